@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Records in the order of their time. A recording holds one run of records a ring buffer, pass
+ * after pass; FINISHED_ROUND promises that nothing later is older than what stood before the
+ * previous one. PdSorter takes records in any order and gives them back by time (equal times in
+ * the order they came); what does not fit its memory goes to sorted runs in an unlinked temporary
+ * file, so memory is bounded even where a file has no rounds. PdOrder puts a sorter behind a
+ * reader.
+ */
+
+#include "perfdata/reader.h"
+
+/* Zero: the default, given here. */
+typedef struct PdOrderOptions {
+    uint64_t memory_bytes;    /* held before a run is spilled, 8 MiB */
+    const char *spill_folder; /* $TMPDIR, else /var/tmp */
+} PdOrderOptions;
+
+typedef struct PdSorter PdSorter;
+
+int pd_sorter_new(const PdOrderOptions *options, PdSorter **ret);
+PdSorter *pd_sorter_free(PdSorter *sorter);
+DEFINE_CLEANUP(PdSorter *, pd_sorter_free);
+/* Copies the record. */
+int pd_sorter_add(PdSorter *sorter, const PdRecord *record, uint64_t time);
+/* From now on records of a time up to `limit` may be taken (UINT64_MAX: all). */
+void pd_sorter_release(PdSorter *sorter, uint64_t limit);
+/* 1, 0 when nothing (released) is left, negative errno. *ret is valid until the next call. */
+int pd_sorter_next(PdSorter *sorter, PdRecord *ret, uint64_t *ret_time);
+bool pd_sorter_spilled(const PdSorter *sorter);
+
+typedef struct PdOrder PdOrder;
+
+/* Borrows the reader, which must stay and be read by nobody else. Records of tools and those
+ * without a time come at once, in their place in the file. FINISHED_ROUND is handed out too. */
+int pd_order_new(PdReader *reader, const PdOrderOptions *options, PdOrder **ret);
+PdOrder *pd_order_free(PdOrder *order);
+DEFINE_CLEANUP(PdOrder *, pd_order_free);
+/* As pd_reader_next(); *ret_stamp as pd_events_stamp(). */
+int pd_order_next(PdOrder *order, PdRecord *ret, PdStamp *ret_stamp);
+/* Records that came after a round had promised there would be none so old. */
+uint64_t pd_order_late(const PdOrder *order);

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Writing a recording that every perf since 6.1 reads: a file, a pipe stream, or a directory. The
+ * order of calls is: new, events and features, begin, records, finish. A file is appended in whole
+ * records (whole zstd frames when compressed) behind a header whose data.size stays 0 until
+ * finish, so that at any byte it is cut it can be recovered by pd_segment_recover().
+ *
+ * Compressed means PERF_RECORD_COMPRESSED, one whole zstd frame a record, cut at record ends; raw
+ * at most 256 KiB a frame, compressed at most 65,520 bytes (else halved and tried again); records
+ * that may not be compressed (TRACING_DATA and AUXTRACE with their payload, COMPRESSED itself,
+ * the header records of a pipe) are written plain in their place.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "perfdata/environment.h"
+#include "perfdata/event.h"
+#include "perfdata/reader.h"
+
+typedef enum PdLayout { PD_LAYOUT_FILE, PD_LAYOUT_PIPE, PD_LAYOUT_DIRECTORY } PdLayout;
+
+typedef struct PdWriterOptions {
+    PdLayout layout;
+    bool swap;        /* records and everything else in the other byte order */
+    int zstd_level;   /* 0: not compressed, else 1 to 22 */
+    unsigned n_files; /* DIRECTORY: how many data.N, 1 to 64 */
+} PdWriterOptions;
+
+typedef struct PdWriter PdWriter;
+
+/*
+ * FILE and PIPE: onto a descriptor (borrowed; FILE: regular, empty, opened for reading too, PIPE:
+ * anything). DIRECTORY: into the folder that `fd` is open on, which is empty.
+ */
+int pd_writer_new(int fd, const PdWriterOptions *options, PdWriter **ret);
+/* Frees; what is not finished stays as it is on disk: abandoned, or to be recovered. */
+PdWriter *pd_writer_free(PdWriter *writer);
+DEFINE_CLEANUP(PdWriter *, pd_writer_free);
+
+/* Attr (raw bytes where the event has them), ids, name. May be called after begin: a pipe then
+ * gets a HEADER_ATTR in place, a file its attr section rewritten at finish. */
+int pd_writer_add_event(PdWriter *writer, const PdEvent *event);
+/* A feature's body as it is on disk (in the byte order of the writer). The last one set counts; in
+ * a pipe those set before begin come first, later ones in their place. COMPRESSED and DIR_FORMAT
+ * are the writer's own and refused with -EINVAL. */
+int pd_writer_set_feature(PdWriter *writer, unsigned bit, Bytes body);
+/* All features that the environment has, by the table of environment.h. */
+int pd_writer_set_environment(PdWriter *writer, const PdEnvironment *environment);
+int pd_writer_begin(PdWriter *writer);
+
+/* Whole records, one or more, into `data` (file 0) or data.N (file N + 1); a file that is no
+ * directory has file 0 alone. */
+int pd_writer_write(PdWriter *writer, uint32_t file, const void *records, size_t n);
+/* Payload behind the record last written (which was TRACING_DATA or AUXTRACE); never compressed. */
+int pd_writer_payload(PdWriter *writer, const void *payload, size_t n);
+/* Ends the open frames and hands all bytes to the system; does not sync. */
+int pd_writer_flush(PdWriter *writer);
+/* Features behind the data, then the header with the true sizes. Does not sync or rename. */
+int pd_writer_finish(PdWriter *writer);
+
+/* Where the next record of file 0 will lie; with zstd that of its frame. Behind an AUXTRACE this
+ * is how its index entry is made. */
+uint64_t pd_writer_offset(PdWriter *writer);
+/* Bytes before and after compression so far, of all files. */
+uint64_t pd_writer_raw_bytes(const PdWriter *writer);
+uint64_t pd_writer_stored_bytes(const PdWriter *writer);
+
+/* What a recovery did. */
+typedef struct PdRecovery {
+    uint64_t records, samples;
+    uint64_t kept_bytes, cut_bytes; /* of the data sections */
+    char damage[256];               /* what was found where it was cut, "" when it ended cleanly */
+} PdRecovery;
+
+/*
+ * Finishes what a writer left unfinished at any byte: cuts each file at its last whole record (and
+ * whole frame), writes the features of `environment` and those that the data tells (EVENT_DESC,
+ * SAMPLE_TIME, BUILD_ID), then the header. `fd` is the file opened for reading and writing, or
+ * the folder. A finished file is left alone and told as such by -EALREADY; what holds no event
+ * that could be read fails with -EBADMSG and is not touched.
+ */
+int pd_segment_recover(int fd, PdLayout layout, const PdEnvironment *environment, PdRecovery *ret);

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * A growing run of bytes. The first allocation that fails is remembered in `error` and every later
+ * append does nothing, so an encoder appends a whole structure and asks once with buffer_error().
+ * An all-zero Buffer is a valid empty one.
+ */
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/bytes.h"
+#include "util/macro.h"
+
+typedef struct Buffer {
+    uint8_t *data;
+    size_t size;
+    size_t allocated;
+    int error;
+} Buffer;
+
+void buffer_done(Buffer *b);
+
+/* Forgets the content and a past error, keeps the memory. */
+void buffer_clear(Buffer *b);
+
+/* Room for n more bytes at the end, or NULL; the size grows only with buffer_commit(). */
+uint8_t *buffer_reserve(Buffer *b, size_t n);
+static inline void buffer_commit(Buffer *b, size_t n) {
+    b->size += n;
+}
+
+void buffer_append(Buffer *b, const void *data, size_t n);
+void buffer_zero(Buffer *b, size_t n);
+void buffer_u16(Buffer *b, uint16_t v, bool swap);
+void buffer_u32(Buffer *b, uint32_t v, bool swap);
+void buffer_u64(Buffer *b, uint64_t v, bool swap);
+
+/* 0, or the negative errno of the first append that failed. */
+static inline int buffer_error(const Buffer *b) {
+    return b->error;
+}
+
+static inline Bytes buffer_bytes(const Buffer *b) {
+    return (Bytes){.data = b->data, .size = b->size};
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "util/fields.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "util/text.h"
+
+/*
+ * The two outputs of a description. The only state is how deep we are and whether something
+ * stands before us in the innermost container; what ends a container makes the next member of the
+ * outer one a second one, so one flag is enough.
+ */
+
+Fields fields_to(Buffer *out, FieldsFormat format) {
+    return (Fields){.out = out, .format = format, .first = true};
+}
+
+static void break_line(Fields *f) {
+    text_putc(f->out, '\n');
+    for (unsigned i = 0; i < f->depth; i++)
+        text_puts(f->out, "  ");
+}
+
+/* What stands between the member before and this one, and the name. */
+static void begin(Fields *f, const char *name) {
+    bool json = f->format != FIELDS_TEXT;
+
+    if (!f->first)
+        text_putc(f->out, json ? ',' : ' ');
+    f->first = false;
+    if (f->format == FIELDS_JSON_PRETTY && f->depth > 0)
+        break_line(f);
+    if (!name)
+        return;
+    if (json) {
+        text_putc(f->out, '"');
+        text_puts(f->out, name);
+        text_puts(f->out, f->format == FIELDS_JSON ? "\":" : "\": ");
+    } else {
+        text_puts(f->out, name);
+        text_putc(f->out, ' ');
+    }
+}
+
+static void open_container(Fields *f, const char *name, char json, const char *text) {
+    begin(f, name);
+    if (f->format != FIELDS_TEXT)
+        text_putc(f->out, json);
+    else if (f->depth > 0)
+        text_puts(f->out, text);
+    f->depth++;
+    f->first = true;
+}
+
+static void close_container(Fields *f, char json, const char *text) {
+    f->depth--;
+    if (f->format == FIELDS_JSON_PRETTY && !f->first)
+        break_line(f);
+    if (f->format != FIELDS_TEXT)
+        text_putc(f->out, json);
+    else if (f->depth > 0)
+        text_puts(f->out, text);
+    f->first = false;
+}
+
+void fields_begin_object(Fields *f, const char *name) {
+    open_container(f, name, '{', "{");
+}
+
+void fields_end_object(Fields *f) {
+    close_container(f, '}', "}");
+}
+
+void fields_begin_array(Fields *f, const char *name) {
+    open_container(f, name, '[', "[");
+}
+
+void fields_end_array(Fields *f) {
+    close_container(f, ']', "]");
+}
+
+void fields_u64(Fields *f, const char *name, uint64_t v) {
+    begin(f, name);
+    text_u64(f->out, v);
+}
+
+void fields_i64(Fields *f, const char *name, int64_t v) {
+    begin(f, name);
+    text_i64(f->out, v);
+}
+
+void fields_hex(Fields *f, const char *name, uint64_t v) {
+    bool json = f->format != FIELDS_TEXT;
+
+    begin(f, name);
+    if (json)
+        text_putc(f->out, '"');
+    text_hex(f->out, v);
+    if (json)
+        text_putc(f->out, '"');
+}
+
+void fields_bool(Fields *f, const char *name, bool v) {
+    begin(f, name);
+    if (f->format != FIELDS_TEXT)
+        text_puts(f->out, v ? "true" : "false");
+    else
+        text_puts(f->out, v ? "yes" : "no");
+}
+
+void fields_double(Fields *f, const char *name, double v) {
+    begin(f, name);
+    if (isfinite(v))
+        text_printf(f->out, "%.17g", v);
+    else
+        text_puts(f->out, "null");
+}
+
+void fields_null(Fields *f, const char *name) {
+    begin(f, name);
+    text_puts(f->out, f->format != FIELDS_TEXT ? "null" : "-");
+}
+
+void fields_time_ns(Fields *f, const char *name, uint64_t time_ns) {
+    begin(f, name);
+    if (f->format != FIELDS_TEXT)
+        text_u64(f->out, time_ns);
+    else
+        text_time_ns(f->out, time_ns);
+}
+
+void fields_str(Fields *f, const char *name, const char *s) {
+    fields_bytes(f, name, (Bytes){.data = (const uint8_t *)s, .size = strlen(s)});
+}
+
+void fields_bytes(Fields *f, const char *name, Bytes bytes) {
+    begin(f, name);
+    if (f->format != FIELDS_TEXT)
+        text_json_string(f->out, bytes);
+    else
+        text_escape(f->out, bytes);
+}
+
+void fields_hex_bytes(Fields *f, const char *name, Bytes bytes) {
+    bool json = f->format != FIELDS_TEXT;
+
+    begin(f, name);
+    if (json)
+        text_putc(f->out, '"');
+    text_hex_bytes(f->out, bytes);
+    if (json)
+        text_putc(f->out, '"');
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "util/text.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/*
+ * Numbers and strings into a Buffer. Digits are made two at a time from a table; strings are
+ * passed over in runs that need no escape. What counts as printable is decided here and nowhere
+ * else: well-formed UTF-8 that cannot move a cursor, reorder a line or hide.
+ */
+
+enum { DIGITS_MAX = 20, CODE_POINT_MAX = 0x10ffff };
+
+static const char digit_pairs[] = "00010203040506070809101112131415161718192021222324"
+                                  "25262728293031323334353637383940414243444546474849"
+                                  "50515253545556575859606162636465666768697071727374"
+                                  "75767778798081828384858687888990919293949596979899";
+static const char hex_digits[] = "0123456789abcdef";
+
+void text_puts(Buffer *b, const char *s) {
+    buffer_append(b, s, strlen(s));
+}
+
+void text_putc(Buffer *b, char c) {
+    buffer_append(b, &c, 1);
+}
+
+/* Writes v right-aligned into digits[DIGITS_MAX] and returns the first digit. */
+static const char *digits_of(uint64_t v, char digits[DIGITS_MAX]) {
+    char *p = digits + DIGITS_MAX;
+
+    while (v >= 100) {
+        p -= 2;
+        memcpy(p, digit_pairs + v % 100 * 2, 2);
+        v /= 100;
+    }
+    if (v >= 10) {
+        p -= 2;
+        memcpy(p, digit_pairs + v * 2, 2);
+    } else
+        *--p = (char)('0' + v);
+    return p;
+}
+
+void text_u64(Buffer *b, uint64_t v) {
+    char digits[DIGITS_MAX];
+    const char *p = digits_of(v, digits);
+
+    buffer_append(b, p, (size_t)(digits + DIGITS_MAX - p));
+}
+
+void text_i64(Buffer *b, int64_t v) {
+    if (v < 0)
+        text_putc(b, '-');
+    text_u64(b, v < 0 ? -(uint64_t)v : (uint64_t)v);
+}
+
+void text_hex(Buffer *b, uint64_t v) {
+    char digits[18];
+    char *p = digits + sizeof(digits);
+
+    do {
+        *--p = hex_digits[v & 15];
+        v >>= 4;
+    } while (v);
+    *--p = 'x';
+    *--p = '0';
+    buffer_append(b, p, (size_t)(digits + sizeof(digits) - p));
+}
+
+void text_hex_bytes(Buffer *b, Bytes bytes) {
+    uint8_t *p = bytes.size <= SIZE_MAX / 2 ? buffer_reserve(b, bytes.size * 2) : NULL;
+
+    if (!p)
+        return;
+    for (size_t i = 0; i < bytes.size; i++) {
+        p[2 * i] = (uint8_t)hex_digits[bytes.data[i] >> 4];
+        p[2 * i + 1] = (uint8_t)hex_digits[bytes.data[i] & 15];
+    }
+    buffer_commit(b, bytes.size * 2);
+}
+
+void text_time_ns(Buffer *b, uint64_t time_ns) {
+    char digits[DIGITS_MAX];
+    const char *p = digits_of(time_ns % 1000000000, digits);
+    size_t n = (size_t)(digits + DIGITS_MAX - p);
+
+    text_u64(b, time_ns / 1000000000);
+    text_putc(b, '.');
+    buffer_append(b, "000000000", 9 - n);
+    buffer_append(b, p, n);
+}
+
+void text_printf(Buffer *b, const char *format, ...) {
+    va_list ap;
+    uint8_t *p;
+    int n;
+
+    va_start(ap, format);
+    n = vsnprintf(NULL, 0, format, ap);
+    va_end(ap);
+    if (n < 0) {
+        b->error = b->error ? b->error : -EINVAL;
+        return;
+    }
+    p = buffer_reserve(b, (size_t)n + 1);
+    if (!p)
+        return;
+    va_start(ap, format);
+    (void)vsnprintf((char *)p, (size_t)n + 1, format, ap);
+    va_end(ap);
+    buffer_commit(b, (size_t)n);
+}
+
+/* Length of the well-formed UTF-8 sequence at p, and its code point; 0 when it is none. */
+static size_t utf8_length(const uint8_t *p, size_t left, uint32_t *ret) {
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t n = p[0] < 0x80   ? 1
+               : p[0] < 0xc2 ? 0
+               : p[0] < 0xe0 ? 2
+               : p[0] < 0xf0 ? 3
+               : p[0] < 0xf5 ? 4
+                             : 0;
+    uint32_t c;
+
+    if (n == 0 || n > left)
+        return 0;
+    c = n == 1 ? p[0] : p[0] & (0x7fU >> n);
+    for (size_t i = 1; i < n; i++) {
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+        c = c << 6 | (p[i] & 0x3f);
+    }
+    if (c < least[n] || c > CODE_POINT_MAX || (c >= 0xd800 && c <= 0xdfff))
+        return 0;
+    *ret = c;
+    return n;
+}
+
+/* Code points that change how what stands around them is shown. */
+static bool is_deceptive(uint32_t c) {
+    return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0xad || c == 0x61c ||
+           (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
+           (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || (c >= 0xfff9 && c <= 0xfffb) ||
+           (c >= 0xe0000 && c <= 0xe0fff);
+}
+
+static void escape_into(Buffer *b, Bytes bytes, bool json) {
+    size_t i = 0, plain = 0;
+
+    while (i < bytes.size) {
+        uint32_t c = 0;
+        size_t n = utf8_length(bytes.data + i, bytes.size - i, &c);
+        bool quote = json && c == '"';
+
+        if (n > 0 && !is_deceptive(c) && c != '\\' && !quote) {
+            i += n;
+            continue;
+        }
+        buffer_append(b, bytes.data + plain, i - plain);
+        if (quote)
+            text_puts(b, "\\\"");
+        else {
+            n = n > 0 ? n : 1;
+            for (size_t k = 0; k < n; k++) {
+                text_puts(b, json ? "\\\\x" : "\\x");
+                text_hex_bytes(b, (Bytes){.data = bytes.data + i + k, .size = 1});
+            }
+        }
+        i += MAX(n, (size_t)1);
+        plain = i;
+    }
+    buffer_append(b, bytes.data + plain, i - plain);
+}
+
+void text_escape(Buffer *b, Bytes bytes) {
+    escape_into(b, bytes, false);
+}
+
+void text_json_string(Buffer *b, Bytes bytes) {
+    text_putc(b, '"');
+    escape_into(b, bytes, true);
+    text_putc(b, '"');
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Text appended to a Buffer, without printf where it matters (a dump prints hundreds of numbers a
+ * microsecond), and the one escape for bytes from outside: printable UTF-8 passes, everything else
+ * (controls, DEL, invalid sequences, C1, bidi overrides) and the backslash itself become \xNN.
+ */
+
+#include "util/buffer.h"
+#include "util/bytes.h"
+
+void text_puts(Buffer *b, const char *s);
+void text_putc(Buffer *b, char c);
+void text_u64(Buffer *b, uint64_t v);
+void text_i64(Buffer *b, int64_t v);
+/* With 0x in front, no leading zeros. */
+void text_hex(Buffer *b, uint64_t v);
+/* Two lower-case digits a byte, no 0x. */
+void text_hex_bytes(Buffer *b, Bytes bytes);
+/* seconds.nanoseconds, nine digits after the point. */
+void text_time_ns(Buffer *b, uint64_t time_ns);
+void text_printf(Buffer *b, const char *format, ...) _printf_(2, 3);
+
+/* The one escape, for a terminal. */
+void text_escape(Buffer *b, Bytes bytes);
+/* The same bytes inside a JSON string (quotes included): \xNN of text_escape() reads "\\xNN". */
+void text_json_string(Buffer *b, Bytes bytes);

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "util/fields.h"
+#include "util/text.h"
+
+#include "test.h"
+
+/* Numbers, escapes and the two outputs of Fields. */
+
+static const char *escaped(const char *s, size_t n) {
+    static Buffer b;
+
+    buffer_clear(&b);
+    text_escape(&b, (Bytes){.data = (const uint8_t *)s, .size = n});
+    text_putc(&b, '\0');
+    return (const char *)b.data;
+}
+
+TEST(numbers_print_as_printf_prints_them) {
+    static const uint64_t values[] = {0, 9, 10, 99, 100, 12345, UINT32_MAX, INT64_MAX, UINT64_MAX};
+    _cleanup_(buffer_done) Buffer b = {};
+    char expect[64];
+
+    for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
+        buffer_clear(&b);
+        text_u64(&b, values[i]);
+        text_putc(&b, ' ');
+        text_hex(&b, values[i]);
+        text_putc(&b, ' ');
+        text_i64(&b, (int64_t)values[i]);
+        text_putc(&b, '\0');
+        snprintf(expect, sizeof(expect), "%" PRIu64 " 0x%" PRIx64 " %" PRIi64, values[i], values[i],
+                 (int64_t)values[i]);
+        CHECK_STREQ((char *)b.data, expect);
+    }
+}
+
+TEST(time_has_nine_decimals) {
+    _cleanup_(buffer_done) Buffer b = {};
+
+    text_time_ns(&b, 3772000000563);
+    text_putc(&b, '\0');
+    CHECK_STREQ((char *)b.data, "3772.000000563");
+}
+
+TEST(hostile_bytes_are_escaped) {
+    CHECK_STREQ(escaped("\xff\x1b[2J", 5), "\\xff\\x1b[2J");
+    CHECK_STREQ(escaped("a\0b", 3), "a\\x00b");
+    CHECK_STREQ(escaped("back\\slash", 10), "back\\x5cslash");
+    CHECK_STREQ(escaped("gr\xc3\xbc\xc3\x9f", 6), "gr\xc3\xbc\xc3\x9f");
+    CHECK_STREQ(escaped("\xe2\x80\xae", 3), "\\xe2\\x80\\xae");
+    CHECK_STREQ(escaped("\xc2\x9b", 2), "\\xc2\\x9b");
+    CHECK_STREQ(escaped("\xed\xa0\x80", 3), "\\xed\\xa0\\x80");
+    CHECK_STREQ(escaped("\xc3", 1), "\\xc3");
+}
+
+TEST(one_description_makes_text_and_json) {
+    _cleanup_(buffer_done) Buffer b = {};
+    const FieldsFormat formats[] = {FIELDS_TEXT, FIELDS_JSON};
+
+    for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
+        Fields f = fields_to(&b, formats[i]);
+
+        fields_begin_object(&f, NULL);
+        fields_u64(&f, "pid", 12);
+        fields_str(&f, "comm", "a\"b");
+        fields_begin_array(&f, "chain");
+        fields_hex(&f, NULL, 1);
+        fields_hex(&f, NULL, 2);
+        fields_end_array(&f);
+        fields_begin_object(&f, "empty");
+        fields_end_object(&f);
+        fields_bool(&f, "last", true);
+        fields_end_object(&f);
+        text_putc(&b, '\n');
+    }
+    text_putc(&b, '\0');
+    CHECK_STREQ((char *)b.data, "pid 12 comm a\"b chain [0x1 0x2] empty {} last yes\n"
+                                "{\"pid\":12,\"comm\":\"a\\\"b\",\"chain\":[\"0x1\",\"0x2\"],"
+                                "\"empty\":{},\"last\":true}\n");
+}
+
+TEST_MAIN()
