@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/command.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/help.h"
+#include "util/text.h"
+
+/*
+ * The frame of profctl: the table of commands, the global options, and the way from a command line
+ * to an exit status. It owns the settings of the command while that runs, and stdout: what could
+ * not be written there turns success into failure.
+ */
+
+static int option_json(const Option *option, const char *argument, void *field) {
+    JsonMode *json = field;
+
+    if (!argument)
+        *json = isatty(STDOUT_FILENO) ? JSON_PRETTY : JSON_SHORT;
+    else if (strcmp(argument, "pretty") == 0)
+        *json = JSON_PRETTY;
+    else if (strcmp(argument, "short") == 0)
+        *json = JSON_SHORT;
+    else if (strcmp(argument, "off") == 0)
+        *json = JSON_OFF;
+    else
+        return -EINVAL;
+    return 0;
+}
+
+/* clang-format off */
+const Option global_options[] = {
+    {'j', "json",          "[pretty|short|off]", "Print JSON; without a word pretty on a terminal, else short", option_json, offsetof(Context, json)},
+    {0,   "no-pager",      NULL, "Do not pipe output into a pager",          option_flag, offsetof(Context, no_pager)},
+    {0,   "no-legend",     NULL, "Leave out headings and hints",             option_flag, offsetof(Context, no_legend)},
+    {'q', "quiet",         NULL, "Leave out remarks on stderr, errors stay", option_flag, offsetof(Context, quiet)},
+    {'h', "help",          NULL, "Show this help",                           option_flag, offsetof(Context, help)},
+    {0,   "version",       NULL, "Show the version",                         option_flag, offsetof(Context, version)},
+    {0,   "print-options", NULL, NULL,                                       option_flag, offsetof(Context, print_options)},
+    {},
+};
+
+const Command *const commands[] = {
+    &command_help,
+    NULL,
+};
+/* clang-format on */
+
+const Command *command_by_name(const char *name) {
+    for (size_t i = 0; commands[i]; i++)
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+    return NULL;
+}
+
+_printf_(1, 0) static void say(const char *format, va_list ap) {
+    Buffer text = {};
+    char *sentence = NULL;
+    int n = vasprintf(&sentence, format, ap);
+
+    if (n >= 0) {
+        text_puts(&text, "profctl: ");
+        text_escape(&text, (Bytes){.data = (const uint8_t *)sentence, .size = (size_t)n});
+        text_putc(&text, '\n');
+        (void)!write(STDERR_FILENO, text.data, text.size);
+        free(sentence);
+    }
+    buffer_done(&text);
+}
+
+int complain(int status, const char *format, ...) {
+    va_list ap;
+
+    va_start(ap, format);
+    say(format, ap);
+    va_end(ap);
+    return status;
+}
+
+void remark(const Context *c, const char *format, ...) {
+    va_list ap;
+
+    if (c->quiet)
+        return;
+    va_start(ap, format);
+    say(format, ap);
+    va_end(ap);
+}
+
+void context_page(Context *c) {
+    if (!c->no_pager)
+        output_page(&c->out);
+}
+
+static int parse(const OptionSet *sets, size_t n_sets, bool stop_at_argument, int argc, char **argv,
+                 int *index, int *ret_n) {
+    _cleanup_free_ char *why = NULL;
+    int r = options_parse(sets, n_sets, stop_at_argument, argc, argv, index, ret_n, &why);
+
+    if (why)
+        return complain(STATUS_USAGE, "%s", why);
+    if (r < 0)
+        return complain(STATUS_FAILED, "Failed to read the command line: %s.", strerror(-r));
+    return STATUS_OK;
+}
+
+/* Options before the command; shows what asks for no command. */
+static int run_bare(Context *c) {
+    if (c->print_options)
+        help_print_options(&c->out.buffer);
+    else if (c->version)
+        text_puts(&c->out.buffer, "profctl " PROFD_VERSION "\n");
+    else if (c->help)
+        help_print_program(&c->out.buffer);
+    else
+        return complain(STATUS_USAGE, "No command given, see 'profctl --help'.");
+    return STATUS_OK;
+}
+
+static int run_parsed(Context *c, const Command *command, void *settings, int n, char **arguments) {
+    if (c->version)
+        return run_bare(c);
+    if (c->help) {
+        help_print_command(&c->out.buffer, command);
+        return STATUS_OK;
+    }
+    if ((unsigned)n < command->n_min || (unsigned)n > command->n_max)
+        return complain(STATUS_USAGE, "%s arguments, the usage is: profctl %s %s.",
+                        (unsigned)n < command->n_min ? "Too few" : "Too many", command->name,
+                        command->arguments);
+    return command->run(c, settings, arguments);
+}
+
+static int run_command(Context *c, int argc, char **argv, int index) {
+    const Command *command = command_by_name(argv[index]);
+    _cleanup_free_ void *settings = NULL;
+    int status, n = 0;
+
+    if (!command)
+        return complain(STATUS_USAGE, "There is no command '%s', see 'profctl --help'.",
+                        argv[index]);
+    settings = calloc(1, MAX(command->settings_size, (size_t)1));
+    if (!settings)
+        return complain(STATUS_FAILED, "Failed to start: %s.", strerror(ENOMEM));
+    index++;
+    status = parse((OptionSet[]){{command->options, settings}, {global_options, c}}, 2, false, argc,
+                   argv, &index, &n);
+    if (status == STATUS_OK) {
+        argv[index + n] = NULL;
+        status = run_parsed(c, command, settings, n, argv + index);
+    }
+    if (command->done)
+        command->done(settings);
+    return status;
+}
+
+int client_run(int argc, char **argv) {
+    Context c = {.out = output_to(STDOUT_FILENO)};
+    int index = 1, n, r, status;
+
+    status = parse(&(OptionSet){global_options, &c}, 1, true, argc, argv, &index, &n);
+    if (status == STATUS_OK)
+        status =
+            index < argc && !c.print_options ? run_command(&c, argc, argv, index) : run_bare(&c);
+    r = output_close(&c.out);
+    output_done(&c.out);
+    if (r < 0 && r != -EPIPE)
+        return complain(STATUS_FAILED, "Failed to write to standard output: %s.", strerror(-r));
+    return r < 0 && status == STATUS_OK ? STATUS_FAILED : status;
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/help.h"
+
+#include <string.h>
+
+#include "util/text.h"
+
+/*
+ * Help for people and for scripts, and the command `help`. All of it is read off the tables; there
+ * is no second list of anything.
+ */
+
+enum { HELP_WIDTH = 80, NAME_COLUMN_MAX = 26 };
+
+static void spaces(Buffer *out, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        text_putc(out, ' ');
+}
+
+/* Text wrapped at HELP_WIDTH, its lines after the first indented; `column` is where it starts. */
+static void wrap(Buffer *out, const char *text, size_t column, size_t indent) {
+    bool first = true;
+
+    while (*text) {
+        size_t n = strcspn(text, " ");
+
+        if (!first && column + 1 + n > HELP_WIDTH) {
+            text_putc(out, '\n');
+            spaces(out, indent);
+            column = indent;
+        } else if (!first) {
+            text_putc(out, ' ');
+            column++;
+        }
+        buffer_append(out, text, n);
+        column += n;
+        text += n + (text[n] == ' ');
+        first = false;
+    }
+    text_putc(out, '\n');
+}
+
+/* A name in a column of its own and what it does beside it, below where the name is too long. */
+static void print_row(Buffer *out, const char *name, size_t column, const char *help) {
+    size_t n = strlen(name);
+
+    text_puts(out, name);
+    if (n + 2 > column) {
+        text_putc(out, '\n');
+        n = 0;
+    }
+    spaces(out, column - n);
+    wrap(out, help, column, column);
+}
+
+static void option_name(Buffer *out, const Option *o) {
+    buffer_clear(out);
+    if (o->short_name)
+        text_printf(out, "  -%c, ", o->short_name);
+    else
+        text_puts(out, "      ");
+    text_printf(out, "--%s", o->long_name);
+    if (o->argument && o->argument[0] == '[')
+        text_printf(out, "[=%s", o->argument + 1);
+    else if (o->argument)
+        text_printf(out, "=%s", o->argument);
+    text_putc(out, '\0');
+}
+
+static void print_options(Buffer *out, const char *title, const Option *options) {
+    Buffer name = {};
+    size_t column = 0;
+
+    if (!options || !options->long_name)
+        return;
+    text_printf(out, "\n%s:\n", title);
+    for (const Option *o = options; o->long_name; o++) {
+        option_name(&name, o);
+        if (name.size + 1 <= NAME_COLUMN_MAX)
+            column = MAX(column, name.size + 1);
+    }
+    column = column ? column : NAME_COLUMN_MAX;
+    for (const Option *o = options; o->long_name; o++) {
+        if (!o->help)
+            continue;
+        option_name(&name, o);
+        if (!buffer_error(&name))
+            print_row(out, (const char *)name.data, column, o->help);
+    }
+    buffer_done(&name);
+}
+
+void help_print_program(Buffer *out) {
+    Buffer name = {};
+    size_t column = 0;
+
+    text_puts(out, "Usage: profctl [OPTION…] COMMAND [ARGUMENT…]\n\n"
+                   "Looks at recordings, and will not change one.\n\nCommands:\n");
+    for (size_t i = 0; commands[i]; i++)
+        column = MAX(column, strlen(commands[i]->name) + strlen(commands[i]->arguments) + 5);
+    column = MIN(column, (size_t)NAME_COLUMN_MAX + 4);
+    for (size_t i = 0; commands[i]; i++) {
+        buffer_clear(&name);
+        text_printf(&name, "  %s %s", commands[i]->name, commands[i]->arguments);
+        text_putc(&name, '\0');
+        if (!buffer_error(&name))
+            print_row(out, (const char *)name.data, column, commands[i]->summary);
+    }
+    buffer_done(&name);
+    print_options(out, "Options, before or after the command", global_options);
+    text_puts(out, "\n'profctl COMMAND --help' tells the options of a command.\n"
+                   "Exit status: 0 done, 1 failed, 2 wrong usage, 8 done in part.\n");
+}
+
+void help_print_command(Buffer *out, const Command *command) {
+    text_printf(out, "Usage: profctl %s%s %s\n\n", command->name,
+                command->options ? " [OPTION…]" : "", command->arguments);
+    wrap(out, command->summary, 0, 0);
+    if (command->notes)
+        text_printf(out, "\n%s\n", command->notes);
+    print_options(out, "Options", command->options);
+    print_options(out, "Options of every command", global_options);
+}
+
+static void print_option_rows(Buffer *out, const char *command, const Option *options) {
+    for (const Option *o = options; o && o->long_name; o++) {
+        if (!o->help)
+            continue;
+        text_printf(out, "%s\t", command);
+        if (o->short_name)
+            text_printf(out, "-%c", o->short_name);
+        text_printf(out, "\t--%s\t%s\t%s\n", o->long_name, o->argument ? o->argument : "", o->help);
+    }
+}
+
+void help_print_options(Buffer *out) {
+    print_option_rows(out, "*", global_options);
+    for (size_t i = 0; commands[i]; i++) {
+        text_printf(out, "%s\t\t\t%s\t%s\n", commands[i]->name, commands[i]->arguments,
+                    commands[i]->summary);
+        print_option_rows(out, commands[i]->name, commands[i]->options);
+    }
+}
+
+static int run_help(Context *c, void *settings, char **arguments) {
+    const Command *command = arguments[0] ? command_by_name(arguments[0]) : NULL;
+
+    if (arguments[0] && !command)
+        return complain(STATUS_USAGE, "There is no command '%s', see 'profctl --help'.",
+                        arguments[0]);
+    if (command)
+        help_print_command(&c->out.buffer, command);
+    else
+        help_print_program(&c->out.buffer);
+    return STATUS_OK;
+}
+
+const Command command_help = {
+    .name = "help",
+    .arguments = "[COMMAND]",
+    .n_max = 1,
+    .summary = "Explain profctl or one of its commands",
+    .run = run_help,
+};
