@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "util/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Loops around read, write and mkdir, which may do half of what they were asked. */
+
+int file_read_text(const char *path, char *ret, size_t size) {
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    size_t n = 0;
+
+    assert(size > 0 && size <= INT_MAX);
+    if (fd < 0)
+        return -errno;
+    for (;;) {
+        ssize_t k = read(fd, ret + n, size - n);
+
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k < 0)
+            return -errno;
+        if (k == 0)
+            break;
+        n += (size_t)k;
+        if (n == size)
+            return -EFBIG;
+    }
+    if (n > 0 && ret[n - 1] == '\n')
+        n--;
+    ret[n] = '\0';
+    return (int)n;
+}
+
+int file_write_all(int fd, const void *data, size_t n) {
+    const char *p = data;
+
+    while (n > 0) {
+        ssize_t k = write(fd, p, n);
+
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k < 0)
+            return -errno;
+        p += k;
+        n -= (size_t)k;
+    }
+    return 0;
+}
+
+int file_make_folders(const char *path, unsigned mode) {
+    char part[PATH_MAX];
+    size_t n = strlen(path);
+
+    if (n == 0 || n >= sizeof(part))
+        return -ENAMETOOLONG;
+    memcpy(part, path, n + 1);
+    for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(part, mode) < 0 && errno != EEXIST)
+            return -errno;
+        *slash = '/';
+    }
+    return mkdir(part, mode) < 0 && errno != EEXIST ? -errno : 0;
+}
