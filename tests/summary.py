@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Counts the test functions of a meson test run.
+
+summary.py FOLDER [SUITES [EXCLUDED]]: reads the TAP of each test program from meson's log in the
+build FOLDER, shows what failed and what was skipped and why, and ends with one line of counts.
+A program that crashed, stood still, printed no TAP or never ran counts as one failure. In CI a
+skip is a failure too, but for what CI cannot install: each such reason is probed here.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+LINE = re.compile(r"^(ok|not ok)\b\s*\d*\s*-?\s*(.*?)(?:\s+#\s*(SKIP)\S*\s*(.*))?$", re.I)
+PLAN = re.compile(r"^1\.\.(\d+)")
+
+
+def no_corpus():
+    return not Path(os.environ.get("PROFD_CORPUS", "../shared/corpus")).is_dir()
+
+
+def no_perf_events():
+    command = ["perf", "stat", "-e", "cpu-clock", "true"]
+    return subprocess.run(command, capture_output=True, check=False).returncode != 0
+
+
+def not_root():
+    return os.geteuid() != 0
+
+
+# What a skip must say to be allowed in CI, and what must then hold.
+ALLOWED_SKIPS = (
+    ("shared corpus", no_corpus),
+    ("perf events", no_perf_events),
+    ("needs root", not_root),
+)
+
+
+def skip_is_allowed(reason):
+    return any(words in reason and probe() for words, probe in ALLOWED_SKIPS)
+
+
+def selected(folder, suites, excluded):
+    tests = json.loads((folder / "meson-info" / "intro-tests.json").read_text())
+    for test in tests:
+        own = {suite.split(":")[-1] for suite in test["suite"]}
+        if own & excluded or (suites and not own & suites):
+            continue
+        yield test["name"]
+
+
+def logged(folder):
+    path = folder / "meson-logs" / "testlog.json"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return {run["name"].split(" / ")[-1]: run for run in map(json.loads, lines)}
+
+
+class Count:
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+
+    def fail(self, name, why):
+        self.failed += 1
+        print(f"FAILED {name}")
+        for line in why:
+            print(f"    {line}")
+
+    def skip(self, name, reason):
+        if os.environ.get("CI") == "true" and not skip_is_allowed(reason):
+            self.fail(name, [f"skipped, which CI may not: {reason}"])
+            return
+        self.skipped += 1
+        print(f"SKIPPED {name}: {reason}")
+
+    def program(self, name, run):
+        said, seen, bad, plan = [], 0, 0, None
+        for line in run["stdout"].splitlines():
+            match = LINE.match(line)
+            plan = PLAN.match(line) or plan
+            if not match:
+                said.append(line)
+                continue
+            seen += 1
+            label = f"{name} {match[2]}"
+            if match[1] == "not ok":
+                bad += 1
+                self.fail(label, said)
+            elif match[3]:
+                self.skip(label, match[4])
+            else:
+                self.passed += 1
+            said = []
+        self.ending(name, run, said, seen, bad, plan)
+
+    def ending(self, name, run, said, seen, bad, plan):
+        """What the lines cannot tell: a crash, a silence, a plan that was not kept."""
+        words = said + run.get("stderr", "").splitlines()
+        status = run["returncode"]
+        if plan and plan[0] == "1..0" and "skip" in plan.string.lower():
+            self.skip(name, plan.string.split("skip", 1)[-1].strip())
+        elif seen == 0:
+            self.fail(name, words[-40:] + [f"printed no test, status {status}"])
+        elif run["result"] == "TIMEOUT":
+            self.fail(name, words[-40:] + ["stood still until its time was over"])
+        elif plan is None or int(plan[1]) != seen:
+            self.fail(name, words[-40:] + [f"ended within its tests, status {status}"])
+        elif status not in (0, 77) and bad == 0:
+            self.fail(name, words[-40:] + [f"ended with status {status}"])
+        elif bad:
+            for line in run.get("stderr", "").splitlines()[-40:]:
+                print(f"    {line}")
+
+
+def main():
+    folder = Path(sys.argv[1])
+    suites, excluded = (set(words.split()) for words in (sys.argv[2:] + ["", ""])[:2])
+    runs = logged(folder)
+    count = Count()
+    names = list(selected(folder, suites, excluded))
+    for name in names:
+        if name in runs:
+            count.program(name, runs[name])
+        else:
+            count.fail(name, ["never ran, or was still running when the time was over"])
+    if not names:
+        count.fail("the selection", [f"holds no test (suites: {' '.join(suites) or 'all'})"])
+    print(f"{count.passed} passed, {count.failed} failed, {count.skipped} skipped")
+    return 1 if count.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
