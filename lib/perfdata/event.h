@@ -59,11 +59,12 @@ typedef struct PdEvent {
     char *unit;
     double scale;
 
-    /* Where PD_SAMPLE_{TIME,ID,...} stand: byte offsets in a SAMPLE after its header (from the
-     * start), and in the trailer of other records (back from the end); -1: not there. */
+    /* Where the fields of a stamp stand: in a SAMPLE as offsets from the end of the record header,
+     * in the trailer of other records as distances back from the record's end; -1: not there. */
     struct {
         int16_t id, time, tid, cpu;
     } in_sample, in_trailer;
+    uint16_t sample_reach; /* the bytes of a sample's body in which the fields of a stamp lie */
     uint16_t trailer_size; /* 0 without sample_id_all */
 } PdEvent;
 
@@ -78,22 +79,26 @@ uint32_t pd_attr_size_needed(const PdAttr *attr);
 /* Appends exactly `size` bytes (a multiple of 8, 64 or more), attr.size being set to it. */
 void pd_attr_encode(const PdAttr *attr, uint32_t size, Buffer *out, bool swap);
 void pd_attr_describe(const PdAttr *attr, Fields *fields);
-/* perf's name for the attr alone ("cpu-clock:u", "raw 0x1c2", "breakpoint…"); "" when it has none.
- */
+/* perf's name for the attr alone ("cpu-clock:u", "raw 0x1c2", "mem:0x1000:rw"); where perf itself
+ * has none, "tracepoint#12" and "type 8 config 0x4000". Never empty. */
 void pd_attr_name(const PdAttr *attr, Buffer *out);
 
 int pd_events_new(PdEvents **ret);
 PdEvents *pd_events_free(PdEvents *events);
 DEFINE_CLEANUP(PdEvents *, pd_events_free);
 
-/* Adds an event; raw may be empty. Bounded: -E2BIG past 65,536 events or 16 Mi ids in all. An id
- * that is taken already stays with the event that had it first. */
+/* Adds an event; raw may be empty, of a longer one the first 4096 bytes are kept. Bounded: -E2BIG
+ * past 65,536 events or 4 Mi ids in all. An id that is taken already stays with the event that had
+ * it first. */
 int pd_events_add(PdEvents *events, const PdAttr *attr, Bytes raw, const uint64_t *ids,
                   size_t n_ids, PdEvent **ret);
 int pd_events_add_ids(PdEvents *events, PdEvent *event, const uint64_t *ids, size_t n_ids);
+/* A name that the file gives; an empty one changes nothing. */
 int pd_events_set_name(PdEvents *events, PdEvent *event, Bytes name);
+int pd_events_set_unit(PdEvents *events, PdEvent *event, Bytes unit);
 size_t pd_events_count(const PdEvents *events);
 const PdEvent *pd_events_at(const PdEvents *events, size_t index);
+/* NULL when no event has it. */
 PdEvent *pd_events_by_id(const PdEvents *events, uint64_t id);
 /* All events agree on sample_type, read_format and flags that shape a sample. */
 bool pd_events_uniform(const PdEvents *events);
@@ -107,7 +112,9 @@ typedef struct PdStamp {
     bool has_id, has_time, has_tid, has_cpu;
 } PdStamp;
 
-/* Returns 0, or -EBADMSG when a record is too short for the fields that its event announces. A
- * tool's record (type >= PD_RECORD_USER) gives an empty stamp. Without ids the only (or first)
- * event is meant. */
+/* Returns 0, or -EBADMSG when a record is too short for the fields that its event announces (*ret
+ * then names the event, where it could be told, and nothing else). A tool's record (type >=
+ * PD_RECORD_USER) gives an empty stamp. The only event is meant whatever the id says; of several,
+ * the first one where there is no id or (records that a tool made up) it is 0. Such a record's time
+ * is 0 as well, which means none. */
 int pd_events_stamp(const PdEvents *events, const PdRecord *record, PdStamp *ret);
