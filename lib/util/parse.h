@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Values as administrators write them in systemd's files. All return 0, -EINVAL for what is no
+ * such value, -ERANGE for one that does not fit; the output is untouched on failure.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Digits only. */
+int parse_u64(const char *text, uint64_t *ret);
+/* "64M": K, M, G and T mean powers of 1024; no unit means bytes. */
+int parse_size(const char *text, uint64_t *ret_bytes);
+/* "500ms", "10min", "1h 30min": us, ms, s, min, h, d, w and their long names; no unit: seconds. */
+int parse_span(const char *text, uint64_t *ret_ns);
+/* yes, true, on, 1; no, false, off, 0. */
+int parse_bool(const char *text, bool *ret);
