@@ -207,7 +207,7 @@ int capture_new(const CaptureOptions *options, Capture **ret) {
     _cleanup_(capture_freep) Capture *capture = calloc(1, sizeof(*capture));
     PdAttr samples, side_band = side_band_attr();
     unsigned cpus[CPUS_MAX];
-    size_t n;
+    size_t n = 0;
     int r;
 
     if (!capture)
