@@ -69,6 +69,8 @@ typedef enum PdRecordType {
     PD_RECORD_FINISHED_INIT = 82,
     PD_RECORD_COMPRESSED2 = 83,
     PD_RECORD_BPF_METADATA = 84,
+    PD_RECORD_SCHEDSTAT_CPU = 85,
+    PD_RECORD_SCHEDSTAT_DOMAIN = 86,
 
     PD_RECORD_SIMPLEPERF = 32768, /* misc holds the high 16 bits of the size from here on */
 } PdRecordType;

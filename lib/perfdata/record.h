@@ -217,6 +217,14 @@ typedef struct PdBpfMetadata {
     Bytes entries; /* n times char key[64], value[256] */
 } PdBpfMetadata;
 
+typedef struct PdSchedstat { /* SCHEDSTAT_CPU and SCHEDSTAT_DOMAIN, of perf sched stats */
+    uint64_t timestamp;
+    uint32_t cpu;
+    uint16_t version; /* of /proc/schedstat */
+    uint16_t domain;  /* DOMAIN only */
+    Bytes counters;   /* in the layout of the version */
+} PdSchedstat;
+
 typedef union PdBody {
     PdMmap mmap;
     PdComm comm;
@@ -252,6 +260,7 @@ typedef union PdBody {
     PdHeaderFeature header_feature;
     PdCompressed compressed;
     PdBpfMetadata bpf_metadata;
+    PdSchedstat schedstat;
 } PdBody;
 
 /* "MMAP2", "SAMPLE", …; NULL for a type that nobody has named. */

@@ -25,24 +25,54 @@ static inline uint64_t pd_u64_at(const PdU64s *a, uint64_t i) {
 
 typedef PdU64s PdCallchain;
 
-/* The values of PERF_SAMPLE_READ, of a READ record or of read(): one or a group. */
+/* The values of PERF_SAMPLE_READ, of a READ record or of read(): one or a group. Without GROUP the
+ * times stand between the value and its id, so take values by pd_read_at(). */
 typedef struct PdRead {
     uint64_t format; /* PD_FORMAT_* */
     uint64_t time_enabled, time_running;
-    uint64_t n;    /* values: 1 without GROUP */
-    PdU64s values; /* n times {value, id if FORMAT_ID, lost if FORMAT_LOST} */
+    uint64_t n;                     /* values: 1 without GROUP */
+    PdU64s words;                   /* all of the values' words */
+    uint8_t stride, id_at, lost_at; /* in words: of a value, and inside it */
 } PdRead;
+
+typedef struct PdReadValue {
+    uint64_t value;
+    uint64_t id, lost; /* 0 unless FORMAT_ID, FORMAT_LOST */
+} PdReadValue;
+
+/* i < n */
+static inline PdReadValue pd_read_at(const PdRead *read, uint64_t i) {
+    uint64_t at = i * read->stride;
+    PdReadValue v = {.value = pd_u64_at(&read->words, at)};
+
+    if (read->format & PD_FORMAT_ID)
+        v.id = pd_u64_at(&read->words, at + read->id_at);
+    if (read->format & PD_FORMAT_LOST)
+        v.lost = pd_u64_at(&read->words, at + read->lost_at);
+    return v;
+}
 
 typedef struct PdBranches {
     uint64_t n;
     bool has_hw_index, has_counters;
     uint64_t hw_index;
-    PdU64s entries;  /* n times from, to, flags */
+    PdU64s entries;  /* n times from, to, flags: take them by pd_branch_at() */
     PdU64s counters; /* n */
 } PdBranches;
 
+/* struct perf_branch_entry. Its flags are a bit-field, so their places depend on the writer. */
+typedef struct PdBranch {
+    uint64_t from, to;
+    bool mispredicted, predicted, in_tx, abort;
+    uint16_t cycles;
+    uint8_t type, spec, new_type, priv;
+} PdBranch;
+
+/* i < n */
+PdBranch pd_branch_at(const PdBranches *branches, uint64_t i);
+
 typedef struct PdRegisters {
-    uint64_t abi; /* 0: none */
+    uint64_t abi; /* 0: none, 1: 32 bit, 2: 64 bit */
     uint64_t mask;
     PdU64s values; /* one a bit of mask */
 } PdRegisters;
@@ -52,11 +82,11 @@ typedef struct PdSample {
     uint64_t sample_type;
     uint64_t id; /* IDENTIFIER or ID */
     uint64_t ip;
-    uint32_t pid, tid;
+    uint32_t pid, tid; /* UINT32_MAX where the sample has none */
     uint64_t time;
     uint64_t addr;
     uint64_t stream_id;
-    uint32_t cpu;
+    uint32_t cpu;    /* likewise */
     uint64_t period; /* attr.sample_period where the sample has none */
     PdRead read;
     PdCallchain callchain;
@@ -77,7 +107,11 @@ typedef struct PdSample {
 
 typedef struct PdRecord PdRecord;
 
-/* Returns 0, or -EBADMSG when a field does not fit into what is left of the record. */
+/*
+ * Returns 0, or -EBADMSG when a field does not fit into what is left of the record. Two things the
+ * attr alone does not tell are taken from the size of the record: a kernel without a branch stack
+ * at hand leaves out hw_index, and branch counters may be there for another event of the group.
+ */
 int pd_sample_parse(const PdRecord *record, const PdEvent *event, PdSample *ret);
 /* Walks a read block by its format; shared with READ records. */
 void pd_read_parse(Cursor *c, uint64_t read_format, PdRead *ret);
