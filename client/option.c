@@ -194,7 +194,7 @@ int option_u64(const Option *option, const char *argument, void *field) {
     return parse_number(&argument, "", field);
 }
 
-static int numbers_add(OptionNumbers *numbers, uint64_t first, uint64_t last) {
+int option_numbers_add(OptionNumbers *numbers, uint64_t first, uint64_t last) {
     void *p;
 
     if (first > last || last > UINT32_MAX)
@@ -224,7 +224,7 @@ int option_numbers(const Option *option, const char *argument, void *field) {
             if (r < 0)
                 return r;
         }
-        r = numbers_add(field, first, last);
+        r = option_numbers_add(field, first, last);
         if (r < 0 || !*argument)
             return r;
     }

@@ -45,6 +45,8 @@ typedef struct OptionNumbers {
     size_t n;
 } OptionNumbers;
 int option_numbers(const Option *option, const char *argument, void *field);
+/* A range; -EINVAL when it is none of u32. */
+int option_numbers_add(OptionNumbers *numbers, uint64_t first, uint64_t last);
 bool option_numbers_hold(const OptionNumbers *numbers, uint32_t v);
 void option_numbers_done(OptionNumbers *numbers);
 

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "client/command.h"
+#include "client/recording.h"
+#include "client/time-range.h"
+#include "perfdata/order.h"
+#include "perfdata/reader.h"
+#include "perfdata/tracing.h"
+#include "util/text.h"
+
+/*
+ * `profctl dump`: every record of a recording, one a line, as text or JSON. Records flow from the
+ * reader (or, in time order, from a PdOrder in front of it) through the filters into the output
+ * buffer; nothing is kept, so memory does not grow with the recording. What a record does not tell
+ * (a time, a process, a CPU) cannot match a filter on it, and such a record is left out.
+ */
+
+typedef enum DumpSort { SORT_DEFAULT, SORT_FILE, SORT_TIME } DumpSort;
+
+typedef struct DumpSettings {
+    TimeRange time;
+    OptionNumbers types, pids, tids, cpus;
+    OptionWords events;
+    unsigned sort;
+} DumpSettings;
+
+typedef struct Dump {
+    Context *context;
+    const DumpSettings *settings;
+    TimeRange time;
+    const char *path;
+    PdReader *reader;
+    PdTracing *tracing;
+    bool tracing_tried;
+    Buffer chosen; /* an event's index -> EventChoice, as far as events were met */
+    bool any_event_chosen;
+} Dump;
+
+typedef enum EventChoice { EVENT_NOT_MET, EVENT_CHOSEN, EVENT_LEFT_OUT } EventChoice;
+
+static void dump_done(Dump *d) {
+    d->tracing = pd_tracing_free(d->tracing);
+    d->reader = pd_reader_free(d->reader);
+    buffer_done(&d->chosen);
+}
+
+/* With or without modifiers: "cycles" also means "cycles:u". A pattern may stand for many. */
+static bool event_name_matches(const char *pattern, const char *name) {
+    size_t n = strlen(pattern);
+
+    return fnmatch(pattern, name, 0) == 0 || (strncmp(pattern, name, n) == 0 && name[n] == ':');
+}
+
+static bool event_is_chosen(Dump *d, const PdEvent *event) {
+    uint8_t *choice;
+
+    if (!event)
+        return false;
+    if (event->index >= d->chosen.size)
+        buffer_zero(&d->chosen, event->index + 1 - d->chosen.size);
+    if (buffer_error(&d->chosen))
+        return false;
+    choice = d->chosen.data + event->index;
+    if (*choice == EVENT_NOT_MET) {
+        *choice = EVENT_LEFT_OUT;
+        for (size_t i = 0; i < d->settings->events.n; i++)
+            if (event_name_matches(d->settings->events.items[i], event->name))
+                *choice = EVENT_CHOSEN;
+    }
+    if (*choice == EVENT_CHOSEN)
+        d->any_event_chosen = true;
+    return *choice == EVENT_CHOSEN;
+}
+
+/* How the body of a record begins that is about a process. Those that perf synthesizes carry zeros
+ * in their trailer, so the body is what tells whom they are about. */
+typedef struct Subject {
+    uint32_t type;
+    int pid, tid, parent_pid, parent_tid; /* offsets behind the header, -1: none */
+} Subject;
+
+/* clang-format off */
+static const Subject subjects[] = {
+    {PD_RECORD_MMAP,            0, 4, -1, -1},
+    {PD_RECORD_MMAP2,           0, 4, -1, -1},
+    {PD_RECORD_COMM,            0, 4, -1, -1},
+    {PD_RECORD_FORK,            0, 8,  4, 12},
+    {PD_RECORD_EXIT,            0, 8, -1, -1},
+    {PD_RECORD_NAMESPACES,      0, 4, -1, -1},
+    {PD_RECORD_ITRACE_START,    0, 4, -1, -1},
+};
+/* clang-format on */
+
+static const Subject *subject_of(const PdRecord *record) {
+    for (size_t i = 0; i < ARRAY_SIZE(subjects); i++)
+        if (subjects[i].type == record->type)
+            return record->size >= PD_RECORD_HEADER_SIZE + 16 ? &subjects[i] : NULL;
+    return NULL;
+}
+
+static bool body_holds(const OptionNumbers *numbers, const PdRecord *record, int offset) {
+    return offset >= 0 &&
+           option_numbers_hold(
+               numbers, load_u32(record->data + PD_RECORD_HEADER_SIZE + offset, record->swap));
+}
+
+static bool is_about(const DumpSettings *s, const PdRecord *record, const PdStamp *stamp) {
+    const Subject *subject = subject_of(record);
+
+    if (s->pids.n > 0 && !(stamp->has_tid && option_numbers_hold(&s->pids, stamp->pid)) &&
+        !(subject && (body_holds(&s->pids, record, subject->pid) ||
+                      body_holds(&s->pids, record, subject->parent_pid))))
+        return false;
+    if (s->tids.n > 0 && !(stamp->has_tid && option_numbers_hold(&s->tids, stamp->tid)) &&
+        !(subject && (body_holds(&s->tids, record, subject->tid) ||
+                      body_holds(&s->tids, record, subject->parent_tid))))
+        return false;
+    return true;
+}
+
+static bool is_wanted(Dump *d, const PdRecord *record, const PdStamp *stamp) {
+    const DumpSettings *s = d->settings;
+
+    if (s->types.n > 0 && !option_numbers_hold(&s->types, record->type))
+        return false;
+    if (s->time.set && !(stamp->has_time && time_range_holds(&d->time, stamp->time)))
+        return false;
+    if (s->cpus.n > 0 && !(stamp->has_cpu && option_numbers_hold(&s->cpus, stamp->cpu)))
+        return false;
+    if (s->events.n > 0 && !event_is_chosen(d, stamp->event))
+        return false;
+    return is_about(s, record, stamp);
+}
+
+/* In a pipe the tracing data comes as a record, before the first sample that needs it. */
+static int load_tracing(Dump *d) {
+    Bytes blob;
+    int r;
+
+    if (d->tracing_tried || !pd_reader_has_feature(d->reader, PD_FEATURE_TRACING_DATA))
+        return 0;
+    d->tracing_tried = true;
+    r = pd_reader_feature(d->reader, PD_FEATURE_TRACING_DATA, &blob);
+    if (r >= 0)
+        r = pd_tracing_new(blob, &d->tracing);
+    return r == -ENOMEM ? r : 0;
+}
+
+static int print_record(Dump *d, const PdRecord *record, const PdStamp *stamp) {
+    Output *out = &d->context->out;
+    Fields fields = fields_to(&out->buffer, context_fields_format(d->context));
+    int r;
+
+    if (!is_wanted(d, record, stamp))
+        return 0;
+    if (record->type == PD_RECORD_SAMPLE && stamp->event &&
+        stamp->event->attr.type == PD_TYPE_TRACEPOINT) {
+        r = load_tracing(d);
+        if (r < 0)
+            return r;
+    }
+    fields_begin_object(&fields, NULL);
+    pd_record_describe(record, stamp, d->tracing, &fields);
+    fields_end_object(&fields);
+    text_putc(&out->buffer, '\n');
+    return output_breathe(out);
+}
+
+static int print_in_file_order(Dump *d) {
+    PdRecord record;
+    int r, q;
+
+    while ((r = pd_reader_next(d->reader, &record)) > 0) {
+        PdStamp stamp = {};
+
+        /* A record too short for its stamp is shown all the same, as bytes. */
+        (void)pd_events_stamp(pd_reader_events(d->reader), &record, &stamp);
+        q = print_record(d, &record, &stamp);
+        if (q < 0)
+            return q;
+    }
+    return r;
+}
+
+static int print_in_time_order(Dump *d) {
+    _cleanup_(pd_order_freep) PdOrder *order = NULL;
+    PdRecord record;
+    PdStamp stamp;
+    int r, q;
+
+    r = pd_order_new(d->reader, NULL, &order);
+    if (r < 0)
+        return r;
+    while ((r = pd_order_next(order, &record, &stamp)) > 0) {
+        q = print_record(d, &record, &stamp);
+        if (q < 0)
+            return q;
+    }
+    if (r == 0 && pd_order_late(order) > 0)
+        remark(d->context,
+               "%" PRIu64 " records of '%s' came later than a finished round had promised and "
+               "are out of order.",
+               pd_order_late(order), d->path);
+    return r;
+}
+
+/* Percent need the span of the samples: the file says, or a pass over it finds out. */
+static int resolve_time(Dump *d) {
+    uint64_t first = UINT64_MAX, last = 0;
+    PdRecord record;
+    PdStamp stamp;
+    int r;
+
+    d->time = d->settings->time;
+    if (!d->time.percent)
+        return 0;
+    while ((r = pd_reader_next(d->reader, &record)) > 0)
+        if (record.type == PD_RECORD_SAMPLE &&
+            pd_events_stamp(pd_reader_events(d->reader), &record, &stamp) >= 0 && stamp.has_time) {
+            first = MIN(first, stamp.time);
+            last = MAX(last, stamp.time);
+        }
+    if (r < 0)
+        return r;
+    time_range_resolve(&d->time, MIN(first, last), last);
+    return pd_reader_rewind(d->reader);
+}
+
+static int no_event(const Dump *d) {
+    PdEvents *events = pd_reader_events(d->reader);
+    Buffer names = {};
+
+    for (size_t i = 0; i < pd_events_count(events) && i < 16; i++)
+        text_printf(&names, "%s%s", i > 0 ? ", " : "", pd_events_at(events, i)->name);
+    text_putc(&names, '\0');
+    complain(STATUS_FAILED, "No record of '%s' belongs to such an event, it has %s.", d->path,
+             buffer_error(&names) || names.size < 2 ? "none" : (const char *)names.data);
+    buffer_done(&names);
+    return STATUS_FAILED;
+}
+
+static int run_dump(Context *c, void *settings, char **arguments) {
+    _cleanup_(dump_done) Dump d = {.context = c, .settings = settings, .path = arguments[0]};
+    int r, status;
+
+    if (c->json == JSON_PRETTY)
+        c->json = JSON_SHORT;
+    status = recording_open(d.path, &d.reader);
+    if (status != STATUS_OK)
+        return status;
+    r = resolve_time(&d);
+    if (r == -ESPIPE)
+        return complain(STATUS_USAGE,
+                        "A time in percent needs two passes over '%s', which is a "
+                        "stream; give seconds instead.",
+                        recording_name(d.path));
+    if (r >= 0) {
+        context_page(c);
+        r = d.settings->sort == SORT_TIME ? print_in_time_order(&d) : print_in_file_order(&d);
+    }
+    if (r < 0 && c->out.error)
+        return STATUS_FAILED;
+    if (r < 0)
+        return complain(STATUS_FAILED, "Failed to read '%s': %s.", recording_name(d.path),
+                        strerror(-r));
+    status = recording_verdict(d.path, d.reader, NULL);
+    if (status == STATUS_OK && d.settings->events.n > 0 && !d.any_event_chosen)
+        return no_event(&d);
+    return status;
+}
+
+static int option_types(const Option *option, const char *argument, void *field) {
+    OptionWords words = {};
+    uint32_t type;
+    int r = option_words(option, argument, &words);
+
+    for (size_t i = 0; i < words.n && r >= 0; i++) {
+        r = pd_record_type_from_name(words.items[i], &type);
+        if (r >= 0)
+            r = option_numbers_add(field, type, type);
+    }
+    option_words_done(&words);
+    return r;
+}
+
+static int option_ordered(const Option *option, const char *argument, void *field) {
+    *(unsigned *)field = SORT_TIME;
+    return 0;
+}
+
+static void dump_settings_done(void *settings) {
+    DumpSettings *s = settings;
+
+    option_numbers_done(&s->types);
+    option_numbers_done(&s->pids);
+    option_numbers_done(&s->tids);
+    option_numbers_done(&s->cpus);
+    option_words_done(&s->events);
+}
+
+/* clang-format off */
+static const Option dump_options[] = {
+    {0,   "time",    "START,END", "Only from START to END, in seconds as shown; either may be left out; 10%-20% and 10%/2 are shares of the recording", option_time_range, offsetof(DumpSettings, time)},
+    {'t', "type",    "TYPE,…",    "Only records of these types, by name or number", option_types,   offsetof(DumpSettings, types)},
+    {'e', "event",   "EVENT,…",   "Only records of these events; * and ? match",    option_words,   offsetof(DumpSettings, events)},
+    {'p', "pid",     "PID,…",     "Only records of or about these processes",       option_numbers, offsetof(DumpSettings, pids)},
+    {0,   "tid",     "TID,…",     "Only records of or about these threads",         option_numbers, offsetof(DumpSettings, tids)},
+    {'C', "cpu",     "CPU,…",     "Only records from these CPUs; ranges as 0-3",    option_numbers, offsetof(DumpSettings, cpus)},
+    {0,   "sort",    "file|time", "In the order of the file (default) or of time",  option_choice,  offsetof(DumpSettings, sort)},
+    {0,   "ordered", NULL,        "The same as --sort=time",                        option_ordered, offsetof(DumpSettings, sort)},
+    {},
+};
+/* clang-format on */
+
+const Command command_dump = {
+    .name = "dump",
+    .arguments = "FILE",
+    .n_min = 1,
+    .n_max = 1,
+    .summary = "Show every record of a recording, one a line",
+    .notes = "FILE is a perf.data file, a folder of perf record --threads, or - for a stream on\n"
+             "standard input. With --json each line is an object.",
+    .options = dump_options,
+    .settings_size = sizeof(DumpSettings),
+    .run = run_dump,
+    .done = dump_settings_done,
+};

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What `info` found out, and its two faces. */
+
+#include "client/command.h"
+#include "client/summary.h"
+#include "perfdata/environment.h"
+
+typedef struct Info {
+    const char *path;
+    PdReader *reader;
+    PdEnvironment *environment;
+    Summary summary;
+    PdDamage damage;  /* the first of the records or of the features; text "" when there is none */
+    int64_t captured; /* when the file was last written, seconds; 0: not known */
+} Info;
+
+int info_print_text(const Context *c, const Info *info, Buffer *out);
+void info_print_json(const Info *info, Fields *fields);
+
+/* "file", "pipe", "directory" */
+const char *info_mode_name(PdMode mode);
+/* Entries of the BUILD_ID feature, or BUILD_ID records where a pipe has those instead. */
+uint64_t info_build_ids(const Info *info);

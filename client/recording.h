@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Recordings as commands meet them: a path or "-", and the words for what is wrong with one. */
+
+#include "client/command.h"
+#include "perfdata/reader.h"
+
+/* Opens a path, or stdin for "-". Complains and returns STATUS_FAILED, else STATUS_OK. */
+int recording_open(const char *path, PdReader **ret);
+
+/* What reading to the end came to: STATUS_PARTIAL, and why on stderr, when the recording is
+ * damaged or was never finished; else STATUS_OK. `more` is damage that the reader cannot know of,
+ * as of a feature's body; NULL or an empty text: none. */
+int recording_verdict(const char *path, const PdReader *reader, const PdDamage *more);
+
+/* "standard input" for "-". */
+const char *recording_name(const char *path);
