@@ -21,18 +21,18 @@ void buffer_clear(Buffer *b) {
     b->error = 0;
 }
 
-uint8_t *buffer_reserve(Buffer *b, size_t n) {
+uint8_t *buffer_grow(Buffer *b, size_t n) {
     size_t want, next;
     uint8_t *p;
 
     if (b->error)
         return NULL;
-    if (n <= b->allocated - b->size)
-        return b->data + b->size;
     if (__builtin_add_overflow(b->size, n, &want) || want > SIZE_MAX / 2) {
         b->error = -ENOMEM;
         return NULL;
     }
+    if (b->data && want <= b->allocated)
+        return b->data + b->size;
     next = MAX(b->allocated * 2, (size_t)BUFFER_SIZE_MIN);
     while (next < want)
         next *= 2;
@@ -44,18 +44,6 @@ uint8_t *buffer_reserve(Buffer *b, size_t n) {
     b->data = p;
     b->allocated = next;
     return b->data + b->size;
-}
-
-void buffer_append(Buffer *b, const void *data, size_t n) {
-    uint8_t *p;
-
-    if (n == 0)
-        return;
-    p = buffer_reserve(b, n);
-    if (!p)
-        return;
-    memcpy(p, data, n);
-    b->size += n;
 }
 
 void buffer_zero(Buffer *b, size_t n) {

@@ -27,13 +27,29 @@ void buffer_done(Buffer *b);
 /* Forgets the content and a past error, keeps the memory. */
 void buffer_clear(Buffer *b);
 
+/* The slow half of buffer_reserve(). */
+uint8_t *buffer_grow(Buffer *b, size_t n);
+
 /* Room for n more bytes at the end, or NULL; the size grows only with buffer_commit(). */
-uint8_t *buffer_reserve(Buffer *b, size_t n);
+static inline uint8_t *buffer_reserve(Buffer *b, size_t n) {
+    if (__builtin_expect(n <= b->allocated - b->size && b->error == 0 && b->data, 1))
+        return b->data + b->size;
+    return buffer_grow(b, n);
+}
+
 static inline void buffer_commit(Buffer *b, size_t n) {
     b->size += n;
 }
 
-void buffer_append(Buffer *b, const void *data, size_t n);
+static inline void buffer_append(Buffer *b, const void *data, size_t n) {
+    uint8_t *p = n > 0 ? buffer_reserve(b, n) : NULL;
+
+    if (!p)
+        return;
+    memcpy(p, data, n);
+    b->size += n;
+}
+
 void buffer_zero(Buffer *b, size_t n);
 void buffer_u16(Buffer *b, uint16_t v, bool swap);
 void buffer_u32(Buffer *b, uint32_t v, bool swap);

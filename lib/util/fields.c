@@ -101,6 +101,29 @@ void fields_hex(Fields *f, const char *name, uint64_t v) {
         text_putc(f->out, '"');
 }
 
+void fields_hex_array(Fields *f, const char *name, const uint8_t *data, size_t n, bool swap) {
+    bool json = f->format != FIELDS_TEXT;
+
+    fields_begin_array(f, name);
+    for (size_t i = 0; i < n; i++) {
+        char *start = (char *)buffer_reserve(f->out, TEXT_NUMBER_MAX + 4), *p = start;
+
+        if (!p)
+            return;
+        if (i > 0)
+            *p++ = json ? ',' : ' ';
+        if (json)
+            *p++ = '"';
+        p = text_put_hex(p, load_u64(data + 8 * i, swap));
+        if (json)
+            *p++ = '"';
+        buffer_commit(f->out, (size_t)(p - start));
+    }
+    /* Pretty JSON keeps the array in one line. */
+    f->first = true;
+    fields_end_array(f);
+}
+
 void fields_bool(Fields *f, const char *name, bool v) {
     begin(f, name);
     if (f->format != FIELDS_TEXT)

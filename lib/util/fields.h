@@ -42,5 +42,7 @@ void fields_time_ns(Fields *f, const char *name, uint64_t time_ns);
 /* Our own words: escaped all the same. */
 void fields_str(Fields *f, const char *name, const char *s);
 void fields_bytes(Fields *f, const char *name, Bytes bytes);
+/* An array of n u64 (unaligned, perhaps in the other byte order) as by fields_hex(). */
+void fields_hex_array(Fields *f, const char *name, const uint8_t *data, size_t n, bool swap);
 /* Binary content as hex digits. */
 void fields_hex_bytes(Fields *f, const char *name, Bytes bytes);

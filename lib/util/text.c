@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "util/text.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +12,7 @@
  * else: well-formed UTF-8 that cannot move a cursor, reorder a line or hide.
  */
 
-enum { DIGITS_MAX = 20, CODE_POINT_MAX = 0x10ffff };
+enum { CODE_POINT_MAX = 0x10ffff };
 
 static const char digit_pairs[] = "00010203040506070809101112131415161718192021222324"
                                   "25262728293031323334353637383940414243444546474849"
@@ -19,17 +20,9 @@ static const char digit_pairs[] = "000102030405060708091011121314151617181920212
                                   "75767778798081828384858687888990919293949596979899";
 static const char hex_digits[] = "0123456789abcdef";
 
-void text_puts(Buffer *b, const char *s) {
-    buffer_append(b, s, strlen(s));
-}
-
-void text_putc(Buffer *b, char c) {
-    buffer_append(b, &c, 1);
-}
-
-/* Writes v right-aligned into digits[DIGITS_MAX] and returns the first digit. */
-static const char *digits_of(uint64_t v, char digits[DIGITS_MAX]) {
-    char *p = digits + DIGITS_MAX;
+/* Writes v right-aligned into digits[TEXT_NUMBER_MAX] and returns the first digit. */
+static char *digits_of(uint64_t v, char digits[TEXT_NUMBER_MAX]) {
+    char *p = digits + TEXT_NUMBER_MAX;
 
     while (v >= 100) {
         p -= 2;
@@ -44,11 +37,44 @@ static const char *digits_of(uint64_t v, char digits[DIGITS_MAX]) {
     return p;
 }
 
-void text_u64(Buffer *b, uint64_t v) {
-    char digits[DIGITS_MAX];
+char *text_put_u64(char *to, uint64_t v) {
+    char digits[TEXT_NUMBER_MAX];
     const char *p = digits_of(v, digits);
+    size_t n = (size_t)(digits + TEXT_NUMBER_MAX - p);
 
-    buffer_append(b, p, (size_t)(digits + DIGITS_MAX - p));
+    memcpy(to, p, n);
+    return to + n;
+}
+
+/* The eight nibbles of v as eight digits, all at once: each byte of the word is one digit. */
+static uint64_t hex_digits_of(uint32_t v) {
+    uint64_t x = bswap_32(v), letters;
+
+    x = (x | x << 16) & 0x0000ffff0000ffffULL;
+    x = (x | x << 8) & 0x00ff00ff00ff00ffULL;
+    x = (x >> 4 & 0x000f000f000f000fULL) | (x & 0x000f000f000f000fULL) << 8;
+    letters = (x + 0x0606060606060606ULL) >> 4 & 0x0101010101010101ULL;
+    return x + 0x3030303030303030ULL + letters * ('a' - '0' - 10);
+}
+
+char *text_put_hex(char *to, uint64_t v) {
+    unsigned n = (unsigned)(67 - __builtin_clzll(v | 1)) / 4;
+    uint64_t digits[2];
+
+    v <<= 64 - 4 * n;
+    digits[0] = htole64(hex_digits_of((uint32_t)(v >> 32)));
+    digits[1] = htole64(hex_digits_of((uint32_t)v));
+    to[0] = '0';
+    to[1] = 'x';
+    memcpy(to + 2, digits, sizeof(digits));
+    return to + 2 + n;
+}
+
+void text_u64(Buffer *b, uint64_t v) {
+    uint8_t *p = buffer_reserve(b, TEXT_NUMBER_MAX);
+
+    if (p)
+        buffer_commit(b, (size_t)(text_put_u64((char *)p, v) - (char *)p));
 }
 
 void text_i64(Buffer *b, int64_t v) {
@@ -58,16 +84,10 @@ void text_i64(Buffer *b, int64_t v) {
 }
 
 void text_hex(Buffer *b, uint64_t v) {
-    char digits[18];
-    char *p = digits + sizeof(digits);
+    uint8_t *p = buffer_reserve(b, TEXT_NUMBER_MAX);
 
-    do {
-        *--p = hex_digits[v & 15];
-        v >>= 4;
-    } while (v);
-    *--p = 'x';
-    *--p = '0';
-    buffer_append(b, p, (size_t)(digits + sizeof(digits) - p));
+    if (p)
+        buffer_commit(b, (size_t)(text_put_hex((char *)p, v) - (char *)p));
 }
 
 void text_hex_bytes(Buffer *b, Bytes bytes) {
@@ -83,14 +103,13 @@ void text_hex_bytes(Buffer *b, Bytes bytes) {
 }
 
 void text_time_ns(Buffer *b, uint64_t time_ns) {
-    char digits[DIGITS_MAX];
-    const char *p = digits_of(time_ns % 1000000000, digits);
-    size_t n = (size_t)(digits + DIGITS_MAX - p);
+    char digits[TEXT_NUMBER_MAX];
+    /* A leading one stands for the point and keeps the zeros behind it. */
+    char *p = digits_of(time_ns % 1000000000 + 1000000000, digits);
 
+    *p = '.';
     text_u64(b, time_ns / 1000000000);
-    text_putc(b, '.');
-    buffer_append(b, "000000000", 9 - n);
-    buffer_append(b, p, n);
+    buffer_append(b, p, 10);
 }
 
 void text_printf(Buffer *b, const char *format, ...) {

@@ -10,8 +10,20 @@
 #include "util/buffer.h"
 #include "util/bytes.h"
 
-void text_puts(Buffer *b, const char *s);
-void text_putc(Buffer *b, char c);
+enum { TEXT_NUMBER_MAX = 20 }; /* the longest that text_put_*() writes */
+
+/* Numbers into memory that has room for TEXT_NUMBER_MAX bytes; where the next byte goes. */
+char *text_put_u64(char *to, uint64_t v);
+char *text_put_hex(char *to, uint64_t v);
+
+static inline void text_puts(Buffer *b, const char *s) {
+    buffer_append(b, s, strlen(s));
+}
+
+static inline void text_putc(Buffer *b, char c) {
+    buffer_append(b, &c, 1);
+}
+
 void text_u64(Buffer *b, uint64_t v);
 void text_i64(Buffer *b, int64_t v);
 /* With 0x in front, no leading zeros. */

@@ -16,7 +16,8 @@ static const char *escaped(const char *s, size_t n) {
 }
 
 TEST(numbers_print_as_printf_prints_them) {
-    static const uint64_t values[] = {0, 9, 10, 99, 100, 12345, UINT32_MAX, INT64_MAX, UINT64_MAX};
+    static const uint64_t values[] = {
+        0, 9, 10, 99, 100, 12345, UINT32_MAX, 0xabcdef0123456789, INT64_MAX, UINT64_MAX};
     _cleanup_(buffer_done) Buffer b = {};
     char expect[64];
 
@@ -67,6 +68,9 @@ TEST(one_description_makes_text_and_json) {
         fields_hex(&f, NULL, 1);
         fields_hex(&f, NULL, 2);
         fields_end_array(&f);
+        fields_hex_array(&f, "array", (const uint8_t *)(const uint64_t[]){0, 0xffffffff81000abc}, 2,
+                         false);
+        fields_hex_array(&f, "none", NULL, 0, false);
         fields_begin_object(&f, "empty");
         fields_end_object(&f);
         fields_bool(&f, "last", true);
@@ -74,8 +78,10 @@ TEST(one_description_makes_text_and_json) {
         text_putc(&b, '\n');
     }
     text_putc(&b, '\0');
-    CHECK_STREQ((char *)b.data, "pid 12 comm a\"b chain [0x1 0x2] empty {} last yes\n"
+    CHECK_STREQ((char *)b.data, "pid 12 comm a\"b chain [0x1 0x2] array [0x0 0xffffffff81000abc] "
+                                "none [] empty {} last yes\n"
                                 "{\"pid\":12,\"comm\":\"a\\\"b\",\"chain\":[\"0x1\",\"0x2\"],"
+                                "\"array\":[\"0x0\",\"0xffffffff81000abc\"],\"none\":[],"
                                 "\"empty\":{},\"last\":true}\n");
 }
 
