@@ -1,0 +1,286 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Writes a shell's completion of profctl from its own option tables.
+
+generate.py bash|zsh|fish PROFCTL: runs `PROFCTL --print-options` and prints the completion. What
+an option's argument is named decides what is offered for it: words separated by bars are offered
+as they are, a name that ends in FILE or FOLDER means paths, anything else is for the user to type.
+"""
+
+import re
+import subprocess
+import sys
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Option:
+    short: str
+    long: str
+    argument: str
+    help: str
+
+    @property
+    def optional(self):
+        return self.argument.startswith("[")
+
+    @property
+    def choices(self):
+        parts = self.argument.strip("[]").split("|")
+        plain = [part for part in parts if re.fullmatch(r"[a-z0-9-]+", part)]
+        return plain if len(parts) > 1 else []
+
+    @property
+    def is_path(self):
+        return re.search(r"(FILE|FOLDER)$", self.argument.strip("[]")) is not None
+
+    @property
+    def names(self):
+        return [name for name in (self.short, self.long) if name]
+
+
+@dataclass
+class Command:
+    name: str
+    arguments: str
+    help: str
+    options: list = field(default_factory=list)
+
+    @property
+    def takes_files(self):
+        return re.search(r"FILE|FOLDER|\bIN\b|\bOUT\b", self.arguments) is not None
+
+
+def read(profctl):
+    """The global options, and the commands with theirs."""
+    text = subprocess.run(
+        [profctl, "--print-options"], check=True, capture_output=True, text=True
+    ).stdout
+    everywhere, commands = [], {}
+    for line in text.splitlines():
+        name, short, long, argument, words = line.split("\t")
+        if name == "*":
+            everywhere.append(Option(short, long, argument, words))
+        elif not long:
+            commands[name] = Command(name, argument, words)
+        else:
+            commands[name].options.append(Option(short, long, argument, words))
+    return everywhere, list(commands.values())
+
+
+# -- bash -------------------------------------------------------------------------------------
+
+BASH = """\
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# bash completion for profctl, made from its option tables
+
+_profctl() {
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} equals= verb= words= i
+
+    if [[ $cur == = ]]; then
+        cur= equals=y
+    elif [[ $prev == = ]]; then
+        prev=${COMP_WORDS[COMP_CWORD - 2]} equals=y
+    fi
+    for ((i = 1; i < COMP_CWORD && ${#verb} == 0; i++)); do
+        case ${COMP_WORDS[i]} in
+        @VERBS@) verb=${COMP_WORDS[i]} ;;
+        esac
+    done
+
+    COMPREPLY=()
+    case $verb:$prev$equals in
+@ARGUMENTS@
+    esac
+
+    if [[ $cur == -* ]]; then
+        case $verb in
+@OPTIONS@
+        esac
+        mapfile -t COMPREPLY < <(compgen -W "$words @GLOBAL@" -- "$cur")
+        [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace
+        return
+    fi
+    case $verb in
+    "" | help) mapfile -t COMPREPLY < <(compgen -W "@ALL@" -- "$cur") ;;
+@FILES@
+    esac
+}
+complete -F _profctl profctl
+"""
+
+
+def bash_argument(verb, option):
+    # An argument that may be left out follows an equals sign only.
+    marks = ["y"] if option.optional else ["", "y"]
+    names = [f"{verb}:{n}{m}" for n in option.names for m in marks if not (m and n == option.short)]
+    if not option.argument or not names:
+        return ""
+    if option.choices:
+        action = f'mapfile -t COMPREPLY < <(compgen -W "{" ".join(option.choices)}" -- "$cur")'
+    elif option.is_path:
+        action = 'compopt -o filenames; mapfile -t COMPREPLY < <(compgen -f -- "$cur")'
+    else:
+        action = ":"
+    return f"    {' | '.join(names)})\n        {action}\n        return\n        ;;"
+
+
+def bash_names(options):
+    names = []
+    for option in options:
+        names += [option.short] if option.short else []
+        names.append(option.long + ("=" if option.argument and not option.optional else ""))
+    return " ".join(names)
+
+
+def bash(everywhere, commands):
+    arguments = [bash_argument("*", option) for option in everywhere]
+    for command in commands:
+        arguments += [bash_argument(command.name, option) for option in command.options]
+    options = [
+        f'        {c.name}) words="{bash_names(c.options)}" ;;' for c in commands if c.options
+    ]
+    files = " | ".join(c.name for c in commands if c.takes_files)
+    files = f"    {files})\n        compopt -o filenames\n" \
+            '        mapfile -t COMPREPLY < <(compgen -f -- "$cur")\n        ;;' if files else ""
+    text = BASH.replace("@VERBS@", " | ".join(c.name for c in commands))
+    text = text.replace("@ARGUMENTS@", "\n".join(a for a in arguments if a))
+    text = text.replace("@OPTIONS@", "\n".join(options))
+    text = text.replace("@GLOBAL@", bash_names(everywhere))
+    text = text.replace("@ALL@", " ".join(c.name for c in commands))
+    return text.replace("@FILES@", files)
+
+
+# -- zsh --------------------------------------------------------------------------------------
+
+ZSH = """\
+#compdef profctl
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# zsh completion for profctl, made from its option tables
+
+_profctl() {
+    local curcontext=$curcontext state line
+    local -a everywhere commands
+    everywhere=(
+@GLOBAL@
+    )
+    commands=(
+@COMMANDS@
+    )
+
+    _arguments -C -s -S $everywhere '1: :->command' '*:: :->arguments'
+    case $state in
+    command)
+        _describe -t commands command commands
+        ;;
+    arguments)
+        case $words[1] in
+        help)
+            _describe -t commands command commands
+            ;;
+@VERBS@
+        esac
+        ;;
+    esac
+}
+
+_profctl "$@"
+"""
+
+
+def zsh_quote(text):
+    return text.replace("'", "'\\''").replace("[", "\\[").replace("]", "\\]").replace(":", "\\:")
+
+
+def zsh_specs(option, indent):
+    if option.choices:
+        action = "(" + " ".join(option.choices) + ")"
+    elif option.is_path:
+        action = "_files"
+    else:
+        action = " "
+    message = zsh_quote(option.argument.strip("[]"))
+    tail = f":{message}:{action}" if option.argument else ""
+    tail = ":" + tail if option.optional else tail
+    group = f"({' '.join(option.names)})" if len(option.names) > 1 else ""
+    words = zsh_quote(option.help)
+    lines = []
+    if option.short and option.optional:
+        lines.append(f"'{group}{option.short}[{words}]'")
+    elif option.short:
+        lines.append(f"'{group}{option.short}{'+' if tail else ''}[{words}]{tail}'")
+    mark = "=-" if option.optional else "=" if option.argument else ""
+    lines.append(f"'{group}{option.long}{mark}[{words}]{tail}'")
+    return "\n".join(indent + line for line in lines)
+
+
+def zsh(everywhere, commands):
+    verbs = []
+    for command in commands:
+        if command.name == "help":
+            continue
+        specs = [zsh_specs(option, " " * 16) for option in command.options]
+        specs += [" " * 16 + "'*: :_files'"] if command.takes_files else []
+        body = " \\\n".join([" " * 12 + "_arguments -s -S $everywhere"]
+                            + [line for spec in specs for line in spec.splitlines()])
+        verbs.append(f"        {command.name})\n{body}\n            ;;")
+    rows = [f"        '{zsh_quote(c.name)}:{zsh_quote(c.help)}'" for c in commands]
+    text = ZSH.replace("@GLOBAL@", "\n".join(zsh_specs(o, " " * 8) for o in everywhere))
+    text = text.replace("@COMMANDS@", "\n".join(rows))
+    return text.replace("@VERBS@", "\n".join(verbs))
+
+
+# -- fish -------------------------------------------------------------------------------------
+
+
+def fish_quote(text):
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def fish_option(option, condition):
+    line = "complete -c profctl" + (f" -n {fish_quote(condition)}" if condition else "")
+    line += f" -s {option.short[1:]}" if option.short else ""
+    line += f" -l {option.long[2:]}"
+    if option.choices:
+        line += f" {'-f' if option.optional else '-x'} -a {fish_quote(' '.join(option.choices))}"
+    elif option.is_path:
+        line += " -r -F"
+    elif option.argument:
+        line += " -x"
+    return line + f" -d {fish_quote(option.help)}"
+
+
+def fish(everywhere, commands):
+    names = " ".join(c.name for c in commands)
+    before = f"not __fish_seen_subcommand_from {names}"
+    lines = [
+        "# SPDX-License-Identifier: LGPL-2.1-or-later",
+        "# fish completion for profctl, made from its option tables",
+        "complete -c profctl -f",
+    ]
+    lines += [fish_option(option, None) for option in everywhere]
+    for command in commands:
+        within = f"__fish_seen_subcommand_from {command.name}"
+        lines.append(
+            f"complete -c profctl -n {fish_quote(before)} -a {command.name}"
+            f" -d {fish_quote(command.help)}"
+        )
+        lines += [fish_option(option, within) for option in command.options]
+        if command.takes_files:
+            lines.append(f"complete -c profctl -n {fish_quote(within)} -F")
+        if command.name == "help":
+            lines.append(f"complete -c profctl -n {fish_quote(within)} -a {fish_quote(names)}")
+    return "\n".join(lines) + "\n"
+
+
+SHELLS = {"bash": bash, "zsh": zsh, "fish": fish}
+
+
+def main():
+    if len(sys.argv) != 3 or sys.argv[1] not in SHELLS:
+        sys.exit("usage: generate.py bash|zsh|fish PROFCTL")
+    print(SHELLS[sys.argv[1]](*read(sys.argv[2])), end="")
+
+
+if __name__ == "__main__":
+    main()
