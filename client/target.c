@@ -321,8 +321,8 @@ int target_complain(const Target *target, int error) {
 
     switch (error) {
     case -EEXIST:
-        return complain(STATUS_FAILED,
-                        "'%s' exists; give another name, or --force to replace it.", path);
+        return complain(STATUS_FAILED, "'%s' exists; give another name, or --force to replace it.",
+                        path);
     case -ENOTEMPTY:
         return complain(STATUS_FAILED,
                         "'%s' is a folder that holds more than a recording; it is left alone.",
