@@ -85,6 +85,8 @@ class Count:
                 said.append(line)
                 continue
             seen += 1
+            for note in (line[2:] for line in said if line.startswith("# note: ")):
+                print(f"{name} {note}")
             label = f"{name} {match[2]}"
             if match[1] == "not ok":
                 bad += 1

@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Man page, completions and --help of profctl against its own tables.
+
+`profctl --print-options` prints a row for each command (name, nothing, nothing, arguments, help)
+and for each option (command or *, short, long, argument, help). Every one must be in each of the
+other places, and what these name must be a row.
+"""
+
+import re
+import shutil
+import subprocess
+from collections import namedtuple
+
+from tree import BUILD, SOURCE, Tap, files, read
+
+PROFCTL = str(BUILD / "client" / "profctl")
+PAGE = "doc/profctl.1"
+COMPLETIONS = {
+    "bash": "client/completion/profctl.bash",
+    "zsh": "client/completion/_profctl",
+    "fish": "client/completion/profctl.fish",
+}
+
+Row = namedtuple("Row", "command short long argument help")
+
+
+def run(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def rows():
+    printed = run(PROFCTL, "--print-options")
+    for line in printed.stdout.splitlines():
+        row = Row(*line.split("\t"))
+        yield row._replace(short=row.short.lstrip("-"), long=row.long.lstrip("-"))
+
+
+def is_command(row):
+    return not row.short and not row.long
+
+
+def incomplete(table):
+    if not any(row.command == "help" and is_command(row) for row in table):
+        yield "profctl --print-options does not list the command 'help'"
+    for row in table:
+        if not row.help:
+            yield f"{row.command} {row.long}: has no help"
+
+
+def says(text, option):
+    """Whether the words hold --option as a whole."""
+    return re.search(rf"(?<![\w-])--{re.escape(option)}(?![\w-])", text) is not None
+
+
+def unhelpful(table):
+    for row in table:
+        command = [PROFCTL, "--help"] if row.command == "*" else [PROFCTL, row.command, "--help"]
+        said = run(*command)
+        if said.returncode != 0:
+            yield f"{' '.join(command[1:])} ends with status {said.returncode}"
+        elif row.long and not says(said.stdout, row.long):
+            yield f"{' '.join(command[1:])} does not name --{row.long}"
+        elif row.short and f"-{row.short}" not in said.stdout:
+            yield f"{' '.join(command[1:])} does not name -{row.short}"
+        elif row.help.split("\n")[0] not in re.sub(r"\s+", " ", said.stdout):
+            yield f"{' '.join(command[1:])} does not say: {row.help}"
+
+
+def parts_of_page(page):
+    """The page's text by command: a command is a subsection `.Ss name …` or an item
+    `.It Cm name`; options that stand in neither are the global ones."""
+    parts, command = {"*": ""}, "*"
+    for line in page.splitlines():
+        match = re.match(r"\.(?:Ss|It Cm|It Ic)\s+(?:Nm profctl\s+)?(?:Cm |Ic )?(\w[\w-]*)", line)
+        if line.startswith(".Sh"):
+            command = "*"
+        elif match and (line.startswith(".Ss") or " Fl " not in line):
+            command = match[1]
+            parts.setdefault(command, "")
+        parts[command] += line + "\n"
+    return parts
+
+
+def options_of_page(part):
+    """-x and --word as mdoc writes them: `Fl x`, `Fl -word` (`\\-` allowed)."""
+    return set(re.findall(r"\bFl\s+((?:\\?-)?[\w][\w\\-]*)", part.replace("\\-", "-")))
+
+
+def missing_in_page(table, parts):
+    for row in table:
+        if is_command(row):
+            if row.command not in parts:
+                yield f"{PAGE} has no section on the command '{row.command}'"
+            continue
+        named = options_of_page(parts.get(row.command, ""))
+        if row.long and f"-{row.long}" not in named:
+            yield f"{PAGE} does not name {row.command} --{row.long}"
+        if row.short and row.short not in named:
+            yield f"{PAGE} does not name {row.command} -{row.short}"
+
+
+def invented_by_page(table, parts):
+    known = {f"-{row.long}" for row in table if row.long} | {row.short for row in table}
+    for command, part in parts.items():
+        for option in sorted(options_of_page(part) - known):
+            yield f"{PAGE} names -{option} under '{command}', which profctl does not know"
+
+
+def missing_in_completion(shell, table):
+    text = read(COMPLETIONS[shell])
+    for row in table:
+        if is_command(row):
+            if not re.search(rf"(?<![\w-]){re.escape(row.command)}(?![\w-])", text):
+                yield f"{COMPLETIONS[shell]} does not know the command '{row.command}'"
+        elif shell == "fish":
+            if not re.search(rf"-l\s+'?{re.escape(row.long)}(?![\w-])", text):
+                yield f"{COMPLETIONS[shell]} does not know {row.command} --{row.long}"
+        elif not says(text, row.long):
+            yield f"{COMPLETIONS[shell]} does not know {row.command} --{row.long}"
+
+
+def invented_by_completion(shell, table):
+    text = re.sub(r"(?m)^\s*#.*$", "", read(COMPLETIONS[shell]))
+    pattern = r"-l\s+'?([a-z][\w-]+)" if shell == "fish" else r"(?<![\w-])--([a-z][\w-]+)"
+    known = {row.long for row in table} | {"print-options"}
+    for word in sorted(set(re.findall(pattern, text)) - known):
+        yield f"{COMPLETIONS[shell]} knows --{word}, which profctl does not"
+
+
+def asks_profctl(shell):
+    """A completion that asks profctl for its table is right by construction."""
+    return "--print-options" in read(COMPLETIONS[shell])
+
+
+def completed(table):
+    """What bash offers, by running the completion as bash would."""
+    script = (
+        f'PATH="{BUILD}/client:$PATH"; source "{SOURCE}/{COMPLETIONS["bash"]}"; '
+        'COMP_WORDS=(profctl "$@"); COMP_CWORD=$#; COMP_LINE="profctl $*"; '
+        'COMP_POINT=${#COMP_LINE}; COMPREPLY=(); '
+        'f=$(complete -p profctl | sed -n "s/.*-F \\([^ ]*\\).*/\\1/p"); '
+        '"$f" profctl "${!#}" profctl; printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+
+    def offered(*words):
+        said = run("bash", "-c", script, "bash", *words)
+        return {line.rstrip(" =") for line in said.stdout.splitlines()}
+
+    commands = {row.command for row in table if is_command(row)}
+    for command in sorted(commands - offered("")):
+        yield f"bash does not offer the command '{command}'"
+    for command in sorted(commands):
+        wanted = {f"--{row.long}" for row in table if row.command == command and row.long}
+        for option in sorted(wanted - offered(command, "--")):
+            yield f"bash does not offer {command} {option}"
+
+
+def check_page(tap, table):
+    page = read(PAGE)
+    parts = parts_of_page(page)
+    tap.check("the_page_names_every_command_and_option", missing_in_page(table, parts))
+    tap.check("the_page_names_nothing_else", invented_by_page(table, parts))
+    pages = [str(path) for path in files(".1", ".5", ".8", below=("doc",))]
+    if shutil.which("mandoc"):
+        said = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", *pages], cwd=SOURCE,
+                              capture_output=True, text=True, check=False)
+        tap.check("the_pages_pass_mandoc", (said.stdout + said.stderr).splitlines())
+    else:
+        tap.skip("the_pages_pass_mandoc", "mandoc is not installed")
+
+
+def check_completions(tap, table):
+    for shell, path in COMPLETIONS.items():
+        name = f"{shell}_completes_every_command_and_option"
+        if not (SOURCE / path).exists():
+            tap.check(name, [f"{path} is missing"])
+        elif asks_profctl(shell):
+            tap.check(name, completed(table) if shell == "bash" else [])
+        else:
+            tap.check(name, missing_in_completion(shell, table))
+            tap.check(f"{shell}_completes_nothing_else", invented_by_completion(shell, table))
+
+
+def main():
+    tap = Tap()
+    table = list(rows())
+    tap.check("profctl_prints_its_tables", incomplete(table))
+    tap.check("help_names_every_option", unhelpful(table))
+    if (SOURCE / PAGE).exists():
+        check_page(tap, table)
+    else:
+        tap.check("the_page_names_every_command_and_option", [f"{PAGE} is missing"])
+    check_completions(tap, table)
+    tap.end()
+
+
+if __name__ == "__main__":
+    main()

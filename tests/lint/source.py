@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""How the text of the sources looks: licence lines, essays, layout, lengths, words to avoid."""
+
+import re
+import shutil
+import subprocess
+
+from tree import SOURCE, Tap, files, read, sources
+
+LICENCE = "SPDX-License-Identifier: LGPL-2.1-or-later"
+ESSAY_WORDS = 12
+LONG_FUNCTION, TOO_LONG_FUNCTION = 60, 100
+LONG_FILE = 700
+FORMAT_VERSION = "14"
+
+C_FILES = files(".c", ".h", below=("lib", "daemon", "client", "tests"))
+# Of these only the first lines are looked at; data that tests read carries no licence line.
+LICENSED = files(".c", ".h", ".py", ".sh", ".build", ".bash", ".fish", ".1", ".5", ".8")
+
+# Comments and literals, so that what they hold is not taken for code.
+TOKEN = re.compile(
+    r"""(?P<block>/\*.*?\*/)|(?P<line>//[^\n]*)|(?P<text>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')""",
+    re.S,
+)
+
+
+def missing_licence():
+    for path in LICENSED:
+        if LICENCE not in "\n".join(read(path).splitlines()[:3]):
+            yield f"{path}: no '{LICENCE}' in the first lines"
+
+
+def missing_essay():
+    for path in sources():
+        if path.suffix != ".c":
+            continue
+        text = re.sub(r"^\s*(#.*)?\n", "", read(path).split("\n", 1)[-1], flags=re.M)
+        essay = re.match(r"\s*/\*(.*?)\*/", text, re.S)
+        if not essay or len(essay[1].split()) < ESSAY_WORDS:
+            yield f"{path}: does not open with a few words on what it is"
+
+
+def line_comments():
+    for path in C_FILES:
+        text = read(path)
+        for token in TOKEN.finditer(text):
+            if token["line"]:
+                yield f"{path}:{text[: token.start()].count(chr(10)) + 1}: a // comment"
+
+
+def put_off():
+    words = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX)\b")
+    for path in files():
+        if path.parts[:3] == ("tests", "fuzz", "corpus") or path.suffix in (".zst", ".data"):
+            continue
+        for number, line in enumerate(read(path).splitlines(), 1):
+            if words.search(line):
+                yield f"{path}:{number}: {line.strip()[:80]}"
+
+
+def machine_paths():
+    """Paths of the machine that a line was written on: its checkout, or anybody's home."""
+    patterns = ["/ho" "me/[a-z]", "/Us" "ers/[a-z]"]
+    ordinary = {"tmp", "root", "usr", "opt", "srv", "var", "mnt", "run", "build", "proc", "home"}
+    if SOURCE.parts[1] not in ordinary:
+        patterns.append("(?<![a-z.])/" + re.escape(SOURCE.parts[1]) + "/")
+    pattern = re.compile("|".join(patterns))
+    for path in files():
+        if path.parts[0] == "tests" and path.suffix not in (".sh", ".py", ".build"):
+            continue
+        for number, line in enumerate(read(path).splitlines(), 1):
+            if pattern.search(line):
+                yield f"{path}:{number}: {line.strip()[:80]}"
+
+
+def functions(path):
+    """(name, first line, lines) of each function, by the layout that .clang-format gives."""
+    start, name = None, ""
+    signature = re.compile(r"^[A-Za-z_].*?\b(\w+)\(")
+    for number, line in enumerate(read(path).splitlines(), 1):
+        match = signature.match(line)
+        if match:
+            name = match[1]
+        if start is None and re.match(r"^(?!typedef|struct|enum|union|#).*\) \{$", line):
+            if not line[0].isspace() or name:
+                start = number
+        elif line == "}" and start is not None:
+            yield name, start, number - start + 1
+            start, name = None, ""
+
+
+def lengths():
+    notes, findings = [], []
+    for path in C_FILES:
+        lines = len(read(path).splitlines())
+        if lines > LONG_FILE:
+            notes.append(f"{path} has {lines} lines, a hard look is due over {LONG_FILE}")
+        for name, start, length in functions(path) if path.suffix == ".c" else ():
+            words = f"{path}:{start}: {name}() has {length} lines"
+            if length > TOO_LONG_FUNCTION:
+                findings.append(words)
+            elif length > LONG_FUNCTION:
+                notes.append(words)
+    return findings, notes
+
+
+def misformatted(command):
+    paths = [str(path) for path in C_FILES]
+    run = subprocess.run(
+        [command, "--dry-run", "-Werror", *paths],
+        cwd=SOURCE, capture_output=True, text=True, check=False,
+    )
+    for line in run.stderr.splitlines():
+        if "error:" in line:
+            yield line
+
+
+def check_format(tap):
+    name = "every_c_file_is_laid_out_by_clang_format"
+    for command in (f"clang-format-{FORMAT_VERSION}", "clang-format"):
+        if not shutil.which(command):
+            continue
+        said = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
+        if f"version {FORMAT_VERSION}." in said.stdout:
+            tap.check(name, misformatted(command))
+            return
+    tap.skip(name, f"clang-format {FORMAT_VERSION} is not installed")
+
+
+def main():
+    tap = Tap()
+    tap.check("every_source_names_its_licence", missing_licence())
+    tap.check("every_c_file_opens_with_an_essay", missing_essay())
+    tap.check("comments_are_of_one_kind", line_comments())
+    tap.check("nothing_is_put_off", put_off())
+    tap.check("no_path_of_a_machine_is_named", machine_paths())
+    tap.check("functions_are_short", *lengths())
+    check_format(tap)
+    tap.end()
+
+
+if __name__ == "__main__":
+    main()
