@@ -11,7 +11,8 @@ import re
 import subprocess
 from collections import namedtuple
 
-from tree import BUILD, Tap, read
+from tree import BUILD, none, read
+from tap import main, test
 
 PROFD = str(BUILD / "daemon" / "profd")
 CONF, KEYS_PAGE, PAGE = "conf/profd.conf", "doc/profd.conf.5", "doc/profd.8"
@@ -72,13 +73,19 @@ def compare_options():
         yield f"{PAGE} names --{option}, which profd --help does not"
 
 
-def main():
-    tap = Tap()
-    keys = keys_of_daemon()
-    tap.check("profd_conf_shows_every_key_with_its_default", compare_file(keys))
-    tap.check("the_page_of_profd_conf_has_every_key", compare_page(keys))
-    tap.check("the_page_of_profd_has_every_option", compare_options())
-    tap.end()
+@test
+def profd_conf_shows_every_key_with_its_default():
+    none(compare_file(keys_of_daemon()))
+
+
+@test
+def the_page_of_profd_conf_has_every_key():
+    none(compare_page(keys_of_daemon()))
+
+
+@test
+def the_page_of_profd_has_every_option():
+    none(compare_options())
 
 
 if __name__ == "__main__":

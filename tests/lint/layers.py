@@ -12,7 +12,8 @@ import re
 import subprocess
 from pathlib import Path
 
-from tree import BUILD, SOURCE, Tap, files, read, sources
+from tree import BUILD, SOURCE, none, read, sources
+from tap import main, test
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 OF_THE_SYSTEM = re.compile(r"^((sys|linux|asm|arpa|net|netinet)/)?[a-z0-9_-]+\.h$")
@@ -130,30 +131,34 @@ def bad_symbols(pairs):
                 yield f"{path} uses {symbol} of libevent, which {room} may not"
 
 
-def main():
-    tap = Tap()
-    pairs = list(objects())
-    built = {path for path, _ in pairs}
-    tap.check("every_include_is_in_the_table", bad_includes())
-    tap.check("every_symbol_comes_from_a_room_that_may_be_included", bad_symbols(pairs))
-    tap.check(
-        "every_source_is_built",
-        (f"{path} is built by no meson.build" for path in sources()
-         if path.suffix == ".c" and path not in built),
-    )
-    shown = read("ARCHITECTURE.md") if (SOURCE / "ARCHITECTURE.md").exists() else ""
-    tap.check(
-        "architecture_md_shows_the_table",
-        (f"ARCHITECTURE.md lacks the row: {line}"
-         for line in read("tests/lint/layers.table").splitlines() if line not in shown),
-    )
-    tap.check(
-        "every_folder_of_sources_is_a_room",
-        (f"{path.parent} is no room of layers.table"
-         for path in files(".c", below=("lib", "daemon", "client"))
-         if str(path.parent) not in ROWS),
-    )
-    tap.end()
+@test
+def every_include_is_in_the_table():
+    none(bad_includes())
+
+
+@test
+def every_symbol_comes_from_a_room_that_may_be_included():
+    none(bad_symbols(list(objects())))
+
+
+@test
+def every_source_is_built():
+    built = {path for path, _ in objects()}
+    none(f"{path} is built by no meson.build" for path in sources()
+         if path.suffix == ".c" and path not in built)
+
+
+@test
+def every_folder_of_sources_is_a_room():
+    none(f"{path} lies in no room of layers.table" for path in sources()
+         if path.suffix == ".c" and str(path.parent) not in ROWS)
+
+
+@test
+def architecture_md_shows_the_table():
+    shown = read("ARCHITECTURE.md")
+    none(f"ARCHITECTURE.md lacks the row: {line}"
+         for line in read("tests/lint/layers.table").splitlines() if line not in shown)
 
 
 if __name__ == "__main__":

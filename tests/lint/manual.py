@@ -8,18 +8,18 @@ other places, and what these name must be a row.
 """
 
 import re
-import shutil
 import subprocess
 from collections import namedtuple
 
-from tree import BUILD, SOURCE, Tap, files, read
+from tree import BUILD, SOURCE, files, need, none, read
+from tap import main, test
 
 PROFCTL = str(BUILD / "client" / "profctl")
 PAGE = "doc/profctl.1"
 COMPLETIONS = {
-    "bash": "client/completion/profctl.bash",
-    "zsh": "client/completion/_profctl",
-    "fish": "client/completion/profctl.fish",
+    "bash": BUILD / "client" / "profctl.bash",
+    "zsh": BUILD / "client" / "_profctl",
+    "fish": BUILD / "client" / "profctl.fish",
 }
 
 Row = namedtuple("Row", "command short long argument help")
@@ -67,15 +67,15 @@ def unhelpful(table):
             yield f"{' '.join(command[1:])} does not say: {row.help}"
 
 
-def parts_of_page(page):
-    """The page's text by command: a command is a subsection `.Ss name …` or an item
-    `.It Cm name`; options that stand in neither are the global ones."""
+def parts_of_page(page, commands):
+    """The page's text by command: what follows `.It Cm name` or `.Ss name` up to the next; all
+    else is under *."""
     parts, command = {"*": ""}, "*"
     for line in page.splitlines():
-        match = re.match(r"\.(?:Ss|It Cm|It Ic)\s+(?:Nm profctl\s+)?(?:Cm |Ic )?(\w[\w-]*)", line)
+        match = re.match(r"\.(?:Ss|It Cm|It Ic)\s+(\w[\w-]*)", line)
         if line.startswith(".Sh"):
             command = "*"
-        elif match and (line.startswith(".Ss") or " Fl " not in line):
+        elif match and match[1] in commands:
             command = match[1]
             parts.setdefault(command, "")
         parts[command] += line + "\n"
@@ -101,8 +101,11 @@ def missing_in_page(table, parts):
 
 
 def invented_by_page(table, parts):
-    known = {f"-{row.long}" for row in table if row.long} | {row.short for row in table}
     for command, part in parts.items():
+        # The synopsis stands before any command and may name the options of all.
+        rows_here = [row for row in table if row.command in (command, "*") or command == "*"]
+        known = {f"-{row.long}" for row in rows_here if row.long}
+        known |= {row.short for row in rows_here}
         for option in sorted(options_of_page(part) - known):
             yield f"{PAGE} names -{option} under '{command}', which profctl does not know"
 
@@ -112,31 +115,28 @@ def missing_in_completion(shell, table):
     for row in table:
         if is_command(row):
             if not re.search(rf"(?<![\w-]){re.escape(row.command)}(?![\w-])", text):
-                yield f"{COMPLETIONS[shell]} does not know the command '{row.command}'"
+                yield f"{shell} does not know the command '{row.command}'"
         elif shell == "fish":
             if not re.search(rf"-l\s+'?{re.escape(row.long)}(?![\w-])", text):
-                yield f"{COMPLETIONS[shell]} does not know {row.command} --{row.long}"
+                yield f"{shell} does not know {row.command} --{row.long}"
         elif not says(text, row.long):
-            yield f"{COMPLETIONS[shell]} does not know {row.command} --{row.long}"
+            yield f"{shell} does not know {row.command} --{row.long}"
 
 
 def invented_by_completion(shell, table):
     text = re.sub(r"(?m)^\s*#.*$", "", read(COMPLETIONS[shell]))
     pattern = r"-l\s+'?([a-z][\w-]+)" if shell == "fish" else r"(?<![\w-])--([a-z][\w-]+)"
     known = {row.long for row in table} | {"print-options"}
+    # In bash's cases an option stands with a y where its word follows an equals sign.
+    known |= {f"{row.long}y" for row in table if shell == "bash"}
     for word in sorted(set(re.findall(pattern, text)) - known):
-        yield f"{COMPLETIONS[shell]} knows --{word}, which profctl does not"
-
-
-def asks_profctl(shell):
-    """A completion that asks profctl for its table is right by construction."""
-    return "--print-options" in read(COMPLETIONS[shell])
+        yield f"{shell} knows --{word}, which profctl does not"
 
 
 def completed(table):
     """What bash offers, by running the completion as bash would."""
     script = (
-        f'PATH="{BUILD}/client:$PATH"; source "{SOURCE}/{COMPLETIONS["bash"]}"; '
+        f'PATH="{BUILD}/client:$PATH"; source "{COMPLETIONS["bash"]}"; '
         'COMP_WORDS=(profctl "$@"); COMP_CWORD=$#; COMP_LINE="profctl $*"; '
         'COMP_POINT=${#COMP_LINE}; COMPREPLY=(); '
         'f=$(complete -p profctl | sed -n "s/.*-F \\([^ ]*\\).*/\\1/p"); '
@@ -156,43 +156,57 @@ def completed(table):
             yield f"bash does not offer {command} {option}"
 
 
-def check_page(tap, table):
-    page = read(PAGE)
-    parts = parts_of_page(page)
-    tap.check("the_page_names_every_command_and_option", missing_in_page(table, parts))
-    tap.check("the_page_names_nothing_else", invented_by_page(table, parts))
+TABLE = list(rows())
+
+
+def parts():
+    return parts_of_page(read(PAGE), {row.command for row in TABLE})
+
+
+@test
+def profctl_prints_its_tables():
+    none(incomplete(TABLE))
+
+
+@test
+def help_names_every_option():
+    none(unhelpful(TABLE))
+
+
+@test
+def the_page_names_every_command_and_option():
+    none(missing_in_page(TABLE, parts()))
+
+
+@test
+def the_page_names_nothing_else():
+    none(invented_by_page(TABLE, parts()))
+
+
+@test
+def the_pages_pass_mandoc():
+    need("mandoc")
     pages = [str(path) for path in files(".1", ".5", ".8", below=("doc",))]
-    if shutil.which("mandoc"):
-        said = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", *pages], cwd=SOURCE,
-                              capture_output=True, text=True, check=False)
-        tap.check("the_pages_pass_mandoc", (said.stdout + said.stderr).splitlines())
-    else:
-        tap.skip("the_pages_pass_mandoc", "mandoc is not installed")
+    said = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", *pages], cwd=SOURCE,
+                          capture_output=True, text=True, check=False)
+    none((said.stdout + said.stderr).splitlines())
 
 
-def check_completions(tap, table):
-    for shell, path in COMPLETIONS.items():
-        name = f"{shell}_completes_every_command_and_option"
-        if not (SOURCE / path).exists():
-            tap.check(name, [f"{path} is missing"])
-        elif asks_profctl(shell):
-            tap.check(name, completed(table) if shell == "bash" else [])
-        else:
-            tap.check(name, missing_in_completion(shell, table))
-            tap.check(f"{shell}_completes_nothing_else", invented_by_completion(shell, table))
+@test
+def completions_hold_every_command_and_option():
+    for shell in COMPLETIONS:
+        none(missing_in_completion(shell, TABLE))
 
 
-def main():
-    tap = Tap()
-    table = list(rows())
-    tap.check("profctl_prints_its_tables", incomplete(table))
-    tap.check("help_names_every_option", unhelpful(table))
-    if (SOURCE / PAGE).exists():
-        check_page(tap, table)
-    else:
-        tap.check("the_page_names_every_command_and_option", [f"{PAGE} is missing"])
-    check_completions(tap, table)
-    tap.end()
+@test
+def completions_hold_nothing_else():
+    for shell in COMPLETIONS:
+        none(invented_by_completion(shell, TABLE))
+
+
+@test
+def bash_offers_every_command_and_option():
+    none(completed(TABLE))
 
 
 if __name__ == "__main__":

@@ -3,10 +3,10 @@
 """Shell scripts against shellcheck, python against its compiler, all words against codespell."""
 
 import ast
-import shutil
 import subprocess
 
-from tree import SOURCE, Tap, files, read
+from tree import SOURCE, files, need, none, read
+from tap import check, main, test
 
 TEXTS = {".c", ".h", ".md", ".1", ".5", ".8", ".py", ".sh", ".conf", ".build", ".bash", ".fish"}
 
@@ -37,24 +37,24 @@ def bad_python():
             yield f"{path}:{error.lineno}: {error.msg}"
 
 
-def check_with(tap, name, command, paths):
-    if shutil.which(command[0]):
-        tap.check(name, findings_of(command, paths))
-    else:
-        tap.skip(name, f"{command[0]} is not installed")
-
-
-def main():
-    tap = Tap()
+@test
+def shell_scripts_pass_shellcheck():
+    need("shellcheck")
     shells = list(shell_scripts())
-    tap.check("the_scripts_are_found", (f"{name} is not among them" for name in ("dev",)
-                                        if name not in shells))
-    check_with(tap, "shell_scripts_pass_shellcheck", ["shellcheck"], shells)
-    tap.check("python_scripts_parse", bad_python())
+    check("dev" in shells, "./dev is not among the scripts found")
+    none(findings_of(["shellcheck"], shells))
+
+
+@test
+def python_scripts_parse():
+    none(bad_python())
+
+
+@test
+def words_are_spelt_right():
+    need("codespell")
     texts = [str(path) for path in files() if path.suffix in TEXTS] + ["dev"]
-    check_with(tap, "words_are_spelt_right",
-               ["codespell", "--ignore-words", "tests/lint/words"], texts)
-    tap.end()
+    none(findings_of(["codespell", "--ignore-words", "tests/lint/words"], texts))
 
 
 if __name__ == "__main__":

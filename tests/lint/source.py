@@ -6,7 +6,8 @@ import re
 import shutil
 import subprocess
 
-from tree import SOURCE, Tap, files, read, sources
+from tree import SOURCE, files, none, read, sources
+from tap import main, skip, test
 
 LICENCE = "SPDX-License-Identifier: LGPL-2.1-or-later"
 ESSAY_WORDS = 12
@@ -116,28 +117,54 @@ def misformatted(command):
             yield line
 
 
-def check_format(tap):
-    name = "every_c_file_is_laid_out_by_clang_format"
+def formatter():
     for command in (f"clang-format-{FORMAT_VERSION}", "clang-format"):
-        if not shutil.which(command):
-            continue
-        said = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
-        if f"version {FORMAT_VERSION}." in said.stdout:
-            tap.check(name, misformatted(command))
-            return
-    tap.skip(name, f"clang-format {FORMAT_VERSION} is not installed")
+        if shutil.which(command):
+            said = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
+            if f"version {FORMAT_VERSION}." in said.stdout:
+                return command
+    return None
 
 
-def main():
-    tap = Tap()
-    tap.check("every_source_names_its_licence", missing_licence())
-    tap.check("every_c_file_opens_with_an_essay", missing_essay())
-    tap.check("comments_are_of_one_kind", line_comments())
-    tap.check("nothing_is_put_off", put_off())
-    tap.check("no_path_of_a_machine_is_named", machine_paths())
-    tap.check("functions_are_short", *lengths())
-    check_format(tap)
-    tap.end()
+@test
+def every_source_names_its_licence():
+    none(missing_licence())
+
+
+@test
+def every_c_file_opens_with_an_essay():
+    none(missing_essay())
+
+
+@test
+def comments_are_of_one_kind():
+    none(line_comments())
+
+
+@test
+def nothing_is_put_off():
+    none(put_off())
+
+
+@test
+def no_path_of_a_machine_is_named():
+    none(machine_paths())
+
+
+@test
+def functions_are_short():
+    findings, notes = lengths()
+    for note in notes:
+        print(f"# note: {note}")
+    none(findings)
+
+
+@test
+def every_c_file_is_laid_out_by_clang_format():
+    command = formatter()
+    if not command:
+        skip(f"clang-format {FORMAT_VERSION} is not installed")
+    none(misformatted(command))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the lint tests share: the tree, its files, and TAP."""
+"""What the lint tests share: the tree and its files."""
 
 import os
+import shutil
 import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from tap import check, skip  # noqa: E402
 
 SOURCE = Path(os.environ.get("PROFD_SOURCE", Path(__file__).resolve().parents[2]))
 BUILD = Path(os.environ.get("PROFD_BUILD", SOURCE / "build"))
@@ -32,25 +36,12 @@ def sources():
     return files(".c", ".h", below=("lib", "daemon", "client"))
 
 
-class Tap:
-    def __init__(self):
-        self.n = self.failures = 0
+def none(findings):
+    """Fails with all findings, when there are any."""
+    found = list(findings)
+    check(not found, "\n".join(found))
 
-    def check(self, name, findings, notes=()):
-        """A test that passes when there is no finding; notes are shown either way."""
-        self.n += 1
-        findings = list(findings)
-        self.failures += bool(findings)
-        for note in notes:
-            print(f"# note: {note}")
-        for finding in findings:
-            print(f"# {finding}")
-        print(f"{'not ok' if findings else 'ok'} {self.n} - {name}", flush=True)
 
-    def skip(self, name, reason):
-        self.n += 1
-        print(f"ok {self.n} - {name} # SKIP {reason}", flush=True)
-
-    def end(self):
-        print(f"1..{self.n}")
-        sys.exit(1 if self.failures else 0)
+def need(command):
+    if not shutil.which(command):
+        skip(f"{command} is not installed")
