@@ -24,8 +24,9 @@ typedef struct PdStrings {
 
 typedef struct PdEventDesc {
     PdAttr attr;
-    uint8_t *raw; /* the attr's bytes, in the byte order of the file */
+    uint8_t *raw; /* the attr's bytes as on disk; NULL: made on this host */
     size_t raw_size;
+    bool raw_swapped; /* they are in the other byte order */
     char *name;
     uint64_t *ids;
     size_t n_ids;
@@ -35,7 +36,9 @@ typedef struct PdBuildIdEntry {
     uint32_t pid;
     uint16_t misc;
     uint8_t build_id[20];
-    uint8_t size; /* bytes of build_id that count: 16 or 20 mostly */
+    uint8_t size;  /* bytes of build_id that count: 16 or 20 mostly */
+    uint32_t type; /* of the record: 0, or PD_RECORD_HEADER_BUILD_ID */
+    uint16_t room; /* what the padded filename took on disk; 0: as much as perf gives */
     char *filename;
 } PdBuildIdEntry;
 
@@ -82,8 +85,9 @@ typedef struct PdHybrid {
 typedef struct PdBpfProg { /* the fixed part that people look at, and all of the bytes */
     uint32_t type, id, jited_len, xlated_len;
     char name[17];
-    uint8_t *raw; /* bpf_prog_info and its arrays, as on disk */
+    uint8_t *raw; /* from info_len on: bpf_prog_info and its arrays, as on disk */
     size_t raw_size;
+    bool raw_swapped; /* they are in the other byte order */
 } PdBpfProg;
 
 typedef struct PdBtf {
@@ -103,14 +107,14 @@ typedef struct PdCpuDomains {
     size_t n;
 } PdCpuDomains;
 
-typedef struct PdUnknownFeature { /* a bit that nobody named, or one whose body makes no sense */
+typedef struct PdUnknownFeature {
     unsigned bit;
     uint8_t *body;
     size_t size;
 } PdUnknownFeature;
 
 typedef struct PdEnvironment {
-    bool has[PD_FEATURE_BITS];
+    bool has[PD_FEATURE_BITS]; /* read, and makes sense */
 
     uint8_t *tracing_data; /* whole; see tracing.h */
     size_t tracing_data_size;
@@ -132,8 +136,9 @@ typedef struct PdEnvironment {
     size_t n_pmus;
     PdGroup *groups;
     size_t n_groups;
-    uint64_t n_auxtrace; /* entries {offset, size} of the AUXTRACE index */
-    uint64_t *auxtrace;  /* two words an entry */
+    size_t n_auxtrace;   /* words of the AUXTRACE index: an entry is {offset, size} */
+    uint64_t *auxtrace;
+    bool auxtrace_bare;  /* without a count in front, as simpleperf has it */
     PdCache *caches;
     size_t n_caches;
     uint32_t cache_version;
@@ -162,8 +167,10 @@ typedef struct PdEnvironment {
     uint32_t e_machine, e_flags;
     uint32_t cln_size;
     PdStrings meta_info; /* simpleperf: key, value, key, value … */
-    PdUnknownFeature *unknown;
+    PdUnknownFeature *unknown; /* bits that nobody named, or whose body makes no sense */
     size_t n_unknown;
+    PdUnknownFeature *tails; /* what followed the part of a body that we understand */
+    size_t n_tails;
 } PdEnvironment;
 
 int pd_environment_new(PdEnvironment **ret);
@@ -175,9 +182,10 @@ const char *pd_feature_name(unsigned bit);
 
 /* Takes in the body of a feature, in place of what was there. -EBADMSG: it does not hold what it
  * announces; the bytes are then kept as unknown. Bounded by the body: no count is believed that
- * the body cannot hold. */
+ * the body cannot hold. CPU_TOPOLOGY needs NRCPUS to have been read before. */
 int pd_environment_read(PdEnvironment *env, unsigned bit, Bytes body, bool swap);
-/* Appends the body; -ENOENT when the feature is not there. */
+/* Appends the body; -ENOENT when the feature is not there. What was kept as bytes (unknown ones,
+ * tails, tracing data, arrays of BPF programs) is written as it was, whatever the byte order. */
 int pd_environment_write(const PdEnvironment *env, unsigned bit, Buffer *out, bool swap);
 
 /* Lines as `perf report --header-only -I` prints them, `# hostname : x`; all outside bytes escaped.

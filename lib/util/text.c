@@ -198,6 +198,10 @@ void text_escape(Buffer *b, Bytes bytes) {
     escape_into(b, bytes, false);
 }
 
+void text_escape_str(Buffer *b, const char *s) {
+    text_escape(b, (Bytes){.data = (const uint8_t *)s, .size = strlen(s)});
+}
+
 void text_json_string(Buffer *b, Bytes bytes) {
     text_putc(b, '"');
     escape_into(b, bytes, true);

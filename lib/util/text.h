@@ -36,5 +36,6 @@ void text_printf(Buffer *b, const char *format, ...) _printf_(2, 3);
 
 /* The one escape, for a terminal. */
 void text_escape(Buffer *b, Bytes bytes);
+void text_escape_str(Buffer *b, const char *s);
 /* The same bytes inside a JSON string (quotes included): \xNN of text_escape() reads "\\xNN". */
 void text_json_string(Buffer *b, Bytes bytes);
