@@ -136,9 +136,9 @@ typedef struct PdEnvironment {
     size_t n_pmus;
     PdGroup *groups;
     size_t n_groups;
-    size_t n_auxtrace;   /* words of the AUXTRACE index: an entry is {offset, size} */
+    size_t n_auxtrace; /* words of the AUXTRACE index: an entry is {offset, size} */
     uint64_t *auxtrace;
-    bool auxtrace_bare;  /* without a count in front, as simpleperf has it */
+    bool auxtrace_bare; /* without a count in front, as simpleperf has it */
     PdCache *caches;
     size_t n_caches;
     uint32_t cache_version;
@@ -166,7 +166,7 @@ typedef struct PdEnvironment {
     size_t n_cpu_domains;
     uint32_t e_machine, e_flags;
     uint32_t cln_size;
-    PdStrings meta_info; /* simpleperf: key, value, key, value … */
+    PdStrings meta_info;       /* simpleperf: key, value, key, value … */
     PdUnknownFeature *unknown; /* bits that nobody named, or whose body makes no sense */
     size_t n_unknown;
     PdUnknownFeature *tails; /* what followed the part of a body that we understand */

@@ -23,8 +23,26 @@ enum {
 };
 
 /* The widths of bpf_prog_info's numbers in order; 1 stands for a byte that has no order. */
-static const char info_widths[] = "44" "11111111" "44" "888" "44" "8" "1111111111111111" "44" "88"
-                                  "44" "88" "44" "8" "44" "88" "44" "44" "8" "888" "4444";
+static const char info_widths[] = "44"
+                                  "11111111"
+                                  "44"
+                                  "888"
+                                  "44"
+                                  "8"
+                                  "1111111111111111"
+                                  "44"
+                                  "88"
+                                  "44"
+                                  "88"
+                                  "44"
+                                  "8"
+                                  "44"
+                                  "88"
+                                  "44"
+                                  "44"
+                                  "8"
+                                  "888"
+                                  "4444";
 
 static uint32_t info_u32(const PdBpfProg *p, size_t at) {
     return INFO_AT + at + 4 <= p->raw_size ? load_u32(p->raw + INFO_AT + at, p->raw_swapped) : 0;

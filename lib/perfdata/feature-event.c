@@ -66,7 +66,8 @@ static void read_build_id(Codec *c, PdBuildIdEntry *e, bool old) {
     uint32_t type = cursor_u32(&c->in);
     uint16_t misc = cursor_u16(&c->in), size = cursor_u16(&c->in);
     size_t fixed = old ? BUILD_ID_FIXED_OLD : BUILD_ID_FIXED;
-    Bytes body = cursor_bytes(&c->in, size >= fixed ? size - PD_RECORD_HEADER_SIZE : UINT64_MAX);
+    Bytes body =
+        cursor_bytes(&c->in, size >= fixed ? (uint64_t)(size - PD_RECORD_HEADER_SIZE) : UINT64_MAX);
     const uint8_t *id;
     Cursor in;
     Bytes name;
@@ -81,7 +82,7 @@ static void read_build_id(Codec *c, PdBuildIdEntry *e, bool old) {
     e->pid = old ? pid_by_misc(misc) : cursor_u32(&in);
     id = cursor_take(&in, BUILD_ID_PADDED);
     memcpy(e->build_id, id, BUILD_ID_BYTES);
-    e->size = misc & PD_MISC_BUILD_ID_SIZE ? MIN(id[BUILD_ID_BYTES], BUILD_ID_BYTES)
+    e->size = misc & PD_MISC_BUILD_ID_SIZE ? MIN(id[BUILD_ID_BYTES], (uint8_t)BUILD_ID_BYTES)
                                            : BUILD_ID_BYTES;
     e->room = (uint16_t)cursor_left(&in);
     name = cursor_string(&in);

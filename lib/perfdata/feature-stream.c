@@ -107,8 +107,9 @@ void print_clock_data(const PdEnvironment *env, Buffer *out) {
     if (localtime_r(&seconds, &tm))
         (void)strftime(date, sizeof(date), "%F %T", &tm);
     text_printf(out, "# clockid: %s (%u)\n", name, env->clock_data_clockid);
-    text_printf(out, "# reference time: %s.%06" PRIu64 " = %" PRIu64 ".%06" PRIu64 " (TOD) = ",
-                date, us, (uint64_t)seconds, us);
+    text_printf(out,
+                "# reference time: %s.%06" PRIu64 " = %" PRIu64 ".%06" PRIu64 " (TOD) = ", date, us,
+                (uint64_t)seconds, us);
     text_time_ns(out, env->clock_data_clockid_ns);
     text_printf(out, " (%s)\n", name);
 }

@@ -13,7 +13,7 @@
 
 enum {
     CACHE_VERSION = 1,
-    PADDING_MAX = 7,              /* a pipe pads bodies to 8 bytes */
+    PADDING_MAX = 7, /* a pipe pads bodies to 8 bytes */
 };
 
 static void put(Buffer *out, const char *label, const char *s) {

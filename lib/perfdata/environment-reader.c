@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "perfdata/environment.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "perfdata/reader.h"
+
+/*
+ * From a recording to its environment: every feature that the reader has, in ascending order, so
+ * that NRCPUS is there when CPU_TOPOLOGY asks for it.
+ */
+
+static void tell_damage(unsigned bit, PdDamage *ret_why) {
+    const char *name = pd_feature_name(bit);
+
+    if (name)
+        (void)snprintf(ret_why->text, sizeof(ret_why->text),
+                       "The body of the feature %s does not hold what it announces", name);
+    else
+        (void)snprintf(ret_why->text, sizeof(ret_why->text),
+                       "The section of the feature %u cannot be read", bit);
+}
+
+int pd_environment_from_reader(PdEnvironment *env, PdReader *reader, unsigned *ret_damaged,
+                               PdDamage *ret_why) {
+    bool swap = pd_reader_header(reader)->swap;
+    unsigned damaged = 0;
+    PdDamage why = {};
+
+    for (unsigned bit = 1; bit < PD_FEATURE_BITS; bit++) {
+        Bytes body = {};
+        int r;
+
+        if (!pd_reader_has_feature(reader, bit))
+            continue;
+        r = pd_reader_feature(reader, bit, &body);
+        if (r == 0)
+            r = pd_environment_read(env, bit, body, swap);
+        if (r == 0 || r == -ENOENT)
+            continue;
+        if (r != -EBADMSG && r != -EFBIG)
+            return r;
+        if (damaged++ == 0)
+            tell_damage(bit, &why);
+    }
+    *ret_damaged = damaged;
+    if (damaged > 0)
+        *ret_why = why;
+    return 0;
+}
