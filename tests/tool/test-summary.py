@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What tests/summary.py makes of programs that pass, fail, skip, crash, hang or say nothing."""
+
+import contextlib
+import io
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests"))
+import summary  # noqa: E402
+from tap import check, equal, main, test  # noqa: E402
+
+
+def counted(stdout, status=0, result="OK", ci="", stderr=""):
+    os.environ["CI"] = ci
+    count = summary.Count()
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        count.program("p", {"stdout": stdout, "returncode": status, "result": result,
+                            "stderr": stderr})
+    return (count.passed, count.failed, count.skipped), said.getvalue()
+
+
+@test
+def each_line_counts_as_one_function():
+    counts, _ = counted("ok 1 - a\nnot ok 2 - b\nok 3 - c # SKIP no such thing\n1..3\n", 1)
+    equal(counts, (1, 1, 1))
+
+
+@test
+def what_a_failure_said_is_shown():
+    _, said = counted("ok 1 - a\n# x.c:3: 1 is 2\nnot ok 2 - b\n1..2\n", 1)
+    check("FAILED p b" in said and "x.c:3: 1 is 2" in said, said)
+
+
+@test
+def a_crash_within_the_tests_is_a_failure():
+    equal(counted("ok 1 - a\n", -11, "FAIL")[0], (1, 1, 0))
+
+
+@test
+def a_crash_after_the_tests_is_a_failure():
+    equal(counted("ok 1 - a\n1..1\n", -11, "FAIL")[0], (1, 1, 0))
+
+
+@test
+def a_sanitizer_that_speaks_at_the_end_is_a_failure():
+    counts, said = counted("ok 1 - a\n1..1\n", 1, "ERROR", stderr="LeakSanitizer: leaks\n")
+    equal(counts, (1, 1, 0))
+    check("LeakSanitizer" in said, said)
+
+
+@test
+def a_program_that_prints_no_tap_is_a_failure():
+    equal(counted("all is well\n")[0], (0, 1, 0))
+
+
+@test
+def a_program_with_fewer_tests_than_planned_is_a_failure():
+    equal(counted("1..3\nok 1 - a\nok 2 - b\n")[0], (2, 1, 0))
+
+
+@test
+def a_program_that_stands_still_is_a_failure():
+    equal(counted("1..1\nok 1 - a\n", -15, "TIMEOUT")[0], (1, 1, 0))
+
+
+@test
+def a_program_that_skips_everything_ends_with_77():
+    equal(counted("ok 1 - a # SKIP needs root\n1..1\n", 77, "ERROR")[0], (0, 0, 1))
+
+
+@test
+def ci_may_not_skip_what_it_can_install():
+    equal(counted("ok 1 - a # SKIP mandoc is not installed\n1..1\n", 77, ci="true")[0], (0, 1, 0))
+
+
+@test
+def ci_may_skip_for_want_of_the_shared_corpus():
+    line = "ok 1 - a # SKIP the shared corpus is absent\n1..1\n"
+    os.environ["PROFD_CORPUS"] = "/nonexistent"
+    equal(counted(line, 77, ci="true")[0], (0, 0, 1))
+    os.environ["PROFD_CORPUS"] = "/"
+    equal(counted(line, 77, ci="true")[0], (0, 1, 0))
+
+
+if __name__ == "__main__":
+    main()
