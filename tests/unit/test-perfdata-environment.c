@@ -79,7 +79,7 @@ static void add_topology(Buffer *b, bool swap, unsigned revision) {
     U32S(b, swap, 7, 8);
 }
 
-static void add_bpf_prog(Buffer *b, bool swap) {
+static void make_bpf_prog(Buffer *b, bool swap) {
     U32S(b, swap, 1, 232, 8);
     U64S(b, swap, 1);
     U32S(b, swap, 5, 77);
@@ -103,130 +103,189 @@ static void add_bpf_prog(Buffer *b, bool swap) {
     buffer_append(b, "codebyte", 8);
 }
 
-/* A body of each feature that has parts; false for a bit that we have none of. */
+static void make_tracing_data(Buffer *b, _unused_ bool swap) {
+    buffer_append(b, "\x17\x08\x44tracing", 10);
+}
+
+static void make_build_id(Buffer *b, bool swap) {
+    add_build_id(b, swap, 1, UINT32_MAX, 20, "[kernel.kallsyms]", 64);
+    add_build_id(b, swap, 0x8002, UINT32_MAX, 16, "/usr/lib/libc.so.6", 24);
+}
+
+static void make_string(Buffer *b, bool swap) {
+    add_string(b, "some \xff words", swap);
+}
+
+static void make_nrcpus(Buffer *b, bool swap) {
+    U32S(b, swap, CPUS, 1);
+}
+
+static void make_u64(Buffer *b, bool swap) {
+    U64S(b, swap, 0x123456789aULL);
+}
+
+static void make_cmdline(Buffer *b, bool swap) {
+    U32S(b, swap, 3);
+    add_string(b, "perf", swap);
+    add_string(b, "", swap);
+    add_string(b, "it's a word that is longer than the sixty-four bytes of one piece of it", swap);
+}
+
+static void make_event_desc(Buffer *b, bool swap) {
+    U32S(b, swap, 2, 136);
+    add_event(b, swap, "cpu-clock", 0, 2);
+    add_event(b, swap, "dummy:HG", 9, 0);
+}
+
+static void make_newest_topology(Buffer *b, bool swap) {
+    add_topology(b, swap, 3);
+}
+
+static void make_numa_topology(Buffer *b, bool swap) {
+    U32S(b, swap, 1, 0);
+    U64S(b, swap, 4000, 3000);
+    add_string(b, "0-1", swap);
+}
+
+static void make_pmu_mappings(Buffer *b, bool swap) {
+    U32S(b, swap, 2, 1);
+    add_string(b, "software", swap);
+    U32S(b, swap, 8);
+    add_string(b, "msr", swap);
+}
+
+static void make_group_desc(Buffer *b, bool swap) {
+    U32S(b, swap, 1);
+    add_string(b, "{anon_group}", swap);
+    U32S(b, swap, 0, 2);
+}
+
+static void make_auxtrace(Buffer *b, bool swap) {
+    U64S(b, swap, 2, 0x1000, 64, 0x2000, 128);
+}
+
+static void make_cache(Buffer *b, bool swap) {
+    U32S(b, swap, 1, 1, 1, 64, 512, 8);
+    add_string(b, "Data", swap);
+    add_string(b, "32K", swap);
+    add_string(b, "0", swap);
+}
+
+static void make_sample_time(Buffer *b, bool swap) {
+    U64S(b, swap, 59122544999ULL, 59239681001ULL);
+}
+
+static void make_mem_topology(Buffer *b, bool swap) {
+    U64S(b, swap, 1, 0x8000000, 1, 0, 70, 70, 0xff00000000000003ULL, 0x21);
+}
+
+static void make_bpf_btf(Buffer *b, bool swap) {
+    U32S(b, swap, 1, 9, 4);
+    buffer_append(b, "btf!", 4);
+}
+
+static void make_compressed(Buffer *b, bool swap) {
+    U32S(b, swap, 1, 1, 3, 7, 528384);
+}
+
+static void make_cpu_pmu_caps(Buffer *b, bool swap) {
+    U32S(b, swap, 1);
+    add_string(b, "max_precise", swap);
+    add_string(b, "0", swap);
+}
+
+static void make_clock_data(Buffer *b, bool swap) {
+    U32S(b, swap, 1, 1);
+    U64S(b, swap, 1700000000123456789ULL, 5000000007ULL);
+}
+
+static void make_hybrid_topology(Buffer *b, bool swap) {
+    U32S(b, swap, 1);
+    add_string(b, "cpu_core", swap);
+    add_string(b, "0-15", swap);
+}
+
+static void make_pmu_caps(Buffer *b, bool swap) {
+    U32S(b, swap, 1, 1);
+    add_string(b, "branches", swap);
+    add_string(b, "32", swap);
+    add_string(b, "cpu_atom", swap);
+}
+
+static void make_cpu_domain_info(Buffer *b, bool swap) {
+    U32S(b, swap, 17, 1, 0, 1, 0);
+    add_string(b, "MC", swap);
+    add_string(b, "3", swap);
+    add_string(b, "0-1", swap);
+    U32S(b, swap, 1, 0);
+}
+
+static void make_e_machine(Buffer *b, bool swap) {
+    U32S(b, swap, 62, 5);
+}
+
+static void make_cln_size(Buffer *b, bool swap) {
+    U32S(b, swap, 64);
+}
+
+static void make_meta_info(Buffer *b, _unused_ bool swap) {
+    buffer_append(b, "clockid\0monotonic", 18);
+}
+
+static void make_nothing(_unused_ Buffer *b, _unused_ bool swap) {
+}
+
+/* clang-format off */
+static const struct {
+    unsigned bit;
+    void (*make)(Buffer *b, bool swap);
+} bodies[] = {
+    {PD_FEATURE_TRACING_DATA,         make_tracing_data},
+    {PD_FEATURE_BUILD_ID,             make_build_id},
+    {PD_FEATURE_HOSTNAME,             make_string},
+    {PD_FEATURE_OSRELEASE,            make_string},
+    {PD_FEATURE_VERSION,              make_string},
+    {PD_FEATURE_ARCH,                 make_string},
+    {PD_FEATURE_NRCPUS,               make_nrcpus},
+    {PD_FEATURE_CPUDESC,              make_string},
+    {PD_FEATURE_CPUID,                make_string},
+    {PD_FEATURE_TOTAL_MEM,            make_u64},
+    {PD_FEATURE_CMDLINE,              make_cmdline},
+    {PD_FEATURE_EVENT_DESC,           make_event_desc},
+    {PD_FEATURE_CPU_TOPOLOGY,         make_newest_topology},
+    {PD_FEATURE_NUMA_TOPOLOGY,        make_numa_topology},
+    {PD_FEATURE_BRANCH_STACK,         make_nothing},
+    {PD_FEATURE_PMU_MAPPINGS,         make_pmu_mappings},
+    {PD_FEATURE_GROUP_DESC,           make_group_desc},
+    {PD_FEATURE_AUXTRACE,             make_auxtrace},
+    {PD_FEATURE_STAT,                 make_nothing},
+    {PD_FEATURE_CACHE,                make_cache},
+    {PD_FEATURE_SAMPLE_TIME,          make_sample_time},
+    {PD_FEATURE_MEM_TOPOLOGY,         make_mem_topology},
+    {PD_FEATURE_CLOCKID,              make_u64},
+    {PD_FEATURE_DIR_FORMAT,           make_u64},
+    {PD_FEATURE_BPF_PROG_INFO,        make_bpf_prog},
+    {PD_FEATURE_BPF_BTF,              make_bpf_btf},
+    {PD_FEATURE_COMPRESSED,           make_compressed},
+    {PD_FEATURE_CPU_PMU_CAPS,         make_cpu_pmu_caps},
+    {PD_FEATURE_CLOCK_DATA,           make_clock_data},
+    {PD_FEATURE_HYBRID_TOPOLOGY,      make_hybrid_topology},
+    {PD_FEATURE_PMU_CAPS,             make_pmu_caps},
+    {PD_FEATURE_CPU_DOMAIN_INFO,      make_cpu_domain_info},
+    {PD_FEATURE_E_MACHINE,            make_e_machine},
+    {PD_FEATURE_CLN_SIZE,             make_cln_size},
+    {PD_FEATURE_SIMPLEPERF_META_INFO, make_meta_info},
+};
+/* clang-format on */
+
+/* A body of the feature; false for a bit that we have none of. */
 static bool make_body(unsigned bit, Buffer *b, bool swap) {
-    switch (bit) {
-    case PD_FEATURE_TRACING_DATA:
-        buffer_append(b, "\x17\x08\x44tracing", 10);
-        return true;
-    case PD_FEATURE_BUILD_ID:
-        add_build_id(b, swap, 1, UINT32_MAX, 20, "[kernel.kallsyms]", 64);
-        add_build_id(b, swap, 0x8002, UINT32_MAX, 16, "/usr/lib/libc.so.6", 24);
-        return true;
-    case PD_FEATURE_HOSTNAME:
-    case PD_FEATURE_OSRELEASE:
-    case PD_FEATURE_VERSION:
-    case PD_FEATURE_ARCH:
-    case PD_FEATURE_CPUDESC:
-    case PD_FEATURE_CPUID:
-        add_string(b, "some \xff words", swap);
-        return true;
-    case PD_FEATURE_NRCPUS:
-        U32S(b, swap, CPUS, 1);
-        return true;
-    case PD_FEATURE_TOTAL_MEM:
-    case PD_FEATURE_CLOCKID:
-    case PD_FEATURE_DIR_FORMAT:
-        U64S(b, swap, 0x123456789aULL);
-        return true;
-    case PD_FEATURE_CMDLINE:
-        U32S(b, swap, 3);
-        add_string(b, "perf", swap);
-        add_string(b, "", swap);
-        add_string(b, "it's a word that is longer than the sixty-four bytes of one piece of it",
-                   swap);
-        return true;
-    case PD_FEATURE_EVENT_DESC:
-        U32S(b, swap, 2, 136);
-        add_event(b, swap, "cpu-clock", 0, 2);
-        add_event(b, swap, "dummy:HG", 9, 0);
-        return true;
-    case PD_FEATURE_CPU_TOPOLOGY:
-        add_topology(b, swap, 3);
-        return true;
-    case PD_FEATURE_NUMA_TOPOLOGY:
-        U32S(b, swap, 1, 0);
-        U64S(b, swap, 4000, 3000);
-        add_string(b, "0-1", swap);
-        return true;
-    case PD_FEATURE_PMU_MAPPINGS:
-        U32S(b, swap, 2, 1);
-        add_string(b, "software", swap);
-        U32S(b, swap, 8);
-        add_string(b, "msr", swap);
-        return true;
-    case PD_FEATURE_GROUP_DESC:
-        U32S(b, swap, 1);
-        add_string(b, "{anon_group}", swap);
-        U32S(b, swap, 0, 2);
-        return true;
-    case PD_FEATURE_AUXTRACE:
-        U64S(b, swap, 2, 0x1000, 64, 0x2000, 128);
-        return true;
-    case PD_FEATURE_CACHE:
-        U32S(b, swap, 1, 1, 1, 64, 512, 8);
-        add_string(b, "Data", swap);
-        add_string(b, "32K", swap);
-        add_string(b, "0", swap);
-        return true;
-    case PD_FEATURE_SAMPLE_TIME:
-        U64S(b, swap, 59122544999ULL, 59239681001ULL);
-        return true;
-    case PD_FEATURE_MEM_TOPOLOGY:
-        U64S(b, swap, 1, 0x8000000, 1, 0, 70, 70, 0xff00000000000003ULL, 0x21);
-        return true;
-    case PD_FEATURE_BPF_PROG_INFO:
-        add_bpf_prog(b, swap);
-        return true;
-    case PD_FEATURE_BPF_BTF:
-        U32S(b, swap, 1, 9, 4);
-        buffer_append(b, "btf!", 4);
-        return true;
-    case PD_FEATURE_COMPRESSED:
-        U32S(b, swap, 1, 1, 3, 7, 528384);
-        return true;
-    case PD_FEATURE_CPU_PMU_CAPS:
-        U32S(b, swap, 1);
-        add_string(b, "max_precise", swap);
-        add_string(b, "0", swap);
-        return true;
-    case PD_FEATURE_CLOCK_DATA:
-        U32S(b, swap, 1, 1);
-        U64S(b, swap, 1700000000123456789ULL, 5000000007ULL);
-        return true;
-    case PD_FEATURE_HYBRID_TOPOLOGY:
-        U32S(b, swap, 1);
-        add_string(b, "cpu_core", swap);
-        add_string(b, "0-15", swap);
-        return true;
-    case PD_FEATURE_PMU_CAPS:
-        U32S(b, swap, 1, 1);
-        add_string(b, "branches", swap);
-        add_string(b, "32", swap);
-        add_string(b, "cpu_atom", swap);
-        return true;
-    case PD_FEATURE_CPU_DOMAIN_INFO:
-        U32S(b, swap, 17, 1, 0, 1, 0);
-        add_string(b, "MC", swap);
-        add_string(b, "3", swap);
-        add_string(b, "0-1", swap);
-        U32S(b, swap, 1, 0);
-        return true;
-    case PD_FEATURE_E_MACHINE:
-        U32S(b, swap, 62, 5);
-        return true;
-    case PD_FEATURE_CLN_SIZE:
-        U32S(b, swap, 64);
-        return true;
-    case PD_FEATURE_SIMPLEPERF_META_INFO:
-        buffer_append(b, "clockid\0monotonic", 18);
-        return true;
-    case PD_FEATURE_BRANCH_STACK:
-    case PD_FEATURE_STAT:
-        return true;
-    default:
-        return false;
-    }
+    for (size_t i = 0; i < ARRAY_SIZE(bodies); i++)
+        if (bodies[i].bit == bit) {
+            bodies[i].make(b, swap);
+            return true;
+        }
+    return false;
 }
 
 static int read_buffer(PdEnvironment *env, unsigned bit, const Buffer *b, bool swap) {
