@@ -175,3 +175,29 @@ void fields_hex_bytes(Fields *f, const char *name, Bytes bytes) {
     if (json)
         text_putc(f->out, '"');
 }
+
+void fields_flags(Fields *f, const char *name, uint64_t bits, const char *const *names, size_t n) {
+    uint64_t rest = 0;
+
+    fields_begin_array(f, name);
+    while (bits) {
+        unsigned i = (unsigned)__builtin_ctzll(bits);
+        uint64_t bit = 1ULL << i;
+
+        if (i < n && names[i])
+            fields_str(f, NULL, names[i]);
+        else
+            rest |= bit;
+        bits &= ~bit;
+    }
+    if (rest)
+        fields_hex(f, NULL, rest);
+    fields_end_array(f);
+}
+
+void fields_choice(Fields *f, const char *name, uint64_t v, const char *const *names, size_t n) {
+    if (v < n && names[v])
+        fields_str(f, name, names[v]);
+    else
+        fields_u64(f, name, v);
+}

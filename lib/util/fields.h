@@ -46,3 +46,8 @@ void fields_bytes(Fields *f, const char *name, Bytes bytes);
 void fields_hex_array(Fields *f, const char *name, const uint8_t *data, size_t n, bool swap);
 /* Binary content as hex digits. */
 void fields_hex_bytes(Fields *f, const char *name, Bytes bytes);
+/* A set of flags as an array of their names, names[i] being that of bit i (NULL: it has none);
+ * what has no name comes last, as one number in hex. */
+void fields_flags(Fields *f, const char *name, uint64_t bits, const char *const *names, size_t n);
+/* names[v], or the number where there is no such name. */
+void fields_choice(Fields *f, const char *name, uint64_t v, const char *const *names, size_t n);
