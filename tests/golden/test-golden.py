@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What `profctl info` and `dump` print of small recordings, held against expected/.
+
+Recordings stand in recordings/ (made by perf) or are made by make.py. What a change is meant to
+alter is written anew by `PROFD_GOLDEN=update ./dev test --suite golden`; read the difference.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests"))
+from tap import build_path, check, equal, main, source_path, test  # noqa: E402
+
+GOLDEN = Path(source_path("tests", "golden"))
+EXPECTED = GOLDEN / "expected"
+PROFCTL = build_path("client", "profctl")
+UPDATE = os.environ.get("PROFD_GOLDEN") == "update"
+CAPTURED = 1_790_000_000
+
+COMMANDS = {
+    "info": ["info"],
+    "info.json": ["info", "--json=pretty"],
+    "dump": ["dump"],
+    "dump.json": ["dump", "--json=short"],
+}
+
+
+def scratch_of_recordings():
+    """A folder with all of them, their times set, so that nothing printed depends on the host."""
+    folder = tempfile.TemporaryDirectory(prefix="profd-golden.")
+    shutil.copytree(GOLDEN / "recordings", folder.name, dirs_exist_ok=True)
+    subprocess.run([sys.executable, GOLDEN / "make.py", folder.name], check=True)
+    for path in Path(folder.name).iterdir():
+        os.utime(path, (CAPTURED, CAPTURED))
+    return folder
+
+
+SCRATCH = scratch_of_recordings()
+RECORDINGS = sorted(p.name for p in Path(SCRATCH.name).iterdir())
+
+
+def profctl(*arguments, **options):
+    environment = {"PATH": os.environ["PATH"], "TZ": "UTC", "LC_ALL": "C.UTF-8"}
+    for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
+        if name in os.environ:
+            environment[name] = os.environ[name]
+    return subprocess.run(
+        [PROFCTL, *arguments],
+        capture_output=True, cwd=SCRATCH.name, env=environment, check=False, timeout=60, **options,
+    )
+
+
+def transcript(result):
+    text = result.stdout.decode("utf-8", "backslashreplace")
+    return f"{text}--- stderr\n{result.stderr.decode()}--- status {result.returncode}\n"
+
+
+def difference(got, want):
+    for number, (a, b) in enumerate(zip(got.splitlines(), want.splitlines()), 1):
+        if a != b:
+            return f"line {number} is\n  {a}\nnot\n  {b}"
+    return "one is longer than the other"
+
+
+def hold_against_expected(suffix):
+    for name in RECORDINGS:
+        result = profctl(*COMMANDS[suffix], name)
+        got, path = transcript(result), EXPECTED / f"{name.removesuffix('.data')}.{suffix}"
+        if UPDATE:
+            path.write_text(got)
+            continue
+        want = path.read_text()
+        check(got == want, f"{path.name}: {difference(got, want)}")
+
+
+@test
+def info_is_as_expected():
+    hold_against_expected("info")
+
+
+@test
+def info_as_json_is_as_expected():
+    hold_against_expected("info.json")
+
+
+@test
+def dump_is_as_expected():
+    hold_against_expected("dump")
+
+
+@test
+def dump_as_json_is_as_expected():
+    hold_against_expected("dump.json")
+
+
+@test
+def json_is_json_in_every_mode():
+    for name in RECORDINGS:
+        short = json.loads(profctl("info", "--json=short", name).stdout)
+        pretty = json.loads(profctl("info", "--json=pretty", name).stdout)
+        equal(short, pretty, name)
+        lines = profctl("dump", "-j", name).stdout.splitlines()
+        equal(len([json.loads(line) for line in lines]), short["n_records"], f"lines of {name}")
+
+
+@test
+def nothing_hostile_reaches_the_output():
+    for name in RECORDINGS:
+        for command in COMMANDS.values():
+            out = profctl(*command, name).stdout
+            out.decode("utf-8")
+            bad = [byte for byte in out if byte < 0x20 and byte != 0x0A or byte == 0x7F]
+            check(not bad, f"{name}: control bytes {bad}")
+
+
+@test
+def the_order_of_bytes_makes_no_difference():
+    little, big = (profctl("dump", name).stdout for name in ("little.data", "big.data"))
+    equal(little, big, "the dump of big.data")
+    little, big = (profctl("dump", "-j", f"pipe-{o}.data").stdout.replace(b"s390x", b"x86_64")
+                   for o in ("little", "big"))
+    check(len(little.splitlines()) == len(big.splitlines()), "a pipe of the other order is longer")
+
+
+@test
+def a_stream_on_stdin_reads_like_the_file():
+    for name in ("little.data", "pipe-little.data", "compressed.data"):
+        with open(os.path.join(SCRATCH.name, name), "rb") as stream:
+            piped = profctl("dump", "-", stdin=stream)
+        equal(piped.stdout, profctl("dump", name).stdout, f"{name} on stdin")
+        cat = subprocess.Popen(["cat", os.path.join(SCRATCH.name, name)], stdout=subprocess.PIPE)
+        piped = profctl("dump", "-", stdin=cat.stdout)
+        cat.wait()
+        equal(piped.stdout, profctl("dump", name).stdout, f"{name} through a pipe")
+
+
+@test
+def time_order_gives_the_same_records():
+    for name in RECORDINGS:
+        lines = profctl("dump", "-j", name).stdout.splitlines()
+        ordered = profctl("dump", "-j", "--ordered", name).stdout.splitlines()
+        equal(sorted(ordered), sorted(lines), name)
+    times = [json.loads(line).get("time") for line in
+             profctl("dump", "-j", "--sort=time", "-t", "SAMPLE", "little.data").stdout.splitlines()]
+    equal(times, sorted(times), "the times of the samples")
+
+
+def dumped(*options, name="little.data"):
+    result = profctl("dump", "-j", *options, name)
+    equal(result.returncode, 0, " ".join(options))
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+@test
+def filters_leave_what_was_asked_for():
+    equal(len(dumped("--type=sample,COMM")), 6, "by type")
+    equal(len(dumped("-t", "9")), 4, "by number of a type")
+    equal(len(dumped("--time=1.000000025,1.00000004", "-t", "SAMPLE")), 3, "by time")
+    equal(len(dumped("--time=,1.00000003", "-t", "SAMPLE")), 2, "by time with an open start")
+    equal(len(dumped("--time=50%-100%")), 1, "by a share of time")
+    equal(len(dumped("--pid=101", "-t", "SAMPLE,COMM,FORK,EXIT")), 4, "by process")
+    equal(len(dumped("--tid=102")), 1, "by thread")
+    equal(len(dumped("--cpu=1", "-t", "SAMPLE")), 1, "by CPU")
+    equal(len(dumped("--cpu=0-1", "-t", "SAMPLE")), 4, "by CPUs")
+    equal(len(dumped("--event=page-faults", "-t", "SAMPLE")), 1, "by event")
+    equal(len(dumped("--event=cpu-*", "-t", "SAMPLE")), 3, "by pattern of an event")
+
+
+@test
+def an_event_that_is_not_there_is_told():
+    result = profctl("dump", "-e", "cycles", "little.data")
+    equal(result.returncode, 1, "the status")
+    check(b"cpu-clock, page-faults" in result.stderr, result.stderr.decode())
+
+
+@test
+def each_failure_has_its_status_and_one_sentence():
+    os.mkdir(os.path.join(SCRATCH.name, "empty"))
+    Path(SCRATCH.name, "text").write_text("no recording at all, but more than a header's worth\n")
+    Path(SCRATCH.name, "nothing").write_bytes(b"")
+    for arguments, status in (
+        (["info", "missing.data"], 1),
+        (["info", "text"], 1),
+        (["info", "nothing"], 1),
+        (["info", "empty"], 1),
+        (["dump", "text"], 1),
+        (["info"], 2),
+        (["info", "a", "b"], 2),
+        (["dump", "--nonsense", "little.data"], 2),
+        (["nonsense"], 2),
+        ([], 2),
+        (["info", "cut.data"], 8),
+        (["dump", "cut.data"], 8),
+        (["info", "unfinished.data"], 8),
+    ):
+        result = profctl(*arguments)
+        words = " ".join(arguments)
+        equal(result.returncode, status, words)
+        lines = result.stderr.decode().splitlines()
+        equal(len(lines), 1, f"lines on stderr of {words}")
+        check(lines[0].startswith("profctl: ") and lines[0].endswith("."), lines[0])
+
+
+@test
+def what_cannot_be_written_is_a_failure():
+    with open("/dev/full", "wb") as full:
+        result = subprocess.run([PROFCTL, "dump", "little.data"], stdout=full, cwd=SCRATCH.name,
+                                stderr=subprocess.PIPE, check=False)
+    equal(result.returncode, 1, "the status on a full disk")
+    check(b"No space left" in result.stderr, result.stderr.decode())
+
+
+@test
+def a_reader_that_goes_away_is_met_in_silence():
+    command = f"'{PROFCTL}' dump -j little.data | head -n 1"
+    result = subprocess.run(["bash", "-c", command], capture_output=True, cwd=SCRATCH.name,
+                            check=False)
+    equal(result.stderr, b"", "stderr")
+    equal(len(result.stdout.splitlines()), 1, "lines")
+
+
+if __name__ == "__main__":
+    main()
