@@ -123,5 +123,6 @@ int table_print(Table *table, Buffer *out) {
     if (r < 0)
         return r;
     text_puts(out, text);
+    text_putc(out, '\n'); /* the library leaves the last one out */
     return buffer_error(out);
 }

@@ -75,10 +75,10 @@ BASH = """\
 # bash completion for profctl, made from its option tables
 
 _profctl() {
-    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} equals= verb= words= i
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} equals='' verb='' words='' i
 
     if [[ $cur == = ]]; then
-        cur= equals=y
+        cur='' equals=y
     elif [[ $prev == = ]]; then
         prev=${COMP_WORDS[COMP_CWORD - 2]} equals=y
     fi

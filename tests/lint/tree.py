@@ -22,7 +22,11 @@ def files(*suffixes, below=("",)):
             inside = Path(here).relative_to(SOURCE)
             top = inside == Path(".")
             folders[:] = [
-                f for f in folders if f not in OUTSIDE and not (top and f.startswith("build"))
+                f
+                for f in folders
+                if f not in OUTSIDE
+                and not f.endswith(".data")  # a recording in pieces
+                and not (top and f.startswith("build"))
             ]
             found.update(inside / name for name in names if name not in OUTSIDE)
     return sorted(path for path in found if not suffixes or path.suffix in suffixes)
