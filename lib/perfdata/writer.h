@@ -24,10 +24,15 @@ typedef enum PdLayout { PD_LAYOUT_FILE, PD_LAYOUT_PIPE, PD_LAYOUT_DIRECTORY } Pd
 
 typedef struct PdWriterOptions {
     PdLayout layout;
-    bool swap;        /* records and everything else in the other byte order */
-    int zstd_level;   /* 0: not compressed, else 1 to 22 */
-    unsigned n_files; /* DIRECTORY: how many data.N, 1 to 64 */
+    bool swap;           /* records and everything else in the other byte order */
+    int zstd_level;      /* 0: not compressed, else 1 to 22 */
+    unsigned n_files;    /* DIRECTORY: how many data.N, 1 to 64 */
+    bool tally;          /* watch the records; finish adds SAMPLE_TIME and BUILD_ID from them */
+    bool newer_features; /* PIPE: also features above 31, at which perf report 6.1 stops */
 } PdWriterOptions;
+
+/* Of pd_writer_set_feature(): the layout cannot hold it. */
+enum { PD_WRITER_LEFT_OUT = 1 };
 
 typedef struct PdWriter PdWriter;
 
@@ -40,19 +45,34 @@ int pd_writer_new(int fd, const PdWriterOptions *options, PdWriter **ret);
 PdWriter *pd_writer_free(PdWriter *writer);
 DEFINE_CLEANUP(PdWriter *, pd_writer_free);
 
-/* Attr (raw bytes where the event has them), ids, name. May be called after begin: a pipe then
- * gets a HEADER_ATTR in place, a file its attr section rewritten at finish. */
+/*
+ * Attr (raw bytes where the event has them, which are in the writer's byte order), ids, name. May
+ * be called after begin: a pipe then gets a HEADER_ATTR in place, a file its attr section
+ * rewritten at finish (a late event is lost when the file has to be recovered). All attrs of a
+ * file get one size, which zeros beyond 128 bytes do not make larger. Names, units and scales go
+ * into a pipe as EVENT_UPDATE; into a file with EVENT_DESC, which is a feature like others: see
+ * pd_encode_event_desc(). -E2BIG: more ids than a pipe's HEADER_ATTR takes (8,174 at least).
+ */
 int pd_writer_add_event(PdWriter *writer, const PdEvent *event);
-/* A feature's body as it is on disk (in the byte order of the writer). The last one set counts; in
+/*
+ * A feature's body as it is on disk (in the byte order of the writer). The last one set counts; in
  * a pipe those set before begin come first, later ones in their place. COMPRESSED and DIR_FORMAT
- * are the writer's own and refused with -EINVAL. */
+ * are the writer's own and refused with -EINVAL. Returns 0 or PD_WRITER_LEFT_OUT: a pipe holds no
+ * body above 65,519 bytes (but TRACING_DATA and BUILD_ID, which it has records for), no AUXTRACE
+ * index, and none above 31 unless newer_features.
+ */
 int pd_writer_set_feature(PdWriter *writer, unsigned bit, Bytes body);
-/* All features that the environment has, by the table of environment.h. */
+/* All features that the environment has, by the table of environment.h, but the writer's own;
+ * PD_WRITER_LEFT_OUT when one was. */
 int pd_writer_set_environment(PdWriter *writer, const PdEnvironment *environment);
+bool pd_writer_left_out(const PdWriter *writer, unsigned bit);
 int pd_writer_begin(PdWriter *writer);
 
-/* Whole records, one or more, into `data` (file 0) or data.N (file N + 1); a file that is no
- * directory has file 0 alone. */
+/*
+ * Whole records, one or more, into `data` (file 0) or data.N (file N + 1); a file that is no
+ * directory has file 0 alone. -EINVAL: they are not whole. On any error but -ENOMEM none of them
+ * was taken, and into a file the call may be repeated once the cause is gone (-ENOSPC …).
+ */
 int pd_writer_write(PdWriter *writer, uint32_t file, const void *records, size_t n);
 /* Payload behind the record last written (which was TRACING_DATA or AUXTRACE); never compressed. */
 int pd_writer_payload(PdWriter *writer, const void *payload, size_t n);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -35,18 +36,44 @@ int file_read_text(const char *path, char *ret, size_t size) {
     return (int)n;
 }
 
+/* After a failed write: 0 when it is worth trying again, or the negative errno. */
+static int wait_writable(int fd) {
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+
+    if (errno == EINTR)
+        return 0;
+    if (errno != EAGAIN)
+        return -errno;
+    return poll(&p, 1, -1) < 0 && errno != EINTR ? -errno : 0;
+}
+
 int file_write_all(int fd, const void *data, size_t n) {
     const char *p = data;
 
     while (n > 0) {
         ssize_t k = write(fd, p, n);
+        int r = k < 0 ? wait_writable(fd) : 0;
 
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k < 0)
-            return -errno;
-        p += k;
-        n -= (size_t)k;
+        if (r < 0)
+            return r;
+        p += MAX(k, 0);
+        n -= (size_t)MAX(k, 0);
+    }
+    return 0;
+}
+
+int file_write_all_at(int fd, const void *data, size_t n, uint64_t offset) {
+    const char *p = data;
+
+    while (n > 0) {
+        ssize_t k = pwrite(fd, p, n, (off_t)offset);
+        int r = k < 0 ? wait_writable(fd) : 0;
+
+        if (r < 0)
+            return r;
+        p += MAX(k, 0);
+        n -= (size_t)MAX(k, 0);
+        offset += (uint64_t)MAX(k, 0);
     }
     return 0;
 }

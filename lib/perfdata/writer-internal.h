@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What the files behind writer.h share; nobody else includes it. */
+
+#include "perfdata/compress.h"
+#include "perfdata/stream.h"
+#include "perfdata/tally.h"
+#include "perfdata/writer.h"
+
+typedef struct PdFeatureBody {
+    bool set, left_out;
+    uint8_t *data;
+    size_t size;
+} PdFeatureBody;
+
+struct PdWriter {
+    PdWriterOptions options;
+    PdStream *streams; /* [0]: the file, the pipe or `data`; then data.N */
+    unsigned n_streams;
+    unsigned n_owned; /* descriptors to close: those of a directory */
+    unsigned last;    /* the stream last written to: a payload follows there */
+    PdCompressor *compressor;
+    PdEvents *events;
+    PdTally *tally; /* NULL: not asked for */
+    PdFeatureBody features[PD_FEATURE_BITS];
+    uint32_t attr_size;     /* of the attrs at the front of a file */
+    size_t n_attrs_written; /* events that stand there */
+    uint64_t attrs_offset;
+    uint64_t data_offset;
+    uint32_t frame_raw_max;
+    bool compressed; /* has COMPRESSED records, or may get them */
+    bool begun, finished;
+};
+
+/* Keeps a copy. Features of the writer itself come in here too. */
+int pd_writer_keep_feature(PdWriter *writer, unsigned bit, Bytes body);
+
+/* container.c: header, attrs and features of a file. */
+int pd_container_begin(PdWriter *writer);
+int pd_container_finish(PdWriter *writer);
+
+/* pipe.c: the same as records of a stream. */
+int pd_pipe_begin(PdWriter *writer);
+int pd_pipe_event(PdWriter *writer, const PdEvent *event);
+/* 1 when a pipe cannot hold it. */
+int pd_pipe_feature(PdWriter *writer, unsigned bit);
+bool pd_pipe_takes_feature(const PdWriter *writer, unsigned bit, Bytes body);
