@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The lint on a small tree of our own, sound at first, then with one fault at a time: each fault
+must be found, by the test that is there for it."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests"))
+from tap import check, main, source_path, test  # noqa: E402
+
+LICENCE = "/* SPDX-License-Identifier: LGPL-2.1-or-later */\n"
+ESSAY = "\n/* " + "word " * 15 + "*/\n\n"
+
+SOUND = {
+    "lib/util/base.h": LICENCE + "#pragma once\n\nint base(void);\n",
+    "lib/util/base.c": LICENCE + '#include "util/base.h"\n' + ESSAY
+    + "int base(void) {\n    return 1;\n}\n",
+    "lib/perfdata/part.h": LICENCE + "#pragma once\n\nint part(void);\n",
+    "lib/perfdata/part.c": LICENCE + '#include "perfdata/part.h"\n' + ESSAY
+    + '#include "util/base.h"\n\nint part(void) {\n    return base();\n}\n',
+    "daemon/loop/loop.c": LICENCE + ESSAY + "int loop(void);\nint loop(void) {\n    return 0;\n}\n",
+    "daemon/store/store.h": LICENCE + "#pragma once\n\nint store(void);\n",
+    "daemon/store/store.c": LICENCE + '#include "store/store.h"\n' + ESSAY
+    + "int store_inner(void);\nint store_inner(void) {\n    return 0;\n}\n\n"
+    "int store(void) {\n    return store_inner();\n}\n",
+    "daemon/control/control.c": LICENCE + ESSAY + '#include "store/store.h"\n\n'
+    "int control(void);\nint control(void) {\n    return store();\n}\n",
+}
+
+
+class Tree:
+    def __init__(self, folder):
+        self.folder = folder
+        for path in ("tests/lint/layers.table", ".clang-format"):
+            with open(source_path(path), encoding="utf-8") as file:
+                self.write(path, file.read())
+        with open(source_path("tests/lint/layers.table"), encoding="utf-8") as file:
+            self.write("ARCHITECTURE.md", file.read())
+        for path, text in SOUND.items():
+            self.write(path, text)
+
+    def write(self, path, text):
+        full = os.path.join(self.folder, path)
+        os.makedirs(os.path.dirname(full), exist_ok=True)
+        with open(full, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def change(self, path, old, new):
+        text = SOUND[path].replace(old, new)
+        check(text != SOUND[path], f"{path} holds no {old!r}")
+        self.write(path, text)
+
+    def compile(self):
+        build = os.path.join(self.folder, "build")
+        os.makedirs(build, exist_ok=True)
+        commands = []
+        for folder, _, names in os.walk(self.folder):
+            for name in names:
+                source = os.path.relpath(os.path.join(folder, name), self.folder)
+                if not name.endswith(".c") or source.startswith("tests"):
+                    continue
+                output = source.replace("/", "_") + ".o"
+                subprocess.run(["cc", "-Ilib", "-Idaemon", "-w", "-c", source, "-o",
+                                os.path.join("build", output)], cwd=self.folder, check=True)
+                commands.append({"file": "../" + source, "output": output})
+        with open(os.path.join(build, "compile_commands.json"), "w", encoding="utf-8") as file:
+            json.dump(commands, file)
+
+    def failures(self, script):
+        said = subprocess.run(
+            [sys.executable, source_path("tests", "lint", script)], capture_output=True, text=True,
+            env={**os.environ, "PROFD_SOURCE": self.folder,
+                 "PROFD_BUILD": os.path.join(self.folder, "build")}, check=False)
+        check("1.." in said.stdout, said.stdout + said.stderr)
+        return set(re.findall(r"^not ok \d+ - (\w+)", said.stdout, re.M)), said.stdout
+
+
+def finds(script, name, *faults):
+    """Each fault is (path, what is there, what is there instead) or (path, new file)."""
+    for fault in faults:
+        with tempfile.TemporaryDirectory(prefix="profd-test.") as folder:
+            tree = Tree(folder)
+            if len(fault) == 3:
+                tree.change(*fault)
+            else:
+                tree.write(*fault)
+            if script == "layers.py":
+                tree.compile()
+            failed, said = tree.failures(script)
+            check(failed == {name}, f"{fault} failed {failed or 'nothing'}\n{said}")
+
+
+@test
+def a_sound_tree_passes():
+    with tempfile.TemporaryDirectory(prefix="profd-test.") as folder:
+        tree = Tree(folder)
+        tree.compile()
+        for script in ("layers.py", "source.py"):
+            failed, said = tree.failures(script)
+            check(not failed, said)
+
+
+@test
+def an_include_against_the_table_is_found():
+    finds("layers.py", "every_include_is_in_the_table",
+          ("lib/util/base.c", "#include", '#include "perfdata/part.h"\n#include'),
+          ("lib/perfdata/part.c", "util/base.h", "../util/base.h"),
+          ("daemon/store/store.c", "#include", "#include <event2/event.h>\n#include"),
+          ("daemon/control/control.c", "#include", "#include <zstd.h>\n#include"))
+
+
+@test
+def a_symbol_against_the_table_is_found():
+    finds("layers.py", "every_symbol_comes_from_a_room_that_may_be_included",
+          ("lib/util/base.c", "return 1", "extern int part(void); return part()"),
+          ("daemon/loop/loop.c", "return 0", "extern int store(void); return store()"),
+          ("daemon/control/control.c", "return store", "extern int store_inner(); return store_inner"))
+
+
+@test
+def a_room_that_the_table_lacks_is_found():
+    finds("layers.py", "every_folder_of_sources_is_a_room",
+          ("daemon/store/deep/x.c", LICENCE + ESSAY + "int x;\n"))
+
+
+@test
+def a_table_that_is_not_shown_is_found():
+    finds("layers.py", "architecture_md_shows_the_table", ("ARCHITECTURE.md", "Rooms\n"))
+
+
+@test
+def a_missing_licence_is_found():
+    finds("source.py", "every_source_names_its_licence",
+          ("lib/util/base.h", "SPDX-License-Identifier", "Licence"))
+
+
+@test
+def a_missing_essay_is_found():
+    finds("source.py", "every_c_file_opens_with_an_essay", ("lib/util/base.c", ESSAY, "\n"))
+
+
+@test
+def a_line_comment_is_found_but_not_in_a_text():
+    finds("source.py", "comments_are_of_one_kind",
+          ("lib/util/base.c", "return 1;", "return 1; // why"))
+    with tempfile.TemporaryDirectory(prefix="profd-test.") as folder:
+        tree = Tree(folder)
+        tree.change("lib/util/base.c", "return 1", 'return *"a//b" /* c//d */')
+        check(not tree.failures("source.py")[0], tree.failures("source.py")[1])
+
+
+@test
+def work_put_off_is_found():
+    finds("source.py", "nothing_is_put_off",
+          ("lib/util/base.c", "word word */", "TO" + "DO */"))
+
+
+@test
+def a_path_of_somebodys_machine_is_found():
+    finds("source.py", "no_path_of_a_machine_is_named",
+          ("lib/util/base.c", "word word */", "/ho" + "me/somebody */"))
+
+
+@test
+def a_function_of_more_than_a_hundred_lines_is_found():
+    finds("source.py", "functions_are_short",
+          ("lib/util/base.c", "    return 1;\n", "    base();\n" * 110 + "    return 1;\n"))
+
+
+@test
+def another_layout_is_found():
+    finds("source.py", "every_c_file_is_laid_out_by_clang_format",
+          ("lib/util/base.c", "    return 1;", "  return 1;"))
+
+
+if __name__ == "__main__":
+    main()
