@@ -2,6 +2,8 @@
 #include "perfdata/sample.h"
 
 #include "perfdata/record.h"
+#include "perfdata/tracing.h"
+#include "util/text.h"
 
 #include "make-record.h"
 #include "test.h"
@@ -314,6 +316,110 @@ TEST(every_read_format_has_its_words_in_the_kernels_order) {
             CHECK_EQ(v.lost, format & PD_FORMAT_LOST ? 700 + i : 0);
         }
     }
+}
+
+static const char *described(const PdRecord *r, const PdEvent *event, const PdTracing *tracing) {
+    static Buffer b;
+    PdStamp stamp = {.event = event};
+    Fields f;
+
+    buffer_clear(&b);
+    f = fields_to(&b, FIELDS_TEXT);
+    fields_begin_object(&f, NULL);
+    pd_record_describe(r, &stamp, tracing, &f);
+    fields_end_object(&f);
+    text_putc(&b, '\0');
+    assert(buffer_error(&b) == 0);
+    return (const char *)b.data;
+}
+
+TEST(every_field_is_described_in_both_byte_orders) {
+    for (unsigned swap = 0; swap < 2; swap++) {
+        _cleanup_(make_done) Make m = {.swap = swap};
+        PdRecord r;
+
+        make_everything(&m);
+        r = make_record(&m, PD_RECORD_SAMPLE, PD_MISC_USER | PD_MISC_EXACT_IP);
+        CHECK_STREQ(described(&r, &everything, NULL),
+                    "type SAMPLE offset 0 size 384 misc 0x4002 cpumode user exact_ip yes "
+                    "ip 0xffffffff81000000 addr 0xadd5 stream_id 87 period 4001 "
+                    "read {time_enabled 100 time_running 50 "
+                    "values [{value 1000 id 70 lost 5} {value 1001 id 71 lost 6}]} "
+                    "chain [PERF_CONTEXT_USER 0x400123] raw 72617721 branch_hw_index 9 "
+                    "branches [{from 0xf0 to 0x70 flags [mispredicted in_tx] cycles 300 type ret "
+                    "spec spec_wrong_path priv kernel counters 0xc0}] "
+                    "user_regs {abi 64-bit mask 0x8000000000000003 r0 0x10 r1 0x11 r63 0x12} "
+                    "user_stack {size 16 dyn_size 8 bytes 737461636b206f66} "
+                    "weight 1 ins_lat 2 weight3 3 "
+                    "data_src {value 0x1e op [load store prefetch exec]} "
+                    "transaction [elision transaction] abort_code 1 "
+                    "intr_regs {abi 32-bit mask 0x10 r4 0x99} phys_addr 0x1000 cgroup 198 "
+                    "data_page_size 4096 code_page_size 2097152 aux 6175786461746138");
+    }
+}
+
+TEST(a_sample_cut_off_anywhere_is_described_as_bytes) {
+    _cleanup_(make_done) Make m = {.swap = true};
+
+    make_everything(&m);
+    for (size_t n = 0; n < m.body.size; n++) {
+        PdRecord r = make_cut(&m, PD_RECORD_SAMPLE, PD_MISC_USER, n);
+
+        CHECK(strstr(described(&r, &everything, NULL), " error it does not hold "));
+    }
+}
+
+TEST(where_memory_was_served_is_told_in_words) {
+    PdEvent e = {.attr.sample_type = PD_SAMPLE_DATA_SRC};
+    static const struct {
+        uint64_t v;
+        const char *expect;
+    } rows[] = {
+        {0, "data_src {value 0x0}"},
+        {0x68100142, "data_src {value 0x68100142 op [load] level [hit l1] snoop [none] "
+                     "tlb [hit l1 l2]}"},
+        {0x9 | 1ULL << 37 | 9ULL << 33 | 2ULL << 38 | 2ULL << 40 | 3ULL << 43 | 7ULL << 46,
+         "data_src {value 0x1dab200000009 op [na prefetch] level_num cxl remote 1 snoop [peer] "
+         "blocked [data] hops socket region mmio}"},
+        {1ULL << 24, "data_src {value 0x1000000 lock [na]}"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        _cleanup_(make_done) Make m = {};
+        PdRecord r;
+
+        u64(&m, rows[i].v);
+        r = make_record(&m, PD_RECORD_SAMPLE, 0);
+        CHECK_STREQ(strstr(described(&r, &e, NULL), "data_src"), rows[i].expect);
+    }
+}
+
+TEST(every_context_in_a_callchain_has_its_name) {
+    PdEvent e = {.attr.sample_type = PD_SAMPLE_CALLCHAIN};
+    static const uint64_t ips[] = {
+        PD_CONTEXT_HV,
+        PD_CONTEXT_KERNEL,
+        0xffffffff81000000,
+        PD_CONTEXT_USER,
+        0x400000,
+        PD_CONTEXT_GUEST,
+        PD_CONTEXT_GUEST_USER,
+        PD_CONTEXT_GUEST_KERNEL,
+        PD_CONTEXT_USER_DEFERRED,
+        0xc00c1e,
+        PD_CONTEXT_MAX,
+    };
+    _cleanup_(make_done) Make m = {};
+    PdRecord r;
+
+    u64(&m, ARRAY_SIZE(ips));
+    for (size_t i = 0; i < ARRAY_SIZE(ips); i++)
+        u64(&m, ips[i]);
+    r = make_record(&m, PD_RECORD_SAMPLE, 0);
+    CHECK_STREQ(strstr(described(&r, &e, NULL), "chain"),
+                "chain [PERF_CONTEXT_HV PERF_CONTEXT_KERNEL 0xffffffff81000000 PERF_CONTEXT_USER "
+                "0x400000 PERF_CONTEXT_GUEST PERF_CONTEXT_GUEST_USER PERF_CONTEXT_GUEST_KERNEL "
+                "PERF_CONTEXT_USER_DEFERRED 0xc00c1e 0xfffffffffffff001]");
 }
 
 TEST_MAIN()
