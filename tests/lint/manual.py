@@ -133,8 +133,8 @@ def invented_by_completion(shell, table):
         yield f"{shell} knows --{word}, which profctl does not"
 
 
-def completed(table):
-    """What bash offers, by running the completion as bash would."""
+def offered_by_bash(*words):
+    """What bash offers for the last word, by calling the completion as bash would."""
     script = (
         f'PATH="{BUILD}/client:$PATH"; source "{COMPLETIONS["bash"]}"; '
         'COMP_WORDS=(profctl "$@"); COMP_CWORD=$#; COMP_LINE="profctl $*"; '
@@ -142,18 +142,26 @@ def completed(table):
         'f=$(complete -p profctl | sed -n "s/.*-F \\([^ ]*\\).*/\\1/p"); '
         '"$f" profctl "${!#}" profctl; printf "%s\\n" "${COMPREPLY[@]}"'
     )
+    said = run("bash", "-c", script, "bash", *words)
+    return {line.rstrip(" =") for line in said.stdout.splitlines()}
 
-    def offered(*words):
-        said = run("bash", "-c", script, "bash", *words)
-        return {line.rstrip(" =") for line in said.stdout.splitlines()}
 
+def offered_by_fish(*words):
+    line = " ".join(("profctl", *words))
+    # Without a home, since fish would leave folders there.
+    said = run("env", "HOME=/nonexistent", "fish", "--no-config", "-c",
+               f"source {COMPLETIONS['fish']}; complete --do-complete '{line}'")
+    return {line.split("\t")[0].rstrip("=") for line in said.stdout.splitlines()}
+
+
+def completed(offered, table):
     commands = {row.command for row in table if is_command(row)}
     for command in sorted(commands - offered("")):
-        yield f"bash does not offer the command '{command}'"
+        yield f"the command '{command}' is not offered"
     for command in sorted(commands):
         wanted = {f"--{row.long}" for row in table if row.command == command and row.long}
         for option in sorted(wanted - offered(command, "--")):
-            yield f"bash does not offer {command} {option}"
+            yield f"{command} {option} is not offered"
 
 
 TABLE = list(rows())
@@ -206,7 +214,20 @@ def completions_hold_nothing_else():
 
 @test
 def bash_offers_every_command_and_option():
-    none(completed(TABLE))
+    none(completed(offered_by_bash, TABLE))
+
+
+@test
+def fish_offers_every_command_and_option():
+    need("fish")
+    none(completed(offered_by_fish, TABLE))
+
+
+@test
+def zsh_can_parse_its_completion():
+    need("zsh")
+    said = run("zsh", "-n", str(COMPLETIONS["zsh"]))
+    none((said.stdout + said.stderr).splitlines())
 
 
 if __name__ == "__main__":
