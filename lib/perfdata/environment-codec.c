@@ -15,6 +15,15 @@ void codec_fail(Codec *c, int error) {
     cursor_fail(&c->in);
 }
 
+void codec_spend(Codec *c, size_t n) {
+    if (c->mode != CODEC_READ)
+        return;
+    if (n > c->budget)
+        codec_fail(c, -EBADMSG);
+    else
+        c->budget -= n;
+}
+
 /* A cursor that ran out is what most damage looks like. */
 static bool reading(Codec *c) {
     if (c->in.failed && !c->error)
@@ -63,13 +72,9 @@ static void read_string(Codec *c, char **ret) {
     Bytes bytes = cursor_bytes(&c->in, n);
     char *s;
 
+    codec_spend(c, 1);
     if (!reading(c))
         return;
-    if (c->budget == 0) {
-        codec_fail(c, -EBADMSG);
-        return;
-    }
-    c->budget--;
     s = strndup(n > 0 ? (const char *)bytes.data : "", bytes.size);
     if (!s) {
         codec_fail(c, -ENOMEM);
@@ -181,10 +186,11 @@ void codec_count_u64(Codec *c, size_t *n) {
 void codec_begin_sized(Codec *c, size_t *n, void **items, size_t each, size_t least) {
     if (c->mode != CODEC_READ)
         return;
-    if (!reading(c) || *n > cursor_left(&c->in) / least || *n > c->budget) {
+    if (*n > cursor_left(&c->in) / least)
         codec_fail(c, -EBADMSG);
+    codec_spend(c, *n);
+    if (!reading(c))
         *n = 0;
-    }
     if (*n == 0)
         return;
     *items = calloc(*n, each);
@@ -192,7 +198,6 @@ void codec_begin_sized(Codec *c, size_t *n, void **items, size_t each, size_t le
         codec_fail(c, -ENOMEM);
         *n = 0;
     }
-    c->budget -= *n;
 }
 
 void codec_end_items(Codec *c, size_t *n, void **items) {
@@ -205,13 +210,9 @@ void codec_end_items(Codec *c, size_t *n, void **items) {
 void *codec_grow_sized(Codec *c, size_t *n, void **items, size_t each) {
     uint8_t *p = *items;
 
+    codec_spend(c, 1);
     if (!reading(c))
         return NULL;
-    if (c->budget == 0) {
-        codec_fail(c, -EBADMSG);
-        return NULL;
-    }
-    c->budget--;
     /* Powers of two, so that growing one by one stays linear. */
     if ((*n & (*n - 1)) == 0) {
         p = realloc(p, (*n ? *n * 2 : 1) * each);

@@ -33,6 +33,8 @@ typedef struct Codec {
 } Codec;
 
 void codec_fail(Codec *c, int error);
+/* Takes from the budget what costs more than its bytes. */
+void codec_spend(Codec *c, size_t n);
 
 void codec_u32(Codec *c, uint32_t *v);
 void codec_u64(Codec *c, uint64_t *v);

@@ -228,17 +228,23 @@ static const char *group_name(const PdGroup *g) {
     return strcmp(g->name, "{anon_group}") == 0 ? "" : g->name;
 }
 
+/* Groups lie one behind the other; one that reaches back into another is shown without members,
+ * or a few bytes could name every event a million times. */
 void print_group_desc(const PdEnvironment *env, Buffer *out) {
+    uint64_t next = 0;
+
     for (size_t i = 0; i < env->n_groups; i++) {
         const PdGroup *g = &env->groups[i];
+        uint64_t end = MIN((uint64_t)g->leader + g->n_members, (uint64_t)env->n_event_descs);
 
         text_puts(out, "# group: ");
         text_escape_str(out, group_name(g));
         text_putc(out, '{');
-        for (uint64_t k = 0; k < g->n_members && g->leader + k < env->n_event_descs; k++) {
-            text_puts(out, k > 0 ? "," : "");
-            text_escape_str(out, env->event_descs[g->leader + k].name);
+        for (uint64_t k = g->leader; k >= next && k < end; k++) {
+            text_puts(out, k > g->leader ? "," : "");
+            text_escape_str(out, env->event_descs[k].name);
         }
+        next = MAX(next, end);
         text_puts(out, "}\n");
     }
 }

@@ -10,7 +10,11 @@
  * The physical memory map: for each node the blocks of memory that belong to it, as a bitmap.
  */
 
-enum { MEM_TOPOLOGY_VERSION = 1, WORD_BITS = 64 };
+enum {
+    MEM_TOPOLOGY_VERSION = 1,
+    WORD_BITS = 64,
+    BITS_A_BUDGET_ITEM = 16, /* a bit may become ten characters */
+};
 
 /* The size stands twice in a row: as the node's, and as that of the bitmap that follows. */
 static void code_mem_node(Codec *c, PdMemNode *n) {
@@ -23,6 +27,7 @@ static void code_mem_node(Codec *c, PdMemNode *n) {
     if (c->mode == CODEC_READ) {
         if (size != n->n_bits || n->n_bits / 8 > cursor_left(&c->in))
             codec_fail(c, -EBADMSG);
+        codec_spend(c, (size_t)(n->n_bits / BITS_A_BUDGET_ITEM));
         words = (size_t)(n->n_bits / WORD_BITS + (n->n_bits % WORD_BITS != 0));
     }
     codec_u64s(c, &n->bits, &words);

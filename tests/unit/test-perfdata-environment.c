@@ -632,6 +632,47 @@ TEST(an_environment_is_printed_in_the_words_of_perf) {
     CHECK(prints(env, "# cpu_atom pmu capabilities: branches=32\n"));
 }
 
+TEST(groups_that_overlap_do_not_name_events_again) {
+    _cleanup_(pd_environment_freep) PdEnvironment *env = full_environment(false);
+    _cleanup_(buffer_done) Buffer body = {};
+
+    CHECK(env);
+    U32S(&body, false, 2);
+    for (unsigned i = 0; i < 2; i++) {
+        add_string(&body, "all", false);
+        U32S(&body, false, 0, UINT32_MAX);
+    }
+    CHECK_OK(read_buffer(env, PD_FEATURE_GROUP_DESC, &body, false));
+    CHECK(prints(env, "# group: all{cpu-clock,dummy:HG}\n# group: all{}\n"));
+}
+
+/* A program of two functions, its arrays in the order of perf's bits. */
+TEST(bpf_programs_are_printed_by_function) {
+    _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
+    _cleanup_(buffer_done) Buffer body = {};
+
+    CHECK_OK(pd_environment_new(&env));
+    U32S(&body, false, 1, 192, 16 + 8 + 16);
+    U64S(&body, false, 0);
+    for (uint32_t at = 0; at < 192; at += 4)
+        buffer_u32(&body,
+                   at == 4                               ? 33
+                   : at == 104 || at == 108 || at == 180 ? 2
+                   : at == 120                           ? 16
+                   : at == 184                           ? 24
+                                                         : 0,
+                   false);
+    U64S(&body, false, 0xffffffffc0001000ULL, 0xffffffffc0002000ULL);
+    U32S(&body, false, 72, 99);
+    buffer_append(&body, "\1\2\3\4\5\6\7\10\xa1\xa2\xa3\xa4\xa5\xa6\xa7\xa8", 16);
+    CHECK_OK(read_buffer(env, PD_FEATURE_BPF_PROG_INFO, &body, false));
+    CHECK(prints(env,
+                 "# bpf_prog_info 33:\n"
+                 "# \tsub_prog 0: bpf_prog_0102030405060708_F addr 0xffffffffc0001000 size 72\n"
+                 "# \tsub_prog 1: bpf_prog_a1a2a3a4a5a6a7a8_F addr 0xffffffffc0002000 size "
+                 "99\n"));
+}
+
 TEST(an_environment_is_described_under_the_names_of_its_members) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = full_environment(false);
     _cleanup_(buffer_done) Buffer out = {};

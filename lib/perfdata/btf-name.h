@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "util/bytes.h"
+
+/* The name of type `id` in a BTF blob, borrowed from it; empty when it has none. Types have no
+ * index, so each one passed costs a step; with no step left nothing is found. */
+Bytes btf_type_name(Bytes btf, bool swap, uint32_t id, size_t *steps);
