@@ -9,6 +9,7 @@ other places, and what these name must be a row.
 
 import re
 import subprocess
+import tempfile
 from collections import namedtuple
 
 from tree import BUILD, SOURCE, files, need, none, read
@@ -148,9 +149,10 @@ def offered_by_bash(*words):
 
 def offered_by_fish(*words):
     line = " ".join(("profctl", *words))
-    # Without a home, since fish would leave folders there.
-    said = run("env", "HOME=/nonexistent", "fish", "--no-config", "-c",
-               f"source {COMPLETIONS['fish']}; complete --do-complete '{line}'")
+    # In a home of its own, since fish leaves folders there.
+    with tempfile.TemporaryDirectory(prefix="profd-test.") as home:
+        said = run("env", f"HOME={home}", "fish", "--no-config", "-c",
+                   f"source {COMPLETIONS['fish']}; complete --do-complete '{line}'")
     return {line.split("\t")[0].rstrip("=") for line in said.stdout.splitlines()}
 
 
