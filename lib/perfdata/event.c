@@ -339,7 +339,7 @@ size_t pd_events_count(const PdEvents *events) {
     return events->n;
 }
 
-const PdEvent *pd_events_at(const PdEvents *events, size_t index) {
+PdEvent *pd_events_at(const PdEvents *events, size_t index) {
     assert(index < events->n);
     return events->items[index];
 }

@@ -97,7 +97,7 @@ int pd_events_add_ids(PdEvents *events, PdEvent *event, const uint64_t *ids, siz
 int pd_events_set_name(PdEvents *events, PdEvent *event, Bytes name);
 int pd_events_set_unit(PdEvents *events, PdEvent *event, Bytes unit);
 size_t pd_events_count(const PdEvents *events);
-const PdEvent *pd_events_at(const PdEvents *events, size_t index);
+PdEvent *pd_events_at(const PdEvents *events, size_t index);
 /* NULL when no event has it. */
 PdEvent *pd_events_by_id(const PdEvents *events, uint64_t id);
 /* All events agree on sample_type, read_format and flags that shape a sample. */

@@ -45,7 +45,7 @@ typedef struct PdHeader {
 
 /* What can be limited; zero: the default, given here. All of it is about memory. */
 typedef struct PdReaderLimits {
-    uint64_t feature_bytes; /* one feature section, 64 MiB */
+    uint64_t feature_bytes; /* all feature sections that are kept, 64 MiB */
     uint32_t window_log;    /* zstd's window, 27 (128 MiB) */
 } PdReaderLimits;
 
@@ -69,8 +69,9 @@ PdEvents *pd_reader_events(const PdReader *reader);
 
 /*
  * The next record: 1 and *ret filled, 0 at the end (or at damage), negative errno when the system
- * failed. Header records of a pipe (HEADER_ATTR, HEADER_FEATURE …) are taken in and handed out,
- * the containers COMPRESSED and COMPRESSED2 are not handed out.
+ * failed. On a stream it waits until a record is whole, and no longer. Header records of a pipe
+ * (HEADER_ATTR, HEADER_FEATURE …) are taken in and handed out, the containers COMPRESSED and
+ * COMPRESSED2 are not handed out.
  */
 int pd_reader_next(PdReader *reader, PdRecord *ret);
 
@@ -81,13 +82,16 @@ ssize_t pd_reader_payload(PdReader *reader, void *buffer, size_t n);
 /* Starts again at the first record; -ESPIPE where the input cannot seek. */
 int pd_reader_rewind(PdReader *reader);
 
-/* Damage found so far, NULL when there is none; the first one where a directory has several. */
+/* Damage found so far, NULL when there is none. Of several the first one counts, but before all
+ * that after which nothing more of a file could be read. */
 const PdDamage *pd_reader_damage(const PdReader *reader);
 
-/* Features present: known at once in a file, collected while reading in a pipe. */
+/* Features present: known at once in a file, collected while reading in a pipe (HEADER_FEATURE).
+ * None in an unfinished file. */
 bool pd_reader_has_feature(const PdReader *reader, unsigned bit);
 /* A feature's body, read when first asked for and kept. -ENOENT: not there; -EBADMSG: section out
- * of bounds (and counted as damage); -EFBIG: above the limit. */
+ * of bounds (and counted as damage); -EFBIG: above the limit. In a pipe TRACING_DATA and BUILD_ID
+ * are given, though not present as features, when records of these names have come. */
 int pd_reader_feature(PdReader *reader, unsigned bit, Bytes *ret);
 
 /* Records as they lie on disk, containers counted and contents not, of a type. */
