@@ -46,7 +46,9 @@ const Option global_options[] = {
 };
 
 const Command *const commands[] = {
+    &command_convert,
     &command_help,
+    &command_merge,
     NULL,
 };
 /* clang-format on */

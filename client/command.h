@@ -72,7 +72,9 @@ typedef struct Command {
     void (*done)(void *settings); /* frees what the options put into settings; may be NULL */
 } Command;
 
+extern const Command command_convert;
 extern const Command command_help;
+extern const Command command_merge;
 
 /* The table, ended by NULL, and the global options, which every command takes. */
 extern const Command *const commands[];

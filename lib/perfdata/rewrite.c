@@ -153,7 +153,7 @@ static const IdRow *lookup(const PdRewriter *rewriter, uint64_t id) {
     return row && row->used ? row : NULL;
 }
 
-static uint64_t mapped(const PdRewriter *rewriter, uint64_t id) {
+uint64_t pd_rewriter_id(const PdRewriter *rewriter, uint64_t id) {
     const IdRow *row = lookup(rewriter, id);
 
     return row ? row->to : id;
@@ -165,7 +165,7 @@ static uint64_t default_id(const PdRewriter *rewriter, const PdEvent *event) {
 }
 
 static void patch_id(const Patch *p, uint8_t *at) {
-    store_u64(at, mapped(p->rewriter, load_u64(at, p->swap)), p->swap);
+    store_u64(at, pd_rewriter_id(p->rewriter, load_u64(at, p->swap)), p->swap);
 }
 
 /* The id at an offset of the body; false when the body ends before. */
@@ -354,8 +354,10 @@ static int rewrite_id_index(const PdRewriter *rewriter, const PdRecord *record, 
 static int copy_with_identifier(const PdRewriter *rewriter, const PdRecord *record,
                                 const PdStamp *stamp, Buffer *out) {
     size_t start = out->size;
-    uint64_t id = stamp->has_id && stamp->id != 0 ? mapped(rewriter, stamp->id)
-                                                  : default_id(rewriter, stamp->event);
+    /* An event whose ids the recording does not tell has one that was made up. */
+    uint64_t id = stamp->has_id && pd_events_by_id(rewriter->events, stamp->id)
+                      ? pd_rewriter_id(rewriter, stamp->id)
+                      : default_id(rewriter, stamp->event);
 
     if (record->size > UINT16_MAX - 8)
         return -EMSGSIZE;

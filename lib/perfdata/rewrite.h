@@ -21,6 +21,8 @@ DEFINE_CLEANUP(PdRewriter *, pd_rewriter_free);
 
 /* Writes `to` where a record holds `from`; an id without a row stays as it is, and so does 0. */
 int pd_rewriter_map_id(PdRewriter *rewriter, uint64_t from, uint64_t to);
+/* What `id` is written as. */
+uint64_t pd_rewriter_id(const PdRewriter *rewriter, uint64_t id);
 /* Rows and records that are about this id alone (ID_INDEX, EVENT_UPDATE, STAT) are left out. */
 int pd_rewriter_drop_id(PdRewriter *rewriter, uint64_t id);
 /* What stands where the event's records have no id, or an id of 0 in their trailer. */
