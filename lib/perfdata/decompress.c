@@ -62,6 +62,8 @@ bool decompress_spent(const Decompress *d) {
 }
 
 Bytes decompress_window(const Decompress *d) {
+    if (!d->buffer)
+        return (Bytes){};
     return (Bytes){.data = d->buffer + d->start, .size = d->end - d->start};
 }
 

@@ -63,7 +63,10 @@ static inline void store_u64(void *p, uint64_t v, bool swap) {
 }
 
 static inline Cursor cursor_of(const void *data, size_t size, bool swap) {
-    return (Cursor){.at = data, .end = (const uint8_t *)data + size, .swap = swap};
+    /* An empty range may be NULL, to which not even 0 may be added. */
+    const uint8_t *at = data ? data : (const void *)"";
+
+    return (Cursor){.at = at, .end = at + size, .swap = swap};
 }
 
 static inline size_t cursor_left(const Cursor *c) {
