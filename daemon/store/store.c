@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "perfdata/encode.h"
 #include "perfdata/writer.h"
 #include "util/file.h"
 #include "util/log.h"
@@ -164,8 +165,22 @@ static int name_segment(Segment *segment) {
     return 0;
 }
 
+/* The attrs, and their names in EVENT_DESC. */
+static int describe_events(PdWriter *writer, const PdEvents *events) {
+    _cleanup_(buffer_done) Buffer description = {};
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < pd_events_count(events); i++)
+        r = pd_writer_add_event(writer, pd_events_at(events, i));
+    pd_encode_event_desc(&description, events, false);
+    if (r == 0)
+        r = buffer_error(&description);
+    return r < 0 ? r
+                 : pd_writer_set_feature(writer, PD_FEATURE_EVENT_DESC, buffer_bytes(&description));
+}
+
 int segment_new(Store *store, const PdEvents *events, int zstd_level, Segment **ret) {
-    PdWriterOptions options = {.layout = PD_LAYOUT_FILE, .zstd_level = zstd_level};
+    PdWriterOptions options = {.layout = PD_LAYOUT_FILE, .zstd_level = zstd_level, .tally = true};
     _cleanup_(segment_freep) Segment *segment = calloc(1, sizeof(*segment));
     char open_name[NAME_BYTES + sizeof(SUFFIX_OPEN)];
     int r;
@@ -182,8 +197,8 @@ int segment_new(Store *store, const PdEvents *events, int zstd_level, Segment **
     if (segment->fd < 0)
         return log_error(-errno, "Failed to create segment '%s/%s': %m", store->folder, open_name);
     r = pd_writer_new(segment->fd, &options, &segment->writer);
-    for (size_t i = 0; r == 0 && i < pd_events_count(events); i++)
-        r = pd_writer_add_event(segment->writer, pd_events_at(events, i));
+    if (r == 0)
+        r = describe_events(segment->writer, events);
     if (r == 0)
         r = pd_writer_begin(segment->writer);
     if (r < 0)
