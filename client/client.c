@@ -46,11 +46,9 @@ const Option global_options[] = {
 };
 
 const Command *const commands[] = {
-    &command_info,
-    &command_dump,
     &command_convert,
-    &command_merge,
     &command_help,
+    &command_merge,
     NULL,
 };
 /* clang-format on */

@@ -33,6 +33,27 @@ static int open_files(PdWriter *w, int folder) {
     return 0;
 }
 
+int pd_writer_alloc(const PdWriterOptions *options, unsigned n_streams, PdWriter **ret) {
+    _cleanup_(pd_writer_freep) PdWriter *w = calloc(1, sizeof(*w));
+    int r;
+
+    if (!w)
+        return -ENOMEM;
+    w->options = *options;
+    w->compressed = options->zstd_level > 0;
+    r = pd_events_new(&w->events);
+    if (r < 0)
+        return r;
+    w->n_streams = n_streams;
+    w->streams = calloc(n_streams, sizeof(*w->streams));
+    if (!w->streams)
+        return -ENOMEM;
+    for (unsigned i = 0; i < n_streams; i++)
+        w->streams[i] = (PdStream){.fd = -1, .positioned = options->layout != PD_LAYOUT_PIPE};
+    *ret = TAKE_PTR(w);
+    return 0;
+}
+
 int pd_writer_new(int fd, const PdWriterOptions *options, PdWriter **ret) {
     _cleanup_(pd_writer_freep) PdWriter *w = NULL;
     bool folder = options->layout == PD_LAYOUT_DIRECTORY;
@@ -41,29 +62,19 @@ int pd_writer_new(int fd, const PdWriterOptions *options, PdWriter **ret) {
     if (options->zstd_level < 0 || options->zstd_level > LEVEL_MAX ||
         (folder && (options->n_files < 1 || options->n_files > FILES_MAX)))
         return -EINVAL;
-    w = calloc(1, sizeof(*w));
-    if (!w)
-        return -ENOMEM;
-    w->options = *options;
-    w->compressed = options->zstd_level > 0;
-    w->frame_raw_max = PD_FRAME_RAW_MAX;
-    r = pd_events_new(&w->events);
+    r = pd_writer_alloc(options, folder ? 1 + options->n_files : 1, &w);
     if (r >= 0 && w->compressed)
         r = pd_compressor_new(options->zstd_level, options->swap, &w->compressor);
     if (r >= 0 && options->tally)
         r = pd_tally_new(&w->tally);
+    if (r >= 0 && folder)
+        r = open_files(w, fd);
     if (r < 0)
         return r;
-    w->n_streams = folder ? 1 + options->n_files : 1;
-    w->streams = calloc(w->n_streams, sizeof(*w->streams));
-    if (!w->streams)
-        return -ENOMEM;
     for (unsigned i = 0; i < w->n_streams; i++)
-        w->streams[i] = (PdStream){
-            .fd = fd, .positioned = options->layout != PD_LAYOUT_PIPE, .compressor = w->compressor};
-    r = folder ? open_files(w, fd) : 0;
-    if (r < 0)
-        return r;
+        w->streams[i].compressor = w->compressor;
+    if (!folder)
+        w->streams[0].fd = fd;
     *ret = TAKE_PTR(w);
     return 0;
 }
@@ -180,7 +191,7 @@ static int keep_own_features(PdWriter *w) {
     buffer_clear(&body);
     pd_encode_compressed(&body, (uint32_t)w->options.zstd_level,
                          stored > 0 ? (uint32_t)MIN(raw / stored, (uint64_t)UINT32_MAX) : 0,
-                         w->frame_raw_max, w->options.swap);
+                         PD_FRAME_RAW_MAX, w->options.swap);
     return buffer_error(&body)
                ?: pd_writer_keep_feature(w, PD_FEATURE_COMPRESSED, buffer_bytes(&body));
 }
@@ -199,15 +210,6 @@ int pd_writer_begin(PdWriter *w) {
     }
     w->begun = r >= 0;
     return r;
-}
-
-/* The 32-bit size of simpleperf's records has its upper half in misc. */
-static uint64_t size_of(const uint8_t *record, bool swap) {
-    uint64_t size = load_u16(record + 6, swap);
-
-    if (load_u32(record, swap) >= PD_RECORD_SIMPLEPERF)
-        size |= (uint64_t)load_u16(record + 4, swap) << 16;
-    return size;
 }
 
 /* Records that a reader must find in the file itself, or that it must not unpack twice. */
@@ -230,7 +232,7 @@ static bool stays_plain(uint32_t type) {
 
 static bool all_whole(const uint8_t *p, size_t n, bool swap) {
     while (n > 0) {
-        uint64_t size = n >= PD_RECORD_HEADER_SIZE ? size_of(p, swap) : 0;
+        uint64_t size = n >= PD_RECORD_HEADER_SIZE ? pd_record_bytes(p, swap) : 0;
 
         if (size < PD_RECORD_HEADER_SIZE || size > n)
             return false;
@@ -246,7 +248,7 @@ static int tally_records(PdWriter *w, uint32_t file, const uint8_t *p, size_t n)
                            .misc = load_u16(p + at + 4, w->options.swap),
                            .swap = w->options.swap,
                            .file = file,
-                           .size = (uint32_t)size_of(p + at, w->options.swap),
+                           .size = (uint32_t)pd_record_bytes(p + at, w->options.swap),
                            .data = p + at};
         int r = pd_tally_add(w->tally, w->events, &record);
 
@@ -265,7 +267,7 @@ static int put_records(PdWriter *w, PdStream *s, const uint8_t *p, size_t n) {
     if (!s->compressor)
         return pd_stream_plain(s, p, n);
     while (at < n && r >= 0) {
-        size_t size = size_of(p + at, w->options.swap);
+        size_t size = pd_record_bytes(p + at, w->options.swap);
         bool plain = stays_plain(load_u32(p + at, w->options.swap));
 
         if (at > run && (plain || at - run >= RUN_MAX)) {
