@@ -178,7 +178,8 @@ static void escape_into(Buffer *b, Bytes bytes, bool json) {
             i += n;
             continue;
         }
-        buffer_append(b, bytes.data + plain, i - plain);
+        if (plain < i)
+            buffer_append(b, bytes.data + plain, i - plain);
         if (quote)
             text_puts(b, "\\\"");
         else {
@@ -191,7 +192,8 @@ static void escape_into(Buffer *b, Bytes bytes, bool json) {
         i += MAX(n, (size_t)1);
         plain = i;
     }
-    buffer_append(b, bytes.data + plain, i - plain);
+    if (plain < i)
+        buffer_append(b, bytes.data + plain, i - plain);
 }
 
 void text_escape(Buffer *b, Bytes bytes) {

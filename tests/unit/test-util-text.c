@@ -52,6 +52,7 @@ TEST(hostile_bytes_are_escaped) {
     CHECK_STREQ(escaped("\xc2\x9b", 2), "\\xc2\\x9b");
     CHECK_STREQ(escaped("\xed\xa0\x80", 3), "\\xed\\xa0\\x80");
     CHECK_STREQ(escaped("\xc3", 1), "\\xc3");
+    CHECK_STREQ(escaped(NULL, 0), "");
 }
 
 TEST(one_description_makes_text_and_json) {
