@@ -205,11 +205,6 @@ static void find_payload(PdReader *r, PdRecord *rec) {
         if (rec->size < TRACING_DATA_SIZE)
             return;
         size = load_u32(rec->data + PD_RECORD_HEADER_SIZE, rec->swap);
-        if (size > 0 && rec->size - TRACING_DATA_SIZE >= size) {
-            reader_damage(r, false, rec->offset,
-                          "the tracing data lies inside its record, as old simpleperf had it");
-            return;
-        }
         size = ALIGN8(size);
     }
     rec->payload = size;
