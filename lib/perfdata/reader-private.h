@@ -53,7 +53,7 @@ struct PdReader {
     uint64_t chunk_offset;
 
     uint64_t payload_left;
-    uint8_t small[64]; /* a record whose payload was read before it was handed out */
+    uint8_t small[64];  /* a record whose payload was read before it was handed out */
     Bytes payload_kept; /* what is left of a payload that was taken in as a feature */
 
     uint64_t n_records, n_taken; /* handed out since the start, and how many were ever taken in */
