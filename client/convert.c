@@ -66,7 +66,7 @@ static int option_convert_time(const Option *option, const char *argument, void 
 /* clang-format off */
 static const Option convert_options[] = {
     {0,   "layout",   LAYOUT_WORDS,           "What to write; a file, or for - a stream, where not given",      option_choice,       offsetof(ConvertSettings, layout)},
-    {0,   "compress", "zstd[:LEVEL]",        "Compress records by zstd, level 1 to 22, or 'none' (default)",   option_compress,     offsetof(ConvertSettings, zstd_level)},
+    {0,   "compress", "zstd[:LEVEL]|none",   "Compress records by zstd, level 1 to 22, or not (default)",      option_compress,     offsetof(ConvertSettings, zstd_level)},
     {0,   "since",    "TIME",                "Leave out samples before TIME, as perf script shows it; -5s: 5 s before the last one", option_convert_time, offsetof(ConvertSettings, since)},
     {0,   "until",    "TIME",                "Leave out all from TIME on",                                     option_convert_time, offsetof(ConvertSettings, until)},
     {'e', "event",    "NAME,…",              "Keep the samples of these events alone",                         option_words,        offsetof(ConvertSettings, events)},

@@ -17,6 +17,15 @@ static void spaces(Buffer *out, size_t n) {
         text_putc(out, ' ');
 }
 
+/* Columns that n bytes of our own UTF-8 take. */
+static size_t width(const char *text, size_t n) {
+    size_t columns = 0;
+
+    for (size_t i = 0; i < n; i++)
+        columns += ((unsigned char)text[i] & 0xc0) != 0x80;
+    return columns;
+}
+
 /* Text wrapped at HELP_WIDTH, its lines after the first indented; `column` is where it starts. */
 static void wrap(Buffer *out, const char *text, size_t column, size_t indent) {
     bool first = true;
@@ -24,7 +33,7 @@ static void wrap(Buffer *out, const char *text, size_t column, size_t indent) {
     while (*text) {
         size_t n = strcspn(text, " ");
 
-        if (!first && column + 1 + n > HELP_WIDTH) {
+        if (!first && column + 1 + width(text, n) > HELP_WIDTH) {
             text_putc(out, '\n');
             spaces(out, indent);
             column = indent;
@@ -33,7 +42,7 @@ static void wrap(Buffer *out, const char *text, size_t column, size_t indent) {
             column++;
         }
         buffer_append(out, text, n);
-        column += n;
+        column += width(text, n);
         text += n + (text[n] == ' ');
         first = false;
     }
@@ -42,7 +51,7 @@ static void wrap(Buffer *out, const char *text, size_t column, size_t indent) {
 
 /* A name in a column of its own and what it does beside it, below where the name is too long. */
 static void print_row(Buffer *out, const char *name, size_t column, const char *help) {
-    size_t n = strlen(name);
+    size_t n = width(name, strlen(name));
 
     text_puts(out, name);
     if (n + 2 > column) {
@@ -75,9 +84,12 @@ static void print_options(Buffer *out, const char *title, const Option *options)
         return;
     text_printf(out, "\n%s:\n", title);
     for (const Option *o = options; o->long_name; o++) {
+        size_t n;
+
         option_name(&name, o);
-        if (name.size + 1 <= NAME_COLUMN_MAX)
-            column = MAX(column, name.size + 1);
+        n = width((const char *)name.data, name.size) + 1;
+        if (n <= NAME_COLUMN_MAX)
+            column = MAX(column, n);
     }
     column = column ? column : NAME_COLUMN_MAX;
     for (const Option *o = options; o->long_name; o++) {
@@ -95,9 +107,11 @@ void help_print_program(Buffer *out) {
     size_t column = 0;
 
     text_puts(out, "Usage: profctl [OPTION…] COMMAND [ARGUMENT…]\n\n"
-                   "Looks at recordings, and will not change one.\n\nCommands:\n");
+                   "Looks into recordings of perf and profd, and writes them anew in another "
+                   "shape.\n\nCommands:\n");
     for (size_t i = 0; commands[i]; i++)
-        column = MAX(column, strlen(commands[i]->name) + strlen(commands[i]->arguments) + 5);
+        column = MAX(column, strlen(commands[i]->name) +
+                                 width(commands[i]->arguments, strlen(commands[i]->arguments)) + 5);
     column = MIN(column, (size_t)NAME_COLUMN_MAX + 4);
     for (size_t i = 0; commands[i]; i++) {
         buffer_clear(&name);

@@ -27,10 +27,10 @@ typedef struct MergeSettings {
 
 /* clang-format off */
 static const Option merge_options[] = {
-    {'o', "output",   "FILE",         "What to write; - for a stream on standard output",               option_string,   offsetof(MergeSettings, out)},
-    {0,   "layout",   LAYOUT_WORDS,   "Its layout; a file, or for - a stream, where not given",         option_choice,   offsetof(MergeSettings, layout)},
-    {0,   "compress", "zstd[:LEVEL]", "Compress records by zstd, level 1 to 22, or 'none' (default)",   option_compress, offsetof(MergeSettings, zstd_level)},
-    {'f', "force",    NULL,           "Replace the file where it exists",                               option_flag,     offsetof(MergeSettings, force)},
+    {'o', "output",   "FILE",              "What to write; - for a stream on standard output",               option_string,   offsetof(MergeSettings, out)},
+    {0,   "layout",   LAYOUT_WORDS,        "Its layout; a file, or for - a stream, where not given",         option_choice,   offsetof(MergeSettings, layout)},
+    {0,   "compress", "zstd[:LEVEL]|none", "Compress records by zstd, level 1 to 22, or not (default)", option_compress, offsetof(MergeSettings, zstd_level)},
+    {'f', "force",    NULL,                "Replace the file where it exists",                               option_flag,     offsetof(MergeSettings, force)},
     {},
 };
 /* clang-format on */

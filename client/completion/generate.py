@@ -13,6 +13,9 @@ import sys
 from dataclasses import dataclass, field
 
 
+WORD = re.compile(r"[a-z0-9-]+")
+
+
 @dataclass
 class Option:
     short: str
@@ -26,9 +29,9 @@ class Option:
 
     @property
     def choices(self):
-        parts = self.argument.strip("[]").split("|")
-        plain = [part for part in parts if re.fullmatch(r"[a-z0-9-]+", part)]
-        return plain if len(parts) > 1 else []
+        whole = self.argument[1:-1] if self.optional else self.argument
+        words = [re.sub(r"\[.*\]", "", part) for part in whole.split("|")]
+        return words if len(words) > 1 and all(WORD.fullmatch(word) for word in words) else []
 
     @property
     def is_path(self):
