@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "util/array.h"
+
 /*
  * The steps that every feature's body is made of. Each does the one thing that the mode asks for;
  * after a failure reading steps leave zeros, so a walk needs no check between them. Memory is only
@@ -208,20 +210,13 @@ void codec_end_items(Codec *c, size_t *n, void **items) {
 }
 
 void *codec_grow_sized(Codec *c, size_t *n, void **items, size_t each) {
-    uint8_t *p = *items;
+    void *item;
 
     codec_spend(c, 1);
     if (!reading(c))
         return NULL;
-    /* Powers of two, so that growing one by one stays linear. */
-    if ((*n & (*n - 1)) == 0) {
-        p = realloc(p, (*n ? *n * 2 : 1) * each);
-        if (!p) {
-            codec_fail(c, -ENOMEM);
-            return NULL;
-        }
-        *items = p;
-    }
-    memset(p + *n * each, 0, each);
-    return p + (*n)++ * each;
+    item = array_grow_sized(items, n, each);
+    if (!item)
+        codec_fail(c, -ENOMEM);
+    return item;
 }

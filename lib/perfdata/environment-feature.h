@@ -68,3 +68,6 @@ DECLARE_FEATURE(bpf_btf);
 void print_attr(const PdAttr *attr, Buffer *out);
 
 void describe_strings(Fields *fields, const char *name, const PdStrings *strings);
+
+/* As if the feature had never been there. */
+void environment_forget(PdEnvironment *env, unsigned bit);

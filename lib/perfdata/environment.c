@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "perfdata/environment-feature.h"
+#include "util/array.h"
 #include "util/text.h"
 
 /*
@@ -118,13 +119,12 @@ static int keep_bytes(PdUnknownFeature **list, size_t *n, unsigned bit, Bytes by
 
     if (!body)
         return -ENOMEM;
-    p = realloc(*list, (*n + 1) * sizeof(**list));
-    if (!p)
-        return -ENOMEM;
-    *list = p;
     if (bytes.size > 0)
         memcpy(body, bytes.data, bytes.size);
-    p[(*n)++] = (PdUnknownFeature){.bit = bit, .body = TAKE_PTR(body), .size = bytes.size};
+    p = array_grow(list, n);
+    if (!p)
+        return -ENOMEM;
+    *p = (PdUnknownFeature){.bit = bit, .body = TAKE_PTR(body), .size = bytes.size};
     return 0;
 }
 
@@ -143,7 +143,7 @@ PdEnvironment *pd_environment_free(PdEnvironment *env) {
     return NULL;
 }
 
-static void forget(PdEnvironment *env, unsigned bit) {
+void environment_forget(PdEnvironment *env, unsigned bit) {
     clear_feature(env, row_of(bit));
     forget_bytes(env->unknown, &env->n_unknown, bit);
     forget_bytes(env->tails, &env->n_tails, bit);
@@ -178,7 +178,7 @@ int pd_environment_read(PdEnvironment *env, unsigned bit, Bytes body, bool swap)
 
     if (bit == 0 || bit >= PD_FEATURE_BITS)
         return -EINVAL;
-    forget(env, bit);
+    environment_forget(env, bit);
     if (row && row->code) {
         r = read_known(env, row, body, swap);
         if (r != -EBADMSG) {
