@@ -15,7 +15,8 @@
  * name says: it is there whole and makes sense, or it is an error.
  */
 
-static int format_path(const Host *host, char ret[PATH_MAX], const char *format, va_list ap) {
+_printf_(3, 0) static int format_path(const Host *host, char ret[PATH_MAX], const char *format,
+                                      va_list ap) {
     int n = snprintf(ret, PATH_MAX, "%s", host->root), k;
 
     if (n < 0 || n >= PATH_MAX)
@@ -24,7 +25,8 @@ static int format_path(const Host *host, char ret[PATH_MAX], const char *format,
     return k < 0 || k >= PATH_MAX - n ? -ENAMETOOLONG : 0;
 }
 
-static int read_text(const Host *host, char ret[HOST_TEXT_SIZE], const char *format, va_list ap) {
+_printf_(3, 0) static int read_text(const Host *host, char ret[HOST_TEXT_SIZE], const char *format,
+                                    va_list ap) {
     char path[PATH_MAX];
     int r = format_path(host, path, format, ap);
 
