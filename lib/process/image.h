@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * What a mapping maps: a file by its identity (build id, else device, inode and generation), the
+ * path under which the process saw it, and the dso name that perf prints for it. One object for
+ * all processes that map the same thing in the same way.
+ */
+
+#include "perfdata/record.h"
+#include "process/name.h"
+
+typedef struct ProcessImage ProcessImage;
+
+struct ProcessImage {
+    ProcessImage *next; /* in its bucket */
+    uint64_t hash;
+    uint32_t refs;
+    uint32_t prot, flags; /* of MMAP2; 0 where the record did not say */
+    uint32_t major, minor;
+    uint64_t inode, generation;
+    uint8_t build_id_size; /* 0: none */
+    uint8_t build_id[20];
+    bool kernel; /* the kernel proper, neither module nor generated code */
+    ProcessName *path, *dso;
+};
+
+typedef struct ProcessImages {
+    ProcessImage **buckets;
+    size_t n_buckets, n;
+    uint64_t seed;
+} ProcessImages;
+
+/* The table's names hold the images' names, so they go together. */
+typedef struct ProcessStrings {
+    ProcessBudget budget;
+    ProcessNames names;
+    ProcessImages images;
+} ProcessStrings;
+
+void images_done(ProcessStrings *s);
+/* A reference to the image of a mapping that is shown as `dso`, or NULL for want of memory. */
+ProcessImage *images_get(ProcessStrings *s, const PdMmap *mmap, Bytes dso, bool kernel);
+ProcessImage *images_put(ProcessStrings *s, ProcessImage *image);
+
+static inline ProcessImage *image_ref(ProcessImage *image) {
+    image->refs++;
+    return image;
+}
