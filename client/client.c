@@ -46,9 +46,11 @@ const Option global_options[] = {
 };
 
 const Command *const commands[] = {
+    &command_info,
+    &command_dump,
     &command_convert,
-    &command_help,
     &command_merge,
+    &command_help,
     NULL,
 };
 /* clang-format on */

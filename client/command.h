@@ -73,7 +73,9 @@ typedef struct Command {
 } Command;
 
 extern const Command command_convert;
+extern const Command command_dump;
 extern const Command command_help;
+extern const Command command_info;
 extern const Command command_merge;
 
 /* The table, ended by NULL, and the global options, which every command takes. */

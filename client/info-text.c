@@ -16,8 +16,29 @@
  * much of what is in it, and whether it is whole.
  */
 
+/* perf counts versions from zero, and so do people who compare. */
+static void print_container(const PdHeader *header, Buffer *out) {
+    if (header->mode == PD_MODE_PIPE)
+        return;
+    text_printf(out, "# header version : %u\n", header->magic_version - 1);
+    text_printf(out, "# data offset    : %" PRIu64 "\n", header->data_offset);
+    text_printf(out, "# data size      : %" PRIu64 "\n", header->data_size);
+    if (!header->unfinished)
+        text_printf(out, "# feat offset    : %" PRIu64 "\n",
+                    header->data_offset + header->data_size);
+}
+
+static void print_missing(const Info *info, Buffer *out) {
+    if (pd_reader_header(info->reader)->unfinished)
+        return;
+    text_puts(out, "# missing features: ");
+    for (unsigned bit = PD_FEATURE_TRACING_DATA; bit <= PD_FEATURE_CLN_SIZE; bit++)
+        if (!pd_reader_has_feature(info->reader, bit))
+            text_printf(out, "%s ", pd_feature_name(bit));
+    text_putc(out, '\n');
+}
+
 static void print_header(const Info *info, Buffer *out) {
-    const PdHeader *header = pd_reader_header(info->reader);
     time_t captured = info->captured;
     char text[64] = "";
     struct tm tm;
@@ -26,12 +47,9 @@ static void print_header(const Info *info, Buffer *out) {
     if (captured && localtime_r(&captured, &tm) &&
         strftime(text, sizeof(text), "%a %b %e %H:%M:%S %Y", &tm) > 0)
         text_printf(out, "# captured on    : %s\n", text);
-    if (header->mode != PD_MODE_PIPE) {
-        text_printf(out, "# header version : %u\n", header->magic_version);
-        text_printf(out, "# data offset    : %" PRIu64 "\n", header->data_offset);
-        text_printf(out, "# data size      : %" PRIu64 "\n", header->data_size);
-    }
+    print_container(pd_reader_header(info->reader), out);
     pd_environment_print(info->environment, out);
+    print_missing(info, out);
     text_puts(out, "# ========\n");
 }
 
@@ -39,13 +57,17 @@ static void label(Buffer *out, const char *name) {
     text_printf(out, "%-10s", name);
 }
 
-static void print_whole(const Info *info, Buffer *out) {
-    label(out, "Whole");
+static void print_several(Buffer *out, uint64_t n, const char *one, const char *many) {
+    text_printf(out, "%" PRIu64 " %s", n, n == 1 ? one : many);
+}
+
+static void print_complete(const Info *info, Buffer *out) {
+    label(out, "Complete");
     if (info->damage.text[0]) {
         text_puts(out, "no, ");
         text_escape(out, (Bytes){.data = (const uint8_t *)info->damage.text,
                                  .size = strlen(info->damage.text)});
-        text_printf(out, " at offset %" PRIu64, info->damage.offset);
+        text_printf(out, " (offset %" PRIu64 ")", info->damage.offset);
     } else
         text_puts(out, pd_reader_header(info->reader)->unfinished
                            ? "no, its recorder never finished it"
@@ -66,8 +88,11 @@ static void print_overview(const Info *info, Buffer *out) {
     label(out, "Records");
     text_printf(out, "%" PRIu64 "\n", s->records);
     label(out, "Samples");
-    text_printf(out, "%" PRIu64 ", of %" PRIu64 " processes and %" PRIu64 " threads\n", s->samples,
-                summary_set_count(&s->pids), summary_set_count(&s->tids));
+    text_printf(out, "%" PRIu64 ", of ", s->samples);
+    print_several(out, summary_set_count(&s->pids), "process", "processes");
+    text_puts(out, " and ");
+    print_several(out, summary_set_count(&s->tids), "thread", "threads");
+    text_putc(out, '\n');
     label(out, "Time");
     if (s->has_time) {
         text_time_ns(out, s->first_time);
@@ -79,46 +104,97 @@ static void print_overview(const Info *info, Buffer *out) {
     } else
         text_puts(out, "not recorded\n");
     label(out, "Lost");
-    text_printf(out, "%" PRIu64 " records, %" PRIu64 " samples", s->lost_events, s->lost_samples);
-    if (s->throttled > 0)
-        text_printf(out, "; throttled %" PRIu64 " times", s->throttled);
+    print_several(out, s->lost_events, "record", "records");
+    text_puts(out, ", ");
+    print_several(out, s->lost_samples, "sample", "samples");
+    if (s->throttled > 0) {
+        text_puts(out, ", throttled ");
+        print_several(out, s->throttled, "time", "times");
+    }
     text_putc(out, '\n');
-    print_whole(info, out);
+    print_complete(info, out);
 }
 
 static void share_cell(Table *table, uint64_t n, uint64_t all) {
     table_printf(table, "%.1f%%", all > 0 ? 100.0 * (double)n / (double)all : 0.0);
 }
 
-static int print_types(const Context *c, const Info *info, Buffer *out) {
-    static const Column columns[] = {
-        {.name = "TYPE"}, {.name = "RECORDS", .right = true}, {.name = "SHARE", .right = true}, {}};
-    _cleanup_(table_freep) Table *table = NULL;
-    const Summary *s = &info->summary;
-    int r = table_new(c, columns, &table);
+/* Rows of types that are met on disk alone: the containers of compressed records. */
+typedef struct DiskRows {
+    const Info *info;
+    Table *table;
+} DiskRows;
 
+static void type_cell(Table *table, uint32_t type) {
+    const char *name = pd_record_type_name(type);
+
+    if (name)
+        table_printf(table, "%s", name);
+    else
+        table_printf(table, "%" PRIu32, type);
+}
+
+static void print_container_row(uint32_t type, uint64_t n, void *arg) {
+    DiskRows *rows = arg;
+    const Summary *s = &rows->info->summary;
+
+    for (size_t i = 0; i < s->n_types; i++)
+        if (s->types[i].type == type)
+            return;
+    type_cell(rows->table, type);
+    table_printf(rows->table, "-");
+    table_printf(rows->table, "-");
+    table_count(rows->table, n);
+}
+
+static bool is_compressed(const PdReader *reader) {
+    return pd_reader_on_disk(reader, PD_RECORD_COMPRESSED) > 0 ||
+           pd_reader_on_disk(reader, PD_RECORD_COMPRESSED2) > 0;
+}
+
+static int print_types(const Context *c, const Info *info, Buffer *out) {
+    Column columns[] = {{.name = "TYPE"},
+                        {.name = "RECORDS", .right = true},
+                        {.name = "SHARE", .right = true},
+                        {.name = "ON DISK", .right = true},
+                        {}};
+    _cleanup_(table_freep) Table *table = NULL;
+    bool compressed = is_compressed(info->reader);
+    const Summary *s = &info->summary;
+    int r;
+
+    if (!compressed)
+        columns[3] = (Column){};
+    r = table_new(c, columns, &table);
     if (r < 0)
         return r;
     for (size_t i = 0; i < s->n_types; i++) {
-        const char *name = pd_record_type_name(s->types[i].type);
-
-        if (name)
-            table_printf(table, "%s", name);
-        else
-            table_printf(table, "%" PRIu32, s->types[i].type);
+        type_cell(table, s->types[i].type);
         table_count(table, s->types[i].n);
         share_cell(table, s->types[i].n, s->records);
+        if (compressed)
+            table_count(table, pd_reader_on_disk(info->reader, s->types[i].type));
     }
+    if (compressed)
+        pd_reader_each_on_disk(info->reader, print_container_row, &(DiskRows){info, table});
     text_putc(out, '\n');
     return table_print(table, out);
 }
 
+static void rate_cell(Table *table, const PdAttr *attr) {
+    if (attr->flags & PD_ATTR_FREQ)
+        table_printf(table, "%" PRIu64 " Hz", attr->sample_period);
+    else if (attr->sample_period > 0)
+        table_printf(table, "every %" PRIu64, attr->sample_period);
+    else
+        table_printf(table, "none");
+}
+
 static int print_events(const Context *c, const Info *info, Buffer *out) {
-    static const Column columns[] = {{.name = "EVENT", .shrinks = true},
-                                     {.name = "SAMPLES", .right = true},
-                                     {.name = "SHARE", .right = true},
-                                     {.name = "PERIOD", .right = true},
-                                     {}};
+    static const Column columns[] = {
+        {.name = "EVENT", .shrinks = true}, {.name = "RATE", .right = true},
+        {.name = "SAMPLES", .right = true}, {.name = "SHARE", .right = true},
+        {.name = "PERIODS", .right = true}, {}};
     _cleanup_(table_freep) Table *table = NULL;
     const PdEvents *events = pd_reader_events(info->reader);
     const Summary *s = &info->summary;
@@ -131,6 +207,7 @@ static int print_events(const Context *c, const Info *info, Buffer *out) {
         SummaryEvent counted = i < s->n_events ? s->events[i] : (SummaryEvent){};
 
         table_printf(table, "%s", event->name);
+        rate_cell(table, &event->attr);
         table_count(table, counted.samples);
         share_cell(table, counted.samples, s->samples);
         table_count(table, counted.period_sum);

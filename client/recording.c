@@ -37,6 +37,12 @@ int recording_open(const char *path, PdReader **ret) {
     if (r == -EBADMSG)
         return complain(STATUS_FAILED, "Failed to read '%s', it is no perf.data: %s.",
                         recording_name(path), why.text[0] ? why.text : "it holds no known header");
+    if (r == -ESPIPE)
+        return complain(
+            STATUS_FAILED,
+            "Failed to read '%s', it is a file sent through a pipe, and its tables stand "
+            "behind its records; give the file itself.",
+            recording_name(path));
     return complain(STATUS_FAILED, "Failed to open '%s': %s.", recording_name(path), strerror(-r));
 }
 

@@ -130,14 +130,24 @@ def the_order_of_bytes_makes_no_difference():
 
 @test
 def a_stream_on_stdin_reads_like_the_file():
-    for name in ("little.data", "pipe-little.data", "compressed.data"):
+    for name in ("little.data", "compressed.data", "pipe-little.data", "pipe-big.data"):
         with open(os.path.join(SCRATCH.name, name), "rb") as stream:
             piped = profctl("dump", "-", stdin=stream)
         equal(piped.stdout, profctl("dump", name).stdout, f"{name} on stdin")
+        if not name.startswith("pipe"):
+            continue  # a file wants to be seeked in
         cat = subprocess.Popen(["cat", os.path.join(SCRATCH.name, name)], stdout=subprocess.PIPE)
         piped = profctl("dump", "-", stdin=cat.stdout)
         cat.wait()
         equal(piped.stdout, profctl("dump", name).stdout, f"{name} through a pipe")
+
+
+@test
+def a_file_through_a_pipe_is_told_what_to_do():
+    content = Path(SCRATCH.name, "little.data").read_bytes()
+    result = profctl("info", "-", input=content)
+    equal(result.returncode, 1, "the status")
+    check(b"give the file itself" in result.stderr, result.stderr.decode())
 
 
 @test

@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The lint of pages, completions and configuration, on programs that only print tables: sound at
+first, then with something more, less or different in one place, which must be found."""
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests"))
+from tap import check, main, source_path, test  # noqa: E402
+
+OPTIONS = """*\t-h\t--help\t\tShow this help
+dump\t\t\tFILE\tShow every record
+dump\t-t\t--type\tTYPE\tOnly these types
+help\t\t\t\tExplain
+"""
+
+HELP = "-h --help -t --type Show this help Show every record Only these types Explain\n"
+
+PAGE = """.\\" SPDX-License-Identifier: LGPL-2.1-or-later
+.Dd January 1, 2026
+.Dt PROFCTL 1
+.Os
+.Sh NAME
+.Nm profctl
+.Nd show recordings
+.Sh OPTIONS
+.Bl -tag -width Ds
+.It Fl h , Fl -help
+Help.
+.El
+.Sh COMMANDS
+.Bl -tag -width Ds
+.It Cm dump Ar file
+Show.
+.Bl -tag -width Ds
+.It Fl t , Fl -type Ns = Ns Ar type
+Choose.
+.El
+.It Cm help
+Explain.
+.El
+"""
+
+KEYS = "Profd\tFlush\t5s\ta time\nSession default\tFrequency\t99\ta number\n"
+CONF = "[Profd]\n#Flush=5s\n\n[Session default]\n#Frequency=99\n"
+KEYS_PAGE = ".It Va Flush Ns =\nx\n.It Va Frequency Ns =\nx\n"
+DAEMON_HELP = "  --store=DIR  where\n  --help  this\n"
+DAEMON_PAGE = ".It Fl -store Ns = Ns Ar DIR\n.It Fl -help\n"
+
+
+def write(folder, path, text, mode=0o644):
+    full = os.path.join(folder, path)
+    os.makedirs(os.path.dirname(full), exist_ok=True)
+    with open(full, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.chmod(full, mode)
+
+
+def program(answers):
+    cases = "".join(f"*{word}*) cat <<'END'\n{text}END\n;;\n" for word, text in answers)
+    return f'#!/bin/sh\ncase "$*" in\n{cases}esac\n'
+
+
+def complete(folder, options):
+    """The real generator on a table of its own."""
+    write(folder, "table", program([("--print-options", options)]), 0o755)
+    for shell, name in (("bash", "profctl.bash"), ("zsh", "_profctl"), ("fish", "profctl.fish")):
+        said = subprocess.run(
+            [source_path("client", "completion", "generate.py"), shell,
+             os.path.join(folder, "table")], capture_output=True, text=True, check=True)
+        write(folder, f"build/client/{name}", said.stdout)
+
+
+@contextlib.contextmanager
+def tree(options=OPTIONS, said=HELP, page=PAGE, completed=OPTIONS, keys=KEYS, conf=CONF,
+         keys_page=KEYS_PAGE, daemon_help=DAEMON_HELP, daemon_page=DAEMON_PAGE):
+    with tempfile.TemporaryDirectory(prefix="profd-test.") as folder:
+        write(folder, "build/client/profctl",
+              program([("--print-options", options), ("--help", said)]), 0o755)
+        write(folder, "build/daemon/profd",
+              program([("--print-config-keys", keys), ("--help", daemon_help)]), 0o755)
+        write(folder, "doc/profctl.1", page)
+        write(folder, "doc/profd.conf.5", keys_page)
+        write(folder, "doc/profd.8", daemon_page)
+        write(folder, "conf/profd.conf", conf)
+        complete(folder, completed)
+        yield folder
+
+
+def failures(folder, script):
+    said = subprocess.run(
+        [sys.executable, source_path("tests", "lint", script)], capture_output=True, text=True,
+        env={**os.environ, "PROFD_SOURCE": folder, "PROFD_BUILD": os.path.join(folder, "build")},
+        check=False)
+    check("1.." in said.stdout, said.stdout + said.stderr)
+    failed = set(re.findall(r"^not ok \d+ - (\w+)", said.stdout, re.M))
+    # These pages are scraps; mandoc has more to say of them than is meant here.
+    return failed - {"the_pages_pass_mandoc"}, said.stdout
+
+
+def finds(script, wanted, **fault):
+    with tree(**fault) as folder:
+        failed, said = failures(folder, script)
+        check(wanted in failed, f"{fault} failed {failed or 'nothing'}\n{said}")
+
+
+@test
+def sound_tables_pass():
+    with tree() as folder:
+        for script in ("manual.py", "config.py"):
+            failed, said = failures(folder, script)
+            check(not failed, said)
+
+
+@test
+def an_option_that_help_does_not_tell_is_found():
+    finds("manual.py", "help_names_every_option", said=HELP.replace("--type", ""))
+    finds("manual.py", "help_names_every_option", said=HELP.replace("Only these", ""))
+
+
+@test
+def an_option_that_the_page_lacks_is_found():
+    finds("manual.py", "the_page_names_every_command_and_option",
+          page=PAGE.replace("Fl -type", "Fl -kind"))
+    finds("manual.py", "the_page_names_every_command_and_option", page=PAGE.replace("Fl t ,", ""))
+    finds("manual.py", "the_page_names_every_command_and_option",
+          page=PAGE.replace(".It Cm help", ".It Cm hulp"))
+
+
+@test
+def an_option_that_only_the_page_knows_is_found():
+    finds("manual.py", "the_page_names_nothing_else", page=PAGE.replace("Fl t ,", "Fl t , Fl x ,"))
+
+
+@test
+def a_bad_page_is_found_by_mandoc():
+    with tree(page=PAGE.replace(".El\n", "")) as folder:
+        said = failures(folder, "manual.py")[1]
+        check("not ok 5 - the_pages_pass_mandoc" in said or "SKIP" in said, said)
+
+
+@test
+def an_option_that_completions_lack_is_found():
+    less = OPTIONS.replace("--type", "--kind")
+    for name in ("completions_hold_every_command_and_option", "completions_hold_nothing_else",
+                 "bash_offers_every_command_and_option"):
+        finds("manual.py", name, completed=less)
+
+
+@test
+def a_key_that_the_file_lacks_or_shows_wrongly_is_found():
+    name = "profd_conf_shows_every_key_with_its_default"
+    finds("config.py", name, conf=CONF.replace("#Flush", "#Flash"))
+    finds("config.py", name, conf=CONF.replace("99", "98"))
+    finds("config.py", name, conf=CONF + "#More=1\n")
+    finds("config.py", name, keys="")
+
+
+@test
+def a_key_that_the_page_lacks_is_found():
+    finds("config.py", "the_page_of_profd_conf_has_every_key",
+          keys_page=KEYS_PAGE.replace("Flush", "Flash"))
+
+
+@test
+def an_option_of_profd_that_the_page_lacks_is_found():
+    finds("config.py", "the_page_of_profd_has_every_option",
+          daemon_page=DAEMON_PAGE.replace("store", "shop"))
+    finds("config.py", "the_page_of_profd_has_every_option", daemon_help="  --help  this\n")
+
+
+if __name__ == "__main__":
+    main()
