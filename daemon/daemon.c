@@ -121,8 +121,13 @@ static int clip_frequency(uint64_t *frequency_hz) {
     return 0;
 }
 
-/* The clock of the samples, and what time of day it was by it. */
-static void note_clock(PdEnvironment *environment) {
+/* What the host itself does not tell: who records, the clock of the samples, and what time of day
+ * it was by that clock. */
+static int note_recorder(PdEnvironment *environment) {
+    environment->version = strdup("profd " PROFD_VERSION);
+    if (!environment->version)
+        return -ENOMEM;
+    environment->has[PD_FEATURE_VERSION] = true;
     environment->has[PD_FEATURE_CLOCKID] = true;
     environment->clockid_resolution_ns = 1;
     environment->has[PD_FEATURE_CLOCK_DATA] = true;
@@ -130,6 +135,7 @@ static void note_clock(PdEnvironment *environment) {
     environment->clock_data_clockid = CLOCK_MONOTONIC;
     environment->clock_data_clockid_ns = clock_ns(CLOCK_MONOTONIC);
     environment->clock_data_wall_ns = clock_ns(CLOCK_REALTIME);
+    return 0;
 }
 
 static int add_source(void *userdata, int fd) {
@@ -186,9 +192,10 @@ int daemon_new(const DaemonOptions *options, Daemon **ret) {
     r = pd_environment_new(&daemon->environment);
     if (r == 0)
         r = pd_host_collect(daemon->environment, "", options->argv);
+    if (r == 0)
+        r = note_recorder(daemon->environment);
     if (r < 0)
         return log_error(r, "Failed to collect what this host is: %m");
-    note_clock(daemon->environment);
     r = store_open(options->store, daemon->environment, &daemon->store);
     if (r == 0)
         r = loop_new(&daemon->loop);
