@@ -15,7 +15,6 @@ enum {
     SECTION_SIZE = 16,    /* struct perf_file_section */
     HEADER_SIZE_OLD = 72, /* before there were features */
     EVENT_TYPE_SIZE = 72, /* struct perf_trace_event_type */
-    EVENT_TYPES_MAX = 65536,
     ATTR_BYTES_MAX = 4096,
     IDS_AT_ONCE = 512,
 };

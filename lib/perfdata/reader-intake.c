@@ -169,6 +169,8 @@ int intake_event_type(PdReader *r, uint64_t config, Bytes name) {
     PdEvent *found = NULL;
     size_t n = pd_events_count(r->events);
 
+    if (r->n_event_types++ >= EVENT_TYPES_MAX)
+        return 0;
     for (size_t i = 0; i < n; i++) {
         PdEvent *event = pd_events_at(r->events, i);
 

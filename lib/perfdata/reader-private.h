@@ -17,6 +17,7 @@ enum {
     RECORD_BIG_MAX = 64 * 1024 * 1024, /* of simpleperf's records, whose size has 32 bits */
     DISK_TYPES = 96,                   /* types that have a counter of their own */
     DISK_OTHERS_MAX = 4096,
+    EVENT_TYPES_MAX = 4096, /* each is held against each event */
 };
 
 typedef struct Feature {
@@ -57,6 +58,7 @@ struct PdReader {
     Bytes payload_kept; /* what is left of a payload that was taken in as a feature */
 
     uint64_t n_records, n_taken; /* handed out since the start, and how many were ever taken in */
+    unsigned n_event_types;
     Feature features[PD_FEATURE_BITS];
     uint64_t feature_bytes;
 

@@ -85,7 +85,8 @@ static int next_on_disk(PdReader *r, PdRecord *ret) {
     if (!head_is_sane(r, ret))
         return stop(r);
     if (source_left(s) < ret->size) {
-        if (ret->size > source_remaining(s))
+        /* Only a long record is worth asking first; a file that grows may hold the others yet. */
+        if (ret->size > UINT16_MAX && ret->size > source_remaining(s))
             return cut_off(r, ret->offset, ret->size, (size_t)source_remaining(s));
         rc = source_want(s, ret->size);
         if (rc < 0)
