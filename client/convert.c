@@ -46,7 +46,9 @@ typedef struct Convert {
     uint64_t records;
     bool begun;
     bool verbatim;    /* header records are handed on as they are */
-    bool event_types; /* names came in the old way, without EVENT_DESC */
+    bool event_types; /* names came in another way than EVENT_DESC */
+    bool has_counts;  /* of perf stat record */
+    bool behind_attr; /* nothing but EVENT_UPDATE came since a HEADER_ATTR */
 } Convert;
 
 /* Seconds of the recording's clock; with - in front, so long before the last sample. */
@@ -111,14 +113,18 @@ static int set_groups(Convert *c) {
         r = pd_environment_write(env, PD_FEATURE_GROUP_DESC, &body, swap);
     if (r == -ENOENT || r == -EBADMSG)
         return 0;
-    return r < 0 ? r : sink_set_feature(&c->sink, PD_FEATURE_GROUP_DESC, buffer_bytes(&body));
+    return r < 0
+               ? r
+               : pd_writer_set_feature(c->sink.writer, PD_FEATURE_GROUP_DESC, buffer_bytes(&body));
 }
 
 static int set_event_desc(Convert *c) {
     _cleanup_(buffer_done) Buffer body = {};
     int r = event_desc_encode(events_out(c), c->sink.options.swap, &body);
 
-    return r < 0 ? r : sink_set_feature(&c->sink, PD_FEATURE_EVENT_DESC, buffer_bytes(&body));
+    return r < 0
+               ? r
+               : pd_writer_set_feature(c->sink.writer, PD_FEATURE_EVENT_DESC, buffer_bytes(&body));
 }
 
 static int set_sample_time(Convert *c) {
@@ -126,8 +132,8 @@ static int set_sample_time(Convert *c) {
 
     store_u64(body, c->filter.first_time, c->sink.options.swap);
     store_u64(body + 8, c->filter.last_time, c->sink.options.swap);
-    return sink_set_feature(&c->sink, PD_FEATURE_SAMPLE_TIME,
-                            (Bytes){.data = body, .size = sizeof(body)});
+    return pd_writer_set_feature(c->sink.writer, PD_FEATURE_SAMPLE_TIME,
+                                 (Bytes){.data = body, .size = sizeof(body)});
 }
 
 /* What is known of the features by now; a stream has told all of them only at its end. */
@@ -155,6 +161,21 @@ static void tell_left_out(const Convert *c) {
                    recording_name(c->in));
 }
 
+/* Features without a body, which a stream cannot tell from the end mark; its records imply them. */
+static int set_implied_features(Convert *c) {
+    const PdEvents *events = events_out(c);
+    int r = 0;
+
+    if (pd_reader_header(c->reader)->mode != PD_MODE_PIPE)
+        return 0;
+    if (c->has_counts)
+        r = pd_writer_set_feature(c->sink.writer, PD_FEATURE_STAT, (Bytes){});
+    for (size_t i = 0; r == 0 && i < pd_events_count(events); i++)
+        if (pd_events_at(events, i)->attr.sample_type & PD_SAMPLE_BRANCH_STACK)
+            r = pd_writer_set_feature(c->sink.writer, PD_FEATURE_BRANCH_STACK, (Bytes){});
+    return r;
+}
+
 static int begin(Convert *c) {
     const char *name = NULL;
     int r = filter_begin(&c->filter, pd_reader_events(c->reader), &name);
@@ -172,6 +193,22 @@ static int begin(Convert *c) {
     if (r == 0)
         r = sink_begin(&c->sink, events_out(c), c->order != NULL);
     return r;
+}
+
+/*
+ * A stream made by us has the name of an event as an EVENT_UPDATE behind its HEADER_ATTR, since
+ * perf takes it from nowhere else there. Where there is EVENT_DESC it goes again, so that a file
+ * that became a stream becomes the same file. perf itself puts it behind the features.
+ */
+static bool is_of_the_attr(Convert *c, const PdRecord *record) {
+    bool behind = c->behind_attr;
+
+    c->behind_attr =
+        record->type == PD_RECORD_HEADER_ATTR || (behind && record->type == PD_RECORD_EVENT_UPDATE);
+    if (!behind || record->type != PD_RECORD_EVENT_UPDATE || c->verbatim)
+        return false;
+    c->event_types = true;
+    return true;
 }
 
 /* Of a stream; what it says the reader has taken in. */
@@ -193,12 +230,15 @@ static int take_record(Convert *c, PdRecord *record, const PdStamp *stamp) {
     int r = 0;
 
     c->records++;
+    if (is_of_the_attr(c, record))
+        return 0;
     if (!c->begun && (c->verbatim || !is_header_record(record->type)))
         r = begin(c);
     if (r < 0)
         return r;
     if (is_header_record(record->type) && pd_reader_header(c->reader)->mode == PD_MODE_PIPE)
         return take_header_record(c, record);
+    c->has_counts |= record->type == PD_RECORD_STAT_CONFIG;
     r = filter_is_set(&c->filter) ? filter_record(&c->filter, record, stamp) : 1;
     return r > 0 ? sink_write(&c->sink, c->reader, record, stamp->has_time ? stamp->time : 0) : r;
 }
@@ -227,8 +267,10 @@ static int copy_records(Convert *c) {
     }
     if (r == 0 && !c->begun)
         r = begin(c);
-    if (r == 0 && !c->verbatim && c->sink.options.layout != PD_LAYOUT_PIPE)
+    if (r == 0 && c->sink.options.layout != PD_LAYOUT_PIPE) {
         r = carry_features(c);
+        r = r < 0 ? r : set_implied_features(c);
+    }
     if (r == 0 && filter_is_set(&c->filter) &&
         pd_reader_has_feature(c->reader, PD_FEATURE_SAMPLE_TIME))
         r = set_sample_time(c);

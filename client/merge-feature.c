@@ -19,7 +19,7 @@ typedef int (*Maker)(Merge *m, unsigned bit);
 static int set_body(Merge *m, unsigned bit, const Buffer *body) {
     int r = buffer_error(body);
 
-    return r < 0 ? r : sink_set_feature(&m->sink, bit, buffer_bytes(body));
+    return r < 0 ? r : pd_writer_set_feature(m->sink.writer, bit, buffer_bytes(body));
 }
 
 /* 0: *ret is the body, -ENOENT: the recording has none that can be read. */
@@ -35,7 +35,7 @@ static int take_first(Merge *m, unsigned bit) {
         int r = body_of(&m->inputs[i], bit, &body);
 
         if (r == 0)
-            return sink_set_feature(&m->sink, bit, body);
+            return pd_writer_set_feature(m->sink.writer, bit, body);
         if (r != -ENOENT)
             return r;
     }
@@ -46,9 +46,12 @@ static int leave_to_others(Merge *m, unsigned bit) {
     return 0;
 }
 
+/* Tracing data and build ids of a stream are there without being a feature of it. */
 static bool any_has(const Merge *m, unsigned bit) {
+    Bytes body;
+
     for (size_t i = 0; i < m->n_inputs; i++)
-        if (pd_reader_has_feature(m->inputs[i].reader, bit))
+        if (pd_reader_feature(m->inputs[i].reader, bit, &body) == 0)
             return true;
     return false;
 }
@@ -97,7 +100,7 @@ static int make_sample_time(Merge *m, unsigned bit) {
     }
     store_u64(body, first, m->sink.options.swap);
     store_u64(body + 8, last, m->sink.options.swap);
-    return sink_set_feature(&m->sink, bit, (Bytes){.data = body, .size = sizeof(body)});
+    return pd_writer_set_feature(m->sink.writer, bit, (Bytes){.data = body, .size = sizeof(body)});
 }
 
 /* perf says the formats of tracepoints in one piece, which only then is right for both. */
@@ -123,7 +126,7 @@ static int make_tracing_data(Merge *m, unsigned bit) {
         with = in;
         first = body;
     }
-    return with ? sink_set_feature(&m->sink, bit, first) : 0;
+    return with ? pd_writer_set_feature(m->sink.writer, bit, first) : 0;
 }
 
 static int compare_build_ids(const void *a, const void *b) {

@@ -70,8 +70,7 @@ int sink_add_events(Sink *sink, const PdEvents *events) {
         PdEvent event = *pd_events_at(events, sink->n_events);
         int r;
 
-        /* A stream would get them as EVENT_UPDATE; those that there are come along as records. */
-        event.name_given &= !sink->has_names;
+        /* Those come along as records. */
         event.unit = NULL;
         event.scale = 1;
         r = pd_writer_add_event(sink->writer, &event);
@@ -80,14 +79,6 @@ int sink_add_events(Sink *sink, const PdEvents *events) {
         sink->n_events++;
     }
     return 0;
-}
-
-int sink_set_feature(Sink *sink, unsigned bit, Bytes body) {
-    int r = pd_writer_set_feature(sink->writer, bit, body);
-
-    if (r == 0 && bit == PD_FEATURE_EVENT_DESC)
-        sink->has_names = true;
-    return r;
 }
 
 /* COMPRESSED and DIR_FORMAT are the writer's, AUXTRACE tells where records lie. */
@@ -101,14 +92,15 @@ int sink_carry_features(Sink *sink, PdReader *reader, const bool *skip) {
         Bytes body;
         int r;
 
-        if (is_of_the_container(bit) || skip[bit] || !pd_reader_has_feature(reader, bit))
+        if (is_of_the_container(bit) || skip[bit])
             continue;
+        /* Tracing data and build ids of a stream are there without being a feature of it. */
         r = pd_reader_feature(reader, bit, &body);
-        /* A section that is damaged is told by the reader, and stays behind. */
+        /* A section that is damaged has been told by the reader, and stays behind. */
         if (r == -EBADMSG || r == -ENOENT)
             continue;
         if (r >= 0)
-            r = sink_set_feature(sink, bit, body);
+            r = pd_writer_set_feature(sink->writer, bit, body);
         if (r < 0)
             return r;
     }
@@ -183,7 +175,7 @@ int sink_write(Sink *sink, PdReader *reader, const PdRecord *record, uint64_t ti
     if (record->type == PD_RECORD_FINISHED_ROUND &&
         (sink->makes_rounds || sink->options.layout == PD_LAYOUT_DIRECTORY))
         return 0;
-    if (record->type == PD_RECORD_AUXTRACE && sink->options.layout == PD_LAYOUT_FILE)
+    if (record->type == PD_RECORD_AUXTRACE && sink->options.layout != PD_LAYOUT_PIPE)
         r = index_auxtrace(sink, record);
     if (r == 0)
         r = pd_writer_write(sink->writer, timed ? 1 : 0, record->data, record->size);
@@ -202,7 +194,7 @@ static int set_auxtrace(Sink *sink) {
     buffer_append(&body, sink->auxtrace_index.data, sink->auxtrace_index.size);
     if (buffer_error(&body) < 0)
         return buffer_error(&body);
-    return sink_set_feature(sink, PD_FEATURE_AUXTRACE, buffer_bytes(&body));
+    return pd_writer_set_feature(sink->writer, PD_FEATURE_AUXTRACE, buffer_bytes(&body));
 }
 
 int sink_finish(Sink *sink) {

@@ -23,7 +23,6 @@ typedef struct Sink {
     PdWriter *writer;
     PdWriterOptions options;
     bool split;           /* records with a time go to data.0 */
-    bool has_names;       /* EVENT_DESC tells them */
     bool makes_rounds;    /* records come in order of time, and rounds are told by us */
     uint64_t round_bytes; /* since the last round */
     uint64_t n_auxtrace;
@@ -35,8 +34,6 @@ typedef struct Sink {
 int sink_open(Sink *sink, int fd, const PdWriterOptions *options);
 void sink_done(Sink *sink);
 
-/* As pd_writer_set_feature(). Before begin, features come before events. */
-int sink_set_feature(Sink *sink, unsigned bit, Bytes body);
 /* All features of the reader that a copy can have as they are, but those with skip[bit]. */
 int sink_carry_features(Sink *sink, PdReader *reader, const bool *skip);
 /* Hands on the events that the writer does not have yet. */
