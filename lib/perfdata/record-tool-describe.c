@@ -74,10 +74,7 @@ void record_describe_auxtrace_info(const PdBody *body, const RecordView *in, Fie
     const PdAuxtraceInfo *a = &body->auxtrace_info;
 
     fields_choice(f, "auxtrace_type", a->auxtrace_type, types, ARRAY_SIZE(types));
-    fields_begin_array(f, "priv");
-    for (size_t i = 0; i < a->priv.size / 8; i++)
-        fields_hex(f, NULL, load_u64(a->priv.data + i * 8, in->record->swap));
-    fields_end_array(f);
+    fields_hex_array(f, "priv", a->priv.data, a->priv.size / 8, in->record->swap);
 }
 
 void record_describe_auxtrace(const PdBody *body, const RecordView *in, Fields *f) {

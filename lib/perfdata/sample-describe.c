@@ -33,37 +33,38 @@ void describe_read(const PdRead *read, Fields *f) {
     fields_end_object(f);
 }
 
-static const char *context_name(uint64_t ip) {
-    switch (ip) {
-    case PD_CONTEXT_HV:
-        return "PERF_CONTEXT_HV";
-    case PD_CONTEXT_KERNEL:
-        return "PERF_CONTEXT_KERNEL";
-    case PD_CONTEXT_USER:
-        return "PERF_CONTEXT_USER";
-    case PD_CONTEXT_USER_DEFERRED:
-        return "PERF_CONTEXT_USER_DEFERRED";
-    case PD_CONTEXT_GUEST:
-        return "PERF_CONTEXT_GUEST";
-    case PD_CONTEXT_GUEST_KERNEL:
-        return "PERF_CONTEXT_GUEST_KERNEL";
-    case PD_CONTEXT_GUEST_USER:
-        return "PERF_CONTEXT_GUEST_USER";
-    default:
-        return NULL;
-    }
+static void describe_context(uint64_t ip, Fields *f) {
+    /* clang-format off */
+    static const struct { uint64_t ip; const char *name; } contexts[] = {
+        {PD_CONTEXT_HV,            "PERF_CONTEXT_HV"},
+        {PD_CONTEXT_KERNEL,        "PERF_CONTEXT_KERNEL"},
+        {PD_CONTEXT_USER,          "PERF_CONTEXT_USER"},
+        {PD_CONTEXT_USER_DEFERRED, "PERF_CONTEXT_USER_DEFERRED"},
+        {PD_CONTEXT_GUEST,         "PERF_CONTEXT_GUEST"},
+        {PD_CONTEXT_GUEST_KERNEL,  "PERF_CONTEXT_GUEST_KERNEL"},
+        {PD_CONTEXT_GUEST_USER,    "PERF_CONTEXT_GUEST_USER"},
+    };
+    /* clang-format on */
+
+    for (size_t i = 0; i < ARRAY_SIZE(contexts); i++)
+        if (contexts[i].ip == ip) {
+            fields_str(f, NULL, contexts[i].name);
+            return;
+        }
+    fields_hex(f, NULL, ip);
 }
 
 void describe_callchain(const char *name, const PdCallchain *chain, Fields *f) {
-    fields_begin_array(f, name);
-    for (uint64_t i = 0; i < chain->n; i++) {
-        uint64_t ip = pd_u64_at(chain, i);
-        const char *context = ip >= PD_CONTEXT_MAX ? context_name(ip) : NULL;
+    uint64_t i = 0, run = 0;
 
-        if (context)
-            fields_str(f, NULL, context);
-        else
-            fields_hex(f, NULL, ip);
+    fields_begin_array(f, name);
+    while (run < chain->n) {
+        for (; run < chain->n && pd_u64_at(chain, run) < PD_CONTEXT_MAX; run++)
+            continue;
+        fields_hex_items(f, chain->data + i * 8, run - i, chain->swap);
+        for (; run < chain->n && pd_u64_at(chain, run) >= PD_CONTEXT_MAX; run++)
+            describe_context(pd_u64_at(chain, run), f);
+        i = run;
     }
     fields_end_array(f);
 }

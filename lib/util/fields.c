@@ -24,23 +24,30 @@ static void break_line(Fields *f) {
 
 /* What stands between the member before and this one, and the name. */
 static void begin(Fields *f, const char *name) {
-    bool json = f->format != FIELDS_TEXT;
+    bool json = f->format != FIELDS_TEXT, pretty = f->format == FIELDS_JSON_PRETTY;
+    size_t n = name ? strlen(name) : 0;
+    char *start, *p;
 
     if (!f->first)
         text_putc(f->out, json ? ',' : ' ');
     f->first = false;
-    if (f->format == FIELDS_JSON_PRETTY && f->depth > 0)
+    if (pretty && f->depth > 0)
         break_line(f);
     if (!name)
         return;
+    start = p = (char *)buffer_reserve(f->out, n + 4);
+    if (!p)
+        return;
+    if (json)
+        *p++ = '"';
+    p = mempcpy(p, name, n);
     if (json) {
-        text_putc(f->out, '"');
-        text_puts(f->out, name);
-        text_puts(f->out, f->format == FIELDS_JSON ? "\":" : "\": ");
-    } else {
-        text_puts(f->out, name);
-        text_putc(f->out, ' ');
+        *p++ = '"';
+        *p++ = ':';
     }
+    if (!json || pretty)
+        *p++ = ' ';
+    buffer_commit(f->out, (size_t)(p - start));
 }
 
 static void open_container(Fields *f, const char *name, char json, const char *text) {
@@ -101,17 +108,17 @@ void fields_hex(Fields *f, const char *name, uint64_t v) {
         text_putc(f->out, '"');
 }
 
-void fields_hex_array(Fields *f, const char *name, const uint8_t *data, size_t n, bool swap) {
+void fields_hex_items(Fields *f, const uint8_t *data, size_t n, bool swap) {
     bool json = f->format != FIELDS_TEXT;
 
-    fields_begin_array(f, name);
     for (size_t i = 0; i < n; i++) {
         char *start = (char *)buffer_reserve(f->out, TEXT_NUMBER_MAX + 4), *p = start;
 
         if (!p)
             return;
-        if (i > 0)
+        if (!f->first)
             *p++ = json ? ',' : ' ';
+        f->first = false;
         if (json)
             *p++ = '"';
         p = text_put_hex(p, load_u64(data + 8 * i, swap));
@@ -119,6 +126,11 @@ void fields_hex_array(Fields *f, const char *name, const uint8_t *data, size_t n
             *p++ = '"';
         buffer_commit(f->out, (size_t)(p - start));
     }
+}
+
+void fields_hex_array(Fields *f, const char *name, const uint8_t *data, size_t n, bool swap) {
+    fields_begin_array(f, name);
+    fields_hex_items(f, data, n, swap);
     /* Pretty JSON keeps the array in one line. */
     f->first = true;
     fields_end_array(f);

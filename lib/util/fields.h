@@ -44,6 +44,8 @@ void fields_str(Fields *f, const char *name, const char *s);
 void fields_bytes(Fields *f, const char *name, Bytes bytes);
 /* An array of n u64 (unaligned, perhaps in the other byte order) as by fields_hex(). */
 void fields_hex_array(Fields *f, const char *name, const uint8_t *data, size_t n, bool swap);
+/* The same as members of the innermost array, behind what stands there. */
+void fields_hex_items(Fields *f, const uint8_t *data, size_t n, bool swap);
 /* Binary content as hex digits. */
 void fields_hex_bytes(Fields *f, const char *name, Bytes bytes);
 /* A set of flags as an array of their names, names[i] being that of bit i (NULL: it has none);

@@ -166,9 +166,16 @@ static bool is_deceptive(uint32_t c) {
            (c >= 0xe0000 && c <= 0xe0fff);
 }
 
+/* Most of what is printed is plain ASCII, whole names of it. */
+static bool is_plain(uint8_t c) {
+    return c >= 0x20 && c < 0x7f && c != '\\' && c != '"';
+}
+
 static void escape_into(Buffer *b, Bytes bytes, bool json) {
     size_t i = 0, plain = 0;
 
+    while (i < bytes.size && is_plain(bytes.data[i]))
+        i++;
     while (i < bytes.size) {
         uint32_t c = 0;
         size_t n = utf8_length(bytes.data + i, bytes.size - i, &c);

@@ -318,6 +318,11 @@ static void make_cpu_list(Make *m) {
     u16(m, 9);
 }
 
+static void make_no_cpus(Make *m) {
+    u16(m, 0);
+    u16(m, 0);
+}
+
 static void make_cpu_mask32(Make *m) {
     u16(m, 1);
     u16(m, 2);
@@ -482,6 +487,7 @@ static const struct {
     {PD_RECORD_THREAD_MAP, 0, make_thread_map,
      "threads [{tid 175 comm sleep} {tid -1 comm sixteen letters!}]"},
     {PD_RECORD_CPU_MAP, 0, make_cpu_list, "encoding list cpus -1,0-2,9"},
+    {PD_RECORD_CPU_MAP, 0, make_no_cpus, "encoding list cpus "},
     {PD_RECORD_CPU_MAP, 0, make_cpu_mask32, "encoding mask cpus 0,31-32,34"},
     {PD_RECORD_CPU_MAP, 0, make_cpu_mask64, "encoding mask cpus 0,63-65"},
     {PD_RECORD_CPU_MAP, 0, make_cpu_range, "encoding range cpus -1,0-1023"},
