@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "client/recording.h"
@@ -11,9 +10,9 @@
 #include "util/text.h"
 
 /*
- * `info` for people: the header as perf report --header-only -I shows it, so that eyes trained on
- * that find everything in its place, then what perf does not tell without a second command: how
- * much of what is in it, and whether it is whole.
+ * `info` for people. What is in the recording and whether it is whole comes first, since that is
+ * asked most and fits a screen; then the header as perf report --header-only -I shows it, so that
+ * eyes trained on that find everything in its place.
  */
 
 /* perf counts versions from zero, and so do people who compare. */
@@ -65,8 +64,7 @@ static void print_complete(const Info *info, Buffer *out) {
     label(out, "Complete");
     if (info->damage.text[0]) {
         text_puts(out, "no, ");
-        text_escape(out, (Bytes){.data = (const uint8_t *)info->damage.text,
-                                 .size = strlen(info->damage.text)});
+        text_escape_str(out, info->damage.text);
         text_printf(out, " (offset %" PRIu64 ")", info->damage.offset);
     } else
         text_puts(out, pd_reader_header(info->reader)->unfinished
@@ -79,6 +77,9 @@ static void print_overview(const Info *info, Buffer *out) {
     const PdHeader *header = pd_reader_header(info->reader);
     const Summary *s = &info->summary;
 
+    label(out, "File");
+    text_escape_str(out, recording_name(info->path));
+    text_putc(out, '\n');
     label(out, "Layout");
     text_printf(out, "%s, %s endian", info_mode_name(header->mode),
                 header->big_endian ? "big" : "little");
@@ -219,11 +220,11 @@ static int print_events(const Context *c, const Info *info, Buffer *out) {
 int info_print_text(const Context *c, const Info *info, Buffer *out) {
     int r;
 
-    print_header(info, out);
-    text_putc(out, '\n');
     print_overview(info, out);
     r = print_types(c, info, out);
     if (r >= 0)
         r = print_events(c, info, out);
+    text_putc(out, '\n');
+    print_header(info, out);
     return r < 0 ? r : buffer_error(out);
 }
