@@ -40,7 +40,7 @@ static PdReader *record(const char *arguments) {
     }
     (void)snprintf(path, sizeof(path), "%s/perf.data", folder);
     (void)snprintf(command, sizeof(command),
-                   "cd %s && rm -rf perf.data && perf %s >/dev/null 2>&1 </dev/null", folder,
+                   "cd %s && rm -rf perf.data && (perf %s) >/dev/null 2>&1 </dev/null", folder,
                    arguments);
     /* perf 6.1 dies now and then of its own while it reads build ids at the end. */
     for (unsigned i = 0; r != 0 && i < ATTEMPTS; i++)
@@ -128,7 +128,7 @@ static const char *const shapes[] = {
     "record -q -a -g -e cpu-clock -- sleep 0.05",
     "record -q -a -z -e cpu-clock -k CLOCK_MONOTONIC -- sleep 0.05",
     "record -q -a -e '{cpu-clock,page-faults}:S' -k CLOCK_BOOTTIME -- sleep 0.05",
-    "record -q --call-graph dwarf -e cpu-clock -k raw -- sleep 0.05",
+    "record -q -B --call-graph dwarf -e cpu-clock -k raw -- sleep 0.05",
     "record -q -a -e cpu-clock,dummy,page-faults:u -c 10000 -k realtime -- sleep 0.05",
     "record -q -a -e context-switches --all-cgroups --namespaces -d -W -- sleep 0.05",
     "record -q -a --threads -e cpu-clock -- sleep 0.05",
