@@ -11,15 +11,15 @@
  * that NRCPUS is there when CPU_TOPOLOGY asks for it.
  */
 
-static void tell_damage(unsigned bit, PdDamage *ret_why) {
-    const char *name = pd_feature_name(bit);
+static void tell_damage(PdReader *reader, unsigned bit, int error, PdDamage *ret) {
+    const char *name = pd_feature_name(bit), *what = "does not hold what it announces";
+    char number[16];
 
-    if (name)
-        (void)snprintf(ret_why->text, sizeof(ret_why->text),
-                       "The body of the feature %s does not hold what it announces", name);
-    else
-        (void)snprintf(ret_why->text, sizeof(ret_why->text),
-                       "The section of the feature %u cannot be read", bit);
+    (void)snprintf(number, sizeof(number), "%u", bit);
+    if (error == -EFBIG)
+        what = "is larger than the limit";
+    *ret = (PdDamage){.offset = pd_reader_feature_offset(reader, bit)};
+    (void)snprintf(ret->text, sizeof(ret->text), "the feature %s %s", name ? name : number, what);
 }
 
 int pd_environment_from_reader(PdEnvironment *env, PdReader *reader, unsigned *ret_damaged,
@@ -42,7 +42,7 @@ int pd_environment_from_reader(PdEnvironment *env, PdReader *reader, unsigned *r
         if (r != -EBADMSG && r != -EFBIG)
             return r;
         if (damaged++ == 0)
-            tell_damage(bit, &why);
+            tell_damage(reader, bit, r, &why);
     }
     *ret_damaged = damaged;
     if (damaged > 0)

@@ -112,6 +112,12 @@ bool pd_reader_has_feature(const PdReader *reader, unsigned bit) {
     return bit < PD_FEATURE_BITS && reader->features[bit].present;
 }
 
+uint64_t pd_reader_feature_offset(const PdReader *reader, unsigned bit) {
+    bool in_table = bit < PD_FEATURE_BITS && reader->features[bit].in_table;
+
+    return in_table ? reader->features[bit].offset : 0;
+}
+
 int pd_reader_feature(PdReader *reader, unsigned bit, Bytes *ret) {
     Feature *f;
     int r;

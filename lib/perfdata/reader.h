@@ -93,6 +93,8 @@ bool pd_reader_has_feature(const PdReader *reader, unsigned bit);
  * of bounds (and counted as damage); -EFBIG: above the limit. In a pipe TRACING_DATA and BUILD_ID
  * are given, though not present as features, when records of these names have come. */
 int pd_reader_feature(PdReader *reader, unsigned bit, Bytes *ret);
+/* Where its section begins; 0 when it came in a record. */
+uint64_t pd_reader_feature_offset(const PdReader *reader, unsigned bit);
 
 /* Records as they lie on disk, containers counted and contents not, of a type. */
 uint64_t pd_reader_on_disk(const PdReader *reader, uint32_t type);
