@@ -19,8 +19,7 @@ struct PdOrder {
     bool has_round;
     bool releasing;
     bool at_end;
-    uint64_t greatest;  /* time seen so far */
-    uint64_t at_round;  /* `greatest` at the round before */
+    PdRounds rounds;
     uint64_t let_go_to; /* all up to here is out */
     uint64_t late;
 };
@@ -47,6 +46,13 @@ PdOrder *pd_order_free(PdOrder *order) {
     return NULL;
 }
 
+bool pd_order_applies(const PdReader *reader) {
+    const PdEvents *events = pd_reader_events(reader);
+
+    return pd_events_count(events) == 0 ||
+           (pd_events_at(events, 0)->attr.flags & PD_ATTR_SAMPLE_ID_ALL);
+}
+
 static void release(PdOrder *order, uint64_t limit) {
     pd_sorter_release(order->sorter, limit);
     order->let_go_to = MAX(order->let_go_to, limit);
@@ -60,8 +66,7 @@ static void end_round(PdOrder *order, const PdRecord *record) {
     memcpy(order->round_bytes, record->data, order->round.size);
     order->round.data = order->round_bytes;
     order->has_round = true;
-    release(order, order->at_round);
-    order->at_round = order->greatest;
+    release(order, pd_rounds_end(&order->rounds));
 }
 
 /* Takes one record from the reader: 1 when it goes out at once, 0 when it waits. */
@@ -75,13 +80,14 @@ static int take_in(PdOrder *order, PdRecord *record, PdStamp *stamp) {
         end_round(order, record);
         return 0;
     }
-    if (!stamp->has_time || stamp->time == 0 || stamp->time == UINT64_MAX)
+    if (!stamp->has_time || stamp->time == 0 || stamp->time == UINT64_MAX ||
+        !pd_order_applies(order->reader))
         return 1;
     if (stamp->time < order->let_go_to) {
         order->late++;
         return 1;
     }
-    order->greatest = MAX(order->greatest, stamp->time);
+    pd_rounds_saw(&order->rounds, stamp->time);
     return pd_sorter_add(order->sorter, record, stamp->time);
 }
 

@@ -31,6 +31,30 @@ void pd_sorter_release(PdSorter *sorter, uint64_t limit);
 int pd_sorter_next(PdSorter *sorter, PdRecord *ret, uint64_t *ret_time);
 bool pd_sorter_spilled(const PdSorter *sorter);
 
+/* What FINISHED_ROUND promises, for whoever feeds a sorter by itself: at the end of a round all may
+ * go that is not younger than what had been seen when the round before it ended. */
+typedef struct PdRounds {
+    uint64_t greatest; /* time seen so far */
+    uint64_t at_end;   /* `greatest` at the end of the last round */
+} PdRounds;
+
+static inline void pd_rounds_saw(PdRounds *rounds, uint64_t time) {
+    if (time > rounds->greatest)
+        rounds->greatest = time;
+}
+
+/* The time up to which records may go. */
+static inline uint64_t pd_rounds_end(PdRounds *rounds) {
+    uint64_t limit = rounds->at_end;
+
+    rounds->at_end = rounds->greatest;
+    return limit;
+}
+
+/* False where order in the file is all there is: without sample_id_all only samples have a time, so
+ * that sorting would part them from the side-band around them. */
+bool pd_order_applies(const PdReader *reader);
+
 typedef struct PdOrder PdOrder;
 
 /* Borrows the reader, which must stay and be read by nobody else. Records of tools and those
