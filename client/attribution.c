@@ -109,13 +109,14 @@ static int on_sample(ProcessTable *table, const ReplaySample *sample, void *arg)
 }
 
 int attribution_new(PdReader *reader, Attribution **ret) {
+    static const ProcessLimits limits = {.forget_exited = true};
     _cleanup_(attribution_freep) Attribution *a = calloc(1, sizeof(*a));
     int r;
 
     if (!a)
         return -ENOMEM;
     a->seed = hash_seed();
-    r = replay_new(reader, on_sample, a, &a->replay);
+    r = replay_new(reader, &limits, on_sample, a, &a->replay);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(a);

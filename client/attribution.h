@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Whose samples they are: counts by comm and dso, as perf script would name them. */
+/*
+ * Whose samples they are: counts by comm and dso, as perf script names them; where versions of perf
+ * differ (samples after the EXIT of their own thread) as those since 6.12 do.
+ */
 
 #include "client/replay.h"
 

@@ -145,8 +145,36 @@ static void print_time(Fields *f, const char *name, bool known, uint64_t time) {
         fields_null(f, name);
 }
 
-void info_print_json(const Info *info, Fields *f) {
+static void print_shares(Fields *f, const char *name, const Share *shares, int n, bool dsos) {
+    fields_begin_array(f, name);
+    for (int i = 0; i < n; i++) {
+        fields_begin_array(f, NULL);
+        fields_bytes(f, NULL, shares[i].comm);
+        if (dsos)
+            fields_bytes(f, NULL, shares[i].dso);
+        fields_u64(f, NULL, shares[i].samples);
+        fields_end_array(f);
+    }
+    fields_end_array(f);
+}
+
+static int print_top(const Info *info, Fields *f) {
+    Share shares[INFO_TOP];
+    int n = attribution_top_comms(info->attribution, shares, INFO_TOP);
+
+    if (n < 0)
+        return n;
+    print_shares(f, "comm_top10", shares, n, false);
+    n = attribution_top_dsos(info->attribution, shares, INFO_TOP);
+    if (n < 0)
+        return n;
+    print_shares(f, "comm_dso_top10", shares, n, true);
+    return 0;
+}
+
+int info_print_json(const Info *info, Fields *f) {
     const Summary *s = &info->summary;
+    int r;
 
     fields_begin_object(f, NULL);
     print_container(info, f);
@@ -163,8 +191,12 @@ void info_print_json(const Info *info, Fields *f) {
     fields_u64(f, "lost_events", s->lost_events);
     fields_u64(f, "lost_samples", s->lost_samples);
     fields_u64(f, "throttled", s->throttled);
+    r = print_top(info, f);
+    if (r < 0)
+        return r;
     fields_begin_object(f, "environment");
     pd_environment_describe(info->environment, f);
     fields_end_object(f);
     fields_end_object(f);
+    return 0;
 }

@@ -217,6 +217,31 @@ static int print_events(const Context *c, const Info *info, Buffer *out) {
     return table_print(table, out);
 }
 
+static int print_top(const Context *c, const Info *info, Buffer *out) {
+    static const Column columns[] = {{.name = "COMMAND"},
+                                     {.name = "DSO", .shrinks = true},
+                                     {.name = "SAMPLES", .right = true},
+                                     {.name = "SHARE", .right = true},
+                                     {}};
+    _cleanup_(table_freep) Table *table = NULL;
+    Share shares[INFO_TOP];
+    int n = attribution_top_dsos(info->attribution, shares, INFO_TOP), r;
+
+    if (n <= 0)
+        return n;
+    r = table_new(c, columns, &table);
+    if (r < 0)
+        return r;
+    for (int i = 0; i < n; i++) {
+        table_bytes(table, shares[i].comm);
+        table_bytes(table, shares[i].dso);
+        table_count(table, shares[i].samples);
+        share_cell(table, shares[i].samples, info->summary.samples);
+    }
+    text_putc(out, '\n');
+    return table_print(table, out);
+}
+
 int info_print_text(const Context *c, const Info *info, Buffer *out) {
     int r;
 
@@ -224,6 +249,8 @@ int info_print_text(const Context *c, const Info *info, Buffer *out) {
     r = print_types(c, info, out);
     if (r >= 0)
         r = print_events(c, info, out);
+    if (r >= 0)
+        r = print_top(c, info, out);
     text_putc(out, '\n');
     print_header(info, out);
     return r < 0 ? r : buffer_error(out);

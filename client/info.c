@@ -31,6 +31,7 @@ uint64_t info_build_ids(const Info *info) {
 
 static void info_done(Info *info) {
     summary_done(&info->summary);
+    info->attribution = attribution_free(info->attribution);
     info->environment = pd_environment_free(info->environment);
     info->reader = pd_reader_free(info->reader);
 }
@@ -40,15 +41,20 @@ static int count_records(Info *info) {
     PdRecord record;
     int r, q;
 
+    r = attribution_new(info->reader, &info->attribution);
+    if (r < 0)
+        return r;
     while ((r = pd_reader_next(info->reader, &record)) > 0) {
         PdStamp stamp = {};
 
         (void)pd_events_stamp(events, &record, &stamp);
         q = summary_add(&info->summary, &record, &stamp);
+        if (q >= 0)
+            q = attribution_add(info->attribution, &record, &stamp);
         if (q < 0)
             return q;
     }
-    return r;
+    return r < 0 ? r : attribution_finish(info->attribution);
 }
 
 static int gather(Info *info) {
@@ -79,9 +85,10 @@ static int print(Context *c, const Info *info) {
     if (c->json) {
         Fields fields = fields_to(&c->out.buffer, context_fields_format(c));
 
-        info_print_json(info, &fields);
+        int r = info_print_json(info, &fields);
+
         text_putc(&c->out.buffer, '\n');
-        return buffer_error(&c->out.buffer);
+        return r < 0 ? r : buffer_error(&c->out.buffer);
     }
     context_page(c);
     return info_print_text(c, info, &c->out.buffer);

@@ -3,21 +3,25 @@
 
 /* What `info` found out, and its two faces. */
 
+#include "client/attribution.h"
 #include "client/command.h"
 #include "client/summary.h"
 #include "perfdata/environment.h"
+
+enum { INFO_TOP = 10 }; /* rows of the lists of the most frequent */
 
 typedef struct Info {
     const char *path;
     PdReader *reader;
     PdEnvironment *environment;
     Summary summary;
+    Attribution *attribution;
     PdDamage damage;  /* the first of the records or of the features; text "" when there is none */
     int64_t captured; /* when the file was last written, seconds; 0: not known */
 } Info;
 
 int info_print_text(const Context *c, const Info *info, Buffer *out);
-void info_print_json(const Info *info, Fields *fields);
+int info_print_json(const Info *info, Fields *fields);
 
 /* "file", "pipe", "directory" */
 const char *info_mode_name(PdMode mode);

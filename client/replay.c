@@ -48,7 +48,8 @@ static int learn_kernel_name(Replay *replay) {
     return r == -EBADMSG ? 0 : r;
 }
 
-int replay_new(PdReader *reader, ReplaySink sink, void *arg, Replay **ret) {
+int replay_new(PdReader *reader, const ProcessLimits *limits, ReplaySink sink, void *arg,
+               Replay **ret) {
     _cleanup_(replay_freep) Replay *replay = calloc(1, sizeof(*replay));
     int r;
 
@@ -57,7 +58,7 @@ int replay_new(PdReader *reader, ReplaySink sink, void *arg, Replay **ret) {
     replay->reader = reader;
     replay->sink = sink;
     replay->arg = arg;
-    r = process_table_new(NULL, &replay->table);
+    r = process_table_new(limits, &replay->table);
     if (r >= 0)
         r = pd_sorter_new(NULL, &replay->sorter);
     if (r >= 0 && pd_reader_header(reader)->mode != PD_MODE_PIPE)

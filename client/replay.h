@@ -19,9 +19,10 @@ typedef int (*ReplaySink)(ProcessTable *table, const ReplaySample *sample, void 
 
 typedef struct Replay Replay;
 
-/* The reader must stay; nothing has been read from it yet. A negative return of the sink ends the
- * replay with it. */
-int replay_new(PdReader *reader, ReplaySink sink, void *arg, Replay **ret);
+/* `limits` are the table's (NULL: the defaults). The reader must stay; nothing has been read from
+ * it yet. A negative return of the sink ends the replay with it. */
+int replay_new(PdReader *reader, const ProcessLimits *limits, ReplaySink sink, void *arg,
+               Replay **ret);
 Replay *replay_free(Replay *replay);
 DEFINE_CLEANUP(Replay *, replay_free);
 

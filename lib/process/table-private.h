@@ -40,6 +40,7 @@ struct ProcessTable {
     Thread *recent;                        /* the one last asked for */
     Thread *oldest_exited, *newest_exited; /* in order of their ends */
     uint32_t exited_max;
+    bool forget_exited;
     uint64_t dropped;
     ProcessMaps *kernel;
     ProcessName *kernel_name; /* NULL: "[kernel.kallsyms]" */

@@ -124,6 +124,10 @@ static void forget_oldest(ProcessTable *table) {
 }
 
 void thread_exited(ProcessTable *table, Thread *thread) {
+    if (table->forget_exited) {
+        thread_remove(table, thread);
+        return;
+    }
     exited_unlink(table, thread);
     exited_link(table, thread);
     if (table->n_exited > table->exited_max)
@@ -242,6 +246,7 @@ int process_table_new(const ProcessLimits *limits, ProcessTable **ret) {
     table->strings.budget.limit_bytes =
         limits && limits->memory_bytes ? limits->memory_bytes : memory_default;
     table->exited_max = limits && limits->exited ? limits->exited : EXITED_DEFAULT;
+    table->forget_exited = limits && limits->forget_exited;
     table->seed = hash_seed();
     table->n_buckets = BUCKETS_MIN;
     table->buckets =

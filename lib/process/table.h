@@ -21,6 +21,8 @@ typedef struct ProcessTable ProcessTable;
 typedef struct ProcessLimits {
     uint64_t memory_bytes; /* of everything, 64 MiB */
     uint32_t exited;       /* threads that are remembered after their end, 16384 */
+    bool forget_exited;    /* none of them: perf's way since 6.12, by which samples that come after
+                            * the EXIT of their own thread have lost its name */
 } ProcessLimits;
 
 typedef struct ProcessCounts {

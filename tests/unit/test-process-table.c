@@ -321,6 +321,17 @@ TEST(exited_threads_are_remembered_up_to_a_number_oldest_forgotten_first) {
     CHECK_STREQ(comm_of(t, 901, 901), ":901");
 }
 
+TEST(exited_threads_are_forgotten_at_once_where_asked) {
+    ProcessLimits limits = {.forget_exited = true};
+    _cleanup_(process_table_freep) ProcessTable *t = table(&limits);
+
+    comm(t, 5, 5, "sh", false);
+    maps(t, 5, ANY, 0x1000, "/bin/sh");
+    exits(t, 5, 5);
+    CHECK_STREQ(comm_of(t, 5, 5), ":5");
+    CHECK_STREQ(user_dso(t, 5, 5, ANY), "[unknown]");
+}
+
 TEST(a_leader_that_ended_before_its_threads_keeps_their_maps) {
     ProcessLimits limits = {.exited = 4};
     _cleanup_(process_table_freep) ProcessTable *t = table(&limits);
