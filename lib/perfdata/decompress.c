@@ -2,7 +2,6 @@
 #include "perfdata/decompress.h"
 
 #include <errno.h>
-#include <zstd.h>
 
 /*
  * The window that zstd writes into. However much a chunk expands to, no more than a window of it
@@ -11,15 +10,6 @@
  */
 
 enum { WINDOW = 256 * 1024 };
-
-struct Decompress {
-    ZSTD_DCtx *zstd;
-    ZSTD_inBuffer chunk;
-    bool more_inside; /* zstd stopped because the window was full */
-    const char *why;
-    uint8_t *buffer;
-    size_t allocated, start, end;
-};
 
 int decompress_new(unsigned window_log, Decompress **ret) {
     _cleanup_(decompress_freep) Decompress *d = calloc(1, sizeof(*d));
@@ -59,17 +49,6 @@ void decompress_feed(Decompress *d, Bytes chunk) {
 
 bool decompress_spent(const Decompress *d) {
     return d->chunk.pos == d->chunk.size && !d->more_inside;
-}
-
-Bytes decompress_window(const Decompress *d) {
-    if (!d->buffer)
-        return (Bytes){};
-    return (Bytes){.data = d->buffer + d->start, .size = d->end - d->start};
-}
-
-void decompress_skip(Decompress *d, size_t n) {
-    assert(n <= d->end - d->start);
-    d->start += n;
 }
 
 const char *decompress_why(const Decompress *d) {

@@ -8,11 +8,19 @@
  */
 
 #include <stdbool.h>
+#include <zstd.h>
 
 #include "util/bytes.h"
 #include "util/macro.h"
 
-typedef struct Decompress Decompress;
+typedef struct Decompress {
+    uint8_t *buffer; /* the window lies in it from start to end */
+    size_t start, end, allocated;
+    ZSTD_DCtx *zstd;
+    ZSTD_inBuffer chunk;
+    bool more_inside; /* zstd stopped because the window was full */
+    const char *why;
+} Decompress;
 
 int decompress_new(unsigned window_log, Decompress **ret);
 Decompress *decompress_free(Decompress *d);
@@ -29,5 +37,14 @@ bool decompress_spent(const Decompress *d);
  * -EBADMSG for what is no zstd (decompress_why() says how), or -ENOMEM. */
 int decompress_want(Decompress *d, size_t n);
 const char *decompress_why(const Decompress *d);
-Bytes decompress_window(const Decompress *d);
-void decompress_skip(Decompress *d, size_t n);
+
+static inline Bytes decompress_window(const Decompress *d) {
+    if (!d->buffer)
+        return (Bytes){};
+    return (Bytes){.data = d->buffer + d->start, .size = d->end - d->start};
+}
+
+/* n is at most what the window holds. */
+static inline void decompress_skip(Decompress *d, size_t n) {
+    d->start += n;
+}

@@ -33,7 +33,7 @@ void reader_damage(PdReader *r, bool final, uint64_t offset, const char *format,
 }
 
 /* Header and, for simpleperf's types, the upper half of the size that misc holds. */
-static void read_head(const uint8_t *p, PdRecord *rec) {
+static inline void read_head(const uint8_t *p, PdRecord *rec) {
     rec->type = load_u32(p, rec->swap);
     rec->misc = load_u16(p + 4, rec->swap);
     rec->size = load_u16(p + 6, rec->swap);
@@ -42,22 +42,24 @@ static void read_head(const uint8_t *p, PdRecord *rec) {
     rec->data = p;
 }
 
-/* Says what is wrong with a header that no record has, and returns false. */
-static bool head_is_sane(PdReader *r, const PdRecord *rec) {
-    if (rec->type - 1 < UINT16_MAX && rec->size >= PD_RECORD_HEADER_SIZE &&
-        rec->size <= RECORD_BIG_MAX)
-        return true;
-    if (rec->type - 1 >= UINT16_MAX)
-        reader_damage(r, true, rec->offset, "there is no record: its type would be %u", rec->type);
-    else
-        reader_damage(r, true, rec->offset, "a record of type %u claims %u bytes", rec->type,
-                      rec->size);
-    return false;
+static inline bool head_is_sane(const PdRecord *rec) {
+    return rec->type - 1 < UINT16_MAX && rec->size >= PD_RECORD_HEADER_SIZE &&
+           rec->size <= RECORD_BIG_MAX;
 }
 
 static int stop(PdReader *r) {
     r->file_ended = true;
     return 0;
+}
+
+/* Says what is wrong with a header that no record has. */
+static int no_record(PdReader *r, const PdRecord *rec) {
+    if (rec->type - 1 >= UINT16_MAX)
+        reader_damage(r, true, rec->offset, "there is no record: its type would be %u", rec->type);
+    else
+        reader_damage(r, true, rec->offset, "a record of type %u claims %u bytes", rec->type,
+                      rec->size);
+    return stop(r);
 }
 
 static int cut_off(PdReader *r, uint64_t offset, size_t wanted, size_t left) {
@@ -82,8 +84,8 @@ static int next_on_disk(PdReader *r, PdRecord *ret) {
     }
     ret->offset = source_offset(s);
     read_head(source_at(s), ret);
-    if (!head_is_sane(r, ret))
-        return stop(r);
+    if (!head_is_sane(ret))
+        return no_record(r, ret);
     if (source_left(s) < ret->size) {
         /* Only a long record is worth asking first; a file that grows may hold the others yet. */
         if (ret->size > UINT16_MAX && ret->size > source_remaining(s))
@@ -125,8 +127,8 @@ static int next_inside(PdReader *r, PdRecord *ret) {
         if (window.size < wanted)
             return 0;
         read_head(window.data, ret);
-        if (!head_is_sane(r, ret))
-            return stop(r);
+        if (!head_is_sane(ret))
+            return no_record(r, ret);
         wanted = ret->size;
     }
     decompress_skip(r->decompress, ret->size);

@@ -43,7 +43,11 @@ typedef struct PdHeader {
     unsigned n_files; /* 1, or 1 + the number of data.N */
 } PdHeader;
 
-/* What can be limited; zero: the default, given here. All of it is about memory. */
+/*
+ * What can be limited; zero: the default, given here. All of it is about memory. Beside it a reader
+ * holds two windows of 256 KiB (one of them up to 64 MiB while a record of simpleperf is that long)
+ * and the events, of which there are at most 65,536 with 4 Mi ids.
+ */
 typedef struct PdReaderLimits {
     uint64_t feature_bytes; /* all feature sections that are kept, 64 MiB */
     uint32_t window_log;    /* zstd's window, 27 (128 MiB) */
