@@ -16,38 +16,65 @@ Fields fields_to(Buffer *out, FieldsFormat format) {
     return (Fields){.out = out, .format = format, .first = true};
 }
 
+enum { NAME_ROOM = 64, NUMBER_ROOM = 48 };
+
+static void close_member(Fields *f, const char *end) {
+    f->out->size = (size_t)(end - (char *)f->out->data);
+}
+
 static void break_line(Fields *f) {
     text_putc(f->out, '\n');
     for (unsigned i = 0; i < f->depth; i++)
         text_puts(f->out, "  ");
 }
 
-/* What stands between the member before and this one, and the name. */
-static void begin(Fields *f, const char *name) {
+/*
+ * What stands between the member before and this one, and the name. Returns where the value goes,
+ * with room for NUMBER_ROOM bytes, to be ended by close_member(); NULL without memory. Names are
+ * short, so they are copied here rather than measured first.
+ */
+static char *open_member(Fields *f, const char *name) {
     bool json = f->format != FIELDS_TEXT, pretty = f->format == FIELDS_JSON_PRETTY;
-    size_t n = name ? strlen(name) : 0;
-    char *start, *p;
+    char *p = (char *)buffer_reserve(f->out, NAME_ROOM + NUMBER_ROOM);
 
-    if (!f->first)
-        text_putc(f->out, json ? ',' : ' ');
-    f->first = false;
-    if (pretty && f->depth > 0)
-        break_line(f);
-    if (!name)
-        return;
-    start = p = (char *)buffer_reserve(f->out, n + 4);
     if (!p)
-        return;
+        return NULL;
+    if (!f->first)
+        *p++ = json ? ',' : ' ';
+    f->first = false;
+    if (pretty && f->depth > 0) {
+        close_member(f, p);
+        break_line(f);
+        p = (char *)buffer_reserve(f->out, NAME_ROOM + NUMBER_ROOM);
+    }
+    if (!name || !p)
+        return p;
     if (json)
         *p++ = '"';
-    p = mempcpy(p, name, n);
+    for (size_t n = 0; *name && n < NAME_ROOM - 8; n++)
+        *p++ = *name++;
+    if (*name) {
+        close_member(f, p);
+        text_puts(f->out, name);
+        p = (char *)buffer_reserve(f->out, NAME_ROOM + NUMBER_ROOM);
+        if (!p)
+            return NULL;
+    }
     if (json) {
         *p++ = '"';
         *p++ = ':';
     }
     if (!json || pretty)
         *p++ = ' ';
-    buffer_commit(f->out, (size_t)(p - start));
+    return p;
+}
+
+/* The separator and the name alone. */
+static void begin(Fields *f, const char *name) {
+    char *p = open_member(f, name);
+
+    if (p)
+        close_member(f, p);
 }
 
 static void open_container(Fields *f, const char *name, char json, const char *text) {
@@ -88,31 +115,46 @@ void fields_end_array(Fields *f) {
 }
 
 void fields_u64(Fields *f, const char *name, uint64_t v) {
-    begin(f, name);
-    text_u64(f->out, v);
+    char *p = open_member(f, name);
+
+    if (p)
+        close_member(f, text_put_u64(p, v));
 }
 
 void fields_i64(Fields *f, const char *name, int64_t v) {
-    begin(f, name);
-    text_i64(f->out, v);
+    char *p = open_member(f, name);
+
+    if (!p)
+        return;
+    if (v < 0)
+        *p++ = '-';
+    close_member(f, text_put_u64(p, v < 0 ? -(uint64_t)v : (uint64_t)v));
 }
 
 void fields_hex(Fields *f, const char *name, uint64_t v) {
     bool json = f->format != FIELDS_TEXT;
+    char *p = open_member(f, name);
 
-    begin(f, name);
+    if (!p)
+        return;
     if (json)
-        text_putc(f->out, '"');
-    text_hex(f->out, v);
+        *p++ = '"';
+    p = text_put_hex(p, v);
     if (json)
-        text_putc(f->out, '"');
+        *p++ = '"';
+    close_member(f, p);
 }
 
+/* Addresses of one chain mostly share their upper half, whose text is then made once. */
 void fields_hex_items(Fields *f, const uint8_t *data, size_t n, bool swap) {
     bool json = f->format != FIELDS_TEXT;
+    char upper_text[TEXT_NUMBER_MAX] = {};
+    uint64_t upper = 0;
+    size_t upper_n = 0;
 
     for (size_t i = 0; i < n; i++) {
-        char *start = (char *)buffer_reserve(f->out, TEXT_NUMBER_MAX + 4), *p = start;
+        char *start = (char *)buffer_reserve(f->out, 2 * TEXT_NUMBER_MAX), *p = start;
+        uint64_t v = load_u64(data + 8 * i, swap);
 
         if (!p)
             return;
@@ -121,7 +163,16 @@ void fields_hex_items(Fields *f, const uint8_t *data, size_t n, bool swap) {
         f->first = false;
         if (json)
             *p++ = '"';
-        p = text_put_hex(p, load_u64(data + 8 * i, swap));
+        if (v >> 32 == 0)
+            p = text_put_hex(p, v);
+        else {
+            if (v >> 32 != upper) {
+                upper = v >> 32;
+                upper_n = (size_t)(text_put_hex(upper_text, upper) - upper_text);
+            }
+            memcpy(p, upper_text, sizeof(upper_text));
+            p = text_put_hex_half(p + upper_n, (uint32_t)v);
+        }
         if (json)
             *p++ = '"';
         buffer_commit(f->out, (size_t)(p - start));
@@ -157,24 +208,43 @@ void fields_null(Fields *f, const char *name) {
     text_puts(f->out, f->format != FIELDS_TEXT ? "null" : "-");
 }
 
-void fields_time_ns(Fields *f, const char *name, uint64_t time_ns) {
-    begin(f, name);
-    if (f->format != FIELDS_TEXT)
-        text_u64(f->out, time_ns);
-    else
-        text_time_ns(f->out, time_ns);
-}
-
-void fields_str(Fields *f, const char *name, const char *s) {
-    fields_bytes(f, name, (Bytes){.data = (const uint8_t *)s, .size = strlen(s)});
-}
-
-void fields_bytes(Fields *f, const char *name, Bytes bytes) {
-    begin(f, name);
+static void put_bytes(Fields *f, Bytes bytes) {
     if (f->format != FIELDS_TEXT)
         text_json_string(f->out, bytes);
     else
         text_escape(f->out, bytes);
+}
+
+void fields_time_ns(Fields *f, const char *name, uint64_t time_ns) {
+    char *p = open_member(f, name);
+
+    if (p)
+        close_member(f, f->format != FIELDS_TEXT ? text_put_u64(p, time_ns)
+                                                 : text_put_time_ns(p, time_ns));
+}
+
+void fields_str(Fields *f, const char *name, const char *s) {
+    bool json = f->format != FIELDS_TEXT;
+    char *p = open_member(f, name);
+    size_t n = 0;
+
+    if (!p)
+        return;
+    for (; n < NUMBER_ROOM - 2 && text_is_plain((uint8_t)s[n]); n++)
+        p[n + json] = s[n];
+    if (s[n]) {
+        close_member(f, p);
+        put_bytes(f, (Bytes){.data = (const uint8_t *)s, .size = strlen(s)});
+        return;
+    }
+    if (json)
+        p[0] = p[n + 1] = '"';
+    close_member(f, p + n + 2 * json);
+}
+
+void fields_bytes(Fields *f, const char *name, Bytes bytes) {
+    begin(f, name);
+    put_bytes(f, bytes);
 }
 
 void fields_hex_bytes(Fields *f, const char *name, Bytes bytes) {

@@ -20,30 +20,56 @@ static const char digit_pairs[] = "000102030405060708091011121314151617181920212
                                   "75767778798081828384858687888990919293949596979899";
 static const char hex_digits[] = "0123456789abcdef";
 
-/* Writes v right-aligned into digits[TEXT_NUMBER_MAX] and returns the first digit. */
-static char *digits_of(uint64_t v, char digits[TEXT_NUMBER_MAX]) {
-    char *p = digits + TEXT_NUMBER_MAX;
+static unsigned count_digits(uint64_t v) {
+    static const uint64_t powers[] = {
+        0,
+        10,
+        100,
+        1000,
+        10000,
+        100000,
+        1000000,
+        10000000,
+        100000000,
+        1000000000,
+        10000000000,
+        100000000000,
+        1000000000000,
+        10000000000000,
+        100000000000000,
+        1000000000000000,
+        10000000000000000,
+        100000000000000000,
+        1000000000000000000,
+        10000000000000000000U,
+    };
+    /* log10(v) from log2(v), too large by one at most */
+    unsigned n = (64 - (unsigned)__builtin_clzll(v | 1)) * 1233 >> 12;
 
-    while (v >= 100) {
+    return n + (v >= powers[n]);
+}
+
+/* The last n digits of v, leading zeros and all. */
+static char *put_digits(char *to, uint64_t v, unsigned n) {
+    char *p = to + n;
+
+    for (; p - to >= 2; v /= 100) {
         p -= 2;
         memcpy(p, digit_pairs + v % 100 * 2, 2);
-        v /= 100;
     }
-    if (v >= 10) {
-        p -= 2;
-        memcpy(p, digit_pairs + v * 2, 2);
-    } else
-        *--p = (char)('0' + v);
-    return p;
+    if (p > to)
+        *to = (char)('0' + v % 10);
+    return to + n;
 }
 
 char *text_put_u64(char *to, uint64_t v) {
-    char digits[TEXT_NUMBER_MAX];
-    const char *p = digits_of(v, digits);
-    size_t n = (size_t)(digits + TEXT_NUMBER_MAX - p);
+    return put_digits(to, v, count_digits(v));
+}
 
-    memcpy(to, p, n);
-    return to + n;
+char *text_put_time_ns(char *to, uint64_t time_ns) {
+    to = text_put_u64(to, time_ns / 1000000000);
+    *to++ = '.';
+    return put_digits(to, time_ns % 1000000000, 9);
 }
 
 /* The eight nibbles of v as eight digits, all at once: each byte of the word is one digit. */
@@ -68,6 +94,13 @@ char *text_put_hex(char *to, uint64_t v) {
     to[1] = 'x';
     memcpy(to + 2, digits, sizeof(digits));
     return to + 2 + n;
+}
+
+char *text_put_hex_half(char *to, uint32_t v) {
+    uint64_t digits = htole64(hex_digits_of(v));
+
+    memcpy(to, &digits, sizeof(digits));
+    return to + sizeof(digits);
 }
 
 void text_u64(Buffer *b, uint64_t v) {
@@ -103,13 +136,10 @@ void text_hex_bytes(Buffer *b, Bytes bytes) {
 }
 
 void text_time_ns(Buffer *b, uint64_t time_ns) {
-    char digits[TEXT_NUMBER_MAX];
-    /* A leading one stands for the point and keeps the zeros behind it. */
-    char *p = digits_of(time_ns % 1000000000 + 1000000000, digits);
+    uint8_t *p = buffer_reserve(b, TEXT_NUMBER_MAX + 10);
 
-    *p = '.';
-    text_u64(b, time_ns / 1000000000);
-    buffer_append(b, p, 10);
+    if (p)
+        buffer_commit(b, (size_t)(text_put_time_ns((char *)p, time_ns) - (char *)p));
 }
 
 void text_printf(Buffer *b, const char *format, ...) {
@@ -166,15 +196,10 @@ static bool is_deceptive(uint32_t c) {
            (c >= 0xe0000 && c <= 0xe0fff);
 }
 
-/* Most of what is printed is plain ASCII, whole names of it. */
-static bool is_plain(uint8_t c) {
-    return c >= 0x20 && c < 0x7f && c != '\\' && c != '"';
-}
-
 static void escape_into(Buffer *b, Bytes bytes, bool json) {
     size_t i = 0, plain = 0;
 
-    while (i < bytes.size && is_plain(bytes.data[i]))
+    while (i < bytes.size && text_is_plain(bytes.data[i]))
         i++;
     while (i < bytes.size) {
         uint32_t c = 0;

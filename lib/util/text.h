@@ -15,6 +15,15 @@ enum { TEXT_NUMBER_MAX = 20 }; /* the longest that text_put_*() writes */
 /* Numbers into memory that has room for TEXT_NUMBER_MAX bytes; where the next byte goes. */
 char *text_put_u64(char *to, uint64_t v);
 char *text_put_hex(char *to, uint64_t v);
+/* The lower half of a number whose upper half stands already: eight digits, no 0x. */
+char *text_put_hex_half(char *to, uint32_t v);
+/* seconds.nanoseconds; room for TEXT_NUMBER_MAX + 10 bytes. */
+char *text_put_time_ns(char *to, uint64_t time_ns);
+
+/* Most of what is printed is plain ASCII, whole names of it, and needs no escape anywhere. */
+static inline bool text_is_plain(uint8_t c) {
+    return c >= 0x20 && c < 0x7f && c != '\\' && c != '"';
+}
 
 static inline void text_puts(Buffer *b, const char *s) {
     buffer_append(b, s, strlen(s));

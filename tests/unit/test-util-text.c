@@ -35,6 +35,27 @@ TEST(numbers_print_as_printf_prints_them) {
     }
 }
 
+TEST(every_power_of_ten_and_of_two_has_its_digits) {
+    _cleanup_(buffer_done) Buffer b = {};
+    char expect[64];
+
+    for (unsigned i = 0; i < 84; i++) {
+        uint64_t v = i < 64 ? 1ULL << i : 1;
+
+        for (unsigned k = 64; k < i; k++)
+            v *= 10;
+        for (uint64_t w = v - 1; w != v + 2; w++) {
+            buffer_clear(&b);
+            text_u64(&b, w);
+            text_putc(&b, ' ');
+            text_hex(&b, w);
+            text_putc(&b, '\0');
+            snprintf(expect, sizeof(expect), "%" PRIu64 " 0x%" PRIx64, w, w);
+            CHECK_STREQ((char *)b.data, expect);
+        }
+    }
+}
+
 TEST(time_has_nine_decimals) {
     _cleanup_(buffer_done) Buffer b = {};
 
