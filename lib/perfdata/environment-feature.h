@@ -67,6 +67,8 @@ DECLARE_FEATURE(bpf_btf);
 /* attr-print.c: ", type = 1, size = 128, …", the fields that are not zero */
 void print_attr(const PdAttr *attr, Buffer *out);
 
+/* The label, and what comes from outside escaped behind it. */
+void print_line(Buffer *out, const char *label, const char *s);
 void describe_strings(Fields *fields, const char *name, const PdStrings *strings);
 
 /* As if the feature had never been there. */

@@ -49,12 +49,6 @@ void code_cpu_domain_info(Codec *c, PdEnvironment *env) {
     codec_end(c, &env->n_cpu_domains, &env->cpu_domains);
 }
 
-static void put(Buffer *out, const char *label, const char *s) {
-    text_puts(out, label);
-    text_escape_str(out, s);
-    text_putc(out, '\n');
-}
-
 void print_cpu_domain_info(const PdEnvironment *env, Buffer *out) {
     text_printf(out, "# schedstat version\t: %u\n# Maximum sched domains\t: %u\n",
                 env->schedstat_version, env->max_sched_domains);
@@ -65,9 +59,9 @@ void print_cpu_domain_info(const PdEnvironment *env, Buffer *out) {
         for (size_t k = 0; k < cpu->n; k++) {
             text_printf(out, "# Domain\t\t: %u\n", cpu->domains[k].level);
             if (cpu->domains[k].name)
-                put(out, "# Domain name      : ", cpu->domains[k].name);
-            put(out, "# Domain cpu map   : ", cpu->domains[k].cpumask);
-            put(out, "# Domain cpu list  : ", cpu->domains[k].cpulist);
+                print_line(out, "# Domain name      : ", cpu->domains[k].name);
+            print_line(out, "# Domain cpu map   : ", cpu->domains[k].cpumask);
+            print_line(out, "# Domain cpu list  : ", cpu->domains[k].cpulist);
         }
     }
 }

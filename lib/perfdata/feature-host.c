@@ -11,14 +11,18 @@
  * features are one string, so one macro makes their three functions.
  */
 
+void print_line(Buffer *out, const char *label, const char *s) {
+    text_puts(out, label);
+    text_escape_str(out, s);
+    text_putc(out, '\n');
+}
+
 #define STRING_FEATURE(member, label)                                                              \
     void code_##member(Codec *c, PdEnvironment *env) {                                             \
         codec_string(c, &env->member);                                                             \
     }                                                                                              \
     void print_##member(const PdEnvironment *env, Buffer *out) {                                   \
-        text_puts(out, "# " label " : ");                                                          \
-        text_escape_str(out, env->member);                                                         \
-        text_putc(out, '\n');                                                                      \
+        print_line(out, "# " label " : ", env->member);                                            \
     }                                                                                              \
     void describe_##member(const PdEnvironment *env, Fields *fields) {                             \
         fields_str(fields, #member, env->member);                                                  \

@@ -16,15 +16,9 @@ enum {
     PADDING_MAX = 7, /* a pipe pads bodies to 8 bytes */
 };
 
-static void put(Buffer *out, const char *label, const char *s) {
-    text_puts(out, label);
-    text_escape_str(out, s);
-    text_putc(out, '\n');
-}
-
 static void put_each(Buffer *out, const char *label, const PdStrings *strings) {
     for (size_t i = 0; i < strings->n; i++)
-        put(out, label, strings->items[i]);
+        print_line(out, label, strings->items[i]);
 }
 
 /* What the first revision lacked: where each CPU is. The number of CPUs is in another feature. */
@@ -119,7 +113,7 @@ void print_numa_topology(const PdEnvironment *env, Buffer *out) {
         text_printf(out, "# node%u meminfo  : total = %" PRIu64 " kB, free = %" PRIu64 " kB\n",
                     n->node, n->mem_total_kb, n->mem_free_kb);
         text_printf(out, "# node%u cpu list : ", n->node);
-        put(out, "", n->cpus);
+        print_line(out, "", n->cpus);
     }
 }
 

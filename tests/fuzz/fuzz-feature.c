@@ -8,11 +8,22 @@
  * decoded again from what was written. Input: the bit, the byte order, the body.
  */
 
+/* With four CPUs, without which the places in CPU_TOPOLOGY could not be counted. */
+static int new_environment(PdEnvironment **ret) {
+    static const uint32_t cpus[] = {4, 4};
+    int r = pd_environment_new(ret);
+
+    return r < 0 ? r
+                 : pd_environment_read(*ret, PD_FEATURE_NRCPUS,
+                                       (Bytes){.data = (const uint8_t *)cpus, .size = sizeof(cpus)},
+                                       false);
+}
+
 static void write_and_read_back(const PdEnvironment *environment, unsigned bit, bool swap) {
     _cleanup_(pd_environment_freep) PdEnvironment *again = NULL;
     _cleanup_(buffer_done) Buffer body = {};
 
-    if (pd_environment_write(environment, bit, &body, swap) < 0 || pd_environment_new(&again) < 0)
+    if (pd_environment_write(environment, bit, &body, swap) < 0 || new_environment(&again) < 0)
         return;
     if (pd_environment_read(again, bit, buffer_bytes(&body), swap) < 0)
         abort();
@@ -24,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     Fields fields = fields_to(&out, FIELDS_JSON);
     int r;
 
-    if (size < 2 || pd_environment_new(&environment) < 0)
+    if (size < 2 || new_environment(&environment) < 0)
         return 0;
     r = pd_environment_read(environment, data[0], (Bytes){.data = data + 2, .size = size - 2},
                             data[1] & 1);
