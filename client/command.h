@@ -66,8 +66,9 @@ typedef struct Command {
     const char *notes;     /* paragraphs for --help, may be NULL */
     const Option *options; /* ends with a row of zeros; may be NULL */
     size_t settings_size;  /* run() gets this many bytes, zeroed and filled by the options */
-    /* Returns an ExitStatus. Whatever failed has been said, by complain(). arguments ends with
-     * NULL; "-" as a file means stdin or stdout. */
+    /* Returns an ExitStatus. Whatever failed has been said, by complain(); but what failed on
+     * c->out is left to the frame, which sees it there. arguments ends with NULL; "-" as a file
+     * means stdin or stdout. */
     int (*run)(Context *c, void *settings, char **arguments);
     void (*done)(void *settings); /* frees what the options put into settings; may be NULL */
 } Command;

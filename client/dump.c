@@ -263,7 +263,7 @@ static int run_dump(Context *c, void *settings, char **arguments) {
         r = d.settings->sort == SORT_TIME ? print_in_time_order(&d) : print_in_file_order(&d);
     }
     if (r < 0 && c->out.error)
-        return STATUS_FAILED;
+        return STATUS_OK;
     if (r < 0)
         return complain(STATUS_FAILED, "Failed to read '%s': %s.", recording_name(d.path),
                         strerror(-r));

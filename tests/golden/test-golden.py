@@ -6,12 +6,17 @@ Recordings stand in recordings/ (made by perf) or are made by make.py. What a ch
 alter is written anew by `PROFD_GOLDEN=update ./dev test --suite golden`; read the difference.
 """
 
+import contextlib
+import fcntl
 import json
 import os
+import pty
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 from pathlib import Path
 
 sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests"))
@@ -233,6 +238,61 @@ def a_reader_that_goes_away_is_met_in_silence():
                             check=False)
     equal(result.stderr, b"", "stderr")
     equal(len(result.stdout.splitlines()), 1, "lines")
+
+
+def on_a_terminal(columns, environment, *arguments):
+    """Status and output of profctl with a terminal of so many columns as its stdout."""
+    terminal, side = pty.openpty()
+    fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("4H", 25, columns, 0, 0))
+    environment = {"PATH": os.environ["PATH"], "TERM": "xterm", "TZ": "UTC", **environment}
+    process = subprocess.Popen([PROFCTL, *arguments], stdin=side, stdout=side, cwd=SCRATCH.name,
+                               env=environment)
+    os.close(side)
+    output = b""
+    with contextlib.suppress(OSError):  # the other end is closed
+        while block := os.read(terminal, 65536):
+            output += block
+    os.close(terminal)
+    return process.wait(timeout=60), output.replace(b"\r\n", b"\n")
+
+
+@test
+def a_pager_stands_between_on_a_terminal():
+    status, output = on_a_terminal(80, {"PROFD_PAGER": "sed s/^/paged:/"}, "info", "little.data")
+    equal(status, 0, "the status")
+    check(output.startswith(b"paged:File"), output[:200])
+    for environment, options in (
+        ({"PROFD_PAGER": "false", "TERM": "dumb"}, []),
+        ({"PROFD_PAGER": ""}, []),
+        ({"PAGER": "cat"}, []),
+        ({"PAGER": "false"}, ["--no-pager"]),
+    ):
+        status, output = on_a_terminal(80, environment, *options, "info", "little.data")
+        equal(status, 0, "the status")
+        check(output.startswith(b"File"), output[:200])
+
+
+@test
+def a_pager_that_has_seen_enough_is_no_failure():
+    status, output = on_a_terminal(80, {"PAGER": "head -n 1"}, "dump", "group.data")
+    equal(status, 0, "the status")
+    equal(len(output.splitlines()), 1, "lines")
+
+
+@test
+def json_for_people_is_indented_on_a_terminal():
+    _, output = on_a_terminal(80, {"PAGER": ""}, "info", "--json", "little.data")
+    equal(json.loads(output)["n_samples"], 4, "n_samples")
+    check(output.startswith(b'{\n  "file"'), output[:100])
+
+
+@test
+def long_names_are_cut_where_the_terminal_ends():
+    for columns in (80, 200):
+        _, output = on_a_terminal(columns, {"PAGER": ""}, "info", "group.data")
+        tables = output.split(b"# ========")[0].decode()
+        widest = max(len(line) for line in tables.splitlines())
+        check(widest <= columns, f"a line of {widest} in {columns} columns")
 
 
 if __name__ == "__main__":
