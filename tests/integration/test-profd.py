@@ -89,7 +89,7 @@ def a_recording_opens_in_perf_without_a_complaint():
         equal(complaints, "", "complaints")
         check(len(lines) > 100, f"only {len(lines)} samples in 3 s of work")
         ours = [line for line in lines if line.split()[0] == "sh"]
-        check(len(ours) > 50, f"only {len(ours)} samples of the short-lived shells")
+        check(len(ours) > 10, f"only {len(ours)} samples of the short-lived shells")
         unknown = [line for line in ours if "[unknown]" in line or ":-1" in line]
         equal(unknown, [], "samples of short-lived processes without a name")
 
@@ -107,7 +107,7 @@ def every_process_that_ran_before_has_its_name():
                 before.kill()
         lines, _ = perf_script(daemon.files("*.perf.data")[0])
         mine = [line for line in lines if f" {before.pid}" in line]
-        check(len(mine) > 50, f"only {len(mine)} samples of a busy process in 2 s")
+        check(len(mine) > 10, f"only {len(mine)} samples of a busy process in 2 s")
         check(all(line.split()[0] == "sh" for line in mine), f"a wrong name: {mine[0]}")
         unknown = [line for line in mine if "[unknown]" in line]
         equal(unknown, [], "samples that resolve nowhere")
