@@ -12,11 +12,14 @@
 /*
  * Records in, records by time out. What is held lies in an arena in the order it came, with an
  * index that is sorted when somebody asks: a merge of the runs that are there already, which are
- * few, since each CPU's records come in order. When the arena is full everything in it goes,
- * sorted, to a run in an unlinked file of its own; the runs and the arena are then merged while
- * they are taken. When there are many runs they become one, so neither memory nor descriptors grow.
+ * few, since each CPU's records come in order. When the arena is full its older half goes, sorted,
+ * to a run in an unlinked file; the runs and the arena are then merged while they are taken. What
+ * is not older than the end of the newest run is appended to that, so a recording whose records are
+ * out of order by less than half the arena makes one run, and a directory one a file. When there
+ * are many runs they become one, so neither memory nor descriptors grow.
  *
- * Equal times keep their order because a run is older than every later run and than the arena.
+ * Equal times keep their order because a run is older than every later run and than the arena, and
+ * of equals the arena lets go of those first that came first.
  */
 
 enum {
@@ -24,6 +27,7 @@ enum {
     MEMORY_MIN = 64 << 10,
     RUNS_MAX = 32,
     RUN_BUFFER_BYTES = 64 << 10,
+    RUN_PUNCH_BYTES = 8 << 20, /* taken, before the disk gets it back */
 };
 
 /* A record as it is held, in the arena and in a run; its bytes follow, padded to 8. */
@@ -41,11 +45,14 @@ typedef struct Item {
 } Item;
 
 typedef struct Run {
-    int fd;
+    int fd;        /* its offset is where the run ends */
     Buffer window; /* read, from `at` on not yet taken */
     size_t at;
+    off_t read_to; /* in the file, the end of the window */
+    off_t punched; /* up to here the file is a hole */
     bool empty;
     uint64_t time; /* of the record at `at` */
+    uint64_t last; /* time that was written */
 } Run;
 
 struct PdSorter {
@@ -199,6 +206,15 @@ static int open_unlinked(const char *folder) {
     return fd;
 }
 
+/* What was taken long ago needs no room on the disk. */
+static void run_punch(Run *run) {
+    if (run->read_to - run->punched < RUN_PUNCH_BYTES)
+        return;
+    (void)fallocate(run->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, run->punched,
+                    RUN_PUNCH_BYTES);
+    run->punched += RUN_PUNCH_BYTES;
+}
+
 /* Reads on until the record at `at` is whole; empty when there is none. */
 static int run_fill(Run *run) {
     size_t left = run->window.size - run->at, want = sizeof(Held);
@@ -223,7 +239,7 @@ static int run_fill(Run *run) {
         to = buffer_reserve(&run->window, MAX(want - left, (size_t)RUN_BUFFER_BYTES));
         if (!to)
             return buffer_error(&run->window);
-        n = read(run->fd, to, run->window.allocated - left);
+        n = pread(run->fd, to, run->window.allocated - left, run->read_to);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -233,7 +249,9 @@ static int run_fill(Run *run) {
             return left > 0 ? -EIO : 0;
         }
         buffer_commit(&run->window, (size_t)n);
+        run->read_to += n;
         left += (size_t)n;
+        run_punch(run);
     }
 }
 
@@ -242,13 +260,6 @@ static int run_advance(Run *run) {
 
     memcpy(&held, run->window.data + run->at, sizeof(held));
     run->at += held_bytes(held.size);
-    return run_fill(run);
-}
-
-/* Rewinds what was written and makes it readable. */
-static int run_begin(Run *run) {
-    if (lseek(run->fd, 0, SEEK_SET) < 0)
-        return -errno;
     return run_fill(run);
 }
 
@@ -276,13 +287,14 @@ static int write_held(int fd, Buffer *out, const Held *held) {
 /* All runs become one. */
 static int merge_runs(PdSorter *s) {
     _cleanup_(buffer_done) Buffer out = {};
-    _cleanup_close_ int fd = open_unlinked(s->folder);
-    Run *run;
+    Run *run, merged = {.fd = open_unlinked(s->folder)};
+    _cleanup_close_ int fd = merged.fd;
     int r;
 
     if (fd < 0)
         return fd;
     while ((run = least_run(s))) {
+        merged.last = run->time;
         r = write_held(fd, &out, (const Held *)(run->window.data + run->at));
         if (r == 0)
             r = run_advance(run);
@@ -294,38 +306,63 @@ static int merge_runs(PdSorter *s) {
         return r;
     for (unsigned i = 0; i < s->n_runs; i++)
         run_done(&s->runs[i]);
-    s->runs[0] = (Run){.fd = TAKE_FD(fd)};
+    s->runs[0] = merged;
+    (void)TAKE_FD(fd);
     s->n_runs = 1;
-    return run_begin(&s->runs[0]);
+    return run_fill(&s->runs[0]);
 }
 
-/* Everything in the arena becomes a run. */
-static int spill(PdSorter *s) {
-    _cleanup_(buffer_done) Buffer out = {};
-    Run *run;
-    int r = s->n_runs == RUNS_MAX ? merge_runs(s) : 0;
+/* The newest run, if records of such a time may follow there; else one more. */
+static int run_for(PdSorter *s, uint64_t time, Run **ret) {
+    int r, fd;
 
+    if (s->n_runs > 0 && time >= s->runs[s->n_runs - 1].last) {
+        *ret = &s->runs[s->n_runs - 1];
+        return 0;
+    }
+    r = s->n_runs == RUNS_MAX ? merge_runs(s) : 0;
     if (r < 0)
         return r;
-    run = &s->runs[s->n_runs];
-    *run = (Run){.fd = open_unlinked(s->folder)};
-    if (run->fd < 0)
-        return run->fd;
-    s->n_runs++;
-    s->spilled = true;
+    fd = open_unlinked(s->folder);
+    if (fd < 0)
+        return fd;
+    s->runs[s->n_runs] = (Run){.fd = fd, .empty = true};
+    *ret = &s->runs[s->n_runs++];
+    return 0;
+}
+
+/* The older half of the arena goes to a run. */
+static int spill(PdSorter *s) {
+    _cleanup_(buffer_done) Buffer out = {};
+    uint64_t bytes = s->arena.size / 2;
+    Run *run;
+    int r;
+
     sort_items(s);
-    for (size_t i = 0; i < s->n; i++) {
-        r = write_held(run->fd, &out, held_at(s, &s->items[i]));
+    r = run_for(s, s->items[s->first].time, &run);
+    if (r < 0)
+        return r;
+    s->spilled = true;
+    while (s->first < s->n && s->taken_bytes < bytes) {
+        Held *held = held_at(s, &s->items[s->first]);
+
+        r = write_held(run->fd, &out, held);
         if (r < 0)
             return r;
+        run->last = held->time;
+        held->taken = true;
+        s->taken_bytes += held_bytes(held->size);
+        s->first++;
     }
     r = file_write_all(run->fd, out.data, out.size);
     if (r < 0)
         return r;
-    s->first = s->n = 0;
-    s->taken_bytes = 0;
-    s->arena.size = 0;
-    return run_begin(run);
+    sort_items(s);
+    compact(s);
+    if (!run->empty)
+        return 0;
+    run->empty = false;
+    return run_fill(run);
 }
 
 static int grow_items(PdSorter *s) {
@@ -353,23 +390,24 @@ static int let_go(PdSorter *s) {
 }
 
 static int make_room(PdSorter *s, uint64_t bytes) {
-    uint64_t index_bytes = s->n * 2 * sizeof(Item);
+    while (s->first < s->n && s->arena.size + s->n * 2 * sizeof(Item) + bytes > s->memory_bytes) {
+        int r = 0;
 
+        if (s->taken_bytes >= s->arena.size / 2) {
+            sort_items(s);
+            compact(s);
+        } else
+            r = spill(s);
+        if (r < 0)
+            return r;
+    }
     if (s->first == s->n) {
         s->first = s->n = 0;
         s->arena.size = 0;
         s->taken_bytes = 0;
         s->unsorted = false;
-        return 0;
     }
-    if (s->arena.size + index_bytes + bytes <= s->memory_bytes)
-        return 0;
-    if (s->taken_bytes >= s->arena.size / 2) {
-        sort_items(s);
-        compact(s);
-        return 0;
-    }
-    return spill(s);
+    return 0;
 }
 
 int pd_sorter_add(PdSorter *s, const PdRecord *record, uint64_t time) {

@@ -106,6 +106,17 @@ TEST(runs_as_the_kernel_writes_them_are_merged) {
     sorts(entries, 20000, 0, false);
 }
 
+TEST(files_of_a_folder_one_behind_the_other_are_merged) {
+    static Entry entries[60000];
+
+    for (size_t i = 0; i < 60000; i++)
+        entries[i].time = i % 15000 / 3 * 4 + random_u64() % 5 + 1;
+    sorts(entries, 60000, 64 << 10, true);
+    for (size_t i = 0; i < 60000; i++)
+        entries[i].time = i % 15000 / 3 * 4 + random_u64() % 5 + 1;
+    sorts(entries, 60000, 1 << 20, true);
+}
+
 /* Rounds: each adds a window of times and releases up to the end of the one before. */
 static void releases_in_rounds(uint64_t memory_bytes) {
     enum { ROUNDS = 200, PER_ROUND = 100, SPAN = 1000 };
