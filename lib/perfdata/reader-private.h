@@ -14,7 +14,6 @@
 #include "util/buffer.h"
 
 enum {
-    RECORD_BIG_MAX = 64 * 1024 * 1024, /* of simpleperf's records, whose size has 32 bits */
     DISK_TYPES = 96,                   /* types that have a counter of their own */
     DISK_OTHERS_MAX = 4096,
     EVENT_TYPES_MAX = 4096, /* each is held against each event */

@@ -32,19 +32,13 @@ void reader_damage(PdReader *r, bool final, uint64_t offset, const char *format,
     va_end(ap);
 }
 
-/* Header and, for simpleperf's types, the upper half of the size that misc holds. */
 static inline void read_head(const uint8_t *p, PdRecord *rec) {
-    rec->type = load_u32(p, rec->swap);
-    rec->misc = load_u16(p + 4, rec->swap);
-    rec->size = load_u16(p + 6, rec->swap);
-    if (rec->type >= PD_RECORD_SIMPLEPERF)
-        rec->size |= (uint32_t)rec->misc << 16;
-    rec->data = p;
-}
+    PdRecord head = pd_record_at(p, rec->swap);
 
-static inline bool head_is_sane(const PdRecord *rec) {
-    return rec->type - 1 < UINT16_MAX && rec->size >= PD_RECORD_HEADER_SIZE &&
-           rec->size <= RECORD_BIG_MAX;
+    rec->type = head.type;
+    rec->misc = head.misc;
+    rec->size = head.size;
+    rec->data = p;
 }
 
 static int stop(PdReader *r) {
@@ -84,7 +78,7 @@ static int next_on_disk(PdReader *r, PdRecord *ret) {
     }
     ret->offset = source_offset(s);
     read_head(source_at(s), ret);
-    if (!head_is_sane(ret))
+    if (!pd_record_is_sane(ret))
         return no_record(r, ret);
     if (source_left(s) < ret->size) {
         /* Only a long record is worth asking first; a file that grows may hold the others yet. */
@@ -127,7 +121,7 @@ static int next_inside(PdReader *r, PdRecord *ret) {
         if (window.size < wanted)
             return 0;
         read_head(window.data, ret);
-        if (!head_is_sane(ret))
+        if (!pd_record_is_sane(ret))
             return no_record(r, ret);
         wanted = ret->size;
     }

@@ -65,7 +65,7 @@ static int look(Scanner *s, uint64_t at, size_t n, const uint8_t **ret) {
 static bool makes_sense(const Scanner *s, const PdRecord *record, const char **ret_why) {
     PdStamp stamp;
 
-    if (record->type == 0 || record->size < PD_RECORD_HEADER_SIZE)
+    if (!pd_record_is_sane(record))
         *ret_why = "no record";
     else if (record->type < PD_RECORD_USER && record->size % 8 > 0)
         *ret_why = "a record of a size that the kernel never gives";
@@ -76,32 +76,22 @@ static bool makes_sense(const Scanner *s, const PdRecord *record, const char **r
     return false;
 }
 
-static PdRecord record_at(const uint8_t *p, uint64_t size, bool swap) {
-    return (PdRecord){.type = load_u32(p, swap),
-                      .misc = load_u16(p + 4, swap),
-                      .swap = swap,
-                      .size = (uint32_t)size,
-                      .data = p};
-}
-
 /* Walks the n bytes that a frame held: 1 whole records, 0 not, negative errno. */
 static int walk_frame(Scanner *s, size_t n, bool tally) {
     for (size_t at = 0; at < n;) {
-        uint64_t size =
-            n - at >= PD_RECORD_HEADER_SIZE ? pd_record_bytes(s->frame + at, s->swap) : 0;
         const char *why;
         PdRecord record;
         int r;
 
-        if (size < PD_RECORD_HEADER_SIZE || size > n - at)
+        if (n - at < PD_RECORD_HEADER_SIZE)
             return 0;
-        record = record_at(s->frame + at, size, s->swap);
-        if (!makes_sense(s, &record, &why))
+        record = pd_record_at(s->frame + at, s->swap);
+        if (record.size > n - at || !makes_sense(s, &record, &why))
             return 0;
         r = tally ? pd_tally_add(s->tally, s->events, &record) : 0;
         if (r < 0)
             return r;
-        at += size;
+        at += record.size;
     }
     return 1;
 }
@@ -157,17 +147,18 @@ static int step(Scanner *s, const char **ret_why) {
     r = look(s, at, PD_RECORD_HEADER_SIZE, &p);
     if (r < 0)
         return r;
-    size = pd_record_bytes(p, s->swap);
-    if (load_u32(p, s->swap) == 0 || size < PD_RECORD_HEADER_SIZE) {
+    record = pd_record_at(p, s->swap);
+    if (!pd_record_is_sane(&record)) {
         *ret_why = "no record";
         return 0;
     }
+    size = record.size;
     if (size > left)
         return 0;
     r = look(s, at, (size_t)MIN(size, (uint64_t)WINDOW), &p);
     if (r < 0)
         return r;
-    record = record_at(p, size, s->swap);
+    record.data = p;
     payload = payload_of(&record);
     if (payload > left - size)
         return 0;

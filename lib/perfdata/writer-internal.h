@@ -36,12 +36,9 @@ struct PdWriter {
 int pd_writer_alloc(const PdWriterOptions *options, unsigned n_streams, PdWriter **ret);
 /* The size that a record's header says; simpleperf's have the upper half of 32 bits in misc. */
 static inline uint64_t pd_record_bytes(const uint8_t *record, bool swap) {
-    uint64_t size = load_u16(record + 6, swap);
-
-    if (load_u32(record, swap) >= PD_RECORD_SIMPLEPERF)
-        size |= (uint64_t)load_u16(record + 4, swap) << 16;
-    return size;
+    return pd_record_at(record, swap).size;
 }
+
 /* Keeps a copy. Features of the writer itself come in here too. */
 int pd_writer_keep_feature(PdWriter *writer, unsigned bit, Bytes body);
 
