@@ -28,6 +28,8 @@ typedef struct DumpSettings {
     unsigned sort;
 } DumpSettings;
 
+enum { EVENTS_TOLD_MAX = 16 };
+
 typedef struct Dump {
     Context *context;
     const DumpSettings *settings;
@@ -37,7 +39,6 @@ typedef struct Dump {
     PdTracing *tracing;
     bool tracing_tried;
     Buffer chosen; /* an event's index -> EventChoice, as far as events were met */
-    bool any_event_chosen;
 } Dump;
 
 typedef enum EventChoice { EVENT_NOT_MET, EVENT_CHOSEN, EVENT_LEFT_OUT } EventChoice;
@@ -55,6 +56,13 @@ static bool event_name_matches(const char *pattern, const char *name) {
     return fnmatch(pattern, name, 0) == 0 || (strncmp(pattern, name, n) == 0 && name[n] == ':');
 }
 
+static bool event_is_named(const DumpSettings *s, const PdEvent *event) {
+    for (size_t i = 0; i < s->events.n; i++)
+        if (event_name_matches(s->events.items[i], event->name))
+            return true;
+    return false;
+}
+
 static bool event_is_chosen(Dump *d, const PdEvent *event) {
     uint8_t *choice;
 
@@ -65,14 +73,8 @@ static bool event_is_chosen(Dump *d, const PdEvent *event) {
     if (buffer_error(&d->chosen))
         return false;
     choice = d->chosen.data + event->index;
-    if (*choice == EVENT_NOT_MET) {
-        *choice = EVENT_LEFT_OUT;
-        for (size_t i = 0; i < d->settings->events.n; i++)
-            if (event_name_matches(d->settings->events.items[i], event->name))
-                *choice = EVENT_CHOSEN;
-    }
-    if (*choice == EVENT_CHOSEN)
-        d->any_event_chosen = true;
+    if (*choice == EVENT_NOT_MET)
+        *choice = event_is_named(d->settings, event) ? EVENT_CHOSEN : EVENT_LEFT_OUT;
     return *choice == EVENT_CHOSEN;
 }
 
@@ -230,15 +232,20 @@ static int resolve_time(Dump *d) {
     return pd_reader_rewind(d->reader);
 }
 
-static int no_event(const Dump *d) {
+/* Names that no event has are a mistake; an event without records is none. */
+static int check_events(const Dump *d) {
     PdEvents *events = pd_reader_events(d->reader);
+    size_t n = pd_events_count(events);
     Buffer names = {};
 
-    for (size_t i = 0; i < pd_events_count(events) && i < 16; i++)
+    for (size_t i = 0; i < n; i++)
+        if (event_is_named(d->settings, pd_events_at(events, i)))
+            return STATUS_OK;
+    for (size_t i = 0; i < n && i < EVENTS_TOLD_MAX; i++)
         text_printf(&names, "%s%s", i > 0 ? ", " : "", pd_events_at(events, i)->name);
     text_putc(&names, '\0');
-    complain(STATUS_FAILED, "No record of '%s' belongs to such an event, it has %s.", d->path,
-             buffer_error(&names) || names.size < 2 ? "none" : (const char *)names.data);
+    complain(STATUS_FAILED, "'%s' has no such event, it has %s.", recording_name(d->path),
+             buffer_error(&names) || n == 0 ? "none" : (const char *)names.data);
     buffer_done(&names);
     return STATUS_FAILED;
 }
@@ -268,8 +275,8 @@ static int run_dump(Context *c, void *settings, char **arguments) {
         return complain(STATUS_FAILED, "Failed to read '%s': %s.", recording_name(d.path),
                         strerror(-r));
     status = recording_verdict(d.path, d.reader, NULL);
-    if (status == STATUS_OK && d.settings->events.n > 0 && !d.any_event_chosen)
-        return no_event(&d);
+    if (status == STATUS_OK && d.settings->events.n > 0)
+        status = check_events(&d);
     return status;
 }
 

@@ -242,11 +242,21 @@ void option_numbers_done(OptionNumbers *numbers) {
     *numbers = (OptionNumbers){};
 }
 
+/* The next word; commas between the slashes of a PMU's event belong to it. */
+static size_t word_length(const char *s) {
+    bool inside = false;
+    size_t n = 0;
+
+    for (; s[n] && (s[n] != ',' || inside); n++)
+        inside ^= s[n] == '/';
+    return n;
+}
+
 int option_words(const Option *option, const char *argument, void *field) {
     OptionWords *words = field;
 
     for (;;) {
-        size_t n = strcspn(argument, ",");
+        size_t n = word_length(argument);
         char **items;
 
         if (n == 0)

@@ -50,7 +50,7 @@ int option_numbers_add(OptionNumbers *numbers, uint64_t first, uint64_t last);
 bool option_numbers_hold(const OptionNumbers *numbers, uint32_t v);
 void option_numbers_done(OptionNumbers *numbers);
 
-/* Words separated by commas; an option given twice adds. */
+/* Words separated by commas, but not by those in pmu/a=1,b=2/; an option given twice adds. */
 typedef struct OptionWords {
     char **items;
     size_t n;

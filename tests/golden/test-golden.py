@@ -166,7 +166,8 @@ def time_order_gives_the_same_records():
     equal(times, sorted(times), "the times of the samples")
 
 
-def dumped(*options, name="little.data"):
+def dumped(*options, name="little.data", types=None):
+    options = (*options, "-t", types) if types else options
     result = profctl("dump", "-j", *options, name)
     equal(result.returncode, 0, " ".join(options))
     return [json.loads(line) for line in result.stdout.splitlines()]
@@ -192,6 +193,7 @@ def an_event_that_is_not_there_is_told():
     result = profctl("dump", "-e", "cycles", "little.data")
     equal(result.returncode, 1, "the status")
     check(b"cpu-clock, page-faults" in result.stderr, result.stderr.decode())
+    equal(dumped("-e", "page-faults", name="stat.data", types="SAMPLE"), [], "no samples")
 
 
 @test

@@ -179,6 +179,16 @@ TEST(values_are_stored_by_kind) {
     CHECK_EQ(l.settings.time.ns, 12500000000U);
 }
 
+TEST(commas_inside_an_event_do_not_split_it) {
+    _cleanup_(line_done) Line l;
+
+    line_parse(&l, "--words cpu/event=0x3c,umask=1/u,cycles,intel_pt//", false);
+    CHECK_OK(l.r);
+    CHECK_EQ(l.settings.words.n, 3U);
+    CHECK_STREQ(l.settings.words.items[0], "cpu/event=0x3c,umask=1/u");
+    CHECK_STREQ(l.settings.words.items[2], "intel_pt//");
+}
+
 TEST(seconds_keep_every_nanosecond) {
     static const struct {
         const char *text;
