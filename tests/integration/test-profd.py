@@ -73,7 +73,10 @@ def perf_script(path):
     run = subprocess.run(["perf", "script", "-F", "comm,pid,tid,cpu,time,event,ip,dso", "-G", "-i", path],
                          capture_output=True, text=True, errors="replace", check=False)
     equal(run.returncode, 0, f"status of perf script ({run.stderr[-300:]})")
-    return [line for line in run.stdout.splitlines() if line.strip()], run.stderr.strip()
+    # Where processes live in namespaces that perf cannot come back from, as in a chroot, it says so.
+    complaints = [line for line in run.stderr.splitlines()
+                  if line.strip() and "util/namespaces.c" not in line]
+    return [line for line in run.stdout.splitlines() if line.strip()], "\n".join(complaints)
 
 
 @test
