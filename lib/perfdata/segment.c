@@ -93,6 +93,22 @@ static int read_front(Recovery *rc, const PdHeader *header) {
                : -EBADMSG;
 }
 
+/* The ids of each event must lie in front of the data too: what lies behind may be cut off. */
+static int check_ids(const Recovery *rc, const PdHeader *header, size_t n_events) {
+    for (size_t i = 0; i < n_events; i++) {
+        uint8_t p[2 * sizeof(uint64_t)];
+        uint64_t end = rc->attrs_offset + (i + 1) * header->attr_size;
+        ssize_t n = pread(rc->fds[0], p, sizeof(p), (off_t)(end - sizeof(p)));
+
+        if (n < 0)
+            return -errno;
+        if (n != sizeof(p) ||
+            !fits(load_u64(p, header->swap), load_u64(p + 8, header->swap), header->data_offset))
+            return -EBADMSG;
+    }
+    return 0;
+}
+
 static int open_reader(Recovery *rc) {
     int fd = fcntl(rc->fds[0], F_DUPFD_CLOEXEC, 0), r;
 
@@ -126,6 +142,9 @@ static int look(Recovery *rc) {
     if (pd_events_count(events) == 0 || each == 0 ||
         rc->attrs_size / each < pd_events_count(events))
         return -EBADMSG;
+    r = check_ids(rc, header, pd_events_count(events));
+    if (r < 0)
+        return r;
     r = pd_tally_new(&rc->tally);
     for (unsigned i = 0; r >= 0 && i < rc->n; i++)
         r = pd_scan_file(rc->fds[i], i == 0 ? header->data_offset : 0, rc->sizes[i], events,
