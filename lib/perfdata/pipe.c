@@ -21,6 +21,7 @@ enum {
     FEATURE_BODY_MAX = UINT16_MAX - PD_RECORD_HEADER_SIZE - 8,
     TRACING_HEADER_SIZE = 16,
     BUILD_ID_SIZE_MIN = 36, /* header, pid and id */
+    ATTR_SAMPLE_TYPE_AT = 24,
 };
 
 /* Appends a header; the size goes in with end_record(). */
@@ -57,6 +58,13 @@ static void put_update(Buffer *out, const PdEvent *event, uint64_t kind, const v
     end_record(out, start, swap);
 }
 
+/* perf stat leaves IDENTIFIER out in a stream, because perf script takes an event that has it for
+ * one that samples: what tells otherwise, the STAT feature, it only knows from files. */
+static bool counts_only(const PdWriter *w, const PdEvent *event) {
+    return w->features[PD_FEATURE_STAT].set && event->attr.sample_type == PD_SAMPLE_IDENTIFIER &&
+           !(event->attr.flags & PD_ATTR_SAMPLE_ID_ALL);
+}
+
 int pd_pipe_event(PdWriter *w, const PdEvent *event) {
     _cleanup_(buffer_done) Buffer out = {};
     uint32_t attr_size = MAX(pd_encode_attr_size(event), (uint32_t)ATTR_SIZE_FIXED);
@@ -67,6 +75,8 @@ int pd_pipe_event(PdWriter *w, const PdEvent *event) {
         return -E2BIG;
     start = begin_record(&out, PD_RECORD_HEADER_ATTR, swap);
     pd_encode_attr(&out, event, attr_size, swap);
+    if (counts_only(w, event) && buffer_error(&out) == 0)
+        store_u64(out.data + start + PD_RECORD_HEADER_SIZE + ATTR_SAMPLE_TYPE_AT, 0, swap);
     for (size_t i = 0; i < event->n_ids; i++)
         buffer_u64(&out, event->ids[i], swap);
     end_record(&out, start, swap);

@@ -16,7 +16,12 @@
  * ends.
  */
 
-enum { WINDOW = 256 * 1024 };
+enum {
+    WINDOW = 256 * 1024,
+    AUXTRACE_SIZE = 48,
+    TRACING_DATA_SIZE = 12,
+    TYPE_MAX = 127,
+};
 
 typedef struct Scanner {
     int fd;
@@ -61,11 +66,17 @@ static int look(Scanner *s, uint64_t at, size_t n, const uint8_t **ret) {
     return 0;
 }
 
+/* Such as we write: new ones of the kernel are, frames of COMPRESSED2 and simpleperf's are not. */
+static bool is_ours(const PdRecord *record) {
+    return pd_record_is_sane(record) && record->type <= TYPE_MAX &&
+           record->type != PD_RECORD_COMPRESSED2;
+}
+
 /* Whether the record can be what it says; *ret_why tells otherwise. */
 static bool makes_sense(const Scanner *s, const PdRecord *record, const char **ret_why) {
     PdStamp stamp;
 
-    if (!pd_record_is_sane(record))
+    if (!is_ours(record))
         *ret_why = "no record";
     else if (record->type < PD_RECORD_USER && record->size % 8 > 0)
         *ret_why = "a record of a size that the kernel never gives";
@@ -122,15 +133,14 @@ static int take_frame(Scanner *s, const uint8_t *body, size_t n, const char **re
     return 1;
 }
 
-/* Bytes behind the record that belong to it. */
+/* Bytes behind the record that belong to it, as the reader takes them. */
 static uint64_t payload_of(const PdRecord *record) {
-    size_t body = record->size - PD_RECORD_HEADER_SIZE;
-    const uint8_t *p = record->data + PD_RECORD_HEADER_SIZE;
+    const uint8_t *body = record->data + PD_RECORD_HEADER_SIZE;
 
-    if (record->type == PD_RECORD_AUXTRACE && body >= 8)
-        return load_u64(p, record->swap);
-    if (record->type == PD_RECORD_TRACING_DATA && body >= 4)
-        return load_u32(p, record->swap);
+    if (record->type == PD_RECORD_AUXTRACE && record->size >= AUXTRACE_SIZE)
+        return load_u64(body, record->swap);
+    if (record->type == PD_RECORD_TRACING_DATA && record->size >= TRACING_DATA_SIZE)
+        return ALIGN8((uint64_t)load_u32(body, record->swap));
     return 0;
 }
 
@@ -148,7 +158,7 @@ static int step(Scanner *s, const char **ret_why) {
     if (r < 0)
         return r;
     record = pd_record_at(p, s->swap);
-    if (!pd_record_is_sane(&record)) {
+    if (!is_ours(&record)) {
         *ret_why = "no record";
         return 0;
     }

@@ -152,6 +152,13 @@ static int look(Recovery *rc) {
     return r;
 }
 
+/* That the file was not finished is said at its data, and is why we are here. */
+static const PdDamage *front_damage(const PdReader *reader) {
+    const PdDamage *damage = pd_reader_damage(reader);
+
+    return damage && damage->offset != pd_reader_header(reader)->data_offset ? damage : NULL;
+}
+
 static int add_events(PdWriter *w, const PdEvents *events) {
     for (size_t i = 0; i < pd_events_count(events); i++) {
         int r = pd_writer_add_event(w, pd_events_at(events, i));
@@ -176,7 +183,8 @@ static int resume(Recovery *rc, PdLayout layout, PdWriter **ret) {
         return r;
     w->begun = true;
     w->attr_size = (uint32_t)header->attr_size - 2 * sizeof(uint64_t);
-    w->n_attrs_written = pd_events_count(w->events);
+    /* Attrs of which the reader could make only a part are written anew. */
+    w->n_attrs_written = front_damage(rc->reader) ? 0 : pd_events_count(w->events);
     w->attrs_offset = rc->attrs_offset;
     w->data_offset = header->data_offset;
     for (unsigned i = 0; i < rc->n; i++) {
@@ -225,6 +233,8 @@ static PdRecovery summary(const Recovery *rc, PdTallyTotals totals) {
         snprintf(did.damage, sizeof(did.damage), "%s%s%s", rc->owned ? name : "",
                  rc->owned ? ": " : "", rc->scans[i].damage);
     }
+    if (did.damage[0] == '\0' && front_damage(rc->reader))
+        snprintf(did.damage, sizeof(did.damage), "%s", front_damage(rc->reader)->text);
     return did;
 }
 

@@ -10,6 +10,7 @@
 
 typedef struct PdFeatureBody {
     bool set, left_out;
+    bool made; /* from the tally, which may know more at the next attempt to finish */
     uint8_t *data;
     size_t size;
 } PdFeatureBody;
@@ -41,6 +42,10 @@ static inline uint64_t pd_record_bytes(const uint8_t *record, bool swap) {
 
 /* Keeps a copy. Features of the writer itself come in here too. */
 int pd_writer_keep_feature(PdWriter *writer, unsigned bit, Bytes body);
+/* COMPRESSED and DIR_FORMAT, as things stand. */
+int pd_writer_keep_own_features(PdWriter *writer);
+/* SAMPLE_TIME and BUILD_ID from the tally, unless the caller set them. */
+int pd_writer_keep_tally(PdWriter *writer);
 
 /* container.c: header, attrs and features of a file. */
 int pd_container_begin(PdWriter *writer);

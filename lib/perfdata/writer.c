@@ -5,14 +5,13 @@
 #include <fcntl.h>
 #include <stdio.h>
 
-#include "perfdata/encode.h"
 #include "perfdata/writer-internal.h"
 #include "util/macro.h"
 
 /*
  * The public face: keeps what the recording says about itself (events, features) until its place
- * has come, and sends records down one stream a file. What a layout makes of events and features is
- * in container.c (FILE, and `data` of a DIRECTORY) and pipe.c.
+ * has come, and sends records down one stream a file. The features are in writer-feature.c; what a
+ * layout makes of them and of events in container.c (FILE, and `data` of a DIRECTORY) and pipe.c.
  */
 
 enum { LEVEL_MAX = 22, FILES_MAX = 64, RUN_MAX = 64 * 1024 };
@@ -40,7 +39,9 @@ int pd_writer_alloc(const PdWriterOptions *options, unsigned n_streams, PdWriter
     if (!w)
         return -ENOMEM;
     w->options = *options;
-    w->compressed = options->zstd_level > 0;
+    if (options->layout == PD_LAYOUT_PIPE && options->swap)
+        w->options.zstd_level = 0;
+    w->compressed = w->options.zstd_level > 0;
     r = pd_events_new(&w->events);
     if (r < 0)
         return r;
@@ -62,9 +63,12 @@ int pd_writer_new(int fd, const PdWriterOptions *options, PdWriter **ret) {
     if (options->zstd_level < 0 || options->zstd_level > LEVEL_MAX ||
         (folder && (options->n_files < 1 || options->n_files > FILES_MAX)))
         return -EINVAL;
+    /* By such a descriptor even pwrite() appends. */
+    if (options->layout == PD_LAYOUT_FILE && (fcntl(fd, F_GETFL) & O_APPEND))
+        return -EINVAL;
     r = pd_writer_alloc(options, folder ? 1 + options->n_files : 1, &w);
     if (r >= 0 && w->compressed)
-        r = pd_compressor_new(options->zstd_level, options->swap, &w->compressor);
+        r = pd_compressor_new(w->options.zstd_level, options->swap, &w->compressor);
     if (r >= 0 && options->tally)
         r = pd_tally_new(&w->tally);
     if (r >= 0 && folder)
@@ -119,89 +123,12 @@ int pd_writer_add_event(PdWriter *w, const PdEvent *event) {
     return w->begun && w->options.layout == PD_LAYOUT_PIPE ? pd_pipe_event(w, mine) : 0;
 }
 
-int pd_writer_keep_feature(PdWriter *w, unsigned bit, Bytes body) {
-    PdFeatureBody *f = &w->features[bit];
-    uint8_t *copy = malloc(body.size > 0 ? body.size : 1);
-
-    if (!copy)
-        return -ENOMEM;
-    if (body.size > 0)
-        memcpy(copy, body.data, body.size);
-    free(f->data);
-    *f = (PdFeatureBody){.set = true, .data = copy, .size = body.size};
-    return 0;
-}
-
-int pd_writer_set_feature(PdWriter *w, unsigned bit, Bytes body) {
-    bool pipe = w->options.layout == PD_LAYOUT_PIPE;
-    int r;
-
-    assert(!w->finished);
-    if (bit == 0 || bit >= PD_FEATURE_BITS || bit == PD_FEATURE_COMPRESSED ||
-        bit == PD_FEATURE_DIR_FORMAT)
-        return -EINVAL;
-    if (pipe && !pd_pipe_takes_feature(w, bit, body)) {
-        w->features[bit].left_out = true;
-        return PD_WRITER_LEFT_OUT;
-    }
-    r = pd_writer_keep_feature(w, bit, body);
-    if (r < 0)
-        return r;
-    return pipe && w->begun ? pd_pipe_feature(w, bit) : 0;
-}
-
-int pd_writer_set_environment(PdWriter *w, const PdEnvironment *environment) {
-    int left_out = 0;
-
-    for (unsigned bit = 1; bit < PD_FEATURE_BITS; bit++) {
-        _cleanup_(buffer_done) Buffer body = {};
-        int r;
-
-        if (bit == PD_FEATURE_COMPRESSED || bit == PD_FEATURE_DIR_FORMAT)
-            continue;
-        r = pd_environment_write(environment, bit, &body, w->options.swap);
-        if (r == -ENOENT)
-            continue;
-        if (r >= 0)
-            r = pd_writer_set_feature(w, bit, buffer_bytes(&body));
-        if (r < 0)
-            return r;
-        left_out = MAX(left_out, r);
-    }
-    return left_out;
-}
-
-bool pd_writer_left_out(const PdWriter *w, unsigned bit) {
-    return bit < PD_FEATURE_BITS && w->features[bit].left_out && !w->features[bit].set;
-}
-
-/* The features that only the writer knows. */
-static int keep_own_features(PdWriter *w) {
-    _cleanup_(buffer_done) Buffer body = {};
-    uint64_t raw = pd_writer_raw_bytes(w), stored = pd_writer_stored_bytes(w);
-    int r = 0;
-
-    if (w->options.layout == PD_LAYOUT_DIRECTORY) {
-        buffer_u64(&body, 1, w->options.swap);
-        r = buffer_error(&body)
-                ?: pd_writer_keep_feature(w, PD_FEATURE_DIR_FORMAT, buffer_bytes(&body));
-    }
-    if (r < 0 || !w->compressed)
-        return r;
-    buffer_clear(&body);
-    pd_encode_compressed(&body, (uint32_t)w->options.zstd_level,
-                         stored > 0 ? (uint32_t)MIN(raw / stored, (uint64_t)UINT32_MAX) : 0,
-                         PD_FRAME_RAW_MAX, w->options.swap);
-    return buffer_error(&body)
-               ?: pd_writer_keep_feature(w, PD_FEATURE_COMPRESSED, buffer_bytes(&body));
-}
-
 int pd_writer_begin(PdWriter *w) {
     int r;
 
     assert(!w->begun);
     if (w->options.layout == PD_LAYOUT_PIPE) {
-        r = keep_own_features(w);
+        r = pd_writer_keep_own_features(w);
         if (r < 0)
             return r;
         r = pd_pipe_begin(w);
@@ -311,6 +238,11 @@ int pd_writer_payload(PdWriter *w, const void *payload, size_t n) {
     return r < 0 ? r : pd_stream_plain(s, payload, n);
 }
 
+int pd_writer_end_frame(PdWriter *w, uint32_t file) {
+    assert(w->begun && !w->finished);
+    return file >= w->n_streams ? -EINVAL : pd_stream_end_frame(&w->streams[file]);
+}
+
 int pd_writer_flush(PdWriter *w) {
     int first = 0;
 
@@ -320,25 +252,6 @@ int pd_writer_flush(PdWriter *w) {
         first = first < 0 ? first : r;
     }
     return first;
-}
-
-/* What the records told, where the caller did not say it himself. */
-static int keep_tally(PdWriter *w) {
-    _cleanup_(buffer_done) Buffer times = {}, build_ids = {};
-    PdTallyTotals totals = pd_tally_totals(w->tally);
-    int r = 0;
-
-    if (totals.has_times && !w->features[PD_FEATURE_SAMPLE_TIME].set) {
-        pd_encode_sample_time(&times, totals.first_sample_time, totals.last_sample_time,
-                              w->options.swap);
-        r = buffer_error(&times)
-                ?: pd_writer_set_feature(w, PD_FEATURE_SAMPLE_TIME, buffer_bytes(&times));
-    }
-    if (r < 0 || totals.n_build_ids == 0 || w->features[PD_FEATURE_BUILD_ID].set)
-        return r;
-    pd_tally_encode_build_ids(w->tally, &build_ids, w->options.swap);
-    return buffer_error(&build_ids)
-               ?: pd_writer_set_feature(w, PD_FEATURE_BUILD_ID, buffer_bytes(&build_ids));
 }
 
 /* A data section without a byte would say that the file was never finished. */
@@ -358,7 +271,7 @@ int pd_writer_finish(PdWriter *w) {
 
     assert(w->begun && !w->finished);
     if (w->tally) {
-        r = keep_tally(w);
+        r = pd_writer_keep_tally(w);
         if (r < 0)
             return r;
     }
@@ -368,7 +281,7 @@ int pd_writer_finish(PdWriter *w) {
     if (r >= 0)
         r = pd_writer_flush(w);
     if (r >= 0 && w->options.layout != PD_LAYOUT_PIPE) {
-        r = keep_own_features(w);
+        r = pd_writer_keep_own_features(w);
         if (r >= 0)
             r = pd_container_finish(w);
     }

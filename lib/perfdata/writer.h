@@ -10,7 +10,8 @@
  * Compressed means PERF_RECORD_COMPRESSED, one whole zstd frame a record, cut at record ends; raw
  * at most 256 KiB a frame, compressed at most 65,520 bytes (else halved and tried again); records
  * that may not be compressed (TRACING_DATA and AUXTRACE with their payload, COMPRESSED itself,
- * the header records of a pipe) are written plain in their place.
+ * the header records of a pipe) are written plain in their place. A pipe in the other byte order
+ * stays plain: perf reads no feature of such a one, and so would not know how large a frame may be.
  */
 
 #include <stdbool.h>
@@ -25,7 +26,7 @@ typedef enum PdLayout { PD_LAYOUT_FILE, PD_LAYOUT_PIPE, PD_LAYOUT_DIRECTORY } Pd
 typedef struct PdWriterOptions {
     PdLayout layout;
     bool swap;           /* records and everything else in the other byte order */
-    int zstd_level;      /* 0: not compressed, else 1 to 22 */
+    int zstd_level;      /* 0: not compressed, else 1 to 22; no effect on a PIPE with swap */
     unsigned n_files;    /* DIRECTORY: how many data.N, 1 to 64 */
     bool tally;          /* watch the records; finish adds SAMPLE_TIME and BUILD_ID from them */
     bool newer_features; /* PIPE: also features above 31, at which perf report 6.1 stops */
@@ -37,8 +38,8 @@ enum { PD_WRITER_LEFT_OUT = 1 };
 typedef struct PdWriter PdWriter;
 
 /*
- * FILE and PIPE: onto a descriptor (borrowed; FILE: regular, empty, opened for reading too, PIPE:
- * anything). DIRECTORY: into the folder that `fd` is open on, which is empty.
+ * FILE and PIPE: onto a descriptor (borrowed; FILE: regular, empty, opened for reading too and not
+ * for appending, PIPE: anything). DIRECTORY: into the folder that `fd` is open on, which is empty.
  */
 int pd_writer_new(int fd, const PdWriterOptions *options, PdWriter **ret);
 /* Frees; what is not finished stays as it is on disk: abandoned, or to be recovered. */
@@ -76,6 +77,9 @@ int pd_writer_begin(PdWriter *writer);
 int pd_writer_write(PdWriter *writer, uint32_t file, const void *records, size_t n);
 /* Payload behind the record last written (which was TRACING_DATA or AUXTRACE); never compressed. */
 int pd_writer_payload(PdWriter *writer, const void *payload, size_t n);
+/* What comes next into this file starts a frame of its own: side-band apart from samples, say. No
+ * effect without compression. */
+int pd_writer_end_frame(PdWriter *writer, uint32_t file);
 /* Ends the open frames and hands all bytes to the system; does not sync. */
 int pd_writer_flush(PdWriter *writer);
 /* Features behind the data, then the header with the true sizes. Does not sync or rename. */

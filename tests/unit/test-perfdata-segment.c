@@ -207,6 +207,35 @@ TEST(what_is_no_unfinished_recording_of_ours_is_not_touched) {
     CHECK_EQ(lseek(other, 0, SEEK_END), (off_t)(DATA_OFFSET + 112 + N_SAMPLES * 40));
 }
 
+TEST(bytes_of_any_kind_are_survived_and_what_is_left_is_whole) {
+    uint64_t state = 1;
+
+    for (unsigned i = 0; i < 4000 && !test_failed; i++) {
+        _cleanup_(pd_reader_freep) PdReader *reader = NULL;
+        _cleanup_close_ int fd = memory_file();
+        bool swap = variants[i % ARRAY_SIZE(variants)].swap;
+        PdRecovery did;
+        PdRecord record;
+
+        CHECK_OK(make_unfinished(fd, variants[i % ARRAY_SIZE(variants)].level, swap, false));
+        for (unsigned k = 0; k < 1 + i % 3; k++) {
+            uint64_t size = (uint64_t)lseek(fd, 0, SEEK_END), at;
+
+            state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+            at = (state >> 33) % size;
+            at = i % 4 ? DATA_OFFSET + at % (size - DATA_OFFSET) : at;
+            CHECK_OK(file_write_all_at(fd, (uint8_t *)&state + 3, 1 + i % 4, at));
+        }
+        if (pd_segment_recover(fd, PD_LAYOUT_FILE, NULL, &did) < 0)
+            continue;
+        CHECK_OK(pd_reader_open_fd(dup(fd), NULL, &reader, NULL));
+        CHECK(!pd_reader_header(reader)->unfinished);
+        for (uint64_t n = 0; pd_reader_next(reader, &record) > 0; n++)
+            CHECK(n < did.records || record.type == PD_RECORD_FINISHED_INIT);
+        CHECK(!pd_reader_damage(reader));
+    }
+}
+
 static int make_folder(char *folder, int level) {
     _cleanup_(pd_writer_freep) PdWriter *w = NULL;
     _cleanup_close_ int fd = mkdtemp(folder) ? open(folder, O_DIRECTORY | O_CLOEXEC) : -1;

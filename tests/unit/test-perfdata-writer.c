@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
 #include "perfdata/encode.h"
 #include "perfdata/reader.h"
@@ -293,6 +294,49 @@ TEST(what_a_pipe_cannot_hold_is_left_out_and_told) {
     CHECK(!pd_writer_left_out(w, PD_FEATURE_CMDLINE));
 }
 
+TEST(a_pipe_in_the_other_byte_order_is_never_compressed) {
+    _cleanup_(pd_writer_freep) PdWriter *w = NULL;
+    _cleanup_(buffer_done) Buffer records = {};
+    _cleanup_close_ int fd = memory_file();
+    PdWriterOptions options = {.layout = PD_LAYOUT_PIPE, .swap = true, .zstd_level = 3};
+    _cleanup_free_ const uint8_t *p = NULL;
+    PdEvent event = made_event();
+    char types[64];
+    Bytes all;
+
+    CHECK_OK(pd_writer_new(fd, &options, &w));
+    CHECK_OK(pd_writer_add_event(w, &event));
+    CHECK_OK(pd_writer_begin(w));
+    put_sample(&records, 1, true);
+    put_sample(&records, 2, true);
+    CHECK_OK(pd_writer_write(w, 0, records.data, records.size));
+    CHECK_OK(pd_writer_finish(w));
+    all = whole_file(fd);
+    p = all.data;
+    pipe_types(all, true, types, sizeof(types));
+    CHECK_STREQ(types, "64 78 9 9");
+}
+
+TEST(counters_that_never_sample_lose_their_identifier_in_a_pipe) {
+    _cleanup_(pd_writer_freep) PdWriter *w = NULL;
+    _cleanup_close_ int fd = memory_file();
+    PdWriterOptions options = {.layout = PD_LAYOUT_PIPE};
+    _cleanup_free_ const uint8_t *p = NULL;
+    PdEvent counter = made_event(), sampler = made_event();
+
+    counter.attr.sample_type = sampler.attr.sample_type = PD_SAMPLE_IDENTIFIER;
+    counter.attr.flags = 0;
+    CHECK_OK(pd_writer_new(fd, &options, &w));
+    CHECK_EQ(pd_writer_set_feature(w, PD_FEATURE_STAT, (Bytes){}), 0);
+    CHECK_OK(pd_writer_add_event(w, &counter));
+    CHECK_OK(pd_writer_add_event(w, &sampler));
+    CHECK_OK(pd_writer_begin(w));
+    CHECK_OK(pd_writer_finish(w));
+    p = whole_file(fd).data;
+    CHECK_EQ(load_u64(p + 16 + 8 + 24, false), (uint64_t)0);
+    CHECK_EQ(load_u64(p + 16 + 152 + 32 + 8 + 24, false), (uint64_t)PD_SAMPLE_IDENTIFIER);
+}
+
 TEST(a_pipe_that_nobody_reads_fails_with_its_errno_for_good) {
     _cleanup_(pd_writer_freep) PdWriter *w = NULL;
     PdWriterOptions options = {.layout = PD_LAYOUT_PIPE};
@@ -341,6 +385,77 @@ TEST(a_file_that_found_no_room_goes_on_when_there_is_some) {
     CHECK_EQ(all.size, (size_t)360);
     CHECK(memcmp(p + 200, records.data, 80) == 0);
     CHECK(memcmp(p + 280, records.data, 80) == 0);
+}
+
+TEST(a_pipe_that_is_full_for_now_is_waited_for) {
+    _cleanup_(pd_writer_freep) PdWriter *w = NULL;
+    _cleanup_(buffer_done) Buffer records = {};
+    PdWriterOptions options = {.layout = PD_LAYOUT_PIPE};
+    PdEvent event = made_event();
+    int ends[2], status;
+    pid_t child;
+
+    CHECK_OK(pipe2(ends, O_NONBLOCK));
+    for (unsigned i = 0; i < 20000; i++)
+        put_sample(&records, i, false);
+    child = fork();
+    if (child == 0) {
+        static char room[3000];
+        size_t total = 0;
+        ssize_t n;
+
+        close(ends[1]);
+        fcntl(ends[0], F_SETFL, 0);
+        usleep(20000);
+        while ((n = read(ends[0], room, sizeof(room))) > 0)
+            total += (size_t)n;
+        _exit(total == 16 + 152 + 32 + 20000 * MADE_SAMPLE_SIZE ? 0 : 1);
+    }
+    close(ends[0]);
+    CHECK_OK(pd_writer_new(ends[1], &options, &w));
+    CHECK_OK(pd_writer_add_event(w, &event));
+    CHECK_OK(pd_writer_begin(w));
+    CHECK_OK(pd_writer_write(w, 0, records.data, records.size));
+    CHECK_OK(pd_writer_finish(w));
+    close(ends[1]);
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK_EQ(status, 0);
+}
+
+TEST(a_descriptor_that_appends_is_refused_for_a_file) {
+    PdWriterOptions options = {.layout = PD_LAYOUT_FILE};
+    _cleanup_close_ int fd = memory_file();
+    PdWriter *w = NULL;
+
+    CHECK_OK(fcntl(fd, F_SETFL, O_APPEND));
+    CHECK_EQ(pd_writer_new(fd, &options, &w), -EINVAL);
+}
+
+TEST(a_frame_ends_where_the_caller_wants_it) {
+    _cleanup_(pd_writer_freep) PdWriter *w = NULL;
+    _cleanup_(pd_reader_freep) PdReader *reader = NULL;
+    _cleanup_(buffer_done) Buffer b = {};
+    int fd = memory_file();
+    PdWriterOptions options = {.layout = PD_LAYOUT_FILE, .zstd_level = 1};
+    PdEvent event = made_event();
+    PdRecord record;
+
+    for (unsigned i = 0; i < 20; i++)
+        put_sample(&b, i, false);
+    CHECK_OK(pd_writer_new(fd, &options, &w));
+    CHECK_OK(pd_writer_add_event(w, &event));
+    CHECK_OK(pd_writer_begin(w));
+    for (unsigned i = 0; i < 3; i++) {
+        CHECK_OK(pd_writer_write(w, 0, b.data, b.size));
+        CHECK_OK(pd_writer_end_frame(w, 0));
+        CHECK_OK(pd_writer_end_frame(w, 0));
+    }
+    CHECK_EQ(pd_writer_end_frame(w, 1), -EINVAL);
+    CHECK_OK(pd_writer_finish(w));
+    CHECK_OK(pd_reader_open_fd(fd, NULL, &reader, NULL));
+    while (pd_reader_next(reader, &record) > 0)
+        ;
+    CHECK_EQ(pd_reader_on_disk(reader, PD_RECORD_COMPRESSED), (uint64_t)3);
 }
 
 TEST(a_payload_lies_behind_its_record_in_the_middle_of_compressed_data) {
