@@ -27,6 +27,7 @@ struct Attribution {
     uint32_t *slots; /* the number of a row + 1; 0: free */
     size_t n, allocated, n_slots, recent;
     uint64_t seed, uncounted;
+    bool boundless_used; /* a sample was found in a kernel without bounds */
 };
 
 static uint32_t *slot_of(const Attribution *a, const ProcessName *comm, const ProcessName *dso) {
@@ -81,12 +82,39 @@ static int add_row(Attribution *a, const ProcessName *comm, const ProcessName *d
     return 0;
 }
 
+/* One kernel from the first address to the last, whatever lies in between. */
+static bool is_boundless(const ProcessMaps *maps) {
+    size_t at = 0;
+    const ProcessMapping *first = maps_next(maps, &at), *last = first;
+
+    if (!first || first->start > 0 || !first->image->kernel)
+        return false;
+    for (const ProcessMapping *m = first; m; m = maps_next(maps, &at))
+        last = m;
+    return last->end == UINT64_MAX && last->image->kernel;
+}
+
+/*
+ * simpleperf may map the kernel over the whole address space. perf takes that down to the symbols
+ * it finds as soon as the first sample makes it look for them, and they are not of that kernel.
+ */
+static const ProcessName *dso_of(Attribution *a, ProcessTable *table, const ReplaySample *s) {
+    const ProcessMapping *mapping;
+    const ProcessName *dso =
+        process_table_dso(table, s->pid, s->tid, s->cpumode, s->ip, &mapping).name;
+
+    if (!mapping || !mapping->image->kernel || !is_boundless(process_table_kernel_maps(table)))
+        return dso;
+    if (a->boundless_used)
+        return process_table_dso(table, s->pid, s->tid, PD_MISC_CPUMODE_UNKNOWN, s->ip, NULL).name;
+    a->boundless_used = true;
+    return dso;
+}
+
 static int on_sample(ProcessTable *table, const ReplaySample *sample, void *arg) {
     Attribution *a = arg;
     const ProcessName *comm = process_table_comm(table, sample->pid, sample->tid).name,
-                      *dso = process_table_dso(table, sample->pid, sample->tid, sample->cpumode,
-                                               sample->ip, NULL)
-                                 .name;
+                      *dso = dso_of(a, table, sample);
     int r;
 
     if (a->recent >= a->n || a->rows[a->recent].comm != comm || a->rows[a->recent].dso != dso) {

@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import shutil
 import struct
 import subprocess
@@ -240,6 +241,17 @@ def a_reader_that_goes_away_is_met_in_silence():
                             check=False)
     equal(result.stderr, b"", "stderr")
     equal(len(result.stdout.splitlines()), 1, "lines")
+
+
+@test
+def the_manual_explains_each_member_of_info():
+    page = Path(source_path("doc", "profctl.1")).read_text(encoding="utf-8")
+    section = page.split(".Sh JSON OF INFO")[1].split("\n.Sh ")[0]
+    for name in RECORDINGS:
+        told = json.loads(profctl("info", "-j", name).stdout)
+        members = set(told) | {member for event in told["events"] for member in event}
+        for member in members:
+            check(re.search(rf"\b{member}\b", section), f"{member} is not in profctl(1)")
 
 
 def on_a_terminal(columns, environment, *arguments):
