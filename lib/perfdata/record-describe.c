@@ -77,7 +77,7 @@ void pd_record_describe(const PdRecord *record, const PdStamp *stamp, const PdTr
         describe_bytes(record, NULL, fields);
         return;
     }
-    r = pd_record_parse(record, stamp->event, &body);
+    r = record_parse_into(row, record, stamp->event, &body);
     if (r < 0)
         describe_bytes(record, why_not(record, stamp->event), fields);
     else

@@ -117,7 +117,7 @@ void record_parse_read(Cursor *c, const RecordContext *in, PdBody *ret) {
 }
 
 void record_parse_sample(Cursor *c, const RecordContext *in, PdBody *ret) {
-    if (!in->event || pd_sample_parse(in->record, in->event, &ret->sample) < 0)
+    if (!in->event || sample_parse_into(in->record, in->event, &ret->sample) < 0)
         cursor_fail(c);
 }
 

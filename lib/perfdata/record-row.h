@@ -36,6 +36,12 @@ typedef struct RecordRow {
 /* NULL for a type without a row. */
 const RecordRow *record_row(uint32_t type);
 
+/* pd_record_parse() and pd_sample_parse() without the promise to leave *ret alone on failure, which
+ * would cost a copy of half a kilobyte each. */
+int record_parse_into(const RecordRow *row, const PdRecord *record, const PdEvent *event,
+                      PdBody *ret);
+int sample_parse_into(const PdRecord *record, const PdEvent *event, PdSample *ret);
+
 RecordParse record_parse_mmap, record_parse_mmap2, record_parse_comm, record_parse_task,
     record_parse_lost, record_parse_lost_samples, record_parse_throttle, record_parse_read,
     record_parse_sample, record_parse_aux, record_parse_pid_tid, record_parse_nothing,

@@ -133,10 +133,9 @@ int pd_record_type_from_name(const char *name, uint32_t *ret) {
     return number_from_name(name, ret);
 }
 
-int pd_record_parse(const PdRecord *record, const PdEvent *event, PdBody *ret) {
-    const RecordRow *row = record_row(record->type);
+int record_parse_into(const RecordRow *row, const PdRecord *record, const PdEvent *event,
+                      PdBody *ret) {
     RecordContext context = {.record = record, .event = event};
-    PdBody body;
     Cursor c;
 
     if (!row || !row->parse)
@@ -149,9 +148,17 @@ int pd_record_parse(const PdRecord *record, const PdEvent *event, PdBody *ret) {
             return -EBADMSG;
         c.end -= event->trailer_size;
     }
-    row->parse(&c, &context, &body);
-    if (c.failed)
-        return -EBADMSG;
+    row->parse(&c, &context, ret);
+    return c.failed ? -EBADMSG : 0;
+}
+
+int pd_record_parse(const PdRecord *record, const PdEvent *event, PdBody *ret) {
+    PdBody body;
+    int r;
+
+    r = record_parse_into(record_row(record->type), record, event, &body);
+    if (r < 0)
+        return r;
     *ret = body;
     return 0;
 }

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "perfdata/record.h"
+#include "perfdata/record-row.h"
 
 /*
  * The body of a SAMPLE and the blocks inside it. This is the hot path of every reader, so it walks
@@ -166,11 +166,12 @@ static void parse_tail(Cursor *c, const PdAttr *attr, PdSample *s) {
 }
 
 /* Returns the bytes left behind the last field, or -EBADMSG. */
-static ssize_t parse_as(const PdRecord *record, const PdEvent *event, Shape shape, PdSample *ret) {
+static ssize_t parse_as(const PdRecord *record, const PdEvent *event, Shape shape, PdSample *s) {
     const PdAttr *attr = &event->attr;
     uint64_t type = attr->sample_type;
     Cursor c = pd_record_cursor(record);
-    PdSample s = {
+
+    *s = (PdSample){
         .event = event,
         .sample_type = type,
         .pid = UINT32_MAX,
@@ -178,47 +179,54 @@ static ssize_t parse_as(const PdRecord *record, const PdEvent *event, Shape shap
         .cpu = UINT32_MAX,
         .period = attr->sample_period,
     };
-
-    parse_head(&c, type, &s);
+    parse_head(&c, type, s);
     if (type & PD_SAMPLE_READ)
-        pd_read_parse(&c, attr->read_format, &s.read);
+        pd_read_parse(&c, attr->read_format, &s->read);
     if (type & PD_SAMPLE_CALLCHAIN)
-        s.callchain = take_u64s(&c, cursor_u64(&c));
+        s->callchain = take_u64s(&c, cursor_u64(&c));
     if (type & PD_SAMPLE_RAW)
-        s.raw = cursor_bytes(&c, cursor_u32(&c));
+        s->raw = cursor_bytes(&c, cursor_u32(&c));
     if (type & PD_SAMPLE_BRANCH_STACK)
-        parse_branches(&c, shape, &s.branches);
-    parse_tail(&c, attr, &s);
-    if (c.failed)
+        parse_branches(&c, shape, &s->branches);
+    parse_tail(&c, attr, s);
+    return c.failed ? -EBADMSG : (ssize_t)cursor_left(&c);
+}
+
+/* With branches the size decides: the shape that the attr tells, else one that fills the record. */
+static int parse_branchy(const PdRecord *record, const PdEvent *event, PdSample *ret) {
+    uint64_t branch_type = event->attr.branch_sample_type;
+    Shape told = {.hw_index = branch_type & PD_BRANCH_HW_INDEX,
+                  .counters = branch_type & PD_BRANCH_COUNTERS};
+    Shape counted = {.hw_index = told.hw_index, .counters = !told.counters};
+    Shape empty = {.hw_index = false, .counters = told.counters};
+    ssize_t left = parse_as(record, event, told, ret);
+
+    if (left >= 0 && left < 8)
+        return 0;
+    if (parse_as(record, event, counted, ret) == 0)
+        return 0;
+    if (told.hw_index && parse_as(record, event, empty, ret) == 0 && ret->branches.n == 0)
+        return 0;
+    return parse_as(record, event, told, ret) < 0 ? -EBADMSG : 0;
+}
+
+int sample_parse_into(const PdRecord *record, const PdEvent *event, PdSample *ret) {
+    if (record->size < PD_RECORD_HEADER_SIZE)
         return -EBADMSG;
-    *ret = s;
-    return (ssize_t)cursor_left(&c);
+    if (event->attr.sample_type & PD_SAMPLE_BRANCH_STACK)
+        return parse_branchy(record, event, ret);
+    return parse_as(record, event, (Shape){}, ret) < 0 ? -EBADMSG : 0;
 }
 
 int pd_sample_parse(const PdRecord *record, const PdEvent *event, PdSample *ret) {
-    uint64_t branch_type = event->attr.branch_sample_type;
-    Shape shape = {.hw_index = branch_type & PD_BRANCH_HW_INDEX,
-                   .counters = branch_type & PD_BRANCH_COUNTERS};
-    Shape other = {.hw_index = shape.hw_index, .counters = !shape.counters};
-    ssize_t left;
     PdSample s;
+    int r;
 
-    if (record->size < PD_RECORD_HEADER_SIZE)
-        return -EBADMSG;
-    left = parse_as(record, event, shape, ret);
-    if ((left >= 0 && left < 8) || !(event->attr.sample_type & PD_SAMPLE_BRANCH_STACK))
-        return left < 0 ? -EBADMSG : 0;
-
-    if (parse_as(record, event, other, &s) == 0) {
-        *ret = s;
-        return 0;
-    }
-    other = (Shape){.hw_index = false, .counters = shape.counters};
-    if (shape.hw_index && parse_as(record, event, other, &s) == 0 && s.branches.n == 0) {
-        *ret = s;
-        return 0;
-    }
-    return left < 0 ? -EBADMSG : 0;
+    r = sample_parse_into(record, event, &s);
+    if (r < 0)
+        return r;
+    *ret = s;
+    return 0;
 }
 
 PdBranch pd_branch_at(const PdBranches *branches, uint64_t i) {
