@@ -64,6 +64,24 @@ TEST(time_has_nine_decimals) {
     CHECK_STREQ((char *)b.data, "3772.000000563");
 }
 
+TEST(every_byte_is_escaped_wherever_it_stands) {
+    for (unsigned size = 1; size <= 20; size++)
+        for (unsigned at = 0; at < size; at++)
+            for (unsigned c = 0; c < 256; c++) {
+                char text[20], expect[64];
+                int n;
+
+                memset(text, 'x', sizeof(text));
+                text[at] = (char)c;
+                n = snprintf(expect, sizeof(expect), "%.*s", (int)at, "xxxxxxxxxxxxxxxxxxxx");
+                n += snprintf(expect + n, sizeof(expect) - (size_t)n,
+                              c >= 0x20 && c < 0x7f && c != '\\' ? "%c" : "\\x%02x", c);
+                snprintf(expect + n, sizeof(expect) - (size_t)n, "%.*s", (int)(size - at - 1),
+                         "xxxxxxxxxxxxxxxxxxxx");
+                CHECK_STREQ(escaped(text, size), expect);
+            }
+}
+
 TEST(hostile_bytes_are_escaped) {
     CHECK_STREQ(escaped("\xff\x1b[2J", 5), "\\xff\\x1b[2J");
     CHECK_STREQ(escaped("a\0b", 3), "a\\x00b");
