@@ -14,7 +14,7 @@
 #include "util/buffer.h"
 
 enum {
-    DISK_TYPES = 96,                   /* types that have a counter of their own */
+    DISK_TYPES = 96, /* types that have a counter of their own */
     DISK_OTHERS_MAX = 4096,
     EVENT_TYPES_MAX = 4096, /* each is held against each event */
 };
