@@ -50,6 +50,7 @@ const Command *const commands[] = {
     &command_dump,
     &command_convert,
     &command_merge,
+    &command_verify,
     &command_help,
     NULL,
 };

@@ -78,6 +78,7 @@ extern const Command command_dump;
 extern const Command command_help;
 extern const Command command_info;
 extern const Command command_merge;
+extern const Command command_verify;
 
 /* The table, ended by NULL, and the global options, which every command takes. */
 extern const Command *const commands[];
