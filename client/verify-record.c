@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include "client/verify.h"
@@ -13,7 +14,6 @@
  * that is wrong throughout costs one line a kind.
  */
 
-/* clang-format off */
 /* What a tool may write in sizes that are no multiple of 8, and does. */
 static bool may_be_odd(uint32_t type) {
     switch (type) {
@@ -27,7 +27,6 @@ static bool may_be_odd(uint32_t type) {
         return type >= PD_RECORD_SIMPLEPERF;
     }
 }
-/* clang-format on */
 
 static void tally(RecordTally *t, const PdRecord *record) {
     if (t->n++ > 0)
@@ -100,36 +99,61 @@ void verify_record(RecordChecks *c, const PdReader *reader, const PdRecord *reco
         c->at_end_ns = c->greatest_ns;
     }
     if (stamped < 0) {
-        tally(&c->too_short, record);
+        tally(pd_record_type_name(record->type) ? &c->too_short : &c->unknown_type, record);
         return;
     }
     check_body(c, reader, record, stamp);
     check_time(c, reader, record, stamp);
 }
 
-static void tell(const RecordTally *t, Findings *findings, Severity severity, const char *check,
-                 const char *one, const char *many) {
+/* Each kind of fault with its words, for one record and for several. */
+typedef struct Fault {
+    size_t tally; /* offset in RecordChecks */
+    Severity severity;
+    const char *check, *one, *many;
+    bool shows_type;
+} Fault;
+
+/* clang-format off */
+static const Fault faults[] = {
+    {offsetof(RecordChecks, misaligned),   SEVERITY_ERROR,   "alignment", "record has a size that is no multiple of 8",      "records have sizes that are no multiple of 8", true},
+    {offsetof(RecordChecks, too_short),    SEVERITY_ERROR,   "body",      "record is too short for its event",               "records are too short for their events",       true},
+    {offsetof(RecordChecks, broken),       SEVERITY_ERROR,   "body",      "record does not hold what it announces",          "records do not hold what they announce",       true},
+    {offsetof(RecordChecks, no_event),     SEVERITY_ERROR,   "id",        "record has an id that no event has",              "records have ids that no event has",           true},
+    {offsetof(RecordChecks, late),         SEVERITY_WARNING, "order",     "record is older than a finished round promised",  "records are older than a finished round promised", true},
+    {offsetof(RecordChecks, no_time),      SEVERITY_NOTE,    "time",      "sample has no time",                              "samples have no time",                         false},
+    {offsetof(RecordChecks, unknown_type), SEVERITY_NOTE,    "type",      "record is of a type whose body is not understood", "records are of types whose bodies are not understood", true},
+};
+/* clang-format on */
+
+static void tell(const RecordChecks *c, const Fault *fault, Findings *findings) {
+    const RecordTally *t = (const RecordTally *)((const char *)c + fault->tally);
     const char *name = pd_record_type_name(t->type);
-    char number[16];
+    char type[48] = "";
 
     if (t->n == 0)
         return;
-    snprintf(number, sizeof(number), "%" PRIu32, t->type);
-    findings_add(findings, severity, check, &t->first, t->n,
-                 "%" PRIu64 " record%s %s (type %s first)", t->n, t->n == 1 ? "" : "s",
-                 t->n == 1 ? one : many, name ?: number);
+    if (fault->shows_type && name)
+        snprintf(type, sizeof(type), " (%s%s)", name, t->n == 1 ? "" : " first");
+    else if (fault->shows_type)
+        snprintf(type, sizeof(type), " (type %" PRIu32 "%s)", t->type, t->n == 1 ? "" : " first");
+    findings_add(findings, fault->severity, fault->check, &t->first, t->n, "%" PRIu64 " %s%s", t->n,
+                 t->n == 1 ? fault->one : fault->many, type);
 }
 
 static void tell_lost(const RecordChecks *c, Findings *findings) {
     if (c->lost_events > 0)
         findings_add(findings, SEVERITY_WARNING, "lost", NULL, c->lost_events,
-                     "%" PRIu64 " records were lost while it was recorded", c->lost_events);
+                     "%" PRIu64 " record%s lost while it was recorded", c->lost_events,
+                     c->lost_events == 1 ? " was" : "s were");
     if (c->lost_samples > 0)
         findings_add(findings, SEVERITY_WARNING, "lost", NULL, c->lost_samples,
-                     "%" PRIu64 " samples were lost while it was recorded", c->lost_samples);
+                     "%" PRIu64 " sample%s lost while it was recorded", c->lost_samples,
+                     c->lost_samples == 1 ? " was" : "s were");
     if (c->throttled > 0)
         findings_add(findings, SEVERITY_NOTE, "throttled", NULL, c->throttled,
-                     "the kernel throttled sampling %" PRIu64 " times", c->throttled);
+                     "the kernel throttled sampling %" PRIu64 " time%s", c->throttled,
+                     c->throttled == 1 ? "" : "s");
 }
 
 static void tell_no_rounds(const RecordChecks *c, const PdReader *reader, Findings *findings) {
@@ -180,15 +204,8 @@ static void check_compressed(PdReader *reader, Findings *findings) {
 }
 
 int verify_records_end(const RecordChecks *c, PdReader *reader, Findings *findings) {
-    /* clang-format off */
-    tell(&c->misaligned,   findings, SEVERITY_ERROR,   "alignment",    "has a size that is no multiple of 8", "have sizes that are no multiple of 8");
-    tell(&c->too_short,    findings, SEVERITY_ERROR,   "body",         "is too short for its event", "are too short for their events");
-    tell(&c->broken,       findings, SEVERITY_ERROR,   "body",         "does not hold what it announces", "do not hold what they announce");
-    tell(&c->no_event,     findings, SEVERITY_ERROR,   "id",           "has an id that no event has", "have ids that no event has");
-    tell(&c->late,         findings, SEVERITY_WARNING, "order",        "is older than a finished round promised", "are older than a finished round promised");
-    tell(&c->no_time,      findings, SEVERITY_NOTE,    "time",         "is a sample without a time", "are samples without a time");
-    tell(&c->unknown_type, findings, SEVERITY_NOTE,    "type",         "is of a type that is not known here", "are of types that are not known here");
-    /* clang-format on */
+    for (size_t i = 0; i < ARRAY_SIZE(faults); i++)
+        tell(c, &faults[i], findings);
     tell_lost(c, findings);
     tell_no_rounds(c, reader, findings);
     check_compressed(reader, findings);

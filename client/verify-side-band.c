@@ -189,7 +189,9 @@ int side_band_end(SideBand *s, Findings *findings) {
     }
     if (s->no_kernel_map > 0)
         findings_add(findings, SEVERITY_WARNING, "mapping", NULL, s->no_kernel_map,
-                     "%" PRIu64 " samples of the kernel lie in no mapping of it", s->no_kernel_map);
+                     "%" PRIu64 " sample%s of the kernel lie%s in no mapping of it",
+                     s->no_kernel_map, s->no_kernel_map == 1 ? "" : "s",
+                     s->no_kernel_map == 1 ? "s" : "");
     if (s->too_many > 0)
         findings_add(findings, SEVERITY_NOTE, "side-band", NULL, s->too_many,
                      "%" PRIu64 " samples are of more processes than are looked at", s->too_many);

@@ -32,6 +32,7 @@ CAPTURED = 1_790_000_000
 COMMANDS = {
     "info": ["info"],
     "info.json": ["info", "--json=pretty"],
+    "verify": ["verify"],
     "dump": ["dump"],
     "dump.json": ["dump", "--json=short"],
 }
@@ -93,6 +94,11 @@ def info_is_as_expected():
 @test
 def info_as_json_is_as_expected():
     hold_against_expected("info.json")
+
+
+@test
+def verify_is_as_expected():
+    hold_against_expected("verify")
 
 
 @test
