@@ -260,6 +260,23 @@ def the_manual_explains_each_member_of_info():
             check(re.search(rf"\b{member}\b", section), f"{member} is not in profctl(1)")
 
 
+@test
+def the_examples_of_the_manual_work():
+    page = Path(source_path("doc", "profctl.1")).read_text(encoding="utf-8")
+    examples = re.findall(r"^\.Dl \$ (.*profctl.*)$", page, re.M)
+    check(len(examples) > 5, "the manual has lost its examples")
+    for name, source in (("perf.data", "clock"), ("morning.data", "clock"), ("noon.data", "clock")):
+        shutil.copy(Path(SCRATCH.name, f"{source}.data"), Path(SCRATCH.name, name))
+    for example in examples:
+        command = example.replace("\\e", "\\").replace("\\&", "")
+        command = re.sub(r"^perf record [^|]*", "cat pipe-little.data ", command)
+        command = re.sub(r"\| (jq|perf) .*", "| cat", command)
+        environment = {"PATH": f"{os.path.dirname(PROFCTL)}:{os.environ['PATH']}"}
+        result = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], cwd=SCRATCH.name,
+                                env=environment, capture_output=True, check=False)
+        equal(result.returncode, 0, f"the status of {command}, which said {result.stderr!r},")
+
+
 def on_a_terminal(columns, environment, *arguments):
     """Status and output of profctl with a terminal of so many columns as its stdout."""
     terminal, side = pty.openpty()
