@@ -35,11 +35,6 @@ struct PdWriter {
 
 /* Without descriptors, compressor or tally. */
 int pd_writer_alloc(const PdWriterOptions *options, unsigned n_streams, PdWriter **ret);
-/* The size that a record's header says; simpleperf's have the upper half of 32 bits in misc. */
-static inline uint64_t pd_record_bytes(const uint8_t *record, bool swap) {
-    return pd_record_at(record, swap).size;
-}
-
 /* Keeps a copy. Features of the writer itself come in here too. */
 int pd_writer_keep_feature(PdWriter *writer, unsigned bit, Bytes body);
 /* COMPRESSED and DIR_FORMAT, as things stand. */

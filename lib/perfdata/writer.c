@@ -159,7 +159,7 @@ static bool stays_plain(uint32_t type) {
 
 static bool all_whole(const uint8_t *p, size_t n, bool swap) {
     while (n > 0) {
-        uint64_t size = n >= PD_RECORD_HEADER_SIZE ? pd_record_bytes(p, swap) : 0;
+        uint64_t size = n >= PD_RECORD_HEADER_SIZE ? pd_record_at(p, swap).size : 0;
 
         if (size < PD_RECORD_HEADER_SIZE || size > n)
             return false;
@@ -169,14 +169,9 @@ static bool all_whole(const uint8_t *p, size_t n, bool swap) {
     return true;
 }
 
-static int tally_records(PdWriter *w, uint32_t file, const uint8_t *p, size_t n) {
+static int tally_records(PdWriter *w, const uint8_t *p, size_t n) {
     for (size_t at = 0; at < n;) {
-        PdRecord record = {.type = load_u32(p + at, w->options.swap),
-                           .misc = load_u16(p + at + 4, w->options.swap),
-                           .swap = w->options.swap,
-                           .file = file,
-                           .size = (uint32_t)pd_record_bytes(p + at, w->options.swap),
-                           .data = p + at};
+        PdRecord record = pd_record_at(p + at, w->options.swap);
         int r = pd_tally_add(w->tally, w->events, &record);
 
         if (r < 0)
@@ -194,8 +189,9 @@ static int put_records(PdWriter *w, PdStream *s, const uint8_t *p, size_t n) {
     if (!s->compressor)
         return pd_stream_plain(s, p, n);
     while (at < n && r >= 0) {
-        size_t size = pd_record_bytes(p + at, w->options.swap);
-        bool plain = stays_plain(load_u32(p + at, w->options.swap));
+        PdRecord record = pd_record_at(p + at, w->options.swap);
+        size_t size = record.size;
+        bool plain = stays_plain(record.type);
 
         if (at > run && (plain || at - run >= RUN_MAX)) {
             r = pd_stream_records(s, p + run, at - run);
@@ -222,7 +218,7 @@ int pd_writer_write(PdWriter *w, uint32_t file, const void *records, size_t n) {
     if (r < 0)
         return r;
     if (w->tally)
-        r = tally_records(w, file, records, n);
+        r = tally_records(w, records, n);
     if (r < 0)
         return r;
     w->last = file;
