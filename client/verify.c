@@ -165,10 +165,10 @@ const Command command_verify = {
     .n_min = 1,
     .n_max = UINT32_MAX,
     .summary = "Check that recordings are whole and make sense",
-    .notes =
-        "Each FILE is a perf.data file, a folder of perf record --threads, or - for a stream on\n"
-        "standard input. One line a finding: the place, how bad it is, what it is. With --quiet\n"
-        "errors alone are told. The status is 0 when there are no errors (warnings and notes do\n"
-        "not count), 8 when there are, 1 when a FILE is no perf.data or cannot be read.",
+    .notes = "Each FILE is a perf.data file, a folder of perf record --threads, or - for a\n"
+             "stream on standard input. One line a finding: the place, how bad it is, what it\n"
+             "is. With --quiet errors alone are told. The status is 0 when there are no errors\n"
+             "(warnings and notes do not count), 8 when there are, 1 when a FILE is no\n"
+             "perf.data or cannot be read.",
     .run = run_verify,
 };
