@@ -10,10 +10,9 @@
 
 /*
  * The table of record types, and what looks into it: names, and the one way from a record to its
- * body. The parsers stand in record-kernel.c and record-tool.c, the describers in files
- * called after them. A parser gets a cursor over the
- * body without header and trailer and cannot read past it, so whatever a record claims, the worst
- * that comes of it is -EBADMSG.
+ * body. The parsers stand in record-kernel.c and record-tool.c, the describers in files called
+ * after them. A parser gets a cursor over the body without header and trailer and cannot read past
+ * it, so whatever a record claims, the worst that comes of it is -EBADMSG.
  */
 
 /* clang-format off */
