@@ -63,7 +63,7 @@ typedef struct Command {
     const char *arguments; /* as the usage line shows them */
     unsigned n_min, n_max; /* how many arguments; UINT_MAX: no bound */
     const char *summary;   /* one line without a full stop */
-    const char *notes;     /* paragraphs for --help, may be NULL */
+    const char *notes;     /* paragraphs for --help, wrapped there; may be NULL */
     const Option *options; /* ends with a row of zeros; may be NULL */
     size_t settings_size;  /* run() gets this many bytes, zeroed and filled by the options */
     /* Returns an ExitStatus. Whatever failed has been said, by complain(); but what failed on

@@ -31,7 +31,7 @@ static void wrap(Buffer *out, const char *text, size_t column, size_t indent) {
     bool first = true;
 
     while (*text) {
-        size_t n = strcspn(text, " ");
+        size_t n = strcspn(text, " \n");
 
         if (!first && column + 1 + width(text, n) > HELP_WIDTH) {
             text_putc(out, '\n');
@@ -43,7 +43,7 @@ static void wrap(Buffer *out, const char *text, size_t column, size_t indent) {
         }
         buffer_append(out, text, n);
         column += width(text, n);
-        text += n + (text[n] == ' ');
+        text += n + (text[n] != '\0');
         first = false;
     }
     text_putc(out, '\n');
@@ -126,12 +126,26 @@ void help_print_program(Buffer *out) {
                    "Exit status: 0 done, 1 failed, 2 wrong usage, 8 done in part.\n");
 }
 
+/* Paragraphs are apart by an empty line; where lines end within one means nothing. */
+static void print_notes(Buffer *out, const char *notes) {
+    while (*notes) {
+        const char *end = strstr(notes, "\n\n");
+        size_t n = end ? (size_t)(end - notes) : strlen(notes);
+        _cleanup_free_ char *paragraph = strndup(notes, n);
+
+        text_putc(out, '\n');
+        if (paragraph)
+            wrap(out, paragraph, 0, 0);
+        notes += n + (end ? 2 : 0);
+    }
+}
+
 void help_print_command(Buffer *out, const Command *command) {
     text_printf(out, "Usage: profctl %s%s %s\n\n", command->name,
                 command->options ? " [OPTION…]" : "", command->arguments);
     wrap(out, command->summary, 0, 0);
     if (command->notes)
-        text_printf(out, "\n%s\n", command->notes);
+        print_notes(out, command->notes);
     print_options(out, "Options", command->options);
     print_options(out, "Options of every command", global_options);
 }
