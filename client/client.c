@@ -47,10 +47,10 @@ const Option global_options[] = {
 
 const Command *const commands[] = {
     &command_info,
+    &command_verify,
     &command_dump,
     &command_convert,
     &command_merge,
-    &command_verify,
     &command_help,
     NULL,
 };

@@ -161,7 +161,7 @@ static int run_verify(Context *c, void *settings, char **arguments) {
 
 const Command command_verify = {
     .name = "verify",
-    .arguments = "FILE...",
+    .arguments = "FILE…",
     .n_min = 1,
     .n_max = UINT32_MAX,
     .summary = "Check that recordings are whole and make sense",
