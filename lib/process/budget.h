@@ -13,33 +13,39 @@ typedef struct ProcessBudget {
     uint64_t used_bytes, limit_bytes;
 } ProcessBudget;
 
+/* What the C library takes for a piece of memory, give or take. */
+static inline size_t budget_cost(size_t size) {
+    return (size + 8 + 15) & ~(size_t)15;
+}
+
 /* Zeroed; NULL when it would go past the limit, or when the system has no more. */
 static inline void *budget_alloc(ProcessBudget *budget, size_t size) {
     void *p;
 
-    if (size > budget->limit_bytes - budget->used_bytes)
+    if (budget_cost(size) > budget->limit_bytes - budget->used_bytes)
         return NULL;
     p = calloc(1, size);
     if (p)
-        budget->used_bytes += size;
+        budget->used_bytes += budget_cost(size);
     return p;
 }
 
 /* As realloc(); what is there stays as it was on failure. What is new is not zeroed. */
 static inline void *budget_resize(ProcessBudget *budget, void *p, size_t old_size, size_t size) {
+    size_t old_cost = p ? budget_cost(old_size) : 0, cost = budget_cost(size);
     void *q;
 
-    if (size > old_size && size - old_size > budget->limit_bytes - budget->used_bytes)
+    if (cost > old_cost && cost - old_cost > budget->limit_bytes - budget->used_bytes)
         return NULL;
     q = realloc(p, size);
     if (q)
-        budget->used_bytes = budget->used_bytes - old_size + size;
+        budget->used_bytes = budget->used_bytes - old_cost + cost;
     return q;
 }
 
 static inline void *budget_free(ProcessBudget *budget, void *p, size_t size) {
     if (p)
-        budget->used_bytes -= size;
+        budget->used_bytes -= budget_cost(size);
     free(p);
     return NULL;
 }

@@ -144,5 +144,5 @@ static inline bool bytes_equal(Bytes a, Bytes b) {
 }
 
 static inline bool bytes_equal_str(Bytes a, const char *s) {
-    return a.size == strlen(s) && memcmp(a.data, s, a.size) == 0;
+    return a.size == strlen(s) && (a.size == 0 || memcmp(a.data, s, a.size) == 0);
 }
