@@ -22,9 +22,9 @@ static char folder[] = "/tmp/perfdata-perf-XXXXXX";
 static const struct {
     const char *name, *arguments;
 } shapes[] = {
-    {"chains",     "-a -g -e cpu-clock,task-clock -F 999 -- sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; ls /'"},
+    {"chains",     "-a -g -e cpu-clock,task-clock -F 999 -- sh -c 'i=0; while [ $i -lt 500000 ]; do i=$((i+1)); done; ls /'"},
     {"tracepoint", "-a -e sched:sched_switch -e cpu-clock -- sleep 0.4"},
-    {"dwarf",      "--call-graph dwarf -e cpu-clock -F 499 -- sh -c 'for i in 1 2 3 4; do ls -R /usr/share/doc >/dev/null; done'"},
+    {"dwarf",      "--call-graph dwarf -e cpu-clock -F 499 -- sh -c 'i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done'"},
     {"compressed", "-a -z -g -e cpu-clock -F 999 -- sleep 0.4"},
 };
 
