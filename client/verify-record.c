@@ -60,6 +60,9 @@ static void check_body(RecordChecks *c, const PdReader *reader, const PdRecord *
         tally(&c->broken, record);
     if (r < 0)
         return;
+    if (record->type == PD_RECORD_MMAP2 && (record->misc & PD_MISC_MMAP_BUILD_ID) &&
+        body.mmap.build_id_size == 0)
+        tally(&c->no_build_id, record);
     if (record->type == PD_RECORD_LOST) {
         add_bounded(&c->lost_events, body.lost.lost);
         if (body.lost.id != 0 && !pd_events_by_id(events, body.lost.id) &&
@@ -121,6 +124,7 @@ static const Fault faults[] = {
     {offsetof(RecordChecks, broken),       SEVERITY_ERROR,   "body",      "record does not hold what it announces",          "records do not hold what they announce",       true},
     {offsetof(RecordChecks, no_event),     SEVERITY_ERROR,   "id",        "record has an id that no event has",              "records have ids that no event has",           true},
     {offsetof(RecordChecks, late),         SEVERITY_WARNING, "order",     "record is older than a finished round promised",  "records are older than a finished round promised", true},
+    {offsetof(RecordChecks, no_build_id),  SEVERITY_WARNING, "build-id",  "mapping is flagged to have a build id and has none, which perf cannot read", "mappings are flagged to have a build id and have none, which perf cannot read", false},
     {offsetof(RecordChecks, no_time),      SEVERITY_NOTE,    "time",      "sample has no time",                              "samples have no time",                         false},
     {offsetof(RecordChecks, unknown_type), SEVERITY_NOTE,    "type",      "record is of a type whose body is not understood", "records are of types whose bodies are not understood", true},
 };

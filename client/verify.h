@@ -28,7 +28,7 @@ typedef struct RecordTally {
 
 typedef struct RecordChecks {
     uint64_t records, samples;
-    RecordTally misaligned, too_short, broken, unknown_type, no_event, late, no_time;
+    RecordTally misaligned, too_short, broken, unknown_type, no_event, late, no_time, no_build_id;
     uint64_t lost_events, lost_samples, throttled, rounds;
     bool has_time;
     uint64_t first_ns, last_ns; /* of samples */

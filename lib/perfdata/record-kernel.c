@@ -31,9 +31,27 @@ void record_parse_mmap(Cursor *c, const RecordContext *in, PdBody *ret) {
     ret->mmap = m;
 }
 
-/* The 24 bytes that are either a build id or what identifies the file on its host. */
-static void parse_identity(Cursor *c, bool build_id, PdMmap *m) {
-    if (!build_id) {
+/*
+ * The 24 bytes are either a build id or what identifies the file on its host. The flag alone does
+ * not tell: the kernel forgets to take it back when it writes one mapping first to an event with
+ * attr.build_id and then to one without (as when two recorders run), so what it announces must also
+ * look like a build id, which has a size that fits and zeroes around it.
+ */
+static bool is_build_id(const uint8_t *p) {
+    if (p[0] == 0 || p[0] > BUILD_ID_SIZE_MAX || p[1] || p[2] || p[3])
+        return false;
+    for (size_t i = 4 + p[0]; i < 4 + BUILD_ID_SIZE_MAX; i++)
+        if (p[i])
+            return false;
+    return true;
+}
+
+static void parse_identity(Cursor *c, bool flag, PdMmap *m) {
+    if (cursor_left(c) < 4 + BUILD_ID_SIZE_MAX) {
+        cursor_fail(c);
+        return;
+    }
+    if (!flag || !is_build_id(c->at)) {
         m->major = cursor_u32(c);
         m->minor = cursor_u32(c);
         m->inode = cursor_u64(c);
@@ -43,8 +61,6 @@ static void parse_identity(Cursor *c, bool build_id, PdMmap *m) {
     m->build_id_size = cursor_u8(c);
     cursor_take(c, 3);
     m->build_id = cursor_take(c, BUILD_ID_SIZE_MAX);
-    if (m->build_id_size > BUILD_ID_SIZE_MAX)
-        cursor_fail(c);
 }
 
 void record_parse_mmap2(Cursor *c, const RecordContext *in, PdBody *ret) {

@@ -167,6 +167,12 @@ def what_came_before_side_band_in_the_file_but_not_in_time_is_no_finding():
 
 
 @test
+def a_flag_that_announces_a_build_id_where_there_is_none_is_told():
+    flagged = M.record(10, USER | 1 << 14, mapping(100, 0x500000)[8:])
+    finds(file(M, GOOD + [flagged]), ("warning", "build-id"))
+
+
+@test
 def losses_are_told():
     lost = M.record(2, 0, M.u64(11, 3) + M.trailer(0, 0, START_NS + 50, 0, 11))
     samples = M.record(13, 0, M.u64(5) + M.trailer(0, 0, START_NS + 60, 0, 21))
