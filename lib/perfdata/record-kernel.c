@@ -35,7 +35,8 @@ void record_parse_mmap(Cursor *c, const RecordContext *in, PdBody *ret) {
  * The 24 bytes are either a build id or what identifies the file on its host. The flag alone does
  * not tell: the kernel forgets to take it back when it writes one mapping first to an event with
  * attr.build_id and then to one without (as when two recorders run), so what it announces must also
- * look like a build id, which has a size that fits and zeroes around it.
+ * look like a build id: a size that fits and zeroes around it. Of the sizes that linkers make, 8 is
+ * also the major number of disks; a minor number behind it, unlike a hash, is small.
  */
 static bool is_build_id(const uint8_t *p) {
     if (p[0] == 0 || p[0] > BUILD_ID_SIZE_MAX || p[1] || p[2] || p[3])
@@ -43,7 +44,7 @@ static bool is_build_id(const uint8_t *p) {
     for (size_t i = 4 + p[0]; i < 4 + BUILD_ID_SIZE_MAX; i++)
         if (p[i])
             return false;
-    return true;
+    return p[0] == 16 || p[0] == 20 || p[5] || p[6] || p[7];
 }
 
 static void parse_identity(Cursor *c, bool flag, PdMmap *m) {
