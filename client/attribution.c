@@ -84,14 +84,9 @@ static int add_row(Attribution *a, const ProcessName *comm, const ProcessName *d
 
 /* One kernel from the first address to the last, whatever lies in between. */
 static bool is_boundless(const ProcessMaps *maps) {
-    size_t at = 0;
-    const ProcessMapping *first = maps_next(maps, &at), *last = first;
+    const ProcessMapping *first = maps_find(maps, 0), *last = maps_find(maps, UINT64_MAX - 1);
 
-    if (!first || first->start > 0 || !first->image->kernel)
-        return false;
-    for (const ProcessMapping *m = first; m; m = maps_next(maps, &at))
-        last = m;
-    return last->end == UINT64_MAX && last->image->kernel;
+    return first && last && first->image->kernel && last->image->kernel && last->end == UINT64_MAX;
 }
 
 /*
