@@ -170,9 +170,14 @@ static int set_implied_features(Convert *c) {
         return 0;
     if (c->has_counts)
         r = pd_writer_set_feature(c->sink.writer, PD_FEATURE_STAT, (Bytes){});
-    for (size_t i = 0; r == 0 && i < pd_events_count(events); i++)
-        if (pd_events_at(events, i)->attr.sample_type & PD_SAMPLE_BRANCH_STACK)
+    for (size_t i = 0; r == 0 && i < pd_events_count(events); i++) {
+        const PdAttr *attr = &pd_events_at(events, i)->attr;
+
+        /* Branches that stand for a call chain are not told. */
+        if (attr->sample_type & PD_SAMPLE_BRANCH_STACK &&
+            !(attr->branch_sample_type & PD_BRANCH_CALL_STACK))
             r = pd_writer_set_feature(c->sink.writer, PD_FEATURE_BRANCH_STACK, (Bytes){});
+    }
     return r;
 }
 

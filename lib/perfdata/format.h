@@ -132,8 +132,9 @@ enum {
 };
 
 /* perf_event_attr.branch_sample_type, the bits that change the shape of a sample */
-#define PD_BRANCH_HW_INDEX (1ULL << 17)
-#define PD_BRANCH_COUNTERS (1ULL << 19)
+#define PD_BRANCH_CALL_STACK (1ULL << 11)
+#define PD_BRANCH_HW_INDEX   (1ULL << 17)
+#define PD_BRANCH_COUNTERS   (1ULL << 19)
 
 /* The bit-field of perf_event_attr as a number, bit 0 being `disabled` whatever the byte order. */
 #define PD_ATTR_DISABLED                 (1ULL << 0)

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Every whole recording of the shared corpus through every container and back."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from roundtrip import info_mode, round_trip  # noqa: E402
+from tap import main, skip, source_path, test  # noqa: E402
+
+CORPUS = Path(os.environ.get("PROFD_CORPUS", source_path("..", "shared", "corpus")))
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+
+
+def is_whole(name):
+    """By its oracle: clean, so that a conversion has nothing to complain of."""
+    with open(CORPUS / "oracle" / f"{name}.json", encoding="utf-8") as oracle:
+        return json.load(oracle)["policy"] != "recover-or-error"
+
+
+def unpacked(path, folder):
+    """The recording itself; it lies packed in the corpus where its name ends in .zst."""
+    if path.is_dir() or path.suffix != ".zst":
+        return str(path)
+    out = os.path.join(folder, path.stem)
+    subprocess.run(["zstd", "-dqf", str(path), "-o", out], check=True)
+    return out
+
+
+def add_test(path, name):
+    def case():
+        with tempfile.TemporaryDirectory(prefix="profd-test.") as folder:
+            round_trip(unpacked(path, folder), folder)
+
+    case.__name__ = name.replace("-", "_").replace(".", "_") + "_stays_what_it_is"
+    test(case)
+
+
+def find_tests():
+    if not (CORPUS / "files").is_dir():
+        @test
+        def corpus_stays_what_it_is():
+            skip("the shared corpus is not beside this tree")
+        return
+    for path in sorted((CORPUS / "files").iterdir()):
+        name = path.name[: -len(".zst")] if path.suffix == ".zst" else path.name
+        if is_whole(name):
+            add_test(path, name)
+
+
+if __name__ == "__main__":
+    find_tests()
+    main()
