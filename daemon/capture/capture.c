@@ -94,6 +94,11 @@ static PdAttr sample_attr(const CaptureOptions *options, uint32_t type, uint64_t
     };
 }
 
+/*
+ * Build ids are not asked for: kernels leave MISC_MMAP_BUILD_ID set for the events that are told of
+ * the same mapping after ours, and a perf record that ran before us then takes inode numbers for a
+ * build id and aborts.
+ */
 static PdAttr side_band_attr(void) {
     return (PdAttr){
         .type = PD_TYPE_SOFTWARE,
@@ -103,7 +108,7 @@ static PdAttr side_band_attr(void) {
         .read_format = READ_FORMAT,
         .flags = PD_ATTR_WATERMARK | PD_ATTR_SAMPLE_ID_ALL | PD_ATTR_USE_CLOCKID | PD_ATTR_MMAP |
                  PD_ATTR_MMAP2 | PD_ATTR_COMM | PD_ATTR_COMM_EXEC | PD_ATTR_TASK | PD_ATTR_KSYMBOL |
-                 PD_ATTR_BPF_EVENT | PD_ATTR_BUILD_ID,
+                 PD_ATTR_BPF_EVENT,
         .wakeup_events = SIDE_BAND_RING_BYTES / WATERMARK_SIDE_BAND,
         .clockid = CLOCK_MONOTONIC,
     };

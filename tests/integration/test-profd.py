@@ -152,6 +152,24 @@ def a_killed_daemon_leaves_a_segment_that_the_next_one_finishes():
 
 
 @test
+def a_perf_record_that_runs_already_is_not_harmed():
+    """A kernel takes flags of one event's MMAP2 to the next event's: profd must not set any."""
+    need_root()
+    with scratch() as folder:
+        path = os.path.join(folder, "perf.data")
+        perf = subprocess.Popen(["perf", "record", "-q", "-N", "-a", "-e", "cpu-clock", "-o", path, "sleep", "3"],
+                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        time.sleep(0.7)
+        daemon = Daemon(folder)
+        for _ in range(10):
+            subprocess.run(["ls"], stdout=subprocess.DEVNULL, check=True)
+        words = perf.communicate(timeout=30)[1]
+        equal(daemon.stop(), 0, "status of profd")
+        equal(perf.returncode, 0, f"status of perf record ({words[-300:]})")
+        check("build-id" not in words, f"perf record says '{words[-300:]}'")
+
+
+@test
 def two_daemons_do_not_share_a_store():
     need_root()
     with scratch() as folder:
