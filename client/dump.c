@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -49,16 +48,9 @@ static void dump_done(Dump *d) {
     buffer_done(&d->chosen);
 }
 
-/* With or without modifiers: "cycles" also means "cycles:u". A pattern may stand for many. */
-static bool event_name_matches(const char *pattern, const char *name) {
-    size_t n = strlen(pattern);
-
-    return fnmatch(pattern, name, 0) == 0 || (strncmp(pattern, name, n) == 0 && name[n] == ':');
-}
-
 static bool event_is_named(const DumpSettings *s, const PdEvent *event) {
     for (size_t i = 0; i < s->events.n; i++)
-        if (event_name_matches(s->events.items[i], event->name))
+        if (recording_event_matches(s->events.items[i], event->name))
             return true;
     return false;
 }

@@ -2,8 +2,9 @@
 #include "client/filter.h"
 
 #include <errno.h>
-#include <fnmatch.h>
 #include <string.h>
+
+#include "client/recording.h"
 
 /*
  * Side-band before `until` stays whole, whatever was chosen, since samples resolve through it. An
@@ -18,12 +19,6 @@ static const uint64_t side_band = PD_ATTR_MMAP | PD_ATTR_MMAP2 | PD_ATTR_MMAP_DA
                                   PD_ATTR_TASK | PD_ATTR_CONTEXT_SWITCH | PD_ATTR_NAMESPACES |
                                   PD_ATTR_KSYMBOL | PD_ATTR_BPF_EVENT | PD_ATTR_CGROUP |
                                   PD_ATTR_TEXT_POKE;
-
-bool event_name_matches(const char *pattern, const char *name) {
-    size_t n = strlen(pattern);
-
-    return fnmatch(pattern, name, 0) == 0 || (strncmp(pattern, name, n) == 0 && name[n] == ':');
-}
 
 void filter_done(Filter *filter) {
     filter->kept = pd_events_free(filter->kept);
@@ -64,7 +59,7 @@ static int choose(Filter *filter, const PdEvents *events, const char **ret_name)
         bool any = false;
 
         for (size_t i = 0; i < filter->n_chosen; i++)
-            if (event_name_matches(name, pd_events_at(events, i)->name)) {
+            if (recording_event_matches(name, pd_events_at(events, i)->name)) {
                 filter->chosen[i] = FILTER_CHOSEN;
                 any = true;
             }

@@ -34,5 +34,3 @@ void filter_done(Filter *filter);
 /* 1: *record is to be written (and may be another than it was, valid until the next call), 0: it
  * is left out. */
 int filter_record(Filter *filter, PdRecord *record, const PdStamp *stamp);
-/* With or without modifiers: "cycles" also means "cycles:u". A pattern may stand for many. */
-bool event_name_matches(const char *pattern, const char *name);

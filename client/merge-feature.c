@@ -7,6 +7,7 @@
 
 #include "client/event-feature.h"
 #include "perfdata/environment.h"
+#include "perfdata/tracing.h"
 
 /*
  * Features of the result. What describes the host is the same in all recordings (merge_compare()
@@ -103,30 +104,42 @@ static int make_sample_time(Merge *m, unsigned bit) {
     return pd_writer_set_feature(m->sink.writer, bit, (Bytes){.data = body, .size = sizeof(body)});
 }
 
-/* perf says the formats of tracepoints in one piece, which only then is right for both. */
+static int cannot_describe(const Merge *m, const MergeInput *in, int error) {
+    if (error != -EEXIST && error != -EBADMSG && error != -E2BIG)
+        return error;
+    complain(STATUS_FAILED,
+             "'%s' cannot be merged with '%s', since the tracepoints it describes %s.", in->path,
+             m->inputs[0].path,
+             error == -EEXIST    ? "have other fields there"
+             : error == -EBADMSG ? "are damaged"
+                                 : "are too many");
+    return -ECANCELED;
+}
+
 static int make_tracing_data(Merge *m, unsigned bit) {
-    const MergeInput *with = NULL;
-    Bytes first = {};
+    _cleanup_(buffer_done) Buffer all = {};
 
     for (size_t i = 0; i < m->n_inputs; i++) {
-        const MergeInput *in = &m->inputs[i];
+        _cleanup_(buffer_done) Buffer both = {};
         Bytes body;
-        int r = body_of(in, bit, &body);
+        int r = body_of(&m->inputs[i], bit, &body);
 
         if (r == -ENOENT)
             continue;
         if (r < 0)
             return r;
-        if (with && !bytes_equal(first, body)) {
-            complain(STATUS_FAILED,
-                     "'%s' and '%s' cannot be merged, since they describe tracepoints differently.",
-                     with->path, in->path);
-            return -ECANCELED;
+        if (all.size == 0) {
+            buffer_append(&all, body.data, body.size);
+            continue;
         }
-        with = in;
-        first = body;
+        r = pd_tracing_merge(buffer_bytes(&all), body, &both);
+        if (r < 0)
+            return cannot_describe(m, &m->inputs[i], r);
+        buffer_done(&all);
+        all = both;
+        both = (Buffer){};
     }
-    return with ? pd_writer_set_feature(m->sink.writer, bit, first) : 0;
+    return set_body(m, bit, &all);
 }
 
 static int compare_build_ids(const void *a, const void *b) {

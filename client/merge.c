@@ -94,6 +94,9 @@ static bool is_left_to_us(Merge *m, const MergeInput *in) {
         had = m->has_time_conv;
         m->has_time_conv = true;
         return had;
+    case PD_RECORD_THREAD_MAP:
+    case PD_RECORD_CPU_MAP:
+        return in != m->inputs;
     case PD_RECORD_FINISHED_INIT:
         had = m->has_finished_init;
         m->has_finished_init = true;

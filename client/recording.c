@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -64,4 +65,10 @@ int recording_verdict(const char *path, const PdReader *reader, const PdDamage *
                         "nothing of its host.",
                         recording_name(path));
     return STATUS_OK;
+}
+
+bool recording_event_matches(const char *word, const char *name) {
+    size_t n = strlen(word);
+
+    return fnmatch(word, name, 0) == 0 || (strncmp(word, name, n) == 0 && name[n] == ':');
 }

@@ -16,3 +16,7 @@ int recording_verdict(const char *path, const PdReader *reader, const PdDamage *
 
 /* "standard input" for "-". */
 const char *recording_name(const char *path);
+
+/* Whether a word of --event means an event of this name, with or without modifiers: "cycles" also
+ * means "cycles:u". * and ? match. */
+bool recording_event_matches(const char *word, const char *name);

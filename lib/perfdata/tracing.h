@@ -6,6 +6,7 @@
  * itself is kept whole by whoever has it; this borrows nothing from it.
  */
 
+#include "util/buffer.h"
 #include "util/bytes.h"
 #include "util/fields.h"
 
@@ -21,3 +22,7 @@ const char *pd_tracing_name(const PdTracing *tracing, uint64_t id);
 /* The fields of a sample's raw data as members; nothing when the id is not known. */
 void pd_tracing_describe(const PdTracing *tracing, uint64_t id, Bytes raw, bool swap,
                          Fields *fields);
+
+/* Appends a blob with the tracepoints of both; all else is that of the first. -EEXIST: they say
+ * different things of one tracepoint or of the host; -EBADMSG: one is cut off; -E2BIG. */
+int pd_tracing_merge(Bytes first, Bytes second, Buffer *out);
