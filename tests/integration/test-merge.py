@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Several recordings as one: perf must say of the result what it says of its parts."""
+
+import functools
+import glob
+import os
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from roundtrip import PROFCTL, info, perf, run  # noqa: E402
+from tap import check, equal, main, skip, test  # noqa: E402
+
+LOAD = ["sh", "-c", "for i in 1 2; do ls -R /etc >/dev/null 2>&1; done; i=0; "
+                    "while [ $i -lt 20000 ]; do i=$((i+1)); done"]
+FIELDS = ["-F", "comm,pid,tid,time,event,ip,sym,dso", "--ns"]
+
+
+def in_folder(function):
+    @functools.wraps(function)
+    def inner():
+        with tempfile.TemporaryDirectory(prefix="profd-test.") as folder:
+            function(folder)
+    return inner
+
+
+def record(folder, name, *arguments):
+    out = os.path.join(folder, name)
+    done = subprocess.run(["perf", "record", "-q", *arguments, "-o", out, "--", *LOAD],
+                          capture_output=True, check=False)
+    if done.returncode != 0 or not os.path.exists(out):
+        skip("perf cannot record this here")
+    return out
+
+
+def merge(folder, *arguments, status=0):
+    out = os.path.join(folder, "out.data")
+    done = run([PROFCTL, "merge", "-o", out, *arguments])
+    equal(done.returncode, status, f"merge {arguments}: {done.stderr.decode(errors='replace')}")
+    return out if status in (0, 8) else done.stderr.decode(errors="replace")
+
+
+def samples(path, fields=FIELDS):
+    """A paragraph a sample, without the padding of columns."""
+    text = perf("script", path, fields, False)
+    check(text is not None, f"perf cannot read {path}")
+    blocks = text.decode(errors="replace").split("\n\n") if "\n\t" in text.decode(
+        errors="replace") else text.decode(errors="replace").split("\n")
+    return sorted(" ".join(block.split()) for block in blocks if block.strip())
+
+
+def no_complaint(path):
+    done = run(["perf", "report", "--stdio", "-f", "-i", path])
+    equal(done.returncode, 0, "perf report")
+    for word in (b"out of order", b"unknown", b"Extra", b"corrupt", b"not present"):
+        check(word not in done.stderr, done.stderr.decode(errors="replace"))
+
+
+def judge(folder, parts, fields=FIELDS, *options):
+    out = merge(folder, *parts, *options)
+    want = sorted(line for part in parts for line in samples(part, fields))
+    got = samples(out, fields)
+    check(len(want) > 0, "there are samples")
+    lost, new = sorted(set(want) - set(got)), sorted(set(got) - set(want))
+    check(got == want, f"{len(got)} samples instead of {len(want)}; "
+                       f"{lost[:1]} became {new[:1]}")
+    no_complaint(out)
+    facts = info(out)
+    equal(facts["unmatched_samples"], 0, "samples of no event")
+    equal(facts["n_samples"], sum(info(part)["n_samples"] for part in parts), "samples")
+    return out, facts
+
+
+@test
+@in_folder
+def two_recordings_of_one_event_become_one_event(folder):
+    parts = [record(folder, f"{i}.data", "-a", "-e", "cpu-clock", "-F", "2000") for i in range(2)]
+    _, facts = judge(folder, parts)
+    equal([e["name"] for e in facts["events"] if e["name"] == "cpu-clock"], ["cpu-clock"], "events")
+    equal(len(facts["events"]), len(info(parts[0])["events"]), "number of events")
+
+
+@test
+@in_folder
+def recordings_of_one_command_without_ids_become_one_event(folder):
+    parts = [record(folder, f"{i}.data", "-e", "cpu-clock", "-F", "2000") for i in range(3)]
+    _, facts = judge(folder, parts)
+    equal(len(facts["events"]), 1, "number of events")
+
+
+@test
+@in_folder
+def events_that_differ_get_an_identifier(folder):
+    parts = [record(folder, "0.data", "-e", "cpu-clock", "-F", "2000"),
+             record(folder, "1.data", "-a", "-e", "page-faults", "-c", "1"),
+             record(folder, "2.data", "-a", "-d", "-e", "context-switches", "-c", "1")]
+    fields = ["-F", "comm,pid,tid,time,event", "--ns"]
+    _, facts = judge(folder, parts, fields)
+    check(all(e["sample_type"] & 1 << 16 for e in facts["events"]), "all have IDENTIFIER")
+
+
+@test
+@in_folder
+def every_layout_takes_the_result(folder):
+    parts = [record(folder, "0.data", "-a", "-e", "cpu-clock", "-F", "2000"),
+             record(folder, "1.data", "-a", "-z", "-e", "cpu-clock", "-F", "1000")]
+    judge(folder, parts, FIELDS, "--layout=directory")
+    judge(folder, parts, FIELDS, "--layout=file", "--compress=zstd", "--force")
+    done = run([PROFCTL, "merge", "-o", "-", *parts])
+    equal(done.returncode, 0, "merge to stdout")
+    out = subprocess.run(["perf", "script", "-i", "-", "-F", "time,event", "--ns"],
+                         input=done.stdout, capture_output=True, check=False)
+    equal(len([line for line in out.stdout.splitlines() if line.strip()]),
+          sum(info(part)["n_samples"] for part in parts), "samples of the stream")
+
+
+@test
+@in_folder
+def a_folder_and_a_stream_are_parts_too(folder):
+    parts = [record(folder, "0.data", "-a", "--threads", "-e", "cpu-clock", "-F", "2000"),
+             record(folder, "1.data", "-a", "-e", "cpu-clock", "-F", "2000")]
+    stream = os.path.join(folder, "stream")
+    equal(run([PROFCTL, "convert", parts[1], stream, "--layout=pipe"]).returncode, 0, "convert")
+    out = merge(folder, parts[0], stream)
+    equal(samples(out), sorted(samples(parts[0]) + samples(parts[1])), "samples")
+
+
+@test
+@in_folder
+def parts_of_a_switched_output_are_whole_again(folder):
+    done = subprocess.run(["perf", "record", "-q", "-a", "-e", "cpu-clock", "-F", "3000",
+                           "--switch-output=60K", "-m", "4", "-g", "-o", os.path.join(folder, "part"), "--", *LOAD],
+                          capture_output=True, check=False)
+    parts = sorted(glob.glob(os.path.join(folder, "part.*")))
+    if done.returncode != 0 or len(parts) < 2:
+        skip("perf cannot switch its output here")
+    _, facts = judge(folder, parts)
+    equal(len(facts["events"]), len(info(parts[0])["events"]), "number of events")
+
+
+@test
+@in_folder
+def tracepoints_of_both_keep_their_fields(folder):
+    parts = [record(folder, "0.data", "-a", "-e", "sched:sched_process_fork"),
+             record(folder, "1.data", "-a", "-e", "sched:sched_process_exit")]
+    judge(folder, parts, ["-F", "comm,tid,time,event,trace", "--ns"])
+
+
+@test
+@in_folder
+def values_of_groups_keep_their_events(folder):
+    parts = [record(folder, f"{i}.data", "-e", "{cpu-clock,task-clock}:S", "-F", "1000")
+             for i in range(2)]
+    out = merge(folder, *parts)
+    equal(samples(out, ["-F", "time,event,period", "--ns"]),
+          sorted(samples(parts[0], ["-F", "time,event,period", "--ns"]) +
+                 samples(parts[1], ["-F", "time,event,period", "--ns"])), "samples")
+
+
+def renumber(path, out, change):
+    """A copy whose ids are others, as after another boot, by profctl's own account of them."""
+    with open(path, "rb") as source:
+        data = bytearray(source.read())
+    header = struct.unpack_from("<8s7Q", data)
+    attr_size, attrs_at, attrs_size = header[2], header[3], header[4]
+    ids = []
+    for at in range(attrs_at, attrs_at + attrs_size, attr_size):
+        ids_at, ids_size = struct.unpack_from("<QQ", data, at + attr_size - 16)
+        ids += struct.unpack_from(f"<{ids_size // 8}Q", data, ids_at)
+    for number in ids:
+        old, new = struct.pack("<Q", number), struct.pack("<Q", change(number))
+        at = data.find(old)
+        while at >= 0:
+            # The ids here are large enough that only they are such a word.
+            if at % 4 == 0:
+                data[at:at + 8] = new
+            at = data.find(old, at + 1)
+    with open(out, "wb") as target:
+        target.write(data)
+    return out
+
+
+@test
+@in_folder
+def ids_that_collide_are_given_out_anew(folder):
+    parts = [record(folder, "0.data", "-a", "-e", "cpu-clock", "-e", "page-faults"),
+             record(folder, "1.data", "-a", "-e", "context-switches", "-e", "task-clock")]
+    far = 0x5EED_0000_0000
+    bases = []
+    for number, part in enumerate(parts):
+        with open(part, "rb") as source:
+            data = source.read()
+        attr_size, attrs_at = struct.unpack_from("<QQ", data, 16)
+        ids_at, = struct.unpack_from("<Q", data, attrs_at + attr_size - 16)
+        bases.append(struct.unpack_from("<Q", data, ids_at)[0])
+        parts[number] = renumber(part, os.path.join(folder, f"same-{number}.data"),
+                                 lambda i, b=bases[number]: far + i - b)
+    _, facts = judge(folder, parts, ["-F", "comm,tid,time,event", "--ns"])
+    names = sorted(e["name"] for e in facts["events"] if not e["name"].startswith("dummy"))
+    equal(names, ["context-switches", "cpu-clock", "page-faults", "task-clock"], "events")
+
+
+# Runs on, and is called "second" after the first signal.
+RENAMED = """
+import signal
+def rename(*_):
+    with open("/proc/self/comm", "w") as comm:
+        comm.write("second")
+signal.signal(signal.SIGUSR1, rename)
+with open("/proc/self/comm", "w") as comm:
+    comm.write("first")
+print("ready", flush=True)
+while True:
+    pass
+"""
+
+
+@test
+@in_folder
+def what_was_so_when_a_later_recording_began_does_not_hold_before(folder):
+    with subprocess.Popen([sys.executable, "-c", RENAMED], stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        first = record(folder, "0.data", "-a", "-e", "cpu-clock", "-F", "500")
+        process.send_signal(signal.SIGUSR1)
+        time.sleep(0.1)
+        second = record(folder, "1.data", "-a", "-e", "cpu-clock", "-F", "500")
+        process.kill()
+    want = sorted(samples(first) + samples(second))
+    for name in ("first", "second"):
+        check(any(line.startswith(name + " ") for line in want), f"there are samples of {name}")
+    for parts in ((first, second), (second, first)):
+        equal(samples(merge(folder, *parts, "--force")) == want, True, "samples are the same")
+
+
+@test
+@in_folder
+def what_does_not_belong_together_is_refused(folder):
+    plain = record(folder, "0.data", "-e", "cpu-clock")
+    clock = record(folder, "1.data", "-k", "CLOCK_MONOTONIC", "-e", "cpu-clock")
+    check("clock" in merge(folder, plain, clock, status=1), "the clock is named")
+    untimed = record(folder, "2.data", "--no-timestamp", "-e", "cpu-clock")
+    check("time" in merge(folder, plain, untimed, status=1), "the time is named")
+    with open(plain, "rb") as source:
+        data = source.read()
+    name = os.uname().nodename.encode() + b"\0"
+    other = os.path.join(folder, "3.data")
+    with open(other, "wb") as target:
+        target.write(data.replace(name, b"X" + name[1:]))
+    check("host" in merge(folder, plain, other, status=1), "the host is named")
+    equal(sorted(os.listdir(folder)), ["0.data", "1.data", "2.data", "3.data"], "what is left")
+
+
+@test
+@in_folder
+def a_damaged_part_gives_what_it_has(folder):
+    parts = [record(folder, f"{i}.data", "-e", "cpu-clock", "-F", "2000") for i in range(2)]
+    os.truncate(parts[1], os.path.getsize(parts[1]) // 2)
+    out = merge(folder, *parts, status=8)
+    equal(info(out)["n_samples"], sum(info(part)["n_samples"] for part in parts), "samples")
+
+
+@test
+@in_folder
+def a_merge_without_a_name_is_wrong_usage(folder):
+    path = record(folder, "0.data", "-e", "cpu-clock")
+    equal(run([PROFCTL, "merge", path]).returncode, 2, "the status")
+
+
+if __name__ == "__main__":
+    main()
