@@ -151,13 +151,13 @@ void fields_hex_items(Fields *f, const uint8_t *data, size_t n, bool swap) {
     char upper_text[TEXT_NUMBER_MAX] = {};
     uint64_t upper = 0;
     size_t upper_n = 0;
+    char *p = (char *)buffer_reserve(f->out, n * 2 * TEXT_NUMBER_MAX);
 
+    if (n == 0 || !p)
+        return;
     for (size_t i = 0; i < n; i++) {
-        char *start = (char *)buffer_reserve(f->out, 2 * TEXT_NUMBER_MAX), *p = start;
         uint64_t v = load_u64(data + 8 * i, swap);
 
-        if (!p)
-            return;
         if (!f->first)
             *p++ = json ? ',' : ' ';
         f->first = false;
@@ -175,8 +175,8 @@ void fields_hex_items(Fields *f, const uint8_t *data, size_t n, bool swap) {
         }
         if (json)
             *p++ = '"';
-        buffer_commit(f->out, (size_t)(p - start));
     }
+    close_member(f, p);
 }
 
 void fields_hex_array(Fields *f, const char *name, const uint8_t *data, size_t n, bool swap) {

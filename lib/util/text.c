@@ -72,35 +72,17 @@ char *text_put_time_ns(char *to, uint64_t time_ns) {
     return put_digits(to, time_ns % 1000000000, 9);
 }
 
-/* The eight nibbles of v as eight digits, all at once: each byte of the word is one digit. */
-static uint64_t hex_digits_of(uint32_t v) {
-    uint64_t x = bswap_32(v), letters;
-
-    x = (x | x << 16) & 0x0000ffff0000ffffULL;
-    x = (x | x << 8) & 0x00ff00ff00ff00ffULL;
-    x = (x >> 4 & 0x000f000f000f000fULL) | (x & 0x000f000f000f000fULL) << 8;
-    letters = (x + 0x0606060606060606ULL) >> 4 & 0x0101010101010101ULL;
-    return x + 0x3030303030303030ULL + letters * ('a' - '0' - 10);
-}
-
 char *text_put_hex(char *to, uint64_t v) {
     unsigned n = (unsigned)(67 - __builtin_clzll(v | 1)) / 4;
     uint64_t digits[2];
 
     v <<= 64 - 4 * n;
-    digits[0] = htole64(hex_digits_of((uint32_t)(v >> 32)));
-    digits[1] = htole64(hex_digits_of((uint32_t)v));
+    digits[0] = htole64(text_hex_digits((uint32_t)(v >> 32)));
+    digits[1] = htole64(text_hex_digits((uint32_t)v));
     to[0] = '0';
     to[1] = 'x';
     memcpy(to + 2, digits, sizeof(digits));
     return to + 2 + n;
-}
-
-char *text_put_hex_half(char *to, uint32_t v) {
-    uint64_t digits = htole64(hex_digits_of(v));
-
-    memcpy(to, &digits, sizeof(digits));
-    return to + sizeof(digits);
 }
 
 void text_u64(Buffer *b, uint64_t v) {

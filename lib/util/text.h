@@ -7,6 +7,8 @@
  * (controls, DEL, invalid sequences, C1, bidi overrides) and the backslash itself become \xNN.
  */
 
+#include <endian.h>
+
 #include "util/buffer.h"
 #include "util/bytes.h"
 
@@ -15,10 +17,27 @@ enum { TEXT_NUMBER_MAX = 20 }; /* the longest that text_put_*() writes */
 /* Numbers into memory that has room for TEXT_NUMBER_MAX bytes; where the next byte goes. */
 char *text_put_u64(char *to, uint64_t v);
 char *text_put_hex(char *to, uint64_t v);
-/* The lower half of a number whose upper half stands already: eight digits, no 0x. */
-char *text_put_hex_half(char *to, uint32_t v);
 /* seconds.nanoseconds; room for TEXT_NUMBER_MAX + 10 bytes. */
 char *text_put_time_ns(char *to, uint64_t time_ns);
+
+/* The eight nibbles of v as eight digits, all at once: each byte of the word is one digit. */
+static inline uint64_t text_hex_digits(uint32_t v) {
+    uint64_t x = bswap_32(v), letters;
+
+    x = (x | x << 16) & 0x0000ffff0000ffffULL;
+    x = (x | x << 8) & 0x00ff00ff00ff00ffULL;
+    x = (x >> 4 & 0x000f000f000f000fULL) | (x & 0x000f000f000f000fULL) << 8;
+    letters = (x + 0x0606060606060606ULL) >> 4 & 0x0101010101010101ULL;
+    return x + 0x3030303030303030ULL + letters * ('a' - '0' - 10);
+}
+
+/* The lower half of a number whose upper half stands already: eight digits, no 0x. */
+static inline char *text_put_hex_half(char *to, uint32_t v) {
+    uint64_t digits = htole64(text_hex_digits(v));
+
+    memcpy(to, &digits, sizeof(digits));
+    return to + sizeof(digits);
+}
 
 /* Most of what is printed is plain ASCII, whole names of it, and needs no escape anywhere. */
 static inline bool text_is_plain(uint8_t c) {
