@@ -89,8 +89,7 @@ def two_recordings_of_one_event_become_one_event(folder):
 @in_folder
 def recordings_of_one_command_without_ids_become_one_event(folder):
     parts = [record(folder, f"{i}.data", "-e", "cpu-clock", "-F", "2000") for i in range(3)]
-    # A process whose FORK fell into the part before has its name only in the whole.
-    _, facts = judge(folder, parts, ["-F", "tid,time,cpu,event,period", "--ns"])
+    _, facts = judge(folder, parts)
     equal(len(facts["events"]), 1, "number of events")
 
 
