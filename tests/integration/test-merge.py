@@ -133,8 +133,8 @@ def a_folder_and_a_stream_are_parts_too(folder):
 @test
 @in_folder
 def parts_of_a_switched_output_are_whole_again(folder):
-    done = subprocess.run(["perf", "record", "-q", "-a", "-e", "cpu-clock", "-F", "3000",
-                           "--switch-output=60K", "-m", "4", "-g", "-o", os.path.join(folder, "part"), "--", *LOAD],
+    done = subprocess.run(["perf", "record", "-q", "-a", "-e", "cpu-clock", "-F", "10000",
+                           "--switch-output=20K", "-m", "4", "-g", "-o", os.path.join(folder, "part"), "--", *LOAD],
                           capture_output=True, check=False)
     parts = sorted(glob.glob(os.path.join(folder, "part.*")))
     if done.returncode != 0 or len(parts) < 2:
