@@ -12,6 +12,7 @@
 enum {
     FILENAME_MAX_BYTES = 4095, /* PATH_MAX less the NUL */
     COMM_MAX_BYTES = 15,       /* TASK_COMM_LEN less the NUL */
+    SYMBOL_MAX_BYTES = 511,    /* KSYM_NAME_LEN less the NUL */
     BUILD_ID_MAX = 20,
 };
 
@@ -116,10 +117,46 @@ void pd_emit_task(Buffer *out, const PdTrailer *trailer, PdRecordType type, uint
     end(out, start, trailer);
 }
 
+void pd_emit_ksymbol(Buffer *out, const PdTrailer *trailer, const PdKsymbol *symbol) {
+    size_t start = begin(out, PD_RECORD_KSYMBOL, 0);
+
+    buffer_u64(out, symbol->addr, false);
+    buffer_u32(out, symbol->length, false);
+    buffer_u16(out, symbol->ksym_type, false);
+    buffer_u16(out, symbol->flags, false);
+    put_string(out, symbol->name, SYMBOL_MAX_BYTES);
+    end(out, start, trailer);
+}
+
 void pd_emit_lost_samples(Buffer *out, const PdTrailer *trailer, uint64_t lost) {
     size_t start = begin(out, PD_RECORD_LOST_SAMPLES, 0);
 
     buffer_u64(out, lost, false);
+    end(out, start, trailer);
+}
+
+void pd_emit_cgroup(Buffer *out, const PdTrailer *trailer, const PdCgroup *cgroup) {
+    size_t start = begin(out, PD_RECORD_CGROUP, 0);
+
+    buffer_u64(out, cgroup->id, false);
+    put_string(out, cgroup->path, FILENAME_MAX_BYTES);
+    end(out, start, trailer);
+}
+
+void pd_emit_namespaces(Buffer *out, const PdTrailer *trailer, const PdNamespaces *namespaces) {
+    size_t start = begin(out, PD_RECORD_NAMESPACES, 0);
+
+    buffer_u32(out, namespaces->pid, false);
+    buffer_u32(out, namespaces->tid, false);
+    buffer_u64(out, namespaces->n, false);
+    buffer_append(out, namespaces->links.data, namespaces->links.size);
+    end(out, start, trailer);
+}
+
+void pd_emit_record(Buffer *out, const PdTrailer *trailer, Bytes record) {
+    size_t start = out->size;
+
+    buffer_append(out, record.data, record.size);
     end(out, start, trailer);
 }
 

@@ -72,6 +72,34 @@ void pd_encode_event_desc(Buffer *out, const PdEvents *events, bool swap) {
     }
 }
 
+static uint32_t count_members(const PdEvents *events, uint32_t leader) {
+    uint32_t n = 0;
+
+    for (size_t i = 0; i < pd_events_count(events); i++)
+        n += pd_events_at(events, i)->leader == leader;
+    return n;
+}
+
+void pd_encode_group_desc(Buffer *out, const PdEvents *events, bool swap) {
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < pd_events_count(events); i++)
+        n += count_members(events, i) > 1;
+    if (n == 0)
+        return;
+    buffer_u32(out, n, swap);
+    for (uint32_t i = 0; i < pd_events_count(events); i++) {
+        uint32_t members = count_members(events, i);
+
+        if (members < 2)
+            continue;
+        /* perf's word for a group without a name. */
+        encode_string(out, "{anon_group}", swap);
+        buffer_u32(out, i, swap);
+        buffer_u32(out, members, swap);
+    }
+}
+
 void pd_encode_sample_time(Buffer *out, uint64_t first, uint64_t last, bool swap) {
     buffer_u64(out, first, swap);
     buffer_u64(out, last, swap);

@@ -21,6 +21,8 @@ void pd_encode_attr(Buffer *out, const PdEvent *event, uint32_t size, bool swap)
 
 /* Body of the EVENT_DESC feature: every event with its attr, ids and name. */
 void pd_encode_event_desc(Buffer *out, const PdEvents *events, bool swap);
+/* Body of the GROUP_DESC feature; nothing where no event leads another. */
+void pd_encode_group_desc(Buffer *out, const PdEvents *events, bool swap);
 /* Body of the SAMPLE_TIME feature. */
 void pd_encode_sample_time(Buffer *out, uint64_t first, uint64_t last, bool swap);
 /* Body of the COMPRESSED feature, for frames of zstd that hold at most frame_raw_max bytes. */

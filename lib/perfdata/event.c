@@ -214,7 +214,7 @@ int pd_events_add(PdEvents *events, const PdAttr *attr, Bytes raw, const uint64_
     r = events_grow(events);
     if (r < 0)
         return r;
-    event->index = (uint32_t)events->n;
+    event->index = event->leader = (uint32_t)events->n;
     event->attr = *attr;
     event->scale = 1;
     if (raw.size > 0) {
@@ -333,6 +333,26 @@ int pd_events_set_name(PdEvents *events, PdEvent *event, Bytes name) {
 
 int pd_events_set_unit(PdEvents *events, PdEvent *event, Bytes unit) {
     return unit.size == 0 ? 0 : set_string(&event->unit, unit);
+}
+
+int pd_events_copy(PdEvents *events, const PdEvent *from) {
+    Bytes raw = {.data = from->raw, .size = from->raw ? from->raw_size : 0};
+    PdEvent *event;
+    int r = pd_events_add(events, &from->attr, raw, from->ids, from->n_ids, &event);
+
+    if (r == 0 && from->name_given)
+        r = pd_events_set_name(
+            events, event,
+            (Bytes){.data = (const uint8_t *)from->name, .size = strlen(from->name)});
+    if (r == 0 && from->unit)
+        r = pd_events_set_unit(
+            events, event,
+            (Bytes){.data = (const uint8_t *)from->unit, .size = strlen(from->unit)});
+    if (r < 0)
+        return r;
+    event->scale = from->scale;
+    event->leader = from->leader;
+    return 0;
 }
 
 size_t pd_events_count(const PdEvents *events) {

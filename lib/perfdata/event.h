@@ -47,7 +47,8 @@ typedef struct PdAttr {
 } PdAttr;
 
 typedef struct PdEvent {
-    uint32_t index; /* in attr order */
+    uint32_t index;  /* in attr order */
+    uint32_t leader; /* index of the event that leads its group; its own where there is none */
     PdAttr attr;
     uint8_t
         *raw; /* the attr's bytes as on disk, in the file's byte order; NULL: made on this host */
@@ -92,6 +93,8 @@ DEFINE_CLEANUP(PdEvents *, pd_events_free);
  * it first. */
 int pd_events_add(PdEvents *events, const PdAttr *attr, Bytes raw, const uint64_t *ids,
                   size_t n_ids, PdEvent **ret);
+/* The same event again, of another table. */
+int pd_events_copy(PdEvents *events, const PdEvent *from);
 int pd_events_add_ids(PdEvents *events, PdEvent *event, const uint64_t *ids, size_t n_ids);
 /* A name that the file gives; an empty one changes nothing. */
 int pd_events_set_name(PdEvents *events, PdEvent *event, Bytes name);

@@ -229,6 +229,17 @@ int pd_sample_parse(const PdRecord *record, const PdEvent *event, PdSample *ret)
     return 0;
 }
 
+bool pd_sample_is_whole(const PdRecord *record, const PdEvent *event) {
+    PdSample s;
+
+    if (record->size < PD_RECORD_HEADER_SIZE)
+        return false;
+    /* The shape of branches is guessed by the size already. */
+    return event->attr.sample_type & PD_SAMPLE_BRANCH_STACK
+               ? parse_branchy(record, event, &s) == 0
+               : parse_as(record, event, (Shape){}, &s) == 0;
+}
+
 PdBranch pd_branch_at(const PdBranches *branches, uint64_t i) {
     const PdU64s *words = &branches->entries;
     bool big_endian = words->swap != (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);

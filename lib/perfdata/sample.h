@@ -113,5 +113,7 @@ typedef struct PdRecord PdRecord;
  * at hand leaves out hw_index, and branch counters may be there for another event of the group.
  */
 int pd_sample_parse(const PdRecord *record, const PdEvent *event, PdSample *ret);
+/* The fields fill the record: it was written for an event of this attr. */
+bool pd_sample_is_whole(const PdRecord *record, const PdEvent *event);
 /* Walks a read block by its format; shared with READ records. */
 void pd_read_parse(Cursor *c, uint64_t read_format, PdRead *ret);

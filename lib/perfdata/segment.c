@@ -16,7 +16,7 @@
  * header last, so that a recovery that dies half-way is recovered in its turn.
  */
 
-enum { FILES_MAX = 64 };
+enum { FILES_MAX = 64, SOFTWARE_DUMMY = 9 /* PERF_COUNT_SW_DUMMY */ };
 
 typedef struct Recovery {
     int fds[1 + FILES_MAX]; /* the file or `data`, then data.N */
@@ -198,6 +198,34 @@ static int resume(Recovery *rc, PdLayout layout, PdWriter **ret) {
     return 0;
 }
 
+/* The kernel starts and stops a group with its leader, so recorders leave only leaders disabled;
+ * the event of side-band, which is on from the start, belongs to none. */
+static void find_groups(PdEvents *events) {
+    const PdEvent *leader = NULL;
+
+    for (size_t i = 0; i < pd_events_count(events); i++) {
+        PdEvent *event = pd_events_at(events, i);
+        bool is_side_band =
+            event->attr.type == PD_TYPE_SOFTWARE && event->attr.config == SOFTWARE_DUMMY;
+
+        if (event->attr.flags & PD_ATTR_DISABLED || is_side_band)
+            leader = is_side_band ? NULL : event;
+        else if (leader)
+            event->leader = leader->index;
+    }
+}
+
+static int set_groups(PdWriter *w) {
+    _cleanup_(buffer_done) Buffer groups = {};
+
+    find_groups(w->events);
+    pd_encode_group_desc(&groups, w->events, w->options.swap);
+    if (groups.size == 0)
+        return buffer_error(&groups);
+    return buffer_error(&groups)
+               ?: pd_writer_set_feature(w, PD_FEATURE_GROUP_DESC, buffer_bytes(&groups));
+}
+
 /* What the data tells goes above what the environment may hold of another time. */
 static int set_features(PdWriter *w, const PdEnvironment *environment) {
     _cleanup_(buffer_done) Buffer desc = {};
@@ -210,8 +238,10 @@ static int set_features(PdWriter *w, const PdEnvironment *environment) {
         w->options.zstd_level = (int)environment->compressed_level;
     w->features[PD_FEATURE_SAMPLE_TIME].set &= !totals.has_times;
     w->features[PD_FEATURE_BUILD_ID].set &= totals.n_build_ids == 0;
-    if (w->features[PD_FEATURE_EVENT_DESC].set)
-        return 0;
+    if (!w->features[PD_FEATURE_GROUP_DESC].set)
+        r = set_groups(w);
+    if (r < 0 || w->features[PD_FEATURE_EVENT_DESC].set)
+        return r;
     pd_encode_event_desc(&desc, w->events, w->options.swap);
     return buffer_error(&desc)
                ?: pd_writer_set_feature(w, PD_FEATURE_EVENT_DESC, buffer_bytes(&desc));

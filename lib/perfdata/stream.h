@@ -27,7 +27,7 @@ typedef struct PdStream {
 void pd_stream_done(PdStream *stream);
 /* Hands what is ready to the system when there is much of it, so that what follows has room. */
 int pd_stream_make_room(PdStream *stream);
-/* Whole records, compressed where the stream compresses. */
+/* Whole records, of a stream that compresses. */
 int pd_stream_records(PdStream *stream, const void *records, size_t n);
 /* Bytes as they are, behind everything so far. */
 int pd_stream_plain(PdStream *stream, const void *bytes, size_t n);

@@ -174,6 +174,19 @@ static int look_into(PdTally *tally, const PdEvent *event, const PdRecord *recor
     return 0;
 }
 
+static void add_span(PdTallyTotals *t, uint64_t first, uint64_t last) {
+    t->first_sample_time = t->has_times ? MIN(t->first_sample_time, first) : first;
+    t->last_sample_time = t->has_times ? MAX(t->last_sample_time, last) : last;
+    t->has_times = true;
+}
+
+void pd_tally_add_samples(PdTally *tally, uint64_t samples, uint64_t first, uint64_t last) {
+    tally->totals.records += samples;
+    tally->totals.samples += samples;
+    if (samples > 0)
+        add_span(&tally->totals, first, last);
+}
+
 int pd_tally_add(PdTally *tally, const PdEvents *events, const PdRecord *record) {
     PdTallyTotals *t = &tally->totals;
     PdStamp stamp;
@@ -183,9 +196,7 @@ int pd_tally_add(PdTally *tally, const PdEvents *events, const PdRecord *record)
         t->samples++;
         if (pd_events_stamp(events, record, &stamp) < 0 || !stamp.has_time)
             return 0;
-        t->first_sample_time = t->has_times ? MIN(t->first_sample_time, stamp.time) : stamp.time;
-        t->last_sample_time = t->has_times ? MAX(t->last_sample_time, stamp.time) : stamp.time;
-        t->has_times = true;
+        add_span(t, stamp.time, stamp.time);
         return 0;
     }
     if (record->type != PD_RECORD_MMAP2 && record->type != PD_RECORD_BUILD_ID)

@@ -28,6 +28,8 @@ DEFINE_CLEANUP(PdTally *, pd_tally_free);
 /* A record of a recording with these events. Only memory fails; a record that makes no sense is
  * counted and no more. */
 int pd_tally_add(PdTally *tally, const PdEvents *events, const PdRecord *record);
+/* So many samples whose times lie between these. */
+void pd_tally_add_samples(PdTally *tally, uint64_t samples, uint64_t first, uint64_t last);
 PdTallyTotals pd_tally_totals(const PdTally *tally);
 /* Body of the BUILD_ID feature; nothing when no build id was seen. */
 void pd_tally_encode_build_ids(const PdTally *tally, Buffer *out, bool swap);

@@ -225,6 +225,47 @@ int pd_writer_write(PdWriter *w, uint32_t file, const void *records, size_t n) {
     return put_records(w, s, records, n);
 }
 
+int pd_writer_write_samples(PdWriter *w, uint32_t file, const void *records, size_t n,
+                            const PdSpan *span) {
+    PdStream *s;
+    int r;
+
+    assert(w->begun && !w->finished);
+    if (file >= w->n_streams)
+        return -EINVAL;
+    s = &w->streams[file];
+    r = pd_stream_make_room(s);
+    if (r == 0)
+        r = s->compressor ? pd_stream_records(s, records, n) : pd_stream_plain(s, records, n);
+    if (r < 0)
+        return r;
+    if (w->tally)
+        pd_tally_add_samples(w->tally, span->samples, span->first_ns, span->last_ns);
+    w->last = file;
+    return 0;
+}
+
+int pd_writer_write_packed(PdWriter *w, uint32_t file, Bytes packed, uint64_t raw,
+                           const PdSpan *span) {
+    PdStream *s;
+    int r;
+
+    assert(w->begun && !w->finished);
+    if (file >= w->n_streams || !w->streams[file].compressor)
+        return -EINVAL;
+    s = &w->streams[file];
+    r = pd_stream_make_room(s);
+    if (r == 0)
+        r = pd_stream_plain(s, packed.data, packed.size);
+    if (r < 0)
+        return r;
+    s->raw_bytes += raw - packed.size;
+    if (w->tally)
+        pd_tally_add_samples(w->tally, span->samples, span->first_ns, span->last_ns);
+    w->last = file;
+    return 0;
+}
+
 int pd_writer_payload(PdWriter *w, const void *payload, size_t n) {
     PdStream *s = &w->streams[w->last];
     int r;
@@ -287,6 +328,11 @@ int pd_writer_finish(PdWriter *w) {
 
 uint64_t pd_writer_offset(PdWriter *w) {
     return pd_stream_end(&w->streams[0]);
+}
+
+uint64_t pd_writer_file_offset(PdWriter *w, uint32_t file) {
+    assert(file < w->n_streams);
+    return pd_stream_end(&w->streams[file]);
 }
 
 uint64_t pd_writer_raw_bytes(const PdWriter *w) {

@@ -75,6 +75,20 @@ int pd_writer_begin(PdWriter *writer);
  * was taken, and into a file the call may be repeated once the cause is gone (-ENOSPC …).
  */
 int pd_writer_write(PdWriter *writer, uint32_t file, const void *records, size_t n);
+/* What a writer's owner knows of samples already. */
+typedef struct PdSpan {
+    uint64_t samples;
+    uint64_t first_ns, last_ns; /* least and greatest time */
+} PdSpan;
+
+/* The same with records out of a ring of samples, which the caller found to be whole: they are not
+ * looked at again. */
+int pd_writer_write_samples(PdWriter *writer, uint32_t file, const void *records, size_t n,
+                            const PdSpan *span);
+/* A COMPRESSED record as another writer made it, which holds so many bytes of records, samples in
+ * the main. -EINVAL: this file is not compressed. */
+int pd_writer_write_packed(PdWriter *writer, uint32_t file, Bytes packed, uint64_t raw,
+                           const PdSpan *span);
 /* Payload behind the record last written (which was TRACING_DATA or AUXTRACE); never compressed. */
 int pd_writer_payload(PdWriter *writer, const void *payload, size_t n);
 /* What comes next into this file starts a frame of its own: side-band apart from samples, say. No
@@ -88,6 +102,8 @@ int pd_writer_finish(PdWriter *writer);
 /* Where the next record of file 0 will lie; with zstd that of its frame. Behind an AUXTRACE this
  * is how its index entry is made. */
 uint64_t pd_writer_offset(PdWriter *writer);
+/* The same of any file of a directory. */
+uint64_t pd_writer_file_offset(PdWriter *writer, uint32_t file);
 /* Bytes before and after compression so far, of all files. */
 uint64_t pd_writer_raw_bytes(const PdWriter *writer);
 uint64_t pd_writer_stored_bytes(const PdWriter *writer);

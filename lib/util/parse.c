@@ -22,13 +22,16 @@ typedef struct Unit {
 
 /* clang-format off */
 static const Unit size_units[] = {
-    { "",  1       }, { "B", 1          },
-    { "K", 1 << 10 }, { "M", 1 << 20    },
-    { "G", 1 << 30 }, { "T", 1ULL << 40 },
+    { "",  1          }, { "B", 1          },
+    { "K", 1 << 10    }, { "k", 1 << 10    },
+    { "M", 1 << 20    }, { "m", 1 << 20    },
+    { "G", 1 << 30    }, { "g", 1 << 30    },
+    { "T", 1ULL << 40 }, { "t", 1ULL << 40 },
 };
 
 static const Unit span_units[] = {
     { "us",      1000                     }, { "usec",    1000                     },
+    { "\u00b5s", 1000                     }, { "\u03bcs", 1000                     },
     { "ms",      1000000                  }, { "msec",    1000000                  },
     { "s",       NS_PER_SEC               }, { "sec",     NS_PER_SEC               },
     { "second",  NS_PER_SEC               }, { "seconds", NS_PER_SEC               },
@@ -39,6 +42,9 @@ static const Unit span_units[] = {
     { "d",       86400 * NS_PER_SEC       }, { "day",     86400 * NS_PER_SEC       },
     { "days",    86400 * NS_PER_SEC       }, { "w",       7 * 86400 * NS_PER_SEC   },
     { "week",    7 * 86400 * NS_PER_SEC   }, { "weeks",   7 * 86400 * NS_PER_SEC   },
+    { "M",       2629800 * NS_PER_SEC     }, { "month",   2629800 * NS_PER_SEC     },
+    { "months",  2629800 * NS_PER_SEC     }, { "y",       31557600 * NS_PER_SEC    },
+    { "year",    31557600 * NS_PER_SEC    }, { "years",   31557600 * NS_PER_SEC    },
     { "",        NS_PER_SEC               },
 };
 /* clang-format on */
@@ -76,7 +82,12 @@ static int take_fraction(const char **p, uint64_t *ret_billionths) {
     return 0;
 }
 
-/* One number with its unit, added to *sum. */
+/* A letter, or a byte of the micro sign. */
+static bool is_of_unit(char c) {
+    return isalpha((unsigned char)c) || (unsigned char)c >= 0x80;
+}
+
+/* One number with its unit, added to *sum. Case matters: m is a minute, M a month. */
 static int take_quantity(const char **p, const Unit *units, size_t n, uint64_t *sum) {
     uint64_t whole, billionths = 0, value;
     size_t length;
@@ -87,10 +98,10 @@ static int take_quantity(const char **p, const Unit *units, size_t n, uint64_t *
     if (r < 0)
         return r;
     *p += strspn(*p, " ");
-    for (length = 0; isalpha((unsigned char)(*p)[length]); length++)
+    for (length = 0; is_of_unit((*p)[length]); length++)
         ;
     for (size_t i = 0; i < n; i++) {
-        if (strlen(units[i].name) != length || strncasecmp(*p, units[i].name, length) != 0)
+        if (strlen(units[i].name) != length || memcmp(*p, units[i].name, length) != 0)
             continue;
         *p += length;
         if (__builtin_mul_overflow(whole, units[i].factor, &value) ||

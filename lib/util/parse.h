@@ -13,7 +13,8 @@
 int parse_u64(const char *text, uint64_t *ret);
 /* "64M": K, M, G and T mean powers of 1024; no unit means bytes. */
 int parse_size(const char *text, uint64_t *ret_bytes);
-/* "500ms", "10min", "1h 30min": us, ms, s, min, h, d, w and their long names; no unit: seconds. */
+/* "500ms", "10min", "1h 30min": us, ms, s, min (m), h, d, w, M (months of 30.44 days), y
+ * (of 365.25) and their long names; no unit: seconds. */
 int parse_span(const char *text, uint64_t *ret_ns);
 /* yes, true, on, 1; no, false, off, 0. */
 int parse_bool(const char *text, bool *ret);

@@ -178,7 +178,14 @@ static bool is_deceptive(uint32_t c) {
            (c >= 0xe0000 && c <= 0xe0fff);
 }
 
-static void escape_into(Buffer *b, Bytes bytes, bool json) {
+/* What else than deceptive code points has to be written otherwise. */
+typedef enum Escape {
+    ESCAPE_TEXT,  /* the backslash */
+    ESCAPE_JSON,  /* and the quote */
+    ESCAPE_AGAIN, /* nothing: what has a backslash got it from an escape */
+} Escape;
+
+static void escape_into(Buffer *b, Bytes bytes, Escape kind) {
     size_t i = 0, plain = 0;
 
     while (i < bytes.size && text_is_plain(bytes.data[i]))
@@ -186,9 +193,10 @@ static void escape_into(Buffer *b, Bytes bytes, bool json) {
     while (i < bytes.size) {
         uint32_t c = 0;
         size_t n = utf8_length(bytes.data + i, bytes.size - i, &c);
-        bool quote = json && c == '"';
+        bool json = kind == ESCAPE_JSON, quote = json && c == '"';
+        bool backslash = kind != ESCAPE_AGAIN && c == '\\';
 
-        if (n > 0 && !is_deceptive(c) && c != '\\' && !quote) {
+        if (n > 0 && !is_deceptive(c) && !backslash && !quote) {
             i += n;
             continue;
         }
@@ -211,7 +219,11 @@ static void escape_into(Buffer *b, Bytes bytes, bool json) {
 }
 
 void text_escape(Buffer *b, Bytes bytes) {
-    escape_into(b, bytes, false);
+    escape_into(b, bytes, ESCAPE_TEXT);
+}
+
+void text_escape_again(Buffer *b, Bytes bytes) {
+    escape_into(b, bytes, ESCAPE_AGAIN);
 }
 
 void text_escape_str(Buffer *b, const char *s) {
@@ -220,6 +232,6 @@ void text_escape_str(Buffer *b, const char *s) {
 
 void text_json_string(Buffer *b, Bytes bytes) {
     text_putc(b, '"');
-    escape_into(b, bytes, true);
+    escape_into(b, bytes, ESCAPE_JSON);
     text_putc(b, '"');
 }

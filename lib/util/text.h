@@ -65,5 +65,8 @@ void text_printf(Buffer *b, const char *format, ...) _printf_(2, 3);
 /* The one escape, for a terminal. */
 void text_escape(Buffer *b, Bytes bytes);
 void text_escape_str(Buffer *b, const char *s);
+/* For text that passed the escape where it comes from: it stays as it is, and what did not pass
+ * it after all can do no harm. */
+void text_escape_again(Buffer *b, Bytes bytes);
 /* The same bytes inside a JSON string (quotes included): \xNN of text_escape() reads "\\xNN". */
 void text_json_string(Buffer *b, Bytes bytes);
