@@ -81,22 +81,11 @@ static void feed_exit(ProcessTable *table, const PdTask *task) {
         thread_exited(table, thread);
 }
 
-/* False where the record maps nothing. A length that would go round ends at the top. */
-static bool range_of(const PdMmap *mmap, ProcessMapping *ret) {
-    if (mmap->length == 0)
-        return false;
-    ret->start = mmap->start;
-    ret->pgoff = mmap->pgoff;
-    if (__builtin_add_overflow(mmap->start, mmap->length, &ret->end))
-        ret->end = UINT64_MAX;
-    return ret->start < ret->end;
-}
-
 static void map(ProcessTable *table, ProcessMaps **maps, const PdMmap *mmap, Bytes dso,
                 bool kernel) {
     ProcessMapping mapping;
 
-    if (!range_of(mmap, &mapping))
+    if (!mapping_range(mmap, &mapping))
         return;
     mapping.image = images_get(&table->strings, mmap, dso, kernel);
     if (!mapping.image) {
@@ -198,10 +187,7 @@ void process_table_feed_build_id(ProcessTable *table, uint16_t misc, Bytes filen
     table->kernel_name = get_name(table, filename);
 }
 
-int process_table_feed(ProcessTable *table, const PdRecord *record, const PdEvent *event) {
-    PdBody body;
-    int r;
-
+bool process_table_takes(const PdRecord *record) {
     switch (record->type) {
     case PD_RECORD_COMM:
     case PD_RECORD_FORK:
@@ -211,10 +197,18 @@ int process_table_feed(ProcessTable *table, const PdRecord *record, const PdEven
     case PD_RECORD_KSYMBOL:
     case PD_RECORD_CGROUP:
     case PD_RECORD_BUILD_ID:
-        break;
+        return true;
     default:
-        return 0;
+        return false;
     }
+}
+
+int process_table_feed(ProcessTable *table, const PdRecord *record, const PdEvent *event) {
+    PdBody body;
+    int r;
+
+    if (!process_table_takes(record))
+        return 0;
     r = pd_record_parse(record, event, &body);
     if (r < 0)
         return r;

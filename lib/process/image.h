@@ -21,6 +21,9 @@ struct ProcessImage {
     uint64_t inode, generation;
     uint8_t build_id_size; /* 0: none */
     uint8_t build_id[20];
+    uint8_t found_id_size; /* looked up later, and so not part of what it is */
+    uint8_t found_id[20];
+    bool asked;  /* whether anybody was asked to look it up */
     bool kernel; /* the kernel proper, neither module nor generated code */
     ProcessName *path, *dso;
 };

@@ -16,6 +16,18 @@ typedef struct ProcessMapping {
 
 typedef struct ProcessMaps ProcessMaps;
 
+/* Where a record maps, without the image; false where it maps nothing. A length that would go round
+ * ends at the top. */
+static inline bool mapping_range(const PdMmap *mmap, ProcessMapping *ret) {
+    if (mmap->length == 0)
+        return false;
+    ret->start = mmap->start;
+    ret->pgoff = mmap->pgoff;
+    if (__builtin_add_overflow(mmap->start, mmap->length, &ret->end))
+        ret->end = UINT64_MAX;
+    return ret->start < ret->end;
+}
+
 enum { PROCESS_MAPS_MAX = 65536 }; /* of one process; the kernel's default is 65,530 */
 
 ProcessMaps *maps_new(ProcessStrings *s);

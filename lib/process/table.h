@@ -42,6 +42,7 @@ DEFINE_CLEANUP(ProcessTable *, process_table_free);
  * does not hold what its type announces.
  */
 int process_table_feed(ProcessTable *table, const PdRecord *record, const PdEvent *event);
+bool process_table_takes(const PdRecord *record);
 /* What a BUILD_ID record, or an entry of that feature, says. */
 void process_table_feed_build_id(ProcessTable *table, uint16_t misc, Bytes filename);
 
