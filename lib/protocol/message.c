@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "protocol/message.h"
+
+#include <errno.h>
+#include <string.h>
+
+/*
+ * Bytes to JSON and back. Before the JSON library sees a message, one pass over its bytes counts
+ * how deep it nests and how many values it has, so that neither the stack nor memory follow what a
+ * stranger writes. The library then refuses what is no UTF-8, keys that come twice, NUL in a
+ * string, and anything behind the object.
+ */
+
+/* clang-format off */
+static const char *const fault_names[] = {
+    [MESSAGE_NO_FAULT]  = "none",
+    [MESSAGE_SIZE]      = "size",
+    [MESSAGE_NESTING]   = "nesting",
+    [MESSAGE_VALUES]    = "values",
+    [MESSAGE_SYNTAX]    = "syntax",
+    [MESSAGE_UTF8]      = "utf8",
+    [MESSAGE_DUPLICATE] = "duplicate",
+    [MESSAGE_NUL]       = "nul",
+    [MESSAGE_NUMBER]    = "number",
+    [MESSAGE_OBJECT]    = "object",
+    [MESSAGE_FIELD]     = "field",
+    [MESSAGE_FLAGS]     = "flags",
+};
+/* clang-format on */
+
+static_assert(ARRAY_SIZE(fault_names) == MESSAGE_FAULTS, "a name for each fault");
+
+const char *message_fault_name(MessageFault fault) {
+    return fault_names[fault];
+}
+
+/* Where a string ends, its closing quote taken as read. */
+static const uint8_t *skip_string(const uint8_t *at, const uint8_t *end) {
+    while (at < end && *at != '"')
+        at += *at == '\\' && end - at > 1 ? 2 : 1;
+    return at < end ? at + 1 : end;
+}
+
+static int check_shape(const uint8_t *at, size_t n) {
+    const uint8_t *end = at + n;
+    size_t depth = 0, values = 0;
+
+    while (at < end)
+        switch (*at++) {
+        case '"':
+            at = skip_string(at, end);
+            break;
+        case '{':
+        case '[':
+            if (++depth > MESSAGE_DEPTH_MAX)
+                return MESSAGE_NESTING;
+            /* fall through */
+        case ',':
+            if (++values > MESSAGE_VALUES_MAX)
+                return MESSAGE_VALUES;
+            break;
+        case '}':
+        case ']':
+            depth -= depth > 0;
+            break;
+        }
+    return 0;
+}
+
+static int fault_of(const json_error_t *error) {
+    switch (json_error_code(error)) {
+    case json_error_out_of_memory:
+        return -ENOMEM;
+    case json_error_invalid_utf8:
+        return MESSAGE_UTF8;
+    case json_error_duplicate_key:
+        return MESSAGE_DUPLICATE;
+    case json_error_null_character:
+    case json_error_null_byte_in_key:
+        return MESSAGE_NUL;
+    case json_error_numeric_overflow:
+        return MESSAGE_NUMBER;
+    default:
+        return MESSAGE_SYNTAX;
+    }
+}
+
+int message_parse(const void *bytes, size_t n, json_t **ret) {
+    json_error_t error;
+    json_t *object;
+    int r;
+
+    if (n > MESSAGE_BYTES_MAX)
+        return MESSAGE_SIZE;
+    r = check_shape(bytes, n);
+    if (r != 0)
+        return r;
+    object = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, &error);
+    if (!object)
+        return fault_of(&error);
+    if (!json_is_object(object)) {
+        json_decref(object);
+        return MESSAGE_OBJECT;
+    }
+    *ret = object;
+    return 0;
+}
+
+static int append(const char *bytes, size_t n, void *userdata) {
+    buffer_append(userdata, bytes, n);
+    return buffer_error(userdata);
+}
+
+int message_append(Buffer *out, const json_t *object) {
+    size_t size = out->size;
+
+    if (json_dump_callback(object, append, out, JSON_COMPACT) < 0) {
+        int r = buffer_error(out);
+
+        out->size = size;
+        return r < 0 ? r : -ENOMEM;
+    }
+    buffer_append(out, "", 1);
+    if (buffer_error(out) < 0)
+        out->size = size;
+    return buffer_error(out);
+}
+
+/* An object, or null, which is none. */
+static int take_parameters(json_t *value, json_t **ret) {
+    if (value && !json_is_object(value) && !json_is_null(value))
+        return MESSAGE_FIELD;
+    *ret = json_is_object(value) ? value : NULL;
+    return 0;
+}
+
+int message_to_call(json_t *object, MessageCall *ret) {
+    MessageCall call = {};
+    int more = 0, oneway = 0, upgrade = 0;
+    json_t *parameters = NULL;
+
+    if (json_unpack_ex(object, NULL, JSON_STRICT, "{s:s, s?o, s?b, s?b, s?b}", "method",
+                       &call.method, "parameters", &parameters, "more", &more, "oneway", &oneway,
+                       "upgrade", &upgrade) < 0 ||
+        take_parameters(parameters, &call.parameters) != 0)
+        return MESSAGE_FIELD;
+    if (more + oneway + upgrade > 1)
+        return MESSAGE_FLAGS;
+    call.more = more;
+    call.oneway = oneway;
+    call.upgrade = upgrade;
+    *ret = call;
+    return 0;
+}
+
+int message_to_reply(json_t *object, MessageReply *ret) {
+    MessageReply reply = {};
+    json_t *parameters = NULL;
+    int continues = 0;
+
+    if (json_unpack_ex(object, NULL, JSON_STRICT, "{s?s, s?o, s?b}", "error", &reply.error,
+                       "parameters", &parameters, "continues", &continues) < 0 ||
+        take_parameters(parameters, &reply.parameters) != 0)
+        return MESSAGE_FIELD;
+    if (continues && reply.error)
+        return MESSAGE_FLAGS;
+    reply.continues = continues;
+    *ret = reply;
+    return 0;
+}
