@@ -5,124 +5,187 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
-#include <time.h>
+#include <string.h>
+#include <sys/eventfd.h>
 
-#include "capture/baseline.h"
-#include "capture/capture.h"
-#include "loop/loop.h"
+#include "daemon-private.h"
+#include "method-private.h"
 #include "perfdata/host.h"
-#include "store/store.h"
-#include "util/file.h"
+#include "reload.h"
+#include "util/clock.h"
 #include "util/log.h"
+#include "util/text.h"
 
 /*
- * Joins capture to the store. The order at start is what makes samples resolve: side-band runs
- * before the baseline is read, the baseline is in the file before the first sample is taken. From
- * then on a sweep moves what the rings hold into the segment, woken by a ring that fills or, at
- * the least, by a slow timer.
+ * Joins the rooms: opens them in their order, runs the loop, closes them in the reverse. Sampling
+ * begins before anything slow: while the host is described, the store is looked through and /proc
+ * is read for the first time, the rings hold what is sampled. The control socket is listened to
+ * last, when there is something to be asked.
  */
 
-enum {
-    SWEEP_PERIOD_MS = 250,
-    ROUND_PERIOD_MS = 1000,
-};
+#define NS_PER_MS    1000000ULL
+#define SWEEP_MAX_NS (30000 * NS_PER_MS) /* beyond the flush interval: it hangs */
 
-#define NS_PER_MS  1000000ULL
-#define NS_PER_SEC 1000000000ULL
+/* On a writer's thread; the room in the rings is given back on ours. */
+static void on_written(void *userdata) {
+    uint64_t one = 1;
 
-struct Daemon {
-    Config config;
-    Loop *loop;
-    PdEnvironment *environment;
-    Store *store;
-    Capture *capture;
-    Segment *segment;
-    uint64_t round_ns, flush_ns; /* when the last was written */
-    uint64_t sample_bytes;
-};
-
-static uint64_t clock_ns(clockid_t clock) {
-    struct timespec t;
-
-    clock_gettime(clock, &t);
-    return (uint64_t)t.tv_sec * NS_PER_SEC + (uint64_t)t.tv_nsec;
+    (void)!write(((Daemon *)userdata)->written_fd, &one, sizeof(one));
 }
 
-static int on_batch(void *userdata, const Batch *batch) {
+static int on_give_back(void *userdata) {
+    Daemon *daemon = userdata;
+    uint64_t n;
+
+    if (read(daemon->written_fd, &n, sizeof(n)) == sizeof(n))
+        daemon_look(daemon);
+    return 0;
+}
+
+static int end(Daemon *daemon) {
+    loop_stop(daemon->loop);
+    return 0;
+}
+
+/* Who manages services hears of an end that is that of the service, and of no other. */
+static int on_stop(void *userdata) {
+    notify_stopping();
+    return end(userdata);
+}
+
+static int on_leave(void *userdata) {
     Daemon *daemon = userdata;
 
-    if (!batch->side_band)
-        daemon->sample_bytes += batch->records.size;
-    return segment_write(daemon->segment, batch->records);
+    log_notice("Making room for another recorder, the rings stay");
+    daemon->leaving = true;
+    return end(daemon);
 }
 
-static int write_mark(Daemon *daemon, PdRecordType type) {
-    _cleanup_(buffer_done) Buffer mark = {};
-
-    pd_emit_mark(&mark, type);
-    if (buffer_error(&mark) < 0)
-        return buffer_error(&mark);
-    return segment_write(daemon->segment, buffer_bytes(&mark));
+static int on_keeper_gone(void *userdata) {
+    log_struct(LOG_LEVEL_ERROR, 0, LOG_FIELDS({"PROFD_EVENT", "keeper-gone"}),
+               "The keeper is gone, finishing what was recorded");
+    return end(userdata);
 }
 
-static int sweep(void *userdata) {
+/* Instead of the one that is there, if any. */
+static int add_flush_timer(Daemon *daemon) {
+    daemon->flush_timer = loop_source_free(daemon->flush_timer);
+    return loop_add_timer(daemon->loop, daemon->config->flush_interval_ns, daemon_sweep_soon,
+                          daemon, &daemon->flush_timer);
+}
+
+/* What the new configuration says beyond sessions and the store. */
+static int take_config(Daemon *daemon) {
+    byte_rate_set(&daemon->rate, daemon->config->max_bytes_per_sec, clock_monotonic_ns());
+    monitor_publish(daemon->monitor,
+                    &(MonitorEvent){.event = "reloaded", .text = "the configuration"});
+    daemon_remember(daemon);
+    return add_flush_timer(daemon);
+}
+
+int daemon_reload(Daemon *daemon, ConfigProblem on_problem, void *userdata) {
+    Reload reload = {.path = daemon->options.config_path,
+                     .roster = daemon->roster,
+                     .store = daemon->store,
+                     .config = &daemon->config,
+                     .on_problem = on_problem,
+                     .userdata = userdata};
+    int r = daemon_end_sweep(daemon), k;
+
+    if (r < 0)
+        return r;
+    notify_reloading();
+    r = reload_run(&reload);
+    k = r == 0 ? take_config(daemon) : 0;
+    daemon->is_outdated = r < 0;
+    daemon_update_status(daemon, clock_monotonic_ns());
+    notify_ready();
+    if (k == 0)
+        k = daemon_sweep_soon(daemon);
+    return r < 0 ? r : k;
+}
+
+static int on_reload(void *userdata) {
+    (void)daemon_reload(userdata, NULL, NULL);
+    return 0;
+}
+
+static void log_reach(const Daemon *daemon) {
+    StoreUse use = store_use(daemon->store);
+
+    if (use.reach_ns == 0)
+        log_info("The store '%s' may take %" PRIu64 " MiB, how far back that reaches is known "
+                 "after the first segment",
+                 daemon->store_path, use.limit_bytes >> 20);
+    else
+        log_info("The store '%s' holds %" PRIu64 " of %" PRIu64 " MiB and reaches back about "
+                 "%" PRIu64 " h when it is full",
+                 daemon->store_path, use.used_bytes >> 20, use.limit_bytes >> 20,
+                 (uint64_t)(use.reach_ns / (3600 * NS_PER_SECOND)));
+}
+
+/* The first pass is complete: from here on the kernel tells what changes. */
+static int on_ready(void *userdata) {
     Daemon *daemon = userdata;
-    uint64_t now = clock_ns(CLOCK_MONOTONIC);
-    int r = capture_sweep(daemon->capture, on_batch, daemon);
+    int r = keeper_ready(daemon->options.keeper);
+    Member *member;
 
-    if (r == 0 && now - daemon->round_ns >= ROUND_PERIOD_MS * NS_PER_MS) {
-        daemon->round_ns = now;
-        r = write_mark(daemon, PD_RECORD_FINISHED_ROUND);
-    }
-    if (r == 0 && now - daemon->flush_ns >= daemon->config.flush_interval_ns) {
-        daemon->flush_ns = now;
-        r = segment_flush(daemon->segment);
-    }
+    if (r < 0)
+        return log_error(r, "Failed to tell the keeper that recording has begun: %m");
+    daemon->is_ready = true;
+    log_reach(daemon);
+    for (size_t at = 0; (member = roster_next(daemon->roster, &at));)
+        daemon_tell_started(member);
+    /* The sweep that runs ends with it. */
+    daemon->status_ns = 0;
+    notify_ready();
+    return 0;
+}
+
+/* Sweeps end; before the first one there is nothing to hang. */
+static bool is_alive(void *userdata) {
+    Daemon *daemon = userdata;
+    uint64_t limit_ns = daemon->config->flush_interval_ns + SWEEP_MAX_NS;
+
+    return daemon->sweep_end_ns == 0 || clock_monotonic_ns() - daemon->sweep_end_ns < limit_ns;
+}
+
+static int add_signals(Daemon *daemon) {
+    /* clang-format off */
+    const struct { int number; LoopCallback callback; } rows[] = {
+        { SIGTERM, on_stop   },
+        { SIGINT,  on_stop   },
+        { SIGUSR1, on_leave  },
+        { SIGHUP,  on_reload },
+    };
+    /* clang-format on */
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(rows); i++)
+        r = loop_add_signal(daemon->loop, rows[i].number, rows[i].callback, daemon, NULL);
     return r;
 }
 
-static int on_stop(void *userdata) {
-    loop_stop(((Daemon *)userdata)->loop);
-    return 0;
-}
-
-static PdTrailer side_band_trailer(const Daemon *daemon, uint64_t time_ns) {
-    const PdEvent *event = pd_events_at(capture_events(daemon->capture), 1);
-
-    return (PdTrailer){
-        .sample_type = event->attr.sample_type, .id = event->ids[0], .time = time_ns};
-}
-
-/* Side-band is running since capture_new(), so what the scan misses comes by itself. */
-static int write_baseline(Daemon *daemon, uint64_t start_ns) {
-    PdTrailer trailer = side_band_trailer(daemon, start_ns);
-    int r = baseline_kernel("", &trailer, on_batch, daemon);
+static int add_sources(Daemon *daemon) {
+    int r = loop_add_deferred(daemon->loop, daemon_sweep, daemon, &daemon->sweep_source);
 
     if (r == 0)
-        r = baseline_processes("", &trailer, on_batch, daemon);
-    return r == 0 ? write_mark(daemon, PD_RECORD_FINISHED_INIT) : r;
+        r = add_flush_timer(daemon);
+    if (r == 0)
+        r = loop_add_readable(daemon->loop, keeper_fd(daemon->options.keeper), on_keeper_gone,
+                              daemon, NULL);
+    if (r == 0)
+        r = loop_add_readable(daemon->loop, daemon->written_fd, on_give_back, daemon, NULL);
+    if (r == 0)
+        r = add_signals(daemon);
+    if (r == 0)
+        r = notify_new(daemon->loop, is_alive, daemon, &daemon->notify);
+    if (r == 0)
+        r = sampler_watch(daemon->sampler, daemon->loop, daemon_sweep_soon, daemon_on_cpus, daemon);
+    return r < 0 ? log_error(r, "Failed to set up the main loop: %m") : 0;
 }
 
-static int clip_frequency(uint64_t *frequency_hz) {
-    static const char path[] = "/proc/sys/kernel/perf_event_max_sample_rate";
-    char text[32];
-    uint64_t max;
-    int r = file_read_text(path, text, sizeof(text));
-
-    if (r < 0 || sscanf(text, "%" SCNu64, &max) != 1)
-        return log_error(r < 0 ? r : -EBADMSG,
-                         "Failed to read '%s', has this kernel perf events at all?", path);
-    if (*frequency_hz > max) {
-        log_warning(0,
-                    "Lowering the frequency from %" PRIu64 " to %" PRIu64 " Hz, the limit in '%s'",
-                    *frequency_hz, max, path);
-        *frequency_hz = max;
-    }
-    return 0;
-}
-
-/* What the host itself does not tell: who records, the clock of the samples, and what time of day
- * it was by that clock. */
+/* What the host itself does not tell: who records, by which clock. */
 static int note_recorder(PdEnvironment *environment) {
     environment->version = strdup("profd " PROFD_VERSION);
     if (!environment->version)
@@ -130,143 +193,212 @@ static int note_recorder(PdEnvironment *environment) {
     environment->has[PD_FEATURE_VERSION] = true;
     environment->has[PD_FEATURE_CLOCKID] = true;
     environment->clockid_resolution_ns = 1;
-    environment->has[PD_FEATURE_CLOCK_DATA] = true;
-    environment->clock_data_version = 1;
-    environment->clock_data_clockid = CLOCK_MONOTONIC;
-    environment->clock_data_clockid_ns = clock_ns(CLOCK_MONOTONIC);
-    environment->clock_data_wall_ns = clock_ns(CLOCK_REALTIME);
     return 0;
 }
 
-static int add_source(void *userdata, int fd) {
-    Daemon *daemon = userdata;
+static int collect_environment(Daemon *daemon) {
+    int r = pd_environment_new(&daemon->environment);
 
-    return loop_add_readable(daemon->loop, fd, sweep, daemon);
+    if (r == 0)
+        r = pd_host_collect(daemon->environment, "", daemon->options.argv);
+    if (r == 0)
+        r = note_recorder(daemon->environment);
+    return r < 0 ? log_error(r, "Failed to collect what this host is: %m") : 0;
 }
 
-static int add_sources(Daemon *daemon) {
-    int r = capture_each_fd(daemon->capture, add_source, daemon);
-
-    if (r == 0)
-        r = loop_add_timer(daemon->loop, SWEEP_PERIOD_MS * NS_PER_MS, sweep, daemon);
-    if (r == 0)
-        r = loop_add_signal(daemon->loop, SIGTERM, on_stop, daemon);
-    if (r == 0)
-        r = loop_add_signal(daemon->loop, SIGINT, on_stop, daemon);
-    return r < 0 ? log_error(r, "Failed to set up the main loop: %m") : 0;
+static int seal(void *userdata, int fd, bool sensitive) {
+    return keeper_seal(((Daemon *)userdata)->options.keeper, fd, sensitive);
 }
 
-static int start(Daemon *daemon) {
-    const Config *config = &daemon->config;
-    CaptureOptions capture = {.frequency_hz = config->frequency_hz,
-                              .ring_bytes = config->buffer_bytes,
-                              .call_graph = config->call_graph,
-                              .exclude_idle = config->exclude_idle,
-                              .exclude_kernel = !config->kernel_samples};
-    uint64_t start_ns;
-    int r = capture_new(&capture, &daemon->capture);
+/* Final paths of segments and snapshots begin with it, and clients are in folders of their own. */
+static int settle_store_path(Daemon *daemon) {
+    bool is_volatile = daemon->config->storage == STORAGE_VOLATILE;
+    const char *path = is_volatile ? daemon->options.runtime : daemon->options.store;
+    char folder[CONFIG_PATH_MAX] = "";
+    int n;
+
+    if (path[0] != '/' && !getcwd(folder, sizeof(folder)))
+        return -errno;
+    n = snprintf(daemon->store_path, sizeof(daemon->store_path), "%s%s%s%s", folder,
+                 path[0] == '/' ? "" : "/", path, is_volatile ? "/store" : "");
+    return (size_t)n < sizeof(daemon->store_path) ? 0 : -ENAMETOOLONG;
+}
+
+static int open_store(Daemon *daemon) {
+    StoreOptions options = {.path = daemon->store_path,
+                            .environment = daemon->environment,
+                            .config = daemon->config,
+                            .memory = {.queue_bytes = daemon->memory.queue_bytes,
+                                       .table_bytes = daemon->memory.table_bytes,
+                                       .store_bytes = daemon->memory.store_bytes},
+                            .seal = seal,
+                            .on_written = on_written,
+                            .userdata = daemon};
+    int r = settle_store_path(daemon);
 
     if (r < 0)
+        return log_error(r, "Failed to find out where store '%s' is: %m", daemon->options.store);
+    r = store_open(&options, &daemon->store);
+    if (r < 0)
         return r;
-    start_ns = clock_ns(CLOCK_MONOTONIC);
-    r = segment_new(daemon->store, capture_events(daemon->capture), config->zstd_level,
-                    &daemon->segment);
+    r = snapshot_engine_new(daemon->store, daemon->loop, &daemon->snapshots);
+    if (r < 0)
+        return log_error(r, "Failed to open the snapshots of store '%s': %m", daemon->store_path);
+    return vacuum_new(daemon->store, daemon->loop, method_vacuum_ended, daemon, &daemon->vacuum);
+}
+
+static int make_parts(Daemon *daemon) {
+    int r = monitor_new(&daemon->monitor);
+
     if (r == 0)
-        r = write_baseline(daemon, start_ns);
+        r = waits_new(&daemon->waits);
     if (r == 0)
-        r = capture_start(daemon->capture);
-    daemon->round_ns = daemon->flush_ns = start_ns;
+        r = keeper_status(daemon->options.keeper, &daemon->keeper);
+    return r < 0 ? log_error(r, "Failed to set up the recorder: %m") : 0;
+}
+
+static int on_look(void *userdata, const ScannerLook *look) {
+    Daemon *daemon = userdata;
+    int r = own_look(daemon->own, look);
+
+    return r == 0 ? daemon_sweep_soon(daemon) : r;
+}
+
+static int on_known(void *userdata, uint32_t pid) {
+    sampler_release(((Daemon *)userdata)->sampler, pid);
+    return 0;
+}
+
+static int start_tracker(Daemon *daemon) {
+    TrackerOptions options = {.keeper = daemon->options.keeper,
+                              .loop = daemon->loop,
+                              .on_ready = on_ready,
+                              .on_due = daemon_sweep_soon,
+                              .table_bytes = daemon->memory.table_bytes,
+                              .sees_own = sampler_is_own(daemon->sampler),
+                              .sees_kernel = sampler_sees_kernel(daemon->sampler),
+                              .on_look = on_look,
+                              .on_known = on_known,
+                              .userdata = daemon};
+    int r = tracker_new(&options, &daemon->tracker);
+
+    return r == 0 && options.sees_own
+               ? own_new(daemon->loop, daemon->sampler, daemon->tracker, &daemon->own)
+               : r;
+}
+
+static int start_sampling(Daemon *daemon) {
+    SamplerOptions sampler = {.keeper = daemon->options.keeper,
+                              .buffer_total_bytes = daemon->config->max_buffer_total_bytes,
+                              .max_frequency_hz = daemon->config->max_frequency_hz,
+                              .own_pid = (uint32_t)getppid()};
+    int r = sampler_new(&sampler, &daemon->sampler);
+
+    byte_rate_set(&daemon->rate, daemon->config->max_bytes_per_sec, clock_monotonic_ns());
+    /* Processes that are followed are looked for when there is something to follow them with. */
+    if (r == 0 && sampler_is_own(daemon->sampler))
+        r = start_tracker(daemon);
+    if (r == 0)
+        r = daemon_open_sessions(daemon);
+    if (r == 0 && !daemon->tracker)
+        r = start_tracker(daemon);
     return r;
 }
 
-int daemon_new(const DaemonOptions *options, Daemon **ret) {
+static int start(Daemon *daemon) {
+    const Config *config = daemon->config;
+    bool is_volatile = config->storage == STORAGE_VOLATILE;
+    uint64_t floor_ns = clock_monotonic_ns();
+    Member *member;
+    /* What the keeper holds is counted before we open anything. */
+    int r;
+
+    daemon->memory = memory_plan_here(is_volatile ? config->runtime_max_use_bytes : 0);
+    r = make_parts(daemon);
+
+    if (r == 0)
+        r = start_sampling(daemon);
+    if (r == 0)
+        r = collect_environment(daemon);
+    if (r == 0)
+        r = open_store(daemon);
+    if (r == 0)
+        r = daemon_begin_sessions(daemon);
+    if (r < 0)
+        return r;
+    for (size_t at = 0; (member = roster_next(daemon->roster, &at));)
+        floor_ns = MIN(floor_ns, session_oldest_ns(member->session));
+    r = tracker_begin(daemon->tracker, floor_ns);
+    if (r == 0)
+        r = add_sources(daemon);
+    return r == 0 ? daemon_listen(daemon) : r;
+}
+
+int daemon_new(const DaemonOptions *options, Config *config, Daemon **ret) {
     _cleanup_(daemon_freep) Daemon *daemon = calloc(1, sizeof(*daemon));
     int r;
 
-    if (!daemon)
+    if (!daemon) {
+        config_free(config);
         return -ENOMEM;
-    daemon->config = *options->config;
-    r = clip_frequency(&daemon->config.frequency_hz);
-    if (r < 0)
-        return r;
-    r = pd_environment_new(&daemon->environment);
-    if (r == 0)
-        r = pd_host_collect(daemon->environment, "", options->argv);
-    if (r == 0)
-        r = note_recorder(daemon->environment);
-    if (r < 0)
-        return log_error(r, "Failed to collect what this host is: %m");
-    r = store_open(options->store, daemon->environment, &daemon->store);
-    if (r == 0)
-        r = loop_new(&daemon->loop);
+    }
+    daemon->options = *options;
+    daemon->config = config;
+    daemon->began_real_ns = clock_ns(CLOCK_REALTIME);
+    daemon->cpu_at_ns = daemon->cpu_before_at_ns = clock_monotonic_ns();
+    daemon->written_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    r = daemon->written_fd < 0 ? -errno : loop_new(&daemon->loop);
     if (r == 0)
         r = start(daemon);
-    if (r == 0)
-        r = add_sources(daemon);
     if (r < 0)
         return r;
-    log_info("Recording %s at %" PRIu64 " Hz on %zu CPUs into '%s.open'",
-             capture_event_name(daemon->capture), daemon->config.frequency_hz,
-             capture_n_cpus(daemon->capture), segment_path(daemon->segment));
     *ret = TAKE_PTR(daemon);
     return 0;
 }
 
-/* What the kernel dropped is told in the file, CPU by CPU. */
-static int write_losses(Daemon *daemon) {
-    const PdEvent *samples = pd_events_at(capture_events(daemon->capture), 0);
-    _cleanup_(buffer_done) Buffer records = {};
-    uint64_t total = 0;
-
-    for (size_t i = 0; i < capture_n_cpus(daemon->capture); i++) {
-        PdTrailer trailer = {.sample_type = samples->attr.sample_type,
-                             .id = samples->ids[i],
-                             .time = clock_ns(CLOCK_MONOTONIC)};
-        uint64_t lost;
-        int r = capture_lost(daemon->capture, i, &trailer.cpu, &lost);
-
-        if (r < 0)
-            return log_error(r, "Failed to read what CPU %zu lost: %m", i);
-        if (lost > 0)
-            pd_emit_lost_samples(&records, &trailer, lost);
-        total += lost;
-    }
-    if (total > 0)
-        log_warning(0, "%" PRIu64 " samples were lost because a ring was full", total);
-    if (records.size == 0 || buffer_error(&records) < 0)
-        return buffer_error(&records);
-    return segment_write(daemon->segment, buffer_bytes(&records));
-}
-
 static int stop(Daemon *daemon) {
-    int r = capture_stop(daemon->capture);
+    Member *member;
+    int r;
 
-    if (r == 0)
-        r = capture_sweep(daemon->capture, on_batch, daemon);
-    if (r == 0)
-        r = write_losses(daemon);
-    if (r == 0)
-        r = segment_finish(daemon->segment, daemon->environment);
-    if (r == 0)
-        log_info("Finished segment '%s' with %" PRIu64 " bytes of samples",
-                 segment_path(daemon->segment), daemon->sample_bytes);
+    for (size_t at = 0; !daemon->leaving && (member = roster_next(daemon->roster, &at));)
+        (void)sampler_disable(session_sampler(member->session));
+    r = daemon_drain(daemon);
+    for (size_t at = 0; !daemon->leaving && (member = roster_next(daemon->roster, &at));)
+        daemon_tell_stopped(member);
     return r;
 }
 
 int daemon_run(Daemon *daemon) {
-    int r = loop_run(daemon->loop), k = stop(daemon);
+    int r = loop_run(daemon->loop), k;
 
+    daemon->stopping = true;
+    daemon->control = control_free(daemon->control);
+    if (!daemon->leaving)
+        daemon_forget(daemon);
+    k = stop(daemon);
     return r < 0 ? r : k;
 }
 
 Daemon *daemon_free(Daemon *daemon) {
     if (!daemon)
         return NULL;
-    segment_free(daemon->segment);
-    capture_free(daemon->capture);
+    /* Clients first: what their calls hold is of the rest. */
+    control_free(daemon->control);
+    method_forget_connections(daemon);
+    waits_free(daemon->waits);
+    vacuum_free(daemon->vacuum);
+    snapshot_engine_free(daemon->snapshots);
+    roster_free(daemon->roster, daemon->leaving);
+    monitor_free(daemon->monitor);
+    notify_free(daemon->notify);
+    own_free(daemon->own);
+    tracker_free(daemon->tracker);
+    sampler_free(daemon->sampler);
     store_free(daemon->store);
+    closep(&daemon->written_fd);
     loop_free(daemon->loop);
     pd_environment_free(daemon->environment);
+    config_free(daemon->config);
     free(daemon);
     return NULL;
 }

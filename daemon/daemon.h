@@ -4,19 +4,21 @@
 /* The recorder as a whole: owns every room of the daemon and joins them. */
 
 #include "config/config.h"
+#include "keeper/client.h"
 #include "util/macro.h"
 
 typedef struct DaemonOptions {
-    const char *store;
-    const Config *config; /* copied */
-    char *const *argv;    /* for the CMDLINE of the recording */
+    const char *store, *runtime;
+    const char *config_path; /* NULL: the default one */
+    char *const *argv;       /* for the CMDLINE of the recording */
+    Keeper *keeper;          /* borrowed */
 } DaemonOptions;
 
 typedef struct Daemon Daemon;
 
-/* Everything open, recording. What fails is logged. */
-int daemon_new(const DaemonOptions *options, Daemon **ret);
-/* Until SIGTERM or SIGINT; the segment is then finished. */
+/* Everything open, recording; takes the config. What fails is logged. */
+int daemon_new(const DaemonOptions *options, Config *config, Daemon **ret);
+/* Until SIGTERM, SIGINT, or until another recorder is to take over; the segments are finished. */
 int daemon_run(Daemon *daemon);
 Daemon *daemon_free(Daemon *daemon);
 DEFINE_CLEANUP(Daemon *, daemon_free);

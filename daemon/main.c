@@ -1,128 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
-#include <systemd/sd-daemon.h>
+#include <unistd.h>
 
 #include "config/config.h"
 #include "daemon.h"
+#include "journal.h"
+#include "keeper/keeper.h"
+#include "keeper/sandbox.h"
+#include "option.h"
+#include "user-folder.h"
 #include "util/log.h"
 
 /*
- * profd: reads its command line, records until it is told to stop. Exit statuses: 0 stopped as
- * asked, 1 failed (the log says why; with --check-config, that something is wrong), 2 wrong usage.
+ * profd: one program, two processes. Started by somebody, it is the keeper, which starts it once
+ * more as the recorder. Exit statuses: 0 stopped as asked, 1 failed (the log says why; with
+ * --check-config, that something is wrong), 2 wrong usage.
  */
 
-#define CONFIG_PATH "/etc/profd/profd.conf"
-
 enum { STATUS_FAILED = 1, STATUS_USAGE = 2 };
-
-typedef struct Arguments {
-    const char *store, *config; /* config NULL: CONFIG_PATH, which may be missing */
-    bool check_config, print_config_keys, help, version;
-} Arguments;
-
-/* An option's handler: NULL, or what would have been right. */
-typedef const char *(*Handler)(Arguments *arguments, const char *value);
-
-static const char *set_store(Arguments *arguments, const char *value) {
-    arguments->store = value;
-    return *value ? NULL : "a folder";
-}
-
-static const char *set_config(Arguments *arguments, const char *value) {
-    arguments->config = value;
-    return *value ? NULL : "a file";
-}
-
-static const char *set_check_config(Arguments *arguments, const char *value _unused_) {
-    arguments->check_config = true;
-    return NULL;
-}
-
-static const char *set_print_config_keys(Arguments *arguments, const char *value _unused_) {
-    arguments->print_config_keys = true;
-    return NULL;
-}
-
-static const char *set_log_level(Arguments *arguments _unused_, const char *value) {
-    LogLevel level;
-
-    if (log_level_from_name(value, &level) < 0)
-        return "err, warning, notice, info or debug";
-    log_set_level(level);
-    return NULL;
-}
-
-static const char *set_help(Arguments *arguments, const char *value _unused_) {
-    arguments->help = true;
-    return NULL;
-}
-
-static const char *set_version(Arguments *arguments, const char *value _unused_) {
-    arguments->version = true;
-    return NULL;
-}
-
-/* clang-format off */
-static const struct OptionRow {
-    const char *name;
-    const char *value; /* NULL: takes none */
-    const char *help;  /* NULL: not shown */
-    Handler     handle;
-} options[] = {
-    { "config",            "FILE",  "configuration (default: " CONFIG_PATH ")",                set_config            },
-    { "store",             "DIR",   "where recordings go (default: /var/lib/profd)",           set_store             },
-    { "check-config",      NULL,    "check the configuration and exit",                        set_check_config      },
-    { "log-level",         "LEVEL", "err, warning, notice, info or debug (default: info)",     set_log_level         },
-    { "print-config-keys", NULL,    NULL,                                                      set_print_config_keys },
-    { "help",              NULL,    "show this help",                                          set_help              },
-    { "version",           NULL,    "show the version",                                        set_version           },
-};
-/* clang-format on */
-
-static void print_help(void) {
-    printf("Usage: profd [OPTION...]\n\n"
-           "Record what every CPU of this machine does, all the time, as perf.data.\n\n");
-    for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
-        char left[32];
-
-        if (!options[i].help)
-            continue;
-        snprintf(left, sizeof(left), "--%s%s%s", options[i].name, options[i].value ? "=" : "",
-                 options[i].value ? options[i].value : "");
-        printf("  %-20s %s\n", left, options[i].help);
-    }
-    printf("\nStops on SIGTERM or SIGINT. See profd(8).\n");
-}
-
-static int parse_arguments(Arguments *arguments, int argc, char **argv) {
-    struct option longs[ARRAY_SIZE(options) + 1] = {};
-    int index;
-
-    for (size_t i = 0; i < ARRAY_SIZE(options); i++)
-        longs[i] = (struct option){.name = options[i].name,
-                                   .has_arg = options[i].value ? required_argument : no_argument};
-    for (int c; (c = getopt_long(argc, argv, "", longs, &index)) != -1;) {
-        const char *expected;
-
-        if (c != 0)
-            return -EINVAL;
-        expected = options[index].handle(arguments, optarg);
-        if (expected) {
-            fprintf(stderr, "profd: --%s takes %s, not '%s'\n", options[index].name, expected,
-                    optarg);
-            return -EINVAL;
-        }
-    }
-    if (optind < argc) {
-        fprintf(stderr, "profd: takes no argument '%s', see profd --help\n", argv[optind]);
-        return -EINVAL;
-    }
-    return 0;
-}
 
 /* For the lint that holds profd.conf and its page against the table. */
 static void print_config_keys(void) {
@@ -134,52 +31,99 @@ static void print_config_keys(void) {
                keys[i].expected);
 }
 
-static void on_problem(void *userdata _unused_, const char *path, unsigned line,
-                       const char *problem) {
-    log_warning(0, "%s:%u: %s", path, line, problem);
-}
-
 /* A typo must not take the recorder away: what is wrong is warned of, and its default holds. */
-static int load_config(const Arguments *arguments, Config *ret) {
-    const char *path = arguments->config ? arguments->config : CONFIG_PATH;
-    int r;
+static int load_config(const Options *options, Config **ret) {
+    int r = config_load(options->config, config_log_problem, NULL, ret);
 
-    config_set_defaults(ret);
-    r = config_load(ret, path, on_problem, NULL);
-    if (r == -ENOENT && !arguments->config)
-        return 0;
-    return r < 0 ? log_error(r, "Failed to read configuration '%s': %m", path) : r;
+    return r < 0 ? log_error(r, "Failed to read configuration '%s': %m",
+                             options->config ? options->config : "profd.conf")
+                 : r;
 }
 
-static int run(const Arguments *arguments, char **argv) {
-    _cleanup_(daemon_freep) Daemon *daemon = NULL;
-    Config config;
-    int r = load_config(arguments, &config);
+static int check_config(const Options *options) {
+    _cleanup_(config_freep) Config *config = NULL;
 
-    if (arguments->check_config || r < 0)
-        return r == 0 ? EXIT_SUCCESS : STATUS_FAILED;
-    r = daemon_new(&(DaemonOptions){.store = arguments->store, .config = &config, .argv = argv},
-                   &daemon);
-    if (r == 0) {
-        (void)sd_notify(false, "READY=1");
+    return load_config(options, &config) == 0 ? EXIT_SUCCESS : STATUS_FAILED;
+}
+
+/* Until then nobody else's file was parsed. */
+static int connect_keeper(const Options *options, Keeper **ret) {
+    int r = sandbox_recorder();
+
+    if (r < 0)
+        return log_error(r, "Failed to set up seccomp, does this kernel have it?: %m");
+    r = keeper_connect(options->recorder, ret);
+    if (r == 0)
+        r = keeper_take_over(*ret);
+    if (r == -EPROTO)
+        return log_error(r, "The keeper is of another version than this recorder, restart profd");
+    return r < 0 ? log_error(r, "Failed to reach the keeper: %m") : 0;
+}
+
+static int record(const Options *options, char **argv) {
+    _cleanup_(keeper_disconnectp) Keeper *keeper = NULL;
+    _cleanup_(daemon_freep) Daemon *daemon = NULL;
+    Config *config = NULL;
+    int r = connect_keeper(options, &keeper);
+
+    if (r == 0)
+        r = load_config(options, &config);
+    if (r < 0)
+        return STATUS_FAILED;
+    r = daemon_new(&(DaemonOptions){.store = options->store,
+                                    .runtime = options->runtime,
+                                    .config_path = options->config,
+                                    .argv = argv,
+                                    .keeper = keeper},
+                   config, &daemon);
+    if (r == 0)
         r = daemon_run(daemon);
-    }
     return r < 0 ? STATUS_FAILED : EXIT_SUCCESS;
 }
 
-int main(int argc, char **argv) {
-    Arguments arguments = {.store = "/var/lib/profd"};
+/* The folders of the system are root's: who is not has his own, and tells the recorder, whose user
+ * is no guide. */
+static int keep(const Options *options, int argc, char **argv) {
+    _cleanup_(user_folders_done) UserFolders own = {};
+    KeeperOptions keeper = {.argv = argv, .store = options->store, .runtime = options->runtime};
+    int r;
 
-    if (parse_arguments(&arguments, argc, argv) < 0)
+    if (geteuid() == 0)
+        return keeper_run(&keeper);
+    r = user_folders_find(options, argc, argv, &own);
+    if (r < 0) {
+        log_error(r, "Failed to find a folder for recordings, name one with --store: %m");
+        return STATUS_FAILED;
+    }
+    keeper.argv = own.argv;
+    keeper.store = own.store ?: options->store;
+    /* Without any there is none, and whoever needs it says so. */
+    keeper.runtime = options->has_runtime ? options->runtime : own.runtime;
+    return keeper_run(&keeper);
+}
+
+int main(int argc, char **argv) {
+    Options options;
+
+    if (option_parse(&options, argc, argv) < 0)
         return STATUS_USAGE;
-    if (arguments.help)
-        print_help();
-    if (arguments.version)
+    if (options.help)
+        option_print_help();
+    if (options.version)
         printf("profd %s\n", PROFD_VERSION);
-    if (arguments.print_config_keys)
+    if (options.print_config_keys)
         print_config_keys();
-    if (arguments.help || arguments.version || arguments.print_config_keys)
+    if (options.print_options)
+        option_print_table();
+    if (options.help || options.version || options.print_config_keys || options.print_options)
         return EXIT_SUCCESS;
+    journal_attach();
+    if (options.check_config)
+        return check_config(&options);
     signal(SIGPIPE, SIG_IGN);
-    return run(&arguments, argv);
+    if (options.recorder < 0)
+        return keep(&options, argc, argv);
+    /* The last word is the keeper's, and no part of what recordings tell. */
+    argv[argc - 1] = NULL;
+    return record(&options, argv);
 }

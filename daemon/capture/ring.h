@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * One kernel ring buffer: mapped, read from tail to a noted head, given back. Embedded in its
- * owner. The kernel moves head only behind whole records, so what lies between is whole.
+ * One kernel ring buffer: mapped, looked at from a position on, given back up to another. Embedded
+ * in its owner. Positions count bytes since the ring began and never wrap. The kernel moves head
+ * only behind whole records, so what lies before it is whole.
  */
 
 #include <stdint.h>
@@ -21,5 +22,20 @@ int ring_init(Ring *ring, int event_fd, uint64_t size);
 void ring_done(Ring *ring);
 
 uint64_t ring_head(const Ring *ring);
-/* Appends what lies between tail and `head` (as noted by ring_head()) to out, and frees it. */
-int ring_take(Ring *ring, uint64_t head, Buffer *out);
+/* Up to where all was given back to the kernel. */
+uint64_t ring_tail(const Ring *ring);
+void ring_give_back(Ring *ring, uint64_t position);
+
+typedef struct RingSlice {
+    Bytes records;  /* whole ones, in the ring itself or in the scratch buffer */
+    uint64_t end;   /* the position behind them */
+    uint64_t types; /* the set of their types, those below 64 */
+} RingSlice;
+
+/*
+ * The records from `from` on, none beyond `to`: as many as lie in one piece and make up at most
+ * limit bytes, but at least one. A record that wraps comes alone, joined in scratch. Nothing is
+ * given back. -EBADMSG: what is there are no records.
+ */
+int ring_slice(const Ring *ring, uint64_t from, uint64_t to, uint64_t limit, Buffer *scratch,
+               RingSlice *ret);

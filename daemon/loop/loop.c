@@ -5,35 +5,40 @@
 #include <event2/event.h>
 
 /*
- * libevent behind four verbs. Sources are kept in a list only to be freed; what a callback returns
- * decides whether the loop goes on.
+ * libevent behind a few verbs. Sources are chained so that the loop can free what is left; what a
+ * callback returns decides whether the loop goes on.
  */
 
 enum { NS_PER_SEC = 1000000000, NS_PER_US = 1000 };
 
-typedef struct Source {
-    struct Source *next;
+struct LoopSource {
+    LoopSource *next, *previous;
     Loop *loop;
     struct event *event;
     LoopCallback callback;
     void *userdata;
-} Source;
+};
 
 struct Loop {
     struct event_base *base;
-    Source *sources;
+    LoopSource *sources;
     int result;
 };
 
-static Source *source_free(Source *s) {
+LoopSource *loop_source_free(LoopSource *s) {
     if (!s)
         return NULL;
     if (s->event)
         event_free(s->event);
+    if (s->next)
+        s->next->previous = s->previous;
+    if (s->previous)
+        s->previous->next = s->next;
+    else if (s->loop->sources == s)
+        s->loop->sources = s->next;
     free(s);
     return NULL;
 }
-DEFINE_CLEANUP(Source *, source_free);
 
 int loop_new(Loop **ret) {
     _cleanup_(loop_freep) Loop *loop = calloc(1, sizeof(*loop));
@@ -50,60 +55,100 @@ int loop_new(Loop **ret) {
 Loop *loop_free(Loop *loop) {
     if (!loop)
         return NULL;
-    while (loop->sources) {
-        Source *s = loop->sources;
-
-        loop->sources = s->next;
-        source_free(s);
-    }
+    while (loop->sources)
+        loop_source_free(loop->sources);
     if (loop->base)
         event_base_free(loop->base);
     free(loop);
     return NULL;
 }
 
+/* The source may be gone when its callback returns. */
 static void dispatch(evutil_socket_t fd _unused_, short what _unused_, void *userdata) {
-    Source *s = userdata;
+    LoopSource *s = userdata;
+    Loop *loop = s->loop;
     int r = s->callback(s->userdata);
 
     if (r < 0) {
-        s->loop->result = r;
-        loop_stop(s->loop);
+        loop->result = r;
+        loop_stop(loop);
     }
 }
 
-static int add(Loop *loop, int fd_or_signal, short what, const struct timeval *period,
-               LoopCallback callback, void *userdata) {
-    _cleanup_(source_freep) Source *s = calloc(1, sizeof(*s));
+static struct timeval timeval_of(uint64_t ns) {
+    return (struct timeval){
+        .tv_sec = (time_t)(ns / NS_PER_SEC),
+        .tv_usec = (suseconds_t)(ns % NS_PER_SEC / NS_PER_US),
+    };
+}
+
+static int new_source(Loop *loop, int fd_or_signal, short what, LoopCallback callback,
+                      void *userdata, LoopSource **ret) {
+    _cleanup_(loop_source_freep) LoopSource *s = calloc(1, sizeof(*s));
 
     if (!s)
         return -ENOMEM;
-    s->loop = loop;
-    s->callback = callback;
-    s->userdata = userdata;
-    s->event = event_new(loop->base, fd_or_signal, what | EV_PERSIST, dispatch, s);
-    if (!s->event || event_add(s->event, period) < 0)
+    *s = (LoopSource){.loop = loop, .callback = callback, .userdata = userdata};
+    s->event = event_new(loop->base, fd_or_signal, what, dispatch, s);
+    if (!s->event)
         return -ENOMEM;
     s->next = loop->sources;
-    loop->sources = TAKE_PTR(s);
+    if (s->next)
+        s->next->previous = s;
+    loop->sources = s;
+    *ret = TAKE_PTR(s);
     return 0;
 }
 
-int loop_add_readable(Loop *loop, int fd, LoopCallback on_readable, void *userdata) {
-    return add(loop, fd, EV_READ, NULL, on_readable, userdata);
+static int add(Loop *loop, int fd_or_signal, short what, const struct timeval *period,
+               LoopCallback callback, void *userdata, LoopSource **ret) {
+    _cleanup_(loop_source_freep) LoopSource *s = NULL;
+    int r = new_source(loop, fd_or_signal, what | EV_PERSIST, callback, userdata, &s);
+
+    if (r == 0 && event_add(s->event, period) < 0)
+        r = -ENOMEM;
+    if (r < 0)
+        return r;
+    if (ret)
+        *ret = s;
+    s = NULL;
+    return 0;
 }
 
-int loop_add_timer(Loop *loop, uint64_t period_ns, LoopCallback on_timer, void *userdata) {
-    struct timeval period = {
-        .tv_sec = (time_t)(period_ns / NS_PER_SEC),
-        .tv_usec = (suseconds_t)(period_ns % NS_PER_SEC / NS_PER_US),
-    };
-
-    return add(loop, -1, 0, &period, on_timer, userdata);
+int loop_add_readable(Loop *loop, int fd, LoopCallback on_readable, void *userdata,
+                      LoopSource **ret) {
+    return add(loop, fd, EV_READ, NULL, on_readable, userdata, ret);
 }
 
-int loop_add_signal(Loop *loop, int signal, LoopCallback on_signal, void *userdata) {
-    return add(loop, signal, EV_SIGNAL, NULL, on_signal, userdata);
+int loop_add_writable(Loop *loop, int fd, LoopCallback on_writable, void *userdata,
+                      LoopSource **ret) {
+    return add(loop, fd, EV_WRITE, NULL, on_writable, userdata, ret);
+}
+
+int loop_add_timer(Loop *loop, uint64_t period_ns, LoopCallback on_timer, void *userdata,
+                   LoopSource **ret) {
+    struct timeval period = timeval_of(period_ns);
+
+    return add(loop, -1, 0, &period, on_timer, userdata, ret);
+}
+
+int loop_add_signal(Loop *loop, int signal, LoopCallback on_signal, void *userdata,
+                    LoopSource **ret) {
+    return add(loop, signal, EV_SIGNAL, NULL, on_signal, userdata, ret);
+}
+
+int loop_add_deferred(Loop *loop, LoopCallback callback, void *userdata, LoopSource **ret) {
+    return new_source(loop, -1, 0, callback, userdata, ret);
+}
+
+int loop_trigger(LoopSource *deferred) {
+    return loop_trigger_after(deferred, 0);
+}
+
+int loop_trigger_after(LoopSource *deferred, uint64_t delay_ns) {
+    struct timeval delay = timeval_of(delay_ns);
+
+    return event_add(deferred->event, &delay) < 0 ? -ENOMEM : 0;
 }
 
 int loop_run(Loop *loop) {

@@ -1,254 +1,353 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "store/store.h"
+#include "store/store-private.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 
-#include "perfdata/encode.h"
-#include "perfdata/writer.h"
+#include "store/place.h"
 #include "util/file.h"
 #include "util/log.h"
 
 /*
- * A store is STORE/sessions/default with one file a segment, NNNNNNNN-UTC.perf.data, `.open`
- * behind it while it is written. The number, not the clock, is the order. Nothing is overwritten:
- * a name that exists is an error. What a killed daemon left open is finished at the next start and
- * marked by a `~`, so that nobody takes it for a whole one.
+ * The whole: STORE/sessions/NAME and STORE/snapshots, the lock, and the list of what lies there,
+ * which is read once at start and kept by whoever adds or deletes. Everything below is reached by
+ * descriptors; when somebody deletes or moves the folders away they are made anew.
  */
 
-#define SUFFIX           ".perf.data"
-#define SUFFIX_OPEN      SUFFIX ".open"
-#define SUFFIX_RECOVERED "~" SUFFIX
+#define LOCK_FILE ".lock"
 
-enum { FOLDER_MODE = 0750, FILE_MODE = 0640, NAME_BYTES = 64 };
+static void tell_holder(const Store *store, int root) {
+    _cleanup_(buffer_done) Buffer holder = {};
 
-struct Store {
-    char *folder;
-    int folder_fd;
-    int lock_fd;
-    uint64_t next_number;
-};
-
-struct Segment {
-    Store *store;
-    char *path;
-    char name[NAME_BYTES]; /* without suffix */
-    int fd;
-    PdWriter *writer;
-};
-
-static void closedirp(DIR **d) {
-    if (*d)
-        (void)closedir(*d);
+    if (place_read(root, LOCK_FILE, 256, &holder) < 0 || holder.size == 0)
+        buffer_append(&holder, "an unknown process\n", 19);
+    log_error(-EBUSY,
+              "Failed to lock store '%s', another profd records into it (%.*s); stop it, or give "
+              "this one a store of its own with --store=",
+              store->path, (int)holder.size - 1, (const char *)holder.data);
 }
 
-static int take_lock(Store *store) {
-    store->lock_fd = openat(store->folder_fd, ".lock", O_RDWR | O_CREAT | O_CLOEXEC, FILE_MODE);
-    if (store->lock_fd < 0)
-        return log_error(-errno, "Failed to open the lock of store '%s': %m", store->folder);
-    if (flock(store->lock_fd, LOCK_EX | LOCK_NB) < 0)
-        return log_error(errno == EWOULDBLOCK ? -EBUSY : -errno,
-                         "Failed to lock store '%s', is another profd recording into it? (%m)",
-                         store->folder);
-    return 0;
+static int write_holder(int root) {
+    _cleanup_close_ int fd = openat(root, LOCK_FILE, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
+    char host[65] = "", text[128];
+    int n;
+
+    if (fd < 0)
+        return -errno;
+    (void)gethostname(host, sizeof(host) - 1);
+    n = snprintf(text, sizeof(text), "process %d on %s\n", (int)getpid(), host);
+    return file_write_all(fd, text, (size_t)n);
 }
 
-static bool ends_with(const char *name, const char *suffix) {
-    size_t n = strlen(name), k = strlen(suffix);
-
-    return n >= k && strcmp(name + n - k, suffix) == 0;
-}
-
-/* Finishes a segment that nobody will write again; what cannot be mended stays as it is. */
-static void recover(Store *store, const char *name, const PdEnvironment *environment) {
-    char final[NAME_MAX + 1];
+int store_take_lock(Store *store, int root, int *ret_fd) {
+    _cleanup_close_ int writable = openat(
+        root, LOCK_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, PLACE_FILE_MODE);
     _cleanup_close_ int fd = -1;
-    PdRecovery recovery;
     int r;
 
-    fd = openat(store->folder_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    r = fd < 0 ? -errno : pd_segment_recover(fd, PD_LAYOUT_FILE, environment, &recovery);
-    if (r < 0 && r != -EALREADY) {
-        log_warning(r, "Failed to recover segment '%s/%s', leaving it as it is: %m", store->folder,
-                    name);
-        return;
+    if (writable < 0)
+        return log_error(-errno, "Failed to open the lock of store '%s': %m", store->path);
+    /* A descriptor that cannot write keeps nobody from making the file system read-only. */
+    fd = openat(root, LOCK_FILE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return log_error(-errno, "Failed to open the lock of store '%s': %m", store->path);
+    r = flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
+    if (r == -EBADF) {
+        closep(&fd);
+        fd = TAKE_FD(writable);
+        r = flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
     }
-    snprintf(final, sizeof(final), "%.*s" SUFFIX_RECOVERED,
-             (int)(strlen(name) - strlen(SUFFIX_OPEN)), name);
-    if (fsync(fd) < 0 ||
-        renameat2(store->folder_fd, name, store->folder_fd, final, RENAME_NOREPLACE) < 0) {
-        log_warning(-errno, "Failed to rename recovered segment '%s' to '%s', leaving it: %m", name,
-                    final);
-        return;
+    if (r == -EWOULDBLOCK) {
+        tell_holder(store, root);
+        return -EBUSY;
     }
-    if (r == -EALREADY)
-        log_notice("Segment '%s' was finished but not renamed, named it '%s'", name, final);
-    else
-        log_notice("Recovered segment '%s' as '%s' with %" PRIu64 " samples, %" PRIu64
-                   " bytes cut off",
-                   name, final, recovery.samples, recovery.cut_bytes);
-}
-
-/* Looks through the folder once: the next number, and what was left open. */
-static int survey(Store *store, const PdEnvironment *environment) {
-    _cleanup_(closedirp) DIR *dir = opendir(store->folder);
-
-    if (!dir)
-        return log_error(-errno, "Failed to list store '%s': %m", store->folder);
-    for (struct dirent *e; (e = readdir(dir));) {
-        uint64_t number;
-        char dash;
-
-        if (sscanf(e->d_name, "%8" SCNu64 "%c", &number, &dash) != 2 || dash != '-')
-            continue;
-        store->next_number = MAX(store->next_number, number + 1);
-        if (ends_with(e->d_name, SUFFIX_OPEN))
-            recover(store, e->d_name, environment);
-    }
+    if (r == 0)
+        r = write_holder(root);
+    if (r < 0)
+        return log_error(r, "Failed to lock store '%s': %m", store->path);
+    *ret_fd = TAKE_FD(fd);
     return 0;
 }
 
-int store_open(const char *path, const PdEnvironment *environment, Store **ret) {
-    _cleanup_(store_freep) Store *store = calloc(1, sizeof(*store));
-    int r;
+static bool same_place(int fd, const char *path) {
+    struct stat a, b;
 
-    if (!store)
-        return -ENOMEM;
-    store->folder_fd = store->lock_fd = -1;
-    store->next_number = 1;
-    if (asprintf(&store->folder, "%s/sessions/default", path) < 0)
-        return -ENOMEM;
-    r = file_make_folders(store->folder, FOLDER_MODE);
-    if (r < 0)
-        return log_error(r, "Failed to make folder '%s': %m", store->folder);
-    store->folder_fd = open(store->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (store->folder_fd < 0)
-        return log_error(-errno, "Failed to open folder '%s': %m", store->folder);
-    r = take_lock(store);
-    if (r == 0)
-        r = survey(store, environment);
+    return fd >= 0 && fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino && a.st_nlink > 0;
+}
+
+static bool same_folder(int fd, int parent, const char *name) {
+    struct stat a, b;
+
+    return fd >= 0 && fstat(fd, &a) == 0 && fstatat(parent, name, &b, AT_SYMLINK_NOFOLLOW) == 0 &&
+           a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+void store_seal(Store *store, int fd, const char *what, bool sensitive) {
+    int r = store->seal && fd >= 0 ? store->seal(store->userdata, fd, sensitive) : 0;
+
+    if (r < 0 && !atomic_exchange(&store->seal_told, true))
+        log_warning(r,
+                    "Failed to make '%s' in store '%s' readable for the groups profd-read and "
+                    "profd-admin, leaving it ours: %m",
+                    what, store->path);
+}
+
+/* Sets a descriptor that others may be about to copy. */
+static void replace_fd(Store *store, int *fd, int by) {
+    int old;
+
+    pthread_mutex_lock(&store->mutex);
+    old = *fd;
+    *fd = by;
+    pthread_mutex_unlock(&store->mutex);
+    closep(&old);
+}
+
+static int open_root(Store *store) {
+    _cleanup_close_ int root = -1;
+    int lock, r;
+
+    if (same_place(store->root, store->path))
+        return 0;
+    r = file_make_folders(store->path, PLACE_FOLDER_MODE);
     if (r < 0)
         return r;
+    root = open(store->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0)
+        return -errno;
+    r = store_take_lock(store, root, &lock);
+    if (r < 0)
+        return r;
+    replace_fd(store, &store->lock, lock);
+    replace_fd(store, &store->root, TAKE_FD(root));
+    return 0;
+}
+
+static int open_below(Store *store, int parent, const char *name, bool sensitive, int *fd) {
+    int opened, r;
+
+    if (same_folder(*fd, parent, name))
+        return 0;
+    r = place_open_folder(parent, name, &opened);
+    if (r < 0)
+        return r;
+    store_seal(store, opened, name, sensitive);
+    replace_fd(store, fd, opened);
+    return 0;
+}
+
+static int open_top(Store *store) {
+    _cleanup_close_ int snapshots = -1;
+    int r = open_root(store);
+
+    if (r == 0)
+        r = open_below(store, store->root, "sessions", false, &store->sessions);
+    if (r == 0)
+        r = open_below(store, store->root, "snapshots", false, &snapshots);
+    return r;
+}
+
+int store_reopen(Store *store, Folder *folder) {
+    bool same;
+    int r;
+
+    pthread_mutex_lock(&store->disk);
+    r = open_top(store);
+    same = r == 0 && same_folder(folder->fd, store->sessions, folder->name);
+    if (r == 0 && !same)
+        r = open_below(store, store->sessions, folder->name, folder->sensitive, &folder->fd);
+    if (r == 0 && !same)
+        r = folder_survey(store, folder);
+    pthread_mutex_unlock(&store->disk);
+    return r;
+}
+
+int store_folder_fd(Store *store, Folder *folder) {
+    int fd;
+
+    pthread_mutex_lock(&store->mutex);
+    fd = fcntl(folder->fd, F_DUPFD_CLOEXEC, 0);
+    pthread_mutex_unlock(&store->mutex);
+    return fd < 0 ? -errno : fd;
+}
+
+Folder *store_folder(Store *store, const char *name) {
+    Folder *folder = store->folders;
+
+    while (folder && strcmp(folder->name, name) != 0)
+        folder = folder->next;
+    return folder;
+}
+
+int store_folder_new(Store *store, const char *name, Folder **ret) {
+    Folder *folder = calloc(1, sizeof(*folder));
+    int r;
+
+    if (!folder)
+        return -ENOMEM;
+    snprintf(folder->name, sizeof(folder->name), "%s", name);
+    folder->next_number = 1;
+    r = place_open_folder(store->sessions, name, &folder->fd);
+    if (r == 0)
+        folder->runtime = faccessat(folder->fd, RUNTIME_FILE, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    if (r == 0)
+        r = folder_survey(store, folder);
+    if (r < 0) {
+        closep(&folder->fd);
+        free(folder->entries);
+        free(folder);
+        return r;
+    }
+    pthread_mutex_lock(&store->mutex);
+    folder->next = store->folders;
+    store->folders = folder;
+    pthread_mutex_unlock(&store->mutex);
+    *ret = folder;
+    return 0;
+}
+
+Entry *folder_insert(Folder *folder, const Entry *entry) {
+    size_t at = folder->n_entries;
+
+    if (folder->n_entries == folder->n_allocated) {
+        size_t n = folder->n_allocated ? folder->n_allocated * 2 : 64;
+        Entry *entries = reallocarray(folder->entries, n, sizeof(*entries));
+
+        if (!entries)
+            return NULL;
+        folder->entries = entries;
+        folder->n_allocated = n;
+    }
+    while (at > 0 && folder->entries[at - 1].name.number > entry->name.number)
+        at--;
+    memmove(folder->entries + at + 1, folder->entries + at,
+            (folder->n_entries - at) * sizeof(*entry));
+    folder->entries[at] = *entry;
+    folder->n_entries++;
+    folder->bytes += entry->bytes;
+    return &folder->entries[at];
+}
+
+static bool same_name(const SegmentName *a, const SegmentName *b) {
+    return a->number == b->number && a->recovered == b->recovered && a->state == b->state &&
+           strcmp(a->stamp, b->stamp) == 0;
+}
+
+Entry *folder_find(Folder *folder, const SegmentName *name) {
+    for (size_t i = folder->n_entries; i > 0; i--)
+        if (same_name(&folder->entries[i - 1].name, name))
+            return &folder->entries[i - 1];
+    return NULL;
+}
+
+void folder_remove(Folder *folder, Entry *entry) {
+    size_t at = (size_t)(entry - folder->entries);
+
+    folder->bytes -= entry->bytes;
+    folder->n_entries--;
+    memmove(entry, entry + 1, (folder->n_entries - at) * sizeof(*entry));
+}
+
+void folder_configure(Folder *folder, const SessionConfig *config) {
+    folder->max_use_bytes = config->max_use_bytes;
+    folder->max_retention_ns = config->max_retention_ns;
+    folder->max_segments = config->max_segments;
+}
+
+static void read_boot_id(Store *store) {
+    if (file_read_text("/proc/sys/kernel/random/boot_id", store->boot, sizeof(store->boot)) < 0)
+        store->boot[0] = '\0';
+}
+
+static int store_init(Store *store, const StoreOptions *options) {
+    long n = sysconf(_SC_NPROCESSORS_CONF);
+
+    *store = (Store){.root = -1,
+                     .sessions = -1,
+                     .lock = -1,
+                     .path = strdup(options->path),
+                     .environment = options->environment,
+                     .seal = options->seal,
+                     .on_written = options->on_written,
+                     .memory = options->memory,
+                     .userdata = options->userdata,
+                     .now = clock_anchor_now,
+                     .synchronised = clock_is_synchronised,
+                     .n_cpus = n > 0 ? (unsigned)n : 1};
+    if (!store->path)
+        return -ENOMEM;
+    pthread_mutex_init(&store->disk, NULL);
+    pthread_mutex_init(&store->mutex, NULL);
+    pthread_cond_init(&store->recovered, NULL);
+    read_boot_id(store);
+    store->believed.base = store->now();
+    return 0;
+}
+
+int store_open(const StoreOptions *options, Store **ret) {
+    Store *made = calloc(1, sizeof(*made));
+    _cleanup_(store_freep) Store *store = NULL;
+    int r;
+
+    if (!made)
+        return -ENOMEM;
+    r = store_init(made, options);
+    if (r < 0) {
+        free(made);
+        return r;
+    }
+    store = made;
+    r = open_top(store);
+    if (r == -EBUSY)
+        return r;
+    if (r == 0)
+        r = store_survey(store);
+    if (r < 0)
+        return log_error(r,
+                         "Failed to open store '%s', check that it can be written or give another "
+                         "one with --store=: %m",
+                         options->path);
+    store_measure(store);
+    store_configure(store, options->config);
     *ret = TAKE_PTR(store);
     return 0;
 }
 
 Store *store_free(Store *store) {
-    if (!store)
+    if (!store || store->n_abandoned > 0)
         return NULL;
-    closep(&store->lock_fd);
-    closep(&store->folder_fd);
-    free(store->folder);
+    while (store->folders) {
+        Folder *folder = store->folders;
+
+        store->folders = folder->next;
+        closep(&folder->fd);
+        free(folder->entries);
+        free(folder);
+    }
+    closep(&store->lock);
+    closep(&store->sessions);
+    closep(&store->root);
+    pthread_mutex_destroy(&store->disk);
+    pthread_mutex_destroy(&store->mutex);
+    pthread_cond_destroy(&store->recovered);
+    free(store->path);
     free(store);
     return NULL;
 }
 
-static int name_segment(Segment *segment) {
-    time_t now = time(NULL);
-    char stamp[32];
-    struct tm utc;
+void store_configure(Store *store, const Config *config) {
+    pthread_mutex_lock(&store->mutex);
+    store_set_budget(store, config);
+    for (uint32_t i = 0; i < config->n_sessions; i++) {
+        Folder *folder = store_folder(store, config->sessions[i].name);
 
-    if (!gmtime_r(&now, &utc) || strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &utc) == 0)
-        return -EINVAL;
-    snprintf(segment->name, sizeof(segment->name), "%08" PRIu64 "-%s", segment->store->next_number,
-             stamp);
-    if (asprintf(&segment->path, "%s/%s" SUFFIX, segment->store->folder, segment->name) < 0)
-        return -ENOMEM;
-    return 0;
-}
-
-/* The attrs, and their names in EVENT_DESC. */
-static int describe_events(PdWriter *writer, const PdEvents *events) {
-    _cleanup_(buffer_done) Buffer description = {};
-    int r = 0;
-
-    for (size_t i = 0; r == 0 && i < pd_events_count(events); i++)
-        r = pd_writer_add_event(writer, pd_events_at(events, i));
-    pd_encode_event_desc(&description, events, false);
-    if (r == 0)
-        r = buffer_error(&description);
-    return r < 0 ? r
-                 : pd_writer_set_feature(writer, PD_FEATURE_EVENT_DESC, buffer_bytes(&description));
-}
-
-int segment_new(Store *store, const PdEvents *events, int zstd_level, Segment **ret) {
-    PdWriterOptions options = {.layout = PD_LAYOUT_FILE, .zstd_level = zstd_level, .tally = true};
-    _cleanup_(segment_freep) Segment *segment = calloc(1, sizeof(*segment));
-    char open_name[NAME_BYTES + sizeof(SUFFIX_OPEN)];
-    int r;
-
-    if (!segment)
-        return -ENOMEM;
-    *segment = (Segment){.store = store, .fd = -1};
-    r = name_segment(segment);
-    if (r < 0)
-        return r;
-    snprintf(open_name, sizeof(open_name), "%s" SUFFIX_OPEN, segment->name);
-    segment->fd =
-        openat(store->folder_fd, open_name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, FILE_MODE);
-    if (segment->fd < 0)
-        return log_error(-errno, "Failed to create segment '%s/%s': %m", store->folder, open_name);
-    r = pd_writer_new(segment->fd, &options, &segment->writer);
-    if (r == 0)
-        r = describe_events(segment->writer, events);
-    if (r == 0)
-        r = pd_writer_begin(segment->writer);
-    if (r < 0)
-        return log_error(r, "Failed to begin segment '%s/%s': %m", store->folder, open_name);
-    store->next_number++;
-    *ret = TAKE_PTR(segment);
-    return 0;
-}
-
-Segment *segment_free(Segment *segment) {
-    if (!segment)
-        return NULL;
-    pd_writer_free(segment->writer);
-    closep(&segment->fd);
-    free(segment->path);
-    free(segment);
-    return NULL;
-}
-
-static int log_write_failure(const Segment *segment, int error) {
-    return error < 0 ? log_error(error, "Failed to write segment '%s.open': %m", segment->path) : 0;
-}
-
-int segment_write(Segment *segment, Bytes records) {
-    return log_write_failure(segment,
-                             pd_writer_write(segment->writer, 0, records.data, records.size));
-}
-
-int segment_flush(Segment *segment) {
-    return log_write_failure(segment, pd_writer_flush(segment->writer));
-}
-
-int segment_finish(Segment *segment, const PdEnvironment *environment) {
-    char from[NAME_BYTES + sizeof(SUFFIX_OPEN)], to[NAME_BYTES + sizeof(SUFFIX)];
-    Store *store = segment->store;
-    int r = pd_writer_set_environment(segment->writer, environment);
-
-    if (r == 0)
-        r = pd_writer_finish(segment->writer);
-    if (r == 0 && fsync(segment->fd) < 0)
-        r = -errno;
-    snprintf(from, sizeof(from), "%s" SUFFIX_OPEN, segment->name);
-    snprintf(to, sizeof(to), "%s" SUFFIX, segment->name);
-    if (r == 0 && renameat2(store->folder_fd, from, store->folder_fd, to, RENAME_NOREPLACE) < 0)
-        r = -errno;
-    if (r == 0 && fsync(store->folder_fd) < 0)
-        r = -errno;
-    return r < 0 ? log_error(r, "Failed to finish segment '%s': %m", segment->path) : 0;
-}
-
-const char *segment_path(const Segment *segment) {
-    return segment->path;
+        if (folder)
+            folder_configure(folder, &config->sessions[i]);
+    }
+    pthread_mutex_unlock(&store->mutex);
 }

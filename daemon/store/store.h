@@ -2,33 +2,144 @@
 #pragma once
 
 /*
- * The store: a folder of segments, locked by one daemon. A Segment is one recording in it, open
- * (`….perf.data.open`) until it is finished and takes its final name.
+ * The store: a folder a session, a file or folder a segment, a manifest beside each, one daemon a
+ * store. Each session has a writer thread behind a bounded queue: the main thread hands over
+ * finished records and never waits for a disk. What concerns the whole (lock, budget, vacuum) is
+ * the Store's. All functions belong to the main thread; what runs on a writer says so.
  */
 
+#include "config/config.h"
 #include "perfdata/environment.h"
 #include "perfdata/event.h"
+#include "store/anchor.h"
+#include "util/buffer.h"
 #include "util/macro.h"
 
 typedef struct Store Store;
-typedef struct Segment Segment;
+typedef struct StoreSession StoreSession;
 
-/* Makes the folders that lack, takes the lock (-EBUSY: another daemon has it, told in the log),
- * and finishes what a killed daemon left open. */
-int store_open(const char *path, const PdEnvironment *environment, Store **ret);
+/* Where less than usual may be held in memory; 0: as usual. */
+typedef struct StoreMemory {
+    uint64_t queue_bytes; /* what waits to be written, of all sessions */
+    uint64_t table_bytes; /* of processes, for a snapshot */
+    uint64_t store_bytes; /* of the whole, when Storage=volatile */
+} StoreMemory;
+
+typedef struct StoreOptions {
+    const char *path; /* made where it lacks */
+    /* Borrowed until store_free(), and read by writers: not to be changed meanwhile. */
+    const PdEnvironment *environment;
+    const Config *config; /* budgets; copied */
+    StoreMemory memory;
+    /* A finished file or folder, a manifest or a folder that readers come through is to be theirs
+     * to read (a file then is no longer ours); NULL: all stays as it is. From any thread. */
+    int (*seal)(void *userdata, int fd, bool sensitive);
+    /* A sweep is written: store_session_written() tells more; or a segment was finished. From a
+     * writer thread; may be NULL. */
+    void (*on_written)(void *userdata);
+    void *userdata;
+} StoreOptions;
+
+/* Takes the lock (-EBUSY: another daemon has it, the log says which) and lists what is there. What
+ * a killed daemon left open is finished by the writer of its session, first of all. */
+int store_open(const StoreOptions *options, Store **ret);
+/* When all sessions are closed. */
 Store *store_free(Store *store);
 DEFINE_CLEANUP(Store *, store_free);
+/* New budgets, from a reload. */
+void store_configure(Store *store, const Config *config);
 
-/* The next segment of the store, with these events; borrows the store. */
-int segment_new(Store *store, const PdEvents *events, int zstd_level, Segment **ret);
-/* What is not finished stays behind as `.open`, to be recovered. */
-Segment *segment_free(Segment *segment);
-DEFINE_CLEANUP(Segment *, segment_free);
+/* Starts the writer thread. `sensitive`: holds other users' memory. -EEXIST: it runs already. */
+int store_session_new(Store *store, const SessionConfig *config, bool sensitive,
+                      StoreSession **ret);
+/* Finishes the segment, waits for the writer and frees; a disk that is sick for five seconds has
+ * the segment left `.open`. */
+StoreSession *store_session_close(StoreSession *session);
+DEFINE_CLEANUP(StoreSession *, store_session_close);
+/* Begins to close: what is queued is written, the segment finished, and then on_written called. */
+void store_session_end(StoreSession *session);
+/* Whether that is over, so that store_session_close() does not wait. */
+bool store_session_has_ended(StoreSession *session);
+/* New limits, and what the next segment is to be. */
+void store_session_configure(StoreSession *session, const SessionConfig *config);
 
-int segment_write(Segment *segment, Bytes records);
-/* Bounds what a killed daemon loses. */
-int segment_flush(Segment *segment);
-/* Features, header, sync, final name. */
-int segment_finish(Segment *segment, const PdEnvironment *environment);
-/* Final path. */
-const char *segment_path(const Segment *segment);
+/* What begins with it: events (copied), tracing data, clock, and records that every segment has
+ * (kernel maps, ending in FINISHED_INIT). */
+typedef struct SegmentHead {
+    const PdEvents *events;
+    Bytes tracing;
+    ClockAnchor clock;
+    Buffer preamble; /* taken, when it succeeds */
+} SegmentHead;
+
+/* The next segment opens, then the current one (if any) is finished, both by the writer, in the
+ * order of the queue. -ENOBUFS: the queue is full, the current segment goes on. */
+int store_session_begin(StoreSession *session, SegmentHead *head);
+
+typedef enum StoreKind { STORE_SIDE_BAND, STORE_SAMPLES } StoreKind;
+
+typedef struct StoreBatch {
+    StoreKind kind;
+    unsigned cpu;               /* which data.N samples go to */
+    uint64_t first_ns, last_ns; /* least and greatest time in it; 0: not known, then looked for */
+    uint64_t samples;
+    Buffer records; /* taken, when it succeeds */
+} StoreBatch;
+
+/* Queues it. -ENOBUFS: the queue is full, the caller counts the loss and goes on. */
+int store_session_write(StoreSession *session, StoreBatch *batch);
+/* Queues the end of a sweep: frames are ended and written; `round`: FINISHED_ROUND before it (no
+ * effect in directories). The clock is noted. */
+int store_session_end_sweep(StoreSession *session, uint64_t sweep, bool round,
+                            const ClockAnchor *clock);
+/* The greatest sweep of which all is written (handed to the kernel, not lost when we die). */
+uint64_t store_session_written(const StoreSession *session);
+typedef enum StoreCause {
+    STORE_LOST_RING,  /* the kernel had no room */
+    STORE_LOST_QUEUE, /* we had none */
+} StoreCause;
+
+/* Facts for the manifest of the open segment, added to what it has. */
+typedef struct SegmentFacts {
+    uint64_t lost; /* samples, for which these two hold */
+    unsigned cpu;
+    StoreCause cause;
+    uint64_t throttled_ns, throttles, inferred, dropped;
+    uint64_t sweeps, drain_ns, cpu_ns; /* what recording took */
+    uint64_t memory_bytes;             /* resident; the greatest counts */
+    const char *gap;                   /* a sentence, NULL: none: "CPU 1 was offline" */
+    uint64_t gap_from_ns, gap_to_ns;
+} SegmentFacts;
+int store_session_note(StoreSession *session, const SegmentFacts *facts);
+
+typedef struct StoreSessionCounts {
+    uint64_t segments;                /* finished since start */
+    uint64_t begun;                   /* how many store_session_begin() took effect */
+    uint64_t raw_bytes, stored_bytes; /* of the open segment */
+    uint64_t total_raw_bytes, total_stored_bytes, total_samples;
+    uint64_t queue_bytes, queue_high_bytes;
+    uint64_t dropped_samples;  /* because the queue was full */
+    uint64_t segment_began_ns; /* CLOCK_MONOTONIC */
+    int error;                 /* the writer's present trouble: -ENOSPC …; 0: none */
+    /* The file was deleted under us and began anew without what had been emitted, or it takes a
+     * quarter of all that the store may: begin the next one. */
+    bool rotate_wanted;
+} StoreSessionCounts;
+
+StoreSessionCounts store_session_counts(StoreSession *session);
+/* Where the current segment will lie, final path. Valid until the next begin. */
+const char *store_session_path(const StoreSession *session);
+
+/* What a recorder that takes over rings reads to know what was written: the segments of this boot
+ * with samples that the session's last daemon left, newest first (`back` 0), and the one before it
+ * (`back` 1), for one daemon may have died between the two. NULL: none. Waits until the newest one
+ * is recovered. */
+const char *store_session_previous(StoreSession *session, unsigned back);
+
+typedef struct StoreUse {
+    uint64_t used_bytes, limit_bytes, free_bytes;
+    uint64_t reach_ns; /* how far back a full store will reach at the present rate; 0: not known */
+} StoreUse;
+StoreUse store_use(Store *store);
+/* Deletes what is beyond the budgets, oldest first. Writers do so by themselves. */
+int store_vacuum(Store *store);

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What a recorder and a session have done and cost so far; two of them give what a segment cost. */
+
+#include "capture/sampler.h"
+
+typedef struct Account {
+    uint64_t samples, lost;
+    uint64_t raw_bytes, stored_bytes;
+    uint64_t throttles, throttled_ns;
+    uint64_t sweeps, drain_ns;
+    uint64_t cpu_ns;       /* of the whole recorder */
+    uint64_t memory_bytes; /* resident, of the whole recorder; no sum */
+} Account;
+
+/* What we hold of memory. */
+uint64_t account_memory_bytes(void);
+/* Fills in what the sampler and the system know. */
+void account_take(Account *account, const SamplerSession *sampler);
+/* `to` less `from`; memory as of `to`. */
+Account account_between(const Account *from, const Account *to);

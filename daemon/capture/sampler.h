@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Events and rings. On every online CPU a side-band event in a ring of its own, shared by all
+ * sessions, and for each session a ring of samples. Records leave in Batches, whole, in the order
+ * of a sweep, to a sink that the owner gives; the sampler does not know where they go.
+ *
+ * What was taken from a session's ring stays in it until the owner says that it is written: a
+ * recorder that dies loses nothing that the ring still holds, and the next one takes it again.
+ * Of side-band the newer half of each ring stays, so that the next one hears of processes that were
+ * not written yet and may be gone when it reads /proc.
+ */
+
+#include "config/config.h"
+#include "keeper/client.h"
+#include "loop/loop.h"
+#include "perfdata/event.h"
+
+typedef struct Sampler Sampler;
+typedef struct SamplerSession SamplerSession;
+
+typedef struct SamplerOptions {
+    Keeper *keeper;
+    uint64_t buffer_total_bytes; /* of all sessions' rings */
+    uint64_t max_frequency_hz;   /* 0: only the kernel's limit */
+    /* The keeper: where whole CPUs are refused, it and what else its user runs are recorded. 0:
+     * then nothing is. */
+    uint32_t own_pid;
+} SamplerOptions;
+
+typedef struct Batch {
+    SamplerSession *session; /* NULL: side-band */
+    unsigned cpu;
+    Bytes records; /* whole, host order; valid during the call */
+} Batch;
+
+typedef int (*SamplerSink)(void *userdata, const Batch *batch);
+
+/* Why a session or the whole is less than asked for; a set. */
+typedef enum Degraded {
+    DEGRADED_LOST = 1 << 0,
+    DEGRADED_THROTTLED = 1 << 1,
+    DEGRADED_DISK_FULL = 1 << 2,
+    DEGRADED_WRITER_BLOCKED = 1 << 3,
+    DEGRADED_PARTIAL_CPUS = 1 << 4,
+    DEGRADED_FALLBACK_EVENT = 1 << 5,
+    DEGRADED_SHORT_REACH = 1 << 6,
+    DEGRADED_CONFIG = 1 << 7,
+    DEGRADED_RATE_LOWERED = 1 << 8,
+    DEGRADED_SMALL_RINGS = 1 << 9,
+    DEGRADED_NO_KERNEL = 1 << 10,
+    DEGRADED_OWN_PROCESSES = 1 << 11,
+    DEGRADED_PARTIAL_PROCESSES = 1 << 12,
+    DEGRADED_SMALL_MEMORY = 1 << 13,
+} Degraded;
+
+/*
+ * Opens side-band on all online CPUs, or takes over what the keeper holds. Events that belong to
+ * no session of the new recorder are closed by sampler_forget_rest().
+ */
+int sampler_new(const SamplerOptions *options, Sampler **ret);
+Sampler *sampler_free(Sampler *sampler);
+DEFINE_CLEANUP(Sampler *, sampler_free);
+
+/*
+ * Settles and opens the events of a session on its CPUs, disabled; takes over those that the
+ * keeper holds for the same session (same name, attrs and CPUs), which may be sampling.
+ * Failures are logged in one sentence that names the remedy; -ESRCH … as they came.
+ */
+int sampler_add(Sampler *sampler, const SessionConfig *config, SamplerSession **ret);
+/* Closes its events, here and at the keeper; accepts and returns NULL. */
+SamplerSession *sampler_remove(SamplerSession *session);
+void sampler_forget_rest(Sampler *sampler);
+int sampler_enable(SamplerSession *session);
+int sampler_disable(SamplerSession *session);
+
+void sampler_set_userdata(SamplerSession *session, void *userdata);
+void *sampler_userdata(const SamplerSession *session);
+/* The session's rings were another recorder's before, and may hold what it had written already. */
+bool sampler_was_taken_over(const SamplerSession *session);
+
+/* What the session's files hold: its sampling events in order, then the side-band event; ids in
+ * CPU order. They change, and sampler_generation() with them, when CPUs come and go. */
+const PdEvents *sampler_events(const SamplerSession *session);
+/* The side-band event, with which emitted records are stamped. */
+const PdEvent *sampler_side_band_event(const Sampler *sampler);
+unsigned sampler_generation(const Sampler *sampler);
+/* TRACING_DATA for its tracepoints; empty where it has none. */
+Bytes sampler_tracing(const SamplerSession *session);
+/* "cpu-clock at 99 Hz", for people. */
+const char *sampler_describe(const SamplerSession *session);
+unsigned sampler_degraded(const SamplerSession *session);
+size_t sampler_n_cpus(const SamplerSession *session);
+/* Whether the session has a ring on that CPU. */
+bool sampler_has_cpu(const SamplerSession *session, unsigned cpu);
+
+/*
+ * One slice of a sweep, at most about budget_bytes of it. A sweep notes the heads of all sample
+ * rings, takes all side-band (batches with session NULL), calls on_side_band_end, then takes the
+ * samples up to the noted heads. Returns 1 when this slice ends the sweep, 0 when more is to be
+ * done, or a negative errno (the sink's too).
+ */
+typedef struct SamplerSinks {
+    SamplerSink on_batch;
+    int (*on_side_band_end)(void *userdata, uint64_t start_ns); /* when the heads were noted */
+    void *userdata;
+} SamplerSinks;
+
+int sampler_sweep(Sampler *sampler, uint64_t budget_bytes, const SamplerSinks *sinks);
+bool sampler_is_sweeping(const Sampler *sampler);
+
+/* All that the session's completed sweep number `sweep` (counted by the owner from 1, told by
+ * sampler_note_sweep() when it was complete) brought is safe: gives its room back to the kernel. */
+void sampler_note_sweep(SamplerSession *session, uint64_t sweep);
+void sampler_written(SamplerSession *session, uint64_t sweep);
+
+/* What the kernel dropped since the last call, CPU by CPU; fn is called for those that lost. Reads
+ * a counter of every event, so it is for once in some seconds. cpu of side-band: session NULL. */
+typedef int (*SamplerLoss)(void *userdata, SamplerSession *session, uint64_t id, unsigned cpu,
+                           uint64_t lost);
+int sampler_losses(Sampler *sampler, SamplerLoss fn, void *userdata);
+
+/* Watches all rings (on_full: three eighths of one are full, and was not emptied for another one's
+ * sake meanwhile) and the coming and going of CPUs (on_cpus: call sampler_refresh_cpus()). */
+int sampler_watch(Sampler *sampler, Loop *loop, LoopCallback on_full, LoopCallback on_cpus,
+                  void *userdata);
+/* 1 when CPUs came or went: what they still held was handed to the sinks, events of new ones are
+ * open and running, the generation has changed; 0 when all is as it was. */
+int sampler_refresh_cpus(Sampler *sampler, const SamplerSinks *sinks);
+
+/*
+ * Where whole CPUs are refused: only processes of the keeper's user are recorded, those that
+ * sampler_follow() was told of and all that they start from then on. The owner looks at who runs
+ * from time to time.
+ */
+bool sampler_is_own(const Sampler *sampler);
+/* Whether what the kernel does for processes may be seen. */
+bool sampler_sees_kernel(const Sampler *sampler);
+
+/* Whether side-band tells of namespaces, as a session asked. */
+bool sampler_tells_namespaces(const Sampler *sampler);
+
+typedef struct SamplerLook {
+    const uint32_t *pids;      /* who runs; side-band up to then was handed out */
+    const uint64_t *starts_ns; /* since when, by CLOCK_BOOTTIME */
+    size_t n;
+    /* When side-band told of its fork, and by whom; 0: it did not. */
+    uint64_t (*born_ns)(void *userdata, uint32_t pid, uint32_t *ret_ppid);
+    /* Its side-band runs now. */
+    int (*on_joined)(void *userdata, uint32_t pid);
+    void *userdata;
+} SamplerLook;
+
+/* Called when a session needs a look, since it follows nobody yet; NULL: no more. */
+void sampler_watch_follow(Sampler *sampler, LoopCallback on_wanted, void *userdata);
+/* Opens events of those that nobody followed yet, and closes what is of no use any more. Samples of
+ * a process begin with sampler_release(). */
+int sampler_follow(Sampler *sampler, const SamplerLook *look);
+/* Its state is known from /proc, so its samples will have names. */
+void sampler_release(Sampler *sampler, uint32_t pid);
+
+typedef struct SamplerCounts {
+    uint64_t bytes, side_band_bytes;
+    uint64_t lost, side_band_lost;
+    uint64_t throttles, throttled_ns;
+    uint64_t sweeps, drain_ns;
+} SamplerCounts;
+
+SamplerCounts sampler_counts(const SamplerSession *session); /* NULL is not allowed */

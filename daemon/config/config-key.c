@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <string.h>
+
+#include "config/config-value.h"
+#include "config/config.h"
+
+/*
+ * The table of keys: everything that is known of one is in its row. profd.conf and profd.conf(5)
+ * are held against it.
+ */
+
+#define MS      1000000ULL
+#define S       (1000 * MS)
+#define HOUR    (3600 * S)
+#define CENTURY (36525 * 24 * HOUR)
+#define K       (1ULL << 10)
+#define M       (1ULL << 20)
+#define G       (1ULL << 30)
+#define T       (1ULL << 40)
+
+enum { FREQUENCY_MAX_HZ = 100000, ZSTD_LEVEL_MAX = 22, PID_MAX = 1 << 22, SEGMENTS_MAX = 1000000 };
+
+#define OF_D(field) offsetof(Config, field), sizeof(((Config *)NULL)->field)
+#define OF_S(field) offsetof(SessionConfig, field), sizeof(((SessionConfig *)NULL)->field)
+/* Two members side by side, which the one key sets. */
+#define CALL_GRAPH                                                                                 \
+    offsetof(SessionConfig, call_graph), offsetof(SessionConfig, dwarf_bytes) + sizeof(uint32_t) - \
+                                             offsetof(SessionConfig, call_graph)
+#define EVENTS  CONFIG_TOUCHES_EVENTS
+#define STORE   CONFIG_TOUCHES_STORE
+#define DAEMON  CONFIG_TOUCHES_DAEMON
+#define RESTART CONFIG_TOUCHES_RESTART
+
+/* clang-format off */
+static const ConfigKey keys[] = {
+    { "Profd",   "FlushIntervalSec",  "5s",         "a time span from 10ms to 1h, as 500ms or 5s",                        config_parse_span,         10 * MS, HOUR,             OF_D(flush_interval_ns),      DAEMON  },
+    { "Profd",   "SyncIntervalSec",   "5min",       "a time span of at least 1s, as 5min, or infinity",                   config_parse_span_limit,   S,       CENTURY,          OF_D(sync_interval_ns),       STORE   },
+    { "Profd",   "Storage",           "persistent", "persistent or volatile",                                             config_parse_storage,      0,       0,                OF_D(storage),                RESTART },
+    { "Profd",   "MaxUse",            "",           "a size of at least 1M, a percentage as 10%, or infinity",            config_parse_amount,       M,       CONFIG_NO_LIMIT,  OF_D(max_use_bytes),          STORE   },
+    { "Profd",   "KeepFree",          "",           "a size or a percentage as 15%",                                      config_parse_amount,       0,       1024 * T,         OF_D(keep_free_bytes),        STORE   },
+    { "Profd",   "MinUse",            "256M",       "a size as 256M",                                                     config_parse_size,         0,       1024 * T,         OF_D(min_use_bytes),          STORE   },
+    { "Profd",   "RuntimeMaxUse",     "64M",        "a size of at least 1M",                                              config_parse_size,         M,       1024 * T,         OF_D(runtime_max_use_bytes),  STORE   },
+    { "Profd",   "MaxRetentionSec",   "7d",         "a time span of at least 1s, as 7d, or infinity",                     config_parse_span_limit,   S,       CENTURY,          OF_D(max_retention_ns),       STORE   },
+    { "Profd",   "SnapshotMaxUse",    "2G",         "a size of at least 1M",                                              config_parse_size,         M,       1024 * T,         OF_D(snapshot_max_bytes),     STORE   },
+    { "Profd",   "SnapshotMaxRetentionSec", "30d",  "a time span of at least 1s, as 30d, or infinity",                    config_parse_span_limit,   S,       CENTURY,          OF_D(snapshot_retention_ns),  STORE   },
+    { "Profd",   "MaxBufferTotal",    "64M",        "a size from 64K to 64G",                                             config_parse_size,         64 * K,  64 * G,           OF_D(max_buffer_total_bytes), RESTART },
+    { "Profd",   "MaxFrequency",      "infinity",   "samples a second from 1 to 100000, or infinity",                     config_parse_count_limit,  1,       FREQUENCY_MAX_HZ, OF_D(max_frequency_hz),       RESTART },
+    { "Profd",   "MaxSessions",       "16",         "a number from 1 to 64",                                              config_parse_count,        1,       CONFIG_SESSIONS_MAX, OF_D(max_sessions),        DAEMON  },
+    { "Profd",   "MaxBytesPerSec",    "infinity",   "a size of at least 1K, or infinity",                                 config_parse_size_limit,   K,       T,                OF_D(max_bytes_per_sec),      DAEMON  },
+    { "Session", "Enabled",           "yes",        "yes or no",                                                          config_parse_bool,         0,       1,                OF_S(enabled),                EVENTS  },
+    { "Session", "Event",             "cycles",     "events as perf record -e takes them, without spaces, 1023 characters at most", config_parse_events, 0,   0,                OF_S(events),                 EVENTS  },
+    { "Session", "Frequency",         "99",         "samples a second from 1 to 100000",                                  config_parse_frequency,    1,       FREQUENCY_MAX_HZ, OF_S(frequency_hz),           EVENTS  },
+    { "Session", "Period",            "0",          "a number of events between samples, or 0",                           config_parse_count,        0,       INT64_MAX,        OF_S(period),                 EVENTS  },
+    { "Session", "CallGraph",         "fp",         "fp, dwarf, dwarf:SIZE up to 65528, lbr or none",                     config_parse_call_graph,   0,       0,                CALL_GRAPH,                   EVENTS  },
+    { "Session", "ExcludeIdle",       "yes",        "yes or no",                                                          config_parse_bool,         0,       1,                OF_S(exclude_idle),           EVENTS  },
+    { "Session", "UserSamples",       "yes",        "yes or no",                                                          config_parse_bool,         0,       1,                OF_S(user_samples),           EVENTS  },
+    { "Session", "KernelSamples",     "yes",        "yes or no",                                                          config_parse_bool,         0,       1,                OF_S(kernel_samples),         EVENTS  },
+    { "Session", "Namespaces",        "no",         "yes or no",                                                          config_parse_bool,         0,       1,                OF_S(namespaces),             EVENTS  },
+    { "Session", "CPUs",              "",           "a list of CPUs as 0-3,8",                                            config_parse_cpus,         0,       0,                OF_S(cpus),                   EVENTS  },
+    { "Session", "Cgroup",            "",           "the path of a control group below the root of all, as system.slice", config_parse_cgroup,     0,       0,                OF_S(cgroup),                 EVENTS  },
+    { "Session", "Pid",               "",           "up to 64 numbers of processes",                                      config_parse_pids,         1,       PID_MAX,          OF_S(pids),                   EVENTS  },
+    { "Session", "BufferSize",        "512K",       "a power of two from 8K to 64M",                                      config_parse_power_of_two, 8 * K,   64 * M,           OF_S(buffer_bytes),           EVENTS  },
+    { "Session", "RotateIntervalSec", "10min",      "a time span of at least 1s, or infinity",                            config_parse_span_limit,   S,       CENTURY,          OF_S(rotate_interval_ns),     STORE   },
+    { "Session", "MaxSegmentSize",    "64M",        "a size of at least 64K, or infinity",                                config_parse_size_limit,   64 * K,  T,                OF_S(max_segment_bytes),      STORE   },
+    { "Session", "MaxSegmentRaw",     "512M",       "a size of at least 64K, or infinity",                                config_parse_size_limit,   64 * K,  T,                OF_S(max_segment_raw_bytes),  STORE   },
+    { "Session", "Compress",          "zstd:3",     "none, zstd, or zstd:1 to zstd:22",                                   config_parse_compress,     1,       ZSTD_LEVEL_MAX,   OF_S(zstd_level),             STORE   },
+    { "Session", "Layout",            "file",       "file or directory",                                                  config_parse_layout,       0,       0,                OF_S(layout),                 STORE   },
+    { "Session", "MaxUse",            "infinity",   "a size of at least 1M, or infinity",                                 config_parse_size_limit,   M,       1024 * T,         OF_S(max_use_bytes),          STORE   },
+    { "Session", "MaxRetentionSec",   "infinity",   "a time span of at least 1s, or infinity",                            config_parse_span_limit,   S,       CENTURY,          OF_S(max_retention_ns),       STORE   },
+    { "Session", "MaxSegments",       "infinity",   "a number from 1 to 1000000, or infinity",                            config_parse_count_limit,  1,       SEGMENTS_MAX,     OF_S(max_segments),           STORE   },
+};
+/* clang-format on */
+
+const ConfigKey *config_keys(size_t *ret_n) {
+    *ret_n = ARRAY_SIZE(keys);
+    return keys;
+}
+
+const ConfigKey *config_key(const char *section, const char *name) {
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+        if (strcmp(keys[i].section, section) == 0 && strcmp(keys[i].name, name) == 0)
+            return &keys[i];
+    return NULL;
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "config/config-private.h"
+#include "util/file.h"
+
+/*
+ * Which files make the configuration, as systemd finds its own: the main file is the first there
+ * is, drop-ins are sorted by name over all folders, and a name in an earlier folder hides the same
+ * name in later ones, with /dev/null to hide it altogether. Files are read whole, up to a limit,
+ * so that nothing of them changes while they are taken in.
+ */
+
+#define MAIN_FILE "profd/profd.conf"
+
+/* Earlier ones hide later ones. */
+static const char *const folders[] = {PROFD_SYSCONFDIR, "/run", "/usr/lib"};
+
+typedef struct DropIns {
+    char *paths[CONFIG_DROP_INS_MAX];
+    size_t n, left_out;
+} DropIns;
+
+static void drop_ins_done(DropIns *d) {
+    for (size_t i = 0; i < d->n; i++)
+        free(d->paths[i]);
+}
+
+static void closedirp(DIR **dir) {
+    if (*dir)
+        (void)closedir(*dir);
+}
+
+static int read_text(int fd, char **ret, size_t *ret_size) {
+    _cleanup_free_ char *text = malloc(CONFIG_FILE_MAX + 1);
+    size_t n = 0;
+    ssize_t k;
+
+    if (!text)
+        return -ENOMEM;
+    while ((k = read(fd, text + n, CONFIG_FILE_MAX + 1 - n)) != 0) {
+        if (k < 0 && errno != EINTR)
+            return -errno;
+        n += (size_t)MAX(k, 0);
+        if (n > CONFIG_FILE_MAX)
+            return -EFBIG;
+    }
+    text[n] = '\0';
+    *ret = TAKE_PTR(text);
+    *ret_size = n;
+    return 0;
+}
+
+/* The file becomes the last of the load. */
+static int add_file(ConfigLoad *load, const char *path) {
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    _cleanup_free_ char *name = strdup(path);
+    ConfigFile *file = &load->files[load->n_files];
+    struct stat st;
+    int r = 0;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    if (!name)
+        return -ENOMEM;
+    if (S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3))
+        return 0;
+    if (!S_ISREG(st.st_mode))
+        return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+    r = read_text(fd, &file->text, &file->size);
+    if (r < 0)
+        return r;
+    file->path = TAKE_PTR(name);
+    load->n_files++;
+    return 0;
+}
+
+static const char *base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+static bool is_drop_in(const char *name) {
+    size_t n = strlen(name);
+
+    return name[0] != '.' && n > strlen(".conf") &&
+           strcmp(name + n - strlen(".conf"), ".conf") == 0;
+}
+
+static int add_drop_in(DropIns *d, const char *folder, const char *name) {
+    for (size_t i = 0; i < d->n; i++)
+        if (strcmp(base_name(d->paths[i]), name) == 0)
+            return 0;
+    if (d->n == CONFIG_DROP_INS_MAX) {
+        d->left_out++;
+        return 0;
+    }
+    if (asprintf(&d->paths[d->n], "%s/%s", folder, name) < 0)
+        return -ENOMEM;
+    d->n++;
+    return 0;
+}
+
+static int list_drop_ins(ConfigLoad *load, DropIns *d, const char *folder) {
+    _cleanup_(closedirp) DIR *dir = opendir(folder);
+    int r = 0;
+
+    if (!dir) {
+        if (errno != ENOENT && errno != ENOTDIR)
+            config_report(load, folder, 0, "This folder cannot be read: %m");
+        return 0;
+    }
+    for (struct dirent *e; r == 0 && (e = readdir(dir));)
+        if (is_drop_in(e->d_name))
+            r = add_drop_in(d, folder, e->d_name);
+    return r;
+}
+
+static int compare(const void *a, const void *b) {
+    return strcmp(base_name(*(char *const *)a), base_name(*(char *const *)b));
+}
+
+static int add_drop_ins(ConfigLoad *load, DropIns *d) {
+    if (d->left_out > 0)
+        config_report(load, base_name(MAIN_FILE ".d"), 0,
+                      "There are too many drop-ins, %zu were left out: there may be %d at most",
+                      d->left_out, CONFIG_DROP_INS_MAX);
+    qsort(d->paths, d->n, sizeof(d->paths[0]), compare);
+    for (size_t i = 0; i < d->n; i++) {
+        int r = add_file(load, d->paths[i]);
+
+        if (r == -ENOMEM)
+            return r;
+        if (r < 0)
+            config_report(load, d->paths[i], 0, "This drop-in cannot be read: %s", strerror(-r));
+    }
+    return 0;
+}
+
+static int find_given(ConfigLoad *load, const char *path) {
+    _cleanup_(drop_ins_done) DropIns drop_ins = {};
+    _cleanup_free_ char *folder = NULL;
+    int r = add_file(load, path);
+
+    if (r < 0)
+        return r;
+    if (asprintf(&folder, "%s.d", path) < 0)
+        return -ENOMEM;
+    r = list_drop_ins(load, &drop_ins, folder);
+    return r < 0 ? r : add_drop_ins(load, &drop_ins);
+}
+
+static int add_main_file(ConfigLoad *load, const char *root) {
+    int r = -ENOENT;
+
+    for (size_t i = 0; r == -ENOENT && i < ARRAY_SIZE(folders); i++) {
+        _cleanup_free_ char *path = NULL;
+
+        if (asprintf(&path, "%s%s/" MAIN_FILE, root, folders[i]) < 0)
+            return -ENOMEM;
+        r = add_file(load, path);
+        /* Whoever runs without the rights of the system still has the defaults. */
+        if (r == -EACCES) {
+            config_report(load, path, 0, "This file cannot be read: %s", strerror(-r));
+            r = -ENOENT;
+        }
+    }
+    return r == -ENOENT ? 0 : r;
+}
+
+int config_find(ConfigLoad *load, const char *root, const char *path) {
+    _cleanup_(drop_ins_done) DropIns drop_ins = {};
+    int r;
+
+    if (path)
+        return find_given(load, path);
+    r = add_main_file(load, root);
+    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(folders); i++) {
+        _cleanup_free_ char *folder = NULL;
+
+        if (asprintf(&folder, "%s%s/" MAIN_FILE ".d", root, folders[i]) < 0)
+            return -ENOMEM;
+        r = list_drop_ins(load, &drop_ins, folder);
+    }
+    return r < 0 ? r : add_drop_ins(load, &drop_ins);
+}

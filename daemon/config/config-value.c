@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "config/config-value.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#include "util/parse.h"
+
+/*
+ * Values to members. A parser works on a copy and stores it last, so that a bad value leaves what
+ * was there. Lists are written by people with commas, spaces or both, and kept in one way.
+ */
+
+enum {
+    ZSTD_LEVEL_DEFAULT = 3,
+    DWARF_BYTES_DEFAULT = 8192,
+    DWARF_BYTES_MAX = 65528,
+    CPU_MAX = 8191
+};
+
+static const char separators[] = ", \t";
+
+static int store(const ConfigKey *key, uint64_t v, void *base) {
+    void *at = (char *)base + key->offset;
+    uint32_t narrow = (uint32_t)v;
+
+    if (v < key->min || v > key->max)
+        return -ERANGE;
+    assert(key->size == sizeof(v) || (key->size == sizeof(narrow) && v <= UINT32_MAX));
+    memcpy(at, key->size == sizeof(v) ? (void *)&v : (void *)&narrow, key->size);
+    return 0;
+}
+
+static int store_limit(const ConfigKey *key, int r, const char *value, uint64_t v, void *base) {
+    ConfigKey any = *key;
+
+    if (strcasecmp(value, "infinity") == 0 || (r == 0 && v == 0)) {
+        any.min = 0;
+        return store(&any, 0, base);
+    }
+    return r < 0 ? r : store(key, v, base);
+}
+
+int config_parse_bool(const ConfigKey *key, const char *value, void *base) {
+    assert(key->size == sizeof(bool));
+    return parse_bool(value, (bool *)((char *)base + key->offset));
+}
+
+int config_parse_count(const ConfigKey *key, const char *value, void *base) {
+    uint64_t v;
+    int r = parse_u64(value, &v);
+
+    return r < 0 ? r : store(key, v, base);
+}
+
+int config_parse_size(const ConfigKey *key, const char *value, void *base) {
+    uint64_t v;
+    int r = parse_size(value, &v);
+
+    return r < 0 ? r : store(key, v, base);
+}
+
+int config_parse_span(const ConfigKey *key, const char *value, void *base) {
+    uint64_t v;
+    int r = parse_span(value, &v);
+
+    return r < 0 ? r : store(key, v, base);
+}
+
+int config_parse_count_limit(const ConfigKey *key, const char *value, void *base) {
+    uint64_t v = 0;
+    int r = parse_u64(value, &v);
+
+    return store_limit(key, r, value, v, base);
+}
+
+int config_parse_size_limit(const ConfigKey *key, const char *value, void *base) {
+    uint64_t v = 0;
+    int r = parse_size(value, &v);
+
+    return store_limit(key, r, value, v, base);
+}
+
+int config_parse_span_limit(const ConfigKey *key, const char *value, void *base) {
+    uint64_t v = 0;
+    int r = parse_span(value, &v);
+
+    return store_limit(key, r, value, v, base);
+}
+
+static int parse_percent(const ConfigKey *key, const char *value, uint64_t *ret) {
+    char digits[4] = {};
+    size_t n = strlen(value);
+    uint64_t v;
+    int r;
+
+    if (n < 2 || n > sizeof(digits) || value[n - 1] != '%')
+        return -EINVAL;
+    memcpy(digits, value, n - 1);
+    r = parse_u64(digits, &v);
+    if (r < 0 || v > 100 || (v == 0 && key->min > 0))
+        return r < 0 ? r : -ERANGE;
+    *ret = CONFIG_PERCENT | v;
+    return 0;
+}
+
+int config_parse_amount(const ConfigKey *key, const char *value, void *base) {
+    uint64_t *at = (uint64_t *)((char *)base + key->offset), v = CONFIG_BUILT_IN;
+    int r = 0;
+
+    assert(key->size == sizeof(*at));
+    if (strcasecmp(value, "infinity") == 0 && key->max == CONFIG_NO_LIMIT)
+        v = CONFIG_NO_LIMIT;
+    else if (strchr(value, '%'))
+        r = parse_percent(key, value, &v);
+    else if (*value)
+        return config_parse_size(key, value, base);
+    if (r < 0)
+        return r;
+    *at = v;
+    return 0;
+}
+
+/* The one of two words. */
+static int parse_word(const char *value, const char *no, const char *yes, bool *ret) {
+    *ret = strcmp(value, yes) == 0;
+    return *ret || strcmp(value, no) == 0 ? 0 : -EINVAL;
+}
+
+int config_parse_storage(const ConfigKey *key _unused_, const char *value, void *base) {
+    bool is_volatile;
+    int r = parse_word(value, "persistent", "volatile", &is_volatile);
+
+    if (r == 0)
+        ((Config *)base)->storage = is_volatile ? STORAGE_VOLATILE : STORAGE_PERSISTENT;
+    return r;
+}
+
+int config_parse_layout(const ConfigKey *key _unused_, const char *value, void *base) {
+    bool folder;
+    int r = parse_word(value, "file", "directory", &folder);
+
+    if (r == 0)
+        ((SessionConfig *)base)->layout = folder ? LAYOUT_DIRECTORY : LAYOUT_FILE;
+    return r;
+}
+
+/* What follows `word` and a colon, NULL after the word alone. -EINVAL: it is another word. */
+static int split_word(const char *value, const char *word, const char **ret_rest) {
+    size_t n = strlen(word);
+
+    if (strncmp(value, word, n) != 0 || (value[n] && value[n] != ':'))
+        return -EINVAL;
+    *ret_rest = value[n] ? value + n + 1 : NULL;
+    return 0;
+}
+
+int config_parse_compress(const ConfigKey *key, const char *value, void *base) {
+    uint64_t level = ZSTD_LEVEL_DEFAULT;
+    const char *rest = NULL;
+    int r;
+
+    if (strcmp(value, "none") == 0) {
+        ((SessionConfig *)base)->zstd_level = 0;
+        return 0;
+    }
+    r = split_word(value, "zstd", &rest);
+    if (r == 0 && rest)
+        r = parse_u64(rest, &level);
+    return r < 0 ? r : store(key, level, base);
+}
+
+int config_parse_power_of_two(const ConfigKey *key, const char *value, void *base) {
+    uint64_t v;
+    int r = parse_size(value, &v);
+
+    if (r < 0 || (v & (v - 1)) != 0)
+        return r < 0 ? r : -EINVAL;
+    return store(key, v, base);
+}
+
+/* Only what no event can be: what it means is for those who open it. */
+int config_parse_events(const ConfigKey *key _unused_, const char *value, void *base) {
+    char *events = ((SessionConfig *)base)->events;
+    size_t n = strlen(value);
+    int open = 0;
+
+    if (n >= CONFIG_EVENTS_MAX)
+        return -ERANGE;
+    if (n == 0 || value[0] == ',' || value[n - 1] == ',')
+        return -EINVAL;
+    for (size_t i = 0; i < n; i++) {
+        open += (value[i] == '{') - (value[i] == '}');
+        if (value[i] <= ' ' || value[i] > '~' || open < 0 || open > 1 ||
+            (value[i] == ',' && value[i + 1] == ','))
+            return -EINVAL;
+    }
+    if (open != 0)
+        return -EINVAL;
+    memset(events, 0, CONFIG_EVENTS_MAX);
+    memcpy(events, value, n);
+    return 0;
+}
+
+int config_parse_frequency(const ConfigKey *key, const char *value, void *base) {
+    int r = config_parse_count(key, value, base);
+
+    if (r == 0)
+        ((SessionConfig *)base)->period = 0;
+    return r;
+}
+
+int config_parse_call_graph(const ConfigKey *key _unused_, const char *value, void *base) {
+    static const char *const words[] = {
+        [CALL_GRAPH_NONE] = "none", [CALL_GRAPH_FP] = "fp", [CALL_GRAPH_LBR] = "lbr"};
+    SessionConfig *session = base;
+    uint64_t bytes = DWARF_BYTES_DEFAULT;
+    const char *rest = NULL;
+    int r;
+
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+        if (words[i] && strcmp(value, words[i]) == 0) {
+            session->call_graph = (CallGraph)i;
+            session->dwarf_bytes = 0;
+            return 0;
+        }
+    r = split_word(value, "dwarf", &rest);
+    if (r == 0 && rest)
+        r = parse_size(rest, &bytes);
+    if (r < 0 || bytes < 1 || bytes > DWARF_BYTES_MAX)
+        return r < 0 ? r : -ERANGE;
+    session->call_graph = CALL_GRAPH_DWARF;
+    session->dwarf_bytes = (uint32_t)ALIGN8(bytes);
+    return 0;
+}
+
+/* A number at *p, which moves behind it. */
+static int take_number(const char **p, uint64_t max, uint64_t *ret) {
+    char digits[12] = {};
+    size_t n = strspn(*p, "0123456789");
+    int r;
+
+    if (n == 0 || n >= sizeof(digits))
+        return n == 0 ? -EINVAL : -ERANGE;
+    memcpy(digits, *p, n);
+    *p += n;
+    r = parse_u64(digits, ret);
+    return r < 0 || *ret <= max ? r : -ERANGE;
+}
+
+static int take_cpus(const char **p, uint64_t *ret_first, uint64_t *ret_last) {
+    int r = take_number(p, CPU_MAX, ret_first);
+
+    *ret_last = *ret_first;
+    if (r < 0 || **p != '-')
+        return r;
+    (*p)++;
+    r = take_number(p, CPU_MAX, ret_last);
+    return r < 0 || *ret_first <= *ret_last ? r : -EINVAL;
+}
+
+int config_parse_cpus(const ConfigKey *key _unused_, const char *value, void *base) {
+    char list[CONFIG_CPUS_MAX] = "";
+    size_t n = 0;
+
+    value += strspn(value, separators);
+    while (*value) {
+        uint64_t first, last;
+        const char *from = value;
+        int r = take_cpus(&value, &first, &last);
+
+        if (r < 0 || (*value && !strchr(separators, *value)))
+            return r < 0 ? r : -EINVAL;
+        if (n + (size_t)(value - from) + 2 > sizeof(list))
+            return -ERANGE;
+        if (n > 0)
+            list[n++] = ',';
+        memcpy(list + n, from, (size_t)(value - from));
+        n += (size_t)(value - from);
+        value += strspn(value, separators);
+    }
+    memcpy(((SessionConfig *)base)->cpus, list, sizeof(list));
+    return 0;
+}
+
+/* Names between slashes, none of which leads elsewhere. */
+static bool is_path_below(const char *path) {
+    while (*path) {
+        size_t n = strcspn(path, "/");
+
+        if (n == 0 || (path[0] == '.' && (n == 1 || (n == 2 && path[1] == '.'))))
+            return false;
+        for (size_t i = 0; i < n; i++)
+            if ((unsigned char)path[i] < ' ' || path[i] == 0x7f)
+                return false;
+        path += n;
+        if (*path && !*++path)
+            return false;
+    }
+    return true;
+}
+
+int config_parse_cgroup(const ConfigKey *key _unused_, const char *value, void *base) {
+    char path[CONFIG_PATH_MAX] = "";
+    bool rooted = *value == '/';
+    size_t n;
+
+    value += rooted;
+    n = strlen(value);
+    n -= n > 0 && value[n - 1] == '/';
+    if (n >= sizeof(path))
+        return -ERANGE;
+    memcpy(path, value, n);
+    if ((n == 0 && rooted) || !is_path_below(path))
+        return -EINVAL;
+    memcpy(((SessionConfig *)base)->cgroup, path, sizeof(path));
+    return 0;
+}
+
+int config_parse_pids(const ConfigKey *key, const char *value, void *base) {
+    uint32_t pids[CONFIG_PIDS_MAX] = {}, n = 0;
+
+    value += strspn(value, separators);
+    while (*value) {
+        uint64_t pid;
+        int r = take_number(&value, key->max, &pid);
+
+        if (r < 0 || pid < key->min || (*value && !strchr(separators, *value)))
+            return r < 0 ? r : -EINVAL;
+        if (n == CONFIG_PIDS_MAX)
+            return -ERANGE;
+        pids[n++] = (uint32_t)pid;
+        value += strspn(value, separators);
+    }
+    memcpy(((SessionConfig *)base)->pids, pids, sizeof(pids));
+    ((SessionConfig *)base)->n_pids = n;
+    return 0;
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "control/control-private.h"
+#include "util/log.h"
+#include "util/text.h"
+
+/*
+ * From a message to a call and from a handler's words to replies. A call is refused, in this order,
+ * for an interface or method that is not there, for lack of a right, for the way it was called, and
+ * for its parameters; so nobody learns more about a method than the interface tells before he may
+ * call it. What handlers say is held against the interface too: a client can rely on it.
+ */
+
+enum {
+    STREAM_SLICE = 64, /* replies of a list before others have their turn */
+    BUSY_RETRY_MS = 1000,
+    AUDIT_TEXT_MAX = 400,
+};
+
+#define RATE_NS 60000000000ULL
+
+static Call *call_free(Call *call) {
+    if (call->free_stream)
+        call->free_stream(call->stream_userdata);
+    json_decref(call->held);
+    json_decref(call->nothing);
+    json_decref(call->message);
+    free(call);
+    return NULL;
+}
+
+Call *call_abandon(Call *call) {
+    if (!call)
+        return NULL;
+    if (call->on_gone)
+        call->on_gone(call->gone_userdata);
+    return call_free(call);
+}
+
+static void end_call(Call *call) {
+    Caller *caller = call->caller;
+
+    caller->call = NULL;
+    call_free(call);
+    caller_wake(caller);
+}
+
+const Peer *call_peer(const Call *call) {
+    return &call->caller->peer;
+}
+
+json_t *call_parameters(const Call *call) {
+    return call->parameters;
+}
+
+bool call_wants_more(const Call *call) {
+    return call->more;
+}
+
+uint64_t call_connection(const Call *call) {
+    return call->caller->number;
+}
+
+void call_on_gone(Call *call, void (*on_gone)(void *userdata), void *userdata) {
+    call->on_gone = on_gone;
+    call->gone_userdata = userdata;
+}
+
+/* Takes parameters. */
+static int send_error(Caller *caller, const char *error, json_t *parameters) {
+    _cleanup_json_ json_t *message = json_pack("{s:s, s:o}", "error", error, "parameters",
+                                               parameters ? parameters : json_object());
+
+    return message ? caller_send(caller, message, SIZE_MAX) : -ENOMEM;
+}
+
+int call_refuse_message(Caller *caller, MessageFault fault) {
+    static LogRate rate = {.interval_ns = RATE_NS, .burst = 5};
+    const Peer *peer = &caller->peer;
+
+    log_limited(&rate, LOG_LEVEL_NOTICE, 0,
+                "User %u (pid %d) sent what is no call (%s), hanging up", (unsigned)peer->uid,
+                (int)peer->pid, message_fault_name(fault));
+    (void)send_error(caller, "io.profd.Control.BadMessage",
+                     json_pack("{s:s}", "reason", message_fault_name(fault)));
+    return -EBADMSG;
+}
+
+/* Takes parameters. */
+static int send_reply(Call *call, json_t *parameters, bool continues, size_t limit) {
+    _cleanup_json_ json_t *taken = parameters ? parameters : json_object(), *message = NULL;
+    char field[INTERFACE_FIELD_SIZE] = "";
+    int r = interface_check(call->interface, INTERFACE_REPLY, call->member, taken, INTERFACE_STRICT,
+                            field);
+
+    if (r < 0)
+        return log_error(r,
+                         "The reply to %s is not as its interface has it at '%s', please tell "
+                         "those who make profd",
+                         call->member, field);
+    if (call->oneway)
+        return 0;
+    message = continues ? json_pack("{s:O, s:b}", "parameters", taken, "continues", 1)
+                        : json_pack("{s:O}", "parameters", taken);
+    return message ? caller_send(call->caller, message, limit) : -ENOMEM;
+}
+
+int call_continue(Call *call, json_t *parameters) {
+    assert(call->more);
+    return send_reply(call, parameters, true, OUTPUT_MAX_BYTES);
+}
+
+static void fail_errno(Call *call, int error) {
+    (void)call_fail(call, "Failed", json_pack("{s:s}", "reason", strerror(-error)));
+}
+
+int call_reply(Call *call, json_t *parameters) {
+    int r = send_reply(call, parameters, false, SIZE_MAX);
+
+    if (r < 0 && r != -EPIPE)
+        fail_errno(call, r);
+    else
+        end_call(call);
+    return 0;
+}
+
+/* What somebody wanted more of than he may have. */
+static bool is_of_limits(const char *error) {
+    static const char *const names[] = {"Busy", "DiskBudget", "TooManySessions"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        if (strcmp(names[i], error) == 0)
+            return true;
+    return false;
+}
+
+static void tell_limit(const Call *call, const char *error) {
+    static LogRate rate = {.interval_ns = RATE_NS, .burst = 10};
+    const Peer *peer = &call->caller->peer;
+
+    log_limited(&rate, LOG_LEVEL_NOTICE, 0, "Refused %s to user %u (pid %d), the answer is %s",
+                call->member, (unsigned)peer->uid, (int)peer->pid, error);
+}
+
+int call_fail(Call *call, const char *error, json_t *parameters) {
+    _cleanup_json_ json_t *taken = parameters ? parameters : json_object();
+    const Interface *interface = call->caller->control->interface;
+    char name[128], field[INTERFACE_FIELD_SIZE] = "";
+    bool is_ours = !strchr(error, '.');
+
+    if (is_ours &&
+        interface_check(interface, INTERFACE_ERROR, error, taken, INTERFACE_STRICT, field) < 0)
+        log_error(0,
+                  "The error %s is not as its interface has it at '%s', please tell those who "
+                  "make profd",
+                  error, field);
+    if (is_of_limits(error))
+        tell_limit(call, error);
+    snprintf(name, sizeof(name), "%s%s%s", is_ours ? interface_name(interface) : "",
+             is_ours ? "." : "", error);
+    if (!call->oneway && send_error(call->caller, name, TAKE_PTR(taken)) == -ENOMEM)
+        call->caller->is_ending = true;
+    end_call(call);
+    return 0;
+}
+
+int call_fail_parameter(Call *call, const char *parameter) {
+    return call_fail(call, "org.varlink.service.InvalidParameter",
+                     json_pack("{s:s}", "parameter", parameter));
+}
+
+int call_stream(Call *call, int (*next)(void *userdata, json_t **ret),
+                void (*free_userdata)(void *), void *userdata) {
+    assert(call->more && !call->next);
+    call->next = next;
+    call->free_stream = free_userdata;
+    call->stream_userdata = userdata;
+    caller_wake(call->caller);
+    return 0;
+}
+
+static int pump_one(Call *call) {
+    _cleanup_json_ json_t *item = NULL;
+    int r = call->next(call->stream_userdata, &item);
+
+    if (r < 0)
+        fail_errno(call, r);
+    else if (r == 0)
+        (void)call_reply(call, TAKE_PTR(call->held));
+    else {
+        if (call->held)
+            (void)call_continue(call, TAKE_PTR(call->held));
+        call->held = TAKE_PTR(item);
+    }
+    return r;
+}
+
+int call_pump(Call *call) {
+    Caller *caller = call->caller;
+
+    for (int i = 0; i < STREAM_SLICE; i++) {
+        if (caller_waiting(caller) > OUTPUT_PAUSE_BYTES)
+            return 0;
+        if (pump_one(call) <= 0)
+            return 1;
+    }
+    return 1;
+}
+
+int call_reply_file(Call *call, json_t *parameters, int fd, uint64_t bytes) {
+    _cleanup_json_ json_t *taken = parameters;
+    _cleanup_close_ int file = fd;
+    Caller *caller = call->caller;
+    int r;
+
+    assert(call->upgrade);
+    if (!caller_may_transfer(caller))
+        return call_fail(call, "Busy", json_pack("{s:i}", "retryAfterMs", BUSY_RETRY_MS));
+    r = send_reply(call, TAKE_PTR(taken), false, SIZE_MAX);
+    if (r < 0 && r != -EPIPE) {
+        fail_errno(call, r);
+        return 0;
+    }
+    if (r == 0)
+        r = caller_transfer(caller, TAKE_FD(file), bytes);
+    if (r < 0)
+        caller->is_ending = true;
+    end_call(call);
+    return 0;
+}
+
+static const ControlMethod *find_method(const Control *control, const char *name) {
+    for (size_t i = 0; i < control->options.n_methods; i++)
+        if (strcmp(control->options.methods[i].name, name) == 0)
+            return &control->options.methods[i];
+    return NULL;
+}
+
+/* Who did what, before it is done. */
+static void audit(const Call *call) {
+    const Peer *peer = &call->caller->peer;
+    _cleanup_free_ char *text = json_dumps(call->parameters, JSON_COMPACT);
+    char uid[16], pid[16];
+
+    snprintf(uid, sizeof(uid), "%u", (unsigned)peer->uid);
+    snprintf(pid, sizeof(pid), "%d", (int)peer->pid);
+    log_struct(LOG_LEVEL_NOTICE, 0,
+               LOG_FIELDS({"PROFD_EVENT", "call"}, {"PROFD_METHOD", call->member},
+                          {"PROFD_PEER_UID", uid}, {"PROFD_PEER_PID", pid}),
+               "User %s (pid %s) called %s with %.*s", uid, pid, call->member, AUDIT_TEXT_MAX,
+               text ? text : "{}");
+}
+
+static int deny(Call *call) {
+    static LogRate rate = {.interval_ns = RATE_NS, .burst = 10};
+    const Peer *peer = &call->caller->peer;
+    char uid[16], pid[16];
+
+    snprintf(uid, sizeof(uid), "%u", (unsigned)peer->uid);
+    snprintf(pid, sizeof(pid), "%d", (int)peer->pid);
+    log_limited_struct(&rate, LOG_LEVEL_NOTICE, 0,
+                       LOG_FIELDS({"PROFD_EVENT", "call-refused"}, {"PROFD_METHOD", call->member},
+                                  {"PROFD_PEER_UID", uid}, {"PROFD_PEER_PID", pid}),
+                       "Refused %s to user %s (pid %s), who is not in group %s", call->member, uid,
+                       pid, call->method->right == RIGHT_ADMIN ? "profd-admin" : "profd-read");
+    return call_fail(call, "org.varlink.service.PermissionDenied", NULL);
+}
+
+/* 0 when it was called as it has to be; 1 when it was refused and is gone. */
+static int check_mode(Call *call) {
+    MethodMode mode = call->method ? call->method->mode : METHOD_PLAIN;
+
+    if (mode == METHOD_MORE && !call->more)
+        (void)call_fail(call, "org.varlink.service.ExpectedMore", NULL);
+    else if (mode == METHOD_UPGRADE && !call->upgrade)
+        (void)call_fail(call, "ExpectedUpgrade", NULL);
+    else if (mode != METHOD_UPGRADE && call->upgrade)
+        (void)call_fail_parameter(call, "upgrade");
+    else
+        return 0;
+    return 1;
+}
+
+static int fail_method(Call *call) {
+    return call_fail(
+        call, "org.varlink.service.MethodNotFound",
+        json_pack("{s:s+++}", "method", interface_name(call->interface), ".", call->member, ""));
+}
+
+static int check_parameters(Call *call) {
+    char field[INTERFACE_FIELD_SIZE];
+    int r = interface_check(call->interface, INTERFACE_CALL, call->member, call->parameters,
+                            INTERFACE_STRICT, field);
+
+    if (r == 0)
+        return 0;
+    if (r == -EINVAL)
+        (void)call_fail_parameter(call, field);
+    else if (r == -ENOENT)
+        (void)fail_method(call);
+    else
+        fail_errno(call, r);
+    return 1;
+}
+
+static int run(Call *call) {
+    Caller *caller = call->caller;
+    const ControlMethod *method = call->method;
+    int r;
+
+    if (method && caller->peer.right < method->right)
+        return deny(call);
+    if (check_mode(call) != 0 || check_parameters(call) != 0)
+        return 0;
+    if (!method)
+        return service_call(call);
+    if (method->changes)
+        audit(call);
+    r = method->run(caller->control->options.userdata, call);
+    if (r < 0 && caller->call)
+        fail_errno(caller->call, r);
+    return 0;
+}
+
+/* INTERFACE.METHOD to what it names, and on. */
+static int dispatch(Call *call, const char *method) {
+    Control *control = call->caller->control;
+    Interface *const interfaces[] = {control->interface, control->service};
+    const char *dot = strrchr(method, '.');
+    size_t n = dot ? (size_t)(dot - method) : strlen(method);
+
+    for (size_t i = 0; dot && !call->interface && i < ARRAY_SIZE(interfaces); i++)
+        if (strlen(interface_name(interfaces[i])) == n &&
+            strncmp(interface_name(interfaces[i]), method, n) == 0)
+            call->interface = interfaces[i];
+    if (!call->interface)
+        return call_fail(call, "org.varlink.service.InterfaceNotFound",
+                         json_pack("{s:s%}", "interface", method, n));
+    call->member = dot + 1;
+    call->method = call->interface == control->interface ? find_method(control, dot + 1) : NULL;
+    if (call->interface == control->interface && !call->method)
+        return fail_method(call);
+    return run(call);
+}
+
+int call_begin(Caller *caller, Bytes bytes) {
+    _cleanup_json_ json_t *message = NULL;
+    MessageCall parsed;
+    Call *call;
+    int r = message_parse(bytes.data, bytes.size, &message);
+
+    if (r == 0)
+        r = message_to_call(message, &parsed);
+    if (r > 0)
+        return call_refuse_message(caller, (MessageFault)r);
+    if (r < 0)
+        return r;
+    call = calloc(1, sizeof(*call));
+    if (!call)
+        return -ENOMEM;
+    *call = (Call){.caller = caller,
+                   .message = TAKE_PTR(message),
+                   .nothing = json_object(),
+                   .more = parsed.more,
+                   .oneway = parsed.oneway,
+                   .upgrade = parsed.upgrade};
+    call->parameters = parsed.parameters ? parsed.parameters : call->nothing;
+    caller->call = call;
+    return dispatch(call, parsed.method);
+}

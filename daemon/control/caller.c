@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "control/control-private.h"
+#include "util/clock.h"
+
+/*
+ * A connection: bytes in, messages one after the other, bytes out. It does one step in its turn, a
+ * message or a piece of a list, and then waits behind all others, so one that sends much gets no
+ * more than its share. What it sends is read no further than one message ahead; what it does not
+ * read holds up what it called next, and nobody else.
+ *
+ * A message that is long, or comes behind one that took long, waits among its like, of which one is
+ * handled between two rounds of the others, and together they get a part of the time: many that ask
+ * for much keep each other waiting, and a short call has its answer after one of them at most.
+ *
+ * Another end that sends no more may still read (has_ended). One that does neither (is_gone) is
+ * owed no reply, but what it sent before counts: calls that were to have no reply are made.
+ */
+
+enum {
+    READ_BYTES = 64 * 1024,
+    LIGHT_BYTES = 4096, /* more than any call that makes sense has */
+    LIGHT_NS = 1000000,
+    HEAVY_SHARE = 8, /* of a CPU, one part */
+    /* Files on their way at a time, a thread each. */
+    TRANSFERS_MAX = 16,
+    TRANSFERS_FOR_ADMINS = 8,
+    TRANSFERS_OF_UID_MAX = 4,
+};
+
+static int on_turn(void *userdata);
+
+/* Asked again before it came, a turn would move behind whoever asked since. */
+void caller_wake(Caller *caller) {
+    if (!caller->is_awake)
+        caller->is_awake = loop_trigger(caller->turn) == 0;
+}
+
+size_t caller_waiting(const Caller *caller) {
+    return caller->out.size - caller->sent;
+}
+
+/* Memory of long replies goes too. */
+static void drop_output(Caller *caller) {
+    if (caller->out.allocated > 2 * READ_BYTES)
+        buffer_done(&caller->out);
+    buffer_clear(&caller->out);
+    caller->sent = 0;
+}
+
+/* Closed in both directions. */
+static bool is_hung_up(const Caller *caller) {
+    struct pollfd fd = {.fd = caller->fd};
+
+    return poll(&fd, 1, 0) > 0 && (fd.revents & (POLLHUP | POLLERR)) != 0;
+}
+
+/* As much as the socket takes. */
+static void flush(Caller *caller) {
+    while (caller_waiting(caller) > 0 && !caller->is_gone) {
+        ssize_t n = send(caller->fd, caller->out.data + caller->sent, caller_waiting(caller),
+                         MSG_DONTWAIT | MSG_NOSIGNAL);
+
+        if (n < 0 && errno == EAGAIN)
+            return;
+        if (n < 0) {
+            caller->is_gone = caller->has_ended = true;
+            break;
+        }
+        caller->sent += (size_t)n;
+        caller->stuck_since_ns = clock_monotonic_ns();
+    }
+    drop_output(caller);
+}
+
+int caller_send(Caller *caller, const json_t *message, size_t limit) {
+    int r;
+
+    if (caller->is_gone)
+        return -EPIPE;
+    if (caller_waiting(caller) > OUTPUT_PAUSE_BYTES)
+        flush(caller);
+    if (caller_waiting(caller) > limit)
+        return -ENOBUFS;
+    if (caller_waiting(caller) == 0)
+        caller->stuck_since_ns = clock_monotonic_ns();
+    r = message_append(&caller->out, message);
+    /* What follows would make no sense without it. */
+    if (r < 0)
+        caller->is_gone = caller->has_ended = true;
+    caller_wake(caller);
+    return r;
+}
+
+/* 1 and a whole message, without its NUL; 0: there is none; -EMSGSIZE: it is too long. */
+static int find_message(Caller *caller, Bytes *ret) {
+    Buffer *in = &caller->in;
+    const uint8_t *nul = NULL;
+
+    if (in->size > caller->scanned)
+        nul = memchr(in->data + caller->scanned, 0, in->size - caller->scanned);
+    if (!nul) {
+        caller->scanned = in->size;
+        return in->size - caller->taken > MESSAGE_BYTES_MAX ? -EMSGSIZE : 0;
+    }
+    *ret =
+        (Bytes){.data = in->data + caller->taken, .size = (size_t)(nul - in->data) - caller->taken};
+    caller->scanned = (size_t)(nul - in->data);
+    return 1;
+}
+
+static void take_message(Caller *caller, Bytes bytes) {
+    caller->taken += bytes.size + 1;
+    caller->scanned = caller->taken;
+}
+
+/* What was handled goes; memory of a long message too. */
+static void tidy(Caller *caller) {
+    Buffer *in = &caller->in;
+
+    if (caller->taken == in->size && in->allocated > 2 * READ_BYTES)
+        buffer_done(in);
+    else if (caller->taken > 0) {
+        memmove(in->data, in->data + caller->taken, in->size - caller->taken);
+        in->size -= caller->taken;
+    }
+    caller->scanned -= caller->taken;
+    caller->taken = 0;
+}
+
+static size_t room(const Caller *caller) {
+    return MESSAGE_BYTES_MAX + 1 - (caller->in.size - caller->taken);
+}
+
+static int on_readable(void *userdata) {
+    Caller *caller = userdata;
+    size_t want;
+    ssize_t n;
+
+    tidy(caller);
+    want = MIN((size_t)READ_BYTES, room(caller));
+    if (want == 0)
+        return 0;
+    if (!buffer_reserve(&caller->in, want)) {
+        caller->is_ending = true;
+        caller_wake(caller);
+        return 0;
+    }
+    n = recv(caller->fd, caller->in.data + caller->in.size, want, MSG_DONTWAIT);
+    if (n > 0)
+        buffer_commit(&caller->in, (size_t)n);
+    else if (n == 0 || errno != EAGAIN) {
+        caller->has_ended = true;
+        caller->is_gone = n < 0 || is_hung_up(caller);
+    }
+    return on_turn(caller);
+}
+
+static int on_writable(void *userdata) {
+    Caller *caller = userdata;
+
+    flush(caller);
+    caller_wake(caller);
+    return 0;
+}
+
+static int set_source(Caller *caller, LoopSource **source, bool wanted,
+                      int (*add)(Loop *, int, LoopCallback, void *, LoopSource **),
+                      LoopCallback callback) {
+    if (wanted == (*source != NULL))
+        return 0;
+    if (wanted)
+        return add(caller->control->options.loop, caller->fd, callback, caller, source);
+    *source = loop_source_free(*source);
+    return 0;
+}
+
+static void watch(Caller *caller) {
+    bool is_open = !caller->transfer && !caller->is_done;
+    bool reads = is_open && !caller->has_ended && !caller->is_ending && room(caller) > 0;
+    bool writes = is_open && caller_waiting(caller) > 0;
+
+    if (set_source(caller, &caller->readable, reads, loop_add_readable, on_readable) < 0 ||
+        set_source(caller, &caller->writable, writes, loop_add_writable, on_writable) < 0)
+        caller->is_done = true;
+}
+
+/* How many of the same user wait before it; NULL: before one that is about to. */
+static unsigned heavy_rank(const Control *control, const Caller *caller, uid_t uid) {
+    unsigned rank = 0;
+
+    for (const Caller *c = control->heavy; c && c != caller; c = c->next_heavy)
+        rank += c->peer.uid == uid;
+    return rank;
+}
+
+static int trigger_heavy(const Control *control) {
+    uint64_t now_ns = clock_monotonic_ns();
+
+    return loop_trigger_after(control->heavy_turn,
+                              control->heavy_from_ns - MIN(control->heavy_from_ns, now_ns));
+}
+
+/* Each user has one of his own done before another one has a second. */
+static void wait_heavy(Caller *caller) {
+    const Control *control = caller->control;
+    unsigned rank = heavy_rank(control, NULL, caller->peer.uid);
+    Caller **at = &caller->control->heavy;
+
+    while (*at && heavy_rank(control, *at, (*at)->peer.uid) <= rank)
+        at = &(*at)->next_heavy;
+    caller->next_heavy = *at;
+    *at = caller;
+    caller->is_heavy = true;
+    (void)trigger_heavy(control);
+}
+
+static void leave_heavy(Caller *caller) {
+    Caller **at = &caller->control->heavy;
+
+    if (!caller->is_heavy)
+        return;
+    while (*at != caller)
+        at = &(*at)->next_heavy;
+    *at = caller->next_heavy;
+    caller->next_heavy = NULL;
+    caller->is_heavy = false;
+}
+
+/* One message, when nothing is under way and what was said before is on its way: 1 when there was
+ * one. */
+static int handle_message(Caller *caller, bool heavy_too) {
+    uint64_t begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    Bytes bytes;
+    int r;
+
+    if (caller->is_heavy || caller->call || caller->is_ending || caller->transfer ||
+        caller_waiting(caller) > OUTPUT_PAUSE_BYTES)
+        return 0;
+    r = find_message(caller, &bytes);
+    if (r == 0)
+        return 0;
+    if (r > 0 && !heavy_too && (bytes.size > LIGHT_BYTES || caller->cost_ns > LIGHT_NS)) {
+        wait_heavy(caller);
+        return 0;
+    }
+    caller->idle_since_ns = clock_monotonic_ns();
+    if (r > 0)
+        take_message(caller, bytes);
+    r = r < 0 ? call_refuse_message(caller, MESSAGE_SIZE) : call_begin(caller, bytes);
+    if (r < 0)
+        caller->is_ending = true;
+    caller->cost_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
+    return 1;
+}
+
+int caller_on_heavy_turn(void *userdata) {
+    Control *control = userdata;
+    Caller *caller = control->heavy;
+
+    if (!caller)
+        return 0;
+    leave_heavy(caller);
+    if (!caller->is_done && handle_message(caller, true) > 0)
+        control->heavy_from_ns = clock_monotonic_ns() + (HEAVY_SHARE - 1) * caller->cost_ns;
+    caller_wake(caller);
+    return control->heavy ? trigger_heavy(control) : 0;
+}
+
+static void step(Caller *caller) {
+    bool is_busy = false;
+
+    flush(caller);
+    if (caller->call && caller->is_gone && !caller->call->oneway)
+        caller->call = call_abandon(caller->call);
+    if (caller->call && caller->call->next)
+        is_busy = call_pump(caller->call) > 0;
+    else
+        is_busy = handle_message(caller, false) > 0;
+    /* What can be answered at once is: rounds may be long ones. */
+    if (is_busy)
+        flush(caller);
+    if (is_busy)
+        caller_wake(caller);
+    else if (!caller->call && !caller->transfer && !caller->is_heavy && caller_waiting(caller) == 0)
+        caller->is_done |= caller->is_ending || caller->has_ended;
+}
+
+static int on_turn(void *userdata) {
+    Caller *caller = userdata;
+
+    caller->is_awake = false;
+    if (!caller->transfer && !caller->is_done)
+        step(caller);
+    watch(caller);
+    if (caller->is_done)
+        caller_free(caller);
+    return 0;
+}
+
+static bool is_late(uint64_t since_ns, const Caller *caller, uint64_t now_ns) {
+    return now_ns - MIN(since_ns, now_ns) >= caller->control->idle_ns;
+}
+
+void caller_tick(Caller *caller, uint64_t now_ns) {
+    if (caller->transfer)
+        return;
+    if (caller_waiting(caller) > 0)
+        caller->is_done |= is_late(caller->stuck_since_ns, caller, now_ns);
+    else if (!caller->call)
+        caller->is_done |= is_late(caller->idle_since_ns, caller, now_ns);
+    if (!caller->readable && is_hung_up(caller))
+        caller->is_gone = caller->has_ended = true;
+    if (caller->is_done || caller->is_gone)
+        caller_wake(caller);
+}
+
+static int on_transferred(void *userdata) {
+    Caller *caller = userdata;
+
+    caller->is_done = true;
+    caller_wake(caller);
+    return 0;
+}
+
+/* As with connections: nobody takes all there is, and some is kept for those with rights. */
+bool caller_may_transfer(const Caller *caller) {
+    unsigned all = 0, of_uid = 0, left = TRANSFERS_MAX;
+
+    for (const Caller *c = caller->control->callers; c; c = c->next) {
+        all += c->transfer != NULL;
+        of_uid += c->transfer && c->peer.uid == caller->peer.uid;
+    }
+    if (caller->peer.right != RIGHT_ADMIN)
+        left -= TRANSFERS_FOR_ADMINS;
+    return all < left && of_uid < TRANSFERS_OF_UID_MAX;
+}
+
+int caller_transfer(Caller *caller, int fd, uint64_t bytes) {
+    TransferOptions options = {.loop = caller->control->options.loop,
+                               .socket = caller->fd,
+                               .fd = fd,
+                               .bytes = bytes,
+                               .stuck_ns = caller->control->idle_ns,
+                               .on_end = on_transferred,
+                               .userdata = caller};
+    int r;
+
+    buffer_append(&options.first, caller->out.data + caller->sent, caller_waiting(caller));
+    drop_output(caller);
+    r = transfer_new(&options, &caller->transfer);
+    caller->is_ending = true;
+    caller_wake(caller);
+    return r;
+}
+
+int caller_new(Control *control, int fd, const Peer *peer) {
+    Caller *caller = calloc(1, sizeof(*caller));
+    int r;
+
+    if (!caller) {
+        closep(&fd);
+        return -ENOMEM;
+    }
+    *caller = (Caller){.control = control,
+                       .next = control->callers,
+                       .number = ++control->connections,
+                       .peer = *peer,
+                       .fd = fd,
+                       .idle_since_ns = clock_monotonic_ns()};
+    if (caller->next)
+        caller->next->previous = caller;
+    control->callers = caller;
+    r = loop_add_deferred(control->options.loop, on_turn, caller, &caller->turn);
+    if (r < 0) {
+        caller_free(caller);
+        return r;
+    }
+    caller_wake(caller);
+    return 0;
+}
+
+Caller *caller_free(Caller *caller) {
+    Control *control;
+
+    if (!caller)
+        return NULL;
+    control = caller->control;
+    leave_heavy(caller);
+    caller->call = call_abandon(caller->call);
+    caller->transfer = transfer_free(caller->transfer);
+    if (control->options.on_connection_gone)
+        control->options.on_connection_gone(control->options.userdata, caller->number);
+    if (caller->next)
+        caller->next->previous = caller->previous;
+    if (caller->previous)
+        caller->previous->next = caller->next;
+    else
+        control->callers = caller->next;
+    loop_source_free(caller->readable);
+    loop_source_free(caller->writable);
+    loop_source_free(caller->turn);
+    buffer_done(&caller->in);
+    buffer_done(&caller->out);
+    closep(&caller->fd);
+    free(caller);
+    return NULL;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "control/control.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "control/control-private.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+/*
+ * The listening socket and who is let in. There is room for so many connections, some of it kept
+ * for those who have to set things right when others take all there is. Whoever finds none hears so
+ * before the connection ends.
+ */
+
+#define IDLE_NS (45 * NS_PER_SECOND)
+
+enum {
+    ACCEPTS = 32, /* at once, before others have their turn */
+    CONNECTIONS_MAX = 64,
+    KEPT_FOR_ADMINS = 16,
+    OF_UID_MAX = 16,
+    OF_UID_WITHOUT_RIGHT_MAX = 2,
+    WITHOUT_RIGHT_MAX = 8,
+    BUSY_RETRY_MS = 1000,
+};
+
+static int on_listening(void *userdata);
+
+static bool has_room(const Control *control, const Peer *peer) {
+    unsigned all = 0, of_uid = 0, without_right = 0, not_admin = 0;
+
+    for (const Caller *c = control->callers; c; c = c->next) {
+        all++;
+        of_uid += c->peer.uid == peer->uid;
+        without_right += c->peer.right == RIGHT_ANYONE;
+        not_admin += c->peer.right != RIGHT_ADMIN;
+    }
+    if (all >= CONNECTIONS_MAX)
+        return false;
+    if (peer->right != RIGHT_ADMIN && not_admin >= CONNECTIONS_MAX - KEPT_FOR_ADMINS)
+        return false;
+    if (peer->right == RIGHT_ANYONE)
+        return of_uid < OF_UID_WITHOUT_RIGHT_MAX && without_right < WITHOUT_RIGHT_MAX;
+    return of_uid < OF_UID_MAX;
+}
+
+/* Takes the descriptor and parameters. It was not asked anything yet, but this is what it reads
+ * instead of a reply. */
+static void turn_away(int fd, const char *error, json_t *parameters) {
+    _cleanup_json_ json_t *message = json_pack("{s:s, s:o}", "error", error, "parameters",
+                                               parameters ? parameters : json_object());
+    _cleanup_(buffer_done) Buffer out = {};
+
+    if (message && message_append(&out, message) == 0)
+        (void)!send(fd, out.data, out.size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    closep(&fd);
+}
+
+/* Takes the descriptor. */
+static void let_in(Control *control, int fd) {
+    static LogRate rate = {.interval_ns = 60 * NS_PER_SECOND, .burst = 5};
+    Peer peer;
+    int r = peer_of(fd, &control->options.groups, &peer);
+
+    if (r < 0) {
+        log_limited(&rate, LOG_LEVEL_WARNING, r,
+                    "Failed to learn who connected to the control socket, hanging up: %m");
+        closep(&fd);
+    } else if (peer.right == RIGHT_NOTHING)
+        turn_away(fd, "org.varlink.service.PermissionDenied", NULL);
+    else if (!has_room(control, &peer)) {
+        log_limited(&rate, LOG_LEVEL_NOTICE, 0,
+                    "There is no room for another connection of user %u (pid %d)",
+                    (unsigned)peer.uid, (int)peer.pid);
+        turn_away(fd, "io.profd.Control.Busy", json_pack("{s:i}", "retryAfterMs", BUSY_RETRY_MS));
+    } else
+        (void)caller_new(control, fd, &peer);
+}
+
+/* One that is due stays due when others connect. */
+static int tick_later(Control *control) {
+    if (control->has_tick)
+        return 0;
+    control->has_tick = true;
+    return loop_trigger_after(control->tick, MIN(control->idle_ns / 4, CONTROL_TICK_NS));
+}
+
+static int on_tick(void *userdata) {
+    Control *control = userdata;
+    uint64_t now = clock_monotonic_ns();
+
+    control->has_tick = false;
+    for (Caller *c = control->callers; c; c = c->next)
+        caller_tick(c, now);
+    if (!control->listening)
+        (void)loop_add_readable(control->options.loop, control->options.fd, on_listening, control,
+                                &control->listening);
+    return control->callers || !control->listening ? tick_later(control) : 0;
+}
+
+/* Without descriptors or memory the queue would be seen again and again: it waits for a tick. */
+static int on_listening(void *userdata) {
+    Control *control = userdata;
+
+    for (int i = 0; i < ACCEPTS; i++) {
+        int fd = accept4(control->options.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+        if (fd >= 0) {
+            let_in(control, fd);
+            continue;
+        }
+        if (errno == EINTR || errno == ECONNABORTED)
+            continue;
+        if (errno != EAGAIN) {
+            log_warning(-errno, "Failed to take a connection to the control socket, trying again "
+                                "in a second: %m");
+            control->listening = loop_source_free(control->listening);
+        }
+        break;
+    }
+    return tick_later(control);
+}
+
+static bool has_method(const ControlOptions *options, const char *name) {
+    for (size_t i = 0; i < options->n_methods; i++)
+        if (strcmp(options->methods[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static int check_table(const Control *control) {
+    const ControlOptions *options = &control->options;
+    const char *name;
+    size_t n = 0;
+
+    for (; (name = interface_method(control->interface, n)); n++)
+        if (!has_method(options, name))
+            return log_error(-EINVAL, "Method %s of %s is in no table of this program", name,
+                             interface_name(control->interface));
+    for (size_t i = 0; i < options->n_methods; i++) {
+        bool is_known = false;
+
+        for (size_t k = 0; !is_known && k < n; k++)
+            is_known =
+                strcmp(interface_method(control->interface, k), options->methods[i].name) == 0;
+        if (!is_known)
+            return log_error(-EINVAL, "Method %s of this program is not in %s",
+                             options->methods[i].name, interface_name(control->interface));
+    }
+    return options->n_methods == n ? 0 : log_error(-EINVAL, "A method has two rows");
+}
+
+static int start(Control *control) {
+    Loop *loop = control->options.loop;
+    int r = interface_new(interface_text_control, &control->interface, NULL);
+
+    if (r == 0)
+        r = interface_new(interface_text_service, &control->service, NULL);
+    if (r == 0)
+        r = check_table(control);
+    if (r == 0)
+        r = loop_add_deferred(loop, on_tick, control, &control->tick);
+    if (r == 0)
+        r = loop_add_deferred(loop, caller_on_heavy_turn, control, &control->heavy_turn);
+    return r == 0 ? loop_add_readable(loop, control->options.fd, on_listening, control,
+                                      &control->listening)
+                  : r;
+}
+
+int control_new(const ControlOptions *options, Control **ret) {
+    _cleanup_(control_freep) Control *control = calloc(1, sizeof(*control));
+    int fd = options->fd, r;
+
+    if (!control) {
+        closep(&fd);
+        return -ENOMEM;
+    }
+    control->options = *options;
+    control->idle_ns = options->idle_ns > 0 ? options->idle_ns : IDLE_NS;
+    r = start(control);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(control);
+    return 0;
+}
+
+Control *control_free(Control *control) {
+    if (!control)
+        return NULL;
+    while (control->callers)
+        caller_free(control->callers);
+    loop_source_free(control->listening);
+    loop_source_free(control->tick);
+    loop_source_free(control->heavy_turn);
+    closep(&control->options.fd);
+    interface_free(control->interface);
+    interface_free(control->service);
+    free(control);
+    return NULL;
+}

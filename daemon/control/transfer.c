@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+
+#include "control/control-private.h"
+#include "util/clock.h"
+
+/*
+ * A file to a socket. What is not in memory has to come from a disk, for which the main thread must
+ * not wait, so each transfer has a thread. The main thread ends one by shutting the socket down.
+ */
+
+#define NS_PER_MS 1000000ULL
+
+enum {
+    STACK_BYTES = 64 * 1024,
+    SLICE_BYTES = 1 << 20,
+};
+
+struct Transfer {
+    TransferOptions options;
+    pthread_t thread;
+    bool is_running;
+    int ended; /* readable when the thread is done */
+    LoopSource *source;
+};
+
+/* A socket that takes nothing for long is given up. */
+static int wait_writable(const Transfer *transfer) {
+    struct pollfd fd = {.fd = transfer->options.socket, .events = POLLOUT};
+    int n = poll(&fd, 1, (int)(transfer->options.stuck_ns / NS_PER_MS));
+
+    if (n < 0)
+        return errno == EINTR ? 0 : -errno;
+    return n == 0 ? -ETIMEDOUT : 0;
+}
+
+static int send_first(Transfer *transfer) {
+    Bytes left = buffer_bytes(&transfer->options.first);
+    int r = 0;
+
+    while (r == 0 && left.size > 0) {
+        ssize_t n =
+            send(transfer->options.socket, left.data, left.size, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+        if (n < 0)
+            r = errno == EAGAIN ? wait_writable(transfer) : -errno;
+        left.data += MAX(n, 0);
+        left.size -= (size_t)MAX(n, 0);
+    }
+    return r;
+}
+
+static int send_file(Transfer *transfer) {
+    uint64_t left = transfer->options.bytes;
+    off_t offset = 0;
+    int r = 0;
+
+    while (r == 0 && left > 0) {
+        ssize_t n = sendfile(transfer->options.socket, transfer->options.fd, &offset,
+                             (size_t)MIN(left, (uint64_t)SLICE_BYTES));
+
+        if (n < 0)
+            r = errno == EAGAIN ? wait_writable(transfer) : -errno;
+        else if (n == 0)
+            r = -ENODATA;
+        left -= (uint64_t)MAX(n, 0);
+    }
+    return r;
+}
+
+static void *run(void *userdata) {
+    Transfer *transfer = userdata;
+    uint64_t one = 1;
+
+    if (send_first(transfer) == 0)
+        (void)send_file(transfer);
+    (void)!write(transfer->ended, &one, sizeof(one));
+    return NULL;
+}
+
+static int start(Transfer *transfer) {
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    int r;
+
+    sigfillset(&all);
+    (void)pthread_attr_init(&attributes);
+    (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    r = -pthread_create(&transfer->thread, &attributes, run, transfer);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    (void)pthread_attr_destroy(&attributes);
+    transfer->is_running = r == 0;
+    return r;
+}
+
+int transfer_new(const TransferOptions *options, Transfer **ret) {
+    Transfer *transfer = calloc(1, sizeof(*transfer));
+    TransferOptions taken = *options;
+    int r;
+
+    if (!transfer) {
+        closep(&taken.fd);
+        buffer_done(&taken.first);
+        return -ENOMEM;
+    }
+    transfer->options = taken;
+    transfer->ended = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    r = transfer->ended < 0 ? -errno : buffer_error(&taken.first);
+    if (r == 0)
+        r = loop_add_readable(taken.loop, transfer->ended, taken.on_end, taken.userdata,
+                              &transfer->source);
+    if (r == 0)
+        r = start(transfer);
+    if (r < 0) {
+        transfer_free(transfer);
+        return r;
+    }
+    *ret = transfer;
+    return 0;
+}
+
+Transfer *transfer_free(Transfer *transfer) {
+    if (!transfer)
+        return NULL;
+    if (transfer->is_running) {
+        (void)shutdown(transfer->options.socket, SHUT_RDWR);
+        (void)pthread_join(transfer->thread, NULL);
+    }
+    loop_source_free(transfer->source);
+    closep(&transfer->ended);
+    closep(&transfer->options.fd);
+    buffer_done(&transfer->options.first);
+    free(transfer);
+    return NULL;
+}

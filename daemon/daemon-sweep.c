@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "daemon-private.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "debug.h"
+#include "degraded.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+/*
+ * A sweep moves what the rings hold: side-band to the tracker, samples to their sessions, in
+ * bounded slices between which the loop runs. Sweeps come when three eighths of a ring are full and
+ * at each flush interval, never closer than 10 ms. What was seen on the way (losses, segments that
+ * ended) is told to whoever listens.
+ */
+
+enum { SLICE_BYTES = 4 << 20 };
+
+#define NS_PER_MS        1000000ULL
+#define SWEEP_GAP_NS     (10 * NS_PER_MS)
+#define PASS_SWEEP_NS    (50 * NS_PER_MS) /* while /proc is read, and baselines wait for sweeps */
+#define LOSSES_PERIOD_NS (1000 * NS_PER_MS)
+#define STATUS_PERIOD_NS (10000 * NS_PER_MS)
+#define REACH_LEAST_NS   (86400000 * NS_PER_MS)
+
+static int on_side_band_end(void *userdata, uint64_t start_ns) {
+    Daemon *daemon = userdata;
+
+    daemon->side_band_ns = start_ns;
+    return tracker_settle(daemon->tracker, start_ns);
+}
+
+static int on_batch(void *userdata, const Batch *batch) {
+    Daemon *daemon = userdata;
+
+    if (batch->session)
+        return session_take(sampler_userdata(batch->session), batch);
+    return tracker_feed(daemon->tracker, sampler_side_band_event(daemon->sampler), batch->records);
+}
+
+static SamplerSinks sinks_of(Daemon *daemon) {
+    return (SamplerSinks){on_batch, on_side_band_end, daemon};
+}
+
+static int on_loss(void *userdata, SamplerSession *sampler, uint64_t id, unsigned cpu,
+                   uint64_t lost) {
+    Daemon *daemon = userdata;
+
+    if (sampler)
+        return session_lost(sampler_userdata(sampler), id, cpu, lost, clock_monotonic_ns());
+    log_warning(
+        0, "CPU %u had no room for %" PRIu64 " records of what processes did, reading /proc again",
+        cpu, lost);
+    return tracker_resync(daemon->tracker);
+}
+
+static void tell_losses(Daemon *daemon) {
+    Member *member;
+
+    for (size_t at = 0; (member = roster_next(daemon->roster, &at));) {
+        uint64_t lost = session_totals(member->session).lost, since = lost - member->lost_told;
+        char text[96];
+
+        if (since == 0)
+            continue;
+        member->lost_told = lost;
+        snprintf(text, sizeof(text), "%" PRIu64 " samples were lost, %" PRIu64 " so far", since,
+                 lost);
+        monitor_publish(daemon->monitor, &(MonitorEvent){.event = "lost",
+                                                         .session = member->config.name,
+                                                         .text = text,
+                                                         .count = since,
+                                                         .has_count = true});
+    }
+}
+
+static int check_losses(Daemon *daemon) {
+    uint64_t now = clock_monotonic_ns();
+    int r;
+
+    if (now - daemon->losses_ns < LOSSES_PERIOD_NS)
+        return 0;
+    daemon->losses_ns = now;
+    r = sampler_losses(daemon->sampler, on_loss, daemon);
+    tell_losses(daemon);
+    return r;
+}
+
+static int rotate_where_due(Daemon *daemon, const ClockAnchor *clock) {
+    Member *member;
+    int r = 0;
+
+    for (size_t at = 0; r == 0 && (member = roster_next(daemon->roster, &at));) {
+        RotateReason reason = session_is_due(member->session, clock);
+
+        if (reason != ROTATE_NOT)
+            r = daemon_rotate(daemon, member, reason, clock);
+    }
+    return r;
+}
+
+static void tell_degraded(Daemon *daemon, const char *session, const char *event, unsigned set) {
+    size_t n;
+    const DegradedReason *reasons = degraded_reasons(&n);
+
+    for (size_t i = 0; i < n; i++) {
+        char text[256];
+
+        if (!(set & reasons[i].reason))
+            continue;
+        snprintf(text, sizeof(text), "%s: %s; %s", reasons[i].name, reasons[i].meaning,
+                 reasons[i].remedy);
+        monitor_publish(daemon->monitor,
+                        &(MonitorEvent){.event = event, .session = session, .text = text});
+    }
+}
+
+static void note_cpu(Daemon *daemon, uint64_t now_ns) {
+    if (now_ns - daemon->cpu_at_ns < STATUS_PERIOD_NS)
+        return;
+    daemon->cpu_before_at_ns = daemon->cpu_at_ns;
+    daemon->cpu_before_ns = daemon->cpu_ns;
+    daemon->cpu_at_ns = now_ns;
+    daemon->cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+void daemon_update_status(Daemon *daemon, uint64_t now_ns) {
+    uint64_t reach_ns = store_use(daemon->store).reach_ns;
+    unsigned others = (daemon->config->problems > 0 ? DEGRADED_CONFIG : 0) |
+                      (reach_ns > 0 && reach_ns < REACH_LEAST_NS ? DEGRADED_SHORT_REACH : 0) |
+                      (daemon->memory.is_small ? DEGRADED_SMALL_MEMORY : 0);
+    Member *member;
+
+    daemon->status_ns = now_ns;
+    note_cpu(daemon, now_ns);
+    for (size_t at = 0; (member = roster_next(daemon->roster, &at));) {
+        const char *name = member->config.name;
+        unsigned before = session_degraded(member->session),
+                 set = session_update_degraded(member->session, others, now_ns);
+
+        tell_degraded(daemon, name, "degraded", set & ~before);
+        tell_degraded(daemon, name, "recovered", before & ~set);
+    }
+    roster_note_rates(daemon->roster, now_ns);
+    notify_status(daemon->roster, now_ns, daemon->is_outdated);
+}
+
+static int end_sessions_sweep(Daemon *daemon, const ClockAnchor *clock) {
+    Member *member;
+    int r = 0;
+
+    for (size_t at = 0; r == 0 && (member = roster_next(daemon->roster, &at));)
+        r = session_end_sweep(member->session, daemon->side_band_ns, clock);
+    return r;
+}
+
+static int complete_sweep(Daemon *daemon) {
+    ClockAnchor clock = clock_anchor_now();
+    int r = check_losses(daemon);
+
+    if (r == 0 && daemon->completed_ns != daemon->side_band_ns)
+        r = tracker_complete(daemon->tracker, daemon->side_band_ns);
+    daemon->completed_ns = daemon->side_band_ns;
+    if (r == 0 && sampler_tells_namespaces(daemon->sampler))
+        r = tracker_see_namespaces(daemon->tracker);
+    if (r == 0)
+        r = end_sessions_sweep(daemon, &clock);
+    if (r == 0 && daemon->own)
+        r = own_complete(daemon->own, daemon->side_band_ns);
+    waits_look(daemon->waits);
+    daemon->sweep_end_ns = clock.monotonic_ns;
+    if (clock.monotonic_ns - daemon->status_ns >= STATUS_PERIOD_NS) {
+        daemon_update_status(daemon, clock.monotonic_ns);
+    }
+    return r == 0 ? rotate_where_due(daemon, &clock) : r;
+}
+
+/* A segment that ended is told of when it is there to be read. */
+static void tell_rotations(Daemon *daemon) {
+    Member *member;
+
+    for (size_t at = 0; (member = roster_next(daemon->roster, &at));) {
+        SessionRotations rotations = session_rotations(member->session);
+
+        if (rotations.finished <= member->rotations_told || rotations.finished < rotations.asked)
+            continue;
+        member->rotations_told = rotations.finished;
+        if (member->ended_path[0])
+            monitor_publish(daemon->monitor, &(MonitorEvent){.event = "rotated",
+                                                             .session = member->config.name,
+                                                             .text = "a segment is finished",
+                                                             .path = member->ended_path});
+    }
+}
+
+void daemon_look(Daemon *daemon) {
+    Member *member;
+
+    for (size_t at = 0; (member = roster_next(daemon->roster, &at));)
+        session_give_back(member->session);
+    tell_rotations(daemon);
+    roster_look(daemon->roster);
+    waits_look(daemon->waits);
+    roster_forget_ended(daemon->roster);
+}
+
+int daemon_rotate(Daemon *daemon _unused_, Member *member, RotateReason reason,
+                  const ClockAnchor *clock) {
+    const char *path = session_has_segment(member->session) ? session_path(member->session) : "";
+    int r;
+
+    snprintf(member->ended_path, sizeof(member->ended_path), "%s", path);
+    r = session_rotate(member->session, reason, clock);
+    if (member->state == MEMBER_STARTING && session_has_segment(member->session))
+        member->state = MEMBER_ACTIVE;
+    return r;
+}
+
+/* Records begin with the kernel's maps, so there are none before these are known. */
+int daemon_begin_segments(Daemon *daemon) {
+    ClockAnchor clock = clock_anchor_now();
+    Member *member;
+    int r = 0;
+
+    if (!tracker_knows_kernel(daemon->tracker))
+        return 0;
+    for (size_t at = 0; r == 0 && (member = roster_next(daemon->roster, &at));)
+        if (!session_has_segment(member->session))
+            r = daemon_rotate(daemon, member, ROTATE_ASKED, &clock);
+    return r;
+}
+
+/* One slice: 1 when the sweep is complete. */
+static int sweep_slice(Daemon *daemon) {
+    SamplerSinks sinks = sinks_of(daemon);
+    int r = 0;
+
+    if (debug_sweep_hangs())
+        return 0;
+    if (!sampler_is_sweeping(daemon->sampler)) {
+        daemon->sweep_begin_ns = clock_monotonic_ns();
+        r = daemon_begin_segments(daemon);
+    }
+    if (r == 0)
+        r = sampler_sweep(daemon->sampler, SLICE_BYTES, &sinks);
+    if (r <= 0)
+        return r;
+    r = complete_sweep(daemon);
+    return r < 0 ? r : 1;
+}
+
+int daemon_sweep(void *userdata) {
+    Daemon *daemon = userdata;
+    int r;
+
+    if (!tracker_knows_kernel(daemon->tracker))
+        return 0;
+    r = sweep_slice(daemon);
+    if (r == 0)
+        return loop_trigger(daemon->sweep_source);
+    if (r > 0 && !tracker_is_ready(daemon->tracker))
+        r = loop_trigger_after(daemon->sweep_source, PASS_SWEEP_NS);
+    return MIN(r, 0);
+}
+
+int daemon_sweep_soon(void *userdata) {
+    Daemon *daemon = userdata;
+    uint64_t passed = clock_monotonic_ns() - daemon->sweep_begin_ns;
+
+    if (sampler_is_sweeping(daemon->sampler))
+        return 0;
+    return loop_trigger_after(daemon->sweep_source,
+                              passed < SWEEP_GAP_NS ? SWEEP_GAP_NS - passed : 0);
+}
+
+/* Until nothing of the sweep is left; for what cannot wait for the loop. */
+static int sweep_all(Daemon *daemon) {
+    int r;
+
+    do
+        r = sweep_slice(daemon);
+    while (r == 0);
+    return MIN(r, 0);
+}
+
+int daemon_end_sweep(Daemon *daemon) {
+    return sampler_is_sweeping(daemon->sampler) ? sweep_all(daemon) : 0;
+}
+
+int daemon_drain(void *userdata) {
+    Daemon *daemon = userdata;
+    int r;
+
+    if (!tracker_knows_kernel(daemon->tracker))
+        return 0;
+    r = daemon_end_sweep(daemon);
+    daemon->losses_ns = 0;
+    return r == 0 ? sweep_all(daemon) : r;
+}
+
+int daemon_on_cpus(void *userdata) {
+    Daemon *daemon = userdata;
+    SamplerSinks sinks = sinks_of(daemon);
+    int r;
+
+    if (!tracker_knows_kernel(daemon->tracker))
+        return loop_trigger_after(daemon->sweep_source, PASS_SWEEP_NS);
+    r = daemon_end_sweep(daemon);
+    if (r == 0)
+        r = sampler_refresh_cpus(daemon->sampler, &sinks);
+    if (r <= 0)
+        return r;
+    monitor_publish(daemon->monitor, &(MonitorEvent){.event = "cpus", .text = "CPUs came or went"});
+    /* Samples of new events belong into segments that know these. */
+    r = complete_sweep(daemon);
+    return r == 0 ? tracker_resync(daemon->tracker) : r;
+}

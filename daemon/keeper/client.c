@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "keeper/client.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "keeper/message.h"
+#include "keeper/request.h"
+
+/*
+ * The recorder's end. There are two lanes, a socket and a lock each: one to the keeper for events
+ * and what concerns the recorder itself, and one to the keeper's opener for files of other
+ * processes, since opening those can take as long as somebody's file system likes. So a thread that
+ * scans never holds up one that records. A third descriptor, on which nothing is ever sent, tells
+ * when the keeper is gone.
+ */
+
+enum { OPENER_TIMEOUT_MS = 5000 };
+
+typedef struct Lane {
+    int fd;
+    pthread_mutex_t lock;
+} Lane;
+
+struct Keeper {
+    Lane main, files;
+    int life;
+};
+
+/* A descriptor that nobody asked for, ret_fd NULL, is closed. timeout_ms -1: as long as it takes.
+ */
+static int exchange(int socket, const KeeperRequest *request, int fd, int timeout_ms,
+                    KeeperReply *ret, int *ret_fd) {
+    struct pollfd readable = {.fd = socket, .events = POLLIN};
+    _cleanup_close_ int got = -1;
+    KeeperReply reply;
+    int r = message_send(socket, request, sizeof(*request), fd, 0);
+
+    if (r == 0 && timeout_ms >= 0 && poll(&readable, 1, timeout_ms) == 0)
+        r = -ETIMEDOUT;
+    if (r == 0)
+        r = message_receive(socket, &reply, sizeof(reply), &got);
+    if (r < 0)
+        return r;
+    if (r != sizeof(reply) || reply.protocol != KEEPER_PROTOCOL)
+        return -EPROTO;
+    *ret = reply;
+    if (ret_fd)
+        *ret_fd = TAKE_FD(got);
+    return 0;
+}
+
+static int call(Keeper *keeper, const KeeperRequest *request, int fd, KeeperReply *ret,
+                int *ret_fd) {
+    KeeperReply reply;
+    int r;
+
+    pthread_mutex_lock(&keeper->main.lock);
+    r = exchange(keeper->main.fd, request, fd, -1, &reply, ret_fd);
+    pthread_mutex_unlock(&keeper->main.lock);
+    if (r < 0)
+        return r;
+    if (ret)
+        *ret = reply;
+    return reply.result;
+}
+
+static KeeperRequest request_of(KeeperKind kind) {
+    return (KeeperRequest){.protocol = KEEPER_PROTOCOL, .kind = kind};
+}
+
+/* A call that must bring a descriptor when it succeeds. */
+static int call_for_fd(Keeper *keeper, const KeeperRequest *request, KeeperReply *ret,
+                       int *ret_fd) {
+    int fd = -1, r = call(keeper, request, -1, ret, &fd);
+
+    if (r < 0)
+        return r;
+    if (fd < 0)
+        return -EPROTO;
+    *ret_fd = fd;
+    return r;
+}
+
+static int open_lane(Keeper *keeper) {
+    KeeperRequest request = request_of(KEEPER_OPEN_LANE);
+
+    return call_for_fd(keeper, &request, NULL, &keeper->files.fd);
+}
+
+/* An opener that does not come back, or died, is left behind, and the next call gets another. */
+static int call_opener(Keeper *keeper, const KeeperRequest *request, KeeperReply *ret,
+                       int *ret_fd) {
+    Lane *lane = &keeper->files;
+    KeeperReply reply;
+    int fd = -1, r;
+
+    pthread_mutex_lock(&lane->lock);
+    r = lane->fd < 0 ? open_lane(keeper) : 0;
+    if (r == 0) {
+        r = exchange(lane->fd, request, -1, OPENER_TIMEOUT_MS, &reply, &fd);
+        if (r < 0)
+            closep(&lane->fd);
+        r = r == -EPIPE ? -EIO : r;
+    }
+    pthread_mutex_unlock(&lane->lock);
+    if (r < 0 || reply.result < 0)
+        return r < 0 ? r : reply.result;
+    if (ret)
+        *ret = reply;
+    if (!ret_fd)
+        return 0;
+    *ret_fd = fd;
+    return fd < 0 ? -EPROTO : 0;
+}
+
+static int set_path(KeeperRequest *request, const char *path) {
+    size_t n = strlen(path);
+
+    if (n >= sizeof(request->path))
+        return -ENAMETOOLONG;
+    memcpy(request->path, path, n);
+    return 0;
+}
+
+int keeper_connect(int fd, Keeper **ret) {
+    _cleanup_(keeper_disconnectp) Keeper *keeper = calloc(1, sizeof(*keeper));
+    KeeperRequest request = request_of(KEEPER_OPEN_LIFE);
+    int r;
+
+    if (!keeper) {
+        closep(&fd);
+        return -ENOMEM;
+    }
+    *keeper = (Keeper){.main = {.fd = fd, .lock = PTHREAD_MUTEX_INITIALIZER},
+                       .files = {.fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER},
+                       .life = -1};
+    r = open_lane(keeper);
+    if (r >= 0)
+        r = call_for_fd(keeper, &request, NULL, &keeper->life);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(keeper);
+    return 0;
+}
+
+int keeper_fd(const Keeper *keeper) {
+    return keeper->life;
+}
+
+Keeper *keeper_disconnect(Keeper *keeper) {
+    if (!keeper)
+        return NULL;
+    closep(&keeper->main.fd);
+    closep(&keeper->files.fd);
+    closep(&keeper->life);
+    pthread_mutex_destroy(&keeper->main.lock);
+    pthread_mutex_destroy(&keeper->files.lock);
+    free(keeper);
+    return NULL;
+}
+
+int keeper_open_event(Keeper *keeper, const KeeperEvent *event, uint32_t *ret_slot, int *ret_fd) {
+    KeeperRequest request = request_of(KEEPER_OPEN_EVENT);
+    KeeperReply reply;
+    int r = event->cgroup ? set_path(&request, event->cgroup) : 0;
+
+    if (r < 0)
+        return r;
+    request.event = (KeeperEventData){.pid = event->pid,
+                                      .cpu = event->cpu,
+                                      .leader_slot = event->leader_slot,
+                                      .output_slot = event->output_slot,
+                                      .ring_bytes = event->ring_bytes,
+                                      .attr_size = event->attr_size};
+    memcpy(request.event.attr, event->attr, MIN(event->attr_size, (uint32_t)KEEPER_ATTR_MAX));
+    memcpy(request.event.tag, event->tag, KEEPER_TAG_SIZE);
+    r = call_for_fd(keeper, &request, &reply, ret_fd);
+    if (r < 0)
+        return r;
+    *ret_slot = reply.slot;
+    return 0;
+}
+
+int keeper_close_event(Keeper *keeper, uint32_t slot) {
+    KeeperRequest request = request_of(KEEPER_CLOSE_EVENT);
+
+    request.slot = slot;
+    return call(keeper, &request, -1, NULL, NULL);
+}
+
+int keeper_next_event(Keeper *keeper, uint32_t *slot, KeeperEvent *ret, int *ret_fd) {
+    KeeperRequest request = request_of(KEEPER_NEXT_EVENT);
+    _cleanup_close_ int fd = -1;
+    KeeperReply reply;
+    int r;
+
+    request.slot = *slot;
+    r = call(keeper, &request, -1, &reply, &fd);
+    if (r <= 0)
+        return r;
+    if (fd < 0)
+        return -EPROTO;
+    *slot = reply.slot;
+    *ret_fd = TAKE_FD(fd);
+    *ret = (KeeperEvent){.attr_size = reply.event.attr_size,
+                         .pid = reply.event.pid,
+                         .cpu = reply.event.cpu,
+                         .leader_slot = reply.event.leader_slot,
+                         .output_slot = reply.event.output_slot,
+                         .ring_bytes = reply.event.ring_bytes};
+    memcpy(ret->attr, reply.event.attr, KEEPER_ATTR_MAX);
+    memcpy(ret->tag, reply.event.tag, KEEPER_TAG_SIZE);
+    return 1;
+}
+
+int keeper_open_file(Keeper *keeper, KeeperFile file, uint32_t pid, uint32_t tid, int *ret_fd) {
+    KeeperRequest request = request_of(KEEPER_OPEN_FILE);
+
+    request.file = file;
+    request.pid = pid;
+    request.tid = tid;
+    return call_opener(keeper, &request, NULL, ret_fd);
+}
+
+int keeper_read_namespaces(Keeper *keeper, uint32_t pid, KeeperNamespace ret[KEEPER_NAMESPACES]) {
+    KeeperRequest request = request_of(KEEPER_READ_NAMESPACES);
+    KeeperReply reply;
+    int r;
+
+    request.pid = pid;
+    r = call_opener(keeper, &request, &reply, NULL);
+    if (r < 0)
+        return r;
+    memcpy(ret, reply.namespaces, sizeof(reply.namespaces));
+    return 0;
+}
+
+int keeper_open_mapped(Keeper *keeper, uint32_t pid, uint64_t start, uint64_t end, int *ret_fd) {
+    KeeperRequest request = request_of(KEEPER_OPEN_MAPPED);
+
+    request.pid = pid;
+    request.start = start;
+    request.end = end;
+    return call_opener(keeper, &request, NULL, ret_fd);
+}
+
+int keeper_open_image(Keeper *keeper, uint32_t pid, const char *path, int *ret_fd) {
+    KeeperRequest request = request_of(KEEPER_OPEN_IMAGE);
+    int r = set_path(&request, path);
+
+    request.pid = pid;
+    return r < 0 ? r : call_opener(keeper, &request, NULL, ret_fd);
+}
+
+int keeper_open_tracefs(Keeper *keeper, const char *path, int *ret_fd) {
+    KeeperRequest request = request_of(KEEPER_OPEN_TRACEFS);
+    int r = set_path(&request, path);
+
+    return r < 0 ? r : call_opener(keeper, &request, NULL, ret_fd);
+}
+
+int keeper_seal(Keeper *keeper, int fd, bool sensitive) {
+    KeeperRequest request = request_of(KEEPER_SEAL);
+
+    request.sensitive = sensitive;
+    return call(keeper, &request, fd, NULL, NULL);
+}
+
+int keeper_listen(Keeper *keeper, int *ret_fd) {
+    KeeperRequest request = request_of(KEEPER_LISTEN);
+
+    return call_for_fd(keeper, &request, NULL, ret_fd);
+}
+
+int keeper_take_over(Keeper *keeper) {
+    KeeperRequest request = request_of(KEEPER_TAKE_OVER);
+
+    return call(keeper, &request, -1, NULL, NULL);
+}
+
+int keeper_ready(Keeper *keeper) {
+    KeeperRequest request = request_of(KEEPER_READY);
+
+    return call(keeper, &request, -1, NULL, NULL);
+}
+
+int keeper_status(Keeper *keeper, KeeperStatus *ret) {
+    KeeperRequest request = request_of(KEEPER_STATUS);
+    KeeperReply reply;
+    int r = call(keeper, &request, -1, &reply, NULL);
+
+    if (r < 0)
+        return r;
+    *ret = (KeeperStatus){
+        .n_events = reply.n_events, .restarts = reply.restarts, .upgraded = reply.upgraded != 0};
+    return 0;
+}

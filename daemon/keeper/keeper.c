@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "keeper/keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "keeper/child.h"
+#include "keeper/folder.h"
+#include "keeper/listen.h"
+#include "keeper/sandbox.h"
+#include "keeper/watchdog.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+/*
+ * One loop over a signalfd and the sockets of at most two recorders: the one that records, and one
+ * that is to follow it. What became of a recorder is only ever learned from wait: a socket that
+ * closes just ends its link. The rule for an end: before anybody ever recorded, the recorder's
+ * status is ours; after that a recorder that ended well was told to, and one that did not is
+ * started again, later each time, for the rings go on filling and somebody must empty them.
+ */
+
+#define NS_PER_MS 1000000ULL
+
+enum {
+    RESTART_FIRST_MS = 100,
+    RESTART_LAST_MS = 10000,
+    RESTART_READY_MS = 400, /* at most, of one that had recorded: its rings fill meanwhile */
+    LIVED_WELL_SEC = 1,     /* a ring holds some seconds, no more */
+    LEAVE_MS = 30000,       /* for a recorder to finish its segments when another is to follow */
+    ASK_MS = 60000,         /* for the other to get so far */
+    ABORT_MS = 20000,       /* for a recorder to leave its core dump */
+    UMASK = 027,
+};
+
+typedef struct Keeping {
+    const KeeperOptions *options;
+    char program[4096];
+    KeeperHost host;
+    ServeContext context;
+    Child current, next;
+    int signals;
+    int life[2];
+    uint64_t restart_at_ns; /* 0: none is due */
+    uint64_t restart_delay_ms;
+    bool has_recorded, is_stopping, is_over;
+    int status;
+} Keeping;
+
+static const char *describe_end(int status, char *text, size_t size) {
+    if (WIFSIGNALED(status))
+        snprintf(text, size, "died of signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+    else
+        snprintf(text, size, "ended with status %d", WEXITSTATUS(status));
+    return text;
+}
+
+static void finish(Keeping *k, int status) {
+    k->is_over = true;
+    k->status = status;
+}
+
+static int start(Keeping *k, Child *child, bool may_take_over) {
+    return child_start(child, &k->context, k->program, k->options->argv, may_take_over);
+}
+
+/* A fork that failed is tried again like a recorder that died. */
+static void restart_later(Keeping *k, const char *why) {
+    char restarts[16];
+
+    k->restart_at_ns = clock_monotonic_ns() + k->restart_delay_ms * NS_PER_MS;
+    snprintf(restarts, sizeof(restarts), "%" PRIu32, k->context.restarts + 1);
+    log_struct(LOG_LEVEL_WARNING, 0,
+               LOG_FIELDS({"PROFD_EVENT", "recorder-died"}, {"PROFD_RESTARTS", restarts}),
+               "The recorder %s, starting it again in %" PRIu64 " ms (restart %" PRIu32
+               "), meanwhile its rings are kept",
+               why, k->restart_delay_ms, k->context.restarts + 1);
+    k->restart_delay_ms = MIN(k->restart_delay_ms * 2, (uint64_t)RESTART_LAST_MS);
+}
+
+static void restart(Keeping *k) {
+    k->restart_at_ns = 0;
+    k->context.restarts++;
+    watchdog_feed();
+    if (start(k, &k->current, true) < 0)
+        restart_later(k, "could not be started");
+}
+
+/* The one that was to follow follows. */
+static void promote(Keeping *k) {
+    k->current = k->next;
+    k->next = (Child){.link.fd = -1};
+    k->current.leave_by_ns = 0;
+    k->current.link.upgraded = true;
+    k->current.link.may_take_over = true;
+    log_struct(LOG_LEVEL_INFO, 0, LOG_FIELDS({"PROFD_EVENT", "recorder-replaced"}),
+               "The new recorder takes over");
+    if (k->current.link.is_waiting)
+        (void)serve_let_go(&k->current.link);
+}
+
+static void on_current_end(Keeping *k, int status) {
+    bool is_well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    bool lived_well = k->current.ready_ns != 0 &&
+                      clock_monotonic_ns() - k->current.ready_ns >= LIVED_WELL_SEC * NS_PER_SECOND;
+    bool was_leaving = k->current.leave_by_ns != 0;
+    bool was_ready = k->current.ready_ns != 0;
+    char text[96];
+
+    describe_end(status, text, sizeof(text));
+    child_close(&k->current);
+    if (k->is_stopping) {
+        /* One that had not set up its handlers yet just went. */
+        is_well |= WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM;
+        finish(k, is_well ? 0 : WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE);
+        return;
+    }
+    if (lived_well)
+        k->restart_delay_ms = RESTART_FIRST_MS;
+    else if (was_ready)
+        k->restart_delay_ms = MIN(k->restart_delay_ms, (uint64_t)RESTART_READY_MS);
+    if (k->next.pid > 0) {
+        if (!is_well)
+            log_warning(0, "The recorder %s before another took over", text);
+        promote(k);
+    } else if (!k->has_recorded)
+        finish(k, WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE);
+    else if (is_well && !was_leaving) {
+        log_notice("The recorder was told to end, so the keeper ends too");
+        finish(k, 0);
+    } else
+        restart_later(k, text);
+}
+
+static void on_next_end(Keeping *k, int status) {
+    char text[96];
+
+    child_close(&k->next);
+    if (!k->is_stopping)
+        log_struct(LOG_LEVEL_WARNING, 0, LOG_FIELDS({"PROFD_EVENT", "upgrade-failed"}),
+                   "The new recorder %s before it took over, the old one goes on",
+                   describe_end(status, text, sizeof(text)));
+}
+
+static void reap(Keeping *k) {
+    int status;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+        if (pid == k->current.pid)
+            on_current_end(k, status);
+        else if (pid == k->next.pid)
+            on_next_end(k, status);
+        else if (k->context.openers > 0)
+            k->context.openers--;
+}
+
+static void on_stop(Keeping *k) {
+    k->is_stopping = true;
+    child_signal(&k->current, SIGTERM);
+    child_signal(&k->next, SIGTERM);
+    if (k->current.pid <= 0)
+        finish(k, EXIT_FAILURE);
+}
+
+static uint64_t moment_in(uint64_t ms, uint64_t usual_ms) {
+    return clock_monotonic_ns() + (ms ? ms : usual_ms) * NS_PER_MS;
+}
+
+/* The watchdog's word for the one that hangs, which is not us. We wait for it: what is left in the
+ * service is killed when we end, and a core dump is not written at once. */
+static void on_abort(Keeping *k) {
+    log_struct(LOG_LEVEL_ERROR, 0, LOG_FIELDS({"PROFD_EVENT", "watchdog"}),
+               "Told to abort, as systemd does when it has not heard of the recorder for "
+               "WatchdogSec=, aborting the recorder");
+    k->is_stopping = true;
+    child_signal(&k->current, SIGABRT);
+    child_signal(&k->next, SIGKILL);
+    k->current.leave_by_ns = moment_in(0, ABORT_MS);
+    if (k->current.pid <= 0)
+        finish(k, EXIT_FAILURE);
+}
+
+static void on_upgrade(Keeping *k) {
+    if (k->is_stopping || k->next.pid > 0)
+        return;
+    if (k->current.pid <= 0) {
+        k->restart_at_ns = clock_monotonic_ns();
+        return;
+    }
+    log_info("Starting '%s' to take over from the recorder", k->program);
+    if (start(k, &k->next, false) == 0)
+        k->next.leave_by_ns = moment_in(k->options->ask_ms, ASK_MS);
+}
+
+/* A signal that tells to stop counts before the end that it caused. */
+static void on_signals(Keeping *k) {
+    struct signalfd_siginfo info;
+    bool has_ended = false;
+
+    while (read(k->signals, &info, sizeof(info)) == sizeof(info))
+        switch (info.ssi_signo) {
+        case SIGTERM:
+        case SIGINT:
+            on_stop(k);
+            break;
+        case SIGABRT:
+            on_abort(k);
+            break;
+        case SIGHUP:
+            child_signal(&k->current, SIGHUP);
+            break;
+        case SIGUSR1:
+            on_upgrade(k);
+            break;
+        default:
+            has_ended = true;
+        }
+    if (has_ended)
+        reap(k);
+}
+
+static void on_request(Keeping *k, Child *child) {
+    if (serve_request(&child->link) < 0) {
+        closep(&child->link.fd);
+        return;
+    }
+    if (child->link.is_ready && child->ready_ns == 0) {
+        child->ready_ns = clock_monotonic_ns();
+        k->has_recorded = true;
+    }
+    if (child == &k->next && child->link.is_waiting && k->current.leave_by_ns == 0) {
+        k->current.leave_by_ns = moment_in(k->options->leave_ms, LEAVE_MS);
+        child_signal(&k->current, SIGUSR1);
+    }
+}
+
+static void kill_if_late(Child *child, uint64_t now, const char *what) {
+    if (child->pid <= 0 || child->leave_by_ns == 0 || now < child->leave_by_ns)
+        return;
+    log_warning(0, "The %s in time, killing it", what);
+    child_signal(child, SIGKILL);
+    child->leave_by_ns = UINT64_MAX;
+}
+
+static void on_time(Keeping *k) {
+    uint64_t now = clock_monotonic_ns();
+
+    if (k->restart_at_ns != 0 && now >= k->restart_at_ns && !k->is_stopping)
+        restart(k);
+    kill_if_late(&k->current, now,
+                 k->is_stopping ? "recorder did not end" : "recorder did not make room");
+    if (!k->next.link.is_waiting)
+        kill_if_late(&k->next, now, "new recorder did not get ready to take over");
+}
+
+static int timeout_ms(const Keeping *k) {
+    uint64_t moments[] = {k->restart_at_ns, k->current.leave_by_ns,
+                          k->next.link.is_waiting ? 0 : k->next.leave_by_ns};
+    uint64_t at = UINT64_MAX, now = clock_monotonic_ns();
+
+    for (size_t i = 0; i < ARRAY_SIZE(moments); i++)
+        if (moments[i] != 0)
+            at = MIN(at, moments[i]);
+    if (at == UINT64_MAX)
+        return -1;
+    return at <= now ? 0 : (int)MIN((at - now) / NS_PER_MS + 1, (uint64_t)60000);
+}
+
+static int loop(Keeping *k) {
+    while (!k->is_over) {
+        struct pollfd fds[] = {
+            {.fd = k->signals, .events = POLLIN},
+            {.fd = k->current.link.fd, .events = POLLIN},
+            {.fd = k->next.link.fd, .events = POLLIN},
+        };
+
+        if (poll(fds, ARRAY_SIZE(fds), timeout_ms(k)) < 0 && errno != EINTR)
+            return log_error(-errno, "Failed to wait for the recorder: %m");
+        if (fds[2].revents)
+            on_request(k, &k->next);
+        if (fds[1].revents)
+            on_request(k, &k->current);
+        if (fds[0].revents)
+            on_signals(k);
+        on_time(k);
+    }
+    return 0;
+}
+
+static int block_signals(int *ret) {
+    static const int numbers[] = {SIGTERM, SIGINT, SIGABRT, SIGHUP, SIGUSR1, SIGCHLD};
+    sigset_t set;
+    int fd;
+
+    sigemptyset(&set);
+    for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+        sigaddset(&set, numbers[i]);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+        return -errno;
+    fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (fd < 0)
+        return -errno;
+    *ret = fd;
+    return 0;
+}
+
+static int prepare(Keeping *k) {
+    ssize_t n = readlink("/proc/self/exe", k->program, sizeof(k->program) - 1);
+    int r;
+
+    if (n < 0)
+        return log_error(-errno, "Failed to find out which program this is: %m");
+    k->program[n] = '\0';
+    if (pipe2(k->life, O_CLOEXEC) < 0)
+        return log_error(-errno, "Failed to make a pipe: %m");
+    k->context.life = k->life[0];
+    r = block_signals(&k->signals);
+    if (r == 0)
+        r = slots_new(&k->context.slots);
+    return r < 0 ? log_error(r, "Failed to set up the keeper: %m") : 0;
+}
+
+static int prepare_folders(Keeping *k) {
+    /* Any user comes through the one to the control socket. */
+    const struct {
+        const char *path;
+        mode_t mode;
+    } rows[] = {{k->options->store, 0750}, {k->options->runtime, 0755}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        int r = rows[i].path ? folder_prepare(&k->host, rows[i].path, rows[i].mode) : 0;
+
+        if (r == -EROFS)
+            return log_error(r,
+                             "Failed to make the folder '%s', in a service systemd-tmpfiles "
+                             "--create or ReadWritePaths= of its unit helps: %m",
+                             rows[i].path);
+        if (r < 0)
+            return log_error(r, "Failed to make the folder '%s': %m", rows[i].path);
+    }
+    return 0;
+}
+
+static int give_up_rights(const Keeping *k) {
+    int r;
+
+    sandbox_raise_limits();
+    sandbox_tell_missing();
+    if (k->host.has_user)
+        log_info("The recorder runs as user %u without any capability", (unsigned)k->host.uid);
+    else if (geteuid() == 0)
+        log_info(
+            "There is no user 'profd', so the recorder runs as root, but without any capability");
+    r = sandbox_keeper();
+    return r < 0 ? log_error(r, "Failed to give up rights that profd does not need: %m") : 0;
+}
+
+static int run(Keeping *k) {
+    int r;
+
+    (void)umask(UMASK);
+    keeper_host_find(&k->host);
+    r = prepare(k);
+    if (r == 0)
+        r = prepare_folders(k);
+    if (r == 0 && k->options->runtime)
+        r = listen_open(k->options->runtime, &k->context.listen);
+    if (r == 0)
+        r = give_up_rights(k);
+    if (r == 0)
+        r = start(k, &k->current, true);
+    return r == 0 ? loop(k) : r;
+}
+
+int keeper_run(const KeeperOptions *options) {
+    Keeping k = {
+        .options = options,
+        .host = {.cgroup = -1, .tracefs = -1},
+        .context = {.host = &k.host, .life = -1, .listen = -1},
+        .current.link.fd = -1,
+        .next.link.fd = -1,
+        .signals = -1,
+        .life = {-1, -1},
+        .restart_delay_ms = RESTART_FIRST_MS,
+    };
+    int r = run(&k);
+
+    child_close(&k.current);
+    child_close(&k.next);
+    slots_free(k.context.slots);
+    keeper_host_done(&k.host);
+    closep(&k.context.listen);
+    closep(&k.signals);
+    closep(&k.life[0]);
+    closep(&k.life[1]);
+    return r < 0 ? EXIT_FAILURE : k.status;
+}

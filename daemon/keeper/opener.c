@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "keeper/opener.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+
+/*
+ * Paths that come with a request are resolved by openat2() below a folder that was chosen here, and
+ * never through a magic link. A file of a process is first looked at through an O_PATH descriptor,
+ * because opening a device or a FIFO can do something; only a regular file that begins as ELF does
+ * is handed over.
+ */
+
+static int open_below(int folder, const char *path, uint64_t flags, uint64_t resolve) {
+    struct open_how how = {.flags = flags | O_CLOEXEC, .resolve = resolve | RESOLVE_NO_MAGICLINKS};
+    int fd = (int)syscall(SYS_openat2, folder, path, &how, sizeof(how));
+
+    return fd < 0 ? -errno : fd;
+}
+
+static int open_plain(const char *path, int flags, int *ret_fd) {
+    int fd = open(path, flags | O_CLOEXEC | O_NOCTTY);
+
+    if (fd < 0)
+        return -errno;
+    *ret_fd = fd;
+    return 0;
+}
+
+/* A mount of our own, attached nowhere. What is in it is readable for whoever asks as ever; only
+ * the options with which the system mounted its own do not hold. */
+static int open_proc(int *ret_fd) {
+    _cleanup_close_ int system = fsopen("proc", FSOPEN_CLOEXEC);
+    int fd;
+
+    if (system < 0 || fsconfig(system, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+        return -errno;
+    fd = fsmount(system, FSMOUNT_CLOEXEC,
+                 MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+    if (fd < 0)
+        return -errno;
+    *ret_fd = fd;
+    return 0;
+}
+
+int opener_file(const KeeperRequest *request, int *ret_fd) {
+    uint32_t pid = request->pid, tid = request->tid ? request->tid : pid;
+    char path[64];
+
+    switch ((KeeperFile)request->file) {
+    case KEEPER_MAPS:
+        snprintf(path, sizeof(path), "/proc/%" PRIu32 "/task/%" PRIu32 "/maps", pid, tid);
+        break;
+    case KEEPER_CGROUP:
+        snprintf(path, sizeof(path), "/proc/%" PRIu32 "/task/%" PRIu32 "/cgroup", pid, tid);
+        break;
+    case KEEPER_KALLSYMS:
+        snprintf(path, sizeof(path), "/proc/kallsyms");
+        break;
+    case KEEPER_MODULES:
+        snprintf(path, sizeof(path), "/proc/modules");
+        break;
+    case KEEPER_PROC:
+        return open_proc(ret_fd);
+    default:
+        return -EINVAL;
+    }
+    return open_plain(path, O_RDONLY, ret_fd);
+}
+
+/* found: an O_PATH descriptor of what is to be looked into. */
+static int open_elf(int found, int *ret_fd) {
+    static const char magic[] = {0x7f, 'E', 'L', 'F'};
+    _cleanup_close_ int fd = -1;
+    char path[64], start[sizeof(magic)];
+    struct statfs system;
+    struct stat status;
+    int r;
+
+    if (fstat(found, &status) < 0 || fstatfs(found, &system) < 0)
+        return -errno;
+    if (!S_ISREG(status.st_mode))
+        return -ENOEXEC;
+    /* There somebody's program answers, or does not. */
+    if (system.f_type == FUSE_SUPER_MAGIC)
+        return -EOPNOTSUPP;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", found);
+    r = open_plain(path, O_RDONLY | O_NONBLOCK, &fd);
+    if (r < 0)
+        return r;
+    if (pread(fd, start, sizeof(start), 0) != sizeof(start) ||
+        memcmp(start, magic, sizeof(magic)) != 0)
+        return -ENOEXEC;
+    *ret_fd = TAKE_FD(fd);
+    return 0;
+}
+
+int opener_mapped(const KeeperRequest *request, int *ret_fd) {
+    _cleanup_close_ int found = -1;
+    char path[96];
+    int r;
+
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/map_files/%" PRIx64 "-%" PRIx64, request->pid,
+             request->start, request->end);
+    r = open_plain(path, O_PATH, &found);
+    return r < 0 ? r : open_elf(found, ret_fd);
+}
+
+int opener_image(const KeeperRequest *request, int *ret_fd) {
+    _cleanup_close_ int root = -1, found = -1;
+    char path[64];
+    int r;
+
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/root", request->pid);
+    r = open_plain(path, O_PATH | O_DIRECTORY, &root);
+    if (r < 0)
+        return r;
+    found = open_below(root, request->path, O_PATH, RESOLVE_IN_ROOT);
+    return found < 0 ? found : open_elf(found, ret_fd);
+}
+
+int opener_tracefs(const KeeperHost *host, const KeeperRequest *request, int *ret_fd) {
+    const char *path = request->path;
+    bool is_folder = path[strlen(path) - 1] == '/';
+    _cleanup_close_ int above = -1;
+    int fd;
+
+    if (host->tracefs < 0)
+        return -ENOENT;
+    /* The two beside the events folder cannot be reached from below it. */
+    if (strncmp(path, "../", 3) == 0) {
+        above = openat(host->tracefs, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        path += 3;
+    }
+    fd =
+        open_below(above >= 0 ? above : host->tracefs, path,
+                   O_RDONLY | (is_folder ? O_DIRECTORY : 0), RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+    if (fd < 0)
+        return fd;
+    *ret_fd = fd;
+    return 0;
+}
+
+int opener_cgroup(const KeeperHost *host, const KeeperRequest *request, int *ret_fd) {
+    int fd;
+
+    if (request->path[0] == '\0') {
+        *ret_fd = -1;
+        return 0;
+    }
+    if (host->cgroup < 0)
+        return -EOPNOTSUPP;
+    fd = open_below(host->cgroup, request->path, O_RDONLY | O_DIRECTORY,
+                    RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
+    if (fd < 0)
+        return fd;
+    *ret_fd = fd;
+    return 0;
+}
+
+int opener_namespaces(const KeeperRequest *request, KeeperNamespace ret[KEEPER_NAMESPACES]) {
+    static const char *const names[KEEPER_NAMESPACES] = {"net",  "uts", "ipc",   "pid",
+                                                         "user", "mnt", "cgroup"};
+    _cleanup_close_ int folder = -1;
+    char path[64];
+    int r;
+
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/ns", request->pid);
+    r = open_plain(path, O_PATH | O_DIRECTORY, &folder);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < KEEPER_NAMESPACES; i++) {
+        struct stat status;
+
+        if (fstatat(folder, names[i], &status, 0) == 0)
+            ret[i] = (KeeperNamespace){.dev = status.st_dev, .inode = status.st_ino};
+        else if (errno != ENOENT)
+            return -errno;
+        else
+            ret[i] = (KeeperNamespace){};
+    }
+    return 0;
+}
+
+/* Owner first: only what is one's own may be given another mode without further rights. A file with
+ * a second name could be anybody's. A folder that were root's could not be emptied by the recorder
+ * any more. */
+int opener_seal(const KeeperHost *host, int fd, bool sensitive) {
+    bool has_group = sensitive ? host->has_admin_group : host->has_read_group;
+    gid_t group = has_group ? sensitive ? host->admin_group : host->read_group : getegid();
+    struct stat status;
+    bool is_folder;
+    mode_t mode;
+
+    if (fstat(fd, &status) < 0)
+        return -errno;
+    is_folder = S_ISDIR(status.st_mode);
+    mode = is_folder ? S_IFDIR | 0750 : S_IFREG | 0640;
+    if (!is_folder && status.st_uid == geteuid() && status.st_gid == group &&
+        status.st_mode == mode)
+        return 0;
+    if (status.st_uid != host->uid || (status.st_mode & S_IFMT) != (mode & S_IFMT) ||
+        (!is_folder && status.st_nlink > 1))
+        return -EPERM;
+    if (geteuid() == 0 && fchown(fd, geteuid(), group) < 0)
+        return -errno;
+    if (fchmod(fd, mode & 07777) < 0)
+        return -errno;
+    return is_folder && host->has_user && fchown(fd, host->uid, (gid_t)-1) < 0 ? -errno : 0;
+}

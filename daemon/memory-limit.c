@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "memory-limit.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "util/file.h"
+#include "util/log.h"
+#include "util/macro.h"
+#include "util/parse.h"
+
+/*
+ * Beyond the limit of its control group a process is not refused memory, it is killed; and what
+ * lies on a tmpfs stays charged to the group, so that the next one would be killed too. So what
+ * profd may come to hold is made to fit before it grows. Rings are the kernel's and not charged.
+ * Where something was not foreseen and the kernel kills all the same, the next recorder plans with
+ * half.
+ */
+
+#define MIB (1ULL << 20)
+
+enum { PATH_MAX_BYTES = 4096, HALVINGS_MAX = 4 };
+
+#define NO_LIMIT    (1ULL << 50) /* more than this is none, as cgroup v1 writes it */
+#define BASE_BYTES  (16 * MIB)   /* programs, buffers of zstd and of whoever reads /proc */
+#define LEAST_BYTES MIB
+#define TABLE_BYTES (64 * MIB)
+#define QUEUE_BYTES (32 * MIB)
+
+typedef struct Group {
+    char path[PATH_MAX_BYTES]; /* from the root of the host; ends without a slash */
+    bool is_v1;
+} Group;
+
+static bool holds_memory(const char *controllers, size_t n) {
+    static const char name[] = "memory";
+
+    for (size_t at = 0; at < n;) {
+        size_t length = strcspn(controllers + at, ",:");
+
+        if (length == sizeof(name) - 1 && memcmp(controllers + at, name, length) == 0)
+            return true;
+        at += length + 1;
+    }
+    return false;
+}
+
+/* "0::/system.slice/x.service", and with cgroup v1 "4:cpu,memory:/x" beside it, which counts. */
+static bool find_group(const char *root, Group *ret) {
+    char path[PATH_MAX_BYTES], text[16384], *line, *rest = text;
+    const char *found = NULL;
+
+    snprintf(path, sizeof(path), "%s/proc/self/cgroup", root);
+    if (file_read_text(path, text, sizeof(text)) < 0)
+        return false;
+    ret->is_v1 = false;
+    while ((line = strsep(&rest, "\n"))) {
+        char *controllers = strchr(line, ':');
+        char *group = controllers ? strchr(controllers + 1, ':') : NULL;
+
+        if (!group)
+            continue;
+        if (holds_memory(controllers + 1, (size_t)(group - controllers - 1))) {
+            found = group + 1;
+            ret->is_v1 = true;
+            break;
+        }
+        if (group == controllers + 1)
+            found = group + 1;
+    }
+    /* A group above the root that we see has no files here. */
+    if (!found || found[0] != '/' || strstr(found, "/.."))
+        return false;
+    return snprintf(ret->path, sizeof(ret->path), "%s/sys/fs/cgroup%s%s", root,
+                    ret->is_v1 ? "/memory" : "",
+                    strcmp(found, "/") == 0 ? "" : found) < (int)sizeof(ret->path);
+}
+
+/* "max", and what cannot be read, is none. */
+static uint64_t read_limit(const char *folder, const char *name) {
+    char path[PATH_MAX_BYTES + 32], text[32];
+    uint64_t bytes;
+
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    return file_read_text(path, text, sizeof(text)) >= 0 && parse_u64(text, &bytes) == 0
+               ? bytes
+               : UINT64_MAX;
+}
+
+static uint64_t limit_of(const Group *group) {
+    if (group->is_v1)
+        return read_limit(group->path, "memory.limit_in_bytes");
+    return MIN(read_limit(group->path, "memory.max"), read_limit(group->path, "memory.high"));
+}
+
+/* A line "oom_kill 2" among others. */
+static uint64_t kills_of(const Group *group) {
+    char path[PATH_MAX_BYTES + 32], text[1024];
+    const char *word;
+    unsigned long long kills;
+
+    snprintf(path, sizeof(path), "%s/%s", group->path,
+             group->is_v1 ? "memory.oom_control" : "memory.events");
+    if (file_read_text(path, text, sizeof(text)) < 0)
+        return 0;
+    word = strstr(text, "oom_kill ");
+    return word && sscanf(word, "oom_kill %llu", &kills) == 1 ? kills : 0;
+}
+
+uint64_t memory_limit(const char *root, uint64_t *ret_kills) {
+    uint64_t limit = UINT64_MAX;
+    size_t least = strlen(root) + strlen("/sys/fs/cgroup");
+    Group group;
+
+    if (!find_group(root, &group))
+        return 0;
+    if (ret_kills)
+        *ret_kills = kills_of(&group);
+    while (strlen(group.path) >= least) {
+        limit = MIN(limit, limit_of(&group));
+        *strrchr(group.path, '/') = '\0';
+    }
+    return limit < NO_LIMIT ? limit : 0;
+}
+
+MemoryPlan memory_plan(uint64_t limit_bytes, uint64_t kills, uint64_t store_bytes) {
+    uint64_t rest = limit_bytes > 2 * BASE_BYTES ? limit_bytes - BASE_BYTES : limit_bytes / 2;
+    uint64_t n_shares = store_bytes > 0 ? 4 : 3, share;
+    MemoryPlan plan = {.limit_bytes = limit_bytes};
+
+    if (limit_bytes == 0)
+        return plan;
+    share = (rest >> MIN(kills, (uint64_t)HALVINGS_MAX)) / n_shares;
+    share = MAX(share, LEAST_BYTES);
+    plan.table_bytes = MIN(share, TABLE_BYTES);
+    /* A queue may be a quarter larger for what others depend on. */
+    plan.queue_bytes = MAX(share / 5 * 4, LEAST_BYTES);
+    plan.store_bytes = store_bytes > 0 ? MIN(share, store_bytes) : 0;
+    plan.is_small = kills > 0 || plan.table_bytes < TABLE_BYTES / 2 ||
+                    plan.queue_bytes < QUEUE_BYTES / 2 || plan.store_bytes < store_bytes / 2;
+    return plan;
+}
+
+MemoryPlan memory_plan_here(uint64_t store_bytes) {
+    uint64_t kills = 0, limit = memory_limit("", &kills);
+    MemoryPlan plan = memory_plan(limit, kills, store_bytes);
+
+    if (plan.is_small)
+        log_warning(0,
+                    "The control group allows %" PRIu64 " MiB of memory, for which %" PRIu64
+                    " processes were killed, so at most %" PRIu64 " MiB hold what runs and %" PRIu64
+                    " MiB what waits for the disk, raise MemoryMax= and MemoryHigh=",
+                    limit >> 20, kills, plan.table_bytes >> 20, plan.queue_bytes >> 20);
+    return plan;
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "method-private.h"
+#include "store/listing.h"
+
+/*
+ * Segments: listing, reading and deleting. What somebody reads is leased until his connection ends,
+ * so that retention does not count on room that it has not got yet.
+ */
+
+static const char *completeness_name(Completeness completeness) {
+    static const char *const names[] = {[SEGMENT_IS_OPEN] = "open",
+                                        [COMPLETE] = "complete",
+                                        [RECOVERED] = "recovered",
+                                        [DAMAGED] = "damaged"};
+
+    return names[completeness];
+}
+
+static json_t *files_json(const StoreSegmentInfo *info) {
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < info->n_files; i++) {
+        char name[16];
+
+        store_segment_file_name(info, i, name);
+        (void)json_array_append_new(list, json_string(name));
+    }
+    return list;
+}
+
+typedef struct Listing {
+    const Daemon *daemon;
+    json_t *list;
+} Listing;
+
+static int add_segment(void *userdata, const StoreSegmentInfo *info) {
+    const Listing *listing = userdata;
+    char path[CONFIG_PATH_MAX + CONFIG_NAME_MAX + SEGMENT_NAME_MAX + 16];
+
+    snprintf(path, sizeof(path), "%s/sessions/%s/%s", listing->daemon->store_path, info->session,
+             info->name);
+    return json_array_append_new(
+        listing->list,
+        json_pack("{s:{s:o, s:o, s:o, s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:s, s:o}}",
+                  "segment", "session", answer_text(info->session), "name", answer_text(info->name),
+                  "path", answer_text(path), "bootId", answer_text(info->boot), "layout",
+                  info->layout == LAYOUT_DIRECTORY ? "directory" : "file", "sensitive",
+                  info->sensitive, "sinceUsec", answer_time(info->since_ns), "untilUsec",
+                  answer_time(info->until_ns), "samples", answer_count(info->samples), "lost",
+                  answer_count(info->lost), "bytes", answer_count(info->bytes), "completeness",
+                  completeness_name(info->completeness), "files", files_json(info)));
+}
+
+int method_list_segments(void *userdata, Call *call) {
+    Daemon *daemon = userdata;
+    Listing listing = {.daemon = daemon, .list = json_array()};
+    uint64_t since_ns = 0, until_ns = 0;
+    const char *name = NULL;
+    int r;
+
+    if (ask_span(call, "sinceUsec", &since_ns) < 0)
+        return call_fail_parameter(call, "sinceUsec");
+    if (ask_span(call, "untilUsec", &until_ns) < 0)
+        return call_fail_parameter(call, "untilUsec");
+    (void)ask_text(call, "session", &name);
+    r = store_each_segment(daemon->store, name, since_ns, until_ns, add_segment, &listing);
+    if (r >= 0)
+        return call_stream_array(call, listing.list);
+    json_decref(listing.list);
+    return r == -ENOENT ? call_fail_session(call, "NoSuchSession", name ? name : "") : r;
+}
+
+/* A Vacuum() that waits: for its turn, then for its end. */
+typedef struct Vacuuming {
+    Daemon *daemon;
+    StoreLimits limits;
+    uint64_t number; /* 0: it has not begun */
+} Vacuuming;
+
+void method_vacuum_ended(void *userdata, const VacuumResult *result) {
+    Daemon *daemon = userdata;
+
+    if (result->removed > 0)
+        monitor_publish(daemon->monitor, &(MonitorEvent){.event = "removed",
+                                                         .text = "old segments were deleted",
+                                                         .count = result->removed,
+                                                         .has_count = true});
+    waits_look(daemon->waits);
+}
+
+static bool look_vacuumed(void *userdata, Call *call) {
+    Vacuuming *vacuuming = userdata;
+    Vacuum *vacuum = vacuuming->daemon->vacuum;
+    VacuumResult result;
+    int r = 0;
+
+    if (vacuuming->number == 0)
+        r = vacuum_begin(vacuum, &vacuuming->limits, &vacuuming->number);
+    if (r < 0 && r != -EBUSY) {
+        (void)call_fail_reason(call, r, NULL);
+        return true;
+    }
+    if (r < 0 || !vacuum_result(vacuum, vacuuming->number, &result))
+        return false;
+    if (result.error < 0 && result.removed == 0)
+        (void)call_fail_reason(call, result.error, NULL);
+    else
+        (void)call_reply(call, json_pack("{s:o, s:o}", "removed", answer_count(result.removed),
+                                         "bytes", answer_count(result.bytes)));
+    return true;
+}
+
+int method_vacuum(void *userdata, Call *call) {
+    Daemon *daemon = userdata;
+    StoreLimits limits = {.max_bytes = UINT64_MAX};
+    Vacuuming *vacuuming;
+
+    if (ask_count(call, "maxBytes", &limits.max_bytes) < 0)
+        return call_fail_parameter(call, "maxBytes");
+    if (ask_span(call, "maxAgeUsec", &limits.max_age_ns) < 0)
+        return call_fail_parameter(call, "maxAgeUsec");
+    if (ask_count(call, "maxSegments", &limits.max_segments) < 0)
+        return call_fail_parameter(call, "maxSegments");
+    vacuuming = calloc(1, sizeof(*vacuuming));
+    if (!vacuuming)
+        return -ENOMEM;
+    *vacuuming = (Vacuuming){.daemon = daemon, .limits = limits};
+    return waits_add(daemon->waits, call,
+                     &(WaitOptions){.look = look_vacuumed, .release = free, .userdata = vacuuming});
+}
+
+/* What a connection reads. */
+struct Reading {
+    Reading *next;
+    uint64_t connection;
+    StoreLease *lease;                /* of a segment */
+    char snapshot[SNAPSHOT_NAME_MAX]; /* a transient one, kept for this connection */
+};
+
+static void reading_free(Daemon *daemon, Reading *reading) {
+    uint64_t bytes;
+
+    store_lease_free(reading->lease);
+    if (reading->snapshot[0])
+        (void)snapshot_remove(daemon->snapshots, reading->snapshot, &bytes);
+    free(reading);
+}
+
+void method_forget_connection(Daemon *daemon, uint64_t connection) {
+    for (Reading **at = &daemon->readings; *at;) {
+        Reading *reading = *at;
+
+        if (reading->connection != connection) {
+            at = &reading->next;
+            continue;
+        }
+        *at = reading->next;
+        reading_free(daemon, reading);
+    }
+}
+
+void method_forget_connections(Daemon *daemon) {
+    while (daemon->readings) {
+        Reading *reading = daemon->readings;
+
+        daemon->readings = reading->next;
+        reading_free(daemon, reading);
+    }
+}
+
+static int hold(Daemon *daemon, const Call *call, StoreLease *lease, const char *snapshot) {
+    Reading *reading = calloc(1, sizeof(*reading));
+
+    if (!reading)
+        return -ENOMEM;
+    *reading =
+        (Reading){.next = daemon->readings, .connection = call_connection(call), .lease = lease};
+    snprintf(reading->snapshot, sizeof(reading->snapshot), "%s", snapshot);
+    daemon->readings = reading;
+    return 0;
+}
+
+int method_hold_snapshot(Daemon *daemon, const Call *call, const char *name) {
+    return hold(daemon, call, NULL, name);
+}
+
+static int send_file(Call *call, int fd, uint64_t bytes) {
+    return call_reply_file(call, json_pack("{s:o}", "bytes", answer_count(bytes)), fd, bytes);
+}
+
+static int read_segment(Daemon *daemon, Call *call, const char *session, const char *segment,
+                        const char *file) {
+    _cleanup_(store_lease_freep) StoreLease *lease = NULL;
+    _cleanup_close_ int fd = -1;
+    bool sensitive = true;
+    uint64_t bytes = 0;
+    int r =
+        store_open_segment(daemon->store, session, segment, file, &fd, &bytes, &sensitive, &lease);
+
+    if (r == -ENOENT)
+        return call_fail(call, "NoSuchSegment",
+                         json_pack("{s:o, s:o}", "session", answer_text(session), "segment",
+                                   answer_text(segment)));
+    if (r < 0)
+        return call_fail_reason(call, r, NULL);
+    if (sensitive && call_peer(call)->right < RIGHT_ADMIN)
+        return call_fail_permission(call);
+    r = hold(daemon, call, lease, "");
+    if (r < 0)
+        return r;
+    lease = NULL;
+    return send_file(call, TAKE_FD(fd), bytes);
+}
+
+static int read_snapshot(Daemon *daemon, Call *call, const char *name, const char *file) {
+    _cleanup_close_ int fd = -1;
+    SnapshotInfo info;
+    uint64_t bytes = 0;
+    int r = method_find_snapshot(daemon, call, name, &info);
+
+    if (r == 0 && info.sensitive && call_peer(call)->right < RIGHT_ADMIN)
+        return call_fail_permission(call);
+    if (r == 0)
+        r = snapshot_open_file(daemon->snapshots, name, file, &fd, &bytes);
+    if (r == -ENOENT)
+        return call_fail(call, "NoSuchSnapshot", json_pack("{s:o}", "name", answer_text(name)));
+    if (r < 0)
+        return call_fail_reason(call, r, NULL);
+    return send_file(call, TAKE_FD(fd), bytes);
+}
+
+int method_read(void *userdata, Call *call) {
+    const char *snapshot = NULL, *session = NULL, *segment = NULL, *file = "";
+
+    (void)ask_text(call, "snapshot", &snapshot);
+    (void)ask_text(call, "session", &session);
+    (void)ask_text(call, "segment", &segment);
+    (void)ask_text(call, "file", &file);
+    if (snapshot)
+        return session || segment ? call_fail_parameter(call, session ? "session" : "segment")
+                                  : read_snapshot(userdata, call, snapshot, file);
+    if (!session || !segment)
+        return call_fail_parameter(call, session ? "segment" : "snapshot");
+    return read_segment(userdata, call, session, segment, file);
+}

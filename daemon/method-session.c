@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <string.h>
+
+#include "method-private.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+/*
+ * Sessions at somebody's word. What Start() is given are keys of the configuration, so their words
+ * and limits are those of the file; what cannot be opened is told with the sentence that the log
+ * has. Stop() answers when the last segment is finished.
+ */
+
+enum { SETTINGS_MAX = 64 };
+
+static json_t *wrap(const Daemon *daemon, const Member *member) {
+    return json_pack("{s:o}", "session", session_json(daemon, member));
+}
+
+int method_list_sessions(void *userdata, Call *call) {
+    Daemon *daemon = userdata;
+    const char *name;
+    json_t *list;
+
+    if (ask_text(call, "session", &name)) {
+        Member *member = method_member(daemon, call);
+
+        return member ? call_reply(call, wrap(daemon, member)) : 0;
+    }
+    list = json_array();
+    for (size_t i = 0; i < roster_count(daemon->roster); i++)
+        (void)json_array_append_new(list, wrap(daemon, roster_at(daemon->roster, i)));
+    return call_stream_array(call, list);
+}
+
+static int fail_setting(Call *call, const char *key, const char *value, const char *expected) {
+    return call_fail(call, "BadSetting",
+                     json_pack("{s:o, s:o, s:o}", "key", answer_text(key), "value",
+                               answer_text(value), "expected", answer_text(expected)));
+}
+
+/* What only shows beside the sessions that there are. 1: it was wrong, and the call was ended. */
+static int check_config(Call *call, const SessionConfig *config) {
+    if (!config->enabled)
+        return fail_setting(call, "Enabled", "no", "yes, since it is to begin now"), 1;
+    return 0;
+}
+
+static size_t take_settings(json_t *settings, ConfigSetting ret[SETTINGS_MAX]) {
+    const char *key;
+    json_t *value;
+    size_t n = 0;
+
+    json_object_foreach(settings, key, value) {
+        if (n < SETTINGS_MAX)
+            ret[n] = (ConfigSetting){.key = key, .value = json_string_value(value)};
+        n++;
+    }
+    return n;
+}
+
+/* A member for a session that nobody knows yet; NULL: the call was ended. */
+static int make_member(Daemon *daemon, Call *call, const char *name, json_t *settings,
+                       Member **ret) {
+    ConfigSetting list[SETTINGS_MAX];
+    size_t n = take_settings(settings, list);
+    SessionConfig config;
+    ConfigFault fault;
+    int r;
+
+    if (n > SETTINGS_MAX)
+        return call_fail_parameter(call, "settings"), 1;
+    r = config_make_session(daemon->config, name, list, n, &config, &fault);
+    if (r == -EINVAL)
+        return fail_setting(call, list[fault.setting].key, list[fault.setting].value,
+                            fault.expected),
+               1;
+    if (r < 0)
+        return r;
+    r = check_config(call, &config);
+    return r != 0 ? r : roster_add(daemon->roster, &config, true, settings, ret);
+}
+
+static int fail_begin(Daemon *daemon, Call *call, const Member *member, int error) {
+    const char *events = member->config.events;
+
+    if (member->failed_part == SESSION_STORE && (error == -ENOSPC || error == -EDQUOT))
+        return call_fail(call, "DiskFull",
+                         json_pack("{s:o}", "path", answer_text(daemon->options.store)));
+    if (member->failed_part == SESSION_STORE || error == -EMFILE || error == -ENFILE ||
+        error == -ENOMEM || error == -EPIPE)
+        return call_fail_reason(call, error, member->error);
+    return call_fail(call, "EventUnsupported",
+                     json_pack("{s:o, s:o}", "event", answer_text(events), "reason",
+                               answer_text(member->error)));
+}
+
+/* The call was ended, or a member is there that may begin. */
+static int find_or_make(Daemon *daemon, Call *call, Member **ret) {
+    json_t *settings = json_object_get(call_parameters(call), "settings");
+    const char *name = "";
+    Member *member;
+
+    (void)ask_text(call, "session", &name);
+    if (!config_name_is_valid(name))
+        return call_fail_parameter(call, "session"), 1;
+    member = roster_find(daemon->roster, name);
+    if (member && (member->session || json_object_size(settings) > 0))
+        return call_fail_session(call, "SessionExists", name), 1;
+    if (roster_n_open(daemon->roster) >= daemon->config->max_sessions)
+        return call_fail(call, "TooManySessions",
+                         json_pack("{s:o}", "limit", answer_count(daemon->config->max_sessions))),
+               1;
+    if (!member)
+        return make_member(daemon, call, name, settings, ret);
+    *ret = member;
+    return 0;
+}
+
+static int begin(Daemon *daemon, Member *member, uint64_t duration_ns) {
+    int r = daemon_end_sweep(daemon);
+
+    if (r == 0)
+        r = roster_begin(daemon->roster, member, false);
+    if (r == 0)
+        r = roster_stop_after(daemon->roster, member, duration_ns);
+    if (r == 0)
+        r = daemon_begin_segments(daemon);
+    if (r == 0)
+        r = daemon_sweep_soon(daemon);
+    return r;
+}
+
+int method_start(void *userdata, Call *call) {
+    Daemon *daemon = userdata;
+    uint64_t duration_ns = 0;
+    Member *member = NULL;
+    int r = ask_span(call, "durationUsec", &duration_ns);
+
+    if (r < 0 || (r > 0 && duration_ns == 0))
+        return call_fail_parameter(call, "durationUsec");
+    r = find_or_make(daemon, call, &member);
+    if (r != 0)
+        return MIN(r, 0);
+    r = begin(daemon, member, duration_ns);
+    if (r < 0) {
+        r = fail_begin(daemon, call, member, r);
+        if (member->runtime && !member->session)
+            roster_remove(daemon->roster, member);
+        return r;
+    }
+    daemon_remember(daemon);
+    /* What it had to do without is known by now. */
+    daemon_update_status(daemon, clock_monotonic_ns());
+    return call_reply(call, wrap(daemon, member));
+}
+
+typedef struct Stopping {
+    Daemon *daemon;
+    char name[CONFIG_NAME_MAX];
+} Stopping;
+
+static bool look_stopped(void *userdata, Call *call) {
+    const Stopping *stopping = userdata;
+    const Member *member = roster_find(stopping->daemon->roster, stopping->name);
+
+    if (member && member->session)
+        return false;
+    if (member)
+        (void)call_reply(call, wrap(stopping->daemon, member));
+    else
+        (void)call_fail_session(call, "NoSuchSession", stopping->name);
+    return true;
+}
+
+static int answer_when_stopped(Daemon *daemon, Call *call, const Member *member) {
+    Stopping *stopping = calloc(1, sizeof(*stopping));
+
+    if (!stopping)
+        return -ENOMEM;
+    stopping->daemon = daemon;
+    memcpy(stopping->name, member->config.name, sizeof(stopping->name));
+    return waits_add(daemon->waits, call,
+                     &(WaitOptions){.look = look_stopped, .release = free, .userdata = stopping});
+}
+
+int method_stop(void *userdata, Call *call) {
+    Daemon *daemon = userdata;
+    Member *member = method_member(daemon, call);
+    int r = 0;
+
+    if (!member)
+        return 0;
+    if (member->state == MEMBER_FAILED) {
+        member->state = MEMBER_INACTIVE;
+        r = call_reply(call, wrap(daemon, member));
+        roster_forget_ended(daemon->roster);
+        daemon_remember(daemon);
+        return r;
+    }
+    if (!member->session)
+        return method_fail_not_active(call, member);
+    if (member_records(member))
+        r = roster_stop(daemon->roster, member);
+    if (r < 0)
+        return r;
+    daemon_remember(daemon);
+    return answer_when_stopped(daemon, call, member);
+}
+
+static int set_paused(Daemon *daemon, Call *call, bool paused) {
+    Member *member = method_member(daemon, call);
+    int r = 0;
+
+    if (!member)
+        return 0;
+    if (!member_records(member))
+        return method_fail_not_active(call, member);
+    if ((member->state == MEMBER_PAUSED) != paused)
+        r = (paused ? roster_pause : roster_resume)(daemon->roster, member);
+    if (r < 0)
+        return call_fail_reason(call, r, NULL);
+    daemon_remember(daemon);
+    /* What was sampled before the pause is not to wait for what comes after it. */
+    r = paused ? daemon_sweep_soon(daemon) : 0;
+    return r < 0 ? r : call_reply(call, NULL);
+}
+
+int method_pause(void *userdata, Call *call) {
+    return set_paused(userdata, call, true);
+}
+
+int method_resume(void *userdata, Call *call) {
+    return set_paused(userdata, call, false);
+}

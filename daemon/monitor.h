@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What happens, to whoever called Monitor() and still listens. */
+
+#include "control/control.h"
+#include "util/macro.h"
+
+typedef struct MonitorEvent {
+    const char *event, *text;
+    const char *session, *path; /* may be NULL */
+    uint64_t count;
+    bool has_count;
+} MonitorEvent;
+
+typedef struct Monitor Monitor;
+
+int monitor_new(Monitor **ret);
+Monitor *monitor_free(Monitor *monitor);
+DEFINE_CLEANUP(Monitor *, monitor_free);
+
+/* The call is answered from now on; `text` is the first answer's. */
+int monitor_subscribe(Monitor *monitor, Call *call, const char *text);
+void monitor_publish(Monitor *monitor, const MonitorEvent *event);

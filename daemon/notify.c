@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "notify.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <systemd/sd-daemon.h>
+
+#include "degraded.h"
+#include "util/clock.h"
+#include "util/log.h"
+#include "util/parse.h"
+#include "util/text.h"
+
+/*
+ * The recorder speaks for the service: its unit takes notifications of all its processes. The
+ * watchdog is fed from the main loop, and only while sweeps end; a writer that waits for a sick
+ * disk is degraded, not dead.
+ */
+
+enum { NS_PER_US = 1000 };
+
+struct Notify {
+    bool (*is_alive)(void *userdata);
+    void *userdata;
+    LoopSource *timer;
+    bool told;
+};
+
+/* The variable names the process that systemd started, which is the keeper. */
+static uint64_t watchdog_ns(void) {
+    const char *text = getenv("WATCHDOG_USEC");
+    uint64_t us = 0;
+
+    return text && parse_u64(text, &us) == 0 && us <= UINT64_MAX / NS_PER_US ? us * NS_PER_US : 0;
+}
+
+static int on_timer(void *userdata) {
+    Notify *notify = userdata;
+    bool is_alive = notify->is_alive(notify->userdata);
+
+    if (is_alive)
+        (void)sd_notify(false, "WATCHDOG=1");
+    else if (!notify->told)
+        log_struct(LOG_LEVEL_ERROR, 0, LOG_FIELDS({"PROFD_EVENT", "drain-hung"}),
+                   "No sweep over the rings has come to an end for a long time, leaving it to the "
+                   "watchdog to start profd again");
+    notify->told = !is_alive;
+    return 0;
+}
+
+int notify_new(Loop *loop, bool (*is_alive)(void *userdata), void *userdata, Notify **ret) {
+    _cleanup_(notify_freep) Notify *notify = calloc(1, sizeof(*notify));
+    uint64_t interval_ns = watchdog_ns();
+    int r = 0;
+
+    if (!notify)
+        return -ENOMEM;
+    notify->is_alive = is_alive;
+    notify->userdata = userdata;
+    if (interval_ns > 0)
+        r = loop_add_timer(loop, interval_ns / 2, on_timer, notify, &notify->timer);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(notify);
+    return 0;
+}
+
+Notify *notify_free(Notify *notify) {
+    if (!notify)
+        return NULL;
+    loop_source_free(notify->timer);
+    free(notify);
+    return NULL;
+}
+
+void notify_ready(void) {
+    (void)sd_notify(false, "READY=1");
+}
+
+void notify_reloading(void) {
+    (void)sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
+                     clock_monotonic_ns() / NS_PER_US);
+}
+
+void notify_stopping(void) {
+    (void)sd_notify(false, "STOPPING=1");
+}
+
+void notify_status(const Roster *roster, uint64_t now_ns, bool is_outdated) {
+    _cleanup_(buffer_done) Buffer line = {};
+    const char *separator = "";
+    const Member *member;
+
+    for (size_t at = 0; (member = roster_next(roster, &at));) {
+        SessionTotals totals = session_totals(member->session);
+
+        text_printf(&line, "%s%s: %s, %" PRIu64 " samples, %.0f/s, %" PRIu64 " lost", separator,
+                    member->config.name, member->describe, totals.samples,
+                    member_rate(member, now_ns), totals.lost);
+        separator = "; ";
+        if (session_degraded(member->session)) {
+            text_puts(&line, ", degraded: ");
+            degraded_names(&line, session_degraded(member->session));
+        }
+    }
+    if (is_outdated)
+        text_printf(&line, "%sthe last reload was refused", separator);
+    text_putc(&line, '\0');
+    if (buffer_error(&line) == 0)
+        (void)sd_notifyf(false, "STATUS=%s", (const char *)line.data);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "reload.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "util/log.h"
+
+/*
+ * A session is known by its name. One that reads the same goes on; one with other limits goes on
+ * with these; one with other events is closed and opened anew, beside the others, and one that
+ * somebody stopped stays so. A session that cannot be opened is told of and has failed, as at
+ * start. Where the file names one that Start() began, the file's takes its place.
+ */
+
+static void on_problem(void *userdata, const char *path, unsigned line, const char *problem) {
+    const Reload *reload = userdata;
+
+    config_log_problem(NULL, path, line, problem);
+    if (reload->on_problem)
+        reload->on_problem(reload->userdata, path, line, problem);
+}
+
+static void begin(const Reload *reload, Member *member, bool paused) {
+    (void)roster_begin(reload->roster, member, paused);
+}
+
+static int add(const Reload *reload, const SessionConfig *config, Member **ret) {
+    Member *member = roster_find(reload->roster, config->name);
+
+    if (member && member->runtime) {
+        roster_close(reload->roster, member);
+        roster_remove(reload->roster, member);
+        member = NULL;
+    }
+    if (member) {
+        *ret = member;
+        return 0;
+    }
+    return roster_add(reload->roster, config, false, NULL, ret);
+}
+
+static int apply_new(const Reload *reload, const SessionConfig *config) {
+    Member *member;
+    int r = add(reload, config, &member);
+
+    if (r < 0)
+        return log_error(r, "Failed to add session '%s': %m", config->name);
+    member->config = *config;
+    if (!member->session)
+        begin(reload, member, false);
+    else
+        session_configure(member->session, config);
+    return 0;
+}
+
+static void reopen(const Reload *reload, Member *member, const SessionConfig *config) {
+    bool was_open = member_records(member), paused = member->state == MEMBER_PAUSED;
+
+    if (was_open)
+        roster_close(reload->roster, member);
+    member->config = *config;
+    if (was_open || member->state == MEMBER_FAILED)
+        begin(reload, member, paused);
+}
+
+static int apply_session(void *userdata, ConfigFate fate, const SessionConfig *old,
+                         const SessionConfig *new) {
+    const Reload *reload = userdata;
+    Member *member = roster_find(reload->roster, new ? new->name : old->name);
+
+    if (fate == CONFIG_ADDED)
+        (void)apply_new(reload, new);
+    if (!member)
+        return 0;
+    if (fate == CONFIG_LIMITED) {
+        member->config = *new;
+        if (member_records(member))
+            session_configure(member->session, new);
+    }
+    if (fate == CONFIG_REOPENED)
+        reopen(reload, member, new);
+    if (fate == CONFIG_REMOVED && member->session)
+        roster_close(reload->roster, member);
+    return 0;
+}
+
+/* What is not there any more goes; what is not enabled is listed, for it may be begun by name. */
+static void settle_rest(const Reload *reload, const Config *config) {
+    for (size_t i = roster_count(reload->roster); i-- > 0;) {
+        Member *member = roster_at(reload->roster, i);
+
+        if (member->runtime || config_session(config, member->config.name))
+            continue;
+        if (member->session)
+            roster_close(reload->roster, member);
+        roster_remove(reload->roster, member);
+    }
+    for (uint32_t i = 0; i < config->n_sessions; i++) {
+        const SessionConfig *session = &config->sessions[i];
+        Member *member = roster_find(reload->roster, session->name);
+
+        if (!member && roster_add(reload->roster, session, false, NULL, &member) < 0)
+            continue;
+        if (!member->session && !member->runtime)
+            member->config = *session;
+    }
+}
+
+int reload_run(const Reload *reload) {
+    _cleanup_(config_freep) Config *config = NULL;
+    int r = config_load(reload->path, on_problem, (void *)reload, &config);
+
+    if (r < 0)
+        return log_struct(LOG_LEVEL_ERROR, r == -EINVAL ? -EIO : r,
+                          LOG_FIELDS({"PROFD_EVENT", "reload-refused"}),
+                          "Failed to read the configuration again, keeping the old one: %m");
+    if (r > 0)
+        return log_struct(LOG_LEVEL_ERROR, -EINVAL, LOG_FIELDS({"PROFD_EVENT", "reload-refused"}),
+                          "The configuration has %d problem%s, keeping the old one", r,
+                          r == 1 ? "" : "s");
+    if (config_touches(*reload->config, config) & CONFIG_TOUCHES_RESTART)
+        log_notice("Some of the keys that changed hold from the next start on");
+    config_keep_until_restart(*reload->config, config);
+    (void)config_diff(*reload->config, config, apply_session, (void *)reload);
+    settle_rest(reload, config);
+    store_configure(reload->store, config);
+    config_free(*reload->config);
+    *reload->config = TAKE_PTR(config);
+    log_struct(LOG_LEVEL_NOTICE, 0, LOG_FIELDS({"PROFD_EVENT", "reloaded"}),
+               "Reloaded the configuration");
+    return 0;
+}

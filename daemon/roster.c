@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "roster.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "util/clock.h"
+#include "util/log.h"
+
+/*
+ * A member is there before and after its session. To end one takes two steps, since a disk may be
+ * slow and the main thread waits for none: its events are closed at once, and when its writer says
+ * that it is done the rest goes. A moment to stop by itself counts on through suspend.
+ */
+
+enum { RATE_PERIOD_SEC = 10, LOOK_SEC = 1, GIVE_UP_SEC = 8 };
+
+struct Roster {
+    RosterOptions options;
+    Member *members[ROSTER_MAX];
+    size_t n;
+    LoopSource *timer;
+    uint64_t stopping_ns; /* since when the oldest one ends; 0: none does */
+};
+
+/* clang-format off */
+static const char *const state_names[] = {
+    [MEMBER_INACTIVE] = "inactive",
+    [MEMBER_STARTING] = "starting",
+    [MEMBER_ACTIVE]   = "active",
+    [MEMBER_PAUSED]   = "paused",
+    [MEMBER_STOPPING] = "stopping",
+    [MEMBER_FAILED]   = "failed",
+};
+/* clang-format on */
+
+const char *member_state_name(MemberState state) {
+    return state_names[state];
+}
+
+int member_state_from_name(const char *name, MemberState *ret) {
+    for (size_t i = 0; i < ARRAY_SIZE(state_names); i++)
+        if (strcmp(name, state_names[i]) == 0) {
+            *ret = (MemberState)i;
+            return 0;
+        }
+    return -EINVAL;
+}
+
+static Member *member_free(Member *member) {
+    json_decref(member->settings);
+    free(member);
+    return NULL;
+}
+
+static int on_timer(void *userdata);
+
+int roster_new(const RosterOptions *options, Roster **ret) {
+    Roster *roster = calloc(1, sizeof(*roster));
+    int r;
+
+    if (!roster)
+        return -ENOMEM;
+    roster->options = *options;
+    r = loop_add_deferred(options->loop, on_timer, roster, &roster->timer);
+    if (r < 0) {
+        free(roster);
+        return r;
+    }
+    *ret = roster;
+    return 0;
+}
+
+Roster *roster_free(Roster *roster, bool keep_rings) {
+    if (!roster)
+        return NULL;
+    for (size_t i = 0; i < roster->n; i++) {
+        Member *member = roster->members[i];
+
+        member->session = session_close(member->session, keep_rings);
+        member_free(member);
+    }
+    loop_source_free(roster->timer);
+    free(roster);
+    return NULL;
+}
+
+size_t roster_count(const Roster *roster) {
+    return roster->n;
+}
+
+Member *roster_at(const Roster *roster, size_t i) {
+    return roster->members[i];
+}
+
+Member *roster_find(const Roster *roster, const char *name) {
+    for (size_t i = 0; i < roster->n; i++)
+        if (strcmp(roster->members[i]->config.name, name) == 0)
+            return roster->members[i];
+    return NULL;
+}
+
+bool member_records(const Member *member) {
+    return member->session && member->state != MEMBER_STOPPING;
+}
+
+Member *roster_next(const Roster *roster, size_t *at) {
+    while (*at < roster->n) {
+        Member *member = roster->members[(*at)++];
+
+        if (member_records(member))
+            return member;
+    }
+    return NULL;
+}
+
+size_t roster_n_open(const Roster *roster) {
+    size_t n = 0;
+
+    for (size_t i = 0; i < roster->n; i++)
+        n += member_records(roster->members[i]);
+    return n;
+}
+
+int roster_add(Roster *roster, const SessionConfig *config, bool runtime, json_t *settings,
+               Member **ret) {
+    Member *member;
+
+    if (roster->n == ROSTER_MAX)
+        return -E2BIG;
+    member = calloc(1, sizeof(*member));
+    if (!member)
+        return -ENOMEM;
+    member->config = *config;
+    member->runtime = runtime;
+    member->settings = json_incref(settings);
+    roster->members[roster->n++] = *ret = member;
+    return 0;
+}
+
+void roster_remove(Roster *roster, Member *member) {
+    size_t i = 0;
+
+    assert(!member->session);
+    while (roster->members[i] != member)
+        i++;
+    roster->n--;
+    memmove(&roster->members[i], &roster->members[i + 1],
+            (roster->n - i) * sizeof(*roster->members));
+    member_free(member);
+}
+
+static void tell(const Roster *roster, const char *event, const Member *member, const char *text) {
+    roster->options.on_event(roster->options.userdata, event, member, text);
+}
+
+static void fail(const Roster *roster, Member *member) {
+    member->state = MEMBER_FAILED;
+    tell(roster, "failed", member, member->error);
+}
+
+void roster_set_host(Roster *roster, const SessionHost *host) {
+    roster->options.host = *host;
+}
+
+static int begin_failed(const Roster *roster, Member *member, SessionPart part, int error) {
+    member->session = session_close(member->session, false);
+    member->failed_part = part;
+    fail(roster, member);
+    return error;
+}
+
+int roster_open(Roster *roster, Member *member, bool paused) {
+    int r;
+
+    log_keep_error(member->error, sizeof(member->error));
+    r = session_new(roster->options.host.sampler, &member->config, &member->session);
+    if (r == 0)
+        r = paused ? session_pause(member->session) : session_start(member->session);
+    log_keep_error(NULL, 0);
+    return r < 0 ? begin_failed(roster, member, SESSION_EVENTS, r) : 0;
+}
+
+int roster_begin(Roster *roster, Member *member, bool paused) {
+    int r = member->session ? 0 : roster_open(roster, member, paused);
+
+    if (r < 0)
+        return r;
+    log_keep_error(member->error, sizeof(member->error));
+    r = session_attach(member->session, &roster->options.host);
+    log_keep_error(NULL, 0);
+    if (r < 0)
+        return begin_failed(roster, member, SESSION_STORE, r);
+    member->error[0] = '\0';
+    snprintf(member->describe, sizeof(member->describe), "%s",
+             sampler_describe(session_sampler(member->session)));
+    member->sensitive = session_is_sensitive(member->session);
+    member->since_real_ns = clock_ns(CLOCK_REALTIME);
+    member->points[0] = member->points[1] = (MemberPoint){.at_ns = clock_monotonic_ns()};
+    member->lost_told = member->rotations_told = 0;
+    member->state = paused ? MEMBER_PAUSED : MEMBER_STARTING;
+    tell(roster, "started", member, member->describe);
+    return 0;
+}
+
+/* For the next member whose time comes, or to look after those that end. */
+static int arm(Roster *roster) {
+    uint64_t now = clock_ns(CLOCK_BOOTTIME), next = UINT64_MAX;
+
+    for (size_t i = 0; i < roster->n; i++) {
+        const Member *member = roster->members[i];
+
+        if (member->state == MEMBER_STOPPING)
+            next = MIN(next, now + LOOK_SEC * NS_PER_SECOND);
+        else if (member->stop_at_ns > 0 && member_records(member))
+            next = MIN(next, member->stop_at_ns);
+    }
+    return next == UINT64_MAX ? 0 : loop_trigger_after(roster->timer, next > now ? next - now : 0);
+}
+
+int roster_stop_after(Roster *roster, Member *member, uint64_t duration_ns) {
+    member->stop_at_ns = duration_ns > 0 ? clock_ns(CLOCK_BOOTTIME) + duration_ns : 0;
+    return arm(roster);
+}
+
+int roster_stop(Roster *roster, Member *member) {
+    int r;
+
+    (void)session_pause(member->session);
+    r = roster->options.drain(roster->options.userdata);
+    if (r < 0)
+        return r;
+    session_end(member->session);
+    member->state = MEMBER_STOPPING;
+    member->stop_at_ns = 0;
+    if (roster->stopping_ns == 0)
+        roster->stopping_ns = clock_monotonic_ns();
+    return arm(roster);
+}
+
+int roster_pause(Roster *roster, Member *member) {
+    int r = session_pause(member->session);
+
+    if (r < 0)
+        return r;
+    member->state = MEMBER_PAUSED;
+    tell(roster, "paused", member, "its events rest");
+    return 0;
+}
+
+int roster_resume(Roster *roster, Member *member) {
+    int r = session_start(member->session);
+
+    if (r < 0)
+        return r;
+    member->state = MEMBER_ACTIVE;
+    tell(roster, "resumed", member, "its events count again");
+    return 0;
+}
+
+static void finish(Roster *roster, Member *member, const char *text) {
+    member->last = session_totals(member->session);
+    member->session = session_close(member->session, false);
+    member->state = MEMBER_INACTIVE;
+    member->since_real_ns = member->stop_at_ns = 0;
+    tell(roster, "stopped", member, text);
+}
+
+void roster_close(Roster *roster, Member *member) {
+    if (member_records(member)) {
+        (void)session_pause(member->session);
+        (void)roster->options.drain(roster->options.userdata);
+    }
+    if (member->session)
+        finish(roster, member, "its segment is finished");
+}
+
+void roster_look(Roster *roster) {
+    bool gives_up = roster->stopping_ns > 0 &&
+                    clock_monotonic_ns() - roster->stopping_ns > GIVE_UP_SEC * NS_PER_SECOND;
+    bool left = false;
+
+    for (size_t i = roster->n; i-- > 0;) {
+        Member *member = roster->members[i];
+
+        if (member->state != MEMBER_STOPPING)
+            continue;
+        if (!gives_up && !session_has_ended(member->session)) {
+            left = true;
+            continue;
+        }
+        finish(roster, member, "its segment is finished");
+    }
+    if (!left)
+        roster->stopping_ns = 0;
+}
+
+void roster_forget_ended(Roster *roster) {
+    for (size_t i = roster->n; i-- > 0;)
+        if (roster->members[i]->runtime && roster->members[i]->state == MEMBER_INACTIVE)
+            roster_remove(roster, roster->members[i]);
+}
+
+SessionTotals member_totals(const Member *member) {
+    return member->session ? session_totals(member->session) : member->last;
+}
+
+static int stop_due(Roster *roster) {
+    uint64_t now = clock_ns(CLOCK_BOOTTIME);
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < roster->n; i++) {
+        Member *member = roster->members[i];
+
+        if (member->stop_at_ns == 0 || member->stop_at_ns > now || !member_records(member))
+            continue;
+        log_notice("Stopping session '%s', the time it was given is over", member->config.name);
+        r = roster_stop(roster, member);
+    }
+    return r;
+}
+
+static int on_timer(void *userdata) {
+    Roster *roster = userdata;
+    int r = stop_due(roster);
+
+    if (r < 0)
+        return r;
+    roster->options.on_look(roster->options.userdata);
+    return arm(roster);
+}
+
+void roster_note_rates(Roster *roster, uint64_t now_ns) {
+    Member *member;
+
+    for (size_t at = 0; (member = roster_next(roster, &at));) {
+        if (now_ns - member->points[1].at_ns < RATE_PERIOD_SEC * NS_PER_SECOND)
+            continue;
+        member->points[0] = member->points[1];
+        member->points[1] =
+            (MemberPoint){.at_ns = now_ns, .samples = session_totals(member->session).samples};
+    }
+}
+
+double member_rate(const Member *member, uint64_t now_ns) {
+    const MemberPoint *from = &member->points[0];
+    uint64_t samples;
+
+    if (!member->session || now_ns <= from->at_ns)
+        return 0;
+    samples = session_totals(member->session).samples;
+    return (double)(samples - from->samples) * (double)NS_PER_SECOND /
+           (double)(now_ns - from->at_ns);
+}

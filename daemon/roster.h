@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * All sessions that there are: those of the configuration, whether they record or not, and those
+ * that Start() began. Here they begin, rest and end; who asks, and who is told, is not known here.
+ */
+
+#include <jansson.h>
+
+#include "loop/loop.h"
+#include "session.h"
+
+enum { MEMBER_ERROR_MAX = 512, MEMBER_TEXT_MAX = 256, ROSTER_MAX = 2 * CONFIG_SESSIONS_MAX };
+
+typedef enum MemberState {
+    MEMBER_INACTIVE,
+    MEMBER_STARTING, /* its events are open, and nothing was taken yet */
+    MEMBER_ACTIVE,
+    MEMBER_PAUSED,
+    MEMBER_STOPPING, /* its last segment is being finished */
+    MEMBER_FAILED,
+} MemberState;
+
+/* How much was sampled by when. */
+typedef struct MemberPoint {
+    uint64_t at_ns, samples;
+} MemberPoint;
+
+typedef struct Member {
+    SessionConfig config;
+    MemberState state;
+    bool runtime;     /* begun by Start(), and gone when it is stopped */
+    Session *session; /* NULL when inactive or failed */
+    json_t *settings; /* what Start() was given; NULL: nothing */
+    char describe[MEMBER_TEXT_MAX];
+    bool sensitive;
+    SessionTotals last; /* of a session that has ended */
+    uint64_t since_real_ns;
+    uint64_t stop_at_ns;          /* CLOCK_BOOTTIME; 0: when it is told to */
+    char error[MEMBER_ERROR_MAX]; /* why it failed */
+    SessionPart failed_part;
+    MemberPoint points[2]; /* for the rate: an older and a newer one */
+    uint64_t lost_told, rotations_told;
+    char ended_path[CONFIG_PATH_MAX]; /* of the segment before the open one */
+} Member;
+
+typedef struct RosterOptions {
+    Loop *loop;
+    SessionHost host;
+    /* All that the rings hold goes to its segments, and then no sweep runs. */
+    int (*drain)(void *userdata);
+    /* event: as Monitor() names it. */
+    void (*on_event)(void *userdata, const char *event, const Member *member, const char *text);
+    /* A while has passed while one ends: roster_look() is due. */
+    void (*on_look)(void *userdata);
+    void *userdata;
+} RosterOptions;
+
+typedef struct Roster Roster;
+
+int roster_new(const RosterOptions *options, Roster **ret);
+/* Ends all that record and waits for them. */
+Roster *roster_free(Roster *roster, bool keep_rings);
+
+size_t roster_count(const Roster *roster);
+Member *roster_at(const Roster *roster, size_t i);
+/* NULL: there is none. */
+Member *roster_find(const Roster *roster, const char *name);
+/* Those that are in sweeps, in turn: *at is 0 at first; NULL after the last. */
+Member *roster_next(const Roster *roster, size_t *at);
+/* How many have events open. */
+size_t roster_n_open(const Roster *roster);
+bool member_records(const Member *member);
+const char *member_state_name(MemberState state);
+/* -EINVAL: there is no such state. */
+int member_state_from_name(const char *name, MemberState *ret);
+
+/* Inactive at first. Settings are borrowed. -E2BIG: there are too many. */
+int roster_add(Roster *roster, const SessionConfig *config, bool runtime, json_t *settings,
+               Member **ret);
+/* Not one that is open. */
+void roster_remove(Roster *roster, Member *member);
+/* What sessions need beyond the sampler, before the first one begins. */
+void roster_set_host(Roster *roster, const SessionHost *host);
+/* Its events begin, and what they say is held by their rings until roster_begin(). */
+int roster_open(Roster *roster, Member *member, bool paused);
+/* Between two sweeps. What fails is logged, and kept in the member, which then has failed. */
+int roster_begin(Roster *roster, Member *member, bool paused);
+/* From now on; 0: never by itself. */
+int roster_stop_after(Roster *roster, Member *member, uint64_t duration_ns);
+/* Begins to end it; roster_look() sees to the rest. */
+int roster_stop(Roster *roster, Member *member);
+int roster_pause(Roster *roster, Member *member);
+int roster_resume(Roster *roster, Member *member);
+/* Ends it and waits, for a reload. */
+void roster_close(Roster *roster, Member *member);
+/* Those that began to end and are finished by now; to be called when something was written. */
+void roster_look(Roster *roster);
+/* Those of Start() that have ended. */
+void roster_forget_ended(Roster *roster);
+SessionTotals member_totals(const Member *member);
+/* Remembers how far each has come, once in a while. */
+void roster_note_rates(Roster *roster, uint64_t now_ns);
+double member_rate(const Member *member, uint64_t now_ns);

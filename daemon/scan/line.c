@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "scan/line.h"
+
+#include <errno.h>
+#include <string.h>
+
+/*
+ * One buffer: lines are handed out of it where they lie, and what is left of the last one moves to
+ * the front before the next read. The files of /proc give a page at a time however much is asked,
+ * so what a read costs is the kernel's part of it.
+ */
+
+void line_reader_init(LineReader *reader, int fd) {
+    reader->fd = fd;
+    reader->begin = reader->end = 0;
+    reader->at_end = reader->skips = false;
+}
+
+static int fill(LineReader *l) {
+    ssize_t n;
+
+    if (l->begin > 0) {
+        memmove(l->data, l->data + l->begin, l->end - l->begin);
+        l->end -= l->begin;
+        l->begin = 0;
+    }
+    if (l->end == LINE_READER_SIZE) {
+        l->skips = true;
+        l->end = 0;
+    }
+    do
+        n = read(l->fd, l->data + l->end, LINE_READER_SIZE - l->end);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return -errno;
+    l->end += (size_t)n;
+    l->at_end = n == 0;
+    return 0;
+}
+
+int line_reader_next(LineReader *l, char **ret_line, size_t *ret_size) {
+    size_t looked_at = 0;
+
+    for (;;) {
+        char *line = l->data + l->begin;
+        size_t n = l->end - l->begin;
+        char *newline = memchr(line + looked_at, '\n', n - looked_at);
+        size_t size = newline ? (size_t)(newline - line) : n;
+        bool skips = l->skips;
+        int r;
+
+        if (newline || (l->at_end && n > 0)) {
+            l->begin += size + (newline ? 1 : 0);
+            l->skips = false;
+            looked_at = 0;
+            if (skips)
+                continue;
+            line[size] = '\0';
+            *ret_line = line;
+            *ret_size = size;
+            return 1;
+        }
+        if (l->at_end)
+            return 0;
+        r = fill(l);
+        if (r < 0)
+            return r;
+        looked_at = n < LINE_READER_SIZE ? n : 0;
+    }
+}

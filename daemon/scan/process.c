@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "scan/process.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "scan/line.h"
+#include "scan/mapping.h"
+#include "scan/stat.h"
+#include "util/array.h"
+#include "util/clock.h"
+
+/*
+ * Of a process the stat file is opened first and read again last: the kernel answers only while
+ * that very process is there, and so everything in between, asked for by number, was its own. What
+ * else happens to it meanwhile (a thread, an exec, a new mapping) is told by side-band, and then it
+ * is read again by whoever wants it.
+ *
+ * Most processes have one thread and a handful of executable mappings, and there are thousands of
+ * them: the stat line tells the comm and that there is no other thread, and newer kernels find the
+ * executable mappings by themselves, so that such a process costs two files and a few questions.
+ * A giant's memory is given back with the next process.
+ */
+
+enum {
+    PF_KTHREAD = 0x00200000, /* include/linux/sched.h */
+    STAT_SIZE = 1024,        /* 52 numbers and a comm */
+    NAMES_MAX = 4 << 20,     /* bytes of the paths of a process, which it chooses */
+    COMM_SIZE = 16,
+    NAMES_KEEP = 1 << 20,
+    LINES_MAX = 1 << 20, /* of maps: many more than there can be at a time */
+    TASKS_SLACK = 64,    /* threads beyond those that the stat line counted */
+    ATTEMPTS = 3,
+    NO_THREAD = 0,
+};
+
+struct ProcessReader {
+    int proc;
+    Keeper *keeper;
+    Buffer names; /* comms and paths, each ended by NUL; as they move, they are known by offset */
+    BaselineThread *threads;
+    size_t n_threads;
+    PdMmap *maps;
+    size_t n_maps;
+    bool has_no_query; /* the kernel, older than 6.11 */
+    atomic_bool sees_namespaces;
+    char name[PATH_MAX];
+    LineReader lines;
+};
+
+int process_reader_new(int proc, Keeper *keeper, ProcessReader **ret) {
+    ProcessReader *reader = calloc(1, sizeof(*reader));
+
+    if (!reader)
+        return -ENOMEM;
+    reader->proc = proc;
+    reader->keeper = keeper;
+    *ret = reader;
+    return 0;
+}
+
+ProcessReader *process_reader_free(ProcessReader *reader) {
+    if (!reader)
+        return NULL;
+    buffer_done(&reader->names);
+    free(reader->threads);
+    free(reader->maps);
+    free(reader);
+    return NULL;
+}
+
+/* The arrays begin small again by themselves. */
+static void forget(ProcessReader *p) {
+    if (p->names.allocated > NAMES_KEEP)
+        buffer_done(&p->names);
+    buffer_clear(&p->names);
+    p->n_threads = p->n_maps = 0;
+}
+
+static void closedirp(DIR **dir) {
+    if (*dir)
+        (void)closedir(*dir);
+}
+
+static int open_stat(const ProcessReader *p, uint32_t pid) {
+    char path[32];
+    int fd;
+
+    snprintf(path, sizeof(path), "%" PRIu32 "/stat", pid);
+    fd = openat(p->proc, path, O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+/* What one read() gives of a file below a folder: all of a comm. */
+static int read_once(int folder, const char *path, char *buf, size_t size, Bytes *ret) {
+    _cleanup_close_ int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
+    ssize_t n;
+
+    if (fd < 0)
+        return -errno;
+    n = read(fd, buf, size);
+    if (n < 0)
+        return -errno;
+    *ret = (Bytes){.data = (const uint8_t *)buf, .size = (size_t)n};
+    return 0;
+}
+
+static int read_stat(int fd, ProcessStat *ret) {
+    char text[STAT_SIZE];
+    ssize_t n = pread(fd, text, sizeof(text), 0);
+
+    if (n < 0)
+        return -errno;
+    return n == 0 ? -ESRCH
+                  : process_stat_parse((Bytes){.data = (uint8_t *)text, .size = (size_t)n}, ret);
+}
+
+static DIR *open_folder(int parent, const char *path) {
+    int fd = openat(parent, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+    if (!dir && fd >= 0)
+        (void)close(fd);
+    return dir;
+}
+
+static DIR *open_tasks(const ProcessReader *p, uint32_t pid) {
+    char path[32];
+
+    snprintf(path, sizeof(path), "%" PRIu32 "/task", pid);
+    return open_folder(p->proc, path);
+}
+
+/* The next one, or NO_THREAD; also past `*left` of them, since threads may come as fast as they
+ * are listed, but those tell of themselves. */
+static uint32_t next_task(DIR *tasks, size_t *left) {
+    uint32_t tid;
+
+    for (struct dirent *e; *left > 0 && (e = readdir(tasks)); --*left)
+        if (process_id_parse(e->d_name, &tid))
+            return tid;
+    return NO_THREAD;
+}
+
+static size_t tasks_to_list(const ProcessStat *stat) {
+    return MIN(stat->n_threads, (uint64_t)PROCESS_THREADS_MAX) + TASKS_SLACK;
+}
+
+/* Offsets wait in the place of pointers until the names have come to rest. */
+static void *keep_name(Buffer *names, Bytes text) {
+    size_t at = names->size;
+
+    buffer_append(names, text.data, text.size);
+    buffer_zero(names, 1);
+    return (void *)at;
+}
+
+static int add_thread(ProcessReader *p, uint32_t tid, const char *comm) {
+    BaselineThread *thread = array_grow(&p->threads, &p->n_threads);
+
+    if (!thread)
+        return -ENOMEM;
+    thread->tid = tid;
+    thread->comm =
+        keep_name(&p->names, (Bytes){.data = (const uint8_t *)comm, .size = strlen(comm)});
+    return buffer_error(&p->names);
+}
+
+static int add_other_threads(ProcessReader *p, uint32_t pid, const ProcessStat *stat) {
+    _cleanup_(closedirp) DIR *tasks = open_tasks(p, pid);
+    size_t left = tasks_to_list(stat);
+    int r = 0;
+
+    if (!tasks)
+        return -errno;
+    for (uint32_t tid; r == 0 && (tid = next_task(tasks, &left)) != NO_THREAD; left--) {
+        char path[32], text[64], comm[16];
+        Bytes bytes;
+
+        if (tid == pid)
+            continue;
+        snprintf(path, sizeof(path), "%u/comm", tid);
+        if (read_once(dirfd(tasks), path, text, sizeof(text), &bytes) < 0)
+            continue;
+        if (bytes.size > 0 && bytes.data[bytes.size - 1] == '\n')
+            bytes.size--;
+        process_comm_copy(comm, bytes);
+        r = add_thread(p, tid, comm);
+    }
+    return r;
+}
+
+/* 1: there is no room for more. */
+static int add_map(ProcessReader *p, const PdMmap *map, uint32_t pid) {
+    PdMmap *kept;
+
+    if (p->n_maps >= PROCESS_MAPS_MAX || p->names.size >= NAMES_MAX + p->n_threads * COMM_SIZE)
+        return 1;
+    kept = array_grow(&p->maps, &p->n_maps);
+    if (!kept)
+        return -ENOMEM;
+    *kept = *map;
+    kept->pid = kept->tid = pid;
+    kept->filename.data = keep_name(&p->names, map->filename);
+    return buffer_error(&p->names);
+}
+
+static int read_text(ProcessReader *p, int fd, uint32_t pid) {
+    size_t size, n = 0;
+    PdMmap map;
+    char *line;
+    int r = 0;
+
+    line_reader_init(&p->lines, fd);
+    while (r == 0 && n++ < LINES_MAX) {
+        r = line_reader_next(&p->lines, &line, &size);
+        if (r <= 0)
+            return r;
+        r = mapping_parse(line, size, &map) ? add_map(p, &map, pid) : 0;
+    }
+    return r;
+}
+
+/* -ENOTTY and -ENAMETOOLONG: the text has to tell. */
+static int ask(ProcessReader *p, int fd, uint32_t pid) {
+    uint64_t from = 0;
+    int r;
+
+    do {
+        ProcmapQuery q = {
+            .flags = PROCMAP_EXECUTABLE | PROCMAP_COVERING_OR_NEXT,
+            .address = from,
+            .name_address = (uintptr_t)p->name,
+            .name_size = sizeof(p->name),
+        };
+        PdMmap map;
+
+        r = procmap_query(fd, &q);
+        if (r < 0)
+            break;
+        p->name[q.name_size > 0 ? MIN((size_t)q.name_size, sizeof(p->name)) - 1 : 0] = '\0';
+        mapping_of_query(&q, p->name, &map);
+        r = map.length > 0 && q.vma_end > from ? add_map(p, &map, pid) : -EBADMSG;
+        from = q.vma_end;
+    } while (r == 0);
+    return r == -ENOENT ? 0 : r;
+}
+
+static int add_maps(ProcessReader *p, int fd, uint32_t pid) {
+    size_t names = p->names.size;
+    int r = p->has_no_query ? -ENOTTY : ask(p, fd, pid);
+
+    if (r == -ENOTTY || r == -ENAMETOOLONG) {
+        p->has_no_query |= r == -ENOTTY;
+        p->n_maps = 0;
+        p->names.size = names;
+        r = read_text(p, fd, pid);
+    }
+    /* A process that ends while it is read. */
+    return r == -ESRCH || r > 0 ? 0 : r;
+}
+
+static bool is_living(int tasks, uint32_t tid) {
+    char path[32], text[STAT_SIZE];
+    ProcessStat stat;
+    Bytes bytes;
+
+    snprintf(path, sizeof(path), "%u/stat", tid);
+    return read_once(tasks, path, text, sizeof(text), &bytes) == 0 &&
+           process_stat_parse(bytes, &stat) == 0 && stat.state != 'Z' && stat.state != 'X';
+}
+
+/* A thread that still has the address space, which a leader that has ended has not; NO_THREAD when
+ * all have ended. */
+static uint32_t living_thread(const ProcessReader *p, uint32_t pid, const ProcessStat *stat) {
+    _cleanup_(closedirp) DIR *tasks = NULL;
+    size_t left = tasks_to_list(stat);
+    uint32_t tid;
+
+    if (stat->state != 'Z' && stat->state != 'X')
+        return pid;
+    tasks = stat->n_threads > 1 ? open_tasks(p, pid) : NULL;
+    if (!tasks)
+        return NO_THREAD;
+    for (; (tid = next_task(tasks, &left)) != NO_THREAD; left--)
+        if (tid != pid && is_living(dirfd(tasks), tid))
+            break;
+    return tid;
+}
+
+static void settle_names(ProcessReader *p) {
+    const char *names = (const char *)p->names.data;
+
+    for (size_t i = 0; i < p->n_threads; i++)
+        p->threads[i].comm = names + (uintptr_t)p->threads[i].comm;
+    for (size_t i = 0; i < p->n_maps; i++)
+        p->maps[i].filename.data = p->names.data + (uintptr_t)p->maps[i].filename.data;
+}
+
+static int read_parts(ProcessReader *p, uint32_t pid, const ProcessStat *stat) {
+    uint32_t living = living_thread(p, pid, stat);
+    _cleanup_close_ int maps = -1;
+    int r;
+
+    /* All but buried, and its EXIT may have been told long ago. */
+    if (living == NO_THREAD)
+        return -ESRCH;
+    r = add_thread(p, pid, stat->comm);
+    if (r == 0 && stat->n_threads > 1)
+        r = add_other_threads(p, pid, stat);
+    if (r < 0 || stat->flags & PF_KTHREAD)
+        return r;
+    r = keeper_open_file(p->keeper, KEEPER_MAPS, pid, living, &maps);
+    if (r == 0)
+        return add_maps(p, maps, pid);
+    /* What is about to end has no maps, and those of another we may be refused. */
+    return r == -ESRCH || r == -ENOENT || r == -EACCES || r == -EPERM ? 0 : r;
+}
+
+void process_reader_see_namespaces(ProcessReader *reader) {
+    atomic_store(&reader->sees_namespaces, true);
+}
+
+/* Those that we may not see are left out. */
+static void read_namespaces(ProcessReader *p, Baseline *baseline) {
+    KeeperNamespace found[KEEPER_NAMESPACES];
+
+    static_assert(sizeof(found) == sizeof(baseline->namespaces), "as many, and alike");
+    if (!atomic_load(&p->sees_namespaces) ||
+        keeper_read_namespaces(p->keeper, baseline->pid, found) < 0)
+        return;
+    memcpy(baseline->namespaces, found, sizeof(found));
+    baseline->has_namespaces = true;
+}
+
+/* 0; -EAGAIN: it was two processes. */
+static int read_whole(ProcessReader *p, uint32_t pid, Baseline *ret) {
+    _cleanup_close_ int fd = -1;
+    Baseline baseline = {.pid = pid, .begin_ns = clock_monotonic_ns()};
+    ProcessStat before, after;
+    int r;
+
+    forget(p);
+    fd = open_stat(p, pid);
+    r = fd < 0 ? fd : read_stat(fd, &before);
+    if (r == 0)
+        r = read_parts(p, pid, &before);
+    if (r == 0)
+        read_namespaces(p, &baseline);
+    if (r == 0)
+        r = read_stat(fd, &after);
+    if (r < 0)
+        return r;
+    if (before.start_ticks != after.start_ticks)
+        return -EAGAIN;
+    settle_names(p);
+    baseline.ppid = before.ppid;
+    baseline.end_ns = clock_monotonic_ns();
+    baseline.threads = p->threads;
+    baseline.n_threads = p->n_threads;
+    baseline.maps = p->maps;
+    baseline.n_maps = p->n_maps;
+    baseline.is_kernel_thread = before.flags & PF_KTHREAD;
+    *ret = baseline;
+    return 0;
+}
+
+int process_reader_read(ProcessReader *reader, uint32_t pid, Baseline *ret) {
+    int r = -EAGAIN;
+
+    for (unsigned i = 0; r == -EAGAIN && i < ATTEMPTS; i++)
+        r = read_whole(reader, pid, ret);
+    return r == -ENOENT ? -ESRCH : r;
+}
+
+int process_reader_open_maps(ProcessReader *reader, uint32_t pid, int *ret_fd) {
+    _cleanup_close_ int fd = open_stat(reader, pid);
+    ProcessStat stat;
+    int r = fd < 0 ? fd : read_stat(fd, &stat);
+    uint32_t living = r < 0 ? NO_THREAD : living_thread(reader, pid, &stat);
+
+    if (r < 0)
+        return r;
+    return living == NO_THREAD ? -ESRCH
+                               : keeper_open_file(reader->keeper, KEEPER_MAPS, pid, living, ret_fd);
+}
+
+int process_list(int proc, uint32_t **ret_pids, size_t *ret_n) {
+    _cleanup_(closedirp) DIR *dir = open_folder(proc, ".");
+    _cleanup_free_ uint32_t *pids = NULL;
+    size_t n = 0;
+    uint32_t pid;
+
+    if (!dir)
+        return -errno;
+    for (struct dirent *e; n < PROCESSES_MAX && (e = readdir(dir));) {
+        uint32_t *slot = process_id_parse(e->d_name, &pid) ? array_grow(&pids, &n) : NULL;
+
+        if (slot)
+            *slot = pid;
+    }
+    *ret_pids = TAKE_PTR(pids);
+    *ret_n = n;
+    return 0;
+}
+
+void process_list_of(int proc, uid_t uid, uint32_t *pids, size_t *n) {
+    size_t kept = 0;
+
+    for (size_t i = 0; i < *n; i++) {
+        struct stat status;
+        char name[16];
+
+        snprintf(name, sizeof(name), "%" PRIu32, pids[i]);
+        if (fstatat(proc, name, &status, 0) == 0 && status.st_uid == uid)
+            pids[kept++] = pids[i];
+    }
+    *n = kept;
+}
+
+int process_reader_start(ProcessReader *reader, uint32_t pid, uint64_t *ret_ns) {
+    _cleanup_close_ int fd = open_stat(reader, pid);
+    long per_second = sysconf(_SC_CLK_TCK);
+    ProcessStat stat;
+    int r = fd < 0 ? fd : read_stat(fd, &stat);
+
+    if (r < 0)
+        return r;
+    *ret_ns = stat.start_ticks * (NS_PER_SECOND / (uint64_t)MAX(per_second, 1L));
+    return 0;
+}
+
+bool process_shows_all(int proc) {
+    _cleanup_close_ int fd = openat(proc, "1/stat", O_RDONLY | O_CLOEXEC);
+
+    return fd >= 0;
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "scan/queue.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+
+/*
+ * One lock, held for a few instructions at a time, and two conditions of which the one thread waits
+ * on one or the other. Both queues are bounded in number and in bytes, since what lies in them was
+ * named by strangers. To wake the loop costs as much as to read a process, so it is woken for a
+ * good many of them, or when the thread has nothing else to do.
+ */
+
+struct ScanQueue {
+    pthread_mutex_t lock;
+    pthread_cond_t has_work, has_room;
+    bool stops;
+    unsigned wanted; /* bits of ScanWork */
+
+    uint32_t pids[SCAN_PROCESSES_MAX]; /* a ring */
+    size_t first_pid, n_pids;
+    ScanImage *images, **last_image;
+    size_t n_images, image_bytes;
+
+    ScanResult *results, **last_result;
+    size_t n_results, result_bytes;
+    bool is_announced;
+    int event_fd;
+};
+
+ScanResult *scan_result_free(ScanResult *result) {
+    if (!result)
+        return NULL;
+    free(result->data);
+    free(result);
+    return NULL;
+}
+
+int scan_queue_new(ScanQueue **ret) {
+    _cleanup_free_ ScanQueue *queue = calloc(1, sizeof(*queue));
+
+    if (!queue)
+        return -ENOMEM;
+    queue->last_image = &queue->images;
+    queue->last_result = &queue->results;
+    queue->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (queue->event_fd < 0)
+        return -errno;
+    (void)pthread_mutex_init(&queue->lock, NULL);
+    (void)pthread_cond_init(&queue->has_work, NULL);
+    (void)pthread_cond_init(&queue->has_room, NULL);
+    *ret = TAKE_PTR(queue);
+    return 0;
+}
+
+ScanQueue *scan_queue_free(ScanQueue *queue) {
+    if (!queue)
+        return NULL;
+    for (ScanImage *image; (image = queue->images);) {
+        queue->images = image->next;
+        free(image);
+    }
+    for (ScanResult *result; (result = queue->results);) {
+        queue->results = result->next;
+        scan_result_free(result);
+    }
+    (void)close(queue->event_fd);
+    (void)pthread_cond_destroy(&queue->has_room);
+    (void)pthread_cond_destroy(&queue->has_work);
+    (void)pthread_mutex_destroy(&queue->lock);
+    free(queue);
+    return NULL;
+}
+
+static void want(ScanQueue *q, ScanWork work) {
+    q->wanted |= 1U << work;
+    (void)pthread_cond_signal(&q->has_work);
+}
+
+void scan_queue_ask(ScanQueue *q, ScanWork work) {
+    (void)pthread_mutex_lock(&q->lock);
+    want(q, work);
+    (void)pthread_mutex_unlock(&q->lock);
+}
+
+int scan_queue_ask_process(ScanQueue *q, uint32_t pid) {
+    int r = -ENOBUFS;
+
+    (void)pthread_mutex_lock(&q->lock);
+    if (q->n_pids < SCAN_PROCESSES_MAX) {
+        q->pids[(q->first_pid + q->n_pids++) % SCAN_PROCESSES_MAX] = pid;
+        want(q, SCAN_PROCESS);
+        r = 0;
+    }
+    (void)pthread_mutex_unlock(&q->lock);
+    return r;
+}
+
+int scan_queue_ask_image(ScanQueue *q, ScanImage *image) {
+    int r = -ENOBUFS;
+
+    (void)pthread_mutex_lock(&q->lock);
+    if (q->n_images < SCAN_IMAGES_MAX && q->image_bytes < SCAN_IMAGES_MAX_BYTES) {
+        image->next = NULL;
+        *q->last_image = image;
+        q->last_image = &image->next;
+        q->n_images++;
+        q->image_bytes += image->size;
+        want(q, SCAN_IMAGE);
+        r = 0;
+    }
+    (void)pthread_mutex_unlock(&q->lock);
+    return r;
+}
+
+void scan_queue_stop(ScanQueue *q) {
+    (void)pthread_mutex_lock(&q->lock);
+    q->stops = true;
+    (void)pthread_cond_signal(&q->has_work);
+    (void)pthread_cond_signal(&q->has_room);
+    (void)pthread_mutex_unlock(&q->lock);
+}
+
+static void take_pid(ScanQueue *q, ScanRequest *ret) {
+    ret->pid = q->pids[q->first_pid];
+    q->first_pid = (q->first_pid + 1) % SCAN_PROCESSES_MAX;
+    if (--q->n_pids == 0)
+        q->wanted &= ~(1U << SCAN_PROCESS);
+}
+
+static void take_image(ScanQueue *q, ScanRequest *ret) {
+    ret->image = q->images;
+    q->images = ret->image->next;
+    q->n_images--;
+    q->image_bytes -= ret->image->size;
+    if (!q->images) {
+        q->last_image = &q->images;
+        q->wanted &= ~(1U << SCAN_IMAGE);
+    }
+}
+
+static void announce(ScanQueue *q) {
+    uint64_t one = 1;
+
+    /* A counter that is read in between cannot be full. */
+    if (!q->is_announced && q->results && write(q->event_fd, &one, sizeof(one)) > 0)
+        q->is_announced = true;
+}
+
+ScanRequest scan_queue_next(ScanQueue *q, bool in_pass) {
+    ScanRequest next = {};
+
+    (void)pthread_mutex_lock(&q->lock);
+    while (!q->stops && !q->wanted && !in_pass) {
+        announce(q);
+        (void)pthread_cond_wait(&q->has_work, &q->lock);
+    }
+    if (q->stops)
+        next.work = SCAN_STOP;
+    else if (q->wanted)
+        next.work = (ScanWork)__builtin_ctz(q->wanted);
+    else
+        next.work = SCAN_PASS;
+    if (next.work == SCAN_PROCESS)
+        take_pid(q, &next);
+    else if (next.work == SCAN_IMAGE)
+        take_image(q, &next);
+    else if (next.work == SCAN_PASS)
+        next.begins = !in_pass;
+    /* A pass that is asked for while one goes on begins when that is done. */
+    if (next.work < SCAN_PROCESS || next.begins)
+        q->wanted &= ~(1U << next.work);
+    (void)pthread_mutex_unlock(&q->lock);
+    return next;
+}
+
+static bool has_room(const ScanQueue *q, const ScanResult *result) {
+    return q->n_results == 0 || (q->n_results < SCAN_RESULTS_MAX &&
+                                 q->result_bytes + result->size <= SCAN_RESULTS_MAX_BYTES);
+}
+
+int scan_queue_put(ScanQueue *q, ScanResult *result) {
+    int r = 0;
+
+    (void)pthread_mutex_lock(&q->lock);
+    while (!q->stops && !has_room(q, result)) {
+        announce(q);
+        (void)pthread_cond_wait(&q->has_room, &q->lock);
+    }
+    if (q->stops) {
+        scan_result_free(result);
+        r = -ECANCELED;
+    } else {
+        result->next = NULL;
+        *q->last_result = result;
+        q->last_result = &result->next;
+        q->result_bytes += result->size;
+        if (++q->n_results >= SCAN_ANNOUNCED || result->kind != SCAN_IS_PROCESS)
+            announce(q);
+    }
+    (void)pthread_mutex_unlock(&q->lock);
+    return r;
+}
+
+int scan_queue_fd(const ScanQueue *q) {
+    return q->event_fd;
+}
+
+static ScanResult *take_chain(ScanQueue *q, size_t max) {
+    ScanResult *first = q->results, *last = NULL;
+
+    for (; q->results && max > 0; max--) {
+        last = q->results;
+        q->results = last->next;
+        q->result_bytes -= last->size;
+        q->n_results--;
+    }
+    if (last)
+        last->next = NULL;
+    if (!q->results)
+        q->last_result = &q->results;
+    return first;
+}
+
+ScanResult *scan_queue_take(ScanQueue *q, size_t max) {
+    ScanResult *chain;
+    uint64_t count;
+
+    (void)pthread_mutex_lock(&q->lock);
+    chain = take_chain(q, max);
+    if (!q->results && q->is_announced)
+        q->is_announced = read(q->event_fd, &count, sizeof(count)) < 0;
+    (void)pthread_cond_signal(&q->has_room);
+    (void)pthread_mutex_unlock(&q->lock);
+    return chain;
+}

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "scan/scanner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "scan/cgroup.h"
+#include "scan/kernel.h"
+#include "scan/queue.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+/*
+ * One thread that reads, and the loop's thread that asks and is told. What is asked for lies in a
+ * ScanQueue until the thread takes it, the most urgent first; results lie there until the loop
+ * takes them, in slices, so that a thousand processes do not keep it from its rings. The thread
+ * waits when results pile up; whoever asks is told when requests do. A pass over all processes
+ * goes on only while nothing else is wanted, process by process.
+ *
+ * What the thread reads with is its own alone, and so needs no lock.
+ */
+
+enum { SLICE = 32 }; /* results that are delivered before the loop sees to others */
+
+struct Scanner {
+    ScannerSinks sinks;
+    LoopSource *readable;
+    ScanQueue *queue;
+    bool has_thread;
+    pthread_t thread;
+    atomic_bool sees_own, without_kernel;
+
+    int proc;
+    ProcessReader *processes;
+    KernelReader *kernel;
+    BuildIdReader *build_ids;
+    uint32_t *pids; /* of the pass that goes on */
+    size_t n_pids, next_pid;
+    uint64_t pass_begin_ns;
+    bool in_pass;
+    bool is_partial; /* some could not be read, or not be seen */
+    bool has_warned;
+};
+
+/* Takes over the data, also when it fails. */
+static int put(Scanner *s, const ScanResult *filled) {
+    ScanResult *result = malloc(sizeof(*result));
+
+    if (!result) {
+        free(filled->data);
+        return log_error(-ENOMEM, "Failed to tell what was read from /proc: %m");
+    }
+    *result = *filled;
+    result->size = sizeof(*result) + result->data_size;
+    return scan_queue_put(s->queue, result);
+}
+
+static int read_kernel(Scanner *s) {
+    static LogRate rate = {.interval_ns = 600 * NS_PER_SECOND, .burst = 1};
+    _cleanup_(buffer_done) Buffer records = {};
+    int r = kernel_reader_read(s->kernel, &records);
+
+    if (r < 0 && !atomic_load(&s->without_kernel))
+        log_limited(&rate, LOG_LEVEL_WARNING, r,
+                    "Cannot read where the kernel's code lies, so kernel samples have no symbols, "
+                    "unless kernel.kptr_restrict is below 2 and profd may see it: %m");
+    /* An empty set is an answer as well. */
+    return put(s, &(ScanResult){.kind = SCAN_IS_KERNEL,
+                                .data = TAKE_PTR(records.data),
+                                .data_size = records.size});
+}
+
+static int put_cgroup(void *userdata, uint64_t id, const char *path) {
+    char *copy = strdup(path);
+
+    if (!copy)
+        return -ENOMEM;
+    return put(userdata, &(ScanResult){.kind = SCAN_IS_CGROUP,
+                                       .number = id,
+                                       .data = copy,
+                                       .data_size = strlen(path) + 1});
+}
+
+static int read_cgroups(Scanner *s) {
+    int r = cgroup_walk("", put_cgroup, s);
+
+    if (r < 0 && r != -ENOENT && r != -ECANCELED)
+        log_warning(r, "Cannot walk the cgroups, so samples may be told by the number of theirs "
+                       "alone: %m");
+    return r == -ECANCELED ? r : 0;
+}
+
+static int read_process(Scanner *s, uint32_t pid) {
+    Baseline baseline, *copy;
+    int r = process_reader_read(s->processes, pid, &baseline);
+
+    if (r < 0) {
+        if (r != -ESRCH) {
+            (void)log_at(LOG_LEVEL_DEBUG, r, "Cannot read process %" PRIu32 ", ignoring: %m", pid);
+            s->is_partial = true;
+        }
+        return 0;
+    }
+    copy = baseline_copy(&baseline);
+    if (!copy)
+        return log_error(-ENOMEM, "Failed to keep process %" PRIu32 ": %m", pid);
+    return put(
+        s, &(ScanResult){.kind = SCAN_IS_PROCESS, .data = copy, .data_size = baseline_size(copy)});
+}
+
+static int read_image(Scanner *s, ScanImage *image) {
+    ScanResult result = {.kind = SCAN_IS_BUILD_ID, .number = image->image};
+    int r = build_id_reader_read(s->build_ids, &image->mapped, &result.build_id);
+
+    if (r < 0)
+        result.build_id.size = 0;
+    free(image);
+    return put(s, &result);
+}
+
+static int list_processes(const Scanner *s, uint32_t **ret_pids, size_t *ret_n) {
+    int r = process_list(s->proc, ret_pids, ret_n);
+
+    if (r == 0 && atomic_load(&s->sees_own))
+        process_list_of(s->proc, geteuid(), *ret_pids, ret_n);
+    return r;
+}
+
+/* In one piece of memory: when they began, then who they are. */
+static int look(Scanner *s) {
+    uint64_t begin_ns = clock_monotonic_ns();
+    _cleanup_free_ uint32_t *pids = NULL;
+    _cleanup_free_ uint64_t *starts = NULL;
+    size_t n = 0, kept = 0, size;
+    int r = list_processes(s, &pids, &n);
+
+    size = n * (sizeof(*starts) + sizeof(*pids));
+    starts = r < 0 ? NULL : malloc(MAX(size, (size_t)1));
+    if (!starts)
+        return log_error(r < 0 ? r : -ENOMEM, "Failed to look which processes are there: %m");
+    for (size_t i = 0; i < n; i++)
+        if (process_reader_start(s->processes, pids[i], &starts[kept]) == 0)
+            pids[kept++] = pids[i];
+    memcpy(starts + kept, pids, kept * sizeof(*pids));
+    return put(s, &(ScanResult){.kind = SCAN_IS_LOOK,
+                                .number = begin_ns,
+                                .data = TAKE_PTR(starts),
+                                .data_size = kept * (sizeof(*starts) + sizeof(*pids))});
+}
+
+static void begin_pass(Scanner *s) {
+    int r;
+
+    free(s->pids);
+    s->pids = NULL;
+    s->n_pids = s->next_pid = 0;
+    s->pass_begin_ns = clock_monotonic_ns();
+    s->in_pass = true;
+    s->is_partial = !atomic_load(&s->sees_own) && !process_shows_all(s->proc);
+    r = list_processes(s, &s->pids, &s->n_pids);
+    if (r == 0 && s->is_partial)
+        r = -EACCES;
+    if (r < 0 && !s->has_warned)
+        log_warning(r, "Cannot see all processes in /proc, so those that run already have no name, "
+                       "unless it is mounted without hidepid or with gid= of profd's group: %m");
+    s->is_partial |= r < 0;
+    s->has_warned |= r < 0;
+}
+
+static int go_on_with_pass(Scanner *s, bool begins) {
+    if (begins)
+        begin_pass(s);
+    if (s->next_pid < s->n_pids)
+        return read_process(s, s->pids[s->next_pid++]);
+    s->in_pass = false;
+    return put(
+        s, &(ScanResult){.kind = SCAN_IS_ALL_DONE, .number = s->is_partial ? 0 : s->pass_begin_ns});
+}
+
+static int work(Scanner *s, const ScanRequest *request) {
+    switch (request->work) {
+    case SCAN_KERNEL:
+        return read_kernel(s);
+    case SCAN_CGROUPS:
+        return read_cgroups(s);
+    case SCAN_LOOK:
+        return look(s);
+    case SCAN_PROCESS:
+        return read_process(s, request->pid);
+    case SCAN_IMAGE:
+        return read_image(s, request->image);
+    case SCAN_PASS:
+        return go_on_with_pass(s, request->begins);
+    case SCAN_STOP:
+        break;
+    }
+    return -ECANCELED;
+}
+
+static void *run(void *userdata) {
+    Scanner *s = userdata;
+    ScanRequest request;
+
+    do
+        request = scan_queue_next(s->queue, s->in_pass);
+    while (work(s, &request) != -ECANCELED);
+    return NULL;
+}
+
+static int deliver_look(const ScannerSinks *sinks, const ScanResult *result) {
+    size_t n = result->data_size / (sizeof(uint64_t) + sizeof(uint32_t));
+    const uint64_t *starts = result->data;
+    ScannerLook seen = {.begin_ns = result->number,
+                        .starts_ns = starts,
+                        .pids = (const uint32_t *)(starts + n),
+                        .n = n};
+
+    return sinks->on_look(sinks->userdata, &seen);
+}
+
+static int deliver(const ScannerSinks *sinks, const ScanResult *result) {
+    switch (result->kind) {
+    case SCAN_IS_PROCESS:
+        return sinks->on_process(sinks->userdata, result->data);
+    case SCAN_IS_KERNEL:
+        return sinks->on_kernel(sinks->userdata,
+                                (Bytes){.data = result->data, .size = result->data_size});
+    case SCAN_IS_CGROUP:
+        return sinks->on_cgroup(sinks->userdata, result->number, result->data);
+    case SCAN_IS_BUILD_ID:
+        return sinks->on_build_id(
+            sinks->userdata, result->number,
+            (Bytes){.data = result->build_id.bytes, .size = result->build_id.size});
+    case SCAN_IS_ALL_DONE:
+        return sinks->on_all_done(sinks->userdata, result->number);
+    case SCAN_IS_LOOK:
+        return deliver_look(sinks, result);
+    }
+    return 0;
+}
+
+static int on_results(void *userdata) {
+    Scanner *s = userdata;
+    ScanResult *chain = scan_queue_take(s->queue, SLICE);
+    int r = 0;
+
+    for (ScanResult *result; (result = chain);) {
+        chain = result->next;
+        if (r >= 0)
+            r = deliver(&s->sinks, result);
+        scan_result_free(result);
+    }
+    return r < 0 ? r : 0;
+}
+
+/* Where the system's own /proc hides processes from us, the keeper has one that does not. */
+static int open_proc(Keeper *keeper, int *ret_fd) {
+    _cleanup_close_ int fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int other;
+
+    if (fd < 0)
+        return -errno;
+    if (!process_shows_all(fd) && keeper_open_file(keeper, KEEPER_PROC, 0, 0, &other) == 0) {
+        (void)close(fd);
+        fd = other;
+    }
+    *ret_fd = TAKE_FD(fd);
+    return 0;
+}
+
+/* Signals are for the loop's thread alone. */
+static int start_thread(Scanner *s) {
+    sigset_t all, before;
+    int r;
+
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    r = pthread_create(&s->thread, NULL, run, s);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    s->has_thread = r == 0;
+    if (s->has_thread)
+        (void)pthread_setname_np(s->thread, "profd-scan");
+    return -r;
+}
+
+int scanner_new(Keeper *keeper, Loop *loop, const ScannerSinks *sinks, Scanner **ret) {
+    _cleanup_(scanner_freep) Scanner *s = calloc(1, sizeof(*s));
+    int r;
+
+    if (!s)
+        return -ENOMEM;
+    s->proc = -1;
+    s->sinks = *sinks;
+    r = scan_queue_new(&s->queue);
+    if (r == 0)
+        r = open_proc(keeper, &s->proc);
+    if (r == 0)
+        r = process_reader_new(s->proc, keeper, &s->processes);
+    if (r == 0)
+        r = kernel_reader_new("", keeper, &s->kernel);
+    if (r == 0)
+        r = build_id_reader_new(keeper, s->processes, &s->build_ids);
+    if (r == 0)
+        r = loop_add_readable(loop, scan_queue_fd(s->queue), on_results, s, &s->readable);
+    if (r == 0)
+        r = start_thread(s);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(s);
+    return 0;
+}
+
+Scanner *scanner_free(Scanner *s) {
+    if (!s)
+        return NULL;
+    if (s->has_thread) {
+        scan_queue_stop(s->queue);
+        (void)pthread_join(s->thread, NULL);
+    }
+    loop_source_free(s->readable);
+    build_id_reader_free(s->build_ids);
+    kernel_reader_free(s->kernel);
+    process_reader_free(s->processes);
+    scan_queue_free(s->queue);
+    closep(&s->proc);
+    free(s->pids);
+    free(s);
+    return NULL;
+}
+
+void scanner_see_own(Scanner *s, bool with_kernel) {
+    atomic_store(&s->sees_own, true);
+    atomic_store(&s->without_kernel, !with_kernel);
+}
+
+void scanner_see_namespaces(Scanner *s) {
+    process_reader_see_namespaces(s->processes);
+}
+
+int scanner_look(Scanner *s) {
+    scan_queue_ask(s->queue, SCAN_LOOK);
+    return 0;
+}
+
+int scanner_all(Scanner *s) {
+    scan_queue_ask(s->queue, SCAN_PASS);
+    return 0;
+}
+
+int scanner_process(Scanner *s, uint32_t pid) {
+    return scan_queue_ask_process(s->queue, pid);
+}
+
+int scanner_kernel(Scanner *s) {
+    scan_queue_ask(s->queue, SCAN_KERNEL);
+    return 0;
+}
+
+int scanner_cgroups(Scanner *s) {
+    scan_queue_ask(s->queue, SCAN_CGROUPS);
+    return 0;
+}
+
+int scanner_image(Scanner *s, const HistoryWanted *wanted) {
+    size_t n = strnlen(wanted->path, sizeof(wanted->path)), size = sizeof(ScanImage) + n + 1;
+    ScanImage *image = calloc(1, size);
+    int r;
+
+    if (!image)
+        return -ENOMEM;
+    image->image = wanted->image;
+    image->size = size;
+    memcpy(image->path, wanted->path, n);
+    image->mapped = (MappedImage){
+        .pid = wanted->pid,
+        .start = wanted->start,
+        .major = wanted->major,
+        .minor = wanted->minor,
+        .inode = wanted->inode,
+        .generation = wanted->generation,
+        .path = image->path,
+    };
+    r = scan_queue_ask_image(s->queue, image);
+    if (r < 0)
+        free(image);
+    return r;
+}

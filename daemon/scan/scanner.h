@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * What /proc and ELF files tell, read on a helper thread, since maps can block: processes as
+ * Baselines, kernel and module maps, BPF images, cgroups, build ids. Requests are queued, results
+ * come back on the main thread through the loop. Bounded both ways.
+ */
+
+#include "keeper/client.h"
+#include "loop/loop.h"
+#include "process/history.h"
+
+typedef struct Scanner Scanner;
+
+/* Who runs of the user whose processes are all there is to see. */
+typedef struct ScannerLook {
+    uint64_t begin_ns;
+    const uint32_t *pids;      /* valid during the call, as all of it */
+    const uint64_t *starts_ns; /* by CLOCK_BOOTTIME */
+    size_t n;
+} ScannerLook;
+
+typedef struct ScannerSinks {
+    /* The Baseline is valid during the call; copy by baseline_copy() if it must wait. */
+    int (*on_process)(void *userdata, const Baseline *baseline);
+    int (*on_kernel)(void *userdata, Bytes records); /* for history_install_kernel() */
+    int (*on_cgroup)(void *userdata, uint64_t id, const char *path);
+    int (*on_build_id)(void *userdata, uint64_t image, Bytes build_id);
+    /* A scanner_all() is through; 0 when not all could be read, and who was not found may live. */
+    int (*on_all_done)(void *userdata, uint64_t begin_ns);
+    /* Only where there is a scanner_look(). */
+    int (*on_look)(void *userdata, const ScannerLook *look);
+    void *userdata;
+} ScannerSinks;
+
+int scanner_new(Keeper *keeper, Loop *loop, const ScannerSinks *sinks, Scanner **ret);
+/* Stops the thread as soon as what it reads returns. Not to be called out of a sink. */
+Scanner *scanner_free(Scanner *scanner);
+DEFINE_CLEANUP(Scanner *, scanner_free);
+
+/* From now on the processes of other users are none, and whether the kernel hides from us where its
+ * code is does not matter unless it is sampled. Before anything else is asked for. */
+void scanner_see_own(Scanner *scanner, bool with_kernel);
+/* From now on of each process that is read its namespaces too. */
+void scanner_see_namespaces(Scanner *scanner);
+/* Which processes of this user are there. */
+int scanner_look(Scanner *scanner);
+/* Every process, then on_all_done(). A second call while one goes on begins anew after it. */
+int scanner_all(Scanner *scanner);
+/* One, again; nothing comes when it is gone. -ENOBUFS: too many are wanted already; so below. */
+int scanner_process(Scanner *scanner, uint32_t pid);
+/* Where the kernel's code is, all of it each time, and nothing where that could not be read. */
+int scanner_kernel(Scanner *scanner);
+int scanner_cgroups(Scanner *scanner);
+/* Always answered; empty when there is no build id or it is not for certain. */
+int scanner_image(Scanner *scanner, const HistoryWanted *wanted);
+
+/* A deep copy in one piece of memory; free() it. */
+Baseline *baseline_copy(const Baseline *baseline);

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "scan/stat.h"
+
+#include <errno.h>
+#include <limits.h>
+
+/*
+ * "PID (COMM) STATE PPID …": the comm is whatever the process chose, parentheses and newlines
+ * included, so what follows is counted from the last parenthesis.
+ */
+
+/* proc_pid_stat(5) numbers the fields from 1; those behind the comm begin with 3. */
+enum {
+    FIELD_STATE = 3,
+    FIELD_PPID = 4,
+    FIELD_FLAGS = 9,
+    FIELD_N_THREADS = 20,
+    FIELD_START = 22,
+};
+
+/* What /proc shows as the comm of a kernel worker has what it works on behind its name, a moving
+ * target that no COMM record ever held. */
+static size_t worker_name_size(Bytes text) {
+    size_t i = 8;
+
+    if (text.size < i || memcmp(text.data, "kworker/", i) != 0)
+        return text.size;
+    if (text.size > i && text.data[i] == 'R')
+        return text.size;
+    while (i < text.size && text.data[i] != '-' && text.data[i] != '+')
+        i++;
+    return i;
+}
+
+void process_comm_copy(char ret[16], Bytes text) {
+    size_t n = worker_name_size(text);
+
+    n = n < 15 ? n : 15;
+    memset(ret, 0, 16);
+    memcpy(ret, text.data, n);
+}
+
+static bool is_digit(uint8_t c) {
+    return c >= '0' && c <= '9';
+}
+
+/* One field and the blank behind it; a negative number counts as 0. */
+static uint64_t take_number(Cursor *c) {
+    uint64_t v = 0;
+    bool negative = c->at < c->end && *c->at == '-';
+
+    if (negative)
+        c->at++;
+    if (c->at == c->end || !is_digit(*c->at))
+        cursor_fail(c);
+    for (; c->at < c->end && is_digit(*c->at); c->at++)
+        v = v * 10 + (uint64_t)(*c->at - '0');
+    if (c->at < c->end)
+        c->at++;
+    return negative ? 0 : v;
+}
+
+static void keep_field(ProcessStat *stat, unsigned field, uint64_t v) {
+    if (field == FIELD_PPID)
+        stat->ppid = (uint32_t)v;
+    else if (field == FIELD_FLAGS)
+        stat->flags = (uint32_t)v;
+    else if (field == FIELD_N_THREADS)
+        stat->n_threads = v;
+    else if (field == FIELD_START)
+        stat->start_ticks = v;
+}
+
+int process_stat_parse(Bytes text, ProcessStat *ret) {
+    const uint8_t *open = text.size > 0 ? memchr(text.data, '(', text.size) : NULL;
+    const uint8_t *close = text.size > 0 ? memrchr(text.data, ')', text.size) : NULL;
+    ProcessStat stat = {};
+    Cursor c;
+
+    if (!open || !close || close < open)
+        return -EBADMSG;
+    process_comm_copy(stat.comm, (Bytes){.data = open + 1, .size = (size_t)(close - open - 1)});
+    c = cursor_of(close + 1, (size_t)(text.data + text.size - close - 1), false);
+    (void)cursor_u8(&c);
+    stat.state = (char)cursor_u8(&c);
+    (void)cursor_u8(&c);
+    for (unsigned field = FIELD_STATE + 1; field <= FIELD_START; field++)
+        keep_field(&stat, field, take_number(&c));
+    if (c.failed)
+        return -EBADMSG;
+    *ret = stat;
+    return 0;
+}
+
+bool process_id_parse(const char *name, uint32_t *ret) {
+    uint64_t v = 0;
+
+    if (*name < '1' || *name > '9')
+        return false;
+    for (; *name; name++) {
+        if (!is_digit((uint8_t)*name))
+            return false;
+        v = v * 10 + (uint64_t)(*name - '0');
+        if (v > INT_MAX)
+            return false;
+    }
+    *ret = (uint32_t)v;
+    return true;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What session.c (samples on their way) and session-rotate.c (when a segment ends) share. */
+
+#include "account.h"
+#include "capture/cpu-list.h"
+#include "cpu-gap.h"
+#include "resume.h"
+#include "session.h"
+
+enum { SESSION_GATHERS = 8 };
+
+/* Of one CPU. */
+typedef struct Dropped {
+    unsigned cpu;
+    uint64_t samples;
+} Dropped;
+
+struct Session {
+    SessionHost host;
+    SessionConfig config;
+    SamplerSession *sampler;
+    StoreSession *store;
+    Emission *emission;
+    Resume *resume; /* NULL: nothing in the rings was written by another */
+    StoreBatch gathered[SESSION_GATHERS];
+    uint8_t seen_cpus[CPU_LIST_MAX / 8]; /* in the open segment */
+    Dropped *dropped; /* samples that found no room, not yet told in the segment */
+    size_t n_dropped;
+    Account account, at_rotation;
+    unsigned degraded;
+    uint64_t dropped_seen, dropped_ns; /* by the writer's count, and when it grew last */
+    uint64_t sweep;
+    bool has_doubts; /* some of its events are of a kind that kernels confuse */
+    Buffer sifted;
+    uint64_t round_start_ns; /* of the sweep at the last FINISHED_ROUND; 0: none yet */
+    unsigned generation;
+    CpuGaps *gaps;
+    ClockAnchor began;
+    uint64_t n_begun; /* segments */
+    bool is_paused, is_sensitive;
+    uint64_t paused_ns;
+};
+
+int session_log_failure(const Session *session, int error, const char *what);
+/* Into the manifest of the segment that is about to end. */
+void session_settle_account(Session *session, const char *why);

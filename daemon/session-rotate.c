@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "session-private.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "capture/doubt.h"
+#include "util/log.h"
+
+/*
+ * A segment ends by its age, by its size, when a clock moves against that of the samples (so that
+ * CLOCK_DATA holds throughout a segment), when CPUs come or go (so that ids are in its table), or
+ * when somebody asks. Events are not touched: the next sweep goes into the next segment.
+ */
+
+enum { NS_PER_MS = 1000000 };
+
+/* Then the next segment would be as empty as this one. */
+static bool is_resting(const Session *session) {
+    return session->is_paused && session->account.samples == session->at_rotation.samples;
+}
+
+RotateReason session_is_due(const Session *session, const ClockAnchor *clock) {
+    const SessionConfig *config = &session->config;
+    StoreSessionCounts counts = store_session_counts(session->store);
+
+    if (session->generation != sampler_generation(session->host.sampler))
+        return ROTATE_CPUS;
+    if (clock_anchor_moved(&session->began, clock, CLOCK_STEP_NS))
+        return ROTATE_CLOCK;
+    if (config->rotate_interval_ns > 0 && !is_resting(session) &&
+        clock->monotonic_ns - session->began.monotonic_ns >= config->rotate_interval_ns)
+        return ROTATE_TIME;
+    if ((config->max_segment_bytes > 0 && counts.stored_bytes >= config->max_segment_bytes) ||
+        (config->max_segment_raw_bytes > 0 && counts.raw_bytes >= config->max_segment_raw_bytes))
+        return ROTATE_SIZE;
+    if (counts.rotate_wanted)
+        return ROTATE_STORE;
+    return ROTATE_NOT;
+}
+
+static const char *const rotate_reasons[] = {
+    [ROTATE_NOT] = "",
+    [ROTATE_TIME] = "its time is over",
+    [ROTATE_SIZE] = "it is large enough",
+    [ROTATE_CLOCK] = "the clock was set or the machine slept",
+    [ROTATE_CPUS] = "CPUs came or went",
+    [ROTATE_STORE] = "the store asked for it",
+    [ROTATE_ASKED] = "it was asked for",
+};
+
+static void log_account(const Session *session, const Account *cost, const char *why) {
+    StoreSessionCounts counts = store_session_counts(session->store);
+    const char *path = store_session_path(session->store);
+    char samples[32], lost[32];
+
+    snprintf(samples, sizeof(samples), "%" PRIu64, cost->samples);
+    snprintf(lost, sizeof(lost), "%" PRIu64, cost->lost);
+    log_struct(
+        LOG_LEVEL_INFO, 0,
+        LOG_FIELDS({"PROFD_EVENT", "segment-finished"}, {"PROFD_SESSION", session->config.name},
+                   {"PROFD_SEGMENT", path}, {"PROFD_SAMPLES", samples}, {"PROFD_LOST", lost}),
+        "Finishing segment '%s', since %s: %" PRIu64 " samples, %" PRIu64 " lost, %" PRIu64
+        " bytes written so far, %" PRIu64 " before compression; %" PRIu64 " sweeps took %" PRIu64
+        " ms, the queue held up to %" PRIu64 " bytes, the kernel throttled %" PRIu64
+        " times; profd used %" PRIu64 " ms of CPU and %" PRIu64 " KiB of memory",
+        path, why, cost->samples, cost->lost, counts.stored_bytes, counts.raw_bytes, cost->sweeps,
+        cost->drain_ns / NS_PER_MS, counts.queue_high_bytes, cost->throttles,
+        cost->cpu_ns / NS_PER_MS, cost->memory_bytes >> 10);
+    if (cost->lost > 0)
+        log_struct(LOG_LEVEL_WARNING, 0,
+                   LOG_FIELDS({"PROFD_EVENT", "samples-lost"},
+                              {"PROFD_SESSION", session->config.name}, {"PROFD_SEGMENT", path},
+                              {"PROFD_LOST", lost}),
+                   "Session '%s' lost %" PRIu64 " of its samples, raise BufferSize= or lower "
+                   "Frequency= if that goes on",
+                   session->config.name, cost->lost);
+}
+
+void session_settle_account(Session *session, const char *why) {
+    Account cost;
+
+    account_take(&session->account, session->sampler);
+    cost = account_between(&session->at_rotation, &session->account);
+    session->at_rotation = session->account;
+    log_account(session, &cost, why);
+    (void)session_note(session, &(SegmentFacts){.throttled_ns = cost.throttled_ns,
+                                                .throttles = cost.throttles,
+                                                .sweeps = cost.sweeps,
+                                                .drain_ns = cost.drain_ns,
+                                                .cpu_ns = cost.cpu_ns,
+                                                .memory_bytes = cost.memory_bytes});
+}
+
+static int head_of(const Session *session, Emission *emission, const ClockAnchor *clock,
+                   SegmentHead *ret) {
+    int r;
+
+    *ret = (SegmentHead){.events = sampler_events(session->sampler),
+                         .tracing = sampler_tracing(session->sampler),
+                         .clock = *clock};
+    r = emission_preamble(emission, &ret->preamble);
+
+    pd_emit_mark(&ret->preamble, PD_RECORD_FINISHED_INIT);
+    return r < 0 ? r : buffer_error(&ret->preamble);
+}
+
+int session_rotate(Session *session, RotateReason reason, const ClockAnchor *clock) {
+    const PdEvent *side_band = sampler_side_band_event(session->host.sampler);
+    PdTrailer trailer = {.sample_type = side_band->attr.sample_type, .id = side_band->ids[0]};
+    _cleanup_(emission_freep) Emission *emission = NULL;
+    SegmentHead head = {};
+    int r = emission_new(session->host.history, &trailer, &emission);
+
+    if (r == 0)
+        r = head_of(session, emission, clock, &head);
+    if (r == 0 && session->emission)
+        session_settle_account(session, rotate_reasons[reason]);
+    if (r == 0)
+        r = store_session_begin(session->store, &head);
+    buffer_done(&head.preamble);
+    if (r == -ENOBUFS && session->emission)
+        return 0;
+    if (r < 0)
+        return session_log_failure(session, r, "begin a segment");
+    emission_free(session->emission);
+    session->emission = TAKE_PTR(emission);
+    session->n_begun++;
+    session->generation = sampler_generation(session->host.sampler);
+    session->began = *clock;
+    session->has_doubts = doubt_is_due(sampler_events(session->sampler));
+    session->round_start_ns = 0;
+    memset(session->seen_cpus, 0, sizeof(session->seen_cpus));
+    return reason == ROTATE_CPUS ? cpu_gaps_update(session->gaps, session->sampler,
+                                                   clock->monotonic_ns, session_note, session)
+                                 : 0;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * A session between its two threads: session.c is the main thread's side of the queue, writer.c
+ * the other. `mutex` guards what both touch; the rest says whose it is.
+ */
+
+#include <stdatomic.h>
+
+#include "store/segment.h"
+#include "store/store-private.h"
+#include "util/log.h"
+
+enum { SESSION_QUEUE_BYTES = 32 << 20, SESSION_DRAIN_SEC = 5 };
+
+typedef enum OpType { OP_BEGIN, OP_BATCH, OP_SWEEP, OP_NOTE, OP_CLOSE } OpType;
+
+typedef struct Op {
+    struct Op *next;
+    OpType type;
+    size_t bytes;
+    SegmentPlan *plan; /* BEGIN; NULL once it is taken */
+    StoreBatch batch;  /* BATCH */
+    size_t done;       /* of its records */
+    uint64_t sweep;    /* SWEEP */
+    bool marked;       /* its round is written, or was not asked for */
+    ClockAnchor clock; /* SWEEP, CLOSE */
+    bool has_clock;
+    SegmentFacts facts; /* NOTE */
+    char gap[MANIFEST_TEXT_MAX];
+} Op;
+
+/* What others may know of the segment that is written: as far as it was flushed. */
+typedef struct SegmentView {
+    Manifest *manifest; /* NULL: there is none */
+    SegmentName name;
+    int fd;           /* the file, or the segment's own folder */
+    PdEvents *events; /* with names and groups, which the file itself has not yet */
+    Buffer tracing;
+} SegmentView;
+
+struct StoreSession {
+    Store *store;
+    Folder *folder;
+    char name[CONFIG_NAME_MAX];
+    bool sensitive;
+    pthread_t thread;
+
+    pthread_mutex_t mutex;
+    pthread_cond_t wake, ended;
+    Op *first, **last;
+    size_t queue_max;
+    bool busy; /* the writer works on `first` */
+    bool closing, has_ended;
+    bool recovering;     /* what others left, which takes its time */
+    uint64_t give_up_ns; /* CLOCK_MONOTONIC; a writer in trouble that is closing ends then */
+    uint64_t n_done;
+    StoreSessionCounts counts;
+    _Atomic uint64_t written;
+    SegmentView view;
+
+    /* The main thread's. */
+    int zstd_level;
+    Layout layout;
+    char *path;
+    bool begun;
+    uint64_t first_number; /* of those that this session gave */
+    bool has_previous;
+    char *previous[2];
+
+    /* The writer's. */
+    Segment *segment, *next;
+    SegmentPlan *plan;               /* of one that was deleted and is to begin anew */
+    uint64_t synced_ns, measured_ns; /* CLOCK_MONOTONIC */
+    LogRate dropping, hiding;
+    int told;                       /* the trouble that the log knows of */
+    uint64_t base_raw, base_stored; /* of segments that are finished */
+};
+
+Op *op_free(Op *op);
+DEFINE_CLEANUP(Op *, op_free);
+
+void *session_write(void *session);
+/* A copy, with a descriptor of its own; with both mutexes held, the store's and the session's. */
+int segment_view_copy(const SegmentView *view, SegmentView *ret);
+void segment_view_done(SegmentView *view);
+/* The session's mutex held, on its writer: what `segment` (NULL: none) has by now. */
+int segment_view_follow(SegmentView *view, const Segment *segment);

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Which samples a snapshot wants. */
+
+#include "process/history.h"
+#include "store/snapshot.h"
+
+typedef struct Sieve {
+    const SnapshotFilter *filter; /* borrowed */
+    uint64_t *cgroups;            /* ids whose path is wanted */
+    size_t n_cgroups;
+} Sieve;
+
+void sieve_done(Sieve *sieve);
+/* What an id means from now on. */
+int sieve_hear(Sieve *sieve, const PdCgroup *cgroup);
+/* It wants some processes or threads only. */
+bool sieve_is_about_processes(const Sieve *sieve);
+bool sieve_wants_cpu(const Sieve *sieve, const PdStamp *stamp);
+bool sieve_wants(const Sieve *sieve, const History *history, const PdStamp *stamp, uint64_t cgroup);

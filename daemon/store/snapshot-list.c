@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "store/place.h"
+#include "store/snapshot-private.h"
+#include "util/log.h"
+
+/*
+ * The finished snapshots: read from the folder at start, kept by us from then on. A dot in front
+ * means that a thing was never finished. A snapshot that has lost its manifest is nobody's and
+ * stays until somebody removes it.
+ */
+
+static void closedirp(DIR **d) {
+    if (*d)
+        (void)closedir(*d);
+}
+
+bool snapshot_name_is_valid(const char *name) {
+    size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+
+    return n > 0 && n < SNAPSHOT_NAME_MAX && name[n] == '\0' && !strchr("._-", name[0]);
+}
+
+void snapshot_data_name(const SnapshotInfo *info, char ret[SNAPSHOT_FILE_MAX]) {
+    snprintf(ret, SNAPSHOT_FILE_MAX, "%s%.*s" SNAPSHOT_DATA, info->transient ? "." : "",
+             SNAPSHOT_NAME_MAX, info->name);
+}
+
+void snapshot_manifest_name(const char *name, char ret[SNAPSHOT_FILE_MAX]) {
+    snprintf(ret, SNAPSHOT_FILE_MAX, "%.*s" SNAPSHOT_MANIFEST, SNAPSHOT_NAME_MAX, name);
+}
+
+static bool has_suffix(const char *text, const char *suffix, char ret[SNAPSHOT_NAME_MAX]) {
+    size_t n = strlen(text), k = strlen(suffix);
+
+    if (n <= k || n - k >= SNAPSHOT_NAME_MAX || strcmp(text + n - k, suffix) != 0)
+        return false;
+    memcpy(ret, text, n - k);
+    ret[n - k] = '\0';
+    return snapshot_name_is_valid(ret);
+}
+
+void snapshot_list_add(SnapshotEngine *engine, Kept *kept) {
+    Kept **at = &engine->kept;
+
+    while (*at && strcmp((*at)->info.name, kept->info.name) < 0)
+        at = &(*at)->next;
+    kept->next = *at;
+    *at = kept;
+}
+
+Kept *snapshot_list_find(SnapshotEngine *engine, const char *name) {
+    Kept *kept = engine->kept;
+
+    while (kept && strcmp(kept->info.name, name) != 0)
+        kept = kept->next;
+    return kept;
+}
+
+static size_t count_files(int folder, const char *data) {
+    _cleanup_close_ int fd = openat(folder, data, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    char name[24];
+    size_t n = 1;
+
+    for (; fd >= 0; n++) {
+        snprintf(name, sizeof(name), "data.%zu", n - 1);
+        if (faccessat(fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+            break;
+    }
+    return n;
+}
+
+/* What can be told of one that has lost its manifest. */
+static void make_up(int folder, const char *data, const char *name, bool is_folder, Kept *kept) {
+    struct stat st;
+
+    kept->info = (SnapshotInfo){
+        .layout = is_folder ? LAYOUT_DIRECTORY : LAYOUT_FILE, .sensitive = true, .pinned = true};
+    kept->privileged = true;
+    snprintf(kept->info.name, sizeof(kept->info.name), "%s", name);
+    snprintf(kept->info.reason, sizeof(kept->info.reason), "Its manifest is lost");
+    if (fstatat(folder, data, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        kept->info.created_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000ULL;
+}
+
+static int load_data(SnapshotEngine *engine, const char *data, const char *name) {
+    Kept *kept = calloc(1, sizeof(*kept));
+    bool is_folder;
+    uint64_t bytes;
+    int r;
+
+    if (!kept)
+        return -ENOMEM;
+    r = place_measure(engine->folder, data, &bytes, &is_folder);
+    if (r < 0) {
+        free(kept);
+        return 0;
+    }
+    r = snapshot_read_manifest(engine->folder, name, kept);
+    if (r < 0) {
+        log_warning(r, "Failed to read the manifest of snapshot '%s' in store '%s', keeping it: %m",
+                    name, engine->store->path);
+        make_up(engine->folder, data, name, is_folder, kept);
+    }
+    kept->info.layout = is_folder ? LAYOUT_DIRECTORY : LAYOUT_FILE;
+    kept->info.bytes = bytes;
+    kept->info.n_files = is_folder ? count_files(engine->folder, data) : 1;
+    snapshot_list_add(engine, kept);
+    return 0;
+}
+
+/* Of a snapshot whose data never came. */
+static void remove_stray_manifest(SnapshotEngine *engine, const char *text, const char *name) {
+    char data[SNAPSHOT_FILE_MAX];
+
+    snprintf(data, sizeof(data), "%.*s" SNAPSHOT_DATA, SNAPSHOT_NAME_MAX, name);
+    if (faccessat(engine->folder, data, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+        (void)unlinkat(engine->folder, text, 0);
+}
+
+static int load_name(SnapshotEngine *engine, const char *text) {
+    char name[SNAPSHOT_NAME_MAX];
+
+    if (text[0] == '.') {
+        if (strcmp(text, ".") != 0 && strcmp(text, "..") != 0 &&
+            place_remove(engine->folder, text) == 0)
+            log_notice("Removed '%.100s', a snapshot that was never finished, from store '%s'",
+                       text, engine->store->path);
+        return 0;
+    }
+    if (has_suffix(text, SNAPSHOT_DATA, name))
+        return load_data(engine, text, name);
+    if (has_suffix(text, SNAPSHOT_MANIFEST, name))
+        remove_stray_manifest(engine, text, name);
+    return 0;
+}
+
+int snapshot_list_load(SnapshotEngine *engine) {
+    int fd = openat(engine->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    _cleanup_(closedirp) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    int r = 0;
+
+    if (!dir)
+        return -errno;
+    for (struct dirent *e; r == 0 && (e = readdir(dir));)
+        r = load_name(engine, e->d_name);
+    return r;
+}
+
+void snapshot_list_free(SnapshotEngine *engine) {
+    while (engine->kept) {
+        Kept *kept = engine->kept;
+
+        engine->kept = kept->next;
+        free(kept);
+    }
+}
+
+typedef struct Sums {
+    uint64_t all, unprivileged, of_uid;
+} Sums;
+
+static void add(Sums *sums, const Kept *kept, uint64_t bytes, uint32_t uid) {
+    sums->all += bytes;
+    sums->unprivileged += kept->privileged ? 0 : bytes;
+    sums->of_uid += !kept->privileged && kept->info.uid == uid ? bytes : 0;
+}
+
+static Sums sum_up(const SnapshotEngine *engine, const Snapshot *without, uint32_t uid) {
+    Sums sums = {};
+
+    for (const Kept *k = engine->kept; k; k = k->next)
+        add(&sums, k, k->info.bytes, uid);
+    for (const Snapshot *job = engine->jobs; job; job = job->next)
+        if (job != without && job->kept)
+            add(&sums, job->kept, job->bytes, uid);
+    return sums;
+}
+
+/* Never so much that nothing would be left for recordings. */
+static uint64_t limit_of(Store *store) {
+    uint64_t limit;
+
+    pthread_mutex_lock(&store->mutex);
+    limit = MIN(store->snapshot_max_bytes, store_limit_bytes(store) / 2);
+    pthread_mutex_unlock(&store->mutex);
+    return limit;
+}
+
+int snapshot_budget(const SnapshotEngine *engine, const Snapshot *job, uint64_t bytes,
+                    SnapshotFailure *ret_why) {
+    const Kept *kept = job->kept;
+    Sums sums = sum_up(engine, job, kept->info.uid);
+    uint64_t limit = limit_of(engine->store);
+    uint64_t need = sums.all + bytes;
+
+    if (!kept->privileged && sums.unprivileged + bytes > limit / 4 * 3) {
+        limit = limit / 4 * 3;
+        need = sums.unprivileged + bytes;
+    }
+    if (!kept->privileged && sums.of_uid + bytes > limit_of(engine->store) / 4) {
+        limit = limit_of(engine->store) / 4;
+        need = sums.of_uid + bytes;
+    }
+    if (need <= limit)
+        return 0;
+    *ret_why = (SnapshotFailure){
+        .error = SNAPSHOT_BUDGET, .code = -EDQUOT, .limit_bytes = limit, .need_bytes = need};
+    snprintf(ret_why->text, sizeof(ret_why->text),
+             "Snapshots would take more than they may; remove some, or raise SnapshotMaxUse=");
+    return -EDQUOT;
+}
+
+void snapshot_list_account(SnapshotEngine *engine) {
+    uint64_t all = sum_up(engine, NULL, 0).all;
+
+    pthread_mutex_lock(&engine->store->mutex);
+    engine->store->snapshot_bytes = all;
+    pthread_mutex_unlock(&engine->store->mutex);
+}
+
+SnapshotUse snapshot_use(SnapshotEngine *engine) {
+    SnapshotUse use = {.limit_bytes = limit_of(engine->store)};
+
+    pthread_mutex_lock(&engine->mutex);
+    use.used_bytes = sum_up(engine, NULL, 0).all;
+    pthread_mutex_unlock(&engine->mutex);
+    for (const Kept *k = engine->kept; k; k = k->next)
+        use.n += !k->info.transient;
+    return use;
+}
+
+static const SnapshotInfo *told(SnapshotEngine *engine, Kept *kept, SnapshotInfo *ret) {
+    uint64_t retention;
+    char data[SNAPSHOT_FILE_MAX];
+
+    pthread_mutex_lock(&engine->store->mutex);
+    retention = engine->store->snapshot_retention_ns;
+    pthread_mutex_unlock(&engine->store->mutex);
+    snapshot_data_name(&kept->info, data);
+    snprintf(engine->path, sizeof(engine->path), "%s/snapshots/%s", engine->store->path, data);
+    *ret = kept->info;
+    ret->path = engine->path;
+    ret->expires_ns = kept->info.pinned || kept->info.transient || retention == 0
+                          ? 0
+                          : kept->info.created_ns + retention;
+    return ret;
+}
+
+int snapshot_each(SnapshotEngine *engine, int (*fn)(void *userdata, const SnapshotInfo *info),
+                  void *userdata) {
+    int r = 0;
+
+    for (Kept *k = engine->kept; r >= 0 && k; k = k->next) {
+        SnapshotInfo info;
+
+        if (!k->info.transient)
+            r = fn(userdata, told(engine, k, &info));
+    }
+    return MIN(r, 0);
+}
+
+int snapshot_find(SnapshotEngine *engine, const char *name, SnapshotInfo *ret) {
+    Kept *kept = snapshot_list_find(engine, name);
+
+    if (!kept)
+        return -ENOENT;
+    told(engine, kept, ret);
+    return 0;
+}
+
+static int delete_kept(SnapshotEngine *engine, const Kept *kept) {
+    char text[SNAPSHOT_FILE_MAX];
+    int r;
+
+    snapshot_data_name(&kept->info, text);
+    r = place_remove(engine->folder, text);
+    if (r < 0 && r != -ENOENT)
+        return r;
+    snapshot_manifest_name(kept->info.name, text);
+    if (!kept->info.transient)
+        (void)unlinkat(engine->folder, text, 0);
+    return 0;
+}
+
+int snapshot_remove(SnapshotEngine *engine, const char *name, uint64_t *ret_bytes) {
+    Kept *kept = snapshot_list_find(engine, name), **at;
+    int r = kept ? delete_kept(engine, kept) : -ENOENT;
+
+    if (r < 0)
+        return r;
+    if (ret_bytes)
+        *ret_bytes = kept->info.bytes;
+    pthread_mutex_lock(&engine->mutex);
+    for (at = &engine->kept; *at != kept; at = &(*at)->next)
+        ;
+    *at = kept->next;
+    snapshot_list_account(engine);
+    pthread_mutex_unlock(&engine->mutex);
+    free(kept);
+    return 0;
+}
+
+int snapshot_set_pinned(SnapshotEngine *engine, const char *name, bool pinned) {
+    Kept *kept = snapshot_list_find(engine, name);
+    bool before = kept && kept->info.pinned;
+    char text[SNAPSHOT_FILE_MAX];
+    struct stat st;
+    int r;
+
+    if (!kept || kept->info.transient)
+        return -ENOENT;
+    kept->info.pinned = pinned;
+    r = snapshot_write_manifest(engine->folder, kept);
+    if (r < 0) {
+        kept->info.pinned = before;
+        return r;
+    }
+    snapshot_manifest_name(name, text);
+    {
+        _cleanup_close_ int fd = place_open_file(engine->folder, text, &st);
+
+        store_seal(engine->store, fd, text, kept->info.sensitive);
+    }
+    return 0;
+}
+
+int snapshot_file_name(SnapshotEngine *engine, const char *name, size_t i, char ret[16]) {
+    const Kept *kept = snapshot_list_find(engine, name);
+
+    if (!kept || i >= kept->info.n_files)
+        return -ENOENT;
+    if (kept->info.layout == LAYOUT_FILE)
+        ret[0] = '\0';
+    else if (i == 0)
+        snprintf(ret, 16, "data");
+    else
+        snprintf(ret, 16, "data.%u", (unsigned)(i - 1));
+    return 0;
+}
+
+int snapshot_open_file(SnapshotEngine *engine, const char *name, const char *file, int *ret_fd,
+                       uint64_t *ret_bytes) {
+    const Kept *kept = snapshot_list_find(engine, name);
+    char data[SNAPSHOT_FILE_MAX];
+
+    if (!kept)
+        return -ENOENT;
+    snapshot_data_name(&kept->info, data);
+    return place_open_part(engine->folder, data, kept->info.layout == LAYOUT_DIRECTORY, file,
+                           ret_fd, ret_bytes);
+}
+
+/* As retention of segments does: a clock that nobody vouches for deletes nothing. */
+void snapshot_expire(SnapshotEngine *engine) {
+    Store *store = engine->store;
+    ClockAnchor now = store->now();
+    uint64_t retention, real;
+
+    pthread_mutex_lock(&store->mutex);
+    retention = store->snapshot_retention_ns;
+    real = store_believed_real_ns(store, &now);
+    pthread_mutex_unlock(&store->mutex);
+    if (retention == 0 || !store->synchronised())
+        return;
+    for (Kept *k = engine->kept, *next; k; k = next) {
+        char name[SNAPSHOT_NAME_MAX];
+        int r;
+
+        next = k->next;
+        if (k->info.pinned || k->info.transient || k->info.created_ns >= real ||
+            real - k->info.created_ns <= retention)
+            continue;
+        memcpy(name, k->info.name, sizeof(name));
+        r = snapshot_remove(engine, name, NULL);
+        if (r < 0)
+            log_warning(r,
+                        "Failed to remove snapshot '%s' that is older than "
+                        "SnapshotMaxRetentionSec=: %m",
+                        name);
+        else
+            log_struct(LOG_LEVEL_INFO, 0,
+                       LOG_FIELDS({"PROFD_EVENT", "snapshot-removed"}, {"PROFD_SNAPSHOT", name}),
+                       "Removed snapshot '%s', which is older than SnapshotMaxRetentionSec=", name);
+    }
+}

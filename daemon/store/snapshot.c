@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "store/snapshot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "store/place.h"
+#include "store/snapshot-private.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+/*
+ * The queue between the main thread and the workers. Whose turn it is goes by an order in which
+ * each user's snapshots stand one behind the other, and those of different users side by side: who
+ * asks for many waits for his own. What a worker has to tell wakes the loop, and the callbacks run
+ * there.
+ */
+
+enum { EXPIRE_SEC = 600, WORKER_NICE = 5 };
+
+static Snapshot *job_free(Snapshot *job) {
+    if (!job)
+        return NULL;
+    for (size_t i = 0; i < job->filter.n_comms; i++)
+        free((char *)job->filter.comms[i]);
+    for (size_t i = 0; i < job->filter.n_cgroups; i++)
+        free((char *)job->filter.cgroups[i]);
+    free((void *)job->filter.comms);
+    free((void *)job->filter.cgroups);
+    free((void *)job->filter.pids);
+    free(job->kept);
+    free(job);
+    return NULL;
+}
+DEFINE_CLEANUP(Snapshot *, job_free);
+
+/* With the mutex held. */
+static void unlink_job(Snapshot *job) {
+    Snapshot **at = &job->engine->jobs;
+
+    while (*at != job)
+        at = &(*at)->next;
+    *at = job->next;
+}
+
+static Snapshot *next_job(SnapshotEngine *engine) {
+    Snapshot *found = NULL;
+
+    for (Snapshot *job = engine->jobs; job; job = job->next)
+        if (job->state == JOB_WAITS && (!found || job->order < found->order))
+            found = job;
+    return found;
+}
+
+/* The first one of those that wait; NULL: the engine ends. */
+static Snapshot *wait_for_job(SnapshotEngine *engine) {
+    Snapshot *job = NULL;
+
+    pthread_mutex_lock(&engine->mutex);
+    while (!engine->ending && !(job = next_job(engine)))
+        pthread_cond_wait(&engine->wake, &engine->mutex);
+    if (engine->ending)
+        job = NULL;
+    if (job) {
+        job->state = JOB_RUNS;
+        engine->clock = MAX(engine->clock, job->order >> 32);
+    }
+    pthread_mutex_unlock(&engine->mutex);
+    return job;
+}
+
+static void *work(void *userdata) {
+    SnapshotEngine *engine = userdata;
+    Snapshot *job;
+    uint64_t one = 1;
+
+    /* Recording comes first. */
+    (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), WORKER_NICE);
+    while ((job = wait_for_job(engine))) {
+        snapshot_job_run(job);
+        pthread_mutex_lock(&engine->mutex);
+        job->state = JOB_ENDED;
+        pthread_mutex_unlock(&engine->mutex);
+        (void)!write(engine->event, &one, sizeof(one));
+    }
+    return NULL;
+}
+
+static int start_workers(SnapshotEngine *engine) {
+    sigset_t all, before;
+    int r = 0;
+
+    /* Signals are the main thread's. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (; r == 0 && engine->n_workers < SNAPSHOT_WORKERS; engine->n_workers += r == 0)
+        r = -pthread_create(&engine->workers[engine->n_workers], NULL, work, engine);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return r;
+}
+
+/* One that ended, taken out of the list; what it made counts among the finished. */
+static Snapshot *take_ended(SnapshotEngine *engine) {
+    Snapshot *job;
+
+    pthread_mutex_lock(&engine->mutex);
+    for (job = engine->jobs; job && job->state != JOB_ENDED; job = job->next)
+        ;
+    if (job) {
+        unlink_job(job);
+        if (!job->failed)
+            snapshot_list_add(engine, job->kept);
+        snapshot_list_account(engine);
+    }
+    pthread_mutex_unlock(&engine->mutex);
+    return job;
+}
+
+static void deliver(SnapshotEngine *engine, Snapshot *job) {
+    const SnapshotCallbacks *callbacks = &job->callbacks;
+    char name[SNAPSHOT_NAME_MAX];
+    SnapshotInfo info;
+
+    memcpy(name, job->kept->info.name, sizeof(name));
+    if (!job->failed)
+        job->kept = NULL;
+    if (job->abandoned && !job->failed)
+        (void)snapshot_remove(engine, name, NULL);
+    if (job->abandoned || !callbacks->on_done)
+        return;
+    if (job->failed)
+        callbacks->on_done(callbacks->userdata, &job->failure, NULL);
+    else if (snapshot_find(engine, name, &info) == 0)
+        callbacks->on_done(callbacks->userdata, NULL, &info);
+}
+
+/* Callbacks may begin or cancel others, so each is looked for anew. */
+static Snapshot *take_progressed(SnapshotEngine *engine) {
+    Snapshot *job;
+
+    pthread_mutex_lock(&engine->mutex);
+    for (job = engine->jobs; job; job = job->next)
+        if (job->state == JOB_RUNS && atomic_exchange(&job->progressed, false) && !job->abandoned &&
+            job->callbacks.on_progress)
+            break;
+    pthread_mutex_unlock(&engine->mutex);
+    return job;
+}
+
+static int on_event(void *userdata) {
+    SnapshotEngine *engine = userdata;
+    Snapshot *job;
+    uint64_t n;
+
+    (void)!read(engine->event, &n, sizeof(n));
+    while ((job = take_progressed(engine)))
+        job->callbacks.on_progress(job->callbacks.userdata, atomic_load(&job->progress.done_bytes),
+                                   atomic_load(&job->progress.total_bytes));
+    while ((job = take_ended(engine))) {
+        deliver(engine, job);
+        job_free(job);
+    }
+    return 0;
+}
+
+static int on_timer(void *userdata) {
+    snapshot_expire(userdata);
+    return 0;
+}
+
+static int open_engine(SnapshotEngine *engine) {
+    int r = place_open_folder(engine->store->root, "snapshots", &engine->folder);
+
+    if (r == 0)
+        r = snapshot_list_load(engine);
+    if (r < 0)
+        return r;
+    snapshot_list_account(engine);
+    engine->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (engine->event < 0)
+        return -errno;
+    r = loop_add_readable(engine->loop, engine->event, on_event, engine, &engine->wakeup);
+    if (r == 0)
+        r = loop_add_timer(engine->loop, EXPIRE_SEC * NS_PER_SECOND, on_timer, engine,
+                           &engine->timer);
+    return r == 0 ? start_workers(engine) : r;
+}
+
+int snapshot_engine_new(Store *store, Loop *loop, SnapshotEngine **ret) {
+    SnapshotEngine *engine = calloc(1, sizeof(*engine));
+    int r;
+
+    if (!engine)
+        return -ENOMEM;
+    engine->store = store;
+    engine->loop = loop;
+    engine->folder = engine->event = -1;
+    pthread_mutex_init(&engine->mutex, NULL);
+    pthread_cond_init(&engine->wake, NULL);
+    r = open_engine(engine);
+    if (r < 0) {
+        snapshot_engine_free(engine);
+        return log_error(r, "Failed to open the snapshots of store '%s': %m", store->path);
+    }
+    snapshot_expire(engine);
+    *ret = engine;
+    return 0;
+}
+
+static void end_workers(SnapshotEngine *engine) {
+    pthread_mutex_lock(&engine->mutex);
+    engine->ending = true;
+    for (Snapshot *job = engine->jobs; job; job = job->next) {
+        job->abandoned = true;
+        atomic_store(&job->progress.cancelled, true);
+    }
+    pthread_cond_broadcast(&engine->wake);
+    pthread_mutex_unlock(&engine->mutex);
+    for (size_t i = 0; i < engine->n_workers; i++)
+        (void)pthread_join(engine->workers[i], NULL);
+}
+
+SnapshotEngine *snapshot_engine_free(SnapshotEngine *engine) {
+    if (!engine)
+        return NULL;
+    end_workers(engine);
+    while (engine->jobs) {
+        Snapshot *job = engine->jobs;
+
+        if (job->state == JOB_ENDED) {
+            job = take_ended(engine);
+            deliver(engine, job);
+        } else {
+            unlink_job(job);
+        }
+        job_free(job);
+    }
+    loop_source_free(engine->wakeup);
+    loop_source_free(engine->timer);
+    while (engine->kept && engine->folder >= 0) {
+        Kept *kept = engine->kept;
+        char text[SNAPSHOT_FILE_MAX];
+
+        engine->kept = kept->next;
+        snapshot_data_name(&kept->info, text);
+        if (kept->info.transient)
+            (void)place_remove(engine->folder, text);
+        free(kept);
+    }
+    snapshot_list_free(engine);
+    closep(&engine->folder);
+    closep(&engine->event);
+    pthread_mutex_destroy(&engine->mutex);
+    pthread_cond_destroy(&engine->wake);
+    free(engine);
+    return NULL;
+}
+
+static bool is_taken(SnapshotEngine *engine, const char *name) {
+    char data[SNAPSHOT_FILE_MAX];
+
+    for (const Snapshot *job = engine->jobs; job; job = job->next)
+        if (job->kept && strcmp(job->kept->info.name, name) == 0)
+            return true;
+    if (snapshot_list_find(engine, name))
+        return true;
+    snprintf(data, sizeof(data), "%.*s" SNAPSHOT_DATA, SNAPSHOT_NAME_MAX, name);
+    return faccessat(engine->folder, data, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* UTC time, and a counter where that is taken. */
+static void make_name(SnapshotEngine *engine, uint64_t real_ns, char ret[SNAPSHOT_NAME_MAX]) {
+    time_t seconds = (time_t)(real_ns / NS_PER_SECOND);
+    char stamp[32] = "";
+    struct tm tm;
+
+    if (gmtime_r(&seconds, &tm))
+        strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &tm);
+    snprintf(ret, SNAPSHOT_NAME_MAX, "%s", stamp);
+    for (unsigned i = 2; is_taken(engine, ret); i++)
+        snprintf(ret, SNAPSHOT_NAME_MAX, "%s-%u", stamp, i);
+}
+
+static int copy_texts(const char *const *from, size_t n, const char *const **ret, size_t *ret_n) {
+    char **texts = calloc(n + 1, sizeof(*texts));
+
+    if (!texts)
+        return -ENOMEM;
+    *ret = (const char *const *)texts;
+    for (; *ret_n < n; (*ret_n)++) {
+        texts[*ret_n] = strdup(from[*ret_n]);
+        if (!texts[*ret_n])
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int copy_filter(SnapshotFilter *to, const SnapshotFilter *from) {
+    uint32_t *pids = calloc(from->n_pids + 1, sizeof(*pids));
+    int r;
+
+    if (!pids)
+        return -ENOMEM;
+    if (from->n_pids > 0)
+        memcpy(pids, from->pids, from->n_pids * sizeof(*pids));
+    to->pids = pids;
+    to->n_pids = from->n_pids;
+    to->by_cpu = from->by_cpu;
+    memcpy(to->cpus, from->cpus, sizeof(to->cpus));
+    r = copy_texts(from->comms, from->n_comms, &to->comms, &to->n_comms);
+    return r == 0 ? copy_texts(from->cgroups, from->n_cgroups, &to->cgroups, &to->n_cgroups) : r;
+}
+
+static int set_window(WindowQuery *query, const SnapshotRequest *request) {
+    uint64_t now = clock_monotonic_ns();
+
+    query->by_monotonic = request->by_monotonic || request->last_ns > 0;
+    query->since_ns = request->since_ns;
+    query->until_ns = request->until_ns;
+    if (request->last_ns > 0)
+        query->since_ns = now > request->last_ns ? now - request->last_ns : 1;
+    if (query->until_ns > 0 && query->until_ns <= query->since_ns)
+        return -EINVAL;
+    return snprintf(query->session, sizeof(query->session), "%s", request->session) <
+                   (int)sizeof(query->session)
+               ? 0
+               : -EINVAL;
+}
+
+static int fill_info(SnapshotEngine *engine, const SnapshotRequest *request, Kept *kept) {
+    SnapshotInfo *info = &kept->info;
+
+    *info = (SnapshotInfo){.layout = request->layout,
+                           .pinned = request->pin,
+                           .transient = request->transient,
+                           .uid = request->uid,
+                           .created_ns = engine->store->now().real_ns};
+    kept->privileged = request->privileged;
+    snprintf(info->session, sizeof(info->session), "%s", request->session);
+    snprintf(info->reason, sizeof(info->reason), "%s", request->reason ? request->reason : "");
+    if (request->transient)
+        snprintf(info->name, sizeof(info->name), "transient-%" PRIu64, ++engine->counter);
+    else if (!request->name || !*request->name)
+        make_name(engine, info->created_ns, info->name);
+    else if (!snapshot_name_is_valid(request->name))
+        return -EINVAL;
+    else
+        snprintf(info->name, sizeof(info->name), "%s", request->name);
+    return is_taken(engine, info->name) ? -EEXIST : 0;
+}
+
+/* With the mutex held. */
+static int enqueue(SnapshotEngine *engine, Snapshot *job) {
+    unsigned waiting = 0, of_uid = 0;
+    uint64_t turn = engine->clock;
+
+    for (const Snapshot *other = engine->jobs; other; other = other->next) {
+        bool same = other->kept && other->kept->info.uid == job->kept->info.uid;
+
+        waiting += other->state == JOB_WAITS;
+        of_uid += same && other->state == JOB_WAITS;
+        turn = same ? MAX(turn, other->order >> 32) : turn;
+    }
+    if (waiting >= SNAPSHOT_WAITING_MAX ||
+        (!job->kept->privileged && of_uid >= SNAPSHOT_WAITING_UID_MAX))
+        return -EBUSY;
+    job->order = (turn + 1) << 32 | (uint32_t)++engine->counter;
+    job->next = engine->jobs;
+    engine->jobs = job;
+    pthread_cond_signal(&engine->wake);
+    return 0;
+}
+
+int snapshot_begin(SnapshotEngine *engine, const SnapshotRequest *request,
+                   const SnapshotCallbacks *callbacks, Snapshot **ret) {
+    _cleanup_(job_freep) Snapshot *job = calloc(1, sizeof(*job));
+    int r;
+
+    if (!job || !(job->kept = calloc(1, sizeof(*job->kept))))
+        return -ENOMEM;
+    job->engine = engine;
+    job->zstd_level = request->zstd_level;
+    job->keep_frames = request->keep_frames && request->zstd_level > 0;
+    job->callbacks = *callbacks;
+    r = set_window(&job->query, request);
+    if (r == 0)
+        r = copy_filter(&job->filter, &request->filter);
+    if (r < 0)
+        return r;
+    pthread_mutex_lock(&engine->mutex);
+    r = fill_info(engine, request, job->kept);
+    if (r == 0)
+        r = enqueue(engine, job);
+    pthread_mutex_unlock(&engine->mutex);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(job);
+    return 0;
+}
+
+Snapshot *snapshot_cancel(Snapshot *job) {
+    SnapshotEngine *engine;
+    bool waits;
+
+    if (!job)
+        return NULL;
+    engine = job->engine;
+    pthread_mutex_lock(&engine->mutex);
+    atomic_store(&job->progress.cancelled, true);
+    job->abandoned = true;
+    waits = job->state == JOB_WAITS;
+    if (waits)
+        unlink_job(job);
+    pthread_mutex_unlock(&engine->mutex);
+    return waits ? job_free(job) : NULL;
+}

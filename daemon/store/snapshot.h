@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Snapshots: a window of what a session recorded, cut record-exact over its segments (the open one
+ * included) into a recording of its own in the store's folder `snapshots`. They are chosen, read
+ * and written by threads of the engine; what it tells comes on the main thread, by the loop.
+ *
+ * NAME.perf.data is a file or a folder, NAME.json beside it tells what it is. While it is built,
+ * and when it is transient, its name begins with a dot.
+ *
+ * All functions belong to the main thread.
+ */
+
+#include "loop/loop.h"
+#include "store/manifest.h"
+#include "store/store.h"
+
+enum {
+    SNAPSHOT_NAME_MAX = 65, /* with its NUL */
+    SNAPSHOT_TEXT_MAX = 256,
+    SNAPSHOT_PARTIAL_MAX = 8,
+};
+
+typedef struct SnapshotEngine SnapshotEngine;
+typedef struct Snapshot Snapshot; /* one that is being made */
+
+/* Empty: all. What is asked for by several holds when all of them do. */
+typedef struct SnapshotFilter {
+    const uint32_t *pids;
+    size_t n_pids;
+    const char *const *comms; /* of the thread, at the time of the sample */
+    size_t n_comms;
+    const char *const *cgroups; /* paths below the root of cgroup2; what is below them too */
+    size_t n_cgroups;
+    bool by_cpu;
+    uint8_t cpus[MANIFEST_CPUS_MAX / 8];
+} SnapshotFilter;
+
+/* Copied. */
+typedef struct SnapshotRequest {
+    const char *session;
+    uint64_t since_ns,
+        until_ns;       /* CLOCK_REALTIME, samples from the one to before the other; 0: open */
+    bool by_monotonic;  /* the two are by CLOCK_MONOTONIC, of this boot */
+    uint64_t last_ns;   /* instead: so far back from now */
+    const char *name;   /* NULL or "": UTC time plus counter */
+    const char *reason; /* NULL or "": none */
+    bool pin, transient;
+    Layout layout;
+    int zstd_level;   /* 0: not compressed */
+    bool keep_frames; /* whatever the level: what is wanted as a whole stays as it was compressed */
+    SnapshotFilter filter;
+    uint32_t uid; /* whose it is */
+    bool privileged;
+} SnapshotRequest;
+
+typedef struct SnapshotInfo {
+    char name[SNAPSHOT_NAME_MAX];
+    const char *path; /* borrowed until the next call on the engine */
+    char session[CONFIG_NAME_MAX];
+    Layout layout;
+    bool sensitive, pinned, transient;
+    char reason[SNAPSHOT_TEXT_MAX];
+    uint32_t uid;
+    uint64_t created_ns, expires_ns; /* CLOCK_REALTIME; 0: never */
+    uint64_t since_ns, until_ns;     /* of its samples, CLOCK_REALTIME; both 0 when there is none */
+    uint64_t first_ns, last_ns;      /* the same by CLOCK_MONOTONIC */
+    uint64_t samples, lost, bytes;
+    char partial[SNAPSHOT_PARTIAL_MAX][SNAPSHOT_TEXT_MAX]; /* why it is less than was asked for */
+    size_t n_partial;
+    size_t n_files; /* 1, or `data` and data.N of a folder */
+} SnapshotInfo;
+
+typedef enum SnapshotError {
+    SNAPSHOT_NO_SESSION,  /* nothing was ever recorded under this name */
+    SNAPSHOT_UNAVAILABLE, /* nothing of the window is there: oldest_ns, newest_ns */
+    SNAPSHOT_EXISTS,      /* the name is taken */
+    SNAPSHOT_BUDGET,      /* limit_bytes, need_bytes */
+    SNAPSHOT_DISK_FULL,
+    SNAPSHOT_CANCELLED,
+    SNAPSHOT_FAILED, /* text */
+} SnapshotError;
+
+typedef struct SnapshotFailure {
+    SnapshotError error;
+    int code;                         /* negative errno, where there is one */
+    uint64_t oldest_ns, newest_ns;    /* CLOCK_REALTIME; both 0: there is nothing */
+    uint64_t limit_bytes, need_bytes; /* with what counts already, at least */
+    char text[SNAPSHOT_TEXT_MAX];     /* one sentence */
+} SnapshotFailure;
+
+typedef struct SnapshotCallbacks {
+    /* Of how much that has to be read so much is done; may be NULL. */
+    void (*on_progress)(void *userdata, uint64_t done_bytes, uint64_t total_bytes);
+    /* Once, the last call: either `failure` or `info`. The Snapshot is gone when it returns. */
+    void (*on_done)(void *userdata, const SnapshotFailure *failure, const SnapshotInfo *info);
+    void *userdata;
+} SnapshotCallbacks;
+
+/* Removes what a killed daemon left half made and lists what is there. Store and loop outlive it.
+ */
+int snapshot_engine_new(Store *store, Loop *loop, SnapshotEngine **ret);
+/* What is being made is given up, without a call. */
+SnapshotEngine *snapshot_engine_free(SnapshotEngine *engine);
+DEFINE_CLEANUP(SnapshotEngine *, snapshot_engine_free);
+
+/* A letter or digit, then letters, digits, `.`, `_`, `-`, 64 at most. */
+bool snapshot_name_is_valid(const char *name);
+
+/*
+ * Queues it. What is to be in it was written already: the caller has had the session sweep after
+ * the window's end, and that sweep is written (store_session_written()). -EINVAL: a name that is
+ * none, or a window that ends before it begins; -EEXIST: the name is taken; -EBUSY: too many wait,
+ * or of this uid.
+ */
+int snapshot_begin(SnapshotEngine *engine, const SnapshotRequest *request,
+                   const SnapshotCallbacks *callbacks, Snapshot **ret);
+/* Nothing of it is kept, and no more calls come. Accepts and returns NULL. */
+Snapshot *snapshot_cancel(Snapshot *snapshot);
+
+/* Those that are finished and not transient, by name; fn may not change the list. A negative return
+ * ends it. */
+int snapshot_each(SnapshotEngine *engine, int (*fn)(void *userdata, const SnapshotInfo *info),
+                  void *userdata);
+/* Transient ones too. -ENOENT. */
+int snapshot_find(SnapshotEngine *engine, const char *name, SnapshotInfo *ret);
+/* -ENOENT; what others read of it they may finish. */
+int snapshot_remove(SnapshotEngine *engine, const char *name, uint64_t *ret_bytes);
+int snapshot_set_pinned(SnapshotEngine *engine, const char *name, bool pinned);
+
+/* The name of file i: "" for a snapshot in one file, else "data", "data.0" … */
+int snapshot_file_name(SnapshotEngine *engine, const char *name, size_t i, char ret[16]);
+/* Opens a file for reading, by such a name or the first one (""). */
+int snapshot_open_file(SnapshotEngine *engine, const char *name, const char *file, int *ret_fd,
+                       uint64_t *ret_bytes);
+/* Removes what is too old; now and then the engine does so by itself. */
+void snapshot_expire(SnapshotEngine *engine);
+
+typedef struct SnapshotUse {
+    uint64_t used_bytes, limit_bytes;
+    size_t n;
+} SnapshotUse;
+SnapshotUse snapshot_use(SnapshotEngine *engine);

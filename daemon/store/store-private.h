@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * What the files behind store.h share; nobody else includes it, but tests that turn its clock.
+ *
+ * Two locks. `mutex` guards the lists and figures and is never held across I/O, since the main
+ * thread takes it. `disk` is held by whoever deletes, reopens or surveys, one at a time. A writer
+ * takes disk before mutex, and a session's own mutex on its own.
+ */
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "store/lease.h"
+#include "store/manifest.h"
+#include "store/store.h"
+
+enum { STORE_BOOT_SIZE = 64 };
+
+/* A segment that nobody writes. */
+typedef struct Entry {
+    SegmentName name; /* SEGMENT_OPEN: left by a killed daemon, not yet recovered */
+    bool directory;
+    bool stuck;      /* could not be deleted or mended; not tried again before the next survey */
+    bool told;       /* what follows was asked for, in its manifest */
+    bool unreadable; /* the manifest is missing or bad */
+    bool timed;      /* end_real_ns can be believed */
+    bool this_boot;
+    uint64_t bytes;
+    uint64_t end_real_ns, end_boot_ns, duration_ns, samples, lost, raw_bytes;
+    uint64_t first_ns, last_ns;           /* of its samples, by CLOCK_MONOTONIC */
+    uint64_t first_real_ns, last_real_ns; /* the same by CLOCK_REALTIME */
+    Completeness completeness;
+    bool sensitive;
+    char boot[STORE_BOOT_SIZE];
+} Entry;
+
+/* A segment that is read; while it is known here what it takes on the disk counts. */
+struct StoreLease {
+    StoreLease *next;
+    Store *store;
+    char session[CONFIG_NAME_MAX];
+    uint64_t number;
+    uint64_t bytes; /* once its name is gone; of several of a segment one has them */
+};
+
+typedef struct Folder {
+    struct Folder *next;
+    char name[CONFIG_NAME_MAX];
+    StoreSession *session; /* that claims it; NULL: none */
+    int fd;
+    Entry *entries; /* by number */
+    size_t n_entries, n_allocated;
+    uint64_t bytes;      /* of all entries */
+    uint64_t open_bytes; /* of the segment that is being written */
+    uint64_t next_number;
+    uint64_t max_use_bytes, max_retention_ns; /* 0: those of the whole */
+    uint32_t max_segments;                    /* 0: any number */
+    uint64_t surveyed_ns;                     /* CLOCK_BOOTTIME */
+    bool sensitive;                           /* of the session that claims it */
+    bool runtime;                             /* the session is of no configuration */
+    bool claimed;                             /* a session's, whose writer alone adds entries */
+    bool stray;     /* no session's, and being recovered by the writer of another */
+    bool abandoned; /* the last session could not finish what it wrote */
+    bool recovered; /* the newest one that was left open is */
+} Folder;
+
+/* The time of day that is believed; see retention.c. */
+typedef struct BelievedClock {
+    ClockAnchor base;
+    uint64_t doubted_since_ns; /* CLOCK_BOOTTIME; 0: not doubted */
+} BelievedClock;
+
+struct Store {
+    char *path;
+    int root, sessions, lock;
+    const PdEnvironment *environment;
+    int (*seal)(void *userdata, int fd, bool sensitive);
+    void (*on_written)(void *userdata);
+    void *userdata;
+    char boot[STORE_BOOT_SIZE];
+    ClockAnchor (*now)(void);
+    bool (*synchronised)(void);
+    unsigned n_cpus;
+    StoreMemory memory;
+    _Atomic uint64_t queued_bytes; /* of all sessions */
+
+    pthread_mutex_t disk, mutex;
+    pthread_cond_t recovered;
+    Folder *folders;
+    uint64_t doomed_bytes; /* taken out of a list, not yet deleted */
+    StoreLease *leases;
+    uint64_t leased_bytes;   /* without a name, but still read */
+    uint64_t snapshot_bytes; /* of snapshots, made and being made */
+    uint64_t fs_total, fs_free;
+    BelievedClock believed;
+    uint64_t max_use_bytes, keep_free_bytes, min_use_bytes, max_retention_ns, sync_interval_ns;
+    uint64_t snapshot_max_bytes, snapshot_retention_ns;
+    _Atomic bool seal_told;
+    unsigned n_abandoned; /* writers that hang in the kernel and still use all this */
+};
+
+/* store.c */
+/* Gives a file or folder to its readers; told once when it fails. */
+void store_seal(Store *store, int fd, const char *what, bool sensitive);
+int store_take_lock(Store *store, int root, int *ret_fd);
+/* Opens anew what was deleted or is no more where the path leads. */
+int store_reopen(Store *store, Folder *folder);
+/* A descriptor of its own, since the folder may be opened anew. */
+int store_folder_fd(Store *store, Folder *folder);
+/* With the mutex held. NULL: none of this name. */
+Folder *store_folder(Store *store, const char *name);
+int store_folder_new(Store *store, const char *name, Folder **ret);
+/* With the mutex held; by number. NULL: memory. */
+Entry *folder_insert(Folder *folder, const Entry *entry);
+Entry *folder_find(Folder *folder, const SegmentName *name);
+void folder_remove(Folder *folder, Entry *entry);
+void folder_configure(Folder *folder, const SessionConfig *config);
+
+/* survey.c */
+int store_survey(Store *store);
+/* Lists the folder anew and takes over what differs. */
+int folder_survey(Store *store, Folder *folder);
+/* Fills in what a manifest tells. */
+void entry_tell(const Store *store, Entry *entry, const Manifest *manifest);
+/* Reads the manifest of an entry and fills it in, by name. */
+void folder_tell(Store *store, Folder *folder, const Entry *entry);
+
+/* recovery.c: what a killed daemon left open in the folder, newest first. */
+void folder_recover(Store *store, Folder *folder);
+/* The folders that no session claims, one a call; false: there is none. */
+bool store_recover_stray(Store *store);
+/* Writes manifests that lack, one a call; false: there is none. */
+bool folder_mend_manifest(Store *store, Folder *folder);
+
+/* retention.c, with the mutex held. */
+uint64_t store_used_bytes(const Store *store);
+uint64_t store_limit_bytes(const Store *store);
+/* What sessions that are of no configuration may have of it together. */
+uint64_t store_runtime_limit_bytes(const Store *store);
+void store_set_budget(Store *store, const Config *config);
+/* Without it: asks the file system. */
+void store_measure(Store *store);
+bool store_is_over(Store *store);
+/* The time of day, as it would be had nobody set the clock since it was last believed. */
+uint64_t store_believed_real_ns(const Store *store, const ClockAnchor *now);
+
+/* lease.c, with the mutex held: a segment lost its name; true: its bytes count with a lease. */
+bool store_lease_keep(Store *store, const char *session, uint64_t number, uint64_t bytes);

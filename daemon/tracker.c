@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "tracker.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "util/array.h"
+#include "util/log.h"
+
+/*
+ * A baseline was read at some time between begin and end; whether something happened to the process
+ * meanwhile is known only when side-band was drained in a sweep that began after the end. So
+ * baselines wait for such a sweep. Until the first pass is complete the floor stays below the
+ * oldest sample: those that came before their process was read still find its state.
+ */
+
+enum { TRIES_MAX = 8, RETRIED_MAX = 256 };
+
+#define MODULES_PERIOD_NS 10000000000ULL
+
+typedef struct Range {
+    uint64_t start, end;
+} Range;
+
+typedef struct Retried {
+    uint32_t pid, tries;
+} Retried;
+
+struct Tracker {
+    History *history;
+    Scanner *scanner;
+    LoopCallback on_ready, on_due;
+    int (*on_look)(void *userdata, const ScannerLook *look);
+    int (*on_known)(void *userdata, uint32_t pid);
+    void *userdata;
+    Baseline **waiting;
+    size_t n_waiting;
+    Retried retried[RETRIED_MAX];
+    size_t n_retried;
+    Range *kernel;
+    size_t n_kernel, recent;
+    uint64_t modules_read_ns;
+    bool knows_kernel, all_read, ready, sees_namespaces;
+    uint64_t all_begin_ns;
+    uint64_t resyncs;
+};
+
+static int add_range(Tracker *tracker, uint64_t start, uint64_t length) {
+    Range *range = array_grow(&tracker->kernel, &tracker->n_kernel);
+
+    if (!range)
+        return -ENOMEM;
+    *range = (Range){.start = start, .end = start + length};
+    return 0;
+}
+
+static int note_ranges(Tracker *tracker, Bytes records) {
+    int r = 0;
+
+    tracker->n_kernel = tracker->recent = 0;
+    free(tracker->kernel);
+    tracker->kernel = NULL;
+    for (size_t at = 0; r == 0 && at + PD_RECORD_HEADER_SIZE <= records.size;) {
+        PdRecord record = pd_record_at(records.data + at, false);
+        PdBody body;
+
+        if (!pd_record_is_sane(&record) || record.size > records.size - at)
+            break;
+        at += record.size;
+        if (pd_record_parse(&record, NULL, &body) < 0)
+            continue;
+        if (record.type == PD_RECORD_MMAP || record.type == PD_RECORD_MMAP2)
+            r = add_range(tracker, body.mmap.start, body.mmap.length);
+        else if (record.type == PD_RECORD_KSYMBOL)
+            r = add_range(tracker, body.ksymbol.addr, body.ksymbol.length);
+    }
+    return r;
+}
+
+static int on_kernel(void *userdata, Bytes records) {
+    Tracker *tracker = userdata;
+    int r = history_install_kernel(tracker->history, records);
+
+    if (r == 0)
+        r = note_ranges(tracker, records);
+    if (r < 0)
+        return log_error(r, "Failed to keep the map of the kernel: %m");
+    if (!tracker->knows_kernel) {
+        tracker->knows_kernel = true;
+        r = tracker->on_due(tracker->userdata);
+    }
+    return r;
+}
+
+static int on_process(void *userdata, const Baseline *baseline) {
+    Tracker *tracker = userdata;
+    Baseline *copy = baseline_copy(baseline), **slot;
+
+    slot = copy ? array_grow(&tracker->waiting, &tracker->n_waiting) : NULL;
+    if (!slot) {
+        free(copy);
+        return log_error(-ENOMEM, "Failed to keep process %" PRIu32 ": %m", baseline->pid);
+    }
+    *slot = copy;
+    return tracker->on_due(tracker->userdata);
+}
+
+static int on_cgroup(void *userdata, uint64_t id, const char *path) {
+    return history_install_cgroup(((Tracker *)userdata)->history, id, path);
+}
+
+static int on_build_id(void *userdata, uint64_t image, Bytes build_id) {
+    history_set_build_id(((Tracker *)userdata)->history, image, build_id);
+    return 0;
+}
+
+static int on_all_done(void *userdata, uint64_t begin_ns) {
+    Tracker *tracker = userdata;
+
+    tracker->all_read = true;
+    tracker->all_begin_ns = begin_ns;
+    return tracker->on_due(tracker->userdata);
+}
+
+static int on_look(void *userdata, const ScannerLook *look) {
+    Tracker *tracker = userdata;
+
+    return tracker->on_look(tracker->userdata, look);
+}
+
+/* What is followed is read when it is followed. */
+static int begin_reading(Tracker *tracker, const TrackerOptions *options) {
+    int r;
+
+    if (options->sees_own)
+        scanner_see_own(tracker->scanner, options->sees_kernel);
+    r = scanner_kernel(tracker->scanner);
+    if (r == 0)
+        r = scanner_cgroups(tracker->scanner);
+    if (r == 0)
+        r = options->sees_own ? scanner_look(tracker->scanner) : scanner_all(tracker->scanner);
+    return r;
+}
+
+int tracker_new(const TrackerOptions *options, Tracker **ret) {
+    _cleanup_(tracker_freep) Tracker *tracker = calloc(1, sizeof(*tracker));
+    ScannerSinks sinks = {on_process,  on_kernel, on_cgroup, on_build_id,
+                          on_all_done, on_look,   tracker};
+    int r;
+
+    if (!tracker)
+        return -ENOMEM;
+    tracker->on_ready = options->on_ready;
+    tracker->on_due = options->on_due;
+    tracker->on_look = options->on_look;
+    tracker->on_known = options->on_known;
+    tracker->userdata = options->userdata;
+    r = history_new(&(ProcessLimits){.memory_bytes = options->table_bytes}, &tracker->history);
+    if (r < 0)
+        return r;
+    r = scanner_new(options->keeper, options->loop, &sinks, &tracker->scanner);
+    if (r == 0)
+        r = begin_reading(tracker, options);
+    if (r < 0)
+        return log_error(r, "Failed to start reading /proc: %m");
+    *ret = TAKE_PTR(tracker);
+    return 0;
+}
+
+Tracker *tracker_free(Tracker *tracker) {
+    if (!tracker)
+        return NULL;
+    scanner_free(tracker->scanner);
+    history_free(tracker->history);
+    for (size_t i = 0; i < tracker->n_waiting; i++)
+        free(tracker->waiting[i]);
+    free(tracker->waiting);
+    free(tracker->kernel);
+    free(tracker);
+    return NULL;
+}
+
+History *tracker_history(Tracker *tracker) {
+    return tracker->history;
+}
+
+bool tracker_knows_kernel(const Tracker *tracker) {
+    return tracker->knows_kernel;
+}
+
+bool tracker_is_ready(const Tracker *tracker) {
+    return tracker->ready;
+}
+
+uint64_t tracker_resyncs(const Tracker *tracker) {
+    return tracker->resyncs;
+}
+
+int tracker_begin(Tracker *tracker, uint64_t floor_ns) {
+    int r = history_settle(tracker->history, floor_ns);
+
+    /* The floor is the start of the sweep before the last one. */
+    history_complete(tracker->history, floor_ns);
+    history_complete(tracker->history, floor_ns);
+    return r;
+}
+
+int tracker_feed(Tracker *tracker, const PdEvent *side_band, Bytes records) {
+    int r = 0;
+
+    for (size_t at = 0; r == 0 && at + PD_RECORD_HEADER_SIZE <= records.size;) {
+        PdRecord record = pd_record_at(records.data + at, false);
+
+        if (!pd_record_is_sane(&record) || record.size > records.size - at)
+            break;
+        at += record.size;
+        r = history_feed(tracker->history, &record, side_band);
+        if (r == -EBADMSG) {
+            log_debug("A record of type %" PRIu32 " in the side-band makes no sense", record.type);
+            r = 0;
+        }
+    }
+    return r;
+}
+
+/* How often a process was read already because it changed meanwhile; NULL: too many such. */
+static Retried *retried_of(Tracker *tracker, uint32_t pid) {
+    for (size_t i = 0; i < tracker->n_retried; i++)
+        if (tracker->retried[i].pid == pid)
+            return &tracker->retried[i];
+    if (tracker->n_retried == RETRIED_MAX)
+        return NULL;
+    tracker->retried[tracker->n_retried] = (Retried){.pid = pid};
+    return &tracker->retried[tracker->n_retried++];
+}
+
+static int note_known(Tracker *tracker, uint32_t pid) {
+    return tracker->on_known ? tracker->on_known(tracker->userdata, pid) : 0;
+}
+
+/* A process that never rests is read a few times, and then taken as it was found. */
+static int install(Tracker *tracker, Baseline *baseline) {
+    int r = history_install(tracker->history, baseline);
+    Retried *retried = r > 0 ? retried_of(tracker, baseline->pid) : NULL;
+
+    if (r == 0)
+        return note_known(tracker, baseline->pid);
+    if (r < 0)
+        return r == -EAGAIN ? 0 : r;
+    if (retried && retried->tries++ < TRIES_MAX)
+        return scanner_process(tracker->scanner, baseline->pid);
+    baseline->force = true;
+    r = history_install(tracker->history, baseline);
+    return r < 0 ? r : note_known(tracker, baseline->pid);
+}
+
+static int install_waiting(Tracker *tracker, uint64_t start_ns) {
+    size_t kept = 0;
+    int r = 0;
+
+    for (size_t i = 0; i < tracker->n_waiting; i++) {
+        Baseline *baseline = tracker->waiting[i];
+
+        if (r < 0 || baseline->end_ns >= start_ns) {
+            tracker->waiting[kept++] = baseline;
+            continue;
+        }
+        r = install(tracker, baseline);
+        free(baseline);
+    }
+    tracker->n_waiting = kept;
+    return r;
+}
+
+static int finish_pass(Tracker *tracker) {
+    int r = 0;
+
+    /* 0: not everything could be seen, so nothing follows from what was not found. */
+    if (tracker->all_begin_ns > 0)
+        r = history_sweep_missing(tracker->history, tracker->all_begin_ns);
+    tracker->all_read = false;
+    tracker->n_retried = 0;
+    if (r < 0 || tracker->ready)
+        return r;
+    tracker->ready = true;
+    return tracker->on_ready(tracker->userdata);
+}
+
+int tracker_settle(Tracker *tracker, uint64_t start_ns) {
+    int r = history_settle(tracker->history, start_ns);
+
+    if (r == 0)
+        r = install_waiting(tracker, start_ns);
+    if (r == 0 && tracker->all_read && tracker->n_waiting == 0 && start_ns > tracker->all_begin_ns)
+        r = finish_pass(tracker);
+    return r;
+}
+
+int tracker_complete(Tracker *tracker, uint64_t start_ns) {
+    HistoryWanted wanted;
+    uint32_t pid;
+    int r = 0;
+
+    if (!tracker->ready)
+        return 0;
+    history_complete(tracker->history, start_ns);
+    while (r == 0 && history_next_unknown(tracker->history, &pid) > 0)
+        r = scanner_process(tracker->scanner, pid);
+    while (r == 0 && history_next_wanted(tracker->history, &wanted) > 0)
+        r = scanner_image(tracker->scanner, &wanted);
+    return r == -ENOBUFS ? 0 : r;
+}
+
+int tracker_look(Tracker *tracker) {
+    return scanner_look(tracker->scanner);
+}
+
+int tracker_read(Tracker *tracker, uint32_t pid) {
+    int r = scanner_process(tracker->scanner, pid);
+
+    return r == -ENOBUFS ? 0 : r;
+}
+
+int tracker_pass(Tracker *tracker) {
+    return scanner_all(tracker->scanner);
+}
+
+int tracker_see_namespaces(Tracker *tracker) {
+    if (tracker->sees_namespaces)
+        return 0;
+    tracker->sees_namespaces = true;
+    scanner_see_namespaces(tracker->scanner);
+    return scanner_all(tracker->scanner);
+}
+
+int tracker_resync(Tracker *tracker) {
+    tracker->resyncs++;
+    return scanner_all(tracker->scanner);
+}
+
+static bool covers(const Range *range, uint64_t address) {
+    return address >= range->start && address < range->end;
+}
+
+void tracker_see_kernel(Tracker *tracker, uint64_t address, uint64_t time_ns) {
+    if (tracker->n_kernel == 0 || covers(&tracker->kernel[tracker->recent], address))
+        return;
+    for (size_t i = 0; i < tracker->n_kernel; i++)
+        if (covers(&tracker->kernel[i], address)) {
+            tracker->recent = i;
+            return;
+        }
+    if (time_ns - tracker->modules_read_ns < MODULES_PERIOD_NS)
+        return;
+    tracker->modules_read_ns = time_ns;
+    (void)scanner_kernel(tracker->scanner);
+}

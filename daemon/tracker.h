@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Who runs what, kept right: side-band goes into the History, what only /proc and ELF files know
+ * comes from the Scanner, and both meet here. At start, and when the kernel had no room for
+ * side-band, all of /proc is read once; a rotation reads nothing.
+ */
+
+#include "keeper/client.h"
+#include "loop/loop.h"
+#include "process/history.h"
+#include "scan/scanner.h"
+
+typedef struct Tracker Tracker;
+
+typedef struct TrackerOptions {
+    Keeper *keeper;
+    Loop *loop;
+    LoopCallback on_ready; /* the first pass over /proc is in the history */
+    LoopCallback on_due;   /* baselines wait for side-band to be drained */
+    bool sees_own;         /* only processes of this user, and these not before tracker_pass() */
+    bool sees_kernel;
+    uint64_t table_bytes;                                    /* of the history; 0: its default */
+    int (*on_look)(void *userdata, const ScannerLook *look); /* with sees_own */
+    int (*on_known)(void *userdata, uint32_t pid);           /* NULL: nobody wants to know */
+    void *userdata;
+} TrackerOptions;
+
+/* To be called when side-band is running; begins to read what the kernel has mapped, then /proc. */
+int tracker_new(const TrackerOptions *options, Tracker **ret);
+Tracker *tracker_free(Tracker *tracker);
+DEFINE_CLEANUP(Tracker *, tracker_free);
+
+History *tracker_history(Tracker *tracker);
+/* Kernel maps are known: recordings may begin. */
+bool tracker_knows_kernel(const Tracker *tracker);
+bool tracker_is_ready(const Tracker *tracker);
+
+/* No sample is older than that; what was fed before tells what was at that time. */
+int tracker_begin(Tracker *tracker, uint64_t floor_ns);
+int tracker_feed(Tracker *tracker, const PdEvent *side_band, Bytes records);
+/* All side-band is fed of a sweep that began at start_ns. */
+int tracker_settle(Tracker *tracker, uint64_t start_ns);
+/* The sweep is complete. */
+int tracker_complete(Tracker *tracker, uint64_t start_ns);
+/* Who is there: on_look() tells. */
+int tracker_look(Tracker *tracker);
+/* One process, again; on_known() tells. */
+int tracker_read(Tracker *tracker, uint32_t pid);
+/* All that are there, for the first time. */
+int tracker_pass(Tracker *tracker);
+/* Once a session asks for them: namespaces of who runs already are read; nothing when they are. */
+int tracker_see_namespaces(Tracker *tracker);
+/* Reads /proc again, since something went past us. */
+int tracker_resync(Tracker *tracker);
+/* How often that happened. */
+uint64_t tracker_resyncs(const Tracker *tracker);
+/* A sample of the kernel at this address; modules are read again when nothing is known there. */
+void tracker_see_kernel(Tracker *tracker, uint64_t address, uint64_t time_ns);
