@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "client/help.h"
 #include "util/text.h"
@@ -36,16 +37,40 @@ static int option_json(const Option *option, const char *argument, void *field) 
 /* clang-format off */
 const Option global_options[] = {
     {'j', "json",          "[pretty|short|off]", "Print JSON; without a word pretty on a terminal, else short", option_json, offsetof(Context, json)},
+    {0,   "socket",        "PATH", "Talk to the daemon at this socket",      option_string, offsetof(Context, socket)},
+    {'H', "host",          "HOST,…", "Run on these hosts, each HOST or USER@HOST, by ssh, side by side", option_hosts, offsetof(Context, hosts)},
     {0,   "no-pager",      NULL, "Do not pipe output into a pager",          option_flag, offsetof(Context, no_pager)},
     {0,   "no-legend",     NULL, "Leave out headings and hints",             option_flag, offsetof(Context, no_legend)},
     {'q', "quiet",         NULL, "Leave out remarks on stderr, errors stay", option_flag, offsetof(Context, quiet)},
     {'h', "help",          NULL, "Show this help",                           option_flag, offsetof(Context, help)},
     {0,   "version",       NULL, "Show the version",                         option_flag, offsetof(Context, version)},
     {0,   "print-options", NULL, NULL,                                       option_flag, offsetof(Context, print_options)},
+    {0,   "remote",        "leash|stdin", NULL,                              option_choice, offsetof(Context, remote)},
     {},
 };
 
 const Command *const commands[] = {
+    &command_status,
+    &command_list,
+    &command_show_session,
+    &command_start,
+    &command_stop,
+    &command_pause,
+    &command_resume,
+    &command_rotate,
+    &command_snapshot,
+    &command_snapshots,
+    &command_show_snapshot,
+    &command_rm,
+    &command_pin,
+    &command_vacuum,
+    &command_monitor,
+    &command_metrics,
+    &command_cat_config,
+    &command_reload,
+    &command_log_level,
+    &command_ping,
+    &command_doctor,
     &command_info,
     &command_verify,
     &command_dump,
@@ -78,6 +103,15 @@ _printf_(1, 0) static void say(const char *format, va_list ap) {
     buffer_done(&text);
 }
 
+int complain_shown(int status, const char *sentence) {
+    Buffer text = {};
+
+    text_printf(&text, "profctl: %s\n", sentence);
+    (void)!write(STDERR_FILENO, text.data, text.size);
+    buffer_done(&text);
+    return status;
+}
+
 int complain(int status, const char *format, ...) {
     va_list ap;
 
@@ -100,6 +134,20 @@ void remark(const Context *c, const char *format, ...) {
 void context_page(Context *c) {
     if (!c->no_pager)
         output_page(&c->out);
+}
+
+unsigned context_width(const Context *c) {
+    struct winsize size;
+
+    if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0)
+        return 0;
+    return size.ws_col;
+}
+
+bool context_colors(const Context *c) {
+    const char *no = getenv("NO_COLOR"), *terminal = getenv("TERM");
+
+    return !(no && *no) && terminal && strcmp(terminal, "dumb") != 0 && isatty(STDOUT_FILENO);
 }
 
 static int parse(const OptionSet *sets, size_t n_sets, bool stop_at_argument, int argc, char **argv,
@@ -127,6 +175,18 @@ static int run_bare(Context *c) {
     return STATUS_OK;
 }
 
+static int run_on_hosts(Context *c, const Command *command, const void *settings,
+                        char **arguments) {
+    HostWork work = {
+        .live = command->live,
+        .streams = command->streams && command->streams(settings, arguments),
+    };
+
+    for (size_t i = 0; arguments[i]; i++)
+        work.reads_stdin |= strcmp(arguments[i], "-") == 0;
+    return host_run(c, &work);
+}
+
 static int run_parsed(Context *c, const Command *command, void *settings, int n, char **arguments) {
     if (c->version)
         return run_bare(c);
@@ -138,7 +198,19 @@ static int run_parsed(Context *c, const Command *command, void *settings, int n,
         return complain(STATUS_USAGE, "%s arguments, the usage is: profctl %s %s.",
                         (unsigned)n < command->n_min ? "Too few" : "Too many", command->name,
                         command->arguments);
+    if (c->hosts.n > 0)
+        return run_on_hosts(c, command, settings, arguments);
     return command->run(c, settings, arguments);
+}
+
+/* Over there someone puts what we print into objects of his own, and may go away. */
+static void serve_other_host(Context *c) {
+    enum { LEASH = 1 };
+
+    if (c->remote && c->json == JSON_PRETTY)
+        c->json = JSON_SHORT;
+    if (c->remote == LEASH)
+        host_leash();
 }
 
 static int run_command(Context *c, int argc, char **argv, int index) {
@@ -157,6 +229,7 @@ static int run_command(Context *c, int argc, char **argv, int index) {
                    argv, &index, &n);
     if (status == STATUS_OK) {
         argv[index + n] = NULL;
+        serve_other_host(c);
         status = run_parsed(c, command, settings, n, argv + index);
     }
     if (command->done)
@@ -165,13 +238,18 @@ static int run_command(Context *c, int argc, char **argv, int index) {
 }
 
 int client_run(int argc, char **argv) {
-    Context c = {.out = output_to(STDOUT_FILENO)};
+    _cleanup_free_ char **words = calloc((size_t)argc + 1, sizeof(*words));
+    Context c = {.out = output_to(STDOUT_FILENO), .argc = argc, .argv = words};
     int index = 1, n, r, status;
 
+    if (!words)
+        return complain(STATUS_FAILED, "Failed to start: %s.", strerror(ENOMEM));
+    memcpy(words, argv, (size_t)argc * sizeof(*words));
     status = parse(&(OptionSet){global_options, &c}, 1, true, argc, argv, &index, &n);
     if (status == STATUS_OK)
         status =
             index < argc && !c.print_options ? run_command(&c, argc, argv, index) : run_bare(&c);
+    option_hosts_done(&c.hosts);
     r = output_close(&c.out);
     output_done(&c.out);
     if (r < 0 && r != -EPIPE)

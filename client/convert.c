@@ -9,6 +9,7 @@
 #include "client/recording.h"
 #include "client/sink.h"
 #include "client/target.h"
+#include "perfdata/encode.h"
 #include "perfdata/order.h"
 
 /*
@@ -120,11 +121,10 @@ static int set_groups(Convert *c) {
 
 static int set_event_desc(Convert *c) {
     _cleanup_(buffer_done) Buffer body = {};
-    int r = event_desc_encode(events_out(c), c->sink.options.swap, &body);
 
-    return r < 0
-               ? r
-               : pd_writer_set_feature(c->sink.writer, PD_FEATURE_EVENT_DESC, buffer_bytes(&body));
+    pd_encode_event_desc(&body, events_out(c), c->sink.options.swap);
+    return buffer_error(&body)
+               ?: pd_writer_set_feature(c->sink.writer, PD_FEATURE_EVENT_DESC, buffer_bytes(&body));
 }
 
 static int set_sample_time(Convert *c) {
@@ -385,8 +385,13 @@ static void convert_settings_done(void *settings) {
     option_words_done(&((ConvertSettings *)settings)->events);
 }
 
+static bool convert_streams(const void *settings, char **arguments) {
+    return strcmp(arguments[1], "-") == 0;
+}
+
 const Command command_convert = {
     .name = "convert",
+    .offline = true,
     .arguments = "IN OUT",
     .n_min = 2,
     .n_max = 2,
@@ -399,4 +404,5 @@ const Command command_convert = {
     .settings_size = sizeof(ConvertSettings),
     .run = run_convert,
     .done = convert_settings_done,
+    .streams = convert_streams,
 };

@@ -317,6 +317,7 @@ static const Option dump_options[] = {
 
 const Command command_dump = {
     .name = "dump",
+    .offline = true,
     .arguments = "FILE",
     .n_min = 1,
     .n_max = 1,

@@ -5,36 +5,9 @@
 #include <stdlib.h>
 
 /*
- * Both go by way of an environment, which knows the formats. EVENT_DESC borrows what the events
- * own, so that environment is never freed.
+ * A group is told by the index of its leader and by how many events follow on it, so one that loses
+ * events, or whose events are moved, is counted anew. An environment knows the format.
  */
-
-int event_desc_encode(const PdEvents *events, bool swap, Buffer *out) {
-    _cleanup_free_ PdEventDesc *descs = NULL;
-    PdEnvironment env = {};
-    size_t n = pd_events_count(events);
-
-    descs = calloc(n + 1, sizeof(*descs));
-    if (!descs)
-        return -ENOMEM;
-    for (size_t i = 0; i < n; i++) {
-        const PdEvent *event = pd_events_at(events, i);
-
-        descs[i] = (PdEventDesc){
-            .attr = event->attr,
-            .raw = event->raw,
-            .raw_size = event->raw_size,
-            .raw_swapped = swap,
-            .name = event->name,
-            .ids = event->ids,
-            .n_ids = event->n_ids,
-        };
-    }
-    env.event_descs = descs;
-    env.n_event_descs = n;
-    env.has[PD_FEATURE_EVENT_DESC] = true;
-    return pd_environment_write(&env, PD_FEATURE_EVENT_DESC, out, swap);
-}
 
 /* False when the group cannot be told any more. */
 static bool remake_group(PdGroup *group, const uint32_t *new_index, size_t end) {

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The features that speak of events by their index, made again for other events. */
+/* The feature that speaks of groups by the index of their events, made again for other events. */
 
 #include "perfdata/environment.h"
 #include "perfdata/event.h"
-
-/* Appends an EVENT_DESC body of these events; `swap` as their raw bytes are. */
-int event_desc_encode(const PdEvents *events, bool swap, Buffer *out);
 
 /*
  * Adds the groups of a GROUP_DESC body to those of `env`, each event under its new index, of which

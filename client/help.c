@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "client/screen.h"
 #include "util/text.h"
 
 /*
@@ -10,48 +11,16 @@
  * is no second list of anything.
  */
 
-enum { HELP_WIDTH = 80, NAME_COLUMN_MAX = 26 };
+enum { NAME_COLUMN_MAX = 26 };
 
 static void spaces(Buffer *out, size_t n) {
     for (size_t i = 0; i < n; i++)
         text_putc(out, ' ');
 }
 
-/* Columns that n bytes of our own UTF-8 take. */
-static size_t width(const char *text, size_t n) {
-    size_t columns = 0;
-
-    for (size_t i = 0; i < n; i++)
-        columns += ((unsigned char)text[i] & 0xc0) != 0x80;
-    return columns;
-}
-
-/* Text wrapped at HELP_WIDTH, its lines after the first indented; `column` is where it starts. */
-static void wrap(Buffer *out, const char *text, size_t column, size_t indent) {
-    bool first = true;
-
-    while (*text) {
-        size_t n = strcspn(text, " \n");
-
-        if (!first && column + 1 + width(text, n) > HELP_WIDTH) {
-            text_putc(out, '\n');
-            spaces(out, indent);
-            column = indent;
-        } else if (!first) {
-            text_putc(out, ' ');
-            column++;
-        }
-        buffer_append(out, text, n);
-        column += width(text, n);
-        text += n + (text[n] != '\0');
-        first = false;
-    }
-    text_putc(out, '\n');
-}
-
 /* A name in a column of its own and what it does beside it, below where the name is too long. */
 static void print_row(Buffer *out, const char *name, size_t column, const char *help) {
-    size_t n = width(name, strlen(name));
+    size_t n = screen_columns(name, strlen(name));
 
     text_puts(out, name);
     if (n + 2 > column) {
@@ -59,7 +28,7 @@ static void print_row(Buffer *out, const char *name, size_t column, const char *
         n = 0;
     }
     spaces(out, column - n);
-    wrap(out, help, column, column);
+    screen_wrap(out, help, column, column, SCREEN_WIDTH);
 }
 
 static void option_name(Buffer *out, const Option *o) {
@@ -87,7 +56,7 @@ static void print_options(Buffer *out, const char *title, const Option *options)
         size_t n;
 
         option_name(&name, o);
-        n = width((const char *)name.data, name.size) + 1;
+        n = screen_columns((const char *)name.data, name.size) + 1;
         if (n <= NAME_COLUMN_MAX)
             column = MAX(column, n);
     }
@@ -102,18 +71,13 @@ static void print_options(Buffer *out, const char *title, const Option *options)
     buffer_done(&name);
 }
 
-void help_print_program(Buffer *out) {
+static void print_commands(Buffer *out, const char *title, bool offline, size_t column) {
     Buffer name = {};
-    size_t column = 0;
 
-    text_puts(out, "Usage: profctl [OPTION…] COMMAND [ARGUMENT…]\n\n"
-                   "Looks into recordings of perf and profd, and writes them anew in another "
-                   "shape.\n\nCommands:\n");
-    for (size_t i = 0; commands[i]; i++)
-        column = MAX(column, strlen(commands[i]->name) +
-                                 width(commands[i]->arguments, strlen(commands[i]->arguments)) + 5);
-    column = MIN(column, (size_t)NAME_COLUMN_MAX + 4);
+    text_printf(out, "%s:\n", title);
     for (size_t i = 0; commands[i]; i++) {
+        if (commands[i]->offline != offline)
+            continue;
         buffer_clear(&name);
         text_printf(&name, "  %s %s", commands[i]->name, commands[i]->arguments);
         text_putc(&name, '\0');
@@ -121,9 +85,24 @@ void help_print_program(Buffer *out) {
             print_row(out, (const char *)name.data, column, commands[i]->summary);
     }
     buffer_done(&name);
+}
+
+void help_print_program(Buffer *out) {
+    size_t column = 0;
+
+    text_puts(out, "Usage: profctl [OPTION…] COMMAND [ARGUMENT…]\n\n"
+                   "Drives the profiler profd, and looks into recordings of perf and profd.\n\n");
+    for (size_t i = 0; commands[i]; i++)
+        column = MAX(
+            column, strlen(commands[i]->name) +
+                        screen_columns(commands[i]->arguments, strlen(commands[i]->arguments)) + 5);
+    column = MIN(column, (size_t)NAME_COLUMN_MAX + 4);
+    print_commands(out, "Commands", false, column);
+    print_commands(out, "\nCommands for recordings, without a daemon", true, column);
     print_options(out, "Options, before or after the command", global_options);
     text_puts(out, "\n'profctl COMMAND --help' tells the options of a command.\n"
-                   "Exit status: 0 done, 1 failed, 2 wrong usage, 8 done in part.\n");
+                   "Exit status: 0 done, 1 failed, 2 wrong usage, 3 profd is not running,\n"
+                   "4 not permitted, 5 not found, 6 timed out, 7 degraded, 8 done in part.\n");
 }
 
 /* Paragraphs are apart by an empty line; where lines end within one means nothing. */
@@ -135,7 +114,7 @@ static void print_notes(Buffer *out, const char *notes) {
 
         text_putc(out, '\n');
         if (paragraph)
-            wrap(out, paragraph, 0, 0);
+            screen_wrap(out, paragraph, 0, 0, SCREEN_WIDTH);
         notes += n + (end ? 2 : 0);
     }
 }
@@ -143,7 +122,7 @@ static void print_notes(Buffer *out, const char *notes) {
 void help_print_command(Buffer *out, const Command *command) {
     text_printf(out, "Usage: profctl %s%s %s\n\n", command->name,
                 command->options ? " [OPTION…]" : "", command->arguments);
-    wrap(out, command->summary, 0, 0);
+    screen_wrap(out, command->summary, 0, 0, SCREEN_WIDTH);
     if (command->notes)
         print_notes(out, command->notes);
     print_options(out, "Options", command->options);

@@ -112,6 +112,7 @@ static int run_info(Context *c, void *settings, char **arguments) {
 
 const Command command_info = {
     .name = "info",
+    .offline = true,
     .arguments = "FILE",
     .n_min = 1,
     .n_max = 1,

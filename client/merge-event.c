@@ -2,225 +2,25 @@
 #include "client/merge.h"
 
 #include <errno.h>
-#include <string.h>
 
 /*
- * Which events the result has. Events that are the same in attr and name become one, which has the
- * ids of all of them; of two such events in one recording each stays itself. The kernel counts ids
- * up from each boot, so recordings of one boot share an id only where they share the event (perf
- * record --switch-output); where two events claim an id all the same, the later one gets a new one.
- *
- * A reader finds the event of a record by the id in it. That works when there is one event, when
- * all have the id in the same place, or when all have an IDENTIFIER; else every record gets one.
+ * Which events the result of a merge has: those of all its inputs, each once, and for each input
+ * what its records have to be rewritten by.
  */
 
-enum { EVENTS_MAX = 8192 }; /* each is compared with each */
-
-typedef struct Plan {
-    Merge *m;
-    uint64_t fresh;         /* the next id that nobody has */
-    bool taken[EVENTS_MAX]; /* events of the result that one of this recording became */
-} Plan;
-
-static bool same_bytes(const PdEvent *a, const PdEvent *b, const PdAttr *attr) {
-    enum { SAMPLE_TYPE_AT = 24 };
-
-    /* `attr` has what was added already, `b` has it in its bytes too. */
-    return a->attr.size == b->attr.size && attr->sample_type == b->attr.sample_type &&
-           a->raw_size == b->raw_size && a->raw_size >= SAMPLE_TYPE_AT + 8 &&
-           memcmp(a->raw, b->raw, SAMPLE_TYPE_AT) == 0 &&
-           memcmp(a->raw + SAMPLE_TYPE_AT + 8, b->raw + SAMPLE_TYPE_AT + 8,
-                  a->raw_size - SAMPLE_TYPE_AT - 8) == 0 &&
-           strcmp(a->name, b->name) == 0;
-}
-
-/* The event of the result that this one becomes, if it is there: the first that is the same and is
- * not taken by an earlier event of the same recording. */
-static PdEvent *find_same(const Plan *plan, const PdEvent *event, const PdAttr *attr) {
-    for (size_t i = 0; i < pd_events_count(plan->m->events); i++) {
-        const PdEvent *other = pd_events_at(plan->m->events, i);
-
-        if (!plan->taken[i] && same_bytes(event, other, attr))
-            return (PdEvent *)other;
-    }
-    return NULL;
-}
-
-static int add_event(Plan *plan, const MergeInput *in, const PdEvent *event, PdEvent **ret) {
-    Merge *m = plan->m;
-    _cleanup_free_ uint8_t *raw = NULL;
-    PdAttr attr = event->attr;
-    PdEvent *made;
-    int r;
-
-    raw = malloc(event->raw_size + 1);
-    if (!raw)
-        return -ENOMEM;
-    if (event->raw_size > 0)
-        memcpy(raw, event->raw, event->raw_size);
-    if (m->add_identifier)
-        pd_attr_add_identifier(&attr, raw, event->raw_size, pd_reader_header(in->reader)->swap);
-    made = find_same(plan, event, &attr);
-    if (made) {
-        *ret = made;
-        return 0;
-    }
-    if (pd_events_count(m->events) >= EVENTS_MAX)
-        return -E2BIG;
-    r = pd_events_add(m->events, &attr, (Bytes){.data = raw, .size = event->raw_size}, NULL, 0,
-                      &made);
-    if (r == 0 && event->name_given)
-        r = pd_events_set_name(
-            m->events, made,
-            (Bytes){.data = (const uint8_t *)event->name, .size = strlen(event->name)});
-    if (r == 0)
-        *ret = made;
-    return r;
-}
-
-static bool id_is_known(const Merge *m, uint64_t id) {
-    if (id == 0 || pd_events_by_id(m->events, id))
-        return true;
-    for (size_t i = 0; i < m->n_inputs; i++)
-        if (pd_events_by_id(pd_reader_events(m->inputs[i].reader), id))
-            return true;
-    return false;
-}
-
-static uint64_t fresh_id(Plan *plan) {
-    while (id_is_known(plan->m, plan->fresh))
-        plan->fresh++;
-    return plan->fresh++;
-}
-
-/* Where the event's records carry its id, the result's event `to` has it as well. */
-static int add_id(Plan *plan, MergeInput *in, PdEvent *to, uint64_t id) {
-    PdEvent *holder = pd_events_by_id(plan->m->events, id);
-    uint64_t as = id;
-
-    if (holder == to || id == 0)
-        return 0;
-    if (holder) {
-        int r;
-
-        as = fresh_id(plan);
-        r = pd_rewriter_map_id(in->rewriter, id, as);
-        if (r < 0)
-            return r;
-    }
-    return pd_events_add_ids(plan->m->events, to, &as, 1);
-}
-
-static int add_ids(Plan *plan, MergeInput *in, const PdEvent *event, PdEvent *to) {
-    int r = 0;
-
-    for (size_t i = 0; r == 0 && i < event->n_ids; i++)
-        r = add_id(plan, in, to, event->ids[i]);
-    return r;
-}
-
-static int plan_input(Plan *plan, MergeInput *in) {
-    const PdEvents *events = pd_reader_events(in->reader);
-    size_t n = pd_events_count(events);
-    int r;
-
-    free(in->index);
-    in->index = calloc(n, sizeof(*in->index));
-    in->rewriter = pd_rewriter_free(in->rewriter);
-    if (!in->index)
-        return -ENOMEM;
-    memset(plan->taken, 0, sizeof(plan->taken));
-    r = pd_rewriter_new(events, &in->rewriter);
-    for (size_t i = 0; r == 0 && i < n; i++) {
-        const PdEvent *event = pd_events_at(events, i);
-        PdEvent *to = NULL;
-
-        r = add_event(plan, in, event, &to);
-        if (r == 0)
-            r = add_ids(plan, in, event, to);
-        if (r < 0)
-            break;
-        in->index[i] = to->index;
-        plan->taken[to->index] = true;
-    }
-    if (plan->m->add_identifier)
-        pd_rewriter_add_identifier(in->rewriter);
-    return r;
-}
-
-/* Where all have IDENTIFIER, or all have the same fields, ID being one of them. */
-static bool ids_have_one_place(const PdEvents *events) {
-    bool all_identify = true, all_alike = true;
-    uint64_t first = pd_events_at(events, 0)->attr.sample_type;
-
-    for (size_t i = 0; i < pd_events_count(events); i++) {
-        uint64_t type = pd_events_at(events, i)->attr.sample_type;
-
-        all_identify &= !!(type & PD_SAMPLE_IDENTIFIER);
-        all_alike &= type == first && type & PD_SAMPLE_ID;
-    }
-    return all_identify || all_alike || pd_events_count(events) == 1;
-}
-
-/* What stands for the event where a record has no id; made up where it has none at all. */
-static int default_id_of(Plan *plan, const MergeInput *in, const PdEvent *event, uint64_t *ret) {
-    PdEvent *to = (PdEvent *)pd_events_at(plan->m->events, in->index[event->index]);
-    uint64_t id;
-    int r;
-
-    if (event->n_ids > 0) {
-        *ret = pd_rewriter_id(in->rewriter, event->ids[0]);
-        return 0;
-    }
-    id = fresh_id(plan);
-    r = pd_events_add_ids(plan->m->events, to, &id, 1);
-    if (r == 0)
-        *ret = id;
-    return r;
-}
-
-/* Records that a tool made up have an id of 0, which is read as the first event; with several
- * events in the result they get that of the event they had. */
-static int set_default_ids(Plan *plan) {
-    for (size_t i = 0; i < plan->m->n_inputs; i++) {
-        MergeInput *in = &plan->m->inputs[i];
-        const PdEvents *events = pd_reader_events(in->reader);
-
-        for (size_t k = 0; k < pd_events_count(events); k++) {
-            const PdEvent *event = pd_events_at(events, k);
-            uint64_t id;
-            int r = default_id_of(plan, in, event, &id);
-
-            if (r == 0)
-                r = pd_rewriter_set_default_id(in->rewriter, event, id);
-            if (r < 0)
-                return r;
-        }
-    }
-    return 0;
-}
-
-static int plan_all(Merge *m) {
-    _cleanup_free_ Plan *plan = calloc(1, sizeof(*plan));
-    int r;
-
-    if (!plan)
-        return -ENOMEM;
-    plan->m = m;
-    m->events = pd_events_free(m->events);
-    r = pd_events_new(&m->events);
-    for (size_t i = 0; r == 0 && i < m->n_inputs; i++)
-        r = plan_input(plan, &m->inputs[i]);
-    if (r == 0 && pd_events_count(m->events) > 1)
-        r = set_default_ids(plan);
-    return r;
-}
-
 int merge_plan_events(Merge *m) {
-    int r = plan_all(m);
+    _cleanup_free_ PdEventSource *sources = calloc(m->n_inputs, sizeof(*sources));
+    int r;
 
-    if (r < 0 || ids_have_one_place(m->events))
-        return r;
-    m->add_identifier = true;
-    return plan_all(m);
+    if (!sources)
+        return -ENOMEM;
+    for (size_t i = 0; i < m->n_inputs; i++)
+        sources[i] = (PdEventSource){.events = pd_reader_events(m->inputs[i].reader),
+                                     .swap = pd_reader_header(m->inputs[i].reader)->swap};
+    r = pd_events_unite(sources, m->n_inputs, &m->events);
+    for (size_t i = 0; i < m->n_inputs; i++) {
+        m->inputs[i].index = sources[i].index;
+        m->inputs[i].rewriter = sources[i].rewriter;
+    }
+    return r;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/event-feature.h"
+#include "perfdata/encode.h"
 #include "perfdata/environment.h"
 #include "perfdata/tracing.h"
 
@@ -59,9 +60,9 @@ static bool any_has(const Merge *m, unsigned bit) {
 
 static int make_event_desc(Merge *m, unsigned bit) {
     _cleanup_(buffer_done) Buffer body = {};
-    int r = event_desc_encode(m->events, m->sink.options.swap, &body);
 
-    return r < 0 ? r : set_body(m, bit, &body);
+    pd_encode_event_desc(&body, m->events, m->sink.options.swap);
+    return set_body(m, bit, &body);
 }
 
 static int make_group_desc(Merge *m, unsigned bit) {

@@ -224,8 +224,15 @@ static int run_merge(Context *context, void *settings, char **arguments) {
     return r < 0 ? target_complain(&m.target, r) : verdict(&m);
 }
 
+static bool merge_streams(const void *settings, char **arguments) {
+    const MergeSettings *s = settings;
+
+    return s->out && strcmp(s->out, "-") == 0;
+}
+
 const Command command_merge = {
     .name = "merge",
+    .offline = true,
     .arguments = "IN…",
     .n_min = 1,
     .n_max = UINT32_MAX,
@@ -237,4 +244,5 @@ const Command command_merge = {
     .options = merge_options,
     .settings_size = sizeof(MergeSettings),
     .run = run_merge,
+    .streams = merge_streams,
 };

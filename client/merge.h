@@ -11,7 +11,7 @@
 #include "client/sink.h"
 #include "client/target.h"
 #include "perfdata/order.h"
-#include "perfdata/rewrite.h"
+#include "perfdata/event-union.h"
 
 typedef struct MergeInput {
     const char *path;
@@ -38,7 +38,6 @@ typedef struct Merge {
     MergeInput *inputs; /* by first_time, once they were scanned */
     size_t n_inputs;
     PdEvents *events; /* of the result */
-    bool add_identifier;
     Sink sink;
     Target target;
     uint64_t now;      /* time of the record last written */

@@ -123,20 +123,7 @@ static PdRecord keep_sample(const PdRecord *record, const PdStamp *stamp,
 }
 
 static bool matters(const PdRecord *record) {
-    switch (record->type) {
-    case PD_RECORD_SAMPLE:
-    case PD_RECORD_COMM:
-    case PD_RECORD_FORK:
-    case PD_RECORD_EXIT:
-    case PD_RECORD_MMAP:
-    case PD_RECORD_MMAP2:
-    case PD_RECORD_KSYMBOL:
-    case PD_RECORD_CGROUP:
-    case PD_RECORD_BUILD_ID:
-        return true;
-    default:
-        return false;
-    }
+    return record->type == PD_RECORD_SAMPLE || process_table_takes(record);
 }
 
 int replay_add(Replay *replay, const PdRecord *record, const PdStamp *stamp) {

@@ -6,6 +6,7 @@
  * is escaped. A table that ran out of memory prints nothing and says -ENOMEM at the end.
  */
 
+#include "client/color.h"
 #include "client/command.h"
 #include "util/bytes.h"
 
@@ -15,6 +16,7 @@ typedef struct Column {
     const char *name; /* NULL ends the list */
     bool right;       /* a number */
     bool shrinks;     /* may be cut when the terminal is narrow */
+    unsigned drops;   /* goes as a whole where even that is not enough, 1 first; 0: never */
 } Column;
 
 int table_new(const Context *c, const Column *columns, Table **ret);
@@ -25,6 +27,10 @@ DEFINE_CLEANUP(Table *, table_free);
 void table_bytes(Table *table, Bytes text);
 void table_printf(Table *table, const char *format, ...) _printf_(2, 3);
 void table_count(Table *table, uint64_t n);
+/* Text that is safe to show as it is. */
+void table_shown(Table *table, const char *text);
+/* Colours the cell that was put last. */
+void table_color(Table *table, Color color);
 
 /* Appends all rows, and a heading unless --no-legend. */
 int table_print(Table *table, Buffer *out);

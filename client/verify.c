@@ -161,6 +161,7 @@ static int run_verify(Context *c, void *settings, char **arguments) {
 
 const Command command_verify = {
     .name = "verify",
+    .offline = true,
     .arguments = "FILE…",
     .n_min = 1,
     .n_max = UINT32_MAX,

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Writes a shell's completion of profctl from its own option tables.
+"""Writes a shell's completion of profctl or profd from its own option tables.
 
-generate.py bash|zsh|fish PROFCTL: runs `PROFCTL --print-options` and prints the completion. What
-an option's argument is named decides what is offered for it: words separated by bars are offered
-as they are, a name that ends in FILE or FOLDER means paths, anything else is for the user to type.
+generate.py bash|zsh|fish PROGRAM [NAME]: runs `PROGRAM --print-options` and prints the completion
+of NAME, profctl if it is not given. What an option's argument is named decides what is offered for
+it: words separated by bars are offered as they are, a name that ends in FILE, FOLDER, DIR or PATH
+means paths, anything else is for the user to type. What a command's arguments are named decides
+the same; SESSION means the sessions of the daemon and SNAPSHOT its snapshots, if it answers. A
+program may have no commands.
 """
 
 import re
@@ -14,6 +17,17 @@ from dataclasses import dataclass, field
 
 
 WORD = re.compile(r"[a-z0-9-]+")
+# Such names hold nothing that a shell would take for more than a name.
+NAMES = {
+    word: f"profctl {verb} --no-legend --no-pager --json=off 2>/dev/null | cut -d' ' -f1"
+    for word, verb in (("SESSION", "list"), ("SNAPSHOT", "snapshots"))
+}
+
+
+def names_of(arguments):
+    """What prints the names that are meant, or None."""
+    found = re.search(r"\b(SESSION|SNAPSHOT)\b", arguments)
+    return found and NAMES[found[0]]
 
 
 @dataclass
@@ -34,8 +48,12 @@ class Option:
         return words if len(words) > 1 and all(WORD.fullmatch(word) for word in words) else []
 
     @property
+    def listed(self):
+        return names_of(self.argument)
+
+    @property
     def is_path(self):
-        return re.search(r"(FILE|FOLDER)$", self.argument.strip("[]")) is not None
+        return re.search(r"(FILE|FOLDER|DIR|PATH)$", self.argument.strip("[]")) is not None
 
     @property
     def names(self):
@@ -50,14 +68,23 @@ class Command:
     options: list = field(default_factory=list)
 
     @property
+    def listed(self):
+        return names_of(self.arguments)
+
+    @property
+    def choices(self):
+        words = self.arguments.split("|")
+        return words if len(words) > 1 and all(WORD.fullmatch(word) for word in words) else []
+
+    @property
     def takes_files(self):
         return re.search(r"FILE|FOLDER|\bIN\b|\bOUT\b", self.arguments) is not None
 
 
-def read(profctl):
+def read(program):
     """The global options, and the commands with theirs."""
     text = subprocess.run(
-        [profctl, "--print-options"], check=True, capture_output=True, text=True
+        [program, "--print-options"], check=True, capture_output=True, text=True
     ).stdout
     everywhere, commands = [], {}
     for line in text.splitlines():
@@ -75,9 +102,9 @@ def read(profctl):
 
 BASH = """\
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# bash completion for profctl, made from its option tables
+# bash completion for @NAME@, made from its option tables
 
-_profctl() {
+_@NAME@() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} equals='' verb='' words='' i
 
     if [[ $cur == = ]]; then
@@ -106,10 +133,10 @@ _profctl() {
     fi
     case $verb in
     "" | help) mapfile -t COMPREPLY < <(compgen -W "@ALL@" -- "$cur") ;;
-@FILES@
+@WORDS@
     esac
 }
-complete -F _profctl profctl
+complete -F _@NAME@ @NAME@
 """
 
 
@@ -121,11 +148,20 @@ def bash_argument(verb, option):
         return ""
     if option.choices:
         action = f'mapfile -t COMPREPLY < <(compgen -W "{" ".join(option.choices)}" -- "$cur")'
+    elif option.listed:
+        action = f'mapfile -t COMPREPLY < <(compgen -W "$({option.listed})" -- "$cur")'
     elif option.is_path:
         action = 'compopt -o filenames; mapfile -t COMPREPLY < <(compgen -f -- "$cur")'
     else:
         action = ":"
     return f"    {' | '.join(names)})\n        {action}\n        return\n        ;;"
+
+
+def bash_words(words, commands):
+    if not commands:
+        return ""
+    return f"    {' | '.join(commands)})\n" \
+           f'        mapfile -t COMPREPLY < <(compgen -W "{words}" -- "$cur")\n        ;;'
 
 
 def bash_names(options):
@@ -143,25 +179,28 @@ def bash(everywhere, commands):
     options = [
         f'        {c.name}) words="{bash_names(c.options)}" ;;' for c in commands if c.options
     ]
+    rows = [bash_words(" ".join(c.choices), [c.name]) for c in commands if c.choices]
+    rows += [bash_words(f"$({names})", [c.name for c in commands if c.listed == names])
+             for names in NAMES.values()]
     files = " | ".join(c.name for c in commands if c.takes_files)
-    files = f"    {files})\n        compopt -o filenames\n" \
-            '        mapfile -t COMPREPLY < <(compgen -f -- "$cur")\n        ;;' if files else ""
-    text = BASH.replace("@VERBS@", " | ".join(c.name for c in commands))
+    rows.append(f"    {files})\n        compopt -o filenames\n"
+                '        mapfile -t COMPREPLY < <(compgen -f -- "$cur")\n        ;;' if files else "")
+    text = BASH.replace("@VERBS@", " | ".join(c.name for c in commands) or '""')
     text = text.replace("@ARGUMENTS@", "\n".join(a for a in arguments if a))
     text = text.replace("@OPTIONS@", "\n".join(options))
     text = text.replace("@GLOBAL@", bash_names(everywhere))
     text = text.replace("@ALL@", " ".join(c.name for c in commands))
-    return text.replace("@FILES@", files)
+    return text.replace("@WORDS@", "\n".join(row for row in rows if row))
 
 
 # -- zsh --------------------------------------------------------------------------------------
 
 ZSH = """\
-#compdef profctl
+#compdef @NAME@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# zsh completion for profctl, made from its option tables
+# zsh completion for @NAME@, made from its option tables
 
-_profctl() {
+_@NAME@() {
     local curcontext=$curcontext state line
     local -a everywhere commands
     everywhere=(
@@ -187,8 +226,13 @@ _profctl() {
     esac
 }
 
-_profctl "$@"
+_@NAME@ "$@"
 """
+
+
+# Within single quotes.
+def zsh_names(names):
+    return "($(" + names.replace("'", "'\\''") + "))"
 
 
 def zsh_quote(text):
@@ -198,6 +242,8 @@ def zsh_quote(text):
 def zsh_specs(option, indent):
     if option.choices:
         action = "(" + " ".join(option.choices) + ")"
+    elif option.listed:
+        action = zsh_names(option.listed)
     elif option.is_path:
         action = "_files"
     else:
@@ -217,13 +263,29 @@ def zsh_specs(option, indent):
     return "\n".join(indent + line for line in lines)
 
 
+# Without commands.
+ZSH_PLAIN = """\
+#compdef @NAME@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# zsh completion for @NAME@, made from its option table
+
+_arguments -s -S \\
+@GLOBAL@
+"""
+
+
 def zsh(everywhere, commands):
+    if not commands:
+        specs = [zsh_specs(option, "    ") for option in everywhere]
+        return ZSH_PLAIN.replace("@GLOBAL@", " \\\n".join(specs))
     verbs = []
     for command in commands:
         if command.name == "help":
             continue
         specs = [zsh_specs(option, " " * 16) for option in command.options]
         specs += [" " * 16 + "'*: :_files'"] if command.takes_files else []
+        specs += [" " * 16 + f"': :({' '.join(command.choices)})'"] if command.choices else []
+        specs += [" " * 16 + f"'*: :{zsh_names(command.listed)}'"] if command.listed else []
         body = " \\\n".join([" " * 12 + "_arguments -s -S $everywhere"]
                             + [line for spec in specs for line in spec.splitlines()])
         verbs.append(f"        {command.name})\n{body}\n            ;;")
@@ -241,11 +303,13 @@ def fish_quote(text):
 
 
 def fish_option(option, condition):
-    line = "complete -c profctl" + (f" -n {fish_quote(condition)}" if condition else "")
+    line = "complete -c @NAME@" + (f" -n {fish_quote(condition)}" if condition else "")
     line += f" -s {option.short[1:]}" if option.short else ""
     line += f" -l {option.long[2:]}"
     if option.choices:
         line += f" {'-f' if option.optional else '-x'} -a {fish_quote(' '.join(option.choices))}"
+    elif option.listed:
+        line += f" -x -a {fish_quote(f'({option.listed})')}"
     elif option.is_path:
         line += " -r -F"
     elif option.argument:
@@ -258,21 +322,27 @@ def fish(everywhere, commands):
     before = f"not __fish_seen_subcommand_from {names}"
     lines = [
         "# SPDX-License-Identifier: LGPL-2.1-or-later",
-        "# fish completion for profctl, made from its option tables",
-        "complete -c profctl -f",
+        "# fish completion for @NAME@, made from its option tables",
+        "complete -c @NAME@ -f",
     ]
     lines += [fish_option(option, None) for option in everywhere]
     for command in commands:
         within = f"__fish_seen_subcommand_from {command.name}"
         lines.append(
-            f"complete -c profctl -n {fish_quote(before)} -a {command.name}"
+            f"complete -c @NAME@ -n {fish_quote(before)} -a {command.name}"
             f" -d {fish_quote(command.help)}"
         )
         lines += [fish_option(option, within) for option in command.options]
         if command.takes_files:
-            lines.append(f"complete -c profctl -n {fish_quote(within)} -F")
+            lines.append(f"complete -c @NAME@ -n {fish_quote(within)} -F")
+        if command.choices:
+            words = " ".join(command.choices)
+            lines.append(f"complete -c @NAME@ -n {fish_quote(within)} -a {fish_quote(words)}")
+        if command.listed:
+            words = fish_quote(f"({command.listed})")
+            lines.append(f"complete -c @NAME@ -n {fish_quote(within)} -a {words}")
         if command.name == "help":
-            lines.append(f"complete -c profctl -n {fish_quote(within)} -a {fish_quote(names)}")
+            lines.append(f"complete -c @NAME@ -n {fish_quote(within)} -a {fish_quote(names)}")
     return "\n".join(lines) + "\n"
 
 
@@ -280,9 +350,10 @@ SHELLS = {"bash": bash, "zsh": zsh, "fish": fish}
 
 
 def main():
-    if len(sys.argv) != 3 or sys.argv[1] not in SHELLS:
-        sys.exit("usage: generate.py bash|zsh|fish PROFCTL")
-    print(SHELLS[sys.argv[1]](*read(sys.argv[2])), end="")
+    if len(sys.argv) not in (3, 4) or sys.argv[1] not in SHELLS:
+        sys.exit("usage: generate.py bash|zsh|fish PROGRAM [NAME]")
+    name = sys.argv[3] if len(sys.argv) > 3 else "profctl"
+    print(SHELLS[sys.argv[1]](*read(sys.argv[2])).replace("@NAME@", name), end="")
 
 
 if __name__ == "__main__":

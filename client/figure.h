@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Figures for people, in the manner of systemctl. Times are microseconds since 1970, spans
+ * microseconds.
+ */
+
+#include <stdint.h>
+#include <time.h>
+
+#include "util/buffer.h"
+
+/* "512B", "64.0M". */
+void figure_size(Buffer *out, uint64_t bytes);
+/* "1,234,567". */
+void figure_count(Buffer *out, uint64_t n);
+/* "12ms", "5min 20s", "1h 30min", "2 days 3h". */
+void figure_span(Buffer *out, uint64_t us);
+/* "Sat 2026-11-21 15:00:00 UTC", in the local zone. */
+void figure_moment(Buffer *out, uint64_t us);
+/* The same to the second without the day of the week and the zone: "2026-11-21 15:00:00". */
+void figure_moment_short(Buffer *out, uint64_t us);
+/* "5min ago", "now", "in 5min". */
+void figure_ago(Buffer *out, uint64_t us, uint64_t now_us);
+/* "Sat 2026-11-21 15:00:00 UTC; 5min ago". */
+void figure_since(Buffer *out, uint64_t us, uint64_t now_us);
+
+static inline uint64_t figure_now_us(void) {
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
