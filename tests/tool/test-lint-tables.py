@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The lint of pages, completions and configuration, on programs that only print tables: sound at
+"""The lint of pages, completions, configuration and catalog, on programs that only print tables: sound at
 first, then with something more, less or different in one place, which must be found."""
 
 import contextlib
@@ -46,11 +46,54 @@ Explain.
 .El
 """
 
-KEYS = "Profd\tFlush\t5s\ta time\nSession default\tFrequency\t99\ta number\n"
-CONF = "[Profd]\n#Flush=5s\n\n[Session default]\n#Frequency=99\n"
-KEYS_PAGE = ".It Va Flush Ns =\nx\n.It Va Frequency Ns =\nx\n"
+KEYS = """Profd\tFlush\t5s\ta time
+Profd\tMaxUse\t\ta size
+Session\tFrequency\t99\ta number
+Session\tMaxUse\tinfinity\ta size
+"""
+CONF = """[Profd]
+#Flush=5s
+#MaxUse=
+
+[Session default]
+#Frequency=99
+#MaxUse=infinity
+"""
+KEYS_PAGE = """.Sh DESCRIPTION
+.Ss [Profd]
+.It Va Flush Ns =
+The default is 5s.
+.It Va MaxUse Ns =
+x
+.Ss [Session NAME]
+.It Va Frequency Ns =
+The default is
+.Cm 99 .
+.It Va MaxUse Ns =
+.Cm infinity ,
+the default.
+"""
 DAEMON_HELP = "  --store=DIR  where\n  --help  this\n"
-DAEMON_PAGE = ".It Fl -store Ns = Ns Ar DIR\n.It Fl -help\n"
+DAEMON_PAGE = ".It Fl -store Ns = Ns Ar DIR\n.It Fl -help\n.It Li began , ended\nof what is\n"
+
+ONE, TWO = "1" * 32, "2" * 32
+EVENTS = f"""static const Event events[] = {{
+    {{ "began", "{ONE}" }},
+    {{ "ended", "{TWO}" }},
+}};
+"""
+LOGGING = """log({"PROFD_EVENT", "began"}, {"PROFD_NAME", name});
+log({"PROFD_EVENT", "ended"});
+"""
+CATALOG = "".join(f"""# {name}
+-- {number}
+Subject: It @PROFD_NAME@
+Defined-By: profd
+Documentation: man:profd(8)
+
+Nothing needs to be done.
+
+""" for name, number in (("began", ONE), ("ended", TWO)))
 
 
 def write(folder, path, text, mode=0o644):
@@ -78,16 +121,22 @@ def complete(folder, options):
 
 @contextlib.contextmanager
 def tree(options=OPTIONS, said=HELP, page=PAGE, completed=OPTIONS, keys=KEYS, conf=CONF,
-         keys_page=KEYS_PAGE, daemon_help=DAEMON_HELP, daemon_page=DAEMON_PAGE):
+         keys_page=KEYS_PAGE, daemon_help=DAEMON_HELP, daemon_page=DAEMON_PAGE, events=EVENTS,
+         logging=LOGGING, catalog=CATALOG):
     with tempfile.TemporaryDirectory(prefix="profd-test.") as folder:
         write(folder, "build/client/profctl",
               program([("--print-options", options), ("--help", said)]), 0o755)
         write(folder, "build/daemon/profd",
               program([("--print-config-keys", keys), ("--help", daemon_help)]), 0o755)
+        for name in ("profd.bash", "_profd", "profd.fish"):
+            write(folder, f"build/daemon/{name}", daemon_help)
         write(folder, "doc/profctl.1", page)
         write(folder, "doc/profd.conf.5", keys_page)
         write(folder, "doc/profd.8", daemon_page)
         write(folder, "conf/profd.conf", conf)
+        write(folder, "daemon/event.c", events)
+        write(folder, "daemon/daemon.c", logging)
+        write(folder, "systemd/profd.catalog", catalog)
         complete(folder, completed)
         yield folder
 
@@ -112,7 +161,7 @@ def finds(script, wanted, **fault):
 @test
 def sound_tables_pass():
     with tree() as folder:
-        for script in ("manual.py", "config.py"):
+        for script in ("manual.py", "config.py", "journal.py"):
             failed, said = failures(folder, script)
             check(not failed, said)
 
@@ -158,13 +207,18 @@ def a_key_that_the_file_lacks_or_shows_wrongly_is_found():
     finds("config.py", name, conf=CONF.replace("#Flush", "#Flash"))
     finds("config.py", name, conf=CONF.replace("99", "98"))
     finds("config.py", name, conf=CONF + "#More=1\n")
+    finds("config.py", name, conf=CONF.replace("#MaxUse=infinity\n", ""))
+    finds("config.py", name, conf=CONF.replace("#Flush=5s\n#MaxUse=\n", "#MaxUse=\n#Flush=5s\n"))
+    finds("config.py", name, conf=CONF + "#Frequency=99\n")
     finds("config.py", name, keys="")
 
 
 @test
 def a_key_that_the_page_lacks_is_found():
-    finds("config.py", "the_page_of_profd_conf_has_every_key",
-          keys_page=KEYS_PAGE.replace("Flush", "Flash"))
+    name = "the_page_of_profd_conf_has_every_key"
+    finds("config.py", name, keys_page=KEYS_PAGE.replace("Flush", "Flash"))
+    finds("config.py", name, keys_page=KEYS_PAGE.replace("99", "98"))
+    finds("config.py", name, keys_page=KEYS_PAGE.replace(".Ss [Session NAME]\n", ""))
 
 
 @test
@@ -172,6 +226,53 @@ def an_option_of_profd_that_the_page_lacks_is_found():
     finds("config.py", "the_page_of_profd_has_every_option",
           daemon_page=DAEMON_PAGE.replace("store", "shop"))
     finds("config.py", "the_page_of_profd_has_every_option", daemon_help="  --help  this\n")
+
+
+@test
+def an_option_of_profd_that_a_completion_lacks_is_found():
+    for name in ("profd.bash", "_profd", "profd.fish"):
+        with tree() as folder:
+            write(folder, f"build/daemon/{name}", "--help\n")
+            failed, said = failures(folder, "config.py")
+            check("the_completions_of_profd_have_every_option" in failed, said)
+
+
+@test
+def an_event_whose_number_is_not_its_own_is_found():
+    name = "each_event_has_a_name_and_a_number_of_its_own"
+    finds("journal.py", name, events=EVENTS.replace(TWO, ONE))
+    finds("journal.py", name, events=EVENTS.replace("ended", "began"))
+    finds("journal.py", name, events=EVENTS.replace(TWO, "2"))
+
+
+@test
+def an_event_without_a_text_is_found():
+    name = "each_event_has_a_text_in_the_catalog"
+    finds("journal.py", name, catalog=CATALOG.partition("# ended")[0])
+    finds("journal.py", name, events=EVENTS.replace(TWO, "3" * 32))
+    finds("journal.py", name, catalog=CATALOG + CATALOG)
+
+
+@test
+def a_text_that_says_too_little_is_found():
+    name = "each_text_says_something_and_takes_what_is_logged"
+    finds("journal.py", name, catalog=CATALOG.replace("Defined-By: profd\n", ""))
+    finds("journal.py", name, catalog=CATALOG.replace("profd(8)", "lost(8)"))
+    finds("journal.py", name, catalog=CATALOG.replace("Nothing needs to be done.", ""))
+    finds("journal.py", name, catalog=CATALOG.replace("NAME@", "PLACE@"))
+    finds("journal.py", name, catalog=CATALOG.replace("Nothing", "Nothing " * 20))
+
+
+@test
+def an_event_that_the_page_lacks_is_found():
+    finds("journal.py", "each_event_has_its_name_in_the_page", daemon_page=DAEMON_PAGE.replace(", ended", ""))
+
+
+@test
+def an_event_that_is_logged_nowhere_or_unknown_is_found():
+    name = "each_event_is_logged_and_no_other"
+    finds("journal.py", name, logging=LOGGING.replace("ended", "gone"))
+    finds("journal.py", name, events=EVENTS.replace("ended", "gone"))
 
 
 if __name__ == "__main__":

@@ -24,12 +24,12 @@ SOUND = {
     "lib/perfdata/part.c": LICENCE + '#include "perfdata/part.h"\n' + ESSAY
     + '#include "util/base.h"\n\nint part(void) {\n    return base();\n}\n',
     "daemon/loop/loop.c": LICENCE + ESSAY + "int loop(void);\nint loop(void) {\n    return 0;\n}\n",
-    "daemon/store/store.h": LICENCE + "#pragma once\n\nint store(void);\n",
-    "daemon/store/store.c": LICENCE + '#include "store/store.h"\n' + ESSAY
-    + "int store_inner(void);\nint store_inner(void) {\n    return 0;\n}\n\n"
-    "int store(void) {\n    return store_inner();\n}\n",
-    "daemon/control/control.c": LICENCE + ESSAY + '#include "store/store.h"\n\n'
-    "int control(void);\nint control(void) {\n    return store();\n}\n",
+    "daemon/keeper/client.h": LICENCE + "#pragma once\n\nint keeper(void);\n",
+    "daemon/keeper/client.c": LICENCE + '#include "keeper/client.h"\n' + ESSAY
+    + "int keeper_inner(void);\nint keeper_inner(void) {\n    return 0;\n}\n\n"
+    "int keeper(void) {\n    return keeper_inner();\n}\n",
+    "daemon/capture/ring.c": LICENCE + ESSAY + '#include "keeper/client.h"\n\n'
+    "int ring(void);\nint ring(void) {\n    return keeper();\n}\n",
 }
 
 
@@ -110,16 +110,16 @@ def an_include_against_the_table_is_found():
     finds("layers.py", "every_include_is_in_the_table",
           ("lib/util/base.c", "#include", '#include "perfdata/part.h"\n#include'),
           ("lib/perfdata/part.c", "util/base.h", "../util/base.h"),
-          ("daemon/store/store.c", "#include", "#include <event2/event.h>\n#include"),
-          ("daemon/control/control.c", "#include", "#include <zstd.h>\n#include"))
+          ("daemon/keeper/client.c", "#include", "#include <event2/event.h>\n#include"),
+          ("daemon/capture/ring.c", "#include", "#include <zstd.h>\n#include"))
 
 
 @test
 def a_symbol_against_the_table_is_found():
     finds("layers.py", "every_symbol_comes_from_a_room_that_may_be_included",
           ("lib/util/base.c", "return 1", "extern int part(void); return part()"),
-          ("daemon/loop/loop.c", "return 0", "extern int store(void); return store()"),
-          ("daemon/control/control.c", "return store", "extern int store_inner(); return store_inner"))
+          ("daemon/loop/loop.c", "return 0", "extern int keeper(void); return keeper()"),
+          ("daemon/capture/ring.c", "return keeper", "extern int keeper_inner(); return keeper_inner"))
 
 
 @test
@@ -131,6 +131,11 @@ def a_room_that_the_table_lacks_is_found():
 @test
 def a_table_that_is_not_shown_is_found():
     finds("layers.py", "architecture_md_shows_the_table", ("ARCHITECTURE.md", "Rooms\n"))
+
+
+@test
+def a_page_that_is_too_long_is_found():
+    finds("source.py", "pages_that_are_to_be_read_whole_are_short", ("HACKING.md", "a line\n" * 121))
 
 
 @test

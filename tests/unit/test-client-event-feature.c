@@ -6,32 +6,6 @@
 
 /* Features that count events by index, read back by the environment that knows their format. */
 
-TEST(an_event_description_reads_back) {
-    for (unsigned swap = 0; swap < 2; swap++) {
-        _cleanup_(pd_events_freep) PdEvents *events = NULL;
-        _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
-        _cleanup_(buffer_done) Buffer raw = {}, body = {};
-        PdAttr attr = {.size = 112, .type = 1, .config = 3, .sample_type = PD_SAMPLE_IP};
-        uint64_t ids[] = {5, 6, 7};
-        PdEvent *event;
-
-        pd_attr_encode(&attr, 112, &raw, swap);
-        CHECK_OK(pd_events_new(&events));
-        CHECK_OK(pd_events_add(events, &attr, buffer_bytes(&raw), ids, 3, &event));
-        CHECK_OK(pd_events_set_name(events, event,
-                                    (Bytes){.data = (const uint8_t *)"switches", .size = 8}));
-        CHECK_OK(event_desc_encode(events, swap, &body));
-        CHECK_OK(pd_environment_new(&env));
-        CHECK_OK(pd_environment_read(env, PD_FEATURE_EVENT_DESC, buffer_bytes(&body), swap));
-        CHECK_EQ(env->n_event_descs, 1U);
-        CHECK_STREQ(env->event_descs[0].name, "switches");
-        CHECK_EQ(env->event_descs[0].attr.config, 3U);
-        CHECK_EQ(env->event_descs[0].n_ids, 3U);
-        CHECK_EQ(env->event_descs[0].ids[2], 7U);
-        CHECK_EQ(env->event_descs[0].raw_size, 112U);
-    }
-}
-
 /* Leader and number of members, a pair a group. */
 static void make_groups(Make *m, const uint32_t (*groups)[2], size_t n) {
     u32(m, (uint32_t)n);

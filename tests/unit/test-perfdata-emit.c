@@ -35,6 +35,26 @@ TEST(a_comm_has_header_ids_padded_name_and_trailer) {
     CHECK_EQ(load_u64(b.data + 48, false), (uint64_t)77);
 }
 
+TEST(a_symbol_is_read_back_as_it_was) {
+    _cleanup_(buffer_done) Buffer b = {};
+    PdKsymbol symbol = {.addr = 0xffffffffc0100000,
+                        .length = 64,
+                        .ksym_type = 1,
+                        .name = bytes_of("bpf_prog_01_a")};
+    PdRecord record;
+    PdBody body;
+
+    pd_emit_ksymbol(&b, NULL, &symbol);
+    CHECK_OK(buffer_error(&b));
+    record = pd_record_at(b.data, false);
+    CHECK_EQ((size_t)record.size, b.size);
+    CHECK_OK(pd_record_parse(&record, NULL, &body));
+    CHECK_EQ(body.ksymbol.addr, symbol.addr);
+    CHECK_EQ(body.ksymbol.length, 64U);
+    CHECK_EQ(body.ksymbol.ksym_type, 1);
+    CHECK(bytes_equal(body.ksymbol.name, symbol.name));
+}
+
 TEST(a_name_too_long_is_cut_and_still_ends_with_nul) {
     _cleanup_(buffer_done) Buffer b = {};
     char name[9000];

@@ -76,6 +76,7 @@ static void check_mended(int fd, bool swap, unsigned n, uint64_t end) {
     CHECK_EQ(pd_events_at(pd_reader_events(reader), 0)->n_ids, (size_t)2);
     CHECK_OK(pd_reader_feature(reader, PD_FEATURE_EVENT_DESC, &body));
     CHECK_OK(pd_reader_feature(reader, PD_FEATURE_HOSTNAME, &body));
+    CHECK(!pd_reader_has_feature(reader, PD_FEATURE_GROUP_DESC));
     CHECK_EQ(pd_reader_has_feature(reader, PD_FEATURE_BUILD_ID), n > 0);
     CHECK_EQ(pd_reader_has_feature(reader, PD_FEATURE_SAMPLE_TIME), n > 1);
     if (n < 2)
@@ -288,6 +289,56 @@ static void check_folder(int level) {
 TEST(a_directory_is_mended_file_by_file) {
     check_folder(0);
     check_folder(3);
+}
+
+static int add_event(PdWriter *w, uint64_t id, uint64_t config, uint64_t flags) {
+    uint64_t ids[] = {id};
+    PdEvent event = made_event();
+
+    event.attr.config = config;
+    event.attr.flags |= flags;
+    event.ids = ids;
+    event.n_ids = 1;
+    return pd_writer_add_event(w, &event);
+}
+
+/* An event alone, a group of three, a group of two, side-band. */
+static int make_unfinished_groups(int fd, bool swap) {
+    static const bool leads[] = {true, true, false, false, true, false};
+    _cleanup_(pd_writer_freep) PdWriter *w = NULL;
+    PdWriterOptions options = {.layout = PD_LAYOUT_FILE, .swap = swap};
+    int r = pd_writer_new(fd, &options, &w);
+
+    for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(leads); i++)
+        r = add_event(w, 20 + i, i, leads[i] ? PD_ATTR_DISABLED : 0);
+    if (r >= 0)
+        r = add_event(w, 40, 9, 0);
+    if (r >= 0)
+        r = pd_writer_begin(w);
+    return r < 0 ? r : pd_writer_flush(w);
+}
+
+TEST(groups_are_known_by_who_starts_whom) {
+    for (unsigned swap = 0; swap < 2; swap++) {
+        _cleanup_(pd_environment_freep) PdEnvironment *env = NULL, *mended = NULL;
+        _cleanup_(pd_reader_freep) PdReader *reader = NULL;
+        _cleanup_close_ int fd = memory_file();
+        PdRecovery did;
+        Bytes body;
+
+        CHECK_OK(an_environment(&env));
+        CHECK_OK(make_unfinished_groups(fd, swap));
+        CHECK_OK(pd_segment_recover(fd, PD_LAYOUT_FILE, env, &did));
+        CHECK_OK(pd_reader_open_fd(dup(fd), NULL, &reader, NULL));
+        CHECK_OK(pd_reader_feature(reader, PD_FEATURE_GROUP_DESC, &body));
+        CHECK_OK(pd_environment_new(&mended));
+        CHECK_OK(pd_environment_read(mended, PD_FEATURE_GROUP_DESC, body, swap));
+        CHECK_EQ(mended->n_groups, 2U);
+        CHECK_EQ(mended->groups[0].leader, 1U);
+        CHECK_EQ(mended->groups[0].n_members, 3U);
+        CHECK_EQ(mended->groups[1].leader, 4U);
+        CHECK_EQ(mended->groups[1].n_members, 2U);
+    }
 }
 
 TEST_MAIN()

@@ -387,6 +387,44 @@ TEST(a_file_that_found_no_room_goes_on_when_there_is_some) {
     CHECK(memcmp(p + 280, records.data, 80) == 0);
 }
 
+TEST(much_at_once_that_found_no_room_is_not_taken_and_lies_there_once_in_the_end) {
+    enum { SAMPLES = 5000, BYTES = SAMPLES * 40, FRONT = 200 };
+    _cleanup_(pd_writer_freep) PdWriter *w = NULL;
+    _cleanup_(buffer_done) Buffer records = {};
+    _cleanup_close_ int fd = memory_file();
+    PdWriterOptions options = {.layout = PD_LAYOUT_FILE};
+    PdSpan span = {.samples = SAMPLES, .first_ns = 1, .last_ns = SAMPLES};
+    struct rlimit limit, before;
+    _cleanup_free_ uint8_t *p = NULL;
+    PdEvent event = made_event();
+    Bytes all;
+
+    signal(SIGXFSZ, SIG_IGN);
+    CHECK_OK(getrlimit(RLIMIT_FSIZE, &before));
+    limit = (struct rlimit){.rlim_cur = FRONT + BYTES / 2, .rlim_max = before.rlim_max};
+    CHECK_OK(pd_writer_new(fd, &options, &w));
+    CHECK_OK(pd_writer_add_event(w, &event));
+    CHECK_OK(pd_writer_begin(w));
+    for (uint64_t i = 1; i <= SAMPLES; i++)
+        put_sample(&records, i, false);
+    CHECK_EQ(records.size, (size_t)BYTES);
+    CHECK_OK(pd_writer_write(w, 0, records.data, 40));
+    CHECK_OK(setrlimit(RLIMIT_FSIZE, &limit));
+    CHECK_EQ(pd_writer_write_samples(w, 0, records.data, records.size, &span), -EFBIG);
+    CHECK_EQ(pd_writer_offset(w), (uint64_t)(FRONT + 40));
+    CHECK_OK(setrlimit(RLIMIT_FSIZE, &before));
+    CHECK_OK(pd_writer_write_samples(w, 0, records.data, records.size, &span));
+    CHECK_OK(pd_writer_write(w, 0, records.data, 40));
+    CHECK_EQ(pd_writer_raw_bytes(w), (uint64_t)(BYTES + 80));
+    CHECK_OK(pd_writer_finish(w));
+    all = whole_file(fd);
+    p = (uint8_t *)all.data;
+    CHECK_EQ(all.size, (size_t)(FRONT + BYTES + 80));
+    CHECK(memcmp(p + FRONT, records.data, 40) == 0);
+    CHECK(memcmp(p + FRONT + 40, records.data, BYTES) == 0);
+    CHECK(memcmp(p + FRONT + 40 + BYTES, records.data, 40) == 0);
+}
+
 TEST(a_pipe_that_is_full_for_now_is_waited_for) {
     _cleanup_(pd_writer_freep) PdWriter *w = NULL;
     _cleanup_(buffer_done) Buffer records = {};

@@ -94,6 +94,15 @@ TEST(hostile_bytes_are_escaped) {
     CHECK_STREQ(escaped(NULL, 0), "");
 }
 
+TEST(what_passed_the_escape_once_stays_and_the_rest_can_do_no_harm) {
+    static const char text[] = "a\\xff\x1b[2J \xc2\x9b\"";
+    _cleanup_(buffer_done) Buffer b = {};
+
+    text_escape_again(&b, (Bytes){.data = (const uint8_t *)text, .size = sizeof(text) - 1});
+    text_putc(&b, '\0');
+    CHECK_STREQ((char *)b.data, "a\\xff\\x1b[2J \\xc2\\x9b\"");
+}
+
 TEST(one_description_makes_text_and_json) {
     _cleanup_(buffer_done) Buffer b = {};
     const FieldsFormat formats[] = {FIELDS_TEXT, FIELDS_JSON};

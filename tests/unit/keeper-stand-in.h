@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * A keeper in the same process, for tests of what reads through one: it opens what is below a
+ * root, with the rights that the test has, and can be told to refuse.
+ */
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "keeper/client.h"
+#include "util/macro.h"
+
+struct Keeper {
+    const char *root;
+    bool copies;        /* maps are handed out as a file of no process: no PROCMAP_QUERY */
+    int refuses;        /* every maps file with this errno */
+    int kallsyms_fails; /* with this errno */
+    int proc;           /* a /proc that shows all; 0: none */
+    atomic_uint n_opened, n_mapped, n_images;
+    /* Called before maps are opened, to change the world in between. */
+    void (*before_maps)(Keeper *keeper, uint32_t pid);
+    void *userdata;
+};
+
+static inline int stand_in_open(const char *path, int *ret_fd) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return -errno;
+    *ret_fd = fd;
+    return 0;
+}
+
+/* The content of a file as an unlinked file. */
+static inline int stand_in_copy(int *fd) {
+    int to = memfd_create("copy", MFD_CLOEXEC);
+    char data[4096];
+    ssize_t n;
+
+    while ((n = read(*fd, data, sizeof(data))) > 0)
+        if (write(to, data, (size_t)n) != n)
+            abort();
+    (void)lseek(to, 0, SEEK_SET);
+    (void)close(*fd);
+    *fd = to;
+    return 0;
+}
+
+int keeper_open_file(Keeper *keeper, KeeperFile file, uint32_t pid, uint32_t tid, int *ret_fd) {
+    char path[PATH_MAX];
+    int r;
+
+    if (file == KEEPER_MAPS && keeper->before_maps)
+        keeper->before_maps(keeper, pid);
+    if (file == KEEPER_MAPS && keeper->refuses != 0)
+        return -keeper->refuses;
+    if (file == KEEPER_KALLSYMS && keeper->kallsyms_fails != 0)
+        return -keeper->kallsyms_fails;
+    if (file == KEEPER_PROC) {
+        *ret_fd = keeper->proc > 0 ? dup(keeper->proc) : -1;
+        return *ret_fd < 0 ? -EPERM : 0;
+    }
+    if (file == KEEPER_MAPS)
+        snprintf(path, sizeof(path), "%s/proc/%u/task/%u/maps", keeper->root, pid, tid);
+    else
+        snprintf(path, sizeof(path), "%s/proc/%s", keeper->root,
+                 file == KEEPER_KALLSYMS ? "kallsyms" : "modules");
+    atomic_fetch_add(&keeper->n_opened, 1);
+    r = stand_in_open(path, ret_fd);
+    return r < 0 || !keeper->copies ? r : stand_in_copy(ret_fd);
+}
+
+/* Those of process 42 are 420 to 426. */
+int keeper_read_namespaces(Keeper *keeper, uint32_t pid, KeeperNamespace ret[KEEPER_NAMESPACES]) {
+    if (keeper->refuses != 0)
+        return -keeper->refuses;
+    for (size_t i = 0; i < KEEPER_NAMESPACES; i++)
+        ret[i] = (KeeperNamespace){.dev = 4, .inode = pid * 10 + i};
+    return 0;
+}
+
+int keeper_open_mapped(Keeper *keeper, uint32_t pid, uint64_t start, uint64_t end, int *ret_fd) {
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof(path), "/proc/%u/map_files/%lx-%lx", pid, (unsigned long)start,
+             (unsigned long)end);
+    atomic_fetch_add(&keeper->n_mapped, 1);
+    return stand_in_open(path, ret_fd);
+}
+
+int keeper_open_image(Keeper *keeper, uint32_t pid, const char *path, int *ret_fd) {
+    char full[PATH_MAX + 32];
+
+    snprintf(full, sizeof(full), "/proc/%u/root%s", pid, path);
+    atomic_fetch_add(&keeper->n_images, 1);
+    return stand_in_open(full, ret_fd);
+}

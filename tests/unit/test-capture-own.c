@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "make-sampler.h"
+
+/*
+ * Following processes where a keeper refuses whole CPUs. This process is the keeper's too, and so
+ * the one whose events bring the rings.
+ */
+
+typedef struct Births {
+    uint32_t pid, ppid;
+    uint64_t born_ns;
+    unsigned n_joined;
+} Births;
+
+static int refuse_cpus(const KeeperEvent *event) {
+    return event->pid < 0 ? -EACCES : 0;
+}
+
+static int refuse_kernel(const KeeperEvent *event) {
+    PdAttr attr;
+    int r = pd_attr_parse(&attr, (Bytes){.data = event->attr, .size = event->attr_size}, false);
+
+    if (r < 0)
+        return r;
+    return event->pid < 0 || !(attr.flags & PD_ATTR_EXCLUDE_KERNEL) ? -EACCES : 0;
+}
+
+static int error_of_others; /* than this process */
+
+static int refuse_others(const KeeperEvent *event) {
+    return event->pid < 0 ? -EACCES : event->pid != getpid() ? error_of_others : 0;
+}
+
+static int refuse_all(const KeeperEvent *event _unused_) {
+    return -EACCES;
+}
+
+static int make_own(Keeper *keeper, Sampler **ret) {
+    return sampler_new(&(SamplerOptions){.keeper = keeper,
+                                         .buffer_total_bytes = 64 << 20,
+                                         .own_pid = (uint32_t)getpid()},
+                       ret);
+}
+
+static uint64_t born_ns(void *userdata, uint32_t pid, uint32_t *ret_ppid) {
+    const Births *births = userdata;
+
+    *ret_ppid = births->ppid;
+    return pid == births->pid ? births->born_ns : 0;
+}
+
+static int on_joined(void *userdata, uint32_t pid _unused_) {
+    ((Births *)userdata)->n_joined++;
+    return 0;
+}
+
+/* At these processes, all of which began long ago. */
+static int look(Sampler *sampler, Births *births, const uint32_t *pids, size_t n) {
+    uint64_t starts_ns[8];
+
+    for (size_t i = 0; i < n; i++)
+        starts_ns[i] = pids[i];
+    return sampler_follow(sampler, &(SamplerLook){.pids = pids,
+                                                  .starts_ns = starts_ns,
+                                                  .n = n,
+                                                  .born_ns = born_ns,
+                                                  .on_joined = on_joined,
+                                                  .userdata = births});
+}
+
+static size_t counters_of(const RingSet *set, pid_t pid) {
+    size_t n = 0;
+
+    for (size_t i = 0; i < set->n; i++)
+        for (size_t k = 0; k < set->rings[i]->n_counters; k++)
+            n += set->rings[i]->counters[k].tid == pid;
+    return n;
+}
+
+static void end_childp(pid_t *pid) {
+    if (*pid > 0)
+        end_child(*pid);
+}
+
+static bool is_of_another(const PdStamp *stamp, void *userdata) {
+    return stamp->pid != *(uint32_t *)userdata;
+}
+
+/* Whether what was heard has samples of that process. */
+static bool was_heard(const Fixture *f, uint32_t pid) {
+    const PdEvents *events = sampler_events(f->session);
+    bool heard = false;
+
+    for (size_t cpu = 0; cpu < HEARD_CPUS; cpu++) {
+        Bytes bytes = buffer_bytes(&f->heard.samples[0][cpu]);
+
+        heard |= read_samples(bytes, events, NULL, NULL).sane &&
+                 !read_samples(bytes, events, is_of_another, &pid).sane;
+    }
+    return heard;
+}
+
+/* Starts a child that spins, tells of it and ends; once it is continued. */
+static pid_t spin_in_grandchild(int to_parent) {
+    pid_t child = fork(), grandchild;
+
+    if (child == 0) {
+        raise(SIGSTOP);
+        grandchild = spin_in_child();
+        (void)!write(to_parent, &grandchild, sizeof(grandchild));
+        _exit(0);
+    }
+    waitpid(child, NULL, WUNTRACED);
+    return child;
+}
+
+#define OWN_FIXTURE(f, config, how)                                                                \
+    _cleanup_(fixture_done) Fixture f = {.keeper = calloc(1, sizeof(Keeper))};                     \
+    NEED_EVENTS(f.keeper);                                                                         \
+    f.keeper->refuse = (how);                                                                      \
+    CHECK_OK(make_own(f.keeper, &f.sampler));                                                      \
+    CHECK_OK(sampler_add(f.sampler, &(config), &f.session))
+
+TEST(who_may_not_record_cpus_records_processes) {
+    SessionConfig config = clock_config("default", 999);
+    OWN_FIXTURE(f, config, refuse_cpus);
+
+    CHECK(sampler_is_own(f.sampler));
+    CHECK(sampler_sees_kernel(f.sampler));
+    CHECK_EQ(sampler_degraded(f.session), (unsigned)DEGRADED_OWN_PROCESSES);
+    for (size_t i = 0; i < f.session->rings.n; i++)
+        CHECK_EQ(f.session->rings.rings[i]->counters[0].tid, getpid());
+    CHECK(pd_events_at(sampler_events(f.session), 0)->attr.flags & PD_ATTR_INHERIT);
+}
+
+TEST(who_may_not_record_the_kernel_leaves_it_out) {
+    SessionConfig config = clock_config("default", 999);
+    OWN_FIXTURE(f, config, refuse_kernel);
+
+    CHECK(sampler_is_own(f.sampler));
+    CHECK(!sampler_sees_kernel(f.sampler));
+    CHECK_EQ(sampler_degraded(f.session), (unsigned)(DEGRADED_OWN_PROCESSES | DEGRADED_NO_KERNEL));
+}
+
+TEST(who_may_record_nothing_is_refused) {
+    Keeper keeper = {.refuse = refuse_all};
+    Sampler *sampler;
+
+    CHECK_EQ(make_own(&keeper, &sampler), -EACCES);
+}
+
+TEST(who_may_record_cpus_does_not_follow) {
+    SessionConfig config = clock_config("default", 999);
+    OWN_FIXTURE(f, config, NULL);
+
+    CHECK(!sampler_is_own(f.sampler));
+    CHECK_EQ(sampler_degraded(f.session), 0U);
+}
+
+TEST(session_of_another_target_is_not_followed) {
+    SessionConfig config = clock_config("default", 999);
+    Births births = {};
+    _cleanup_(end_childp) pid_t child = spin_in_child();
+    uint32_t pid = (uint32_t)child;
+
+    config.pids[config.n_pids++] = (uint32_t)getpid();
+    OWN_FIXTURE(f, config, refuse_cpus);
+
+    CHECK_EQ(sampler_degraded(f.session), 0U);
+    CHECK_OK(look(f.sampler, &births, &pid, 1));
+    CHECK_EQ(counters_of(&f.session->rings, child), 0U);
+    CHECK(counters_of(&f.sampler->side_band, child) > 0);
+}
+
+TEST(samples_of_all_have_the_ids_of_the_first) {
+    SessionConfig config = clock_config("default", 999);
+    Births births = {};
+    _cleanup_(end_childp) pid_t child = spin_in_child();
+    uint32_t pid = (uint32_t)child;
+    size_t n_samples = 0;
+    OWN_FIXTURE(f, config, refuse_cpus);
+
+    CHECK_OK(sampler_enable(f.session));
+    CHECK_OK(look(f.sampler, &births, &pid, 1));
+    CHECK_EQ(births.n_joined, 1U);
+    sampler_release(f.sampler, pid);
+    CHECK_EQ(counters_of(&f.session->rings, child), f.session->rings.n);
+    CHECK(wait_for_bytes(f.session, 2000));
+    CHECK_OK(sweep_all(f.sampler, UINT64_MAX, &f.heard));
+    CHECK_EQ(pd_events_at(sampler_events(f.session), 0)->n_ids, f.session->rings.n);
+    for (size_t cpu = 0; cpu < HEARD_CPUS; cpu++) {
+        Samples samples = read_samples(buffer_bytes(&f.heard.samples[0][cpu]),
+                                       sampler_events(f.session), NULL, NULL);
+
+        CHECK(samples.sane);
+        n_samples += samples.n;
+    }
+    CHECK(n_samples > 5);
+}
+
+TEST(samples_wait_until_they_are_let_go) {
+    SessionConfig config = clock_config("default", 999);
+    _cleanup_(end_childp) pid_t child = spin_in_child();
+    uint32_t pid = (uint32_t)child;
+    Births births = {};
+    OWN_FIXTURE(f, config, refuse_cpus);
+
+    CHECK_OK(sampler_enable(f.session));
+    CHECK_OK(look(f.sampler, &births, &pid, 1));
+    sleep_ms(50);
+    CHECK_OK(sweep_all(f.sampler, UINT64_MAX, &f.heard));
+    CHECK(!was_heard(&f, pid));
+    sampler_release(f.sampler, pid);
+    CHECK(wait_for_bytes(f.session, 2000));
+    CHECK_OK(sweep_all(f.sampler, UINT64_MAX, &f.heard));
+    CHECK(was_heard(&f, pid));
+}
+
+/* Nobody could read what the parent was before it ended. */
+TEST(samples_of_a_child_begin_when_its_parent_is_gone) {
+    SessionConfig config = clock_config("default", 999);
+    Births births = {};
+    int to_parent[2];
+    pid_t child, grandchild = 0;
+    uint32_t pid;
+    OWN_FIXTURE(f, config, refuse_cpus);
+
+    CHECK_OK(pipe(to_parent));
+    child = spin_in_grandchild(to_parent[1]);
+    pid = (uint32_t)child;
+    CHECK_OK(sampler_enable(f.session));
+    CHECK_OK(look(f.sampler, &births, &pid, 1));
+    kill(child, SIGCONT);
+    CHECK_EQ(read(to_parent[0], &grandchild, sizeof(grandchild)), (ssize_t)sizeof(grandchild));
+    waitpid(child, NULL, 0);
+    CHECK_OK(look(f.sampler, &births, NULL, 0));
+    CHECK(wait_for_bytes(f.session, 2000));
+    CHECK_OK(sweep_all(f.sampler, UINT64_MAX, &f.heard));
+    CHECK(was_heard(&f, (uint32_t)grandchild));
+    kill(grandchild, SIGKILL);
+    close(to_parent[0]);
+    close(to_parent[1]);
+}
+
+TEST(who_inherited_events_gets_no_others) {
+    SessionConfig config = clock_config("default", 999);
+    Births births = {};
+    _cleanup_(end_childp) pid_t child = spin_in_child();
+    _cleanup_(end_childp) pid_t other = spin_in_child();
+    uint32_t pids[] = {(uint32_t)child, (uint32_t)other};
+    OWN_FIXTURE(f, config, refuse_cpus);
+
+    CHECK_OK(look(f.sampler, &births, pids, 1));
+    births = (Births){.pid = pids[1], .ppid = pids[0], .born_ns = clock_monotonic_ns()};
+    CHECK_OK(look(f.sampler, &births, pids, 2));
+    CHECK_EQ(counters_of(&f.session->rings, other), 0U);
+    /* Its parent was not followed then. */
+    births.born_ns = 1;
+    CHECK_OK(look(f.sampler, &births, pids, 2));
+    CHECK_EQ(counters_of(&f.session->rings, other), f.session->rings.n);
+    CHECK_EQ(counters_of(&f.session->rings, child), f.session->rings.n);
+}
+
+TEST(events_are_closed_when_nobody_has_them_any_more) {
+    SessionConfig config = clock_config("default", 999);
+    Births births = {};
+    int to_parent[2];
+    pid_t child, grandchild = 0;
+    uint32_t pid, n_before;
+    OWN_FIXTURE(f, config, refuse_cpus);
+
+    CHECK_OK(pipe(to_parent));
+    n_before = made_count(f.keeper);
+    child = spin_in_grandchild(to_parent[1]);
+    pid = (uint32_t)child;
+    CHECK_OK(look(f.sampler, &births, &pid, 1));
+    CHECK_EQ(counters_of(&f.session->rings, child), f.session->rings.n);
+    kill(child, SIGCONT);
+    CHECK_EQ(read(to_parent[0], &grandchild, sizeof(grandchild)), (ssize_t)sizeof(grandchild));
+    waitpid(child, NULL, 0);
+    /* Its child has them still. */
+    CHECK_OK(look(f.sampler, &births, NULL, 0));
+    CHECK_EQ(counters_of(&f.session->rings, child), f.session->rings.n);
+    kill(grandchild, SIGKILL);
+    for (unsigned i = 0; i < 1000 && made_count(f.keeper) > n_before; i++) {
+        sleep_ms(10);
+        CHECK_OK(look(f.sampler, &births, NULL, 0));
+    }
+    CHECK_EQ(made_count(f.keeper), n_before);
+    close(to_parent[0]);
+    close(to_parent[1]);
+}
+
+static int count_calls(void *userdata) {
+    (*(unsigned *)userdata)++;
+    return 0;
+}
+
+TEST(session_that_comes_later_follows_all_anew) {
+    SessionConfig config = clock_config("default", 999), later = clock_config("later", 99);
+    Births births = {};
+    unsigned n_wanted = 0;
+    _cleanup_(end_childp) pid_t child = spin_in_child();
+    _cleanup_(end_childp) pid_t other = spin_in_child();
+    uint32_t pids[] = {(uint32_t)child, (uint32_t)other};
+    SamplerSession *session;
+    OWN_FIXTURE(f, config, refuse_cpus);
+
+    CHECK_OK(look(f.sampler, &births, pids, 1));
+    births = (Births){.pid = pids[1], .ppid = pids[0], .born_ns = clock_monotonic_ns()};
+    CHECK_OK(look(f.sampler, &births, pids, 2));
+    sampler_watch_follow(f.sampler, count_calls, &n_wanted);
+    CHECK_OK(sampler_add(f.sampler, &later, &session));
+    CHECK_EQ(n_wanted, 1U);
+    CHECK_OK(look(f.sampler, &births, pids, 2));
+    /* The one inherited events of the first session and none of this one. */
+    CHECK_EQ(counters_of(&f.session->rings, other), 0U);
+    CHECK_EQ(counters_of(&session->rings, other), session->rings.n);
+    CHECK_EQ(counters_of(&session->rings, child), session->rings.n);
+    CHECK_EQ(births.n_joined, 0U);
+}
+
+TEST(next_recorder_opens_nothing_twice) {
+    SessionConfig config = clock_config("default", 999);
+    Births births = {};
+    _cleanup_(end_childp) pid_t child = spin_in_child();
+    _cleanup_(end_childp) pid_t old = spin_in_child();
+    uint32_t pids[] = {(uint32_t)child, (uint32_t)old}, n_before;
+    OWN_FIXTURE(f, config, refuse_cpus);
+
+    CHECK_OK(look(f.sampler, &births, pids, 1));
+    n_before = made_count(f.keeper);
+    f.sampler = sampler_free(f.sampler);
+    CHECK_OK(make_own(f.keeper, &f.sampler));
+    CHECK_OK(sampler_add(f.sampler, &config, &f.session));
+    sampler_forget_rest(f.sampler);
+    CHECK(sampler_was_taken_over(f.session));
+    CHECK_EQ(made_count(f.keeper), n_before);
+    /* It is no child that anybody heard of, but it was there long before. */
+    CHECK_OK(look(f.sampler, &births, pids, 2));
+    CHECK_EQ(made_count(f.keeper), n_before);
+    CHECK_EQ(counters_of(&f.session->rings, child), f.session->rings.n);
+}
+
+TEST(who_may_not_be_looked_into_is_left_out) {
+    SessionConfig config = clock_config("default", 999);
+    Births births = {};
+    _cleanup_(end_childp) pid_t child = spin_in_child();
+    uint32_t pid = (uint32_t)child, n_before;
+    OWN_FIXTURE(f, config, refuse_others);
+
+    error_of_others = -EACCES;
+    n_before = made_count(f.keeper);
+    CHECK_OK(look(f.sampler, &births, &pid, 1));
+    CHECK_EQ(births.n_joined, 0U);
+    CHECK_EQ(made_count(f.keeper), n_before);
+    CHECK_EQ(sampler_degraded(f.session), (unsigned)DEGRADED_OWN_PROCESSES);
+}
+
+TEST(too_few_descriptors_leave_some_out) {
+    SessionConfig config = clock_config("default", 999);
+    Births births = {};
+    _cleanup_(end_childp) pid_t child = spin_in_child();
+    uint32_t pid = (uint32_t)child;
+    OWN_FIXTURE(f, config, refuse_others);
+
+    error_of_others = -EMFILE;
+    CHECK_OK(look(f.sampler, &births, &pid, 1));
+    CHECK_EQ(counters_of(&f.sampler->side_band, child), 0U);
+    CHECK(sampler_degraded(f.session) & DEGRADED_PARTIAL_PROCESSES);
+    error_of_others = 0;
+    CHECK_OK(look(f.sampler, &births, &pid, 1));
+    CHECK(counters_of(&f.sampler->side_band, child) > 0);
+    CHECK(!(sampler_degraded(f.session) & DEGRADED_PARTIAL_PROCESSES));
+}
+
+TEST_MAIN()

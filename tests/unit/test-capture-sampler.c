@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "capture/sampler.h"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "capture/limit.h"
+#include "make-sampler.h"
+
+/* Real events on this machine, through a keeper made by hand. */
+
+TEST(every_cpu_is_sampled) {
+    SessionConfig config = clock_config("default", 499);
+    FIXTURE(f, config);
+
+    CHECK_EQ(sampler_n_cpus(f.session), f.sampler->online.n);
+    CHECK_EQ(pd_events_count(sampler_events(f.session)), (size_t)2);
+    CHECK_EQ(pd_events_at(sampler_events(f.session), 0)->n_ids, f.sampler->online.n);
+    CHECK_STREQ(pd_events_at(sampler_events(f.session), 0)->name, "cpu-clock");
+    CHECK_STREQ(pd_events_at(sampler_events(f.session), 1)->name, "dummy");
+    CHECK_STREQ(sampler_describe(f.session), "cpu-clock at 499 Hz");
+    CHECK_EQ(sampler_degraded(f.session), 0U);
+    CHECK(!sampler_was_taken_over(f.session));
+    CHECK_OK(sampler_enable(f.session));
+    for (size_t i = 0; i < f.sampler->online.n; i++)
+        CHECK(spin_on(f.sampler->online.cpus[i], f.session));
+    CHECK_OK(sampler_disable(f.session));
+    CHECK_OK(sweep_all(f.sampler, UINT64_MAX, &f.heard));
+    for (size_t i = 0; i < f.sampler->online.n; i++) {
+        unsigned cpu = f.sampler->online.cpus[i];
+        Samples s = read_samples(buffer_bytes(&f.heard.samples[0][cpu]), sampler_events(f.session),
+                                 NULL, NULL);
+
+        CHECK(s.sane);
+        CHECK(s.n > 0);
+    }
+}
+
+/* -- sessions -- */
+
+TEST(sessions_stand_side_by_side) {
+    SessionConfig config = clock_config("one", 499), other = clock_config("two", 999);
+    SamplerSession *two;
+    FIXTURE(f, config);
+
+    CHECK_OK(sampler_add(f.sampler, &other, &two));
+    sampler_set_userdata(two, (void *)1);
+    CHECK_OK(sampler_enable(f.session));
+    CHECK_OK(sampler_enable(two));
+    CHECK(wait_for_bytes(f.session, 2000));
+    CHECK(wait_for_bytes(two, 2000));
+    CHECK_OK(sweep_all(f.sampler, 700, &f.heard));
+    CHECK(!f.heard.out_of_order);
+    CHECK(f.heard.samples[0][0].size > 0);
+    CHECK(f.heard.samples[1][0].size > 0);
+    CHECK(read_samples(buffer_bytes(&f.heard.samples[0][0]), sampler_events(f.session), NULL, NULL)
+              .sane);
+    CHECK(read_samples(buffer_bytes(&f.heard.samples[1][0]), sampler_events(two), NULL, NULL).sane);
+    f.session = sampler_remove(f.session);
+    CHECK(wait_for_bytes(two, 1000));
+    buffer_clear(&f.heard.samples[0][0]);
+    CHECK_OK(sweep_all(f.sampler, 700, &f.heard));
+    CHECK_EQ(f.heard.samples[0][0].size, (size_t)0);
+    sampler_remove(two);
+    CHECK_EQ(made_count(f.keeper), (uint32_t)f.sampler->online.n);
+}
+
+TEST(a_session_may_go_in_the_midst_of_a_sweep) {
+    SessionConfig config = clock_config("one", 4999);
+    SamplerSinks sinks;
+    FIXTURE(f, config);
+
+    sinks = sinks_to(&f.heard);
+    CHECK_OK(sampler_enable(f.session));
+    CHECK(wait_for_bytes(f.session, 4000));
+    while (f.heard.samples[0][0].size + f.heard.samples[0][1].size == 0)
+        CHECK_EQ(sampler_sweep(f.sampler, 1, &sinks), 0);
+    sampler_remove(f.session);
+    CHECK_EQ(sampler_sweep(f.sampler, 1, &sinks), 1);
+}
+
+TEST(a_session_that_fails_leaves_nothing_and_touches_no_other) {
+    SessionConfig config = clock_config("one", 499), other = clock_config("two", 499);
+    SamplerSession *two = NULL;
+    uint32_t before;
+    FIXTURE(f, config);
+
+    before = made_count(f.keeper);
+    snprintf(other.cpus, sizeof(other.cpus), "0-");
+    CHECK_EQ(sampler_add(f.sampler, &other, &two), -EINVAL);
+    other.cpus[0] = '\0';
+    other.n_pids = 1;
+    other.pids[0] = INT32_MAX;
+    CHECK_EQ(sampler_add(f.sampler, &other, &two), -ESRCH);
+    other.n_pids = 0;
+    snprintf(other.cgroup, sizeof(other.cgroup), "no/such/group");
+    CHECK_EQ(sampler_add(f.sampler, &other, &two), -ENOENT);
+    other.cgroup[0] = '\0';
+    snprintf(other.events, sizeof(other.events), "no-such-event");
+    CHECK(sampler_add(f.sampler, &other, &two) < 0);
+    CHECK(!two);
+    CHECK_EQ(made_count(f.keeper), before);
+    CHECK_OK(sampler_enable(f.session));
+    CHECK(wait_for_bytes(f.session, 500));
+}
+
+TEST(a_list_of_cpus_is_kept_to) {
+    SessionConfig config = clock_config("one", 499);
+    FIXTURE(f, config);
+
+    sampler_remove(f.session);
+    snprintf(config.cpus, sizeof(config.cpus), "0");
+    CHECK_OK(sampler_add(f.sampler, &config, &f.session));
+    CHECK_EQ(sampler_n_cpus(f.session), (size_t)1);
+    CHECK_EQ(f.session->rings.rings[0]->cpu, 0U);
+    CHECK_EQ(pd_events_at(sampler_events(f.session), 0)->n_ids, (size_t)1);
+    CHECK_EQ(pd_events_at(sampler_events(f.session), 1)->n_ids, f.sampler->online.n);
+}
+
+static int refuse_cycles(const KeeperEvent *event) {
+    return load_u32(event->attr, false) == PD_TYPE_HARDWARE ? -ENOENT : 0;
+}
+
+TEST(cycles_become_the_clock_where_nothing_counts_them) {
+    SessionConfig config = clock_config("one", 99);
+    FIXTURE(f, config);
+
+    f.keeper->refuse = refuse_cycles;
+    sampler_remove(f.session);
+    snprintf(config.events, sizeof(config.events), "cycles");
+    CHECK_OK(sampler_add(f.sampler, &config, &f.session));
+    CHECK_EQ(sampler_degraded(f.session), (unsigned)DEGRADED_FALLBACK_EVENT);
+    CHECK_STREQ(sampler_describe(f.session), "cpu-clock at 99 Hz");
+    CHECK_STREQ(pd_events_at(sampler_events(f.session), 0)->name, "cpu-clock");
+}
+
+static int refuse_kernel(const KeeperEvent *event) {
+    PdAttr attr;
+
+    return pd_attr_parse(&attr, (Bytes){event->attr, event->attr_size}, false) == 0 &&
+                   !(attr.flags & PD_ATTR_EXCLUDE_KERNEL)
+               ? -EACCES
+               : 0;
+}
+
+TEST(kernel_samples_are_given_up_where_they_are_forbidden) {
+    SessionConfig config = clock_config("one", 99);
+    FIXTURE(f, config);
+
+    f.keeper->refuse = refuse_kernel;
+    sampler_remove(f.session);
+    CHECK_OK(sampler_add(f.sampler, &config, &f.session));
+    CHECK_EQ(sampler_degraded(f.session), (unsigned)DEGRADED_NO_KERNEL);
+}
+
+/* Samples of each event of the session's table. */
+static int count_by_event(const Fixture *f, size_t *counts) {
+    for (size_t i = 0; i < HEARD_CPUS; i++) {
+        Bytes bytes = buffer_bytes(&f->heard.samples[0][i]);
+
+        for (size_t at = 0; at < bytes.size;) {
+            PdRecord record = pd_record_at(bytes.data + at, false);
+            PdStamp stamp;
+
+            if (pd_events_stamp(sampler_events(f->session), &record, &stamp) < 0)
+                return -EBADMSG;
+            if (record.type == PD_RECORD_SAMPLE && stamp.event)
+                counts[stamp.event->index]++;
+            at += record.size;
+        }
+    }
+    return 0;
+}
+
+TEST(events_of_a_session_share_a_ring) {
+    SessionConfig config = clock_config("one", 499);
+    size_t counts[4] = {};
+    FIXTURE(f, config);
+
+    sampler_remove(f.session);
+    snprintf(config.events, sizeof(config.events), "{cpu-clock,context-switches},task-clock");
+    CHECK_OK(sampler_add(f.sampler, &config, &f.session));
+    CHECK_EQ(pd_events_count(sampler_events(f.session)), (size_t)4);
+    for (size_t e = 0; e < 3; e++)
+        CHECK_EQ(pd_events_at(sampler_events(f.session), e)->n_ids, f.sampler->online.n);
+    CHECK_OK(sampler_enable(f.session));
+    for (unsigned i = 0; i < 100; i++)
+        sleep_ms(1);
+    CHECK(spin_on(0, f.session));
+    CHECK(wait_for_bytes(f.session, 4000));
+    CHECK_OK(sampler_disable(f.session));
+    CHECK_OK(sweep_all(f.sampler, UINT64_MAX, &f.heard));
+    CHECK_OK(count_by_event(&f, counts));
+    CHECK(counts[0] > 0);
+    CHECK(counts[1] > 0);
+    CHECK(counts[2] > 0);
+    CHECK_EQ(counts[3], (size_t)0);
+}
+
+static int refuse_task_clock_on_cpu_1(const KeeperEvent *event) {
+    return load_u64(event->attr + 8, false) == 1 && event->cpu == 1 ? -ENOENT : 0;
+}
+
+TEST(an_event_that_a_cpu_lacks_is_left_out_there) {
+    SessionConfig config = clock_config("one", 499);
+    FIXTURE(f, config);
+
+    if (f.sampler->online.n < 2)
+        TEST_SKIP("only one CPU");
+    f.keeper->refuse = refuse_task_clock_on_cpu_1;
+    sampler_remove(f.session);
+    snprintf(config.events, sizeof(config.events), "task-clock,cpu-clock");
+    CHECK_OK(sampler_add(f.sampler, &config, &f.session));
+    CHECK_EQ(sampler_n_cpus(f.session), f.sampler->online.n);
+    CHECK_EQ(pd_events_at(sampler_events(f.session), 0)->n_ids, f.sampler->online.n - 1);
+    CHECK_EQ(pd_events_at(sampler_events(f.session), 1)->n_ids, f.sampler->online.n);
+    CHECK_EQ(sampler_degraded(f.session), 0U);
+}
+
+TEST(tracepoints_bring_their_formats) {
+    SessionConfig config = clock_config("one", 499);
+    FIXTURE(f, config);
+
+    if (access("/sys/kernel/tracing/events/sched/sched_switch/id", R_OK) < 0)
+        TEST_SKIP("tracefs is not mounted, or there is no root");
+    CHECK_EQ(sampler_tracing(f.session).size, (size_t)0);
+    sampler_remove(f.session);
+    snprintf(config.events, sizeof(config.events), "sched:sched_switch");
+    CHECK_OK(sampler_add(f.sampler, &config, &f.session));
+    CHECK(sampler_tracing(f.session).size > 1000);
+    CHECK_OK(sampler_enable(f.session));
+    CHECK(wait_for_bytes(f.session, 1000));
+}
+
+static bool is_pid(const PdStamp *stamp, void *userdata) {
+    return stamp->pid == (uint32_t) * (pid_t *)userdata;
+}
+
+static Samples samples_everywhere(const Fixture *f, pid_t *pid) {
+    Samples all = {.sane = true};
+
+    for (size_t i = 0; i < HEARD_CPUS; i++) {
+        Samples s = read_samples(buffer_bytes(&f->heard.samples[0][i]), sampler_events(f->session),
+                                 is_pid, pid);
+
+        all.n += s.n;
+        all.sane &= s.sane;
+    }
+    return all;
+}
+
+TEST(a_process_is_sampled_alone) {
+    pid_t child = spin_in_child();
+    SessionConfig config = clock_config("one", 999);
+    Samples s;
+    int r;
+    _cleanup_(fixture_done) Fixture f = {.keeper = calloc(1, sizeof(Keeper))};
+
+    NEED_EVENTS(f.keeper);
+    CHECK_OK(make_sampler(f.keeper, &f.sampler));
+    config.n_pids = 1;
+    config.pids[0] = (uint32_t)child;
+    r = sampler_add(f.sampler, &config, &f.session);
+    if (r == 0)
+        r = sampler_enable(f.session);
+    if (r == 0 && wait_for_bytes(f.session, 2000))
+        r = sweep_all(f.sampler, UINT64_MAX, &f.heard);
+    end_child(child);
+    CHECK_OK(r);
+    s = samples_everywhere(&f, &child);
+    CHECK(s.sane);
+    CHECK(s.n > 10);
+}
+
+TEST(of_several_processes_some_may_be_gone) {
+    pid_t child = spin_in_child();
+    SessionConfig config = clock_config("one", 999);
+    bool samples = false;
+    int r;
+    _cleanup_(fixture_done) Fixture f = {.keeper = calloc(1, sizeof(Keeper))};
+
+    NEED_EVENTS(f.keeper);
+    CHECK_OK(make_sampler(f.keeper, &f.sampler));
+    config.n_pids = 2;
+    config.pids[0] = INT32_MAX;
+    config.pids[1] = (uint32_t)child;
+    r = sampler_add(f.sampler, &config, &f.session);
+    if (r == 0)
+        r = sampler_enable(f.session);
+    if (r == 0)
+        samples = wait_for_bytes(f.session, 1000);
+    end_child(child);
+    CHECK_OK(r);
+    CHECK(samples);
+}
+
+static int enter_cgroup(const char *path, pid_t pid) {
+    char file[PATH_MAX + 32], text[32];
+    int fd, n = snprintf(text, sizeof(text), "%d", (int)pid);
+
+    snprintf(file, sizeof(file), "%s/cgroup.procs", path);
+    fd = open(file, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    n = (int)write(fd, text, (size_t)n);
+    close(fd);
+    return n < 0 ? -EIO : 0;
+}
+
+TEST(a_cgroup_is_sampled_alone) {
+    SessionConfig config = clock_config("one", 999);
+    char path[PATH_MAX];
+    pid_t child;
+    Samples s;
+    int r;
+    _cleanup_(fixture_done) Fixture f = {.keeper = calloc(1, sizeof(Keeper))};
+
+    NEED_EVENTS(f.keeper);
+    snprintf(config.cgroup, sizeof(config.cgroup), "profd-test-%d", (int)getpid());
+    snprintf(path, sizeof(path), "%s/%s", cgroup_root(), config.cgroup);
+    if (mkdir(path, 0755) < 0)
+        TEST_SKIP("no cgroup can be made: %s", strerror(errno));
+    child = spin_in_child();
+    r = enter_cgroup(path, child);
+    if (r == 0)
+        r = make_sampler(f.keeper, &f.sampler);
+    if (r == 0)
+        r = sampler_add(f.sampler, &config, &f.session);
+    if (r == 0)
+        r = sampler_enable(f.session);
+    if (r == 0 && wait_for_bytes(f.session, 2000))
+        r = sweep_all(f.sampler, UINT64_MAX, &f.heard);
+    end_child(child);
+    rmdir(path);
+    CHECK_OK(r);
+    s = samples_everywhere(&f, &child);
+    CHECK(s.sane);
+    CHECK(s.n > 10);
+}
+
+/* -- limits -- */
+
+TEST(the_frequency_is_lowered_to_the_limit) {
+    SessionConfig config = clock_config("one", 999);
+    _cleanup_(fixture_done) Fixture f = {.keeper = calloc(1, sizeof(Keeper))};
+
+    NEED_EVENTS(f.keeper);
+    CHECK_OK(sampler_new(&(SamplerOptions){.keeper = f.keeper,
+                                           .buffer_total_bytes = 1 << 20,
+                                           .max_frequency_hz = 500},
+                         &f.sampler));
+    CHECK_OK(sampler_add(f.sampler, &config, &f.session));
+    CHECK_EQ(sampler_degraded(f.session), (unsigned)DEGRADED_RATE_LOWERED);
+    CHECK_EQ(pd_events_at(sampler_events(f.session), 0)->attr.sample_period, 500ULL);
+}
+
+TEST(a_cpu_that_comes_when_the_limit_was_lowered_is_opened_below_it) {
+    SessionConfig config = clock_config("one", 999);
+    CpuRing *ring;
+    PdAttr attr;
+    unsigned cpu;
+    FIXTURE(f, config);
+
+    cpu = f.session->rings.rings[0]->cpu;
+    ring_set_remove(&f.session->rings, f.session->rings.rings[0], true);
+    f.sampler->max_rate_hz = 500;
+    CHECK_EQ(open_session(f.session, cpu), 1);
+    ring = ring_set_find(&f.session->rings, cpu);
+    CHECK_OK(pd_attr_parse(
+        &attr, (Bytes){f.keeper->events[ring->counters[0].slot].event.attr, KEEPER_ATTR_MAX},
+        false));
+    CHECK_EQ(attr.sample_period, 500ULL);
+    CHECK_EQ(f.session->plan.events[0].attr.sample_period, 999ULL);
+    CHECK_EQ(sampler_degraded(f.session), (unsigned)DEGRADED_RATE_LOWERED);
+}
+
+TEST(rings_of_all_sessions_keep_to_the_total) {
+    SessionConfig config = clock_config("one", 99), other = clock_config("two", 99);
+    _cleanup_(fixture_done) Fixture f = {.keeper = calloc(1, sizeof(Keeper))};
+    SamplerSession *two;
+    size_t n;
+
+    NEED_EVENTS(f.keeper);
+    CHECK_OK(make_sampler(f.keeper, &f.sampler));
+    n = f.sampler->online.n;
+    f.sampler->options.buffer_total_bytes = n * (512 + 128) * 1024;
+    CHECK_OK(sampler_add(f.sampler, &config, &f.session));
+    CHECK_EQ(sampler_degraded(f.session), 0U);
+    CHECK_EQ(f.session->rings.rings[0]->ring.size, 512 * 1024ULL);
+    CHECK_OK(sampler_add(f.sampler, &other, &two));
+    CHECK_EQ(sampler_degraded(two), (unsigned)DEGRADED_SMALL_RINGS);
+    CHECK_EQ(two->rings.rings[0]->ring.size, 128 * 1024ULL);
+    CHECK_EQ(pd_events_at(sampler_events(two), 0)->attr.wakeup_events, 48 * 1024U);
+}
+
+static int refuse_large_rings(const KeeperEvent *event) {
+    Tag tag;
+
+    return event->ring_bytes > 64 * 1024 && tag_decode(event->tag, &tag) && tag.kind == TAG_SAMPLES
+               ? -EPERM
+               : 0;
+}
+
+TEST(rings_get_smaller_where_memory_may_not_be_locked) {
+    SessionConfig config = clock_config("one", 99);
+    _cleanup_(fixture_done) Fixture f = {.keeper = calloc(1, sizeof(Keeper))};
+
+    NEED_EVENTS(f.keeper);
+    CHECK_OK(make_sampler(f.keeper, &f.sampler));
+    f.keeper->refuse = refuse_large_rings;
+    CHECK_OK(sampler_add(f.sampler, &config, &f.session));
+    CHECK(sampler_degraded(f.session) & DEGRADED_SMALL_RINGS);
+    CHECK(f.session->rings.rings[0]->ring.size <= 64 * 1024);
+    CHECK_EQ(sampler_n_cpus(f.session), f.sampler->online.n);
+}
+
+static int refuse_all_large_rings(const KeeperEvent *event) {
+    return event->ring_bytes > 64 * 1024 ? -EPERM : 0;
+}
+
+static int refuse_all_rings(const KeeperEvent *event) {
+    return event->ring_bytes > 0 ? -EPERM : 0;
+}
+
+TEST(side_band_too_makes_do_with_less_memory) {
+    SessionConfig config = clock_config("one", 99);
+    _cleanup_(fixture_done) Fixture f = {.keeper = calloc(1, sizeof(Keeper))};
+
+    NEED_EVENTS(f.keeper);
+    f.keeper->refuse = refuse_all_large_rings;
+    CHECK_OK(make_sampler(f.keeper, &f.sampler));
+    CHECK_EQ(f.sampler->side_band.rings[0]->ring.size, 64 * 1024ULL);
+    CHECK_OK(sampler_add(f.sampler, &config, &f.session));
+    CHECK_OK(sweep_all(f.sampler, UINT64_MAX, &f.heard));
+    f.session = sampler_remove(f.session);
+    f.keeper->refuse = refuse_all_rings;
+    CHECK_EQ(sampler_add(f.sampler, &config, &f.session), -EPERM);
+    CHECK_EQ(made_count(f.keeper), (uint32_t)f.sampler->online.n);
+}
+
+TEST(too_few_descriptors_are_told_before_anything_is_opened) {
+    SessionConfig config = clock_config("one", 99);
+    _cleanup_(fixture_done) Fixture f = {.keeper = calloc(1, sizeof(Keeper))};
+    struct rlimit few;
+    int status;
+    pid_t child;
+
+    NEED_EVENTS(f.keeper);
+    CHECK_OK(make_sampler(f.keeper, &f.sampler));
+    child = fork();
+    if (child == 0) {
+        few = (struct rlimit){.rlim_cur = 64 + f.sampler->online.n,
+                              .rlim_max = 64 + f.sampler->online.n};
+        (void)setrlimit(RLIMIT_NOFILE, &few);
+        _exit(sampler_add(f.sampler, &config, &f.session) == -EMFILE ? 0 : 1);
+    }
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status));
+    CHECK_EQ(WEXITSTATUS(status), 0);
+}
+
+static int refuse_all(const KeeperEvent *event _unused_) {
+    return -EACCES;
+}
+
+TEST(a_kernel_that_refuses_is_told) {
+    _cleanup_(fixture_done) Fixture f = {.keeper = calloc(1, sizeof(Keeper))};
+
+    f.keeper->refuse = refuse_all;
+    CHECK_EQ(make_sampler(f.keeper, &f.sampler), -EACCES);
+    CHECK(!f.sampler);
+    CHECK_EQ(made_count(f.keeper), 0U);
+}
+
+TEST_MAIN()

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "memory-limit.h"
+
+#include "make-root.h"
+#include "test.h"
+
+#define MIB (1ULL << 20)
+
+static uint64_t limit_of(const char *group) {
+    uint64_t limit;
+
+    put("/proc/self/cgroup", group);
+    limit = memory_limit(root, NULL);
+    end_root();
+    return limit;
+}
+
+TEST(without_control_groups_there_is_no_limit) {
+    begin_root();
+    CHECK_EQ(memory_limit(root, NULL), 0);
+    end_root();
+}
+
+TEST(the_tightest_limit_of_all_groups_around_counts) {
+    begin_root();
+    put("/sys/fs/cgroup/a.slice/b.service/memory.max", "max\n");
+    put("/sys/fs/cgroup/a.slice/b.service/memory.high", "50000000\n");
+    put("/sys/fs/cgroup/a.slice/memory.max", "40000000\n");
+    put("/sys/fs/cgroup/a.slice/memory.high", "max\n");
+    CHECK_EQ(limit_of("0::/a.slice/b.service\n"), 40000000);
+}
+
+TEST(the_root_of_a_container_has_a_limit_too) {
+    begin_root();
+    put("/sys/fs/cgroup/memory.max", "30000000\n");
+    CHECK_EQ(limit_of("0::/\n"), 30000000);
+}
+
+TEST(where_all_is_max_there_is_no_limit) {
+    begin_root();
+    put("/sys/fs/cgroup/a/memory.max", "max\n");
+    CHECK_EQ(limit_of("0::/a\n"), 0);
+}
+
+TEST(a_memory_controller_of_the_old_kind_counts_before_the_new_tree) {
+    begin_root();
+    put("/sys/fs/cgroup/a/memory.max", "10000000\n");
+    put("/sys/fs/cgroup/memory/b/memory.limit_in_bytes", "20000000\n");
+    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    CHECK_EQ(limit_of("5:cpu,cpuacct:/c\n4:hugetlb,memory:/b\n0::/a\n"), 20000000);
+}
+
+TEST(a_controller_that_is_only_called_like_memory_does_not_count) {
+    begin_root();
+    put("/sys/fs/cgroup/memory/b/memory.limit_in_bytes", "20000000\n");
+    CHECK_EQ(limit_of("4:memoryless,xmemory:/b\n"), 0);
+}
+
+TEST(nonsense_is_no_limit) {
+    const char *rows[] = {"", "\n", ":\n", "0:\n", "0::/../x\n", "0::/none\n", "::::\n"};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        begin_root();
+        put("/sys/fs/cgroup/x/memory.max", "-1\n");
+        CHECK_EQ(limit_of(rows[i]), 0);
+    }
+}
+
+TEST(processes_that_were_killed_are_counted) {
+    uint64_t kills = 7;
+
+    begin_root();
+    put("/proc/self/cgroup", "0::/a\n");
+    put("/sys/fs/cgroup/a/memory.events",
+        "low 0\nhigh 3\nmax 5\noom 2\noom_kill 4\noom_group_kill 0\n");
+    (void)memory_limit(root, &kills);
+    end_root();
+    CHECK_EQ(kills, 4);
+}
+
+TEST(without_a_limit_all_is_as_large_as_it_would_be) {
+    MemoryPlan plan = memory_plan(0, 3, 64 * MIB);
+
+    CHECK(!plan.is_small);
+    CHECK_EQ(plan.table_bytes, 0);
+    CHECK_EQ(plan.queue_bytes, 0);
+    CHECK_EQ(plan.store_bytes, 0);
+}
+
+/* Two tables while a snapshot is made, and the quarter that a queue may be larger. */
+static uint64_t most_of(const MemoryPlan *plan) {
+    return 2 * plan->table_bytes + plan->queue_bytes / 4 * 5 + plan->store_bytes;
+}
+
+TEST(what_may_grow_fits_into_the_limit) {
+    for (uint64_t limit = 16; limit <= 1024; limit++) {
+        MemoryPlan disk = memory_plan(limit * MIB, 0, 0);
+        MemoryPlan memory = memory_plan(limit * MIB, 0, 64 * MIB);
+
+        CHECK(most_of(&disk) <= limit * MIB - 8 * MIB);
+        CHECK(most_of(&memory) <= limit * MIB - 8 * MIB);
+    }
+}
+
+TEST(a_large_limit_is_not_felt_and_a_small_one_is) {
+    CHECK(!memory_plan(256 * MIB, 0, 64 * MIB).is_small);
+    CHECK(!memory_plan(128 * MIB, 0, 0).is_small);
+    CHECK(memory_plan(64 * MIB, 0, 0).is_small);
+    CHECK(memory_plan(96 * MIB, 0, 64 * MIB).is_small);
+}
+
+TEST(after_each_kill_the_plan_is_smaller) {
+    uint64_t before = UINT64_MAX;
+
+    for (uint64_t kills = 0; kills < 4; kills++) {
+        MemoryPlan plan = memory_plan(256 * MIB, kills, 64 * MIB);
+
+        CHECK(most_of(&plan) < before);
+        CHECK(plan.is_small == (kills > 0));
+        before = most_of(&plan);
+    }
+    CHECK(memory_plan(256 * MIB, UINT64_MAX, 64 * MIB).table_bytes >= MIB);
+}
+
+TEST_MAIN()

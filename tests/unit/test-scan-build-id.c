@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "scan/build-id.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+
+#include "keeper-stand-in.h"
+#include "test.h"
+
+/*
+ * Files that are there, deleted, replaced, or never had a path, mapped by processes that live or
+ * have ended: the right build id, or none. Each is asked with PROCMAP_QUERY and without.
+ */
+
+#define FIRST  "/bin/sleep"
+#define SECOND "/bin/cat"
+
+static char folder[] = "/tmp/test-scan-build-id-XXXXXX";
+static char program[sizeof(folder) + 16];
+
+static Keeper keeper;
+static int proc = -1;
+static ProcessReader *processes;
+static BuildIdReader *reader;
+
+static void begin(bool copies) {
+    strcpy(folder + sizeof(folder) - 7, "XXXXXX");
+    if (!mkdtemp(folder))
+        abort();
+    snprintf(program, sizeof(program), "%s/program", folder);
+    memset(&keeper, 0, sizeof(keeper));
+    keeper.root = "";
+    keeper.copies = copies;
+    proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (proc < 0 || process_reader_new(proc, &keeper, &processes) < 0 ||
+        build_id_reader_new(&keeper, processes, &reader) < 0)
+        abort();
+}
+
+static void end(void) {
+    char command[256];
+
+    reader = build_id_reader_free(reader);
+    processes = process_reader_free(processes);
+    closep(&proc);
+    snprintf(command, sizeof(command), "rm -rf %s", folder);
+    if (system(command) != 0)
+        abort();
+}
+
+static void copy(const char *from, const char *to) {
+    char command[512];
+
+    snprintf(command, sizeof(command), "cp %s %s.new && mv %s.new %s", from, to, to, to);
+    if (system(command) != 0)
+        abort();
+}
+
+static pid_t run(const char *path) {
+    char *args[] = {"sleep", "1000", NULL};
+    pid_t pid;
+
+    if (posix_spawn(&pid, path, NULL, NULL, args, NULL) != 0)
+        abort();
+    return pid;
+}
+
+static void end_process(pid_t pid) {
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+/* The first executable mapping of a file; its path without " (deleted)", as it was when mapped. */
+static bool find_image(pid_t pid, MappedImage *ret) {
+    static char name[4096];
+    unsigned long start, inode;
+    unsigned major, minor;
+    char path[64], line[8192], permissions[5];
+    bool found = false;
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+    f = fopen(path, "re");
+    while (f && !found && fgets(line, sizeof(line), f))
+        found = sscanf(line, "%lx-%*x %4s %*x %x:%x %lu %4095[^\n]", &start, permissions, &major,
+                       &minor, &inode, name) == 6 &&
+                permissions[2] == 'x' && inode != 0;
+    if (f)
+        fclose(f);
+    if (strstr(name, " (deleted)"))
+        *strstr(name, " (deleted)") = '\0';
+    *ret = (MappedImage){.pid = (uint32_t)pid,
+                         .start = start,
+                         .major = major,
+                         .minor = minor,
+                         .inode = inode,
+                         .path = name};
+    return found;
+}
+
+static void generation_of(const char *path, MappedImage *image) {
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    long version = 0;
+
+    if (fd >= 0 && ioctl(fd, FS_IOC_GETVERSION, &version) == 0)
+        image->generation = (uint32_t)version;
+}
+
+static const char *hex(const BuildId *id) {
+    static char text[2 * BUILD_ID_SIZE_MAX + 1];
+
+    text[0] = '\0';
+    for (size_t i = 0; i < id->size; i++)
+        snprintf(text + 2 * i, 3, "%02x", id->bytes[i]);
+    return text;
+}
+
+/* What readelf says of a file. */
+static const char *readelf(const char *path) {
+    static char id[64];
+    char command[512], line[512];
+    FILE *f;
+
+    id[0] = '\0';
+    snprintf(command, sizeof(command), "readelf -n %s 2>/dev/null", path);
+    f = popen(command, "r");
+    while (f && fgets(line, sizeof(line), f))
+        (void)sscanf(line, " Build ID: %63s", id);
+    if (f)
+        pclose(f);
+    return id;
+}
+
+/* Whether a mapping can be opened, which takes more than the right to trace. */
+static bool has_map_files(void) {
+    return geteuid() == 0;
+}
+
+#define NEEDS_TWO_IDS()                                                                            \
+    do {                                                                                           \
+        char first[64];                                                                            \
+        snprintf(first, sizeof(first), "%s", readelf(FIRST));                                      \
+        if (first[0] == '\0' || strcmp(first, readelf(SECOND)) == 0)                               \
+            TEST_SKIP("no readelf, or programs without build ids");                                \
+        if (!has_map_files())                                                                      \
+            TEST_SKIP("no root, so mappings cannot be opened");                                    \
+    } while (0)
+
+static bool wait_for_image(pid_t pid, MappedImage *ret) {
+    for (unsigned i = 0; i < 1000; i++) {
+        struct stat of_file, of_process;
+        char exe[64];
+
+        /* Between fork and exec it is still us. */
+        snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)pid);
+        if (stat(exe, &of_process) == 0 && stat("/proc/self/exe", &of_file) == 0 &&
+            of_process.st_ino != of_file.st_ino && find_image(pid, ret))
+            return true;
+        usleep(1000);
+    }
+    return false;
+}
+
+TEST(a_running_program_has_the_id_that_readelf_shows) {
+    MappedImage image;
+    BuildId id;
+
+    NEEDS_TWO_IDS();
+    for (unsigned copies = 0; copies < 2; copies++) {
+        pid_t pid;
+
+        begin(copies);
+        copy(FIRST, program);
+        pid = run(program);
+        CHECK(wait_for_image(pid, &image));
+        CHECK_OK(build_id_reader_read(reader, &image, &id));
+        CHECK_STREQ(hex(&id), readelf(FIRST));
+        CHECK_EQ(atomic_load(&keeper.n_images), 0U);
+        end_process(pid);
+        end();
+    }
+}
+
+TEST(a_program_that_was_replaced_or_deleted_keeps_its_id) {
+    MappedImage image;
+    BuildId id;
+
+    NEEDS_TWO_IDS();
+    for (unsigned kind = 0; kind < 4; kind++) {
+        pid_t pid;
+
+        begin(kind & 1);
+        copy(FIRST, program);
+        pid = run(program);
+        CHECK(wait_for_image(pid, &image));
+        if (kind & 2)
+            CHECK_OK(unlink(program));
+        else
+            copy(SECOND, program);
+        CHECK_OK(build_id_reader_read(reader, &image, &id));
+        CHECK_STREQ(hex(&id), readelf(FIRST));
+        end_process(pid);
+        /* Now only the path could tell, and must not. */
+        CHECK(build_id_reader_read(reader, &image, &id) < 0);
+        end();
+    }
+}
+
+/* Newer kernels want to be told that it is to be run, older ones refuse the flag. */
+static int memory_for_a_program(void) {
+    enum { TO_BE_RUN = 0x10 };
+    int fd = memfd_create("in memory", MFD_CLOEXEC | TO_BE_RUN);
+
+    return fd < 0 ? memfd_create("in memory", MFD_CLOEXEC) : fd;
+}
+
+TEST(a_program_without_a_path_has_its_id) {
+    MappedImage image;
+    BuildId id;
+
+    NEEDS_TWO_IDS();
+    for (unsigned copies = 0; copies < 2; copies++) {
+        int fd = open(FIRST, O_RDONLY | O_CLOEXEC), memory = memory_for_a_program();
+        char *args[] = {"sleep", "1000", NULL}, data[4096];
+        ssize_t n;
+        pid_t pid;
+
+        begin(copies);
+        while ((n = read(fd, data, sizeof(data))) > 0)
+            CHECK_EQ(write(memory, data, (size_t)n), n);
+        pid = fork();
+        if (pid == 0) {
+            fexecve(memory, args, environ);
+            _exit(127);
+        }
+        CHECK(wait_for_image(pid, &image));
+        CHECK_STREQ(image.path, "/memfd:in memory");
+        CHECK_OK(build_id_reader_read(reader, &image, &id));
+        CHECK_STREQ(hex(&id), readelf(FIRST));
+        end_process(pid);
+        CHECK(build_id_reader_read(reader, &image, &id) < 0);
+        close(fd);
+        close(memory);
+        end();
+    }
+}
+
+TEST(a_mapping_that_gave_way_to_another_is_not_believed) {
+    MappedImage image, other;
+    BuildId id;
+
+    NEEDS_TWO_IDS();
+    for (unsigned copies = 0; copies < 2; copies++) {
+        pid_t pid;
+
+        begin(copies);
+        copy(FIRST, program);
+        pid = run(program);
+        CHECK(wait_for_image(pid, &image));
+        other = image;
+        /* The same place, but a file that nobody has mapped. */
+        other.inode++;
+        CHECK(build_id_reader_read(reader, &other, &id) < 0);
+        other = image;
+        other.minor++;
+        CHECK(build_id_reader_read(reader, &other, &id) < 0);
+        /* The same file, at another place of the same process. */
+        other = image;
+        other.start = 4096;
+        CHECK_OK(build_id_reader_read(reader, &other, &id));
+        CHECK_STREQ(hex(&id), readelf(FIRST));
+        /* The same inode number, of a file that was there before. */
+        other = image;
+        generation_of(program, &other);
+        if (other.generation != 0) {
+            CHECK_OK(build_id_reader_read(reader, &other, &id));
+            other.generation++;
+            CHECK(build_id_reader_read(reader, &other, &id) < 0);
+        }
+        end_process(pid);
+        end();
+    }
+}
+
+TEST(a_program_that_has_ended_is_known_by_generation_or_by_age) {
+    MappedImage image, old;
+    struct stat st;
+    BuildId id;
+    pid_t pid;
+
+    NEEDS_TWO_IDS();
+    begin(false);
+    copy(FIRST, program);
+    pid = run(program);
+    CHECK(wait_for_image(pid, &image));
+    end_process(pid);
+    CHECK_OK(stat(program, &st));
+    if (image.major == 0 || major(st.st_dev) != image.major)
+        TEST_SKIP("a file system without a device of its own");
+    /* Too young to be known without a generation. */
+    CHECK_EQ(build_id_reader_read(reader, &image, &id), -ESTALE);
+    generation_of(program, &image);
+    if (image.generation != 0) {
+        CHECK_OK(build_id_reader_read(reader, &image, &id));
+        CHECK_STREQ(hex(&id), readelf(FIRST));
+        image.generation++;
+        CHECK_EQ(build_id_reader_read(reader, &image, &id), -ESTALE);
+    }
+    CHECK_OK(stat(FIRST, &st));
+    old = (MappedImage){.pid = (uint32_t)pid,
+                        .start = 4096,
+                        .major = major(st.st_dev),
+                        .minor = minor(st.st_dev),
+                        .inode = st.st_ino,
+                        .path = FIRST};
+    CHECK_OK(build_id_reader_read(reader, &old, &id));
+    CHECK_STREQ(hex(&id), readelf(FIRST));
+    end();
+}
+
+TEST(a_number_that_a_newer_file_took_over_is_not_believed) {
+    MappedImage image;
+    struct stat st;
+    BuildId id;
+    pid_t pid;
+
+    NEEDS_TWO_IDS();
+    begin(false);
+    copy(FIRST, program);
+    pid = run(program);
+    CHECK(wait_for_image(pid, &image));
+    generation_of(program, &image);
+    end_process(pid);
+    CHECK_OK(unlink(program));
+    /* Most file systems give the number to the next file. */
+    copy(SECOND, program);
+    CHECK_OK(stat(program, &st));
+    CHECK(build_id_reader_read(reader, &image, &id) < 0);
+    printf("# the inode number was %sused again\n", st.st_ino == image.inode ? "" : "not ");
+    image.generation = 0;
+    image.inode = st.st_ino;
+    CHECK(build_id_reader_read(reader, &image, &id) < 0);
+    end();
+}
+
+TEST(what_has_no_build_id_has_none) {
+    char path[64], *data;
+    MappedImage image;
+    BuildId id;
+    int fd;
+
+    for (unsigned copies = 0; copies < 2; copies++) {
+        struct stat st;
+
+        begin(copies);
+        snprintf(path, sizeof(path), "%s/text", folder);
+        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0700);
+        CHECK_EQ(write(fd, "no program", 10), 10);
+        data = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+        CHECK(data != MAP_FAILED);
+        CHECK_OK(fstat(fd, &st));
+        image = (MappedImage){.pid = (uint32_t)getpid(),
+                              .start = (uintptr_t)data,
+                              .major = major(st.st_dev),
+                              .minor = minor(st.st_dev),
+                              .inode = st.st_ino,
+                              .path = path};
+        CHECK(build_id_reader_read(reader, &image, &id) < 0);
+        image.inode = 0;
+        CHECK_EQ(build_id_reader_read(reader, &image, &id), -ENODATA);
+        munmap(data, 4096);
+        close(fd);
+        end();
+    }
+}
+
+TEST(a_file_is_asked_for_once_where_the_kernel_can_tell) {
+    MappedImage image;
+    BuildId id;
+    pid_t pid;
+    unsigned mapped;
+
+    NEEDS_TWO_IDS();
+    begin(false);
+    pid = run(FIRST);
+    CHECK(wait_for_image(pid, &image));
+    CHECK_OK(build_id_reader_read(reader, &image, &id));
+    mapped = atomic_load(&keeper.n_mapped);
+    CHECK_EQ(atomic_load(&keeper.n_opened), 1U);
+    end_process(pid);
+    end();
+    if (mapped != 0)
+        TEST_SKIP("a kernel without PROCMAP_QUERY");
+}
+
+TEST_MAIN()

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "scan/line.h"
+
+#include <sys/mman.h>
+
+#include "test.h"
+
+/* Lines of any length, whatever pieces they come in. */
+
+static LineReader reader;
+
+static int file_of(const char *text, size_t n) {
+    int fd = memfd_create("lines", MFD_CLOEXEC);
+
+    if (write(fd, text, n) != (ssize_t)n || lseek(fd, 0, SEEK_SET) < 0)
+        abort();
+    return fd;
+}
+
+TEST(lines_come_one_by_one_the_last_without_newline_too) {
+    _cleanup_close_ int fd = file_of("a\n\nb\0c\nend", 10);
+    size_t size;
+    char *line;
+
+    line_reader_init(&reader, fd);
+    CHECK_EQ(line_reader_next(&reader, &line, &size), 1);
+    CHECK_STREQ(line, "a");
+    CHECK_EQ(line_reader_next(&reader, &line, &size), 1);
+    CHECK_EQ(size, 0U);
+    CHECK_EQ(line_reader_next(&reader, &line, &size), 1);
+    CHECK_EQ(size, 3U);
+    CHECK_EQ(memcmp(line, "b\0c", 4), 0);
+    CHECK_EQ(line_reader_next(&reader, &line, &size), 1);
+    CHECK_STREQ(line, "end");
+    CHECK_EQ(line_reader_next(&reader, &line, &size), 0);
+    CHECK_EQ(line_reader_next(&reader, &line, &size), 0);
+}
+
+TEST(a_line_too_long_is_passed_over_and_the_next_is_whole) {
+    static char text[5 * LINE_READER_SIZE];
+    _cleanup_close_ int fd = -1;
+    size_t size;
+    char *line;
+
+    for (size_t n = LINE_READER_SIZE - 2; n < LINE_READER_SIZE + 3; n++) {
+        closep(&fd);
+        memset(text, 'x', n);
+        memcpy(text + n, "\nshort\n", 7);
+        memset(text + n + 7, 'y', 3 * LINE_READER_SIZE);
+        fd = file_of(text, n + 7 + 3 * LINE_READER_SIZE);
+        line_reader_init(&reader, fd);
+        CHECK_EQ(line_reader_next(&reader, &line, &size), 1);
+        if (n < LINE_READER_SIZE) {
+            CHECK_EQ(size, n);
+            CHECK_EQ(line_reader_next(&reader, &line, &size), 1);
+        }
+        CHECK_STREQ(line, "short");
+        CHECK_EQ(line_reader_next(&reader, &line, &size), 0);
+    }
+}
+
+TEST(lines_are_the_same_in_pieces_of_any_size) {
+    int ends[2];
+    size_t size;
+    char *line, text[64];
+
+    CHECK_OK(pipe(ends));
+    line_reader_init(&reader, ends[0]);
+    for (unsigned i = 0; i < 40000; i++) {
+        int n = snprintf(text, sizeof(text), "line %u", i);
+
+        CHECK_EQ(write(ends[1], text, 3), 3);
+        if (i > 0) {
+            char previous[64];
+
+            /* What is there so far ends in the middle of a line. */
+            snprintf(previous, sizeof(previous), "line %u", i - 1);
+            CHECK_EQ(line_reader_next(&reader, &line, &size), 1);
+            CHECK_STREQ(line, previous);
+        }
+        text[n] = '\n';
+        CHECK_EQ(write(ends[1], text + 3, (size_t)n - 2), n - 2);
+    }
+    close(ends[0]);
+    close(ends[1]);
+}
+
+TEST(what_cannot_be_read_is_an_error) {
+    size_t size;
+    char *line;
+
+    line_reader_init(&reader, -1);
+    CHECK_EQ(line_reader_next(&reader, &line, &size), -EBADF);
+}
+
+TEST_MAIN()

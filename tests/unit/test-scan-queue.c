@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "scan/queue.h"
+
+#include <poll.h>
+
+#include "test.h"
+#include "util/macro.h"
+
+/* What is asked for and what is told, in which order, and when there is no room. */
+
+static ScanImage *image_of(uint64_t number, size_t size) {
+    ScanImage *image = calloc(1, sizeof(*image) + size);
+
+    image->image = number;
+    image->size = sizeof(*image) + size;
+    return image;
+}
+
+static ScanResult *result_of(uint64_t number, size_t size) {
+    ScanResult *result = calloc(1, sizeof(*result));
+
+    result->kind = SCAN_IS_BUILD_ID;
+    result->number = number;
+    result->size = size;
+    return result;
+}
+
+static bool is_readable(const ScanQueue *queue) {
+    struct pollfd poll_fd = {.fd = scan_queue_fd(queue), .events = POLLIN};
+
+    return poll(&poll_fd, 1, 0) == 1;
+}
+
+TEST(the_most_urgent_comes_first_and_a_pass_goes_on_in_between) {
+    _cleanup_(scan_queue_freep) ScanQueue *queue = NULL;
+    ScanRequest next;
+
+    CHECK_OK(scan_queue_new(&queue));
+    scan_queue_ask(queue, SCAN_PASS);
+    CHECK_OK(scan_queue_ask_image(queue, image_of(7, 0)));
+    CHECK_OK(scan_queue_ask_process(queue, 42));
+    CHECK_OK(scan_queue_ask_process(queue, 43));
+    scan_queue_ask(queue, SCAN_CGROUPS);
+    scan_queue_ask(queue, SCAN_KERNEL);
+    scan_queue_ask(queue, SCAN_KERNEL);
+    CHECK_EQ(scan_queue_next(queue, false).work, SCAN_KERNEL);
+    CHECK_EQ(scan_queue_next(queue, false).work, SCAN_CGROUPS);
+    CHECK_EQ(scan_queue_next(queue, false).pid, 42U);
+    CHECK_EQ(scan_queue_next(queue, true).pid, 43U);
+    next = scan_queue_next(queue, false);
+    CHECK_EQ(next.work, SCAN_IMAGE);
+    CHECK_EQ(next.image->image, 7U);
+    free(next.image);
+    next = scan_queue_next(queue, false);
+    CHECK_EQ(next.work, SCAN_PASS);
+    CHECK(next.begins);
+    next = scan_queue_next(queue, true);
+    CHECK_EQ(next.work, SCAN_PASS);
+    CHECK(!next.begins);
+}
+
+TEST(a_pass_asked_for_during_one_begins_after_it) {
+    _cleanup_(scan_queue_freep) ScanQueue *queue = NULL;
+
+    CHECK_OK(scan_queue_new(&queue));
+    scan_queue_ask(queue, SCAN_PASS);
+    CHECK(scan_queue_next(queue, false).begins);
+    scan_queue_ask(queue, SCAN_PASS);
+    CHECK(!scan_queue_next(queue, true).begins);
+    CHECK(!scan_queue_next(queue, true).begins);
+    CHECK(scan_queue_next(queue, false).begins);
+    CHECK(!scan_queue_next(queue, true).begins);
+}
+
+TEST(who_asks_for_too_much_is_told) {
+    _cleanup_(scan_queue_freep) ScanQueue *queue = NULL;
+    _cleanup_free_ ScanImage *refused = image_of(1, 0);
+    size_t n = 0;
+
+    CHECK_OK(scan_queue_new(&queue));
+    for (uint32_t i = 0; i < SCAN_PROCESSES_MAX; i++)
+        CHECK_OK(scan_queue_ask_process(queue, i + 1));
+    CHECK_EQ(scan_queue_ask_process(queue, 1), -ENOBUFS);
+    CHECK_EQ(scan_queue_next(queue, false).pid, 1U);
+    CHECK_OK(scan_queue_ask_process(queue, 77));
+    for (uint32_t i = 1; i < SCAN_PROCESSES_MAX; i++)
+        CHECK_EQ(scan_queue_next(queue, false).pid, i + 1);
+    CHECK_EQ(scan_queue_next(queue, false).pid, 77U);
+
+    for (size_t i = 0; i < SCAN_IMAGES_MAX; i++)
+        CHECK_OK(scan_queue_ask_image(queue, image_of(i, 0)));
+    CHECK_EQ(scan_queue_ask_image(queue, refused), -ENOBUFS);
+    for (size_t i = 0; i < SCAN_IMAGES_MAX; i++) {
+        _cleanup_free_ ScanImage *image = scan_queue_next(queue, false).image;
+
+        CHECK_EQ(image->image, i);
+    }
+    /* Long paths use the room up before the number does. */
+    for (; n < SCAN_IMAGES_MAX; n++) {
+        ScanImage *image = image_of(n, 4096);
+
+        if (scan_queue_ask_image(queue, image) == 0)
+            continue;
+        free(image);
+        break;
+    }
+    CHECK(n > 1000 && n < 1100);
+}
+
+TEST(results_are_announced_until_the_last_is_taken) {
+    _cleanup_(scan_queue_freep) ScanQueue *queue = NULL;
+
+    CHECK_OK(scan_queue_new(&queue));
+    CHECK(!is_readable(queue));
+    CHECK(scan_queue_take(queue, 1) == NULL);
+    for (unsigned round = 0; round < 3; round++) {
+        for (uint64_t i = 0; i < 5; i++)
+            CHECK_OK(scan_queue_put(queue, result_of(i, 10)));
+        for (uint64_t i = 0; i < 5; i++) {
+            _cleanup_(scan_result_freep) ScanResult *result = NULL;
+
+            CHECK(is_readable(queue));
+            result = scan_queue_take(queue, 1);
+            CHECK_EQ(result->number, i);
+        }
+        CHECK(!is_readable(queue));
+    }
+}
+
+TEST(processes_are_announced_together) {
+    _cleanup_(scan_queue_freep) ScanQueue *queue = NULL;
+    ScanResult *chain;
+
+    CHECK_OK(scan_queue_new(&queue));
+    for (uint64_t i = 0; i < SCAN_ANNOUNCED; i++) {
+        ScanResult *result = result_of(i, 10);
+
+        CHECK(!is_readable(queue));
+        result->kind = SCAN_IS_PROCESS;
+        CHECK_OK(scan_queue_put(queue, result));
+    }
+    CHECK(is_readable(queue));
+    chain = scan_queue_take(queue, SCAN_ANNOUNCED - 1);
+    for (uint64_t i = 0; i < SCAN_ANNOUNCED - 1; i++) {
+        ScanResult *result = chain;
+
+        CHECK(result != NULL);
+        CHECK_EQ(result->number, i);
+        chain = result->next;
+        scan_result_free(result);
+    }
+    CHECK(chain == NULL);
+    CHECK(is_readable(queue));
+    chain = scan_queue_take(queue, 100);
+    CHECK_EQ(chain->number, (uint64_t)SCAN_ANNOUNCED - 1);
+    CHECK(chain->next == NULL);
+    scan_result_free(chain);
+    CHECK(!is_readable(queue));
+}
+
+TEST(a_result_of_any_size_fits_when_it_is_alone) {
+    _cleanup_(scan_queue_freep) ScanQueue *queue = NULL;
+
+    CHECK_OK(scan_queue_new(&queue));
+    CHECK_OK(scan_queue_put(queue, result_of(1, 100 << 20)));
+    scan_result_free(scan_queue_take(queue, 1));
+    CHECK_OK(scan_queue_put(queue, result_of(2, SCAN_RESULTS_MAX_BYTES)));
+}
+
+TEST(when_it_is_time_to_stop_nothing_waits) {
+    _cleanup_(scan_queue_freep) ScanQueue *queue = NULL;
+
+    CHECK_OK(scan_queue_new(&queue));
+    for (uint64_t i = 0; i < SCAN_RESULTS_MAX; i++)
+        CHECK_OK(scan_queue_put(queue, result_of(i, 10)));
+    scan_queue_ask(queue, SCAN_KERNEL);
+    scan_queue_stop(queue);
+    CHECK_EQ(scan_queue_put(queue, result_of(0, 10)), -ECANCELED);
+    CHECK_EQ(scan_queue_next(queue, false).work, SCAN_STOP);
+}
+
+TEST_MAIN()

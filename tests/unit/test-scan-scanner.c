@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "scan/scanner.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "keeper-stand-in.h"
+#include "test.h"
+#include "util/clock.h"
+
+/* The thread, the loop and what passes between them, over the /proc that is there. */
+
+enum { CHILDREN = 300 };
+
+typedef struct Told {
+    Loop *loop;
+    unsigned processes, kernels, cgroups, build_ids, all_done;
+    unsigned since_turn, most_in_turn;
+    uint64_t begin_ns, last_end_ns;
+    pid_t children[CHILDREN];
+    unsigned found[CHILDREN];
+    bool mistaken;
+    size_t kernel_bytes;
+    uint64_t image;
+    size_t build_id_size;
+    unsigned stop_after_all, stop_after_images, stop_after_processes;
+    pid_t stranger; /* of another user */
+    unsigned looks, found_stranger;
+    int fails;
+} Told;
+
+static Told told;
+
+static int on_process(void *userdata, const Baseline *b) {
+    Told *t = userdata;
+
+    t->processes++;
+    t->since_turn++;
+    t->last_end_ns = b->end_ns;
+    t->found_stranger += (uint32_t)t->stranger == b->pid;
+    t->mistaken |= b->begin_ns > b->end_ns || b->n_threads == 0 || b->threads[0].tid != b->pid;
+    for (size_t i = 0; i < CHILDREN; i++) {
+        if (t->children[i] == 0 || (uint32_t)t->children[i] != b->pid)
+            continue;
+        t->found[i]++;
+        t->mistaken |= strcmp(b->threads[0].comm, "scan ) child") != 0 || b->n_maps == 0 ||
+                       b->ppid != (uint32_t)getpid();
+    }
+    if (t->stop_after_processes && t->processes >= t->stop_after_processes)
+        loop_stop(t->loop);
+    return t->fails;
+}
+
+static int on_kernel(void *userdata, Bytes records) {
+    Told *t = userdata;
+
+    t->kernels++;
+    t->kernel_bytes = records.size;
+    return 0;
+}
+
+static int on_cgroup(void *userdata, uint64_t id, const char *path) {
+    Told *t = userdata;
+
+    t->cgroups++;
+    t->since_turn++;
+    t->mistaken |= id == 0 || path[0] != '/';
+    return 0;
+}
+
+static int on_build_id(void *userdata, uint64_t image, Bytes build_id) {
+    Told *t = userdata;
+
+    t->build_ids++;
+    t->image = image;
+    t->build_id_size = build_id.size;
+    if (t->build_ids == t->stop_after_images)
+        loop_stop(t->loop);
+    return 0;
+}
+
+static int on_all_done(void *userdata, uint64_t begin_ns) {
+    Told *t = userdata;
+
+    t->mistaken |= begin_ns != 0 && begin_ns <= t->begin_ns;
+    t->begin_ns = begin_ns;
+    if (++t->all_done == t->stop_after_all)
+        loop_stop(t->loop);
+    return 0;
+}
+
+static int on_look(void *userdata, const ScannerLook *look) {
+    uint64_t now_ns = clock_ns(CLOCK_BOOTTIME);
+    Told *t = userdata;
+
+    t->looks++;
+    for (size_t i = 0; i < look->n; i++) {
+        t->mistaken |= look->starts_ns[i] > now_ns;
+        t->found_stranger += (uint32_t)t->stranger == look->pids[i];
+        for (size_t k = 0; k < CHILDREN; k++)
+            t->found[k] += (uint32_t)t->children[k] == look->pids[i];
+    }
+    loop_stop(t->loop);
+    return 0;
+}
+
+static const ScannerSinks sinks = {
+    .on_process = on_process,
+    .on_kernel = on_kernel,
+    .on_cgroup = on_cgroup,
+    .on_build_id = on_build_id,
+    .on_all_done = on_all_done,
+    .on_look = on_look,
+    .userdata = &told,
+};
+
+static Keeper keeper;
+static Loop *loop;
+static Scanner *scanner;
+
+static int give_up(void *userdata) {
+    (void)userdata;
+    printf("# nothing more came\n");
+    return -ETIMEDOUT;
+}
+
+static int begin(void) {
+    int r;
+
+    memset(&told, 0, sizeof(told));
+    memset(&keeper, 0, sizeof(keeper));
+    keeper.root = "";
+    r = loop_new(&loop);
+    if (r == 0)
+        r = loop_add_timer(loop, 60000000000, give_up, NULL, NULL);
+    if (r == 0)
+        r = scanner_new(&keeper, loop, &sinks, &scanner);
+    told.loop = loop;
+    return r;
+}
+
+static void end(void) {
+    scanner = scanner_free(scanner);
+    loop = loop_free(loop);
+}
+
+static void spawn_children(unsigned n) {
+    for (unsigned i = 0; i < n; i++) {
+        pid_t pid = fork();
+
+        if (pid < 0)
+            abort();
+        if (pid == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            prctl(PR_SET_NAME, "scan ) child");
+            raise(SIGSTOP);
+            _exit(0);
+        }
+        told.children[i] = pid;
+    }
+    for (unsigned i = 0; i < n; i++)
+        waitpid(told.children[i], NULL, WUNTRACED);
+}
+
+static void end_children(void) {
+    for (unsigned i = 0; i < CHILDREN && told.children[i] != 0; i++) {
+        kill(told.children[i], SIGKILL);
+        waitpid(told.children[i], NULL, 0);
+    }
+}
+
+TEST(a_pass_finds_every_process_once) {
+    CHECK_OK(begin());
+    spawn_children(CHILDREN);
+    told.stop_after_all = 1;
+    CHECK_OK(scanner_all(scanner));
+    CHECK_OK(loop_run(loop));
+    for (size_t i = 0; i < CHILDREN; i++)
+        CHECK_EQ(told.found[i], 1U);
+    CHECK(!told.mistaken);
+    CHECK(told.begin_ns == 0 || told.begin_ns < told.last_end_ns);
+    end_children();
+    end();
+}
+
+TEST(a_pass_asked_for_during_another_follows_it) {
+    CHECK_OK(begin());
+    spawn_children(10);
+    told.stop_after_all = 2;
+    CHECK_OK(scanner_all(scanner));
+    /* One after the other, so that the second is asked for while the first goes on or waits. */
+    told.stop_after_processes = 1;
+    CHECK_OK(loop_run(loop));
+    CHECK_OK(scanner_all(scanner));
+    CHECK_OK(scanner_all(scanner));
+    told.stop_after_processes = 0;
+    CHECK_OK(loop_run(loop));
+    for (size_t i = 0; i < 10; i++)
+        CHECK_EQ(told.found[i], 2U);
+    CHECK(!told.mistaken);
+    end_children();
+    end();
+}
+
+static int count_turn(void *userdata) {
+    Told *t = userdata;
+
+    t->most_in_turn = MAX(t->most_in_turn, t->since_turn);
+    t->since_turn = 0;
+    return 0;
+}
+
+static int (*other_source)(void *);
+static LoopSource *turn;
+
+static int take_turn(void *userdata) {
+    (void)other_source(userdata);
+    return loop_trigger(turn);
+}
+
+TEST(a_slow_loop_makes_the_thread_wait_and_keeps_its_turns) {
+    unsigned opened;
+
+    CHECK_OK(begin());
+    spawn_children(CHILDREN);
+    CHECK_OK(scanner_all(scanner));
+    usleep(300000);
+    opened = atomic_load(&keeper.n_opened);
+    /* Those that wait and the one at hand; kernel threads are not opened. */
+    CHECK(opened <= 130);
+    other_source = count_turn;
+    CHECK_OK(loop_add_deferred(loop, take_turn, &told, &turn));
+    CHECK_OK(loop_trigger(turn));
+    told.stop_after_all = 1;
+    CHECK_OK(loop_run(loop));
+    CHECK(told.most_in_turn > 1);
+    CHECK(told.most_in_turn <= 2 * 32);
+    for (size_t i = 0; i < CHILDREN; i++)
+        CHECK_EQ(told.found[i], 1U);
+    end_children();
+    end();
+}
+
+TEST(a_single_process_is_read_again_and_one_that_is_gone_is_not_told) {
+    pid_t gone;
+
+    CHECK_OK(begin());
+    spawn_children(2);
+    gone = told.children[1];
+    kill(gone, SIGKILL);
+    waitpid(gone, NULL, 0);
+    CHECK_OK(scanner_process(scanner, (uint32_t)gone));
+    CHECK_OK(scanner_process(scanner, (uint32_t)told.children[0]));
+    CHECK_OK(scanner_process(scanner, (uint32_t)told.children[0]));
+    told.stop_after_processes = 2;
+    CHECK_OK(loop_run(loop));
+    CHECK_EQ(told.found[0], 2U);
+    CHECK_EQ(told.found[1], 0U);
+    CHECK_EQ(told.processes, 2U);
+    CHECK(!told.mistaken);
+    told.children[1] = 0;
+    end_children();
+    end();
+}
+
+TEST(kernel_and_cgroups_come_before_the_processes) {
+    CHECK_OK(begin());
+    CHECK_OK(scanner_all(scanner));
+    CHECK_OK(scanner_cgroups(scanner));
+    CHECK_OK(scanner_kernel(scanner));
+    told.stop_after_all = 1;
+    CHECK_OK(loop_run(loop));
+    CHECK_EQ(told.kernels, 1U);
+    CHECK(!told.mistaken);
+    end();
+}
+
+TEST(every_image_is_answered) {
+    HistoryWanted wanted = {.image = 1000, .pid = (uint32_t)getpid(), .path = "/nowhere"};
+    struct stat st;
+
+    CHECK_OK(begin());
+    CHECK_OK(stat("/proc/self/exe", &st));
+    for (unsigned i = 0; i < 2000; i++) {
+        wanted.image++;
+        wanted.inode = i;
+        wanted.major = 77;
+        CHECK_OK(scanner_image(scanner, &wanted));
+    }
+    wanted.image++;
+    wanted.major = major(st.st_dev);
+    wanted.minor = minor(st.st_dev);
+    wanted.inode = st.st_ino;
+    wanted.start = (uintptr_t)begin;
+    CHECK_OK(scanner_image(scanner, &wanted));
+    told.stop_after_images = 2001;
+    CHECK_OK(loop_run(loop));
+    CHECK_EQ(told.image, 3001U);
+    if (told.build_id_size == 0)
+        TEST_SKIP("device numbers of this file system are not those of its mappings");
+    CHECK_EQ(told.build_id_size, 20U);
+    end();
+}
+
+/* Only a program that was executed shows whose it is. */
+static pid_t spawn_stranger(void) {
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        if (setresgid(65534, 65534, 65534) < 0 || setresuid(65534, 65534, 65534) < 0)
+            _exit(1);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        (void)execlp("sleep", "sleep", "1000", NULL);
+        _exit(1);
+    }
+    for (unsigned i = 0; i < 1000; i++) {
+        char path[32];
+        struct stat st;
+
+        snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+        if (stat(path, &st) == 0 && st.st_uid == 65534)
+            break;
+        usleep(10000);
+    }
+    return pid;
+}
+
+TEST(whose_processes_are_his_own_sees_no_others) {
+    if (geteuid() != 0)
+        TEST_SKIP("no root, so nobody else to be");
+    CHECK_OK(begin());
+    scanner_see_own(scanner, true);
+    told.stranger = spawn_stranger();
+    spawn_children(10);
+    CHECK_OK(scanner_look(scanner));
+    CHECK_OK(loop_run(loop));
+    for (size_t i = 0; i < 10; i++)
+        CHECK_EQ(told.found[i], 1U);
+    CHECK_EQ(told.looks, 1U);
+    told.stop_after_all = 1;
+    CHECK_OK(scanner_all(scanner));
+    CHECK_OK(loop_run(loop));
+    for (size_t i = 0; i < 10; i++)
+        CHECK_EQ(told.found[i], 2U);
+    CHECK_EQ(told.found_stranger, 0U);
+    CHECK(!told.mistaken);
+    CHECK(told.begin_ns > 0);
+    kill(told.stranger, SIGKILL);
+    waitpid(told.stranger, NULL, 0);
+    end_children();
+    end();
+}
+
+TEST(a_sink_that_fails_stops_the_loop) {
+    CHECK_OK(begin());
+    told.fails = -EUCLEAN;
+    CHECK_OK(scanner_all(scanner));
+    CHECK_EQ(loop_run(loop), -EUCLEAN);
+    CHECK_EQ(told.processes, 1U);
+    end();
+}
+
+TEST(it_can_be_freed_at_any_moment) {
+    HistoryWanted wanted = {.image = 1, .pid = 1, .inode = 5, .major = 7, .path = "/nowhere"};
+
+    for (unsigned i = 0; i < 50; i++) {
+        CHECK_OK(begin());
+        CHECK_OK(scanner_all(scanner));
+        CHECK_OK(scanner_cgroups(scanner));
+        for (unsigned k = 0; k < i; k++) {
+            CHECK_OK(scanner_image(scanner, &wanted));
+            CHECK_OK(scanner_process(scanner, 1));
+        }
+        usleep(i * 200);
+        end();
+    }
+}
+
+TEST(a_keeper_that_is_gone_stops_nothing) {
+    CHECK_OK(begin());
+    keeper.refuses = EPIPE;
+    told.stop_after_all = 1;
+    CHECK_OK(scanner_all(scanner));
+    CHECK_OK(loop_run(loop));
+    /* Not all could be read, so nothing follows from who was not found. */
+    CHECK_EQ(told.begin_ns, 0U);
+    end();
+}
+
+/* 0: all children were found or none, as wanted; in a process of its own, which loses its rights
+ * and the sight of others. */
+static int look_under_hidepid(bool has_other_proc) {
+    int other = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC), r;
+    unsigned found = 0;
+
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("proc", "/proc", "proc", 0, "hidepid=2") < 0 || setgroups(0, NULL) < 0 ||
+        setresgid(65534, 65534, 65534) < 0 || setresuid(65534, 65534, 65534) < 0)
+        return 77;
+    keeper.root = "";
+    keeper.proc = has_other_proc ? other : 0;
+    r = loop_new(&loop);
+    if (r == 0)
+        r = scanner_new(&keeper, loop, &sinks, &scanner);
+    told.loop = loop;
+    told.stop_after_all = 1;
+    if (r == 0)
+        r = scanner_all(scanner);
+    if (r == 0)
+        r = loop_run(loop);
+    for (size_t i = 0; i < CHILDREN; i++)
+        found += told.found[i];
+    end();
+    if (r < 0 || (told.begin_ns != 0) != has_other_proc)
+        return 1;
+    return found == (has_other_proc ? 10 : 0) ? 0 : 2;
+}
+
+TEST(where_proc_hides_processes_the_keeper_has_another) {
+    int status[2];
+
+    memset(&told, 0, sizeof(told));
+    memset(&keeper, 0, sizeof(keeper));
+    spawn_children(10);
+    for (unsigned i = 0; i < 2; i++) {
+        pid_t pid;
+
+        (void)fflush(stdout);
+        pid = fork();
+        if (pid == 0)
+            _exit(look_under_hidepid(i > 0));
+        waitpid(pid, &status[i], 0);
+    }
+    end_children();
+    if (WEXITSTATUS(status[0]) == 77)
+        TEST_SKIP("no root, so nothing to mount");
+    CHECK_EQ(status[0], 0);
+    CHECK_EQ(status[1], 0);
+}
+
+TEST_MAIN()

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "make-store.h"
+
+/* A session from its beginning to its end, as the recorder uses it. */
+
+typedef struct Way {
+    Layout layout;
+    int level;
+} Way;
+
+static const Way ways[] = {
+    {LAYOUT_FILE, 3}, {LAYOUT_FILE, 0}, {LAYOUT_DIRECTORY, 3}, {LAYOUT_DIRECTORY, 0}};
+
+#define PLACE(place)                                                                               \
+    _cleanup_(place_done) Place place;                                                             \
+    CHECK_OK(place_init(&place));                                                                  \
+    CHECK_OK(place_open(&place))
+
+/* `segments` of two sweeps each, on two CPUs. */
+static int record(Place *place, StoreSession *session, unsigned segments, unsigned samples) {
+    static uint64_t sweep;
+    int r = 0;
+
+    for (unsigned i = 0; r == 0 && i < segments; i++) {
+        r = begin_segment(place, session);
+        for (unsigned k = 0; r == 0 && k < 2; k++) {
+            uint64_t now = clock_anchor_now().monotonic_ns;
+
+            r = write_side_band(session, now);
+            if (r == 0)
+                r = write_samples(session, 0, now, samples);
+            if (r == 0)
+                r = write_samples(session, 1, now, samples);
+            if (r == 0)
+                r = end_sweep(session, ++sweep);
+        }
+    }
+    return r == 0 && !wait_written(session, sweep) ? -ETIMEDOUT : r;
+}
+
+TEST(segments_of_every_kind_hold_what_was_written) {
+    for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+        PLACE(place);
+        SessionConfig config = store_session("default", ways[i].layout, ways[i].level);
+        _cleanup_(store_session_closep) StoreSession *session = NULL;
+        StoreSessionCounts counts;
+        char last[256], path[400];
+        CHECK_OK(store_session_new(place.store, &config, false, &session));
+        CHECK_OK(record(&place, session, 3, 1000));
+        counts = store_session_counts(session);
+        CHECK_EQ(counts.segments, 2);
+        CHECK_EQ(counts.total_samples, 12000);
+        CHECK_EQ(counts.error, 0);
+        snprintf(path, sizeof(path), "%s", store_session_path(session));
+        session = store_session_close(session);
+        CHECK_EQ(count_names(&place, "default", ".perf.data", last), 3);
+        CHECK_EQ(count_names(&place, "default", ".open", NULL), 0);
+        CHECK_EQ(count_read(path), 4000);
+        CHECK(strstr(path, last));
+    }
+}
+
+TEST(what_a_clock_says_after_a_step_is_not_in_the_segment_that_ends_by_it) {
+    PLACE(place);
+    SessionConfig config = store_session("default", LAYOUT_FILE, 3);
+    _cleanup_(store_session_closep) StoreSession *session = NULL;
+    ClockAnchor clock;
+    CHECK_OK(store_session_new(place.store, &config, false, &session));
+    CHECK_OK(begin_segment(&place, session));
+    clock = clock_anchor_now();
+    CHECK_OK(write_samples(session, 0, clock.monotonic_ns, 10));
+    clock.real_ns = 77;
+    CHECK_OK(store_session_end_sweep(session, 1, true, &clock));
+    session = store_session_close(session);
+    CHECK_EQ(shell("grep -q '\"anchors\":\\[\\[' %s/sessions/default/*.json", place.path), 0);
+    CHECK(shell("grep -q ',77,' %s/sessions/default/*.json", place.path) != 0);
+}
+
+TEST(a_session_runs_once) {
+    PLACE(place);
+    SessionConfig config = store_session("default", LAYOUT_FILE, 3);
+    _cleanup_(store_session_closep) StoreSession *session = NULL, *second = NULL;
+    CHECK_OK(store_session_new(place.store, &config, false, &session));
+    CHECK_EQ(store_session_new(place.store, &config, false, &second), -EEXIST);
+    session = store_session_close(session);
+    CHECK_OK(store_session_new(place.store, &config, false, &second));
+}
+
+TEST(numbers_go_on_when_the_folder_was_emptied) {
+    PLACE(place);
+    SessionConfig config = store_session("default", LAYOUT_FILE, 3);
+    _cleanup_(store_session_closep) StoreSession *session = NULL;
+    char command[200], last[256];
+    CHECK_OK(store_session_new(place.store, &config, false, &session));
+    CHECK_OK(record(&place, session, 3, 10));
+    session = store_session_close(session);
+    snprintf(command, sizeof(command), "rm %s/sessions/default/0*", place.path);
+    CHECK_EQ(system(command), 0);
+    CHECK_OK(place_again(&place));
+    CHECK_OK(store_session_new(place.store, &config, false, &session));
+    CHECK_OK(record(&place, session, 1, 10));
+    session = store_session_close(session);
+    CHECK_EQ(count_names(&place, "default", ".perf.data", last), 1);
+    CHECK(strncmp(last, "00000004-", 9) == 0);
+}
+
+TEST(a_full_queue_refuses_and_counts) {
+    PLACE(place);
+    SessionConfig config = store_session("default", LAYOUT_FILE, 3);
+    _cleanup_(store_session_closep) StoreSession *session = NULL;
+    StoreBatch batch = {.kind = STORE_SAMPLES, .samples = 5};
+    CHECK_OK(store_session_new(place.store, &config, false, &session));
+    CHECK_OK(begin_segment(&place, session));
+    buffer_zero(&batch.records, 40 << 20);
+    CHECK_EQ(store_session_write(session, &batch), -ENOBUFS);
+    CHECK_EQ(batch.records.size, 40 << 20);
+    CHECK_EQ(store_session_counts(session).dropped_samples, 5);
+    buffer_done(&batch.records);
+}
+
+TEST(sessions_share_the_memory_for_what_waits_and_give_it_back) {
+    PLACE(place);
+    SessionConfig config = store_session("default", LAYOUT_FILE, 3);
+    _cleanup_(store_session_closep) StoreSession *session = NULL;
+    const uint64_t others = 3 << 20;
+    place.store->memory.queue_bytes = 4 << 20;
+    CHECK_OK(store_session_new(place.store, &config, false, &session));
+    place.store->queued_bytes = others;
+    CHECK_OK(begin_segment(&place, session));
+    CHECK_OK(write_samples(session, 0, clock_anchor_now().monotonic_ns, 10));
+    CHECK_EQ(write_samples(session, 0, clock_anchor_now().monotonic_ns, 40000), -ENOBUFS);
+    CHECK_OK(write_samples(session, 0, clock_anchor_now().monotonic_ns, 10));
+    session = store_session_close(session);
+    CHECK_EQ(atomic_load(&place.store->queued_bytes), others);
+}
+
+TEST(a_second_daemon_is_told_who_has_the_store) {
+    Store *second = NULL;
+    char words[400] = "", me[32];
+    int saved = dup(2), fds[2];
+
+    PLACE(place);
+    CHECK_OK(pipe(fds));
+    dup2(fds[1], 2);
+    CHECK_EQ(store_open(&(StoreOptions){.path = place.path,
+                                        .environment = place.environment,
+                                        .config = place.config},
+                        &second),
+             -EBUSY);
+    dup2(saved, 2);
+    CHECK(read(fds[0], words, sizeof(words) - 1) > 0);
+    close(fds[0]);
+    close(fds[1]);
+    close(saved);
+    snprintf(me, sizeof(me), "process %d on ", (int)getpid());
+    CHECK(strstr(words, me));
+}
+
+TEST(what_is_strange_in_a_store_is_left_alone) {
+    PLACE(place);
+    SessionConfig config = store_session("default", LAYOUT_FILE, 3);
+    _cleanup_(store_session_closep) StoreSession *session = NULL;
+    char command[600];
+    place.store = store_free(place.store);
+    snprintf(
+        command, sizeof(command),
+        "cd %s/sessions && mkdir default .hidden 'bad name' && touch file && "
+        "ln -s / link && cd default && ln -s /etc/passwd 00000007-20260101T000000Z.perf.data && "
+        "mkfifo 00000008-20260101T000000Z.perf.data.open && touch strange && "
+        "touch 999999999999999999-20260101T000000Z.perf.data && ln -s /etc .sequence",
+        place.path);
+    CHECK_EQ(system(command), 0);
+    CHECK_OK(place_open(&place));
+    CHECK_OK(store_session_new(place.store, &config, false, &session));
+    CHECK_OK(record(&place, session, 1, 10));
+    CHECK(strstr(store_session_path(session), "/00000001-"));
+    session = store_session_close(session);
+    CHECK_EQ(count_names(&place, "default", "", NULL), 6);
+}
+
+static int note_seal(void *userdata, int fd, bool sensitive) {
+    struct stat st;
+    unsigned *n = userdata;
+
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && sensitive)
+        ++*n;
+    return 0;
+}
+
+TEST(finished_files_change_hands) {
+    SessionConfig config = store_session("default", LAYOUT_FILE, 3);
+    StoreSession *session = NULL;
+    unsigned n = 0;
+
+    PLACE(place);
+    place.store = store_free(place.store);
+    CHECK_OK(store_open(&(StoreOptions){.path = place.path,
+                                        .environment = place.environment,
+                                        .config = place.config,
+                                        .seal = note_seal,
+                                        .userdata = &n},
+                        &place.store));
+    CHECK_OK(store_session_new(place.store, &config, true, &session));
+    CHECK_OK(record(&place, session, 2, 10));
+    session = store_session_close(session);
+    /* Segments and manifests. */
+    CHECK_EQ(n, 4);
+}
+
+TEST_MAIN()

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "util/cgroup.h"
+
+#include "make-root.h"
+#include "test.h"
+
+/* Hosts with one tree of control groups, with two and with none, told by made-up files of /proc. */
+
+static CgroupTree tree;
+
+/* cgroups NULL: the kernel has no such file. */
+static int find(const char *mountinfo, const char *cgroups) {
+    int r;
+
+    begin_root();
+    put("/proc/self/mountinfo", mountinfo);
+    if (cgroups)
+        put("/proc/cgroups", cgroups);
+    memset(&tree, 0, sizeof(tree));
+    r = cgroup_tree_find(root, &tree);
+    end_root();
+    return r;
+}
+
+#define V2     "30 1 0:28 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
+#define V2_TOO "31 1 0:29 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
+#define CPU    "32 1 0:30 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
+#define PERF   "33 1 0:31 / /sys/fs/cgroup/perf_event rw - cgroup cgroup rw,perf_event\n"
+#define BOTH   "34 1 0:32 / /cg/both rw - cgroup cgroup rw,net_cls,perf_event,net_prio\n"
+#define OTHER  "35 1 0:33 / /cg/x rw - cgroup cgroup rw,perf_event_x,xperf_event\n"
+
+TEST(a_host_with_version_2_has_that_one) {
+    CHECK_OK(find(V2, "#subsys_name\thierarchy\tnum_cgroups\tenabled\nperf_event\t0\t1\t1\n"));
+    CHECK_EQ(tree.version, 2U);
+    CHECK_STREQ(tree.mount, "/sys/fs/cgroup");
+    CHECK_STREQ(tree.top, "");
+    CHECK_OK(find(V2, NULL));
+    CHECK_EQ(tree.version, 2U);
+}
+
+TEST(controllers_of_version_1_take_nothing_from_it_unless_perf_event_is_one) {
+    CHECK_OK(find(CPU OTHER V2_TOO, NULL));
+    CHECK_EQ(tree.version, 2U);
+    CHECK_STREQ(tree.mount, "/sys/fs/cgroup/unified");
+    CHECK_OK(find(CPU V2_TOO PERF, NULL));
+    CHECK_EQ(tree.version, 1U);
+    CHECK_STREQ(tree.mount, "/sys/fs/cgroup/perf_event");
+    CHECK_OK(find(BOTH V2_TOO, NULL));
+    CHECK_EQ(tree.version, 1U);
+    CHECK_STREQ(tree.mount, "/cg/both");
+}
+
+TEST(one_that_is_mounted_where_we_do_not_see_it_makes_version_2_the_wrong_one) {
+    CHECK_EQ(find(V2, "cpu\t3\t1\t1\nperf_event\t7\t1\t1\n"), -ENOENT);
+    CHECK_OK(find(V2 PERF, "perf_event\t7\t1\t1\n"));
+    CHECK_EQ(tree.version, 1U);
+}
+
+TEST(without_any_there_is_none) {
+    CHECK_EQ(find("", NULL), -ENOENT);
+    CHECK_EQ(find(CPU OTHER, NULL), -ENOENT);
+    CHECK_EQ(find("x\n - \n- cgroup2 - cgroup2\n1 2 3 4 - cgroup2 a b\n1 2 3 4 5 - cgroup2", NULL),
+             -ENOENT);
+}
+
+TEST(a_part_that_is_mounted_and_blanks_in_names_are_understood) {
+    CHECK_OK(find("1 1 0:1 /docker/a\\040b /c\\134g\\040x rw - cgroup2 n rw\n", NULL));
+    CHECK_STREQ(tree.mount, "/c\\g x");
+    CHECK_STREQ(tree.top, "/docker/a b");
+    CHECK_OK(find("1 1 0:1 /../.. /cg rw - cgroup2 n rw\n", NULL));
+    CHECK_STREQ(tree.top, "");
+}
+
+TEST(a_line_without_end_hides_no_other) {
+    static char text[100000];
+
+    memset(text, 'x', 70000);
+    strcpy(text + 70000, " - cgroup cgroup rw,perf_event\n" V2);
+    CHECK_OK(find(text, NULL));
+    CHECK_EQ(tree.version, 2U);
+}
+
+TEST_MAIN()
