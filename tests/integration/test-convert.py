@@ -3,6 +3,7 @@
 """What `profctl convert` leaves out, refuses and leaves behind, on recordings made here."""
 
 import functools
+import json
 import os
 import shutil
 import signal
@@ -17,6 +18,7 @@ from tap import check, equal, main, skip, test  # noqa: E402
 
 LOAD = ["sh", "-c", "for i in 1 2 3; do ls -R /etc >/dev/null 2>&1; done; i=0; "
                     "while [ $i -lt 60000 ]; do i=$((i+1)); done"]
+RECORDED = tempfile.TemporaryDirectory(prefix="profd-test.")
 
 
 def in_folder(function):
@@ -27,13 +29,19 @@ def in_folder(function):
     return inner
 
 
-def record(folder, *arguments):
-    out = os.path.join(folder, "in.data")
-    done = subprocess.run(["perf", "record", "-q", "-F", "2000", *arguments, "-o", out, "--", *LOAD],
+@functools.lru_cache
+def recorded(*arguments):
+    path = os.path.join(RECORDED.name, "-".join(word.strip("-") for word in arguments))
+    done = subprocess.run(["perf", "record", "-q", "-F", "2000", *arguments, "-o", path, "--", *LOAD],
                           capture_output=True, check=False)
-    if done.returncode != 0 or not os.path.exists(out):
+    return path if done.returncode == 0 and os.path.exists(path) else None
+
+
+def record(folder, *arguments):
+    path = recorded(*arguments)
+    if not path:
         skip("perf cannot record this here")
-    return out
+    return shutil.copy(path, os.path.join(folder, "in.data"))
 
 
 def convert(*arguments, status=0, stdin=None):
@@ -170,7 +178,8 @@ def a_cut_recording_is_converted_up_to_the_cut(folder):
     path, out = record(folder, "-e", "cpu-clock"), os.path.join(folder, "out.data")
     cut = os.path.join(folder, "cut.data")
     shutil.copy(path, cut)
-    os.truncate(cut, os.path.getsize(path) // 2)
+    samples = run([PROFCTL, "dump", "--json=short", "-t", "SAMPLE", path]).stdout.splitlines()
+    os.truncate(cut, json.loads(samples[len(samples) // 2])["offset"] + 10)
     done = convert(cut, out, status=8)
     check(b"Only a part" in done.stderr, done.stderr.decode())
     got, want = sample_lines(out), sample_lines(path)

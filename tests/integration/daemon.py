@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""profd on a store of its own, driven as an administrator would: configuration, signals, log."""
+
+import glob
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests"))
+from tap import build_path, check  # noqa: E402
+from workload import need_root, scratch  # noqa: E402
+
+PROFD = build_path("daemon", "profd")
+READY_S = 30
+
+
+def session(name="default", **keys):
+    """A section of a configuration."""
+    return f"[Session {name}]\n" + "".join(f"{key}={value}\n" for key, value in keys.items())
+
+
+def children(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+            return [int(word) for word in f.read().split()]
+    except OSError:
+        return []
+
+
+def is_sanitized(program=PROFD):
+    """Whether it was built with AddressSanitizer, whose LeakSanitizer needs ptrace."""
+    with open(program, "rb") as f:
+        return b"__asan_init" in f.read()
+
+
+def status_of(pid, key):
+    """A line of /proc/PID/status, or None."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as f:
+            for line in f:
+                if line.startswith(key + ":"):
+                    return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return None
+
+
+def with_groups(folder, groups):
+    """What runs a command where these groups exist, by name and number; nobody else sees them."""
+    path = os.path.join(folder, "group")
+    with open("/etc/group", encoding="utf-8") as f:
+        lines = [line for line in f if line.split(":")[0] not in groups]
+    with open(path, "w", encoding="utf-8") as f:
+        f.writelines(lines + [f"{name}:x:{number}:\n" for name, number in groups.items()])
+    return ["unshare", "--mount", "--propagation", "private", "sh", "-c",
+            'mount --bind "$0" /etc/group && exec "$@"', path]
+
+
+class Daemon:
+    """Waited for until it records. With `config`, a text, that is its configuration; with `groups`,
+    names and numbers, there are these groups for it."""
+
+    def __init__(self, folder, *arguments, config="", store=None, ready=True, groups=None, **popen):
+        self.folder = folder
+        self.store = store or os.path.join(folder, "store")
+        self.log_path = os.path.join(folder, "log")
+        self.config_path = os.path.join(folder, "profd-test.conf")
+        self.configure(config)
+        with open(self.log_path, "ab") as log:
+            self.log_begin = log.tell()
+            self.process = subprocess.Popen(
+                [*(with_groups(folder, groups) if groups else []), PROFD, f"--store={self.store}",
+                 f"--config={self.config_path}", *self.runtime(), *arguments],
+                stderr=log, stdin=subprocess.DEVNULL, **popen)
+        try:
+            if ready:
+                self.wait_for_log("Recording ")
+            # What ended before this may have ended before its name could be read.
+            self.ready_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        except BaseException:
+            self.kill()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+
+    def runtime(self):
+        """A runtime folder of its own, where profd knows of such."""
+        said = subprocess.run([PROFD, "--help"], capture_output=True, text=True, check=True).stdout
+        return [f"--runtime={self.folder}/run"] if "--runtime" in said else []
+
+    def control(self):
+        """The path of its socket."""
+        return os.path.join(self.folder, "run", "io.profd.Control")
+
+    def configure(self, config):
+        with open(self.config_path, "w", encoding="utf-8") as f:
+            f.write(config)
+
+    def log(self, begin=None):
+        with open(self.log_path, "rb") as f:
+            f.seek(self.log_begin if begin is None else begin)
+            return f.read().decode(errors="replace")
+
+    def mark(self):
+        """A place in the log, to look only behind it."""
+        return os.path.getsize(self.log_path)
+
+    def wait_for_log(self, words, begin=None, seconds=READY_S):
+        end = time.monotonic() + seconds
+        while not re.search(words, self.log(begin)):
+            check(self.process.poll() is None,
+                  f"profd ended with {self.process.returncode}: {self.log()[-2000:]}")
+            check(time.monotonic() < end,
+                  f"waited {seconds} s for '{words}' in the log: {self.log()[-2000:]}")
+            time.sleep(0.02)
+
+    def recorder(self):
+        """The pid of the half without rights, or None while there is none."""
+        for pid in children(self.process.pid):
+            try:
+                with open(f"/proc/{pid}/cmdline", "rb") as f:
+                    words = f.read().split(b"\0")
+            except OSError:
+                continue
+            # A process that has ended has no command line, and the keeper's helpers have its own.
+            if any(word.startswith(b"--recorder") for word in words):
+                return pid
+        return None
+
+    def pids(self):
+        return [self.process.pid, *children(self.process.pid)]
+
+    def send(self, number):
+        self.process.send_signal(number)
+
+    def stop(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        return self.process.wait(timeout=60)
+
+    def kill(self):
+        """Both halves at once, as a machine that breaks down would."""
+        for pid in self.pids() if self.process.poll() is None else []:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        self.process.wait(timeout=30)
+
+    def files(self, pattern, name="default"):
+        return sorted(glob.glob(os.path.join(self.store, "sessions", name, pattern)))
+
+    def segments(self, name="default"):
+        """Those that are finished, in their order."""
+        return self.files("*.perf.data", name)
+
+    def open_segments(self, name="default"):
+        return self.files("*.open", name)
+
+    def wait_for_segments(self, count, name="default", seconds=READY_S):
+        end = time.monotonic() + seconds
+        while len(self.segments(name)) < count:
+            check(self.process.poll() is None, f"profd ended: {self.log()[-2000:]}")
+            check(time.monotonic() < end, f"{len(self.segments(name))} segments of {name} after "
+                                          f"{seconds} s, not {count}: {self.log()[-2000:]}")
+            time.sleep(0.05)
+
+    def private_bytes(self):
+        """Memory that is only theirs, of both halves."""
+        total = 0
+        for pid in self.pids():
+            with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as f:
+                for line in f:
+                    if line.startswith(("Private_Clean:", "Private_Dirty:")):
+                        total += int(line.split()[1]) << 10
+        return total
+
+    def descriptors(self):
+        return sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in self.pids())
+
+
+class Shared:
+    """One profd for all tests of a suite that do not end it, started when it is first asked for."""
+
+    def __init__(self, config):
+        self.config = config
+        self.scratch = self.daemon = None
+
+    def get(self):
+        need_root()
+        if self.daemon is None:
+            self.scratch = scratch()
+            self.daemon = Daemon(self.scratch.__enter__(), config=self.config)
+        return self.daemon
+
+    def end(self):
+        if self.daemon:
+            self.daemon.kill()
+            self.scratch.__exit__(None, None, None)

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""profd's log as the journal gets it: a socket stands in for journald, in a /run of its own."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests"))
+from tap import build_path, check, equal, main, skip, test  # noqa: E402
+
+PROFD = build_path("daemon", "profd")
+INSIDE = "inside"
+
+
+def journal():
+    os.makedirs("/run/systemd/journal")
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    listener.bind("/run/systemd/journal/socket")
+    listener.settimeout(0.2)
+    return listener
+
+
+def entries(listener):
+    while True:
+        try:
+            yield dict(line.split("=", 1) for line in listener.recv(1 << 16).decode().splitlines())
+        except TimeoutError:
+            return
+
+
+def inside(config):
+    """In the new mount namespace: prints what reaches the journal, then what reaches stderr."""
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/run"], check=True)
+    listener = journal()
+    reader, writer = os.pipe()
+    status = os.fstat(writer)
+    subprocess.run([PROFD, "--check-config", f"--config={config}"], stderr=writer, check=False,
+                   env={**os.environ, "JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"})
+    os.close(writer)
+    for entry in entries(listener):
+        print(entry.get("PRIORITY"), entry.get("SYSLOG_IDENTIFIER"), entry.get("MESSAGE"))
+    with os.fdopen(reader) as rest:
+        print("stderr:" + rest.read())
+
+
+@test
+def lines_are_entries_of_the_journal():
+    if os.geteuid() != 0 or not shutil.which("unshare"):
+        skip("needs root and unshare for a /run of its own")
+    with tempfile.NamedTemporaryFile("w", suffix=".conf") as config:
+        config.write("[Profd]\nMaxSessions=none\n")
+        config.flush()
+        said = subprocess.run(["unshare", "-m", sys.executable, __file__, INSIDE, config.name],
+                              capture_output=True, text=True, check=False)
+        if "unshare:" in said.stderr:
+            skip("may not have a mount namespace here")
+        lines = said.stdout.splitlines()
+        check(lines, said.stderr)
+        equal(lines, [f"4 profd {config.name}:2: MaxSessions=none is not understood: it takes a "
+                      "number from 1 to 64", "stderr:"], "lines")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == [INSIDE]:
+        inside(sys.argv[2])
+    else:
+        main()

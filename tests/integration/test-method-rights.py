@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Who may call which method: a table of all of them, walked as nobody, as a user without a group,
+as members of profd-read and profd-admin, and as root."""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from daemon import Daemon, session  # noqa: E402
+from profctl import environment, for_everyone  # noqa: E402
+from varlink import Fault, Gone, Varlink, fault  # noqa: E402
+from workload import need_root, scratch  # noqa: E402
+from tap import check, equal, main, test  # noqa: E402
+
+READ, ADMIN = 64101, 64102
+GROUPS = {"profd-read": READ, "profd-admin": ADMIN}
+PEERS = {
+    "anyone": (64201, 64201, []),
+    "read": (64202, 64202, [READ]),
+    "admin": (64203, 64203, [64999, ADMIN]),
+    "root": (0, 0, []),
+}
+ORDER = list(PEERS)
+# Method: who may at least, and parameters with which it changes nothing.
+METHODS = {
+    "Ping": ("anyone", {}),
+    "GetStatus": ("anyone", {}),
+    "ListSessions": ("read", {}),
+    "Start": ("admin", {"session": "/"}),
+    "Stop": ("admin", {"session": "none"}),
+    "Pause": ("admin", {"session": "none"}),
+    "Resume": ("admin", {"session": "none"}),
+    "Rotate": ("admin", {"session": "none"}),
+    "Snapshot": ("read", {"session": "none"}),
+    "ListSegments": ("read", {"session": "none"}),
+    "ListSnapshots": ("read", {"name": "none"}),
+    "RemoveSnapshot": ("read", {"name": "none"}),
+    "PinSnapshot": ("read", {"name": "none", "pinned": True}),
+    "Read": ("read", {"snapshot": "none"}),
+    "Vacuum": ("admin", {}),
+    "Monitor": ("read", {}),
+    "GetMetrics": ("read", {}),
+    "Describe": ("read", {}),
+    "Reload": ("admin", {}),
+    "SetLogLevel": ("admin", {"level": "none"}),
+}
+callers = []  # each call: (method, uid, pid)
+MORE = ("ListSessions", "ListSegments", "ListSnapshots", "Monitor", "Describe")
+
+
+class Run:
+    folder = daemon = None
+
+    @classmethod
+    def get(cls):
+        need_root()
+        if cls.daemon is None:
+            cls.folder = scratch()
+            config = session(Frequency=99) + session("private", Event="cpu-clock", CallGraph="dwarf")
+            cls.daemon = Daemon(cls.folder.__enter__(), config=config, groups=GROUPS)
+        return cls.daemon
+
+    @classmethod
+    def end(cls):
+        if cls.daemon:
+            cls.daemon.kill()
+            cls.folder.__exit__(None, None, None)
+
+
+def connected(peer):
+    return Varlink(Run.get().control(), user=PEERS[peer])
+
+
+# What changes something, when it is permitted.
+CHANGES = {"Start", "Stop", "Pause", "Resume", "Rotate", "Snapshot", "RemoveSnapshot", "PinSnapshot", "Vacuum",
+           "Reload", "SetLogLevel"}
+
+
+def is_permitted(peer, method, parameters):
+    with connected(peer) as v:
+        callers.append((method, v.uid, v.pid))
+        flags = {"more": True} if method in MORE else {"upgrade": True} if method == "Read" else {}
+        v.send(method, parameters, **flags)
+        try:
+            v.reply()
+        except Fault as error:
+            return error.error != "org.varlink.service.PermissionDenied"
+    return True
+
+
+@test
+def the_table_has_every_method_of_the_interface():
+    with connected("root") as v:
+        text = v.one("org.varlink.service.GetInterfaceDescription", interface="io.profd.Control")["description"]
+    methods = {line.split()[1].split("(")[0] for line in text.splitlines() if line.startswith("method ")}
+    equal(methods ^ set(METHODS), set(), "methods that are in one of the two alone")
+
+
+@test
+def each_may_call_what_it_should_and_nothing_else():
+    wrong, mark = [], Run.get().mark()
+    for method, (least, parameters) in METHODS.items():
+        for peer in PEERS:
+            should = ORDER.index(peer) >= ORDER.index(least)
+            if is_permitted(peer, method, parameters) != should:
+                wrong.append(f"{method} as {peer} is {'refused' if should else 'permitted'}")
+    equal(wrong, [], "what does not fit the table")
+    audited(Run.get().log(mark))
+
+
+def audited(log):
+    """Who changed something is in the log, with uid and pid, each time; who was refused, as long as it is not
+    too often."""
+    ranks = {PEERS[peer][0]: ORDER.index(peer) for peer in PEERS}
+    did = set(re.findall(r"User (\d+) \(pid (\d+)\) called (\w+) with \{", log))
+    refused = re.findall(r"Refused (\w+) to user (\d+) \(pid (\d+)\), who is not in group (\S+)", log)
+    should, denied = set(), {}
+    for method, uid, pid in callers:
+        least = METHODS[method][0]
+        if ranks[uid] < ORDER.index(least):
+            denied[(method, str(uid), str(pid))] = f"profd-{least}"
+        elif method in CHANGES:
+            should.add((str(uid), str(pid), method))
+    equal(did, should, "what the log says of changes")
+    check(len(refused) >= 10, f"the log says of refusals {refused}")
+    equal([r for r in refused if denied.get(r[:3]) != r[3]], [], "refusals in the log that were none")
+
+
+@test
+def a_primary_group_counts_as_well():
+    with Varlink(Run.get().control(), user=(64204, READ, [])) as v:
+        check(v.members("ListSessions", "session"), "no session is listed")
+
+
+@test
+def nobody_may_nothing():
+    try:
+        with Varlink(Run.get().control(), user=(65534, 65534, [READ, ADMIN])) as v:
+            v.one("Ping")
+    except (Gone, Fault, OSError):
+        return
+    check(False, "nobody had an answer")
+
+
+def as_user(peer, *words, cwd=None):
+    """profctl as that user would run it."""
+    uid, gid, groups = PEERS[peer]
+    return subprocess.run([for_everyone(), f"--socket={Run.get().control()}", *words], capture_output=True, text=True,
+                          user=uid, group=gid, extra_groups=groups, cwd=cwd, check=False, env=environment(HOME="/"),
+                          stdin=subprocess.DEVNULL, timeout=60)
+
+
+@test
+def profctl_lets_each_do_what_he_may_and_says_what_it_takes():
+    reading, changing = ["list", "snapshots", "metrics", "cat-config"], ["rotate", "reload", "vacuum --size=1G"]
+    for peer in PEERS:
+        for verbs, least in ((reading, "read"), (changing, "admin")):
+            for words in verbs:
+                done = as_user(peer, *words.split())
+                may = ORDER.index(peer) >= ORDER.index(least)
+                equal(done.returncode, 0 if may else 4, f"status of {words} as {peer} ({done.stderr})")
+                check(may or f"profd-{least}" in done.stderr or "does not have" in done.stderr, done.stderr)
+
+
+@test
+def who_may_only_read_can_run_the_hint_as_it_is_printed():
+    Run.get()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chown(folder, *PEERS["read"][:2])
+        done = as_user("read", "snapshot", "-s", "default", "--last=1s", "--name=mine", cwd=folder)
+        equal(done.returncode, 0, done.stderr)
+        hint = re.search(r"make a file of your own of it with: (profctl .*)", done.stderr)
+        check(hint, f"there is no hint in {done.stderr}")
+        path = f"{os.path.dirname(for_everyone())}:{os.environ['PATH']}"
+        done = subprocess.run(["sh", "-c", hint[1]], user=PEERS["read"][0], group=PEERS["read"][1], cwd=folder,
+                              extra_groups=PEERS["read"][2], capture_output=True, text=True, check=False,
+                              stdin=subprocess.DEVNULL, env=environment(HOME=folder, PATH=path))
+        equal(done.returncode, 0, f"{hint[1]}: {done.stderr}")
+        equal(as_user("read", "verify", "mine.perf.data", cwd=folder).returncode, 0, "status of verify")
+        equal(os.stat(os.path.join(folder, "mine.perf.data")).st_uid, PEERS["read"][0], "whose it is")
+        equal(as_user("read", "rm", "mine").returncode, 0, "status of rm")
+
+
+@test
+def status_tells_more_to_those_who_may_read():
+    for peer, more in (("anyone", False), ("read", True)):
+        with connected(peer) as v:
+            status = v.one("GetStatus")
+            told = [status.get(key) is not None for key in ("sessions", "store", "cpuPercent", "memoryBytes")]
+            equal(set(told), {more}, f"what {peer} is told")
+            check(status["version"] and status["hostname"] and status["state"] == "recording", f"{status}")
+
+
+@test
+def other_users_memory_is_for_administrators():
+    with connected("root") as v:
+        path = v.one("Rotate", session="private")["segments"][0]
+    for peer, may in (("read", False), ("admin", True)):
+        with connected(peer) as v:
+            segment = next(s for s in v.members("ListSegments", "segment", session="private") if s["path"] == path)
+            check(segment["sensitive"], f"{segment} is not sensitive")
+            if may:
+                with open(path, "rb") as f:
+                    equal(v.read(session="private", segment=segment["name"]) == f.read(), True, "what was read")
+                continue
+            with fault("PermissionDenied"):
+                v.read(session="private", segment=segment["name"])
+            with fault("PermissionDenied"):
+                v.one("Snapshot", session="private", lastUsec=1_000_000)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    finally:
+        Run.end()

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What profd says about itself: status, reasons with their remedy, metrics, the configuration with
+the place of each value, and a new one."""
+
+import os
+import re
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from daemon import Shared, session  # noqa: E402
+from varlink import Varlink, fault  # noqa: E402
+from workload import spinning, wait_until  # noqa: E402
+from tap import check, equal, main, test  # noqa: E402
+
+STEADY = "[Profd]\nFlushIntervalSec=500ms\nMaxUse=64M\n" + session(Event="cpu-clock", Frequency=99)
+COUNTER = re.compile(r"profd_[a-z0-9_]+_total")
+GAUGE = re.compile(r"profd_[a-z0-9_]+")
+
+
+RUN = Shared(STEADY)
+
+
+def connected():
+    return Varlink(RUN.get().control())
+
+
+def settings(v, section, **where):
+    return {s["key"]: (s["value"], s["source"]) for s in v.members("Describe", "setting", **where)
+            if s["section"] == section}
+
+
+@test
+def status_holds_what_one_on_call_asks():
+    with connected() as v:
+        status = v.one("GetStatus")
+        equal((status["state"], status["restarts"]), ("recording", 0), "state and restarts")
+        check(abs(status["sinceUsec"] / 1e6 - time.time()) < 120, "since when")
+        store = status["store"]
+        equal((store["path"], store["limitBytes"], store["volatile"]), (RUN.get().store, 64 << 20, False), "store")
+        check(store["usedBytes"] >= 0 and store["freeBytes"] > 0, f"{store}")
+        check(status["memoryBytes"] > 1 << 20 and status["cpuPercent"] >= 0, f"{status}")
+        equal([s["name"] for s in status["sessions"]], ["default"], "sessions")
+
+
+@test
+def reasons_come_with_what_helps():
+    with connected() as v:
+        # More than any kernel allows.
+        said = v.one("Start", session="lame", settings={"Event": "cpu-clock", "Frequency": "100000"})["session"]["degraded"]
+        for reason in said:
+            check(reason["reason"] and reason["meaning"] and reason["remedy"], f"{reason}")
+        with open("/proc/sys/kernel/perf_event_max_sample_rate", encoding="ascii") as f:
+            lowered = int(f.read()) < 100000
+        equal("rateLowered" in [r["reason"] for r in said], lowered, "whether its rate is told as lowered")
+        equal("rateLowered" in [r["reason"] for r in v.one("GetStatus")["degraded"]], lowered, "and of the whole")
+        v.one("Stop", session="lame")
+
+
+@test
+def metrics_have_names_types_and_bounds():
+    with connected() as v, spinning():
+        metrics = v.one("GetMetrics")["metrics"]
+        for metric in metrics:
+            pattern = COUNTER if metric["type"] == "counter" else GAUGE
+            check(pattern.fullmatch(metric["name"]) and metric["help"], f"{metric}")
+            check(metric["type"] in ("counter", "gauge") and set(metric["labels"]) <= {"session", "reason"}, f"{metric}")
+            check(metric["type"] == "counter" or not metric["name"].endswith("_total"), f"{metric}")
+        series = [(m["name"], tuple(sorted(m["labels"].items()))) for m in metrics]
+        equal(len(series), len(set(series)), "series, each once")
+        seen = []
+        for reply in v.each("GetMetrics", intervalUsec=200_000):
+            seen.append({m["name"]: m["value"] for m in reply["metrics"]})
+            if len(seen) == 5:
+                break
+        for name in seen[0]:
+            if name.endswith("_total"):
+                values = [s[name] for s in seen]
+                equal(values, sorted(values), name)
+    with connected() as v:
+        with fault("InvalidParameter", parameter="intervalUsec"):
+            v.call("GetMetrics", intervalUsec=1)
+        with fault("ExpectedMore"):
+            v.one("GetMetrics", intervalUsec=1_000_000)
+
+
+@test
+def each_value_has_its_place():
+    daemon = RUN.get()
+    with connected() as v:
+        whole, default = settings(v, "Profd"), settings(v, "Session default")
+        equal(whole["MaxUse"], ("64M", f"{daemon.config_path}:3"), "MaxUse=")
+        equal(whole["MaxRetentionSec"], ("7d", "default"), "MaxRetentionSec=")
+        equal(default["Event"], ("cpu-clock", f"{daemon.config_path}:5"), "Event=")
+        equal(default["CallGraph"], ("fp", "default"), "CallGraph=")
+        v.one("Start", session="told", settings={"Event": "cpu-clock", "RotateIntervalSec": "90s"})
+        told = settings(v, "Session told", session="told")
+        equal((told["Event"], told["RotateIntervalSec"]), (("cpu-clock", "Start()"), ("90s", "Start()")), "what was told")
+        equal(told["Frequency"], ("99", "default"), "what was not")
+        v.one("Stop", session="told")
+        with fault("NoSuchSession", session="told"):
+            v.call("Describe", session="told")
+
+
+@test
+def a_bad_configuration_is_told_whole_and_changes_nothing():
+    daemon = RUN.get()
+    with connected() as v:
+        before = (settings(v, "Profd"), settings(v, "Session default"))
+        daemon.configure(STEADY + "Frequency=often\nNonsense=1\n[Session other]\nLayout=heap\n")
+        try:
+            with fault("ConfigInvalid"):
+                v.one("Reload")
+            v.send("Reload")
+            problems = v.receive()["parameters"]["problems"]
+        finally:
+            daemon.configure(STEADY)
+        equal([(p["path"], p["line"]) for p in problems], [(daemon.config_path, n) for n in (7, 8, 10)], "problems")
+        check(all(p["text"] for p in problems), f"{problems}")
+        equal((settings(v, "Profd"), settings(v, "Session default")), before, "what holds")
+        equal([s["name"] for s in v.members("ListSessions", "session")], ["default"], "sessions")
+
+
+@test
+def a_good_one_holds_from_then_on():
+    daemon = RUN.get()
+    with connected() as v:
+        daemon.configure(STEADY + "Compress=zstd:5\n" + session("other", Event="cpu-clock", Frequency=49))
+        v.one("Reload")
+        equal(settings(v, "Session default")["Compress"], ("zstd:5", f"{daemon.config_path}:7"), "Compress=")
+        # A session is starting until its first segment is there.
+        wait_until(lambda: {s["name"]: s["state"] for s in v.members("ListSessions", "session")} ==
+                   {"default": "active", "other": "active"}, 30, "both sessions to be active")
+        daemon.configure(STEADY)
+        v.one("Reload")
+        equal([s["name"] for s in v.members("ListSessions", "session")], ["default"], "sessions")
+        equal(daemon.open_segments("other"), [], "what the one that went left open")
+
+
+@test
+def the_level_of_the_log_is_set_and_told():
+    daemon = RUN.get()
+    with connected() as v:
+        equal(v.one("SetLogLevel", level="debug")["previous"], "info", "level before")
+        equal(v.one("SetLogLevel", level="info")["previous"], "debug", "level before")
+        with fault("InvalidParameter", parameter="level"):
+            v.one("SetLogLevel", level="loud")
+    check("SetLogLevel" in daemon.log(), "nobody told of it in the log")
+
+
+@test
+def restarts_are_counted():
+    daemon = RUN.get()
+    with connected() as v:
+        since = v.call("ListSessions", session="default")[0]["session"]["sinceUsec"]
+    mark = daemon.mark()
+    os.kill(daemon.recorder(), signal.SIGKILL)
+    daemon.wait_for_log("Recording ", mark)
+    with connected() as v:
+        equal(v.one("GetStatus")["restarts"], 1, "restarts")
+        equal(v.call("ListSessions", session="default")[0]["session"]["sinceUsec"] // 1000, since // 1000,
+              "since when the session records")
+
+
+@test
+def the_start_tells_how_far_back_the_store_reaches():
+    check(re.search(r"The store '.*' .*reach", RUN.get().log()), "the log says nothing of it")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    finally:
+        RUN.end()

@@ -1,0 +1,336 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Every verb as a new user would try it, against the real daemon."""
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+
+from daemon import Daemon, session
+from profctl import (NOBODY, PROFCTL, as_json, check, ended, environment, equal, on_terminal, plain,
+                     profctl, safe)
+from tap import main, test
+from workload import need_root
+
+STRANGER = 54321
+CONFIG = """[Profd]
+FlushIntervalSec=200ms
+""" + session(Event="cpu-clock", RotateIntervalSec="1h")
+
+_running = []
+
+
+def daemon():
+    """One for all; started when it is first wanted."""
+    need_root()
+    if not _running:
+        folder = tempfile.mkdtemp(prefix="profd-test.")
+        os.chmod(folder, 0o755)
+        _running.append(Daemon(folder, config=CONFIG))
+        wait_until(lambda: profctl("ping", socket=path()).returncode == 0, "an answer to ping")
+    return _running[0]
+
+
+def path():
+    return f"{_running[0].folder}/run/io.profd.Control"
+
+
+def call(*words, **more):
+    daemon()
+    return profctl(*words, socket=path(), **more)
+
+
+def wait_until(holds, what, seconds=30):
+    end = time.monotonic() + seconds
+    while not holds():
+        check(time.monotonic() < end, f"waited {seconds} s for {what}")
+        time.sleep(0.05)
+
+
+def sessions():
+    return {s["name"]: s for s in as_json(call("list", "-j"), "list")}
+
+
+def sampled(name):
+    wait_until(lambda: sessions()[name]["samples"] > 0, f"a sample of {name}")
+
+
+class Monitor:
+    """Events as they come, from when the stream stands."""
+
+    def __enter__(self):
+        daemon()
+        self.process = subprocess.Popen([PROFCTL, f"--socket={path()}", "monitor", "--json=short"],
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                        env=environment())
+        # What never comes ends the stream, not the patience of whoever reads it.
+        self.guard = threading.Timer(60, self.process.kill)
+        self.guard.start()
+        equal(json.loads(self.process.stdout.readline())["event"], "ready", "the first event")
+        return self
+
+    def __exit__(self, *_):
+        self.guard.cancel()
+        self.process.kill()
+        self.process.wait()
+
+    def wait_for(self, event, name):
+        for line in self.process.stdout:
+            told = json.loads(safe(line))
+            if told["event"] == event and told.get("session") == name:
+                return told
+        check(False, f"the stream ended without '{event}' of {name}")
+
+
+@test
+def ping_is_answered_to_anyone():
+    ended(call("ping"), 0)
+    as_json(call("ping", "-j"), "ping")
+    ended(call("ping", user=STRANGER), 0)
+
+
+@test
+def status_is_one_screen_and_json_is_as_documented():
+    daemon()
+    wait_until(lambda: sessions()["default"]["oldestUsec"], "something to look back to")
+    done = ended(call("status"), 0)
+    for words in ("recording", "● default", "cpu-clock at 99 Hz", "Disk:", "Window:"):
+        check(words in done.stdout, f"no '{words}' in {done.stdout}")
+    status = as_json(call("status", "-j"), "status")
+    equal([s["name"] for s in status["sessions"]], ["default"], "sessions")
+    for columns in (80, 120):
+        code, text = on_terminal("status", columns=columns, socket=path())
+        equal(code, 0, "status")
+        long = [line for line in plain(text).splitlines() if len(line) > columns]
+        check(not long, f"too long for {columns}: {long}")
+        ill = text.count("Degraded:")
+        check(len(text.splitlines()) - 4 * ill <= 24, f"more than a screen: {text}")
+
+
+@test
+def status_of_a_stranger_is_coarse():
+    status = as_json(call("status", "-j", user=STRANGER), "status")
+    equal((status.get("sessions"), status.get("store")), (None, None), "what he may not see")
+    check("profd-read" in call("status", user=STRANGER).stdout, "no word on the group")
+
+
+@test
+def check_says_whether_anything_is_degraded():
+    status = as_json(call("status", "-j"), "status")
+    ill = bool(status["degraded"]) or any(s["degraded"] for s in status["sessions"])
+    equal(call("status", "--check").returncode, 7 if ill else 0, "status of --check")
+
+
+@test
+def a_session_lives_from_start_to_stop():
+    with Monitor() as monitor:
+        ended(call("start", "web", "-e", "cpu-clock", "-F", "199", "-C", "0"), 0,
+              "'web' records cpu-clock at 199 Hz")
+        monitor.wait_for("started", "web")
+        web = sessions()["web"]
+        equal((web["state"], web["runtime"], web["frequency"], web["cpus"]),
+              ("active", True, 199, 1), "web")
+        sampled("web")
+        ended(call("pause", "web"), 0, "is paused")
+        monitor.wait_for("paused", "web")
+        equal(sessions()["web"]["state"], "paused", "state")
+        ended(call("resume", "web"), 0, "is active")
+        monitor.wait_for("resumed", "web")
+        ended(call("stop", "web"), 0, "'web' stopped: ")
+        monitor.wait_for("stopped", "web")
+    check("web" not in sessions(), "a stopped session of the moment is still there")
+    segments = as_json(call("list", "--segments", "web", "-j"), "list")
+    check(segments and segments[-1]["samples"] > 0, f"no samples in {segments}")
+    ended(profctl("verify", segments[-1]["path"]), 0)
+
+
+@test
+def a_session_stops_by_itself_after_its_duration():
+    with Monitor() as monitor:
+        told = as_json(call("start", "short", "-e", "cpu-clock", "--duration=500ms", "-j"), "start")
+        check(told["stopsUsec"] > told["sinceUsec"], f"{told}")
+        monitor.wait_for("stopped", "short")
+
+
+@test
+def every_json_is_as_documented():
+    call("start", "json", "-e", "page-faults", "-c", "100")
+    as_json(call("list", "-j"), "list")
+    as_json(call("list", "--segments", "-j"), "list")
+    as_json(call("show-session", "default", "json", "-j"), "show-session")
+    as_json(call("cat-config", "-j"), "cat-config")
+    as_json(call("metrics", "-j"), "metrics")
+    as_json(call("pause", "json", "-j"), "pause")
+    as_json(call("resume", "json", "-j"), "resume")
+    as_json(call("rotate", "-j"), "rotate")
+    as_json(call("vacuum", "--size=100G", "-j"), "vacuum")
+    as_json(call("reload", "-j"), "reload")
+    as_json(call("log-level", "info", "-j"), "log-level")
+    as_json(call("stop", "json", "-j"), "stop")
+
+
+@test
+def rotate_prints_segments_that_are_whole():
+    sampled("default")
+    lines = ended(call("rotate", "default"), 0).stdout.splitlines()
+    check(lines, "no path was printed")
+    for line in lines:
+        ended(profctl("verify", line), 0)
+
+
+@test
+def vacuum_deletes_the_oldest_and_says_how_many():
+    for _ in range(2):
+        sampled("default")
+        ended(call("rotate", "default"), 0)
+    before = len(as_json(call("list", "--segments", "default", "-j"), "list"))
+    done = as_json(call("vacuum", "--segments=1", "-j"), "vacuum")
+    check(done["removed"] >= 1 and done["bytes"] > 0, f"{done}")
+    after = as_json(call("list", "--segments", "default", "-j"), "list")
+    check(len(after) < before, f"{before} segments before, {len(after)} after")
+
+
+@test
+def metrics_are_lines_of_prometheus():
+    lines = ended(call("metrics"), 0).stdout.splitlines()
+    samples = [line for line in lines if line.startswith("profd_") and "samples" in line]
+    check(samples, f"no samples among {lines[:10]}")
+    for line in lines:
+        if not line.startswith("#"):
+            float(line.rsplit(" ", 1)[1])
+
+
+@test
+def settings_in_effect_can_be_read_again():
+    done = ended(call("cat-config"), 0)
+    check("Event=cpu-clock" in done.stdout and "profd-test.conf:" in done.stdout, done.stdout)
+    check("[Profd]" in done.stdout and "[Session default]" in done.stdout, done.stdout)
+
+
+@test
+def a_mistake_in_the_configuration_is_told_with_its_place_and_changes_nothing():
+    running = daemon()
+    running.configure(CONFIG + "Frequenzy=5\n")
+    ended(call("reload"), 1, "profd-test.conf:[0-9]+.*Frequenzy")
+    running.configure(CONFIG.replace("1h", "2h"))
+    ended(call("reload"), 0, "was loaded")
+    check("RotateIntervalSec=2h" in call("cat-config", "default").stdout, "the new value is not held")
+
+
+@test
+def the_log_level_is_set_and_the_one_before_printed():
+    ended(call("log-level", "debug"), 0, "level 'debug'")
+    equal(ended(call("log-level", "info"), 0).stdout, "debug\n", "the level before")
+
+
+@test
+def wrong_names_are_not_found():
+    for verb in ("stop", "pause", "resume", "rotate", "show-session", "list", "cat-config"):
+        ended(call(verb, "nosuch"), 5, "no session 'nosuch'")
+
+
+@test
+def wrong_settings_are_wrong_usage_and_say_what_is_right():
+    ended(call("start", "bad", "-F", "much"), 2, "Frequency=much.*from 1 to")
+    ended(call("start", "bad", "--set", "Frequenzy=5"), 2, "Frequenzy")
+    ended(call("start", "bad", "-e", "nosuchevent"), 1, "nosuchevent")
+    ended(call("start", "no/name"), 2)
+    check("bad" not in sessions(), "a session that could not start is there")
+
+
+@test
+def who_has_no_rights_is_told_which_group_has():
+    reading = (["list"], ["show-session"], ["cat-config"], ["metrics"], ["monitor"])
+    changing = (["start", "web"], ["stop", "default"], ["pause", "default"], ["resume", "default"],
+                ["rotate"], ["vacuum", "--size=1G"], ["reload"], ["log-level", "debug"])
+    for all_of, group in ((reading, "profd-read"), (changing, "profd-admin")):
+        for words in all_of:
+            ended(call(*words, user=STRANGER), 4, group)
+    for words in (*reading, *changing):
+        equal(call(*words, user=NOBODY).returncode, 4, f"status of {words} by nobody")
+
+
+@test
+def hostile_names_of_control_groups_reach_no_terminal():
+    daemon()
+    with open("/proc/mounts", encoding="utf-8") as f:
+        roots = [line.split()[1] for line in f if line.split()[2] == "cgroup2"]
+    name = "profd-test-\x1b[2J\u202e"
+    group = os.path.join(*roots[:1], name) if roots else None
+    try:
+        # Where no group can be made the refusal has the name all the same.
+        with contextlib.suppress(OSError):
+            os.makedirs(group or f"{daemon().folder}/{name}", exist_ok=True)
+        for words in (["start", "evil", "-e", "cpu-clock", "--cgroup", name], ["list"],
+                      ["status"], ["list", "-j"], ["status", "-j"], ["show-session", "default"],
+                      ["list", "--segments"], ["stop", "evil"]):
+            done = call(*words)
+            safe(done.stdout, f"stdout of {words}")
+            safe(done.stderr, f"stderr of {words}")
+        check("evil" not in sessions(), "the session is still there")
+    finally:
+        with contextlib.suppress(OSError, TypeError):
+            os.rmdir(group)
+
+
+@contextlib.contextmanager
+def hostile_process():
+    """It runs, has the comm b"\\xff\\x1b[2J", and its program is called </script>."""
+    with tempfile.TemporaryDirectory(prefix="profd-test.") as folder:
+        program = os.path.join(folder, "<", "script>")
+        os.mkdir(os.path.dirname(program))
+        shutil.copy(os.path.realpath("/bin/sh"), program)
+        words = "printf '\\377\\033[2J' >/proc/$$/comm; echo ready; while :; do :; done"
+        with subprocess.Popen([program, "-c", words], stdout=subprocess.PIPE, text=True) as process:
+            try:
+                equal(process.stdout.readline(), "ready\n", "what it says")
+                yield
+            finally:
+                process.kill()
+
+
+@test
+def hostile_names_of_processes_and_programs_reach_no_output():
+    running = daemon()
+    escaped = "\\xff\\x1b[2J"
+    with hostile_process(), tempfile.TemporaryDirectory() as folder:
+        ended(call("start", "evil", "-e", "cpu-clock", "-F", "999"), 0)
+        wait_until(lambda: sessions()["evil"]["samples"] > 100, "samples")
+        path = ended(call("rotate", "evil"), 0).stdout.strip()
+        out = os.path.join(folder, "out")
+        ended(call("snapshot", "-s", "evil", "--comm", b"\xff\x1b[2J", "-o", out), 0, "[0-9] samples")
+        for words in (["info"], ["info", "-j"], ["dump"], ["dump", "-j"], ["verify"]):
+            for one in (path, out):
+                done = profctl(*words, one)
+                said = safe(done.stdout, f"stdout of {words}") + safe(done.stderr, f"stderr of {words}")
+                check(words[0] == "verify" or "/</script>" in said, f"{words} says nothing of the program")
+                check(words[0] == "verify" or escaped.replace("\\", "\\\\" if "-j" in words else "\\") in said,
+                      f"{words} says nothing of the process")
+        for words in (["list"], ["status"], ["show-session"], ["metrics"], ["stop", "evil"]):
+            done = call(*words)
+            safe(done.stdout + done.stderr, f"what {words} prints")
+    safe(running.log(), "the log")
+
+
+@test
+def a_daemon_that_was_stopped_is_not_running():
+    with Monitor() as monitor:
+        equal(daemon().stop(), 0, "status of profd")
+        monitor.process.stdout.read()
+        equal(monitor.process.wait(), 3, "status of monitor")
+    for words in (["status"], ["list"], ["ping"], ["start", "web"]):
+        ended(profctl(*words, socket=path()), 3, "not running")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    finally:
+        for running in _running:
+            running.kill()
+            subprocess.run(["rm", "-rf", running.folder], check=False)

@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What disks do to a recorder: full and freed, read-only and back, the folder gone; and a recorder
+that stands still for seconds, whose loss is told exactly."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import recording  # noqa: E402
+from daemon import Daemon, session  # noqa: E402
+from varlink import Varlink, fault  # noqa: E402
+from workload import (CPUS, LONG, need_root, now_ns, perf_record, scratch, spinning,  # noqa: E402
+                      wait_until)
+from tap import check, equal, main, skip, test  # noqa: E402
+
+PERIOD_NS = 10**9 // 999
+FAST_HZ = 4999
+STOPPED_S = 3
+DISK_BYTES = 2 << 20
+MEMORY_MAX = 128 << 20
+LIMITS = "[Profd]\nFlushIntervalSec=1s\nMaxUse=1G\nKeepFree=0\n"
+SETTINGS = {"Frequency": 999, "Compress": "none", "RotateIntervalSec": "1s"}
+CONFIG = LIMITS + session(**SETTINGS) + session("folder", Layout="directory", **SETTINGS)
+SESSIONS = ("default", "folder")
+FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, FS_IMMUTABLE = 0x80086601, 0x40086602, 0x10
+
+
+@contextlib.contextmanager
+def small_disk(folder):
+    """2 MiB, all but a little of it taken by a file that can be deleted."""
+    store = os.path.join(folder, "store")
+    os.mkdir(store)
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "none", store], capture_output=True,
+                          check=False)
+    if done.returncode != 0:
+        skip(f"no tmpfs can be mounted here ({done.stderr.decode().strip()})")
+    try:
+        yield store
+    finally:
+        subprocess.run(["umount", "-l", store], check=True)
+
+
+def set_immutable(folder, on):
+    """Nothing can be made in it, by root neither."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        flags = struct.unpack("l", fcntl.ioctl(fd, FS_IOC_GETFLAGS, bytes(8)))[0]
+        flags = flags | FS_IMMUTABLE if on else flags & ~FS_IMMUTABLE
+        fcntl.ioctl(fd, FS_IOC_SETFLAGS, struct.pack("l", flags))
+    except OSError as error:
+        skip(f"this file system cannot protect a folder ({error.strerror})")
+    finally:
+        os.close(fd)
+
+
+def resumed(daemon, name, since_ns):
+    """A finished segment with samples that were taken after this moment."""
+    def is_there():
+        return any(s.time > since_ns for path in daemon.segments(name)[-2:] for s in recording.samples(path))
+    wait_until(is_there, 20, f"samples of {name} in a new segment; {daemon.log()[-1500:]}")
+
+
+def check_all(daemon, with_loss=False):
+    for name in SESSIONS:
+        segments = daemon.segments(name)
+        equal(daemon.open_segments(name), [], f"what {name} left open")
+        recording.check_clean(segments, with_loss)
+        equal(recording.twice(recording.samples(segments)), [], f"samples of {name} that are there twice")
+
+
+@test
+def a_full_disk_is_told_and_recording_goes_on_when_there_is_room():
+    need_root()
+    with scratch() as folder, small_disk(folder) as store, spinning():
+        filler = os.path.join(store, "filler")
+        with open(filler, "wb") as f:
+            f.write(bytes(DISK_BYTES - (128 << 10)))
+        with Daemon(folder, config=CONFIG.replace("Compress=none", "Compress=zstd:3"), store=store) as daemon:
+            daemon.wait_for_log("(?i)(no space|full)")
+            with Varlink(daemon.control()) as v:
+                with fault("DiskFull", path=store):
+                    v.one("Snapshot")
+                equal(os.listdir(os.path.join(store, "snapshots")), [], "what is left of a snapshot")
+            time.sleep(5 if LONG else 2)
+            check(daemon.process.poll() is None, f"profd ended: {daemon.log()[-1000:]}")
+            check(daemon.private_bytes() < MEMORY_MAX, f"{daemon.private_bytes()} bytes of memory")
+            pid = daemon.recorder()
+            os.unlink(filler)
+            freed_ns = now_ns()
+            for name in SESSIONS:
+                resumed(daemon, name, freed_ns + 5 * 10**8)
+            equal(daemon.recorder(), pid, "the recorder")
+            equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+            check_all(daemon, with_loss=True)
+
+
+def fill_inodes(store):
+    """No file and no folder can be made there; those that stand in the way can be deleted."""
+    fillers = []
+    found = os.statvfs(store)
+    subprocess.run(["mount", "-o", f"remount,nr_inodes={found.f_files - found.f_ffree + 8}", store], check=True)
+    with contextlib.suppress(OSError):
+        for number in range(64):
+            path = os.path.join(store, f"filler-{number}")
+            with open(path, "wb"):
+                fillers.append(path)
+    check(len(fillers) < 64, "files can be made without end")
+    return fillers
+
+
+@test
+def a_session_that_finds_no_room_for_its_folder_is_refused_and_begins_when_there_is():
+    need_root()
+    with scratch() as folder, small_disk(folder) as store:
+        with Daemon(folder, config=LIMITS + session(Frequency=99, RotateIntervalSec=0), store=store) as daemon:
+            fillers = fill_inodes(store)
+            with Varlink(daemon.control()) as v:
+                with fault("DiskFull", path=store):
+                    v.one("Start", session="web")
+                equal([s["name"] for s in v.members("ListSessions", "session")], ["default"], "sessions")
+                for path in fillers:
+                    os.unlink(path)
+                equal(v.one("Start", session="web")["session"]["state"], "active", "state")
+                v.one("Stop", session="web")
+            equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+
+
+@test
+def a_disk_that_own_segments_fill_keeps_the_newest_of_them():
+    need_root()
+    with scratch() as folder, small_disk(folder) as store, spinning():
+        config = CONFIG.replace("KeepFree=0", "KeepFree=20%\nMinUse=0").replace("Frequency=999", "Frequency=500")
+        with Daemon(folder, config=config, store=store) as daemon:
+            time.sleep(20 if LONG else 6)
+            last_ns = now_ns()
+            equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+            check_all(daemon, with_loss=True)
+            for name in SESSIONS:
+                samples = recording.samples(daemon.segments(name))
+                check(samples and last_ns - max(s.time for s in samples) < 2 * 10**9,
+                      f"{name} has no sample of the last seconds: {daemon.log()[-1500:]}")
+
+
+@test
+def a_folder_that_is_read_only_for_a_while_costs_no_sample_that_fits_in_memory():
+    need_root()
+    with scratch() as folder, spinning(), Daemon(folder, config=CONFIG) as daemon:
+        with perf_record(os.path.join(folder, "perf.data")) as perf:
+            daemon.wait_for_segments(1)
+            mark, places = daemon.mark(), [os.path.join(daemon.store, "sessions", name) for name in SESSIONS]
+            try:
+                for place in places:
+                    set_immutable(place, True)
+                daemon.wait_for_log("(?i)(not permitted|read-only|denied)", mark)
+                time.sleep(1)
+            finally:
+                for place in places:
+                    set_immutable(place, False)
+            back_ns = now_ns()
+            for name in SESSIONS:
+                resumed(daemon, name, back_ns)
+        equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+        check_all(daemon)
+        reference = recording.samples(perf.path)
+        for name in SESSIONS:
+            found = recording.seams(recording.samples(daemon.segments(name)), reference, PERIOD_NS, range(CPUS))
+            equal(found[:3], [], f"gaps of {name}")
+
+
+def remove(folder):
+    """Though somebody may write into it at that moment."""
+    for _ in range(20):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not os.path.exists(folder):
+            return
+
+
+@test
+def a_folder_that_is_removed_is_made_again():
+    need_root()
+    with scratch() as folder, spinning(), Daemon(folder, config=CONFIG) as daemon:
+        daemon.wait_for_segments(1)
+        remove(os.path.join(daemon.store, "sessions"))
+        removed_ns = now_ns()
+        for name in SESSIONS:
+            resumed(daemon, name, removed_ns)
+        equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+        check_all(daemon)
+
+
+@test
+def what_is_lost_while_the_recorder_stands_still_is_told_exactly():
+    need_root()
+    config = LIMITS + session(Frequency=FAST_HZ) + session("folder", Frequency=FAST_HZ, Layout="directory")
+    with scratch() as folder, spinning(), Daemon(folder, config=config) as daemon:
+        with perf_record(os.path.join(folder, "perf.data"), "-m", "16M", frequency=FAST_HZ) as perf:
+            time.sleep(1.5)
+            recorder = daemon.recorder()
+            os.kill(recorder, signal.SIGSTOP)
+            time.sleep(STOPPED_S)
+            os.kill(recorder, signal.SIGCONT)
+            time.sleep(2)
+            equal(daemon.recorder(), recorder, "the recorder")
+            equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+        reference = recording.samples(perf.path)
+        equal(recording.lost(perf.path), 0, "samples that perf record lost")
+        check_all(daemon, with_loss=True)
+        for name in SESSIONS:
+            segments = daemon.segments(name)
+            samples = recording.samples(segments)
+            begin, end = recording.common_window(samples, reference)
+            lost = recording.lost(segments, begin, end)
+            kept = len(recording.within(samples, begin, end))
+            expected = len(recording.within(reference, begin, end))
+            check(lost > expected * STOPPED_S / 20, f"only {lost} samples of {name} are told as lost, {kept} kept")
+            check(abs(kept + lost - expected) <= expected / 100,
+                  f"{kept} kept and {lost} lost samples of {name} are not {expected}")
+            manifests = [recording.manifest(s) for s in segments]
+            equal(sum(m["lost"] for m in manifests), recording.lost(segments),
+                  f"lost samples in the manifests of {name}")
+            check(all(m["throttled_ns"] == 0 for m in manifests), "what was lost is told as throttled")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A CPU that goes off and comes back: it is sampled again within a second, and the manifest tells
+when it was not."""
+
+import contextlib
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import recording  # noqa: E402
+from daemon import Daemon, session  # noqa: E402
+from workload import CPUS, LONG, need_root, now_ns, scratch, spinning  # noqa: E402
+from tap import check, equal, main, skip, test  # noqa: E402
+
+CPU = CPUS - 1
+SWITCH = f"/sys/devices/system/cpu/cpu{CPU}/online"
+ROUNDS = 5 if LONG else 1
+BACK_NS = 10**9
+OFF_S = 1.5
+CONFIG = "".join(session(name, Frequency=999, Layout=layout) for name, layout in
+                 (("default", "file"), ("folder", "directory")))
+
+
+def switch(online):
+    with open(SWITCH, "w", encoding="ascii") as f:
+        f.write("1" if online else "0")
+    return now_ns()
+
+
+@contextlib.contextmanager
+def cpu_comes_back():
+    """Whatever happens."""
+    if CPU == 0 or not os.path.exists(SWITCH):
+        skip("no CPU can be switched off here")
+    try:
+        yield
+    finally:
+        switch(True)
+
+
+def off_and_on():
+    """When it was gone, and when it was there again."""
+    try:
+        off = switch(False)
+    except OSError as error:
+        skip(f"no CPU can be switched off here ({error.strerror})")
+    time.sleep(OFF_S)
+    return off, switch(True)
+
+
+@test
+def a_cpu_that_comes_back_is_sampled_within_a_second():
+    need_root()
+    with scratch() as folder, cpu_comes_back(), spinning(), Daemon(folder, config=CONFIG) as daemon:
+        moments = []
+        for _ in range(ROUNDS):
+            time.sleep(1)
+            moments.append(off_and_on())
+            time.sleep(2.5)
+        equal(daemon.stop(), 0, f"status ({daemon.log()[-500:]})")
+        check(f"CPU {CPU}" in daemon.log() or "CPUs" in daemon.log(), f"the log does not tell: {daemon.log()}")
+        for name in ("default", "folder"):
+            segments = daemon.segments(name)
+            recording.check_clean(segments)
+            samples = recording.samples(segments)
+            equal(recording.twice(samples), [], "samples that are there twice")
+            recording.check_names([r for r in recording.rows(segments) if r.time > daemon.ready_ns])
+            times = recording.by_cpu(samples)
+            for off, on in moments:
+                after = [t for t in times[CPU] if t > on]
+                check(after and after[0] - on < BACK_NS, f"CPU {CPU} of {name} has no sample after it came back")
+                check(len([t for t in after if t < after[0] + 10**9]) > 900, f"few samples after it came back in {name}")
+                others = [t for cpu, ts in times.items() if cpu != CPU for t in ts if off < t < on]
+                check(len(others) > 900 * OFF_S * (CPUS - 1), f"{len(others)} samples of the CPUs that stayed in {name}")
+            told = [gap for s in segments for gap in recording.manifest(s)["gaps"] if f"CPU {CPU}" in gap["what"]]
+            check(told, f"no manifest of {name} tells: {[recording.manifest(s)['gaps'] for s in segments]}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""kill -9 at random moments, under 999 Hz and a load that fills each tick. Of the recorder: rings
+live on in the keeper, and no sample is lost or there twice. Of both: what the last flush did not
+reach."""
+
+import os
+import random
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import recording  # noqa: E402
+from daemon import Daemon, children, session  # noqa: E402
+from workload import (CPUS, LONG, need_root, now_ns, perf_record, scratch, spinning,  # noqa: E402
+                      wait_until)
+from tap import check, equal, main, test  # noqa: E402
+
+KILLS = 200 if LONG else 6
+PERIOD_NS = 10**9 // 999
+FLUSH_S = 1
+SLACK_NS = 300_000_000
+SESSIONS = ("default", "folder")
+CONFIG = f"[Profd]\nFlushIntervalSec={FLUSH_S}s\n" + \
+    session(Frequency=999, RotateIntervalSec="3s") + \
+    session("folder", Frequency=999, RotateIntervalSec="3s", Layout="directory")
+
+
+def kill_recorder(daemon):
+    """At some moment; back when the next one records."""
+    time.sleep(random.uniform(0, 1.5))
+    mark, pid = daemon.mark(), daemon.recorder()
+    check(pid is not None, f"there is no recorder: {daemon.log()[-1000:]}")
+    os.kill(pid, signal.SIGKILL)
+    daemon.wait_for_log("Recording ", mark)
+    check(daemon.recorder() != pid, "the recorder is the same")
+
+
+class Run:
+    """The chain of segments of a recorder that is killed, and a perf record beside."""
+
+    folder = daemon = None
+    samples, reference = {}, []
+
+    @classmethod
+    def get(cls):
+        need_root()
+        if cls.daemon is None:
+            cls.folder = scratch()
+            folder = cls.folder.__enter__()
+            cls.daemon = Daemon(folder, config=CONFIG)
+            with spinning(), perf_record(os.path.join(folder, "perf.data")) as perf:
+                for _ in range(KILLS):
+                    kill_recorder(cls.daemon)
+                time.sleep(1)
+            equal(cls.daemon.stop(), 0, f"status of profd ({cls.daemon.log()[-1000:]})")
+            cls.reference = recording.samples(perf.path)
+            for name in SESSIONS:
+                cls.samples[name] = recording.samples(cls.daemon.segments(name))
+        return cls
+
+    @classmethod
+    def end(cls):
+        if cls.folder:
+            cls.daemon.kill()
+            cls.folder.__exit__(None, None, None)
+
+
+@test
+def every_segment_opens_and_is_whole():
+    run = Run.get()
+    for name in SESSIONS:
+        recording.check_clean(run.daemon.segments(name))
+
+
+@test
+def recovered_segments_are_marked():
+    run = Run.get()
+    for name in SESSIONS:
+        equal(run.daemon.open_segments(name), [], f"what {name} left open")
+        marked = [s for s in run.daemon.segments(name) if s.endswith("~.perf.data")]
+        check(len(marked) >= KILLS * 9 // 10, f"{len(marked)} of {name} are marked after {KILLS} kills")
+        for path in marked:
+            # Whether whole or not is a matter of the manifest, too.
+            check(recording.manifest(path), f"{path} has no manifest")
+
+
+@test
+def no_sample_is_there_twice():
+    run = Run.get()
+    for name in SESSIONS:
+        found = recording.twice(run.samples[name])
+        equal(found[:3], [], f"{len(found)} samples of {name} that are there twice")
+
+
+@test
+def no_sample_is_lost():
+    run = Run.get()
+    for name in SESSIONS:
+        equal(recording.lost(run.daemon.segments(name)), 0, f"samples of {name} that the kernel dropped")
+        found = recording.seams(run.samples[name], run.reference, PERIOD_NS, range(CPUS))
+        equal(found[:3], [], f"{len(found)} gaps of {name}")
+
+
+@test
+def each_sample_of_the_load_has_its_names():
+    run = Run.get()
+    for name in SESSIONS:
+        rows = recording.rows(run.daemon.segments(name))
+        # What ended while nobody recorded cannot be named; our load goes on.
+        ours = [r for r in rows if not r.comm.startswith(":") or r.sym in recording.COMMS]
+        recording.check_names(ours, at_least=100 * KILLS)
+
+
+@test
+def a_recorder_that_makes_room_for_the_next_one_loses_nothing():
+    need_root()
+    with scratch() as folder, spinning(), Daemon(folder, config=CONFIG) as daemon:
+        with perf_record(os.path.join(folder, "perf.data")) as perf:
+            for _ in range(10 if LONG else 2):
+                time.sleep(random.uniform(0.5, 1.5))
+                mark, pid = daemon.mark(), daemon.recorder()
+                daemon.send(signal.SIGUSR1)
+                daemon.wait_for_log("Recording ", mark)
+                wait_until(lambda: not os.path.exists(f"/proc/{pid}"), 20, "the old recorder to end")
+                check(daemon.recorder() not in (None, pid), "the recorder is the same")
+            time.sleep(1)
+        equal(daemon.stop(), 0, f"status of profd ({daemon.log()[-1000:]})")
+        reference = recording.samples(perf.path)
+        for name in SESSIONS:
+            segments = daemon.segments(name)
+            recording.check_clean(segments)
+            equal([s for s in segments if "~" in s], [], "segments that were not finished")
+            samples = recording.samples(segments)
+            equal(recording.twice(samples)[:3], [], f"samples of {name} that are there twice")
+            equal(recording.lost(segments), 0, f"samples of {name} that the kernel dropped")
+            found = recording.seams(samples, reference, PERIOD_NS, range(CPUS))
+            equal(found[:3], [], f"{len(found)} gaps of {name}")
+
+
+@test
+def of_both_killed_at_once_no_more_is_lost_than_what_was_not_flushed():
+    need_root()
+    with scratch() as folder, spinning():
+        for _ in range(5 if LONG else 1):
+            with Daemon(folder, config=CONFIG) as daemon:
+                time.sleep(2 + random.uniform(0, 1.5))
+                killed_ns = now_ns()
+                daemon.kill()
+                before = {name: len(daemon.segments(name)) for name in SESSIONS}
+            with Daemon(folder, config=CONFIG) as again:
+                equal(again.stop(), 0, "status")
+            for name in SESSIONS:
+                recovered = again.segments(name)[before[name]:-1]
+                check(recovered and recovered[-1].endswith("~.perf.data"), f"{recovered} are not marked")
+                recording.check_clean(recovered)
+                for cpu, times in recording.by_cpu(recording.samples(recovered)).items():
+                    missing = killed_ns - times[-1]
+                    check(missing < FLUSH_S * 10**9 + SLACK_NS,
+                          f"{missing / 1e9:.3f} s are missing on CPU {cpu} of {name}")
+
+
+@test
+def a_recorder_without_its_keeper_finishes_what_it_has():
+    need_root()
+    with scratch() as folder, spinning(), Daemon(folder, config=CONFIG) as daemon:
+        time.sleep(1)
+        recorder, killed_ns = daemon.recorder(), now_ns()
+        os.kill(daemon.process.pid, signal.SIGKILL)
+        daemon.process.wait()
+        wait_until(lambda: not os.path.exists(f"/proc/{recorder}/exe"), 20, "the recorder to end")
+        equal(children(recorder), [], "children")
+        for name in SESSIONS:
+            equal(daemon.open_segments(name), [], f"what {name} left open")
+            segments = daemon.segments(name)
+            recording.check_clean(segments)
+            times = recording.by_cpu(recording.samples(segments))
+            for cpu in range(CPUS):
+                check(killed_ns - times[cpu][-1] < SLACK_NS, f"CPU {cpu} of {name} ends early")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    finally:
+        Run.end()

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Budgets hold within a segment at every moment, with several sessions that rotate each second;
+what is not theirs stays; a clock that jumps changes neither order nor budgets."""
+
+import contextlib
+import ctypes
+import os
+import re
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import recording  # noqa: E402
+from daemon import Daemon, session  # noqa: E402
+from workload import LONG, need_root, scratch, spinning  # noqa: E402
+from tap import check, equal, main, skip, test  # noqa: E402
+
+MAX_USE = 4 << 20
+SESSIONS, SECONDS = (10, 105) if LONG else (3, 9)
+ROTATIONS = 1000 if LONG else 20
+STEP_S = 3600
+OVER = 256 << 10  # manifests, folders, and what is written while we look
+
+
+def clock_is_synchronised():
+    """By what the kernel was told; retention by age waits for it."""
+    time_error = 5
+    return ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(512)) != time_error
+
+
+def named(count):
+    return ["default", *(f"s{i}" for i in range(1, count))]
+
+
+def config(count, hz):
+    """Sessions of both layouts in turn."""
+    text = f"[Profd]\nMaxUse={MAX_USE >> 20}M\nKeepFree=0\nMinUse=0\nFlushIntervalSec=200ms\n"
+    for i, name in enumerate(named(count)):
+        text += session(name, Frequency=hz, Compress="none", RotateIntervalSec="1s",
+                        Layout=("file", "directory")[i % 2])
+    return text
+
+
+def sizes(folder):
+    """(all bytes on the disk, those of the largest segment)."""
+    total, segments = 0, {}
+    for here, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(here, name)
+            with contextlib.suppress(OSError):
+                size = os.stat(path).st_blocks * 512
+                total += size
+                key = re.sub(r"(\.perf\.data(\.open)?).*", r"\1", path)
+                segments[key] = segments.get(key, 0) + size
+    return total, max(segments.values(), default=0)
+
+
+def numbers_of(daemon, names):
+    return {name: [int(os.path.basename(s).split("-")[0]) for s in daemon.segments(name)] for name in names}
+
+
+def made(numbers):
+    return sum(max(n, default=0) for n in numbers.values())
+
+
+@test
+def budgets_hold_within_a_segment_at_every_moment():
+    need_root()
+    names = named(SESSIONS)
+    with scratch() as folder, spinning():
+        pinned = os.path.join(folder, "store", "snapshots", "pinned.perf.data")
+        os.makedirs(os.path.dirname(pinned))
+        with open(pinned, "wb") as f:
+            f.write(bytes(64 << 10))
+        with Daemon(folder, config=config(SESSIONS, 400)) as daemon:
+            end, highest, largest = time.monotonic() + SECONDS, 0, 0
+            while time.monotonic() < end or made(numbers_of(daemon, names)) < ROTATIONS:
+                check(time.monotonic() < end + 2 * SECONDS, f"only {made(numbers_of(daemon, names))} segments were made")
+                total, segment = sizes(os.path.join(daemon.store, "sessions"))
+                highest, largest = max(highest, total), max(largest, segment)
+                check(total <= MAX_USE + segment + OVER,
+                      f"{total} bytes are used, the largest segment has {segment}, the budget is {MAX_USE}")
+                time.sleep(0.02)
+            equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+            check(highest > MAX_USE * 3 // 4, f"no more than {highest} bytes were ever used")
+            numbers = numbers_of(daemon, names)
+            check(all(numbers.values()), f"a session has nothing left: {numbers}")
+            for name in names:
+                equal(numbers[name], list(range(numbers[name][0], numbers[name][-1] + 1)), f"numbers of {name}")
+                check(numbers[name][0] > 1, f"nothing of {name} was deleted")
+                recording.check_clean(daemon.segments(name)[:3])
+                for beside in daemon.files("*.json", name):
+                    check(os.path.exists(beside.removesuffix(".json")) or
+                          os.path.exists(beside.removesuffix(".json") + ".perf.data"), f"{beside} is left over")
+            equal(os.path.getsize(pinned), 64 << 10, "the snapshot")
+            print(f"# {made(numbers)} segments of {SESSIONS} sessions, at most {highest} bytes of {MAX_USE},"
+                  f" the largest segment {largest}")
+
+
+@test
+def a_session_may_have_a_budget_and_a_count_of_its_own():
+    need_root()
+    text = "[Profd]\nMaxUse=1G\nKeepFree=0\n" + \
+        session(Frequency=999, Compress="none", RotateIntervalSec="1s", MaxSegments=2) + \
+        session("small", Frequency=999, Compress="none", RotateIntervalSec="1s", MaxUse="1M") + \
+        session("old", Frequency=99, RotateIntervalSec="1s", MaxRetentionSec="2s")
+    with scratch() as folder, spinning(), Daemon(folder, config=text) as daemon:
+        for _ in range(300 if LONG else 60):
+            time.sleep(0.1)
+            check(len(daemon.segments()) <= 3, f"{len(daemon.segments())} segments where 2 may be")
+            total, segment = sizes(os.path.join(daemon.store, "sessions", "small"))
+            check(total <= (1 << 20) + segment + OVER, f"{total} bytes where 1 MiB may be")
+            check(len(daemon.segments("old")) <= 5 or not clock_is_synchronised(), f"{len(daemon.segments('old'))} segments of 1 s in 2 s")
+        equal(daemon.stop(), 0, "status")
+
+
+@contextlib.contextmanager
+def clock_put_back():
+    """The clock as it was, and the time that has passed since."""
+    offset = time.time() - time.monotonic()
+    try:
+        time.clock_settime(time.CLOCK_REALTIME, time.time())
+    except PermissionError:
+        skip("the clock cannot be set here")
+    try:
+        yield
+    finally:
+        time.clock_settime(time.CLOCK_REALTIME, offset + time.monotonic())
+
+
+@test
+def a_clock_that_jumps_changes_neither_order_nor_budget():
+    """Only in the long run, since the whole machine sees the clock jump."""
+    if not LONG:
+        return
+    need_root()
+    with scratch() as folder, spinning(), Daemon(folder, config=config(1, 999)) as daemon:
+        with clock_put_back():
+            for step in (STEP_S, -2 * STEP_S, STEP_S):
+                count = len(daemon.segments())
+                time.sleep(1.5)
+                time.clock_settime(time.CLOCK_REALTIME, time.time() + step)
+                daemon.wait_for_segments(min(count + 1, 3))
+                total, segment = sizes(os.path.join(daemon.store, "sessions"))
+                check(total <= MAX_USE + segment + OVER, f"{total} bytes are used after a jump")
+        time.sleep(1)
+        equal(daemon.stop(), 0, "status")
+        segments = daemon.segments()
+        recording.check_clean(segments)
+        firsts = [min(s.time for s in recording.samples(p)) for p in segments]
+        equal(firsts, sorted(firsts), "times of the first samples, in the order of numbers")
+        for path in segments:
+            offsets = [a[1] - a[0] for a in recording.manifest(path)["anchors"]]
+            check(max(offsets) - min(offsets) < 10**8, f"{path} spans a jump of the clock")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Who may what: the keeper keeps the few capabilities that it needs, the recorder has none and is
+refused what would give it others' memory; without rights profd says what is missing."""
+
+import errno
+import os
+import pwd
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import recording  # noqa: E402
+from container import (IN_USER_NAMESPACE, knows_the_number, without_capabilities,  # noqa: E402
+                       without_perf_events)
+from daemon import PROFD, Daemon, is_sanitized, session, status_of  # noqa: E402
+from profctl import PROFCTL, as_json  # noqa: E402
+from workload import need_root, program, scratch, spinning  # noqa: E402
+from tap import check, equal, main, skip, test  # noqa: E402
+
+CONFIG = session(Frequency=999)
+NAMES = {"chown": 0, "dac_read_search": 2, "kill": 5, "setgid": 6, "setuid": 7, "sys_ptrace": 19, "sys_admin": 21,
+         "syslog": 34, "perfmon": 38}
+IPC_LOCK = 14
+KEEPERS = sum(1 << bit for bit in NAMES.values())
+UNPRIVILEGED = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all",
+                "--inh-caps=-all"]
+
+
+def capabilities(pid, kind):
+    return int(status_of(pid, kind), 16)
+
+
+def memory_is_limited(pid):
+    """Where nothing lifts the limit of locked memory, rings need a capability."""
+    with open(f"/proc/{pid}/limits", encoding="ascii") as f:
+        limits = next(line for line in f if line.startswith("Max locked memory")).split()
+    return limits[4] != "unlimited"
+
+
+def has_user():
+    try:
+        pwd.getpwnam("profd")
+        return True
+    except KeyError:
+        return False
+
+
+@test
+def recorder_has_no_capability_and_cannot_get_any():
+    need_root()
+    with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
+        recorder = daemon.recorder()
+        check(recorder is not None, "there is no recorder")
+        for task in os.listdir(f"/proc/{recorder}/task"):
+            for kind in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+                equal(capabilities(f"{recorder}/task/{task}", kind), 0, f"{kind} of thread {task}")
+            equal(status_of(f"{recorder}/task/{task}", "NoNewPrivs"), "1", "NoNewPrivs")
+            equal(status_of(f"{recorder}/task/{task}", "Seccomp"), "2", "Seccomp")
+        if has_user():
+            equal(set(status_of(recorder, "Uid").split()), {str(pwd.getpwnam("profd").pw_uid)}, "uids")
+
+
+@test
+def keeper_has_no_capability_that_it_does_not_need():
+    need_root()
+    with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
+        allowed = KEEPERS | (1 << IPC_LOCK if memory_is_limited(daemon.process.pid) else 0)
+        for kind in ("CapPrm", "CapEff", "CapBnd"):
+            beyond = capabilities(daemon.process.pid, kind) & ~allowed
+            equal(beyond, 0, f"bits of {kind} beyond its own")
+
+
+@test
+def recorder_is_refused_other_processes_memory_and_descriptors():
+    need_root()
+    with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
+        done = subprocess.run([program("probe"), str(daemon.recorder())], capture_output=True, text=True, check=False)
+        if done.returncode == 77:
+            skip("the probe does not know this machine's registers")
+        equal(done.returncode, 0, f"status of the probe ({done.stderr})")
+        said = dict(line.split() for line in done.stdout.splitlines() if " " in line)
+        equal(said.pop("getppid", None), "0", "what is allowed")
+        if "killed" not in done.stdout:
+            equal(set(said), {"ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd", "kcmp"}, "probes")
+            if is_sanitized():
+                del said["ptrace"]
+            equal({k: v for k, v in said.items() if v != str(errno.EPERM)}, {}, "what was not refused")
+            equal(daemon.stop(), 0, "status after it was probed")
+
+
+@test
+def what_is_recorded_belongs_to_root_and_is_not_for_all():
+    need_root()
+    with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
+        time.sleep(1)
+        equal(daemon.stop(), 0, "status")
+        for path in daemon.segments():
+            st = os.stat(path)
+            equal((st.st_uid, st.st_mode & 0o777), (0, 0o640), f"owner and mode of {path}")
+        equal(os.stat(daemon.store).st_mode & 0o007, 0, "what others may in the store")
+
+
+@test
+def kernel_and_user_samples_are_recorded_by_what_has_no_rights():
+    need_root()
+    with scratch() as folder, spinning(), Daemon(folder, config=CONFIG) as daemon:
+        subprocess.run(["dd", "if=/dev/zero", "of=/dev/null", "bs=1M", "count=20000"], check=True, stderr=subprocess.DEVNULL)
+        equal(daemon.stop(), 0, "status")
+        rows = recording.rows(daemon.segments())
+        kernel = [r for r in rows if r.dso == "[kernel.kallsyms]" and r.sym != "[unknown]"]
+        check(len(kernel) > 20, f"only {len(kernel)} samples of the kernel have a symbol, of {len(rows)}")
+        check(sum(r.sym in recording.COMMS for r in rows) > 100, "too few samples of the load")
+
+
+@test
+def without_rights_it_says_what_is_missing():
+    need_root()
+    with scratch() as folder:
+        os.chmod(folder, 0o777)
+        process = subprocess.Popen([*UNPRIVILEGED, PROFD, f"--store={folder}/store", "--config=/dev/null"],
+                                   stderr=subprocess.PIPE, text=True)
+        try:
+            # The first line, whether it goes on then or not.
+            words = process.stderr.readline()
+        finally:
+            process.terminate()
+            process.communicate(timeout=60)
+        check("CAP_" in words and "perf_event_paranoid" in words, f"it says '{words}'")
+        check("root" in words.lower() or "CAP_PERFMON" in words or "CAP_SYS_ADMIN" in words, f"no remedy: '{words}'")
+
+
+def what_profd_says(*before):
+    """Its log and status where it runs behind these words, until it records or ends."""
+    with scratch() as folder:
+        process = subprocess.Popen([*before, PROFD, f"--store={folder}/store", f"--runtime={folder}/run",
+                                    "--config=/dev/null"], stderr=subprocess.PIPE, text=True)
+        words = ""
+        try:
+            for line in process.stderr:
+                words += line
+                if line.startswith("Recording "):
+                    process.terminate()
+                    break
+            process.communicate(timeout=60)
+        finally:
+            process.kill()
+            process.wait(timeout=60)
+    return words, process.returncode
+
+
+def what_doctor_says(*before):
+    """Its checks that are not ok, by name."""
+    done = subprocess.run([*before, PROFCTL, "doctor", "--json=short", "--socket=/nowhere"],
+                          capture_output=True, text=True, timeout=60, check=False)
+    rows = as_json(done, "doctor", 7)["checks"]
+    return {row["check"]: (row["text"], row["remedy"] or "") for row in rows if row["state"] != "ok"}
+
+
+@test
+def a_filter_of_a_container_is_told_by_profd_and_by_doctor():
+    need_root()
+    if not knows_the_number():
+        skip("the number of perf_event_open is not known for this machine")
+    for error in (errno.EPERM, errno.ENOSYS):
+        before = without_perf_events(error)
+        words, status = what_profd_says(*before)
+        equal(status, 1, "status of profd")
+        check("seccomp filter" in words and "run profd on the host" in words, f"it says '{words}'")
+        text, remedy = what_doctor_says(*before)["events"]
+        check("seccomp" in text and "pass perf_event_open" in remedy, f"doctor: {text} -> {remedy}")
+
+
+def need_rights_to_record_all():
+    need_root()
+    with open("/proc/sys/kernel/perf_event_paranoid", encoding="ascii") as f:
+        if int(f.read()) < 1:
+            skip("kernel.perf_event_paranoid lets everybody record whole CPUs")
+
+
+@test
+def a_container_without_capabilities_is_told_which():
+    need_rights_to_record_all()
+    before = without_capabilities("perfmon", "sys_admin", "syslog")
+    words, _ = what_profd_says(*before)
+    check("without CAP_SYS_ADMIN, CAP_PERFMON, CAP_SYSLOG" in words, f"it says '{words}'")
+    check("container" in words, f"no remedy: '{words}'")
+    text, remedy = what_doctor_says(*before)["rights"]
+    check("CAP_PERFMON, CAP_SYS_ADMIN, CAP_SYSLOG" in text and "container" in remedy,
+          f"doctor: {text} -> {remedy}")
+
+
+@test
+def root_of_a_user_namespace_is_told_where_it_is():
+    need_rights_to_record_all()
+    if subprocess.run([*IN_USER_NAMESPACE, "true"], capture_output=True, check=False).returncode != 0:
+        skip("no user namespaces here")
+    words, _ = what_profd_says(*IN_USER_NAMESPACE)
+    check("user namespace" in words, f"it says '{words}'")
+    text, remedy = what_doctor_says(*IN_USER_NAMESPACE)["rights"]
+    check("user namespace" in text and "on the host" in remedy, f"doctor: {text} -> {remedy}")
+
+
+if __name__ == "__main__":
+    main()

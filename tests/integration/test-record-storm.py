@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A storm of exec, fork, threads that outlive their leader and pids that come again: each sample
+has the names that the load itself gives it, and those of a perf record of the same seconds."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import recording  # noqa: E402
+from daemon import Daemon, session  # noqa: E402
+from workload import LONG, need_root, perf_record, run_load, scratch  # noqa: E402
+from tap import check, equal, main, test  # noqa: E402
+
+SECONDS = 20 if LONG else 5
+HZ = 2999
+NEAR_NS = 2_000_000
+CONFIG = session(Frequency=HZ, RotateIntervalSec="2s") + \
+    session("folder", Frequency=HZ, RotateIntervalSec="2s", Layout="directory", Compress="none")
+
+
+class Run:
+    """One storm for all tests."""
+
+    folder = daemon = reference = None
+    rows = {}
+
+    @classmethod
+    def get(cls):
+        need_root()
+        if cls.daemon is None:
+            cls.folder = scratch()
+            folder = cls.folder.__enter__()
+            cls.daemon = Daemon(folder, config=CONFIG)
+            with perf_record(os.path.join(folder, "perf.data"), "-g", frequency=HZ) as perf:
+                run_load("storm", folder, SECONDS)
+            equal(cls.daemon.stop(), 0, f"status of profd ({cls.daemon.log()[-1000:]})")
+            cls.reference = recording.rows(perf.path)
+            for name in ("default", "folder"):
+                rows = recording.rows(cls.daemon.segments(name))
+                cls.rows[name] = [r for r in rows if r.time > cls.daemon.ready_ns]
+        return cls
+
+    @classmethod
+    def end(cls):
+        if cls.folder:
+            cls.daemon.kill()
+            cls.folder.__exit__(None, None, None)
+
+
+@test
+def nothing_is_out_of_order_or_otherwise_complained_of():
+    run = Run.get()
+    for name in run.rows:
+        recording.check_clean(run.daemon.segments(name))
+
+
+@test
+def each_sample_has_the_names_that_the_load_gives_it():
+    run = Run.get()
+    for rows in run.rows.values():
+        recording.check_names(rows, at_least=200 * SECONDS)
+
+
+@test
+def every_kind_of_process_was_seen():
+    run = Run.get()
+    for name, rows in run.rows.items():
+        comms = {r.comm for r in rows}
+        for comm in {c for symbol, cs in recording.COMMS.items() if symbol.startswith("storm") for c in cs}:
+            check(comm in comms or comm == "storm-short", f"there is no sample of {comm} in {name}")
+
+
+@test
+def each_sample_has_the_names_of_a_perf_record_beside():
+    run = Run.get()
+    for name, rows in run.rows.items():
+        compared, wrong = recording.disagreements(rows, run.reference, NEAR_NS)
+        check(compared > 100 * SECONDS, f"only {compared} samples of {name} could be compared")
+        check(not wrong, f"{len(wrong)} of {compared} samples of {name} differ, as {wrong[:3]}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    finally:
+        Run.end()

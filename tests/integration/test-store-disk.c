@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <sys/mount.h>
+
+#include "unit/make-store.h"
+
+/*
+ * Disks that fill up, turn read-only or vanish while a session records: nothing waits for them, no
+ * sample that was taken in is lost, and all goes on by itself when they are back.
+ */
+
+enum { DISK_BYTES = 2 << 20, BATCH = 2000 };
+
+typedef struct Disk {
+    Place place;
+    bool mounted;
+    StoreSession *session;
+    uint64_t sweep, taken; /* samples that the queue took */
+} Disk;
+
+static void disk_done(Disk *disk) {
+    store_session_close(disk->session);
+    disk->place.store = store_free(disk->place.store);
+    if (disk->mounted)
+        (void)umount2(disk->place.path, MNT_DETACH);
+    place_done(&disk->place);
+}
+
+static int disk_init(Disk *disk, const char *options) {
+    int r;
+
+    *disk = (Disk){};
+    r = place_init(&disk->place);
+    if (r < 0)
+        return r;
+    if (mkdir(disk->place.path, 0700) < 0 ||
+        mount("none", disk->place.path, "tmpfs", MS_NOSUID, options) < 0)
+        return -errno;
+    disk->mounted = true;
+    /* The disk is the limit. */
+    disk->place.config->max_use_bytes = 1024 * MIB;
+    disk->place.config->min_use_bytes = 1024 * MIB;
+    return place_open(&disk->place);
+}
+
+#define DISK(disk, options)                                                                        \
+    _cleanup_(disk_done) Disk disk;                                                                \
+    if (geteuid() != 0)                                                                            \
+        TEST_SKIP("root is needed to mount");                                                      \
+    if (disk_init(&disk, options) < 0)                                                             \
+    TEST_SKIP("no tmpfs can be mounted here")
+
+static int start(Disk *disk, Layout layout, int level) {
+    SessionConfig config = store_session("default", layout, level);
+
+    return store_session_new(disk->place.store, &config, false, &disk->session);
+}
+
+static int sweep(Disk *disk) {
+    int r = write_samples(disk->session, 0, clock_anchor_now().monotonic_ns, BATCH);
+
+    if (r == 0)
+        disk->taken += BATCH;
+    return r == 0 ? end_sweep(disk->session, ++disk->sweep) : r;
+}
+
+/* Until the writer says so; false: not within twenty seconds. */
+static bool wait_error(Disk *disk, int error) {
+    for (unsigned i = 0; i < 20000; i++) {
+        if (store_session_counts(disk->session).error == error)
+            return true;
+        usleep(1000);
+    }
+    return false;
+}
+
+static bool wait_all(Disk *disk) {
+    return wait_written(disk->session, disk->sweep) || wait_written(disk->session, disk->sweep);
+}
+
+static void fill_and_resume(Layout layout) {
+    DISK(disk, "size=2m");
+    CHECK_OK(start(&disk, layout, 0));
+    CHECK_OK(begin_segment(&disk.place, disk.session));
+    CHECK_EQ(shell("head -c 1500000 /dev/zero > %s/filler", disk.place.path), 0);
+    for (unsigned i = 0; i < 20; i++)
+        CHECK_OK(sweep(&disk));
+    CHECK(wait_error(&disk, -ENOSPC));
+    CHECK(store_session_written(disk.session) < disk.sweep);
+    /* A rotation while it is full waits like everything else. */
+    CHECK_OK(begin_segment(&disk.place, disk.session));
+    CHECK_OK(sweep(&disk));
+    CHECK_EQ(
+        shell("rm %s/filler && mount -o remount,size=64m %s", disk.place.path, disk.place.path), 0);
+    CHECK(wait_all(&disk));
+    CHECK_EQ(store_session_counts(disk.session).error, 0);
+    CHECK_EQ(store_session_counts(disk.session).dropped_samples, 0);
+    disk.session = store_session_close(disk.session);
+    CHECK_EQ(count_names(&disk.place, "default", ".open", NULL), 0);
+    CHECK_EQ(count_names(&disk.place, "default", ".perf.data", NULL), 2);
+    CHECK_EQ(count_all(&disk.place, "default"), disk.taken);
+}
+
+TEST(a_full_disk_is_waited_for_with_files) {
+    fill_and_resume(LAYOUT_FILE);
+}
+
+TEST(a_full_disk_is_waited_for_with_folders) {
+    fill_and_resume(LAYOUT_DIRECTORY);
+}
+
+TEST(memory_is_bounded_while_the_disk_is_full) {
+    uint64_t refused = 0;
+
+    DISK(disk, "size=2m");
+    CHECK_OK(start(&disk, LAYOUT_FILE, 0));
+    CHECK_OK(begin_segment(&disk.place, disk.session));
+    for (unsigned i = 0; i < 600; i++)
+        refused += sweep(&disk) == -ENOBUFS;
+    CHECK(refused > 0);
+    CHECK(store_session_counts(disk.session).queue_high_bytes <= 33 * MIB);
+    CHECK_EQ(store_session_counts(disk.session).dropped_samples, refused * BATCH);
+    CHECK_EQ(shell("mount -o remount,size=200m %s", disk.place.path), 0);
+    CHECK_OK(end_sweep(disk.session, ++disk.sweep));
+    CHECK(wait_all(&disk));
+    disk.session = store_session_close(disk.session);
+    CHECK_EQ(count_all(&disk.place, "default"), disk.taken);
+}
+
+TEST(a_full_disk_costs_the_oldest_first) {
+    DISK(disk, "size=4m");
+    disk.place.config->min_use_bytes = 0;
+    disk.place.config->keep_free_bytes = MIB;
+    store_configure(disk.place.store, disk.place.config);
+    CHECK_OK(start(&disk, LAYOUT_FILE, 0));
+    for (unsigned i = 0; i < 40; i++) {
+        CHECK_OK(begin_segment(&disk.place, disk.session));
+        for (unsigned k = 0; k < 3; k++)
+            CHECK_OK(sweep(&disk));
+        CHECK(wait_all(&disk));
+    }
+    CHECK_EQ(store_session_counts(disk.session).error, 0);
+    CHECK(count_names(&disk.place, "default", ".perf.data", NULL) >= 3);
+    CHECK(count_names(&disk.place, "default", ".perf.data", NULL) < 15);
+    CHECK(store_use(disk.place.store).free_bytes >= MIB / 2);
+}
+
+TEST(a_disk_that_stays_full_does_not_hold_up_the_end) {
+    DISK(disk, "size=1m");
+    CHECK_OK(start(&disk, LAYOUT_FILE, 0));
+    CHECK_OK(begin_segment(&disk.place, disk.session));
+    for (unsigned i = 0; i < 20; i++)
+        CHECK_OK(sweep(&disk));
+    CHECK(wait_error(&disk, -ENOSPC));
+    disk.session = store_session_close(disk.session);
+    CHECK_EQ(count_names(&disk.place, "default", ".open", NULL), 1);
+    CHECK_EQ(shell("mount -o remount,size=64m %s", disk.place.path), 0);
+    CHECK_OK(place_again(&disk.place));
+    CHECK_OK(recover_all(&disk.place, "default"));
+    CHECK(count_all(&disk.place, "default") > 0);
+}
+
+TEST(a_session_that_starts_again_finishes_what_it_could_not) {
+    DISK(disk, "size=1m");
+    CHECK_OK(start(&disk, LAYOUT_FILE, 0));
+    CHECK_OK(begin_segment(&disk.place, disk.session));
+    for (unsigned i = 0; i < 20; i++)
+        CHECK_OK(sweep(&disk));
+    CHECK(wait_error(&disk, -ENOSPC));
+    disk.session = store_session_close(disk.session);
+    CHECK_EQ(shell("mount -o remount,size=64m %s", disk.place.path), 0);
+    CHECK_OK(start(&disk, LAYOUT_FILE, 0));
+    CHECK(store_session_previous(disk.session, 0));
+    CHECK(count_read(store_session_previous(disk.session, 0)) > 0);
+    CHECK_EQ(count_names(&disk.place, "default", ".open", NULL), 0);
+}
+
+TEST(a_disk_that_is_read_only_for_a_while_is_waited_for) {
+    DISK(disk, "size=64m");
+    CHECK_OK(start(&disk, LAYOUT_FILE, 3));
+    CHECK_EQ(shell("mount -o remount,ro %s", disk.place.path), 0);
+    CHECK_OK(begin_segment(&disk.place, disk.session));
+    for (unsigned i = 0; i < 5; i++)
+        CHECK_OK(sweep(&disk));
+    CHECK(wait_error(&disk, -EROFS));
+    CHECK_EQ(shell("mount -o remount,rw %s", disk.place.path), 0);
+    CHECK(wait_all(&disk));
+    CHECK_EQ(store_session_counts(disk.session).error, 0);
+    disk.session = store_session_close(disk.session);
+    CHECK_EQ(count_all(&disk.place, "default"), disk.taken);
+}
+
+/* `command` deletes what is being written, in the store. */
+static void delete_and_go_on(Layout layout, const char *command) {
+    uint64_t before;
+
+    DISK(disk, "size=64m");
+    CHECK_OK(start(&disk, layout, 3));
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK_OK(begin_segment(&disk.place, disk.session));
+        CHECK_OK(sweep(&disk));
+    }
+    CHECK(wait_all(&disk));
+    CHECK_EQ(shell("cd %s && %s", disk.place.path, command), 0);
+    /* This one still goes where nobody finds it, and tells. */
+    CHECK_OK(sweep(&disk));
+    CHECK(wait_all(&disk));
+    for (unsigned i = 0; i < 5000 && !store_session_counts(disk.session).rotate_wanted; i++)
+        usleep(1000);
+    CHECK(store_session_counts(disk.session).rotate_wanted);
+    before = disk.taken;
+    CHECK_OK(sweep(&disk));
+    CHECK_OK(begin_segment(&disk.place, disk.session));
+    CHECK_OK(sweep(&disk));
+    CHECK(wait_all(&disk));
+    CHECK(!store_session_counts(disk.session).rotate_wanted);
+    disk.session = store_session_close(disk.session);
+    CHECK_EQ(count_names(&disk.place, "default", ".open", NULL), 0);
+    CHECK(count_all(&disk.place, "default") >= (int64_t)(disk.taken - before));
+    CHECK_EQ(count_names(&disk.place, "default", ".perf.data", NULL),
+             count_names(&disk.place, "default", "", NULL) / (layout == LAYOUT_FILE ? 2 : 1));
+    CHECK_EQ(shell("test -e %s/.lock && test -e %s/snapshots", disk.place.path, disk.place.path),
+             0);
+}
+
+TEST(a_deleted_file_begins_anew) {
+    delete_and_go_on(LAYOUT_FILE, "rm sessions/default/*.open");
+}
+
+TEST(a_deleted_segment_folder_begins_anew) {
+    delete_and_go_on(LAYOUT_DIRECTORY, "rm -r sessions/default/*.open");
+}
+
+TEST(a_deleted_session_is_made_anew) {
+    delete_and_go_on(LAYOUT_FILE, "rm -r sessions/default");
+}
+
+TEST(a_deleted_store_is_made_anew) {
+    delete_and_go_on(LAYOUT_DIRECTORY, "rm -r sessions snapshots .lock; touch .lock");
+}
+
+TEST(a_store_whose_folder_went_as_a_whole_is_made_anew) {
+    _cleanup_(place_done) Place place;
+    SessionConfig config = store_session("default", LAYOUT_FILE, 3);
+    StoreSession *session = NULL;
+    uint64_t sweeps = 0;
+
+    CHECK_OK(place_init(&place));
+    CHECK_OK(place_open(&place));
+    CHECK_OK(store_session_new(place.store, &config, false, &session));
+    CHECK_OK(begin_segment(&place, session));
+    CHECK_OK(write_samples(session, 0, 1000, 10));
+    CHECK_OK(end_sweep(session, ++sweeps));
+    CHECK(wait_written(session, sweeps));
+    CHECK_EQ(shell("rm -r %s", place.path), 0);
+    CHECK_OK(end_sweep(session, ++sweeps));
+    CHECK(wait_written(session, sweeps));
+    CHECK_OK(begin_segment(&place, session));
+    CHECK_OK(write_samples(session, 0, 1000, 10));
+    CHECK_OK(end_sweep(session, ++sweeps));
+    CHECK(wait_written(session, sweeps));
+    session = store_session_close(session);
+    CHECK(count_all(&place, "default") >= 10);
+    CHECK_EQ(shell("grep -q 'process %d on' %s/.lock", (int)getpid(), place.path), 0);
+}
+
+TEST_MAIN()
