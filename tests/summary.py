@@ -32,11 +32,29 @@ def not_root():
     return os.geteuid() != 0
 
 
+def no_tracefs():
+    return not os.path.isdir("/sys/kernel/tracing/events")
+
+
+def no_mount_namespace():
+    return subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode != 0
+
+
+def paranoid():
+    with open("/proc/sys/kernel/perf_event_paranoid", encoding="ascii") as f:
+        return int(f.read())
+
+
 # What a skip must say to be allowed in CI, and what must then hold.
 ALLOWED_SKIPS = (
     ("shared corpus", no_corpus),
     ("perf events", no_perf_events),
     ("needs root", not_root),
+    ("tracefs", no_tracefs),
+    ("mount namespace", no_mount_namespace),
+    ("lets everybody record whole CPUs", lambda: paranoid() < 1),
+    ("lets users record something", lambda: paranoid() <= 2),
+    ("lets nobody record his own", lambda: paranoid() > 2),
 )
 
 

@@ -3,8 +3,9 @@
 """conf/profd.conf and the daemon's pages against the tables of profd.
 
 `profd --print-config-keys` prints a row a key: section, name, default, what it takes. The file
-shows each key commented out with its default, under its section, and no other key; the page
-profd.conf(5) has an item for each, profd(8) one for each option of `profd --help`.
+shows each key commented out with its default, under its section and in the order of the table, and
+no other key; the page profd.conf(5) has an item for each, in the part of its section, that names
+the default; profd(8) has one for each option of `profd --help`, and the completions know them.
 """
 
 import re
@@ -15,6 +16,7 @@ from tree import BUILD, none, read
 from tap import main, test
 
 PROFD = str(BUILD / "daemon" / "profd")
+COMPLETIONS = ("profd.bash", "_profd", "profd.fish")
 CONF, KEYS_PAGE, PAGE = "conf/profd.conf", "doc/profd.conf.5", "doc/profd.8"
 
 Key = namedtuple("Key", "section name default takes")
@@ -39,11 +41,17 @@ def keys_of_file():
             yield section, setting[1], setting[2]
 
 
+def kind(section):
+    """Profd or Session, whichever session it is."""
+    return section.split()[0] if section else "no section"
+
+
 def compare_file(keys):
     if not keys:
         yield "profd --print-config-keys prints no key"
-    table = {(key.section.split()[0], key.name): key.default for key in keys}
-    shown = {(section.split()[0], name): value for section, name, value in keys_of_file()}
+    table = {(key.section, key.name): key.default for key in keys}
+    lines = [(kind(section), name, value) for section, name, value in keys_of_file()]
+    shown = {(section, name): value for section, name, value in lines}
     for section, name in sorted(table.keys() - shown.keys()):
         yield f"{CONF} lacks {name}= of [{section}]"
     for section, name in sorted(shown.keys() - table.keys()):
@@ -51,19 +59,52 @@ def compare_file(keys):
     for key in sorted(table.keys() & shown.keys()):
         if table[key] != shown[key]:
             yield f"{CONF} shows {key[1]}={shown[key]}, the default is {table[key]}"
+    if table.keys() == shown.keys() and list(table) != [line[:2] for line in lines]:
+        yield f"{CONF} has its keys in another order than the table, or twice"
+
+
+def items_of_page():
+    """Section and name of each key, with the text of its item."""
+    for part in read(KEYS_PAGE).split("\n.Ss ")[1:]:
+        section = re.match(r"\[(\w+)", part)
+        if not section:
+            continue
+        for item in part.split("\n.It ")[1:]:
+            name = re.match(r"Va\s+(\w+)", item)
+            if name:
+                yield (section[1], name[1]), item
+
+
+def words(text):
+    return re.findall(r"[^\s,.]+", text)
 
 
 def compare_page(keys):
-    items = set(re.findall(r"^\.It\s+Va\s+(\w+)", read(KEYS_PAGE), re.M))
-    names = {key.name for key in keys}
-    for name in sorted(names - items):
-        yield f"{KEYS_PAGE} has no item {name}="
-    for name in sorted(items - names):
-        yield f"{KEYS_PAGE} has an item {name}=, which profd does not know"
+    items = dict(items_of_page())
+    table = {(key.section, key.name): key.default for key in keys}
+    for section, name in sorted(table.keys() - items.keys()):
+        yield f"{KEYS_PAGE} has no item {name}= below [{section}]"
+    for section, name in sorted(items.keys() - table.keys()):
+        yield f"{KEYS_PAGE} has an item {name}= below [{section}], which profd does not know"
+    for key in sorted(table.keys() & items.keys()):
+        if table[key] and ("default" not in items[key] or table[key] not in words(items[key])):
+            yield f"{KEYS_PAGE} does not say that the default of {key[1]}= is {table[key]}"
+
+
+def options_of_daemon():
+    return set(re.findall(r"^\s+--([a-z][\w-]*)", said_by(PROFD, "--help"), re.M))
+
+
+def compare_completions():
+    for name in COMPLETIONS:
+        text = read(BUILD / "daemon" / name)
+        for option in sorted(options_of_daemon()):
+            if not re.search(rf"(--|-l ){option}(?![\w-])", text):
+                yield f"{name} does not know --{option}"
 
 
 def compare_options():
-    known = set(re.findall(r"^\s+--([a-z][\w-]*)", said_by(PROFD, "--help"), re.M))
+    known = options_of_daemon()
     page = set(re.findall(r"\bFl\s+\\?-([a-z][\w-]*)", read(PAGE).replace("\\-", "-")))
     if "help" not in known:
         yield "profd --help lists no --help"
@@ -86,6 +127,11 @@ def the_page_of_profd_conf_has_every_key():
 @test
 def the_page_of_profd_has_every_option():
     none(compare_options())
+
+
+@test
+def the_completions_of_profd_have_every_option():
+    none(compare_completions())
 
 
 if __name__ == "__main__":

@@ -1,26 +1,67 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What an installation holds: programs, stripped and small, pages, completions, configuration."""
+"""What an installation holds: programs, stripped and small, pages, completions, configuration; each
+file in its folder's option, and in one package of each kind; and what systemd's own programs say of
+the unit, the users, the folders and the catalog, in a root of their own."""
 
+import fnmatch
+import json
 import os
+import re
 import subprocess
 import tempfile
 from pathlib import Path
 
-from tree import BUILD, none
-from tap import check, main, test
+from tree import BUILD, SOURCE, none, read
+from tap import check, equal, main, skip, test
 
 PROGRAMS = ("profd", "profctl")
-OTHERS = ("profctl.1", "profd.8", "profd.conf.5", "profd.conf", "_profctl", "profctl.bash",
-          "profctl.fish", "profd.service")
+OTHERS = ("profctl.1", "profd.7", "profd.8", "profd.conf.5",
+          "profd-perfdata.5", "profd/profd.conf", "_profctl", "profctl.bash",
+          "profctl.fish", "_profd", "profd.bash", "profd.fish", "profd.service", "sysusers.d/profd.conf",
+          "tmpfiles.d/profd.conf", "profd.catalog",
+          "profd/take-over", "varlink/io.profd.Control.varlink")
 LIMIT_BYTES = 1 << 20
+# What every unit leans on, for a root that has nothing else.
+TARGETS = ("basic", "multi-user", "shutdown", "sysinit")
+
+# Folders as meson calls them, and as both kinds of packages have them.
+FOLDERS = {
+    "{bindir}": "/usr/bin",
+    "{datadir}": "/usr/share",
+    "{libexecdir}": "/usr/libexec",
+    "{mandir}": "/usr/share/man",
+    "{sbindir}": "/usr/sbin",
+    "{sysconfdir}": "/etc",
+}
+# Those of systemd, and where it looks in every case.
+SYSTEMD = {
+    "systemd/system": "/usr/lib/systemd/system",
+    "sysusers.d": "/usr/lib/sysusers.d",
+    "tmpfiles.d": "/usr/lib/tmpfiles.d",
+    "systemd/catalog": "/usr/lib/systemd/catalog",
+}
+MACROS = {
+    "%{_bindir}": "/usr/bin",
+    "%{_datadir}": "/usr/share",
+    "%{_libexecdir}": "/usr/libexec",
+    "%{_mandir}": "/usr/share/man",
+    "%{_journalcatalogdir}": "/usr/lib/systemd/catalog",
+    "%{_prefix}": "/usr",
+    "%{_sbindir}": "/usr/sbin",
+    "%{_sysconfdir}": "/etc",
+    "%{_sysusersdir}": "/usr/lib/sysusers.d",
+    "%{_tmpfilesdir}": "/usr/lib/tmpfiles.d",
+    "%{_unitdir}": "/usr/lib/systemd/system",
+}
 
 
 def installed(folder):
     run = subprocess.run(["meson", "install", "-C", str(BUILD), "--no-rebuild", "--destdir", folder],
                          capture_output=True, text=True, check=False)
     check(run.returncode == 0, run.stdout + run.stderr)
-    return {path.name: path for path in Path(folder).rglob("*") if path.is_file()}
+    found = [path for path in Path(folder).rglob("*") if path.is_file()]
+    return {name: path for path in found for name in (path.name, "/".join(path.parts[-2:]))}
 
 
 def faults(found):
@@ -37,10 +78,129 @@ def faults(found):
             yield f"{name} is not stripped"
 
 
+def systemd_root(folder):
+    """An installation that systemd's programs take for a host."""
+    unit = installed(folder)["profd.service"]
+    for target in TARGETS:
+        (unit.parent / f"{target}.target").write_text("[Unit]\nDescription=Of this test\n", encoding="ascii")
+    return unit
+
+
+def systemd_says(program, folder, *arguments):
+    run = subprocess.run([program, f"--root={folder}", *arguments], capture_output=True, text=True, check=False)
+    return run.returncode, run.stdout + run.stderr
+
+
+def plan():
+    """Where meson would put each file, its folder by the name of the option."""
+    said = subprocess.run(["meson", "introspect", "--install-plan", str(BUILD)], capture_output=True, text=True,
+                          check=True).stdout
+    return sorted(row["destination"] for rows in json.loads(said).values() for row in rows.values())
+
+
+def packaged(place):
+    """As a package has it, or None where no option names the folder."""
+    for option, folder in FOLDERS.items():
+        if place.startswith(option + "/"):
+            return folder + place.removeprefix(option)
+    if place.startswith("/etc/"):
+        return place
+    folder, name = os.path.split(place)
+    for ending, own in SYSTEMD.items():
+        if folder.endswith("/" + ending):
+            return f"{own}/{name}"
+    return None
+
+
+def places():
+    return [packaged(place) for place in plan() if packaged(place)]
+
+
+def debian_patterns():
+    for package in PROGRAMS:
+        for line in read(f"packaging/debian/{package}.install").splitlines():
+            yield "/" + line.split()[0].replace("${env:UNIT_DIR}", "usr/lib/systemd/system")
+
+
+def rpm_patterns():
+    for line in re.split(r"^%files.*$", read("packaging/profd.spec"), flags=re.MULTILINE)[1:]:
+        for word in line.split():
+            for macro, folder in MACROS.items():
+                word = word.replace(macro, folder)
+            if word.startswith("/"):
+                yield word
+
+
+def matches(place, pattern):
+    return fnmatch.fnmatch(place, pattern) or place.startswith(pattern.rstrip("/") + "/")
+
+
+def unpackaged(patterns):
+    patterns, wanted = list(patterns), places()
+    for place in wanted:
+        if not any(matches(place, pattern) for pattern in patterns):
+            yield f"{place} is in no package"
+    for pattern in patterns:
+        if not any(matches(place, pattern) for place in wanted):
+            yield f"{pattern} is not installed"
+
+
 @test
 def all_is_installed_and_the_programs_are_stripped_and_small():
     with tempfile.TemporaryDirectory(prefix="profd-test.") as folder:
         none(faults(installed(folder)))
+
+
+@test
+def every_folder_has_an_option():
+    check(len(plan()) > 20, "meson would install next to nothing")
+    none(f"no option names the folder of {place}" for place in plan() if not packaged(place))
+
+
+@test
+def all_that_is_installed_is_in_a_debian_package():
+    none(unpackaged(debian_patterns()))
+
+
+@test
+def all_that_is_installed_is_in_an_rpm_package():
+    none(unpackaged(rpm_patterns()))
+
+
+@test
+def packages_have_the_version_of_the_tree():
+    version = re.search(r"version : '([^']+)'", (SOURCE / "meson.build").read_text(encoding="utf-8"))[1]
+    equal(re.search(r"\((.*)-[^-]*\)", read("packaging/debian/changelog"))[1], version, "that of Debian's")
+    equal(re.search(r"^Version: *(\S+)", read("packaging/profd.spec"), re.MULTILINE)[1], version, "that of RPM's")
+
+
+@test
+def systemd_finds_no_fault_in_the_unit_and_one_that_is_there():
+    with tempfile.TemporaryDirectory(prefix="profd-test.") as folder:
+        unit = systemd_root(folder)
+        equal(systemd_says("systemd-analyze", folder, "verify", "--man=no", unit.name), (0, ""), "what it says")
+        unit.write_text(unit.read_text(encoding="utf-8").replace("WatchdogSec=", "WatchdogSecs="), encoding="utf-8")
+        check("WatchdogSecs" in systemd_says("systemd-analyze", folder, "verify", "--man=no", unit.name)[1],
+              "an unknown key is passed over")
+
+
+@test
+def systemd_makes_the_users_the_folders_and_the_catalog():
+    if os.geteuid() != 0:
+        skip("needs root, to give folders to others")
+    with tempfile.TemporaryDirectory(prefix="profd-test.") as folder:
+        systemd_root(folder)
+        check(systemd_says("systemd-sysusers", folder)[0] == 0, "the users were not made")
+        groups = {line.split(":")[0]: int(line.split(":")[2])
+                  for line in Path(folder, "etc/group").read_text(encoding="ascii").splitlines()}
+        check({"profd", "profd-read", "profd-admin"} <= groups.keys(), f"the groups are {groups}")
+        check(systemd_says("systemd-tmpfiles", folder, "--create")[0] == 0, "the folders were not made")
+        for path, mode in (("var/lib/profd", 0o40750), ("run/profd", 0o40755)):
+            made = os.stat(Path(folder, path))
+            equal((made.st_mode, made.st_gid), (mode, groups["profd-read"]), path)
+        check(systemd_says("journalctl", folder, "--update-catalog")[0] == 0, "the catalog was not made")
+        texts = systemd_says("journalctl", folder, "--list-catalog")[1].count(" profd: ")
+        equal(texts, read("systemd/profd.catalog").count("\nSubject: "), "texts in the catalog")
 
 
 if __name__ == "__main__":

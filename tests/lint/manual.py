@@ -7,13 +7,15 @@ and for each option (command or *, short, long, argument, help). Every one must 
 other places, and what these name must be a row.
 """
 
+import os
 import re
 import subprocess
 import tempfile
 from collections import namedtuple
+from pathlib import Path
 
 from tree import BUILD, SOURCE, files, need, none, read
-from tap import main, test
+from tap import check, main, test
 
 PROFCTL = str(BUILD / "client" / "profctl")
 PAGE = "doc/profctl.1"
@@ -156,6 +158,20 @@ def offered_by_fish(*words):
     return {line.split("\t")[0].rstrip("=") for line in said.stdout.splitlines()}
 
 
+def offered_by_zsh(lines):
+    """What zsh offers behind each of these lines, by typing them to it."""
+    with tempfile.TemporaryDirectory(prefix="profd-test.") as home:
+        said = subprocess.run(
+            ["zsh", "-f", str(Path(__file__).with_name("offered.zsh")), str(COMPLETIONS["zsh"].parent)],
+            input="".join(f"{line}\n" for line in lines), capture_output=True, text=True, check=False,
+            timeout=100, env={**os.environ, "HOME": home, "TMPDIR": home, "TERM": "dumb",
+                              "PATH": f"{BUILD}/client:{os.environ['PATH']}"})
+    answers = said.stdout.split("=\n")
+    check(len(answers) == len(lines) + 1, f"zsh answered {len(answers) - 1} of {len(lines)} lines: "
+                                          f"{said.stderr[-500:]}")
+    return {line: set(answer.split()) for line, answer in zip(lines, answers)}
+
+
 def completed(offered, table):
     commands = {row.command for row in table if is_command(row)}
     for command in sorted(commands - offered("")):
@@ -196,7 +212,7 @@ def the_page_names_nothing_else():
 @test
 def the_pages_pass_mandoc():
     need("mandoc")
-    pages = [str(path) for path in files(".1", ".5", ".8", below=("doc",))]
+    pages = [str(path) for path in files(".1", ".5", ".7", ".8", below=("doc",))]
     said = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", *pages], cwd=SOURCE,
                           capture_output=True, text=True, check=False)
     none((said.stdout + said.stderr).splitlines())
@@ -230,6 +246,18 @@ def zsh_can_parse_its_completion():
     need("zsh")
     said = run("zsh", "-n", str(COMPLETIONS["zsh"]))
     none((said.stdout + said.stderr).splitlines())
+
+
+@test
+def zsh_offers_every_command_and_option():
+    need("zsh")
+    commands = sorted({row.command for row in TABLE if is_command(row)} - {"help"})
+    asked = {"profctl ", *(f"profctl {command} --" for command in commands)}
+    answers = offered_by_zsh(sorted(asked))
+
+    def offered(*words):
+        return answers.get(" ".join(("profctl", *words)), set())
+    none(completed(offered, [row for row in TABLE if row.command != "help"]))
 
 
 if __name__ == "__main__":

@@ -14,10 +14,12 @@ ESSAY_WORDS = 12
 LONG_FUNCTION, TOO_LONG_FUNCTION = 60, 100
 LONG_FILE = 700
 FORMAT_VERSION = "14"
+PAGES = {"ARCHITECTURE.md": 200, "HACKING.md": 120}
 
 C_FILES = files(".c", ".h", below=("lib", "daemon", "client", "tests"))
 # Of these only the first lines are looked at; data that tests read carries no licence line.
-LICENSED = files(".c", ".h", ".py", ".sh", ".build", ".bash", ".fish", ".1", ".5", ".8")
+LICENSED = files(".c", ".h", ".py", ".sh", ".build", ".bash", ".fish", ".zsh", ".1", ".5",
+                 ".7", ".8")
 
 # Comments and literals, so that what they hold is not taken for code.
 TOKEN = re.compile(
@@ -157,6 +159,13 @@ def functions_are_short():
     for note in notes:
         print(f"# note: {note}")
     none(findings)
+
+
+@test
+def pages_that_are_to_be_read_whole_are_short():
+    none(f"{page} has {len(read(page).splitlines())} lines, more than {limit}"
+         for page, limit in PAGES.items()
+         if (SOURCE / page).exists() and len(read(page).splitlines()) > limit)
 
 
 @test

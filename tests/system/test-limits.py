@@ -1,0 +1,254 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""profd as a service of Debian 12 and 13 on their own kernels, which come with perf_event_paranoid 3, a
+pure cgroup v2 and enforced limits: what it does with little memory, with a disk that others filled, with
+a mistake in its configuration, and when the plug is pulled."""
+
+import contextlib
+import json
+import os
+import re
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from debian import Debian  # noqa: E402
+from emulator import UNIT, Emulator  # noqa: E402
+from tap import check, equal, main, test  # noqa: E402
+
+PIECE = "/etc/profd/profd.conf.d/test.conf"
+SESSIONS = "/var/lib/profd/sessions"
+GROUP = f"/sys/fs/cgroup/system.slice/{UNIT}"
+SMALL_DISK = 24 << 20
+PROCESSES = 300
+LOST_MAX = 10  # none of what the rings held; a kernel may have had a few that made no sense
+MIB = 1 << 20
+
+# As a store in memory would, within the group and out of the kernel's reach.
+TAKE_MEMORY = (f"echo $BASHPID >{GROUP}/cgroup.procs && echo -1000 >/proc/self/oom_score_adj && "
+               "head -c 22M /dev/zero >/run/taken")
+
+# User time in dash, and kernel time in dd.
+LOADS = {"inside": "while :; do :; done", "reading": "exec dd if=/dev/zero of=/dev/null bs=64K"}
+
+
+class Running:
+    """The machines, each booted when it is first asked for."""
+
+    def __init__(self):
+        self.machines = {}
+        self.stack = contextlib.ExitStack()
+
+    def get(self, name):
+        if name not in self.machines:
+            folder = self.stack.enter_context(tempfile.TemporaryDirectory(prefix="profd-limits.", dir="/var/tmp"))
+            disk = Debian(name, folder)
+            self.stack.callback(disk.close)
+            disk.write(PIECE, "[Session default]\nFrequnecy=49\n")
+            machine = Emulator(disk, SMALL_DISK)
+            self.stack.callback(machine.kill)
+            self.machines[name] = machine.boot()
+        return self.machines[name]
+
+
+running = Running()
+
+
+def configure(machine, text):
+    machine.write(PIECE, text)
+    machine.do(f"systemctl restart {UNIT}")
+    machine.wait(machine.samples, 60, "samples of the new configuration")
+
+
+def start_loads(machine):
+    for name, script in LOADS.items():
+        machine.run(f"systemctl is-active -q {name} || systemd-run -q --unit={name} /bin/sh -c '{script}'")
+
+
+def script_of(machine, path, fields):
+    """Lines of perf script, without those that speak of missing symbols."""
+    return machine.do(f"perf script -F {fields} -i {path} 2>/tmp/complaints || cat /tmp/complaints").splitlines()
+
+
+def recorder_of(machine):
+    """Its pid: beside the keeper there is nobody in the group."""
+    return machine.do(f"grep -vx $(systemctl show -P MainPID {UNIT}) {GROUP}/cgroup.procs")
+
+
+def events_of_memory(machine):
+    return dict(line.split() for line in machine.do(f"cat {GROUP}/memory.events").splitlines())
+
+
+def greatest_gap(machine, path):
+    """Seconds, between neighbouring samples of one CPU."""
+    times = {}
+    for line in script_of(machine, path, "cpu,time"):
+        found = re.search(r"\[(\d+)\]\s+([0-9.]+):", line)
+        if found:
+            times.setdefault(found.group(1), []).append(float(found.group(2)))
+    check(len(times) == 2, f"samples of the CPUs {sorted(times)}")
+    return max(b - a for each in times.values() for a, b in zip(sorted(each), sorted(each)[1:]))
+
+
+def define(name, release):
+    def a_mistake_in_the_configuration_at_boot_is_told_and_it_records():
+        machine = running.get(name)
+        machine.wait(lambda: machine.run(f"systemctl is-active {UNIT}").status == 0, 60, "profd to start")
+        machine.wait(lambda: "config" in machine.reasons(), 60, "the mistake to be told")
+        before = machine.wait(machine.samples, 60, "samples")
+        machine.wait(lambda: machine.samples() > before, 60, "more samples")
+        check("Frequnecy" in machine.journal(), machine.journal())
+        machine.write(PIECE, "")
+        machine.do("profctl reload")
+        machine.wait(lambda: "config" not in machine.reasons(), 60, "the mistake to be forgotten")
+
+    def it_records_kernel_and_user_samples_at_paranoid_3():
+        machine = running.get(name)
+        equal(machine.do("cat /proc/sys/kernel/perf_event_paranoid"), "3", "perf_event_paranoid")
+        equal(machine.do("stat -f -c %T /sys/fs/cgroup"), "cgroup2fs", "the file system of control groups")
+        start_loads(machine)
+        path = machine.do("sleep 6; profctl snapshot -q --last 5s")
+        lines = script_of(machine, path, "comm,ip,sym,dso")
+        text = "\n".join(lines)
+        check("[kernel.kallsyms]" in text, f"no kernel sample among {len(lines)} lines")
+        check("/dash" in text, f"no user sample among {len(lines)} lines")
+        report = machine.do(f"perf report --stdio -g none --sort comm,cgroup -i {path} 2>/dev/null")
+        for load in LOADS:
+            check(f"/system.slice/{load}.service" in report, f"the group of {load} has no name:\n{report[:2000]}")
+
+    def a_session_of_a_control_group_records_that_alone():
+        machine = running.get(name)
+        start_loads(machine)
+        machine.do("profctl start web --cgroup system.slice/inside.service --duration 3s")
+        machine.wait(lambda: machine.run(f"ls {SESSIONS}/web/*.perf.data").status == 0, 60, "a finished segment")
+        path = machine.do(f"ls {SESSIONS}/web/*.perf.data")
+        comms = {line.strip() for line in script_of(machine, path, "comm") if line.strip()}
+        equal(comms, {"sh"}, "what was recorded")
+        report = machine.do(f"perf report --stdio -g none --sort cgroup -i {path} 2>/dev/null")
+        check("/system.slice/inside.service" in report, report)
+        check("reading.service" not in report, report)
+
+    def a_disk_that_somebody_else_fills_is_told_and_costs_no_recorder():
+        machine = running.get(name)
+        start_loads(machine)
+        machine.do(f"systemctl stop {UNIT}; mount -t ext4 /dev/vdb /var/lib/profd && systemd-tmpfiles --create profd.conf")
+        try:
+            configure(machine, "[Profd]\nFlushIntervalSec=1s\n[Session default]\nFrequency=199\n")
+            recorder = recorder_of(machine)
+            machine.run("dd if=/dev/zero of=/var/lib/profd/filler bs=64K; sync")
+            machine.wait(lambda: "diskFull" in machine.reasons(), 90, "the full disk to be told")
+            before = machine.samples()
+            machine.wait(lambda: machine.samples() > before, 60, "samples that are kept in memory")
+            machine.do("rm /var/lib/profd/filler")
+            machine.wait(lambda: "diskFull" not in machine.reasons(), 90, "the trouble to be over")
+            equal(recorder_of(machine), recorder, "the recorder")
+            equal(machine.show("NRestarts"), "0", "restarts of the service")
+            segment = machine.do("profctl rotate default").split()[-1]
+            machine.do(f"perf report --stdio -i {segment} >/tmp/report")
+        finally:
+            machine.run(f"systemctl stop {UNIT}; umount /var/lib/profd; systemctl start {UNIT}")
+
+    def with_little_memory_it_keeps_less_and_is_not_killed():
+        machine = running.get(name)
+        machine.do("systemd-run -q --unit=crowd /bin/bash -c "
+                   f"'for ((i = 0; i < {PROCESSES}; i++)); do sleep 1000 & done; wait'")
+        try:
+            machine.do(f"systemctl set-property --runtime {UNIT} MemoryHigh=44M MemoryMax=48M")
+            configure(machine, "[Profd]\nStorage=volatile\nFlushIntervalSec=1s\n"
+                               "[Session default]\nFrequency=499\nCallGraph=dwarf:8192\nCompress=none\n")
+            check("MemoryMax=" in machine.reasons().get("smallMemory", ""), f"degraded: {machine.reasons()}")
+            limit = machine.status()["store"]["limitBytes"]
+            check(limit < 16 * MIB, f"the store in memory may take {limit} bytes")
+            machine.wait(lambda: machine.status()["store"]["usedBytes"] > limit / 2, 60, "a store that is full")
+            machine.do("sleep 8")
+            equal(events_of_memory(machine)["oom_kill"], "0", "processes that the kernel killed")
+            status = machine.status()
+            equal(status["restarts"], 0, "restarts of the recorder")
+            equal(machine.show("NRestarts"), "0", "restarts of the service")
+            machine.wait(lambda: machine.samples() > status["sessions"][0]["samples"], 60, "more samples")
+            print(f"# {release} {machine.do(f'cat {GROUP}/memory.peak {GROUP}/memory.current | xargs')} bytes at most, now")
+        finally:
+            machine.run(f"systemctl stop crowd; systemctl revert {UNIT}; systemctl set-property --runtime {UNIT} "
+                        "MemoryHigh=infinity MemoryMax=infinity")
+            configure(machine, "")
+
+    def a_recorder_that_the_kernel_kills_for_memory_comes_back_and_the_rings_are_kept():
+        machine = running.get(name)
+        start_loads(machine)
+        # So that the rings hold what a slow machine needs to start a recorder a few times.
+        configure(machine, "[Profd]\nFlushIntervalSec=1s\n[Session default]\nFrequency=29\nBufferSize=2M\n")
+        machine.do("sleep 3")
+        keeper = machine.show("MainPID")
+        try:
+            machine.do(f"systemctl set-property --runtime {UNIT} MemoryMax=24M")
+            machine.do(TAKE_MEMORY)
+            machine.wait(lambda: int(events_of_memory(machine)["oom_kill"]) > 0, 60, "the kernel to kill")
+            machine.do("sleep 4")
+            kills = events_of_memory(machine)["oom_kill"]
+            machine.do("rm /run/taken")
+            machine.wait(lambda: machine.samples() is not None, 60, "the recorder to be back")
+            equal(machine.show("MainPID"), keeper, "the keeper")
+            equal(machine.show("NRestarts"), "0", "restarts of the service")
+            check(machine.status()["restarts"] > 0, "no restart is told")
+            check("smallMemory" in machine.reasons(), f"degraded: {machine.reasons()}")
+            path = machine.do("sleep 3; profctl snapshot -q --last 60s || [ $? -eq 8 ]")
+            gap = greatest_gap(machine, path)
+            lost = machine.status()["sessions"][0]["lost"]
+            print(f"# {release} killed {kills} times, {lost} samples lost, at most {gap:.2f} s between two of a CPU")
+            check(lost <= LOST_MAX, f"{lost} samples lost")
+            check(gap < 3, f"{gap} s without a sample")
+        finally:
+            machine.run(f"rm -f /run/taken; systemctl set-property --runtime {UNIT} MemoryMax=infinity")
+            configure(machine, "")
+
+    def after_the_plug_was_pulled_segments_of_both_boots_are_there():
+        machine = running.get(name)
+        start_loads(machine)
+        configure(machine, "[Profd]\nFlushIntervalSec=1s\n")
+        before = machine.do("cat /proc/sys/kernel/random/boot_id")
+        machine.do("sleep 4; profctl rotate -q default; sleep 4; sync")
+        machine.kill()
+        machine.boot()
+        start_loads(machine)
+        machine.wait(lambda: machine.samples(), 90, "samples of the second boot")
+        now = machine.do("cat /proc/sys/kernel/random/boot_id")
+        segments = machine.wait(lambda: recovered(machine), 60, "the segment to be recovered")
+        equal({s["bootId"] for s in segments if s["samples"]}, {before, now}, "boots of the segments")
+        last = [s for s in segments if s["bootId"] == before and s["completeness"] == "recovered"][-1]
+        check("~" in last["name"], f"it is called {last['name']}")
+        report = machine.do(f"perf report --stdio -g none -i {last['path']} 2>/dev/null")
+        check("Samples" in report and "dash" in report, report[-2000:])
+        done = machine.run("sleep 3; profctl snapshot --last 1h 2>/tmp/said")
+        equal(done.status, 8, f"status of a snapshot beyond the boot ({machine.run('cat /tmp/said').text})")
+        up = float(machine.do("cut -d' ' -f1 /proc/uptime"))
+        times = [float(line.strip().rstrip(":")) for line in script_of(machine, done.text.strip(), "time") if line.strip()]
+        check(times and max(times) < up, "samples of another boot")
+        machine.power_off()
+
+    for function in (a_mistake_in_the_configuration_at_boot_is_told_and_it_records,
+                     it_records_kernel_and_user_samples_at_paranoid_3,
+                     a_session_of_a_control_group_records_that_alone,
+                     a_disk_that_somebody_else_fills_is_told_and_costs_no_recorder,
+                     with_little_memory_it_keeps_less_and_is_not_killed,
+                     a_recorder_that_the_kernel_kills_for_memory_comes_back_and_the_rings_are_kept,
+                     after_the_plug_was_pulled_segments_of_both_boots_are_there):
+        function.__name__ = f"on_{release}_{function.__name__}"
+        test(function)
+
+
+def recovered(machine):
+    """All segments, when one that was open is finished."""
+    said = machine.run("profctl list --segments --json=short default")
+    segments = json.loads(said.text) if said.status == 0 else []
+    return segments if any(s["completeness"] == "recovered" for s in segments) else None
+
+
+for _name, _release in (("bookworm", "debian_12"), ("trixie", "debian_13")):
+    define(_name, _release)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    finally:
+        running.stack.close()
