@@ -194,7 +194,7 @@ def a_cut_recording_is_converted_up_to_the_cut(folder):
 def a_recorder_that_was_killed_leaves_what_perf_can_then_read(folder):
     path, out = os.path.join(folder, "killed.data"), os.path.join(folder, "out.data")
     with subprocess.Popen(["perf", "record", "-q", "-a", "-e", "cpu-clock", "-F", "4000", "-m", "4",
-                           "-o", path, "--", "sleep", "60"],
+                           "-o", path],
                           stderr=subprocess.DEVNULL) as recorder:
         time.sleep(1.5)
         recorder.kill()

@@ -5,6 +5,7 @@
 import functools
 import glob
 import os
+import shutil
 import signal
 import struct
 import subprocess
@@ -18,6 +19,7 @@ from tap import check, equal, main, skip, test  # noqa: E402
 
 LOAD = ["sh", "-c", "for i in 1 2; do ls -R /etc >/dev/null 2>&1; done; i=0; "
                     "while [ $i -lt 20000 ]; do i=$((i+1)); done"]
+RECORDED = tempfile.TemporaryDirectory(prefix="profd-test.")
 FIELDS = ["-F", "comm,pid,tid,time,event,ip,sym,dso", "--ns"]
 
 
@@ -29,13 +31,20 @@ def in_folder(function):
     return inner
 
 
-def record(folder, name, *arguments):
-    out = os.path.join(folder, name)
+@functools.lru_cache
+def recorded(name, *arguments):
+    out = os.path.join(RECORDED.name, "-".join((name, *(word.strip("-") for word in arguments))))
     done = subprocess.run(["perf", "record", "-q", *arguments, "-o", out, "--", *LOAD],
                           capture_output=True, check=False)
-    if done.returncode != 0 or not os.path.exists(out):
+    return out if done.returncode == 0 and os.path.exists(out) else None
+
+
+def record(folder, name, *arguments):
+    """One of the name and the arguments is made once: most of perf record's time is waiting."""
+    path, out = recorded(name, *arguments), os.path.join(folder, name)
+    if not path:
         skip("perf cannot record this here")
-    return out
+    return shutil.copytree(path, out) if os.path.isdir(path) else shutil.copy(path, out)
 
 
 def merge(folder, *arguments, status=0):

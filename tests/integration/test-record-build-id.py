@@ -17,7 +17,7 @@ from tap import build_path, check, equal, main, skip, test  # noqa: E402
 
 LOAD = build_path("tests", "bench", "load")
 OTHER = "/bin/cat"
-CONFIG = session(Event="cpu-clock", Frequency=199, RotateIntervalSec="2s")
+CONFIG = session(Event="cpu-clock", Frequency=199, RotateIntervalSec="1s")
 MAPPED = re.compile(r"PERF_RECORD_MMAP2 (-?\d+)/\d+: \[\S+ @ \S+ (?:<([0-9a-f]+)>|[^\]]*)\]: \S+ (.*)$")
 
 

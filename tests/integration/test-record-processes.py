@@ -20,7 +20,7 @@ from tap import check, equal, main, skip, test  # noqa: E402
 
 PERIOD_NS = 10**9 // 999
 IDLE = 5000
-STORM_S, FORKS = (60, 1000) if LONG else (6, 1000)
+STORM_S, FORKS = (60, 1000) if LONG else (4, 1000)
 MIB, PRIVATE_MAX, PRIVATE_PER_PROCESS = 1 << 20, 12 << 20, 1536
 SWING = 2 * MIB  # of memory at rest: queues, and what malloc keeps; a storm is 60 MiB of processes
 CONFIG = session(Frequency=999, RotateIntervalSec="2s")
@@ -83,7 +83,7 @@ def rotation_reads_nothing_of_processes_that_are_known():
 @test
 def rotation_with_five_thousand_processes_costs_little_and_loses_nothing():
     need_root()
-    seconds, cost = (20 if LONG else 4), {}
+    seconds, cost = (20 if LONG else 3), {}
     with scratch() as folder, load("idle", IDLE), spinning():
         for interval in (0, "1s"):
             config = session(Frequency=999, RotateIntervalSec=interval)

@@ -4,6 +4,7 @@
 perf script prints for it, in the same order of time.
 """
 
+import functools
 import json
 import os
 import re
@@ -110,9 +111,14 @@ def hold_against_perf(path):
     check(other * 100 <= len(pairs), f"{other} of {len(pairs)} are not as in perf")
 
 
+@functools.lru_cache
+def plain():
+    return record("plain.data", "-g")
+
+
 @test
 def samples_of_a_storm_resolve_as_in_perf():
-    hold_against_perf(record("plain.data", "-g"))
+    hold_against_perf(plain())
 
 
 @test
@@ -127,7 +133,7 @@ def samples_of_a_storm_in_a_folder_resolve_as_in_perf():
 
 @test
 def samples_come_in_the_order_in_which_perf_prints_them():
-    path = record("order.data")
+    path = plain()
     ours, perfs = list(of_ours(path)), list(of_perf(path))
     check([row[:3] for row in ours] == [row[:3] for row in perfs], "the order is another")
 

@@ -16,7 +16,7 @@ folder=$PROFD_BUILD/lint-$other
 said=$(
     exec 2>&1
     if ! [ -f "$folder/build.ninja" ]; then
-        CC=$other meson setup "$folder" "$PROFD_SOURCE" --werror || exit
+        CC=$other meson setup "$folder" "$PROFD_SOURCE" --werror -Doptimization=0 -Ddebug=false || exit
     fi
     ninja -C "$folder" --quiet
 )
