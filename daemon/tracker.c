@@ -198,12 +198,7 @@ uint64_t tracker_resyncs(const Tracker *tracker) {
 }
 
 int tracker_begin(Tracker *tracker, uint64_t floor_ns) {
-    int r = history_settle(tracker->history, floor_ns);
-
-    /* The floor is the start of the sweep before the last one. */
-    history_complete(tracker->history, floor_ns);
-    history_complete(tracker->history, floor_ns);
-    return r;
+    return history_resume(tracker->history, floor_ns);
 }
 
 int tracker_feed(Tracker *tracker, const PdEvent *side_band, Bytes records) {

@@ -339,6 +339,12 @@ static Process *owner_of(History *h, Entry *e, const PdRecord *record, const PdB
     }
 }
 
+/* What a recording holds of a process it holds without a gap, up to what it holds last. */
+static bool is_told(const History *h, const Entry *e, uint32_t type) {
+    return type != PD_RECORD_EXIT && e->process != &h->kernel && e->time <= h->resumed_ns &&
+           e->time <= e->process->folded_ns;
+}
+
 /* Nobody was handed what was folded at once. */
 static void let_go(History *h, const Process *p, uint32_t tid) {
     Task *task = tid != p->pid ? task_find(h, p, tid) : NULL;
@@ -353,7 +359,7 @@ Entry *entry_settle(History *h, Entry *e, Entry *hint) {
 
     e->process = owner_of(h, e, &record, &body);
     /* What happened before a state was told is part of it. */
-    if (!e->process || e->time < e->process->stated_ns) {
+    if (!e->process || e->time < e->process->stated_ns || is_told(h, e, record.type)) {
         entry_free(h, e);
         return hint;
     }

@@ -128,6 +128,7 @@ struct History {
     uint64_t seed, serial, generation;
     uint64_t floor_ns, previous_ns, first_ns; /* 0: not yet */
     uint64_t settled_ns;
+    uint64_t resumed_ns; /* the floor at which this recorder took over */
 
     Process **buckets;
     size_t n_buckets, n_processes;

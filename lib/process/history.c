@@ -208,6 +208,16 @@ void history_complete(History *h, uint64_t start_ns) {
     h->generation++;
 }
 
+int history_resume(History *h, uint64_t floor_ns) {
+    int r = history_settle(h, floor_ns);
+
+    /* The floor is the start of the sweep before the last one. */
+    history_complete(h, floor_ns);
+    history_complete(h, floor_ns);
+    h->resumed_ns = h->floor_ns;
+    return r;
+}
+
 uint64_t history_birth(const History *h, uint32_t pid, uint32_t *ret_ppid) {
     const Process *p = process_find_born(h, pid, UINT64_MAX);
 

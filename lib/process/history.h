@@ -45,6 +45,12 @@ int history_settle(History *history, uint64_t start_ns);
  * sweep that the last FINISHED_ROUND of the recording followed.
  */
 void history_complete(History *history, uint64_t start_ns);
+/*
+ * What was fed so far is what an earlier recorder wrote up to floor_ns and beyond: settles it, and
+ * the floor is there. Rings that it had drained in part hold some of that still: it is not taken in
+ * again, or it would undo what came after it and is in no ring any more.
+ */
+int history_resume(History *history, uint64_t floor_ns);
 /* Before the second sweep is complete: the least time that was heard of, 0 if none. */
 uint64_t history_floor(const History *history);
 

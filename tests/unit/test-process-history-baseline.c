@@ -177,9 +177,7 @@ TEST(an_earlier_recording_tells_what_was_before_it_too) {
     named(&f, 180, 10, 10, "busy", false);
     forks(&f, 190, 20, 20, 10, 10);
     maps(&f, 195, 20, 0x3000, "/lib/a.so");
-    (void)history_settle(f.history, 120);
-    history_complete(f.history, 120);
-    history_complete(f.history, 120);
+    (void)history_resume(f.history, 120);
     /* The ring holds the end of it still. */
     forks(&f, 190, 20, 20, 10, 10);
     maps(&f, 195, 20, 0x3000, "/lib/a.so");
@@ -201,9 +199,7 @@ TEST(what_a_ring_holds_from_before_a_state_was_told_is_part_of_it) {
 
     stated(&f, 90, 10, 10, "ls");
     maps(&f, 90, 10, 0x1000, "/bin/ls");
-    (void)history_settle(f.history, 100);
-    history_complete(f.history, 100);
-    history_complete(f.history, 100);
+    (void)history_resume(f.history, 100);
     forks(&f, 50, 10, 10, 5, 5);
     named(&f, 60, 10, 10, "ls", true);
     maps(&f, 70, 10, 0x1000, "/bin/ls");
@@ -215,6 +211,28 @@ TEST(what_a_ring_holds_from_before_a_state_was_told_is_part_of_it) {
                                         "110 comm 10/10 later\n");
 }
 
+TEST(what_one_ring_holds_of_what_is_told_already_undoes_nothing_of_the_others) {
+    _cleanup_(fixture_done) Fixture f = fixture();
+
+    stated(&f, 50, 10, 10, "sh");
+    forks(&f, 60, 10, 11, 10, 10);
+    maps(&f, 65, 10, 0x1000, "/bin/old");
+    named(&f, 70, 10, 11, "worker", false);
+    maps(&f, 75, 10, 0x1000, "/bin/new");
+    (void)history_resume(f.history, 100);
+    forks(&f, 60, 10, 11, 10, 10);
+    maps(&f, 65, 10, 0x1000, "/bin/old");
+    /* This one nobody told of yet. */
+    maps(&f, 90, 10, 0x2000, "/lib/late.so");
+    (void)history_settle(f.history, 200);
+    CHECK_STREQ(needs(&f, 10, 11, 150), "100 fork 10/10 of 1/1 anew\n"
+                                        "100 comm 10/10 sh\n"
+                                        "100 maps 10 1000 /bin/new\n"
+                                        "100 maps 10 2000 /lib/late.so\n"
+                                        "100 fork 10/11 of 10/10 anew\n"
+                                        "100 comm 10/11 worker\n");
+}
+
 TEST(what_a_recording_tells_of_before_it_stands_behind_its_states) {
     _cleanup_(fixture_done) Fixture f = fixture();
 
@@ -224,9 +242,7 @@ TEST(what_a_recording_tells_of_before_it_stands_behind_its_states) {
     maps(&f, 90, 10, 0x2000, "/bin/ls");
     forks(&f, 90, 10, 11, 10, 10);
     stated(&f, 90, 10, 12, "helper");
-    (void)history_settle(f.history, 100);
-    history_complete(f.history, 100);
-    history_complete(f.history, 100);
+    (void)history_resume(f.history, 100);
     CHECK_STREQ(needs(&f, 10, 11, 105), "100 fork 10/10 of 1/1 anew\n"
                                         "100 comm 10/10 ls\n"
                                         "100 maps 10 2000 /bin/ls\n"
@@ -242,9 +258,7 @@ TEST(a_state_that_is_told_again_takes_the_place_of_the_first) {
     maps(&f, 50, 10, 0x1000, "/bin/old");
     stated(&f, 60, 10, 10, "new");
     maps(&f, 60, 10, 0x2000, "/bin/new");
-    (void)history_settle(f.history, 100);
-    history_complete(f.history, 100);
-    history_complete(f.history, 100);
+    (void)history_resume(f.history, 100);
     CHECK_STREQ(needs(&f, 10, 10, 150), "100 fork 10/10 of 1/1 anew\n"
                                         "100 comm 10/10 new\n"
                                         "100 maps 10 2000 /bin/new\n");
