@@ -222,8 +222,7 @@ int daemon_open_sessions(Daemon *daemon) {
 }
 
 int daemon_begin_sessions(Daemon *daemon) {
-    SessionHost host = {daemon->sampler, tracker_history(daemon->tracker), daemon->store,
-                        &daemon->rate};
+    SessionHost host = {daemon->sampler, daemon->tracker, daemon->store, &daemon->rate};
     int r;
 
     roster_set_host(daemon->roster, &host);

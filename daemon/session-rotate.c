@@ -112,7 +112,7 @@ int session_rotate(Session *session, RotateReason reason, const ClockAnchor *clo
     PdTrailer trailer = {.sample_type = side_band->attr.sample_type, .id = side_band->ids[0]};
     _cleanup_(emission_freep) Emission *emission = NULL;
     SegmentHead head = {};
-    int r = emission_new(session->host.history, &trailer, &emission);
+    int r = emission_new(tracker_history(session->host.tracker), &trailer, &emission);
 
     if (r == 0)
         r = head_of(session, emission, clock, &head);

@@ -77,13 +77,14 @@ static bool is_sensitive(const PdEvents *events) {
 
 /* The older one first: of what both tell of a CPU the newer one holds. */
 static int read_previous(Session *session) {
+    History *history = tracker_history(session->host.tracker);
     int r = resume_new(&session->resume);
 
     for (unsigned back = 2; r == 0 && back-- > 0;) {
         const char *path = store_session_previous(session->store, back);
 
         if (path)
-            r = resume_read(session->resume, path, session->host.history);
+            r = resume_read(session->resume, path, history);
     }
     return r < 0 ? session_log_failure(session, r, "read the last segments") : 0;
 }
@@ -223,6 +224,15 @@ static uint64_t cgroup_of(const PdRecord *record, const PdEvent *event) {
                : 0;
 }
 
+/* The address is what follows the identifier, with which every sample of ours begins. */
+static void see_kernel(Session *session, const PdRecord *record, const PdStamp *stamp) {
+    const size_t at = PD_RECORD_HEADER_SIZE + sizeof(uint64_t);
+
+    if ((record->misc & PD_MISC_CPUMODE_MASK) == PD_MISC_KERNEL &&
+        stamp->event->attr.sample_type & PD_SAMPLE_IP && record->size >= at + sizeof(uint64_t))
+        tracker_see_kernel(session->host.tracker, load_u64(record->data + at, false), stamp->time);
+}
+
 static int take_sample(Session *session, StoreBatch *batch, const PdRecord *record) {
     PdStamp stamp;
 
@@ -233,6 +243,7 @@ static int take_sample(Session *session, StoreBatch *batch, const PdRecord *reco
     batch->last_ns = MAX(batch->last_ns, stamp.time);
     batch->samples++;
     session->account.samples++;
+    see_kernel(session, record, &stamp);
     return emission_need(session->emission, stamp.pid, stamp.tid, stamp.time,
                          cgroup_of(record, stamp.event));
 }
@@ -353,7 +364,7 @@ static int tell_dropped(Session *session, uint64_t time_ns) {
  * before it. What the history hands out is never older than its floor. */
 static bool is_round(Session *session, uint64_t start_ns) {
     bool due = session->round_start_ns == 0 ||
-               (session->round_start_ns <= history_floor(session->host.history) &&
+               (session->round_start_ns <= history_floor(tracker_history(session->host.tracker)) &&
                 start_ns - session->round_start_ns >= ROUND_PERIOD_NS);
 
     if (due)

@@ -11,12 +11,13 @@
 #include "capture/sampler.h"
 #include "process/history.h"
 #include "store/store.h"
+#include "tracker.h"
 #include "util/macro.h"
 
 /* What all sessions of a recorder share; borrowed. */
 typedef struct SessionHost {
     Sampler *sampler;
-    History *history;
+    Tracker *tracker;
     Store *store;
     ByteRate *rate; /* of all sessions together */
 } SessionHost;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "util/array.h"
+#include "util/clock.h"
 #include "util/log.h"
 
 /*
@@ -17,7 +18,7 @@
 
 enum { TRIES_MAX = 8, RETRIED_MAX = 256 };
 
-#define MODULES_PERIOD_NS 10000000000ULL
+#define MODULES_PERIOD_NS (30 * NS_PER_SECOND)
 
 typedef struct Range {
     uint64_t start, end;
@@ -346,7 +347,8 @@ void tracker_see_kernel(Tracker *tracker, uint64_t address, uint64_t time_ns) {
             tracker->recent = i;
             return;
         }
-    if (time_ns - tracker->modules_read_ns < MODULES_PERIOD_NS)
+    /* Code that is generated is in no list of modules: its addresses are seen again and again. */
+    if (tracker->modules_read_ns > 0 && time_ns < tracker->modules_read_ns + MODULES_PERIOD_NS)
         return;
     tracker->modules_read_ns = time_ns;
     (void)scanner_kernel(tracker->scanner);
