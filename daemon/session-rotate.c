@@ -38,6 +38,9 @@ RotateReason session_is_due(const Session *session, const ClockAnchor *clock) {
         return ROTATE_SIZE;
     if (counts.rotate_wanted)
         return ROTATE_STORE;
+    /* The next one tells anew who is who. */
+    if (session->lacks_side_band && !counts.is_full)
+        return ROTATE_GAP;
     return ROTATE_NOT;
 }
 
@@ -48,6 +51,7 @@ static const char *const rotate_reasons[] = {
     [ROTATE_CLOCK] = "the clock was set or the machine slept",
     [ROTATE_CPUS] = "CPUs came or went",
     [ROTATE_STORE] = "the store asked for it",
+    [ROTATE_GAP] = "it lacks names that there was no room for",
     [ROTATE_ASKED] = "it was asked for",
 };
 
@@ -112,8 +116,12 @@ int session_rotate(Session *session, RotateReason reason, const ClockAnchor *clo
     PdTrailer trailer = {.sample_type = side_band->attr.sample_type, .id = side_band->ids[0]};
     _cleanup_(emission_freep) Emission *emission = NULL;
     SegmentHead head = {};
-    int r = emission_new(tracker_history(session->host.tracker), &trailer, &emission);
+    int r;
 
+    /* The open one goes on: nothing would end it before there is room. */
+    if (session->emission && store_session_counts(session->store).is_full)
+        return 0;
+    r = emission_new(tracker_history(session->host.tracker), &trailer, &emission);
     if (r == 0)
         r = head_of(session, emission, clock, &head);
     if (r == 0 && session->emission)
@@ -121,7 +129,8 @@ int session_rotate(Session *session, RotateReason reason, const ClockAnchor *clo
     if (r == 0)
         r = store_session_begin(session->store, &head);
     buffer_done(&head.preamble);
-    if (r == -ENOBUFS && session->emission)
+    /* Not yet; the next sweep tries again. */
+    if (r == -ENOBUFS)
         return 0;
     if (r < 0)
         return session_log_failure(session, r, "begin a segment");
@@ -132,6 +141,7 @@ int session_rotate(Session *session, RotateReason reason, const ClockAnchor *clo
     session->began = *clock;
     session->has_doubts = doubt_is_due(sampler_events(session->sampler));
     session->round_start_ns = 0;
+    session->lacks_side_band = false;
     memset(session->seen_cpus, 0, sizeof(session->seen_cpus));
     return reason == ROTATE_CPUS ? cpu_gaps_update(session->gaps, session->sampler,
                                                    clock->monotonic_ns, session_note, session)

@@ -83,8 +83,15 @@ static int read_previous(Session *session) {
     for (unsigned back = 2; r == 0 && back-- > 0;) {
         const char *path = store_session_previous(session->store, back);
 
-        if (path)
-            r = resume_read(session->resume, path, history);
+        r = path ? resume_read(session->resume, path, history) : 0;
+        /* The rings hold what came after it, which is worth more than what may be told twice. */
+        if (r < 0 && r != -ENOMEM) {
+            log_warning(r,
+                        "Failed to read segment '%s' of the recorder before this one, going on "
+                        "without, some of its samples may be there twice: %m",
+                        path);
+            r = 0;
+        }
     }
     return r < 0 ? session_log_failure(session, r, "read the last segments") : 0;
 }
@@ -186,10 +193,14 @@ static int queue(Session *session, StoreBatch *batch) {
     if (batch->records.size == 0)
         return 0;
     r = buffer_error(&batch->records);
+    /* It waits for as long as the writer is busy, and counts for what it takes. */
+    if (r == 0)
+        buffer_fit(&batch->records);
     if (r == 0)
         r = store_session_write(session->store, batch);
     if (r == -ENOBUFS || r == -ENOMEM) {
         note_dropped(session, batch->cpu, batch->samples);
+        session->lacks_side_band |= batch->kind == STORE_SIDE_BAND;
         r = 0;
     }
     forget(batch);
@@ -261,9 +272,7 @@ static Bytes sift(Session *session, unsigned cpu, Bytes records) {
     return buffer_error(&session->sifted) < 0 ? (Bytes){} : buffer_bytes(&session->sifted);
 }
 
-/* Beyond MaxBytesPerSec=. */
-static int drop(Session *session, unsigned cpu, Bytes records) {
-    static LogRate rate = {.interval_ns = 60 * NS_PER_SECOND, .burst = 1};
+static void drop(Session *session, unsigned cpu, Bytes records) {
     uint64_t dropped = 0;
 
     for (size_t at = 0; at < records.size;) {
@@ -275,6 +284,11 @@ static int drop(Session *session, unsigned cpu, Bytes records) {
         at += record.size;
     }
     note_dropped(session, cpu, dropped);
+}
+
+static int tell_limit(const Session *session) {
+    static LogRate rate = {.interval_ns = 60 * NS_PER_SECOND, .burst = 1};
+
     return log_limited_struct(
         &rate, LOG_LEVEL_WARNING, 0,
         LOG_FIELDS({"PROFD_EVENT", "samples-dropped"}, {"PROFD_SESSION", session->config.name}),
@@ -305,8 +319,15 @@ int session_take(Session *session, const Batch *batch) {
             resume_skip(session->resume, sampler_events(session->sampler), batch->cpu, records);
     if (session->has_doubts)
         records = sift(session, batch->cpu, records);
-    if (!byte_rate_pass(session->host.rate, records.size, clock_monotonic_ns()))
-        return drop(session, batch->cpu, records);
+    /* There is no room to begin one. */
+    if (!session->emission) {
+        drop(session, batch->cpu, records);
+        return 0;
+    }
+    if (!byte_rate_pass(session->host.rate, records.size, clock_monotonic_ns())) {
+        drop(session, batch->cpu, records);
+        return tell_limit(session);
+    }
     if (gathered->records.size + records.size > GATHER_BYTES || is_new_cpu(session, batch->cpu))
         r = queue_gathered(session);
     if (gathered->records.size == 0) {
@@ -349,6 +370,9 @@ static int tell_dropped(Session *session, uint64_t time_ns) {
     const PdEvent *event = pd_events_at(sampler_events(session->sampler), 0);
     int r = 0;
 
+    /* What room is left is for what names the samples that are kept. */
+    if (session->n_dropped > 0 && store_session_counts(session->store).is_full)
+        return 0;
     for (size_t i = 0; r == 0 && i < session->n_dropped; i++) {
         Dropped *dropped = &session->dropped[i];
         uint64_t samples = dropped->samples;

@@ -67,6 +67,7 @@ typedef enum RotateReason {
     ROTATE_CLOCK,
     ROTATE_CPUS,
     ROTATE_STORE,
+    ROTATE_GAP,
     ROTATE_ASKED,
 } RotateReason;
 

@@ -209,6 +209,7 @@ bool segment_is_gone(const Segment *s) {
 /* The beginning: the file, its attrs, the preamble, a first manifest. */
 static int create(Segment *s) {
     char text[SEGMENT_NAME_MAX];
+    int r;
 
     segment_name_print(&s->plan->name, text);
     if (!s->plan->directory) {
@@ -216,9 +217,12 @@ static int create(Segment *s) {
                        PLACE_FILE_MODE);
         return s->fd < 0 ? -errno : 0;
     }
-    return mkdirat(s->folder, text, PLACE_FOLDER_MODE) < 0
-               ? -errno
-               : place_open_folder(s->folder, text, &s->fd);
+    if (mkdirat(s->folder, text, PLACE_FOLDER_MODE) < 0)
+        return -errno;
+    r = place_open_folder(s->folder, text, &s->fd);
+    if (r < 0)
+        (void)unlinkat(s->folder, text, AT_REMOVEDIR);
+    return r;
 }
 
 static int begin_writer(Segment *s) {

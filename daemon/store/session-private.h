@@ -51,7 +51,8 @@ struct StoreSession {
     pthread_cond_t wake, ended;
     Op *first, **last;
     size_t queue_max;
-    bool busy; /* the writer works on `first` */
+    bool busy;    /* the writer works on `first` */
+    bool refused; /* something, since the queue was half empty */
     bool closing, has_ended;
     bool recovering;     /* what others left, which takes its time */
     uint64_t give_up_ns; /* CLOCK_MONOTONIC; a writer in trouble that is closing ends then */

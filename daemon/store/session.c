@@ -237,10 +237,11 @@ static int enqueue(StoreSession *session, Op *op) {
     int r = 0;
 
     pthread_mutex_lock(&session->mutex);
-    if (!has_room(session, op))
-        r = -ENOBUFS;
-    else
+    if (has_room(session, op))
         append(session, op);
+    else
+        r = -ENOBUFS;
+    session->refused |= r < 0;
     pthread_mutex_unlock(&session->mutex);
     return r;
 }
@@ -397,11 +398,20 @@ int store_session_note(StoreSession *session, const SegmentFacts *facts) {
     return r;
 }
 
+static bool has_half(const StoreSession *session) {
+    uint64_t all = session->store->memory.queue_bytes;
+
+    return session->counts.queue_bytes <= session->queue_max / 2 &&
+           (all == 0 || atomic_load(&session->store->queued_bytes) <= all / 2);
+}
+
 StoreSessionCounts store_session_counts(StoreSession *session) {
     StoreSessionCounts counts;
 
     pthread_mutex_lock(&session->mutex);
+    session->refused &= !has_half(session);
     counts = session->counts;
+    counts.is_full = session->refused;
     pthread_mutex_unlock(&session->mutex);
     return counts;
 }

@@ -121,6 +121,7 @@ typedef struct StoreSessionCounts {
     uint64_t dropped_samples;  /* because the queue was full */
     uint64_t segment_began_ns; /* CLOCK_MONOTONIC */
     int error;                 /* the writer's present trouble: -ENOSPC …; 0: none */
+    bool is_full;              /* something was refused, and half of the queue is not written yet */
     /* The file was deleted under us and began anew without what had been emitted, or it takes a
      * quarter of all that the store may: begin the next one. */
     bool rotate_wanted;

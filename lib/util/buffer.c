@@ -21,6 +21,15 @@ void buffer_clear(Buffer *b) {
     b->error = 0;
 }
 
+void buffer_fit(Buffer *b) {
+    uint8_t *p = b->size > 0 && b->size < b->allocated ? realloc(b->data, b->size) : NULL;
+
+    if (p) {
+        b->data = p;
+        b->allocated = b->size;
+    }
+}
+
 uint8_t *buffer_grow(Buffer *b, size_t n) {
     size_t want, next;
     uint8_t *p;

@@ -27,6 +27,9 @@ void buffer_done(Buffer *b);
 /* Forgets the content and a past error, keeps the memory. */
 void buffer_clear(Buffer *b);
 
+/* Gives back what is allocated beyond the size. */
+void buffer_fit(Buffer *b);
+
 /* The slow half of buffer_reserve(). */
 uint8_t *buffer_grow(Buffer *b, size_t n);
 

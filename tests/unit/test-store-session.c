@@ -128,10 +128,17 @@ TEST(sessions_share_the_memory_for_what_waits_and_give_it_back) {
     place.store->queued_bytes = others;
     CHECK_OK(begin_segment(&place, session));
     CHECK_OK(write_samples(session, 0, clock_anchor_now().monotonic_ns, 10));
+    CHECK(!store_session_counts(session).is_full);
     CHECK_EQ(write_samples(session, 0, clock_anchor_now().monotonic_ns, 40000), -ENOBUFS);
+    CHECK(store_session_counts(session).is_full);
     CHECK_OK(write_samples(session, 0, clock_anchor_now().monotonic_ns, 10));
+    /* Until half of it is free again. */
+    atomic_fetch_sub(&place.store->queued_bytes, others / 2);
+    while (store_session_counts(session).queue_bytes > 0)
+        usleep(1000);
+    CHECK(!store_session_counts(session).is_full);
     session = store_session_close(session);
-    CHECK_EQ(atomic_load(&place.store->queued_bytes), others);
+    CHECK_EQ(atomic_load(&place.store->queued_bytes), others - others / 2);
 }
 
 TEST(a_second_daemon_is_told_who_has_the_store) {
