@@ -151,6 +151,16 @@ static void on_next_end(Keeping *k, int status) {
                    describe_end(status, text, sizeof(text)));
 }
 
+static void forget_opener(Keeping *k, pid_t pid) {
+    Child *const children[] = {&k->current, &k->next};
+
+    if (k->context.openers > 0)
+        k->context.openers--;
+    for (size_t i = 0; i < ARRAY_SIZE(children); i++)
+        if (children[i]->link.opener == pid)
+            children[i]->link.opener = 0;
+}
+
 static void reap(Keeping *k) {
     int status;
     pid_t pid;
@@ -160,8 +170,8 @@ static void reap(Keeping *k) {
             on_current_end(k, status);
         else if (pid == k->next.pid)
             on_next_end(k, status);
-        else if (k->context.openers > 0)
-            k->context.openers--;
+        else
+            forget_opener(k, pid);
 }
 
 static void on_stop(Keeping *k) {

@@ -2,6 +2,7 @@
 #include "keeper/serve.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <inttypes.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -65,6 +66,9 @@ static int open_lane(ServeLink *link, const KeeperRequest *request _unused_, int
     int pair[2];
     pid_t opener;
 
+    /* Who asks for another was let down by the last one. */
+    if (link->opener > 0)
+        (void)kill(link->opener, SIGKILL);
     if (link->context->openers >= OPENERS_MAX)
         return -EBUSY;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
@@ -78,6 +82,7 @@ static int open_lane(ServeLink *link, const KeeperRequest *request _unused_, int
         return -EAGAIN;
     }
     link->context->openers++;
+    link->opener = opener;
     return answer_fd(answer, 0, pair[1]);
 }
 

@@ -23,6 +23,7 @@ typedef struct ServeLink {
     bool upgraded;
     bool is_waiting; /* asked to take over; serve_let_go() answers */
     bool is_ready;
+    pid_t opener; /* the last one; 0: none, or it is reaped */
     uint64_t refused;
 } ServeLink;
 
