@@ -123,6 +123,7 @@ TEST(sessions_share_the_memory_for_what_waits_and_give_it_back) {
     SessionConfig config = store_session("default", LAYOUT_FILE, 3);
     _cleanup_(store_session_closep) StoreSession *session = NULL;
     const uint64_t others = 3 << 20;
+    ClockAnchor clock = clock_anchor_now();
     place.store->memory.queue_bytes = 4 << 20;
     CHECK_OK(store_session_new(place.store, &config, false, &session));
     place.store->queued_bytes = others;
@@ -134,6 +135,7 @@ TEST(sessions_share_the_memory_for_what_waits_and_give_it_back) {
     CHECK_OK(write_samples(session, 0, clock_anchor_now().monotonic_ns, 10));
     /* Until half of it is free again. */
     atomic_fetch_sub(&place.store->queued_bytes, others / 2);
+    CHECK_OK(store_session_end_sweep(session, 1, true, &clock));
     while (store_session_counts(session).queue_bytes > 0)
         usleep(1000);
     CHECK(!store_session_counts(session).is_full);
