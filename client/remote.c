@@ -8,6 +8,7 @@
 #include "client/remote-error.h"
 #include "client/reply.h"
 #include "protocol/connection.h"
+#include "protocol/message.h"
 #include "util/text.h"
 
 /*
@@ -170,7 +171,7 @@ static bool is_unknown(const char *error) {
 static int refused(Remote *remote, const Reply *reply) {
     _cleanup_(buffer_done) Buffer sentence = {};
     _cleanup_free_ char *version = NULL, *error = NULL;
-    json_auto_t *parameters = reply->parameters ? reply_shown(reply->parameters) : NULL;
+    _cleanup_json_ json_t *parameters = reply->parameters ? reply_shown(reply->parameters) : NULL;
     size_t n = strlen(INTERFACE);
     int status;
 
@@ -179,11 +180,10 @@ static int refused(Remote *remote, const Reply *reply) {
         return lost(remote, -ENOMEM);
     if (is_unknown(error))
         version = ask_version(remote);
-    status = remote_error_describe(&(RemoteFailure){.method = remote->method,
-                                                    .error = error,
-                                                    .parameters = parameters,
-                                                    .version = version},
-                                   &sentence);
+    status = remote_error_describe(
+        &(RemoteFailure){
+            .method = remote->method, .error = error, .parameters = parameters, .version = version},
+        &sentence);
     text_putc(&sentence, '\0');
     if (buffer_error(&sentence))
         return lost(remote, -ENOMEM);
