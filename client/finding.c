@@ -16,10 +16,6 @@ static const char *const names[N_SEVERITIES] = {
     [SEVERITY_ERROR] = "error",
 };
 
-const char *severity_name(Severity severity) {
-    return names[severity];
-}
-
 void findings_done(Findings *findings) {
     free(findings->items);
     *findings = (Findings){};

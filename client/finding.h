@@ -44,5 +44,3 @@ void findings_add(Findings *findings, Severity severity, const char *check, cons
 void findings_print(const Findings *findings, const char *name, Severity least, Buffer *out);
 /* As a member `findings` of an open object. */
 void findings_describe(const Findings *findings, Fields *fields);
-
-const char *severity_name(Severity severity);

@@ -306,14 +306,3 @@ int parse_seconds(const char *s, size_t n, uint64_t *ret_ns) {
     *ret_ns = ns;
     return 0;
 }
-
-int option_time(const Option *option, const char *argument, void *field) {
-    OptionTime *time = field;
-    uint64_t ns;
-    int r = parse_seconds(argument, strlen(argument), &ns);
-
-    if (r < 0)
-        return r;
-    *time = (OptionTime){.set = true, .ns = ns};
-    return 0;
-}

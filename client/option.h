@@ -58,13 +58,8 @@ typedef struct OptionWords {
 int option_words(const Option *option, const char *argument, void *field);
 void option_words_done(OptionWords *words);
 
-/* A time of a recording's own clock: seconds with up to nine decimals, as perf script prints. */
-typedef struct OptionTime {
-    bool set;
-    uint64_t ns;
-} OptionTime;
-int option_time(const Option *option, const char *argument, void *field);
-/* n characters as seconds; -EINVAL for anything else than digits and one point, -ERANGE. */
+/* n characters as seconds with up to nine decimals, as perf script prints the time of a recording's
+ * own clock; -EINVAL for anything else than digits and one point, -ERANGE. */
 int parse_seconds(const char *s, size_t n, uint64_t *ret_ns);
 
 /* A table of options and the settings that it fills. */

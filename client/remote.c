@@ -8,6 +8,7 @@
 #include "client/remote-error.h"
 #include "client/reply.h"
 #include "protocol/connection.h"
+#include "protocol/message.h"
 #include "util/text.h"
 
 /*
@@ -25,16 +26,12 @@ struct Remote {
     Connection *connection;
     uint64_t timeout_ns;
     char method[METHOD_MAX];
-    char *error;        /* of the last call, without our interface's name */
-    json_t *parameters; /* of that error */
 };
 
 Remote *remote_free(Remote *remote) {
     if (!remote)
         return NULL;
     connection_free(remote->connection);
-    json_decref(remote->parameters);
-    free(remote->error);
     free(remote);
     return NULL;
 }
@@ -117,20 +114,8 @@ void remote_set_timeout(Remote *remote, uint64_t timeout_ns) {
     remote->timeout_ns = timeout_ns;
 }
 
-const char *remote_error(const Remote *remote) {
-    return remote->error;
-}
-
-const json_t *remote_error_parameters(const Remote *remote) {
-    return remote->parameters;
-}
-
 Connection *remote_connection(Remote *remote) {
     return remote->connection;
-}
-
-int remote_fd(const Remote *remote) {
-    return connection_fd(remote->connection);
 }
 
 /* The connection failed, not the call. */
@@ -182,25 +167,23 @@ static bool is_unknown(const char *error) {
            strcmp(error, "org.varlink.service.InvalidParameter") == 0;
 }
 
-/* The daemon refused: keeps the error, says it. */
+/* The daemon refused: says it. The reply is gone once the daemon is asked for more. */
 static int refused(Remote *remote, const Reply *reply) {
     _cleanup_(buffer_done) Buffer sentence = {};
-    _cleanup_free_ char *version = NULL;
-    RemoteFailure failure = {.method = remote->method};
+    _cleanup_free_ char *version = NULL, *error = NULL;
+    _cleanup_json_ json_t *parameters = reply->parameters ? reply_shown(reply->parameters) : NULL;
     size_t n = strlen(INTERFACE);
     int status;
 
-    remote->error =
-        strdup(strncmp(reply->error, INTERFACE, n) == 0 ? reply->error + n : reply->error);
-    remote->parameters = reply->parameters ? reply_shown(reply->parameters) : NULL;
-    if (!remote->error)
+    error = strdup(strncmp(reply->error, INTERFACE, n) == 0 ? reply->error + n : reply->error);
+    if (!error)
         return lost(remote, -ENOMEM);
-    if (is_unknown(remote->error))
+    if (is_unknown(error))
         version = ask_version(remote);
-    failure.error = remote->error;
-    failure.parameters = remote->parameters;
-    failure.version = version;
-    status = remote_error_describe(&failure, &sentence);
+    status = remote_error_describe(
+        &(RemoteFailure){
+            .method = remote->method, .error = error, .parameters = parameters, .version = version},
+        &sentence);
     text_putc(&sentence, '\0');
     if (buffer_error(&sentence))
         return lost(remote, -ENOMEM);
@@ -211,10 +194,6 @@ static int begin(Remote *remote, const char *method, json_t *parameters, unsigne
     char name[METHOD_MAX + sizeof(INTERFACE)];
     int r;
 
-    json_decref(remote->parameters);
-    remote->parameters = NULL;
-    free(remote->error);
-    remote->error = NULL;
     snprintf(remote->method, sizeof(remote->method), "%s", method);
     snprintf(name, sizeof(name), INTERFACE "%s", remote->method);
     r = connection_call(remote->connection, name, parameters, flags, REMOTE_TIMEOUT_NS);

@@ -51,13 +51,6 @@ int remote_list(Remote *remote, const char *method, json_t *parameters, const ch
 int remote_upgrade(Remote *remote, const char *method, json_t *parameters, json_t **ret);
 ssize_t remote_read(Remote *remote, void *buffer, size_t n);
 
-/* The error that the last call ended with, as "NoSuchSession", with its parameters; NULL when it
- * ended by none of the daemon's. */
-const char *remote_error(const Remote *remote);
-const json_t *remote_error_parameters(const Remote *remote);
-
 /* For calls that say nothing when they fail. */
 typedef struct Connection Connection;
 Connection *remote_connection(Remote *remote);
-/* To poll, and to wait for the other end to go away. */
-int remote_fd(const Remote *remote);

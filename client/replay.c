@@ -22,7 +22,6 @@ struct Replay {
     PdSorter *sorter;
     PdRounds rounds;
     uint64_t last; /* time shown */
-    uint64_t late;
 };
 
 /* The kernel's own name may be there, where perf found a file for it. */
@@ -141,7 +140,6 @@ int replay_add(Replay *replay, const PdRecord *record, const PdStamp *stamp) {
     if (!stamp->has_time || stamp->time == 0 || stamp->time == UINT64_MAX ||
         !pd_order_applies(replay->reader))
         return show(replay, &kept);
-    replay->late += stamp->time < replay->last;
     pd_rounds_saw(&replay->rounds, stamp->time);
     return pd_sorter_add(replay->sorter, &kept, stamp->time);
 }
@@ -152,8 +150,4 @@ int replay_finish(Replay *replay) {
 
 ProcessTable *replay_table(Replay *replay) {
     return replay->table;
-}
-
-uint64_t replay_late(const Replay *replay) {
-    return replay->late;
 }

@@ -32,5 +32,3 @@ int replay_add(Replay *replay, const PdRecord *record, const PdStamp *stamp);
 int replay_finish(Replay *replay);
 
 ProcessTable *replay_table(Replay *replay);
-/* Records that were older than a round had promised. */
-uint64_t replay_late(const Replay *replay);

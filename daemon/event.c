@@ -12,6 +12,11 @@
  * is not used any more is not given again.
  */
 
+typedef struct Event {
+    const char *name; /* the value of PROFD_EVENT= */
+    const char *id;   /* MESSAGE_ID= */
+} Event;
+
 /* clang-format off */
 static const Event events[] = {
     { "started",                    "2b808725e29e4c86bc09d19810195acb" },
@@ -58,11 +63,6 @@ static const Event events[] = {
     { "cpus-changed",               "6936b7e018d94eeca285abba3ee41446" },
 };
 /* clang-format on */
-
-const Event *event_table(size_t *ret_n) {
-    *ret_n = ARRAY_SIZE(events);
-    return events;
-}
 
 const char *event_id(const char *name) {
     for (size_t i = 0; i < ARRAY_SIZE(events); i++)

@@ -3,14 +3,5 @@
 
 /* Kinds of event that the log tells of, and their numbers in the journal. */
 
-#include <stddef.h>
-
-typedef struct Event {
-    const char *name; /* the value of PROFD_EVENT= */
-    const char *id;   /* MESSAGE_ID= */
-} Event;
-
-/* All there are; *ret_n of them. */
-const Event *event_table(size_t *ret_n);
-/* NULL: no event has that name. */
+/* MESSAGE_ID= of a PROFD_EVENT=; NULL: no event has that name. */
 const char *event_id(const char *name);

@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 #define PD_MAGIC_2 0x32454c4946524550ULL /* "PERFILE2", read in the writer's byte order */
-#define PD_MAGIC_1 0x454c494646524550ULL /* "PERFFILE" */
 
 enum {
     PD_HEADER_SIZE = 104,     /* struct perf_file_header */

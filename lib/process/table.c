@@ -343,12 +343,6 @@ void process_table_forget(ProcessTable *table, const ProcessName *name) {
     names_put(&table->strings.names, &table->strings.budget, (ProcessName *)name);
 }
 
-const ProcessMaps *process_table_maps(const ProcessTable *table, uint32_t tid) {
-    const Thread *t = thread_find((ProcessTable *)table, tid);
-
-    return t ? t->space->maps : NULL;
-}
-
 const ProcessMaps *process_table_kernel_maps(const ProcessTable *table) {
     return table->kernel;
 }

@@ -64,8 +64,7 @@ ProcessAnswer process_table_cgroup(ProcessTable *table, uint64_t id);
 void process_table_keep(const ProcessName *name);
 void process_table_forget(ProcessTable *table, const ProcessName *name);
 
-/* The address space of a thread's process, or of the kernel; NULL when it is not known. */
-const ProcessMaps *process_table_maps(const ProcessTable *table, uint32_t tid);
+/* The address space of the kernel; NULL when it is not known. */
 const ProcessMaps *process_table_kernel_maps(const ProcessTable *table);
 
 ProcessCounts process_table_counts(const ProcessTable *table);

@@ -123,10 +123,6 @@ int connection_open(const char *path, Connection **ret) {
     return 0;
 }
 
-int connection_fd(const Connection *connection) {
-    return connection->fd;
-}
-
 static uint64_t end_of(uint64_t timeout_ns) {
     uint64_t end_ns;
 

@@ -39,5 +39,3 @@ int connection_receive(Connection *connection, uint64_t timeout_ns, Reply *ret);
 /* After the reply to an upgraded call: raw bytes, 0 at their end, or a negative errno; waits as
  * connection_receive() does. */
 ssize_t connection_read(Connection *connection, void *buffer, size_t n, uint64_t timeout_ns);
-/* To poll for. Readable does not mean that a whole reply is there. */
-int connection_fd(const Connection *connection);

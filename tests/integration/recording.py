@@ -22,6 +22,7 @@ PERF = ["perf"]  # another perf may be put here, as in a chroot
 LONG = bool(os.environ.get("PROFD_TEST_LONG"))
 LIMIT_S = 600
 SETTLED_NS = 300_000
+EDGE_NS = 500_000_000
 
 Sample = collections.namedtuple("Sample", "cpu time event pid tid ip")
 Row = collections.namedtuple("Row", "cpu time pid tid comm ip sym dso")
@@ -217,18 +218,31 @@ def unexcused(found, reference, period_ns):
     return left
 
 
-def seams(all_samples, reference, period_ns, cpus):
+def edges(all_samples, reference, begin, end, cpus):
+    """Where the reference records on a CPU between begin and end, and ours does not yet, or no more."""
+    found, ours, others = [], by_cpu(all_samples), by_cpu(within(reference, begin, end))
+    for cpu in cpus:
+        if cpu in ours and cpu in others:
+            ends = ((others[cpu][0], ours[cpu][0]), (ours[cpu][-1], others[cpu][-1]))
+            found += [Gap(cpu, a, b) for a, b in ends if b - a > EDGE_NS]
+    return found
+
+
+def seams(all_samples, reference, period_ns, cpus, begin_ns=0, end_ns=1 << 64):
     """Gaps above two periods that are not the machine's, in the time that both cover. The tick at
-    the end of one may be late by a quarter of a period.
+    the end of one may be late by a quarter of a period. That is as long as the reference, but for a
+    moment at each end: from `begin_ns` to `end_ns`, where ours began later or ended sooner.
 
     A virtual machine may keep its own processes from every recorder: what ticks while one of them
     runs is a sample for nobody. Two recordings by perf differ by a lone tick each few seconds, for
     their ticks do not fall together. Two such ticks in a row may come once in a recording, and once
     in a million ticks more."""
     begin, end = common_window(all_samples, reference, margin_ns=2 * period_ns)
-    found = unexcused(gaps(all_samples, 2 * period_ns + period_ns // 4, begin, end, cpus), reference, period_ns)
+    found = gaps(all_samples, 2 * period_ns + period_ns // 4, begin, end, cpus)
+    found += edges(all_samples, reference, begin_ns, end_ns, cpus)
+    found = unexcused(found, reference, period_ns)
     hidden = [g for g in found if g.end - g.begin < 3.5 * period_ns]
-    may_be = 1 + (end - begin) * len(cpus) // period_ns // 10**6
+    may_be = 1 + max(end - begin, 0) * len(cpus) // period_ns // 10**6
     return found if len(hidden) > may_be else [g for g in found if g not in hidden]
 
 

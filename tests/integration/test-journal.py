@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """profd's log as the journal gets it: a socket stands in for journald, in a /run of its own."""
 
+import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -10,10 +12,11 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests"))
-from tap import build_path, check, equal, main, skip, test  # noqa: E402
+from tap import build_path, check, equal, main, skip, source_path, test  # noqa: E402
 
 PROFD = build_path("daemon", "profd")
 INSIDE = "inside"
+FIELDS = ("PRIORITY", "SYSLOG_IDENTIFIER", "MESSAGE", "MESSAGE_ID", "PROFD_EVENT", "PROFD_FILE", "PROFD_LINE")
 
 
 def journal():
@@ -42,9 +45,15 @@ def inside(config):
                    env={**os.environ, "JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"})
     os.close(writer)
     for entry in entries(listener):
-        print(entry.get("PRIORITY"), entry.get("SYSLOG_IDENTIFIER"), entry.get("MESSAGE"))
+        print(json.dumps({name: entry.get(name) for name in FIELDS}))
     with os.fdopen(reader) as rest:
         print("stderr:" + rest.read())
+
+
+def number_of(event):
+    """What the catalog has it by."""
+    with open(source_path("daemon", "event.c"), encoding="utf-8") as f:
+        return re.search(rf'"{event}", *"([0-9a-f]{{32}})"', f.read())[1]
 
 
 @test
@@ -60,8 +69,10 @@ def lines_are_entries_of_the_journal():
             skip("may not have a mount namespace here")
         lines = said.stdout.splitlines()
         check(lines, said.stderr)
-        equal(lines, [f"4 profd {config.name}:2: MaxSessions=none is not understood: it takes a "
-                      "number from 1 to 64", "stderr:"], "lines")
+        equal(lines[1:], ["stderr:"], "what comes beside one entry")
+        values = ("4", "profd", f"{config.name}:2: MaxSessions=none is not understood: it takes a number from 1 to 64",
+                  number_of("config-problem"), "config-problem", config.name, "2")
+        equal(json.loads(lines[0]), dict(zip(FIELDS, values)), "the entry")
 
 
 if __name__ == "__main__":

@@ -184,7 +184,7 @@ def one_that_dies_again_and_again_is_started_later_but_within_what_its_rings_hol
 
 
 @test
-def one_that_had_recorded_for_a_while_is_started_again_at_once():
+def one_that_had_recorded_for_a_while_is_started_again_after_the_shortest_delay():
     with keeper() as kept:
         for count in range(1, 4):
             pid = kept.wait_for("ready 0", count)

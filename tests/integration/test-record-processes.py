@@ -35,11 +35,13 @@ def five_thousand_processes_are_read_without_a_gap_in_sampling():
             with Daemon(folder, config=CONFIG) as daemon:
                 ready_ns = now_ns()
                 time.sleep(1)
+                stopped_ns = now_ns()
                 equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
         samples, rows = recording.samples(daemon.segments()), recording.rows(daemon.segments())
         equal(recording.lost(daemon.segments()), 0, "lost samples")
         equal(recording.twice(samples), [], "samples that are there twice")
-        found = recording.seams(samples, recording.samples(perf.path), PERIOD_NS, range(CPUS))
+        found = recording.seams(samples, recording.samples(perf.path), PERIOD_NS, range(CPUS),
+                                begin_ns=ready_ns, end_ns=stopped_ns)
         equal(found[:3], [], "gaps")
         recording.check_names([r for r in rows if r.time > daemon.ready_ns], at_least=100)
         check(min(s.time for s in samples) < ready_ns, "sampling began when the table was full, not before")

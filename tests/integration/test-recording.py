@@ -100,6 +100,29 @@ def a_cpu_without_any_sample_is_found():
 
 
 @test
+def a_cpu_that_ends_early_or_begins_late_is_found():
+    (_, samples, _), (_, others, _) = pair()
+    begin, end = recording.common_window(samples, others)
+    early, late = end - 8 * 10**8, begin + 8 * 10**8
+    for cpu in range(CPUS):
+        ends = [s for s in samples if s.cpu != cpu or s.time < early]
+        equal([gap.cpu for gap in recording.seams(ends, others, PERIOD_NS, range(CPUS))], [cpu], "gaps at the end")
+        begins = [s for s in samples if s.cpu != cpu or s.time > late]
+        equal([gap.cpu for gap in recording.seams(begins, others, PERIOD_NS, range(CPUS))], [cpu], "gaps at the begin")
+        equal(recording.seams(begins, others, PERIOD_NS, range(CPUS), begin_ns=late), [], "gaps from then on")
+        equal(recording.seams(ends, others, PERIOD_NS, range(CPUS), end_ns=early), [], "gaps until then")
+
+
+@test
+def a_recorder_that_ends_early_is_found():
+    (_, samples, _), (_, others, _) = pair()
+    begin, end = recording.common_window(samples, others)
+    for until in (end - 8 * 10**8, begin + 10**8):
+        ends = recording.within(samples, 0, until)
+        equal([gap.cpu for gap in recording.seams(ends, others, PERIOD_NS, range(CPUS))], list(range(CPUS)), "gaps")
+
+
+@test
 def a_sample_that_is_there_twice_is_found():
     (_, samples, _), _ = pair()
     equal(len(recording.twice(samples + samples[7:9])), 2, "samples that are there twice")

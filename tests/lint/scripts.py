@@ -8,7 +8,10 @@ import subprocess
 from tree import SOURCE, files, need, none, read
 from tap import check, main, test
 
-TEXTS = {".c", ".h", ".md", ".1", ".5", ".8", ".py", ".sh", ".conf", ".build", ".bash", ".fish"}
+TEXTS = {".c", ".h", ".md", ".1", ".5", ".7", ".8", ".py", ".sh", ".conf", ".build", ".bash", ".fish",
+         ".catalog"}
+# What begins with "#!" and has one of these ends is looked at: of packages, the scripts of a maintainer.
+SCRIPTS = {"", ".postinst", ".postrm"}
 
 
 def shell_scripts():
@@ -16,7 +19,7 @@ def shell_scripts():
         full = SOURCE / path
         if path.suffix in (".sh", ".bash"):
             yield str(path)
-        elif path.suffix == "" and full.is_file():
+        elif path.suffix in SCRIPTS and full.is_file():
             with full.open("rb") as file:
                 first = file.readline(80)
             if first.startswith(b"#!") and b"sh\n" in first:
@@ -41,7 +44,8 @@ def bad_python():
 def shell_scripts_pass_shellcheck():
     need("shellcheck")
     shells = list(shell_scripts())
-    check("dev" in shells, "./dev is not among the scripts found")
+    for path in ("dev", "packaging/debian/profd.postinst"):
+        check(path in shells, f"{path} is not among the scripts found")
     none(findings_of(["shellcheck"], shells))
 
 

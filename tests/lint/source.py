@@ -26,6 +26,11 @@ TOKEN = re.compile(
     r"""(?P<block>/\*.*?\*/)|(?P<line>//[^\n]*)|(?P<text>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')""",
     re.S,
 )
+# What begins a line in a header and ends in a semicolon; what begins one in a source and goes on in braces.
+DECLARATION = re.compile(r"^(?!typedef|static|DEFINE_)[A-Za-z_][\w *]*?\b(\w+)\([^;{}]*\)[^;{}()]*(?:\([^;{}]*\)\s*)?;", re.M)
+DEFINITION = re.compile(r"^[A-Za-z_][\w *]*?\b(\w+)\((?=[^;{}]*\{)", re.M)
+CLEANUP = re.compile(r"^DEFINE_CLEANUP\([^,]*, (\w+)\)", re.M)
+USE = re.compile(r"(?<![\w.])(?<!->)[A-Za-z_]\w+")
 
 
 def missing_licence():
@@ -108,6 +113,26 @@ def lengths():
     return findings, notes
 
 
+def without_words(path):
+    return TOKEN.sub(" ", read(path))
+
+
+def uncalled():
+    """Functions that a header offers and nobody wants, nor what frees at the end of a block by them."""
+    declared, used = {}, set()
+    for path in C_FILES:
+        text = without_words(path)
+        if path.suffix == ".h":
+            if path.parts[0] != "tests":
+                declared.update((name, path) for name in DECLARATION.findall(text))
+            used.update(name for name in USE.findall(CLEANUP.sub("", DECLARATION.sub("", text))))
+        else:
+            used.update(USE.findall(DEFINITION.sub("", DECLARATION.sub("", text))))
+    for name, path in declared.items():
+        if name not in used and name + "p" not in used:
+            yield f"{path} declares {name}(), which nobody calls"
+
+
 def misformatted(command):
     paths = [str(path) for path in C_FILES]
     run = subprocess.run(
@@ -159,6 +184,11 @@ def functions_are_short():
     for note in notes:
         print(f"# note: {note}")
     none(findings)
+
+
+@test
+def every_function_of_a_header_is_called():
+    none(uncalled())
 
 
 @test

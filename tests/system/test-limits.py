@@ -70,6 +70,11 @@ def script_of(machine, path, fields):
     return machine.do(f"perf script -F {fields} -i {path} 2>/tmp/complaints || cat /tmp/complaints").splitlines()
 
 
+def times_of(machine, path):
+    """Of all samples, in seconds."""
+    return [float(line.strip().rstrip(":")) for line in script_of(machine, path, "time") if line.strip()]
+
+
 def recorder_of(machine):
     """Its pid: beside the keeper there is nobody in the group."""
     return machine.do(f"grep -vx $(systemctl show -P MainPID {UNIT}) {GROUP}/cgroup.procs")
@@ -221,8 +226,16 @@ def define(name, release):
         done = machine.run("sleep 3; profctl snapshot --last 1h 2>/tmp/said")
         equal(done.status, 8, f"status of a snapshot beyond the boot ({machine.run('cat /tmp/said').text})")
         up = float(machine.do("cut -d' ' -f1 /proc/uptime"))
-        times = [float(line.strip().rstrip(":")) for line in script_of(machine, done.text.strip(), "time") if line.strip()]
+        times = times_of(machine, done.text.strip())
         check(times and max(times) < up, "samples of another boot")
+        # The first boot is looked back on by the time of day alone.
+        since, until = (f"@{last[key] / 1e6:.6f}" for key in ("sinceUsec", "untilUsec"))
+        done = machine.run(f"profctl snapshot --since={since} --until={until} 2>/tmp/said")
+        check(done.status in (0, 8), f"a snapshot of the first boot ends with {done.status}: {machine.run('cat /tmp/said').text}")
+        times, whole = times_of(machine, done.text.strip()), times_of(machine, last["path"])
+        check(times, "the snapshot of the first boot is empty")
+        check(min(whole) - 0.001 < min(times) and max(times) < max(whole) + 0.001,
+              f"from {min(times)} to {max(times)}, of a segment from {min(whole)} to {max(whole)}")
         machine.power_off()
 
     for function in (a_mistake_in_the_configuration_at_boot_is_told_and_it_records,

@@ -21,7 +21,7 @@ from tap import check, equal, main, test  # noqa: E402
 RELEASES = {"bookworm": "debian_12", "trixie": "debian_13"}
 DROP_INS = "/etc/profd/profd.conf.d"
 PERIOD_NS = 10**9 // 999
-RESTART_S = 5
+RESTART_S = 2
 # Signs that a process may do nothing of the kind: not permitted, not allowed, read-only, not there,
 # no such family of addresses.
 REFUSALS = {1, 2, 13, 30, 97}
@@ -187,11 +187,11 @@ def segments(machine, count):
 
 
 def widest(found, begin_ns, end_ns):
-    """The widest gap of each CPU in that time, in samples that are not there."""
+    """The widest gap of each CPU in that time, its ends as well, in samples that are not there."""
     gaps = {}
     for cpu, times in recording.by_cpu(found).items():
-        near = [t for t in times if begin_ns < t < end_ns]
-        gaps[cpu] = max((b - a for a, b in zip(near, near[1:])), default=0) // PERIOD_NS - 1
+        near = [begin_ns, *(t for t in times if begin_ns < t < end_ns), end_ns]
+        gaps[cpu] = max(b - a for a, b in zip(near, near[1:])) // PERIOD_NS - 1
     return gaps
 
 

@@ -30,6 +30,8 @@ SOUND = {
     "int keeper(void) {\n    return keeper_inner();\n}\n",
     "daemon/capture/ring.c": LICENCE + ESSAY + '#include "keeper/client.h"\n\n'
     "int ring(void);\nint ring(void) {\n    return keeper();\n}\n",
+    "tests/unit/test-part.c": LICENCE + '#include "perfdata/part.h"\n\n'
+    "int main(void) {\n    return part();\n}\n",
 }
 
 
@@ -175,6 +177,16 @@ def a_path_of_somebodys_machine_is_found():
 def a_function_of_more_than_a_hundred_lines_is_found():
     finds("source.py", "functions_are_short",
           ("lib/util/base.c", "    return 1;\n", "    base();\n" * 110 + "    return 1;\n"))
+
+
+@test
+def a_function_of_a_header_that_nobody_calls_is_found():
+    finds("source.py", "every_function_of_a_header_is_called",
+          ("tests/unit/test-part.c", "return part()", "return 0"),
+          ("tests/unit/test-part.c", "return part();", 'return 0; /* part() */'),
+          ("tests/unit/test-part.c", "return part()", 'return *"part()"'),
+          ("lib/util/base.h", "int base(void);", "int base(void);\nconst char *also(int a, int b) _printf_(1, 2);"),
+          ("lib/util/base.h", "int base(void);", "DEFINE_CLEANUP(int *, base_free);\nint *base_free(int *base);"))
 
 
 @test

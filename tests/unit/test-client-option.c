@@ -15,7 +15,6 @@ typedef struct Settings {
     uint64_t number;
     OptionNumbers numbers;
     OptionWords words;
-    OptionTime time;
 } Settings;
 
 static int option_maybe(const Option *option, const char *argument, void *field) {
@@ -33,7 +32,6 @@ static const Option options[] = {
     {0,   "number",  "N",          "N", option_u64,     offsetof(Settings, number)},
     {'p', "numbers", "N,…",        "N", option_numbers, offsetof(Settings, numbers)},
     {0,   "words",   "W,…",        "W", option_words,   offsetof(Settings, words)},
-    {0,   "time",    "SECONDS",    "T", option_time,    offsetof(Settings, time)},
     {},
 };
 /* clang-format on */
@@ -142,10 +140,6 @@ TEST(what_is_wrong_comes_as_a_sentence_that_names_it) {
         {"--numbers=5-2", "5-2"},
         {"--numbers=4294967296", "4294967296"},
         {"--words=a,", "a,"},
-        {"--time=1.0000000001", "1.0000000001"},
-        {"--time=.", "--time"},
-        {"--time=1e5", "1e5"},
-        {"--time=99999999999", "--time"},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -162,10 +156,7 @@ TEST(what_is_wrong_comes_as_a_sentence_that_names_it) {
 TEST(values_are_stored_by_kind) {
     _cleanup_(line_done) Line l;
 
-    line_parse(&l,
-               "--choice two --number 0x1f -p 1,3-5 --numbers=9 --words a,bc --words d "
-               "--time 12.5",
-               false);
+    line_parse(&l, "--choice two --number 0x1f -p 1,3-5 --numbers=9 --words a,bc --words d", false);
     CHECK_OK(l.r);
     CHECK_EQ(l.settings.choice, 2U);
     CHECK_EQ(l.settings.number, 31U);
@@ -175,8 +166,6 @@ TEST(values_are_stored_by_kind) {
     CHECK(!option_numbers_hold(&l.settings.numbers, 2));
     CHECK_EQ(l.settings.words.n, 3U);
     CHECK_STREQ(l.settings.words.items[1], "bc");
-    CHECK(l.settings.time.set);
-    CHECK_EQ(l.settings.time.ns, 12500000000U);
 }
 
 TEST(commas_inside_an_event_do_not_split_it) {
@@ -190,6 +179,7 @@ TEST(commas_inside_an_event_do_not_split_it) {
 }
 
 TEST(seconds_keep_every_nanosecond) {
+    static const char *const wrong[] = {"1.0000000001", ".", "1e5"};
     static const struct {
         const char *text;
         uint64_t ns;
@@ -204,7 +194,10 @@ TEST(seconds_keep_every_nanosecond) {
         CHECK_OK(parse_seconds(cases[i].text, strlen(cases[i].text), &ns));
         CHECK_EQ(ns, cases[i].ns);
     }
+    for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+        CHECK_EQ(parse_seconds(wrong[i], strlen(wrong[i]), &(uint64_t){0}), -EINVAL);
     CHECK_EQ(parse_seconds("18446744073.709551616", 21, &(uint64_t){0}), -ERANGE);
+    CHECK_EQ(parse_seconds("99999999999", 11, &(uint64_t){0}), -ERANGE);
 }
 
 /* A name must be found by one row only, whichever tables a command line is parsed against. */
