@@ -132,10 +132,6 @@ uint64_t session_oldest_ns(const Session *session) {
     return session->resume ? resume_oldest_ns(session->resume) : UINT64_MAX;
 }
 
-const SessionConfig *session_config(const Session *session) {
-    return &session->config;
-}
-
 SamplerSession *session_sampler(const Session *session) {
     return session->sampler;
 }

@@ -41,7 +41,6 @@ bool session_has_ended(Session *session);
 
 /* What another recorder left in its rings is not older; UINT64_MAX: nothing is there. */
 uint64_t session_oldest_ns(const Session *session);
-const SessionConfig *session_config(const Session *session);
 SamplerSession *session_sampler(const Session *session);
 int session_start(Session *session);
 /* Its events rest: what the rings hold is still taken, and no segment ends by its time alone. */
