@@ -172,24 +172,31 @@ void method_forget_connections(Daemon *daemon) {
     }
 }
 
-static int hold(Daemon *daemon, const Call *call, StoreLease *lease, const char *snapshot) {
+static void add_reading(Daemon *daemon, Reading *reading) {
+    reading->next = daemon->readings;
+    daemon->readings = reading;
+}
+
+int method_hold_snapshot(Daemon *daemon, const Call *call, const char *name) {
     Reading *reading = calloc(1, sizeof(*reading));
 
     if (!reading)
         return -ENOMEM;
-    *reading =
-        (Reading){.next = daemon->readings, .connection = call_connection(call), .lease = lease};
-    snprintf(reading->snapshot, sizeof(reading->snapshot), "%s", snapshot);
-    daemon->readings = reading;
+    reading->connection = call_connection(call);
+    snprintf(reading->snapshot, sizeof(reading->snapshot), "%s", name);
+    add_reading(daemon, reading);
     return 0;
 }
 
-int method_hold_snapshot(Daemon *daemon, const Call *call, const char *name) {
-    return hold(daemon, call, NULL, name);
-}
-
-static int send_file(Call *call, int fd, uint64_t bytes) {
-    return call_reply_file(call, json_pack("{s:o}", "bytes", answer_count(bytes)), fd, bytes);
+/* Takes `reading`, and keeps it only while the file is under way: who is refused may ask again, as
+ * often as he likes. */
+static int send_file(Daemon *daemon, Call *call, int fd, uint64_t bytes, Reading *reading) {
+    reading->connection = call_connection(call);
+    if (call_reply_file(call, json_pack("{s:o}", "bytes", answer_count(bytes)), fd, bytes) > 0)
+        add_reading(daemon, reading);
+    else
+        reading_free(daemon, reading);
+    return 0;
 }
 
 static int read_segment(Daemon *daemon, Call *call, const char *session, const char *segment,
@@ -198,6 +205,7 @@ static int read_segment(Daemon *daemon, Call *call, const char *session, const c
     _cleanup_close_ int fd = -1;
     bool sensitive = true;
     uint64_t bytes = 0;
+    Reading *reading;
     int r =
         store_open_segment(daemon->store, session, segment, file, &fd, &bytes, &sensitive, &lease);
 
@@ -209,17 +217,18 @@ static int read_segment(Daemon *daemon, Call *call, const char *session, const c
         return call_fail_reason(call, r, NULL);
     if (sensitive && call_peer(call)->right < RIGHT_ADMIN)
         return call_fail_permission(call);
-    r = hold(daemon, call, lease, "");
-    if (r < 0)
-        return r;
-    lease = NULL;
-    return send_file(call, TAKE_FD(fd), bytes);
+    reading = calloc(1, sizeof(*reading));
+    if (!reading)
+        return -ENOMEM;
+    reading->lease = TAKE_PTR(lease);
+    return send_file(daemon, call, TAKE_FD(fd), bytes, reading);
 }
 
 static int read_snapshot(Daemon *daemon, Call *call, const char *name, const char *file) {
     _cleanup_close_ int fd = -1;
     SnapshotInfo info;
     uint64_t bytes = 0;
+    Reading *reading;
     int r = method_find_snapshot(daemon, call, name, &info);
 
     if (r == 0 && info.sensitive && call_peer(call)->right < RIGHT_ADMIN)
@@ -230,7 +239,8 @@ static int read_snapshot(Daemon *daemon, Call *call, const char *name, const cha
         return call_fail(call, "NoSuchSnapshot", json_pack("{s:o}", "name", answer_text(name)));
     if (r < 0)
         return call_fail_reason(call, r, NULL);
-    return send_file(call, TAKE_FD(fd), bytes);
+    reading = calloc(1, sizeof(*reading));
+    return reading ? send_file(daemon, call, TAKE_FD(fd), bytes, reading) : -ENOMEM;
 }
 
 int method_read(void *userdata, Call *call) {

@@ -230,7 +230,7 @@ int call_reply_file(Call *call, json_t *parameters, int fd, uint64_t bytes) {
     if (r < 0)
         caller->is_ending = true;
     end_call(call);
-    return 0;
+    return r == 0;
 }
 
 static const ControlMethod *find_method(const Control *control, const char *name) {

@@ -27,6 +27,7 @@ CONFIG = "[Profd]\nFlushIntervalSec=500ms\n" + session(Event="cpu-clock", Freque
 AT_ONCE = 20
 SLACK_US = 20_000
 MAX_US = 10_000_000
+SLOW_BYTES = 1 << 20  # more than sockets hold
 
 
 class Run:
@@ -365,6 +366,46 @@ def segments_are_listed_read_and_deleted():
         equal([s["completeness"] for s in v.members("ListSegments", "segment", session="quiet")],
               ["complete", "open"], "what is left")
         equal(len(daemon.open_segments()), 1, "the open segment")
+
+
+@contextlib.contextmanager
+def slow_readers(count, user=None, **where):
+    """Connections to which more is on its way than they take."""
+    with contextlib.ExitStack() as stack:
+        readers = [stack.enter_context(connected(user)) for _ in range(count)]
+        for reader in readers:
+            reader.send("Read", where, upgrade=True)
+            check(reader.reply()[0]["bytes"] > SLOW_BYTES, "it is under way at once")
+        yield readers
+
+
+def slow(v, name, **wish):
+    """A snapshot of which nobody has all before he reads, as soon as so much is recorded."""
+    for _ in range(40):
+        said = take(v, name=name, compress="none", **wish)
+        if said["bytes"] > SLOW_BYTES:
+            return said
+        v.one("RemoveSnapshot", name=said["name"])
+        time.sleep(0.5)
+    return check(False, f"it has {said['bytes']} bytes")
+
+
+@test
+def who_is_refused_holds_nothing():
+    with connected() as v, connected() as refused:
+        name = os.path.basename(v.one("Rotate", session="default")["segments"][0])
+        v.one("Rotate", session="default")
+        slow(v, "slow", lastUsec=MAX_US)
+        with slow_readers(4, snapshot="slow"):
+            for _ in range(50):
+                with fault("Busy"):
+                    refused.read(session="default", segment=name)
+            before = v.one("GetStatus")["store"]["usedBytes"]
+            freed = v.one("Vacuum", maxSegments=1)["bytes"]
+            after = v.one("GetStatus")["store"]["usedBytes"]
+        # What is recorded meanwhile is less than a second of it.
+        check(freed > 0 and after < before - freed / 2, f"of {before} bytes {freed} went, and {after} are left")
+        v.one("RemoveSnapshot", name="slow")
 
 
 @test
