@@ -152,7 +152,7 @@ static void succeed(Job *job) {
         (void)method_hold_snapshot(daemon, job->call, job->info.name);
     else
         tell_taken(job);
-    (void)call_reply(job->call, progress(job, snapshot_json(daemon, &job->info)));
+    (void)call_reply(job->call, progress(job, snapshot_json(&job->info)));
 }
 
 /* Answered by us, not by the engine. */

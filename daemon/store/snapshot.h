@@ -130,7 +130,7 @@ int snapshot_remove(SnapshotEngine *engine, const char *name, uint64_t *ret_byte
 int snapshot_set_pinned(SnapshotEngine *engine, const char *name, bool pinned);
 
 /* The name of file i: "" for a snapshot in one file, else "data", "data.0" … */
-int snapshot_file_name(SnapshotEngine *engine, const char *name, size_t i, char ret[16]);
+void snapshot_file_name(const SnapshotInfo *info, size_t i, char ret[16]);
 /* Opens a file for reading, by such a name or the first one (""). */
 int snapshot_open_file(SnapshotEngine *engine, const char *name, const char *file, int *ret_fd,
                        uint64_t *ret_bytes);

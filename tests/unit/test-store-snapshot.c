@@ -223,6 +223,39 @@ TEST(no_user_takes_more_than_a_quarter) {
     CHECK_EQ(snapshot_use(s.engine).used_bytes, s.place.store->snapshot_bytes);
 }
 
+TEST(tiny_ones_count_as_more_than_they_are) {
+    _cleanup_(scene_done) Scene s;
+    SnapshotRequest wanted = request(NULL);
+    uint64_t limit = 16 * 4 * SNAPSHOT_LEAST_BYTES;
+
+    CHECK_OK(scene_init(&s));
+    CHECK_OK(scene_record(&s, ways[0], 1));
+    s.place.store->snapshot_max_bytes = limit;
+    wanted.until_ns = s.first_ns[0] + 10 * 1000;
+    wanted.privileged = false;
+    wanted.uid = 1000;
+    for (unsigned i = 0; i < 16; i++) {
+        CHECK_OK(make(&s, &wanted));
+        CHECK(!s.failed && s.info.bytes < SNAPSHOT_LEAST_BYTES / 4);
+    }
+    CHECK_OK(make(&s, &wanted));
+    CHECK(s.failed);
+    CHECK_EQ(s.failure.error, SNAPSHOT_BUDGET);
+    CHECK_EQ(s.failure.limit_bytes, limit / 4);
+    CHECK_EQ(s.failure.need_bytes, limit / 4 + SNAPSHOT_LEAST_BYTES);
+    CHECK(snapshot_use(s.engine).used_bytes < limit / 16);
+    CHECK_EQ(snapshot_use(s.engine).used_bytes, s.place.store->snapshot_bytes);
+    /* Another one's, and root's, are his own. */
+    wanted.uid = 1001;
+    CHECK_OK(make(&s, &wanted));
+    CHECK(!s.failed);
+    wanted.privileged = true;
+    for (unsigned i = 0; i < 20; i++) {
+        CHECK_OK(make(&s, &wanted));
+        CHECK(!s.failed);
+    }
+}
+
 static uint64_t later_ns;
 
 static ClockAnchor later(void) {
@@ -333,7 +366,7 @@ TEST(a_transient_one_is_read_and_goes) {
         CHECK_OK(snapshot_each(s.engine, count_one, &n));
         CHECK_EQ(n, 0);
         CHECK(snapshot_use(s.engine).used_bytes > 0);
-        CHECK_OK(snapshot_file_name(s.engine, s.info.name, s.info.n_files - 1, file));
+        snapshot_file_name(&s.info, s.info.n_files - 1, file);
         CHECK_OK(snapshot_open_file(s.engine, s.info.name, file, &fd, &bytes));
         CHECK(bytes > 0);
         closep(&fd);
