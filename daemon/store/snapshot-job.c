@@ -69,6 +69,7 @@ static int build(Snapshot *job, int fd) {
         .store = job->engine->store,
         .query = job->query,
         .filter = job->filter,
+        .privileged = job->kept->privileged,
         .output = {.layout = info->layout,
                    .zstd_level = job->zstd_level,
                    .keep_frames = job->keep_frames,

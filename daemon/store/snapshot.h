@@ -51,8 +51,8 @@ typedef struct SnapshotRequest {
     int zstd_level;   /* 0: not compressed */
     bool keep_frames; /* whatever the level: what is wanted as a whole stays as it was compressed */
     SnapshotFilter filter;
-    uint32_t uid; /* whose it is */
-    bool privileged;
+    uint32_t uid;    /* whose it is */
+    bool privileged; /* may have what is sensitive, and more of the room */
 } SnapshotRequest;
 
 typedef struct SnapshotInfo {
@@ -79,7 +79,8 @@ typedef enum SnapshotError {
     SNAPSHOT_BUDGET,      /* limit_bytes, need_bytes */
     SNAPSHOT_DISK_FULL,
     SNAPSHOT_CANCELLED,
-    SNAPSHOT_FAILED, /* text */
+    SNAPSHOT_FORBIDDEN, /* other users' memory is in the window */
+    SNAPSHOT_FAILED,    /* text */
 } SnapshotError;
 
 typedef struct SnapshotFailure {

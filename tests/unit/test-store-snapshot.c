@@ -256,6 +256,65 @@ TEST(tiny_ones_count_as_more_than_they_are) {
     }
 }
 
+/* A segment before, one with other users' memory, and one behind it. */
+static int record_memory(Scene *s) {
+    int r = 0;
+
+    for (unsigned i = 0; r == 0 && i < 3; i++) {
+        SessionConfig config = store_session("default", LAYOUT_FILE, 3);
+
+        s->session = store_session_close(s->session);
+        r = store_session_new(s->place.store, &config, i == 1, &s->session);
+        if (r == 0)
+            r = begin_segment(&s->place, s->session);
+        s->first_ns[i] = clock_anchor_now().monotonic_ns;
+        if (r == 0)
+            r = write_samples(s->session, 0, s->first_ns[i], SAMPLES);
+        if (r == 0)
+            r = end_sweep(s->session, 1);
+        if (r == 0 && !wait_written(s->session, 1))
+            r = -ETIMEDOUT;
+        usleep(2000);
+    }
+    return r;
+}
+
+TEST(memory_of_others_is_refused_where_it_is_in_the_window) {
+    _cleanup_(scene_done) Scene s;
+    SnapshotRequest wanted = request("cut");
+
+    CHECK_OK(scene_init(&s));
+    CHECK_OK(record_memory(&s));
+    /* Nothing is known of its segments after a restart. */
+    s.session = store_session_close(s.session);
+    s.engine = snapshot_engine_free(s.engine);
+    CHECK_OK(place_again(&s.place));
+    CHECK_OK(snapshot_engine_new(s.place.store, s.loop, &s.engine));
+    wanted.privileged = false;
+    CHECK_OK(make(&s, &wanted));
+    CHECK(s.failed);
+    CHECK_EQ(s.failure.error, SNAPSHOT_FORBIDDEN);
+    wanted.since_ns = s.first_ns[1] + 500 * 1000;
+    CHECK_OK(make(&s, &wanted));
+    CHECK(s.failed);
+    CHECK_EQ(s.failure.error, SNAPSHOT_FORBIDDEN);
+    CHECK_EQ(count_left(&s), 0);
+    wanted.since_ns = s.first_ns[2];
+    CHECK_OK(make(&s, &wanted));
+    CHECK(!s.failed && !s.info.sensitive);
+    wanted.name = "before";
+    wanted.since_ns = 0;
+    wanted.until_ns = s.first_ns[0] + 1000 * 1000;
+    CHECK_OK(make(&s, &wanted));
+    CHECK(!s.failed && !s.info.sensitive);
+    wanted.name = "all";
+    wanted.until_ns = 0;
+    wanted.privileged = true;
+    CHECK_OK(make(&s, &wanted));
+    CHECK(!s.failed && s.info.sensitive);
+    CHECK_EQ(s.info.samples, 3 * SAMPLES);
+}
+
 static uint64_t later_ns;
 
 static ClockAnchor later(void) {
