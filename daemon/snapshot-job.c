@@ -254,7 +254,9 @@ static void settle(Job *job) {
         wish->until_ns = real - (mono - moment) + wish->follow_up_ns;
 }
 
+/* Moments may be far away, and few calls may wait for them. */
 static int wait_until(Job *job, uint64_t left_ns) {
+    call_end_with_client(job->call);
     return loop_trigger_after(job->timer, MIN(left_ns, LOOK_NS));
 }
 

@@ -70,6 +70,10 @@ void call_on_gone(Call *call, void (*on_gone)(void *userdata), void *userdata) {
     call->gone_userdata = userdata;
 }
 
+void call_end_with_client(Call *call) {
+    call->ends_with_client = true;
+}
+
 /* Takes parameters. */
 static int send_error(Caller *caller, const char *error, json_t *parameters) {
     _cleanup_json_ json_t *message = json_pack("{s:s, s:o}", "error", error, "parameters",

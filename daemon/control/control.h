@@ -56,6 +56,10 @@ int call_reply_file(Call *call, json_t *parameters, int fd, uint64_t bytes);
  * whatever works for it stops. */
 void call_on_gone(Call *call, void (*on_gone)(void *userdata), void *userdata);
 
+/* From here on it ends with its client even where no reply is to be given: for what may wait for as
+ * long as somebody says. Calls without a reply live on by themselves else. */
+void call_end_with_client(Call *call);
+
 /* How a method has to be called. */
 typedef enum MethodMode {
     METHOD_PLAIN,    /* one reply, `more` or not */

@@ -319,6 +319,24 @@ def a_client_that_goes_leaves_nothing():
 
 
 @test
+def one_that_waits_for_a_moment_ends_with_its_client_also_where_it_wants_no_reply():
+    moment = now_us() + 1_500_000
+    for number, wish in enumerate(({"atUsec": moment}, {"followUpUsec": 1_500_000}, {"untilUsec": moment}, {})):
+        with connected() as v:
+            v.send("Snapshot", {"name": f"alone-{number}", **wish}, oneway=True)
+
+    def names():
+        with connected() as v:
+            return {s["name"] for s in v.members("ListSnapshots", "snapshot")}
+
+    wait_until(lambda: names() == {"alone-3"}, 20, "what need not wait")
+    time.sleep(max(0, moment - now_us()) / 1e6 + 0.5)
+    equal(names(), {"alone-3"}, "snapshots")
+    with connected() as v:
+        v.one("RemoveSnapshot", name="alone-3")
+
+
+@test
 def what_is_transient_goes_with_its_connection():
     daemon = Run.get()
     with connected(READER) as v:
