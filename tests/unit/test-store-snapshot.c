@@ -436,6 +436,29 @@ TEST(a_transient_one_is_read_and_goes) {
     }
 }
 
+TEST(a_transient_one_is_made_whatever_others_are_called) {
+    _cleanup_(scene_done) Scene s;
+    SnapshotRequest wanted = request(NULL);
+
+    CHECK_OK(scene_init(&s));
+    CHECK_OK(scene_record(&s, ways[0], 1));
+    for (unsigned i = 1; i <= 8; i++) {
+        char name[SNAPSHOT_NAME_MAX];
+
+        snprintf(name, sizeof(name), "transient-%u", i + 8);
+        wanted.name = name;
+        CHECK_OK(make(&s, &wanted));
+        CHECK(!s.failed);
+    }
+    wanted.name = NULL;
+    wanted.transient = true;
+    for (unsigned i = 0; i < 4; i++) {
+        CHECK_OK(make(&s, &wanted));
+        CHECK(!s.failed);
+    }
+    CHECK_EQ(count_left(&s), 2 * 8 + 4);
+}
+
 TEST(one_that_is_cancelled_leaves_nothing) {
     _cleanup_(scene_done) Scene s;
     const SnapshotCallbacks callbacks = {.on_done = on_done, .userdata = &s};
