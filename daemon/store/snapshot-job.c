@@ -152,7 +152,13 @@ static int publish(Snapshot *job, const char *scratch) {
         (void)unlinkat(engine->folder, manifest, 0);
         return r;
     }
-    return fsync(engine->folder) < 0 ? -errno : 0;
+    r = fsync(engine->folder) < 0 ? -errno : 0;
+    /* Nobody will hear that it is there. */
+    if (r < 0) {
+        (void)place_remove(engine->folder, data);
+        (void)unlinkat(engine->folder, manifest, 0);
+    }
+    return r;
 }
 
 static void fail(Snapshot *job, int r) {

@@ -1,11 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "make-scene.h"
 
+#include <sys/syscall.h>
+
 #include "store/listing.h"
 
 /* Snapshots of a session that no daemon records. */
 
 #define NS 1000000000ULL
+
+static int sick_fd = -1;
+
+/* In place of the C library's: one descriptor has a disk that fails. */
+int fsync(int fd) {
+    if (fd == sick_fd) {
+        errno = EIO;
+        return -1;
+    }
+    return (int)syscall(SYS_fsync, fd);
+}
 
 static const Way ways[] = {
     {LAYOUT_FILE, 3}, {LAYOUT_FILE, 0}, {LAYOUT_DIRECTORY, 3}, {LAYOUT_DIRECTORY, 0}};
@@ -181,6 +194,26 @@ TEST(a_damaged_segment_gives_what_it_has) {
     CHECK(s.info.samples >= 2 * 2 * SAMPLES && s.info.samples < 3 * 2 * SAMPLES);
     CHECK(s.info.n_partial > 0);
     CHECK_EQ(count_read(s.path), s.info.samples);
+}
+
+TEST(a_disk_that_fails_at_the_last_step_leaves_nothing) {
+    for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+        _cleanup_(scene_done) Scene s;
+        SnapshotRequest wanted = request("sick");
+
+        CHECK_OK(scene_init(&s));
+        CHECK_OK(scene_record(&s, ways[0], 1));
+        wanted.layout = ways[i].layout;
+        sick_fd = s.engine->folder;
+        CHECK_OK(make(&s, &wanted));
+        sick_fd = -1;
+        CHECK(s.failed);
+        CHECK_EQ(s.failure.error, SNAPSHOT_FAILED);
+        CHECK_EQ(s.failure.code, -EIO);
+        CHECK_EQ(count_left(&s), 0);
+        CHECK_OK(make(&s, &wanted));
+        CHECK(!s.failed);
+    }
 }
 
 TEST(no_user_takes_more_than_a_quarter) {
