@@ -19,6 +19,7 @@ enum {
     STREAM_SLICE = 64, /* replies of a list before others have their turn */
     BUSY_RETRY_MS = 1000,
     AUDIT_TEXT_MAX = 400,
+    AUDIT_BURST = 200,
 };
 
 #define RATE_NS 60000000000ULL
@@ -244,19 +245,26 @@ static const ControlMethod *find_method(const Control *control, const char *name
     return NULL;
 }
 
-/* Who did what, before it is done. */
+/* Who did what, before it is done. Of those who are no administrators so many lines a minute: who
+ * calls without end must not have the journal drop what others log. */
 static void audit(const Call *call) {
+    static LogRate rate = {.interval_ns = RATE_NS, .burst = AUDIT_BURST};
     const Peer *peer = &call->caller->peer;
     _cleanup_free_ char *text = json_dumps(call->parameters, JSON_COMPACT);
-    char uid[16], pid[16];
+    char uid[16], pid[16], line[AUDIT_TEXT_MAX + 200];
+    const LogField fields[] = {{"PROFD_EVENT", "call"},
+                               {"PROFD_METHOD", call->member},
+                               {"PROFD_PEER_UID", uid},
+                               {"PROFD_PEER_PID", pid}};
 
     snprintf(uid, sizeof(uid), "%u", (unsigned)peer->uid);
     snprintf(pid, sizeof(pid), "%d", (int)peer->pid);
-    log_struct(LOG_LEVEL_NOTICE, 0,
-               LOG_FIELDS({"PROFD_EVENT", "call"}, {"PROFD_METHOD", call->member},
-                          {"PROFD_PEER_UID", uid}, {"PROFD_PEER_PID", pid}),
-               "User %s (pid %s) called %s with %.*s", uid, pid, call->member, AUDIT_TEXT_MAX,
-               text ? text : "{}");
+    snprintf(line, sizeof(line), "User %s (pid %s) called %s with %.*s", uid, pid, call->member,
+             AUDIT_TEXT_MAX, text ? text : "{}");
+    if (peer->right >= RIGHT_ADMIN)
+        log_struct(LOG_LEVEL_NOTICE, 0, fields, ARRAY_SIZE(fields), "%s", line);
+    else
+        log_limited_struct(&rate, LOG_LEVEL_NOTICE, 0, fields, ARRAY_SIZE(fields), "%s", line);
 }
 
 static int deny(Call *call) {
