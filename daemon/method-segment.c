@@ -8,7 +8,8 @@
 
 /*
  * Segments: listing, reading and deleting. What somebody reads is leased until his connection ends,
- * so that retention does not count on room that it has not got yet.
+ * so that retention does not count on room that it has not got yet. Snapshots that are read count
+ * for whose they are as long: he does not get room by removing them while they are still there.
  */
 
 static const char *completeness_name(Completeness completeness) {
@@ -133,20 +134,44 @@ int method_vacuum(void *userdata, Call *call) {
                      &(WaitOptions){.look = look_vacuumed, .release = free, .userdata = vacuuming});
 }
 
-/* What a connection reads. */
+/* What a connection reads, or a transient snapshot that is kept for it. */
 struct Reading {
     Reading *next;
     uint64_t connection;
-    StoreLease *lease;                /* of a segment */
-    char snapshot[SNAPSHOT_NAME_MAX]; /* a transient one, kept for this connection */
+    StoreLease *lease; /* of a segment */
+    char snapshot[SNAPSHOT_NAME_MAX];
+    bool reads, keeps; /* the snapshot; one that is kept goes with the connection */
 };
 
-static void reading_free(Daemon *daemon, Reading *reading) {
-    uint64_t bytes;
+static Reading *reader_of(Daemon *daemon, const char *snapshot) {
+    Reading *reading = daemon->readings;
 
+    while (reading && !(reading->reads && strcmp(reading->snapshot, snapshot) == 0))
+        reading = reading->next;
+    return reading;
+}
+
+bool method_is_read(Daemon *daemon, const char *snapshot) {
+    return reader_of(daemon, snapshot) != NULL;
+}
+
+/* Who still reads it keeps it from then on. */
+static void let_go(Daemon *daemon, const char *snapshot) {
+    Reading *heir = reader_of(daemon, snapshot);
+    SnapshotInfo info;
+
+    if (heir)
+        heir->keeps = true;
+    /* It may have been removed, and its name be another one's. */
+    else if (snapshot_find(daemon->snapshots, snapshot, &info) == 0 && info.transient)
+        (void)snapshot_remove(daemon->snapshots, snapshot, NULL);
+}
+
+/* One that is in no list. */
+static void reading_free(Daemon *daemon, Reading *reading) {
     store_lease_free(reading->lease);
-    if (reading->snapshot[0])
-        (void)snapshot_remove(daemon->snapshots, reading->snapshot, &bytes);
+    if (reading->keeps)
+        let_go(daemon, reading->snapshot);
     free(reading);
 }
 
@@ -182,7 +207,7 @@ int method_hold_snapshot(Daemon *daemon, const Call *call, const char *name) {
 
     if (!reading)
         return -ENOMEM;
-    reading->connection = call_connection(call);
+    *reading = (Reading){.connection = call_connection(call), .keeps = true};
     snprintf(reading->snapshot, sizeof(reading->snapshot), "%s", name);
     add_reading(daemon, reading);
     return 0;
@@ -240,7 +265,11 @@ static int read_snapshot(Daemon *daemon, Call *call, const char *name, const cha
     if (r < 0)
         return call_fail_reason(call, r, NULL);
     reading = calloc(1, sizeof(*reading));
-    return reading ? send_file(daemon, call, TAKE_FD(fd), bytes, reading) : -ENOMEM;
+    if (!reading)
+        return -ENOMEM;
+    reading->reads = true;
+    snprintf(reading->snapshot, sizeof(reading->snapshot), "%s", name);
+    return send_file(daemon, call, TAKE_FD(fd), bytes, reading);
 }
 
 int method_read(void *userdata, Call *call) {

@@ -107,6 +107,9 @@ int method_remove_snapshot(void *userdata, Call *call) {
 
     if (!name)
         return 0;
+    /* Until it is read it takes its room, which would no longer count as his. */
+    if (call_peer(call)->right < RIGHT_ADMIN && method_is_read(daemon, name))
+        return call_fail_busy(call);
     r = snapshot_remove(daemon->snapshots, name, &bytes);
     if (r < 0)
         return r == -ENOENT ? fail_not_found(call, name) : call_fail_reason(call, r, NULL);

@@ -427,6 +427,62 @@ def who_is_refused_holds_nothing():
 
 
 @test
+def one_that_is_read_takes_its_room_until_it_is_read():
+    daemon = Run.get()
+    with connected(READER) as v, connected() as admin:
+        slow(v, "read", lastUsec=MAX_US)
+        with slow_readers(2, READER, snapshot="read") as readers:
+            with fault("Busy"):
+                v.one("RemoveSnapshot", name="read")
+            readers[0].close()
+            with fault("Busy"):
+                v.one("RemoveSnapshot", name="read")
+        wait_until(lambda: removed(v, "read"), 20, "it to be removed")
+        # It is as good as gone for an administrator.
+        slow(v, "read", lastUsec=MAX_US)
+        with slow_readers(1, READER, snapshot="read"):
+            admin.one("RemoveSnapshot", name="read")
+        equal(leftovers(daemon), [], "leftovers")
+
+
+def removed(v, name):
+    try:
+        v.one("RemoveSnapshot", name=name)
+    except Fault as error:
+        check(error.name == "Busy", f"the error is {error}")
+        return False
+    return True
+
+
+@test
+def what_is_transient_and_read_goes_with_its_last_reader():
+    daemon = Run.get()
+    with contextlib.ExitStack() as stack:
+        with connected(READER) as v, connected() as admin:
+            name = slow(v, None, lastUsec=MAX_US, transient=True)["name"]
+            readers = stack.enter_context(slow_readers(2, READER, snapshot=name))
+            used = admin.one("GetStatus")["store"]["snapshotBytes"]
+        for reader in readers:
+            time.sleep(0.2)
+            with connected() as admin:
+                equal(admin.one("GetStatus")["store"]["snapshotBytes"], used, "what snapshots take")
+            reader.close()
+        wait_until(lambda: leftovers(daemon) == [], 20, "it to go")
+
+
+@test
+def one_that_is_called_as_a_transient_one_was_stays():
+    with connected() as other:
+        with connected(READER) as v:
+            name = take(v, lastUsec=100_000, transient=True)["name"]
+            v.one("RemoveSnapshot", name=name)
+            take(other, lastUsec=100_000, name=name)
+        time.sleep(0.2)
+        equal([s["name"] for s in other.members("ListSnapshots", "snapshot")], [name], "the list")
+        other.one("RemoveSnapshot", name=name)
+
+
+@test
 def segments_that_vanish_are_told_and_nothing_else_suffers():
     daemon = Run.get()
     with connected() as v, connected() as vacuum:
