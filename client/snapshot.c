@@ -18,7 +18,7 @@
  * interrupted at any point, the connection ends and with it what was made.
  */
 
-enum { PIDS_MAX = 4096 };
+enum { PIDS_MAX = 256 }; /* that profd takes */
 
 typedef struct SnapshotSettings {
     const char *session, *name, *reason, *compress, *cpus, *output;

@@ -25,8 +25,10 @@ int method_read(void *userdata, Call *call);
 /* What a connection held that is gone. */
 void method_forget_connection(Daemon *daemon, uint64_t connection);
 void method_forget_connections(Daemon *daemon);
-/* A transient snapshot goes with the connection of the call. */
+/* A transient snapshot goes with the connection of the call, and those that read it then. */
 int method_hold_snapshot(Daemon *daemon, const Call *call, const char *name);
+/* Whether a snapshot is on its way to somebody. */
+bool method_is_read(Daemon *daemon, const char *snapshot);
 
 /* method-snapshot.c */
 int method_snapshot(void *userdata, Call *call);

@@ -8,7 +8,8 @@
 
 /*
  * Segments: listing, reading and deleting. What somebody reads is leased until his connection ends,
- * so that retention does not count on room that it has not got yet.
+ * so that retention does not count on room that it has not got yet. Snapshots that are read count
+ * for whose they are as long: he does not get room by removing them while they are still there.
  */
 
 static const char *completeness_name(Completeness completeness) {
@@ -133,20 +134,44 @@ int method_vacuum(void *userdata, Call *call) {
                      &(WaitOptions){.look = look_vacuumed, .release = free, .userdata = vacuuming});
 }
 
-/* What a connection reads. */
+/* What a connection reads, or a transient snapshot that is kept for it. */
 struct Reading {
     Reading *next;
     uint64_t connection;
-    StoreLease *lease;                /* of a segment */
-    char snapshot[SNAPSHOT_NAME_MAX]; /* a transient one, kept for this connection */
+    StoreLease *lease; /* of a segment */
+    char snapshot[SNAPSHOT_NAME_MAX];
+    bool reads, keeps; /* the snapshot; one that is kept goes with the connection */
 };
 
-static void reading_free(Daemon *daemon, Reading *reading) {
-    uint64_t bytes;
+static Reading *reader_of(Daemon *daemon, const char *snapshot) {
+    Reading *reading = daemon->readings;
 
+    while (reading && !(reading->reads && strcmp(reading->snapshot, snapshot) == 0))
+        reading = reading->next;
+    return reading;
+}
+
+bool method_is_read(Daemon *daemon, const char *snapshot) {
+    return reader_of(daemon, snapshot) != NULL;
+}
+
+/* Who still reads it keeps it from then on. */
+static void let_go(Daemon *daemon, const char *snapshot) {
+    Reading *heir = reader_of(daemon, snapshot);
+    SnapshotInfo info;
+
+    if (heir)
+        heir->keeps = true;
+    /* It may have been removed, and its name be another one's. */
+    else if (snapshot_find(daemon->snapshots, snapshot, &info) == 0 && info.transient)
+        (void)snapshot_remove(daemon->snapshots, snapshot, NULL);
+}
+
+/* One that is in no list. */
+static void reading_free(Daemon *daemon, Reading *reading) {
     store_lease_free(reading->lease);
-    if (reading->snapshot[0])
-        (void)snapshot_remove(daemon->snapshots, reading->snapshot, &bytes);
+    if (reading->keeps)
+        let_go(daemon, reading->snapshot);
     free(reading);
 }
 
@@ -172,24 +197,31 @@ void method_forget_connections(Daemon *daemon) {
     }
 }
 
-static int hold(Daemon *daemon, const Call *call, StoreLease *lease, const char *snapshot) {
+static void add_reading(Daemon *daemon, Reading *reading) {
+    reading->next = daemon->readings;
+    daemon->readings = reading;
+}
+
+int method_hold_snapshot(Daemon *daemon, const Call *call, const char *name) {
     Reading *reading = calloc(1, sizeof(*reading));
 
     if (!reading)
         return -ENOMEM;
-    *reading =
-        (Reading){.next = daemon->readings, .connection = call_connection(call), .lease = lease};
-    snprintf(reading->snapshot, sizeof(reading->snapshot), "%s", snapshot);
-    daemon->readings = reading;
+    *reading = (Reading){.connection = call_connection(call), .keeps = true};
+    snprintf(reading->snapshot, sizeof(reading->snapshot), "%s", name);
+    add_reading(daemon, reading);
     return 0;
 }
 
-int method_hold_snapshot(Daemon *daemon, const Call *call, const char *name) {
-    return hold(daemon, call, NULL, name);
-}
-
-static int send_file(Call *call, int fd, uint64_t bytes) {
-    return call_reply_file(call, json_pack("{s:o}", "bytes", answer_count(bytes)), fd, bytes);
+/* Takes `reading`, and keeps it only while the file is under way: who is refused may ask again, as
+ * often as he likes. */
+static int send_file(Daemon *daemon, Call *call, int fd, uint64_t bytes, Reading *reading) {
+    reading->connection = call_connection(call);
+    if (call_reply_file(call, json_pack("{s:o}", "bytes", answer_count(bytes)), fd, bytes) > 0)
+        add_reading(daemon, reading);
+    else
+        reading_free(daemon, reading);
+    return 0;
 }
 
 static int read_segment(Daemon *daemon, Call *call, const char *session, const char *segment,
@@ -198,6 +230,7 @@ static int read_segment(Daemon *daemon, Call *call, const char *session, const c
     _cleanup_close_ int fd = -1;
     bool sensitive = true;
     uint64_t bytes = 0;
+    Reading *reading;
     int r =
         store_open_segment(daemon->store, session, segment, file, &fd, &bytes, &sensitive, &lease);
 
@@ -209,17 +242,18 @@ static int read_segment(Daemon *daemon, Call *call, const char *session, const c
         return call_fail_reason(call, r, NULL);
     if (sensitive && call_peer(call)->right < RIGHT_ADMIN)
         return call_fail_permission(call);
-    r = hold(daemon, call, lease, "");
-    if (r < 0)
-        return r;
-    lease = NULL;
-    return send_file(call, TAKE_FD(fd), bytes);
+    reading = calloc(1, sizeof(*reading));
+    if (!reading)
+        return -ENOMEM;
+    reading->lease = TAKE_PTR(lease);
+    return send_file(daemon, call, TAKE_FD(fd), bytes, reading);
 }
 
 static int read_snapshot(Daemon *daemon, Call *call, const char *name, const char *file) {
     _cleanup_close_ int fd = -1;
     SnapshotInfo info;
     uint64_t bytes = 0;
+    Reading *reading;
     int r = method_find_snapshot(daemon, call, name, &info);
 
     if (r == 0 && info.sensitive && call_peer(call)->right < RIGHT_ADMIN)
@@ -230,7 +264,12 @@ static int read_snapshot(Daemon *daemon, Call *call, const char *name, const cha
         return call_fail(call, "NoSuchSnapshot", json_pack("{s:o}", "name", answer_text(name)));
     if (r < 0)
         return call_fail_reason(call, r, NULL);
-    return send_file(call, TAKE_FD(fd), bytes);
+    reading = calloc(1, sizeof(*reading));
+    if (!reading)
+        return -ENOMEM;
+    reading->reads = true;
+    snprintf(reading->snapshot, sizeof(reading->snapshot), "%s", name);
+    return send_file(daemon, call, TAKE_FD(fd), bytes, reading);
 }
 
 int method_read(void *userdata, Call *call) {

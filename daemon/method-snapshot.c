@@ -8,19 +8,14 @@
 
 /* Snapshots that are there, and the answer of one that was made. */
 
-typedef struct Listing {
-    Daemon *daemon;
-    json_t *list;
-} Listing;
-
-static json_t *files_json(Daemon *daemon, const SnapshotInfo *info) {
+static json_t *files_json(const SnapshotInfo *info) {
     json_t *list = json_array();
 
     for (size_t i = 0; i < info->n_files; i++) {
         char name[16];
 
-        if (snapshot_file_name(daemon->snapshots, info->name, i, name) == 0)
-            (void)json_array_append_new(list, json_string(name));
+        snapshot_file_name(info, i, name);
+        (void)json_array_append_new(list, json_string(name));
     }
     return list;
 }
@@ -33,7 +28,7 @@ static json_t *partial_json(const SnapshotInfo *info) {
     return list;
 }
 
-json_t *snapshot_json(Daemon *daemon, const SnapshotInfo *info) {
+json_t *snapshot_json(const SnapshotInfo *info) {
     return json_pack(
         "{s:o, s:o, s:o, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
         "s:o, s:o}",
@@ -45,14 +40,11 @@ json_t *snapshot_json(Daemon *daemon, const SnapshotInfo *info) {
         answer_time(info->expires_ns), "sinceUsec", answer_time(info->since_ns), "untilUsec",
         answer_time(info->until_ns), "samples", answer_count(info->samples), "lost",
         answer_count(info->lost), "bytes", answer_count(info->bytes), "partial", partial_json(info),
-        "files", files_json(daemon, info));
+        "files", files_json(info));
 }
 
 static int add(void *userdata, const SnapshotInfo *info) {
-    const Listing *listing = userdata;
-
-    return json_array_append_new(
-        listing->list, json_pack("{s:o}", "snapshot", snapshot_json(listing->daemon, info)));
+    return json_array_append_new(userdata, json_pack("{s:o}", "snapshot", snapshot_json(info)));
 }
 
 static int fail_not_found(Call *call, const char *name) {
@@ -70,21 +62,22 @@ int method_find_snapshot(Daemon *daemon, const Call *call, const char *name, Sna
 }
 
 int method_list_snapshots(void *userdata, Call *call) {
-    Listing listing = {.daemon = userdata};
+    Daemon *daemon = userdata;
     SnapshotInfo info;
+    json_t *list;
     const char *name;
     int r;
 
     if (ask_text(call, "name", &name)) {
-        if (method_find_snapshot(userdata, call, name, &info) < 0)
+        if (method_find_snapshot(daemon, call, name, &info) < 0)
             return fail_not_found(call, name);
-        return call_reply(call, json_pack("{s:o}", "snapshot", snapshot_json(userdata, &info)));
+        return call_reply(call, json_pack("{s:o}", "snapshot", snapshot_json(&info)));
     }
-    listing.list = json_array();
-    r = snapshot_each(listing.daemon->snapshots, add, &listing);
+    list = json_array();
+    r = snapshot_each(daemon->snapshots, add, list);
     if (r >= 0)
-        return call_stream_array(call, listing.list);
-    json_decref(listing.list);
+        return call_stream_array(call, list);
+    json_decref(list);
     return r;
 }
 
@@ -114,6 +107,9 @@ int method_remove_snapshot(void *userdata, Call *call) {
 
     if (!name)
         return 0;
+    /* Until it is read it takes its room, which would no longer count as his. */
+    if (call_peer(call)->right < RIGHT_ADMIN && method_is_read(daemon, name))
+        return call_fail_busy(call);
     r = snapshot_remove(daemon->snapshots, name, &bytes);
     if (r < 0)
         return r == -ENOENT ? fail_not_found(call, name) : call_fail_reason(call, r, NULL);

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "method-private.h"
-#include "store/listing.h"
 #include "util/clock.h"
 #include "util/log.h"
 
@@ -126,6 +125,8 @@ static int fail(const Job *job) {
                          json_pack("{s:o}", "path", answer_text(job->daemon->store_path)));
     case SNAPSHOT_CANCELLED:
         return call_fail(call, "Cancelled", NULL);
+    case SNAPSHOT_FORBIDDEN:
+        return call_fail_permission(call);
     case SNAPSHOT_FAILED:
         break;
     }
@@ -152,7 +153,7 @@ static void succeed(Job *job) {
         (void)method_hold_snapshot(daemon, job->call, job->info.name);
     else
         tell_taken(job);
-    (void)call_reply(job->call, progress(job, snapshot_json(daemon, &job->info)));
+    (void)call_reply(job->call, progress(job, snapshot_json(&job->info)));
 }
 
 /* Answered by us, not by the engine. */
@@ -253,7 +254,9 @@ static void settle(Job *job) {
         wish->until_ns = real - (mono - moment) + wish->follow_up_ns;
 }
 
+/* Moments may be far away, and few calls may wait for them. */
 static int wait_until(Job *job, uint64_t left_ns) {
+    call_end_with_client(job->call);
     return loop_trigger_after(job->timer, MIN(left_ns, LOOK_NS));
 }
 
@@ -301,20 +304,12 @@ static int on_timer(void *userdata) {
     return 0;
 }
 
-static int see_sensitive(void *userdata, const StoreSegmentInfo *info) {
-    *(bool *)userdata |= info->sensitive;
-    return 0;
-}
-
-/* What is in it is for administrators alone. */
+/* What is recorded is for administrators alone. What was recorded before is the engine's to judge:
+ * that reads manifests. */
 static bool is_sensitive(const Job *job) {
-    const SnapshotWish *wish = &job->wish;
-    const Member *member = roster_find(job->daemon->roster, wish->session);
-    bool sensitive = member && member->session && member->sensitive;
+    const Member *member = roster_find(job->daemon->roster, job->wish.session);
 
-    (void)store_each_segment(job->daemon->store, wish->session, wish->since_ns, wish->until_ns,
-                             see_sensitive, &sensitive);
-    return sensitive;
+    return member && member->session && member->sensitive;
 }
 
 int method_snapshot(void *userdata, Call *call) {

@@ -24,4 +24,4 @@ int snapshot_wish_take(Daemon *daemon, Call *call, SnapshotWish *ret);
 void snapshot_wish_done(SnapshotWish *wish);
 
 /* Snapshot of the interface. */
-json_t *snapshot_json(Daemon *daemon, const SnapshotInfo *info);
+json_t *snapshot_json(const SnapshotInfo *info);

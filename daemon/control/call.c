@@ -19,6 +19,7 @@ enum {
     STREAM_SLICE = 64, /* replies of a list before others have their turn */
     BUSY_RETRY_MS = 1000,
     AUDIT_TEXT_MAX = 400,
+    AUDIT_BURST = 200,
 };
 
 #define RATE_NS 60000000000ULL
@@ -68,6 +69,10 @@ uint64_t call_connection(const Call *call) {
 void call_on_gone(Call *call, void (*on_gone)(void *userdata), void *userdata) {
     call->on_gone = on_gone;
     call->gone_userdata = userdata;
+}
+
+void call_end_with_client(Call *call) {
+    call->ends_with_client = true;
 }
 
 /* Takes parameters. */
@@ -230,7 +235,7 @@ int call_reply_file(Call *call, json_t *parameters, int fd, uint64_t bytes) {
     if (r < 0)
         caller->is_ending = true;
     end_call(call);
-    return 0;
+    return r == 0;
 }
 
 static const ControlMethod *find_method(const Control *control, const char *name) {
@@ -240,19 +245,26 @@ static const ControlMethod *find_method(const Control *control, const char *name
     return NULL;
 }
 
-/* Who did what, before it is done. */
+/* Who did what, before it is done. Of those who are no administrators so many lines a minute: who
+ * calls without end must not have the journal drop what others log. */
 static void audit(const Call *call) {
+    static LogRate rate = {.interval_ns = RATE_NS, .burst = AUDIT_BURST};
     const Peer *peer = &call->caller->peer;
     _cleanup_free_ char *text = json_dumps(call->parameters, JSON_COMPACT);
-    char uid[16], pid[16];
+    char uid[16], pid[16], line[AUDIT_TEXT_MAX + 200];
+    const LogField fields[] = {{"PROFD_EVENT", "call"},
+                               {"PROFD_METHOD", call->member},
+                               {"PROFD_PEER_UID", uid},
+                               {"PROFD_PEER_PID", pid}};
 
     snprintf(uid, sizeof(uid), "%u", (unsigned)peer->uid);
     snprintf(pid, sizeof(pid), "%d", (int)peer->pid);
-    log_struct(LOG_LEVEL_NOTICE, 0,
-               LOG_FIELDS({"PROFD_EVENT", "call"}, {"PROFD_METHOD", call->member},
-                          {"PROFD_PEER_UID", uid}, {"PROFD_PEER_PID", pid}),
-               "User %s (pid %s) called %s with %.*s", uid, pid, call->member, AUDIT_TEXT_MAX,
-               text ? text : "{}");
+    snprintf(line, sizeof(line), "User %s (pid %s) called %s with %.*s", uid, pid, call->member,
+             AUDIT_TEXT_MAX, text ? text : "{}");
+    if (peer->right >= RIGHT_ADMIN)
+        log_struct(LOG_LEVEL_NOTICE, 0, fields, ARRAY_SIZE(fields), "%s", line);
+    else
+        log_limited_struct(&rate, LOG_LEVEL_NOTICE, 0, fields, ARRAY_SIZE(fields), "%s", line);
 }
 
 static int deny(Call *call) {

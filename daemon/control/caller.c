@@ -18,7 +18,8 @@
  * for much keep each other waiting, and a short call has its answer after one of them at most.
  *
  * Another end that sends no more may still read (has_ended). One that does neither (is_gone) is
- * owed no reply, but what it sent before counts: calls that were to have no reply are made.
+ * owed no reply, but what it sent before counts: calls that were to have no reply are made, unless
+ * they wait for a moment that may be far away.
  */
 
 enum {
@@ -271,11 +272,15 @@ int caller_on_heavy_turn(void *userdata) {
     return control->heavy ? trigger_heavy(control) : 0;
 }
 
+static bool outlives_client(const Call *call) {
+    return call->oneway && !call->ends_with_client;
+}
+
 static void step(Caller *caller) {
     bool is_busy = false;
 
     flush(caller);
-    if (caller->call && caller->is_gone && !caller->call->oneway)
+    if (caller->call && caller->is_gone && !outlives_client(caller->call))
         caller->call = call_abandon(caller->call);
     if (caller->call && caller->call->next)
         is_busy = call_pump(caller->call) > 0;

@@ -45,12 +45,20 @@ int call_fail_parameter(Call *call, const char *parameter);
  */
 int call_stream(Call *call, int (*next)(void *userdata, json_t **ret), void (*free)(void *userdata),
                 void *userdata);
-/* Of upgraded calls: the reply, then `bytes` of fd from its start (taken), on a thread of its own,
- * then the connection ends; Busy where too many are sent already. Frees the call. */
+/*
+ * Of upgraded calls: the reply, then `bytes` of fd from its start (taken), on a thread of its own,
+ * then the connection ends; Busy where too many are sent already. Frees the call. 1: the file is
+ * under way, and what its reader holds may go when the connection does; 0: it is not, and the
+ * connection may live on.
+ */
 int call_reply_file(Call *call, json_t *parameters, int fd, uint64_t bytes);
 /* Called once, just before the call is freed because the client went away or the daemon ends:
  * whatever works for it stops. */
 void call_on_gone(Call *call, void (*on_gone)(void *userdata), void *userdata);
+
+/* From here on it ends with its client even where no reply is to be given: for what may wait for as
+ * long as somebody says. Calls without a reply live on by themselves else. */
+void call_end_with_client(Call *call);
 
 /* How a method has to be called. */
 typedef enum MethodMode {
@@ -65,7 +73,7 @@ typedef struct ControlMethod {
     Right right;
     MethodMode mode;
     bool changes; /* told in the log with uid and pid */
-    /* A negative errno ends the call as Failed, unless it has ended. */
+    /* 0; a negative errno ends the call as Failed, unless it has ended. */
     int (*run)(void *userdata, Call *call);
 } ControlMethod;
 

@@ -104,6 +104,10 @@ static WindowPart *part_behind(Window *w, size_t i) {
     return i < w->n_parts ? &w->parts[i] : NULL;
 }
 
+static bool is_forbidden(const Making *m) {
+    return m->window && m->window->sensitive && !m->build->privileged;
+}
+
 static int take_part(Making *m, size_t i, size_t last) {
     WindowPart *part = &m->window->parts[i], *next;
     int r = part->gone ? 0 : window_read_manifest(m->window, part);
@@ -119,7 +123,7 @@ static int take_part(Making *m, size_t i, size_t last) {
             break;
     }
     m->window->sensitive |= window_manifest(part)->sensitive;
-    r = take_features(m, i, last);
+    r = is_forbidden(m) ? -EACCES : take_features(m, i, last);
     return r == 0 ? making_take_part(m, part, next) : r;
 }
 
@@ -220,6 +224,8 @@ static int make(Making *m, int fd, BuildResult *ret, SnapshotFailure *why) {
     if (r < 0)
         return r;
     *why = (SnapshotFailure){.error = SNAPSHOT_FAILED};
+    if (is_forbidden(m))
+        return -EACCES;
     count_total(m);
     r = clock_of(m->window, &clock);
     has_clock = r == 0;
@@ -233,16 +239,18 @@ static int make(Making *m, int fd, BuildResult *ret, SnapshotFailure *why) {
     return r;
 }
 
-static void explain(const Build *build, int r, SnapshotFailure *why) {
+static void explain(const Making *m, int r, SnapshotFailure *why) {
     if (why->error != SNAPSHOT_FAILED)
         return;
     why->code = r;
-    if (r == -ECANCELED)
+    if (is_forbidden(m))
+        why->error = SNAPSHOT_FORBIDDEN;
+    else if (r == -ECANCELED)
         why->error = SNAPSHOT_CANCELLED;
     else if (r == -ENOSPC || r == -EDQUOT)
         why->error = SNAPSHOT_DISK_FULL;
     snprintf(why->text, sizeof(why->text), "Failed to make a snapshot of session '%s': %s",
-             build->query.session, strerror(-r));
+             m->build->query.session, strerror(-r));
 }
 
 int snapshot_build(const Build *build, int fd, BuildResult *ret, SnapshotFailure *ret_why) {
@@ -252,6 +260,6 @@ int snapshot_build(const Build *build, int fd, BuildResult *ret, SnapshotFailure
     *ret_why = (SnapshotFailure){.error = SNAPSHOT_FAILED};
     r = make(&m, fd, ret, ret_why);
     if (r < 0)
-        explain(build, r, ret_why);
+        explain(&m, r, ret_why);
     return r;
 }

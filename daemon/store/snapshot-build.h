@@ -17,6 +17,7 @@ typedef struct Build {
     Store *store;
     WindowQuery query;
     SnapshotFilter filter;
+    bool privileged; /* may have what is sensitive */
     OutletOptions output;
     BuildProgress *progress;
     /* Of what is written so far; a negative errno ends it. */

@@ -69,6 +69,7 @@ static int build(Snapshot *job, int fd) {
         .store = job->engine->store,
         .query = job->query,
         .filter = job->filter,
+        .privileged = job->kept->privileged,
         .output = {.layout = info->layout,
                    .zstd_level = job->zstd_level,
                    .keep_frames = job->keep_frames,
@@ -151,7 +152,13 @@ static int publish(Snapshot *job, const char *scratch) {
         (void)unlinkat(engine->folder, manifest, 0);
         return r;
     }
-    return fsync(engine->folder) < 0 ? -errno : 0;
+    r = fsync(engine->folder) < 0 ? -errno : 0;
+    /* Nobody will hear that it is there. */
+    if (r < 0) {
+        (void)place_remove(engine->folder, data);
+        (void)unlinkat(engine->folder, manifest, 0);
+    }
+    return r;
 }
 
 static void fail(Snapshot *job, int r) {

@@ -161,25 +161,42 @@ void snapshot_list_free(SnapshotEngine *engine) {
     }
 }
 
+/*
+ * What each snapshot of an unprivileged user counts as at least: tiny ones take next to nothing of
+ * the disk, but all of them are listed, and looked through for each name. Small limits still hold
+ * some of them.
+ */
+static uint64_t least_weight(uint64_t limit) {
+    return MIN((uint64_t)SNAPSHOT_LEAST_BYTES, limit / SNAPSHOT_LEAST_PART);
+}
+
 typedef struct Sums {
     uint64_t all, unprivileged, of_uid;
 } Sums;
 
-static void add(Sums *sums, const Kept *kept, uint64_t bytes, uint32_t uid) {
+static void add(Sums *sums, const Kept *kept, uint64_t bytes, uint32_t uid, uint64_t least) {
+    uint64_t weight = MAX(bytes, least);
+
     sums->all += bytes;
-    sums->unprivileged += kept->privileged ? 0 : bytes;
-    sums->of_uid += !kept->privileged && kept->info.uid == uid ? bytes : 0;
+    sums->unprivileged += kept->privileged ? 0 : weight;
+    sums->of_uid += !kept->privileged && kept->info.uid == uid ? weight : 0;
 }
 
-static Sums sum_up(const SnapshotEngine *engine, const Snapshot *without, uint32_t uid) {
+/* What waits for its turn takes nothing yet. */
+static Sums sum_up(const SnapshotEngine *engine, const Snapshot *without, uint32_t uid,
+                   uint64_t least) {
     Sums sums = {};
 
     for (const Kept *k = engine->kept; k; k = k->next)
-        add(&sums, k, k->info.bytes, uid);
+        add(&sums, k, k->info.bytes, uid, least);
     for (const Snapshot *job = engine->jobs; job; job = job->next)
-        if (job != without && job->kept)
-            add(&sums, job->kept, job->bytes, uid);
+        if (job != without && job->kept && job->state != JOB_WAITS)
+            add(&sums, job->kept, job->bytes, uid, least);
     return sums;
+}
+
+static uint64_t sum_bytes(const SnapshotEngine *engine) {
+    return sum_up(engine, NULL, 0, 0).all;
 }
 
 /* Never so much that nothing would be left for recordings. */
@@ -195,17 +212,17 @@ static uint64_t limit_of(Store *store) {
 int snapshot_budget(const SnapshotEngine *engine, const Snapshot *job, uint64_t bytes,
                     SnapshotFailure *ret_why) {
     const Kept *kept = job->kept;
-    Sums sums = sum_up(engine, job, kept->info.uid);
-    uint64_t limit = limit_of(engine->store);
-    uint64_t need = sums.all + bytes;
+    uint64_t all = limit_of(engine->store), limit = all, least = least_weight(all);
+    Sums sums = sum_up(engine, job, kept->info.uid, least);
+    uint64_t need = sums.all + bytes, weight = MAX(bytes, least);
 
-    if (!kept->privileged && sums.unprivileged + bytes > limit / 4 * 3) {
-        limit = limit / 4 * 3;
-        need = sums.unprivileged + bytes;
+    if (!kept->privileged && sums.unprivileged + weight > all / 4 * 3) {
+        limit = all / 4 * 3;
+        need = sums.unprivileged + weight;
     }
-    if (!kept->privileged && sums.of_uid + bytes > limit_of(engine->store) / 4) {
-        limit = limit_of(engine->store) / 4;
-        need = sums.of_uid + bytes;
+    if (!kept->privileged && sums.of_uid + weight > all / 4) {
+        limit = all / 4;
+        need = sums.of_uid + weight;
     }
     if (need <= limit)
         return 0;
@@ -217,7 +234,7 @@ int snapshot_budget(const SnapshotEngine *engine, const Snapshot *job, uint64_t 
 }
 
 void snapshot_list_account(SnapshotEngine *engine) {
-    uint64_t all = sum_up(engine, NULL, 0).all;
+    uint64_t all = sum_bytes(engine);
 
     pthread_mutex_lock(&engine->store->mutex);
     engine->store->snapshot_bytes = all;
@@ -228,7 +245,7 @@ SnapshotUse snapshot_use(SnapshotEngine *engine) {
     SnapshotUse use = {.limit_bytes = limit_of(engine->store)};
 
     pthread_mutex_lock(&engine->mutex);
-    use.used_bytes = sum_up(engine, NULL, 0).all;
+    use.used_bytes = sum_bytes(engine);
     pthread_mutex_unlock(&engine->mutex);
     for (const Kept *k = engine->kept; k; k = k->next)
         use.n += !k->info.transient;
@@ -330,18 +347,14 @@ int snapshot_set_pinned(SnapshotEngine *engine, const char *name, bool pinned) {
     return 0;
 }
 
-int snapshot_file_name(SnapshotEngine *engine, const char *name, size_t i, char ret[16]) {
-    const Kept *kept = snapshot_list_find(engine, name);
-
-    if (!kept || i >= kept->info.n_files)
-        return -ENOENT;
-    if (kept->info.layout == LAYOUT_FILE)
+void snapshot_file_name(const SnapshotInfo *info, size_t i, char ret[16]) {
+    assert(i < info->n_files);
+    if (info->layout == LAYOUT_FILE)
         ret[0] = '\0';
     else if (i == 0)
         snprintf(ret, 16, "data");
     else
         snprintf(ret, 16, "data.%u", (unsigned)(i - 1));
-    return 0;
 }
 
 int snapshot_open_file(SnapshotEngine *engine, const char *name, const char *file, int *ret_fd,

@@ -16,6 +16,8 @@ enum {
     SNAPSHOT_WORKERS = 2,
     SNAPSHOT_WAITING_MAX = 32,
     SNAPSHOT_WAITING_UID_MAX = 8,
+    SNAPSHOT_LEAST_BYTES = 256 * 1024, /* that one of an unprivileged user counts as */
+    SNAPSHOT_LEAST_PART = 64,          /* but no more than this part of what all may take */
     SNAPSHOT_FILE_MAX = SNAPSHOT_NAME_MAX + 16, /* a name in the folder, with its NUL */
 };
 

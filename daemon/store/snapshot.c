@@ -289,6 +289,13 @@ static void make_name(SnapshotEngine *engine, uint64_t real_ns, char ret[SNAPSHO
         snprintf(ret, SNAPSHOT_NAME_MAX, "%s-%u", stamp, i);
 }
 
+/* Others may have given such a name to theirs. */
+static void make_transient_name(SnapshotEngine *engine, char ret[SNAPSHOT_NAME_MAX]) {
+    do
+        snprintf(ret, SNAPSHOT_NAME_MAX, "transient-%" PRIu64, ++engine->counter);
+    while (is_taken(engine, ret));
+}
+
 static int copy_texts(const char *const *from, size_t n, const char *const **ret, size_t *ret_n) {
     char **texts = calloc(n + 1, sizeof(*texts));
 
@@ -347,7 +354,7 @@ static int fill_info(SnapshotEngine *engine, const SnapshotRequest *request, Kep
     snprintf(info->session, sizeof(info->session), "%s", request->session);
     snprintf(info->reason, sizeof(info->reason), "%s", request->reason ? request->reason : "");
     if (request->transient)
-        snprintf(info->name, sizeof(info->name), "transient-%" PRIu64, ++engine->counter);
+        make_transient_name(engine, info->name);
     else if (!request->name || !*request->name)
         make_name(engine, info->created_ns, info->name);
     else if (!snapshot_name_is_valid(request->name))

@@ -51,8 +51,8 @@ typedef struct SnapshotRequest {
     int zstd_level;   /* 0: not compressed */
     bool keep_frames; /* whatever the level: what is wanted as a whole stays as it was compressed */
     SnapshotFilter filter;
-    uint32_t uid; /* whose it is */
-    bool privileged;
+    uint32_t uid;    /* whose it is */
+    bool privileged; /* may have what is sensitive, and more of the room */
 } SnapshotRequest;
 
 typedef struct SnapshotInfo {
@@ -79,7 +79,8 @@ typedef enum SnapshotError {
     SNAPSHOT_BUDGET,      /* limit_bytes, need_bytes */
     SNAPSHOT_DISK_FULL,
     SNAPSHOT_CANCELLED,
-    SNAPSHOT_FAILED, /* text */
+    SNAPSHOT_FORBIDDEN, /* other users' memory is in the window */
+    SNAPSHOT_FAILED,    /* text */
 } SnapshotError;
 
 typedef struct SnapshotFailure {
@@ -130,7 +131,7 @@ int snapshot_remove(SnapshotEngine *engine, const char *name, uint64_t *ret_byte
 int snapshot_set_pinned(SnapshotEngine *engine, const char *name, bool pinned);
 
 /* The name of file i: "" for a snapshot in one file, else "data", "data.0" … */
-int snapshot_file_name(SnapshotEngine *engine, const char *name, size_t i, char ret[16]);
+void snapshot_file_name(const SnapshotInfo *info, size_t i, char ret[16]);
 /* Opens a file for reading, by such a name or the first one (""). */
 int snapshot_open_file(SnapshotEngine *engine, const char *name, const char *file, int *ret_fd,
                        uint64_t *ret_bytes);

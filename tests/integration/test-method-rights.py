@@ -213,6 +213,22 @@ def other_users_memory_is_for_administrators():
                 v.one("Snapshot", session="private", lastUsec=1_000_000)
 
 
+@test
+def who_calls_without_end_does_not_flood_the_log():
+    mark = Run.get().mark()
+    with connected("read") as v, connected("admin") as admin:
+        for who in (v, admin):
+            for _ in range(300):
+                who.send("RemoveSnapshot", {"name": "none"})
+            for _ in range(300):
+                with fault("NoSuchSnapshot"):
+                    who.reply()
+        log = Run.get().log(mark)
+        told = [len(re.findall(rf"User {who.uid} .* called RemoveSnapshot", log)) for who in (v, admin)]
+    check(0 < told[0] <= 200, f"{told[0]} calls of a reader are in the log")
+    equal(told[1], 300, "calls of an administrator in the log")
+
+
 if __name__ == "__main__":
     try:
         main()

@@ -27,6 +27,7 @@ CONFIG = "[Profd]\nFlushIntervalSec=500ms\n" + session(Event="cpu-clock", Freque
 AT_ONCE = 20
 SLACK_US = 20_000
 MAX_US = 10_000_000
+SLOW_BYTES = 1 << 20  # more than sockets hold
 
 
 class Run:
@@ -314,7 +315,26 @@ def a_client_that_goes_leaves_nothing():
             for said in v.members("ListSnapshots", "snapshot"):
                 recording.check_clean([said["path"]])
                 v.one("RemoveSnapshot", name=said["name"])
-    equal(leftovers(daemon), [], "leftovers")
+    # One that was to be begun just then is begun, and given up.
+    wait_until(lambda: leftovers(daemon) == [], 20, "all of it to go")
+
+
+@test
+def one_that_waits_for_a_moment_ends_with_its_client_also_where_it_wants_no_reply():
+    moment = now_us() + 1_500_000
+    for number, wish in enumerate(({"atUsec": moment}, {"followUpUsec": 1_500_000}, {"untilUsec": moment}, {})):
+        with connected() as v:
+            v.send("Snapshot", {"name": f"alone-{number}", **wish}, oneway=True)
+
+    def names():
+        with connected() as v:
+            return {s["name"] for s in v.members("ListSnapshots", "snapshot")}
+
+    wait_until(lambda: names() == {"alone-3"}, 20, "what need not wait")
+    time.sleep(max(0, moment - now_us()) / 1e6 + 0.5)
+    equal(names(), {"alone-3"}, "snapshots")
+    with connected() as v:
+        v.one("RemoveSnapshot", name="alone-3")
 
 
 @test
@@ -365,6 +385,102 @@ def segments_are_listed_read_and_deleted():
         equal([s["completeness"] for s in v.members("ListSegments", "segment", session="quiet")],
               ["complete", "open"], "what is left")
         equal(len(daemon.open_segments()), 1, "the open segment")
+
+
+@contextlib.contextmanager
+def slow_readers(count, user=None, **where):
+    """Connections to which more is on its way than they take."""
+    with contextlib.ExitStack() as stack:
+        readers = [stack.enter_context(connected(user)) for _ in range(count)]
+        for reader in readers:
+            reader.send("Read", where, upgrade=True)
+            check(reader.reply()[0]["bytes"] > SLOW_BYTES, "it is under way at once")
+        yield readers
+
+
+def slow(v, name, **wish):
+    """A snapshot of which nobody has all before he reads, as soon as so much is recorded."""
+    for _ in range(40):
+        said = take(v, name=name, compress="none", **wish)
+        if said["bytes"] > SLOW_BYTES:
+            return said
+        v.one("RemoveSnapshot", name=said["name"])
+        time.sleep(0.5)
+    return check(False, f"it has {said['bytes']} bytes")
+
+
+@test
+def who_is_refused_holds_nothing():
+    with connected() as v, connected() as refused:
+        name = os.path.basename(v.one("Rotate", session="default")["segments"][0])
+        v.one("Rotate", session="default")
+        slow(v, "slow", lastUsec=MAX_US)
+        with slow_readers(4, snapshot="slow"):
+            for _ in range(50):
+                with fault("Busy"):
+                    refused.read(session="default", segment=name)
+            before = v.one("GetStatus")["store"]["usedBytes"]
+            freed = v.one("Vacuum", maxSegments=1)["bytes"]
+            after = v.one("GetStatus")["store"]["usedBytes"]
+        # What is recorded meanwhile is less than a second of it.
+        check(freed > 0 and after < before - freed / 2, f"of {before} bytes {freed} went, and {after} are left")
+        v.one("RemoveSnapshot", name="slow")
+
+
+@test
+def one_that_is_read_takes_its_room_until_it_is_read():
+    daemon = Run.get()
+    with connected(READER) as v, connected() as admin:
+        slow(v, "read", lastUsec=MAX_US)
+        with slow_readers(2, READER, snapshot="read") as readers:
+            with fault("Busy"):
+                v.one("RemoveSnapshot", name="read")
+            readers[0].close()
+            with fault("Busy"):
+                v.one("RemoveSnapshot", name="read")
+        wait_until(lambda: removed(v, "read"), 20, "it to be removed")
+        # It is as good as gone for an administrator.
+        slow(v, "read", lastUsec=MAX_US)
+        with slow_readers(1, READER, snapshot="read"):
+            admin.one("RemoveSnapshot", name="read")
+        equal(leftovers(daemon), [], "leftovers")
+
+
+def removed(v, name):
+    try:
+        v.one("RemoveSnapshot", name=name)
+    except Fault as error:
+        check(error.name == "Busy", f"the error is {error}")
+        return False
+    return True
+
+
+@test
+def what_is_transient_and_read_goes_with_its_last_reader():
+    daemon = Run.get()
+    with contextlib.ExitStack() as stack:
+        with connected(READER) as v, connected() as admin:
+            name = slow(v, None, lastUsec=MAX_US, transient=True)["name"]
+            readers = stack.enter_context(slow_readers(2, READER, snapshot=name))
+            used = admin.one("GetStatus")["store"]["snapshotBytes"]
+        for reader in readers:
+            time.sleep(0.2)
+            with connected() as admin:
+                equal(admin.one("GetStatus")["store"]["snapshotBytes"], used, "what snapshots take")
+            reader.close()
+        wait_until(lambda: leftovers(daemon) == [], 20, "it to go")
+
+
+@test
+def one_that_is_called_as_a_transient_one_was_stays():
+    with connected() as other:
+        with connected(READER) as v:
+            name = take(v, lastUsec=100_000, transient=True)["name"]
+            v.one("RemoveSnapshot", name=name)
+            take(other, lastUsec=100_000, name=name)
+        time.sleep(0.2)
+        equal([s["name"] for s in other.members("ListSnapshots", "snapshot")], [name], "the list")
+        other.one("RemoveSnapshot", name=name)
 
 
 @test

@@ -103,6 +103,14 @@ def what_contradicts_itself_is_told_before_anything_is_asked():
 
 
 @test
+def as_many_processes_as_profd_takes_may_be_named():
+    equal(len(asked(["-p", "1-256"])["pids"]), 256, "processes")
+    with tempfile.TemporaryDirectory() as folder, StandIn(folder, {}) as daemon:
+        ended(profctl("snapshot", "-p", "1-257", socket=daemon.path), 2, "more than 256 processes")
+        equal(daemon.calls, [], "calls")
+
+
+@test
 def stdout_has_the_path_and_stderr_the_rest():
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "it's here.perf.data")

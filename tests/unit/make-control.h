@@ -7,6 +7,7 @@
  *
  *   Ping            {}
  *   Stop            waits for ever
+ *   Pause           waits likewise, and ends with its client in any case
  *   Vacuum          removed: how many waiting calls were told that their client is gone;
  *                   bytes: how many connections ended
  *   Monitor         events as fast as the loop turns, until the client does not read: Busy
@@ -71,6 +72,11 @@ static void control_count_gone(void *userdata) {
 static int control_wait(void *userdata, Call *call) {
     call_on_gone(call, control_count_gone, userdata);
     return 0;
+}
+
+static int control_wait_for_client(void *userdata, Call *call) {
+    call_end_with_client(call);
+    return control_wait(userdata, call);
 }
 
 static int control_tell(void *userdata, Call *call) {
@@ -157,6 +163,7 @@ static const ControlMethod control_rows[] = {
     { "Ping",         RIGHT_ANYONE, METHOD_PLAIN,   false, control_ping     },
     { "SetLogLevel",  RIGHT_ADMIN,  METHOD_PLAIN,   false, control_pings    },
     { "Stop",         RIGHT_ADMIN,  METHOD_PLAIN,   true,  control_wait     },
+    { "Pause",        RIGHT_ADMIN,  METHOD_PLAIN,   false, control_wait_for_client },
     { "Vacuum",       RIGHT_ANYONE, METHOD_PLAIN,   false, control_tell     },
     { "Monitor",      RIGHT_READ,   METHOD_MORE,    false, control_monitor  },
     { "ListSegments", RIGHT_READ,   METHOD_MORE,    false, control_segments },

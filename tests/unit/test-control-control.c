@@ -221,6 +221,29 @@ TEST(whoever_works_for_a_call_hears_that_its_client_is_gone) {
     CHECK_EQ(control_server_end(&server), 0);
 }
 
+TEST(a_call_without_a_reply_outlives_its_client_unless_it_may_wait_for_long) {
+    static const char stays[] = "{\"method\":\"io.profd.Control.Stop\",\"oneway\":true,"
+                                "\"parameters\":{\"session\":\"x\"}}";
+    static const char ends[] = "{\"method\":\"io.profd.Control.Pause\",\"oneway\":true,"
+                               "\"parameters\":{\"session\":\"x\"}}";
+    json_int_t calls = -1, connections = -1;
+    ControlServer server;
+    int a, b;
+
+    CHECK_OK(control_server_begin(&server, 0));
+    a = control_connect(&server);
+    b = control_connect(&server);
+    CHECK_OK(control_say(a, stays, sizeof(stays)));
+    (void)close(a);
+    CHECK_OK(control_say(b, ends, sizeof(ends)));
+    (void)close(b);
+    CHECK_OK(wait_for_gone(&server, 1));
+    usleep(100000);
+    CHECK_OK(ask_counts(&server, &calls, &connections));
+    CHECK_EQ(calls, 1);
+    CHECK_EQ(control_server_end(&server), 0);
+}
+
 TEST(a_list_of_any_length_comes_an_object_a_reply_and_an_empty_one_as_one_without) {
     char text[TEXT_MAX];
     ControlServer server;

@@ -1,11 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "make-scene.h"
 
+#include <sys/syscall.h>
+
 #include "store/listing.h"
 
 /* Snapshots of a session that no daemon records. */
 
 #define NS 1000000000ULL
+
+static int sick_fd = -1;
+
+/* In place of the C library's: one descriptor has a disk that fails. */
+int fsync(int fd) {
+    if (fd == sick_fd) {
+        errno = EIO;
+        return -1;
+    }
+    return (int)syscall(SYS_fsync, fd);
+}
 
 static const Way ways[] = {
     {LAYOUT_FILE, 3}, {LAYOUT_FILE, 0}, {LAYOUT_DIRECTORY, 3}, {LAYOUT_DIRECTORY, 0}};
@@ -183,6 +196,26 @@ TEST(a_damaged_segment_gives_what_it_has) {
     CHECK_EQ(count_read(s.path), s.info.samples);
 }
 
+TEST(a_disk_that_fails_at_the_last_step_leaves_nothing) {
+    for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+        _cleanup_(scene_done) Scene s;
+        SnapshotRequest wanted = request("sick");
+
+        CHECK_OK(scene_init(&s));
+        CHECK_OK(scene_record(&s, ways[0], 1));
+        wanted.layout = ways[i].layout;
+        sick_fd = s.engine->folder;
+        CHECK_OK(make(&s, &wanted));
+        sick_fd = -1;
+        CHECK(s.failed);
+        CHECK_EQ(s.failure.error, SNAPSHOT_FAILED);
+        CHECK_EQ(s.failure.code, -EIO);
+        CHECK_EQ(count_left(&s), 0);
+        CHECK_OK(make(&s, &wanted));
+        CHECK(!s.failed);
+    }
+}
+
 TEST(no_user_takes_more_than_a_quarter) {
     _cleanup_(scene_done) Scene s;
     SnapshotRequest wanted = request("big");
@@ -221,6 +254,98 @@ TEST(no_user_takes_more_than_a_quarter) {
     CHECK_EQ(snapshot_use(s.engine).n, 4);
     CHECK(snapshot_use(s.engine).used_bytes > 4 * (90 << 10));
     CHECK_EQ(snapshot_use(s.engine).used_bytes, s.place.store->snapshot_bytes);
+}
+
+TEST(tiny_ones_count_as_more_than_they_are) {
+    _cleanup_(scene_done) Scene s;
+    SnapshotRequest wanted = request(NULL);
+    uint64_t limit = 16 * 4 * SNAPSHOT_LEAST_BYTES;
+
+    CHECK_OK(scene_init(&s));
+    CHECK_OK(scene_record(&s, ways[0], 1));
+    s.place.store->snapshot_max_bytes = limit;
+    wanted.until_ns = s.first_ns[0] + 10 * 1000;
+    wanted.privileged = false;
+    wanted.uid = 1000;
+    for (unsigned i = 0; i < 16; i++) {
+        CHECK_OK(make(&s, &wanted));
+        CHECK(!s.failed && s.info.bytes < SNAPSHOT_LEAST_BYTES / 4);
+    }
+    CHECK_OK(make(&s, &wanted));
+    CHECK(s.failed);
+    CHECK_EQ(s.failure.error, SNAPSHOT_BUDGET);
+    CHECK_EQ(s.failure.limit_bytes, limit / 4);
+    CHECK_EQ(s.failure.need_bytes, limit / 4 + SNAPSHOT_LEAST_BYTES);
+    CHECK(snapshot_use(s.engine).used_bytes < limit / 16);
+    CHECK_EQ(snapshot_use(s.engine).used_bytes, s.place.store->snapshot_bytes);
+    /* Another one's, and root's, are his own. */
+    wanted.uid = 1001;
+    CHECK_OK(make(&s, &wanted));
+    CHECK(!s.failed);
+    wanted.privileged = true;
+    for (unsigned i = 0; i < 20; i++) {
+        CHECK_OK(make(&s, &wanted));
+        CHECK(!s.failed);
+    }
+}
+
+/* A segment before, one with other users' memory, and one behind it. */
+static int record_memory(Scene *s) {
+    int r = 0;
+
+    for (unsigned i = 0; r == 0 && i < 3; i++) {
+        SessionConfig config = store_session("default", LAYOUT_FILE, 3);
+
+        s->session = store_session_close(s->session);
+        r = store_session_new(s->place.store, &config, i == 1, &s->session);
+        if (r == 0)
+            r = begin_segment(&s->place, s->session);
+        s->first_ns[i] = clock_anchor_now().monotonic_ns;
+        if (r == 0)
+            r = write_samples(s->session, 0, s->first_ns[i], SAMPLES);
+        if (r == 0)
+            r = end_sweep(s->session, 1);
+        if (r == 0 && !wait_written(s->session, 1))
+            r = -ETIMEDOUT;
+        usleep(2000);
+    }
+    return r;
+}
+
+TEST(memory_of_others_is_refused_where_it_is_in_the_window) {
+    _cleanup_(scene_done) Scene s;
+    SnapshotRequest wanted = request("cut");
+
+    CHECK_OK(scene_init(&s));
+    CHECK_OK(record_memory(&s));
+    /* Nothing is known of its segments after a restart. */
+    s.session = store_session_close(s.session);
+    s.engine = snapshot_engine_free(s.engine);
+    CHECK_OK(place_again(&s.place));
+    CHECK_OK(snapshot_engine_new(s.place.store, s.loop, &s.engine));
+    wanted.privileged = false;
+    CHECK_OK(make(&s, &wanted));
+    CHECK(s.failed);
+    CHECK_EQ(s.failure.error, SNAPSHOT_FORBIDDEN);
+    wanted.since_ns = s.first_ns[1] + 500 * 1000;
+    CHECK_OK(make(&s, &wanted));
+    CHECK(s.failed);
+    CHECK_EQ(s.failure.error, SNAPSHOT_FORBIDDEN);
+    CHECK_EQ(count_left(&s), 0);
+    wanted.since_ns = s.first_ns[2];
+    CHECK_OK(make(&s, &wanted));
+    CHECK(!s.failed && !s.info.sensitive);
+    wanted.name = "before";
+    wanted.since_ns = 0;
+    wanted.until_ns = s.first_ns[0] + 1000 * 1000;
+    CHECK_OK(make(&s, &wanted));
+    CHECK(!s.failed && !s.info.sensitive);
+    wanted.name = "all";
+    wanted.until_ns = 0;
+    wanted.privileged = true;
+    CHECK_OK(make(&s, &wanted));
+    CHECK(!s.failed && s.info.sensitive);
+    CHECK_EQ(s.info.samples, 3 * SAMPLES);
 }
 
 static uint64_t later_ns;
@@ -333,7 +458,7 @@ TEST(a_transient_one_is_read_and_goes) {
         CHECK_OK(snapshot_each(s.engine, count_one, &n));
         CHECK_EQ(n, 0);
         CHECK(snapshot_use(s.engine).used_bytes > 0);
-        CHECK_OK(snapshot_file_name(s.engine, s.info.name, s.info.n_files - 1, file));
+        snapshot_file_name(&s.info, s.info.n_files - 1, file);
         CHECK_OK(snapshot_open_file(s.engine, s.info.name, file, &fd, &bytes));
         CHECK(bytes > 0);
         closep(&fd);
@@ -342,6 +467,29 @@ TEST(a_transient_one_is_read_and_goes) {
         CHECK_OK(snapshot_remove(s.engine, s.info.name, NULL));
         CHECK_EQ(count_left(&s), 0);
     }
+}
+
+TEST(a_transient_one_is_made_whatever_others_are_called) {
+    _cleanup_(scene_done) Scene s;
+    SnapshotRequest wanted = request(NULL);
+
+    CHECK_OK(scene_init(&s));
+    CHECK_OK(scene_record(&s, ways[0], 1));
+    for (unsigned i = 1; i <= 8; i++) {
+        char name[SNAPSHOT_NAME_MAX];
+
+        snprintf(name, sizeof(name), "transient-%u", i + 8);
+        wanted.name = name;
+        CHECK_OK(make(&s, &wanted));
+        CHECK(!s.failed);
+    }
+    wanted.name = NULL;
+    wanted.transient = true;
+    for (unsigned i = 0; i < 4; i++) {
+        CHECK_OK(make(&s, &wanted));
+        CHECK(!s.failed);
+    }
+    CHECK_EQ(count_left(&s), 2 * 8 + 4);
 }
 
 TEST(one_that_is_cancelled_leaves_nothing) {
