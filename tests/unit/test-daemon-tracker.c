@@ -25,11 +25,12 @@ typedef struct World {
     unsigned looks;
 } World;
 
-static bool is_told(const World *w, const char *text) {
-    const Buffer *since = emission_pending(w->emission);
+static bool holds(const Buffer *records, const char *text) {
+    return records->size > 0 && memmem(records->data, records->size, text, strlen(text));
+}
 
-    return memmem(w->head.data, w->head.size, text, strlen(text)) ||
-           memmem(since->data, since->size, text, strlen(text));
+static bool is_told(const World *w, const char *text) {
+    return holds(&w->head, text) || holds(emission_pending(w->emission), text);
 }
 
 static int look(void *userdata) {
