@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <string.h>
 
+#include "client/color.h"
 #include "client/remote.h"
 #include "client/reply.h"
-#include "client/screen.h"
+#include "client/width.h"
 #include "util/text.h"
 
 /*
@@ -18,7 +19,7 @@ static void print_setting(Context *c, const json_t *setting) {
     const char *source = reply_string(setting, "source");
     bool colors = context_colors(c);
     Buffer *out = &c->out.buffer;
-    size_t n = screen_columns(key, strlen(key)) + 1 + screen_columns(value, strlen(value));
+    size_t n = width_of(key, strlen(key)) + 1 + width_of(value, strlen(value));
 
     text_printf(out, "%s=%s", key, value);
     if (c->no_legend || !*source) {

@@ -18,6 +18,8 @@
  * not be written there turns success into failure.
  */
 
+enum { WIDTH_MAX = 10000 };
+
 static int option_json(const Option *option, const char *argument, void *field) {
     JsonMode *json = field;
 
@@ -136,9 +138,23 @@ void context_page(Context *c) {
         output_page(&c->out);
 }
 
+/* Whoever exports COLUMNS wants that width, of a pipe as well. */
+static bool width_of_environment(unsigned *ret) {
+    const char *text = getenv("COLUMNS");
+    uint64_t width;
+
+    if (!text || option_u64(NULL, text, &width) < 0 || width > WIDTH_MAX)
+        return false;
+    *ret = (unsigned)width;
+    return true;
+}
+
 unsigned context_width(const Context *c) {
     struct winsize size;
+    unsigned width;
 
+    if (width_of_environment(&width))
+        return width;
     if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0)
         return 0;
     return size.ws_col;
@@ -169,7 +185,7 @@ static int run_bare(Context *c) {
     else if (c->version)
         text_puts(&c->out.buffer, "profctl " PROFD_VERSION "\n");
     else if (c->help)
-        help_print_program(&c->out.buffer);
+        help_print_program(c);
     else
         return complain(STATUS_USAGE, "No command given, see 'profctl --help'.");
     return STATUS_OK;
@@ -191,7 +207,7 @@ static int run_parsed(Context *c, const Command *command, void *settings, int n,
     if (c->version)
         return run_bare(c);
     if (c->help) {
-        help_print_command(&c->out.buffer, command);
+        help_print_command(c, command);
         return STATUS_OK;
     }
     if ((unsigned)n < command->n_min || (unsigned)n > command->n_max)

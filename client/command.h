@@ -58,7 +58,8 @@ typedef struct Context {
 /* Opens the pager in front of c->out where the options and the terminal ask for one; a command
  * whose result may be long calls it before it prints. */
 void context_page(Context *c);
-/* Columns of the terminal that the result ends up on, behind a pager too; 0: there is none. */
+/* $COLUMNS, or the columns of the terminal that the result ends up on, behind a pager too. 0: there
+ * is no limit, and nothing is wrapped or cut. */
 unsigned context_width(const Context *c);
 /* Whether it may be coloured: a terminal that can, and no $NO_COLOR. */
 bool context_colors(const Context *c);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/screen.h"
+#include "client/width.h"
 #include "util/text.h"
 
 /*
@@ -11,7 +12,14 @@
  * is no second list of anything.
  */
 
-enum { NAME_COLUMN_MAX = 26 };
+enum { NAME_COLUMN_MAX = 26, WIDTH_DEFAULT = 80, WIDTH_MIN = 40 };
+
+/* Help stays prose in a pipe, where nothing else is wrapped. */
+static size_t help_width(const Context *c) {
+    size_t width = context_width(c);
+
+    return width ? MAX(width, (size_t)WIDTH_MIN) : WIDTH_DEFAULT;
+}
 
 static void spaces(Buffer *out, size_t n) {
     for (size_t i = 0; i < n; i++)
@@ -19,8 +27,9 @@ static void spaces(Buffer *out, size_t n) {
 }
 
 /* A name in a column of its own and what it does beside it, below where the name is too long. */
-static void print_row(Buffer *out, const char *name, size_t column, const char *help) {
-    size_t n = screen_columns(name, strlen(name));
+static void print_row(Context *c, const char *name, size_t column, const char *help) {
+    Buffer *out = &c->out.buffer;
+    size_t n = width_of(name, strlen(name));
 
     text_puts(out, name);
     if (n + 2 > column) {
@@ -28,7 +37,7 @@ static void print_row(Buffer *out, const char *name, size_t column, const char *
         n = 0;
     }
     spaces(out, column - n);
-    screen_wrap(out, help, column, column, SCREEN_WIDTH);
+    screen_wrap(out, help, column, column, help_width(c));
 }
 
 static void option_name(Buffer *out, const Option *o) {
@@ -45,7 +54,8 @@ static void option_name(Buffer *out, const Option *o) {
     text_putc(out, '\0');
 }
 
-static void print_options(Buffer *out, const char *title, const Option *options) {
+static void print_options(Context *c, const char *title, const Option *options) {
+    Buffer *out = &c->out.buffer;
     Buffer name = {};
     size_t column = 0;
 
@@ -56,7 +66,7 @@ static void print_options(Buffer *out, const char *title, const Option *options)
         size_t n;
 
         option_name(&name, o);
-        n = screen_columns((const char *)name.data, name.size) + 1;
+        n = width_of((const char *)name.data, name.size) + 1;
         if (n <= NAME_COLUMN_MAX)
             column = MAX(column, n);
     }
@@ -66,12 +76,13 @@ static void print_options(Buffer *out, const char *title, const Option *options)
             continue;
         option_name(&name, o);
         if (!buffer_error(&name))
-            print_row(out, (const char *)name.data, column, o->help);
+            print_row(c, (const char *)name.data, column, o->help);
     }
     buffer_done(&name);
 }
 
-static void print_commands(Buffer *out, const char *title, bool offline, size_t column) {
+static void print_commands(Context *c, const char *title, bool offline, size_t column) {
+    Buffer *out = &c->out.buffer;
     Buffer name = {};
 
     text_printf(out, "%s:\n", title);
@@ -82,31 +93,34 @@ static void print_commands(Buffer *out, const char *title, bool offline, size_t 
         text_printf(&name, "  %s %s", commands[i]->name, commands[i]->arguments);
         text_putc(&name, '\0');
         if (!buffer_error(&name))
-            print_row(out, (const char *)name.data, column, commands[i]->summary);
+            print_row(c, (const char *)name.data, column, commands[i]->summary);
     }
     buffer_done(&name);
 }
 
-void help_print_program(Buffer *out) {
+void help_print_program(Context *c) {
+    Buffer *out = &c->out.buffer;
     size_t column = 0;
 
     text_puts(out, "Usage: profctl [OPTION…] COMMAND [ARGUMENT…]\n\n"
                    "Drives the profiler profd, and looks into recordings of perf and profd.\n\n");
     for (size_t i = 0; commands[i]; i++)
-        column = MAX(
-            column, strlen(commands[i]->name) +
-                        screen_columns(commands[i]->arguments, strlen(commands[i]->arguments)) + 5);
+        column =
+            MAX(column, strlen(commands[i]->name) +
+                            width_of(commands[i]->arguments, strlen(commands[i]->arguments)) + 5);
     column = MIN(column, (size_t)NAME_COLUMN_MAX + 4);
-    print_commands(out, "Commands", false, column);
-    print_commands(out, "\nCommands for recordings, without a daemon", true, column);
-    print_options(out, "Options, before or after the command", global_options);
+    print_commands(c, "Commands", false, column);
+    print_commands(c, "\nCommands for recordings, without a daemon", true, column);
+    print_options(c, "Options, before or after the command", global_options);
     text_puts(out, "\n'profctl COMMAND --help' tells the options of a command.\n"
                    "Exit status: 0 done, 1 failed, 2 wrong usage, 3 profd is not running,\n"
                    "4 not permitted, 5 not found, 6 timed out, 7 degraded, 8 done in part.\n");
 }
 
 /* Paragraphs are apart by an empty line; where lines end within one means nothing. */
-static void print_notes(Buffer *out, const char *notes) {
+static void print_notes(Context *c, const char *notes) {
+    Buffer *out = &c->out.buffer;
+
     while (*notes) {
         const char *end = strstr(notes, "\n\n");
         size_t n = end ? (size_t)(end - notes) : strlen(notes);
@@ -114,19 +128,21 @@ static void print_notes(Buffer *out, const char *notes) {
 
         text_putc(out, '\n');
         if (paragraph)
-            screen_wrap(out, paragraph, 0, 0, SCREEN_WIDTH);
+            screen_wrap(out, paragraph, 0, 0, help_width(c));
         notes += n + (end ? 2 : 0);
     }
 }
 
-void help_print_command(Buffer *out, const Command *command) {
+void help_print_command(Context *c, const Command *command) {
+    Buffer *out = &c->out.buffer;
+
     text_printf(out, "Usage: profctl %s%s %s\n\n", command->name,
                 command->options ? " [OPTION…]" : "", command->arguments);
-    screen_wrap(out, command->summary, 0, 0, SCREEN_WIDTH);
+    screen_wrap(out, command->summary, 0, 0, help_width(c));
     if (command->notes)
-        print_notes(out, command->notes);
-    print_options(out, "Options", command->options);
-    print_options(out, "Options of every command", global_options);
+        print_notes(c, command->notes);
+    print_options(c, "Options", command->options);
+    print_options(c, "Options of every command", global_options);
 }
 
 static void print_option_rows(Buffer *out, const char *command, const Option *options) {
@@ -156,9 +172,9 @@ static int run_help(Context *c, void *settings, char **arguments) {
         return complain(STATUS_USAGE, "There is no command '%s', see 'profctl --help'.",
                         arguments[0]);
     if (command)
-        help_print_command(&c->out.buffer, command);
+        help_print_command(c, command);
     else
-        help_print_program(&c->out.buffer);
+        help_print_program(c);
     return STATUS_OK;
 }
 

@@ -5,8 +5,8 @@
 
 #include "client/command.h"
 
-void help_print_program(Buffer *out);
-void help_print_command(Buffer *out, const Command *command);
+void help_print_program(Context *c);
+void help_print_command(Context *c, const Command *command);
 
 /* For scripts, one row a line, fields separated by tabs: command, short, long, argument, help. The
  * global options belong to the command "*". A row with neither short nor long is the command

@@ -5,22 +5,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/width.h"
 #include "util/text.h"
 
 /*
- * Text laid out for eyes: words wrapped at the width of the terminal, labels that end in one
- * column. Colours go around marks and labels only, so that they never count as columns.
+ * Text laid out for eyes: words wrapped at the width of the terminal, of which a pipe has none,
+ * and labels that end in one column. Colours go around marks and labels only, so that they never
+ * count as columns.
  */
 
-enum { LABEL_COLUMNS = 12, WIDTH_MIN = 40, WIDTH_MAX = 120 };
-
-size_t screen_columns(const char *text, size_t n) {
-    size_t columns = 0;
-
-    for (size_t i = 0; i < n; i++)
-        columns += ((unsigned char)text[i] & 0xc0) != 0x80;
-    return columns;
-}
+enum { LABEL_COLUMNS = 12, WIDTH_MIN = 40 };
 
 static void spaces(Buffer *out, size_t n) {
     for (size_t i = 0; i < n; i++)
@@ -33,7 +27,7 @@ void screen_wrap(Buffer *out, const char *text, size_t column, size_t indent, si
     while (*text) {
         size_t n = strcspn(text, " \n");
 
-        if (!first && column + 1 + screen_columns(text, n) > width) {
+        if (!first && column + 1 + width_of(text, n) > width) {
             text_putc(out, '\n');
             spaces(out, indent);
             column = indent;
@@ -42,7 +36,7 @@ void screen_wrap(Buffer *out, const char *text, size_t column, size_t indent, si
             column++;
         }
         buffer_append(out, text, n);
-        column += screen_columns(text, n);
+        column += width_of(text, n);
         text += n + (text[n] != '\0');
         first = false;
     }
@@ -52,11 +46,9 @@ void screen_wrap(Buffer *out, const char *text, size_t column, size_t indent, si
 Screen screen_of(Context *c) {
     size_t width = context_width(c);
 
-    width = width ? width : SCREEN_WIDTH;
-    width = MAX(width, (size_t)WIDTH_MIN);
     return (Screen){
         .out = &c->out.buffer,
-        .width = MIN(width, (size_t)WIDTH_MAX),
+        .width = width ? MAX(width, (size_t)WIDTH_MIN) : SIZE_MAX,
         .colors = context_colors(c),
     };
 }
@@ -72,7 +64,7 @@ static void colored(const Screen *s, Color color, const char *text) {
 }
 
 void screen_title(const Screen *s, Color color, const char *name, const char *text) {
-    size_t column = 2 + screen_columns(name, strlen(name)) + 1;
+    size_t column = 2 + width_of(name, strlen(name)) + 1;
 
     colored(s, color, "●");
     text_putc(s->out, ' ');
@@ -82,7 +74,7 @@ void screen_title(const Screen *s, Color color, const char *name, const char *te
 }
 
 void screen_line(const Screen *s, const char *label, Color color, const char *text) {
-    size_t n = label ? screen_columns(label, strlen(label)) : 0;
+    size_t n = label ? width_of(label, strlen(label)) : 0;
 
     spaces(s->out, LABEL_COLUMNS - MIN(n, (size_t)LABEL_COLUMNS));
     colored(s, color, label ? label : "");

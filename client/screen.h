@@ -9,8 +9,6 @@
 #include "client/color.h"
 #include "client/command.h"
 
-enum { SCREEN_WIDTH = 80 };
-
 typedef struct Screen {
     Buffer *out;
     size_t width;
@@ -30,5 +28,3 @@ void screen_buffer(const Screen *s, const char *label, Buffer *text);
 
 /* Text wrapped at `width`, its lines after the first indented; `column` is where it starts. */
 void screen_wrap(Buffer *out, const char *text, size_t column, size_t indent, size_t width);
-/* Columns that n bytes of text take. */
-size_t screen_columns(const char *text, size_t n);

@@ -1,64 +1,55 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "client/table.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <libsmartcols.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "client/width.h"
+#include "util/array.h"
 #include "util/text.h"
 
 /*
- * A thin coat over libsmartcols: it counts the cells, escapes them by our one escape, and tells
- * the library the width of the terminal, which it cannot see once a pager stands in between. The
- * library cuts a column that may shrink down to its heading; before it comes to that, columns go
- * that say least.
+ * All cells are kept until the table is printed, because the widest one sets the width of its
+ * column. Where a terminal is too narrow, first the columns go that say least, then columns that
+ * may shrink are cut, the widest of them first. Text goes out as the UTF-8 it is, in every locale.
  */
 
 enum { SEPARATOR_WIDTH = 2, SHRUNK_MIN = 16 };
 
+typedef struct Cell {
+    char *text;
+    size_t width;
+    Color color;
+} Cell;
+
 struct Table {
     const Column *columns; /* borrowed */
-    unsigned *widths, terminal_width;
-    struct libscols_table *scols;
-    struct libscols_line *line;
-    unsigned n_columns, at;
+    size_t n_columns, terminal_width;
+    size_t *widths; /* of each column; 0: not shown */
+    Cell *cells;    /* row by row */
+    size_t n;
+    bool colors, no_legend;
     int error;
 };
 
 int table_new(const Context *c, const Column *columns, Table **ret) {
     _cleanup_(table_freep) Table *table = calloc(1, sizeof(*table));
-    unsigned width = context_width(c);
 
     if (!table)
         return -ENOMEM;
     table->columns = columns;
-    table->terminal_width = width;
-    table->scols = scols_new_table();
-    if (!table->scols)
-        return -ENOMEM;
-    (void)scols_table_enable_noencoding(table->scols, 1);
-    (void)scols_table_enable_noheadings(table->scols, c->no_legend);
-    (void)scols_table_enable_colors(table->scols, context_colors(c));
-    (void)scols_table_set_termforce(table->scols,
-                                    width ? SCOLS_TERMFORCE_ALWAYS : SCOLS_TERMFORCE_NEVER);
-    if (width)
-        (void)scols_table_set_termwidth(table->scols, width);
-    (void)scols_table_set_column_separator(table->scols, "  ");
-    for (; columns[table->n_columns].name; table->n_columns++) {
-        const Column *column = &columns[table->n_columns];
-
-        if (!scols_table_new_column(table->scols, column->name, 0,
-                                    (column->right ? SCOLS_FL_RIGHT : 0) |
-                                        (column->shrinks ? SCOLS_FL_TRUNC : 0)))
-            return -ENOMEM;
-    }
+    table->terminal_width = context_width(c);
+    table->colors = context_colors(c);
+    table->no_legend = c->no_legend;
+    while (columns[table->n_columns].name)
+        table->n_columns++;
     table->widths = calloc(table->n_columns, sizeof(*table->widths));
     if (!table->widths)
         return -ENOMEM;
-    for (unsigned i = 0; i < table->n_columns; i++)
-        table->widths[i] = (unsigned)strlen(columns[i].name);
     *ret = TAKE_PTR(table);
     return 0;
 }
@@ -66,39 +57,24 @@ int table_new(const Context *c, const Column *columns, Table **ret) {
 Table *table_free(Table *table) {
     if (!table)
         return NULL;
-    scols_unref_table(table->scols);
+    for (size_t i = 0; i < table->n; i++)
+        free(table->cells[i].text);
+    free(table->cells);
     free(table->widths);
     free(table);
     return NULL;
 }
 
-/* On a terminal: a byte a character, but for those that continue one. */
-static unsigned width_of(const char *text) {
-    unsigned n = 0;
+/* Takes the text over; NULL: there was no memory for it. */
+static void table_add(Table *table, char *text) {
+    Cell *cell = text ? array_grow(&table->cells, &table->n) : NULL;
 
-    for (; *text; text++)
-        n += ((unsigned char)*text & 0xc0) != 0x80;
-    return n;
-}
-
-/* Takes the text over. */
-static void add_cell(Table *table, char *text) {
-    unsigned *width = &table->widths[table->at % table->n_columns];
-    int r = text ? 0 : -ENOMEM;
-
-    if (text)
-        *width = MAX(*width, width_of(text));
-
-    if (table->at % table->n_columns == 0)
-        table->line = scols_table_new_line(table->scols, NULL);
-    if (r == 0)
-        r = table->line ? scols_line_refer_data(table->line, table->at % table->n_columns, text)
-                        : -ENOMEM;
-    if (r < 0) {
+    if (!cell) {
         free(text);
-        table->error = r;
+        table->error = -ENOMEM;
+        return;
     }
-    table->at++;
+    *cell = (Cell){.text = text, .width = width_of(text, strlen(text))};
 }
 
 void table_bytes(Table *table, Bytes text) {
@@ -108,19 +84,16 @@ void table_bytes(Table *table, Bytes text) {
     text_putc(&cell, '\0');
     if (buffer_error(&cell))
         buffer_done(&cell);
-    add_cell(table, (char *)cell.data);
+    table_add(table, (char *)cell.data);
 }
 
 void table_shown(Table *table, const char *text) {
-    add_cell(table, strdup(text));
+    table_add(table, strdup(text));
 }
 
 void table_color(Table *table, Color color) {
-    unsigned column = (table->at - 1) % table->n_columns;
-    struct libscols_cell *cell = table->line ? scols_line_get_cell(table->line, column) : NULL;
-
-    if (cell && color != COLOR_NONE)
-        (void)scols_cell_set_color(cell, color_sequence(color));
+    if (table->n > 0)
+        table->cells[table->n - 1].color = color;
 }
 
 void table_printf(Table *table, const char *format, ...) {
@@ -133,7 +106,7 @@ void table_printf(Table *table, const char *format, ...) {
     va_end(ap);
     if (n < 0) {
         text = NULL;
-        add_cell(table, NULL);
+        table_add(table, NULL);
         return;
     }
     table_bytes(table, (Bytes){.data = (const uint8_t *)text, .size = (size_t)n});
@@ -143,49 +116,125 @@ void table_count(Table *table, uint64_t n) {
     table_printf(table, "%" PRIu64, n);
 }
 
-/* With those before `drop` gone, and what may shrink not cut to nothing. */
-static unsigned least_width(const Table *table, unsigned drop) {
-    unsigned sum = 0;
+static void table_measure(Table *table) {
+    for (size_t i = 0; i < table->n_columns; i++)
+        table->widths[i] = width_of(table->columns[i].name, strlen(table->columns[i].name));
+    for (size_t i = 0; i < table->n; i++) {
+        size_t *width = &table->widths[i % table->n_columns];
 
-    for (unsigned i = 0; i < table->n_columns; i++) {
-        const Column *column = &table->columns[i];
-        unsigned width = table->widths[i];
-
-        if (column->drops > 0 && column->drops < drop)
-            continue;
-        sum += (column->shrinks ? MIN(width, (unsigned)SHRUNK_MIN) : width) + SEPARATOR_WIDTH;
+        *width = MAX(*width, table->cells[i].width);
     }
-    return sum - MIN(sum, (unsigned)SEPARATOR_WIDTH);
 }
 
-static int drop_columns(Table *table) {
-    unsigned drop = 1, last = 0;
-    int r = 0;
+/* Of the columns that are shown; `shrunk`: with each cut as far as it may be. */
+static size_t table_width(const Table *table, bool shrunk) {
+    size_t sum = 0;
 
-    for (unsigned i = 0; i < table->n_columns; i++)
+    for (size_t i = 0; i < table->n_columns; i++) {
+        size_t width = table->widths[i];
+
+        if (width == 0)
+            continue;
+        if (shrunk && table->columns[i].shrinks)
+            width = MIN(width, (size_t)SHRUNK_MIN);
+        sum += width + SEPARATOR_WIDTH;
+    }
+    return sum - MIN(sum, (size_t)SEPARATOR_WIDTH);
+}
+
+static void table_drop_columns(Table *table) {
+    unsigned last = 0;
+
+    for (size_t i = 0; i < table->n_columns; i++)
         last = MAX(last, table->columns[i].drops);
-    while (table->terminal_width > 0 && drop <= last &&
-           least_width(table, drop) > table->terminal_width)
-        drop++;
-    for (unsigned i = 0; r == 0 && i < table->n_columns; i++)
-        if (table->columns[i].drops > 0 && table->columns[i].drops < drop)
-            r = scols_column_set_flags(scols_table_get_column(table->scols, i), SCOLS_FL_HIDDEN);
-    return r;
+    for (unsigned drop = 1; drop <= last && table_width(table, true) > table->terminal_width;
+         drop++)
+        for (size_t i = 0; i < table->n_columns; i++)
+            if (table->columns[i].drops == drop)
+                table->widths[i] = 0;
+}
+
+/* Where no more columns may go, one is cut as far as its heading. */
+static void table_shrink_columns(Table *table) {
+    size_t width = table_width(table, false);
+
+    for (; width > table->terminal_width; width--) {
+        size_t *widest = NULL;
+
+        for (size_t i = 0; i < table->n_columns; i++)
+            if (table->columns[i].shrinks && table->widths[i] > strlen(table->columns[i].name) &&
+                (!widest || table->widths[i] >= *widest))
+                widest = &table->widths[i];
+        if (!widest)
+            return;
+        (*widest)--;
+    }
+}
+
+static void table_put_spaces(Buffer *out, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        text_putc(out, ' ');
+}
+
+static void table_put_cell(const Table *table, size_t column, const Cell *cell, Buffer *out) {
+    size_t n = width_fit(cell->text, strlen(cell->text), table->widths[column]);
+    size_t space = table->widths[column] - width_of(cell->text, n);
+    bool colors = table->colors && cell->color != COLOR_NONE;
+
+    if (table->columns[column].right)
+        table_put_spaces(out, space);
+    if (colors)
+        text_puts(out, color_sequence(cell->color));
+    buffer_append(out, cell->text, n);
+    if (colors)
+        text_puts(out, color_sequence(COLOR_NONE));
+    if (!table->columns[column].right)
+        table_put_spaces(out, space);
+}
+
+/* A row; the line ends with its last character. */
+static void table_put_row(const Table *table, const Cell *cells, Buffer *out) {
+    size_t start = out->size;
+    bool first = true;
+
+    for (size_t i = 0; i < table->n_columns; i++) {
+        if (table->widths[i] == 0)
+            continue;
+        if (!first)
+            table_put_spaces(out, SEPARATOR_WIDTH);
+        first = false;
+        table_put_cell(table, i, &cells[i], out);
+    }
+    while (!buffer_error(out) && out->size > start && out->data[out->size - 1] == ' ')
+        out->size--;
+    text_putc(out, '\n');
+}
+
+static int table_put_heading(const Table *table, Buffer *out) {
+    _cleanup_free_ Cell *cells = calloc(table->n_columns, sizeof(*cells));
+
+    if (!cells)
+        return -ENOMEM;
+    for (size_t i = 0; i < table->n_columns; i++)
+        cells[i].text = (char *)table->columns[i].name;
+    table_put_row(table, cells, out);
+    return 0;
 }
 
 int table_print(Table *table, Buffer *out) {
-    _cleanup_free_ char *text = NULL;
     int r = table->error;
 
-    if (r < 0 || table->at == 0)
+    if (r < 0 || table->n == 0)
         return r;
-    r = drop_columns(table);
-    if (r < 0)
-        return r;
-    r = scols_print_table_to_string(table->scols, &text);
-    if (r < 0)
-        return r;
-    text_puts(out, text);
-    text_putc(out, '\n'); /* the library leaves the last one out */
-    return buffer_error(out);
+    assert(table->n % table->n_columns == 0);
+    table_measure(table);
+    if (table->terminal_width > 0) {
+        table_drop_columns(table);
+        table_shrink_columns(table);
+    }
+    if (!table->no_legend)
+        r = table_put_heading(table, out);
+    for (size_t i = 0; r == 0 && i < table->n; i += table->n_columns)
+        table_put_row(table, &table->cells[i], out);
+    return r < 0 ? r : buffer_error(out);
 }

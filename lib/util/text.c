@@ -145,8 +145,7 @@ void text_printf(Buffer *b, const char *format, ...) {
     buffer_commit(b, (size_t)n);
 }
 
-/* Length of the well-formed UTF-8 sequence at p, and its code point; 0 when it is none. */
-static size_t utf8_length(const uint8_t *p, size_t left, uint32_t *ret) {
+size_t text_code_point(const uint8_t *p, size_t left, uint32_t *ret) {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     size_t n = p[0] < 0x80   ? 1
                : p[0] < 0xc2 ? 0
@@ -192,7 +191,7 @@ static void escape_into(Buffer *b, Bytes bytes, Escape kind) {
         i++;
     while (i < bytes.size) {
         uint32_t c = 0;
-        size_t n = utf8_length(bytes.data + i, bytes.size - i, &c);
+        size_t n = text_code_point(bytes.data + i, bytes.size - i, &c);
         bool json = kind == ESCAPE_JSON, quote = json && c == '"';
         bool backslash = kind != ESCAPE_AGAIN && c == '\\';
 

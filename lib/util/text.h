@@ -62,6 +62,10 @@ void text_hex_bytes(Buffer *b, Bytes bytes);
 void text_time_ns(Buffer *b, uint64_t time_ns);
 void text_printf(Buffer *b, const char *format, ...) _printf_(2, 3);
 
+/* Length of the well-formed UTF-8 sequence at p, of at least one byte, and its code point; 0 when
+ * there is none. */
+size_t text_code_point(const uint8_t *p, size_t left, uint32_t *ret);
+
 /* The one escape, for a terminal. */
 void text_escape(Buffer *b, Bytes bytes);
 void text_escape_str(Buffer *b, const char *s);

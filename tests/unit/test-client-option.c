@@ -241,22 +241,24 @@ static size_t columns(const char *line) {
 }
 
 TEST(help_names_every_option_and_stays_within_80_columns) {
+    (void)unsetenv("COLUMNS");
     for (size_t i = 0; commands[i]; i++) {
-        Buffer out = {};
+        Context c = {};
+        Buffer *out = &c.out.buffer;
         char name[64];
         bool named = true, fits = true;
 
-        help_print_command(&out, commands[i]);
-        text_putc(&out, '\0');
+        help_print_command(&c, commands[i]);
+        text_putc(out, '\0');
         for (const Option *o = commands[i]->options; o && o->long_name; o++) {
             snprintf(name, sizeof(name), "--%s", o->long_name);
-            named = named && strstr((char *)out.data, name);
+            named = named && strstr((char *)out->data, name);
         }
-        for (char *line = (char *)out.data; line && fits; line = strchr(line, '\n')) {
+        for (char *line = (char *)out->data; line && fits; line = strchr(line, '\n')) {
             line += *line == '\n';
             fits = columns(line) <= 80;
         }
-        buffer_done(&out);
+        buffer_done(out);
         CHECK(named);
         CHECK(fits);
     }

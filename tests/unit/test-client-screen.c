@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "client/screen.h"
 
+#include <stdlib.h>
+
 #include "test.h"
 #include "util/text.h"
 
@@ -30,7 +32,6 @@ TEST(a_word_that_is_too_long_stays_whole) {
 TEST(columns_are_characters_not_bytes) {
     _cleanup_(buffer_done) Buffer out = {};
 
-    CHECK_EQ(screen_columns("ä…", strlen("ä…")), 2U);
     screen_wrap(&out, "äää äää", 0, 0, 7);
     CHECK_STREQ(text_of(&out), "äää äää\n");
 }
@@ -52,9 +53,28 @@ TEST(nothing_but_a_terminal_gets_colours_or_a_width) {
 
     if (isatty(STDOUT_FILENO))
         TEST_SKIP("standard output is a terminal");
+    (void)unsetenv("COLUMNS");
     CHECK(!context_colors(&c));
     CHECK_EQ(context_width(&c), 0U);
-    CHECK_EQ(screen_of(&c).width, (size_t)SCREEN_WIDTH);
+    CHECK_EQ(screen_of(&c).width, SIZE_MAX);
+}
+
+TEST(columns_of_the_environment_are_honoured) {
+    static const struct {
+        const char *text;
+        unsigned width;
+    } rows[] = {{"132", 132}, {"0", 0}, {"", 0}, {"wide", 0}, {"-5", 0}, {"99999999999", 0}};
+    Context c = {};
+
+    if (isatty(STDOUT_FILENO))
+        TEST_SKIP("standard output is a terminal");
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        (void)setenv("COLUMNS", rows[i].text, 1);
+        CHECK_EQ(context_width(&c), rows[i].width);
+    }
+    (void)setenv("COLUMNS", "132", 1);
+    CHECK_EQ(screen_of(&c).width, 132U);
+    (void)unsetenv("COLUMNS");
 }
 
 TEST_MAIN()
