@@ -41,6 +41,7 @@ static const ErrorRow rows[] = {
     { "SnapshotExists",     STATUS_FAILED,        NULL,         "There is a snapshot '{name}' already; remove it by 'profctl rm {name}', or choose another name." },
     { "WindowUnavailable",  STATUS_NOT_FOUND,     "oldestUsec", "Nothing of that time is kept: what there is reaches from {oldestUsec|moment} to {newestUsec|moment}." },
     { "WindowUnavailable",  STATUS_NOT_FOUND,     NULL,         "Nothing of that time is kept: nothing was recorded yet." },
+    { "NoSamplesMatch",     STATUS_NOT_FOUND,     NULL,         "No samples match {selection} in this window.{near|near}" },
     { "DiskBudget",         STATUS_FAILED,        NULL,         "It needs {need|size}, which does not fit into the limit of {limit|size}; remove snapshots by 'profctl rm', ask for less, or raise SnapshotMaxUse= in profd.conf." },
     { "DiskFull",           STATUS_FAILED,        NULL,         "The disk of '{path}' is full; make room, or shrink the store by 'profctl vacuum'." },
     { "Busy",               STATUS_FAILED,        NULL,         "profd has too much to do at the moment; try again in {retryAfterMs|ms}." },
@@ -78,6 +79,17 @@ static void put_problems(Buffer *out, const json_t *problems) {
         text_putc(out, '.');
 }
 
+static void put_near(Buffer *out, const json_t *names) {
+    const json_t *name;
+    size_t i, n = json_array_size(names);
+
+    json_array_foreach(names, i, name) {
+        text_puts(out, i == 0 ? " Did you mean " : i + 1 < n ? ", " : " or ");
+        text_printf(out, "'%s'", json_is_string(name) ? json_string_value(name) : "?");
+    }
+    text_puts(out, n > 0 ? "?" : "");
+}
+
 /* A parameter, as text or number. */
 static void put_plain(Buffer *out, const json_t *value) {
     if (json_is_string(value))
@@ -105,6 +117,8 @@ static void put_parameter(Buffer *out, const RemoteFailure *failure, const char 
         figure_span(out, reply_count(failure->parameters, name) * 1000);
     else if (strcmp(kind, "problems") == 0)
         put_problems(out, value);
+    else if (strcmp(kind, "near") == 0)
+        put_near(out, value);
     else
         put_plain(out, value);
 }

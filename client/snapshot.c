@@ -26,7 +26,7 @@ typedef struct SnapshotSettings {
     OptionTimestamp last, since, until, at, follow_up;
     bool pin, force;
     OptionNumbers pids;
-    OptionWords comms, cgroups;
+    OptionWords comms, cgroups, units;
 } SnapshotSettings;
 
 static int option_compress_word(const Option *option, const char *argument, void *field) {
@@ -59,6 +59,7 @@ static const Option snapshot_options[] = {
     {'p', "pid",       "PID,…",             "Only samples of these processes",                                 option_numbers,       offsetof(SnapshotSettings, pids)},
     {0,   "comm",      "NAME,…",            "Only samples of threads with these names",                        option_words,         offsetof(SnapshotSettings, comms)},
     {'G', "cgroup",    "PATH,…",            "Only samples of these control groups and those below them",       option_words,         offsetof(SnapshotSettings, cgroups)},
+    {'u', "unit",      "UNIT,…",            "Only samples of these systemd units, as shop or 'web@*'",         option_words,         offsetof(SnapshotSettings, units)},
     {'C', "cpu",       "CPU,…",             "Only samples of these CPUs, as 0-3,8",                            option_cpus,          offsetof(SnapshotSettings, cpus)},
     {'o', "output",    "FILE",              "Write it to FILE, which is yours, or for - to stdout; nothing is kept", option_string,  offsetof(SnapshotSettings, output)},
     {'f', "force",     NULL,                "Replace FILE where it exists",                                    option_flag,          offsetof(SnapshotSettings, force)},
@@ -160,6 +161,7 @@ static int make_parameters(const SnapshotSettings *s, json_t **ret) {
     set_string(parameters, "compress", becomes_stream(s) ? "none" : s->compress);
     set_words(parameters, "comms", &s->comms);
     set_words(parameters, "cgroups", &s->cgroups);
+    set_words(parameters, "units", &s->units);
     set_string(parameters, "cpus", s->cpus);
     if (s->pin)
         (void)json_object_set_new(parameters, "pin", json_true());
@@ -284,6 +286,7 @@ static void snapshot_settings_done(void *settings) {
     option_numbers_done(&s->pids);
     option_words_done(&s->comms);
     option_words_done(&s->cgroups);
+    option_words_done(&s->units);
 }
 
 const Command command_snapshot = {
@@ -293,8 +296,8 @@ const Command command_snapshot = {
     .notes = "Without --last, --since and --until all that there is of the session. The recording "
              "goes on undisturbed. stdout gets the path, or with --output=- the recording itself, "
              "as a stream that 'perf report -i -' reads; what it came to is told on stderr.\n\n"
-             "Exit status: 8 when a part of the window is not there any more. Ctrl-C ends it and "
-             "keeps nothing.",
+             "Exit status: 8 when a part of the window is not there any more, 5 when no sample of "
+             "it matches the filters. Ctrl-C ends it and keeps nothing.",
     .options = snapshot_options,
     .settings_size = sizeof(SnapshotSettings),
     .run = run_snapshot,

@@ -103,6 +103,15 @@ static int fail_window(Call *call, uint64_t oldest_ns, uint64_t newest_ns) {
                                answer_time(newest_ns)));
 }
 
+static int fail_match(Call *call, const SnapshotFailure *failure) {
+    json_t *near = json_array();
+
+    for (size_t i = 0; i < failure->near.n; i++)
+        (void)json_array_append_new(near, answer_text(failure->near.names[i].name));
+    return call_fail(call, "NoSamplesMatch",
+                     json_pack("{s:s, s:o}", "selection", failure->text, "near", near));
+}
+
 static int fail(const Job *job) {
     const SnapshotFailure *failure = &job->failure;
     const char *name = job->wish.name;
@@ -127,6 +136,8 @@ static int fail(const Job *job) {
         return call_fail(call, "Cancelled", NULL);
     case SNAPSHOT_FORBIDDEN:
         return call_fail_permission(call);
+    case SNAPSHOT_NO_MATCH:
+        return fail_match(call, failure);
     case SNAPSHOT_FAILED:
         break;
     }

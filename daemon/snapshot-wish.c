@@ -17,6 +17,7 @@ void snapshot_wish_done(SnapshotWish *wish) {
     free((void *)wish->filter.pids);
     free((void *)wish->filter.comms);
     free((void *)wish->filter.cgroups);
+    free((void *)wish->filter.units);
     wish->filter = (SnapshotFilter){};
 }
 
@@ -169,5 +170,7 @@ int snapshot_wish_take(Daemon *daemon, Call *call, SnapshotWish *ret) {
         r = take_texts(call, "comms", &ret->filter.comms, &ret->filter.n_comms);
     if (r == 0)
         r = take_texts(call, "cgroups", &ret->filter.cgroups, &ret->filter.n_cgroups);
+    if (r == 0)
+        r = take_texts(call, "units", &ret->filter.units, &ret->filter.n_units);
     return r == 0 ? take_cpus(call, &ret->filter) : r;
 }

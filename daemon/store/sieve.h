@@ -4,12 +4,14 @@
 /* Which samples a snapshot wants. */
 
 #include "process/history.h"
-#include "store/snapshot.h"
+#include "store/missed.h"
 
 typedef struct Sieve {
     const SnapshotFilter *filter; /* borrowed */
     uint64_t *cgroups;            /* ids whose path is wanted */
     size_t n_cgroups;
+    bool any;      /* a sample was wanted */
+    Missed missed; /* what there is instead, until then */
 } Sieve;
 
 void sieve_done(Sieve *sieve);
@@ -18,4 +20,4 @@ int sieve_hear(Sieve *sieve, const PdCgroup *cgroup);
 /* It wants some processes or threads only. */
 bool sieve_is_about_processes(const Sieve *sieve);
 bool sieve_wants_cpu(const Sieve *sieve, const PdStamp *stamp);
-bool sieve_wants(const Sieve *sieve, const History *history, const PdStamp *stamp, uint64_t cgroup);
+bool sieve_wants(Sieve *sieve, const History *history, const PdStamp *stamp, uint64_t cgroup);

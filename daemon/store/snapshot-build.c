@@ -216,6 +216,15 @@ static void fill_result(const Making *m, BuildResult *ret) {
     memcpy(ret->partial, w->partial, sizeof(ret->partial));
 }
 
+/* A host that was idle has no samples, and that is an answer; filters that no sample passes are
+ * most likely wrong. */
+static int check_selection(const Making *m, SnapshotFailure *why) {
+    if (m->samples > 0 || missed_asked(&m->build->filter) == 0)
+        return 0;
+    missed_explain(&m->sieve.missed, &m->build->filter, why);
+    return -ENODATA;
+}
+
 static int make(Making *m, int fd, BuildResult *ret, SnapshotFailure *why) {
     ClockAnchor clock;
     bool has_clock;
@@ -232,6 +241,8 @@ static int make(Making *m, int fd, BuildResult *ret, SnapshotFailure *why) {
     r = begin(m, fd);
     if (r == 0)
         r = take_parts(m);
+    if (r == 0)
+        r = check_selection(m, why);
     if (r == 0)
         r = finish(m, has_clock ? &clock : NULL);
     if (r == 0)

@@ -229,7 +229,8 @@ static int take_side_band(Part *p, const PdRecord *record, const PdStamp *stamp)
                                  .id = pd_rewriter_id(p->source->rewriter, stamp->id)};
         m->has_trailer = true;
     }
-    if (record->type == PD_RECORD_CGROUP && m->build->filter.n_cgroups > 0 &&
+    if (record->type == PD_RECORD_CGROUP &&
+        m->build->filter.n_cgroups + m->build->filter.n_units > 0 &&
         pd_record_parse(record, stamp->event, &body) == 0) {
         r = sieve_hear(&m->sieve, &body.cgroup);
         if (r < 0)

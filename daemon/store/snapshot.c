@@ -33,8 +33,11 @@ static Snapshot *job_free(Snapshot *job) {
         free((char *)job->filter.comms[i]);
     for (size_t i = 0; i < job->filter.n_cgroups; i++)
         free((char *)job->filter.cgroups[i]);
+    for (size_t i = 0; i < job->filter.n_units; i++)
+        free((char *)job->filter.units[i]);
     free((void *)job->filter.comms);
     free((void *)job->filter.cgroups);
+    free((void *)job->filter.units);
     free((void *)job->filter.pids);
     free(job->kept);
     free(job);
@@ -323,7 +326,9 @@ static int copy_filter(SnapshotFilter *to, const SnapshotFilter *from) {
     to->by_cpu = from->by_cpu;
     memcpy(to->cpus, from->cpus, sizeof(to->cpus));
     r = copy_texts(from->comms, from->n_comms, &to->comms, &to->n_comms);
-    return r == 0 ? copy_texts(from->cgroups, from->n_cgroups, &to->cgroups, &to->n_cgroups) : r;
+    if (r == 0)
+        r = copy_texts(from->cgroups, from->n_cgroups, &to->cgroups, &to->n_cgroups);
+    return r == 0 ? copy_texts(from->units, from->n_units, &to->units, &to->n_units) : r;
 }
 
 static int set_window(WindowQuery *query, const SnapshotRequest *request) {

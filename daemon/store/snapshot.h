@@ -15,6 +15,7 @@
 #include "loop/loop.h"
 #include "store/manifest.h"
 #include "store/store.h"
+#include "util/near.h"
 
 enum {
     SNAPSHOT_NAME_MAX = 65, /* with its NUL */
@@ -31,8 +32,10 @@ typedef struct SnapshotFilter {
     size_t n_pids;
     const char *const *comms; /* of the thread, at the time of the sample */
     size_t n_comms;
-    const char *const *cgroups; /* paths below the root of cgroup2; what is below them too */
+    const char *const *cgroups; /* paths, as cgroup_path_matches() takes them */
     size_t n_cgroups;
+    const char *const *units; /* names, as cgroup_unit_matches() takes them; or else a cgroup */
+    size_t n_units;
     bool by_cpu;
     uint8_t cpus[MANIFEST_CPUS_MAX / 8];
 } SnapshotFilter;
@@ -80,6 +83,7 @@ typedef enum SnapshotError {
     SNAPSHOT_DISK_FULL,
     SNAPSHOT_CANCELLED,
     SNAPSHOT_FORBIDDEN, /* other users' memory is in the window */
+    SNAPSHOT_NO_MATCH,  /* no sample passes the filters: text, near */
     SNAPSHOT_FAILED,    /* text */
 } SnapshotError;
 
@@ -88,7 +92,8 @@ typedef struct SnapshotFailure {
     int code;                         /* negative errno, where there is one */
     uint64_t oldest_ns, newest_ns;    /* CLOCK_REALTIME; both 0: there is nothing */
     uint64_t limit_bytes, need_bytes; /* with what counts already, at least */
-    char text[SNAPSHOT_TEXT_MAX];     /* one sentence */
+    char text[SNAPSHOT_TEXT_MAX];     /* one sentence; the filters that match nothing */
+    NearNames near;                   /* the names of the window that were probably meant */
 } SnapshotFailure;
 
 typedef struct SnapshotCallbacks {

@@ -80,6 +80,7 @@ def options_become_parameters():
          {"layout": "directory", "compress": "zstd:9"}),
         (["-p", "1,5-7", "--comm=a,b", "--cgroup", "x.slice", "-C", "0-3,8"],
          {"pids": [1, 5, 6, 7], "comms": ["a", "b"], "cgroups": ["x.slice"], "cpus": "0-3,8"}),
+        (["-u", "shop", "--unit=web@*,db"], {"units": ["shop", "web@*", "db"]}),
     ]
     for words, parameters in rows:
         equal(asked(words), parameters, f"parameters of {words}")
@@ -526,7 +527,7 @@ def scripted(path):
 @test
 def filters_are_what_perf_script_cuts_out():
     Run.get()
-    with tempfile.TemporaryDirectory() as folder, in_group("profd-test-filter", 0) as (group, pids):
+    with tempfile.TemporaryDirectory() as folder, in_group("profd-test-filter.slice", 0) as (group, pids):
         begin = time.time()
         sampled = set(pids)
         wait_until(lambda: time.time() - begin > 0.7, 20, "some samples")
@@ -537,6 +538,9 @@ def filters_are_what_perf_script_cuts_out():
         one = collections.Counter(row[1] for row in rows if row[1] in sampled).most_common(1)[0][0]
         cases = [(["--cgroup", group], lambda row: row[1] in sampled),
                  (["--cgroup", group.strip("/")], lambda row: row[1] in sampled),
+                 (["--cgroup", group.replace("test", "*")], lambda row: row[1] in sampled),
+                 (["--unit", "profd-test-filter.slice"], lambda row: row[1] in sampled),
+                 (["-u", "profd-test-fil*"], lambda row: row[1] in sampled),
                  (["--pid", str(one)], lambda row: row[1] == one),
                  (["--comm", "spin"], lambda row: row[0] == "spin"),
                  (["--cpu", "0"], lambda row: row[3] == 0),
@@ -549,6 +553,32 @@ def filters_are_what_perf_script_cuts_out():
             check(cut, f"nothing is to be kept by {words}")
             kept = sorted((s.pid, s.tid, s.cpu, s.time, s.ip) for s in recording.samples(path))
             equal(kept == cut, True, f"whether {words} keeps what perf script does")
+
+
+@test
+def filters_that_nothing_matches_end_with_status_5_and_leave_nothing():
+    Run.get()
+    with tempfile.TemporaryDirectory() as folder, in_group("profd-test-shop.service", 0) as (group, pids):
+        begin = time.time()
+        check(pids, "processes in the group")
+        wait_until(lambda: time.time() - begin > 0.7, 20, "some samples")
+        window = [f"--since=@{begin:.6f}", f"--until=@{time.time():.6f}"]
+        ended(verb("snapshot", *window, "-u", "profd-test-shop", "-o", f"{folder}/one"), 0)
+        kept = ended(verb("snapshots"), 0).stdout
+        cases = [(["--cgroup=profd-test-shop"], f"cgroup 'profd-test-shop' in this window. Did you mean '{group}'"),
+                 (["-u", "profd-test-shpo"], "unit 'profd-test-shpo.service' in this window. "
+                                             "Did you mean 'profd-test-shop.service'?"),
+                 (["--cgroup=/below", "--comm=spin"], f"cgroup '/below' in this window. Did you mean '{group}/below'?"),
+                 (["--comm=spni"], "comm 'spni' in this window. Did you mean 'spin'"),
+                 (["--comm=nothing-like-it", "-u", "nor-this"],
+                  "comm 'nothing-like-it' and unit 'nor-this.service' in this window."),
+                 (["--pid=4194303"], "process 4194303 in this window")]
+        for words, sentence in cases:
+            for to in ([], ["-o", f"{folder}/none"], ["-o", "-"]):
+                done = ended(verb("snapshot", *window, *words, *to), 5, "No samples match " + re.escape(sentence))
+                equal(done.stdout, "", f"stdout of {words}")
+        equal(sorted(os.listdir(folder)), ["one"], "files")
+        equal(ended(verb("snapshots"), 0).stdout, kept, "snapshots that are kept")
 
 
 @test

@@ -46,6 +46,13 @@ TEST(parameters_that_are_missing_break_nothing) {
                     "There is no session '?'; 'profctl list' shows those there are.");
     CHECK_DESCRIBED("Failed", "{\"reason\":null}", STATUS_FAILED,
                     "profd failed; 'journalctl -u profd' tells more.");
+    CHECK_DESCRIBED("NoSamplesMatch", "{\"selection\": \"comm 'x'\", \"near\": []}",
+                    STATUS_NOT_FOUND, "No samples match comm 'x' in this window.");
+    CHECK_DESCRIBED("NoSamplesMatch",
+                    "{\"selection\": \"cgroup 'b'\", \"near\": [\"/a/b\", \"/c/b\", \"/b2\"]}",
+                    STATUS_NOT_FOUND,
+                    "No samples match cgroup 'b' in this window. Did you mean '/a/b', '/c/b' or "
+                    "'/b2'?");
     CHECK_DESCRIBED("WindowUnavailable", "{}", STATUS_NOT_FOUND,
                     "Nothing of that time is kept: nothing was recorded yet.");
 }

@@ -149,6 +149,42 @@ TEST(what_is_not_there_is_told_with_what_is) {
     CHECK_EQ(count_left(&s), 0);
 }
 
+TEST(filters_that_no_sample_passes_keep_nothing_and_name_what_was_meant) {
+    static const char *const comms[] = {"workre"}, *const right[] = {"worker"},
+                             *const units[] = {"shop"};
+    static const uint32_t pids[] = {8};
+    _cleanup_(scene_done) Scene s;
+    SnapshotRequest wanted = request("typo");
+
+    CHECK_OK(scene_init(&s));
+    CHECK_OK(scene_record(&s, ways[0], 2));
+    wanted.filter = (SnapshotFilter){.comms = comms, .n_comms = 1};
+    CHECK_OK(make(&s, &wanted));
+    CHECK(s.failed);
+    CHECK_EQ(s.failure.error, SNAPSHOT_NO_MATCH);
+    CHECK_STREQ(s.failure.text, "comm 'workre'");
+    CHECK_EQ(s.failure.near.n, 1);
+    CHECK_STREQ(s.failure.near.names[0].name, "worker");
+    /* Of two filters the one is named that nothing passes. */
+    wanted.filter = (SnapshotFilter){.comms = right, .n_comms = 1, .pids = pids, .n_pids = 1};
+    CHECK_OK(make(&s, &wanted));
+    CHECK_EQ(s.failure.error, SNAPSHOT_NO_MATCH);
+    CHECK_STREQ(s.failure.text, "process 8");
+    CHECK_EQ(s.failure.near.n, 0);
+    wanted.filter =
+        (SnapshotFilter){.units = units, .n_units = 1, .by_cpu = true, .cpus = {1 << 3}};
+    CHECK_OK(make(&s, &wanted));
+    CHECK_STREQ(s.failure.text, "unit 'shop.service' and CPU 3");
+    CHECK_EQ(count_left(&s), 0);
+    /* A window without a sample is an answer where nothing was filtered. */
+    wanted.filter = (SnapshotFilter){};
+    wanted.since_ns = s.first_ns[0] + 100;
+    wanted.until_ns = s.first_ns[0] + 900;
+    CHECK_OK(make(&s, &wanted));
+    CHECK(!s.failed);
+    CHECK_EQ(s.info.samples, 0);
+}
+
 TEST(what_retention_took_is_told) {
     _cleanup_(scene_done) Scene s;
     SnapshotRequest wanted = request("rest");
@@ -574,13 +610,11 @@ TEST(cpus_and_pids_are_sieved) {
     wanted = request("others");
     wanted.filter = (SnapshotFilter){.pids = others, .n_pids = 1};
     CHECK_OK(make(&s, &wanted));
-    CHECK(!s.failed);
-    CHECK_EQ(s.info.samples, 0);
-    CHECK_EQ(count_read(s.path), 0);
+    CHECK_EQ(s.failure.error, SNAPSHOT_NO_MATCH);
     wanted = request("strangers");
     wanted.filter = (SnapshotFilter){.comms = strangers, .n_comms = 1};
     CHECK_OK(make(&s, &wanted));
-    CHECK_EQ(s.info.samples, 0);
+    CHECK_EQ(s.failure.error, SNAPSHOT_NO_MATCH);
     wanted = request("comms");
     wanted.filter = (SnapshotFilter){.comms = comms, .n_comms = 1};
     CHECK_OK(make(&s, &wanted));
@@ -682,8 +716,11 @@ TEST(each_life_of_a_pid_keeps_its_name_whichever_is_written_first) {
 
         wanted.filter = (SnapshotFilter){.comms = &lives[i].comm, .n_comms = 1};
         CHECK_OK(make(&s, &wanted));
-        CHECK(!s.failed);
-        CHECK_EQ(s.info.samples, lives[i].samples);
+        CHECK_EQ(s.failed, lives[i].samples == 0);
+        if (s.failed)
+            CHECK_EQ(s.failure.error, SNAPSHOT_NO_MATCH);
+        else
+            CHECK_EQ(s.info.samples, lives[i].samples);
     }
 }
 

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "store/missed.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "util/array.h"
+#include "util/cgroup-path.h"
+#include "util/hash.h"
+#include "util/text.h"
+
+/*
+ * As long as no sample has passed all filters, this keeps which filters were passed by any sample,
+ * and the names of the window that are near to the wanted ones. Groups are offered only when a
+ * sample of the window is in them: segments hold paths of others, too. All of it is bounded.
+ */
+
+enum { GROUPS_MAX = 4096, SHOWN_MAX = 4 };
+
+void missed_done(Missed *missed) {
+    for (size_t i = 0; i < missed->n_groups; i++)
+        free(missed->groups[i].path);
+    free(missed->groups);
+    *missed = (Missed){};
+}
+
+unsigned missed_asked(const SnapshotFilter *filter) {
+    return (filter->n_pids > 0 ? FILTER_PID : 0) | (filter->n_comms > 0 ? FILTER_COMM : 0) |
+           (filter->n_cgroups + filter->n_units > 0 ? FILTER_GROUP : 0) |
+           (filter->by_cpu ? FILTER_CPU : 0);
+}
+
+static MissedGroup *find_group(const Missed *missed, uint64_t id) {
+    for (size_t i = 0; i < missed->n_groups; i++)
+        if (missed->groups[i].id == id)
+            return &missed->groups[i];
+    return NULL;
+}
+
+int missed_hear(Missed *missed, const PdCgroup *cgroup) {
+    MissedGroup *group = find_group(missed, cgroup->id);
+    char *path;
+
+    if (!group && missed->n_groups == GROUPS_MAX)
+        return 0;
+    path = strndup((const char *)cgroup->path.data, cgroup->path.size);
+    if (path && !group)
+        group = array_grow(&missed->groups, &missed->n_groups);
+    if (!path || !group) {
+        free(path);
+        return -ENOMEM;
+    }
+    free(group->path);
+    *group = (MissedGroup){.id = cgroup->id, .path = path};
+    return 0;
+}
+
+static void offer_group(Missed *missed, const SnapshotFilter *filter, uint64_t id) {
+    MissedGroup *group = find_group(missed, id);
+    Bytes path;
+
+    if (!group || group->offered)
+        return;
+    group->offered = true;
+    path = (Bytes){.data = (const uint8_t *)group->path, .size = strlen(group->path)};
+    for (size_t i = 0; i < filter->n_cgroups; i++)
+        cgroup_path_offer(&missed->near_groups, path, filter->cgroups[i], false);
+    for (size_t i = 0; i < filter->n_units; i++)
+        cgroup_path_offer(&missed->near_groups, path, filter->units[i], true);
+}
+
+static void offer_comm(Missed *missed, const SnapshotFilter *filter, Bytes comm) {
+    char *seen = missed->comms[hash_bytes(0, comm) % MISSED_COMMS], name[MISSED_COMM_MAX] = "";
+
+    memcpy(name, comm.data, MIN(comm.size, sizeof(name) - 1));
+    if (strcmp(seen, name) == 0)
+        return;
+    memcpy(seen, name, sizeof(name));
+    for (size_t i = 0; i < filter->n_comms; i++)
+        near_offer(&missed->near_comms, name, near_distance(name, filter->comms[i]));
+}
+
+void missed_note(Missed *missed, const SnapshotFilter *filter, unsigned passed, Bytes comm,
+                 uint64_t cgroup) {
+    missed->passed |= passed;
+    if (missed_asked(filter) & ~passed & FILTER_GROUP)
+        offer_group(missed, filter, cgroup);
+    if (missed_asked(filter) & ~passed & FILTER_COMM)
+        offer_comm(missed, filter, comm);
+}
+
+static void join(Buffer *out, const char *word) {
+    if (out->size > 0)
+        text_printf(out, " %s ", word);
+}
+
+static void put_words(Buffer *out, const char *kind, const char *const *words, size_t n) {
+    bool is_unit = strcmp(kind, "unit") == 0;
+
+    for (size_t i = 0; i < MIN(n, (size_t)SHOWN_MAX); i++) {
+        text_printf(out, "%s%s '", i > 0 ? " or " : "", kind);
+        text_escape_str(out, words[i]);
+        text_printf(out, "%s'", is_unit ? cgroup_unit_suffix(words[i]) : "");
+    }
+    if (n > SHOWN_MAX)
+        text_printf(out, " or %zu more", n - SHOWN_MAX);
+}
+
+static void put_numbers(Buffer *out, const char *kind, const uint32_t *numbers, size_t n) {
+    for (size_t i = 0; i < MIN(n, (size_t)SHOWN_MAX); i++)
+        text_printf(out, "%s%s %" PRIu32, i > 0 ? " or " : "", kind, numbers[i]);
+    if (n > SHOWN_MAX)
+        text_printf(out, " or %zu more", n - SHOWN_MAX);
+}
+
+static void put_cpus(Buffer *out, const SnapshotFilter *filter) {
+    uint32_t numbers[SHOWN_MAX];
+    size_t n = 0;
+
+    for (uint32_t cpu = 0; cpu < MANIFEST_CPUS_MAX; cpu++)
+        if (filter->cpus[cpu / 8] & 1 << cpu % 8) {
+            if (n < SHOWN_MAX)
+                numbers[n] = cpu;
+            n++;
+        }
+    put_numbers(out, "CPU", numbers, n);
+}
+
+/* All kinds have to match; a group may be named either way. */
+static void put_kinds(Buffer *out, const SnapshotFilter *filter, unsigned kinds) {
+    if (kinds & FILTER_PID)
+        put_numbers(out, "process", filter->pids, filter->n_pids);
+    if (kinds & FILTER_COMM) {
+        join(out, "and");
+        put_words(out, "comm", filter->comms, filter->n_comms);
+    }
+    if (kinds & FILTER_GROUP) {
+        join(out, "and");
+        put_words(out, "cgroup", filter->cgroups, filter->n_cgroups);
+        if (filter->n_cgroups > 0 && filter->n_units > 0)
+            join(out, "or");
+        put_words(out, "unit", filter->units, filter->n_units);
+    }
+    if (kinds & FILTER_CPU) {
+        join(out, "and");
+        put_cpus(out, filter);
+    }
+}
+
+void missed_explain(const Missed *missed, const SnapshotFilter *filter, SnapshotFailure *ret) {
+    unsigned asked = missed_asked(filter), empty = asked & ~missed->passed;
+    _cleanup_(buffer_done) Buffer text = {};
+
+    put_kinds(&text, filter, empty ? empty : asked);
+    text_putc(&text, '\0');
+    *ret = (SnapshotFailure){.error = SNAPSHOT_NO_MATCH};
+    if (!buffer_error(&text))
+        snprintf(ret->text, sizeof(ret->text), "%s", (const char *)text.data);
+    ret->near = empty & FILTER_GROUP ? missed->near_groups : missed->near_comms;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "util/cgroup-path.h"
+
+#include <fnmatch.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "util/macro.h"
+
+/*
+ * A path names a group from the root of the tree on; a unit names it by the one part of the path
+ * that systemd calls like the unit. systemd puts `_` before the name of a unit that the kernel
+ * would take for a file of the group. Names hold backslashes (`\x2d`), which escape nothing here.
+ */
+
+enum { SHORTEST_PART_OF_A_NAME = 3 };
+
+static Bytes without_slashes(const char *s, size_t n) {
+    while (n > 0 && *s == '/') {
+        s++;
+        n--;
+    }
+    while (n > 0 && s[n - 1] == '/')
+        n--;
+    return (Bytes){.data = (const uint8_t *)s, .size = n};
+}
+
+static Bytes trimmed(Bytes path) {
+    return without_slashes((const char *)path.data, path.size);
+}
+
+static bool is_at_or_below(Bytes path, Bytes top) {
+    return top.size == 0 || (path.size >= top.size && memcmp(path.data, top.data, top.size) == 0 &&
+                             (path.size == top.size || path.data[top.size] == '/'));
+}
+
+static bool is_glob(const char *s) {
+    return strpbrk(s, "*?[") != NULL;
+}
+
+/* With a NUL behind it; false: it is too long, or has a NUL inside. */
+static bool copy_text(Bytes text, char ret[PATH_MAX]) {
+    if (text.size >= PATH_MAX || memchr(text.data, '\0', text.size))
+        return false;
+    memcpy(ret, text.data, text.size);
+    ret[text.size] = '\0';
+    return true;
+}
+
+/* As many parts of the path as the pattern has. */
+static Bytes first_parts(Bytes path, Bytes pattern) {
+    size_t parts = 1;
+
+    for (size_t i = 0; i < pattern.size; i++)
+        parts += pattern.data[i] == '/';
+    for (size_t i = 0; i < path.size; i++)
+        if (path.data[i] == '/' && --parts == 0)
+            path.size = i;
+    return path;
+}
+
+bool cgroup_path_matches(Bytes path, const char *pattern) {
+    Bytes whole = trimmed(path), wanted = without_slashes(pattern, strlen(pattern));
+    char text[PATH_MAX], glob[PATH_MAX];
+
+    if (is_at_or_below(whole, wanted))
+        return true;
+    return is_glob(pattern) && copy_text(first_parts(whole, wanted), text) &&
+           copy_text(wanted, glob) && fnmatch(glob, text, FNM_NOESCAPE | FNM_PATHNAME) == 0;
+}
+
+/* The next part of a path, from *at on; false: there are no more. */
+static bool next_part(Bytes path, size_t *at, char ret[PATH_MAX]) {
+    size_t from, n = 0;
+
+    while (*at < path.size && path.data[*at] == '/')
+        (*at)++;
+    from = *at;
+    while (from + n < path.size && path.data[from + n] != '/')
+        n++;
+    *at = from + n;
+    return n > 0 && copy_text((Bytes){.data = path.data + from, .size = n}, ret);
+}
+
+const char *cgroup_unit_suffix(const char *unit) {
+    static const char *const types[] = {"service",   "slice", "scope", "socket", "mount", "swap",
+                                        "automount", "timer", "path",  "target", "device"};
+    const char *dot = strrchr(unit, '.');
+
+    for (size_t i = 0; dot && i < ARRAY_SIZE(types); i++)
+        if (strcmp(dot + 1, types[i]) == 0)
+            return "";
+    return is_glob(unit) ? "" : ".service";
+}
+
+static bool is_unit(const char *part, const char *unit, const char *suffix) {
+    size_t n = strlen(unit);
+
+    if (strncmp(part, unit, n) == 0 && strcmp(part + n, suffix) == 0)
+        return true;
+    return is_glob(unit) && fnmatch(unit, part, FNM_NOESCAPE) == 0;
+}
+
+bool cgroup_unit_matches(Bytes path, const char *unit) {
+    const char *suffix = cgroup_unit_suffix(unit);
+    char part[PATH_MAX];
+
+    for (size_t at = 0; *unit && next_part(path, &at, part);)
+        if (is_unit(part, unit, suffix) || (part[0] == '_' && is_unit(part + 1, unit, suffix)))
+            return true;
+    return false;
+}
+
+/* `shop` for shop.service, or a part of a long name. */
+static unsigned distance_of(const char *part, const char *name) {
+    size_t n = strlen(name);
+    unsigned distance;
+
+    if (strcmp(part, name) == 0)
+        return 0;
+    if (strncmp(part, name, n) == 0 && part[n] == '.')
+        return 1;
+    distance = near_distance(part, name);
+    if (distance < NEAR_FAR)
+        return distance + 1;
+    return n >= SHORTEST_PART_OF_A_NAME && strstr(part, name) ? NEAR_FAR - 1 : NEAR_FAR;
+}
+
+void cgroup_path_offer(NearNames *near, Bytes path, const char *wanted, bool by_unit) {
+    Bytes whole = trimmed(path), pattern = without_slashes(wanted, strlen(wanted));
+    const char *suffix = by_unit ? cgroup_unit_suffix(wanted) : "";
+    char part[PATH_MAX], name[PATH_MAX], shown[NEAR_NAME_MAX];
+    char *slash;
+
+    if (pattern.size == 0 || is_glob(wanted) || pattern.size + strlen(suffix) >= sizeof(name) ||
+        !copy_text(pattern, name))
+        return;
+    strcat(name, suffix);
+    slash = strrchr(name, '/');
+    for (size_t at = 0; next_part(whole, &at, part);) {
+        unsigned distance = distance_of(part, slash ? slash + 1 : name);
+
+        if (!by_unit && at + 1 < sizeof(shown))
+            snprintf(shown, sizeof(shown), "/%.*s", (int)at, (const char *)whole.data);
+        if (by_unit)
+            near_offer(near, part, distance);
+        else if (at + 1 < sizeof(shown))
+            near_offer(near, shown, distance);
+    }
+}
