@@ -3,8 +3,9 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
+
+#include "util/thread.h"
 
 /*
  * A file system may take seconds to delete some thousand segments, so a thread does it that lives
@@ -88,7 +89,6 @@ Vacuum *vacuum_free(Vacuum *vacuum) {
 }
 
 int vacuum_begin(Vacuum *vacuum, const StoreLimits *limits, uint64_t *ret_number) {
-    sigset_t all, before;
     int r;
 
     if (vacuum->is_running)
@@ -96,11 +96,8 @@ int vacuum_begin(Vacuum *vacuum, const StoreLimits *limits, uint64_t *ret_number
     vacuum->limits = *limits;
     vacuum->limits.is_enough = &vacuum->is_enough;
     vacuum->found = (VacuumResult){};
-    /* Signals are the main thread's. */
-    sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    r = -pthread_create(&vacuum->thread, NULL, run, vacuum);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    r = thread_start(&(ThreadOptions){.name = "profd-vacuum", .nice = THREAD_NICE_USUAL}, run,
+                     vacuum, &vacuum->thread);
     if (r < 0)
         return r;
     vacuum->is_running = true;

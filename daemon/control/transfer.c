@@ -2,13 +2,13 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 
 #include "control/control-private.h"
 #include "util/clock.h"
+#include "util/thread.h"
 
 /*
  * A file to a socket. What is not in memory has to come from a disk, for which the main thread must
@@ -85,17 +85,10 @@ static void *run(void *userdata) {
 }
 
 static int start(Transfer *transfer) {
-    pthread_attr_t attributes;
-    sigset_t all, before;
-    int r;
+    const ThreadOptions options = {
+        .name = "profd-transfer", .nice = THREAD_NICE_USUAL, .stack_bytes = STACK_BYTES};
+    int r = thread_start(&options, run, transfer, &transfer->thread);
 
-    sigfillset(&all);
-    (void)pthread_attr_init(&attributes);
-    (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    r = -pthread_create(&transfer->thread, &attributes, run, transfer);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    (void)pthread_attr_destroy(&attributes);
     transfer->is_running = r == 0;
     return r;
 }

@@ -15,6 +15,7 @@
 #include "keeper/child.h"
 #include "keeper/folder.h"
 #include "keeper/listen.h"
+#include "keeper/priority.h"
 #include "keeper/sandbox.h"
 #include "keeper/watchdog.h"
 #include "util/clock.h"
@@ -379,6 +380,7 @@ static int run(Keeping *k) {
     int r;
 
     (void)umask(UMASK);
+    priority_raise();
     keeper_host_find(&k->host);
     r = prepare(k);
     if (r == 0)

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include "scan/queue.h"
 #include "util/clock.h"
 #include "util/log.h"
+#include "util/thread.h"
 
 /*
  * One thread that reads, and the loop's thread that asks and is told. What is asked for lies in a
@@ -183,9 +183,13 @@ static int go_on_with_pass(Scanner *s, bool begins) {
 }
 
 static int work(Scanner *s, const ScanRequest *request) {
+    int r;
+
     switch (request->work) {
     case SCAN_KERNEL:
-        return read_kernel(s);
+        r = read_kernel(s);
+        thread_limit_nice(THREAD_NICE_USUAL);
+        return r;
     case SCAN_CGROUPS:
         return read_cgroups(s);
     case SCAN_LOOK:
@@ -273,19 +277,13 @@ static int open_proc(Keeper *keeper, int *ret_fd) {
     return 0;
 }
 
-/* Signals are for the loop's thread alone. */
+/* Nothing can be taken from the rings before the first map of the kernel is there. */
 static int start_thread(Scanner *s) {
-    sigset_t all, before;
-    int r;
+    int r = thread_start(&(ThreadOptions){.name = "profd-scan", .nice = THREAD_NICE_PROMPT}, run, s,
+                         &s->thread);
 
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    r = pthread_create(&s->thread, NULL, run, s);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     s->has_thread = r == 0;
-    if (s->has_thread)
-        (void)pthread_setname_np(s->thread, "profd-scan");
-    return -r;
+    return r;
 }
 
 int scanner_new(Keeper *keeper, Loop *loop, const ScannerSinks *sinks, Scanner **ret) {

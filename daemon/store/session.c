@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -10,6 +9,7 @@
 #include "store/session-private.h"
 #include "util/clock.h"
 #include "util/log.h"
+#include "util/thread.h"
 
 /*
  * The main thread's side: everything becomes an Op at the end of the queue, which is bounded by
@@ -89,16 +89,10 @@ static void release_folder(StoreSession *session, bool abandoned) {
     pthread_mutex_unlock(&session->store->mutex);
 }
 
+/* When its queue is full, samples are lost. */
 static int start_thread(StoreSession *session) {
-    sigset_t all, before;
-    int r;
-
-    /* Signals are the main thread's. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    r = -pthread_create(&session->thread, NULL, session_write, session);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return r;
+    return thread_start(&(ThreadOptions){.name = "profd-writer", .nice = THREAD_NICE_PROMPT},
+                        session_write, session, &session->thread);
 }
 
 static StoreSession *free_session(StoreSession *session) {

@@ -4,18 +4,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <time.h>
 
 #include "store/place.h"
 #include "store/snapshot-private.h"
 #include "util/clock.h"
 #include "util/log.h"
+#include "util/thread.h"
 
 /*
  * The queue between the main thread and the workers. Whose turn it is goes by an order in which
@@ -24,7 +22,7 @@
  * there.
  */
 
-enum { EXPIRE_SEC = 600, WORKER_NICE = 5 };
+enum { EXPIRE_SEC = 600 };
 
 static Snapshot *job_free(Snapshot *job) {
     if (!job)
@@ -85,8 +83,6 @@ static void *work(void *userdata) {
     Snapshot *job;
     uint64_t one = 1;
 
-    /* Recording comes first. */
-    (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), WORKER_NICE);
     while ((job = wait_for_job(engine))) {
         snapshot_job_run(job);
         pthread_mutex_lock(&engine->mutex);
@@ -98,15 +94,11 @@ static void *work(void *userdata) {
 }
 
 static int start_workers(SnapshotEngine *engine) {
-    sigset_t all, before;
+    const ThreadOptions options = {.name = "profd-snapshot", .nice = THREAD_NICE_LAST};
     int r = 0;
 
-    /* Signals are the main thread's. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     for (; r == 0 && engine->n_workers < SNAPSHOT_WORKERS; engine->n_workers += r == 0)
-        r = -pthread_create(&engine->workers[engine->n_workers], NULL, work, engine);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+        r = thread_start(&options, work, engine, &engine->workers[engine->n_workers]);
     return r;
 }
 

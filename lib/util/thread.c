@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "util/thread.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "util/macro.h"
+
+/*
+ * A new thread inherits the nice value of the one that starts it, and that is the main thread,
+ * which is favoured because it empties the rings. So each thread gives up what it does not need,
+ * before it does anything else. To be favoured less takes no right; to be favoured more does, so
+ * nothing here ever asks for it.
+ */
+
+typedef struct Start {
+    void *(*run)(void *userdata);
+    void *userdata;
+    char name[16];
+    int nice;
+} Start;
+
+void thread_limit_nice(int nice) {
+    id_t thread = (id_t)gettid();
+    int now;
+
+    errno = 0;
+    now = getpriority(PRIO_PROCESS, thread);
+    if (errno == 0 && now < nice)
+        (void)setpriority(PRIO_PROCESS, thread, nice);
+}
+
+static void *begin(void *userdata) {
+    Start start = *(Start *)userdata;
+
+    free(userdata);
+    thread_limit_nice(start.nice);
+    (void)pthread_setname_np(pthread_self(), start.name);
+    return start.run(start.userdata);
+}
+
+static int create(size_t stack_bytes, Start *start, pthread_t *ret) {
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    int r;
+
+    (void)pthread_attr_init(&attributes);
+    if (stack_bytes > 0)
+        (void)pthread_attr_setstacksize(&attributes, stack_bytes);
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    r = -pthread_create(ret, &attributes, begin, start);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    (void)pthread_attr_destroy(&attributes);
+    return r;
+}
+
+int thread_start(const ThreadOptions *options, void *(*run)(void *userdata), void *userdata,
+                 pthread_t *ret) {
+    Start *start = malloc(sizeof(*start));
+    int r;
+
+    if (!start)
+        return -ENOMEM;
+    *start = (Start){.run = run, .userdata = userdata, .nice = options->nice};
+    assert(strlen(options->name) < sizeof(start->name));
+    memcpy(start->name, options->name, strlen(options->name));
+    r = create(options->stack_bytes, start, ret);
+    if (r < 0)
+        free(start);
+    return r;
+}

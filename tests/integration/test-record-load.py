@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""An overloaded host: a hundred busy processes do not keep profd from its rings, neither when it
+starts nor later, because what empties them runs before what can wait."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import recording  # noqa: E402
+from daemon import Daemon, session  # noqa: E402
+from workload import CPUS, LONG, need_root, scratch, wait_until  # noqa: E402
+from tap import check, equal, main, test  # noqa: E402
+
+BUSY = 100
+SECONDS = 20 if LONG else 4
+CONFIG = session(Frequency=999)
+DRAIN, WRITER, USUAL, LAST = -15, -10, 0, 5
+STANDSTILL_NS = 500_000_000  # a virtual machine may stand still, but not for so long
+
+
+@contextlib.contextmanager
+def busy(count):
+    """So many processes that want a CPU all the time."""
+    processes = []
+    try:
+        for _ in range(count):
+            processes.append(subprocess.Popen(["sh", "-c", "while :; do :; done"],
+                                              stdin=subprocess.DEVNULL))
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+        for process in processes:
+            process.wait()
+
+
+def nice_of(path):
+    with open(f"{path}/stat", encoding="utf-8") as f:
+        return int(f.read().rsplit(")", 1)[1].split()[16])
+
+
+def threads_of(pid):
+    """Name -> nice value; the main thread is `main`."""
+    found = {}
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/comm", encoding="utf-8") as f:
+            name = "main" if int(task) == pid else f.read().strip()
+        found[name] = nice_of(f"/proc/{pid}/task/{task}")
+    return found
+
+
+def may_be_favoured():
+    """Whether this machine lets root have a smaller nice value, as few containers do not."""
+    return subprocess.run(["nice", "-n", "-1", "nice"], capture_output=True, text=True,
+                          check=False).stdout == f"{os.nice(0) - 1}\n"
+
+
+@test
+def none_is_lost_and_none_is_missing_beside_a_hundred_busy_processes():
+    need_root()
+    with scratch() as folder, busy(BUSY), Daemon(folder, config=CONFIG) as daemon:
+        time.sleep(SECONDS)
+        equal(daemon.stop(), 0, f"status of profd ({daemon.log()[-1000:]})")
+        segments = daemon.segments()
+        samples = recording.samples(segments)
+        equal(recording.lost(segments), 0, "lost samples")
+        times = recording.by_cpu(samples)
+        equal(sorted(times), list(range(CPUS)), "CPUs that have samples")
+        end = max(t[-1] for t in times.values())
+        for cpu, t in times.items():
+            check(t[0] < daemon.ready_ns, f"CPU {cpu} has no sample from before profd says that it records")
+            found = recording.gaps(samples, STANDSTILL_NS, t[0], end, [cpu])
+            equal(found, [], f"CPU {cpu} has no samples in these times, which")
+
+
+@test
+def what_empties_the_rings_runs_before_what_can_wait():
+    need_root()
+    if not may_be_favoured():
+        return
+    with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
+        keeper = daemon.process.pid
+        equal(nice_of(f"/proc/{keeper}"), DRAIN, "nice value of the keeper")
+        wait_until(lambda: threads_of(daemon.recorder()).get("profd-scan") == USUAL, 30,
+                   "the thread that reads /proc to step back once the kernel is known")
+        threads = threads_of(daemon.recorder())
+        equal(threads, {"main": DRAIN, "profd-scan": USUAL, "profd-writer": WRITER, "profd-snapshot": LAST},
+              "nice values of threads")
+
+
+@test
+def a_nice_value_that_somebody_chose_stays():
+    need_root()
+    with scratch() as folder, Daemon(folder, config=CONFIG, preexec_fn=lambda: os.nice(3)) as daemon:
+        equal(nice_of(f"/proc/{daemon.process.pid}"), 3, "nice value of the keeper")
+        threads = threads_of(daemon.recorder())
+        equal((threads["main"], threads["profd-writer"]), (3, 3), "nice values of main thread and writer")
+
+
+if __name__ == "__main__":
+    main()
