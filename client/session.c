@@ -143,6 +143,14 @@ static void show_details(const Screen *s, const json_t *session, Buffer *text, u
     screen_buffer(s, "Segment", text);
 }
 
+static void show_missing(const Screen *s, const json_t *session) {
+    const json_t *sentence;
+    size_t i;
+
+    json_array_foreach(reply_member(session, "missingEvents"), i, sentence)
+        screen_printf(s, i == 0 ? "Missing" : NULL, "%s.", json_string_value(sentence));
+}
+
 void session_show(const Screen *s, const json_t *session, bool whole, uint64_t now_us) {
     _cleanup_(buffer_done) Buffer text = {};
 
@@ -150,6 +158,7 @@ void session_show(const Screen *s, const json_t *session, bool whole, uint64_t n
     if (reply_has(session, "error"))
         screen_line(s, "Error", COLOR_BAD, reply_string(session, "error"));
     show_what(s, session, &text);
+    show_missing(s, session);
     if (reply_has(session, "stopsUsec")) {
         figure_since(&text, reply_count(session, "stopsUsec"), now_us);
         screen_buffer(s, "Stops", &text);

@@ -83,6 +83,8 @@ void daemon_look(Daemon *daemon);
 int daemon_open_sessions(Daemon *daemon);
 /* Their places in the history and the store. */
 int daemon_begin_sessions(Daemon *daemon);
+/* Begins one that does not record, and its segment. */
+int daemon_begin_session(Daemon *daemon, Member *member);
 /* In the log: what it records, and at its end how much that was. */
 void daemon_tell_started(const Member *member);
 void daemon_tell_stopped(const Member *member);

@@ -53,7 +53,8 @@ static void tell_change(const Daemon *daemon, const char *event, const Member *m
     else if (strcmp(event, "failed") == 0)
         log_struct(LOG_LEVEL_ERROR, 0,
                    LOG_FIELDS({"PROFD_EVENT", event}, {"PROFD_SESSION", member->config.name}),
-                   "Session '%s' does not record", member->config.name);
+                   "Session '%s' does not record, profd tries it again until it does",
+                   member->config.name);
     else if (strcmp(event, "paused") == 0 || strcmp(event, "resumed") == 0)
         log_struct(LOG_LEVEL_NOTICE, 0,
                    LOG_FIELDS({"PROFD_EVENT", event}, {"PROFD_SESSION", member->config.name}),
@@ -70,6 +71,31 @@ static void on_event(void *userdata, const char *event, const Member *member, co
         daemon_remember(daemon);
 }
 
+static int begin_segments(Daemon *daemon) {
+    int r = daemon_begin_segments(daemon);
+
+    return r == 0 ? daemon_sweep_soon(daemon) : r;
+}
+
+int daemon_begin_session(Daemon *daemon, Member *member) {
+    int r = daemon_end_sweep(daemon);
+
+    if (r == 0)
+        r = roster_begin(daemon->roster, member, false);
+    return r == 0 ? begin_segments(daemon) : r;
+}
+
+static int on_retry(void *userdata, Member *member) {
+    Daemon *daemon = userdata;
+    int r = daemon_end_sweep(daemon);
+
+    /* That it fails again concerns nobody but itself. */
+    if (r < 0 || roster_retry(daemon->roster, member) < 0)
+        return r;
+    daemon_remember(daemon);
+    return begin_segments(daemon);
+}
+
 static void on_look(void *userdata) {
     daemon_look(userdata);
 }
@@ -78,6 +104,7 @@ static int new_roster(Daemon *daemon) {
     return roster_new(&(RosterOptions){.loop = daemon->loop,
                                        .host = {.sampler = daemon->sampler},
                                        .drain = daemon_drain,
+                                       .on_retry = on_retry,
                                        .on_event = on_event,
                                        .on_look = on_look,
                                        .userdata = daemon},
@@ -195,17 +222,14 @@ static int begin_member(Daemon *daemon, Member *member) {
     return r;
 }
 
-/* A session that cannot be is told of and left out; without any there is nothing to do. */
+/* A session that cannot begin has failed and is tried again; it ends profd only where no session
+ * ever can. */
 static int each_member(Daemon *daemon, int (*act)(Daemon *daemon, Member *member)) {
-    int first_error = 0;
+    int r = 0;
 
-    for (size_t i = 0; i < roster_count(daemon->roster); i++) {
-        int r = act(daemon, roster_at(daemon->roster, i));
-
-        if (first_error == 0)
-            first_error = r;
-    }
-    return roster_n_open(daemon->roster) == 0 ? first_error : 0;
+    for (size_t i = 0; r != -EPIPE && i < roster_count(daemon->roster); i++)
+        r = act(daemon, roster_at(daemon->roster, i));
+    return r == -EPIPE ? r : 0;
 }
 
 int daemon_open_sessions(Daemon *daemon) {

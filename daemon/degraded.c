@@ -15,7 +15,7 @@ static const DegradedReason rows[] = {
     { DEGRADED_DISK_FULL,         "diskFull",         "degraded-disk-full",         "the disk is full, and recording goes on in memory",           "make room on it or lower MaxUse="                     },
     { DEGRADED_WRITER_BLOCKED,    "writerBlocked",    "degraded-writer-blocked",    "the store cannot be written, recording goes on in memory",    "look at the log for what stands in the way"           },
     { DEGRADED_PARTIAL_CPUS,      "partialCpus",      "degraded-partial-cpus",      "some of its CPUs are offline or lack its events",             "bring them online, or name those that count in CPUs=" },
-    { DEGRADED_FALLBACK_EVENT,    "fallbackEvent",    "degraded-fallback-event",    "this machine lacks its event, another one is sampled",        "set Event= to one that `perf list` shows"             },
+    { DEGRADED_FALLBACK_EVENT,    "fallbackEvent",    "degraded-fallback-event",    "no hardware counters here, cpu-clock is sampled instead",     "to accept this, set Event=cpu-clock"                  },
     { DEGRADED_SHORT_REACH,       "shortReach",       "degraded-short-reach",       "the store holds less than a day",                             "raise MaxUse= or lower Frequency="                    },
     { DEGRADED_CONFIG,            "config",           "degraded-config",            "the configuration has problems, and defaults in their place", "see profd --check-config"                             },
     { DEGRADED_RATE_LOWERED,      "rateLowered",      "degraded-rate-lowered",      "the kernel allows no higher rate",                            "raise kernel.perf_event_max_sample_rate"              },
@@ -24,6 +24,8 @@ static const DegradedReason rows[] = {
     { DEGRADED_OWN_PROCESSES,     "ownProcesses",     "degraded-own-processes",     "it may sample only processes of this user",                   "start profd as root, and not within a container"       },
     { DEGRADED_PARTIAL_PROCESSES, "partialProcesses", "degraded-partial-processes", "descriptors do not suffice for all processes",                "raise ulimit -n"                                      },
     { DEGRADED_SMALL_MEMORY,      "smallMemory",      "degraded-small-memory",      "its control group lets profd keep little in memory",          "raise MemoryMax= and MemoryHigh= of profd.service"    },
+    { DEGRADED_MISSING_EVENTS,    "missingEvents",    "degraded-missing-events",    "events that Event= asks for cannot be recorded here",         "correct Event=, 'profd --check-config' says what is wrong" },
+    { DEGRADED_FALLBACK_CALL_GRAPH, "fallbackCallGraph", "degraded-fallback-call-graph", "this machine cannot take call graphs as CallGraph= says",     "to accept this, set CallGraph=fp"                     },
 };
 /* clang-format on */
 

@@ -119,17 +119,9 @@ static int find_or_make(Daemon *daemon, Call *call, Member **ret) {
 }
 
 static int begin(Daemon *daemon, Member *member, uint64_t duration_ns) {
-    int r = daemon_end_sweep(daemon);
+    int r = daemon_begin_session(daemon, member);
 
-    if (r == 0)
-        r = roster_begin(daemon->roster, member, false);
-    if (r == 0)
-        r = roster_stop_after(daemon->roster, member, duration_ns);
-    if (r == 0)
-        r = daemon_begin_segments(daemon);
-    if (r == 0)
-        r = daemon_sweep_soon(daemon);
-    return r;
+    return r == 0 ? roster_stop_after(daemon->roster, member, duration_ns) : r;
 }
 
 int method_start(void *userdata, Call *call) {

@@ -57,6 +57,20 @@ static json_t *events_json(const Member *member) {
     return list;
 }
 
+/* One sentence for each event that it leaves out. */
+static json_t *missing_json(const Member *member) {
+    json_t *list = json_array();
+    const PlanNotes *notes;
+
+    if (!member_records(member))
+        return list;
+    notes = sampler_notes(session_sampler(member->session));
+    for (size_t i = 0; list && i < notes->n; i++)
+        if (notes->items[i].kind == PLAN_LEFT_OUT)
+            (void)json_array_append_new(list, answer_text(notes->items[i].text));
+    return list;
+}
+
 static const char *call_graph_words(const SessionConfig *config) {
     static const char *const words[] = {[CALL_GRAPH_NONE] = "no call graphs",
                                         [CALL_GRAPH_FP] = "fp call graphs",
@@ -73,6 +87,8 @@ static json_t *describe_json(const Member *member) {
     text_escape_str(&text, member->describe[0] ? member->describe : config->events);
     if (!member->describe[0] && config->period > 0)
         text_printf(&text, " each %" PRIu64, config->period);
+    else if (!member->describe[0] && config->frequency_hz == CONFIG_FREQUENCY_MAX)
+        text_puts(&text, " at the highest rate that is allowed");
     else if (!member->describe[0])
         text_printf(&text, " at %" PRIu64 " Hz", config->frequency_hz);
     text_printf(&text, ", %s", call_graph_words(config));
@@ -88,6 +104,8 @@ static json_t *target_json(const SessionConfig *config) {
     }
     for (uint32_t i = 0; i < config->n_pids; i++)
         text_printf(&text, "%s%" PRIu32, i > 0 ? "," : "pid ", config->pids[i]);
+    for (uint32_t i = 0; i < config->n_tids; i++)
+        text_printf(&text, "%s%" PRIu32, i > 0 ? "," : "tid ", config->tids[i]);
     if (config->cpus[0])
         text_printf(&text, "%scpu %s", text.size > 0 ? ", " : "", config->cpus);
     if (text.size == 0)
@@ -111,21 +129,33 @@ static uint64_t stops_real_ns(const Member *member) {
     return member->stop_at_ns > now ? real + (member->stop_at_ns - now) : real;
 }
 
+/* 0: by periods alone, or as high as is allowed, where that is not known. */
+static uint64_t frequency_of(const Member *member) {
+    const SessionConfig *config = &member->config;
+
+    if (config->period > 0)
+        return 0;
+    if (config->frequency_hz != CONFIG_FREQUENCY_MAX)
+        return config->frequency_hz;
+    return member_records(member) ? sampler_frequency(session_sampler(member->session)) : 0;
+}
+
 /* What it is. */
 static json_t *session_nature(const Member *member) {
     const SessionConfig *config = &member->config;
     size_t cpus = member_records(member) ? sampler_n_cpus(session_sampler(member->session)) : 0;
 
-    return json_pack("{s:s, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+    return json_pack("{s:s, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+                     "s:o}",
                      "name", config->name, "state", member_state_name(member->state), "runtime",
                      member->runtime, "sensitive", member->sensitive, "describe",
                      describe_json(member), "events", events_json(member), "frequency",
-                     answer_count(config->period > 0 ? 0 : config->frequency_hz), "period",
-                     answer_count(config->period), "callGraph", key_json(config, "CallGraph"),
-                     "cpus", answer_count(cpus), "target", target_json(config), "layout",
-                     key_json(config, "Layout"), "sinceUsec", answer_time(member->since_real_ns),
-                     "stopsUsec", answer_time(stops_real_ns(member)), "error",
-                     answer_text_or_null(member->error));
+                     answer_count(frequency_of(member)), "period", answer_count(config->period),
+                     "callGraph", key_json(config, "CallGraph"), "cpus", answer_count(cpus),
+                     "target", target_json(config), "layout", key_json(config, "Layout"),
+                     "sinceUsec", answer_time(member->since_real_ns), "stopsUsec",
+                     answer_time(stops_real_ns(member)), "error",
+                     answer_text_or_null(member->error), "missingEvents", missing_json(member));
 }
 
 /* What it has done. */

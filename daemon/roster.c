@@ -14,7 +14,13 @@
  * that it is done the rest goes. A moment to stop by itself counts on through suspend.
  */
 
-enum { RATE_PERIOD_SEC = 10, LOOK_SEC = 1, GIVE_UP_SEC = 8 };
+enum {
+    RATE_PERIOD_SEC = 10,
+    LOOK_SEC = 1,
+    GIVE_UP_SEC = 8,
+    RETRY_FIRST_SEC = 1,
+    RETRY_LAST_SEC = 60,
+};
 
 struct Roster {
     RosterOptions options;
@@ -155,55 +161,6 @@ static void tell(const Roster *roster, const char *event, const Member *member, 
     roster->options.on_event(roster->options.userdata, event, member, text);
 }
 
-static void fail(const Roster *roster, Member *member) {
-    member->state = MEMBER_FAILED;
-    tell(roster, "failed", member, member->error);
-}
-
-void roster_set_host(Roster *roster, const SessionHost *host) {
-    roster->options.host = *host;
-}
-
-static int begin_failed(const Roster *roster, Member *member, SessionPart part, int error) {
-    member->session = session_close(member->session, false);
-    member->failed_part = part;
-    fail(roster, member);
-    return error;
-}
-
-int roster_open(Roster *roster, Member *member, bool paused) {
-    int r;
-
-    log_keep_error(member->error, sizeof(member->error));
-    r = session_new(roster->options.host.sampler, &member->config, &member->session);
-    if (r == 0)
-        r = paused ? session_pause(member->session) : session_start(member->session);
-    log_keep_error(NULL, 0);
-    return r < 0 ? begin_failed(roster, member, SESSION_EVENTS, r) : 0;
-}
-
-int roster_begin(Roster *roster, Member *member, bool paused) {
-    int r = member->session ? 0 : roster_open(roster, member, paused);
-
-    if (r < 0)
-        return r;
-    log_keep_error(member->error, sizeof(member->error));
-    r = session_attach(member->session, &roster->options.host);
-    log_keep_error(NULL, 0);
-    if (r < 0)
-        return begin_failed(roster, member, SESSION_STORE, r);
-    member->error[0] = '\0';
-    snprintf(member->describe, sizeof(member->describe), "%s",
-             sampler_describe(session_sampler(member->session)));
-    member->sensitive = session_is_sensitive(member->session);
-    member->since_real_ns = clock_ns(CLOCK_REALTIME);
-    member->points[0] = member->points[1] = (MemberPoint){.at_ns = clock_monotonic_ns()};
-    member->lost_told = member->rotations_told = 0;
-    member->state = paused ? MEMBER_PAUSED : MEMBER_STARTING;
-    tell(roster, "started", member, member->describe);
-    return 0;
-}
-
 /* For the next member whose time comes, or to look after those that end. */
 static int arm(Roster *roster) {
     uint64_t now = clock_ns(CLOCK_BOOTTIME), next = UINT64_MAX;
@@ -215,8 +172,94 @@ static int arm(Roster *roster) {
             next = MIN(next, now + LOOK_SEC * NS_PER_SECOND);
         else if (member->stop_at_ns > 0 && member_records(member))
             next = MIN(next, member->stop_at_ns);
+        else if (member->state == MEMBER_FAILED)
+            next = MIN(next, member->retry_at_ns);
     }
     return next == UINT64_MAX ? 0 : loop_trigger_after(roster->timer, next > now ? next - now : 0);
+}
+
+void roster_set_host(Roster *roster, const SessionHost *host) {
+    roster->options.host = *host;
+}
+
+/* A failure that is like the one before is not logged again. */
+static void keep_error(Member *member) {
+    log_keep_error(member->error, sizeof(member->error));
+    log_mute(member->error_logged[0] != '\0');
+}
+
+static void end_keep_error(void) {
+    log_mute(false);
+    log_keep_error(NULL, 0);
+}
+
+static void log_failure(const Roster *roster, Member *member, int error) {
+    if (strcmp(member->error_logged, member->error) == 0)
+        return;
+    if (member->error_logged[0])
+        (void)log_error(error, "%s", member->error);
+    memcpy(member->error_logged, member->error, sizeof(member->error_logged));
+    tell(roster, "failed", member, member->error);
+}
+
+static int begin_failed(Roster *roster, Member *member, SessionPart part, int error) {
+    uint64_t delay_ns = member->retry_delay_ns;
+
+    member->session = session_close(member->session, false);
+    member->failed_part = part;
+    member->state = MEMBER_FAILED;
+    member->retry_delay_ns = delay_ns == 0
+                                 ? RETRY_FIRST_SEC * NS_PER_SECOND
+                                 : MIN(delay_ns * 2, (uint64_t)RETRY_LAST_SEC * NS_PER_SECOND);
+    member->retry_at_ns = clock_ns(CLOCK_BOOTTIME) + member->retry_delay_ns;
+    log_failure(roster, member, error);
+    (void)arm(roster);
+    return error;
+}
+
+int roster_open(Roster *roster, Member *member, bool paused) {
+    int r;
+
+    member->retry_paused = paused;
+    keep_error(member);
+    r = session_new(roster->options.host.sampler, &member->config, &member->session);
+    if (r == 0)
+        r = paused ? session_pause(member->session) : session_start(member->session);
+    end_keep_error();
+    return r < 0 ? begin_failed(roster, member, SESSION_EVENTS, r) : 0;
+}
+
+static int begin(Roster *roster, Member *member, bool paused) {
+    int r = member->session ? 0 : roster_open(roster, member, paused);
+
+    if (r < 0)
+        return r;
+    keep_error(member);
+    r = session_attach(member->session, &roster->options.host);
+    end_keep_error();
+    if (r < 0)
+        return begin_failed(roster, member, SESSION_STORE, r);
+    member->error[0] = member->error_logged[0] = '\0';
+    member->retry_delay_ns = 0;
+    snprintf(member->describe, sizeof(member->describe), "%s",
+             sampler_describe(session_sampler(member->session)));
+    member->sensitive = session_is_sensitive(member->session);
+    member->since_real_ns = clock_ns(CLOCK_REALTIME);
+    member->points[0] = member->points[1] = (MemberPoint){.at_ns = clock_monotonic_ns()};
+    member->lost_told = member->rotations_told = 0;
+    member->state = paused ? MEMBER_PAUSED : MEMBER_STARTING;
+    tell(roster, "started", member, member->describe);
+    return 0;
+}
+
+int roster_begin(Roster *roster, Member *member, bool paused) {
+    member->error_logged[0] = '\0';
+    member->retry_delay_ns = 0;
+    return begin(roster, member, paused);
+}
+
+int roster_retry(Roster *roster, Member *member) {
+    return begin(roster, member, member->retry_paused);
 }
 
 int roster_stop_after(Roster *roster, Member *member, uint64_t duration_ns) {
@@ -321,10 +364,32 @@ static int stop_due(Roster *roster) {
     return r;
 }
 
+static int retry_one(Roster *roster, Member *member, uint64_t now) {
+    /* The time that it was given is over, and it never recorded. */
+    if (member->stop_at_ns > 0 && member->stop_at_ns <= now) {
+        member->state = MEMBER_INACTIVE;
+        member->stop_at_ns = 0;
+        return 0;
+    }
+    return roster->options.on_retry(roster->options.userdata, member);
+}
+
+static int retry_due(Roster *roster) {
+    uint64_t now = clock_ns(CLOCK_BOOTTIME);
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < roster->n; i++)
+        if (roster->members[i]->state == MEMBER_FAILED && roster->members[i]->retry_at_ns <= now)
+            r = retry_one(roster, roster->members[i], now);
+    return r;
+}
+
 static int on_timer(void *userdata) {
     Roster *roster = userdata;
     int r = stop_due(roster);
 
+    if (r == 0)
+        r = retry_due(roster);
     if (r < 0)
         return r;
     roster->options.on_look(roster->options.userdata);

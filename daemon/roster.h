@@ -39,6 +39,9 @@ typedef struct Member {
     uint64_t since_real_ns;
     uint64_t stop_at_ns;          /* CLOCK_BOOTTIME; 0: when it is told to */
     char error[MEMBER_ERROR_MAX]; /* why it failed */
+    char error_logged[MEMBER_ERROR_MAX];
+    uint64_t retry_at_ns, retry_delay_ns; /* CLOCK_BOOTTIME; of one that failed */
+    bool retry_paused;                    /* it was to begin paused */
     SessionPart failed_part;
     MemberPoint points[2]; /* for the rate: an older and a newer one */
     uint64_t lost_told, rotations_told;
@@ -50,6 +53,8 @@ typedef struct RosterOptions {
     SessionHost host;
     /* All that the rings hold goes to its segments, and then no sweep runs. */
     int (*drain)(void *userdata);
+    /* The time has come to try one that failed again, by roster_retry(). */
+    int (*on_retry)(void *userdata, Member *member);
     /* event: as Monitor() names it. */
     void (*on_event)(void *userdata, const char *event, const Member *member, const char *text);
     /* A while has passed while one ends: roster_look() is due. */
@@ -85,8 +90,11 @@ void roster_remove(Roster *roster, Member *member);
 void roster_set_host(Roster *roster, const SessionHost *host);
 /* Its events begin, and what they say is held by their rings until roster_begin(). */
 int roster_open(Roster *roster, Member *member, bool paused);
-/* Between two sweeps. What fails is logged, and kept in the member, which then has failed. */
+/* Between two sweeps. What fails is logged, and kept in the member, which then has failed and is
+ * tried again from time to time. */
 int roster_begin(Roster *roster, Member *member, bool paused);
+/* The same for one that failed, which logs only what it did not log before. */
+int roster_retry(Roster *roster, Member *member);
 /* From now on; 0: never by itself. */
 int roster_stop_after(Roster *roster, Member *member, uint64_t duration_ns);
 /* Begins to end it; roster_look() sees to the rest. */

@@ -68,7 +68,7 @@ static void settle_rate(const EventSpec *s, const EventPolicy *policy, PdAttr *a
         a->sample_type &= ~PD_SAMPLE_PERIOD;
         return;
     }
-    if (hz == 0 && (policy->period > 0 || s->default_period > 0)) {
+    if (hz == 0 && (policy->period > 0 || (s->default_period > 0 && !policy->frequency_is_said))) {
         a->sample_period = policy->period > 0 ? policy->period : s->default_period;
         return;
     }
@@ -194,13 +194,19 @@ static void settle_reads(const EventList *list, PdAttr *attrs) {
     }
 }
 
-int event_attrs_settle(const EventList *list, const EventPolicy *policy, PdAttr *ret, char *error,
-                       size_t error_size) {
+bool event_attr_has_registers(void) {
+    return user_registers != 0;
+}
+
+int event_attrs_settle(const EventList *list, const EventPolicy *policy, PdAttr *ret,
+                       size_t *ret_bad, char *error, size_t error_size) {
     for (size_t i = 0; i < list->n; i++) {
         int r = settle_one(list, i, policy, &ret[i], error, error_size);
 
-        if (r < 0)
+        if (r < 0) {
+            *ret_bad = i;
             return r;
+        }
     }
     settle_reads(list, ret);
     return 0;

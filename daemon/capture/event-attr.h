@@ -16,6 +16,7 @@ enum { EVENT_STACK_BYTES_USUAL = 8192 };
 typedef struct EventPolicy {
     uint64_t frequency_hz;     /* of events that have no rate of their own */
     uint64_t max_frequency_hz; /* the kernel's limit, for any event; 0: not known */
+    bool frequency_is_said;    /* then it holds for events that have a period by nature, too */
     uint64_t period;           /* instead of a frequency, for all events; 0: none */
     EventCallGraph call_graph; /* UNSET is none */
     uint32_t stack_bytes;      /* with EVENT_CALL_GRAPH_DWARF; 0: the usual */
@@ -27,10 +28,12 @@ typedef struct EventPolicy {
     uint32_t watermark_bytes;
 } EventPolicy;
 
-/* ret holds list->n attrs. -EINVAL: `error` has one sentence. An event that leaves out user code
- * and has the call graph of `lbr` gets that of `fp`, as with perf. */
-int event_attrs_settle(const EventList *list, const EventPolicy *policy, PdAttr *ret, char *error,
-                       size_t error_size);
+/* Whether stacks can be taken along with the registers of user code. */
+bool event_attr_has_registers(void);
+/* ret holds list->n attrs. -EINVAL: `error` has one sentence about the event *ret_bad. An event
+ * that leaves out user code and has the call graph of `lbr` gets that of `fp`, as with perf. */
+int event_attrs_settle(const EventList *list, const EventPolicy *policy, PdAttr *ret,
+                       size_t *ret_bad, char *error, size_t error_size);
 
 /*
  * The kernel refused `attr` with `error` (negative errno): gives up one thing and tells which, for

@@ -22,7 +22,7 @@
  * number, an event that a PMU lists in sysfs, a tracepoint, a name that libpfm4 knows.
  */
 
-enum { SHOWN_MAX = 200 }; /* bytes of an event in a sentence about it */
+enum { SHOWN_MAX = 200 /* bytes of an event in a sentence about it */, ERROR_TEXT_MAX = 1024 };
 
 static const char word_letters[] =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.*?[]-";
@@ -33,11 +33,12 @@ static const char word_letters[] =
 /* From the event's first byte to the comma that would end it. */
 static Bytes event_text(const EventParser *p) {
     const char *from = p->event;
-    bool in_terms = false;
+    /* In an address with a length one slash stands alone. */
+    bool has_terms = strncmp(from, "mem:", 4) != 0, in_terms = false;
     size_t n = 0;
 
     for (; from[n]; n++) {
-        if (from[n] == '/')
+        if (from[n] == '/' && has_terms)
             in_terms = !in_terms;
         if (!in_terms && (from[n] == ',' || from[n] == '}'))
             break;
@@ -82,6 +83,23 @@ EventList *event_list_free(EventList *list) {
     free(list->specs);
     free(list);
     return NULL;
+}
+
+static void truncate_list(EventList *list, size_t n) {
+    while (list->n > n)
+        spec_done(&list->specs[--list->n]);
+}
+
+void event_list_remove(EventList *list, size_t index) {
+    size_t first = list->specs[index].leader, n = list->specs[first].n_members;
+
+    for (size_t i = first; i < first + n; i++)
+        spec_done(&list->specs[i]);
+    memmove(&list->specs[first], &list->specs[first + n],
+            (list->n - first - n) * sizeof(*list->specs));
+    list->n -= n;
+    for (size_t i = first; i < list->n; i++)
+        list->specs[i].leader -= n;
 }
 
 EventSpec *event_list_add(EventParser *p, int *ret_error) {
@@ -204,6 +222,7 @@ static int parse_symbol(EventParser *p, Bytes word) {
     s->type = found.type;
     s->config = found.config;
     s->default_period = found.default_period;
+    s->is_auto = found.is_auto;
     return event_spread(p, first);
 }
 
@@ -256,6 +275,11 @@ static int parse_pfm(EventParser *p) {
     return 0;
 }
 
+static int module_is_missing(EventParser *p, Bytes word) {
+    return event_fail(p, -ENOPKG, "may be of the kernel module '%.*s', which is not loaded",
+                      (int)word.size, (const char *)word.data);
+}
+
 /* Machines without counters have no PMU `cpu`, and it is good to know that this is why. */
 static int unknown_pmu(EventParser *p, Bytes word) {
     EventNear near = {.wanted = word};
@@ -267,8 +291,17 @@ static int unknown_pmu(EventParser *p, Bytes word) {
     event_names_free(names);
     event_near_offer_symbols(&near);
     event_near_print(&near, hint, sizeof(hint));
+    if (event_module_is_missing(p->host, word))
+        return module_is_missing(p, word);
     return event_fail(p, -EINVAL, "names the PMU '%.*s', which this machine does not have%s",
                       (int)word.size, (const char *)word.data, hint);
+}
+
+/* The words may be those of a tracepoint, and nobody can tell. */
+static bool lacks_tracefs(const EventParser *p) {
+    _cleanup_close_ int fd = -1;
+
+    return p->host->open_tracefs && p->host->open_tracefs(p->host->userdata, "./", &fd) == -ENOENT;
 }
 
 static int unknown_event(EventParser *p, Bytes word, EventNear *near) {
@@ -281,8 +314,12 @@ static int unknown_event(EventParser *p, Bytes word, EventNear *near) {
     if (near->wanted.data == word.data)
         event_near_offer_symbols(near);
     event_near_print(near, hint, sizeof(hint));
+    if (*p->at == ':' && event_module_is_missing(p->host, word))
+        return module_is_missing(p, word);
     if (near->n > 0)
         return event_fail(p, -EINVAL, "is not known%s", hint);
+    if (*p->at == ':' && lacks_tracefs(p))
+        return event_fail(p, -ENOPKG, "may be a tracepoint, but tracefs is not mounted here");
     return event_fail(p, -EINVAL,
                       "is not known; perf list shows what this machine has, and rNNN or "
                       "pmu/config=N/ count by number");
@@ -337,7 +374,7 @@ static int name_event(EventParser *p, size_t first) {
         EventSpec *s = &p->list->specs[i];
 
         if (!s->name)
-            s->name = event_strdup(text);
+            s->name = s->is_auto ? event_auto_name(text) : event_strdup(text);
         if (!s->name)
             return event_fail(p, -ENOMEM, "does not fit into memory");
     }
@@ -418,38 +455,89 @@ static bool is_group(const char *at) {
     return at[strspn(at, word_letters)] == '{';
 }
 
+/* The comma that ends the event or group at `at`, or the end of the text. */
+static const char *item_end(const char *at) {
+    bool has_terms = true, in_terms = false, begins = true;
+    unsigned depth = 0;
+
+    for (; *at; at++) {
+        if (begins)
+            has_terms = strncmp(at, "mem:", 4) != 0;
+        begins = !in_terms && (*at == ',' || *at == '{');
+        if (*at == '/' && has_terms)
+            in_terms = !in_terms;
+        if (in_terms)
+            continue;
+        if (*at == ',' && depth == 0)
+            break;
+        depth += *at == '{';
+        depth -= *at == '}' && depth > 0;
+    }
+    return at;
+}
+
+static int parse_item(EventParser *p) {
+    int r = is_group(p->at) ? parse_group(p) : parse_event(p);
+
+    if (r < 0 || !*p->at || *p->at == ',')
+        return r;
+    p->event = p->at;
+    return event_fail(p, -EINVAL, "stands where ',' or the end is to be");
+}
+
 static int parse_all(EventParser *p) {
     int r;
 
     do {
-        r = is_group(p->at) ? parse_group(p) : parse_event(p);
+        const char *item = p->at;
+        size_t before = p->list->n;
+
+        r = parse_item(p);
+        if (r < 0 && r != -ENOMEM && p->on_bad) {
+            truncate_list(p->list, before);
+            p->at = item_end(item);
+            r = p->on_bad(p->userdata, r, p->error);
+        }
         if (r < 0)
             return r;
     } while (take_char(p, ','));
-    p->event = p->at;
-    return *p->at ? event_fail(p, -EINVAL, "stands where ',' or the end is to be") : 0;
+    return 0;
 }
 
-int event_list_parse(const char *text, const EventHost *host, EventList **ret, char *error,
-                     size_t error_size) {
+static int parse_text(EventParser *p, EventList **ret) {
     _cleanup_(event_list_freep) EventList *list = calloc(1, sizeof(*list));
-    EventParser p = {.text = text,
-                     .at = text,
-                     .event = text,
-                     .host = host,
-                     .list = list,
-                     .error = error,
-                     .error_size = error_size};
     int r;
 
+    p->at = p->event = p->text;
+    p->list = list;
     if (!list)
-        return event_fail(&p, -ENOMEM, "does not fit into memory");
-    if (strlen(text) >= EVENT_TEXT_MAX)
-        return event_fail(&p, -EINVAL, "is part of a text of more than %d letters",
+        return event_fail(p, -ENOMEM, "does not fit into memory");
+    if (strlen(p->text) >= EVENT_TEXT_MAX)
+        return event_fail(p, -EINVAL, "is part of a text of more than %d letters",
                           EVENT_TEXT_MAX - 1);
-    r = parse_all(&p);
+    r = parse_all(p);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(list);
     return 0;
+}
+
+int event_list_parse(const char *text, const EventHost *host, EventList **ret, char *error,
+                     size_t error_size) {
+    EventParser p = {.text = text, .host = host, .error = error, .error_size = error_size};
+
+    return parse_text(&p, ret);
+}
+
+int event_list_parse_each(const char *text, const EventHost *host, EventListBad on_bad,
+                          void *userdata, EventList **ret) {
+    char error[ERROR_TEXT_MAX] = "";
+    EventParser p = {.text = text,
+                     .host = host,
+                     .error = error,
+                     .error_size = sizeof(error),
+                     .on_bad = on_bad,
+                     .userdata = userdata};
+
+    return parse_text(&p, ret);
 }

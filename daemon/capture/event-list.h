@@ -21,7 +21,8 @@ enum {
 
 /* Where events are looked up. */
 typedef struct EventHost {
-    const char *sysfs; /* "/sys" */
+    const char *sysfs;   /* "/sys" */
+    const char *modules; /* modules.dep of the kernel that runs; NULL: none is known */
     /* Opens a file or folder below tracefs' events folder: "sched/sched_switch/id", "sched/" (the
      * names of a system), "./" (the systems). NULL: there are no tracepoints. */
     int (*open_tracefs)(void *userdata, const char *path, int *ret_fd);
@@ -51,6 +52,7 @@ typedef struct EventSpec {
     bool sample_read;     /* `S` */
     bool weak;            /* `W`: a group that does not fit is broken up */
     bool no_inherit;
+    bool is_auto;            /* `auto`: a clock will do where there is no counter */
     bool guest_is_said;      /* `G` or `H` */
     uint64_t period;         /* of its own; 0: none */
     uint64_t default_period; /* where neither event nor session says one; 0: by frequency */
@@ -72,5 +74,14 @@ typedef struct EventList {
  * (-EACCES, -ENOMEM) come with a sentence too. Members of a group follow their leader. */
 int event_list_parse(const char *text, const EventHost *host, EventList **ret, char *error,
                      size_t error_size);
+/* An event or group that is left out: a negative errno (-ENOPKG: its module is not loaded) and one
+ * sentence about it. A negative return ends the parsing and is returned. */
+typedef int (*EventListBad)(void *userdata, int error, const char *sentence);
+/* The same, but an event or group that cannot be understood is left out and reported, and what
+ * follows is parsed. The list may be empty. */
+int event_list_parse_each(const char *text, const EventHost *host, EventListBad on_bad,
+                          void *userdata, EventList **ret);
+/* Removes an event that is in no group, or the whole group that it belongs to. */
+void event_list_remove(EventList *list, size_t index);
 EventList *event_list_free(EventList *list);
 DEFINE_CLEANUP(EventList *, event_list_free);

@@ -18,6 +18,8 @@ typedef struct EventParser {
     EventList *list;
     char *error;
     size_t error_size;
+    EventListBad on_bad; /* NULL: the first failure ends the parsing */
+    void *userdata;
 } EventParser;
 
 /* -- event-list.c -- */
@@ -37,6 +39,8 @@ int event_number(Bytes text, uint64_t *ret);
 
 /* -ENOENT: no such name; else the spec's type and config. */
 int event_symbol(Bytes name, EventSpec *spec);
+/* `auto` and what follows it, with the name of the counter that it stands for. */
+char *event_auto_name(Bytes text);
 /* "r1a8". */
 int event_raw(Bytes name, uint64_t *ret_config);
 /* Names that perf counts by itself and nobody can sample. */
@@ -93,6 +97,12 @@ typedef struct EventFormat {
 int event_pmu_format(const EventHost *host, const char *pmu, Bytes name, EventFormat *ret);
 /* The names in a folder of a PMU ("format", "events"), or with pmu NULL all PMUs, in order. */
 int event_pmu_names(const EventHost *host, const char *pmu, const char *folder, char ***ret);
+
+/* -- event-module.c -- */
+
+/* The name of a tracepoint's system or of a PMU is that of a kernel module that is installed and
+ * not loaded: so it is not known whether the module has the event. */
+bool event_module_is_missing(const EventHost *host, Bytes name);
 
 /* -- event-names.c -- */
 

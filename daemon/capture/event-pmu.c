@@ -235,14 +235,18 @@ static int core_pmus(const EventHost *host, char ***ret) {
 }
 
 /* "cpu_core/cycles/u" out of "cycles:u". */
-static char *spread_name(const char *pmu, const EventParser *p) {
-    size_t head = (size_t)(p->at - p->event), n = head + strcspn(p->at, ",{}/");
+static char *spread_name(const char *pmu, const EventParser *p, bool is_auto) {
+    Bytes word = {.data = (const uint8_t *)p->event, .size = (size_t)(p->at - p->event)};
+    size_t n = strcspn(p->at, ",{}/");
+    _cleanup_free_ char *counter = NULL;
     char *name = NULL;
 
     if (*p->at == '/')
         return NULL;
-    return asprintf(&name, "%s/%.*s/%.*s", pmu, (int)head, p->event,
-                    (int)(n - head) - (n > head ? 1 : 0), p->at + 1) < 0
+    counter = is_auto ? event_auto_name(word) : event_strdup(word);
+    if (!counter)
+        return NULL;
+    return asprintf(&name, "%s/%s/%.*s", pmu, counter, (int)n - (n > 0 ? 1 : 0), p->at + 1) < 0
                ? NULL
                : name;
 }
@@ -265,7 +269,8 @@ int event_spread(EventParser *p, size_t first) {
         if (r < 0)
             break;
         s = &p->list->specs[first + (size_t)i];
-        s->name = spread_name(pmus[i], p);
+        s->is_auto = meant.is_auto;
+        s->name = spread_name(pmus[i], p, meant.is_auto);
         s->config = meant.config;
         if (meant.type != PERF_TYPE_RAW) {
             /* The kernel takes the PMU from the upper half. */

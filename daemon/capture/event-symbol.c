@@ -36,6 +36,7 @@ static const struct {
     { "dummy",                   PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY                   },
     { "bpf-output",              PERF_TYPE_SOFTWARE, PERF_COUNT_SW_BPF_OUTPUT              },
     { "cgroup-switches",         PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CGROUP_SWITCHES         },
+    { "auto",                    PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES              },
     { "cycles",                  PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES              },
     { "cpu-cycles",              PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES              },
     { "instructions",            PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS            },
@@ -51,6 +52,9 @@ static const struct {
     { "idle-cycles-backend",     PERF_TYPE_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_BACKEND  },
     { "ref-cycles",              PERF_TYPE_HARDWARE, PERF_COUNT_HW_REF_CPU_CYCLES          },
 };
+
+/* Stands for the first of these that can be opened: CPU cycles, cpu-clock. */
+static const char auto_name[] = "auto", auto_counter[] = "cycles";
 
 static const char *const tools[] = { "duration_time", "user_time", "system_time" };
 
@@ -167,12 +171,23 @@ int event_symbol(Bytes name, EventSpec *spec) {
         if (strcmp(word, symbols[i].name) == 0) {
             spec->type = symbols[i].type;
             spec->config = symbols[i].config;
+            spec->is_auto = strcmp(word, auto_name) == 0;
             /* What a program hands over is told each time. */
             spec->default_period = symbols[i].type == PERF_TYPE_SOFTWARE &&
                                    symbols[i].config == PERF_COUNT_SW_BPF_OUTPUT;
             return 0;
         }
     return parse_cache(word, spec);
+}
+
+char *event_auto_name(Bytes text) {
+    size_t n = strlen(auto_name);
+    char *name;
+
+    return asprintf(&name, "%s%.*s", auto_counter, (int)(text.size - n),
+                    (const char *)text.data + n) < 0
+               ? NULL
+               : name;
 }
 
 int event_raw(Bytes name, uint64_t *ret_config) {

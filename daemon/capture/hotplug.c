@@ -238,7 +238,7 @@ static void open_missing(SamplerSession *session, unsigned *ret_n) {
     if (!session_is_due(session))
         return;
     session->n_retries++;
-    if (session->config.n_pids > 0 && open_list_threads(session) < 0)
+    if (plan_has_threads(&session->config) && open_list_threads(session) < 0)
         return;
     for (size_t i = 0; i < online->n; i++) {
         unsigned cpu = online->cpus[i];

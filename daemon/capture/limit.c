@@ -169,6 +169,10 @@ static const char *remedy(int error, bool is_side_band) {
     return NULL;
 }
 
+const char *limit_remedy(int error) {
+    return remedy(error, false);
+}
+
 int limit_log_open_failure(int error, const char *who, const char *event, unsigned cpu) {
     const char *text = remedy(error, !who), *what = who ? who : "all sessions";
 

@@ -33,5 +33,8 @@ int limit_descriptors(uint64_t needed, uint64_t *ret_limit);
 
 /* That only processes of this user are recorded, and why. */
 void limit_log_own(bool with_kernel);
+/* What helps against that error when an event of a session is opened; NULL: nothing that is known.
+ */
+const char *limit_remedy(int error);
 /* Logs and returns the error. `who` is the session, or NULL for side-band. */
 int limit_log_open_failure(int error, const char *who, const char *event, unsigned cpu);

@@ -36,7 +36,7 @@ enum {
 #define ADOPTED_NS (10 * NS_PER_SECOND) /* of forks that rings have kept */
 
 bool own_is_for(const Sampler *sampler, const SessionConfig *config) {
-    return sampler->is_own && config->n_pids == 0 && !config->cgroup[0];
+    return sampler->is_own && !plan_has_threads(config) && !config->cgroup[0];
 }
 
 bool sampler_is_own(const Sampler *sampler) {

@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include "capture/event-attr.h"
 #include "capture/event-list.h"
@@ -25,13 +27,26 @@
 
 #define PRECISE_BITS (3ULL << PD_ATTR_PRECISE_IP_SHIFT)
 
-enum { ERROR_TEXT_MAX = 512, DESCRIBED_MAX = 4 };
+enum { ERROR_TEXT_MAX = 1024, DESCRIBED_MAX = 4, FREQUENCY_MAX_HZ = 100000 };
+
+/* A plan that is being made. */
+typedef struct Planning {
+    const PlanOptions *options;
+    EventPolicy policy;
+    EventHost host;
+    EventList *list; /* of the same events as the plan, in the same order */
+    Plan *plan;
+    PlanNotes *notes;
+} Planning;
+
+static void event_done(PlanEvent *event) {
+    free(event->name);
+    cpu_list_done(&event->cpus);
+}
 
 void plan_done(Plan *plan) {
-    for (size_t i = 0; i < plan->n; i++) {
-        free(plan->events[i].name);
-        cpu_list_done(&plan->events[i].cpus);
-    }
+    for (size_t i = 0; i < plan->n; i++)
+        event_done(&plan->events[i]);
     free(plan->events);
     free(plan->description);
     buffer_done(&plan->tracing);
@@ -71,6 +86,11 @@ int plan_try(Keeper *keeper, const PdAttr *attr, PlanTarget target, unsigned cpu
     return r < 0 ? r : keeper_close_event(keeper, slot);
 }
 
+static uint64_t plan_frequency(const SessionConfig *config) {
+    return config->frequency_hz == CONFIG_FREQUENCY_MAX ? (uint64_t)FREQUENCY_MAX_HZ
+                                                        : config->frequency_hz;
+}
+
 static uint64_t hash_text(uint64_t seed, const char *text) {
     return hash_bytes(seed, (Bytes){.data = (const uint8_t *)text, .size = strlen(text)});
 }
@@ -79,16 +99,28 @@ static uint64_t hash_text(uint64_t seed, const char *text) {
  */
 uint64_t plan_identity(const SessionConfig *config) {
     const uint64_t numbers[] = {
-        config->frequency_hz, config->period,       config->call_graph,     config->dwarf_bytes,
-        config->exclude_idle, config->user_samples, config->kernel_samples, config->n_pids,
+        config->frequency_hz,      config->period,       config->call_graph,
+        config->dwarf_bytes,       config->exclude_idle, config->user_samples,
+        config->kernel_samples,    config->n_pids,       config->n_tids,
+        config->frequency_is_said,
     };
     uint64_t h = hash_text(1, config->name);
 
     h = hash_text(h, config->events);
     h = hash_text(h, config->cgroup);
     h = hash_bytes(h, (Bytes){.data = (const uint8_t *)numbers, .size = sizeof(numbers)});
+    h = hash_bytes(h, (Bytes){.data = (const uint8_t *)config->tids,
+                              .size = config->n_tids * sizeof(*config->tids)});
     return hash_bytes(h, (Bytes){.data = (const uint8_t *)config->pids,
                                  .size = config->n_pids * sizeof(*config->pids)});
+}
+
+/* Registers of user code are known on few architectures; without them there is nothing to unwind.
+ */
+static CallGraph call_graph_of(const SessionConfig *config) {
+    return config->call_graph == CALL_GRAPH_DWARF && !event_attr_has_registers()
+               ? CALL_GRAPH_FP
+               : config->call_graph;
 }
 
 static EventPolicy policy_of(const PlanOptions *options) {
@@ -103,18 +135,23 @@ static EventPolicy policy_of(const PlanOptions *options) {
     const SessionConfig *config = options->config;
 
     return (EventPolicy){
-        .frequency_hz = config->frequency_hz,
+        .frequency_hz = plan_frequency(config),
         .max_frequency_hz = options->max_hz,
+        .frequency_is_said = config->frequency_is_said,
         .period = config->period,
-        .call_graph = call_graphs[config->call_graph],
+        .call_graph = call_graphs[call_graph_of(config)],
         .stack_bytes = config->dwarf_bytes,
         .exclude_idle = config->exclude_idle,
         .exclude_user = !config->user_samples,
         .exclude_kernel = !config->kernel_samples,
-        .inherit = config->n_pids > 0 || options->target.pid >= 0,
+        .inherit = config->n_pids > 0 || (options->target.pid >= 0 && config->n_tids == 0),
         .no_lost = options->no_lost,
         .no_cgroup = options->no_cgroup,
     };
+}
+
+static int on_bad_event(void *userdata, int error, const char *sentence) {
+    return plan_note(userdata, PLAN_LEFT_OUT, error, "%s", sentence);
 }
 
 /* On the first CPU that has it; what other CPUs say counts only where they say no such thing. */
@@ -163,28 +200,69 @@ static bool is_precision_only(const PdAttr *before, const PdAttr *after) {
            before->config == after->config;
 }
 
-static void note_given_up(Plan *plan, PlanEvent *event, const SessionConfig *config,
-                          const PdAttr *before, const char *given_up) {
+/* What is lost with one step down. */
+static int note_given_up(Planning *planning, const EventSpec *spec, const PlanEvent *event,
+                         const PdAttr *before, const char *given_up) {
+    const SessionConfig *config = planning->options->config;
     const PdAttr *after = &event->attr;
 
     if (after->type != before->type || after->config != before->config) {
-        plan->degraded |= DEGRADED_FALLBACK_EVENT;
-        log_notice("This machine has no counter for '%s', so session '%s' samples cpu-clock "
-                   "instead",
-                   event->name, config->name);
-        return;
+        log_at(spec->is_auto ? LOG_LEVEL_DEBUG : LOG_LEVEL_NOTICE, 0,
+               "This machine has no counter for '%s', so session '%s' samples cpu-clock instead",
+               event->name, config->name);
+        if (spec->is_auto)
+            return 0;
+        planning->plan->degraded |= DEGRADED_FALLBACK_EVENT;
+        return plan_note(
+            planning->notes, PLAN_FALLBACK, 0,
+            "There is no hardware counter for event '%s' here, cpu-clock is sampled instead",
+            event->name);
     }
     if (after->flags & ~before->flags & PD_ATTR_EXCLUDE_KERNEL)
-        plan->degraded |= DEGRADED_NO_KERNEL;
+        planning->plan->degraded |= DEGRADED_NO_KERNEL;
     (void)log_at(is_precision_only(before, after) ? LOG_LEVEL_DEBUG : LOG_LEVEL_NOTICE, 0,
                  "Event '%s' of session '%s' does without %s, which this machine or our rights do "
                  "not give",
                  event->name, config->name, given_up);
+    if (before->branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK && !after->branch_sample_type)
+        planning->plan->degraded |= DEGRADED_FALLBACK_CALL_GRAPH;
+    return 0;
 }
 
-static int settle_event(const PlanOptions *options, const EventPolicy *policy, Plan *plan,
-                        PlanEvent *event) {
-    const SessionConfig *config = options->config;
+/* Every event of the session would fail like that. */
+static bool is_of_session(int error) {
+    return error == -ENOMEM || error == -EPIPE || error == -EMFILE || error == -ENFILE ||
+           error == -ESRCH;
+}
+
+/* With a sentence in `why`, the event can be left out; without one the session fails. */
+static int fail_event(const PlanOptions *options, int error, const PlanEvent *event, unsigned cpu,
+                      char why[ERROR_TEXT_MAX]) {
+    const char *helps = limit_remedy(error);
+
+    if (is_of_session(error))
+        return limit_log_open_failure(error, options->config->name, event->name, cpu);
+    snprintf(why, ERROR_TEXT_MAX, "Event '%s' cannot be opened on CPU %u%s%s%s: %s", event->name,
+             cpu, helps ? " (" : "", helps ?: "", helps ? ")" : "", strerror(-error));
+    return error;
+}
+
+static int rename_event(PlanEvent *event) {
+    _cleanup_(buffer_done) Buffer name = {};
+
+    pd_attr_name(&event->attr, &name);
+    text_putc(&name, '\0');
+    if (buffer_error(&name) < 0)
+        return buffer_error(&name);
+    free(event->name);
+    event->name = (char *)TAKE_PTR(name.data);
+    return 0;
+}
+
+static int settle_event(Planning *planning, size_t index, char why[ERROR_TEXT_MAX]) {
+    const PlanOptions *options = planning->options;
+    PlanEvent *event = &planning->plan->events[index];
+    const EventSpec *spec = &planning->list->specs[index];
     PdAttr asked = event->attr;
     unsigned cpu = options->online->cpus[0];
     int r;
@@ -194,22 +272,16 @@ static int settle_event(const PlanOptions *options, const EventPolicy *policy, P
         const char *given_up;
 
         if (lacks_cgroup(options, r, &event->attr, cpu))
-            return log_no_cgroup(r, config);
-        if (event_attr_fallback(&event->attr, policy, r, &given_up) == 0)
-            return limit_log_open_failure(r, config->name, event->name, cpu);
-        note_given_up(plan, event, config, &before, given_up);
+            return log_no_cgroup(r, options->config);
+        if (event_attr_fallback(&event->attr, &planning->policy, r, &given_up) == 0)
+            return fail_event(options, r, event, cpu, why);
+        r = note_given_up(planning, spec, event, &before, given_up);
+        if (r < 0)
+            return r;
     }
-    if (asked.type != event->attr.type || asked.config != event->attr.config) {
-        _cleanup_(buffer_done) Buffer name = {};
-
-        pd_attr_name(&event->attr, &name);
-        text_putc(&name, '\0');
-        if (buffer_error(&name) < 0)
-            return buffer_error(&name);
-        free(event->name);
-        event->name = (char *)TAKE_PTR(name.data);
-    }
-    return 0;
+    return asked.type != event->attr.type || asked.config != event->attr.config
+               ? rename_event(event)
+               : 0;
 }
 
 /* Opens the whole group on one CPU, all without rings. */
@@ -243,23 +315,72 @@ static void break_group(Plan *plan, size_t leader) {
         }
 }
 
-static int settle_group(const PlanOptions *options, const EventList *list, Plan *plan,
-                        size_t leader) {
-    const PlanEvent *event = &plan->events[leader];
+static int settle_group(const Planning *planning, size_t leader, char why[ERROR_TEXT_MAX]) {
+    const PlanOptions *options = planning->options;
+    const EventSpec *spec = &planning->list->specs[leader];
+    const PlanEvent *event = &planning->plan->events[leader];
     unsigned cpu = event->cpus.n > 0 ? event->cpus.cpus[0] : options->online->cpus[0];
-    int r = list->specs[leader].n_members > 1 ? try_group(options, plan, leader, cpu) : 0;
+    int r = spec->n_members > 1 ? try_group(options, planning->plan, leader, cpu) : 0;
 
     if (r == 0 || r == -ENODEV)
         return 0;
-    if (!list->specs[leader].weak)
-        return log_error(r,
-                         "The group of '%s' in session '%s' does not fit into the counters of CPU "
-                         "%u, make it smaller or let it be broken up with the modifier W: %m",
-                         event->name, options->config->name, cpu);
-    log_notice("The group of '%s' in session '%s' does not fit into the counters and is broken up",
-               event->name, options->config->name);
-    break_group(plan, leader);
-    return 0;
+    if (spec->weak && !is_of_session(r)) {
+        log_notice(
+            "The group of '%s' in session '%s' does not fit into the counters and is broken up",
+            event->name, options->config->name);
+        break_group(planning->plan, leader);
+        return 0;
+    }
+    if (is_of_session(r))
+        return limit_log_open_failure(r, options->config->name, event->name, cpu);
+    snprintf(why, ERROR_TEXT_MAX,
+             "The group of '%s' does not fit into the counters of CPU %u, make it smaller or let "
+             "it be broken up with the modifier W: %s",
+             event->name, cpu, strerror(-r));
+    return r;
+}
+
+/* Without the event, or the group that it leads. */
+static void remove_item(Planning *planning, size_t first) {
+    size_t n = planning->list->specs[first].n_members;
+    Plan *plan = planning->plan;
+
+    for (size_t i = first; i < first + n; i++)
+        event_done(&plan->events[i]);
+    memmove(&plan->events[first], &plan->events[first + n],
+            (plan->n - first - n) * sizeof(*plan->events));
+    plan->n -= n;
+    for (size_t i = first; i < plan->n; i++)
+        if (plan->events[i].leader != PLAN_NO_LEADER)
+            plan->events[i].leader -= (int)n;
+    event_list_remove(planning->list, first);
+}
+
+/* An event or a group: what of it cannot be opened takes it away as a whole. */
+static int settle_item(Planning *planning, size_t first, size_t *ret_n) {
+    size_t n = planning->list->specs[first].n_members;
+    char why[ERROR_TEXT_MAX] = "";
+    int r = 0;
+
+    for (size_t i = first; r == 0 && i < first + n; i++)
+        r = settle_event(planning, i, why);
+    if (r == 0)
+        r = settle_group(planning, first, why);
+    *ret_n = r == 0 ? n : 0;
+    if (r == 0 || !why[0])
+        return r;
+    r = plan_note(planning->notes, PLAN_LEFT_OUT, r, "%s", why);
+    remove_item(planning, first);
+    return r;
+}
+
+static int settle_items(Planning *planning) {
+    size_t n;
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < planning->plan->n; i += n)
+        r = settle_item(planning, i, &n);
+    return r;
 }
 
 static int take_specs(const EventList *list, const PdAttr *attrs, Plan *plan) {
@@ -283,8 +404,11 @@ static int take_specs(const EventList *list, const PdAttr *attrs, Plan *plan) {
     return 0;
 }
 
+/* With Frequency=max nothing is asked for that could be lowered. */
 static uint64_t asked_hz(const EventSpec *spec, const SessionConfig *config) {
-    return spec->frequency_hz ?: config->frequency_hz;
+    bool is_max = config->frequency_hz == CONFIG_FREQUENCY_MAX;
+
+    return spec->frequency_hz ?: is_max ? 0 : config->frequency_hz;
 }
 
 static void settle_rates(const PlanOptions *options, const EventList *list, Plan *plan) {
@@ -331,46 +455,86 @@ static int open_tracefs(void *userdata, const char *path, int *ret_fd) {
     return keeper_open_tracefs(userdata, path, ret_fd);
 }
 
-static int parse(const PlanOptions *options, const EventHost *host, EventList **ret_list,
-                 Plan *plan) {
-    const SessionConfig *config = options->config;
-    _cleanup_(event_list_freep) EventList *list = NULL;
-    _cleanup_free_ PdAttr *attrs = NULL;
-    EventPolicy policy = policy_of(options);
-    char error[ERROR_TEXT_MAX] = "";
-    int r = event_list_parse(config->events, host, &list, error, sizeof(error));
+static char *find_modules(void) {
+    struct utsname name;
+    char *path;
 
-    if (r == 0) {
-        attrs = calloc(list->n, sizeof(*attrs));
-        r = attrs ? event_attrs_settle(list, &policy, attrs, error, sizeof(error)) : -ENOMEM;
-    }
-    if (r < 0)
-        return error[0] ? log_error(r, "%s, in Event= of session '%s'", error, config->name) : r;
-    r = take_specs(list, attrs, plan);
-    for (size_t i = 0; r == 0 && i < plan->n; i++)
-        r = settle_event(options, &policy, plan, &plan->events[i]);
-    *ret_list = TAKE_PTR(list);
-    return r;
+    return uname(&name) == 0 && asprintf(&path, "/lib/modules/%s/modules.dep", name.release) >= 0
+               ? path
+               : NULL;
 }
 
-int plan_make(const PlanOptions *options, Plan *ret) {
-    EventHost host = {.sysfs = "/sys", .open_tracefs = open_tracefs, .userdata = options->keeper};
-    _cleanup_(event_list_freep) EventList *list = NULL;
-    _cleanup_(plan_done) Plan plan = {};
-    int r = parse(options, &host, &list, &plan);
+/* What the session makes of each event, without those for which it makes no sense. */
+static int settle_attrs(Planning *planning, PdAttr **ret) {
+    _cleanup_free_ PdAttr *attrs = calloc(MAX(planning->list->n, (size_t)1), sizeof(*attrs));
+    char why[ERROR_TEXT_MAX] = "";
+    size_t bad;
+    int r;
 
-    for (size_t i = 0; r == 0 && i < plan.n; i++)
-        r = settle_group(options, list, &plan, i);
-    if (r < 0)
-        return r;
-    settle_rates(options, list, &plan);
-    r = event_tracing(list, &host, &plan.tracing);
+    if (!attrs)
+        return -ENOMEM;
+    while ((r = event_attrs_settle(planning->list, &planning->policy, attrs, &bad, why,
+                                   sizeof(why))) < 0) {
+        r = plan_note(planning->notes, PLAN_LEFT_OUT, r, "%s", why);
+        if (r < 0)
+            return r;
+        event_list_remove(planning->list, bad);
+    }
+    *ret = TAKE_PTR(attrs);
+    return 0;
+}
+
+static int parse(Planning *planning) {
+    const char *events = planning->options->events ?: planning->options->config->events;
+    _cleanup_free_ PdAttr *attrs = NULL;
+    int r = event_list_parse_each(events, &planning->host, on_bad_event, planning->notes,
+                                  &planning->list);
+
+    if (r == 0)
+        r = settle_attrs(planning, &attrs);
+    if (r == 0)
+        r = take_specs(planning->list, attrs, planning->plan);
+    return r == 0 ? settle_items(planning) : r;
+}
+
+/* What is left is known, and there may be nothing left. */
+static int finish(const Planning *planning) {
+    const PlanOptions *options = planning->options;
+    Plan *plan = planning->plan;
+    int r;
+
+    if (plan->n == 0)
+        return plan_notes_left_out(planning->notes)->error;
+    if (plan_notes_left_out(planning->notes))
+        plan->degraded |= DEGRADED_MISSING_EVENTS;
+    if (call_graph_of(options->config) != options->config->call_graph)
+        plan->degraded |= DEGRADED_FALLBACK_CALL_GRAPH;
+    settle_rates(options, planning->list, plan);
+    r = event_tracing(planning->list, &planning->host, &plan->tracing);
     if (r < 0)
         return log_error(r,
                          "Failed to read how the tracepoints of session '%s' look, is tracefs "
                          "mounted?: %m",
                          options->config->name);
-    r = describe(options->config, &plan);
+    return describe(options->config, plan);
+}
+
+int plan_make(const PlanOptions *options, PlanNotes *notes, Plan *ret) {
+    _cleanup_free_ char *modules = find_modules();
+    _cleanup_(plan_done) Plan plan = {};
+    Planning planning = {.options = options,
+                         .policy = policy_of(options),
+                         .host = {.sysfs = "/sys",
+                                  .modules = modules,
+                                  .open_tracefs = open_tracefs,
+                                  .userdata = options->keeper},
+                         .plan = &plan,
+                         .notes = notes};
+    int r = parse(&planning);
+
+    if (r == 0)
+        r = finish(&planning);
+    event_list_free(planning.list);
     if (r < 0)
         return r;
     *ret = plan;

@@ -6,6 +6,7 @@
  */
 
 #include "capture/cpu-list.h"
+#include "capture/plan-note.h"
 #include "config/config.h"
 #include "keeper/client.h"
 #include "perfdata/event.h"
@@ -41,13 +42,24 @@ typedef struct PlanOptions {
     uint64_t max_hz;         /* 0: no limit */
     const CpuList *online;   /* where it may be tried, in this order */
     bool no_lost, no_cgroup; /* what the kernel cannot tell */
+    const char *events;      /* instead of those of the configuration; NULL: those */
 } PlanOptions;
+
+/* The target is processes or threads. */
+static inline bool plan_has_threads(const SessionConfig *config) {
+    return config->n_pids > 0 || config->n_tids > 0;
+}
 
 static const PlanTarget plan_any = {.pid = -1};
 
 void plan_done(Plan *plan);
-/* Tries what this machine has. Failures are logged with their remedy. */
-int plan_make(const PlanOptions *options, Plan *ret);
+/*
+ * Tries what this machine has. An event or group that cannot be opened is left out and noted, the
+ * caller logs it; without any event left the error of the first one is returned. What concerns the
+ * whole session (its target, descriptors, memory) is logged with its remedy, returned and not
+ * noted. Notes are added to `notes` in any case.
+ */
+int plan_make(const PlanOptions *options, PlanNotes *notes, Plan *ret);
 /* One event, opened without a ring and closed again: 0 when it can be. */
 int plan_try(Keeper *keeper, const PdAttr *attr, PlanTarget target, unsigned cpu);
 int plan_encode(const PdAttr *attr, KeeperEvent *ret);

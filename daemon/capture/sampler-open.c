@@ -387,7 +387,7 @@ static int open_targets(SamplerSession *session, CpuRing *ring) {
 
     if (ring->is_own)
         return open_own(session, ring);
-    if (session->config.n_pids == 0)
+    if (!plan_has_threads(&session->config))
         return open_target(ring, -1);
     for (size_t i = 0; r == 0 && i < session->n_tids; i++)
         r = open_target(ring, (int32_t)session->tids[i]);
@@ -454,6 +454,21 @@ static int list_threads_of(SamplerSession *session, uint32_t pid) {
     return r;
 }
 
+static int list_thread(SamplerSession *session, uint32_t tid) {
+    uint32_t *to;
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%" PRIu32, tid);
+    if (access(path, F_OK) < 0)
+        return log_warning(0, "Thread %" PRIu32 " of session '%s' does not run, leaving it out",
+                           tid, session->config.name);
+    to = array_grow(&session->tids, &session->n_tids);
+    if (!to)
+        return -ENOMEM;
+    *to = tid;
+    return 0;
+}
+
 int open_list_threads(SamplerSession *session) {
     int r = 0;
 
@@ -463,5 +478,7 @@ int open_list_threads(SamplerSession *session) {
 
         r = r < 0 ? r : k;
     }
-    return session->n_tids > 0 || session->config.n_pids == 0 ? 0 : r < 0 ? r : -ESRCH;
+    for (uint32_t i = 0; r == 0 && i < session->config.n_tids; i++)
+        r = list_thread(session, session->config.tids[i]);
+    return session->n_tids > 0 || !plan_has_threads(&session->config) ? 0 : r < 0 ? r : -ESRCH;
 }

@@ -102,6 +102,7 @@ struct SamplerSession {
     bool is_enabled, was_taken_over, told_partial;
     unsigned n_retries; /* to open on CPUs that it lacks */
     unsigned degraded;
+    PlanNotes notes;
     uint64_t lost_ns, throttled_ns; /* when it last happened */
     SamplerCounts counts;
     void *userdata;

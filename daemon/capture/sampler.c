@@ -172,6 +172,7 @@ static SamplerSession *session_free(SamplerSession *session, bool at_keeper) {
     ring_set_done(&session->rings, at_keeper);
     pd_events_free(session->events);
     plan_done(&session->plan);
+    plan_notes_done(&session->notes);
     cpu_list_done(&session->wanted);
     free(session->tids);
     free(session);
@@ -278,8 +279,45 @@ static int check_inherited(const SamplerSession *session) {
     return 0;
 }
 
-static int settle(SamplerSession *session) {
-    Sampler *sampler = session->sampler;
+static void log_left_out(const SamplerSession *session, const char *then) {
+    for (size_t i = 0; i < session->notes.n; i++)
+        if (session->notes.items[i].kind == PLAN_LEFT_OUT)
+            log_warning(0, "%s, in Event= of session '%s', %s", session->notes.items[i].text,
+                        session->config.name, then);
+}
+
+/* The session `default` then records its default event: a typo must not stop the recorder on a
+ * whole fleet. No other session records what nobody asked for. */
+static int plan_default(SamplerSession *session, PlanOptions *options) {
+    int r;
+
+    log_left_out(session, "which records its default event");
+    options->events = CONFIG_DEFAULT_EVENT;
+    r = plan_make(options, &session->notes, &session->plan);
+    if (r == 0)
+        session->plan.degraded |= DEGRADED_MISSING_EVENTS;
+    return r;
+}
+
+static int make_plan(SamplerSession *session, PlanOptions *options) {
+    const SessionConfig *config = &session->config;
+    int r = plan_make(options, &session->notes, &session->plan);
+    const PlanNote *left_out = plan_notes_left_out(&session->notes);
+
+    if (!left_out)
+        return r;
+    /* Who starts a session waits for the answer and hears what is wrong. */
+    if (r == 0 && config->runtime)
+        r = left_out->error;
+    else if (r == 0)
+        log_left_out(session, "which records the others");
+    else if (r == left_out->error && strcmp(config->name, CONFIG_DEFAULT_SESSION) == 0)
+        r = plan_default(session, options);
+    return r < 0 ? log_error(r, "%s, in Event= of session '%s'", left_out->text, config->name) : 0;
+}
+
+static PlanOptions plan_options(const SamplerSession *session) {
+    const Sampler *sampler = session->sampler;
     const SessionConfig *config = &session->config;
     PlanOptions options = {
         .keeper = sampler->options.keeper,
@@ -289,6 +327,19 @@ static int settle(SamplerSession *session) {
         .online = &sampler->online,
         .no_lost = !(sampler->side_band_attr.read_format & PD_FORMAT_LOST),
         .no_cgroup = !(sampler->side_band_attr.flags & PD_ATTR_CGROUP)};
+
+    if (session->n_tids > 0)
+        options.target.pid = (int32_t)session->tids[0];
+    if (config->cgroup[0])
+        options.target.cgroup = config->cgroup;
+    if (own_is_for(sampler, config))
+        options.target.pid = (int32_t)sampler->options.own_pid;
+    return options;
+}
+
+static int settle(SamplerSession *session) {
+    const SessionConfig *config = &session->config;
+    PlanOptions options;
     int r = cpu_list_parse(config->cpus, &session->wanted);
 
     if (r < 0)
@@ -298,13 +349,8 @@ static int settle(SamplerSession *session) {
     r = open_list_threads(session);
     if (r < 0 && r != -ESRCH)
         return r;
-    if (session->n_tids > 0)
-        options.target.pid = (int32_t)session->tids[0];
-    if (config->cgroup[0])
-        options.target.cgroup = config->cgroup;
-    if (own_is_for(sampler, config))
-        options.target.pid = (int32_t)sampler->options.own_pid;
-    r = plan_make(&options, &session->plan);
+    options = plan_options(session);
+    r = make_plan(session, &options);
     if (r == 0)
         r = check_inherited(session);
     if (r < 0)
@@ -323,7 +369,7 @@ static int open_cpus(SamplerSession *session) {
     size_rings(session, n);
     r = adopt_rings(sampler, session, &session->rings);
     session->was_taken_over = session->rings.n > 0;
-    if (r == 0 && session->n_tids == 0 && config->n_pids > 0 && !session->was_taken_over)
+    if (r == 0 && session->n_tids == 0 && plan_has_threads(config) && !session->was_taken_over)
         return limit_log_open_failure(-ESRCH, config->name, session->plan.description,
                                       sampler->online.cpus[0]);
     if (r == 0)
@@ -337,7 +383,7 @@ static int open_cpus(SamplerSession *session) {
             r = open_session(session, cpu);
     }
     if (r >= 0 && session->rings.n == 0)
-        r = limit_log_open_failure(config->n_pids > 0 ? -ESRCH : -ENODEV, config->name,
+        r = limit_log_open_failure(plan_has_threads(config) ? -ESRCH : -ENODEV, config->name,
                                    session->plan.description, sampler->online.cpus[0]);
     return MIN(r, 0);
 }
@@ -448,6 +494,14 @@ unsigned sampler_generation(const Sampler *sampler) {
 
 Bytes sampler_tracing(const SamplerSession *session) {
     return buffer_bytes(&session->plan.tracing);
+}
+
+uint64_t sampler_frequency(const SamplerSession *session) {
+    return session->plan.hz;
+}
+
+const PlanNotes *sampler_notes(const SamplerSession *session) {
+    return &session->notes;
 }
 
 const char *sampler_describe(const SamplerSession *session) {

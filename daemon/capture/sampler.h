@@ -12,6 +12,7 @@
  * not written yet and may be gone when it reads /proc.
  */
 
+#include "capture/plan-note.h"
 #include "config/config.h"
 #include "keeper/client.h"
 #include "loop/loop.h"
@@ -53,6 +54,8 @@ typedef enum Degraded {
     DEGRADED_OWN_PROCESSES = 1 << 11,
     DEGRADED_PARTIAL_PROCESSES = 1 << 12,
     DEGRADED_SMALL_MEMORY = 1 << 13,
+    DEGRADED_MISSING_EVENTS = 1 << 14,
+    DEGRADED_FALLBACK_CALL_GRAPH = 1 << 15,
 } Degraded;
 
 /*
@@ -88,6 +91,10 @@ const PdEvent *sampler_side_band_event(const Sampler *sampler);
 unsigned sampler_generation(const Sampler *sampler);
 /* TRACING_DATA for its tracepoints; empty where it has none. */
 Bytes sampler_tracing(const SamplerSession *session);
+/* The highest rate that it samples at; 0: it has only periods. */
+uint64_t sampler_frequency(const SamplerSession *session);
+/* What it asks for and does not get; borrowed. */
+const PlanNotes *sampler_notes(const SamplerSession *session);
 /* "cpu-clock at 99 Hz", for people. */
 const char *sampler_describe(const SamplerSession *session);
 unsigned sampler_degraded(const SamplerSession *session);

@@ -37,7 +37,8 @@ static void check_frequency(ConfigLoad *load, ptrdiff_t i) {
     SessionConfig *session = &load->config->sessions[i];
     uint64_t max = load->config->max_frequency_hz;
 
-    if (max == 0 || session->frequency_hz <= max)
+    /* As high as is allowed is no more than that. */
+    if (max == 0 || session->frequency_hz <= max || session->frequency_hz == CONFIG_FREQUENCY_MAX)
         return;
     if (at)
         config_report(load, at->path, at->line,
@@ -45,16 +46,28 @@ static void check_frequency(ConfigLoad *load, ptrdiff_t i) {
     session->frequency_hz = max;
 }
 
-static void check_target(ConfigLoad *load, ptrdiff_t i) {
-    const ConfigOrigin *at = said(load, i, "Pid");
-    SessionConfig *session = &load->config->sessions[i];
+static void refuse_target(ConfigLoad *load, ptrdiff_t i, const char *key, const char *other) {
+    const ConfigOrigin *at = said(load, i, key);
 
-    if (session->n_pids == 0 || !*session->cgroup)
-        return;
     config_report(load, at->path, at->line,
-                  "Pid= and Cgroup= do not go together: keep one of them, or make two sessions");
-    session->n_pids = 0;
-    memset(session->pids, 0, sizeof(session->pids));
+                  "%s= and %s= do not go together: keep one of them, or make two sessions", key,
+                  other);
+}
+
+static void check_target(ConfigLoad *load, ptrdiff_t i) {
+    SessionConfig *session = &load->config->sessions[i];
+    const char *other = *session->cgroup ? "Cgroup" : "Pid";
+
+    if (session->n_tids > 0 && (*session->cgroup || session->n_pids > 0)) {
+        refuse_target(load, i, "Tid", other);
+        session->n_tids = 0;
+        memset(session->tids, 0, sizeof(session->tids));
+    }
+    if (session->n_pids > 0 && *session->cgroup) {
+        refuse_target(load, i, "Pid", other);
+        session->n_pids = 0;
+        memset(session->pids, 0, sizeof(session->pids));
+    }
 }
 
 static void check_rings(ConfigLoad *load, ptrdiff_t i) {

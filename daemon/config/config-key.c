@@ -26,6 +26,10 @@ enum { FREQUENCY_MAX_HZ = 100000, ZSTD_LEVEL_MAX = 22, PID_MAX = 1 << 22, SEGMEN
 #define CALL_GRAPH                                                                                 \
     offsetof(SessionConfig, call_graph), offsetof(SessionConfig, dwarf_bytes) + sizeof(uint32_t) - \
                                              offsetof(SessionConfig, call_graph)
+#define FREQUENCY                                                                                  \
+    offsetof(SessionConfig, frequency_hz), offsetof(SessionConfig, frequency_is_said) +            \
+                                               sizeof(bool) -                                      \
+                                               offsetof(SessionConfig, frequency_hz)
 #define EVENTS  CONFIG_TOUCHES_EVENTS
 #define STORE   CONFIG_TOUCHES_STORE
 #define DAEMON  CONFIG_TOUCHES_DAEMON
@@ -48,8 +52,8 @@ static const ConfigKey keys[] = {
     { "Profd",   "MaxSessions",       "16",         "a number from 1 to 64",                                              config_parse_count,        1,       CONFIG_SESSIONS_MAX, OF_D(max_sessions),        DAEMON  },
     { "Profd",   "MaxBytesPerSec",    "infinity",   "a size of at least 1K, or infinity",                                 config_parse_size_limit,   K,       T,                OF_D(max_bytes_per_sec),      DAEMON  },
     { "Session", "Enabled",           "yes",        "yes or no",                                                          config_parse_bool,         0,       1,                OF_S(enabled),                EVENTS  },
-    { "Session", "Event",             "cycles",     "events as perf record -e takes them, without spaces, 1023 characters at most", config_parse_events, 0,   0,                OF_S(events),                 EVENTS  },
-    { "Session", "Frequency",         "99",         "samples a second from 1 to 100000",                                  config_parse_frequency,    1,       FREQUENCY_MAX_HZ, OF_S(frequency_hz),           EVENTS  },
+    { "Session", "Event",             CONFIG_DEFAULT_EVENT, "events as perf record -e takes them, without spaces, 1023 characters at most", config_parse_events, 0,   0,                OF_S(events),                 EVENTS  },
+    { "Session", "Frequency",         "99",         "samples a second from 1 to 100000, or max",                          config_parse_frequency,    1,       FREQUENCY_MAX_HZ, FREQUENCY,                    EVENTS  },
     { "Session", "Period",            "0",          "a number of events between samples, or 0",                           config_parse_count,        0,       INT64_MAX,        OF_S(period),                 EVENTS  },
     { "Session", "CallGraph",         "fp",         "fp, dwarf, dwarf:SIZE up to 65528, lbr or none",                     config_parse_call_graph,   0,       0,                CALL_GRAPH,                   EVENTS  },
     { "Session", "ExcludeIdle",       "yes",        "yes or no",                                                          config_parse_bool,         0,       1,                OF_S(exclude_idle),           EVENTS  },
@@ -59,6 +63,7 @@ static const ConfigKey keys[] = {
     { "Session", "CPUs",              "",           "a list of CPUs as 0-3,8",                                            config_parse_cpus,         0,       0,                OF_S(cpus),                   EVENTS  },
     { "Session", "Cgroup",            "",           "the path of a control group below the root of all, as system.slice", config_parse_cgroup,     0,       0,                OF_S(cgroup),                 EVENTS  },
     { "Session", "Pid",               "",           "up to 64 numbers of processes",                                      config_parse_pids,         1,       PID_MAX,          OF_S(pids),                   EVENTS  },
+    { "Session", "Tid",               "",           "up to 64 numbers of threads",                                        config_parse_pids,         1,       PID_MAX,          OF_S(tids),                   EVENTS  },
     { "Session", "BufferSize",        "512K",       "a power of two from 8K to 64M",                                      config_parse_power_of_two, 8 * K,   64 * M,           OF_S(buffer_bytes),           EVENTS  },
     { "Session", "RotateIntervalSec", "10min",      "a time span of at least 1s, or infinity",                            config_parse_span_limit,   S,       CENTURY,          OF_S(rotate_interval_ns),     STORE   },
     { "Session", "MaxSegmentSize",    "64M",        "a size of at least 64K, or infinity",                                config_parse_size_limit,   64 * K,  T,                OF_S(max_segment_bytes),      STORE   },

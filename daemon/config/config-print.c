@@ -135,11 +135,19 @@ static void print_text(const ConfigKey *key, const void *base, Buffer *out) {
     text_puts(out, (const char *)base + key->offset);
 }
 
-static void print_pids(const ConfigKey *key _unused_, const void *base, Buffer *out) {
-    const SessionConfig *session = base;
+static void print_pids(const ConfigKey *key, const void *base, Buffer *out) {
+    const uint32_t *pids = (const uint32_t *)(const void *)((const char *)base + key->offset);
+    uint32_t n = *config_count_of(key, (void *)base);
 
-    for (uint32_t i = 0; i < session->n_pids; i++)
-        text_printf(out, "%s%" PRIu32, i > 0 ? "," : "", session->pids[i]);
+    for (uint32_t i = 0; i < n; i++)
+        text_printf(out, "%s%" PRIu32, i > 0 ? "," : "", pids[i]);
+}
+
+static void print_frequency(const ConfigKey *key, const void *base, Buffer *out) {
+    if (number_of(key, base) == CONFIG_FREQUENCY_MAX)
+        text_puts(out, "max");
+    else
+        print_count(key, base, out);
 }
 
 /* clang-format off */
@@ -160,7 +168,7 @@ static const struct {
     { config_parse_compress,     print_compress    },
     { config_parse_power_of_two, print_size        },
     { config_parse_events,       print_text        },
-    { config_parse_frequency,    print_count       },
+    { config_parse_frequency,    print_frequency   },
     { config_parse_call_graph,   print_call_graph  },
     { config_parse_cpus,         print_text        },
     { config_parse_cgroup,       print_text        },

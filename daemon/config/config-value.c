@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <strings.h>
 
@@ -205,11 +206,20 @@ int config_parse_events(const ConfigKey *key _unused_, const char *value, void *
 }
 
 int config_parse_frequency(const ConfigKey *key, const char *value, void *base) {
-    int r = config_parse_count(key, value, base);
+    SessionConfig *session = base;
+    uint64_t hz = CONFIG_FREQUENCY_MAX;
+    bool is_max = strcmp(value, "max") == 0;
+    int r = is_max ? 0 : parse_u64(value, &hz);
 
-    if (r == 0)
-        ((SessionConfig *)base)->period = 0;
-    return r;
+    if (r == 0 && !is_max && (hz < key->min || hz > key->max))
+        r = -ERANGE;
+    if (r < 0)
+        return r;
+    session->frequency_hz = hz;
+    /* The default comes as the very text of the table. */
+    session->frequency_is_said = value != key->fallback;
+    session->period = 0;
+    return 0;
 }
 
 int config_parse_call_graph(const ConfigKey *key _unused_, const char *value, void *base) {
@@ -285,12 +295,12 @@ int config_parse_cpus(const ConfigKey *key _unused_, const char *value, void *ba
     return 0;
 }
 
-/* Names between slashes, none of which leads elsewhere. */
+/* Names between slashes, none of which leads elsewhere or is longer than a name may be. */
 static bool is_path_below(const char *path) {
     while (*path) {
         size_t n = strcspn(path, "/");
 
-        if (n == 0 || (path[0] == '.' && (n == 1 || (n == 2 && path[1] == '.'))))
+        if (n == 0 || n > NAME_MAX || (path[0] == '.' && (n == 1 || (n == 2 && path[1] == '.'))))
             return false;
         for (size_t i = 0; i < n; i++)
             if ((unsigned char)path[i] < ' ' || path[i] == 0x7f)
@@ -319,6 +329,12 @@ int config_parse_cgroup(const ConfigKey *key _unused_, const char *value, void *
     return 0;
 }
 
+uint32_t *config_count_of(const ConfigKey *key, void *base) {
+    SessionConfig *session = base;
+
+    return key->offset == offsetof(SessionConfig, tids) ? &session->n_tids : &session->n_pids;
+}
+
 int config_parse_pids(const ConfigKey *key, const char *value, void *base) {
     uint32_t pids[CONFIG_PIDS_MAX] = {}, n = 0;
 
@@ -334,7 +350,7 @@ int config_parse_pids(const ConfigKey *key, const char *value, void *base) {
         pids[n++] = (uint32_t)pid;
         value += strspn(value, separators);
     }
-    memcpy(((SessionConfig *)base)->pids, pids, sizeof(pids));
-    ((SessionConfig *)base)->n_pids = n;
+    memcpy((char *)base + key->offset, pids, sizeof(pids));
+    *config_count_of(key, base) = n;
     return 0;
 }

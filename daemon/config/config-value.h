@@ -29,3 +29,5 @@ int config_parse_call_graph(const ConfigKey *key, const char *value, void *base)
 int config_parse_cpus(const ConfigKey *key, const char *value, void *base);
 int config_parse_cgroup(const ConfigKey *key, const char *value, void *base);
 int config_parse_pids(const ConfigKey *key, const char *value, void *base);
+/* How many numbers a key of config_parse_pids() has. */
+uint32_t *config_count_of(const ConfigKey *key, void *base);

@@ -42,7 +42,7 @@ int config_new(Config **ret) {
     if (!config)
         return -ENOMEM;
     set_defaults(CONFIG_PROFD, config);
-    r = config_need_session(config, "default", &session);
+    r = config_need_session(config, CONFIG_DEFAULT_SESSION, &session);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(config);

@@ -23,6 +23,11 @@ enum {
     CONFIG_PIDS_MAX = 64,
 };
 
+/* The session that is always there. */
+#define CONFIG_DEFAULT_SESSION "default"
+/* What a session records where nobody says otherwise. */
+#define CONFIG_DEFAULT_EVENT "auto"
+
 typedef enum CallGraph {
     CALL_GRAPH_NONE,
     CALL_GRAPH_FP,
@@ -37,13 +42,16 @@ typedef enum Storage { STORAGE_PERSISTENT, STORAGE_VOLATILE } Storage;
 #define CONFIG_PERCENT  (1ULL << 63) /* or'ed with 0 to 100: of the file system */
 #define CONFIG_NO_LIMIT (CONFIG_PERCENT - 1)
 
+#define CONFIG_FREQUENCY_MAX UINT64_MAX
+
 /* Plain data: two of them are equal when their bytes are. */
 typedef struct SessionConfig {
     char name[CONFIG_NAME_MAX];
     bool enabled;
     char events[CONFIG_EVENTS_MAX]; /* perf's syntax, several -e joined by commas */
-    uint64_t frequency_hz;
-    uint64_t period; /* 0: by frequency */
+    uint64_t frequency_hz;          /* CONFIG_FREQUENCY_MAX: as high as is allowed */
+    bool frequency_is_said;         /* and not the default; then it holds for tracepoints, too */
+    uint64_t period;                /* 0: by frequency */
     CallGraph call_graph;
     uint32_t dwarf_bytes; /* of stack, with CALL_GRAPH_DWARF; else 0 */
     bool exclude_idle, user_samples, kernel_samples, namespaces;
@@ -51,6 +59,8 @@ typedef struct SessionConfig {
     char cgroup[CONFIG_PATH_MAX];   /* below the cgroup root, no slash before or after; "": none */
     uint32_t pids[CONFIG_PIDS_MAX]; /* processes with all their threads and children */
     uint32_t n_pids;
+    uint32_t tids[CONFIG_PIDS_MAX]; /* threads alone */
+    uint32_t n_tids;
     uint64_t buffer_bytes;
     uint64_t rotate_interval_ns;    /* 0: never by time */
     uint64_t max_segment_bytes;     /* stored; 0: no limit */

@@ -26,6 +26,7 @@ static _Atomic LogLevel level_max = LOG_LEVEL_INFO;
 static _Atomic LogBackend backend;
 static _Thread_local char *kept;
 static _Thread_local size_t kept_size;
+static _Thread_local bool is_muted;
 static pthread_mutex_t rate_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* clang-format off */
@@ -58,6 +59,10 @@ void log_keep_error(char *to, size_t size) {
     kept_size = size;
     if (to)
         to[0] = '\0';
+}
+
+void log_mute(bool mute) {
+    is_muted = mute;
 }
 
 void log_set_backend(LogBackend send) {
@@ -136,7 +141,8 @@ static void _printf_(6, 0) log_v(LogLevel level, int error, const LogField *fiel
                        " (%" PRIu64 " more like this were not logged)", left_out);
     if (level == LOG_LEVEL_ERROR && kept && !kept[0])
         (void)snprintf(kept, kept_size, "%s", text);
-    send(level, error, text, fields, n);
+    if (!is_muted)
+        send(level, error, text, fields, n);
     errno = saved;
 }
 

@@ -59,6 +59,9 @@ int log_struct(LogLevel level, int error, const LogField *fields, size_t n, cons
 /* The first error that this thread logs from here on is kept in `to` as well, for whoever has to
  * tell somebody why; until it is called with NULL. */
 void log_keep_error(char *to, size_t size);
+/* This thread logs nothing until it is called with false; errors are kept all the same. For what is
+ * tried again and again, or only checked. */
+void log_mute(bool mute);
 
 /*
  * For lines that may come often: `burst` of them in each interval, then silence, and the next line

@@ -40,8 +40,9 @@ static void settle(const EventList *list, uint8_t kind) {
                           .inherit = kind & 128};
     _cleanup_free_ PdAttr *attrs = calloc(list->n, sizeof(*attrs));
     char error[512];
+    size_t bad;
 
-    if (!attrs || event_attrs_settle(list, &policy, attrs, error, sizeof(error)) < 0)
+    if (!attrs || event_attrs_settle(list, &policy, attrs, &bad, error, sizeof(error)) < 0)
         return;
     for (size_t i = 0; i < list->n * ARRAY_SIZE(errors); i++) {
         const char *given_up;

@@ -38,6 +38,8 @@ static int set_key(EventPolicy *policy, const char *key, const char *value) {
         policy->frequency_hz = number;
     else if (strcmp(key, "max-frequency") == 0)
         policy->max_frequency_hz = number;
+    else if (strcmp(key, "frequency-said") == 0)
+        policy->frequency_is_said = number;
     else if (strcmp(key, "period") == 0)
         policy->period = number;
     else if (strcmp(key, "stack-size") == 0)
@@ -63,11 +65,12 @@ static int print_attrs(const EventList *list, const EventPolicy *policy) {
     _cleanup_free_ PdAttr *attrs = calloc(list->n, sizeof(*attrs));
     _cleanup_(buffer_done) Buffer out = {};
     char error[1024];
+    size_t bad;
     int r;
 
     if (!attrs)
         return -ENOMEM;
-    r = event_attrs_settle(list, policy, attrs, error, sizeof(error));
+    r = event_attrs_settle(list, policy, attrs, &bad, error, sizeof(error));
     if (r < 0) {
         fprintf(stderr, "%s\n", error);
         return r;

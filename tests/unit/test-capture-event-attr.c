@@ -14,13 +14,14 @@ static int settle(const char *text, const EventPolicy *policy, PdAttr *ret, size
     _cleanup_(event_list_freep) EventList *list = NULL;
     _cleanup_(made_host_done) MadeHost m = {};
     int r = made_host_init(&m);
+    size_t bad;
 
     error[0] = '\0';
     if (r == 0)
         r = event_list_parse(text, &m.host, &list, error, sizeof(error));
     if (r < 0)
         return r;
-    return list->n > n ? -E2BIG : event_attrs_settle(list, policy, ret, error, sizeof(error));
+    return list->n > n ? -E2BIG : event_attrs_settle(list, policy, ret, &bad, error, sizeof(error));
 }
 
 TEST(every_sample_has_what_a_recorder_needs) {

@@ -398,4 +398,132 @@ TEST(a_tracefs_that_may_not_be_read_is_told) {
     CHECK(strstr(error, "is not known"));
 }
 
+typedef struct Bad {
+    unsigned n;
+    int errors[8];
+    char sentences[8][512];
+} Bad;
+
+static int hear_bad(void *userdata, int r, const char *sentence) {
+    Bad *bad = userdata;
+
+    bad->errors[bad->n] = r;
+    snprintf(bad->sentences[bad->n++], sizeof(bad->sentences[0]), "%s", sentence);
+    return 0;
+}
+
+TEST(a_bad_event_is_left_out_and_the_others_are_parsed) {
+    /* clang-format off */
+    static const struct { const char *text, *wanted, *bad; } rows[] = {
+        { "cs,cycels,faults",                         "cs faults ",       "cycels "           },
+        { "cycels",                                   "",                 "cycels "           },
+        { "cycels,cs",                                "cs ",              "cycels "           },
+        { "cs,cycels",                                "cs ",              "cycels "           },
+        { "cycels,nosuch:thing,cs,faults:q",          "cs ",              "cycels nosuch:thing faults:q " },
+        { "{cs,cycels}:S,faults",                     "faults ",          "cycels "           },
+        { "{cs,faults},{cycels,cs},{cpu-clock,task-clock}", "cs faults cpu-clock task-clock ", "cycels " },
+        { "nosuch/event=1,umask=2/,cs",               "cs ",              "nosuch/event=1,umask=2/ " },
+        { "cs/perod=1,name=a/,faults",                "faults ",          "cs/perod=1,name=a/ " },
+        { "mem:0x10/3:q,cs",                         "cs ",              "mem:0x10/3:q " },
+        { "{cs}x,faults",                             "faults ",          "x "                },
+        { "sched:*,sched:nosuch,cs",                  "sched:sched_switch sched:sched_wakeup cs ", "sched:nosuch " },
+    };
+    /* clang-format on */
+    _cleanup_(made_host_done) MadeHost m = {};
+
+    CHECK_OK(made_host_init(&m));
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        _cleanup_(event_list_freep) EventList *list = NULL;
+        char left[512] = "", texts[512] = "", text[256];
+        Bad bad = {};
+
+        CHECK_OK(event_list_parse_each(rows[i].text, &m.host, hear_bad, &bad, &list));
+        for (size_t k = 0; k < list->n; k++)
+            snprintf(left + strlen(left), sizeof(left) - strlen(left), "%s ", list->specs[k].name);
+        for (unsigned k = 0; k < bad.n; k++) {
+            CHECK_EQ(sscanf(bad.sentences[k], "Event '%255[^']", text), 1);
+            snprintf(texts + strlen(texts), sizeof(texts) - strlen(texts), "%s ", text);
+        }
+        CHECK_STREQ(left, rows[i].wanted);
+        CHECK_STREQ(texts, rows[i].bad);
+        for (size_t k = 0; k < list->n; k++)
+            CHECK(list->specs[k].leader <= k && list->specs[list->specs[k].leader].n_members >= 1);
+    }
+}
+
+TEST(a_group_is_removed_as_a_whole) {
+    _cleanup_(made_host_done) MadeHost m = {};
+    _cleanup_(event_list_freep) EventList *list = NULL;
+
+    CHECK_OK(made_host_init(&m));
+    CHECK_OK(parse(&m, "cs,{faults,cpu-clock},{task-clock,migrations},cs", &list));
+    event_list_remove(list, 2);
+    CHECK_EQ(list->n, 4);
+    CHECK_STREQ(list->specs[1].name, "task-clock");
+    CHECK_EQ(list->specs[1].leader, 1);
+    CHECK_EQ(list->specs[2].leader, 1);
+    CHECK_EQ(list->specs[3].leader, 3);
+    event_list_remove(list, 3);
+    event_list_remove(list, 0);
+    CHECK_EQ(list->n, 2);
+    CHECK_EQ(list->specs[1].leader, 0);
+}
+
+TEST(an_event_of_a_module_that_is_not_loaded_is_not_called_wrong) {
+    _cleanup_(made_host_done) MadeHost m = {};
+    _cleanup_(event_list_freep) EventList *list = NULL;
+    char modules[128];
+
+    CHECK_OK(made_host_init(&m));
+    CHECK_EQ(parse(&m, "kvm:kvm_exit", &list), -EINVAL);
+    CHECK_OK(
+        made_file(&m, "modules.dep",
+                  "kernel/arch/x86/kvm/kvm.ko.xz:\nkernel/drivers/my-pmu.ko: kernel/a/kvmx.ko\n"));
+    snprintf(modules, sizeof(modules), "%s/modules.dep", m.root);
+    m.host.modules = modules;
+    CHECK_EQ(parse(&m, "kvm:kvm_exit", &list), -ENOPKG);
+    CHECK_STREQ(error,
+                "Event 'kvm:kvm_exit' at offset 0 may be of the kernel module 'kvm', which is "
+                "not loaded");
+    CHECK_EQ(parse(&m, "my_pmu/event=1/", &list), -ENOPKG);
+    CHECK_EQ(parse(&m, "kvmx:a", &list), -EINVAL);
+    CHECK_EQ(parse(&m, "kv:a", &list), -EINVAL);
+    CHECK_EQ(parse(&m, "nosuch:thing", &list), -EINVAL);
+    CHECK_EQ(parse(&m, "kvm", &list), -EINVAL);
+    /* A module that is loaded has no such event. */
+    CHECK_OK(made_file(&m, "sys/module/kvm/refcnt", "0\n"));
+    CHECK_EQ(parse(&m, "kvm:kvm_exit", &list), -EINVAL);
+}
+
+static int no_tracefs(void *userdata _unused_, const char *path _unused_, int *ret_fd _unused_) {
+    return -ENOENT;
+}
+
+TEST(without_tracefs_nobody_knows_whether_there_is_a_tracepoint) {
+    _cleanup_(event_list_freep) EventList *list = NULL;
+    EventHost host = {.sysfs = "/nowhere", .open_tracefs = no_tracefs};
+
+    CHECK_EQ(event_list_parse("sched:sched_switch", &host, &list, error, sizeof(error)), -ENOPKG);
+    CHECK(strstr(error, "tracefs is not mounted"));
+    CHECK_EQ(event_list_parse("cpu-clok:u", &host, &list, error, sizeof(error)), -EINVAL);
+    CHECK(strstr(error, "did you mean 'cpu-clock'"));
+}
+
+TEST(auto_is_cycles_until_it_is_known_that_nothing_counts_them) {
+    static const char *const rows[][2] = {{"auto", "cycles"},
+                                          {"auto:u", "cycles:u"},
+                                          {"auto:ppu", "cycles:ppu"},
+                                          {"auto/period=7/k", "cycles/period=7/k"}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        PARSE_ONE(rows[i][0]);
+        CHECK(s->is_auto);
+        CHECK_EQ(s->type, 0);
+        CHECK_EQ(s->config, 0);
+        CHECK_STREQ(s->name, rows[i][1]);
+    }
+    PARSE_ONE("cycles");
+    CHECK(!s->is_auto);
+}
+
 TEST_MAIN()

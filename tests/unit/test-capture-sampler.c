@@ -6,6 +6,7 @@
 
 #include "capture/limit.h"
 #include "make-sampler.h"
+#include "util/log.h"
 
 /* Real events on this machine, through a keeper made by hand. */
 
@@ -132,6 +133,97 @@ TEST(cycles_become_the_clock_where_nothing_counts_them) {
     CHECK_EQ(sampler_degraded(f.session), (unsigned)DEGRADED_FALLBACK_EVENT);
     CHECK_STREQ(sampler_describe(f.session), "cpu-clock at 99 Hz");
     CHECK_STREQ(pd_events_at(sampler_events(f.session), 0)->name, "cpu-clock");
+}
+
+TEST(auto_is_the_clock_where_nothing_counts_cycles_and_that_is_no_fault) {
+    SessionConfig config = clock_config("one", 99);
+    FIXTURE(f, config);
+
+    f.keeper->refuse = refuse_cycles;
+    sampler_remove(f.session);
+    snprintf(config.events, sizeof(config.events), "auto");
+    CHECK_OK(sampler_add(f.sampler, &config, &f.session));
+    CHECK_EQ(sampler_degraded(f.session), 0U);
+    CHECK_STREQ(sampler_describe(f.session), "cpu-clock at 99 Hz");
+    CHECK_EQ(sampler_notes(f.session)->n, 0);
+}
+
+TEST(events_that_cannot_be_opened_are_left_out_and_noted) {
+    SessionConfig config = clock_config("one", 99);
+    const PlanNotes *notes;
+    FIXTURE(f, config);
+
+    f.keeper->refuse = refuse_cycles;
+    sampler_remove(f.session);
+    snprintf(config.events, sizeof(config.events),
+             "cs,cycels,{faults,instructions},cpu-clock,cs:uk/");
+    CHECK_OK(sampler_add(f.sampler, &config, &f.session));
+    CHECK_EQ(sampler_degraded(f.session), (unsigned)DEGRADED_MISSING_EVENTS);
+    CHECK_STREQ(sampler_describe(f.session), "cs, cpu-clock at 99 Hz");
+    notes = sampler_notes(f.session);
+    CHECK_EQ(notes->n, 3);
+    CHECK(strstr(notes->items[0].text, "Event 'cycels' at offset 3 is not known"));
+    CHECK(strstr(notes->items[1].text, "Event 'cs:uk/'"));
+    CHECK(strstr(notes->items[2].text, "Event 'instructions' cannot be opened on CPU"));
+    CHECK_EQ(notes->items[2].error, -ENOENT);
+    CHECK_OK(sampler_enable(f.session));
+    CHECK(wait_for_bytes(f.session, 500));
+}
+
+TEST(the_default_session_alone_records_its_default_event_when_no_event_is_left) {
+    SessionConfig config = clock_config("one", 99);
+    SamplerSession *session = NULL;
+    FIXTURE(f, config);
+
+    f.keeper->refuse = refuse_cycles;
+    snprintf(config.events, sizeof(config.events), "cycels,instructions");
+    snprintf(config.name, sizeof(config.name), "two");
+    CHECK_EQ(sampler_add(f.sampler, &config, &session), -EINVAL);
+    snprintf(config.name, sizeof(config.name), "default");
+    CHECK_OK(sampler_add(f.sampler, &config, &session));
+    CHECK_EQ(sampler_degraded(session), (unsigned)DEGRADED_MISSING_EVENTS);
+    CHECK_STREQ(sampler_describe(session), "cpu-clock at 99 Hz");
+    sampler_remove(session);
+    /* What concerns the session as a whole is no matter of its events. */
+    config.n_pids = 1;
+    config.pids[0] = INT32_MAX;
+    CHECK_EQ(sampler_add(f.sampler, &config, &session), -ESRCH);
+}
+
+TEST(a_session_that_somebody_starts_has_all_of_its_events_or_none) {
+    SessionConfig config = clock_config("one", 99);
+    SamplerSession *session = NULL;
+    char error[512] = "";
+    FIXTURE(f, config);
+
+    config.runtime = true;
+    snprintf(config.name, sizeof(config.name), "two");
+    snprintf(config.events, sizeof(config.events), "cs,cycels");
+    log_keep_error(error, sizeof(error));
+    CHECK_EQ(sampler_add(f.sampler, &config, &session), -EINVAL);
+    log_keep_error(NULL, 0);
+    CHECK(strstr(error, "did you mean 'cycles'"));
+    CHECK(!session);
+}
+
+static int refuse_branches(const KeeperEvent *event) {
+    PdAttr attr;
+
+    return pd_attr_parse(&attr, (Bytes){event->attr, event->attr_size}, false) == 0 &&
+                   attr.sample_type & PD_SAMPLE_BRANCH_STACK
+               ? -EOPNOTSUPP
+               : 0;
+}
+
+TEST(call_graphs_that_the_machine_cannot_take_make_the_session_degraded) {
+    SessionConfig config = clock_config("one", 99);
+    FIXTURE(f, config);
+
+    f.keeper->refuse = refuse_branches;
+    sampler_remove(f.session);
+    config.call_graph = CALL_GRAPH_LBR;
+    CHECK_OK(sampler_add(f.sampler, &config, &f.session));
+    CHECK_EQ(sampler_degraded(f.session), (unsigned)DEGRADED_FALLBACK_CALL_GRAPH);
 }
 
 static int refuse_kernel(const KeeperEvent *event) {

@@ -88,6 +88,7 @@ TEST(each_key_of_a_session_that_changes_is_seen) {
         {"CPUs", "0", "reopened"},
         {"Cgroup", "a", "reopened"},
         {"Pid", "1", "reopened"},
+        {"Tid", "1", "reopened"},
         {"BufferSize", "8K", "reopened"},
         {"Frequency", "7", "reopened"},
         {"RotateIntervalSec", "7s", "limited"},

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -112,7 +113,8 @@ static const Value values[] = {
     { "S.Frequency",         "100001",      FAR, 0                   },
     { "S.Frequency",         "0",           FAR, 0                   },
     { "S.Frequency",         "99Hz",        BAD, 0                   },
-    { "S.Frequency",         "max",         BAD, 0                   },
+    { "S.Frequency",         "max",         0,   TEXT                },
+    { "S.Frequency",         "maximum",     BAD, 0                   },
     { "S.Period",            "1000003",     0,   1000003             },
     { "S.Period",            "0",           0,   0                   },
     { "S.Period",            "9223372036854775808", FAR, 0           },
@@ -158,6 +160,10 @@ static const Value values[] = {
     { "S.Pid",               "4194305",     FAR, 0                   },
     { "S.Pid",               "1;2",         BAD, 0                   },
     { "S.Pid",               "self",        BAD, 0                   },
+    { "S.Tid",               "1",           0,   1                   },
+    { "S.Tid",               "7,8",         0,   TEXT                },
+    { "S.Tid",               "0",           BAD, 0                   },
+    { "S.Tid",               "4194305",     FAR, 0                   },
     { "S.BufferSize",        "8K",          0,   8 << 10             },
     { "S.BufferSize",        "64M",         0,   64 << 20            },
     { "S.BufferSize",        "4K",          FAR, 0                   },
@@ -207,7 +213,7 @@ static uint64_t number_at(const ConfigKey *key, const void *base) {
         return *(const bool *)at;
     memcpy(&wide, at, sizeof(wide));
     memcpy(&narrow, at, sizeof(narrow));
-    return key->size == sizeof(wide) ? wide : narrow;
+    return key->size >= sizeof(wide) && key->size < 2 * sizeof(wide) ? wide : narrow;
 }
 
 TEST(each_key_takes_what_is_right_and_refuses_the_rest) {
@@ -398,10 +404,14 @@ TEST(lists_have_limits) {
     CHECK_OK(key->parse(key, text, &session));
     key = config_key("Session", "Cgroup");
     memset(text, 'g', sizeof(text));
+    for (size_t i = 200; i < sizeof(text); i += 201)
+        text[i] = '/';
     text[CONFIG_PATH_MAX] = '\0';
     CHECK_EQ(key->parse(key, text, &session), -ERANGE);
     text[CONFIG_PATH_MAX - 1] = '\0';
     CHECK_OK(key->parse(key, text, &session));
+    text[200] = text[401] = 'g';
+    CHECK_EQ(key->parse(key, text, &session), -EINVAL);
     key = config_key("Session", "Event");
     CHECK_OK(key->parse(key, text, &session));
     text[CONFIG_EVENTS_MAX - 1] = 'g';
@@ -421,6 +431,25 @@ TEST(stacks_are_copied_in_whole_words) {
     CHECK_EQ(session.dwarf_bytes, 8192U);
     CHECK_OK(key->parse(key, "fp", &session));
     CHECK_EQ(session.dwarf_bytes, 0U);
+}
+
+/* For tracepoints it makes a difference whether somebody asked for it. */
+TEST(a_frequency_that_is_set_differs_from_the_default) {
+    SessionConfig unset, set;
+    const ConfigKey *key = config_key("Session", "Frequency");
+    char same[] = "99";
+
+    config_session_defaults(&unset, "s");
+    config_session_defaults(&set, "s");
+    CHECK(!unset.frequency_is_said);
+    CHECK_OK(key->parse(key, same, &set));
+    CHECK_EQ(set.frequency_hz, unset.frequency_hz);
+    CHECK(set.frequency_is_said);
+    CHECK_EQ(config_session_fate(&unset, &set), CONFIG_REOPENED);
+    CHECK_OK(key->parse(key, "max", &set));
+    CHECK_EQ(set.frequency_hz, CONFIG_FREQUENCY_MAX);
+    CHECK_OK(key->parse(key, key->fallback, &set));
+    CHECK(!set.frequency_is_said);
 }
 
 TEST(a_frequency_ends_what_a_period_began) {
@@ -444,9 +473,9 @@ TEST(keys_are_set_by_section_and_name) {
     CHECK_OK(config_set(config, "Session locks", "Event", "lock:*", &expected));
     CHECK_STREQ(config_session(config, "locks")->events, "lock:*");
     CHECK_OK(config_set(config, "Session locks", "Event", "", &expected));
-    CHECK_STREQ(config_session(config, "locks")->events, "cycles");
+    CHECK_STREQ(config_session(config, "locks")->events, "auto");
     CHECK_EQ(config_set(config, "Session locks", "Frequency", "x", &expected), -EINVAL);
-    CHECK_STREQ(expected, "samples a second from 1 to 100000");
+    CHECK_STREQ(expected, "samples a second from 1 to 100000, or max");
     CHECK_EQ(config_set(config, "Profd", "Frequency", "99", &expected), -ENOENT);
     CHECK_EQ(config_set(config, "Session a/b", "Frequency", "99", &expected), -ENOENT);
     CHECK_EQ(config_set(config, "Session", "Frequency", "99", &expected), -ENOENT);

@@ -51,7 +51,7 @@ TEST(every_default_is_what_its_own_parser_takes) {
     CHECK_EQ(config->max_frequency_hz, (uint64_t)0);
     CHECK_EQ(config->max_sessions, 16U);
     CHECK_EQ(config->n_sessions, 1U);
-    CHECK_STREQ(session->events, "cycles");
+    CHECK_STREQ(session->events, "auto");
     CHECK_EQ(session->frequency_hz, (uint64_t)99);
     CHECK_EQ(session->period, (uint64_t)0);
     CHECK_EQ(session->zstd_level, 3);
@@ -86,8 +86,9 @@ TEST(a_bad_value_leaves_the_default_and_names_its_line) {
     CHECK_EQ(load("[Session default]\n\nFrequency=fast\nBufferSize=1M\n", &config, &problems), 1);
     CHECK_EQ(config->problems, 1U);
     CHECK_EQ(problems.line, 3U);
-    CHECK_STREQ(problems.last,
-                "Frequency=fast is not understood: it takes samples a second from 1 to 100000");
+    CHECK_STREQ(
+        problems.last,
+        "Frequency=fast is not understood: it takes samples a second from 1 to 100000, or max");
     CHECK_EQ(config->sessions[0].frequency_hz, (uint64_t)99);
     CHECK_EQ(config->sessions[0].buffer_bytes, (uint64_t)1048576);
 }
@@ -213,7 +214,7 @@ TEST(events_add_up_and_begin_anew_after_an_empty_one) {
     CHECK_EQ(load("[Session default]\nEvent=a\nEvent=\nEvent=c\n", &config, &problems), 0);
     CHECK_STREQ(config->sessions[0].events, "c");
     CHECK_EQ(load("[Session default]\nEvent=a\nEvent=\n", &config, &problems), 0);
-    CHECK_STREQ(config->sessions[0].events, "cycles");
+    CHECK_STREQ(config->sessions[0].events, "auto");
     CHECK_EQ(load("[Session default]\nEvent=a\nEvent=b,\nEvent=c\n", &config, &problems), 1);
     CHECK_STREQ(config->sessions[0].events, "a,c");
 }
@@ -322,7 +323,7 @@ TEST(a_line_just_short_enough_is_taken_and_one_more_is_not) {
     CHECK_EQ(load(text, &config, &problems), 0);
     strcpy(text + strlen(text) - 1, "e\nFrequency=7\n");
     CHECK_EQ(load(text, &config, &problems), 1);
-    CHECK_STREQ(config->sessions[0].events, "cycles");
+    CHECK_STREQ(config->sessions[0].events, "auto");
     CHECK_EQ(config->sessions[0].frequency_hz, (uint64_t)7);
 }
 

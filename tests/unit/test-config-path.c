@@ -173,7 +173,7 @@ TEST(problems_name_the_drop_in) {
     CHECK_EQ(root.n, 1U);
     CHECK_EQ(root.line, 3U);
     CHECK_STREQ(root.last, "/run/profd/profd.conf.d/x.conf: Frequency=0 is out of range: it takes "
-                           "samples a second from 1 to 100000");
+                           "samples a second from 1 to 100000, or max");
 }
 
 TEST(a_section_does_not_reach_into_the_next_file) {

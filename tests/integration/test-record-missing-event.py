@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Events that cannot be recorded: the rest is recorded, nothing that nobody asked for, and a session
+that failed is tried again until it records."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from daemon import Daemon, session  # noqa: E402
+from workload import need_root, scratch, wait_until  # noqa: E402
+from tap import build_path, check, equal, main, test  # noqa: E402
+
+PROFCTL = build_path("client", "profctl")
+
+
+def profctl(daemon, *arguments, status=0):
+    done = subprocess.run([PROFCTL, f"--socket={daemon.control()}", *arguments], capture_output=True,
+                          text=True, timeout=60, check=False)
+    equal(done.returncode, status, f"the status of profctl {arguments} ({done.stderr[-500:]})")
+    return done
+
+
+def shown(daemon, name="default"):
+    return json.loads(profctl(daemon, "show-session", name, "-j").stdout)[0]["session"]
+
+
+def reasons(described):
+    return [each["reason"] for each in described["degraded"]]
+
+
+@test
+def one_of_two_events_that_is_misspelt_is_left_out():
+    need_root()
+    with scratch() as folder, Daemon(folder, config=session(Event="cpu-clock,cycels")) as daemon:
+        described = shown(daemon)
+        equal(described["events"], ["cpu-clock"], "the events")
+        check("missingEvents" in reasons(described), f"{described['degraded']}")
+        equal(len(described["missingEvents"]), 1, "sentences about missing events")
+        check("'cycels'" in described["missingEvents"][0] and "did you mean 'cycles'" in
+              described["missingEvents"][0], described["missingEvents"])
+        check("Missing: Event 'cycels'" in profctl(daemon, "status").stdout, "status does not name it")
+        profctl(daemon, "status", "--check", status=7)
+        equal(daemon.stop(), 0, "the status of profd")
+        check("Event 'cycels' at offset 10 is not known, did you mean 'cycles'" in daemon.log(), daemon.log())
+
+
+@test
+def a_default_session_without_any_event_records_its_default_event():
+    need_root()
+    for event in ("cycels", "nosuch:thing", "cycels,nosuch:thing,cpu-clock:q"):
+        with scratch() as folder, Daemon(folder, config=session(Event=event)) as daemon:
+            described = shown(daemon)
+            check(described["events"] in (["cpu-clock"], ["cycles"]), f"{event}: {described['events']}")
+            equal(reasons(described).count("missingEvents"), 1, f"{event}: {reasons(described)}")
+            check(event.split(",", maxsplit=1)[0] in described["missingEvents"][0], described["missingEvents"])
+            wait_until(lambda d=daemon: shown(d)["samples"] > 0, 20, "samples")
+            equal(daemon.recorder(), daemon.recorder(), "the recorder")
+            equal(daemon.stop(), 0, "the status of profd")
+            log = daemon.log()
+            check(f"'{event.split(',', maxsplit=1)[0]}' at offset 0" in log, f"{event}: no reason in {log}")
+            check("recorder" not in log.lower().replace("the recorder runs as", ""), f"{event}: {log}")
+
+
+@test
+def another_session_without_an_event_fails_and_records_nothing_else():
+    need_root()
+    config = session() + session("locks", Event="nosuch:thing")
+    with scratch() as folder, Daemon(folder, config=config) as daemon:
+        described = shown(daemon, "locks")
+        equal((described["state"], described["samples"]), ("failed", 0), "the session")
+        check("'nosuch:thing'" in described["error"], described["error"])
+        # It is tried again, and says nothing that it did not say before.
+        time.sleep(4)
+        equal(shown(daemon, "locks")["state"], "failed", "the state later")
+        equal(daemon.log().count("'nosuch:thing'"), 1, "lines about it")
+        equal(daemon.stop(), 0, "the status of profd")
+        equal(daemon.files("*", "locks"), [], "recordings of the session")
+
+
+@test
+def profd_goes_on_where_no_session_records():
+    need_root()
+    config = session(Enabled="no") + session("locks", Event="nosuch:thing")
+    with scratch() as folder, Daemon(folder, config=config, ready=False) as daemon:
+        daemon.wait_for_log("Session 'locks' does not record")
+        wait_until(lambda: os.path.exists(daemon.control()), 30, "the control socket")
+        recorder = daemon.recorder()
+        wait_until(lambda: json.loads(profctl(daemon, "status", "-j").stdout)["state"] == "idle", 30, "idle")
+        profctl(daemon, "start", "default")
+        wait_until(lambda: shown(daemon)["samples"] > 0, 20, "samples")
+        equal(daemon.recorder(), recorder, "the recorder")
+        equal(daemon.stop(), 0, "the status of profd")
+
+
+@test
+def a_failed_session_records_as_soon_as_it_can():
+    need_root()
+    with scratch() as folder, subprocess.Popen(["sleep", "1000"]) as process:
+        process.kill()
+        process.wait()
+        # The next process of that number does not exist yet, and a little later it does.
+        config = session() + session("late", Event="cpu-clock", Pid=process.pid)
+        with Daemon(folder, config=config) as daemon:
+            equal(shown(daemon, "late")["state"], "failed", "the state before")
+            with open("/proc/sys/kernel/ns_last_pid", "r+", encoding="ascii") as f:
+                for _ in range(200):
+                    f.seek(0)
+                    f.write(str(process.pid - 1))
+                    f.flush()
+                    again = subprocess.Popen(["sh", "-c", "while :; do :; done"])
+                    if again.pid == process.pid:
+                        break
+                    again.kill()
+                    again.wait()
+            try:
+                equal(again.pid, process.pid, "the number of the new process")
+                wait_until(lambda: shown(daemon, "late")["samples"] > 0, 90, "samples")
+                equal(shown(daemon, "late")["error"], None, "the error afterwards")
+            finally:
+                again.kill()
+                again.wait()
+            equal(daemon.stop(), 0, "the status of profd")
+            check("Session 'late' does not record, profd tries it again" in daemon.log(), daemon.log())
+
+
+@test
+def a_session_that_is_started_with_a_bad_event_is_refused_with_the_reason():
+    need_root()
+    with scratch() as folder, Daemon(folder, config=session()) as daemon:
+        for event in ("cycels", "cpu-clock,cycels", "nosuch:thing"):
+            said = profctl(daemon, "start", "web", "-e", event, status=1).stderr
+            # Without tracefs nobody knows whether there is such a tracepoint.
+            check(event.rsplit(",", maxsplit=1)[-1] in said and
+                  ("is not known" in said or "tracefs" in said), said)
+            profctl(daemon, "show-session", "web", status=5)
+        equal(daemon.stop(), 0, "the status of profd")
+
+
+if __name__ == "__main__":
+    main()
