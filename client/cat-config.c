@@ -5,6 +5,7 @@
 #include "client/remote.h"
 #include "client/reply.h"
 #include "client/width.h"
+#include "protocol/value.h"
 #include "util/text.h"
 
 /*
@@ -49,13 +50,15 @@ static void print(Context *c, const json_t *settings) {
 
 static int run_cat_config(Context *c, void *settings, char **arguments) {
     _cleanup_(remote_freep) Remote *remote = NULL;
-    json_t *parameters = NULL, *list;
+    json_t *parameters = json_object(), *list;
     int r = remote_open(c, &remote);
 
-    if (r != STATUS_OK)
+    if (r != STATUS_OK) {
+        json_decref(parameters);
         return r;
+    }
     if (arguments[0])
-        parameters = json_pack("{s:o}", "session", remote_word(arguments[0]));
+        value_set(&parameters, "session", remote_word(arguments[0]));
     r = remote_list(remote, "Describe", parameters, "setting", &list);
     if (r != STATUS_OK)
         return r;

@@ -47,7 +47,7 @@ static int ask_status(Doctor *d, json_t **ret) {
     if (r == 0)
         connection = remote_connection(remote);
     if (r == 0)
-        r = connection_call(connection, "io.profd.Control.GetStatus", NULL, 0, ANSWER_NS);
+        r = connection_call(connection, "io.profd.Control.GetStatus", json_object(), 0, ANSWER_NS);
     if (r >= 0)
         r = connection_receive(connection, ANSWER_NS, &reply);
     if (r < 0)

@@ -10,6 +10,7 @@
 
 #include "client/reply.h"
 #include "client/screen.h"
+#include "protocol/value.h"
 #include "util/array.h"
 #include "util/file.h"
 #include "util/parse.h"
@@ -230,9 +231,9 @@ static json_t *describe(const Doctor *d) {
     for (size_t i = 0; i < d->n; i++) {
         const Diagnosis *a = &d->items[i];
 
-        (void)json_array_append_new(rows, json_pack("{ss ss ss ss?}", "check", a->check, "state",
-                                                    health_names[a->health], "text", a->text,
-                                                    "remedy", a->remedy));
+        value_append(&rows,
+                     json_pack("{ss ss ss ss?}", "check", a->check, "state",
+                               health_names[a->health], "text", a->text, "remedy", a->remedy));
     }
     if (json_array_size(rows) != d->n) {
         json_decref(rows);

@@ -7,6 +7,7 @@
 #include "client/session.h"
 #include "client/table.h"
 #include "client/timestamp.h"
+#include "protocol/value.h"
 #include "util/text.h"
 
 /* `profctl list`: sessions, one a line; with --segments what they have recorded, oldest first. */
@@ -131,11 +132,11 @@ static json_t *parameters_of(const ListSettings *o, const char *session) {
     json_t *parameters = json_object();
 
     if (session)
-        (void)json_object_set_new(parameters, "session", remote_word(session));
+        value_set(&parameters, "session", remote_word(session));
     if (o->since.set)
-        (void)json_object_set_new(parameters, "sinceUsec", json_integer((json_int_t)o->since.us));
+        value_set(&parameters, "sinceUsec", json_integer((json_int_t)o->since.us));
     if (o->until.set)
-        (void)json_object_set_new(parameters, "untilUsec", json_integer((json_int_t)o->until.us));
+        value_set(&parameters, "untilUsec", json_integer((json_int_t)o->until.us));
     return parameters;
 }
 

@@ -124,7 +124,7 @@ static int run_metrics(Context *c, void *settings, char **arguments) {
         remote_set_timeout(remote, REMOTE_FOREVER);
         return remote_each(remote, "GetMetrics", parameters, print_again, c);
     }
-    r = remote_call(remote, "GetMetrics", NULL, &reply);
+    r = remote_call(remote, "GetMetrics", json_object(), &reply);
     if (r != STATUS_OK)
         return r;
     if (!c->json)

@@ -104,7 +104,7 @@ static int run_monitor(Context *c, void *settings, char **arguments) {
     if (r != STATUS_OK)
         return r;
     remote_set_timeout(remote, REMOTE_FOREVER);
-    r = remote_each(remote, "Monitor", NULL, on_event, &m);
+    r = remote_each(remote, "Monitor", json_object(), on_event, &m);
     return m.done ? STATUS_OK : r;
 }
 

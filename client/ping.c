@@ -18,7 +18,7 @@ static int run_ping(Context *c, void *settings, char **arguments) {
     if (r != STATUS_OK)
         return r;
     remote_set_timeout(remote, PING_TIMEOUT_NS);
-    r = remote_call(remote, "Ping", NULL, NULL);
+    r = remote_call(remote, "Ping", json_object(), NULL);
     us = (clock_monotonic_ns() - began) / 1000;
     if (r != STATUS_OK)
         return r;

@@ -14,7 +14,7 @@ static int run_reload(Context *c, void *settings, char **arguments) {
     if (r != STATUS_OK)
         return r;
     remote_set_timeout(remote, RELOAD_TIMEOUT_S * 1000000000ULL);
-    r = remote_call(remote, "Reload", NULL, NULL);
+    r = remote_call(remote, "Reload", json_object(), NULL);
     if (r != STATUS_OK)
         return r;
     if (c->json) {

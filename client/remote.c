@@ -151,7 +151,7 @@ static char *ask_version(Remote *remote) {
     Reply reply;
     int r;
 
-    r = connection_call(remote->connection, "org.varlink.service.GetInfo", NULL, 0,
+    r = connection_call(remote->connection, "org.varlink.service.GetInfo", json_object(), 0,
                         remote->timeout_ns);
     if (r >= 0)
         r = connection_receive(remote->connection, remote->timeout_ns, &reply);
@@ -194,6 +194,9 @@ static int begin(Remote *remote, const char *method, json_t *parameters, unsigne
     char name[METHOD_MAX + sizeof(INTERFACE)];
     int r;
 
+    /* Part of it could not be made. To ask for something else would be worse than not to ask. */
+    if (!parameters)
+        return lost(remote, -ENOMEM);
     snprintf(remote->method, sizeof(remote->method), "%s", method);
     snprintf(name, sizeof(name), INTERFACE "%s", remote->method);
     r = connection_call(remote->connection, name, parameters, flags, REMOTE_TIMEOUT_NS);

@@ -4,7 +4,8 @@
 /*
  * Calls to the daemon, for commands. All functions that return int return an ExitStatus; what
  * failed was said in one sentence, but by remote_try(). Methods are named without their interface:
- * "ListSessions". Parameters are taken, whatever comes of the call; NULL means none. What comes
+ * "ListSessions". Parameters are taken, whatever comes of the call; json_object() means none,
+ * and NULL that they could not be made, which fails the call. What comes
  * back holds only strings that are safe to show as they are (table_shown(), complain_shown()).
  */
 

@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "client/remote.h"
 #include "client/reply.h"
+#include "protocol/value.h"
 #include "util/text.h"
 
 /* `profctl rotate`: ends open segments, so that they are whole files; prints where they are. */
 
-static int rotate(Remote *remote, const char *session, json_t *all) {
-    json_t *parameters = session ? json_pack("{s:o}", "session", remote_word(session)) : NULL,
-           *reply;
-    int r = remote_call(remote, "Rotate", parameters, &reply);
+static int rotate(Remote *remote, const char *session, json_t **all) {
+    json_t *parameters = json_object(), *reply, *path;
+    size_t i;
+    int r;
 
+    if (session)
+        value_set(&parameters, "session", remote_word(session));
+    r = remote_call(remote, "Rotate", parameters, &reply);
     if (r != STATUS_OK)
         return r;
-    (void)json_array_extend(all, json_object_get(reply, "segments"));
+    json_array_foreach(reply_member(reply, "segments"), i, path)
+        value_append(all, json_incref(path));
     json_decref(reply);
     return r;
 }
@@ -43,7 +48,7 @@ static int run_rotate(Context *c, void *settings, char **arguments) {
         return status;
     all = json_array();
     do {
-        r = rotate(remote, *arguments, all);
+        r = rotate(remote, *arguments, &all);
         status = status == STATUS_OK ? r : status;
     } while (*arguments && *++arguments && r != STATUS_NOT_RUNNING && r != STATUS_TIMED_OUT);
     r = print(c, all);

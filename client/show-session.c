@@ -5,6 +5,7 @@
 #include "client/remote.h"
 #include "client/reply.h"
 #include "client/session.h"
+#include "protocol/value.h"
 #include "util/text.h"
 
 /*
@@ -63,7 +64,7 @@ static int run_show_session(Context *c, void *settings, char **arguments) {
             session_show(&s, reply_member(one, "session"), true, figure_now_us());
             show_settings(c, &s, reply_member(one, "settings"));
         }
-        (void)json_array_append_new(all, one);
+        value_append(&all, one);
     }
     if (c->json && json_array_size(all) > 0)
         (void)reply_print(c, all);

@@ -9,6 +9,7 @@
 #include "client/screen.h"
 #include "client/snapshot.h"
 #include "client/table.h"
+#include "protocol/value.h"
 #include "util/text.h"
 
 /*
@@ -102,7 +103,7 @@ static int run_snapshots(Context *c, void *settings, char **arguments) {
     int status = remote_open(c, &remote);
 
     if (status == STATUS_OK)
-        status = remote_list(remote, "ListSnapshots", NULL, "snapshot", &snapshots);
+        status = remote_list(remote, "ListSnapshots", json_object(), "snapshot", &snapshots);
     if (status != STATUS_OK)
         return status;
     context_page(c);
@@ -210,8 +211,9 @@ static int run_show(Context *c, void *settings, char **arguments) {
         return complain(STATUS_FAILED, "A recording is not for a terminal; redirect stdout.");
     status = remote_open(c, &remote);
     if (status == STATUS_OK)
-        status = remote_list(remote, "ListSnapshots", json_pack("{ss}", "name", arguments[0]),
-                             "snapshot", &snapshots);
+        status = remote_list(remote, "ListSnapshots",
+                             json_pack("{so}", "name", remote_word(arguments[0])), "snapshot",
+                             &snapshots);
     if (status != STATUS_OK)
         return status;
     if (json_array_size(snapshots) == 0)
@@ -243,11 +245,11 @@ static int run_rm(Context *c, void *settings, char **arguments) {
     for (size_t i = 0; remote && arguments[i] && status != STATUS_NOT_RUNNING; i++) {
         json_t *reply = NULL;
 
-        status =
-            remote_call(remote, "RemoveSnapshot", json_pack("{ss}", "name", arguments[i]), &reply);
+        status = remote_call(remote, "RemoveSnapshot",
+                             json_pack("{so}", "name", remote_word(arguments[i])), &reply);
         if (status == STATUS_OK) {
             bytes += reply_count(reply, "bytes");
-            (void)json_array_append_new(removed, json_string(arguments[i]));
+            value_append(&removed, remote_word(arguments[i]));
         }
         worst = worst == STATUS_OK ? status : worst;
         json_decref(reply);
@@ -276,11 +278,12 @@ static int run_pin(Context *c, void *settings, char **arguments) {
     json_t *done = json_array();
 
     for (size_t i = 0; remote && arguments[i] && status != STATUS_NOT_RUNNING; i++) {
-        json_t *wish = json_pack("{ss sb}", "name", arguments[i], "pinned", (int)!s->off);
+        json_t *wish =
+            json_pack("{so sb}", "name", remote_word(arguments[i]), "pinned", (int)!s->off);
 
         status = remote_call(remote, "PinSnapshot", json_incref(wish), NULL);
         if (status == STATUS_OK)
-            (void)json_array_append(done, wish);
+            value_append(&done, json_incref(wish));
         json_decref(wish);
         worst = worst == STATUS_OK ? status : worst;
     }

@@ -9,6 +9,7 @@
 #include "client/reply.h"
 #include "client/sink.h"
 #include "client/timestamp.h"
+#include "protocol/value.h"
 #include "util/text.h"
 
 /*
@@ -97,38 +98,43 @@ static int check(const SnapshotSettings *s) {
     return STATUS_OK;
 }
 
-static void set_time(json_t *parameters, const char *name, OptionTimestamp time) {
+static void set_time(json_t **parameters, const char *name, OptionTimestamp time) {
     if (time.set)
-        (void)json_object_set_new(parameters, name, json_integer((json_int_t)time.us));
+        value_set(parameters, name, json_integer((json_int_t)time.us));
 }
 
-static void set_string(json_t *parameters, const char *name, const char *s) {
+static void set_string(json_t **parameters, const char *name, const char *s) {
     if (s)
-        (void)json_object_set_new(parameters, name, json_string(s));
+        value_set(parameters, name, remote_word(s));
 }
 
-static void set_words(json_t *parameters, const char *name, const OptionWords *words) {
-    json_t *list = words->n > 0 ? json_array() : NULL;
+static void set_words(json_t **parameters, const char *name, const OptionWords *words) {
+    json_t *list = json_array();
 
     for (size_t i = 0; i < words->n; i++)
-        (void)json_array_append_new(list, json_string(words->items[i]));
-    if (list)
-        (void)json_object_set_new(parameters, name, list);
+        value_append(&list, remote_word(words->items[i]));
+    if (words->n > 0)
+        value_set(parameters, name, list);
+    else
+        json_decref(list);
 }
 
-static int set_pids(json_t *parameters, const OptionNumbers *pids) {
-    json_t *list = pids->n > 0 ? json_array() : NULL;
+static int set_pids(json_t **parameters, const OptionNumbers *pids) {
+    json_t *list = json_array();
+    size_t n = 0;
 
     for (size_t i = 0; i < pids->n; i++)
         for (uint64_t v = pids->items[i].first; v <= pids->items[i].last; v++)
-            if (json_array_size(list) < PIDS_MAX)
-                (void)json_array_append_new(list, json_integer((json_int_t)v));
+            if (n++ < PIDS_MAX)
+                value_append(&list, json_integer((json_int_t)v));
             else {
                 json_decref(list);
                 return complain(STATUS_USAGE, "These are more than %d processes.", PIDS_MAX);
             }
-    if (list)
-        (void)json_object_set_new(parameters, "pids", list);
+    if (pids->n > 0)
+        value_set(parameters, "pids", list);
+    else
+        json_decref(list);
     return STATUS_OK;
 }
 
@@ -148,26 +154,26 @@ static int make_parameters(const SnapshotSettings *s, json_t **ret) {
     json_t *parameters = json_object();
     int status;
 
-    set_string(parameters, "session", s->session);
-    set_time(parameters, "lastUsec", s->last);
-    set_time(parameters, "sinceUsec", s->since);
-    set_time(parameters, "untilUsec", s->until);
-    set_time(parameters, "atUsec", s->at);
-    set_time(parameters, "followUpUsec", s->follow_up);
-    set_string(parameters, "name", s->name);
-    set_string(parameters, "reason", s->reason);
-    set_string(parameters, "layout", layout_word(s));
+    set_string(&parameters, "session", s->session);
+    set_time(&parameters, "lastUsec", s->last);
+    set_time(&parameters, "sinceUsec", s->since);
+    set_time(&parameters, "untilUsec", s->until);
+    set_time(&parameters, "atUsec", s->at);
+    set_time(&parameters, "followUpUsec", s->follow_up);
+    set_string(&parameters, "name", s->name);
+    set_string(&parameters, "reason", s->reason);
+    set_string(&parameters, "layout", layout_word(s));
     /* A stream is made of what was unpacked again. */
-    set_string(parameters, "compress", becomes_stream(s) ? "none" : s->compress);
-    set_words(parameters, "comms", &s->comms);
-    set_words(parameters, "cgroups", &s->cgroups);
-    set_words(parameters, "units", &s->units);
-    set_string(parameters, "cpus", s->cpus);
+    set_string(&parameters, "compress", becomes_stream(s) ? "none" : s->compress);
+    set_words(&parameters, "comms", &s->comms);
+    set_words(&parameters, "cgroups", &s->cgroups);
+    set_words(&parameters, "units", &s->units);
+    set_string(&parameters, "cpus", s->cpus);
     if (s->pin)
-        (void)json_object_set_new(parameters, "pin", json_true());
+        value_set(&parameters, "pin", json_true());
     if (s->output)
-        (void)json_object_set_new(parameters, "transient", json_true());
-    status = set_pids(parameters, &s->pids);
+        value_set(&parameters, "transient", json_true());
+    status = set_pids(&parameters, &s->pids);
     if (status != STATUS_OK)
         json_decref(parameters);
     else
@@ -247,7 +253,8 @@ static int deliver(Context *c, const SnapshotSettings *s, json_t *snapshot) {
     status = snapshot_save(c, snapshot, s->output, s->force);
     if (status != STATUS_OK)
         return status;
-    (void)json_object_set_new(snapshot, "path", json_string(s->output));
+    if (json_object_set_new(snapshot, "path", remote_word(s->output)) < 0)
+        return complain(STATUS_FAILED, "Failed to print the snapshot: %s.", strerror(ENOMEM));
     return tell(c, snapshot, s->output);
 }
 

@@ -6,6 +6,7 @@
 #include "client/remote.h"
 #include "client/reply.h"
 #include "client/timestamp.h"
+#include "protocol/value.h"
 #include "util/text.h"
 
 /*
@@ -37,8 +38,10 @@ static const struct {
 static int set(json_t **settings, const char *key, const char *value) {
     if (!*settings)
         *settings = json_object();
-    /* What is no UTF-8 is no value of any key. */
-    return *settings && json_object_set_new(*settings, key, json_string(value)) == 0 ? 0 : -EINVAL;
+    if (!*settings)
+        return -ENOMEM;
+    /* No key holds anything but UTF-8. */
+    return json_object_set_new(*settings, key, remote_word(value)) == 0 ? 0 : -EINVAL;
 }
 
 /* Lists may be given in parts. */
@@ -97,10 +100,9 @@ static json_t *parameters_of(StartSettings *o, const char *session) {
     json_t *parameters = json_pack("{s:o}", "session", remote_word(session));
 
     if (o->keys)
-        (void)json_object_set(parameters, "settings", o->keys);
+        value_set(&parameters, "settings", json_incref(o->keys));
     if (o->duration.set)
-        (void)json_object_set_new(parameters, "durationUsec",
-                                  json_integer((json_int_t)o->duration.us));
+        value_set(&parameters, "durationUsec", json_integer((json_int_t)o->duration.us));
     return parameters;
 }
 

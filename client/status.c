@@ -130,7 +130,7 @@ static int run_status(Context *c, void *settings, char **arguments) {
     int r = remote_open(c, &remote);
 
     if (r == STATUS_OK)
-        r = remote_call(remote, "GetStatus", NULL, &status);
+        r = remote_call(remote, "GetStatus", json_object(), &status);
     if (r != STATUS_OK)
         return r;
     if (c->json)

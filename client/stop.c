@@ -5,6 +5,7 @@
 #include "client/figure.h"
 #include "client/remote.h"
 #include "client/reply.h"
+#include "protocol/value.h"
 #include "util/text.h"
 
 /*
@@ -34,7 +35,7 @@ static void tell_stopped(const Context *c, const json_t *session) {
 }
 
 static int call(Context *c, Remote *remote, const Order *order, const char *session,
-                json_t *results) {
+                json_t **results) {
     json_t *reply = NULL, *result;
     int r = remote_call(remote, order->method, json_pack("{s:o}", "session", remote_word(session)),
                         &reply);
@@ -47,7 +48,7 @@ static int call(Context *c, Remote *remote, const Order *order, const char *sess
     else
         result = json_pack("{s:s, s:s}", "name", session, "state", order->state);
     if (c->json)
-        (void)json_array_append(results, result);
+        value_append(results, json_incref(result));
     else if (strcmp(order->method, "Stop") == 0)
         tell_stopped(c, result);
     else
@@ -66,7 +67,7 @@ static int run(Context *c, const Order *order, char **sessions) {
         return status;
     results = json_array();
     for (; *sessions; sessions++) {
-        int r = call(c, remote, order, *sessions, results);
+        int r = call(c, remote, order, *sessions, &results);
 
         status = status == STATUS_OK ? r : status;
         if (r == STATUS_NOT_RUNNING || r == STATUS_TIMED_OUT)

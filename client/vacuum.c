@@ -5,6 +5,7 @@
 #include "client/remote.h"
 #include "client/reply.h"
 #include "client/timestamp.h"
+#include "protocol/value.h"
 #include "util/parse.h"
 #include "util/text.h"
 
@@ -44,12 +45,11 @@ static json_t *parameters_of(const VacuumSettings *o) {
     json_t *parameters = json_object();
 
     if (o->bytes.set)
-        (void)json_object_set_new(parameters, "maxBytes", json_integer((json_int_t)o->bytes.n));
+        value_set(&parameters, "maxBytes", json_integer((json_int_t)o->bytes.n));
     if (o->age.set)
-        (void)json_object_set_new(parameters, "maxAgeUsec", json_integer((json_int_t)o->age.us));
+        value_set(&parameters, "maxAgeUsec", json_integer((json_int_t)o->age.us));
     if (o->segments.set)
-        (void)json_object_set_new(parameters, "maxSegments",
-                                  json_integer((json_int_t)o->segments.n));
+        value_set(&parameters, "maxSegments", json_integer((json_int_t)o->segments.n));
     return parameters;
 }
 

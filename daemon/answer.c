@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "answer.h"
 
+#include <string.h>
+
 #include "util/text.h"
 
 /*
@@ -13,13 +15,24 @@ enum { NS_PER_US = 1000 };
 
 #define NUMBER_MAX (1ULL << 53) /* of JSON, where it is a double */
 
+static json_t *answer_buffer(const Buffer *text) {
+    return buffer_error(text) < 0
+               ? NULL
+               : json_stringn(text->data ? (const char *)text->data : "", text->size);
+}
+
 json_t *answer_text(const char *text) {
     _cleanup_(buffer_done) Buffer escaped = {};
 
     text_escape_str(&escaped, text);
-    return buffer_error(&escaped) < 0
-               ? NULL
-               : json_stringn(escaped.data ? (const char *)escaped.data : "", escaped.size);
+    return answer_buffer(&escaped);
+}
+
+json_t *answer_echo(const char *text) {
+    _cleanup_(buffer_done) Buffer escaped = {};
+
+    text_escape_again(&escaped, (Bytes){.data = (const uint8_t *)text, .size = strlen(text)});
+    return answer_buffer(&escaped);
 }
 
 json_t *answer_text_or_null(const char *text) {

@@ -16,6 +16,8 @@ json_t *answer_text_or_null(const char *text);
 /* Microseconds; null for 0. */
 json_t *answer_time(uint64_t ns);
 json_t *answer_count(uint64_t n);
+/* What a caller said, back to him. It came in the form that we print, and is not escaped twice. */
+json_t *answer_echo(const char *text);
 
 /* What a parameter says; false when it is missing or null. */
 bool ask_text(const Call *call, const char *name, const char **ret);

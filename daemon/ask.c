@@ -101,5 +101,5 @@ int call_fail_busy(Call *call) {
 }
 
 int call_fail_session(Call *call, const char *error, const char *session) {
-    return call_fail(call, error, json_pack("{s:o}", "session", answer_text(session)));
+    return call_fail(call, error, json_pack("{s:o}", "session", answer_echo(session)));
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "method-private.h"
+#include "protocol/value.h"
 #include "util/log.h"
 #include "util/text.h"
 
@@ -17,14 +18,14 @@ static json_t *value_json(const ConfigKey *key, const void *base) {
     return buffer_error(&value) < 0 ? NULL : answer_text((const char *)value.data);
 }
 
-static void add(json_t *list, const char *section, const ConfigKey *key, const void *base,
+static void add(json_t **list, const char *section, const ConfigKey *key, const void *base,
                 const char *source) {
-    (void)json_array_append_new(
-        list, json_pack("{s:{s:s, s:s, s:o, s:o}}", "setting", "section", section, "key", key->name,
-                        "value", value_json(key, base), "source", answer_text(source)));
+    value_append(list, json_pack("{s:{s:s, s:s, s:o, s:o}}", "setting", "section", section, "key",
+                                 key->name, "value", value_json(key, base), "source",
+                                 answer_text(source)));
 }
 
-static void add_configured(json_t *list, const Config *config, const char *section,
+static void add_configured(json_t **list, const Config *config, const char *section,
                            const ConfigKey *key, const void *base, const char *session) {
     ConfigOrigin origin = config_origin(config, key, session);
     char source[CONFIG_PATH_MAX + 16];
@@ -33,7 +34,7 @@ static void add_configured(json_t *list, const Config *config, const char *secti
     add(list, section, key, base, origin.path ? source : "default");
 }
 
-static void add_daemon(json_t *list, const Config *config) {
+static void add_daemon(json_t **list, const Config *config) {
     size_t n;
     const ConfigKey *keys = config_keys(&n);
 
@@ -42,7 +43,7 @@ static void add_daemon(json_t *list, const Config *config) {
             add_configured(list, config, "Profd", &keys[i], config, NULL);
 }
 
-static void add_member(json_t *list, const Daemon *daemon, const Member *member) {
+static void add_member(json_t **list, const Daemon *daemon, const Member *member) {
     char section[sizeof("Session ") + CONFIG_NAME_MAX];
     size_t n;
     const ConfigKey *keys = config_keys(&n);
@@ -73,31 +74,30 @@ int method_describe(void *userdata, Call *call) {
     }
     list = json_array();
     if (member)
-        add_member(list, daemon, member);
+        add_member(&list, daemon, member);
     else
-        add_daemon(list, daemon->config);
+        add_daemon(&list, daemon->config);
     for (size_t i = 0; !member && i < roster_count(daemon->roster); i++)
-        add_member(list, daemon, roster_at(daemon->roster, i));
+        add_member(&list, daemon, roster_at(daemon->roster, i));
     return call_stream_array(call, list);
 }
 
 static void on_problem(void *userdata, const char *path, unsigned line, const char *problem) {
-    (void)json_array_append_new(userdata,
-                                json_pack("{s:o, s:o, s:o}", "path", answer_text(path), "line",
-                                          answer_count(line), "text", answer_text(problem)));
+    value_append(userdata, json_pack("{s:o, s:o, s:o}", "path", answer_text(path), "line",
+                                     answer_count(line), "text", answer_text(problem)));
 }
 
 int method_reload(void *userdata, Call *call) {
     Daemon *daemon = userdata;
     json_t *problems = json_array();
-    int r = problems ? daemon_reload(daemon, on_problem, problems) : -ENOMEM;
+    int r = daemon_reload(daemon, on_problem, &problems);
 
     if (r == -EINVAL)
         return call_fail(call, "ConfigInvalid", json_pack("{s:o}", "problems", problems));
     json_decref(problems);
     if (r < 0)
         return call_fail_reason(call, r, NULL);
-    return call_reply(call, NULL);
+    return call_reply(call, json_object());
 }
 
 int method_set_log_level(void *userdata, Call *call) {

@@ -5,6 +5,7 @@
 #include "account.h"
 #include "degraded.h"
 #include "method-private.h"
+#include "protocol/value.h"
 #include "util/clock.h"
 
 /*
@@ -111,18 +112,17 @@ static const SessionRow session_rows[] = {
 };
 /* clang-format on */
 
-static void add(json_t *list, const char *name, const char *type, const char *help, json_t *labels,
+static void add(json_t **list, const char *name, const char *type, const char *help, json_t *labels,
                 double value) {
-    (void)json_array_append_new(list,
-                                json_pack("{s:s, s:s, s:s, s:o, s:f}", "name", name, "type", type,
-                                          "help", help, "labels", labels, "value", value));
+    value_append(list, json_pack("{s:s, s:s, s:s, s:o, s:f}", "name", name, "type", type, "help",
+                                 help, "labels", labels, "value", value));
 }
 
 static json_t *label_session(const Member *member) {
     return json_pack("{s:s}", "session", member->config.name);
 }
 
-static void add_states(json_t *list, const Member *member) {
+static void add_states(json_t **list, const Member *member) {
     size_t n;
     const DegradedReason *reasons = degraded_reasons(&n);
     unsigned set = member_records(member) ? session_degraded(member->session) : 0;
@@ -160,7 +160,7 @@ static json_t *metrics(const Daemon *daemon) {
     for (size_t i = 0; i < ARRAY_SIZE(whole_rows); i++) {
         const WholeRow *row = &whole_rows[i];
 
-        add(list, row->name, row->type, row->help, json_object(), row->value(&facts));
+        add(&list, row->name, row->type, row->help, json_object(), row->value(&facts));
     }
     for (size_t i = 0; i < roster_count(daemon->roster); i++) {
         const Member *member = roster_at(daemon->roster, i);
@@ -169,9 +169,9 @@ static json_t *metrics(const Daemon *daemon) {
         for (size_t k = 0; k < ARRAY_SIZE(session_rows); k++) {
             const SessionRow *row = &session_rows[k];
 
-            add(list, row->name, row->type, row->help, label_session(member), row->value(&totals));
+            add(&list, row->name, row->type, row->help, label_session(member), row->value(&totals));
         }
-        add_states(list, member);
+        add_states(&list, member);
     }
     return json_pack("{s:o}", "metrics", list);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "method-private.h"
+#include "protocol/value.h"
 
 /* Rotate() ends open segments, and answers when their files are there to be read. */
 
@@ -36,7 +37,7 @@ static bool look_rotated(void *userdata, Call *call) {
             return false;
     paths = json_array();
     for (size_t i = 0; i < rotation->n; i++)
-        (void)json_array_append_new(paths, answer_text(rotation->ended[i].path));
+        value_append(&paths, answer_text(rotation->ended[i].path));
     (void)call_reply(call, json_pack("{s:o}", "segments", paths));
     return true;
 }

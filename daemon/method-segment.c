@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "method-private.h"
+#include "protocol/value.h"
 #include "store/listing.h"
 
 /*
@@ -28,7 +29,7 @@ static json_t *files_json(const StoreSegmentInfo *info) {
         char name[16];
 
         store_segment_file_name(info, i, name);
-        (void)json_array_append_new(list, json_string(name));
+        value_append(&list, json_string(name));
     }
     return list;
 }
@@ -236,8 +237,8 @@ static int read_segment(Daemon *daemon, Call *call, const char *session, const c
 
     if (r == -ENOENT)
         return call_fail(call, "NoSuchSegment",
-                         json_pack("{s:o, s:o}", "session", answer_text(session), "segment",
-                                   answer_text(segment)));
+                         json_pack("{s:o, s:o}", "session", answer_echo(session), "segment",
+                                   answer_echo(segment)));
     if (r < 0)
         return call_fail_reason(call, r, NULL);
     if (sensitive && call_peer(call)->right < RIGHT_ADMIN)
@@ -261,7 +262,7 @@ static int read_snapshot(Daemon *daemon, Call *call, const char *name, const cha
     if (r == 0)
         r = snapshot_open_file(daemon->snapshots, name, file, &fd, &bytes);
     if (r == -ENOENT)
-        return call_fail(call, "NoSuchSnapshot", json_pack("{s:o}", "name", answer_text(name)));
+        return call_fail(call, "NoSuchSnapshot", json_pack("{s:o}", "name", answer_echo(name)));
     if (r < 0)
         return call_fail_reason(call, r, NULL);
     reading = calloc(1, sizeof(*reading));

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "method-private.h"
+#include "protocol/value.h"
 #include "util/clock.h"
 #include "util/log.h"
 
@@ -30,14 +31,14 @@ int method_list_sessions(void *userdata, Call *call) {
     }
     list = json_array();
     for (size_t i = 0; i < roster_count(daemon->roster); i++)
-        (void)json_array_append_new(list, wrap(daemon, roster_at(daemon->roster, i)));
+        value_append(&list, wrap(daemon, roster_at(daemon->roster, i)));
     return call_stream_array(call, list);
 }
 
 static int fail_setting(Call *call, const char *key, const char *value, const char *expected) {
     return call_fail(call, "BadSetting",
-                     json_pack("{s:o, s:o, s:o}", "key", answer_text(key), "value",
-                               answer_text(value), "expected", answer_text(expected)));
+                     json_pack("{s:o, s:o, s:o}", "key", answer_echo(key), "value",
+                               answer_echo(value), "expected", answer_text(expected)));
 }
 
 /* What only shows beside the sessions that there are. 1: it was wrong, and the call was ended. */
@@ -92,7 +93,7 @@ static int fail_begin(Daemon *daemon, Call *call, const Member *member, int erro
         error == -ENOMEM || error == -EPIPE)
         return call_fail_reason(call, error, member->error);
     return call_fail(call, "EventUnsupported",
-                     json_pack("{s:o, s:o}", "event", answer_text(events), "reason",
+                     json_pack("{s:o, s:o}", "event", answer_echo(events), "reason",
                                answer_text(member->error)));
 }
 
@@ -216,7 +217,7 @@ static int set_paused(Daemon *daemon, Call *call, bool paused) {
     daemon_remember(daemon);
     /* What was sampled before the pause is not to wait for what comes after it. */
     r = paused ? daemon_sweep_soon(daemon) : 0;
-    return r < 0 ? r : call_reply(call, NULL);
+    return r < 0 ? r : call_reply(call, json_object());
 }
 
 int method_pause(void *userdata, Call *call) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "method-private.h"
+#include "protocol/value.h"
 #include "snapshot-job.h"
 #include "util/log.h"
 
@@ -15,7 +16,7 @@ static json_t *files_json(const SnapshotInfo *info) {
         char name[16];
 
         snapshot_file_name(info, i, name);
-        (void)json_array_append_new(list, json_string(name));
+        value_append(&list, json_string(name));
     }
     return list;
 }
@@ -24,7 +25,7 @@ static json_t *partial_json(const SnapshotInfo *info) {
     json_t *list = json_array();
 
     for (size_t i = 0; i < info->n_partial; i++)
-        (void)json_array_append_new(list, answer_text(info->partial[i]));
+        value_append(&list, answer_text(info->partial[i]));
     return list;
 }
 
@@ -48,7 +49,7 @@ static int add(void *userdata, const SnapshotInfo *info) {
 }
 
 static int fail_not_found(Call *call, const char *name) {
-    return call_fail(call, "NoSuchSnapshot", json_pack("{s:o}", "name", answer_text(name)));
+    return call_fail(call, "NoSuchSnapshot", json_pack("{s:o}", "name", answer_echo(name)));
 }
 
 /* Another's transient one is nobody's business. */
@@ -131,5 +132,5 @@ int method_pin_snapshot(void *userdata, Call *call) {
     r = snapshot_set_pinned(daemon->snapshots, name, ask_flag(call, "pinned"));
     if (r < 0)
         return r == -ENOENT ? fail_not_found(call, name) : call_fail_reason(call, r, NULL);
-    return call_reply(call, NULL);
+    return call_reply(call, json_object());
 }

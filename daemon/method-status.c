@@ -7,6 +7,7 @@
 #include "account.h"
 #include "degraded.h"
 #include "method-private.h"
+#include "protocol/value.h"
 #include "store/listing.h"
 #include "util/clock.h"
 #include "util/file.h"
@@ -32,9 +33,8 @@ static json_t *degraded_json(unsigned set) {
 
     for (size_t i = 0; list && i < n; i++)
         if (set & reasons[i].reason)
-            (void)json_array_append_new(
-                list, json_pack("{s:s, s:s, s:s}", "reason", reasons[i].name, "meaning",
-                                reasons[i].meaning, "remedy", reasons[i].remedy));
+            value_append(&list, json_pack("{s:s, s:s, s:s}", "reason", reasons[i].name, "meaning",
+                                          reasons[i].meaning, "remedy", reasons[i].remedy));
     return list;
 }
 
@@ -44,7 +44,7 @@ static json_t *events_json(const Member *member) {
     const PdEvents *events;
 
     if (!member_records(member)) {
-        (void)json_array_append_new(list, answer_text(member->config.events));
+        value_append(&list, answer_text(member->config.events));
         return list;
     }
     events = sampler_events(session_sampler(member->session));
@@ -52,7 +52,7 @@ static json_t *events_json(const Member *member) {
     for (size_t i = 0; i + 1 < pd_events_count(events); i++) {
         const char *name = pd_events_at(events, i)->name;
 
-        (void)json_array_append_new(list, answer_text(name ? name : ""));
+        value_append(&list, answer_text(name ? name : ""));
     }
     return list;
 }
@@ -67,7 +67,7 @@ static json_t *missing_json(const Member *member) {
     notes = sampler_notes(session_sampler(member->session));
     for (size_t i = 0; list && i < notes->n; i++)
         if (notes->items[i].kind == PLAN_LEFT_OUT)
-            (void)json_array_append_new(list, answer_text(notes->items[i].text));
+            value_append(&list, answer_text(notes->items[i].text));
     return list;
 }
 
@@ -194,7 +194,7 @@ static json_t *sessions_json(const Daemon *daemon) {
     json_t *list = json_array();
 
     for (size_t i = 0; list && i < roster_count(daemon->roster); i++)
-        (void)json_array_append_new(list, session_json(daemon, roster_at(daemon->roster, i)));
+        value_append(&list, session_json(daemon, roster_at(daemon->roster, i)));
     return list;
 }
 
@@ -259,7 +259,7 @@ static json_t *fine_status(const Daemon *daemon) {
 }
 
 int method_ping(void *userdata _unused_, Call *call) {
-    return call_reply(call, NULL);
+    return call_reply(call, json_object());
 }
 
 int method_get_status(void *userdata, Call *call) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "answer.h"
+#include "protocol/value.h"
 #include "store/place.h"
 #include "util/file.h"
 
@@ -50,7 +51,7 @@ static json_t *encode(const Roster *roster, const RuntimeLog *log) {
 
         if (member->runtime && (member->state == MEMBER_STOPPING || !member->session))
             continue;
-        (void)json_array_append_new(list, encode_member(member));
+        value_append(&list, encode_member(member));
     }
     read_boot_id(boot);
     return json_pack("{s:s, s:s?, s:o}", "bootId", boot, "logLevel",

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "method-private.h"
+#include "protocol/value.h"
 #include "util/clock.h"
 #include "util/log.h"
 
@@ -107,7 +108,7 @@ static int fail_match(Call *call, const SnapshotFailure *failure) {
     json_t *near = json_array();
 
     for (size_t i = 0; i < failure->near.n; i++)
-        (void)json_array_append_new(near, answer_text(failure->near.names[i].name));
+        value_append(&near, answer_text(failure->near.names[i].name));
     return call_fail(call, "NoSamplesMatch",
                      json_pack("{s:s, s:o}", "selection", failure->text, "near", near));
 }
@@ -190,7 +191,7 @@ static bool build(Job *job) {
                                .since_ns = wish->since_ns,
                                .until_ns = wish->until_ns,
                                .name = wish->name,
-                               .reason = wish->reason,
+                               .reason = wish->reason[0] ? wish->reason : NULL,
                                .pin = wish->pin,
                                .transient = wish->transient,
                                .layout = wish->layout,

@@ -9,7 +9,8 @@
 /* What of the parameters goes to the engine as it is; all in one piece of memory of its own. */
 typedef struct SnapshotWish {
     char session[CONFIG_NAME_MAX];
-    const char *name, *reason; /* borrowed from the call */
+    const char *name; /* borrowed from the call */
+    char reason[SNAPSHOT_TEXT_MAX];
     bool pin, transient;
     Layout layout;
     int zstd_level;

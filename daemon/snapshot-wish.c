@@ -5,6 +5,7 @@
 
 #include "capture/cpu-list.h"
 #include "snapshot-job.h"
+#include "util/text.h"
 
 /*
  * What Snapshot() is asked for. Words and limits of what the configuration knows too are the
@@ -74,19 +75,30 @@ static int take_format(Daemon *daemon, Call *call, SnapshotWish *wish) {
     return 0;
 }
 
+/* A name may be given as it is, which for control groups may well be "a\x2db.slice", or as we print
+ * it. Both are looked for. */
 static int take_texts(Call *call, const char *name, const char *const **ret, size_t *ret_n) {
     json_t *list = json_object_get(call_parameters(call), name), *value;
+    size_t i, n = json_array_size(list), bytes = 0;
     const char **texts;
-    size_t i, n = json_array_size(list);
+    char *room;
 
     if (n > FILTERS_MAX)
         return call_fail_parameter(call, name), 1;
-    texts = n > 0 ? calloc(n, sizeof(*texts)) : NULL;
+    json_array_foreach(list, i, value) bytes += json_string_length(value) + 1;
+    texts = n > 0 ? malloc(2 * n * sizeof(*texts) + bytes) : NULL;
     if (n > 0 && !texts)
         return -ENOMEM;
-    json_array_foreach(list, i, value) texts[i] = json_string_value(value);
+    room = (char *)(texts + 2 * n);
+    *ret_n = 0;
+    json_array_foreach(list, i, value) {
+        texts[(*ret_n)++] = json_string_value(value);
+        text_unescape(json_string_value(value), room);
+        if (strcmp(room, json_string_value(value)) != 0)
+            texts[(*ret_n)++] = room;
+        room += strlen(room) + 1;
+    }
     *ret = texts;
-    *ret_n = n;
     return 0;
 }
 
@@ -132,23 +144,24 @@ static int take_cpus(Call *call, SnapshotFilter *filter) {
 }
 
 static int take_names(Daemon *daemon, Call *call, SnapshotWish *wish) {
-    const char *session = "default";
+    const char *session = "default", *reason = "";
     SnapshotInfo info;
 
     (void)ask_text(call, "session", &session);
     if (!config_name_is_valid(session))
         return call_fail_session(call, "NoSuchSession", session), 1;
     snprintf(wish->session, sizeof(wish->session), "%s", session);
-    (void)ask_text(call, "reason", &wish->reason);
-    if (wish->reason && strlen(wish->reason) >= SNAPSHOT_TEXT_MAX)
+    (void)ask_text(call, "reason", &reason);
+    if (strlen(reason) >= sizeof(wish->reason))
         return call_fail_parameter(call, "reason"), 1;
+    text_unescape(reason, wish->reason);
     if (!ask_text(call, "name", &wish->name))
         return 0;
     if (!snapshot_name_is_valid(wish->name))
         return call_fail_parameter(call, "name"), 1;
     if (snapshot_find(daemon->snapshots, wish->name, &info) == 0)
         return call_fail(call, "SnapshotExists",
-                         json_pack("{s:o}", "name", answer_text(wish->name))),
+                         json_pack("{s:o}", "name", answer_echo(wish->name))),
                1;
     return 0;
 }

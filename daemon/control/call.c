@@ -97,10 +97,15 @@ int call_refuse_message(Caller *caller, MessageFault fault) {
 
 /* Takes parameters. */
 static int send_reply(Call *call, json_t *parameters, bool continues, size_t limit) {
-    _cleanup_json_ json_t *taken = parameters ? parameters : json_object(), *message = NULL;
+    _cleanup_json_ json_t *taken = parameters, *message = NULL;
     char field[INTERFACE_FIELD_SIZE] = "";
-    int r = interface_check(call->interface, INTERFACE_REPLY, call->member, taken, INTERFACE_STRICT,
-                            field);
+    int r;
+
+    /* Whoever put it together had no memory for a part of it. */
+    if (!taken)
+        return -ENOMEM;
+    r = interface_check(call->interface, INTERFACE_REPLY, call->member, taken, INTERFACE_STRICT,
+                        field);
 
     if (r < 0)
         return log_error(r,
@@ -195,7 +200,7 @@ static int pump_one(Call *call) {
     if (r < 0)
         fail_errno(call, r);
     else if (r == 0)
-        (void)call_reply(call, TAKE_PTR(call->held));
+        (void)call_reply(call, call->held ? TAKE_PTR(call->held) : json_object());
     else {
         if (call->held)
             (void)call_continue(call, TAKE_PTR(call->held));

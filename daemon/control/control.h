@@ -29,7 +29,8 @@ bool call_wants_more(const Call *call);
 /* A number of its own for each connection, never used again. */
 uint64_t call_connection(const Call *call);
 
-/* The last reply (NULL: {}); frees the call. 0, for handlers to return. */
+/* The last reply; NULL, for want of memory, makes it Failed. Frees the call. 0, for handlers to
+ * return. */
 int call_reply(Call *call, json_t *parameters);
 /* One of several. -EPIPE: nobody waits any more; -ENOBUFS: the client does not read, and it was not
  * sent. The call lives on in both cases. */

@@ -96,12 +96,25 @@ static void join(Buffer *out, const char *word) {
         text_printf(out, " %s ", word);
 }
 
+/* Where a name was given as we print it, the name itself follows, and looks the same. */
+static bool is_other_form(const char *before, const char *word) {
+    _cleanup_free_ char *text = strdup(before);
+
+    if (text)
+        text_unescape(before, text);
+    return text && strcmp(before, word) != 0 && strcmp(text, word) == 0;
+}
+
 static void put_words(Buffer *out, const char *kind, const char *const *words, size_t n) {
     bool is_unit = strcmp(kind, "unit") == 0;
 
     for (size_t i = 0; i < MIN(n, (size_t)SHOWN_MAX); i++) {
+        Bytes word = {.data = (const uint8_t *)words[i], .size = strlen(words[i])};
+
+        if (i > 0 && is_other_form(words[i - 1], words[i]))
+            continue;
         text_printf(out, "%s%s '", i > 0 ? " or " : "", kind);
-        text_escape_str(out, words[i]);
+        text_escape_again(out, word);
         text_printf(out, "%s'", is_unit ? cgroup_unit_suffix(words[i]) : "");
     }
     if (n > SHOWN_MAX)

@@ -186,7 +186,7 @@ static json_t *make_call(const char *method, json_t *parameters, unsigned flags)
     /* clang-format on */
     _cleanup_json_ json_t *call = json_pack("{s:s}", "method", method);
 
-    if (!call || (parameters && json_object_set(call, "parameters", parameters) < 0))
+    if (!call || json_object_set(call, "parameters", parameters) < 0)
         return NULL;
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
         if (flags & rows[i].flag && json_object_set_new(call, rows[i].name, json_true()) < 0)

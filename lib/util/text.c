@@ -225,6 +225,26 @@ void text_escape_again(Buffer *b, Bytes bytes) {
     escape_into(b, bytes, ESCAPE_AGAIN);
 }
 
+static int hex_value(char c) {
+    const char *digit = c ? strchr(hex_digits, c | (c >= 'A' && c <= 'F' ? 0x20 : 0)) : NULL;
+
+    return digit ? (int)(digit - hex_digits) : -1;
+}
+
+void text_unescape(const char *from, char *to) {
+    while (*from) {
+        int high = from[0] == '\\' && from[1] == 'x' ? hex_value(from[2]) : -1;
+        int low = high >= 0 ? hex_value(from[3]) : -1;
+
+        if (low >= 0 && (high | low) != 0) {
+            *to++ = (char)(high << 4 | low);
+            from += 4;
+        } else
+            *to++ = *from++;
+    }
+    *to = '\0';
+}
+
 void text_escape_str(Buffer *b, const char *s) {
     text_escape(b, (Bytes){.data = (const uint8_t *)s, .size = strlen(s)});
 }

@@ -72,5 +72,9 @@ void text_escape_str(Buffer *b, const char *s);
 /* For text that passed the escape where it comes from: it stays as it is, and what did not pass
  * it after all can do no harm. */
 void text_escape_again(Buffer *b, Bytes bytes);
+/* Undoes the escape: each \xNN becomes its byte, but for \x00. What is no escape stays, so that a
+ * text that never passed the escape mostly comes back as it is. `to` has room for what `from` has,
+ * its NUL included, and may be the same. */
+void text_unescape(const char *from, char *to);
 /* The same bytes inside a JSON string (quotes included): \xNN of text_escape() reads "\\xNN". */
 void text_json_string(Buffer *b, Bytes bytes);

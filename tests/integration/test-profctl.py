@@ -318,6 +318,41 @@ def hostile_names_of_processes_and_programs_reach_no_output():
 
 
 @test
+def arguments_that_are_no_utf8_are_never_dropped():
+    daemon()
+    sampled("default")
+    taken = ended(call("snapshot", "-n", "kept", "-r", b"why \xff"), 0).stdout.strip()
+    reason = as_json(call("show-snapshot", "kept", "-j"), "show-snapshot")["reason"]
+    equal(reason, "why \\xff", "the reason")
+    for word in (b"\xff", "\\xff"):
+        for verb in ("show-snapshot", "rm", "pin"):
+            ended(call(verb, word), 5, r"no snapshot '\\xff'")
+        for verb in ("stop", "pause", "rotate", "show-session", "list", "cat-config"):
+            ended(call(verb, word), 5, r"no session '\\xff'")
+        for option in ("--comm", "--cgroup"):
+            done = call("snapshot", option, word)
+            check(done.returncode == 5 or "no samples" in done.stderr, f"{option}: {done.stderr}")
+    check(os.path.exists(taken), "the snapshot is gone")
+    ended(call("rm", "kept"), 0)
+
+
+@test
+def names_are_taken_in_the_form_that_is_printed():
+    daemon()
+    with hostile_process():
+        ended(call("start", "bytes", "-e", "cpu-clock", "-F", "999"), 0)
+        wait_until(lambda: sessions()["bytes"]["samples"] > 100, "samples")
+        time.sleep(1)
+        for word in (b"\xff\x1b[2J", "\\xff\\x1b[2J"):
+            done = call("snapshot", "-s", "bytes", "--comm", word, "-j")
+            path = as_json(done, "snapshot")["path"]
+            info = ended(profctl("info", path), 0).stdout
+            check("\\xff\\x1b[2J" in info, f"{word} took nothing: {info}")
+            check("of 1 process and 1 thread" in info, f"{word} took others: {info}")
+    ended(call("stop", "bytes"), 0)
+
+
+@test
 def a_daemon_that_was_stopped_is_not_running():
     with Monitor() as monitor:
         equal(daemon().stop(), 0, "status of profd")

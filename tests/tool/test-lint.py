@@ -136,6 +136,15 @@ def a_table_that_is_not_shown_is_found():
 
 
 @test
+def a_dropped_failure_of_jansson_is_found():
+    for line in ('(void)json_object_set_new(o, "a", v);', "json_array_append(a, v);"):
+        finds("source.py", "no_failure_of_jansson_is_dropped",
+              ("lib/util/base.c", "    return 1;", f"    {line}\n    return 1;"))
+    finds("source.py", "no_failure_of_jansson_is_dropped",
+          ("client/x.c", LICENCE + ESSAY + "void *x = json_string(word);\n"))
+
+
+@test
 def a_page_that_is_too_long_is_found():
     finds("source.py", "pages_that_are_to_be_read_whole_are_short", ("HACKING.md", "a line\n" * 121))
 

@@ -54,7 +54,7 @@ typedef struct ControlServing {
 
 static int control_ping(void *userdata, Call *call) {
     ((ControlServing *)userdata)->pings++;
-    return call_reply(call, NULL);
+    return call_reply(call, json_object());
 }
 
 static int control_pings(void *userdata, Call *call) {

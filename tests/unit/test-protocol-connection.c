@@ -113,6 +113,20 @@ TEST(a_call_is_said_as_varlink_has_it) {
     CHECK_EQ(json_object_size(reply.parameters), 0);
 }
 
+TEST(parameters_that_could_not_be_made_ask_for_nothing) {
+    Service service = {.parts = {SAYS("{\"parameters\":{}}")}};
+    _cleanup_(connection_freep) Connection *connection = NULL;
+
+    CHECK_OK(service_begin(&service, ""));
+    CHECK_OK(connection_open(service.path, &connection));
+    CHECK_EQ(connection_call(connection, "io.profd.Control.ListSnapshots",
+                             json_pack("{s:s}", "name", "\xff"), 0, SECOND_NS),
+             -ENOMEM);
+    CHECK_OK(connection_call(connection, "io.profd.Control.Ping", json_object(), 0, SECOND_NS));
+    service_end(&service);
+    CHECK_STREQ(service.heard, "{\"method\":\"io.profd.Control.Ping\",\"parameters\":{}}");
+}
+
 TEST(replies_are_told_apart_however_their_bytes_come) {
     Service service = {
         .parts = {PART("{\"parameters\":{\"removed\":1,"),
@@ -122,7 +136,7 @@ TEST(replies_are_told_apart_however_their_bytes_come) {
     _cleanup_(connection_freep) Connection *connection = NULL;
     Reply reply;
 
-    CHECK_OK(call(&service, "io.profd.Control.Vacuum", NULL, CALL_MORE, &connection));
+    CHECK_OK(call(&service, "io.profd.Control.Vacuum", json_object(), CALL_MORE, &connection));
     CHECK_OK(connection_receive(connection, 10 * SECOND_NS, &reply));
     CHECK(reply.continues);
     CHECK_EQ(json_integer_value(json_object_get(reply.parameters, "bytes")), 2);
@@ -153,7 +167,7 @@ TEST(what_is_no_reply_is_refused) {
         Service service = {.parts = {{rows[i], strlen(rows[i]) + 1}}};
         _cleanup_(connection_freep) Connection *connection = NULL;
         Reply reply;
-        int r = call(&service, "io.profd.Control.Vacuum", NULL, 0, &connection);
+        int r = call(&service, "io.profd.Control.Vacuum", json_object(), 0, &connection);
 
         if (r == 0)
             r = connection_receive(connection, 10 * SECOND_NS, &reply);
@@ -169,7 +183,7 @@ TEST(a_service_that_is_silent_is_waited_for_as_long_as_was_said) {
     _cleanup_(connection_freep) Connection *connection = NULL;
     Reply reply;
 
-    CHECK_OK(call(&service, "io.profd.Control.Ping", NULL, 0, &connection));
+    CHECK_OK(call(&service, "io.profd.Control.Ping", json_object(), 0, &connection));
     CHECK_EQ(connection_receive(connection, SECOND_NS / 100, &reply), -ETIMEDOUT);
     connection = connection_free(connection);
     service_end(&service);
@@ -184,7 +198,7 @@ TEST(bytes_behind_an_upgraded_reply_are_read_as_they_are) {
     ssize_t k = 0;
     Reply reply;
 
-    CHECK_OK(call(&service, "io.profd.Control.Read", NULL, CALL_UPGRADE, &connection));
+    CHECK_OK(call(&service, "io.profd.Control.Read", json_object(), CALL_UPGRADE, &connection));
     CHECK_OK(connection_receive(connection, 10 * SECOND_NS, &reply));
     while (n < sizeof(bytes) &&
            (k = connection_read(connection, bytes + n, sizeof(bytes) - n, 10 * SECOND_NS)) > 0)
@@ -201,9 +215,9 @@ TEST(why_a_connection_was_refused_is_read_though_it_was_closed) {
     _cleanup_(connection_freep) Connection *connection = NULL;
     Reply reply;
 
-    CHECK_OK(call(&service, "io.profd.Control.Ping", NULL, 0, &connection));
+    CHECK_OK(call(&service, "io.profd.Control.Ping", json_object(), 0, &connection));
     (void)usleep(20000);
-    CHECK_OK(connection_call(connection, "io.profd.Control.Ping", NULL, 0, SECOND_NS));
+    CHECK_OK(connection_call(connection, "io.profd.Control.Ping", json_object(), 0, SECOND_NS));
     CHECK_OK(connection_receive(connection, 10 * SECOND_NS, &reply));
     service_end(&service);
     CHECK_STREQ(reply.error, "io.profd.Control.Busy");
@@ -220,7 +234,7 @@ TEST(a_path_of_any_length_is_reached_and_one_that_is_not_there_is_told) {
     below[sizeof(below) - 1] = '\0';
     CHECK_OK(service_begin(&service, below));
     CHECK_OK(connection_open(service.path, &connection));
-    CHECK_OK(connection_call(connection, "io.profd.Control.Ping", NULL, 0, SECOND_NS));
+    CHECK_OK(connection_call(connection, "io.profd.Control.Ping", json_object(), 0, SECOND_NS));
     CHECK_OK(connection_receive(connection, 10 * SECOND_NS, &reply));
     service_end(&service);
     CHECK_EQ(connection_open("/nowhere/at/all", &connection), -ENOENT);

@@ -103,6 +103,31 @@ TEST(what_passed_the_escape_once_stays_and_the_rest_can_do_no_harm) {
     CHECK_STREQ((char *)b.data, "a\\xff\\x1b[2J \\xc2\\x9b\"");
 }
 
+TEST(what_was_escaped_comes_back_and_what_was_not_stays) {
+    static const struct {
+        const char *from, *to;
+    } rows[] = {
+        {"\\xff\\x1b[2J", "\xff\x1b[2J"},
+        {"back\\x5cslash", "back\\slash"},
+        {"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f"},
+        {"\\xFE", "\xfe"},
+        /* No escapes. */
+        {"a\\b\\", "a\\b\\"},
+        {"\\x", "\\x"},
+        {"\\xf", "\\xf"},
+        {"\\xfg", "\\xfg"},
+        {"\\x00", "\\x00"},
+        {"", ""},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        char text[32];
+
+        text_unescape(rows[i].from, text);
+        CHECK_STREQ(text, rows[i].to);
+    }
+}
+
 TEST(one_description_makes_text_and_json) {
     _cleanup_(buffer_done) Buffer b = {};
     const FieldsFormat formats[] = {FIELDS_TEXT, FIELDS_JSON};
