@@ -36,6 +36,7 @@ static const ErrorRow rows[] = {
     { "TooManySessions",    STATUS_FAILED,        NULL,         "There are {limit} sessions already, and no more are allowed; stop one, or raise MaxSessions= in profd.conf." },
     { "BadSetting",         STATUS_USAGE,         NULL,         "{key}={value} is not understood: it takes {expected}." },
     { "EventUnsupported",   STATUS_FAILED,        NULL,         "Event '{event}' cannot be recorded here: {reason}." },
+    { "NoSuchCgroup",       STATUS_NOT_FOUND,     NULL,         "Cannot start '{session}': control group '{cgroup}' does not exist." },
     { "NoSuchSegment",      STATUS_NOT_FOUND,     NULL,         "Session '{session}' has no segment '{segment}'; 'profctl list --segments {session}' shows those there are." },
     { "NoSuchSnapshot",     STATUS_NOT_FOUND,     NULL,         "There is no snapshot '{name}'; 'profctl snapshots' shows those there are." },
     { "SnapshotExists",     STATUS_FAILED,        NULL,         "There is a snapshot '{name}' already; remove it by 'profctl rm {name}', or choose another name." },

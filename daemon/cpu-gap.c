@@ -39,7 +39,9 @@ int cpu_gaps_update(CpuGaps *gaps, const SamplerSession *sampler, uint64_t now_n
     int r = 0;
 
     for (unsigned cpu = 0; r == 0 && cpu < CPU_LIST_MAX; cpu++) {
-        bool has = sampler_has_cpu(sampler, cpu), was_away = gaps->cpus[cpu].away;
+        bool was_away = gaps->cpus[cpu].away;
+        /* Without its control group a session has no CPU, and they are all there. */
+        bool has = sampler_is_waiting(sampler) ? !was_away : sampler_has_cpu(sampler, cpu);
         char what[64];
 
         gaps->cpus[cpu].had |= has;

@@ -306,6 +306,7 @@ int daemon_drain(void *userdata) {
 int daemon_on_cpus(void *userdata) {
     Daemon *daemon = userdata;
     SamplerSinks sinks = sinks_of(daemon);
+    bool only_sessions;
     int r;
 
     if (!tracker_knows_kernel(daemon->tracker))
@@ -315,8 +316,12 @@ int daemon_on_cpus(void *userdata) {
         r = sampler_refresh_cpus(daemon->sampler, &sinks);
     if (r <= 0)
         return r;
-    monitor_publish(daemon->monitor, &(MonitorEvent){.event = "cpus", .text = "CPUs came or went"});
+    only_sessions = r == 2;
+    if (!only_sessions)
+        monitor_publish(daemon->monitor,
+                        &(MonitorEvent){.event = "cpus", .text = "CPUs came or went"});
     /* Samples of new events belong into segments that know these. */
     r = complete_sweep(daemon);
-    return r == 0 ? tracker_resync(daemon->tracker) : r;
+    daemon_update_status(daemon, clock_monotonic_ns());
+    return r == 0 && !only_sessions ? tracker_resync(daemon->tracker) : r;
 }

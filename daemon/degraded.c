@@ -23,6 +23,7 @@ static const DegradedReason rows[] = {
     { DEGRADED_NO_KERNEL,         "noKernel",         "degraded-no-kernel",         "it may not sample the kernel",                                "start profd as root, or lower perf_event_paranoid"     },
     { DEGRADED_OWN_PROCESSES,     "ownProcesses",     "degraded-own-processes",     "it may sample only processes of this user",                   "start profd as root, and not within a container"       },
     { DEGRADED_PARTIAL_PROCESSES, "partialProcesses", "degraded-partial-processes", "descriptors do not suffice for all processes",                "raise ulimit -n"                                      },
+    { DEGRADED_ABSENT_GROUP,      "absentGroup",      "degraded-absent-group",      "its control group does not exist, and it samples when it does", "start the service, or change Cgroup="               },
     { DEGRADED_SMALL_MEMORY,      "smallMemory",      "degraded-small-memory",      "its control group lets profd keep little in memory",          "raise MemoryMax= and MemoryHigh= of profd.service"    },
     { DEGRADED_MISSING_EVENTS,    "missingEvents",    "degraded-missing-events",    "events that Event= asks for cannot be recorded here",         "correct Event=, 'profd --check-config' says what is wrong" },
     { DEGRADED_FALLBACK_CALL_GRAPH, "fallbackCallGraph", "degraded-fallback-call-graph", "this machine cannot take call graphs as CallGraph= says",     "to accept this, set CallGraph=fp"                     },

@@ -45,6 +45,7 @@ static const Event events[] = {
     { "degraded-small-memory",      "b31c299442c84c8cbf5058ebfe51f6be" },
     { "degraded-missing-events",    "2f0c3a0d6c7b4c0c8a1f6b0e5d7c9e41" },
     { "degraded-fallback-call-graph", "8d1e4b7a90c24f5bb2f36a7cf0d1e852" },
+    { "degraded-absent-group",      "b0b68b56b82d46628456b79688382901" },
     { "mended",                     "1d4ebe75ca264ce6b7d5909d909be207" },
     { "store-failed",               "f46e642770ec48e7ab9860aa5c5dac97" },
     { "disk-full",                  "c8eb828afb1d40248b897355b9f3e960" },

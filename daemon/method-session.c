@@ -48,6 +48,16 @@ static int check_config(Call *call, const SessionConfig *config) {
     return 0;
 }
 
+/* A configured session waits for its control group; who starts one by hand most likely mistyped. */
+static int check_group(const Daemon *daemon, Call *call, const SessionConfig *config) {
+    if (!config->cgroup[0] || sampler_group_exists(daemon->sampler, config->cgroup))
+        return 0;
+    return call_fail(call, "NoSuchCgroup",
+                     json_pack("{s:s, s:o}", "session", config->name, "cgroup",
+                               answer_text(config->cgroup))),
+           1;
+}
+
 static size_t take_settings(json_t *settings, ConfigSetting ret[SETTINGS_MAX]) {
     const char *key;
     json_t *value;
@@ -80,6 +90,8 @@ static int make_member(Daemon *daemon, Call *call, const char *name, json_t *set
     if (r < 0)
         return r;
     r = check_config(call, &config);
+    if (r == 0)
+        r = check_group(daemon, call, &config);
     return r != 0 ? r : roster_add(daemon->roster, &config, true, settings, ret);
 }
 

@@ -140,6 +140,14 @@ static uint64_t frequency_of(const Member *member) {
     return member_records(member) ? sampler_frequency(session_sampler(member->session)) : 0;
 }
 
+static const char *state_word(const Member *member) {
+    bool is_meant_to = member->state == MEMBER_STARTING || member->state == MEMBER_ACTIVE;
+
+    return is_meant_to && member->session && sampler_is_waiting(session_sampler(member->session))
+               ? "waiting"
+               : member_state_name(member->state);
+}
+
 /* What it is. */
 static json_t *session_nature(const Member *member) {
     const SessionConfig *config = &member->config;
@@ -147,14 +155,13 @@ static json_t *session_nature(const Member *member) {
 
     return json_pack("{s:s, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
                      "s:o}",
-                     "name", config->name, "state", member_state_name(member->state), "runtime",
-                     member->runtime, "sensitive", member->sensitive, "describe",
-                     describe_json(member), "events", events_json(member), "frequency",
-                     answer_count(frequency_of(member)), "period", answer_count(config->period),
-                     "callGraph", key_json(config, "CallGraph"), "cpus", answer_count(cpus),
-                     "target", target_json(config), "layout", key_json(config, "Layout"),
-                     "sinceUsec", answer_time(member->since_real_ns), "stopsUsec",
-                     answer_time(stops_real_ns(member)), "error",
+                     "name", config->name, "state", state_word(member), "runtime", member->runtime,
+                     "sensitive", member->sensitive, "describe", describe_json(member), "events",
+                     events_json(member), "frequency", answer_count(frequency_of(member)), "period",
+                     answer_count(config->period), "callGraph", key_json(config, "CallGraph"),
+                     "cpus", answer_count(cpus), "target", target_json(config), "layout",
+                     key_json(config, "Layout"), "sinceUsec", answer_time(member->since_real_ns),
+                     "stopsUsec", answer_time(stops_real_ns(member)), "error",
                      answer_text_or_null(member->error), "missingEvents", missing_json(member));
 }
 

@@ -19,14 +19,15 @@ enum { NS_PER_MS = 1000000 };
 
 /* Then the next segment would be as empty as this one. */
 static bool is_resting(const Session *session) {
-    return session->is_paused && session->account.samples == session->at_rotation.samples;
+    return (session->is_paused || sampler_is_waiting(session->sampler)) &&
+           session->account.samples == session->at_rotation.samples;
 }
 
 RotateReason session_is_due(const Session *session, const ClockAnchor *clock) {
     const SessionConfig *config = &session->config;
     StoreSessionCounts counts = store_session_counts(session->store);
 
-    if (session->generation != sampler_generation(session->host.sampler))
+    if (session->generation != sampler_generation(session->sampler))
         return ROTATE_CPUS;
     if (clock_anchor_moved(&session->began, clock, CLOCK_STEP_NS))
         return ROTATE_CLOCK;
@@ -49,7 +50,7 @@ static const char *const rotate_reasons[] = {
     [ROTATE_TIME] = "its time is over",
     [ROTATE_SIZE] = "it is large enough",
     [ROTATE_CLOCK] = "the clock was set or the machine slept",
-    [ROTATE_CPUS] = "CPUs came or went",
+    [ROTATE_CPUS] = "CPUs or its control group came or went",
     [ROTATE_STORE] = "the store asked for it",
     [ROTATE_GAP] = "it lacks names that there was no room for",
     [ROTATE_ASKED] = "it was asked for",
@@ -111,6 +112,17 @@ static int head_of(const Session *session, Emission *emission, const ClockAnchor
     return r < 0 ? r : buffer_error(&ret->preamble);
 }
 
+/* In the segment that begins; one that goes on is there as far as it is known. */
+static int note_gaps(Session *session, uint64_t now_ns) {
+    uint64_t from_ns, to_ns;
+
+    if (sampler_take_group_gap(session->sampler, &from_ns, &to_ns))
+        (void)session_note(session, &(SegmentFacts){.gap = "the control group did not exist",
+                                                    .gap_from_ns = from_ns,
+                                                    .gap_to_ns = to_ns});
+    return cpu_gaps_update(session->gaps, session->sampler, now_ns, session_note, session);
+}
+
 int session_rotate(Session *session, RotateReason reason, const ClockAnchor *clock) {
     const PdEvent *side_band = sampler_side_band_event(session->host.sampler);
     PdTrailer trailer = {.sample_type = side_band->attr.sample_type, .id = side_band->ids[0]};
@@ -137,13 +149,11 @@ int session_rotate(Session *session, RotateReason reason, const ClockAnchor *clo
     emission_free(session->emission);
     session->emission = TAKE_PTR(emission);
     session->n_begun++;
-    session->generation = sampler_generation(session->host.sampler);
+    session->generation = sampler_generation(session->sampler);
     session->began = *clock;
     session->has_doubts = doubt_is_due(sampler_events(session->sampler));
     session->round_start_ns = 0;
     session->lacks_side_band = false;
     memset(session->seen_cpus, 0, sizeof(session->seen_cpus));
-    return reason == ROTATE_CPUS ? cpu_gaps_update(session->gaps, session->sampler,
-                                                   clock->monotonic_ns, session_note, session)
-                                 : 0;
+    return reason == ROTATE_CPUS ? note_gaps(session, clock->monotonic_ns) : 0;
 }

@@ -120,7 +120,7 @@ int session_attach(Session *session, const SessionHost *host) {
     int r;
 
     session->host = *host;
-    session->generation = sampler_generation(host->sampler);
+    session->generation = sampler_generation(session->sampler);
     session->is_sensitive = is_sensitive(sampler_events(session->sampler));
     r = store_session_new(host->store, &session->config, session->is_sensitive, &session->store);
     if (r < 0 || !sampler_was_taken_over(session->sampler))
@@ -375,7 +375,8 @@ static int tell_dropped(Session *session, uint64_t time_ns) {
 
         dropped->samples = 0;
         if (samples > 0)
-            r = lose(session, STORE_LOST_QUEUE, event->ids[0], dropped->cpu, samples, time_ns);
+            r = lose(session, STORE_LOST_QUEUE, event->n_ids > 0 ? event->ids[0] : 0, dropped->cpu,
+                     samples, time_ns);
     }
     return r;
 }

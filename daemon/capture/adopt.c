@@ -171,6 +171,8 @@ static int take_counter(CpuRing *ring, Held *held) {
     held->fd = -1;
     if (ring->session)
         take_attr(ring, held);
+    if (ring->session)
+        group_adopt(ring->session, held->tag.group);
     return 0;
 }
 

@@ -103,7 +103,8 @@ static bool side_band_is_due(const Sampler *sampler) {
 }
 
 static bool session_is_due(const SamplerSession *session) {
-    return is_worth_a_try(session->sampler, session->n_retries) && session_lacks_cpu(session, true);
+    return is_worth_a_try(session->sampler, session->n_retries) && !group_is_absent(session) &&
+           session_lacks_cpu(session, true);
 }
 
 static bool some_lacking(const Sampler *sampler) {
@@ -158,11 +159,16 @@ static bool read_online(Sampler *sampler) {
 }
 
 bool hotplug_is_due(Sampler *sampler) {
+    bool groups_changed = groups_look(sampler);
+
     read_uevents(sampler);
-    return read_online(sampler) || some_gone(sampler) || some_lacking(sampler);
+    return groups_changed || read_online(sampler) || some_gone(sampler) || some_lacking(sampler);
 }
 
-static void remove_gone(RingSet *set, unsigned *ret_n) {
+/* Returns how many there were. */
+static unsigned remove_gone(RingSet *set) {
+    unsigned n = 0;
+
     for (size_t i = set->n; i-- > 0;) {
         CpuRing *ring = set->rings[i];
 
@@ -176,9 +182,15 @@ static void remove_gone(RingSet *set, unsigned *ret_n) {
             ring->session->counts.lost += counter->lost - MIN(counter->lost, counter->told);
         }
         ring_set_remove(set, ring, true);
-        (*ret_n)++;
+        n++;
     }
+    return n;
 }
+
+/* Of side-band, which is on every CPU. */
+typedef struct Changes {
+    unsigned closed, opened;
+} Changes;
 
 /* A CPU that is away writes nothing more, so one whole sweep leaves its rings empty. */
 static int drain_all(Sampler *sampler, const SamplerSinks *sinks) {
@@ -193,19 +205,19 @@ static int drain_all(Sampler *sampler, const SamplerSinks *sinks) {
     return MIN(r, 0);
 }
 
-static int close_gone(Sampler *sampler, const SamplerSinks *sinks, unsigned *ret_n) {
+static int close_gone(Sampler *sampler, const SamplerSinks *sinks, Changes *changes) {
     int r = drain_all(sampler, sinks);
 
     if (r < 0)
         return r;
-    remove_gone(&sampler->side_band, ret_n);
+    changes->closed = remove_gone(&sampler->side_band);
     for (SamplerSession *s = sampler->sessions; s; s = s->next)
-        remove_gone(&s->rings, ret_n);
+        s->has_changed |= remove_gone(&s->rings) > 0;
     return 0;
 }
 
 /* What fails here and below is told and tried again later: all goes on with the CPUs there are. */
-static void open_side_bands(Sampler *sampler, unsigned *ret_n) {
+static void open_side_bands(Sampler *sampler, Changes *changes) {
     if (!side_band_is_due(sampler))
         return;
     sampler->n_retries++;
@@ -213,7 +225,7 @@ static void open_side_bands(Sampler *sampler, unsigned *ret_n) {
         unsigned cpu = sampler->online.cpus[i];
 
         if (!ring_set_find(&sampler->side_band, cpu) && open_side_band(sampler, cpu) > 0) {
-            (*ret_n)++;
+            changes->opened++;
             (void)watch_ring(ring_set_find(&sampler->side_band, cpu));
         }
     }
@@ -232,7 +244,7 @@ static int open_one(SamplerSession *session, unsigned cpu) {
 }
 
 /* Samples without side-band of their CPU could not be resolved. */
-static void open_missing(SamplerSession *session, unsigned *ret_n) {
+static void open_missing(SamplerSession *session) {
     const CpuList *online = &session->sampler->online;
 
     if (!session_is_due(session))
@@ -245,12 +257,13 @@ static void open_missing(SamplerSession *session, unsigned *ret_n) {
 
         if (session_wants_cpu(session, cpu) && !ring_set_find(&session->rings, cpu) &&
             ring_set_find(&session->sampler->side_band, cpu))
-            *ret_n += open_one(session, cpu) > 0;
+            session->has_changed |= open_one(session, cpu) > 0;
     }
+    group_opened(session);
 }
 
 void hotplug_check_partial(SamplerSession *session) {
-    bool partial = session_lacks_cpu(session, false);
+    bool partial = !group_is_absent(session) && session_lacks_cpu(session, false);
 
     session->degraded &= ~(unsigned)DEGRADED_PARTIAL_CPUS;
     if (!partial) {
@@ -266,37 +279,40 @@ void hotplug_check_partial(SamplerSession *session) {
     session->told_partial = true;
 }
 
-static int rebuild(Sampler *sampler) {
-    int r = sampler_build_events(sampler);
+/* 1: the side-band changed, which all sessions have in their tables; 2: only sessions did; 0. */
+static int rebuild(Sampler *sampler, bool all) {
+    int r = all ? sampler_build_events(sampler) : 0, result = all ? 1 : 0;
 
-    for (SamplerSession *s = sampler->sessions; r == 0 && s; s = s->next)
+    for (SamplerSession *s = sampler->sessions; r == 0 && s; s = s->next) {
+        if (!all && !s->has_changed)
+            continue;
+        s->has_changed = false;
         r = session_build_events(s);
-    if (r == 0)
-        sampler->generation++;
-    return r;
+        s->generation++;
+        result = all ? 1 : 2;
+    }
+    return r < 0 ? r : result;
 }
 
 int sampler_refresh_cpus(Sampler *sampler, const SamplerSinks *sinks) {
-    unsigned n_closed = 0, n_opened = 0;
+    Changes changes = {};
     int r = 0;
 
     read_uevents(sampler);
     (void)read_online(sampler);
     if (some_gone(sampler))
-        r = close_gone(sampler, sinks, &n_closed);
+        r = close_gone(sampler, sinks, &changes);
     if (r < 0)
         return r;
     watch_rate(sampler);
-    open_side_bands(sampler, &n_opened);
+    open_side_bands(sampler, &changes);
     for (SamplerSession *s = sampler->sessions; s; s = s->next) {
-        open_missing(s, &n_opened);
+        open_missing(s);
         hotplug_check_partial(s);
     }
-    if (n_closed + n_opened == 0)
-        return 0;
-    log_struct(LOG_LEVEL_NOTICE, 0, LOG_FIELDS({"PROFD_EVENT", "cpus-changed"}),
-               "CPUs came or went, %u rings were closed and %u opened, %zu CPUs are sampled now",
-               n_closed, n_opened, sampler->side_band.n);
-    r = rebuild(sampler);
-    return r < 0 ? r : 1;
+    if (changes.closed + changes.opened > 0)
+        log_struct(LOG_LEVEL_NOTICE, 0, LOG_FIELDS({"PROFD_EVENT", "cpus-changed"}),
+                   "CPUs came or went, %u are not sampled any more and %u are now, %zu in all",
+                   changes.closed, changes.opened, sampler->side_band.n);
+    return rebuild(sampler, changes.closed + changes.opened > 0);
 }

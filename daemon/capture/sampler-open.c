@@ -143,7 +143,8 @@ static void fill_tag(const CpuRing *ring, unsigned event, KeeperEvent *ret) {
     Tag tag = {.kind = session ? TAG_SAMPLES : TAG_SIDE_BAND,
                .event = (uint16_t)event,
                .cpu = ring->cpu,
-               .identity = session ? session->identity : 0};
+               .identity = session ? session->identity : 0,
+               .group = session ? session->group.id : 0};
 
     if (session)
         memcpy(tag.name, session->config.name, strnlen(session->config.name, sizeof(tag.name) - 1));
@@ -310,7 +311,7 @@ static int open_planned(CpuRing *ring, unsigned index, int32_t pid, uint32_t lea
     bool first = ring->n_counters == 0;
     KeeperEvent event = {.pid = pid,
                          .cpu = (int32_t)ring->cpu,
-                         .cgroup = session->config.cgroup[0] ? session->config.cgroup : NULL,
+                         .cgroup = session->config.cgroup[0] ? session->group.path : NULL,
                          .leader_slot = leader_slot,
                          .output_slot = first ? KEEPER_NO_SLOT : ring->counters[0].slot};
     int r;

@@ -11,6 +11,7 @@
 #include "capture/ring.h"
 #include "capture/sampler.h"
 #include "capture/tag.h"
+#include "util/cgroup.h"
 
 enum {
     SAMPLER_MARKS = 8,
@@ -85,6 +86,16 @@ typedef struct Held {
     Tag tag;
 } Held;
 
+/* The control group that a session is for. */
+typedef struct SessionGroup {
+    const char *path;     /* as the keeper opens it; borrowed of the configuration */
+    bool is_followed;     /* there is one, and it can be looked up */
+    uint64_t id;          /* the one that the events are for; 0: it does not exist */
+    uint64_t seen_ns;     /* when it was there last */
+    uint64_t gap_from_ns; /* since when the session was without it; 0: no gap */
+    uint64_t gap_to_ns;   /* 0: it is without it still */
+} SessionGroup;
+
 struct SamplerSession {
     Sampler *sampler;
     SamplerSession *next;
@@ -94,6 +105,9 @@ struct SamplerSession {
     uint32_t *tids; /* with pids: their threads */
     size_t n_tids;
     uint64_t identity;
+    SessionGroup group;
+    unsigned generation;
+    bool has_changed; /* rings were closed or opened */
     uint64_t ring_bytes;
     RingSet rings;
     PdEvents *events;
@@ -137,7 +151,8 @@ struct Sampler {
     CpuList online;
     char online_text[CPU_LIST_TEXT_MAX]; /* what the file that lists them said last */
     int online_fd;
-    unsigned generation;
+    CgroupTree *groups; /* NULL: no session has asked for it */
+    int groups_fd;
     SweepPhase phase;
     uint64_t start_ns; /* of the present sweep */
     Buffer scratch;
@@ -187,6 +202,18 @@ int session_build_events(SamplerSession *session);
 int sampler_build_events(Sampler *sampler);
 /* Whether there is a CPU on which it should be and is not, among those online or all. */
 bool session_lacks_cpu(const SamplerSession *session, bool online_only);
+
+/* Looks up the group of a session that begins. */
+void group_begin(SamplerSession *session);
+/* Its events are those of another recorder, for the group of this number, which may be replaced by
+ * now; 0: not known. */
+void group_adopt(SamplerSession *session, uint64_t id);
+bool group_is_absent(const SamplerSession *session);
+/* Looks up the groups of all sessions. True: some session has to be opened anew; its rings are
+ * marked as gone. */
+bool groups_look(Sampler *sampler);
+/* The session's events are open again, if its group is there. */
+void group_opened(SamplerSession *session);
 
 /* A session that is for whatever the user runs. */
 bool own_is_for(const Sampler *sampler, const SessionConfig *config);

@@ -154,7 +154,7 @@ int sampler_new(const SamplerOptions *options, Sampler **ret) {
     if (!sampler)
         return -ENOMEM;
     sampler->options = *options;
-    sampler->uevent_fd = sampler->online_fd = -1;
+    sampler->uevent_fd = sampler->online_fd = sampler->groups_fd = -1;
     sampler->max_rate_hz = limit_sample_rate();
     sampler->side_band_bytes = SIDE_BAND_RING_BYTES;
     r = read_cpus(sampler, online_path);
@@ -197,6 +197,8 @@ Sampler *sampler_free(Sampler *sampler) {
     pd_events_free(sampler->side_band_events);
     cpu_list_done(&sampler->online);
     closep(&sampler->online_fd);
+    closep(&sampler->groups_fd);
+    free(sampler->groups);
     buffer_done(&sampler->scratch);
     free(sampler);
     return NULL;
@@ -330,8 +332,9 @@ static PlanOptions plan_options(const SamplerSession *session) {
 
     if (session->n_tids > 0)
         options.target.pid = (int32_t)session->tids[0];
-    if (config->cgroup[0])
-        options.target.cgroup = config->cgroup;
+    /* What is sampled is settled before there is a group. */
+    if (config->cgroup[0] && !group_is_absent(session))
+        options.target.cgroup = session->group.path;
     if (own_is_for(sampler, config))
         options.target.pid = (int32_t)sampler->options.own_pid;
     return options;
@@ -349,6 +352,7 @@ static int settle(SamplerSession *session) {
     r = open_list_threads(session);
     if (r < 0 && r != -ESRCH)
         return r;
+    group_begin(session);
     options = plan_options(session);
     r = make_plan(session, &options);
     if (r == 0)
@@ -379,10 +383,11 @@ static int open_cpus(SamplerSession *session) {
     for (size_t i = 0; r >= 0 && i < sampler->online.n; i++) {
         unsigned cpu = sampler->online.cpus[i];
 
-        if (session_wants_cpu(session, cpu) && !ring_set_find(&session->rings, cpu))
+        if (session_wants_cpu(session, cpu) && !ring_set_find(&session->rings, cpu) &&
+            !group_is_absent(session))
             r = open_session(session, cpu);
     }
-    if (r >= 0 && session->rings.n == 0)
+    if (r >= 0 && session->rings.n == 0 && !group_is_absent(session))
         r = limit_log_open_failure(plan_has_threads(config) ? -ESRCH : -ENODEV, config->name,
                                    session->plan.description, sampler->online.cpus[0]);
     return MIN(r, 0);
@@ -488,8 +493,8 @@ const PdEvent *sampler_side_band_event(const Sampler *sampler) {
     return pd_events_at(sampler->side_band_events, 0);
 }
 
-unsigned sampler_generation(const Sampler *sampler) {
-    return sampler->generation;
+unsigned sampler_generation(const SamplerSession *session) {
+    return session->generation;
 }
 
 Bytes sampler_tracing(const SamplerSession *session) {
@@ -514,6 +519,7 @@ static bool is_recent(uint64_t then_ns) {
 
 unsigned sampler_degraded(const SamplerSession *session) {
     return session->degraded | own_degraded(session) |
+           (group_is_absent(session) ? DEGRADED_ABSENT_GROUP : 0) |
            (is_recent(session->lost_ns) ? DEGRADED_LOST : 0) |
            (is_recent(session->throttled_ns) ? DEGRADED_THROTTLED : 0);
 }

@@ -56,6 +56,7 @@ typedef enum Degraded {
     DEGRADED_SMALL_MEMORY = 1 << 13,
     DEGRADED_MISSING_EVENTS = 1 << 14,
     DEGRADED_FALLBACK_CALL_GRAPH = 1 << 15,
+    DEGRADED_ABSENT_GROUP = 1 << 16,
 } Degraded;
 
 /*
@@ -88,7 +89,7 @@ bool sampler_was_taken_over(const SamplerSession *session);
 const PdEvents *sampler_events(const SamplerSession *session);
 /* The side-band event, with which emitted records are stamped. */
 const PdEvent *sampler_side_band_event(const Sampler *sampler);
-unsigned sampler_generation(const Sampler *sampler);
+unsigned sampler_generation(const SamplerSession *session);
 /* TRACING_DATA for its tracepoints; empty where it has none. */
 Bytes sampler_tracing(const SamplerSession *session);
 /* The highest rate that it samples at; 0: it has only periods. */
@@ -132,9 +133,19 @@ int sampler_losses(Sampler *sampler, SamplerLoss fn, void *userdata);
  * sake meanwhile) and the coming and going of CPUs (on_cpus: call sampler_refresh_cpus()). */
 int sampler_watch(Sampler *sampler, Loop *loop, LoopCallback on_full, LoopCallback on_cpus,
                   void *userdata);
-/* 1 when CPUs came or went: what they still held was handed to the sinks, events of new ones are
- * open and running, the generation has changed; 0 when all is as it was. */
+/* Follows CPUs that came or went, and control groups that were made, removed or replaced: what the
+ * rings of what is gone held was handed to the sinks, events of what is new are open and running,
+ * the generation of the sessions concerned has changed. 1: CPUs changed; 2: sessions only; 0: all
+ * is as it was. */
 int sampler_refresh_cpus(Sampler *sampler, const SamplerSinks *sinks);
+
+/* Whether there is such a control group; true where that is not known. */
+bool sampler_group_exists(Sampler *sampler, const char *cgroup);
+/* The session's control group does not exist: it samples when the group is made. */
+bool sampler_is_waiting(const SamplerSession *session);
+/* From when to when (or now) the session was without its group; true once for each gap that is
+ * over, and each time while it goes on. */
+bool sampler_take_group_gap(SamplerSession *session, uint64_t *ret_from_ns, uint64_t *ret_to_ns);
 
 /*
  * Where whole CPUs are refused: only processes of the keeper's user are recorded, those that

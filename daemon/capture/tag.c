@@ -19,7 +19,7 @@ typedef struct TagBytes {
     uint32_t cpu;
     uint64_t identity;
     char name[32];
-    uint64_t reserved;
+    uint64_t group; /* 0 in tags of older versions */
 } TagBytes;
 
 static_assert(sizeof(TagBytes) == KEEPER_TAG_SIZE, "a tag fills its room");
@@ -30,7 +30,8 @@ void tag_encode(const Tag *tag, uint8_t ret[KEEPER_TAG_SIZE]) {
                       .kind = (uint16_t)tag->kind,
                       .event = tag->event,
                       .cpu = tag->cpu,
-                      .identity = tag->identity};
+                      .identity = tag->identity,
+                      .group = tag->group};
 
     memcpy(bytes.name, tag->name, strnlen(tag->name, sizeof(tag->name)));
     memcpy(ret, &bytes, sizeof(bytes));
@@ -43,8 +44,11 @@ bool tag_decode(const uint8_t bytes[KEEPER_TAG_SIZE], Tag *ret) {
     if (tag.magic != TAG_MAGIC || tag.version != TAG_VERSION ||
         (tag.kind != TAG_SIDE_BAND && tag.kind != TAG_SAMPLES))
         return false;
-    *ret = (Tag){
-        .kind = (TagKind)tag.kind, .event = tag.event, .cpu = tag.cpu, .identity = tag.identity};
+    *ret = (Tag){.kind = (TagKind)tag.kind,
+                 .event = tag.event,
+                 .cpu = tag.cpu,
+                 .identity = tag.identity,
+                 .group = tag.group};
     memcpy(ret->name, tag.name, sizeof(ret->name) - 1);
     return true;
 }

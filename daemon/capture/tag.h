@@ -18,6 +18,7 @@ typedef struct Tag {
     uint16_t event; /* in the session's order */
     uint32_t cpu;
     uint64_t identity; /* of the session: its name and what it is to count */
+    uint64_t group;    /* the number of the control group; 0: none, or not known */
     char name[32];     /* of the session, cut where it is longer; for people */
 } Tag;
 

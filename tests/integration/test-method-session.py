@@ -86,7 +86,7 @@ def what_is_wrong_about_a_start_is_named():
             v.one("Start", session="spare", settings={"Frequency": "99"})
         with fault("EventUnsupported", event="no-such-event"):
             v.one("Start", session="web", settings={"Event": "no-such-event"})
-        with fault("EventUnsupported"):
+        with fault("NoSuchCgroup", session="web", cgroup="no/such/group"):
             v.one("Start", session="web", settings={"Cgroup": "no/such/group"})
         with fault("EventUnsupported"):
             v.one("Start", session="web", settings={"Event": "cpu-clock", "Pid": "4194303"})

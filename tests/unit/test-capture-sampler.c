@@ -94,9 +94,6 @@ TEST(a_session_that_fails_leaves_nothing_and_touches_no_other) {
     other.pids[0] = INT32_MAX;
     CHECK_EQ(sampler_add(f.sampler, &other, &two), -ESRCH);
     other.n_pids = 0;
-    snprintf(other.cgroup, sizeof(other.cgroup), "no/such/group");
-    CHECK_EQ(sampler_add(f.sampler, &other, &two), -ENOENT);
-    other.cgroup[0] = '\0';
     snprintf(other.events, sizeof(other.events), "no-such-event");
     CHECK(sampler_add(f.sampler, &other, &two) < 0);
     CHECK(!two);
@@ -428,6 +425,67 @@ TEST(a_cgroup_is_sampled_alone) {
     s = samples_everywhere(&f, &child);
     CHECK(s.sane);
     CHECK(s.n > 10);
+}
+
+/* Whether all samples that come in the next time are of this process, and some come. */
+static bool samples_alone(Fixture *f, pid_t pid) {
+    Samples s;
+
+    for (size_t i = 0; i < HEARD_CPUS; i++)
+        buffer_clear(&f->heard.samples[0][i]);
+    if (!wait_for_bytes(f->session, 2000) || sweep_all(f->sampler, UINT64_MAX, &f->heard) < 0)
+        return false;
+    s = samples_everywhere(f, &pid);
+    return s.sane && s.n > 10;
+}
+
+static int refresh(Fixture *f) {
+    SamplerSinks sinks = sinks_to(&f->heard);
+    int r = hotplug_is_due(f->sampler) ? sampler_refresh_cpus(f->sampler, &sinks) : 0;
+
+    f->heard.in_samples = false;
+    return r;
+}
+
+TEST(a_cgroup_is_waited_for_and_followed_when_it_is_replaced) {
+    SessionConfig config = clock_config("one", 999);
+    uint64_t from_ns, to_ns;
+    unsigned generation;
+    char path[PATH_MAX];
+    pid_t child;
+    FIXTURE(f, config);
+
+    sampler_remove(f.session);
+    snprintf(config.cgroup, sizeof(config.cgroup), "profd-test-%d", (int)getpid());
+    snprintf(path, sizeof(path), "%s/%s", cgroup_root(), config.cgroup);
+    CHECK_OK(sampler_add(f.sampler, &config, &f.session));
+    CHECK_OK(sampler_enable(f.session));
+    CHECK(sampler_is_waiting(f.session) && !sampler_group_exists(f.sampler, config.cgroup));
+    CHECK_EQ(sampler_n_cpus(f.session), (size_t)0);
+    CHECK_EQ(pd_events_at(sampler_events(f.session), 0)->n_ids, (size_t)0);
+    CHECK_EQ(refresh(&f), 0);
+    CHECK_EQ(sampler_degraded(f.session), (unsigned)DEGRADED_ABSENT_GROUP);
+    if (mkdir(path, 0755) < 0)
+        TEST_SKIP("no cgroup can be made: %s", strerror(errno));
+    for (unsigned round = 0; round < 2; round++) {
+        child = spin_in_child();
+        CHECK_OK(enter_cgroup(path, child));
+        generation = sampler_generation(f.session);
+        CHECK_EQ(refresh(&f), 2);
+        CHECK(sampler_generation(f.session) != generation);
+        CHECK(samples_alone(&f, child));
+        CHECK(sampler_take_group_gap(f.session, &from_ns, &to_ns) && from_ns < to_ns);
+        CHECK(!sampler_take_group_gap(f.session, &from_ns, &to_ns));
+        CHECK_EQ(refresh(&f), 0);
+        end_child(child);
+        /* The group of the next round has another number. */
+        CHECK_OK(rmdir(path));
+        CHECK_OK(mkdir(path, 0755));
+    }
+    CHECK_OK(rmdir(path));
+    CHECK_EQ(refresh(&f), 2);
+    CHECK(sampler_is_waiting(f.session));
+    CHECK_EQ(made_count(f.keeper), (uint32_t)f.sampler->online.n);
 }
 
 /* -- limits -- */

@@ -46,6 +46,9 @@ TEST(parameters_that_are_missing_break_nothing) {
                     "There is no session '?'; 'profctl list' shows those there are.");
     CHECK_DESCRIBED("Failed", "{\"reason\":null}", STATUS_FAILED,
                     "profd failed; 'journalctl -u profd' tells more.");
+    CHECK_DESCRIBED("NoSuchCgroup", "{\"session\": \"x\", \"cgroup\": \"nosuch.slice\"}",
+                    STATUS_NOT_FOUND,
+                    "Cannot start 'x': control group 'nosuch.slice' does not exist.");
     CHECK_DESCRIBED("NoSamplesMatch", "{\"selection\": \"comm 'x'\", \"near\": []}",
                     STATUS_NOT_FOUND, "No samples match comm 'x' in this window.");
     CHECK_DESCRIBED("NoSamplesMatch",

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Sessions for a control group: they wait for a group that does not exist yet, and go on with the new
+group when a service restarts; the time in between is a gap."""
+
+import contextlib
+import os
+import signal
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import recording  # noqa: E402
+from daemon import Daemon, children, session  # noqa: E402
+from profctl import ended, profctl  # noqa: E402
+from varlink import Varlink  # noqa: E402
+from workload import load, need_root, now_ns, scratch, wait_until  # noqa: E402
+from tap import check, equal, main, skip, test  # noqa: E402
+
+GROUP = "profd-test-restart.slice/shop.service"
+CONFIG = session(Event="cpu-clock", Frequency=99) + session("shop", Event="cpu-clock", Frequency=999, Cgroup=GROUP)
+
+
+def tree():
+    """Where the control groups are mounted that perf events follow."""
+    with open("/proc/mounts", encoding="utf-8") as f:
+        mounts = [line.split() for line in f]
+    found = [m[1] for m in mounts if m[2] == "cgroup" and "perf_event" in m[3].split(",")]
+    found += [m[1] for m in mounts if m[2] == "cgroup2"]
+    if not found:
+        skip("no control groups are mounted")
+    return found[0]
+
+
+def folder_of(group):
+    return os.path.join(tree(), group)
+
+
+def remove(group):
+    """Also the ones above it that nobody uses any more."""
+    def removed():
+        with contextlib.suppress(OSError):
+            os.rmdir(folder_of(group))
+        return not os.path.exists(folder_of(group))
+
+    wait_until(removed, 20, f"{group} to be empty")
+
+
+@contextlib.contextmanager
+def service(group=GROUP):
+    """A load in a control group of its own, which goes with it: the pids of its processes."""
+    try:
+        os.makedirs(folder_of(group))
+    except OSError as error:
+        skip(f"no control group can be made here ({error})")
+    try:
+        enter = ["sh", "-c", f'echo $$ >"{folder_of(group)}/cgroup.procs" && exec "$0" "$@"']
+        with load("spin", 0, prefix=enter) as process:
+            yield {process.pid, *children(process.pid)}
+    finally:
+        remove(group)
+
+
+@contextlib.contextmanager
+def no_group_left():
+    need_root()
+    try:
+        yield
+    finally:
+        for path in (GROUP, os.path.dirname(GROUP)):
+            with contextlib.suppress(OSError):
+                os.rmdir(folder_of(path))
+
+
+def told(daemon, name="shop"):
+    with Varlink(daemon.control()) as v:
+        return v.call("ListSessions", session=name)[0]["session"]
+
+
+def wait_for_state(daemon, state):
+    return wait_until(lambda: (lambda s: s if s["state"] == state else None)(told(daemon)), 20, f"state {state}")
+
+
+def wait_for_samples(daemon, more=50):
+    before = told(daemon)["samples"]
+    wait_until(lambda: told(daemon)["samples"] > before + more, 20, "samples of the group")
+
+
+def spans(daemon, *services):
+    """When the first and the last sample of each service was; there are no others."""
+    samples = recording.samples(daemon.segments("shop"))
+    found = [[s.time for s in samples if s.pid in pids] for pids in services]
+    check(all(found), f"{len(samples)} samples of pids {({s.pid for s in samples})}, the services are {services}")
+    equal(sum(map(len, found)), len(samples), "samples of the services, among all")
+    return [(min(times), max(times)) for times in found]
+
+
+def gaps(daemon):
+    return [gap for path in daemon.segments("shop") for gap in recording.manifest(path)["gaps"]
+            if gap.get("reason") == "absent" or "control group" in gap["what"]]
+
+
+@test
+def a_service_that_restarts_is_sampled_again_and_the_time_between_is_a_gap():
+    with scratch() as folder, no_group_left():
+        with contextlib.ExitStack() as first:
+            one = first.enter_context(service())
+            with Daemon(folder, config=CONFIG) as daemon:
+                wait_for_state(daemon, "active")
+                wait_for_samples(daemon)
+                first.close()
+                gone = now_ns()
+                with service() as two:
+                    there = now_ns()
+                    wait_for_samples(daemon)
+                    equal(told(daemon)["state"], "active", "state with the second group")
+                equal(daemon.stop(), 0, "status")
+                (_, last), (first_again, _) = spans(daemon, one, two)
+                check(last < gone and first_again > there, f"samples to {last} and from {first_again}")
+                gap = max(gaps(daemon), key=lambda g: g["to_ns"], default=None)
+                check(gap and gap["from_ns"] <= gone and there <= gap["to_ns"] <= first_again + 10**7,
+                      f"gaps {gaps(daemon)}, and samples to {last} and from {first_again}")
+                equal(len(daemon.segments()), 1, "segments of the other session")
+                recording.check_clean(daemon.segments("shop"))
+
+
+@test
+def a_group_that_does_not_exist_is_waited_for():
+    with scratch() as folder, no_group_left(), Daemon(folder, config=CONFIG) as daemon:
+        shop = wait_for_state(daemon, "waiting")
+        equal([d["reason"] for d in shop["degraded"]], ["absentGroup"], "reasons")
+        equal(profctl("status", "--check", socket=daemon.control()).returncode, 7, "status --check")
+        with service() as one:
+            wait_for_samples(daemon)
+            shop = wait_for_state(daemon, "active")
+            equal(shop["degraded"], [], "reasons with the group")
+        wait_for_state(daemon, "waiting")
+        with service() as two:
+            wait_for_state(daemon, "active")
+            wait_for_samples(daemon)
+        equal(daemon.stop(), 0, "status")
+        spans(daemon, one, two)
+        equal(len(daemon.segments()), 1, "segments of the other session")
+
+
+@test
+def a_group_that_was_replaced_while_a_recorder_died_is_sampled_by_the_next_one():
+    with scratch() as folder, no_group_left(), contextlib.ExitStack() as first:
+        one = first.enter_context(service())
+        with Daemon(folder, config=CONFIG) as daemon:
+            wait_for_samples(daemon)
+            mark, recorder = daemon.mark(), daemon.recorder()
+            os.kill(recorder, signal.SIGSTOP)
+            first.close()
+            with service() as two:
+                os.kill(recorder, signal.SIGKILL)
+                daemon.wait_for_log("Recording .*shop", mark)
+                wait_for_samples(daemon)
+            equal(daemon.stop(), 0, "status")
+            spans(daemon, one, two)
+
+
+@test
+def a_session_by_hand_for_a_group_that_does_not_exist_is_refused():
+    with scratch() as folder, no_group_left(), Daemon(folder, config=session()) as daemon:
+        ended(profctl("start", "web", "--cgroup=profd-test-no-such.slice", socket=daemon.control()), 5,
+              r"^profctl: Cannot start 'web': control group 'profd-test-no-such.slice' does not exist\.")
+        with Varlink(daemon.control()) as v:
+            equal([s["session"]["name"] for s in v.call("ListSessions")], ["default"], "sessions")
+        with service():
+            ended(profctl("start", "web", f"--cgroup=/{GROUP}", socket=daemon.control()), 0)
+        wait_until(lambda: told(daemon, "web")["state"] == "waiting", 20, "the session to wait")
+        ended(profctl("stop", "web", socket=daemon.control()), 0)
+
+
+if __name__ == "__main__":
+    main()
