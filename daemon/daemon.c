@@ -86,6 +86,7 @@ static int take_config(Daemon *daemon) {
 int daemon_reload(Daemon *daemon, ConfigProblem on_problem, void *userdata) {
     Reload reload = {.path = daemon->options.config_path,
                      .roster = daemon->roster,
+                     .sampler = daemon->sampler,
                      .store = daemon->store,
                      .config = &daemon->config,
                      .on_problem = on_problem,

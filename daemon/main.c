@@ -6,6 +6,7 @@
 
 #include "config/config.h"
 #include "daemon.h"
+#include "host-check.h"
 #include "journal.h"
 #include "keeper/keeper.h"
 #include "keeper/sandbox.h"
@@ -42,8 +43,14 @@ static int load_config(const Options *options, Config **ret) {
 
 static int check_config(const Options *options) {
     _cleanup_(config_freep) Config *config = NULL;
+    int problems = load_config(options, &config), r;
 
-    return load_config(options, &config) == 0 ? EXIT_SUCCESS : STATUS_FAILED;
+    if (problems < 0)
+        return STATUS_FAILED;
+    r = host_check_config(config);
+    if (r < 0)
+        log_warning(r, "Failed to try the events of the configuration, they are not checked: %m");
+    return problems == 0 && r <= 0 ? EXIT_SUCCESS : STATUS_FAILED;
 }
 
 /* Until then nobody else's file was parsed. */

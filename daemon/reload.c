@@ -4,13 +4,15 @@
 #include <errno.h>
 #include <string.h>
 
+#include "host-check.h"
 #include "util/log.h"
 
 /*
  * A session is known by its name. One that reads the same goes on; one with other limits goes on
  * with these; one with other events is closed and opened anew, beside the others, and one that
- * somebody stopped stays so. A session that cannot be opened is told of and has failed, as at
- * start. Where the file names one that Start() began, the file's takes its place.
+ * somebody stopped stays so. Before anything changes, events that are to be opened are tried: where
+ * one of them cannot be, the configuration before stays. Where the file names one that Start()
+ * began, the file's takes its place.
  */
 
 static void on_problem(void *userdata, const char *path, unsigned line, const char *problem) {
@@ -107,10 +109,48 @@ static void settle_rest(const Reload *reload, const Config *config) {
     }
 }
 
+/* One that goes on as it is records what it says already. */
+static bool opens_anew(const Reload *reload, const SessionConfig *session) {
+    const Config *old = *reload->config;
+    ConfigFate fate = config_session_fate(config_session(old, session->name), session);
+    const Member *member = roster_find(reload->roster, session->name);
+
+    if (!session->enabled)
+        return false;
+    return fate == CONFIG_ADDED || fate == CONFIG_REOPENED || !member ||
+           member->state == MEMBER_FAILED ||
+           (member_records(member) &&
+            plan_notes_left_out(sampler_notes(session_sampler(member->session))));
+}
+
+/* The number of problems that sessions would have on this host. */
+static int check_host(const Reload *reload, const Config *config) {
+    int problems = 0;
+
+    for (uint32_t i = 0; i < config->n_sessions; i++) {
+        const SessionConfig *session = &config->sessions[i];
+        const Member *member = roster_find(reload->roster, session->name);
+        bool is_open = member && member_records(member);
+        CheckOptions options = sampler_check_options(
+            reload->sampler, is_open ? session_sampler(member->session) : NULL);
+        int r;
+
+        if (!opens_anew(reload, session))
+            continue;
+        r = host_check_session(&options, config, session, on_problem, (void *)reload);
+        if (r < 0)
+            return r;
+        problems += r;
+    }
+    return problems;
+}
+
 int reload_run(const Reload *reload) {
     _cleanup_(config_freep) Config *config = NULL;
     int r = config_load(reload->path, on_problem, (void *)reload, &config);
 
+    if (r == 0)
+        r = check_host(reload, config);
     if (r < 0)
         return log_struct(LOG_LEVEL_ERROR, r == -EINVAL ? -EIO : r,
                           LOG_FIELDS({"PROFD_EVENT", "reload-refused"}),

@@ -12,6 +12,7 @@
 typedef struct Reload {
     const char *path; /* NULL: the default one */
     Roster *roster;
+    Sampler *sampler; /* by which events are tried */
     Store *store;
     Config **config;          /* replaced */
     ConfigProblem on_problem; /* beside the log; may be NULL */

@@ -92,12 +92,31 @@ int session_build_events(SamplerSession *session) {
     return 0;
 }
 
+static uint64_t count_descriptors(const Sampler *sampler) {
+    uint64_t n = ring_set_counters(&sampler->side_band);
+
+    for (const SamplerSession *s = sampler->sessions; s; s = s->next)
+        n += ring_set_counters(&s->rings);
+    return n;
+}
+
+CheckOptions sampler_check_options(const Sampler *sampler, const SamplerSession *old) {
+    return (CheckOptions){
+        .keeper = sampler->options.keeper,
+        .online = &sampler->online,
+        .max_hz = limit_frequency(sampler->options.max_frequency_hz, sampler->max_rate_hz, 0),
+        .buffer_total_bytes = sampler->options.buffer_total_bytes,
+        .own_pid = sampler->is_own ? (int32_t)sampler->options.own_pid : 0,
+        .no_lost = !(sampler->side_band_attr.read_format & PD_FORMAT_LOST),
+        .no_cgroup = !(sampler->side_band_attr.flags & PD_ATTR_CGROUP),
+        .used_descriptors =
+            count_descriptors(sampler) - (old ? ring_set_counters(&old->rings) : 0)};
+}
+
 static int check_descriptors(Sampler *sampler, const char *name, uint64_t more) {
-    uint64_t limit, needed = ring_set_counters(&sampler->side_band) + more;
+    uint64_t limit, needed = count_descriptors(sampler) + more;
     int r;
 
-    for (SamplerSession *s = sampler->sessions; s; s = s->next)
-        needed += ring_set_counters(&s->rings);
     r = limit_descriptors(needed, &limit);
     if (r == 0)
         return 0;

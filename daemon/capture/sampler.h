@@ -12,6 +12,7 @@
  * not written yet and may be gone when it reads /proc.
  */
 
+#include "capture/check.h"
 #include "capture/plan-note.h"
 #include "config/config.h"
 #include "keeper/client.h"
@@ -58,6 +59,9 @@ typedef enum Degraded {
     DEGRADED_FALLBACK_CALL_GRAPH = 1 << 15,
     DEGRADED_ABSENT_GROUP = 1 << 16,
 } Degraded;
+
+/* For a session that this sampler may get, instead of `old` (NULL: beside all others). */
+CheckOptions sampler_check_options(const Sampler *sampler, const SamplerSession *old);
 
 /*
  * Opens side-band on all online CPUs, or takes over what the keeper holds. Events that belong to

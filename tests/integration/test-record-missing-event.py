@@ -5,12 +5,15 @@ that failed is tried again until it records."""
 
 import json
 import os
+import re
+import shutil
+import signal
 import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from daemon import Daemon, session  # noqa: E402
+from daemon import PROFD, Daemon, session  # noqa: E402
 from workload import need_root, scratch, wait_until  # noqa: E402
 from tap import build_path, check, equal, main, test  # noqa: E402
 
@@ -137,6 +140,101 @@ def a_session_that_is_started_with_a_bad_event_is_refused_with_the_reason():
             check(event.rsplit(",", maxsplit=1)[-1] in said and
                   ("is not known" in said or "tracefs" in said), said)
             profctl(daemon, "show-session", "web", status=5)
+        equal(daemon.stop(), 0, "the status of profd")
+
+
+# What a session asks for, and whether it is to pass. One that passes records all that it asks for.
+CONFIGURATIONS = {
+    "right": ({"Event": "cpu-clock:u,cs"}, True),
+    "auto": ({"Event": "auto"}, True),
+    "typo": ({"Event": "cpu-clok"}, False),
+    "half": ({"Event": "cpu-clock,cycels"}, False),
+    "modifier": ({"Event": "cpu-clock:q"}, False),
+    "term": ({"Event": "cpu-clock/perod=3/"}, False),
+    "pmu": ({"Event": "nosuchpmu/event=1/"}, False),
+    "group": ({"Event": "{cpu-clock,cycels}:S,cs"}, False),
+    "empty": ({"Event": "cpu-clock:k", "KernelSamples": "no"}, False),
+    "cpus": ({"CPUs": "8000"}, False),
+    "max": ({"Frequency": "max", "Event": "cs"}, True),
+    "dwarf": ({"CallGraph": "dwarf:1024"}, True),
+}
+
+
+def checked(folder, config):
+    path = os.path.join(folder, "checked.conf")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(config)
+    return subprocess.run([PROFD, "--check-config", f"--config={path}"], capture_output=True, text=True,
+                          timeout=60, check=False)
+
+
+@test
+def a_configuration_that_passes_the_check_records_and_no_other_does():
+    need_root()
+    passed = {}
+    with scratch() as folder:
+        for name, (keys, passes) in CONFIGURATIONS.items():
+            done = checked(folder, session(name, **keys))
+            passed[name] = done.returncode == 0
+            equal(passed[name], passes, f"whether {name} passes ({done.stderr})")
+            if not passes:
+                check(re.search(r"checked.conf:[23]: .*session '" + name + "'", done.stderr), done.stderr)
+        config = session() + "".join(session(name, **keys) for name, (keys, _) in CONFIGURATIONS.items())
+        with Daemon(folder, config=config) as daemon:
+            for name in CONFIGURATIONS:
+                described = shown(daemon, name)
+                records = described["state"] in ("starting", "active") and not described["missingEvents"]
+                equal(records, passed[name], f"whether {name} records all ({described})")
+
+
+@test
+def a_check_without_rights_calls_wrong_only_what_it_knows():
+    need_root()
+    with scratch() as folder:
+        path, program = os.path.join(folder, "checked.conf"), os.path.join(folder, "profd")
+        shutil.copy(PROFD, program)
+        os.chmod(folder, 0o755)
+        for event, status in (("cpu-clock", 0), ("sched:sched_switch", 0), ("cpu-clok", 1)):
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(session(Event=event))
+            done = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups", program, "--check-config",
+                                   f"--config={path}"], capture_output=True, text=True, timeout=60, check=False)
+            equal(done.returncode, status, f"status for {event} ({done.stderr})")
+            if is_refused():
+                equal("Not checked: " in done.stderr, status == 0, done.stderr)
+
+
+def is_refused():
+    with open("/proc/sys/kernel/perf_event_paranoid", encoding="ascii") as f:
+        return int(f.read()) > 0
+
+
+@test
+def a_reload_with_an_event_that_cannot_be_recorded_is_refused_with_the_reason():
+    need_root()
+    with scratch() as folder, Daemon(folder, config=session(Event="cpu-clock")) as daemon:
+        os.mkdir(daemon.config_path + ".d")
+        drop_in = os.path.join(daemon.config_path + ".d", "50-locks.conf")
+        since = shown(daemon)["sinceUsec"]
+        for event in ("cycels", "cpu-clock,cycels", "cpu-clock:q"):
+            with open(drop_in, "w", encoding="utf-8") as f:
+                f.write("# more\n" + session("locks", Event=event))
+            said = profctl(daemon, "reload", status=1).stderr
+            bad = event.rsplit(",", maxsplit=1)[-1]
+            check(f"{drop_in}:3: Event '{bad}' at offset" in said and "session 'locks'" in said, said)
+            profctl(daemon, "show-session", "locks", status=5)
+        with open(drop_in, "w", encoding="utf-8") as f:
+            f.write(session(Event="cycels"))
+        mark = daemon.mark()
+        daemon.send(signal.SIGHUP)
+        daemon.wait_for_log("The configuration has 1 problem, keeping the old one", mark)
+        equal(shown(daemon)["events"], ["cpu-clock"], "the events of the session that goes on")
+        equal(shown(daemon)["sinceUsec"], since, "since when it records")
+        with open(drop_in, "w", encoding="utf-8") as f:
+            f.write(session("locks", Event="cs") + session("later", Cgroup=f"profd-test-{os.getpid()}.slice"))
+        profctl(daemon, "reload")
+        wait_until(lambda: shown(daemon, "locks")["state"] in ("starting", "active"), 20, "the new session")
+        check("Not checked: Control group" in daemon.log(), daemon.log())
         equal(daemon.stop(), 0, "the status of profd")
 
 

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "host-check.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "capture/limit.h"
+#include "keeper/local.h"
+#include "util/log.h"
+
+/*
+ * Sentences of capture/check.h find the line of their key. profd --check-config opens events with
+ * the rights of its user; what is refused to it may be allowed to the service, so it is not
+ * checked.
+ */
+
+enum { PROBLEM_MAX = 2048 };
+
+static const char online_path[] = "/sys/devices/system/cpu/online";
+
+typedef struct Checking {
+    const Config *config;
+    const SessionConfig *session;
+    ConfigProblem on_problem;
+    void *userdata;
+    int problems;
+} Checking;
+
+/* A key that stands nowhere belongs to the configuration as a whole. */
+static ConfigOrigin origin_of(const Checking *checking, const char *key) {
+    const Config *config = checking->config;
+    ConfigOrigin origin =
+        config_origin(config, config_key("Session", key), checking->session->name);
+
+    if (!origin.path)
+        origin.path = config->n_paths > 0 ? config->paths[0] : "profd.conf";
+    return origin;
+}
+
+static void on_report(void *userdata, CheckResult result, const char *key, const char *sentence) {
+    Checking *checking = userdata;
+    ConfigOrigin origin = origin_of(checking, key);
+    char text[PROBLEM_MAX];
+
+    snprintf(text, sizeof(text), "%s, in %s= of session '%s'", sentence, key,
+             checking->session->name);
+    if (result == CHECK_WRONG && checking->session->enabled) {
+        checking->problems++;
+        checking->on_problem(checking->userdata, origin.path, origin.line, text);
+    } else
+        log_notice("%s:%u: %s%s", origin.path, origin.line,
+                   result == CHECK_UNKNOWN ? "Not checked: " : "", text);
+}
+
+int host_check_session(const CheckOptions *options, const Config *config,
+                       const SessionConfig *session, ConfigProblem on_problem, void *userdata) {
+    Checking checking = {config, session, on_problem, userdata, 0};
+    CheckOptions with_report = *options;
+    int r;
+
+    with_report.report = on_report;
+    with_report.userdata = &checking;
+    r = check_session(&with_report, session);
+    return r < 0 ? r : checking.problems;
+}
+
+static int check_all(const Config *config, const CheckOptions *options) {
+    int problems = 0;
+
+    for (uint32_t i = 0; i < config->n_sessions; i++) {
+        int r = host_check_session(options, config, &config->sessions[i], config_log_problem, NULL);
+
+        if (r < 0)
+            return r;
+        problems += r;
+    }
+    return problems;
+}
+
+int host_check_config(const Config *config) {
+    _cleanup_(keeper_disconnectp) Keeper *keeper = NULL;
+    _cleanup_(cpu_list_done) CpuList online = {};
+    CheckOptions options = {
+        .online = &online,
+        .max_hz = limit_frequency(config->max_frequency_hz, limit_sample_rate(), 0),
+        .buffer_total_bytes = config->max_buffer_total_bytes,
+        .is_elsewhere = true,
+    };
+    int r = cpu_list_read(online_path, &online);
+
+    if (r == 0)
+        r = keeper_local(&keeper);
+    options.keeper = keeper;
+    return r == 0 ? check_all(config, &options) : r;
+}
