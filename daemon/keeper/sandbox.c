@@ -4,11 +4,14 @@
 #include <errno.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <linux/netlink.h>
+#include <sched.h>
 #include <seccomp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 
 #include "util/file.h"
@@ -16,11 +19,17 @@
 #include "util/macro.h"
 
 /*
- * Two tables: capabilities and system calls. The bounding set is emptied in the keeper already:
- * it never executes anything but the recorder, which is to have no right, and its own rights do not
- * depend on it. Without root there is nothing to give up, and the rest holds all the same. Calls
- * that look as well as change (adjtimex, which tells whether the clock is synchronised) stay, since
- * to change anything by them takes a capability.
+ * Tables of what is kept and what is refused: capabilities, system calls, namespaces and sockets.
+ * The bounding set is emptied in the keeper already: it never executes anything but the recorder,
+ * which is to have no right, and its own rights do not depend on it. Without root there is nothing
+ * to give up, and the rest holds all the same. Calls that look as well as change (adjtimex, which
+ * tells whether the clock is synchronised) stay, since to change anything by them takes a
+ * capability.
+ *
+ * A namespace of its own would give a process all rights within it, and with them most of the
+ * kernel's code to attack. clone3() has its flags in memory, where no filter can look, so it is
+ * refused as a kernel without it does, and the C library takes clone(). Of sockets there are those
+ * of this machine (unix), and the kernel's messages about CPUs.
  */
 
 enum {
@@ -82,8 +91,8 @@ static const struct SystemCallRow {
     { "mount_setattr",      false },
     { "pivot_root",         false },
     { "chroot",             false },
-    { "setns",              false },
-    { "unshare",            false },
+    { "setns",              true  },
+    { "unshare",            true  },
     { "init_module",        false },
     { "finit_module",       false },
     { "delete_module",      false },
@@ -108,7 +117,19 @@ static const struct SystemCallRow {
     { "move_pages",         false },
     { "migrate_pages",      false },
 };
+
+static const uint64_t namespaces[] = {
+    CLONE_NEWNS,  CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
+    CLONE_NEWPID, CLONE_NEWUSER,   CLONE_NEWNET,
+};
 /* clang-format on */
+
+/* Which argument of clone() has the flags. */
+#ifdef __s390__
+enum { CLONE_FLAGS = 1 };
+#else
+enum { CLONE_FLAGS = 0 };
+#endif
 
 typedef struct __user_cap_data_struct Capabilities[_LINUX_CAPABILITY_U32S_3];
 
@@ -197,6 +218,56 @@ static int keep(uint64_t set) {
     return set_capabilities(set & permitted());
 }
 
+static int deny_calls(scmp_filter_ctx filter, bool is_keeper) {
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(denied); i++) {
+        int number = seccomp_syscall_resolve_name(denied[i].name);
+
+        if (number != __NR_SCMP_ERROR && (denied[i].keeper || !is_keeper))
+            r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), number, 0);
+    }
+    return r;
+}
+
+static struct scmp_arg_cmp compare(unsigned argument, enum scmp_compare how, uint64_t value) {
+    return (struct scmp_arg_cmp){.arg = argument, .op = how, .datum_a = value};
+}
+
+static int deny_namespaces(scmp_filter_ctx filter) {
+    int r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SYS_clone3, 0);
+
+    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(namespaces); i++) {
+        struct scmp_arg_cmp has = compare(CLONE_FLAGS, SCMP_CMP_MASKED_EQ, namespaces[i]);
+
+        has.datum_b = namespaces[i];
+        r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1, has);
+    }
+    return r;
+}
+
+static int deny_family(scmp_filter_ctx filter, enum scmp_compare how, unsigned family) {
+    return seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socket), 1,
+                            compare(0, how, family));
+}
+
+/* A rule compares an argument once, so that families between the two are refused one by one. */
+static int deny_sockets(scmp_filter_ctx filter, bool is_keeper) {
+    int r = deny_family(filter, SCMP_CMP_LT, AF_UNIX);
+
+    for (unsigned family = AF_UNIX + 1; r == 0 && family < AF_NETLINK; family++)
+        r = deny_family(filter, SCMP_CMP_EQ, family);
+    if (r == 0)
+        r = deny_family(filter, SCMP_CMP_GT, AF_NETLINK);
+    if (r == 0 && is_keeper)
+        return deny_family(filter, SCMP_CMP_EQ, AF_NETLINK);
+    if (r == 0)
+        r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socket), 2,
+                             compare(0, SCMP_CMP_EQ, AF_NETLINK),
+                             compare(2, SCMP_CMP_NE, NETLINK_KOBJECT_UEVENT));
+    return r;
+}
+
 static int deny(bool is_keeper) {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
     int r;
@@ -205,12 +276,12 @@ static int deny(bool is_keeper) {
         return -ENOMEM;
     /* Numbers of another architecture would pass by the names above. */
     r = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(EPERM));
-    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(denied); i++) {
-        int number = seccomp_syscall_resolve_name(denied[i].name);
-
-        if (number != __NR_SCMP_ERROR && (denied[i].keeper || !is_keeper))
-            r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), number, 0);
-    }
+    if (r == 0)
+        r = deny_calls(filter, is_keeper);
+    if (r == 0)
+        r = deny_namespaces(filter);
+    if (r == 0)
+        r = deny_sockets(filter, is_keeper);
     if (r == 0)
         r = seccomp_load(filter); /* with no_new_privs */
     seccomp_release(filter);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/netlink.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -57,6 +58,19 @@ static const Probe probes[] = {
     {"process_vm_writev", SYS_process_vm_writev, {1, 0, 0, 0, 0}, NULL},
     {"pidfd_getfd",       SYS_pidfd_getfd,       {~0UL, 0, 0}, NULL},
     {"kcmp",              SYS_kcmp,              {0, 0, 0, 0, 0}, NULL},
+    /* No new user namespace may share its root folder, so that it would fail without a filter. */
+    {"clone-user",        SYS_clone,             {CLONE_NEWUSER | CLONE_FS, 0, 0, 0, 0}, NULL},
+    {"clone-mount",       SYS_clone,             {CLONE_NEWNS | CLONE_FS, 0, 0, 0, 0}, NULL},
+    {"clone3",            SYS_clone3,            {0, 0}, NULL},
+    {"unshare",           SYS_unshare,           {~0UL}, NULL},
+    {"setns",             SYS_setns,             {~0UL, 0}, NULL},
+    {"socket-inet",       SYS_socket,            {AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0}, NULL},
+    {"socket-inet6",      SYS_socket,            {AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0}, NULL},
+    {"socket-packet",     SYS_socket,            {AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0}, NULL},
+    {"socket-alg",        SYS_socket,            {AF_ALG, SOCK_SEQPACKET | SOCK_CLOEXEC, 0}, NULL},
+    {"socket-vsock",      SYS_socket,            {AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC, 0}, NULL},
+    {"socket-route",      SYS_socket,            {AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE}, NULL},
+    {"socket-none",       SYS_socket,            {AF_UNSPEC, SOCK_STREAM | SOCK_CLOEXEC, 0}, NULL},
 };
 
 #define OPEN(name, path, flags) {name, SYS_openat, {(unsigned long)AT_FDCWD, TEXT, flags, 0600}, path}
