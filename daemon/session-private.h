@@ -6,16 +6,11 @@
 #include "account.h"
 #include "capture/cpu-list.h"
 #include "cpu-gap.h"
+#include "dropped.h"
 #include "resume.h"
 #include "session.h"
 
 enum { SESSION_GATHERS = 8 };
-
-/* Of one CPU. */
-typedef struct Dropped {
-    unsigned cpu;
-    uint64_t samples;
-} Dropped;
 
 struct Session {
     SessionHost host;
@@ -26,8 +21,7 @@ struct Session {
     Resume *resume; /* NULL: nothing in the rings was written by another */
     StoreBatch gathered[SESSION_GATHERS];
     uint8_t seen_cpus[CPU_LIST_MAX / 8]; /* in the open segment */
-    Dropped *dropped; /* samples that found no room, not yet told in the segment */
-    size_t n_dropped;
+    Dropped dropped;                     /* not yet told in the segment */
     Account account, at_rotation;
     unsigned degraded;
     uint64_t dropped_seen, dropped_ns; /* by the writer's count, and when it grew last */

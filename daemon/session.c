@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "capture/doubt.h"
-#include "util/array.h"
 #include "util/clock.h"
 #include "degraded.h"
 #include "util/log.h"
@@ -53,7 +52,7 @@ Session *session_close(Session *session, bool keep_rings) {
     store_session_close(session->store);
     resume_free(session->resume);
     buffer_done(&session->sifted);
-    free(session->dropped);
+    dropped_done(&session->dropped);
     cpu_gaps_free(session->gaps);
     for (size_t i = 0; i < SESSION_GATHERS; i++)
         forget(&session->gathered[i]);
@@ -164,24 +163,6 @@ void session_configure(Session *session, const SessionConfig *config) {
     store_session_configure(session->store, config);
 }
 
-/* Without memory the count goes to a CPU that is there. */
-static void note_dropped(Session *session, unsigned cpu, uint64_t samples) {
-    Dropped *dropped = NULL;
-
-    for (size_t i = 0; !dropped && i < session->n_dropped; i++)
-        if (session->dropped[i].cpu == cpu)
-            dropped = &session->dropped[i];
-    if (!dropped) {
-        dropped = array_grow(&session->dropped, &session->n_dropped);
-        if (dropped)
-            dropped->cpu = cpu;
-        else if (session->n_dropped > 0)
-            dropped = &session->dropped[0];
-    }
-    if (dropped)
-        dropped->samples += samples;
-}
-
 /* What the writer has no room for is lost, and counted. */
 static int queue(Session *session, StoreBatch *batch) {
     int r;
@@ -195,7 +176,7 @@ static int queue(Session *session, StoreBatch *batch) {
     if (r == 0)
         r = store_session_write(session->store, batch);
     if (r == -ENOBUFS || r == -ENOMEM) {
-        note_dropped(session, batch->cpu, batch->samples);
+        dropped_add_batch(&session->dropped, sampler_events(session->sampler), batch);
         session->lacks_side_band |= batch->kind == STORE_SIDE_BAND;
         r = 0;
     }
@@ -279,7 +260,7 @@ static void drop(Session *session, unsigned cpu, Bytes records) {
         dropped += record.type == PD_RECORD_SAMPLE;
         at += record.size;
     }
-    note_dropped(session, cpu, dropped);
+    dropped_add(&session->dropped, cpu, dropped);
 }
 
 static int tell_limit(const Session *session) {
@@ -367,10 +348,10 @@ static int tell_dropped(Session *session, uint64_t time_ns) {
     int r = 0;
 
     /* What room is left is for what names the samples that are kept. */
-    if (session->n_dropped > 0 && store_session_counts(session->store).is_full)
+    if (session->dropped.n > 0 && store_session_counts(session->store).is_full)
         return 0;
-    for (size_t i = 0; r == 0 && i < session->n_dropped; i++) {
-        Dropped *dropped = &session->dropped[i];
+    for (size_t i = 0; r == 0 && i < session->dropped.n; i++) {
+        DroppedCpu *dropped = &session->dropped.cpus[i];
         uint64_t samples = dropped->samples;
 
         dropped->samples = 0;
