@@ -34,6 +34,9 @@ RotateReason session_is_due(const Session *session, const ClockAnchor *clock) {
     if (config->rotate_interval_ns > 0 && !is_resting(session) &&
         clock->monotonic_ns - session->began.monotonic_ns >= config->rotate_interval_ns)
         return ROTATE_TIME;
+    /* The writer has not begun the segment yet: its figures are those of the one before. */
+    if (counts.begun < session->n_begun)
+        return ROTATE_NOT;
     if ((config->max_segment_bytes > 0 && counts.stored_bytes >= config->max_segment_bytes) ||
         (config->max_segment_raw_bytes > 0 && counts.raw_bytes >= config->max_segment_raw_bytes))
         return ROTATE_SIZE;
