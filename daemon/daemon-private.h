@@ -64,6 +64,8 @@ int daemon_reload(Daemon *daemon, ConfigProblem on_problem, void *userdata);
 int daemon_sweep(void *userdata);
 /* As soon as it may be: now, or 10 ms after the last one began. */
 int daemon_sweep_soon(void *userdata);
+/* While a session is opened or closed: the others' rings must not wait for that. */
+void daemon_sweep_meanwhile(void *userdata);
 /* Between two sweeps: sessions and CPUs may come and go. */
 int daemon_end_sweep(Daemon *daemon);
 /* All that the rings hold is in the queues of the writers, losses are told. */

@@ -292,6 +292,22 @@ int daemon_end_sweep(Daemon *daemon) {
     return sampler_is_sweeping(daemon->sampler) ? sweep_all(daemon) : 0;
 }
 
+/* Where only processes are followed, the end of a sweep opens events, and so has to wait. At the
+ * end of profd no session samples any more. */
+void daemon_sweep_meanwhile(void *userdata) {
+    Daemon *daemon = userdata;
+    Member *member;
+
+    if (daemon->stopping || !daemon->store || daemon->own ||
+        !tracker_knows_kernel(daemon->tracker) ||
+        clock_monotonic_ns() - daemon->sweep_begin_ns < SWEEP_GAP_NS)
+        return;
+    for (size_t at = 0; (member = roster_next(daemon->roster, &at));)
+        session_give_back(member->session);
+    /* What fails now fails in the next sweep, too. */
+    (void)sweep_all(daemon);
+}
+
 int daemon_drain(void *userdata) {
     Daemon *daemon = userdata;
     int r;

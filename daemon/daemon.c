@@ -292,7 +292,9 @@ static int start_sampling(Daemon *daemon) {
     SamplerOptions sampler = {.keeper = daemon->options.keeper,
                               .buffer_total_bytes = daemon->config->max_buffer_total_bytes,
                               .max_frequency_hz = daemon->config->max_frequency_hz,
-                              .own_pid = (uint32_t)getppid()};
+                              .own_pid = (uint32_t)getppid(),
+                              .on_wait = daemon_sweep_meanwhile,
+                              .userdata = daemon};
     int r = sampler_new(&sampler, &daemon->sampler);
 
     byte_rate_set(&daemon->rate, daemon->config->max_bytes_per_sec, clock_monotonic_ns());

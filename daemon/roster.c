@@ -205,6 +205,8 @@ static void log_failure(const Roster *roster, Member *member, int error) {
 static int begin_failed(Roster *roster, Member *member, SessionPart part, int error) {
     uint64_t delay_ns = member->retry_delay_ns;
 
+    /* Sweeps go on while its events are closed, and it is in none of them any more. */
+    member->state = MEMBER_STOPPING;
     member->session = session_close(member->session, false);
     member->failed_part = part;
     member->state = MEMBER_FAILED;
@@ -274,8 +276,9 @@ int roster_stop(Roster *roster, Member *member) {
     r = roster->options.drain(roster->options.userdata);
     if (r < 0)
         return r;
-    session_end(member->session);
+    /* Sweeps go on while its events are closed, and it is in none of them any more. */
     member->state = MEMBER_STOPPING;
+    session_end(member->session);
     member->stop_at_ns = 0;
     if (roster->stopping_ns == 0)
         roster->stopping_ns = clock_monotonic_ns();
@@ -315,6 +318,7 @@ void roster_close(Roster *roster, Member *member) {
         (void)session_pause(member->session);
         (void)roster->options.drain(roster->options.userdata);
     }
+    member->state = member->session ? MEMBER_STOPPING : member->state;
     if (member->session)
         finish(roster, member, "its segment is finished");
 }

@@ -77,12 +77,13 @@ static KeeperEvent event_on(PlanTarget target, unsigned cpu) {
 
 int plan_try(Keeper *keeper, const PdAttr *attr, PlanTarget target, unsigned cpu) {
     KeeperEvent event = event_on(target, cpu);
-    _cleanup_close_ int fd = -1;
     uint32_t slot;
-    int r = plan_encode(attr, &event);
+    int fd = -1, r = plan_encode(attr, &event);
 
     if (r == 0)
         r = keeper_open_event(keeper, &event, &slot, &fd);
+    /* The last one to close a tracepoint waits for all CPUs: that is to be the keeper. */
+    closep(&fd);
     return r < 0 ? r : keeper_close_event(keeper, slot);
 }
 

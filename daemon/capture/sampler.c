@@ -424,6 +424,35 @@ static int session_open(SamplerSession *session) {
     return r;
 }
 
+/* Between these two the owner may sweep: what is in the list of sessions is whole. */
+static void begin_waiting(Sampler *sampler) {
+    keeper_set_wait(sampler->options.keeper, sampler->options.on_wait, sampler->options.userdata);
+}
+
+static void end_waiting(Sampler *sampler) {
+    keeper_set_wait(sampler->options.keeper, NULL, NULL);
+}
+
+static void close_opened(SamplerSession *session) {
+    Sampler *sampler = session->sampler;
+
+    begin_waiting(sampler);
+    session_free(session, true);
+    end_waiting(sampler);
+}
+
+static int open_all(SamplerSession *session) {
+    int r;
+
+    watch_rate(session->sampler);
+    begin_waiting(session->sampler);
+    r = session->config.namespaces ? open_namespaces(session->sampler) : 0;
+    if (r == 0)
+        r = session_open(session);
+    end_waiting(session->sampler);
+    return r;
+}
+
 int sampler_add(Sampler *sampler, const SessionConfig *config, SamplerSession **ret) {
     SamplerSession *session = calloc(1, sizeof(*session)), **last = &sampler->sessions;
     int r;
@@ -432,12 +461,9 @@ int sampler_add(Sampler *sampler, const SessionConfig *config, SamplerSession **
         return -ENOMEM;
     session->sampler = sampler;
     session->config = *config;
-    watch_rate(sampler);
-    r = config->namespaces ? open_namespaces(sampler) : 0;
-    if (r == 0)
-        r = session_open(session);
+    r = open_all(session);
     if (r < 0) {
-        session_free(session, true);
+        close_opened(session);
         return r;
     }
     while (*last)
@@ -456,7 +482,8 @@ SamplerSession *sampler_remove(SamplerSession *session) {
     for (at = &session->sampler->sessions; *at != session; at = &(*at)->next)
         ;
     *at = session->next;
-    return session_free(session, true);
+    close_opened(session);
+    return NULL;
 }
 
 void sampler_forget_rest(Sampler *sampler) {

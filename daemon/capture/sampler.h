@@ -29,6 +29,10 @@ typedef struct SamplerOptions {
     /* The keeper: where whole CPUs are refused, it and what else its user runs are recorded. 0:
      * then nothing is. */
     uint32_t own_pid;
+    /* Called every few milliseconds while a session is opened or closed, which may take long: the
+     * others may be swept. NULL: they wait. */
+    void (*on_wait)(void *userdata);
+    void *userdata;
 } SamplerOptions;
 
 typedef struct Batch {

@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "keeper/message.h"
 #include "keeper/request.h"
+#include "util/clock.h"
 
 /*
  * The recorder's end. There are two lanes, a socket and a lock each: one to the keeper for events
@@ -17,7 +19,9 @@
  * when the keeper is gone.
  */
 
-enum { OPENER_TIMEOUT_MS = 5000 };
+#define NS_PER_MS 1000000ULL
+
+enum { OPENER_TIMEOUT_MS = 5000, WAIT_MS = 2 };
 
 typedef struct Lane {
     int fd;
@@ -27,19 +31,52 @@ typedef struct Lane {
 struct Keeper {
     Lane main, files;
     int life;
+    /* Of one thread; the others just wait. */
+    void (*on_wait)(void *userdata);
+    void *wait_userdata;
+    _Atomic pid_t waiter; /* 0: none */
 };
+
+static bool is_waiter(const Keeper *keeper) {
+    return atomic_load(&keeper->waiter) == gettid();
+}
+
+static void lock(Keeper *keeper, Lane *lane) {
+    if (!is_waiter(keeper)) {
+        pthread_mutex_lock(&lane->lock);
+        return;
+    }
+    while (pthread_mutex_trylock(&lane->lock) != 0) {
+        keeper->on_wait(keeper->wait_userdata);
+        (void)poll(NULL, 0, WAIT_MS);
+    }
+}
+
+/* -1: as long as it takes. */
+static int wait_for_answer(const Keeper *keeper, int socket, int timeout_ms) {
+    struct pollfd readable = {.fd = socket, .events = POLLIN};
+    uint64_t until = clock_monotonic_ns() + (uint64_t)MAX(timeout_ms, 0) * NS_PER_MS;
+
+    if (!is_waiter(keeper))
+        return poll(&readable, 1, timeout_ms) == 0 ? -ETIMEDOUT : 0;
+    while (poll(&readable, 1, WAIT_MS) == 0) {
+        if (timeout_ms >= 0 && clock_monotonic_ns() >= until)
+            return -ETIMEDOUT;
+        keeper->on_wait(keeper->wait_userdata);
+    }
+    return 0;
+}
 
 /* A descriptor that nobody asked for, ret_fd NULL, is closed. timeout_ms -1: as long as it takes.
  */
-static int exchange(int socket, const KeeperRequest *request, int fd, int timeout_ms,
-                    KeeperReply *ret, int *ret_fd) {
-    struct pollfd readable = {.fd = socket, .events = POLLIN};
+static int exchange(const Keeper *keeper, int socket, const KeeperRequest *request, int fd,
+                    int timeout_ms, KeeperReply *ret, int *ret_fd) {
     _cleanup_close_ int got = -1;
     KeeperReply reply;
     int r = message_send(socket, request, sizeof(*request), fd, 0);
 
-    if (r == 0 && timeout_ms >= 0 && poll(&readable, 1, timeout_ms) == 0)
-        r = -ETIMEDOUT;
+    if (r == 0)
+        r = wait_for_answer(keeper, socket, timeout_ms);
     if (r == 0)
         r = message_receive(socket, &reply, sizeof(reply), &got);
     if (r < 0)
@@ -57,8 +94,8 @@ static int call(Keeper *keeper, const KeeperRequest *request, int fd, KeeperRepl
     KeeperReply reply;
     int r;
 
-    pthread_mutex_lock(&keeper->main.lock);
-    r = exchange(keeper->main.fd, request, fd, -1, &reply, ret_fd);
+    lock(keeper, &keeper->main);
+    r = exchange(keeper, keeper->main.fd, request, fd, -1, &reply, ret_fd);
     pthread_mutex_unlock(&keeper->main.lock);
     if (r < 0)
         return r;
@@ -97,10 +134,10 @@ static int call_opener(Keeper *keeper, const KeeperRequest *request, KeeperReply
     KeeperReply reply;
     int fd = -1, r;
 
-    pthread_mutex_lock(&lane->lock);
+    lock(keeper, lane);
     r = lane->fd < 0 ? open_lane(keeper) : 0;
     if (r == 0) {
-        r = exchange(lane->fd, request, -1, OPENER_TIMEOUT_MS, &reply, &fd);
+        r = exchange(keeper, lane->fd, request, -1, OPENER_TIMEOUT_MS, &reply, &fd);
         if (r < 0)
             closep(&lane->fd);
         r = r == -EPIPE ? -EIO : r;
@@ -144,6 +181,12 @@ int keeper_connect(int fd, Keeper **ret) {
         return r;
     *ret = TAKE_PTR(keeper);
     return 0;
+}
+
+void keeper_set_wait(Keeper *keeper, void (*on_wait)(void *userdata), void *userdata) {
+    keeper->on_wait = on_wait;
+    keeper->wait_userdata = userdata;
+    atomic_store(&keeper->waiter, on_wait ? gettid() : 0);
 }
 
 int keeper_fd(const Keeper *keeper) {

@@ -22,6 +22,9 @@ typedef struct Keeper Keeper;
 
 /* Over the socket that the keeper left open for its recorder (owned from here on). */
 int keeper_connect(int fd, Keeper **ret);
+/* While the calling thread waits for an answer, on_wait is called every few milliseconds; it must
+ * not call the keeper. NULL: the thread just waits again. One thread at a time has it. */
+void keeper_set_wait(Keeper *keeper, void (*on_wait)(void *userdata), void *userdata);
 /* Becomes readable when the keeper is gone, and only then. */
 int keeper_fd(const Keeper *keeper);
 Keeper *keeper_disconnect(Keeper *keeper);

@@ -31,6 +31,8 @@ struct Keeper {
     uint32_t n;
     /* An errno to answer with instead of opening; 0: none. */
     int (*refuse)(const KeeperEvent *event);
+    void (*on_wait)(void *userdata); /* called by each call: it takes a while */
+    void *wait_userdata;
 };
 
 static inline const char *cgroup_root(void) {
@@ -81,10 +83,16 @@ static inline int made_map(Keeper *keeper, MadeEvent *made) {
     return 0;
 }
 
+static inline void wait_for_keeper(const Keeper *keeper) {
+    if (keeper->on_wait)
+        keeper->on_wait(keeper->wait_userdata);
+}
+
 int keeper_open_event(Keeper *keeper, const KeeperEvent *event, uint32_t *ret_slot, int *ret_fd) {
     MadeEvent *made = &keeper->events[keeper->n];
     int r = keeper->refuse ? keeper->refuse(event) : 0;
 
+    wait_for_keeper(keeper);
     if (r < 0)
         return r;
     /* Which would be the keeper itself. */
@@ -107,9 +115,15 @@ int keeper_open_event(Keeper *keeper, const KeeperEvent *event, uint32_t *ret_sl
     return *ret_fd < 0 ? -errno : 0;
 }
 
+void keeper_set_wait(Keeper *keeper, void (*on_wait)(void *userdata), void *userdata) {
+    keeper->on_wait = on_wait;
+    keeper->wait_userdata = userdata;
+}
+
 int keeper_close_event(Keeper *keeper, uint32_t slot) {
     MadeEvent *made = &keeper->events[slot];
 
+    wait_for_keeper(keeper);
     if (slot >= keeper->n || !made->is_open)
         return -EBADF;
     if (made->memory)

@@ -102,6 +102,58 @@ TEST(a_session_that_fails_leaves_nothing_and_touches_no_other) {
     CHECK(wait_for_bytes(f.session, 500));
 }
 
+typedef struct Waiting {
+    Sampler *sampler;
+    Heard *heard;
+    unsigned n;
+    int result;
+} Waiting;
+
+static void sweep_meanwhile(void *userdata) {
+    Waiting *waiting = userdata;
+
+    waiting->n++;
+    sleep_ms(20);
+    if (waiting->result == 0)
+        waiting->result = sweep_all(waiting->sampler, UINT64_MAX, waiting->heard);
+}
+
+static size_t heard_of_first(const Heard *heard, const Sampler *sampler) {
+    size_t n = 0;
+
+    for (size_t i = 0; i < sampler->online.n; i++)
+        n += heard->samples[0][sampler->online.cpus[i]].size;
+    return n;
+}
+
+TEST(sessions_can_be_swept_while_another_is_opened_and_closed) {
+    SessionConfig config = clock_config("one", 4999), other = clock_config("two", 499);
+    SamplerSession *two;
+    Waiting waiting;
+    unsigned opened;
+    size_t swept;
+    FIXTURE(f, config);
+
+    waiting = (Waiting){.sampler = f.sampler, .heard = &f.heard};
+    f.sampler->options.on_wait = sweep_meanwhile;
+    f.sampler->options.userdata = &waiting;
+    CHECK_OK(sampler_enable(f.session));
+    CHECK(wait_for_bytes(f.session, 500));
+    CHECK_OK(sampler_add(f.sampler, &other, &two));
+    opened = waiting.n;
+    swept = heard_of_first(&f.heard, f.sampler);
+    CHECK(opened > 0);
+    CHECK(swept > 0);
+    sampler_set_userdata(two, (void *)1);
+    CHECK(wait_for_bytes(f.session, 500));
+    sampler_remove(two);
+    CHECK(waiting.n > opened);
+    CHECK(heard_of_first(&f.heard, f.sampler) > swept);
+    CHECK_OK(waiting.result);
+    /* Nobody waits where no session comes or goes. */
+    CHECK(!f.keeper->on_wait);
+}
+
 TEST(a_list_of_cpus_is_kept_to) {
     SessionConfig config = clock_config("one", 499);
     FIXTURE(f, config);
