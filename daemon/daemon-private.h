@@ -26,6 +26,7 @@ struct Daemon {
     Config *config;
     Loop *loop;
     LoopSource *sweep_source, *flush_timer;
+    LoopSource *late_source; /* sweeps when a wait for build ids ends */
     PdEnvironment *environment;
     Sampler *sampler;
     Tracker *tracker;

@@ -98,7 +98,7 @@ static int rotate_where_due(Daemon *daemon, const ClockAnchor *clock) {
     for (size_t at = 0; r == 0 && (member = roster_next(daemon->roster, &at));) {
         RotateReason reason = session_is_due(member->session, clock);
 
-        if (reason != ROTATE_NOT)
+        if (reason != ROTATE_NOT && session_may_rotate(member->session, reason, clock))
             r = daemon_rotate(daemon, member, reason, clock);
     }
     return r;
@@ -254,6 +254,16 @@ static int sweep_slice(Daemon *daemon) {
     return r < 0 ? r : 1;
 }
 
+/* Mappings whose build id does not come are written without, by a sweep. */
+static int sweep_when_late(Daemon *daemon) {
+    uint64_t until_ns = history_waits_until(tracker_history(daemon->tracker)),
+             now_ns = clock_monotonic_ns();
+
+    if (until_ns == 0)
+        return 0;
+    return loop_trigger_after(daemon->late_source, until_ns - MIN(until_ns, now_ns));
+}
+
 int daemon_sweep(void *userdata) {
     Daemon *daemon = userdata;
     int r;
@@ -265,6 +275,8 @@ int daemon_sweep(void *userdata) {
         return loop_trigger(daemon->sweep_source);
     if (r > 0 && !tracker_is_ready(daemon->tracker))
         r = loop_trigger_after(daemon->sweep_source, PASS_SWEEP_NS);
+    else if (r > 0)
+        r = sweep_when_late(daemon);
     return MIN(r, 0);
 }
 

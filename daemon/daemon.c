@@ -25,6 +25,8 @@
 
 #define NS_PER_MS    1000000ULL
 #define SWEEP_MAX_NS (30000 * NS_PER_MS) /* beyond the flush interval: it hangs */
+/* When profd stops, the time that the last build ids may take. */
+#define BUILD_IDS_MAX_NS (1000 * NS_PER_MS)
 
 /* On a writer's thread; the room in the rings is given back on ours. */
 static void on_written(void *userdata) {
@@ -170,6 +172,8 @@ static int add_signals(Daemon *daemon) {
 static int add_sources(Daemon *daemon) {
     int r = loop_add_deferred(daemon->loop, daemon_sweep, daemon, &daemon->sweep_source);
 
+    if (r == 0)
+        r = loop_add_deferred(daemon->loop, daemon_sweep_soon, daemon, &daemon->late_source);
     if (r == 0)
         r = add_flush_timer(daemon);
     if (r == 0)
@@ -366,6 +370,10 @@ static int stop(Daemon *daemon) {
     for (size_t at = 0; !daemon->leaving && (member = roster_next(daemon->roster, &at));)
         (void)sampler_disable(session_sampler(member->session));
     r = daemon_drain(daemon);
+    if (r == 0 && history_waits_until(tracker_history(daemon->tracker)) > 0) {
+        r = tracker_await(daemon->tracker, BUILD_IDS_MAX_NS);
+        r = r == 0 ? daemon_drain(daemon) : r;
+    }
     for (size_t at = 0; !daemon->leaving && (member = roster_next(daemon->roster, &at));)
         daemon_tell_stopped(member);
     return r;

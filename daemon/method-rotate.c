@@ -52,12 +52,16 @@ static int rotate(Daemon *daemon, Member *member, Ended *ret) {
         return 0;
     snprintf(ret->path, sizeof(ret->path), "%s", session_path(member->session));
     memcpy(ret->session, member->config.name, sizeof(ret->session));
+    ret->since_real_ns = member->since_real_ns;
+    ret->asked = before + 1;
+    if (!session_may_rotate(member->session, ROTATE_ASKED, &clock)) {
+        session_ask_rotation(member->session);
+        return 1;
+    }
     r = daemon_rotate(daemon, member, ROTATE_ASKED, &clock);
     if (r < 0)
         return r;
-    ret->since_real_ns = member->since_real_ns;
-    ret->asked = session_rotations(member->session).asked;
-    return ret->asked > before ? 1 : -EBUSY;
+    return session_rotations(member->session).asked > before ? 1 : -EBUSY;
 }
 
 /* One, or all that record. */

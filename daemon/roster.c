@@ -22,6 +22,8 @@ enum {
     RETRY_LAST_SEC = 60,
 };
 
+#define WAIT_LOOK_NS 20000000ULL /* while the last build ids of a segment are read */
+
 struct Roster {
     RosterOptions options;
     Member *members[ROSTER_MAX];
@@ -169,7 +171,8 @@ static int arm(Roster *roster) {
         const Member *member = roster->members[i];
 
         if (member->state == MEMBER_STOPPING)
-            next = MIN(next, now + LOOK_SEC * NS_PER_SECOND);
+            next = MIN(next, now + (session_waits(member->session) ? WAIT_LOOK_NS
+                                                                   : LOOK_SEC * NS_PER_SECOND));
         else if (member->stop_at_ns > 0 && member_records(member))
             next = MIN(next, member->stop_at_ns);
         else if (member->state == MEMBER_FAILED)

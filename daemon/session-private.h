@@ -35,9 +35,14 @@ struct Session {
     ClockAnchor began;
     uint64_t n_begun; /* segments */
     bool is_paused, is_sensitive;
+    bool is_ending;          /* its events are closed, its segment is not */
+    bool rotate_asked;       /* when nothing in the segment waits for a build id */
+    uint64_t rotate_held_ns; /* since when the end of the segment is put off; 0: it is not */
     uint64_t paused_ns;
 };
 
+/* Mappings that wait for build ids are written without. */
+int session_release_held(Session *session);
 int session_log_failure(const Session *session, int error, const char *what);
 /* Into the manifest of the segment that is about to end. */
 void session_settle_account(Session *session, const char *why);

@@ -17,6 +17,8 @@
 
 enum { NS_PER_MS = 1000000 };
 
+#define HELD_MAX_NS 3000000000ULL
+
 /* Then the next segment would be as empty as this one. */
 static bool is_resting(const Session *session) {
     return (session->is_paused || sampler_is_waiting(session->sampler)) &&
@@ -42,10 +44,24 @@ RotateReason session_is_due(const Session *session, const ClockAnchor *clock) {
         return ROTATE_SIZE;
     if (counts.rotate_wanted)
         return ROTATE_STORE;
+    if (session->rotate_asked)
+        return ROTATE_ASKED;
     /* The next one tells anew who is who. */
     if (session->lacks_side_band && !counts.is_full)
         return ROTATE_GAP;
     return ROTATE_NOT;
+}
+
+bool session_may_rotate(Session *session, RotateReason reason, const ClockAnchor *clock) {
+    if (reason == ROTATE_CPUS || reason == ROTATE_CLOCK || !session_waits(session))
+        return true;
+    if (session->rotate_held_ns == 0)
+        session->rotate_held_ns = clock->monotonic_ns;
+    return clock->monotonic_ns - session->rotate_held_ns >= HELD_MAX_NS;
+}
+
+void session_ask_rotation(Session *session) {
+    session->rotate_asked = true;
 }
 
 static const char *const rotate_reasons[] = {
@@ -139,8 +155,10 @@ int session_rotate(Session *session, RotateReason reason, const ClockAnchor *clo
     r = emission_new(tracker_history(session->host.tracker), &trailer, &emission);
     if (r == 0)
         r = head_of(session, emission, clock, &head);
-    if (r == 0 && session->emission)
+    if (r == 0 && session->emission) {
         session_settle_account(session, rotate_reasons[reason]);
+        r = session_release_held(session);
+    }
     if (r == 0)
         r = store_session_begin(session->store, &head);
     buffer_done(&head.preamble);
@@ -155,7 +173,8 @@ int session_rotate(Session *session, RotateReason reason, const ClockAnchor *clo
     session->generation = sampler_generation(session->sampler);
     session->began = *clock;
     session->has_doubts = doubt_is_due(sampler_events(session->sampler));
-    session->round_start_ns = 0;
+    session->round_start_ns = session->rotate_held_ns = 0;
+    session->rotate_asked = false;
     session->lacks_side_band = false;
     memset(session->seen_cpus, 0, sizeof(session->seen_cpus));
     return reason == ROTATE_CPUS ? note_gaps(session, clock->monotonic_ns) : 0;

@@ -27,28 +27,48 @@ static void forget(StoreBatch *batch) {
     *batch = (StoreBatch){};
 }
 
-/* Those are needed to the end, and no longer. */
-static void let_go(Session *session, bool keep_rings) {
-    if (session->emission)
+static void close_events(Session *session, bool keep_rings) {
+    if (session->emission && session->sampler)
         session_settle_account(session, "recording stops");
-    session->emission = emission_free(session->emission);
     if (!keep_rings)
         session->sampler = sampler_remove(session->sampler);
 }
 
-void session_end(Session *session) {
-    let_go(session, false);
+static void end_segment(Session *session) {
+    if (session->emission)
+        (void)session_release_held(session);
+    session->emission = emission_free(session->emission);
+}
+
+/* The last mappings of the segment may still wait for their build ids. */
+static void try_to_end(Session *session) {
+    if (!session->is_ending || session_waits(session))
+        return;
+    session->is_ending = false;
+    end_segment(session);
     store_session_end(session->store);
 }
 
+void session_end(Session *session) {
+    close_events(session, false);
+    session->is_ending = true;
+    try_to_end(session);
+}
+
 bool session_has_ended(Session *session) {
-    return store_session_has_ended(session->store);
+    try_to_end(session);
+    return !session->is_ending && store_session_has_ended(session->store);
+}
+
+bool session_waits(const Session *session) {
+    return session->emission && emission_waits(session->emission);
 }
 
 Session *session_close(Session *session, bool keep_rings) {
     if (!session)
         return NULL;
-    let_go(session, keep_rings);
+    close_events(session, keep_rings);
+    end_segment(session);
     store_session_close(session->store);
     resume_free(session->resume);
     buffer_done(&session->sifted);
@@ -193,6 +213,11 @@ static int queue_side_band(Session *session) {
     batch.records = *pending;
     *pending = (Buffer){};
     return queue(session, &batch);
+}
+
+int session_release_held(Session *session) {
+    emission_release(session->emission);
+    return queue_side_band(session);
 }
 
 static int queue_gathered(Session *session) {

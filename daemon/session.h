@@ -72,6 +72,13 @@ typedef enum RotateReason {
 
 /* Whether the segment is to end now. */
 RotateReason session_is_due(const Session *session, const ClockAnchor *clock);
+/* Mappings in its segment wait for their build ids, for a few seconds at most. */
+bool session_waits(const Session *session);
+/* Whether the segment may end for that reason now. One that waits for build ids ends a little
+ * later, unless the reason allows no delay. */
+bool session_may_rotate(Session *session, RotateReason reason, const ClockAnchor *clock);
+/* The segment ends as soon as it may. */
+void session_ask_rotation(Session *session);
 /* The next segment; between two sweeps only. */
 int session_rotate(Session *session, RotateReason reason, const ClockAnchor *clock);
 /* How often that was done, and of how many the segment before is finished. */

@@ -29,6 +29,7 @@ typedef struct Job {
     LoopSource *timer;
     uint64_t end_ns;     /* CLOCK_MONOTONIC; the window's, or the moment of the call */
     uint64_t from_ns;    /* of lastUsec */
+    uint64_t swept_ns;   /* when the first sweep began that holds all of the window; 0: not yet */
     uint64_t sweep;      /* that has to be written; 0: it has not ended */
     uint64_t session_ns; /* since when the session is that counts its sweeps */
     Snapshot *building;
@@ -213,6 +214,11 @@ static bool build(Job *job) {
     return r < 0 ? fail_begin(job, r) : false;
 }
 
+/* Programs that began just now are in the window, and their build ids are on their way. */
+static bool waits_for_build_ids(const Job *job) {
+    return history_waits_since(tracker_history(job->daemon->tracker)) <= job->swept_ns;
+}
+
 /* 1: a sweep that began after the end is written, or nothing is to come; 0: not yet; a negative
  * errno: the store cannot be written. */
 static int is_written(Job *job) {
@@ -226,10 +232,14 @@ static int is_written(Job *job) {
         job->sweep = 0;
     job->session_ns = member->since_real_ns;
     totals = session_totals(member->session);
-    if (job->sweep == 0 && job->daemon->completed_ns >= job->end_ns)
+    if (job->swept_ns == 0 && job->daemon->completed_ns >= job->end_ns)
+        job->swept_ns = job->daemon->completed_ns;
+    if (job->swept_ns == 0)
+        return daemon_sweep_soon(job->daemon);
+    if (job->sweep == 0 && !waits_for_build_ids(job))
         job->sweep = totals.sweep;
     if (job->sweep == 0)
-        return daemon_sweep_soon(job->daemon);
+        return 0;
     if (totals.written_sweep >= job->sweep)
         return 1;
     return totals.error;

@@ -111,9 +111,15 @@ static int on_cgroup(void *userdata, uint64_t id, const char *path) {
     return history_install_cgroup(((Tracker *)userdata)->history, id, path);
 }
 
+/* Recordings get what they wait for by a sweep, one when all answers are there. */
 static int on_build_id(void *userdata, uint64_t image, Bytes build_id) {
-    history_set_build_id(((Tracker *)userdata)->history, image, build_id);
-    return 0;
+    Tracker *tracker = userdata;
+
+    history_set_build_id(tracker->history, image, build_id);
+    if (history_waits_since(tracker->history) == UINT64_MAX ||
+        history_waits_until(tracker->history) > 0)
+        return 0;
+    return tracker->on_due(tracker->userdata);
 }
 
 static int on_all_done(void *userdata, uint64_t begin_ns) {
@@ -160,6 +166,7 @@ int tracker_new(const TrackerOptions *options, Tracker **ret) {
     r = history_new(&(ProcessLimits){.memory_bytes = options->table_bytes}, &tracker->history);
     if (r < 0)
         return r;
+    history_set_identify(tracker->history, HISTORY_ASKS);
     r = scanner_new(options->keeper, options->loop, &sinks, &tracker->scanner);
     if (r == 0)
         r = begin_reading(tracker, options);
@@ -283,18 +290,32 @@ static int finish_pass(Tracker *tracker) {
     return tracker->on_ready(tracker->userdata);
 }
 
+/* Before samples are drained, so that answers may be there when the sweep ends. */
+static int ask_for_build_ids(Tracker *tracker) {
+    HistoryWanted wanted;
+    int r = 0;
+
+    while (r == 0 && history_next_wanted(tracker->history, &wanted) > 0) {
+        r = scanner_image(tracker->scanner, &wanted);
+        if (r < 0)
+            history_put_back_wanted(tracker->history);
+    }
+    return r == -ENOBUFS ? 0 : r;
+}
+
 int tracker_settle(Tracker *tracker, uint64_t start_ns) {
     int r = history_settle(tracker->history, start_ns);
 
     if (r == 0)
         r = install_waiting(tracker, start_ns);
+    if (r == 0)
+        r = ask_for_build_ids(tracker);
     if (r == 0 && tracker->all_read && tracker->n_waiting == 0 && start_ns > tracker->all_begin_ns)
         r = finish_pass(tracker);
     return r;
 }
 
 int tracker_complete(Tracker *tracker, uint64_t start_ns) {
-    HistoryWanted wanted;
     uint32_t pid;
     int r = 0;
 
@@ -303,9 +324,19 @@ int tracker_complete(Tracker *tracker, uint64_t start_ns) {
     history_complete(tracker->history, start_ns);
     while (r == 0 && history_next_unknown(tracker->history, &pid) > 0)
         r = scanner_process(tracker->scanner, pid);
-    while (r == 0 && history_next_wanted(tracker->history, &wanted) > 0)
-        r = scanner_image(tracker->scanner, &wanted);
+    /* Some are wanted by recordings that named them just now. */
+    if (r == 0)
+        r = ask_for_build_ids(tracker);
     return r == -ENOBUFS ? 0 : r;
+}
+
+int tracker_await(Tracker *tracker, uint64_t limit_ns) {
+    uint64_t end_ns = clock_monotonic_ns() + limit_ns;
+    int r = 0;
+
+    while (r >= 0 && history_waits_until(tracker->history) > 0 && clock_monotonic_ns() < end_ns)
+        r = scanner_await(tracker->scanner, end_ns - MIN(end_ns, clock_monotonic_ns()));
+    return MIN(r, 0);
 }
 
 int tracker_look(Tracker *tracker) {

@@ -44,6 +44,8 @@ int tracker_feed(Tracker *tracker, const PdEvent *side_band, Bytes records);
 int tracker_settle(Tracker *tracker, uint64_t start_ns);
 /* The sweep is complete. */
 int tracker_complete(Tracker *tracker, uint64_t start_ns);
+/* Waits for the build ids for which recordings hold mappings back, where no loop runs any more. */
+int tracker_await(Tracker *tracker, uint64_t limit_ns);
 /* Who is there: on_look() tells. */
 int tracker_look(Tracker *tracker);
 /* One process, again; on_known() tells. */

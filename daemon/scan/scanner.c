@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -260,6 +262,15 @@ static int on_results(void *userdata) {
         scan_result_free(result);
     }
     return r < 0 ? r : 0;
+}
+
+int scanner_await(Scanner *s, uint64_t limit_ns) {
+    struct pollfd poll_fd = {.fd = scan_queue_fd(s->queue), .events = POLLIN};
+    int r = poll(&poll_fd, 1, (int)MIN(limit_ns / 1000000 + 1, (uint64_t)INT_MAX));
+
+    if (r <= 0)
+        return r == 0 || errno == EINTR ? 0 : -errno;
+    return on_results(s);
 }
 
 /* Where the system's own /proc hides processes from us, the keeper has one that does not. */

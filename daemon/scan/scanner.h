@@ -56,5 +56,8 @@ int scanner_cgroups(Scanner *scanner);
 /* Always answered; empty when there is no build id or it is not for certain. */
 int scanner_image(Scanner *scanner, const HistoryWanted *wanted);
 
+/* Delivers what there is, or comes within that time; for those who left the loop. */
+int scanner_await(Scanner *scanner, uint64_t limit_ns);
+
 /* A deep copy in one piece of memory; free() it. */
 Baseline *baseline_copy(const Baseline *baseline);

@@ -61,6 +61,7 @@ int retelling_new(uint64_t table_bytes, Retelling **ret) {
     rc = history_new(&(ProcessLimits){.memory_bytes = table_bytes}, &r->history);
     if (rc < 0)
         return rc;
+    history_set_identify(r->history, HISTORY_MARKS);
     *ret = TAKE_PTR(r);
     return 0;
 }
@@ -268,6 +269,9 @@ static int feed(Retelling *r, const PdRecord *record, const PdStamp *stamp) {
         return rc == -EOPNOTSUPP ? 0 : rc;
     switch (judge(r, record, &body, stamp->time)) {
     case DROP:
+        /* The segment before may have ended before this build id was known. */
+        if (record->type == PD_RECORD_MMAP2)
+            (void)history_learn_build_id(r->history, &body.mmap, stamp->time);
         return 0;
     case AS_BIRTH:
         made = make_birth(r, record);

@@ -67,6 +67,25 @@ typedef struct PdMmap { /* MMAP and MMAP2 */
     Bytes filename;
 } PdMmap;
 
+/*
+ * Ends the name of a mapping that has no build id. perf would take symbols from whatever file lies
+ * at the path when the recording is read; no file has this name, so perf shows addresses instead.
+ */
+#define PD_NO_BUILD_ID "[no-build-id]"
+
+static inline bool pd_filename_is_marked(Bytes filename) {
+    const size_t n = sizeof(PD_NO_BUILD_ID) - 1;
+
+    return filename.size > n && memcmp(filename.data + filename.size - n, PD_NO_BUILD_ID, n) == 0;
+}
+
+/* The name without the mark. */
+static inline Bytes pd_filename_unmark(Bytes filename) {
+    if (pd_filename_is_marked(filename))
+        filename.size -= sizeof(PD_NO_BUILD_ID) - 1;
+    return filename;
+}
+
 typedef struct PdComm {
     uint32_t pid, tid;
     bool exec;

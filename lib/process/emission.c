@@ -2,7 +2,7 @@
 #include "process/history-private.h"
 
 #include <errno.h>
-#include <sys/mman.h>
+#include <string.h>
 
 /*
  * What one recording holds of the History: a Member for each process, a bit in each thread and
@@ -16,6 +16,8 @@
  */
 
 #define PREAMBLE_EARLIER_NS 1000000000ULL
+
+enum { MARKED_MAX = 4095 }; /* as of a path in a record */
 
 int emission_new(History *h, const PdTrailer *trailer, Emission **ret) {
     Emission *e;
@@ -57,6 +59,7 @@ Emission *emission_free(Emission *e) {
         member_free(e->members);
     }
     cgroups_let_go(e->history, e->slot);
+    emission_forget_owed(e);
     for (size_t i = 0; i < EMISSIONS_MAX; i++)
         if (e->history->emissions[i] == e)
             e->history->emissions[i] = NULL;
@@ -65,7 +68,7 @@ Emission *emission_free(Emission *e) {
     return NULL;
 }
 
-static PdTrailer trailer_of(const Emission *e, uint32_t pid, uint32_t tid, uint64_t time) {
+PdTrailer emission_trailer(const Emission *e, uint32_t pid, uint32_t tid, uint64_t time) {
     PdTrailer trailer = e->trailer;
 
     trailer.pid = pid;
@@ -75,66 +78,109 @@ static PdTrailer trailer_of(const Emission *e, uint32_t pid, uint32_t tid, uint6
     return trailer;
 }
 
-static void write_entry(Emission *e, const Entry *entry) {
+/* The path with the mark at its end, in `scratch`. */
+static Bytes mark_path(Bytes path, uint8_t scratch[MARKED_MAX]) {
+    const size_t n = sizeof(PD_NO_BUILD_ID) - 1;
+
+    path.size = MIN(path.size, MARKED_MAX - n);
+    memcpy(scratch, path.data, path.size);
+    memcpy(scratch + path.size, PD_NO_BUILD_ID, n);
+    return (Bytes){.data = scratch, .size = path.size + n};
+}
+
+/* Whether the mapping is held back until the build id is known. */
+static bool holds_back(Emission *e, ProcessImage *image, const PdMmap *m) {
+    History *h = e->history;
+
+    /* What was asked for in vain is asked for again when it is named the next time. */
+    if (!emission_owe(e, image) || h->identify != HISTORY_ASKS || e->releases || image->is_due)
+        return false;
+    image_want(h, image, m->pid, m->start, m->start + m->length);
+    return image_wait(h, image);
+}
+
+static bool needs_mark(const Emission *e, const PdMmap *m) {
+    return m->build_id_size == 0 && e->history->identify != HISTORY_AS_TOLD &&
+           path_is_file(m->filename);
+}
+
+/* `mmap` says who maps it and where, the image what. */
+void emission_write_map(Emission *e, const PdTrailer *trailer, PdMmap *mmap, ProcessImage *image) {
+    bool found = image->build_id_size == 0;
+    uint8_t scratch[MARKED_MAX];
+
+    mmap->major = image->major;
+    mmap->minor = image->minor;
+    mmap->inode = image->inode;
+    mmap->generation = image->generation;
+    mmap->build_id_size = found ? image->found_id_size : image->build_id_size;
+    mmap->build_id = found ? image->found_id : image->build_id;
+    mmap->prot = image->prot;
+    mmap->flags = image->flags;
+    mmap->filename = name_bytes(image->path);
+    if (needs_mark(e, mmap)) {
+        if (holds_back(e, image, mmap))
+            return;
+        mmap->filename = mark_path(mmap->filename, scratch);
+    }
+    pd_emit_mmap2(&e->pending, trailer, PD_MISC_USER, mmap);
+}
+
+/* There was no memory for its image. */
+static void write_bare(Emission *e, const PdTrailer *trailer, const Entry *entry) {
+    uint8_t scratch[MARKED_MAX];
+    PdBody body;
+    PdRecord record = entry_parse(entry, &body);
+
+    if (record.type != PD_RECORD_MMAP2 || !needs_mark(e, &body.mmap)) {
+        pd_emit_record(&e->pending, trailer, entry_record(entry));
+        return;
+    }
+    body.mmap.filename = mark_path(pd_filename_unmark(body.mmap.filename), scratch);
+    pd_emit_mmap2(&e->pending, trailer, PD_MISC_USER, &body.mmap);
+}
+
+void emission_write_entry(Emission *e, const Entry *entry) {
     uint64_t floor = history_stamp(e->history);
-    PdTrailer trailer = trailer_of(e, entry->pid, entry->tid, MAX(entry->time, floor));
-    PdRecord record;
+    PdTrailer trailer = emission_trailer(e, entry->pid, entry->tid, MAX(entry->time, floor));
     PdBody body;
 
     trailer.cpu = entry->cpu;
-    if (!entry->image || entry->image->found_id_size == 0) {
-        pd_emit_record(&e->pending, &trailer, entry_record(entry));
+    if (!entry->image) {
+        write_bare(e, &trailer, entry);
         return;
     }
-    record = entry_parse(entry, &body);
-    if (body.mmap.build_id_size == 0) {
-        body.mmap.build_id_size = entry->image->found_id_size;
-        body.mmap.build_id = entry->image->found_id;
-    }
-    pd_emit_mmap2(&e->pending, &trailer, record.misc & (uint16_t)~PD_MISC_MMAP_BUILD_ID,
-                  &body.mmap);
+    entry_parse(entry, &body);
+    emission_write_map(e, &trailer, &body.mmap, entry->image);
 }
 
 static void write_fork(Emission *e, uint32_t pid, uint32_t ppid, uint32_t tid, uint64_t time) {
-    PdTrailer trailer = trailer_of(e, pid, tid, time);
+    PdTrailer trailer = emission_trailer(e, pid, tid, time);
     PdTask task = {.pid = pid, .ppid = ppid, .tid = tid, .ptid = ppid, .time = time};
 
     pd_emit_task(&e->pending, &trailer, PD_RECORD_FORK, PD_MISC_FORK_EXEC, &task);
 }
 
 static void write_comm(Emission *e, uint32_t pid, uint32_t tid, Bytes comm, uint64_t time) {
-    PdTrailer trailer = trailer_of(e, pid, tid, time);
+    PdTrailer trailer = emission_trailer(e, pid, tid, time);
 
     if (comm.data)
         pd_emit_comm(&e->pending, &trailer, &(PdComm){.pid = pid, .tid = tid, .comm = comm});
 }
 
 static void write_maps(Emission *e, uint32_t pid, const ProcessMaps *maps, uint64_t time) {
-    PdTrailer trailer = trailer_of(e, pid, pid, time);
+    PdTrailer trailer = emission_trailer(e, pid, pid, time);
     const ProcessMapping *m;
     size_t at = 0;
 
     while (maps && (m = maps_next(maps, &at))) {
-        const ProcessImage *image = m->image;
-        bool found = image->build_id_size == 0;
-        PdMmap mmap = {
-            .pid = pid,
-            .tid = pid,
-            .start = m->start,
-            .length = m->end - m->start,
-            .pgoff = m->pgoff,
-            .major = image->major,
-            .minor = image->minor,
-            .inode = image->inode,
-            .generation = image->generation,
-            .build_id_size = found ? image->found_id_size : image->build_id_size,
-            .build_id = found ? image->found_id : image->build_id,
-            .prot = image->prot,
-            .flags = image->flags,
-            .filename = name_bytes(image->path),
-        };
+        PdMmap mmap = {.pid = pid,
+                       .tid = pid,
+                       .start = m->start,
+                       .length = m->end - m->start,
+                       .pgoff = m->pgoff};
 
-        pd_emit_mmap2(&e->pending, &trailer, PD_MISC_USER, &mmap);
+        emission_write_map(e, &trailer, &mmap, m->image);
     }
 }
 
@@ -166,7 +212,7 @@ static void write_state(Emission *e, const Process *p, uint64_t stamp) {
     write_fork(e, p->pid, living_parent(e->history, p), p->pid, stamp);
     write_comm(e, p->pid, p->pid, comm_bytes(p->comm), stamp);
     if (p->namespaces) {
-        PdTrailer trailer = trailer_of(e, p->pid, p->pid, stamp);
+        PdTrailer trailer = emission_trailer(e, p->pid, p->pid, stamp);
 
         pd_emit_record(&e->pending, &trailer,
                        (Bytes){.data = p->namespaces, .size = p->namespaces_size});
@@ -221,7 +267,7 @@ static void write_birth(Emission *e, const Process *p) {
         return;
     }
     hold_task(e, parent, body.task.ptid, history_stamp(h));
-    write_entry(e, p->birth);
+    emission_write_entry(e, p->birth);
 }
 
 void emission_forward(Emission *e, const Entry *entry) {
@@ -238,7 +284,7 @@ void emission_forward(Emission *e, const Entry *entry) {
         /* perf gives a thread the name of the one that made it. */
         hold_task(e, entry->process, body.task.ptid, history_stamp(e->history));
     }
-    write_entry(e, entry);
+    emission_write_entry(e, entry);
 }
 
 static void write_queue(Emission *e, const Process *p) {
@@ -259,6 +305,8 @@ static Member *hold(Emission *e, Process *p, uint64_t stamp) {
         m->after->before = m;
     p->members = e->members = m;
     m->blank = !p->known || p->waits_on;
+    m->stamp_ns = stamp;
+    m->floor_ns = e->history->floor_ns;
     if (p->birth)
         write_birth(e, p);
     else
@@ -289,7 +337,7 @@ void member_fill(Member *m) {
 }
 
 static void need_cgroup(Emission *e, uint64_t id, uint64_t stamp) {
-    PdTrailer trailer = trailer_of(e, 0, 0, stamp);
+    PdTrailer trailer = emission_trailer(e, 0, 0, stamp);
     Cgroup *c = cgroup_of(e->history, id);
 
     if (!c)
@@ -346,7 +394,7 @@ int emission_need(Emission *e, uint32_t pid, uint32_t tid, uint64_t time, uint64
 }
 
 static void write_kernel_record(Emission *e, Bytes record, uint64_t stamp) {
-    PdTrailer trailer = trailer_of(e, 0, 0, stamp);
+    PdTrailer trailer = emission_trailer(e, 0, 0, stamp);
 
     pd_emit_record(&e->pending, &trailer, record);
 }

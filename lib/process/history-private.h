@@ -87,7 +87,8 @@ struct Member {
     Member *before, *after; /* of its emission */
     Process *process;
     Emission *emission;
-    bool blank; /* its state is not written since nobody knows it */
+    bool blank;                  /* its state is not written since nobody knows it */
+    uint64_t stamp_ns, floor_ns; /* of the state when it was written, and the floor then */
 };
 
 struct Cgroup {
@@ -123,6 +124,16 @@ typedef struct Wanted {
     uint32_t pid;
 } Wanted;
 
+/* An image whose mappings are held back. */
+typedef struct Waiting {
+    ProcessImage *image;
+    uint64_t floor_ns; /* when the first one was; the floor does not pass it until then */
+    uint64_t since_ns; /* start of the sweep in which it was */
+    uint64_t due_ns;   /* when the wait ends */
+} Waiting;
+
+enum { WAITING_MAX = 1024, TRIES_MAX = 3 };
+
 struct History {
     ProcessStrings strings;
     uint64_t seed, serial, generation;
@@ -157,9 +168,16 @@ struct History {
     size_t n_cgroups;
 
     Wanted *wanted; /* WANTED_MAX of them, by serial; NULL: none yet */
-    uint64_t wanted_next, wanted_end;
-    ProcessImage **retained; /* RETAINED_MAX */
+    uint64_t wanted_first, wanted_next, wanted_end; /* unanswered, not taken, free */
+    ProcessImage **retained;                        /* RETAINED_MAX */
     uint64_t n_retained;
+    HistoryIdentify identify;
+    Waiting *waiting; /* WAITING_MAX */
+    size_t n_waiting;
+    ProcessImage *first_due;
+    uint64_t sweep_ns; /* start of the sweep that is settled now */
+    uint64_t n_marked; /* mappings that came without a build id from another recording */
+    uint64_t unidentified;
 
     Emission *emissions[EMISSIONS_MAX];
     uint64_t inferred, dropped, late, lost;
@@ -181,6 +199,9 @@ struct Emission {
     Member *members;
     uint64_t recent_cgroup;
     Recent recent[RECENT_MAX];
+    ProcessImage **owed; /* images that it names without a build id, or not yet */
+    size_t n_owed, owed_allocated;
+    bool releases; /* nothing is held back */
 };
 
 /* history-process.c */
@@ -234,6 +255,20 @@ void maps_apply(History *h, ProcessMaps **maps, const PdMmap *mmap, ProcessImage
 ProcessImage *image_of(History *h, const PdMmap *mmap);
 void image_want(History *h, ProcessImage *image, uint32_t pid, uint64_t start, uint64_t end);
 void images_forget(History *h);
+bool image_has_id(const ProcessImage *image);
+/* perf would look for symbols in the file at its path. */
+bool path_is_file(Bytes path);
+void image_found(History *h, ProcessImage *image, Bytes build_id);
+
+/* history-identity.c */
+/* Whether mappings of the image are held back for its build id. */
+bool image_wait(History *h, ProcessImage *image);
+/* Ends waits that took too long, and has recordings write what they owe. */
+void identity_settle(History *h, uint64_t start_ns);
+/* The floor stays below that while mappings are held back. */
+uint64_t identity_floor(const History *h);
+void image_set_due(History *h, ProcessImage *image);
+void identity_done(History *h);
 
 /* history-kernel.c */
 void kernel_fold(History *h, Bytes record);
@@ -248,6 +283,15 @@ void emission_forward(Emission *emission, const Entry *e);
 void emission_kernel_record(Emission *emission, Bytes record);
 /* What was blank is known now. */
 void member_fill(Member *m);
+void emission_write_entry(Emission *e, const Entry *entry);
+void emission_write_map(Emission *e, const PdTrailer *trailer, PdMmap *mmap, ProcessImage *image);
+PdTrailer emission_trailer(const Emission *e, uint32_t pid, uint32_t tid, uint64_t time);
+
+/* emission-late.c */
+/* The recording names the image without a build id; false: no room to remember that. */
+bool emission_owe(Emission *e, ProcessImage *image);
+void emission_write_due(Emission *e);
+void emission_forget_owed(Emission *e);
 Member *member_free(Member *m);
 
 /* The least time that may be written. */

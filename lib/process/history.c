@@ -43,6 +43,7 @@ History *history_free(History *h) {
         entry_free(h, h->fed[i]);
     kernel_done(h);
     cgroups_done(h);
+    identity_done(h);
     images_forget(h);
     images_done(&h->strings);
     names_done(&h->strings.names, &h->strings.budget);
@@ -103,6 +104,19 @@ static Entry **fed_slot(History *h) {
     return &h->fed[h->n_fed];
 }
 
+static void keep_mmap(History *h, Entry *e, const PdRecord *record, const PdMmap *mmap) {
+    PdMmap unmarked = *mmap;
+
+    /* The kernel leaves the flag of another recorder's event on ours. */
+    if (mmap->build_id_size == 0)
+        store_u16(e->record + 4, record->misc & (uint16_t)~PD_MISC_MMAP_BUILD_ID, false);
+    if (mmap->build_id_size == 0 && pd_filename_is_marked(mmap->filename)) {
+        unmarked.filename = pd_filename_unmark(mmap->filename);
+        h->n_marked++;
+    }
+    e->image = image_of(h, &unmarked);
+}
+
 static void keep(History *h, const PdRecord *record, const PdEvent *event, const PdBody *body) {
     const uint8_t *end = record->data + record->size;
     size_t size = record->size - event->trailer_size;
@@ -124,12 +138,8 @@ static void keep(History *h, const PdRecord *record, const PdEvent *event, const
     }
     if (event->in_trailer.cpu >= 0)
         e->cpu = load_u32(end - event->in_trailer.cpu, false);
-    if (record->type == PD_RECORD_MMAP2) {
-        /* The kernel leaves the flag of another recorder's event on ours. */
-        if (body->mmap.build_id_size == 0)
-            store_u16(e->record + 4, record->misc & (uint16_t)~PD_MISC_MMAP_BUILD_ID, false);
-        e->image = image_of(h, &body->mmap);
-    }
+    if (record->type == PD_RECORD_MMAP2)
+        keep_mmap(h, e, record, &body->mmap);
     history_heard(h, e->time);
     *slot = e;
     h->n_fed++;
@@ -174,6 +184,8 @@ int history_settle(History *h, uint64_t start_ns) {
     size_t n = 0;
     int r = 0;
 
+    if (start_ns != UINT64_MAX)
+        h->sweep_ns = MAX(h->sweep_ns, start_ns);
     if (h->n_fed > 1)
         qsort(h->fed, h->n_fed, sizeof(*h->fed), compare);
     for (size_t i = 0; i < h->n_fed && h->fed[i]->time <= h->floor_ns; i++)
@@ -189,6 +201,7 @@ int history_settle(History *h, uint64_t start_ns) {
     }
     h->settled_ns = MAX(h->settled_ns, start_ns);
     h->generation++;
+    identity_settle(h, start_ns);
     for (size_t i = 0; i < EMISSIONS_MAX && r == 0; i++)
         if (h->emissions[i])
             r = buffer_error(&h->emissions[i]->pending);
@@ -196,7 +209,7 @@ int history_settle(History *h, uint64_t start_ns) {
 }
 
 void history_complete(History *h, uint64_t start_ns) {
-    uint64_t floor = h->previous_ns;
+    uint64_t floor = MIN(h->previous_ns, identity_floor(h));
 
     h->previous_ns = MAX(start_ns, h->previous_ns);
     if (floor <= h->floor_ns)
@@ -243,5 +256,6 @@ HistoryCounts history_counts(const History *h) {
         .dropped = h->dropped,
         .late = h->late,
         .lost = h->lost,
+        .unidentified = h->unidentified,
     };
 }

@@ -112,9 +112,35 @@ typedef struct HistoryWanted {
     uint64_t inode, generation;
 } HistoryWanted;
 int history_next_wanted(History *history, HistoryWanted *ret);
+/* The last one that history_next_wanted() returned cannot be looked up now; it returns it again. */
+void history_put_back_wanted(History *history);
 /* From then on every MMAP2 of that image is written with it (MISC_MMAP_BUILD_ID). Empty: it has
- * none, or it could not be read. An image that went meanwhile is none of our business. */
+ * none, or it could not be read. An image that went meanwhile is ignored. */
 void history_set_build_id(History *history, uint64_t image, Bytes build_id);
+
+/*
+ * What happens to mappings of files without a build id, which perf would name from whatever file is
+ * at the path when it reads the recording.
+ */
+typedef enum HistoryIdentify {
+    HISTORY_AS_TOLD, /* they are written as they are */
+    HISTORY_MARKS,   /* PD_NO_BUILD_ID ends their names */
+    /* So too, but where history_next_wanted() was asked and the answer is to come they are held
+     * back, for 3 s at most. They are written with their own times then: the floor waits too. */
+    HISTORY_ASKS,
+} HistoryIdentify;
+void history_set_identify(History *history, HistoryIdentify identify);
+/* When the longest wait for an answer ends; 0: no recording waits for one. Where answers came,
+ * the next history_settle() writes them. */
+uint64_t history_waits_until(const History *history);
+/* start_ns of the sweep in which the oldest mapping was held back that is not written yet;
+ * UINT64_MAX: there is none. */
+uint64_t history_waits_since(const History *history);
+/*
+ * Another recording of the same moment tells the build id of what `mmap` maps. True: the mapping is
+ * known without a build id, and has one now, in all processes that map it.
+ */
+bool history_learn_build_id(History *history, const PdMmap *mmap, uint64_t time);
 
 /* One recording. `trailer` gives sample_type and id of all emitted records; those of the kernel
  * keep the rest of theirs. -E2BIG: there are 64 already. To be freed before its History. */
@@ -129,6 +155,10 @@ int emission_preamble(Emission *emission, Buffer *out);
 int emission_need(Emission *emission, uint32_t pid, uint32_t tid, uint64_t time, uint64_t cgroup);
 /* What is to be written before the samples at hand; the caller takes it and clears it. */
 Buffer *emission_pending(Emission *emission);
+/* Mappings are held back. */
+bool emission_waits(const Emission *emission);
+/* Appends the mappings that are held back, without a build id. */
+void emission_release(Emission *emission);
 
 /* What a thread was called at a time after the floor; borrowed until the next call, empty: nobody
  * said. */
@@ -139,10 +169,11 @@ typedef struct HistoryCounts {
     uint64_t queued;                     /* records since the floor */
     uint64_t unknown;                    /* processes that no baseline told */
     uint64_t memory_bytes;
-    uint64_t inferred; /* facts that a resync found and no record told */
-    uint64_t dropped;  /* for want of room */
-    uint64_t late;     /* records older than the floor */
-    uint64_t lost;     /* side-band records that the kernel could not place, from LOST */
+    uint64_t inferred;     /* facts that a resync found and no record told */
+    uint64_t dropped;      /* for want of room */
+    uint64_t late;         /* records older than the floor */
+    uint64_t lost;         /* side-band records that the kernel could not place, from LOST */
+    uint64_t unidentified; /* files whose build id was looked up and not found */
 } HistoryCounts;
 
 HistoryCounts history_counts(const History *history);

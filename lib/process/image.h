@@ -23,7 +23,14 @@ struct ProcessImage {
     uint8_t build_id[20];
     uint8_t found_id_size; /* looked up later, and so not part of what it is */
     uint8_t found_id[20];
-    bool asked;  /* whether anybody was asked to look it up */
+    uint8_t tries; /* to look it up that found nothing */
+    bool asked;    /* somebody looks it up */
+    bool waits;    /* recordings hold its mappings back until the answer comes */
+    bool is_late;  /* the answer did not come in time */
+    bool is_due;   /* recordings that owe it write it now */
+    bool counted;  /* among those that could not be identified */
+    uint64_t owed; /* by which Emissions: what they wrote of it has no build id */
+    ProcessImage *next_due;
     bool kernel; /* the kernel proper, neither module nor generated code */
     ProcessName *path, *dso;
 };

@@ -22,6 +22,7 @@ PERF = ["perf"]  # another perf may be put here, as in a chroot
 LONG = bool(os.environ.get("PROFD_TEST_LONG"))
 LIMIT_S = 600
 SETTLED_NS = 300_000
+MARK = "[no-build-id]"  # ends the name of a file that profd could not identify
 EDGE_NS = 500_000_000
 
 Sample = collections.namedtuple("Sample", "cpu time event pid tid ip")
@@ -260,7 +261,8 @@ def misnamed(all_rows):
         if r.sym in COMMS and r.comm not in COMMS[r.sym]:
             wrong.append(r)
         files = FILES.get(r.comm)
-        if files and not COMMON.search(r.dso) and os.path.basename(r.dso) not in files:
+        name = os.path.basename(r.dso).removesuffix(MARK)
+        if files and not COMMON.search(r.dso) and name not in files:
             wrong.append(r)
     return wrong
 

@@ -116,9 +116,10 @@ def cut(store, name, windows, *options):
 
 
 def agree(wanted, got):
-    """Before a daemon has read /proc its segment lacks names that the one before it may have."""
+    """Before a daemon has read /proc its segment lacks names that the one before it may have, and
+    before it has read a file a build id that the next one has."""
     return (wanted.comm == got.comm or wanted.comm.startswith(":")) and \
-        (wanted.dso == got.dso or wanted.dso == "[unknown]")
+        (wanted.dso in (got.dso, "[unknown]", got.dso + recording.MARK))
 
 
 def compare(window, wanted, got):

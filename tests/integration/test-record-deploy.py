@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A program that was just deployed, and files that change while they run: perf names the functions
+of the build that ran, or none, and never those of the file that lies at its path by then."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import recording  # noqa: E402
+from daemon import Daemon, session  # noqa: E402
+from varlink import Varlink  # noqa: E402
+from workload import need_root, program, scratch, wait_until  # noqa: E402
+from tap import check, equal, main, test  # noqa: E402
+
+OLD, NEW, BARE = (program(f"deploy-{build}") for build in ("old", "new", "bare"))
+MARK = "[no-build-id]"
+CONFIG = session(Event="cpu-clock", Frequency=499) + \
+    session("folder", Event="cpu-clock", Frequency=499, Layout="directory")
+NAMES = ("default", "folder")
+MAPPED = re.compile(r"PERF_RECORD_MMAP2 (-?\d+)/\d+: \[\S+ @ \S+ (?:<([0-9a-f]+)>|[^\]]*)\]: \S+ (.*)$")
+ID = re.compile(r"Build ID: ([0-9a-f]+)")
+
+
+def build_id(path):
+    said = subprocess.run(["readelf", "-n", path], capture_output=True, text=True, check=True).stdout
+    found = ID.search(said)
+    return found and found.group(1)
+
+
+def mappings(path, pid):
+    """(build id or None, file) of what this process maps, as the recording has it."""
+    said = subprocess.run(["perf", "script", "-i", path, "--show-mmap-events"], capture_output=True,
+                          text=True, errors="replace", check=True).stdout
+    found = filter(None, map(MAPPED.search, said.splitlines()))
+    return {(m.group(2), m.group(3)) for m in found if int(m.group(1)) == pid}
+
+
+def symbols(path, pid):
+    """(file, function or '[unknown]') of its samples in user space."""
+    return {(r.dso, re.sub(r"\+0x[0-9a-f]+$", "", r.sym)) for r in recording.rows(path)
+            if r.pid == pid and r.ip < 1 << 63}
+
+
+class Cache:
+    """What perf keeps of binaries, in the private home of these tests."""
+
+    def __init__(self, *files):
+        self.files = files
+
+    def __enter__(self):
+        for path in self.files:
+            subprocess.run(["perf", "buildid-cache", "-a", path], check=True, capture_output=True)
+
+    def __exit__(self, *_):
+        shutil.rmtree(os.path.join(os.environ["HOME"], ".debug"), ignore_errors=True)
+
+
+def listed(path):
+    return subprocess.run(["perf", "buildid-list", "-i", path], capture_output=True, text=True,
+                          check=True).stdout.splitlines()
+
+
+def deploy(build, path):
+    """In one step, as installers do."""
+    shutil.copy(build, path + ".tmp")
+    os.rename(path + ".tmp", path)
+
+
+def start(path, milliseconds=60_000):
+    return subprocess.Popen([path, str(milliseconds)], stdout=subprocess.DEVNULL)
+
+
+def snapshot(daemon, name="default", **asked):
+    with Varlink(daemon.control()) as v:
+        return v.one("Snapshot", session=name, lastUsec=60_000_000, **asked)["snapshot"]
+
+
+def segments(daemon, pid, *names):
+    """Those with samples of the process: CPUs that come or go end a segment, too."""
+    found = [path for name in names or ("default",) for path in daemon.segments(name)
+             if any(s.pid == pid for s in recording.samples(path))]
+    check(found, f"no segment has samples of {pid}")
+    return found
+
+
+def check_ran(path, pid, file, build, function):
+    """The recording has the id of this build for the file, perf its functions, and no others."""
+    mapped = {m for m in mappings(path, pid) if m[1].startswith(file)}
+    equal(mapped, {(build_id(build), file)}, f"what {path} says is mapped")
+    equal({line.split()[0] for line in listed(path) if line.split()[-1] == file} - {build_id(OLD), build_id(NEW)},
+          set(), f"other build ids of {file} in {path}")
+    with Cache(OLD, NEW):
+        found = {function for dso, function in symbols(path, pid) if dso == file and "deploy_" in function}
+    equal(found, {function}, f"the functions of {file} that perf script {path} shows")
+
+
+@test
+def a_program_that_was_just_started_keeps_its_names_when_its_file_is_replaced():
+    need_root()
+    with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
+        path = os.path.join(folder, "served")
+        deploy(OLD, path)
+        process = start(path)
+        try:
+            time.sleep(0.5)
+            taken = [snapshot(daemon, name)["path"] for name in NAMES]
+            deploy(NEW, path)
+            taken += [snapshot(daemon, name)["path"] for name in NAMES]
+        finally:
+            process.kill()
+            process.wait()
+        equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+        for recorded in taken + segments(daemon, process.pid, *NAMES):
+            check_ran(recorded, process.pid, path, OLD, "deploy_old_work")
+            check(f"{build_id(OLD)} {path}" in listed(recorded), f"perf buildid-list lists no {path}")
+            # Without the old file perf names nothing rather than functions of the new one.
+            named = {f for dso, f in symbols(recorded, process.pid) if dso == path}
+            equal(named, {"[unknown]"}, f"functions in {recorded} of a file that is gone")
+
+
+@test
+def two_builds_of_one_path_keep_their_names_in_one_recording():
+    need_root()
+    with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
+        path, processes = os.path.join(folder, "served"), []
+        try:
+            for build in (OLD, NEW):
+                deploy(build, path)
+                processes.append(start(path))
+                time.sleep(0.5)
+            taken = [snapshot(daemon, name)["path"] for name in NAMES]
+        finally:
+            for process in processes:
+                process.kill()
+                process.wait()
+        equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+        for process, build, name in zip(processes, (OLD, NEW), ("old", "new")):
+            for recorded in taken + segments(daemon, process.pid, *NAMES):
+                check_ran(recorded, process.pid, path, build, f"deploy_{name}_work")
+
+
+@test
+def what_a_fork_inherits_and_what_an_exec_starts_have_their_ids():
+    need_root()
+    with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
+        path = os.path.join(folder, "served")
+        deploy(OLD, path)
+        # A shell forks, and its child becomes another program.
+        shell = subprocess.Popen(["/bin/sh", "-c", f"{path} 700 & wait"], stdout=subprocess.DEVNULL)
+        pid = wait_until(lambda: next(iter(children_of(shell.pid)), None), 10, "the child of the shell")
+        shell.wait()
+        taken = snapshot(daemon)["path"]
+        deploy(NEW, path)
+        equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+        for recorded in [taken, *segments(daemon, pid)]:
+            check_ran(recorded, pid, path, OLD, "deploy_old_work")
+
+
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+        return [int(word) for word in f.read().split()]
+
+
+@test
+def a_segment_that_ends_at_once_waits_for_the_id():
+    need_root()
+    with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
+        path = os.path.join(folder, "served")
+        deploy(OLD, path)
+        process = start(path)
+        try:
+            time.sleep(0.3)
+            with Varlink(daemon.control()) as v:
+                rotated = v.one("Rotate", session="default")["segments"]
+                v.one("Start", session="short", settings={"Event": "cpu-clock", "Frequency": "499"})
+                late = os.path.join(folder, "late")
+                deploy(OLD, late)
+                other = start(late)
+                time.sleep(0.3)
+                v.one("Stop", session="short")
+        finally:
+            for p in (process, other):
+                p.kill()
+                p.wait()
+        equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+        for recorded, pid, file in ((rotated[0], process.pid, path),
+                                    (segments(daemon, other.pid, "short")[0], other.pid, late)):
+            check_ran(recorded, pid, file, OLD, "deploy_old_work")
+
+
+if __name__ == "__main__":
+    main()
