@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "kernel-range.h"
 #include "util/array.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -19,10 +20,6 @@
 enum { TRIES_MAX = 8, RETRIED_MAX = 256 };
 
 #define MODULES_PERIOD_NS (30 * NS_PER_SECOND)
-
-typedef struct Range {
-    uint64_t start, end;
-} Range;
 
 typedef struct Retried {
     uint32_t pid, tries;
@@ -39,52 +36,21 @@ struct Tracker {
     size_t n_waiting;
     Retried retried[RETRIED_MAX];
     size_t n_retried;
-    Range *kernel;
-    size_t n_kernel, recent;
+    KernelRanges kernel;
+    const KernelRange *recent; /* where the last sample was found; NULL: nowhere */
     uint64_t modules_read_ns;
     bool knows_kernel, all_read, ready, sees_namespaces;
     uint64_t all_begin_ns;
     uint64_t resyncs;
 };
 
-static int add_range(Tracker *tracker, uint64_t start, uint64_t length) {
-    Range *range = array_grow(&tracker->kernel, &tracker->n_kernel);
-
-    if (!range)
-        return -ENOMEM;
-    *range = (Range){.start = start, .end = start + length};
-    return 0;
-}
-
-static int note_ranges(Tracker *tracker, Bytes records) {
-    int r = 0;
-
-    tracker->n_kernel = tracker->recent = 0;
-    free(tracker->kernel);
-    tracker->kernel = NULL;
-    for (size_t at = 0; r == 0 && at + PD_RECORD_HEADER_SIZE <= records.size;) {
-        PdRecord record = pd_record_at(records.data + at, false);
-        PdBody body;
-
-        if (!pd_record_is_sane(&record) || record.size > records.size - at)
-            break;
-        at += record.size;
-        if (pd_record_parse(&record, NULL, &body) < 0)
-            continue;
-        if (record.type == PD_RECORD_MMAP || record.type == PD_RECORD_MMAP2)
-            r = add_range(tracker, body.mmap.start, body.mmap.length);
-        else if (record.type == PD_RECORD_KSYMBOL)
-            r = add_range(tracker, body.ksymbol.addr, body.ksymbol.length);
-    }
-    return r;
-}
-
 static int on_kernel(void *userdata, Bytes records) {
     Tracker *tracker = userdata;
     int r = history_install_kernel(tracker->history, records);
 
+    tracker->recent = NULL;
     if (r == 0)
-        r = note_ranges(tracker, records);
+        r = kernel_ranges_read(&tracker->kernel, records);
     if (r < 0)
         return log_error(r, "Failed to keep the map of the kernel: %m");
     if (!tracker->knows_kernel) {
@@ -184,7 +150,7 @@ Tracker *tracker_free(Tracker *tracker) {
     for (size_t i = 0; i < tracker->n_waiting; i++)
         free(tracker->waiting[i]);
     free(tracker->waiting);
-    free(tracker->kernel);
+    kernel_ranges_done(&tracker->kernel);
     free(tracker);
     return NULL;
 }
@@ -366,18 +332,14 @@ int tracker_resync(Tracker *tracker) {
     return scanner_all(tracker->scanner);
 }
 
-static bool covers(const Range *range, uint64_t address) {
-    return address >= range->start && address < range->end;
-}
-
 void tracker_see_kernel(Tracker *tracker, uint64_t address, uint64_t time_ns) {
-    if (tracker->n_kernel == 0 || covers(&tracker->kernel[tracker->recent], address))
+    const KernelRange *recent = tracker->recent;
+
+    if (tracker->kernel.n == 0 || (recent && address >= recent->start && address < recent->end))
         return;
-    for (size_t i = 0; i < tracker->n_kernel; i++)
-        if (covers(&tracker->kernel[i], address)) {
-            tracker->recent = i;
-            return;
-        }
+    tracker->recent = kernel_ranges_find(&tracker->kernel, address);
+    if (tracker->recent)
+        return;
     /* Code that is generated is in no list of modules: its addresses are seen again and again. */
     if (tracker->modules_read_ns > 0 && time_ns < tracker->modules_read_ns + MODULES_PERIOD_NS)
         return;
