@@ -75,7 +75,8 @@ typedef struct KeeperNamespace {
 int keeper_read_namespaces(Keeper *keeper, uint32_t pid, KeeperNamespace ret[KEEPER_NAMESPACES]);
 /* What a process has mapped at exactly start to end, deleted or not; an ELF file, or -ENOEXEC. */
 int keeper_open_mapped(Keeper *keeper, uint32_t pid, uint64_t start, uint64_t end, int *ret_fd);
-/* A file by its path as the process sees it; a regular ELF file, or -ENOEXEC. */
+/* A file by its path as the process sees it; an ELF program or library (or a module of the kernel),
+ * or -ENOEXEC. -EACCES: it is not for everybody, and only what is mapped is lent of such files. */
 int keeper_open_image(Keeper *keeper, uint32_t pid, const char *path, int *ret_fd);
 /* "sched/sched_switch/id", "sched/sched_switch/format", "header_page", "header_event",
  * "../printk_formats", "../saved_cmdlines": a file below tracefs' events folder of those that a

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "keeper/opener.h"
 
+#include <elf.h>
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdio.h>
@@ -11,13 +14,18 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <sys/vfs.h>
+
+#include "util/bytes.h"
 
 /*
  * Paths that come with a request are resolved by openat2() below a folder that was chosen here, and
  * never through a magic link. A file of a process is first looked at through an O_PATH descriptor,
- * because opening a device or a FIFO can do something; only a regular file that begins as ELF does
- * is handed over.
+ * because opening a device or a FIFO can do something; only a regular file that is an ELF program
+ * or library is handed over, and so no core dump. What a process maps is handed over whoever may
+ * read it; by a mere path, which a recorder may make up, only what everybody may read is, and of
+ * object files the modules of the running kernel.
  */
 
 static int open_below(int folder, const char *path, uint64_t flags, uint64_t resolve) {
@@ -77,11 +85,39 @@ int opener_file(const KeeperRequest *request, int *ret_fd) {
     return open_plain(path, O_RDONLY, ret_fd);
 }
 
+/* The type, -ENOEXEC where it is no ELF file. */
+static int read_elf_type(int fd) {
+    uint8_t start[EI_NIDENT + sizeof(uint16_t)];
+
+    if (pread(fd, start, sizeof(start), 0) != sizeof(start) || memcmp(start, ELFMAG, SELFMAG) != 0)
+        return -ENOEXEC;
+    return load_u16(start + EI_NIDENT,
+                    (start[EI_DATA] == ELFDATA2MSB) != (__BYTE_ORDER == __BIG_ENDIAN));
+}
+
+static bool is_module(int found) {
+    static const char *const folders[] = {"/lib/modules/", "/usr/lib/modules/"};
+    char path[64], target[PATH_MAX], folder[sizeof(struct utsname)];
+    struct utsname system;
+    ssize_t n;
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", found);
+    n = readlink(path, target, sizeof(target) - 1);
+    if (n < 0 || uname(&system) < 0)
+        return false;
+    target[n] = '\0';
+    for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
+        snprintf(folder, sizeof(folder), "%s%s/", folders[i], system.release);
+        if (strncmp(target, folder, strlen(folder)) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* found: an O_PATH descriptor of what is to be looked into. */
 static int open_elf(int found, int *ret_fd) {
-    static const char magic[] = {0x7f, 'E', 'L', 'F'};
     _cleanup_close_ int fd = -1;
-    char path[64], start[sizeof(magic)];
+    char path[64];
     struct statfs system;
     struct stat status;
     int r;
@@ -97,11 +133,22 @@ static int open_elf(int found, int *ret_fd) {
     r = open_plain(path, O_RDONLY | O_NONBLOCK, &fd);
     if (r < 0)
         return r;
-    if (pread(fd, start, sizeof(start), 0) != sizeof(start) ||
-        memcmp(start, magic, sizeof(magic)) != 0)
+    r = read_elf_type(fd);
+    if (r < 0)
+        return r;
+    if (r != ET_EXEC && r != ET_DYN && !(r == ET_REL && is_module(found)))
         return -ENOEXEC;
     *ret_fd = TAKE_FD(fd);
     return 0;
+}
+
+/* Without root the keeper lends no right that its recorder does not have. */
+static int check_public(int found) {
+    struct stat status;
+
+    if (fstat(found, &status) < 0)
+        return -errno;
+    return geteuid() != 0 || !S_ISREG(status.st_mode) || status.st_mode & S_IROTH ? 0 : -EACCES;
 }
 
 int opener_mapped(const KeeperRequest *request, int *ret_fd) {
@@ -125,7 +172,10 @@ int opener_image(const KeeperRequest *request, int *ret_fd) {
     if (r < 0)
         return r;
     found = open_below(root, request->path, O_PATH, RESOLVE_IN_ROOT);
-    return found < 0 ? found : open_elf(found, ret_fd);
+    if (found < 0)
+        return found;
+    r = check_public(found);
+    return r < 0 ? r : open_elf(found, ret_fd);
 }
 
 int opener_tracefs(const KeeperHost *host, const KeeperRequest *request, int *ret_fd) {

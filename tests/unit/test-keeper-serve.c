@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "test.h"
 
+#include <elf.h>
+#include <endian.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
 #include <poll.h>
@@ -410,6 +412,68 @@ TEST(a_fifo_is_not_waited_for_and_a_link_leads_nowhere_else) {
     CHECK(keeper_open_image(served.keeper, (uint32_t)getpid(), own_path("link"), &fd) < 0);
     (void)unlink(own_path("fifo"));
     (void)unlink(own_path("link"));
+    CHECK_EQ(served_end(&served), 0);
+}
+
+/* As long as a header, with nothing behind it. */
+static int make_elf(const char *path, uint16_t type, mode_t mode) {
+    Elf64_Ehdr header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64,
+                                     __BYTE_ORDER == __BIG_ENDIAN ? ELFDATA2MSB : ELFDATA2LSB},
+                         .e_type = type};
+    _cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    if (fd < 0 || write(fd, &header, sizeof(header)) != sizeof(header) || fchmod(fd, mode) < 0)
+        return -errno;
+    return 0;
+}
+
+TEST(by_path_only_programs_and_libraries_that_all_may_read_are_opened) {
+    static const struct {
+        uint16_t type;
+        mode_t mode;
+        int result;
+    } rows[] = {
+        {ET_EXEC, 0755, 0},       {ET_DYN, 0644, 0},         {ET_CORE, 0644, -ENOEXEC},
+        {ET_REL, 0644, -ENOEXEC}, {ET_NONE, 0644, -ENOEXEC}, {0xfe00, 0644, -ENOEXEC},
+        {ET_CORE, 0600, -EACCES}, {ET_DYN, 0600, -EACCES},   {ET_EXEC, 0750, -EACCES},
+    };
+    const char *path = own_path("elf");
+    Served served;
+
+    if (geteuid() != 0)
+        TEST_SKIP("who is not root has no right to lend");
+    CHECK_OK(served_begin(&served));
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        int fd = -1;
+
+        CHECK_OK(make_elf(path, rows[i].type, rows[i].mode));
+        CHECK_EQ(keeper_open_image(served.keeper, (uint32_t)getpid(), path, &fd), rows[i].result);
+        closep(&fd);
+        (void)unlink(path);
+    }
+    CHECK_EQ(served_end(&served), 0);
+}
+
+TEST(a_core_dump_that_a_process_maps_is_not_opened) {
+    const char *path = own_path("core");
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    _cleanup_close_ int file = -1;
+    Served served;
+    void *memory;
+    int fd = -1;
+
+    if (geteuid() != 0)
+        TEST_SKIP("map_files needs root");
+    CHECK_OK(make_elf(path, ET_CORE, 0600));
+    file = open(path, O_RDONLY | O_CLOEXEC);
+    memory = mmap(NULL, page, PROT_READ, MAP_PRIVATE, file, 0);
+    (void)unlink(path);
+    CHECK(memory != MAP_FAILED);
+    CHECK_OK(served_begin(&served));
+    CHECK_EQ(keeper_open_mapped(served.keeper, (uint32_t)getpid(), (uintptr_t)memory,
+                                (uintptr_t)memory + page, &fd),
+             -ENOEXEC);
+    (void)munmap(memory, page);
     CHECK_EQ(served_end(&served), 0);
 }
 
