@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "tracker.h"
 
+#include "cgroup-name.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -28,6 +30,7 @@ typedef struct Retried {
 struct Tracker {
     History *history;
     Scanner *scanner;
+    CgroupNames *cgroup_names;
     LoopCallback on_ready, on_due;
     int (*on_look)(void *userdata, const ScannerLook *look);
     int (*on_known)(void *userdata, uint32_t pid);
@@ -74,7 +77,8 @@ static int on_process(void *userdata, const Baseline *baseline) {
 }
 
 static int on_cgroup(void *userdata, uint64_t id, const char *path) {
-    return history_install_cgroup(((Tracker *)userdata)->history, id, path);
+    return history_install_cgroup(((Tracker *)userdata)->history, id,
+                                  (Bytes){.data = (const uint8_t *)path, .size = strlen(path)});
 }
 
 /* Recordings get what they wait for by a sweep, one when all answers are there. */
@@ -133,6 +137,9 @@ int tracker_new(const TrackerOptions *options, Tracker **ret) {
     if (r < 0)
         return r;
     history_set_identify(tracker->history, HISTORY_ASKS);
+    r = cgroup_names_new("", cgroup_names_is_initial(), &tracker->cgroup_names);
+    if (r < 0)
+        return r;
     r = scanner_new(options->keeper, options->loop, &sinks, &tracker->scanner);
     if (r == 0)
         r = begin_reading(tracker, options);
@@ -146,6 +153,7 @@ Tracker *tracker_free(Tracker *tracker) {
     if (!tracker)
         return NULL;
     scanner_free(tracker->scanner);
+    cgroup_names_free(tracker->cgroup_names);
     history_free(tracker->history);
     for (size_t i = 0; i < tracker->n_waiting; i++)
         free(tracker->waiting[i]);
@@ -175,6 +183,17 @@ int tracker_begin(Tracker *tracker, uint64_t floor_ns) {
     return history_resume(tracker->history, floor_ns);
 }
 
+static int feed_cgroup(Tracker *tracker, const PdEvent *side_band, const PdRecord *record) {
+    PdBody body;
+    Bytes path;
+    int r = pd_record_parse(record, side_band, &body);
+
+    if (r < 0)
+        return r;
+    path = cgroup_names_spell(tracker->cgroup_names, body.cgroup.id, body.cgroup.path);
+    return history_install_cgroup(tracker->history, body.cgroup.id, path);
+}
+
 int tracker_feed(Tracker *tracker, const PdEvent *side_band, Bytes records) {
     int r = 0;
 
@@ -184,7 +203,8 @@ int tracker_feed(Tracker *tracker, const PdEvent *side_band, Bytes records) {
         if (!pd_record_is_sane(&record) || record.size > records.size - at)
             break;
         at += record.size;
-        r = history_feed(tracker->history, &record, side_band);
+        r = record.type == PD_RECORD_CGROUP ? feed_cgroup(tracker, side_band, &record)
+                                            : history_feed(tracker->history, &record, side_band);
         if (r == -EBADMSG) {
             log_debug("A record of type %" PRIu32 " in the side-band makes no sense", record.type);
             r = 0;

@@ -210,8 +210,8 @@ void cgroup_hear(History *h, uint64_t id, Bytes text) {
     h->n_cgroups++;
 }
 
-int history_install_cgroup(History *h, uint64_t id, const char *path) {
-    cgroup_hear(h, id, (Bytes){.data = (const uint8_t *)path, .size = strlen(path)});
+int history_install_cgroup(History *h, uint64_t id, Bytes path) {
+    cgroup_hear(h, id, path);
     return 0;
 }
 

@@ -100,7 +100,7 @@ int history_next_unknown(History *history, uint32_t *ret_pid);
  */
 int history_install_kernel(History *history, Bytes records);
 /* The path of a cgroup by id, from a walk of cgroup2; CGROUP records are heard by themselves. */
-int history_install_cgroup(History *history, uint64_t id, const char *path);
+int history_install_cgroup(History *history, uint64_t id, Bytes path);
 /* Images whose build id nobody has looked up yet, each told once, with a process that has it
  * mapped: 1, or 0 when there is none (now). */
 typedef struct HistoryWanted {

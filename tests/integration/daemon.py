@@ -61,9 +61,9 @@ def with_groups(folder, groups):
 
 class Daemon:
     """Waited for until it records. With `config`, a text, that is its configuration; with `groups`,
-    names and numbers, there are these groups for it."""
+    names and numbers, there are these groups for it; `prefix`: words before the command, which become it."""
 
-    def __init__(self, folder, *arguments, config="", store=None, ready=True, groups=None, **popen):
+    def __init__(self, folder, *arguments, config="", store=None, ready=True, groups=None, prefix=(), **popen):
         self.folder = folder
         self.store = store or os.path.join(folder, "store")
         self.log_path = os.path.join(folder, "log")
@@ -72,7 +72,7 @@ class Daemon:
         with open(self.log_path, "ab") as log:
             self.log_begin = log.tell()
             self.process = subprocess.Popen(
-                [*(with_groups(folder, groups) if groups else []), PROFD, f"--store={self.store}",
+                [*prefix, *(with_groups(folder, groups) if groups else []), PROFD, f"--store={self.store}",
                  f"--config={self.config_path}", *self.runtime(), *arguments],
                 stderr=log, stdin=subprocess.DEVNULL, **popen)
         try:

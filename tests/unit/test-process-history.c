@@ -366,7 +366,8 @@ TEST(the_head_of_a_recording_has_the_kernel_as_it_is_and_the_rest_follows) {
 TEST(a_cgroup_is_written_when_a_sample_names_it) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
-    CHECK_OK(history_install_cgroup(f.history, 9, "/user.slice"));
+    CHECK_OK(history_install_cgroup(f.history, 9,
+                                    (Bytes){.data = (const uint8_t *)"/user.slice", .size = 11}));
     CHECK_OK(emission_need(f.emission, 0, 0, 150, 9));
     CHECK_OK(emission_need(f.emission, 0, 0, 151, 8));
     CHECK_OK(emission_need(f.emission, 0, 0, 152, 9));
