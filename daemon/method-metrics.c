@@ -63,6 +63,7 @@ WHOLE(side_band_lost, f->sampled.side_band_lost)
 WHOLE(processes, f->history.processes)
 WHOLE(history_bytes, f->history.memory_bytes)
 WHOLE(inferred, f->history.inferred)
+WHOLE(unidentified, f->history.unidentified)
 WHOLE(resyncs, f->resyncs)
 
 OF_SESSION(samples, t->samples)
@@ -95,6 +96,7 @@ static const WholeRow whole_rows[] = {
     { "profd_processes",                    "gauge",   "Processes in the table",                                   whole_processes      },
     { "profd_process_table_bytes",          "gauge",   "Memory of the table of processes",                         whole_history_bytes  },
     { "profd_process_facts_inferred_total", "counter", "What a look into /proc found and no record had told",      whole_inferred       },
+    { "profd_unidentified_files",           "gauge",   "Mapped files whose build id could not be had",             whole_unidentified   },
     { "profd_resyncs_total",                "counter", "How often /proc was read again",                           whole_resyncs        },
 };
 

@@ -21,6 +21,7 @@ enum { VERSION = 1, FILES_MAX = 64, FRAME_FIELDS = 6, ANCHOR_FIELDS = 3 };
 typedef struct NumberRow {
     const char *name;
     size_t offset;
+    bool is_new; /* manifests that an earlier version wrote lack it: 0 */
 } NumberRow;
 
 typedef struct TextRow {
@@ -28,7 +29,7 @@ typedef struct TextRow {
     size_t offset, size;
 } TextRow;
 
-#define NUMBER(member) #member, offsetof(Manifest, member)
+#define NUMBER(member) .name = #member, .offset = offsetof(Manifest, member)
 #define TEXT(member)   #member, offsetof(Manifest, member), sizeof(((Manifest *)NULL)->member)
 
 /* clang-format off */
@@ -44,6 +45,7 @@ static const NumberRow numbers[] = {
     { NUMBER(throttles)        },
     { NUMBER(inferred)         },
     { NUMBER(dropped)          },
+    { NUMBER(unidentified), .is_new = true },
     { NUMBER(sweeps)           },
     { NUMBER(drain_ns)         },
     { NUMBER(cpu_ns)           },
@@ -296,9 +298,10 @@ static int decode_plain(Manifest *m, const json_t *json) {
                             texts[i].size) < 0)
             return -EBADMSG;
     for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
-        uint64_t v;
+        const json_t *number = json_object_get(json, numbers[i].name);
+        uint64_t v = 0;
 
-        if (codec_take_number(json_object_get(json, numbers[i].name), INT64_MAX, &v) < 0)
+        if ((number || !numbers[i].is_new) && codec_take_number(number, INT64_MAX, &v) < 0)
             return -EBADMSG;
         memcpy((char *)m + numbers[i].offset, &v, sizeof(v));
     }

@@ -70,6 +70,7 @@ typedef struct Manifest {
     uint64_t first_ns, last_ns; /* of samples; both 0 when there is none */
     uint64_t samples, raw_bytes, stored_bytes;
     uint64_t lost, throttled_ns, throttles, inferred, dropped;
+    uint64_t unidentified; /* files whose mappings have no build id */
     /* What recording took, itself: of the main thread, of the process, and of the queue between. */
     uint64_t sweeps, drain_ns, cpu_ns, memory_bytes, queue_high_bytes;
     /* Samples times what one of the first event stands for: nanoseconds where it has a frequency,

@@ -138,6 +138,7 @@ static int write_manifest(Mending *m) {
         return -EACCES;
     manifest->completeness = RECOVERED;
     snprintf(manifest->damage, sizeof(manifest->damage), "%s", m->did.damage);
+    manifest->unidentified = m->did.unidentified;
     if (m->before) {
         memcpy(manifest->boot, m->before->boot, sizeof(manifest->boot));
         memcpy(manifest->host, m->before->host, sizeof(manifest->host));

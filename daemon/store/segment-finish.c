@@ -79,6 +79,7 @@ static int finish_writer(Segment *s) {
         r = pd_writer_finish(s->writer);
     s->manifest->raw_bytes = pd_writer_raw_bytes(s->writer);
     s->manifest->stored_bytes = pd_writer_stored_bytes(s->writer);
+    s->manifest->unidentified = pd_writer_unidentified(s->writer);
     return r;
 }
 

@@ -206,6 +206,7 @@ static void fill_result(const Making *m, BuildResult *ret) {
 
     *ret = (BuildResult){.samples = m->samples,
                          .lost = m->lost,
+                         .unidentified = pd_writer_unidentified(m->output.writer),
                          .bytes = outlet_bytes(&m->output),
                          .first_ns = m->output.first_ns,
                          .last_ns = m->output.last_ns,

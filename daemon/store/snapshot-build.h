@@ -28,6 +28,7 @@ typedef struct Build {
 
 typedef struct BuildResult {
     uint64_t samples, lost, bytes;
+    uint64_t unidentified; /* files whose mappings have no build id */
     uint64_t first_ns, last_ns, first_real_ns, last_real_ns;
     bool sensitive;
     char partial[SNAPSHOT_PARTIAL_MAX][SNAPSHOT_TEXT_MAX];

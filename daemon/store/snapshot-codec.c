@@ -12,13 +12,14 @@ enum { VERSION = 1, BYTES_MAX = 64 << 10 };
 
 static_assert((int)SNAPSHOT_TEXT_MAX <= (int)CODEC_TEXT_MAX, "texts pass through one that long");
 
-#define NUMBER(member) #member, offsetof(SnapshotInfo, member)
+#define NUMBER(member) .name = #member, .offset = offsetof(SnapshotInfo, member)
 #define TEXT(member)   #member, offsetof(SnapshotInfo, member), sizeof(((SnapshotInfo *)NULL)->member)
 
 /* clang-format off */
 static const struct {
     const char *name;
     size_t      offset;
+    bool        is_new; /* what an earlier version wrote lacks it: 0 */
 } numbers[] = {
     { NUMBER(created_ns) },
     { NUMBER(since_ns)   },
@@ -27,6 +28,7 @@ static const struct {
     { NUMBER(last_ns)    },
     { NUMBER(samples)    },
     { NUMBER(lost)       },
+    { NUMBER(unidentified), .is_new = true },
 };
 static const struct {
     const char *name;
@@ -106,9 +108,10 @@ static int decode_plain(const json_t *json, SnapshotInfo *info) {
                             texts[i].size) < 0)
             return -EBADMSG;
     for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
-        uint64_t v;
+        const json_t *number = json_object_get(json, numbers[i].name);
+        uint64_t v = 0;
 
-        if (codec_take_number(json_object_get(json, numbers[i].name), INT64_MAX, &v) < 0)
+        if ((number || !numbers[i].is_new) && codec_take_number(number, INT64_MAX, &v) < 0)
             return -EBADMSG;
         memcpy(base + numbers[i].offset, &v, sizeof(v));
     }

@@ -92,6 +92,7 @@ static int build(Snapshot *job, int fd) {
         return r;
     to->samples = result.samples;
     to->lost = result.lost;
+    to->unidentified = result.unidentified;
     to->first_ns = result.first_ns;
     to->last_ns = result.last_ns;
     to->since_ns = result.first_real_ns;

@@ -70,6 +70,7 @@ typedef struct SnapshotInfo {
     uint64_t since_ns, until_ns;     /* of its samples, CLOCK_REALTIME; both 0 when there is none */
     uint64_t first_ns, last_ns;      /* the same by CLOCK_MONOTONIC */
     uint64_t samples, lost, bytes;
+    uint64_t unidentified; /* files whose mappings have no build id */
     char partial[SNAPSHOT_PARTIAL_MAX][SNAPSHOT_TEXT_MAX]; /* why it is less than was asked for */
     size_t n_partial;
     size_t n_files; /* 1, or `data` and data.N of a folder */

@@ -248,7 +248,9 @@ static int set_features(PdWriter *w, const PdEnvironment *environment) {
 }
 
 static PdRecovery summary(const Recovery *rc, PdTallyTotals totals) {
-    PdRecovery did = {.records = totals.records, .samples = totals.samples};
+    PdRecovery did = {.records = totals.records,
+                      .samples = totals.samples,
+                      .unidentified = totals.n_unidentified};
 
     for (unsigned i = 0; i < rc->n; i++) {
         uint64_t start = i == 0 ? pd_reader_header(rc->reader)->data_offset : 0;

@@ -29,7 +29,8 @@ typedef struct Entry {
 
 struct PdTally {
     PdTallyTotals totals;
-    Buffer entries; /* of Entry */
+    size_t n_entries;
+    Buffer entries; /* of Entry; without a build id those that could not be identified */
     Buffer names;
     uint32_t *slots; /* entry + 1; 0: free */
     unsigned slots_log;
@@ -91,7 +92,7 @@ static uint32_t *slot_of(const PdTally *tally, const Entry *entry, Bytes name) {
 }
 
 static int grow(PdTally *tally) {
-    size_t n = tally->totals.n_build_ids;
+    size_t n = tally->n_entries;
     unsigned log = MAX(tally->slots_log, 6U);
     uint32_t *slots;
 
@@ -122,7 +123,7 @@ static int keep(PdTally *tally, Entry entry, Bytes name) {
     slot = slot_of(tally, &entry, name);
     if (*slot > 0)
         return 0;
-    if (tally->totals.n_build_ids >= BUILD_IDS_MAX || name.size > NAMES_MAX - tally->names.size) {
+    if (tally->n_entries >= BUILD_IDS_MAX || name.size > NAMES_MAX - tally->names.size) {
         tally->totals.build_ids_full = true;
         return 0;
     }
@@ -133,7 +134,8 @@ static int keep(PdTally *tally, Entry entry, Bytes name) {
         return -ENOMEM;
     buffer_append(&tally->names, name.data, name.size);
     buffer_append(&tally->entries, &entry, sizeof(entry));
-    *slot = (uint32_t)++tally->totals.n_build_ids;
+    *slot = (uint32_t)++tally->n_entries;
+    *(entry.size > 0 ? &tally->totals.n_build_ids : &tally->totals.n_unidentified) += 1;
     return 0;
 }
 
@@ -168,6 +170,9 @@ static int look_into(PdTally *tally, const PdEvent *event, const PdRecord *recor
         pd_record_parse(record, event, &body) == 0 && !body.mmap.data)
         return keep_build_id(tally, guest ? body.mmap.pid : UINT32_MAX, mode, body.mmap.build_id,
                              body.mmap.build_id_size, object_name(body.mmap.filename));
+    if (record->type == PD_RECORD_MMAP2 && pd_record_parse(record, event, &body) == 0 &&
+        pd_filename_is_marked(body.mmap.filename))
+        return keep(tally, (Entry){.pid = UINT32_MAX, .cpumode = mode}, body.mmap.filename);
     if (record->type == PD_RECORD_BUILD_ID && pd_record_parse(record, event, &body) == 0)
         return keep_build_id(tally, body.build_id.pid, mode, body.build_id.build_id,
                              body.build_id.size, body.build_id.filename);
@@ -207,9 +212,11 @@ int pd_tally_add(PdTally *tally, const PdEvents *events, const PdRecord *record)
 }
 
 void pd_tally_encode_build_ids(const PdTally *tally, Buffer *out, bool swap) {
-    for (size_t i = 0; i < tally->totals.n_build_ids; i++) {
+    for (size_t i = 0; i < tally->n_entries; i++) {
         const Entry *e = entry_at(tally, i);
 
+        if (e->size == 0)
+            continue;
         pd_encode_build_id(out, e->pid, e->cpumode, (Bytes){.data = e->build_id, .size = e->size},
                            entry_name(tally, e), swap);
     }

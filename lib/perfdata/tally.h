@@ -18,7 +18,8 @@ typedef struct PdTallyTotals {
     bool has_times; /* a sample had a time */
     uint64_t first_sample_time, last_sample_time;
     size_t n_build_ids;
-    bool build_ids_full; /* some were not kept */
+    size_t n_unidentified; /* files that a mapping names with PD_NO_BUILD_ID */
+    bool build_ids_full;   /* some were not kept */
 } PdTallyTotals;
 
 int pd_tally_new(PdTally **ret);

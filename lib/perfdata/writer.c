@@ -343,6 +343,10 @@ uint64_t pd_writer_raw_bytes(const PdWriter *w) {
     return n;
 }
 
+uint64_t pd_writer_unidentified(const PdWriter *w) {
+    return w->tally ? pd_tally_totals(w->tally).n_unidentified : 0;
+}
+
 uint64_t pd_writer_stored_bytes(const PdWriter *w) {
     uint64_t n = 0;
 

@@ -107,10 +107,12 @@ uint64_t pd_writer_file_offset(PdWriter *writer, uint32_t file);
 /* Bytes before and after compression so far, of all files. */
 uint64_t pd_writer_raw_bytes(const PdWriter *writer);
 uint64_t pd_writer_stored_bytes(const PdWriter *writer);
+/* Files without a build id, each once; 0 unless records are watched. */
+uint64_t pd_writer_unidentified(const PdWriter *writer);
 
 /* What a recovery did. */
 typedef struct PdRecovery {
-    uint64_t records, samples;
+    uint64_t records, samples, unidentified;
     uint64_t kept_bytes, cut_bytes; /* of the data sections */
     char damage[256];               /* what was found where it was cut, "" when it ended cleanly */
 } PdRecovery;

@@ -193,5 +193,29 @@ def a_segment_that_ends_at_once_waits_for_the_id():
             check_ran(recorded, pid, file, OLD, "deploy_old_work")
 
 
+def check_unidentified(recorded, pid, file):
+    mapped = {m for m in mappings(recorded, pid) if m[1].startswith(file)}
+    equal(mapped, {(None, file + MARK)}, f"what {recorded} says is mapped")
+    named = {f for dso, f in symbols(recorded, pid) if dso.startswith(file)}
+    equal(named, {"[unknown]"}, f"functions that perf takes from {file} in {recorded}")
+    check(recording.manifest(recorded)["unidentified"] >= 1, f"nothing is unidentified in {recorded}")
+
+
+@test
+def a_file_without_a_build_id_is_not_named_by_the_file_at_its_path():
+    need_root()
+    with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
+        path = os.path.join(folder, "served")
+        deploy(BARE, path)
+        process = start(path, 700)
+        process.wait()
+        taken = snapshot(daemon)
+        equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+        for recorded in [taken["path"], *segments(daemon, process.pid)]:
+            check_unidentified(recorded, process.pid, path)
+            deploy(NEW, path)
+            check_unidentified(recorded, process.pid, path)
+
+
 if __name__ == "__main__":
     main()

@@ -4,6 +4,7 @@
 #include "perfdata/environment.h"
 
 #include "make-recording.h"
+#include "perfdata/emit.h"
 
 /* Counts, times and build ids of records as they pass. */
 
@@ -114,6 +115,40 @@ TEST(records_that_make_no_sense_are_counted_and_no_more) {
     CHECK_EQ(pd_tally_totals(tally).records, (uint64_t)3);
     CHECK(!pd_tally_totals(tally).has_times);
     CHECK_EQ(pd_tally_totals(tally).n_build_ids, (size_t)0);
+}
+
+static void put_bare(Buffer *out, const char *path, uint64_t start) {
+    PdTrailer trailer = {.sample_type = made_event().attr.sample_type, .id = made_ids[0]};
+
+    pd_emit_mmap2(out, &trailer, PD_MISC_USER,
+                  &(PdMmap){.pid = 1,
+                            .tid = 1,
+                            .start = start,
+                            .length = 0x1000,
+                            .filename = {(const uint8_t *)path, strlen(path)}});
+}
+
+TEST(files_without_a_build_id_are_counted_once_and_not_listed) {
+    _cleanup_(pd_tally_freep) PdTally *tally = NULL;
+    _cleanup_(pd_events_freep) PdEvents *events = NULL;
+    _cleanup_(buffer_done) Buffer bare = {}, known = {}, listed = {};
+    PdTallyTotals totals;
+
+    CHECK_OK(one_event(&events));
+    CHECK_OK(pd_tally_new(&tally));
+    put_bare(&bare, "/opt/bare" PD_NO_BUILD_ID, 0x1000);
+    put_bare(&bare, "/opt/bare" PD_NO_BUILD_ID, 0x5000);
+    put_bare(&bare, "/opt/other" PD_NO_BUILD_ID, 0x9000);
+    put_bare(&bare, "//anon", 0xb000);
+    put_mmap(&known, "/opt/known", 1, 5, false);
+    CHECK_OK(add_all(tally, events, &bare, false));
+    CHECK_OK(add_all(tally, events, &known, false));
+    totals = pd_tally_totals(tally);
+    CHECK_EQ(totals.n_unidentified, 2U);
+    CHECK_EQ(totals.n_build_ids, 1U);
+    pd_tally_encode_build_ids(tally, &listed, false);
+    CHECK(memmem(listed.data, listed.size, "/opt/known", 10));
+    CHECK(!memmem(listed.data, listed.size, "/opt/bare", 9));
 }
 
 TEST_MAIN()
