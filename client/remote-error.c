@@ -30,6 +30,9 @@ typedef struct ErrorRow {
 
 /* clang-format off */
 static const ErrorRow rows[] = {
+    { "NoSuchSession",      STATUS_NOT_FOUND,     "near",       "There is no session '{session}'.{near|near}" },
+    { "NotConfigured",      STATUS_NOT_FOUND,     "near",       "Session '{session}' is not configured.{near|near} A new session needs an event, as -e auto." },
+    { "NotConfigured",      STATUS_NOT_FOUND,     NULL,         "Session '{session}' is not configured. A new session needs an event, as -e auto." },
     { "NoSuchSession",      STATUS_NOT_FOUND,     NULL,         "There is no session '{session}'; 'profctl list' shows those there are." },
     { "SessionExists",      STATUS_FAILED,        NULL,         "There is a session '{session}' already; stop it first, or choose another name." },
     { "SessionNotActive",   STATUS_FAILED,        NULL,         "Session '{session}' is {state}, so that cannot be done; 'profctl show-session {session}' tells more." },

@@ -23,6 +23,7 @@ typedef struct StartSettings {
 static const struct {
     const char *option, *key;
 } keys[] = {
+    { "call-chains", "CallGraph" },
     { "call-graph", "CallGraph" },
     { "cgroup",     "Cgroup"    },
     { "compress",   "Compress"  },
@@ -32,6 +33,7 @@ static const struct {
     { "frequency",  "Frequency" },
     { "layout",     "Layout"    },
     { "pid",        "Pid"       },
+    { "tid",        "Tid"       },
 };
 /* clang-format on */
 
@@ -154,12 +156,14 @@ static void start_done(void *settings) {
 /* clang-format off */
 static const Option start_options[] = {
     {'e', "event",      "EVENT",                "Sample this event, as perf writes it; several by commas, or given again", option_key_list, KEYS},
-    {'F', "frequency",  "HZ",                   "Samples a second and CPU",                                           option_key,        KEYS},
+    {'F', "frequency",  "HZ",                   "Samples a second and CPU; max for as many as the kernel allows",      option_key,        KEYS},
     {'c', "count",      "N",                    "A sample each N events, instead of a frequency",                     option_key,        KEYS},
     {'p', "pid",        "PID",                  "Only these processes, with what they start; several by commas",      option_key_list,   KEYS},
+    {'t', "tid",        "TID",                  "Only these threads, without what they start; several by commas",     option_key_list,   KEYS},
     {'C', "cpu",        "CPU",                  "Only these CPUs, as 0-3,8",                                          option_key_list,   KEYS},
     {0,   "cgroup",     "GROUP",                "Only this control group, as system.slice/nginx.service",             option_key,        KEYS},
-    {'g', "call-graph", "[fp|dwarf[:SIZE]|lbr|none]", "How call chains are taken; fp without a word",                 option_call_graph, KEYS},
+    {0,   "call-graph", "fp|dwarf[:SIZE]|lbr|none", "How call chains are taken",                                      option_call_graph, KEYS},
+    {'g', "call-chains", "[MODE]",              "The same, and fp without a word",                                    option_call_graph, KEYS},
     {0,   "duration",   "SPAN",                 "Stop by itself after this time, as 30s or 5min",                     option_span,       offsetof(StartSettings, duration)},
     {0,   "layout",     "file|directory",       "Layout of its segments",                                             option_key,        KEYS},
     {0,   "compress",   "none|zstd[:LEVEL]",    "Compression of its segments",                                        option_key,        KEYS},
@@ -175,7 +179,7 @@ const Command command_start = {
     .n_max = 1,
     .summary = "Start a session, a new one or one that was stopped",
     .notes = "Without options a configured session starts again as it is configured. With\n"
-             "options a new one starts, beside all others; what is not given is as in\n"
+             "an event a new one starts, beside all others; what is not given is as in\n"
              "profd.conf(5). It survives a crash of the recorder, not a stop of profd.",
     .options = start_options,
     .settings_size = sizeof(StartSettings),

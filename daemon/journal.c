@@ -16,7 +16,10 @@
  * the journal carries who is concerned (PROFD_SESSION=, PROFD_SEGMENT=), so that `journalctl
  * PROFD_SESSION=default` finds it. One that tells of an event by its name (PROFD_EVENT=) gets the
  * number of that as well, by which the catalog is read. A journal that is away gives an error, and
- * the line goes to stderr, which systemd brings back to life.
+ * the line goes to stderr, which systemd brings back to life. So does an error without fields,
+ * which may be the last word of a process: the journal asks who sent an entry only when it reads
+ * it, and no unit is found for a process that is gone, while the stream of stderr belongs to its
+ * unit for good.
  */
 
 enum { NAME_MAX_LENGTH = 64 };
@@ -92,8 +95,11 @@ int journal_entry(LogLevel level, int error, const char *message, const LogField
 
 static int send(LogLevel level, int error, const char *message, const LogField *fields, size_t n) {
     _cleanup_(journal_entry_done) JournalEntry entry = {};
-    int r = journal_entry(level, error, message, fields, n, &entry);
+    int r;
 
+    if (level == LOG_LEVEL_ERROR && n == 0)
+        return -ENOTCONN;
+    r = journal_entry(level, error, message, fields, n, &entry);
     return r < 0 ? r : sd_journal_sendv(entry.fields, (int)entry.n);
 }
 

@@ -54,6 +54,8 @@ int method_describe(void *userdata, Call *call);
 int method_reload(void *userdata, Call *call);
 int method_set_log_level(void *userdata, Call *call);
 
+/* Ends the call with NoSuchSession or NotConfigured, and the names that may be meant. */
+int method_fail_no_session(const Daemon *daemon, Call *call, const char *error, const char *name);
 /* The session that a call names in "session"; NULL: the call was ended with NoSuchSession. */
 Member *method_member(Daemon *daemon, Call *call);
 int method_fail_not_active(Call *call, const Member *member);

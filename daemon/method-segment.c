@@ -73,7 +73,8 @@ int method_list_segments(void *userdata, Call *call) {
     if (r >= 0)
         return call_stream_array(call, listing.list);
     json_decref(listing.list);
-    return r == -ENOENT ? call_fail_session(call, "NoSuchSession", name ? name : "") : r;
+    return r == -ENOENT ? method_fail_no_session(daemon, call, "NoSuchSession", name ? name : "")
+                        : r;
 }
 
 /* A Vacuum() that waits: for its turn, then for its end. */

@@ -3,7 +3,9 @@
 
 #include <errno.h>
 
+#include "protocol/value.h"
 #include "util/log.h"
+#include "util/near.h"
 
 /*
  * The table of methods: who may call one, how, and whether it changes something, which the control
@@ -35,6 +37,24 @@ static const ControlMethod methods[] = {
 };
 /* clang-format on */
 
+int method_fail_no_session(const Daemon *daemon, Call *call, const char *error, const char *name) {
+    json_t *list = json_array(), *parameters = json_pack("{s:o}", "session", answer_echo(name));
+    NearNames near = {};
+
+    for (size_t i = 0; i < roster_count(daemon->roster); i++) {
+        const char *other = roster_at(daemon->roster, i)->config.name;
+
+        near_offer(&near, other, near_distance(name, other));
+    }
+    for (size_t i = 0; i < near.n; i++)
+        value_append(&list, answer_text(near.names[i].name));
+    if (near.n > 0)
+        value_set(&parameters, "near", list);
+    else
+        json_decref(list);
+    return call_fail(call, error, parameters);
+}
+
 Member *method_member(Daemon *daemon, Call *call) {
     const char *name = "";
     Member *member;
@@ -42,7 +62,7 @@ Member *method_member(Daemon *daemon, Call *call) {
     (void)ask_text(call, "session", &name);
     member = roster_find(daemon->roster, name);
     if (!member)
-        (void)call_fail_session(call, "NoSuchSession", name);
+        (void)method_fail_no_session(daemon, call, "NoSuchSession", name);
     return member;
 }
 

@@ -121,7 +121,7 @@ static int fail(const Job *job) {
 
     switch (failure->error) {
     case SNAPSHOT_NO_SESSION:
-        return call_fail_session(call, "NoSuchSession", job->wish.session);
+        return method_fail_no_session(job->daemon, call, "NoSuchSession", job->wish.session);
     case SNAPSHOT_UNAVAILABLE:
         return fail_window(call, failure->oldest_ns, failure->newest_ns);
     case SNAPSHOT_EXISTS:

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "capture/cpu-list.h"
+#include "method-private.h"
 #include "snapshot-job.h"
 #include "util/text.h"
 
@@ -149,7 +150,7 @@ static int take_names(Daemon *daemon, Call *call, SnapshotWish *wish) {
 
     (void)ask_text(call, "session", &session);
     if (!config_name_is_valid(session))
-        return call_fail_session(call, "NoSuchSession", session), 1;
+        return method_fail_no_session(daemon, call, "NoSuchSession", session), 1;
     snprintf(wish->session, sizeof(wish->session), "%s", session);
     (void)ask_text(call, "reason", &reason);
     if (strlen(reason) >= sizeof(wish->reason))

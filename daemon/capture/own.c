@@ -234,15 +234,16 @@ static int read_tids(uint32_t pid, Followed *ret) {
     return r;
 }
 
-static bool has_more_threads(const Followed *followed) {
+/* 1: it has; 0: it has not, or is gone. */
+static int has_more_threads(const Followed *followed) {
     Followed now = {.pid = followed->pid};
+    int r = read_tids(followed->pid, &now);
     bool more = false;
 
-    if (read_tids(followed->pid, &now) == 0)
-        for (size_t i = 0; !more && i < now.n_tids; i++)
-            more = !has_tid(followed, (int32_t)now.tids[i]);
+    for (size_t i = 0; r == 0 && !more && i < now.n_tids; i++)
+        more = !has_tid(followed, (int32_t)now.tids[i]);
     free(now.tids);
-    return more;
+    return r == -ENOMEM ? r : more;
 }
 
 /* What it lost is told by the one that stays. */
@@ -323,7 +324,9 @@ static int try_join(Sampler *sampler, const RingSet *set, const SamplerSession *
             return -EMFILE;
         followed->begin_ns = clock_monotonic_ns();
         r = open_threads(set, followed);
-        if (r == 0 && (i + 1 == TRIES || !has_more_threads(followed)))
+        if (r == 0 && i + 1 < TRIES)
+            r = has_more_threads(followed);
+        if (r == 0)
             return 0;
         close_threads(set, followed);
         if (r < 0)
@@ -403,6 +406,17 @@ static void release(const RingSet *set, const SamplerSession *session, Followed 
         control_threads(set, followed, PERF_EVENT_IOC_ENABLE);
 }
 
+/* Its events are open already; only its threads are to be known. One that is gone is no loss. */
+static int take_adopted(RingSet *set, Followed *wanted) {
+    int r = read_tids(wanted->pid, wanted);
+
+    if (r == 0 && !add(set, wanted))
+        r = -ENOMEM;
+    if (r < 0)
+        free(wanted->tids);
+    return r == -ENOMEM ? r : 0;
+}
+
 /* 1: its events were opened just now. */
 static int follow_one(Sampler *sampler, RingSet *set, const SamplerSession *session,
                       const SamplerLook *look, size_t i, bool holds) {
@@ -416,12 +430,8 @@ static int follow_one(Sampler *sampler, RingSet *set, const SamplerSession *sess
         release(set, session, known);
         return 0;
     }
-    if (set->is_adopted && has_counter(set, wanted.pid)) {
-        if (read_tids(wanted.pid, &wanted) == 0 && add(set, &wanted))
-            return 0;
-        free(wanted.tids);
-        return 0;
-    }
+    if (set->is_adopted && has_counter(set, wanted.pid))
+        return take_adopted(set, &wanted);
     if (has_inherited(set, look, wanted.pid) || is_doubtful(sampler, set, wanted.start_ns))
         return 0;
     wanted.is_held = holds;

@@ -221,6 +221,12 @@ def events_with_a_period_for_all_are_opened_as_by_perf():
 
 
 @test
+def events_with_a_frequency_for_all_are_opened_as_by_perf():
+    """Tracepoints and breakpoints too, which are sampled each time where none is asked for."""
+    compare_here("none", ["-F", "777"], ["frequency=777", "frequency-said=1"])
+
+
+@test
 def globs_come_to_the_tracepoints_of_perf():
     need_perf()
     text, path = "sched:*wak*", os.path.join(HOME.name, "glob.data")

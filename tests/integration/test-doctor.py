@@ -84,6 +84,14 @@ def a_healthy_host_is_all_ok():
 
 
 @test
+def a_virtual_machine_without_counters_is_no_fault():
+    (state, text, _), = states(look({"/sys/bus/event_source/devices/cpu/type": "gone",
+                                     "/proc/cpuinfo": "flags\t: fpu hypervisor lahf_lm\n"}), "pmu")
+    equal(state, "ok", "the state")
+    check("no hardware counters in this virtual machine" in text, text)
+
+
+@test
 def each_fault_is_told_with_what_mends_it():
     rows = [
         ("paranoid", {"/proc/sys/kernel/perf_event_paranoid": "gone"}, "fail", "CONFIG_PERF_EVENTS"),
@@ -93,8 +101,6 @@ def each_fault_is_told_with_what_mends_it():
         ("lockdown", {"/sys/kernel/security/lockdown": "none integrity [confidentiality]"}, "warn",
          "lockdown=integrity"),
         ("rate", {"/proc/sys/kernel/perf_event_max_sample_rate": "50"}, "warn", "sample_rate"),
-        ("pmu", {"/sys/bus/event_source/devices/cpu/type": "gone",
-                 "/proc/cpuinfo": "flags\t: fpu hypervisor lahf_lm\n"}, "warn", "hypervisor"),
         ("pmu", {"/sys/bus/event_source/devices/cpu/type": "gone"}, "warn", "firmware"),
         ("counters", {"/proc/77/comm": "perf", "/proc/77/fd/5": "->anon_inode:[perf_event]"}, "warn",
          "share"),

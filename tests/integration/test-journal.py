@@ -75,6 +75,20 @@ def lines_are_entries_of_the_journal():
         equal(json.loads(lines[0]), dict(zip(FIELDS, values)), "the entry")
 
 
+@test
+def an_error_reaches_the_unit_although_its_process_has_ended():
+    """By the stream of stderr, with its priority."""
+    if os.geteuid() != 0 or not shutil.which("unshare"):
+        skip("needs root and unshare for a /run of its own")
+    said = subprocess.run(["unshare", "-m", sys.executable, __file__, INSIDE, "/no/such.conf"],
+                          capture_output=True, text=True, check=False)
+    if "unshare:" in said.stderr:
+        skip("may not have a mount namespace here")
+    lines = [line for line in said.stdout.splitlines() if line]
+    equal(len(lines), 1, f"lines of {said.stdout}")
+    check(lines[0].startswith("stderr:<3>Failed to read configuration '/no/such.conf'"), lines[0])
+
+
 if __name__ == "__main__":
     if sys.argv[1:2] == [INSIDE]:
         inside(sys.argv[2])

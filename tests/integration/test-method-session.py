@@ -80,6 +80,12 @@ def what_is_wrong_about_a_start_is_named():
         for span in (0, -5, 1 << 62):
             with fault("InvalidParameter", parameter="durationUsec"):
                 v.one("Start", session="web", durationUsec=span)
+        for name, settings, near in (("spere", {}, ["spare"]), ("defaultt", {"Frequency": "99"}, ["default"]),
+                                     ("web", {"CPUs": "0"}, None)):
+            with fault("NotConfigured", **({"near": near} if near else {}), session=name):
+                v.one("Start", session=name, settings=settings)
+        with fault("NoSuchSession", session="defaultt", near=["default"]):
+            v.one("Stop", session="defaultt")
         with fault("SessionExists", session="default"):
             v.one("Start", session="default")
         with fault("SessionExists", session="spare"):
@@ -87,7 +93,7 @@ def what_is_wrong_about_a_start_is_named():
         with fault("EventUnsupported", event="no-such-event"):
             v.one("Start", session="web", settings={"Event": "no-such-event"})
         with fault("NoSuchCgroup", session="web", cgroup="no/such/group"):
-            v.one("Start", session="web", settings={"Cgroup": "no/such/group"})
+            v.one("Start", session="web", settings={"Event": "cs", "Cgroup": "no/such/group"})
         with fault("EventUnsupported"):
             v.one("Start", session="web", settings={"Event": "cpu-clock", "Pid": "4194303"})
         equal(states(v), {"default": "active", "spare": "inactive"}, "states after all that")

@@ -67,6 +67,7 @@ VERBS = {
 ERRORS = {
     "NoSuchSession": ({"session": "web"}, 5, "'web'.*profctl list"),
     "SessionExists": ({"session": "web"}, 1, "already"),
+    "NotConfigured": ({"session": "wbe", "near": ["web"]}, 5, "'wbe' is not configured. Did you mean 'web'"),
     "SessionNotActive": ({"session": "web", "state": "paused"}, 1, "is paused"),
     "TooManySessions": ({"limit": 16}, 1, "16 sessions.*MaxSessions"),
     "BadSetting": ({"key": "Frequency", "value": "x", "expected": "a number"}, 2, "Frequency=x"),
@@ -364,6 +365,8 @@ def options_of_start_become_settings():
          {"Event": "cycles,faults", "Period": "100", "Pid": "1,2,3", "CPUs": "0-3"}, None),
         (["-g"], {"CallGraph": "fp"}, None),
         (["--call-graph=dwarf,8192"], {"CallGraph": "dwarf:8192"}, None),
+        (["--call-graph", "dwarf", "-F", "max"], {"CallGraph": "dwarf", "Frequency": "max"}, None),
+        (["-g", "-t", "7,8", "-t", "9"], {"CallGraph": "fp", "Tid": "7,8,9"}, None),
         (["--layout=directory", "--compress=zstd:9", "--set", "MaxUse=1G", "--set=Namespaces=yes"],
          {"Layout": "directory", "Compress": "zstd:9", "MaxUse": "1G", "Namespaces": "yes"}, None),
         ([], None, None),

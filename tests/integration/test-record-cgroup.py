@@ -200,12 +200,12 @@ def in_a_container_groups_have_one_spelling_wherever_they_are_named():
 @test
 def a_session_by_hand_for_a_group_that_does_not_exist_is_refused():
     with scratch() as folder, no_group_left(), Daemon(folder, config=session()) as daemon:
-        ended(profctl("start", "web", "--cgroup=profd-test-no-such.slice", socket=daemon.control()), 5,
+        ended(profctl("start", "web", "-e", "cpu-clock", "--cgroup=profd-test-no-such.slice", socket=daemon.control()), 5,
               r"^profctl: Cannot start 'web': control group 'profd-test-no-such.slice' does not exist\.")
         with Varlink(daemon.control()) as v:
             equal([s["session"]["name"] for s in v.call("ListSessions")], ["default"], "sessions")
         with service():
-            ended(profctl("start", "web", f"--cgroup=/{GROUP}", socket=daemon.control()), 0)
+            ended(profctl("start", "web", "-e", "cpu-clock", f"--cgroup=/{GROUP}", socket=daemon.control()), 0)
         wait_until(lambda: told(daemon, "web")["state"] == "waiting", 20, "the session to wait")
         ended(profctl("stop", "web", socket=daemon.control()), 0)
 

@@ -34,6 +34,14 @@ static int describe(const char *error, const char *parameters, char *text, size_
 TEST(a_sentence_names_what_the_error_is_about) {
     CHECK_DESCRIBED("NoSuchSession", "{\"session\":\"web\"}", STATUS_NOT_FOUND,
                     "There is no session 'web'; 'profctl list' shows those there are.");
+    CHECK_DESCRIBED("NoSuchSession", "{\"session\":\"wbe\",\"near\":[\"web\"]}", STATUS_NOT_FOUND,
+                    "There is no session 'wbe'. Did you mean 'web'?");
+    CHECK_DESCRIBED("NotConfigured", "{\"session\":\"wbe\"}", STATUS_NOT_FOUND,
+                    "Session 'wbe' is not configured. A new session needs an event, as -e auto.");
+    CHECK_DESCRIBED("NotConfigured", "{\"session\":\"wbe\",\"near\":[\"web\",\"wbx\"]}",
+                    STATUS_NOT_FOUND,
+                    "Session 'wbe' is not configured. Did you mean 'web' or 'wbx'? A new session "
+                    "needs an event, as -e auto.");
     CHECK_DESCRIBED("BadSetting",
                     "{\"key\":\"Frequency\",\"value\":\"x\",\"expected\":\"a number\"}",
                     STATUS_USAGE, "Frequency=x is not understood: it takes a number.");
