@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 
 #include "client/help.h"
+#include "util/near.h"
 #include "util/text.h"
 
 /*
@@ -229,14 +230,25 @@ static void serve_other_host(Context *c) {
         host_leash();
 }
 
+int command_complain_unknown(const char *name) {
+    NearNames near = {};
+
+    for (size_t i = 0; commands[i]; i++)
+        near_offer(&near, commands[i]->name, near_distance(commands[i]->name, name));
+    if (near.n > 0)
+        return complain(STATUS_USAGE, "There is no command '%s'. Did you mean '%s'?", name,
+                        near.names[0].name);
+    return complain(STATUS_USAGE, "There is no command '%s', see 'profctl --help'.", name);
+}
+
 static int run_command(Context *c, int argc, char **argv, int index) {
     const Command *command = command_by_name(argv[index]);
     _cleanup_free_ void *settings = NULL;
     int status, n = 0;
 
     if (!command)
-        return complain(STATUS_USAGE, "There is no command '%s', see 'profctl --help'.",
-                        argv[index]);
+        return command_complain_unknown(argv[index]);
+    c->command = command->name;
     settings = calloc(1, MAX(command->settings_size, (size_t)1));
     if (!settings)
         return complain(STATUS_FAILED, "Failed to start: %s.", strerror(ENOMEM));

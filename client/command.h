@@ -47,8 +47,9 @@ typedef struct Context {
     JsonMode json;
     bool no_pager, no_legend, quiet;
     bool help, version, print_options;
-    const char *socket; /* of the daemon; NULL: where it is by default */
-    int argc;           /* as we were called, before options were sorted out */
+    const char *command; /* that runs, by its name */
+    const char *socket;  /* of the daemon; NULL: where it is by default */
+    int argc;            /* as we were called, before options were sorted out */
     char *const *argv;
     OptionHosts hosts; /* where the command is to run instead of here */
     unsigned remote;   /* we were started by the profctl of another host; 0: we were not */
@@ -120,6 +121,8 @@ extern const Command command_verify;
 extern const Command *const commands[];
 extern const Option global_options[];
 const Command *command_by_name(const char *name);
+/* There is none of this name: says so, and which one was probably meant. Returns STATUS_USAGE. */
+int command_complain_unknown(const char *name);
 
 /* All of profctl but the process around it. */
 int client_run(int argc, char **argv);

@@ -8,9 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/remote-error.h"
 #include "client/remote.h"
 #include "client/reply.h"
 #include "protocol/connection.h"
+#include "protocol/message.h"
 #include "util/text.h"
 
 /*
@@ -27,17 +29,37 @@ static void say_unreachable(Doctor *d, int r) {
     (void)doctor_escape(path, shown, sizeof(shown));
     if (r == -ENOENT || r == -ECONNREFUSED) {
         doctor_say(d, HEALTH_FAIL, "profd is not running: nobody listens at %s", shown);
-        doctor_mend(d, "systemctl start profd; 'journalctl -u profd' tells why it ended");
+        doctor_mend(d, "systemctl start profd; 'journalctl -u profd' shows why it ended");
     } else if (r == -EACCES || r == -EPERM) {
         doctor_say(d, HEALTH_FAIL, "you may not reach profd at %s", shown);
-        doctor_mend(d, "ask as root; 'ls -l' tells who may pass the folder and the socket");
+        doctor_mend(d, "ask as root; 'ls -l' shows who may pass the folder and the socket");
     } else {
         doctor_say(d, HEALTH_FAIL, "profd does not answer at %s: %s", shown, strerror(-r));
-        doctor_mend(d, "systemctl restart profd; 'journalctl -u profd' tells more");
+        doctor_mend(d, "systemctl restart profd; 'journalctl -u profd' shows more");
     }
 }
 
-/* What GetStatus() says, the caller's. */
+/* profd runs, and lets this user know nothing of it. That is no fault of profd's. */
+static void say_refused(Doctor *d, const Reply *reply) {
+    _cleanup_json_ json_t *parameters = reply->parameters ? reply_shown(reply->parameters) : NULL;
+    _cleanup_(buffer_done) Buffer text = {};
+    bool denied = strcmp(reply->error, "org.varlink.service.PermissionDenied") == 0;
+
+    (void)remote_error_describe(&(RemoteFailure){.method = "GetStatus",
+                                                 .command = "doctor",
+                                                 .error = reply->error,
+                                                 .parameters = parameters},
+                                &text);
+    text_putc(&text, '\0');
+    doctor_say(d, denied ? HEALTH_WARN : HEALTH_FAIL, "profd answers, but not this user: %s",
+               buffer_error(&text) ? "?" : (const char *)text.data);
+    if (denied)
+        doctor_mend(d, "run it as root, or as a member of profd-read");
+    else
+        doctor_mend(d, "'journalctl -u profd' shows more");
+}
+
+/* What GetStatus() says, the caller's; 1: it was refused, and that was said. */
 static int ask_status(Doctor *d, json_t **ret) {
     _cleanup_(remote_freep) Remote *remote = NULL;
     Connection *connection = NULL;
@@ -52,8 +74,10 @@ static int ask_status(Doctor *d, json_t **ret) {
         r = connection_receive(connection, ANSWER_NS, &reply);
     if (r < 0)
         return r;
-    if (reply.error)
-        return -EPROTO;
+    if (reply.error) {
+        say_refused(d, &reply);
+        return 1;
+    }
     *ret = reply_shown(reply.parameters);
     return *ret ? 0 : -ENOMEM;
 }
@@ -107,10 +131,10 @@ void doctor_daemon(Doctor *d) {
     const json_t *store, *sessions;
     int r = ask_status(d, &status);
 
-    if (r < 0) {
+    if (r < 0)
         say_unreachable(d, r);
+    if (r != 0)
         return;
-    }
     d->daemon_answers = true;
     doctor_say(d, HEALTH_OK, "profd %s answers and is %s", reply_string(status, "version"),
                reply_string(status, "state"));
@@ -123,7 +147,7 @@ void doctor_daemon(Doctor *d) {
     if (reply_count(status, "restarts") > 0) {
         doctor_say(d, HEALTH_WARN, "its recorder was started again %ju times",
                    (uintmax_t)reply_count(status, "restarts"));
-        doctor_mend(d, "'journalctl -u profd' tells why it ended");
+        doctor_mend(d, "'journalctl -u profd' shows why it ended");
     }
     sessions = reply_member(status, "sessions");
     say_degraded(d, reply_member(status, "degraded"), NULL, sessions);

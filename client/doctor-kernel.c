@@ -130,7 +130,7 @@ void doctor_lockdown(Doctor *d) {
     int r = doctor_read(d, "/sys/kernel/security/lockdown", text, sizeof(text));
 
     if (r < 0)
-        doctor_say(d, HEALTH_OK, "the kernel tells of no lockdown");
+        doctor_say(d, HEALTH_OK, "the kernel has no lockdown");
     else if (strstr(text, "[confidentiality]")) {
         doctor_say(d, HEALTH_WARN,
                    "the kernel is locked down for confidentiality: tracepoints and "
@@ -205,7 +205,8 @@ void doctor_cgroup(Doctor *d) {
         bool others = doctor_mount(d, "cgroup", any, sizeof(any)) ||
                       doctor_mount(d, "cgroup2", any, sizeof(any));
 
-        doctor_say(d, HEALTH_WARN, "%s: samples do not tell their group, and --cgroup takes none",
+        doctor_say(d, HEALTH_WARN,
+                   "%s: samples do not contain their group, and --cgroup takes none",
                    others ? "no control groups are mounted that perf events follow"
                           : "no control groups are mounted");
         doctor_mend(

@@ -80,7 +80,7 @@ void doctor_rights(Doctor *d) {
     bool vital = false;
 
     if (r < 0 || !read_mask(text, "CapBnd", &bound)) {
-        doctor_say(d, HEALTH_WARN, "/proc/self/status does not tell what rights there are here");
+        doctor_say(d, HEALTH_WARN, "/proc/self/status does not show what rights there are here");
         doctor_mend(d, "mount /proc");
         return;
     }
@@ -257,8 +257,8 @@ void doctor_disk(Doctor *d) {
     while ((r = statvfs(path, &fs)) < 0 && errno == ENOENT && strrchr(path, '/') > path)
         *strrchr(path, '/') = '\0';
     if (r < 0) {
-        doctor_say(d, errno == EACCES ? HEALTH_OK : HEALTH_WARN,
-                   "the room at %s cannot be told: %s", d->store, strerror(errno));
+        doctor_say(d, errno == EACCES ? HEALTH_OK : HEALTH_WARN, "the room at %s is unknown: %s",
+                   d->store, strerror(errno));
         return;
     }
     doctor_judge_disk(d, d->store, (uint64_t)fs.f_bavail * fs.f_frsize,

@@ -101,7 +101,7 @@ void doctor_judge_perf(Doctor *d, const char *version, const char *options) {
                    version);
     (void)doctor_escape(first, shown, sizeof(shown));
     if (!number || sscanf(number, "%u.%u", &major, &minor) != 2) {
-        doctor_say(d, HEALTH_WARN, "perf does not tell its version: '%s'", shown);
+        doctor_say(d, HEALTH_WARN, "perf does not print its version: '%s'", shown);
         doctor_mend(d, "see what 'perf --version' says; Debian's wrapper wants linux-perf of the "
                        "running kernel");
     } else if (major < PERF_MAJOR || (major == PERF_MAJOR && minor < PERF_MINOR)) {

@@ -276,7 +276,7 @@ static int run_doctor(Context *c, void *settings, char **arguments) {
         }
     status = print(c, &d);
     if (d.failed)
-        status = complain(STATUS_FAILED, "The checks could not be told, since memory ran out.");
+        status = complain(STATUS_FAILED, "Failed to print the checks: memory ran out.");
     else if (status == STATUS_OK && d.counts[HEALTH_FAIL] > 0)
         status = STATUS_DEGRADED;
     doctor_done(&d);
@@ -285,7 +285,7 @@ static int run_doctor(Context *c, void *settings, char **arguments) {
 
 /* clang-format off */
 static const Option doctor_options[] = {
-    {0, "root", "FOLDER", "Look at the files of the host whose root is FOLDER, not at this one", option_string, offsetof(DoctorSettings, root)},
+    {0, "root", "FOLDER", "Check the files of the host whose root is FOLDER, not of this one", option_string, offsetof(DoctorSettings, root)},
     {},
 };
 /* clang-format on */

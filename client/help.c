@@ -112,7 +112,7 @@ void help_print_program(Context *c) {
     print_commands(c, "Commands", false, column);
     print_commands(c, "\nCommands for recordings, without a daemon", true, column);
     print_options(c, "Options, before or after the command", global_options);
-    text_puts(out, "\n'profctl COMMAND --help' tells the options of a command.\n"
+    text_puts(out, "\n'profctl COMMAND --help' lists the options of a command.\n"
                    "Exit status: 0 done, 1 failed, 2 wrong usage, 3 profd is not running,\n"
                    "4 not permitted, 5 not found, 6 timed out, 7 degraded, 8 done in part.\n");
 }
@@ -169,8 +169,7 @@ static int run_help(Context *c, void *settings, char **arguments) {
     const Command *command = arguments[0] ? command_by_name(arguments[0]) : NULL;
 
     if (arguments[0] && !command)
-        return complain(STATUS_USAGE, "There is no command '%s', see 'profctl --help'.",
-                        arguments[0]);
+        return command_complain_unknown(arguments[0]);
     if (command)
         help_print_command(c, command);
     else

@@ -116,7 +116,7 @@ const Command command_info = {
     .arguments = "FILE",
     .n_min = 1,
     .n_max = 1,
-    .summary = "Tell what is in a recording and where it was made",
+    .summary = "Show what is in a recording and where it was made",
     .notes = "FILE is a perf.data file, a folder of perf record --threads, or - for a stream on\n"
              "standard input. The status is 0 when all of it was read, 8 when a part was, 1 when\n"
              "it is no perf.data.",

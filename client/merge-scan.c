@@ -80,7 +80,7 @@ int merge_scan(Merge *m) {
                             strerror(-r));
         if (pd_events_count(pd_reader_events(in->reader)) == 0)
             return complain(STATUS_FAILED,
-                            "'%s' tells of no event, so nothing of it has a meaning.",
+                            "'%s' describes no event, so nothing in it has a meaning.",
                             recording_name(in->path));
     }
     sort_inputs(m);
@@ -192,7 +192,7 @@ int merge_compare(Merge *m) {
             return status;
         if (!tells_the_time(in))
             return complain(STATUS_FAILED,
-                            "'%s' cannot be merged, since not all of its records tell their time.",
+                            "'%s' cannot be merged, since not all of its records have a time.",
                             in->path);
         if (in->has_auxtrace && with_auxtrace)
             return complain(STATUS_FAILED,

@@ -127,7 +127,7 @@ const Command command_monitor = {
     .summary = "Show what happens to sessions, as it happens",
     .notes = "Ends with the daemon, or by Ctrl-C. Events are started, stopped, paused, resumed,\n"
              "rotated, snapshot, removed, lost, degraded, recovered, reloaded, cpus, failed. With\n"
-             "--json an object a line, the first of which, ready, tells that from then on nothing\n"
+             "--json an object a line, the first of which, ready, says that from then on nothing\n"
              "is missed.",
     .options = monitor_options,
     .settings_size = sizeof(MonitorSettings),

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/near.h"
+
 /*
  * The option parser. It walks the words of a command line once: an option goes to the first table
  * that has a row for it, everything else is an argument and moves to the front. Long names must be
@@ -71,6 +73,45 @@ static int next_word(Parser *p, const Option *o, const char **ret) {
     return 0;
 }
 
+static int wrong_name(Parser *p, const char *name, size_t n) {
+    _cleanup_free_ char *word = strndup(name, n);
+    NearNames near = {};
+
+    for (size_t i = 0; word && i < p->n_sets; i++)
+        for (const Option *o = p->sets[i].options; o && o->long_name; o++)
+            if (o->help)
+                near_offer(&near, o->long_name, near_distance(o->long_name, word));
+    if (near.n > 0)
+        return wrong(p, "There is no option --%.*s. Did you mean --%s?", (int)n, name,
+                     near.names[0].name);
+    return wrong(p, "There is no option --%.*s, see --help for those there are.", (int)n, name);
+}
+
+/* Whether a word is one of the values that a row as "[fp|dwarf[:SIZE]|none]" names. perf parts the
+ * rest of one by a comma. */
+static bool is_known_value(const Option *o, const char *word) {
+    for (const char *at = o->argument + 1; *at && *at != ']';) {
+        size_t n = strcspn(at, "[|]");
+        bool more = at[n] == '[';
+
+        if (n > 0 && strncmp(at, word, n) == 0 &&
+            (!word[n] || (more && (word[n] == ':' || word[n] == ','))))
+            return true;
+        at += n;
+        if (more)
+            at += strcspn(at, "]") + 1;
+        at += *at == '|';
+    }
+    return false;
+}
+
+/* An argument that may be left out follows behind a space only where it can mean nothing else. */
+static const char *optional_word(Parser *p, const Option *o) {
+    if (!argument_is_optional(o) || p->at >= p->argc || !is_known_value(o, p->argv[p->at]))
+        return NULL;
+    return p->argv[p->at++];
+}
+
 static int parse_long(Parser *p, const char *name) {
     const char *equals = strchr(name, '='), *argument = equals ? equals + 1 : NULL;
     size_t n = equals ? (size_t)(equals - name) : strlen(name);
@@ -79,7 +120,7 @@ static int parse_long(Parser *p, const char *name) {
     int r;
 
     if (!o)
-        return wrong(p, "There is no option --%.*s, see --help for those there are.", (int)n, name);
+        return wrong_name(p, name, n);
     if (argument && !o->argument)
         return wrong(p, "Option --%s takes no argument, leave out '=%s'.", o->long_name, argument);
     if (!argument && o->argument && !argument_is_optional(o)) {
@@ -87,6 +128,8 @@ static int parse_long(Parser *p, const char *name) {
         if (r < 0)
             return r;
     }
+    if (!argument)
+        argument = optional_word(p, o);
     return store(p, o, settings, argument);
 }
 
@@ -108,7 +151,8 @@ static int parse_short(Parser *p, const char *letters) {
             r = next_word(p, o, &argument);
             if (r < 0)
                 return r;
-        }
+        } else if (!letters[1])
+            argument = optional_word(p, o);
         r = store(p, o, settings, argument);
         if (r < 0 || argument)
             return r;

@@ -17,8 +17,9 @@ typedef struct Option Option;
 struct Option {
     char short_name;       /* 0: none */
     const char *long_name; /* never NULL but in the row that ends a table */
-    /* NULL: the option takes no argument. "[X]": the argument may be left out, and is given only
-     * as --name=X. "a|b|c": one of these words. A name that ends in FILE, FOLDER or PATH is one. */
+    /* NULL: the option takes no argument. "[X]": the argument may be left out; it is given as
+     * --name=X, or behind a space where it is one of the words of the row. "a|b|c": one of these
+     * words. A name that ends in FILE, FOLDER or PATH is one. */
     const char *argument;
     const char *help; /* one line without a full stop; NULL: hidden */
     /* Stores into `field`, which lies `offset` bytes into the settings. `argument` is NULL where

@@ -30,6 +30,6 @@ const Command command_reload = {
     .name = "reload",
     .arguments = "",
     .summary = "Let the daemon read its configuration anew",
-    .notes = "One mistake in it, and nothing changes; each is told with its file and line.",
+    .notes = "One mistake in it, and nothing changes; each is printed with its file and line.",
     .run = run_reload,
 };

@@ -35,7 +35,7 @@ static const ErrorRow rows[] = {
     { "NotConfigured",      STATUS_NOT_FOUND,     NULL,         "Session '{session}' is not configured. A new session needs an event, as -e auto." },
     { "NoSuchSession",      STATUS_NOT_FOUND,     NULL,         "There is no session '{session}'; 'profctl list' shows those there are." },
     { "SessionExists",      STATUS_FAILED,        NULL,         "There is a session '{session}' already; stop it first, or choose another name." },
-    { "SessionNotActive",   STATUS_FAILED,        NULL,         "Session '{session}' is {state}, so that cannot be done; 'profctl show-session {session}' tells more." },
+    { "SessionNotActive",   STATUS_FAILED,        NULL,         "Session '{session}' is {state}, so that cannot be done; 'profctl show-session {session}' shows more." },
     { "TooManySessions",    STATUS_FAILED,        NULL,         "There are {limit} sessions already, and no more are allowed; stop one, or raise MaxSessions= in profd.conf." },
     { "BadSetting",         STATUS_USAGE,         NULL,         "{key}={value} is not understood: it takes {expected}." },
     { "EventUnsupported",   STATUS_FAILED,        NULL,         "Event '{event}' cannot be recorded here: {reason}." },
@@ -50,13 +50,41 @@ static const ErrorRow rows[] = {
     { "DiskFull",           STATUS_FAILED,        NULL,         "The disk of '{path}' is full; make room, or shrink the store by 'profctl vacuum'." },
     { "Busy",               STATUS_FAILED,        NULL,         "profd has too much to do at the moment; try again in {retryAfterMs|ms}." },
     { "ConfigInvalid",      STATUS_FAILED,        "problems",   "The configuration was not loaded, the one before stays:{problems|problems}" },
-    { "ConfigInvalid",      STATUS_FAILED,        NULL,         "The configuration was not loaded, the one before stays; 'profd --check-config' tells why." },
+    { "ConfigInvalid",      STATUS_FAILED,        NULL,         "The configuration was not loaded, the one before stays; 'profd --check-config' prints why." },
     { "Cancelled",          STATUS_FAILED,        NULL,         "It was cancelled, nothing was kept." },
     { "Failed",             STATUS_FAILED,        "reason",     "profd failed: {reason}." },
-    { "Failed",             STATUS_FAILED,        NULL,         "profd failed; 'journalctl -u profd' tells more." },
+    { "Failed",             STATUS_FAILED,        NULL,         "profd failed; 'journalctl -u profd' shows more." },
     { "BadMessage",         STATUS_FAILED,        NULL,         "profd{version} did not understand the call ({reason}); it and this profctl " PROFD_VERSION " do not fit together." },
     { "ExpectedUpgrade",    STATUS_FAILED,        NULL,         "profd{version} wants to be called otherwise than this profctl " PROFD_VERSION " does; they do not fit together." },
-    { "org.varlink.service.InvalidParameter", STATUS_USAGE, "parameter", "profd{version} does not take '{parameter}' as it was given; where it is older than this profctl " PROFD_VERSION ", update it and restart it." },
+    { "org.varlink.service.InvalidParameter", STATUS_USAGE, "reason",    "Invalid {parameter|option}: {reason}." },
+    { "org.varlink.service.InvalidParameter", STATUS_USAGE, "parameter", "profd{version} does not accept {parameter|option}, and does not say why; this profctl is " PROFD_VERSION "." },
+};
+
+/* Parameters as the user knows them. What is not here is called by its own name. */
+static const struct {
+    const char *parameter, *option;
+} options[] = {
+    { "atUsec",       "--at"        },
+    { "cgroups",      "--cgroup"    },
+    { "comms",        "--comm"      },
+    { "compress",     "--compress"  },
+    { "cpus",         "--cpu"       },
+    { "durationUsec", "--duration"  },
+    { "followUpUsec", "--follow-up" },
+    { "intervalUsec", "--watch"     },
+    { "lastUsec",     "--last"      },
+    { "layout",       "--layout"    },
+    { "level",        "log level"   },
+    { "maxAgeUsec",   "--time"      },
+    { "maxBytes",     "--size"      },
+    { "maxSegments",  "--segments"  },
+    { "name",         "name"        },
+    { "pids",         "--pid"       },
+    { "reason",       "--reason"    },
+    { "session",      "name of a session" },
+    { "sinceUsec",    "--since"     },
+    { "units",        "--unit"      },
+    { "untilUsec",    "--until"     },
 };
 
 /* What members of profd-read may call too; everything else that anyone may not is for admins. */
@@ -104,6 +132,15 @@ static void put_plain(Buffer *out, const json_t *value) {
         text_putc(out, '?');
 }
 
+static void put_option(Buffer *out, const char *parameter) {
+    for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+        if (strcmp(options[i].parameter, parameter) == 0) {
+            text_puts(out, options[i].option);
+            return;
+        }
+    text_printf(out, "'%s'", parameter);
+}
+
 static void put_parameter(Buffer *out, const RemoteFailure *failure, const char *name,
                           const char *kind) {
     const json_t *value = json_object_get(failure->parameters, name);
@@ -111,6 +148,8 @@ static void put_parameter(Buffer *out, const RemoteFailure *failure, const char 
     if (strcmp(name, "version") == 0)
         text_printf(out, "%s%s", failure->version ? " " : "",
                     failure->version ? failure->version : "");
+    else if (strcmp(kind, "option") == 0)
+        put_option(out, reply_string(failure->parameters, name));
     else if (!json_is_integer(value) && !json_is_array(value))
         put_plain(out, value);
     else if (strcmp(kind, "size") == 0)
@@ -181,7 +220,7 @@ static bool will_be_in_group(const struct passwd *user, gid_t group) {
            holds(groups, MIN(n, (int)ARRAY_SIZE(groups)), group);
 }
 
-void remote_error_describe_denial(const char *method, Buffer *out) {
+void remote_error_describe_denial(const char *command, const char *method, Buffer *out) {
     const char *name = group_for(method);
     const struct group *group = getgrnam(name);
     const struct passwd *user;
@@ -193,27 +232,25 @@ void remote_error_describe_denial(const char *method, Buffer *out) {
         group = getgrnam(name);
         member = group && is_in_group(group->gr_gid);
     }
-    text_printf(out, "Not permitted to call '%s'", method);
+    text_printf(out, "Permission denied: '%s' requires root", command);
     if (member || geteuid() == 0) {
-        text_puts(out, ", and profd alone knows why: 'journalctl -u profd' tells more.");
+        text_puts(out,
+                  " or more rights than yours.\nHint: 'journalctl -u profd' shows the reason.");
         return;
     }
-    if (!group) {
-        text_printf(out, ": it takes root, or the group '%s', which this host does not have.",
-                    name);
-        return;
-    }
+    text_printf(out, " or membership in '%s'.\nHint: ", name);
     user = getpwuid(geteuid());
-    if (will_be_in_group(user, group->gr_gid)) {
-        text_printf(out,
-                    ": you joined the group '%s' after this login; log out and in again, or run "
-                    "'newgrp %s'.",
+    if (!group)
+        text_printf(out, "this host has no group '%s'; 'systemd-sysusers profd.conf' makes it.",
+                    name);
+    else if (will_be_in_group(user, group->gr_gid))
+        text_printf(out, "you joined '%s' after this login; log in again, or run 'newgrp %s'.",
                     name, name);
-        return;
+    else {
+        text_puts(out, "root adds you with 'adduser ");
+        text_escape_str(out, user ? user->pw_name : "USER");
+        text_printf(out, " %s'; then log in again.", name);
     }
-    text_printf(out, ": it takes root or the group '%s'; root adds you by 'adduser ", name);
-    text_escape_str(out, user ? user->pw_name : "USER");
-    text_printf(out, " %s', and a new login is needed.", name);
 }
 
 static int describe_unknown(const RemoteFailure *failure, Buffer *out) {
@@ -238,7 +275,8 @@ int remote_error_describe(const RemoteFailure *failure, Buffer *out) {
     if (strncmp(error, standard, strlen(standard)) == 0)
         error += strlen(standard);
     if (strcmp(error, "PermissionDenied") == 0) {
-        remote_error_describe_denial(failure->method, out);
+        remote_error_describe_denial(failure->command ? failure->command : failure->method,
+                                     failure->method, out);
         return STATUS_NOT_PERMITTED;
     }
     if (error != failure->error && strstr(error, "Not"))

@@ -10,6 +10,7 @@
 /* What is known of the call that failed; all but `method` may be missing. */
 typedef struct RemoteFailure {
     const char *method;       /* as "ListSessions" */
+    const char *command;      /* as the user typed it; NULL: not known */
     const char *error;        /* "NoSuchSession", or with its interface where that is not ours */
     const json_t *parameters; /* safe to show */
     const char *version;      /* of the daemon */
@@ -18,5 +19,6 @@ typedef struct RemoteFailure {
 /* Appends the sentence, safe to show, and returns the ExitStatus. */
 int remote_error_describe(const RemoteFailure *failure, Buffer *out);
 
-/* Why the caller may not, and what he can do. For tests, the group names are put in. */
-void remote_error_describe_denial(const char *method, Buffer *out);
+/* Why the caller may not, and on a line of its own what he can do. For tests, the group names are
+ * put in. */
+void remote_error_describe_denial(const char *command, const char *method, Buffer *out);

@@ -22,7 +22,7 @@
 enum { METHOD_MAX = 64 };
 
 struct Remote {
-    const char *path;
+    const char *path, *command;
     Connection *connection;
     uint64_t timeout_ns;
     char method[METHOD_MAX];
@@ -57,6 +57,7 @@ int remote_try(const Context *c, Remote **ret) {
     if (!remote)
         return -ENOMEM;
     remote->path = c->socket;
+    remote->command = c->command;
     remote->timeout_ns = REMOTE_TIMEOUT_NS;
     r = connection_open(c->socket, &remote->connection);
     if ((r == -ENOENT || r == -ECONNREFUSED) && !c->socket && open_own(&remote->connection) == 0)
@@ -87,8 +88,8 @@ int remote_open(const Context *c, Remote **ret) {
     case -EACCES:
     case -EPERM:
         return complain(STATUS_NOT_PERMITTED,
-                        "Not permitted to reach profd at '%s': the folder or the socket is closed "
-                        "to you, ask root.",
+                        "Permission denied: you may not connect to profd at '%s'; its folder or "
+                        "its socket is closed to you.",
                         path_of(c->socket));
     case -EAGAIN:
         return complain(STATUS_TIMED_OUT, "profd at '%s' has too many callers waiting, try again.",
@@ -126,13 +127,13 @@ static int lost(const Remote *remote, int r) {
     case -ETIMEDOUT:
         return complain(STATUS_TIMED_OUT,
                         "profd did not answer '%s' in time: it is starting, or stuck; 'systemctl "
-                        "status profd' and 'journalctl -u profd' tell more.",
+                        "status profd' and 'journalctl -u profd' show more.",
                         method);
     case -EPIPE:
     case -ECONNRESET:
         return complain(STATUS_NOT_RUNNING,
                         "profd ended the connection before it answered '%s': it stopped, or has "
-                        "too many connections; 'journalctl -u profd' tells more.",
+                        "too many connections; 'journalctl -u profd' shows more.",
                         method);
     case -EBADMSG:
         return complain(STATUS_FAILED,
@@ -180,10 +181,12 @@ static int refused(Remote *remote, const Reply *reply) {
         return lost(remote, -ENOMEM);
     if (is_unknown(error))
         version = ask_version(remote);
-    status = remote_error_describe(
-        &(RemoteFailure){
-            .method = remote->method, .error = error, .parameters = parameters, .version = version},
-        &sentence);
+    status = remote_error_describe(&(RemoteFailure){.method = remote->method,
+                                                    .command = remote->command,
+                                                    .error = error,
+                                                    .parameters = parameters,
+                                                    .version = version},
+                                   &sentence);
     text_putc(&sentence, '\0');
     if (buffer_error(&sentence))
         return lost(remote, -ENOMEM);

@@ -84,7 +84,7 @@ static int fetch_folder(const Context *c, const json_t *snapshot, const Target *
         int status;
 
         if (!name || !is_file_name(name) || i >= FILES_MAX)
-            return complain(STATUS_FAILED, "profd tells of a file that no recording has.");
+            return complain(STATUS_FAILED, "profd named a file that no recording has.");
         fd = openat(target->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (fd < 0)
             return write_complain(target->path, -errno);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "client/figure.h"
 #include "client/remote.h"
 #include "client/reply.h"
 #include "client/sink.h"
@@ -19,7 +20,8 @@
  * interrupted at any point, the connection ends and with it what was made.
  */
 
-enum { PIDS_MAX = 256 }; /* that profd takes */
+/* That profd takes. */
+enum { PIDS_MAX = 256, PID_MAX = 1 << 22, NAME_LENGTH_MAX = 64, REASON_LENGTH_MAX = 255 };
 
 typedef struct SnapshotSettings {
     const char *session, *name, *reason, *compress, *cpus, *output;
@@ -78,13 +80,50 @@ static bool snapshot_streams(const void *settings, char **arguments) {
     return to_stdout(settings);
 }
 
+/* As profd has it. */
+static bool name_is_valid(const char *name) {
+    size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+
+    return n > 0 && n <= NAME_LENGTH_MAX && !name[n] && !strchr("._-", name[0]);
+}
+
+/* A window that begins where it ends, or later, can hold nothing. */
+static int check_start(const SnapshotSettings *s) {
+    uint64_t now = figure_now_us(), end = s->until.set ? s->until.us : s->at.set ? s->at.us : now;
+
+    if (s->follow_up.set && __builtin_add_overflow(end, s->follow_up.us, &end))
+        end = UINT64_MAX;
+    if (!s->since.set || s->since.us < end)
+        return STATUS_OK;
+    if (s->until.set)
+        return complain(STATUS_USAGE, "--since is not before --until, the window is empty.");
+    if (s->at.set)
+        return complain(STATUS_USAGE, "--since is not before --at, the window is empty.");
+    return complain(STATUS_USAGE, "--since lies in the future; --follow-up=SPAN waits for it.");
+}
+
+/* What profd is bound to refuse. */
+static int check_values(const SnapshotSettings *s) {
+    if (s->name && !name_is_valid(s->name))
+        return complain(STATUS_USAGE,
+                        "Invalid --name '%s': a name has letters, digits, '.', '_' and '-', at "
+                        "most %d, and begins with a letter or digit.",
+                        s->name, NAME_LENGTH_MAX);
+    if (s->reason && strlen(s->reason) > REASON_LENGTH_MAX)
+        return complain(STATUS_USAGE, "Invalid --reason: it has more than %d bytes.",
+                        REASON_LENGTH_MAX);
+    for (size_t i = 0; i < s->pids.n; i++)
+        if (s->pids.items[i].last > PID_MAX)
+            return complain(STATUS_USAGE, "Invalid --pid %u: a process id is at most %d.",
+                            s->pids.items[i].last, PID_MAX);
+    return check_start(s);
+}
+
 /* What contradicts itself. */
 static int check(const SnapshotSettings *s) {
     if (s->last.set && (s->since.set || s->until.set))
         return complain(STATUS_USAGE, "--last is counted from the end; leave out --since and "
                                       "--until, or give these alone.");
-    if (s->since.set && s->until.set && s->since.us >= s->until.us)
-        return complain(STATUS_USAGE, "--since is not before --until, the window is empty.");
     if (s->output && (s->name || s->pin))
         return complain(STATUS_USAGE, "--%s is for snapshots that profd keeps; leave out --output.",
                         s->name ? "name" : "pin");
@@ -95,7 +134,7 @@ static int check(const SnapshotSettings *s) {
         return complain(STATUS_USAGE, "The layout 'pipe' is for --output=-.");
     if (s->layout == WORD_DIRECTORY && to_stdout(s))
         return complain(STATUS_USAGE, "A directory does not fit through stdout; give a name.");
-    return STATUS_OK;
+    return check_values(s);
 }
 
 static void set_time(json_t **parameters, const char *name, OptionTimestamp time) {
@@ -302,7 +341,7 @@ const Command command_snapshot = {
     .summary = "Take a window of what was recorded as a recording of its own",
     .notes = "Without --last, --since and --until all that there is of the session. The recording "
              "goes on undisturbed. stdout gets the path, or with --output=- the recording itself, "
-             "as a stream that 'perf report -i -' reads; what it came to is told on stderr.\n\n"
+             "as a stream that 'perf report -i -' reads; a summary is printed on stderr.\n\n"
              "Exit status: 8 when a part of the window is not there any more, 5 when no sample of "
              "it matches the filters. Ctrl-C ends it and keeps nothing.",
     .options = snapshot_options,

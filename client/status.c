@@ -135,7 +135,7 @@ static int run_status(Context *c, void *settings, char **arguments) {
         return r;
     if (c->json)
         r = reply_print(c, status);
-    else {
+    else if (!o->check || !c->quiet) {
         context_page(c);
         show(c, status);
     }
@@ -146,15 +146,15 @@ static int run_status(Context *c, void *settings, char **arguments) {
 }
 
 static const Option status_options[] = {
-    {0, "check", NULL, "End with status 7 when anything is degraded", option_flag,
-     offsetof(StatusSettings, check)},
+    {0, "check", NULL, "End with status 7 when anything is degraded; with --quiet print nothing",
+     option_flag, offsetof(StatusSettings, check)},
     {},
 };
 
 const Command command_status = {
     .name = "status",
     .arguments = "",
-    .summary = "Tell how the daemon does: what records, since when, how far back",
+    .summary = "Show how the daemon does: what records, since when, how far back",
     .notes = "Each reason why something is degraded comes with its remedy. Window is what a\n"
              "snapshot can reach back to.",
     .options = status_options,

@@ -168,7 +168,7 @@ const Command command_verify = {
     .summary = "Check that recordings are whole and make sense",
     .notes = "Each FILE is a perf.data file, a folder of perf record --threads, or - for a\n"
              "stream on standard input. One line a finding: the place, how bad it is, what it\n"
-             "is. With --quiet errors alone are told. The status is 0 when there are no errors\n"
+             "is. With --quiet only errors are printed. The status is 0 when there are no errors\n"
              "(warnings and notes do not count), 8 when there are, 1 when a FILE is no\n"
              "perf.data or cannot be read.",
     .run = run_verify,

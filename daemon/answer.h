@@ -19,6 +19,13 @@ json_t *answer_count(uint64_t n);
 /* What a caller said, back to him. It came in the form that we print, and is not escaped twice. */
 json_t *answer_echo(const char *text);
 
+/* Why a parameter is refused, where several methods have the same reason. */
+#define ASK_NAME                                                                                   \
+    "a name has letters, digits, '.', '_' and '-', at most 63, and begins with a letter or digit"
+#define ASK_COUNT "it is negative"
+#define ASK_TIME  "it is negative or too large"
+#define ASK_SPAN  "it is 0, negative or too large"
+
 /* What a parameter says; false when it is missing or null. */
 bool ask_text(const Call *call, const char *name, const char **ret);
 bool ask_flag(const Call *call, const char *name);

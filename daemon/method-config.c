@@ -107,7 +107,8 @@ int method_set_log_level(void *userdata, Call *call) {
 
     (void)ask_text(call, "level", &name);
     if (log_level_from_name(name, &level) < 0)
-        return call_fail_parameter(call, "level");
+        return call_fail_parameter(call, "level",
+                                   "it is none of err, warning, notice, info and debug");
     log_set_level(level);
     daemon->log = (RuntimeLog){.is_set = true, .level = level};
     daemon_remember(daemon);

@@ -159,6 +159,8 @@ static json_t *metrics(const Daemon *daemon) {
     json_t *list = json_array();
     Facts facts = gather(daemon);
 
+    add(&list, "profd_build_info", "gauge", "Which profd this is, always 1",
+        json_pack("{s:s}", "version", PROFD_VERSION), 1);
     for (size_t i = 0; i < ARRAY_SIZE(whole_rows); i++) {
         const WholeRow *row = &whole_rows[i];
 
@@ -208,7 +210,7 @@ int method_get_metrics(void *userdata, Call *call) {
     Stream *stream;
 
     if (r < 0 || (r > 0 && interval_ns < (uint64_t)INTERVAL_MIN_MS * NS_PER_MS))
-        return call_fail_parameter(call, "intervalUsec");
+        return call_fail_parameter(call, "intervalUsec", "it is shorter than 100 ms, or too long");
     if (r == 0)
         return call_reply(call, metrics(daemon));
     if (!call_wants_more(call))

@@ -65,9 +65,9 @@ int method_list_segments(void *userdata, Call *call) {
     int r;
 
     if (ask_span(call, "sinceUsec", &since_ns) < 0)
-        return call_fail_parameter(call, "sinceUsec");
+        return call_fail_parameter(call, "sinceUsec", ASK_TIME);
     if (ask_span(call, "untilUsec", &until_ns) < 0)
-        return call_fail_parameter(call, "untilUsec");
+        return call_fail_parameter(call, "untilUsec", ASK_TIME);
     (void)ask_text(call, "session", &name);
     r = store_each_segment(daemon->store, name, since_ns, until_ns, add_segment, &listing);
     if (r >= 0)
@@ -123,11 +123,11 @@ int method_vacuum(void *userdata, Call *call) {
     Vacuuming *vacuuming;
 
     if (ask_count(call, "maxBytes", &limits.max_bytes) < 0)
-        return call_fail_parameter(call, "maxBytes");
+        return call_fail_parameter(call, "maxBytes", ASK_COUNT);
     if (ask_span(call, "maxAgeUsec", &limits.max_age_ns) < 0)
-        return call_fail_parameter(call, "maxAgeUsec");
+        return call_fail_parameter(call, "maxAgeUsec", ASK_TIME);
     if (ask_count(call, "maxSegments", &limits.max_segments) < 0)
-        return call_fail_parameter(call, "maxSegments");
+        return call_fail_parameter(call, "maxSegments", ASK_COUNT);
     vacuuming = calloc(1, sizeof(*vacuuming));
     if (!vacuuming)
         return -ENOMEM;
@@ -282,9 +282,10 @@ int method_read(void *userdata, Call *call) {
     (void)ask_text(call, "segment", &segment);
     (void)ask_text(call, "file", &file);
     if (snapshot)
-        return session || segment ? call_fail_parameter(call, session ? "session" : "segment")
+        return session || segment ? call_fail_parameter(call, session ? "session" : "segment",
+                                                        "it excludes 'snapshot'")
                                   : read_snapshot(userdata, call, snapshot, file);
     if (!session || !segment)
-        return call_fail_parameter(call, session ? "segment" : "snapshot");
+        return call_fail_parameter(call, session ? "segment" : "snapshot", "it is missing");
     return read_segment(userdata, call, session, segment, file);
 }

@@ -81,7 +81,7 @@ static int make_member(Daemon *daemon, Call *call, const char *name, json_t *set
     int r;
 
     if (n > SETTINGS_MAX)
-        return call_fail_parameter(call, "settings"), 1;
+        return call_fail_parameter(call, "settings", "it has more than 64 keys"), 1;
     r = config_make_session(daemon->config, name, list, n, &config, &fault);
     if (r == -EINVAL)
         return fail_setting(call, list[fault.setting].key, list[fault.setting].value,
@@ -121,7 +121,7 @@ static int find_or_make(Daemon *daemon, Call *call, Member **ret) {
 
     (void)ask_text(call, "session", &name);
     if (!config_name_is_valid(name))
-        return call_fail_parameter(call, "session"), 1;
+        return call_fail_parameter(call, "session", ASK_NAME), 1;
     member = roster_find(daemon->roster, name);
     if (member && (member->session || json_object_size(settings) > 0))
         return call_fail_session(call, "SessionExists", name), 1;
@@ -148,7 +148,7 @@ int method_start(void *userdata, Call *call) {
     int r = ask_span(call, "durationUsec", &duration_ns);
 
     if (r < 0 || (r > 0 && duration_ns == 0))
-        return call_fail_parameter(call, "durationUsec");
+        return call_fail_parameter(call, "durationUsec", ASK_SPAN);
     r = find_or_make(daemon, call, &member);
     if (r != 0)
         return MIN(r, 0);

@@ -178,7 +178,9 @@ static bool fail_begin(Job *job, int error) {
             job->call, "SnapshotExists",
             json_pack("{s:o}", "name", answer_text(job->wish.name ? job->wish.name : "")));
     else if (error == -EINVAL)
-        (void)call_fail_parameter(job->call, job->wish.has_until ? "untilUsec" : "sinceUsec");
+        (void)call_fail_parameter(job->call, job->wish.has_until ? "untilUsec" : "sinceUsec",
+                                  job->wish.has_until ? "it is not after the start of the window"
+                                                      : "it is not before the end of the window");
     else
         (void)call_fail_reason(job->call, error, NULL);
     return true;

@@ -15,6 +15,9 @@
 
 enum { FILTERS_MAX = 256, PID_MAX = 1 << 22 };
 
+#define SNAPSHOT_NAME_RULE                                                                         \
+    "a name has letters, digits, '.', '_' and '-', at most 64, and begins with a letter or digit"
+
 void snapshot_wish_done(SnapshotWish *wish) {
     free((void *)wish->filter.pids);
     free((void *)wish->filter.comms);
@@ -40,15 +43,17 @@ static int take_times(Call *call, SnapshotWish *wish) {
         int r = ask_span(call, rows[i].name, rows[i].value);
 
         if (r < 0)
-            return call_fail_parameter(call, rows[i].name), 1;
+            return call_fail_parameter(call, rows[i].name, ASK_TIME), 1;
         *rows[i].has = r > 0;
     }
-    if (wish->has_last && (wish->has_since || wish->has_until || wish->last_ns == 0))
-        return call_fail_parameter(call, "lastUsec"), 1;
+    if (wish->has_last && wish->last_ns == 0)
+        return call_fail_parameter(call, "lastUsec", "it is 0"), 1;
+    if (wish->has_last && (wish->has_since || wish->has_until))
+        return call_fail_parameter(call, "lastUsec", "it excludes a start and an end"), 1;
     if (wish->has_follow_up && wish->has_until)
-        return call_fail_parameter(call, "followUpUsec"), 1;
+        return call_fail_parameter(call, "followUpUsec", "it excludes an end"), 1;
     if (wish->has_since && wish->has_until && wish->until_ns <= wish->since_ns)
-        return call_fail_parameter(call, "untilUsec"), 1;
+        return call_fail_parameter(call, "untilUsec", "it is not after the start of the window"), 1;
     return 0;
 }
 
@@ -67,10 +72,12 @@ static int take_format(Daemon *daemon, Call *call, SnapshotWish *wish) {
     if (member)
         config.zstd_level = member->config.zstd_level;
     if (ask_text(call, "layout", &text) && !parse_key("Layout", text, &config))
-        return call_fail_parameter(call, "layout"), 1;
+        return call_fail_parameter(call, "layout", "it is neither file nor directory"), 1;
     wish->keep_frames = !ask_text(call, "compress", &text);
     if (!wish->keep_frames && !parse_key("Compress", text, &config))
-        return call_fail_parameter(call, "compress"), 1;
+        return call_fail_parameter(call, "compress",
+                                   "it is neither none nor zstd, with a level from 1 to 22"),
+               1;
     wish->layout = config.layout;
     wish->zstd_level = config.zstd_level;
     return 0;
@@ -85,7 +92,7 @@ static int take_texts(Call *call, const char *name, const char *const **ret, siz
     char *room;
 
     if (n > FILTERS_MAX)
-        return call_fail_parameter(call, name), 1;
+        return call_fail_parameter(call, name, "it has more than 256 names"), 1;
     json_array_foreach(list, i, value) bytes += json_string_length(value) + 1;
     texts = n > 0 ? malloc(2 * n * sizeof(*texts) + bytes) : NULL;
     if (n > 0 && !texts)
@@ -109,7 +116,7 @@ static int take_pids(Call *call, SnapshotFilter *filter) {
     uint32_t *pids;
 
     if (n > FILTERS_MAX)
-        return call_fail_parameter(call, "pids"), 1;
+        return call_fail_parameter(call, "pids", "it has more than 256 processes"), 1;
     pids = n > 0 ? calloc(n, sizeof(*pids)) : NULL;
     if (n > 0 && !pids)
         return -ENOMEM;
@@ -119,7 +126,7 @@ static int take_pids(Call *call, SnapshotFilter *filter) {
         json_int_t pid = json_integer_value(value);
 
         if (pid < 0 || pid > PID_MAX)
-            return call_fail_parameter(call, "pids"), 1;
+            return call_fail_parameter(call, "pids", "a process id is at most 4194304"), 1;
         pids[i] = (uint32_t)pid;
     }
     return 0;
@@ -135,7 +142,9 @@ static int take_cpus(Call *call, SnapshotFilter *filter) {
     r = cpu_list_parse(text, &cpus);
     if (r < 0 || cpus.n == 0 || cpus.cpus[cpus.n - 1] >= MANIFEST_CPUS_MAX) {
         cpu_list_done(&cpus);
-        return r == -ENOMEM ? r : (call_fail_parameter(call, "cpus"), 1);
+        return r == -ENOMEM
+                   ? r
+                   : (call_fail_parameter(call, "cpus", "it is no list of CPUs, as 0-3,8"), 1);
     }
     filter->by_cpu = true;
     for (size_t i = 0; i < cpus.n; i++)
@@ -154,12 +163,12 @@ static int take_names(Daemon *daemon, Call *call, SnapshotWish *wish) {
     snprintf(wish->session, sizeof(wish->session), "%s", session);
     (void)ask_text(call, "reason", &reason);
     if (strlen(reason) >= sizeof(wish->reason))
-        return call_fail_parameter(call, "reason"), 1;
+        return call_fail_parameter(call, "reason", "it has more than 255 bytes"), 1;
     text_unescape(reason, wish->reason);
     if (!ask_text(call, "name", &wish->name))
         return 0;
     if (!snapshot_name_is_valid(wish->name))
-        return call_fail_parameter(call, "name"), 1;
+        return call_fail_parameter(call, "name", SNAPSHOT_NAME_RULE), 1;
     if (snapshot_find(daemon->snapshots, wish->name, &info) == 0)
         return call_fail(call, "SnapshotExists",
                          json_pack("{s:o}", "name", answer_echo(wish->name))),

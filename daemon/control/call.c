@@ -19,10 +19,40 @@ enum {
     STREAM_SLICE = 64, /* replies of a list before others have their turn */
     BUSY_RETRY_MS = 1000,
     AUDIT_TEXT_MAX = 400,
+    AUDIT_REASON_MAX = 200,
     AUDIT_BURST = 200,
 };
 
 #define RATE_NS 60000000000ULL
+
+/* Who asked for a change, and what came of it; `error` NULL: it was done. Of those who are no
+ * administrators so many lines a minute: who calls without end must not have the journal drop what
+ * others log. */
+static void call_audit(Call *call, const char *outcome, const char *error, const json_t *reason) {
+    static LogRate rate = {.interval_ns = RATE_NS, .burst = AUDIT_BURST};
+    const Peer *peer = &call->caller->peer;
+    _cleanup_free_ char *text = json_dumps(call->parameters, JSON_COMPACT);
+    _cleanup_free_ char *why = json_dumps(reason, JSON_COMPACT);
+    char uid[16], pid[16], line[AUDIT_TEXT_MAX + AUDIT_REASON_MAX + 400];
+    const LogField fields[] = {{"PROFD_EVENT", "call"},
+                               {"PROFD_METHOD", call->member},
+                               {"PROFD_OUTCOME", outcome},
+                               {"PROFD_PEER_UID", uid},
+                               {"PROFD_PEER_PID", pid}};
+
+    if (!call->is_audited)
+        return;
+    call->is_audited = false;
+    snprintf(uid, sizeof(uid), "%u", (unsigned)peer->uid);
+    snprintf(pid, sizeof(pid), "%d", (int)peer->pid);
+    snprintf(line, sizeof(line), "User %s (pid %s) called %s with %.*s: %s%s%s%s%.*s", uid, pid,
+             call->member, AUDIT_TEXT_MAX, text ? text : "{}", outcome, error ? ", " : "",
+             error ? error : "", why ? " " : "", AUDIT_REASON_MAX, why ? why : "");
+    if (peer->right >= RIGHT_ADMIN)
+        log_struct(LOG_LEVEL_NOTICE, 0, fields, ARRAY_SIZE(fields), "%s", line);
+    else
+        log_limited_struct(&rate, LOG_LEVEL_NOTICE, 0, fields, ARRAY_SIZE(fields), "%s", line);
+}
 
 static Call *call_free(Call *call) {
     if (call->free_stream)
@@ -37,6 +67,7 @@ static Call *call_free(Call *call) {
 Call *call_abandon(Call *call) {
     if (!call)
         return NULL;
+    call_audit(call, "abandoned", "the client went away", NULL);
     if (call->on_gone)
         call->on_gone(call->gone_userdata);
     return call_free(call);
@@ -133,8 +164,10 @@ int call_reply(Call *call, json_t *parameters) {
 
     if (r < 0 && r != -EPIPE)
         fail_errno(call, r);
-    else
+    else {
+        call_audit(call, "done", NULL, NULL);
         end_call(call);
+    }
     return 0;
 }
 
@@ -170,6 +203,7 @@ int call_fail(Call *call, const char *error, json_t *parameters) {
                   error, field);
     if (is_of_limits(error))
         tell_limit(call, error);
+    call_audit(call, "refused", error, taken);
     snprintf(name, sizeof(name), "%s%s%s", is_ours ? interface_name(interface) : "",
              is_ours ? "." : "", error);
     if (!call->oneway && send_error(call->caller, name, TAKE_PTR(taken)) == -ENOMEM)
@@ -178,9 +212,9 @@ int call_fail(Call *call, const char *error, json_t *parameters) {
     return 0;
 }
 
-int call_fail_parameter(Call *call, const char *parameter) {
+int call_fail_parameter(Call *call, const char *parameter, const char *reason) {
     return call_fail(call, "org.varlink.service.InvalidParameter",
-                     json_pack("{s:s}", "parameter", parameter));
+                     json_pack("{s:s, s:s}", "parameter", parameter, "reason", reason));
 }
 
 int call_stream(Call *call, int (*next)(void *userdata, json_t **ret),
@@ -250,28 +284,6 @@ static const ControlMethod *find_method(const Control *control, const char *name
     return NULL;
 }
 
-/* Who did what, before it is done. Of those who are no administrators so many lines a minute: who
- * calls without end must not have the journal drop what others log. */
-static void audit(const Call *call) {
-    static LogRate rate = {.interval_ns = RATE_NS, .burst = AUDIT_BURST};
-    const Peer *peer = &call->caller->peer;
-    _cleanup_free_ char *text = json_dumps(call->parameters, JSON_COMPACT);
-    char uid[16], pid[16], line[AUDIT_TEXT_MAX + 200];
-    const LogField fields[] = {{"PROFD_EVENT", "call"},
-                               {"PROFD_METHOD", call->member},
-                               {"PROFD_PEER_UID", uid},
-                               {"PROFD_PEER_PID", pid}};
-
-    snprintf(uid, sizeof(uid), "%u", (unsigned)peer->uid);
-    snprintf(pid, sizeof(pid), "%d", (int)peer->pid);
-    snprintf(line, sizeof(line), "User %s (pid %s) called %s with %.*s", uid, pid, call->member,
-             AUDIT_TEXT_MAX, text ? text : "{}");
-    if (peer->right >= RIGHT_ADMIN)
-        log_struct(LOG_LEVEL_NOTICE, 0, fields, ARRAY_SIZE(fields), "%s", line);
-    else
-        log_limited_struct(&rate, LOG_LEVEL_NOTICE, 0, fields, ARRAY_SIZE(fields), "%s", line);
-}
-
 static int deny(Call *call) {
     static LogRate rate = {.interval_ns = RATE_NS, .burst = 10};
     const Peer *peer = &call->caller->peer;
@@ -296,7 +308,7 @@ static int check_mode(Call *call) {
     else if (mode == METHOD_UPGRADE && !call->upgrade)
         (void)call_fail(call, "ExpectedUpgrade", NULL);
     else if (mode != METHOD_UPGRADE && call->upgrade)
-        (void)call_fail_parameter(call, "upgrade");
+        (void)call_fail_parameter(call, "upgrade", "no bytes follow a reply of this method");
     else
         return 0;
     return 1;
@@ -316,7 +328,8 @@ static int check_parameters(Call *call) {
     if (r == 0)
         return 0;
     if (r == -EINVAL)
-        (void)call_fail_parameter(call, field);
+        (void)call_fail_parameter(call, field,
+                                  "this profd does not know it, misses it, or wants another type");
     else if (r == -ENOENT)
         (void)fail_method(call);
     else
@@ -331,12 +344,11 @@ static int run(Call *call) {
 
     if (method && caller->peer.right < method->right)
         return deny(call);
+    call->is_audited = method && method->changes;
     if (check_mode(call) != 0 || check_parameters(call) != 0)
         return 0;
     if (!method)
         return service_call(call);
-    if (method->changes)
-        audit(call);
     r = method->run(caller->control->options.userdata, call);
     if (r < 0 && caller->call)
         fail_errno(caller->call, r);

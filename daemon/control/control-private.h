@@ -28,6 +28,7 @@ struct Call {
     json_t *parameters; /* within the message, or `nothing` */
     json_t *nothing;
     bool more, oneway, upgrade;
+    bool is_audited;       /* what becomes of it is logged */
     bool ends_with_client; /* although it is oneway */
     void (*on_gone)(void *userdata);
     void *gone_userdata;

@@ -37,8 +37,9 @@ int call_reply(Call *call, json_t *parameters);
 int call_continue(Call *call, json_t *parameters);
 /* `error` without a dot is one of io.profd.Control. Frees the call. 0, for handlers to return. */
 int call_fail(Call *call, const char *error, json_t *parameters);
-/* The standard InvalidParameter. */
-int call_fail_parameter(Call *call, const char *parameter);
+/* The standard InvalidParameter, and beside the parameter the reason, a clause with a subject and a
+ * verb. Clients that know of no reason look past it. */
+int call_fail_parameter(Call *call, const char *parameter, const char *reason);
 /*
  * A reply for each object that next() gives (1 and the object; 0: no more; a negative errno ends
  * the call as Failed), as fast as the client reads; one without parameters where there is none.

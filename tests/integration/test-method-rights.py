@@ -214,6 +214,23 @@ def other_users_memory_is_for_administrators():
 
 
 @test
+def the_log_says_what_came_of_a_call():
+    mark = Run.get().mark()
+    with connected("admin") as v:
+        with fault("NoSuchSession"):
+            v.one("Stop", session="none")
+        with fault("InvalidParameter", parameter="level"):
+            v.one("SetLogLevel", level="loud")
+        v.one("SetLogLevel", level="info")
+    log = Run.get().log(mark)
+    for words in ('called Stop with {"session":"none"}: refused, NoSuchSession {"session":"none"}',
+                  'called SetLogLevel with {"level":"loud"}: refused, org.varlink.service.InvalidParameter',
+                  'called SetLogLevel with {"level":"info"}: done'):
+        check(words in log, f"no '{words}' in {log}")
+    check('{"level":"loud"}: done' not in log, "a refused call counts as done")
+
+
+@test
 def who_calls_without_end_does_not_flood_the_log():
     mark = Run.get().mark()
     with connected("read") as v, connected("admin") as admin:

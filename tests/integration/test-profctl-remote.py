@@ -80,7 +80,8 @@ ERRORS = {
     "Cancelled": ({}, 1, "cancelled"),
     "Failed": ({"reason": "of the moon"}, 1, "of the moon"),
     SERVICE + "MethodNotFound": ({"method": "x"}, 1, "older than this profctl"),
-    SERVICE + "InvalidParameter": ({"parameter": "session"}, 2, "'session'"),
+    SERVICE + "InvalidParameter": ({"parameter": "sinceUsec", "reason": "it is late"}, 2,
+                                   "Invalid --since: it is late[.]"),
     SERVICE + "ExpectedMore": ({}, 1, "ExpectedMore"),
 }
 
@@ -165,7 +166,7 @@ def every_verb_without_rights_ends_with_4():
     with folder() as where, StandIn(where, answers) as daemon:
         os.chmod(daemon.path, 0o666)
         for verb, (words, method) in VERBS.items():
-            ended(profctl(verb, *words, socket=daemon.path), 4, f"Not permitted to call '{method}'")
+            ended(profctl(verb, *words, socket=daemon.path), 4, f"Permission denied: '{verb}' requires root")
 
 
 @test
@@ -178,7 +179,8 @@ def who_lacks_a_right_is_told_the_group_and_that_a_new_login_is_needed():
         for verb, group in (("list", "profd-read"), ("start", "profd-admin")):
             words = VERBS[verb][0]
             done = ended(profctl(verb, *words, socket=daemon.path, user=NOBODY), 4, group)
-            check("new login" in done.stderr or "does not have" in done.stderr, done.stderr)
+            check("Hint: " in done.stderr, done.stderr)
+            check("then log in again" in done.stderr or "has no group" in done.stderr, done.stderr)
 
 
 def with_groups(where, lines, *words):
@@ -206,9 +208,10 @@ def who_joined_the_group_after_his_login_is_told_to_log_in_again():
         os.chmod(daemon.path, 0o666)
         socket_option = f"--socket={daemon.path}"
         ended(with_groups(where, lines, socket_option, "list"), 4,
-              "root or the group 'profd-read'.*'adduser nobody profd-read'.*new login is needed")
+              "Permission denied: 'list' requires root or membership in 'profd-read'[.]",
+              "Hint: root adds you with 'adduser nobody profd-read'; then log in again[.]")
         ended(with_groups(where, lines, socket_option, "stop", "x"), 4,
-              "joined the group 'profd-admin' after this login; log out and in again")
+              "Hint: you joined 'profd-admin' after this login; log in again")
 
 
 @test
@@ -217,7 +220,7 @@ def a_socket_that_may_not_be_reached_is_not_permitted():
         skip("needs root")
     with folder() as where, StandIn(where, ANSWERS) as daemon:
         os.chmod(daemon.path, 0o600)
-        ended(profctl("ping", socket=daemon.path, user=NOBODY), 4, "Not permitted to reach")
+        ended(profctl("ping", socket=daemon.path, user=NOBODY), 4, "Permission denied: you may not connect")
 
 
 @test

@@ -196,8 +196,27 @@ def vacuum_deletes_the_oldest_and_says_how_many():
 
 
 @test
+def status_check_with_quiet_prints_nothing():
+    done = call("status", "--check", "-q")
+    check(done.returncode in (0, 7), done.stderr)
+    equal((done.stdout, done.stderr), ("", ""), "what it prints")
+
+
+@test
+def what_is_typed_from_habit_is_understood():
+    ended(call("stauts"), 2, "Did you mean 'status'[?]")
+    ended(call("help", "snapshto"), 2, "Did you mean 'snapshot'[?]")
+    ended(call("snapshot", "--lats=1s"), 2, "Did you mean --last[?]")
+    ended(call("start", "habit", "-e", "cpu-clock", "--call-graph", "dwarf,4096"), 0, "dwarf call graphs")
+    ended(call("stop", "habit"), 0)
+    ended(call("start", "-g", "habit", "-e", "cpu-clock"), 0, "fp call graphs")
+    ended(call("stop", "habit"), 0)
+
+
+@test
 def metrics_are_lines_of_prometheus():
     lines = ended(call("metrics"), 0).stdout.splitlines()
+    check(any(line.startswith('profd_build_info{version="') for line in lines), "no profd_build_info")
     samples = [line for line in lines if line.startswith("profd_") and "samples" in line]
     check(samples, f"no samples among {lines[:10]}")
     for line in lines:
@@ -334,6 +353,30 @@ def arguments_that_are_no_utf8_are_never_dropped():
             check(done.returncode == 5 or "no samples" in done.stderr, f"{option}: {done.stderr}")
     check(os.path.exists(taken), "the snapshot is gone")
     ended(call("rm", "kept"), 0)
+
+
+@test
+def a_wrong_argument_is_named_with_the_reason():
+    for words, says in ((["--since=+1h"], "--since lies in the future"),
+                        (["--since=-1min", "--until=-2min"], "--since is not before --until"),
+                        (["--name=.x"], "Invalid --name '.x': a name has letters"),
+                        (["--name=" + "x" * 65], "Invalid --name .* at most 64"),
+                        (["--pid=5000000"], "Invalid --pid 5000000: a process id is at most 4194304"),
+                        (["--reason=" + "x" * 256], "Invalid --reason: it has more than 255 bytes"),
+                        (["--last=99999999d"], "--last cannot take '99999999d'")):
+        done = ended(call("snapshot", *words), 2, says)
+        check("update" not in done.stderr and "0.1.0" not in done.stderr, done.stderr)
+    ended(call("start", "no/name", "-e", "cpu-clock"), 2, "Invalid name of a session: a name has letters")
+
+
+@test
+def doctor_does_not_blame_profd_for_a_missing_permission():
+    done = call("doctor", "-j", user=NOBODY)
+    said = [c for c in json.loads(done.stdout)["checks"] if "not this user" in c["text"]]
+    equal([c["state"] for c in said], ["warn"], f"what {done.stdout} says of profd")
+    check("Permission denied: 'doctor' requires root" in said[0]["text"], said[0]["text"])
+    check("restart" not in said[0]["remedy"] and "profd-read" in said[0]["remedy"], said[0]["remedy"])
+    check("Protocol" not in done.stdout, done.stdout)
 
 
 @test

@@ -158,5 +158,7 @@ def fault(name, /, **parameters):
         check(error.name == name, f"the error is {error}, not {name}")
         for key, value in parameters.items():
             check(error.parameters.get(key) == value, f"{name} says {error.parameters}, not {key}={value!r}")
+        # Whoever gave it has to know what is wrong with it.
+        check(name != "InvalidParameter" or error.parameters.get("reason"), f"{error.parameters} gives no reason")
         return
     check(False, f"no error, where {name} was to come")

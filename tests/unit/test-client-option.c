@@ -149,7 +149,7 @@ TEST(what_is_wrong_comes_as_a_sentence_that_names_it) {
         CHECK_EQ(l.r, -EINVAL);
         CHECK(l.why);
         CHECK(strstr(l.why, cases[i].named));
-        CHECK_EQ(l.why[strlen(l.why) - 1], '.');
+        CHECK(strchr(".?", l.why[strlen(l.why) - 1]));
     }
 }
 
@@ -229,6 +229,61 @@ TEST(every_row_of_profctl_is_whole_and_unambiguous) {
             CHECK(o->help && o->help[strlen(o->help) - 1] != '.');
             CHECK(o->offset < c->settings_size);
         }
+    }
+}
+
+static const char *said_of(const char *word, char *text, size_t size) {
+    char *argv[] = {(char *)"profctl", (char *)word, NULL};
+    _cleanup_free_ char *why = NULL;
+    int index = 1, n = 0;
+    Context c = {};
+
+    (void)options_parse(&(OptionSet){global_options, &c}, 1, true, 2, argv, &index, &n, &why);
+    snprintf(text, size, "%s", why ? why : "");
+    return text;
+}
+
+TEST(an_option_that_was_mistyped_is_offered) {
+    char text[256];
+
+    CHECK_STREQ(said_of("--no-pagr", text, sizeof(text)),
+                "There is no option --no-pagr. Did you mean --no-pager?");
+    CHECK(strstr(said_of("--xyzzy", text, sizeof(text)), "see --help"));
+}
+
+static const char *chosen;
+
+static int choose(const Option *option, const char *argument, void *field) {
+    chosen = argument ? argument : "nothing";
+    return 0;
+}
+
+TEST(an_argument_that_may_be_left_out_is_taken_behind_a_space_where_it_is_known) {
+    static const Option rows[] = {{'g', "call-graph", "[fp|dwarf[:SIZE]|lbr|none]", "x", choose, 0},
+                                  {}};
+    static const struct {
+        const char *option, *next, *chosen;
+        int n;
+    } cases[] = {
+        {"--call-graph", "dwarf", "dwarf", 0},
+        {"--call-graph", "dwarf,16384", "dwarf,16384", 0},
+        {"--call-graph", "dwarf:8K", "dwarf:8K", 0},
+        {"-g", "lbr", "lbr", 0},
+        {"-g", "web", "nothing", 1},
+        {"-g", "dwarfs", "nothing", 1},
+        {"-g", "fp,8", "nothing", 1},
+        {"--call-graph=none", "fp", "none", 1},
+    };
+    char settings = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char *argv[] = {(char *)"profctl", (char *)cases[i].option, (char *)cases[i].next, NULL};
+        _cleanup_free_ char *why = NULL;
+        int index = 1, n = 0;
+
+        CHECK_OK(options_parse(&(OptionSet){rows, &settings}, 1, false, 3, argv, &index, &n, &why));
+        CHECK_STREQ(chosen, cases[i].chosen);
+        CHECK_EQ(n, cases[i].n);
     }
 }
 

@@ -53,7 +53,7 @@ TEST(parameters_that_are_missing_break_nothing) {
     CHECK_DESCRIBED("NoSuchSession", NULL, STATUS_NOT_FOUND,
                     "There is no session '?'; 'profctl list' shows those there are.");
     CHECK_DESCRIBED("Failed", "{\"reason\":null}", STATUS_FAILED,
-                    "profd failed; 'journalctl -u profd' tells more.");
+                    "profd failed; 'journalctl -u profd' shows more.");
     CHECK_DESCRIBED("NoSuchCgroup", "{\"session\": \"x\", \"cgroup\": \"nosuch.slice\"}",
                     STATUS_NOT_FOUND,
                     "Cannot start 'x': control group 'nosuch.slice' does not exist.");
@@ -115,6 +115,22 @@ TEST(every_error_of_the_interface_has_a_sentence) {
     CHECK(n >= 16);
 }
 
+TEST(a_refused_argument_is_named_with_the_reason) {
+    char text[1024];
+
+    CHECK_DESCRIBED("org.varlink.service.InvalidParameter",
+                    "{\"parameter\":\"sinceUsec\",\"reason\":\"it is negative\"}", STATUS_USAGE,
+                    "Invalid --since: it is negative.");
+    CHECK_DESCRIBED("org.varlink.service.InvalidParameter",
+                    "{\"parameter\":\"new\",\"reason\":\"it is unknown\"}", STATUS_USAGE,
+                    "Invalid 'new': it is unknown.");
+    /* An older profd gives none, and nothing is made up. */
+    CHECK_EQ(describe("org.varlink.service.InvalidParameter", "{\"parameter\":\"cpus\"}", text,
+                      sizeof(text)),
+             (int)STATUS_USAGE);
+    CHECK(strstr(text, "profd 0.9 does not accept --cpu, and does not say why"));
+}
+
 TEST(an_error_that_nobody_knows_is_named_and_escaped) {
     CHECK_DESCRIBED("New\x1b", NULL, STATUS_FAILED, "profd refused 'Start': New\\x1b.");
 }
@@ -136,7 +152,8 @@ TEST(a_denial_names_the_group_that_the_method_takes) {
         CHECK_OK(prctl(PR_SET_DUMPABLE, 1));
     }
     CHECK_EQ(status, (int)STATUS_NOT_PERMITTED);
-    CHECK(strstr(text, "profd-admin"));
+    CHECK(strstr(
+        text, "Permission denied: 'Start' requires root or membership in 'profd-admin'.\nHint: "));
 }
 
 TEST_MAIN()

@@ -10,6 +10,7 @@ enum { TEXT_MAX = 1 << 16 };
 
 #define PING    "{\"method\":\"io.profd.Control.Ping\"}"
 #define NOTHING "{\"parameters\":{}}"
+#define UNKNOWN "\"this profd does not know it, misses it, or wants another type\""
 
 TEST(calls_are_answered_and_what_is_none_is_named) {
     /* clang-format off */
@@ -17,13 +18,13 @@ TEST(calls_are_answered_and_what_is_none_is_named) {
         { PING, NOTHING },
         { "{\"method\":\"io.profd.Control.Ping\",\"parameters\":{},\"more\":true}", NOTHING },
         { "{\"method\":\"io.profd.Control.Ping\",\"parameters\":{\"a\":1}}",
-          "{\"error\":\"org.varlink.service.InvalidParameter\",\"parameters\":{\"parameter\":\"a\"}}" },
+          "{\"error\":\"org.varlink.service.InvalidParameter\",\"parameters\":{\"parameter\":\"a\",\"reason\":" UNKNOWN "}}" },
         { "{\"method\":\"io.profd.Control.Ping\",\"upgrade\":true}",
-          "{\"error\":\"org.varlink.service.InvalidParameter\",\"parameters\":{\"parameter\":\"upgrade\"}}" },
+          "{\"error\":\"org.varlink.service.InvalidParameter\",\"parameters\":{\"parameter\":\"upgrade\",\"reason\":\"no bytes follow a reply of this method\"}}" },
         { "{\"method\":\"io.profd.Control.Stop\",\"parameters\":{\"session\":1}}",
-          "{\"error\":\"org.varlink.service.InvalidParameter\",\"parameters\":{\"parameter\":\"session\"}}" },
+          "{\"error\":\"org.varlink.service.InvalidParameter\",\"parameters\":{\"parameter\":\"session\",\"reason\":" UNKNOWN "}}" },
         { "{\"method\":\"io.profd.Control.Stop\"}",
-          "{\"error\":\"org.varlink.service.InvalidParameter\",\"parameters\":{\"parameter\":\"session\"}}" },
+          "{\"error\":\"org.varlink.service.InvalidParameter\",\"parameters\":{\"parameter\":\"session\",\"reason\":" UNKNOWN "}}" },
         { "{\"method\":\"io.profd.Control.ListSegments\"}",
           "{\"error\":\"org.varlink.service.ExpectedMore\",\"parameters\":{}}" },
         { "{\"method\":\"io.profd.Control.Read\"}",
@@ -42,7 +43,7 @@ TEST(calls_are_answered_and_what_is_none_is_named) {
         { "{\"method\":\"org.varlink.service.GetInterfaceDescription\",\"parameters\":{\"interface\":\"a.b\"}}",
           "{\"error\":\"org.varlink.service.InterfaceNotFound\",\"parameters\":{\"interface\":\"a.b\"}}" },
         { "{\"method\":\"org.varlink.service.GetInterfaceDescription\"}",
-          "{\"error\":\"org.varlink.service.InvalidParameter\",\"parameters\":{\"parameter\":\"interface\"}}" },
+          "{\"error\":\"org.varlink.service.InvalidParameter\",\"parameters\":{\"parameter\":\"interface\",\"reason\":" UNKNOWN "}}" },
         { "{\"method\":\"org.varlink.service.GetNothing\"}",
           "{\"error\":\"org.varlink.service.MethodNotFound\",\"parameters\":{\"method\":\"org.varlink.service.GetNothing\"}}" },
         { "{\"method\":\"io.profd.Control.Monitor\",\"more\":true,\"parameters\":null,\"oneway\":true}",
