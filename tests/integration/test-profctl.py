@@ -327,7 +327,7 @@ def hostile_names_of_processes_and_programs_reach_no_output():
             for one in (path, out):
                 done = profctl(*words, one)
                 said = safe(done.stdout, f"stdout of {words}") + safe(done.stderr, f"stderr of {words}")
-                check(words[0] == "verify" or "/</script>" in said, f"{words} says nothing of the program")
+                check(words[0] == "verify" or "/</script>" in said, f"{words} says nothing of the program: {said}")
                 check(words[0] == "verify" or escaped.replace("\\", "\\\\" if "-j" in words else "\\") in said,
                       f"{words} says nothing of the process")
         for words in (["list"], ["status"], ["show-session"], ["metrics"], ["stop", "evil"]):
