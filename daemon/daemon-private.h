@@ -37,6 +37,8 @@ struct Daemon {
     Roster *roster;
     Monitor *monitor;
     Waits *waits;
+    Housekeeper *housekeeper;
+    bool learns; /* what the store reaches back to, from its manifests */
     SnapshotEngine *snapshots;
     Vacuum *vacuum;
     Reading *readings;
@@ -79,15 +81,13 @@ int daemon_begin_segments(Daemon *daemon);
 /* For what cannot wait for the next time it would be done. */
 void daemon_update_status(Daemon *daemon, uint64_t now_ns);
 /* What writers have done since. */
-void daemon_look(Daemon *daemon);
+int daemon_look(Daemon *daemon);
 
 /* daemon-session.c */
 /* Those of the configuration and those that outlived another recorder: their events. */
 int daemon_open_sessions(Daemon *daemon);
 /* Their places in the history and the store. */
 int daemon_begin_sessions(Daemon *daemon);
-/* Begins one that does not record, and its segment. */
-int daemon_begin_session(Daemon *daemon, Member *member);
 /* In the log: what it records, and at its end how much that was. */
 void daemon_tell_started(const Member *member);
 void daemon_tell_stopped(const Member *member);

@@ -67,22 +67,8 @@ static void on_event(void *userdata, const char *event, const Member *member, co
     tell_change(daemon, event, member, text);
     monitor_publish(daemon->monitor,
                     &(MonitorEvent){.event = event, .session = member->config.name, .text = text});
-    if (strcmp(event, "stopped") == 0 && !daemon->stopping)
+    if (!daemon->stopping && (strcmp(event, "stopped") == 0 || strcmp(event, "started") == 0))
         daemon_remember(daemon);
-}
-
-static int begin_segments(Daemon *daemon) {
-    int r = daemon_begin_segments(daemon);
-
-    return r == 0 ? daemon_sweep_soon(daemon) : r;
-}
-
-int daemon_begin_session(Daemon *daemon, Member *member) {
-    int r = daemon_end_sweep(daemon);
-
-    if (r == 0)
-        r = roster_begin(daemon->roster, member, false);
-    return r == 0 ? begin_segments(daemon) : r;
 }
 
 static int on_retry(void *userdata, Member *member) {
@@ -90,14 +76,13 @@ static int on_retry(void *userdata, Member *member) {
     int r = daemon_end_sweep(daemon);
 
     /* That it fails again concerns nobody but itself. */
-    if (r < 0 || roster_retry(daemon->roster, member) < 0)
-        return r;
-    daemon_remember(daemon);
-    return begin_segments(daemon);
+    if (r == 0)
+        (void)roster_retry(daemon->roster, member);
+    return r;
 }
 
-static void on_look(void *userdata) {
-    daemon_look(userdata);
+static int on_look(void *userdata) {
+    return daemon_look(userdata);
 }
 
 static int new_roster(Daemon *daemon) {
@@ -212,6 +197,8 @@ static int begin_member(Daemon *daemon, Member *member) {
     if (!member->session)
         return 0;
     r = roster_begin(daemon->roster, member, paused);
+    if (r == 0)
+        r = roster_await(daemon->roster, member);
     if (r == 0 && since_ns > 0)
         member->since_real_ns = since_ns;
     if (r == 0 && member->stop_at_ns > 0) {

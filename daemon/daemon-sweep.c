@@ -198,15 +198,29 @@ static void tell_rotations(Daemon *daemon) {
     }
 }
 
-void daemon_look(Daemon *daemon) {
+/* Sessions whose folders are there by now begin, and those that are finished go. */
+static int settle_sessions(Daemon *daemon) {
+    int r = daemon_end_sweep(daemon);
+
+    if (r < 0)
+        return r;
+    roster_look(daemon->roster);
+    r = daemon_begin_segments(daemon);
+    return r < 0 ? r : daemon_sweep_soon(daemon);
+}
+
+int daemon_look(Daemon *daemon) {
     Member *member;
+    int r = 0;
 
     for (size_t at = 0; (member = roster_next(daemon->roster, &at));)
         session_give_back(member->session);
     tell_rotations(daemon);
-    roster_look(daemon->roster);
+    if (roster_is_changing(daemon->roster))
+        r = settle_sessions(daemon);
     waits_look(daemon->waits);
     roster_forget_ended(daemon->roster);
+    return r;
 }
 
 int daemon_rotate(Daemon *daemon _unused_, Member *member, RotateReason reason,

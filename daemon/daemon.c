@@ -12,6 +12,7 @@
 #include "method-private.h"
 #include "perfdata/host.h"
 #include "reload.h"
+#include "store/disk.h"
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/text.h"
@@ -39,9 +40,7 @@ static int on_give_back(void *userdata) {
     Daemon *daemon = userdata;
     uint64_t n;
 
-    if (read(daemon->written_fd, &n, sizeof(n)) == sizeof(n))
-        daemon_look(daemon);
-    return 0;
+    return read(daemon->written_fd, &n, sizeof(n)) == sizeof(n) ? daemon_look(daemon) : 0;
 }
 
 static int end(Daemon *daemon) {
@@ -246,7 +245,10 @@ static int open_store(Daemon *daemon) {
     r = store_open(&options, &daemon->store);
     if (r < 0)
         return r;
-    r = snapshot_engine_new(daemon->store, daemon->loop, &daemon->snapshots);
+    r = housekeeper_new(daemon->loop, &daemon->housekeeper);
+    if (r == 0)
+        r = snapshot_engine_new(daemon->store, daemon->loop, daemon->housekeeper,
+                                &daemon->snapshots);
     if (r < 0)
         return log_error(r, "Failed to open the snapshots of store '%s': %m", daemon->store_path);
     return vacuum_new(daemon->store, daemon->loop, method_vacuum_ended, daemon, &daemon->vacuum);
@@ -363,6 +365,23 @@ int daemon_new(const DaemonOptions *options, Config *config, Daemon **ret) {
     return 0;
 }
 
+/* All at once, and what the disk does not take is known when their writers have ended. */
+static void end_sessions(Daemon *daemon) {
+    Member *member;
+
+    for (size_t at = 0; (member = roster_next(daemon->roster, &at));) {
+        member->state = MEMBER_STOPPING;
+        session_end(member->session);
+    }
+    for (size_t i = 0; i < roster_count(daemon->roster); i++) {
+        member = roster_at(daemon->roster, i);
+        if (!member->session)
+            continue;
+        session_wait(member->session);
+        daemon_tell_stopped(member);
+    }
+}
+
 static int stop(Daemon *daemon) {
     Member *member;
     int r;
@@ -374,14 +393,18 @@ static int stop(Daemon *daemon) {
         r = tracker_await(daemon->tracker, BUILD_IDS_MAX_NS);
         r = r == 0 ? daemon_drain(daemon) : r;
     }
-    for (size_t at = 0; !daemon->leaving && (member = roster_next(daemon->roster, &at));)
-        daemon_tell_stopped(member);
+    if (!daemon->leaving)
+        end_sessions(daemon);
     return r;
 }
 
 int daemon_run(Daemon *daemon) {
-    int r = loop_run(daemon->loop), k;
+    int r, k;
 
+    /* From here on others wait for disks. */
+    (void)disk_forbid(true);
+    r = loop_run(daemon->loop);
+    (void)disk_forbid(false);
     daemon->stopping = true;
     daemon->control = control_free(daemon->control);
     if (!daemon->leaving)
@@ -391,21 +414,27 @@ int daemon_run(Daemon *daemon) {
 }
 
 Daemon *daemon_free(Daemon *daemon) {
+    bool is_over;
+
     if (!daemon)
         return NULL;
     /* Clients first: what their calls hold is of the rest. */
     control_free(daemon->control);
     method_forget_connections(daemon);
+    housekeeper_free(daemon->housekeeper, &is_over);
     waits_free(daemon->waits);
     vacuum_free(daemon->vacuum);
-    snapshot_engine_free(daemon->snapshots);
+    /* What hangs on a disk goes on using these. */
+    if (is_over)
+        snapshot_engine_free(daemon->snapshots);
     roster_free(daemon->roster, daemon->leaving);
     monitor_free(daemon->monitor);
     notify_free(daemon->notify);
     own_free(daemon->own);
     tracker_free(daemon->tracker);
     sampler_free(daemon->sampler);
-    store_free(daemon->store);
+    if (is_over)
+        store_free(daemon->store);
     closep(&daemon->written_fd);
     loop_free(daemon->loop);
     pd_environment_free(daemon->environment);

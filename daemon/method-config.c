@@ -87,6 +87,15 @@ static void on_problem(void *userdata, const char *path, unsigned line, const ch
                                      answer_count(line), "text", answer_text(problem)));
 }
 
+static bool look_reloaded(void *userdata, Call *call) {
+    const Daemon *daemon = userdata;
+
+    if (roster_is_changing(daemon->roster))
+        return false;
+    (void)call_reply(call, json_object());
+    return true;
+}
+
 int method_reload(void *userdata, Call *call) {
     Daemon *daemon = userdata;
     json_t *problems = json_array();
@@ -97,7 +106,9 @@ int method_reload(void *userdata, Call *call) {
     json_decref(problems);
     if (r < 0)
         return call_fail_reason(call, r, NULL);
-    return call_reply(call, json_object());
+    /* Sessions that began anew record by then. */
+    return waits_add(daemon->waits, call,
+                     &(WaitOptions){.look = look_reloaded, .userdata = daemon});
 }
 
 int method_set_log_level(void *userdata, Call *call) {

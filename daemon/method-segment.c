@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "errand.h"
 #include "method-private.h"
 #include "protocol/value.h"
 #include "store/listing.h"
@@ -12,6 +13,8 @@
  * so that retention does not count on room that it has not got yet. Snapshots that are read count
  * for whose they are as long: he does not get room by removing them while they are still there.
  */
+
+enum { FILE_NAME_MAX = 16 };
 
 static const char *completeness_name(Completeness completeness) {
     static const char *const names[] = {[SEGMENT_IS_OPEN] = "open",
@@ -34,16 +37,22 @@ static json_t *files_json(const StoreSegmentInfo *info) {
     return list;
 }
 
+/* A ListSegments() that waits for manifests to be read. */
 typedef struct Listing {
-    const Daemon *daemon;
+    Daemon *daemon;
+    Store *store;
+    const char *store_path;
+    char session[CONFIG_NAME_MAX]; /* "": all */
+    uint64_t since_ns, until_ns;
     json_t *list;
+    int error;
 } Listing;
 
 static int add_segment(void *userdata, const StoreSegmentInfo *info) {
     const Listing *listing = userdata;
     char path[CONFIG_PATH_MAX + CONFIG_NAME_MAX + SEGMENT_NAME_MAX + 16];
 
-    snprintf(path, sizeof(path), "%s/sessions/%s/%s", listing->daemon->store_path, info->session,
+    snprintf(path, sizeof(path), "%s/sessions/%s/%s", listing->store_path, info->session,
              info->name);
     return json_array_append_new(
         listing->list,
@@ -57,24 +66,59 @@ static int add_segment(void *userdata, const StoreSegmentInfo *info) {
                   completeness_name(info->completeness), "files", files_json(info)));
 }
 
+static void list_segments(void *userdata) {
+    Listing *listing = userdata;
+
+    listing->error =
+        store_each_segment(listing->store, listing->session[0] ? listing->session : NULL,
+                           listing->since_ns, listing->until_ns, add_segment, listing);
+}
+
+static void answer_listing(void *userdata, Call *call) {
+    Listing *listing = userdata;
+
+    if (listing->error == -ENOENT)
+        (void)method_fail_no_session(listing->daemon, call, "NoSuchSession", listing->session);
+    else if (listing->error < 0)
+        (void)call_fail_reason(call, listing->error, NULL);
+    else if (call_stream_array(call, TAKE_PTR(listing->list)) < 0)
+        (void)call_fail_reason(call, -ENOMEM, NULL);
+}
+
+static void listing_free(void *userdata) {
+    Listing *listing = userdata;
+
+    json_decref(listing->list);
+    free(listing);
+}
+
 int method_list_segments(void *userdata, Call *call) {
     Daemon *daemon = userdata;
-    Listing listing = {.daemon = daemon, .list = json_array()};
     uint64_t since_ns = 0, until_ns = 0;
-    const char *name = NULL;
-    int r;
+    const char *name = "";
+    Listing *listing;
 
     if (ask_span(call, "sinceUsec", &since_ns) < 0)
         return call_fail_parameter(call, "sinceUsec", ASK_TIME);
     if (ask_span(call, "untilUsec", &until_ns) < 0)
         return call_fail_parameter(call, "untilUsec", ASK_TIME);
-    (void)ask_text(call, "session", &name);
-    r = store_each_segment(daemon->store, name, since_ns, until_ns, add_segment, &listing);
-    if (r >= 0)
-        return call_stream_array(call, listing.list);
-    json_decref(listing.list);
-    return r == -ENOENT ? method_fail_no_session(daemon, call, "NoSuchSession", name ? name : "")
-                        : r;
+    if (ask_text(call, "session", &name) && !config_name_is_valid(name))
+        return method_fail_no_session(daemon, call, "NoSuchSession", name);
+    listing = calloc(1, sizeof(*listing));
+    if (!listing)
+        return -ENOMEM;
+    *listing = (Listing){.daemon = daemon,
+                         .store = daemon->store,
+                         .store_path = daemon->store_path,
+                         .since_ns = since_ns,
+                         .until_ns = until_ns,
+                         .list = json_array()};
+    snprintf(listing->session, sizeof(listing->session), "%s", name);
+    return errand_run(daemon, call,
+                      &(ErrandOptions){.work = list_segments,
+                                       .answer = answer_listing,
+                                       .release = listing_free,
+                                       .userdata = listing});
 }
 
 /* A Vacuum() that waits: for its turn, then for its end. */
@@ -166,7 +210,7 @@ static void let_go(Daemon *daemon, const char *snapshot) {
         heir->keeps = true;
     /* It may have been removed, and its name be another one's. */
     else if (snapshot_find(daemon->snapshots, snapshot, &info) == 0 && info.transient)
-        (void)snapshot_remove(daemon->snapshots, snapshot, NULL);
+        snapshot_doom(daemon->snapshots, snapshot);
 }
 
 /* One that is in no list. */
@@ -215,63 +259,123 @@ int method_hold_snapshot(Daemon *daemon, const Call *call, const char *name) {
     return 0;
 }
 
-/* Takes `reading`, and keeps it only while the file is under way: who is refused may ask again, as
- * often as he likes. */
-static int send_file(Daemon *daemon, Call *call, int fd, uint64_t bytes, Reading *reading) {
-    reading->connection = call_connection(call);
-    if (call_reply_file(call, json_pack("{s:o}", "bytes", answer_count(bytes)), fd, bytes) > 0)
+/* A Read() that waits for its file to be opened. */
+typedef struct Opening {
+    Daemon *daemon;
+    bool of_snapshot;
+    SnapshotInfo info;
+    char session[CONFIG_NAME_MAX], segment[SEGMENT_NAME_MAX], file[FILE_NAME_MAX];
+    StoreLease *lease;
+    bool sensitive;
+    int fd, error;
+    uint64_t bytes;
+} Opening;
+
+static void open_file(void *userdata) {
+    Opening *o = userdata;
+
+    if (o->of_snapshot)
+        o->error = snapshot_open_file(o->daemon->snapshots, &o->info, o->file, &o->fd, &o->bytes);
+    else
+        o->error = store_open_segment(o->daemon->store, o->session, o->segment, o->file, &o->fd,
+                                      &o->bytes, &o->sensitive, &o->lease);
+}
+
+static void opening_free(void *userdata) {
+    Opening *o = userdata;
+
+    store_lease_free(o->lease);
+    closep(&o->fd);
+    free(o);
+}
+
+static int fail_opening(Call *call, const Opening *o) {
+    if (o->error != -ENOENT)
+        return call_fail_reason(call, o->error, NULL);
+    if (o->of_snapshot)
+        return call_fail(call, "NoSuchSnapshot",
+                         json_pack("{s:o}", "name", answer_echo(o->info.name)));
+    return call_fail(call, "NoSuchSegment",
+                     json_pack("{s:o, s:o}", "session", answer_echo(o->session), "segment",
+                               answer_echo(o->segment)));
+}
+
+/* What is read is kept only while the file is under way: who is refused may ask again, as often as
+ * he likes. */
+static void answer_opening(void *userdata, Call *call) {
+    Opening *o = userdata;
+    Daemon *daemon = o->daemon;
+    Reading *reading;
+
+    if (o->error < 0) {
+        (void)fail_opening(call, o);
+        return;
+    }
+    if (o->sensitive && call_peer(call)->right < RIGHT_ADMIN) {
+        (void)call_fail_permission(call);
+        return;
+    }
+    reading = calloc(1, sizeof(*reading));
+    if (!reading) {
+        (void)call_fail_reason(call, -ENOMEM, NULL);
+        return;
+    }
+    *reading = (Reading){
+        .connection = call_connection(call), .lease = TAKE_PTR(o->lease), .reads = o->of_snapshot};
+    if (o->of_snapshot)
+        memcpy(reading->snapshot, o->info.name, sizeof(reading->snapshot));
+    if (call_reply_file(call, json_pack("{s:o}", "bytes", answer_count(o->bytes)), TAKE_FD(o->fd),
+                        o->bytes) > 0)
         add_reading(daemon, reading);
     else
         reading_free(daemon, reading);
-    return 0;
+}
+
+/* Takes `o`. */
+static int open_later(Daemon *daemon, Call *call, Opening *o) {
+    o->daemon = daemon;
+    o->fd = -1;
+    return errand_run(
+        daemon, call,
+        &(ErrandOptions){
+            .work = open_file, .answer = answer_opening, .release = opening_free, .userdata = o});
+}
+
+static bool fits(const char *text, char *ret, size_t size) {
+    return (size_t)snprintf(ret, size, "%s", text) < size;
 }
 
 static int read_segment(Daemon *daemon, Call *call, const char *session, const char *segment,
                         const char *file) {
-    _cleanup_(store_lease_freep) StoreLease *lease = NULL;
-    _cleanup_close_ int fd = -1;
-    bool sensitive = true;
-    uint64_t bytes = 0;
-    Reading *reading;
-    int r =
-        store_open_segment(daemon->store, session, segment, file, &fd, &bytes, &sensitive, &lease);
+    Opening *o = calloc(1, sizeof(*o));
 
-    if (r == -ENOENT)
-        return call_fail(call, "NoSuchSegment",
-                         json_pack("{s:o, s:o}", "session", answer_echo(session), "segment",
-                                   answer_echo(segment)));
-    if (r < 0)
-        return call_fail_reason(call, r, NULL);
-    if (sensitive && call_peer(call)->right < RIGHT_ADMIN)
-        return call_fail_permission(call);
-    reading = calloc(1, sizeof(*reading));
-    if (!reading)
+    if (!o)
         return -ENOMEM;
-    reading->lease = TAKE_PTR(lease);
-    return send_file(daemon, call, TAKE_FD(fd), bytes, reading);
+    if (fits(session, o->session, sizeof(o->session)) &&
+        fits(segment, o->segment, sizeof(o->segment)) && fits(file, o->file, sizeof(o->file)))
+        return open_later(daemon, call, o);
+    free(o);
+    return call_fail(
+        call, "NoSuchSegment",
+        json_pack("{s:o, s:o}", "session", answer_echo(session), "segment", answer_echo(segment)));
 }
 
 static int read_snapshot(Daemon *daemon, Call *call, const char *name, const char *file) {
-    _cleanup_close_ int fd = -1;
-    SnapshotInfo info;
-    uint64_t bytes = 0;
-    Reading *reading;
-    int r = method_find_snapshot(daemon, call, name, &info);
+    Opening *o = calloc(1, sizeof(*o));
+    int r = o ? method_find_snapshot(daemon, call, name, &o->info) : -ENOMEM;
 
-    if (r == 0 && info.sensitive && call_peer(call)->right < RIGHT_ADMIN)
-        return call_fail_permission(call);
+    if (r == 0 && !fits(file, o->file, sizeof(o->file)))
+        r = -ENOENT;
+    if (r == 0 && !(o->info.sensitive && call_peer(call)->right < RIGHT_ADMIN)) {
+        o->of_snapshot = true;
+        return open_later(daemon, call, o);
+    }
+    free(o);
     if (r == 0)
-        r = snapshot_open_file(daemon->snapshots, name, file, &fd, &bytes);
-    if (r == -ENOENT)
-        return call_fail(call, "NoSuchSnapshot", json_pack("{s:o}", "name", answer_echo(name)));
-    if (r < 0)
-        return call_fail_reason(call, r, NULL);
-    reading = calloc(1, sizeof(*reading));
-    if (!reading)
-        return -ENOMEM;
-    reading->reads = true;
-    snprintf(reading->snapshot, sizeof(reading->snapshot), "%s", name);
-    return send_file(daemon, call, TAKE_FD(fd), bytes, reading);
+        return call_fail_permission(call);
+    return r == -ENOENT
+               ? call_fail(call, "NoSuchSnapshot", json_pack("{s:o}", "name", answer_echo(name)))
+               : r;
 }
 
 int method_read(void *userdata, Call *call) {

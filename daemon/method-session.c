@@ -10,7 +10,7 @@
 /*
  * Sessions at somebody's word. What Start() is given are keys of the configuration, so their words
  * and limits are those of the file; what cannot be opened is told with the sentence that the log
- * has. Stop() answers when the last segment is finished.
+ * has. Start() answers when the disk has, Stop() when the last segment is finished.
  */
 
 enum { SETTINGS_MAX = 64 };
@@ -99,12 +99,13 @@ static int make_member(Daemon *daemon, Call *call, const char *name, json_t *set
     return r != 0 ? r : roster_add(daemon->roster, &config, true, settings, ret);
 }
 
-static int fail_begin(Daemon *daemon, Call *call, const Member *member, int error) {
+static int fail_begin(Daemon *daemon, Call *call, const Member *member) {
+    int error = member->failed_error;
     const char *events = member->config.events;
 
     if (member->failed_part == SESSION_STORE && (error == -ENOSPC || error == -EDQUOT))
         return call_fail(call, "DiskFull",
-                         json_pack("{s:o}", "path", answer_text(daemon->options.store)));
+                         json_pack("{s:o}", "path", answer_text(daemon->store_path)));
     if (member->failed_part == SESSION_STORE || error == -EMFILE || error == -ENFILE ||
         error == -ENOMEM || error == -EPIPE)
         return call_fail_reason(call, error, member->error);
@@ -135,16 +136,56 @@ static int find_or_make(Daemon *daemon, Call *call, Member **ret) {
     return 0;
 }
 
-static int begin(Daemon *daemon, Member *member, uint64_t duration_ns) {
-    int r = daemon_begin_session(daemon, member);
+typedef struct Starting {
+    Daemon *daemon;
+    char name[CONFIG_NAME_MAX];
+} Starting;
 
-    return r == 0 ? roster_stop_after(daemon->roster, member, duration_ns) : r;
+/* Nobody can ask why it failed once its call has ended. */
+static void starting_free(void *userdata) {
+    Starting *starting = userdata;
+    Member *member = roster_find(starting->daemon->roster, starting->name);
+
+    if (member && member->runtime && member->state == MEMBER_FAILED)
+        roster_remove(starting->daemon->roster, member);
+    free(starting);
+}
+
+static bool look_started(void *userdata, Call *call) {
+    const Starting *starting = userdata;
+    Daemon *daemon = starting->daemon;
+    const Member *member = roster_find(daemon->roster, starting->name);
+
+    if (member && member->awaits)
+        return false;
+    if (member && member->state == MEMBER_FAILED) {
+        (void)fail_begin(daemon, call, member);
+        return true;
+    }
+    if (!member || !member_records(member)) {
+        (void)call_fail_reason(call, -ECANCELED, "It was stopped before it began");
+        return true;
+    }
+    /* What it had to do without is known by now. */
+    daemon_update_status(daemon, clock_monotonic_ns());
+    (void)call_reply(call, wrap(daemon, member));
+    return true;
+}
+
+static int begin(Daemon *daemon, Member *member, uint64_t duration_ns) {
+    int r = daemon_end_sweep(daemon);
+
+    member->duration_ns = duration_ns;
+    if (r == 0)
+        (void)roster_begin(daemon->roster, member, false);
+    return r;
 }
 
 int method_start(void *userdata, Call *call) {
     Daemon *daemon = userdata;
     uint64_t duration_ns = 0;
     Member *member = NULL;
+    Starting *starting;
     int r = ask_span(call, "durationUsec", &duration_ns);
 
     if (r < 0 || (r > 0 && duration_ns == 0))
@@ -152,17 +193,19 @@ int method_start(void *userdata, Call *call) {
     r = find_or_make(daemon, call, &member);
     if (r != 0)
         return MIN(r, 0);
+    starting = calloc(1, sizeof(*starting));
+    if (!starting)
+        return -ENOMEM;
+    starting->daemon = daemon;
+    memcpy(starting->name, member->config.name, sizeof(starting->name));
     r = begin(daemon, member, duration_ns);
     if (r < 0) {
-        r = fail_begin(daemon, call, member, r);
-        if (member->runtime && !member->session)
-            roster_remove(daemon->roster, member);
+        starting_free(starting);
         return r;
     }
-    daemon_remember(daemon);
-    /* What it had to do without is known by now. */
-    daemon_update_status(daemon, clock_monotonic_ns());
-    return call_reply(call, wrap(daemon, member));
+    return waits_add(
+        daemon->waits, call,
+        &(WaitOptions){.look = look_started, .release = starting_free, .userdata = starting});
 }
 
 typedef struct Stopping {
@@ -210,8 +253,7 @@ int method_stop(void *userdata, Call *call) {
     }
     if (!member->session)
         return method_fail_not_active(call, member);
-    if (member_records(member))
-        r = roster_stop(daemon->roster, member);
+    r = roster_end(daemon->roster, member, NEXT_NOTHING);
     if (r < 0)
         return r;
     daemon_remember(daemon);

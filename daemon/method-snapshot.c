@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "errand.h"
 #include "method-private.h"
 #include "protocol/value.h"
 #include "snapshot-job.h"
@@ -100,10 +102,89 @@ static const char *changeable(Daemon *daemon, Call *call) {
     return name;
 }
 
+/* A RemoveSnapshot() or PinSnapshot() that waits for the disk. */
+typedef struct Changing {
+    Daemon *daemon;
+    Errand *errand;
+    char name[SNAPSHOT_NAME_MAX];
+    bool removes;
+    int error;
+    uint64_t bytes;
+} Changing;
+
+/* It is done, whether somebody waits for it or not. */
+static void on_changed(void *userdata, int error, uint64_t bytes) {
+    Changing *changing = userdata;
+
+    changing->error = error;
+    changing->bytes = bytes;
+    if (error == 0 && changing->removes) {
+        log_struct(
+            LOG_LEVEL_INFO, 0,
+            LOG_FIELDS({"PROFD_EVENT", "snapshot-removed"}, {"PROFD_SNAPSHOT", changing->name}),
+            "Removed snapshot '%s'", changing->name);
+        monitor_publish(
+            changing->daemon->monitor,
+            &(MonitorEvent){.event = "removed", .text = "a snapshot", .path = changing->name});
+    }
+    errand_done(changing->errand);
+}
+
+static int fail_change(Call *call, const char *name, int error) {
+    if (error == -ENOENT)
+        return fail_not_found(call, name);
+    return error == -EBUSY ? call_fail_busy(call) : call_fail_reason(call, error, NULL);
+}
+
+static void answer_changed(void *userdata, Call *call) {
+    const Changing *changing = userdata;
+
+    if (changing->error < 0)
+        (void)fail_change(call, changing->name, changing->error);
+    else
+        (void)call_reply(call, changing->removes
+                                   ? json_pack("{s:o}", "bytes", answer_count(changing->bytes))
+                                   : json_object());
+}
+
+static int new_changing(Daemon *daemon, const char *name, bool removes, Changing **ret) {
+    Changing *changing = calloc(1, sizeof(*changing));
+    int r;
+
+    if (!changing)
+        return -ENOMEM;
+    *changing = (Changing){.daemon = daemon, .removes = removes};
+    snprintf(changing->name, sizeof(changing->name), "%s", name);
+    r = errand_new(
+        daemon, &(ErrandOptions){.answer = answer_changed, .release = free, .userdata = changing},
+        &changing->errand);
+    if (r == 0)
+        *ret = changing;
+    return r;
+}
+
+/* `begun`: whether the engine works for it. */
+static int answer_later(Call *call, Changing *changing, int begun) {
+    char name[SNAPSHOT_NAME_MAX];
+
+    if (begun == 0)
+        return errand_wait(changing->errand, call);
+    memcpy(name, changing->name, sizeof(name));
+    errand_free(changing->errand);
+    return fail_change(call, name, begun);
+}
+
+static SnapshotAnswer answer_of(const Call *call, Changing *changing) {
+    return (SnapshotAnswer){.on_done = on_changed,
+                            .userdata = changing,
+                            .privileged = call_peer(call)->right >= RIGHT_ADMIN};
+}
+
 int method_remove_snapshot(void *userdata, Call *call) {
     Daemon *daemon = userdata;
     const char *name = changeable(daemon, call);
-    uint64_t bytes = 0;
+    Changing *changing;
+    SnapshotAnswer answer;
     int r;
 
     if (!name)
@@ -111,26 +192,27 @@ int method_remove_snapshot(void *userdata, Call *call) {
     /* Until it is read it takes its room, which would no longer count as his. */
     if (call_peer(call)->right < RIGHT_ADMIN && method_is_read(daemon, name))
         return call_fail_busy(call);
-    r = snapshot_remove(daemon->snapshots, name, &bytes);
+    r = new_changing(daemon, name, true, &changing);
     if (r < 0)
-        return r == -ENOENT ? fail_not_found(call, name) : call_fail_reason(call, r, NULL);
-    log_struct(LOG_LEVEL_INFO, 0,
-               LOG_FIELDS({"PROFD_EVENT", "snapshot-removed"}, {"PROFD_SNAPSHOT", name}),
-               "Removed snapshot '%s'", name);
-    monitor_publish(daemon->monitor,
-                    &(MonitorEvent){.event = "removed", .text = "a snapshot", .path = name});
-    return call_reply(call, json_pack("{s:o}", "bytes", answer_count(bytes)));
+        return r;
+    answer = answer_of(call, changing);
+    return answer_later(call, changing, snapshot_remove(daemon->snapshots, name, &answer));
 }
 
 int method_pin_snapshot(void *userdata, Call *call) {
     Daemon *daemon = userdata;
     const char *name = changeable(daemon, call);
+    Changing *changing;
+    SnapshotAnswer answer;
     int r;
 
     if (!name)
         return 0;
-    r = snapshot_set_pinned(daemon->snapshots, name, ask_flag(call, "pinned"));
+    r = new_changing(daemon, name, false, &changing);
     if (r < 0)
-        return r == -ENOENT ? fail_not_found(call, name) : call_fail_reason(call, r, NULL);
-    return call_reply(call, json_object());
+        return r;
+    answer = answer_of(call, changing);
+    return answer_later(
+        call, changing,
+        snapshot_set_pinned(daemon->snapshots, name, ask_flag(call, "pinned"), &answer));
 }

@@ -172,7 +172,7 @@ static json_t *session_figures(const Daemon *daemon, const Member *member) {
     unsigned degraded = member_records(member) ? session_degraded(member->session) : 0;
     uint64_t oldest = 0, newest = 0;
 
-    store_span(daemon->store, member->config.name, &oldest, &newest);
+    (void)store_span(daemon->store, member->config.name, &oldest, &newest);
     return json_pack("{s:o, s:o, s:o, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "samples",
                      answer_count(totals.samples), "lost", answer_count(totals.lost), "throttled",
                      answer_count(totals.throttles), "samplesPerSecond",
@@ -210,7 +210,7 @@ static json_t *store_json(const Daemon *daemon) {
     SnapshotUse snapshots = snapshot_use(daemon->snapshots);
     uint64_t oldest = 0, newest = 0;
 
-    store_span(daemon->store, NULL, &oldest, &newest);
+    (void)store_span(daemon->store, NULL, &oldest, &newest);
     return json_pack(
         "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "path", answer_text(daemon->store_path),
         "usedBytes", answer_count(use.used_bytes), "limitBytes", answer_count(use.limit_bytes),
@@ -269,6 +269,26 @@ int method_ping(void *userdata _unused_, Call *call) {
     return call_reply(call, json_object());
 }
 
+static void learn(void *userdata) {
+    store_learn_span(((const Daemon *)userdata)->store);
+}
+
+static void on_learned(void *userdata) {
+    ((Daemon *)userdata)->learns = false;
+}
+
+/* How far back the store reaches is in manifests that nobody has read yet: the next one who asks is
+ * told. */
+static void learn_span(Daemon *daemon) {
+    uint64_t oldest, newest;
+
+    if (!daemon->learns && !store_span(daemon->store, NULL, &oldest, &newest))
+        daemon->learns =
+            housekeeper_add(daemon->housekeeper,
+                            &(Chore){.work = learn, .done = on_learned, .userdata = daemon},
+                            false) == 0;
+}
+
 int method_get_status(void *userdata, Call *call) {
     Daemon *daemon = userdata;
     bool may_read = call_peer(call)->right >= RIGHT_READ;
@@ -277,6 +297,7 @@ int method_get_status(void *userdata, Call *call) {
 
     if (now_ns - daemon->status_ns >= NS_PER_SECOND)
         daemon_update_status(daemon, now_ns);
+    learn_span(daemon);
     status = coarse_status(daemon);
     fine = may_read ? fine_status(daemon)
                     : json_pack("{s:n, s:n, s:n, s:n}", "sessions", "store", "cpuPercent",

@@ -9,10 +9,10 @@
 
 /*
  * A session is known by its name. One that reads the same goes on; one with other limits goes on
- * with these; one with other events is closed and opened anew, beside the others, and one that
- * somebody stopped stays so. Before anything changes, events that are to be opened are tried: where
- * one of them cannot be, the configuration before stays. Where the file names one that Start()
- * began, the file's takes its place.
+ * with these; one with other events ends, beside the others, and begins anew when its last segment
+ * is finished; one that somebody stopped stays so. Before anything changes, events that are to be
+ * opened are tried: where one of them cannot be, the configuration before stays. Where the file
+ * names one that Start() began, the file's takes its place.
  */
 
 static void on_problem(void *userdata, const char *path, unsigned line, const char *problem) {
@@ -28,41 +28,44 @@ static void begin(const Reload *reload, Member *member, bool paused) {
 }
 
 static int add(const Reload *reload, const SessionConfig *config, Member **ret) {
-    Member *member = roster_find(reload->roster, config->name);
+    *ret = roster_find(reload->roster, config->name);
+    return *ret ? 0 : roster_add(reload->roster, config, false, NULL, ret);
+}
 
-    if (member && member->runtime) {
-        roster_close(reload->roster, member);
-        roster_remove(reload->roster, member);
-        member = NULL;
-    }
-    if (member) {
-        *ret = member;
-        return 0;
-    }
-    return roster_add(reload->roster, config, false, NULL, ret);
+/* What Start() gave it holds no more. */
+static void take_from_client(Member *member) {
+    member->runtime = false;
+    json_decref(member->settings);
+    member->settings = NULL;
 }
 
 static int apply_new(const Reload *reload, const SessionConfig *config) {
+    bool was_runtime;
     Member *member;
     int r = add(reload, config, &member);
 
     if (r < 0)
         return log_error(r, "Failed to add session '%s': %m", config->name);
+    was_runtime = member->runtime;
+    if (was_runtime)
+        take_from_client(member);
     member->config = *config;
     if (!member->session)
         begin(reload, member, false);
+    else if (was_runtime || member->state == MEMBER_STOPPING)
+        (void)roster_end(reload->roster, member, NEXT_BEGIN);
     else
         session_configure(member->session, config);
     return 0;
 }
 
 static void reopen(const Reload *reload, Member *member, const SessionConfig *config) {
-    bool was_open = member_records(member), paused = member->state == MEMBER_PAUSED;
+    bool paused = member->state == MEMBER_PAUSED;
 
-    if (was_open)
-        roster_close(reload->roster, member);
     member->config = *config;
-    if (was_open || member->state == MEMBER_FAILED)
+    if (member_records(member))
+        (void)roster_end(reload->roster, member, paused ? NEXT_BEGIN_PAUSED : NEXT_BEGIN);
+    else if (member->state == MEMBER_FAILED)
         begin(reload, member, paused);
 }
 
@@ -83,7 +86,7 @@ static int apply_session(void *userdata, ConfigFate fate, const SessionConfig *o
     if (fate == CONFIG_REOPENED)
         reopen(reload, member, new);
     if (fate == CONFIG_REMOVED && member->session)
-        roster_close(reload->roster, member);
+        (void)roster_end(reload->roster, member, NEXT_NOTHING);
     return 0;
 }
 
@@ -95,8 +98,9 @@ static void settle_rest(const Reload *reload, const Config *config) {
         if (member->runtime || config_session(config, member->config.name))
             continue;
         if (member->session)
-            roster_close(reload->roster, member);
-        roster_remove(reload->roster, member);
+            (void)roster_end(reload->roster, member, NEXT_REMOVE);
+        else
+            roster_remove(reload->roster, member);
     }
     for (uint32_t i = 0; i < config->n_sessions; i++) {
         const SessionConfig *session = &config->sessions[i];
@@ -104,7 +108,7 @@ static void settle_rest(const Reload *reload, const Config *config) {
 
         if (!member && roster_add(reload->roster, session, false, NULL, &member) < 0)
             continue;
-        if (!member->session && !member->runtime)
+        if (!member_records(member) && !member->runtime)
             member->config = *session;
     }
 }

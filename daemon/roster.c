@@ -11,7 +11,9 @@
 /*
  * A member is there before and after its session. To end one takes two steps, since a disk may be
  * slow and the main thread waits for none: its events are closed at once, and when its writer says
- * that it is done the rest goes. A moment to stop by itself counts on through suspend.
+ * that it is done the rest goes. To begin one takes two steps as well: its events are opened at
+ * once, and count from when its writer has opened its folder. A moment to stop by itself counts on
+ * through suspend.
  */
 
 enum {
@@ -212,6 +214,8 @@ static int begin_failed(Roster *roster, Member *member, SessionPart part, int er
     member->state = MEMBER_STOPPING;
     member->session = session_close(member->session, false);
     member->failed_part = part;
+    member->failed_error = error;
+    member->awaits = member->was_opened = false;
     member->state = MEMBER_FAILED;
     member->retry_delay_ns = delay_ns == 0
                                  ? RETRY_FIRST_SEC * NS_PER_SECOND
@@ -222,6 +226,10 @@ static int begin_failed(Roster *roster, Member *member, SessionPart part, int er
     return error;
 }
 
+static int set_events(Member *member, bool paused) {
+    return paused ? session_pause(member->session) : session_start(member->session);
+}
+
 int roster_open(Roster *roster, Member *member, bool paused) {
     int r;
 
@@ -229,31 +237,33 @@ int roster_open(Roster *roster, Member *member, bool paused) {
     keep_error(member);
     r = session_new(roster->options.host.sampler, &member->config, &member->session);
     if (r == 0)
-        r = paused ? session_pause(member->session) : session_start(member->session);
+        r = set_events(member, paused);
     end_keep_error();
+    member->was_opened = r == 0;
     return r < 0 ? begin_failed(roster, member, SESSION_EVENTS, r) : 0;
 }
 
 static int begin(Roster *roster, Member *member, bool paused) {
-    int r = member->session ? 0 : roster_open(roster, member, paused);
+    SessionPart part = SESSION_EVENTS;
+    int r = 0;
 
-    if (r < 0)
-        return r;
+    member->retry_paused = paused;
+    member->next = NEXT_NOTHING;
     keep_error(member);
-    r = session_attach(member->session, &roster->options.host);
+    if (!member->session)
+        r = session_new(roster->options.host.sampler, &member->config, &member->session);
+    if (r == 0) {
+        part = SESSION_STORE;
+        r = session_attach(member->session, &roster->options.host);
+    }
     end_keep_error();
     if (r < 0)
-        return begin_failed(roster, member, SESSION_STORE, r);
-    member->error[0] = member->error_logged[0] = '\0';
-    member->retry_delay_ns = 0;
+        return begin_failed(roster, member, part, r);
     snprintf(member->describe, sizeof(member->describe), "%s",
              sampler_describe(session_sampler(member->session)));
     member->sensitive = session_is_sensitive(member->session);
-    member->since_real_ns = clock_ns(CLOCK_REALTIME);
-    member->points[0] = member->points[1] = (MemberPoint){.at_ns = clock_monotonic_ns()};
-    member->lost_told = member->rotations_told = 0;
     member->state = paused ? MEMBER_PAUSED : MEMBER_STARTING;
-    tell(roster, "started", member, member->describe);
+    member->awaits = true;
     return 0;
 }
 
@@ -265,6 +275,60 @@ int roster_begin(Roster *roster, Member *member, bool paused) {
 
 int roster_retry(Roster *roster, Member *member) {
     return begin(roster, member, member->retry_paused);
+}
+
+/* Its folder is there: from here on it records. */
+static int settle(Roster *roster, Member *member) {
+    int r = 0;
+
+    if (!member->was_opened) {
+        keep_error(member);
+        r = set_events(member, member->state == MEMBER_PAUSED);
+        end_keep_error();
+    }
+    if (r < 0)
+        return begin_failed(roster, member, SESSION_EVENTS, r);
+    member->awaits = member->was_opened = false;
+    member->error[0] = member->error_logged[0] = '\0';
+    member->retry_delay_ns = 0;
+    member->since_real_ns = clock_ns(CLOCK_REALTIME);
+    member->points[0] = member->points[1] = (MemberPoint){.at_ns = clock_monotonic_ns()};
+    member->lost_told = member->rotations_told = 0;
+    if (member->duration_ns > 0)
+        r = roster_stop_after(roster, member, member->duration_ns);
+    tell(roster, "started", member, member->describe);
+    return r;
+}
+
+int roster_await(Roster *roster, Member *member) {
+    int r;
+
+    keep_error(member);
+    r = session_await(member->session);
+    end_keep_error();
+    return r < 0 ? begin_failed(roster, member, SESSION_STORE, r) : settle(roster, member);
+}
+
+static void look_awaiting(Roster *roster, Member *member) {
+    int r;
+
+    keep_error(member);
+    r = session_is_open(member->session);
+    end_keep_error();
+    if (r < 0)
+        (void)begin_failed(roster, member, SESSION_STORE, r);
+    else if (r > 0)
+        (void)settle(roster, member);
+}
+
+bool roster_is_changing(const Roster *roster) {
+    for (size_t i = 0; i < roster->n; i++) {
+        const Member *member = roster->members[i];
+
+        if (member->awaits || (member->session && member->state == MEMBER_STOPPING))
+            return true;
+    }
+    return false;
 }
 
 int roster_stop_after(Roster *roster, Member *member, uint64_t duration_ns) {
@@ -281,8 +345,9 @@ int roster_stop(Roster *roster, Member *member) {
         return r;
     /* Sweeps go on while its events are closed, and it is in none of them any more. */
     member->state = MEMBER_STOPPING;
+    member->stop_at_ns = member->duration_ns = 0;
+    member->awaits = false;
     session_end(member->session);
-    member->stop_at_ns = 0;
     if (roster->stopping_ns == 0)
         roster->stopping_ns = clock_monotonic_ns();
     return arm(roster);
@@ -299,31 +364,32 @@ int roster_pause(Roster *roster, Member *member) {
 }
 
 int roster_resume(Roster *roster, Member *member) {
-    int r = session_start(member->session);
+    int r = member->awaits ? 0 : session_start(member->session);
 
     if (r < 0)
         return r;
-    member->state = MEMBER_ACTIVE;
+    member->state = member->awaits ? MEMBER_STARTING : MEMBER_ACTIVE;
     tell(roster, "resumed", member, "its events count again");
     return 0;
 }
 
 static void finish(Roster *roster, Member *member, const char *text) {
+    MemberNext next = member->next;
+
     member->last = session_totals(member->session);
     member->session = session_close(member->session, false);
     member->state = MEMBER_INACTIVE;
     member->since_real_ns = member->stop_at_ns = 0;
     tell(roster, "stopped", member, text);
+    if (next == NEXT_BEGIN || next == NEXT_BEGIN_PAUSED)
+        (void)roster_begin(roster, member, next == NEXT_BEGIN_PAUSED);
 }
 
-void roster_close(Roster *roster, Member *member) {
-    if (member_records(member)) {
-        (void)session_pause(member->session);
-        (void)roster->options.drain(roster->options.userdata);
-    }
-    member->state = member->session ? MEMBER_STOPPING : member->state;
-    if (member->session)
-        finish(roster, member, "its segment is finished");
+int roster_end(Roster *roster, Member *member, MemberNext next) {
+    int r = member_records(member) ? roster_stop(roster, member) : 0;
+
+    member->next = next;
+    return r;
 }
 
 void roster_look(Roster *roster) {
@@ -334,9 +400,13 @@ void roster_look(Roster *roster) {
     for (size_t i = roster->n; i-- > 0;) {
         Member *member = roster->members[i];
 
+        if (member->awaits)
+            look_awaiting(roster, member);
         if (member->state != MEMBER_STOPPING)
             continue;
-        if (!gives_up && !session_has_ended(member->session)) {
+        if (gives_up)
+            session_give_up(member->session);
+        else if (!session_has_ended(member->session)) {
             left = true;
             continue;
         }
@@ -348,7 +418,8 @@ void roster_look(Roster *roster) {
 
 void roster_forget_ended(Roster *roster) {
     for (size_t i = roster->n; i-- > 0;)
-        if (roster->members[i]->runtime && roster->members[i]->state == MEMBER_INACTIVE)
+        if ((roster->members[i]->runtime || roster->members[i]->next == NEXT_REMOVE) &&
+            roster->members[i]->state == MEMBER_INACTIVE)
             roster_remove(roster, roster->members[i]);
 }
 
@@ -399,8 +470,8 @@ static int on_timer(void *userdata) {
         r = retry_due(roster);
     if (r < 0)
         return r;
-    roster->options.on_look(roster->options.userdata);
-    return arm(roster);
+    r = roster->options.on_look(roster->options.userdata);
+    return r < 0 ? r : arm(roster);
 }
 
 void roster_note_rates(Roster *roster, uint64_t now_ns) {

@@ -15,12 +15,20 @@ enum { MEMBER_ERROR_MAX = 512, MEMBER_TEXT_MAX = 256, ROSTER_MAX = 2 * CONFIG_SE
 
 typedef enum MemberState {
     MEMBER_INACTIVE,
-    MEMBER_STARTING, /* its events are open, and nothing was taken yet */
+    MEMBER_STARTING, /* its events are open, and nothing was taken yet: its folder may be awaited */
     MEMBER_ACTIVE,
     MEMBER_PAUSED,
     MEMBER_STOPPING, /* its last segment is being finished */
     MEMBER_FAILED,
 } MemberState;
+
+/* What follows when a session has ended. */
+typedef enum MemberNext {
+    NEXT_NOTHING,
+    NEXT_BEGIN, /* it begins again, by its configuration of that time */
+    NEXT_BEGIN_PAUSED,
+    NEXT_REMOVE,
+} MemberNext;
 
 /* How much was sampled by when. */
 typedef struct MemberPoint {
@@ -43,6 +51,11 @@ typedef struct Member {
     uint64_t retry_at_ns, retry_delay_ns; /* CLOCK_BOOTTIME; of one that failed */
     bool retry_paused;                    /* it was to begin paused */
     SessionPart failed_part;
+    int failed_error;
+    bool awaits;          /* its folder in the store; until then its events rest */
+    bool was_opened;      /* by roster_open(): its events do not rest */
+    uint64_t duration_ns; /* from when it records; 0: until it is stopped */
+    MemberNext next;
     MemberPoint points[2]; /* for the rate: an older and a newer one */
     uint64_t lost_told, rotations_told;
     char ended_path[CONFIG_PATH_MAX]; /* of the segment before the open one */
@@ -58,7 +71,7 @@ typedef struct RosterOptions {
     /* event: as Monitor() names it. */
     void (*on_event)(void *userdata, const char *event, const Member *member, const char *text);
     /* A while has passed while one ends: roster_look() is due. */
-    void (*on_look)(void *userdata);
+    int (*on_look)(void *userdata);
     void *userdata;
 } RosterOptions;
 
@@ -91,19 +104,25 @@ void roster_set_host(Roster *roster, const SessionHost *host);
 /* Its events begin, and what they say is held by their rings until roster_begin(). */
 int roster_open(Roster *roster, Member *member, bool paused);
 /* Between two sweeps. What fails is logged, and kept in the member, which then has failed and is
- * tried again from time to time. */
+ * tried again from time to time. It records when the disk has answered: roster_look() sees to it.
+ */
 int roster_begin(Roster *roster, Member *member, bool paused);
 /* The same for one that failed, which logs only what it did not log before. */
 int roster_retry(Roster *roster, Member *member);
+/* Waits for the disk; before the main loop runs. */
+int roster_await(Roster *roster, Member *member);
+/* Something begins or ends and is not there yet: roster_look() is due when a writer has a word. */
+bool roster_is_changing(const Roster *roster);
 /* From now on; 0: never by itself. */
 int roster_stop_after(Roster *roster, Member *member, uint64_t duration_ns);
 /* Begins to end it; roster_look() sees to the rest. */
 int roster_stop(Roster *roster, Member *member);
 int roster_pause(Roster *roster, Member *member);
 int roster_resume(Roster *roster, Member *member);
-/* Ends it and waits, for a reload. */
-void roster_close(Roster *roster, Member *member);
-/* Those that began to end and are finished by now; to be called when something was written. */
+/* Likewise, where it records; `next` follows, also where it is ending already. */
+int roster_end(Roster *roster, Member *member, MemberNext next);
+/* Those that wait for the disk and may record by now, and those that began to end and are finished
+ * by now; between two sweeps, when a writer has a word. */
 void roster_look(Roster *roster);
 /* Those of Start() that have ended. */
 void roster_forget_ended(Roster *roster);

@@ -7,6 +7,7 @@
 
 #include "answer.h"
 #include "protocol/value.h"
+#include "store/disk.h"
 #include "store/place.h"
 #include "util/file.h"
 
@@ -32,11 +33,14 @@ static int open_folder(const char *path) {
 }
 
 static json_t *encode_member(const Member *member) {
-    bool ends = member->state == MEMBER_STOPPING;
+    MemberState state = member->state;
 
+    if (state == MEMBER_STOPPING)
+        state = member->next == NEXT_BEGIN          ? MEMBER_ACTIVE
+                : member->next == NEXT_BEGIN_PAUSED ? MEMBER_PAUSED
+                                                    : MEMBER_INACTIVE;
     return json_pack("{s:s, s:b, s:s, s:I, s:I, s:O}", "name", member->config.name, "runtime",
-                     member->runtime, "state",
-                     member_state_name(ends ? MEMBER_INACTIVE : member->state), "sinceUsec",
+                     member->runtime, "state", member_state_name(state), "sinceUsec",
                      (json_int_t)(member->since_real_ns / NS_PER_US), "stopUsec",
                      (json_int_t)(member->stop_at_ns / NS_PER_US), "settings",
                      member->settings ? member->settings : json_null());
@@ -58,6 +62,16 @@ static json_t *encode(const Roster *roster, const RuntimeLog *log) {
                      log->is_set ? log_level_name(log->level) : NULL, "sessions", list);
 }
 
+/* On the main thread: the runtime folder lies in memory, and what is kept must be there before a
+ * client hears that it was done. */
+static int write_kept(int folder, Bytes text) {
+    bool before = disk_forbid(false);
+    int r = place_write(folder, KEPT_FILE, text);
+
+    (void)disk_forbid(before);
+    return r;
+}
+
 int runtime_save(const char *folder, const Roster *roster, const RuntimeLog *log) {
     _cleanup_close_ int fd = open_folder(folder);
     json_t *root = fd < 0 ? NULL : encode(roster, log);
@@ -68,7 +82,7 @@ int runtime_save(const char *folder, const Roster *roster, const RuntimeLog *log
         return fd;
     if (!text)
         return -ENOMEM;
-    return place_write(fd, KEPT_FILE, (Bytes){.data = (const uint8_t *)text, .size = strlen(text)});
+    return write_kept(fd, (Bytes){.data = (const uint8_t *)text, .size = strlen(text)});
 }
 
 static int decode_entry(json_t *value, RuntimeEntry *ret) {

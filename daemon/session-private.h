@@ -38,6 +38,7 @@ struct Session {
     bool is_ending;          /* its events are closed, its segment is not */
     bool rotate_asked;       /* when nothing in the segment waits for a build id */
     uint64_t rotate_held_ns; /* since when the end of the segment is put off; 0: it is not */
+    bool is_open;            /* its folder is there */
     uint64_t paused_ns;
 };
 

@@ -152,6 +152,9 @@ int session_rotate(Session *session, RotateReason reason, const ClockAnchor *clo
     /* The open one goes on: nothing would end it before there is room. */
     if (session->emission && store_session_counts(session->store).is_full)
         return 0;
+    /* The disk has not answered yet. */
+    if (!session->is_open)
+        return 0;
     r = emission_new(tracker_history(session->host.tracker), &trailer, &emission);
     if (r == 0)
         r = head_of(session, emission, clock, &head);

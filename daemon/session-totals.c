@@ -3,11 +3,21 @@
 
 /* What a session is asked about itself, from the sampler, the store and its own counts. */
 
+/* Losses that the segment does not tell yet. */
+static uint64_t untold_losses(const Session *session) {
+    uint64_t samples = 0;
+
+    for (size_t i = 0; i < session->dropped.n; i++)
+        samples += session->dropped.cpus[i].samples;
+    return samples;
+}
+
 SessionTotals session_totals(const Session *session) {
     StoreSessionCounts counts = store_session_counts(session->store);
+    uint64_t lost = session->account.lost + untold_losses(session) + counts.unwritten_samples;
     SessionTotals totals = {.samples = session->account.samples,
-                            .lost = session->account.lost,
-                            .dropped = counts.dropped_samples,
+                            .lost = lost,
+                            .dropped = counts.dropped_samples + counts.unwritten_samples,
                             .throttles = session->account.throttles,
                             .throttled_ns = session->account.throttled_ns,
                             .raw_bytes = counts.total_raw_bytes,

@@ -64,6 +64,17 @@ bool session_waits(const Session *session) {
     return session->emission && emission_waits(session->emission);
 }
 
+void session_give_up(Session *session) {
+    store_session_give_up(session->store);
+}
+
+void session_wait(Session *session) {
+    /* What still waits for a build id goes without it. */
+    session->is_ending = false;
+    end_segment(session);
+    store_session_wait(session->store);
+}
+
 Session *session_close(Session *session, bool keep_rings) {
     if (!session)
         return NULL;
@@ -136,15 +147,27 @@ int session_new(Sampler *sampler, const SessionConfig *config, Session **ret) {
 }
 
 int session_attach(Session *session, const SessionHost *host) {
-    int r;
-
     session->host = *host;
     session->generation = sampler_generation(session->sampler);
     session->is_sensitive = is_sensitive(sampler_events(session->sampler));
-    r = store_session_new(host->store, &session->config, session->is_sensitive, &session->store);
+    return store_session_start(host->store, &session->config, session->is_sensitive,
+                               &session->store);
+}
+
+int session_await(Session *session) {
+    int r = store_session_await(session->store);
+
+    session->is_open = r == 0;
     if (r < 0 || !sampler_was_taken_over(session->sampler))
         return r;
     return read_previous(session);
+}
+
+int session_is_open(Session *session) {
+    int r = session->is_open ? 1 : store_session_opened(session->store);
+
+    session->is_open = r > 0;
+    return r;
 }
 
 uint64_t session_oldest_ns(const Session *session) {

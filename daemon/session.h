@@ -29,15 +29,24 @@ typedef enum SessionPart { SESSION_EVENTS, SESSION_STORE } SessionPart;
 
 /* Opens its events alone, which may be started or paused then. What fails is logged. */
 int session_new(Sampler *sampler, const SessionConfig *config, Session **ret);
-/* And its place in the store, before all else. Both are running where a recorder before us left
- * them so. What fails is logged. */
+/* And its place in the store, which takes a disk: session_is_open() tells when it is there. Both
+ * are running where a recorder before us left them so. What fails is logged. */
 int session_attach(Session *session, const SessionHost *host);
+/* 1: it may record; 0: the disk has not answered yet; a negative errno: it never will (logged). */
+int session_is_open(Session *session);
+/* Waits until it may record, and reads what a recorder before us wrote last; before the main loop
+ * runs. */
+int session_await(Session *session);
 /* Finishes its segment. `keep_rings`: they stay with the keeper, for the next recorder. */
 Session *session_close(Session *session, bool keep_rings);
 /* Closes its events and begins to finish its segment, without waiting; it is in no sweep any more.
  * session_close() follows, and does not wait when session_has_ended(). */
 void session_end(Session *session);
 bool session_has_ended(Session *session);
+/* What the disk has not taken by now is lost. */
+void session_give_up(Session *session);
+/* Begins to finish its segment and waits; for when the main loop has ended. */
+void session_wait(Session *session);
 
 /* What another recorder left in its rings is not older; UINT64_MAX: nothing is there. */
 uint64_t session_oldest_ns(const Session *session);

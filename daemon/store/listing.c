@@ -214,38 +214,61 @@ static int widen(void *userdata, const StoreSegmentInfo *info) {
     return 0;
 }
 
-/* The ends are enough, since numbers go by time. */
-static void span_of(Store *store, const char *session, uint64_t span[2]) {
+/* Whether the entry has samples, and then what it spans; of one that nobody read yet *untold. */
+static bool widen_by(Store *store, const char *session, const Entry *entry, uint64_t span[2],
+                     bool *untold) {
+    StoreSegmentInfo info;
+
+    *untold |= !entry->told;
+    if (!entry->told || entry->samples == 0)
+        return false;
+    info = info_of(store, session, entry);
+    (void)widen(span, &info);
+    return true;
+}
+
+/* The ends are enough, since numbers go by time. With `reads` on any thread but the main one. */
+static bool span_of(Store *store, const char *session, bool reads, uint64_t span[2]) {
+    bool untold = false;
     Rows rows = {};
 
     if (copy_rows(store, session, &rows) < 0)
-        return;
+        return true;
     for (size_t i = 0; i < rows.n; i++)
-        if (know(store, rows.folder, &rows.entries[i]) && rows.entries[i].samples > 0) {
-            StoreSegmentInfo info = info_of(store, session, &rows.entries[i]);
-
-            (void)widen(span, &info);
+        if ((!reads || know(store, rows.folder, &rows.entries[i])) &&
+            widen_by(store, session, &rows.entries[i], span, &untold))
             break;
-        }
     for (size_t i = rows.n; i > 0; i--)
-        if (know(store, rows.folder, &rows.entries[i - 1]) && rows.entries[i - 1].samples > 0) {
-            StoreSegmentInfo info = info_of(store, session, &rows.entries[i - 1]);
-
-            (void)widen(span, &info);
+        if ((!reads || know(store, rows.folder, &rows.entries[i - 1])) &&
+            widen_by(store, session, &rows.entries[i - 1], span, &untold))
             break;
-        }
     free(rows.entries);
+    return !untold;
 }
 
-void store_span(Store *store, const char *session, uint64_t *ret_oldest_ns,
-                uint64_t *ret_newest_ns) {
+static bool span_of_all(Store *store, const char *session, bool reads, uint64_t span[2]) {
     Listing listing = {.store = store};
-    uint64_t span[2] = {};
+    bool is_whole = true;
 
     if (list_names(&listing, session) == 0)
         for (size_t i = 0; i < listing.n_names; i++)
-            span_of(store, listing.names[i], span);
+            is_whole &= span_of(store, listing.names[i], reads, span);
     free(listing.names);
+    return is_whole;
+}
+
+bool store_span(Store *store, const char *session, uint64_t *ret_oldest_ns,
+                uint64_t *ret_newest_ns) {
+    uint64_t span[2] = {};
+    bool is_whole = span_of_all(store, session, false, span);
+
     *ret_oldest_ns = span[0];
     *ret_newest_ns = span[1];
+    return is_whole;
+}
+
+void store_learn_span(Store *store) {
+    uint64_t span[2] = {};
+
+    (void)span_of_all(store, NULL, true, span);
 }

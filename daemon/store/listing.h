@@ -3,7 +3,7 @@
 
 /*
  * What a store holds, for those who ask: segments with their spans, their files, and what is to go
- * at somebody's word. Main thread, but for the last.
+ * at somebody's word. On any thread.
  */
 
 #include <stdatomic.h>
@@ -39,9 +39,13 @@ int store_open_segment(Store *store, const char *session, const char *segment, c
                        StoreLease **ret_lease);
 
 /* CLOCK_REALTIME of the first and last sample of a session (NULL: of all); both 0: there is none.
+ * Takes no disk: false where manifests would have to be read for it, and then it is of the others.
  */
-void store_span(Store *store, const char *session, uint64_t *ret_oldest_ns,
+bool store_span(Store *store, const char *session, uint64_t *ret_oldest_ns,
                 uint64_t *ret_newest_ns);
+
+/* Reads these; takes a disk, as what lists and opens segments does: not for the main thread. */
+void store_learn_span(Store *store);
 
 typedef struct StoreLimits {
     uint64_t max_bytes;           /* of all segments; UINT64_MAX: no limit */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "store/disk.h"
 #include "util/file.h"
 #include "util/macro.h"
 
@@ -25,6 +26,7 @@ static void closedirp(DIR **d) {
 int place_open_file(int folder, const char *name, struct stat *ret_st) {
     _cleanup_close_ int fd = openat(folder, name, READ_FLAGS);
 
+    disk_touch(__func__);
     if (fd < 0)
         return errno == ELOOP ? -EBADMSG : -errno;
     if (fstat(fd, ret_st) < 0)
@@ -36,6 +38,7 @@ int place_read_fd(int fd, size_t max, Buffer *ret) {
     struct stat st;
     uint8_t *p;
 
+    disk_touch(__func__);
     if (fstat(fd, &st) < 0)
         return -errno;
     if ((uint64_t)st.st_size > max)
@@ -63,6 +66,7 @@ int place_read(int folder, const char *name, size_t max, Buffer *ret) {
     struct stat st;
     _cleanup_close_ int fd = place_open_file(folder, name, &st);
 
+    disk_touch(__func__);
     return fd < 0 ? fd : place_read_fd(fd, max, ret);
 }
 
@@ -71,6 +75,7 @@ int place_write(int folder, const char *name, Bytes bytes) {
     char scratch[256];
     int r;
 
+    disk_touch(__func__);
     if ((size_t)snprintf(scratch, sizeof(scratch), ".%s" PLACE_SCRATCH, name) >= sizeof(scratch))
         return -ENAMETOOLONG;
     if (unlinkat(folder, scratch, 0) < 0 && errno != ENOENT)
@@ -92,6 +97,7 @@ int place_write(int folder, const char *name, Bytes bytes) {
 int place_open_folder(int parent, const char *name, int *ret_fd) {
     int fd;
 
+    disk_touch(__func__);
     if (mkdirat(parent, name, PLACE_FOLDER_MODE) < 0 && errno != EEXIST)
         return -errno;
     fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -114,6 +120,7 @@ int place_open_part(int folder, const char *name, bool directory, const char *fi
     struct stat st;
     int fd;
 
+    disk_touch(__func__);
     if (directory ? *file != '\0' && !is_part_name(file) : *file != '\0')
         return -ENOENT;
     if (directory) {
@@ -149,6 +156,7 @@ int place_measure(int folder, const char *name, uint64_t *ret_bytes, bool *ret_i
     struct stat st;
     uint64_t bytes;
 
+    disk_touch(__func__);
     if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return -errno;
     if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
@@ -178,6 +186,7 @@ static bool is_dots(const char *name) {
 int place_remove(int folder, const char *name) {
     _cleanup_(closedirp) DIR *dir = NULL;
 
+    disk_touch(__func__);
     if (unlinkat(folder, name, 0) == 0)
         return 0;
     if (errno != EISDIR && errno != EPERM)
@@ -192,6 +201,7 @@ int place_remove(int folder, const char *name) {
 }
 
 int place_rename(int folder, const char *from, const char *to) {
+    disk_touch(__func__);
     if (renameat2(folder, from, folder, to, RENAME_NOREPLACE) == 0)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
@@ -207,6 +217,7 @@ int place_each_file(int folder, int (*fn)(void *userdata, const char *name, int 
     _cleanup_(closedirp) DIR *dir = list(folder, ".");
     int r = 0;
 
+    disk_touch(__func__);
     if (!dir)
         return -errno;
     for (struct dirent *e; r >= 0 && (e = readdir(dir));) {

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "perfdata/writer.h"
+#include "store/disk.h"
 #include "store/place.h"
 #include "store/store-private.h"
 #include "util/log.h"
@@ -321,6 +322,7 @@ static bool newest_open(Store *store, Folder *folder, Entry *ret) {
 void folder_recover(Store *store, Folder *folder) {
     Entry entry;
 
+    disk_touch(__func__);
     while (newest_open(store, folder, &entry)) {
         _cleanup_(mending_done) Mending m = {
             .store = store, .folder = folder, .fd = -1, .entry = entry, .name = entry.name};
@@ -379,6 +381,7 @@ bool folder_mend_manifest(Store *store, Folder *folder) {
     Entry entry, *found;
     int r;
 
+    disk_touch(__func__);
     if (!next_without_manifest(store, folder, &entry))
         return false;
     fd = store_folder_fd(store, folder);

@@ -5,6 +5,7 @@
 #include <sys/statvfs.h>
 #include <time.h>
 
+#include "store/disk.h"
 #include "store/listing.h"
 #include "store/place.h"
 #include "store/store-private.h"
@@ -48,6 +49,7 @@ void store_measure(Store *store) {
     struct statvfs st;
     bool known = fstatvfs(store->root, &st) == 0;
 
+    disk_touch(__func__);
     pthread_mutex_lock(&store->mutex);
     if (known) {
         store->fs_total = (uint64_t)st.f_blocks * st.f_frsize;
@@ -222,6 +224,7 @@ static int delete_victim(Store *store, const Victim *victim) {
     char text[SEGMENT_NAME_MAX];
     int r;
 
+    disk_touch(__func__);
     if (fd < 0)
         return fd;
     segment_name_print(&victim->entry.name, text);

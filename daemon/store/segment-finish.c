@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "perfdata/encode.h"
+#include "store/disk.h"
 #include "store/place.h"
 #include "store/segment-private.h"
 #include "store/store-private.h"
@@ -147,6 +148,7 @@ static int drop_cache(void *userdata _unused_, const char *name _unused_, int fd
 
 int segment_finish(Segment *s, const ClockAnchor *clock, bool synchronised,
                    uint64_t queue_high_bytes) {
+    disk_touch(__func__);
     if (!s->ended)
         (void)segment_note_clock(s, clock, true);
     s->ended = true;

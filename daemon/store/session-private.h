@@ -41,8 +41,9 @@ typedef struct SegmentView {
 } SegmentView;
 
 struct StoreSession {
+    StoreSession *next; /* of the store's */
     Store *store;
-    Folder *folder;
+    Folder *folder; /* the writer's until `opened`; NULL: it has none yet */
     char name[CONFIG_NAME_MAX];
     bool sensitive;
     pthread_t thread;
@@ -53,7 +54,11 @@ struct StoreSession {
     size_t queue_max;
     bool busy;    /* the writer works on `first` */
     bool refused; /* something, since the queue was half empty */
+    SessionConfig config;
+    int opened; /* 1: it has its folder; 0: not yet; a negative errno: it cannot be had */
     bool closing, has_ended;
+    bool given_up;       /* what waits is lost: the disk did not answer in time */
+    bool owner_gone;     /* then the writer frees all this */
     bool recovering;     /* what others left, which takes its time */
     uint64_t give_up_ns; /* CLOCK_MONOTONIC; a writer in trouble that is closing ends then */
     uint64_t n_done;
@@ -71,7 +76,8 @@ struct StoreSession {
     char *previous[2];
 
     /* The writer's. */
-    Segment *segment, *next;
+    Segment *segment, *following;
+    bool left_open;                  /* at its end: a segment that could not be finished */
     SegmentPlan *plan;               /* of one that was deleted and is to begin anew */
     uint64_t synced_ns, measured_ns; /* CLOCK_MONOTONIC */
     LogRate dropping, hiding;
@@ -82,7 +88,16 @@ struct StoreSession {
 Op *op_free(Op *op);
 DEFINE_CLEANUP(Op *, op_free);
 
+/* claim.c, on the writer: its folder, made where it lacks. */
+int session_claim(StoreSession *session);
+/* `abandoned`: with a segment that was not finished. */
+void session_release(StoreSession *session, bool abandoned);
+
 void *session_write(void *session);
+/* With the mutex held: samples in the queue. */
+uint64_t session_queued_samples(const StoreSession *session);
+/* Frees what the writer has not; by whoever is the last to have it. */
+StoreSession *session_free(StoreSession *session);
 /* A copy, with a descriptor of its own; with both mutexes held, the store's and the session's. */
 int segment_view_copy(const SegmentView *view, SegmentView *ret);
 void segment_view_done(SegmentView *view);

@@ -29,73 +29,24 @@ Op *op_free(Op *op) {
     return NULL;
 }
 
-static int claim_folder(Store *store, const char *name, Folder **ret) {
-    bool abandoned;
-    Folder *folder;
-    int r;
-
-    pthread_mutex_lock(&store->mutex);
-    folder = store_folder(store, name);
-    /* Another session's writer may be recovering it. */
-    while (folder && folder->stray)
-        pthread_cond_wait(&store->recovered, &store->mutex);
-    r = folder && folder->claimed ? -EEXIST : 0;
-    abandoned = r == 0 && folder && folder->abandoned;
-    pthread_mutex_unlock(&store->mutex);
-    if (r == 0 && !folder)
-        r = store_folder_new(store, name, &folder);
-    if (abandoned) {
-        pthread_mutex_lock(&store->disk);
-        (void)folder_survey(store, folder);
-        pthread_mutex_unlock(&store->disk);
-    }
-    if (r < 0)
-        return r;
-    pthread_mutex_lock(&store->mutex);
-    folder->claimed = true;
-    folder->abandoned = false;
-    folder->recovered &= !abandoned;
-    pthread_mutex_unlock(&store->mutex);
-    *ret = folder;
-    return 0;
-}
-
-/* So that the next profd knows whose they were. */
-static void mark_runtime(Store *store, Folder *folder, bool runtime) {
-    int r = 0;
-
-    if (folder->runtime == runtime)
-        return;
-    if (runtime)
-        r = place_write(folder->fd, RUNTIME_FILE, (Bytes){});
-    else if (unlinkat(folder->fd, RUNTIME_FILE, 0) < 0)
-        r = -errno;
-    if (r < 0)
-        log_debug("Failed to mark the folder of session '%s', it counts as before after a restart",
-                  folder->name);
-    pthread_mutex_lock(&store->mutex);
-    folder->runtime = runtime;
-    pthread_mutex_unlock(&store->mutex);
-}
-
-static void release_folder(StoreSession *session, bool abandoned) {
-    if (!session->folder)
-        return;
-    pthread_mutex_lock(&session->store->mutex);
-    session->folder->claimed = false;
-    session->folder->session = NULL;
-    session->folder->abandoned = abandoned;
-    session->folder->open_bytes = 0;
-    pthread_mutex_unlock(&session->store->mutex);
-}
-
 /* When its queue is full, samples are lost. */
 static int start_thread(StoreSession *session) {
     return thread_start(&(ThreadOptions){.name = "profd-writer", .nice = THREAD_NICE_PROMPT},
                         session_write, session, &session->thread);
 }
 
-static StoreSession *free_session(StoreSession *session) {
+static void leave_list(StoreSession *session) {
+    StoreSession **at;
+
+    pthread_mutex_lock(&session->store->mutex);
+    for (at = &session->store->open_sessions; *at && *at != session; at = &(*at)->next)
+        ;
+    if (*at)
+        *at = session->next;
+    pthread_mutex_unlock(&session->store->mutex);
+}
+
+StoreSession *session_free(StoreSession *session) {
     while (session->first) {
         Op *op = session->first;
 
@@ -103,11 +54,8 @@ static StoreSession *free_session(StoreSession *session) {
         atomic_fetch_sub(&session->store->queued_bytes, op->bytes);
         op_free(op);
     }
-    release_folder(session, session->segment || session->next);
-    segment_view_done(&session->view);
-    segment_free(session->next);
-    segment_free(session->segment);
-    segment_plan_free(session->plan);
+    leave_list(session);
+    session_release(session, session->left_open);
     pthread_mutex_destroy(&session->mutex);
     pthread_cond_destroy(&session->wake);
     pthread_cond_destroy(&session->ended);
@@ -122,6 +70,9 @@ static void init_session(StoreSession *session, Store *store, const SessionConfi
     pthread_condattr_t monotonic;
 
     session->store = store;
+    session->config = *config;
+    session->zstd_level = config->zstd_level;
+    session->layout = config->layout;
     snprintf(session->name, sizeof(session->name), "%s", config->name);
     session->last = &session->first;
     session->view.fd = -1;
@@ -136,8 +87,32 @@ static void init_session(StoreSession *session, Store *store, const SessionConfi
     pthread_condattr_destroy(&monotonic);
 }
 
-int store_session_new(Store *store, const SessionConfig *config, bool sensitive,
-                      StoreSession **ret) {
+/* One that was given up may hang in the kernel for long, and has its name no more. */
+static int join_list(StoreSession *session) {
+    Store *store = session->store;
+    int r = 0;
+
+    pthread_mutex_lock(&store->mutex);
+    for (StoreSession *other = store->open_sessions; r == 0 && other; other = other->next) {
+        pthread_mutex_lock(&other->mutex);
+        r = strcmp(other->name, session->name) == 0 && !other->given_up ? -EEXIST : 0;
+        pthread_mutex_unlock(&other->mutex);
+    }
+    if (r == 0) {
+        session->next = store->open_sessions;
+        store->open_sessions = session;
+    }
+    pthread_mutex_unlock(&store->mutex);
+    return r;
+}
+
+static int log_open_error(const StoreSession *session, int r) {
+    return log_error(r, "Failed to open the folder of session '%s' in store '%s': %m",
+                     session->name, session->store->path);
+}
+
+int store_session_start(Store *store, const SessionConfig *config, bool sensitive,
+                        StoreSession **ret) {
     StoreSession *session;
     int r;
 
@@ -148,34 +123,59 @@ int store_session_new(Store *store, const SessionConfig *config, bool sensitive,
         return -ENOMEM;
     init_session(session, store, config);
     session->sensitive = sensitive;
-    r = claim_folder(store, config->name, &session->folder);
-    if (r == 0) {
-        pthread_mutex_lock(&store->mutex);
-        session->folder->session = session;
-        pthread_mutex_unlock(&store->mutex);
-        session->first_number = session->folder->next_number;
-        pthread_mutex_lock(&store->mutex);
-        session->folder->sensitive = sensitive;
-        pthread_mutex_unlock(&store->mutex);
-        mark_runtime(store, session->folder, config->runtime);
-        store_seal(store, session->folder->fd, config->name, sensitive);
-        store_session_configure(session, config);
+    r = join_list(session);
+    if (r == 0)
         r = start_thread(session);
-    }
     if (r < 0) {
-        free_session(session);
-        return log_error(r, "Failed to open the folder of session '%s' in store '%s': %m",
-                         config->name, store->path);
+        (void)log_open_error(session, r);
+        session_free(session);
+        return r;
     }
     *ret = session;
     return 0;
+}
+
+int store_session_opened(StoreSession *session) {
+    int r;
+
+    pthread_mutex_lock(&session->mutex);
+    r = session->opened;
+    pthread_mutex_unlock(&session->mutex);
+    return r < 0 ? log_open_error(session, r) : r;
+}
+
+int store_session_await(StoreSession *session) {
+    int r;
+
+    pthread_mutex_lock(&session->mutex);
+    while (session->opened == 0)
+        pthread_cond_wait(&session->ended, &session->mutex);
+    r = session->opened;
+    pthread_mutex_unlock(&session->mutex);
+    return r < 0 ? log_open_error(session, r) : 0;
+}
+
+int store_session_new(Store *store, const SessionConfig *config, bool sensitive,
+                      StoreSession **ret) {
+    _cleanup_(store_session_closep) StoreSession *session = NULL;
+    int r = store_session_start(store, config, sensitive, &session);
+
+    if (r == 0)
+        r = store_session_await(session);
+    if (r == 0)
+        *ret = TAKE_PTR(session);
+    return r;
 }
 
 void store_session_configure(StoreSession *session, const SessionConfig *config) {
     session->zstd_level = config->zstd_level;
     session->layout = config->layout;
     pthread_mutex_lock(&session->store->mutex);
-    folder_configure(session->folder, config);
+    pthread_mutex_lock(&session->mutex);
+    session->config = *config;
+    if (session->opened > 0)
+        folder_configure(session->folder, config);
+    pthread_mutex_unlock(&session->mutex);
     pthread_mutex_unlock(&session->store->mutex);
 }
 
@@ -471,6 +471,14 @@ const char *store_session_previous(StoreSession *session, unsigned back) {
     return back < ARRAY_SIZE(session->previous) ? session->previous[back] : NULL;
 }
 
+uint64_t session_queued_samples(const StoreSession *session) {
+    uint64_t samples = 0;
+
+    for (const Op *op = session->first; op; op = op->next)
+        samples += op->type == OP_BATCH ? op->batch.samples : 0;
+    return samples;
+}
+
 /* Waits for the end as long as something gets done. */
 static bool wait_for_end(StoreSession *session) {
     uint64_t done = 0, patience = 0, recovering = 0;
@@ -478,9 +486,7 @@ static bool wait_for_end(StoreSession *session) {
 
     pthread_mutex_lock(&session->mutex);
     done = session->n_done;
-    if (clock_monotonic_ns() >= session->give_up_ns)
-        patience = SESSION_DRAIN_SEC;
-    while (!session->has_ended && patience <= SESSION_DRAIN_SEC + 1) {
+    while (!session->has_ended && !session->given_up && patience <= SESSION_DRAIN_SEC + 1) {
         uint64_t until = clock_monotonic_ns() + NS_PER_SECOND;
         struct timespec at = {.tv_sec = (time_t)(until / NS_PER_SECOND),
                               .tv_nsec = (long)(until % NS_PER_SECOND)};
@@ -496,10 +502,41 @@ static bool wait_for_end(StoreSession *session) {
     return ended;
 }
 
+void store_session_give_up(StoreSession *session) {
+    uint64_t samples = 0;
+    bool gives_up;
+
+    pthread_mutex_lock(&session->mutex);
+    gives_up = !session->has_ended && !session->given_up;
+    if (gives_up)
+        samples = session_queued_samples(session);
+    session->given_up |= gives_up;
+    session->counts.unwritten_samples += samples;
+    pthread_mutex_unlock(&session->mutex);
+    if (!gives_up)
+        return;
+    /* It may wait for its folder. */
+    pthread_mutex_lock(&session->store->mutex);
+    pthread_cond_broadcast(&session->store->recovered);
+    pthread_mutex_unlock(&session->store->mutex);
+    log_warning(-ETIMEDOUT,
+                "Leaving segment '%s.open' to recovery and giving up on %" PRIu64
+                " samples behind it, the disk does not answer: %m",
+                session->path ? session->path : session->name, samples);
+}
+
+void store_session_wait(StoreSession *session) {
+    if (!session->closing)
+        store_session_end(session);
+    if (!wait_for_end(session))
+        store_session_give_up(session);
+}
+
 void store_session_end(StoreSession *session) {
     Op *op = op_new(OP_CLOSE);
 
     pthread_mutex_lock(&session->mutex);
+    /* Only the main thread ever says so. */
     session->closing = true;
     session->give_up_ns = clock_monotonic_ns() + SESSION_DRAIN_SEC * NS_PER_SECOND;
     if (op)
@@ -517,23 +554,31 @@ bool store_session_has_ended(StoreSession *session) {
     return ended;
 }
 
+/* True: it has not ended, and frees itself when it does. */
+static bool leave_alone(StoreSession *session) {
+    Store *store = session->store;
+    bool leaves;
+
+    pthread_mutex_lock(&store->mutex);
+    pthread_mutex_lock(&session->mutex);
+    leaves = session->owner_gone = !session->has_ended;
+    store->n_abandoned += leaves;
+    pthread_mutex_unlock(&session->mutex);
+    pthread_mutex_unlock(&store->mutex);
+    return leaves;
+}
+
 StoreSession *store_session_close(StoreSession *session) {
+    pthread_t thread;
+
     if (!session)
         return NULL;
-    /* Only the main thread ever says so. */
-    if (!session->closing)
-        store_session_end(session);
-    if (!wait_for_end(session)) {
-        /* It hangs in the kernel and may wake up yet: what it uses stays. */
-        pthread_mutex_lock(&session->store->mutex);
-        session->store->n_abandoned++;
-        pthread_mutex_unlock(&session->store->mutex);
-        pthread_detach(session->thread);
-        log_warning(-ETIMEDOUT,
-                    "Leaving segment '%s.open' to recovery, the disk does not answer: %m",
-                    session->path ? session->path : session->name);
+    thread = session->thread;
+    store_session_wait(session);
+    if (leave_alone(session)) {
+        pthread_detach(thread);
         return NULL;
     }
-    (void)pthread_join(session->thread, NULL);
-    return free_session(session);
+    (void)pthread_join(thread, NULL);
+    return session_free(session);
 }

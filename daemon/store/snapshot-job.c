@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
+#include "store/disk.h"
 #include "store/place.h"
 #include "store/snapshot-private.h"
 
@@ -14,6 +15,8 @@
  * readers, described, and renamed last; whatever goes wrong before, nothing of it stays. Nothing
  * here touches a session, but for a look at what its writer shows.
  */
+
+enum { NAMES_MAX = 1000 };
 
 static void wake(Snapshot *job) {
     uint64_t one = 1;
@@ -139,9 +142,6 @@ static int publish(Snapshot *job, const char *scratch) {
 
     snapshot_data_name(&job->kept->info, data);
     snapshot_manifest_name(job->kept->info.name, manifest);
-    /* A name that somebody else gave a thing here. */
-    if (faccessat(engine->folder, data, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-        return -EEXIST;
     r = snapshot_write_manifest(engine->folder, job->kept);
     if (r < 0)
         return r;
@@ -177,13 +177,34 @@ static void fail(Snapshot *job, int r) {
              job->kept->info.name, strerror(-r));
 }
 
+static bool is_there(const Snapshot *job) {
+    char data[SNAPSHOT_FILE_MAX];
+
+    snapshot_data_name(&job->kept->info, data);
+    return faccessat(job->engine->folder, data, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Somebody else may have given its name to a thing in the folder. */
+static int settle_name(Snapshot *job) {
+    unsigned number = 1;
+
+    while (is_there(job)) {
+        if (!job->chooses_name || number == NAMES_MAX)
+            return -EEXIST;
+        snapshot_next_name(job, &number);
+    }
+    return 0;
+}
+
 void snapshot_job_run(Snapshot *job) {
     char scratch[SNAPSHOT_FILE_MAX];
     _cleanup_close_ int fd = -1;
-    int r;
+    int r = settle_name(job);
 
+    disk_touch(__func__);
     scratch_name(job, scratch);
-    r = fd = create(job, scratch);
+    if (r == 0)
+        r = fd = create(job, scratch);
     if (r >= 0)
         r = build(job, fd);
     if (r >= 0)

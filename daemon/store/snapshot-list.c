@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "store/disk.h"
 #include "store/place.h"
 #include "store/snapshot-private.h"
 #include "util/log.h"
@@ -145,6 +146,7 @@ int snapshot_list_load(SnapshotEngine *engine) {
     _cleanup_(closedirp) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     int r = 0;
 
+    disk_touch(__func__);
     if (!dir)
         return -errno;
     for (struct dirent *e; r == 0 && (e = readdir(dir));)
@@ -276,7 +278,7 @@ int snapshot_each(SnapshotEngine *engine, int (*fn)(void *userdata, const Snapsh
     for (Kept *k = engine->kept; r >= 0 && k; k = k->next) {
         SnapshotInfo info;
 
-        if (!k->info.transient)
+        if (!k->info.transient && k->fate == FATE_STAYS)
             r = fn(userdata, told(engine, k, &info));
     }
     return MIN(r, 0);
@@ -285,65 +287,9 @@ int snapshot_each(SnapshotEngine *engine, int (*fn)(void *userdata, const Snapsh
 int snapshot_find(SnapshotEngine *engine, const char *name, SnapshotInfo *ret) {
     Kept *kept = snapshot_list_find(engine, name);
 
-    if (!kept)
+    if (!kept || kept->fate != FATE_STAYS)
         return -ENOENT;
     told(engine, kept, ret);
-    return 0;
-}
-
-static int delete_kept(SnapshotEngine *engine, const Kept *kept) {
-    char text[SNAPSHOT_FILE_MAX];
-    int r;
-
-    snapshot_data_name(&kept->info, text);
-    r = place_remove(engine->folder, text);
-    if (r < 0 && r != -ENOENT)
-        return r;
-    snapshot_manifest_name(kept->info.name, text);
-    if (!kept->info.transient)
-        (void)unlinkat(engine->folder, text, 0);
-    return 0;
-}
-
-int snapshot_remove(SnapshotEngine *engine, const char *name, uint64_t *ret_bytes) {
-    Kept *kept = snapshot_list_find(engine, name), **at;
-    int r = kept ? delete_kept(engine, kept) : -ENOENT;
-
-    if (r < 0)
-        return r;
-    if (ret_bytes)
-        *ret_bytes = kept->info.bytes;
-    pthread_mutex_lock(&engine->mutex);
-    for (at = &engine->kept; *at != kept; at = &(*at)->next)
-        ;
-    *at = kept->next;
-    snapshot_list_account(engine);
-    pthread_mutex_unlock(&engine->mutex);
-    free(kept);
-    return 0;
-}
-
-int snapshot_set_pinned(SnapshotEngine *engine, const char *name, bool pinned) {
-    Kept *kept = snapshot_list_find(engine, name);
-    bool before = kept && kept->info.pinned;
-    char text[SNAPSHOT_FILE_MAX];
-    struct stat st;
-    int r;
-
-    if (!kept || kept->info.transient)
-        return -ENOENT;
-    kept->info.pinned = pinned;
-    r = snapshot_write_manifest(engine->folder, kept);
-    if (r < 0) {
-        kept->info.pinned = before;
-        return r;
-    }
-    snapshot_manifest_name(name, text);
-    {
-        _cleanup_close_ int fd = place_open_file(engine->folder, text, &st);
-
-        store_seal(engine->store, fd, text, kept->info.sensitive);
-    }
     return 0;
 }
 
@@ -357,48 +303,11 @@ void snapshot_file_name(const SnapshotInfo *info, size_t i, char ret[16]) {
         snprintf(ret, 16, "data.%u", (unsigned)(i - 1));
 }
 
-int snapshot_open_file(SnapshotEngine *engine, const char *name, const char *file, int *ret_fd,
-                       uint64_t *ret_bytes) {
-    const Kept *kept = snapshot_list_find(engine, name);
+int snapshot_open_file(const SnapshotEngine *engine, const SnapshotInfo *info, const char *file,
+                       int *ret_fd, uint64_t *ret_bytes) {
     char data[SNAPSHOT_FILE_MAX];
 
-    if (!kept)
-        return -ENOENT;
-    snapshot_data_name(&kept->info, data);
-    return place_open_part(engine->folder, data, kept->info.layout == LAYOUT_DIRECTORY, file,
-                           ret_fd, ret_bytes);
-}
-
-/* As retention of segments does: a clock that nobody vouches for deletes nothing. */
-void snapshot_expire(SnapshotEngine *engine) {
-    Store *store = engine->store;
-    ClockAnchor now = store->now();
-    uint64_t retention, real;
-
-    pthread_mutex_lock(&store->mutex);
-    retention = store->snapshot_retention_ns;
-    real = store_believed_real_ns(store, &now);
-    pthread_mutex_unlock(&store->mutex);
-    if (retention == 0 || !store->synchronised())
-        return;
-    for (Kept *k = engine->kept, *next; k; k = next) {
-        char name[SNAPSHOT_NAME_MAX];
-        int r;
-
-        next = k->next;
-        if (k->info.pinned || k->info.transient || k->info.created_ns >= real ||
-            real - k->info.created_ns <= retention)
-            continue;
-        memcpy(name, k->info.name, sizeof(name));
-        r = snapshot_remove(engine, name, NULL);
-        if (r < 0)
-            log_warning(r,
-                        "Failed to remove snapshot '%s' that is older than "
-                        "SnapshotMaxRetentionSec=: %m",
-                        name);
-        else
-            log_struct(LOG_LEVEL_INFO, 0,
-                       LOG_FIELDS({"PROFD_EVENT", "snapshot-removed"}, {"PROFD_SNAPSHOT", name}),
-                       "Removed snapshot '%s', which is older than SnapshotMaxRetentionSec=", name);
-    }
+    snapshot_data_name(info, data);
+    return place_open_part(engine->folder, data, info->layout == LAYOUT_DIRECTORY, file, ret_fd,
+                           ret_bytes);
 }

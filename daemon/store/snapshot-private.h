@@ -24,10 +24,18 @@ enum {
 #define SNAPSHOT_DATA     ".perf.data"
 #define SNAPSHOT_MANIFEST ".json"
 
+typedef enum Fate {
+    FATE_STAYS,
+    FATE_EXPIRED,  /* it goes as soon as the housekeeper has room: it is too old */
+    FATE_UNWANTED, /* likewise: who asked for it is gone */
+} Fate;
+
 typedef struct Kept {
     struct Kept *next;
     SnapshotInfo info;
     bool privileged; /* who made it */
+    bool changes;    /* the housekeeper has it */
+    Fate fate;
 } Kept;
 
 typedef enum JobState { JOB_WAITS, JOB_RUNS, JOB_ENDED } JobState;
@@ -47,6 +55,7 @@ struct Snapshot {
     Kept *kept;     /* what becomes of it */
     int zstd_level;
     bool keep_frames;
+    bool chooses_name; /* nobody gave it one */
     bool failed;
     SnapshotFailure failure;
 };
@@ -54,6 +63,7 @@ struct Snapshot {
 struct SnapshotEngine {
     Store *store;
     Loop *loop;
+    Housekeeper *housekeeper;
     LoopSource *wakeup, *timer;
     int event; /* readable when a worker has something to tell */
     pthread_mutex_t mutex;
@@ -67,6 +77,9 @@ struct SnapshotEngine {
     uint64_t clock, counter;
     char path[CONFIG_PATH_MAX * 4]; /* the one last told */
 };
+
+/* snapshot.c, on a worker: the next name for one that was given none, behind this number. */
+void snapshot_next_name(Snapshot *job, unsigned *number);
 
 /* snapshot-codec.c */
 int snapshot_manifest_encode(const Kept *kept, Buffer *out);
@@ -89,6 +102,12 @@ void snapshot_list_account(SnapshotEngine *engine);
 /* With the mutex held: whether the job may take so much; -EDQUOT with *ret_why. */
 int snapshot_budget(const SnapshotEngine *engine, const Snapshot *job, uint64_t bytes,
                     SnapshotFailure *ret_why);
+
+/* snapshot-change.c */
+/* From the disk alone; not on the main thread while it runs. */
+int snapshot_delete(SnapshotEngine *engine, const Kept *kept);
+/* As many of those that are to go as the housekeeper has room for. */
+void snapshot_remove_doomed(SnapshotEngine *engine);
 
 /* snapshot-job.c, on a worker */
 void snapshot_job_run(Snapshot *job);

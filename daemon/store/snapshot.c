@@ -128,7 +128,7 @@ static void deliver(SnapshotEngine *engine, Snapshot *job) {
     if (!job->failed)
         job->kept = NULL;
     if (job->abandoned && !job->failed)
-        (void)snapshot_remove(engine, name, NULL);
+        snapshot_doom(engine, name);
     if (job->abandoned || !callbacks->on_done)
         return;
     if (job->failed)
@@ -189,7 +189,7 @@ static int open_engine(SnapshotEngine *engine) {
     return r == 0 ? start_workers(engine) : r;
 }
 
-int snapshot_engine_new(Store *store, Loop *loop, SnapshotEngine **ret) {
+int snapshot_engine_new(Store *store, Loop *loop, Housekeeper *housekeeper, SnapshotEngine **ret) {
     SnapshotEngine *engine = calloc(1, sizeof(*engine));
     int r;
 
@@ -197,6 +197,7 @@ int snapshot_engine_new(Store *store, Loop *loop, SnapshotEngine **ret) {
         return -ENOMEM;
     engine->store = store;
     engine->loop = loop;
+    engine->housekeeper = housekeeper;
     engine->folder = engine->event = -1;
     pthread_mutex_init(&engine->mutex, NULL);
     pthread_cond_init(&engine->wake, NULL);
@@ -242,12 +243,10 @@ SnapshotEngine *snapshot_engine_free(SnapshotEngine *engine) {
     loop_source_free(engine->timer);
     while (engine->kept && engine->folder >= 0) {
         Kept *kept = engine->kept;
-        char text[SNAPSHOT_FILE_MAX];
 
         engine->kept = kept->next;
-        snapshot_data_name(&kept->info, text);
-        if (kept->info.transient)
-            (void)place_remove(engine->folder, text);
+        if (kept->info.transient || kept->fate == FATE_UNWANTED)
+            (void)snapshot_delete(engine, kept);
         free(kept);
     }
     snapshot_list_free(engine);
@@ -259,29 +258,26 @@ SnapshotEngine *snapshot_engine_free(SnapshotEngine *engine) {
     return NULL;
 }
 
+/* By one that we know of; what else lies in the folder the worker sees. */
 static bool is_taken(SnapshotEngine *engine, const char *name) {
-    char data[SNAPSHOT_FILE_MAX];
-
     for (const Snapshot *job = engine->jobs; job; job = job->next)
         if (job->kept && strcmp(job->kept->info.name, name) == 0)
             return true;
-    if (snapshot_list_find(engine, name))
-        return true;
-    snprintf(data, sizeof(data), "%.*s" SNAPSHOT_DATA, SNAPSHOT_NAME_MAX, name);
-    return faccessat(engine->folder, data, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    return snapshot_list_find(engine, name) != NULL;
 }
 
-/* UTC time, and a counter where that is taken. */
-static void make_name(SnapshotEngine *engine, uint64_t real_ns, char ret[SNAPSHOT_NAME_MAX]) {
+/* UTC time, and a number behind it from the second on. */
+static void print_name(uint64_t real_ns, unsigned number, char ret[SNAPSHOT_NAME_MAX]) {
     time_t seconds = (time_t)(real_ns / NS_PER_SECOND);
     char stamp[32] = "";
     struct tm tm;
 
     if (gmtime_r(&seconds, &tm))
         strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &tm);
-    snprintf(ret, SNAPSHOT_NAME_MAX, "%s", stamp);
-    for (unsigned i = 2; is_taken(engine, ret); i++)
-        snprintf(ret, SNAPSHOT_NAME_MAX, "%s-%u", stamp, i);
+    if (number < 2)
+        snprintf(ret, SNAPSHOT_NAME_MAX, "%s", stamp);
+    else
+        snprintf(ret, SNAPSHOT_NAME_MAX, "%s-%u", stamp, number);
 }
 
 /* Others may have given such a name to theirs. */
@@ -339,8 +335,33 @@ static int set_window(WindowQuery *query, const SnapshotRequest *request) {
                : -EINVAL;
 }
 
+/* With the mutex held: one that no other snapshot has, behind the number that was tried last. */
+static void make_name(SnapshotEngine *engine, const SnapshotInfo *info, unsigned *number,
+                      char ret[SNAPSHOT_NAME_MAX]) {
+    if (info->transient)
+        make_transient_name(engine, ret);
+    else
+        do
+            print_name(info->created_ns, ++*number, ret);
+        while (is_taken(engine, ret));
+}
+
+static bool is_named(const SnapshotRequest *request) {
+    return request->name && *request->name;
+}
+
+void snapshot_next_name(Snapshot *job, unsigned *number) {
+    char name[SNAPSHOT_NAME_MAX];
+
+    pthread_mutex_lock(&job->engine->mutex);
+    make_name(job->engine, &job->kept->info, number, name);
+    memcpy(job->kept->info.name, name, sizeof(name));
+    pthread_mutex_unlock(&job->engine->mutex);
+}
+
 static int fill_info(SnapshotEngine *engine, const SnapshotRequest *request, Kept *kept) {
     SnapshotInfo *info = &kept->info;
+    unsigned number = 0;
 
     *info = (SnapshotInfo){.layout = request->layout,
                            .pinned = request->pin,
@@ -350,10 +371,8 @@ static int fill_info(SnapshotEngine *engine, const SnapshotRequest *request, Kep
     kept->privileged = request->privileged;
     snprintf(info->session, sizeof(info->session), "%s", request->session);
     snprintf(info->reason, sizeof(info->reason), "%s", request->reason ? request->reason : "");
-    if (request->transient)
-        make_transient_name(engine, info->name);
-    else if (!request->name || !*request->name)
-        make_name(engine, info->created_ns, info->name);
+    if (request->transient || !is_named(request))
+        make_name(engine, info, &number, info->name);
     else if (!snapshot_name_is_valid(request->name))
         return -EINVAL;
     else
@@ -394,6 +413,7 @@ int snapshot_begin(SnapshotEngine *engine, const SnapshotRequest *request,
     job->zstd_level = request->zstd_level;
     job->keep_frames = request->keep_frames && request->zstd_level > 0;
     job->callbacks = *callbacks;
+    job->chooses_name = request->transient || !is_named(request);
     r = set_window(&job->query, request);
     if (r == 0)
         r = copy_filter(&job->filter, &request->filter);

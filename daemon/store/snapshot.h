@@ -14,6 +14,7 @@
 
 #include "loop/loop.h"
 #include "store/manifest.h"
+#include "store/housekeeper.h"
 #include "store/store.h"
 #include "util/near.h"
 
@@ -105,9 +106,9 @@ typedef struct SnapshotCallbacks {
     void *userdata;
 } SnapshotCallbacks;
 
-/* Removes what a killed daemon left half made and lists what is there. Store and loop outlive it.
- */
-int snapshot_engine_new(Store *store, Loop *loop, SnapshotEngine **ret);
+/* Removes what a killed daemon left half made and lists what is there. Store and loop outlive it,
+ * the housekeeper goes before it. */
+int snapshot_engine_new(Store *store, Loop *loop, Housekeeper *housekeeper, SnapshotEngine **ret);
 /* What is being made is given up, without a call. */
 SnapshotEngine *snapshot_engine_free(SnapshotEngine *engine);
 DEFINE_CLEANUP(SnapshotEngine *, snapshot_engine_free);
@@ -132,15 +133,25 @@ int snapshot_each(SnapshotEngine *engine, int (*fn)(void *userdata, const Snapsh
                   void *userdata);
 /* Transient ones too. -ENOENT. */
 int snapshot_find(SnapshotEngine *engine, const char *name, SnapshotInfo *ret);
-/* -ENOENT; what others read of it they may finish. */
-int snapshot_remove(SnapshotEngine *engine, const char *name, uint64_t *ret_bytes);
-int snapshot_set_pinned(SnapshotEngine *engine, const char *name, bool pinned);
+/* What became of a change: 0 or a negative errno, and what it took on the disk. */
+typedef struct SnapshotAnswer {
+    void (*on_done)(void *userdata, int error, uint64_t bytes); /* may be NULL */
+    void *userdata;
+    bool privileged; /* has more of the housekeeper's room */
+} SnapshotAnswer;
+/* Begins it; the answer comes where 0 is returned. -ENOENT; -EBUSY: it changes already, or too many
+ * changes wait. What others read of it they may finish. */
+int snapshot_remove(SnapshotEngine *engine, const char *name, const SnapshotAnswer *answer);
+int snapshot_set_pinned(SnapshotEngine *engine, const char *name, bool pinned,
+                        const SnapshotAnswer *answer);
+/* Is no longer found, and removed as soon as may be. */
+void snapshot_doom(SnapshotEngine *engine, const char *name);
 
 /* The name of file i: "" for a snapshot in one file, else "data", "data.0" … */
 void snapshot_file_name(const SnapshotInfo *info, size_t i, char ret[16]);
-/* Opens a file for reading, by such a name or the first one (""). */
-int snapshot_open_file(SnapshotEngine *engine, const char *name, const char *file, int *ret_fd,
-                       uint64_t *ret_bytes);
+/* Opens a file for reading, by such a name or the first one (""); on any thread. */
+int snapshot_open_file(const SnapshotEngine *engine, const SnapshotInfo *info, const char *file,
+                       int *ret_fd, uint64_t *ret_bytes);
 /* Removes what is too old; now and then the engine does so by itself. */
 void snapshot_expire(SnapshotEngine *engine);
 

@@ -89,6 +89,7 @@ struct Store {
     pthread_mutex_t disk, mutex;
     pthread_cond_t recovered;
     Folder *folders;
+    StoreSession *open_sessions;
     uint64_t doomed_bytes; /* taken out of a list, not yet deleted */
     StoreLease *leases;
     uint64_t leased_bytes;   /* without a name, but still read */

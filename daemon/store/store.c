@@ -8,6 +8,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "store/disk.h"
 #include "store/place.h"
 #include "util/file.h"
 #include "util/log.h"
@@ -49,6 +50,7 @@ int store_take_lock(Store *store, int root, int *ret_fd) {
     _cleanup_close_ int fd = -1;
     int r;
 
+    disk_touch(__func__);
     if (writable < 0)
         return log_error(-errno, "Failed to open the lock of store '%s': %m", store->path);
     /* A descriptor that cannot write keeps nobody from making the file system read-only. */
@@ -90,6 +92,7 @@ static bool same_folder(int fd, int parent, const char *name) {
 void store_seal(Store *store, int fd, const char *what, bool sensitive) {
     int r = store->seal && fd >= 0 ? store->seal(store->userdata, fd, sensitive) : 0;
 
+    disk_touch(__func__);
     if (r < 0 && !atomic_exchange(&store->seal_told, true))
         log_warning(r,
                     "Failed to make '%s' in store '%s' readable for the groups profd-read and "
@@ -112,6 +115,7 @@ static int open_root(Store *store) {
     _cleanup_close_ int root = -1;
     int lock, r;
 
+    disk_touch(__func__);
     if (same_place(store->root, store->path))
         return 0;
     r = file_make_folders(store->path, PLACE_FOLDER_MODE);
@@ -131,6 +135,7 @@ static int open_root(Store *store) {
 static int open_below(Store *store, int parent, const char *name, bool sensitive, int *fd) {
     int opened, r;
 
+    disk_touch(__func__);
     if (same_folder(*fd, parent, name))
         return 0;
     r = place_open_folder(parent, name, &opened);
@@ -156,6 +161,7 @@ int store_reopen(Store *store, Folder *folder) {
     bool same;
     int r;
 
+    disk_touch(__func__);
     pthread_mutex_lock(&store->disk);
     r = open_top(store);
     same = r == 0 && same_folder(folder->fd, store->sessions, folder->name);
@@ -188,6 +194,7 @@ int store_folder_new(Store *store, const char *name, Folder **ret) {
     Folder *folder = calloc(1, sizeof(*folder));
     int r;
 
+    disk_touch(__func__);
     if (!folder)
         return -ENOMEM;
     snprintf(folder->name, sizeof(folder->name), "%s", name);

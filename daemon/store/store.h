@@ -49,17 +49,31 @@ DEFINE_CLEANUP(Store *, store_free);
 /* New budgets, from a reload. */
 void store_configure(Store *store, const Config *config);
 
-/* Starts the writer thread. `sensitive`: holds other users' memory. -EEXIST: it runs already. */
+/* Starts the writer thread, which first of all opens the folder. `sensitive`: holds other users'
+ * memory. -EEXIST: it runs already. */
+int store_session_start(Store *store, const SessionConfig *config, bool sensitive,
+                        StoreSession **ret);
+/* 1: the folder is open, and segments may begin; 0: not yet, on_written is called when it is; a
+ * negative errno: it cannot be opened (logged), and the session can only be closed. */
+int store_session_opened(StoreSession *session);
+/* Waits for that. */
+int store_session_await(StoreSession *session);
+/* Starts it and waits. */
 int store_session_new(Store *store, const SessionConfig *config, bool sensitive,
                       StoreSession **ret);
-/* Finishes the segment, waits for the writer and frees; a disk that is sick for five seconds has
- * the segment left `.open`. */
+/* Finishes the segment, waits for the writer and frees. A disk that is sick for five seconds is not
+ * waited for: the segment is left `.open`, and what waits in the queue counts as unwritten. Does
+ * not wait for one that has ended or was given up. */
 StoreSession *store_session_close(StoreSession *session);
 DEFINE_CLEANUP(StoreSession *, store_session_close);
 /* Begins to close: what is queued is written, the segment finished, and then on_written called. */
 void store_session_end(StoreSession *session);
 /* Whether that is over, so that store_session_close() does not wait. */
 bool store_session_has_ended(StoreSession *session);
+/* What waits in the queue is lost and counts as unwritten, unless the session has ended. */
+void store_session_give_up(StoreSession *session);
+/* Ends it, if nobody did, and waits for that as store_session_close() does. */
+void store_session_wait(StoreSession *session);
 /* New limits, and what the next segment is to be. */
 void store_session_configure(StoreSession *session, const SessionConfig *config);
 
@@ -73,7 +87,8 @@ typedef struct SegmentHead {
 } SegmentHead;
 
 /* The next segment opens, then the current one (if any) is finished, both by the writer, in the
- * order of the queue. -ENOBUFS: the queue is full, the current segment goes on. */
+ * order of the queue. When the folder is open. -ENOBUFS: the queue is full, the current segment
+ * goes on. */
 int store_session_begin(StoreSession *session, SegmentHead *head);
 
 typedef enum StoreKind { STORE_SIDE_BAND, STORE_SAMPLES } StoreKind;
@@ -118,10 +133,11 @@ typedef struct StoreSessionCounts {
     uint64_t raw_bytes, stored_bytes; /* of the open segment */
     uint64_t total_raw_bytes, total_stored_bytes, total_samples;
     uint64_t queue_bytes, queue_high_bytes;
-    uint64_t dropped_samples;  /* because the queue was full */
-    uint64_t segment_began_ns; /* CLOCK_MONOTONIC */
-    int error;                 /* the writer's present trouble: -ENOSPC …; 0: none */
-    bool is_full;              /* something was refused, and half of the queue is not written yet */
+    uint64_t dropped_samples;   /* because the queue was full */
+    uint64_t unwritten_samples; /* taken into the queue, but never written */
+    uint64_t segment_began_ns;  /* CLOCK_MONOTONIC */
+    int error;                  /* the writer's present trouble: -ENOSPC …; 0: none */
+    bool is_full; /* something was refused, and half of the queue is not written yet */
     /* The file was deleted under us and began anew without what had been emitted, or it takes a
      * quarter of all that the store may: begin the next one. */
     bool rotate_wanted;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "store/disk.h"
 #include "store/place.h"
 #include "store/store-private.h"
 #include "util/array.h"
@@ -160,6 +161,7 @@ int folder_survey(Store *store, Folder *folder) {
     uint64_t next = sequence_read(folder->fd);
     int r = list(&survey, folder->fd, first);
 
+    disk_touch(__func__);
     if (r < 0)
         return r;
     pthread_mutex_lock(&store->mutex);
@@ -205,6 +207,7 @@ void folder_tell(Store *store, Folder *folder, const Entry *of) {
     int r = fd < 0 ? fd : manifest_read(fd, &of->name, of->directory, folder->name, &manifest);
     Entry *entry;
 
+    disk_touch(__func__);
     pthread_mutex_lock(&store->mutex);
     entry = folder_find(folder, &of->name);
     if (entry && r == 0)
@@ -232,6 +235,12 @@ static int survey_folder(Store *store, const char *name) {
 
         folder_tell(store, folder, &entry);
     }
+    /* And the oldest one, which tells how far back it reaches. */
+    if (n > TELL_NEWEST) {
+        Entry entry = folder->entries[0];
+
+        folder_tell(store, folder, &entry);
+    }
     return 0;
 }
 
@@ -239,6 +248,7 @@ int store_survey(Store *store) {
     int fd = openat(store->sessions, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     _cleanup_(closedirp) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 
+    disk_touch(__func__);
     if (!dir)
         return -errno;
     for (struct dirent *e; (e = readdir(dir));) {

@@ -67,8 +67,8 @@ static void keep_budget(StoreSession *s) {
     uint64_t now = clock_monotonic_ns(), bytes = s->segment ? segment_bytes(s->segment) : 0, limit;
     Store *store = s->store;
 
-    if (s->next)
-        bytes += segment_bytes(s->next);
+    if (s->following)
+        bytes += segment_bytes(s->following);
     if (now - s->measured_ns >= MEASURE_SEC * NS_PER_SECOND) {
         s->measured_ns = now;
         store_measure(store);
@@ -172,7 +172,7 @@ static void survey_now_and_then(StoreSession *s) {
 }
 
 static int do_begin(StoreSession *s, Op *op) {
-    int r = op->plan ? open_segment(s, &op->plan, &s->next) : 0;
+    int r = op->plan ? open_segment(s, &op->plan, &s->following) : 0;
 
     if (r < 0)
         return r;
@@ -180,7 +180,7 @@ static int do_begin(StoreSession *s, Op *op) {
     if (r < 0)
         return r;
     s->plan = segment_plan_free(s->plan);
-    s->segment = TAKE_PTR(s->next);
+    s->segment = TAKE_PTR(s->following);
     show(s);
     s->synced_ns = clock_monotonic_ns();
     pthread_mutex_lock(&s->mutex);
@@ -204,7 +204,7 @@ static int do_batch(StoreSession *s, Op *op) {
                     "Dropping %" PRIu64 " samples of session '%s' that cannot be written: %m",
                     op->batch.samples, s->name);
         pthread_mutex_lock(&s->mutex);
-        s->counts.dropped_samples += op->batch.samples;
+        s->counts.unwritten_samples += op->batch.samples;
         s->counts.rotate_wanted |= r == -EFBIG;
         pthread_mutex_unlock(&s->mutex);
         return 0;
@@ -237,8 +237,8 @@ static SegmentPlan *salvage(StoreSession *s, Segment **segment) {
  * next Op; one that is about to be finished does not. */
 static void regain_ground(StoreSession *s, Op *op) {
     (void)store_reopen(s->store, s->folder);
-    if (op->type == OP_BEGIN && is_gone(s->next))
-        op->plan = salvage(s, &s->next);
+    if (op->type == OP_BEGIN && is_gone(s->following))
+        op->plan = salvage(s, &s->following);
     if (op->type != OP_BEGIN && op->type != OP_CLOSE && is_gone(s->segment)) {
         s->plan = salvage(s, &s->segment);
         want_rotation(s, true);
@@ -379,7 +379,7 @@ static Op *wait_for_op(StoreSession *s) {
     pthread_mutex_lock(&s->mutex);
     while (!s->first && !s->closing)
         pthread_cond_wait(&s->wake, &s->mutex);
-    op = s->first;
+    op = s->given_up ? NULL : s->first;
     s->busy = op;
     pthread_mutex_unlock(&s->mutex);
     return op;
@@ -422,30 +422,96 @@ static void tidy(StoreSession *s) {
     set_recovering(s, false);
 }
 
-void *session_write(void *session) {
-    StoreSession *s = session;
+/* Until nothing is to be written any more. */
+static void write_queue(StoreSession *s) {
     Op *op;
 
-    set_recovering(s, true);
-    folder_recover(s->store, s->folder);
     for (;;) {
         tidy(s);
         op = wait_for_op(s);
         if (!op)
-            break;
-        if (!perform_until_done(s, op)) {
-            log_warning(s->told,
-                        "Giving up on what session '%s' could not write, leaving its segment to "
-                        "recovery: %m",
-                        s->name);
-            break;
-        }
+            return;
+        if (!perform_until_done(s, op))
+            return;
         pop(s, op);
     }
+}
+
+/* What is left in the queue is lost, unless somebody counted it already. */
+static void count_rest(StoreSession *s) {
+    uint64_t samples = 0;
+    bool gives_up;
+
+    pthread_mutex_lock(&s->mutex);
+    gives_up = s->first && !s->given_up;
+    if (gives_up)
+        samples = session_queued_samples(s);
+    s->given_up |= gives_up;
+    s->counts.unwritten_samples += samples;
+    pthread_mutex_unlock(&s->mutex);
+    if (gives_up)
+        log_warning(s->told,
+                    "Giving up on %" PRIu64 " samples that session '%s' could not write, leaving "
+                    "its segment to recovery: %m",
+                    samples, s->name);
+}
+
+/* Here, since to close a file that was deleted takes a disk. */
+static void close_all(StoreSession *s) {
+    SegmentView view;
+
+    pthread_mutex_lock(&s->mutex);
+    view = s->view;
+    s->view = (SegmentView){.fd = -1};
+    pthread_mutex_unlock(&s->mutex);
+    segment_view_done(&view);
+    s->left_open = s->segment || s->following;
+    s->segment = segment_free(s->segment);
+    s->following = segment_free(s->following);
+    s->plan = segment_plan_free(s->plan);
+}
+
+static void set_opened(StoreSession *s, int r) {
+    pthread_mutex_lock(&s->mutex);
+    s->opened = r;
+    pthread_cond_broadcast(&s->ended);
+    pthread_mutex_unlock(&s->mutex);
+}
+
+/* Whoever closed the session waits for this, or went and left all to us. */
+static void end(StoreSession *s) {
+    bool owner_gone;
+    Store *store = s->store;
+
     pthread_mutex_lock(&s->mutex);
     s->has_ended = true;
-    pthread_cond_signal(&s->ended);
+    owner_gone = s->owner_gone;
+    pthread_cond_broadcast(&s->ended);
     pthread_mutex_unlock(&s->mutex);
-    tell_owner(s);
+    if (!owner_gone) {
+        tell_owner(s);
+        return;
+    }
+    session_free(s);
+    pthread_mutex_lock(&store->mutex);
+    store->n_abandoned--;
+    pthread_mutex_unlock(&store->mutex);
+}
+
+void *session_write(void *session) {
+    StoreSession *s = session;
+    int r = session_claim(s);
+
+    if (r == 0) {
+        tell_owner(s);
+        set_recovering(s, true);
+        folder_recover(s->store, s->folder);
+        write_queue(s);
+        count_rest(s);
+        close_all(s);
+    } else {
+        set_opened(s, r);
+    }
+    end(s);
     return NULL;
 }

@@ -25,6 +25,7 @@ typedef struct Tool {
     Loop *loop;
     Config *config;
     Store *store;
+    Housekeeper *housekeeper;
     SnapshotEngine *engine;
     SnapshotRequest request;
     uint32_t pids[8];
@@ -89,7 +90,9 @@ static int run(Tool *tool, char **arguments) {
     if (r == 0)
         r = store_open(&(StoreOptions){.path = arguments[0], .config = tool->config}, &tool->store);
     if (r == 0)
-        r = snapshot_engine_new(tool->store, tool->loop, &tool->engine);
+        r = housekeeper_new(tool->loop, &tool->housekeeper);
+    if (r == 0)
+        r = snapshot_engine_new(tool->store, tool->loop, tool->housekeeper, &tool->engine);
     tool->request.session = arguments[1];
     for (char **window = arguments + 2;
          r == 0 && window[0] && window[1] && window[2] && n < MAX_WINDOWS; window += 3)
@@ -171,6 +174,7 @@ int main(int argc, char **argv) {
     r = run(&tool, argv + first);
     if (r < 0)
         fprintf(stderr, "snapshot-tool: %s\n", strerror(-r));
+    housekeeper_free(tool.housekeeper, NULL);
     snapshot_engine_free(tool.engine);
     store_free(tool.store);
     config_free(tool.config);

@@ -17,6 +17,7 @@ typedef struct Way {
 typedef struct Scene {
     Place place;
     Loop *loop;
+    Housekeeper *housekeeper;
     SnapshotEngine *engine;
     StoreSession *session;
     uint64_t first_ns[8]; /* of the samples of each segment */
@@ -30,6 +31,7 @@ typedef struct Scene {
 
 static inline void scene_done(Scene *s) {
     store_session_close(s->session);
+    housekeeper_free(s->housekeeper, NULL);
     snapshot_engine_free(s->engine);
     loop_free(s->loop);
     place_done(&s->place);
@@ -44,7 +46,59 @@ static inline int scene_init(Scene *s) {
         r = place_open(&s->place);
     if (r == 0)
         r = loop_new(&s->loop);
-    return r == 0 ? snapshot_engine_new(s->place.store, s->loop, &s->engine) : r;
+    if (r == 0)
+        r = housekeeper_new(s->loop, &s->housekeeper);
+    return r == 0 ? snapshot_engine_new(s->place.store, s->loop, s->housekeeper, &s->engine) : r;
+}
+
+/* What became of a change. */
+typedef struct Changed {
+    Loop *loop;
+    int error;
+} Changed;
+
+static inline void on_changed(void *userdata, int error, uint64_t bytes) {
+    Changed *changed = userdata;
+
+    (void)bytes;
+    changed->error = error;
+    loop_stop(changed->loop);
+}
+
+static inline int wait_changed(Scene *s, Changed *changed, int begun) {
+    int r = begun < 0 ? begun : loop_run(s->loop);
+
+    return r < 0 ? r : changed->error;
+}
+
+static inline void do_nothing(void *userdata) {
+    (void)userdata;
+}
+
+static inline void stop_loop(void *userdata) {
+    loop_stop(userdata);
+}
+
+/* Until the housekeeper has done what it was given. */
+static inline int wait_housekeeper(Scene *s) {
+    const Chore chore = {.work = do_nothing, .done = stop_loop, .userdata = s->loop};
+    int r = housekeeper_add(s->housekeeper, &chore, true);
+
+    return r == 0 ? loop_run(s->loop) : r;
+}
+
+static inline int remove_snapshot(Scene *s, const char *name) {
+    Changed changed = {.loop = s->loop};
+    const SnapshotAnswer answer = {.on_done = on_changed, .userdata = &changed};
+
+    return wait_changed(s, &changed, snapshot_remove(s->engine, name, &answer));
+}
+
+static inline int pin_snapshot(Scene *s, const char *name) {
+    Changed changed = {.loop = s->loop};
+    const SnapshotAnswer answer = {.on_done = on_changed, .userdata = &changed};
+
+    return wait_changed(s, &changed, snapshot_set_pinned(s->engine, name, true, &answer));
 }
 
 static inline int scene_record(Scene *s, Way way, unsigned segments) {

@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A disk that answers nothing for many seconds, as one does whose array rebuilds: whatever clients ask
+for meanwhile is answered later, and no sample is lost."""
+
+import contextlib
+import fcntl
+import os
+import struct
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import recording  # noqa: E402
+from daemon import Daemon, session  # noqa: E402
+from varlink import Fault, Varlink, fault  # noqa: E402
+from workload import CPUS, LONG, need_root, perf_record, scratch, spinning, wait_until  # noqa: E402
+from tap import check, equal, main, skip, test  # noqa: E402
+
+HZ = 999
+PERIOD_NS = 10**9 // HZ
+FROZEN_S = 25 if LONG else 10
+GIVES_UP_S = 8
+DISK_BYTES = 128 << 20
+FIFREEZE, FITHAW = 0xC0045877, 0xC0045878
+LIMITS = "[Profd]\nMaxUse=64M\nKeepFree=0\n"
+CONFIG = LIMITS + session(Frequency=HZ) + session("other", Frequency=99, RotateIntervalSec="1s")
+
+
+def run(*command):
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        skip(f"no loop device can be mounted here ({done.stderr.strip()})")
+
+
+@contextlib.contextmanager
+def slow_disk(folder):
+    """The path of a store on a file system that can be frozen."""
+    image, disk = os.path.join(folder, "image"), os.path.join(folder, "disk")
+    with open(image, "wb") as f:
+        f.truncate(DISK_BYTES)
+    os.mkdir(disk)
+    run("mkfs.ext4", "-q", image)
+    run("mount", "-o", "loop", image, disk)
+    try:
+        yield os.path.join(disk, "store")
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
+
+
+def ask(disk, request):
+    fd = os.open(disk, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.ioctl(fd, request, struct.pack("i", 0))
+    finally:
+        os.close(fd)
+
+
+@contextlib.contextmanager
+def frozen(store):
+    disk = os.path.dirname(store)
+    ask(disk, FIFREEZE)
+    try:
+        yield
+    finally:
+        ask(disk, FITHAW)
+
+
+class Waiting:
+    """A call on a connection of its own whose answer is looked at later."""
+
+    def __init__(self, daemon, method, more=False, **parameters):
+        self.method, self.v = method, Varlink(daemon.control())
+        self.v.send(method, parameters, more=more)
+
+    def answers(self):
+        with self.v:
+            replies, more = [], True
+            while more:
+                try:
+                    parameters, more = self.v.reply()
+                except Fault as error:
+                    check(False, f"{self.method} failed: {error}")
+                replies.append(parameters)
+            return replies
+
+    def close(self):
+        self.v.close()
+
+
+def serve(daemon, seconds):
+    """The daemon answers what takes no disk, all the time."""
+    end = time.monotonic() + seconds
+    with Varlink(daemon.control()) as v:
+        while time.monotonic() < end:
+            equal(v.one("GetStatus")["state"], "recording", "state")
+            v.members("ListSessions", "session")
+            v.members("ListSnapshots", "snapshot")
+            time.sleep(0.2)
+
+
+def state(daemon, name):
+    with Varlink(daemon.control()) as v:
+        return {s["name"]: s["state"] for s in v.members("ListSessions", "session")}.get(name)
+
+
+def lost(daemon, name="default"):
+    with Varlink(daemon.control()) as v:
+        return {s["name"]: s["lost"] for s in v.members("ListSessions", "session")}[name]
+
+
+@test
+def whatever_clients_ask_of_a_frozen_disk_costs_no_sample():
+    need_root()
+    with scratch() as folder, slow_disk(folder) as store, spinning(), \
+            Daemon(folder, config=CONFIG, store=store) as daemon:
+        daemon.wait_for_segments(3, "other")
+        with Varlink(daemon.control()) as v:
+            for name in ("pinned", "removed"):
+                v.one("Snapshot", name=name)
+        with perf_record(os.path.join(folder, "perf.data"), "-m", "16M", frequency=HZ) as perf:
+            time.sleep(1)
+            with frozen(store):
+                # The first of them that needs the disk has the housekeeper wait.
+                calls = [Waiting(daemon, "PinSnapshot", name="pinned", pinned=True),
+                         Waiting(daemon, "RemoveSnapshot", name="removed"),
+                         Waiting(daemon, "ListSegments", more=True),
+                         Waiting(daemon, "Start", session="web"),
+                         Waiting(daemon, "Start", session="known", settings={"Frequency": "99"}),
+                         Waiting(daemon, "Snapshot", name="later")]
+                serve(daemon, FROZEN_S)
+                equal(state(daemon, "web"), "starting", "state of a session whose folder cannot be made")
+            answers = {call.method: call.answers() for call in calls}
+            check(len(answers["ListSegments"]) >= 3, "segments that are listed")
+            equal(answers["Start"][0]["session"]["state"], "active", "state of a session that was begun")
+            with Varlink(daemon.control()) as v:
+                snapshots = {s["name"]: s for s in v.members("ListSnapshots", "snapshot")}
+            equal((sorted(snapshots), snapshots["pinned"]["pinned"]), (["later", "pinned"], True), "snapshots")
+            time.sleep(1)
+        equal(lost(daemon), 0, "samples that are told as lost")
+        equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+        samples, reference = recording.samples(daemon.segments()), recording.samples(perf.path)
+        equal(recording.lost(daemon.segments()), 0, "lost samples in the segments")
+        equal(recording.seams(samples, reference, PERIOD_NS, range(CPUS))[:3], [], "gaps")
+        for name in ("web", "known"):
+            check(recording.samples(daemon.segments(name)), f"session '{name}' has no sample")
+
+
+@test
+def a_snapshot_changes_once_at_a_time_and_who_goes_meanwhile_takes_nothing_with_him():
+    need_root()
+    with scratch() as folder, slow_disk(folder) as store, Daemon(folder, config=CONFIG, store=store) as daemon:
+        with Varlink(daemon.control()) as v:
+            v.one("Snapshot", name="mine")
+        with frozen(store):
+            first = Waiting(daemon, "PinSnapshot", name="mine", pinned=True)
+            with Varlink(daemon.control()) as v:
+                # One change at a time of one snapshot.
+                with fault("Busy"):
+                    v.one("RemoveSnapshot", name="mine")
+            waiting = [Waiting(daemon, "ListSegments", more=True) for _ in range(8)]
+            serve(daemon, 1)
+            # Who goes before the answer is there takes nothing with him.
+            for call in waiting[:4]:
+                call.close()
+            serve(daemon, 1)
+        equal(first.answers(), [{}], "answer")
+        for call in waiting[4:]:
+            check(call.answers(), "no segment is listed")
+        equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+
+
+@test
+def a_stop_that_a_frozen_disk_ends_tells_what_was_lost_and_the_name_can_be_used_again():
+    need_root()
+    with scratch() as folder, slow_disk(folder) as store, spinning(), \
+            Daemon(folder, config=CONFIG, store=store) as daemon:
+        with Varlink(daemon.control()) as v:
+            v.one("Start", session="web", settings={"Frequency": str(HZ)})
+            time.sleep(1)
+            with frozen(store):
+                time.sleep(3)
+                stopped = v.one("Stop", session="web")["session"] if state(daemon, "web") else None
+                serve(daemon, 1)
+            check(stopped is None or stopped["lost"] > 0, f"nothing is told as lost: {stopped}")
+            daemon.wait_for_log("Stopped session 'web', which took [0-9]+ samples and lost [1-9]")
+            wait_until(lambda: v.one("Start", session="web")["session"]["state"] == "active", 20, "a second start")
+            time.sleep(1)
+            v.one("Stop", session="web")
+        equal(lost(daemon), 0, "lost samples of the session that was left alone")
+        equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+        check(recording.samples(daemon.segments("web")), "the session has no sample")
+
+
+@test
+def a_reload_on_a_frozen_disk_lets_the_others_go_on():
+    need_root()
+    with scratch() as folder, slow_disk(folder) as store, spinning(), \
+            Daemon(folder, config=CONFIG, store=store) as daemon:
+        daemon.wait_for_segments(1, "other")
+        with frozen(store):
+            daemon.configure(CONFIG.replace("Frequency=99\n", "Frequency=199\n"))
+            reload = Waiting(daemon, "Reload")
+            serve(daemon, GIVES_UP_S // 2)
+        equal(reload.answers(), [{}], "answer")
+        equal(state(daemon, "other"), "active", "state of the session that began anew")
+        equal(lost(daemon), 0, "lost samples of the session that did not change")
+        equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+
+
+if __name__ == "__main__":
+    main()
