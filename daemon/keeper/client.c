@@ -6,17 +6,19 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/eventfd.h>
 
-#include "keeper/message.h"
 #include "keeper/request.h"
 #include "util/clock.h"
+#include "util/fd-message.h"
 
 /*
- * The recorder's end. There are two lanes, a socket and a lock each: one to the keeper for events
- * and what concerns the recorder itself, and one to the keeper's opener for files of other
- * processes, since opening those can take as long as somebody's file system likes. So a thread that
- * scans never holds up one that records. A third descriptor, on which nothing is ever sent, tells
- * when the keeper is gone.
+ * The recorder's end. There are three lanes, a socket and a lock each: one to the keeper for events
+ * and what concerns the recorder itself, one to an opener for files of the kernel, and one to an
+ * opener for files of other processes, which can take as long as somebody's file system likes. So a
+ * thread that scans never holds up one that records, and a file system that hangs costs build ids
+ * alone. The openers are asked for when they are needed: a recorder starts without them. Another
+ * descriptor, on which nothing is ever sent, tells when the keeper is gone.
  */
 
 #define NS_PER_MS 1000000ULL
@@ -29,8 +31,9 @@ typedef struct Lane {
 } Lane;
 
 struct Keeper {
-    Lane main, files;
+    Lane main, openers[KEEPER_LANE_ELF]; /* by KeeperLane */
     int life;
+    int stop; /* readable once nobody is to wait for a helper any more */
     /* Of one thread; the others just wait. */
     void (*on_wait)(void *userdata);
     void *wait_userdata;
@@ -52,23 +55,24 @@ static void lock(Keeper *keeper, Lane *lane) {
     }
 }
 
-/* -1: as long as it takes. */
+/* timeout_ms -1: it is the keeper that answers, and for that we wait as long as it takes. A helper
+ * may take so long, and -ECANCELED says that nobody is to wait for it any more. */
 static int wait_for_answer(const Keeper *keeper, int socket, int timeout_ms) {
-    struct pollfd readable = {.fd = socket, .events = POLLIN};
+    struct pollfd fds[] = {{.fd = socket, .events = POLLIN},
+                           {.fd = timeout_ms < 0 ? -1 : keeper->stop, .events = POLLIN}};
     uint64_t until = clock_monotonic_ns() + (uint64_t)MAX(timeout_ms, 0) * NS_PER_MS;
+    bool waits = !is_waiter(keeper);
 
-    if (!is_waiter(keeper))
-        return poll(&readable, 1, timeout_ms) == 0 ? -ETIMEDOUT : 0;
-    while (poll(&readable, 1, WAIT_MS) == 0) {
+    while (poll(fds, ARRAY_SIZE(fds), waits ? timeout_ms : WAIT_MS) == 0) {
         if (timeout_ms >= 0 && clock_monotonic_ns() >= until)
             return -ETIMEDOUT;
-        keeper->on_wait(keeper->wait_userdata);
+        if (!waits)
+            keeper->on_wait(keeper->wait_userdata);
     }
-    return 0;
+    return fds[0].revents == 0 && fds[1].revents != 0 ? -ECANCELED : 0;
 }
 
-/* A descriptor that nobody asked for, ret_fd NULL, is closed. timeout_ms -1: as long as it takes.
- */
+/* A descriptor that nobody asked for, ret_fd NULL, is closed. timeout_ms as above. */
 static int exchange(const Keeper *keeper, int socket, const KeeperRequest *request, int fd,
                     int timeout_ms, KeeperReply *ret, int *ret_fd) {
     _cleanup_close_ int got = -1;
@@ -121,21 +125,22 @@ static int call_for_fd(Keeper *keeper, const KeeperRequest *request, KeeperReply
     return r;
 }
 
-static int open_lane(Keeper *keeper) {
+static int open_lane(Keeper *keeper, KeeperLane lane, KeeperReply *ret, int *ret_fd) {
     KeeperRequest request = request_of(KEEPER_OPEN_LANE);
 
-    return call_for_fd(keeper, &request, NULL, &keeper->files.fd);
+    request.slot = lane;
+    return call_for_fd(keeper, &request, ret, ret_fd);
 }
 
 /* An opener that does not come back, or died, is left behind, and the next call gets another. */
-static int call_opener(Keeper *keeper, const KeeperRequest *request, KeeperReply *ret,
-                       int *ret_fd) {
-    Lane *lane = &keeper->files;
+static int call_opener(Keeper *keeper, KeeperLane number, const KeeperRequest *request,
+                       KeeperReply *ret, int *ret_fd) {
+    Lane *lane = &keeper->openers[number];
     KeeperReply reply;
     int fd = -1, r;
 
     lock(keeper, lane);
-    r = lane->fd < 0 ? open_lane(keeper) : 0;
+    r = lane->fd < 0 ? open_lane(keeper, number, NULL, &lane->fd) : 0;
     if (r == 0) {
         r = exchange(keeper, lane->fd, request, -1, OPENER_TIMEOUT_MS, &reply, &fd);
         if (r < 0)
@@ -171,12 +176,11 @@ int keeper_connect(int fd, Keeper **ret) {
         closep(&fd);
         return -ENOMEM;
     }
-    *keeper = (Keeper){.main = {.fd = fd, .lock = PTHREAD_MUTEX_INITIALIZER},
-                       .files = {.fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER},
-                       .life = -1};
-    r = open_lane(keeper);
-    if (r >= 0)
-        r = call_for_fd(keeper, &request, NULL, &keeper->life);
+    *keeper = (Keeper){.main = {.fd = fd, .lock = PTHREAD_MUTEX_INITIALIZER}, .life = -1};
+    for (size_t i = 0; i < ARRAY_SIZE(keeper->openers); i++)
+        keeper->openers[i] = (Lane){.fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
+    keeper->stop = eventfd(0, EFD_CLOEXEC);
+    r = keeper->stop < 0 ? -errno : call_for_fd(keeper, &request, NULL, &keeper->life);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(keeper);
@@ -197,12 +201,25 @@ Keeper *keeper_disconnect(Keeper *keeper) {
     if (!keeper)
         return NULL;
     closep(&keeper->main.fd);
-    closep(&keeper->files.fd);
     closep(&keeper->life);
+    closep(&keeper->stop);
     pthread_mutex_destroy(&keeper->main.lock);
-    pthread_mutex_destroy(&keeper->files.lock);
+    for (size_t i = 0; i < ARRAY_SIZE(keeper->openers); i++) {
+        closep(&keeper->openers[i].fd);
+        pthread_mutex_destroy(&keeper->openers[i].lock);
+    }
     free(keeper);
     return NULL;
+}
+
+void keeper_stop_waiting(Keeper *keeper) {
+    uint64_t one = 1;
+
+    (void)!write(keeper->stop, &one, sizeof(one));
+}
+
+int keeper_stop_fd(const Keeper *keeper) {
+    return keeper->stop;
 }
 
 int keeper_open_event(Keeper *keeper, const KeeperEvent *event, uint32_t *ret_slot, int *ret_fd) {
@@ -265,7 +282,7 @@ int keeper_open_file(Keeper *keeper, KeeperFile file, uint32_t pid, uint32_t tid
     request.file = file;
     request.pid = pid;
     request.tid = tid;
-    return call_opener(keeper, &request, NULL, ret_fd);
+    return call_opener(keeper, KEEPER_LANE_SYSTEM, &request, NULL, ret_fd);
 }
 
 int keeper_read_namespaces(Keeper *keeper, uint32_t pid, KeeperNamespace ret[KEEPER_NAMESPACES]) {
@@ -274,35 +291,71 @@ int keeper_read_namespaces(Keeper *keeper, uint32_t pid, KeeperNamespace ret[KEE
     int r;
 
     request.pid = pid;
-    r = call_opener(keeper, &request, &reply, NULL);
+    r = call_opener(keeper, KEEPER_LANE_SYSTEM, &request, &reply, NULL);
     if (r < 0)
         return r;
     memcpy(ret, reply.namespaces, sizeof(reply.namespaces));
     return 0;
 }
 
-int keeper_open_mapped(Keeper *keeper, uint32_t pid, uint64_t start, uint64_t end, int *ret_fd) {
+static int call_for_image(Keeper *keeper, const KeeperRequest *request, KeeperFileId *ret_id,
+                          int *ret_fd) {
+    KeeperReply reply;
+    int r = call_opener(keeper, KEEPER_LANE_IMAGES, request, &reply, ret_fd);
+
+    if (r < 0)
+        return r;
+    *ret_id = reply.id;
+    return 0;
+}
+
+int keeper_open_mapped(Keeper *keeper, uint32_t pid, uint64_t start, uint64_t end,
+                       KeeperFileId *ret_id, int *ret_fd) {
     KeeperRequest request = request_of(KEEPER_OPEN_MAPPED);
 
     request.pid = pid;
     request.start = start;
     request.end = end;
-    return call_opener(keeper, &request, NULL, ret_fd);
+    return call_for_image(keeper, &request, ret_id, ret_fd);
 }
 
-int keeper_open_image(Keeper *keeper, uint32_t pid, const char *path, int *ret_fd) {
+int keeper_open_image(Keeper *keeper, uint32_t pid, const char *path, KeeperFileId *ret_id,
+                      int *ret_fd) {
     KeeperRequest request = request_of(KEEPER_OPEN_IMAGE);
     int r = set_path(&request, path);
 
     request.pid = pid;
-    return r < 0 ? r : call_opener(keeper, &request, NULL, ret_fd);
+    return r < 0 ? r : call_for_image(keeper, &request, ret_id, ret_fd);
+}
+
+int keeper_start_elf(Keeper *keeper, uint32_t *ret_pid, int *ret_fd) {
+    KeeperReply reply;
+    int r = open_lane(keeper, KEEPER_LANE_ELF, &reply, ret_fd);
+
+    if (r < 0)
+        return r;
+    *ret_pid = reply.slot;
+    return 0;
+}
+
+int keeper_elf_end(Keeper *keeper, int *ret_status) {
+    KeeperRequest request = request_of(KEEPER_END_OF_LANE);
+    KeeperReply reply;
+    int r;
+
+    request.slot = KEEPER_LANE_ELF;
+    r = call(keeper, &request, -1, &reply, NULL);
+    if (r < 0)
+        return r;
+    *ret_status = (int)reply.slot;
+    return 0;
 }
 
 int keeper_open_tracefs(Keeper *keeper, const char *path, int *ret_fd) {
     KeeperRequest request = request_of(KEEPER_OPEN_TRACEFS);
     int r = set_path(&request, path);
 
-    return r < 0 ? r : call_opener(keeper, &request, NULL, ret_fd);
+    return r < 0 ? r : call_opener(keeper, KEEPER_LANE_SYSTEM, &request, NULL, ret_fd);
 }
 
 int keeper_seal(Keeper *keeper, int fd, bool sensitive) {
@@ -337,7 +390,9 @@ int keeper_status(Keeper *keeper, KeeperStatus *ret) {
 
     if (r < 0)
         return r;
-    *ret = (KeeperStatus){
-        .n_events = reply.n_events, .restarts = reply.restarts, .upgraded = reply.upgraded != 0};
+    *ret = (KeeperStatus){.n_events = reply.n_events,
+                          .restarts = reply.restarts,
+                          .upgraded = reply.upgraded != 0,
+                          .cpu_ns = reply.cpu_ns};
     return 0;
 }

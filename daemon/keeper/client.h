@@ -73,11 +73,31 @@ typedef struct KeeperNamespace {
 } KeeperNamespace;
 
 int keeper_read_namespaces(Keeper *keeper, uint32_t pid, KeeperNamespace ret[KEEPER_NAMESPACES]);
-/* What a process has mapped at exactly start to end, deleted or not; an ELF file, or -ENOEXEC. */
-int keeper_open_mapped(Keeper *keeper, uint32_t pid, uint64_t start, uint64_t end, int *ret_fd);
+/* Which file it is, as far as that is known without asking a server. */
+typedef struct KeeperFileId {
+    uint32_t major, minor; /* by stat(), which for some file systems differ from those of maps */
+    uint64_t inode, size;
+    int64_t mtime_ns, ctime_ns;
+    uint32_t generation, has_generation;
+} KeeperFileId;
+
+/* What a process has mapped at exactly start to end, deleted or not; an ELF file, or -ENOEXEC.
+ * -EOPNOTSUPP: on a file system whose server is somebody's program. */
+int keeper_open_mapped(Keeper *keeper, uint32_t pid, uint64_t start, uint64_t end,
+                       KeeperFileId *ret_id, int *ret_fd);
 /* A file by its path as the process sees it; an ELF program or library (or a module of the kernel),
  * or -ENOEXEC. -EACCES: it is not for everybody, and only what is mapped is lent of such files. */
-int keeper_open_image(Keeper *keeper, uint32_t pid, const char *path, int *ret_fd);
+int keeper_open_image(Keeper *keeper, uint32_t pid, const char *path, KeeperFileId *ret_id,
+                      int *ret_fd);
+/* The program that reads ELF files: a socket to it, on which elf/request.h is spoken. One that was
+ * started before is killed. -EBUSY: too many of them are stuck in file systems. */
+int keeper_start_elf(Keeper *keeper, uint32_t *ret_pid, int *ret_fd);
+/* How the last one ended, as wait() tells; -EINPROGRESS: it has not. */
+int keeper_elf_end(Keeper *keeper, int *ret_status);
+/* From now on no call waits for a helper's answer any more: -ECANCELED. */
+void keeper_stop_waiting(Keeper *keeper);
+/* Readable from then on. */
+int keeper_stop_fd(const Keeper *keeper);
 /* "sched/sched_switch/id", "sched/sched_switch/format", "header_page", "header_event",
  * "../printk_formats", "../saved_cmdlines": a file below tracefs' events folder of those that a
  * recording needs, or a folder to list: "sched/", "./". */
@@ -99,6 +119,7 @@ typedef struct KeeperStatus {
     uint32_t n_events; /* open now: more than 0 for a new recorder means that it follows another */
     uint32_t restarts; /* of recorders that died, since the keeper began */
     bool upgraded;     /* this recorder follows one that made room for it */
+    uint64_t cpu_ns;   /* what the keeper and its helpers have used */
 } KeeperStatus;
 
 int keeper_status(Keeper *keeper, KeeperStatus *ret);

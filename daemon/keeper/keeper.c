@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -29,7 +30,8 @@
  * started again, later each time, for the rings go on filling and somebody must empty them.
  */
 
-#define NS_PER_MS 1000000ULL
+#define NS_PER_MS   1000000ULL
+#define ELF_PROGRAM "profd-elf"
 
 enum {
     RESTART_FIRST_MS = 100,
@@ -44,7 +46,7 @@ enum {
 
 typedef struct Keeping {
     const KeeperOptions *options;
-    char program[4096];
+    char program[4096], elf[4096 + sizeof(ELF_PROGRAM)];
     KeeperHost host;
     ServeContext context;
     Child current, next;
@@ -152,27 +154,26 @@ static void on_next_end(Keeping *k, int status) {
                    describe_end(status, text, sizeof(text)));
 }
 
-static void forget_opener(Keeping *k, pid_t pid) {
-    Child *const children[] = {&k->current, &k->next};
-
-    if (k->context.openers > 0)
-        k->context.openers--;
-    for (size_t i = 0; i < ARRAY_SIZE(children); i++)
-        if (children[i]->link.opener == pid)
-            children[i]->link.opener = 0;
+static void on_helper_end(Keeping *k, pid_t pid, int status, const struct rusage *usage) {
+    helpers_ended(&k->context.helpers, pid,
+                  (uint64_t)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * NS_PER_SECOND +
+                      (uint64_t)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1000);
+    if (!serve_helper_ended(&k->current.link, pid, status))
+        (void)serve_helper_ended(&k->next.link, pid, status);
 }
 
 static void reap(Keeping *k) {
+    struct rusage usage;
     int status;
     pid_t pid;
 
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+    while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0)
         if (pid == k->current.pid)
             on_current_end(k, status);
         else if (pid == k->next.pid)
             on_next_end(k, status);
         else
-            forget_opener(k, pid);
+            on_helper_end(k, pid, status, &usage);
 }
 
 static void on_stop(Keeping *k) {
@@ -325,6 +326,17 @@ static int block_signals(int *ret) {
     return 0;
 }
 
+/* Beside this program, as in a build, or where it is installed. */
+static void find_elf(Keeping *k) {
+    const char *slash = strrchr(k->program, '/');
+
+    snprintf(k->elf, sizeof(k->elf), "%.*s/%s", slash ? (int)(slash - k->program) : 0, k->program,
+             ELF_PROGRAM);
+    if (access(k->elf, X_OK) < 0)
+        snprintf(k->elf, sizeof(k->elf), "%s/%s", PROFD_LIBEXECDIR, ELF_PROGRAM);
+    k->context.elf = k->elf;
+}
+
 static int prepare(Keeping *k) {
     ssize_t n = readlink("/proc/self/exe", k->program, sizeof(k->program) - 1);
     int r;
@@ -332,6 +344,7 @@ static int prepare(Keeping *k) {
     if (n < 0)
         return log_error(-errno, "Failed to find out which program this is: %m");
     k->program[n] = '\0';
+    find_elf(k);
     if (pipe2(k->life, O_CLOEXEC) < 0)
         return log_error(-errno, "Failed to make a pipe: %m");
     k->context.life = k->life[0];
@@ -407,6 +420,7 @@ int keeper_run(const KeeperOptions *options) {
     };
     int r = run(&k);
 
+    helpers_kill(&k.context.helpers);
     child_close(&k.current);
     child_close(&k.next);
     slots_free(k.context.slots);

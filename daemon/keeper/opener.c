@@ -7,10 +7,12 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/fs.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -114,18 +116,51 @@ static bool is_module(int found) {
     return false;
 }
 
+static int64_t ns_of(const struct statx_timestamp *t) {
+    return t->tv_sec * 1000000000LL + t->tv_nsec;
+}
+
+/* What the kernel knows already: a server that is asked may never answer. */
+static int identify(int found, KeeperFileId *ret) {
+    struct statx st;
+
+    if (statx(found, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &st) < 0)
+        return -errno;
+    if (!S_ISREG(st.stx_mode))
+        return -ENOEXEC;
+    *ret = (KeeperFileId){.major = st.stx_dev_major,
+                          .minor = st.stx_dev_minor,
+                          .inode = st.stx_ino,
+                          .size = st.stx_size,
+                          .mtime_ns = ns_of(&st.stx_mtime),
+                          .ctime_ns = ns_of(&st.stx_ctime)};
+    return 0;
+}
+
+/* The generation of an inode, where its file system has one. The kernel writes an int, whatever the
+ * number of the ioctl says. */
+static void find_generation(int fd, KeeperFileId *id) {
+    union {
+        uint32_t value;
+        long room;
+    } version = {};
+
+    id->has_generation = ioctl(fd, FS_IOC_GETVERSION, &version) == 0;
+    id->generation = id->has_generation ? version.value : 0;
+}
+
 /* found: an O_PATH descriptor of what is to be looked into. */
-static int open_elf(int found, int *ret_fd) {
+static int open_elf(int found, KeeperFileId *ret_id, int *ret_fd) {
     _cleanup_close_ int fd = -1;
     char path[64];
     struct statfs system;
-    struct stat status;
-    int r;
+    KeeperFileId id;
+    int r = identify(found, &id);
 
-    if (fstat(found, &status) < 0 || fstatfs(found, &system) < 0)
+    if (r < 0)
+        return r;
+    if (fstatfs(found, &system) < 0)
         return -errno;
-    if (!S_ISREG(status.st_mode))
-        return -ENOEXEC;
     /* There somebody's program answers, or does not. */
     if (system.f_type == FUSE_SUPER_MAGIC)
         return -EOPNOTSUPP;
@@ -138,20 +173,22 @@ static int open_elf(int found, int *ret_fd) {
         return r;
     if (r != ET_EXEC && r != ET_DYN && !(r == ET_REL && is_module(found)))
         return -ENOEXEC;
+    find_generation(fd, &id);
+    *ret_id = id;
     *ret_fd = TAKE_FD(fd);
     return 0;
 }
 
 /* Without root the keeper lends no right that its recorder does not have. */
 static int check_public(int found) {
-    struct stat status;
+    struct statx st;
 
-    if (fstat(found, &status) < 0)
+    if (statx(found, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &st) < 0)
         return -errno;
-    return geteuid() != 0 || !S_ISREG(status.st_mode) || status.st_mode & S_IROTH ? 0 : -EACCES;
+    return geteuid() != 0 || !S_ISREG(st.stx_mode) || st.stx_mode & S_IROTH ? 0 : -EACCES;
 }
 
-int opener_mapped(const KeeperRequest *request, int *ret_fd) {
+int opener_mapped(const KeeperRequest *request, KeeperFileId *ret_id, int *ret_fd) {
     _cleanup_close_ int found = -1;
     char path[96];
     int r;
@@ -159,10 +196,10 @@ int opener_mapped(const KeeperRequest *request, int *ret_fd) {
     snprintf(path, sizeof(path), "/proc/%" PRIu32 "/map_files/%" PRIx64 "-%" PRIx64, request->pid,
              request->start, request->end);
     r = open_plain(path, O_PATH, &found);
-    return r < 0 ? r : open_elf(found, ret_fd);
+    return r < 0 ? r : open_elf(found, ret_id, ret_fd);
 }
 
-int opener_image(const KeeperRequest *request, int *ret_fd) {
+int opener_image(const KeeperRequest *request, KeeperFileId *ret_id, int *ret_fd) {
     _cleanup_close_ int root = -1, found = -1;
     char path[64];
     int r;
@@ -175,7 +212,7 @@ int opener_image(const KeeperRequest *request, int *ret_fd) {
     if (found < 0)
         return found;
     r = check_public(found);
-    return r < 0 ? r : open_elf(found, ret_fd);
+    return r < 0 ? r : open_elf(found, ret_id, ret_fd);
 }
 
 int opener_tracefs(const KeeperHost *host, const KeeperRequest *request, int *ret_fd) {

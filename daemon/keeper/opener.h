@@ -8,9 +8,9 @@
 
 /* All take a checked request and return 0 or a negative errno. */
 int opener_file(const KeeperRequest *request, int *ret_fd);
-/* -ENOEXEC: no regular file, or no ELF file. */
-int opener_mapped(const KeeperRequest *request, int *ret_fd);
-int opener_image(const KeeperRequest *request, int *ret_fd);
+/* -ENOEXEC: no regular file, or no ELF file. -EOPNOTSUPP: on FUSE. */
+int opener_mapped(const KeeperRequest *request, KeeperFileId *ret_id, int *ret_fd);
+int opener_image(const KeeperRequest *request, KeeperFileId *ret_id, int *ret_fd);
 int opener_tracefs(const KeeperHost *host, const KeeperRequest *request, int *ret_fd);
 /* *ret_fd -1 when the request names none. */
 int opener_cgroup(const KeeperHost *host, const KeeperRequest *request, int *ret_fd);

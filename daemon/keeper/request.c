@@ -128,6 +128,10 @@ static int check_boolean(const KeeperRequest *r) {
     return r->sensitive <= 1 ? 0 : -EINVAL;
 }
 
+static int check_lane(const KeeperRequest *r) {
+    return r->slot < KEEPER_LANES ? 0 : -EINVAL;
+}
+
 static int check_slot(const KeeperRequest *r) {
     return r->slot < KEEPER_SLOTS_MAX ? 0 : -EINVAL;
 }
@@ -215,7 +219,8 @@ static const struct KindRow {
     bool        has_fd;
     int       (*check)(const KeeperRequest *request);
 } kinds[] = {
-    [KEEPER_OPEN_LANE]       = { "open-lane",       0,                                  false, check_nothing },
+    [KEEPER_OPEN_LANE]       = { "open-lane",       FIELD_SLOT,                         false, check_lane    },
+    [KEEPER_END_OF_LANE]     = { "end-of-lane",     FIELD_SLOT,                         false, check_lane    },
     [KEEPER_OPEN_LIFE]       = { "open-life",       0,                                  false, check_nothing },
     [KEEPER_OPEN_EVENT]      = { "open-event",      FIELD_EVENT | FIELD_PATH,           false, check_event   },
     [KEEPER_CLOSE_EVENT]     = { "close-event",     FIELD_SLOT,                         false, check_slot    },

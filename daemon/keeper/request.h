@@ -14,7 +14,7 @@
 #include "keeper/client.h"
 
 enum {
-    KEEPER_PROTOCOL = 0x6b650001,
+    KEEPER_PROTOCOL = 0x6b650002,
     KEEPER_PATH_SIZE = 4096, /* with its NUL */
     KEEPER_SLOTS_MAX = 65536,
     KEEPER_RING_BYTES_MAX = 256 * 1024 * 1024, /* of one ring */
@@ -22,6 +22,7 @@ enum {
 
 typedef enum KeeperKind {
     KEEPER_OPEN_LANE,
+    KEEPER_END_OF_LANE,
     KEEPER_OPEN_LIFE,
     KEEPER_OPEN_EVENT,
     KEEPER_CLOSE_EVENT,
@@ -38,6 +39,14 @@ typedef enum KeeperKind {
     KEEPER_LISTEN,
     KEEPER_KINDS, /* how many there are */
 } KeeperKind;
+
+/* Sockets to processes that the keeper starts, one each. */
+typedef enum KeeperLane {
+    KEEPER_LANE_SYSTEM, /* opens files of the kernel: /proc, tracefs */
+    KEEPER_LANE_IMAGES, /* opens files of other processes, on whatever file system they are */
+    KEEPER_LANE_ELF,    /* reads ELF files, see elf/request.h */
+    KEEPER_LANES,       /* how many there are */
+} KeeperLane;
 
 /* An event as both messages carry it. */
 typedef struct KeeperEventData {
@@ -65,6 +74,8 @@ typedef struct KeeperReply {
     int32_t result; /* 0 or more, or a negative errno */
     uint32_t slot;
     uint32_t n_events, restarts, upgraded;
+    uint64_t cpu_ns;
+    KeeperFileId id;
     KeeperNamespace namespaces[KEEPER_NAMESPACES];
     KeeperEventData event;
 } KeeperReply;
@@ -72,8 +83,10 @@ typedef struct KeeperReply {
 /* Padding would carry what lay in memory before. */
 static_assert(sizeof(KeeperEventData) == 32 + KEEPER_ATTR_MAX + KEEPER_TAG_SIZE, "padded");
 static_assert(sizeof(KeeperRequest) == 48 + sizeof(KeeperEventData) + KEEPER_PATH_SIZE, "padded");
-static_assert(sizeof(KeeperReply) == 24 + 16 * KEEPER_NAMESPACES + sizeof(KeeperEventData),
+static_assert(sizeof(KeeperReply) ==
+                  32 + sizeof(KeeperFileId) + 16 * KEEPER_NAMESPACES + sizeof(KeeperEventData),
               "padded");
+static_assert(sizeof(KeeperFileId) == 48, "padded");
 
 /*
  * Takes a message in when every field of it is one that recording needs: -EBADMSG for what is no

@@ -34,6 +34,8 @@
 
 enum {
     NOFILE_WANTED = 1 << 20,
+    ELF_MEMORY_BYTES = 64 << 20,
+    ELF_DESCRIPTORS = 64,
     LAST_CAPABILITY = 63,
 };
 
@@ -322,6 +324,41 @@ static int become_user(const KeeperHost *host) {
         setresuid(host->uid, host->uid, host->uid) < 0)
         return -errno;
     return 0;
+}
+
+/* AddressSanitizer needs terabytes of addresses. */
+static int limit_elf(void) {
+    static const struct {
+        __rlimit_resource_t resource;
+        rlim_t limit;
+    } rows[] = {
+#ifndef PTRACE_IS_NEEDED
+        {RLIMIT_AS, ELF_MEMORY_BYTES},
+#endif
+        {RLIMIT_NOFILE, ELF_DESCRIPTORS},
+        {RLIMIT_FSIZE, 0},
+        {RLIMIT_CORE, 0},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct rlimit limit = {.rlim_cur = rows[i].limit, .rlim_max = rows[i].limit};
+
+        if (setrlimit(rows[i].resource, &limit) < 0)
+            return -errno;
+    }
+    return 0;
+}
+
+int sandbox_become_elf(const KeeperHost *host) {
+    int r = limit_elf();
+
+    if (r < 0)
+        return r;
+    if (host->has_user &&
+        (setgroups(0, NULL) < 0 || setresgid(host->gid, host->gid, host->gid) < 0 ||
+         setresuid(host->uid, host->uid, host->uid) < 0))
+        return -errno;
+    return set_capabilities(0);
 }
 
 int sandbox_become_recorder(const KeeperHost *host) {

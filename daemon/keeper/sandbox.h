@@ -15,6 +15,9 @@ int sandbox_keeper(void);
 int sandbox_opener(void);
 /* Between fork and exec: the recorder's user, and no right at all. */
 int sandbox_become_recorder(const KeeperHost *host);
+/* Likewise for the program that reads ELF files, with its limits of memory; it has no group either.
+ */
+int sandbox_become_elf(const KeeperHost *host);
 /* In the recorder, before it does anything: system calls that no recorder needs fail from now on.
  */
 int sandbox_recorder(void);

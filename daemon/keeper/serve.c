@@ -7,19 +7,20 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
-#include "keeper/message.h"
+#include "util/fd-message.h"
+#include "keeper/exec.h"
 #include "keeper/opener.h"
 #include "keeper/sandbox.h"
+#include "util/clock.h"
 #include "util/log.h"
 
 /*
- * One table from kinds to handlers. Requests that look into other processes are answered by a
- * process of their own, the opener, over a socket of its own: somebody's file system can let an
- * open() wait for ever, and then neither the keeper nor what records may wait with it. The opener
- * is a fork of the keeper that holds nothing but that socket and ends with it.
+ * One table from kinds to handlers. Requests that look into other processes are answered by
+ * processes of their own, the openers, each over a socket of its own: somebody's file system can
+ * let an open() wait for ever, and then neither the keeper nor what records may wait with it. Files
+ * of the kernel have another opener than those of processes. An opener is a fork of the keeper that
+ * holds nothing but that socket and ends with it.
  */
-
-enum { OPENERS_MAX = 16 }; /* more than one is alive where some wait for a file system */
 
 typedef struct Answer {
     KeeperReply reply;
@@ -38,52 +39,67 @@ static int answer_fd(Answer *answer, int r, int fd) {
     return 0;
 }
 
-/* Events that a fork holds would live on when they are closed here. */
-static void close_others(int a, int b) {
-    int low = MIN(a, b), high = MAX(a, b);
+/* One that opens files of other processes can be stuck for ever, and then holds nothing. */
+static void run_opener(const ServeContext *keeper, KeeperLane lane, int socket) {
+    ServeContext context = {.host = keeper->host, .life = -1, .listen = -1};
+    ServeLink link = {.context = &context, .fd = socket, .lane = lane};
 
-    if (low > STDERR_FILENO + 1)
-        (void)close_range(STDERR_FILENO + 1, (unsigned)low - 1, 0);
-    if (high > MAX(low, STDERR_FILENO) + 1)
-        (void)close_range((unsigned)MAX(low, STDERR_FILENO) + 1, (unsigned)high - 1, 0);
-    (void)close_range((unsigned)high + 1, ~0U, 0);
-}
-
-static void run_opener(const KeeperHost *host, int socket) {
-    ServeContext context = {.host = host, .life = -1, .listen = -1};
-    ServeLink link = {.context = &context, .fd = socket};
-
-    (void)prctl(PR_SET_NAME, "profd-opener", 0, 0, 0);
-    close_others(socket, host->tracefs);
+    (void)prctl(PR_SET_NAME, lane == KEEPER_LANE_SYSTEM ? "profd-opener" : "profd-images", 0, 0, 0);
     (void)sandbox_opener();
+    helper_let_go(socket, keeper->host->tracefs, lane != KEEPER_LANE_SYSTEM);
     while (serve_request(&link) == 0)
         ;
     _exit(0);
 }
 
-static int open_lane(ServeLink *link, const KeeperRequest *request _unused_, int fd _unused_,
+static int open_lane(ServeLink *link, const KeeperRequest *request, int fd _unused_,
                      Answer *answer) {
+    KeeperLane lane = (KeeperLane)request->slot;
+    ServeContext *context = link->context;
     int pair[2];
-    pid_t opener;
+    pid_t pid;
 
     /* Who asks for another was let down by the last one. */
-    if (link->opener > 0)
-        (void)kill(link->opener, SIGKILL);
-    if (link->context->openers >= OPENERS_MAX)
+    if (link->lanes[lane].pid > 0)
+        (void)kill(link->lanes[lane].pid, SIGKILL);
+    if (!helpers_have_room(&context->helpers, lane))
         return -EBUSY;
+    if (lane == KEEPER_LANE_ELF && (!context->elf || access(context->elf, X_OK) < 0))
+        return -ENOENT;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return -errno;
-    opener = fork();
-    if (opener == 0)
-        run_opener(link->context->host, pair[0]);
+    pid = fork();
+    if (pid == 0 && lane == KEEPER_LANE_ELF)
+        exec_elf(context->host, context->elf, pair[0]);
+    if (pid == 0)
+        run_opener(context, lane, pair[0]);
     closep(&pair[0]);
-    if (opener < 0) {
+    if (pid < 0) {
         closep(&pair[1]);
         return -EAGAIN;
     }
-    link->context->openers++;
-    link->opener = opener;
+    helpers_add(&context->helpers, lane, pid);
+    link->lanes[lane].pid = pid;
+    answer->reply.slot = (uint32_t)pid;
     return answer_fd(answer, 0, pair[1]);
+}
+
+static int end_of_lane(ServeLink *link, const KeeperRequest *request, int fd _unused_,
+                       Answer *answer) {
+    if (link->lanes[request->slot].pid > 0)
+        return -EINPROGRESS;
+    answer->reply.slot = (uint32_t)link->lanes[request->slot].status;
+    return 0;
+}
+
+bool serve_helper_ended(ServeLink *link, pid_t pid, int status) {
+    for (size_t i = 0; i < KEEPER_LANES; i++)
+        if (link->lanes[i].pid == pid) {
+            link->lanes[i].pid = 0;
+            link->lanes[i].status = status;
+            return true;
+        }
+    return false;
 }
 
 static int open_life(ServeLink *link, const KeeperRequest *request _unused_, int fd _unused_,
@@ -122,14 +138,14 @@ static int open_file(ServeLink *link _unused_, const KeeperRequest *request, int
 
 static int open_mapped(ServeLink *link _unused_, const KeeperRequest *request, int fd _unused_,
                        Answer *answer) {
-    int found = -1, r = opener_mapped(request, &found);
+    int found = -1, r = opener_mapped(request, &answer->reply.id, &found);
 
     return answer_fd(answer, r, found);
 }
 
 static int open_image(ServeLink *link _unused_, const KeeperRequest *request, int fd _unused_,
                       Answer *answer) {
-    int found = -1, r = opener_image(request, &found);
+    int found = -1, r = opener_image(request, &answer->reply.id, &found);
 
     return answer_fd(answer, r, found);
 }
@@ -175,29 +191,35 @@ static int status(ServeLink *link, const KeeperRequest *request _unused_, int fd
     answer->reply.n_events = slots_count(link->context->slots);
     answer->reply.restarts = link->context->restarts;
     answer->reply.upgraded = link->upgraded;
+    answer->reply.cpu_ns =
+        clock_ns(CLOCK_PROCESS_CPUTIME_ID) + helpers_cpu_ns(&link->context->helpers);
     return 0;
 }
 
+/* Whom a kind is for: the keeper, or one of its openers. */
+typedef enum Side { KEEPER, SYSTEM, IMAGES } Side;
+
 /* clang-format off */
 static const struct HandlerRow {
-    bool    is_opener; /* the opener answers it, and nobody else */
+    Side    side;
     Handler handle;
 } handlers[] = {
-    [KEEPER_OPEN_LANE]       = { false, open_lane       },
-    [KEEPER_OPEN_LIFE]       = { false, open_life       },
-    [KEEPER_OPEN_EVENT]      = { false, open_event      },
-    [KEEPER_CLOSE_EVENT]     = { false, close_event     },
-    [KEEPER_NEXT_EVENT]      = { false, next_event      },
-    [KEEPER_OPEN_FILE]       = { true,  open_file       },
-    [KEEPER_OPEN_MAPPED]     = { true,  open_mapped     },
-    [KEEPER_OPEN_IMAGE]      = { true,  open_image      },
-    [KEEPER_OPEN_TRACEFS]    = { true,  open_tracefs    },
-    [KEEPER_READ_NAMESPACES] = { true,  read_namespaces },
-    [KEEPER_SEAL]            = { false, seal            },
-    [KEEPER_TAKE_OVER]       = { false, take_over       },
-    [KEEPER_READY]           = { false, ready           },
-    [KEEPER_STATUS]          = { false, status          },
-    [KEEPER_LISTEN]          = { false, give_listening  },
+    [KEEPER_OPEN_LANE]       = { KEEPER, open_lane       },
+    [KEEPER_END_OF_LANE]     = { KEEPER, end_of_lane     },
+    [KEEPER_OPEN_LIFE]       = { KEEPER, open_life       },
+    [KEEPER_OPEN_EVENT]      = { KEEPER, open_event      },
+    [KEEPER_CLOSE_EVENT]     = { KEEPER, close_event     },
+    [KEEPER_NEXT_EVENT]      = { KEEPER, next_event      },
+    [KEEPER_OPEN_FILE]       = { SYSTEM, open_file       },
+    [KEEPER_OPEN_MAPPED]     = { IMAGES, open_mapped     },
+    [KEEPER_OPEN_IMAGE]      = { IMAGES, open_image      },
+    [KEEPER_OPEN_TRACEFS]    = { SYSTEM, open_tracefs    },
+    [KEEPER_READ_NAMESPACES] = { SYSTEM, read_namespaces },
+    [KEEPER_SEAL]            = { KEEPER, seal            },
+    [KEEPER_TAKE_OVER]       = { KEEPER, take_over       },
+    [KEEPER_READY]           = { KEEPER, ready           },
+    [KEEPER_STATUS]          = { KEEPER, status          },
+    [KEEPER_LISTEN]          = { KEEPER, give_listening  },
 };
 /* clang-format on */
 
@@ -213,11 +235,17 @@ static int refuse(ServeLink *link, const char *what, int error) {
     return error;
 }
 
+static Side side_of(const ServeLink *link) {
+    if (link->context->slots)
+        return KEEPER;
+    return link->lane == KEEPER_LANE_SYSTEM ? SYSTEM : IMAGES;
+}
+
 static int handle(ServeLink *link, const KeeperRequest *request, int fd, Answer *answer) {
     const char *name = keeper_request_name((KeeperKind)request->kind);
     const struct HandlerRow *row = &handlers[request->kind];
 
-    if (row->is_opener != !link->context->slots)
+    if (row->side != side_of(link))
         return refuse(link, name, -EOPNOTSUPP);
     if (keeper_request_has_fd((KeeperKind)request->kind) != (fd >= 0))
         return refuse(link, name, -EBADMSG);

@@ -3,6 +3,7 @@
 
 /* Requests of one recorder, answered one at a time. */
 
+#include "keeper/helper.h"
 #include "keeper/host.h"
 #include "keeper/slot.h"
 
@@ -13,21 +14,28 @@ typedef struct ServeContext {
     int life;   /* a descriptor that changes when the keeper ends */
     int listen; /* the control socket; -1: none */
     uint32_t restarts;
-    unsigned openers; /* that live; whoever reaps them counts them down */
+    const char *elf; /* the program that reads ELF files; NULL: it is not there */
+    Helpers helpers; /* that live; whoever reaps them says so by serve_helper_ended() */
 } ServeContext;
 
 typedef struct ServeLink {
     ServeContext *context;
     int fd;             /* -1: gone */
+    KeeperLane lane;    /* in an opener: which one this is */
     bool may_take_over; /* nobody runs whom it would have to wait for */
     bool upgraded;
     bool is_waiting; /* asked to take over; serve_let_go() answers */
     bool is_ready;
-    pid_t opener; /* the last one; 0: none, or it is reaped */
+    struct {
+        pid_t pid;  /* the last one's; 0: none, or it is reaped */
+        int status; /* with which it ended */
+    } lanes[KEEPER_LANES];
     uint64_t refused;
 } ServeLink;
 
 /* Receives and answers a request; it was seen to be readable. -EPIPE: the recorder is gone. */
 int serve_request(ServeLink *link);
+/* Whether the process that was reaped was a helper of this link; how it ended is kept. */
+bool serve_helper_ended(ServeLink *link, pid_t pid, int status);
 /* It may take over now. */
 int serve_let_go(ServeLink *link);

@@ -2,13 +2,11 @@
 #include "scan/build-id.h"
 
 #include <errno.h>
-#include <linux/magic.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <sys/vfs.h>
 
+#include "scan/device.h"
+#include "scan/elf-cache.h"
+#include "scan/elf-helper.h"
 #include "scan/line.h"
 #include "scan/mapping.h"
 #include "scan/procmap.h"
@@ -19,23 +17,22 @@
  * ways to one proves that the file is the one that was mapped.
  *
  * While the process has it mapped, device and inode of the mapping say so, in the numbers of the
- * kernel's own records: PROCMAP_QUERY tells them together with the build id; without it, the file
- * is opened through the mapping, and the mapping looked at before and after. Device numbers of
- * stat() are another matter (btrfs and overlayfs invent them) and are not asked here.
+ * kernel's own records: the file is opened through the mapping, and the mapping looked at before
+ * and after. Device numbers of stat() are another matter (btrfs and overlayfs invent them) and
+ * count only where mappings cannot be opened, as without root, and the path has to do.
  *
  * When the process or the mapping is gone only the path is left. What lies there now may be a
  * newer file with the inode number of the old, so that the number has to come with the same
  * generation, or with a change time from before we began. A mapping, too, can have given way to
  * that of a newer file with an old number, which is told by the generation where it is known.
  *
- * Files on FUSE are left alone: their server may never answer.
+ * The kernel would read the build id for us (PROCMAP_QUERY), but it reads all the notes that a file
+ * claims to have, in one piece that nothing ends. So profd-elf reads it, and a descriptor is only
+ * ever passed on here: a file system that does not answer holds up neither us nor those that wait
+ * for us for longer than it takes to notice.
  */
 
-#define IOCTL_GETVERSION _IOR('v', 1, long)
-
-#ifndef FUSE_SUPER_MAGIC
-#define FUSE_SUPER_MAGIC 0x65735546
-#endif
+#define PATHS_REST_NS (60 * NS_PER_SECOND)
 
 typedef struct Range {
     uint64_t start, end;
@@ -47,6 +44,10 @@ struct BuildIdReader {
     bool has_no_query; /* the kernel, older than 6.11 */
     int64_t began_s;   /* by the clock of files */
     int64_t offset_s;  /* of that clock from the one that never jumps */
+    ElfHelper *helper;
+    ElfCache cache;
+    DeviceTable devices;
+    uint64_t paths_after_ns; /* a path led to a file system that does not answer */
     LineReader lines;
 };
 
@@ -54,8 +55,9 @@ static int64_t seconds(clockid_t clock) {
     return (int64_t)(clock_ns(clock) / NS_PER_SECOND);
 }
 
-int build_id_reader_new(Keeper *keeper, ProcessReader *processes, BuildIdReader **ret) {
-    BuildIdReader *reader = calloc(1, sizeof(*reader));
+int build_id_reader_new(Keeper *keeper, ProcessReader *processes, int proc, BuildIdReader **ret) {
+    _cleanup_(build_id_reader_freep) BuildIdReader *reader = calloc(1, sizeof(*reader));
+    int r;
 
     if (!reader)
         return -ENOMEM;
@@ -63,40 +65,44 @@ int build_id_reader_new(Keeper *keeper, ProcessReader *processes, BuildIdReader 
     reader->processes = processes;
     reader->began_s = seconds(CLOCK_REALTIME);
     reader->offset_s = reader->began_s - seconds(CLOCK_BOOTTIME);
-    *ret = reader;
+    device_table_init(&reader->devices, proc, &reader->lines);
+    r = elf_helper_new(keeper, proc, &reader->helper);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(reader);
     return 0;
 }
 
 BuildIdReader *build_id_reader_free(BuildIdReader *reader) {
+    if (!reader)
+        return NULL;
+    elf_helper_free(reader->helper);
     free(reader);
     return NULL;
+}
+
+uint64_t build_id_reader_ready_ns(const BuildIdReader *reader) {
+    return elf_helper_ready_ns(reader->helper);
+}
+
+uint64_t build_id_reader_cpu_ns(const BuildIdReader *reader) {
+    return elf_helper_cpu_ns(reader->helper);
 }
 
 static bool is_image(const MappedImage *image, uint64_t major, uint64_t minor, uint64_t inode) {
     return image->major == major && image->minor == minor && image->inode == inode;
 }
 
-/* -ESTALE: something else is there. -ENODATA: it is the image, and no build id was asked for or
- * found. -ENOTTY: the kernel does not know of this. */
-static int query(int maps, const MappedImage *image, bool wants_id, Range *ret_range,
-                 BuildId *ret) {
-    BuildId id = {};
-    ProcmapQuery q = {
-        .address = image->start,
-        .build_id_size = wants_id ? sizeof(id.bytes) : 0,
-        .build_id_address = wants_id ? (uintptr_t)id.bytes : 0,
-    };
+/* -ESTALE: something else is there. -ENOTTY: the kernel does not know of this. */
+static int query(int maps, const MappedImage *image, Range *ret) {
+    ProcmapQuery q = {.address = image->start};
     int r = procmap_query(maps, &q);
 
     if (r < 0)
         return r == -ENOENT ? -ESTALE : r;
     if (!is_image(image, q.major, q.minor, q.inode))
         return -ESTALE;
-    *ret_range = (Range){.start = q.vma_start, .end = q.vma_end};
-    if (q.build_id_size == 0 || q.build_id_size > sizeof(id.bytes))
-        return -ENODATA;
-    id.size = q.build_id_size;
-    *ret = id;
+    *ret = (Range){.start = q.vma_start, .end = q.vma_end};
     return 0;
 }
 
@@ -122,130 +128,146 @@ static int search(BuildIdReader *b, int maps, const MappedImage *image, Range *r
 
 /* Where the image is mapped now: where it was, or anywhere. */
 static int find(BuildIdReader *b, int maps, const MappedImage *image, Range *ret) {
-    BuildId none;
-    int r = b->has_no_query ? -ENOTTY : query(maps, image, false, ret, &none);
+    int r = b->has_no_query ? -ENOTTY : query(maps, image, ret);
 
-    if (r == -ENODATA)
+    if (r == 0)
         return 0;
     b->has_no_query |= r == -ENOTTY;
     return search(b, maps, image, ret);
 }
 
-static int read_file(int fd, BuildId *ret) {
-    struct statfs fs;
-
-    if (fstatfs(fd, &fs) < 0)
-        return -errno;
-    return fs.f_type == FUSE_SUPER_MAGIC ? -EOPNOTSUPP : elf_build_id_of_fd(fd, ret);
+static Device device_of(const MappedImage *image) {
+    return (Device){.major = image->major, .minor = image->minor};
 }
 
-/* The generation of an inode, where its file system tells it. */
-static bool get_generation(int fd, uint32_t *ret) {
-    /* The kernel writes an int, whatever the number of the ioctl says. */
-    union {
-        uint32_t value;
-        long room;
-    } version = {};
-
-    if (ioctl(fd, IOCTL_GETVERSION, &version) < 0)
-        return false;
-    *ret = version.value;
-    return true;
+/* What never changes as long as the file does not. */
+static bool is_final(int r) {
+    return r == 0 || r == -ENODATA || r == -ENOEXEC || r == -ECANCELED || r == -ENOMEM;
 }
 
-static bool is_other_generation(int fd, const MappedImage *image) {
-    uint32_t generation;
+static int read_file(BuildIdReader *b, const MappedImage *image, const KeeperFileId *id, int fd,
+                     BuildId *ret) {
+    const ElfFact *fact = elf_cache_find(&b->cache, id);
+    int r;
 
-    return image->generation != 0 && get_generation(fd, &generation) &&
-           generation != (uint32_t)image->generation;
+    if (fact) {
+        *ret = fact->build_id;
+        return fact->result;
+    }
+    r = elf_helper_build_id(b->helper, fd, ret);
+    if (is_final(r))
+        elf_cache_add(&b->cache, id, r, ret);
+    if (r == -ETIMEDOUT)
+        device_avoid(&b->devices, device_of(image));
+    return r;
 }
 
-static int read_through_mapping(BuildIdReader *b, int maps, const MappedImage *image,
-                                BuildId *ret) {
+static bool is_other_generation(const KeeperFileId *id, const MappedImage *image) {
+    return image->generation != 0 && id->has_generation &&
+           id->generation != (uint32_t)image->generation;
+}
+
+/* Opens the path instead of the mapping; while the file is mapped nobody gets its number. */
+static int open_living_path(BuildIdReader *b, const MappedImage *image, KeeperFileId *ret_id,
+                            int *ret_fd) {
+    _cleanup_close_ int fd = -1;
+    KeeperFileId id;
+    int r = image->path[0] == '/' ? keeper_open_image(b->keeper, image->pid, image->path, &id, &fd)
+                                  : -EACCES;
+
+    if (r < 0)
+        return r;
+    if (!is_image(image, id.major, id.minor, id.inode))
+        return -EACCES;
+    *ret_id = id;
+    *ret_fd = TAKE_FD(fd);
+    return 0;
+}
+
+static int open_mapping(BuildIdReader *b, int maps, const MappedImage *image, KeeperFileId *ret_id,
+                        int *ret_fd) {
     _cleanup_close_ int fd = -1;
     Range before, after;
+    KeeperFileId id;
     int r = find(b, maps, image, &before);
 
-    if (r == 0)
-        r = keeper_open_mapped(b->keeper, image->pid, before.start, before.end, &fd);
+    if (r < 0)
+        return r;
+    r = keeper_open_mapped(b->keeper, image->pid, before.start, before.end, &id, &fd);
+    if (r == -EPERM || r == -EACCES)
+        r = open_living_path(b, image, &id, &fd);
+    /* Also when the opener was killed. */
+    if (r == -EIO)
+        r = -EAGAIN;
+    if (r == -ETIMEDOUT)
+        device_avoid(&b->devices, device_of(image));
     if (r == 0)
         r = find(b, maps, image, &after);
     if (r < 0)
         return r;
-    if (before.start != after.start || before.end != after.end || is_other_generation(fd, image))
+    if (before.start != after.start || before.end != after.end || is_other_generation(&id, image))
         return -ESTALE;
-    return read_file(fd, ret);
-}
-
-static int ask_kernel(BuildIdReader *b, int maps, const MappedImage *image, BuildId *ret) {
-    _cleanup_close_ int fd = -1;
-    Range range;
-    BuildId id;
-    int r;
-
-    /* Asked for a build id, the kernel reads the file, and would wait for FUSE, which has no
-     * device of its own. */
-    if (b->has_no_query || image->major == 0)
-        return -ENOTTY;
-    r = query(maps, image, true, &range, &id);
-    b->has_no_query = r == -ENOTTY;
-    if (r < 0)
-        return r;
-    if (image->generation != 0 &&
-        keeper_open_mapped(b->keeper, image->pid, range.start, range.end, &fd) == 0 &&
-        is_other_generation(fd, image))
-        return -ESTALE;
-    *ret = id;
+    *ret_id = id;
+    *ret_fd = TAKE_FD(fd);
     return 0;
 }
 
 /* Whether the file was there, as it is, before anything was mapped that we heard of. */
-static bool is_old(const BuildIdReader *b, const struct stat *st) {
+static bool is_old(const BuildIdReader *b, const KeeperFileId *id) {
     int64_t offset_s = seconds(CLOCK_REALTIME) - seconds(CLOCK_BOOTTIME);
 
     return offset_s - b->offset_s <= 1 && b->offset_s - offset_s <= 1 &&
-           st->st_ctim.tv_sec < b->began_s;
+           id->ctime_ns < b->began_s * (int64_t)NS_PER_SECOND;
 }
 
-static bool is_same_file(const BuildIdReader *b, const MappedImage *image, int fd,
-                         const struct stat *st) {
-    uint32_t generation;
-
-    if (!is_image(image, major(st->st_dev), minor(st->st_dev), st->st_ino))
+static bool is_same_file(const BuildIdReader *b, const MappedImage *image, const KeeperFileId *id) {
+    if (!is_image(image, id->major, id->minor, id->inode))
         return false;
-    if (image->generation != 0 && get_generation(fd, &generation))
-        return generation == (uint32_t)image->generation;
-    return is_old(b, st);
+    if (image->generation != 0 && id->has_generation)
+        return id->generation == (uint32_t)image->generation;
+    return is_old(b, id);
 }
 
-static int read_by_path(BuildIdReader *b, const MappedImage *image, BuildId *ret) {
+static int open_path(BuildIdReader *b, const MappedImage *image, KeeperFileId *ret_id,
+                     int *ret_fd) {
     _cleanup_close_ int fd = -1;
-    struct stat st;
+    uint64_t now_ns = clock_monotonic_ns();
+    KeeperFileId id;
     int r;
 
     /* Numbers of devices that stat() might invent, and clocks of other machines, prove nothing. */
     if (image->path[0] != '/' || image->major == 0)
         return -ESTALE;
-    r = keeper_open_image(b->keeper, image->pid, image->path, &fd);
+    if (now_ns < b->paths_after_ns)
+        return -EHOSTDOWN;
+    r = keeper_open_image(b->keeper, image->pid, image->path, &id, &fd);
     if (r == -ESRCH || r == -ENOENT)
-        r = keeper_open_image(b->keeper, (uint32_t)getpid(), image->path, &fd);
+        r = keeper_open_image(b->keeper, (uint32_t)getpid(), image->path, &id, &fd);
+    /* The device of the image is not to blame for where its path leads now. */
+    if (r == -ETIMEDOUT)
+        b->paths_after_ns = now_ns + PATHS_REST_NS;
     if (r < 0)
         return r;
-    if (fstat(fd, &st) < 0)
-        return -errno;
-    return is_same_file(b, image, fd, &st) ? read_file(fd, ret) : -ESTALE;
+    if (!is_same_file(b, image, &id))
+        return -ESTALE;
+    *ret_id = id;
+    *ret_fd = TAKE_FD(fd);
+    return 0;
 }
 
 int build_id_reader_read(BuildIdReader *b, const MappedImage *image, BuildId *ret) {
-    _cleanup_close_ int maps = -1;
+    _cleanup_close_ int maps = -1, fd = -1;
+    KeeperFileId id;
     int r;
 
     if (image->inode == 0)
         return -ENODATA;
-    if (process_reader_open_maps(b->processes, image->pid, &maps) < 0)
-        return read_by_path(b, image, ret);
-    r = ask_kernel(b, maps, image, ret);
-    if (r < 0)
-        r = read_through_mapping(b, maps, image, ret);
-    return r == -ESTALE || r == -ESRCH ? read_by_path(b, image, ret) : r;
+    if (device_is_avoided(&b->devices, device_of(image), image->pid))
+        return -EHOSTDOWN;
+    r = process_reader_open_maps(b->processes, image->pid, &maps) < 0
+            ? -ESRCH
+            : open_mapping(b, maps, image, &id, &fd);
+    if (r == -ESTALE || r == -ESRCH)
+        r = open_path(b, image, &id, &fd);
+    return r < 0 ? r : read_file(b, image, &id, fd, ret);
 }

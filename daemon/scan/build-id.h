@@ -3,14 +3,14 @@
 
 /* The build id of a file that a process has mapped, has had mapped, or has deleted. */
 
+#include "elf/note.h"
 #include "process/history.h"
-#include "scan/elf-note.h"
 #include "scan/process.h"
 
 typedef struct BuildIdReader BuildIdReader;
 
-/* Borrows both. */
-int build_id_reader_new(Keeper *keeper, ProcessReader *processes, BuildIdReader **ret);
+/* Borrows all; proc: a descriptor of /proc. */
+int build_id_reader_new(Keeper *keeper, ProcessReader *processes, int proc, BuildIdReader **ret);
 BuildIdReader *build_id_reader_free(BuildIdReader *reader);
 DEFINE_CLEANUP(BuildIdReader *, build_id_reader_free);
 
@@ -23,5 +23,9 @@ typedef struct MappedImage {
     const char *path;
 } MappedImage;
 
-/* 0; -ENODATA: it has none; any other: it could not be had, or not for certain. */
+/* 0; -ENODATA: it has none; -EAGAIN: ask again, after build_id_reader_ready_ns(); any other: it
+ * could not be had, or not for certain. */
 int build_id_reader_read(BuildIdReader *reader, const MappedImage *image, BuildId *ret);
+uint64_t build_id_reader_ready_ns(const BuildIdReader *reader);
+/* What profd-elf has used of the CPU for this reader. */
+uint64_t build_id_reader_cpu_ns(const BuildIdReader *reader);

@@ -3,7 +3,7 @@
 
 /* The modules of the kernel: where they are and which files they came from. */
 
-#include "scan/elf-note.h"
+#include "elf/note.h"
 
 enum {
     MODULES_MAX = 16384,

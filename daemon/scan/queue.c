@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <sys/eventfd.h>
 
+#include "util/clock.h"
+
 /*
  * One lock, held for a few instructions at a time, and two conditions of which the one thread waits
  * on one or the other. Both queues are bounded in number and in bytes, since what lies in them was
@@ -22,6 +24,7 @@ struct ScanQueue {
     size_t first_pid, n_pids;
     ScanImage *images, **last_image;
     size_t n_images, image_bytes;
+    uint64_t images_after_ns;
 
     ScanResult *results, **last_result;
     size_t n_results, result_bytes;
@@ -39,6 +42,7 @@ ScanResult *scan_result_free(ScanResult *result) {
 
 int scan_queue_new(ScanQueue **ret) {
     _cleanup_free_ ScanQueue *queue = calloc(1, sizeof(*queue));
+    pthread_condattr_t attr;
 
     if (!queue)
         return -ENOMEM;
@@ -48,7 +52,10 @@ int scan_queue_new(ScanQueue **ret) {
     if (queue->event_fd < 0)
         return -errno;
     (void)pthread_mutex_init(&queue->lock, NULL);
-    (void)pthread_cond_init(&queue->has_work, NULL);
+    (void)pthread_condattr_init(&attr);
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&queue->has_work, &attr);
+    (void)pthread_condattr_destroy(&attr);
     (void)pthread_cond_init(&queue->has_room, NULL);
     *ret = TAKE_PTR(queue);
     return 0;
@@ -114,6 +121,12 @@ int scan_queue_ask_image(ScanQueue *q, ScanImage *image) {
     return r;
 }
 
+void scan_queue_rest(ScanQueue *q, uint64_t until_ns) {
+    (void)pthread_mutex_lock(&q->lock);
+    q->images_after_ns = until_ns;
+    (void)pthread_mutex_unlock(&q->lock);
+}
+
 void scan_queue_stop(ScanQueue *q) {
     (void)pthread_mutex_lock(&q->lock);
     q->stops = true;
@@ -148,18 +161,36 @@ static void announce(ScanQueue *q) {
         q->is_announced = true;
 }
 
+/* What is wanted and may be done now. */
+static unsigned due(const ScanQueue *q) {
+    bool rests = q->wanted & 1U << SCAN_IMAGE && clock_monotonic_ns() < q->images_after_ns;
+
+    return rests ? q->wanted & ~(1U << SCAN_IMAGE) : q->wanted;
+}
+
+/* For more work, or until the images have rested. */
+static void wait_for_work(ScanQueue *q) {
+    struct timespec until = {.tv_sec = (time_t)(q->images_after_ns / NS_PER_SECOND),
+                             .tv_nsec = (long)(q->images_after_ns % NS_PER_SECOND)};
+
+    announce(q);
+    if (q->wanted)
+        (void)pthread_cond_timedwait(&q->has_work, &q->lock, &until);
+    else
+        (void)pthread_cond_wait(&q->has_work, &q->lock);
+}
+
 ScanRequest scan_queue_next(ScanQueue *q, bool in_pass) {
     ScanRequest next = {};
+    unsigned wanted;
 
     (void)pthread_mutex_lock(&q->lock);
-    while (!q->stops && !q->wanted && !in_pass) {
-        announce(q);
-        (void)pthread_cond_wait(&q->has_work, &q->lock);
-    }
+    while ((wanted = due(q)) == 0 && !q->stops && !in_pass)
+        wait_for_work(q);
     if (q->stops)
         next.work = SCAN_STOP;
-    else if (q->wanted)
-        next.work = (ScanWork)__builtin_ctz(q->wanted);
+    else if (wanted)
+        next.work = (ScanWork)__builtin_ctz(wanted);
     else
         next.work = SCAN_PASS;
     if (next.work == SCAN_PROCESS)

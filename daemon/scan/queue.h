@@ -30,6 +30,7 @@ typedef struct ScanImage {
     uint64_t image;
     MappedImage mapped; /* its path is the one below */
     size_t size;        /* of all of it */
+    unsigned tries;     /* so far */
     char path[];
 } ScanImage;
 
@@ -74,6 +75,8 @@ void scan_queue_ask(ScanQueue *queue, ScanWork work);
 /* -ENOBUFS: too many wait. The image is taken over only on success. */
 int scan_queue_ask_process(ScanQueue *queue, uint32_t pid);
 int scan_queue_ask_image(ScanQueue *queue, ScanImage *image);
+/* Images wait until then, by the monotonic clock, and other work goes on. The thread's side. */
+void scan_queue_rest(ScanQueue *queue, uint64_t until_ns);
 /* From now on the thread is told to stop and its results are dropped. */
 void scan_queue_stop(ScanQueue *queue);
 

@@ -27,9 +27,19 @@
  * What the thread reads with is its own alone, and so needs no lock.
  */
 
-enum { SLICE = 32 }; /* results that are delivered before the loop sees to others */
+enum {
+    SLICE = 32,      /* results that are delivered before the loop sees to others */
+    IMAGE_TRIES = 3, /* for one that was asked for when the reader was away */
+};
+
+#define CPU_NOTED_NS (NS_PER_SECOND / 10)
+
+/* What looking up images may cost: this much at once, and a share of one CPU over time. */
+#define IMAGES_BURST_NS NS_PER_SECOND
+#define IMAGES_SHARE    20 /* one in so many */
 
 struct Scanner {
+    Keeper *keeper;
     ScannerSinks sinks;
     LoopSource *readable;
     ScanQueue *queue;
@@ -45,6 +55,9 @@ struct Scanner {
     size_t n_pids, next_pid;
     uint64_t pass_begin_ns;
     bool in_pass;
+    uint64_t debt_ns, debt_at_ns; /* CPU time that images took, less their share since */
+    atomic_uint_fast64_t scan_cpu_ns, keeper_cpu_ns;
+    uint64_t cpu_noted_ns;
     bool is_partial; /* some could not be read, or not be seen */
     bool has_warned;
 };
@@ -115,12 +128,42 @@ static int read_process(Scanner *s, uint32_t pid) {
         s, &(ScanResult){.kind = SCAN_IS_PROCESS, .data = copy, .data_size = baseline_size(copy)});
 }
 
-static int read_image(Scanner *s, ScanImage *image) {
-    ScanResult result = {.kind = SCAN_IS_BUILD_ID, .number = image->image};
-    int r = build_id_reader_read(s->build_ids, &image->mapped, &result.build_id);
+/* Anybody can map as many files as he likes, each of them as expensive as we allow, so that files
+ * that took more than their share make those behind them wait; nothing else waits for them. */
+static void charge_images(Scanner *s, uint64_t used_ns) {
+    uint64_t now_ns = clock_monotonic_ns(), earned_ns = (now_ns - s->debt_at_ns) / IMAGES_SHARE;
+
+    s->debt_ns = used_ns + (s->debt_ns > earned_ns ? s->debt_ns - earned_ns : 0);
+    s->debt_at_ns = now_ns;
+    if (s->debt_ns > IMAGES_BURST_NS)
+        scan_queue_rest(s->queue, now_ns + (s->debt_ns - IMAGES_BURST_NS) * IMAGES_SHARE);
+}
+
+static uint64_t images_cpu_ns(const Scanner *s) {
+    return clock_ns(CLOCK_THREAD_CPUTIME_ID) + build_id_reader_cpu_ns(s->build_ids);
+}
+
+/* 0, or -EAGAIN: it is asked for again later. */
+static int find_build_id(Scanner *s, ScanImage *image, BuildId *ret) {
+    uint64_t before_ns = images_cpu_ns(s), ready_ns;
+    int r = build_id_reader_read(s->build_ids, &image->mapped, ret);
 
     if (r < 0)
-        result.build_id.size = 0;
+        ret->size = 0;
+    charge_images(s, images_cpu_ns(s) - before_ns);
+    if (r != -EAGAIN || ++image->tries >= IMAGE_TRIES)
+        return 0;
+    ready_ns = build_id_reader_ready_ns(s->build_ids);
+    if (ready_ns > clock_monotonic_ns())
+        scan_queue_rest(s->queue, ready_ns);
+    return scan_queue_ask_image(s->queue, image) < 0 ? 0 : -EAGAIN;
+}
+
+static int read_image(Scanner *s, ScanImage *image) {
+    ScanResult result = {.kind = SCAN_IS_BUILD_ID, .number = image->image};
+
+    if (find_build_id(s, image, &result.build_id) < 0)
+        return 0;
     free(image);
     return put(s, &result);
 }
@@ -208,13 +251,26 @@ static int work(Scanner *s, const ScanRequest *request) {
     return -ECANCELED;
 }
 
+/* The keeper is asked here, since the loop's thread waits for nobody. */
+static void note_cpu(Scanner *s) {
+    uint64_t now_ns = clock_monotonic_ns();
+    KeeperStatus status;
+
+    atomic_store(&s->scan_cpu_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID));
+    if (now_ns - s->cpu_noted_ns < CPU_NOTED_NS || keeper_status(s->keeper, &status) < 0)
+        return;
+    s->cpu_noted_ns = now_ns;
+    atomic_store(&s->keeper_cpu_ns, status.cpu_ns);
+}
+
 static void *run(void *userdata) {
     Scanner *s = userdata;
     ScanRequest request;
 
-    do
+    do {
+        note_cpu(s);
         request = scan_queue_next(s->queue, s->in_pass);
-    while (work(s, &request) != -ECANCELED);
+    } while (work(s, &request) != -ECANCELED);
     return NULL;
 }
 
@@ -304,6 +360,7 @@ int scanner_new(Keeper *keeper, Loop *loop, const ScannerSinks *sinks, Scanner *
     if (!s)
         return -ENOMEM;
     s->proc = -1;
+    s->keeper = keeper;
     s->sinks = *sinks;
     r = scan_queue_new(&s->queue);
     if (r == 0)
@@ -313,7 +370,7 @@ int scanner_new(Keeper *keeper, Loop *loop, const ScannerSinks *sinks, Scanner *
     if (r == 0)
         r = kernel_reader_new("", keeper, &s->kernel);
     if (r == 0)
-        r = build_id_reader_new(keeper, s->processes, &s->build_ids);
+        r = build_id_reader_new(keeper, s->processes, s->proc, &s->build_ids);
     if (r == 0)
         r = loop_add_readable(loop, scan_queue_fd(s->queue), on_results, s, &s->readable);
     if (r == 0)
@@ -329,6 +386,7 @@ Scanner *scanner_free(Scanner *s) {
         return NULL;
     if (s->has_thread) {
         scan_queue_stop(s->queue);
+        keeper_stop_waiting(s->keeper);
         (void)pthread_join(s->thread, NULL);
     }
     loop_source_free(s->readable);
@@ -340,6 +398,11 @@ Scanner *scanner_free(Scanner *s) {
     free(s->pids);
     free(s);
     return NULL;
+}
+
+ScannerCpu scanner_cpu(const Scanner *s) {
+    return (ScannerCpu){.scan_ns = atomic_load(&s->scan_cpu_ns),
+                        .keeper_ns = atomic_load(&s->keeper_cpu_ns)};
 }
 
 void scanner_see_own(Scanner *s, bool with_kernel) {

@@ -53,6 +53,13 @@ int scanner_process(Scanner *scanner, uint32_t pid);
 /* Where the kernel's code is, all of it each time, and nothing where that could not be read. */
 int scanner_kernel(Scanner *scanner);
 int scanner_cgroups(Scanner *scanner);
+/* What was used of the CPU until a moment ago. */
+typedef struct ScannerCpu {
+    uint64_t scan_ns;   /* by the thread that reads */
+    uint64_t keeper_ns; /* by the keeper, its openers and profd-elf */
+} ScannerCpu;
+
+ScannerCpu scanner_cpu(const Scanner *scanner);
 /* Always answered; empty when there is no build id or it is not for certain. */
 int scanner_image(Scanner *scanner, const HistoryWanted *wanted);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "fuzz.h"
-#include "scan/elf-note.h"
+#include "elf/note.h"
 #include "util/macro.h"
 
 /*

@@ -9,7 +9,7 @@
 
 #include "perfdata/reader.h"
 #include "perfdata/writer.h"
-#include "scan/elf-note.h"
+#include "elf/note.h"
 #include "util/array.h"
 #include "util/clock.h"
 #include "util/hash.h"

@@ -20,7 +20,7 @@ OTHERS = ("profctl.1", "profd.7", "profd.8", "profd.conf.5",
           "profd-perfdata.5", "profd/profd.conf", "_profctl", "profctl.bash",
           "profctl.fish", "_profd", "profd.bash", "profd.fish", "profd.service", "sysusers.d/profd.conf",
           "tmpfiles.d/profd.conf", "profd.catalog",
-          "profd/take-over", "varlink/io.profd.Control.varlink")
+          "profd/profd-elf", "profd/take-over", "varlink/io.profd.Control.varlink")
 LIMIT_BYTES = 1 << 20
 # What every unit leans on, for a root that has nothing else.
 TARGETS = ("basic", "multi-user", "shutdown", "sysinit")

@@ -114,7 +114,8 @@ def rpms_hold_the_same_and_can_be_installed():
     do("rpm", "--root", root, "--initdb")
     do("rpm", "--root", root, "--install", "--nodeps", "--noscripts", *first.values())
     unit = "/usr/lib/systemd/system/profd.service"
-    for file in (unit, "/usr/sbin/profd", "/usr/bin/profctl", "/usr/libexec/profd/take-over", "/etc/profd/profd.conf"):
+    for file in (unit, "/usr/sbin/profd", "/usr/bin/profctl", "/usr/libexec/profd/profd-elf",
+                 "/usr/libexec/profd/take-over", "/etc/profd/profd.conf"):
         check(os.path.isfile(root + file), f"no {file} is installed")
     with open(root + unit, encoding="utf-8") as f:
         check("ExecStart=/usr/sbin/profd\n" in f.read(), "the unit starts another program")
@@ -142,7 +143,7 @@ def files_go_where_the_options_of_meson_say():
     places = json.loads(do("meson", "introspect", "--installed", build)).values()
     for place in places:
         check(place.startswith(tuple(folder + "/" for folder in folders.values())), f"{place} is in no folder of ours")
-    for file in ("/one/bin/profctl", "/three/exec/profd/take-over", "/five/sbin/profd", "/six/etc/profd/profd.conf",
+    for file in ("/one/bin/profctl", "/three/exec/profd/profd-elf", "/three/exec/profd/take-over", "/five/sbin/profd", "/six/etc/profd/profd.conf",
                  "/seven/unit/profd.service", "/eight/users/profd.conf", "/four/man/man8/profd.8",
                  "/two/share/varlink/io.profd.Control.varlink"):
         check(file in places, f"there is no {file} in {places}")

@@ -10,11 +10,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/fs.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "elf/server.h"
 #include "keeper/client.h"
 #include "util/macro.h"
 
@@ -24,7 +32,11 @@ struct Keeper {
     int refuses;        /* every maps file with this errno */
     int kallsyms_fails; /* with this errno */
     int proc;           /* a /proc that shows all; 0: none */
-    atomic_uint n_opened, n_mapped, n_images;
+    int refuses_mapped; /* every mapping with this errno */
+    atomic_uint n_opened, n_mapped, n_images, n_elf;
+    void (*elf)(int socket); /* NULL: the usual one */
+    pid_t elf_pid;
+    bool stopped;
     /* Called before maps are opened, to change the world in between. */
     void (*before_maps)(Keeper *keeper, uint32_t pid);
     void *userdata;
@@ -87,19 +99,96 @@ int keeper_read_namespaces(Keeper *keeper, uint32_t pid, KeeperNamespace ret[KEE
     return 0;
 }
 
-int keeper_open_mapped(Keeper *keeper, uint32_t pid, uint64_t start, uint64_t end, int *ret_fd) {
+/* As the opener tells. */
+static inline int stand_in_identify(int r, int fd, KeeperFileId *ret) {
+    long version = 0;
+    struct stat st;
+
+    if (r < 0 || fstat(fd, &st) < 0)
+        return r;
+    *ret = (KeeperFileId){.major = major(st.st_dev),
+                          .minor = minor(st.st_dev),
+                          .inode = st.st_ino,
+                          .size = (uint64_t)st.st_size,
+                          .mtime_ns = st.st_mtim.tv_sec * 1000000000LL + st.st_mtim.tv_nsec,
+                          .ctime_ns = st.st_ctim.tv_sec * 1000000000LL + st.st_ctim.tv_nsec};
+    ret->has_generation = ioctl(fd, FS_IOC_GETVERSION, &version) == 0;
+    ret->generation = (uint32_t)version;
+    return 0;
+}
+
+int keeper_open_mapped(Keeper *keeper, uint32_t pid, uint64_t start, uint64_t end,
+                       KeeperFileId *ret_id, int *ret_fd) {
     char path[PATH_MAX];
+    int r;
+
+    if (keeper->refuses_mapped != 0)
+        return -keeper->refuses_mapped;
 
     snprintf(path, sizeof(path), "/proc/%u/map_files/%lx-%lx", pid, (unsigned long)start,
              (unsigned long)end);
     atomic_fetch_add(&keeper->n_mapped, 1);
-    return stand_in_open(path, ret_fd);
+    r = stand_in_open(path, ret_fd);
+    return stand_in_identify(r, *ret_fd, ret_id);
 }
 
-int keeper_open_image(Keeper *keeper, uint32_t pid, const char *path, int *ret_fd) {
+int keeper_open_image(Keeper *keeper, uint32_t pid, const char *path, KeeperFileId *ret_id,
+                      int *ret_fd) {
     char full[PATH_MAX + 32];
+    int r;
 
     snprintf(full, sizeof(full), "/proc/%u/root%s", pid, path);
     atomic_fetch_add(&keeper->n_images, 1);
-    return stand_in_open(full, ret_fd);
+    r = stand_in_open(full, ret_fd);
+    return stand_in_identify(r, *ret_fd, ret_id);
+}
+
+/* A fork that reads as profd-elf does; `elf` may take its place. */
+int keeper_start_elf(Keeper *keeper, uint32_t *ret_pid, int *ret_fd) {
+    int pair[2];
+    pid_t pid;
+
+    if (keeper->elf_pid > 0)
+        (void)kill(keeper->elf_pid, SIGKILL);
+    if (keeper->elf_pid > 0)
+        (void)waitpid(keeper->elf_pid, NULL, 0);
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return -errno;
+    (void)fflush(stdout);
+    pid = fork();
+    if (pid == 0) {
+        (void)close(pair[0]);
+        if (keeper->elf)
+            keeper->elf(pair[1]);
+        else
+            (void)elf_serve(pair[1]);
+        _exit(0);
+    }
+    (void)close(pair[1]);
+    keeper->elf_pid = pid;
+    atomic_fetch_add(&keeper->n_elf, 1);
+    *ret_pid = (uint32_t)pid;
+    *ret_fd = pair[0];
+    return 0;
+}
+
+int keeper_elf_end(Keeper *keeper, int *ret_status) {
+    if (keeper->elf_pid > 0 && waitpid(keeper->elf_pid, ret_status, WNOHANG) == 0)
+        return -EINPROGRESS;
+    keeper->elf_pid = 0;
+    return 0;
+}
+
+int keeper_status(Keeper *keeper _unused_, KeeperStatus *ret) {
+    *ret = (KeeperStatus){.cpu_ns = 1000};
+    return 0;
+}
+
+void keeper_stop_waiting(Keeper *keeper) {
+    keeper->stopped = true;
+}
+
+/* Never readable: what a test asks for is answered. */
+int keeper_stop_fd(const Keeper *keeper _unused_) {
+    return -1;
 }

@@ -12,9 +12,10 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 
-#include "keeper/message.h"
+#include "util/fd-message.h"
 #include "keeper/serve.h"
 #include "perfdata/format.h"
 #include "util/bytes.h"
@@ -367,13 +368,15 @@ static int find_own_text(uint64_t *ret_start, uint64_t *ret_end) {
 
 TEST(what_is_mapped_and_what_is_named_comes_if_it_is_elf) {
     uint64_t start, end;
+    struct stat status;
+    KeeperFileId id;
     char magic[4];
     Served served;
     int fd, r;
 
     CHECK_OK(served_begin(&served));
     CHECK_OK(find_own_text(&start, &end));
-    r = keeper_open_mapped(served.keeper, (uint32_t)getpid(), start, end, &fd);
+    r = keeper_open_mapped(served.keeper, (uint32_t)getpid(), start, end, &id, &fd);
     if (r == -EPERM) {
         (void)served_end(&served);
         TEST_SKIP("map_files needs root");
@@ -381,15 +384,24 @@ TEST(what_is_mapped_and_what_is_named_comes_if_it_is_elf) {
     CHECK_OK(r);
     CHECK_EQ(pread(fd, magic, 4, 0), 4);
     CHECK_EQ(memcmp(magic, "\177ELF", 4), 0);
+    CHECK_OK(fstat(fd, &status));
+    CHECK_EQ(id.inode, status.st_ino);
+    CHECK_EQ(id.major, major(status.st_dev));
+    CHECK_EQ(id.minor, minor(status.st_dev));
+    CHECK_EQ(id.size, (uint64_t)status.st_size);
+    CHECK_EQ(id.ctime_ns, status.st_ctim.tv_sec * 1000000000LL + status.st_ctim.tv_nsec);
     (void)close(fd);
-    CHECK_EQ(keeper_open_mapped(served.keeper, (uint32_t)getpid(), start, end + 1, &fd), -ENOENT);
-    CHECK_OK(keeper_open_image(served.keeper, (uint32_t)getpid(), "/proc/../bin/sh", &fd));
+    CHECK_EQ(keeper_open_mapped(served.keeper, (uint32_t)getpid(), start, end + 1, &id, &fd),
+             -ENOENT);
+    CHECK_OK(keeper_open_image(served.keeper, (uint32_t)getpid(), "/proc/../bin/sh", &id, &fd));
     (void)close(fd);
-    CHECK_EQ(keeper_open_image(served.keeper, (uint32_t)getpid(), "/etc/passwd", &fd), -ENOEXEC);
-    CHECK_EQ(keeper_open_image(served.keeper, (uint32_t)getpid(), "/dev/null", &fd), -ENOEXEC);
-    CHECK_EQ(keeper_open_image(served.keeper, (uint32_t)getpid(), "/tmp", &fd), -ENOEXEC);
-    CHECK_EQ(keeper_open_image(served.keeper, (uint32_t)getpid(), "/nowhere", &fd), -ENOENT);
-    CHECK_EQ(keeper_open_image(served.keeper, (uint32_t)getpid(), "/proc/self/exe", &fd), -ELOOP);
+    CHECK_EQ(keeper_open_image(served.keeper, (uint32_t)getpid(), "/etc/passwd", &id, &fd),
+             -ENOEXEC);
+    CHECK_EQ(keeper_open_image(served.keeper, (uint32_t)getpid(), "/dev/null", &id, &fd), -ENOEXEC);
+    CHECK_EQ(keeper_open_image(served.keeper, (uint32_t)getpid(), "/tmp", &id, &fd), -ENOEXEC);
+    CHECK_EQ(keeper_open_image(served.keeper, (uint32_t)getpid(), "/nowhere", &id, &fd), -ENOENT);
+    CHECK_EQ(keeper_open_image(served.keeper, (uint32_t)getpid(), "/proc/self/exe", &id, &fd),
+             -ELOOP);
     CHECK_EQ(served_end(&served), 0);
 }
 
@@ -402,14 +414,16 @@ static const char *own_path(const char *name) {
 }
 
 TEST(a_fifo_is_not_waited_for_and_a_link_leads_nowhere_else) {
+    KeeperFileId id;
     Served served;
     int fd;
 
     CHECK_OK(mkfifo(own_path("fifo"), 0600));
     CHECK_OK(symlink("/etc/shadow", own_path("link")));
     CHECK_OK(served_begin(&served));
-    CHECK_EQ(keeper_open_image(served.keeper, (uint32_t)getpid(), own_path("fifo"), &fd), -ENOEXEC);
-    CHECK(keeper_open_image(served.keeper, (uint32_t)getpid(), own_path("link"), &fd) < 0);
+    CHECK_EQ(keeper_open_image(served.keeper, (uint32_t)getpid(), own_path("fifo"), &id, &fd),
+             -ENOEXEC);
+    CHECK(keeper_open_image(served.keeper, (uint32_t)getpid(), own_path("link"), &id, &fd) < 0);
     (void)unlink(own_path("fifo"));
     (void)unlink(own_path("link"));
     CHECK_EQ(served_end(&served), 0);
@@ -444,10 +458,12 @@ TEST(by_path_only_programs_and_libraries_that_all_may_read_are_opened) {
         TEST_SKIP("who is not root has no right to lend");
     CHECK_OK(served_begin(&served));
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        KeeperFileId id;
         int fd = -1;
 
         CHECK_OK(make_elf(path, rows[i].type, rows[i].mode));
-        CHECK_EQ(keeper_open_image(served.keeper, (uint32_t)getpid(), path, &fd), rows[i].result);
+        CHECK_EQ(keeper_open_image(served.keeper, (uint32_t)getpid(), path, &id, &fd),
+                 rows[i].result);
         closep(&fd);
         (void)unlink(path);
     }
@@ -458,6 +474,7 @@ TEST(a_core_dump_that_a_process_maps_is_not_opened) {
     const char *path = own_path("core");
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     _cleanup_close_ int file = -1;
+    KeeperFileId id;
     Served served;
     void *memory;
     int fd = -1;
@@ -471,7 +488,7 @@ TEST(a_core_dump_that_a_process_maps_is_not_opened) {
     CHECK(memory != MAP_FAILED);
     CHECK_OK(served_begin(&served));
     CHECK_EQ(keeper_open_mapped(served.keeper, (uint32_t)getpid(), (uintptr_t)memory,
-                                (uintptr_t)memory + page, &fd),
+                                (uintptr_t)memory + page, &id, &fd),
              -ENOEXEC);
     (void)munmap(memory, page);
     CHECK_EQ(served_end(&served), 0);
@@ -693,6 +710,8 @@ TEST(an_opener_that_died_or_hangs_is_followed_by_another_and_holds_up_nobody) {
     int fd;
 
     CHECK_OK(served_begin(&served));
+    CHECK_OK(keeper_open_file(served.keeper, KEEPER_KALLSYMS, 0, 0, &fd));
+    (void)close(fd);
     first = opener_of(&served);
     CHECK(first > 0);
     (void)kill(first, SIGKILL);

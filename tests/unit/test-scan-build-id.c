@@ -40,7 +40,7 @@ static void begin(bool copies) {
     keeper.copies = copies;
     proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (proc < 0 || process_reader_new(proc, &keeper, &processes) < 0 ||
-        build_id_reader_new(&keeper, processes, &reader) < 0)
+        build_id_reader_new(&keeper, processes, proc, &reader) < 0)
         abort();
 }
 

@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include "test.h"
+#include "util/clock.h"
 #include "util/macro.h"
 
 /* What is asked for and what is told, in which order, and when there is no room. */
@@ -177,6 +178,24 @@ TEST(when_it_is_time_to_stop_nothing_waits) {
     scan_queue_stop(queue);
     CHECK_EQ(scan_queue_put(queue, result_of(0, 10)), -ECANCELED);
     CHECK_EQ(scan_queue_next(queue, false).work, SCAN_STOP);
+}
+
+TEST(images_that_rest_hold_up_nothing_else_and_come_back) {
+    _cleanup_(scan_queue_freep) ScanQueue *queue = NULL;
+    uint64_t until_ns = clock_monotonic_ns() + NS_PER_SECOND / 5;
+    ScanRequest next;
+
+    CHECK_OK(scan_queue_new(&queue));
+    CHECK_OK(scan_queue_ask_image(queue, image_of(7, 0)));
+    scan_queue_rest(queue, until_ns);
+    CHECK_OK(scan_queue_ask_process(queue, 42));
+    CHECK_EQ(scan_queue_next(queue, false).pid, 42U);
+    /* In a pass the next process is read meanwhile. */
+    CHECK_EQ(scan_queue_next(queue, true).work, SCAN_PASS);
+    next = scan_queue_next(queue, false);
+    CHECK_EQ(next.work, SCAN_IMAGE);
+    CHECK(clock_monotonic_ns() >= until_ns);
+    free(next.image);
 }
 
 TEST_MAIN()

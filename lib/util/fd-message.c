@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "keeper/message.h"
+#include "util/fd-message.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "scan/elf-note.h"
+#include "elf/note.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -228,6 +228,45 @@ TEST(files_of_this_machine_have_the_ids_that_readelf_shows) {
             snprintf(ours + 2 * k, 3, "%02x", id.bytes[k]);
         CHECK_STREQ(ours, shown);
     }
+}
+
+/* A file without an end, of which every header names notes and every note is empty. */
+static uint64_t endless_bytes, endless_reads;
+
+static int64_t read_endless(void *userdata, uint64_t offset, void *to, size_t n) {
+    (void)userdata;
+    endless_reads++;
+    endless_bytes += n;
+    memset(to, 0, n);
+    for (size_t at = 0; offset >= TABLE_AT && offset < 1 << 20 && at + 56 <= n; at += 56) {
+        store_u32((uint8_t *)to + at, PT_NOTE, false);
+        store_u64((uint8_t *)to + at + 8, 1ULL << 30, false);
+        store_u64((uint8_t *)to + at + 32, 1ULL << 40, false);
+    }
+    if (offset == 0)
+        memcpy(to, file, MIN(n, (size_t)64));
+    return (int64_t)n;
+}
+
+TEST(endless_notes_are_read_up_to_a_limit) {
+    static const ElfSource endless = {.read = read_endless};
+    BuildId id;
+
+    memset(file, 0, sizeof(file));
+    memcpy(file, ELFMAG, SELFMAG);
+    file[EI_CLASS] = ELFCLASS64;
+    file[EI_DATA] = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? ELFDATA2MSB : ELFDATA2LSB;
+    store_u64(file + 32, TABLE_AT, false);
+    store_u64(file + 40, TABLE_AT, false);
+    store_u16(file + 54, 56, false);
+    store_u16(file + 56, 65535, false);
+    store_u16(file + 58, 64, false);
+    store_u16(file + 60, 65535, false);
+    endless_bytes = endless_reads = 0;
+    CHECK_EQ(elf_build_id(&endless, &id), -ENODATA);
+    /* Headers of both kinds, and the notes. */
+    CHECK(endless_bytes <= 1024 * (56 + 64) + (64 << 10) + 64);
+    CHECK(endless_reads <= 2 * 1024 / 32 + 64 + 1);
 }
 
 TEST_MAIN()

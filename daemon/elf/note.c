@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "scan/elf-note.h"
+#include "elf/note.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -10,13 +10,15 @@
 /*
  * Anyone may map a file of any content as executable, so this is read like an attack: a bounded
  * number of program headers, then of section headers for files that have notes in sections alone,
- * of each run of notes a bounded piece, and no more reads than that. The build id is the note of
- * type NT_GNU_BUILD_ID by the name of GNU.
+ * of each run of notes a bounded piece, of all of them together another, and no more reads than
+ * that. The build id is the note of type NT_GNU_BUILD_ID by the name of GNU.
  */
 
 enum {
-    ENTRIES_MAX = 1024, /* headers of one kind that are looked at */
-    NOTES_MAX_BYTES = 16 << 10,
+    ENTRIES_MAX = 1024,         /* headers of one kind that are looked at */
+    ENTRIES_AT_ONCE = 32,       /* that are read together */
+    RUN_MAX_BYTES = 16 << 10,   /* of one run of notes */
+    NOTES_MAX_BYTES = 64 << 10, /* of a file */
     NOTE_RUNS_MAX = 64,
 };
 
@@ -51,6 +53,7 @@ typedef struct Elf {
     const Layout *layout;
     bool swap;
     unsigned runs_left;
+    size_t bytes_left; /* of notes */
     uint8_t header[sizeof(Elf64_Ehdr)];
 } Elf;
 
@@ -91,15 +94,17 @@ static int64_t read_at(const Elf *elf, uint64_t offset, void *to, size_t n) {
 }
 
 static int try_notes(Elf *elf, uint64_t offset, uint64_t size, uint64_t align, BuildId *ret) {
-    uint8_t notes[NOTES_MAX_BYTES];
+    uint8_t notes[RUN_MAX_BYTES];
+    size_t most = MIN(elf->bytes_left, sizeof(notes));
     int64_t n;
 
-    if (elf->runs_left == 0 || offset > INT64_MAX)
+    if (elf->runs_left == 0 || most == 0 || offset > INT64_MAX)
         return -ENODATA;
     elf->runs_left--;
-    n = read_at(elf, offset, notes, size < sizeof(notes) ? (size_t)size : sizeof(notes));
+    n = read_at(elf, offset, notes, size < most ? (size_t)size : most);
     if (n < 0)
         return (int)n;
+    elf->bytes_left -= (size_t)n;
     return elf_notes_build_id((Bytes){.data = notes, .size = (size_t)n}, align == 8 ? 8 : 4,
                               elf->swap, ret);
 }
@@ -111,28 +116,39 @@ static bool is_notes(const Elf *elf, unsigned kind, const uint8_t *entry) {
     return type == (kind == SECTIONS ? (uint32_t)SHT_NOTE : (uint32_t)PT_NOTE);
 }
 
-static int try_table(Elf *elf, unsigned kind, BuildId *ret) {
+/* Of as many entries as the file has of those that were asked for. */
+static int try_entries(Elf *elf, unsigned kind, uint64_t at, size_t n, BuildId *ret) {
+    uint8_t entries[ENTRIES_AT_ONCE * sizeof(Elf64_Shdr)];
     const Layout *l = elf->layout;
-    uint64_t table = load_word(elf, elf->header + l->table[kind]);
-    size_t n = load_u16(elf->header + l->n_entries[kind], elf->swap);
+    int64_t got = at > INT64_MAX ? 0 : read_at(elf, at, entries, n * l->entry[kind]);
     int r = -ENODATA;
 
-    if (table == 0 || load_u16(elf->header + l->entry_size[kind], elf->swap) != l->entry[kind])
-        return -ENODATA;
-    for (size_t i = 0; r == -ENODATA && i < MIN(n, (size_t)ENTRIES_MAX); i++) {
-        uint8_t entry[sizeof(Elf64_Shdr)];
-        uint64_t at = table + i * l->entry[kind];
-        int64_t got = at < table || at > INT64_MAX ? 0 : read_at(elf, at, entry, l->entry[kind]);
+    if (got < 0)
+        return (int)got;
+    for (size_t i = 0; r == -ENODATA && (i + 1) * l->entry[kind] <= (size_t)got; i++) {
+        const uint8_t *entry = entries + i * l->entry[kind];
 
-        if (got < 0)
-            return (int)got;
-        if (got < l->entry[kind])
-            return -ENODATA;
         if (is_notes(elf, kind, entry))
             r = try_notes(elf, load_word(elf, entry + l->offset[kind]),
                           load_word(elf, entry + l->size[kind]),
                           load_word(elf, entry + l->align[kind]), ret);
     }
+    return r;
+}
+
+static int try_table(Elf *elf, unsigned kind, BuildId *ret) {
+    const Layout *l = elf->layout;
+    uint64_t table = load_word(elf, elf->header + l->table[kind]);
+    size_t n =
+        MIN((size_t)load_u16(elf->header + l->n_entries[kind], elf->swap), (size_t)ENTRIES_MAX);
+    int r = -ENODATA;
+
+    if (table == 0 || table > INT64_MAX ||
+        load_u16(elf->header + l->entry_size[kind], elf->swap) != l->entry[kind])
+        return -ENODATA;
+    for (size_t i = 0; r == -ENODATA && i < n; i += ENTRIES_AT_ONCE)
+        r = try_entries(elf, kind, table + i * l->entry[kind], MIN(n - i, (size_t)ENTRIES_AT_ONCE),
+                        ret);
     return r;
 }
 
@@ -155,7 +171,7 @@ static int open_header(Elf *elf) {
 }
 
 int elf_build_id(const ElfSource *source, BuildId *ret) {
-    Elf elf = {.source = source, .runs_left = NOTE_RUNS_MAX};
+    Elf elf = {.source = source, .runs_left = NOTE_RUNS_MAX, .bytes_left = NOTES_MAX_BYTES};
     int r = open_header(&elf);
 
     if (r == 0)

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "elf/server.h"
+#include "util/macro.h"
+#include "util/parse.h"
+
+/*
+ * profd-elf: the only program of a recording profd that reads what is in ELF files. profd starts it
+ * without any right and hands it one descriptor at a time. Exit statuses: 0 nobody asks any more,
+ * 1 failed, 2 wrong usage.
+ */
+
+enum { STATUS_FAILED = 1, STATUS_USAGE = 2 };
+
+int main(int argc, char **argv) {
+    static const char option[] = "--socket=";
+    uint64_t socket;
+
+    if (argc != 2 || strncmp(argv[1], option, strlen(option)) != 0 ||
+        parse_u64(argv[1] + strlen(option), &socket) < 0 || socket > INT_MAX) {
+        fputs("profd-elf: profd starts this program; it is of no use by hand.\n", stderr);
+        return STATUS_USAGE;
+    }
+    /* Without what exit() would do: nothing is buffered, and little may be called any more. */
+    _exit(elf_sandbox() < 0 || elf_serve((int)socket) < 0 ? STATUS_FAILED : 0);
+}

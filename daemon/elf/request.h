@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * What passes between profd-elf and whoever asks it: one request with the descriptor of an ELF
+ * file, one reply, each of one fixed size, each a message of its own on a SOCK_SEQPACKET socket.
+ * Both ends are of one installation, but may be of two versions while it is replaced, hence
+ * `protocol`. A request names one thing that it wants of the file.
+ */
+
+#include "elf/note.h"
+#include "util/macro.h"
+
+enum { ELF_PROTOCOL = 0x656c0001 };
+
+typedef enum ElfWant {
+    ELF_BUILD_ID, /* in the reply itself */
+    ELF_WANTS,    /* how many there are */
+} ElfWant;
+
+typedef struct ElfRequest {
+    uint32_t protocol, want;
+    uint64_t serial; /* the reply has the same */
+} ElfRequest;
+
+typedef struct ElfReply {
+    uint32_t protocol;
+    int32_t result; /* 0; -ENODATA: the file has none; or another negative errno */
+    uint64_t serial;
+    uint64_t cpu_ns; /* what the helper has used since it began */
+    uint32_t build_id_size;
+    uint8_t build_id[BUILD_ID_SIZE_MAX];
+} ElfReply;
+
+/* Padding would carry what lay in memory before. */
+static_assert(sizeof(ElfRequest) == 16 && sizeof(ElfReply) == 48, "padded");
+
+/* -EBADMSG: it is no request; -EPROTO: one of another version. */
+int elf_request_check(const void *bytes, size_t n, bool has_fd, ElfRequest *ret);
+/* Likewise for a reply, whose sender may have fallen to a file that it read. */
+int elf_reply_check(const void *bytes, size_t n, const ElfRequest *request, ElfReply *ret);

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "elf/server.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include "elf/request.h"
+#include "util/clock.h"
+#include "util/fd-message.h"
+#include "util/macro.h"
+
+/*
+ * One table from what is wanted to who finds it. A file is read by bounded pread() calls into our
+ * own memory and never mapped, since it may shrink meanwhile. Each file has a limit of CPU time: a
+ * timer that counts what we use, in the kernel too, ends the process by SIGPROF, which nobody
+ * outside would send, so that whoever asked knows that the file is to blame. How long the file
+ * system takes to answer is not our time.
+ */
+
+enum { LIMIT_S = 2 }; /* of CPU time, for one file */
+
+static int find_build_id(int fd, ElfReply *reply) {
+    BuildId id;
+    int r = elf_build_id_of_fd(fd, &id);
+
+    if (r < 0)
+        return r;
+    reply->build_id_size = (uint32_t)id.size;
+    memcpy(reply->build_id, id.bytes, id.size);
+    return 0;
+}
+
+static int (*const finders[])(int fd, ElfReply *reply) = {
+    [ELF_BUILD_ID] = find_build_id,
+};
+
+static_assert(ARRAY_SIZE(finders) == ELF_WANTS, "a finder for each");
+
+static void set_limit(time_t seconds) {
+    struct itimerval limit = {.it_value = {.tv_sec = seconds}};
+
+    (void)setitimer(ITIMER_PROF, &limit, NULL);
+}
+
+static int answer(int socket, const ElfRequest *request, int fd) {
+    ElfReply reply = {.protocol = ELF_PROTOCOL, .serial = request->serial};
+
+    set_limit(LIMIT_S);
+    reply.result = finders[request->want](fd, &reply);
+    set_limit(0);
+    reply.cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    return message_send(socket, &reply, sizeof(reply), -1, 0);
+}
+
+int elf_serve(int socket) {
+    for (;;) {
+        uint8_t bytes[sizeof(ElfRequest)];
+        _cleanup_close_ int fd = -1;
+        ElfRequest request;
+        int r = message_receive(socket, bytes, sizeof(bytes), &fd);
+
+        if (r >= 0)
+            r = elf_request_check(bytes, (size_t)r, fd >= 0, &request);
+        if (r == 0)
+            r = answer(socket, &request, fd);
+        if (r < 0)
+            return r == -EPIPE ? 0 : r;
+    }
+}

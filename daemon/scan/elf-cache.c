@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "scan/elf-cache.h"
+
+#include <string.h>
+
+#include "util/hash.h"
+
+/*
+ * A fixed number of places, in sets that a hash of the file finds. A file that is written to gets
+ * another change time, and so is another file here. A build id names nothing here: a file only
+ * claims it.
+ */
+
+static ElfFact *set_of(ElfCache *cache, const KeeperFileId *id) {
+    return cache->facts[hash_u64(id->inode, id->ctime_ns) % ELF_CACHE_SETS];
+}
+
+static bool is_same(const KeeperFileId *a, const KeeperFileId *b) {
+    return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+const ElfFact *elf_cache_find(ElfCache *cache, const KeeperFileId *id) {
+    ElfFact *set = set_of(cache, id);
+
+    for (size_t i = 0; i < ELF_CACHE_WAYS; i++)
+        if (set[i].used > 0 && is_same(&set[i].id, id)) {
+            set[i].used = ++cache->uses;
+            return &set[i];
+        }
+    return NULL;
+}
+
+void elf_cache_add(ElfCache *cache, const KeeperFileId *id, int result, const BuildId *build_id) {
+    ElfFact *set = set_of(cache, id), *place = set;
+
+    for (size_t i = 0; i < ELF_CACHE_WAYS; i++)
+        if (set[i].used < place->used)
+            place = &set[i];
+    *place = (ElfFact){.id = *id, .used = ++cache->uses, .result = result};
+    if (result == 0)
+        place->build_id = *build_id;
+}

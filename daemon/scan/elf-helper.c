@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "scan/elf-helper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#include "elf/request.h"
+#include "scan/stat.h"
+#include "util/clock.h"
+#include "util/fd-message.h"
+#include "util/log.h"
+
+/*
+ * profd-elf reads files of strangers, and may end, hang or lie. A helper that ended is judged by
+ * the signal that ended it: by its own limit or by a crash, and then the file is to blame; by
+ * SIGKILL or another signal that people and the kernel send, and then the file is innocent. One
+ * that does not answer is looked at: when it waits for a file system, it is left behind, since no
+ * signal reaches it; when it only waits for a CPU, so do we. After each end it is started later.
+ */
+
+#define NS_PER_MS 1000000ULL
+
+enum {
+    LOOK_MS = 1000,  /* between two looks at a helper that does not answer */
+    STUCK_LOOKS = 4, /* in a row at which it waits for a file system */
+    LOOKS_MAX = 60,  /* for one answer */
+    END_MS = 10,     /* between two questions how it ended */
+    END_TRIES = 200,
+    RESTART_FIRST_MS = 100,
+    RESTART_LAST_MS = 10000,
+    LIVED_WELL_ANSWERS = 64, /* after which it is started as if for the first time */
+    STAT_SIZE = 1024,
+};
+
+struct ElfHelper {
+    Keeper *keeper;
+    int proc;
+    int socket;   /* -1: none runs */
+    uint32_t pid; /* of the one that runs, or the last one */
+    uint64_t serial;
+    uint64_t cpu_ns, ended_cpu_ns; /* of the one that runs, of those before it */
+    uint64_t answers;              /* of the one that runs */
+    uint64_t ready_ns, delay_ms;
+};
+
+int elf_helper_new(Keeper *keeper, int proc, ElfHelper **ret) {
+    ElfHelper *helper = malloc(sizeof(*helper));
+
+    if (!helper)
+        return -ENOMEM;
+    *helper =
+        (ElfHelper){.keeper = keeper, .proc = proc, .socket = -1, .delay_ms = RESTART_FIRST_MS};
+    *ret = helper;
+    return 0;
+}
+
+ElfHelper *elf_helper_free(ElfHelper *helper) {
+    if (!helper)
+        return NULL;
+    closep(&helper->socket);
+    free(helper);
+    return NULL;
+}
+
+uint64_t elf_helper_ready_ns(const ElfHelper *helper) {
+    return helper->ready_ns;
+}
+
+uint64_t elf_helper_cpu_ns(const ElfHelper *helper) {
+    return helper->ended_cpu_ns + helper->cpu_ns;
+}
+
+/* It has ended, or is left behind. */
+static void give_up(ElfHelper *h) {
+    closep(&h->socket);
+    if (h->answers >= LIVED_WELL_ANSWERS)
+        h->delay_ms = RESTART_FIRST_MS;
+    h->ready_ns = clock_monotonic_ns() + h->delay_ms * NS_PER_MS;
+    h->delay_ms = MIN(h->delay_ms * 2, (uint64_t)RESTART_LAST_MS);
+    h->ended_cpu_ns += h->cpu_ns;
+    h->cpu_ns = h->answers = 0;
+}
+
+static int start(ElfHelper *h) {
+    static LogRate rate = {.interval_ns = 600 * NS_PER_SECOND, .burst = 1};
+    int r;
+
+    if (clock_monotonic_ns() < h->ready_ns)
+        return -EAGAIN;
+    r = keeper_start_elf(h->keeper, &h->pid, &h->socket);
+    if (r == 0)
+        return 0;
+    log_limited(&rate, LOG_LEVEL_WARNING, r,
+                "Failed to start profd-elf, which reads build ids, so programs that are seen now "
+                "have none: %m");
+    give_up(h);
+    return r;
+}
+
+/* What people and the kernel send whatever a program does. */
+static bool is_from_outside(int number) {
+    static const int numbers[] = {SIGKILL, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+
+    for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+        if (number == numbers[i])
+            return true;
+    return false;
+}
+
+/* -EAGAIN or -ECANCELED. */
+static int judge_end(ElfHelper *h) {
+    int status = 0, r = -EINPROGRESS;
+
+    for (unsigned i = 0; r == -EINPROGRESS && i < END_TRIES; i++) {
+        r = keeper_elf_end(h->keeper, &status);
+        if (r == -EINPROGRESS)
+            (void)usleep(END_MS * 1000);
+    }
+    give_up(h);
+    if (r < 0 || (WIFSIGNALED(status) && is_from_outside(WTERMSIG(status))) ||
+        (WIFEXITED(status) && WEXITSTATUS(status) == 0)) {
+        log_info("profd-elf was ended from outside, it is started again when it is needed");
+        return -EAGAIN;
+    }
+    log_warning(0, "profd-elf died of %s %d over a file, which is not read again",
+                WIFSIGNALED(status) ? "signal" : "status",
+                WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    return -ECANCELED;
+}
+
+/* Waits in the kernel in a way that no signal ends. */
+static bool waits_for_a_file_system(const ElfHelper *h) {
+    char path[32], text[STAT_SIZE];
+    _cleanup_close_ int fd = -1;
+    ProcessStat stat;
+    ssize_t n;
+
+    snprintf(path, sizeof(path), "%" PRIu32 "/stat", h->pid);
+    fd = openat(h->proc, path, O_RDONLY | O_CLOEXEC);
+    n = fd < 0 ? -1 : pread(fd, text, sizeof(text), 0);
+    return n > 0 &&
+           process_stat_parse((Bytes){.data = (uint8_t *)text, .size = (size_t)n}, &stat) == 0 &&
+           stat.state == 'D';
+}
+
+/* 0 when there is something to receive. */
+static int wait_for_answer(const ElfHelper *h) {
+    unsigned stuck = 0;
+
+    for (unsigned i = 0; i < LOOKS_MAX; i++) {
+        struct pollfd fds[] = {{.fd = h->socket, .events = POLLIN},
+                               {.fd = keeper_stop_fd(h->keeper), .events = POLLIN}};
+
+        if (poll(fds, ARRAY_SIZE(fds), LOOK_MS) > 0)
+            return fds[0].revents != 0 ? 0 : -EAGAIN;
+        stuck = waits_for_a_file_system(h) ? stuck + 1 : 0;
+        if (stuck == STUCK_LOOKS)
+            return -ETIMEDOUT;
+    }
+    return -EAGAIN;
+}
+
+static int receive(ElfHelper *h, const ElfRequest *request, ElfReply *ret) {
+    uint8_t bytes[sizeof(ElfReply)];
+    _cleanup_close_ int fd = -1;
+    int r = wait_for_answer(h);
+
+    if (r < 0)
+        return r;
+    r = message_receive(h->socket, bytes, sizeof(bytes), &fd);
+    return r < 0 ? r : elf_reply_check(bytes, (size_t)r, request, ret);
+}
+
+static int ask(ElfHelper *h, ElfWant want, int fd, ElfReply *ret) {
+    ElfRequest request = {.protocol = ELF_PROTOCOL, .want = want, .serial = ++h->serial};
+    int r = h->socket < 0 ? start(h) : 0;
+
+    if (r < 0)
+        return r;
+    r = message_send(h->socket, &request, sizeof(request), fd, 0);
+    if (r == 0)
+        r = receive(h, &request, ret);
+    if (r == 0) {
+        h->answers++;
+        h->cpu_ns = MAX(h->cpu_ns, ret->cpu_ns);
+        return 0;
+    }
+    if (r == -EPIPE)
+        return judge_end(h);
+    if (r == -ETIMEDOUT)
+        log_warning(0, "profd-elf waits for a file system that does not answer, leaving it behind");
+    give_up(h);
+    /* What makes no sense was said by one that the file took over. */
+    return r == -EBADMSG || r == -EPROTO || r == -EMSGSIZE ? -ECANCELED : r;
+}
+
+int elf_helper_build_id(ElfHelper *helper, int fd, BuildId *ret) {
+    ElfReply reply;
+    int r = ask(helper, ELF_BUILD_ID, fd, &reply);
+
+    if (r < 0)
+        return r;
+    if (reply.result < 0)
+        return reply.result;
+    ret->size = reply.build_id_size;
+    memcpy(ret->bytes, reply.build_id, reply.build_id_size);
+    return 0;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The scanner's end of profd-elf: it is started when it is needed, and again when it has ended. */
+
+#include "elf/note.h"
+#include "keeper/client.h"
+
+typedef struct ElfHelper ElfHelper;
+
+/* Borrows both; proc: a descriptor of /proc. */
+int elf_helper_new(Keeper *keeper, int proc, ElfHelper **ret);
+ElfHelper *elf_helper_free(ElfHelper *helper);
+DEFINE_CLEANUP(ElfHelper *, elf_helper_free);
+
+/*
+ * 0; -ENODATA: the file has no build id; -ENOEXEC: it is no ELF file; -ECANCELED: the helper died
+ * of it, and would again; -ETIMEDOUT: its file system does not answer; -EAGAIN: the helper was
+ * killed by somebody, or is not to be started before elf_helper_ready_ns(), so ask again; or
+ * another error.
+ */
+int elf_helper_build_id(ElfHelper *helper, int fd, BuildId *ret);
+/* The moment from which on it can be asked, by the monotonic clock. */
+uint64_t elf_helper_ready_ns(const ElfHelper *helper);
+/* What it has used of the CPU, and those before it. */
+uint64_t elf_helper_cpu_ns(const ElfHelper *helper);

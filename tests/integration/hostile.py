@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What any user can put in front of a profiler: ELF files with endless notes, and a FUSE file system
+whose server stops answering."""
+
+import contextlib
+import ctypes
+import errno
+import mmap
+import os
+import signal
+import struct
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests"))
+from tap import check, skip  # noqa: E402
+
+PAGE = 4096
+HEADER, ENTRY = 64, 56  # of 64-bit ELF files
+PT_NOTE = 4
+MS_PRIVATE_REC, CLONE_NEWNS, MNT_DETACH = 1 << 18 | 1 << 14, 0x20000, 2
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def elf_header(note_runs):
+    """An ELF file for this machine with these (offset, size) of notes."""
+    ident = b"\x7fELF" + bytes([2, 1 if sys.byteorder == "little" else 2, 1]) + bytes(9)
+    header = struct.pack("=HHIQQQIHHHHHH", 3, 62, 1, 0, HEADER, 0, 0, HEADER, ENTRY, len(note_runs), 0, 0, 0)
+    entries = [struct.pack("=IIQQQQQQ", PT_NOTE, 4, offset, 0, 0, size, size, 4) for offset, size in note_runs]
+    return ident + header + b"".join(entries)
+
+
+def file_of_notes(path, size, mode=0o755):
+    """A sparse file of which all but the first page is one run of empty notes."""
+    with open(path, "wb") as f:
+        f.write(elf_header([(PAGE, size)]))
+        f.truncate(PAGE + size)
+    os.chmod(path, mode)
+
+
+@contextlib.contextmanager
+def mapped_by_a_child(*paths, uid=None):
+    """A process that has these files mapped as code, of a user if one is named."""
+    begun, go = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        with contextlib.suppress(BaseException):
+            if uid is not None:
+                os.setgroups([])
+                os.setresgid(uid, uid, uid)
+                os.setresuid(uid, uid, uid)
+            kept = [map_as_code(path) for path in paths]
+            os.write(go, bytes([len(kept) > 0]))
+            while True:
+                signal.pause()
+        os._exit(1)
+    os.close(go)
+    try:
+        check(os.read(begun, 1) == b"\1", "the files could not be mapped")
+        yield pid
+    finally:
+        os.close(begun)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def map_as_code(path):
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        return mmap.mmap(fd, PAGE, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_EXEC)
+    finally:
+        os.close(fd)
+
+
+class FuseServer:
+    """Answers as a file system of `count` ELF files does, until it is told to stop answering: then it
+    takes requests and says nothing, so that not even SIGKILL ends the process that waits for one."""
+
+    LOOKUP, FORGET, GETATTR, OPEN, READ, STATFS, INIT, BATCH_FORGET = 1, 2, 3, 14, 15, 17, 26, 42
+
+    def __init__(self, device, count):
+        self.device, self.count, self.answers = device, count, True
+        self.content = elf_header([(PAGE, 64)]).ljust(2 * PAGE, b"\0")
+
+    def attributes(self, node):
+        is_root = node == 1
+        return struct.pack("=6Q10I", node, 0 if is_root else len(self.content), 16, 0, 0, 0, 0, 0, 0,
+                           0o40755 if is_root else 0o100755, 1, 0, 0, 0, PAGE, 0)
+
+    def answer(self, opcode, node, body):
+        if opcode == self.INIT:
+            return struct.pack("=IIIIHHIIHHI28x", 7, 31, 65536, 0, 16, 12, 65536, 1, 0, 0, 0)
+        if opcode == self.LOOKUP:
+            name = body.rstrip(b"\0").decode()
+            if not name.isdigit() or int(name) >= self.count:
+                return -errno.ENOENT
+            child = int(name) + 2
+            return struct.pack("=4Q2I", child, 0, 0, 0, 0, 0) + self.attributes(child)
+        if opcode == self.GETATTR:
+            return struct.pack("=Q2I", 0, 0, 0) + self.attributes(node)
+        if opcode == self.OPEN:
+            return struct.pack("=Q2I", node, 0, 0)
+        if opcode == self.READ:
+            offset, size = struct.unpack_from("=QI", body, 8)
+            return self.content[offset:offset + size]
+        if opcode == self.STATFS:
+            return struct.pack("=5Q4I24x", 0, 0, 0, 0, 0, PAGE, 255, PAGE, 0)
+        return -errno.ENOSYS
+
+    def run(self):
+        while True:
+            try:
+                message = os.read(self.device, 1 << 20)
+            except InterruptedError:
+                continue
+            except OSError:
+                return
+            _, opcode, unique, node = struct.unpack_from("=IIQQ", message)
+            if not self.answers or opcode in (self.FORGET, self.BATCH_FORGET):
+                continue
+            said = self.answer(opcode, node, message[40:])
+            error, data = (said, b"") if isinstance(said, int) else (0, said)
+            with contextlib.suppress(OSError):
+                os.write(self.device, struct.pack("=IiQ", 16 + len(data), error, unique) + data)
+
+
+class HungMount:
+    """`count` files on FUSE that a process has mapped; hang() lets their server answer no more. With
+    `detached` the mount is in no table of mounts any more."""
+
+    def __init__(self, folder, count, detached=False, private=False):
+        self.folder, self.count, self.is_detached, self.is_private = folder, count, detached, private
+        self.server = self.mapper = 0
+
+    def mount(self):
+        if self.is_private and (LIBC.unshare(CLONE_NEWNS) != 0 or
+                                LIBC.mount(None, b"/", None, MS_PRIVATE_REC, None) != 0):
+            return -1
+        device = os.open("/dev/fuse", os.O_RDWR)
+        options = f"fd={device},rootmode=40000,user_id=0,group_id=0,allow_other"
+        if LIBC.mount(b"profd-test", self.folder.encode(), b"fuse", 6, options.encode()) != 0:
+            return -1
+        return device
+
+    def serve(self, ready, hanging):
+        device = self.mount()
+        if device < 0:
+            os.write(ready, b"x")
+            os._exit(1)
+        server = FuseServer(device, self.count)
+
+        def hang(*_):
+            server.answers = False
+            os.write(hanging, b"h")
+        signal.signal(signal.SIGUSR1, hang)
+        mapper = os.fork()
+        if mapper == 0:
+            os.close(device)
+            kept = [map_as_code(os.path.join(self.folder, str(i))) for i in range(self.count)]
+            if self.is_detached:
+                LIBC.umount2(self.folder.encode(), MNT_DETACH)
+            os.write(ready, struct.pack("=i", os.getpid() if kept else 0))
+            while True:
+                signal.pause()
+        server.run()
+        os._exit(0)
+
+    def __enter__(self):
+        if not os.path.exists("/dev/fuse"):
+            skip("no /dev/fuse")
+        ready, says_ready = os.pipe()
+        self.hanging, says_hanging = os.pipe()
+        self.server = os.fork()
+        if self.server == 0:
+            os.close(ready)
+            os.close(self.hanging)
+            try:
+                self.serve(says_ready, says_hanging)
+            finally:
+                os._exit(1)
+        os.close(says_ready)
+        os.close(says_hanging)
+        said = os.read(ready, 4)
+        os.close(ready)
+        if len(said) != 4:
+            self.__exit__(None, None, None)
+            skip("FUSE cannot be mounted here")
+        self.mapper = struct.unpack("=i", said)[0]
+        return self
+
+    def hang(self):
+        os.kill(self.server, signal.SIGUSR1)
+        check(os.read(self.hanging, 1) == b"h", "the server goes on")
+
+    def __exit__(self, *_):
+        os.close(self.hanging)
+        if self.mapper:
+            os.kill(self.mapper, signal.SIGKILL)
+        # Whoever waits for an answer gets an error when nobody can give one any more.
+        os.kill(self.server, signal.SIGKILL)
+        os.waitpid(self.server, 0)
+        LIBC.umount2(self.folder.encode(), MNT_DETACH)
+
+
+def state_of(pid):
+    """R, S, D …, or None."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
+            return f.read().rpartition(")")[2].split()[0]
+    except OSError:
+        return None
+
+
+def cpu_seconds(pid):
+    """What a process has used of the CPU, its kernel part too; 0 when it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
+            words = f.read().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def wait_until(is_so, seconds, what):
+    end = time.monotonic() + seconds
+    while not is_so():
+        check(time.monotonic() < end, f"{what} after {seconds} s")
+        time.sleep(0.05)

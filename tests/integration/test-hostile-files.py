@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Files of other processes that are made to hurt: endless notes, a file system that stops answering.
+None of them may touch the recording."""
+
+import os
+import re
+import signal
+import shutil
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from daemon import Daemon, children, is_sanitized, session, status_of  # noqa: E402
+from hostile import (HungMount, cpu_seconds, file_of_notes, mapped_by_a_child, state_of,  # noqa: E402
+                     wait_until)
+from workload import end, need_root, scratch  # noqa: E402
+from tap import build_path, check, equal, main, skip, test  # noqa: E402
+
+LOAD = build_path("tests", "bench", "load")
+CONFIG = session(Event="cpu-clock", Frequency=99, RotateIntervalSec="1s")
+NOBODY = 65534
+MIB = 1 << 20
+# A kernel that reads all notes of such a file takes 1.5 s, or 20 s for a gigabyte of them.
+NOTES_BYTES, MANY_NOTES_BYTES, FILES = 64 * MIB, 1024 * MIB, 12
+CPU_LIMIT_S = 3
+STOP_LIMIT_S = 15
+FILES_ON_FUSE = 30
+
+
+def named(daemon, name):
+    """The pid of the keeper's child of that name, or None."""
+    for pid in children(daemon.process.pid):
+        if status_of(pid, "Name") == name:
+            return pid
+    return None
+
+
+def wait_for_helper(daemon, other_than=None):
+    wait_until(lambda: named(daemon, "profd-elf") not in (None, other_than), 30, "no profd-elf")
+    return named(daemon, "profd-elf")
+
+
+def used(daemon):
+    return sum(cpu_seconds(pid) for pid in daemon.pids())
+
+
+def stop_soon(daemon):
+    begin = time.monotonic()
+    equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+    took = time.monotonic() - begin
+    check(took < STOP_LIMIT_S, f"it took {took:.1f} s to stop")
+
+
+def build_id_of(segments, path):
+    """The build ids under which segments have mappings of a file."""
+    found = set()
+    for segment in segments:
+        said = subprocess.run(["perf", "script", "-i", segment, "--show-mmap-events"], capture_output=True,
+                              text=True, errors="replace", check=True).stdout
+        found |= set(re.findall(rf"<([0-9a-f]+)>\]: \S+ {re.escape(path)}\n", said))
+    return found
+
+
+@test
+def files_of_endless_notes_cost_little_and_stop_is_prompt():
+    need_root()
+    with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
+        os.chmod(folder, 0o755)
+        paths = [os.path.join(folder, f"notes{i}") for i in range(FILES)]
+        for path in paths:
+            file_of_notes(path, NOTES_BYTES)
+        file_of_notes(paths[0], MANY_NOTES_BYTES)
+        daemon.wait_for_segments(1)
+        before = used(daemon)
+        with mapped_by_a_child(*paths, uid=NOBODY):
+            daemon.wait_for_segments(len(daemon.segments()) + 3)
+            cost = used(daemon) - before
+            check(cost < CPU_LIMIT_S, f"profd used {cost:.1f} s of CPU")
+            stop_soon(daemon)
+
+
+@test
+def the_notes_that_are_read_have_their_build_id():
+    need_root()
+    with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
+        program = os.path.join(folder, "program")
+        shutil.copy(LOAD, program)
+        process = subprocess.Popen([program])
+        try:
+            helper = wait_for_helper(daemon)
+            daemon.wait_for_segments(3)
+        finally:
+            end(process)
+        equal(daemon.stop(), 0, "status")
+        wait_until(lambda: state_of(helper) in (None, "Z"), 10, "profd-elf outlives profd")
+        equal(len(build_id_of(daemon.segments(), program)), 1, "build ids of a program")
+
+
+@test
+def profd_elf_has_no_right_and_no_file():
+    need_root()
+    with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
+        helper = wait_for_helper(daemon)
+        # It is only then without the rights of its loader.
+        wait_until(lambda: status_of(helper, "Seccomp") == "2" and len(os.listdir(f"/proc/{helper}/fd")) <= 5, 10,
+                   f"open: {os.listdir(f'/proc/{helper}/fd')}")
+        for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+            equal(int(status_of(helper, name), 16), 0, name)
+        equal(status_of(helper, "NoNewPrivs"), "1", "NoNewPrivs")
+        equal(status_of(helper, "Uid"), status_of(daemon.recorder(), "Uid"), "its user")
+        for fd in os.listdir(f"/proc/{helper}/fd"):
+            target = os.readlink(f"/proc/{helper}/fd/{fd}")
+            check(target == "/dev/null" or target.startswith("socket:"), f"it holds {target}")
+        with open(f"/proc/{helper}/limits", encoding="ascii") as f:
+            limits = f.read()
+        if not is_sanitized():
+            check(re.search(r"Max address space +\d+ ", limits), limits)
+        check(re.search(r"Max file size +0 ", limits), limits)
+
+
+@test
+def killing_profd_elf_costs_no_sample_and_no_build_id():
+    need_root()
+    programs = []
+    with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
+        try:
+            helper = wait_for_helper(daemon)
+            for i in range(4):
+                path = os.path.join(folder, f"program{i}")
+                shutil.copy(LOAD, path)
+                # Of another inode each, or it would be known already.
+                os.kill(helper, signal.SIGKILL)
+                programs.append(subprocess.Popen([path]))
+                helper = wait_for_helper(daemon, helper)
+            daemon.wait_for_segments(len(daemon.segments()) + 3)
+        finally:
+            for process in programs:
+                end(process)
+        check("and status 0" not in daemon.log() and "over a file" not in daemon.log(), daemon.log()[-2000:])
+        equal(daemon.stop(), 0, "status")
+        for process in programs:
+            equal(len(build_id_of(daemon.segments(), process.args[0])), 1, f"build ids of {process.args[0]}")
+        lost = [line for line in daemon.log().splitlines() if re.search(r"[1-9]\d* lost", line)]
+        equal(lost, [], "segments that lost samples")
+
+
+def hang_and_restart(**options):
+    """The openers that hung, after a recorder was killed and came back."""
+    need_root()
+    with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
+        mount = os.path.join(folder, "mount")
+        os.mkdir(mount)
+        # It has read what runs already.
+        daemon.wait_for_segments(2)
+        with HungMount(mount, FILES_ON_FUSE, **options) as fuse:
+            fuse.hang()
+            # Whoever is asked about the files has been by then.
+            time.sleep(12)
+            hung = [pid for pid in children(daemon.process.pid) if state_of(pid) == "D"]
+            begun = daemon.mark()
+            os.kill(daemon.recorder(), signal.SIGKILL)
+            daemon.wait_for_log("Recording ", begun)
+            daemon.wait_for_segments(len(daemon.segments()) + 2)
+            stop_soon(daemon)
+            for pid in hung:
+                check(state_of(pid) in ("D", "Z", None), "a hung opener is not waiting")
+            # Neither the store nor the socket is held by what hangs.
+            with Daemon(folder, config=CONFIG) as again:
+                again.wait_for_segments(len(again.segments()) + 1)
+                stop_soon(again)
+        return hung
+
+
+@test
+def a_fuse_mount_that_stops_answering_is_not_touched():
+    equal(hang_and_restart(), [], "processes that wait for it")
+
+
+@test
+def one_in_another_mount_namespace_is_not_touched_either():
+    equal(hang_and_restart(private=True), [], "processes that wait for it")
+
+
+@test
+def one_that_was_unmounted_lazily_holds_a_single_helper():
+    hung = hang_and_restart(detached=True)
+    check(len(hung) <= 1, f"{len(hung)} processes wait for it")
+
+
+@test
+def what_hangs_is_only_what_opens_files_of_processes():
+    """The socket of one that hangs is answered by the next; files of the kernel are opened all along."""
+    need_root()
+    with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
+        images = None
+
+        def find():
+            nonlocal images
+            images = named(daemon, "profd-images")
+            return images is not None
+        wait_until(find, 30, "no opener")
+        os.kill(images, signal.SIGSTOP)
+        program = os.path.join(folder, "program")
+        shutil.copy(LOAD, program)
+        process = subprocess.Popen([program])
+        try:
+            wait_until(lambda: named(daemon, "profd-images") not in (None, images), 30, "no other opener")
+            daemon.wait_for_segments(len(daemon.segments()) + 3)
+        finally:
+            end(process)
+        stop_soon(daemon)
+        wait_until(lambda: state_of(images) in (None, "Z"), 10, "the stopped one lives on")
+
+
+if __name__ == "__main__":
+    main()
