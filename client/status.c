@@ -51,11 +51,18 @@ static void show_title(const Screen *s, const json_t *status, Buffer *text, uint
     buffer_clear(text);
 }
 
+/* Less is no news. */
+#define SCAN_SHOWN_PERCENT 0.1
+
 static void show_cost(const Screen *s, const json_t *status, Buffer *text) {
     uint64_t restarts = reply_count(status, "restarts");
 
     if (reply_has(status, "cpuPercent"))
         text_printf(text, "%.2f%% of a CPU, ", reply_number(status, "cpuPercent"));
+    if (reply_has(status, "scanCpuPercent") &&
+        reply_number(status, "scanCpuPercent") >= SCAN_SHOWN_PERCENT)
+        text_printf(text, "%.2f%% of it to read processes, ",
+                    reply_number(status, "scanCpuPercent"));
     if (reply_has(status, "memoryBytes")) {
         figure_size(text, reply_count(status, "memoryBytes"));
         text_puts(text, " of memory, ");

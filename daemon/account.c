@@ -3,15 +3,11 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <sys/resource.h>
 
+#include "util/clock.h"
 #include "util/file.h"
 
 /* The sums only grow, so that a difference of two accounts is what came between them. */
-
-static uint64_t ns_of(const struct timeval *t) {
-    return (uint64_t)t->tv_sec * 1000000000ULL + (uint64_t)t->tv_usec * 1000;
-}
 
 uint64_t account_memory_bytes(void) {
     char text[128];
@@ -23,17 +19,27 @@ uint64_t account_memory_bytes(void) {
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-void account_take(Account *account, const SamplerSession *sampler) {
+uint64_t account_scan_ns(const Tracker *tracker) {
+    ScannerCpu cpu = tracker_cpu(tracker);
+
+    return cpu.scan_ns + cpu.keeper_ns;
+}
+
+/* Ours is that of all our threads. */
+uint64_t account_cpu_ns(const Tracker *tracker) {
+    return clock_ns(CLOCK_PROCESS_CPUTIME_ID) + tracker_cpu(tracker).keeper_ns;
+}
+
+void account_take(Account *account, const SamplerSession *sampler, const Tracker *tracker) {
     SamplerCounts counts = sampler_counts(sampler);
-    struct rusage usage;
 
     account->throttles = counts.throttles;
     account->throttled_ns = counts.throttled_ns;
     account->sweeps = counts.sweeps;
     account->drain_ns = counts.drain_ns;
     account->memory_bytes = account_memory_bytes();
-    if (getrusage(RUSAGE_SELF, &usage) == 0)
-        account->cpu_ns = ns_of(&usage.ru_utime) + ns_of(&usage.ru_stime);
+    account->cpu_ns = account_cpu_ns(tracker);
+    account->scan_ns = account_scan_ns(tracker);
 }
 
 Account account_between(const Account *from, const Account *to) {
@@ -47,6 +53,7 @@ Account account_between(const Account *from, const Account *to) {
         .sweeps = to->sweeps - from->sweeps,
         .drain_ns = to->drain_ns - from->drain_ns,
         .cpu_ns = to->cpu_ns - from->cpu_ns,
+        .scan_ns = to->scan_ns - from->scan_ns,
         .memory_bytes = to->memory_bytes,
     };
 }

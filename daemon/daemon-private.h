@@ -53,10 +53,11 @@ struct Daemon {
     uint64_t sweep_end_ns, losses_ns, status_ns;
     uint64_t began_real_ns;
     uint64_t cpu_at_ns, cpu_ns, cpu_before_at_ns, cpu_before_ns; /* what we used by when */
-    bool is_ready;                                               /* the first pass is over */
-    bool is_outdated;                                            /* the last reload was refused */
-    bool leaving;  /* another recorder takes over: rings stay */
-    bool stopping; /* what is left is finished */
+    uint64_t scan_ns, scan_before_ns; /* likewise, for /proc and programs */
+    bool is_ready;                    /* the first pass is over */
+    bool is_outdated;                 /* the last reload was refused */
+    bool leaving;                     /* another recorder takes over: rings stay */
+    bool stopping;                    /* what is left is finished */
 };
 
 /* daemon.c */

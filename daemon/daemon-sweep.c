@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "account.h"
 #include "debug.h"
 #include "degraded.h"
 #include "util/clock.h"
@@ -126,7 +127,9 @@ static void note_cpu(Daemon *daemon, uint64_t now_ns) {
     daemon->cpu_before_at_ns = daemon->cpu_at_ns;
     daemon->cpu_before_ns = daemon->cpu_ns;
     daemon->cpu_at_ns = now_ns;
-    daemon->cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    daemon->cpu_ns = account_cpu_ns(daemon->tracker);
+    daemon->scan_before_ns = daemon->scan_ns;
+    daemon->scan_ns = account_scan_ns(daemon->tracker);
 }
 
 void daemon_update_status(Daemon *daemon, uint64_t now_ns) {

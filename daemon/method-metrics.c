@@ -23,7 +23,7 @@ typedef struct Facts {
     StoreUse use;
     SnapshotUse snapshots;
     HistoryCounts history;
-    uint64_t resyncs, restarts, memory_bytes, cpu_ns, n_open;
+    uint64_t resyncs, restarts, memory_bytes, cpu_ns, scan_ns, n_open;
     SamplerCounts sampled;
 } Facts;
 
@@ -49,6 +49,7 @@ typedef struct SessionRow {
 WHOLE(sessions, f->n_open)
 WHOLE(restarts, f->restarts)
 WHOLE(cpu, SECONDS(f->cpu_ns))
+WHOLE(scan, SECONDS(f->scan_ns))
 WHOLE(memory, f->memory_bytes)
 WHOLE(used, f->use.used_bytes)
 WHOLE(limit, f->use.limit_bytes)
@@ -81,7 +82,8 @@ OF_SESSION(queue_high, t->queue_high_bytes)
 static const WholeRow whole_rows[] = {
     { "profd_sessions",                     "gauge",   "Sessions that have events open",                           whole_sessions       },
     { "profd_recorder_restarts_total",      "counter", "Recorders that died and were started again",               whole_restarts       },
-    { "profd_cpu_seconds_total",            "counter", "CPU time that the recorder used",                          whole_cpu            },
+    { "profd_cpu_seconds_total",            "counter", "CPU time that all processes of profd used",                whole_cpu            },
+    { "profd_scan_cpu_seconds_total",       "counter", "Of it, to read /proc and programs",                        whole_scan           },
     { "profd_resident_bytes",               "gauge",   "Memory of the recorder",                                   whole_memory         },
     { "profd_store_used_bytes",             "gauge",   "What segments take on the disk",                           whole_used           },
     { "profd_store_limit_bytes",            "gauge",   "What they may take",                                       whole_limit          },
@@ -145,7 +147,8 @@ static Facts gather(const Daemon *daemon) {
                    .resyncs = tracker_resyncs(daemon->tracker),
                    .restarts = daemon->keeper.restarts,
                    .memory_bytes = account_memory_bytes(),
-                   .cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID),
+                   .cpu_ns = account_cpu_ns(daemon->tracker),
+                   .scan_ns = account_scan_ns(daemon->tracker),
                    .n_open = roster_n_open(daemon->roster)};
     size_t at = 0;
     Member *member = roster_next(daemon->roster, &at);

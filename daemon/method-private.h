@@ -45,6 +45,8 @@ int method_monitor(void *userdata, Call *call);
 /* Session of the interface; NULL without memory. */
 json_t *session_json(const Daemon *daemon, const Member *member);
 double daemon_cpu_percent(const Daemon *daemon);
+/* How much of it is for reading /proc and programs. */
+double daemon_scan_percent(const Daemon *daemon);
 
 /* method-metrics.c */
 int method_get_metrics(void *userdata, Call *call);

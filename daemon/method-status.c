@@ -220,13 +220,18 @@ static json_t *store_json(const Daemon *daemon) {
         daemon->config->storage == STORAGE_VOLATILE);
 }
 
-double daemon_cpu_percent(const Daemon *daemon) {
+static double percent_since(const Daemon *daemon, uint64_t used_ns) {
     uint64_t now = clock_monotonic_ns(), from = daemon->cpu_before_at_ns;
 
-    if (now <= from)
-        return 0;
-    return 100.0 * (double)(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - daemon->cpu_before_ns) /
-           (double)(now - from);
+    return now <= from ? 0 : 100.0 * (double)used_ns / (double)(now - from);
+}
+
+double daemon_cpu_percent(const Daemon *daemon) {
+    return percent_since(daemon, account_cpu_ns(daemon->tracker) - daemon->cpu_before_ns);
+}
+
+double daemon_scan_percent(const Daemon *daemon) {
+    return percent_since(daemon, account_scan_ns(daemon->tracker) - daemon->scan_before_ns);
 }
 
 static unsigned all_degraded(const Daemon *daemon) {
@@ -260,8 +265,9 @@ static json_t *coarse_status(const Daemon *daemon) {
 }
 
 static json_t *fine_status(const Daemon *daemon) {
-    return json_pack("{s:o, s:o, s:f, s:o}", "sessions", sessions_json(daemon), "store",
-                     store_json(daemon), "cpuPercent", daemon_cpu_percent(daemon), "memoryBytes",
+    return json_pack("{s:o, s:o, s:f, s:f, s:o}", "sessions", sessions_json(daemon), "store",
+                     store_json(daemon), "cpuPercent", daemon_cpu_percent(daemon), "scanCpuPercent",
+                     daemon_scan_percent(daemon), "memoryBytes",
                      answer_count(account_memory_bytes()));
 }
 
@@ -300,8 +306,8 @@ int method_get_status(void *userdata, Call *call) {
     learn_span(daemon);
     status = coarse_status(daemon);
     fine = may_read ? fine_status(daemon)
-                    : json_pack("{s:n, s:n, s:n, s:n}", "sessions", "store", "cpuPercent",
-                                "memoryBytes");
+                    : json_pack("{s:n, s:n, s:n, s:n, s:n}", "sessions", "store", "cpuPercent",
+                                "scanCpuPercent", "memoryBytes");
     if (!status || !fine || json_object_update(status, fine) < 0) {
         json_decref(status);
         json_decref(fine);

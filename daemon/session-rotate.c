@@ -89,10 +89,11 @@ static void log_account(const Session *session, const Account *cost, const char 
         "Finishing segment '%s', since %s: %" PRIu64 " samples, %" PRIu64 " lost, %" PRIu64
         " bytes written so far, %" PRIu64 " before compression; %" PRIu64 " sweeps took %" PRIu64
         " ms, the queue held up to %" PRIu64 " bytes, the kernel throttled %" PRIu64
-        " times; profd used %" PRIu64 " ms of CPU and %" PRIu64 " KiB of memory",
+        " times; profd used %" PRIu64 " ms of CPU, %" PRIu64
+        " of them to read /proc and programs, and %" PRIu64 " KiB of memory",
         path, why, cost->samples, cost->lost, counts.stored_bytes, counts.raw_bytes, cost->sweeps,
         cost->drain_ns / NS_PER_MS, counts.queue_high_bytes, cost->throttles,
-        cost->cpu_ns / NS_PER_MS, cost->memory_bytes >> 10);
+        cost->cpu_ns / NS_PER_MS, cost->scan_ns / NS_PER_MS, cost->memory_bytes >> 10);
     if (cost->lost > 0)
         log_struct(LOG_LEVEL_WARNING, 0,
                    LOG_FIELDS({"PROFD_EVENT", "samples-lost"},
@@ -106,7 +107,7 @@ static void log_account(const Session *session, const Account *cost, const char 
 void session_settle_account(Session *session, const char *why) {
     Account cost;
 
-    account_take(&session->account, session->sampler);
+    account_take(&session->account, session->sampler, session->host.tracker);
     cost = account_between(&session->at_rotation, &session->account);
     session->at_rotation = session->account;
     log_account(session, &cost, why);

@@ -352,6 +352,10 @@ int tracker_resync(Tracker *tracker) {
     return scanner_all(tracker->scanner);
 }
 
+ScannerCpu tracker_cpu(const Tracker *tracker) {
+    return scanner_cpu(tracker->scanner);
+}
+
 void tracker_see_kernel(Tracker *tracker, uint64_t address, uint64_t time_ns) {
     const KernelRange *recent = tracker->recent;
 

@@ -58,5 +58,7 @@ int tracker_see_namespaces(Tracker *tracker);
 int tracker_resync(Tracker *tracker);
 /* How often that happened. */
 uint64_t tracker_resyncs(const Tracker *tracker);
+/* What finding all this out has used of the CPU. */
+ScannerCpu tracker_cpu(const Tracker *tracker);
 /* A sample of the kernel at this address; modules are read again when nothing is known there. */
 void tracker_see_kernel(Tracker *tracker, uint64_t address, uint64_t time_ns);

@@ -260,7 +260,9 @@ static void note_cpu(Scanner *s) {
     if (now_ns - s->cpu_noted_ns < CPU_NOTED_NS || keeper_status(s->keeper, &status) < 0)
         return;
     s->cpu_noted_ns = now_ns;
-    atomic_store(&s->keeper_cpu_ns, status.cpu_ns);
+    /* What has ended is known to the microsecond alone. */
+    if (status.cpu_ns > atomic_load(&s->keeper_cpu_ns))
+        atomic_store(&s->keeper_cpu_ns, status.cpu_ns);
 }
 
 static void *run(void *userdata) {
