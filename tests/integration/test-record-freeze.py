@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import recording  # noqa: E402
 from daemon import Daemon, session  # noqa: E402
 from varlink import Fault, Varlink, fault  # noqa: E402
-from workload import CPUS, LONG, need_root, perf_record, scratch, spinning, wait_until  # noqa: E402
+from workload import CPUS, LONG, need_root, perf_record, scratch, spinning  # noqa: E402
 from tap import check, equal, main, skip, test  # noqa: E402
 
 HZ = 999
@@ -23,6 +23,7 @@ PERIOD_NS = 10**9 // HZ
 FROZEN_S = 25 if LONG else 10
 GIVES_UP_S = 8
 DISK_BYTES = 128 << 20
+WEB = {"Event": "cpu-clock", "Frequency": str(HZ)}
 FIFREEZE, FITHAW = 0xC0045877, 0xC0045878
 LIMITS = "[Profd]\nMaxUse=64M\nKeepFree=0\n"
 CONFIG = LIMITS + session(Frequency=HZ) + session("other", Frequency=99, RotateIntervalSec="1s")
@@ -126,8 +127,8 @@ def whatever_clients_ask_of_a_frozen_disk_costs_no_sample():
                 calls = [Waiting(daemon, "PinSnapshot", name="pinned", pinned=True),
                          Waiting(daemon, "RemoveSnapshot", name="removed"),
                          Waiting(daemon, "ListSegments", more=True),
-                         Waiting(daemon, "Start", session="web"),
-                         Waiting(daemon, "Start", session="known", settings={"Frequency": "99"}),
+                         Waiting(daemon, "Start", session="web", settings={"Event": "cpu-clock"}),
+                         Waiting(daemon, "Start", session="known", settings={"Event": "cpu-clock", "Frequency": "99"}),
                          Waiting(daemon, "Snapshot", name="later")]
                 serve(daemon, FROZEN_S)
                 equal(state(daemon, "web"), "starting", "state of a session whose folder cannot be made")
@@ -177,7 +178,7 @@ def a_stop_that_a_frozen_disk_ends_tells_what_was_lost_and_the_name_can_be_used_
     with scratch() as folder, slow_disk(folder) as store, spinning(), \
             Daemon(folder, config=CONFIG, store=store) as daemon:
         with Varlink(daemon.control()) as v:
-            v.one("Start", session="web", settings={"Frequency": str(HZ)})
+            v.one("Start", session="web", settings=WEB)
             time.sleep(1)
             with frozen(store):
                 time.sleep(3)
@@ -185,7 +186,8 @@ def a_stop_that_a_frozen_disk_ends_tells_what_was_lost_and_the_name_can_be_used_
                 serve(daemon, 1)
             check(stopped is None or stopped["lost"] > 0, f"nothing is told as lost: {stopped}")
             daemon.wait_for_log("Stopped session 'web', which took [0-9]+ samples and lost [1-9]")
-            wait_until(lambda: v.one("Start", session="web")["session"]["state"] == "active", 20, "a second start")
+            again = v.one("Start", session="web", settings=WEB)["session"]
+            equal(again["state"], "active", "state of the session that was begun again")
             time.sleep(1)
             v.one("Stop", session="web")
         equal(lost(daemon), 0, "lost samples of the session that was left alone")
