@@ -83,6 +83,8 @@ static const struct {
     { "reason",       "--reason"    },
     { "session",      "name of a session" },
     { "sinceUsec",    "--since"     },
+    { "tids",         "--tid"       },
+    { "unit",         "--unit"      },
     { "units",        "--unit"      },
     { "untilUsec",    "--until"     },
 };

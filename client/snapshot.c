@@ -21,14 +21,14 @@
  */
 
 /* That profd takes. */
-enum { PIDS_MAX = 256, PID_MAX = 1 << 22, NAME_LENGTH_MAX = 64, REASON_LENGTH_MAX = 255 };
+enum { IDS_MAX = 256, PID_MAX = 1 << 22, NAME_LENGTH_MAX = 64, REASON_LENGTH_MAX = 255 };
 
 typedef struct SnapshotSettings {
     const char *session, *name, *reason, *compress, *cpus, *output;
     unsigned layout; /* index of the word, from 1; 0: not given */
     OptionTimestamp last, since, until, at, follow_up;
     bool pin, force;
-    OptionNumbers pids;
+    OptionNumbers pids, tids;
     OptionWords comms, cgroups, units;
 } SnapshotSettings;
 
@@ -60,6 +60,7 @@ static const Option snapshot_options[] = {
     {0,   "layout",    LAYOUT_WORDS,        "What to write; pipe is for -o -, and what that writes if nothing is given", option_choice, offsetof(SnapshotSettings, layout)},
     {0,   "compress",  "zstd[:LEVEL]|none", "Compress records by zstd, level 1 to 22, or not",                 option_compress_word, offsetof(SnapshotSettings, compress)},
     {'p', "pid",       "PID,…",             "Only samples of these processes",                                 option_numbers,       offsetof(SnapshotSettings, pids)},
+    {'t', "tid",       "TID,…",             "Only samples of these threads",                                   option_numbers,       offsetof(SnapshotSettings, tids)},
     {0,   "comm",      "NAME,…",            "Only samples of threads with these names",                        option_words,         offsetof(SnapshotSettings, comms)},
     {'G', "cgroup",    "PATH,…",            "Only samples of these control groups and those below them",       option_words,         offsetof(SnapshotSettings, cgroups)},
     {'u', "unit",      "UNIT,…",            "Only samples of these systemd units, as shop or 'web@*'",         option_words,         offsetof(SnapshotSettings, units)},
@@ -116,6 +117,10 @@ static int check_values(const SnapshotSettings *s) {
         if (s->pids.items[i].last > PID_MAX)
             return complain(STATUS_USAGE, "Invalid --pid %u: a process id is at most %d.",
                             s->pids.items[i].last, PID_MAX);
+    for (size_t i = 0; i < s->tids.n; i++)
+        if (s->tids.items[i].last > PID_MAX)
+            return complain(STATUS_USAGE, "Invalid --tid %u: a thread id is at most %d.",
+                            s->tids.items[i].last, PID_MAX);
     return check_start(s);
 }
 
@@ -158,20 +163,22 @@ static void set_words(json_t **parameters, const char *name, const OptionWords *
         json_decref(list);
 }
 
-static int set_pids(json_t **parameters, const OptionNumbers *pids) {
+/* `what` they are, for a sentence about too many of them. */
+static int set_ids(json_t **parameters, const char *name, const OptionNumbers *ids,
+                   const char *what) {
     json_t *list = json_array();
     size_t n = 0;
 
-    for (size_t i = 0; i < pids->n; i++)
-        for (uint64_t v = pids->items[i].first; v <= pids->items[i].last; v++)
-            if (n++ < PIDS_MAX)
+    for (size_t i = 0; i < ids->n; i++)
+        for (uint64_t v = ids->items[i].first; v <= ids->items[i].last; v++)
+            if (n++ < IDS_MAX)
                 value_append(&list, json_integer((json_int_t)v));
             else {
                 json_decref(list);
-                return complain(STATUS_USAGE, "These are more than %d processes.", PIDS_MAX);
+                return complain(STATUS_USAGE, "These are more than %d %s.", IDS_MAX, what);
             }
-    if (pids->n > 0)
-        value_set(parameters, "pids", list);
+    if (ids->n > 0)
+        value_set(parameters, name, list);
     else
         json_decref(list);
     return STATUS_OK;
@@ -212,7 +219,9 @@ static int make_parameters(const SnapshotSettings *s, json_t **ret) {
         value_set(&parameters, "pin", json_true());
     if (s->output)
         value_set(&parameters, "transient", json_true());
-    status = set_pids(&parameters, &s->pids);
+    status = set_ids(&parameters, "pids", &s->pids, "processes");
+    if (status == STATUS_OK)
+        status = set_ids(&parameters, "tids", &s->tids, "threads");
     if (status != STATUS_OK)
         json_decref(parameters);
     else
@@ -330,6 +339,7 @@ static void snapshot_settings_done(void *settings) {
     SnapshotSettings *s = settings;
 
     option_numbers_done(&s->pids);
+    option_numbers_done(&s->tids);
     option_words_done(&s->comms);
     option_words_done(&s->cgroups);
     option_words_done(&s->units);

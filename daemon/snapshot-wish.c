@@ -20,6 +20,7 @@ enum { FILTERS_MAX = 256, PID_MAX = 1 << 22 };
 
 void snapshot_wish_done(SnapshotWish *wish) {
     free((void *)wish->filter.pids);
+    free((void *)wish->filter.tids);
     free((void *)wish->filter.comms);
     free((void *)wish->filter.cgroups);
     free((void *)wish->filter.units);
@@ -110,24 +111,24 @@ static int take_texts(Call *call, const char *name, const char *const **ret, siz
     return 0;
 }
 
-static int take_pids(Call *call, SnapshotFilter *filter) {
-    json_t *list = json_object_get(call_parameters(call), "pids"), *value;
+static int take_ids(Call *call, const char *name, const uint32_t **ret, size_t *ret_n) {
+    json_t *list = json_object_get(call_parameters(call), name), *value;
     size_t i, n = json_array_size(list);
-    uint32_t *pids;
+    uint32_t *ids;
 
     if (n > FILTERS_MAX)
-        return call_fail_parameter(call, "pids", "it has more than 256 processes"), 1;
-    pids = n > 0 ? calloc(n, sizeof(*pids)) : NULL;
-    if (n > 0 && !pids)
+        return call_fail_parameter(call, name, "it has more than 256 ids"), 1;
+    ids = n > 0 ? calloc(n, sizeof(*ids)) : NULL;
+    if (n > 0 && !ids)
         return -ENOMEM;
-    filter->pids = pids;
-    filter->n_pids = n;
+    *ret = ids;
+    *ret_n = n;
     json_array_foreach(list, i, value) {
-        json_int_t pid = json_integer_value(value);
+        json_int_t id = json_integer_value(value);
 
-        if (pid < 0 || pid > PID_MAX)
-            return call_fail_parameter(call, "pids", "a process id is at most 4194304"), 1;
-        pids[i] = (uint32_t)pid;
+        if (id < 0 || id > PID_MAX)
+            return call_fail_parameter(call, name, "a process or thread id is at most 4194304"), 1;
+        ids[i] = (uint32_t)id;
     }
     return 0;
 }
@@ -188,7 +189,9 @@ int snapshot_wish_take(Daemon *daemon, Call *call, SnapshotWish *ret) {
     if (r == 0)
         r = take_format(daemon, call, ret);
     if (r == 0)
-        r = take_pids(call, &ret->filter);
+        r = take_ids(call, "pids", &ret->filter.pids, &ret->filter.n_pids);
+    if (r == 0)
+        r = take_ids(call, "tids", &ret->filter.tids, &ret->filter.n_tids);
     if (r == 0)
         r = take_texts(call, "comms", &ret->filter.comms, &ret->filter.n_comms);
     if (r == 0)

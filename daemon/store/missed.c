@@ -27,7 +27,8 @@ void missed_done(Missed *missed) {
 }
 
 unsigned missed_asked(const SnapshotFilter *filter) {
-    return (filter->n_pids > 0 ? FILTER_PID : 0) | (filter->n_comms > 0 ? FILTER_COMM : 0) |
+    return (filter->n_pids > 0 ? FILTER_PID : 0) | (filter->n_tids > 0 ? FILTER_TID : 0) |
+           (filter->n_comms > 0 ? FILTER_COMM : 0) |
            (filter->n_cgroups + filter->n_units > 0 ? FILTER_GROUP : 0) |
            (filter->by_cpu ? FILTER_CPU : 0);
 }
@@ -145,6 +146,10 @@ static void put_cpus(Buffer *out, const SnapshotFilter *filter) {
 static void put_kinds(Buffer *out, const SnapshotFilter *filter, unsigned kinds) {
     if (kinds & FILTER_PID)
         put_numbers(out, "process", filter->pids, filter->n_pids);
+    if (kinds & FILTER_TID) {
+        join(out, "and");
+        put_numbers(out, "thread", filter->tids, filter->n_tids);
+    }
     if (kinds & FILTER_COMM) {
         join(out, "and");
         put_words(out, "comm", filter->comms, filter->n_comms);

@@ -10,9 +10,10 @@
 /* The kinds of filter; a set. */
 typedef enum FilterKind {
     FILTER_PID = 1 << 0,
-    FILTER_COMM = 1 << 1,
-    FILTER_GROUP = 1 << 2,
-    FILTER_CPU = 1 << 3,
+    FILTER_TID = 1 << 1,
+    FILTER_COMM = 1 << 2,
+    FILTER_GROUP = 1 << 3,
+    FILTER_CPU = 1 << 4,
 } FilterKind;
 
 enum { MISSED_COMMS = 64, MISSED_COMM_MAX = 16 };

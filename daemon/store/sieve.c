@@ -60,11 +60,21 @@ bool sieve_wants_cpu(const Sieve *sieve, const PdStamp *stamp) {
                                       cpus[stamp->cpu / 8] & 1 << stamp->cpu % 8);
 }
 
-static bool wants_pid(const SnapshotFilter *filter, const PdStamp *stamp) {
-    for (size_t i = 0; i < filter->n_pids; i++)
-        if (stamp->has_tid && filter->pids[i] == stamp->pid)
+static bool is_among(const uint32_t *ids, size_t n, uint32_t id) {
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] == id)
             return true;
-    return filter->n_pids == 0;
+    return false;
+}
+
+static bool wants_pid(const SnapshotFilter *filter, const PdStamp *stamp) {
+    return filter->n_pids == 0 ||
+           (stamp->has_tid && is_among(filter->pids, filter->n_pids, stamp->pid));
+}
+
+static bool wants_tid(const SnapshotFilter *filter, const PdStamp *stamp) {
+    return filter->n_tids == 0 ||
+           (stamp->has_tid && is_among(filter->tids, filter->n_tids, stamp->tid));
 }
 
 static Bytes comm_of(const History *history, const PdStamp *stamp) {
@@ -95,6 +105,7 @@ static bool wants_first(Sieve *sieve, const History *history, const PdStamp *sta
 
     passed = (sieve_wants_cpu(sieve, stamp) ? FILTER_CPU : 0) |
              (wants_pid(filter, stamp) ? FILTER_PID : 0) |
+             (wants_tid(filter, stamp) ? FILTER_TID : 0) |
              (wants_comm(filter, comm) ? FILTER_COMM : 0) |
              (wants_cgroup(sieve, cgroup) ? FILTER_GROUP : 0);
     sieve->any = (asked & ~passed) == 0;
@@ -108,7 +119,7 @@ bool sieve_wants(Sieve *sieve, const History *history, const PdStamp *stamp, uin
 
     if (!sieve->any)
         return wants_first(sieve, history, stamp, cgroup);
-    return sieve_wants_cpu(sieve, stamp) && wants_pid(filter, stamp) &&
+    return sieve_wants_cpu(sieve, stamp) && wants_pid(filter, stamp) && wants_tid(filter, stamp) &&
            wants_cgroup(sieve, cgroup) &&
            (filter->n_comms == 0 || wants_comm(filter, comm_of(history, stamp)));
 }

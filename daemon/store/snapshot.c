@@ -37,6 +37,7 @@ static Snapshot *job_free(Snapshot *job) {
     free((void *)job->filter.cgroups);
     free((void *)job->filter.units);
     free((void *)job->filter.pids);
+    free((void *)job->filter.tids);
     free(job->kept);
     free(job);
     return NULL;
@@ -301,19 +302,27 @@ static int copy_texts(const char *const *from, size_t n, const char *const **ret
     return 0;
 }
 
-static int copy_filter(SnapshotFilter *to, const SnapshotFilter *from) {
-    uint32_t *pids = calloc(from->n_pids + 1, sizeof(*pids));
-    int r;
+static int copy_ids(const uint32_t *from, size_t n, const uint32_t **ret, size_t *ret_n) {
+    uint32_t *ids = calloc(n + 1, sizeof(*ids));
 
-    if (!pids)
+    if (!ids)
         return -ENOMEM;
-    if (from->n_pids > 0)
-        memcpy(pids, from->pids, from->n_pids * sizeof(*pids));
-    to->pids = pids;
-    to->n_pids = from->n_pids;
+    if (n > 0)
+        memcpy(ids, from, n * sizeof(*ids));
+    *ret = ids;
+    *ret_n = n;
+    return 0;
+}
+
+static int copy_filter(SnapshotFilter *to, const SnapshotFilter *from) {
+    int r = copy_ids(from->pids, from->n_pids, &to->pids, &to->n_pids);
+
+    if (r == 0)
+        r = copy_ids(from->tids, from->n_tids, &to->tids, &to->n_tids);
     to->by_cpu = from->by_cpu;
     memcpy(to->cpus, from->cpus, sizeof(to->cpus));
-    r = copy_texts(from->comms, from->n_comms, &to->comms, &to->n_comms);
+    if (r == 0)
+        r = copy_texts(from->comms, from->n_comms, &to->comms, &to->n_comms);
     if (r == 0)
         r = copy_texts(from->cgroups, from->n_cgroups, &to->cgroups, &to->n_cgroups);
     return r == 0 ? copy_texts(from->units, from->n_units, &to->units, &to->n_units) : r;

@@ -31,6 +31,8 @@ typedef struct Snapshot Snapshot; /* one that is being made */
 typedef struct SnapshotFilter {
     const uint32_t *pids;
     size_t n_pids;
+    const uint32_t *tids;
+    size_t n_tids;
     const char *const *comms; /* of the thread, at the time of the sample */
     size_t n_comms;
     const char *const *cgroups; /* paths, as cgroup_path_matches() takes them */

@@ -362,6 +362,7 @@ def a_wrong_argument_is_named_with_the_reason():
                         (["--name=.x"], "Invalid --name '.x': a name has letters"),
                         (["--name=" + "x" * 65], "Invalid --name .* at most 64"),
                         (["--pid=5000000"], "Invalid --pid 5000000: a process id is at most 4194304"),
+                        (["-t", "5000000"], "Invalid --tid 5000000: a thread id is at most 4194304"),
                         (["--reason=" + "x" * 256], "Invalid --reason: it has more than 255 bytes"),
                         (["--last=99999999d"], "--last cannot take '99999999d'")):
         done = ended(call("snapshot", *words), 2, says)

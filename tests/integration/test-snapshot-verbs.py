@@ -542,6 +542,7 @@ def filters_are_what_perf_script_cuts_out():
                  (["--unit", "profd-test-filter.slice"], lambda row: row[1] in sampled),
                  (["-u", "profd-test-fil*"], lambda row: row[1] in sampled),
                  (["--pid", str(one)], lambda row: row[1] == one),
+                 (["-t", str(one)], lambda row: row[2] == one),
                  (["--comm", "spin"], lambda row: row[0] == "spin"),
                  (["--cpu", "0"], lambda row: row[3] == 0),
                  (["--cgroup", group, "--cpu", "0", "-p", str(one), "--comm", "spin"],
@@ -572,7 +573,8 @@ def filters_that_nothing_matches_end_with_status_5_and_leave_nothing():
                  (["--comm=spni"], "comm 'spni' in this window. Did you mean 'spin'"),
                  (["--comm=nothing-like-it", "-u", "nor-this"],
                   "comm 'nothing-like-it' and unit 'nor-this.service' in this window."),
-                 (["--pid=4194303"], "process 4194303 in this window")]
+                 (["--pid=4194303"], "process 4194303 in this window"),
+                 (["-t", "4194302,4194303"], "thread 4194302 or thread 4194303 in this window")]
         for words, sentence in cases:
             for to in ([], ["-o", f"{folder}/none"], ["-o", "-"]):
                 done = ended(verb("snapshot", *window, *words, *to), 5, "No samples match " + re.escape(sentence))

@@ -596,7 +596,7 @@ TEST(many_at_once_are_all_made_and_too_many_refused) {
     CHECK_OK(loop_run(s.loop));
 }
 
-TEST(cpus_and_pids_are_sieved) {
+TEST(cpus_processes_and_threads_are_filtered) {
     _cleanup_(scene_done) Scene s;
     SnapshotRequest wanted = request("one");
     static const uint32_t pids[] = {8, 7}, others[] = {8};
@@ -615,6 +615,15 @@ TEST(cpus_and_pids_are_sieved) {
     wanted.filter = (SnapshotFilter){.pids = others, .n_pids = 1};
     CHECK_OK(make(&s, &wanted));
     CHECK_EQ(s.failure.error, SNAPSHOT_NO_MATCH);
+    wanted = request("threads");
+    wanted.filter = (SnapshotFilter){.tids = pids, .n_tids = 2};
+    CHECK_OK(make(&s, &wanted));
+    CHECK_EQ(s.info.samples, 4 * SAMPLES);
+    wanted = request("other-threads");
+    wanted.filter = (SnapshotFilter){.pids = pids, .n_pids = 2, .tids = others, .n_tids = 1};
+    CHECK_OK(make(&s, &wanted));
+    CHECK_EQ(s.failure.error, SNAPSHOT_NO_MATCH);
+    CHECK_STREQ(s.failure.text, "thread 8");
     wanted = request("strangers");
     wanted.filter = (SnapshotFilter){.comms = strangers, .n_comms = 1};
     CHECK_OK(make(&s, &wanted));
