@@ -142,7 +142,7 @@ static int carry_features(Convert *c) {
     bool has_desc = pd_reader_has_feature(c->reader, PD_FEATURE_EVENT_DESC);
     int r;
 
-    skip[PD_FEATURE_SAMPLE_TIME] = filter_is_set(&c->filter);
+    skip[PD_FEATURE_SAMPLE_TIME] = skip[PD_FEATURE_PROFD_COVERAGE] = filter_is_set(&c->filter);
     skip[PD_FEATURE_EVENT_DESC] = skip[PD_FEATURE_GROUP_DESC] = c->filter.kept;
     r = sink_carry_features(&c->sink, c->reader, skip);
     if (r == 0 && (c->filter.kept ? has_desc : c->event_types && !has_desc))
@@ -155,7 +155,7 @@ static int carry_features(Convert *c) {
 /* A stream has no room for long bodies, nor a place for what perf 6.1 does not know. */
 static void tell_left_out(const Convert *c) {
     for (unsigned bit = 1; bit < PD_FEATURE_BITS; bit++)
-        if (pd_writer_left_out(c->sink.writer, bit))
+        if (bit != PD_FEATURE_PROFD_COVERAGE && pd_writer_left_out(c->sink.writer, bit))
             remark(c->context, "The feature %s of '%s' has no place in a stream and is left out.",
                    pd_feature_name(bit) ?: "of a number that nobody has named",
                    recording_name(c->in));

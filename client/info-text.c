@@ -3,8 +3,10 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
+#include "client/coverage.h"
 #include "client/recording.h"
 #include "client/table.h"
 #include "util/text.h"
@@ -73,6 +75,20 @@ static void print_complete(const Info *info, Buffer *out) {
     text_putc(out, '\n');
 }
 
+/* profd alone notes it. */
+static void print_coverage(const Info *info, Buffer *out) {
+    const PdEnvironment *env = info->environment;
+
+    if (!env->has[PD_FEATURE_VERSION] || strncmp(env->version, "profd", 5) != 0)
+        return;
+    label(out, "Coverage");
+    if (env->has[PD_FEATURE_PROFD_COVERAGE])
+        coverage_describe(out, &env->coverage);
+    else
+        text_puts(out, "not known");
+    text_putc(out, '\n');
+}
+
 static void print_overview(const Info *info, Buffer *out) {
     const PdHeader *header = pd_reader_header(info->reader);
     const Summary *s = &info->summary;
@@ -113,6 +129,7 @@ static void print_overview(const Info *info, Buffer *out) {
         print_several(out, s->throttled, "time", "times");
     }
     text_putc(out, '\n');
+    print_coverage(info, out);
     print_complete(info, out);
 }
 

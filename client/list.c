@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <string.h>
 
+#include "client/coverage.h"
 #include "client/figure.h"
 #include "client/remote.h"
 #include "client/reply.h"
@@ -39,6 +40,7 @@ static const Column segment_columns[] = {
     {.name = "LOST",    .right = true, .drops = 4},
     {.name = "SIZE",    .right = true, .drops = 3},
     {.name = "STATE"},
+    {.name = "NOT RECORDED", .drops = 5},
     {.name = "SEGMENT", .shrinks = true},
     {},
 };
@@ -98,6 +100,34 @@ static void session_row(Table *table, const json_t *session, uint64_t now_us, Bu
     table_shown(table, reply_string(session, "describe"));
 }
 
+/* How long, and why; nothing where all of it was. */
+static void gaps_cell(Table *table, const json_t *segment, Buffer *text) {
+    PdCoverage coverage;
+    const PdGap *longest = NULL;
+
+    if (!coverage_of_reply(segment, &coverage)) {
+        table_shown(table, "not known");
+        return;
+    }
+    for (size_t i = 0; i < coverage.n_gaps; i++) {
+        const PdGap *gap = &coverage.gaps[i];
+
+        if (pd_gap_counts(gap) &&
+            (!longest || gap->to_ns - gap->from_ns > longest->to_ns - longest->from_ns))
+            longest = gap;
+    }
+    if (longest) {
+        coverage_span(
+            text, (coverage.to_ns - coverage.from_ns - pd_coverage_recorded_ns(&coverage)) / 1000);
+        text_printf(text, " (%s)", pd_gap_reason_text(longest->reason));
+    } else {
+        text_putc(text, '-');
+    }
+    shown_buffer(table, text);
+    table_color(table, longest ? COLOR_WARNING : COLOR_NONE);
+    pd_coverage_done(&coverage);
+}
+
 static void segment_row(Table *table, const json_t *segment, uint64_t now_us, Buffer *text) {
     bool open = strcmp(reply_string(segment, "completeness"), "open") == 0;
     uint64_t until_us = reply_count(segment, "untilUsec");
@@ -109,6 +139,7 @@ static void segment_row(Table *table, const json_t *segment, uint64_t now_us, Bu
     lost_cell(table, segment);
     size_cell(table, segment, "bytes", text);
     table_shown(table, reply_string(segment, "completeness"));
+    gaps_cell(table, segment, text);
     table_shown(table, reply_string(segment, "name"));
 }
 

@@ -264,6 +264,7 @@ static const struct {
     {PD_FEATURE_BPF_PROG_INFO, unite_lists},
     {PD_FEATURE_BPF_BTF,       unite_lists},
     {PD_FEATURE_COMPRESSED,    leave_to_others},
+    {PD_FEATURE_PROFD_COVERAGE, leave_to_others},
 };
 /* clang-format on */
 

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "client/coverage.h"
 #include "client/figure.h"
 #include "client/reply.h"
 #include "util/text.h"
@@ -12,6 +13,8 @@
  * What an engineer asks of a session, in the order in which he asks: does it record, what, how
  * much of it is lost, how far back can I look, what is wrong and what do I do about it.
  */
+
+enum { GAPS_SHOWN = 3 };
 
 Color session_color(const json_t *session) {
     const char *state = reply_string(session, "state");
@@ -84,16 +87,21 @@ static void show_what(const Screen *s, const json_t *session, Buffer *text) {
 }
 
 static void show_samples(const Screen *s, const json_t *session, Buffer *text) {
+    uint64_t lost = reply_count(session, "lost"), throttled = reply_count(session, "throttled");
     double rate = reply_number(session, "samplesPerSecond");
 
     figure_count(text, reply_count(session, "samples"));
     if (strcmp(reply_string(session, "state"), "active") == 0)
         text_printf(text, ", %.*f a second", rate < 10 ? 1 : 0, rate);
     text_puts(text, "; ");
-    figure_count(text, reply_count(session, "lost"));
-    text_puts(text, " lost, throttled ");
-    figure_count(text, reply_count(session, "throttled"));
-    text_puts(text, reply_count(session, "throttled") == 1 ? " time" : " times");
+    if (lost > 0)
+        figure_count(text, lost);
+    text_puts(text, lost > 0 ? " lost" : "none lost");
+    if (throttled > 0) {
+        text_puts(text, ", throttled ");
+        figure_count(text, throttled);
+        text_puts(text, throttled == 1 ? " time" : " times");
+    }
     screen_buffer(s, "Samples", text);
 }
 
@@ -121,6 +129,15 @@ static void show_window(const Screen *s, const json_t *session, Buffer *text, ui
         figure_moment(text, reply_count(session, "newestUsec"));
     }
     screen_buffer(s, "Window", text);
+}
+
+/* Times that no snapshot can have. */
+static void show_gaps(const Screen *s, const json_t *session, Buffer *text) {
+    PdCoverage coverage;
+
+    if (coverage_of_reply(session, &coverage) && coverage_put_gaps(text, &coverage, GAPS_SHOWN))
+        screen_buffer(s, "Not recorded", text);
+    pd_coverage_done(&coverage);
 }
 
 /* The rest, for who looks at this session alone. */
@@ -166,6 +183,7 @@ void session_show(const Screen *s, const json_t *session, bool whole, uint64_t n
     show_samples(s, session, &text);
     show_stored(s, session, &text);
     show_window(s, session, &text, now_us);
+    show_gaps(s, session, &text);
     if (whole)
         show_details(s, session, &text, now_us);
     session_show_degraded(s, session);

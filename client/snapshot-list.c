@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/coverage.h"
 #include "client/figure.h"
 #include "client/remote.h"
 #include "client/reply.h"
@@ -16,6 +17,8 @@
  * The snapshots that profd keeps: a table of all, a screen of one, and what becomes of them (`rm`,
  * `pin`). Several names are done one after the other; the first failure is the status.
  */
+
+enum { NS_PER_US = 1000 };
 
 /* What a figure_…() appended, as a cell. */
 static void cell(Table *table, Buffer *figure) {
@@ -137,6 +140,20 @@ static void print_partial(const Screen *screen, const json_t *snapshot) {
         screen_line(screen, "Complete", COLOR_NONE, "yes");
 }
 
+static void print_coverage(const Screen *screen, const json_t *snapshot, Buffer *text) {
+    PdCoverage coverage;
+
+    if (coverage_of_reply(snapshot, &coverage)) {
+        coverage_times(text, coverage.from_ns / NS_PER_US, coverage.to_ns / NS_PER_US);
+        text_puts(text, ", ");
+        coverage_describe(text, &coverage);
+    } else {
+        text_puts(text, "not known");
+    }
+    screen_buffer(screen, "Window", text);
+    pd_coverage_done(&coverage);
+}
+
 static void print_screen(Context *c, const json_t *snapshot) {
     uint64_t since = reply_count(snapshot, "sinceUsec"), until = reply_count(snapshot, "untilUsec");
     bool partial = json_array_size(reply_member(snapshot, "partial")) > 0;
@@ -157,10 +174,12 @@ static void print_screen(Context *c, const json_t *snapshot) {
         screen_buffer(&screen, "Span", &text);
     }
     figure_count(&text, reply_count(snapshot, "samples"));
-    text_puts(&text, ", ");
-    figure_count(&text, reply_count(snapshot, "lost"));
+    text_puts(&text, reply_count(snapshot, "lost") > 0 ? ", " : ", none");
+    if (reply_count(snapshot, "lost") > 0)
+        figure_count(&text, reply_count(snapshot, "lost"));
     text_puts(&text, " lost");
     screen_buffer(&screen, "Samples", &text);
+    print_coverage(&screen, snapshot, &text);
     print_partial(&screen, snapshot);
     figure_size(&text, reply_count(snapshot, "bytes"));
     text_printf(&text, ", layout %s", reply_string(snapshot, "layout"));

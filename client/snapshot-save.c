@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "client/coverage.h"
 #include "client/figure.h"
 #include "client/remote.h"
 #include "client/reply.h"
@@ -24,7 +25,7 @@
  * the file, so that lies in an unlinked one meanwhile.
  */
 
-enum { CHUNK = 256 * 1024, FILES_MAX = 64 };
+enum { CHUNK = 256 * 1024, FILES_MAX = 64, NS_PER_US = 1000 };
 
 /* "data" or "data.N": what a recording in a folder has. */
 static bool is_file_name(const char *name) {
@@ -150,34 +151,68 @@ void snapshot_span(Buffer *out, uint64_t us) {
         text_printf(out, "%" PRIu64 ".%" PRIu64 "s", tenths / 10, tenths % 10);
 }
 
-void snapshot_describe(Buffer *out, const json_t *snapshot) {
-    uint64_t since = reply_count(snapshot, "sinceUsec"), until = reply_count(snapshot, "untilUsec");
-    uint64_t lost = reply_count(snapshot, "lost");
-    const json_t *partial = reply_member(snapshot, "partial"), *reason;
+/* Gaps have their sentences there too, for whoever reads no coverage. */
+static void describe_rest(Buffer *out, const json_t *snapshot, bool has_coverage) {
+    static const char gap[] = "Not recorded from ";
+    const json_t *reason;
+    const char *separator = "; not complete: ";
     size_t i;
 
-    if (reply_has(snapshot, "sinceUsec") && until >= since) {
-        snapshot_span(out, until - since);
-        text_printf(out, " of session '%s' from ", reply_string(snapshot, "session"));
-        figure_moment(out, since);
-        text_puts(out, ": ");
-    } else
-        text_printf(out, "Session '%s': ", reply_string(snapshot, "session"));
-    if (reply_count(snapshot, "samples") > 0)
-        figure_count(out, reply_count(snapshot, "samples"));
+    json_array_foreach(reply_member(snapshot, "partial"), i, reason) {
+        const char *text = json_string_value(reason) ? json_string_value(reason) : "?";
+
+        if (has_coverage && strncmp(text, gap, strlen(gap)) == 0)
+            continue;
+        text_printf(out, "%s%s", separator, text);
+        separator = "; ";
+    }
+}
+
+static void describe_window(Buffer *out, const json_t *snapshot, const PdCoverage *coverage,
+                            bool has_coverage) {
+    uint64_t since = reply_count(snapshot, "sinceUsec"), until = reply_count(snapshot, "untilUsec");
+
+    text_puts(out, "Saved ");
+    if (has_coverage)
+        coverage_times(out, coverage->from_ns / NS_PER_US, coverage->to_ns / NS_PER_US);
+    else if (reply_has(snapshot, "sinceUsec") && until >= since)
+        coverage_times(out, since, until);
     else
-        text_puts(out, "of what was asked for no");
-    text_puts(out, " samples, ");
+        text_puts(out, "nothing");
+    if (has_coverage && pd_coverage_is_whole(coverage)) {
+        text_puts(out, " (");
+        coverage_span(out, (coverage->to_ns - coverage->from_ns) / NS_PER_US);
+        text_puts(out, ", no gaps)");
+    }
+    if (strcmp(reply_string(snapshot, "session"), "default") != 0)
+        text_printf(out, " of session '%s'", reply_string(snapshot, "session"));
+    text_puts(out, ": ");
+}
+
+void snapshot_describe(Buffer *out, const json_t *snapshot) {
+    uint64_t samples = reply_count(snapshot, "samples"), lost = reply_count(snapshot, "lost");
+    PdCoverage coverage;
+    bool has_coverage = coverage_of_reply(snapshot, &coverage);
+
+    describe_window(out, snapshot, &coverage, has_coverage);
+    if (samples > 0)
+        figure_count(out, samples);
+    else
+        text_puts(out, "no");
+    text_puts(out, samples == 1 ? " sample, " : " samples, ");
     if (lost > 0)
         figure_count(out, lost);
     text_puts(out, lost > 0 ? " lost, " : "none lost, ");
     figure_size(out, reply_count(snapshot, "bytes"));
-    text_puts(out, json_array_size(partial) > 0 ? "; not complete: " : ", complete.");
-    json_array_foreach(partial, i, reason)
-        text_printf(out, "%s%s", i > 0 ? "; " : "",
-                    json_string_value(reason) ? json_string_value(reason) : "?");
-    if (i > 0)
-        text_putc(out, '.');
+    if (has_coverage && !pd_coverage_is_whole(&coverage)) {
+        text_puts(out, "; ");
+        coverage_describe(out, &coverage);
+    } else if (!has_coverage) {
+        text_puts(out, "; whether there are gaps is not known");
+    }
+    describe_rest(out, snapshot, has_coverage);
+    text_putc(out, '.');
+    pd_coverage_done(&coverage);
 }
 
 bool snapshot_hint(Buffer *out, const char *path) {

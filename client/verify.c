@@ -76,6 +76,8 @@ static int verify(Verify *v) {
     r = verify_sections(v->path, v->reader, &v->findings);
     if (r >= 0)
         r = verify_features(v->reader, &v->findings);
+    if (r >= 0)
+        r = verify_coverage(v->reader, &v->findings);
     if (r < 0)
         return r;
     verify_events(v->reader, &v->findings);

@@ -16,6 +16,9 @@ int verify_sections(const char *path, const PdReader *reader, Findings *findings
 /* Each feature says what it announces. After the records, since a pipe has them only then. */
 int verify_features(PdReader *reader, Findings *findings);
 
+/* Which times its recorder says that it did not record. */
+int verify_coverage(PdReader *reader, Findings *findings);
+
 /* Ids lead to one event each. After the records likewise. */
 void verify_events(PdReader *reader, Findings *findings);
 

@@ -387,7 +387,7 @@ static int stop(Daemon *daemon) {
     int r;
 
     for (size_t at = 0; !daemon->leaving && (member = roster_next(daemon->roster, &at));)
-        (void)sampler_disable(session_sampler(member->session));
+        session_leave(member->session, PD_GAP_DOWN);
     r = daemon_drain(daemon);
     if (r == 0 && history_waits_until(tracker_history(daemon->tracker)) > 0) {
         r = tracker_await(daemon->tracker, BUILD_IDS_MAX_NS);

@@ -44,6 +44,9 @@ int method_get_status(void *userdata, Call *call);
 int method_monitor(void *userdata, Call *call);
 /* Session of the interface; NULL without memory. */
 json_t *session_json(const Daemon *daemon, const Member *member);
+
+/* method-segment.c: Coverage of the interface; null where it is not known. */
+json_t *coverage_json(const StoreCoverage *coverage);
 double daemon_cpu_percent(const Daemon *daemon);
 /* How much of it is for reading /proc and programs. */
 double daemon_scan_percent(const Daemon *daemon);

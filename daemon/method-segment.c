@@ -25,6 +25,30 @@ static const char *completeness_name(Completeness completeness) {
     return names[completeness];
 }
 
+static json_t *gap_json(const PdGap *gap) {
+    return json_pack("{s:o, s:o, s:s, s:o}", "sinceUsec", answer_count(gap->from_ns / 1000),
+                     "untilUsec", answer_count(gap->to_ns / 1000), "reason",
+                     pd_gap_reason_name(gap->reason), "cpu",
+                     gap->cpu == PD_ALL_CPUS ? json_null() : answer_count(gap->cpu));
+}
+
+json_t *coverage_json(const StoreCoverage *coverage) {
+    json_t *list;
+    bool complete = true;
+
+    if (!coverage->is_known)
+        return json_null();
+    list = json_array();
+    for (size_t i = 0; i < coverage->n_gaps; i++) {
+        complete &= !pd_gap_counts(&coverage->gaps[i]);
+        value_append(&list, gap_json(&coverage->gaps[i]));
+    }
+    return json_pack(
+        "{s:o, s:o, s:o, s:b, s:o}", "sinceUsec", answer_count(coverage->since_ns / 1000),
+        "untilUsec", answer_count(coverage->until_ns / 1000), "recordedUsec",
+        answer_count(coverage->recorded_ns / 1000), "complete", complete, "gaps", list);
+}
+
 static json_t *files_json(const StoreSegmentInfo *info) {
     json_t *list = json_array();
 
@@ -56,14 +80,15 @@ static int add_segment(void *userdata, const StoreSegmentInfo *info) {
              info->name);
     return json_array_append_new(
         listing->list,
-        json_pack("{s:{s:o, s:o, s:o, s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:s, s:o}}",
+        json_pack("{s:{s:o, s:o, s:o, s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o}}",
                   "segment", "session", answer_text(info->session), "name", answer_text(info->name),
                   "path", answer_text(path), "bootId", answer_text(info->boot), "layout",
                   info->layout == LAYOUT_DIRECTORY ? "directory" : "file", "sensitive",
                   info->sensitive, "sinceUsec", answer_time(info->since_ns), "untilUsec",
                   answer_time(info->until_ns), "samples", answer_count(info->samples), "lost",
                   answer_count(info->lost), "bytes", answer_count(info->bytes), "completeness",
-                  completeness_name(info->completeness), "files", files_json(info)));
+                  completeness_name(info->completeness), "coverage", coverage_json(&info->coverage),
+                  "files", files_json(info)));
 }
 
 static void list_segments(void *userdata) {

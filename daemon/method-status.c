@@ -171,11 +171,13 @@ static json_t *session_figures(const Daemon *daemon, const Member *member) {
     bool is_open = member_records(member) && session_has_segment(member->session);
     unsigned degraded = member_records(member) ? session_degraded(member->session) : 0;
     uint64_t oldest = 0, newest = 0;
+    StoreCoverage coverage;
 
     (void)store_span(daemon->store, member->config.name, &oldest, &newest);
-    return json_pack("{s:o, s:o, s:o, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "samples",
-                     answer_count(totals.samples), "lost", answer_count(totals.lost), "throttled",
-                     answer_count(totals.throttles), "samplesPerSecond",
+    coverage = store_coverage(daemon->store, member->config.name);
+    return json_pack("{s:o, s:o, s:o, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+                     "samples", answer_count(totals.samples), "lost", answer_count(totals.lost),
+                     "throttled", answer_count(totals.throttles), "samplesPerSecond",
                      member_rate(member, clock_monotonic_ns()), "storedBytes",
                      answer_count(totals.stored_bytes), "rawBytes", answer_count(totals.raw_bytes),
                      "segments", answer_count(totals.segments + is_open), "segment",
@@ -183,7 +185,7 @@ static json_t *session_figures(const Daemon *daemon, const Member *member) {
                      "segmentSinceUsec", answer_time(is_open ? totals.segment_real_ns : 0),
                      "oldestUsec", answer_time(oldest), "newestUsec", answer_time(newest),
                      "queueBytes", answer_count(totals.queue_bytes), "degraded",
-                     degraded_json(degraded));
+                     degraded_json(degraded), "coverage", coverage_json(&coverage));
 }
 
 json_t *session_json(const Daemon *daemon, const Member *member) {

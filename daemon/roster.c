@@ -339,7 +339,7 @@ int roster_stop_after(Roster *roster, Member *member, uint64_t duration_ns) {
 int roster_stop(Roster *roster, Member *member) {
     int r;
 
-    (void)session_pause(member->session);
+    session_leave(member->session, PD_GAP_STOPPED);
     r = roster->options.drain(roster->options.userdata);
     if (r < 0)
         return r;

@@ -120,33 +120,26 @@ void session_settle_account(Session *session, const char *why) {
 }
 
 static int head_of(const Session *session, Emission *emission, const ClockAnchor *clock,
-                   SegmentHead *ret) {
+                   const PdCoverage *coverage, SegmentHead *ret) {
     int r;
 
     *ret = (SegmentHead){.events = sampler_events(session->sampler),
                          .tracing = sampler_tracing(session->sampler),
-                         .clock = *clock};
+                         .clock = *clock,
+                         .coverage = coverage,
+                         .continues = !session->emission && !session->n_begun &&
+                                      sampler_was_taken_over(session->sampler)};
     r = emission_preamble(emission, &ret->preamble);
 
     pd_emit_mark(&ret->preamble, PD_RECORD_FINISHED_INIT);
     return r < 0 ? r : buffer_error(&ret->preamble);
 }
 
-/* In the segment that begins; one that goes on is there as far as it is known. */
-static int note_gaps(Session *session, uint64_t now_ns) {
-    uint64_t from_ns, to_ns;
-
-    if (sampler_take_group_gap(session->sampler, &from_ns, &to_ns))
-        (void)session_note(session, &(SegmentFacts){.gap = "the control group did not exist",
-                                                    .gap_from_ns = from_ns,
-                                                    .gap_to_ns = to_ns});
-    return cpu_gaps_update(session->gaps, session->sampler, now_ns, session_note, session);
-}
-
 int session_rotate(Session *session, RotateReason reason, const ClockAnchor *clock) {
     const PdEvent *side_band = sampler_side_band_event(session->host.sampler);
     PdTrailer trailer = {.sample_type = side_band->attr.sample_type, .id = side_band->ids[0]};
     _cleanup_(emission_freep) Emission *emission = NULL;
+    PdCoverage coverage = {};
     SegmentHead head = {};
     int r;
 
@@ -158,7 +151,9 @@ int session_rotate(Session *session, RotateReason reason, const ClockAnchor *clo
         return 0;
     r = emission_new(tracker_history(session->host.tracker), &trailer, &emission);
     if (r == 0)
-        r = head_of(session, emission, clock, &head);
+        r = session_coverage(session, &coverage);
+    if (r == 0)
+        r = head_of(session, emission, clock, &coverage, &head);
     if (r == 0 && session->emission) {
         session_settle_account(session, rotate_reasons[reason]);
         r = session_release_held(session);
@@ -166,6 +161,7 @@ int session_rotate(Session *session, RotateReason reason, const ClockAnchor *clo
     if (r == 0)
         r = store_session_begin(session->store, &head);
     buffer_done(&head.preamble);
+    pd_coverage_done(&coverage);
     /* Not yet; the next sweep tries again. */
     if (r == -ENOBUFS)
         return 0;
@@ -181,5 +177,5 @@ int session_rotate(Session *session, RotateReason reason, const ClockAnchor *clo
     session->rotate_asked = false;
     session->lacks_side_band = false;
     memset(session->seen_cpus, 0, sizeof(session->seen_cpus));
-    return reason == ROTATE_CPUS ? note_gaps(session, clock->monotonic_ns) : 0;
+    return 0;
 }

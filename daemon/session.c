@@ -84,7 +84,7 @@ Session *session_close(Session *session, bool keep_rings) {
     resume_free(session->resume);
     buffer_done(&session->sifted);
     dropped_done(&session->dropped);
-    cpu_gaps_free(session->gaps);
+    pd_coverage_done(&session->pending);
     for (size_t i = 0; i < SESSION_GATHERS; i++)
         forget(&session->gathered[i]);
     free(session);
@@ -134,10 +134,8 @@ int session_new(Sampler *sampler, const SessionConfig *config, Session **ret) {
         return -ENOMEM;
     *session = (Session){.host.sampler = sampler, .config = *config};
     r = sampler_add(sampler, &session->config, &session->sampler);
-    if (r == 0) {
+    if (r == 0)
         sampler_set_userdata(session->sampler, session);
-        r = cpu_gaps_new(session->sampler, &session->gaps);
-    }
     if (r < 0) {
         session_close(session, false);
         return r;
@@ -181,26 +179,30 @@ SamplerSession *session_sampler(const Session *session) {
     return session->sampler;
 }
 
-static void note_pause(Session *session) {
-    (void)session_note(session, &(SegmentFacts){.gap = "the session was paused",
-                                                .gap_from_ns = session->paused_ns,
-                                                .gap_to_ns = clock_monotonic_ns()});
+/* One that rests for its first time rested since the recorder before us. */
+static uint64_t gap_moment(Session *session) {
+    uint64_t now_ns = clock_monotonic_ns();
+
+    if (session->enabled_ns > 0)
+        return now_ns;
+    session->enabled_ns = now_ns;
+    return sampler_was_taken_over(session->sampler) ? 1 : now_ns;
 }
 
 int session_start(Session *session) {
     int r = sampler_enable(session->sampler);
 
-    if (session->is_paused && session->emission)
-        note_pause(session);
+    session_end_gap(session, PD_GAP_PAUSED, gap_moment(session));
     session->is_paused = false;
     return r < 0 ? session_log_failure(session, r, "start the events") : 0;
 }
 
 int session_pause(Session *session) {
+    uint64_t moment_ns = gap_moment(session);
     int r = sampler_disable(session->sampler);
 
     session->is_paused = true;
-    session->paused_ns = clock_monotonic_ns();
+    session_begin_gap(session, PD_GAP_PAUSED, moment_ns);
     return r < 0 ? session_log_failure(session, r, "pause the events") : 0;
 }
 
@@ -222,6 +224,11 @@ static int queue(Session *session, StoreBatch *batch) {
     if (r == 0)
         r = store_session_write(session->store, batch);
     if (r == -ENOBUFS || r == -ENOMEM) {
+        if (batch->samples > 0)
+            session_note_gap(session, &(PdGap){.from_ns = batch->first_ns,
+                                               .to_ns = batch->last_ns,
+                                               .cpu = PD_ALL_CPUS,
+                                               .reason = PD_GAP_LOST});
         dropped_add_batch(&session->dropped, sampler_events(session->sampler), batch);
         session->lacks_side_band |= batch->kind == STORE_SIDE_BAND;
         r = 0;
@@ -272,7 +279,8 @@ static void see_kernel(Session *session, const PdRecord *record, const PdStamp *
         tracker_see_kernel(session->host.tracker, load_u64(record->data + at, false), stamp->time);
 }
 
-static int take_sample(Session *session, StoreBatch *batch, const PdRecord *record) {
+static int take_sample(Session *session, StoreBatch *batch, unsigned batch_cpu,
+                       const PdRecord *record) {
     PdStamp stamp;
 
     if (pd_events_stamp(sampler_events(session->sampler), record, &stamp) < 0 || !stamp.event)
@@ -282,6 +290,7 @@ static int take_sample(Session *session, StoreBatch *batch, const PdRecord *reco
     batch->last_ns = MAX(batch->last_ns, stamp.time);
     batch->samples++;
     session->account.samples++;
+    session_see_sample(session, batch_cpu, stamp.time);
     see_kernel(session, record, &stamp);
     return emission_need(session->emission, stamp.pid, stamp.tid, stamp.time,
                          cgroup_of(record, stamp.event));
@@ -301,7 +310,10 @@ static Bytes sift(Session *session, unsigned cpu, Bytes records) {
 }
 
 static void drop(Session *session, unsigned cpu, Bytes records) {
+    const PdEvents *events = sampler_events(session->sampler);
+    PdGap gap = {.from_ns = UINT64_MAX, .cpu = cpu, .reason = PD_GAP_LOST};
     uint64_t dropped = 0;
+    PdStamp stamp;
 
     for (size_t at = 0; at < records.size;) {
         PdRecord record = pd_record_at(records.data + at, false);
@@ -310,7 +322,13 @@ static void drop(Session *session, unsigned cpu, Bytes records) {
             break;
         dropped += record.type == PD_RECORD_SAMPLE;
         at += record.size;
+        if (record.type != PD_RECORD_SAMPLE || pd_events_stamp(events, &record, &stamp) < 0)
+            continue;
+        gap.from_ns = MIN(gap.from_ns, stamp.time);
+        gap.to_ns = MAX(gap.to_ns, stamp.time);
     }
+    if (dropped > 0 && gap.from_ns <= gap.to_ns)
+        session_note_gap(session, &gap);
     dropped_add(&session->dropped, cpu, dropped);
 }
 
@@ -369,7 +387,9 @@ int session_take(Session *session, const Batch *batch) {
         if (!pd_record_is_sane(&record) || record.size > records.size - at)
             break;
         if (record.type == PD_RECORD_SAMPLE)
-            r = take_sample(session, gathered, &record);
+            r = take_sample(session, gathered, batch->cpu, &record);
+        else if (record.type == PD_RECORD_LOST)
+            session_see_lost(session, batch->cpu);
         at += record.size;
     }
     buffer_append(&gathered->records, records.data, at);
@@ -434,6 +454,7 @@ int session_end_sweep(Session *session, uint64_t start_ns, const ClockAnchor *cl
     r = tell_dropped(session, clock->monotonic_ns);
     if (r == 0)
         r = queue_gathered(session);
+    session_cover(session, start_ns);
     round = is_round(session, start_ns);
     session->sweep++;
     sampler_note_sweep(session->sampler, session->sweep);

@@ -54,6 +54,12 @@ SamplerSession *session_sampler(const Session *session);
 int session_start(Session *session);
 /* Its events rest: what the rings hold is still taken, and no segment ends by its time alone. */
 int session_pause(Session *session);
+/* Its events rest for good: nothing is recorded from now on, for this reason. */
+void session_leave(Session *session, PdGapReason reason);
+/* From at_ns (CLOCK_MONOTONIC) on nothing is recorded for this reason, until it ends. Gaps of
+ * several reasons may overlap; one of a reason that goes on already begins no other. */
+void session_begin_gap(Session *session, PdGapReason reason, uint64_t at_ns);
+void session_end_gap(Session *session, PdGapReason reason, uint64_t at_ns);
 /* New limits that need no new events. */
 void session_configure(Session *session, const SessionConfig *config);
 

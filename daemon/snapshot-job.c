@@ -210,6 +210,7 @@ static bool build(Job *job) {
         request.by_monotonic = true;
         request.since_ns = job->from_ns;
         request.until_ns = job->end_ns;
+        request.asked_ns = wish->last_ns + wish->follow_up_ns;
     }
     enter(job, PHASE_BUILD);
     r = snapshot_begin(job->daemon->snapshots, &request, &callbacks, &job->building);
@@ -272,7 +273,7 @@ static void settle(Job *job) {
     if (wish->has_until && wish->until_ns > real)
         job->end_ns = mono + (wish->until_ns - real);
     if (wish->has_last)
-        job->from_ns = moment - MIN(moment, wish->last_ns);
+        job->from_ns = moment > wish->last_ns ? moment - wish->last_ns : 1;
     /* Open to the end: to this moment, and not what comes while it is built. */
     if (!wish->has_until && !wish->has_last)
         wish->until_ns = real - (mono - moment) + wish->follow_up_ns;

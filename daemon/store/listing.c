@@ -8,6 +8,7 @@
 
 #include "store/place.h"
 #include "store/session-private.h"
+#include "store/window.h"
 #include "util/array.h"
 
 /*
@@ -107,6 +108,26 @@ static bool know(Store *store, Folder *folder, Entry *entry) {
     return found != NULL;
 }
 
+static StoreCoverage coverage_of(const Entry *entry) {
+    PdCoverage covered = {.from_ns = entry->covered_from_ns, .to_ns = entry->covered_to_ns};
+    StoreCoverage ret = {.is_known = entry->covered};
+
+    if (!entry->covered)
+        return ret;
+    covered.gaps = (PdGap *)entry->gaps;
+    covered.n_gaps = entry->n_gaps;
+    ret.since_ns = entry->covered_from_ns + entry->real_shift_ns;
+    ret.until_ns = entry->covered_to_ns + entry->real_shift_ns;
+    ret.recorded_ns = pd_coverage_recorded_ns(&covered);
+    ret.n_gaps = entry->n_gaps;
+    for (size_t i = 0; i < entry->n_gaps; i++) {
+        ret.gaps[i] = entry->gaps[i];
+        ret.gaps[i].from_ns += entry->real_shift_ns;
+        ret.gaps[i].to_ns += entry->real_shift_ns;
+    }
+    return ret;
+}
+
 static StoreSegmentInfo info_of(const Store *store, const char *session, const Entry *entry) {
     StoreSegmentInfo info = {
         .layout = entry->directory ? LAYOUT_DIRECTORY : LAYOUT_FILE,
@@ -117,6 +138,7 @@ static StoreSegmentInfo info_of(const Store *store, const char *session, const E
         .lost = entry->lost,
         .bytes = entry->bytes,
         .completeness = entry->name.state == SEGMENT_DAMAGED ? DAMAGED : entry->completeness,
+        .coverage = coverage_of(entry),
         .n_files = entry->directory ? 1 + MIN(store->n_cpus, (unsigned)SEGMENT_FILES_MAX) : 1,
     };
 
@@ -202,6 +224,39 @@ int store_open_segment(Store *store, const char *session, const char *segment, c
     }
     free(rows.entries);
     return r;
+}
+
+/* Those from the newest back to one of another boot, or that nobody looked at. */
+static size_t known_from(const Store *store, const Rows *rows) {
+    size_t i = rows->n;
+
+    while (i > 0 && rows->entries[i - 1].told &&
+           (rows->entries[i - 1].unreadable || strcmp(rows->entries[i - 1].boot, store->boot) == 0))
+        i--;
+    return i;
+}
+
+StoreCoverage store_coverage(Store *store, const char *session) {
+    const WindowQuery query = {.by_monotonic = true};
+    StoreCoverage covered = {};
+    Window window = {};
+    const Entry **known;
+    Rows rows = {};
+    size_t n = 0;
+
+    if (copy_rows(store, session, &rows) < 0)
+        return covered;
+    known = calloc(rows.n + 1, sizeof(*known));
+    for (size_t i = known_from(store, &rows); known && i < rows.n; i++)
+        known[n++] = &rows.entries[i];
+    memcpy(window.boot, store->boot, sizeof(window.boot));
+    if (n > 0 && window_cover(&window, &query, known, n) == 0)
+        covered = window_covered(&window);
+    pd_coverage_done(&window.coverage);
+    free(known);
+    free(rows.entries);
+    covered.is_known &= covered.until_ns > covered.since_ns;
+    return covered;
 }
 
 static int widen(void *userdata, const StoreSegmentInfo *info) {

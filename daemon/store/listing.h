@@ -20,6 +20,7 @@ typedef struct StoreSegmentInfo {
     uint64_t since_ns, until_ns; /* of its samples, CLOCK_REALTIME; both 0: none, or not known */
     uint64_t samples, lost, bytes;
     Completeness completeness;
+    StoreCoverage coverage; /* of the segment, from its begin to its end */
     size_t n_files;
 } StoreSegmentInfo;
 
@@ -46,6 +47,8 @@ bool store_span(Store *store, const char *session, uint64_t *ret_oldest_ns,
 
 /* Reads these; takes a disk, as what lists and opens segments does: not for the main thread. */
 void store_learn_span(Store *store);
+/* Of a session in this boot, as far back as its manifests were looked at. */
+StoreCoverage store_coverage(Store *store, const char *session);
 
 typedef struct StoreLimits {
     uint64_t max_bytes;           /* of all segments; UINT64_MAX: no limit */

@@ -16,7 +16,7 @@
 
 static_assert((int)CONFIG_NAME_MAX <= (int)MANIFEST_TEXT_MAX, "texts pass through one that long");
 
-enum { VERSION = 1, FILES_MAX = 64, FRAME_FIELDS = 6, ANCHOR_FIELDS = 3 };
+enum { VERSION = 1, FILES_MAX = 64, FRAME_FIELDS = 6, ANCHOR_FIELDS = 3, OLD_GAPS_MAX = 1024 };
 
 typedef struct NumberRow {
     const char *name;
@@ -82,9 +82,19 @@ static json_t *encode_anchor(const ClockAnchor *a) {
                      codec_number(a->boot_ns));
 }
 
-static json_t *encode_gap(const ManifestGap *g) {
-    return json_pack("{s:o,s:o,s:o}", "from_ns", codec_number(g->from_ns), "to_ns",
-                     codec_number(g->to_ns), "what", codec_text(g->what));
+/* Versions before this one read `what`, and no `reason`. An open end is the greatest number. */
+static json_t *encode_gap(const PdGap *g) {
+    json_t *json =
+        json_pack("{s:o,s:o,s:s,s:s}", "from_ns", codec_number(g->from_ns), "to_ns",
+                  codec_number(MIN(g->to_ns, (uint64_t)INT64_MAX)), "what",
+                  pd_gap_reason_text(g->reason), "reason", pd_gap_reason_name(g->reason));
+
+    if (json && g->cpu != PD_ALL_CPUS &&
+        json_object_set_new(json, "cpu", codec_number(g->cpu)) < 0) {
+        json_decref(json);
+        return NULL;
+    }
+    return json;
 }
 
 /* Appends what may be NULL for want of memory; the list is then NULL for good. */
@@ -114,9 +124,20 @@ static json_t *encode_anchors(const Manifest *m) {
 static json_t *encode_gaps(const Manifest *m) {
     json_t *list = json_array();
 
-    for (size_t i = 0; list && i < m->n_gaps; i++)
-        list = append(list, encode_gap(&m->gaps[i]));
+    for (size_t i = 0; list && i < m->coverage.n_gaps; i++)
+        list = append(list, encode_gap(&m->coverage.gaps[i]));
     return list;
+}
+
+static json_t *encode_coverage(const Manifest *m) {
+    json_t *cpus = json_array();
+
+    for (uint32_t cpu = 0; cpus && cpu < PD_COVERAGE_CPUS_MAX; cpu++)
+        if (pd_coverage_has_cpu(&m->coverage, cpu))
+            cpus = append(cpus, codec_number(cpu));
+    return json_pack("{s:o,s:o,s:s,s:o}", "from_ns", codec_number(m->coverage.from_ns), "to_ns",
+                     codec_number(m->coverage.to_ns), "after", pd_gap_reason_name(m->after), "cpus",
+                     cpus);
 }
 
 static json_t *encode_losses(const Manifest *m) {
@@ -170,6 +191,8 @@ int manifest_encode(const Manifest *m, Buffer *out) {
            json_object_set_new(json, "lost_by", encode_losses(m)) |
            json_object_set_new(json, "gaps", encode_gaps(m)) |
            json_object_set_new(json, "index", encode_frames(m));
+    if (m->covered)
+        bad |= json_object_set_new(json, "coverage", encode_coverage(m));
     dump = bad ? NULL : json_dumps(json, JSON_COMPACT | JSON_PRESERVE_ORDER);
     if (!dump)
         return -ENOMEM;
@@ -215,16 +238,54 @@ static int decode_anchor(Manifest *m, const json_t *json) {
         m, &(ClockAnchor){.monotonic_ns = v[0], .real_ns = v[1], .boot_ns = v[2]});
 }
 
+/* A later version may know more reasons. */
+static PdGapReason take_reason(const json_t *json) {
+    PdGapReason reason = PD_GAP_UNKNOWN;
+
+    (void)pd_gap_reason_from_name(json_string_value(json), &reason);
+    return reason;
+}
+
 static int decode_gap(Manifest *m, const json_t *json) {
-    char what[MANIFEST_TEXT_MAX];
-    uint64_t from, to;
+    const json_t *reason = json_object_get(json, "reason"), *on = json_object_get(json, "cpu");
+    uint64_t from, to, cpu = PD_ALL_CPUS;
 
     if (!json_is_object(json) ||
-        codec_take_text(json_object_get(json, "what"), what, sizeof(what)) < 0 ||
         codec_take_number(json_object_get(json, "from_ns"), INT64_MAX, &from) < 0 ||
-        codec_take_number(json_object_get(json, "to_ns"), INT64_MAX, &to) < 0 || from > to)
+        codec_take_number(json_object_get(json, "to_ns"), INT64_MAX, &to) < 0 || from > to ||
+        (on && codec_take_number(on, PD_COVERAGE_CPUS_MAX - 1, &cpu) < 0))
         return -EBADMSG;
-    return manifest_add_gap(m, what, from, to);
+    /* Of a version before this one, which noted some gaps and not from when to when it recorded. */
+    if (!json_is_string(reason))
+        return m->covered ? -EBADMSG : 0;
+    return pd_coverage_add_gap(&m->coverage, &(PdGap){.from_ns = from,
+                                                      .to_ns = to == INT64_MAX ? PD_GAP_OPEN : to,
+                                                      .cpu = (uint32_t)cpu,
+                                                      .reason = take_reason(reason)});
+}
+
+static int decode_coverage(Manifest *m, const json_t *json) {
+    const json_t *after = json_object_get(json, "after"), *cpus = json_object_get(json, "cpus");
+    PdCoverage *coverage = &m->coverage;
+
+    if (!json)
+        return 0;
+    if (!json_is_object(json) || !json_is_string(after) || !json_is_array(cpus) ||
+        json_array_size(cpus) > PD_COVERAGE_CPUS_MAX ||
+        codec_take_number(json_object_get(json, "from_ns"), INT64_MAX, &coverage->from_ns) < 0 ||
+        codec_take_number(json_object_get(json, "to_ns"), INT64_MAX, &coverage->to_ns) < 0 ||
+        coverage->from_ns > coverage->to_ns)
+        return -EBADMSG;
+    for (size_t i = 0; i < json_array_size(cpus); i++) {
+        uint64_t cpu;
+
+        if (codec_take_number(json_array_get(cpus, i), PD_COVERAGE_CPUS_MAX - 1, &cpu) < 0)
+            return -EBADMSG;
+        pd_coverage_add_cpu(coverage, (uint32_t)cpu);
+    }
+    m->covered = true;
+    m->after = take_reason(after);
+    return 0;
 }
 
 static int decode_loss(Manifest *m, const json_t *json) {
@@ -271,7 +332,7 @@ static const struct {
     { "cpus",    MANIFEST_CPUS_MAX,    decode_cpu    },
     { "anchors", MANIFEST_ANCHORS_MAX, decode_anchor },
     { "lost_by", MANIFEST_LOSSES_MAX,  decode_loss   },
-    { "gaps",    MANIFEST_GAPS_MAX,    decode_gap    },
+    { "gaps",    OLD_GAPS_MAX,         decode_gap    },
     { "index",   MANIFEST_FRAMES_MAX,  decode_frame  },
 };
 /* clang-format on */
@@ -346,6 +407,8 @@ int manifest_decode(Bytes bytes, Manifest **ret) {
         r = decode_words(m, json);
     if (r == 0)
         r = decode_plain(m, json);
+    if (r == 0)
+        r = decode_coverage(m, json_object_get(json, "coverage"));
     if (r == 0)
         r = decode_lists(m, json);
     if (r < 0)

@@ -74,6 +74,8 @@ static int index_record(Walk *w, const PdRecord *record, const PdStamp *stamp) {
     ManifestFrame *frame;
     int r;
 
+    if (record->type == PD_RECORD_FINISHED_ROUND)
+        w->manifest->round_ns = w->manifest->last_ns;
     /* Marks between sweeps stand by themselves. */
     if (record->file >= FILES || record->type == PD_RECORD_FINISHED_ROUND)
         return 0;

@@ -28,7 +28,7 @@ Manifest *manifest_free(Manifest *manifest) {
         return NULL;
     free(manifest->anchors);
     free(manifest->losses);
-    free(manifest->gaps);
+    pd_coverage_done(&manifest->coverage);
     free(manifest->events);
     free(manifest->frames);
     free(manifest);
@@ -43,20 +43,6 @@ int manifest_add_anchor(Manifest *manifest, const ClockAnchor *anchor) {
     if (!a)
         return -ENOMEM;
     *a = *anchor;
-    return 0;
-}
-
-int manifest_add_gap(Manifest *manifest, const char *what, uint64_t from_ns, uint64_t to_ns) {
-    ManifestGap *gap;
-
-    if (manifest->n_gaps >= MANIFEST_GAPS_MAX)
-        return 0;
-    gap = array_grow(&manifest->gaps, &manifest->n_gaps);
-    if (!gap)
-        return -ENOMEM;
-    gap->from_ns = from_ns;
-    gap->to_ns = MAX(from_ns, to_ns);
-    snprintf(gap->what, sizeof(gap->what), "%s", what);
     return 0;
 }
 
@@ -194,14 +180,34 @@ uint64_t manifest_monotonic_ns(const Manifest *manifest, uint64_t real_ns) {
     return before < a->monotonic_ns ? a->monotonic_ns - before : 0;
 }
 
+/* A segment ends where the clock is set, so one moment stands for all of them. */
+int manifest_real_coverage(const Manifest *manifest, PdCoverage *ret) {
+    uint64_t shift;
+    int r;
+
+    if (!manifest->covered || manifest->n_anchors == 0)
+        return -ENODATA;
+    shift = manifest->anchors[0].real_ns - manifest->anchors[0].monotonic_ns;
+    r = pd_coverage_copy(&manifest->coverage, ret);
+    if (r < 0)
+        return r;
+    pd_coverage_clip(ret);
+    ret->from_ns += shift;
+    ret->to_ns += shift;
+    for (size_t i = 0; i < ret->n_gaps; i++) {
+        ret->gaps[i].from_ns += shift;
+        ret->gaps[i].to_ns += shift;
+    }
+    return 0;
+}
+
 static int follow_lists(Manifest *manifest, const Manifest *from) {
     int r = 0;
 
     for (size_t i = manifest->n_anchors; r == 0 && i < from->n_anchors; i++)
         r = manifest_add_anchor(manifest, &from->anchors[i]);
-    for (size_t i = manifest->n_gaps; r == 0 && i < from->n_gaps; i++)
-        r = manifest_add_gap(manifest, from->gaps[i].what, from->gaps[i].from_ns,
-                             from->gaps[i].to_ns);
+    if (r == 0)
+        r = pd_coverage_copy(&from->coverage, &manifest->coverage);
     for (size_t i = manifest->n_events; r == 0 && i < from->n_events; i++)
         r = manifest_add_event(manifest, from->events[i]);
     if (manifest->n_thinned != from->n_thinned)
@@ -220,8 +226,8 @@ int manifest_follow(Manifest *manifest, const Manifest *from) {
     manifest->n_anchors = lists.n_anchors;
     manifest->losses = lists.losses;
     manifest->n_losses = lists.n_losses;
-    manifest->gaps = lists.gaps;
-    manifest->n_gaps = lists.n_gaps;
+    pd_coverage_done(&lists.coverage);
+    manifest->coverage = (PdCoverage){};
     manifest->events = lists.events;
     manifest->n_events = lists.n_events;
     manifest->frames = lists.frames;

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "config/config.h"
+#include "perfdata/coverage.h"
 #include "store/anchor.h"
 #include "store/name.h"
 #include "store/store.h"
@@ -22,7 +23,6 @@
 enum {
     MANIFEST_FRAMES_MAX = 16384,
     MANIFEST_ANCHORS_MAX = 1024,
-    MANIFEST_GAPS_MAX = 1024,
     MANIFEST_EVENTS_MAX = 1024,
     MANIFEST_LOSSES_MAX = 4096,
     MANIFEST_CPUS_MAX = 8192,
@@ -42,11 +42,6 @@ typedef struct ManifestFrame {
     uint32_t file; /* 0: the file or `data`; N + 1: data.N */
     StoreKind kind;
 } ManifestFrame;
-
-typedef struct ManifestGap {
-    uint64_t from_ns, to_ns;
-    char what[MANIFEST_TEXT_MAX];
-} ManifestGap;
 
 /* Of `lost`, by where and why; what is beyond the bound is in the sum alone. */
 typedef struct ManifestLoss {
@@ -81,8 +76,12 @@ typedef struct Manifest {
     size_t n_anchors;
     ManifestLoss *losses;
     size_t n_losses;
-    ManifestGap *gaps;
-    size_t n_gaps;
+    /* By CLOCK_MONOTONIC. Nobody noted it where covered is false: a version before this one wrote
+     * the manifest, or it was made of the data alone. */
+    bool covered;
+    PdCoverage coverage;
+    PdGapReason after; /* why nothing was recorded behind it, where nothing was */
+    uint64_t round_ns; /* in one that was made of the data: of the samples before the last round */
     char (*events)[MANIFEST_TEXT_MAX];
     size_t n_events;
     uint8_t cpus[MANIFEST_CPUS_MAX / 8]; /* a bit for each that sampled */
@@ -95,10 +94,9 @@ int manifest_new(Manifest **ret);
 Manifest *manifest_free(Manifest *manifest);
 DEFINE_CLEANUP(Manifest *, manifest_free);
 
-/* All keep within the bounds above: the last anchor is replaced, gaps, events and losses beyond are
- * left out, the index is thinned. -ENOMEM is all that fails. */
+/* All keep within the bounds above: the last anchor is replaced, events and losses beyond are left
+ * out, the index is thinned. -ENOMEM is all that fails. */
 int manifest_add_anchor(Manifest *manifest, const ClockAnchor *anchor);
-int manifest_add_gap(Manifest *manifest, const char *what, uint64_t from_ns, uint64_t to_ns);
 /* Into the sum too. */
 int manifest_add_loss(Manifest *manifest, uint32_t cpu, StoreCause cause, uint64_t samples);
 int manifest_add_event(Manifest *manifest, const char *name);
@@ -112,6 +110,8 @@ void manifest_add_samples(Manifest *manifest, uint64_t n, uint64_t first_ns, uin
  * where it has none. */
 uint64_t manifest_real_ns(const Manifest *manifest, uint64_t monotonic_ns);
 uint64_t manifest_monotonic_ns(const Manifest *manifest, uint64_t real_ns);
+/* What it covers, by the time of day; *ret is overwritten. -ENODATA: it is not known. */
+int manifest_real_coverage(const Manifest *manifest, PdCoverage *ret);
 /* Takes over what `from`, which is the same one later on, has more. */
 int manifest_follow(Manifest *manifest, const Manifest *from);
 
@@ -127,5 +127,5 @@ int manifest_write(int folder, const SegmentName *name, const Manifest *manifest
 /* -EBADMSG also when it speaks of another segment. */
 int manifest_read(int folder, const SegmentName *name, bool directory, const char *session,
                   Manifest **ret);
-/* From the data itself: all but boot, gaps, and what was throttled, inferred or dropped. */
+/* From the data itself: all but boot, coverage, and what was throttled, inferred or dropped. */
 int manifest_rebuild(int folder, const SegmentName *name, const char *session, Manifest **ret);

@@ -208,6 +208,7 @@ static bool is_ours(unsigned bit) {
     case PD_FEATURE_DIR_FORMAT:
     case PD_FEATURE_COMPRESSED:
     case PD_FEATURE_CLOCK_DATA:
+    case PD_FEATURE_PROFD_COVERAGE:
         return true;
     default:
         return false;
@@ -251,10 +252,15 @@ static int set_clock(Outlet *o, const ClockAnchor *clock) {
     return r < 0 ? r : set_feature(o, PD_FEATURE_CLOCK_DATA, &body);
 }
 
-int outlet_finish(Outlet *o, const PdEvents *events, Bytes tracing, const ClockAnchor *clock) {
-    _cleanup_(buffer_done) Buffer description = {}, groups = {};
+int outlet_finish(Outlet *o, const PdEvents *events, Bytes tracing, const ClockAnchor *clock,
+                  const PdCoverage *coverage) {
+    _cleanup_(buffer_done) Buffer description = {}, groups = {}, covered = {};
     int r = clock ? set_clock(o, clock) : 0;
 
+    if (r == 0)
+        r = pd_encode_coverage(&covered, coverage, false);
+    if (r == 0)
+        r = set_feature(o, PD_FEATURE_PROFD_COVERAGE, &covered);
     pd_encode_event_desc(&description, events, false);
     if (r == 0)
         r = set_feature(o, PD_FEATURE_EVENT_DESC, &description);

@@ -51,5 +51,6 @@ int outlet_end_group(Outlet *output, Buffer *side_band, uint64_t least_ns);
 
 /* What a segment says of its host. */
 int outlet_carry_features(Outlet *output, PdReader *reader);
-/* Names, groups, tracepoints, clock; then the end. */
-int outlet_finish(Outlet *output, const PdEvents *events, Bytes tracing, const ClockAnchor *clock);
+/* Names, groups, tracepoints, clock, coverage; then the end. */
+int outlet_finish(Outlet *output, const PdEvents *events, Bytes tracing, const ClockAnchor *clock,
+                  const PdCoverage *coverage);

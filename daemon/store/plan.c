@@ -24,7 +24,12 @@ int segment_plan_new(SegmentHead *head, SegmentPlan **ret) {
         r = buffer_error(&plan->tracing);
     if (r < 0)
         return r;
+    if (head->coverage)
+        r = pd_coverage_copy(head->coverage, &plan->coverage);
+    if (r < 0)
+        return r;
     plan->clock = head->clock;
+    plan->continues = head->continues;
     plan->preamble = head->preamble;
     head->preamble = (Buffer){};
     *ret = TAKE_PTR(plan);
@@ -35,6 +40,7 @@ SegmentPlan *segment_plan_free(SegmentPlan *plan) {
     if (!plan)
         return NULL;
     pd_events_free(plan->events);
+    pd_coverage_done(&plan->coverage);
     buffer_done(&plan->tracing);
     buffer_done(&plan->preamble);
     free(plan);

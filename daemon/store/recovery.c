@@ -127,6 +127,24 @@ static int mend(Mending *m, int segment) {
     return r == -EALREADY || m->foreign ? 0 : r;
 }
 
+/*
+ * Up to its last sample, at least. After a power loss the end of a sweep may be missing of one CPU
+ * while another's is there: then up to the last round, which ends a sweep, or to where it was
+ * synced, which the manifest tells.
+ */
+static void restore_coverage(Mending *m, Manifest *manifest) {
+    bool same_boot = strcmp(m->before->boot, m->store->boot) == 0;
+    PdCoverage *coverage = &manifest->coverage;
+
+    manifest->covered = true;
+    manifest->after = PD_GAP_DOWN;
+    *coverage = m->before->coverage;
+    m->before->coverage = (PdCoverage){};
+    coverage->to_ns = MAX(coverage->to_ns, same_boot ? manifest->last_ns : manifest->round_ns);
+    coverage->to_ns = MAX(coverage->to_ns, coverage->from_ns);
+    pd_coverage_clip(coverage);
+}
+
 /* Everything that the data tells is believed above what was written when it was begun. */
 static int write_manifest(Mending *m) {
     _cleanup_(manifest_freep) Manifest *manifest = NULL;
@@ -140,6 +158,8 @@ static int write_manifest(Mending *m) {
     manifest->completeness = RECOVERED;
     snprintf(manifest->damage, sizeof(manifest->damage), "%s", m->did.damage);
     manifest->unidentified = m->did.unidentified;
+    if (m->before && m->before->covered)
+        restore_coverage(m, manifest);
     if (m->before) {
         memcpy(manifest->boot, m->before->boot, sizeof(manifest->boot));
         memcpy(manifest->host, m->before->host, sizeof(manifest->host));

@@ -49,6 +49,20 @@ static int set_clock_data(Segment *s) {
     return r < 0 ? r : pd_writer_set_feature(s->writer, PD_FEATURE_CLOCK_DATA, buffer_bytes(&body));
 }
 
+/* By the time of day: whoever has the file alone has no other clock. */
+static int set_coverage(Segment *s) {
+    _cleanup_(buffer_done) Buffer body = {};
+    PdCoverage coverage;
+    int r = manifest_real_coverage(s->manifest, &coverage);
+
+    if (r < 0)
+        return r == -ENODATA ? 0 : r;
+    r = pd_encode_coverage(&body, &coverage, false);
+    pd_coverage_done(&coverage);
+    return r < 0 ? r
+                 : pd_writer_set_feature(s->writer, PD_FEATURE_PROFD_COVERAGE, buffer_bytes(&body));
+}
+
 static int set_features(Segment *s) {
     _cleanup_(buffer_done) Buffer description = {}, groups = {};
     int r = s->context.store->environment
@@ -68,6 +82,8 @@ static int set_features(Segment *s) {
     if (r == 0 && s->plan->tracing.size > 0)
         r = pd_writer_set_feature(s->writer, PD_FEATURE_TRACING_DATA,
                                   buffer_bytes(&s->plan->tracing));
+    if (r == 0)
+        r = set_coverage(s);
     return r == 0 ? set_clock_data(s) : r;
 }
 

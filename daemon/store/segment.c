@@ -200,8 +200,34 @@ void segment_note(Segment *s, const SegmentFacts *facts) {
     m->memory_bytes = MAX(m->memory_bytes, facts->memory_bytes);
     m->inferred += facts->inferred;
     m->dropped += facts->dropped;
-    if (facts->gap)
-        (void)manifest_add_gap(m, facts->gap, facts->gap_from_ns, facts->gap_to_ns);
+    if (facts->gap && m->covered)
+        (void)pd_coverage_add_gap(&m->coverage, facts->gap);
+}
+
+void segment_cover(Segment *s, uint64_t to_ns) {
+    PdCoverage *coverage = &s->manifest->coverage;
+
+    coverage->to_ns = MAX(coverage->to_ns, to_ns);
+}
+
+void segment_leave(Segment *s, PdGapReason reason, uint64_t at_ns) {
+    PdCoverage *coverage = &s->manifest->coverage;
+
+    s->manifest->after = reason;
+    if (at_ns > 0)
+        coverage->to_ns = MAX(coverage->from_ns, at_ns);
+    pd_coverage_clip(coverage);
+}
+
+/* Without the index, which a recovery makes anew. */
+int segment_save_coverage(Segment *s) {
+    size_t n_frames = s->manifest->n_frames;
+    int r;
+
+    s->manifest->n_frames = 0;
+    r = manifest_write(s->folder, &s->plan->name, s->manifest);
+    s->manifest->n_frames = n_frames;
+    return r;
 }
 
 bool segment_is_gone(const Segment *s) {
@@ -269,6 +295,11 @@ static int begin_manifest(Segment *s) {
     m->sequence = s->plan->name.number;
     m->directory = s->plan->directory;
     m->sensitive = s->context.sensitive;
+    m->covered = s->plan->coverage.from_ns > 0;
+    m->after = PD_GAP_DOWN;
+    if (r == 0)
+        r = pd_coverage_copy(&s->plan->coverage, &m->coverage);
+    m->coverage.to_ns = m->coverage.from_ns;
     for (size_t i = 0; r == 0 && i < pd_events_count(s->plan->events); i++)
         r = manifest_add_event(m, pd_events_at(s->plan->events, i)->name);
     return r;

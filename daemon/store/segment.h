@@ -24,6 +24,8 @@ typedef struct SegmentPlan {
     PdEvents *events;
     Buffer tracing, preamble;
     ClockAnchor clock;
+    PdCoverage coverage; /* as it begins; from_ns 0: not known */
+    bool continues;
 } SegmentPlan;
 
 /* Takes the head's preamble and copies the rest. */
@@ -52,6 +54,12 @@ DEFINE_CLEANUP(Segment *, segment_free);
 int segment_write(Segment *segment, const StoreBatch *batch, size_t *done);
 /* *marked: whether the mark of the round is written, or was not wanted. */
 int segment_end_sweep(Segment *segment, bool *marked, const ClockAnchor *clock);
+/* All up to then is in it. */
+void segment_cover(Segment *segment, uint64_t to_ns);
+/* Nothing behind it is, unless another segment says so. */
+void segment_leave(Segment *segment, PdGapReason reason, uint64_t at_ns);
+/* So that a recovery knows what it covers by now. */
+int segment_save_coverage(Segment *segment);
 int segment_sync(Segment *segment);
 void segment_note(Segment *segment, const SegmentFacts *facts);
 /* Somebody deleted it: nothing more that is written can be found again. */

@@ -28,7 +28,10 @@ typedef struct Op {
     ClockAnchor clock; /* SWEEP, CLOSE */
     bool has_clock;
     SegmentFacts facts; /* NOTE */
-    char gap[MANIFEST_TEXT_MAX];
+    PdGap gap;
+    uint64_t covered_ns; /* SWEEP */
+    PdGapReason after;   /* CLOSE */
+    uint64_t leave_ns;   /* CLOSE; 0: what the last sweep covered */
 } Op;
 
 /* What others may know of the segment that is written: as far as it was flushed. */
@@ -72,6 +75,9 @@ struct StoreSession {
     char *path;
     bool begun;
     uint64_t first_number; /* of those that this session gave */
+    uint64_t covered_ns;
+    PdGapReason after;
+    uint64_t leave_ns;
     bool has_previous;
     char *previous[2];
 
@@ -79,6 +85,7 @@ struct StoreSession {
     Segment *segment, *following;
     bool left_open;                  /* at its end: a segment that could not be finished */
     SegmentPlan *plan;               /* of one that was deleted and is to begin anew */
+    bool coverage_changed;           /* by a gap, which a recovery has to know */
     uint64_t synced_ns, measured_ns; /* CLOCK_MONOTONIC */
     LogRate dropping, hiding;
     int told;                       /* the trouble that the log knows of */

@@ -76,6 +76,7 @@ static void init_session(StoreSession *session, Store *store, const SessionConfi
     snprintf(session->name, sizeof(session->name), "%s", config->name);
     session->last = &session->first;
     session->view.fd = -1;
+    session->after = PD_GAP_DOWN;
     session->queue_max = SESSION_QUEUE_BYTES;
     session->dropping = (LogRate){.interval_ns = 60 * NS_PER_SECOND, .burst = 3};
     session->hiding = session->dropping;
@@ -332,9 +333,11 @@ int store_session_end_sweep(StoreSession *session, uint64_t sweep, bool round,
     op->marked = !round;
     op->has_clock = clock;
     op->clock = clock ? *clock : (ClockAnchor){};
+    op->covered_ns = session->covered_ns;
     pthread_mutex_lock(&session->mutex);
     last = waiting(session, OP_SWEEP);
     if (last) {
+        last->covered_ns = op->covered_ns;
         last->sweep = sweep;
         last->marked &= !round;
         last->has_clock = op->has_clock;
@@ -344,6 +347,15 @@ int store_session_end_sweep(StoreSession *session, uint64_t sweep, bool round,
     }
     pthread_mutex_unlock(&session->mutex);
     return 0;
+}
+
+void store_session_cover(StoreSession *session, uint64_t to_ns) {
+    session->covered_ns = MAX(session->covered_ns, to_ns);
+}
+
+void store_session_leave(StoreSession *session, PdGapReason reason, uint64_t at_ns) {
+    session->after = reason;
+    session->leave_ns = at_ns;
 }
 
 uint64_t store_session_written(const StoreSession *session) {
@@ -377,8 +389,8 @@ int store_session_note(StoreSession *session, const SegmentFacts *facts) {
         return -ENOMEM;
     op->facts = *facts;
     if (facts->gap) {
-        snprintf(op->gap, sizeof(op->gap), "%s", facts->gap);
-        op->facts.gap = op->gap;
+        op->gap = *facts->gap;
+        op->facts.gap = &op->gap;
     }
     pthread_mutex_lock(&session->mutex);
     last = facts->gap ? NULL : waiting(session, OP_NOTE);
@@ -535,6 +547,10 @@ void store_session_wait(StoreSession *session) {
 void store_session_end(StoreSession *session) {
     Op *op = op_new(OP_CLOSE);
 
+    if (op) {
+        op->after = session->after;
+        op->leave_ns = session->leave_ns;
+    }
     pthread_mutex_lock(&session->mutex);
     /* Only the main thread ever says so. */
     session->closing = true;

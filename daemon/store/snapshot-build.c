@@ -108,6 +108,11 @@ static bool is_forbidden(const Making *m) {
     return m->window && m->window->sensitive && !m->build->privileged;
 }
 
+static void add_cpus(Window *w, const Manifest *manifest) {
+    for (size_t i = 0; i < PD_COVERAGE_WORDS_MAX; i++)
+        w->coverage.cpus[i] |= manifest->coverage.cpus[i];
+}
+
 static int take_part(Making *m, size_t i, size_t last) {
     WindowPart *part = &m->window->parts[i], *next;
     int r = part->gone ? 0 : window_read_manifest(m->window, part);
@@ -123,6 +128,7 @@ static int take_part(Making *m, size_t i, size_t last) {
             break;
     }
     m->window->sensitive |= window_manifest(part)->sensitive;
+    add_cpus(m->window, window_manifest(part));
     r = is_forbidden(m) ? -EACCES : take_features(m, i, last);
     return r == 0 ? making_take_part(m, part, next) : r;
 }
@@ -196,8 +202,10 @@ static int finish(Making *m, const ClockAnchor *clock) {
     if (counts.dropped > 0)
         window_note_partial(m->window, "There were more processes than could be kept in mind, some "
                                        "samples lack their names");
+    window_uncover(m->window);
     if (r == 0)
-        r = outlet_finish(&m->output, m->events, buffer_bytes(&m->tracing), clock);
+        r = outlet_finish(&m->output, m->events, buffer_bytes(&m->tracing), clock,
+                          &m->window->coverage);
     return r;
 }
 
@@ -215,6 +223,7 @@ static void fill_result(const Making *m, BuildResult *ret) {
                          .sensitive = w->sensitive,
                          .n_partial = w->n_partial};
     memcpy(ret->partial, w->partial, sizeof(ret->partial));
+    ret->coverage = window_covered(w);
 }
 
 /* A host that was idle has no samples, and that is an answer; filters that no sample passes are
@@ -239,6 +248,7 @@ static int make(Making *m, int fd, BuildResult *ret, SnapshotFailure *why) {
     count_total(m);
     r = clock_of(m->window, &clock);
     has_clock = r == 0;
+    window_note_gaps(m->window, &m->build->filter);
     r = begin(m, fd);
     if (r == 0)
         r = take_parts(m);

@@ -33,6 +33,7 @@ typedef struct BuildResult {
     bool sensitive;
     char partial[SNAPSHOT_PARTIAL_MAX][SNAPSHOT_TEXT_MAX];
     size_t n_partial;
+    StoreCoverage coverage;
 } BuildResult;
 
 /* Onto an empty file or folder, finished but not synced. -ECANCELED; else *ret_why tells. */

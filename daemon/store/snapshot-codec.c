@@ -58,6 +58,31 @@ static json_t *encode_partial(const SnapshotInfo *info) {
     return list;
 }
 
+static json_t *encode_gap(const PdGap *gap) {
+    json_t *json = json_pack("{s:o,s:o,s:s}", "from_ns", codec_number(gap->from_ns), "to_ns",
+                             codec_number(gap->to_ns), "reason", pd_gap_reason_name(gap->reason));
+
+    if (json && gap->cpu != PD_ALL_CPUS &&
+        json_object_set_new(json, "cpu", codec_number(gap->cpu)) < 0) {
+        json_decref(json);
+        return NULL;
+    }
+    return json;
+}
+
+static json_t *encode_coverage(const StoreCoverage *coverage) {
+    json_t *list = json_array();
+
+    for (size_t i = 0; list && i < coverage->n_gaps; i++)
+        if (json_array_append_new(list, encode_gap(&coverage->gaps[i])) < 0) {
+            json_decref(list);
+            list = NULL;
+        }
+    return json_pack("{s:o,s:o,s:o,s:o}", "from_ns", codec_number(coverage->since_ns), "to_ns",
+                     codec_number(coverage->until_ns), "recorded_ns",
+                     codec_number(coverage->recorded_ns), "gaps", list);
+}
+
 int snapshot_manifest_encode(const Kept *kept, Buffer *out) {
     json_auto_t *json = json_object();
     const SnapshotInfo *info = &kept->info;
@@ -82,6 +107,8 @@ int snapshot_manifest_encode(const Kept *kept, Buffer *out) {
         json_object_set_new(json, "layout",
                             json_string(info->layout == LAYOUT_DIRECTORY ? "directory" : "file")) |
         json_object_set_new(json, "partial", encode_partial(info));
+    if (info->coverage.is_known)
+        bad |= json_object_set_new(json, "coverage", encode_coverage(&info->coverage));
     dump = bad ? NULL : json_dumps(json, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
     if (!dump)
         return -ENOMEM;
@@ -96,6 +123,44 @@ static int decode_partial(const json_t *list, SnapshotInfo *info) {
     info->n_partial = json_array_size(list);
     for (size_t i = 0; i < info->n_partial; i++)
         if (codec_take_text(json_array_get(list, i), info->partial[i], SNAPSHOT_TEXT_MAX) < 0)
+            return -EBADMSG;
+    return 0;
+}
+
+static int decode_gap(const json_t *json, PdGap *ret) {
+    const json_t *on = json_object_get(json, "cpu");
+    const char *reason = json_string_value(json_object_get(json, "reason"));
+    uint64_t cpu = PD_ALL_CPUS;
+
+    if (!reason ||
+        codec_take_number(json_object_get(json, "from_ns"), INT64_MAX, &ret->from_ns) < 0 ||
+        codec_take_number(json_object_get(json, "to_ns"), INT64_MAX, &ret->to_ns) < 0 ||
+        ret->from_ns > ret->to_ns ||
+        (on && codec_take_number(on, PD_COVERAGE_CPUS_MAX - 1, &cpu) < 0))
+        return -EBADMSG;
+    ret->cpu = (uint32_t)cpu;
+    ret->reason = PD_GAP_UNKNOWN;
+    (void)pd_gap_reason_from_name(reason, &ret->reason);
+    return 0;
+}
+
+/* Versions before this one noted none. */
+static int decode_coverage(const json_t *json, StoreCoverage *ret) {
+    const json_t *list = json_object_get(json, "gaps");
+
+    if (!json)
+        return 0;
+    if (!json_is_array(list) || json_array_size(list) > STORE_GAPS_MAX ||
+        codec_take_number(json_object_get(json, "from_ns"), INT64_MAX, &ret->since_ns) < 0 ||
+        codec_take_number(json_object_get(json, "to_ns"), INT64_MAX, &ret->until_ns) < 0 ||
+        ret->since_ns > ret->until_ns ||
+        codec_take_number(json_object_get(json, "recorded_ns"), ret->until_ns - ret->since_ns,
+                          &ret->recorded_ns) < 0)
+        return -EBADMSG;
+    ret->is_known = true;
+    ret->n_gaps = json_array_size(list);
+    for (size_t i = 0; i < ret->n_gaps; i++)
+        if (decode_gap(json_array_get(list, i), &ret->gaps[i]) < 0)
             return -EBADMSG;
     return 0;
 }
@@ -143,6 +208,8 @@ int snapshot_manifest_decode(Bytes bytes, Kept *ret) {
     ret->info.uid = (uint32_t)uid;
     ret->info.layout = strcmp(layout, "file") == 0 ? LAYOUT_FILE : LAYOUT_DIRECTORY;
     ret->privileged = json_is_true(privileged);
+    if (decode_coverage(json_object_get(json, "coverage"), &ret->info.coverage) < 0)
+        return -EBADMSG;
     return decode_partial(json_object_get(json, "partial"), &ret->info);
 }
 

@@ -102,6 +102,7 @@ static int build(Snapshot *job, int fd) {
     to->until_ns = result.last_real_ns;
     to->sensitive = result.sensitive;
     to->n_partial = result.n_partial;
+    to->coverage = result.coverage;
     memcpy(to->partial, result.partial, sizeof(to->partial));
     to->n_files = info->layout == LAYOUT_DIRECTORY ? 1 + build.output.n_files : 1;
     return 0;

@@ -75,7 +75,7 @@ static int note_damage(Part *p, uint64_t offset) {
     if (!p->damaged)
         window_note_partial(p->making->window, "Segment %08" PRIu64 " is damaged at byte %" PRIu64,
                             p->window->name.number, offset);
-    p->damaged = true;
+    p->damaged = p->window->damaged = true;
     return 0;
 }
 

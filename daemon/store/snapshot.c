@@ -334,6 +334,7 @@ static int set_window(WindowQuery *query, const SnapshotRequest *request) {
     query->by_monotonic = request->by_monotonic || request->last_ns > 0;
     query->since_ns = request->since_ns;
     query->until_ns = request->until_ns;
+    query->asked_ns = request->asked_ns;
     if (request->last_ns > 0)
         query->since_ns = now > request->last_ns ? now - request->last_ns : 1;
     if (query->until_ns > 0 && query->until_ns <= query->since_ns)

@@ -50,6 +50,7 @@ typedef struct SnapshotRequest {
         until_ns;       /* CLOCK_REALTIME, samples from the one to before the other; 0: open */
     bool by_monotonic;  /* the two are by CLOCK_MONOTONIC, of this boot */
     uint64_t last_ns;   /* instead: so far back from now */
+    uint64_t asked_ns;  /* how long the window was to be, where it begins before the boot; or 0 */
     const char *name;   /* NULL or "": UTC time plus counter */
     const char *reason; /* NULL or "": none */
     bool pin, transient;
@@ -76,7 +77,8 @@ typedef struct SnapshotInfo {
     uint64_t unidentified; /* files whose mappings have no build id */
     char partial[SNAPSHOT_PARTIAL_MAX][SNAPSHOT_TEXT_MAX]; /* why it is less than was asked for */
     size_t n_partial;
-    size_t n_files; /* 1, or `data` and data.N of a folder */
+    StoreCoverage coverage; /* of the window as it was asked for */
+    size_t n_files;         /* 1, or `data` and data.N of a folder */
 } SnapshotInfo;
 
 typedef enum SnapshotError {

@@ -16,7 +16,7 @@
 #include "store/manifest.h"
 #include "store/store.h"
 
-enum { STORE_BOOT_SIZE = 64 };
+enum { STORE_BOOT_SIZE = 64, ENTRY_GAPS_MAX = 4 };
 
 /* A segment that nobody writes. */
 typedef struct Entry {
@@ -33,6 +33,12 @@ typedef struct Entry {
     uint64_t first_real_ns, last_real_ns; /* the same by CLOCK_REALTIME */
     Completeness completeness;
     bool sensitive;
+    bool covered; /* what follows is known; by CLOCK_MONOTONIC */
+    uint64_t covered_from_ns, covered_to_ns;
+    uint64_t real_shift_ns; /* what makes the time of day of it, modulo 2^64 */
+    PdGapReason after;
+    PdGap gaps[ENTRY_GAPS_MAX]; /* of many the nearest are one */
+    size_t n_gaps;
     char boot[STORE_BOOT_SIZE];
 } Entry;
 

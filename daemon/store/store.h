@@ -9,6 +9,7 @@
  */
 
 #include "config/config.h"
+#include "perfdata/coverage.h"
 #include "perfdata/environment.h"
 #include "perfdata/event.h"
 #include "store/anchor.h"
@@ -83,6 +84,10 @@ typedef struct SegmentHead {
     const PdEvents *events;
     Bytes tracing;
     ClockAnchor clock;
+    /* From when on it is recorded, on which CPUs, and which gaps go on when it begins; borrowed.
+     * from_ns 0: not known. The segment before it ends where this one begins. */
+    const PdCoverage *coverage;
+    bool continues;  /* begins where the last one of this boot ended: its rings went on */
     Buffer preamble; /* taken, when it succeeds */
 } SegmentHead;
 
@@ -107,6 +112,12 @@ int store_session_write(StoreSession *session, StoreBatch *batch);
  * effect in directories). The clock is noted. */
 int store_session_end_sweep(StoreSession *session, uint64_t sweep, bool round,
                             const ClockAnchor *clock);
+/* All that was sampled before to_ns is in what was queued; the end of the next sweep takes it
+ * along.
+ */
+void store_session_cover(StoreSession *session, uint64_t to_ns);
+/* Nothing is recorded from at_ns on, for this reason; before store_session_end(). */
+void store_session_leave(StoreSession *session, PdGapReason reason, uint64_t at_ns);
 /* The greatest sweep of which all is written (handed to the kernel, not lost when we die). */
 uint64_t store_session_written(const StoreSession *session);
 typedef enum StoreCause {
@@ -122,8 +133,7 @@ typedef struct SegmentFacts {
     uint64_t throttled_ns, throttles, inferred, dropped;
     uint64_t sweeps, drain_ns, cpu_ns; /* what recording took */
     uint64_t memory_bytes;             /* resident; the greatest counts */
-    const char *gap;                   /* a sentence, NULL: none: "CPU 1 was offline" */
-    uint64_t gap_from_ns, gap_to_ns;
+    const PdGap *gap;                  /* NULL: none; see pd_coverage_add_gap() */
 } SegmentFacts;
 int store_session_note(StoreSession *session, const SegmentFacts *facts);
 
@@ -152,6 +162,17 @@ const char *store_session_path(const StoreSession *session);
  * (`back` 1), for one daemon may have died between the two. NULL: none. Waits until the newest one
  * is recovered. */
 const char *store_session_previous(StoreSession *session, unsigned back);
+
+enum { STORE_GAPS_MAX = 16 };
+
+/* What of a span of time was recorded, by CLOCK_REALTIME. */
+typedef struct StoreCoverage {
+    bool is_known;
+    uint64_t since_ns, until_ns;
+    uint64_t recorded_ns;       /* of it, on each CPU that was online */
+    PdGap gaps[STORE_GAPS_MAX]; /* of many the nearest are one */
+    size_t n_gaps;
+} StoreCoverage;
 
 typedef struct StoreUse {
     uint64_t used_bytes, limit_bytes, free_bytes;

@@ -175,6 +175,23 @@ int folder_survey(Store *store, Folder *folder) {
     return 0;
 }
 
+static void tell_coverage(Entry *entry, const Manifest *manifest) {
+    PdCoverage copy;
+
+    entry->covered = manifest->covered && pd_coverage_copy(&manifest->coverage, &copy) == 0;
+    if (!entry->covered)
+        return;
+    pd_coverage_clip(&copy);
+    pd_coverage_thin(&copy, ENTRY_GAPS_MAX);
+    entry->covered_from_ns = copy.from_ns;
+    entry->covered_to_ns = copy.to_ns;
+    entry->after = manifest->after;
+    entry->n_gaps = copy.n_gaps;
+    if (copy.n_gaps > 0)
+        memcpy(entry->gaps, copy.gaps, copy.n_gaps * sizeof(*copy.gaps));
+    pd_coverage_done(&copy);
+}
+
 void entry_tell(const Store *store, Entry *entry, const Manifest *manifest) {
     const ClockAnchor *first, *last;
 
@@ -190,9 +207,11 @@ void entry_tell(const Store *store, Entry *entry, const Manifest *manifest) {
     entry->last_real_ns = manifest->samples ? manifest_real_ns(manifest, manifest->last_ns) : 0;
     snprintf(entry->boot, sizeof(entry->boot), "%.*s", STORE_BOOT_SIZE - 1, manifest->boot);
     entry->this_boot = store->boot[0] && strcmp(manifest->boot, store->boot) == 0;
+    tell_coverage(entry, manifest);
     if (manifest->n_anchors == 0)
         return;
     first = &manifest->anchors[0];
+    entry->real_shift_ns = first->real_ns - first->monotonic_ns;
     last = &manifest->anchors[manifest->n_anchors - 1];
     entry->end_real_ns = last->real_ns;
     entry->end_boot_ns = last->boot_ns;

@@ -56,6 +56,7 @@ Window *window_free(Window *w) {
     free(w->sources);
     free(w->source_events);
     free(w->parts);
+    pd_coverage_done(&w->coverage);
     closep(&w->folder);
     free(w);
     return NULL;
@@ -143,12 +144,17 @@ static int add_part(Search *s, const Entry *entry) {
 
     if (!part)
         return -ENOMEM;
-    *part = (WindowPart){.name = entry->name,
-                         .directory = entry->directory,
-                         .raw_bytes = entry->raw_bytes,
-                         .fd = -1,
-                         .manifest_fd = -1,
-                         .view = {.fd = -1}};
+    *part =
+        (WindowPart){.name = entry->name,
+                     .directory = entry->directory,
+                     .raw_bytes = entry->raw_bytes,
+                     .real_from_ns = entry->covered ? entry->covered_from_ns + entry->real_shift_ns
+                                                    : entry->first_real_ns,
+                     .real_to_ns = entry->covered ? entry->covered_to_ns + entry->real_shift_ns
+                                                  : entry->last_real_ns,
+                     .fd = -1,
+                     .manifest_fd = -1,
+                     .view = {.fd = -1}};
     w->sensitive |= entry->sensitive;
     memcpy(w->boot, entry->boot, sizeof(w->boot));
     return 0;
@@ -278,6 +284,29 @@ static int set_times(Window *w, const WindowQuery *q) {
     return 0;
 }
 
+/* Those whose manifests were looked at; they reach back to before the window. */
+static int cover(Search *s) {
+    const Entry **known = calloc(s->n_entries + 1, sizeof(*known));
+    size_t n = 0;
+    int r;
+
+    if (!known)
+        return -ENOMEM;
+    for (size_t i = 0; i < s->n_entries; i++) {
+        if (s->has_view && s->entries[i].name.number == s->view_entry.name.number)
+            continue;
+        /* Nothing before what was not looked at matters. */
+        if (!s->entries[i].told)
+            n = 0;
+        known[n++] = &s->entries[i];
+    }
+    if (s->has_view)
+        known[n++] = &s->view_entry;
+    r = window_cover(s->window, s->query, known, n);
+    free(known);
+    return r;
+}
+
 static int search(Search *s, SnapshotFailure *why) {
     int r = look(s);
 
@@ -290,6 +319,8 @@ static int search(Search *s, SnapshotFailure *why) {
         r = find_parts(s);
     if (r == 0)
         r = judge(s, why);
+    if (r == 0)
+        r = cover(s);
     if (r == 0)
         r = window_open_ahead(s->window);
     return r == 0 ? set_times(s->window, s->query) : r;

@@ -16,6 +16,7 @@ typedef struct WindowQuery {
     char session[CONFIG_NAME_MAX];
     uint64_t since_ns, until_ns; /* 0: open */
     bool by_monotonic;           /* else by CLOCK_REALTIME */
+    uint64_t asked_ns;           /* how long it is to be, where since_ns cannot tell; 0: it can */
 } WindowQuery;
 
 /* A segment of the window. */
@@ -27,10 +28,12 @@ typedef struct WindowPart {
     int fd;                      /* the file, or the segment's folder; -1: not open */
     int manifest_fd;
     StoreLease *lease;
-    Manifest *manifest; /* NULL: not read (again) */
-    uint64_t raw_bytes; /* to be read, more or less */
-    size_t source;      /* in the window's list */
+    Manifest *manifest;                /* NULL: not read (again) */
+    uint64_t raw_bytes;                /* to be read, more or less */
+    size_t source;                     /* in the window's list */
+    uint64_t real_from_ns, real_to_ns; /* what it covers, by CLOCK_REALTIME */
     bool gone;
+    bool damaged;
 } WindowPart;
 
 typedef struct Window {
@@ -46,6 +49,7 @@ typedef struct Window {
     bool sensitive;
     char partial[SNAPSHOT_PARTIAL_MAX][SNAPSHOT_TEXT_MAX];
     size_t n_partial;
+    PdCoverage coverage; /* of what was asked for, by CLOCK_REALTIME; cpus: those of its segments */
 } Window;
 
 /* A negative errno, with *ret_why; -ENOENT and -ENODATA are about what there is. */
@@ -54,6 +58,17 @@ Window *window_free(Window *window);
 DEFINE_CLEANUP(Window *, window_free);
 /* Why it is less than was asked for; a reason that is there already is not told twice. */
 void window_note_partial(Window *window, const char *format, ...) _printf_(2, 3);
+
+/* window-coverage.c */
+/* Fills in the coverage, from the segments that are known, by number; what is unreadable too. */
+int window_cover(Window *window, const WindowQuery *query, const Entry *const *entries, size_t n);
+/* What turned out to be gone or damaged while it was read is none of it. */
+void window_uncover(Window *window);
+/* In few words. */
+StoreCoverage window_covered(const Window *window);
+#define WINDOW_NOT_RECORDED "Not recorded from "
+/* Notes why it is partial, gap by gap; what concerns CPUs that nobody asked for goes. */
+void window_note_gaps(Window *window, const SnapshotFilter *filter);
 
 /* window-part.c */
 /* Opens the next ones, so that nobody can take them away; of many segments only so many at a time.

@@ -171,11 +171,40 @@ static void survey_now_and_then(StoreSession *s) {
     pthread_mutex_unlock(&s->store->disk);
 }
 
-static int do_begin(StoreSession *s, Op *op) {
-    int r = op->plan ? open_segment(s, &op->plan, &s->following) : 0;
+/* Where the recorder before us ended: what its rings held then is ours to write. */
+static void continue_coverage(StoreSession *s, SegmentPlan *plan) {
+    Folder *folder = s->folder;
+    const Entry *last = NULL;
 
+    pthread_mutex_lock(&s->store->mutex);
+    for (size_t i = 0; i < folder->n_entries; i++)
+        if (folder->entries[i].name.number < plan->name.number &&
+            folder->entries[i].name.state == SEGMENT_CLOSED)
+            last = &folder->entries[i];
+    if (last && last->covered && last->this_boot)
+        plan->coverage.from_ns = last->covered_to_ns;
+    pthread_mutex_unlock(&s->store->mutex);
+    plan->continues = false;
+}
+
+/* What is recorded goes on there without a gap; should one be found behind it later, somebody
+ * deleted the next one. */
+static void join_coverage(StoreSession *s) {
+    const Manifest *next = segment_manifest(s->following);
+
+    if (s->segment && next->covered)
+        segment_leave(s->segment, PD_GAP_DELETED, next->coverage.from_ns);
+}
+
+static int do_begin(StoreSession *s, Op *op) {
+    int r;
+
+    if (op->plan && op->plan->continues)
+        continue_coverage(s, op->plan);
+    r = op->plan ? open_segment(s, &op->plan, &s->following) : 0;
     if (r < 0)
         return r;
+    join_coverage(s);
     r = finish_current(s);
     if (r < 0)
         return r;
@@ -226,6 +255,11 @@ static SegmentPlan *salvage(StoreSession *s, Segment **segment) {
                 "it anew",
                 segment_name(*segment)->number, s->name);
     plan = segment_take_plan(*segment);
+    (void)pd_coverage_add_gap(&plan->coverage,
+                              &(PdGap){.from_ns = plan->coverage.from_ns,
+                                       .to_ns = segment_manifest(*segment)->coverage.to_ns,
+                                       .cpu = PD_ALL_CPUS,
+                                       .reason = PD_GAP_DELETED});
     s->base_raw += segment_raw_bytes(*segment);
     s->base_stored += segment_stored_bytes(*segment);
     *segment = segment_free(*segment);
@@ -251,6 +285,8 @@ static int do_sweep(StoreSession *s, Op *op) {
 
     if (r < 0 && r != -EFBIG)
         return r;
+    if (r == 0)
+        segment_cover(s->segment, op->covered_ns);
     /* Whoever waits for the sweep may look at once. */
     show(s);
     if (r == 0)
@@ -272,7 +308,10 @@ static int do_sweep(StoreSession *s, Op *op) {
         if (r < 0)
             log_warning(r, "Failed to sync segment %08" PRIu64 " of session '%s', ignoring: %m",
                         segment_name(s->segment)->number, s->name);
+        s->coverage_changed |= r == 0;
     }
+    if (s->coverage_changed)
+        s->coverage_changed = segment_save_coverage(s->segment) < 0;
     keep_budget(s);
     return 0;
 }
@@ -280,8 +319,11 @@ static int do_sweep(StoreSession *s, Op *op) {
 static int perform(StoreSession *s, Op *op) {
     if (op->type == OP_BEGIN)
         return do_begin(s, op);
-    if (op->type == OP_CLOSE)
+    if (op->type == OP_CLOSE) {
+        if (s->segment)
+            segment_leave(s->segment, op->after, op->leave_ns);
         return finish_current(s);
+    }
     if (!s->segment) {
         int r = open_segment(s, &s->plan, &s->segment);
 
@@ -290,6 +332,7 @@ static int perform(StoreSession *s, Op *op) {
     }
     if (op->type == OP_NOTE) {
         segment_note(s->segment, &op->facts);
+        s->coverage_changed |= op->facts.gap != NULL;
         return 0;
     }
     return op->type == OP_BATCH ? do_batch(s, op) : do_sweep(s, op);

@@ -6,6 +6,7 @@
  * features that only the one who records can know.
  */
 
+#include "perfdata/coverage.h"
 #include "perfdata/event.h"
 #include "perfdata/format.h"
 #include "util/buffer.h"
@@ -25,6 +26,8 @@ void pd_encode_event_desc(Buffer *out, const PdEvents *events, bool swap);
 void pd_encode_group_desc(Buffer *out, const PdEvents *events, bool swap);
 /* Body of the SAMPLE_TIME feature. */
 void pd_encode_sample_time(Buffer *out, uint64_t first, uint64_t last, bool swap);
+/* Body of the PROFD_COVERAGE feature, by CLOCK_REALTIME; a negative errno. */
+int pd_encode_coverage(Buffer *out, const PdCoverage *coverage, bool swap);
 /* Body of the COMPRESSED feature, for frames of zstd that hold at most frame_raw_max bytes. */
 void pd_encode_compressed(Buffer *out, uint32_t level, uint32_t ratio, uint32_t frame_raw_max,
                           bool swap);

@@ -60,6 +60,9 @@ DECLARE_FEATURE(clock_data);
 DECLARE_FEATURE(dir_format);
 DECLARE_FEATURE(compressed);
 
+/* feature-coverage.c: what profd notes of its own */
+DECLARE_FEATURE(coverage);
+
 /* feature-bpf.c */
 DECLARE_FEATURE(bpf_prog_info);
 DECLARE_FEATURE(bpf_btf);

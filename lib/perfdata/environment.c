@@ -64,6 +64,8 @@ static const FeatureRow features[] = {
     {PD_FEATURE_SIMPLEPERF_DEBUG_UNWIND,      "SIMPLEPERF_DEBUG_UNWIND",      NULL,           NULL,            NULL},
     {PD_FEATURE_SIMPLEPERF_DEBUG_UNWIND_FILE, "SIMPLEPERF_DEBUG_UNWIND_FILE", NULL,           NULL,            NULL},
     {PD_FEATURE_SIMPLEPERF_FILE2,             "SIMPLEPERF_FILE2",             NULL,           NULL,            NULL},
+
+    {PD_FEATURE_PROFD_COVERAGE, "PROFD_COVERAGE", code_coverage, print_coverage, describe_coverage},
 };
 /* clang-format on */
 

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "perfdata/coverage.h"
 #include "perfdata/event.h"
 #include "perfdata/format.h"
 #include "util/buffer.h"
@@ -167,6 +168,7 @@ typedef struct PdEnvironment {
     uint32_t e_machine, e_flags;
     uint32_t cln_size;
     PdStrings meta_info;       /* simpleperf: key, value, key, value … */
+    PdCoverage coverage;       /* by CLOCK_REALTIME */
     PdUnknownFeature *unknown; /* bits that nobody named, or whose body makes no sense */
     size_t n_unknown;
     PdUnknownFeature *tails; /* what followed the part of a body that we understand */

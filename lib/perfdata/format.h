@@ -237,6 +237,7 @@ typedef enum PdFeature {
     PD_FEATURE_SIMPLEPERF_DEBUG_UNWIND = 130,
     PD_FEATURE_SIMPLEPERF_DEBUG_UNWIND_FILE = 131,
     PD_FEATURE_SIMPLEPERF_FILE2 = 132,
+    PD_FEATURE_PROFD_COVERAGE = 192, /* profd's own; perf passes over bits that it does not know */
 } PdFeature;
 
 /* COMPRESSED feature body: struct perf_header_compressed of perf: version, type, level, ratio,

@@ -30,6 +30,8 @@ SNAPSHOT = {
     "uid": 0, "createdUsec": SINCE, "expiresUsec": SINCE + 30 * 86400 * 10**6, "sinceUsec": SINCE,
     "untilUsec": SINCE + 60 * 10**6, "samples": 12345, "lost": 0, "bytes": 1 << 20, "partial": [],
     "files": [""],
+    "coverage": {"sinceUsec": SINCE, "untilUsec": SINCE + 60 * 10**6, "recordedUsec": 60 * 10**6,
+                 "complete": True, "gaps": []},
 }
 
 
@@ -118,8 +120,9 @@ def stdout_has_the_path_and_stderr_the_rest():
         with open(path, "w", encoding="ascii"):
             pass
         with StandIn(folder, {"Snapshot": taken(path=path)}) as daemon:
-            done = ended(profctl("snapshot", socket=daemon.path), 0, "1min of session 'default'",
-                         "12,345 samples, none lost", "complete")
+            done = ended(profctl("snapshot", socket=daemon.path), 0,
+                         r"Saved 2026-\d\d-\d\d \d\d:\d\d:\d\d to \d\d:\d\d:\d\d \(1 min, no gaps\): "
+                         "12,345 samples, none lost")
             equal(done.stdout, path + "\n")
             hint = done.stderr.splitlines()[-1].split(": ", 2)[2]
             equal(hint, f"perf report -i '{folder}/it'\\''s here.perf.data'")
@@ -147,6 +150,21 @@ def what_is_missing_is_told_by_words_and_status():
             done = ended(profctl("snapshot", "--quiet", socket=daemon.path), 8, "7 lost",
                          "retention took the first 20 s; one was damaged")
             equal(done.stdout, SNAPSHOT["path"] + "\n")
+
+
+@test
+def times_that_were_not_recorded_are_told_with_their_reason():
+    gap = {"sinceUsec": SINCE + 81 * 10**6, "untilUsec": SINCE + 180 * 10**6, "reason": "stopped", "cpu": None}
+    coverage = {"sinceUsec": SINCE, "untilUsec": SINCE + 180 * 10**6, "recordedUsec": 81 * 10**6,
+                "complete": False, "gaps": [gap]}
+    with tempfile.TemporaryDirectory() as folder:
+        answers = {"Snapshot": taken(coverage=coverage, partial=["Not recorded from X to Y (stopped)", "and more"])}
+        with StandIn(folder, answers) as daemon:
+            done = ended(profctl("snapshot", socket=daemon.path), 8,
+                         r"1 min 21 s of 3 min, not recorded \S+ \S+ to \S+ \(stopped\); not complete: and more")
+            check("X to Y" not in done.stderr, f"a gap is told twice: {done.stderr}")
+        with StandIn(folder, {"Snapshot": taken(coverage=None)}) as daemon:
+            ended(profctl("snapshot", socket=daemon.path), 0, "whether there are gaps is not known")
 
 
 @test
@@ -270,7 +288,7 @@ def a_terminal_shows_how_far_it_is():
         _, text = on_terminal("snapshot", socket=daemon.path)
         check("\r\x1b[Kbuilding 25% of 4.0M\r" in text, repr(text))
         lines = text.rsplit("\r\x1b[K", 1)[1].splitlines()
-        check(lines[0] == SNAPSHOT["path"] and lines[1].startswith("profctl: 1min of"), repr(text))
+        check(lines[0] == SNAPSHOT["path"] and lines[1].startswith("profctl: Saved "), repr(text))
         done = profctl("snapshot", socket=daemon.path)
         check("building" not in done.stderr, "progress where nobody looks")
 
@@ -403,7 +421,7 @@ def times_of(path):
 
 @test
 def a_window_of_the_past_opens_under_perf_as_printed():
-    done = ended(verb("snapshot", "--last=2s", "--reason=a test"), 0, "complete")
+    done = ended(verb("snapshot", "--last=2s", "--reason=a test"), 0, "no gaps")
     path = done.stdout.strip()
     check(path.endswith(".perf.data") and done.stdout.count("\n") == 1, done.stdout)
     hint = re.search(r"Look at it with: (perf report -i \S+)", done.stderr)[1]

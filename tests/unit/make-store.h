@@ -161,7 +161,10 @@ static inline void put_store_sample(Buffer *b, unsigned cpu, uint64_t time) {
 
 static inline int begin_segment(Place *place, StoreSession *session) {
     SegmentHead head = {.events = place->events, .clock = clock_anchor_now()};
+    const PdCoverage coverage = {.from_ns = head.clock.monotonic_ns, .cpus = {3}};
     int r;
+
+    head.coverage = &coverage;
 
     put_kernel(&head.preamble, head.clock.monotonic_ns);
     put_process(&head.preamble, head.clock.monotonic_ns);
@@ -200,6 +203,8 @@ static inline int write_side_band(StoreSession *session, uint64_t time) {
 static inline int end_sweep(StoreSession *session, uint64_t sweep) {
     ClockAnchor clock = clock_anchor_now();
 
+    /* Samples are written a moment before their time. */
+    store_session_cover(session, clock.monotonic_ns + 10000000);
     return store_session_end_sweep(session, sweep, true, &clock);
 }
 

@@ -15,6 +15,11 @@ static Manifest *made(void) {
     strcpy(m->recorder, "profd 1");
     strcpy(m->damage, "no record at offset 12");
     m->sequence = 42;
+    m->covered = true;
+    m->coverage.from_ns = 4;
+    m->coverage.to_ns = 900;
+    pd_coverage_add_cpu(&m->coverage, 77);
+    m->after = PD_GAP_STOPPED;
     m->completeness = RECOVERED;
     m->directory = m->synchronised = m->sensitive = true;
     m->raw_bytes = 1000;
@@ -32,7 +37,9 @@ static Manifest *made(void) {
     manifest_add_cpu(m, MANIFEST_CPUS_MAX);
     if (manifest_add_anchor(m, &(ClockAnchor){1, 1795177219000000001, 3}) < 0 ||
         manifest_add_anchor(m, &(ClockAnchor){11, 12, 13}) < 0 ||
-        manifest_add_gap(m, "CPU 1 was offline", 5, 6) < 0 ||
+        pd_coverage_add_gap(&m->coverage, &(PdGap){5, 6, 1, PD_GAP_OFFLINE}) < 0 ||
+        pd_coverage_add_gap(&m->coverage, &(PdGap){8, PD_GAP_OPEN, PD_ALL_CPUS, PD_GAP_PAUSED}) <
+            0 ||
         manifest_add_event(m, "cycles:u") < 0 ||
         manifest_add_frame(m, &(ManifestFrame){104, 50, 400, 500, 0, STORE_SIDE_BAND}) < 0 ||
         manifest_add_frame(m, &(ManifestFrame){0, 950, 400, 900, 3, STORE_SAMPLES}) < 0)
@@ -63,7 +70,15 @@ TEST(a_manifest_comes_back_as_it_was) {
     CHECK_EQ(back->n_losses, 1);
     CHECK_EQ(back->losses[0].cpu, 3);
     CHECK_EQ(back->losses[0].cause, STORE_LOST_QUEUE);
-    CHECK_STREQ(back->gaps[0].what, "CPU 1 was offline");
+    CHECK(back->covered);
+    CHECK_EQ(back->coverage.from_ns, 4);
+    CHECK_EQ(back->coverage.to_ns, 900);
+    CHECK_EQ(back->coverage.n_gaps, 2);
+    CHECK_EQ(back->coverage.gaps[0].cpu, 1);
+    CHECK_EQ(back->coverage.gaps[0].reason, PD_GAP_OFFLINE);
+    CHECK_EQ(back->coverage.gaps[1].to_ns, PD_GAP_OPEN);
+    CHECK_EQ(back->after, PD_GAP_STOPPED);
+    CHECK(pd_coverage_has_cpu(&back->coverage, 77) && !pd_coverage_has_cpu(&back->coverage, 0));
     CHECK(manifest_has_cpu(back, 77) && !manifest_has_cpu(back, 76));
     CHECK(back->directory && back->synchronised && back->sensitive);
     CHECK_EQ(back->completeness, RECOVERED);
@@ -119,13 +134,14 @@ TEST(what_grows_is_bounded) {
     _cleanup_(manifest_freep) Manifest *m = made(), *back = NULL;
     _cleanup_(buffer_done) Buffer json = {};
 
-    for (unsigned i = 0; i < 3 * MANIFEST_GAPS_MAX; i++) {
+    for (unsigned i = 0; i < 3 * MANIFEST_ANCHORS_MAX; i++) {
         CHECK_OK(manifest_add_anchor(m, &(ClockAnchor){i, i, i}));
-        CHECK_OK(manifest_add_gap(m, "gap", i, i));
+        CHECK_OK(pd_coverage_add_gap(&m->coverage, &(PdGap){2 * i, 2 * i + 1, i, PD_GAP_LOST}));
         CHECK_OK(manifest_add_event(m, "event"));
     }
     CHECK_EQ(m->n_anchors, MANIFEST_ANCHORS_MAX);
-    CHECK_EQ(m->anchors[m->n_anchors - 1].real_ns, 3 * MANIFEST_GAPS_MAX - 1);
+    CHECK_EQ(m->anchors[m->n_anchors - 1].real_ns, 3 * MANIFEST_ANCHORS_MAX - 1);
+    CHECK(m->coverage.n_gaps <= PD_GAPS_MAX);
     CHECK_OK(encode(m, &json));
     CHECK_OK(manifest_decode(buffer_bytes(&json), &back));
 }
@@ -177,7 +193,14 @@ TEST(what_we_would_not_write_is_refused) {
         {"\"cause\":\"queue\"", "\"cause\":\"fate\""},
         {"\"cpu\":3", "\"cpu\":8192"},
         {"\"from_ns\":5", "\"from_ns\":7"},
-        {"\"what\":\"CPU 1 was offline\"", "\"what\":5"},
+        {"\"reason\":\"offline\"", "\"reason\":5"},
+        {"\"cpu\":1}", "\"cpu\":8192}"},
+        {"\"from_ns\":4", "\"from_ns\":901"},
+        {"\"to_ns\":900", "\"to_ns\":-1"},
+        {"\"after\":\"stopped\"", "\"after\":null"},
+        {"\"cpus\":[77]", "\"cpus\":[8192]"},
+        {"\"cpus\":[77]", "\"cpus\":77"},
+        {"\"coverage\":{", "\"coverage\":[{"},
         {"\"synchronised\":true", "\"synchronised\":1"},
         {"\"lost\":1", "\"lost\":1,\"lost\":1"},
         {"}\n", "}x"},
@@ -192,6 +215,29 @@ TEST(what_we_would_not_write_is_refused) {
 
 TEST(what_a_later_version_adds_is_no_harm) {
     CHECK_EQ(decode_with("\"version\":1", "\"version\":1,\"colour\":{\"a\":[1]}"), 0);
+}
+
+TEST(a_reason_that_a_later_version_adds_is_unknown) {
+    CHECK_EQ(decode_with("\"reason\":\"offline\"", "\"reason\":\"asleep\""), 0);
+    CHECK_EQ(decode_with("\"after\":\"stopped\"", "\"after\":\"eaten\""), 0);
+}
+
+TEST(a_manifest_of_an_older_version_covers_nothing_that_is_known) {
+    static const char old[] =
+        "{\"version\":1,\"session\":\"default\",\"boot\":\"\",\"host\":\"\",\"recorder\":\"\","
+        "\"damage\":\"\",\"sequence\":1,\"first_ns\":1,\"last_ns\":2,\"samples\":2,\"raw_bytes\":0,"
+        "\"stored_bytes\":0,\"lost\":0,\"throttled_ns\":0,\"throttles\":0,\"inferred\":0,"
+        "\"dropped\":0,\"sweeps\":0,\"drain_ns\":0,\"cpu_ns\":0,\"memory_bytes\":0,"
+        "\"queue_high_bytes\":0,\"weight\":0,\"completeness\":\"complete\",\"layout\":\"file\","
+        "\"synchronised\":true,\"sensitive\":false,\"events\":[],\"cpus\":[],\"anchors\":[],"
+        "\"lost_by\":[],\"gaps\":[{\"from_ns\":1,\"to_ns\":2,\"what\":\"the session was paused\"}],"
+        "\"index\":[]}";
+    _cleanup_(manifest_freep) Manifest *m = NULL;
+    PdCoverage coverage;
+
+    CHECK_OK(manifest_decode((Bytes){.data = (const uint8_t *)old, .size = strlen(old)}, &m));
+    CHECK(!m->covered);
+    CHECK_EQ(manifest_real_coverage(m, &coverage), -ENODATA);
 }
 
 TEST_MAIN()

@@ -364,9 +364,12 @@ static int write_two(Place *place, Way way, bool facts) {
             r = end_sweep(session, sweep);
         if (r == 0 && facts)
             r = store_session_note(session, &(SegmentFacts){.inferred = 3,
-                                                            .gap = "CPU 1 was offline",
-                                                            .gap_from_ns = now,
-                                                            .gap_to_ns = now + 5});
+                                                            .gap = &(PdGap){
+                                                                .from_ns = now,
+                                                                .to_ns = now + 5,
+                                                                .cpu = 1,
+                                                                .reason = PD_GAP_OFFLINE,
+                                                            }});
     }
     store_session_close(session);
     return r;
@@ -437,7 +440,7 @@ TEST(a_manifest_made_of_the_data_is_the_one_that_was_written) {
         CHECK_EQ(written->completeness, COMPLETE);
         CHECK_EQ(written->samples, 5 * 4200);
         CHECK_EQ(written->inferred, 15);
-        CHECK_EQ(written->n_gaps, 5);
+        CHECK_EQ(written->coverage.n_gaps, 5);
         CHECK_EQ(written->n_anchors, 2);
         snprintf(path, sizeof(path), "%s/sessions/default", place.path);
         fd = open(path, O_RDONLY | O_DIRECTORY);

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/coverage.h"
+
+#include <inttypes.h>
+#include <time.h>
+
+#include "client/figure.h"
+#include "client/reply.h"
+#include "util/macro.h"
+#include "util/text.h"
+
+/*
+ * One sentence for what was recorded of a window: first how much, then each time that is missing
+ * with its reason. Moments of today go without their day.
+ */
+
+enum { US_PER_S = 1000000, NS_PER_US = 1000, GAPS_SHOWN = 8 };
+
+/* clang-format off */
+static const struct {
+    uint64_t    seconds;
+    const char *name;
+} units[] = {
+    { 86400, "d"   },
+    { 3600,  "h"   },
+    { 60,    "min" },
+    { 1,     "s"   },
+};
+/* clang-format on */
+
+void coverage_span(Buffer *out, uint64_t us) {
+    uint64_t left = (us + US_PER_S / 2) / US_PER_S, tenths = (us + 50000) / 100000;
+    unsigned shown = 0;
+
+    if (tenths < 600) {
+        text_printf(out, tenths % 10 ? "%" PRIu64 ".%" PRIu64 " s" : "%" PRIu64 " s", tenths / 10,
+                    tenths % 10);
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(units) && shown < 2; i++) {
+        uint64_t n = left / units[i].seconds;
+
+        left %= units[i].seconds;
+        if (n > 0)
+            text_printf(out, "%s%" PRIu64 " %s", shown ? " " : "", n, units[i].name);
+        shown += n > 0 || shown > 0;
+    }
+}
+
+static bool same_day(uint64_t a_us, uint64_t b_us) {
+    time_t a = (time_t)(a_us / US_PER_S), b = (time_t)(b_us / US_PER_S);
+    struct tm x, y;
+
+    return localtime_r(&a, &x) && localtime_r(&b, &y) && x.tm_year == y.tm_year &&
+           x.tm_yday == y.tm_yday;
+}
+
+static void put_moment(Buffer *out, uint64_t us, bool with_day) {
+    time_t seconds = (time_t)(us / US_PER_S);
+    char text[40];
+    struct tm tm;
+
+    if (!with_day && localtime_r(&seconds, &tm) &&
+        strftime(text, sizeof(text), "%H:%M:%S", &tm) > 0)
+        text_puts(out, text);
+    else
+        figure_moment_short(out, us);
+}
+
+void coverage_times(Buffer *out, uint64_t since_us, uint64_t until_us) {
+    put_moment(out, since_us, !same_day(since_us, figure_now_us()));
+    text_puts(out, " to ");
+    put_moment(out, until_us, !same_day(since_us, until_us));
+}
+
+void coverage_describe_gap(Buffer *out, const PdGap *gap) {
+    coverage_times(out, gap->from_ns / NS_PER_US, gap->to_ns / NS_PER_US);
+    if (gap->cpu != PD_ALL_CPUS)
+        text_printf(out, " on CPU %" PRIu32, gap->cpu);
+    text_printf(out, " (%s)", pd_gap_reason_text(gap->reason));
+}
+
+bool coverage_put_gaps(Buffer *out, const PdCoverage *coverage, size_t n) {
+    size_t n_counting = 0, skip, shown = 0;
+
+    for (size_t i = 0; i < coverage->n_gaps; i++)
+        n_counting += pd_gap_counts(&coverage->gaps[i]);
+    skip = n_counting > n ? n_counting - n : 0;
+    for (size_t i = 0; i < coverage->n_gaps; i++) {
+        if (!pd_gap_counts(&coverage->gaps[i]) || skip > 0) {
+            skip -= pd_gap_counts(&coverage->gaps[i]);
+            continue;
+        }
+        if (shown++ > 0)
+            text_puts(out, ", ");
+        coverage_describe_gap(out, &coverage->gaps[i]);
+    }
+    if (n_counting > n)
+        text_printf(out, " and %zu times before", n_counting - n);
+    return n_counting > 0;
+}
+
+void coverage_describe(Buffer *out, const PdCoverage *coverage) {
+    uint64_t span_ns = coverage->to_ns - coverage->from_ns;
+
+    if (pd_coverage_is_whole(coverage)) {
+        text_puts(out, "no gaps");
+        return;
+    }
+    coverage_span(out, pd_coverage_recorded_ns(coverage) / NS_PER_US);
+    text_puts(out, " of ");
+    coverage_span(out, span_ns / NS_PER_US);
+    text_puts(out, ", not recorded ");
+    (void)coverage_put_gaps(out, coverage, GAPS_SHOWN);
+}
+
+static void take_gap(const json_t *json, PdCoverage *coverage) {
+    PdGap gap = {.from_ns = reply_count(json, "sinceUsec") * NS_PER_US,
+                 .to_ns = reply_count(json, "untilUsec") * NS_PER_US,
+                 .cpu = reply_has(json, "cpu") ? (uint32_t)reply_count(json, "cpu") : PD_ALL_CPUS,
+                 .reason = PD_GAP_UNKNOWN};
+
+    (void)pd_gap_reason_from_name(reply_string(json, "reason"), &gap.reason);
+    (void)pd_coverage_add_gap(coverage, &gap);
+}
+
+bool coverage_of_reply(const json_t *object, PdCoverage *ret) {
+    const json_t *json = reply_member(object, "coverage"), *gap;
+    size_t i;
+
+    *ret = (PdCoverage){};
+    if (!json_is_object(json))
+        return false;
+    ret->from_ns = reply_count(json, "sinceUsec") * NS_PER_US;
+    ret->to_ns = MAX(ret->from_ns, reply_count(json, "untilUsec") * NS_PER_US);
+    json_array_foreach(reply_member(json, "gaps"), i, gap) take_gap(gap, ret);
+    return true;
+}

@@ -1,0 +1,290 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What profd says about the time that it did not record: a window is complete only when all of it
+was recorded, and each gap is named with its reason."""
+
+import json
+import os
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from daemon import Daemon, session  # noqa: E402
+from profctl import as_json, profctl  # noqa: E402
+from varlink import Varlink  # noqa: E402
+from workload import need_root, scratch, spinning, wait_until  # noqa: E402
+from tap import check, equal, main, test  # noqa: E402
+
+CONFIG = "[Profd]\nFlushIntervalSec=1s\n" + session(Frequency=499)
+US = 1000000
+
+
+def snapshot(daemon, last_s, **more):
+    with Varlink(daemon.control()) as v:
+        return v.one("Snapshot", lastUsec=int(last_s * US), **more)["snapshot"]
+
+
+def now_us():
+    return time.time_ns() // 1000
+
+
+def gaps(info, reason):
+    return [gap for gap in info["coverage"]["gaps"] if gap["reason"] == reason]
+
+
+def check_gap(info, reason, since_us, until_us, slack_us=US // 2):
+    """One gap, of that reason and span; and the snapshot says that it is not all."""
+    found = gaps(info, reason)
+    equal(len(found), 1, f"gaps '{reason}' of {info['coverage']}")
+    for name, there, wanted in (("begin", found[0]["sinceUsec"], since_us), ("end", found[0]["untilUsec"], until_us)):
+        check(abs(there - wanted) < slack_us, f"the {name} is {(there - wanted) / US} s off")
+    check(not info["coverage"]["complete"], "it is called complete")
+    check(any("Not recorded from" in text for text in info["partial"]), f"partial: {info['partial']}")
+    asked = info["coverage"]["untilUsec"] - info["coverage"]["sinceUsec"]
+    missing = found[0]["untilUsec"] - found[0]["sinceUsec"]
+    check(abs(info["coverage"]["recordedUsec"] - (asked - missing)) < slack_us, f"recorded: {info['coverage']}")
+
+
+def check_whole(info, span_us):
+    equal(info["coverage"]["gaps"], [], "gaps")
+    equal(info["partial"], [], "partial")
+    check(info["coverage"]["complete"], "it is not called complete")
+    equal(info["coverage"]["recordedUsec"], info["coverage"]["untilUsec"] - info["coverage"]["sinceUsec"], "recorded")
+    check(abs(info["coverage"]["recordedUsec"] - span_us) < US // 10, f"recorded: {info['coverage']}")
+
+
+@test
+def a_window_over_rotations_is_complete():
+    need_root()
+    with scratch() as folder, spinning(), Daemon(folder, config=CONFIG) as daemon, Varlink(daemon.control()) as v:
+        time.sleep(1)
+        for _ in range(3):
+            v.one("Rotate", session="default")
+            time.sleep(0.3)
+        check_whole(snapshot(daemon, 1.2), 1.2 * US)
+        done = profctl("snapshot", "--last=1s", socket=daemon.control())
+        equal(done.returncode, 0, f"status ({done.stderr})")
+
+
+@test
+def idle_cpus_are_covered():
+    need_root()
+    with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
+        time.sleep(2.5)
+        check_whole(snapshot(daemon, 2), 2 * US)
+
+
+@test
+def a_stopped_session_is_a_gap():
+    need_root()
+    with scratch() as folder, spinning(), Daemon(folder, config=CONFIG) as daemon, Varlink(daemon.control()) as v:
+        time.sleep(1)
+        stopped = now_us()
+        v.one("Stop", session="default")
+        time.sleep(2)
+        v.one("Start", session="default")
+        started = now_us()
+        time.sleep(1)
+        check_gap(snapshot(daemon, 3.5), "stopped", stopped, started)
+        done = profctl("snapshot", "--last=4s", socket=daemon.control())
+        equal(done.returncode, 8, f"status ({done.stderr})")
+        check("stopped" in done.stderr and "not recorded" in done.stderr, f"it says {done.stderr}")
+
+
+@test
+def a_pause_within_the_window_is_a_gap():
+    need_root()
+    with scratch() as folder, spinning(), Daemon(folder, config=CONFIG) as daemon, Varlink(daemon.control()) as v:
+        time.sleep(1)
+        paused = now_us()
+        v.one("Pause", session="default")
+        time.sleep(1.5)
+        # It goes on in the next segment, too.
+        v.one("Rotate", session="default")
+        time.sleep(0.5)
+        v.one("Resume", session="default")
+        resumed = now_us()
+        time.sleep(0.7)
+        check_gap(snapshot(daemon, 3), "paused", paused, resumed)
+
+
+@test
+def a_pause_that_lasts_is_a_gap_up_to_the_end():
+    need_root()
+    with scratch() as folder, spinning(), Daemon(folder, config=CONFIG) as daemon, Varlink(daemon.control()) as v:
+        time.sleep(1)
+        paused = now_us()
+        v.one("Pause", session="default")
+        time.sleep(1)
+        check_gap(snapshot(daemon, 2), "paused", paused, now_us())
+
+
+@test
+def a_window_before_the_first_start_is_partial():
+    need_root()
+    with scratch() as folder, spinning(), Daemon(folder, config=CONFIG) as daemon:
+        time.sleep(0.5)
+        info = snapshot(daemon, 30)
+        equal([gap["reason"] for gap in info["coverage"]["gaps"]], ["notStarted"], "gaps")
+        check(info["partial"], "it is called complete")
+        done = profctl("snapshot", "--last=1min", socket=daemon.control())
+        equal(done.returncode, 8, f"status ({done.stderr})")
+
+
+def run_again(folder, end, seconds=2):
+    """Records, ends as told, and records again after a while: when it ended and what comes of it."""
+    with spinning():
+        with Daemon(folder, config=CONFIG) as daemon:
+            time.sleep(2)
+            end(daemon)
+            ended = now_us()
+        time.sleep(seconds)
+        with Daemon(folder, config=CONFIG) as daemon:
+            began = now_us()
+            time.sleep(1)
+            return snapshot(daemon, seconds + 2.5), ended, began
+
+
+@test
+def a_daemon_that_was_down_is_a_gap():
+    need_root()
+    with scratch() as folder:
+        info, ended, began = run_again(folder, lambda daemon: daemon.stop())
+        check_gap(info, "down", ended, began, US)
+
+
+@test
+def both_halves_killed_is_a_gap():
+    need_root()
+    with scratch() as folder:
+        info, ended, began = run_again(folder, lambda daemon: daemon.kill())
+        # What the rings held goes with the keeper.
+        check_gap(info, "down", ended, began, 2 * US)
+        check(gaps(info, "down")[0]["sinceUsec"] <= ended, "it claims what nobody wrote")
+
+
+@test
+def a_recorder_that_is_killed_leaves_no_gap():
+    need_root()
+    with scratch() as folder, spinning(), Daemon(folder, config=CONFIG) as daemon:
+        time.sleep(1)
+        for _ in range(2):
+            mark, pid = daemon.mark(), daemon.recorder()
+            os.kill(pid, signal.SIGKILL)
+            daemon.wait_for_log("Recording ", mark)
+        time.sleep(0.5)
+        info = snapshot(daemon, 2)
+        check_whole(info, 2 * US)
+
+
+@test
+def a_recorder_that_is_replaced_leaves_no_gap():
+    need_root()
+    with scratch() as folder, spinning(), Daemon(folder, config=CONFIG) as daemon:
+        time.sleep(1)
+        mark = daemon.mark()
+        daemon.send(signal.SIGUSR1)
+        daemon.wait_for_log("Recording ", mark)
+        time.sleep(0.5)
+        check_whole(snapshot(daemon, 1.5), 1.5 * US)
+
+
+@test
+def a_pause_outlives_the_recorder():
+    need_root()
+    with scratch() as folder, spinning(), Daemon(folder, config=CONFIG) as daemon:
+        time.sleep(1)
+        with Varlink(daemon.control()) as v:
+            paused = now_us()
+            v.one("Pause", session="default")
+        time.sleep(1.2)
+        mark = daemon.mark()
+        os.kill(daemon.recorder(), signal.SIGKILL)
+        daemon.wait_for_log("Recording ", mark)
+        with Varlink(daemon.control()) as v:
+            v.one("Resume", session="default")
+            resumed = now_us()
+        time.sleep(0.5)
+        check_gap(snapshot(daemon, (now_us() - paused) / US + 0.5), "paused", paused, resumed)
+
+
+@test
+def a_reload_that_opens_a_session_anew_is_a_gap():
+    need_root()
+    with scratch() as folder, spinning(), Daemon(folder, config=CONFIG) as daemon, Varlink(daemon.control()) as v:
+        time.sleep(1)
+        daemon.configure(CONFIG.replace("499", "250"))
+        v.one("Reload")
+        time.sleep(1)
+        info = snapshot(daemon, 1.8)
+        equal([gap["reason"] for gap in info["coverage"]["gaps"]], ["stopped"], "gaps")
+        gap = info["coverage"]["gaps"][0]
+        check(gap["untilUsec"] - gap["sinceUsec"] < US, f"the gap is {gap}")
+
+
+@test
+def segments_and_sessions_tell_what_they_cover():
+    need_root()
+    with scratch() as folder, spinning(), Daemon(folder, config=CONFIG) as daemon, Varlink(daemon.control()) as v:
+        time.sleep(0.7)
+        v.one("Rotate", session="default")
+        v.one("Pause", session="default")
+        time.sleep(0.5)
+        v.one("Resume", session="default")
+        time.sleep(0.5)
+        v.one("Rotate", session="default")
+        first, second = as_json(profctl("list", "--segments", "--json=short", socket=daemon.control()), "list")[:2]
+        check(first["coverage"]["complete"], f"the first one: {first}")
+        equal(first["coverage"]["untilUsec"], second["coverage"]["sinceUsec"], "where the second begins")
+        equal([gap["reason"] for gap in second["coverage"]["gaps"]], ["paused"], "gaps of the second")
+        (one,) = [s for s in v.one("GetStatus")["sessions"] if s["name"] == "default"]
+        equal([gap["reason"] for gap in one["coverage"]["gaps"]], ["paused"], "gaps of the session")
+        equal(one["coverage"]["sinceUsec"], first["coverage"]["sinceUsec"], "begin of the session")
+        check("paused" in profctl("status", socket=daemon.control()).stdout, "status says nothing of it")
+        check("paused" in profctl("list", "--segments", socket=daemon.control()).stdout, "list says nothing of it")
+
+
+@test
+def a_segment_that_was_deleted_is_a_gap():
+    need_root()
+    with scratch() as folder, spinning():
+        with Daemon(folder, config=CONFIG) as daemon:
+            for _ in range(3):
+                time.sleep(0.6)
+                with Varlink(daemon.control()) as v:
+                    v.one("Rotate", session="default")
+            daemon.stop()
+            for path in daemon.files("00000002-*"):
+                os.unlink(path)
+        with Daemon(folder, config=CONFIG) as daemon:
+            time.sleep(0.5)
+            info = snapshot(daemon, 60)
+            equal([gap["reason"] for gap in info["coverage"]["gaps"]], ["notStarted", "deleted", "down"], "gaps")
+
+
+@test
+def a_saved_file_takes_its_coverage_along():
+    need_root()
+    with scratch() as folder, spinning(), Daemon(folder, config=CONFIG) as daemon, Varlink(daemon.control()) as v:
+        time.sleep(0.7)
+        v.one("Pause", session="default")
+        time.sleep(0.6)
+        v.one("Resume", session="default")
+        time.sleep(0.5)
+        path = os.path.join(folder, "mine.data")
+        equal(profctl("snapshot", "--last=1500ms", "-o", path, socket=daemon.control()).returncode, 8, "status")
+        info = json.loads(profctl("info", "--json=short", path).stdout)
+        equal([gap["reason"] for gap in info["environment"]["coverage"]["gaps"]], ["paused"], "gaps")
+        check(not info["environment"]["coverage"]["complete"], "it is called complete")
+        text = profctl("info", path).stdout
+        check("paused" in text and "not recorded" in text, f"info says {text[:400]}")
+        told = profctl("verify", path)
+        equal(told.returncode, 0, f"status of verify ({told.stdout})")
+        check("warning: not recorded" in told.stdout and "paused" in told.stdout, f"verify says {told.stdout}")
+        wait_until(lambda: daemon.segments() or v.one("Rotate", session="default"), 10, "a segment")
+        check("paused" in profctl("verify", daemon.segments()[-1]).stdout, "verify of a segment says nothing")
+
+
+if __name__ == "__main__":
+    main()
