@@ -17,6 +17,7 @@
 typedef struct StartSettings {
     json_t *keys; /* of a [Session] section; NULL: none given */
     OptionTimestamp duration;
+    const char *unit; /* NULL: none */
 } StartSettings;
 
 /* clang-format off */
@@ -105,6 +106,8 @@ static json_t *parameters_of(StartSettings *o, const char *session) {
         value_set(&parameters, "settings", json_incref(o->keys));
     if (o->duration.set)
         value_set(&parameters, "durationUsec", json_integer((json_int_t)o->duration.us));
+    if (o->unit)
+        value_set(&parameters, "unit", remote_word(o->unit));
     return parameters;
 }
 
@@ -162,6 +165,7 @@ static const Option start_options[] = {
     {'t', "tid",        "TID",                  "Only these threads, without what they start; several by commas",     option_key_list,   KEYS},
     {'C', "cpu",        "CPU",                  "Only these CPUs, as 0-3,8",                                          option_key_list,   KEYS},
     {0,   "cgroup",     "GROUP",                "Only this control group, as system.slice/nginx.service",             option_key,        KEYS},
+    {'u', "unit",       "UNIT",                 "Only the control group of this systemd unit, as shop or 'web@1*'",      option_string,     offsetof(StartSettings, unit)},
     {0,   "call-graph", "fp|dwarf[:SIZE]|lbr|none", "How call chains are taken",                                      option_call_graph, KEYS},
     {'g', "call-chains", "[MODE]",              "The same, and fp without a word",                                    option_call_graph, KEYS},
     {0,   "duration",   "SPAN",                 "Stop by itself after this time, as 30s or 5min",                     option_span,       offsetof(StartSettings, duration)},

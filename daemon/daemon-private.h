@@ -6,6 +6,7 @@
 
 #include "control/control.h"
 #include "daemon.h"
+#include "group-search.h"
 #include "loop/loop.h"
 #include "memory-limit.h"
 #include "monitor.h"
@@ -37,6 +38,7 @@ struct Daemon {
     Roster *roster;
     Monitor *monitor;
     Waits *waits;
+    GroupSearches *searches;
     Housekeeper *housekeeper;
     bool learns; /* what the store reaches back to, from its manifests */
     SnapshotEngine *snapshots;

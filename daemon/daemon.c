@@ -260,6 +260,8 @@ static int make_parts(Daemon *daemon) {
     if (r == 0)
         r = waits_new(&daemon->waits);
     if (r == 0)
+        r = group_searches_new(&daemon->searches);
+    if (r == 0)
         r = keeper_status(daemon->options.keeper, &daemon->keeper);
     return r < 0 ? log_error(r, "Failed to set up the recorder: %m") : 0;
 }
@@ -276,6 +278,15 @@ static int on_known(void *userdata, uint32_t pid) {
     return 0;
 }
 
+static int on_group(void *userdata, const char *path) {
+    return group_searches_offer(((Daemon *)userdata)->searches, path);
+}
+
+static int on_groups_done(void *userdata, uint64_t begin_ns) {
+    group_searches_end(((Daemon *)userdata)->searches, begin_ns);
+    return 0;
+}
+
 static int start_tracker(Daemon *daemon) {
     TrackerOptions options = {.keeper = daemon->options.keeper,
                               .loop = daemon->loop,
@@ -286,6 +297,8 @@ static int start_tracker(Daemon *daemon) {
                               .sees_kernel = sampler_sees_kernel(daemon->sampler),
                               .on_look = on_look,
                               .on_known = on_known,
+                              .on_group = on_group,
+                              .on_groups_done = on_groups_done,
                               .userdata = daemon};
     int r = tracker_new(&options, &daemon->tracker);
 
@@ -432,6 +445,7 @@ Daemon *daemon_free(Daemon *daemon) {
     notify_free(daemon->notify);
     own_free(daemon->own);
     tracker_free(daemon->tracker);
+    group_searches_free(daemon->searches);
     sampler_free(daemon->sampler);
     if (is_over)
         store_free(daemon->store);

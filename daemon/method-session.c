@@ -48,14 +48,48 @@ static int check_config(Call *call, const SessionConfig *config) {
     return 0;
 }
 
+/* `name` is what there is no group for. */
+static int fail_no_group(Call *call, const char *error, const char *key, const char *name,
+                         const NearNames *near) {
+    json_t *list = json_array(), *parameters;
+
+    parameters =
+        json_pack("{s:O, s:o}", "session", json_object_get(call_parameters(call), "session"), key,
+                  answer_echo(name));
+    for (size_t i = 0; i < near->n; i++)
+        value_append(&list, answer_text(near->names[i].name));
+    if (near->n > 0)
+        value_set(&parameters, "near", list);
+    else
+        json_decref(list);
+    return call_fail(call, error, parameters);
+}
+
+static void on_near_groups(void *userdata _unused_, Call *call, const GroupsFound *found) {
+    json_t *settings = json_object_get(call_parameters(call), "settings");
+    const char *cgroup = json_string_value(json_object_get(settings, "Cgroup"));
+
+    (void)fail_no_group(call, "NoSuchCgroup", "cgroup", cgroup ?: "", &found->near);
+}
+
+/* A walk through the tree is left to the scan thread. */
+static int search(Daemon *daemon, Call *call, const char *wanted, bool by_unit,
+                  GroupsFoundCallback on_found) {
+    int r = group_search_add(daemon->searches, call, wanted, by_unit, on_found, daemon);
+
+    if (r == 0)
+        tracker_walk_groups(daemon->tracker);
+    return r;
+}
+
 /* A configured session waits for its control group; who starts one by hand most likely mistyped. */
-static int check_group(const Daemon *daemon, Call *call, const SessionConfig *config) {
+static int check_group(Daemon *daemon, Call *call, const SessionConfig *config) {
+    int r;
+
     if (!config->cgroup[0] || sampler_group_exists(daemon->sampler, config->cgroup))
         return 0;
-    return call_fail(call, "NoSuchCgroup",
-                     json_pack("{s:s, s:o}", "session", config->name, "cgroup",
-                               answer_text(config->cgroup))),
-           1;
+    r = search(daemon, call, config->cgroup, false, on_near_groups);
+    return r < 0 ? r : 1;
 }
 
 static size_t take_settings(json_t *settings, ConfigSetting ret[SETTINGS_MAX]) {
@@ -181,16 +215,12 @@ static int begin(Daemon *daemon, Member *member, uint64_t duration_ns) {
     return r;
 }
 
-int method_start(void *userdata, Call *call) {
-    Daemon *daemon = userdata;
+static int start(Daemon *daemon, Call *call) {
     uint64_t duration_ns = 0;
     Member *member = NULL;
     Starting *starting;
-    int r = ask_span(call, "durationUsec", &duration_ns);
+    int r = find_or_make(daemon, call, &member);
 
-    if (r < 0 || (r > 0 && duration_ns == 0))
-        return call_fail_parameter(call, "durationUsec", ASK_SPAN);
-    r = find_or_make(daemon, call, &member);
     if (r != 0)
         return MIN(r, 0);
     starting = calloc(1, sizeof(*starting));
@@ -198,6 +228,7 @@ int method_start(void *userdata, Call *call) {
         return -ENOMEM;
     starting->daemon = daemon;
     memcpy(starting->name, member->config.name, sizeof(starting->name));
+    (void)ask_span(call, "durationUsec", &duration_ns);
     r = begin(daemon, member, duration_ns);
     if (r < 0) {
         starting_free(starting);
@@ -206,6 +237,65 @@ int method_start(void *userdata, Call *call) {
     return waits_add(
         daemon->waits, call,
         &(WaitOptions){.look = look_started, .release = starting_free, .userdata = starting});
+}
+
+static int fail_ambiguous(Call *call, const char *unit, const GroupsFound *found) {
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < found->n; i++)
+        value_append(&list, answer_text(found->paths[i]));
+    return call_fail(call, "AmbiguousUnit",
+                     json_pack("{s:O, s:o, s:o}", "session",
+                               json_object_get(call_parameters(call), "session"), "unit",
+                               answer_echo(unit), "cgroups", list));
+}
+
+/* From here on the session is like one that was started with the path of the group. */
+static int start_in_group(Daemon *daemon, Call *call, const char *path) {
+    json_t *parameters = call_parameters(call);
+    json_t *settings = json_object_get(parameters, "settings");
+
+    if (!json_is_object(settings)) {
+        settings = json_object();
+        if (json_object_set_new(parameters, "settings", settings) < 0)
+            return -ENOMEM;
+    }
+    if (json_object_set_new(settings, "Cgroup", json_string(path)) < 0)
+        return -EILSEQ;
+    return start(daemon, call);
+}
+
+static void on_unit_groups(void *userdata, Call *call, const GroupsFound *found) {
+    const char *unit = "";
+    int r;
+
+    (void)ask_text(call, "unit", &unit);
+    if (found->n == 0)
+        (void)fail_no_group(call, "NoSuchUnit", "unit", unit, &found->near);
+    else if (found->n > 1)
+        (void)fail_ambiguous(call, unit, found);
+    else {
+        r = start_in_group(userdata, call, found->paths[0]);
+        if (r < 0)
+            (void)call_fail_reason(call, r, NULL);
+    }
+}
+
+int method_start(void *userdata, Call *call) {
+    Daemon *daemon = userdata;
+    uint64_t duration_ns = 0;
+    const char *unit;
+    int r = ask_span(call, "durationUsec", &duration_ns);
+
+    if (r < 0 || (r > 0 && duration_ns == 0))
+        return call_fail_parameter(call, "durationUsec", ASK_SPAN);
+    if (!ask_text(call, "unit", &unit))
+        return start(daemon, call);
+    if (json_object_get(json_object_get(call_parameters(call), "settings"), "Cgroup"))
+        return call_fail_parameter(call, "unit", "it excludes a control group");
+    if (!*unit)
+        return call_fail_parameter(call, "unit", "it is empty");
+    return search(daemon, call, unit, true, on_unit_groups);
 }
 
 typedef struct Stopping {

@@ -34,6 +34,8 @@ struct Tracker {
     LoopCallback on_ready, on_due;
     int (*on_look)(void *userdata, const ScannerLook *look);
     int (*on_known)(void *userdata, uint32_t pid);
+    int (*on_group)(void *userdata, const char *path);
+    int (*on_groups_done)(void *userdata, uint64_t begin_ns);
     void *userdata;
     Baseline **waiting;
     size_t n_waiting;
@@ -77,8 +79,17 @@ static int on_process(void *userdata, const Baseline *baseline) {
 }
 
 static int on_cgroup(void *userdata, uint64_t id, const char *path) {
-    return history_install_cgroup(((Tracker *)userdata)->history, id,
-                                  (Bytes){.data = (const uint8_t *)path, .size = strlen(path)});
+    Tracker *tracker = userdata;
+    int r = history_install_cgroup(tracker->history, id,
+                                   (Bytes){.data = (const uint8_t *)path, .size = strlen(path)});
+
+    return r < 0 || !tracker->on_group ? r : tracker->on_group(tracker->userdata, path);
+}
+
+static int on_cgroups_done(void *userdata, uint64_t begin_ns) {
+    Tracker *tracker = userdata;
+
+    return tracker->on_groups_done ? tracker->on_groups_done(tracker->userdata, begin_ns) : 0;
 }
 
 /* Recordings get what they wait for by a sweep, one when all answers are there. */
@@ -122,8 +133,8 @@ static int begin_reading(Tracker *tracker, const TrackerOptions *options) {
 
 int tracker_new(const TrackerOptions *options, Tracker **ret) {
     _cleanup_(tracker_freep) Tracker *tracker = calloc(1, sizeof(*tracker));
-    ScannerSinks sinks = {on_process,  on_kernel, on_cgroup, on_build_id,
-                          on_all_done, on_look,   tracker};
+    ScannerSinks sinks = {on_process,  on_kernel,   on_cgroup, on_cgroups_done,
+                          on_build_id, on_all_done, on_look,   tracker};
     int r;
 
     if (!tracker)
@@ -132,6 +143,8 @@ int tracker_new(const TrackerOptions *options, Tracker **ret) {
     tracker->on_due = options->on_due;
     tracker->on_look = options->on_look;
     tracker->on_known = options->on_known;
+    tracker->on_group = options->on_group;
+    tracker->on_groups_done = options->on_groups_done;
     tracker->userdata = options->userdata;
     r = history_new(&(ProcessLimits){.memory_bytes = options->table_bytes}, &tracker->history);
     if (r < 0)
@@ -333,6 +346,10 @@ int tracker_read(Tracker *tracker, uint32_t pid) {
     int r = scanner_process(tracker->scanner, pid);
 
     return r == -ENOBUFS ? 0 : r;
+}
+
+void tracker_walk_groups(Tracker *tracker) {
+    (void)scanner_cgroups(tracker->scanner);
 }
 
 int tracker_pass(Tracker *tracker) {

@@ -24,6 +24,9 @@ typedef struct TrackerOptions {
     uint64_t table_bytes;                                    /* of the history; 0: its default */
     int (*on_look)(void *userdata, const ScannerLook *look); /* with sees_own */
     int (*on_known)(void *userdata, uint32_t pid);           /* NULL: nobody wants to know */
+    /* Of a walk through the control groups; NULL: nobody wants to know. */
+    int (*on_group)(void *userdata, const char *path);
+    int (*on_groups_done)(void *userdata, uint64_t begin_ns);
     void *userdata;
 } TrackerOptions;
 
@@ -50,6 +53,8 @@ int tracker_await(Tracker *tracker, uint64_t limit_ns);
 int tracker_look(Tracker *tracker);
 /* One process, again; on_known() tells. */
 int tracker_read(Tracker *tracker, uint32_t pid);
+/* Walks through the control groups: on_group() and on_groups_done() report what it finds. */
+void tracker_walk_groups(Tracker *tracker);
 /* All that are there, for the first time. */
 int tracker_pass(Tracker *tracker);
 /* Once a session asks for them: namespaces of who runs already are read; nothing when they are. */

@@ -45,6 +45,7 @@ typedef enum ScanKind {
     SCAN_IS_PROCESS,
     SCAN_IS_KERNEL,
     SCAN_IS_CGROUP,
+    SCAN_IS_CGROUPS_DONE,
     SCAN_IS_BUILD_ID,
     SCAN_IS_ALL_DONE,
     SCAN_IS_LOOK,
@@ -54,7 +55,7 @@ typedef struct ScanResult {
     struct ScanResult *next;
     ScanKind kind;
     size_t size;
-    uint64_t number; /* CGROUP: id; BUILD_ID: image; ALL_DONE, LOOK: when it began */
+    uint64_t number; /* CGROUP: id; BUILD_ID: image; CGROUPS_DONE, ALL_DONE, LOOK: when it began */
     void *data; /* PROCESS: Baseline; KERNEL: records; CGROUP: path; LOOK: array. Freed with it */
     size_t data_size;
     BuildId build_id;

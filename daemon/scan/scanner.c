@@ -102,12 +102,15 @@ static int put_cgroup(void *userdata, uint64_t id, const char *path) {
 }
 
 static int read_cgroups(Scanner *s) {
+    uint64_t begin_ns = clock_monotonic_ns();
     int r = cgroup_walk("", put_cgroup, s);
 
     if (r < 0 && r != -ENOENT && r != -ECANCELED)
         log_warning(r, "Cannot walk the cgroups, so samples may be told by the number of theirs "
                        "alone: %m");
-    return r == -ECANCELED ? r : 0;
+    if (r == -ECANCELED)
+        return r;
+    return put(s, &(ScanResult){.kind = SCAN_IS_CGROUPS_DONE, .number = begin_ns});
 }
 
 static int read_process(Scanner *s, uint32_t pid) {
@@ -300,6 +303,8 @@ static int deliver(const ScannerSinks *sinks, const ScanResult *result) {
         return sinks->on_build_id(
             sinks->userdata, result->number,
             (Bytes){.data = result->build_id.bytes, .size = result->build_id.size});
+    case SCAN_IS_CGROUPS_DONE:
+        return sinks->on_cgroups_done(sinks->userdata, result->number);
     case SCAN_IS_ALL_DONE:
         return sinks->on_all_done(sinks->userdata, result->number);
     case SCAN_IS_LOOK:

@@ -26,6 +26,8 @@ typedef struct ScannerSinks {
     int (*on_process)(void *userdata, const Baseline *baseline);
     int (*on_kernel)(void *userdata, Bytes records); /* for history_install_kernel() */
     int (*on_cgroup)(void *userdata, uint64_t id, const char *path);
+    /* A scanner_cgroups() is through. */
+    int (*on_cgroups_done)(void *userdata, uint64_t begin_ns);
     int (*on_build_id)(void *userdata, uint64_t image, Bytes build_id);
     /* A scanner_all() is through; 0 when not all could be read, and who was not found may live. */
     int (*on_all_done)(void *userdata, uint64_t begin_ns);

@@ -212,5 +212,43 @@ def a_session_by_hand_for_a_group_that_does_not_exist_is_refused():
         ended(profctl("stop", "web", socket=daemon.control()), 0)
 
 
+def started(daemon, *words, status=0, says=""):
+    return ended(profctl("start", "web", "-e", "cpu-clock", *words, socket=daemon.control()), status, says)
+
+
+@test
+def a_unit_is_found_by_its_name_and_followed_like_its_path():
+    unit = os.path.basename(GROUP)
+    with scratch() as folder, no_group_left(), Daemon(folder, config=session()) as daemon:
+        with service(), service(f"{GROUP}/below-{unit}"):
+            started(daemon, "-u", unit.removesuffix(".service"))
+            equal(told(daemon, "web")["target"], f"cgroup {GROUP}", "what it records")
+        wait_until(lambda: told(daemon, "web")["state"] == "waiting", 20, "the session to wait")
+        with service():
+            wait_until(lambda: told(daemon, "web")["state"] == "active", 20, "the session to go on")
+        ended(profctl("stop", "web", socket=daemon.control()), 0)
+
+
+@test
+def a_unit_that_is_not_one_group_is_refused_with_the_names_that_may_be_meant():
+    unit, other = "profd-test-unit.service", "profd-test-other.slice"
+    with scratch() as folder, no_group_left(), Daemon(folder, config=session()) as daemon, \
+            service(f"profd-test-one.slice/{unit}"), service(f"{other}/{unit}"):
+        started(daemon, "-u", unit, status=2,
+                says=f"'{unit}' matches several control groups\\. Did you mean '/.*/{unit}' or '/.*/{unit}'\\? Use --cgroup")
+        started(daemon, "-u", "profd-test-uint", status=5,
+                says=f"unit 'profd-test-uint' has no control group\\. Did you mean '{unit}'\\?")
+        started(daemon, "-u", "nothing-like-it", status=5, says=r"'nothing-like-it' has no control group\.$")
+        started(daemon, f"--cgroup=profd-test-ohter.slice", status=5,
+                says=f"control group 'profd-test-ohter.slice' does not exist\\. Did you mean '/{other}'")
+        started(daemon, f"--cgroup={unit}", "-u", unit, status=2, says="Invalid --unit: it excludes a control group")
+        with Varlink(daemon.control()) as v:
+            equal([s["session"]["name"] for s in v.call("ListSessions")], ["default"], "sessions")
+        started(daemon, f"--cgroup=/{other}/{unit}")
+    for path in ("profd-test-one.slice", other):
+        with contextlib.suppress(OSError):
+            os.rmdir(folder_of(path))
+
+
 if __name__ == "__main__":
     main()

@@ -57,6 +57,17 @@ TEST(parameters_that_are_missing_break_nothing) {
     CHECK_DESCRIBED("NoSuchCgroup", "{\"session\": \"x\", \"cgroup\": \"nosuch.slice\"}",
                     STATUS_NOT_FOUND,
                     "Cannot start 'x': control group 'nosuch.slice' does not exist.");
+    CHECK_DESCRIBED("NoSuchCgroup",
+                    "{\"session\": \"x\", \"cgroup\": \"shpo\", \"near\": [\"/shop\"]}",
+                    STATUS_NOT_FOUND,
+                    "Cannot start 'x': control group 'shpo' does not exist. Did you mean '/shop'?");
+    CHECK_DESCRIBED("NoSuchUnit", "{\"session\": \"x\", \"unit\": \"shop\"}", STATUS_NOT_FOUND,
+                    "Cannot start 'x': unit 'shop' has no control group.");
+    CHECK_DESCRIBED("AmbiguousUnit",
+                    "{\"session\": \"x\", \"unit\": \"shop\", \"cgroups\": [\"/a\", \"/b\"]}",
+                    STATUS_USAGE,
+                    "Cannot start 'x': 'shop' matches several control groups. Did you mean '/a' or "
+                    "'/b'? Use --cgroup.");
     CHECK_DESCRIBED("NoSamplesMatch", "{\"selection\": \"comm 'x'\", \"near\": []}",
                     STATUS_NOT_FOUND, "No samples match comm 'x' in this window.");
     CHECK_DESCRIBED("NoSamplesMatch",

@@ -22,7 +22,7 @@ enum { CHILDREN = 300 };
 
 typedef struct Told {
     Loop *loop;
-    unsigned processes, kernels, cgroups, build_ids, all_done;
+    unsigned processes, kernels, cgroups, cgroups_done, build_ids, all_done;
     unsigned since_turn, most_in_turn;
     uint64_t begin_ns, last_end_ns;
     pid_t children[CHILDREN];
@@ -76,6 +76,14 @@ static int on_cgroup(void *userdata, uint64_t id, const char *path) {
     return 0;
 }
 
+static int on_cgroups_done(void *userdata, uint64_t begin_ns) {
+    Told *t = userdata;
+
+    t->mistaken |= begin_ns == 0 || begin_ns > clock_monotonic_ns();
+    t->cgroups_done++;
+    return 0;
+}
+
 static int on_build_id(void *userdata, uint64_t image, Bytes build_id) {
     Told *t = userdata;
 
@@ -116,6 +124,7 @@ static const ScannerSinks sinks = {
     .on_process = on_process,
     .on_kernel = on_kernel,
     .on_cgroup = on_cgroup,
+    .on_cgroups_done = on_cgroups_done,
     .on_build_id = on_build_id,
     .on_all_done = on_all_done,
     .on_look = on_look,
@@ -279,6 +288,7 @@ TEST(kernel_and_cgroups_come_before_the_processes) {
     told.stop_after_all = 1;
     CHECK_OK(loop_run(loop));
     CHECK_EQ(told.kernels, 1U);
+    CHECK_EQ(told.cgroups_done, 1U);
     CHECK(!told.mistaken);
     end();
 }
