@@ -45,6 +45,8 @@ typedef struct Convert {
     Sink sink;
     Filter filter;
     uint64_t records;
+    PdEnvironment *environment; /* what the features of a stream hold; NULL: none came */
+    PdDamage bad_feature;       /* the first that was left out; no text: none */
     bool begun;
     bool verbatim;    /* header records are handed on as they are */
     bool event_types; /* names came in another way than EVENT_DESC */
@@ -82,14 +84,17 @@ static void convert_done(Convert *c) {
     c->order = pd_order_free(c->order);
     c->reader = pd_reader_free(c->reader);
     sink_done(&c->sink);
+    c->environment = pd_environment_free(c->environment);
     filter_done(&c->filter);
     target_done(&c->target);
 }
 
-static bool is_header_record(uint32_t type) {
-    return type == PD_RECORD_HEADER_ATTR || type == PD_RECORD_EVENT_TYPE ||
-           type == PD_RECORD_TRACING_DATA || type == PD_RECORD_BUILD_ID ||
-           type == PD_RECORD_HEADER_FEATURE;
+/* Only a stream has its header in records; in a file the same types are records like any other. */
+static bool is_header_record(const Convert *c, uint32_t type) {
+    return pd_reader_header(c->reader)->mode == PD_MODE_PIPE &&
+           (type == PD_RECORD_HEADER_ATTR || type == PD_RECORD_EVENT_TYPE ||
+            type == PD_RECORD_TRACING_DATA || type == PD_RECORD_BUILD_ID ||
+            type == PD_RECORD_HEADER_FEATURE);
 }
 
 static const PdEvents *events_out(const Convert *c) {
@@ -144,7 +149,7 @@ static int carry_features(Convert *c) {
 
     skip[PD_FEATURE_SAMPLE_TIME] = skip[PD_FEATURE_PROFD_COVERAGE] = filter_is_set(&c->filter);
     skip[PD_FEATURE_EVENT_DESC] = skip[PD_FEATURE_GROUP_DESC] = c->filter.kept;
-    r = sink_carry_features(&c->sink, c->reader, skip);
+    r = sink_carry_features(&c->sink, c->reader, skip, &c->bad_feature);
     if (r == 0 && (c->filter.kept ? has_desc : c->event_types && !has_desc))
         r = set_event_desc(c);
     if (r >= 0 && c->filter.kept)
@@ -216,19 +221,41 @@ static bool is_of_the_attr(Convert *c, const PdRecord *record) {
     return true;
 }
 
+/* 1: the HEADER_FEATURE of a stream goes into the copy as it is, 0: it stays behind. */
+static int hand_on_feature(Convert *c, const PdRecord *record) {
+    PdBody body;
+    unsigned bit;
+    int r;
+
+    if (pd_record_parse(record, NULL, &body) < 0 || body.header_feature.feature >= PD_FEATURE_BITS)
+        return 1;
+    bit = (unsigned)body.header_feature.feature;
+    if (bit == PD_FEATURE_COMPRESSED || bit == PD_FEATURE_DIR_FORMAT)
+        return 0;
+    /* An empty body marks the end of the features. */
+    if (bit == 0 || body.header_feature.body.size == 0)
+        return 1;
+    r = c->environment ? 0 : pd_environment_new(&c->environment);
+    if (r == 0)
+        r = pd_environment_read(c->environment, bit, body.header_feature.body, record->swap);
+    if (r == -EBADMSG && c->bad_feature.text[0] == '\0') {
+        pd_feature_damage(c->reader, bit, r, &c->bad_feature);
+        c->bad_feature.offset = record->offset;
+    }
+    return r == -EBADMSG ? 0 : r < 0 ? r : 1;
+}
+
 /* Of a stream; what it says the reader has taken in. */
 static int take_header_record(Convert *c, const PdRecord *record) {
-    PdBody body;
+    int r = 1;
 
     if (record->type == PD_RECORD_EVENT_TYPE)
         c->event_types = true;
     if (!c->verbatim)
         return c->begun && !c->filter.kept ? sink_add_events(&c->sink, events_out(c)) : 0;
-    if (record->type == PD_RECORD_HEADER_FEATURE && pd_record_parse(record, NULL, &body) == 0 &&
-        (body.header_feature.feature == PD_FEATURE_COMPRESSED ||
-         body.header_feature.feature == PD_FEATURE_DIR_FORMAT))
-        return 0;
-    return sink_write(&c->sink, c->reader, record, 0);
+    if (record->type == PD_RECORD_HEADER_FEATURE)
+        r = hand_on_feature(c, record);
+    return r > 0 ? sink_write(&c->sink, c->reader, record, 0) : r;
 }
 
 static int take_record(Convert *c, PdRecord *record, const PdStamp *stamp) {
@@ -237,11 +264,11 @@ static int take_record(Convert *c, PdRecord *record, const PdStamp *stamp) {
     c->records++;
     if (is_of_the_attr(c, record))
         return 0;
-    if (!c->begun && (c->verbatim || !is_header_record(record->type)))
+    if (!c->begun && (c->verbatim || !is_header_record(c, record->type)))
         r = begin(c);
     if (r < 0)
         return r;
-    if (is_header_record(record->type) && pd_reader_header(c->reader)->mode == PD_MODE_PIPE)
+    if (is_header_record(c, record->type))
         return take_header_record(c, record);
     c->has_counts |= record->type == PD_RECORD_STAT_CONFIG;
     r = filter_is_set(&c->filter) ? filter_record(&c->filter, record, stamp) : 1;
@@ -361,7 +388,7 @@ static int convert(Convert *c) {
         r = target_commit(&c->target);
     if (r == 0) {
         tell_left_out(c);
-        return recording_verdict(c->in, c->reader, NULL);
+        return recording_verdict(c->in, c->reader, &c->bad_feature);
     }
     if (r == -EPIPE)
         return STATUS_FAILED;

@@ -24,10 +24,16 @@ static int set_body(Merge *m, unsigned bit, const Buffer *body) {
     return r < 0 ? r : pd_writer_set_feature(m->sink.writer, bit, buffer_bytes(body));
 }
 
-/* 0: *ret is the body, -ENOENT: the recording has none that can be read. */
+/* 0: *ret is the body, -ENOENT: the recording has none that holds what it announces. */
 static int body_of(const MergeInput *in, unsigned bit, Bytes *ret) {
-    int r = pd_reader_feature(in->reader, bit, ret);
+    _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
+    int r = pd_environment_new(&env);
 
+    if (r < 0)
+        return r;
+    /* CPU_TOPOLOGY has an entry for each CPU that NRCPUS counts. */
+    (void)sink_read_feature(in->reader, env, PD_FEATURE_NRCPUS, ret);
+    r = sink_read_feature(in->reader, env, bit, ret);
     return r == -EBADMSG ? -ENOENT : r;
 }
 

@@ -87,24 +87,33 @@ static bool is_of_the_container(unsigned bit) {
            bit == PD_FEATURE_AUXTRACE;
 }
 
-int sink_carry_features(Sink *sink, PdReader *reader, const bool *skip) {
-    for (unsigned bit = 1; bit < PD_FEATURE_BITS; bit++) {
+int sink_read_feature(PdReader *reader, PdEnvironment *env, unsigned bit, Bytes *ret) {
+    /* Tracing data and build ids of a stream are there without being a feature of it. */
+    int r = pd_reader_feature(reader, bit, ret);
+
+    return r < 0 ? r : pd_environment_read(env, bit, *ret, pd_reader_header(reader)->swap);
+}
+
+int sink_carry_features(Sink *sink, PdReader *reader, const bool *skip, PdDamage *why) {
+    _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
+    int r = pd_environment_new(&env);
+
+    for (unsigned bit = 1; bit < PD_FEATURE_BITS && r >= 0; bit++) {
         Bytes body;
-        int r;
 
         if (is_of_the_container(bit) || skip[bit])
             continue;
-        /* Tracing data and build ids of a stream are there without being a feature of it. */
-        r = pd_reader_feature(reader, bit, &body);
-        /* A section that is damaged has been told by the reader, and stays behind. */
-        if (r == -EBADMSG || r == -ENOENT)
+        r = sink_read_feature(reader, env, bit, &body);
+        if (r == -EBADMSG && why->text[0] == '\0')
+            pd_feature_damage(reader, bit, r, why);
+        if (r == -EBADMSG || r == -ENOENT) {
+            r = 0;
             continue;
+        }
         if (r >= 0)
             r = pd_writer_set_feature(sink->writer, bit, body);
-        if (r < 0)
-            return r;
     }
-    return 0;
+    return MIN(r, 0);
 }
 
 static bool all_tell_the_time(const PdEvents *events) {

@@ -8,6 +8,7 @@
  */
 
 #include "client/option.h"
+#include "perfdata/environment.h"
 #include "perfdata/reader.h"
 #include "perfdata/writer.h"
 #include "util/buffer.h"
@@ -34,8 +35,13 @@ typedef struct Sink {
 int sink_open(Sink *sink, int fd, const PdWriterOptions *options);
 void sink_done(Sink *sink);
 
-/* All features of the reader that a copy can have as they are, but those with skip[bit]. */
-int sink_carry_features(Sink *sink, PdReader *reader, const bool *skip);
+/* The body of a feature, which env takes in. -ENOENT: there is none, -EBADMSG: it does not hold
+ * what it announces. */
+int sink_read_feature(PdReader *reader, PdEnvironment *env, unsigned bit, Bytes *ret);
+/* All features of the reader that a copy can have as they are, but those with skip[bit]. A feature
+ * that does not hold what it announces stays behind, since perf may refuse all of a recording that
+ * has one; the first such is noted in *why. */
+int sink_carry_features(Sink *sink, PdReader *reader, const bool *skip, PdDamage *why);
 /* Hands on the events that the writer does not have yet. */
 int sink_add_events(Sink *sink, const PdEvents *events);
 /* After events and features. */

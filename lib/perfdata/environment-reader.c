@@ -11,7 +11,7 @@
  * that NRCPUS is there when CPU_TOPOLOGY asks for it.
  */
 
-static void tell_damage(PdReader *reader, unsigned bit, int error, PdDamage *ret) {
+void pd_feature_damage(const PdReader *reader, unsigned bit, int error, PdDamage *ret) {
     const char *name = pd_feature_name(bit), *what = "does not hold what it announces";
     char number[16];
 
@@ -42,7 +42,7 @@ int pd_environment_from_reader(PdEnvironment *env, PdReader *reader, unsigned *r
         if (r != -EBADMSG && r != -EFBIG)
             return r;
         if (damaged++ == 0)
-            tell_damage(reader, bit, r, &why);
+            pd_feature_damage(reader, bit, r, &why);
     }
     *ret_damaged = damaged;
     if (damaged > 0)

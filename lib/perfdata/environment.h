@@ -197,8 +197,10 @@ void pd_environment_print(const PdEnvironment *env, Buffer *out);
 void pd_environment_describe(const PdEnvironment *env, Fields *fields);
 
 typedef struct PdReader PdReader;
+typedef struct PdDamage PdDamage;
+/* What to say of a feature that pd_environment_read() refused, and where it is. */
+void pd_feature_damage(const PdReader *reader, unsigned bit, int error, PdDamage *ret);
 /* Reads every feature that a reader has. Returns 0, or the first negative errno that is not about
  * the file (damaged features are counted in *ret_damaged and named in ret_why). */
-typedef struct PdDamage PdDamage;
 int pd_environment_from_reader(PdEnvironment *env, PdReader *reader, unsigned *ret_damaged,
                                PdDamage *ret_why);

@@ -102,7 +102,7 @@ static int load_file_header(PdReader *r, FileHeader *ret, PdDamage *why) {
         return -EBADMSG;
     }
     h.size = load_u64(p + 8, swap);
-    if (h.size != HEADER_SIZE_OLD && h.size < PD_HEADER_SIZE) {
+    if ((h.size != HEADER_SIZE_OLD && h.size < PD_HEADER_SIZE) || h.size > r->main.size) {
         why_set(why, 8, "no perf.data has a header of %llu bytes", (unsigned long long)h.size);
         return -EBADMSG;
     }

@@ -163,6 +163,12 @@ int intake_record(PdReader *r, PdRecord *record) {
     return 0;
 }
 
+/* The attr of such an event says what it counts, and perf shows no other name. */
+static bool is_named_by_attr(const PdEvent *event) {
+    return event->attr.type == PD_TYPE_HARDWARE || event->attr.type == PD_TYPE_SOFTWARE ||
+           event->attr.type == PD_TYPE_HW_CACHE;
+}
+
 /* The table knows no more than the config; a tracepoint's is its own, that of others counts only
  * where no second event has it. */
 int intake_event_type(PdReader *r, uint64_t config, Bytes name) {
@@ -174,7 +180,7 @@ int intake_event_type(PdReader *r, uint64_t config, Bytes name) {
     for (size_t i = 0; i < n; i++) {
         PdEvent *event = pd_events_at(r->events, i);
 
-        if (event->attr.config != config)
+        if (event->attr.config != config || is_named_by_attr(event))
             continue;
         if (found && found->attr.type != event->attr.type) {
             bool tracepoint = event->attr.type == PD_TYPE_TRACEPOINT;

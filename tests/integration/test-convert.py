@@ -7,12 +7,15 @@ import json
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests", "golden"))
+from make import Maker, file, pipe, records  # noqa: E402
 from roundtrip import PROFCTL, info, perf, run, same_text  # noqa: E402
 from tap import check, equal, main, skip, test  # noqa: E402
 
@@ -235,6 +238,44 @@ def an_interrupt_leaves_nothing(folder):
             process.wait(timeout=20)
             equal(process.returncode, -signal.SIGTERM, "the status")
         equal(os.listdir(folder), ["in.data"], f"what is left of a {layout}")
+
+
+def claims_too_much(recording, text):
+    """The feature whose string begins with `text` claims 60,000 bytes."""
+    at = recording.index(text) - 4
+    return recording[:at] + struct.pack("<I", 60000) + recording[at + 4:]
+
+
+@test
+@in_folder
+def a_feature_that_does_not_hold_what_it_announces_stays_behind(folder):
+    m, path, out = Maker("<"), os.path.join(folder, "in.data"), os.path.join(folder, "out")
+    rows = [row for row in records(m) if row[:4] != m.u32(68)]
+    for source in (file(m, rows), pipe(m, rows)):
+        with open(path, "wb") as target:
+            target.write(claims_too_much(source, b"6.1.0"))
+        for layout in ("file", "directory", "pipe"):
+            done = convert(path, out, f"--layout={layout}", "--force", status=8)
+            check(b"OSRELEASE" in done.stderr, f"the reason is {done.stderr}")
+            equal(run([PROFCTL, "verify", "--quiet", out]).returncode, 0, f"verify of a {layout}")
+            text = perf("report", out, ["--header-only"], False)
+            check(text and b"# arch : x86_64" in text and b"os release : 6.1.0" not in text,
+                  f"perf's header of a {layout} is {text}")
+            check(sample_lines(out), f"perf finds no samples in a {layout}")
+        two = os.path.join(folder, "two")
+        done = run([PROFCTL, "merge", "--force", "-o", two, path, path])
+        equal(run([PROFCTL, "verify", "--quiet", two]).returncode, 0, f"verify of {done.stderr}")
+
+
+@test
+@in_folder
+def records_of_a_stream_header_are_plain_records_in_a_file(folder):
+    m, path = Maker("<"), os.path.join(folder, "in.data")
+    with open(path, "wb") as target:
+        target.write(file(m, [m.record(80, 0, m.u64(4) + m.string_feature("5.0")), *records(m)]))
+    convert(path, os.path.join(folder, "out"))
+    check(b"5.0" not in perf("report", os.path.join(folder, "out"), ["--header-only"], False),
+          "the record does not change the header")
 
 
 @test

@@ -48,27 +48,67 @@ TEST(file_of_either_byte_order_is_read) {
     }
 }
 
-TEST(version_1_names_its_events_in_a_table) {
+/* A file of PERFFILE times: two events of the type, config 9, which its table calls "legacy". */
+static int open_version_1(uint32_t type, bool swap, PdReader **ret) {
+    _cleanup_(buffer_done) Buffer records = make_samples(swap, 2), file = {};
+    FileShape shape = {.swap = swap,
+                       .version_1 = true,
+                       .data_size = UINT64_MAX,
+                       .records = buffer_bytes(&records),
+                       .no_features = true};
+
+    file = make_file(&shape);
+    store_u64(file.data + 56, DATA_AT + records.size, swap);
+    for (unsigned i = 0; i < 2; i++)
+        store_u32(file.data + ATTRS_AT + i * ATTR_ENTRY, type, swap);
+    return open_buffer(&file, ret);
+}
+
+TEST(version_1_names_tracepoints_in_a_table) {
     for (int swap = 0; swap < 2; swap++) {
         _cleanup_(pd_reader_freep) PdReader *r = NULL;
-        _cleanup_(buffer_done) Buffer records = make_samples(swap, 2);
-        FileShape shape = {.swap = swap,
-                           .version_1 = true,
-                           .data_size = UINT64_MAX,
-                           .records = buffer_bytes(&records),
-                           .no_features = true};
-        _cleanup_(buffer_done) Buffer file = make_file(&shape);
-        uint64_t at = DATA_AT + records.size;
         Seen seen;
 
-        store_u64(file.data + 56, at, swap);
-        CHECK_OK(open_buffer(&file, &r));
+        CHECK_OK(open_version_1(PD_TYPE_TRACEPOINT, swap, &r));
         CHECK_EQ(pd_reader_header(r)->magic_version, 1);
         CHECK_EQ(pd_reader_header(r)->big_endian, is_big(swap));
         CHECK_STREQ(pd_events_at(pd_reader_events(r), 0)->name, "legacy");
         CHECK_OK(read_all(r, &seen));
         CHECK_EQ(seen.samples, 2);
         CHECK(!pd_reader_damage(r));
+    }
+}
+
+/* An old perf wrote "cycles" there for the cpu-clock that it fell back to. */
+TEST(version_1_table_does_not_rename_an_event_that_its_attr_names) {
+    static const struct {
+        uint32_t type;
+        const char *name;
+    } rows[] = {
+        {PD_TYPE_SOFTWARE, "dummy"},
+        {PD_TYPE_HARDWARE, "ref-cycles"},
+        {PD_TYPE_RAW, "legacy"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        _cleanup_(pd_reader_freep) PdReader *r = NULL;
+
+        CHECK_OK(open_version_1(rows[i].type, false, &r));
+        CHECK_STREQ(pd_events_at(pd_reader_events(r), 0)->name, rows[i].name);
+    }
+}
+
+TEST(header_larger_than_its_file_is_refused) {
+    static const uint64_t sizes[] = {UINT64_MAX, 1ULL << 63, 1000000};
+
+    for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+        _cleanup_(pd_reader_freep) PdReader *r = NULL;
+        _cleanup_(buffer_done) Buffer records = make_samples(false, 2);
+        FileShape shape = {.data_size = UINT64_MAX, .records = buffer_bytes(&records)};
+        _cleanup_(buffer_done) Buffer file = make_file(&shape);
+
+        store_u64(file.data + 8, sizes[i], false);
+        CHECK_EQ(open_buffer(&file, &r), -EBADMSG);
     }
 }
 
