@@ -31,6 +31,8 @@ typedef struct Sections {
     int fd;
     bool swap;
     uint64_t file_size;
+    Section behind;    /* the first that ends behind the file */
+    uint64_t n_behind; /* how many do: a file that was cut off has one flaw, not one a section */
     Findings *findings;
     Section *items;
     size_t n, allocated;
@@ -54,7 +56,6 @@ static bool grow(Sections *s) {
 _printf_(4, 5) static bool add(Sections *s, uint64_t offset, uint64_t size, const char *format,
                                ...) {
     Section section = {.offset = offset};
-    Place place = {.known = true, .offset = offset};
     va_list ap;
 
     va_start(ap, format);
@@ -63,9 +64,9 @@ _printf_(4, 5) static bool add(Sections *s, uint64_t offset, uint64_t size, cons
     if (size == 0)
         return true;
     if (offset > s->file_size || size > s->file_size - offset) {
-        findings_add(s->findings, SEVERITY_ERROR, "section-bounds", &place, 1,
-                     "%s of %" PRIu64 " bytes ends behind the file, which has %" PRIu64,
-                     section.what, size, s->file_size);
+        section.end = size;
+        if (s->n_behind++ == 0)
+            s->behind = section;
         return false;
     }
     section.end = offset + size;
@@ -155,6 +156,19 @@ static void find_overlaps(Sections *s) {
                      "%" PRIu64 " further sections overlap", n - OVERLAPS_MAX);
 }
 
+static void report_behind(Sections *s) {
+    Place place = {.known = true, .offset = s->behind.offset};
+    char others[48] = "";
+
+    if (s->n_behind == 0)
+        return;
+    if (s->n_behind > 1)
+        snprintf(others, sizeof(others), ", and so do %" PRIu64 " more sections", s->n_behind - 1);
+    findings_add(s->findings, SEVERITY_ERROR, "section-bounds", &place, s->n_behind,
+                 "%s of %" PRIu64 " bytes ends behind the file, which has %" PRIu64 "%s",
+                 s->behind.what, s->behind.end, s->file_size, others);
+}
+
 static int walk(Sections *s, const PdReader *reader) {
     const PdHeader *header = pd_reader_header(reader);
     uint8_t bytes[PD_HEADER_SIZE];
@@ -169,8 +183,9 @@ static int walk(Sections *s, const PdReader *reader) {
         if (!__builtin_add_overflow(at, size, &end))
             add_features(s, reader, end);
     }
+    report_behind(s);
     find_overlaps(s);
-    return s->error;
+    return s->error ?: s->n_behind > 0;
 }
 
 int verify_sections(const char *path, const PdReader *reader, Findings *findings) {

@@ -52,15 +52,15 @@ static int read_records(Verify *v) {
     return r;
 }
 
-/* What ended the reading comes first: it may be why the rest is as it is. */
-static void tell_damage(Verify *v) {
+static void report_damage(Verify *v, bool truncated) {
     const PdDamage *damage = pd_reader_damage(v->reader);
     Place place = {.known = true};
 
     if (pd_reader_header(v->reader)->unfinished && !damage)
         findings_add(&v->findings, SEVERITY_ERROR, "unfinished", NULL, 1,
                      "its recorder never finished it, so it ends early and has no features");
-    if (!damage)
+    /* A section that ends behind the file is the same flaw. */
+    if (!damage || (truncated && damage->cut_off))
         return;
     place.file = damage->file;
     place.offset = damage->offset;
@@ -69,18 +69,20 @@ static void tell_damage(Verify *v) {
 
 static int verify(Verify *v) {
     int r = read_records(v);
+    bool truncated;
 
     if (r < 0)
         return r;
-    tell_damage(v);
     r = verify_sections(v->path, v->reader, &v->findings);
+    truncated = r > 0;
+    report_damage(v, truncated);
     if (r >= 0)
         r = verify_features(v->reader, &v->findings);
     if (r >= 0)
         r = verify_coverage(v->reader, &v->findings);
     if (r < 0)
         return r;
-    verify_events(v->reader, &v->findings);
+    verify_events(v->reader, truncated, &v->findings);
     r = verify_records_end(&v->records, v->reader, &v->findings);
     if (r >= 0)
         r = side_band_end(v->side_band, &v->findings);

@@ -11,6 +11,7 @@
 
 /* What lies where in the file: sections within its bounds, none over another. `path` is that of
  * a file or of a directory; a stream has no sections. */
+/* 1: some end behind the file, which is one finding; 0: none does. */
 int verify_sections(const char *path, const PdReader *reader, Findings *findings);
 
 /* Each feature says what it announces. After the records, since a pipe has them only then. */
@@ -20,7 +21,7 @@ int verify_features(PdReader *reader, Findings *findings);
 int verify_coverage(PdReader *reader, Findings *findings);
 
 /* Ids lead to one event each. After the records likewise. */
-void verify_events(PdReader *reader, Findings *findings);
+void verify_events(PdReader *reader, bool truncated, Findings *findings);
 
 /* Records one by one. An all-zero one is valid before the first. */
 typedef struct RecordTally {
@@ -32,7 +33,7 @@ typedef struct RecordTally {
 typedef struct RecordChecks {
     uint64_t records, samples;
     RecordTally misaligned, too_short, broken, unknown_type, no_event, late, no_time, no_build_id;
-    uint64_t lost_events, lost_samples, throttled, rounds;
+    uint64_t lost_events, lost_samples, throttled;
     bool has_time;
     uint64_t first_ns, last_ns; /* of samples */
     uint64_t greatest_ns, at_end_ns, promised_ns;

@@ -48,7 +48,7 @@ void feature_table_read(PdReader *r, const bool *bits) {
             continue;
         if (cut || source_read_at(&r->main, offset, entry, sizeof(entry)) < 0) {
             if (!cut)
-                reader_damage(r, false, offset, "the table of features is cut off");
+                reader_cut_off(r, false, offset, "the table of features is cut off");
             cut = true;
             continue;
         }
@@ -65,7 +65,7 @@ static int feature_load(PdReader *r, unsigned bit) {
     int rc;
 
     if (f->offset > r->main.size || f->size > r->main.size - f->offset) {
-        reader_damage(r, false, f->offset, "feature %u lies beyond the end of the file", bit);
+        reader_cut_off(r, false, f->offset, "feature %u lies beyond the end of the file", bit);
         return -EBADMSG;
     }
     if (f->size > r->limits.feature_bytes - r->feature_bytes)
@@ -75,7 +75,7 @@ static int feature_load(PdReader *r, unsigned bit) {
         return buffer_error(&f->body);
     rc = source_read_at(&r->main, f->offset, to, (size_t)f->size);
     if (rc == -ENODATA) {
-        reader_damage(r, false, f->offset, "feature %u lies beyond the end of the file", bit);
+        reader_cut_off(r, false, f->offset, "feature %u lies beyond the end of the file", bit);
         return -EBADMSG;
     }
     if (rc < 0)

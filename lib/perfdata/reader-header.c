@@ -127,8 +127,8 @@ static int read_ids(PdReader *r, PdEvent *event, Section ids) {
     int rc;
 
     if (ids.offset > r->main.size || ids.size > r->main.size - ids.offset) {
-        reader_damage(r, false, ids.offset, "the ids of event %u lie beyond the end of the file",
-                      event->index);
+        reader_cut_off(r, false, ids.offset, "the ids of event %u lie beyond the end of the file",
+                       event->index);
         return 0;
     }
     while (n > 0) {
@@ -187,7 +187,7 @@ static int read_attrs(PdReader *r, const FileHeader *h) {
         return 0;
     }
     if (__builtin_add_overflow(h->attrs.offset, h->attrs.size, &end)) {
-        reader_damage(r, false, 24, "the attr section lies beyond the end of the file");
+        reader_cut_off(r, false, 24, "the attr section lies beyond the end of the file");
         return 0;
     }
     if (h->attrs.size % h->attr_size != 0)
@@ -198,7 +198,7 @@ static int read_attrs(PdReader *r, const FileHeader *h) {
         int rc = read_attr(r, at, h->attr_size - SECTION_SIZE);
 
         if (rc == -ENODATA || rc == -EBADMSG) {
-            reader_damage(r, false, at, "the attr section lies beyond the end of the file");
+            reader_cut_off(r, false, at, "the attr section lies beyond the end of the file");
             return 0;
         }
         if (rc == -E2BIG) {
@@ -221,7 +221,7 @@ static int read_event_types(PdReader *r, Section types) {
 
         if (__builtin_add_overflow(types.offset, i * EVENT_TYPE_SIZE, &at) ||
             source_read_at(&r->main, at, entry, sizeof(entry)) < 0) {
-            reader_damage(r, false, types.offset, "the names of event types are cut off");
+            reader_cut_off(r, false, types.offset, "the names of event types are cut off");
             return 0;
         }
         rc = intake_event_type(r, load_u64(entry, r->header.swap),
@@ -248,7 +248,7 @@ static void find_data(PdReader *r, const FileHeader *h) {
         reader_damage(r, false, h->data.offset,
                       "the recorder did not live to finish the file: its features are not known");
     } else if (end > r->main.size)
-        reader_damage(r, false, r->main.size, "the file ends before its data does");
+        reader_cut_off(r, false, r->main.size, "the file ends before its data does");
     r->data_end = end;
     source_seek(&r->main, h->data.offset, end);
 }

@@ -72,6 +72,9 @@ struct PdReader {
 /* Notes damage. The first counts; but that which stopped the reading counts more. */
 void reader_damage(PdReader *r, bool final, uint64_t offset, const char *format, ...)
     _printf_(4, 5);
+/* The same, where the cause is that the file ends too early. */
+void reader_cut_off(PdReader *r, bool final, uint64_t offset, const char *format, ...)
+    _printf_(4, 5);
 
 /* reader-header.c: the header at the front of r->main, and what it leads to. On failure *why is
  * set. */

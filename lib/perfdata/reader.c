@@ -19,16 +19,31 @@ enum {
     AUXTRACE_SIZE = 48,
 };
 
-void reader_damage(PdReader *r, bool final, uint64_t offset, const char *format, ...) {
-    va_list ap;
-
+_printf_(4, 0) static bool note_damage(PdReader *r, bool final, uint64_t offset, const char *format,
+                                       va_list ap) {
     if (r->damaged && (r->damage_is_final || !final))
-        return;
+        return false;
     r->damaged = true;
     r->damage_is_final = final;
     r->damage = (PdDamage){.offset = offset, .file = r->file};
-    va_start(ap, format);
     vsnprintf(r->damage.text, sizeof(r->damage.text), format, ap);
+    return true;
+}
+
+void reader_damage(PdReader *r, bool final, uint64_t offset, const char *format, ...) {
+    va_list ap;
+
+    va_start(ap, format);
+    (void)note_damage(r, final, offset, format, ap);
+    va_end(ap);
+}
+
+void reader_cut_off(PdReader *r, bool final, uint64_t offset, const char *format, ...) {
+    va_list ap;
+
+    va_start(ap, format);
+    if (note_damage(r, final, offset, format, ap))
+        r->damage.cut_off = true;
     va_end(ap);
 }
 
@@ -57,8 +72,8 @@ static int no_record(PdReader *r, const PdRecord *rec) {
 }
 
 static int cut_off(PdReader *r, uint64_t offset, size_t wanted, size_t left) {
-    reader_damage(r, true, offset, "the last record is cut off: %zu bytes where it has %zu", left,
-                  wanted);
+    reader_cut_off(r, true, offset, "the last record is cut off: %zu bytes where it has %zu", left,
+                   wanted);
     return stop(r);
 }
 
@@ -204,8 +219,8 @@ static void find_payload(PdReader *r, PdRecord *rec) {
     r->payload_left = size;
     if (size > source_remaining(r->source)) {
         rec->payload = r->payload_left = source_remaining(r->source);
-        reader_damage(r, true, rec->offset, "the payload of %llu bytes behind a record is cut off",
-                      (unsigned long long)size);
+        reader_cut_off(r, true, rec->offset, "the payload of %llu bytes behind a record is cut off",
+                       (unsigned long long)size);
     }
 }
 
@@ -238,7 +253,7 @@ ssize_t pd_reader_payload(PdReader *reader, void *buffer, size_t n) {
     }
     n = MIN(n, source_left(s));
     if (n == 0) {
-        reader_damage(reader, true, source_offset(s), "the payload behind a record is cut off");
+        reader_cut_off(reader, true, source_offset(s), "the payload behind a record is cut off");
         reader->payload_left = 0;
         return 0;
     }

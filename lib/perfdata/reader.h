@@ -30,6 +30,7 @@ typedef struct PdDamage {
     char text[256];
     uint64_t offset;
     uint32_t file; /* as PdRecord.file */
+    bool cut_off;  /* the file ends too early */
 } PdDamage;
 
 typedef struct PdHeader {

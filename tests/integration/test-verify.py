@@ -135,6 +135,18 @@ def sections_lie_in_the_file_and_not_over_each_other():
 
 
 @test
+def one_truncation_is_one_finding():
+    content = file(M, GOOD)
+    data_at, data_size = struct.unpack_from("<QQ", content, 40)
+    table = data_at + data_size
+    for length in (len(content) - 1, table + 16 * len(features(M)), table + 40, table, table - 20,
+                   data_at):
+        found = json.loads(verify(content[:length], "--json").stdout)[0]
+        errors = [f["text"] for f in found["findings"] if f["severity"] == "error"]
+        equal(len(errors), 1, f"errors of the first {length} bytes, {errors}")
+
+
+@test
 def features_hold_what_they_announce():
     content = file(M, GOOD)
     at = content.rindex(features(M)[11][:4] + features(M)[11][4:8])
