@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "capture/event-list.h"
 #include "config/config.h"
 #include "daemon.h"
 #include "host-check.h"
@@ -30,6 +31,11 @@ static void print_config_keys(void) {
     for (size_t i = 0; i < n; i++)
         printf("%s\t%s\t%s\t%s\n", keys[i].section, keys[i].name, keys[i].fallback,
                keys[i].expected);
+}
+
+/* For the completions of profctl. */
+static void print_event(void *userdata _unused_, const char *name) {
+    puts(name);
 }
 
 /* A typo must not take the recorder away: what is wrong is warned of, and its default holds. */
@@ -120,9 +126,12 @@ int main(int argc, char **argv) {
         printf("profd %s\n", PROFD_VERSION);
     if (options.print_config_keys)
         print_config_keys();
+    if (options.print_events)
+        event_each_symbol(print_event, NULL);
     if (options.print_options)
         option_print_table();
-    if (options.help || options.version || options.print_config_keys || options.print_options)
+    if (options.help || options.version || options.print_config_keys || options.print_events ||
+        options.print_options)
         return EXIT_SUCCESS;
     journal_attach();
     if (options.check_config)

@@ -42,6 +42,11 @@ static const char *set_print_config_keys(Options *options, const char *value _un
     return NULL;
 }
 
+static const char *set_print_events(Options *options, const char *value _unused_) {
+    options->print_events = true;
+    return NULL;
+}
+
 static const char *set_print_options(Options *options, const char *value _unused_) {
     options->print_options = true;
     return NULL;
@@ -88,6 +93,7 @@ static const struct OptionRow {
     { "check-config",      NULL,    "check the configuration and exit",                        set_check_config      },
     { "log-level",         "LEVEL", "err, warning, notice, info or debug (default: info)",     set_log_level         },
     { "print-config-keys", NULL,    NULL,                                                      set_print_config_keys },
+    { "print-events",      NULL,    NULL,                                                      set_print_events      },
     { "print-options",     NULL,    NULL,                                                      set_print_options     },
     { "recorder",          "FD",    NULL,                                                      set_recorder          },
     { "help",              NULL,    "show this help",                                          set_help              },

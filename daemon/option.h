@@ -10,7 +10,7 @@ typedef struct Options {
     const char *config;          /* NULL: the default one */
     int recorder;                /* the socket to the keeper; -1: this is the keeper */
     bool has_store, has_runtime; /* they were named */
-    bool check_config, print_config_keys, print_options, help, version;
+    bool check_config, print_config_keys, print_events, print_options, help, version;
 } Options;
 
 /* -EINVAL, with the reason on stderr. The log level is set at once. */

@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Writes a shell's completion of profctl or profd from its own option tables.
 
-generate.py bash|zsh|fish PROGRAM [NAME]: runs `PROGRAM --print-options` and prints the completion
-of NAME, profctl if it is not given. What an option's argument is named decides what is offered for
+generate.py bash|zsh|fish PROGRAM [NAME [PROFD]]: runs `PROGRAM --print-options` and prints the
+completion of NAME, profctl if it is not given. PROFD prints the events that it knows everywhere and
+the keys of a session; both are offered, and so are tracepoints, control groups and units of the
+host, as far as the user may read them. What an option's argument is named decides what is offered for
 it: words separated by bars are offered as they are, a name that ends in FILE, FOLDER, DIR or PATH
 means paths, anything else is for the user to type. What a command's arguments are named decides
 the same; SESSION means the sessions of the daemon and SNAPSHOT its snapshots, if it answers. A
@@ -24,6 +26,39 @@ NAMES = {
 }
 
 
+# A shell expands what it is given, and any user may name a control group.
+SAFE = "LC_ALL=C grep -x '[A-Za-z0-9_.:@/-]*'"
+GROUPS = "cut -d: -f3- /proc/*/cgroup 2>/dev/null"
+
+
+@dataclass
+class Known:
+    """What may follow an option: these words, and those that a command prints."""
+    words: list
+    command: str = ""
+    is_list: bool = True
+
+    def joined(self, substitution):
+        return " ".join([*self.words, substitution.format(self.command)] if self.command else self.words)
+
+
+KNOWN = {
+    "--cgroup": Known([], f"{GROUPS} | sort -u | {SAFE}"),
+    "--unit": Known([], f"{GROUPS} | grep -oE '[^/]+[.](service|scope|slice)' | sort -u | {SAFE}"),
+}
+
+
+def learn(daemon):
+    events, keys = (
+        subprocess.run([daemon, option], check=True, capture_output=True, text=True).stdout.splitlines()
+        for option in ("--print-events", "--print-config-keys")
+    )
+    folders = "/sys/kernel/tracing/available_events /sys/kernel/debug/tracing/available_events"
+    KNOWN["--event"] = Known(events, f"cat {folders} 2>/dev/null | sort -u | {SAFE}")
+    rows = [key.split("\t") for key in keys]
+    KNOWN["--set"] = Known([f"{row[1]}=" for row in rows if row[0] == "Session"], is_list=False)
+
+
 def names_of(arguments):
     """What prints the names that are meant, or None."""
     found = re.search(r"\b(SESSION|SNAPSHOT)\b", arguments)
@@ -36,6 +71,7 @@ class Option:
     long: str
     argument: str
     help: str
+    command: str = "*"
 
     @property
     def optional(self):
@@ -54,6 +90,11 @@ class Option:
     @property
     def is_path(self):
         return re.search(r"(FILE|FOLDER|DIR|PATH)$", self.argument.strip("[]")) is not None
+
+    @property
+    def known(self):
+        # Events of monitor are those of profd itself.
+        return KNOWN.get(self.long) if self.argument and self.command != "monitor" else None
 
     @property
     def names(self):
@@ -94,7 +135,7 @@ def read(program):
         elif not long:
             commands[name] = Command(name, argument, words)
         else:
-            commands[name].options.append(Option(short, long, argument, words))
+            commands[name].options.append(Option(short, long, argument, words, name))
     return everywhere, list(commands.values())
 
 
@@ -104,13 +145,18 @@ BASH = """\
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # bash completion for @NAME@, made from its option tables
 
-_@NAME@() {
-    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} equals='' verb='' words='' i
+@LIST@_@NAME@() {
+    local cur=${COMP_WORDS[COMP_CWORD]} prev equals='' verb='' words='' i=$COMP_CWORD
 
+    # Colons are words of their own.
+    while ((i > 1)) && [[ ${COMP_WORDS[i]} == : || ${COMP_WORDS[i - 1]} == : ]]; do
+        ((i--))
+    done
+    prev=${COMP_WORDS[i - 1]}
     if [[ $cur == = ]]; then
         cur='' equals=y
     elif [[ $prev == = ]]; then
-        prev=${COMP_WORDS[COMP_CWORD - 2]} equals=y
+        prev=${COMP_WORDS[i - 2]} equals=y
     fi
     for ((i = 1; i < COMP_CWORD && ${#verb} == 0; i++)); do
         case ${COMP_WORDS[i]} in
@@ -140,6 +186,21 @@ complete -F _@NAME@ @NAME@
 """
 
 
+# The last of a list, of which bash has the part behind the last colon.
+BASH_LIST = """\
+_@NAME@_list() {
+    local word=${COMP_LINE:0:COMP_POINT} head='' colon
+
+    word=${word##*[[:space:]]} word=${word##*=}
+    [[ $word == *,* ]] && head=${word%,*},
+    mapfile -t COMPREPLY < <(compgen -P "$head" -W "$1" -- "${word##*,}")
+    colon=${word%"${word##*:}"}
+    COMPREPLY=("${COMPREPLY[@]#"$colon"}")
+}
+
+"""
+
+
 def bash_argument(verb, option):
     # An argument that may be left out follows an equals sign only.
     marks = ["y"] if option.optional else ["", "y"]
@@ -148,6 +209,11 @@ def bash_argument(verb, option):
         return ""
     if option.choices:
         action = f'mapfile -t COMPREPLY < <(compgen -W "{" ".join(option.choices)}" -- "$cur")'
+    elif option.known and option.known.is_list:
+        action = f'_@NAME@_list "{option.known.joined("$({})")}"'
+    elif option.known:
+        action = ("compopt -o nospace; "
+                  f'mapfile -t COMPREPLY < <(compgen -W "{option.known.joined("$({})")}" -- "$cur")')
     elif option.listed:
         action = f'mapfile -t COMPREPLY < <(compgen -W "$({option.listed})" -- "$cur")'
     elif option.is_path:
@@ -190,6 +256,7 @@ def bash(everywhere, commands):
     text = text.replace("@OPTIONS@", "\n".join(options))
     text = text.replace("@GLOBAL@", bash_names(everywhere))
     text = text.replace("@ALL@", " ".join(c.name for c in commands))
+    text = text.replace("@LIST@", BASH_LIST if "_@NAME@_list" in text else "")
     return text.replace("@WORDS@", "\n".join(row for row in rows if row))
 
 
@@ -235,6 +302,11 @@ def zsh_names(names):
     return "($(" + names.replace("'", "'\\''") + "))"
 
 
+def zsh_known(known):
+    words = known.joined("$({})").replace("'", "'\\''").replace(":", "\\:")
+    return f"{{_sequence compadd - {words}}}" if known.is_list else f'{{compadd -S "" - {words}}}'
+
+
 def zsh_quote(text):
     return text.replace("'", "'\\''").replace("[", "\\[").replace("]", "\\]").replace(":", "\\:")
 
@@ -242,6 +314,8 @@ def zsh_quote(text):
 def zsh_specs(option, indent):
     if option.choices:
         action = "(" + " ".join(option.choices) + ")"
+    elif option.known:
+        action = zsh_known(option.known)
     elif option.listed:
         action = zsh_names(option.listed)
     elif option.is_path:
@@ -308,6 +382,9 @@ def fish_option(option, condition):
     line += f" -l {option.long[2:]}"
     if option.choices:
         line += f" {'-f' if option.optional else '-x'} -a {fish_quote(' '.join(option.choices))}"
+    elif option.known:
+        words = option.known.joined("({})")
+        line += f" -x -a {fish_quote(f'(__fish_append , {words})' if option.known.is_list else words)}"
     elif option.listed:
         line += f" -x -a {fish_quote(f'({option.listed})')}"
     elif option.is_path:
@@ -350,8 +427,10 @@ SHELLS = {"bash": bash, "zsh": zsh, "fish": fish}
 
 
 def main():
-    if len(sys.argv) not in (3, 4) or sys.argv[1] not in SHELLS:
-        sys.exit("usage: generate.py bash|zsh|fish PROGRAM [NAME]")
+    if len(sys.argv) not in (3, 4, 5) or sys.argv[1] not in SHELLS:
+        sys.exit("usage: generate.py bash|zsh|fish PROGRAM [NAME [PROFD]]")
+    if len(sys.argv) > 4:
+        learn(sys.argv[4])
     name = sys.argv[3] if len(sys.argv) > 3 else "profctl"
     print(SHELLS[sys.argv[1]](*read(sys.argv[2])).replace("@NAME@", name), end="")
 

@@ -81,6 +81,8 @@ typedef int (*EventListBad)(void *userdata, int error, const char *sentence);
  * follows is parsed. The list may be empty. */
 int event_list_parse_each(const char *text, const EventHost *host, EventListBad on_bad,
                           void *userdata, EventList **ret);
+/* Each name that is the same on every machine: software, hardware and cache events. */
+void event_each_symbol(void (*on_name)(void *userdata, const char *name), void *userdata);
 /* Removes an event that is in no group, or the whole group that it belongs to. */
 void event_list_remove(EventList *list, size_t index);
 EventList *event_list_free(EventList *list);

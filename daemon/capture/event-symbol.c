@@ -263,9 +263,9 @@ void event_near_offer(EventNear *near, const char *name) {
     near->n = MIN(near->n + 1, (unsigned)ARRAY_SIZE(near->names));
 }
 
-void event_near_offer_symbols(EventNear *near) {
+void event_each_symbol(void (*on_name)(void *userdata, const char *name), void *userdata) {
     for (size_t i = 0; i < ARRAY_SIZE(symbols); i++)
-        event_near_offer(near, symbols[i].name);
+        on_name(userdata, symbols[i].name);
     for (size_t i = 0; i < ARRAY_SIZE(caches); i++)
         for (size_t j = 0; j < ARRAY_SIZE(cache_names); j++) {
             char name[64];
@@ -273,10 +273,18 @@ void event_near_offer_symbols(EventNear *near) {
             if (!(caches[i].ops & cache_names[j].op))
                 continue;
             snprintf(name, sizeof(name), "%s-%s", caches[i].spellings[0], cache_names[j].accesses);
-            event_near_offer(near, name);
+            on_name(userdata, name);
             snprintf(name, sizeof(name), "%s-%s", caches[i].spellings[0], cache_names[j].misses);
-            event_near_offer(near, name);
+            on_name(userdata, name);
         }
+}
+
+static void offer_symbol(void *userdata, const char *name) {
+    event_near_offer(userdata, name);
+}
+
+void event_near_offer_symbols(EventNear *near) {
+    event_each_symbol(offer_symbol, near);
 }
 
 void event_near_print(const EventNear *near, char *ret, size_t size) {

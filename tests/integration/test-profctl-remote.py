@@ -484,7 +484,7 @@ def shells_complete_the_sessions_and_snapshots_that_there_are():
         for words, offered in (("stop ''", "default web"), ("rm ''", "20261121T150000Z keep-it"),
                                ("pin k", "keep-it"), ("show-snapshot 2", "20261121T150000Z"),
                                ("pin keep-it ''", "20261121T150000Z keep-it"), ("snapshot -s w", "web")):
-            script = (f'PATH={where}:$PATH; source {build_path("client", "profctl.bash")}; '
+            script = (f'PATH={where}:$PATH; source {build_path("client", "completion", "profctl.bash")}; '
                       f'COMP_WORDS=(profctl {words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _profctl; '
                       'echo "${COMPREPLY[@]}"')
             said = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)

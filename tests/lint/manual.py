@@ -15,14 +15,14 @@ from collections import namedtuple
 from pathlib import Path
 
 from tree import BUILD, SOURCE, files, need, none, read
-from tap import check, main, test
+from tap import check, main, skip, test
 
 PROFCTL = str(BUILD / "client" / "profctl")
 PAGE = "doc/profctl.1"
 COMPLETIONS = {
-    "bash": BUILD / "client" / "profctl.bash",
-    "zsh": BUILD / "client" / "_profctl",
-    "fish": BUILD / "client" / "profctl.fish",
+    "bash": BUILD / "client/completion/profctl.bash",
+    "zsh": BUILD / "client/completion/_profctl",
+    "fish": BUILD / "client/completion/profctl.fish",
 }
 
 Row = namedtuple("Row", "command short long argument help")
@@ -166,7 +166,7 @@ def offered_by_zsh(lines):
             input="".join(f"{line}\n" for line in lines), capture_output=True, text=True, check=False,
             timeout=100, env={**os.environ, "HOME": home, "TMPDIR": home, "TERM": "dumb",
                               "PATH": f"{BUILD}/client:{os.environ['PATH']}"})
-    answers = said.stdout.split("=\n")
+    answers = re.split(r"(?m)^=\n", said.stdout)
     check(len(answers) == len(lines) + 1, f"zsh answered {len(answers) - 1} of {len(lines)} lines: "
                                           f"{said.stderr[-500:]}")
     return {line: set(answer.split()) for line, answer in zip(lines, answers)}
@@ -239,6 +239,67 @@ def bash_offers_every_command_and_option():
 def fish_offers_every_command_and_option():
     need("fish")
     none(completed(offered_by_fish, TABLE))
+
+
+# What is typed, and what has to be offered for its last word.
+ARGUMENTS = [
+    (("start", "x", "-e", "cpu-cl"), "cpu-clock"),
+    (("start", "x", "-e", "cycles,page-fau"), "cycles,page-faults"),
+    (("start", "x", "-e", "L1-dcache-load-m"), "L1-dcache-load-misses"),
+    (("start", "x", "--set", "Buffer"), "BufferSize"),
+    (("snapshot", "--cgroup", "/"), "/"),
+]
+
+
+def arguments():
+    """Those of commands that there are: this file is held against tables of other programs, too."""
+    commands = {row.command for row in TABLE}
+    return [(words, wanted) for words, wanted in ARGUMENTS if words[0] in commands]
+
+
+def not_completed(offered):
+    for words, wanted in arguments():
+        got = {word.rstrip("=") for word in offered(*words)}
+        if wanted not in got:
+            yield f"'{' '.join(words)}' is not completed to '{wanted}' but to {sorted(got)[:5]}"
+
+
+@test
+def bash_offers_events_keys_and_control_groups():
+    none(not_completed(offered_by_bash))
+
+
+@test
+def fish_offers_events_keys_and_control_groups():
+    need("fish")
+    none(not_completed(offered_by_fish))
+
+
+@test
+def bash_goes_on_behind_a_colon_and_a_comma():
+    if not arguments():
+        skip("the program has no lists")
+    for line, known, wanted in (("-e sched:sched_s", "sched:sched_switch sched:sched_wakeup", "sched_switch"),
+                                ("-e cycles,ins", "cycles instructions", "cycles,instructions"),
+                                ("--event=cycles,sched:", "sched:a irq:b", "a")):
+        script = (f'source "{COMPLETIONS["bash"]}"; COMP_LINE="profctl start x {line}"; '
+                  f'COMP_POINT=${{#COMP_LINE}}; _profctl_list "{known}"; echo "${{COMPREPLY[@]}}"')
+        said = run("bash", "-c", script).stdout.strip()
+        check(said == wanted, f"'{line}' is continued by '{said}', not by '{wanted}'")
+    words = ("start", "x", "--event", "sched", ":", "sched_s")
+    script = (f'source "{COMPLETIONS["bash"]}"; _profctl_list() {{ echo asked; }}; COMP_WORDS=(profctl "$@"); '
+              'COMP_CWORD=$#; _profctl')
+    check(run("bash", "-c", script, "bash", *words).stdout == "asked\n", "a colon hides the option in front")
+
+
+@test
+def zsh_offers_events_keys_and_control_groups():
+    need("zsh")
+    answers = offered_by_zsh([" ".join(("profctl", *words)) for words, _ in arguments()])
+    # It shows the part behind a comma alone.
+    none(f"'{' '.join(words)}' is not completed to '{wanted}'" for words, wanted in arguments()
+         if wanted.rsplit(",", 1)[-1] not in
+         {word.rstrip("=") for word in answers[" ".join(("profctl", *words))]})
 
 
 @test

@@ -116,7 +116,7 @@ def complete(folder, options):
         said = subprocess.run(
             [source_path("client", "completion", "generate.py"), shell,
              os.path.join(folder, "table")], capture_output=True, text=True, check=True)
-        write(folder, f"build/client/{name}", said.stdout)
+        write(folder, f"build/client/completion/{name}", said.stdout)
 
 
 @contextlib.contextmanager
