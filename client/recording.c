@@ -61,7 +61,7 @@ int recording_verdict(const char *path, const PdReader *reader, const PdDamage *
                         recording_name(path), damage->text, damage->offset, file);
     if (pd_reader_header(reader)->unfinished)
         return complain(STATUS_PARTIAL,
-                        "'%s' was never finished by its recorder, so it ends early and tells "
+                        "'%s' was never finished by its recorder, so it ends early and holds "
                         "nothing of its host.",
                         recording_name(path));
     return STATUS_OK;

@@ -58,21 +58,21 @@ static void show_cost(const Screen *s, const json_t *status, Buffer *text) {
     uint64_t restarts = reply_count(status, "restarts");
 
     if (reply_has(status, "cpuPercent"))
-        text_printf(text, "%.2f%% of a CPU, ", reply_number(status, "cpuPercent"));
+        text_printf(text, "%.2f%% of a CPU", reply_number(status, "cpuPercent"));
     if (reply_has(status, "scanCpuPercent") &&
         reply_number(status, "scanCpuPercent") >= SCAN_SHOWN_PERCENT)
-        text_printf(text, "%.2f%% of it to read processes, ",
+        text_printf(text, ", %.2f%% of it to read processes",
                     reply_number(status, "scanCpuPercent"));
     if (reply_has(status, "memoryBytes")) {
+        text_puts(text, text->size > 0 ? ", " : "");
         figure_size(text, reply_count(status, "memoryBytes"));
-        text_puts(text, " of memory, ");
+        text_puts(text, " of memory");
     }
     if (restarts > 0)
-        text_printf(text, "recorder restarted %" PRIu64 " %s", restarts,
-                    restarts == 1 ? "time" : "times");
-    else
-        text_puts(text, "recorder never restarted");
-    screen_buffer(s, "Cost", text);
+        text_printf(text, "%srecorder restarted %" PRIu64 " %s", text->size > 0 ? ", " : "",
+                    restarts, restarts == 1 ? "time" : "times");
+    if (text->size > 0)
+        screen_buffer(s, "Cost", text);
 }
 
 static void share(Buffer *text, uint64_t used, uint64_t limit) {
