@@ -407,8 +407,9 @@ static int open_cpus(SamplerSession *session) {
             r = open_session(session, cpu);
     }
     if (r >= 0 && session->rings.n == 0 && !group_is_absent(session))
-        r = limit_log_open_failure(plan_has_threads(config) ? -ESRCH : -ENODEV, config->name,
-                                   session->plan.description, sampler->online.cpus[0]);
+        r = limit_log_open_failure(
+            plan_has_threads(config) ? -ESRCH : -ENODEV, config->name, session->plan.description,
+            session->wanted.n > 0 ? session->wanted.cpus[0] : sampler->online.cpus[0]);
     return MIN(r, 0);
 }
 
