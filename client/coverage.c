@@ -16,37 +16,6 @@
 
 enum { US_PER_S = 1000000, NS_PER_US = 1000, GAPS_SHOWN = 8 };
 
-/* clang-format off */
-static const struct {
-    uint64_t    seconds;
-    const char *name;
-} units[] = {
-    { 86400, "d"   },
-    { 3600,  "h"   },
-    { 60,    "min" },
-    { 1,     "s"   },
-};
-/* clang-format on */
-
-void coverage_span(Buffer *out, uint64_t us) {
-    uint64_t left = (us + US_PER_S / 2) / US_PER_S, tenths = (us + 50000) / 100000;
-    unsigned shown = 0;
-
-    if (tenths < 600) {
-        text_printf(out, tenths % 10 ? "%" PRIu64 ".%" PRIu64 " s" : "%" PRIu64 " s", tenths / 10,
-                    tenths % 10);
-        return;
-    }
-    for (size_t i = 0; i < ARRAY_SIZE(units) && shown < 2; i++) {
-        uint64_t n = left / units[i].seconds;
-
-        left %= units[i].seconds;
-        if (n > 0)
-            text_printf(out, "%s%" PRIu64 " %s", shown ? " " : "", n, units[i].name);
-        shown += n > 0 || shown > 0;
-    }
-}
-
 static bool same_day(uint64_t a_us, uint64_t b_us) {
     time_t a = (time_t)(a_us / US_PER_S), b = (time_t)(b_us / US_PER_S);
     struct tm x, y;
@@ -107,9 +76,9 @@ void coverage_describe(Buffer *out, const PdCoverage *coverage) {
         text_puts(out, "no gaps");
         return;
     }
-    coverage_span(out, pd_coverage_recorded_ns(coverage) / NS_PER_US);
+    figure_span_tenths(out, pd_coverage_recorded_ns(coverage) / NS_PER_US);
     text_puts(out, " of ");
-    coverage_span(out, span_ns / NS_PER_US);
+    figure_span_tenths(out, span_ns / NS_PER_US);
     text_puts(out, ", not recorded ");
     (void)coverage_put_gaps(out, coverage, GAPS_SHOWN);
 }

@@ -8,8 +8,6 @@
 #include "perfdata/coverage.h"
 #include "util/buffer.h"
 
-/* A span as it is said: "1 min 21 s", "1.5 s". */
-void coverage_span(Buffer *out, uint64_t us);
 /* "11:33:19 to 11:36:19", with days where they are not today's or differ. */
 void coverage_times(Buffer *out, uint64_t since_us, uint64_t until_us);
 /* "no gaps", or "1 min 21 s of 3 min, not recorded 11:34:40 to 11:36:19 (stopped)". */

@@ -121,6 +121,7 @@ static void say_sessions(Doctor *d, const json_t *sessions) {
             doctor_say(d, HEALTH_FAIL, "session '%s' failed: %s", name,
                        reply_string(session, "error"));
             doctor_mend(d, "profctl show-session %s", name);
+            continue;
         }
         say_degraded(d, reply_member(session, "degraded"), name, NULL);
     }

@@ -54,11 +54,11 @@ static const struct {
     { MONTH,  " month", " months" },
     { WEEK,   " week",  " weeks"  },
     { DAY,    " day",   " days"   },
-    { HOUR,   "h",      "h"       },
-    { MINUTE, "min",    "min"     },
-    { SECOND, "s",      "s"       },
-    { 1000,   "ms",     "ms"      },
-    { 1,      "us",     "us"      },
+    { HOUR,   " h",     " h"      },
+    { MINUTE, " min",   " min"    },
+    { SECOND, " s",     " s"      },
+    { 1000,   " ms",    " ms"     },
+    { 1,      " us",    " us"     },
 };
 /* clang-format on */
 
@@ -79,6 +79,20 @@ void figure_span(Buffer *out, uint64_t us) {
     }
     if (shown == 0)
         text_puts(out, "0");
+}
+
+void figure_span_tenths(Buffer *out, uint64_t us) {
+    enum { US_PER_TENTH = 100000, TENTHS_PER_MIN = 600 };
+    uint64_t tenths = us / US_PER_TENTH + (us % US_PER_TENTH >= US_PER_TENTH / 2);
+
+    if (tenths == 0)
+        figure_span(out, us);
+    else if (tenths >= TENTHS_PER_MIN)
+        figure_span(out, (us + SECOND / 2) / SECOND * SECOND);
+    else if (tenths % 10 == 0)
+        text_printf(out, "%" PRIu64 " s", tenths / 10);
+    else
+        text_printf(out, "%" PRIu64 ".%" PRIu64 " s", tenths / 10, tenths % 10);
 }
 
 static void print_moment(Buffer *out, uint64_t us, bool whole) {
@@ -118,6 +132,7 @@ void figure_ago(Buffer *out, uint64_t us, uint64_t now_us) {
 
 void figure_since(Buffer *out, uint64_t us, uint64_t now_us) {
     figure_moment(out, us);
-    text_puts(out, "; ");
+    text_puts(out, " (");
     figure_ago(out, us, now_us);
+    text_putc(out, ')');
 }

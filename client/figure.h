@@ -15,15 +15,17 @@
 void figure_size(Buffer *out, uint64_t bytes);
 /* "1,234,567". */
 void figure_count(Buffer *out, uint64_t n);
-/* "12ms", "5min 20s", "1h 30min", "2 days 3h". */
+/* "12 ms", "5 min 20 s", "1 h 30 min", "2 days 3 h". */
 void figure_span(Buffer *out, uint64_t us);
+/* The same, rounded to a second, and to a tenth of it below a minute: "1.5 s", "1 min 21 s". */
+void figure_span_tenths(Buffer *out, uint64_t us);
 /* "Sat 2026-11-21 15:00:00 UTC", in the local zone. */
 void figure_moment(Buffer *out, uint64_t us);
 /* The same to the second without the day of the week and the zone: "2026-11-21 15:00:00". */
 void figure_moment_short(Buffer *out, uint64_t us);
-/* "5min ago", "now", "in 5min". */
+/* "5 min ago", "now", "in 5 min". */
 void figure_ago(Buffer *out, uint64_t us, uint64_t now_us);
-/* "Sat 2026-11-21 15:00:00 UTC; 5min ago". */
+/* "Sat 2026-11-21 15:00:00 UTC (5 min ago)". */
 void figure_since(Buffer *out, uint64_t us, uint64_t now_us);
 
 static inline uint64_t figure_now_us(void) {

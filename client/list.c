@@ -117,7 +117,7 @@ static void gaps_cell(Table *table, const json_t *segment, Buffer *text) {
             longest = gap;
     }
     if (longest) {
-        coverage_span(
+        figure_span_tenths(
             text, (coverage.to_ns - coverage.from_ns - pd_coverage_recorded_ns(&coverage)) / 1000);
         text_printf(text, " (%s)", pd_gap_reason_text(longest->reason));
     } else {

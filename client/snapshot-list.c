@@ -53,7 +53,7 @@ static void put_row(Table *table, const json_t *snapshot) {
         text_putc(&figure, '-');
     cell(table, &figure);
     if (since && until >= since)
-        snapshot_span(&figure, until - since);
+        figure_span_tenths(&figure, until - since);
     else
         text_putc(&figure, '-');
     if (partial)
@@ -170,7 +170,7 @@ static void print_screen(Context *c, const json_t *snapshot) {
         screen_buffer(&screen, "Since", &text);
         figure_moment(&text, until);
         screen_buffer(&screen, "Until", &text);
-        snapshot_span(&text, until - since);
+        figure_span_tenths(&text, until - since);
         screen_buffer(&screen, "Span", &text);
     }
     figure_count(&text, reply_count(snapshot, "samples"));

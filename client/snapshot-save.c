@@ -141,16 +141,6 @@ int snapshot_pass_on(Context *c, const json_t *snapshot, bool stream) {
     return command_convert.run(c, settings, (char *[]){path, (char[]){"-"}, NULL});
 }
 
-void snapshot_span(Buffer *out, uint64_t us) {
-    enum { US_PER_TENTH = 100000, TENTHS_PER_MIN = 600 };
-    uint64_t tenths = us / US_PER_TENTH + (us % US_PER_TENTH >= US_PER_TENTH / 2);
-
-    if (tenths == 0 || tenths >= TENTHS_PER_MIN)
-        figure_span(out, us);
-    else
-        text_printf(out, "%" PRIu64 ".%" PRIu64 "s", tenths / 10, tenths % 10);
-}
-
 /* Gaps have their sentences there too, for whoever reads no coverage. */
 static void describe_rest(Buffer *out, const json_t *snapshot, bool has_coverage) {
     static const char gap[] = "Not recorded from ";
@@ -181,7 +171,7 @@ static void describe_window(Buffer *out, const json_t *snapshot, const PdCoverag
         text_puts(out, "nothing");
     if (has_coverage && pd_coverage_is_whole(coverage)) {
         text_puts(out, " (");
-        coverage_span(out, (coverage->to_ns - coverage->from_ns) / NS_PER_US);
+        figure_span_tenths(out, (coverage->to_ns - coverage->from_ns) / NS_PER_US);
         text_puts(out, ", no gaps)");
     }
     if (strcmp(reply_string(snapshot, "session"), "default") != 0)

@@ -25,8 +25,6 @@ int snapshot_pass_on(Context *c, const json_t *snapshot, bool stream);
 
 /* One sentence: how long, of what, how many samples, what is missing. */
 void snapshot_describe(Buffer *out, const json_t *snapshot);
-/* How long it is: tenths of a second matter where there are not many. */
-void snapshot_span(Buffer *out, uint64_t us);
 /* The perf that shows what lies at `path`, as the one who asked has to write it. False where he
  * cannot read it. */
 bool snapshot_hint(Buffer *out, const char *path);

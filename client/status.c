@@ -34,13 +34,13 @@ static bool is_degraded(const json_t *status) {
 
 static void show_title(const Screen *s, const json_t *status, Buffer *text, uint64_t now_us) {
     Color color = is_degraded(status) ? COLOR_WARNING : COLOR_GOOD;
+    const char *state = reply_string(status, "state");
+    bool is_idle = strcmp(state, "idle") == 0;
 
-    if (strcmp(reply_string(status, "state"), "recording") != 0)
+    if (strcmp(state, "recording") != 0)
         color = color == COLOR_GOOD ? COLOR_NONE : color;
     text_printf(text, "%s on %s: %s", reply_string(status, "version"),
-                reply_string(status, "hostname"), reply_string(status, "state"));
-    if (is_degraded(status))
-        text_puts(text, ", degraded");
+                reply_string(status, "hostname"), is_idle ? "records nothing, runs" : state);
     if (reply_has(status, "sinceUsec")) {
         text_puts(text, " since ");
         figure_since(text, reply_count(status, "sinceUsec"), now_us);

@@ -67,6 +67,8 @@ static void on_event(void *userdata, const char *event, const Member *member, co
     tell_change(daemon, event, member, text);
     monitor_publish(daemon->monitor,
                     &(MonitorEvent){.event = event, .session = member->config.name, .text = text});
+    if (!daemon->stopping)
+        notify_status(daemon->roster, clock_monotonic_ns(), daemon->is_outdated);
     if (!daemon->stopping && (strcmp(event, "stopped") == 0 || strcmp(event, "started") == 0))
         daemon_remember(daemon);
 }
@@ -133,6 +135,7 @@ static void restore_runtime(Daemon *daemon, const RuntimeEntry *entry) {
     member->state = entry->state;
     member->stop_at_ns = entry->stop_at_ns;
     member->since_real_ns = entry->since_real_ns;
+    member->state_real_ns = entry->state_real_ns;
 }
 
 static void restore(void *userdata, const RuntimeEntry *entry) {
@@ -146,6 +149,7 @@ static void restore(void *userdata, const RuntimeEntry *entry) {
     member->state = entry->state;
     member->stop_at_ns = entry->stop_at_ns;
     member->since_real_ns = entry->since_real_ns;
+    member->state_real_ns = entry->state_real_ns;
 }
 
 static int add_configured(Daemon *daemon) {
@@ -191,7 +195,7 @@ static int open_member(Daemon *daemon, Member *member) {
 
 static int begin_member(Daemon *daemon, Member *member) {
     bool paused = member->state == MEMBER_PAUSED;
-    uint64_t since_ns = member->since_real_ns;
+    uint64_t since_ns = member->since_real_ns, state_ns = member->state_real_ns;
     int r;
 
     if (!member->session)
@@ -201,6 +205,8 @@ static int begin_member(Daemon *daemon, Member *member) {
         r = roster_await(daemon->roster, member);
     if (r == 0 && since_ns > 0)
         member->since_real_ns = since_ns;
+    if (r == 0 && state_ns > 0)
+        member->state_real_ns = state_ns;
     if (r == 0 && member->stop_at_ns > 0) {
         uint64_t now = clock_ns(CLOCK_BOOTTIME), left = MAX(member->stop_at_ns, now + 1) - now;
 

@@ -27,6 +27,9 @@ static const DegradedReason rows[] = {
     { DEGRADED_SMALL_MEMORY,      "smallMemory",      "degraded-small-memory",      "its control group lets profd keep little in memory",          "raise MemoryMax= and MemoryHigh= of profd.service"    },
     { DEGRADED_MISSING_EVENTS,    "missingEvents",    "degraded-missing-events",    "events that Event= asks for cannot be recorded here",         "correct Event=, 'profd --check-config' says what is wrong" },
     { DEGRADED_FALLBACK_CALL_GRAPH, "fallbackCallGraph", "degraded-fallback-call-graph", "this machine cannot take call graphs as CallGraph= says",     "to accept this, set CallGraph=fp"                     },
+    { DEGRADED_STOPPED,           "stopped",          "stopped",                    "it is stopped and records nothing",                           "profctl start starts it"                              },
+    { DEGRADED_PAUSED,            "paused",           "paused",                     "it is paused and records nothing",                            "profctl resume resumes it"                            },
+    { DEGRADED_FAILED,            "failed",           "failed",                     "it cannot record, and profd tries it again",                  "profctl show-session shows why"                       },
 };
 /* clang-format on */
 

@@ -129,10 +129,10 @@ static json_t *label_session(const Member *member) {
 static void add_states(json_t **list, const Member *member) {
     size_t n;
     const DegradedReason *reasons = degraded_reasons(&n);
-    unsigned set = member_records(member) ? session_degraded(member->session) : 0;
+    unsigned set = member_degraded(member);
 
     add(list, "profd_session_up", "gauge", "Whether the session records", label_session(member),
-        member->state == MEMBER_ACTIVE);
+        member_samples(member));
     for (size_t i = 0; i < n; i++)
         if (set & reasons[i].reason)
             add(list, "profd_session_degraded", "gauge", "Why the session is less than asked for",
@@ -149,12 +149,9 @@ static Facts gather(const Daemon *daemon) {
                    .memory_bytes = account_memory_bytes(),
                    .cpu_ns = account_cpu_ns(daemon->tracker),
                    .scan_ns = account_scan_ns(daemon->tracker),
-                   .n_open = roster_n_open(daemon->roster)};
-    size_t at = 0;
-    Member *member = roster_next(daemon->roster, &at);
+                   .n_open = roster_n_open(daemon->roster),
+                   .sampled = sampler_shared_counts(daemon->sampler)};
 
-    if (member)
-        facts.sampled = sampler_counts(session_sampler(member->session));
     return facts;
 }
 

@@ -160,7 +160,7 @@ static json_t *session_nature(const Member *member) {
                      events_json(member), "frequency", answer_count(frequency_of(member)), "period",
                      answer_count(config->period), "callGraph", key_json(config, "CallGraph"),
                      "cpus", answer_count(cpus), "target", target_json(config), "layout",
-                     key_json(config, "Layout"), "sinceUsec", answer_time(member->since_real_ns),
+                     key_json(config, "Layout"), "sinceUsec", answer_time(member->state_real_ns),
                      "stopsUsec", answer_time(stops_real_ns(member)), "error",
                      answer_text_or_null(member->error), "missingEvents", missing_json(member));
 }
@@ -169,7 +169,6 @@ static json_t *session_nature(const Member *member) {
 static json_t *session_figures(const Daemon *daemon, const Member *member) {
     SessionTotals totals = member_totals(member);
     bool is_open = member_records(member) && session_has_segment(member->session);
-    unsigned degraded = member_records(member) ? session_degraded(member->session) : 0;
     uint64_t oldest = 0, newest = 0;
     StoreCoverage coverage;
 
@@ -185,7 +184,7 @@ static json_t *session_figures(const Daemon *daemon, const Member *member) {
                      "segmentSinceUsec", answer_time(is_open ? totals.segment_real_ns : 0),
                      "oldestUsec", answer_time(oldest), "newestUsec", answer_time(newest),
                      "queueBytes", answer_count(totals.queue_bytes), "degraded",
-                     degraded_json(degraded), "coverage", coverage_json(&coverage));
+                     degraded_json(member_degraded(member)), "coverage", coverage_json(&coverage));
 }
 
 json_t *session_json(const Daemon *daemon, const Member *member) {
@@ -239,10 +238,9 @@ double daemon_scan_percent(const Daemon *daemon) {
 static unsigned all_degraded(const Daemon *daemon) {
     unsigned set = (daemon->config->problems > 0 ? DEGRADED_CONFIG : 0) |
                    (daemon->memory.is_small ? DEGRADED_SMALL_MEMORY : 0);
-    Member *member;
 
-    for (size_t at = 0; (member = roster_next(daemon->roster, &at));)
-        set |= session_degraded(member->session);
+    for (size_t i = 0; i < roster_count(daemon->roster); i++)
+        set |= member_degraded(roster_at(daemon->roster, i));
     return set;
 }
 
@@ -251,7 +249,7 @@ static const char *state_of(const Daemon *daemon) {
         return "stopping";
     if (!daemon->is_ready)
         return "starting";
-    return roster_n_open(daemon->roster) > 0 ? "recording" : "idle";
+    return roster_n_sampling(daemon->roster) > 0 ? "recording" : "idle";
 }
 
 static json_t *coarse_status(const Daemon *daemon) {

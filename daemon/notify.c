@@ -87,25 +87,37 @@ void notify_stopping(void) {
     (void)sd_notify(false, "STOPPING=1");
 }
 
+/* Figures only of a session that takes samples: those of another one are old. */
+static void put_session(Buffer *line, const Member *member, uint64_t now_ns) {
+    unsigned degraded = member_degraded(member);
+    SessionTotals totals = member_totals(member);
+
+    if (degraded == 0 && !member_samples(member))
+        return;
+    text_printf(line, "%s%s: ", line->size > 0 ? "; " : "", member->config.name);
+    if (member_samples(member)) {
+        text_printf(line, "%s, %" PRIu64 " samples, %.0f/s, ", member->describe, totals.samples,
+                    member_rate(member, now_ns));
+        if (totals.lost > 0)
+            text_printf(line, "%" PRIu64 " lost", totals.lost);
+        else
+            text_puts(line, "none lost");
+    } else {
+        text_puts(line, "records nothing");
+    }
+    if (degraded) {
+        text_puts(line, ", degraded: ");
+        degraded_names(line, degraded);
+    }
+}
+
 void notify_status(const Roster *roster, uint64_t now_ns, bool is_outdated) {
     _cleanup_(buffer_done) Buffer line = {};
-    const char *separator = "";
-    const Member *member;
 
-    for (size_t at = 0; (member = roster_next(roster, &at));) {
-        SessionTotals totals = session_totals(member->session);
-
-        text_printf(&line, "%s%s: %s, %" PRIu64 " samples, %.0f/s, %" PRIu64 " lost", separator,
-                    member->config.name, member->describe, totals.samples,
-                    member_rate(member, now_ns), totals.lost);
-        separator = "; ";
-        if (session_degraded(member->session)) {
-            text_puts(&line, ", degraded: ");
-            degraded_names(&line, session_degraded(member->session));
-        }
-    }
+    for (size_t i = 0; i < roster_count(roster); i++)
+        put_session(&line, roster_at(roster, i), now_ns);
     if (is_outdated)
-        text_printf(&line, "%sthe last reload was refused", separator);
+        text_printf(&line, "%sthe last reload was refused", line.size > 0 ? "; " : "");
     text_putc(&line, '\0');
     if (buffer_error(&line) == 0)
         (void)sd_notifyf(false, "STATUS=%s", (const char *)line.data);

@@ -115,6 +115,35 @@ bool member_records(const Member *member) {
     return member->session && member->state != MEMBER_STOPPING;
 }
 
+bool member_samples(const Member *member) {
+    bool rests = member->awaits && !member->was_opened;
+
+    return (member->state == MEMBER_STARTING || member->state == MEMBER_ACTIVE) && !rests &&
+           member->session && !sampler_is_waiting(session_sampler(member->session));
+}
+
+/* A session that nobody wants to record now lacks nothing. */
+static unsigned state_degraded(const Member *member) {
+    switch (member->state) {
+    case MEMBER_PAUSED:
+        return DEGRADED_PAUSED;
+    case MEMBER_FAILED:
+        return DEGRADED_FAILED;
+    case MEMBER_INACTIVE:
+    case MEMBER_STOPPING:
+        return !member->runtime && member->config.enabled ? DEGRADED_STOPPED : 0;
+    case MEMBER_STARTING:
+    case MEMBER_ACTIVE:
+        break;
+    }
+    return 0;
+}
+
+unsigned member_degraded(const Member *member) {
+    return state_degraded(member) |
+           (member_records(member) ? session_degraded(member->session) : 0);
+}
+
 Member *roster_next(const Roster *roster, size_t *at) {
     while (*at < roster->n) {
         Member *member = roster->members[(*at)++];
@@ -123,6 +152,14 @@ Member *roster_next(const Roster *roster, size_t *at) {
             return member;
     }
     return NULL;
+}
+
+size_t roster_n_sampling(const Roster *roster) {
+    size_t n = 0;
+
+    for (size_t i = 0; i < roster->n; i++)
+        n += member_samples(roster->members[i]);
+    return n;
 }
 
 size_t roster_n_open(const Roster *roster) {
@@ -210,6 +247,9 @@ static void log_failure(const Roster *roster, Member *member, int error) {
 static int begin_failed(Roster *roster, Member *member, SessionPart part, int error) {
     uint64_t delay_ns = member->retry_delay_ns;
 
+    if (!member->error_logged[0])
+        member->state_real_ns = clock_ns(CLOCK_REALTIME);
+
     /* Sweeps go on while its events are closed, and it is in none of them any more. */
     member->state = MEMBER_STOPPING;
     member->session = session_close(member->session, false);
@@ -291,7 +331,7 @@ static int settle(Roster *roster, Member *member) {
     member->awaits = member->was_opened = false;
     member->error[0] = member->error_logged[0] = '\0';
     member->retry_delay_ns = 0;
-    member->since_real_ns = clock_ns(CLOCK_REALTIME);
+    member->since_real_ns = member->state_real_ns = clock_ns(CLOCK_REALTIME);
     member->points[0] = member->points[1] = (MemberPoint){.at_ns = clock_monotonic_ns()};
     member->lost_told = member->rotations_told = 0;
     if (member->duration_ns > 0)
@@ -359,6 +399,7 @@ int roster_pause(Roster *roster, Member *member) {
     if (r < 0)
         return r;
     member->state = MEMBER_PAUSED;
+    member->state_real_ns = clock_ns(CLOCK_REALTIME);
     tell(roster, "paused", member, "its events rest");
     return 0;
 }
@@ -369,6 +410,10 @@ int roster_resume(Roster *roster, Member *member) {
     if (r < 0)
         return r;
     member->state = member->awaits ? MEMBER_STARTING : MEMBER_ACTIVE;
+    member->state_real_ns = clock_ns(CLOCK_REALTIME);
+    /* Its rate begins anew. */
+    member->points[0] = member->points[1] = (MemberPoint){
+        .at_ns = clock_monotonic_ns(), .samples = session_totals(member->session).samples};
     tell(roster, "resumed", member, "its events count again");
     return 0;
 }
@@ -380,6 +425,7 @@ static void finish(Roster *roster, Member *member, const char *text) {
     member->session = session_close(member->session, false);
     member->state = MEMBER_INACTIVE;
     member->since_real_ns = member->stop_at_ns = 0;
+    member->state_real_ns = clock_ns(CLOCK_REALTIME);
     tell(roster, "stopped", member, text);
     if (next == NEXT_BEGIN || next == NEXT_BEGIN_PAUSED)
         (void)roster_begin(roster, member, next == NEXT_BEGIN_PAUSED);
@@ -490,7 +536,7 @@ double member_rate(const Member *member, uint64_t now_ns) {
     const MemberPoint *from = &member->points[0];
     uint64_t samples;
 
-    if (!member->session || now_ns <= from->at_ns)
+    if (!member_samples(member) || now_ns <= from->at_ns)
         return 0;
     samples = session_totals(member->session).samples;
     return (double)(samples - from->samples) * (double)NS_PER_SECOND /

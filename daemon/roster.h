@@ -43,8 +43,9 @@ typedef struct Member {
     json_t *settings; /* what Start() was given; NULL: nothing */
     char describe[MEMBER_TEXT_MAX];
     bool sensitive;
-    SessionTotals last; /* of a session that has ended */
-    uint64_t since_real_ns;
+    SessionTotals last;           /* of a session that has ended */
+    uint64_t since_real_ns;       /* since when its events are open; 0: they are not */
+    uint64_t state_real_ns;       /* since when it is in its state; 0: since profd began */
     uint64_t stop_at_ns;          /* CLOCK_BOOTTIME; 0: when it is told to */
     char error[MEMBER_ERROR_MAX]; /* why it failed */
     char error_logged[MEMBER_ERROR_MAX];
@@ -87,9 +88,15 @@ Member *roster_at(const Roster *roster, size_t i);
 Member *roster_find(const Roster *roster, const char *name);
 /* Those that are in sweeps, in turn: *at is 0 at first; NULL after the last. */
 Member *roster_next(const Roster *roster, size_t *at);
+/* How many take samples now. */
+size_t roster_n_sampling(const Roster *roster);
 /* How many have events open. */
 size_t roster_n_open(const Roster *roster);
 bool member_records(const Member *member);
+/* Whether samples are taken now: it is neither paused nor waits for its control group. */
+bool member_samples(const Member *member);
+/* All reasons why it is less than its configuration asks for; a set of Degraded. */
+unsigned member_degraded(const Member *member);
 const char *member_state_name(MemberState state);
 /* -EINVAL: there is no such state. */
 int member_state_from_name(const char *name, MemberState *ret);

@@ -39,9 +39,10 @@ static json_t *encode_member(const Member *member) {
         state = member->next == NEXT_BEGIN          ? MEMBER_ACTIVE
                 : member->next == NEXT_BEGIN_PAUSED ? MEMBER_PAUSED
                                                     : MEMBER_INACTIVE;
-    return json_pack("{s:s, s:b, s:s, s:I, s:I, s:O}", "name", member->config.name, "runtime",
+    return json_pack("{s:s, s:b, s:s, s:I, s:I, s:I, s:O}", "name", member->config.name, "runtime",
                      member->runtime, "state", member_state_name(state), "sinceUsec",
-                     (json_int_t)(member->since_real_ns / NS_PER_US), "stopUsec",
+                     (json_int_t)(member->since_real_ns / NS_PER_US), "stateUsec",
+                     (json_int_t)(member->state_real_ns / NS_PER_US), "stopUsec",
                      (json_int_t)(member->stop_at_ns / NS_PER_US), "settings",
                      member->settings ? member->settings : json_null());
 }
@@ -86,20 +87,23 @@ int runtime_save(const char *folder, const Roster *roster, const RuntimeLog *log
 }
 
 static int decode_entry(json_t *value, RuntimeEntry *ret) {
-    json_int_t since, stop;
+    json_int_t since, stop,
+        in_state = 0; /* a recorder before this one may not have kept the last */
     const char *state;
     json_t *settings;
     int runtime;
 
     *ret = (RuntimeEntry){};
-    if (json_unpack(value, "{s:s, s:b, s:s, s:I, s:I, s:o}", "name", &ret->name, "runtime",
-                    &runtime, "state", &state, "sinceUsec", &since, "stopUsec", &stop, "settings",
-                    &settings) < 0 ||
+    if (json_unpack(value, "{s:s, s:b, s:s, s:I, s?I, s:I, s:o}", "name", &ret->name, "runtime",
+                    &runtime, "state", &state, "sinceUsec", &since, "stateUsec", &in_state,
+                    "stopUsec", &stop, "settings", &settings) < 0 ||
         !config_name_is_valid(ret->name) || member_state_from_name(state, &ret->state) < 0 ||
-        since < 0 || stop < 0 || since > INT64_MAX / NS_PER_US || stop > INT64_MAX / NS_PER_US)
+        since < 0 || in_state < 0 || stop < 0 || since > INT64_MAX / NS_PER_US ||
+        in_state > INT64_MAX / NS_PER_US || stop > INT64_MAX / NS_PER_US)
         return -EBADMSG;
     ret->runtime = runtime;
     ret->since_real_ns = (uint64_t)since * NS_PER_US;
+    ret->state_real_ns = (uint64_t)in_state * NS_PER_US;
     ret->stop_at_ns = (uint64_t)stop * NS_PER_US;
     ret->settings = json_is_object(settings) ? settings : NULL;
     return 0;

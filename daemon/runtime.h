@@ -14,7 +14,7 @@ typedef struct RuntimeEntry {
     const char *name;
     bool runtime;
     MemberState state;
-    uint64_t since_real_ns, stop_at_ns;
+    uint64_t since_real_ns, state_real_ns, stop_at_ns;
     json_t *settings; /* borrowed; NULL: none */
 } RuntimeEntry;
 

@@ -579,6 +579,10 @@ bool sampler_has_cpu(const SamplerSession *session, unsigned cpu) {
     return ring_set_find(&session->rings, cpu) != NULL;
 }
 
+SamplerCounts sampler_shared_counts(const Sampler *sampler) {
+    return sampler->counts;
+}
+
 SamplerCounts sampler_counts(const SamplerSession *session) {
     const SamplerCounts *all = &session->sampler->counts;
     SamplerCounts counts = session->counts;

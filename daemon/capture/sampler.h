@@ -62,6 +62,10 @@ typedef enum Degraded {
     DEGRADED_MISSING_EVENTS = 1 << 14,
     DEGRADED_FALLBACK_CALL_GRAPH = 1 << 15,
     DEGRADED_ABSENT_GROUP = 1 << 16,
+    /* A session of these records nothing, and no sampler knows of it. */
+    DEGRADED_STOPPED = 1 << 17,
+    DEGRADED_PAUSED = 1 << 18,
+    DEGRADED_FAILED = 1 << 19,
 } Degraded;
 
 /* For a session that this sampler may get, instead of `old` (NULL: beside all others). */
@@ -194,3 +198,5 @@ typedef struct SamplerCounts {
 } SamplerCounts;
 
 SamplerCounts sampler_counts(const SamplerSession *session); /* NULL is not allowed */
+/* What all sessions share: side-band and sweeps. */
+SamplerCounts sampler_shared_counts(const Sampler *sampler);

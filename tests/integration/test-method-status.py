@@ -11,6 +11,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from daemon import Shared, session  # noqa: E402
+from profctl import profctl  # noqa: E402
 from varlink import Varlink, fault  # noqa: E402
 from workload import spinning, wait_until  # noqa: E402
 from tap import check, equal, main, test  # noqa: E402
@@ -137,6 +138,37 @@ def a_good_one_holds_from_then_on():
         v.one("Reload")
         equal([s["name"] for s in v.members("ListSessions", "session")], ["default"], "sessions")
         equal(daemon.open_segments("other"), [], "what the one that went left open")
+
+
+def health(v):
+    status = v.one("GetStatus")
+    default = status["sessions"][0]
+    return {"whole": status["state"], "state": default["state"],
+            "reasons": {r["reason"] for r in default["degraded"]} & {"stopped", "paused", "failed"},
+            "coarse": {r["reason"] for r in status["degraded"]} & {"stopped", "paused", "failed"},
+            "rate": default["samplesPerSecond"] > 0, "since": default["sinceUsec"] / 1e6}
+
+
+@test
+def a_session_that_records_nothing_is_never_healthy():
+    with connected() as v, spinning():
+        wait_until(lambda: health(v)["rate"], 20, "samples")
+        for act, undo, state, reason in (("Pause", "Resume", "paused", "paused"), ("Stop", "Start", "inactive", "stopped")):
+            time.sleep(1.1)
+            before = time.time()
+            v.one(act, session="default")
+            ill = health(v)
+            check(before - 1 <= ill.pop("since") <= time.time() + 1, f"{state} since {ill}, {act} was called at {before}")
+            equal(ill, {"whole": "idle", "state": state, "reasons": {reason}, "coarse": {reason}, "rate": False}, act)
+            equal(profctl("status", "--check", "--quiet", socket=RUN.get().control()).returncode, 7, f"status --check after {act}")
+            doctor = profctl("doctor", socket=RUN.get().control()).stdout
+            check(f"({reason})" in doctor, f"doctor after {act}: {doctor}")
+            up = [m["value"] for m in v.one("GetMetrics")["metrics"]
+                  if m["name"] == "profd_session_up" and m["labels"]["session"] == "default"]
+            equal(up, [0], f"profd_session_up after {act}")
+            v.one(undo, session="default")
+            well = health(v)
+            equal((well["whole"], well["reasons"], well["coarse"]), ("recording", set(), set()), undo)
 
 
 @test

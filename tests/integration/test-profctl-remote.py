@@ -74,7 +74,7 @@ ERRORS = {
     "EventUnsupported": ({"event": "cycles:ppp", "reason": "no PMU"}, 1, "cycles:ppp.*no PMU"),
     "DiskBudget": ({"limit": 2 << 30, "need": 3 << 30}, 1, "3.0G.*2.0G"),
     "DiskFull": ({"path": "/var/lib/profd"}, 1, "/var/lib/profd.*full"),
-    "Busy": ({"retryAfterMs": 1500}, 1, "again in 1s"),
+    "Busy": ({"retryAfterMs": 1500}, 1, "again in 1 s"),
     "ConfigInvalid": ({"problems": [{"path": "/etc/x", "line": 3, "text": "no key"}]}, 1,
                       "/etc/x:3: no key"),
     "Cancelled": ({}, 1, "cancelled"),
@@ -295,7 +295,7 @@ def status_tells_what_records_what_is_lost_and_what_helps():
     with folder() as where:
         with StandIn(where, told({"GetStatus": [ill]})) as daemon:
             done = ended(profctl("status", socket=daemon.path), 0)
-            for words in ("recording, degraded since Sat 2026-11-21 15:00:00 UTC; ", "cpu-clock at 99 Hz, fp call graphs, on 2 CPUs",
+            for words in ("recording since Sat 2026-11-21 15:00:00 UTC (", "cpu-clock at 99 Hz, fp call graphs, on 2 CPUs",
                           "1,234,567, 198 a second; 3 lost", "1.0G of 4.0G (25%)", "Remedy: run on",
                           "recorder restarted 1 time", "back to Sat 2026-11-21 14:00:00 UTC",
                           "1 week"):

@@ -13,6 +13,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from daemon import PROFD, Daemon, children  # noqa: E402
 from workload import need_root, scratch, wait_until  # noqa: E402
+from varlink import Varlink  # noqa: E402
 from tap import check, equal, main, test  # noqa: E402
 
 
@@ -214,7 +215,13 @@ def a_service_manager_hears_of_a_start_and_an_end_but_of_no_recorder_that_makes_
             wait_until(lambda: not os.path.exists(f"/proc/{old}"), 20, "the old recorder to end")
             wait_until(lambda: said.extend(heard(notified)) or said.count("READY=1") == 2, 20, "both to be ready")
             check("STOPPING=1" not in said, f"an upgrade looks like an end: {said}")
-            check(any(re.match(r"STATUS=default: .* samples, \d+/s, \d+ lost", line) for line in said), f"status: {said}")
+            check(any(re.match(r"STATUS=default: .* samples, \d+/s, (none|\d+) lost", line) for line in said), f"status: {said}")
+            with Varlink(daemon.control()) as v:
+                v.one("Pause", session="default")
+                v.one("Ping")
+                equal([line for line in heard(notified) if line.startswith("STATUS=")][-1:],
+                      ["STATUS=default: records nothing, degraded: paused"], "status once it is paused")
+                v.one("Resume", session="default")
             daemon.send(signal.SIGHUP)
             wait_until(lambda: said.extend(heard(notified)) or said.count("READY=1") == 3, 20, "the reload to end")
             check("RELOADING=1" in said and any(line.startswith("MONOTONIC_USEC=") for line in said), f"{said}")

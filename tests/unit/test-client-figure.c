@@ -53,15 +53,15 @@ TEST(spans_have_their_two_greatest_units) {
         uint64_t us;
         const char *text;
     } cases[] = {{0, "0"},
-                 {7, "7us"},
-                 {1234, "1ms"},
-                 {59 * SECOND + 999999, "59s"},
-                 {60 * SECOND, "1min"},
-                 {320 * SECOND, "5min 20s"},
-                 {5400 * SECOND, "1h 30min"},
-                 {3600 * SECOND + 30, "1h"},
+                 {7, "7 us"},
+                 {1234, "1 ms"},
+                 {59 * SECOND + 999999, "59 s"},
+                 {60 * SECOND, "1 min"},
+                 {320 * SECOND, "5 min 20 s"},
+                 {5400 * SECOND, "1 h 30 min"},
+                 {3600 * SECOND + 30, "1 h"},
                  {DAY, "1 day"},
-                 {2 * DAY + 3 * 3600 * SECOND, "2 days 3h"},
+                 {2 * DAY + 3 * 3600 * SECOND, "2 days 3 h"},
                  {8 * DAY, "1 week 1 day"},
                  {400 * DAY, "1 year 1 month"}};
     _cleanup_(buffer_done) Buffer b = {};
@@ -89,7 +89,7 @@ TEST(moments_are_shown_in_the_local_zone_by_its_name) {
     (void)setenv("TZ", "UTC", 1);
     tzset();
     figure_since(&b, us, us + 300 * SECOND);
-    CHECK_STREQ(taken(&b), "Sat 2026-11-21 15:00:00 UTC; 5min ago");
+    CHECK_STREQ(taken(&b), "Sat 2026-11-21 15:00:00 UTC (5 min ago)");
 }
 
 TEST(what_is_to_come_is_told_as_such) {
@@ -98,9 +98,9 @@ TEST(what_is_to_come_is_told_as_such) {
     figure_ago(&b, 10 * SECOND, 10 * SECOND + 5);
     CHECK_STREQ(taken(&b), "now");
     figure_ago(&b, 40 * SECOND, 10 * SECOND);
-    CHECK_STREQ(taken(&b), "in 30s");
+    CHECK_STREQ(taken(&b), "in 30 s");
     figure_ago(&b, 10 * SECOND, 40 * SECOND);
-    CHECK_STREQ(taken(&b), "30s ago");
+    CHECK_STREQ(taken(&b), "30 s ago");
 }
 
 TEST(a_moment_beyond_every_calendar_is_a_number) {
