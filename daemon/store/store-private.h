@@ -42,6 +42,12 @@ typedef struct Entry {
     char boot[STORE_BOOT_SIZE];
 } Entry;
 
+/* Nothing was recorded into it, and it does not say when: its recorder was killed as it began. */
+static inline bool entry_is_blank(const Entry *entry) {
+    return entry->told && !entry->unreadable && entry->samples == 0 && !entry->covered &&
+           entry->name.state == SEGMENT_CLOSED;
+}
+
 /* A segment that is read; while it is known here what it takes on the disk counts. */
 struct StoreLease {
     StoreLease *next;

@@ -98,6 +98,8 @@ static void compose(Composing *c, const Window *w, const Entry *const *entries, 
     for (size_t i = 0; i < n; i++) {
         const Entry *entry = entries[i];
 
+        if (entry_is_blank(entry))
+            continue;
         if (!is_of_boot(w, entry)) {
             unreadable |= before != NULL;
             older = before ? older : entry;

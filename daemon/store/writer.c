@@ -171,7 +171,8 @@ static void survey_now_and_then(StoreSession *s) {
     pthread_mutex_unlock(&s->store->disk);
 }
 
-/* Where the recorder before us ended: what its rings held then is ours to write. */
+/* Where the recorder before us ended: what its rings held then is ours to write. One that was
+ * killed before it wrote anything has left a segment without samples, which says nothing. */
 static void continue_coverage(StoreSession *s, SegmentPlan *plan) {
     Folder *folder = s->folder;
     const Entry *last = NULL;
@@ -179,7 +180,7 @@ static void continue_coverage(StoreSession *s, SegmentPlan *plan) {
     pthread_mutex_lock(&s->store->mutex);
     for (size_t i = 0; i < folder->n_entries; i++)
         if (folder->entries[i].name.number < plan->name.number &&
-            folder->entries[i].name.state == SEGMENT_CLOSED)
+            folder->entries[i].name.state == SEGMENT_CLOSED && !entry_is_blank(&folder->entries[i]))
             last = &folder->entries[i];
     if (last && last->covered && last->this_boot)
         plan->coverage.from_ns = last->covered_to_ns;
