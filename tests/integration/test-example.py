@@ -190,6 +190,7 @@ class Usual(Daemon):
 
 
 _usual = []
+_programs = []
 
 
 def profd():
@@ -208,10 +209,22 @@ def inside(user=0, **more):
     return {"env": env, "stdin": subprocess.DEVNULL, **identity}
 
 
+def start_programs():
+    """The programs that examples name by --comm, at work about half of the time."""
+    commands = [command for name in (*PAGES, "README.md") for block in blocks(name)
+                if block.prompt and not block.reason for command, _ in block.steps()]
+    os.mkdir(f"{PLACE}/programs")
+    for comm in {found for command in commands for found in re.findall(r"--comm=(\w+)", command)}:
+        program = shutil.copy("/bin/sh", f"{PLACE}/programs/{comm}")
+        busy = "while :; do i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done; sleep 0.05; done"
+        _programs.append(subprocess.Popen([program, "-c", busy], stdin=subprocess.DEVNULL))
+
+
 def prepare():
     """What examples take for granted: recordings, a program, folders of others."""
     folder = f"{PLACE}/files"
     os.mkdir(folder)
+    start_programs()
     run = inside()
     said = subprocess.check_output
     wait_until(lambda: subprocess.run(["profctl", "snapshot", "-q", "-o", f"{folder}/noon.data"],
@@ -535,5 +548,5 @@ if __name__ == "__main__":
     try:
         main()
     finally:
-        for running in _usual:
+        for running in (*_usual, *_programs):
             running.kill()

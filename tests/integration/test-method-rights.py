@@ -171,7 +171,7 @@ def who_may_only_read_can_run_the_hint_as_it_is_printed():
     Run.get()
     with tempfile.TemporaryDirectory() as folder:
         os.chown(folder, *PEERS["read"][:2])
-        done = as_user("read", "snapshot", "-s", "default", "--last=1s", "--name=mine", cwd=folder)
+        done = as_user("read", "snapshot", "-s", "default", "--name=mine", cwd=folder)
         equal(done.returncode, 0, done.stderr)
         hint = re.search(r"make a file of your own of it with: (profctl .*)", done.stderr)
         check(hint, f"there is no hint in {done.stderr}")

@@ -67,7 +67,7 @@ def metrics_have_names_types_and_bounds():
         for metric in metrics:
             pattern = COUNTER if metric["type"] == "counter" else GAUGE
             check(pattern.fullmatch(metric["name"]) and metric["help"], f"{metric}")
-            check(metric["type"] in ("counter", "gauge") and set(metric["labels"]) <= {"session", "reason"}, f"{metric}")
+            check(metric["type"] in ("counter", "gauge") and set(metric["labels"]) <= {"session", "reason", "version"}, f"{metric}")
             check(metric["type"] == "counter" or not metric["name"].endswith("_total"), f"{metric}")
         series = [(m["name"], tuple(sorted(m["labels"].items()))) for m in metrics]
         equal(len(series), len(set(series)), "series, each once")
