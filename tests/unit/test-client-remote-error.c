@@ -46,7 +46,7 @@ TEST(a_sentence_names_what_the_error_is_about) {
                     "{\"key\":\"Frequency\",\"value\":\"x\",\"expected\":\"a number\"}",
                     STATUS_USAGE, "Frequency=x is not understood: it takes a number.");
     CHECK_DESCRIBED("Busy", "{\"retryAfterMs\":2500}", STATUS_FAILED,
-                    "profd has too much to do at the moment; try again in 2s.");
+                    "profd has too much to do at the moment; try again in 2 s.");
 }
 
 TEST(parameters_that_are_missing_break_nothing) {
