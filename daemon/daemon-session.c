@@ -67,7 +67,7 @@ static void on_event(void *userdata, const char *event, const Member *member, co
     tell_change(daemon, event, member, text);
     monitor_publish(daemon->monitor,
                     &(MonitorEvent){.event = event, .session = member->config.name, .text = text});
-    if (!daemon->stopping)
+    if (daemon->is_ready && !daemon->stopping)
         notify_status(daemon->roster, clock_monotonic_ns(), daemon->is_outdated);
     if (!daemon->stopping && (strcmp(event, "stopped") == 0 || strcmp(event, "started") == 0))
         daemon_remember(daemon);
