@@ -135,9 +135,11 @@ static void on_current_end(Keeping *k, int status) {
         if (!is_well)
             log_warning(0, "The recorder %s before another took over", text);
         promote(k);
-    } else if (!k->has_recorded)
+    } else if (!k->has_recorded) {
+        if (WIFSIGNALED(status))
+            log_error(0, "The recorder %s before it recorded anything", text);
         finish(k, WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE);
-    else if (is_well && !was_leaving) {
+    } else if (is_well && !was_leaving) {
         log_notice("The recorder was told to end, so the keeper ends too");
         finish(k, 0);
     } else
