@@ -21,7 +21,7 @@ struct Session {
     StoreBatch gathered[SESSION_GATHERS];
     uint8_t seen_cpus[CPU_LIST_MAX / 8]; /* in the open segment */
     Dropped dropped;                     /* not yet told in the segment */
-    Account account, at_rotation;
+    Account account, at_rotation, at_log;
     unsigned degraded;
     uint64_t dropped_seen, dropped_ns; /* by the writer's count, and when it grew last */
     uint64_t sweep;

@@ -75,11 +75,26 @@ static const char *const rotate_reasons[] = {
     [ROTATE_ASKED] = "it was asked for",
 };
 
-static void log_account(const Session *session, const Account *cost, const char *why) {
-    StoreSessionCounts counts = store_session_counts(session->store);
-    const char *path = store_session_path(session->store);
+/* The segment that ends, as it is before the next one begins. */
+typedef struct Ending {
+    char path[CONFIG_PATH_MAX];
+    StoreSessionCounts counts;
+} Ending;
+
+static Ending ending_of(const Session *session) {
+    Ending ending = {.counts = store_session_counts(session->store)};
+
+    snprintf(ending.path, sizeof(ending.path), "%s", store_session_path(session->store));
+    return ending;
+}
+
+static void log_ending(Session *session, const Ending *ending, const char *why) {
+    const Account whole = account_between(&session->at_log, &session->account), *cost = &whole;
+    const StoreSessionCounts *counts = &ending->counts;
+    const char *path = ending->path;
     char samples[32], lost[32];
 
+    session->at_log = session->account;
     snprintf(samples, sizeof(samples), "%" PRIu64, cost->samples);
     snprintf(lost, sizeof(lost), "%" PRIu64, cost->lost);
     log_struct(
@@ -91,8 +106,8 @@ static void log_account(const Session *session, const Account *cost, const char 
         " ms, the queue held up to %" PRIu64 " bytes, the kernel throttled %" PRIu64
         " times; profd used %" PRIu64 " ms of CPU, %" PRIu64
         " of them to read /proc and programs, and %" PRIu64 " KiB of memory",
-        path, why, cost->samples, cost->lost, counts.stored_bytes, counts.raw_bytes, cost->sweeps,
-        cost->drain_ns / NS_PER_MS, counts.queue_high_bytes, cost->throttles,
+        path, why, cost->samples, cost->lost, counts->stored_bytes, counts->raw_bytes, cost->sweeps,
+        cost->drain_ns / NS_PER_MS, counts->queue_high_bytes, cost->throttles,
         cost->cpu_ns / NS_PER_MS, cost->scan_ns / NS_PER_MS, cost->memory_bytes >> 10);
     if (cost->lost > 0)
         log_struct(LOG_LEVEL_WARNING, 0,
@@ -104,19 +119,26 @@ static void log_account(const Session *session, const Account *cost, const char 
                    session->config.name, cost->lost);
 }
 
-void session_settle_account(Session *session, const char *why) {
+/* What recording has cost since the last note goes into the segment that is open. */
+static void note_account(Session *session) {
     Account cost;
 
     account_take(&session->account, session->sampler, session->host.tracker);
     cost = account_between(&session->at_rotation, &session->account);
     session->at_rotation = session->account;
-    log_account(session, &cost, why);
     (void)session_note(session, &(SegmentFacts){.throttled_ns = cost.throttled_ns,
                                                 .throttles = cost.throttles,
                                                 .sweeps = cost.sweeps,
                                                 .drain_ns = cost.drain_ns,
                                                 .cpu_ns = cost.cpu_ns,
                                                 .memory_bytes = cost.memory_bytes});
+}
+
+void session_settle_account(Session *session, const char *why) {
+    Ending ending = ending_of(session);
+
+    note_account(session);
+    log_ending(session, &ending, why);
 }
 
 static int head_of(const Session *session, Emission *emission, const ClockAnchor *clock,
@@ -141,6 +163,7 @@ int session_rotate(Session *session, RotateReason reason, const ClockAnchor *clo
     _cleanup_(emission_freep) Emission *emission = NULL;
     PdCoverage coverage = {};
     SegmentHead head = {};
+    Ending ending;
     int r;
 
     /* The open one goes on: nothing would end it before there is room. */
@@ -155,7 +178,8 @@ int session_rotate(Session *session, RotateReason reason, const ClockAnchor *clo
     if (r == 0)
         r = head_of(session, emission, clock, &coverage, &head);
     if (r == 0 && session->emission) {
-        session_settle_account(session, rotate_reasons[reason]);
+        ending = ending_of(session);
+        note_account(session);
         r = session_release_held(session);
     }
     if (r == 0)
@@ -167,6 +191,8 @@ int session_rotate(Session *session, RotateReason reason, const ClockAnchor *clo
         return 0;
     if (r < 0)
         return session_log_failure(session, r, "begin a segment");
+    if (session->emission)
+        log_ending(session, &ending, rotate_reasons[reason]);
     emission_free(session->emission);
     session->emission = TAKE_PTR(emission);
     session->n_begun++;

@@ -149,7 +149,7 @@ int session_attach(Session *session, const SessionHost *host) {
     session->generation = sampler_generation(session->sampler);
     /* What others cost before is not on its account. */
     account_take(&session->account, session->sampler, host->tracker);
-    session->at_rotation = session->account;
+    session->at_rotation = session->at_log = session->account;
     session->is_sensitive = is_sensitive(sampler_events(session->sampler));
     return store_session_start(host->store, &session->config, session->is_sensitive,
                                &session->store);
