@@ -10,6 +10,7 @@
 
 #include "store/disk.h"
 #include "store/place.h"
+#include "util/clock.h"
 #include "util/file.h"
 #include "util/log.h"
 
@@ -44,6 +45,19 @@ static int write_holder(int root) {
     return file_write_all(fd, text, (size_t)n);
 }
 
+/* Whatever profd makes in its store could be replaced by a link to somewhere else. */
+static int log_not_ours(const Store *store, const char *name, int error) {
+    static LogRate rate = {.interval_ns = 60 * NS_PER_SECOND, .burst = 1};
+
+    if (error != -ELOOP && error != -ENOTDIR)
+        return error;
+    log_limited(&rate, LOG_LEVEL_ERROR, 0,
+                "'%s' in store '%s' is a symbolic link or of another kind than profd made it, and "
+                "profd follows no link there; move it away",
+                name, store->path);
+    return error;
+}
+
 int store_take_lock(Store *store, int root, int *ret_fd) {
     _cleanup_close_ int writable = openat(
         root, LOCK_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, PLACE_FILE_MODE);
@@ -52,7 +66,8 @@ int store_take_lock(Store *store, int root, int *ret_fd) {
 
     disk_touch(__func__);
     if (writable < 0)
-        return log_error(-errno, "Failed to open the lock of store '%s': %m", store->path);
+        return log_error(log_not_ours(store, LOCK_FILE, -errno),
+                         "Failed to open the lock '%s' of store '%s': %m", LOCK_FILE, store->path);
     /* A descriptor that cannot write keeps nobody from making the file system read-only. */
     fd = openat(root, LOCK_FILE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
@@ -140,7 +155,7 @@ static int open_below(Store *store, int parent, const char *name, bool sensitive
         return 0;
     r = place_open_folder(parent, name, &opened);
     if (r < 0)
-        return r;
+        return log_not_ours(store, name, r);
     store_seal(store, opened, name, sensitive);
     replace_fd(store, fd, opened);
     return 0;
