@@ -230,6 +230,18 @@ def a_service_manager_hears_of_a_start_and_an_end_but_of_no_recorder_that_makes_
 
 
 @test
+def a_link_in_the_place_of_what_profd_makes_is_named():
+    for name in ("sessions", "snapshots", ".lock"):
+        with scratch() as folder:
+            os.mkdir(os.path.join(folder, "store"))
+            os.symlink(folder, os.path.join(folder, "store", name))
+            run = subprocess.run([PROFD, f"--store={folder}/store", f"--runtime={folder}/run"], capture_output=True,
+                                 text=True, stdin=subprocess.DEVNULL, timeout=60, check=False)
+            equal(run.returncode, 1, f"status where {name} is a link")
+            check(f"'{name}' in store '{folder}/store' is a symbolic link" in run.stderr, f"{name}: {run.stderr}")
+
+
+@test
 def wrong_usage_ends_with_2_and_a_sentence():
     for arguments in (["--nonsense"], ["--store="], ["--log-level=loud"], ["argument"]):
         run = subprocess.run([PROFD, *arguments], capture_output=True, text=True, check=False)
