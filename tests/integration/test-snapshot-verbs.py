@@ -303,7 +303,7 @@ def lists_and_screens_show_what_there_is():
         lines = safe(done.stdout).splitlines()
         equal(lines[0].split(), ["NAME", "SESSION", "SINCE", "SPAN", "SAMPLES", "LOST", "SIZE",
                                  "KEPT", "REASON"])
-        for word in ("20261121T150000Z", "2026-11-21 15:00:00", "1min", "12,345", "1.0M", "slow"):
+        for word in ("20261121T150000Z", "2026-11-21 15:00:00", "1 min", "12,345", "1.0M", "slow"):
             check(word in lines[1], f"no {word} in {lines[1]!r}")
         check("pinned" in lines[2] and "\\x1b[2J" in lines[2], lines[2])
         equal(len(as_json(profctl("snapshots", "-j", socket=daemon.path), "snapshots")), 2)
