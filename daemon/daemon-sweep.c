@@ -132,18 +132,32 @@ static void note_cpu(Daemon *daemon, uint64_t now_ns) {
     daemon->scan_ns = account_scan_ns(daemon->tracker);
 }
 
+/* How much of it the store is to hold: a day, or less where it is stopped before. */
+static uint64_t least_reach_ns(const Member *member) {
+    uint64_t boot_ns = clock_ns(CLOCK_BOOTTIME), real_ns = clock_ns(CLOCK_REALTIME), whole_ns;
+
+    if (member->stop_at_ns == 0)
+        return REACH_LEAST_NS;
+    whole_ns = real_ns - MIN(member->since_real_ns, real_ns);
+    whole_ns += member->stop_at_ns - MIN(boot_ns, member->stop_at_ns);
+    return MIN(whole_ns, REACH_LEAST_NS);
+}
+
+static bool is_short(const Daemon *daemon, const Member *member) {
+    return store_session_is_short(daemon->store, member->config.name, least_reach_ns(member));
+}
+
 void daemon_update_status(Daemon *daemon, uint64_t now_ns) {
-    uint64_t reach_ns = store_use(daemon->store).reach_ns;
-    unsigned others = (daemon->config->problems > 0 ? DEGRADED_CONFIG : 0) |
-                      (reach_ns > 0 && reach_ns < REACH_LEAST_NS ? DEGRADED_SHORT_REACH : 0) |
-                      (daemon->memory.is_small ? DEGRADED_SMALL_MEMORY : 0);
+    unsigned all = (daemon->config->problems > 0 ? DEGRADED_CONFIG : 0) |
+                   (daemon->memory.is_small ? DEGRADED_SMALL_MEMORY : 0);
     Member *member;
 
     daemon->status_ns = now_ns;
     note_cpu(daemon, now_ns);
     for (size_t at = 0; (member = roster_next(daemon->roster, &at));) {
         const char *name = member->config.name;
-        unsigned before = session_degraded(member->session),
+        unsigned others = all | (is_short(daemon, member) ? DEGRADED_SHORT_REACH : 0),
+                 before = session_degraded(member->session),
                  set = session_update_degraded(member->session, others, now_ns);
 
         tell_degraded(daemon, name, "degraded", set & ~before);

@@ -16,7 +16,7 @@ static const DegradedReason rows[] = {
     { DEGRADED_WRITER_BLOCKED,    "writerBlocked",    "degraded-writer-blocked",    "the store cannot be written, recording goes on in memory",    "look at the log for what stands in the way"           },
     { DEGRADED_PARTIAL_CPUS,      "partialCpus",      "degraded-partial-cpus",      "some of its CPUs are offline or lack its events",             "bring them online, or name those that count in CPUs=" },
     { DEGRADED_FALLBACK_EVENT,    "fallbackEvent",    "degraded-fallback-event",    "no hardware counters here, cpu-clock is sampled instead",     "to accept this, set Event=cpu-clock"                  },
-    { DEGRADED_SHORT_REACH,       "shortReach",       "degraded-short-reach",       "the store holds less than a day",                             "raise MaxUse= or lower Frequency="                    },
+    { DEGRADED_SHORT_REACH,       "shortReach",       "degraded-short-reach",       "the full store holds less than a day of it",                  "raise MaxUse= or lower its Frequency="                },
     { DEGRADED_CONFIG,            "config",           "degraded-config",            "the configuration has problems, and defaults in their place", "see profd --check-config"                             },
     { DEGRADED_RATE_LOWERED,      "rateLowered",      "degraded-rate-lowered",      "the kernel allows no higher rate",                            "raise kernel.perf_event_max_sample_rate"              },
     { DEGRADED_SMALL_RINGS,       "smallRings",       "degraded-small-rings",       "its rings are smaller than BufferSize=",                      "raise MaxBufferTotal= or LimitMEMLOCK="               },

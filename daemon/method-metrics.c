@@ -88,7 +88,7 @@ static const WholeRow whole_rows[] = {
     { "profd_store_used_bytes",             "gauge",   "What segments take on the disk",                           whole_used           },
     { "profd_store_limit_bytes",            "gauge",   "What they may take",                                       whole_limit          },
     { "profd_store_free_bytes",             "gauge",   "What is free on that file system",                         whole_free           },
-    { "profd_store_reach_seconds",          "gauge",   "How far back a full store reaches, 0 while not known",     whole_reach          },
+    { "profd_store_reach_seconds",          "gauge",   "How far back a full store reaches, in the session with the least; 0 while not known", whole_reach},
     { "profd_snapshots",                    "gauge",   "Snapshots that are kept",                                  whole_snapshots      },
     { "profd_snapshot_bytes",               "gauge",   "What they take",                                           whole_snapshot_bytes },
     { "profd_sweeps_total",                 "counter", "Sweeps over all rings",                                    whole_sweeps         },

@@ -24,7 +24,7 @@
 #define GIB (1024 * MIB)
 #define NS  1000000000ULL
 
-enum { TELL_MAX = 8, REACH_SEGMENTS = 8, RUNTIME_SHARE = 4 };
+enum { TELL_MAX = 8, RUNTIME_SHARE = 4 };
 
 #define JUMP_NS  (3600 * NS) /* the time of day may drift by this much unasked */
 #define DOUBT_NS (3600 * NS) /* how long it must then stay before it is believed */
@@ -91,9 +91,7 @@ static uint64_t runtime_bytes(const Store *store) {
     return used;
 }
 
-/* A share of the whole, the same for each session (of those at runtime) that has something, but for
- * those with a limit of their own. */
-static uint64_t share_of(const Store *store, const Folder *folder, uint64_t limit, bool runtime) {
+uint64_t store_share_bytes(const Store *store, const Folder *folder, uint64_t limit, bool runtime) {
     uint64_t n = 0;
 
     for (const Folder *f = store->folders; f; f = f->next)
@@ -194,7 +192,7 @@ static bool take_of_most(Store *store, uint64_t limit, bool runtime, const char 
 
     for (Folder *folder = store->folders; folder; folder = folder->next) {
         int64_t over = (int64_t)(folder->bytes + folder->open_bytes) -
-                       (int64_t)share_of(store, folder, limit, runtime);
+                       (int64_t)store_share_bytes(store, folder, limit, runtime);
         Entry *entry = folder->runtime >= runtime ? oldest(folder) : NULL;
 
         if (!entry || over <= most)
@@ -421,39 +419,4 @@ bool store_is_over(Store *store) {
         over = f->max_use_bytes > 0 && f->bytes + f->open_bytes > f->max_use_bytes;
     pthread_mutex_unlock(&store->mutex);
     return over;
-}
-
-/* Bytes a second that a session writes, by its last segments; 0: not known. */
-static double rate_of(const Folder *folder) {
-    uint64_t bytes = 0, duration_ns = 0;
-    unsigned n = 0;
-
-    for (size_t i = folder->n_entries; i > 0 && n < REACH_SEGMENTS; i--) {
-        const Entry *entry = &folder->entries[i - 1];
-
-        if (entry->duration_ns == 0)
-            continue;
-        bytes += entry->bytes;
-        duration_ns += entry->duration_ns;
-        n++;
-    }
-    return duration_ns > 0 ? (double)bytes / (double)duration_ns : 0;
-}
-
-StoreUse store_use(Store *store) {
-    double rate = 0, reach = 0;
-    StoreUse use;
-
-    pthread_mutex_lock(&store->mutex);
-    use = (StoreUse){.used_bytes = store_used_bytes(store),
-                     .limit_bytes = store_limit_bytes(store),
-                     .free_bytes = store->fs_free};
-    for (const Folder *folder = store->folders; folder; folder = folder->next)
-        rate += folder->claimed ? rate_of(folder) : 0;
-    reach = rate > 0 ? (double)use.limit_bytes / rate : 0;
-    if (store->max_retention_ns > 0)
-        reach = MIN(reach, (double)store->max_retention_ns);
-    pthread_mutex_unlock(&store->mutex);
-    use.reach_ns = reach > 0 && reach < (double)INT64_MAX ? (uint64_t)reach : 0;
-    return use;
 }

@@ -70,6 +70,7 @@ typedef struct Folder {
     uint64_t max_use_bytes, max_retention_ns; /* 0: those of the whole */
     uint32_t max_segments;                    /* 0: any number */
     uint64_t surveyed_ns;                     /* CLOCK_BOOTTIME */
+    double forecast_bytes;                    /* reach.c's, while it works */
     bool sensitive;                           /* of the session that claims it */
     bool runtime;                             /* the session is of no configuration */
     bool claimed;                             /* a session's, whose writer alone adds entries */
@@ -152,6 +153,10 @@ uint64_t store_used_bytes(const Store *store);
 uint64_t store_limit_bytes(const Store *store);
 /* What sessions that are of no configuration may have of it together. */
 uint64_t store_runtime_limit_bytes(const Store *store);
+/* A share of the whole, the same for each session (of those at runtime) that has something, but for
+ * those with a limit of their own. Where bytes are to go, the session gives them that is furthest
+ * over its share. */
+uint64_t store_share_bytes(const Store *store, const Folder *folder, uint64_t limit, bool runtime);
 void store_set_budget(Store *store, const Config *config);
 /* Without it: asks the file system. */
 void store_measure(Store *store);

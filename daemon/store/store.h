@@ -176,8 +176,13 @@ typedef struct StoreCoverage {
 
 typedef struct StoreUse {
     uint64_t used_bytes, limit_bytes, free_bytes;
-    uint64_t reach_ns; /* how far back a full store will reach at the present rate; 0: not known */
+    /* How far back a full store will reach at the present rates, in the configured session for
+     * which that is least; 0: not known. */
+    uint64_t reach_ns;
 } StoreUse;
 StoreUse store_use(Store *store);
+/* The full store will not hold least_ns of this session, nor as long as its limits of age and
+ * count ask for, if that is less; false: it will, or nobody knows. */
+bool store_session_is_short(Store *store, const char *name, uint64_t least_ns);
 /* Deletes what is beyond the budgets, oldest first. Writers do so by themselves. */
 int store_vacuum(Store *store);
