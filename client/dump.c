@@ -8,6 +8,7 @@
 #include "client/time-range.h"
 #include "perfdata/order.h"
 #include "perfdata/reader.h"
+#include "perfdata/record-describe.h"
 #include "perfdata/tracing.h"
 #include "util/text.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "perfdata/encode.h"
 
+#include "perfdata/environment.h"
 #include "util/macro.h"
 
 /*
@@ -131,4 +132,11 @@ void pd_encode_build_id(Buffer *out, uint32_t pid, uint16_t cpumode, Bytes build
     buffer_append(out, (const uint8_t[4]){(uint8_t)n_id}, BUILD_ID_ROOM - BUILD_ID_MAX);
     buffer_append(out, filename.data, n_name);
     buffer_zero(out, padded - (size - room) - n_name);
+}
+
+int pd_encode_coverage(Buffer *out, const PdCoverage *coverage, bool swap) {
+    const PdEnvironment environment = {.has = {[PD_FEATURE_PROFD_COVERAGE] = true},
+                                       .coverage = *coverage};
+
+    return pd_environment_write(&environment, PD_FEATURE_PROFD_COVERAGE, out, swap);
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "perfdata/encode.h"
 #include "perfdata/environment-feature.h"
 
 #include <errno.h>
@@ -64,13 +63,6 @@ void code_coverage(Codec *c, PdEnvironment *env) {
     codec_end(c, &coverage->n_gaps, &coverage->gaps);
     if (c->mode == CODEC_CLEAR)
         *coverage = (PdCoverage){};
-}
-
-int pd_encode_coverage(Buffer *out, const PdCoverage *coverage, bool swap) {
-    const PdEnvironment environment = {.has = {[PD_FEATURE_PROFD_COVERAGE] = true},
-                                       .coverage = *coverage};
-
-    return pd_environment_write(&environment, PD_FEATURE_PROFD_COVERAGE, out, swap);
 }
 
 static void print_moment(Buffer *out, uint64_t ns) {

@@ -4,32 +4,11 @@
 /*
  * Records in the order of their time. A recording holds one run of records a ring buffer, pass
  * after pass; FINISHED_ROUND promises that nothing later is older than what stood before the
- * previous one. PdSorter takes records in any order and gives them back by time (equal times in
- * the order they came); what does not fit its memory goes to sorted runs in an unlinked temporary
- * file, so memory is bounded even where a file has no rounds. PdOrder puts a sorter behind a
- * reader.
+ * previous one. PdOrder puts a sorter behind a reader.
  */
 
 #include "perfdata/reader.h"
-
-/* Zero: the default, given here. */
-typedef struct PdOrderOptions {
-    uint64_t memory_bytes;    /* held before a run is spilled, 8 MiB */
-    const char *spill_folder; /* $TMPDIR, else /var/tmp */
-} PdOrderOptions;
-
-typedef struct PdSorter PdSorter;
-
-int pd_sorter_new(const PdOrderOptions *options, PdSorter **ret);
-PdSorter *pd_sorter_free(PdSorter *sorter);
-DEFINE_CLEANUP(PdSorter *, pd_sorter_free);
-/* Copies the record. */
-int pd_sorter_add(PdSorter *sorter, const PdRecord *record, uint64_t time);
-/* From now on records of a time up to `limit` may be taken (UINT64_MAX: all). */
-void pd_sorter_release(PdSorter *sorter, uint64_t limit);
-/* 1, 0 when nothing (released) is left, negative errno. *ret is valid until the next call. */
-int pd_sorter_next(PdSorter *sorter, PdRecord *ret, uint64_t *ret_time);
-bool pd_sorter_spilled(const PdSorter *sorter);
+#include "perfdata/sorter.h"
 
 /* What FINISHED_ROUND promises, for whoever feeds a sorter by itself: at the end of a round all may
  * go that is not younger than what had been seen when the round before it ended. */

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * What the files of the reader share. reader.c walks over the records; of the others
+ * What the files of the reader share. reader-walk.c walks over the records; of the others
  * reader-header.c opens, reader-feature.c keeps the features, reader-intake.c takes in what a
  * recording says of itself among its records, reader-folder.c lists the files of a directory.
  */
@@ -69,12 +69,17 @@ struct PdReader {
     size_t n_others;
 };
 
-/* Notes damage. The first counts; but that which stopped the reading counts more. */
+/* reader-damage.c: notes damage. The first counts; but that which stopped the reading counts more.
+ */
 void reader_damage(PdReader *r, bool final, uint64_t offset, const char *format, ...)
     _printf_(4, 5);
 /* The same, where the cause is that the file ends too early. */
 void reader_cut_off(PdReader *r, bool final, uint64_t offset, const char *format, ...)
     _printf_(4, 5);
+
+/* reader-payload.c: finds out how much follows the record, and moves behind what nobody read. */
+void reader_payload_begin(PdReader *r, PdRecord *record);
+int reader_payload_skip(PdReader *r);
 
 /* reader-header.c: the header at the front of r->main, and what it leads to. On failure *why is
  * set. */

@@ -2,8 +2,6 @@
 #include "perfdata/reader-private.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 
 #include "util/macro.h"
 
@@ -13,39 +11,6 @@
  * pointer into one of them. While records come out of a chunk the source stands still, so the chunk
  * itself stays in its window. A directory is read file by file, `data` first.
  */
-
-enum {
-    TRACING_DATA_SIZE = 12, /* what perf writes before the payload */
-    AUXTRACE_SIZE = 48,
-};
-
-_printf_(4, 0) static bool note_damage(PdReader *r, bool final, uint64_t offset, const char *format,
-                                       va_list ap) {
-    if (r->damaged && (r->damage_is_final || !final))
-        return false;
-    r->damaged = true;
-    r->damage_is_final = final;
-    r->damage = (PdDamage){.offset = offset, .file = r->file};
-    vsnprintf(r->damage.text, sizeof(r->damage.text), format, ap);
-    return true;
-}
-
-void reader_damage(PdReader *r, bool final, uint64_t offset, const char *format, ...) {
-    va_list ap;
-
-    va_start(ap, format);
-    (void)note_damage(r, final, offset, format, ap);
-    va_end(ap);
-}
-
-void reader_cut_off(PdReader *r, bool final, uint64_t offset, const char *format, ...) {
-    va_list ap;
-
-    va_start(ap, format);
-    if (note_damage(r, final, offset, format, ap))
-        r->damage.cut_off = true;
-    va_end(ap);
-}
 
 static inline void read_head(const uint8_t *p, PdRecord *rec) {
     PdRecord head = pd_record_at(p, rec->swap);
@@ -201,75 +166,13 @@ static int begin_chunk(PdReader *r, const PdRecord *rec) {
     return 0;
 }
 
-/* How much lies behind a record, outside its size. */
-static void find_payload(PdReader *r, PdRecord *rec) {
-    uint64_t size;
-
-    if (rec->type == PD_RECORD_AUXTRACE) {
-        if (rec->size < AUXTRACE_SIZE)
-            return;
-        size = load_u64(rec->data + PD_RECORD_HEADER_SIZE, rec->swap);
-    } else {
-        if (rec->size < TRACING_DATA_SIZE)
-            return;
-        size = load_u32(rec->data + PD_RECORD_HEADER_SIZE, rec->swap);
-        size = ALIGN8(size);
-    }
-    rec->payload = size;
-    r->payload_left = size;
-    if (size > source_remaining(r->source)) {
-        rec->payload = r->payload_left = source_remaining(r->source);
-        reader_cut_off(r, true, rec->offset, "the payload of %llu bytes behind a record is cut off",
-                       (unsigned long long)size);
-    }
-}
-
-static int step_over_payload(PdReader *r) {
-    uint64_t left = r->payload_left;
-
-    r->payload_left = 0;
-    r->payload_kept = (Bytes){};
-    return left > 0 ? source_skip(r->source, left) : 0;
-}
-
-ssize_t pd_reader_payload(PdReader *reader, void *buffer, size_t n) {
-    Source *s = reader->source;
-    int r;
-
-    if (reader->payload_kept.size > 0) {
-        n = MIN(n, reader->payload_kept.size);
-        memcpy(buffer, reader->payload_kept.data, n);
-        reader->payload_kept.data += n;
-        reader->payload_kept.size -= n;
-        return (ssize_t)n;
-    }
-    n = (size_t)MIN((uint64_t)n, reader->payload_left);
-    if (n == 0)
-        return 0;
-    if (source_left(s) == 0) {
-        r = source_want(s, 1);
-        if (r < 0)
-            return r;
-    }
-    n = MIN(n, source_left(s));
-    if (n == 0) {
-        reader_cut_off(reader, true, source_offset(s), "the payload behind a record is cut off");
-        reader->payload_left = 0;
-        return 0;
-    }
-    memcpy(buffer, source_at(s), n);
-    s->start += n;
-    reader->payload_left -= n;
-    return (ssize_t)n;
-}
-
 /* What a tool's record means for the reader itself. */
 static int take_in(PdReader *r, PdRecord *rec) {
     switch (rec->type) {
     case PD_RECORD_AUXTRACE:
     case PD_RECORD_TRACING_DATA:
         if (!rec->decompressed)
-            find_payload(r, rec);
+            reader_payload_begin(r, rec);
         if (rec->type == PD_RECORD_AUXTRACE)
             return 0;
         break;
@@ -349,7 +252,7 @@ int pd_reader_next(PdReader *reader, PdRecord *ret) {
     int r;
 
     if (reader->payload_left > 0 || reader->payload_kept.size > 0) {
-        r = step_over_payload(reader);
+        r = reader_payload_skip(reader);
         if (r < 0)
             return r;
     }
@@ -395,10 +298,6 @@ const PdHeader *pd_reader_header(const PdReader *reader) {
 
 PdEvents *pd_reader_events(const PdReader *reader) {
     return reader->events;
-}
-
-const PdDamage *pd_reader_damage(const PdReader *reader) {
-    return reader->damaged ? &reader->damage : NULL;
 }
 
 uint64_t pd_reader_on_disk(const PdReader *reader, uint32_t type) {

@@ -1,17 +1,77 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "perfdata/record-describe.h"
+
 #include <errno.h>
 
+#include "perfdata/describe-row.h"
 #include "perfdata/record-row.h"
 
 /*
- * What pd_record_describe() says of any record: its header, its stamp, and then whatever the row of
- * its type has to say. One member a fact, under a name that no other member of the record has:
- * `pid` and `tid` are those of the body where it has them (the task a COMM is about) and those of
- * the stamp become `stamp_pid` and `stamp_tid`; everywhere else they are the stamp's.
+ * What pd_record_describe() prints of any record: its header, its stamp, and then the fields of its
+ * body, by the function of its type. One member a fact, under a name that no other member of the
+ * record has: `pid` and `tid` are those of the body where it has them (the task a COMM is about)
+ * and those of the stamp become `stamp_pid` and `stamp_tid`; everywhere else they are the stamp's.
  */
 
 static const char *const cpumodes[] = {"unknown",    "kernel",       "user",
                                        "hypervisor", "guest_kernel", "guest_user"};
+
+/* clang-format off */
+static RecordDescribe *const of_kernel[] = {
+    [PD_RECORD_MMAP]               = record_describe_mmap,
+    [PD_RECORD_LOST]               = record_describe_lost,
+    [PD_RECORD_COMM]               = record_describe_comm,
+    [PD_RECORD_EXIT]               = record_describe_task,
+    [PD_RECORD_THROTTLE]           = record_describe_throttle,
+    [PD_RECORD_UNTHROTTLE]         = record_describe_throttle,
+    [PD_RECORD_FORK]               = record_describe_task,
+    [PD_RECORD_READ]               = record_describe_read,
+    [PD_RECORD_SAMPLE]             = record_describe_sample,
+    [PD_RECORD_MMAP2]              = record_describe_mmap2,
+    [PD_RECORD_AUX]                = record_describe_aux,
+    [PD_RECORD_ITRACE_START]       = record_describe_pid_tid,
+    [PD_RECORD_LOST_SAMPLES]       = record_describe_lost_samples,
+    [PD_RECORD_SWITCH]             = record_describe_switch,
+    [PD_RECORD_SWITCH_CPU_WIDE]    = record_describe_switch_cpu_wide,
+    [PD_RECORD_NAMESPACES]         = record_describe_namespaces,
+    [PD_RECORD_KSYMBOL]            = record_describe_ksymbol,
+    [PD_RECORD_BPF_EVENT]          = record_describe_bpf_event,
+    [PD_RECORD_CGROUP]             = record_describe_cgroup,
+    [PD_RECORD_TEXT_POKE]          = record_describe_text_poke,
+    [PD_RECORD_AUX_OUTPUT_HW_ID]   = record_describe_hw_id,
+    [PD_RECORD_CALLCHAIN_DEFERRED] = record_describe_callchain_deferred,
+};
+static RecordDescribe *const of_tools[] = {
+    [PD_RECORD_HEADER_ATTR - PD_RECORD_USER]      = record_describe_header_attr,
+    [PD_RECORD_EVENT_TYPE - PD_RECORD_USER]       = record_describe_event_type,
+    [PD_RECORD_TRACING_DATA - PD_RECORD_USER]     = record_describe_tracing_data,
+    [PD_RECORD_BUILD_ID - PD_RECORD_USER]         = record_describe_build_id,
+    [PD_RECORD_FINISHED_ROUND - PD_RECORD_USER]   = record_describe_nothing,
+    [PD_RECORD_ID_INDEX - PD_RECORD_USER]         = record_describe_id_index,
+    [PD_RECORD_AUXTRACE_INFO - PD_RECORD_USER]    = record_describe_auxtrace_info,
+    [PD_RECORD_AUXTRACE - PD_RECORD_USER]         = record_describe_auxtrace,
+    [PD_RECORD_AUXTRACE_ERROR - PD_RECORD_USER]   = record_describe_auxtrace_error,
+    [PD_RECORD_THREAD_MAP - PD_RECORD_USER]       = record_describe_thread_map,
+    [PD_RECORD_CPU_MAP - PD_RECORD_USER]          = record_describe_cpu_map,
+    [PD_RECORD_STAT_CONFIG - PD_RECORD_USER]      = record_describe_stat_config,
+    [PD_RECORD_STAT - PD_RECORD_USER]             = record_describe_stat,
+    [PD_RECORD_STAT_ROUND - PD_RECORD_USER]       = record_describe_stat_round,
+    [PD_RECORD_EVENT_UPDATE - PD_RECORD_USER]     = record_describe_event_update,
+    [PD_RECORD_TIME_CONV - PD_RECORD_USER]        = record_describe_time_conv,
+    [PD_RECORD_HEADER_FEATURE - PD_RECORD_USER]   = record_describe_header_feature,
+    [PD_RECORD_COMPRESSED - PD_RECORD_USER]       = record_describe_compressed,
+    [PD_RECORD_FINISHED_INIT - PD_RECORD_USER]    = record_describe_nothing,
+    [PD_RECORD_COMPRESSED2 - PD_RECORD_USER]      = record_describe_compressed,
+    [PD_RECORD_BPF_METADATA - PD_RECORD_USER]     = record_describe_bpf_metadata,
+    [PD_RECORD_SCHEDSTAT_CPU - PD_RECORD_USER]    = record_describe_schedstat,
+    [PD_RECORD_SCHEDSTAT_DOMAIN - PD_RECORD_USER] = record_describe_schedstat,
+};
+/* clang-format on */
+
+/* Every type that has a parser has one of these, too. */
+static RecordDescribe *describer_of(uint32_t type) {
+    return type < PD_RECORD_USER ? of_kernel[type] : of_tools[type - PD_RECORD_USER];
+}
 
 static void describe_header(const PdRecord *r, const RecordRow *row, Fields *f) {
     if (row)
@@ -81,5 +141,5 @@ void pd_record_describe(const PdRecord *record, const PdStamp *stamp, const PdTr
     if (r < 0)
         describe_bytes(record, why_not(record, stamp->event), fields);
     else
-        row->describe(&body, &view, fields);
+        describer_of(record->type)(&body, &view, fields);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "perfdata/record-row.h"
+#include "perfdata/describe-row.h"
 
 /*
  * Bodies of the kernel's records for people and for JSON: numbers of a known meaning by their

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "perfdata/environment.h"
-#include "perfdata/record-row.h"
+#include "perfdata/describe-row.h"
 #include "util/text.h"
 
 /*

@@ -2,10 +2,9 @@
 #pragma once
 
 /*
- * Records: the units of which a recording consists. A PdRecord is a borrowed view of one, valid
- * until the next call on the reader it came from. pd_record_parse() turns it into a PdBody whose
- * strings and arrays point into the record; pd_record_describe() names its fields for people and
- * for JSON. One table in record.c has a row a type.
+ * Records: the units of which a recording consists. pd_record_parse() turns a PdRecord
+ * (record-view.h) into a PdBody whose strings and arrays point into the record. The table of types
+ * is in record-table.c.
  */
 
 #include <stdbool.h>
@@ -14,46 +13,10 @@
 
 #include "perfdata/event.h"
 #include "perfdata/format.h"
+#include "perfdata/record-view.h"
 #include "perfdata/sample.h"
 #include "util/bytes.h"
 #include "util/fields.h"
-
-struct PdRecord {
-    uint32_t type;
-    uint16_t misc;
-    bool swap;           /* the bytes are in the other byte order */
-    bool decompressed;   /* came out of a COMPRESSED record */
-    uint32_t file;       /* 0: the file, the stream or `data`; N + 1: `data.N` */
-    uint32_t size;       /* of data, header included */
-    const uint8_t *data; /* header first; not necessarily aligned */
-    uint64_t offset;     /* in its file; that of the COMPRESSED record for what was inside one */
-    uint64_t payload;    /* bytes of payload behind it (AUXTRACE, TRACING_DATA): see the reader */
-};
-
-enum { PD_RECORD_BIG_MAX = 64 << 20 }; /* simpleperf's sizes have 32 bits; this is our bound */
-
-/* The record that begins at p, of which the header must be there; where it is is not filled in. */
-static inline PdRecord pd_record_at(const uint8_t *p, bool swap) {
-    PdRecord r = {.type = load_u32(p, swap),
-                  .misc = load_u16(p + 4, swap),
-                  .swap = swap,
-                  .size = load_u16(p + 6, swap),
-                  .data = p};
-
-    if (r.type >= PD_RECORD_SIMPLEPERF)
-        r.size |= (uint32_t)r.misc << 16;
-    return r;
-}
-
-/* Whether there can be such a record at all. */
-static inline bool pd_record_is_sane(const PdRecord *r) {
-    return r->type - 1 < UINT16_MAX && r->size >= PD_RECORD_HEADER_SIZE &&
-           r->size <= PD_RECORD_BIG_MAX;
-}
-
-static inline Cursor pd_record_cursor(const PdRecord *r) {
-    return cursor_of(r->data + PD_RECORD_HEADER_SIZE, r->size - PD_RECORD_HEADER_SIZE, r->swap);
-}
 
 typedef struct PdMmap { /* MMAP and MMAP2 */
     uint32_t pid, tid;
@@ -316,12 +279,3 @@ int pd_record_type_from_name(const char *name, uint32_t *ret);
  * what its type announces.
  */
 int pd_record_parse(const PdRecord *record, const PdEvent *event, PdBody *ret);
-
-/*
- * Names every field of the record, its header and stamp included, into an open object of `fields`.
- * `tracing` (may be NULL) names the fields of a tracepoint's raw data. A record that cannot be
- * parsed is shown as bytes, with the reason.
- */
-typedef struct PdTracing PdTracing;
-void pd_record_describe(const PdRecord *record, const PdStamp *stamp, const PdTracing *tracing,
-                        Fields *fields);

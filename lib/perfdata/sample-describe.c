@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "perfdata/data-src.h"
-#include "perfdata/record-row.h"
+#include "perfdata/describe-row.h"
 #include "perfdata/tracing.h"
 
 /*

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "perfdata/sorter.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "perfdata/order.h"
 #include "util/buffer.h"
 #include "util/file.h"
 #include "util/macro.h"

@@ -334,23 +334,3 @@ uint64_t pd_writer_file_offset(PdWriter *w, uint32_t file) {
     assert(file < w->n_streams);
     return pd_stream_end(&w->streams[file]);
 }
-
-uint64_t pd_writer_raw_bytes(const PdWriter *w) {
-    uint64_t n = 0;
-
-    for (unsigned i = 0; i < w->n_streams; i++)
-        n += w->streams[i].raw_bytes;
-    return n;
-}
-
-uint64_t pd_writer_unidentified(const PdWriter *w) {
-    return w->tally ? pd_tally_totals(w->tally).n_unidentified : 0;
-}
-
-uint64_t pd_writer_stored_bytes(const PdWriter *w) {
-    uint64_t n = 0;
-
-    for (unsigned i = 0; i < w->n_streams; i++)
-        n += pd_stream_end(&w->streams[i]) - (i == 0 ? w->data_offset : 0);
-    return n;
-}

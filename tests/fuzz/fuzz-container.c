@@ -2,7 +2,7 @@
 #include "fuzz.h"
 #include "perfdata/environment.h"
 #include "perfdata/reader.h"
-#include "perfdata/record.h"
+#include "perfdata/record-describe.h"
 
 /*
  * A whole recording from memory: header, attrs, features, records of every kind, payload. The

@@ -3,7 +3,7 @@
 
 #include "fuzz.h"
 #include "perfdata/environment.h"
-#include "perfdata/record.h"
+#include "perfdata/record-describe.h"
 
 /*
  * One record of an event of any shape. Input: a byte of flags (bit 0: the other byte order), a

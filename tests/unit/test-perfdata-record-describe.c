@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "perfdata/record.h"
+#include "perfdata/record-describe.h"
 #include "util/text.h"
 
 #include "make-body.h"

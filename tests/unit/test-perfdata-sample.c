@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "perfdata/sample.h"
 
-#include "perfdata/record.h"
+#include "perfdata/record-describe.h"
 #include "perfdata/tracing.h"
 #include "util/text.h"
 
