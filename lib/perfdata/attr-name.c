@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "perfdata/event.h"
+#include "perfdata/attr.h"
 
-#include "perfdata/format.h"
 #include "util/macro.h"
 #include "util/text.h"
 

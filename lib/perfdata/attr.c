@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "perfdata/event.h"
+#include "perfdata/attr.h"
 
 #include <errno.h>
 
-#include "perfdata/format.h"
 #include "util/macro.h"
 
 /*

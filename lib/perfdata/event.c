@@ -5,7 +5,6 @@
 #include <sys/auxv.h>
 
 #include "perfdata/format.h"
-#include "perfdata/record.h"
 #include "util/macro.h"
 
 /*
