@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -245,5 +246,26 @@ def it_says_why_where_nothing_may_be_recorded():
         check("start profd as root" in done.stderr, f"no remedy: '{done.stderr}'")
 
 
+def others_reach(path):
+    """Whether each folder above lets everybody through."""
+    while path != "/":
+        path = os.path.dirname(path)
+        if not os.stat(path).st_mode & 1:
+            return False
+    return True
+
+
+def run_where_others_reach():
+    """The same tests, with the build bound to a folder that the users of the tests can reach: a tree
+    below /root is closed to them. Only these tests see that folder."""
+    with tempfile.TemporaryDirectory(prefix="profd-build.") as folder:
+        os.chmod(folder, 0o755)
+        bind = ["unshare", "--mount", "--propagation", "private", "sh", "-c",
+                'mount --bind "$PROFD_BUILD" "$0" && PROFD_BUILD=$0 exec "$@"', folder]
+        return subprocess.run([*bind, sys.executable, *sys.argv], check=False).returncode
+
+
 if __name__ == "__main__":
+    if os.geteuid() == 0 and not others_reach(os.path.realpath(os.environ["PROFD_BUILD"])):
+        sys.exit(run_where_others_reach())
     main()
