@@ -124,7 +124,7 @@ def define(name, release):
     def a_session_of_a_control_group_records_that_alone():
         machine = running.get(name)
         start_loads(machine)
-        machine.do("profctl start web --cgroup system.slice/inside.service --duration 3s")
+        machine.do("profctl start web -e cpu-clock --cgroup system.slice/inside.service --duration 3s")
         machine.wait(lambda: machine.run(f"ls {SESSIONS}/web/*.perf.data").status == 0, 60, "a finished segment")
         path = machine.do(f"ls {SESSIONS}/web/*.perf.data")
         comms = {line.strip() for line in script_of(machine, path, "comm") if line.strip()}
