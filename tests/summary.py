@@ -13,6 +13,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 LINE = re.compile(r"^(ok|not ok)\b\s*\d*\s*-?\s*(.*?)(?:\s+#\s*(SKIP)\S*\s*(.*))?$", re.I)
@@ -40,6 +41,23 @@ def no_mount_namespace():
     return subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode != 0
 
 
+def no_loop_device():
+    """Whether a file system in a file cannot be mounted, tried where nobody else sees it."""
+    with tempfile.TemporaryDirectory(prefix="profd-summary.") as folder:
+        image = os.path.join(folder, "image")
+        with open(image, "wb") as f:
+            f.truncate(1 << 20)
+        subprocess.run(["mkfs.ext4", "-q", image], capture_output=True, check=True)
+        command = ["unshare", "-m", "mount", "-o", "loop", image, folder]
+        return subprocess.run(command, capture_output=True, check=False).returncode != 0
+
+
+def no_smaller_nice():
+    command = ["nice", "-n", "-1", "nice"]
+    said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    return said != f"{os.nice(0) - 1}\n"
+
+
 def paranoid():
     with open("/proc/sys/kernel/perf_event_paranoid", encoding="ascii") as f:
         return int(f.read())
@@ -52,6 +70,8 @@ ALLOWED_SKIPS = (
     ("needs root", not_root),
     ("tracefs", no_tracefs),
     ("mount namespace", no_mount_namespace),
+    ("loop device", no_loop_device),
+    ("smaller nice value", no_smaller_nice),
     ("lets everybody record whole CPUs", lambda: paranoid() < 1),
     ("lets users record something", lambda: paranoid() <= 2),
     ("lets nobody record his own", lambda: paranoid() > 2),

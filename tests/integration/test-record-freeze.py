@@ -29,12 +29,6 @@ LIMITS = "[Profd]\nMaxUse=64M\nKeepFree=0\n"
 CONFIG = LIMITS + session(Frequency=HZ) + session("other", Frequency=99, RotateIntervalSec="1s")
 
 
-def run(*command):
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        skip(f"no loop device can be mounted here ({done.stderr.strip()})")
-
-
 @contextlib.contextmanager
 def slow_disk(folder):
     """The path of a store on a file system that can be frozen."""
@@ -42,8 +36,10 @@ def slow_disk(folder):
     with open(image, "wb") as f:
         f.truncate(DISK_BYTES)
     os.mkdir(disk)
-    run("mkfs.ext4", "-q", image)
-    run("mount", "-o", "loop", image, disk)
+    subprocess.run(["mkfs.ext4", "-q", image], check=True)
+    done = subprocess.run(["mount", "-o", "loop", image, disk], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        skip(f"no loop device can be mounted here ({done.stderr.strip()})")
     try:
         yield os.path.join(disk, "store")
     finally:
