@@ -94,12 +94,15 @@ static int take_texts(Call *call, const char *name, const char *const **ret, siz
 
     if (n > FILTERS_MAX)
         return call_fail_parameter(call, name, "it has more than 256 names"), 1;
+    *ret = NULL;
+    *ret_n = 0;
+    if (n == 0)
+        return 0;
     json_array_foreach(list, i, value) bytes += json_string_length(value) + 1;
-    texts = n > 0 ? malloc(2 * n * sizeof(*texts) + bytes) : NULL;
-    if (n > 0 && !texts)
+    texts = malloc(2 * n * sizeof(*texts) + bytes);
+    if (!texts)
         return -ENOMEM;
     room = (char *)(texts + 2 * n);
-    *ret_n = 0;
     json_array_foreach(list, i, value) {
         texts[(*ret_n)++] = json_string_value(value);
         text_unescape(json_string_value(value), room);
