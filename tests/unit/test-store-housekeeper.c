@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <semaphore.h>
+#include <signal.h>
+#include <sys/wait.h>
 
 #include "make-scene.h"
+#include "store/disk.h"
+#include "store/place.h"
 
 typedef struct Desk {
     Loop *loop;
@@ -118,6 +122,57 @@ TEST(a_snapshot_on_a_slow_disk_is_changed_once_and_listed_until_it_is_gone) {
     CHECK_EQ(snapshot_find(s.engine, "kept", &info), -ENOENT);
     CHECK_EQ(count_left(&s), 0);
     sem_destroy(&desk.answers);
+}
+
+/* A process reads a file of the store on a thread that must not wait for a disk, or on another one;
+ * its log and its wait status. */
+static int read_on_a_thread(bool may_wait, Buffer *ret_log) {
+    int out[2], status = -1;
+    pid_t child;
+
+    if (pipe(out) < 0)
+        return -errno;
+    child = fork();
+    if (child == 0) {
+        struct stat st;
+
+        (void)dup2(out[1], STDERR_FILENO);
+        (void)disk_forbid(!may_wait);
+        (void)place_open_file(AT_FDCWD, "/proc/self/stat", &st);
+        _exit(0);
+    }
+    (void)close(out[1]);
+    for (uint8_t *p; (p = buffer_reserve(ret_log, 4096));) {
+        ssize_t n = read(out[0], p, 4096);
+
+        if (n <= 0)
+            break;
+        buffer_commit(ret_log, (size_t)n);
+    }
+    (void)close(out[0]);
+    return child > 0 && waitpid(child, &status, 0) == child ? status : -ECHILD;
+}
+
+TEST(a_thread_that_must_not_wait_reports_a_touch_of_the_disk_and_ends_a_debug_build) {
+    _cleanup_(buffer_done) Buffer log = {};
+    int status = read_on_a_thread(false, &log);
+
+    CHECK(status >= 0);
+    buffer_append(&log, "", 1);
+    CHECK(strstr((const char *)log.data, "The main thread touches the disk (place_open_file)"));
+    if (PROFD_DEBUG_HOOKS) {
+        CHECK(WIFSIGNALED(status));
+        CHECK_EQ(WTERMSIG(status), SIGABRT);
+    } else {
+        CHECK_EQ(status, 0);
+    }
+}
+
+TEST(a_thread_that_may_wait_touches_the_disk_in_silence) {
+    _cleanup_(buffer_done) Buffer log = {};
+
+    CHECK_EQ(read_on_a_thread(true, &log), 0);
+    CHECK_EQ(log.size, 0);
 }
 
 TEST_MAIN()
