@@ -8,6 +8,7 @@ Checks return what is wrong, so that a test can say it, and so that they can be 
 
 import bisect
 import collections
+import concurrent.futures
 import json
 import os
 import re
@@ -78,6 +79,12 @@ def _paths(recordings):
     return [recordings] if isinstance(recordings, str) else list(recordings)
 
 
+def _of_each(function, paths):
+    """What it returns for each path, in their order; they are read on all CPUs at once."""
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(function, paths))
+
+
 def records(path, *types):
     """Records of these types as profctl dump shows them."""
     done = _run([PROFCTL, "dump", "--json=short", "-t", ",".join(types), path])
@@ -91,13 +98,13 @@ def _signed(number):
 
 def samples(recordings, event=None):
     """All samples of one recording or of several, in the order in which they stand there."""
-    out = []
-    for path in _paths(recordings):
-        for r in records(path, "SAMPLE"):
-            if event is None or r["event"] == event:
-                out.append(Sample(r["cpu"], r["time"], r["event"], _signed(r["pid"]),
-                                  _signed(r["tid"]), int(r["ip"], 16)))
-    return out
+    of_each = _of_each(lambda path: _samples_of(path, event), _paths(recordings))
+    return [sample for of_one in of_each for sample in of_one]
+
+
+def _samples_of(path, event):
+    return [Sample(r["cpu"], r["time"], r["event"], _signed(r["pid"]), _signed(r["tid"]), int(r["ip"], 16))
+            for r in records(path, "SAMPLE") if event is None or r["event"] == event]
 
 
 def namespaces(recordings, kind):
@@ -108,18 +115,21 @@ def namespaces(recordings, kind):
 
 def rows(recordings):
     """The same, named by perf script."""
+    return [row for rows_of_one in _of_each(_rows_of, _paths(recordings)) for row in rows_of_one]
+
+
+def _rows_of(path):
     out = []
-    for path in _paths(recordings):
-        done = _run([*PERF, "script", "-F", "comm,pid,tid,cpu,time,ip,sym,dso", "-G", "--ns", "-i", path])
-        check(done.returncode == 0, f"perf script {path}: {done.stderr[-500:]}")
-        for line in done.stdout.splitlines():
-            match = ROW.match(line)
-            if match:
-                comm, pid, tid, cpu, s, ns, ip, sym, dso = match.groups()
-                out.append(Row(int(cpu), int(s) * 10**9 + int(ns), int(pid), int(tid), comm,
-                               int(ip, 16), sym, dso))
-            else:
-                check(not line.strip(), f"perf script prints '{line}'")
+    done = _run([*PERF, "script", "-F", "comm,pid,tid,cpu,time,ip,sym,dso", "-G", "--ns", "-i", path])
+    check(done.returncode == 0, f"perf script {path}: {done.stderr[-500:]}")
+    for line in done.stdout.splitlines():
+        match = ROW.match(line)
+        if match:
+            comm, pid, tid, cpu, s, ns, ip, sym, dso = match.groups()
+            out.append(Row(int(cpu), int(s) * 10**9 + int(ns), int(pid), int(tid), comm,
+                           int(ip, 16), sym, dso))
+        else:
+            check(not line.strip(), f"perf script prints '{line}'")
     return out
 
 
@@ -133,24 +143,30 @@ def complaints(words):
 OF_LOSS = re.compile(r"^(Warning:|Processed .* lost .*|Check IO/CPU overload!)$")
 
 
+def _verify(path):
+    done = _run([PROFCTL, "verify", path])
+    is_clean = done.returncode == 0 and " error " not in done.stdout and " warning " not in done.stdout
+    return [] if is_clean else [f"profctl verify {path}: {done.returncode} {done.stdout}{done.stderr}"]
+
+
+def _report(path, with_loss):
+    done = _run([*PERF, "report", "--stdio", "-g", "none", "--no-children", "-i", path])
+    # Of a time in which nothing ran there is nothing to report, which perf takes for an error.
+    if "has no samples!" in done.stderr and not samples(path):
+        return []
+    found = [f"perf report {path} ends with {done.returncode}"] if done.returncode != 0 else []
+    return found + [f"perf report {path} says {line}" for line in complaints(done.stderr)
+                    if not (with_loss and OF_LOSS.match(line.strip()))]
+
+
 def judge(recordings, with_loss=False):
     """What perf report and profctl verify have against each recording, a sentence each."""
-    found, paths = [], _paths(recordings)
-    for number, path in enumerate(paths):
-        done = _run([PROFCTL, "verify", path])
-        if done.returncode != 0 or " error " in done.stdout or " warning " in done.stdout:
-            found.append(f"profctl verify {path}: {done.returncode} {done.stdout}{done.stderr}")
-        # perf reads all symbols of the kernel each time: of many recordings the short run shows it some.
-        if not LONG and number not in (0, 1, len(paths) // 2, len(paths) - 1):
-            continue
-        done = _run([*PERF, "report", "--stdio", "-g", "none", "--no-children", "-i", path])
-        # Of a time in which nothing ran there is nothing to report, which perf takes for an error.
-        if "has no samples!" not in done.stderr or samples(path):
-            if done.returncode != 0:
-                found.append(f"perf report {path} ends with {done.returncode}")
-            found += [f"perf report {path} says {line}" for line in complaints(done.stderr)
-                      if not (with_loss and OF_LOSS.match(line.strip()))]
-    return found
+    paths = _paths(recordings)
+    # perf reads all symbols of the kernel each time: of many recordings the short run shows it some.
+    shown = [path for number, path in enumerate(paths)
+             if LONG or number in (0, 1, len(paths) // 2, len(paths) - 1)]
+    of_each = _of_each(_verify, paths) + _of_each(lambda path: _report(path, with_loss), shown)
+    return [sentence for sentences in of_each for sentence in sentences]
 
 
 def check_clean(recordings, with_loss=False):

@@ -7,6 +7,7 @@ and the dsos that it has in the whole recording, and perf complains of nothing.
 With a word of the form file=PATH a recording of yours is taken instead.
 """
 
+import concurrent.futures
 import os
 import re
 import subprocess
@@ -104,10 +105,11 @@ def cut_and_compare(sweep_ms, sweeps_a_piece, seeds=(1,), words=()):
                             str(sweeps_a_piece), str(seed), *words], check=True, timeout=120,
                            stdout=subprocess.DEVNULL)
             pieces = {}
-            for piece in Path(folder).iterdir():
-                for key, value in samples_of(piece).items():
-                    check(key not in pieces, f"{key} is in two pieces")
-                    pieces[key] = value
+            with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+                for samples_of_piece in pool.map(samples_of, Path(folder).iterdir()):
+                    twice = pieces.keys() & samples_of_piece.keys()
+                    check(not twice, f"{twice} are in two pieces")
+                    pieces |= samples_of_piece
         check(len(pieces) == len(samples), f"{len(pieces)} samples, not {len(samples)}")
         wrong = list(differing(samples, pieces))
         check(not wrong, f"seed {seed}: {len(wrong)} of {len(samples)} differ:\n"
