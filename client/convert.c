@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/convert.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
-#include "client/command.h"
 #include "client/event-feature.h"
 #include "client/filter.h"
 #include "client/recording.h"
@@ -406,6 +407,12 @@ static int run_convert(Context *context, void *settings, char **arguments) {
         return STATUS_FAILED;
     r = target_open(&c.target, arguments[1], layout, s->force);
     return r < 0 ? target_complain(&c.target, r) : convert(&c);
+}
+
+int convert_to_stream(Context *c, const char *in) {
+    ConvertSettings settings = {};
+
+    return run_convert(c, &settings, (char *[]){(char *)in, (char[]){"-"}, NULL});
 }
 
 static void convert_settings_done(void *settings) {

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "client/profctl.h"
 #include "client/screen.h"
 #include "client/width.h"
 #include "util/text.h"

@@ -6,32 +6,16 @@
  * profctl of each host, and what they print comes back with the host's name.
  */
 
-#include "client/option.h"
+#include "client/context.h"
 #include "util/buffer.h"
 
-enum {
-    HOSTS_MAX = 10000,
-    HOST_STATUS_UNREACHABLE = 255, /* as ssh has it */
-};
-
-typedef struct OptionHosts {
-    char **names;
-    size_t n;
-    const char **arguments; /* of the options, as they stand in argv */
-    size_t n_arguments;
-} OptionHosts;
-
-/* Field: OptionHosts. [USER@]HOST, several separated by commas; an option given twice adds. */
-int option_hosts(const Option *option, const char *argument, void *field);
-void option_hosts_done(OptionHosts *hosts);
+enum { HOST_STATUS_UNREACHABLE = 255 }; /* as ssh has it */
 
 /* The words of a command line without its -H, quoted for a shell, each behind a blank. */
 void host_quote_words(Buffer *out, const OptionHosts *hosts, int argc, char *const *argv);
 
 /* The worse of two exit statuses: 255, then 1, 2, … up to 8; 0 is the best. */
 int host_worse(int a, int b);
-
-typedef struct Context Context;
 
 typedef struct HostWork {
     bool live;        /* lines are told as they come, not host by host */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "client/command.h"
+#include "client/profctl.h"
 
 /* The process around profctl, apart so that tests can link all the rest. */
 

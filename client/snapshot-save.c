@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "client/convert.h"
 #include "client/coverage.h"
 #include "client/figure.h"
 #include "client/remote.h"
@@ -124,21 +125,20 @@ static int open_unlinked(void) {
 }
 
 int snapshot_pass_on(Context *c, const json_t *snapshot, bool stream) {
-    _cleanup_free_ void *settings = calloc(1, command_convert.settings_size);
     _cleanup_close_ int fd = -1;
     char path[64];
     int status;
 
     if (!stream)
         return fetch(c, snapshot, "", STDOUT_FILENO, "standard output");
-    fd = settings ? open_unlinked() : -ENOMEM;
+    fd = open_unlinked();
     if (fd < 0)
         return write_complain("a temporary file", fd);
     status = fetch(c, snapshot, "", fd, "a temporary file");
     if (status != STATUS_OK)
         return status;
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    return command_convert.run(c, settings, (char *[]){path, (char[]){"-"}, NULL});
+    return convert_to_stream(c, path);
 }
 
 /* Gaps have their sentences there too, for whoever reads no coverage. */

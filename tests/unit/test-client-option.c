@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "client/option.h"
 
-#include "client/command.h"
+#include "client/profctl.h"
 #include "client/help.h"
 #include "test.h"
 #include "util/text.h"

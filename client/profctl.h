@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The table of commands, the global options, and all of profctl but the process around it. */
+
+#include "client/command.h"
+
+extern const Command command_cat_config;
+extern const Command command_convert;
+extern const Command command_doctor;
+extern const Command command_dump;
+extern const Command command_help;
+extern const Command command_info;
+extern const Command command_list;
+extern const Command command_log_level;
+extern const Command command_merge;
+extern const Command command_metrics;
+extern const Command command_monitor;
+extern const Command command_pause;
+extern const Command command_ping;
+extern const Command command_reload;
+extern const Command command_resume;
+extern const Command command_rotate;
+extern const Command command_show_session;
+extern const Command command_start;
+extern const Command command_status;
+extern const Command command_stop;
+extern const Command command_vacuum;
+extern const Command command_pin;
+extern const Command command_rm;
+extern const Command command_show_snapshot;
+extern const Command command_snapshot;
+extern const Command command_snapshots;
+extern const Command command_verify;
+
+/* Ended by NULL; every command takes the global options. */
+extern const Command *const commands[];
+extern const Option global_options[];
+const Command *command_by_name(const char *name);
+/* There is none of this name: says so, and which one was probably meant. Returns STATUS_USAGE. */
+int command_complain_unknown(const char *name);
+
+int client_run(int argc, char **argv);
