@@ -2,9 +2,12 @@
 #include "keeper/client.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 
@@ -13,25 +16,33 @@
 #include "util/fd-message.h"
 
 /*
- * The recorder's end. There are three lanes, a socket and a lock each: one to the keeper for events
- * and what concerns the recorder itself, one to an opener for files of the kernel, and one to an
- * opener for files of other processes, which can take as long as somebody's file system likes. So a
- * thread that scans never holds up one that records, and a file system that hangs costs build ids
- * alone. The openers are asked for when they are needed: a recorder starts without them. Another
- * descriptor, on which nothing is ever sent, tells when the keeper is gone.
+ * The recorder's end. Each lane is a socket and a lock: one to the keeper for events and what
+ * concerns the recorder itself, and one to each helper, which can take as long as a file system
+ * likes: an opener for files of the kernel, another for files of other processes, and the sealer.
+ * So a thread that scans or writes never holds up one that records. A helper is asked for when it
+ * is needed, and left behind when it does not answer in time: a file system that hangs costs build
+ * ids, or leaves a file unsealed, and nothing else. Another descriptor, on which nothing is ever
+ * sent, shows when the keeper is gone.
  */
 
 #define NS_PER_MS 1000000ULL
 
-enum { OPENER_TIMEOUT_MS = 5000, WAIT_MS = 2 };
+enum {
+    HELPER_TIMEOUT_MS = 5000,
+    HELPER_TIMEOUTS_MAX = 12, /* for one that only waits for a CPU */
+    WAIT_MS = 2,
+    STAT_SIZE = 512, /* the state stands in the first bytes of the line */
+};
 
 typedef struct Lane {
     int fd;
+    uint32_t pid; /* of the helper; 0: it is the keeper, for which we wait as long as it takes */
+    bool is_stoppable; /* see keeper_stop_waiting() */
     pthread_mutex_t lock;
 } Lane;
 
 struct Keeper {
-    Lane main, openers[KEEPER_LANE_ELF]; /* by KeeperLane */
+    Lane main, helpers[KEEPER_LANE_ELF]; /* by KeeperLane */
     int life;
     int stop; /* readable once nobody is to wait for a helper any more */
     /* Of one thread; the others just wait. */
@@ -55,16 +66,37 @@ static void lock(Keeper *keeper, Lane *lane) {
     }
 }
 
-/* timeout_ms -1: it is the keeper that answers, and for that we wait as long as it takes. A helper
- * may take so long, and -ECANCELED says that nobody is to wait for it any more. */
-static int wait_for_answer(const Keeper *keeper, int socket, int timeout_ms) {
-    struct pollfd fds[] = {{.fd = socket, .events = POLLIN},
-                           {.fd = timeout_ms < 0 ? -1 : keeper->stop, .events = POLLIN}};
-    uint64_t until = clock_monotonic_ns() + (uint64_t)MAX(timeout_ms, 0) * NS_PER_MS;
+/* In a file system, or stopped, as far as one can see: a helper that is about to run is neither. */
+static bool is_stuck(uint32_t pid) {
+    char path[32], text[STAT_SIZE];
+    _cleanup_close_ int fd = -1;
+    const char *name_end;
+    ssize_t n;
+
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/stat", pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (n <= 0)
+        return true;
+    text[n] = '\0';
+    name_end = strrchr(text, ')');
+    return !name_end || strncmp(name_end, ") R", 3) != 0;
+}
+
+/* How long the lane is waited for before it is looked at; -1: for ever. */
+static int timeout_of(const Lane *lane) {
+    return lane->pid ? HELPER_TIMEOUT_MS : -1;
+}
+
+/* Once: 0 when there is an answer, -ETIMEDOUT when there is none in time. */
+static int wait_once(const Keeper *keeper, const Lane *lane) {
+    struct pollfd fds[] = {{.fd = lane->fd, .events = POLLIN},
+                           {.fd = lane->is_stoppable ? keeper->stop : -1, .events = POLLIN}};
+    uint64_t until = clock_monotonic_ns() + (uint64_t)MAX(timeout_of(lane), 0) * NS_PER_MS;
     bool waits = !is_waiter(keeper);
 
-    while (poll(fds, ARRAY_SIZE(fds), waits ? timeout_ms : WAIT_MS) == 0) {
-        if (timeout_ms >= 0 && clock_monotonic_ns() >= until)
+    while (poll(fds, ARRAY_SIZE(fds), waits ? timeout_of(lane) : WAIT_MS) == 0) {
+        if (lane->pid && clock_monotonic_ns() >= until)
             return -ETIMEDOUT;
         if (!waits)
             keeper->on_wait(keeper->wait_userdata);
@@ -72,17 +104,27 @@ static int wait_for_answer(const Keeper *keeper, int socket, int timeout_ms) {
     return fds[0].revents == 0 && fds[1].revents != 0 ? -ECANCELED : 0;
 }
 
-/* A descriptor that nobody asked for, ret_fd NULL, is closed. timeout_ms as above. */
-static int exchange(const Keeper *keeper, int socket, const KeeperRequest *request, int fd,
-                    int timeout_ms, KeeperReply *ret, int *ret_fd) {
+/* A helper that does not get a CPU on a busy host is to blame for nothing, and neither is the file
+ * system that it would look at. */
+static int wait_for_answer(const Keeper *keeper, const Lane *lane) {
+    int r = wait_once(keeper, lane);
+
+    for (unsigned i = 1; r == -ETIMEDOUT && i < HELPER_TIMEOUTS_MAX && !is_stuck(lane->pid); i++)
+        r = wait_once(keeper, lane);
+    return r;
+}
+
+/* A descriptor that nobody asked for, ret_fd NULL, is closed. */
+static int exchange(const Keeper *keeper, const Lane *lane, const KeeperRequest *request, int fd,
+                    KeeperReply *ret, int *ret_fd) {
     _cleanup_close_ int got = -1;
     KeeperReply reply;
-    int r = message_send(socket, request, sizeof(*request), fd, 0);
+    int r = message_send(lane->fd, request, sizeof(*request), fd, 0);
 
     if (r == 0)
-        r = wait_for_answer(keeper, socket, timeout_ms);
+        r = wait_for_answer(keeper, lane);
     if (r == 0)
-        r = message_receive(socket, &reply, sizeof(reply), &got);
+        r = message_receive(lane->fd, &reply, sizeof(reply), &got);
     if (r < 0)
         return r;
     if (r != sizeof(reply) || reply.protocol != KEEPER_PROTOCOL)
@@ -99,7 +141,7 @@ static int call(Keeper *keeper, const KeeperRequest *request, int fd, KeeperRepl
     int r;
 
     lock(keeper, &keeper->main);
-    r = exchange(keeper, keeper->main.fd, request, fd, -1, &reply, ret_fd);
+    r = exchange(keeper, &keeper->main, request, fd, &reply, ret_fd);
     pthread_mutex_unlock(&keeper->main.lock);
     if (r < 0)
         return r;
@@ -132,30 +174,45 @@ static int open_lane(Keeper *keeper, KeeperLane lane, KeeperReply *ret, int *ret
     return call_for_fd(keeper, &request, ret, ret_fd);
 }
 
-/* An opener that does not come back, or died, is left behind, and the next call gets another. */
-static int call_opener(Keeper *keeper, KeeperLane number, const KeeperRequest *request,
-                       KeeperReply *ret, int *ret_fd) {
-    Lane *lane = &keeper->openers[number];
+static int start_helper(Keeper *keeper, KeeperLane number, Lane *lane) {
     KeeperReply reply;
-    int fd = -1, r;
+    int r = open_lane(keeper, number, &reply, &lane->fd);
+
+    if (r < 0)
+        return r;
+    lane->pid = reply.slot;
+    return 0;
+}
+
+/* A helper that does not come back, or died, is left behind, and the next call gets another. */
+static int call_helper(Keeper *keeper, KeeperLane number, const KeeperRequest *request, int fd,
+                       KeeperReply *ret, int *ret_fd) {
+    Lane *lane = &keeper->helpers[number];
+    KeeperReply reply;
+    int got = -1, r;
 
     lock(keeper, lane);
-    r = lane->fd < 0 ? open_lane(keeper, number, NULL, &lane->fd) : 0;
+    r = lane->fd < 0 ? start_helper(keeper, number, lane) : 0;
     if (r == 0) {
-        r = exchange(keeper, lane->fd, request, -1, OPENER_TIMEOUT_MS, &reply, &fd);
+        r = exchange(keeper, lane, request, fd, &reply, &got);
         if (r < 0)
             closep(&lane->fd);
         r = r == -EPIPE ? -EIO : r;
     }
     pthread_mutex_unlock(&lane->lock);
-    if (r < 0 || reply.result < 0)
-        return r < 0 ? r : reply.result;
-    if (ret)
+    if (r == 0 && reply.result >= 0 && ret)
         *ret = reply;
-    if (!ret_fd)
-        return 0;
-    *ret_fd = fd;
-    return fd < 0 ? -EPROTO : 0;
+    if (r == 0 && reply.result >= 0 && ret_fd && got >= 0)
+        *ret_fd = TAKE_FD(got);
+    else if (r == 0 && reply.result >= 0 && ret_fd)
+        r = -EPROTO;
+    closep(&got);
+    return r < 0 ? r : MIN(reply.result, 0);
+}
+
+static int call_opener(Keeper *keeper, KeeperLane number, const KeeperRequest *request,
+                       KeeperReply *ret, int *ret_fd) {
+    return call_helper(keeper, number, request, -1, ret, ret_fd);
 }
 
 static int set_path(KeeperRequest *request, const char *path) {
@@ -177,8 +234,9 @@ int keeper_connect(int fd, Keeper **ret) {
         return -ENOMEM;
     }
     *keeper = (Keeper){.main = {.fd = fd, .lock = PTHREAD_MUTEX_INITIALIZER}, .life = -1};
-    for (size_t i = 0; i < ARRAY_SIZE(keeper->openers); i++)
-        keeper->openers[i] = (Lane){.fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
+    for (size_t i = 0; i < ARRAY_SIZE(keeper->helpers); i++)
+        keeper->helpers[i] = (Lane){
+            .fd = -1, .is_stoppable = i != KEEPER_LANE_SEAL, .lock = PTHREAD_MUTEX_INITIALIZER};
     keeper->stop = eventfd(0, EFD_CLOEXEC);
     r = keeper->stop < 0 ? -errno : call_for_fd(keeper, &request, NULL, &keeper->life);
     if (r < 0)
@@ -204,9 +262,9 @@ Keeper *keeper_disconnect(Keeper *keeper) {
     closep(&keeper->life);
     closep(&keeper->stop);
     pthread_mutex_destroy(&keeper->main.lock);
-    for (size_t i = 0; i < ARRAY_SIZE(keeper->openers); i++) {
-        closep(&keeper->openers[i].fd);
-        pthread_mutex_destroy(&keeper->openers[i].lock);
+    for (size_t i = 0; i < ARRAY_SIZE(keeper->helpers); i++) {
+        closep(&keeper->helpers[i].fd);
+        pthread_mutex_destroy(&keeper->helpers[i].lock);
     }
     free(keeper);
     return NULL;
@@ -362,7 +420,7 @@ int keeper_seal(Keeper *keeper, int fd, bool sensitive) {
     KeeperRequest request = request_of(KEEPER_SEAL);
 
     request.sensitive = sensitive;
-    return call(keeper, &request, fd, NULL, NULL);
+    return call_helper(keeper, KEEPER_LANE_SEAL, &request, fd, NULL, NULL);
 }
 
 int keeper_listen(Keeper *keeper, int *ret_fd) {

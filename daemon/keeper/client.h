@@ -94,7 +94,7 @@ int keeper_open_image(Keeper *keeper, uint32_t pid, const char *path, KeeperFile
 int keeper_start_elf(Keeper *keeper, uint32_t *ret_pid, int *ret_fd);
 /* How the last one ended, as wait() tells; -EINPROGRESS: it has not. */
 int keeper_elf_end(Keeper *keeper, int *ret_status);
-/* From now on no call waits for a helper's answer any more: -ECANCELED. */
+/* From now on no call waits for an opener's answer any more: -ECANCELED. */
 void keeper_stop_waiting(Keeper *keeper);
 /* Readable from then on. */
 int keeper_stop_fd(const Keeper *keeper);
@@ -105,7 +105,8 @@ int keeper_open_tracefs(Keeper *keeper, const char *path, int *ret_fd);
 
 /* A finished file becomes root's, readable for the group profd-read (sensitive: for root and
  * profd-admin alone). A folder stays the recorder's, who could not make room in it otherwise, and
- * becomes readable for that group; what is in it is sealed one by one. */
+ * becomes readable for that group; what is in it is sealed one by one. -ETIMEDOUT: the file system
+ * did not answer in time, and may still make the change. */
 int keeper_seal(Keeper *keeper, int fd, bool sensitive);
 /* The control socket, listening; -ENOENT: this keeper has none. It outlives recorders. */
 int keeper_listen(Keeper *keeper, int *ret_fd);

@@ -277,30 +277,3 @@ int opener_namespaces(const KeeperRequest *request, KeeperNamespace ret[KEEPER_N
     }
     return 0;
 }
-
-/* Owner first: only what is one's own may be given another mode without further rights. A file with
- * a second name could be anybody's. A folder that were root's could not be emptied by the recorder
- * any more. */
-int opener_seal(const KeeperHost *host, int fd, bool sensitive) {
-    bool has_group = sensitive ? host->has_admin_group : host->has_read_group;
-    gid_t group = has_group ? sensitive ? host->admin_group : host->read_group : getegid();
-    struct stat status;
-    bool is_folder;
-    mode_t mode;
-
-    if (fstat(fd, &status) < 0)
-        return -errno;
-    is_folder = S_ISDIR(status.st_mode);
-    mode = is_folder ? S_IFDIR | 0750 : S_IFREG | 0640;
-    if (!is_folder && status.st_uid == geteuid() && status.st_gid == group &&
-        status.st_mode == mode)
-        return 0;
-    if (status.st_uid != host->uid || (status.st_mode & S_IFMT) != (mode & S_IFMT) ||
-        (!is_folder && status.st_nlink > 1))
-        return -EPERM;
-    if (geteuid() == 0 && fchown(fd, geteuid(), group) < 0)
-        return -errno;
-    if (fchmod(fd, mode & 07777) < 0)
-        return -errno;
-    return is_folder && host->has_user && fchown(fd, host->uid, (gid_t)-1) < 0 ? -errno : 0;
-}

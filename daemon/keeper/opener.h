@@ -15,5 +15,3 @@ int opener_tracefs(const KeeperHost *host, const KeeperRequest *request, int *re
 /* *ret_fd -1 when the request names none. */
 int opener_cgroup(const KeeperHost *host, const KeeperRequest *request, int *ret_fd);
 int opener_namespaces(const KeeperRequest *request, KeeperNamespace ret[KEEPER_NAMESPACES]);
-/* A file of the recorder's changes hands, a folder of the recorder's gets its readers. */
-int opener_seal(const KeeperHost *host, int fd, bool sensitive);

@@ -14,7 +14,7 @@
 #include "keeper/client.h"
 
 enum {
-    KEEPER_PROTOCOL = 0x6b650002,
+    KEEPER_PROTOCOL = 0x6b650003,
     KEEPER_PATH_SIZE = 4096, /* with its NUL */
     KEEPER_SLOTS_MAX = 65536,
     KEEPER_RING_BYTES_MAX = 256 * 1024 * 1024, /* of one ring */
@@ -44,6 +44,7 @@ typedef enum KeeperKind {
 typedef enum KeeperLane {
     KEEPER_LANE_SYSTEM, /* opens files of the kernel: /proc, tracefs */
     KEEPER_LANE_IMAGES, /* opens files of other processes, on whatever file system they are */
+    KEEPER_LANE_SEAL,   /* gives finished files to their readers */
     KEEPER_LANE_ELF,    /* reads ELF files, see elf/request.h */
     KEEPER_LANES,       /* how many there are */
 } KeeperLane;

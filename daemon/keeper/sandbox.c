@@ -43,18 +43,19 @@ enum {
 static const struct CapabilityRow {
     unsigned    capability;
     bool        opener;  /* keeps it too */
+    bool        sealer;  /* keeps it too */
     bool        missed;  /* told when it is not there */
     const char *name;
 } capabilities[] = {
-    { CAP_SYS_ADMIN,       true,  true,  "CAP_SYS_ADMIN"       },
-    { CAP_PERFMON,         false, true,  "CAP_PERFMON"         },
-    { CAP_SYS_PTRACE,      true,  true,  "CAP_SYS_PTRACE"      },
-    { CAP_DAC_READ_SEARCH, true,  true,  "CAP_DAC_READ_SEARCH" },
-    { CAP_SYSLOG,          true,  true,  "CAP_SYSLOG"          },
-    { CAP_CHOWN,           false, false, "CAP_CHOWN"           },
-    { CAP_SETUID,          false, false, "CAP_SETUID"          },
-    { CAP_SETGID,          false, false, "CAP_SETGID"          },
-    { CAP_KILL,            false, false, "CAP_KILL"            },
+    { CAP_SYS_ADMIN,       true,  false, true,  "CAP_SYS_ADMIN"       },
+    { CAP_PERFMON,         false, false, true,  "CAP_PERFMON"         },
+    { CAP_SYS_PTRACE,      true,  false, true,  "CAP_SYS_PTRACE"      },
+    { CAP_DAC_READ_SEARCH, true,  false, true,  "CAP_DAC_READ_SEARCH" },
+    { CAP_SYSLOG,          true,  false, true,  "CAP_SYSLOG"          },
+    { CAP_CHOWN,           false, true,  false, "CAP_CHOWN"           },
+    { CAP_SETUID,          false, true,  false, "CAP_SETUID"          },
+    { CAP_SETGID,          false, false, false, "CAP_SETGID"          },
+    { CAP_KILL,            false, false, false, "CAP_KILL"            },
 };
 
 /* LeakSanitizer looks at its own process by ptrace. */
@@ -306,6 +307,15 @@ int sandbox_opener(void) {
 
     for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++)
         if (capabilities[i].opener)
+            set |= 1ULL << capabilities[i].capability;
+    return keep(set);
+}
+
+int sandbox_sealer(void) {
+    uint64_t set = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++)
+        if (capabilities[i].sealer)
             set |= 1ULL << capabilities[i].capability;
     return keep(set);
 }

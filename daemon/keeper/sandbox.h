@@ -13,6 +13,8 @@ void sandbox_tell_missing(void);
 int sandbox_keeper(void);
 /* A fork of it keeps what opening files takes. */
 int sandbox_opener(void);
+/* Another keeps what changing the owner of a file takes. */
+int sandbox_sealer(void);
 /* Between fork and exec: the recorder's user, and no right at all. */
 int sandbox_become_recorder(const KeeperHost *host);
 /* Likewise for the program that reads ELF files, with its limits of memory; it has no group either.

@@ -11,6 +11,7 @@
 #include "keeper/exec.h"
 #include "keeper/opener.h"
 #include "keeper/sandbox.h"
+#include "keeper/sealer.h"
 #include "util/clock.h"
 #include "util/log.h"
 
@@ -18,8 +19,9 @@
  * One table from kinds to handlers. Requests that look into other processes are answered by
  * processes of their own, the openers, each over a socket of its own: somebody's file system can
  * let an open() wait for ever, and then neither the keeper nor what records may wait with it. Files
- * of the kernel have another opener than those of processes. An opener is a fork of the keeper that
- * holds nothing but that socket and ends with it.
+ * of the kernel have another opener than those of processes. The file system of the store can be as
+ * slow, so a sealer changes the owner of what is finished. Each of these helpers is a fork of the
+ * keeper that holds nothing but its socket and ends with it.
  */
 
 typedef struct Answer {
@@ -39,14 +41,31 @@ static int answer_fd(Answer *answer, int r, int fd) {
     return 0;
 }
 
-/* One that opens files of other processes can be stuck for ever, and then holds nothing. */
-static void run_opener(const ServeContext *keeper, KeeperLane lane, int socket) {
+/* Which process a kind of request is for: the keeper, or one of its helpers. */
+typedef enum Side { KEEPER, SYSTEM, IMAGES, SEALER } Side;
+
+/* clang-format off */
+static const struct HelperRow {
+    Side        side;
+    const char *name;
+    int       (*sandbox)(void);
+    bool        has_tracefs, is_silent;
+} helpers[] = {
+    [KEEPER_LANE_SYSTEM] = { SYSTEM, "profd-opener", sandbox_opener, true,  false },
+    [KEEPER_LANE_IMAGES] = { IMAGES, "profd-images", sandbox_opener, false, true  },
+    [KEEPER_LANE_SEAL]   = { SEALER, "profd-sealer", sandbox_sealer, false, true  },
+};
+/* clang-format on */
+
+/* A silent one can be stuck for ever, and then must not hold the log. */
+static void run_helper(const ServeContext *keeper, KeeperLane lane, int socket) {
+    const struct HelperRow *row = &helpers[lane];
     ServeContext context = {.host = keeper->host, .life = -1, .listen = -1};
     ServeLink link = {.context = &context, .fd = socket, .lane = lane};
 
-    (void)prctl(PR_SET_NAME, lane == KEEPER_LANE_SYSTEM ? "profd-opener" : "profd-images", 0, 0, 0);
-    (void)sandbox_opener();
-    helper_let_go(socket, keeper->host->tracefs, lane != KEEPER_LANE_SYSTEM);
+    (void)prctl(PR_SET_NAME, row->name, 0, 0, 0);
+    (void)row->sandbox();
+    helper_let_go(socket, row->has_tracefs ? keeper->host->tracefs : -1, row->is_silent);
     while (serve_request(&link) == 0)
         ;
     _exit(0);
@@ -72,7 +91,7 @@ static int open_lane(ServeLink *link, const KeeperRequest *request, int fd _unus
     if (pid == 0 && lane == KEEPER_LANE_ELF)
         exec_elf(context->host, context->elf, pair[0]);
     if (pid == 0)
-        run_opener(context, lane, pair[0]);
+        run_helper(context, lane, pair[0]);
     closep(&pair[0]);
     if (pid < 0) {
         closep(&pair[1]);
@@ -163,7 +182,7 @@ static int read_namespaces(ServeLink *link _unused_, const KeeperRequest *reques
 }
 
 static int seal(ServeLink *link, const KeeperRequest *request, int fd, Answer *answer _unused_) {
-    return opener_seal(link->context->host, fd, request->sensitive != 0);
+    return sealer_seal(link->context->host, fd, request->sensitive != 0);
 }
 
 static int give_listening(ServeLink *link, const KeeperRequest *request _unused_, int fd _unused_,
@@ -196,9 +215,6 @@ static int status(ServeLink *link, const KeeperRequest *request _unused_, int fd
     return 0;
 }
 
-/* Whom a kind is for: the keeper, or one of its openers. */
-typedef enum Side { KEEPER, SYSTEM, IMAGES } Side;
-
 /* clang-format off */
 static const struct HandlerRow {
     Side    side;
@@ -215,7 +231,7 @@ static const struct HandlerRow {
     [KEEPER_OPEN_IMAGE]      = { IMAGES, open_image      },
     [KEEPER_OPEN_TRACEFS]    = { SYSTEM, open_tracefs    },
     [KEEPER_READ_NAMESPACES] = { SYSTEM, read_namespaces },
-    [KEEPER_SEAL]            = { KEEPER, seal            },
+    [KEEPER_SEAL]            = { SEALER, seal            },
     [KEEPER_TAKE_OVER]       = { KEEPER, take_over       },
     [KEEPER_READY]           = { KEEPER, ready           },
     [KEEPER_STATUS]          = { KEEPER, status          },
@@ -236,9 +252,7 @@ static int refuse(ServeLink *link, const char *what, int error) {
 }
 
 static Side side_of(const ServeLink *link) {
-    if (link->context->slots)
-        return KEEPER;
-    return link->lane == KEEPER_LANE_SYSTEM ? SYSTEM : IMAGES;
+    return link->context->slots ? KEEPER : helpers[link->lane].side;
 }
 
 static int handle(ServeLink *link, const KeeperRequest *request, int fd, Answer *answer) {

@@ -21,7 +21,7 @@ typedef struct ServeContext {
 typedef struct ServeLink {
     ServeContext *context;
     int fd;             /* -1: gone */
-    KeeperLane lane;    /* in an opener: which one this is */
+    KeeperLane lane;    /* in a helper: which one this is */
     bool may_take_over; /* nobody runs whom it would have to wait for */
     bool upgraded;
     bool is_waiting; /* asked to take over; serve_let_go() answers */

@@ -13,9 +13,10 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import recording  # noqa: E402
-from daemon import Daemon, session  # noqa: E402
+from daemon import Daemon, children, session, status_of  # noqa: E402
+from hostile import state_of  # noqa: E402
 from varlink import Fault, Varlink, fault  # noqa: E402
-from workload import CPUS, LONG, need_root, perf_record, scratch, spinning  # noqa: E402
+from workload import CPUS, LONG, need_root, perf_record, scratch, spinning, wait_until  # noqa: E402
 from tap import check, equal, main, skip, test  # noqa: E402
 
 HZ = 999
@@ -24,6 +25,7 @@ FROZEN_S = 25 if LONG else 10
 GIVES_UP_S = 8
 DISK_BYTES = 128 << 20
 WEB = {"Event": "cpu-clock", "Frequency": str(HZ)}
+STRANGE_GROUP = 64993
 FIFREEZE, FITHAW = 0xC0045877, 0xC0045878
 LIMITS = "[Profd]\nMaxUse=64M\nKeepFree=0\n"
 CONFIG = LIMITS + session(Frequency=HZ) + session("other", Frequency=99, RotateIntervalSec="1s")
@@ -105,6 +107,55 @@ def state(daemon, name):
 def lost(daemon, name="default"):
     with Varlink(daemon.control()) as v:
         return {s["name"]: s["lost"] for s in v.members("ListSessions", "session")}[name]
+
+
+def was_recorded_before(daemon, *names):
+    """Sessions that began and stopped: their folders are known, and are sealed."""
+    with Varlink(daemon.control()) as v:
+        for name in names:
+            v.one("Start", session=name, settings=WEB)
+            v.one("Stop", session=name)
+
+
+def lose_readers(daemon, name):
+    """Its folder is no longer the readers', so the next session of that name seals it."""
+    os.chown(os.path.join(daemon.store, "sessions", name), -1, STRANGE_GROUP)
+
+
+def hung_sealer(daemon):
+    """The keeper's child that waits for the disk to change an owner, or None."""
+    return next((pid for pid in children(daemon.process.pid)
+                 if status_of(pid, "Name") == "profd-sealer" and state_of(pid) == "D"), None)
+
+
+@test
+def a_seal_that_hangs_holds_up_neither_start_nor_recording():
+    need_root()
+    with scratch() as folder, slow_disk(folder) as store, spinning(), \
+            Daemon(folder, config=CONFIG, store=store) as daemon:
+        was_recorded_before(daemon, "unsealed", "sealed")
+        lose_readers(daemon, "unsealed")
+        with perf_record(os.path.join(folder, "perf.data"), "-m", "16M", frequency=HZ) as perf:
+            time.sleep(1)
+            with frozen(store):
+                unsealed = Waiting(daemon, "Start", session="unsealed", settings=WEB)
+                hung = wait_until(lambda: hung_sealer(daemon), 10, "the sealer to wait for the disk")
+                serve(daemon, 1)
+                # Both are answered before the disk is: nobody waits longer than 5 s for a seal.
+                for call in (Waiting(daemon, "Start", session="sealed", settings=WEB), unsealed):
+                    equal(call.answers()[0]["session"]["state"], "active", "state of a session that was begun")
+                equal(state_of(hung), "D", "state of the sealer that was left behind")
+                serve(daemon, 1)
+            wait_until(lambda: state_of(hung) is None, 10, "the sealer to end")
+            time.sleep(1)
+        for name in ("default", "sealed", "unsealed"):
+            equal(lost(daemon, name), 0, f"samples of '{name}' that are reported as lost")
+        equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+        samples, reference = recording.samples(daemon.segments()), recording.samples(perf.path)
+        equal(recording.seams(samples, reference, PERIOD_NS, range(CPUS))[:3], [], "gaps")
+        for path in daemon.segments("unsealed"):
+            st = os.stat(path)
+            equal((st.st_uid, st.st_mode & 0o777), (0, 0o640), f"owner and mode of {path}")
 
 
 @test

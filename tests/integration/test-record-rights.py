@@ -14,15 +14,17 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import recording  # noqa: E402
 from container import (IN_USER_NAMESPACE, knows_the_number, without_capabilities,  # noqa: E402
                        without_perf_events)
-from daemon import PROFD, Daemon, is_sanitized, session, status_of  # noqa: E402
+from daemon import PROFD, Daemon, children, is_sanitized, session, status_of  # noqa: E402
 from profctl import PROFCTL, as_json  # noqa: E402
-from workload import need_root, program, scratch, spinning  # noqa: E402
+from workload import need_root, program, scratch, spinning, wait_until  # noqa: E402
 from tap import check, equal, main, skip, test  # noqa: E402
 
 CONFIG = session(Frequency=999)
 NAMES = {"chown": 0, "dac_read_search": 2, "kill": 5, "setgid": 6, "setuid": 7, "sys_ptrace": 19, "sys_admin": 21,
          "syslog": 34, "perfmon": 38}
 IPC_LOCK = 14
+OPENERS = ("sys_admin", "sys_ptrace", "dac_read_search", "syslog")
+HELPERS = {"profd-opener": OPENERS, "profd-images": OPENERS, "profd-sealer": ("chown", "setuid"), "profd-elf": ()}
 KEEPERS = sum(1 << bit for bit in NAMES.values())
 UNPRIVILEGED = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all",
                 "--inh-caps=-all"]
@@ -70,6 +72,23 @@ def keeper_has_no_capability_that_it_does_not_need():
         for kind in ("CapPrm", "CapEff", "CapBnd"):
             beyond = capabilities(daemon.process.pid, kind) & ~allowed
             equal(beyond, 0, f"bits of {kind} beyond its own")
+
+
+@test
+def each_helper_has_no_capability_that_it_does_not_need():
+    need_root()
+    with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
+        def found():
+            pids = {status_of(pid, "Name"): pid for pid in children(daemon.process.pid)}
+            # One that has just begun is still as its parent was.
+            return pids if all(status_of(pids.get(name), "CapEff") for name in HELPERS) else None
+        pids = wait_until(found, 30, f"helpers {list(HELPERS)}")
+        for name, allowed in HELPERS.items():
+            mask = sum(1 << NAMES[capability] for capability in allowed)
+            for kind in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
+                wait_until(lambda: capabilities(pids[name], kind) & ~mask == 0, 10,
+                           f"{name} to have nothing beyond {allowed} in {kind}")
+            equal(status_of(pids[name], "Seccomp"), "2", f"Seccomp of {name}")
 
 
 def refusals(pid):

@@ -24,7 +24,7 @@
 /* The recorder's calls against a keeper that serves in a child of the test: two links, one after
  * the other, as two recorders would have. */
 
-enum { RING_BYTES = 64 * 1024, LINKS = 2 };
+enum { RING_BYTES = 64 * 1024, LINKS = 2, RECORDER = 64990 };
 
 typedef struct Served {
     pid_t pid;
@@ -32,12 +32,17 @@ typedef struct Served {
     Keeper *keeper;
 } Served;
 
-static void serve(const int *sockets) {
+/* uid 0: the recorder's user is found as usual. */
+static void serve(const int *sockets, uid_t uid) {
     KeeperHost host;
     ServeContext context = {.host = &host, .listen = -1};
     int life[2];
 
     keeper_host_find(&host);
+    if (uid != 0) {
+        host.uid = host.gid = uid;
+        host.has_user = true;
+    }
     if (slots_new(&context.slots) < 0 || pipe2(life, O_CLOEXEC) < 0)
         _exit(1);
     context.life = life[0];
@@ -52,7 +57,7 @@ static void serve(const int *sockets) {
     _exit(0);
 }
 
-static int served_begin(Served *ret) {
+static int served_begin_for(uid_t uid, Served *ret) {
     Served served = {};
     int ends[LINKS];
 
@@ -69,12 +74,16 @@ static int served_begin(Served *ret) {
     if (served.pid == 0) {
         for (size_t i = 0; i < LINKS; i++)
             (void)close(served.sockets[i]);
-        serve(ends);
+        serve(ends, uid);
     }
     for (size_t i = 0; i < LINKS; i++)
         (void)close(ends[i]);
     *ret = served;
     return keeper_connect(TAKE_FD(ret->sockets[0]), &ret->keeper);
+}
+
+static int served_begin(Served *ret) {
+    return served_begin_for(0, ret);
 }
 
 /* What the keeper ended with. */
@@ -556,6 +565,34 @@ TEST(what_is_sealed_is_read_only_to_others) {
     CHECK_EQ(served_end(&served), 0);
 }
 
+/* As a seal that a slow disk left unfinished: nobody but root owns what is root's, and a folder is
+ * never taken from the recorder. */
+TEST(a_folder_of_the_recorder_stays_its_own_and_is_sealed_again) {
+    char path[] = "/tmp/test-keeper.XXXXXX";
+    struct stat status;
+    Served served;
+    int fd;
+
+    if (geteuid() != 0)
+        TEST_SKIP("needs root to have another user");
+    CHECK(mkdtemp(path) != NULL);
+    CHECK_EQ(chown(path, RECORDER, RECORDER), 0);
+    CHECK_OK(served_begin_for(RECORDER, &served));
+    fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (size_t i = 0; i < 2; i++) {
+        CHECK_OK(keeper_seal(served.keeper, fd, false));
+        CHECK_OK(fstat(fd, &status));
+        CHECK_EQ(status.st_uid, RECORDER);
+        CHECK(status.st_gid != RECORDER);
+        CHECK_EQ(status.st_mode, S_IFDIR | 0750);
+    }
+    CHECK_EQ(fchown(fd, 0, 0), 0);
+    CHECK_EQ(keeper_seal(served.keeper, fd, false), -EPERM);
+    (void)close(fd);
+    (void)rmdir(path);
+    CHECK_EQ(served_end(&served), 0);
+}
+
 TEST(what_is_no_plain_file_of_the_recorder_is_not_sealed) {
     char path[] = "/tmp/test-keeper.XXXXXX", file[64], other[64];
     Served served;
@@ -680,8 +717,8 @@ TEST(threads_get_their_own_answers) {
     CHECK_EQ(served_end(&served), 0);
 }
 
-/* The process that opens files for this link, the keeper's newest child. */
-static pid_t opener_of(const Served *served) {
+/* The keeper's newest child. */
+static pid_t newest_helper_of(const Served *served) {
     char path[64], text[256];
     const char *last;
 
@@ -703,32 +740,64 @@ static bool is_dead(pid_t pid) {
     return file_read_text(path, text, sizeof(text)) <= 0 || strstr(text, ") Z ");
 }
 
-TEST(an_opener_that_died_or_hangs_is_followed_by_another_and_holds_up_nobody) {
+/* What sealing an open file came to, by a thread that waits for it. */
+typedef struct Sealing {
+    Keeper *keeper;
+    int fd, result;
+} Sealing;
+
+static void *seal(void *userdata) {
+    Sealing *sealing = userdata;
+
+    sealing->result = keeper_seal(sealing->keeper, sealing->fd, false);
+    return NULL;
+}
+
+TEST(helpers_that_died_or_hang_are_followed_by_others_and_hold_up_nobody) {
+    const char *path = own_path("sealed");
+    _cleanup_close_ int file = -1;
+    Sealing sealing;
     KeeperStatus status;
-    pid_t first, second;
+    pthread_t thread;
+    pid_t first, second, sealer;
     Served served;
     int fd;
 
+    CHECK_OK(make_file(path, 0640));
+    file = open(path, O_RDONLY | O_CLOEXEC);
+    (void)unlink(path);
     CHECK_OK(served_begin(&served));
+    CHECK_OK(keeper_seal(served.keeper, file, false));
+    sealer = newest_helper_of(&served);
+    (void)kill(sealer, SIGSTOP);
+    sealing = (Sealing){.keeper = served.keeper, .fd = file, .result = 1};
+    CHECK_EQ(pthread_create(&thread, NULL, seal, &sealing), 0);
     CHECK_OK(keeper_open_file(served.keeper, KEEPER_KALLSYMS, 0, 0, &fd));
     (void)close(fd);
-    first = opener_of(&served);
+    first = newest_helper_of(&served);
     CHECK(first > 0);
     (void)kill(first, SIGKILL);
     CHECK_EQ(keeper_open_file(served.keeper, KEEPER_KALLSYMS, 0, 0, &fd), -EIO);
     CHECK_OK(keeper_open_file(served.keeper, KEEPER_KALLSYMS, 0, 0, &fd));
     (void)close(fd);
-    second = opener_of(&served);
+    second = newest_helper_of(&served);
     CHECK(second > 0 && second != first);
     (void)kill(second, SIGSTOP);
+    CHECK_OK(keeper_status(served.keeper, &status));
     CHECK_EQ(keeper_open_file(served.keeper, KEEPER_KALLSYMS, 0, 0, &fd), -ETIMEDOUT);
     CHECK_OK(keeper_status(served.keeper, &status));
     CHECK_OK(keeper_open_file(served.keeper, KEEPER_KALLSYMS, 0, 0, &fd));
     (void)close(fd);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(sealing.result, -ETIMEDOUT);
+    /* Who is stopping scans no more, and still seals what it has finished. */
+    keeper_stop_waiting(served.keeper);
+    CHECK_OK(keeper_seal(served.keeper, file, false));
     /* It was ended, or a file system that is away would cost an opener each time. */
     for (unsigned i = 0; i < 1000 && !is_dead(second); i++)
         (void)usleep(1000);
     CHECK(is_dead(second));
+    CHECK(is_dead(sealer));
     CHECK_EQ(served_end(&served), 0);
 }
 
