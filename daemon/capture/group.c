@@ -61,17 +61,26 @@ static int look_up(const Sampler *sampler, const char *path, uint64_t *ret_id) {
     return 0;
 }
 
+/* On failure the path stays as it is: without one a session would sample the whole machine. */
 static int find(Sampler *sampler, const char *cgroup, const char **ret_path, uint64_t *ret_id) {
+    const char *below;
+    uint64_t id = 0;
     int r = open_tree(sampler);
-    const char *below = r == 0 ? below_mount(sampler, cgroup) : NULL;
 
-    if (r == 0 && below)
-        r = look_up(sampler, below, ret_id);
-    *ret_path = below;
-    if (r < 0 || (below && *ret_id != 0))
+    if (r < 0)
         return r;
-    *ret_path = cgroup;
-    return look_up(sampler, cgroup, ret_id);
+    below = below_mount(sampler, cgroup);
+    if (below)
+        r = look_up(sampler, below, &id);
+    if (r == 0 && id == 0) {
+        below = cgroup;
+        r = look_up(sampler, cgroup, &id);
+    }
+    if (r < 0)
+        return r;
+    *ret_path = below;
+    *ret_id = id;
+    return 0;
 }
 
 bool sampler_group_exists(Sampler *sampler, const char *cgroup) {

@@ -212,6 +212,25 @@ def a_session_by_hand_for_a_group_that_does_not_exist_is_refused():
         ended(profctl("stop", "web", socket=daemon.control()), 0)
 
 
+WITHOUT_GROUPS = ["unshare", "--mount", "--propagation", "private", "sh", "-c",
+                  "awk '$3 ~ /^cgroup/ {print $2}' /proc/mounts | sort -r | xargs umount -l && exec \"$@\"", "sh"]
+
+
+@test
+def without_mounted_control_groups_a_session_for_one_fails_and_samples_nobody():
+    need_root()
+    tree()
+    with scratch() as folder, Daemon(folder, config=CONFIG, prefix=WITHOUT_GROUPS) as daemon:
+        done = profctl("start", "web", "-e", "cpu-clock", f"--cgroup={GROUP}", socket=daemon.control())
+        check(done.returncode == 1 and "mount cgroup2" in done.stderr, f"start: {done.returncode} {done.stderr}")
+        with Varlink(daemon.control()) as v:
+            found = {s["name"]: (s["state"], s["samples"]) for s in v.members("ListSessions", "session")}
+        equal(found.pop("default")[0], "active", "state of the session for the whole machine")
+        equal(found, {"shop": ("failed", 0)}, "sessions for a control group")
+        equal(daemon.stop(), 0, "status")
+        equal([daemon.segments("shop"), daemon.segments("web")], [[], []], "segments of sessions for a control group")
+
+
 def started(daemon, *words, status=0, says=""):
     return ended(profctl("start", "web", "-e", "cpu-clock", *words, socket=daemon.control()), status, says)
 
