@@ -44,3 +44,7 @@ typedef struct Command {
     /* Whether stdout gets a recording; NULL: never. */
     bool (*streams)(const void *settings, char **arguments);
 } Command;
+
+const Command *command_by_name(const Command *const *commands, const char *name);
+/* There is none of this name: says so, and which one was probably meant. Returns STATUS_USAGE. */
+int command_complain_unknown(const Command *const *commands, const char *name);

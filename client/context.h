@@ -23,8 +23,10 @@ typedef enum ExitStatus {
 
 typedef enum JsonMode { JSON_OFF, JSON_SHORT, JSON_PRETTY } JsonMode;
 
-/* The global options, and where the result goes. */
+/* The tables of profctl, the values of the global options, and where the result goes. */
 typedef struct Context {
+    const struct Command *const *commands; /* ended by NULL */
+    const Option *options;                 /* which every command takes */
     JsonMode json;
     bool no_pager, no_legend, quiet;
     bool help, version, print_options;

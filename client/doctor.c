@@ -2,18 +2,13 @@
 #include "client/doctor.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "client/reply.h"
 #include "client/screen.h"
 #include "protocol/value.h"
-#include "util/array.h"
-#include "util/file.h"
-#include "util/parse.h"
 #include "util/text.h"
 
 /*
@@ -48,147 +43,6 @@ static const char *const health_names[] = {"ok", "warn", "fail"};
 static const Color health_colors[] = {COLOR_GOOD, COLOR_WARNING, COLOR_BAD};
 
 enum { NAME_WIDTH = 10, MARGIN = 18, NO_WIDTH = 1 << 16 };
-
-/* Formatted, and made safe where it is not; NULL without memory. */
-_printf_(2, 0) static char *make_text(Doctor *d, const char *format, va_list ap) {
-    _cleanup_(buffer_done) Buffer safe = {};
-    _cleanup_free_ char *text = NULL;
-    int n = vasprintf(&text, format, ap);
-
-    if (n < 0) {
-        text = NULL;
-        d->failed = true;
-        return NULL;
-    }
-    text_escape_again(&safe, (Bytes){.data = (const uint8_t *)text, .size = (size_t)n});
-    text_putc(&safe, '\0');
-    if (buffer_error(&safe)) {
-        d->failed = true;
-        return NULL;
-    }
-    return (char *)TAKE_PTR(safe.data);
-}
-
-void doctor_say(Doctor *d, Health health, const char *format, ...) {
-    Diagnosis *diagnosis = array_grow(&d->items, &d->n);
-    va_list ap;
-
-    if (!diagnosis) {
-        d->failed = true;
-        return;
-    }
-    diagnosis->check = d->check;
-    diagnosis->health = health;
-    d->counts[health]++;
-    va_start(ap, format);
-    diagnosis->text = make_text(d, format, ap);
-    va_end(ap);
-}
-
-void doctor_mend(Doctor *d, const char *format, ...) {
-    va_list ap;
-
-    if (d->n == 0 || d->failed)
-        return;
-    va_start(ap, format);
-    free(d->items[d->n - 1].remedy);
-    d->items[d->n - 1].remedy = make_text(d, format, ap);
-    va_end(ap);
-}
-
-void doctor_done(Doctor *d) {
-    for (size_t i = 0; i < d->n; i++) {
-        free(d->items[i].text);
-        free(d->items[i].remedy);
-    }
-    free(d->items);
-    d->items = NULL;
-    d->n = 0;
-}
-
-const char *doctor_escape(const char *text, char *ret, size_t size) {
-    _cleanup_(buffer_done) Buffer b = {};
-    size_t n = 0;
-
-    for (; *text; text++) {
-        buffer_clear(&b);
-        /* Byte by byte: what is not ASCII is nowhere needed to be read here. */
-        text_escape(&b, (Bytes){.data = (const uint8_t *)text, .size = 1});
-        if (buffer_error(&b) || n + b.size >= size)
-            break;
-        memcpy(ret + n, b.data, b.size);
-        n += b.size;
-    }
-    ret[n] = '\0';
-    return ret;
-}
-
-bool doctor_mount(const Doctor *d, const char *type, char *ret, size_t size) {
-    _cleanup_free_ char *line = NULL;
-    char path[PATH_MAX], where[256], what[64];
-    bool found = false;
-    size_t room = 0;
-    FILE *f =
-        doctor_path(d, "/proc/self/mounts", path, sizeof(path)) < 0 ? NULL : fopen(path, "re");
-
-    while (f && !found && getline(&line, &room, f) > 0)
-        found = sscanf(line, "%*s %255s %63s", where, what) == 2 && strcmp(what, type) == 0;
-    if (f)
-        (void)fclose(f);
-    if (found)
-        (void)snprintf(ret, size, "%s", where);
-    return found;
-}
-
-int doctor_path(const Doctor *d, const char *path, char *ret, size_t size) {
-    int n = snprintf(ret, size, "%s%s", d->root, path);
-
-    return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
-}
-
-int doctor_read(const Doctor *d, const char *path, char *ret, size_t size) {
-    char full[PATH_MAX];
-    int r = doctor_path(d, path, full, sizeof(full));
-
-    return r < 0 ? r : file_read_text(full, ret, size);
-}
-
-int doctor_read_number(const Doctor *d, const char *path, int64_t *ret) {
-    char text[32];
-    uint64_t v;
-    bool negative;
-    int r = doctor_read(d, path, text, sizeof(text));
-
-    if (r < 0)
-        return r;
-    negative = text[0] == '-';
-    r = parse_u64(text + negative, &v);
-    if (r < 0)
-        return r;
-    if (v > INT64_MAX)
-        return -ERANGE;
-    *ret = negative ? -(int64_t)v : (int64_t)v;
-    return 0;
-}
-
-bool doctor_exists(const Doctor *d, const char *path) {
-    char full[PATH_MAX];
-
-    return doctor_path(d, path, full, sizeof(full)) == 0 && access(full, F_OK) == 0;
-}
-
-unsigned doctor_cpus(const Doctor *d) {
-    OptionNumbers cpus = {};
-    char text[512];
-    uint64_t n = 0;
-
-    if (doctor_read(d, "/sys/devices/system/cpu/online", text, sizeof(text)) > 0 &&
-        option_numbers(NULL, text, &cpus) == 0)
-        for (size_t i = 0; i < cpus.n; i++)
-            n += cpus.items[i].last - cpus.items[i].first + 1ULL;
-    option_numbers_done(&cpus);
-    return n == 0 ? 1 : (unsigned)MIN(n, (uint64_t)65536);
-}
 
 typedef struct DoctorSettings {
     const char *root;

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "client/profctl.h"
 #include "client/screen.h"
 #include "client/width.h"
 #include "util/text.h"
@@ -83,6 +82,7 @@ static void print_options(Context *c, const char *title, const Option *options) 
 }
 
 static void print_commands(Context *c, const char *title, bool offline, size_t column) {
+    const Command *const *commands = c->commands;
     Buffer *out = &c->out.buffer;
     Buffer name = {};
 
@@ -100,6 +100,7 @@ static void print_commands(Context *c, const char *title, bool offline, size_t c
 }
 
 void help_print_program(Context *c) {
+    const Command *const *commands = c->commands;
     Buffer *out = &c->out.buffer;
     size_t column = 0;
 
@@ -112,7 +113,7 @@ void help_print_program(Context *c) {
     column = MIN(column, (size_t)NAME_COLUMN_MAX + 4);
     print_commands(c, "Commands", false, column);
     print_commands(c, "\nCommands for recordings, without a daemon", true, column);
-    print_options(c, "Options, before or after the command", global_options);
+    print_options(c, "Options, before or after the command", c->options);
     text_puts(out, "\n'profctl COMMAND --help' lists the options of a command.\n"
                    "Exit status: 0 done, 1 failed, 2 wrong usage, 3 profd is not running,\n"
                    "4 not permitted, 5 not found, 6 timed out, 7 degraded, 8 done in part.\n");
@@ -143,7 +144,7 @@ void help_print_command(Context *c, const Command *command) {
     if (command->notes)
         print_notes(c, command->notes);
     print_options(c, "Options", command->options);
-    print_options(c, "Options of every command", global_options);
+    print_options(c, "Options of every command", c->options);
 }
 
 static void print_option_rows(Buffer *out, const char *command, const Option *options) {
@@ -157,8 +158,11 @@ static void print_option_rows(Buffer *out, const char *command, const Option *op
     }
 }
 
-void help_print_options(Buffer *out) {
-    print_option_rows(out, "*", global_options);
+void help_print_options(Context *c) {
+    const Command *const *commands = c->commands;
+    Buffer *out = &c->out.buffer;
+
+    print_option_rows(out, "*", c->options);
     for (size_t i = 0; commands[i]; i++) {
         text_printf(out, "%s\t\t\t%s\t%s\n", commands[i]->name, commands[i]->arguments,
                     commands[i]->summary);
@@ -167,10 +171,10 @@ void help_print_options(Buffer *out) {
 }
 
 static int run_help(Context *c, void *settings, char **arguments) {
-    const Command *command = arguments[0] ? command_by_name(arguments[0]) : NULL;
+    const Command *command = arguments[0] ? command_by_name(c->commands, arguments[0]) : NULL;
 
     if (arguments[0] && !command)
-        return command_complain_unknown(arguments[0]);
+        return command_complain_unknown(c->commands, arguments[0]);
     if (command)
         help_print_command(c, command);
     else

@@ -11,4 +11,4 @@ void help_print_command(Context *c, const Command *command);
 /* For scripts, one row a line, fields separated by tabs: command, short, long, argument, help. The
  * global options belong to the command "*". A row with neither short nor long is the command
  * itself: its arguments and its summary. */
-void help_print_options(Buffer *out);
+void help_print_options(Context *c);

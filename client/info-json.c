@@ -40,7 +40,7 @@ static void print_container(const Info *info, Fields *f) {
     bool damaged = info->damage.text[0];
 
     fields_str(f, "file", recording_name(info->path));
-    fields_str(f, "mode", info_mode_name(header->mode));
+    fields_str(f, "mode", recording_mode_name(header->mode));
     fields_u64(f, "magic_version", header->magic_version);
     fields_str(f, "byte_order", header->big_endian ? "big" : "little");
     fields_u64(f, "header_attr_size", header->attr_size);

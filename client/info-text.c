@@ -97,7 +97,7 @@ static void print_overview(const Info *info, Buffer *out) {
     text_escape_str(out, recording_name(info->path));
     text_putc(out, '\n');
     label(out, "Layout");
-    text_printf(out, "%s, %s endian", info_mode_name(header->mode),
+    text_printf(out, "%s, %s endian", recording_mode_name(header->mode),
                 header->big_endian ? "big" : "little");
     if (header->n_files > 1)
         text_printf(out, ", %u files", header->n_files);

@@ -14,21 +14,6 @@
  * then. What was damaged is part of the answer, not a reason to give none.
  */
 
-const char *info_mode_name(PdMode mode) {
-    static const char *const names[] = {
-        [PD_MODE_FILE] = "file",
-        [PD_MODE_PIPE] = "pipe",
-        [PD_MODE_DIRECTORY] = "directory",
-    };
-
-    return names[mode];
-}
-
-uint64_t info_build_ids(const Info *info) {
-    return info->environment->has[PD_FEATURE_BUILD_ID] ? info->environment->n_build_ids
-                                                       : info->summary.build_id_records;
-}
-
 static void info_done(Info *info) {
     summary_done(&info->summary);
     info->attribution = attribution_free(info->attribution);

@@ -23,7 +23,8 @@ typedef struct Info {
 int info_print_text(const Context *c, const Info *info, Buffer *out);
 int info_print_json(const Info *info, Fields *fields);
 
-/* "file", "pipe", "directory" */
-const char *info_mode_name(PdMode mode);
 /* Entries of the BUILD_ID feature, or BUILD_ID records where a pipe has those instead. */
-uint64_t info_build_ids(const Info *info);
+static inline uint64_t info_build_ids(const Info *info) {
+    return info->environment->has[PD_FEATURE_BUILD_ID] ? info->environment->n_build_ids
+                                                       : info->summary.build_id_records;
+}

@@ -9,7 +9,6 @@
 
 #include "client/help.h"
 #include "client/host.h"
-#include "util/near.h"
 #include "util/text.h"
 
 /*
@@ -81,13 +80,6 @@ const Command *const commands[] = {
 };
 /* clang-format on */
 
-const Command *command_by_name(const char *name) {
-    for (size_t i = 0; commands[i]; i++)
-        if (strcmp(commands[i]->name, name) == 0)
-            return commands[i];
-    return NULL;
-}
-
 static int parse(const OptionSet *sets, size_t n_sets, bool stop_at_argument, int argc, char **argv,
                  int *index, int *ret_n) {
     _cleanup_free_ char *why = NULL;
@@ -103,7 +95,7 @@ static int parse(const OptionSet *sets, size_t n_sets, bool stop_at_argument, in
 /* Options before the command; shows what asks for no command. */
 static int run_bare(Context *c) {
     if (c->print_options)
-        help_print_options(&c->out.buffer);
+        help_print_options(c);
     else if (c->version)
         text_puts(&c->out.buffer, "profctl " PROFD_VERSION "\n");
     else if (c->help)
@@ -151,24 +143,13 @@ static void serve_other_host(Context *c) {
         host_leash();
 }
 
-int command_complain_unknown(const char *name) {
-    NearNames near = {};
-
-    for (size_t i = 0; commands[i]; i++)
-        near_offer(&near, commands[i]->name, near_distance(commands[i]->name, name));
-    if (near.n > 0)
-        return complain(STATUS_USAGE, "There is no command '%s'. Did you mean '%s'?", name,
-                        near.names[0].name);
-    return complain(STATUS_USAGE, "There is no command '%s', see 'profctl --help'.", name);
-}
-
 static int run_command(Context *c, int argc, char **argv, int index) {
-    const Command *command = command_by_name(argv[index]);
+    const Command *command = command_by_name(commands, argv[index]);
     _cleanup_free_ void *settings = NULL;
     int status, n = 0;
 
     if (!command)
-        return command_complain_unknown(argv[index]);
+        return command_complain_unknown(commands, argv[index]);
     c->command = command->name;
     settings = calloc(1, MAX(command->settings_size, (size_t)1));
     if (!settings)
@@ -188,7 +169,11 @@ static int run_command(Context *c, int argc, char **argv, int index) {
 
 int client_run(int argc, char **argv) {
     _cleanup_free_ char **words = calloc((size_t)argc + 1, sizeof(*words));
-    Context c = {.out = output_to(STDOUT_FILENO), .argc = argc, .argv = words};
+    Context c = {.commands = commands,
+                 .options = global_options,
+                 .out = output_to(STDOUT_FILENO),
+                 .argc = argc,
+                 .argv = words};
     int index = 1, n, r, status;
 
     if (!words)

@@ -36,8 +36,5 @@ extern const Command command_verify;
 /* Ended by NULL; every command takes the global options. */
 extern const Command *const commands[];
 extern const Option global_options[];
-const Command *command_by_name(const char *name);
-/* There is none of this name: says so, and which one was probably meant. Returns STATUS_USAGE. */
-int command_complain_unknown(const char *name);
 
 int client_run(int argc, char **argv);

@@ -72,3 +72,13 @@ bool recording_event_matches(const char *word, const char *name) {
 
     return fnmatch(word, name, 0) == 0 || (strncmp(word, name, n) == 0 && name[n] == ':');
 }
+
+const char *recording_mode_name(PdMode mode) {
+    static const char *const names[] = {
+        [PD_MODE_FILE] = "file",
+        [PD_MODE_PIPE] = "pipe",
+        [PD_MODE_DIRECTORY] = "directory",
+    };
+
+    return names[mode];
+}

@@ -20,3 +20,6 @@ const char *recording_name(const char *path);
 /* Whether a word of --event means an event of this name, with or without modifiers: "cycles" also
  * means "cycles:u". * and ? match. */
 bool recording_event_matches(const char *word, const char *name);
+
+/* "file", "pipe", "directory" */
+const char *recording_mode_name(PdMode mode);

@@ -222,7 +222,7 @@ TEST(every_row_of_profctl_is_whole_and_unambiguous) {
 
         CHECK(c->name && c->summary && c->arguments && c->run);
         CHECK(c->n_min <= c->n_max);
-        CHECK(command_by_name(c->name) == c);
+        CHECK(command_by_name(commands, c->name) == c);
         CHECK(!name_is_taken_twice(c->options));
         for (const Option *o = c->options; o && o->long_name; o++) {
             CHECK(o->parse);
@@ -298,7 +298,7 @@ static size_t columns(const char *line) {
 TEST(help_names_every_option_and_stays_within_80_columns) {
     (void)unsetenv("COLUMNS");
     for (size_t i = 0; commands[i]; i++) {
-        Context c = {};
+        Context c = {.commands = commands, .options = global_options};
         Buffer *out = &c.out.buffer;
         char name[64];
         bool named = true, fits = true;
