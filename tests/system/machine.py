@@ -103,7 +103,10 @@ class Machine:
         return done.stdout.strip()
 
     def show(self, key):
-        return self.do("systemctl", "show", "-P", key, UNIT)
+        return self.show_of(UNIT, key)
+
+    def show_of(self, unit, key):
+        return self.do("systemctl", "show", "-P", key, unit)
 
     def journal(self):
         return self.run("journalctl", "-u", UNIT, "-o", "cat", "--no-pager", "-n", "40").stdout

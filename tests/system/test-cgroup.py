@@ -69,7 +69,7 @@ def follows(way, root, words):
     of = said(way)
     check(words in " ".join(of["doctor"]) and root in " ".join(of["doctor"]), f"doctor: {of['doctor']}")
     check("'web' records cpu-clock" in of["start"][0], f"start: {of['start']}")
-    check(f"below '{root}'" in of["missing"][0], f"a group that is not there: {of['missing']}")
+    check("control group 'no/such.slice' does not exist" in of["missing"][0], f"a group that is not there: {of['missing']}")
     equal(of["web"], ["/web.slice"], "groups of the session for one")
     equal(sorted(of["default"]), ["/", "/web.slice"], "groups of the session for all")
 

@@ -23,8 +23,8 @@ DROP_INS = "/etc/profd/profd.conf.d"
 PERIOD_NS = 10**9 // 999
 RESTART_S = 2
 # Signs that a process may do nothing of the kind: not permitted, not allowed, read-only, not there,
-# no such family of addresses.
-REFUSALS = {1, 2, 13, 30, 97}
+# no such call, no such family of addresses.
+REFUSALS = {1, 2, 13, 30, 38, 97}
 # What a process of root may do in such a machine, so that the service is what refuses it.
 FREE = ("process_vm_readv", "write-etc", "write-usr", "write-var", "write-run", "read-home", "read-tmp",
         "unshare-mount", "unshare-user", "chroot", "personality", "write-and-execute", "internet")
@@ -123,6 +123,7 @@ def what_it_needs_is_there_behind_all_that(name):
 
 def do_all(machine):
     """Whatever makes profd tell of something."""
+    configure(machine, "[Session default]\nEvent=cycles\n")
     machine.do("systemctl", "start", UNIT)
     machine.wait_for_journal("Recording ")
     machine.do("systemctl", "reload", UNIT)
@@ -228,6 +229,41 @@ def a_restart_costs_little_and_an_upgrade_nothing(name):
         print(f"# on {name} an upgrade costs {sum((g.end - g.begin) // PERIOD_NS for g in missing)} samples")
         equal(missing[:3], [], "gaps of the upgrade")
         equal([f for f in machine.files() if f.endswith(".open")], [], "open segments after a stop")
+
+
+BUSY = 100
+NICE = -15  # as the unit says
+LOAD = f"for i in $(seq {BUSY}); do (while :; do :; done) & done; wait"
+
+
+def recorded_under_load(machine):
+    """The finished segments of some seconds, and when profd was started."""
+    machine.do("systemd-run", "--quiet", "--unit=busy", "sh", "-c", LOAD)
+    shell = machine.show_of("busy", "MainPID")
+    wait_until(lambda: machine.run("pgrep", "-c", "-P", shell).stdout.strip() == str(BUSY), 60, "the load to begin")
+    machine.do("systemctl", "start", UNIT)
+    machine.wait_for_journal("Recording ")
+    for pid in (machine.show("MainPID"), machine.recorder()):
+        equal(machine.do("ps", "-o", "ni=", "-p", pid), str(NICE), f"nice value of process {pid}")
+    time.sleep(4)
+    begin_ns = int(machine.show("ExecMainStartTimestampMonotonic")) * 1000
+    machine.do("systemctl", "stop", UNIT)
+    machine.do("systemctl", "stop", "busy")
+    return segments(machine, 1), begin_ns
+
+
+@on_each
+def beside_a_hundred_busy_processes_the_service_loses_nothing(name):
+    with machine_of(name) as machine:
+        configure(machine, "[Session default]\nEvent=cpu-clock\nFrequency=999\n")
+        paths, begin_ns = recorded_under_load(machine)
+        times = recording.by_cpu(recording.samples(paths))
+        equal(sorted(times), list(range(CPUS)), "CPUs with samples")
+        equal(recording.lost(paths), 0, "samples that were lost")
+        taken = sum(len(t) for t in times.values())
+        check(taken > CPUS * 999, f"only {taken} samples of four seconds")
+        first = (min(t[0] for t in times.values()) - begin_ns) / 1e6
+        print(f"# on {name} beside {BUSY} busy processes the first sample came {first:.0f} ms after the start, 0 of {taken} lost")
 
 
 def build_with_hooks():
