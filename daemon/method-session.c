@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "capture/check.h"
 #include "method-private.h"
 #include "protocol/value.h"
 #include "util/clock.h"
@@ -92,6 +93,19 @@ static int check_group(Daemon *daemon, Call *call, const SessionConfig *config) 
     return r < 0 ? r : 1;
 }
 
+/* A configuration may be for hosts of many sizes; who starts a session by hand means this one. */
+static int check_cpus(Call *call, const SessionConfig *config) {
+    unsigned absent;
+
+    if (check_has_cpus(config->cpus, &absent))
+        return 0;
+    return call_fail(call, "NoSuchCpu",
+                     json_pack("{s:O, s:o}", "session",
+                               json_object_get(call_parameters(call), "session"), "cpu",
+                               answer_count(absent))),
+           1;
+}
+
 static size_t take_settings(json_t *settings, ConfigSetting ret[SETTINGS_MAX]) {
     const char *key;
     json_t *value;
@@ -124,6 +138,8 @@ static int make_member(Daemon *daemon, Call *call, const char *name, json_t *set
     if (r < 0)
         return r;
     r = check_config(call, &config);
+    if (r == 0)
+        r = check_cpus(call, &config);
     if (r != 0)
         return r;
     /* A typo must not begin to record the whole machine. */

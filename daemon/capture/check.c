@@ -45,6 +45,19 @@ static size_t count_common(const CpuList *wanted, const CpuList *there) {
     return n;
 }
 
+bool check_has_cpus(const char *list, unsigned *ret_absent) {
+    _cleanup_(cpu_list_done) CpuList wanted = {}, present = {};
+
+    if (cpu_list_parse(list, &wanted) < 0 || cpu_list_read(present_path, &present) < 0)
+        return true;
+    for (size_t i = 0; i < wanted.n; i++)
+        if (!cpu_list_has(&present, wanted.cpus[i])) {
+            *ret_absent = wanted.cpus[i];
+            return false;
+        }
+    return true;
+}
+
 static int check_cpus(const CheckOptions *options, const SessionConfig *config) {
     _cleanup_(cpu_list_done) CpuList wanted = {}, present = {};
     size_t n;

@@ -30,5 +30,9 @@ typedef struct CheckOptions {
     void *userdata;
 } CheckOptions;
 
+/* Whether this host has all CPUs of the list, online or not; else *ret_absent is the first that it
+ * lacks. */
+bool check_has_cpus(const char *list, unsigned *ret_absent);
+
 /* Opens each event for a moment, on one CPU. Failures are those of the check itself. */
 int check_session(const CheckOptions *options, const SessionConfig *config);

@@ -108,7 +108,10 @@ static bool is_forbidden(const Making *m) {
     return m->window && m->window->sensitive && !m->build->privileged;
 }
 
-static void add_cpus(Window *w, const Manifest *manifest) {
+static void add_cpus(Making *m, const Manifest *manifest) {
+    Window *w = m->window;
+
+    m->cpus_unknown |= !manifest->covered;
     for (size_t i = 0; i < PD_COVERAGE_WORDS_MAX; i++)
         w->coverage.cpus[i] |= manifest->coverage.cpus[i];
 }
@@ -128,7 +131,7 @@ static int take_part(Making *m, size_t i, size_t last) {
             break;
     }
     m->window->sensitive |= window_manifest(part)->sensitive;
-    add_cpus(m->window, window_manifest(part));
+    add_cpus(m, window_manifest(part));
     r = is_forbidden(m) ? -EACCES : take_features(m, i, last);
     return r == 0 ? making_take_part(m, part, next) : r;
 }
@@ -226,9 +229,32 @@ static void fill_result(const Making *m, BuildResult *ret) {
     ret->coverage = window_covered(w);
 }
 
+/* A CPU that idled is an answer; one that no segment of the window recorded is a mistake. */
+static bool find_absent_cpus(const Making *m, SnapshotFilter *ret) {
+    const SnapshotFilter *filter = &m->build->filter;
+    bool any_recorded = false;
+
+    for (uint32_t cpu = 0; filter->by_cpu && cpu < MANIFEST_CPUS_MAX; cpu++) {
+        bool recorded = pd_coverage_has_cpu(&m->window->coverage, cpu);
+
+        any_recorded |= recorded;
+        if (!recorded && filter->cpus[cpu / 8] & 1 << cpu % 8) {
+            ret->cpus[cpu / 8] |= (uint8_t)(1 << cpu % 8);
+            ret->by_cpu = true;
+        }
+    }
+    return any_recorded && !m->cpus_unknown && ret->by_cpu;
+}
+
 /* A host that was idle has no samples, and that is an answer; filters that no sample passes are
  * most likely wrong. */
 static int check_selection(const Making *m, SnapshotFailure *why) {
+    SnapshotFilter absent = {};
+
+    if (find_absent_cpus(m, &absent)) {
+        missed_explain(&(Missed){}, &absent, why);
+        return -ENODATA;
+    }
     if (m->samples > 0 || missed_asked(&m->build->filter) == 0)
         return 0;
     missed_explain(&m->sieve.missed, &m->build->filter, why);

@@ -23,6 +23,7 @@ typedef struct Making {
     uint64_t first_real_ns, last_real_ns;
     PdTrailer trailer; /* of the side-band that is made */
     bool has_trailer;
+    bool cpus_unknown; /* a segment does not say which CPUs it recorded */
 } Making;
 
 /* Reads the part and writes what is wanted of it. `next`: the one behind it, or NULL. */

@@ -263,6 +263,20 @@ def wrong_settings_are_wrong_usage_and_say_what_is_right():
 
 
 @test
+def a_cpu_that_this_host_does_not_have_is_named():
+    daemon()
+    sampled("default")
+    before = as_json(call("snapshots", "-j"), "snapshots")
+    for cpus in ("8191", "0,8191", "8190-8191"):
+        first = cpus.rsplit(",", maxsplit=1)[-1].split("-", maxsplit=1)[0]
+        ended(call("start", "far", "-e", "cpu-clock", "-C", cpus), 5,
+              f"Cannot start 'far': this host has no CPU {first}\\.$")
+        ended(call("snapshot", "-C", cpus), 5, f"No samples match CPU {first}[ .]")
+    check("far" not in sessions(), "a session that could not start is there")
+    equal(as_json(call("snapshots", "-j"), "snapshots"), before, "snapshots")
+
+
+@test
 def who_has_no_rights_is_told_which_group_has():
     reading = (["list"], ["show-session"], ["cat-config"], ["metrics"], ["monitor"])
     changing = (["start", "web"], ["stop", "default"], ["pause", "default"], ["resume", "default"],

@@ -61,6 +61,8 @@ TEST(parameters_that_are_missing_break_nothing) {
                     "{\"session\": \"x\", \"cgroup\": \"shpo\", \"near\": [\"/shop\"]}",
                     STATUS_NOT_FOUND,
                     "Cannot start 'x': control group 'shpo' does not exist. Did you mean '/shop'?");
+    CHECK_DESCRIBED("NoSuchCpu", "{\"session\": \"x\", \"cpu\": 17}", STATUS_NOT_FOUND,
+                    "Cannot start 'x': this host has no CPU 17.");
     CHECK_DESCRIBED("NoSuchUnit", "{\"session\": \"x\", \"unit\": \"shop\"}", STATUS_NOT_FOUND,
                     "Cannot start 'x': unit 'shop' has no control group.");
     CHECK_DESCRIBED("AmbiguousUnit",

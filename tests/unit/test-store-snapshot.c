@@ -174,10 +174,9 @@ TEST(filters_that_no_sample_passes_keep_nothing_and_name_what_was_meant) {
     CHECK_EQ(s.failure.error, SNAPSHOT_NO_MATCH);
     CHECK_STREQ(s.failure.text, "process 8");
     CHECK_EQ(s.failure.near.n, 0);
-    wanted.filter =
-        (SnapshotFilter){.units = units, .n_units = 1, .by_cpu = true, .cpus = {1 << 3}};
+    wanted.filter = (SnapshotFilter){.units = units, .n_units = 1, .pids = pids, .n_pids = 1};
     CHECK_OK(make(&s, &wanted));
-    CHECK_STREQ(s.failure.text, "unit 'shop.service' and CPU 3");
+    CHECK_STREQ(s.failure.text, "process 8 and unit 'shop.service'");
     CHECK_EQ(count_left(&s), 0);
     /* A window without a sample is an answer where nothing was filtered. */
     wanted.filter = (SnapshotFilter){};
@@ -632,6 +631,31 @@ TEST(cpus_processes_and_threads_are_filtered) {
     wanted.filter = (SnapshotFilter){.comms = comms, .n_comms = 1};
     CHECK_OK(make(&s, &wanted));
     CHECK(s.info.samples <= 4 * SAMPLES);
+}
+
+TEST(a_cpu_that_was_not_recorded_is_named_and_nothing_is_kept) {
+    static const struct {
+        SnapshotFilter filter;
+        const char *text; /* NULL: it is made */
+    } rows[] = {{{.by_cpu = true, .cpus = {1 | 1 << 3}}, "CPU 3"},
+                {{.by_cpu = true, .cpus = {0, 0, 2}}, "CPU 17"},
+                {{.by_cpu = true, .cpus = {3}}, NULL}};
+    _cleanup_(scene_done) Scene s;
+
+    CHECK_OK(scene_init(&s));
+    CHECK_OK(scene_record(&s, ways[0], 2));
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        SnapshotRequest wanted = request("some");
+
+        wanted.filter = rows[i].filter;
+        CHECK_OK(make(&s, &wanted));
+        CHECK_EQ(s.failed, rows[i].text != NULL);
+        if (!rows[i].text)
+            continue;
+        CHECK_EQ(s.failure.error, SNAPSHOT_NO_MATCH);
+        CHECK_STREQ(s.failure.text, rows[i].text);
+        CHECK_EQ(count_left(&s), 0);
+    }
 }
 
 /* How a recording begins a process that was born at that time, and what happened to it next. */
