@@ -16,7 +16,8 @@
 /*
  * `profctl convert`: the same recording in another container, or a part of it. Records flow from
  * the reader through the filter into the sink, one by one and in their order; only those of a
- * folder, which has several files and no rounds, are put in the order of their time on the way.
+ * folder, which has several files and no rounds, are put in the order of their time on the way, and
+ * so is everything where samples are chosen by comm or control group.
  * Features and attrs go as the bytes they are, in the byte order they have.
  *
  * The header records of a stream become sections where the result is no stream. From stream to
@@ -33,6 +34,7 @@ typedef struct ConvertSettings {
     int zstd_level;
     ConvertTime since, until;
     OptionWords events;
+    SelectorOptions selected;
     bool force;
 } ConvertSettings;
 
@@ -76,6 +78,12 @@ static const Option convert_options[] = {
     {0,   "since",    "TIME",                "Leave out samples before TIME, as perf script shows it; -5s: 5 s before the last one", option_convert_time, offsetof(ConvertSettings, since)},
     {0,   "until",    "TIME",                "Leave out all from TIME on",                                     option_convert_time, offsetof(ConvertSettings, until)},
     {'e', "event",    "NAME,…",              "Keep the samples of these events alone",                         option_words,        offsetof(ConvertSettings, events)},
+    {'p', "pid",      "PID,…",               "Keep the samples of these processes alone",                      option_numbers,      offsetof(ConvertSettings, selected.pids)},
+    {'t', "tid",      "TID,…",               "Keep the samples of these threads alone",                        option_numbers,      offsetof(ConvertSettings, selected.tids)},
+    {0,   "comm",     "NAME,…",              "Keep the samples of threads with these names alone",             option_words,        offsetof(ConvertSettings, selected.comms)},
+    {'G', "cgroup",   "PATH,…",              "Keep the samples of these control groups, and those below them, alone", option_words, offsetof(ConvertSettings, selected.cgroups)},
+    {'u', "unit",     "UNIT,…",              "Keep the samples of these systemd units, as shop or 'web@*', alone", option_words,     offsetof(ConvertSettings, selected.units)},
+    {'C', "cpu",      "CPU,…",               "Keep the samples of these CPUs alone; ranges as 0-3",           option_numbers,      offsetof(ConvertSettings, selected.cpus)},
     {'f', "force",    NULL,                  "Replace OUT where it exists",                                    option_flag,         offsetof(ConvertSettings, force)},
     {},
 };
@@ -342,7 +350,8 @@ static int set_filter(Convert *c) {
 
     c->filter.names = &s->events;
     c->filter.by_time = s->since.set || s->until.set;
-    if ((s->since.set && s->since.from_end) || (s->until.set && s->until.from_end))
+    r = selector_init(&c->filter.selector, &s->selected);
+    if (r == 0 && ((s->since.set && s->since.from_end) || (s->until.set && s->until.from_end)))
         r = last_sample_time(c, &last);
     if (r == -ESPIPE) {
         complain(STATUS_FAILED, "A time from the end needs a file; '%s' can be read only once.",
@@ -364,7 +373,7 @@ static int prepare(Convert *c) {
     };
     int r = set_filter(c);
 
-    if (r == 0 && header->mode == PD_MODE_DIRECTORY)
+    if (r == 0 && (header->mode == PD_MODE_DIRECTORY || selector_needs_order(&c->filter.selector)))
         r = pd_order_new(c->reader, NULL, &c->order);
     if (r < 0)
         return r;
@@ -375,7 +384,7 @@ static int prepare(Convert *c) {
 }
 
 static int convert(Convert *c) {
-    int r = prepare(c);
+    int r = prepare(c), status;
 
     if (r == 0)
         r = copy_records(c);
@@ -385,6 +394,10 @@ static int convert(Convert *c) {
         recording_verdict(c->in, c->reader, NULL);
         return STATUS_FAILED;
     }
+    status =
+        r == 0 ? selector_verdict(&c->filter.selector, c->reader, c->in, "samples") : STATUS_OK;
+    if (status != STATUS_OK)
+        return status;
     if (r == 0)
         r = target_commit(&c->target);
     if (r == 0) {
@@ -416,7 +429,10 @@ int convert_to_stream(Context *c, const char *in) {
 }
 
 static void convert_settings_done(void *settings) {
-    option_words_done(&((ConvertSettings *)settings)->events);
+    ConvertSettings *s = settings;
+
+    option_words_done(&s->events);
+    selector_options_done(&s->selected);
 }
 
 static bool convert_streams(const void *settings, char **arguments) {

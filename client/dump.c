@@ -5,6 +5,7 @@
 
 #include "client/command.h"
 #include "client/recording.h"
+#include "client/selector.h"
 #include "client/time-range.h"
 #include "perfdata/order.h"
 #include "perfdata/reader.h"
@@ -15,7 +16,8 @@
 /*
  * `profctl dump`: every record of a recording, one a line, as text or JSON. Records flow from the
  * reader (or, in time order, from a PdOrder in front of it) through the filters into the output
- * buffer; nothing is kept, so memory does not grow with the recording. What a record does not tell
+ * buffer; nothing is kept, so memory does not grow with the recording. Comms and control groups are
+ * known only in time order, which they switch on. What a record does not tell
  * (a time, a process, a CPU) cannot match a filter on it, and such a record is left out.
  */
 
@@ -23,8 +25,9 @@ typedef enum DumpSort { SORT_DEFAULT, SORT_FILE, SORT_TIME } DumpSort;
 
 typedef struct DumpSettings {
     TimeRange time;
-    OptionNumbers types, pids, tids, cpus;
+    OptionNumbers types;
     OptionWords events;
+    SelectorOptions selected;
     unsigned sort;
 } DumpSettings;
 
@@ -38,6 +41,7 @@ typedef struct Dump {
     PdReader *reader;
     PdTracing *tracing;
     bool tracing_tried;
+    Selector selector;
     Buffer chosen; /* an event's index -> EventChoice, as far as events were met */
 } Dump;
 
@@ -46,6 +50,7 @@ typedef enum EventChoice { EVENT_NOT_MET, EVENT_CHOSEN, EVENT_LEFT_OUT } EventCh
 static void dump_done(Dump *d) {
     d->tracing = pd_tracing_free(d->tracing);
     d->reader = pd_reader_free(d->reader);
+    selector_done(&d->selector);
     buffer_done(&d->chosen);
 }
 
@@ -71,52 +76,6 @@ static bool event_is_chosen(Dump *d, const PdEvent *event) {
     return *choice == EVENT_CHOSEN;
 }
 
-/* How the body of a record begins that is about a process. Those that perf synthesizes carry zeros
- * in their trailer, so the body is what tells whom they are about. */
-typedef struct Subject {
-    uint32_t type;
-    int pid, tid, parent_pid, parent_tid; /* offsets behind the header, -1: none */
-} Subject;
-
-/* clang-format off */
-static const Subject subjects[] = {
-    {PD_RECORD_MMAP,            0, 4, -1, -1},
-    {PD_RECORD_MMAP2,           0, 4, -1, -1},
-    {PD_RECORD_COMM,            0, 4, -1, -1},
-    {PD_RECORD_FORK,            0, 8,  4, 12},
-    {PD_RECORD_EXIT,            0, 8, -1, -1},
-    {PD_RECORD_NAMESPACES,      0, 4, -1, -1},
-    {PD_RECORD_ITRACE_START,    0, 4, -1, -1},
-};
-/* clang-format on */
-
-static const Subject *subject_of(const PdRecord *record) {
-    for (size_t i = 0; i < ARRAY_SIZE(subjects); i++)
-        if (subjects[i].type == record->type)
-            return record->size >= PD_RECORD_HEADER_SIZE + 16 ? &subjects[i] : NULL;
-    return NULL;
-}
-
-static bool body_holds(const OptionNumbers *numbers, const PdRecord *record, int offset) {
-    return offset >= 0 &&
-           option_numbers_hold(
-               numbers, load_u32(record->data + PD_RECORD_HEADER_SIZE + offset, record->swap));
-}
-
-static bool is_about(const DumpSettings *s, const PdRecord *record, const PdStamp *stamp) {
-    const Subject *subject = subject_of(record);
-
-    if (s->pids.n > 0 && !(stamp->has_tid && option_numbers_hold(&s->pids, stamp->pid)) &&
-        !(subject && (body_holds(&s->pids, record, subject->pid) ||
-                      body_holds(&s->pids, record, subject->parent_pid))))
-        return false;
-    if (s->tids.n > 0 && !(stamp->has_tid && option_numbers_hold(&s->tids, stamp->tid)) &&
-        !(subject && (body_holds(&s->tids, record, subject->tid) ||
-                      body_holds(&s->tids, record, subject->parent_tid))))
-        return false;
-    return true;
-}
-
 static bool is_wanted(Dump *d, const PdRecord *record, const PdStamp *stamp) {
     const DumpSettings *s = d->settings;
 
@@ -124,11 +83,9 @@ static bool is_wanted(Dump *d, const PdRecord *record, const PdStamp *stamp) {
         return false;
     if (s->time.set && !(stamp->has_time && time_range_holds(&d->time, stamp->time)))
         return false;
-    if (s->cpus.n > 0 && !(stamp->has_cpu && option_numbers_hold(&s->cpus, stamp->cpu)))
-        return false;
     if (s->events.n > 0 && !event_is_chosen(d, stamp->event))
         return false;
-    return is_about(s, record, stamp);
+    return selector_wants(&d->selector, record, stamp);
 }
 
 /* In a pipe the tracing data comes as a record, before the first sample that needs it. */
@@ -148,10 +105,10 @@ static int load_tracing(Dump *d) {
 static int print_record(Dump *d, const PdRecord *record, const PdStamp *stamp) {
     Output *out = &d->context->out;
     Fields fields = fields_to(&out->buffer, context_fields_format(d->context));
-    int r;
+    int r = selector_feed(&d->selector, record, stamp);
 
-    if (!is_wanted(d, record, stamp))
-        return 0;
+    if (r < 0 || !is_wanted(d, record, stamp))
+        return r;
     if (record->type == PD_RECORD_SAMPLE && stamp->event &&
         stamp->event->attr.type == PD_TYPE_TRACEPOINT) {
         r = load_tracing(d);
@@ -246,13 +203,16 @@ static int check_events(const Dump *d) {
 static int run_dump(Context *c, void *settings, char **arguments) {
     _cleanup_(dump_done) Dump d = {.context = c, .settings = settings, .path = arguments[0]};
     int r, status;
+    bool by_time;
 
     if (c->json == JSON_PRETTY)
         c->json = JSON_SHORT;
     status = recording_open(d.path, &d.reader);
     if (status != STATUS_OK)
         return status;
-    r = resolve_time(&d);
+    r = selector_init(&d.selector, &d.settings->selected);
+    if (r >= 0)
+        r = resolve_time(&d);
     if (r == -ESPIPE)
         return complain(STATUS_USAGE,
                         "A time in percent needs two passes over '%s', which is a "
@@ -260,7 +220,8 @@ static int run_dump(Context *c, void *settings, char **arguments) {
                         recording_name(d.path));
     if (r >= 0) {
         context_page(c);
-        r = d.settings->sort == SORT_TIME ? print_in_time_order(&d) : print_in_file_order(&d);
+        by_time = d.settings->sort == SORT_TIME || selector_needs_order(&d.selector);
+        r = by_time ? print_in_time_order(&d) : print_in_file_order(&d);
     }
     if (r < 0 && c->out.error)
         return STATUS_OK;
@@ -270,6 +231,10 @@ static int run_dump(Context *c, void *settings, char **arguments) {
     status = recording_verdict(d.path, d.reader, NULL);
     if (status == STATUS_OK && d.settings->events.n > 0)
         status = check_events(&d);
+    if (status == STATUS_OK)
+        status =
+            selector_verdict(&d.selector, d.reader, d.path,
+                             d.settings->types.n > 0 ? "records of the chosen types" : "records");
     return status;
 }
 
@@ -296,10 +261,8 @@ static void dump_settings_done(void *settings) {
     DumpSettings *s = settings;
 
     option_numbers_done(&s->types);
-    option_numbers_done(&s->pids);
-    option_numbers_done(&s->tids);
-    option_numbers_done(&s->cpus);
     option_words_done(&s->events);
+    selector_options_done(&s->selected);
 }
 
 /* clang-format off */
@@ -307,9 +270,12 @@ static const Option dump_options[] = {
     {0,   "time",    "START,END", "Only from START to END, in seconds as shown; either may be left out; 10%-20% and 10%/2 are shares of the recording", option_time_range, offsetof(DumpSettings, time)},
     {'t', "type",    "TYPE,…",    "Only records of these types, by name or number", option_types,   offsetof(DumpSettings, types)},
     {'e', "event",   "EVENT,…",   "Only records of these events; * and ? match",    option_words,   offsetof(DumpSettings, events)},
-    {'p', "pid",     "PID,…",     "Only records of or about these processes",       option_numbers, offsetof(DumpSettings, pids)},
-    {0,   "tid",     "TID,…",     "Only records of or about these threads",         option_numbers, offsetof(DumpSettings, tids)},
-    {'C', "cpu",     "CPU,…",     "Only records from these CPUs; ranges as 0-3",    option_numbers, offsetof(DumpSettings, cpus)},
+    {'p', "pid",     "PID,…",     "Only records of or about these processes",       option_numbers, offsetof(DumpSettings, selected.pids)},
+    {0,   "tid",     "TID,…",     "Only records of or about these threads",         option_numbers, offsetof(DumpSettings, selected.tids)},
+    {'C', "cpu",     "CPU,…",     "Only records from these CPUs; ranges as 0-3",    option_numbers, offsetof(DumpSettings, selected.cpus)},
+    {0,   "comm",    "NAME,…",     "Only records of threads with these names",       option_words,  offsetof(DumpSettings, selected.comms)},
+    {'G', "cgroup",  "PATH,…",    "Only samples of these control groups and those below them", option_words, offsetof(DumpSettings, selected.cgroups)},
+    {'u', "unit",    "UNIT,…",    "Only samples of these systemd units, as shop or 'web@*'", option_words, offsetof(DumpSettings, selected.units)},
     {0,   "sort",    "file|time", "In the order of the file (default) or of time",  option_choice,  offsetof(DumpSettings, sort)},
     {0,   "ordered", NULL,        "The same as --sort=time",                        option_ordered, offsetof(DumpSettings, sort)},
     {},

@@ -29,6 +29,7 @@ void filter_done(Filter *filter) {
     filter->chosen = NULL;
     filter->new_index = NULL;
     buffer_done(&filter->rewritten);
+    selector_done(&filter->selector);
 }
 
 static bool attrs_may_go(const PdEvents *events) {
@@ -177,13 +178,19 @@ static int pass_by_event(Filter *filter, PdRecord *record, const PdStamp *stamp)
     return r;
 }
 
-int filter_record(Filter *filter, PdRecord *record, const PdStamp *stamp) {
-    int r = 1;
+/* Losses have no process, and side-band names what samples resolve through: both stay. */
+static bool is_selected(Filter *filter, const PdRecord *record, const PdStamp *stamp) {
+    return record->type != PD_RECORD_SAMPLE || selector_wants(&filter->selector, record, stamp);
+}
 
-    if (!in_time(filter, record, stamp))
+int filter_record(Filter *filter, PdRecord *record, const PdStamp *stamp) {
+    int r = selector_feed(&filter->selector, record, stamp);
+
+    if (r < 0 || !in_time(filter, record, stamp))
+        return r;
+    r = filter->chosen ? pass_by_event(filter, record, stamp) : 1;
+    if (r > 0 && !is_selected(filter, record, stamp))
         return 0;
-    if (filter->chosen)
-        r = pass_by_event(filter, record, stamp);
     if (r > 0 && record->type == PD_RECORD_SAMPLE && stamp->has_time) {
         filter->last_time = MAX(filter->last_time, stamp->time);
         filter->first_time =

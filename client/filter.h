@@ -3,16 +3,20 @@
 
 /*
  * What convert leaves out: samples and losses outside a span of time, side-band after it, samples
- * of events that were not chosen, and the attrs of events that nothing needs any more.
+ * of events, processes, control groups and CPUs that were not chosen, and the attrs of events that
+ * nothing needs any more.
  */
 
 #include "client/option.h"
+#include "client/selector.h"
 #include "perfdata/rewrite.h"
 
 typedef struct Filter {
     bool by_time;
     uint64_t since, until;    /* since <= time < until */
     const OptionWords *names; /* of the chosen events; none: all of them */
+
+    Selector selector; /* of samples; all of them where it is not set */
 
     PdEvents *kept;      /* the events that go on; NULL: all, unchanged */
     uint8_t *chosen;     /* by index of the event: FILTER_* */
@@ -25,7 +29,7 @@ typedef struct Filter {
 } Filter;
 
 static inline bool filter_is_set(const Filter *filter) {
-    return filter->by_time || (filter->names && filter->names->n > 0);
+    return filter->by_time || filter->selector.options || (filter->names && filter->names->n > 0);
 }
 
 /* Once the events are known. -ENOENT: a name is that of no event; *ret_name is it. */

@@ -5,24 +5,13 @@
 #include <string.h>
 
 #include "util/array.h"
-#include "util/cgroup-path.h"
 
 /* The cheapest question first; what a thread was called is worked out from its History. */
 
 void sieve_done(Sieve *sieve) {
-    missed_done(&sieve->missed);
+    mismatch_done(&sieve->mismatch);
     free(sieve->cgroups);
     *sieve = (Sieve){};
-}
-
-static bool is_wanted_path(const SnapshotFilter *filter, Bytes path) {
-    for (size_t i = 0; i < filter->n_cgroups; i++)
-        if (cgroup_path_matches(path, filter->cgroups[i]))
-            return true;
-    for (size_t i = 0; i < filter->n_units; i++)
-        if (cgroup_unit_matches(path, filter->units[i]))
-            return true;
-    return false;
 }
 
 static uint64_t *find_cgroup(const Sieve *sieve, uint64_t id) {
@@ -34,12 +23,12 @@ static uint64_t *find_cgroup(const Sieve *sieve, uint64_t id) {
 
 int sieve_hear(Sieve *sieve, const PdCgroup *cgroup) {
     uint64_t *known = find_cgroup(sieve, cgroup->id);
-    bool wanted = is_wanted_path(sieve->filter, cgroup->path);
+    bool wanted = selection_has_group(sieve->filter, cgroup->path);
 
     if (known && !wanted)
         *known = 0;
     if (!wanted)
-        return sieve->any ? 0 : missed_hear(&sieve->missed, cgroup);
+        return sieve->any ? 0 : mismatch_add_group(&sieve->mismatch, cgroup);
     if (known)
         return 0;
     known = array_grow(&sieve->cgroups, &sieve->n_cgroups);
@@ -50,31 +39,20 @@ int sieve_hear(Sieve *sieve, const PdCgroup *cgroup) {
 }
 
 bool sieve_is_about_processes(const Sieve *sieve) {
-    return missed_asked(sieve->filter) & ~(unsigned)FILTER_CPU;
+    return selection_kinds(sieve->filter) & ~(unsigned)SELECTION_CPU;
 }
 
 bool sieve_wants_cpu(const Sieve *sieve, const PdStamp *stamp) {
-    const uint8_t *cpus = sieve->filter->cpus;
-
-    return !sieve->filter->by_cpu || (stamp->has_cpu && stamp->cpu < MANIFEST_CPUS_MAX &&
-                                      cpus[stamp->cpu / 8] & 1 << stamp->cpu % 8);
-}
-
-static bool is_among(const uint32_t *ids, size_t n, uint32_t id) {
-    for (size_t i = 0; i < n; i++)
-        if (ids[i] == id)
-            return true;
-    return false;
+    return !sieve->filter->by_cpu ||
+           (stamp->has_cpu && selection_has_cpu(sieve->filter, stamp->cpu));
 }
 
 static bool wants_pid(const SnapshotFilter *filter, const PdStamp *stamp) {
-    return filter->n_pids == 0 ||
-           (stamp->has_tid && is_among(filter->pids, filter->n_pids, stamp->pid));
+    return filter->n_pids == 0 || (stamp->has_tid && selection_has_pid(filter, stamp->pid));
 }
 
 static bool wants_tid(const SnapshotFilter *filter, const PdStamp *stamp) {
-    return filter->n_tids == 0 ||
-           (stamp->has_tid && is_among(filter->tids, filter->n_tids, stamp->tid));
+    return filter->n_tids == 0 || (stamp->has_tid && selection_has_tid(filter, stamp->tid));
 }
 
 static Bytes comm_of(const History *history, const PdStamp *stamp) {
@@ -82,13 +60,6 @@ static Bytes comm_of(const History *history, const PdStamp *stamp) {
     if (!stamp->has_tid || stamp->tid == 0)
         return (Bytes){.data = (const uint8_t *)"swapper", .size = 7};
     return history_comm(history, stamp->pid, stamp->tid, stamp->time);
-}
-
-static bool wants_comm(const SnapshotFilter *filter, Bytes comm) {
-    for (size_t i = 0; i < filter->n_comms; i++)
-        if (bytes_equal_str(comm, filter->comms[i]))
-            return true;
-    return filter->n_comms == 0;
 }
 
 static bool wants_cgroup(const Sieve *sieve, uint64_t cgroup) {
@@ -100,17 +71,17 @@ static bool wants_cgroup(const Sieve *sieve, uint64_t cgroup) {
 static bool wants_first(Sieve *sieve, const History *history, const PdStamp *stamp,
                         uint64_t cgroup) {
     const SnapshotFilter *filter = sieve->filter;
-    unsigned asked = missed_asked(filter), passed;
+    unsigned asked = selection_kinds(filter), passed;
     Bytes comm = filter->n_comms > 0 ? comm_of(history, stamp) : (Bytes){};
 
-    passed = (sieve_wants_cpu(sieve, stamp) ? FILTER_CPU : 0) |
-             (wants_pid(filter, stamp) ? FILTER_PID : 0) |
-             (wants_tid(filter, stamp) ? FILTER_TID : 0) |
-             (wants_comm(filter, comm) ? FILTER_COMM : 0) |
-             (wants_cgroup(sieve, cgroup) ? FILTER_GROUP : 0);
+    passed = (sieve_wants_cpu(sieve, stamp) ? SELECTION_CPU : 0) |
+             (wants_pid(filter, stamp) ? SELECTION_PID : 0) |
+             (wants_tid(filter, stamp) ? SELECTION_TID : 0) |
+             (selection_has_comm(filter, comm) ? SELECTION_COMM : 0) |
+             (wants_cgroup(sieve, cgroup) ? SELECTION_GROUP : 0);
     sieve->any = (asked & ~passed) == 0;
     if (!sieve->any)
-        missed_note(&sieve->missed, filter, passed, comm, cgroup);
+        mismatch_add_sample(&sieve->mismatch, filter, passed, comm, cgroup);
     return sieve->any;
 }
 
@@ -121,5 +92,5 @@ bool sieve_wants(Sieve *sieve, const History *history, const PdStamp *stamp, uin
         return wants_first(sieve, history, stamp, cgroup);
     return sieve_wants_cpu(sieve, stamp) && wants_pid(filter, stamp) && wants_tid(filter, stamp) &&
            wants_cgroup(sieve, cgroup) &&
-           (filter->n_comms == 0 || wants_comm(filter, comm_of(history, stamp)));
+           (filter->n_comms == 0 || selection_has_comm(filter, comm_of(history, stamp)));
 }

@@ -4,14 +4,15 @@
 /* Which samples a snapshot wants. */
 
 #include "process/history.h"
-#include "store/missed.h"
+#include "process/mismatch.h"
+#include "store/snapshot.h"
 
 typedef struct Sieve {
     const SnapshotFilter *filter; /* borrowed */
     uint64_t *cgroups;            /* ids whose path is wanted */
     size_t n_cgroups;
-    bool any;      /* a sample was wanted */
-    Missed missed; /* what there is instead, until then */
+    bool any;          /* a sample was wanted */
+    Mismatch mismatch; /* what there is instead, until then */
 } Sieve;
 
 void sieve_done(Sieve *sieve);

@@ -8,6 +8,7 @@
 #include "perfdata/tracing.h"
 #include "store/snapshot-part.h"
 #include "store/store-private.h"
+#include "util/text.h"
 
 /*
  * Segment after segment, oldest first. Their events become one table; records change only where
@@ -238,12 +239,24 @@ static bool find_absent_cpus(const Making *m, SnapshotFilter *ret) {
         bool recorded = pd_coverage_has_cpu(&m->window->coverage, cpu);
 
         any_recorded |= recorded;
-        if (!recorded && filter->cpus[cpu / 8] & 1 << cpu % 8) {
+        if (!recorded && selection_has_cpu(filter, cpu)) {
             ret->cpus[cpu / 8] |= (uint8_t)(1 << cpu % 8);
             ret->by_cpu = true;
         }
     }
     return any_recorded && !m->cpus_unknown && ret->by_cpu;
+}
+
+static int fail_selection(const Mismatch *mismatch, const SnapshotFilter *filter,
+                          SnapshotFailure *why) {
+    _cleanup_(buffer_done) Buffer text = {};
+
+    *why = (SnapshotFailure){.error = SNAPSHOT_NO_MATCH};
+    why->near = *mismatch_describe(mismatch, filter, &text);
+    text_putc(&text, '\0');
+    if (!buffer_error(&text))
+        snprintf(why->text, sizeof(why->text), "%s", (const char *)text.data);
+    return -ENODATA;
 }
 
 /* A host that was idle has no samples, and that is an answer; filters that no sample passes are
@@ -252,13 +265,11 @@ static int check_selection(const Making *m, SnapshotFailure *why) {
     SnapshotFilter absent = {};
 
     if (find_absent_cpus(m, &absent)) {
-        missed_explain(&(Missed){}, &absent, why);
-        return -ENODATA;
+        return fail_selection(&(Mismatch){}, &absent, why);
     }
-    if (m->samples > 0 || missed_asked(&m->build->filter) == 0)
+    if (m->samples > 0 || selection_kinds(&m->build->filter) == 0)
         return 0;
-    missed_explain(&m->sieve.missed, &m->build->filter, why);
-    return -ENODATA;
+    return fail_selection(&m->sieve.mismatch, &m->build->filter, why);
 }
 
 static int make(Making *m, int fd, BuildResult *ret, SnapshotFailure *why) {

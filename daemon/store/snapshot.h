@@ -13,6 +13,7 @@
  */
 
 #include "loop/loop.h"
+#include "process/selection.h"
 #include "store/manifest.h"
 #include "store/housekeeper.h"
 #include "store/store.h"
@@ -27,21 +28,7 @@ enum {
 typedef struct SnapshotEngine SnapshotEngine;
 typedef struct Snapshot Snapshot; /* one that is being made */
 
-/* Empty: all. What is asked for by several holds when all of them do. */
-typedef struct SnapshotFilter {
-    const uint32_t *pids;
-    size_t n_pids;
-    const uint32_t *tids;
-    size_t n_tids;
-    const char *const *comms; /* of the thread, at the time of the sample */
-    size_t n_comms;
-    const char *const *cgroups; /* paths, as cgroup_path_matches() takes them */
-    size_t n_cgroups;
-    const char *const *units; /* names, as cgroup_unit_matches() takes them; or else a cgroup */
-    size_t n_units;
-    bool by_cpu;
-    uint8_t cpus[MANIFEST_CPUS_MAX / 8];
-} SnapshotFilter;
+typedef Selection SnapshotFilter;
 
 /* Copied. */
 typedef struct SnapshotRequest {

@@ -208,8 +208,7 @@ void window_note_gaps(Window *w, const SnapshotFilter *filter) {
     for (size_t i = w->coverage.n_gaps; i > 0; i--) {
         const PdGap *gap = &w->coverage.gaps[i - 1];
 
-        if (filter->by_cpu && gap->cpu < MANIFEST_CPUS_MAX &&
-            !(filter->cpus[gap->cpu / 8] & 1 << gap->cpu % 8)) {
+        if (gap->cpu < MANIFEST_CPUS_MAX && !selection_has_cpu(filter, gap->cpu)) {
             w->coverage.n_gaps--;
             memmove(&w->coverage.gaps[i - 1], &w->coverage.gaps[i],
                     (w->coverage.n_gaps - (i - 1)) * sizeof(*gap));

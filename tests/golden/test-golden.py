@@ -280,6 +280,8 @@ def the_examples_of_the_manual_work():
             command = re.sub(r"^perf report -i \$\((.*)\)$", r"\1", command).replace("profctl ", "profctl --socket=none ")
         command = re.sub(r"^perf record [^|]*", "cat pipe-little.data ", command)
         command = re.sub(r"\| (jq|perf) .*", "| cat", command)
+        # The only program in the recordings is sh.
+        command = re.sub(r"--comm=\w+", "--comm=sh", command)
         environment = {"PATH": f"{os.path.dirname(PROFCTL)}:{os.environ['PATH']}"}
         result = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], cwd=SCRATCH.name,
                                 env=environment, capture_output=True, check=False)

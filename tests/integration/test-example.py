@@ -209,12 +209,17 @@ def inside(user=0, **more):
     return {"env": env, "stdin": subprocess.DEVNULL, **identity}
 
 
-def start_programs():
-    """The programs that examples name by --comm, at work about half of the time."""
+def comms():
+    """The programs that examples name by --comm."""
     commands = [command for name in (*PAGES, "README.md") for block in blocks(name)
                 if block.prompt and not block.reason for command, _ in block.steps()]
+    return {found for command in commands for found in re.findall(r"--comm=(\w+)", command)}
+
+
+def start_programs():
+    """They are at work about half of the time."""
     os.mkdir(f"{PLACE}/programs")
-    for comm in {found for command in commands for found in re.findall(r"--comm=(\w+)", command)}:
+    for comm in comms():
         program = shutil.copy("/bin/sh", f"{PLACE}/programs/{comm}")
         busy = "while :; do i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done; sleep 0.05; done"
         _programs.append(subprocess.Popen([program, "-c", busy], stdin=subprocess.DEVNULL))
@@ -230,6 +235,10 @@ def prepare():
     wait_until(lambda: subprocess.run(["profctl", "snapshot", "-q", "-o", f"{folder}/noon.data"],
                                       check=False, capture_output=True, **run).returncode == 0,
                WAIT_S, "a first snapshot")
+    for comm in comms():
+        wait_until(lambda comm=comm: subprocess.run(
+            ["profctl", "snapshot", "-q", f"--comm={comm}", "-o", f"{PLACE}/sampled", "-f"], check=False,
+            capture_output=True, **run).returncode == 0, WAIT_S, f"a sample of {comm}")
     segment = said(["profctl", "rotate", "default"], text=True, **run).split()[-1]
     for name in ("perf.data", "morning.data", SEGMENT):
         shutil.copy(segment, f"{folder}/{name}")

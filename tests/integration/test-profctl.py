@@ -14,7 +14,7 @@ import time
 from daemon import Daemon, session
 from profctl import (NOBODY, PROFCTL, as_json, check, ended, environment, equal, on_terminal, plain,
                      profctl, safe)
-from tap import main, test
+from tap import main, source_path, test
 from workload import need_root
 
 STRANGER = 54321
@@ -348,6 +348,26 @@ def hostile_names_of_processes_and_programs_reach_no_output():
             done = call(*words)
             safe(done.stdout + done.stderr, f"what {words} prints")
     safe(running.log(), "the log")
+
+
+@test
+def offline_filters_that_match_nothing_end_with_status_5():
+    path = source_path("tests", "golden", "recordings", "clock.data")
+    record = json.loads(ended(profctl("dump", "-j", "-t", "SAMPLE", path), 0).stdout.splitlines()[0])
+    with tempfile.TemporaryDirectory() as folder:
+        out = os.path.join(folder, "out")
+        for words, says in ((["--pid=4194303"], "match process 4194303"),
+                            (["--tid=4194303", "--pid=4194303"], "match process 4194303 and thread 4194303"),
+                            (["--comm=nosuch"], "match comm 'nosuch'"), (["-u", "shop"], "match unit 'shop.service'"),
+                            (["-G", "/shop"], "match cgroup '/shop'"), (["-C", "8000"], "has no CPU 8000")):
+            done = ended(profctl("dump", *words, path), 5, says)
+            equal(done.stdout, "", f"stdout of {words}")
+            ended(profctl("convert", *words, path, out), 5, says)
+            check(not os.path.exists(out), f"convert {words} wrote a file")
+        comm = ended(profctl("dump", "-j", "-t", "COMM", path), 0).stdout.splitlines()[-1]
+        for words in ([f"--pid={record['pid']}"], ["--comm", json.loads(comm)["comm"]]):
+            check(ended(profctl("dump", *words, path), 0).stdout, f"nothing of {words}, which is there")
+            ended(profctl("convert", "-f", *words, path, out), 0)
 
 
 @test

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "store/missed.h"
+#include "process/mismatch.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,53 +13,46 @@
 
 /*
  * As long as no sample has passed all filters, this keeps which filters were passed by any sample,
- * and the names of the window that are near to the wanted ones. Groups are offered only when a
- * sample of the window is in them: segments hold paths of others, too. All of it is bounded.
+ * and the names of the recording that are near to the wanted ones. Groups are offered only when a
+ * sample is in them: recordings hold paths of others, too. All of it is bounded.
  */
 
 enum { GROUPS_MAX = 4096, SHOWN_MAX = 4 };
 
-void missed_done(Missed *missed) {
-    for (size_t i = 0; i < missed->n_groups; i++)
-        free(missed->groups[i].path);
-    free(missed->groups);
-    *missed = (Missed){};
+void mismatch_done(Mismatch *mismatch) {
+    for (size_t i = 0; i < mismatch->n_groups; i++)
+        free(mismatch->groups[i].path);
+    free(mismatch->groups);
+    *mismatch = (Mismatch){};
 }
 
-unsigned missed_asked(const SnapshotFilter *filter) {
-    return (filter->n_pids > 0 ? FILTER_PID : 0) | (filter->n_tids > 0 ? FILTER_TID : 0) |
-           (filter->n_comms > 0 ? FILTER_COMM : 0) |
-           (filter->n_cgroups + filter->n_units > 0 ? FILTER_GROUP : 0) |
-           (filter->by_cpu ? FILTER_CPU : 0);
-}
-
-static MissedGroup *find_group(const Missed *missed, uint64_t id) {
-    for (size_t i = 0; i < missed->n_groups; i++)
-        if (missed->groups[i].id == id)
-            return &missed->groups[i];
+static MismatchGroup *find_group(const Mismatch *mismatch, uint64_t id) {
+    for (size_t i = 0; i < mismatch->n_groups; i++)
+        if (mismatch->groups[i].id == id)
+            return &mismatch->groups[i];
     return NULL;
 }
 
-int missed_hear(Missed *missed, const PdCgroup *cgroup) {
-    MissedGroup *group = find_group(missed, cgroup->id);
+int mismatch_add_group(Mismatch *mismatch, const PdCgroup *cgroup) {
+    MismatchGroup *group = find_group(mismatch, cgroup->id);
     char *path;
 
-    if (!group && missed->n_groups == GROUPS_MAX)
+    if (!group && mismatch->n_groups == GROUPS_MAX)
         return 0;
     path = strndup((const char *)cgroup->path.data, cgroup->path.size);
     if (path && !group)
-        group = array_grow(&missed->groups, &missed->n_groups);
+        group = array_grow(&mismatch->groups, &mismatch->n_groups);
     if (!path || !group) {
         free(path);
         return -ENOMEM;
     }
     free(group->path);
-    *group = (MissedGroup){.id = cgroup->id, .path = path};
+    *group = (MismatchGroup){.id = cgroup->id, .path = path};
     return 0;
 }
 
-static void offer_group(Missed *missed, const SnapshotFilter *filter, uint64_t id) {
-    MissedGroup *group = find_group(missed, id);
+static void offer_group(Mismatch *mismatch, const Selection *filter, uint64_t id) {
+    MismatchGroup *group = find_group(mismatch, id);
     Bytes path;
 
     if (!group || group->offered)
@@ -67,29 +60,30 @@ static void offer_group(Missed *missed, const SnapshotFilter *filter, uint64_t i
     group->offered = true;
     path = (Bytes){.data = (const uint8_t *)group->path, .size = strlen(group->path)};
     for (size_t i = 0; i < filter->n_cgroups; i++)
-        cgroup_path_offer(&missed->near_groups, path, filter->cgroups[i], false);
+        cgroup_path_offer(&mismatch->near_groups, path, filter->cgroups[i], false);
     for (size_t i = 0; i < filter->n_units; i++)
-        cgroup_path_offer(&missed->near_groups, path, filter->units[i], true);
+        cgroup_path_offer(&mismatch->near_groups, path, filter->units[i], true);
 }
 
-static void offer_comm(Missed *missed, const SnapshotFilter *filter, Bytes comm) {
-    char *seen = missed->comms[hash_bytes(0, comm) % MISSED_COMMS], name[MISSED_COMM_MAX] = "";
+static void offer_comm(Mismatch *mismatch, const Selection *filter, Bytes comm) {
+    char *seen = mismatch->comms[hash_bytes(0, comm) % MISMATCH_COMMS],
+         name[MISMATCH_COMM_MAX] = "";
 
     memcpy(name, comm.data, MIN(comm.size, sizeof(name) - 1));
     if (strcmp(seen, name) == 0)
         return;
     memcpy(seen, name, sizeof(name));
     for (size_t i = 0; i < filter->n_comms; i++)
-        near_offer(&missed->near_comms, name, near_distance(name, filter->comms[i]));
+        near_offer(&mismatch->near_comms, name, near_distance(name, filter->comms[i]));
 }
 
-void missed_note(Missed *missed, const SnapshotFilter *filter, unsigned passed, Bytes comm,
-                 uint64_t cgroup) {
-    missed->passed |= passed;
-    if (missed_asked(filter) & ~passed & FILTER_GROUP)
-        offer_group(missed, filter, cgroup);
-    if (missed_asked(filter) & ~passed & FILTER_COMM)
-        offer_comm(missed, filter, comm);
+void mismatch_add_sample(Mismatch *mismatch, const Selection *filter, unsigned passed, Bytes comm,
+                         uint64_t cgroup) {
+    mismatch->passed |= passed;
+    if (selection_kinds(filter) & ~passed & SELECTION_GROUP)
+        offer_group(mismatch, filter, cgroup);
+    if (selection_kinds(filter) & ~passed & SELECTION_COMM)
+        offer_comm(mismatch, filter, comm);
 }
 
 static void join(Buffer *out, const char *word) {
@@ -129,11 +123,11 @@ static void put_numbers(Buffer *out, const char *kind, const uint32_t *numbers, 
         text_printf(out, " or %zu more", n - SHOWN_MAX);
 }
 
-static void put_cpus(Buffer *out, const SnapshotFilter *filter) {
+static void put_cpus(Buffer *out, const Selection *filter) {
     uint32_t numbers[SHOWN_MAX];
     size_t n = 0;
 
-    for (uint32_t cpu = 0; cpu < MANIFEST_CPUS_MAX; cpu++)
+    for (uint32_t cpu = 0; cpu < PD_COVERAGE_CPUS_MAX; cpu++)
         if (filter->cpus[cpu / 8] & 1 << cpu % 8) {
             if (n < SHOWN_MAX)
                 numbers[n] = cpu;
@@ -143,38 +137,33 @@ static void put_cpus(Buffer *out, const SnapshotFilter *filter) {
 }
 
 /* All kinds have to match; a group may be named either way. */
-static void put_kinds(Buffer *out, const SnapshotFilter *filter, unsigned kinds) {
-    if (kinds & FILTER_PID)
+static void put_kinds(Buffer *out, const Selection *filter, unsigned kinds) {
+    if (kinds & SELECTION_PID)
         put_numbers(out, "process", filter->pids, filter->n_pids);
-    if (kinds & FILTER_TID) {
+    if (kinds & SELECTION_TID) {
         join(out, "and");
         put_numbers(out, "thread", filter->tids, filter->n_tids);
     }
-    if (kinds & FILTER_COMM) {
+    if (kinds & SELECTION_COMM) {
         join(out, "and");
         put_words(out, "comm", filter->comms, filter->n_comms);
     }
-    if (kinds & FILTER_GROUP) {
+    if (kinds & SELECTION_GROUP) {
         join(out, "and");
         put_words(out, "cgroup", filter->cgroups, filter->n_cgroups);
         if (filter->n_cgroups > 0 && filter->n_units > 0)
             join(out, "or");
         put_words(out, "unit", filter->units, filter->n_units);
     }
-    if (kinds & FILTER_CPU) {
+    if (kinds & SELECTION_CPU) {
         join(out, "and");
         put_cpus(out, filter);
     }
 }
 
-void missed_explain(const Missed *missed, const SnapshotFilter *filter, SnapshotFailure *ret) {
-    unsigned asked = missed_asked(filter), empty = asked & ~missed->passed;
-    _cleanup_(buffer_done) Buffer text = {};
+const NearNames *mismatch_describe(const Mismatch *mismatch, const Selection *filter, Buffer *out) {
+    unsigned asked = selection_kinds(filter), empty = asked & ~mismatch->passed;
 
-    put_kinds(&text, filter, empty ? empty : asked);
-    text_putc(&text, '\0');
-    *ret = (SnapshotFailure){.error = SNAPSHOT_NO_MATCH};
-    if (!buffer_error(&text))
-        snprintf(ret->text, sizeof(ret->text), "%s", (const char *)text.data);
-    ret->near = empty & FILTER_GROUP ? missed->near_groups : missed->near_comms;
+    put_kinds(out, filter, empty ? empty : asked);
+    return empty & SELECTION_GROUP ? &mismatch->near_groups : &mismatch->near_comms;
 }
