@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <ini.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,31 +28,8 @@ typedef struct Reader {
     int error;
 } Reader;
 
-void config_report(ConfigLoad *load, const char *path, unsigned line, const char *format, ...) {
-    char problem[CONFIG_PROBLEM_MAX];
-    va_list ap;
-
-    va_start(ap, format);
-    (void)vsnprintf(problem, sizeof(problem), format, ap);
-    va_end(ap);
-    load->problems++;
-    if (load->on_problem)
-        load->on_problem(load->userdata, path, line, problem);
-}
-
 #define report(reader, ...)                                                                        \
     config_report((reader)->load, (reader)->file->path, (reader)->line, __VA_ARGS__)
-
-size_t config_origin_index(const ConfigKey *key, ptrdiff_t session) {
-    size_t n;
-    const ConfigKey *keys = config_keys(&n);
-
-    return (size_t)(session + 1) * n + (size_t)(key - keys);
-}
-
-ConfigOrigin *config_load_origin(const ConfigLoad *load, const ConfigKey *key, ptrdiff_t session) {
-    return &load->origins[config_origin_index(key, session)];
-}
 
 static int enter_session(Reader *reader, const char *name) {
     SessionConfig *session;

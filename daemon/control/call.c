@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,10 +8,8 @@
 #include "util/text.h"
 
 /*
- * From a message to a call and from a handler's words to replies. A call is refused, in this order,
- * for an interface or method that is not there, for lack of a right, for the way it was called, and
- * for its parameters; so nobody learns more about a method than the interface tells before he may
- * call it. What handlers say is held against the interface too: a client can rely on it.
+ * A call under way, and what a handler may do with it: reply, fail, send a list or a file. Each
+ * reply is checked against the interface before it is sent, so that a client can rely on it.
  */
 
 enum {
@@ -23,13 +20,11 @@ enum {
     AUDIT_BURST = 200,
 };
 
-#define RATE_NS 60000000000ULL
-
 /* Who asked for a change, and what came of it; `error` NULL: it was done. Of those who are no
  * administrators so many lines a minute: who calls without end must not have the journal drop what
  * others log. */
 static void call_audit(Call *call, const char *outcome, const char *error, const json_t *reason) {
-    static LogRate rate = {.interval_ns = RATE_NS, .burst = AUDIT_BURST};
+    static LogRate rate = {.interval_ns = CONTROL_RATE_NS, .burst = AUDIT_BURST};
     const Peer *peer = &call->caller->peer;
     _cleanup_free_ char *text = json_dumps(call->parameters, JSON_COMPACT);
     _cleanup_free_ char *why = json_dumps(reason, JSON_COMPACT);
@@ -115,7 +110,7 @@ static int send_error(Caller *caller, const char *error, json_t *parameters) {
 }
 
 int call_refuse_message(Caller *caller, MessageFault fault) {
-    static LogRate rate = {.interval_ns = RATE_NS, .burst = 5};
+    static LogRate rate = {.interval_ns = CONTROL_RATE_NS, .burst = 5};
     const Peer *peer = &caller->peer;
 
     log_limited(&rate, LOG_LEVEL_NOTICE, 0,
@@ -155,7 +150,7 @@ int call_continue(Call *call, json_t *parameters) {
     return send_reply(call, parameters, true, OUTPUT_MAX_BYTES);
 }
 
-static void fail_errno(Call *call, int error) {
+void call_fail_errno(Call *call, int error) {
     (void)call_fail(call, "Failed", json_pack("{s:s}", "reason", strerror(-error)));
 }
 
@@ -163,7 +158,7 @@ int call_reply(Call *call, json_t *parameters) {
     int r = send_reply(call, parameters, false, SIZE_MAX);
 
     if (r < 0 && r != -EPIPE)
-        fail_errno(call, r);
+        call_fail_errno(call, r);
     else {
         call_audit(call, "done", NULL, NULL);
         end_call(call);
@@ -182,7 +177,7 @@ static bool is_of_limits(const char *error) {
 }
 
 static void tell_limit(const Call *call, const char *error) {
-    static LogRate rate = {.interval_ns = RATE_NS, .burst = 10};
+    static LogRate rate = {.interval_ns = CONTROL_RATE_NS, .burst = 10};
     const Peer *peer = &call->caller->peer;
 
     log_limited(&rate, LOG_LEVEL_NOTICE, 0, "Refused %s to user %u (pid %d), the answer is %s",
@@ -232,7 +227,7 @@ static int pump_one(Call *call) {
     int r = call->next(call->stream_userdata, &item);
 
     if (r < 0)
-        fail_errno(call, r);
+        call_fail_errno(call, r);
     else if (r == 0)
         (void)call_reply(call, call->held ? TAKE_PTR(call->held) : json_object());
     else {
@@ -266,7 +261,7 @@ int call_reply_file(Call *call, json_t *parameters, int fd, uint64_t bytes) {
         return call_fail(call, "Busy", json_pack("{s:i}", "retryAfterMs", BUSY_RETRY_MS));
     r = send_reply(call, TAKE_PTR(taken), false, SIZE_MAX);
     if (r < 0 && r != -EPIPE) {
-        fail_errno(call, r);
+        call_fail_errno(call, r);
         return 0;
     }
     if (r == 0)
@@ -275,129 +270,4 @@ int call_reply_file(Call *call, json_t *parameters, int fd, uint64_t bytes) {
         caller->is_ending = true;
     end_call(call);
     return r == 0;
-}
-
-static const ControlMethod *find_method(const Control *control, const char *name) {
-    for (size_t i = 0; i < control->options.n_methods; i++)
-        if (strcmp(control->options.methods[i].name, name) == 0)
-            return &control->options.methods[i];
-    return NULL;
-}
-
-static int deny(Call *call) {
-    static LogRate rate = {.interval_ns = RATE_NS, .burst = 10};
-    const Peer *peer = &call->caller->peer;
-    char uid[16], pid[16];
-
-    snprintf(uid, sizeof(uid), "%u", (unsigned)peer->uid);
-    snprintf(pid, sizeof(pid), "%d", (int)peer->pid);
-    log_limited_struct(&rate, LOG_LEVEL_NOTICE, 0,
-                       LOG_FIELDS({"PROFD_EVENT", "call-refused"}, {"PROFD_METHOD", call->member},
-                                  {"PROFD_PEER_UID", uid}, {"PROFD_PEER_PID", pid}),
-                       "Refused %s to user %s (pid %s), who is not in group %s", call->member, uid,
-                       pid, call->method->right == RIGHT_ADMIN ? "profd-admin" : "profd-read");
-    return call_fail(call, "org.varlink.service.PermissionDenied", NULL);
-}
-
-/* 0 when it was called as it has to be; 1 when it was refused and is gone. */
-static int check_mode(Call *call) {
-    MethodMode mode = call->method ? call->method->mode : METHOD_PLAIN;
-
-    if (mode == METHOD_MORE && !call->more)
-        (void)call_fail(call, "org.varlink.service.ExpectedMore", NULL);
-    else if (mode == METHOD_UPGRADE && !call->upgrade)
-        (void)call_fail(call, "ExpectedUpgrade", NULL);
-    else if (mode != METHOD_UPGRADE && call->upgrade)
-        (void)call_fail_parameter(call, "upgrade", "no bytes follow a reply of this method");
-    else
-        return 0;
-    return 1;
-}
-
-static int fail_method(Call *call) {
-    return call_fail(
-        call, "org.varlink.service.MethodNotFound",
-        json_pack("{s:s+++}", "method", interface_name(call->interface), ".", call->member, ""));
-}
-
-static int check_parameters(Call *call) {
-    char field[INTERFACE_FIELD_SIZE];
-    int r = interface_check(call->interface, INTERFACE_CALL, call->member, call->parameters,
-                            INTERFACE_STRICT, field);
-
-    if (r == 0)
-        return 0;
-    if (r == -EINVAL)
-        (void)call_fail_parameter(call, field,
-                                  "this profd does not know it, misses it, or wants another type");
-    else if (r == -ENOENT)
-        (void)fail_method(call);
-    else
-        fail_errno(call, r);
-    return 1;
-}
-
-static int run(Call *call) {
-    Caller *caller = call->caller;
-    const ControlMethod *method = call->method;
-    int r;
-
-    if (method && caller->peer.right < method->right)
-        return deny(call);
-    call->is_audited = method && method->changes;
-    if (check_mode(call) != 0 || check_parameters(call) != 0)
-        return 0;
-    if (!method)
-        return service_call(call);
-    r = method->run(caller->control->options.userdata, call);
-    if (r < 0 && caller->call)
-        fail_errno(caller->call, r);
-    return 0;
-}
-
-/* INTERFACE.METHOD to what it names, and on. */
-static int dispatch(Call *call, const char *method) {
-    Control *control = call->caller->control;
-    Interface *const interfaces[] = {control->interface, control->service};
-    const char *dot = strrchr(method, '.');
-    size_t n = dot ? (size_t)(dot - method) : strlen(method);
-
-    for (size_t i = 0; dot && !call->interface && i < ARRAY_SIZE(interfaces); i++)
-        if (strlen(interface_name(interfaces[i])) == n &&
-            strncmp(interface_name(interfaces[i]), method, n) == 0)
-            call->interface = interfaces[i];
-    if (!call->interface)
-        return call_fail(call, "org.varlink.service.InterfaceNotFound",
-                         json_pack("{s:s%}", "interface", method, n));
-    call->member = dot + 1;
-    call->method = call->interface == control->interface ? find_method(control, dot + 1) : NULL;
-    if (call->interface == control->interface && !call->method)
-        return fail_method(call);
-    return run(call);
-}
-
-int call_begin(Caller *caller, Bytes bytes) {
-    _cleanup_json_ json_t *message = NULL;
-    MessageCall parsed;
-    Call *call;
-    int r = message_parse(bytes.data, bytes.size, &message);
-
-    if (r == 0)
-        r = message_to_call(message, &parsed);
-    if (r > 0)
-        return call_refuse_message(caller, (MessageFault)r);
-    if (r < 0)
-        return r;
-    call = calloc(1, sizeof(*call));
-    if (!call)
-        return -ENOMEM;
-    *call = (Call){.caller = caller,
-                   .message = TAKE_PTR(message),
-                   .nothing = json_object(),
-                   .more = parsed.more,
-                   .oneway = parsed.oneway,
-                   .upgrade = parsed.upgrade};
-    call->parameters = parsed.parameters ? parsed.parameters : call->nothing;
-    caller->call = call;
-    return dispatch(call, parsed.method);
 }

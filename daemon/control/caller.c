@@ -23,78 +23,18 @@
  */
 
 enum {
-    READ_BYTES = 64 * 1024,
     LIGHT_BYTES = 4096, /* more than any call that makes sense has */
     LIGHT_NS = 1000000,
     HEAVY_SHARE = 8, /* of a CPU, one part */
-    /* Files on their way at a time, a thread each. */
-    TRANSFERS_MAX = 16,
-    TRANSFERS_FOR_ADMINS = 8,
-    TRANSFERS_OF_UID_MAX = 4,
 };
 
 static int on_turn(void *userdata);
-
-/* Asked again before it came, a turn would move behind whoever asked since. */
-void caller_wake(Caller *caller) {
-    if (!caller->is_awake)
-        caller->is_awake = loop_trigger(caller->turn) == 0;
-}
-
-size_t caller_waiting(const Caller *caller) {
-    return caller->out.size - caller->sent;
-}
-
-/* Memory of long replies goes too. */
-static void drop_output(Caller *caller) {
-    if (caller->out.allocated > 2 * READ_BYTES)
-        buffer_done(&caller->out);
-    buffer_clear(&caller->out);
-    caller->sent = 0;
-}
 
 /* Closed in both directions. */
 static bool is_hung_up(const Caller *caller) {
     struct pollfd fd = {.fd = caller->fd};
 
     return poll(&fd, 1, 0) > 0 && (fd.revents & (POLLHUP | POLLERR)) != 0;
-}
-
-/* As much as the socket takes. */
-static void flush(Caller *caller) {
-    while (caller_waiting(caller) > 0 && !caller->is_gone) {
-        ssize_t n = send(caller->fd, caller->out.data + caller->sent, caller_waiting(caller),
-                         MSG_DONTWAIT | MSG_NOSIGNAL);
-
-        if (n < 0 && errno == EAGAIN)
-            return;
-        if (n < 0) {
-            caller->is_gone = caller->has_ended = true;
-            break;
-        }
-        caller->sent += (size_t)n;
-        caller->stuck_since_ns = clock_monotonic_ns();
-    }
-    drop_output(caller);
-}
-
-int caller_send(Caller *caller, const json_t *message, size_t limit) {
-    int r;
-
-    if (caller->is_gone)
-        return -EPIPE;
-    if (caller_waiting(caller) > OUTPUT_PAUSE_BYTES)
-        flush(caller);
-    if (caller_waiting(caller) > limit)
-        return -ENOBUFS;
-    if (caller_waiting(caller) == 0)
-        caller->stuck_since_ns = clock_monotonic_ns();
-    r = message_append(&caller->out, message);
-    /* What follows would make no sense without it. */
-    if (r < 0)
-        caller->is_gone = caller->has_ended = true;
-    caller_wake(caller);
-    return r;
 }
 
 /* 1 and a whole message, without its NUL; 0: there is none; -EMSGSIZE: it is too long. */
@@ -123,7 +63,7 @@ static void take_message(Caller *caller, Bytes bytes) {
 static void tidy(Caller *caller) {
     Buffer *in = &caller->in;
 
-    if (caller->taken == in->size && in->allocated > 2 * READ_BYTES)
+    if (caller->taken == in->size && in->allocated > 2 * CALLER_READ_BYTES)
         buffer_done(in);
     else if (caller->taken > 0) {
         memmove(in->data, in->data + caller->taken, in->size - caller->taken);
@@ -143,7 +83,7 @@ static int on_readable(void *userdata) {
     ssize_t n;
 
     tidy(caller);
-    want = MIN((size_t)READ_BYTES, room(caller));
+    want = MIN((size_t)CALLER_READ_BYTES, room(caller));
     if (want == 0)
         return 0;
     if (!buffer_reserve(&caller->in, want)) {
@@ -164,7 +104,7 @@ static int on_readable(void *userdata) {
 static int on_writable(void *userdata) {
     Caller *caller = userdata;
 
-    flush(caller);
+    caller_flush(caller);
     caller_wake(caller);
     return 0;
 }
@@ -279,7 +219,7 @@ static bool outlives_client(const Call *call) {
 static void step(Caller *caller) {
     bool is_busy = false;
 
-    flush(caller);
+    caller_flush(caller);
     if (caller->call && caller->is_gone && !outlives_client(caller->call))
         caller->call = call_abandon(caller->call);
     if (caller->call && caller->call->next)
@@ -288,7 +228,7 @@ static void step(Caller *caller) {
         is_busy = handle_message(caller, false) > 0;
     /* What can be answered at once is: rounds may be long ones. */
     if (is_busy)
-        flush(caller);
+        caller_flush(caller);
     if (is_busy)
         caller_wake(caller);
     else if (!caller->call && !caller->transfer && !caller->is_heavy && caller_waiting(caller) == 0)
@@ -322,45 +262,6 @@ void caller_tick(Caller *caller, uint64_t now_ns) {
         caller->is_gone = caller->has_ended = true;
     if (caller->is_done || caller->is_gone)
         caller_wake(caller);
-}
-
-static int on_transferred(void *userdata) {
-    Caller *caller = userdata;
-
-    caller->is_done = true;
-    caller_wake(caller);
-    return 0;
-}
-
-/* As with connections: nobody takes all there is, and some is kept for those with rights. */
-bool caller_may_transfer(const Caller *caller) {
-    unsigned all = 0, of_uid = 0, left = TRANSFERS_MAX;
-
-    for (const Caller *c = caller->control->callers; c; c = c->next) {
-        all += c->transfer != NULL;
-        of_uid += c->transfer && c->peer.uid == caller->peer.uid;
-    }
-    if (caller->peer.right != RIGHT_ADMIN)
-        left -= TRANSFERS_FOR_ADMINS;
-    return all < left && of_uid < TRANSFERS_OF_UID_MAX;
-}
-
-int caller_transfer(Caller *caller, int fd, uint64_t bytes) {
-    TransferOptions options = {.loop = caller->control->options.loop,
-                               .socket = caller->fd,
-                               .fd = fd,
-                               .bytes = bytes,
-                               .stuck_ns = caller->control->idle_ns,
-                               .on_end = on_transferred,
-                               .userdata = caller};
-    int r;
-
-    buffer_append(&options.first, caller->out.data + caller->sent, caller_waiting(caller));
-    drop_output(caller);
-    r = transfer_new(&options, &caller->transfer);
-    caller->is_ending = true;
-    caller_wake(caller);
-    return r;
 }
 
 int caller_new(Control *control, int fd, const Peer *peer) {

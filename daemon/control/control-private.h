@@ -8,8 +8,11 @@
 #include "protocol/message.h"
 
 #define CONTROL_TICK_NS 1000000000ULL
+#define CONTROL_RATE_NS 60000000000ULL /* in which so many lines of a kind are logged */
 
 enum {
+    CALLER_READ_BYTES =
+        64 * 1024, /* at a time; buffers that grew beyond twice that are given back */
     /* Output that waits for a client beyond this holds up lists, and what it called next. */
     OUTPUT_PAUSE_BYTES = 64 * 1024,
     /* Beyond this a stream that cannot wait is not told any more. */
@@ -87,6 +90,10 @@ int caller_on_heavy_turn(void *control);
 /* Queues a message; beyond `limit` bytes that wait: -ENOBUFS. */
 int caller_send(Caller *caller, const json_t *message, size_t limit);
 size_t caller_waiting(const Caller *caller);
+/* As much as the socket takes. */
+void caller_flush(Caller *caller);
+/* Drops what is left to send, and the memory of long replies. */
+void caller_drop_output(Caller *caller);
 /* Once a second: ends what idles, is stuck, or went away unseen. */
 void caller_tick(Caller *caller, uint64_t now_ns);
 /* Whether a file may be sent to it now. */
@@ -98,6 +105,7 @@ int caller_transfer(Caller *caller, int fd, uint64_t bytes);
 int call_begin(Caller *caller, Bytes bytes);
 /* Sends some of a stream: 1 when there is more to send. */
 int call_pump(Call *call);
+void call_fail_errno(Call *call, int error);
 /* The other end is gone. */
 Call *call_abandon(Call *call);
 /* "io.profd.Control.BadMessage" for what is no call. */

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "control/control-private.h"
+
+/*
+ * Files for clients. Each is sent by a thread of its own, so their number is limited: nobody takes
+ * all of them, and some are kept for administrators.
+ */
+
+enum {
+    /* Files on their way at a time, a thread each. */
+    TRANSFERS_MAX = 16,
+    TRANSFERS_FOR_ADMINS = 8,
+    TRANSFERS_OF_UID_MAX = 4,
+};
+
+static int on_transferred(void *userdata) {
+    Caller *caller = userdata;
+
+    caller->is_done = true;
+    caller_wake(caller);
+    return 0;
+}
+
+/* As with connections: nobody takes all there is, and some is kept for those with rights. */
+bool caller_may_transfer(const Caller *caller) {
+    unsigned all = 0, of_uid = 0, left = TRANSFERS_MAX;
+
+    for (const Caller *c = caller->control->callers; c; c = c->next) {
+        all += c->transfer != NULL;
+        of_uid += c->transfer && c->peer.uid == caller->peer.uid;
+    }
+    if (caller->peer.right != RIGHT_ADMIN)
+        left -= TRANSFERS_FOR_ADMINS;
+    return all < left && of_uid < TRANSFERS_OF_UID_MAX;
+}
+
+int caller_transfer(Caller *caller, int fd, uint64_t bytes) {
+    TransferOptions options = {.loop = caller->control->options.loop,
+                               .socket = caller->fd,
+                               .fd = fd,
+                               .bytes = bytes,
+                               .stuck_ns = caller->control->idle_ns,
+                               .on_end = on_transferred,
+                               .userdata = caller};
+    int r;
+
+    buffer_append(&options.first, caller->out.data + caller->sent, caller_waiting(caller));
+    caller_drop_output(caller);
+    r = transfer_new(&options, &caller->transfer);
+    caller->is_ending = true;
+    caller_wake(caller);
+    return r;
+}
