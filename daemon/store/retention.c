@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -25,6 +26,11 @@
 #define NS  1000000000ULL
 
 enum { TELL_MAX = 8, RUNTIME_SHARE = 4 };
+
+/* Of the inodes of the file system this part is left free, within these bounds and two for each
+ * CPU: a segment takes a few, or one for each CPU. What others take may cost all of a session but
+ * its newest segments. */
+enum { INODES_PART = 100, INODES_MIN = 16, INODES_MAX = 1024, NEWEST_KEPT = 4 };
 
 #define JUMP_NS  (3600 * NS) /* the time of day may drift by this much unasked */
 #define DOUBT_NS (3600 * NS) /* how long it must then stay before it is believed */
@@ -54,6 +60,8 @@ void store_measure(Store *store) {
     if (known) {
         store->fs_total = (uint64_t)st.f_blocks * st.f_frsize;
         store->fs_free = (uint64_t)st.f_bavail * st.f_frsize;
+        store->fs_inodes = (uint64_t)st.f_files;
+        store->fs_free_inodes = (uint64_t)st.f_favail;
     }
     pthread_mutex_unlock(&store->mutex);
 }
@@ -81,6 +89,20 @@ uint64_t store_limit_bytes(const Store *store) {
 
 uint64_t store_runtime_limit_bytes(const Store *store) {
     return store_limit_bytes(store) / RUNTIME_SHARE;
+}
+
+static uint64_t inodes_to_keep(const Store *store) {
+    uint64_t part = MIN(store->fs_inodes / INODES_PART, (uint64_t)INODES_MAX);
+
+    return MAX(part, INODES_MIN + 2 * (uint64_t)store->n_cpus);
+}
+
+bool store_lacks_inodes(const Store *store) {
+    return store->fs_inodes > 0 && store->fs_free_inodes < inodes_to_keep(store);
+}
+
+static uint64_t inodes_of(const Store *store, const Entry *entry) {
+    return entry->directory ? 3 + (uint64_t)store->n_cpus : 2;
 }
 
 static uint64_t runtime_bytes(const Store *store) {
@@ -215,6 +237,25 @@ static bool take_by_whole(Store *store, Victim *ret) {
                         "the store holds more than MaxUse= and KeepFree= let it", ret);
 }
 
+/* Of the session with the most segments. */
+static bool take_for_inodes(Store *store, Victim *ret) {
+    size_t most = NEWEST_KEPT;
+
+    if (!store_lacks_inodes(store))
+        return false;
+    for (Folder *folder = store->folders; folder; folder = folder->next) {
+        Entry *entry = folder->n_entries > most ? oldest(folder) : NULL;
+
+        if (!entry)
+            continue;
+        most = folder->n_entries;
+        *ret = (Victim){.folder = folder,
+                        .entry = *entry,
+                        .why = "the file system of the store has hardly any inodes left"};
+    }
+    return most > NEWEST_KEPT;
+}
+
 /* The manifest goes last: without its segment it says nothing, but the other way round it would
  * have to be made anew. */
 static int delete_victim(Store *store, const Victim *victim) {
@@ -336,6 +377,7 @@ static bool take_asked(Store *store, const StoreLimits *limits, const ClockAncho
 static void doom(Store *store, const Victim *victim) {
     folder_remove(victim->folder, folder_find(victim->folder, &victim->entry.name));
     store->doomed_bytes += victim->entry.bytes;
+    store->fs_free_inodes += inodes_of(store, &victim->entry);
 }
 
 static bool take(Store *store, const StoreLimits *limits, const ClockAnchor *now, bool synchronised,
@@ -346,7 +388,8 @@ static bool take(Store *store, const StoreLimits *limits, const ClockAnchor *now
     believe(store, now);
     for (Folder *folder = store->folders; !found && folder; folder = folder->next)
         found = take_by_session(store, folder, now, synchronised, ret);
-    found = found || take_by_whole(store, ret) || (limits && take_asked(store, limits, now, ret));
+    found = found || take_by_whole(store, ret) || take_for_inodes(store, ret) ||
+            (limits && take_asked(store, limits, now, ret));
     if (found)
         doom(store, ret);
     pthread_mutex_unlock(&store->mutex);
@@ -377,6 +420,25 @@ static void let_others(Store *store) {
     pthread_mutex_lock(&store->disk);
 }
 
+static void warn_of_inodes(Store *store) {
+    static LogRate rate = {.interval_ns = 3600 * NS, .burst = 1};
+    uint64_t free_inodes, all, keep;
+    bool lacks;
+
+    pthread_mutex_lock(&store->mutex);
+    lacks = store_lacks_inodes(store);
+    free_inodes = store->fs_free_inodes;
+    all = store->fs_inodes;
+    keep = inodes_to_keep(store);
+    pthread_mutex_unlock(&store->mutex);
+    if (lacks)
+        log_limited(&rate, LOG_LEVEL_WARNING, 0,
+                    "The file system of store '%s' has %" PRIu64 " of %" PRIu64
+                    " inodes left, deleting the oldest segments until %" PRIu64
+                    " are free; remove files there, or raise RotateIntervalSec=",
+                    store->path, free_inodes, all, keep);
+}
+
 static int vacuum(Store *store, const StoreLimits *limits, uint64_t *ret_removed,
                   uint64_t *ret_bytes) {
     uint64_t removed = 0, bytes = 0, n;
@@ -384,6 +446,7 @@ static int vacuum(Store *store, const StoreLimits *limits, uint64_t *ret_removed
 
     pthread_mutex_lock(&store->disk);
     store_measure(store);
+    warn_of_inodes(store);
     while (!(limits && limits->is_enough && atomic_load(limits->is_enough)) &&
            vacuum_one(store, limits, &r, &n) > 0) {
         first = first < 0 ? first : r;
@@ -413,7 +476,7 @@ bool store_is_over(Store *store) {
     bool over;
 
     pthread_mutex_lock(&store->mutex);
-    over = store_used_bytes(store) > store_limit_bytes(store) ||
+    over = store_used_bytes(store) > store_limit_bytes(store) || store_lacks_inodes(store) ||
            runtime_bytes(store) > store_runtime_limit_bytes(store);
     for (const Folder *f = store->folders; !over && f; f = f->next)
         over = f->max_use_bytes > 0 && f->bytes + f->open_bytes > f->max_use_bytes;

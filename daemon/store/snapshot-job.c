@@ -197,12 +197,30 @@ static int settle_name(Snapshot *job) {
     return 0;
 }
 
+/* The folder may have been deleted under us; what was in it is lost. */
+static int regain_folder(SnapshotEngine *engine) {
+    _cleanup_close_ int fd = -1;
+    int r = store_reopen_snapshots(engine->store, engine->folder);
+
+    if (r < 0)
+        return r == -EALREADY ? 0 : r;
+    fd = r;
+    pthread_mutex_lock(&engine->mutex);
+    r = dup3(fd, engine->folder, O_CLOEXEC) < 0 ? -errno : 0;
+    for (Kept *k = engine->kept; r == 0 && k; k = k->next)
+        k->lost = true;
+    pthread_mutex_unlock(&engine->mutex);
+    return r;
+}
+
 void snapshot_job_run(Snapshot *job) {
     char scratch[SNAPSHOT_FILE_MAX];
     _cleanup_close_ int fd = -1;
-    int r = settle_name(job);
+    int r = regain_folder(job->engine);
 
     disk_touch(__func__);
+    if (r == 0)
+        r = settle_name(job);
     scratch_name(job, scratch);
     if (r == 0)
         r = fd = create(job, scratch);

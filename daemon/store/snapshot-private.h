@@ -27,7 +27,7 @@ enum {
 typedef enum Fate {
     FATE_STAYS,
     FATE_EXPIRED,  /* it goes as soon as the housekeeper has room: it is too old */
-    FATE_UNWANTED, /* likewise: who asked for it is gone */
+    FATE_UNWANTED, /* likewise: who asked for it is gone, or its files are */
 } Fate;
 
 typedef struct Kept {
@@ -35,6 +35,7 @@ typedef struct Kept {
     SnapshotInfo info;
     bool privileged; /* who made it */
     bool changes;    /* the housekeeper has it */
+    bool lost;       /* somebody deleted its folder; with the mutex */
     Fate fate;
 } Kept;
 
@@ -71,7 +72,7 @@ struct SnapshotEngine {
     pthread_t workers[SNAPSHOT_WORKERS];
     size_t n_workers;
     bool ending;
-    int folder;
+    int folder; /* set once; what it leads to may be replaced */
     Kept *kept; /* by name */
     Snapshot *jobs;
     uint64_t clock, counter;

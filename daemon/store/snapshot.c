@@ -120,6 +120,21 @@ static Snapshot *take_ended(SnapshotEngine *engine) {
     return job;
 }
 
+/* What lay in a folder that somebody deleted is listed no more. */
+static void forget_lost(SnapshotEngine *engine) {
+    bool any = false;
+
+    pthread_mutex_lock(&engine->mutex);
+    for (Kept *k = engine->kept; k; k = k->next)
+        if (k->lost) {
+            k->fate = FATE_UNWANTED;
+            any = true;
+        }
+    pthread_mutex_unlock(&engine->mutex);
+    if (any)
+        snapshot_remove_doomed(engine);
+}
+
 static void deliver(SnapshotEngine *engine, Snapshot *job) {
     const SnapshotCallbacks *callbacks = &job->callbacks;
     char name[SNAPSHOT_NAME_MAX];
@@ -157,6 +172,7 @@ static int on_event(void *userdata) {
     uint64_t n;
 
     (void)!read(engine->event, &n, sizeof(n));
+    forget_lost(engine);
     while ((job = take_progressed(engine)))
         job->callbacks.on_progress(job->callbacks.userdata, atomic_load(&job->progress.done_bytes),
                                    atomic_load(&job->progress.total_bytes));

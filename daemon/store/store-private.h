@@ -108,6 +108,7 @@ struct Store {
     uint64_t leased_bytes;   /* without a name, but still read */
     uint64_t snapshot_bytes; /* of snapshots, made and being made */
     uint64_t fs_total, fs_free;
+    uint64_t fs_inodes, fs_free_inodes; /* 0 in all: the file system has no limit of them */
     BelievedClock believed;
     uint64_t max_use_bytes, keep_free_bytes, min_use_bytes, max_retention_ns, sync_interval_ns;
     uint64_t snapshot_max_bytes, snapshot_retention_ns;
@@ -121,6 +122,9 @@ void store_seal(Store *store, int fd, const char *what, bool sensitive);
 int store_take_lock(Store *store, int root, int *ret_fd);
 /* Opens anew what was deleted or is no more where the path leads. */
 int store_reopen(Store *store, Folder *folder);
+/* Where the folder of snapshots is another than this one by now: a descriptor of it. -EALREADY: it
+ * is the same. */
+int store_reopen_snapshots(Store *store, int current);
 /* A descriptor of its own, since the folder may be opened anew. */
 int store_folder_fd(Store *store, Folder *folder);
 /* With the mutex held. NULL: none of this name. */
@@ -161,6 +165,8 @@ void store_set_budget(Store *store, const Config *config);
 /* Without it: asks the file system. */
 void store_measure(Store *store);
 bool store_is_over(Store *store);
+/* The file system has hardly any inodes left, with or without bytes. */
+bool store_lacks_inodes(const Store *store);
 /* The time of day, as it would be had nobody set the clock since it was last believed. */
 uint64_t store_believed_real_ns(const Store *store, const ClockAnchor *now);
 

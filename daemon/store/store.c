@@ -126,14 +126,30 @@ static void replace_fd(Store *store, int *fd, int by) {
     closep(&old);
 }
 
+/* Who may not write the folder above cannot make it anew. */
+static int log_deleted(const Store *store, int error) {
+    static LogRate rate = {.interval_ns = 600 * NS_PER_SECOND, .burst = 1};
+
+    if (store->root < 0)
+        return error;
+    log_limited(&rate, LOG_LEVEL_ERROR, error,
+                "The folder '%s' was deleted while profd recorded into it, and profd has no right "
+                "to make it again; run 'systemd-tmpfiles --create' and restart profd: %m",
+                store->path);
+    return error;
+}
+
 static int open_root(Store *store) {
     _cleanup_close_ int root = -1;
+    bool anew = store->root >= 0;
     int lock, r;
 
     disk_touch(__func__);
     if (same_place(store->root, store->path))
         return 0;
     r = file_make_folders(store->path, PLACE_FOLDER_MODE);
+    if (r == -EACCES || r == -EPERM || r == -EROFS)
+        return log_deleted(store, r);
     if (r < 0)
         return r;
     root = open(store->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -143,6 +159,9 @@ static int open_root(Store *store) {
     if (r < 0)
         return r;
     replace_fd(store, &store->lock, lock);
+    /* At the start the keeper has done so. */
+    if (anew)
+        store_seal(store, root, "its folder", false);
     replace_fd(store, &store->root, TAKE_FD(root));
     return 0;
 }
@@ -186,6 +205,17 @@ int store_reopen(Store *store, Folder *folder) {
         r = folder_survey(store, folder);
     pthread_mutex_unlock(&store->disk);
     return r;
+}
+
+int store_reopen_snapshots(Store *store, int current) {
+    int fd = -EALREADY, r;
+
+    pthread_mutex_lock(&store->disk);
+    r = open_top(store);
+    if (r == 0 && !same_folder(current, store->root, "snapshots"))
+        r = place_open_folder(store->root, "snapshots", &fd);
+    pthread_mutex_unlock(&store->disk);
+    return r < 0 ? r : fd;
 }
 
 int store_folder_fd(Store *store, Folder *folder) {

@@ -345,6 +345,17 @@ static void set_error(StoreSession *s, int r) {
     pthread_mutex_unlock(&s->mutex);
 }
 
+/* The system says the same of both. */
+static const char *lacking(StoreSession *s, int r) {
+    bool lacks;
+
+    store_measure(s->store);
+    pthread_mutex_lock(&s->store->mutex);
+    lacks = r == -ENOSPC && store_lacks_inodes(s->store);
+    pthread_mutex_unlock(&s->store->mutex);
+    return lacks ? " (its file system has no inodes left)" : "";
+}
+
 static void tell_trouble(StoreSession *s, int r) {
     set_error(s, r);
     if (s->told == r)
@@ -355,8 +366,8 @@ static void tell_trouble(StoreSession *s, int r) {
         LOG_FIELDS({"PROFD_EVENT", r == -ENOSPC || r == -EDQUOT ? "disk-full" : "store-failed"},
                    {"PROFD_SESSION", s->name}, {"PROFD_STORE", s->store->path}),
         "Failed to write session '%s' into store '%s', keeping what comes in memory until "
-        "it can be written: %m",
-        s->name, s->store->path);
+        "it can be written: %m%s",
+        s->name, s->store->path, lacking(s, r));
 }
 
 static void tell_relief(StoreSession *s) {

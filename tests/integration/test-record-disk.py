@@ -197,6 +197,24 @@ def a_folder_that_is_removed_is_made_again():
 
 
 @test
+def a_store_that_is_deleted_is_made_again_and_keeps_snapshots():
+    need_root()
+    with scratch() as folder, spinning(), Daemon(folder, config=CONFIG) as daemon, Varlink(daemon.control()) as v:
+        daemon.wait_for_segments(1)
+        v.one("Snapshot", name="before")
+        remove(daemon.store)
+        removed_ns = now_ns()
+        for name in SESSIONS:
+            resumed(daemon, name, removed_ns)
+        v.one("Snapshot", name="after")
+        equal([s["name"] for s in v.members("ListSnapshots", "snapshot")], ["after"], "snapshots")
+        recording.check_clean([os.path.join(daemon.store, "snapshots", "after.perf.data")], False)
+        wait_until(lambda: not {d["reason"] for d in v.one("GetStatus")["degraded"]} & {"writerBlocked", "diskFull"},
+                   20, "the end of the trouble")
+        equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+
+
+@test
 def what_is_lost_while_the_recorder_stands_still_is_told_exactly():
     need_root()
     config = LIMITS + session(Frequency=FAST_HZ) + session("folder", Frequency=FAST_HZ, Layout="directory")

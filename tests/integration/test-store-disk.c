@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <sys/mount.h>
+#include <sys/statvfs.h>
 
 #include "unit/make-store.h"
 
@@ -142,6 +143,95 @@ TEST(a_full_disk_costs_the_oldest_first) {
     CHECK(count_names(&disk.place, "default", ".perf.data", NULL) >= 3);
     CHECK(count_names(&disk.place, "default", ".perf.data", NULL) < 15);
     CHECK(store_use(disk.place.store).free_bytes >= MIB / 2);
+}
+
+/* Sixteen, and two for each CPU, are to stay free. */
+#define INODE_CPUS 2
+
+static int rotate_and_sweep(Disk *disk, unsigned n) {
+    int r = 0;
+
+    for (unsigned i = 0; r == 0 && i < n; i++) {
+        r = begin_segment(&disk->place, disk->session);
+        if (r == 0)
+            r = sweep(disk);
+        if (r == 0 && !wait_all(disk))
+            r = -ETIMEDOUT;
+    }
+    return r;
+}
+
+static void run_out_of_inodes(Layout layout) {
+    struct statvfs st;
+
+    DISK(disk, "size=64m,nr_inodes=64");
+    disk.place.store->n_cpus = INODE_CPUS;
+    CHECK_OK(start(&disk, layout, 3));
+    CHECK_OK(rotate_and_sweep(&disk, 60));
+    CHECK_EQ(store_session_counts(disk.session).error, 0);
+    CHECK(count_names(&disk.place, "default", ".perf.data", NULL) >= 4);
+    CHECK_EQ(statvfs(disk.place.path, &st), 0);
+    CHECK(st.f_favail >= 8);
+    CHECK(count_all(&disk.place, "default") > 0);
+}
+
+TEST(a_file_system_without_inodes_costs_the_oldest_files_first) {
+    run_out_of_inodes(LAYOUT_FILE);
+}
+
+TEST(a_file_system_without_inodes_costs_the_oldest_folders_first) {
+    run_out_of_inodes(LAYOUT_DIRECTORY);
+}
+
+/* All that are left. */
+static void take_inodes(const Disk *disk) {
+    char path[200];
+
+    for (unsigned i = 0; i < 400; i++) {
+        int fd;
+
+        snprintf(path, sizeof(path), "%s/filler-%u", disk->place.path, i);
+        fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        if (fd < 0)
+            return;
+        (void)close(fd);
+    }
+}
+
+/* Until all is written, or the writer says that it cannot. */
+static bool is_settled(const Disk *disk) {
+    return store_session_written(disk->session) >= disk->sweep ||
+           store_session_counts(disk->session).error < 0;
+}
+
+static bool wait_settled(const Disk *disk) {
+    for (unsigned i = 0; i < 20000 && !is_settled(disk); i++)
+        usleep(1000);
+    return is_settled(disk);
+}
+
+TEST(inodes_that_others_take_leave_a_session_its_newest_segments) {
+    DISK(disk, "size=64m,nr_inodes=200");
+    disk.place.store->n_cpus = INODE_CPUS;
+    CHECK_OK(start(&disk, LAYOUT_FILE, 3));
+    CHECK_OK(rotate_and_sweep(&disk, 20));
+    CHECK_EQ(count_names(&disk.place, "default", ".perf.data", NULL), 19);
+    take_inodes(&disk);
+    /* The oldest give room to the next one. */
+    CHECK_OK(rotate_and_sweep(&disk, 1));
+    CHECK(count_names(&disk.place, "default", ".perf.data", NULL) >= 4);
+    CHECK(count_names(&disk.place, "default", ".perf.data", NULL) < 19);
+    for (unsigned i = 0; i < 4; i++) {
+        take_inodes(&disk);
+        CHECK_OK(begin_segment(&disk.place, disk.session));
+        CHECK_OK(sweep(&disk));
+        CHECK(wait_settled(&disk));
+    }
+    CHECK(wait_error(&disk, -ENOSPC));
+    CHECK(count_names(&disk.place, "default", ".perf.data", NULL) >= 4);
+    CHECK_EQ(shell("rm %s/filler-*", disk.place.path), 0);
+    CHECK(wait_all(&disk));
+    CHECK_EQ(store_session_counts(disk.session).error, 0);
 }
 
 TEST(a_disk_that_stays_full_does_not_hold_up_the_end) {

@@ -87,6 +87,29 @@ TEST(what_is_wanted_as_a_whole_stays_as_it_was_compressed) {
     CHECK(st.st_size < kept);
 }
 
+TEST(snapshots_go_on_after_their_folder_was_deleted) {
+    _cleanup_(scene_done) Scene s;
+    SnapshotRequest wanted = request("before");
+
+    CHECK_OK(scene_init(&s));
+    CHECK_OK(scene_record(&s, ways[0], 1));
+    CHECK_OK(make(&s, &wanted));
+    CHECK(!s.failed);
+    CHECK_EQ(shell("rm -r %s/snapshots", s.place.path), 0);
+    wanted.name = "after";
+    CHECK_OK(make(&s, &wanted));
+    CHECK(!s.failed);
+    CHECK_EQ(count_read(s.path), 2 * SAMPLES);
+    CHECK_EQ(count_left(&s), 2);
+    /* What went with the folder is listed no more. */
+    CHECK_OK(wait_housekeeper(&s));
+    CHECK_EQ(snapshot_find(s.engine, "before", &s.info), -ENOENT);
+    CHECK_OK(snapshot_find(s.engine, "after", &s.info));
+    CHECK_EQ(snapshot_use(s.engine).used_bytes, s.info.bytes);
+    CHECK_OK(remove_snapshot(&s, "after"));
+    CHECK_EQ(count_left(&s), 0);
+}
+
 TEST(names_follow_one_pattern) {
     static const char *const good[] = {"a", "9", "web-1", "a.b_c-D", "20260101T000000Z-2"};
     static const char *const bad[] = {"",    ".",   "..",  ".a",   "-a", "_a",
@@ -136,7 +159,7 @@ TEST(what_is_not_there_is_told_with_what_is) {
     CHECK_OK(scene_init(&s));
     CHECK_OK(scene_record(&s, ways[0], 2));
     wanted.since_ns = 1;
-    wanted.until_ns = s.first_ns[0];
+    wanted.until_ns = s.first_ns[0] - NS;
     CHECK_OK(make(&s, &wanted));
     CHECK(s.failed);
     CHECK_EQ(s.failure.error, SNAPSHOT_UNAVAILABLE);
