@@ -14,7 +14,10 @@
  * with its reason. Moments of today go without their day.
  */
 
-enum { US_PER_S = 1000000, NS_PER_US = 1000, GAPS_SHOWN = 8 };
+enum { US_PER_S = 1000000, US_PER_MS = 1000, NS_PER_US = 1000, GAPS_SHOWN = 8 };
+
+/* Then the second alone does not tell begin from end. */
+#define SHORT_US (2 * (uint64_t)US_PER_S)
 
 static bool same_day(uint64_t a_us, uint64_t b_us) {
     time_t a = (time_t)(a_us / US_PER_S), b = (time_t)(b_us / US_PER_S);
@@ -24,7 +27,7 @@ static bool same_day(uint64_t a_us, uint64_t b_us) {
            x.tm_yday == y.tm_yday;
 }
 
-static void put_moment(Buffer *out, uint64_t us, bool with_day) {
+static void put_moment(Buffer *out, uint64_t us, bool with_day, bool with_ms) {
     time_t seconds = (time_t)(us / US_PER_S);
     char text[40];
     struct tm tm;
@@ -34,12 +37,16 @@ static void put_moment(Buffer *out, uint64_t us, bool with_day) {
         text_puts(out, text);
     else
         figure_moment_short(out, us);
+    if (with_ms)
+        text_printf(out, ".%03u", (unsigned)(us % US_PER_S / US_PER_MS));
 }
 
 void coverage_times(Buffer *out, uint64_t since_us, uint64_t until_us) {
-    put_moment(out, since_us, !same_day(since_us, figure_now_us()));
+    bool with_ms = until_us > since_us && until_us - since_us < SHORT_US;
+
+    put_moment(out, since_us, !same_day(since_us, figure_now_us()), with_ms);
     text_puts(out, " to ");
-    put_moment(out, until_us, !same_day(since_us, until_us));
+    put_moment(out, until_us, !same_day(since_us, until_us), with_ms);
 }
 
 void coverage_describe_gap(Buffer *out, const PdGap *gap) {
@@ -69,6 +76,22 @@ bool coverage_put_gaps(Buffer *out, const PdCoverage *coverage, size_t n) {
     return n_counting > 0;
 }
 
+/* Both may be the same where little is missing. */
+static void put_part(Buffer *out, uint64_t recorded_us, uint64_t span_us) {
+    _cleanup_(buffer_done) Buffer recorded = {}, span = {};
+
+    figure_span_tenths(&recorded, recorded_us);
+    figure_span_tenths(&span, span_us);
+    if (bytes_equal(buffer_bytes(&recorded), buffer_bytes(&span))) {
+        text_puts(out, "all but ");
+        figure_span(out, span_us - recorded_us);
+    } else {
+        buffer_append(out, recorded.data, recorded.size);
+    }
+    text_puts(out, " of ");
+    buffer_append(out, span.data, span.size);
+}
+
 void coverage_describe(Buffer *out, const PdCoverage *coverage) {
     uint64_t span_ns = coverage->to_ns - coverage->from_ns;
 
@@ -76,9 +99,7 @@ void coverage_describe(Buffer *out, const PdCoverage *coverage) {
         text_puts(out, "no gaps");
         return;
     }
-    figure_span_tenths(out, pd_coverage_recorded_ns(coverage) / NS_PER_US);
-    text_puts(out, " of ");
-    figure_span_tenths(out, span_ns / NS_PER_US);
+    put_part(out, pd_coverage_recorded_ns(coverage) / NS_PER_US, span_ns / NS_PER_US);
     text_puts(out, ", not recorded ");
     (void)coverage_put_gaps(out, coverage, GAPS_SHOWN);
 }

@@ -8,9 +8,11 @@
 #include "perfdata/coverage.h"
 #include "util/buffer.h"
 
-/* "11:33:19 to 11:36:19", with days where they are not today's or differ. */
+/* "11:33:19 to 11:36:19", with days where they are not today's or differ, and with milliseconds
+ * where there is little between the two. */
 void coverage_times(Buffer *out, uint64_t since_us, uint64_t until_us);
-/* "no gaps", or "1 min 21 s of 3 min, not recorded 11:34:40 to 11:36:19 (stopped)". */
+/* "no gaps", or "1 min 21 s of 3 min, not recorded 11:34:40 to 11:36:19 (stopped)", or "all but 30
+ * ms of 3 min, …". */
 void coverage_describe(Buffer *out, const PdCoverage *coverage);
 /* "11:34:40 to 11:36:19 (stopped)" */
 void coverage_describe_gap(Buffer *out, const PdGap *gap);

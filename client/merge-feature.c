@@ -255,6 +255,45 @@ static int unite_lists(Merge *m, unsigned bit) {
     return r;
 }
 
+/* -ENOENT: of a recording nobody knows when it was recorded, and then nobody knows of the result.
+ */
+static int read_coverages(const Merge *m, PdEnvironment **envs, const PdCoverage **ret) {
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < m->n_inputs; i++) {
+        Bytes body;
+
+        r = body_of(&m->inputs[i], PD_FEATURE_PROFD_COVERAGE, &body);
+        if (r == 0)
+            r = pd_environment_new(&envs[i]);
+        if (r == 0)
+            r = pd_environment_read(envs[i], PD_FEATURE_PROFD_COVERAGE, body,
+                                    pd_reader_header(m->inputs[i].reader)->swap);
+        if (r == 0)
+            ret[i] = &envs[i]->coverage;
+    }
+    return r == -EBADMSG ? -ENOENT : r;
+}
+
+static int make_coverage(Merge *m, unsigned bit) {
+    _cleanup_free_ PdEnvironment **envs = calloc(m->n_inputs, sizeof(*envs));
+    _cleanup_free_ const PdCoverage **list = calloc(m->n_inputs, sizeof(const PdCoverage *));
+    _cleanup_(pd_coverage_done) PdCoverage all = {};
+    _cleanup_(buffer_done) Buffer body = {};
+    int r = envs && list ? read_coverages(m, envs, list) : -ENOMEM;
+
+    if (r == 0)
+        r = pd_coverage_unite(list, m->n_inputs, &all);
+    if (r == 0)
+        r = pd_encode_coverage(&body, &all, m->sink.options.swap);
+    if (r == 0)
+        r = set_body(m, bit, &body);
+    for (size_t i = 0; envs && i < m->n_inputs; i++)
+        pd_environment_free(envs[i]);
+    /* No perf looks for it in a stream. */
+    return r == -ENOENT || r == PD_WRITER_LEFT_OUT ? 0 : r;
+}
+
 /* clang-format off */
 static const struct {
     unsigned bit;
@@ -270,7 +309,7 @@ static const struct {
     {PD_FEATURE_BPF_PROG_INFO, unite_lists},
     {PD_FEATURE_BPF_BTF,       unite_lists},
     {PD_FEATURE_COMPRESSED,    leave_to_others},
-    {PD_FEATURE_PROFD_COVERAGE, leave_to_others},
+    {PD_FEATURE_PROFD_COVERAGE, make_coverage},
 };
 /* clang-format on */
 

@@ -376,10 +376,10 @@ int roster_stop_after(Roster *roster, Member *member, uint64_t duration_ns) {
     return arm(roster);
 }
 
-int roster_stop(Roster *roster, Member *member) {
+int roster_stop(Roster *roster, Member *member, PdGapReason reason) {
     int r;
 
-    session_leave(member->session, PD_GAP_STOPPED);
+    session_leave(member->session, reason);
     r = roster->options.drain(roster->options.userdata);
     if (r < 0)
         return r;
@@ -432,7 +432,9 @@ static void finish(Roster *roster, Member *member, const char *text) {
 }
 
 int roster_end(Roster *roster, Member *member, MemberNext next) {
-    int r = member_records(member) ? roster_stop(roster, member) : 0;
+    bool begins = next == NEXT_BEGIN || next == NEXT_BEGIN_PAUSED;
+    PdGapReason reason = begins ? PD_GAP_RELOADED : PD_GAP_STOPPED;
+    int r = member_records(member) ? roster_stop(roster, member, reason) : 0;
 
     member->next = next;
     return r;
@@ -483,7 +485,7 @@ static int stop_due(Roster *roster) {
         if (member->stop_at_ns == 0 || member->stop_at_ns > now || !member_records(member))
             continue;
         log_notice("Stopping session '%s', the time it was given is over", member->config.name);
-        r = roster_stop(roster, member);
+        r = roster_stop(roster, member, PD_GAP_STOPPED);
     }
     return r;
 }

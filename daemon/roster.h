@@ -122,8 +122,8 @@ int roster_await(Roster *roster, Member *member);
 bool roster_is_changing(const Roster *roster);
 /* From now on; 0: never by itself. */
 int roster_stop_after(Roster *roster, Member *member, uint64_t duration_ns);
-/* Begins to end it; roster_look() sees to the rest. */
-int roster_stop(Roster *roster, Member *member);
+/* Begins to end it, for this reason; roster_look() sees to the rest. */
+int roster_stop(Roster *roster, Member *member, PdGapReason reason);
 int roster_pause(Roster *roster, Member *member);
 int roster_resume(Roster *roster, Member *member);
 /* Likewise, where it records; `next` follows, also where it is ending already. */

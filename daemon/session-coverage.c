@@ -73,9 +73,16 @@ void session_see_sample(Session *session, unsigned cpu, uint64_t time_ns) {
             &(PdGap){.from_ns = before_ns, .to_ns = time_ns, .cpu = cpu, .reason = PD_GAP_LOST});
 }
 
-/* CPUs that are recorded, and those that were and went. Without its control group a session has
- * none, and they are all there. */
+static int add_cpu_gap(PdCoverage *coverage, unsigned cpu, PdGapReason reason) {
+    return pd_coverage_add_gap(
+        coverage,
+        &(PdGap){.from_ns = coverage->from_ns, .to_ns = PD_GAP_OPEN, .cpu = cpu, .reason = reason});
+}
+
+/* CPUs that are recorded, those that were and went, and those that should be. Without its control
+ * group a session has none, and they are all there. */
 static int see_cpus(Session *session, PdCoverage *coverage) {
+    bool waits = sampler_is_waiting(session->sampler);
     int r = 0;
 
     for (unsigned cpu = 0; r == 0 && cpu < CPU_LIST_MAX; cpu++) {
@@ -84,11 +91,10 @@ static int see_cpus(Session *session, PdCoverage *coverage) {
         if (sampler_has_cpu(session->sampler, cpu)) {
             *had |= bit;
             pd_coverage_add_cpu(coverage, cpu);
-        } else if (*had & bit && !sampler_is_waiting(session->sampler)) {
-            r = pd_coverage_add_gap(coverage, &(PdGap){.from_ns = coverage->from_ns,
-                                                       .to_ns = PD_GAP_OPEN,
-                                                       .cpu = cpu,
-                                                       .reason = PD_GAP_OFFLINE});
+        } else if (!waits && sampler_misses_cpu(session->sampler, cpu)) {
+            r = add_cpu_gap(coverage, cpu, PD_GAP_FAILED);
+        } else if (!waits && *had & bit) {
+            r = add_cpu_gap(coverage, cpu, PD_GAP_OFFLINE);
         }
     }
     return r;

@@ -579,6 +579,11 @@ bool sampler_has_cpu(const SamplerSession *session, unsigned cpu) {
     return ring_set_find(&session->rings, cpu) != NULL;
 }
 
+bool sampler_misses_cpu(const SamplerSession *session, unsigned cpu) {
+    return session_wants_cpu(session, cpu) && cpu_list_has(&session->sampler->online, cpu) &&
+           !sampler_has_cpu(session, cpu);
+}
+
 SamplerCounts sampler_shared_counts(const Sampler *sampler) {
     return sampler->counts;
 }

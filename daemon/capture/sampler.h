@@ -114,6 +114,8 @@ unsigned sampler_degraded(const SamplerSession *session);
 size_t sampler_n_cpus(const SamplerSession *session);
 /* Whether the session has a ring on that CPU. */
 bool sampler_has_cpu(const SamplerSession *session, unsigned cpu);
+/* Whether it should have one there, since the CPU is online, and has not. */
+bool sampler_misses_cpu(const SamplerSession *session, unsigned cpu);
 
 /*
  * One slice of a sweep, at most about budget_bytes of it. A sweep notes the heads of all sample

@@ -33,11 +33,15 @@ typedef struct Mending {
     bool sensitive;
     bool foreign; /* not ours to write: it must be whole as it is */
     PdRecovery did;
+    PdEnvironment *environment; /* for its header, borrows all that it points to */
+    PdCoverage coverage;        /* for it too, by the time of day */
 } Mending;
 
 static void mending_done(Mending *m) {
     closep(&m->fd);
     manifest_free(m->before);
+    free(m->environment);
+    pd_coverage_done(&m->coverage);
 }
 
 static int seal_file(void *userdata, const char *name, int fd) {
@@ -110,39 +114,62 @@ static int open_segment(const Mending *m) {
     return fd < 0 ? -errno : fd;
 }
 
-static int mend(Mending *m, int segment) {
-    _cleanup_(buffer_done) Buffer tracing = {};
-    /* Borrows all that it points to. */
-    _cleanup_free_ PdEnvironment *environment = calloc(1, sizeof(*environment));
-    int r;
-
-    if (!environment)
-        return -ENOMEM;
-    read_tracing(m, segment, &tracing);
-    describe_host(m, buffer_bytes(&tracing), environment);
-    r = pd_segment_recover(segment, m->entry.directory ? PD_LAYOUT_DIRECTORY : PD_LAYOUT_FILE,
-                           environment, &m->did);
-    /* Files change hands after they were finished, and then do not open for writing. */
-    m->foreign = r == -EACCES && m->entry.directory;
-    return r == -EALREADY || m->foreign ? 0 : r;
-}
-
 /*
  * Up to its last sample, at least. After a power loss the end of a sweep may be missing of one CPU
  * while another's is there: then up to the last round, which ends a sweep, or to where it was
  * synced, which the manifest tells.
  */
-static void restore_coverage(Mending *m, Manifest *manifest) {
+static uint64_t covered_to(const Mending *m, uint64_t last_ns, uint64_t round_ns) {
     bool same_boot = strcmp(m->before->boot, m->store->boot) == 0;
-    PdCoverage *coverage = &manifest->coverage;
+    const PdCoverage *coverage = &m->before->coverage;
+    uint64_t known_ns = MAX(coverage->from_ns, coverage->to_ns);
 
+    return MAX(known_ns, same_boot ? last_ns : round_ns);
+}
+
+/* The header says the same of its coverage as the manifest will. */
+static int describe_coverage(void *userdata, const PdRecoveredTimes *times) {
+    Mending *m = userdata;
+    int r;
+
+    if (!m->before || !m->before->covered)
+        return 0;
+    pd_coverage_done(&m->coverage);
+    m->before->coverage.to_ns = covered_to(m, times->last_ns, times->round_ns);
+    r = manifest_real_coverage(m->before, &m->coverage);
+    if (r < 0)
+        return r == -ENODATA ? 0 : r;
+    m->environment->coverage = m->coverage;
+    m->environment->has[PD_FEATURE_PROFD_COVERAGE] = true;
+    return 0;
+}
+
+static int mend(Mending *m, int segment) {
+    _cleanup_(buffer_done) Buffer tracing = {};
+    PdRecoverOptions options = {.layout = m->entry.directory ? PD_LAYOUT_DIRECTORY : PD_LAYOUT_FILE,
+                                .on_read = describe_coverage,
+                                .userdata = m};
+    int r;
+
+    free(m->environment);
+    options.environment = m->environment = calloc(1, sizeof(*m->environment));
+    if (!m->environment)
+        return -ENOMEM;
+    read_tracing(m, segment, &tracing);
+    describe_host(m, buffer_bytes(&tracing), m->environment);
+    r = pd_segment_recover_with(segment, &options, &m->did);
+    /* Files change hands after they were finished, and then do not open for writing. */
+    m->foreign = r == -EACCES && m->entry.directory;
+    return r == -EALREADY || m->foreign ? 0 : r;
+}
+
+static void restore_coverage(Mending *m, Manifest *manifest) {
     manifest->covered = true;
     manifest->after = PD_GAP_DOWN;
-    *coverage = m->before->coverage;
+    m->before->coverage.to_ns = covered_to(m, manifest->last_ns, manifest->round_ns);
+    manifest->coverage = m->before->coverage;
     m->before->coverage = (PdCoverage){};
-    coverage->to_ns = MAX(coverage->to_ns, same_boot ? manifest->last_ns : manifest->round_ns);
-    coverage->to_ns = MAX(coverage->to_ns, coverage->from_ns);
-    pd_coverage_clip(coverage);
+    pd_coverage_clip(&manifest->coverage);
 }
 
 /* Everything that the data tells is believed above what was written when it was begun. */

@@ -14,7 +14,9 @@
  * one before says why. A segment of which nothing is known makes no part of a window complete.
  */
 
-enum { NS_PER_SEC = 1000000000, STAMP_MAX = 32 };
+enum { NS_PER_SEC = 1000000000, NS_PER_MS = 1000000, STAMP_MAX = 32 };
+
+#define SHORT_NS (2 * (uint64_t)NS_PER_SEC) /* seconds alone do not tell begin from end */
 
 typedef struct Composing {
     const WindowQuery *query;
@@ -190,12 +192,17 @@ StoreCoverage window_covered(const Window *w) {
     return covered;
 }
 
-static void print_stamp(uint64_t ns, char ret[STAMP_MAX]) {
+static void print_stamp(uint64_t ns, bool with_ms, char ret[STAMP_MAX]) {
     time_t seconds = (time_t)(ns / NS_PER_SEC);
+    char text[24], ms[8] = "";
     struct tm utc;
 
-    if (!gmtime_r(&seconds, &utc) || strftime(ret, STAMP_MAX, "%FT%TZ", &utc) == 0)
+    if (with_ms)
+        snprintf(ms, sizeof(ms), ".%03u", (unsigned)(ns % NS_PER_SEC / NS_PER_MS));
+    if (!gmtime_r(&seconds, &utc) || strftime(text, sizeof(text), "%FT%T", &utc) == 0)
         snprintf(ret, STAMP_MAX, "%" PRIu64, ns / NS_PER_SEC);
+    else
+        snprintf(ret, STAMP_MAX, "%s%sZ", text, ms);
 }
 
 /* Whoever looked for the segments has a sentence for these. */
@@ -220,8 +227,8 @@ void window_note_gaps(Window *w, const SnapshotFilter *filter) {
 
         if (!pd_gap_counts(gap) || (w->n_partial > 0 && is_noted(w, gap)))
             continue;
-        print_stamp(gap->from_ns, from);
-        print_stamp(gap->to_ns, to);
+        print_stamp(gap->from_ns, gap->to_ns - gap->from_ns < SHORT_NS, from);
+        print_stamp(gap->to_ns, gap->to_ns - gap->from_ns < SHORT_NS, to);
         if (gap->cpu != PD_ALL_CPUS)
             snprintf(cpu, sizeof(cpu), " on CPU %" PRIu32, gap->cpu);
         window_note_partial(w, WINDOW_NOT_RECORDED "%s to %s%s (%s)", from, to, cpu,

@@ -27,6 +27,7 @@ typedef struct Search {
     bool has_view;
     SegmentView view;
     Entry view_entry;
+    bool is_idle;    /* no segment has a sample in it: one that was recorded then will do */
     unsigned before; /* how many in a row ended before the window */
 } Search;
 
@@ -110,6 +111,11 @@ static int look(Search *s) {
     return 0;
 }
 
+/* While nothing happens there are no samples, and that is known, too. */
+static bool is_recorded(const Entry *entry) {
+    return entry->samples > 0 || (entry->covered && entry->covered_to_ns > entry->covered_from_ns);
+}
+
 /* What its manifest says is read once, and known from then on. */
 static bool know(Search *s, Entry *entry) {
     Store *store = s->window->store;
@@ -125,17 +131,44 @@ static bool know(Search *s, Entry *entry) {
         if (!found)
             return false;
     }
-    return entry->name.state == SEGMENT_CLOSED && entry->samples > 0 && !entry->unreadable;
+    return entry->name.state == SEGMENT_CLOSED && is_recorded(entry) && !entry->unreadable;
 }
 
-static bool is_before(const WindowQuery *q, const Entry *e) {
-    return (q->by_monotonic ? e->last_ns : e->last_real_ns) < q->since_ns;
+/* By the clock of the query: what it covers, and all of its samples. */
+static uint64_t begin_of(const WindowQuery *q, const Entry *e) {
+    uint64_t first = q->by_monotonic ? e->first_ns : e->first_real_ns,
+             from = e->covered_from_ns + (q->by_monotonic ? 0 : e->real_shift_ns);
+
+    if (!e->covered)
+        return first;
+    return e->samples > 0 ? MIN(first, from) : from;
 }
 
-static bool touches(const WindowQuery *q, const Entry *e) {
+static uint64_t end_of(const WindowQuery *q, const Entry *e) {
+    uint64_t last = q->by_monotonic ? e->last_ns : e->last_real_ns,
+             to = e->covered_to_ns + (q->by_monotonic ? 0 : e->real_shift_ns);
+
+    if (!e->covered)
+        return last;
+    return e->samples > 0 ? MAX(last, to) : to;
+}
+
+static bool is_before(const Search *s, const Entry *e) {
+    const WindowQuery *q = s->query;
+    uint64_t last = q->by_monotonic ? e->last_ns : e->last_real_ns;
+
+    return (s->is_idle || e->samples == 0 ? end_of(q, e) : last) < q->since_ns;
+}
+
+static bool touches(const Search *s, const Entry *e) {
+    const WindowQuery *q = s->query;
     uint64_t first = q->by_monotonic ? e->first_ns : e->first_real_ns;
 
-    return !is_before(q, e) && (q->until_ns == 0 || first < q->until_ns);
+    if (s->is_idle)
+        first = begin_of(q, e);
+    else if (e->samples == 0)
+        return false;
+    return !is_before(s, e) && (q->until_ns == 0 || first < q->until_ns);
 }
 
 static int add_part(Search *s, const Entry *entry) {
@@ -176,9 +209,9 @@ static int consider(Search *s, const Entry *entry, bool *stop) {
         *stop = true;
         return 0;
     }
-    s->before = is_before(s->query, entry) ? s->before + 1 : 0;
+    s->before = is_before(s, entry) ? s->before + 1 : 0;
     *stop = s->before >= STOP_AFTER;
-    if (!touches(s->query, entry))
+    if (!touches(s, entry))
         return 0;
     if (w->n_parts > 0 && strcmp(w->boot, entry->boot) != 0) {
         note_boot(w);
@@ -189,12 +222,14 @@ static int consider(Search *s, const Entry *entry, bool *stop) {
     return r < 0 ? r : 1;
 }
 
-static int find_parts(Search *s) {
+/* From the newest back. */
+static int add_parts(Search *s) {
     Window *w = s->window;
     bool stop = false;
     int r = 0;
 
-    if (s->has_view && s->view_entry.samples > 0) {
+    s->before = 0;
+    if (s->has_view && is_recorded(&s->view_entry)) {
         r = consider(s, &s->view_entry, &stop);
         if (r > 0) {
             w->parts[0].view = s->view;
@@ -212,31 +247,44 @@ static int find_parts(Search *s) {
             window_note_partial(w, "Segment %08" PRIu64 " has lost its manifest and is left out",
                                 entry->name.number);
     }
+    return MIN(r, 0);
+}
+
+static int find_parts(Search *s) {
+    Window *w = s->window;
+    int r = add_parts(s);
+
+    if (r == 0 && w->n_parts == 0) {
+        s->is_idle = true;
+        r = add_parts(s);
+    }
     for (size_t i = 0; i < w->n_parts / 2; i++) {
         WindowPart part = w->parts[i];
 
         w->parts[i] = w->parts[w->n_parts - 1 - i];
         w->parts[w->n_parts - 1 - i] = part;
     }
-    return MIN(r, 0);
+    return r;
 }
 
-/* What there is at all, for whoever asked for what is not. */
+/* What there is at all, by the time of day, for whoever asked for what is not. */
 static void find_span(Search *s, uint64_t *ret_oldest, uint64_t *ret_newest, Entry *ret_first) {
+    const WindowQuery by_day = {};
+
     *ret_oldest = *ret_newest = 0;
     *ret_first = (Entry){};
     for (size_t i = 0; i < s->n_entries && *ret_oldest == 0; i++)
         if (know(s, &s->entries[i])) {
-            *ret_oldest = s->entries[i].first_real_ns;
+            *ret_oldest = begin_of(&by_day, &s->entries[i]);
             *ret_first = s->entries[i];
         }
-    if (s->has_view && s->view_entry.samples > 0)
-        *ret_newest = s->view_entry.last_real_ns;
+    if (s->has_view && is_recorded(&s->view_entry))
+        *ret_newest = end_of(&by_day, &s->view_entry);
     for (size_t i = s->n_entries; i > 0 && *ret_newest == 0; i--)
         if (know(s, &s->entries[i - 1]))
-            *ret_newest = s->entries[i - 1].last_real_ns;
+            *ret_newest = end_of(&by_day, &s->entries[i - 1]);
     if (*ret_oldest == 0 && *ret_newest != 0) {
-        *ret_oldest = s->view_entry.first_real_ns;
+        *ret_oldest = begin_of(&by_day, &s->view_entry);
         *ret_first = s->view_entry;
     }
 }
@@ -258,7 +306,7 @@ static int judge(Search *s, SnapshotFailure *why) {
     }
     /* Something older was there once, or there would be no later number. */
     if (q->since_ns > 0 && first.name.number == w->parts[0].name.number && first.name.number > 1 &&
-        (q->by_monotonic ? first.first_ns : first.first_real_ns) > q->since_ns)
+        begin_of(q, &first) > q->since_ns)
         window_note_partial(w, "What is older was deleted to make room");
     return 0;
 }

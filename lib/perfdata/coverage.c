@@ -29,6 +29,8 @@ static const struct {
     [PD_GAP_DAMAGED]     = { "damaged",    "damaged"                      },
     [PD_GAP_REBOOTED]    = { "rebooted",   "before the last boot"         },
     [PD_GAP_UNKNOWN]     = { "unknown",    "not known"                    },
+    [PD_GAP_RELOADED]    = { "reloaded",   "configuration reloaded"       },
+    [PD_GAP_FAILED]      = { "failed",     "events not available"         },
 };
 /* clang-format on */
 
@@ -150,6 +152,56 @@ int pd_coverage_add_gap(PdCoverage *coverage, const PdGap *add) {
     if (coverage->n_gaps >= PD_GAPS_MAX)
         join_nearest(coverage);
     return insert_gap(coverage, &gap);
+}
+
+/* The first one that begins behind this one, by begin and place in the list; NULL: none. */
+static const PdCoverage *next_by_begin(const PdCoverage *const *list, size_t n, size_t *at,
+                                       const PdCoverage *before) {
+    const PdCoverage *next = NULL;
+    size_t found = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        bool is_behind = !before || list[i]->from_ns > before->from_ns ||
+                         (list[i]->from_ns == before->from_ns && i > *at);
+
+        if (is_behind && (!next || list[i]->from_ns < next->from_ns)) {
+            next = list[i];
+            found = i;
+        }
+    }
+    *at = found;
+    return next;
+}
+
+static int unite(PdCoverage *to, const PdCoverage *from) {
+    const PdGap between = {
+        .from_ns = to->to_ns, .to_ns = from->from_ns, .cpu = PD_ALL_CPUS, .reason = PD_GAP_UNKNOWN};
+    int r = between.from_ns < between.to_ns ? pd_coverage_add_gap(to, &between) : 0;
+
+    for (size_t i = 0; r == 0 && i < from->n_gaps; i++)
+        r = pd_coverage_add_gap(to, &from->gaps[i]);
+    for (size_t i = 0; i < PD_COVERAGE_WORDS_MAX; i++)
+        to->cpus[i] |= from->cpus[i];
+    to->to_ns = MAX(to->to_ns, from->to_ns);
+    return r;
+}
+
+int pd_coverage_unite(const PdCoverage *const *list, size_t n, PdCoverage *ret) {
+    PdCoverage all = {};
+    const PdCoverage *next = NULL;
+    size_t at = 0;
+    int r = 0;
+
+    while (r == 0 && (next = next_by_begin(list, n, &at, next))) {
+        if (all.to_ns == 0)
+            all.from_ns = all.to_ns = next->from_ns;
+        r = unite(&all, next);
+    }
+    if (r < 0)
+        pd_coverage_done(&all);
+    else
+        *ret = all;
+    return r;
 }
 
 void pd_coverage_clip(PdCoverage *coverage) {

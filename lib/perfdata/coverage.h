@@ -32,6 +32,8 @@ typedef enum PdGapReason {
     PD_GAP_DAMAGED,     /* it was recorded, and cannot be read */
     PD_GAP_REBOOTED,    /* it lies before the last boot, and is left out */
     PD_GAP_UNKNOWN,     /* nobody noted whether it was recorded */
+    PD_GAP_RELOADED,    /* a new configuration opened the events anew */
+    PD_GAP_FAILED,      /* the CPU was online, and the events could not be opened on it */
     PD_GAP_REASONS,
 } PdGapReason;
 
@@ -55,6 +57,9 @@ int pd_coverage_copy(const PdCoverage *coverage, PdCoverage *ret);
 /* Joins what touches of the same CPU and reason. One that is open is closed by the next of its
  * kind. -ENOMEM. */
 int pd_coverage_add_gap(PdCoverage *coverage, const PdGap *gap);
+/* What n recordings cover together, of which each claims its own span: gaps of any of them stay,
+ * and what lies between two of them is not known. -ENOMEM; *ret is overwritten. */
+int pd_coverage_unite(const PdCoverage *const *list, size_t n, PdCoverage *ret);
 /* So that no more than n are left, 1 at least: the nearest ones become one. */
 void pd_coverage_thin(PdCoverage *coverage, size_t n);
 /* Cuts all that lies outside of from_ns to to_ns. */

@@ -270,7 +270,20 @@ static PdRecovery summary(const Recovery *rc, PdTallyTotals totals) {
     return did;
 }
 
+static int on_read(const PdRecoverOptions *options, PdTallyTotals totals) {
+    const PdRecoveredTimes times = {.last_ns = totals.has_times ? totals.last_sample_time : 0,
+                                    .round_ns = totals.round_time};
+
+    return options->on_read ? options->on_read(options->userdata, &times) : 0;
+}
+
 int pd_segment_recover(int fd, PdLayout layout, const PdEnvironment *environment, PdRecovery *ret) {
+    return pd_segment_recover_with(
+        fd, &(PdRecoverOptions){.layout = layout, .environment = environment}, ret);
+}
+
+int pd_segment_recover_with(int fd, const PdRecoverOptions *options, PdRecovery *ret) {
+    PdLayout layout = options->layout;
     _cleanup_(recovery_done) Recovery rc = {};
     _cleanup_(pd_writer_freep) PdWriter *w = NULL;
     PdRecovery did;
@@ -286,9 +299,11 @@ int pd_segment_recover(int fd, PdLayout layout, const PdEnvironment *environment
     if (r < 0)
         return r;
     did = summary(&rc, pd_tally_totals(rc.tally));
-    r = resume(&rc, layout, &w);
+    r = on_read(options, pd_tally_totals(rc.tally));
     if (r >= 0)
-        r = set_features(w, environment);
+        r = resume(&rc, layout, &w);
+    if (r >= 0)
+        r = set_features(w, options->environment);
     if (r < 0)
         return r;
     for (unsigned i = 0; i < rc.n; i++)

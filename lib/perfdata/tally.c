@@ -204,6 +204,8 @@ int pd_tally_add(PdTally *tally, const PdEvents *events, const PdRecord *record)
         add_span(t, stamp.time, stamp.time);
         return 0;
     }
+    if (record->type == PD_RECORD_FINISHED_ROUND)
+        t->round_time = t->last_sample_time;
     if (record->type != PD_RECORD_MMAP2 && record->type != PD_RECORD_BUILD_ID)
         return 0;
     if (pd_events_stamp(events, record, &stamp) < 0)

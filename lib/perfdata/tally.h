@@ -17,6 +17,7 @@ typedef struct PdTallyTotals {
     uint64_t records, samples;
     bool has_times; /* a sample had a time */
     uint64_t first_sample_time, last_sample_time;
+    uint64_t round_time; /* of the last sample before the last FINISHED_ROUND */
     size_t n_build_ids;
     size_t n_unidentified; /* files that a mapping names with PD_NO_BUILD_ID */
     bool build_ids_full;   /* some were not kept */

@@ -125,3 +125,19 @@ typedef struct PdRecovery {
  * that could be read fails with -EBADMSG and is not touched.
  */
 int pd_segment_recover(int fd, PdLayout layout, const PdEnvironment *environment, PdRecovery *ret);
+
+/* By the clock of the samples; 0: there is none. */
+typedef struct PdRecoveredTimes {
+    uint64_t last_ns;  /* of the last sample */
+    uint64_t round_ns; /* of the last one before the last FINISHED_ROUND */
+} PdRecoveredTimes;
+
+/* The same, where the environment depends on the data: on_read is called when all was read, and
+ * before features are written. */
+typedef struct PdRecoverOptions {
+    PdLayout layout;
+    const PdEnvironment *environment;
+    int (*on_read)(void *userdata, const PdRecoveredTimes *times);
+    void *userdata;
+} PdRecoverOptions;
+int pd_segment_recover_with(int fd, const PdRecoverOptions *options, PdRecovery *ret);

@@ -76,6 +76,22 @@ def idle_cpus_are_covered():
 
 
 @test
+def a_window_without_any_event_was_recorded_and_has_no_samples():
+    need_root()
+    config = CONFIG + session("quiet", Event="alignment-faults", Frequency=99)
+    with scratch() as folder, Daemon(folder, config=config) as daemon:
+        time.sleep(2.5)
+        info = snapshot(daemon, 1.5, session="quiet")
+        check_whole(info, 1.5 * US)
+        equal(info["samples"], 0, "samples")
+        done = profctl("snapshot", "-s", "quiet", "--last=1s", socket=daemon.control())
+        equal(done.returncode, 0, f"status ({done.stderr})")
+        check("no gaps" in done.stderr and "no samples" in done.stderr, f"it says {done.stderr}")
+        # A selection that matches nothing is something else.
+        equal(profctl("snapshot", "-s", "quiet", "--last=1s", "--comm=nosuch", socket=daemon.control()).returncode, 5, "status")
+
+
+@test
 def a_stopped_session_is_a_gap():
     need_root()
     with scratch() as folder, spinning(), Daemon(folder, config=CONFIG) as daemon, Varlink(daemon.control()) as v:
@@ -218,7 +234,7 @@ def a_reload_that_opens_a_session_anew_is_a_gap():
         v.one("Reload")
         time.sleep(1)
         info = snapshot(daemon, 1.8)
-        equal([gap["reason"] for gap in info["coverage"]["gaps"]], ["stopped"], "gaps")
+        equal([gap["reason"] for gap in info["coverage"]["gaps"]], ["reloaded"], "gaps")
         gap = info["coverage"]["gaps"][0]
         check(gap["untilUsec"] - gap["sinceUsec"] < US, f"the gap is {gap}")
 
@@ -243,6 +259,10 @@ def segments_and_sessions_tell_what_they_cover():
         equal(one["coverage"]["sinceUsec"], first["coverage"]["sinceUsec"], "begin of the session")
         check("paused" in profctl("status", socket=daemon.control()).stdout, "status says nothing of it")
         check("paused" in profctl("list", "--segments", socket=daemon.control()).stdout, "list says nothing of it")
+        both = os.path.join(folder, "both.data")
+        equal(profctl("merge", "-o", both, *daemon.segments()[:2]).returncode, 0, "status of merge")
+        merged = json.loads(profctl("info", "--json=short", both).stdout)["environment"]["coverage"]
+        equal([gap["reason"] for gap in merged["gaps"]], ["paused"], "gaps of both as one recording")
 
 
 @test

@@ -358,6 +358,30 @@ TEST(an_event_that_a_cpu_lacks_is_left_out_there) {
     CHECK_EQ(sampler_degraded(f.session), 0U);
 }
 
+static int refuse_sampling_on_cpu_1(const KeeperEvent *event) {
+    bool samples = load_u64(event->attr + 16, false) > 0;
+
+    return samples && event->cpu == 1 ? -ENOENT : 0;
+}
+
+TEST(a_cpu_that_is_online_and_could_not_be_opened_is_missed) {
+    SessionConfig config = clock_config("one", 499);
+    FIXTURE(f, config);
+
+    if (f.sampler->online.n < 2)
+        TEST_SKIP("only one CPU");
+    CHECK(!sampler_misses_cpu(f.session, 1));
+    f.keeper->refuse = refuse_sampling_on_cpu_1;
+    sampler_remove(f.session);
+    CHECK_OK(sampler_add(f.sampler, &config, &f.session));
+    CHECK(sampler_has_cpu(f.session, 0));
+    CHECK(!sampler_misses_cpu(f.session, 0));
+    CHECK(!sampler_has_cpu(f.session, 1));
+    CHECK(sampler_misses_cpu(f.session, 1));
+    /* Nothing is missed where nothing can be. */
+    CHECK(!sampler_misses_cpu(f.session, CPU_LIST_MAX - 1));
+}
+
 TEST(tracepoints_bring_their_formats) {
     SessionConfig config = clock_config("one", 499);
     FIXTURE(f, config);

@@ -187,6 +187,34 @@ static int last_manifest(const Place *place, const char *suffix, SegmentName *re
     return manifest_read(fd, ret_name, S_ISDIR(st.st_mode), "default", ret);
 }
 
+/* The only recovered segment's own header, and what its manifest says of the same. */
+static int compare_coverage(const Place *place, const Manifest *manifest) {
+    _cleanup_(pd_environment_freep) PdEnvironment *environment = NULL;
+    _cleanup_(pd_reader_freep) PdReader *reader = NULL;
+    _cleanup_(pd_coverage_done) PdCoverage known = {};
+    char last[256], path[500];
+    int r = manifest_real_coverage(manifest, &known);
+
+    (void)count_names(place, "default", "~.perf.data", last);
+    snprintf(path, sizeof(path), "%s/sessions/default/%s", place->path, last);
+    if (r == 0)
+        r = pd_reader_open(path, NULL, &reader, NULL);
+    if (r == 0)
+        r = pd_environment_new(&environment);
+    if (r == 0)
+        r = pd_environment_from_reader(environment, reader, &(unsigned){0}, &(PdDamage){});
+    if (r < 0)
+        return r;
+    if (!environment->has[PD_FEATURE_PROFD_COVERAGE])
+        return -ENOENT;
+    return environment->coverage.from_ns == known.from_ns &&
+                   environment->coverage.to_ns == known.to_ns && known.to_ns > known.from_ns &&
+                   environment->coverage.n_gaps == known.n_gaps &&
+                   memcmp(environment->coverage.cpus, known.cpus, sizeof(known.cpus)) == 0
+               ? 0
+               : -EBADMSG;
+}
+
 TEST(a_recovered_segment_keeps_what_only_its_beginning_knew) {
     for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
         SessionConfig config = store_session("default", ways[i].layout, ways[i].level);
@@ -210,6 +238,7 @@ TEST(a_recovered_segment_keeps_what_only_its_beginning_knew) {
         CHECK(mended->samples >= shared->samples);
         CHECK(mended->n_frames > 0);
         CHECK_EQ(mended->weight, mended->samples * 1000000);
+        CHECK_OK(compare_coverage(&place, mended));
         munmap(shared, sizeof(*shared));
     }
 }
@@ -241,6 +270,8 @@ TEST(another_hosts_segment_stays_that_hosts) {
     CHECK_OK(pd_environment_from_reader(environment, reader, &(unsigned){0}, &(PdDamage){}));
     CHECK_STREQ(environment->hostname, "elsewhere");
     CHECK(!environment->has[PD_FEATURE_NRCPUS]);
+    /* Of another boot nothing counts behind the last round. */
+    CHECK_OK(compare_coverage(&place, mended));
     munmap(shared, sizeof(*shared));
 }
 

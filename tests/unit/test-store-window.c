@@ -84,7 +84,7 @@ static const Lie lies[] = {
     { "first_ns",  0, 0,               false },
     { "last_ns",   0, INT64_MAX,       false },
     { "samples",   0, INT64_MAX,       false },
-    { "samples",   0, 0,               true  },
+    { "samples",   0, 0,               false },
     { "raw_bytes", 0, INT64_MAX,       false },
     { "sequence",  0, 1,               true  },
     { "sequence",  0, INT64_MAX,       true  },
