@@ -89,6 +89,17 @@ static void make_up(int folder, const char *data, const char *name, bool is_fold
         kept->info.created_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000ULL;
 }
 
+/* It was finished while nobody could seal it. There are few such, and nothing waits yet. */
+static void seal_late(SnapshotEngine *engine, const char *data, bool is_folder, const Kept *kept) {
+    char manifest[SNAPSHOT_FILE_MAX];
+
+    if (!store_is_unsealed(engine->store, engine->folder, data, is_folder))
+        return;
+    snapshot_manifest_name(kept->info.name, manifest);
+    store_seal_recording(engine->store, engine->folder, data, is_folder, kept->info.sensitive);
+    store_seal_recording(engine->store, engine->folder, manifest, false, kept->info.sensitive);
+}
+
 static int load_data(SnapshotEngine *engine, const char *data, const char *name) {
     Kept *kept = calloc(1, sizeof(*kept));
     bool is_folder;
@@ -108,6 +119,7 @@ static int load_data(SnapshotEngine *engine, const char *data, const char *name)
                     name, engine->store->path);
         make_up(engine->folder, data, name, is_folder, kept);
     }
+    seal_late(engine, data, is_folder, kept);
     kept->info.layout = is_folder ? LAYOUT_DIRECTORY : LAYOUT_FILE;
     kept->info.bytes = bytes;
     kept->info.n_files = is_folder ? count_files(engine->folder, data) : 1;

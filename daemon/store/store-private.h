@@ -25,6 +25,7 @@ typedef struct Entry {
     bool stuck;      /* could not be deleted or mended; not tried again before the next survey */
     bool told;       /* what follows was asked for, in its manifest */
     bool unreadable; /* the manifest is missing or bad */
+    bool unsealed;   /* finished, and still the recorder's; see late-seal.c */
     bool timed;      /* end_real_ns can be believed */
     bool this_boot;
     uint64_t bytes;
@@ -113,7 +114,8 @@ struct Store {
     uint64_t max_use_bytes, keep_free_bytes, min_use_bytes, max_retention_ns, sync_interval_ns;
     uint64_t snapshot_max_bytes, snapshot_retention_ns;
     _Atomic bool seal_told;
-    unsigned n_abandoned; /* writers that hang in the kernel and still use all this */
+    _Atomic bool seal_keeps_owner; /* as where profd has no right to give files away */
+    unsigned n_abandoned;          /* writers that hang in the kernel and still use all this */
 };
 
 /* store.c */
@@ -151,6 +153,16 @@ void folder_recover(Store *store, Folder *folder);
 bool store_recover_stray(Store *store);
 /* Writes manifests that lack, one a call; false: there is none. */
 bool folder_mend_manifest(Store *store, Folder *folder);
+
+/* late-seal.c: a finished recording whose data still belongs to the recorder. */
+bool store_is_unsealed(const Store *store, int folder, const char *name, bool directory);
+/* A regular file that was never sealed, or that sealing leaves to the recorder. */
+bool store_owns(int fd);
+/* A file, or a folder with each file in it. */
+void store_seal_recording(Store *store, int folder, const char *name, bool directory,
+                          bool sensitive);
+/* Segments that a survey found unsealed, one a call; false: there is none. */
+bool store_seal_late(Store *store);
 
 /* retention.c, with the mutex held. */
 uint64_t store_used_bytes(const Store *store);

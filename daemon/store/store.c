@@ -108,10 +108,12 @@ void store_seal(Store *store, int fd, const char *what, bool sensitive) {
     int r = store->seal && fd >= 0 ? store->seal(store->userdata, fd, sensitive) : 0;
 
     disk_touch(__func__);
+    if (store->seal && fd >= 0 && r == 0 && store_owns(fd))
+        atomic_store(&store->seal_keeps_owner, true);
     if (r < 0 && !atomic_exchange(&store->seal_told, true))
         log_warning(r,
                     "Failed to make '%s' in store '%s' readable for the groups profd-read and "
-                    "profd-admin, leaving it ours: %m",
+                    "profd-admin, leaving it ours until it is looked for again: %m",
                     what, store->path);
 }
 

@@ -26,6 +26,7 @@ static void closedirp(DIR **d) {
 
 /* A listing on its way into a folder. */
 typedef struct Survey {
+    const Store *store;
     Folder found; /* entries alone */
     SegmentName *manifests;
     size_t n_manifests;
@@ -53,6 +54,8 @@ static int take_segment(Survey *survey, int fd, const char *text, const SegmentN
         note_strange(survey, text);
         return 0;
     }
+    entry.unsealed = name->state == SEGMENT_CLOSED &&
+                     store_is_unsealed(survey->store, fd, text, entry.directory);
     return folder_insert(&survey->found, &entry) ? 0 : -ENOMEM;
 }
 
@@ -138,10 +141,12 @@ static void merge(Folder *folder, Survey *survey) {
         }
         if (old && old->told) {
             uint64_t bytes = entry->bytes;
+            bool unsealed = entry->unsealed;
 
             *entry = *old;
             entry->bytes = bytes;
             entry->stuck = false;
+            entry->unsealed = unsealed;
         }
         i++;
     }
@@ -156,7 +161,7 @@ static void merge(Folder *folder, Survey *survey) {
 }
 
 int folder_survey(Store *store, Folder *folder) {
-    _cleanup_(survey_done) Survey survey = {};
+    _cleanup_(survey_done) Survey survey = {.store = store};
     bool first = folder->surveyed_ns == 0;
     uint64_t next = sequence_read(folder->fd);
     int r = list(&survey, folder->fd, first);

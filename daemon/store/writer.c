@@ -472,7 +472,8 @@ static void set_recovering(StoreSession *s, bool recovering) {
 static void tidy(StoreSession *s) {
     set_recovering(s, true);
     while (queue_is_empty(s) &&
-           (store_recover_stray(s->store) || folder_mend_manifest(s->store, s->folder)))
+           (store_recover_stray(s->store) || folder_mend_manifest(s->store, s->folder) ||
+            store_seal_late(s->store)))
         ;
     set_recovering(s, false);
 }

@@ -49,22 +49,33 @@ def status_of(pid, key):
     return None
 
 
-def with_groups(folder, groups):
-    """What runs a command where these groups exist, by name and number; nobody else sees them."""
-    path = os.path.join(folder, "group")
-    with open("/etc/group", encoding="utf-8") as f:
-        lines = [line for line in f if line.split(":")[0] not in groups]
+def with_lines(folder, name, lines):
+    """A copy of /etc/NAME with these lines instead of those of the same names; its path."""
+    path = os.path.join(folder, name)
+    names = {line.split(":")[0] for line in lines}
+    with open(f"/etc/{name}", encoding="utf-8") as f:
+        kept = [line for line in f if line.split(":")[0] not in names]
     with open(path, "w", encoding="utf-8") as f:
-        f.writelines(lines + [f"{name}:x:{number}:\n" for name, number in groups.items()])
-    return ["unshare", "--mount", "--propagation", "private", "sh", "-c",
-            'mount --bind "$0" /etc/group && exec "$@"', path]
+        f.writelines(kept + [line + "\n" for line in lines])
+    return path
+
+
+def with_groups(folder, groups, user=None):
+    """What runs a command where these groups exist, by name and number, and, if its number is given, a
+    user profd; nobody else sees them."""
+    binds = [("/etc/group", with_lines(folder, "group", [f"{name}:x:{number}:" for name, number in groups.items()]))]
+    if user:
+        binds.append(("/etc/passwd", with_lines(folder, "passwd", [f"profd:x:{user}:{user}::/:/bin/false"])))
+    script = " && ".join(f'mount --bind "{path}" {target}' for target, path in binds)
+    return ["unshare", "--mount", "--propagation", "private", "sh", "-c", f'{script} && exec "$@"', "sh"]
 
 
 class Daemon:
     """Waited for until it records. With `config`, a text, that is its configuration; with `groups`,
-    names and numbers, there are these groups for it; `prefix`: words before the command, which become it."""
+    names and numbers, there are these groups for it, and with `user`, a number, a user profd; `prefix`:
+    words before the command, which become it."""
 
-    def __init__(self, folder, *arguments, config="", store=None, ready=True, groups=None, prefix=(), **popen):
+    def __init__(self, folder, *arguments, config="", store=None, ready=True, groups=None, user=None, prefix=(), **popen):
         self.folder = folder
         self.store = store or os.path.join(folder, "store")
         self.log_path = os.path.join(folder, "log")
@@ -73,7 +84,7 @@ class Daemon:
         with open(self.log_path, "ab") as log:
             self.log_begin = log.tell()
             self.process = subprocess.Popen(
-                [*prefix, *(with_groups(folder, groups) if groups else []), PROFD, f"--store={self.store}",
+                [*prefix, *(with_groups(folder, groups, user) if groups else []), PROFD, f"--store={self.store}",
                  f"--config={self.config_path}", *self.runtime(), *arguments],
                 stderr=log, stdin=subprocess.DEVNULL, **popen)
         try:

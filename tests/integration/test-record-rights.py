@@ -6,6 +6,7 @@ refused what would give it others' memory; without rights profd says what is mis
 import errno
 import os
 import pwd
+import signal
 import subprocess
 import sys
 import time
@@ -23,6 +24,8 @@ CONFIG = session(Frequency=999)
 NAMES = {"chown": 0, "dac_read_search": 2, "kill": 5, "setgid": 6, "setuid": 7, "sys_ptrace": 19, "sys_admin": 21,
          "syslog": 34, "perfmon": 38}
 IPC_LOCK = 14
+USER = 64990
+GROUPS = {"profd": USER, "profd-read": 64992, "profd-admin": 64993}
 OPENERS = ("sys_admin", "sys_ptrace", "dac_read_search", "syslog")
 HELPERS = {"profd-opener": OPENERS, "profd-images": OPENERS, "profd-sealer": ("chown", "setuid"), "profd-elf": ()}
 KEEPERS = sum(1 << bit for bit in NAMES.values())
@@ -136,6 +139,30 @@ def what_is_recorded_belongs_to_root_and_is_not_for_all():
             st = os.stat(path)
             equal((st.st_uid, st.st_mode & 0o777), (0, 0o640), f"owner and mode of {path}")
         equal(os.stat(daemon.store).st_mode & 0o007, 0, "what others may in the store")
+
+
+def owners(paths):
+    return {(os.stat(path).st_uid, os.stat(path).st_gid) for path in paths}
+
+
+@test
+def what_is_finished_without_the_keeper_becomes_roots_at_the_next_start():
+    need_root()
+    with scratch() as folder:
+        with Daemon(folder, config=CONFIG, groups=GROUPS, user=USER) as daemon:
+            recorder = daemon.recorder()
+            equal(status_of(recorder, "Uid").split(), [str(USER)] * 4, "uids of the recorder")
+            os.kill(daemon.process.pid, signal.SIGKILL)
+            wait_until(lambda: status_of(recorder, "State") is None, 30, "the recorder to end")
+            left = daemon.segments()
+            check(USER in {uid for uid, _ in owners(left)}, f"it was sealed: {owners(left)}")
+        with Daemon(folder, config=CONFIG, groups=GROUPS, user=USER) as daemon:
+            left += [path.replace(".perf.data", ".json") for path in left]
+            wait_until(lambda: owners(left) == {(0, GROUPS["profd-read"])}, 30, f"{left} to be sealed")
+            # Root's perf takes recordings of root's, and those alone.
+            done = subprocess.run(["perf", "report", "--stdio", "-i", left[0]], capture_output=True, text=True, check=False)
+            equal(done.returncode, 0, f"status of perf ({done.stderr})")
+            equal(daemon.stop(), 0, "status")
 
 
 @test

@@ -8,6 +8,8 @@ typedef struct Way {
     int level;
 } Way;
 
+enum { READERS = 64992, ADMINS = 64993 };
+
 static const Way ways[] = {
     {LAYOUT_FILE, 3}, {LAYOUT_FILE, 0}, {LAYOUT_DIRECTORY, 3}, {LAYOUT_DIRECTORY, 0}};
 
@@ -214,6 +216,74 @@ TEST(finished_files_change_hands) {
     session = store_session_close(session);
     /* Segments and manifests. */
     CHECK_EQ(n, 4);
+}
+
+/* One that changes the group, as the keeper does, unless it is gone. */
+static int change_group(void *userdata, int fd, bool sensitive) {
+    const bool *gone = userdata;
+
+    if (*gone)
+        return -EPIPE;
+    return fchown(fd, (uid_t)-1, sensitive ? ADMINS : READERS) < 0 ? -errno : 0;
+}
+
+static int open_with(Place *place, bool *gone) {
+    place->store = store_free(place->store);
+    return store_open(&(StoreOptions){.path = place->path,
+                                      .environment = place->environment,
+                                      .config = place->config,
+                                      .seal = change_group,
+                                      .userdata = gone},
+                      &place->store);
+}
+
+/* Files of the session's finished segments, manifests too, that do not have a group. */
+static unsigned count_without(const Place *place, unsigned group) {
+    char command[400];
+    unsigned n = 0;
+    FILE *found;
+
+    snprintf(command, sizeof(command),
+             "find %s/sessions/gone -type f ! -gid %u \\( -name '*.json' -o -path '*.perf.data*' "
+             "\\) | wc -l",
+             place->path, group);
+    found = popen(command, "re");
+    if (!found || fscanf(found, "%u", &n) != 1)
+        n = 9999;
+    if (found)
+        (void)pclose(found);
+    return n;
+}
+
+TEST(what_was_finished_without_a_keeper_changes_hands_when_there_is_one_again) {
+    static const Layout layouts[] = {LAYOUT_FILE, LAYOUT_DIRECTORY};
+
+    if (geteuid() != 0)
+        TEST_SKIP("needs root to give files to a group");
+    for (size_t i = 0; i < ARRAY_SIZE(layouts); i++) {
+        for (unsigned sensitive = 0; sensitive < 2; sensitive++) {
+            SessionConfig gone_session = store_session("gone", layouts[i], 3);
+            SessionConfig config = store_session("default", layouts[i], 3);
+            unsigned readers = sensitive ? ADMINS : READERS;
+            StoreSession *session = NULL;
+            bool gone = true;
+
+            PLACE(place);
+            CHECK_OK(open_with(&place, &gone));
+            CHECK_OK(store_session_new(place.store, &gone_session, sensitive, &session));
+            CHECK_OK(record(&place, session, 2, 10));
+            session = store_session_close(session);
+            CHECK(count_without(&place, readers) >= 4);
+            gone = false;
+            /* Another session's writer does it while it has nothing to write. */
+            CHECK_OK(open_with(&place, &gone));
+            CHECK_OK(store_session_new(place.store, &config, false, &session));
+            for (unsigned k = 0; k < 5000 && count_without(&place, readers) > 0; k++)
+                (void)usleep(1000);
+            CHECK_EQ(count_without(&place, readers), 0);
+            session = store_session_close(session);
+        }
+    }
 }
 
 TEST_MAIN()
