@@ -9,6 +9,7 @@ Checks return what is wrong, so that a test can say it, and so that they can be 
 import bisect
 import collections
 import concurrent.futures
+import functools
 import json
 import os
 import re
@@ -98,13 +99,21 @@ def _signed(number):
 
 def samples(recordings, event=None):
     """All samples of one recording or of several, in the order in which they stand there."""
-    of_each = _of_each(lambda path: _samples_of(path, event), _paths(recordings))
-    return [sample for of_one in of_each for sample in of_one]
+    of_each = _of_each(lambda path: _samples_of(path, _version_of(path)), _paths(recordings))
+    return [sample for of_one in of_each for sample in of_one if event is None or sample.event == event]
 
 
-def _samples_of(path, event):
+def _version_of(path):
+    """What changes when the recording does, a file or a folder."""
+    files = [os.path.join(path, name) for name in sorted(os.listdir(path))] if os.path.isdir(path) else [path]
+    return tuple((s.st_ino, s.st_size, s.st_mtime_ns) for s in map(os.stat, files))
+
+
+# A test looks at the same segments several times; a long one has too many of them to keep.
+@functools.lru_cache(maxsize=0 if LONG else 64)
+def _samples_of(path, _version):
     return [Sample(r["cpu"], r["time"], r["event"], _signed(r["pid"]), _signed(r["tid"]), int(r["ip"], 16))
-            for r in records(path, "SAMPLE") if event is None or r["event"] == event]
+            for r in records(path, "SAMPLE")]
 
 
 def namespaces(recordings, kind):
