@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/remote.h"
 #include "client/reply.h"
 #include "client/screen.h"
 #include "protocol/value.h"
@@ -85,9 +86,9 @@ static json_t *describe(const Doctor *d) {
     for (size_t i = 0; i < d->n; i++) {
         const Diagnosis *a = &d->items[i];
 
-        value_append(&rows,
-                     json_pack("{ss ss ss ss?}", "check", a->check, "state",
-                               health_names[a->health], "text", a->text, "remedy", a->remedy));
+        value_append(&rows, json_pack("{so ss so so}", "check", remote_word(a->check), "state",
+                                      health_names[a->health], "text", remote_word(a->text),
+                                      "remedy", a->remedy ? remote_word(a->remedy) : json_null()));
     }
     if (json_array_size(rows) != d->n) {
         json_decref(rows);
@@ -147,7 +148,7 @@ static const Option doctor_options[] = {
 const Command command_doctor = {
     .name = "doctor",
     .arguments = "",
-    .summary = "Check what this host allows profd to see, and say how to mend it",
+    .summary = "Check what profd can see on this host, and print how to mend it",
     .notes = "Works without a daemon and changes nothing. Each line is 'ok', 'warn' (recordings "
              "are less than they could be) or 'fail' (there are none, or they cannot be used), "
              "with what mends it below. --quiet leaves out what is ok.\n\n"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/host.h"
+#include "client/remote.h"
 #include "client/reply.h"
 #include "util/file.h"
 #include "util/text.h"
@@ -46,7 +47,7 @@ static int put_json(Context *c, const char *host, Bytes line) {
                        host);
         return -EBADMSG;
     }
-    object = json_pack("{ss so}", "host", host, "result", reply_shown(value));
+    object = json_pack("{so so}", "host", remote_word(host), "result", reply_shown(value));
     json_decref(value);
     if (object)
         status = reply_print(c, object);

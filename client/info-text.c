@@ -121,9 +121,12 @@ static void print_overview(const Info *info, Buffer *out) {
     } else
         text_puts(out, "not recorded\n");
     label(out, "Lost");
-    print_several(out, s->lost_events, "record", "records");
-    text_puts(out, ", ");
-    print_several(out, s->lost_samples, "sample", "samples");
+    if (s->lost_events > 0)
+        print_several(out, s->lost_events, "record", "records");
+    text_puts(out, s->lost_events > 0 && s->lost_samples > 0 ? ", " : "");
+    if (s->lost_samples > 0)
+        print_several(out, s->lost_samples, "sample", "samples");
+    text_puts(out, s->lost_events + s->lost_samples > 0 ? "" : "none");
     if (s->throttled > 0) {
         text_puts(out, ", throttled ");
         print_several(out, s->throttled, "time", "times");

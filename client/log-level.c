@@ -18,7 +18,8 @@ static int print(Context *c, const char *level, const json_t *reply) {
         remark(c, "profd logs at level '%s' now, until it is stopped.", level);
         return STATUS_OK;
     }
-    answer = json_pack("{s:s, s:s}", "level", level, "previous", previous);
+    answer =
+        json_pack("{s:o, s:o}", "level", remote_word(level), "previous", remote_word(previous));
     r = reply_print(c, answer);
     json_decref(answer);
     return r;
@@ -59,6 +60,6 @@ const Command command_log_level = {
     .arguments = "err|warning|notice|info|debug",
     .n_min = 1,
     .n_max = 1,
-    .summary = "Set how much the daemon logs; prints what it was",
+    .summary = "Set how much the daemon logs, and print the level before",
     .run = run_log_level,
 };

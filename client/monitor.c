@@ -124,7 +124,7 @@ const Command command_monitor = {
     .name = "monitor",
     .arguments = "[SESSION…]",
     .n_max = UINT32_MAX,
-    .summary = "Show what happens to sessions, as it happens",
+    .summary = "Print events of sessions as they happen",
     .notes = "Ends with the daemon, or by Ctrl-C. Events are started, stopped, paused, resumed,\n"
              "rotated, snapshot, removed, lost, degraded, recovered, reloaded, cpus, failed. With\n"
              "--json an object a line, the first of which, ready, says that from then on nothing\n"

@@ -37,6 +37,6 @@ static int run_ping(Context *c, void *settings, char **arguments) {
 const Command command_ping = {
     .name = "ping",
     .arguments = "",
-    .summary = "Ask the daemon for a sign of life",
+    .summary = "Check that the daemon answers",
     .run = run_ping,
 };

@@ -29,7 +29,7 @@ static int run_reload(Context *c, void *settings, char **arguments) {
 const Command command_reload = {
     .name = "reload",
     .arguments = "",
-    .summary = "Let the daemon read its configuration anew",
+    .summary = "Read the configuration of the daemon anew",
     .notes = "One mistake in it, and nothing changes; each is printed with its file and line.",
     .run = run_reload,
 };

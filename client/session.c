@@ -26,15 +26,25 @@ Color session_color(const json_t *session) {
     return strcmp(state, "active") == 0 ? COLOR_GOOD : COLOR_NONE;
 }
 
+/* A sentence out of a part of one. */
+static void put_sentence(Buffer *out, const char *text) {
+    size_t at = out->size;
+
+    text_printf(out, "%s. ", text);
+    if (buffer_error(out) == 0 && out->data[at] >= 'a' && out->data[at] <= 'z')
+        out->data[at] = (uint8_t)(out->data[at] - 'a' + 'A');
+}
+
 static void show_reason(const Screen *s, const json_t *reason) {
     _cleanup_(buffer_done) Buffer text = {};
 
-    text_printf(&text, "%s: %s.", reply_string(reason, "reason"), reply_string(reason, "meaning"));
+    put_sentence(&text, reply_string(reason, "meaning"));
+    if (*reply_string(reason, "remedy"))
+        put_sentence(&text, reply_string(reason, "remedy"));
+    text_printf(&text, "(%s)", reply_string(reason, "reason"));
     text_putc(&text, '\0');
     if (!buffer_error(&text))
         screen_line(s, "Degraded", COLOR_WARNING, (const char *)text.data);
-    if (*reply_string(reason, "remedy"))
-        screen_printf(s, NULL, "Remedy: %s.", reply_string(reason, "remedy"));
 }
 
 static bool has_reason(const json_t *session, const char *name) {

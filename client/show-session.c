@@ -76,7 +76,7 @@ const Command command_show_session = {
     .name = "show-session",
     .arguments = "[SESSION…]",
     .n_max = UINT32_MAX,
-    .summary = "Show all about sessions: how they do, and their settings",
+    .summary = "Show sessions in full, with their settings",
     .notes = "Where no session is named it is 'default'.",
     .run = run_show_session,
 };

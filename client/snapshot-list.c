@@ -191,7 +191,7 @@ static void print_screen(Context *c, const json_t *snapshot) {
     put_kept(&text, snapshot);
     screen_buffer(&screen, "Kept", &text);
     if (!c->no_legend && snapshot_hint(&text, reply_string(snapshot, "path")))
-        screen_buffer(&screen, "Look at it", &text);
+        screen_buffer(&screen, "Next", &text);
 }
 
 typedef struct ShowSettings {
@@ -338,7 +338,7 @@ const Command command_show_snapshot = {
     .arguments = "SNAPSHOT",
     .n_min = 1,
     .n_max = 1,
-    .summary = "Show all about a snapshot, or take it out",
+    .summary = "Show a snapshot in full, or write it to a file",
     .options = show_options,
     .settings_size = sizeof(ShowSettings),
     .run = run_show,

@@ -253,10 +253,10 @@ static void tell_hint(const Context *c, const json_t *snapshot, const char *path
     _cleanup_(buffer_done) Buffer said = {}, hint = {};
 
     if (snapshot_hint(&hint, path)) {
-        text_puts(&said, "Look at it with: ");
+        text_puts(&said, "Next: ");
         buffer_append(&said, hint.data, hint.size);
     } else {
-        text_puts(&said, "You cannot read it there; make a file of your own of it with: profctl ");
+        text_puts(&said, "You cannot read this file. Write one of your own: profctl ");
         if (c->socket) {
             text_puts(&said, "--socket=");
             shell_put_word(&said, c->socket, strlen(c->socket));
@@ -348,7 +348,7 @@ static void snapshot_settings_done(void *settings) {
 const Command command_snapshot = {
     .name = "snapshot",
     .arguments = "",
-    .summary = "Take a window of what was recorded as a recording of its own",
+    .summary = "Save a window of the past as a recording of its own",
     .notes = "Without --last, --since and --until all that there is of the session. The recording "
              "goes on undisturbed. stdout gets the path, or with --output=- the recording itself, "
              "as a stream that 'perf report -i -' reads; a summary is printed on stderr.\n\n"

@@ -161,7 +161,7 @@ static const Option status_options[] = {
 const Command command_status = {
     .name = "status",
     .arguments = "",
-    .summary = "Show how the daemon does: what records, since when, how far back",
+    .summary = "Show the state of the daemon: what records, since when, how far back",
     .notes = "Each reason why something is degraded comes with its remedy. Window is what a\n"
              "snapshot can reach back to.",
     .options = status_options,

@@ -24,9 +24,10 @@ static void tell_stopped(const Context *c, const json_t *session) {
 
     text_printf(&text, "Session '%s' stopped: ", reply_string(session, "name"));
     figure_count(&text, reply_count(session, "samples"));
-    text_puts(&text, " samples, ");
-    figure_count(&text, reply_count(session, "lost"));
-    text_puts(&text, " lost, ");
+    text_puts(&text, reply_count(session, "samples") == 1 ? " sample, " : " samples, ");
+    if (reply_count(session, "lost") > 0)
+        figure_count(&text, reply_count(session, "lost"));
+    text_puts(&text, reply_count(session, "lost") > 0 ? " lost, " : "none lost, ");
     figure_size(&text, reply_count(session, "storedBytes"));
     text_printf(&text, " in %" PRIu64 " segment%s.", segments, segments == 1 ? "" : "s");
     text_putc(&text, '\0');
@@ -46,7 +47,8 @@ static int call(Context *c, Remote *remote, const Order *order, const char *sess
     if (result)
         json_incref(result);
     else
-        result = json_pack("{s:s, s:s}", "name", session, "state", order->state);
+        result = json_pack("{s:o, s:o}", "name", remote_word(session), "state",
+                           remote_word(order->state));
     if (c->json)
         value_append(results, json_incref(result));
     else if (strcmp(order->method, "Stop") == 0)
@@ -108,7 +110,7 @@ const Command command_pause = {
     .arguments = "SESSION…",
     .n_min = 1,
     .n_max = UINT32_MAX,
-    .summary = "Let sessions take no samples for a while",
+    .summary = "Pause sessions: they take no samples until they are resumed",
     .run = run_pause,
 };
 
@@ -117,6 +119,6 @@ const Command command_resume = {
     .arguments = "SESSION…",
     .n_min = 1,
     .n_max = UINT32_MAX,
-    .summary = "Let paused sessions go on",
+    .summary = "Resume paused sessions",
     .run = run_resume,
 };

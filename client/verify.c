@@ -89,26 +89,36 @@ static int verify(Verify *v) {
     return r >= 0 && v->findings.failed ? -ENOMEM : r;
 }
 
-static void count(Buffer *out, uint64_t n, const char *what) {
+static void put_count(Buffer *out, uint64_t n, const char *what) {
     text_printf(out, "%" PRIu64 " %s%s", n, what, n == 1 ? "" : "s");
 }
 
 static void print_text(const Context *c, const Verify *v, Buffer *out) {
     const char *name = recording_name(v->path);
     const uint64_t *counts = v->findings.counts;
+    static const struct {
+        Severity severity;
+        const char *name;
+    } severities[] = {
+        {SEVERITY_ERROR, "error"}, {SEVERITY_WARNING, "warning"}, {SEVERITY_NOTE, "note"}};
+    bool found = false;
 
     findings_print(&v->findings, name, c->quiet ? SEVERITY_ERROR : SEVERITY_NOTE, out);
     if (c->quiet)
         return;
     text_escape(out, (Bytes){.data = (const uint8_t *)name, .size = strlen(name)});
     text_puts(out, ": ");
-    count(out, v->records.records, "record");
-    text_puts(out, ", ");
-    count(out, counts[SEVERITY_ERROR], "error");
-    text_puts(out, ", ");
-    count(out, counts[SEVERITY_WARNING], "warning");
-    text_puts(out, ", ");
-    count(out, counts[SEVERITY_NOTE], "note");
+    put_count(out, v->records.records, "record");
+    for (size_t i = 0; i < ARRAY_SIZE(severities); i++) {
+        uint64_t n = counts[severities[i].severity];
+
+        found |= n > 0;
+        if (n > 0) {
+            text_puts(out, ", ");
+            put_count(out, n, severities[i].name);
+        }
+    }
+    text_puts(out, found ? "" : ", nothing wrong");
     text_putc(out, '\n');
 }
 

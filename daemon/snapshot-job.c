@@ -110,8 +110,9 @@ static int fail_match(Call *call, const SnapshotFailure *failure) {
 
     for (size_t i = 0; i < failure->near.n; i++)
         value_append(&near, answer_text(failure->near.names[i].name));
-    return call_fail(call, "NoSamplesMatch",
-                     json_pack("{s:s, s:o}", "selection", failure->text, "near", near));
+    return call_fail(
+        call, "NoSamplesMatch",
+        json_pack("{s:o, s:o}", "selection", answer_echo(failure->text), "near", near));
 }
 
 static int fail(const Job *job) {

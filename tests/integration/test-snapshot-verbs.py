@@ -424,7 +424,7 @@ def a_window_of_the_past_opens_under_perf_as_printed():
     done = ended(verb("snapshot", "--last=2s", "--reason=a test"), 0, "no gaps")
     path = done.stdout.strip()
     check(path.endswith(".perf.data") and done.stdout.count("\n") == 1, done.stdout)
-    hint = re.search(r"Look at it with: (perf report -i \S+)", done.stderr)[1]
+    hint = re.search(r"Next: (perf report -i \S+)", done.stderr)[1]
     said = subprocess.run(["sh", "-c", f"{hint} --stdio -g none"], capture_output=True, text=True,
                           check=False, stdin=subprocess.DEVNULL)
     check(said.returncode == 0 and "spin" in said.stdout, f"{hint}: {said.stderr}")

@@ -128,6 +128,73 @@ def dropped_json():
             yield f"{path}: json_string() fails where text is no UTF-8, see remote_word()"
 
 
+def arguments_of(text, begin):
+    """The arguments of a call whose parenthesis is before `begin`, as they are written."""
+    found, depth, at = [""], 1, begin
+    words = r"""\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|."""
+    for token in re.finditer(words, text[begin:], re.S):
+        word = token[0]
+        depth += (word in "([{") - (word in ")]}")
+        if depth == 0:
+            break
+        if word == "," and depth == 1:
+            found.append("")
+        else:
+            found[-1] += word
+    return [argument.strip() for argument in found]
+
+
+def packed_texts(arguments):
+    """Of a json_pack(): the arguments that its format takes as texts, and are no keys."""
+    rest, inside, is_key = arguments[1:], [], False
+    for letter in "".join(re.findall(r'"([^"]*)"', arguments[0])):
+        if letter in "{[":
+            inside.append(letter)
+            is_key = letter == "{"
+        elif letter in "}]":
+            inside.pop()
+            is_key = inside[-1:] == ["{"]
+        elif letter in "soOiIfbn":
+            value = rest.pop(0) if letter != "n" else None
+            if letter == "s" and not is_key:
+                yield value
+            is_key = not is_key if inside[-1:] == ["{"] else False
+
+
+# Arguments of json_pack() that are UTF-8 for certain: words of our own tables, names that passed a check for
+# ASCII, and what came out of JSON.
+OUR_WORDS = {
+    "client/snapshot-save.c": {'reply_string(snapshot, "name")', "*file ? file : NULL"},
+    "daemon/control/call-dispatch.c": {"method"},
+    "daemon/control/call.c": {"error", "strerror(-error)", "parameter", "reason"},
+    "daemon/control/control.c": {"error"},
+    "daemon/control/service.c": {"control->options.version", "interface_text(interfaces[i])", "name"},
+    "daemon/method-config.c": {"section", "key->name"},
+    "daemon/method-metrics.c": {"name", "type", "help", "member->config.name", "reasons[i].name"},
+    "daemon/method-status.c": {"reasons[i].name", "reasons[i].meaning", "reasons[i].remedy", "config->name", "state_word(member)", "state_of(daemon)"},
+    "daemon/method.c": {"member->config.name"},
+    "daemon/monitor.c": {"event->event"},
+    "daemon/runtime.c": {"member->config.name", "boot"},
+    "daemon/store/manifest-codec.c": {"pd_gap_reason_text(g->reason)", "causes[m->losses[i].cause]"},
+    "lib/protocol/connection.c": {"method"},
+}
+
+
+def unsafe_pack():
+    """A text without UTF-8 makes a json_pack() fail as a whole: only words of ours may go in as they are."""
+    literal = r'(?:"[^"]*"|[A-Z][A-Z0-9_]+|[a-z_]+_name\(.*\)|[a-z]+_names\[.*\])'
+    ours = re.compile(rf"(?:[^?]*\? *)?{literal}(?: *: *{literal})?", re.S)
+    for path in sources():
+        text = read(path)
+        if path.parts[0] == "tests":
+            continue
+        for call in re.finditer(r"\bjson_pack\(", text):
+            for value in packed_texts(arguments_of(text, call.end())):
+                if value not in OUR_WORDS.get(str(path), ()) and not ours.fullmatch(value):
+                    number = text[: call.start()].count("\n") + 1
+                    yield f"{path}:{number}: json_pack() fails where {value} is no UTF-8, see remote_word() and answer_text()"
+
+
 def without_words(path):
     return TOKEN.sub(lambda token: " " + "\n" * token[0].count("\n"), read(path))
 
@@ -209,6 +276,11 @@ def every_function_of_a_header_is_called():
 @test
 def no_failure_of_jansson_is_dropped():
     none(dropped_json())
+
+
+@test
+def texts_in_a_json_pack_are_utf8():
+    none(unsafe_pack())
 
 
 @test

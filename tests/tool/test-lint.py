@@ -145,6 +145,14 @@ def a_dropped_failure_of_jansson_is_found():
 
 
 @test
+def a_json_pack_of_a_text_that_need_not_be_utf8_is_found():
+    for call in ('"{s:s}", "name", name', '"{s:i, s:[s, s]}", "n", 1, "list", "a", b', '"{ss*}", "x", *t ? t : NULL',
+                 '"[s]", strerror(error)'):
+        finds("source.py", "texts_in_a_json_pack_are_utf8",
+              ("client/x.c", LICENCE + ESSAY + f"void *x = json_pack({call});\n"))
+
+
+@test
 def a_page_that_is_too_long_is_found():
     finds("source.py", "pages_that_are_to_be_read_whole_are_short", ("HACKING.md", "a line\n" * 121))
 
