@@ -186,6 +186,8 @@ static int complete_sweep(Daemon *daemon) {
     if (r == 0 && sampler_tells_namespaces(daemon->sampler))
         r = tracker_see_namespaces(daemon->tracker);
     if (r == 0)
+        r = tracker_see_data(daemon->tracker, sampler_tells_data(daemon->sampler));
+    if (r == 0)
         r = end_sessions_sweep(daemon, &clock);
     if (r == 0 && daemon->own)
         r = own_complete(daemon->own, daemon->side_band_ns);

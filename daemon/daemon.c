@@ -295,6 +295,7 @@ static int start_tracker(Daemon *daemon) {
                               .table_bytes = daemon->memory.table_bytes,
                               .sees_own = sampler_is_own(daemon->sampler),
                               .sees_kernel = sampler_sees_kernel(daemon->sampler),
+                              .sees_data = sampler_tells_data(daemon->sampler),
                               .on_look = on_look,
                               .on_known = on_known,
                               .on_group = on_group,

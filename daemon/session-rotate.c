@@ -173,6 +173,8 @@ int session_rotate(Session *session, RotateReason reason, const ClockAnchor *clo
     if (!session->is_open)
         return 0;
     r = emission_new(tracker_history(session->host.tracker), &trailer, &emission);
+    if (r == 0 && sampler_takes_stacks(session->sampler))
+        emission_set_data(emission);
     if (r == 0)
         r = session_coverage(session, &coverage);
     if (r == 0)

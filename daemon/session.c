@@ -145,12 +145,17 @@ int session_new(Sampler *sampler, const SessionConfig *config, Session **ret) {
 }
 
 int session_attach(Session *session, const SessionHost *host) {
+    int r;
+
     session->host = *host;
     session->generation = sampler_generation(session->sampler);
     /* What others cost before is not on its account. */
     account_take(&session->account, session->sampler, host->tracker);
     session->at_rotation = session->at_log = session->account;
     session->is_sensitive = is_sensitive(sampler_events(session->sampler));
+    r = tracker_see_data(host->tracker, sampler_tells_data(host->sampler));
+    if (r < 0)
+        return r;
     return store_session_start(host->store, &session->config, session->is_sensitive,
                                &session->store);
 }

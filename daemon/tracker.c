@@ -21,6 +21,7 @@
 
 enum { TRIES_MAX = 8, RETRIED_MAX = 256 };
 
+#define DATA_WAIT_NS      (3 * NS_PER_SECOND) /* for data mappings of who runs already */
 #define MODULES_PERIOD_NS (30 * NS_PER_SECOND)
 
 typedef struct Retried {
@@ -44,7 +45,7 @@ struct Tracker {
     KernelRanges kernel;
     const KernelRange *recent; /* where the last sample was found; NULL: nowhere */
     uint64_t modules_read_ns;
-    bool knows_kernel, all_read, ready, sees_namespaces;
+    bool knows_kernel, all_read, ready, sees_namespaces, sees_data;
     uint64_t all_begin_ns;
     uint64_t resyncs;
 };
@@ -131,6 +132,12 @@ static int begin_reading(Tracker *tracker, const TrackerOptions *options) {
     return r;
 }
 
+static void set_data(Tracker *tracker, bool see) {
+    tracker->sees_data = see;
+    history_keep_data(tracker->history, see);
+    scanner_see_data(tracker->scanner, see);
+}
+
 int tracker_new(const TrackerOptions *options, Tracker **ret) {
     _cleanup_(tracker_freep) Tracker *tracker = calloc(1, sizeof(*tracker));
     ScannerSinks sinks = {on_process,  on_kernel,   on_cgroup, on_cgroups_done,
@@ -154,6 +161,8 @@ int tracker_new(const TrackerOptions *options, Tracker **ret) {
     if (r < 0)
         return r;
     r = scanner_new(options->keeper, options->loop, &sinks, &tracker->scanner);
+    if (r == 0)
+        set_data(tracker, options->sees_data);
     if (r == 0)
         r = begin_reading(tracker, options);
     if (r < 0)
@@ -283,6 +292,7 @@ static int finish_pass(Tracker *tracker) {
         r = history_sweep_missing(tracker->history, tracker->all_begin_ns);
     tracker->all_read = false;
     tracker->n_retried = 0;
+    history_hold_floor(tracker->history, 0);
     if (r < 0 || tracker->ready)
         return r;
     tracker->ready = true;
@@ -361,6 +371,16 @@ int tracker_see_namespaces(Tracker *tracker) {
         return 0;
     tracker->sees_namespaces = true;
     scanner_see_namespaces(tracker->scanner);
+    return scanner_all(tracker->scanner);
+}
+
+int tracker_see_data(Tracker *tracker, bool see) {
+    if (tracker->sees_data == see)
+        return 0;
+    set_data(tracker, see);
+    if (!see)
+        return 0;
+    history_hold_floor(tracker->history, clock_monotonic_ns() + DATA_WAIT_NS);
     return scanner_all(tracker->scanner);
 }
 

@@ -21,7 +21,8 @@ typedef struct TrackerOptions {
     LoopCallback on_due;   /* baselines wait for side-band to be drained */
     bool sees_own;         /* only processes of this user, and these not before tracker_pass() */
     bool sees_kernel;
-    uint64_t table_bytes;                                    /* of the history; 0: its default */
+    bool sees_data;       /* as tracker_see_data(), from the first pass on */
+    uint64_t table_bytes; /* of the history; 0: its default */
     int (*on_look)(void *userdata, const ScannerLook *look); /* with sees_own */
     int (*on_known)(void *userdata, uint32_t pid);           /* NULL: nobody wants to know */
     /* Of a walk through the control groups; NULL: nobody wants to know. */
@@ -59,6 +60,9 @@ void tracker_walk_groups(Tracker *tracker);
 int tracker_pass(Tracker *tracker);
 /* Once a session asks for them: namespaces of who runs already are read; nothing when they are. */
 int tracker_see_namespaces(Tracker *tracker);
+/* Whether a session samples stacks, which are unwound with data mappings; reads those of who runs
+ * already when the first one does. */
+int tracker_see_data(Tracker *tracker, bool see);
 /* Reads /proc again, since something went past us. */
 int tracker_resync(Tracker *tracker);
 /* How often that happened. */

@@ -102,8 +102,10 @@ static bool is_same(const PdAttr *a, const PdAttr *b) {
 }
 
 static bool is_expected(const Sampler *sampler, const SamplerSession *session, const Held *held) {
-    PdAttr namespaces = open_namespaces_attr(sampler);
+    PdAttr namespaces = open_namespaces_attr(sampler), data = data_attr(sampler);
 
+    if (!session && held->tag.event == DATA_EVENT)
+        return is_same(&held->attr, &data);
     if (!session && held->tag.event == NAMESPACES_EVENT)
         return is_same(&held->attr, &namespaces);
     if (!session)

@@ -246,22 +246,11 @@ static int has_more_threads(const Followed *followed) {
     return r == -ENOMEM ? r : more;
 }
 
-/* What it lost is told by the one that stays. */
-static void close_counter(CpuRing *ring, size_t i) {
-    Counter *counter = &ring->counters[i];
-
-    ring->counters[0].lost += counter->lost - counter->told;
-    closep(&counter->fd);
-    (void)keeper_close_event(ring->sampler->options.keeper, counter->slot);
-    memmove(counter, counter + 1, (ring->n_counters - i - 1) * sizeof(*counter));
-    ring->n_counters--;
-}
-
 static void close_threads(const RingSet *set, const Followed *followed) {
     for (size_t i = 0; i < set->n; i++)
         for (size_t k = set->rings[i]->n_counters; k-- > 1;)
             if (has_tid(followed, set->rings[i]->counters[k].tid))
-                close_counter(set->rings[i], k);
+                counter_close(set->rings[i], k);
 }
 
 static int open_threads(const RingSet *set, const Followed *followed) {
@@ -462,7 +451,7 @@ static void close_hung(CpuRing *ring) {
         return;
     for (size_t i = ring->n_counters; i-- > 1;)
         if (fds[i].revents & (POLLHUP | POLLERR))
-            close_counter(ring, i);
+            counter_close(ring, i);
 }
 
 static void begin_look(RingSet *set) {

@@ -44,6 +44,17 @@ static void ring_free(CpuRing *ring, bool at_keeper) {
     free(ring);
 }
 
+/* What it lost is told by the one that stays. */
+void counter_close(CpuRing *ring, size_t i) {
+    Counter *counter = &ring->counters[i];
+
+    ring->counters[0].lost += counter->lost - counter->told;
+    closep(&counter->fd);
+    (void)keeper_close_event(ring->sampler->options.keeper, counter->slot);
+    memmove(counter, counter + 1, (ring->n_counters - i - 1) * sizeof(*counter));
+    ring->n_counters--;
+}
+
 void ring_set_remove(RingSet *set, CpuRing *ring, bool at_keeper) {
     size_t i = 0;
 

@@ -18,8 +18,9 @@
  * brings the ring, the others write into it. With processes as the target each of their threads
  * has an event on each CPU, inherited by what it starts, since the kernel has no ring for an event
  * that is inherited and follows its thread over CPUs. A CPU may leave while we open, which is no
- * failure. What few ask for, namespaces, is told by an event of its own that writes into the ring
- * of side-band: so it may come at any time, and nothing that is told already is interrupted.
+ * failure. What few ask for (namespaces here, data mappings in data-map.c) is told by an event of
+ * its own that writes into the ring of side-band: so it may come at any time, and nothing that is
+ * told already is interrupted.
  */
 
 enum { COUNT_SW_DUMMY = 9, TIDS_MAX = 4096 };
@@ -27,10 +28,6 @@ enum { COUNT_SW_DUMMY = 9, TIDS_MAX = 4096 };
 static PlanTarget side_band_target(const Sampler *sampler) {
     return (PlanTarget){.pid = sampler->is_own ? (int32_t)sampler->options.own_pid : -1};
 }
-
-#define SIDE_BAND_TELLS                                                                            \
-    (PD_ATTR_MMAP | PD_ATTR_MMAP2 | PD_ATTR_COMM | PD_ATTR_COMM_EXEC | PD_ATTR_TASK |              \
-     PD_ATTR_KSYMBOL | PD_ATTR_BPF_EVENT | PD_ATTR_CGROUP)
 
 static PdAttr side_band_attr(void) {
     return (PdAttr){
@@ -190,8 +187,7 @@ static int open_side_band_ring(CpuRing *ring, KeeperEvent *event) {
     return r;
 }
 
-/* One more event, which writes to the ring that is there. */
-static int open_beside(CpuRing *ring, PdAttr attr, int32_t pid, unsigned index) {
+int open_beside(CpuRing *ring, PdAttr attr, int32_t pid, unsigned index) {
     KeeperEvent event = {.pid = pid,
                          .cpu = (int32_t)ring->cpu,
                          .leader_slot = KEEPER_NO_SLOT,
@@ -207,6 +203,8 @@ static int open_beside(CpuRing *ring, PdAttr attr, int32_t pid, unsigned index) 
 static int open_side_band_of(CpuRing *ring, uint32_t tid) {
     int r = open_beside(ring, ring->sampler->side_band_attr, (int32_t)tid, SIDE_BAND_EVENT);
 
+    if (r == 0 && ring->sampler->tells_data)
+        r = data_open(ring, (int32_t)tid);
     return r == -ESRCH ? 0 : r;
 }
 
@@ -215,7 +213,7 @@ static int open_side_band_of(CpuRing *ring, uint32_t tid) {
 PdAttr open_namespaces_attr(const Sampler *sampler) {
     PdAttr attr = sampler->side_band_attr;
 
-    attr.flags = (attr.flags & ~(uint64_t)SIDE_BAND_TELLS) | PD_ATTR_COMM_EXEC | PD_ATTR_NAMESPACES;
+    attr.flags = (attr.flags & ~SIDE_BAND_TELLS) | PD_ATTR_COMM_EXEC | PD_ATTR_NAMESPACES;
     return attr;
 }
 
@@ -254,6 +252,8 @@ static int open_side_band_on(Sampler *sampler, CpuRing *ring, KeeperEvent *event
     r = open_side_band_ring(ring, event);
     if (r == 0 && sampler->tells_namespaces)
         r = open_namespaces_on(ring);
+    if (r == 0 && sampler->tells_data)
+        r = data_open(ring, side_band_target(sampler).pid);
     if (r == 0 && sampler->is_own)
         r = own_begin(&sampler->side_band, sampler);
     return r == 0 && sampler->is_own ? own_open(&sampler->side_band, ring) : r;

@@ -122,8 +122,13 @@ struct SamplerSession {
     void *userdata;
 };
 
+/* What the side-band event tells. */
+#define SIDE_BAND_TELLS                                                                            \
+    ((uint64_t)(PD_ATTR_MMAP | PD_ATTR_MMAP2 | PD_ATTR_COMM | PD_ATTR_COMM_EXEC | PD_ATTR_TASK |   \
+                PD_ATTR_KSYMBOL | PD_ATTR_BPF_EVENT | PD_ATTR_CGROUP))
+
 /* Of side-band; a Tag has it, so it lasts. */
-enum { SIDE_BAND_EVENT = 0, NAMESPACES_EVENT = 1 };
+enum { SIDE_BAND_EVENT = 0, NAMESPACES_EVENT = 1, DATA_EVENT = 2 };
 
 typedef enum SweepPhase {
     SWEEP_NONE,
@@ -142,6 +147,7 @@ struct Sampler {
     PdEvents *side_band_events;
     bool is_own;            /* no whole CPUs */
     bool tells_namespaces;  /* side-band has the event that does */
+    bool tells_data;        /* the same for data mappings */
     bool is_full;           /* there are no descriptors for more processes */
     uint64_t doubted_ns;    /* who started before, by CLOCK_BOOTTIME, may be followed unheard */
     LoopCallback on_follow; /* NULL: nobody looks */
@@ -194,6 +200,17 @@ int open_session(SamplerSession *session, unsigned cpu);
  * followed there is no such event. */
 int open_namespaces(Sampler *sampler);
 PdAttr open_namespaces_attr(const Sampler *sampler);
+/* One more event, which writes to the ring that is there; `pid` is a thread, or -1. */
+int open_beside(CpuRing *ring, PdAttr attr, int32_t pid, unsigned index);
+/* Closes one that does not bring the ring. */
+void counter_close(CpuRing *ring, size_t i);
+
+/* Side-band tells of data mappings while a session samples stacks, and no longer. */
+void data_update(Sampler *sampler);
+PdAttr data_attr(const Sampler *sampler);
+/* Beside the side-band event of that thread, which is open (-1: of whatever runs). */
+int data_open(CpuRing *ring, int32_t tid);
+
 /* The kernel's answer to the side-band attr, with less asked for on old kernels. */
 int open_settle_side_band(Sampler *sampler, unsigned cpu);
 int open_list_threads(SamplerSession *session);

@@ -472,23 +472,28 @@ int sampler_add(Sampler *sampler, const SessionConfig *config, SamplerSession **
     *last = *ret = session;
     if (own_is_for(sampler, config) && sampler->on_follow)
         (void)sampler->on_follow(sampler->follow_userdata);
+    data_update(sampler);
     return 0;
 }
 
 SamplerSession *sampler_remove(SamplerSession *session) {
     SamplerSession **at;
+    Sampler *sampler;
 
     if (!session)
         return NULL;
-    for (at = &session->sampler->sessions; *at != session; at = &(*at)->next)
+    sampler = session->sampler;
+    for (at = &sampler->sessions; *at != session; at = &(*at)->next)
         ;
     *at = session->next;
     close_opened(session);
+    data_update(sampler);
     return NULL;
 }
 
 void sampler_forget_rest(Sampler *sampler) {
     adopt_forget(sampler);
+    data_update(sampler);
 }
 
 int counter_control(const Counter *counter, unsigned long request) {

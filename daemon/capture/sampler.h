@@ -173,6 +173,11 @@ bool sampler_sees_kernel(const Sampler *sampler);
 /* Whether side-band tells of namespaces, as a session asked. */
 bool sampler_tells_namespaces(const Sampler *sampler);
 
+/* Whether side-band tells of data mappings, with which stacks are unwound. */
+bool sampler_tells_data(const Sampler *sampler);
+/* Whether samples of the session bring stacks. */
+bool sampler_takes_stacks(const SamplerSession *session);
+
 typedef struct SamplerLook {
     const uint32_t *pids;      /* who runs; side-band up to then was handed out */
     const uint64_t *starts_ns; /* since when, by CLOCK_BOOTTIME */

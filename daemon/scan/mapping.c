@@ -123,11 +123,17 @@ static void name_as_record(PdMmap *m) {
         m->filename = constant("/dev/zero (deleted)");
 }
 
-bool mapping_parse(char *line, size_t size, PdMmap *ret) {
+bool mapping_is_wanted(const PdMmap *m, bool with_data) {
+    if (m->prot & PROT_EXEC)
+        return true;
+    return with_data && m->inode != 0 && m->prot == PROT_READ && m->flags == MAP_PRIVATE;
+}
+
+bool mapping_parse(char *line, size_t size, bool with_data, PdMmap *ret) {
     PdMmap m;
     Text t;
 
-    if (!mapping_parse_any(line, size, &m) || !(m.prot & PROT_EXEC))
+    if (!mapping_parse_any(line, size, &m) || !mapping_is_wanted(&m, with_data))
         return false;
     t = (Text){.at = line + size - m.filename.size, .end = line + size};
     if (m.inode == 0 && begins_with(&t, "[vsyscall]"))

@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -50,7 +51,12 @@ struct ProcessReader {
     PdMmap *maps;
     size_t n_maps;
     bool has_no_query; /* the kernel, older than 6.11 */
-    atomic_bool sees_namespaces;
+    atomic_bool sees_namespaces, sees_data;
+    bool with_data;                    /* the present process is read so */
+    struct {                           /* the last mappings, all of one file */
+        size_t n_before, names_before; /* what was there before them */
+        bool is_executed;
+    } file;
     char name[PATH_MAX];
     LineReader lines;
 };
@@ -82,6 +88,7 @@ static void forget(ProcessReader *p) {
         buffer_done(&p->names);
     buffer_clear(&p->names);
     p->n_threads = p->n_maps = 0;
+    p->file = (typeof(p->file)){.is_executed = true};
 }
 
 static void closedirp(DIR **dir) {
@@ -197,10 +204,29 @@ static int add_other_threads(ProcessReader *p, uint32_t pid, const ProcessStat *
     return r;
 }
 
+static bool is_of_last_file(const ProcessReader *p, const PdMmap *map) {
+    const PdMmap *last = p->n_maps > p->file.n_before ? &p->maps[p->n_maps - 1] : NULL;
+
+    return last && map->inode != 0 && map->inode == last->inode && map->major == last->major &&
+           map->minor == last->minor;
+}
+
+/* The parts of a program lie side by side, and a file of which none is executed is no program. */
+static void begin_file(ProcessReader *p) {
+    if (!p->file.is_executed) {
+        p->n_maps = p->file.n_before;
+        p->names.size = p->file.names_before;
+    }
+    p->file = (typeof(p->file)){.n_before = p->n_maps, .names_before = p->names.size};
+}
+
 /* 1: there is no room for more. */
 static int add_map(ProcessReader *p, const PdMmap *map, uint32_t pid) {
     PdMmap *kept;
 
+    if (!is_of_last_file(p, map))
+        begin_file(p);
+    p->file.is_executed |= (map->prot & PROT_EXEC) != 0;
     if (p->n_maps >= PROCESS_MAPS_MAX || p->names.size >= NAMES_MAX + p->n_threads * COMM_SIZE)
         return 1;
     kept = array_grow(&p->maps, &p->n_maps);
@@ -223,7 +249,7 @@ static int read_text(ProcessReader *p, int fd, uint32_t pid) {
         r = line_reader_next(&p->lines, &line, &size);
         if (r <= 0)
             return r;
-        r = mapping_parse(line, size, &map) ? add_map(p, &map, pid) : 0;
+        r = mapping_parse(line, size, p->with_data, &map) ? add_map(p, &map, pid) : 0;
     }
     return r;
 }
@@ -231,11 +257,12 @@ static int read_text(ProcessReader *p, int fd, uint32_t pid) {
 /* -ENOTTY and -ENAMETOOLONG: the text has to tell. */
 static int ask(ProcessReader *p, int fd, uint32_t pid) {
     uint64_t from = 0;
+    size_t n = 0;
     int r;
 
     do {
         ProcmapQuery q = {
-            .flags = PROCMAP_EXECUTABLE | PROCMAP_COVERING_OR_NEXT,
+            .flags = PROCMAP_COVERING_OR_NEXT | (p->with_data ? 0 : PROCMAP_EXECUTABLE),
             .address = from,
             .name_address = (uintptr_t)p->name,
             .name_size = sizeof(p->name),
@@ -247,9 +274,12 @@ static int ask(ProcessReader *p, int fd, uint32_t pid) {
             break;
         p->name[q.name_size > 0 ? MIN((size_t)q.name_size, sizeof(p->name)) - 1 : 0] = '\0';
         mapping_of_query(&q, p->name, &map);
-        r = map.length > 0 && q.vma_end > from ? add_map(p, &map, pid) : -EBADMSG;
+        if (map.length == 0 || q.vma_end <= from)
+            r = -EBADMSG;
+        else if (mapping_is_wanted(&map, p->with_data))
+            r = add_map(p, &map, pid);
         from = q.vma_end;
-    } while (r == 0);
+    } while (r == 0 && n++ < LINES_MAX);
     return r == -ENOENT ? 0 : r;
 }
 
@@ -261,8 +291,10 @@ static int add_maps(ProcessReader *p, int fd, uint32_t pid) {
         p->has_no_query |= r == -ENOTTY;
         p->n_maps = 0;
         p->names.size = names;
+        p->file = (typeof(p->file)){.is_executed = true};
         r = read_text(p, fd, pid);
     }
+    begin_file(p);
     /* A process that ends while it is read. */
     return r == -ESRCH || r > 0 ? 0 : r;
 }
@@ -328,6 +360,10 @@ void process_reader_see_namespaces(ProcessReader *reader) {
     atomic_store(&reader->sees_namespaces, true);
 }
 
+void process_reader_see_data(ProcessReader *reader, bool see) {
+    atomic_store(&reader->sees_data, see);
+}
+
 /* Those that we may not see are left out. */
 static void read_namespaces(ProcessReader *p, Baseline *baseline) {
     KeeperNamespace found[KEEPER_NAMESPACES];
@@ -348,6 +384,7 @@ static int read_whole(ProcessReader *p, uint32_t pid, Baseline *ret) {
     int r;
 
     forget(p);
+    p->with_data = atomic_load(&p->sees_data);
     fd = open_stat(p, pid);
     r = fd < 0 ? fd : read_stat(fd, &before);
     if (r == 0)

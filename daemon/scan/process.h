@@ -22,6 +22,8 @@ DEFINE_CLEANUP(ProcessReader *, process_reader_free);
 
 /* From now on where they live is read too. Any thread may say so. */
 void process_reader_see_namespaces(ProcessReader *reader);
+/* Whether to read the data mappings of files that are executed as well. Any thread may say so. */
+void process_reader_see_data(ProcessReader *reader, bool see);
 /* The Baseline is good until the next call. -ESRCH: there is no such process, or it has ended;
  * -EAGAIN: its pid passed from one to another again and again while it was read. A process whose
  * maps we may not read has none. */

@@ -421,6 +421,10 @@ void scanner_see_namespaces(Scanner *s) {
     process_reader_see_namespaces(s->processes);
 }
 
+void scanner_see_data(Scanner *s, bool see) {
+    process_reader_see_data(s->processes, see);
+}
+
 int scanner_look(Scanner *s) {
     scan_queue_ask(s->queue, SCAN_LOOK);
     return 0;

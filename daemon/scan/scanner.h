@@ -46,6 +46,8 @@ DEFINE_CLEANUP(Scanner *, scanner_free);
 void scanner_see_own(Scanner *scanner, bool with_kernel);
 /* From now on of each process that is read its namespaces too. */
 void scanner_see_namespaces(Scanner *scanner);
+/* Whether to read the data mappings of files that are executed as well. */
+void scanner_see_data(Scanner *scanner, bool see);
 /* Which processes of this user are there. */
 int scanner_look(Scanner *scanner);
 /* Every process, then on_all_done(). A second call while one goes on begins anew after it. */

@@ -62,6 +62,7 @@ int retelling_new(uint64_t table_bytes, Retelling **ret) {
     if (rc < 0)
         return rc;
     history_set_identify(r->history, HISTORY_MARKS);
+    history_keep_data(r->history, true);
     *ret = TAKE_PTR(r);
     return 0;
 }

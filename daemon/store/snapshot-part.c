@@ -325,6 +325,8 @@ static int begin_emission(Part *p) {
     r = emission_new(retelling_history(m->retelling), &m->trailer, &m->emission);
     if (r < 0)
         return r;
+    /* Segments of sessions that sample no stacks hold none. */
+    emission_set_data(m->emission);
     r = emission_preamble(m->emission, &preamble);
     pd_emit_mark(&preamble, PD_RECORD_FINISHED_INIT);
     return r < 0 ? r : outlet_flush(&m->output, &preamble);

@@ -40,8 +40,10 @@ void emission_forget_owed(Emission *e) {
     e->n_owed = e->owed_allocated = 0;
 }
 
-static bool is_due(const Emission *e, const ProcessImage *image) {
-    return image->owed & e->slot && (image->is_due || (e->releases && image->waits));
+static bool is_due(const Emission *e, ProcessImage *image) {
+    const ProcessImage *code = emission_code_of(e, image);
+
+    return code && code->owed & e->slot && (code->is_due || (e->releases && code->waits));
 }
 
 /* False: none was due. */
@@ -53,15 +55,9 @@ static bool write_maps_due(Emission *e, uint32_t pid, const ProcessMaps *maps, b
     size_t at = 0;
 
     while (maps && (m = maps_next(maps, &at))) {
-        PdMmap mmap = {.pid = pid,
-                       .tid = pid,
-                       .start = m->start,
-                       .length = m->end - m->start,
-                       .pgoff = m->pgoff};
-
         if (!all && !is_due(e, m->image))
             continue;
-        emission_write_map(e, &trailer, &mmap, m->image);
+        emission_write_mapping(e, &trailer, m);
         any = true;
     }
     return any;

@@ -99,31 +99,48 @@ static bool holds_back(Emission *e, ProcessImage *image, const PdMmap *m) {
     return image_wait(h, image);
 }
 
+void emission_set_data(Emission *e) {
+    e->has_data = true;
+}
+
+ProcessImage *emission_code_of(const Emission *e, ProcessImage *image) {
+    if (!image_is_data(image))
+        return image;
+    return e->has_data ? images_find_code(&e->history->strings, image) : NULL;
+}
+
 static bool needs_mark(const Emission *e, const PdMmap *m) {
     return m->build_id_size == 0 && e->history->identify != HISTORY_AS_TOLD &&
            path_is_file(m->filename);
 }
 
-/* `mmap` says who maps it and where, the image what. */
+/*
+ * `mmap` says who maps it and where, the image what. Data has the build id of its file's code, and
+ * is left out where that is not executed: the kernel and ld.so map what comes before the code of a
+ * file just before the code, and nearly always both are known by now.
+ */
 void emission_write_map(Emission *e, const PdTrailer *trailer, PdMmap *mmap, ProcessImage *image) {
-    bool found = image->build_id_size == 0;
+    ProcessImage *code = emission_code_of(e, image);
+    uint16_t misc = PD_MISC_USER | (code != image ? PD_MISC_MMAP_DATA : 0);
     uint8_t scratch[MARKED_MAX];
 
+    if (!code)
+        return;
     mmap->major = image->major;
     mmap->minor = image->minor;
     mmap->inode = image->inode;
     mmap->generation = image->generation;
-    mmap->build_id_size = found ? image->found_id_size : image->build_id_size;
-    mmap->build_id = found ? image->found_id : image->build_id;
+    mmap->build_id_size = code->build_id_size ?: code->found_id_size;
+    mmap->build_id = code->build_id_size ? code->build_id : code->found_id;
     mmap->prot = image->prot;
     mmap->flags = image->flags;
     mmap->filename = name_bytes(image->path);
     if (needs_mark(e, mmap)) {
-        if (holds_back(e, image, mmap))
+        if (holds_back(e, code, mmap))
             return;
         mmap->filename = mark_path(mmap->filename, scratch);
     }
-    pd_emit_mmap2(&e->pending, trailer, PD_MISC_USER, mmap);
+    pd_emit_mmap2(&e->pending, trailer, misc, mmap);
 }
 
 /* There was no memory for its image. */
@@ -132,6 +149,8 @@ static void write_bare(Emission *e, const PdTrailer *trailer, const Entry *entry
     PdBody body;
     PdRecord record = entry_parse(entry, &body);
 
+    if (record.type == PD_RECORD_MMAP2 && record.misc & PD_MISC_MMAP_DATA)
+        return;
     if (record.type != PD_RECORD_MMAP2 || !needs_mark(e, &body.mmap)) {
         pd_emit_record(&e->pending, trailer, entry_record(entry));
         return;
@@ -168,20 +187,23 @@ static void write_comm(Emission *e, uint32_t pid, uint32_t tid, Bytes comm, uint
         pd_emit_comm(&e->pending, &trailer, &(PdComm){.pid = pid, .tid = tid, .comm = comm});
 }
 
+void emission_write_mapping(Emission *e, const PdTrailer *trailer, const ProcessMapping *m) {
+    PdMmap mmap = {.pid = trailer->pid,
+                   .tid = trailer->pid,
+                   .start = m->start,
+                   .length = m->end - m->start,
+                   .pgoff = m->pgoff};
+
+    emission_write_map(e, trailer, &mmap, m->image);
+}
+
 static void write_maps(Emission *e, uint32_t pid, const ProcessMaps *maps, uint64_t time) {
     PdTrailer trailer = emission_trailer(e, pid, pid, time);
     const ProcessMapping *m;
     size_t at = 0;
 
-    while (maps && (m = maps_next(maps, &at))) {
-        PdMmap mmap = {.pid = pid,
-                       .tid = pid,
-                       .start = m->start,
-                       .length = m->end - m->start,
-                       .pgoff = m->pgoff};
-
-        emission_write_map(e, &trailer, &mmap, m->image);
-    }
+    while (maps && (m = maps_next(maps, &at)))
+        emission_write_mapping(e, &trailer, m);
 }
 
 static Bytes comm_bytes(const ProcessName *comm) {

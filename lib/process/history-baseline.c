@@ -23,12 +23,19 @@ static bool heard_between(const Process *p, uint64_t begin, uint64_t end) {
     return false;
 }
 
+static bool is_skipped(const History *h, const PdMmap *mmap) {
+    return prot_is_data(mmap->prot) && (!h->keeps_data || !mmap_is_needed(h, mmap));
+}
+
 static void fill_maps(History *h, Process *p, const Baseline *b) {
     p->maps = maps_put(&h->strings, p->maps);
     for (size_t i = 0; i < b->n_maps; i++) {
         const PdMmap *mmap = &b->maps[i];
-        ProcessImage *image = image_of(h, mmap);
+        ProcessImage *image;
 
+        if (is_skipped(h, mmap))
+            continue;
+        image = image_of(h, mmap);
         maps_apply(h, &p->maps, mmap, image);
         if (image)
             image_want(h, image, p->pid, mmap->start, mmap->start + mmap->length);
@@ -172,7 +179,8 @@ static int infer(History *h, uint32_t pid, uint32_t tid, uint64_t time, const Bu
     e->pid = pid;
     e->tid = tid;
     e->image = image ? image_ref(image) : NULL;
-    h->inferred++;
+    /* Nobody listened to data before it was wanted. */
+    h->inferred += !image || !image_is_data(image);
     entry_settle(h, e, NULL);
     return 0;
 }
@@ -190,7 +198,7 @@ static bool is_same(const ProcessMapping *m, const PdMmap *mmap) {
     bool same_file = mmap->inode != 0 && mmap->inode == image->inode &&
                      mmap->major == image->major && mmap->minor == image->minor;
 
-    if (m->end - mmap->start < mmap->length ||
+    if (m->end - mmap->start < mmap->length || image_is_data(image) != prot_is_data(mmap->prot) ||
         (!same_file && !bytes_equal(name_bytes(image->path), mmap->filename)))
         return false;
     return mmap->inode == 0 || m->pgoff + (mmap->start - m->start) == mmap->pgoff;
@@ -207,6 +215,10 @@ static uint64_t change_ns(const History *h, const Process *p, const Baseline *b)
     return MIN(heard + 1, b->end_ns);
 }
 
+static uint16_t misc_of(const PdMmap *mmap) {
+    return PD_MISC_USER | (prot_is_data(mmap->prot) ? PD_MISC_MMAP_DATA : 0);
+}
+
 static int compare_maps(History *h, Process *p, const Baseline *b, uint64_t time) {
     ProcessMaps *maps = maps_at(h, p, b->end_ns + 1);
     int r = 0;
@@ -217,10 +229,10 @@ static int compare_maps(History *h, Process *p, const Baseline *b, uint64_t time
         const ProcessMapping *there = maps ? maps_find(maps, mmap.start) : NULL;
         ProcessImage *image;
 
-        if (there && is_same(there, &mmap))
+        if (is_skipped(h, &mmap) || (there && is_same(there, &mmap)))
             continue;
         mmap.pid = mmap.tid = p->pid;
-        pd_emit_mmap2(&record, NULL, PD_MISC_USER, &mmap);
+        pd_emit_mmap2(&record, NULL, misc_of(&mmap), &mmap);
         image = image_of(h, &mmap);
         r = infer(h, p->pid, p->pid, time, &record, image);
         images_put(&h->strings, image);

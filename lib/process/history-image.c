@@ -66,7 +66,7 @@ void image_want(History *h, ProcessImage *image, uint32_t pid, uint64_t start, u
     Wanted *slot;
 
     if (image->asked || image->tries >= TRIES_MAX || h->identify == HISTORY_MARKS ||
-        image_has_id(image) || !can_be_read(image))
+        image_is_data(image) || image_has_id(image) || !can_be_read(image))
         return;
     if (!h->wanted)
         h->wanted = budget_alloc(&h->strings.budget, WANTED_MAX * sizeof(*h->wanted));

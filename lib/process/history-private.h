@@ -178,6 +178,8 @@ struct History {
     uint64_t sweep_ns; /* start of the sweep that is settled now */
     uint64_t n_marked; /* mappings that came without a build id from another recording */
     uint64_t unidentified;
+    bool keeps_data;
+    uint64_t hold_until_ns;
 
     Emission *emissions[EMISSIONS_MAX];
     uint64_t inferred, dropped, late, lost;
@@ -202,6 +204,7 @@ struct Emission {
     ProcessImage **owed; /* images that it names without a build id, or not yet */
     size_t n_owed, owed_allocated;
     bool releases; /* nothing is held back */
+    bool has_data; /* mappings that are read and not executed as well */
 };
 
 /* history-process.c */
@@ -258,6 +261,8 @@ void images_forget(History *h);
 bool image_has_id(const ProcessImage *image);
 /* perf would look for symbols in the file at its path. */
 bool path_is_file(Bytes path);
+/* A data mapping that is worth its room. */
+bool mmap_is_needed(const History *h, const PdMmap *mmap);
 void image_found(History *h, ProcessImage *image, Bytes build_id);
 
 /* history-identity.c */
@@ -285,6 +290,9 @@ void emission_kernel_record(Emission *emission, Bytes record);
 void member_fill(Member *m);
 void emission_write_entry(Emission *e, const Entry *entry);
 void emission_write_map(Emission *e, const PdTrailer *trailer, PdMmap *mmap, ProcessImage *image);
+void emission_write_mapping(Emission *e, const PdTrailer *trailer, const ProcessMapping *mapping);
+/* The image that has the build id of the file; NULL: the mapping is none of the recording's. */
+ProcessImage *emission_code_of(const Emission *e, ProcessImage *image);
 PdTrailer emission_trailer(const Emission *e, uint32_t pid, uint32_t tid, uint64_t time);
 
 /* emission-late.c */

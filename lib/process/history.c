@@ -15,6 +15,8 @@
 
 static const uint64_t memory_default = 64 << 20;
 
+#define REPEATED_NS 100000
+
 int history_new(const ProcessLimits *limits, History **ret) {
     History *h = calloc(1, sizeof(*h));
 
@@ -72,7 +74,7 @@ static int32_t pid_of(const PdRecord *record, const PdBody *body) {
     }
 }
 
-static bool is_kept(const PdRecord *record) {
+static bool is_kept(const History *h, const PdRecord *record) {
     switch (record->type) {
     case PD_RECORD_FORK:
     case PD_RECORD_EXIT:
@@ -84,7 +86,7 @@ static bool is_kept(const PdRecord *record) {
     case PD_RECORD_LOST:
         return true;
     case PD_RECORD_MMAP2:
-        return !(record->misc & PD_MISC_MMAP_DATA);
+        return h->keeps_data || !(record->misc & PD_MISC_MMAP_DATA);
     default:
         return false;
     }
@@ -102,6 +104,35 @@ static Entry **fed_slot(History *h) {
         h->fed_allocated = n;
     }
     return &h->fed[h->n_fed];
+}
+
+/* With what perf unwinds: no writable data, no memory, no files that are shared. */
+bool mmap_is_needed(const History *h, const PdMmap *mmap) {
+    const ProcessBudget *budget = &h->strings.budget;
+
+    return prot_is_data(mmap->prot) && !(mmap->prot & PROT_WRITE) && !(mmap->flags & MAP_SHARED) &&
+           (mmap->inode != 0 || mmap->build_id_size > 0) && path_is_file(mmap->filename) &&
+           budget->used_bytes < budget->limit_bytes / 2;
+}
+
+/* The event that tells of data tells of code as well: the same record, once more. */
+static bool is_repeated(const History *h, const PdRecord *record, const PdEvent *event) {
+    const Entry *last = h->n_fed > 0 ? h->fed[h->n_fed - 1] : NULL;
+    uint64_t time = load_u64(record->data + record->size - event->in_trailer.time, false);
+    size_t size = record->size - event->trailer_size;
+
+    return last && last->size == size && load_u32(last->record, false) == record->type &&
+           time >= last->time && time - last->time < REPEATED_NS &&
+           memcmp(last->record + PD_RECORD_HEADER_SIZE, record->data + PD_RECORD_HEADER_SIZE,
+                  size - PD_RECORD_HEADER_SIZE) == 0;
+}
+
+static bool is_surplus(const History *h, const PdRecord *record, const PdEvent *event,
+                       const PdBody *body) {
+    if (!h->keeps_data || record->type != PD_RECORD_MMAP2)
+        return false;
+    return record->misc & PD_MISC_MMAP_DATA ? !mmap_is_needed(h, &body->mmap)
+                                            : is_repeated(h, record, event);
 }
 
 static void keep_mmap(History *h, Entry *e, const PdRecord *record, const PdMmap *mmap) {
@@ -149,7 +180,7 @@ int history_feed(History *h, const PdRecord *record, const PdEvent *event) {
     PdBody body;
     int r;
 
-    if (!is_kept(record))
+    if (!is_kept(h, record))
         return 0;
     if (record->swap || event->in_trailer.time < 0 || record->size > PD_RECORD_SIZE_MAX ||
         record->size < PD_RECORD_HEADER_SIZE + (uint32_t)event->trailer_size)
@@ -161,7 +192,7 @@ int history_feed(History *h, const PdRecord *record, const PdEvent *event) {
         h->lost += body.lost.lost;
     else if (record->type == PD_RECORD_CGROUP)
         cgroup_hear(h, body.cgroup.id, body.cgroup.path);
-    else if (pid_of(record, &body) > 0)
+    else if (pid_of(record, &body) > 0 && !is_surplus(h, record, event, &body))
         keep(h, record, event, &body);
     return 0;
 }
@@ -177,6 +208,14 @@ static int compare(const void *a, const void *b) {
     if (x_forks != y_forks)
         return x_forks ? -1 : 1;
     return x->order < y->order ? -1 : 1;
+}
+
+void history_keep_data(History *h, bool keep) {
+    h->keeps_data = keep;
+}
+
+void history_hold_floor(History *h, uint64_t until_ns) {
+    h->hold_until_ns = until_ns;
 }
 
 int history_settle(History *h, uint64_t start_ns) {
@@ -212,7 +251,7 @@ void history_complete(History *h, uint64_t start_ns) {
     uint64_t floor = MIN(h->previous_ns, identity_floor(h));
 
     h->previous_ns = MAX(start_ns, h->previous_ns);
-    if (floor <= h->floor_ns)
+    if (floor <= h->floor_ns || start_ns < h->hold_until_ns)
         return;
     h->floor_ns = floor;
     while (h->oldest && h->oldest->time <= floor)

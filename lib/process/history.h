@@ -142,10 +142,23 @@ uint64_t history_waits_since(const History *history);
  */
 bool history_learn_build_id(History *history, const PdMmap *mmap, uint64_t time);
 
+/*
+ * From now on mappings of files that are read and not executed are kept too, or no longer: with
+ * them perf unwinds stacks, since an ELF file has its unwind tables there. They take up to half of
+ * the memory, so that there is always room for code.
+ */
+void history_keep_data(History *history, bool keep);
+/* Before sweeps that start at until_ns the floor stays: what Baselines will tell of processes that
+ * are known is to hold for samples that come meanwhile. 0: go on. */
+void history_hold_floor(History *history, uint64_t until_ns);
+
 /* One recording. `trailer` gives sample_type and id of all emitted records; those of the kernel
  * keep the rest of theirs. -E2BIG: there are 64 already. To be freed before its History. */
 int emission_new(History *history, const PdTrailer *trailer, Emission **ret);
 Emission *emission_free(Emission *emission);
+/* It has stacks to unwind, and gets the data mappings of the files that are executed. Before
+ * anything else. */
+void emission_set_data(Emission *emission);
 DEFINE_CLEANUP(Emission *, emission_free);
 /* The head of a recording: kernel and module maps, BPF images, stamped a second before the floor.
  */

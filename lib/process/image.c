@@ -34,22 +34,25 @@ static bool images_grow(ProcessImages *images, ProcessBudget *budget) {
     return true;
 }
 
+/* Of the file: all its images are in one bucket. */
 static uint64_t image_hash(uint64_t seed, const ProcessImage *image) {
     Bytes build_id = {.data = image->build_id, .size = image->build_id_size};
     uint64_t h = hash_u64(seed, image->path->hash);
 
     h = hash_u64(seed, h ^ image->dso->hash);
     h = hash_u64(seed, h ^ image->inode);
-    h = hash_u64(seed, h ^ ((uint64_t)image->prot << 32 | image->flags));
     return hash_u64(seed, h ^ hash_bytes(seed, build_id));
 }
 
-static bool image_equal(const ProcessImage *a, const ProcessImage *b) {
-    return a->hash == b->hash && a->path == b->path && a->dso == b->dso && a->prot == b->prot &&
-           a->flags == b->flags && a->major == b->major && a->minor == b->minor &&
-           a->inode == b->inode && a->generation == b->generation && a->kernel == b->kernel &&
-           a->build_id_size == b->build_id_size &&
+static bool is_same_file(const ProcessImage *a, const ProcessImage *b) {
+    return a->hash == b->hash && a->path == b->path && a->dso == b->dso && a->major == b->major &&
+           a->minor == b->minor && a->inode == b->inode && a->generation == b->generation &&
+           a->kernel == b->kernel && a->build_id_size == b->build_id_size &&
            memcmp(a->build_id, b->build_id, sizeof(a->build_id)) == 0;
+}
+
+static bool image_equal(const ProcessImage *a, const ProcessImage *b) {
+    return a->prot == b->prot && a->flags == b->flags && is_same_file(a, b);
 }
 
 /* Takes over the names of `key`, or gives them back. */
@@ -103,6 +106,13 @@ ProcessImage *images_get(ProcessStrings *s, const PdMmap *mmap, Bytes dso, bool 
     }
     key.hash = image_hash(s->images.seed, &key);
     return images_intern(s, &key);
+}
+
+ProcessImage *images_find_code(const ProcessStrings *s, const ProcessImage *data) {
+    for (ProcessImage *image = *bucket_of(&s->images, data->hash); image; image = image->next)
+        if ((image->prot & PROT_EXEC) && is_same_file(image, data))
+            return image;
+    return NULL;
 }
 
 ProcessImage *images_put(ProcessStrings *s, ProcessImage *image) {

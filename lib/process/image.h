@@ -7,6 +7,8 @@
  * all processes that map the same thing in the same way.
  */
 
+#include <sys/mman.h>
+
 #include "perfdata/record.h"
 #include "process/name.h"
 
@@ -52,6 +54,18 @@ void images_done(ProcessStrings *s);
 /* A reference to the image of a mapping that is shown as `dso`, or NULL for want of memory. */
 ProcessImage *images_get(ProcessStrings *s, const PdMmap *mmap, Bytes dso, bool kernel);
 ProcessImage *images_put(ProcessStrings *s, ProcessImage *image);
+/* The image as which the file of a data mapping is executed, in whatever process; borrowed. NULL:
+ * nobody maps it so. */
+ProcessImage *images_find_code(const ProcessStrings *s, const ProcessImage *data);
+
+/* Read and not executed; not where nobody says. */
+static inline bool prot_is_data(uint32_t prot) {
+    return (prot & PROT_READ) && !(prot & PROT_EXEC);
+}
+
+static inline bool image_is_data(const ProcessImage *image) {
+    return prot_is_data(image->prot);
+}
 
 static inline ProcessImage *image_ref(ProcessImage *image) {
     image->refs++;

@@ -15,7 +15,7 @@ static void parse_line(const uint8_t *data, size_t size) {
         return;
     memcpy(line, data, size);
     line[size] = '\0';
-    if (!mapping_parse(line, size, &map))
+    if (!mapping_parse(line, size, size % 2 == 0, &map))
         return;
     if (map.length == 0 || map.start + map.length < map.start || map.filename.size > size + 16)
         abort();

@@ -107,8 +107,8 @@ static inline void named(Fixture *f, uint64_t time, uint32_t pid, uint32_t tid, 
     (void)feed(f, &m, PD_RECORD_COMM, exec ? PD_MISC_COMM_EXEC : 0, time);
 }
 
-static inline void maps_with(Fixture *f, uint16_t misc, uint64_t time, uint32_t pid, uint64_t start,
-                             const char *name) {
+static inline void maps_as(Fixture *f, uint16_t misc, uint32_t prot, uint64_t time, uint32_t pid,
+                           uint64_t start, const char *name) {
     Make m = {};
 
     u32(&m, pid);
@@ -120,10 +120,20 @@ static inline void maps_with(Fixture *f, uint16_t misc, uint64_t time, uint32_t 
     u32(&m, 1);
     u64(&m, strlen(name));
     u64(&m, 5);
-    u32(&m, PROT_READ | PROT_EXEC);
+    u32(&m, prot);
     u32(&m, MAP_PRIVATE);
     text(&m, name, (strlen(name) + 8) / 8 * 8);
     (void)feed(f, &m, PD_RECORD_MMAP2, misc, time);
+}
+
+static inline void maps_with(Fixture *f, uint16_t misc, uint64_t time, uint32_t pid, uint64_t start,
+                             const char *name) {
+    maps_as(f, misc, PROT_READ | PROT_EXEC, time, pid, start, name);
+}
+
+static inline void maps_data(Fixture *f, uint64_t time, uint32_t pid, uint64_t start,
+                             const char *name) {
+    maps_as(f, PD_MISC_USER | PD_MISC_MMAP_DATA, PROT_READ, time, pid, start, name);
 }
 
 static inline void maps(Fixture *f, uint64_t time, uint32_t pid, uint64_t start, const char *name) {
@@ -161,6 +171,7 @@ static inline void describe(Buffer *out, const PdRecord *record, const PdBody *b
         break;
     case PD_RECORD_MMAP:
     case PD_RECORD_MMAP2:
+        text_puts(out, record->misc & PD_MISC_MMAP_DATA ? "data: " : "");
         describe_mmap(out, &b->mmap);
         break;
     case PD_RECORD_KSYMBOL:

@@ -14,7 +14,7 @@ static bool parse(const char *text, PdMmap *ret) {
     size_t n = strlen(text);
 
     memcpy(line, text, n + 1);
-    return mapping_parse(line, n, ret);
+    return mapping_parse(line, n, false, ret);
 }
 
 static bool is_named(const PdMmap *m, const char *name) {
@@ -127,6 +127,24 @@ TEST(what_is_no_mapping_is_refused) {
         CHECK(!parse(lines[i], &m));
         CHECK_EQ(m.start, 77U);
     }
+}
+
+TEST(a_file_that_is_read_in_a_mapping_of_its_own_is_told_where_data_is_wanted) {
+    static const char *const wanted[] = {
+        "1000-2000 r--p 00000000 fe:00 12   /lib/a",
+        "1000-2000 r-xp 00000000 fe:00 12   /lib/a",
+    };
+    static const char *const others[] = {
+        "1000-2000 rw-p 00000000 fe:00 12   /lib/a", "1000-2000 r--s 00000000 fe:00 12   /lib/a",
+        "1000-2000 ---p 00000000 fe:00 12   /lib/a", "1000-2000 r--p 00000000 00:00 0    [vvar]",
+        "1000-2000 r--p 00000000 00:00 0 ",
+    };
+    PdMmap m;
+
+    for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
+        CHECK(mapping_parse(strcpy(line, wanted[i]), strlen(wanted[i]), true, &m));
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+        CHECK(!mapping_parse(strcpy(line, others[i]), strlen(others[i]), true, &m));
 }
 
 TEST_MAIN()

@@ -110,6 +110,38 @@ TEST(a_process_with_threads_is_read_in_full) {
     end();
 }
 
+TEST(data_mappings_are_read_where_somebody_asks_for_them_of_programs_alone) {
+    _cleanup_(process_reader_freep) ProcessReader *reader = NULL;
+    Keeper keeper = {.root = root};
+    Baseline b;
+
+    begin();
+    put_stat("42/stat", "x", 'S', 0, 1, 99);
+    put("1000-2000 r--p 00000000 fe:00 12   /bin/a\n"
+        "2000-3000 r-xp 00001000 fe:00 12   /bin/a\n"
+        "3000-4000 r--p 00002000 fe:00 12   /bin/a\n"
+        "4000-5000 rw-p 00003000 fe:00 12   /bin/a\n"
+        "5000-6000 rw-p 00000000 00:00 0\n"
+        "6000-7000 r--p 00000000 fe:00 13   /var/data\n"
+        "7000-8000 r--p 00000000 fe:00 14   /lib/b\n"
+        "8000-9000 r-xp 00001000 fe:00 14   /lib/b\n"
+        "9000-a000 r--p 00000000 fe:00 15   /var/more\n",
+        "42/task/42/maps");
+    CHECK_OK(process_reader_new(proc_of(root), &keeper, &reader));
+    CHECK_OK(process_reader_read(reader, 42, &b));
+    CHECK_EQ(b.n_maps, 2U);
+    process_reader_see_data(reader, true);
+    CHECK_OK(process_reader_read(reader, 42, &b));
+    CHECK_EQ(b.n_maps, 5U);
+    for (size_t i = 0; i < b.n_maps; i++)
+        CHECK(bytes_equal_str(b.maps[i].filename, i < 3 ? "/bin/a" : "/lib/b"));
+    CHECK_EQ(b.maps[3].start, 0x7000U);
+    process_reader_see_data(reader, false);
+    CHECK_OK(process_reader_read(reader, 42, &b));
+    CHECK_EQ(b.n_maps, 2U);
+    end();
+}
+
 TEST(namespaces_are_read_where_somebody_asks_for_them) {
     _cleanup_(process_reader_freep) ProcessReader *reader = NULL;
     Keeper keeper = {.root = root};

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Stacks of user space (CallGraph=dwarf): perf unwinds them from what profd records as from what
+perf records, of programs without frame pointers that ran before and that began after, and other
+sessions hold nothing more for it."""
+
+import collections
+import contextlib
+import os
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from daemon import Daemon, session  # noqa: E402
+from profctl import ended, profctl  # noqa: E402
+from workload import load, need_root, scratch, wait_until  # noqa: E402
+from tap import check, equal, main, test  # noqa: E402
+
+HZ = 99
+# deep_leaf, one deep_even or deep_odd a level, main.
+DEEP = 15
+CONFIG = "[Profd]\nFlushIntervalSec=1s\n" + session(Event="cpu-clock", Frequency=HZ, RotateIntervalSec=0)
+START = ["-e", "cpu-clock", "-F", str(HZ), "--call-graph=dwarf:4096", "--set=RotateIntervalSec=1s"]
+
+
+def chains(path):
+    """By process of the load how often it had which stack, innermost first."""
+    said = subprocess.run(["perf", "script", "-i", path, "--comms", "deep", "--no-inline", "-F", "pid,ip,sym"],
+                          capture_output=True, text=True, errors="replace", check=True).stdout
+    found = collections.defaultdict(collections.Counter)
+    for sample in said.split("\n\n"):
+        lines = [line.split() for line in sample.strip().splitlines()]
+        if lines and len(lines[0]) == 1:
+            found[int(lines[0][0])][tuple(words[1] for words in lines[1:])] += 1
+    return found
+
+
+def check_unwound(found, what):
+    """Down to main, but for those that began before main or in the kernel."""
+    n, good = found.total(), sum(n for stack, n in found.items()
+                                 if "main" in stack and stack.index("main") >= DEEP - 1)
+    check(n > 0 and good >= n * 0.9, f"of {n} stacks of {what} {good} are whole, the others are "
+                                     f"{[stack for stack in found if 'main' not in stack][:3]}")
+
+
+def usual(found):
+    return found.most_common(1)[0][0] if found else None
+
+
+def by_perf(folder, pid):
+    path = os.path.join(folder, "perf.data")
+    subprocess.run(["perf", "record", "-q", "-e", "cpu-clock", "-F", str(HZ), "--call-graph=dwarf,4096",
+                    "-p", str(pid), "-o", path, "sleep", "0.5"], check=True)
+    return chains(path)[pid]
+
+
+def data_mappings(path):
+    said = subprocess.run(["perf", "script", "-i", path, "-F", "comm", "--show-mmap-events"], capture_output=True,
+                          text=True, errors="replace", check=True).stdout
+    return len(re.findall(r"PERF_RECORD_MMAP2 .* (?:r--|rw-)[ps] /", said))
+
+
+def events(daemon):
+    """How many perf events profd holds open."""
+    links = []
+    for pid in daemon.pids():
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                links.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return links.count("anon_inode:[perf_event]")
+
+
+def call(daemon, *words):
+    done = profctl(*words, socket=daemon.control())
+    ended(done, 0)
+    return done.stdout
+
+
+@test
+def stacks_are_unwound_as_those_of_perf_record():
+    need_root()
+    with scratch() as folder, load("deep") as before, Daemon(folder, config=CONFIG) as daemon:
+        at_first = events(daemon)
+        call(daemon, "start", "stacks", *START)
+        with load("deep") as after:
+            daemon.wait_for_segments(3, "stacks")
+            path = call(daemon, "snapshot", "--last=1s", "-s", "stacks").strip()
+            reference = usual(by_perf(folder, before.pid))
+            call(daemon, "stop", "stacks")
+            wait_until(lambda: events(daemon) == at_first, 10, f"{events(daemon)} events to be {at_first} again")
+        equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+        check(reference and len(reference) > DEEP, f"perf record has the stack {reference}")
+        first, second = daemon.segments("stacks")[:2]
+        for recording in (first, second, path):
+            found = chains(recording)
+            check_unwound(found[before.pid], f"a program that ran before, in {recording}")
+            equal(usual(found[before.pid]), reference, f"the usual stack in {recording}")
+            if recording != first:
+                check_unwound(found[after.pid], f"a program that began later, in {recording}")
+        check(data_mappings(path) > 0, "a snapshot of stacks has no data mappings")
+        for recording in daemon.segments():
+            equal(data_mappings(recording), 0, "data mappings of a session without stacks")
+
+
+main()
