@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "keeper/listen.h"
+#include "keeper/sealer.h"
 #include "util/file.h"
 #include "util/macro.h"
 
@@ -105,21 +106,32 @@ static int make_folder(const char *path, mode_t mode) {
     return r;
 }
 
-int folder_prepare(const KeeperHost *host, const char *path, mode_t mode) {
-    _cleanup_close_ int folder = -1;
+static int take_over(const KeeperHost *host, int folder) {
     struct stat status;
-    int r = make_folder(path, mode);
+    int r;
 
-    if (r < 0 || !host->has_user)
-        return r;
-    /* Here a link is right: the administrator named it. */
-    folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0 || fstat(folder, &status) < 0)
+    if (fstat(folder, &status) < 0)
         return -errno;
     if (status.st_uid != geteuid() || status.st_mode & (S_IWGRP | S_IWOTH) || !is_ours(folder))
         return 0;
     r = hand_over(host, folder, 0);
     if (r == 0 && host->has_read_group && fchown(folder, host->uid, host->read_group) < 0)
         return -errno;
+    return r;
+}
+
+int folder_prepare(const KeeperHost *host, const char *path, mode_t mode) {
+    _cleanup_close_ int folder = -1;
+    int r = make_folder(path, mode);
+
+    if (r < 0 || !host->has_user)
+        return r;
+    /* Here a link is right: the administrator named it. */
+    folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0)
+        return -errno;
+    r = take_over(host, folder);
+    if (r == 0)
+        sealer_admit(host, folder);
     return r;
 }

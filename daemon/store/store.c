@@ -141,6 +141,15 @@ static int log_deleted(const Store *store, int error) {
     return error;
 }
 
+/* One that we made ourselves, as a volatile store is. An administrator's choice of readers stays.
+ */
+static bool is_without_readers(int root) {
+    struct stat st;
+
+    return fstat(root, &st) == 0 && st.st_uid == geteuid() && st.st_gid == getegid() &&
+           st.st_mode == (S_IFDIR | PLACE_FOLDER_MODE);
+}
+
 static int open_root(Store *store) {
     _cleanup_close_ int root = -1;
     bool anew = store->root >= 0;
@@ -161,8 +170,8 @@ static int open_root(Store *store) {
     if (r < 0)
         return r;
     replace_fd(store, &store->lock, lock);
-    /* At the start the keeper has done so. */
-    if (anew)
+    /* At the start the keeper has done so, but for a volatile store. */
+    if (anew || is_without_readers(root))
         store_seal(store, root, "its folder", false);
     replace_fd(store, &store->root, TAKE_FD(root));
     return 0;

@@ -16,6 +16,7 @@ import recording  # noqa: E402
 from container import (IN_USER_NAMESPACE, knows_the_number, without_capabilities,  # noqa: E402
                        without_perf_events)
 from daemon import PROFD, Daemon, children, is_sanitized, session, status_of  # noqa: E402
+from varlink import Varlink  # noqa: E402
 from profctl import PROFCTL, as_json  # noqa: E402
 from workload import need_root, program, scratch, spinning, wait_until  # noqa: E402
 from tap import check, equal, main, skip, test  # noqa: E402
@@ -24,7 +25,7 @@ CONFIG = session(Frequency=999)
 NAMES = {"chown": 0, "dac_read_search": 2, "kill": 5, "setgid": 6, "setuid": 7, "sys_ptrace": 19, "sys_admin": 21,
          "syslog": 34, "perfmon": 38}
 IPC_LOCK = 14
-USER = 64990
+USER, NOBODY = 64990, 65534
 GROUPS = {"profd": USER, "profd-read": 64992, "profd-admin": 64993}
 OPENERS = ("sys_admin", "sys_ptrace", "dac_read_search", "syslog")
 HELPERS = {"profd-opener": OPENERS, "profd-images": OPENERS, "profd-sealer": ("chown", "setuid"), "profd-elf": ()}
@@ -163,6 +164,32 @@ def what_is_finished_without_the_keeper_becomes_roots_at_the_next_start():
             done = subprocess.run(["perf", "report", "--stdio", "-i", left[0]], capture_output=True, text=True, check=False)
             equal(done.returncode, 0, f"status of perf ({done.stderr})")
             equal(daemon.stop(), 0, "status")
+
+
+def may_read(path, *groups):
+    """Whether a user in these groups alone reads a file, and enters each folder above it."""
+    done = subprocess.run(["head", "-c", "8", path], user=NOBODY, group=NOBODY, extra_groups=[GROUPS[g] for g in groups],
+                          capture_output=True, check=False)
+    return done.returncode == 0 and len(done.stdout) == 8
+
+
+@test
+def members_of_profd_admin_read_all_and_those_of_profd_read_what_is_not_sensitive():
+    need_root()
+    sessions = CONFIG + session("stacks", Frequency=99, CallGraph="dwarf")
+    for config, store in (("", "store"), ("[Profd]\nStorage=volatile\n", "run/store")):
+        with scratch() as folder, Daemon(folder, config=config + sessions, groups=GROUPS, user=USER) as daemon:
+            daemon.store = os.path.join(folder, store)
+            time.sleep(1)
+            with Varlink(daemon.control()) as v:
+                paths = {name: v.one("Snapshot", session=name)["snapshot"]["path"] for name in ("default", "stacks")}
+            equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+            for name, sensitive in (("default", False), ("stacks", True)):
+                segment = daemon.segments(name)[0]
+                for path in (paths[name], segment, segment.replace(".perf.data", ".json")):
+                    equal(os.stat(path).st_mode & 0o777, 0o640, f"mode of {path}")
+                    equal([may_read(path), may_read(path, "profd-read"), may_read(path, "profd-admin")],
+                          [False, not sensitive, True], f"who reads {path}: others, profd-read, profd-admin")
 
 
 @test
