@@ -21,7 +21,8 @@
  * let an open() wait for ever, and then neither the keeper nor what records may wait with it. Files
  * of the kernel have another opener than those of processes. The file system of the store can be as
  * slow, so a sealer changes the owner of what is finished. Each of these helpers is a fork of the
- * keeper that holds nothing but its socket and ends with it.
+ * keeper that holds nothing but its socket and ends with it: the openers also with the keeper, the
+ * sealer only with the recorder, which finishes its segments when the keeper is gone.
  */
 
 typedef struct Answer {
@@ -50,10 +51,11 @@ static const struct HelperRow {
     const char *name;
     int       (*sandbox)(void);
     bool        has_tracefs, is_silent;
+    bool        outlives_keeper; /* as long as the recorder has something to finish */
 } helpers[] = {
-    [KEEPER_LANE_SYSTEM] = { SYSTEM, "profd-opener", sandbox_opener, true,  false },
-    [KEEPER_LANE_IMAGES] = { IMAGES, "profd-images", sandbox_opener, false, true  },
-    [KEEPER_LANE_SEAL]   = { SEALER, "profd-sealer", sandbox_sealer, false, true  },
+    [KEEPER_LANE_SYSTEM] = { SYSTEM, "profd-opener", sandbox_opener, true,  false, false },
+    [KEEPER_LANE_IMAGES] = { IMAGES, "profd-images", sandbox_opener, false, true,  false },
+    [KEEPER_LANE_SEAL]   = { SEALER, "profd-sealer", sandbox_sealer, false, true,  true  },
 };
 /* clang-format on */
 
@@ -66,6 +68,8 @@ static void run_helper(const ServeContext *keeper, KeeperLane lane, int socket) 
     (void)prctl(PR_SET_NAME, row->name, 0, 0, 0);
     (void)row->sandbox();
     helper_let_go(socket, row->has_tracefs ? keeper->host->tracefs : -1, row->is_silent);
+    if (row->outlives_keeper)
+        (void)prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
     while (serve_request(&link) == 0)
         ;
     _exit(0);

@@ -153,7 +153,9 @@ def what_is_finished_without_the_keeper_becomes_roots_at_the_next_start():
         with Daemon(folder, config=CONFIG, groups=GROUPS, user=USER) as daemon:
             recorder = daemon.recorder()
             equal(status_of(recorder, "Uid").split(), [str(USER)] * 4, "uids of the recorder")
-            os.kill(daemon.process.pid, signal.SIGKILL)
+            sealers = [pid for pid in children(daemon.process.pid) if status_of(pid, "Name") == "profd-sealer"]
+            for pid in (*sealers, daemon.process.pid):
+                os.kill(pid, signal.SIGKILL)
             wait_until(lambda: status_of(recorder, "State") is None, 30, "the recorder to end")
             left = daemon.segments()
             check(USER in {uid for uid, _ in owners(left)}, f"it was sealed: {owners(left)}")
