@@ -10,10 +10,10 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from daemon import Shared, session  # noqa: E402
+from daemon import Daemon, Shared, session  # noqa: E402
 from profctl import profctl  # noqa: E402
 from varlink import Varlink, fault  # noqa: E402
-from workload import spinning, wait_until  # noqa: E402
+from workload import scratch, spinning, wait_until  # noqa: E402
 from tap import check, equal, main, test  # noqa: E402
 
 STEADY = "[Profd]\nFlushIntervalSec=500ms\nMaxUse=64M\n" + session(Event="cpu-clock", Frequency=99)
@@ -44,6 +44,25 @@ def status_holds_what_one_on_call_asks():
         check(store["usedBytes"] >= 0 and store["freeBytes"] > 0, f"{store}")
         check(status["memoryBytes"] > 1 << 20 and status["cpuPercent"] >= 0, f"{status}")
         equal([s["name"] for s in status["sessions"]], ["default"], "sessions")
+
+
+@test
+def a_volatile_store_is_reported_where_it_is():
+    with scratch() as folder, Daemon(folder, config="[Profd]\nStorage=volatile\nRuntimeMaxUse=16M\n") as daemon:
+        with Varlink(daemon.control()) as v:
+            status = v.one("GetStatus")
+            v.one("Rotate", session="default")
+            path = os.path.join(folder, "run", "store")
+            equal((status["store"]["path"], status["store"]["volatile"]), (path, True), "store")
+            check(status["store"]["limitBytes"] <= 16 << 20, f"{status['store']}")
+            equal(status["sessions"][0]["segment"].startswith(os.path.join(path, "sessions", "default", "")), True,
+                  f"the open segment is {status['sessions'][0]['segment']}")
+            listed = [s["path"] for s in v.members("ListSegments", "segment")]
+            check(listed and all(os.path.dirname(p) == os.path.join(path, "sessions", "default") for p in listed),
+                  f"segments are {listed}")
+            info = v.one("Snapshot", name="here")["snapshot"]
+            equal(info["path"], os.path.join(path, "snapshots", "here.perf.data"), "the snapshot")
+            check(os.path.exists(info["path"]), "it is not there")
 
 
 @test
