@@ -21,7 +21,8 @@ Account account_between(const Account *from, const Account *to) {
     return (Account){.samples = to->samples - from->samples};
 }
 
-void account_take(Account *account, const SamplerSession *sampler, const Tracker *tracker) {}
+void account_take(Account *account, const SamplerSession *sampler, const Tracker *tracker) {
+}
 
 bool clock_anchor_moved(const ClockAnchor *from, const ClockAnchor *to, uint64_t ns) {
     return false;
@@ -49,7 +50,8 @@ int emission_preamble(Emission *e, Buffer *out) {
     return 0;
 }
 
-void pd_emit_mark(Buffer *out, uint32_t type) {}
+void pd_emit_mark(Buffer *out, uint32_t type) {
+}
 
 const PdEvents *sampler_events(const SamplerSession *session) {
     return NULL;
@@ -79,7 +81,8 @@ History *tracker_history(Tracker *tracker) {
     return NULL;
 }
 
-void pd_coverage_done(PdCoverage *coverage) {}
+void pd_coverage_done(PdCoverage *coverage) {
+}
 
 int session_coverage(Session *session, PdCoverage *ret) {
     *ret = (PdCoverage){};
