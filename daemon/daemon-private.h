@@ -66,6 +66,10 @@ struct Daemon {
 /* Problems go to the log, and to on_problem, which may be NULL. As reload_run(). */
 int daemon_reload(Daemon *daemon, ConfigProblem on_problem, void *userdata);
 
+/* A control group may be given as we print it, with \xNN; the one of that very name counts first.
+ */
+void daemon_settle_group(Daemon *daemon, SessionConfig *config);
+
 /* daemon-sweep.c */
 int daemon_sweep(void *userdata);
 /* As soon as it may be: now, or 10 ms after the last one began. */

@@ -8,6 +8,7 @@
 #include "runtime.h"
 #include "util/clock.h"
 #include "util/log.h"
+#include "util/text.h"
 
 /*
  * Which sessions there are: those of the configuration, and, where this recorder follows another
@@ -111,6 +112,16 @@ static void tell_ended(void *userdata _unused_, const RuntimeEntry *entry) {
                    entry->name);
 }
 
+void daemon_settle_group(Daemon *daemon, SessionConfig *config) {
+    char path[sizeof(config->cgroup)];
+
+    if (!config->cgroup[0] || sampler_group_exists(daemon->sampler, config->cgroup))
+        return;
+    text_unescape(config->cgroup, path);
+    if (strcmp(path, config->cgroup) != 0 && sampler_group_exists(daemon->sampler, path))
+        memcpy(config->cgroup, path, sizeof(path));
+}
+
 /* The members as they were; those of the configuration are there already. */
 static void restore_runtime(Daemon *daemon, const RuntimeEntry *entry) {
     ConfigSetting settings[64];
@@ -126,8 +137,10 @@ static void restore_runtime(Daemon *daemon, const RuntimeEntry *entry) {
                         value) if (n < ARRAY_SIZE(settings) && json_is_string(value))
         settings[n++] = (ConfigSetting){.key = key, .value = json_string_value(value)};
     r = config_make_session(daemon->config, entry->name, settings, n, &config, &fault);
-    if (r == 0)
+    if (r == 0) {
+        daemon_settle_group(daemon, &config);
         r = roster_add(daemon->roster, &config, true, entry->settings, &member);
+    }
     if (r < 0) {
         log_warning(r, "Session '%s', which was begun at runtime, cannot go on: %m", entry->name);
         return;

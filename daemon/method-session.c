@@ -145,6 +145,7 @@ static int make_member(Daemon *daemon, Call *call, const char *name, json_t *set
     /* A typo must not begin to record the whole machine. */
     if (!json_object_get(settings, "Event"))
         return method_fail_no_session(daemon, call, "NotConfigured", name), 1;
+    daemon_settle_group(daemon, &config);
     r = check_group(daemon, call, &config);
     return r != 0 ? r : roster_add(daemon->roster, &config, true, settings, ret);
 }

@@ -299,6 +299,12 @@ def hostile_names_of_control_groups_reach_no_terminal():
         # Where no group can be made the refusal has the name all the same.
         with contextlib.suppress(OSError):
             os.makedirs(group or f"{daemon().folder}/{name}", exist_ok=True)
+        # The form that is printed names the group, too.
+        if group and os.path.isdir(group):
+            printed = name.encode().replace(b"\x1b", rb"\x1b").replace("\u202e".encode(), rb"\xe2\x80\xae")
+            ended(call("start", "printed", "-e", "cpu-clock", "--cgroup", printed), 0)
+            check("does not exist" not in call("show-session", "printed").stdout, "the group was not found")
+            ended(call("stop", "printed"), 0)
         for words in (["start", "evil", "-e", "cpu-clock", "--cgroup", name], ["list"],
                       ["status"], ["list", "-j"], ["status", "-j"], ["show-session", "default"],
                       ["list", "--segments"], ["stop", "evil"]):
