@@ -50,6 +50,12 @@ int emission_preamble(Emission *e, Buffer *out) {
     return 0;
 }
 
+void emission_set_data(Emission *e) {}
+
+bool sampler_takes_stacks(const SamplerSession *session) {
+    return false;
+}
+
 void pd_emit_mark(Buffer *out, uint32_t type) {
 }
 
