@@ -76,6 +76,9 @@ int modules_read(int fd, Modules *ret) {
     return r < 0 ? r : more < 0 ? more : 0;
 }
 
+/* The kernel wrote these notes into memory, from itself or a module that root loaded, so that no
+ * file system is waited for and no user chooses the bytes; they are bounded and checked all the
+ * same. */
 int sysfs_build_id(const char *path, BuildId *ret) {
     _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
     uint8_t notes[NOTES_SIZE];

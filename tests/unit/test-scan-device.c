@@ -37,6 +37,9 @@ static void begin(void) {
                       "36 22 0:50 / /home/u/my\\040files rw shared:9 - fuse.sshfs host: rw\n"
                       "37 22 0:51 / /srv rw - nfs4 server:/srv rw\n"
                       "38 22 7:3 / /media rw master:3 propagate_from:2 - fuseblk /dev/loop3 rw\n"
+                      "40 22 0:52 / /home rw - cifs //server/home rw\n"
+                      "41 22 0:53 / /host rw - 9p host rw\n"
+                      "42 22 0:54 / /net rw - autofs systemd-1 rw\n"
                       "nonsense\n39 22 0:x / / rw - fuse x rw\n");
     list_mounts("43", "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n");
     proc = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -59,6 +62,17 @@ TEST(fuse_is_left_alone_and_other_file_systems_are_not) {
     CHECK(!device_is_avoided(&table, (Device){8, 1}, PROCESS));
     CHECK(!device_is_avoided(&table, (Device){0, 51}, PROCESS));
     end();
+}
+
+TEST(a_network_file_system_is_tried_and_left_alone_once_it_did_not_answer) {
+    for (uint32_t minor = 51; minor <= 54; minor++) {
+        begin();
+        CHECK(!device_is_avoided(&table, (Device){0, minor}, PROCESS));
+        device_avoid(&table, (Device){0, minor});
+        for (uint32_t other = 51; other <= 54; other++)
+            CHECK_EQ(device_is_avoided(&table, (Device){0, other}, PROCESS), other == minor);
+        end();
+    }
 }
 
 TEST(a_device_that_no_mount_tells_of_is_tried) {
