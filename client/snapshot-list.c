@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <inttypes.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
@@ -179,6 +180,10 @@ static void print_screen(Context *c, const json_t *snapshot) {
         figure_count(&text, reply_count(snapshot, "lost"));
     text_puts(&text, " lost");
     screen_buffer(&screen, "Samples", &text);
+    if (snapshot_unidentified(snapshot) > 0)
+        screen_printf(&screen, "Unnamed", "%" PRIu64 " %s no build id",
+                      snapshot_unidentified(snapshot),
+                      snapshot_unidentified(snapshot) == 1 ? "file has" : "files have");
     print_coverage(&screen, snapshot, &text);
     print_partial(&screen, snapshot);
     figure_size(&text, reply_count(snapshot, "bytes"));

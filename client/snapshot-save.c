@@ -179,8 +179,13 @@ static void describe_window(Buffer *out, const json_t *snapshot, const PdCoverag
     text_puts(out, ": ");
 }
 
+uint64_t snapshot_unidentified(const json_t *snapshot) {
+    return reply_has(snapshot, "unidentified") ? reply_count(snapshot, "unidentified") : 0;
+}
+
 void snapshot_describe(Buffer *out, const json_t *snapshot) {
     uint64_t samples = reply_count(snapshot, "samples"), lost = reply_count(snapshot, "lost");
+    uint64_t unidentified = snapshot_unidentified(snapshot);
     PdCoverage coverage;
     bool has_coverage = coverage_of_reply(snapshot, &coverage);
 
@@ -201,6 +206,9 @@ void snapshot_describe(Buffer *out, const json_t *snapshot) {
         text_puts(out, "; whether there are gaps is not known");
     }
     describe_rest(out, snapshot, has_coverage);
+    if (unidentified > 0)
+        text_printf(out, "; %" PRIu64 " %s without a build id", unidentified,
+                    unidentified == 1 ? "file is" : "files are");
     text_putc(out, '.');
     pd_coverage_done(&coverage);
 }

@@ -25,6 +25,8 @@ int snapshot_pass_on(Context *c, const json_t *snapshot, bool stream);
 
 /* One sentence: how long, of what, how many samples, what is missing. */
 void snapshot_describe(Buffer *out, const json_t *snapshot);
+/* How many of its files have no build id; 0 where profd is older and does not say. */
+uint64_t snapshot_unidentified(const json_t *snapshot);
 /* The perf that shows what lies at `path`, as the one who asked has to write it. False where he
  * cannot read it. */
 bool snapshot_hint(Buffer *out, const char *path);

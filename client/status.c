@@ -75,6 +75,15 @@ static void show_cost(const Screen *s, const json_t *status, Buffer *text) {
         screen_buffer(s, "Cost", text);
 }
 
+static void show_unidentified(const Screen *s, const json_t *status) {
+    uint64_t n = reply_has(status, "unidentified") ? reply_count(status, "unidentified") : 0;
+
+    if (n > 0)
+        screen_printf(s, "Unnamed",
+                      "%" PRIu64 " mapped %s no build id, functions in %s have no names", n,
+                      n == 1 ? "file has" : "files have", n == 1 ? "it" : "them");
+}
+
 static void share(Buffer *text, uint64_t used, uint64_t limit) {
     figure_size(text, used);
     if (limit == 0)
@@ -119,6 +128,7 @@ static void show(Context *c, const json_t *status) {
     show_title(&s, status, &text, now_us);
     session_show_degraded(&s, status);
     show_cost(&s, status, &text);
+    show_unidentified(&s, status);
     if (reply_member(status, "store"))
         show_store(&s, reply_member(status, "store"), &text, now_us);
     json_array_foreach(sessions, i, session) {

@@ -34,7 +34,7 @@ static json_t *partial_json(const SnapshotInfo *info) {
 json_t *snapshot_json(const SnapshotInfo *info) {
     return json_pack(
         "{s:o, s:o, s:o, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-        "s:o, s:o, s:o}",
+        "s:o, s:o, s:o, s:o}",
         "name", answer_text(info->name), "path", answer_text(info->path), "session",
         answer_text(info->session), "layout",
         info->layout == LAYOUT_DIRECTORY ? "directory" : "file", "sensitive", info->sensitive,
@@ -43,7 +43,8 @@ json_t *snapshot_json(const SnapshotInfo *info) {
         answer_time(info->expires_ns), "sinceUsec", answer_time(info->since_ns), "untilUsec",
         answer_time(info->until_ns), "samples", answer_count(info->samples), "lost",
         answer_count(info->lost), "bytes", answer_count(info->bytes), "partial", partial_json(info),
-        "coverage", coverage_json(&info->coverage), "files", files_json(info));
+        "coverage", coverage_json(&info->coverage), "files", files_json(info), "unidentified",
+        answer_count(info->unidentified));
 }
 
 static int add(void *userdata, const SnapshotInfo *info) {

@@ -265,10 +265,13 @@ static json_t *coarse_status(const Daemon *daemon) {
 }
 
 static json_t *fine_status(const Daemon *daemon) {
-    return json_pack("{s:o, s:o, s:f, s:f, s:o}", "sessions", sessions_json(daemon), "store",
+    uint64_t unidentified = history_counts(tracker_history(daemon->tracker)).unidentified;
+
+    return json_pack("{s:o, s:o, s:f, s:f, s:o, s:o}", "sessions", sessions_json(daemon), "store",
                      store_json(daemon), "cpuPercent", daemon_cpu_percent(daemon), "scanCpuPercent",
                      daemon_scan_percent(daemon), "memoryBytes",
-                     answer_count(account_memory_bytes()));
+                     answer_count(account_memory_bytes()), "unidentified",
+                     answer_count(unidentified));
 }
 
 int method_ping(void *userdata _unused_, Call *call) {
@@ -306,8 +309,8 @@ int method_get_status(void *userdata, Call *call) {
     learn_span(daemon);
     status = coarse_status(daemon);
     fine = may_read ? fine_status(daemon)
-                    : json_pack("{s:n, s:n, s:n, s:n, s:n}", "sessions", "store", "cpuPercent",
-                                "scanCpuPercent", "memoryBytes");
+                    : json_pack("{s:n, s:n, s:n, s:n, s:n, s:n}", "sessions", "store", "cpuPercent",
+                                "scanCpuPercent", "memoryBytes", "unidentified");
     if (!status || !fine || json_object_update(status, fine) < 0) {
         json_decref(status);
         json_decref(fine);

@@ -317,6 +317,16 @@ def a_reason_that_a_session_has_is_not_told_twice():
 
 
 @test
+def files_without_a_build_id_are_shown_where_there_are_any():
+    for count, words in ((None, None), (0, None), (1, "1 mapped file has no build id"), (3, "3 mapped files have no")):
+        status = {**STATUS, **({} if count is None else {"unidentified": count})}
+        with folder() as where, StandIn(where, {"GetStatus": [status]}) as daemon:
+            text = re.sub(r"\s+", " ", ended(profctl("status", socket=daemon.path), 0).stdout)
+            check("build id" not in text if words is None else words in text, text)
+            as_json(profctl("status", "-j", socket=daemon.path), "status")
+
+
+@test
 def status_for_who_may_not_read_is_coarse_and_says_so():
     coarse = {**STATUS, "sessions": None, "store": None, "cpuPercent": None, "memoryBytes": None}
     with folder() as where, StandIn(where, {"GetStatus": [coarse]}) as daemon:

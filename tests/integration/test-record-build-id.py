@@ -17,6 +17,8 @@ from tap import build_path, check, equal, main, skip, test  # noqa: E402
 
 LOAD = build_path("tests", "bench", "load")
 OTHER = "/bin/cat"
+MARK = "[no-build-id]"
+ENDED = 5
 CONFIG = session(Event="cpu-clock", Frequency=199, RotateIntervalSec="1s")
 MAPPED = re.compile(r"PERF_RECORD_MMAP2 (-?\d+)/\d+: \[\S+ @ \S+ (?:<([0-9a-f]+)>|[^\]]*)\]: \S+ (.*)$")
 
@@ -54,6 +56,16 @@ class Program:
                 if pid == self.process.pid and path.startswith(self.path)}
 
 
+def end_and_replace(path):
+    """It was sampled, and is gone and replaced before anybody can have looked at it."""
+    shutil.copy(LOAD, path)
+    process = subprocess.Popen([path])
+    time.sleep(0.05)
+    end(process)
+    os.unlink(path)
+    shutil.copy(OTHER, path)
+
+
 @test
 def replaced_and_deleted_programs_have_their_own_build_ids():
     need_root()
@@ -65,6 +77,8 @@ def replaced_and_deleted_programs_have_their_own_build_ids():
             programs += [Program(folder, "replaced-before", True), Program(folder, "deleted-before", False)]
             with Daemon(folder, config=CONFIG) as daemon:
                 programs += [Program(folder, "replaced-after", True), Program(folder, "deleted-after", False)]
+                for number in range(ENDED):
+                    end_and_replace(os.path.join(folder, f"ended-{number}"))
                 daemon.wait_for_segments(3)
                 equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
         finally:
@@ -74,6 +88,12 @@ def replaced_and_deleted_programs_have_their_own_build_ids():
         for segment in segments:
             for _, build_id, path in told(segment):
                 check(not path.startswith(folder) or build_id != wrong, f"{path} has the build id of {OTHER}")
+        ended = {(build_id, path) for segment in segments for _, build_id, path in told(segment)
+                 if path.startswith(os.path.join(folder, "ended-"))}
+        check(len(ended) > 0, "no program that ended at once was sampled")
+        for build_id, path in ended:
+            check(build_id == wanted or (build_id is None and path.endswith(MARK)),
+                  f"{path} has the build id {build_id}, not that of {LOAD}, and may be named from its path")
         # The first segment began before they could be looked up; on a busy machine not every one
         # has samples of each.
         later = set().union(*(told(segment) for segment in segments[1:]))

@@ -68,6 +68,18 @@ def asked(words, **answers):
 
 
 @test
+def files_without_a_build_id_are_counted_where_there_are_any():
+    with tempfile.TemporaryDirectory() as folder:
+        for count, words in ((None, None), (0, None), (1, "; 1 file is without a build id."),
+                             (2, "; 2 files are without a build id.")):
+            more = {} if count is None else {"unidentified": count}
+            with StandIn(folder, {"Snapshot": taken(**more)}) as daemon:
+                said = ended(profctl("snapshot", socket=daemon.path), 0).stderr
+                check("build id" not in said if words is None else words in said, said)
+                as_json(profctl("snapshot", "--json", socket=daemon.path), "snapshot")
+
+
+@test
 def options_become_parameters():
     rows = [
         ([], {}),
