@@ -50,7 +50,8 @@ int emission_preamble(Emission *e, Buffer *out) {
     return 0;
 }
 
-void emission_set_data(Emission *e) {}
+void emission_set_data(Emission *e) {
+}
 
 bool sampler_takes_stacks(const SamplerSession *session) {
     return false;

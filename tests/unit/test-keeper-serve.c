@@ -794,7 +794,7 @@ TEST(helpers_that_died_or_hang_are_followed_by_others_and_hold_up_nobody) {
     keeper_stop_waiting(served.keeper);
     CHECK_OK(keeper_seal(served.keeper, file, false));
     /* It was ended, or a file system that is away would cost an opener each time. */
-    for (unsigned i = 0; i < 1000 && !is_dead(second); i++)
+    for (unsigned i = 0; i < 1000 && !(is_dead(second) && is_dead(sealer)); i++)
         (void)usleep(1000);
     CHECK(is_dead(second));
     CHECK(is_dead(sealer));
