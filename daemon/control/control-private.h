@@ -126,5 +126,5 @@ typedef struct TransferOptions {
 
 /* Sends bytes of a file on a thread of its own. */
 int transfer_new(const TransferOptions *options, Transfer **ret);
-/* One that has not ended is cut off. */
+/* One that has not ended is cut off, and not waited for. */
 Transfer *transfer_free(Transfer *transfer);

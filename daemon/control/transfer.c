@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/eventfd.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -12,7 +14,9 @@
 
 /*
  * A file to a socket. What is not in memory has to come from a disk, for which the main thread must
- * not wait, so each transfer has a thread. The main thread ends one by shutting the socket down.
+ * not wait, so each transfer has a thread. The main thread ends one by shutting the socket down,
+ * and does not wait for the thread either, which may hang in a read: whoever of the two lets go of
+ * the transfer last frees it.
  */
 
 #define NS_PER_MS 1000000ULL
@@ -24,15 +28,25 @@ enum {
 
 struct Transfer {
     TransferOptions options;
-    pthread_t thread;
-    bool is_running;
-    int ended; /* readable when the thread is done */
+    int socket; /* of our own, since the caller's may be closed before the thread ends */
+    int ended;  /* readable when the thread is done */
     LoopSource *source;
+    atomic_uint holders;
 };
+
+static void release(Transfer *transfer) {
+    if (atomic_fetch_sub(&transfer->holders, 1) > 1)
+        return;
+    closep(&transfer->socket);
+    closep(&transfer->ended);
+    closep(&transfer->options.fd);
+    buffer_done(&transfer->options.first);
+    free(transfer);
+}
 
 /* A socket that takes nothing for long is given up. */
 static int wait_writable(const Transfer *transfer) {
-    struct pollfd fd = {.fd = transfer->options.socket, .events = POLLOUT};
+    struct pollfd fd = {.fd = transfer->socket, .events = POLLOUT};
     int n = poll(&fd, 1, (int)(transfer->options.stuck_ns / NS_PER_MS));
 
     if (n < 0)
@@ -45,8 +59,7 @@ static int send_first(Transfer *transfer) {
     int r = 0;
 
     while (r == 0 && left.size > 0) {
-        ssize_t n =
-            send(transfer->options.socket, left.data, left.size, MSG_DONTWAIT | MSG_NOSIGNAL);
+        ssize_t n = send(transfer->socket, left.data, left.size, MSG_DONTWAIT | MSG_NOSIGNAL);
 
         if (n < 0)
             r = errno == EAGAIN ? wait_writable(transfer) : -errno;
@@ -62,7 +75,7 @@ static int send_file(Transfer *transfer) {
     int r = 0;
 
     while (r == 0 && left > 0) {
-        ssize_t n = sendfile(transfer->options.socket, transfer->options.fd, &offset,
+        ssize_t n = sendfile(transfer->socket, transfer->options.fd, &offset,
                              (size_t)MIN(left, (uint64_t)SLICE_BYTES));
 
         if (n < 0)
@@ -81,15 +94,22 @@ static void *run(void *userdata) {
     if (send_first(transfer) == 0)
         (void)send_file(transfer);
     (void)!write(transfer->ended, &one, sizeof(one));
+    release(transfer);
     return NULL;
 }
 
 static int start(Transfer *transfer) {
     const ThreadOptions options = {
         .name = "profd-transfer", .nice = THREAD_NICE_USUAL, .stack_bytes = STACK_BYTES};
-    int r = thread_start(&options, run, transfer, &transfer->thread);
+    pthread_t thread;
+    int r;
 
-    transfer->is_running = r == 0;
+    atomic_fetch_add(&transfer->holders, 1);
+    r = thread_start(&options, run, transfer, &thread);
+    if (r == 0)
+        (void)pthread_detach(thread);
+    else
+        atomic_fetch_sub(&transfer->holders, 1);
     return r;
 }
 
@@ -104,15 +124,18 @@ int transfer_new(const TransferOptions *options, Transfer **ret) {
         return -ENOMEM;
     }
     transfer->options = taken;
+    transfer->holders = 1;
     transfer->ended = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    r = transfer->ended < 0 ? -errno : buffer_error(&taken.first);
+    transfer->socket = fcntl(taken.socket, F_DUPFD_CLOEXEC, 0);
+    r = transfer->ended < 0 || transfer->socket < 0 ? -errno : buffer_error(&taken.first);
     if (r == 0)
         r = loop_add_readable(taken.loop, transfer->ended, taken.on_end, taken.userdata,
                               &transfer->source);
     if (r == 0)
         r = start(transfer);
     if (r < 0) {
-        transfer_free(transfer);
+        loop_source_free(transfer->source);
+        release(transfer);
         return r;
     }
     *ret = transfer;
@@ -122,14 +145,8 @@ int transfer_new(const TransferOptions *options, Transfer **ret) {
 Transfer *transfer_free(Transfer *transfer) {
     if (!transfer)
         return NULL;
-    if (transfer->is_running) {
-        (void)shutdown(transfer->options.socket, SHUT_RDWR);
-        (void)pthread_join(transfer->thread, NULL);
-    }
+    (void)shutdown(transfer->socket, SHUT_RDWR);
     loop_source_free(transfer->source);
-    closep(&transfer->ended);
-    closep(&transfer->options.fd);
-    buffer_done(&transfer->options.first);
-    free(transfer);
+    release(transfer);
     return NULL;
 }
