@@ -59,7 +59,7 @@ static void say_refused(Doctor *d, const Reply *reply) {
         doctor_mend(d, "'journalctl -u profd' shows more");
 }
 
-/* What GetStatus() says, the caller's; 1: it was refused, and that was said. */
+/* The reply of GetStatus(), which the caller frees; 1: it was refused, and that was printed. */
 static int ask_status(Doctor *d, json_t **ret) {
     _cleanup_(remote_freep) Remote *remote = NULL;
     Connection *connection = NULL;

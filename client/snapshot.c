@@ -20,7 +20,7 @@
  * interrupted at any point, the connection ends and with it what was made.
  */
 
-/* That profd takes. */
+/* The limits of profd. */
 enum { IDS_MAX = 256, PID_MAX = 1 << 22, NAME_LENGTH_MAX = 64, REASON_LENGTH_MAX = 255 };
 
 typedef struct SnapshotSettings {
@@ -103,7 +103,7 @@ static int check_start(const SnapshotSettings *s) {
     return complain(STATUS_USAGE, "--since lies in the future; --follow-up=SPAN waits for it.");
 }
 
-/* What profd is bound to refuse. */
+/* Refuses what profd would refuse, with words for it. */
 static int check_values(const SnapshotSettings *s) {
     if (s->name && !name_is_valid(s->name))
         return complain(STATUS_USAGE,

@@ -16,9 +16,9 @@ typedef struct Account {
     uint64_t memory_bytes; /* resident, of the whole recorder; no sum */
 } Account;
 
-/* What we hold of memory. */
+/* The memory that we hold. */
 uint64_t account_memory_bytes(void);
-/* What all processes of profd have used of the CPU, and how much of it was for reading /proc and
+/* The CPU time that all processes of profd have used, and how much of it was for reading /proc and
  * programs. */
 uint64_t account_cpu_ns(const Tracker *tracker);
 uint64_t account_scan_ns(const Tracker *tracker);

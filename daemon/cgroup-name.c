@@ -72,7 +72,7 @@ static bool is_group(int fd, const char *path, uint64_t id) {
            S_ISDIR(st.st_mode) && st.st_ino == id;
 }
 
-/* Which end of the path leads to the group below our mount. */
+/* Finds the end of the path that leads to the group below our mount. */
 static void learn(CgroupNames *names, uint64_t id, const char *path) {
     const char *end = path;
 

@@ -44,7 +44,7 @@ void daemon_tell_stopped(const Member *member) {
                member->config.name, totals.samples, totals.lost);
 }
 
-/* What a client did to it, or its end; what it records is told when it does. */
+/* Logs that a client changed the session, or that it ended. */
 static void tell_change(const Daemon *daemon, const char *event, const Member *member,
                         const char *text) {
     if (strcmp(event, "stopped") == 0)

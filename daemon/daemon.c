@@ -26,7 +26,7 @@
 
 #define NS_PER_MS    1000000ULL
 #define SWEEP_MAX_NS (30000 * NS_PER_MS) /* beyond the flush interval: it hangs */
-/* When profd stops, the time that the last build ids may take. */
+/* profd waits for the last build ids this long when it stops. */
 #define BUILD_IDS_MAX_NS (1000 * NS_PER_MS)
 
 /* On a writer's thread; the room in the rings is given back on ours. */
@@ -48,7 +48,7 @@ static int end(Daemon *daemon) {
     return 0;
 }
 
-/* Who manages services hears of an end that is that of the service, and of no other. */
+/* The service manager hears only of the end of the whole service. */
 static int on_stop(void *userdata) {
     notify_stopping();
     return end(userdata);
@@ -75,7 +75,7 @@ static int add_flush_timer(Daemon *daemon) {
                           daemon, &daemon->flush_timer);
 }
 
-/* What the new configuration says beyond sessions and the store. */
+/* Takes over the new settings that concern neither sessions nor the store. */
 static int take_config(Daemon *daemon) {
     byte_rate_set(&daemon->rate, daemon->config->max_bytes_per_sec, clock_monotonic_ns());
     monitor_publish(daemon->monitor,

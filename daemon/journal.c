@@ -54,7 +54,7 @@ static int add(JournalEntry *entry, const char *name, const char *format, ...) {
     return 0;
 }
 
-/* What journald would drop without a word. */
+/* journald silently drops a field with another name. */
 static bool name_is_valid(const char *name) {
     size_t n = strlen(name);
 

@@ -193,7 +193,7 @@ static void on_gone(void *userdata) {
     free(stream);
 }
 
-/* Who reads slowly gets fewer of them. */
+/* A slow reader gets fewer of them. */
 static int on_timer(void *userdata) {
     Stream *stream = userdata;
     json_t *parameters = metrics(stream->daemon);

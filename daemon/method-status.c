@@ -148,7 +148,7 @@ static const char *state_word(const Member *member) {
                : member_state_name(member->state);
 }
 
-/* What it is. */
+/* The session as it is configured. */
 static json_t *session_nature(const Member *member) {
     const SessionConfig *config = &member->config;
     size_t cpus = member_records(member) ? sampler_n_cpus(session_sampler(member->session)) : 0;
@@ -165,7 +165,7 @@ static json_t *session_nature(const Member *member) {
                      answer_text_or_null(member->error), "missingEvents", missing_json(member));
 }
 
-/* What it has done. */
+/* The figures of the session so far. */
 static json_t *session_figures(const Daemon *daemon, const Member *member) {
     SessionTotals totals = member_totals(member);
     bool is_open = member_records(member) && session_has_segment(member->session);

@@ -15,7 +15,7 @@ typedef struct Options {
 
 /* -EINVAL, with the reason on stderr. The log level is set at once. */
 int option_parse(Options *ret, int argc, char **argv);
-/* What --help says. */
+/* Prints the text of --help. */
 void option_print_help(void);
 /* The same for what makes the completions of the shells. */
 void option_print_table(void);

@@ -16,7 +16,7 @@ int own_new(Loop *loop, Sampler *sampler, Tracker *tracker, Own **ret);
 Own *own_free(Own *own);
 DEFINE_CLEANUP(Own *, own_free);
 
-/* Who is there. The next complete sweep that begins after it is due. */
+/* Lists the processes. The next complete sweep that begins after it is due. */
 int own_look(Own *own, const ScannerLook *look);
 /* A sweep is complete that began at start_ns. */
 int own_complete(Own *own, uint64_t start_ns);

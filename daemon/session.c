@@ -149,7 +149,7 @@ int session_attach(Session *session, const SessionHost *host) {
 
     session->host = *host;
     session->generation = sampler_generation(session->sampler);
-    /* What others cost before is not on its account. */
+    /* The session does not pay for what others cost before. */
     account_take(&session->account, session->sampler, host->tracker);
     session->at_rotation = session->at_log = session->account;
     session->is_sensitive = is_sensitive(sampler_events(session->sampler));
@@ -216,7 +216,7 @@ void session_configure(Session *session, const SessionConfig *config) {
     store_session_configure(session->store, config);
 }
 
-/* What the writer has no room for is lost, and counted. */
+/* Records that the writer has no room for are lost, and counted. */
 static int queue(Session *session, StoreBatch *batch) {
     int r;
 
