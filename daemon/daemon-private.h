@@ -40,6 +40,8 @@ struct Daemon {
     Waits *waits;
     GroupSearches *searches;
     Housekeeper *housekeeper;
+    Housekeeper *opener; /* of sessions, and it closes them */
+    LoopSource *opened_source;
     bool learns; /* what the store reaches back to, from its manifests */
     SnapshotEngine *snapshots;
     Vacuum *vacuum;
@@ -60,6 +62,7 @@ struct Daemon {
     bool is_outdated;                 /* the last reload was refused */
     bool leaving;                     /* another recorder takes over: rings stay */
     bool stopping;                    /* what is left is finished */
+    bool waits_for_keeper;            /* and sweeps meanwhile */
 };
 
 /* daemon.c */
@@ -74,7 +77,7 @@ void daemon_settle_group(Daemon *daemon, SessionConfig *config);
 int daemon_sweep(void *userdata);
 /* As soon as it may be: now, or 10 ms after the last one began. */
 int daemon_sweep_soon(void *userdata);
-/* While a session is opened or closed: the others' rings must not wait for that. */
+/* While the main thread waits for the keeper: rings and watchdog must not wait for that. */
 void daemon_sweep_meanwhile(void *userdata);
 /* Between two sweeps: sessions and CPUs may come and go. */
 int daemon_end_sweep(Daemon *daemon);

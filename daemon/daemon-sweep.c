@@ -189,7 +189,8 @@ static int complete_sweep(Daemon *daemon) {
         r = tracker_see_data(daemon->tracker, sampler_tells_data(daemon->sampler));
     if (r == 0)
         r = end_sessions_sweep(daemon, &clock);
-    if (r == 0 && daemon->own)
+    /* It opens events, for which the keeper must be free. */
+    if (r == 0 && daemon->own && !daemon->waits_for_keeper)
         r = own_complete(daemon->own, daemon->side_band_ns);
     waits_look(daemon->waits);
     daemon->sweep_end_ns = clock.monotonic_ns;
@@ -337,20 +338,21 @@ int daemon_end_sweep(Daemon *daemon) {
     return sampler_is_sweeping(daemon->sampler) ? sweep_all(daemon) : 0;
 }
 
-/* Where only processes are followed, the end of a sweep opens events, and so has to wait. At the
- * end of profd no session samples any more. */
+/* At the end of profd no session samples any more. */
 void daemon_sweep_meanwhile(void *userdata) {
     Daemon *daemon = userdata;
     Member *member;
 
-    if (daemon->stopping || !daemon->store || daemon->own ||
-        !tracker_knows_kernel(daemon->tracker) ||
+    notify_feed(daemon->notify);
+    if (daemon->stopping || !daemon->store || !tracker_knows_kernel(daemon->tracker) ||
         clock_monotonic_ns() - daemon->sweep_begin_ns < SWEEP_GAP_NS)
         return;
     for (size_t at = 0; (member = roster_next(daemon->roster, &at));)
         session_give_back(member->session);
+    daemon->waits_for_keeper = true;
     /* What fails now fails in the next sweep, too. */
     (void)sweep_all(daemon);
+    daemon->waits_for_keeper = false;
 }
 
 int daemon_drain(void *userdata) {

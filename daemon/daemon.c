@@ -43,6 +43,10 @@ static int on_give_back(void *userdata) {
     return read(daemon->written_fd, &n, sizeof(n)) == sizeof(n) ? daemon_look(daemon) : 0;
 }
 
+static int on_opened_look(void *userdata) {
+    return daemon_look(userdata);
+}
+
 static int end(Daemon *daemon) {
     loop_stop(daemon->loop);
     return 0;
@@ -174,6 +178,8 @@ static int add_sources(Daemon *daemon) {
     if (r == 0)
         r = loop_add_deferred(daemon->loop, daemon_sweep_soon, daemon, &daemon->late_source);
     if (r == 0)
+        r = loop_add_deferred(daemon->loop, on_opened_look, daemon, &daemon->opened_source);
+    if (r == 0)
         r = add_flush_timer(daemon);
     if (r == 0)
         r = loop_add_readable(daemon->loop, keeper_fd(daemon->options.keeper), on_keeper_gone,
@@ -245,7 +251,7 @@ static int open_store(Daemon *daemon) {
     r = store_open(&options, &daemon->store);
     if (r < 0)
         return r;
-    r = housekeeper_new(daemon->loop, &daemon->housekeeper);
+    r = housekeeper_new(daemon->loop, "profd-house", &daemon->housekeeper);
     if (r == 0)
         r = snapshot_engine_new(daemon->store, daemon->loop, daemon->housekeeper,
                                 &daemon->snapshots);
@@ -261,6 +267,8 @@ static int make_parts(Daemon *daemon) {
         r = waits_new(&daemon->waits);
     if (r == 0)
         r = group_searches_new(&daemon->searches);
+    if (r == 0)
+        r = housekeeper_new(daemon->loop, "profd-open", &daemon->opener);
     if (r == 0)
         r = keeper_status(daemon->options.keeper, &daemon->keeper);
     return r < 0 ? log_error(r, "Failed to set up the recorder: %m") : 0;
@@ -308,12 +316,26 @@ static int start_tracker(Daemon *daemon) {
                : r;
 }
 
+static int open_aside(void *userdata, void (*work)(void *job), void (*done)(void *job), void *job) {
+    Daemon *daemon = userdata;
+
+    return housekeeper_add(daemon->opener, &(Chore){work, done, job}, true);
+}
+
+static void on_opened(void *userdata) {
+    Daemon *daemon = userdata;
+
+    (void)loop_trigger(daemon->opened_source);
+}
+
 static int start_sampling(Daemon *daemon) {
     SamplerOptions sampler = {.keeper = daemon->options.keeper,
                               .buffer_total_bytes = daemon->config->max_buffer_total_bytes,
                               .max_frequency_hz = daemon->config->max_frequency_hz,
                               .own_pid = (uint32_t)getppid(),
                               .on_wait = daemon_sweep_meanwhile,
+                              .aside = open_aside,
+                              .on_opened = on_opened,
                               .userdata = daemon};
     int r = sampler_new(&sampler, &daemon->sampler);
 
@@ -428,7 +450,7 @@ int daemon_run(Daemon *daemon) {
 }
 
 Daemon *daemon_free(Daemon *daemon) {
-    bool is_over;
+    bool is_over, is_opened;
 
     if (!daemon)
         return NULL;
@@ -447,7 +469,10 @@ Daemon *daemon_free(Daemon *daemon) {
     own_free(daemon->own);
     tracker_free(daemon->tracker);
     group_searches_free(daemon->searches);
-    sampler_free(daemon->sampler);
+    housekeeper_free(daemon->opener, &is_opened);
+    /* What hangs in the kernel goes on using it. */
+    if (is_opened)
+        sampler_free(daemon->sampler);
     if (is_over)
         store_free(daemon->store);
     closep(&daemon->written_fd);

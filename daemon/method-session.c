@@ -175,7 +175,8 @@ static int find_or_make(Daemon *daemon, Call *call, Member **ret) {
     if (!config_name_is_valid(name))
         return call_fail_parameter(call, "session", ASK_NAME), 1;
     member = roster_find(daemon->roster, name);
-    if (member && (member->session || json_object_size(settings) > 0))
+    if (member && (member->session || json_object_size(settings) > 0 ||
+                   (member->awaits && member->state != MEMBER_FAILED)))
         return call_fail_session(call, "SessionExists", name), 1;
     if (roster_n_open(daemon->roster) >= daemon->config->max_sessions)
         return call_fail(call, "TooManySessions",
@@ -351,8 +352,8 @@ int method_stop(void *userdata, Call *call) {
 
     if (!member)
         return 0;
-    if (member->state == MEMBER_FAILED) {
-        member->state = MEMBER_INACTIVE;
+    if (member->state == MEMBER_FAILED || member_is_opening(member)) {
+        roster_abandon(daemon->roster, member);
         r = call_reply(call, wrap(daemon, member));
         roster_forget_ended(daemon->roster);
         daemon_remember(daemon);

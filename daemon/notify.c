@@ -24,6 +24,7 @@ struct Notify {
     bool (*is_alive)(void *userdata);
     void *userdata;
     LoopSource *timer;
+    uint64_t interval_ns, looked_ns; /* interval 0: nobody waits to hear that we are alive */
     bool told;
 };
 
@@ -39,6 +40,7 @@ static int on_timer(void *userdata) {
     Notify *notify = userdata;
     bool is_alive = notify->is_alive(notify->userdata);
 
+    notify->looked_ns = clock_monotonic_ns();
     if (is_alive)
         (void)sd_notify(false, "WATCHDOG=1");
     else if (!notify->told)
@@ -56,6 +58,7 @@ int notify_new(Loop *loop, bool (*is_alive)(void *userdata), void *userdata, Not
 
     if (!notify)
         return -ENOMEM;
+    notify->interval_ns = interval_ns;
     notify->is_alive = is_alive;
     notify->userdata = userdata;
     if (interval_ns > 0)
@@ -72,6 +75,12 @@ Notify *notify_free(Notify *notify) {
     loop_source_free(notify->timer);
     free(notify);
     return NULL;
+}
+
+void notify_feed(Notify *notify) {
+    if (notify && notify->interval_ns > 0 &&
+        clock_monotonic_ns() - notify->looked_ns >= notify->interval_ns / 2)
+        (void)on_timer(notify);
 }
 
 void notify_ready(void) {

@@ -13,6 +13,8 @@ typedef struct Notify Notify;
 
 /* is_alive tells whether sweeps come to an end as they should. */
 int notify_new(Loop *loop, bool (*is_alive)(void *userdata), void *userdata, Notify **ret);
+/* For when the loop does not run for a while; accepts NULL. */
+void notify_feed(Notify *notify);
 Notify *notify_free(Notify *notify);
 DEFINE_CLEANUP(Notify *, notify_free);
 

@@ -65,7 +65,7 @@ static void reopen(const Reload *reload, Member *member, const SessionConfig *co
     member->config = *config;
     if (member_records(member))
         (void)roster_end(reload->roster, member, paused ? NEXT_BEGIN_PAUSED : NEXT_BEGIN);
-    else if (member->state == MEMBER_FAILED)
+    else if (member->state == MEMBER_FAILED || member_is_opening(member))
         begin(reload, member, paused);
 }
 
@@ -87,6 +87,8 @@ static int apply_session(void *userdata, ConfigFate fate, const SessionConfig *o
         reopen(reload, member, new);
     if (fate == CONFIG_REMOVED && member->session)
         (void)roster_end(reload->roster, member, NEXT_NOTHING);
+    else if (fate == CONFIG_REMOVED && member_is_opening(member))
+        roster_abandon(reload->roster, member);
     return 0;
 }
 
@@ -153,8 +155,10 @@ int reload_run(const Reload *reload) {
     _cleanup_(config_freep) Config *config = NULL;
     int r = config_load(reload->path, on_problem, (void *)reload, &config);
 
+    sampler_sweep_while_waiting(reload->sampler, true);
     if (r == 0)
         r = check_host(reload, config);
+    sampler_sweep_while_waiting(reload->sampler, false);
     if (r < 0)
         return log_struct(LOG_LEVEL_ERROR, r == -EINVAL ? -EIO : r,
                           LOG_FIELDS({"PROFD_EVENT", "reload-refused"}),

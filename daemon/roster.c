@@ -11,9 +11,9 @@
 /*
  * A member is there before and after its session. To end one takes two steps, since a disk may be
  * slow and the main thread waits for none: its events are closed at once, and when its writer says
- * that it is done the rest goes. To begin one takes two steps as well: its events are opened at
- * once, and count from when its writer has opened its folder. A moment to stop by itself counts on
- * through suspend.
+ * that it is done the rest goes. To begin one takes two steps as well, beside the main thread:
+ * its events are opened, one session after the other, and then its folder, and it records from
+ * then on. A moment to stop by itself counts on through suspend.
  */
 
 enum {
@@ -59,6 +59,7 @@ int member_state_from_name(const char *name, MemberState *ret) {
 }
 
 static Member *member_free(Member *member) {
+    sampler_opening_cancel(member->opening);
     json_decref(member->settings);
     free(member);
     return NULL;
@@ -115,6 +116,10 @@ bool member_records(const Member *member) {
     return member->session && member->state != MEMBER_STOPPING;
 }
 
+bool member_is_opening(const Member *member) {
+    return member->awaits && !member->session;
+}
+
 bool member_samples(const Member *member) {
     bool rests = member->awaits && !member->was_opened;
 
@@ -166,7 +171,7 @@ size_t roster_n_open(const Roster *roster) {
     size_t n = 0;
 
     for (size_t i = 0; i < roster->n; i++)
-        n += member_records(roster->members[i]);
+        n += member_records(roster->members[i]) || member_is_opening(roster->members[i]);
     return n;
 }
 
@@ -214,7 +219,7 @@ static int arm(Roster *roster) {
                                                                    : LOOK_SEC * NS_PER_SECOND));
         else if (member->stop_at_ns > 0 && member_records(member))
             next = MIN(next, member->stop_at_ns);
-        else if (member->state == MEMBER_FAILED)
+        else if (member->state == MEMBER_FAILED && !member->awaits)
             next = MIN(next, member->retry_at_ns);
     }
     return next == UINT64_MAX ? 0 : loop_trigger_after(roster->timer, next > now ? next - now : 0);
@@ -283,28 +288,55 @@ int roster_open(Roster *roster, Member *member, bool paused) {
     return r < 0 ? begin_failed(roster, member, SESSION_EVENTS, r) : 0;
 }
 
-static int begin(Roster *roster, Member *member, bool paused) {
-    SessionPart part = SESSION_EVENTS;
-    int r = 0;
+/* With its events open. */
+static int attach(Roster *roster, Member *member) {
+    bool paused = member->retry_paused;
+    int r;
 
-    member->retry_paused = paused;
-    member->next = NEXT_NOTHING;
     keep_error(member);
-    if (!member->session)
-        r = session_new(roster->options.host.sampler, &member->config, &member->session);
-    if (r == 0) {
-        part = SESSION_STORE;
-        r = session_attach(member->session, &roster->options.host);
-    }
+    r = session_attach(member->session, &roster->options.host);
     end_keep_error();
     if (r < 0)
-        return begin_failed(roster, member, part, r);
+        return begin_failed(roster, member, SESSION_STORE, r);
     snprintf(member->describe, sizeof(member->describe), "%s",
              sampler_describe(session_sampler(member->session)));
     member->sensitive = session_is_sensitive(member->session);
     member->state = paused ? MEMBER_PAUSED : MEMBER_STARTING;
     member->awaits = true;
     return 0;
+}
+
+/* One at a time: how much room there is for rings is known when those before are open. */
+static int open_next(Roster *roster) {
+    Member *next = NULL;
+    int r;
+
+    for (size_t i = roster->n; i-- > 0;) {
+        if (roster->members[i]->opening)
+            return 0;
+        if (member_is_opening(roster->members[i]))
+            next = roster->members[i];
+    }
+    if (!next)
+        return 0;
+    keep_error(next);
+    r = sampler_opening_begin(roster->options.host.sampler, &next->config,
+                              next->error_logged[0] != '\0', &next->opening);
+    end_keep_error();
+    return r < 0 ? begin_failed(roster, next, SESSION_EVENTS, r) : 0;
+}
+
+/* One that failed has failed until it records. */
+static int begin(Roster *roster, Member *member, bool paused) {
+    member->retry_paused = paused;
+    member->next = NEXT_NOTHING;
+    if (member->session)
+        return attach(roster, member);
+    member->opening = sampler_opening_cancel(member->opening);
+    member->awaits = true;
+    if (member->state != MEMBER_FAILED)
+        member->state = paused ? MEMBER_PAUSED : MEMBER_STARTING;
+    return open_next(roster);
 }
 
 int roster_begin(Roster *roster, Member *member, bool paused) {
@@ -315,6 +347,13 @@ int roster_begin(Roster *roster, Member *member, bool paused) {
 
 int roster_retry(Roster *roster, Member *member) {
     return begin(roster, member, member->retry_paused);
+}
+
+void roster_abandon(Roster *roster, Member *member) {
+    member->opening = sampler_opening_cancel(member->opening);
+    member->awaits = false;
+    member->state = MEMBER_INACTIVE;
+    (void)open_next(roster);
 }
 
 /* Its folder is there: from here on it records. */
@@ -349,9 +388,29 @@ int roster_await(Roster *roster, Member *member) {
     return r < 0 ? begin_failed(roster, member, SESSION_STORE, r) : settle(roster, member);
 }
 
+/* Its events are open: next is its place in the store. */
+static void look_opening(Roster *roster, Member *member) {
+    SamplerSession *sampler;
+    int r = sampler_opening_end(member->opening, &sampler, member->error, sizeof(member->error));
+
+    if (r == 0)
+        return;
+    member->opening = NULL;
+    if (r > 0)
+        r = session_new_opened(sampler, &member->config, &member->session);
+    if (r < 0)
+        (void)begin_failed(roster, member, SESSION_EVENTS, r);
+    else
+        (void)attach(roster, member);
+}
+
 static void look_awaiting(Roster *roster, Member *member) {
     int r;
 
+    if (member->opening)
+        look_opening(roster, member);
+    if (!member->session)
+        return;
     keep_error(member);
     r = session_is_open(member->session);
     end_keep_error();
@@ -462,6 +521,7 @@ void roster_look(Roster *roster) {
     }
     if (!left)
         roster->stopping_ns = 0;
+    (void)open_next(roster);
 }
 
 void roster_forget_ended(Roster *roster) {
@@ -505,7 +565,8 @@ static int retry_due(Roster *roster) {
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < roster->n; i++)
-        if (roster->members[i]->state == MEMBER_FAILED && roster->members[i]->retry_at_ns <= now)
+        if (roster->members[i]->state == MEMBER_FAILED && !roster->members[i]->awaits &&
+            roster->members[i]->retry_at_ns <= now)
             r = retry_one(roster, roster->members[i], now);
     return r;
 }

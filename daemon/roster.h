@@ -15,7 +15,7 @@ enum { MEMBER_ERROR_MAX = 512, MEMBER_TEXT_MAX = 256, ROSTER_MAX = 2 * CONFIG_SE
 
 typedef enum MemberState {
     MEMBER_INACTIVE,
-    MEMBER_STARTING, /* its events are open, and nothing was taken yet: its folder may be awaited */
+    MEMBER_STARTING, /* nothing was taken yet: its events or its folder may be awaited */
     MEMBER_ACTIVE,
     MEMBER_PAUSED,
     MEMBER_STOPPING, /* its last segment is being finished */
@@ -53,9 +53,10 @@ typedef struct Member {
     bool retry_paused;                    /* it was to begin paused */
     SessionPart failed_part;
     int failed_error;
-    bool awaits;          /* its folder in the store; until then its events rest */
-    bool was_opened;      /* by roster_open(): its events do not rest */
-    uint64_t duration_ns; /* from when it records; 0: until it is stopped */
+    bool awaits; /* its events, and then its folder in the store; until then they rest */
+    SamplerOpening *opening; /* NULL: it is another one's turn, or its events are open */
+    bool was_opened;         /* by roster_open(): its events do not rest */
+    uint64_t duration_ns;    /* from when it records; 0: until it is stopped */
     MemberNext next;
     MemberPoint points[2]; /* for the rate: an older and a newer one */
     uint64_t lost_told, rotations_told;
@@ -93,6 +94,8 @@ size_t roster_n_sampling(const Roster *roster);
 /* How many have events open. */
 size_t roster_n_open(const Roster *roster);
 bool member_records(const Member *member);
+/* It began, and its events are not open yet. */
+bool member_is_opening(const Member *member);
 /* Whether samples are taken now: it is neither paused nor waits for its control group. */
 bool member_samples(const Member *member);
 /* All reasons why it is less than its configuration asks for; a set of Degraded. */
@@ -111,11 +114,13 @@ void roster_set_host(Roster *roster, const SessionHost *host);
 /* Its events begin, and what they say is held by their rings until roster_begin(). */
 int roster_open(Roster *roster, Member *member, bool paused);
 /* Between two sweeps. What fails is logged, and kept in the member, which then has failed and is
- * tried again from time to time. It records when the disk has answered: roster_look() sees to it.
- */
+ * tried again from time to time. It records when its events are open and the disk has answered:
+ * roster_look() sees to it. */
 int roster_begin(Roster *roster, Member *member, bool paused);
 /* The same for one that failed, which logs only what it did not log before. */
 int roster_retry(Roster *roster, Member *member);
+/* One that is opening, or failed and is tried again, is inactive from now on. */
+void roster_abandon(Roster *roster, Member *member);
 /* Waits for the disk; before the main loop runs. */
 int roster_await(Roster *roster, Member *member);
 /* Something begins or ends and is not there yet: roster_look() is due when a writer has a word. */
@@ -128,8 +133,8 @@ int roster_pause(Roster *roster, Member *member);
 int roster_resume(Roster *roster, Member *member);
 /* Likewise, where it records; `next` follows, also where it is ending already. */
 int roster_end(Roster *roster, Member *member, MemberNext next);
-/* Those that wait for the disk and may record by now, and those that began to end and are finished
- * by now; between two sweeps, when a writer has a word. */
+/* Those that wait for their events or the disk and may go on by now, and those that began to end
+ * and are finished by now; between two sweeps, when a writer has a word. */
 void roster_look(Roster *roster);
 /* Those of Start() that have ended. */
 void roster_forget_ended(Roster *roster);

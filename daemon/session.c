@@ -126,22 +126,24 @@ static int read_previous(Session *session) {
     return r < 0 ? session_log_failure(session, r, "read the last segments") : 0;
 }
 
-int session_new(Sampler *sampler, const SessionConfig *config, Session **ret) {
+int session_new_opened(SamplerSession *sampler, const SessionConfig *config, Session **ret) {
     Session *session = calloc(1, sizeof(*session));
-    int r;
 
-    if (!session)
+    if (!session) {
+        sampler_remove(sampler);
         return -ENOMEM;
-    *session = (Session){.host.sampler = sampler, .config = *config};
-    r = sampler_add(sampler, &session->config, &session->sampler);
-    if (r == 0)
-        sampler_set_userdata(session->sampler, session);
-    if (r < 0) {
-        session_close(session, false);
-        return r;
     }
+    *session = (Session){.config = *config, .sampler = sampler};
+    sampler_set_userdata(sampler, session);
     *ret = session;
     return 0;
+}
+
+int session_new(Sampler *sampler, const SessionConfig *config, Session **ret) {
+    SamplerSession *opened;
+    int r = sampler_add(sampler, config, &opened);
+
+    return r < 0 ? r : session_new_opened(opened, config, ret);
 }
 
 int session_attach(Session *session, const SessionHost *host) {

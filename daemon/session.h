@@ -29,6 +29,8 @@ typedef enum SessionPart { SESSION_EVENTS, SESSION_STORE } SessionPart;
 
 /* Opens its events alone, which may be started or paused then. What fails is logged. */
 int session_new(Sampler *sampler, const SessionConfig *config, Session **ret);
+/* The same with events that are open; takes them. */
+int session_new_opened(SamplerSession *sampler, const SessionConfig *config, Session **ret);
 /* And its place in the store, which takes a disk: session_is_open() tells when it is there. Both
  * are running where a recorder before us left them so. What fails is logged. */
 int session_attach(Session *session, const SessionHost *host);

@@ -91,6 +91,17 @@ int cpu_list_read(const char *path, CpuList *ret) {
     return text[0] == '\0' || cpu_list_parse(text, ret) < 0 ? -EBADMSG : 0;
 }
 
+int cpu_list_copy(const CpuList *list, CpuList *ret) {
+    unsigned *cpus = calloc(list->n + 1, sizeof(*cpus));
+
+    if (!cpus)
+        return -ENOMEM;
+    if (list->n > 0)
+        memcpy(cpus, list->cpus, list->n * sizeof(*cpus));
+    *ret = (CpuList){.cpus = cpus, .n = list->n};
+    return 0;
+}
+
 bool cpu_list_has(const CpuList *list, unsigned cpu) {
     size_t low = 0, high = list->n;
 

@@ -25,5 +25,6 @@ void cpu_list_done(CpuList *list);
 int cpu_list_parse(const char *text, CpuList *ret);
 /* From a file of sysfs; one that lists none is -EBADMSG. */
 int cpu_list_read(const char *path, CpuList *ret);
+int cpu_list_copy(const CpuList *list, CpuList *ret);
 bool cpu_list_has(const CpuList *list, unsigned cpu);
 bool cpu_list_equal(const CpuList *a, const CpuList *b);

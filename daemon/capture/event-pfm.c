@@ -11,6 +11,7 @@
 #ifdef PROFD_HAS_LIBPFM
 #include <dlfcn.h>
 #include <perfmon/pfmlib_perf_event.h>
+#include <pthread.h>
 #endif
 
 /*
@@ -59,14 +60,26 @@ static uint64_t flags_of(const struct perf_event_attr *attr) {
                                                                   : flags | PD_ATTR_EXCLUDE_GUEST;
 }
 
+/* The library has tables that it fills while it is used. */
+static bool encode(const char *text, pfm_perf_encode_arg_t *argument) {
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    Pfm pfm = {};
+    bool done;
+
+    pthread_mutex_lock(&mutex);
+    /* Every level is on where nothing is said, as for any other event. */
+    done = pfm_open(&pfm) == 0 && pfm.encode(text, PFM_PLM0 | PFM_PLM3 | PFM_PLMH,
+                                             PFM_OS_PERF_EVENT_EXT, argument) == PFM_SUCCESS;
+    pfm_close(&pfm);
+    pthread_mutex_unlock(&mutex);
+    return done;
+}
+
 int event_pfm(const char *text, EventSpec *spec) {
-    _cleanup_(pfm_close) Pfm pfm = {};
     struct perf_event_attr attr = {.size = sizeof(attr)};
     pfm_perf_encode_arg_t argument = {.size = sizeof(argument), .attr = &attr};
 
-    /* Every level is on where nothing is said, as for any other event. */
-    if (pfm_open(&pfm) < 0 || pfm.encode(text, PFM_PLM0 | PFM_PLM3 | PFM_PLMH,
-                                         PFM_OS_PERF_EVENT_EXT, &argument) != PFM_SUCCESS)
+    if (!encode(text, &argument))
         return -ENOENT;
     spec->type = attr.type;
     spec->config = attr.config;

@@ -42,6 +42,7 @@ static void read_uevent(Sampler *sampler, const char *text) {
         return;
     if (sscanf(text, "offline@/devices/system/cpu/cpu%u", &cpu) != 1)
         return;
+    sampler->n_offline++;
     mark_gone(&sampler->side_band, cpu);
     for (SamplerSession *s = sampler->sessions; s; s = s->next)
         mark_gone(&s->rings, cpu);

@@ -110,7 +110,7 @@ static bool is_user_namespace(void) {
 }
 
 static const char *why_refused(int error, bool is_side_band) {
-    static char why[256];
+    static _Thread_local char why[256];
     char level[16] = "?";
 
     if (is_locked_down())

@@ -376,11 +376,12 @@ static int settle_item(Planning *planning, size_t first, size_t *ret_n) {
 }
 
 static int settle_items(Planning *planning) {
+    const atomic_bool *is_unwanted = planning->options->is_unwanted;
     size_t n;
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < planning->plan->n; i += n)
-        r = settle_item(planning, i, &n);
+        r = is_unwanted && atomic_load(is_unwanted) ? -ECANCELED : settle_item(planning, i, &n);
     return r;
 }
 

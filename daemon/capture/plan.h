@@ -5,6 +5,8 @@
  * What a session counts, settled: which events, with which attrs, the same on every CPU.
  */
 
+#include <stdatomic.h>
+
 #include "capture/cpu-list.h"
 #include "capture/plan-note.h"
 #include "config/config.h"
@@ -38,11 +40,12 @@ typedef struct PlanTarget {
 typedef struct PlanOptions {
     Keeper *keeper;
     const SessionConfig *config;
-    PlanTarget target;       /* on which they are tried */
-    uint64_t max_hz;         /* 0: no limit */
-    const CpuList *online;   /* where it may be tried, in this order */
-    bool no_lost, no_cgroup; /* what the kernel cannot tell */
-    const char *events;      /* instead of those of the configuration; NULL: those */
+    PlanTarget target;              /* on which they are tried */
+    uint64_t max_hz;                /* 0: no limit */
+    const CpuList *online;          /* where it may be tried, in this order */
+    bool no_lost, no_cgroup;        /* what the kernel cannot tell */
+    const atomic_bool *is_unwanted; /* true: the plan may be left; NULL: it is wanted */
+    const char *events;             /* instead of those of the configuration; NULL: those */
 } PlanOptions;
 
 /* The target is processes or threads. */

@@ -316,6 +316,8 @@ static int open_planned(CpuRing *ring, unsigned index, int32_t pid, uint32_t lea
                          .output_slot = first ? KEEPER_NO_SLOT : ring->counters[0].slot};
     int r;
 
+    if (atomic_load(&session->is_unwanted))
+        return -ECANCELED;
     fill_tag(ring, index, &event);
     do {
         PdAttr *attr = &session->plan.events[index].attr, lowered;
@@ -362,7 +364,7 @@ static int open_target(CpuRing *ring, int32_t pid) {
             continue;
         if (r < 0)
             return r == -ESRCH && pid >= 0 ? 0
-                   : r == -ENODEV || is_one_of_many(ring, pid)
+                   : r == -ENODEV || r == -ECANCELED || is_one_of_many(ring, pid)
                        ? r
                        : log_failure(ring, r, planned->name);
         slots[e] = ring->counters[ring->n_counters - 1].slot;

@@ -6,6 +6,8 @@
  * side-band) with the counters that write into it, a RingSet is all of a session's, by CPU.
  */
 
+#include <stdatomic.h>
+
 #include "capture/cpu-list.h"
 #include "capture/plan.h"
 #include "capture/ring.h"
@@ -96,9 +98,20 @@ typedef struct SessionGroup {
     uint64_t gap_to_ns;   /* 0: it is without it still */
 } SessionGroup;
 
+/* What the host had for a session when that began to open. */
+typedef struct SessionRoom {
+    CpuList online;
+    uint64_t ring_bytes; /* left for its rings */
+    bool is_by_config;   /* MaxBufferTotal= limits them, and not the kernel */
+    uint64_t used_descriptors;
+    unsigned n_offline; /* of the sampler */
+} SessionRoom;
+
 struct SamplerSession {
     Sampler *sampler;
     SamplerSession *next;
+    SessionRoom room;
+    atomic_bool is_unwanted; /* whoever opens it may leave off */
     SessionConfig config;
     Plan plan;
     CpuList wanted; /* empty: all */
@@ -162,8 +175,9 @@ struct Sampler {
     SweepPhase phase;
     uint64_t start_ns; /* of the present sweep */
     Buffer scratch;
-    SamplerCounts counts; /* of what belongs to no session */
-    uint64_t max_rate_hz; /* the kernel's limit as it was read last */
+    SamplerCounts counts;         /* of what belongs to no session */
+    _Atomic uint64_t max_rate_hz; /* the kernel's limit as it was read last */
+    unsigned n_offline;           /* CPUs that went away so far */
     unsigned ticks, n_retries;
     Loop *loop;
     LoopCallback on_full, on_cpus;
@@ -253,6 +267,17 @@ unsigned own_degraded(const SamplerSession *session);
 bool hotplug_is_due(Sampler *sampler);
 /* Tells, once, of a session that lacks CPUs. */
 void hotplug_check_partial(SamplerSession *session);
+
+/* To open a session takes three steps: sampler_session_open() asks the keeper and may run on any
+ * thread, the others look at what the main thread changes. sampler_session_join() puts it beside
+ * the others. */
+int sampler_session_prepare(Sampler *sampler, const SessionConfig *config, SamplerSession **ret);
+int sampler_session_open(SamplerSession *session);
+int sampler_session_join(SamplerSession *session);
+/* One that is not beside the others, here and if asked at the keeper; returns NULL. */
+SamplerSession *sampler_session_free(SamplerSession *session, bool at_keeper);
+/* The same, at the keeper as well and beside the main thread where that may be; returns NULL. */
+SamplerSession *opening_close(SamplerSession *session);
 
 int counter_control(const Counter *counter, unsigned long request);
 int watch_ring(CpuRing *ring);

@@ -113,8 +113,8 @@ CheckOptions sampler_check_options(const Sampler *sampler, const SamplerSession 
             count_descriptors(sampler) - (old ? ring_set_counters(&old->rings) : 0)};
 }
 
-static int check_descriptors(Sampler *sampler, const char *name, uint64_t more) {
-    uint64_t limit, needed = count_descriptors(sampler) + more;
+static int check_descriptors(const char *name, uint64_t needed) {
+    uint64_t limit;
     int r;
 
     r = limit_descriptors(needed, &limit);
@@ -157,7 +157,7 @@ static int open_all_side_band(Sampler *sampler) {
     if (r == 0 && sampler->is_own)
         r = prepare_own(sampler);
     if (r == 0)
-        r = check_descriptors(sampler, "profd", sampler->online.n);
+        r = check_descriptors("profd", count_descriptors(sampler) + sampler->online.n);
     if (r == 0)
         r = adopt_rings(sampler, NULL, &sampler->side_band);
     for (size_t i = 0; r >= 0 && i < sampler->online.n; i++)
@@ -187,12 +187,13 @@ int sampler_new(const SamplerOptions *options, Sampler **ret) {
     return 0;
 }
 
-static SamplerSession *session_free(SamplerSession *session, bool at_keeper) {
+SamplerSession *sampler_session_free(SamplerSession *session, bool at_keeper) {
     ring_set_done(&session->rings, at_keeper);
     pd_events_free(session->events);
     plan_done(&session->plan);
     plan_notes_done(&session->notes);
     cpu_list_done(&session->wanted);
+    cpu_list_done(&session->room.online);
     free(session->tids);
     free(session);
     return NULL;
@@ -206,7 +207,7 @@ Sampler *sampler_free(Sampler *sampler) {
         SamplerSession *session = sampler->sessions;
 
         sampler->sessions = session->next;
-        session_free(session, false);
+        sampler_session_free(session, false);
     }
     watch_done(sampler);
     ring_set_done(&sampler->side_band, false);
@@ -247,7 +248,7 @@ bool session_lacks_cpu(const SamplerSession *session, bool online_only) {
 }
 
 static size_t count_wanted(const SamplerSession *session) {
-    const CpuList *online = &session->sampler->online;
+    const CpuList *online = &session->room.online;
     size_t n = 0;
 
     for (size_t i = 0; i < online->n; i++)
@@ -269,13 +270,10 @@ static uint64_t rings_budget(const Sampler *sampler) {
 }
 
 static void size_rings(SamplerSession *session, size_t n_cpus) {
-    uint64_t budget = rings_budget(session->sampler), used = 0;
+    const SessionRoom *room = &session->room;
     uint64_t wanted = session->config.buffer_bytes, hz = session->plan.hz;
-    bool by_config = budget == session->sampler->options.buffer_total_bytes;
 
-    for (SamplerSession *s = session->sampler->sessions; s; s = s->next)
-        used += ring_set_bytes(&s->rings);
-    session->ring_bytes = limit_ring_bytes(wanted, n_cpus, budget - MIN(budget, used));
+    session->ring_bytes = limit_ring_bytes(wanted, n_cpus, room->ring_bytes);
     if (session->ring_bytes * 2 > wanted)
         return;
     session->degraded |= DEGRADED_SMALL_RINGS;
@@ -284,7 +282,8 @@ static void size_rings(SamplerSession *session, size_t n_cpus) {
                 " and hold about %" PRIu64 " ms of samples, raise %s for all %zu CPUs to have more",
                 session->config.name, session->ring_bytes, wanted,
                 limit_ring_span_ms(session->ring_bytes, hz ?: 1000),
-                by_config ? "MaxBufferTotal=" : "kernel.perf_event_mlock_kb or ulimit -l", n_cpus);
+                room->is_by_config ? "MaxBufferTotal=" : "kernel.perf_event_mlock_kb or ulimit -l",
+                n_cpus);
 }
 
 /* The kernel has no event that is inherited and whose samples bring the counts of its group. */
@@ -345,7 +344,8 @@ static PlanOptions plan_options(const SamplerSession *session) {
         .config = config,
         .target = plan_any,
         .max_hz = limit_frequency(sampler->options.max_frequency_hz, sampler->max_rate_hz, 0),
-        .online = &sampler->online,
+        .online = &session->room.online,
+        .is_unwanted = &session->is_unwanted,
         .no_lost = !(sampler->side_band_attr.read_format & PD_FORMAT_LOST),
         .no_cgroup = !(sampler->side_band_attr.flags & PD_ATTR_CGROUP)};
 
@@ -371,7 +371,6 @@ static int settle(SamplerSession *session) {
     r = open_list_threads(session);
     if (r < 0 && r != -ESRCH)
         return r;
-    group_begin(session);
     options = plan_options(session);
     r = make_plan(session, &options);
     if (r == 0)
@@ -385,94 +384,112 @@ static int settle(SamplerSession *session) {
 
 static int open_cpus(SamplerSession *session) {
     const SessionConfig *config = &session->config;
-    Sampler *sampler = session->sampler;
+    const CpuList *online = &session->room.online;
     size_t n = count_wanted(session);
     int r;
 
     size_rings(session, n);
-    r = adopt_rings(sampler, session, &session->rings);
+    r = adopt_rings(session->sampler, session, &session->rings);
     session->was_taken_over = session->rings.n > 0;
     if (r == 0 && session->n_tids == 0 && plan_has_threads(config) && !session->was_taken_over)
         return limit_log_open_failure(-ESRCH, config->name, session->plan.description,
-                                      sampler->online.cpus[0]);
+                                      online->cpus[0]);
     if (r == 0)
-        r = check_descriptors(sampler, session->config.name,
-                              (n - MIN(n, session->rings.n)) * session->plan.n *
-                                  MAX(session->n_tids, (size_t)1));
-    for (size_t i = 0; r >= 0 && i < sampler->online.n; i++) {
-        unsigned cpu = sampler->online.cpus[i];
-
-        if (session_wants_cpu(session, cpu) && !ring_set_find(&session->rings, cpu) &&
-            !group_is_absent(session))
-            r = open_session(session, cpu);
-    }
+        r = check_descriptors(config->name, session->room.used_descriptors +
+                                                (n - MIN(n, session->rings.n)) * session->plan.n *
+                                                    MAX(session->n_tids, (size_t)1));
+    for (size_t i = 0; r >= 0 && i < online->n; i++)
+        if (session_wants_cpu(session, online->cpus[i]) &&
+            !ring_set_find(&session->rings, online->cpus[i]) && !group_is_absent(session))
+            r = open_session(session, online->cpus[i]);
     if (r >= 0 && session->rings.n == 0 && !group_is_absent(session))
         r = limit_log_open_failure(
             plan_has_threads(config) ? -ESRCH : -ENODEV, config->name, session->plan.description,
-            session->wanted.n > 0 ? session->wanted.cpus[0] : sampler->online.cpus[0]);
+            session->wanted.n > 0 ? session->wanted.cpus[0] : online->cpus[0]);
     return MIN(r, 0);
 }
 
-static int session_open(SamplerSession *session) {
-    int r = settle(session);
+/* What is left for a session beside those that are there. */
+static int find_room(Sampler *sampler, SessionRoom *ret) {
+    uint64_t budget = rings_budget(sampler), used = 0;
 
-    if (r == 0)
-        r = open_cpus(session);
-    if (r == 0)
-        r = session_build_events(session);
-    for (size_t i = 0; r == 0 && session->sampler->loop && i < session->rings.n; i++)
-        r = watch_ring(session->rings.rings[i]);
-    return r;
+    for (const SamplerSession *s = sampler->sessions; s; s = s->next)
+        used += ring_set_bytes(&s->rings);
+    *ret = (SessionRoom){.ring_bytes = budget - MIN(budget, used),
+                         .is_by_config = budget == sampler->options.buffer_total_bytes,
+                         .used_descriptors = count_descriptors(sampler),
+                         .n_offline = sampler->n_offline};
+    return cpu_list_copy(&sampler->online, &ret->online);
 }
 
-/* Between these two the owner may sweep: what is in the list of sessions is whole. */
-static void begin_waiting(Sampler *sampler) {
-    keeper_set_wait(sampler->options.keeper, sampler->options.on_wait, sampler->options.userdata);
-}
-
-static void end_waiting(Sampler *sampler) {
-    keeper_set_wait(sampler->options.keeper, NULL, NULL);
-}
-
-static void close_opened(SamplerSession *session) {
-    Sampler *sampler = session->sampler;
-
-    begin_waiting(sampler);
-    session_free(session, true);
-    end_waiting(sampler);
-}
-
-static int open_all(SamplerSession *session) {
-    int r;
-
-    watch_rate(session->sampler);
-    begin_waiting(session->sampler);
-    r = session->config.namespaces ? open_namespaces(session->sampler) : 0;
-    if (r == 0)
-        r = session_open(session);
-    end_waiting(session->sampler);
-    return r;
-}
-
-int sampler_add(Sampler *sampler, const SessionConfig *config, SamplerSession **ret) {
-    SamplerSession *session = calloc(1, sizeof(*session)), **last = &sampler->sessions;
+int sampler_session_prepare(Sampler *sampler, const SessionConfig *config, SamplerSession **ret) {
+    SamplerSession *session = calloc(1, sizeof(*session));
     int r;
 
     if (!session)
         return -ENOMEM;
     session->sampler = sampler;
     session->config = *config;
-    r = open_all(session);
+    watch_rate(sampler);
+    r = find_room(sampler, &session->room);
+    if (r == 0 && config->namespaces)
+        r = open_namespaces(sampler);
     if (r < 0) {
-        close_opened(session);
+        sampler_session_free(session, false);
         return r;
     }
+    group_begin(session);
+    *ret = session;
+    return 0;
+}
+
+int sampler_session_open(SamplerSession *session) {
+    int r = settle(session);
+
+    return r == 0 ? open_cpus(session) : r;
+}
+
+/* An event on a CPU that went away meanwhile never samples again, even where the CPU is back. */
+static void doubt_cpus(SamplerSession *session) {
+    if (session->room.n_offline == session->sampler->n_offline)
+        return;
+    for (size_t i = 0; i < session->rings.n; i++)
+        session->rings.rings[i]->is_gone = true;
+}
+
+int sampler_session_join(SamplerSession *session) {
+    Sampler *sampler = session->sampler;
+    SamplerSession **last = &sampler->sessions;
+    int r = session_build_events(session);
+
+    for (size_t i = 0; r == 0 && sampler->loop && i < session->rings.n; i++)
+        r = watch_ring(session->rings.rings[i]);
+    if (r < 0)
+        return r;
+    doubt_cpus(session);
     while (*last)
         last = &(*last)->next;
-    *last = *ret = session;
-    if (own_is_for(sampler, config) && sampler->on_follow)
+    *last = session;
+    if (own_is_for(sampler, &session->config) && sampler->on_follow)
         (void)sampler->on_follow(sampler->follow_userdata);
     data_update(sampler);
+    return 0;
+}
+
+int sampler_add(Sampler *sampler, const SessionConfig *config, SamplerSession **ret) {
+    SamplerSession *session;
+    int r = sampler_session_prepare(sampler, config, &session);
+
+    if (r < 0)
+        return r;
+    r = sampler_session_open(session);
+    if (r == 0)
+        r = sampler_session_join(session);
+    if (r < 0) {
+        sampler_session_free(session, true);
+        return r;
+    }
+    *ret = session;
     return 0;
 }
 
@@ -486,9 +503,14 @@ SamplerSession *sampler_remove(SamplerSession *session) {
     for (at = &sampler->sessions; *at != session; at = &(*at)->next)
         ;
     *at = session->next;
-    close_opened(session);
+    opening_close(session);
     data_update(sampler);
     return NULL;
+}
+
+void sampler_sweep_while_waiting(Sampler *sampler, bool sweep) {
+    keeper_set_wait(sampler->options.keeper, sweep ? sampler->options.on_wait : NULL,
+                    sampler->options.userdata);
 }
 
 void sampler_forget_rest(Sampler *sampler) {

@@ -29,9 +29,14 @@ typedef struct SamplerOptions {
     /* The keeper: where whole CPUs are refused, it and what else its user runs are recorded. 0:
      * then nothing is. */
     uint32_t own_pid;
-    /* Called every few milliseconds while a session is opened or closed, which may take long: the
-     * others may be swept. NULL: they wait. */
+    /* Called every few milliseconds while the keeper is waited for, where
+     * sampler_sweep_while_waiting() asks for that: the sessions may be swept. NULL: they wait. */
     void (*on_wait)(void *userdata);
+    /* Does work(job) on a thread, one job after the other, and then done(job) on the main one, also
+     * for a job that the end of profd comes before. A negative errno: neither. NULL: there is no
+     * such thread. */
+    int (*aside)(void *userdata, void (*work)(void *job), void (*done)(void *job), void *job);
+    void (*on_opened)(void *userdata); /* sampler_opening_end() has an answer */
     void *userdata;
 } SamplerOptions;
 
@@ -85,9 +90,24 @@ DEFINE_CLEANUP(Sampler *, sampler_free);
  * Failures are logged in one sentence that names the remedy; -ESRCH … as they came.
  */
 int sampler_add(Sampler *sampler, const SessionConfig *config, SamplerSession **ret);
-/* Closes its events, here and at the keeper; accepts and returns NULL. */
+/*
+ * The same while the loop runs: what has to wait for the keeper is done on a thread, and the
+ * session is in sweeps from when sampler_opening_end() returned it. One at a time. `quiet`: what
+ * fails is not logged.
+ */
+typedef struct SamplerOpening SamplerOpening;
+int sampler_opening_begin(Sampler *sampler, const SessionConfig *config, bool quiet,
+                          SamplerOpening **ret);
+/* 1: it is open, in *ret; 0: not yet; a negative errno: it cannot be, with the sentence of the log
+ * in `error`. Unless it is 0, `opening` is gone. Between two sweeps. */
+int sampler_opening_end(SamplerOpening *opening, SamplerSession **ret, char *error, size_t size);
+/* Nobody wants it any more; accepts and returns NULL. */
+SamplerOpening *sampler_opening_cancel(SamplerOpening *opening);
+/* Closes its events, here and, on that thread, at the keeper; accepts and returns NULL. */
 SamplerSession *sampler_remove(SamplerSession *session);
 void sampler_forget_rest(Sampler *sampler);
+/* From now on, or no more: see on_wait. */
+void sampler_sweep_while_waiting(Sampler *sampler, bool sweep);
 int sampler_enable(SamplerSession *session);
 int sampler_disable(SamplerSession *session);
 

@@ -34,11 +34,12 @@ enum {
     STAT_SIZE = 512, /* the state stands in the first bytes of the line */
 };
 
+/* A thread that asks again and again leaves `turn` to whoever waits, and so comes after it. */
 typedef struct Lane {
     int fd;
     uint32_t pid; /* of the helper; 0: it is the keeper, for which we wait as long as it takes */
     bool is_stoppable; /* see keeper_stop_waiting() */
-    pthread_mutex_t lock;
+    pthread_mutex_t turn, lock;
 } Lane;
 
 struct Keeper {
@@ -57,7 +58,9 @@ static bool is_waiter(const Keeper *keeper) {
 
 static void lock(Keeper *keeper, Lane *lane) {
     if (!is_waiter(keeper)) {
+        pthread_mutex_lock(&lane->turn);
         pthread_mutex_lock(&lane->lock);
+        pthread_mutex_unlock(&lane->turn);
         return;
     }
     while (pthread_mutex_trylock(&lane->lock) != 0) {
@@ -224,6 +227,10 @@ static int set_path(KeeperRequest *request, const char *path) {
     return 0;
 }
 
+static Lane lane_of(int fd) {
+    return (Lane){.fd = fd, .turn = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER};
+}
+
 int keeper_connect(int fd, Keeper **ret) {
     _cleanup_(keeper_disconnectp) Keeper *keeper = calloc(1, sizeof(*keeper));
     KeeperRequest request = request_of(KEEPER_OPEN_LIFE);
@@ -233,10 +240,11 @@ int keeper_connect(int fd, Keeper **ret) {
         closep(&fd);
         return -ENOMEM;
     }
-    *keeper = (Keeper){.main = {.fd = fd, .lock = PTHREAD_MUTEX_INITIALIZER}, .life = -1};
-    for (size_t i = 0; i < ARRAY_SIZE(keeper->helpers); i++)
-        keeper->helpers[i] = (Lane){
-            .fd = -1, .is_stoppable = i != KEEPER_LANE_SEAL, .lock = PTHREAD_MUTEX_INITIALIZER};
+    *keeper = (Keeper){.main = lane_of(fd), .life = -1};
+    for (size_t i = 0; i < ARRAY_SIZE(keeper->helpers); i++) {
+        keeper->helpers[i] = lane_of(-1);
+        keeper->helpers[i].is_stoppable = i != KEEPER_LANE_SEAL;
+    }
     keeper->stop = eventfd(0, EFD_CLOEXEC);
     r = keeper->stop < 0 ? -errno : call_for_fd(keeper, &request, NULL, &keeper->life);
     if (r < 0)
@@ -261,9 +269,11 @@ Keeper *keeper_disconnect(Keeper *keeper) {
     closep(&keeper->main.fd);
     closep(&keeper->life);
     closep(&keeper->stop);
+    pthread_mutex_destroy(&keeper->main.turn);
     pthread_mutex_destroy(&keeper->main.lock);
     for (size_t i = 0; i < ARRAY_SIZE(keeper->helpers); i++) {
         closep(&keeper->helpers[i].fd);
+        pthread_mutex_destroy(&keeper->helpers[i].turn);
         pthread_mutex_destroy(&keeper->helpers[i].lock);
     }
     free(keeper);

@@ -123,7 +123,7 @@ static void init(Housekeeper *housekeeper) {
     housekeeper->event = -1;
 }
 
-static int start(Housekeeper *housekeeper, Loop *loop) {
+static int start(Housekeeper *housekeeper, Loop *loop, const char *name) {
     int r;
 
     housekeeper->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -132,20 +132,20 @@ static int start(Housekeeper *housekeeper, Loop *loop) {
     r = loop_add_readable(loop, housekeeper->event, on_event, housekeeper, &housekeeper->source);
     if (r < 0)
         return r;
-    r = thread_start(&(ThreadOptions){.name = "profd-house", .nice = THREAD_NICE_USUAL}, run,
-                     housekeeper, &housekeeper->thread);
+    r = thread_start(&(ThreadOptions){.name = name, .nice = THREAD_NICE_USUAL}, run, housekeeper,
+                     &housekeeper->thread);
     housekeeper->is_running = r == 0;
     return r;
 }
 
-int housekeeper_new(Loop *loop, Housekeeper **ret) {
+int housekeeper_new(Loop *loop, const char *name, Housekeeper **ret) {
     Housekeeper *housekeeper = calloc(1, sizeof(*housekeeper));
     int r;
 
     if (!housekeeper)
         return -ENOMEM;
     init(housekeeper);
-    r = start(housekeeper, loop);
+    r = start(housekeeper, loop, name);
     if (r < 0) {
         housekeeper_free(housekeeper, NULL);
         return r;

@@ -19,7 +19,8 @@ typedef struct Chore {
     void *userdata;
 } Chore;
 
-int housekeeper_new(Loop *loop, Housekeeper **ret);
+/* `name`: of the thread, up to 15 bytes. */
+int housekeeper_new(Loop *loop, const char *name, Housekeeper **ret);
 /* The chore that is being done ends first; those that wait are not begun. A disk that does not
  * answer for some seconds is not waited for: then false is left in *ret_is_over, and what the chore
  * uses has to stay. */

@@ -90,7 +90,7 @@ static int run(Tool *tool, char **arguments) {
     if (r == 0)
         r = store_open(&(StoreOptions){.path = arguments[0], .config = tool->config}, &tool->store);
     if (r == 0)
-        r = housekeeper_new(tool->loop, &tool->housekeeper);
+        r = housekeeper_new(tool->loop, "profd-house", &tool->housekeeper);
     if (r == 0)
         r = snapshot_engine_new(tool->store, tool->loop, tool->housekeeper, &tool->engine);
     tool->request.session = arguments[1];

@@ -88,7 +88,7 @@ def what_empties_the_rings_runs_before_what_can_wait():
         wait_until(lambda: threads_of(daemon.recorder()).get("profd-scan") == USUAL, 30,
                    "the thread that reads /proc to step back once the kernel is known")
         threads = threads_of(daemon.recorder())
-        equal(threads, {"main": DRAIN, "profd-scan": USUAL, "profd-house": USUAL, "profd-writer": WRITER, "profd-snapshot": LAST},
+        equal(threads, {"main": DRAIN, "profd-scan": USUAL, "profd-house": USUAL, "profd-open": USUAL, "profd-writer": WRITER, "profd-snapshot": LAST},
               "nice values of threads")
 
 

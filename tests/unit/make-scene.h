@@ -47,7 +47,7 @@ static inline int scene_init(Scene *s) {
     if (r == 0)
         r = loop_new(&s->loop);
     if (r == 0)
-        r = housekeeper_new(s->loop, &s->housekeeper);
+        r = housekeeper_new(s->loop, "profd-house", &s->housekeeper);
     return r == 0 ? snapshot_engine_new(s->place.store, s->loop, s->housekeeper, &s->engine) : r;
 }
 

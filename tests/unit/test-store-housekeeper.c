@@ -29,7 +29,7 @@ static int desk_init(Desk *desk) {
     *desk = (Desk){};
     sem_init(&desk->answers, 0, 0);
     r = loop_new(&desk->loop);
-    return r == 0 ? housekeeper_new(desk->loop, &desk->housekeeper) : r;
+    return r == 0 ? housekeeper_new(desk->loop, "profd-house", &desk->housekeeper) : r;
 }
 
 static void work_slowly(void *userdata) {
