@@ -12,10 +12,13 @@
 /*
  * The control group of a session. The kernel binds an event to the group that a path named when the
  * event was opened. A service that restarts gets a new group at the same path, and events of the
- * old one never sample again. So the path is looked up once a second: when the group is gone, the
- * session's rings are drained and closed, and the session waits; when a group is there that its
- * events are not for, they are opened anew. The number of a group is never given again.
+ * old one never sample again. So the path is looked up when something changes around it, and once a
+ * second: when the group is gone, the session's rings are drained and closed, and the session
+ * waits; when a group is there that its events are not for, they are opened anew. The number of a
+ * group is never given again.
  */
+
+#define LOOK_LATE_NS (2 * NS_PER_SECOND) /* without a look */
 
 /* In a mount of a part of the tree samples have the whole path, and the keeper opens by what is
  * left of it below the mount. */
@@ -114,6 +117,8 @@ void group_begin(SamplerSession *session) {
     if (!cgroup[0] || session->sampler->is_own)
         return;
     group->is_followed = find(session->sampler, cgroup, &group->path, &group->id) == 0;
+    if (group->is_followed)
+        group_watch(session);
     group->seen_ns = clock_monotonic_ns();
     if (!group_is_absent(session))
         return;
@@ -130,20 +135,28 @@ void group_adopt(SamplerSession *session, uint64_t id) {
     group->gap_from_ns = 0;
 }
 
+/* A group that went is heard of at once, unless nothing hears or we were kept from looking. */
+static uint64_t gone_since(const SessionGroup *group, uint64_t now_ns) {
+    return group->watch > 0 && now_ns - group->seen_ns < LOOK_LATE_NS ? now_ns : group->seen_ns;
+}
+
 /* True: its events are not for the group that is there now. */
 static bool look(SamplerSession *session) {
     SessionGroup *group = &session->group;
     uint64_t now_ns = clock_monotonic_ns(), before = group->id, id;
 
-    if (!group->is_followed ||
-        find(session->sampler, session->config.cgroup, &group->path, &id) < 0)
+    if (!group->is_followed)
+        return false;
+    /* First, so that nothing happens between. */
+    group_watch(session);
+    if (find(session->sampler, session->config.cgroup, &group->path, &id) < 0)
         return false;
     if (id == before) {
         group->seen_ns = now_ns;
         return false;
     }
     if (before != 0) {
-        group->gap_from_ns = group->seen_ns;
+        group->gap_from_ns = gone_since(group, now_ns);
         group->gap_to_ns = 0;
     }
     group->id = id;
@@ -158,6 +171,7 @@ static bool look(SamplerSession *session) {
 bool groups_look(Sampler *sampler) {
     bool changed = false;
 
+    group_watch_read(sampler);
     for (SamplerSession *s = sampler->sessions; s; s = s->next)
         changed |= look(s);
     return changed;

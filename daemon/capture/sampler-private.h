@@ -96,6 +96,7 @@ typedef struct SessionGroup {
     uint64_t seen_ns;     /* when it was there last */
     uint64_t gap_from_ns; /* since when the session was without it; 0: no gap */
     uint64_t gap_to_ns;   /* 0: it is without it still */
+    int watch;            /* of a folder above it; not above 0: there is none */
 } SessionGroup;
 
 /* What the host had for a session when that began to open. */
@@ -172,6 +173,8 @@ struct Sampler {
     int online_fd;
     CgroupTree *groups; /* NULL: no session has asked for it */
     int groups_fd;
+    int groups_watch; /* hears of groups that come and go; -1: nothing does */
+    LoopSource *groups_source;
     SweepPhase phase;
     uint64_t start_ns; /* of the present sweep */
     Buffer scratch;
@@ -243,6 +246,13 @@ bool group_is_absent(const SamplerSession *session);
 /* Looks up the groups of all sessions. True: some session has to be opened anew; its rings are
  * marked as gone. */
 bool groups_look(Sampler *sampler);
+/* Hears of what happens around the group of the session from now on, or no more. */
+void group_watch(SamplerSession *session);
+void group_unwatch(SamplerSession *session);
+int group_watch_begin(Sampler *sampler, LoopCallback on_change);
+void group_watch_end(Sampler *sampler);
+/* Forgets what it heard of so far. */
+void group_watch_read(const Sampler *sampler);
 /* The session's events are open again, if its group is there. */
 void group_opened(SamplerSession *session);
 

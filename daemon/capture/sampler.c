@@ -173,7 +173,7 @@ int sampler_new(const SamplerOptions *options, Sampler **ret) {
     if (!sampler)
         return -ENOMEM;
     sampler->options = *options;
-    sampler->uevent_fd = sampler->online_fd = sampler->groups_fd = -1;
+    sampler->uevent_fd = sampler->online_fd = sampler->groups_fd = sampler->groups_watch = -1;
     sampler->max_rate_hz = limit_sample_rate();
     sampler->side_band_bytes = SIDE_BAND_RING_BYTES;
     r = read_cpus(sampler, online_path);
@@ -503,6 +503,7 @@ SamplerSession *sampler_remove(SamplerSession *session) {
     for (at = &sampler->sessions; *at != session; at = &(*at)->next)
         ;
     *at = session->next;
+    group_unwatch(session);
     opening_close(session);
     data_update(sampler);
     return NULL;

@@ -134,6 +134,8 @@ int sampler_watch(Sampler *sampler, Loop *loop, LoopCallback on_full, LoopCallba
         r = watch_set(&s->rings);
     if (r == 0)
         r = loop_add_timer(loop, NS_PER_SECOND, on_tick, sampler, &sampler->tick_source);
+    if (r == 0)
+        r = group_watch_begin(sampler, on_change);
     return r == 0 ? listen_to_uevents(sampler) : r;
 }
 
@@ -141,4 +143,5 @@ void watch_done(Sampler *sampler) {
     loop_source_free(sampler->tick_source);
     loop_source_free(sampler->uevent_source);
     closep(&sampler->uevent_fd);
+    group_watch_end(sampler);
 }

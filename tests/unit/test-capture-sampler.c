@@ -4,6 +4,7 @@
 #include "capture/sampler.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -231,6 +232,57 @@ TEST(an_opening_that_fails_or_that_nobody_wants_any_more_leaves_nothing) {
     CHECK_EQ(made_count(f.keeper), before);
     CHECK_OK(sampler_enable(f.session));
     CHECK_SWEPT(f);
+}
+
+static int pass(void *userdata _unused_) {
+    return 0;
+}
+
+static bool hears(const Sampler *sampler) {
+    struct pollfd heard = {.fd = sampler->groups_watch, .events = POLLIN};
+
+    return poll(&heard, 1, 10000) == 1;
+}
+
+typedef struct Groups {
+    char outer[CGROUP_TREE_PATH_MAX + 64], inner[CGROUP_TREE_PATH_MAX + 128];
+} Groups;
+
+static void remove_groups(Groups *groups) {
+    (void)rmdir(groups->inner);
+    (void)rmdir(groups->outer);
+}
+
+TEST(a_control_group_is_heard_of_when_it_is_made_and_when_it_is_removed) {
+    _cleanup_(remove_groups) Groups groups = {};
+    _cleanup_(loop_freep) Loop *loop = NULL;
+    SessionConfig config = clock_config("one", 99);
+    FIXTURE(f, config);
+
+    CHECK_OK(loop_new(&loop));
+    CHECK_OK(sampler_watch(f.sampler, loop, pass, pass, NULL));
+    sampler_remove(f.session);
+    snprintf(config.cgroup, sizeof(config.cgroup), "profd-test-%d.slice/shop.service",
+             (int)getpid());
+    CHECK_OK(sampler_add(f.sampler, &config, &f.session));
+    if (!f.sampler->groups)
+        TEST_SKIP("no control groups are mounted");
+    snprintf(groups.outer, sizeof(groups.outer), "%s/profd-test-%d.slice", f.sampler->groups->mount,
+             (int)getpid());
+    snprintf(groups.inner, sizeof(groups.inner), "%s/shop.service", groups.outer);
+    CHECK(group_is_absent(f.session));
+    if (mkdir(groups.outer, 0755) < 0)
+        TEST_SKIP("no control group can be made here: %s", strerror(errno));
+    CHECK(hears(f.sampler));
+    CHECK(!groups_look(f.sampler));
+    CHECK_OK(mkdir(groups.inner, 0755));
+    CHECK(hears(f.sampler));
+    CHECK(groups_look(f.sampler));
+    CHECK(!group_is_absent(f.session));
+    CHECK_OK(rmdir(groups.inner));
+    CHECK(hears(f.sampler));
+    CHECK(groups_look(f.sampler));
+    CHECK(group_is_absent(f.session));
 }
 
 TEST(a_list_of_cpus_is_kept_to) {
