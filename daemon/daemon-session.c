@@ -22,6 +22,15 @@ void daemon_tell_started(const Member *member) {
     char cpus[32];
 
     snprintf(cpus, sizeof(cpus), "%zu", n_cpus);
+    if (sampler_is_waiting(session_sampler(member->session))) {
+        log_struct(LOG_LEVEL_INFO, 0,
+                   LOG_FIELDS({"PROFD_EVENT", "started"}, {"PROFD_SESSION", member->config.name},
+                              {"PROFD_SEGMENT", has_segment ? session_path(member->session) : ""},
+                              {"PROFD_CPUS", cpus}),
+                   "Recording %s for session '%s' begins when control group '%s' exists",
+                   member->describe, member->config.name, member->config.cgroup);
+        return;
+    }
     log_struct(LOG_LEVEL_INFO, 0,
                LOG_FIELDS({"PROFD_EVENT", "started"}, {"PROFD_SESSION", member->config.name},
                           {"PROFD_SEGMENT", has_segment ? session_path(member->session) : ""},

@@ -380,9 +380,11 @@ int daemon_on_cpus(void *userdata) {
     if (r <= 0)
         return r;
     only_sessions = r == 2;
-    if (!only_sessions)
-        monitor_publish(daemon->monitor,
-                        &(MonitorEvent){.event = "cpus", .text = "CPUs came or went"});
+    monitor_publish(daemon->monitor,
+                    &(MonitorEvent){.event = "cpus",
+                                    .text = only_sessions ? "sessions record on other CPUs or in "
+                                                            "another control group"
+                                                          : "CPUs came or went"});
     /* Samples of new events belong into segments that know these. */
     r = complete_sweep(daemon);
     daemon_update_status(daemon, clock_monotonic_ns());

@@ -60,6 +60,7 @@ int member_state_from_name(const char *name, MemberState *ret) {
 
 static Member *member_free(Member *member) {
     sampler_opening_cancel(member->opening);
+    sampler_opening_cancel(member->trial);
     json_decref(member->settings);
     free(member);
     return NULL;
@@ -207,6 +208,12 @@ static void tell(const Roster *roster, const char *event, const Member *member, 
     roster->options.on_event(roster->options.userdata, event, member, text);
 }
 
+/* It records, and may record more one day: a module is loaded, a probe is defined. */
+static bool lacks_events(const Member *member) {
+    return member_records(member) && !member->awaits &&
+           plan_notes_left_out(sampler_notes(session_sampler(member->session)));
+}
+
 /* For the next member whose time comes, or to look after those that end. */
 static int arm(Roster *roster) {
     uint64_t now = clock_ns(CLOCK_BOOTTIME), next = UINT64_MAX;
@@ -219,7 +226,8 @@ static int arm(Roster *roster) {
                                                                    : LOOK_SEC * NS_PER_SECOND));
         else if (member->stop_at_ns > 0 && member_records(member))
             next = MIN(next, member->stop_at_ns);
-        else if (member->state == MEMBER_FAILED && !member->awaits)
+        else if ((member->state == MEMBER_FAILED && !member->awaits) ||
+                 (lacks_events(member) && !member->trial))
             next = MIN(next, member->retry_at_ns);
     }
     return next == UINT64_MAX ? 0 : loop_trigger_after(roster->timer, next > now ? next - now : 0);
@@ -249,9 +257,16 @@ static void log_failure(const Roster *roster, Member *member, int error) {
     tell(roster, "failed", member, member->error);
 }
 
-static int begin_failed(Roster *roster, Member *member, SessionPart part, int error) {
+static void retry_later(Member *member) {
     uint64_t delay_ns = member->retry_delay_ns;
 
+    member->retry_delay_ns = delay_ns == 0
+                                 ? RETRY_FIRST_SEC * NS_PER_SECOND
+                                 : MIN(delay_ns * 2, (uint64_t)RETRY_LAST_SEC * NS_PER_SECOND);
+    member->retry_at_ns = clock_ns(CLOCK_BOOTTIME) + member->retry_delay_ns;
+}
+
+static int begin_failed(Roster *roster, Member *member, SessionPart part, int error) {
     if (!member->error_logged[0])
         member->state_real_ns = clock_ns(CLOCK_REALTIME);
 
@@ -262,10 +277,7 @@ static int begin_failed(Roster *roster, Member *member, SessionPart part, int er
     member->failed_error = error;
     member->awaits = member->was_opened = false;
     member->state = MEMBER_FAILED;
-    member->retry_delay_ns = delay_ns == 0
-                                 ? RETRY_FIRST_SEC * NS_PER_SECOND
-                                 : MIN(delay_ns * 2, (uint64_t)RETRY_LAST_SEC * NS_PER_SECOND);
-    member->retry_at_ns = clock_ns(CLOCK_BOOTTIME) + member->retry_delay_ns;
+    retry_later(member);
     log_failure(roster, member, error);
     (void)arm(roster);
     return error;
@@ -370,13 +382,14 @@ static int settle(Roster *roster, Member *member) {
     member->awaits = member->was_opened = false;
     member->error[0] = member->error_logged[0] = '\0';
     member->retry_delay_ns = 0;
+    retry_later(member);
     member->since_real_ns = member->state_real_ns = clock_ns(CLOCK_REALTIME);
     member->points[0] = member->points[1] = (MemberPoint){.at_ns = clock_monotonic_ns()};
     member->lost_told = member->rotations_told = 0;
     if (member->duration_ns > 0)
         r = roster_stop_after(roster, member, member->duration_ns);
     tell(roster, "started", member, member->describe);
-    return r;
+    return r == 0 ? arm(roster) : r;
 }
 
 int roster_await(Roster *roster, Member *member) {
@@ -404,6 +417,24 @@ static void look_opening(Roster *roster, Member *member) {
         (void)attach(roster, member);
 }
 
+/* The other events of a group may have changed with it, so the session begins anew. */
+static void look_trial(Roster *roster, Member *member) {
+    MemberNext next = member->state == MEMBER_PAUSED ? NEXT_BEGIN_PAUSED : NEXT_BEGIN;
+    int r = sampler_trial_end(member->trial, session_sampler(member->session));
+
+    if (r == 0)
+        return;
+    member->trial = NULL;
+    retry_later(member);
+    if (r > 0) {
+        log_notice("Session '%s' begins anew, an event that it lacked can be recorded now",
+                   member->config.name);
+        (void)roster_stop(roster, member, PD_GAP_REOPENED);
+        member->next = next;
+    }
+    (void)arm(roster);
+}
+
 static void look_awaiting(Roster *roster, Member *member) {
     int r;
 
@@ -424,7 +455,8 @@ bool roster_is_changing(const Roster *roster) {
     for (size_t i = 0; i < roster->n; i++) {
         const Member *member = roster->members[i];
 
-        if (member->awaits || (member->session && member->state == MEMBER_STOPPING))
+        if (member->awaits || member->trial ||
+            (member->session && member->state == MEMBER_STOPPING))
             return true;
     }
     return false;
@@ -438,6 +470,7 @@ int roster_stop_after(Roster *roster, Member *member, uint64_t duration_ns) {
 int roster_stop(Roster *roster, Member *member, PdGapReason reason) {
     int r;
 
+    member->trial = sampler_opening_cancel(member->trial);
     session_leave(member->session, reason);
     r = roster->options.drain(roster->options.userdata);
     if (r < 0)
@@ -509,6 +542,8 @@ void roster_look(Roster *roster) {
 
         if (member->awaits)
             look_awaiting(roster, member);
+        if (member->trial)
+            look_trial(roster, member);
         if (member->state != MEMBER_STOPPING)
             continue;
         if (gives_up)
@@ -568,6 +603,10 @@ static int retry_due(Roster *roster) {
         if (roster->members[i]->state == MEMBER_FAILED && !roster->members[i]->awaits &&
             roster->members[i]->retry_at_ns <= now)
             r = retry_one(roster, roster->members[i], now);
+        else if (lacks_events(roster->members[i]) && !roster->members[i]->trial &&
+                 roster->members[i]->retry_at_ns <= now)
+            (void)sampler_trial_begin(session_sampler(roster->members[i]->session),
+                                      &roster->members[i]->trial);
     return r;
 }
 

@@ -49,11 +49,12 @@ typedef struct Member {
     uint64_t stop_at_ns;          /* CLOCK_BOOTTIME; 0: when it is told to */
     char error[MEMBER_ERROR_MAX]; /* why it failed */
     char error_logged[MEMBER_ERROR_MAX];
-    uint64_t retry_at_ns, retry_delay_ns; /* CLOCK_BOOTTIME; of one that failed */
+    uint64_t retry_at_ns, retry_delay_ns; /* CLOCK_BOOTTIME; of one that failed or lacks events */
     bool retry_paused;                    /* it was to begin paused */
     SessionPart failed_part;
     int failed_error;
-    bool awaits; /* its events, and then its folder in the store; until then they rest */
+    bool awaits;           /* its events, and then its folder in the store; until then they rest */
+    SamplerOpening *trial; /* of the events that it lacks */
     SamplerOpening *opening; /* NULL: it is another one's turn, or its events are open */
     bool was_opened;         /* by roster_open(): its events do not rest */
     uint64_t duration_ns;    /* from when it records; 0: until it is stopped */

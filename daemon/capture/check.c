@@ -97,10 +97,17 @@ static void check_threads(const CheckOptions *options, const char *key, const ui
         report(options, CHECK_UNKNOWN, key, "None of these runs now");
 }
 
+static bool group_exists(const CgroupTree *tree, const char *cgroup) {
+    char path[sizeof(tree->mount) + CONFIG_PATH_MAX + 1];
+
+    snprintf(path, sizeof(path), "%s/%s", tree->mount, cgroup);
+    return access(path, F_OK) == 0;
+}
+
 static void check_cgroup(const CheckOptions *options, const SessionConfig *config,
                          PlanTarget *target) {
     _cleanup_free_ CgroupTree *tree = malloc(sizeof(*tree));
-    char path[sizeof(tree->mount) + CONFIG_PATH_MAX + 1];
+    const char *below;
 
     if (!config->cgroup[0])
         return;
@@ -109,8 +116,10 @@ static void check_cgroup(const CheckOptions *options, const SessionConfig *confi
                "No control groups are mounted that perf events follow");
         return;
     }
-    snprintf(path, sizeof(path), "%s/%s", tree->mount, config->cgroup);
-    if (access(path, F_OK) == 0)
+    below = cgroup_below_mount(tree, config->cgroup);
+    if (below && group_exists(tree, below))
+        target->cgroup = below;
+    else if (group_exists(tree, config->cgroup))
         target->cgroup = config->cgroup;
     else
         report(options, CHECK_UNKNOWN, "Cgroup", "Control group '%s' does not exist now",

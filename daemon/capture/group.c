@@ -20,17 +20,6 @@
 
 #define LOOK_LATE_NS (2 * NS_PER_SECOND) /* without a look */
 
-/* In a mount of a part of the tree samples have the whole path, and the keeper opens by what is
- * left of it below the mount. */
-static const char *below_mount(const Sampler *sampler, const char *cgroup) {
-    const char *top = sampler->groups->top;
-    size_t n = strlen(top);
-
-    if (n < 2 || strncmp(cgroup, top + 1, n - 1) != 0 || cgroup[n - 1] != '/')
-        return NULL;
-    return cgroup + n;
-}
-
 static int open_tree(Sampler *sampler) {
     _cleanup_free_ CgroupTree *tree = NULL;
     int r;
@@ -72,7 +61,7 @@ static int find(Sampler *sampler, const char *cgroup, const char **ret_path, uin
 
     if (r < 0)
         return r;
-    below = below_mount(sampler, cgroup);
+    below = cgroup_below_mount(sampler->groups, cgroup);
     if (below)
         r = look_up(sampler, below, &id);
     if (r == 0 && id == 0) {

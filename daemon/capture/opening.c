@@ -18,7 +18,7 @@ enum { ERROR_TEXT_MAX = 512 };
 struct SamplerOpening {
     Sampler *sampler;
     SamplerSession *session; /* NULL: it could not be opened */
-    bool is_quiet, is_done, is_cancelled;
+    bool is_quiet, is_trial, is_done, is_cancelled;
     int result;
     char error[ERROR_TEXT_MAX];
 };
@@ -64,8 +64,9 @@ static void open_aside(void *job) {
     SamplerOpening *opening = job;
 
     log_keep_error(opening->error, sizeof(opening->error));
-    log_mute(opening->is_quiet);
-    opening->result = sampler_session_open(opening->session);
+    log_mute(opening->is_quiet || opening->is_trial);
+    opening->result = opening->is_trial ? sampler_session_settle(opening->session)
+                                        : sampler_session_open(opening->session);
     log_mute(false);
     log_keep_error(NULL, 0);
     if (opening->result < 0)
@@ -90,14 +91,15 @@ static void opened(void *job) {
         options->on_opened(options->userdata);
 }
 
-int sampler_opening_begin(Sampler *sampler, const SessionConfig *config, bool quiet,
-                          SamplerOpening **ret) {
+static int begin(Sampler *sampler, const SessionConfig *config, bool quiet, bool is_trial,
+                 SamplerOpening **ret) {
     SamplerOpening *opening = calloc(1, sizeof(*opening));
     int r;
 
     if (!opening)
         return -ENOMEM;
-    *opening = (SamplerOpening){.sampler = sampler, .is_quiet = quiet, .result = -ECANCELED};
+    *opening = (SamplerOpening){
+        .sampler = sampler, .is_quiet = quiet, .is_trial = is_trial, .result = -ECANCELED};
     r = sampler_session_prepare(sampler, config, &opening->session);
     if (r == 0)
         r = sampler->options.aside(sampler->options.userdata, open_aside, opened, opening);
@@ -110,6 +112,25 @@ int sampler_opening_begin(Sampler *sampler, const SessionConfig *config, bool qu
     }
     *ret = opening;
     return 0;
+}
+
+int sampler_opening_begin(Sampler *sampler, const SessionConfig *config, bool quiet,
+                          SamplerOpening **ret) {
+    return begin(sampler, config, quiet, false, ret);
+}
+
+int sampler_trial_begin(const SamplerSession *session, SamplerOpening **ret) {
+    return begin(session->sampler, &session->config, true, true, ret);
+}
+
+int sampler_trial_end(SamplerOpening *opening, const SamplerSession *session) {
+    bool is_better;
+
+    if (!opening->is_done)
+        return 0;
+    is_better = opening->result == 0 && opening->session->plan.n > session->plan.n;
+    opening_free(opening);
+    return is_better ? 1 : -ENOENT;
 }
 
 int sampler_opening_end(SamplerOpening *opening, SamplerSession **ret, char *error, size_t size) {

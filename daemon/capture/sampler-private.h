@@ -283,6 +283,8 @@ void hotplug_check_partial(SamplerSession *session);
  * the others. */
 int sampler_session_prepare(Sampler *sampler, const SessionConfig *config, SamplerSession **ret);
 int sampler_session_open(SamplerSession *session);
+/* The first part of it: what it would count. */
+int sampler_session_settle(SamplerSession *session);
 int sampler_session_join(SamplerSession *session);
 /* One that is not beside the others, here and if asked at the keeper; returns NULL. */
 SamplerSession *sampler_session_free(SamplerSession *session, bool at_keeper);

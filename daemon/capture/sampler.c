@@ -359,7 +359,7 @@ static PlanOptions plan_options(const SamplerSession *session) {
     return options;
 }
 
-static int settle(SamplerSession *session) {
+int sampler_session_settle(SamplerSession *session) {
     const SessionConfig *config = &session->config;
     PlanOptions options;
     int r = cpu_list_parse(config->cpus, &session->wanted);
@@ -444,7 +444,7 @@ int sampler_session_prepare(Sampler *sampler, const SessionConfig *config, Sampl
 }
 
 int sampler_session_open(SamplerSession *session) {
-    int r = settle(session);
+    int r = sampler_session_settle(session);
 
     return r == 0 ? open_cpus(session) : r;
 }

@@ -103,6 +103,10 @@ int sampler_opening_begin(Sampler *sampler, const SessionConfig *config, bool qu
 int sampler_opening_end(SamplerOpening *opening, SamplerSession **ret, char *error, size_t size);
 /* Nobody wants it any more; accepts and returns NULL. */
 SamplerOpening *sampler_opening_cancel(SamplerOpening *opening);
+/* Tries, as above and without a ring, whether a session may have more of its events by now. 1: it
+ * may, opened anew; 0: not known yet; a negative errno: it may not. */
+int sampler_trial_begin(const SamplerSession *session, SamplerOpening **ret);
+int sampler_trial_end(SamplerOpening *opening, const SamplerSession *session);
 /* Closes its events, here and, on that thread, at the keeper; accepts and returns NULL. */
 SamplerSession *sampler_remove(SamplerSession *session);
 void sampler_forget_rest(Sampler *sampler);

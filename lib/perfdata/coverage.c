@@ -31,6 +31,7 @@ static const struct {
     [PD_GAP_UNKNOWN]     = { "unknown",    "not known"                    },
     [PD_GAP_RELOADED]    = { "reloaded",   "configuration reloaded"       },
     [PD_GAP_FAILED]      = { "failed",     "events not available"         },
+    [PD_GAP_REOPENED]    = { "reopened",   "a missing event was added"    },
 };
 /* clang-format on */
 

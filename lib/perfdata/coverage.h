@@ -34,6 +34,7 @@ typedef enum PdGapReason {
     PD_GAP_UNKNOWN,     /* nobody noted whether it was recorded */
     PD_GAP_RELOADED,    /* a new configuration opened the events anew */
     PD_GAP_FAILED,      /* the CPU was online, and the events could not be opened on it */
+    PD_GAP_REOPENED,    /* the events were opened anew, with one that was missing */
     PD_GAP_REASONS,
 } PdGapReason;
 

@@ -135,3 +135,11 @@ int cgroup_tree_find(const char *root, CgroupTree *ret) {
     *ret = *found;
     return 0;
 }
+
+const char *cgroup_below_mount(const CgroupTree *tree, const char *cgroup) {
+    size_t n = strlen(tree->top);
+
+    if (n < 2 || strncmp(cgroup, tree->top + 1, n - 1) != 0 || cgroup[n - 1] != '/')
+        return NULL;
+    return cgroup + n;
+}

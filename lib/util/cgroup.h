@@ -11,5 +11,8 @@ typedef struct CgroupTree {
     char top[CGROUP_TREE_PATH_MAX];   /* which part of it that is; "": the whole, or not known */
 } CgroupTree;
 
+/* Where only a part of the tree is mounted, samples have the whole path of a group: what is left of
+ * it below the mount, or NULL when it is not there. */
+const char *cgroup_below_mount(const CgroupTree *tree, const char *cgroup);
 /* Reads /proc below `root`, which is "" but in tests. -ENOENT: none is mounted here. */
 int cgroup_tree_find(const char *root, CgroupTree *ret);

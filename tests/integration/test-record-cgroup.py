@@ -119,8 +119,8 @@ def a_service_that_restarts_is_sampled_again_and_the_time_between_is_a_gap():
                 between = [g for g in gaps(daemon) if g["from_ns"] < first_again]
                 begin = min((g["from_ns"] for g in between), default=0)
                 end = max((g["to_ns"] for g in between), default=0)
-                check(0 < begin <= gone <= end <= first_again + 10**7,
-                      f"gaps {gaps(daemon)}, and samples to {last} and from {first_again}")
+                check(last < begin <= end <= first_again + 10**7 and gone <= end,
+                      f"gone at {gone}, gaps {gaps(daemon)}, and samples to {last} and from {first_again}")
                 equal(len(daemon.segments()), 1, "segments of the other session")
                 recording.check_clean(daemon.segments("shop"))
 
@@ -140,6 +140,8 @@ def a_group_that_does_not_exist_is_waited_for():
             wait_for_state(daemon, "active")
             wait_for_samples(daemon)
         equal(daemon.stop(), 0, "status")
+        check(f"for session 'shop' begins when control group '{GROUP}' exists" in daemon.log() and
+              " 0 CPUs" not in daemon.log(), daemon.log()[-2000:])
         spans(daemon, one, two)
         equal(len(daemon.segments()), 1, "segments of the other session")
 

@@ -3,6 +3,7 @@
 """Events that cannot be recorded: the rest is recorded, nothing that nobody asked for, and a session
 that failed is tried again until it records."""
 
+import contextlib
 import json
 import os
 import re
@@ -13,9 +14,10 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import recording  # noqa: E402
 from daemon import PROFD, Daemon, session  # noqa: E402
 from workload import need_root, scratch, wait_until  # noqa: E402
-from tap import build_path, check, equal, main, test  # noqa: E402
+from tap import build_path, check, equal, main, skip, test  # noqa: E402
 
 PROFCTL = build_path("client", "profctl")
 
@@ -128,6 +130,62 @@ def a_failed_session_records_as_soon_as_it_can():
                 again.wait()
             equal(daemon.stop(), 0, "the status of profd")
             check("Session 'late' does not record, profd tries it again" in daemon.log(), daemon.log())
+
+
+@contextlib.contextmanager
+def probe(name):
+    """A tracepoint that somebody defines while profd runs; there is one for each call of a shell's main program."""
+    path = "/sys/kernel/tracing/uprobe_events"
+    if not os.access(path, os.W_OK):
+        skip("no probes can be defined here")
+
+    def define(text):
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND)
+        try:
+            os.write(fd, text.encode() + b"\n")
+        finally:
+            os.close(fd)
+
+    define(f"p:{name} {os.path.realpath('/bin/true')}:0x{entry_of('/bin/true'):x}")
+    try:
+        yield
+    finally:
+        # The kernel keeps it while an event is open.
+        wait_until(lambda: not failed(lambda: define(f"-:{name}")), 20, "the probe to go")
+
+
+def failed(action):
+    try:
+        action()
+    except OSError:
+        return True
+    return False
+
+
+def entry_of(program):
+    """Where in the file it begins; such programs are mapped as they lie there."""
+    with open(program, "rb") as f:
+        return int.from_bytes(f.read(32)[24:32], sys.byteorder)
+
+
+@test
+def an_event_that_appears_later_is_taken_up_without_a_reload():
+    need_root()
+    name = f"profd_test_{os.getpid()}/late"
+    config = session() + session("both", Event=f"cpu-clock,{name.replace('/', ':')}", Frequency=99)
+    with scratch() as folder, Daemon(folder, config=config) as daemon:
+        equal([d["reason"] for d in shown(daemon, "both")["degraded"]], ["missingEvents"], "reasons before")
+        with probe(name):
+            wait_until(lambda: len(shown(daemon, "both")["events"]) == 2, 60, "the event to be recorded")
+            wait_until(lambda: shown(daemon, "both")["state"] == "active", 20, "the session to go on")
+            subprocess.run(["/bin/true"], check=True)
+            equal(shown(daemon, "both")["degraded"], [], "reasons afterwards")
+            profctl(daemon, "stop", "both")
+        equal(daemon.stop(), 0, "the status of profd")
+        last = daemon.segments("both")[-1]
+        equal(recording.manifest(daemon.segments("both")[0])["coverage"]["after"], "reopened", "the gap while it began anew")
+        check(any(r.get("event") == name.replace("/", ":") for r in recording.records(last, "SAMPLE")), "samples of the event")
+        equal(len(daemon.segments()), 1, "segments of the session beside it")
 
 
 @test

@@ -71,6 +71,18 @@ TEST(a_part_that_is_mounted_and_blanks_in_names_are_understood) {
     CHECK_STREQ(tree.top, "");
 }
 
+TEST(a_group_is_found_below_a_mount_of_a_part_of_the_tree) {
+    CgroupTree part = {.version = 2, .mount = "/sys/fs/cgroup", .top = "/payload"};
+
+    CHECK_STREQ(cgroup_below_mount(&part, "payload/system.slice/shop.service"),
+                "system.slice/shop.service");
+    CHECK(!cgroup_below_mount(&part, "payloads/shop.service"));
+    CHECK(!cgroup_below_mount(&part, "payload"));
+    CHECK(!cgroup_below_mount(&part, "system.slice"));
+    part.top[0] = '\0';
+    CHECK(!cgroup_below_mount(&part, "payload/system.slice"));
+}
+
 TEST(a_line_without_end_hides_no_other) {
     static char text[100000];
 
