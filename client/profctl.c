@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/help.h"
-#include "client/host.h"
+#include "client/frame/help.h"
+#include "client/host/host-words.h"
 #include "util/text.h"
 
 /*

@@ -3,7 +3,7 @@
 
 /* The table of commands, the global options, and all of profctl but the process around it. */
 
-#include "client/command.h"
+#include "client/frame/command.h"
 
 extern const Command command_cat_config;
 extern const Command command_convert;

@@ -4,20 +4,20 @@
 /* What the files of the recorder as a whole share: daemon.c (its parts), daemon-sweep.c (what moves
  * through them), daemon-session.c (which sessions there are), method*.c (what clients ask). */
 
+#include "call/call-monitor.h"
+#include "call/call-vacuum.h"
+#include "call/group-search.h"
+#include "call/wait.h"
 #include "control/control.h"
 #include "daemon.h"
-#include "group-search.h"
 #include "loop/loop.h"
 #include "memory-limit.h"
-#include "monitor.h"
 #include "notify.h"
-#include "own.h"
-#include "roster.h"
-#include "runtime.h"
-#include "store/snapshot.h"
-#include "tracker.h"
-#include "vacuum.h"
-#include "wait.h"
+#include "session/own-search.h"
+#include "session/runtime.h"
+#include "session/session-table.h"
+#include "session/tracker.h"
+#include "store/snapshot/snapshot-engine.h"
 
 /* What a connection reads, see method-segment.c. */
 typedef struct Reading Reading;

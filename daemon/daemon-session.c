@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "daemon-private.h"
-#include "runtime.h"
+#include "session/runtime.h"
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/text.h"

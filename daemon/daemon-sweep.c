@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "account.h"
 #include "debug.h"
-#include "degraded.h"
+#include "session/account.h"
+#include "session/degraded.h"
 #include "util/clock.h"
 #include "util/log.h"
 

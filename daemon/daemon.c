@@ -8,11 +8,11 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
+#include "config-reload.h"
 #include "daemon-private.h"
-#include "method-private.h"
-#include "perfdata/host.h"
-#include "reload.h"
-#include "store/disk.h"
+#include "method/method-private.h"
+#include "perfdata/host/host.h"
+#include "store/disk/disk.h"
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/text.h"

@@ -4,7 +4,7 @@
 /* The recorder as a whole: owns every room of the daemon and joins them. */
 
 #include "config/config.h"
-#include "keeper/client.h"
+#include "keeper/request/keeper-client.h"
 #include "util/macro.h"
 
 typedef struct DaemonOptions {

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "capture/limit.h"
-#include "keeper/local.h"
+#include "capture/sampler/limit.h"
+#include "keeper/serve/local.h"
 #include "util/log.h"
 
 /*

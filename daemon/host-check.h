@@ -3,7 +3,7 @@
 
 /* A configuration held against this host: whether what it says is recorded here. */
 
-#include "capture/check.h"
+#include "capture/sampler/check.h"
 
 /* Reports what would not be recorded as problems, and logs what cannot be checked. `options` is
  * borrowed, without its report. The number of problems, or a negative errno. */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <systemd/sd-daemon.h>
 
-#include "degraded.h"
+#include "session/degraded.h"
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/parse.h"

@@ -7,7 +7,7 @@
  */
 
 #include "loop/loop.h"
-#include "roster.h"
+#include "session/session-table.h"
 
 typedef struct Notify Notify;
 

@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-#include "elf/request.h"
+#include "elf/elf-request.h"
 #include "util/clock.h"
 #include "util/fd-message.h"
 #include "util/macro.h"

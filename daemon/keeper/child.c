@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "keeper/exec.h"
-#include "keeper/sandbox.h"
+#include "keeper/rights/exec.h"
+#include "keeper/rights/sandbox.h"
 #include "util/log.h"
 
 /*

@@ -3,7 +3,7 @@
 
 /* A recorder as its keeper sees it: a process, and a socket to it. */
 
-#include "keeper/serve.h"
+#include "keeper/serve/serve.h"
 
 typedef struct Child {
     pid_t pid; /* 0: none */

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "keeper/listen.h"
-#include "keeper/sealer.h"
+#include "keeper/serve/sealer.h"
 #include "util/file.h"
 #include "util/macro.h"
 

@@ -4,7 +4,7 @@
 /* The build id of a file that a process has mapped, has had mapped, or has deleted. */
 
 #include "elf/note.h"
-#include "process/history.h"
+#include "process/history/history.h"
 #include "scan/process.h"
 
 typedef struct BuildIdReader BuildIdReader;

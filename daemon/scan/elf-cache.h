@@ -4,7 +4,7 @@
 /* What ELF files were found to hold, by which file it is and when it was changed last. */
 
 #include "elf/note.h"
-#include "keeper/client.h"
+#include "keeper/request/keeper-client.h"
 
 enum { ELF_CACHE_SETS = 128, ELF_CACHE_WAYS = 8 };
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
-#include "elf/request.h"
+#include "elf/elf-request.h"
 #include "scan/stat.h"
 #include "util/clock.h"
 #include "util/fd-message.h"

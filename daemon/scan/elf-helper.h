@@ -4,7 +4,7 @@
 /* The scanner's end of profd-elf: it is started when it is needed, and again when it has ended. */
 
 #include "elf/note.h"
-#include "keeper/client.h"
+#include "keeper/request/keeper-client.h"
 
 typedef struct ElfHelper ElfHelper;
 

@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "perfdata/emit.h"
+#include "perfdata/writer/emit.h"
 #include "scan/kallsyms.h"
 #include "scan/module.h"
 

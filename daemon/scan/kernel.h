@@ -3,7 +3,7 @@
 
 /* The kernel's own code, as the records that perf would write at the head of a recording. */
 
-#include "keeper/client.h"
+#include "keeper/request/keeper-client.h"
 #include "util/buffer.h"
 
 typedef struct KernelReader KernelReader;

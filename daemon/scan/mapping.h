@@ -3,7 +3,7 @@
 
 /* What /proc/PID/maps tells of a mapping, as text or in answer to a query. */
 
-#include "perfdata/record.h"
+#include "perfdata/record/record.h"
 #include "scan/procmap.h"
 
 /*

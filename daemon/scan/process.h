@@ -5,8 +5,8 @@
 
 #include <sys/types.h>
 
-#include "keeper/client.h"
-#include "process/history.h"
+#include "keeper/request/keeper-client.h"
+#include "process/history/history.h"
 
 enum {
     PROCESS_THREADS_MAX = 1 << 20, /* of one process; the rest is left out */

@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "scan/cgroup.h"
+#include "scan/cgroup-scan.h"
 #include "scan/kernel.h"
 #include "scan/queue.h"
 #include "util/clock.h"

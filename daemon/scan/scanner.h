@@ -7,9 +7,9 @@
  * come back on the main thread through the loop. Bounded both ways.
  */
 
-#include "keeper/client.h"
+#include "keeper/request/keeper-client.h"
 #include "loop/loop.h"
-#include "process/history.h"
+#include "process/history/history.h"
 
 typedef struct Scanner Scanner;
 

@@ -3,7 +3,7 @@
 
 /* The names under which perf shows what is mapped, worked out from the record alone. */
 
-#include "perfdata/record.h"
+#include "perfdata/record/record.h"
 
 enum { DSO_NAME_MAX = 4096 };
 

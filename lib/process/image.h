@@ -9,8 +9,8 @@
 
 #include <sys/mman.h>
 
-#include "perfdata/record.h"
-#include "process/name.h"
+#include "perfdata/record/record.h"
+#include "process/process-name.h"
 
 typedef struct ProcessImage ProcessImage;
 

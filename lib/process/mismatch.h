@@ -3,7 +3,7 @@
 
 /* Explains a selection that no sample passes. */
 
-#include "perfdata/record.h"
+#include "perfdata/record/record.h"
 #include "process/selection.h"
 #include "util/buffer.h"
 #include "util/near.h"

@@ -3,7 +3,7 @@
 
 /* Which samples of a recording are wanted, by what they are of. */
 
-#include "perfdata/coverage.h"
+#include "perfdata/feature/coverage.h"
 #include "util/bytes.h"
 
 /* Empty: all. What is asked for by several holds when all of them do. */

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "perfdata/emit.h"
-#include "perfdata/environment.h"
-#include "perfdata/reader.h"
-#include "perfdata/writer.h"
+#include "perfdata/feature/environment.h"
+#include "perfdata/reader/reader.h"
+#include "perfdata/writer/emit.h"
+#include "perfdata/writer/writer.h"
 #include "util/log.h"
 #include "util/macro.h"
 #include "util/parse.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "process/history.h"
+#include "process/history/history.h"
 
 #include <inttypes.h>
 #include <stdio.h>

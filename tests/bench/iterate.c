@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "perfdata/order.h"
+#include "perfdata/order/order.h"
 #include "util/log.h"
 #include "util/macro.h"
 

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "keeper/serve.h"
+#include "keeper/serve/serve.h"
 #include "scan/scanner.h"
 
 /*

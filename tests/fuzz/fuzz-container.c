@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "fuzz.h"
-#include "perfdata/environment.h"
-#include "perfdata/reader.h"
-#include "perfdata/record-describe.h"
+#include "perfdata/describe/record-describe.h"
+#include "perfdata/feature/environment.h"
+#include "perfdata/reader/reader.h"
 
 /*
  * A whole recording from memory: header, attrs, features, records of every kind, payload. The

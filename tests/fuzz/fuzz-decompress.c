@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "perfdata/reader.h"
+#include "perfdata/reader/reader.h"
 
 /*
  * What zstd makes of hostile bytes, and what the reader makes of what zstd made. Input: a byte for

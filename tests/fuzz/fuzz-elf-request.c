@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <string.h>
 
-#include "elf/request.h"
+#include "elf/elf-request.h"
 #include "fuzz.h"
 
 /*

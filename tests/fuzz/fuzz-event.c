@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "capture/event-attr.h"
-#include "capture/event-tracing.h"
+#include "capture/event/event-attr.h"
+#include "capture/event/event-tracing.h"
 #include "fuzz.h"
 #include "unit/make-event-host.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "fuzz.h"
-#include "perfdata/environment.h"
+#include "perfdata/feature/environment.h"
 #include "util/macro.h"
 
 /*

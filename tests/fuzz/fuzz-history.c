@@ -2,7 +2,7 @@
 #include <sys/mman.h>
 
 #include "fuzz.h"
-#include "process/history.h"
+#include "process/history/history.h"
 
 /*
  * A History under a random life: side-band, sweeps, samples of several recordings, baselines and

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "fuzz.h"
-#include "store/manifest.h"
+#include "store/manifest/manifest.h"
 #include "util/buffer.h"
 
 /* A manifest of any bytes. What is taken for one must come back as the same when it is written.

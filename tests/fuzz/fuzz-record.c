@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "perfdata/environment.h"
-#include "perfdata/record-describe.h"
+#include "perfdata/describe/record-describe.h"
+#include "perfdata/feature/environment.h"
 
 /*
  * One record of an event of any shape. Input: a byte of flags (bit 0: the other byte order), a

@@ -2,7 +2,7 @@
 #include <sys/mman.h>
 
 #include "fuzz.h"
-#include "perfdata/writer.h"
+#include "perfdata/writer/writer.h"
 #include "util/file.h"
 
 /*

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "keeper/request.h"
+#include "keeper/request/keeper-request.h"
 #include "util/bytes.h"
 #include "util/macro.h"
 

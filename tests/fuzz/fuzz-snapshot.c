@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "store/snapshot-private.h"
+#include "store/snapshot/snapshot-private.h"
 
 /* The manifest of a snapshot, of any bytes. What is taken for one must come back as the same when
  * it is written, and its texts must end. Input: the file. */

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "capture/event-attr.h"
-#include "capture/event-tracing.h"
-#include "perfdata/environment-feature.h"
+#include "capture/event/event-attr.h"
+#include "capture/event/event-tracing.h"
+#include "perfdata/feature/environment-feature.h"
 #include "util/file.h"
 #include "util/parse.h"
 

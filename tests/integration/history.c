@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "process/history.h"
+#include "process/history/history.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "perfdata/reader.h"
-#include "perfdata/writer.h"
 #include "elf/note.h"
+#include "perfdata/reader/reader.h"
+#include "perfdata/writer/writer.h"
 #include "util/array.h"
 #include "util/clock.h"
 #include "util/hash.h"

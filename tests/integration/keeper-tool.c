@@ -13,9 +13,9 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "keeper/client.h"
 #include "keeper/keeper.h"
-#include "keeper/sandbox.h"
+#include "keeper/request/keeper-client.h"
+#include "keeper/rights/sandbox.h"
 #include "util/file.h"
 
 /*

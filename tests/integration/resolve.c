@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "perfdata/order.h"
-#include "process/table.h"
+#include "perfdata/order/order.h"
+#include "process/table/table.h"
 #include "util/buffer.h"
 #include "util/macro.h"
 #include "util/text.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/snapshot.h"
+#include "store/snapshot/snapshot-engine.h"
 #include "util/clock.h"
 
 /*

@@ -2,8 +2,8 @@
 #include <ftw.h>
 #include <unistd.h>
 
-#include "perfdata/host.h"
-#include "perfdata/reader.h"
+#include "perfdata/host/host.h"
+#include "perfdata/reader/reader.h"
 #include "test.h"
 
 /* The environment as the real perf writes it and shows it. */

@@ -5,8 +5,8 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include "perfdata/reader.h"
-#include "perfdata/writer.h"
+#include "perfdata/reader/reader.h"
+#include "perfdata/writer/writer.h"
 #include "test.h"
 #include "util/file.h"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The table of events (daemon/event.c), the catalog (systemd/profd.catalog) and those who log.
+"""The table of events (daemon/program/log-event.c), the catalog (systemd/profd.catalog) and those who log.
 
 Each event has a number of its own and a text under that number, and is logged somewhere; no text and
 no line of the log names one that there is not. What a text takes from an entry is a field that
@@ -13,7 +13,7 @@ from collections import Counter
 from tree import SOURCE, none, read, sources
 from tap import main, test
 
-TABLE, CATALOG, PAGE = "daemon/event.c", "systemd/profd.catalog", "doc/profd.8"
+TABLE, CATALOG, PAGE = "daemon/program/log-event.c", "systemd/profd.catalog", "doc/profd.8"
 WIDTH = 80
 
 

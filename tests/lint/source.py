@@ -118,7 +118,7 @@ def dropped_json():
     """Calls of jansson whose failure nobody sees, and words of a user that need not be UTF-8."""
     dropped = re.compile(r"[;{})]\s*json_(object|array)_(set|append|insert|extend|update)\w*\(")
     word = re.compile(r"\bjson_string\(")
-    shown = {Path("client/remote.c"), Path("client/reply.c")}
+    shown = {Path("client/remote/remote.c"), Path("client/remote/reply.c")}
     for path in sources():
         text = without_words(path)
         for found in dropped.finditer(text):
@@ -164,18 +164,18 @@ def packed_texts(arguments):
 # Arguments of json_pack() that are UTF-8 for certain: words of our own tables, names that passed a check for
 # ASCII, and what came out of JSON.
 OUR_WORDS = {
-    "client/snapshot-save.c": {'reply_string(snapshot, "name")', "*file ? file : NULL"},
+    "client/snapshot/snapshot-save.c": {'reply_string(snapshot, "name")', "*file ? file : NULL"},
     "daemon/control/call-dispatch.c": {"method"},
     "daemon/control/call.c": {"error", "strerror(-error)", "parameter", "reason"},
-    "daemon/control/control.c": {"error"},
+    "daemon/control/control-socket.c": {"error"},
     "daemon/control/service.c": {"control->options.version", "interface_text(interfaces[i])", "name"},
-    "daemon/method-config.c": {"section", "key->name"},
-    "daemon/method-metrics.c": {"name", "type", "help", "member->config.name", "reasons[i].name"},
-    "daemon/method-status.c": {"reasons[i].name", "reasons[i].meaning", "reasons[i].remedy", "config->name", "state_word(member)", "state_of(daemon)"},
-    "daemon/method.c": {"member->config.name"},
-    "daemon/monitor.c": {"event->event"},
-    "daemon/runtime.c": {"member->config.name", "boot"},
-    "daemon/store/manifest-codec.c": {"pd_gap_reason_text(g->reason)", "causes[m->losses[i].cause]"},
+    "daemon/method/method-config.c": {"section", "key->name"},
+    "daemon/method/method-metrics.c": {"name", "type", "help", "member->config.name", "reasons[i].name"},
+    "daemon/method/method-status.c": {"reasons[i].name", "reasons[i].meaning", "reasons[i].remedy", "config->name", "state_word(member)", "state_of(daemon)"},
+    "daemon/method/method.c": {"member->config.name"},
+    "daemon/call/call-monitor.c": {"event->event"},
+    "daemon/session/runtime.c": {"member->config.name", "boot"},
+    "daemon/store/manifest/manifest-codec.c": {"pd_gap_reason_text(g->reason)", "causes[m->losses[i].cause]"},
     "lib/protocol/connection.c": {"method"},
 }
 

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the lint tests share: the tree and its files."""
+"""What the lint tests share: the tree, its files, what they include, and the objects built of them."""
 
+import json
 import os
+import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +14,8 @@ from tap import check, skip  # noqa: E402
 
 SOURCE = Path(os.environ.get("PROFD_SOURCE", Path(__file__).resolve().parents[2]))
 BUILD = Path(os.environ.get("PROFD_BUILD", SOURCE / "build"))
+ROOMS = ("lib", "daemon", "client")
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 OUTSIDE = {".git", ".ci", "__pycache__"}
 
 
@@ -37,7 +42,31 @@ def read(path):
 
 
 def sources():
-    return files(".c", ".h", below=("lib", "daemon", "client"))
+    return files(".c", ".h", below=ROOMS)
+
+
+def resolve(name, path):
+    for folder in (Path("lib"), Path("daemon"), Path(""), Path(path).parent):
+        if (SOURCE / folder / name).is_file():
+            return folder / name
+    return None
+
+
+def objects():
+    """(source, object) of what was built from the rooms' sources."""
+    for entry in json.loads((BUILD / "compile_commands.json").read_text()):
+        source = (BUILD / entry["file"]).resolve()
+        built = BUILD / entry["output"]
+        if source.is_relative_to(SOURCE) and built.exists():
+            path = source.relative_to(SOURCE)
+            if path.parts[0] in ROOMS:
+                yield path, built
+
+
+def symbols(built, *options):
+    command = ["nm", "--format=posix", *options, str(built)]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return [line.split()[0] for line in lines.splitlines() if line]
 
 
 def none(findings):

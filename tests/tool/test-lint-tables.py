@@ -134,7 +134,7 @@ def tree(options=OPTIONS, said=HELP, page=PAGE, completed=OPTIONS, keys=KEYS, co
         write(folder, "doc/profd.conf.5", keys_page)
         write(folder, "doc/profd.8", daemon_page)
         write(folder, "conf/profd.conf", conf)
-        write(folder, "daemon/event.c", events)
+        write(folder, "daemon/program/log-event.c", events)
         write(folder, "daemon/daemon.c", logging)
         write(folder, "systemd/profd.catalog", catalog)
         complete(folder, completed)

@@ -17,18 +17,19 @@ LICENCE = "/* SPDX-License-Identifier: LGPL-2.1-or-later */\n"
 ESSAY = "\n/* " + "word " * 15 + "*/\n\n"
 
 SOUND = {
+    "lib/util/low.h": LICENCE + "#pragma once\n\n#define LOW 1\n",
     "lib/util/base.h": LICENCE + "#pragma once\n\nint base(void);\n",
     "lib/util/base.c": LICENCE + '#include "util/base.h"\n' + ESSAY
-    + "int base(void) {\n    return 1;\n}\n",
+    + '#include "util/low.h"\n\n' + "int base(void) {\n    return 1;\n}\n",
     "lib/perfdata/part.h": LICENCE + "#pragma once\n\nint part(void);\n",
     "lib/perfdata/part.c": LICENCE + '#include "perfdata/part.h"\n' + ESSAY
     + '#include "util/base.h"\n\nint part(void) {\n    return base();\n}\n',
-    "daemon/loop/loop.c": LICENCE + ESSAY + "int loop(void);\nint loop(void) {\n    return 0;\n}\n",
-    "daemon/keeper/client.h": LICENCE + "#pragma once\n\nint keeper(void);\n",
-    "daemon/keeper/client.c": LICENCE + '#include "keeper/client.h"\n' + ESSAY
+    "lib/loop/loop.c": LICENCE + ESSAY + "int loop(void);\nint loop(void) {\n    return 0;\n}\n",
+    "daemon/keeper/request/keeper-client.h": LICENCE + "#pragma once\n\nint keeper(void);\n",
+    "daemon/keeper/request/keeper-client.c": LICENCE + '#include "keeper/request/keeper-client.h"\n' + ESSAY
     + "int keeper_inner(void);\nint keeper_inner(void) {\n    return 0;\n}\n\n"
     "int keeper(void) {\n    return keeper_inner();\n}\n",
-    "daemon/capture/ring.c": LICENCE + ESSAY + '#include "keeper/client.h"\n\n'
+    "daemon/capture/ring.c": LICENCE + ESSAY + '#include "keeper/request/keeper-client.h"\n\n'
     "int ring(void);\nint ring(void) {\n    return keeper();\n}\n",
     "tests/unit/test-part.c": LICENCE + '#include "perfdata/part.h"\n\n'
     "int main(void) {\n    return part();\n}\n",
@@ -91,7 +92,7 @@ def finds(script, name, *faults):
                 tree.change(*fault)
             else:
                 tree.write(*fault)
-            if script == "layers.py":
+            if script in ("layers.py", "circles.py"):
                 tree.compile()
             failed, said = tree.failures(script)
             check(failed == {name}, f"{fault} failed {failed or 'nothing'}\n{said}")
@@ -102,7 +103,7 @@ def a_sound_tree_passes():
     with tempfile.TemporaryDirectory(prefix="profd-test.") as folder:
         tree = Tree(folder)
         tree.compile()
-        for script in ("layers.py", "source.py"):
+        for script in ("circles.py", "layers.py", "source.py"):
             failed, said = tree.failures(script)
             check(not failed, said)
 
@@ -112,7 +113,7 @@ def an_include_against_the_table_is_found():
     finds("layers.py", "every_include_is_in_the_table",
           ("lib/util/base.c", "#include", '#include "perfdata/part.h"\n#include'),
           ("lib/perfdata/part.c", "util/base.h", "../util/base.h"),
-          ("daemon/keeper/client.c", "#include", "#include <event2/event.h>\n#include"),
+          ("daemon/keeper/request/keeper-client.c", "#include", "#include <event2/event.h>\n#include"),
           ("daemon/capture/ring.c", "#include", "#include <zstd.h>\n#include"))
 
 
@@ -120,14 +121,42 @@ def an_include_against_the_table_is_found():
 def a_symbol_against_the_table_is_found():
     finds("layers.py", "every_symbol_comes_from_a_room_that_may_be_included",
           ("lib/util/base.c", "return 1", "extern int part(void); return part()"),
-          ("daemon/loop/loop.c", "return 0", "extern int keeper(void); return keeper()"),
+          ("lib/loop/loop.c", "return 0", "extern int keeper(void); return keeper()"),
           ("daemon/capture/ring.c", "return keeper", "extern int keeper_inner(); return keeper_inner"))
 
 
 @test
 def a_room_that_the_table_lacks_is_found():
     finds("layers.py", "every_folder_of_sources_is_a_room",
-          ("daemon/store/deep/x.c", LICENCE + ESSAY + "int x;\n"))
+          ("daemon/store/deep/deeper/x.c", LICENCE + ESSAY + "int x;\n"),
+          ("daemon/unknown/x.c", LICENCE + ESSAY + "int x;\n"))
+
+
+@test
+def files_and_folders_that_need_each_other_are_found():
+    finds("circles.py", "no_modules_need_each_other",
+          ("lib/util/low.h", "#define", '#include "util/base.h"\n\n#define'))
+    finds("circles.py", "no_folders_need_each_other",
+          ("lib/util/high.h", LICENCE + '#pragma once\n\n#include "perfdata/part.h"\n'),
+          ("lib/util/high.c", LICENCE + ESSAY + "extern int part(void);\nint high(void);\n"
+           "int high(void) {\n    return part();\n}\n"))
+
+
+@test
+def a_folder_that_is_several_rooms_is_found():
+    with tempfile.TemporaryDirectory(prefix="profd-test.") as folder:
+        tree = Tree(folder)
+        for i in range(15):
+            tree.write(f"lib/util/more-{i}.c", LICENCE + ESSAY + f"int more{i};\n")
+        tree.compile()
+        failed, said = tree.failures("circles.py")
+        check(failed == {"no_folder_has_more_than_15_sources"}, said)
+
+
+@test
+def a_name_that_stands_twice_is_found():
+    finds("circles.py", "no_two_sources_share_a_name",
+          ("lib/perfdata/base.c", LICENCE + ESSAY + "int another;\n"))
 
 
 @test

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 
 #include "make-record.h"
-#include "process/history.h"
+#include "process/history/history.h"
 #include "test.h"
 #include "util/text.h"
 

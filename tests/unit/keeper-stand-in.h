@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "elf/server.h"
-#include "keeper/client.h"
+#include "keeper/request/keeper-client.h"
 #include "util/macro.h"
 
 struct Keeper {

@@ -8,7 +8,7 @@
 
 #include <zstd.h>
 
-#include "perfdata/reader.h"
+#include "perfdata/reader/reader.h"
 #include "util/macro.h"
 
 enum { N_MARKS = 5 };

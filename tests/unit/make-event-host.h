@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "capture/event-list.h"
+#include "capture/event/event-list.h"
 #include "util/file.h"
 
 typedef struct MadeHost {

@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "keeper/client.h"
+#include "keeper/request/keeper-client.h"
 
 #include "test.h"
 

@@ -7,7 +7,7 @@
  * the first byte read behind its end.
  */
 
-#include "perfdata/record.h"
+#include "perfdata/record/record.h"
 #include "util/buffer.h"
 
 typedef struct Make {

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "perfdata/writer.h"
+#include "perfdata/writer/writer.h"
 #include "test.h"
 
 enum { MADE_SAMPLE_SIZE = 40, MADE_MMAP_SIZE = 112 };

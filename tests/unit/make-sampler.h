@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "capture/sampler-private.h"
-#include "perfdata/record.h"
+#include "capture/sampler/sampler-private.h"
+#include "perfdata/record/record.h"
 
 #include "make-keeper.h"
 #include "util/clock.h"

@@ -5,7 +5,7 @@
  * apart. */
 
 #include "make-store.h"
-#include "store/snapshot-private.h"
+#include "store/snapshot/snapshot-private.h"
 
 enum { SAMPLES = 1000 };
 

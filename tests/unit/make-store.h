@@ -9,9 +9,9 @@
 #include <stdarg.h>
 #include <time.h>
 
-#include "perfdata/emit.h"
-#include "perfdata/reader.h"
-#include "store/store-private.h"
+#include "perfdata/reader/reader.h"
+#include "perfdata/writer/emit.h"
+#include "store/folder/store-private.h"
 #include "test.h"
 
 enum { STORE_SAMPLE_SIZE = 56, STORE_IDS = 4 };

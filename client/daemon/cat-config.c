@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <string.h>
+
+#include "client/frame/color.h"
+#include "client/frame/width.h"
+#include "client/remote/remote.h"
+#include "client/remote/reply.h"
+#include "protocol/value.h"
+#include "util/text.h"
+
+/*
+ * `profctl cat-config`: the configuration in effect, as a file that profd would read again, with
+ * the place that each value comes from in a comment behind it.
+ */
+
+enum { SOURCE_COLUMN = 40 };
+
+static void print_setting(Context *c, const json_t *setting) {
+    const char *key = reply_string(setting, "key"), *value = reply_string(setting, "value");
+    const char *source = reply_string(setting, "source");
+    bool colors = context_colors(c);
+    Buffer *out = &c->out.buffer;
+    size_t n = width_of(key, strlen(key)) + 1 + width_of(value, strlen(value));
+
+    text_printf(out, "%s=%s", key, value);
+    if (c->no_legend || !*source) {
+        text_putc(out, '\n');
+        return;
+    }
+    /* A comment needs a space before it. */
+    text_printf(out, "%*s", n < SOURCE_COLUMN ? (int)(SOURCE_COLUMN - n) : 1, "");
+    text_printf(out, "%s; %s%s\n", colors ? color_sequence(COLOR_FAINT) : "", source,
+                colors ? color_sequence(COLOR_NONE) : "");
+}
+
+static void print(Context *c, const json_t *settings) {
+    const json_t *setting;
+    const char *before = "";
+    size_t i;
+
+    json_array_foreach(settings, i, setting) {
+        const char *section = reply_string(setting, "section");
+
+        if (strcmp(section, before) != 0)
+            text_printf(&c->out.buffer, "%s[%s]\n", i > 0 ? "\n" : "", section);
+        before = section;
+        print_setting(c, setting);
+    }
+}
+
+static int run_cat_config(Context *c, void *settings, char **arguments) {
+    _cleanup_(remote_freep) Remote *remote = NULL;
+    json_t *parameters = json_object(), *list;
+    int r = remote_open(c, &remote);
+
+    if (r != STATUS_OK) {
+        json_decref(parameters);
+        return r;
+    }
+    if (arguments[0])
+        value_set(&parameters, "session", remote_word(arguments[0]));
+    r = remote_list(remote, "Describe", parameters, "setting", &list);
+    if (r != STATUS_OK)
+        return r;
+    if (c->json)
+        r = reply_print(c, list);
+    else {
+        context_page(c);
+        print(c, list);
+    }
+    json_decref(list);
+    return r;
+}
+
+const Command command_cat_config = {
+    .name = "cat-config",
+    .arguments = "[SESSION]",
+    .n_max = 1,
+    .summary = "Show the settings in effect, and where each comes from",
+    .notes = "In the form of profd.conf(5); --no-legend leaves out where they come from.",
+    .run = run_cat_config,
+};

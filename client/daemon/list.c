@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <string.h>
+
+#include "client/frame/figure.h"
+#include "client/frame/text-table.h"
+#include "client/frame/timestamp.h"
+#include "client/remote/coverage-text.h"
+#include "client/remote/remote.h"
+#include "client/remote/reply.h"
+#include "client/remote/session-text.h"
+#include "protocol/value.h"
+#include "util/text.h"
+
+/* `profctl list`: sessions, one a line; with --segments what they have recorded, oldest first. */
+
+typedef struct ListSettings {
+    bool segments;
+    OptionTimestamp since, until;
+} ListSettings;
+
+/* clang-format off */
+static const Column session_columns[] = {
+    {.name = "SESSION"},
+    {.name = "STATE"},
+    {.name = "FOR",     .right = true, .drops = 3},
+    {.name = "SAMPLES", .right = true, .drops = 4},
+    {.name = "PER SEC", .right = true, .drops = 1},
+    {.name = "LOST",    .right = true},
+    {.name = "STORED",  .right = true, .drops = 2},
+    {.name = "RECORDS", .shrinks = true},
+    {},
+};
+
+/* A name begins with its number, which is what is left of it on a narrow terminal. */
+static const Column segment_columns[] = {
+    {.name = "SESSION"},
+    {.name = "SINCE"},
+    {.name = "FOR",     .right = true, .drops = 1},
+    {.name = "SAMPLES", .right = true, .drops = 2},
+    {.name = "LOST",    .right = true, .drops = 4},
+    {.name = "SIZE",    .right = true, .drops = 3},
+    {.name = "STATE"},
+    {.name = "NOT RECORDED", .drops = 5},
+    {.name = "SEGMENT", .shrinks = true},
+    {},
+};
+/* clang-format on */
+
+static void shown_buffer(Table *table, Buffer *text) {
+    text_putc(text, '\0');
+    table_shown(table, buffer_error(text) ? "?" : (const char *)text->data);
+    buffer_clear(text);
+}
+
+static void moment_cell(Table *table, const json_t *object, const char *name, Buffer *text) {
+    if (reply_has(object, name))
+        figure_moment_short(text, reply_count(object, name));
+    else
+        text_putc(text, '-');
+    shown_buffer(table, text);
+}
+
+/* From its sinceUsec to then; `until_us` 0: not known. */
+static void span_cell(Table *table, const json_t *object, uint64_t until_us, Buffer *text) {
+    uint64_t since_us = reply_count(object, "sinceUsec");
+
+    if (since_us > 0 && until_us >= since_us)
+        figure_span(text, until_us - since_us);
+    else
+        text_putc(text, '-');
+    shown_buffer(table, text);
+}
+
+static void size_cell(Table *table, const json_t *object, const char *name, Buffer *text) {
+    figure_size(text, reply_count(object, name));
+    shown_buffer(table, text);
+}
+
+static void lost_cell(Table *table, const json_t *object) {
+    table_count(table, reply_count(object, "lost"));
+    table_color(table, reply_count(object, "lost") > 0 ? COLOR_WARNING : COLOR_NONE);
+}
+
+static void session_row(Table *table, const json_t *session, uint64_t now_us, Buffer *text) {
+    bool degraded = json_array_size(reply_member(session, "degraded")) > 0;
+    const char *state = reply_string(session, "state");
+    bool active = strcmp(state, "active") == 0;
+
+    table_shown(table, reply_string(session, "name"));
+    table_shown(table, degraded && active ? "degraded" : state);
+    table_color(table, session_color(session));
+    span_cell(table, session, now_us, text);
+    table_count(table, reply_count(session, "samples"));
+    if (active)
+        table_printf(table, "%.0f", reply_number(session, "samplesPerSecond"));
+    else
+        table_shown(table, "-");
+    lost_cell(table, session);
+    size_cell(table, session, "storedBytes", text);
+    table_shown(table, reply_string(session, "describe"));
+}
+
+/* How long, and why; nothing where all of it was. */
+static void gaps_cell(Table *table, const json_t *segment, Buffer *text) {
+    PdCoverage coverage;
+    const PdGap *longest = NULL;
+
+    if (!coverage_of_reply(segment, &coverage)) {
+        table_shown(table, "not known");
+        return;
+    }
+    for (size_t i = 0; i < coverage.n_gaps; i++) {
+        const PdGap *gap = &coverage.gaps[i];
+
+        if (pd_gap_counts(gap) &&
+            (!longest || gap->to_ns - gap->from_ns > longest->to_ns - longest->from_ns))
+            longest = gap;
+    }
+    if (longest) {
+        figure_span_tenths(
+            text, (coverage.to_ns - coverage.from_ns - pd_coverage_recorded_ns(&coverage)) / 1000);
+        text_printf(text, " (%s)", pd_gap_reason_text(longest->reason));
+    } else {
+        text_putc(text, '-');
+    }
+    shown_buffer(table, text);
+    table_color(table, longest ? COLOR_WARNING : COLOR_NONE);
+    pd_coverage_done(&coverage);
+}
+
+static void segment_row(Table *table, const json_t *segment, uint64_t now_us, Buffer *text) {
+    bool open = strcmp(reply_string(segment, "completeness"), "open") == 0;
+    uint64_t until_us = reply_count(segment, "untilUsec");
+
+    table_shown(table, reply_string(segment, "session"));
+    moment_cell(table, segment, "sinceUsec", text);
+    span_cell(table, segment, until_us == 0 && open ? now_us : until_us, text);
+    table_count(table, reply_count(segment, "samples"));
+    lost_cell(table, segment);
+    size_cell(table, segment, "bytes", text);
+    table_shown(table, reply_string(segment, "completeness"));
+    gaps_cell(table, segment, text);
+    table_shown(table, reply_string(segment, "name"));
+}
+
+static int print(Context *c, const json_t *list, bool segments) {
+    _cleanup_(table_freep) Table *table = NULL;
+    _cleanup_(buffer_done) Buffer text = {};
+    uint64_t now_us = figure_now_us();
+    const json_t *item;
+    size_t i;
+    int r = table_new(c, segments ? segment_columns : session_columns, &table);
+
+    if (r < 0)
+        return r;
+    json_array_foreach(list, i, item) if (segments) segment_row(table, item, now_us, &text);
+    else session_row(table, item, now_us, &text);
+    context_page(c);
+    return table_print(table, &c->out.buffer);
+}
+
+static json_t *parameters_of(const ListSettings *o, const char *session) {
+    json_t *parameters = json_object();
+
+    if (session)
+        value_set(&parameters, "session", remote_word(session));
+    if (o->since.set)
+        value_set(&parameters, "sinceUsec", json_integer((json_int_t)o->since.us));
+    if (o->until.set)
+        value_set(&parameters, "untilUsec", json_integer((json_int_t)o->until.us));
+    return parameters;
+}
+
+static int run_list(Context *c, void *settings, char **arguments) {
+    const ListSettings *o = settings;
+    _cleanup_(remote_freep) Remote *remote = NULL;
+    json_t *list;
+    int r;
+
+    if (!o->segments && (o->since.set || o->until.set))
+        return complain(STATUS_USAGE, "--since and --until choose segments, add --segments.");
+    r = remote_open(c, &remote);
+    if (r == STATUS_OK)
+        r = remote_list(remote, o->segments ? "ListSegments" : "ListSessions",
+                        parameters_of(o, arguments[0]), o->segments ? "segment" : "session", &list);
+    if (r != STATUS_OK)
+        return r;
+    if (c->json)
+        r = reply_print(c, list);
+    else if (print(c, list, o->segments) < 0)
+        r = complain(STATUS_FAILED, "Failed to print the list: out of memory.");
+    json_decref(list);
+    return r;
+}
+
+/* clang-format off */
+static const Option list_options[] = {
+    {'s', "segments", NULL,   "List segments, the files that sessions recorded", option_flag,      offsetof(ListSettings, segments)},
+    {'S', "since",    "TIME", "Only segments that reach behind this time",       option_timestamp, offsetof(ListSettings, since)},
+    {'U', "until",    "TIME", "Only segments that begin before this time",       option_timestamp, offsetof(ListSettings, until)},
+    {},
+};
+/* clang-format on */
+
+const Command command_list = {
+    .name = "list",
+    .arguments = "[SESSION]",
+    .n_max = 1,
+    .summary = "List sessions, or the segments that they recorded",
+    .options = list_options,
+    .settings_size = sizeof(ListSettings),
+    .run = run_list,
+};

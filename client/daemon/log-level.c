@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <string.h>
+
+#include "client/remote/remote.h"
+#include "client/remote/reply.h"
+#include "util/text.h"
+
+/* `profctl log-level`: how much the daemon logs until profd is stopped; prints what it was before.
+ */
+
+static int print(Context *c, const char *level, const json_t *reply) {
+    const char *previous = reply_string(reply, "previous");
+    json_t *answer;
+    int r;
+
+    if (!c->json) {
+        text_printf(&c->out.buffer, "%s\n", previous);
+        remark(c, "profd logs at level '%s' now, until it is stopped.", level);
+        return STATUS_OK;
+    }
+    answer =
+        json_pack("{s:o, s:o}", "level", remote_word(level), "previous", remote_word(previous));
+    r = reply_print(c, answer);
+    json_decref(answer);
+    return r;
+}
+
+static bool is_level(const char *word) {
+    static const char *const levels[] = {"err", "warning", "notice", "info", "debug"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(levels); i++)
+        if (strcmp(levels[i], word) == 0)
+            return true;
+    return false;
+}
+
+static int run_log_level(Context *c, void *settings, char **arguments) {
+    _cleanup_(remote_freep) Remote *remote = NULL;
+    json_t *reply;
+    int r;
+
+    if (!is_level(arguments[0]))
+        return complain(STATUS_USAGE,
+                        "There is no log level '%s': it is err, warning, notice, info or debug.",
+                        arguments[0]);
+    r = remote_open(c, &remote);
+    if (r != STATUS_OK)
+        return r;
+    r = remote_call(remote, "SetLogLevel", json_pack("{s:o}", "level", remote_word(arguments[0])),
+                    &reply);
+    if (r != STATUS_OK)
+        return r;
+    r = print(c, arguments[0], reply);
+    json_decref(reply);
+    return r;
+}
+
+const Command command_log_level = {
+    .name = "log-level",
+    .arguments = "err|warning|notice|info|debug",
+    .n_min = 1,
+    .n_max = 1,
+    .summary = "Set how much the daemon logs, and print the level before",
+    .run = run_log_level,
+};

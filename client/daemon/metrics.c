@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <math.h>
+#include <string.h>
+
+#include "client/frame/timestamp.h"
+#include "client/remote/remote.h"
+#include "client/remote/reply.h"
+#include "util/text.h"
+
+/*
+ * `profctl metrics`: the daemon's counters in the text format of Prometheus, for a collector of
+ * text files or a look by hand. That format wants all values of one metric together, under one
+ * HELP and TYPE, in whatever order the daemon tells them.
+ */
+
+typedef struct MetricsSettings {
+    OptionTimestamp watch;
+} MetricsSettings;
+
+/* Of metrics and labels; what is none would break the line for every reader. */
+static bool is_name(const char *name) {
+    size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_:0123456789");
+
+    return n > 0 && !name[n] && !(*name >= '0' && *name <= '9');
+}
+
+/* Backslash, quote and newline have a meaning there. Newlines were escaped before. */
+static void print_quoted(Buffer *out, const char *text, bool quotes) {
+    for (; *text; text++) {
+        if (*text == '\\' || (quotes && *text == '"'))
+            text_putc(out, '\\');
+        text_putc(out, *text);
+    }
+}
+
+static void print_value(Buffer *out, double value) {
+    if (isnan(value))
+        text_puts(out, "NaN");
+    else if (isinf(value))
+        text_puts(out, value > 0 ? "+Inf" : "-Inf");
+    else if (value == floor(value) && fabs(value) < 0x1p53)
+        text_printf(out, "%.0f", value);
+    else
+        text_printf(out, "%.16g", value);
+}
+
+static void print_metric(Buffer *out, const json_t *metric) {
+    const json_t *labels = reply_member(metric, "labels"), *value;
+    const char *label, *before = "{";
+
+    text_puts(out, reply_string(metric, "name"));
+    json_object_foreach((json_t *)labels, label, value) {
+        if (!is_name(label) || !json_is_string(value))
+            continue;
+        text_printf(out, "%s%s=\"", before, label);
+        print_quoted(out, json_string_value(value), true);
+        text_putc(out, '"');
+        before = ",";
+    }
+    text_puts(out, *before == ',' ? "} " : " ");
+    print_value(out, reply_number(metric, "value"));
+    text_putc(out, '\n');
+}
+
+/* Whether one before it has its name. */
+static bool is_told(const json_t *metrics, size_t i) {
+    const char *name = reply_string(json_array_get(metrics, i), "name");
+
+    for (size_t k = 0; k < i; k++)
+        if (strcmp(reply_string(json_array_get(metrics, k), "name"), name) == 0)
+            return true;
+    return false;
+}
+
+static void print_family(Buffer *out, const json_t *metrics, size_t from) {
+    const json_t *first = json_array_get(metrics, from), *metric;
+    const char *name = reply_string(first, "name");
+    size_t i;
+
+    text_printf(out, "# HELP %s ", name);
+    print_quoted(out, reply_string(first, "help"), false);
+    text_printf(out, "\n# TYPE %s %s\n", name,
+                strcmp(reply_string(first, "type"), "counter") == 0 ? "counter" : "gauge");
+    json_array_foreach(metrics, i,
+                       metric) if (i >= from && strcmp(reply_string(metric, "name"), name) == 0)
+        print_metric(out, metric);
+}
+
+static int print(void *userdata, const json_t *reply) {
+    const json_t *metrics = reply_member(reply, "metrics");
+    Context *c = userdata;
+
+    if (c->json) {
+        int r = reply_print(c, metrics ? metrics : reply);
+
+        if (r != STATUS_OK)
+            return r;
+    } else
+        for (size_t i = 0; i < json_array_size(metrics); i++)
+            if (is_name(reply_string(json_array_get(metrics, i), "name")) && !is_told(metrics, i))
+                print_family(&c->out.buffer, metrics, i);
+    return STATUS_OK;
+}
+
+static int print_again(void *userdata, const json_t *reply) {
+    Context *c = userdata;
+    int r = print(userdata, reply);
+
+    if (!c->json)
+        text_putc(&c->out.buffer, '\n');
+    return output_flush(&c->out) < 0 ? STATUS_FAILED : r;
+}
+
+static int run_metrics(Context *c, void *settings, char **arguments) {
+    const MetricsSettings *o = settings;
+    _cleanup_(remote_freep) Remote *remote = NULL;
+    json_t *parameters = NULL, *reply;
+    int r = remote_open(c, &remote);
+
+    if (r != STATUS_OK)
+        return r;
+    if (o->watch.set) {
+        parameters = json_pack("{s:I}", "intervalUsec", (json_int_t)o->watch.us);
+        remote_set_timeout(remote, REMOTE_FOREVER);
+        return remote_each(remote, "GetMetrics", parameters, print_again, c);
+    }
+    r = remote_call(remote, "GetMetrics", json_object(), &reply);
+    if (r != STATUS_OK)
+        return r;
+    if (!c->json)
+        context_page(c);
+    r = print(c, reply);
+    json_decref(reply);
+    return r;
+}
+
+/* clang-format off */
+static const Option metrics_options[] = {
+    {'w', "watch", "SPAN", "Show them again and again, as each 5s", option_span, offsetof(MetricsSettings, watch)},
+    {},
+};
+/* clang-format on */
+
+const Command command_metrics = {
+    .name = "metrics",
+    .arguments = "",
+    .summary = "Print the daemon's counters in the text format of Prometheus",
+    .notes = "With --json an array of metrics; with --watch one array a time, and an empty line\n"
+             "between texts.",
+    .options = metrics_options,
+    .settings_size = sizeof(MetricsSettings),
+    .run = run_metrics,
+    .live = true,
+};

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "client/frame/color.h"
+#include "client/frame/figure.h"
+#include "client/remote/remote.h"
+#include "client/remote/reply.h"
+#include "util/text.h"
+
+/*
+ * `profctl monitor`: what happens to sessions, a line each, as it happens. Each line leaves at
+ * once. What the daemon says about the stream itself (ready, dropped) happens to no session: it is
+ * for programs, which must know from when on they miss nothing; people are told of what they miss.
+ */
+
+typedef struct MonitorSettings {
+    OptionWords events;
+    uint64_t count;
+} MonitorSettings;
+
+typedef struct Monitor {
+    Context *context;
+    const MonitorSettings *settings;
+    char **sessions;
+    uint64_t n;
+    bool done;
+} Monitor;
+
+static Color event_color(const char *event) {
+    static const char *const bad[] = {"failed"}, *const warning[] = {"lost", "degraded", "cpus"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+        if (strcmp(bad[i], event) == 0)
+            return COLOR_BAD;
+    for (size_t i = 0; i < ARRAY_SIZE(warning); i++)
+        if (strcmp(warning[i], event) == 0)
+            return COLOR_WARNING;
+    return strcmp(event, "recovered") == 0 ? COLOR_GOOD : COLOR_STRONG;
+}
+
+static bool is_wanted(const Monitor *m, const json_t *event) {
+    const MonitorSettings *o = m->settings;
+    bool wanted = o->events.n == 0;
+
+    for (size_t i = 0; i < o->events.n; i++)
+        wanted |= strcmp(o->events.items[i], reply_string(event, "event")) == 0;
+    if (!wanted || !*m->sessions)
+        return wanted;
+    for (char **session = m->sessions; *session; session++)
+        if (strcmp(*session, reply_string(event, "session")) == 0)
+            return true;
+    return false;
+}
+
+static void print_line(Context *c, const json_t *event) {
+    const char *name = reply_string(event, "event"), *session = reply_string(event, "session");
+    bool colors = context_colors(c);
+    Buffer *out = &c->out.buffer;
+
+    figure_moment_short(out, reply_count(event, "timeUsec"));
+    text_printf(out, " %s %s%s%s: %s", *session ? session : "profd",
+                colors ? color_sequence(event_color(name)) : "", name,
+                colors ? color_sequence(COLOR_NONE) : "", reply_string(event, "text"));
+    text_putc(out, '\n');
+}
+
+static bool is_of_stream(const char *event) {
+    return strcmp(event, "ready") == 0 || strcmp(event, "dropped") == 0;
+}
+
+static int on_event(void *userdata, const json_t *event) {
+    const char *name = reply_string(event, "event");
+    Monitor *m = userdata;
+    Context *c = m->context;
+    int r = STATUS_OK;
+
+    if (is_of_stream(name) && !c->json) {
+        if (strcmp(name, "dropped") == 0)
+            remark(c, "%" PRIu64 " events were dropped, since they were not read fast enough.",
+                   reply_count(event, "count"));
+        return STATUS_OK;
+    }
+    if (!is_of_stream(name) && !is_wanted(m, event))
+        return STATUS_OK;
+    if (c->json)
+        r = reply_print(c, event);
+    else
+        print_line(c, event);
+    m->n += !is_of_stream(name);
+    m->done = m->settings->count > 0 && m->n >= m->settings->count;
+    if (output_flush(&c->out) < 0)
+        return STATUS_FAILED;
+    /* Anything but STATUS_OK ends the stream. */
+    return m->done ? STATUS_FAILED : r;
+}
+
+static int run_monitor(Context *c, void *settings, char **arguments) {
+    Monitor m = {.context = c, .settings = settings, .sessions = arguments};
+    _cleanup_(remote_freep) Remote *remote = NULL;
+    int r = remote_open(c, &remote);
+
+    if (r != STATUS_OK)
+        return r;
+    remote_set_timeout(remote, REMOTE_FOREVER);
+    r = remote_each(remote, "Monitor", json_object(), on_event, &m);
+    return m.done ? STATUS_OK : r;
+}
+
+static void monitor_done(void *settings) {
+    option_words_done(&((MonitorSettings *)settings)->events);
+}
+
+/* clang-format off */
+static const Option monitor_options[] = {
+    {'e', "event", "EVENT", "Only these events, by commas: rotated, lost, degraded, …", option_words, offsetof(MonitorSettings, events)},
+    {'n', "count", "N",     "End after so many lines",                                  option_u64,   offsetof(MonitorSettings, count)},
+    {},
+};
+/* clang-format on */
+
+const Command command_monitor = {
+    .name = "monitor",
+    .arguments = "[SESSION…]",
+    .n_max = UINT32_MAX,
+    .summary = "Print events of sessions as they happen",
+    .notes = "Ends with the daemon, or by Ctrl-C. Events are started, stopped, paused, resumed,\n"
+             "rotated, snapshot, removed, lost, degraded, recovered, reloaded, cpus, failed. With\n"
+             "--json an object a line, the first of which, ready, says that from then on nothing\n"
+             "is missed.",
+    .options = monitor_options,
+    .settings_size = sizeof(MonitorSettings),
+    .run = run_monitor,
+    .live = true,
+    .done = monitor_done,
+};

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <string.h>
+
+#include "client/frame/figure.h"
+#include "client/frame/timestamp.h"
+#include "client/remote/remote.h"
+#include "client/remote/reply.h"
+#include "protocol/value.h"
+#include "util/text.h"
+
+/*
+ * `profctl start`: options in perf's words become keys of a session in profd's. What a value means
+ * is not judged here: the daemon has the one table of keys, and its answer names what is wrong.
+ */
+
+typedef struct StartSettings {
+    json_t *keys; /* of a [Session] section; NULL: none given */
+    OptionTimestamp duration;
+    const char *unit; /* NULL: none */
+} StartSettings;
+
+/* clang-format off */
+static const struct {
+    const char *option, *key;
+} keys[] = {
+    { "call-chains", "CallGraph" },
+    { "call-graph", "CallGraph" },
+    { "cgroup",     "Cgroup"    },
+    { "compress",   "Compress"  },
+    { "count",      "Period"    },
+    { "cpu",        "CPUs"      },
+    { "event",      "Event"     },
+    { "frequency",  "Frequency" },
+    { "layout",     "Layout"    },
+    { "pid",        "Pid"       },
+    { "tid",        "Tid"       },
+};
+/* clang-format on */
+
+static int set(json_t **settings, const char *key, const char *value) {
+    if (!*settings)
+        *settings = json_object();
+    if (!*settings)
+        return -ENOMEM;
+    /* No key holds anything but UTF-8. */
+    return json_object_set_new(*settings, key, remote_word(value)) == 0 ? 0 : -EINVAL;
+}
+
+/* Lists may be given in parts. */
+static int add(json_t **settings, const char *key, const char *value) {
+    _cleanup_(buffer_done) Buffer list = {};
+    const char *before = json_string_value(json_object_get(*settings, key));
+
+    if (!before)
+        return set(settings, key, value);
+    text_printf(&list, "%s,%s", before, value);
+    text_putc(&list, '\0');
+    return buffer_error(&list) ? -ENOMEM : set(settings, key, (const char *)list.data);
+}
+
+static int option_key(const Option *option, const char *argument, void *field) {
+    json_t **settings = field;
+
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+        if (strcmp(keys[i].option, option->long_name) == 0)
+            return set(settings, keys[i].key, argument);
+    return -EINVAL;
+}
+
+static int option_key_list(const Option *option, const char *argument, void *field) {
+    json_t **settings = field;
+
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+        if (strcmp(keys[i].option, option->long_name) == 0)
+            return add(settings, keys[i].key, argument);
+    return -EINVAL;
+}
+
+/* perf parts the size of stacks by a comma. */
+static int option_call_graph(const Option *option, const char *argument, void *field) {
+    _cleanup_free_ char *value = strdup(argument ? argument : "fp");
+    char *comma = value ? strchr(value, ',') : NULL;
+
+    if (!value)
+        return -ENOMEM;
+    if (comma)
+        *comma = ':';
+    return option_key(option, value, field);
+}
+
+static int option_set(const Option *option, const char *argument, void *field) {
+    const char *equals = strchr(argument, '=');
+    _cleanup_free_ char *key = NULL;
+
+    if (!equals || equals == argument)
+        return -EINVAL;
+    key = strndup(argument, (size_t)(equals - argument));
+    return key ? set(field, key, equals + 1) : -ENOMEM;
+}
+
+static json_t *parameters_of(StartSettings *o, const char *session) {
+    json_t *parameters = json_pack("{s:o}", "session", remote_word(session));
+
+    if (o->keys)
+        value_set(&parameters, "settings", json_incref(o->keys));
+    if (o->duration.set)
+        value_set(&parameters, "durationUsec", json_integer((json_int_t)o->duration.us));
+    if (o->unit)
+        value_set(&parameters, "unit", remote_word(o->unit));
+    return parameters;
+}
+
+/* Nothing is the result of a start: what is said goes to stderr. */
+static void tell(const Context *c, const json_t *session) {
+    _cleanup_(buffer_done) Buffer text = {};
+    const json_t *reason;
+    size_t i;
+
+    text_printf(&text, "Session '%s' records %s", reply_string(session, "name"),
+                reply_string(session, "describe"));
+    if (reply_has(session, "stopsUsec")) {
+        text_puts(&text, ", until ");
+        figure_moment(&text, reply_count(session, "stopsUsec"));
+    }
+    text_putc(&text, '.');
+    json_array_foreach(reply_member(session, "degraded"), i, reason)
+        text_printf(&text, " It is degraded (%s): %s.", reply_string(reason, "reason"),
+                    reply_string(reason, "meaning"));
+    text_putc(&text, '\0');
+    if (!c->quiet && !buffer_error(&text))
+        (void)complain_shown(STATUS_OK, (const char *)text.data);
+}
+
+static int run_start(Context *c, void *settings, char **arguments) {
+    _cleanup_(remote_freep) Remote *remote = NULL;
+    StartSettings *o = settings;
+    json_t *reply;
+    int r = remote_open(c, &remote);
+
+    if (r == STATUS_OK)
+        r = remote_call(remote, "Start", parameters_of(o, arguments[0]), &reply);
+    if (r != STATUS_OK)
+        return r;
+    if (c->json)
+        r = reply_print(c, json_object_get(reply, "session"));
+    else
+        tell(c, json_object_get(reply, "session"));
+    json_decref(reply);
+    return r;
+}
+
+static void start_done(void *settings) {
+    json_decref(((StartSettings *)settings)->keys);
+}
+
+#define KEYS offsetof(StartSettings, keys)
+
+/* clang-format off */
+static const Option start_options[] = {
+    {'e', "event",      "EVENT",                "Sample this event, as perf writes it; several by commas, or given again", option_key_list, KEYS},
+    {'F', "frequency",  "HZ",                   "Samples a second and CPU; max for as many as the kernel allows",      option_key,        KEYS},
+    {'c', "count",      "N",                    "A sample each N events, instead of a frequency",                     option_key,        KEYS},
+    {'p', "pid",        "PID",                  "Only these processes, with what they start; several by commas",      option_key_list,   KEYS},
+    {'t', "tid",        "TID",                  "Only these threads, without what they start; several by commas",     option_key_list,   KEYS},
+    {'C', "cpu",        "CPU",                  "Only these CPUs, as 0-3,8",                                          option_key_list,   KEYS},
+    {0,   "cgroup",     "GROUP",                "Only this control group, as system.slice/nginx.service",             option_key,        KEYS},
+    {'u', "unit",       "UNIT",                 "Only the control group of this systemd unit, as shop or 'web@1*'",      option_string,     offsetof(StartSettings, unit)},
+    {0,   "call-graph", "fp|dwarf[:SIZE]|lbr|none", "How call chains are taken",                                      option_call_graph, KEYS},
+    {'g', "call-chains", "[MODE]",              "The same, and fp without a word",                                    option_call_graph, KEYS},
+    {0,   "duration",   "SPAN",                 "Stop by itself after this time, as 30s or 5min",                     option_span,       offsetof(StartSettings, duration)},
+    {0,   "layout",     "file|directory",       "Layout of its segments",                                             option_key,        KEYS},
+    {0,   "compress",   "none|zstd[:LEVEL]",    "Compression of its segments",                                        option_key,        KEYS},
+    {0,   "set",        "KEY=VALUE",            "Any other key of a [Session] in profd.conf(5)",                      option_set,        KEYS},
+    {},
+};
+/* clang-format on */
+
+const Command command_start = {
+    .name = "start",
+    .arguments = "SESSION",
+    .n_min = 1,
+    .n_max = 1,
+    .summary = "Start a session, a new one or one that was stopped",
+    .notes = "Without options a configured session starts again as it is configured. With\n"
+             "an event a new one starts, beside all others; what is not given is as in\n"
+             "profd.conf(5). It survives a crash of the recorder, not a stop of profd.",
+    .options = start_options,
+    .settings_size = sizeof(StartSettings),
+    .run = run_start,
+    .done = start_done,
+};

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <inttypes.h>
+#include <string.h>
+
+#include "client/frame/figure.h"
+#include "client/remote/remote.h"
+#include "client/remote/reply.h"
+#include "client/remote/session-text.h"
+#include "util/text.h"
+
+/*
+ * `profctl status`: one screen for the engineer on call. First what concerns the whole daemon,
+ * what is wrong before what is fine, then a block a session. With --check the exit status says
+ * whether anything is degraded, for monitoring.
+ */
+
+typedef struct StatusSettings {
+    bool check;
+} StatusSettings;
+
+static bool session_is_ill(const json_t *session) {
+    return json_array_size(reply_member(session, "degraded")) > 0 ||
+           strcmp(reply_string(session, "state"), "failed") == 0;
+}
+
+static bool is_degraded(const json_t *status) {
+    const json_t *session;
+    size_t i;
+
+    json_array_foreach(reply_member(status, "sessions"), i,
+                       session) if (session_is_ill(session)) return true;
+    return json_array_size(reply_member(status, "degraded")) > 0;
+}
+
+static void show_title(const Screen *s, const json_t *status, Buffer *text, uint64_t now_us) {
+    Color color = is_degraded(status) ? COLOR_WARNING : COLOR_GOOD;
+    const char *state = reply_string(status, "state");
+    bool is_idle = strcmp(state, "idle") == 0;
+
+    if (strcmp(state, "recording") != 0)
+        color = color == COLOR_GOOD ? COLOR_NONE : color;
+    text_printf(text, "%s on %s: %s", reply_string(status, "version"),
+                reply_string(status, "hostname"), is_idle ? "records nothing, runs" : state);
+    if (reply_has(status, "sinceUsec")) {
+        text_puts(text, " since ");
+        figure_since(text, reply_count(status, "sinceUsec"), now_us);
+    }
+    text_putc(text, '\0');
+    if (!buffer_error(text))
+        screen_title(s, color, "profd", (const char *)text->data);
+    buffer_clear(text);
+}
+
+/* Less is no news. */
+#define SCAN_SHOWN_PERCENT 0.1
+
+static void show_cost(const Screen *s, const json_t *status, Buffer *text) {
+    uint64_t restarts = reply_count(status, "restarts");
+
+    if (reply_has(status, "cpuPercent"))
+        text_printf(text, "%.2f%% of a CPU", reply_number(status, "cpuPercent"));
+    if (reply_has(status, "scanCpuPercent") &&
+        reply_number(status, "scanCpuPercent") >= SCAN_SHOWN_PERCENT)
+        text_printf(text, ", %.2f%% of it to read processes",
+                    reply_number(status, "scanCpuPercent"));
+    if (reply_has(status, "memoryBytes")) {
+        text_puts(text, text->size > 0 ? ", " : "");
+        figure_size(text, reply_count(status, "memoryBytes"));
+        text_puts(text, " of memory");
+    }
+    if (restarts > 0)
+        text_printf(text, "%srecorder restarted %" PRIu64 " %s", text->size > 0 ? ", " : "",
+                    restarts, restarts == 1 ? "time" : "times");
+    if (text->size > 0)
+        screen_buffer(s, "Cost", text);
+}
+
+static void show_unidentified(const Screen *s, const json_t *status) {
+    uint64_t n = reply_has(status, "unidentified") ? reply_count(status, "unidentified") : 0;
+
+    if (n > 0)
+        screen_printf(s, "Unnamed",
+                      "%" PRIu64 " mapped %s no build id, functions in %s have no names", n,
+                      n == 1 ? "file has" : "files have", n == 1 ? "it" : "them");
+}
+
+static void share(Buffer *text, uint64_t used, uint64_t limit) {
+    figure_size(text, used);
+    if (limit == 0)
+        return;
+    text_puts(text, " of ");
+    figure_size(text, limit);
+    text_printf(text, " (%.0f%%)", 100.0 * (double)used / (double)limit);
+}
+
+static void show_store(const Screen *s, const json_t *store, Buffer *text, uint64_t now_us) {
+    share(text, reply_count(store, "usedBytes"), reply_count(store, "limitBytes"));
+    text_printf(text, " in %s%s, ", reply_string(store, "path"),
+                reply_bool(store, "volatile") ? " (volatile)" : "");
+    figure_size(text, reply_count(store, "freeBytes"));
+    text_puts(text, " free on its file system");
+    screen_buffer(s, "Disk", text);
+    if (reply_has(store, "oldestUsec") || reply_has(store, "reachUsec")) {
+        if (reply_has(store, "oldestUsec")) {
+            text_puts(text, "back to ");
+            figure_since(text, reply_count(store, "oldestUsec"), now_us);
+        }
+        if (reply_has(store, "reachUsec")) {
+            text_puts(text, reply_has(store, "oldestUsec") ? "; at this rate the disk holds "
+                                                           : "at this rate the disk holds ");
+            figure_span(text, reply_count(store, "reachUsec"));
+        }
+        screen_buffer(s, "Window", text);
+    }
+    if (reply_count(store, "snapshotLimitBytes") > 0) {
+        share(text, reply_count(store, "snapshotBytes"), reply_count(store, "snapshotLimitBytes"));
+        screen_buffer(s, "Snapshots", text);
+    }
+}
+
+static void show(Context *c, const json_t *status) {
+    _cleanup_(buffer_done) Buffer text = {};
+    const json_t *sessions = reply_member(status, "sessions"), *session;
+    uint64_t now_us = figure_now_us();
+    Screen s = screen_of(c);
+    size_t i;
+
+    show_title(&s, status, &text, now_us);
+    session_show_degraded(&s, status);
+    show_cost(&s, status, &text);
+    show_unidentified(&s, status);
+    if (reply_member(status, "store"))
+        show_store(&s, reply_member(status, "store"), &text, now_us);
+    json_array_foreach(sessions, i, session) {
+        text_putc(s.out, '\n');
+        session_show(&s, session, false, now_us);
+    }
+    if (!sessions && !c->no_legend)
+        screen_line(&s, "Hidden", COLOR_NONE,
+                    "sessions and store are shown to root and the group profd-read.");
+}
+
+static int run_status(Context *c, void *settings, char **arguments) {
+    const StatusSettings *o = settings;
+    _cleanup_(remote_freep) Remote *remote = NULL;
+    json_t *status = NULL;
+    int r = remote_open(c, &remote);
+
+    if (r == STATUS_OK)
+        r = remote_call(remote, "GetStatus", json_object(), &status);
+    if (r != STATUS_OK)
+        return r;
+    if (c->json)
+        r = reply_print(c, status);
+    else if (!o->check || !c->quiet) {
+        context_page(c);
+        show(c, status);
+    }
+    if (r == STATUS_OK && o->check && is_degraded(status))
+        r = STATUS_DEGRADED;
+    json_decref(status);
+    return r;
+}
+
+static const Option status_options[] = {
+    {0, "check", NULL, "End with status 7 when anything is degraded; with --quiet print nothing",
+     option_flag, offsetof(StatusSettings, check)},
+    {},
+};
+
+const Command command_status = {
+    .name = "status",
+    .arguments = "",
+    .summary = "Show the state of the daemon: what records, since when, how far back",
+    .notes = "Each reason why something is degraded comes with its remedy. Window is what a\n"
+             "snapshot can reach back to.",
+    .options = status_options,
+    .settings_size = sizeof(StatusSettings),
+    .run = run_status,
+};

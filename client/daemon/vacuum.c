@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <inttypes.h>
+
+#include "client/frame/figure.h"
+#include "client/frame/timestamp.h"
+#include "client/remote/remote.h"
+#include "client/remote/reply.h"
+#include "protocol/value.h"
+#include "util/parse.h"
+#include "util/text.h"
+
+/* `profctl vacuum`: deletes old segments until limits hold, in the manner of journalctl. */
+
+typedef struct OptionCount {
+    bool set;
+    uint64_t n;
+} OptionCount;
+
+typedef struct VacuumSettings {
+    OptionCount bytes, segments;
+    OptionTimestamp age;
+} VacuumSettings;
+
+static int option_bytes(const Option *option, const char *argument, void *field) {
+    OptionCount *count = field;
+    uint64_t n;
+    int r = parse_size(argument, &n);
+
+    if (r == 0)
+        *count = (OptionCount){.set = true, .n = n};
+    return r;
+}
+
+static int option_count(const Option *option, const char *argument, void *field) {
+    OptionCount *count = field;
+    uint64_t n;
+    int r = parse_u64(argument, &n);
+
+    if (r == 0)
+        *count = (OptionCount){.set = true, .n = n};
+    return r;
+}
+
+static json_t *parameters_of(const VacuumSettings *o) {
+    json_t *parameters = json_object();
+
+    if (o->bytes.set)
+        value_set(&parameters, "maxBytes", json_integer((json_int_t)o->bytes.n));
+    if (o->age.set)
+        value_set(&parameters, "maxAgeUsec", json_integer((json_int_t)o->age.us));
+    if (o->segments.set)
+        value_set(&parameters, "maxSegments", json_integer((json_int_t)o->segments.n));
+    return parameters;
+}
+
+static void tell(Context *c, const json_t *reply) {
+    uint64_t removed = reply_count(reply, "removed");
+    Buffer *out = &c->out.buffer;
+
+    text_printf(out, "%" PRIu64 " segment%s removed, ", removed, removed == 1 ? "" : "s");
+    figure_size(out, reply_count(reply, "bytes"));
+    text_puts(out, " freed.\n");
+}
+
+static int run_vacuum(Context *c, void *settings, char **arguments) {
+    const VacuumSettings *o = settings;
+    _cleanup_(remote_freep) Remote *remote = NULL;
+    json_t *reply;
+    int r;
+
+    if (!o->bytes.set && !o->segments.set && !o->age.set)
+        return complain(STATUS_USAGE, "Say down to what: --size=SIZE, --time=SPAN, --segments=N.");
+    if (o->bytes.n > INT64_MAX || o->segments.n > INT64_MAX)
+        return complain(STATUS_USAGE, "That limit is larger than any that could hold.");
+    r = remote_open(c, &remote);
+    if (r == STATUS_OK)
+        r = remote_call(remote, "Vacuum", parameters_of(o), &reply);
+    if (r != STATUS_OK)
+        return r;
+    if (c->json)
+        r = reply_print(c, reply);
+    else
+        tell(c, reply);
+    json_decref(reply);
+    return r;
+}
+
+/* clang-format off */
+static const Option vacuum_options[] = {
+    {'s', "size",     "SIZE", "Until all sessions together take no more, as 500M", option_bytes, offsetof(VacuumSettings, bytes)},
+    {'t', "time",     "SPAN", "Until none is older, as 2d or 12h",                 option_span,  offsetof(VacuumSettings, age)},
+    {'n', "segments", "N",    "Until no session has more",                         option_count, offsetof(VacuumSettings, segments)},
+    {},
+};
+/* clang-format on */
+
+const Command command_vacuum = {
+    .name = "vacuum",
+    .arguments = "",
+    .summary = "Delete old segments until limits hold",
+    .notes = "Oldest first. Open segments and snapshots stay.",
+    .options = vacuum_options,
+    .settings_size = sizeof(VacuumSettings),
+    .run = run_vacuum,
+};

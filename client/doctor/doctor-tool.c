@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/doctor/doctor-check.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "util/clock.h"
+#include "util/text.h"
+
+/*
+ * What looks at recordings: perf, whose age decides whether it reads ours. It is asked, within a
+ * few seconds; what it says is bytes from outside.
+ */
+
+enum { SAID_MAX = 16384, WAIT_MS = 5000 };
+
+/* Our files are read from this version on. */
+enum { PERF_MAJOR = 6, PERF_MINOR = 1 };
+
+__attribute__((noreturn)) static void run_tool(char *const argv[], int to) {
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    (void)dup2(null, STDIN_FILENO);
+    (void)dup2(to, STDOUT_FILENO);
+    (void)dup2(null, STDERR_FILENO);
+    (void)setenv("LC_ALL", "C", 1);
+    (void)setenv("PERF_PAGER", "cat", 1);
+    (void)execvp(argv[0], argv);
+    _exit(127);
+}
+
+/* Reads until the end or until time is up; the number of bytes. */
+static size_t read_all(int fd, char *ret, size_t size) {
+    uint64_t end = clock_monotonic_ns() + WAIT_MS * 1000000ULL;
+    size_t n = 0;
+
+    while (n < size - 1) {
+        uint64_t now = clock_monotonic_ns();
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        ssize_t k;
+
+        if (now >= end || poll(&p, 1, (int)((end - now) / 1000000 + 1)) <= 0)
+            break;
+        k = read(fd, ret + n, size - 1 - n);
+        if (k <= 0)
+            break;
+        n += (size_t)k;
+    }
+    ret[n] = '\0';
+    return n;
+}
+
+/* What a tool prints; -ENOENT: there is none. */
+static int ask_tool(char *const argv[], char *ret, size_t size) {
+    int fds[2], status = 0;
+    pid_t pid;
+
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return -errno;
+    pid = fork();
+    if (pid == 0)
+        run_tool(argv, fds[1]);
+    (void)close(fds[1]);
+    if (pid > 0) {
+        (void)read_all(fds[0], ret, size);
+        (void)kill(pid, SIGKILL);
+        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+            ;
+    }
+    (void)close(fds[0]);
+    if (pid < 0)
+        return -EAGAIN;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 127 ? -ENOENT : 0;
+}
+
+/* "    zstd: [ on  ]" of `perf version --build-options`. */
+static bool lacks_zstd(const char *options) {
+    const char *zstd = options ? strstr(options, "zstd: [") : NULL;
+
+    return zstd && strncasecmp(zstd, "zstd: [ off", 11) == 0;
+}
+
+void doctor_judge_perf(Doctor *d, const char *version, const char *options) {
+    unsigned major = 0, minor = 0;
+    const char *number =
+        version && strncmp(version, "perf version ", 13) == 0 ? version + 13 : NULL;
+    char shown[256], first[128] = "";
+
+    if (!version) {
+        doctor_say(d, HEALTH_WARN, "there is no perf here to look at recordings with");
+        doctor_mend(d, "install it (Debian: linux-perf, Fedora: perf), or copy recordings to where "
+                       "it is");
+        return;
+    }
+    (void)snprintf(first, sizeof(first), "%.*s", (int)MIN(strcspn(version, "\n"), (size_t)100),
+                   version);
+    (void)doctor_escape(first, shown, sizeof(shown));
+    if (!number || sscanf(number, "%u.%u", &major, &minor) != 2) {
+        doctor_say(d, HEALTH_WARN, "perf does not print its version: '%s'", shown);
+        doctor_mend(d, "see what 'perf --version' says; Debian's wrapper wants linux-perf of the "
+                       "running kernel");
+    } else if (major < PERF_MAJOR || (major == PERF_MAJOR && minor < PERF_MINOR)) {
+        doctor_say(d, HEALTH_WARN, "%s is older than 6.1, from which on our files can be read",
+                   shown);
+        doctor_mend(d, "install a newer perf, any kernel takes it");
+    } else if (lacks_zstd(options)) {
+        doctor_say(d, HEALTH_FAIL, "%s was built without zstd and reads no compressed recording",
+                   shown);
+        doctor_mend(d,
+                    "'profctl convert --compress=none', or Compress=none in profd.conf, or another "
+                    "perf");
+    } else
+        doctor_say(d, HEALTH_OK, "%s reads our files", shown);
+}
+
+void doctor_perf(Doctor *d) {
+    _cleanup_free_ char *version = calloc(2, SAID_MAX);
+    char *options = version ? version + SAID_MAX : NULL;
+    int r;
+
+    if (!version) {
+        d->failed = true;
+        return;
+    }
+    r = ask_tool((char *[]){"perf", "--version", NULL}, version, SAID_MAX);
+    if (r == 0)
+        (void)ask_tool((char *[]){"perf", "version", "--build-options", NULL}, options, SAID_MAX);
+    doctor_judge_perf(d, r == 0 ? version : NULL, options);
+}

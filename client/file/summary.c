@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/file/summary.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Counters for `info`. A gigabyte of samples passes through here, so a sample is never parsed: its
+ * stamp tells who and when, and the period stands at an offset that only the event decides. What
+ * grows with the number of distinct things (types, processes) is bounded, whatever a file claims.
+ */
+
+enum {
+    TYPES_MAX = 65536, /* hostile files only; real ones have some twenty */
+    /* PID_MAX_LIMIT of the kernel: more distinct processes than that are no recording's truth. */
+    SET_MAX = 4 * 1024 * 1024,
+    SET_SLOTS_MIN = 256,
+};
+
+static SummaryType *type_row(Summary *s, uint32_t type) {
+    size_t at = 0;
+    SummaryType *p;
+
+    for (size_t n = s->n_types; n > 0;) {
+        size_t half = n / 2;
+
+        if (s->types[at + half].type < type) {
+            at += half + 1;
+            n -= half + 1;
+        } else
+            n = half;
+    }
+    if (at < s->n_types && s->types[at].type == type)
+        return &s->types[at];
+    if (s->n_types >= TYPES_MAX)
+        return NULL;
+    p = reallocarray(s->types, s->n_types + 1, sizeof(*p));
+    if (!p)
+        return NULL;
+    s->types = p;
+    memmove(p + at + 1, p + at, (s->n_types - at) * sizeof(*p));
+    p[at] = (SummaryType){.type = type};
+    s->n_types++;
+    return &p[at];
+}
+
+static SummaryEvent *event_row(Summary *s, uint32_t index) {
+    if (index >= s->n_events) {
+        SummaryEvent *p = reallocarray(s->events, (size_t)index + 1, sizeof(*p));
+
+        if (!p)
+            return NULL;
+        memset(p + s->n_events, 0, ((size_t)index + 1 - s->n_events) * sizeof(*p));
+        s->events = p;
+        s->n_events = (size_t)index + 1;
+    }
+    return &s->events[index];
+}
+
+static uint32_t *set_slot(const SummarySet *set, uint32_t stored) {
+    size_t mask = set->n_slots - 1, i = (stored * 2654435761U) & mask;
+
+    while (set->slots[i] != 0 && set->slots[i] != stored)
+        i = (i + 1) & mask;
+    return &set->slots[i];
+}
+
+static int set_grow(SummarySet *set) {
+    SummarySet next = *set;
+
+    next.n_slots = set->n_slots ? set->n_slots * 2 : SET_SLOTS_MIN;
+    next.slots = calloc(next.n_slots, sizeof(*next.slots));
+    if (!next.slots)
+        return -ENOMEM;
+    for (size_t i = 0; i < set->n_slots; i++)
+        if (set->slots[i])
+            *set_slot(&next, set->slots[i]) = set->slots[i];
+    free(set->slots);
+    *set = next;
+    return 0;
+}
+
+static int set_add(SummarySet *set, uint32_t v) {
+    uint32_t *slot;
+    int r;
+
+    if (v == UINT32_MAX) {
+        set->has_max = true;
+        return 0;
+    }
+    if (set->n >= SET_MAX) {
+        set->full = true;
+        return 0;
+    }
+    if (set->n * 2 >= set->n_slots) {
+        r = set_grow(set);
+        if (r < 0)
+            return r;
+    }
+    slot = set_slot(set, v + 1);
+    set->n += *slot == 0;
+    *slot = v + 1;
+    return 0;
+}
+
+/* A sum that stays at its limit instead of starting again from zero. */
+static void add_bounded(uint64_t *sum, uint64_t n) {
+    if (__builtin_add_overflow(*sum, n, sum))
+        *sum = UINT64_MAX;
+}
+
+/* What stands in front of PERIOD, in any order, has eight bytes a bit. */
+static uint64_t period_of(const PdRecord *record, const PdAttr *attr) {
+    uint64_t before = PD_SAMPLE_IDENTIFIER | PD_SAMPLE_IP | PD_SAMPLE_TID | PD_SAMPLE_TIME |
+                      PD_SAMPLE_ADDR | PD_SAMPLE_ID | PD_SAMPLE_STREAM_ID | PD_SAMPLE_CPU;
+    size_t offset =
+        PD_RECORD_HEADER_SIZE + 8 * (size_t)__builtin_popcountll(attr->sample_type & before);
+
+    if (!(attr->sample_type & PD_SAMPLE_PERIOD))
+        return attr->sample_period;
+    return offset + 8 <= record->size ? load_u64(record->data + offset, record->swap) : 0;
+}
+
+static int add_sample(Summary *s, const PdRecord *record, const PdStamp *stamp) {
+    SummaryEvent *event;
+    int r;
+
+    s->samples++;
+    if (stamp->has_time) {
+        s->first_time = s->has_time ? MIN(s->first_time, stamp->time) : stamp->time;
+        s->last_time = MAX(s->last_time, stamp->time);
+        s->has_time = true;
+    }
+    if (stamp->has_tid) {
+        r = set_add(&s->pids, stamp->pid);
+        if (r >= 0)
+            r = set_add(&s->tids, stamp->tid);
+        if (r < 0)
+            return r;
+    }
+    if (!stamp->event) {
+        s->unmatched_samples++;
+        return 0;
+    }
+    event = event_row(s, stamp->event->index);
+    if (!event)
+        return -ENOMEM;
+    event->samples++;
+    add_bounded(&event->period_sum, period_of(record, &stamp->event->attr));
+    return 0;
+}
+
+/* The nth u64 behind the header; 0 where the record is too short for it. */
+static uint64_t word(const PdRecord *record, size_t n) {
+    size_t offset = PD_RECORD_HEADER_SIZE + 8 * n;
+
+    return offset + 8 <= record->size ? load_u64(record->data + offset, record->swap) : 0;
+}
+
+int summary_add(Summary *s, const PdRecord *record, const PdStamp *stamp) {
+    SummaryType *type = type_row(s, record->type);
+
+    if (!type)
+        return s->n_types < TYPES_MAX ? -ENOMEM : 0;
+    type->n++;
+    s->records++;
+    switch (record->type) {
+    case PD_RECORD_SAMPLE:
+        return add_sample(s, record, stamp);
+    case PD_RECORD_LOST:
+        add_bounded(&s->lost_events, word(record, 1));
+        break;
+    case PD_RECORD_LOST_SAMPLES:
+        add_bounded(&s->lost_samples, word(record, 0));
+        break;
+    case PD_RECORD_THROTTLE:
+        s->throttled++;
+        break;
+    case PD_RECORD_AUXTRACE:
+        add_bounded(&s->auxtrace_bytes, word(record, 0));
+        break;
+    case PD_RECORD_BUILD_ID:
+        s->build_id_records++;
+        break;
+    default:
+        break;
+    }
+    return 0;
+}
+
+void summary_done(Summary *s) {
+    free(s->types);
+    free(s->events);
+    free(s->pids.slots);
+    free(s->tids.slots);
+    *s = (Summary){};
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/file/target.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "client/frame/command.h"
+
+/*
+ * A file comes from mkstemp(), a folder from mkdtemp(), both in the folder of OUT, so that one
+ * rename puts them in place: with RENAME_NOREPLACE where nothing may be replaced, and with
+ * RENAME_EXCHANGE where a folder is, since rename(2) cannot put one over what is not empty. A
+ * folder is only ever replaced or removed when it holds a recording and nothing else.
+ *
+ * The one global is what the signal handler has to remove.
+ */
+
+enum { FILES_MAX = 64 }; /* data.N of a folder that we write */
+
+static struct {
+    volatile sig_atomic_t armed;
+    char path[PATH_MAX];
+    int folder; /* descriptor of it; -1: a file */
+} unfinished = {.folder = -1};
+
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+
+/* "data.N" without printf, for the handler. */
+static void name_of_file(char name[16], unsigned n) {
+    strcpy(name, "data.");
+    if (n >= 10)
+        name[5] = (char)('0' + n / 10);
+    name[n >= 10 ? 6 : 5] = (char)('0' + n % 10);
+    name[n >= 10 ? 7 : 6] = '\0';
+}
+
+static void remove_unfinished(void) {
+    char name[16];
+
+    if (unfinished.folder < 0) {
+        (void)unlink(unfinished.path);
+        return;
+    }
+    (void)unlinkat(unfinished.folder, "data", 0);
+    for (unsigned n = 0; n < FILES_MAX; n++) {
+        name_of_file(name, n);
+        (void)unlinkat(unfinished.folder, name, 0);
+    }
+    (void)rmdir(unfinished.path);
+}
+
+static void on_signal(int number) {
+    if (unfinished.armed)
+        remove_unfinished();
+    (void)signal(number, SIG_DFL);
+    (void)raise(number);
+}
+
+static void arm(const char *path, int folder) {
+    struct sigaction old, action = {.sa_handler = on_signal};
+
+    strcpy(unfinished.path, path);
+    unfinished.folder = folder;
+    unfinished.armed = true;
+    for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+        if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+            (void)sigaction(signals[i], &action, NULL);
+}
+
+static void block_signals(sigset_t *ret_old) {
+    sigset_t set;
+
+    sigemptyset(&set);
+    for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+        sigaddset(&set, signals[i]);
+    (void)sigprocmask(SIG_BLOCK, &set, ret_old);
+}
+
+static bool is_own_name(const char *name) {
+    return strcmp(name, "data") == 0 || strncmp(name, "data.", 5) == 0;
+}
+
+/* Whether the folder holds nothing but the files of a recording: 0, -ENOTEMPTY or an error. */
+static int folder_is_recording(const char *path) {
+    DIR *dir = opendir(path);
+    int r = 0;
+
+    if (!dir)
+        return -errno;
+    for (struct dirent *entry; r == 0 && (entry = readdir(dir));) {
+        struct stat st;
+
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        if (!is_own_name(entry->d_name) ||
+            fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+            !S_ISREG(st.st_mode))
+            r = -ENOTEMPTY;
+    }
+    closedir(dir);
+    return r;
+}
+
+/* 0: nothing is there; 1: something that may be replaced; a negative errno. */
+static int may_write(const char *path, bool force) {
+    struct stat st;
+    int r;
+
+    if (lstat(path, &st) < 0)
+        return errno == ENOENT ? 0 : -errno;
+    if (!force)
+        return -EEXIST;
+    if (S_ISDIR(st.st_mode)) {
+        r = folder_is_recording(path);
+        return r < 0 ? r : 1;
+    }
+    if (S_ISLNK(st.st_mode) && stat(path, &st) < 0)
+        return errno == ENOENT ? 1 : -errno;
+    return S_ISREG(st.st_mode) ? 1 : -EINVAL;
+}
+
+/* OUT/ is the folder OUT; its parent is where the temporary name goes. */
+static size_t parent_length(const char *path, size_t *ret_length) {
+    size_t n = strlen(path), parent;
+
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    *ret_length = n;
+    parent = n;
+    while (parent > 0 && path[parent - 1] != '/')
+        parent--;
+    return parent;
+}
+
+static int make_temporary(Target *target) {
+    sigset_t old;
+    int r = 0;
+
+    block_signals(&old);
+    if (target->layout == PD_LAYOUT_DIRECTORY) {
+        if (!mkdtemp(target->temporary))
+            r = -errno;
+        else if ((target->fd = open(target->temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) {
+            r = -errno;
+            (void)rmdir(target->temporary);
+        }
+    } else if ((target->fd = mkostemp(target->temporary, O_CLOEXEC)) < 0) {
+        r = -errno;
+    }
+    if (r == 0)
+        arm(target->temporary, target->layout == PD_LAYOUT_DIRECTORY ? target->fd : -1);
+    (void)sigprocmask(SIG_SETMASK, &old, NULL);
+    return r;
+}
+
+int target_open(Target *target, const char *path, PdLayout layout, bool force) {
+    size_t length, parent;
+    int r;
+
+    *target = (Target){.path = path, .layout = layout, .force = force, .fd = -1};
+    if (strcmp(path, "-") == 0) {
+        if (layout != PD_LAYOUT_PIPE)
+            return -EINVAL;
+        if (isatty(STDOUT_FILENO))
+            return -ENOTTY;
+        target->fd = STDOUT_FILENO;
+        return 0;
+    }
+    r = may_write(path, force);
+    if (r < 0)
+        return r;
+    parent = parent_length(path, &length);
+    if (asprintf(&target->temporary, "%.*s.profctl-XXXXXX", (int)parent, path) < 0) {
+        target->temporary = NULL;
+        return -ENOMEM;
+    }
+    r = strlen(target->temporary) < PATH_MAX ? make_temporary(target) : -ENAMETOOLONG;
+    if (r < 0) {
+        free(target->temporary);
+        target->temporary = NULL;
+    }
+    return r;
+}
+
+static int sync_all(const Target *target) {
+    char name[16];
+
+    for (unsigned n = 0; target->layout == PD_LAYOUT_DIRECTORY && n <= FILES_MAX; n++) {
+        _cleanup_close_ int fd = -1;
+
+        if (n < FILES_MAX)
+            name_of_file(name, n);
+        else
+            strcpy(name, "data");
+        fd = openat(target->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        if (fd < 0 && errno == ENOENT)
+            continue;
+        if (fd < 0 || fsync(fd) < 0)
+            return -errno;
+    }
+    return fsync(target->fd) < 0 ? -errno : 0;
+}
+
+/* Of what an exchange has put under the temporary name. */
+static int remove_replaced(const char *path) {
+    struct stat st;
+    DIR *dir;
+    int r;
+
+    if (lstat(path, &st) < 0)
+        return -errno;
+    if (!S_ISDIR(st.st_mode))
+        return unlink(path) < 0 ? -errno : 0;
+    r = folder_is_recording(path);
+    if (r < 0)
+        return r;
+    dir = opendir(path);
+    if (!dir)
+        return -errno;
+    for (struct dirent *entry; (entry = readdir(dir));)
+        if (is_own_name(entry->d_name))
+            (void)unlinkat(dirfd(dir), entry->d_name, 0);
+    closedir(dir);
+    return rmdir(path) < 0 ? -errno : 0;
+}
+
+/* Where the file system has no RENAME_NOREPLACE: a second name fails as well where one is. */
+static int move_by_link(const Target *target, const char *path) {
+    struct stat st;
+
+    if (target->layout == PD_LAYOUT_DIRECTORY) {
+        if (lstat(path, &st) == 0)
+            return -EEXIST;
+        return rename(target->temporary, path) < 0 ? -errno : 0;
+    }
+    if (link(target->temporary, path) < 0)
+        return -errno;
+    return unlink(target->temporary) < 0 ? -errno : 0;
+}
+
+static int move_into_place(const Target *target, const char *path) {
+    struct stat st;
+    int r = may_write(path, target->force);
+
+    if (r < 0)
+        return r;
+    if (r == 0) {
+        if (renameat2(AT_FDCWD, target->temporary, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
+            return 0;
+        return errno == EINVAL || errno == ENOSYS ? move_by_link(target, path) : -errno;
+    }
+    if (target->layout != PD_LAYOUT_DIRECTORY && lstat(path, &st) == 0 && !S_ISDIR(st.st_mode))
+        return rename(target->temporary, path) < 0 ? -errno : 0;
+    if (renameat2(AT_FDCWD, target->temporary, AT_FDCWD, path, RENAME_EXCHANGE) < 0)
+        return -errno;
+    /* What the handler would remove is the result from here on. */
+    unfinished.armed = false;
+    return remove_replaced(target->temporary);
+}
+
+static int sync_parent(const char *path, size_t parent) {
+    _cleanup_free_ char *folder = parent > 0 ? strndup(path, parent) : strdup(".");
+    _cleanup_close_ int fd = -1;
+
+    if (!folder)
+        return -ENOMEM;
+    fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
+int target_commit(Target *target) {
+    _cleanup_free_ char *path = NULL;
+    size_t length, parent;
+    sigset_t old;
+    int r;
+
+    if (!target->temporary)
+        return 0;
+    parent = parent_length(target->path, &length);
+    path = strndup(target->path, length);
+    if (!path)
+        return -ENOMEM;
+    r = sync_all(target);
+    if (r < 0)
+        return r;
+    block_signals(&old);
+    r = move_into_place(target, path);
+    if (r == 0) {
+        unfinished.armed = false;
+        free(target->temporary);
+        target->temporary = NULL;
+    }
+    (void)sigprocmask(SIG_SETMASK, &old, NULL);
+    return r < 0 ? r : sync_parent(path, parent);
+}
+
+void target_done(Target *target) {
+    sigset_t old;
+
+    block_signals(&old);
+    if (target->temporary && unfinished.armed) {
+        remove_unfinished();
+        unfinished.armed = false;
+    }
+    (void)sigprocmask(SIG_SETMASK, &old, NULL);
+    free(target->temporary);
+    target->temporary = NULL;
+    if (target->fd >= 0 && target->fd != STDOUT_FILENO)
+        (void)close(target->fd);
+    target->fd = -1;
+}
+
+int target_complain(const Target *target, int error) {
+    const char *path = target->path;
+
+    switch (error) {
+    case -EEXIST:
+        return complain(STATUS_FAILED, "'%s' exists; give another name, or --force to replace it.",
+                        path);
+    case -ENOTEMPTY:
+        return complain(STATUS_FAILED,
+                        "'%s' is a folder that holds more than a recording; it is left alone.",
+                        path);
+    case -EINVAL:
+        if (strcmp(path, "-") == 0)
+            return complain(STATUS_FAILED,
+                            "stdout takes the layout 'pipe' alone; give a file for others.");
+        return complain(STATUS_FAILED, "'%s' is neither a file nor a folder; it is left alone.",
+                        path);
+    case -ENOTTY:
+        return complain(STATUS_FAILED, "A recording is not for a terminal; redirect stdout.");
+    default:
+        return complain(STATUS_FAILED, "'%s' could not be written, since the system said: %s.",
+                        path, strerror(-error));
+    }
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * What a command of profctl is: one file, one const row. profctl.c holds the table of all commands,
+ * parses the command line against the row's options and the global ones, fills the row's settings
+ * and calls run(). To add a command NAME:
+ *
+ *     typedef struct NameSettings { bool force; const char *layout; } NameSettings;
+ *
+ *     static const Option name_options[] = {
+ *         {'f', "force", NULL, "Replace OUT where it exists", option_flag,
+ *          offsetof(NameSettings, force)},
+ *         {},
+ *     };
+ *
+ *     const Command command_name = {
+ *         .name = "name", .arguments = "IN OUT", .n_min = 2, .n_max = 2,
+ *         .summary = "…", .options = name_options,
+ *         .settings_size = sizeof(NameSettings), .run = run_name,
+ *     };
+ *
+ * and add `extern const Command command_name;` to profctl.h and its row to `commands` in profctl.c.
+ */
+
+#include "client/frame/context.h"
+#include "client/frame/option.h"
+
+typedef struct Command {
+    const char *name;
+    bool offline;          /* concerns recordings, not the daemon; those stand together */
+    const char *arguments; /* as the usage line shows them */
+    unsigned n_min, n_max; /* how many arguments; UINT_MAX: no bound */
+    const char *summary;   /* one line without a full stop */
+    const char *notes;     /* paragraphs for --help, wrapped there; may be NULL */
+    const Option *options; /* ends with a row of zeros; may be NULL */
+    size_t settings_size;  /* run() gets this many bytes, zeroed and filled by the options */
+    /* Returns an ExitStatus. Whatever failed has been said, by complain(); but what failed on
+     * c->out is left to the frame, which sees it there. arguments ends with NULL; "-" as a file
+     * means stdin or stdout. */
+    int (*run)(Context *c, void *settings, char **arguments);
+    void (*done)(void *settings); /* frees what the options put into settings; may be NULL */
+    bool live;                    /* tells what happens while it happens, perhaps without an end */
+    /* Whether stdout gets a recording; NULL: never. */
+    bool (*streams)(const void *settings, char **arguments);
+} Command;
+
+const Command *command_by_name(const Command *const *commands, const char *name);
+/* There is none of this name: says so, and which one was probably meant. Returns STATUS_USAGE. */
+int command_complain_unknown(const Command *const *commands, const char *name);

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/frame/option.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/near.h"
+
+/*
+ * The option parser. It walks the words of a command line once: an option goes to the first table
+ * that has a row for it, everything else is an argument and moves to the front. Long names must be
+ * written out, so that a new option never changes what an old script means. What is wrong comes
+ * back as a sentence; nothing is printed here.
+ */
+
+typedef struct Parser {
+    const OptionSet *sets;
+    size_t n_sets;
+    char **argv;
+    int argc, at;
+    char **why;
+} Parser;
+
+_printf_(2, 3) static int wrong(Parser *p, const char *format, ...) {
+    va_list ap;
+    int r;
+
+    va_start(ap, format);
+    r = vasprintf(p->why, format, ap);
+    va_end(ap);
+    if (r < 0) {
+        *p->why = NULL;
+        return -ENOMEM;
+    }
+    return -EINVAL;
+}
+
+static const Option *find(const Parser *p, char short_name, const char *name, size_t n,
+                          void **ret_settings) {
+    for (size_t i = 0; i < p->n_sets; i++)
+        for (const Option *o = p->sets[i].options; o && o->long_name; o++) {
+            if (name ? strlen(o->long_name) != n || memcmp(o->long_name, name, n) != 0
+                     : o->short_name != short_name)
+                continue;
+            *ret_settings = p->sets[i].settings;
+            return o;
+        }
+    return NULL;
+}
+
+static bool argument_is_optional(const Option *o) {
+    return o->argument && o->argument[0] == '[';
+}
+
+static int store(Parser *p, const Option *o, void *settings, const char *argument) {
+    int r = o->parse(o, argument, (char *)settings + o->offset);
+
+    if (r == -EINVAL || r == -ERANGE)
+        return wrong(p, "Option --%s cannot take '%s', it wants %s, see --help.", o->long_name,
+                     argument ? argument : "", o->argument ? o->argument : "nothing");
+    return r;
+}
+
+/* The argument of an option that needs one and does not carry it: the next word. */
+static int next_word(Parser *p, const Option *o, const char **ret) {
+    if (p->at >= p->argc)
+        return wrong(p, "Option --%s wants an argument: --%s=%s.", o->long_name, o->long_name,
+                     o->argument);
+    *ret = p->argv[p->at++];
+    return 0;
+}
+
+static int wrong_name(Parser *p, const char *name, size_t n) {
+    _cleanup_free_ char *word = strndup(name, n);
+    NearNames near = {};
+
+    for (size_t i = 0; word && i < p->n_sets; i++)
+        for (const Option *o = p->sets[i].options; o && o->long_name; o++)
+            if (o->help)
+                near_offer(&near, o->long_name, near_distance(o->long_name, word));
+    if (near.n > 0)
+        return wrong(p, "There is no option --%.*s. Did you mean --%s?", (int)n, name,
+                     near.names[0].name);
+    return wrong(p, "There is no option --%.*s, see --help for those there are.", (int)n, name);
+}
+
+/* Whether a word is one of the values that a row as "[fp|dwarf[:SIZE]|none]" names. perf parts the
+ * rest of one by a comma. */
+static bool is_known_value(const Option *o, const char *word) {
+    for (const char *at = o->argument + 1; *at && *at != ']';) {
+        size_t n = strcspn(at, "[|]");
+        bool more = at[n] == '[';
+
+        if (n > 0 && strncmp(at, word, n) == 0 &&
+            (!word[n] || (more && (word[n] == ':' || word[n] == ','))))
+            return true;
+        at += n;
+        if (more)
+            at += strcspn(at, "]") + 1;
+        at += *at == '|';
+    }
+    return false;
+}
+
+/* An argument that may be left out follows behind a space only where it can mean nothing else. */
+static const char *optional_word(Parser *p, const Option *o) {
+    if (!argument_is_optional(o) || p->at >= p->argc || !is_known_value(o, p->argv[p->at]))
+        return NULL;
+    return p->argv[p->at++];
+}
+
+static int parse_long(Parser *p, const char *name) {
+    const char *equals = strchr(name, '='), *argument = equals ? equals + 1 : NULL;
+    size_t n = equals ? (size_t)(equals - name) : strlen(name);
+    void *settings;
+    const Option *o = find(p, 0, name, n, &settings);
+    int r;
+
+    if (!o)
+        return wrong_name(p, name, n);
+    if (argument && !o->argument)
+        return wrong(p, "Option --%s takes no argument, leave out '=%s'.", o->long_name, argument);
+    if (!argument && o->argument && !argument_is_optional(o)) {
+        r = next_word(p, o, &argument);
+        if (r < 0)
+            return r;
+    }
+    if (!argument)
+        argument = optional_word(p, o);
+    return store(p, o, settings, argument);
+}
+
+/* A cluster of short options: the first that takes an argument gets the rest of the word. */
+static int parse_short(Parser *p, const char *letters) {
+    void *settings;
+    int r;
+
+    for (; *letters; letters++) {
+        const Option *o = find(p, *letters, NULL, 0, &settings);
+        const char *argument = NULL;
+        bool wants = o && o->argument && !argument_is_optional(o);
+
+        if (!o)
+            return wrong(p, "There is no option -%c, see --help for those there are.", *letters);
+        if (wants && letters[1])
+            argument = letters + 1;
+        else if (wants) {
+            r = next_word(p, o, &argument);
+            if (r < 0)
+                return r;
+        } else if (!letters[1])
+            argument = optional_word(p, o);
+        r = store(p, o, settings, argument);
+        if (r < 0 || argument)
+            return r;
+    }
+    return 0;
+}
+
+int options_parse(const OptionSet *sets, size_t n_sets, bool stop_at_argument, int argc,
+                  char **argv, int *index, int *ret_n, char **ret_why) {
+    Parser p = {
+        .sets = sets, .n_sets = n_sets, .argv = argv, .argc = argc, .at = *index, .why = ret_why};
+    int n = 0, r = 0;
+    bool options = true;
+
+    *ret_why = NULL;
+    while (p.at < argc && r >= 0) {
+        char *word = argv[p.at];
+        bool argument = !options || word[0] != '-' || word[1] == '\0';
+
+        if (argument && stop_at_argument)
+            break;
+        p.at++;
+        if (argument)
+            argv[*index + n++] = word;
+        else if (strcmp(word, "--") == 0)
+            options = false;
+        else
+            r = word[1] == '-' ? parse_long(&p, word + 2) : parse_short(&p, word + 1);
+    }
+    if (r < 0)
+        return r;
+    if (stop_at_argument)
+        *index = p.at;
+    *ret_n = n;
+    return 0;
+}
+
+int option_flag(const Option *option, const char *argument, void *field) {
+    *(bool *)field = true;
+    return 0;
+}
+
+int option_string(const Option *option, const char *argument, void *field) {
+    *(const char **)field = argument;
+    return 0;
+}
+
+int option_choice(const Option *option, const char *argument, void *field) {
+    size_t n = strlen(argument);
+    unsigned i = 1;
+
+    for (const char *p = option->argument; *p; i++) {
+        size_t length = strcspn(p, "|");
+
+        if (length == n && memcmp(p, argument, n) == 0) {
+            *(unsigned *)field = i;
+            return 0;
+        }
+        p += length + (p[length] == '|');
+    }
+    return -EINVAL;
+}
+
+/* A whole number that ends at one of `ends` or at the end of the word. */
+static int parse_number(const char **s, const char *ends, uint64_t *ret) {
+    char *end;
+    uint64_t v;
+
+    if (**s < '0' || **s > '9')
+        return -EINVAL;
+    errno = 0;
+    v = strtoull(*s, &end, (*s)[0] == '0' && ((*s)[1] | 0x20) == 'x' ? 16 : 10);
+    if (errno)
+        return -errno;
+    if (*end && !strchr(ends, *end))
+        return -EINVAL;
+    *s = end;
+    *ret = v;
+    return 0;
+}
+
+int option_u64(const Option *option, const char *argument, void *field) {
+    return parse_number(&argument, "", field);
+}
+
+int option_numbers_add(OptionNumbers *numbers, uint64_t first, uint64_t last) {
+    void *p;
+
+    if (first > last || last > UINT32_MAX)
+        return -EINVAL;
+    p = reallocarray(numbers->items, numbers->n + 1, sizeof(*numbers->items));
+    if (!p)
+        return -ENOMEM;
+    numbers->items = p;
+    numbers->items[numbers->n].first = (uint32_t)first;
+    numbers->items[numbers->n].last = (uint32_t)last;
+    numbers->n++;
+    return 0;
+}
+
+int option_numbers(const Option *option, const char *argument, void *field) {
+    uint64_t first, last;
+    int r;
+
+    for (;; argument++) {
+        r = parse_number(&argument, ",-", &first);
+        if (r < 0)
+            return r;
+        last = first;
+        if (*argument == '-') {
+            argument++;
+            r = parse_number(&argument, ",", &last);
+            if (r < 0)
+                return r;
+        }
+        r = option_numbers_add(field, first, last);
+        if (r < 0 || !*argument)
+            return r;
+    }
+}
+
+bool option_numbers_hold(const OptionNumbers *numbers, uint32_t v) {
+    for (size_t i = 0; i < numbers->n; i++)
+        if (v >= numbers->items[i].first && v <= numbers->items[i].last)
+            return true;
+    return false;
+}
+
+void option_numbers_done(OptionNumbers *numbers) {
+    free(numbers->items);
+    *numbers = (OptionNumbers){};
+}
+
+/* The next word; commas between the slashes of a PMU's event belong to it. */
+static size_t word_length(const char *s) {
+    bool inside = false;
+    size_t n = 0;
+
+    for (; s[n] && (s[n] != ',' || inside); n++)
+        inside ^= s[n] == '/';
+    return n;
+}
+
+int option_words(const Option *option, const char *argument, void *field) {
+    OptionWords *words = field;
+
+    for (;;) {
+        size_t n = word_length(argument);
+        char **items;
+
+        if (n == 0)
+            return -EINVAL;
+        items = reallocarray(words->items, words->n + 1, sizeof(*items));
+        if (!items)
+            return -ENOMEM;
+        words->items = items;
+        items[words->n] = strndup(argument, n);
+        if (!items[words->n])
+            return -ENOMEM;
+        words->n++;
+        if (!argument[n])
+            return 0;
+        argument += n + 1;
+    }
+}
+
+void option_words_done(OptionWords *words) {
+    for (size_t i = 0; i < words->n; i++)
+        free(words->items[i]);
+    free(words->items);
+    *words = (OptionWords){};
+}
+
+int parse_seconds(const char *s, size_t n, uint64_t *ret_ns) {
+    uint64_t ns = 0;
+    size_t i = 0, decimals = 0;
+
+    for (; i < n && s[i] >= '0' && s[i] <= '9'; i++)
+        if (__builtin_mul_overflow(ns, 10, &ns) ||
+            __builtin_add_overflow(ns, (uint64_t)(s[i] - '0'), &ns))
+            return -ERANGE;
+    if (__builtin_mul_overflow(ns, 1000000000ULL, &ns))
+        return -ERANGE;
+    if (i < n && s[i] == '.') {
+        uint64_t unit = 100000000;
+
+        for (i++; i < n && s[i] >= '0' && s[i] <= '9'; i++, decimals++, unit /= 10)
+            if (__builtin_add_overflow(ns, unit * (uint64_t)(s[i] - '0'), &ns))
+                return -ERANGE;
+        if (decimals > 9)
+            return -EINVAL;
+    }
+    if (i < n || n == 0 || (n == 1 && s[0] == '.'))
+        return -EINVAL;
+    *ret_ns = ns;
+    return 0;
+}

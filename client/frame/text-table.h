@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Aligned columns on a terminal. Cells are filled from left to right, row by row; all text in them
+ * is escaped. A table that ran out of memory prints nothing and says -ENOMEM at the end.
+ */
+
+#include "client/frame/color.h"
+#include "client/frame/command.h"
+#include "util/bytes.h"
+
+typedef struct Table Table;
+
+typedef struct Column {
+    const char *name; /* NULL ends the list */
+    bool right;       /* a number */
+    bool shrinks;     /* may be cut when the terminal is narrow */
+    unsigned drops;   /* goes as a whole where even that is not enough, 1 first; 0: never */
+} Column;
+
+int table_new(const Context *c, const Column *columns, Table **ret);
+Table *table_free(Table *table);
+DEFINE_CLEANUP(Table *, table_free);
+
+/* The next cell; after the last column a new row begins. */
+void table_bytes(Table *table, Bytes text);
+void table_printf(Table *table, const char *format, ...) _printf_(2, 3);
+void table_count(Table *table, uint64_t n);
+/* Text that is safe to show as it is. */
+void table_shown(Table *table, const char *text);
+/* Colours the cell that was put last. */
+void table_color(Table *table, Color color);
+
+/* Appends all rows, and a heading unless --no-legend. */
+int table_print(Table *table, Buffer *out);

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/host/host-words.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "client/frame/command.h"
+#include "client/host/host-print.h"
+#include "util/text.h"
+
+/*
+ * One ssh a host, so many at a time, and one loop over what they say. Results are told in the
+ * order in which the hosts were named; who is not at the turn is read until his share of memory is
+ * full and then has to wait. What goes wrong is told at once, on stderr. An ssh that has ended may
+ * have left a master connection behind that holds the pipes open, so its end is seen by its
+ * process, not by theirs.
+ *
+ * All of them have the same pipe for stdin, into which nothing is ever written: when we end, in
+ * whatever way, it ends, and with it what runs over there.
+ */
+
+enum {
+    PARALLEL_MAX = 64,
+    AHEAD_MAX = 256, /* hosts that may have said something before their turn */
+    HELD_MAX = 256 * 1024,
+    CHUNK = 64 * 1024,
+    FDS_A_HOST = 3,
+};
+
+typedef struct Host {
+    const char *name;
+    pid_t pid;
+    int process, out, err; /* descriptors; -1: closed */
+    bool begun, ended;     /* its ssh */
+    int status;
+    HostLines lines, remarks;
+} Host;
+
+typedef struct Run {
+    Context *c;
+    const HostWork *work;
+    Host *hosts;
+    size_t n, n_begun, n_running, turn;
+    char *line; /* for the shell over there */
+    int leash;  /* what they have for stdin */
+    bool failed;
+} Run;
+
+__attribute__((noreturn)) static void become_ssh(const Run *run, const Host *host, int out,
+                                                 int err) {
+    /* Several cannot ask for passwords on one terminal. */
+    const char *batch = run->n > 1 ? "-oBatchMode=yes" : "-T";
+    const char *argv[] = {
+        "ssh",      "-T",      batch, "-oConnectTimeout=10", "-oServerAliveInterval=15", "--",
+        host->name, run->line, NULL};
+
+    if (!run->work->reads_stdin)
+        (void)dup2(run->leash, STDIN_FILENO);
+    if (out >= 0)
+        (void)dup2(out, STDOUT_FILENO);
+    (void)dup2(err, STDERR_FILENO);
+    (void)execvp(argv[0], (char *const *)argv);
+    (void)!write(STDERR_FILENO, "there is no ssh here\n", 21);
+    _exit(HOST_STATUS_UNREACHABLE);
+}
+
+static int begin_host(Run *run, Host *host) {
+    int out[2] = {-1, -1}, err[2] = {-1, -1};
+    int r = 0;
+
+    host->begun = true;
+    if (pipe2(err, O_CLOEXEC) < 0 || (!run->work->streams && pipe2(out, O_CLOEXEC) < 0))
+        r = -errno;
+    if (r == 0)
+        host->pid = fork();
+    if (r == 0 && host->pid == 0)
+        become_ssh(run, host, out[1], err[1]);
+    if (r == 0 && host->pid < 0)
+        r = -errno;
+    closep(&out[1]);
+    closep(&err[1]);
+    host->out = out[0];
+    host->err = err[0];
+    if (r < 0)
+        return r;
+    (void)fcntl(host->err, F_SETFL, O_NONBLOCK);
+    if (host->out >= 0)
+        (void)fcntl(host->out, F_SETFL, O_NONBLOCK);
+    host->process = (int)syscall(SYS_pidfd_open, host->pid, 0);
+    return host->process < 0 ? -errno : 0;
+}
+
+static void begin_more(Run *run) {
+    while (run->n_begun < run->n && run->n_running < PARALLEL_MAX &&
+           run->n_begun - run->turn < AHEAD_MAX) {
+        Host *host = &run->hosts[run->n_begun++];
+        int r = begin_host(run, host);
+
+        if (r == 0) {
+            run->n_running++;
+            continue;
+        }
+        closep(&host->out);
+        closep(&host->err);
+        host->ended = true;
+        host->status =
+            complain(STATUS_FAILED, "Failed to start ssh for '%s': %s.", host->name, strerror(-r));
+    }
+}
+
+/* Reads what there is, but no more than a share; closes at the end. */
+static void take(Run *run, Host *host, int *fd, HostLines *lines) {
+    size_t most = lines->held.size + HELD_MAX;
+
+    while (*fd >= 0 && lines->held.size < most) {
+        uint8_t *room = buffer_reserve(&lines->held, CHUNK);
+        ssize_t n;
+
+        if (!room) {
+            run->failed = true;
+            closep(fd);
+            return;
+        }
+        n = read(*fd, room, CHUNK);
+        if (n > 0)
+            buffer_commit(&lines->held, (size_t)n);
+        /* Nothing more will come of an ssh that has ended, whoever else holds the pipe. */
+        else if (n == 0 || (errno != EAGAIN && errno != EINTR) || host->ended)
+            closep(fd);
+        else if (errno == EAGAIN)
+            return;
+    }
+}
+
+static bool is_at_turn(const Run *run, const Host *host) {
+    return run->work->live || host == &run->hosts[run->turn];
+}
+
+/* Tells what may be told now. */
+static void tell(Run *run, Host *host) {
+    int r = host_print_lines(run->c, &host->remarks, host->err < 0, true);
+
+    if (r == 0 && is_at_turn(run, host))
+        r = host_print_lines(run->c, &host->lines, host->out < 0, false);
+    if (r < 0)
+        host->status = host_worse(host->status, STATUS_FAILED);
+}
+
+static void reap(Run *run, Host *host) {
+    int status = 0;
+
+    while (waitpid(host->pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    closep(&host->process);
+    host->ended = true;
+    run->n_running--;
+    host->status =
+        host_worse(host->status, WIFEXITED(status) ? WEXITSTATUS(status) : HOST_STATUS_UNREACHABLE);
+}
+
+/* Whether there is room for more of his results. */
+static bool wants_more(const Run *run, const Host *host) {
+    return host->lines.held.size < HELD_MAX || is_at_turn(run, host);
+}
+
+static void serve(Run *run, Host *host, const struct pollfd *fds) {
+    if (host->process >= 0 && fds[0].revents)
+        reap(run, host);
+    if (fds[1].revents || host->ended)
+        take(run, host, &host->err, &host->remarks);
+    if ((fds[2].revents || host->ended) && wants_more(run, host))
+        take(run, host, &host->out, &host->lines);
+    tell(run, host);
+}
+
+static bool is_done(const Host *host) {
+    return host->ended && host->out < 0 && host->err < 0;
+}
+
+/* Those whose turn has come, and what they said before. */
+static void pass_turn(Run *run) {
+    while (run->turn < run->n && is_done(&run->hosts[run->turn])) {
+        tell(run, &run->hosts[run->turn]);
+        host_lines_done(&run->hosts[run->turn].lines);
+        host_lines_done(&run->hosts[run->turn].remarks);
+        run->turn++;
+        if (run->turn < run->n && run->hosts[run->turn].begun)
+            tell(run, &run->hosts[run->turn]);
+    }
+}
+
+/* Whether something is to be done without waiting: what an ssh that has ended left in its pipes. */
+static bool fill_fds(const Run *run, struct pollfd *fds) {
+    bool at_once = false;
+
+    for (size_t i = 0; i < run->n; i++) {
+        const Host *host = &run->hosts[i];
+        bool more = wants_more(run, host);
+
+        fds[i * FDS_A_HOST] = (struct pollfd){.fd = host->process, .events = POLLIN};
+        fds[i * FDS_A_HOST + 1] = (struct pollfd){.fd = host->err, .events = POLLIN};
+        fds[i * FDS_A_HOST + 2] = (struct pollfd){.fd = more ? host->out : -1, .events = POLLIN};
+        at_once |= host->ended && (host->err >= 0 || (host->out >= 0 && more));
+    }
+    return at_once;
+}
+
+static int serve_all(Run *run) {
+    _cleanup_free_ struct pollfd *fds = calloc(run->n, FDS_A_HOST * sizeof(*fds));
+
+    if (!fds)
+        return -ENOMEM;
+    for (;;) {
+        begin_more(run);
+        pass_turn(run);
+        if (output_flush(&run->c->out) < 0)
+            return -EPIPE; /* the frame tells */
+        if (run->turn == run->n)
+            return run->failed ? -ENOMEM : 0;
+        if (poll(fds, run->n * FDS_A_HOST, fill_fds(run, fds) ? 0 : -1) < 0 && errno != EINTR)
+            return -errno;
+        for (size_t i = 0; i < run->n; i++)
+            if (run->hosts[i].begun && !is_done(&run->hosts[i]))
+                serve(run, &run->hosts[i], fds + i * FDS_A_HOST);
+    }
+}
+
+static int judge(const Run *run) {
+    int worst = STATUS_OK;
+
+    for (size_t i = 0; i < run->n; i++) {
+        host_print_failure(run->hosts[i].name, run->hosts[i].status, run->n == 1);
+        worst = host_worse(worst, host_known_status(run->hosts[i].status));
+    }
+    return worst;
+}
+
+static int make_line(Run *run) {
+    _cleanup_(buffer_done) Buffer line = {};
+
+    text_printf(&line, "profctl --remote=%s", run->work->reads_stdin ? "stdin" : "leash");
+    host_quote_words(&line, &run->c->hosts, run->c->argc, run->c->argv);
+    text_putc(&line, '\0');
+    if (buffer_error(&line) < 0)
+        return buffer_error(&line);
+    run->line = (char *)TAKE_PTR(line.data);
+    return 0;
+}
+
+static void close_all(Run *run) {
+    for (size_t i = 0; run->hosts && i < run->n; i++) {
+        Host *host = &run->hosts[i];
+
+        closep(&host->process);
+        closep(&host->out);
+        closep(&host->err);
+        host_lines_done(&host->lines);
+        host_lines_done(&host->remarks);
+    }
+    free(run->hosts);
+    free(run->line);
+}
+
+/* Names are as wide as the longest, so that what they say begins in one column. */
+static void name_hosts(Run *run) {
+    size_t width = 0;
+
+    for (size_t i = 0; i < run->n; i++)
+        width = MAX(width, strlen(run->c->hosts.names[i]));
+    for (size_t i = 0; i < run->n; i++) {
+        const char *name = run->c->hosts.names[i];
+
+        run->hosts[i] = (Host){
+            .name = name,
+            .process = -1,
+            .out = -1,
+            .err = -1,
+            .lines = {.host = name, .width = (int)width},
+            .remarks = {.host = name, .width = (int)width},
+        };
+    }
+}
+
+int host_run(Context *c, const HostWork *work) {
+    Run run = {.c = c, .work = work, .n = c->hosts.n, .leash = -1};
+    int pipe[2] = {-1, -1}, status, r;
+
+    if ((work->streams || work->reads_stdin) && run.n > 1)
+        return complain(STATUS_USAGE,
+                        "A recording on standard %s is for one host at a time; name "
+                        "a file, or one host.",
+                        work->streams ? "output" : "input");
+    if (work->streams && isatty(STDOUT_FILENO))
+        return complain(STATUS_FAILED, "A recording is not for a terminal; redirect stdout.");
+    run.hosts = calloc(run.n, sizeof(*run.hosts));
+    r = run.hosts ? make_line(&run) : -ENOMEM;
+    if (r == 0 && pipe2(pipe, O_CLOEXEC) < 0)
+        r = -errno;
+    run.leash = pipe[0];
+    if (r == 0)
+        name_hosts(&run);
+    /* No pager: it would take Ctrl-C for itself, which has to end what runs over there. */
+    if (r == 0)
+        r = serve_all(&run);
+    status = r == 0 ? judge(&run)
+             : r == -EPIPE
+                 ? STATUS_FAILED
+                 : complain(STATUS_FAILED, "Failed to ask other hosts: %s.", strerror(-r));
+    closep(&pipe[0]);
+    closep(&pipe[1]);
+    close_all(&run);
+    return status;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/host/host-words.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+
+#include "client/frame/shell.h"
+#include "util/text.h"
+
+/*
+ * The words of -H: which hosts, and what of our own command line is for them. The line goes
+ * through a shell over there, so each word is quoted; which of our words belong to -H is known by
+ * where its argument points to, however it was written (-H a, -qHa, --host=a).
+ */
+
+/* Where in a word the argument of a -H begins; NULL: nowhere. */
+static const char *argument_in(const OptionHosts *hosts, const char *word) {
+    for (size_t i = 0; i < hosts->n_arguments; i++)
+        if (hosts->arguments[i] >= word && hosts->arguments[i] <= word + strlen(word))
+            return hosts->arguments[i];
+    return NULL;
+}
+
+void host_quote_words(Buffer *out, const OptionHosts *hosts, int argc, char *const *argv) {
+    for (int i = 1; i < argc; i++) {
+        const char *at = argument_in(hosts, argv[i]);
+        bool before = i + 1 < argc && argument_in(hosts, argv[i + 1]) == argv[i + 1];
+        size_t n = strlen(argv[i]);
+
+        if (at == argv[i])
+            continue;
+        if ((at || before) && argv[i][1] == '-')
+            continue;
+        /* A cluster ends at its H; a lone dash is left of -H itself. */
+        if (at)
+            n = (size_t)(at - argv[i]) - 1;
+        else if (before)
+            n--;
+        if ((at || before) && n <= 1)
+            continue;
+        text_putc(out, ' ');
+        shell_put_word(out, argv[i], n);
+    }
+}
+
+int host_worse(int a, int b) {
+    if (a == HOST_STATUS_UNREACHABLE || b == HOST_STATUS_UNREACHABLE)
+        return HOST_STATUS_UNREACHABLE;
+    if (a == 0 || b == 0)
+        return MAX(a, b);
+    return MIN(a, b);
+}
+
+void host_leash(void) {
+    struct pollfd p = {.fd = STDIN_FILENO};
+    int flags = fcntl(STDIN_FILENO, F_GETFL);
+
+    /* What is neither pipe nor socket has no end to wait for, and refuses. */
+    if (flags < 0 || fcntl(STDIN_FILENO, F_SETOWN, getpid()) < 0 ||
+        fcntl(STDIN_FILENO, F_SETSIG, SIGTERM) < 0 ||
+        fcntl(STDIN_FILENO, F_SETFL, flags | O_ASYNC) < 0)
+        return;
+    if (poll(&p, 1, 0) == 1 && p.revents & POLLHUP)
+        (void)raise(SIGTERM);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What `info` found out, and its two faces. */
+
+#include "client/file/attribution.h"
+#include "client/file/summary.h"
+#include "client/frame/command.h"
+#include "perfdata/feature/environment.h"
+
+enum { INFO_TOP = 10 }; /* rows of the lists of the most frequent */
+
+typedef struct Info {
+    const char *path;
+    PdReader *reader;
+    PdEnvironment *environment;
+    Summary summary;
+    Attribution *attribution;
+    PdDamage damage;  /* the first of the records or of the features; text "" when there is none */
+    int64_t captured; /* when the file was last written, seconds; 0: not known */
+} Info;
+
+int info_print_text(const Context *c, const Info *info, Buffer *out);
+int info_print_json(const Info *info, Fields *fields);
+
+/* Entries of the BUILD_ID feature, or BUILD_ID records where a pipe has those instead. */
+static inline uint64_t info_build_ids(const Info *info) {
+    return info->environment->has[PD_FEATURE_BUILD_ID] ? info->environment->n_build_ids
+                                                       : info->summary.build_id_records;
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/merge/merge-state.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/file/event-feature.h"
+#include "perfdata/feature/environment.h"
+#include "perfdata/tracing/tracing.h"
+#include "perfdata/writer/encode.h"
+
+/*
+ * Features of the result. What describes the host is the same in all recordings (merge_compare()
+ * saw to it) and comes from the first that has it; lists of things seen are united; what depends
+ * on events is made anew.
+ */
+
+typedef int (*Maker)(Merge *m, unsigned bit);
+
+static int set_body(Merge *m, unsigned bit, const Buffer *body) {
+    int r = buffer_error(body);
+
+    return r < 0 ? r : pd_writer_set_feature(m->sink.writer, bit, buffer_bytes(body));
+}
+
+/* 0: *ret is the body, -ENOENT: the recording has none that holds what it announces. */
+static int body_of(const MergeInput *in, unsigned bit, Bytes *ret) {
+    _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
+    int r = pd_environment_new(&env);
+
+    if (r < 0)
+        return r;
+    /* CPU_TOPOLOGY has an entry for each CPU that NRCPUS counts. */
+    (void)sink_read_feature(in->reader, env, PD_FEATURE_NRCPUS, ret);
+    r = sink_read_feature(in->reader, env, bit, ret);
+    return r == -EBADMSG ? -ENOENT : r;
+}
+
+static int take_first(Merge *m, unsigned bit) {
+    for (size_t i = 0; i < m->n_inputs; i++) {
+        Bytes body;
+        int r = body_of(&m->inputs[i], bit, &body);
+
+        if (r == 0)
+            return pd_writer_set_feature(m->sink.writer, bit, body);
+        if (r != -ENOENT)
+            return r;
+    }
+    return 0;
+}
+
+static int leave_to_others(Merge *m, unsigned bit) {
+    return 0;
+}
+
+/* Tracing data and build ids of a stream are there without being a feature of it. */
+static bool any_has(const Merge *m, unsigned bit) {
+    Bytes body;
+
+    for (size_t i = 0; i < m->n_inputs; i++)
+        if (pd_reader_feature(m->inputs[i].reader, bit, &body) == 0)
+            return true;
+    return false;
+}
+
+static int make_event_desc(Merge *m, unsigned bit) {
+    _cleanup_(buffer_done) Buffer body = {};
+
+    pd_encode_event_desc(&body, m->events, m->sink.options.swap);
+    return set_body(m, bit, &body);
+}
+
+static int make_group_desc(Merge *m, unsigned bit) {
+    _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
+    _cleanup_(buffer_done) Buffer out = {};
+    bool swap = m->sink.options.swap;
+    int r = pd_environment_new(&env);
+
+    for (size_t i = 0; r == 0 && i < m->n_inputs; i++) {
+        MergeInput *in = &m->inputs[i];
+        Bytes body;
+
+        r = body_of(in, bit, &body);
+        if (r == 0)
+            r = group_desc_add(env, body, swap, in->index,
+                               pd_events_count(pd_reader_events(in->reader)));
+        r = r == -ENOENT || r == -EBADMSG ? 0 : r;
+    }
+    if (r == 0)
+        r = pd_environment_write(env, bit, &out, swap);
+    if (r == -ENOENT)
+        return 0;
+    return r < 0 ? r : set_body(m, bit, &out);
+}
+
+static int make_sample_time(Merge *m, unsigned bit) {
+    uint64_t first = 0, last = 0;
+    uint8_t body[16];
+
+    for (size_t i = 0; i < m->n_inputs; i++) {
+        const MergeInput *in = &m->inputs[i];
+
+        if (!in->has_samples)
+            continue;
+        first = last == 0 ? in->first_sample_time : MIN(first, in->first_sample_time);
+        last = MAX(last, in->last_sample_time);
+    }
+    store_u64(body, first, m->sink.options.swap);
+    store_u64(body + 8, last, m->sink.options.swap);
+    return pd_writer_set_feature(m->sink.writer, bit, (Bytes){.data = body, .size = sizeof(body)});
+}
+
+static int cannot_describe(const Merge *m, const MergeInput *in, int error) {
+    if (error != -EEXIST && error != -EBADMSG && error != -E2BIG)
+        return error;
+    complain(STATUS_FAILED,
+             "'%s' cannot be merged with '%s', since the tracepoints it describes %s.", in->path,
+             m->inputs[0].path,
+             error == -EEXIST    ? "have other fields there"
+             : error == -EBADMSG ? "are damaged"
+                                 : "are too many");
+    return -ECANCELED;
+}
+
+static int make_tracing_data(Merge *m, unsigned bit) {
+    _cleanup_(buffer_done) Buffer all = {};
+
+    for (size_t i = 0; i < m->n_inputs; i++) {
+        _cleanup_(buffer_done) Buffer both = {};
+        Bytes body;
+        int r = body_of(&m->inputs[i], bit, &body);
+
+        if (r == -ENOENT)
+            continue;
+        if (r < 0)
+            return r;
+        if (all.size == 0) {
+            buffer_append(&all, body.data, body.size);
+            continue;
+        }
+        r = pd_tracing_merge(buffer_bytes(&all), body, &both);
+        if (r < 0)
+            return cannot_describe(m, &m->inputs[i], r);
+        buffer_done(&all);
+        all = both;
+        both = (Buffer){};
+    }
+    return set_body(m, bit, &all);
+}
+
+static int compare_build_ids(const void *a, const void *b) {
+    const PdBuildIdEntry *x = a, *y = b;
+    int d = strcmp(x->filename, y->filename);
+
+    if (d == 0)
+        d = memcmp(x->build_id, y->build_id, sizeof(x->build_id));
+    return d != 0 ? d : x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+static int compare_bpf_progs(const void *a, const void *b) {
+    const PdBpfProg *x = a, *y = b;
+
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static int compare_btfs(const void *a, const void *b) {
+    const PdBtf *x = a, *y = b;
+
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* clang-format off */
+static const struct {
+    unsigned bit;
+    size_t array, n, each; /* of the list in an environment */
+    int (*compare)(const void *a, const void *b);
+} lists[] = {
+    {PD_FEATURE_BUILD_ID,      offsetof(PdEnvironment, build_ids), offsetof(PdEnvironment, n_build_ids), sizeof(PdBuildIdEntry), compare_build_ids},
+    {PD_FEATURE_BPF_PROG_INFO, offsetof(PdEnvironment, bpf_progs), offsetof(PdEnvironment, n_bpf_progs), sizeof(PdBpfProg),      compare_bpf_progs},
+    {PD_FEATURE_BPF_BTF,       offsetof(PdEnvironment, btfs),      offsetof(PdEnvironment, n_btfs),      sizeof(PdBtf),          compare_btfs},
+};
+/* clang-format on */
+
+/* The lists of all recordings one behind the other, borrowed from environments that are put into
+ * `envs`. */
+static int gather_list(Merge *m, size_t row, PdEnvironment **envs, Buffer *ret) {
+    for (size_t i = 0; i < m->n_inputs; i++) {
+        const MergeInput *in = &m->inputs[i];
+        Bytes body;
+        int r = body_of(in, lists[row].bit, &body);
+
+        if (r == -ENOENT)
+            continue;
+        if (r == 0)
+            r = pd_environment_new(&envs[i]);
+        if (r == 0)
+            r = pd_environment_read(envs[i], lists[row].bit, body,
+                                    pd_reader_header(in->reader)->swap);
+        if (r == -EBADMSG)
+            continue;
+        if (r < 0)
+            return r;
+        buffer_append(ret, *(void **)((char *)envs[i] + lists[row].array),
+                      *(size_t *)((char *)envs[i] + lists[row].n) * lists[row].each);
+    }
+    return buffer_error(ret);
+}
+
+static void sort_and_thin(Buffer *list, size_t row) {
+    size_t each = lists[row].each, kept = 0;
+
+    if (list->size > 0)
+        qsort(list->data, list->size / each, each, lists[row].compare);
+    for (size_t i = 0; i < list->size / each; i++) {
+        const uint8_t *item = list->data + i * each;
+
+        if (kept > 0 && lists[row].compare(list->data + (kept - 1) * each, item) == 0)
+            continue;
+        memmove(list->data + kept * each, item, each);
+        kept++;
+    }
+    list->size = kept * each;
+}
+
+static int write_list(Merge *m, size_t row, const Buffer *list) {
+    _cleanup_(buffer_done) Buffer body = {};
+    PdEnvironment env = {};
+    int r;
+
+    *(void **)((char *)&env + lists[row].array) = list->data;
+    *(size_t *)((char *)&env + lists[row].n) = list->size / lists[row].each;
+    env.has[lists[row].bit] = true;
+    r = pd_environment_write(&env, lists[row].bit, &body, m->sink.options.swap);
+    return r < 0 ? r : set_body(m, lists[row].bit, &body);
+}
+
+static int unite_lists(Merge *m, unsigned bit) {
+    _cleanup_(buffer_done) Buffer list = {};
+    _cleanup_free_ PdEnvironment **envs = calloc(m->n_inputs, sizeof(*envs));
+    size_t row = 0;
+    int r;
+
+    if (!envs)
+        return -ENOMEM;
+    while (lists[row].bit != bit)
+        row++;
+    r = gather_list(m, row, envs, &list);
+    if (r == 0) {
+        sort_and_thin(&list, row);
+        r = write_list(m, row, &list);
+    }
+    for (size_t i = 0; i < m->n_inputs; i++)
+        pd_environment_free(envs[i]);
+    return r;
+}
+
+/* -ENOENT: of a recording nobody knows when it was recorded, and then nobody knows of the result.
+ */
+static int read_coverages(const Merge *m, PdEnvironment **envs, const PdCoverage **ret) {
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < m->n_inputs; i++) {
+        Bytes body;
+
+        r = body_of(&m->inputs[i], PD_FEATURE_PROFD_COVERAGE, &body);
+        if (r == 0)
+            r = pd_environment_new(&envs[i]);
+        if (r == 0)
+            r = pd_environment_read(envs[i], PD_FEATURE_PROFD_COVERAGE, body,
+                                    pd_reader_header(m->inputs[i].reader)->swap);
+        if (r == 0)
+            ret[i] = &envs[i]->coverage;
+    }
+    return r == -EBADMSG ? -ENOENT : r;
+}
+
+static int make_coverage(Merge *m, unsigned bit) {
+    _cleanup_free_ PdEnvironment **envs = calloc(m->n_inputs, sizeof(*envs));
+    _cleanup_free_ const PdCoverage **list = calloc(m->n_inputs, sizeof(const PdCoverage *));
+    _cleanup_(pd_coverage_done) PdCoverage all = {};
+    _cleanup_(buffer_done) Buffer body = {};
+    int r = envs && list ? read_coverages(m, envs, list) : -ENOMEM;
+
+    if (r == 0)
+        r = pd_coverage_unite(list, m->n_inputs, &all);
+    if (r == 0)
+        r = pd_encode_coverage(&body, &all, m->sink.options.swap);
+    if (r == 0)
+        r = set_body(m, bit, &body);
+    for (size_t i = 0; envs && i < m->n_inputs; i++)
+        pd_environment_free(envs[i]);
+    /* No perf looks for it in a stream. */
+    return r == -ENOENT || r == PD_WRITER_LEFT_OUT ? 0 : r;
+}
+
+/* clang-format off */
+static const struct {
+    unsigned bit;
+    Maker make;
+} makers[] = {
+    {PD_FEATURE_TRACING_DATA,  make_tracing_data},
+    {PD_FEATURE_BUILD_ID,      unite_lists},
+    {PD_FEATURE_EVENT_DESC,    make_event_desc},
+    {PD_FEATURE_GROUP_DESC,    make_group_desc},
+    {PD_FEATURE_AUXTRACE,      leave_to_others},
+    {PD_FEATURE_SAMPLE_TIME,   make_sample_time},
+    {PD_FEATURE_DIR_FORMAT,    leave_to_others},
+    {PD_FEATURE_BPF_PROG_INFO, unite_lists},
+    {PD_FEATURE_BPF_BTF,       unite_lists},
+    {PD_FEATURE_COMPRESSED,    leave_to_others},
+    {PD_FEATURE_PROFD_COVERAGE, make_coverage},
+};
+/* clang-format on */
+
+static Maker maker_of(unsigned bit) {
+    for (size_t i = 0; i < ARRAY_SIZE(makers); i++)
+        if (makers[i].bit == bit)
+            return makers[i].make;
+    return take_first;
+}
+
+int merge_features(Merge *m) {
+    for (unsigned bit = 1; bit < PD_FEATURE_BITS; bit++) {
+        int r = any_has(m, bit) ? maker_of(bit)(m, bit) : 0;
+
+        if (r < 0)
+            return r;
+        if (r == PD_WRITER_LEFT_OUT)
+            remark(m->context, "The feature %s has no place in a stream and is left out.",
+                   pd_feature_name(bit) ?: "of a number that nobody has named");
+    }
+    return 0;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/merge/merge-state.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "client/file/recording.h"
+#include "perfdata/feature/environment.h"
+
+/*
+ * The first pass. Whether recordings may be merged is told by what they say of their host and
+ * clock; a thing that one of them does not say (a stream may lack a feature, a killed recorder
+ * lacks them all) keeps nobody out.
+ */
+
+/* The address at which the kernel's text was mapped; it is another after every boot. */
+static void note_kernel(MergeInput *in, const PdRecord *record, const PdStamp *stamp) {
+    PdBody body;
+
+    if (in->kernel_start != 0 || record->type != PD_RECORD_MMAP ||
+        (record->misc & PD_MISC_CPUMODE_MASK) != PD_MISC_KERNEL ||
+        pd_record_parse(record, stamp->event, &body) < 0 || body.mmap.pid != UINT32_MAX)
+        return;
+    if (body.mmap.filename.size >= 17 &&
+        memcmp(body.mmap.filename.data, "[kernel.kallsyms]", 17) == 0)
+        in->kernel_start = body.mmap.pgoff;
+}
+
+static void note_record(MergeInput *in, const PdRecord *record, const PdStamp *stamp) {
+    note_kernel(in, record, stamp);
+    if (record->type == PD_RECORD_AUXTRACE_INFO || record->type == PD_RECORD_AUXTRACE)
+        in->has_auxtrace = true;
+    if (record->type >= PD_RECORD_USER || !stamp->has_time || stamp->time == 0)
+        return;
+    in->first_time = in->has_time ? MIN(in->first_time, stamp->time) : stamp->time;
+    in->has_time = true;
+    if (record->type != PD_RECORD_SAMPLE)
+        return;
+    in->first_sample_time = in->has_samples ? MIN(in->first_sample_time, stamp->time) : stamp->time;
+    in->last_sample_time = MAX(in->last_sample_time, stamp->time);
+    in->has_samples = true;
+}
+
+static int scan_input(MergeInput *in) {
+    PdRecord record;
+    int r;
+
+    while ((r = pd_reader_next(in->reader, &record)) > 0) {
+        PdStamp stamp = {};
+
+        if (pd_events_stamp(pd_reader_events(in->reader), &record, &stamp) == 0)
+            note_record(in, &record, &stamp);
+    }
+    return r < 0 ? r : pd_reader_rewind(in->reader);
+}
+
+/* By the time at which they begin; of equal ones the order of the arguments stays. */
+static void sort_inputs(Merge *m) {
+    for (size_t i = 1; i < m->n_inputs; i++)
+        for (size_t k = i; k > 0 && m->inputs[k].first_time < m->inputs[k - 1].first_time; k--) {
+            MergeInput in = m->inputs[k];
+
+            m->inputs[k] = m->inputs[k - 1];
+            m->inputs[k - 1] = in;
+        }
+}
+
+int merge_scan(Merge *m) {
+    for (size_t i = 0; i < m->n_inputs; i++) {
+        MergeInput *in = &m->inputs[i];
+        int r = scan_input(in);
+
+        if (r == -ESPIPE)
+            return complain(STATUS_FAILED,
+                            "'%s' can be read only once, but merge reads twice; save it first.",
+                            recording_name(in->path));
+        if (r < 0)
+            return complain(STATUS_FAILED, "Failed to read '%s': %s.", recording_name(in->path),
+                            strerror(-r));
+        if (pd_events_count(pd_reader_events(in->reader)) == 0)
+            return complain(STATUS_FAILED,
+                            "'%s' describes no event, so nothing in it has a meaning.",
+                            recording_name(in->path));
+    }
+    sort_inputs(m);
+    return STATUS_OK;
+}
+
+/* clang-format off */
+static const struct {
+    unsigned bit;
+    const char *what;
+} compared[] = {
+    {PD_FEATURE_HOSTNAME,  "host"},
+    {PD_FEATURE_ARCH,      "architecture"},
+    {PD_FEATURE_OSRELEASE, "kernel"},
+    {PD_FEATURE_CLOCKID,   "resolution of the clock"},
+};
+/* clang-format on */
+
+static void name_difference(Buffer *out, const char *what) {
+    if (out->size > 0)
+        buffer_append(out, ", ", 2);
+    buffer_append(out, what, strlen(what));
+}
+
+static bool same_feature(Merge *m, const MergeInput *a, const MergeInput *b, unsigned bit) {
+    Bytes x, y;
+
+    if (pd_reader_feature(a->reader, bit, &x) < 0 || pd_reader_feature(b->reader, bit, &y) < 0)
+        return true;
+    /* Strings are padded, and not always by as much. */
+    if (bit == PD_FEATURE_HOSTNAME || bit == PD_FEATURE_ARCH || bit == PD_FEATURE_OSRELEASE) {
+        if (x.size <= 4 || y.size <= 4)
+            return x.size == y.size;
+        return strncmp((const char *)x.data + 4, (const char *)y.data + 4,
+                       MIN(x.size, y.size) - 4) == 0;
+    }
+    return bytes_equal(x, y);
+}
+
+typedef struct Shape {
+    bool sample_id_all, time, use_clockid;
+    int32_t clockid;
+} Shape;
+
+static Shape shape_of(const PdEvent *event) {
+    const PdAttr *attr = &event->attr;
+
+    return (Shape){
+        .sample_id_all = attr->flags & PD_ATTR_SAMPLE_ID_ALL,
+        .time = attr->sample_type & PD_SAMPLE_TIME,
+        .use_clockid = attr->flags & PD_ATTR_USE_CLOCKID,
+        .clockid = attr->flags & PD_ATTR_USE_CLOCKID ? attr->clockid : 0,
+    };
+}
+
+static bool same_clock(const MergeInput *a, const MergeInput *b) {
+    Shape x = shape_of(pd_events_at(pd_reader_events(a->reader), 0));
+    Shape y = shape_of(pd_events_at(pd_reader_events(b->reader), 0));
+
+    return x.use_clockid == y.use_clockid && x.clockid == y.clockid;
+}
+
+/* Each record of it must tell when it was. */
+static bool tells_the_time(const MergeInput *in) {
+    const PdEvents *events = pd_reader_events(in->reader);
+
+    for (size_t i = 0; i < pd_events_count(events); i++) {
+        Shape shape = shape_of(pd_events_at(events, i));
+
+        if (!shape.sample_id_all || !shape.time)
+            return false;
+    }
+    return true;
+}
+
+static int compare_pair(Merge *m, const MergeInput *a, const MergeInput *b) {
+    _cleanup_(buffer_done) Buffer differ = {};
+
+    if (pd_reader_header(a->reader)->big_endian != pd_reader_header(b->reader)->big_endian)
+        name_difference(&differ, "byte order");
+    for (size_t i = 0; i < ARRAY_SIZE(compared); i++)
+        if (pd_reader_header(a->reader)->swap == pd_reader_header(b->reader)->swap &&
+            !same_feature(m, a, b, compared[i].bit))
+            name_difference(&differ, compared[i].what);
+    if (!same_clock(a, b))
+        name_difference(&differ, "clock");
+    if (differ.size == 0 && a->kernel_start != 0 && b->kernel_start != 0 &&
+        a->kernel_start != b->kernel_start)
+        name_difference(&differ, "boot");
+    buffer_zero(&differ, 1);
+    if (buffer_error(&differ) < 0)
+        return complain(STATUS_FAILED, "There is not enough memory.");
+    if (differ.size > 1)
+        return complain(STATUS_FAILED,
+                        "'%s' and '%s' cannot be merged, since they differ in %s; only recordings "
+                        "of one host and one boot can.",
+                        a->path, b->path, (const char *)differ.data);
+    return STATUS_OK;
+}
+
+int merge_compare(Merge *m) {
+    const MergeInput *first = &m->inputs[0], *with_auxtrace = NULL;
+
+    for (size_t i = 0; i < m->n_inputs; i++) {
+        const MergeInput *in = &m->inputs[i];
+        int status = compare_pair(m, first, in);
+
+        if (status != STATUS_OK)
+            return status;
+        if (!tells_the_time(in))
+            return complain(STATUS_FAILED,
+                            "'%s' cannot be merged, since not all of its records have a time.",
+                            in->path);
+        if (in->has_auxtrace && with_auxtrace)
+            return complain(STATUS_FAILED,
+                            "'%s' and '%s' cannot be merged, since both hold AUX area data, of "
+                            "which a recording can hold one only.",
+                            with_auxtrace->path, in->path);
+        with_auxtrace = in->has_auxtrace ? in : with_auxtrace;
+    }
+    return STATUS_OK;
+}

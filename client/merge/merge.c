@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/merge/merge-state.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "client/file/recording.h"
+
+/*
+ * `profctl merge`: several recordings of one host as one. Each is read twice: once to see what is
+ * in it, then in the order of its time, so that the earliest of the records that are next is
+ * always known. Records of tools, which have no time, go on as they come.
+ *
+ * What perf tells at the start of a recording about the processes that run already carries the
+ * time 0 and would hold from the beginning of the result. Only that of the earliest recording
+ * stays so; that of a later one gets the time at which that one begins, because until then a pid
+ * may have been another process.
+ */
+
+typedef struct MergeSettings {
+    const char *out;
+    unsigned layout;
+    int zstd_level;
+    bool force;
+} MergeSettings;
+
+/* clang-format off */
+static const Option merge_options[] = {
+    {'o', "output",   "FILE",              "What to write; - for a stream on standard output",               option_string,   offsetof(MergeSettings, out)},
+    {0,   "layout",   LAYOUT_WORDS,        "Its layout; a file, or for - a stream, where not given",         option_choice,   offsetof(MergeSettings, layout)},
+    {0,   "compress", "zstd[:LEVEL]|none", "Compress records by zstd, level 1 to 22, or not (default)", option_compress, offsetof(MergeSettings, zstd_level)},
+    {'f', "force",    NULL,                "Replace the file where it exists",                               option_flag,     offsetof(MergeSettings, force)},
+    {},
+};
+/* clang-format on */
+
+static void merge_done(Merge *m) {
+    for (size_t i = 0; i < m->n_inputs; i++) {
+        MergeInput *in = &m->inputs[i];
+
+        pd_order_free(in->order);
+        pd_rewriter_free(in->rewriter);
+        pd_reader_free(in->reader);
+        free(in->index);
+    }
+    free(m->inputs);
+    pd_events_free(m->events);
+    sink_done(&m->sink);
+    target_done(&m->target);
+    buffer_done(&m->rewritten);
+}
+
+static int advance(MergeInput *in) {
+    int r = pd_order_next(in->order, &in->record, &in->stamp);
+
+    in->ended = r == 0;
+    return r < 0 ? r : 0;
+}
+
+/* When the record is to be written. One that tells no time goes in its place, which for a later
+ * recording does not come before that begins. */
+static uint64_t due(const Merge *m, const MergeInput *in) {
+    uint64_t time = in->record.type < PD_RECORD_USER && in->stamp.has_time ? in->stamp.time : 0;
+
+    return in == m->inputs ? time : MAX(time, in->first_time);
+}
+
+static MergeInput *next_input(const Merge *m) {
+    MergeInput *next = NULL;
+
+    for (size_t i = 0; i < m->n_inputs; i++) {
+        MergeInput *in = &m->inputs[i];
+
+        if (!in->ended && (!next || due(m, in) < due(m, next)))
+            next = in;
+    }
+    return next;
+}
+
+/* What only one recording may say, or what is made anew. */
+static bool is_left_to_us(Merge *m, const MergeInput *in) {
+    bool had;
+
+    switch (in->record.type) {
+    case PD_RECORD_HEADER_ATTR:
+    case PD_RECORD_EVENT_TYPE:
+    case PD_RECORD_TRACING_DATA:
+    case PD_RECORD_BUILD_ID:
+    case PD_RECORD_HEADER_FEATURE:
+    case PD_RECORD_FINISHED_ROUND:
+        return true;
+    case PD_RECORD_TIME_CONV:
+        had = m->has_time_conv;
+        m->has_time_conv = true;
+        return had;
+    case PD_RECORD_THREAD_MAP:
+    case PD_RECORD_CPU_MAP:
+        return in != m->inputs;
+    case PD_RECORD_FINISHED_INIT:
+        had = m->has_finished_init;
+        m->has_finished_init = true;
+        return had;
+    default:
+        return false;
+    }
+}
+
+static int write_next(Merge *m, MergeInput *in) {
+    PdRecord record = in->record;
+    uint64_t time = due(m, in);
+    int r;
+
+    if (is_left_to_us(m, in))
+        return 0;
+    m->now = MAX(m->now, time);
+    if (in != m->inputs)
+        pd_rewriter_set_zero_time(in->rewriter, m->now);
+    buffer_clear(&m->rewritten);
+    r = pd_rewriter_record(in->rewriter, &record, &in->stamp, &m->rewritten);
+    if (r == -EBADMSG || r == -EMSGSIZE) {
+        m->left_out++;
+        return 0;
+    }
+    if (r <= 0)
+        return r;
+    record.data = m->rewritten.data;
+    record.size = (uint32_t)m->rewritten.size;
+    return sink_write(&m->sink, in->reader, &record, time);
+}
+
+static int copy_records(Merge *m) {
+    MergeInput *in;
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < m->n_inputs; i++) {
+        r = pd_order_new(m->inputs[i].reader, NULL, &m->inputs[i].order);
+        if (r == 0)
+            r = advance(&m->inputs[i]);
+    }
+    while (r == 0 && (in = next_input(m))) {
+        r = write_next(m, in);
+        if (r == 0)
+            r = advance(in);
+    }
+    return r;
+}
+
+static int write_all(Merge *m, int zstd_level) {
+    PdWriterOptions options = {
+        .layout = m->target.layout,
+        .swap = pd_reader_header(m->inputs[0].reader)->swap,
+        .zstd_level = zstd_level,
+        .n_files = m->target.layout == PD_LAYOUT_DIRECTORY ? 1 : 0,
+    };
+    int r = merge_plan_events(m);
+
+    if (r == 0)
+        r = sink_open(&m->sink, m->target.fd, &options);
+    if (r == 0)
+        r = merge_features(m);
+    if (r == 0)
+        r = sink_add_events(&m->sink, m->events);
+    if (r == 0)
+        r = sink_begin(&m->sink, m->events, true);
+    if (r == 0)
+        r = copy_records(m);
+    if (r == 0)
+        r = sink_finish(&m->sink);
+    return r == 0 ? target_commit(&m->target) : r;
+}
+
+static int verdict(const Merge *m) {
+    int worst = STATUS_OK;
+
+    for (size_t i = 0; i < m->n_inputs; i++)
+        if (recording_verdict(m->inputs[i].path, m->inputs[i].reader, NULL) != STATUS_OK)
+            worst = STATUS_PARTIAL;
+    if (m->left_out > 0)
+        worst = complain(STATUS_PARTIAL, "%" PRIu64 " records could not be taken over into '%s'.",
+                         m->left_out, m->target.path);
+    return worst;
+}
+
+static int open_inputs(Merge *m, char **paths) {
+    size_t n = 0;
+
+    while (paths[n])
+        n++;
+    m->inputs = calloc(n, sizeof(*m->inputs));
+    if (!m->inputs)
+        return complain(STATUS_FAILED, "There is not enough memory.");
+    for (; m->n_inputs < n; m->n_inputs++) {
+        m->inputs[m->n_inputs].path = paths[m->n_inputs];
+        if (recording_open(paths[m->n_inputs], &m->inputs[m->n_inputs].reader) != STATUS_OK)
+            return STATUS_FAILED;
+    }
+    return STATUS_OK;
+}
+
+static int run_merge(Context *context, void *settings, char **arguments) {
+    const MergeSettings *s = settings;
+    _cleanup_(merge_done) Merge m = {.context = context, .target = {.fd = -1}};
+    int r, status;
+
+    if (!s->out)
+        return complain(STATUS_USAGE, "merge needs -o FILE, the recording to write.");
+    r = target_open(&m.target, s->out, layout_chosen(s->layout, s->out), s->force);
+    if (r < 0)
+        return target_complain(&m.target, r);
+    status = open_inputs(&m, arguments);
+    if (status == STATUS_OK)
+        status = merge_scan(&m);
+    if (status == STATUS_OK)
+        status = merge_compare(&m);
+    if (status != STATUS_OK)
+        return status;
+    r = write_all(&m, s->zstd_level);
+    if (r == -ECANCELED || r == -EPIPE)
+        return STATUS_FAILED;
+    if (r == -E2BIG)
+        return complain(STATUS_FAILED,
+                        "The recordings have more events together than one can have.");
+    return r < 0 ? target_complain(&m.target, r) : verdict(&m);
+}
+
+static bool merge_streams(const void *settings, char **arguments) {
+    const MergeSettings *s = settings;
+
+    return s->out && strcmp(s->out, "-") == 0;
+}
+
+const Command command_merge = {
+    .name = "merge",
+    .offline = true,
+    .arguments = "IN…",
+    .n_min = 1,
+    .n_max = UINT32_MAX,
+    .summary = "Write several recordings of one host as one",
+    .notes =
+        "Each IN is a file or a folder. Recordings of another host, kernel, boot, byte order\n"
+        "or clock are refused. Events that are the same become one; ids that two events claim\n"
+        "are given out anew. The status is 8 when something could not be taken over.",
+    .options = merge_options,
+    .settings_size = sizeof(MergeSettings),
+    .run = run_merge,
+    .streams = merge_streams,
+};

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/remote/coverage-text.h"
+
+#include <inttypes.h>
+#include <time.h>
+
+#include "client/frame/figure.h"
+#include "client/remote/reply.h"
+#include "util/macro.h"
+#include "util/text.h"
+
+/*
+ * One sentence for what was recorded of a window: first how much, then each time that is missing
+ * with its reason. Moments of today go without their day.
+ */
+
+enum { US_PER_S = 1000000, US_PER_MS = 1000, NS_PER_US = 1000, GAPS_SHOWN = 8 };
+
+/* Then the second alone does not tell begin from end. */
+#define SHORT_US (2 * (uint64_t)US_PER_S)
+
+static bool same_day(uint64_t a_us, uint64_t b_us) {
+    time_t a = (time_t)(a_us / US_PER_S), b = (time_t)(b_us / US_PER_S);
+    struct tm x, y;
+
+    return localtime_r(&a, &x) && localtime_r(&b, &y) && x.tm_year == y.tm_year &&
+           x.tm_yday == y.tm_yday;
+}
+
+static void put_moment(Buffer *out, uint64_t us, bool with_day, bool with_ms) {
+    time_t seconds = (time_t)(us / US_PER_S);
+    char text[40];
+    struct tm tm;
+
+    if (!with_day && localtime_r(&seconds, &tm) &&
+        strftime(text, sizeof(text), "%H:%M:%S", &tm) > 0)
+        text_puts(out, text);
+    else
+        figure_moment_short(out, us);
+    if (with_ms)
+        text_printf(out, ".%03u", (unsigned)(us % US_PER_S / US_PER_MS));
+}
+
+void coverage_times(Buffer *out, uint64_t since_us, uint64_t until_us) {
+    bool with_ms = until_us > since_us && until_us - since_us < SHORT_US;
+
+    put_moment(out, since_us, !same_day(since_us, figure_now_us()), with_ms);
+    text_puts(out, " to ");
+    put_moment(out, until_us, !same_day(since_us, until_us), with_ms);
+}
+
+void coverage_describe_gap(Buffer *out, const PdGap *gap) {
+    coverage_times(out, gap->from_ns / NS_PER_US, gap->to_ns / NS_PER_US);
+    if (gap->cpu != PD_ALL_CPUS)
+        text_printf(out, " on CPU %" PRIu32, gap->cpu);
+    text_printf(out, " (%s)", pd_gap_reason_text(gap->reason));
+}
+
+bool coverage_put_gaps(Buffer *out, const PdCoverage *coverage, size_t n) {
+    size_t n_counting = 0, skip, shown = 0;
+
+    for (size_t i = 0; i < coverage->n_gaps; i++)
+        n_counting += pd_gap_counts(&coverage->gaps[i]);
+    skip = n_counting > n ? n_counting - n : 0;
+    for (size_t i = 0; i < coverage->n_gaps; i++) {
+        if (!pd_gap_counts(&coverage->gaps[i]) || skip > 0) {
+            skip -= pd_gap_counts(&coverage->gaps[i]);
+            continue;
+        }
+        if (shown++ > 0)
+            text_puts(out, ", ");
+        coverage_describe_gap(out, &coverage->gaps[i]);
+    }
+    if (n_counting > n)
+        text_printf(out, " and %zu times before", n_counting - n);
+    return n_counting > 0;
+}
+
+/* Both may be the same where little is missing. */
+static void put_part(Buffer *out, uint64_t recorded_us, uint64_t span_us) {
+    _cleanup_(buffer_done) Buffer recorded = {}, span = {};
+
+    figure_span_tenths(&recorded, recorded_us);
+    figure_span_tenths(&span, span_us);
+    if (bytes_equal(buffer_bytes(&recorded), buffer_bytes(&span))) {
+        text_puts(out, "all but ");
+        figure_span(out, span_us - recorded_us);
+    } else {
+        buffer_append(out, recorded.data, recorded.size);
+    }
+    text_puts(out, " of ");
+    buffer_append(out, span.data, span.size);
+}
+
+void coverage_describe(Buffer *out, const PdCoverage *coverage) {
+    uint64_t span_ns = coverage->to_ns - coverage->from_ns;
+
+    if (pd_coverage_is_whole(coverage)) {
+        text_puts(out, "no gaps");
+        return;
+    }
+    put_part(out, pd_coverage_recorded_ns(coverage) / NS_PER_US, span_ns / NS_PER_US);
+    text_puts(out, ", not recorded ");
+    (void)coverage_put_gaps(out, coverage, GAPS_SHOWN);
+}
+
+static void take_gap(const json_t *json, PdCoverage *coverage) {
+    PdGap gap = {.from_ns = reply_count(json, "sinceUsec") * NS_PER_US,
+                 .to_ns = reply_count(json, "untilUsec") * NS_PER_US,
+                 .cpu = reply_has(json, "cpu") ? (uint32_t)reply_count(json, "cpu") : PD_ALL_CPUS,
+                 .reason = PD_GAP_UNKNOWN};
+
+    (void)pd_gap_reason_from_name(reply_string(json, "reason"), &gap.reason);
+    (void)pd_coverage_add_gap(coverage, &gap);
+}
+
+bool coverage_of_reply(const json_t *object, PdCoverage *ret) {
+    const json_t *json = reply_member(object, "coverage"), *gap;
+    size_t i;
+
+    *ret = (PdCoverage){};
+    if (!json_is_object(json))
+        return false;
+    ret->from_ns = reply_count(json, "sinceUsec") * NS_PER_US;
+    ret->to_ns = MAX(ret->from_ns, reply_count(json, "untilUsec") * NS_PER_US);
+    json_array_foreach(reply_member(json, "gaps"), i, gap) take_gap(gap, ret);
+    return true;
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/remote/remote-error.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <string.h>
+
+#include "client/frame/command.h"
+#include "client/frame/figure.h"
+#include "client/remote/reply.h"
+#include "util/text.h"
+
+/*
+ * One table: an error, the status that profctl ends with, and a sentence in which {name} stands
+ * for a parameter of the error, shown as {name|size}, a moment, or a span of milliseconds. Of the
+ * rows for one error the first holds whose needed parameter is there. A denial is worded by who
+ * asks: what helps one who is in no group does not help one who joined it after logging in.
+ */
+
+enum { NAME_MAX_LENGTH = 32 };
+
+typedef struct ErrorRow {
+    const char *error;
+    int status;
+    const char *needs; /* a parameter that is not null, or NULL */
+    const char *sentence;
+} ErrorRow;
+
+/* clang-format off */
+static const ErrorRow rows[] = {
+    { "NoSuchSession",      STATUS_NOT_FOUND,     "near",       "There is no session '{session}'.{near|near}" },
+    { "NotConfigured",      STATUS_NOT_FOUND,     "near",       "Session '{session}' is not configured.{near|near} A new session needs an event, as -e auto." },
+    { "NotConfigured",      STATUS_NOT_FOUND,     NULL,         "Session '{session}' is not configured. A new session needs an event, as -e auto." },
+    { "NoSuchSession",      STATUS_NOT_FOUND,     NULL,         "There is no session '{session}'; 'profctl list' shows those there are." },
+    { "SessionExists",      STATUS_FAILED,        NULL,         "There is a session '{session}' already; stop it first, or choose another name." },
+    { "SessionNotActive",   STATUS_FAILED,        NULL,         "Session '{session}' is {state}, so that cannot be done; 'profctl show-session {session}' shows more." },
+    { "TooManySessions",    STATUS_FAILED,        NULL,         "There are {limit} sessions already, and no more are allowed; stop one, or raise MaxSessions= in profd.conf." },
+    { "BadSetting",         STATUS_USAGE,         NULL,         "{key}={value} is not understood: it takes {expected}." },
+    { "EventUnsupported",   STATUS_FAILED,        NULL,         "Event '{event}' cannot be recorded here: {reason}." },
+    { "NoSuchCgroup",       STATUS_NOT_FOUND,     "near",       "Cannot start '{session}': control group '{cgroup}' does not exist.{near|near}" },
+    { "NoSuchUnit",         STATUS_NOT_FOUND,     "near",       "Cannot start '{session}': unit '{unit}' has no control group.{near|near}" },
+    { "NoSuchUnit",         STATUS_NOT_FOUND,     NULL,         "Cannot start '{session}': unit '{unit}' has no control group." },
+    { "AmbiguousUnit",      STATUS_USAGE,         NULL,         "Cannot start '{session}': '{unit}' matches several control groups.{cgroups|near} Use --cgroup." },
+    { "NoSuchCgroup",       STATUS_NOT_FOUND,     NULL,         "Cannot start '{session}': control group '{cgroup}' does not exist." },
+    { "NoSuchCpu",          STATUS_NOT_FOUND,     NULL,         "Cannot start '{session}': this host has no CPU {cpu}." },
+    { "NoSuchSegment",      STATUS_NOT_FOUND,     NULL,         "Session '{session}' has no segment '{segment}'; 'profctl list --segments {session}' shows those there are." },
+    { "NoSuchSnapshot",     STATUS_NOT_FOUND,     NULL,         "There is no snapshot '{name}'; 'profctl snapshots' shows those there are." },
+    { "SnapshotExists",     STATUS_FAILED,        NULL,         "There is a snapshot '{name}' already; remove it by 'profctl rm {name}', or choose another name." },
+    { "WindowUnavailable",  STATUS_NOT_FOUND,     "oldestUsec", "Nothing of that time is kept: what there is reaches from {oldestUsec|moment} to {newestUsec|moment}." },
+    { "WindowUnavailable",  STATUS_NOT_FOUND,     NULL,         "Nothing of that time is kept: nothing was recorded yet." },
+    { "NoSamplesMatch",     STATUS_NOT_FOUND,     NULL,         "No samples match {selection} in this window.{near|near}" },
+    { "DiskBudget",         STATUS_FAILED,        NULL,         "It needs {need|size}, which does not fit into the limit of {limit|size}; remove snapshots by 'profctl rm', ask for less, or raise SnapshotMaxUse= in profd.conf." },
+    { "DiskFull",           STATUS_FAILED,        NULL,         "The disk of '{path}' is full; make room, or shrink the store by 'profctl vacuum'." },
+    { "Busy",               STATUS_FAILED,        NULL,         "profd has too much to do at the moment; try again in {retryAfterMs|ms}." },
+    { "ConfigInvalid",      STATUS_FAILED,        "problems",   "The configuration was not loaded, the one before stays:{problems|problems}" },
+    { "ConfigInvalid",      STATUS_FAILED,        NULL,         "The configuration was not loaded, the one before stays; 'profd --check-config' prints why." },
+    { "Cancelled",          STATUS_FAILED,        NULL,         "It was cancelled, nothing was kept." },
+    { "Failed",             STATUS_FAILED,        "reason",     "profd failed: {reason}." },
+    { "Failed",             STATUS_FAILED,        NULL,         "profd failed; 'journalctl -u profd' shows more." },
+    { "BadMessage",         STATUS_FAILED,        NULL,         "profd{version} did not understand the call ({reason}); it and this profctl " PROFD_VERSION " do not fit together." },
+    { "ExpectedUpgrade",    STATUS_FAILED,        NULL,         "profd{version} wants to be called otherwise than this profctl " PROFD_VERSION " does; they do not fit together." },
+    { "org.varlink.service.InvalidParameter", STATUS_USAGE, "reason",    "Invalid {parameter|option}: {reason}." },
+    { "org.varlink.service.InvalidParameter", STATUS_USAGE, "parameter", "profd{version} does not accept {parameter|option}, and does not say why; this profctl is " PROFD_VERSION "." },
+};
+
+/* Parameters as the user knows them. What is not here is called by its own name. */
+static const struct {
+    const char *parameter, *option;
+} options[] = {
+    { "atUsec",       "--at"        },
+    { "cgroups",      "--cgroup"    },
+    { "comms",        "--comm"      },
+    { "compress",     "--compress"  },
+    { "cpus",         "--cpu"       },
+    { "durationUsec", "--duration"  },
+    { "followUpUsec", "--follow-up" },
+    { "intervalUsec", "--watch"     },
+    { "lastUsec",     "--last"      },
+    { "layout",       "--layout"    },
+    { "level",        "log level"   },
+    { "maxAgeUsec",   "--time"      },
+    { "maxBytes",     "--size"      },
+    { "maxSegments",  "--segments"  },
+    { "name",         "name"        },
+    { "pids",         "--pid"       },
+    { "reason",       "--reason"    },
+    { "session",      "name of a session" },
+    { "sinceUsec",    "--since"     },
+    { "tids",         "--tid"       },
+    { "unit",         "--unit"      },
+    { "units",        "--unit"      },
+    { "untilUsec",    "--until"     },
+};
+
+/* What members of profd-read may call too; everything else that anyone may not is for admins. */
+static const char *const readers[] = {
+    "Describe", "GetMetrics", "GetStatus", "ListSegments", "ListSessions", "ListSnapshots",
+    "Monitor", "PinSnapshot", "Read", "RemoveSnapshot", "Snapshot",
+};
+/* clang-format on */
+
+static void put_problems(Buffer *out, const json_t *problems) {
+    bool several = json_array_size(problems) > 1;
+    const json_t *problem;
+    size_t i;
+
+    json_array_foreach(problems, i, problem) {
+        text_puts(out, several ? "\n  " : " ");
+        if (*reply_string(problem, "path"))
+            text_printf(out, "%s:%" PRIu64 ": ", reply_string(problem, "path"),
+                        reply_count(problem, "line"));
+        text_puts(out, reply_string(problem, "text"));
+    }
+    /* Each is a sentence, with its full stop or without. */
+    if (out->size > 0 && out->data[out->size - 1] != '.')
+        text_putc(out, '.');
+}
+
+static void put_near(Buffer *out, const json_t *names) {
+    const json_t *name;
+    size_t i, n = json_array_size(names);
+
+    json_array_foreach(names, i, name) {
+        text_puts(out, i == 0 ? " Did you mean " : i + 1 < n ? ", " : " or ");
+        text_printf(out, "'%s'", json_is_string(name) ? json_string_value(name) : "?");
+    }
+    text_puts(out, n > 0 ? "?" : "");
+}
+
+/* A parameter, as text or number. */
+static void put_plain(Buffer *out, const json_t *value) {
+    if (json_is_string(value))
+        text_puts(out, json_string_value(value));
+    else if (json_is_integer(value))
+        text_printf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    else
+        text_putc(out, '?');
+}
+
+static void put_option(Buffer *out, const char *parameter) {
+    for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+        if (strcmp(options[i].parameter, parameter) == 0) {
+            text_puts(out, options[i].option);
+            return;
+        }
+    text_printf(out, "'%s'", parameter);
+}
+
+static void put_parameter(Buffer *out, const RemoteFailure *failure, const char *name,
+                          const char *kind) {
+    const json_t *value = json_object_get(failure->parameters, name);
+
+    if (strcmp(name, "version") == 0)
+        text_printf(out, "%s%s", failure->version ? " " : "",
+                    failure->version ? failure->version : "");
+    else if (strcmp(kind, "option") == 0)
+        put_option(out, reply_string(failure->parameters, name));
+    else if (!json_is_integer(value) && !json_is_array(value))
+        put_plain(out, value);
+    else if (strcmp(kind, "size") == 0)
+        figure_size(out, reply_count(failure->parameters, name));
+    else if (strcmp(kind, "moment") == 0)
+        figure_moment(out, reply_count(failure->parameters, name));
+    else if (strcmp(kind, "ms") == 0)
+        figure_span(out, reply_count(failure->parameters, name) * 1000);
+    else if (strcmp(kind, "problems") == 0)
+        put_problems(out, value);
+    else if (strcmp(kind, "near") == 0)
+        put_near(out, value);
+    else
+        put_plain(out, value);
+}
+
+static void fill_in(Buffer *out, const char *sentence, const RemoteFailure *failure) {
+    while (*sentence) {
+        size_t n = strcspn(sentence, "{");
+        char name[NAME_MAX_LENGTH] = "", *kind;
+
+        buffer_append(out, sentence, n);
+        sentence += n;
+        if (!*sentence)
+            break;
+        n = strcspn(sentence, "}");
+        memcpy(name, sentence + 1, MIN(n - 1, sizeof(name) - 1));
+        kind = strchr(name, '|');
+        if (kind)
+            *kind++ = '\0';
+        put_parameter(out, failure, name, kind ? kind : "");
+        sentence += n + 1;
+    }
+}
+
+static const char *group_for(const char *method) {
+    for (size_t i = 0; i < ARRAY_SIZE(readers); i++)
+        if (strcmp(readers[i], method) == 0)
+            return "profd-read";
+    return "profd-admin";
+}
+
+static bool holds(const gid_t *groups, int n, gid_t group) {
+    for (int i = 0; i < n; i++)
+        if (groups[i] == group)
+            return true;
+    return false;
+}
+
+/* Whether this process has the group; what the files say does not count. */
+static bool is_in_group(gid_t group) {
+    _cleanup_free_ gid_t *groups = NULL;
+    int n = getgroups(0, NULL);
+
+    if (getegid() == group)
+        return true;
+    groups = n > 0 ? calloc((size_t)n, sizeof(*groups)) : NULL;
+    n = groups ? getgroups(n, groups) : 0;
+    return holds(groups, MAX(n, 0), group);
+}
+
+/* Whether the user has it when he logs in. */
+static bool will_be_in_group(const struct passwd *user, gid_t group) {
+    gid_t groups[256];
+    int n = ARRAY_SIZE(groups);
+
+    return user && getgrouplist(user->pw_name, user->pw_gid, groups, &n) >= 0 &&
+           holds(groups, MIN(n, (int)ARRAY_SIZE(groups)), group);
+}
+
+void remote_error_describe_denial(const char *command, const char *method, Buffer *out) {
+    const char *name = group_for(method);
+    const struct group *group = getgrnam(name);
+    const struct passwd *user;
+    bool member = group && is_in_group(group->gr_gid);
+
+    /* Whoever may read and was refused wanted what only admins get. */
+    if (member && strcmp(name, "profd-read") == 0) {
+        name = "profd-admin";
+        group = getgrnam(name);
+        member = group && is_in_group(group->gr_gid);
+    }
+    text_printf(out, "Permission denied: '%s' requires root", command);
+    if (member || geteuid() == 0) {
+        text_puts(out,
+                  " or more rights than yours.\nHint: 'journalctl -u profd' shows the reason.");
+        return;
+    }
+    text_printf(out, " or membership in '%s'.\nHint: ", name);
+    user = getpwuid(geteuid());
+    if (!group)
+        text_printf(out, "this host has no group '%s'; 'systemd-sysusers profd.conf' makes it.",
+                    name);
+    else if (will_be_in_group(user, group->gr_gid))
+        text_printf(out, "you joined '%s' after this login; log in again, or run 'newgrp %s'.",
+                    name, name);
+    else {
+        text_puts(out, "root adds you with 'adduser ");
+        text_escape_str(out, user ? user->pw_name : "USER");
+        text_printf(out, " %s'; then log in again.", name);
+    }
+}
+
+static int describe_unknown(const RemoteFailure *failure, Buffer *out) {
+    text_printf(out,
+                "profd%s%s does not know '%s': it is older than this profctl " PROFD_VERSION
+                "; update it, and 'systemctl restart profd'.",
+                failure->version ? " " : "", failure->version ? failure->version : "",
+                failure->method);
+    return STATUS_FAILED;
+}
+
+int remote_error_describe(const RemoteFailure *failure, Buffer *out) {
+    static const char standard[] = "org.varlink.service.";
+    const char *error = failure->error;
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+        if (strcmp(rows[i].error, error) == 0 &&
+            (!rows[i].needs || reply_has(failure->parameters, rows[i].needs))) {
+            fill_in(out, rows[i].sentence, failure);
+            return rows[i].status;
+        }
+    if (strncmp(error, standard, strlen(standard)) == 0)
+        error += strlen(standard);
+    if (strcmp(error, "PermissionDenied") == 0) {
+        remote_error_describe_denial(failure->command ? failure->command : failure->method,
+                                     failure->method, out);
+        return STATUS_NOT_PERMITTED;
+    }
+    if (error != failure->error && strstr(error, "Not"))
+        return describe_unknown(failure, out);
+    text_printf(out, "profd refused '%s': ", failure->method);
+    text_escape_again(out, (Bytes){.data = (const uint8_t *)error, .size = strlen(error)});
+    text_putc(out, '.');
+    return STATUS_FAILED;
+}

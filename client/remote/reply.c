@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/remote/reply.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "util/text.h"
+
+/*
+ * What the daemon said, made safe and read. The daemon has escaped what came from outside; that
+ * whoever listens at a socket did so is checked here once for all strings, so that tables,
+ * sentences and JSON can show them as they are.
+ */
+
+/* Whole numbers below 2^53 keep all of theirs, and 0.1 is not shown as what it is. */
+enum { REAL_DIGITS = 16 };
+
+const char *reply_string(const json_t *object, const char *name) {
+    const char *text = json_string_value(json_object_get(object, name));
+
+    return text ? text : "";
+}
+
+double reply_number(const json_t *object, const char *name) {
+    return json_number_value(json_object_get(object, name));
+}
+
+uint64_t reply_count(const json_t *object, const char *name) {
+    const json_t *value = json_object_get(object, name);
+    double number = json_number_value(value);
+
+    if (json_is_integer(value))
+        return (uint64_t)MAX(json_integer_value(value), (json_int_t)0);
+    return number >= 1 && number < 0x1p63 ? (uint64_t)number : 0;
+}
+
+bool reply_bool(const json_t *object, const char *name) {
+    return json_is_true(json_object_get(object, name));
+}
+
+bool reply_has(const json_t *object, const char *name) {
+    const json_t *value = json_object_get(object, name);
+
+    return value && !json_is_null(value);
+}
+
+const json_t *reply_member(const json_t *object, const char *name) {
+    const json_t *value = json_object_get(object, name);
+
+    return json_is_object(value) || json_is_array(value) ? value : NULL;
+}
+
+static void shown_text(Buffer *out, const char *text, size_t n) {
+    buffer_clear(out);
+    text_escape_again(out, (Bytes){.data = (const uint8_t *)text, .size = n});
+    text_putc(out, '\0');
+}
+
+static json_t *shown_string(const json_t *value) {
+    _cleanup_(buffer_done) Buffer out = {};
+
+    shown_text(&out, json_string_value(value), json_string_length(value));
+    return buffer_error(&out) ? NULL : json_string((const char *)out.data);
+}
+
+static json_t *shown_array(const json_t *value) {
+    json_t *copy = json_array(), *item;
+    size_t i;
+
+    json_array_foreach(value, i,
+                       item) if (copy && json_array_append_new(copy, reply_shown(item)) < 0) {
+        json_decref(copy);
+        copy = NULL;
+    }
+    return copy;
+}
+
+static json_t *shown_object(const json_t *value) {
+    _cleanup_(buffer_done) Buffer name = {};
+    json_t *copy = json_object(), *item;
+    const char *key;
+
+    json_object_foreach((json_t *)value, key, item) {
+        shown_text(&name, key, strlen(key));
+        if (copy && (buffer_error(&name) ||
+                     json_object_set_new(copy, (const char *)name.data, reply_shown(item)) < 0)) {
+            json_decref(copy);
+            copy = NULL;
+        }
+    }
+    return copy;
+}
+
+/* Recursion is bounded by the nesting that a message may have. */
+json_t *reply_shown(const json_t *value) {
+    switch (json_typeof(value)) {
+    case JSON_STRING:
+        return shown_string(value);
+    case JSON_ARRAY:
+        return shown_array(value);
+    case JSON_OBJECT:
+        return shown_object(value);
+    default:
+        return json_incref((json_t *)value);
+    }
+}
+
+static int append(const char *text, size_t n, void *out) {
+    buffer_append(out, text, n);
+    return 0;
+}
+
+int reply_print(Context *c, const json_t *value) {
+    size_t layout = c->json == JSON_PRETTY ? (size_t)JSON_INDENT(2) : JSON_COMPACT;
+
+    if (json_dump_callback(value, append, &c->out.buffer,
+                           layout | JSON_ENCODE_ANY | JSON_REAL_PRECISION(REAL_DIGITS)) < 0)
+        return complain(STATUS_FAILED, "Failed to print what profd answered: %s.",
+                        strerror(ENOMEM));
+    text_putc(&c->out.buffer, '\n');
+    return STATUS_OK;
+}

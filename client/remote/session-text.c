@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/remote/session-text.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "client/frame/figure.h"
+#include "client/remote/coverage-text.h"
+#include "client/remote/reply.h"
+#include "util/text.h"
+
+/*
+ * What an engineer asks of a session, in the order in which he asks: does it record, what, how
+ * much of it is lost, how far back can I look, what is wrong and what do I do about it.
+ */
+
+enum { GAPS_SHOWN = 3 };
+
+Color session_color(const json_t *session) {
+    const char *state = reply_string(session, "state");
+
+    if (strcmp(state, "failed") == 0)
+        return COLOR_BAD;
+    if (json_array_size(reply_member(session, "degraded")) > 0)
+        return COLOR_WARNING;
+    return strcmp(state, "active") == 0 ? COLOR_GOOD : COLOR_NONE;
+}
+
+/* A sentence out of a part of one. */
+static void put_sentence(Buffer *out, const char *text) {
+    size_t at = out->size;
+
+    text_printf(out, "%s. ", text);
+    if (buffer_error(out) == 0 && out->data[at] >= 'a' && out->data[at] <= 'z')
+        out->data[at] = (uint8_t)(out->data[at] - 'a' + 'A');
+}
+
+static void show_reason(const Screen *s, const json_t *reason) {
+    _cleanup_(buffer_done) Buffer text = {};
+
+    put_sentence(&text, reply_string(reason, "meaning"));
+    if (*reply_string(reason, "remedy"))
+        put_sentence(&text, reply_string(reason, "remedy"));
+    text_printf(&text, "(%s)", reply_string(reason, "reason"));
+    text_putc(&text, '\0');
+    if (!buffer_error(&text))
+        screen_line(s, "Degraded", COLOR_WARNING, (const char *)text.data);
+}
+
+static bool has_reason(const json_t *session, const char *name) {
+    const json_t *reason;
+    size_t i;
+
+    json_array_foreach(reply_member(session, "degraded"), i,
+                       reason) if (strcmp(reply_string(reason, "reason"), name) == 0) return true;
+    return false;
+}
+
+void session_show_degraded(const Screen *s, const json_t *object) {
+    const json_t *sessions = reply_member(object, "sessions"), *reason, *session;
+    size_t i, k;
+
+    json_array_foreach(reply_member(object, "degraded"), i, reason) {
+        bool told = false;
+
+        json_array_foreach(sessions, k, session) told |=
+            has_reason(session, reply_string(reason, "reason"));
+        if (!told)
+            show_reason(s, reason);
+    }
+}
+
+static void show_title(const Screen *s, const json_t *session, uint64_t now_us) {
+    _cleanup_(buffer_done) Buffer text = {};
+
+    text_puts(&text, reply_string(session, "state"));
+    if (reply_has(session, "sinceUsec")) {
+        text_puts(&text, " since ");
+        figure_since(&text, reply_count(session, "sinceUsec"), now_us);
+    }
+    text_putc(&text, '\0');
+    if (!buffer_error(&text))
+        screen_title(s, session_color(session), reply_string(session, "name"),
+                     (const char *)text.data);
+}
+
+static void show_what(const Screen *s, const json_t *session, Buffer *text) {
+    uint64_t cpus = reply_count(session, "cpus");
+    const char *target = reply_string(session, "target");
+
+    text_puts(text, reply_string(session, "describe"));
+    if (cpus > 0)
+        text_printf(text, ", on %" PRIu64 " CPU%s", cpus, cpus == 1 ? "" : "s");
+    if (*target && strcmp(target, "all") != 0)
+        text_printf(text, ", of %s", target);
+    screen_buffer(s, "Records", text);
+}
+
+static void show_samples(const Screen *s, const json_t *session, Buffer *text) {
+    uint64_t lost = reply_count(session, "lost"), throttled = reply_count(session, "throttled");
+    double rate = reply_number(session, "samplesPerSecond");
+
+    figure_count(text, reply_count(session, "samples"));
+    if (strcmp(reply_string(session, "state"), "active") == 0)
+        text_printf(text, ", %.*f a second", rate < 10 ? 1 : 0, rate);
+    text_puts(text, "; ");
+    if (lost > 0)
+        figure_count(text, lost);
+    text_puts(text, lost > 0 ? " lost" : "none lost");
+    if (throttled > 0) {
+        text_puts(text, ", throttled ");
+        figure_count(text, throttled);
+        text_puts(text, throttled == 1 ? " time" : " times");
+    }
+    screen_buffer(s, "Samples", text);
+}
+
+static void show_stored(const Screen *s, const json_t *session, Buffer *text) {
+    uint64_t segments = reply_count(session, "segments");
+
+    figure_size(text, reply_count(session, "storedBytes"));
+    text_printf(text, " in %" PRIu64 " segment%s", segments, segments == 1 ? "" : "s");
+    if (reply_count(session, "queueBytes") > 0) {
+        text_puts(text, ", ");
+        figure_size(text, reply_count(session, "queueBytes"));
+        text_puts(text, " wait to be written");
+    }
+    screen_buffer(s, "Stored", text);
+}
+
+/* What a snapshot can have. */
+static void show_window(const Screen *s, const json_t *session, Buffer *text, uint64_t now_us) {
+    if (!reply_has(session, "oldestUsec"))
+        return;
+    text_puts(text, "back to ");
+    figure_since(text, reply_count(session, "oldestUsec"), now_us);
+    if (reply_has(session, "newestUsec") && strcmp(reply_string(session, "state"), "active") != 0) {
+        text_puts(text, ", up to ");
+        figure_moment(text, reply_count(session, "newestUsec"));
+    }
+    screen_buffer(s, "Window", text);
+}
+
+/* Times that no snapshot can have. */
+static void show_gaps(const Screen *s, const json_t *session, Buffer *text) {
+    PdCoverage coverage;
+
+    if (coverage_of_reply(session, &coverage) && coverage_put_gaps(text, &coverage, GAPS_SHOWN))
+        screen_buffer(s, "Not recorded", text);
+    pd_coverage_done(&coverage);
+}
+
+/* The rest, for who looks at this session alone. */
+static void show_details(const Screen *s, const json_t *session, Buffer *text, uint64_t now_us) {
+    screen_printf(s, "Kind", "%s%s",
+                  reply_bool(session, "runtime") ? "started at runtime" : "configured",
+                  reply_bool(session, "sensitive")
+                      ? ", holds memory of programs: for root and profd-admin only"
+                      : "");
+    figure_size(text, reply_count(session, "rawBytes"));
+    text_printf(text, " before compression, layout %s", reply_string(session, "layout"));
+    screen_buffer(s, "Raw", text);
+    if (!reply_has(session, "segment"))
+        return;
+    text_puts(text, reply_string(session, "segment"));
+    if (reply_has(session, "segmentSinceUsec")) {
+        text_puts(text, " since ");
+        figure_since(text, reply_count(session, "segmentSinceUsec"), now_us);
+    }
+    screen_buffer(s, "Segment", text);
+}
+
+static void show_missing(const Screen *s, const json_t *session) {
+    const json_t *sentence;
+    size_t i;
+
+    json_array_foreach(reply_member(session, "missingEvents"), i, sentence)
+        screen_printf(s, i == 0 ? "Missing" : NULL, "%s.", json_string_value(sentence));
+}
+
+void session_show(const Screen *s, const json_t *session, bool whole, uint64_t now_us) {
+    _cleanup_(buffer_done) Buffer text = {};
+
+    show_title(s, session, now_us);
+    if (reply_has(session, "error"))
+        screen_line(s, "Error", COLOR_BAD, reply_string(session, "error"));
+    show_what(s, session, &text);
+    show_missing(s, session);
+    if (reply_has(session, "stopsUsec")) {
+        figure_since(&text, reply_count(session, "stopsUsec"), now_us);
+        screen_buffer(s, "Stops", &text);
+    }
+    show_samples(s, session, &text);
+    show_stored(s, session, &text);
+    show_window(s, session, &text, now_us);
+    show_gaps(s, session, &text);
+    if (whole)
+        show_details(s, session, &text, now_us);
+    session_show_degraded(s, session);
+}

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/frame/figure.h"
+#include "client/frame/screen.h"
+#include "client/frame/text-table.h"
+#include "client/remote/coverage-text.h"
+#include "client/remote/remote.h"
+#include "client/remote/reply.h"
+#include "client/snapshot/snapshot-save.h"
+#include "protocol/value.h"
+#include "util/text.h"
+
+/*
+ * The snapshots that profd keeps: a table of all, a screen of one, and what becomes of them (`rm`,
+ * `pin`). Several names are done one after the other; the first failure is the status.
+ */
+
+enum { NS_PER_US = 1000 };
+
+/* What a figure_…() appended, as a cell. */
+static void cell(Table *table, Buffer *figure) {
+    text_putc(figure, '\0');
+    table_shown(table, buffer_error(figure) ? "?" : (const char *)figure->data);
+    buffer_clear(figure);
+}
+
+static void put_kept(Buffer *out, const json_t *snapshot) {
+    uint64_t expires = reply_count(snapshot, "expiresUsec"), now = figure_now_us();
+
+    if (reply_bool(snapshot, "pinned"))
+        text_puts(out, "pinned");
+    else if (expires == 0)
+        text_puts(out, "-");
+    else if (expires <= now)
+        text_puts(out, "expires now");
+    else
+        figure_span(out, expires - now);
+}
+
+static void put_row(Table *table, const json_t *snapshot) {
+    uint64_t since = reply_count(snapshot, "sinceUsec"), until = reply_count(snapshot, "untilUsec");
+    bool partial = json_array_size(reply_member(snapshot, "partial")) > 0;
+    _cleanup_(buffer_done) Buffer figure = {};
+
+    table_shown(table, reply_string(snapshot, "name"));
+    table_shown(table, reply_string(snapshot, "session"));
+    if (since)
+        figure_moment_short(&figure, since);
+    else
+        text_putc(&figure, '-');
+    cell(table, &figure);
+    if (since && until >= since)
+        figure_span_tenths(&figure, until - since);
+    else
+        text_putc(&figure, '-');
+    if (partial)
+        text_putc(&figure, '~');
+    cell(table, &figure);
+    if (partial)
+        table_color(table, COLOR_WARNING);
+    figure_count(&figure, reply_count(snapshot, "samples"));
+    cell(table, &figure);
+    figure_count(&figure, reply_count(snapshot, "lost"));
+    cell(table, &figure);
+    if (reply_count(snapshot, "lost") > 0)
+        table_color(table, COLOR_WARNING);
+    figure_size(&figure, reply_count(snapshot, "bytes"));
+    cell(table, &figure);
+    put_kept(&figure, snapshot);
+    cell(table, &figure);
+    table_shown(table, reply_string(snapshot, "reason"));
+}
+
+static int print_table(Context *c, const json_t *snapshots) {
+    static const Column columns[] = {
+        {.name = "NAME"},
+        {.name = "SESSION", .drops = 4},
+        {.name = "SINCE"},
+        {.name = "SPAN", .right = true, .drops = 3},
+        {.name = "SAMPLES", .right = true, .drops = 5},
+        {.name = "LOST", .right = true},
+        {.name = "SIZE", .right = true, .drops = 2},
+        {.name = "KEPT", .right = true, .drops = 1},
+        {.name = "REASON", .shrinks = true},
+        {},
+    };
+    _cleanup_(table_freep) Table *table = NULL;
+    const json_t *snapshot;
+    size_t i;
+    int r = table_new(c, columns, &table);
+
+    if (r == 0) {
+        json_array_foreach(snapshots, i, snapshot) put_row(table, snapshot);
+        r = table_print(table, &c->out.buffer);
+    }
+    return r < 0 ? complain(STATUS_FAILED, "Failed to print the snapshots: %s.", strerror(-r))
+                 : STATUS_OK;
+}
+
+static int run_snapshots(Context *c, void *settings, char **arguments) {
+    _cleanup_(remote_freep) Remote *remote = NULL;
+    json_t *snapshots = NULL;
+    int status = remote_open(c, &remote);
+
+    if (status == STATUS_OK)
+        status = remote_list(remote, "ListSnapshots", json_object(), "snapshot", &snapshots);
+    if (status != STATUS_OK)
+        return status;
+    context_page(c);
+    if (c->json != JSON_OFF)
+        status = reply_print(c, snapshots);
+    else if (json_array_size(snapshots) > 0)
+        status = print_table(c, snapshots);
+    else
+        remark(c, "There are no snapshots; 'profctl snapshot --last=60s' takes one.");
+    json_decref(snapshots);
+    return status;
+}
+
+static void put_owner(Buffer *out, uint64_t uid) {
+    const struct passwd *who = uid <= UINT32_MAX ? getpwuid((uid_t)uid) : NULL;
+
+    if (who)
+        text_escape_str(out, who->pw_name);
+    else
+        text_printf(out, "user %ju", (uintmax_t)uid);
+}
+
+static void print_partial(const Screen *screen, const json_t *snapshot) {
+    const json_t *partial = reply_member(snapshot, "partial"), *reason;
+    size_t i;
+
+    json_array_foreach(partial, i, reason)
+        screen_line(screen, i == 0 ? "Not complete" : NULL, COLOR_WARNING,
+                    json_string_value(reason) ? json_string_value(reason) : "?");
+    if (json_array_size(partial) == 0)
+        screen_line(screen, "Complete", COLOR_NONE, "yes");
+}
+
+static void print_coverage(const Screen *screen, const json_t *snapshot, Buffer *text) {
+    PdCoverage coverage;
+
+    if (coverage_of_reply(snapshot, &coverage)) {
+        coverage_times(text, coverage.from_ns / NS_PER_US, coverage.to_ns / NS_PER_US);
+        text_puts(text, ", ");
+        coverage_describe(text, &coverage);
+    } else {
+        text_puts(text, "not known");
+    }
+    screen_buffer(screen, "Window", text);
+    pd_coverage_done(&coverage);
+}
+
+static void print_screen(Context *c, const json_t *snapshot) {
+    uint64_t since = reply_count(snapshot, "sinceUsec"), until = reply_count(snapshot, "untilUsec");
+    bool partial = json_array_size(reply_member(snapshot, "partial")) > 0;
+    Screen screen = screen_of(c);
+    _cleanup_(buffer_done) Buffer text = {};
+
+    screen_title(&screen, partial ? COLOR_WARNING : COLOR_GOOD, reply_string(snapshot, "name"),
+                 reply_string(snapshot, "reason"));
+    screen_line(&screen, "Path", COLOR_NONE, reply_string(snapshot, "path"));
+    screen_printf(&screen, "Session", "%s%s", reply_string(snapshot, "session"),
+                  reply_bool(snapshot, "sensitive") ? ", with memory of other users" : "");
+    if (since && until >= since) {
+        figure_moment(&text, since);
+        screen_buffer(&screen, "Since", &text);
+        figure_moment(&text, until);
+        screen_buffer(&screen, "Until", &text);
+        figure_span_tenths(&text, until - since);
+        screen_buffer(&screen, "Span", &text);
+    }
+    figure_count(&text, reply_count(snapshot, "samples"));
+    text_puts(&text, reply_count(snapshot, "lost") > 0 ? ", " : ", none");
+    if (reply_count(snapshot, "lost") > 0)
+        figure_count(&text, reply_count(snapshot, "lost"));
+    text_puts(&text, " lost");
+    screen_buffer(&screen, "Samples", &text);
+    if (snapshot_unidentified(snapshot) > 0)
+        screen_printf(&screen, "Unnamed", "%" PRIu64 " %s no build id",
+                      snapshot_unidentified(snapshot),
+                      snapshot_unidentified(snapshot) == 1 ? "file has" : "files have");
+    print_coverage(&screen, snapshot, &text);
+    print_partial(&screen, snapshot);
+    figure_size(&text, reply_count(snapshot, "bytes"));
+    text_printf(&text, ", layout %s", reply_string(snapshot, "layout"));
+    screen_buffer(&screen, "Size", &text);
+    put_owner(&text, reply_count(snapshot, "uid"));
+    text_puts(&text, ", ");
+    figure_since(&text, reply_count(snapshot, "createdUsec"), figure_now_us());
+    screen_buffer(&screen, "Taken by", &text);
+    put_kept(&text, snapshot);
+    screen_buffer(&screen, "Kept", &text);
+    if (!c->no_legend && snapshot_hint(&text, reply_string(snapshot, "path")))
+        screen_buffer(&screen, "Next", &text);
+}
+
+typedef struct ShowSettings {
+    const char *output;
+    bool force;
+} ShowSettings;
+
+static bool show_streams(const void *settings, char **arguments) {
+    const ShowSettings *s = settings;
+
+    return s->output && strcmp(s->output, "-") == 0;
+}
+
+static int show(Context *c, const ShowSettings *s, const json_t *snapshot) {
+    if (s->output && strcmp(s->output, "-") == 0)
+        return snapshot_pass_on(c, snapshot, true);
+    if (s->output) {
+        int status = snapshot_save(c, snapshot, s->output, s->force);
+
+        if (status != STATUS_OK)
+            return status;
+    }
+    if (c->json != JSON_OFF)
+        return reply_print(c, snapshot);
+    print_screen(c, snapshot);
+    return STATUS_OK;
+}
+
+static int run_show(Context *c, void *settings, char **arguments) {
+    const ShowSettings *s = settings;
+    _cleanup_(remote_freep) Remote *remote = NULL;
+    json_t *snapshots = NULL;
+    int status;
+
+    if (show_streams(s, arguments) && isatty(STDOUT_FILENO))
+        return complain(STATUS_FAILED, "A recording is not for a terminal; redirect stdout.");
+    status = remote_open(c, &remote);
+    if (status == STATUS_OK)
+        status = remote_list(remote, "ListSnapshots",
+                             json_pack("{so}", "name", remote_word(arguments[0])), "snapshot",
+                             &snapshots);
+    if (status != STATUS_OK)
+        return status;
+    if (json_array_size(snapshots) == 0)
+        status = complain(STATUS_NOT_FOUND,
+                          "There is no snapshot '%s'; 'profctl snapshots' lists those there are.",
+                          arguments[0]);
+    else
+        status = show(c, s, json_array_get(snapshots, 0));
+    json_decref(snapshots);
+    return status;
+}
+
+/* What was done to each, as JSON where it is asked for; takes it. */
+static int tell(Context *c, int status, json_t *done) {
+    int r = c->json != JSON_OFF && done ? reply_print(c, done) : STATUS_OK;
+
+    json_decref(done);
+    return status == STATUS_OK ? r : status;
+}
+
+static int run_rm(Context *c, void *settings, char **arguments) {
+    _cleanup_(remote_freep) Remote *remote = NULL;
+    _cleanup_(buffer_done) Buffer size = {};
+    int worst = remote_open(c, &remote), status = worst;
+    json_t *removed = json_array();
+    uint64_t bytes = 0;
+    size_t n;
+
+    for (size_t i = 0; remote && arguments[i] && status != STATUS_NOT_RUNNING; i++) {
+        json_t *reply = NULL;
+
+        status = remote_call(remote, "RemoveSnapshot",
+                             json_pack("{so}", "name", remote_word(arguments[i])), &reply);
+        if (status == STATUS_OK) {
+            bytes += reply_count(reply, "bytes");
+            value_append(&removed, remote_word(arguments[i]));
+        }
+        worst = worst == STATUS_OK ? status : worst;
+        json_decref(reply);
+    }
+    n = json_array_size(removed);
+    figure_size(&size, bytes);
+    text_putc(&size, '\0');
+    if (n > 0 && buffer_error(&size) == 0)
+        remark(c, "Removed %zu snapshot%s, %s are free again.", n, n == 1 ? "" : "s",
+               (const char *)size.data);
+    if (!remote) {
+        json_decref(removed);
+        return worst;
+    }
+    return tell(c, worst, json_pack("{so sI}", "removed", removed, "bytes", (json_int_t)bytes));
+}
+
+typedef struct PinSettings {
+    bool off;
+} PinSettings;
+
+static int run_pin(Context *c, void *settings, char **arguments) {
+    const PinSettings *s = settings;
+    _cleanup_(remote_freep) Remote *remote = NULL;
+    int worst = remote_open(c, &remote), status = worst;
+    json_t *done = json_array();
+
+    for (size_t i = 0; remote && arguments[i] && status != STATUS_NOT_RUNNING; i++) {
+        json_t *wish =
+            json_pack("{so sb}", "name", remote_word(arguments[i]), "pinned", (int)!s->off);
+
+        status = remote_call(remote, "PinSnapshot", json_incref(wish), NULL);
+        if (status == STATUS_OK)
+            value_append(&done, json_incref(wish));
+        json_decref(wish);
+        worst = worst == STATUS_OK ? status : worst;
+    }
+    if (!remote) {
+        json_decref(done);
+        return worst;
+    }
+    return tell(c, worst, done);
+}
+
+/* clang-format off */
+static const Option show_options[] = {
+    {'o', "output", "FILE", "Write the recording to FILE as well, or for - to stdout alone", option_string, offsetof(ShowSettings, output)},
+    {'f', "force",  NULL,   "Replace FILE where it exists",                                  option_flag,   offsetof(ShowSettings, force)},
+    {},
+};
+
+static const Option pin_options[] = {
+    {0, "off", NULL, "Let them expire again", option_flag, offsetof(PinSettings, off)},
+    {},
+};
+/* clang-format on */
+
+const Command command_snapshots = {
+    .name = "snapshots",
+    .arguments = "",
+    .summary = "List the snapshots that profd keeps",
+    .run = run_snapshots,
+};
+
+const Command command_show_snapshot = {
+    .name = "show-snapshot",
+    .arguments = "SNAPSHOT",
+    .n_min = 1,
+    .n_max = 1,
+    .summary = "Show a snapshot in full, or write it to a file",
+    .options = show_options,
+    .settings_size = sizeof(ShowSettings),
+    .run = run_show,
+    .streams = show_streams,
+};
+
+const Command command_rm = {
+    .name = "rm",
+    .arguments = "SNAPSHOT…",
+    .n_min = 1,
+    .n_max = UINT32_MAX,
+    .summary = "Remove snapshots, your own or as an administrator any",
+    .run = run_rm,
+};
+
+const Command command_pin = {
+    .name = "pin",
+    .arguments = "SNAPSHOT…",
+    .n_min = 1,
+    .n_max = UINT32_MAX,
+    .summary = "Keep snapshots until they are removed",
+    .options = pin_options,
+    .settings_size = sizeof(PinSettings),
+    .run = run_pin,
+};

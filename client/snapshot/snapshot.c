@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/frame/shell.h"
+#include "client/snapshot/snapshot-save.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "client/file/sink.h"
+#include "client/frame/figure.h"
+#include "client/frame/timestamp.h"
+#include "client/remote/remote.h"
+#include "client/remote/reply.h"
+#include "protocol/value.h"
+#include "util/text.h"
+
+/*
+ * `profctl snapshot`: asks for a window of the past and tells where it is. What the daemon keeps
+ * has a name and a path, which is all that goes to stdout. With -o it is kept only while our
+ * connection is open, read over others, and becomes a file of the one who asked; should we be
+ * interrupted at any point, the connection ends and with it what was made.
+ */
+
+/* The limits of profd. */
+enum { IDS_MAX = 256, PID_MAX = 1 << 22, NAME_LENGTH_MAX = 64, REASON_LENGTH_MAX = 255 };
+
+typedef struct SnapshotSettings {
+    const char *session, *name, *reason, *compress, *cpus, *output;
+    unsigned layout; /* index of the word, from 1; 0: not given */
+    OptionTimestamp last, since, until, at, follow_up;
+    bool pin, force;
+    OptionNumbers pids, tids;
+    OptionWords comms, cgroups, units;
+} SnapshotSettings;
+
+static int option_compress_word(const Option *option, const char *argument, void *field) {
+    int level, r = option_compress(option, argument, &level);
+
+    return r < 0 ? r : option_string(option, argument, field);
+}
+
+static int option_cpus(const Option *option, const char *argument, void *field) {
+    OptionNumbers cpus = {};
+    int r = option_numbers(option, argument, &cpus);
+
+    option_numbers_done(&cpus);
+    return r < 0 ? r : option_string(option, argument, field);
+}
+
+/* clang-format off */
+static const Option snapshot_options[] = {
+    {0,   "last",      "SPAN",              "So much of the past, as 60s or '1h 30min'",                       option_span,          offsetof(SnapshotSettings, last)},
+    {'S', "since",     "TIME",              "From TIME on: '2026-11-21 10:00', -5min, today; see profctl(1)",  option_timestamp,     offsetof(SnapshotSettings, since)},
+    {'U', "until",     "TIME",              "Up to TIME",                                                      option_timestamp,     offsetof(SnapshotSettings, until)},
+    {0,   "at",        "TIME",              "Take it at TIME, as if asked then: the same on many hosts",       option_timestamp,     offsetof(SnapshotSettings, at)},
+    {0,   "follow-up", "SPAN",              "So much of the future as well: returns when that is over",        option_span,          offsetof(SnapshotSettings, follow_up)},
+    {'s', "session",   "SESSION",           "Of this session, where it is not the default one",                option_string,        offsetof(SnapshotSettings, session)},
+    {'n', "name",      "NAME",              "Keep it under NAME, where it is not to be the time",              option_string,        offsetof(SnapshotSettings, name)},
+    {'r', "reason",    "TEXT",              "Note why it was taken",                                           option_string,        offsetof(SnapshotSettings, reason)},
+    {0,   "pin",       NULL,                "Keep it until it is removed",                                     option_flag,          offsetof(SnapshotSettings, pin)},
+    {0,   "layout",    LAYOUT_WORDS,        "What to write; pipe is for -o -, and what that writes if nothing is given", option_choice, offsetof(SnapshotSettings, layout)},
+    {0,   "compress",  "zstd[:LEVEL]|none", "Compress records by zstd, level 1 to 22, or not",                 option_compress_word, offsetof(SnapshotSettings, compress)},
+    {'p', "pid",       "PID,…",             "Only samples of these processes",                                 option_numbers,       offsetof(SnapshotSettings, pids)},
+    {'t', "tid",       "TID,…",             "Only samples of these threads",                                   option_numbers,       offsetof(SnapshotSettings, tids)},
+    {0,   "comm",      "NAME,…",            "Only samples of threads with these names",                        option_words,         offsetof(SnapshotSettings, comms)},
+    {'G', "cgroup",    "PATH,…",            "Only samples of these control groups and those below them",       option_words,         offsetof(SnapshotSettings, cgroups)},
+    {'u', "unit",      "UNIT,…",            "Only samples of these systemd units, as shop or 'web@*'",         option_words,         offsetof(SnapshotSettings, units)},
+    {'C', "cpu",       "CPU,…",             "Only samples of these CPUs, as 0-3,8",                            option_cpus,          offsetof(SnapshotSettings, cpus)},
+    {'o', "output",    "FILE",              "Write it to FILE, which is yours, or for - to stdout; nothing is kept", option_string,  offsetof(SnapshotSettings, output)},
+    {'f', "force",     NULL,                "Replace FILE where it exists",                                    option_flag,          offsetof(SnapshotSettings, force)},
+    {},
+};
+/* clang-format on */
+
+enum { WORD_FILE = 1, WORD_DIRECTORY, WORD_PIPE };
+
+static bool to_stdout(const SnapshotSettings *s) {
+    return s->output && strcmp(s->output, "-") == 0;
+}
+
+static bool snapshot_streams(const void *settings, char **arguments) {
+    return to_stdout(settings);
+}
+
+/* As profd has it. */
+static bool name_is_valid(const char *name) {
+    size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+
+    return n > 0 && n <= NAME_LENGTH_MAX && !name[n] && !strchr("._-", name[0]);
+}
+
+/* A window that begins where it ends, or later, can hold nothing. */
+static int check_start(const SnapshotSettings *s) {
+    uint64_t now = figure_now_us(), end = s->until.set ? s->until.us : s->at.set ? s->at.us : now;
+
+    if (s->follow_up.set && __builtin_add_overflow(end, s->follow_up.us, &end))
+        end = UINT64_MAX;
+    if (!s->since.set || s->since.us < end)
+        return STATUS_OK;
+    if (s->until.set)
+        return complain(STATUS_USAGE, "--since is not before --until, the window is empty.");
+    if (s->at.set)
+        return complain(STATUS_USAGE, "--since is not before --at, the window is empty.");
+    return complain(STATUS_USAGE, "--since lies in the future; --follow-up=SPAN waits for it.");
+}
+
+/* Refuses what profd would refuse, with words for it. */
+static int check_values(const SnapshotSettings *s) {
+    if (s->name && !name_is_valid(s->name))
+        return complain(STATUS_USAGE,
+                        "Invalid --name '%s': a name has letters, digits, '.', '_' and '-', at "
+                        "most %d, and begins with a letter or digit.",
+                        s->name, NAME_LENGTH_MAX);
+    if (s->reason && strlen(s->reason) > REASON_LENGTH_MAX)
+        return complain(STATUS_USAGE, "Invalid --reason: it has more than %d bytes.",
+                        REASON_LENGTH_MAX);
+    for (size_t i = 0; i < s->pids.n; i++)
+        if (s->pids.items[i].last > PID_MAX)
+            return complain(STATUS_USAGE, "Invalid --pid %u: a process id is at most %d.",
+                            s->pids.items[i].last, PID_MAX);
+    for (size_t i = 0; i < s->tids.n; i++)
+        if (s->tids.items[i].last > PID_MAX)
+            return complain(STATUS_USAGE, "Invalid --tid %u: a thread id is at most %d.",
+                            s->tids.items[i].last, PID_MAX);
+    return check_start(s);
+}
+
+/* What contradicts itself. */
+static int check(const SnapshotSettings *s) {
+    if (s->last.set && (s->since.set || s->until.set))
+        return complain(STATUS_USAGE, "--last is counted from the end; leave out --since and "
+                                      "--until, or give these alone.");
+    if (s->output && (s->name || s->pin))
+        return complain(STATUS_USAGE, "--%s is for snapshots that profd keeps; leave out --output.",
+                        s->name ? "name" : "pin");
+    if (s->force && !s->output)
+        return complain(STATUS_USAGE, "--force is for --output=FILE; what profd keeps is never "
+                                      "replaced.");
+    if (s->layout == WORD_PIPE && !to_stdout(s))
+        return complain(STATUS_USAGE, "The layout 'pipe' is for --output=-.");
+    if (s->layout == WORD_DIRECTORY && to_stdout(s))
+        return complain(STATUS_USAGE, "A directory does not fit through stdout; give a name.");
+    return check_values(s);
+}
+
+static void set_time(json_t **parameters, const char *name, OptionTimestamp time) {
+    if (time.set)
+        value_set(parameters, name, json_integer((json_int_t)time.us));
+}
+
+static void set_string(json_t **parameters, const char *name, const char *s) {
+    if (s)
+        value_set(parameters, name, remote_word(s));
+}
+
+static void set_words(json_t **parameters, const char *name, const OptionWords *words) {
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < words->n; i++)
+        value_append(&list, remote_word(words->items[i]));
+    if (words->n > 0)
+        value_set(parameters, name, list);
+    else
+        json_decref(list);
+}
+
+/* `what` they are, for a sentence about too many of them. */
+static int set_ids(json_t **parameters, const char *name, const OptionNumbers *ids,
+                   const char *what) {
+    json_t *list = json_array();
+    size_t n = 0;
+
+    for (size_t i = 0; i < ids->n; i++)
+        for (uint64_t v = ids->items[i].first; v <= ids->items[i].last; v++)
+            if (n++ < IDS_MAX)
+                value_append(&list, json_integer((json_int_t)v));
+            else {
+                json_decref(list);
+                return complain(STATUS_USAGE, "These are more than %d %s.", IDS_MAX, what);
+            }
+    if (ids->n > 0)
+        value_set(parameters, name, list);
+    else
+        json_decref(list);
+    return STATUS_OK;
+}
+
+static const char *layout_word(const SnapshotSettings *s) {
+    if (s->layout == WORD_DIRECTORY)
+        return "directory";
+    /* What goes elsewhere has one layout, whatever the session's is. */
+    return s->layout || s->output ? "file" : NULL;
+}
+
+/* Does it become a stream on its way out? */
+static bool becomes_stream(const SnapshotSettings *s) {
+    return to_stdout(s) && s->layout != WORD_FILE;
+}
+
+static int make_parameters(const SnapshotSettings *s, json_t **ret) {
+    json_t *parameters = json_object();
+    int status;
+
+    set_string(&parameters, "session", s->session);
+    set_time(&parameters, "lastUsec", s->last);
+    set_time(&parameters, "sinceUsec", s->since);
+    set_time(&parameters, "untilUsec", s->until);
+    set_time(&parameters, "atUsec", s->at);
+    set_time(&parameters, "followUpUsec", s->follow_up);
+    set_string(&parameters, "name", s->name);
+    set_string(&parameters, "reason", s->reason);
+    set_string(&parameters, "layout", layout_word(s));
+    /* A stream is made of what was unpacked again. */
+    set_string(&parameters, "compress", becomes_stream(s) ? "none" : s->compress);
+    set_words(&parameters, "comms", &s->comms);
+    set_words(&parameters, "cgroups", &s->cgroups);
+    set_words(&parameters, "units", &s->units);
+    set_string(&parameters, "cpus", s->cpus);
+    if (s->pin)
+        value_set(&parameters, "pin", json_true());
+    if (s->output)
+        value_set(&parameters, "transient", json_true());
+    status = set_ids(&parameters, "pids", &s->pids, "processes");
+    if (status == STATUS_OK)
+        status = set_ids(&parameters, "tids", &s->tids, "threads");
+    if (status != STATUS_OK)
+        json_decref(parameters);
+    else
+        *ret = parameters;
+    return status;
+}
+
+typedef struct Taking {
+    Progress progress;
+    json_t *snapshot;
+} Taking;
+
+static int on_reply(void *userdata, const json_t *reply) {
+    Taking *t = userdata;
+    json_t *snapshot = json_object_get(reply, "snapshot");
+
+    if (!snapshot || json_is_null(snapshot)) {
+        progress_show(&t->progress, reply_string(reply, "phase"), reply_count(reply, "doneBytes"),
+                      reply_count(reply, "totalBytes"));
+        return STATUS_OK;
+    }
+    json_decref(t->snapshot);
+    t->snapshot = json_incref(snapshot);
+    return STATUS_OK;
+}
+
+/* What to do with it next, in words that can be run as they stand. */
+static void tell_hint(const Context *c, const json_t *snapshot, const char *path) {
+    _cleanup_(buffer_done) Buffer said = {}, hint = {};
+
+    if (snapshot_hint(&hint, path)) {
+        text_puts(&said, "Next: ");
+        buffer_append(&said, hint.data, hint.size);
+    } else {
+        text_puts(&said, "You cannot read this file. Write one of your own: profctl ");
+        if (c->socket) {
+            text_puts(&said, "--socket=");
+            shell_put_word(&said, c->socket, strlen(c->socket));
+            text_putc(&said, ' ');
+        }
+        text_printf(&said, "show-snapshot %s -o %s.perf.data", reply_string(snapshot, "name"),
+                    reply_string(snapshot, "name"));
+    }
+    text_putc(&said, '\0');
+    if (!buffer_error(&said) && !buffer_error(&hint))
+        (void)complain_shown(STATUS_OK, (const char *)said.data);
+}
+
+/* The path on stdout, the rest on stderr; STATUS_PARTIAL where something is missing. */
+static int tell(Context *c, json_t *snapshot, const char *path) {
+    _cleanup_(buffer_done) Buffer said = {};
+    bool partial = json_array_size(json_object_get(snapshot, "partial")) > 0;
+    int status = STATUS_OK;
+
+    if (c->json != JSON_OFF && path)
+        status = reply_print(c, snapshot);
+    else if (path)
+        text_printf(&c->out.buffer, "%s\n", path);
+    (void)output_flush(&c->out); /* on a terminal it comes first */
+    snapshot_describe(&said, snapshot);
+    text_putc(&said, '\0');
+    if (!buffer_error(&said) && (partial || !c->quiet))
+        (void)complain_shown(STATUS_OK, (const char *)said.data);
+    if (path && reply_count(snapshot, "samples") > 0 && !c->quiet && !c->no_legend && !c->remote)
+        tell_hint(c, snapshot, path);
+    return status == STATUS_OK && partial ? STATUS_PARTIAL : status;
+}
+
+/* Where the one who asked wants it, out of the daemon's hands. */
+static int deliver(Context *c, const SnapshotSettings *s, json_t *snapshot) {
+    int status;
+
+    if (to_stdout(s)) {
+        status = snapshot_pass_on(c, snapshot, becomes_stream(s));
+        return status == STATUS_OK ? tell(c, snapshot, NULL) : status;
+    }
+    status = snapshot_save(c, snapshot, s->output, s->force);
+    if (status != STATUS_OK)
+        return status;
+    if (json_object_set_new(snapshot, "path", remote_word(s->output)) < 0)
+        return complain(STATUS_FAILED, "Failed to print the snapshot: %s.", strerror(ENOMEM));
+    return tell(c, snapshot, s->output);
+}
+
+static int run_snapshot(Context *c, void *settings, char **arguments) {
+    const SnapshotSettings *s = settings;
+    _cleanup_(remote_freep) Remote *remote = NULL;
+    Taking taking = {.progress = progress_of(c)};
+    json_t *parameters = NULL;
+    int status = check(s);
+
+    if (status == STATUS_OK && to_stdout(s) && isatty(STDOUT_FILENO))
+        status = complain(STATUS_FAILED, "A recording is not for a terminal; redirect stdout.");
+    if (status == STATUS_OK)
+        status = make_parameters(s, &parameters);
+    if (status == STATUS_OK)
+        status = remote_open(c, &remote);
+    if (status != STATUS_OK) {
+        json_decref(parameters);
+        return status;
+    }
+    remote_set_timeout(remote, REMOTE_FOREVER);
+    status = remote_each(remote, "Snapshot", parameters, on_reply, &taking);
+    progress_end(&taking.progress);
+    if (status == STATUS_OK && !taking.snapshot)
+        status = complain(STATUS_FAILED, "profd ended without a word about the snapshot.");
+    if (status == STATUS_OK)
+        status = s->output ? deliver(c, s, taking.snapshot)
+                           : tell(c, taking.snapshot, reply_string(taking.snapshot, "path"));
+    json_decref(taking.snapshot);
+    return status;
+}
+
+static void snapshot_settings_done(void *settings) {
+    SnapshotSettings *s = settings;
+
+    option_numbers_done(&s->pids);
+    option_numbers_done(&s->tids);
+    option_words_done(&s->comms);
+    option_words_done(&s->cgroups);
+    option_words_done(&s->units);
+}
+
+const Command command_snapshot = {
+    .name = "snapshot",
+    .arguments = "",
+    .summary = "Save a window of the past as a recording of its own",
+    .notes = "Without --last, --since and --until all that there is of the session. The recording "
+             "goes on undisturbed. stdout gets the path, or with --output=- the recording itself, "
+             "as a stream that 'perf report -i -' reads; a summary is printed on stderr.\n\n"
+             "Exit status: 8 when a part of the window is not there any more, 5 when no sample of "
+             "it matches the filters. Ctrl-C ends it and keeps nothing.",
+    .options = snapshot_options,
+    .settings_size = sizeof(SnapshotSettings),
+    .run = run_snapshot,
+    .done = snapshot_settings_done,
+    .streams = snapshot_streams,
+};

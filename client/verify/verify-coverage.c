@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/verify/verify-state.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "client/remote/coverage-text.h"
+#include "perfdata/feature/environment.h"
+
+/* What the recorder itself says that it did not record. Only profd says so. */
+
+static void add_gap(const PdGap *gap, Findings *findings) {
+    _cleanup_(buffer_done) Buffer text = {};
+
+    coverage_describe_gap(&text, gap);
+    buffer_zero(&text, 1);
+    findings_add(findings, pd_gap_counts(gap) ? SEVERITY_WARNING : SEVERITY_NOTE, "coverage", NULL,
+                 1, "not recorded %s", buffer_error(&text) ? "?" : (const char *)text.data);
+}
+
+static bool is_of_profd(const PdEnvironment *env) {
+    return env->has[PD_FEATURE_VERSION] && strncmp(env->version, "profd", 5) == 0;
+}
+
+/* What makes no sense is told of with the other features. */
+static int read_feature(PdReader *reader, unsigned bit, PdEnvironment *env) {
+    Bytes body;
+    int r = pd_reader_feature(reader, bit, &body);
+
+    if (r == 0)
+        r = pd_environment_read(env, bit, body, pd_reader_header(reader)->swap);
+    return r == -ENOENT || r == -EBADMSG || r == -EFBIG ? 0 : r;
+}
+
+int verify_coverage(PdReader *reader, Findings *findings) {
+    _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
+    int r = pd_environment_new(&env);
+
+    if (r == 0)
+        r = read_feature(reader, PD_FEATURE_VERSION, env);
+    if (r == 0)
+        r = read_feature(reader, PD_FEATURE_PROFD_COVERAGE, env);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; env->has[PD_FEATURE_PROFD_COVERAGE] && i < env->coverage.n_gaps; i++)
+        add_gap(&env->coverage.gaps[i], findings);
+    if (is_of_profd(env) && !env->has[PD_FEATURE_PROFD_COVERAGE])
+        findings_add(findings, SEVERITY_NOTE, "coverage", NULL, 1,
+                     "it does not say whether all of its time was recorded");
+    return 0;
+}

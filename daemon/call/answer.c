@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "call/answer.h"
+
+#include <string.h>
+
+#include "util/text.h"
+
+/*
+ * Replies carry no byte that a terminal or a parser could stumble over: names of processes and
+ * paths pass the escape of everything else that we show. Times are microseconds, which stay below
+ * what a double holds.
+ */
+
+enum { NS_PER_US = 1000 };
+
+#define NUMBER_MAX (1ULL << 53) /* of JSON, where it is a double */
+
+static json_t *answer_buffer(const Buffer *text) {
+    return buffer_error(text) < 0
+               ? NULL
+               : json_stringn(text->data ? (const char *)text->data : "", text->size);
+}
+
+json_t *answer_text(const char *text) {
+    _cleanup_(buffer_done) Buffer escaped = {};
+
+    text_escape_str(&escaped, text);
+    return answer_buffer(&escaped);
+}
+
+json_t *answer_echo(const char *text) {
+    _cleanup_(buffer_done) Buffer escaped = {};
+
+    text_escape_again(&escaped, (Bytes){.data = (const uint8_t *)text, .size = strlen(text)});
+    return answer_buffer(&escaped);
+}
+
+json_t *answer_text_or_null(const char *text) {
+    return text && *text ? answer_text(text) : json_null();
+}
+
+json_t *answer_count(uint64_t n) {
+    return json_integer((json_int_t)MIN(n, NUMBER_MAX));
+}
+
+json_t *answer_time(uint64_t ns) {
+    return ns == 0 ? json_null() : answer_count(ns / NS_PER_US);
+}

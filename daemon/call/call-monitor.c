@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "call/call-monitor.h"
+
+#include <errno.h>
+
+#include "call/answer.h"
+#include "util/clock.h"
+
+/*
+ * Nobody is waited for: what a listener's connection has no room for is dropped, and the next event
+ * that fits comes after one that says how many went missing.
+ */
+
+typedef struct Listener Listener;
+
+struct Listener {
+    Listener *next;
+    Monitor *monitor;
+    Call *call;
+    uint64_t dropped;
+};
+
+struct Monitor {
+    Listener *listeners;
+};
+
+int monitor_new(Monitor **ret) {
+    *ret = calloc(1, sizeof(**ret));
+    return *ret ? 0 : -ENOMEM;
+}
+
+/* Their calls are the control's to end. */
+Monitor *monitor_free(Monitor *monitor) {
+    if (!monitor)
+        return NULL;
+    while (monitor->listeners) {
+        Listener *listener = monitor->listeners;
+
+        monitor->listeners = listener->next;
+        free(listener);
+    }
+    free(monitor);
+    return NULL;
+}
+
+static void on_gone(void *userdata) {
+    Listener *listener = userdata, **at = &listener->monitor->listeners;
+
+    while (*at != listener)
+        at = &(*at)->next;
+    *at = listener->next;
+    free(listener);
+}
+
+static json_t *encode(const MonitorEvent *event) {
+    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "event", event->event, "timeUsec",
+                     answer_time(clock_ns(CLOCK_REALTIME)), "session",
+                     answer_text_or_null(event->session), "text",
+                     answer_text(event->text ? event->text : ""), "path",
+                     answer_text_or_null(event->path), "count",
+                     event->has_count ? answer_count(event->count) : json_null());
+}
+
+static bool send(const Listener *listener, const MonitorEvent *event) {
+    json_t *parameters = encode(event);
+
+    return parameters && call_continue(listener->call, parameters) >= 0;
+}
+
+static void tell(Listener *listener, const MonitorEvent *event) {
+    const MonitorEvent dropped = {.event = "dropped",
+                                  .text = "events found no room, the client reads too slowly",
+                                  .count = listener->dropped,
+                                  .has_count = true};
+
+    if (listener->dropped > 0 && !send(listener, &dropped)) {
+        listener->dropped++;
+        return;
+    }
+    listener->dropped = send(listener, event) ? 0 : 1;
+}
+
+int monitor_subscribe(Monitor *monitor, Call *call, const char *text) {
+    Listener *listener;
+
+    listener = calloc(1, sizeof(*listener));
+    if (!listener)
+        return -ENOMEM;
+    *listener = (Listener){.next = monitor->listeners, .monitor = monitor, .call = call};
+    monitor->listeners = listener;
+    call_on_gone(call, on_gone, listener);
+    tell(listener, &(MonitorEvent){.event = "ready", .text = text});
+    return 0;
+}
+
+void monitor_publish(Monitor *monitor, const MonitorEvent *event) {
+    for (Listener *listener = monitor->listeners, *next; listener; listener = next) {
+        next = listener->next;
+        tell(listener, event);
+    }
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "call/errand.h"
+
+#include <errno.h>
+
+#include "call/answer.h"
+
+/*
+ * An errand has two ends: the work, which cannot be stopped, and the call, which may go at any
+ * time. It lives as long as one of them.
+ */
+
+struct Errand {
+    Daemon *daemon;
+    ErrandOptions options;
+    unsigned n_ends;
+    bool is_done;
+};
+
+int errand_new(Daemon *daemon, const ErrandOptions *options, Errand **ret) {
+    Errand *errand = calloc(1, sizeof(*errand));
+
+    if (!errand) {
+        options->release(options->userdata);
+        return -ENOMEM;
+    }
+    *errand = (Errand){.daemon = daemon, .options = *options, .n_ends = 1};
+    *ret = errand;
+    return 0;
+}
+
+Errand *errand_free(Errand *errand) {
+    if (--errand->n_ends > 0)
+        return NULL;
+    errand->options.release(errand->options.userdata);
+    free(errand);
+    return NULL;
+}
+
+static void release(void *userdata) {
+    errand_free(userdata);
+}
+
+static bool look(void *userdata, Call *call) {
+    const Errand *errand = userdata;
+
+    if (!errand->is_done)
+        return false;
+    /* It may stream its answer, when we are no more. */
+    call_on_gone(call, NULL, NULL);
+    errand->options.answer(errand->options.userdata, call);
+    return true;
+}
+
+int errand_wait(Errand *errand, Call *call) {
+    errand->n_ends++;
+    return waits_add(errand->daemon->waits, call,
+                     &(WaitOptions){.look = look, .release = release, .userdata = errand});
+}
+
+void errand_done(Errand *errand) {
+    errand->is_done = true;
+    waits_look(errand->daemon->waits);
+    errand_free(errand);
+}
+
+static void work(void *userdata) {
+    const Errand *errand = userdata;
+
+    errand->options.work(errand->options.userdata);
+}
+
+static void done(void *userdata) {
+    errand_done(userdata);
+}
+
+int errand_run(Daemon *daemon, Call *call, const ErrandOptions *options) {
+    bool privileged = call_peer(call)->right >= RIGHT_ADMIN;
+    Errand *errand;
+    int r = errand_new(daemon, options, &errand);
+
+    if (r < 0)
+        return r;
+    r = housekeeper_add(daemon->housekeeper,
+                        &(Chore){.work = work, .done = done, .userdata = errand}, privileged);
+    if (r < 0) {
+        errand_free(errand);
+        return r == -EBUSY ? call_fail_busy(call) : r;
+    }
+    return errand_wait(errand, call);
+}

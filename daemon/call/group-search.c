@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "call/group-search.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "util/cgroup-path.h"
+#include "util/clock.h"
+
+/*
+ * The scan thread walks the tree and reports every group; each search keeps the groups that match.
+ * A walk may be under way when a search begins. What is left of it is offered too, but the search
+ * ends only with a walk that began later and so saw the whole tree. Hence a group may be offered
+ * twice, and is kept once.
+ */
+
+typedef struct GroupSearch GroupSearch;
+
+struct GroupSearch {
+    GroupSearch *next;
+    GroupSearches *searches;
+    Call *call; /* NULL: its client is gone */
+    bool by_unit;
+    uint64_t begin_ns;
+    GroupsFoundCallback on_found;
+    void *userdata;
+    GroupsFound found;
+    char wanted[];
+};
+
+struct GroupSearches {
+    GroupSearch *first;
+};
+
+int group_searches_new(GroupSearches **ret) {
+    *ret = calloc(1, sizeof(**ret));
+    return *ret ? 0 : -ENOMEM;
+}
+
+static void search_free(GroupSearch *search) {
+    for (size_t i = 0; i < search->found.n; i++)
+        free(search->found.paths[i]);
+    free(search);
+}
+
+GroupSearches *group_searches_free(GroupSearches *searches) {
+    if (!searches)
+        return NULL;
+    for (GroupSearch *search; (search = searches->first);) {
+        searches->first = search->next;
+        search_free(search);
+    }
+    free(searches);
+    return NULL;
+}
+
+static void on_gone(void *userdata) {
+    ((GroupSearch *)userdata)->call = NULL;
+}
+
+int group_search_add(GroupSearches *searches, Call *call, const char *wanted, bool by_unit,
+                     GroupsFoundCallback on_found, void *userdata) {
+    size_t n = strlen(wanted) + 1;
+    GroupSearch *search = calloc(1, sizeof(*search) + n);
+
+    if (!search)
+        return -ENOMEM;
+    memcpy(search->wanted, wanted, n);
+    search->call = call;
+    search->by_unit = by_unit;
+    search->begin_ns = clock_monotonic_ns();
+    search->on_found = on_found;
+    search->userdata = userdata;
+    search->next = searches->first;
+    searches->first = search;
+    call_on_gone(call, on_gone, search);
+    return 0;
+}
+
+static bool is_at_or_below(const char *path, const char *top) {
+    size_t n = strlen(top);
+
+    return strncmp(path, top, n) == 0 && (!path[n] || path[n] == '/');
+}
+
+static int keep(GroupsFound *found, const char *path) {
+    for (size_t i = 0; i < found->n; i++)
+        if (is_at_or_below(path, found->paths[i]))
+            return 0;
+    if (found->n == GROUPS_FOUND_MAX) {
+        found->more = true;
+        return 0;
+    }
+    found->paths[found->n] = strdup(path);
+    if (!found->paths[found->n])
+        return -ENOMEM;
+    found->n++;
+    return 0;
+}
+
+int group_searches_offer(GroupSearches *searches, const char *path) {
+    Bytes bytes = {.data = (const uint8_t *)path, .size = strlen(path)};
+    int r = 0;
+
+    for (GroupSearch *search = searches->first; r == 0 && search; search = search->next)
+        if (search->by_unit && cgroup_unit_matches(bytes, search->wanted))
+            r = keep(&search->found, path);
+        else
+            cgroup_path_offer(&search->found.near, bytes, search->wanted, search->by_unit);
+    return r;
+}
+
+void group_searches_end(GroupSearches *searches, uint64_t begin_ns) {
+    for (GroupSearch **at = &searches->first; *at;) {
+        GroupSearch *search = *at;
+
+        if (search->begin_ns > begin_ns) {
+            at = &search->next;
+            continue;
+        }
+        *at = search->next;
+        if (search->call)
+            search->on_found(search->userdata, search->call, &search->found);
+        search_free(search);
+    }
+}

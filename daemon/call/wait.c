@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "call/wait.h"
+
+#include <errno.h>
+
+/*
+ * Few wait at a time, a call a connection, so all are looked at whenever something might have come
+ * about. Ending one may bring about more: then it is looked once more.
+ */
+
+typedef struct Wait Wait;
+
+struct Wait {
+    Wait *next;
+    Waits *waits;
+    Call *call; /* NULL: over, or its client went */
+    WaitOptions options;
+};
+
+struct Waits {
+    Wait *first;
+    bool looking, again;
+};
+
+int waits_new(Waits **ret) {
+    *ret = calloc(1, sizeof(**ret));
+    return *ret ? 0 : -ENOMEM;
+}
+
+static void wait_free(Wait *wait) {
+    if (wait->options.release)
+        wait->options.release(wait->options.userdata);
+    free(wait);
+}
+
+Waits *waits_free(Waits *waits) {
+    if (!waits)
+        return NULL;
+    while (waits->first) {
+        Wait *wait = waits->first;
+
+        waits->first = wait->next;
+        wait_free(wait);
+    }
+    free(waits);
+    return NULL;
+}
+
+static void reap(Waits *waits) {
+    for (Wait **at = &waits->first; *at;) {
+        Wait *wait = *at;
+
+        if (wait->call) {
+            at = &wait->next;
+            continue;
+        }
+        *at = wait->next;
+        wait_free(wait);
+    }
+}
+
+static void on_gone(void *userdata) {
+    Wait *wait = userdata;
+
+    wait->call = NULL;
+    if (!wait->waits->looking)
+        reap(wait->waits);
+}
+
+void waits_look(Waits *waits) {
+    if (waits->looking) {
+        waits->again = true;
+        return;
+    }
+    waits->looking = true;
+    do {
+        waits->again = false;
+        for (Wait *wait = waits->first; wait; wait = wait->next)
+            if (wait->call && wait->options.look(wait->options.userdata, wait->call))
+                wait->call = NULL;
+    } while (waits->again);
+    waits->looking = false;
+    reap(waits);
+}
+
+int waits_add(Waits *waits, Call *call, const WaitOptions *options) {
+    Wait *wait = calloc(1, sizeof(*wait));
+
+    if (!wait) {
+        if (options->release)
+            options->release(options->userdata);
+        return -ENOMEM;
+    }
+    *wait = (Wait){.next = waits->first, .waits = waits, .call = call, .options = *options};
+    waits->first = wait;
+    call_on_gone(call, on_gone, wait);
+    waits_look(waits);
+    return 0;
+}

@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "capture/event/event-list.h"
+
+#include <errno.h>
+#include <linux/hw_breakpoint.h>
+#include <linux/perf_event.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "capture/event/event-parse.h"
+#include "perfdata/event/format.h"
+#include "util/array.h"
+#include "util/text.h"
+
+/*
+ * The frame of the event grammar: events by commas, groups in braces, and in each event the word
+ * that says what it is. The text is walked once from left to right by a parser that nests no
+ * deeper than event in group; terms, modifiers, PMUs and tracepoints have files of their own.
+ *
+ * A word may be many things, so it is tried in this order: a name that every machine has, a raw
+ * number, an event that a PMU lists in sysfs, a tracepoint, a name that libpfm4 knows.
+ */
+
+enum { SHOWN_MAX = 200 /* bytes of an event in a sentence about it */, ERROR_TEXT_MAX = 1024 };
+
+static const char word_letters[] =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.*?[]-";
+
+/* -- what goes wrong ----------------------------------------------------------------------------
+ */
+
+/* From the event's first byte to the comma that would end it. */
+static Bytes event_text(const EventParser *p) {
+    const char *from = p->event;
+    /* In an address with a length one slash stands alone. */
+    bool has_terms = strncmp(from, "mem:", 4) != 0, in_terms = false;
+    size_t n = 0;
+
+    for (; from[n]; n++) {
+        if (from[n] == '/' && has_terms)
+            in_terms = !in_terms;
+        if (!in_terms && (from[n] == ',' || from[n] == '}'))
+            break;
+    }
+    return (Bytes){.data = (const uint8_t *)from, .size = MIN(n, (size_t)SHOWN_MAX)};
+}
+
+int event_fail(EventParser *p, int r, const char *format, ...) {
+    _cleanup_(buffer_done) Buffer shown = {}, escaped = {};
+    char rest[1024];
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(rest, sizeof(rest), format, arguments);
+    va_end(arguments);
+    text_escape(&shown, event_text(p));
+    text_escape_str(&escaped, rest);
+    if (buffer_error(&shown) < 0 || buffer_error(&escaped) < 0)
+        return -ENOMEM;
+    (void)snprintf(p->error, p->error_size, "Event '%.*s' at offset %zu %.*s", (int)shown.size,
+                   shown.data ? (const char *)shown.data : "", (size_t)(p->event - p->text),
+                   (int)escaped.size, (const char *)escaped.data);
+    return r;
+}
+
+/* -- the list -----------------------------------------------------------------------------------
+ */
+
+static void spec_done(EventSpec *s) {
+    free(s->name);
+    free(s->pmu);
+    free(s->cpus);
+    free(s->system);
+    free(s->tracepoint);
+}
+
+EventList *event_list_free(EventList *list) {
+    if (!list)
+        return NULL;
+    for (size_t i = 0; i < list->n; i++)
+        spec_done(&list->specs[i]);
+    free(list->specs);
+    free(list);
+    return NULL;
+}
+
+static void truncate_list(EventList *list, size_t n) {
+    while (list->n > n)
+        spec_done(&list->specs[--list->n]);
+}
+
+void event_list_remove(EventList *list, size_t index) {
+    size_t first = list->specs[index].leader, n = list->specs[first].n_members;
+
+    for (size_t i = first; i < first + n; i++)
+        spec_done(&list->specs[i]);
+    memmove(&list->specs[first], &list->specs[first + n],
+            (list->n - first - n) * sizeof(*list->specs));
+    list->n -= n;
+    for (size_t i = first; i < list->n; i++)
+        list->specs[i].leader -= n;
+}
+
+EventSpec *event_list_add(EventParser *p, int *ret_error) {
+    EventSpec *s;
+
+    if (p->list->n >= EVENT_LIST_MAX) {
+        *ret_error = event_fail(p, -EINVAL, "makes it more than %d events, which is the limit",
+                                EVENT_LIST_MAX);
+        return NULL;
+    }
+    s = array_grow(&p->list->specs, &p->list->n);
+    if (!s) {
+        *ret_error = event_fail(p, -ENOMEM, "does not fit into memory");
+        return NULL;
+    }
+    s->flags = PD_ATTR_EXCLUDE_GUEST;
+    s->leader = p->list->n - 1;
+    s->n_members = 1;
+    return s;
+}
+
+/* -- one event ----------------------------------------------------------------------------------
+ */
+
+static Bytes take_word(EventParser *p) {
+    Bytes word = {.data = (const uint8_t *)p->at, .size = strspn(p->at, word_letters)};
+
+    p->at += word.size;
+    return word;
+}
+
+static bool take_char(EventParser *p, char c) {
+    if (*p->at != c)
+        return false;
+    p->at++;
+    return true;
+}
+
+int event_number(Bytes text, uint64_t *ret) {
+    bool hex = text.size > 2 && text.data[0] == '0' && (text.data[1] | 0x20) == 'x';
+    uint64_t v = 0;
+    size_t i = hex ? 2 : 0;
+
+    if (i == text.size)
+        return -EINVAL;
+    for (; i < text.size; i++) {
+        unsigned c = text.data[i], digit = c - '0';
+
+        if (hex && digit > 9)
+            digit = (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10 : 16;
+        if (digit >= (hex ? 16U : 10U))
+            return -EINVAL;
+        if (__builtin_mul_overflow(v, hex ? 16 : 10, &v) || __builtin_add_overflow(v, digit, &v))
+            return -ERANGE;
+    }
+    *ret = v;
+    return 0;
+}
+
+static Bytes take_number(EventParser *p) {
+    Bytes digits = {.data = (const uint8_t *)p->at,
+                    .size = strspn(p->at, "0123456789abcdefABCDEFxX")};
+
+    p->at += digits.size;
+    return digits;
+}
+
+/* Behind "mem:": an address, a length, and what is watched for. */
+static int parse_breakpoint(EventParser *p) {
+    uint64_t address, length = 0;
+    EventSpec *s;
+    size_t n;
+    int r = 0;
+
+    if (event_number(take_number(p), &address) < 0)
+        return event_fail(p, -EINVAL, "needs a number behind 'mem:', as in 'mem:0x1000/8:rw'");
+    if (take_char(p, '/') && event_number(take_number(p), &length) < 0)
+        return event_fail(p, -EINVAL, "needs 1, 2, 4 or 8 behind the '/'");
+    s = event_list_add(p, &r);
+    if (!s)
+        return r;
+    n = *p->at == ':' ? strspn(p->at + 1, "rwx") : 0;
+    for (size_t i = 1; i <= n; i++) {
+        uint32_t access = p->at[i] == 'r'   ? HW_BREAKPOINT_R
+                          : p->at[i] == 'w' ? HW_BREAKPOINT_W
+                                            : HW_BREAKPOINT_X;
+
+        if (s->bp_type & access)
+            return event_fail(p, -EINVAL, "has '%c' twice", p->at[i]);
+        s->bp_type |= access;
+    }
+    p->at += n > 0 ? n + 1 : 0;
+    if (s->bp_type == 0)
+        s->bp_type = HW_BREAKPOINT_RW;
+    s->type = PERF_TYPE_BREAKPOINT;
+    s->config1 = address;
+    s->config2 = length                          ? length
+                 : s->bp_type == HW_BREAKPOINT_X ? sizeof(long)
+                                                 : HW_BREAKPOINT_LEN_4;
+    s->default_period = 1;
+    return 0;
+}
+
+/* A name of the machine, a raw number: -ENOENT when it is neither. */
+static int parse_symbol(EventParser *p, Bytes word) {
+    size_t first = p->list->n;
+    EventSpec found = {};
+    EventSpec *s;
+    int r = event_symbol(word, &found);
+
+    if (r < 0) {
+        r = event_raw(word, &found.config);
+        found.type = PERF_TYPE_RAW;
+    }
+    if (r < 0)
+        return r;
+    s = event_list_add(p, &r);
+    if (!s)
+        return r;
+    s->type = found.type;
+    s->config = found.config;
+    s->default_period = found.default_period;
+    s->is_auto = found.is_auto;
+    return event_spread(p, first);
+}
+
+/* "1:0": type and config as numbers. */
+static int parse_numeric(EventParser *p, Bytes word) {
+    uint64_t type, config;
+    EventSpec *s;
+    int r = 0;
+
+    if (*p->at != ':' || event_number(word, &type) < 0)
+        return -ENOENT;
+    p->at++;
+    if (type > UINT32_MAX || event_number(take_number(p), &config) < 0)
+        return event_fail(p, -EINVAL, "needs two numbers, a type and a config, as in '1:0'");
+    s = event_list_add(p, &r);
+    if (!s)
+        return r;
+    s->type = (uint32_t)type;
+    s->config = config;
+    return 0;
+}
+
+/* libpfm4 has modifiers of its own, so it is asked with all of the text, and then without what
+ * stands behind the last colon. */
+static int parse_pfm(EventParser *p) {
+    size_t n = strcspn(p->event, ",{}/");
+    char text[EVENT_TEXT_MAX];
+    EventSpec found = {};
+    EventSpec *s;
+    int r;
+
+    memcpy(text, p->event, n);
+    text[n] = '\0';
+    r = event_pfm(text, &found);
+    if (r == -ENOENT && strrchr(text, ':')) {
+        n = (size_t)(strrchr(text, ':') - text);
+        text[n] = '\0';
+        r = event_pfm(text, &found);
+    }
+    if (r < 0)
+        return r;
+    s = event_list_add(p, &r);
+    if (!s)
+        return r;
+    found.name = s->name;
+    found.leader = s->leader;
+    found.n_members = 1;
+    *s = found;
+    p->at = p->event + n;
+    return 0;
+}
+
+static int module_is_missing(EventParser *p, Bytes word) {
+    return event_fail(p, -ENOPKG, "may be of the kernel module '%.*s', which is not loaded",
+                      (int)word.size, (const char *)word.data);
+}
+
+/* Machines without counters have no PMU `cpu`, and it is good to know that this is why. */
+static int unknown_pmu(EventParser *p, Bytes word) {
+    EventNear near = {.wanted = word};
+    char hint[1024], **names = NULL;
+
+    if (event_pmu_names(p->host, NULL, NULL, &names) == 0)
+        for (size_t i = 0; names[i]; i++)
+            event_near_offer(&near, names[i]);
+    event_names_free(names);
+    event_near_offer_symbols(&near);
+    event_near_print(&near, hint, sizeof(hint));
+    if (event_module_is_missing(p->host, word))
+        return module_is_missing(p, word);
+    return event_fail(p, -EINVAL, "names the PMU '%.*s', which this machine does not have%s",
+                      (int)word.size, (const char *)word.data, hint);
+}
+
+/* The words may be those of a tracepoint, and nobody can tell. */
+static bool lacks_tracefs(const EventParser *p) {
+    _cleanup_close_ int fd = -1;
+
+    return p->host->open_tracefs && p->host->open_tracefs(p->host->userdata, "./", &fd) == -ENOENT;
+}
+
+static int unknown_event(EventParser *p, Bytes word, EventNear *near) {
+    char hint[1024];
+
+    if (*p->at == '/')
+        return unknown_pmu(p, word);
+    if (near->wanted.size == 0)
+        near->wanted = word;
+    if (near->wanted.data == word.data)
+        event_near_offer_symbols(near);
+    event_near_print(near, hint, sizeof(hint));
+    if (*p->at == ':' && event_module_is_missing(p->host, word))
+        return module_is_missing(p, word);
+    if (near->n > 0)
+        return event_fail(p, -EINVAL, "is not known%s", hint);
+    if (*p->at == ':' && lacks_tracefs(p))
+        return event_fail(p, -ENOPKG, "may be a tracepoint, but tracefs is not mounted here");
+    return event_fail(p, -EINVAL,
+                      "is not known; perf list shows what this machine has, and rNNN or "
+                      "pmu/config=N/ count by number");
+}
+
+static int parse_tracepoint(EventParser *p, Bytes system, EventNear *near) {
+    const char *at = p->at;
+    Bytes name;
+    int r;
+
+    if (!take_char(p, ':'))
+        return -ENOENT;
+    name = take_word(p);
+    r = name.size > 0 ? event_add_tracepoints(p, system, name, near) : -ENOENT;
+    if (r == -ENOENT)
+        p->at = at;
+    return r;
+}
+
+/* What the word at p->at asks for. */
+static int parse_what(EventParser *p) {
+    Bytes word = take_word(p);
+    EventNear near = {};
+    int r;
+
+    if (word.size == 0)
+        return event_fail(p, -EINVAL, "is empty or begins with a letter that no event begins with");
+    if (word.size >= EVENT_WORD_MAX)
+        return event_fail(p, -EINVAL, "has a name longer than %d letters", EVENT_WORD_MAX - 1);
+    if (bytes_equal_str(word, "mem") && take_char(p, ':'))
+        return parse_breakpoint(p);
+    r = parse_numeric(p, word);
+    if (r == -ENOENT)
+        r = parse_symbol(p, word);
+    if (r == -ENOENT && *p->at == '/')
+        r = event_add_pmus(p, word);
+    if (r == -ENOENT && *p->at != '/')
+        r = event_add_alias(p, word);
+    if (r == -ENOENT)
+        r = parse_tracepoint(p, word, &near);
+    if (r == -ENOENT && !p->host->no_vendor_names)
+        r = parse_pfm(p);
+    if (r == -ENOENT && event_is_tool(word))
+        return event_fail(p, -EINVAL, "is counted by perf stat itself and cannot be sampled");
+    return r == -ENOENT ? unknown_event(p, word, &near) : r;
+}
+
+static int name_event(EventParser *p, size_t first) {
+    Bytes text = {.data = (const uint8_t *)p->event, .size = (size_t)(p->at - p->event)};
+
+    for (size_t i = first; i < p->list->n; i++) {
+        EventSpec *s = &p->list->specs[i];
+
+        if (!s->name)
+            s->name = s->is_auto ? event_auto_name(text) : event_strdup(text);
+        if (!s->name)
+            return event_fail(p, -ENOMEM, "does not fit into memory");
+    }
+    return 0;
+}
+
+static int parse_event(EventParser *p) {
+    size_t first = p->list->n;
+    bool has_terms;
+    int r;
+
+    p->event = p->at;
+    r = parse_what(p);
+    if (r < 0)
+        return r;
+    has_terms = *p->at == '/';
+    r = event_terms(p, first);
+    if (r < 0)
+        return r;
+    if (*p->at == ':' || has_terms) {
+        (void)take_char(p, ':');
+        r = event_modifiers(p, first, false);
+    }
+    if (r == 0 && *p->at && *p->at != ',' && *p->at != '}')
+        return event_fail(p, -EINVAL,
+                          "goes on at offset %zu with what is no part of it, where ':', ',' or the "
+                          "end may stand",
+                          (size_t)(p->at - p->text));
+    return r == 0 ? name_event(p, first) : r;
+}
+
+/* -- groups and the whole -----------------------------------------------------------------------
+ */
+
+static bool same_pmu(const EventSpec *a, const EventSpec *b) {
+    return a->cpus && b->cpus ? strcmp(a->cpus, b->cpus) == 0 : a->cpus == b->cpus;
+}
+
+/* Members that count on other CPUs than their leader make a group of their own: in order, each
+ * group in one stretch. What counts anywhere stays with the first. */
+static void gather_groups(EventSpec *specs, size_t first, size_t n) {
+    for (size_t leader = first; leader < n;) {
+        size_t end = leader + 1;
+
+        for (size_t i = end; i < n; i++)
+            if (same_pmu(&specs[i], &specs[leader]) || (leader == first && !specs[i].cpus)) {
+                EventSpec moved = specs[i];
+
+                memmove(&specs[end + 1], &specs[end], (i - end) * sizeof(moved));
+                specs[end++] = moved;
+            }
+        for (size_t i = leader; i < end; i++)
+            specs[i].leader = leader;
+        specs[leader].n_members = end - leader;
+        leader = end;
+    }
+}
+
+/* "{a,b}:S", with or without a name in front. */
+static int parse_group(EventParser *p) {
+    size_t first = p->list->n;
+    int r;
+
+    p->event = p->at;
+    p->at = strchr(p->at, '{') + 1;
+    do {
+        r = parse_event(p);
+        if (r < 0)
+            return r;
+    } while (take_char(p, ','));
+    if (!take_char(p, '}'))
+        return event_fail(p, -EINVAL, "is in a group that is not closed by '}'");
+    gather_groups(p->list->specs, first, p->list->n);
+    return take_char(p, ':') ? event_modifiers(p, first, true) : 0;
+}
+
+static bool is_group(const char *at) {
+    return at[strspn(at, word_letters)] == '{';
+}
+
+/* The comma that ends the event or group at `at`, or the end of the text. */
+static const char *item_end(const char *at) {
+    bool has_terms = true, in_terms = false, begins = true;
+    unsigned depth = 0;
+
+    for (; *at; at++) {
+        if (begins)
+            has_terms = strncmp(at, "mem:", 4) != 0;
+        begins = !in_terms && (*at == ',' || *at == '{');
+        if (*at == '/' && has_terms)
+            in_terms = !in_terms;
+        if (in_terms)
+            continue;
+        if (*at == ',' && depth == 0)
+            break;
+        depth += *at == '{';
+        depth -= *at == '}' && depth > 0;
+    }
+    return at;
+}
+
+static int parse_item(EventParser *p) {
+    int r = is_group(p->at) ? parse_group(p) : parse_event(p);
+
+    if (r < 0 || !*p->at || *p->at == ',')
+        return r;
+    p->event = p->at;
+    return event_fail(p, -EINVAL, "stands where ',' or the end is to be");
+}
+
+static int parse_all(EventParser *p) {
+    int r;
+
+    do {
+        const char *item = p->at;
+        size_t before = p->list->n;
+
+        r = parse_item(p);
+        if (r < 0 && r != -ENOMEM && p->on_bad) {
+            truncate_list(p->list, before);
+            p->at = item_end(item);
+            r = p->on_bad(p->userdata, r, p->error);
+        }
+        if (r < 0)
+            return r;
+    } while (take_char(p, ','));
+    return 0;
+}
+
+static int parse_text(EventParser *p, EventList **ret) {
+    _cleanup_(event_list_freep) EventList *list = calloc(1, sizeof(*list));
+    int r;
+
+    p->at = p->event = p->text;
+    p->list = list;
+    if (!list)
+        return event_fail(p, -ENOMEM, "does not fit into memory");
+    if (strlen(p->text) >= EVENT_TEXT_MAX)
+        return event_fail(p, -EINVAL, "is part of a text of more than %d letters",
+                          EVENT_TEXT_MAX - 1);
+    r = parse_all(p);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(list);
+    return 0;
+}
+
+int event_list_parse(const char *text, const EventHost *host, EventList **ret, char *error,
+                     size_t error_size) {
+    EventParser p = {.text = text, .host = host, .error = error, .error_size = error_size};
+
+    return parse_text(&p, ret);
+}
+
+int event_list_parse_each(const char *text, const EventHost *host, EventListBad on_bad,
+                          void *userdata, EventList **ret) {
+    char error[ERROR_TEXT_MAX] = "";
+    EventParser p = {.text = text,
+                     .host = host,
+                     .error = error,
+                     .error_size = sizeof(error),
+                     .on_bad = on_bad,
+                     .userdata = userdata};
+
+    return parse_text(&p, ret);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/event/event-parse.h"
+#include "util/array.h"
+
+/*
+ * Names of what the kernel shows as folders: PMUs, their events and terms, tracepoints and their
+ * systems. Nothing says how many there are, so what goes beyond all reason is left out.
+ */
+
+enum { NAMES_MAX = 8192 };
+
+void event_names_free(char **names) {
+    for (size_t i = 0; names && names[i]; i++)
+        free(names[i]);
+    free(names);
+}
+
+static int compare_names(const void *a, const void *b, void *compare) {
+    int (**by)(const char *, const char *) = compare;
+
+    return (*by)(*(char *const *)a, *(char *const *)b);
+}
+
+int event_names_read(DIR *dir, bool (*is_wanted)(const struct dirent *entry, const void *userdata),
+                     const void *userdata, int (*compare)(const char *a, const char *b),
+                     char ***ret) {
+    /* The end of the names is one element more. */
+    char **names = calloc(1, sizeof(*names)), **slot;
+    const struct dirent *entry;
+    size_t n = 1;
+    int r = names ? 0 : -ENOMEM;
+
+    while (r == 0 && n < NAMES_MAX && (entry = readdir(dir))) {
+        if (!is_wanted(entry, userdata))
+            continue;
+        slot = array_grow(&names, &n);
+        if (slot)
+            names[n - 2] = strdup(entry->d_name);
+        r = slot && names[n - 2] ? 0 : -ENOMEM;
+    }
+    (void)closedir(dir);
+    if (r < 0) {
+        event_names_free(names);
+        return r;
+    }
+    qsort_r(names, n - 1, sizeof(*names), compare_names, &compare);
+    *ret = names;
+    return 0;
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "capture/event/event-list.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "capture/event/event-parse.h"
+#include "util/file.h"
+
+/*
+ * The PMUs of this machine, as the kernel describes them below /sys/bus/event_source/devices: a
+ * folder each with its type, what the bits of its terms are, events by name, and the CPUs it counts
+ * on. Nothing is kept: a text is parsed at a start or a reload, and drivers come and go.
+ */
+
+enum {
+    VALUE_MAX = 4096,
+    PATH_SIZE = 1024,
+};
+
+/* Words go into paths: no slash can be in them, and nothing that begins with a dot is one. */
+static int make_path(const EventHost *host, char *ret, const char *pmu, const char *folder,
+                     Bytes name) {
+    int n;
+
+    if ((pmu && pmu[0] == '.') || (name.size > 0 && name.data[0] == '.') ||
+        memchr(name.size > 0 ? name.data : (const void *)"", '/', name.size))
+        return -ENOENT;
+    n = snprintf(ret, PATH_SIZE, "%s/bus/event_source/devices%s%s%s%s%s%.*s", host->sysfs,
+                 pmu ? "/" : "", pmu ? pmu : "", folder ? "/" : "", folder ? folder : "",
+                 name.size > 0 ? "/" : "", (int)name.size,
+                 name.size > 0 ? (const char *)name.data : "");
+    return n < 0 || n >= PATH_SIZE ? -ENOENT : 0;
+}
+
+static int read_value(const EventHost *host, const char *pmu, const char *folder, Bytes name,
+                      char *ret, size_t size) {
+    char path[PATH_SIZE];
+    int r = make_path(host, path, pmu, folder, name);
+
+    if (r < 0)
+        return r;
+    r = file_read_text(path, ret, size);
+    /* A folder's name where an event's is looked for, and what else makes no event. */
+    return r < 0 ? -ENOENT : 0;
+}
+
+/* -- names --------------------------------------------------------------------------------------
+ */
+
+/* "cas_count_read.scale" describes another event. */
+static bool is_name(const struct dirent *entry, const void *userdata _unused_) {
+    const char *dot = strrchr(entry->d_name, '.');
+
+    return entry->d_name[0] != '.' &&
+           !(dot && (strcmp(dot, ".scale") == 0 || strcmp(dot, ".unit") == 0 ||
+                     strcmp(dot, ".per-pkg") == 0 || strcmp(dot, ".snapshot") == 0));
+}
+
+int event_pmu_names(const EventHost *host, const char *pmu, const char *folder, char ***ret) {
+    char path[PATH_SIZE];
+    DIR *dir;
+    int r = make_path(host, path, pmu, folder, (Bytes){});
+
+    if (r < 0)
+        return r;
+    dir = opendir(path);
+    return dir ? event_names_read(dir, is_name, NULL, strverscmp, ret) : -errno;
+}
+
+/* -- one PMU ------------------------------------------------------------------------------------
+ */
+
+int event_pmu_alias(const EventHost *host, const char *pmu, Bytes name, char *ret, size_t size) {
+    return read_value(host, pmu, "events", name, ret, size);
+}
+
+/* "0-7,32-35" */
+static int parse_bits(const char *at, uint64_t *ret) {
+    uint64_t bits = 0;
+
+    do {
+        char *end;
+        unsigned long first = strtoul(at, &end, 10), last = first;
+
+        if (end == at)
+            return -EBADMSG;
+        if (*end == '-')
+            last = strtoul(end + 1, &end, 10);
+        if (first > last || last > 63)
+            return -EBADMSG;
+        bits |= (~0ULL >> (63 - (last - first))) << first;
+        at = end;
+    } while (*at++ == ',');
+    *ret = bits;
+    return at[-1] == '\0' ? 0 : -EBADMSG;
+}
+
+int event_pmu_format(const EventHost *host, const char *pmu, Bytes name, EventFormat *ret) {
+    static const char *const words[] = {"config:", "config1:", "config2:", "config3:"};
+    char text[VALUE_MAX];
+    int r = read_value(host, pmu, "format", name, text, sizeof(text));
+
+    if (r < 0)
+        return r;
+    for (unsigned i = 0; i < ARRAY_SIZE(words); i++) {
+        size_t n = strlen(words[i]);
+        uint64_t bits;
+
+        if (strncmp(text, words[i], n) == 0 && parse_bits(text + n, &bits) == 0) {
+            *ret = (EventFormat){.word = i, .bits = bits};
+            return 0;
+        }
+    }
+    return -ENOENT;
+}
+
+static int read_type(const EventHost *host, const char *pmu, uint32_t *ret) {
+    char text[64];
+    uint64_t type;
+    int r = read_value(host, pmu, "type", (Bytes){}, text, sizeof(text));
+
+    if (r < 0)
+        return r;
+    if (event_number((Bytes){.data = (const uint8_t *)text, .size = strlen(text)}, &type) < 0 ||
+        type > UINT32_MAX)
+        return -ENOENT;
+    *ret = (uint32_t)type;
+    return 0;
+}
+
+static int add_pmu(EventParser *p, const char *pmu) {
+    char cpus[VALUE_MAX] = "";
+    EventSpec *s;
+    uint32_t type;
+    int r = read_type(p->host, pmu, &type);
+
+    if (r < 0)
+        return r;
+    s = event_list_add(p, &r);
+    if (!s)
+        return r;
+    s->type = type;
+    s->pmu = strdup(pmu);
+    /* Either a kind of CPU, or the one of each package that counts for all. */
+    if (read_value(p->host, pmu, "cpumask", (Bytes){}, cpus, sizeof(cpus)) < 0)
+        (void)read_value(p->host, pmu, "cpus", (Bytes){}, cpus, sizeof(cpus));
+    s->cpus = cpus[0] ? strdup(cpus) : NULL;
+    if (!s->pmu || (cpus[0] && !s->cpus))
+        return event_fail(p, -ENOMEM, "does not fit into memory");
+    return 0;
+}
+
+/* -- several PMUs -------------------------------------------------------------------------------
+ */
+
+/* `uncore_imc` and `imc` mean uncore_imc_0, uncore_imc_1 … */
+static bool is_meant(const char *pmu, const char *pattern) {
+    return event_glob(pattern, pmu) || (strncmp(pmu, "uncore_", strlen("uncore_")) == 0 &&
+                                        event_glob(pattern, pmu + strlen("uncore_")));
+}
+
+int event_add_pmus(EventParser *p, Bytes name) {
+    char word[EVENT_WORD_MAX], pattern[EVENT_WORD_MAX + 1], **names = NULL;
+    bool found = false;
+    int r;
+
+    if (name.data[0] == '.' || name.size >= sizeof(word))
+        return -ENOENT;
+    memcpy(word, name.data, name.size);
+    word[name.size] = '\0';
+    r = add_pmu(p, word);
+    if (r != -ENOENT)
+        return r;
+    (void)snprintf(pattern, sizeof(pattern), "%s*", word);
+    if (event_pmu_names(p->host, NULL, NULL, &names) < 0)
+        return -ENOENT;
+    r = 0;
+    for (size_t i = 0; names[i] && r == 0; i++)
+        if (is_meant(names[i], pattern)) {
+            r = add_pmu(p, names[i]);
+            found |= r == 0;
+        }
+    event_names_free(names);
+    return r < 0 || found ? r : -ENOENT;
+}
+
+int event_add_alias(EventParser *p, Bytes name) {
+    char **names = NULL;
+    bool found = false;
+    int r = 0;
+
+    if (event_pmu_names(p->host, NULL, NULL, &names) < 0)
+        return -ENOENT;
+    for (size_t i = 0; names[i] && r == 0; i++) {
+        char text[VALUE_MAX];
+
+        if (event_pmu_alias(p->host, names[i], name, text, sizeof(text)) < 0)
+            continue;
+        r = add_pmu(p, names[i]);
+        if (r == 0)
+            r = event_alias_terms(p, &p->list->specs[p->list->n - 1], name);
+        found |= r == 0;
+    }
+    event_names_free(names);
+    return r < 0 || found ? r : -ENOENT;
+}
+
+/* -- several kinds of CPU -----------------------------------------------------------------------
+ */
+
+/* PMUs of a kind of CPU have a file `cpus`. */
+static int core_pmus(const EventHost *host, char ***ret) {
+    char **names = NULL;
+    size_t n = 0;
+    int r = event_pmu_names(host, NULL, NULL, &names);
+
+    if (r < 0)
+        return r;
+    for (size_t i = 0; names[i]; i++) {
+        char cpus[VALUE_MAX];
+
+        if (read_value(host, names[i], "cpus", (Bytes){}, cpus, sizeof(cpus)) == 0 && cpus[0])
+            names[n++] = names[i];
+        else
+            free(names[i]);
+    }
+    names[n] = NULL;
+    *ret = names;
+    return (int)n;
+}
+
+/* "cpu_core/cycles/u" out of "cycles:u". */
+static char *spread_name(const char *pmu, const EventParser *p, bool is_auto) {
+    Bytes word = {.data = (const uint8_t *)p->event, .size = (size_t)(p->at - p->event)};
+    size_t n = strcspn(p->at, ",{}/");
+    _cleanup_free_ char *counter = NULL;
+    char *name = NULL;
+
+    if (*p->at == '/')
+        return NULL;
+    counter = is_auto ? event_auto_name(word) : event_strdup(word);
+    if (!counter)
+        return NULL;
+    return asprintf(&name, "%s/%s/%.*s", pmu, counter, (int)n - (n > 0 ? 1 : 0), p->at + 1) < 0
+               ? NULL
+               : name;
+}
+
+int event_spread(EventParser *p, size_t first) {
+    EventSpec meant = p->list->specs[first];
+    char **pmus = NULL;
+    int n, r = 0;
+
+    if (meant.type != PERF_TYPE_HARDWARE && meant.type != PERF_TYPE_HW_CACHE &&
+        meant.type != PERF_TYPE_RAW)
+        return 0;
+    n = core_pmus(p->host, &pmus);
+    if (n > 1)
+        p->list->n = first;
+    for (int i = 0; i < n && n > 1 && r == 0; i++) {
+        EventSpec *s;
+
+        r = add_pmu(p, pmus[i]);
+        if (r < 0)
+            break;
+        s = &p->list->specs[first + (size_t)i];
+        s->is_auto = meant.is_auto;
+        s->name = spread_name(pmus[i], p, meant.is_auto);
+        s->config = meant.config;
+        if (meant.type != PERF_TYPE_RAW) {
+            /* The kernel takes the PMU from the upper half. */
+            s->config |= (uint64_t)s->type << 32;
+            s->type = meant.type;
+        }
+    }
+    if (n >= 0)
+        event_names_free(pmus);
+    return r == -ENOENT ? event_fail(p, -EINVAL, "is counted by a PMU that has just gone") : r;
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "capture/sampler/sampler-private.h"
+#include "util/cgroup.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+/*
+ * The control group of a session. The kernel binds an event to the group that a path named when the
+ * event was opened. A service that restarts gets a new group at the same path, and events of the
+ * old one never sample again. So the path is looked up when something changes around it, and once a
+ * second: when the group is gone, the session's rings are drained and closed, and the session
+ * waits; when a group is there that its events are not for, they are opened anew. The number of a
+ * group is never given again.
+ */
+
+#define LOOK_LATE_NS (2 * NS_PER_SECOND) /* without a look */
+
+static int open_tree(Sampler *sampler) {
+    _cleanup_free_ CgroupTree *tree = NULL;
+    int r;
+
+    if (sampler->groups)
+        return 0;
+    tree = malloc(sizeof(*tree));
+    if (!tree)
+        return -ENOMEM;
+    r = cgroup_tree_find("", tree);
+    if (r < 0)
+        return r;
+    sampler->groups_fd = open(tree->mount, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (sampler->groups_fd < 0)
+        return -errno;
+    sampler->groups = TAKE_PTR(tree);
+    return 0;
+}
+
+/* 0 with *ret_id 0: it does not exist. A negative errno: it is not known whether it does. */
+static int look_up(const Sampler *sampler, const char *path, uint64_t *ret_id) {
+    struct stat st;
+
+    if (fstatat(sampler->groups_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+        *ret_id = S_ISDIR(st.st_mode) ? st.st_ino : 0;
+        return 0;
+    }
+    if (errno != ENOENT && errno != ENOTDIR)
+        return -errno;
+    *ret_id = 0;
+    return 0;
+}
+
+/* On failure the path stays as it is: without one a session would sample the whole machine. */
+static int find(Sampler *sampler, const char *cgroup, const char **ret_path, uint64_t *ret_id) {
+    const char *below;
+    uint64_t id = 0;
+    int r = open_tree(sampler);
+
+    if (r < 0)
+        return r;
+    below = cgroup_below_mount(sampler->groups, cgroup);
+    if (below)
+        r = look_up(sampler, below, &id);
+    if (r == 0 && id == 0) {
+        below = cgroup;
+        r = look_up(sampler, cgroup, &id);
+    }
+    if (r < 0)
+        return r;
+    *ret_path = below;
+    *ret_id = id;
+    return 0;
+}
+
+bool sampler_group_exists(Sampler *sampler, const char *cgroup) {
+    const char *path;
+    uint64_t id;
+
+    return find(sampler, cgroup, &path, &id) < 0 || id != 0;
+}
+
+bool group_is_absent(const SamplerSession *session) {
+    return session->group.is_followed && session->group.id == 0;
+}
+
+static void log_change(const SamplerSession *session, uint64_t before) {
+    const char *name = session->config.name, *cgroup = session->config.cgroup;
+
+    if (session->group.id == 0)
+        log_notice("Session '%s' waits for control group '%s', which does not exist", name, cgroup);
+    else if (before == 0)
+        log_notice("Session '%s' samples control group '%s', which exists now", name, cgroup);
+    else
+        log_notice("Session '%s' samples control group '%s' anew, which was replaced", name,
+                   cgroup);
+}
+
+void group_begin(SamplerSession *session) {
+    const char *cgroup = session->config.cgroup;
+    SessionGroup *group = &session->group;
+
+    *group = (SessionGroup){.path = cgroup};
+    if (!cgroup[0] || session->sampler->is_own)
+        return;
+    group->is_followed = find(session->sampler, cgroup, &group->path, &group->id) == 0;
+    if (group->is_followed)
+        group_watch(session);
+    group->seen_ns = clock_monotonic_ns();
+    if (!group_is_absent(session))
+        return;
+    group->gap_from_ns = group->seen_ns;
+    log_change(session, 0);
+}
+
+void group_adopt(SamplerSession *session, uint64_t id) {
+    SessionGroup *group = &session->group;
+
+    if (!group->is_followed || id == 0)
+        return;
+    group->id = id;
+    group->gap_from_ns = 0;
+}
+
+/* A group that went is heard of at once, unless nothing hears or we were kept from looking. */
+static uint64_t gone_since(const SessionGroup *group, uint64_t now_ns) {
+    return group->watch > 0 && now_ns - group->seen_ns < LOOK_LATE_NS ? now_ns : group->seen_ns;
+}
+
+/* True: its events are not for the group that is there now. */
+static bool look(SamplerSession *session) {
+    SessionGroup *group = &session->group;
+    uint64_t now_ns = clock_monotonic_ns(), before = group->id, id;
+
+    if (!group->is_followed)
+        return false;
+    /* First, so that nothing happens between. */
+    group_watch(session);
+    if (find(session->sampler, session->config.cgroup, &group->path, &id) < 0)
+        return false;
+    if (id == before) {
+        group->seen_ns = now_ns;
+        return false;
+    }
+    if (before != 0) {
+        group->gap_from_ns = gone_since(group, now_ns);
+        group->gap_to_ns = 0;
+    }
+    group->id = id;
+    group->seen_ns = now_ns;
+    session->n_retries = 0;
+    for (size_t i = 0; i < session->rings.n; i++)
+        session->rings.rings[i]->is_gone = true;
+    log_change(session, before);
+    return true;
+}
+
+bool groups_look(Sampler *sampler) {
+    bool changed = false;
+
+    group_watch_read(sampler);
+    for (SamplerSession *s = sampler->sessions; s; s = s->next)
+        changed |= look(s);
+    return changed;
+}
+
+void group_opened(SamplerSession *session) {
+    SessionGroup *group = &session->group;
+
+    if (group->gap_from_ns > 0 && group->gap_to_ns == 0 && session->rings.n > 0)
+        group->gap_to_ns = clock_monotonic_ns();
+}
+
+bool sampler_is_waiting(const SamplerSession *session) {
+    return group_is_absent(session);
+}
+
+bool sampler_take_group_gap(SamplerSession *session, uint64_t *ret_from_ns, uint64_t *ret_to_ns) {
+    SessionGroup *group = &session->group;
+
+    if (group->gap_from_ns == 0)
+        return false;
+    *ret_from_ns = group->gap_from_ns;
+    *ret_to_ns = group->gap_to_ns ?: clock_monotonic_ns();
+    if (group->gap_to_ns > 0)
+        group->gap_from_ns = group->gap_to_ns = 0;
+    return true;
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <linux/netlink.h>
+
+#include "capture/sampler/limit.h"
+#include "capture/sampler/sampler-private.h"
+#include "util/log.h"
+
+/*
+ * CPUs that come and go. An event on a CPU that went away never samples again and nothing says so:
+ * neither does its descriptor hang up, nor does enabling it fail. So we listen to the kernel's
+ * messages about devices, which also tell of a CPU that was gone for a moment only, and read the
+ * list of CPUs once a second for hosts and containers that give us no such messages. What a CPU
+ * that went still held is drained, then its events are closed; on one that came side-band is opened
+ * first, then what each session has there.
+ */
+
+enum {
+    UEVENT_BYTES_MAX = 8192,
+    RETRIES_AT_ONCE = 3, /* to open on a CPU that refuses, one a tick */
+    RETRY_TICKS = 32,    /* between two later ones */
+};
+
+static void mark_gone(RingSet *set, unsigned cpu) {
+    CpuRing *ring = ring_set_find(set, cpu);
+
+    if (ring)
+        ring->is_gone = true;
+}
+
+/* "offline@/devices/system/cpu/cpu1", then NUL and the same as variables. */
+static void read_uevent(Sampler *sampler, const char *text) {
+    unsigned cpu;
+
+    /* Events of processes outlive it. */
+    if (sampler->is_own)
+        return;
+    if (sscanf(text, "offline@/devices/system/cpu/cpu%u", &cpu) != 1)
+        return;
+    sampler->n_offline++;
+    mark_gone(&sampler->side_band, cpu);
+    for (SamplerSession *s = sampler->sessions; s; s = s->next)
+        mark_gone(&s->rings, cpu);
+}
+
+static void read_uevents(Sampler *sampler) {
+    char text[UEVENT_BYTES_MAX];
+    struct sockaddr_nl from;
+    socklen_t length = sizeof(from);
+
+    while (sampler->uevent_fd >= 0) {
+        ssize_t n = recvfrom(sampler->uevent_fd, text, sizeof(text) - 1, MSG_DONTWAIT,
+                             (struct sockaddr *)&from, &length);
+
+        if (n < 0 && (errno == ENOBUFS || errno == EINTR))
+            continue;
+        if (n <= 0)
+            return;
+        text[n] = '\0';
+        /* Anybody may send to the group of a namespace of his own; the kernel's port is 0. */
+        if (length == sizeof(from) && from.nl_pid == 0)
+            read_uevent(sampler, text);
+        length = sizeof(from);
+    }
+}
+
+static bool is_gone(const CpuRing *ring) {
+    return ring->is_gone || !cpu_list_has(&ring->sampler->online, ring->cpu);
+}
+
+static bool any_gone(const RingSet *set) {
+    for (size_t i = 0; i < set->n; i++)
+        if (is_gone(set->rings[i]))
+            return true;
+    return false;
+}
+
+static bool some_gone(const Sampler *sampler) {
+    bool gone = any_gone(&sampler->side_band);
+
+    for (const SamplerSession *s = sampler->sessions; !gone && s; s = s->next)
+        gone = any_gone(&s->rings);
+    return gone;
+}
+
+static bool is_worth_a_try(const Sampler *sampler, unsigned n_retries) {
+    return n_retries < RETRIES_AT_ONCE || sampler->ticks % RETRY_TICKS == 0;
+}
+
+static bool lacks_side_band(const Sampler *sampler) {
+    for (size_t i = 0; i < sampler->online.n; i++)
+        if (!ring_set_find(&sampler->side_band, sampler->online.cpus[i]))
+            return true;
+    return false;
+}
+
+static bool side_band_is_due(const Sampler *sampler) {
+    return is_worth_a_try(sampler, sampler->n_retries) && lacks_side_band(sampler);
+}
+
+static bool session_is_due(const SamplerSession *session) {
+    return is_worth_a_try(session->sampler, session->n_retries) && !group_is_absent(session) &&
+           session_lacks_cpu(session, true);
+}
+
+static bool some_lacking(const Sampler *sampler) {
+    bool lacking = side_band_is_due(sampler);
+
+    for (const SamplerSession *s = sampler->sessions; !lacking && s; s = s->next)
+        lacking = session_is_due(s);
+    return lacking;
+}
+
+/* As the kernel writes it: most of the time all that is to be known is that nothing has changed. */
+static int read_online_text(Sampler *sampler, char *ret, size_t size) {
+    ssize_t n;
+
+    if (sampler->online_fd < 0)
+        sampler->online_fd = open(sampler->cpus_path, O_RDONLY | O_CLOEXEC);
+    n = sampler->online_fd < 0 ? -1 : pread(sampler->online_fd, ret, size, 0);
+    if (n < 0)
+        return -errno;
+    if (n == 0 || (size_t)n == size)
+        return -EBADMSG;
+    ret[ret[n - 1] == '\n' ? n - 1 : n] = '\0';
+    return 0;
+}
+
+/* True when the list is another one than before. */
+static bool read_online(Sampler *sampler) {
+    char text[sizeof(sampler->online_text)];
+    CpuList online = {};
+    bool same;
+    int r = read_online_text(sampler, text, sizeof(text));
+
+    if (r == 0 && strcmp(text, sampler->online_text) == 0)
+        return false;
+    if (r == 0)
+        r = cpu_list_parse(text, &online);
+    if (r < 0 || online.n == 0) {
+        log_debug("Failed to read '%s', going by the list of before", sampler->cpus_path);
+        cpu_list_done(&online);
+        return false;
+    }
+    memcpy(sampler->online_text, text, sizeof(text));
+    same = cpu_list_equal(&online, &sampler->online);
+    cpu_list_done(&sampler->online);
+    sampler->online = online;
+    if (same)
+        return false;
+    sampler->n_retries = 0;
+    for (SamplerSession *s = sampler->sessions; s; s = s->next)
+        s->n_retries = 0;
+    return true;
+}
+
+bool hotplug_is_due(Sampler *sampler) {
+    bool groups_changed = groups_look(sampler);
+
+    read_uevents(sampler);
+    return groups_changed || read_online(sampler) || some_gone(sampler) || some_lacking(sampler);
+}
+
+/* Returns how many there were. */
+static unsigned remove_gone(RingSet *set) {
+    unsigned n = 0;
+
+    for (size_t i = set->n; i-- > 0;) {
+        CpuRing *ring = set->rings[i];
+
+        if (!is_gone(ring))
+            continue;
+        /* Ids are what tells of losses, and these are about to go. */
+        for (size_t k = 0; ring->session && k < ring->n_counters; k++) {
+            Counter *counter = &ring->counters[k];
+
+            loss_read(ring, counter);
+            ring->session->counts.lost += counter->lost - MIN(counter->lost, counter->told);
+        }
+        ring_set_remove(set, ring, true);
+        n++;
+    }
+    return n;
+}
+
+/* Of side-band, which is on every CPU. */
+typedef struct Changes {
+    unsigned closed, opened;
+} Changes;
+
+/* A CPU that is away writes nothing more, so one whole sweep leaves its rings empty. */
+static int drain_all(Sampler *sampler, const SamplerSinks *sinks) {
+    int r = sampler_is_sweeping(sampler) ? 0 : 1;
+
+    while (r == 0)
+        r = sampler_sweep(sampler, UINT64_MAX, sinks);
+    if (r > 0)
+        do
+            r = sampler_sweep(sampler, UINT64_MAX, sinks);
+        while (r == 0);
+    return MIN(r, 0);
+}
+
+static int close_gone(Sampler *sampler, const SamplerSinks *sinks, Changes *changes) {
+    int r = drain_all(sampler, sinks);
+
+    if (r < 0)
+        return r;
+    changes->closed = remove_gone(&sampler->side_band);
+    for (SamplerSession *s = sampler->sessions; s; s = s->next)
+        s->has_changed |= remove_gone(&s->rings) > 0;
+    return 0;
+}
+
+/* What fails here and below is told and tried again later: all goes on with the CPUs there are. */
+static void open_side_bands(Sampler *sampler, Changes *changes) {
+    if (!side_band_is_due(sampler))
+        return;
+    sampler->n_retries++;
+    for (size_t i = 0; i < sampler->online.n; i++) {
+        unsigned cpu = sampler->online.cpus[i];
+
+        if (!ring_set_find(&sampler->side_band, cpu) && open_side_band(sampler, cpu) > 0) {
+            changes->opened++;
+            (void)watch_ring(ring_set_find(&sampler->side_band, cpu));
+        }
+    }
+}
+
+static int open_one(SamplerSession *session, unsigned cpu) {
+    int r = open_session(session, cpu);
+    CpuRing *ring = r > 0 ? ring_set_find(&session->rings, cpu) : NULL;
+
+    if (!ring)
+        return r;
+    r = watch_ring(ring);
+    for (size_t k = 0; r == 0 && session->is_enabled && k < ring->n_counters; k++)
+        r = counter_control(&ring->counters[k], PERF_EVENT_IOC_ENABLE);
+    return r < 0 ? r : 1;
+}
+
+/* Samples without side-band of their CPU could not be resolved. */
+static void open_missing(SamplerSession *session) {
+    const CpuList *online = &session->sampler->online;
+
+    if (!session_is_due(session))
+        return;
+    session->n_retries++;
+    if (plan_has_threads(&session->config) && open_list_threads(session) < 0)
+        return;
+    for (size_t i = 0; i < online->n; i++) {
+        unsigned cpu = online->cpus[i];
+
+        if (session_wants_cpu(session, cpu) && !ring_set_find(&session->rings, cpu) &&
+            ring_set_find(&session->sampler->side_band, cpu))
+            session->has_changed |= open_one(session, cpu) > 0;
+    }
+    group_opened(session);
+}
+
+void hotplug_check_partial(SamplerSession *session) {
+    bool partial = !group_is_absent(session) && session_lacks_cpu(session, false);
+
+    session->degraded &= ~(unsigned)DEGRADED_PARTIAL_CPUS;
+    if (!partial) {
+        session->told_partial = false;
+        return;
+    }
+    session->degraded |= DEGRADED_PARTIAL_CPUS;
+    if (!session->told_partial)
+        log_warning(0,
+                    "Session '%s' samples on %zu CPUs only, the others that it is meant for are "
+                    "offline or lack its events, see CPUs= and '%s'",
+                    session->config.name, session->rings.n, session->sampler->cpus_path);
+    session->told_partial = true;
+}
+
+/* 1: the side-band changed, which all sessions have in their tables; 2: only sessions did; 0. */
+static int rebuild(Sampler *sampler, bool all) {
+    int r = all ? sampler_build_events(sampler) : 0, result = all ? 1 : 0;
+
+    for (SamplerSession *s = sampler->sessions; r == 0 && s; s = s->next) {
+        if (!all && !s->has_changed)
+            continue;
+        s->has_changed = false;
+        r = session_build_events(s);
+        s->generation++;
+        result = all ? 1 : 2;
+    }
+    return r < 0 ? r : result;
+}
+
+int sampler_refresh_cpus(Sampler *sampler, const SamplerSinks *sinks) {
+    Changes changes = {};
+    int r = 0;
+
+    read_uevents(sampler);
+    (void)read_online(sampler);
+    if (some_gone(sampler))
+        r = close_gone(sampler, sinks, &changes);
+    if (r < 0)
+        return r;
+    watch_rate(sampler);
+    open_side_bands(sampler, &changes);
+    for (SamplerSession *s = sampler->sessions; s; s = s->next) {
+        open_missing(s);
+        hotplug_check_partial(s);
+    }
+    if (changes.closed + changes.opened > 0)
+        log_struct(LOG_LEVEL_NOTICE, 0, LOG_FIELDS({"PROFD_EVENT", "cpus-changed"}),
+                   "CPUs came or went, %u are not sampled any more and %u are now, %zu in all",
+                   changes.closed, changes.opened, sampler->side_band.n);
+    return rebuild(sampler, changes.closed + changes.opened > 0);
+}

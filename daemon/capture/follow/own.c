@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/perf_event.h>
+#include <poll.h>
+
+#include "capture/sampler/limit.h"
+#include "capture/sampler/sampler-private.h"
+#include "perfdata/record/record.h"
+#include "util/array.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+/*
+ * Following processes, where whole CPUs are refused. Each thread that runs has its events on every
+ * CPU, which write into the CPU's ring and are inherited by what it starts. The rings are the
+ * keeper's own: its events come first and stay, whoever else comes and goes.
+ *
+ * Who must be followed is learned by looks at who runs. A process inherited its events when
+ * side-band told of its fork by one that was followed then; to open events for it too would count
+ * it twice. Where that cannot be known, since side-band was lost or told to an earlier recorder,
+ * it is taken to have inherited them. An event whose thread has ended lives on in what that thread
+ * started; when the last of these is gone too it hangs up, and is closed.
+ *
+ * Recordings know an event by the ids of the keeper's counters, so that nothing changes in them as
+ * processes come and go. Records of other counters get that id as they are taken.
+ */
+
+enum {
+    TRIES = 3, /* to find the threads of a process that starts some meanwhile */
+    FOLLOWED_TASKS_MAX = 65536,
+    KEPT_DESCRIPTORS = 256, /* for all but events */
+    ANCESTORS_MAX = 64,
+};
+
+#define ADOPTED_NS (10 * NS_PER_SECOND) /* of forks that rings have kept */
+
+bool own_is_for(const Sampler *sampler, const SessionConfig *config) {
+    return sampler->is_own && !plan_has_threads(config) && !config->cgroup[0];
+}
+
+bool sampler_is_own(const Sampler *sampler) {
+    return sampler->is_own;
+}
+
+bool sampler_sees_kernel(const Sampler *sampler) {
+    return !(sampler->side_band_attr.flags & PD_ATTR_EXCLUDE_KERNEL);
+}
+
+unsigned own_degraded(const SamplerSession *session) {
+    if (!own_is_for(session->sampler, &session->config))
+        return 0;
+    return DEGRADED_OWN_PROCESSES | (session->sampler->is_full ? DEGRADED_PARTIAL_PROCESSES : 0);
+}
+
+void sampler_watch_follow(Sampler *sampler, LoopCallback on_wanted, void *userdata) {
+    sampler->on_follow = on_wanted;
+    sampler->follow_userdata = userdata;
+}
+
+void own_doubt(Sampler *sampler) {
+    sampler->doubted_ns = clock_ns(CLOCK_BOOTTIME);
+}
+
+void own_done(RingSet *set) {
+    for (size_t i = 0; i < set->n_followed; i++)
+        free(set->followed[i].tids);
+    free(set->followed);
+    set->followed = NULL;
+    set->n_followed = 0;
+}
+
+/* -- who is followed ----------------------------------------------------------------------------
+ */
+
+/* The first one with that pid or a higher one. */
+static size_t place_of(const RingSet *set, uint32_t pid) {
+    size_t low = 0, high = set->n_followed;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (set->followed[middle].pid < pid)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static Followed *find(const RingSet *set, uint32_t pid) {
+    size_t i = place_of(set, pid);
+
+    return i < set->n_followed && set->followed[i].pid == pid ? &set->followed[i] : NULL;
+}
+
+static void forget(RingSet *set, Followed *followed) {
+    size_t i = (size_t)(followed - set->followed);
+
+    free(followed->tids);
+    memmove(followed, followed + 1, (set->n_followed - i - 1) * sizeof(*followed));
+    set->n_followed--;
+}
+
+/* In the place of one that had the same pid. */
+static Followed *add(RingSet *set, const Followed *followed) {
+    Followed *old = find(set, followed->pid);
+    size_t i;
+
+    if (old)
+        forget(set, old);
+    if (!array_grow(&set->followed, &set->n_followed))
+        return NULL;
+    set->n_followed--;
+    i = place_of(set, followed->pid);
+    memmove(&set->followed[i + 1], &set->followed[i],
+            (set->n_followed - i) * sizeof(*set->followed));
+    set->followed[i] = *followed;
+    set->n_followed++;
+    return &set->followed[i];
+}
+
+int own_begin(RingSet *set, Sampler *sampler) {
+    Followed keeper = {.pid = sampler->options.own_pid, .begin_ns = clock_monotonic_ns()};
+
+    return find(set, keeper.pid) || add(set, &keeper) ? 0 : -ENOMEM;
+}
+
+static int compare_ids(const void *a, const void *b) {
+    const Counter *x = a, *y = b;
+
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+void own_adopt(RingSet *set, Sampler *sampler) {
+    uint64_t now_ns = clock_ns(CLOCK_BOOTTIME);
+
+    for (size_t i = 0; i < set->n; i++) {
+        CpuRing *ring = set->rings[i];
+
+        /* The one that brought the ring was the first. */
+        qsort(ring->counters, ring->n_counters, sizeof(*ring->counters), compare_ids);
+    }
+    set->is_adopted = true;
+    set->since_ns = 1;
+    sampler->doubted_ns = now_ns - MIN(now_ns, ADOPTED_NS);
+}
+
+/* -- ids ----------------------------------------------------------------------------------------
+ */
+
+static Counter *find_id(const CpuRing *ring, uint64_t id) {
+    Counter key = {.id = id};
+
+    return bsearch(&key, ring->counters, ring->n_counters, sizeof(key), compare_ids);
+}
+
+Counter *own_teller(const CpuRing *ring, unsigned event) {
+    int32_t keeper = ring->counters[0].tid;
+
+    for (size_t i = 0; i < ring->n_counters && ring->counters[i].tid == keeper; i++)
+        if (ring->counters[i].event == event)
+            return &ring->counters[i];
+    return &ring->counters[0];
+}
+
+static void unify_id(const CpuRing *ring, uint8_t *at) {
+    const Counter *counter = find_id(ring, load_u64(at, false));
+
+    if (counter)
+        store_u64(at, own_teller(ring, counter->event)->id, false);
+}
+
+static void unify_record(const CpuRing *ring, uint8_t *data, const PdRecord *record) {
+    bool throttles = record->type == PD_RECORD_THROTTLE || record->type == PD_RECORD_UNTHROTTLE;
+
+    if (record->size < PD_RECORD_HEADER_SIZE + sizeof(uint64_t))
+        return;
+    if (record->type == PD_RECORD_LOST || record->type == PD_RECORD_SAMPLE)
+        unify_id(ring, data + PD_RECORD_HEADER_SIZE);
+    /* Behind the time. */
+    if (throttles && record->size >= PD_RECORD_HEADER_SIZE + 4 * sizeof(uint64_t))
+        for (size_t i = 1; i <= 2; i++)
+            unify_id(ring, data + PD_RECORD_HEADER_SIZE + i * sizeof(uint64_t));
+    if (record->type != PD_RECORD_SAMPLE)
+        unify_id(ring, data + record->size - sizeof(uint64_t));
+}
+
+/* In a copy, unless they are one already: the kernel lets nobody write to the ring itself. */
+int own_unify(const CpuRing *ring, Bytes *records) {
+    Buffer *scratch = &ring->sampler->scratch;
+
+    if (records->data != scratch->data) {
+        buffer_clear(scratch);
+        buffer_append(scratch, records->data, records->size);
+        if (buffer_error(scratch) < 0)
+            return buffer_error(scratch);
+    }
+    *records = buffer_bytes(scratch);
+    for (size_t at = 0; at < records->size;) {
+        PdRecord record = pd_record_at(scratch->data + at, false);
+
+        unify_record(ring, scratch->data + at, &record);
+        at += record.size;
+    }
+    return 0;
+}
+
+/* -- opening and closing ------------------------------------------------------------------------
+ */
+
+static int compare_tids(const void *a, const void *b) {
+    const uint32_t *x = a, *y = b;
+
+    return *x < *y ? -1 : *x > *y;
+}
+
+static bool has_tid(const Followed *followed, int32_t tid) {
+    uint32_t key = (uint32_t)tid;
+
+    return followed->n_tids > 0 &&
+           bsearch(&key, followed->tids, followed->n_tids, sizeof(key), compare_tids);
+}
+
+static int read_tids(uint32_t pid, Followed *ret) {
+    int r;
+
+    free(ret->tids);
+    ret->tids = NULL;
+    ret->n_tids = 0;
+    r = open_read_tasks(pid, FOLLOWED_TASKS_MAX, &ret->tids, &ret->n_tids);
+    if (r == 0 && ret->n_tids > 0)
+        qsort(ret->tids, ret->n_tids, sizeof(*ret->tids), compare_tids);
+    return r;
+}
+
+/* 1: it has; 0: it has not, or is gone. */
+static int has_more_threads(const Followed *followed) {
+    Followed now = {.pid = followed->pid};
+    int r = read_tids(followed->pid, &now);
+    bool more = false;
+
+    for (size_t i = 0; r == 0 && !more && i < now.n_tids; i++)
+        more = !has_tid(followed, (int32_t)now.tids[i]);
+    free(now.tids);
+    return r == -ENOMEM ? r : more;
+}
+
+static void close_threads(const RingSet *set, const Followed *followed) {
+    for (size_t i = 0; i < set->n; i++)
+        for (size_t k = set->rings[i]->n_counters; k-- > 1;)
+            if (has_tid(followed, set->rings[i]->counters[k].tid))
+                counter_close(set->rings[i], k);
+}
+
+static int open_threads(const RingSet *set, const Followed *followed) {
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && i < set->n; i++)
+        for (size_t k = 0; r >= 0 && k < followed->n_tids; k++)
+            r = open_thread(set->rings[i], followed->tids[k]);
+    return MIN(r, 0);
+}
+
+int own_open(const RingSet *set, CpuRing *ring) {
+    int r = 0;
+
+    for (size_t i = 0; i < set->n_followed; i++)
+        for (size_t k = 0; r >= 0 && k < set->followed[i].n_tids; k++)
+            if (set->followed[i].tids[k] != ring->sampler->options.own_pid)
+                r = open_thread(ring, set->followed[i].tids[k]);
+    return MIN(r, 0);
+}
+
+static void control_threads(const RingSet *set, const Followed *followed, unsigned long request) {
+    for (size_t i = 0; i < set->n; i++)
+        for (size_t k = 1; k < set->rings[i]->n_counters; k++)
+            if (has_tid(followed, set->rings[i]->counters[k].tid))
+                (void)counter_control(&set->rings[i]->counters[k], request);
+}
+
+static uint64_t count_all(const Sampler *sampler) {
+    uint64_t n = ring_set_counters(&sampler->side_band);
+
+    for (const SamplerSession *s = sampler->sessions; s; s = s->next)
+        n += ring_set_counters(&s->rings);
+    return n;
+}
+
+/* For side-band and for what comes with it. */
+static bool has_room(const Sampler *sampler, const RingSet *set, const SamplerSession *session,
+                     const Followed *followed) {
+    uint64_t each = session ? session->plan.n : 1, limit;
+
+    for (const SamplerSession *s = session ? NULL : sampler->sessions; s; s = s->next)
+        each += own_is_for(sampler, &s->config) ? s->plan.n : 0;
+    return limit_descriptors(
+               count_all(sampler) + followed->n_tids * set->n * each + KEPT_DESCRIPTORS, &limit) ==
+           0;
+}
+
+/* Threads that one which had no events yet started meanwhile have none either, and those of one
+ * that had some have them. */
+static int try_join(Sampler *sampler, const RingSet *set, const SamplerSession *session,
+                    Followed *followed) {
+    int r = 0;
+
+    for (unsigned i = 0; i < TRIES; i++) {
+        r = read_tids(followed->pid, followed);
+        if (r < 0)
+            return r;
+        if (!has_room(sampler, set, session, followed))
+            return -EMFILE;
+        followed->begin_ns = clock_monotonic_ns();
+        r = open_threads(set, followed);
+        if (r == 0 && i + 1 < TRIES)
+            r = has_more_threads(followed);
+        if (r == 0)
+            return 0;
+        close_threads(set, followed);
+        if (r < 0)
+            return r;
+    }
+    return r;
+}
+
+/* 1: it is followed now; 0: it is gone, or not for us to look into. */
+static int join(Sampler *sampler, RingSet *set, const SamplerSession *session,
+                const Followed *wanted) {
+    Followed followed = *wanted;
+    const Followed *added;
+    int r = try_join(sampler, set, session, &followed);
+
+    if (r < 0) {
+        free(followed.tids);
+        sampler->is_full |= r == -EMFILE || r == -ENFILE || r == -ENOSPC;
+        if (r == -ENOMEM || r == -EPIPE)
+            return r;
+        log_debug("Process %" PRIu32 " cannot be followed, error %d", wanted->pid, -r);
+        return 0;
+    }
+    added = add(set, &followed);
+    if (!added) {
+        close_threads(set, &followed);
+        free(followed.tids);
+        return -ENOMEM;
+    }
+    if (!session)
+        log_debug("Following process %" PRIu32 ", which has %zu threads", added->pid,
+                  added->n_tids);
+    if (session && session->is_enabled && !added->is_held)
+        control_threads(set, added, PERF_EVENT_IOC_ENABLE);
+    return 1;
+}
+
+/* -- looks --------------------------------------------------------------------------------------
+ */
+
+/* By fork, from one that was followed when it did that. */
+static bool has_inherited(const RingSet *set, const SamplerLook *look, uint32_t pid) {
+    uint64_t born_ns = 0;
+
+    for (unsigned i = 0; i < ANCESTORS_MAX; i++) {
+        uint32_t ppid = 0;
+        uint64_t ns = look->born_ns(look->userdata, pid, &ppid);
+        const Followed *parent = ns > 0 ? find(set, ppid) : NULL;
+
+        if (parent)
+            return ns >= parent->begin_ns;
+        if (ns == 0)
+            break;
+        born_ns = ns;
+        pid = ppid;
+    }
+    /* Its parent is gone and forgotten. */
+    return born_ns > 0 && set->since_ns > 0 && born_ns >= set->since_ns;
+}
+
+static bool has_counter(const RingSet *set, uint32_t tid) {
+    for (size_t i = 0; set->n > 0 && i < set->rings[0]->n_counters; i++)
+        if (set->rings[0]->counters[i].tid == (int32_t)tid)
+            return true;
+    return false;
+}
+
+static bool is_doubtful(const Sampler *sampler, const RingSet *set, uint64_t start_ns) {
+    return set->since_ns > 0 && start_ns < sampler->doubted_ns;
+}
+
+static void release(const RingSet *set, const SamplerSession *session, Followed *followed) {
+    if (!followed->is_held)
+        return;
+    followed->is_held = false;
+    if (session->is_enabled)
+        control_threads(set, followed, PERF_EVENT_IOC_ENABLE);
+}
+
+/* Its events are open already; only its threads are to be known. One that is gone is no loss. */
+static int take_adopted(RingSet *set, Followed *wanted) {
+    int r = read_tids(wanted->pid, wanted);
+
+    if (r == 0 && !add(set, wanted))
+        r = -ENOMEM;
+    if (r < 0)
+        free(wanted->tids);
+    return r == -ENOMEM ? r : 0;
+}
+
+/* 1: its events were opened just now. */
+static int follow_one(Sampler *sampler, RingSet *set, const SamplerSession *session,
+                      const SamplerLook *look, size_t i, bool holds) {
+    Followed wanted = {.pid = look->pids[i], .start_ns = look->starts_ns[i], .is_there = true};
+    Followed *known = find(set, wanted.pid);
+
+    if (known && known->start_ns == 0)
+        known->start_ns = wanted.start_ns;
+    if (known && known->start_ns == wanted.start_ns) {
+        known->is_there = true;
+        release(set, session, known);
+        return 0;
+    }
+    if (set->is_adopted && has_counter(set, wanted.pid))
+        return take_adopted(set, &wanted);
+    if (has_inherited(set, look, wanted.pid) || is_doubtful(sampler, set, wanted.start_ns))
+        return 0;
+    wanted.is_held = holds;
+    return join(sampler, set, session, &wanted);
+}
+
+/* What it started meanwhile goes on, and begins with samples at last. */
+static void forget_gone(RingSet *set, const SamplerSession *session, uint32_t keeper) {
+    for (size_t i = set->n_followed; i-- > 0;) {
+        Followed *followed = &set->followed[i];
+
+        if (followed->is_there || followed->pid == keeper)
+            continue;
+        release(set, session, followed);
+        forget(set, followed);
+    }
+}
+
+/* The thread has ended, and all that it started. */
+static void close_hung(CpuRing *ring) {
+    _cleanup_free_ struct pollfd *fds = calloc(ring->n_counters, sizeof(*fds));
+
+    if (!fds)
+        return;
+    for (size_t i = 0; i < ring->n_counters; i++)
+        fds[i].fd = ring->counters[i].fd;
+    if (poll(fds, ring->n_counters, 0) <= 0)
+        return;
+    for (size_t i = ring->n_counters; i-- > 1;)
+        if (fds[i].revents & (POLLHUP | POLLERR))
+            counter_close(ring, i);
+}
+
+static void begin_look(RingSet *set) {
+    for (size_t i = 0; i < set->n_followed; i++)
+        set->followed[i].is_there = false;
+    for (size_t i = 0; i < set->n; i++)
+        if (set->rings[i]->is_own)
+            close_hung(set->rings[i]);
+}
+
+static void end_look(RingSet *set, const SamplerSession *session, uint32_t keeper) {
+    forget_gone(set, session, keeper);
+    if (set->since_ns == 0)
+        set->since_ns = clock_monotonic_ns();
+}
+
+/* Side-band first, and samples only where there is side-band. */
+static int follow_process(Sampler *sampler, const SamplerLook *look, size_t i) {
+    uint32_t pid = look->pids[i];
+    int r = follow_one(sampler, &sampler->side_band, NULL, look, i, false);
+    bool holds = r > 0;
+
+    if (r > 0)
+        r = look->on_joined(look->userdata, pid);
+    if (r < 0 ||
+        (!find(&sampler->side_band, pid) && !has_inherited(&sampler->side_band, look, pid) &&
+         !is_doubtful(sampler, &sampler->side_band, look->starts_ns[i])))
+        return r;
+    for (SamplerSession *s = sampler->sessions; r >= 0 && s; s = s->next)
+        if (own_is_for(sampler, &s->config))
+            r = follow_one(sampler, &s->rings, s, look, i, holds);
+    return r;
+}
+
+static void tell_full(const Sampler *sampler, bool was_full, const SamplerLook *look) {
+    uint64_t limit = 0;
+
+    if (!sampler->is_full || was_full)
+        return;
+    (void)limit_descriptors(UINT32_MAX, &limit);
+    log_warning(0,
+                "Not all of the %zu processes of this user are followed, their events take more "
+                "than the %" PRIu64 " file descriptors that the limit leaves, %" PRIu64
+                " are used, raise ulimit -n",
+                look->n, limit, count_all(sampler));
+}
+
+int sampler_follow(Sampler *sampler, const SamplerLook *look) {
+    bool was_full = sampler->is_full;
+    int r = 0;
+
+    sampler->is_full = false;
+    begin_look(&sampler->side_band);
+    for (SamplerSession *s = sampler->sessions; s; s = s->next)
+        begin_look(&s->rings);
+    for (size_t i = 0; r >= 0 && i < look->n; i++)
+        r = follow_process(sampler, look, i);
+    if (r < 0)
+        return r;
+    end_look(&sampler->side_band, NULL, sampler->options.own_pid);
+    for (SamplerSession *s = sampler->sessions; s; s = s->next)
+        end_look(&s->rings, s, sampler->options.own_pid);
+    tell_full(sampler, was_full, look);
+    return 0;
+}
+
+void sampler_release(Sampler *sampler, uint32_t pid) {
+    for (SamplerSession *s = sampler->sessions; s; s = s->next) {
+        Followed *followed = find(&s->rings, pid);
+
+        if (followed)
+            release(&s->rings, s, followed);
+    }
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "capture/ring/doubt.h"
+
+#include <linux/perf_event.h>
+
+#include "perfdata/record/record.h"
+#include "perfdata/record/sample.h"
+
+/*
+ * Where one page fault or context switch is a sample of several events, kernels from 6.2 on prepare
+ * it once and hand the same preparation to each: every event but the first gets the id of the first
+ * (which may be another session's, or that of a perf record beside us), a size that counts what the
+ * first had, and the bytes that happened to lie in the ring behind what was written. For
+ * tracepoints that was mended in 6.4, for events that the kernel counts by itself it was not.
+ *
+ * perf refuses a recording at the first such sample, so they are taken out: an id that no event of
+ * the session has, or a size that is not that of the event's fields. Clocks have a preparation of
+ * their own, so recordings without other software events are not looked at.
+ */
+
+static bool is_confused(const PdAttr *a) {
+    return a->type == PERF_TYPE_SOFTWARE && a->config != PERF_COUNT_SW_CPU_CLOCK &&
+           a->config != PERF_COUNT_SW_TASK_CLOCK && a->config != PERF_COUNT_SW_DUMMY &&
+           a->config != PERF_COUNT_SW_BPF_OUTPUT;
+}
+
+/* The side-band event is among them, and no matter. */
+bool doubt_is_due(const PdEvents *events) {
+    for (size_t i = 0; i < pd_events_count(events); i++)
+        if (is_confused(&pd_events_at(events, i)->attr))
+            return true;
+    return false;
+}
+
+static bool is_sound(const PdEvents *events, const PdRecord *record) {
+    const PdEvent *event;
+
+    if (record->type != PD_RECORD_SAMPLE)
+        return true;
+    if (record->size < PD_RECORD_HEADER_SIZE + sizeof(uint64_t))
+        return false;
+    /* The identifier, which every sample of ours begins with. */
+    event = pd_events_by_id(events, load_u64(record->data + PD_RECORD_HEADER_SIZE, false));
+    return event && pd_sample_is_whole(record, event);
+}
+
+size_t doubt_sift(const PdEvents *events, Bytes records, Buffer *out) {
+    size_t left_out = 0, from = 0, at = 0;
+
+    while (at < records.size) {
+        PdRecord record = pd_record_at(records.data + at, false);
+
+        if (!pd_record_is_sane(&record) || record.size > records.size - at)
+            break;
+        if (!is_sound(events, &record)) {
+            buffer_append(out, records.data + from, at - from);
+            from = at + record.size;
+            left_out++;
+        }
+        at += record.size;
+    }
+    buffer_append(out, records.data + from, at - from);
+    return left_out;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+
+#include "capture/sampler/sampler-private.h"
+#include "perfdata/record/record.h"
+#include "util/clock.h"
+
+/*
+ * What was not recorded. The kernel counts for each event the records that it could not place, and
+ * read() gives that figure (6.0 on); older kernels tell with a LOST record in front of the next one
+ * that fits. Rings that another recorder had before are counted by their LOST records too: the
+ * figure of read() holds all that was ever lost, and nobody knows how much of it was told. That an
+ * event is held back for sampling too often stands in the ring between two records.
+ */
+
+enum { READ_BYTES_MAX = 16 * 1024 };
+
+static Counter *counter_by_id(CpuRing *ring, uint64_t id) {
+    for (size_t i = 0; i < ring->n_counters; i++)
+        if (ring->counters[i].id == id)
+            return &ring->counters[i];
+    return NULL;
+}
+
+static void note_throttle(CpuRing *ring, const PdThrottle *throttle, bool ends) {
+    Counter *counter = counter_by_id(ring, throttle->id);
+
+    if (!counter || !ring->session)
+        return;
+    if (!ends) {
+        ring->session->counts.throttles++;
+        counter->throttled_at = MAX(throttle->time, (uint64_t)1);
+    } else if (counter->throttled_at) {
+        if (throttle->time > counter->throttled_at)
+            ring->session->counts.throttled_ns += throttle->time - counter->throttled_at;
+        counter->throttled_at = 0;
+    }
+    ring->session->throttled_ns = clock_monotonic_ns();
+}
+
+static void note_lost(CpuRing *ring, const PdLost *lost) {
+    Counter *counter = counter_by_id(ring, lost->id);
+
+    if (counter && ring->is_own)
+        counter = own_teller(ring, counter->event);
+    if (ring->lost_by_records)
+        (counter ?: &ring->counters[0])->lost += lost->lost;
+}
+
+void loss_notice(CpuRing *ring, Bytes records) {
+    for (size_t at = 0; at < records.size;) {
+        PdRecord record = pd_record_at(records.data + at, false);
+        PdBody body;
+
+        at += record.size;
+        if (record.type != PD_RECORD_THROTTLE && record.type != PD_RECORD_UNTHROTTLE &&
+            record.type != PD_RECORD_LOST)
+            continue;
+        if (pd_record_parse(&record, NULL, &body) < 0)
+            continue;
+        if (record.type == PD_RECORD_LOST)
+            note_lost(ring, &body.lost);
+        else
+            note_throttle(ring, &body.throttle, record.type == PD_RECORD_UNTHROTTLE);
+    }
+}
+
+int loss_parse(uint64_t read_format, Bytes bytes, uint64_t id, uint64_t *ret) {
+    Cursor c = cursor_of(bytes.data, bytes.size, false);
+    bool is_group = read_format & PD_FORMAT_GROUP;
+    uint64_t n = is_group ? cursor_u64(&c) : 1, found_id = 0, lost = 0;
+
+    if (!(read_format & PD_FORMAT_LOST))
+        return -EBADMSG;
+    if (!is_group)
+        (void)cursor_u64(&c);
+    if (read_format & PD_FORMAT_TOTAL_TIME_ENABLED)
+        (void)cursor_u64(&c);
+    if (read_format & PD_FORMAT_TOTAL_TIME_RUNNING)
+        (void)cursor_u64(&c);
+    for (uint64_t i = 0; i < n && !c.failed; i++) {
+        if (is_group)
+            (void)cursor_u64(&c);
+        found_id = read_format & PD_FORMAT_ID ? cursor_u64(&c) : id;
+        lost = cursor_u64(&c);
+        if (!c.failed && found_id == id) {
+            *ret = lost;
+            return 0;
+        }
+    }
+    return -EBADMSG;
+}
+
+static const PdAttr *attr_of(const CpuRing *ring, const Counter *counter) {
+    return ring->session ? &ring->session->plan.events[counter->event].attr
+                         : &ring->sampler->side_band_attr;
+}
+
+void loss_read(CpuRing *ring, Counter *counter) {
+    uint64_t words[READ_BYTES_MAX / sizeof(uint64_t)];
+    ssize_t n;
+
+    if (ring->lost_by_records)
+        return;
+    n = read(counter->fd, words, sizeof(words));
+    if (n > 0)
+        (void)loss_parse(attr_of(ring, counter)->read_format,
+                         (Bytes){.data = (const uint8_t *)words, .size = (size_t)n}, counter->id,
+                         &counter->lost);
+}
+
+static void count_loss(CpuRing *ring, uint64_t lost) {
+    if (ring->session) {
+        ring->session->counts.lost += lost;
+        ring->session->lost_ns = clock_monotonic_ns();
+    } else {
+        ring->sampler->counts.side_band_lost += lost;
+        own_doubt(ring->sampler);
+    }
+}
+
+static int tell(CpuRing *ring, SamplerLoss fn, void *userdata) {
+    for (size_t i = 0; i < ring->n_counters; i++) {
+        Counter *counter = &ring->counters[i];
+        uint64_t lost;
+        int r;
+
+        loss_read(ring, counter);
+        if (counter->lost <= counter->told)
+            continue;
+        lost = counter->lost - counter->told;
+        counter->told = counter->lost;
+        count_loss(ring, lost);
+        r = fn(userdata, ring->session, counter->id, ring->cpu, lost);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int tell_set(const RingSet *set, SamplerLoss fn, void *userdata) {
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < set->n; i++)
+        r = tell(set->rings[i], fn, userdata);
+    return r;
+}
+
+int sampler_losses(Sampler *sampler, SamplerLoss fn, void *userdata) {
+    int r = tell_set(&sampler->side_band, fn, userdata);
+
+    for (SamplerSession *s = sampler->sessions; r == 0 && s; s = s->next)
+        r = tell_set(&s->rings, fn, userdata);
+    return r;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+
+#include "capture/sampler/sampler-private.h"
+#include "util/array.h"
+
+/*
+ * The rings of a session, one a CPU, in the order of CPUs, and the counters that write into them.
+ * A ring keeps its address while it lives, since the loop knows it by that.
+ */
+
+CpuRing *ring_set_find(const RingSet *set, unsigned cpu) {
+    for (size_t i = 0; i < set->n; i++)
+        if (set->rings[i]->cpu == cpu)
+            return set->rings[i];
+    return NULL;
+}
+
+int ring_set_add(RingSet *set, Sampler *sampler, SamplerSession *session, unsigned cpu,
+                 CpuRing **ret) {
+    _cleanup_free_ CpuRing *ring = calloc(1, sizeof(*ring));
+    size_t i;
+
+    if (!ring || !array_grow(&set->rings, &set->n))
+        return -ENOMEM;
+    *ring = (CpuRing){.sampler = sampler, .session = session, .cpu = cpu};
+    for (i = set->n - 1; i > 0 && set->rings[i - 1]->cpu > cpu; i--)
+        set->rings[i] = set->rings[i - 1];
+    *ret = set->rings[i] = ring;
+    ring = NULL;
+    return 0;
+}
+
+/* Counters go in the reverse order of their coming: followers before the ring they write to. */
+static void ring_free(CpuRing *ring, bool at_keeper) {
+    loop_source_free(ring->source);
+    ring_done(&ring->ring);
+    for (size_t i = ring->n_counters; i-- > 0;) {
+        closep(&ring->counters[i].fd);
+        if (at_keeper)
+            (void)keeper_close_event(ring->sampler->options.keeper, ring->counters[i].slot);
+    }
+    free(ring->counters);
+    free(ring);
+}
+
+/* What it lost is told by the one that stays. */
+void counter_close(CpuRing *ring, size_t i) {
+    Counter *counter = &ring->counters[i];
+
+    ring->counters[0].lost += counter->lost - counter->told;
+    closep(&counter->fd);
+    (void)keeper_close_event(ring->sampler->options.keeper, counter->slot);
+    memmove(counter, counter + 1, (ring->n_counters - i - 1) * sizeof(*counter));
+    ring->n_counters--;
+}
+
+void ring_set_remove(RingSet *set, CpuRing *ring, bool at_keeper) {
+    size_t i = 0;
+
+    while (set->rings[i] != ring)
+        i++;
+    memmove(&set->rings[i], &set->rings[i + 1], (set->n - i - 1) * sizeof(*set->rings));
+    set->n--;
+    ring_free(ring, at_keeper);
+}
+
+void ring_set_done(RingSet *set, bool at_keeper) {
+    for (size_t i = 0; i < set->n; i++)
+        ring_free(set->rings[i], at_keeper);
+    free(set->rings);
+    own_done(set);
+    *set = (RingSet){};
+}
+
+uint64_t ring_set_counters(const RingSet *set) {
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < set->n; i++)
+        n += set->rings[i]->n_counters;
+    return n;
+}
+
+uint64_t ring_set_bytes(const RingSet *set) {
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < set->n; i++)
+        bytes += set->rings[i]->ring.size;
+    return bytes;
+}

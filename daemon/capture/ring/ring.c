@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "capture/ring/ring.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "perfdata/record/record.h"
+
+/*
+ * The consumer's half of the perf ring protocol: head is the kernel's and read with acquire, tail
+ * is ours and stored with release once the bytes are of no more use. Between the two nobody writes,
+ * so records are handed out where they lie. The control page is written by the kernel alone, but a
+ * head that lies would still be caught: never more than the ring is looked at.
+ */
+
+int ring_init(Ring *ring, int event_fd, uint64_t size) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    void *memory;
+
+    assert(size >= page && (size & (size - 1)) == 0);
+    memory = mmap(NULL, page + size, PROT_READ | PROT_WRITE, MAP_SHARED, event_fd, 0);
+    if (memory == MAP_FAILED)
+        return -errno;
+    *ring = (Ring){.memory = memory, .size = size};
+    return 0;
+}
+
+void ring_done(Ring *ring) {
+    if (ring->memory)
+        (void)munmap(ring->memory, (size_t)sysconf(_SC_PAGESIZE) + ring->size);
+    *ring = (Ring){};
+}
+
+uint64_t ring_head(const Ring *ring) {
+    const struct perf_event_mmap_page *control = ring->memory;
+
+    return __atomic_load_n(&control->data_head, __ATOMIC_ACQUIRE);
+}
+
+uint64_t ring_tail(const Ring *ring) {
+    const struct perf_event_mmap_page *control = ring->memory;
+
+    return __atomic_load_n(&control->data_tail, __ATOMIC_RELAXED);
+}
+
+void ring_give_back(Ring *ring, uint64_t position) {
+    struct perf_event_mmap_page *control = ring->memory;
+
+    __atomic_store_n(&control->data_tail, position, __ATOMIC_RELEASE);
+}
+
+static const uint8_t *ring_data(const Ring *ring) {
+    return (const uint8_t *)ring->memory + sysconf(_SC_PAGESIZE);
+}
+
+static void append(const Ring *ring, uint64_t from, uint64_t n, Buffer *out) {
+    uint64_t at = from & (ring->size - 1), first = MIN(n, ring->size - at);
+
+    buffer_append(out, ring_data(ring) + at, first);
+    buffer_append(out, ring_data(ring), n - first);
+}
+
+static int join(const Ring *ring, uint64_t from, uint64_t n, Buffer *scratch, RingSlice *ret) {
+    buffer_clear(scratch);
+    append(ring, from, n, scratch);
+    if (buffer_error(scratch) < 0)
+        return buffer_error(scratch);
+    ret->records = buffer_bytes(scratch);
+    ret->end = from + n;
+    return 0;
+}
+
+/* Headers are aligned to 8 bytes and so is the end of the ring: a header never wraps. */
+int ring_slice(const Ring *ring, uint64_t from, uint64_t to, uint64_t limit, Buffer *scratch,
+               RingSlice *ret) {
+    uint64_t at = from & (ring->size - 1), left = to - from, room = ring->size - at, n = 0;
+    const uint8_t *p = ring_data(ring) + at;
+    RingSlice slice = {};
+
+    if (left > ring->size || (from & 7) != 0 || left == 0)
+        return -EBADMSG;
+    while (n < MIN(left, room)) {
+        uint32_t type = load_u32(p + n, false);
+        uint16_t size = load_u16(p + n + 6, false);
+
+        if (size < PD_RECORD_HEADER_SIZE || (size & 7) != 0 || size > left - n)
+            return -EBADMSG;
+        if (n > 0 && (size > room - n || size > limit - n))
+            break;
+        slice.types |= type < 64 ? 1ULL << type : 0;
+        n += size;
+        if (n >= limit)
+            break;
+    }
+    slice.end = from + n;
+    slice.records = (Bytes){.data = p, .size = n};
+    if (n > room) {
+        int r = join(ring, from, n, scratch, &slice);
+
+        if (r < 0)
+            return r;
+    }
+    *ret = slice;
+    return 0;
+}

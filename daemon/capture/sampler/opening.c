@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <stdio.h>
+
+#include "capture/sampler/sampler-private.h"
+#include "util/log.h"
+
+/*
+ * Opening and closing a session while others record. The kernel may take a second for the events
+ * of a session, and much more on a busy host: a tracepoint that is closed waits for every CPU. So
+ * the owner lends a thread, and the main thread goes on with sweeps and calls. The thread works on
+ * a session that is in no list yet, or no more, and the lock of the keeper's lane is all that both
+ * share.
+ */
+
+enum { ERROR_TEXT_MAX = 512 };
+
+struct SamplerOpening {
+    Sampler *sampler;
+    SamplerSession *session; /* NULL: it could not be opened */
+    bool is_quiet, is_trial, is_done, is_cancelled;
+    int result;
+    char error[ERROR_TEXT_MAX];
+};
+
+typedef struct Closing {
+    SamplerSession *session; /* NULL: it is closed */
+} Closing;
+
+static void close_aside(void *job) {
+    Closing *closing = job;
+
+    closing->session = sampler_session_free(closing->session, true);
+}
+
+/* What the end of profd comes before, the keeper closes itself. */
+static void closed(void *job) {
+    Closing *closing = job;
+
+    if (closing->session)
+        sampler_session_free(closing->session, false);
+    free(closing);
+}
+
+SamplerSession *opening_close(SamplerSession *session) {
+    const SamplerOptions *options = &session->sampler->options;
+    Closing *closing = options->aside ? malloc(sizeof(*closing)) : NULL;
+
+    for (size_t i = 0; i < session->rings.n; i++) {
+        CpuRing *ring = session->rings.rings[i];
+
+        ring->source = loop_source_free(ring->source);
+    }
+    if (closing) {
+        closing->session = session;
+        if (options->aside(options->userdata, close_aside, closed, closing) == 0)
+            return NULL;
+        free(closing);
+    }
+    return sampler_session_free(session, true);
+}
+
+static void open_aside(void *job) {
+    SamplerOpening *opening = job;
+
+    log_keep_error(opening->error, sizeof(opening->error));
+    log_mute(opening->is_quiet || opening->is_trial);
+    opening->result = opening->is_trial ? sampler_session_settle(opening->session)
+                                        : sampler_session_open(opening->session);
+    log_mute(false);
+    log_keep_error(NULL, 0);
+    if (opening->result < 0)
+        opening->session = sampler_session_free(opening->session, true);
+}
+
+static SamplerOpening *opening_free(SamplerOpening *opening) {
+    if (opening->session)
+        opening_close(opening->session);
+    free(opening);
+    return NULL;
+}
+
+static void opened(void *job) {
+    SamplerOpening *opening = job;
+    const SamplerOptions *options = &opening->sampler->options;
+
+    opening->is_done = true;
+    if (opening->is_cancelled)
+        opening_free(opening);
+    else
+        options->on_opened(options->userdata);
+}
+
+static int begin(Sampler *sampler, const SessionConfig *config, bool quiet, bool is_trial,
+                 SamplerOpening **ret) {
+    SamplerOpening *opening = calloc(1, sizeof(*opening));
+    int r;
+
+    if (!opening)
+        return -ENOMEM;
+    *opening = (SamplerOpening){
+        .sampler = sampler, .is_quiet = quiet, .is_trial = is_trial, .result = -ECANCELED};
+    r = sampler_session_prepare(sampler, config, &opening->session);
+    if (r == 0)
+        r = sampler->options.aside(sampler->options.userdata, open_aside, opened, opening);
+    if (r < 0) {
+        (void)log_error(r, "Failed to begin to open session '%s': %m", config->name);
+        if (opening->session)
+            sampler_session_free(opening->session, false);
+        free(opening);
+        return r;
+    }
+    *ret = opening;
+    return 0;
+}
+
+int sampler_opening_begin(Sampler *sampler, const SessionConfig *config, bool quiet,
+                          SamplerOpening **ret) {
+    return begin(sampler, config, quiet, false, ret);
+}
+
+int sampler_trial_begin(const SamplerSession *session, SamplerOpening **ret) {
+    return begin(session->sampler, &session->config, true, true, ret);
+}
+
+int sampler_trial_end(SamplerOpening *opening, const SamplerSession *session) {
+    bool is_better;
+
+    if (!opening->is_done)
+        return 0;
+    is_better = opening->result == 0 && opening->session->plan.n > session->plan.n;
+    opening_free(opening);
+    return is_better ? 1 : -ENOENT;
+}
+
+int sampler_opening_end(SamplerOpening *opening, SamplerSession **ret, char *error, size_t size) {
+    int r = opening->result;
+
+    if (!opening->is_done)
+        return 0;
+    if (r == 0)
+        r = sampler_session_join(opening->session);
+    if (r == 0) {
+        *ret = opening->session;
+        opening->session = NULL;
+    }
+    snprintf(error, size, "%s", opening->error);
+    opening_free(opening);
+    return r < 0 ? r : 1;
+}
+
+SamplerOpening *sampler_opening_cancel(SamplerOpening *opening) {
+    if (!opening)
+        return NULL;
+    if (opening->is_done)
+        return opening_free(opening);
+    opening->is_cancelled = true;
+    atomic_store(&opening->session->is_unwanted, true);
+    return NULL;
+}

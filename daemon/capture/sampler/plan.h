@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * What a session counts, settled: which events, with which attrs, the same on every CPU.
+ */
+
+#include <stdatomic.h>
+
+#include "capture/sampler/cpu-list.h"
+#include "capture/sampler/plan-note.h"
+#include "config/config.h"
+#include "keeper/request/keeper-client.h"
+#include "perfdata/event/event.h"
+
+enum { PLAN_NO_LEADER = -1 };
+
+typedef struct PlanEvent {
+    PdAttr attr;
+    char *name;
+    int leader;   /* index of the event that leads its group, before it; or PLAN_NO_LEADER */
+    CpuList cpus; /* where its counters are; empty: everywhere */
+} PlanEvent;
+
+typedef struct Plan {
+    PlanEvent *events;
+    size_t n;
+    Buffer tracing;    /* TRACING_DATA, where there are tracepoints */
+    unsigned degraded; /* a set of Degraded */
+    uint64_t hz;       /* the highest rate that was asked for and got; 0: only periods */
+    char *description;
+} Plan;
+
+/* What events are opened for. */
+typedef struct PlanTarget {
+    int32_t pid;        /* -1: whatever runs on a CPU */
+    const char *cgroup; /* NULL: any */
+} PlanTarget;
+
+typedef struct PlanOptions {
+    Keeper *keeper;
+    const SessionConfig *config;
+    PlanTarget target;              /* on which they are tried */
+    uint64_t max_hz;                /* 0: no limit */
+    const CpuList *online;          /* where it may be tried, in this order */
+    bool no_lost, no_cgroup;        /* what the kernel cannot tell */
+    const atomic_bool *is_unwanted; /* true: the plan may be left; NULL: it is wanted */
+    const char *events;             /* instead of those of the configuration; NULL: those */
+} PlanOptions;
+
+/* The target is processes or threads. */
+static inline bool plan_has_threads(const SessionConfig *config) {
+    return config->n_pids > 0 || config->n_tids > 0;
+}
+
+static const PlanTarget plan_any = {.pid = -1};
+
+void plan_done(Plan *plan);
+/*
+ * Tries what this machine has. An event or group that cannot be opened is left out and noted, the
+ * caller logs it; without any event left the error of the first one is returned. What concerns the
+ * whole session (its target, descriptors, memory) is logged with its remedy, returned and not
+ * noted. Notes are added to `notes` in any case.
+ */
+int plan_make(const PlanOptions *options, PlanNotes *notes, Plan *ret);
+/* One event, opened without a ring and closed again: 0 when it can be. */
+int plan_try(Keeper *keeper, const PdAttr *attr, PlanTarget target, unsigned cpu);
+int plan_encode(const PdAttr *attr, KeeperEvent *ret);
+/* Names what is the same between recorders: the session, and all of its configuration that says
+ * what is counted. */
+uint64_t plan_identity(const SessionConfig *config);

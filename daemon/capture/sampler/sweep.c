@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "capture/sampler/sampler-private.h"
+#include "perfdata/event/format.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+/*
+ * The sweep. A sample may leave only behind the side-band that it needs to be resolved, and a
+ * sample that lies in a ring now needs no side-band that comes later. So the heads of all sample
+ * rings are noted first, then side-band is taken, up to heads read after that, then the samples up
+ * to what was noted. The state between two slices is in the rings themselves: what was taken and
+ * what was noted. Rings may therefore come and go between slices.
+ *
+ * Samples stay in the ring when they are taken; their room is given back when the owner says that
+ * they are written, or earlier where the ring would get too small for what is still to come.
+ */
+
+enum {
+    BATCH_BYTES_MAX = 256 * 1024,
+    SIDE_BAND_MARKS = 2 * SAMPLER_MARKS,
+    PACE_NS = 20000000,
+};
+
+static const char *ring_owner(const CpuRing *ring) {
+    return ring->session ? ring->session->config.name : "side-band";
+}
+
+/* Nothing between tail and head can be believed, so all of it goes. */
+static void reset(CpuRing *ring, uint64_t head) {
+    static LogRate rate = {.interval_ns = 10 * NS_PER_SECOND, .burst = 5};
+
+    log_limited(&rate, LOG_LEVEL_WARNING, 0,
+                "The ring of CPU %u for '%s' held no records between %" PRIu64 " and %" PRIu64
+                ", dropping them; another program that maps it may have written there",
+                ring->cpu, ring_owner(ring), ring->taken, head);
+    ring->taken = ring->noted = head;
+    ring->n_marks = 0;
+    ring->pace_ns = 0;
+    for (size_t i = 0; i < SAMPLER_MARKS; i++)
+        ring->marks[i] = head;
+    ring_give_back(&ring->ring, head);
+}
+
+/* Whether it would be full within a second, by what came since long enough ago to tell. */
+static void note_pace(CpuRing *ring, uint64_t head, uint64_t now_ns) {
+    uint64_t passed_ns = now_ns - ring->pace_ns;
+
+    if (passed_ns < PACE_NS)
+        return;
+    ring->fills_fast =
+        ring->pace_ns > 0 && (head - ring->pace_head) * NS_PER_SECOND / passed_ns > ring->ring.size;
+    ring->pace_ns = now_ns;
+    ring->pace_head = head;
+}
+
+static void note_head(CpuRing *ring, uint64_t now_ns) {
+    uint64_t head = ring_head(&ring->ring);
+
+    if (head - ring->taken > ring->ring.size)
+        reset(ring, head);
+    note_pace(ring, head, now_ns);
+    ring->noted = head;
+}
+
+static void note_heads(const RingSet *set, uint64_t now_ns) {
+    for (size_t i = 0; i < set->n; i++)
+        note_head(set->rings[i], now_ns);
+}
+
+static void give_back(CpuRing *ring, uint64_t position) {
+    uint64_t tail = ring_tail(&ring->ring);
+
+    if (position > tail && position <= ring->taken)
+        ring_give_back(&ring->ring, position);
+}
+
+/* Half of the ring, where it holds seconds; where it fills fast the room is worth more to what
+ * comes than to a recorder that may die. */
+static uint64_t most_to_keep(const CpuRing *ring) {
+    return ring->fills_fast ? ring->ring.size / 8 : ring->ring.size / 2;
+}
+
+/* The oldest sweeps first, as few as make enough of the ring free again. */
+static void give_back_early(CpuRing *ring) {
+    uint64_t most = most_to_keep(ring);
+
+    for (size_t i = 0; i < ring->session->n_sweeps; i++)
+        if (ring->taken - ring_tail(&ring->ring) > most)
+            give_back(ring, ring->marks[i]);
+    if (ring->taken - ring_tail(&ring->ring) > most)
+        give_back(ring, ring->taken);
+}
+
+/*
+ * Of side-band the newer half of the ring stays, for a recorder that follows one that died: what a
+ * process did may not have been written yet because nobody sampled it, and it may be gone when
+ * /proc is read. Marks are ends of records that lie a sixteenth apart.
+ */
+static void give_back_side_band(CpuRing *ring) {
+    uint64_t half = ring->ring.size / 2;
+    size_t n = ring->n_marks;
+
+    if (n == 0 || ring->taken - ring->marks[n - 1] >= ring->ring.size / SIDE_BAND_MARKS) {
+        if (n == SAMPLER_MARKS)
+            memmove(ring->marks, ring->marks + 1, --n * sizeof(*ring->marks));
+        ring->marks[n++] = ring->taken;
+    }
+    while (n > 0 && ring->taken - ring_tail(&ring->ring) > half) {
+        give_back(ring, ring->marks[0]);
+        memmove(ring->marks, ring->marks + 1, --n * sizeof(*ring->marks));
+    }
+    if (ring->taken - ring_tail(&ring->ring) > half)
+        give_back(ring, ring->taken);
+    ring->n_marks = n;
+}
+
+static void count(CpuRing *ring, uint64_t bytes) {
+    if (ring->session)
+        ring->session->counts.bytes += bytes;
+    else
+        ring->sampler->counts.side_band_bytes += bytes;
+}
+
+static int drain_slice(CpuRing *ring, uint64_t limit, const SamplerSinks *sinks) {
+    Batch batch = {.session = ring->session, .cpu = ring->cpu};
+    RingSlice slice;
+    int r =
+        ring_slice(&ring->ring, ring->taken, ring->noted, limit, &ring->sampler->scratch, &slice);
+
+    if (r == -EBADMSG) {
+        reset(ring, ring->noted);
+        return 0;
+    }
+    if (r < 0)
+        return r;
+    if (slice.types &
+        (1ULL << PD_RECORD_THROTTLE | 1ULL << PD_RECORD_UNTHROTTLE | 1ULL << PD_RECORD_LOST))
+        loss_notice(ring, slice.records);
+    if (ring->is_own && ring->session)
+        r = own_unify(ring, &slice.records);
+    if (r < 0)
+        return r;
+    batch.records = slice.records;
+    r = sinks->on_batch(sinks->userdata, &batch);
+    if (r < 0)
+        return r;
+    count(ring, slice.records.size);
+    ring->taken = slice.end;
+    if (ring->session)
+        give_back_early(ring);
+    else
+        give_back_side_band(ring);
+    return 0;
+}
+
+/* 1 when all is taken, 0 when the budget is used up. */
+static int drain_set(const RingSet *set, uint64_t *left, const SamplerSinks *sinks) {
+    for (size_t i = 0; i < set->n; i++) {
+        CpuRing *ring = set->rings[i];
+
+        while (ring->taken != ring->noted) {
+            uint64_t before = ring->taken;
+            int r;
+
+            if (*left == 0)
+                return 0;
+            r = drain_slice(ring, MIN(*left, (uint64_t)BATCH_BYTES_MAX), sinks);
+            if (r < 0)
+                return r;
+            *left -= MIN(*left, ring->taken - before);
+        }
+    }
+    return 1;
+}
+
+static void begin(Sampler *sampler) {
+    uint64_t now_ns = clock_monotonic_ns();
+
+    for (SamplerSession *s = sampler->sessions; s; s = s->next)
+        note_heads(&s->rings, now_ns);
+    /* No sample of the sweep is later than this, and all side-band up to it is in the rings. */
+    sampler->start_ns = clock_monotonic_ns();
+    note_heads(&sampler->side_band, now_ns);
+    sampler->phase = SWEEP_SIDE_BAND;
+}
+
+static int sweep_on(Sampler *sampler, uint64_t left, const SamplerSinks *sinks) {
+    int r;
+
+    if (sampler->phase == SWEEP_SIDE_BAND) {
+        r = drain_set(&sampler->side_band, &left, sinks);
+        if (r <= 0)
+            return r;
+        note_heads(&sampler->side_band, clock_monotonic_ns());
+        sampler->phase = SWEEP_SIDE_BAND_LATE;
+    }
+    if (sampler->phase == SWEEP_SIDE_BAND_LATE) {
+        r = drain_set(&sampler->side_band, &left, sinks);
+        if (r <= 0)
+            return r;
+        r = sinks->on_side_band_end(sinks->userdata, sampler->start_ns);
+        if (r < 0)
+            return r;
+        sampler->phase = SWEEP_SAMPLES;
+    }
+    for (SamplerSession *s = sampler->sessions; s; s = s->next) {
+        r = drain_set(&s->rings, &left, sinks);
+        if (r <= 0)
+            return r;
+    }
+    sampler->phase = SWEEP_NONE;
+    sampler->counts.sweeps++;
+    return 1;
+}
+
+int sampler_sweep(Sampler *sampler, uint64_t budget_bytes, const SamplerSinks *sinks) {
+    uint64_t began_ns = clock_monotonic_ns();
+    int r;
+
+    if (sampler->phase == SWEEP_NONE)
+        begin(sampler);
+    r = sweep_on(sampler, MAX(budget_bytes, (uint64_t)1), sinks);
+    sampler->counts.drain_ns += clock_monotonic_ns() - began_ns;
+    return r;
+}
+
+bool sampler_is_sweeping(const Sampler *sampler) {
+    return sampler->phase != SWEEP_NONE;
+}
+
+/* When the owner is slow to write, the newest sweeps share a mark: the older of them is then said
+ * to be written only with the newer one. */
+void sampler_note_sweep(SamplerSession *session, uint64_t sweep) {
+    size_t i = MIN(session->n_sweeps, (size_t)SAMPLER_MARKS - 1);
+
+    session->sweeps[i] = sweep;
+    session->n_sweeps = i + 1;
+    for (size_t k = 0; k < session->rings.n; k++)
+        session->rings.rings[k]->marks[i] = session->rings.rings[k]->taken;
+}
+
+void sampler_written(SamplerSession *session, uint64_t sweep) {
+    size_t n = 0;
+
+    while (n < session->n_sweeps && session->sweeps[n] <= sweep)
+        n++;
+    if (n == 0)
+        return;
+    session->n_sweeps -= n;
+    memmove(session->sweeps, session->sweeps + n, session->n_sweeps * sizeof(*session->sweeps));
+    for (size_t i = 0; i < session->rings.n; i++) {
+        CpuRing *ring = session->rings.rings[i];
+
+        give_back(ring, ring->marks[n - 1]);
+        memmove(ring->marks, ring->marks + n, session->n_sweeps * sizeof(*ring->marks));
+    }
+}

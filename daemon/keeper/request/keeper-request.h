@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * What passes between recorder and keeper: one request, one reply, each of one fixed size, each a
+ * message of its own on a SOCK_SEQPACKET socket, with a descriptor beside it where one belongs to
+ * it. Both ends are of one machine, but not always of one version: a keeper lives on when the
+ * program is replaced and its recorder is started anew, hence `protocol`.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "keeper/request/keeper-client.h"
+
+enum {
+    KEEPER_PROTOCOL = 0x6b650003,
+    KEEPER_PATH_SIZE = 4096, /* with its NUL */
+    KEEPER_SLOTS_MAX = 65536,
+    KEEPER_RING_BYTES_MAX = 256 * 1024 * 1024, /* of one ring */
+};
+
+typedef enum KeeperKind {
+    KEEPER_OPEN_LANE,
+    KEEPER_END_OF_LANE,
+    KEEPER_OPEN_LIFE,
+    KEEPER_OPEN_EVENT,
+    KEEPER_CLOSE_EVENT,
+    KEEPER_NEXT_EVENT,
+    KEEPER_OPEN_FILE,
+    KEEPER_OPEN_MAPPED,
+    KEEPER_OPEN_IMAGE,
+    KEEPER_OPEN_TRACEFS,
+    KEEPER_READ_NAMESPACES,
+    KEEPER_SEAL,
+    KEEPER_TAKE_OVER,
+    KEEPER_READY,
+    KEEPER_STATUS,
+    KEEPER_LISTEN,
+    KEEPER_KINDS, /* how many there are */
+} KeeperKind;
+
+/* Sockets to processes that the keeper starts, one each. */
+typedef enum KeeperLane {
+    KEEPER_LANE_SYSTEM, /* opens files of the kernel: /proc, tracefs */
+    KEEPER_LANE_IMAGES, /* opens files of other processes, on whatever file system they are */
+    KEEPER_LANE_SEAL,   /* gives finished files to their readers */
+    KEEPER_LANE_ELF,    /* reads ELF files, see elf/request.h */
+    KEEPER_LANES,       /* how many there are */
+} KeeperLane;
+
+/* An event as both messages carry it. */
+typedef struct KeeperEventData {
+    int32_t pid, cpu;
+    uint32_t leader_slot, output_slot;
+    uint64_t ring_bytes;
+    uint32_t attr_size, reserved;
+    uint8_t attr[KEEPER_ATTR_MAX];
+    uint8_t tag[KEEPER_TAG_SIZE];
+} KeeperEventData;
+
+/* What a kind does not use is zero. */
+typedef struct KeeperRequest {
+    uint32_t protocol, kind;
+    uint32_t file, pid, tid;
+    uint32_t slot;
+    uint32_t sensitive, reserved;
+    uint64_t start, end;
+    KeeperEventData event;
+    char path[KEEPER_PATH_SIZE];
+} KeeperRequest;
+
+typedef struct KeeperReply {
+    uint32_t protocol;
+    int32_t result; /* 0 or more, or a negative errno */
+    uint32_t slot;
+    uint32_t n_events, restarts, upgraded;
+    uint64_t cpu_ns;
+    KeeperFileId id;
+    KeeperNamespace namespaces[KEEPER_NAMESPACES];
+    KeeperEventData event;
+} KeeperReply;
+
+/* Padding would carry what lay in memory before. */
+static_assert(sizeof(KeeperEventData) == 32 + KEEPER_ATTR_MAX + KEEPER_TAG_SIZE, "padded");
+static_assert(sizeof(KeeperRequest) == 48 + sizeof(KeeperEventData) + KEEPER_PATH_SIZE, "padded");
+static_assert(sizeof(KeeperReply) ==
+                  32 + sizeof(KeeperFileId) + 16 * KEEPER_NAMESPACES + sizeof(KeeperEventData),
+              "padded");
+static_assert(sizeof(KeeperFileId) == 48, "padded");
+
+/*
+ * Takes a message in when every field of it is one that recording needs: -EBADMSG for what is no
+ * request at all, -EPROTO for one of another version, -EINVAL for a value out of bounds, -EPERM
+ * for an event that asks for more than recordings need.
+ */
+int keeper_request_check(const void *bytes, size_t n, KeeperRequest *ret);
+/* Whether a descriptor comes with it. */
+bool keeper_request_has_fd(KeeperKind kind);
+/* "open-event", for the log. */
+const char *keeper_request_name(KeeperKind kind);

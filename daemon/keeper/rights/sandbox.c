@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "keeper/rights/sandbox.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/netlink.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include "util/file.h"
+#include "util/log.h"
+#include "util/macro.h"
+
+/*
+ * Tables of what is kept and what is refused: capabilities, system calls, namespaces and sockets.
+ * The bounding set is emptied in the keeper already: it never executes anything but the recorder,
+ * which is to have no right, and its own rights do not depend on it. Without root there is nothing
+ * to give up, and the rest holds all the same. Calls that look as well as change (adjtimex, which
+ * tells whether the clock is synchronised) stay, since to change anything by them takes a
+ * capability.
+ *
+ * A namespace of its own would give a process all rights within it, and with them most of the
+ * kernel's code to attack. clone3() has its flags in memory, where no filter can look, so it is
+ * refused as a kernel without it does, and the C library takes clone(). Of sockets there are those
+ * of this machine (unix), and the kernel's messages about CPUs.
+ */
+
+enum {
+    NOFILE_WANTED = 1 << 20,
+    ELF_MEMORY_BYTES = 64 << 20,
+    ELF_DESCRIPTORS = 64,
+    LAST_CAPABILITY = 63,
+};
+
+/* clang-format off */
+static const struct CapabilityRow {
+    unsigned    capability;
+    bool        opener;  /* keeps it too */
+    bool        sealer;  /* keeps it too */
+    bool        missed;  /* told when it is not there */
+    const char *name;
+} capabilities[] = {
+    { CAP_SYS_ADMIN,       true,  false, true,  "CAP_SYS_ADMIN"       },
+    { CAP_PERFMON,         false, false, true,  "CAP_PERFMON"         },
+    { CAP_SYS_PTRACE,      true,  false, true,  "CAP_SYS_PTRACE"      },
+    { CAP_DAC_READ_SEARCH, true,  false, true,  "CAP_DAC_READ_SEARCH" },
+    { CAP_SYSLOG,          true,  false, true,  "CAP_SYSLOG"          },
+    { CAP_CHOWN,           false, true,  false, "CAP_CHOWN"           },
+    { CAP_SETUID,          false, true,  false, "CAP_SETUID"          },
+    { CAP_SETGID,          false, false, false, "CAP_SETGID"          },
+    { CAP_KILL,            false, false, false, "CAP_KILL"            },
+};
+
+/* LeakSanitizer looks at its own process by ptrace. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define PTRACE_IS_NEEDED 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define PTRACE_IS_NEEDED 1
+#endif
+
+static const struct SystemCallRow {
+    const char *name;
+    bool        keeper; /* denied to the keeper too */
+} denied[] = {
+#ifndef PTRACE_IS_NEEDED
+    { "ptrace",             true  },
+#endif
+    { "process_vm_readv",   true  },
+    { "process_vm_writev",  true  },
+    { "pidfd_getfd",        true  },
+    { "kcmp",               true  },
+    { "execve",             false },
+    { "execveat",           false },
+    { "perf_event_open",    false },
+    { "bpf",                false },
+    { "userfaultfd",        false },
+    { "io_uring_setup",     false },
+    { "mount",              false },
+    { "umount2",            false },
+    { "move_mount",         false },
+    { "open_tree",          false },
+    { "fsopen",             false },
+    { "fspick",             false },
+    { "mount_setattr",      false },
+    { "pivot_root",         false },
+    { "chroot",             false },
+    { "setns",              true  },
+    { "unshare",            true  },
+    { "init_module",        false },
+    { "finit_module",       false },
+    { "delete_module",      false },
+    { "kexec_load",         false },
+    { "kexec_file_load",    false },
+    { "reboot",             false },
+    { "swapon",             false },
+    { "swapoff",            false },
+    { "acct",               false },
+    { "quotactl",           false },
+    { "settimeofday",       false },
+    { "clock_settime",      false },
+    { "sethostname",        false },
+    { "setdomainname",      false },
+    { "iopl",               false },
+    { "ioperm",             false },
+    { "add_key",            false },
+    { "request_key",        false },
+    { "keyctl",             false },
+    { "open_by_handle_at",  false },
+    { "process_madvise",    false },
+    { "move_pages",         false },
+    { "migrate_pages",      false },
+};
+
+static const uint64_t namespaces[] = {
+    CLONE_NEWNS,  CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
+    CLONE_NEWPID, CLONE_NEWUSER,   CLONE_NEWNET,
+};
+/* clang-format on */
+
+/* Which argument of clone() has the flags. */
+#ifdef __s390__
+enum { CLONE_FLAGS = 1 };
+#else
+enum { CLONE_FLAGS = 0 };
+#endif
+
+typedef struct __user_cap_data_struct Capabilities[_LINUX_CAPABILITY_U32S_3];
+
+static struct __user_cap_header_struct capability_header(void) {
+    return (struct __user_cap_header_struct){.version = _LINUX_CAPABILITY_VERSION_3};
+}
+
+static uint64_t permitted(void) {
+    struct __user_cap_header_struct header = capability_header();
+    Capabilities data = {};
+
+    if (syscall(SYS_capget, &header, data) < 0)
+        return 0;
+    return data[0].permitted | (uint64_t)data[1].permitted << 32;
+}
+
+/* Permitted and effective, nothing inheritable, nothing ambient. */
+static int set_capabilities(uint64_t set) {
+    struct __user_cap_header_struct header = capability_header();
+    Capabilities data = {
+        {.effective = (uint32_t)set, .permitted = (uint32_t)set},
+        {.effective = (uint32_t)(set >> 32), .permitted = (uint32_t)(set >> 32)},
+    };
+
+    (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+    return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
+}
+
+/* Those that this kernel does not know, and those that we could not drop without CAP_SETPCAP and
+ * then do not have either, are no failure. */
+static void empty_bounding_set(void) {
+    for (unsigned long i = 0; i <= LAST_CAPABILITY; i++)
+        if (prctl(PR_CAPBSET_DROP, i, 0, 0, 0) < 0 && errno == EINVAL)
+            return;
+}
+
+static void raise_limit(__rlimit_resource_t resource, rlim_t wanted) {
+    struct rlimit limit;
+
+    if (getrlimit(resource, &limit) < 0)
+        return;
+    if (limit.rlim_max < wanted && limit.rlim_max != RLIM_INFINITY) {
+        struct rlimit more = {.rlim_cur = wanted, .rlim_max = wanted};
+
+        if (setrlimit(resource, &more) == 0)
+            return;
+    }
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(resource, &limit);
+}
+
+void sandbox_raise_limits(void) {
+    raise_limit(RLIMIT_MEMLOCK, RLIM_INFINITY);
+    raise_limit(RLIMIT_NOFILE, NOFILE_WANTED);
+}
+
+/* Rings count against locked memory, unless one has the right to lock any. */
+static uint64_t locking_right(void) {
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_MEMLOCK, &limit) < 0 || limit.rlim_cur != RLIM_INFINITY
+               ? 1ULL << CAP_IPC_LOCK
+               : 0;
+}
+
+void sandbox_tell_missing(void) {
+    char names[256] = "", paranoid[16] = "unknown";
+    uint64_t have = permitted();
+
+    for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++) {
+        size_t n = strlen(names);
+
+        if (capabilities[i].missed && !(have & 1ULL << capabilities[i].capability))
+            snprintf(names + n, sizeof(names) - n, "%s%s", n ? ", " : "", capabilities[i].name);
+    }
+    if (names[0] == '\0')
+        return;
+    (void)file_read_text("/proc/sys/kernel/perf_event_paranoid", paranoid, sizeof(paranoid));
+    log_notice(
+        "Running without %s while kernel.perf_event_paranoid is %s, so other users' processes "
+        "or whole CPUs may be out of reach, start profd as root to record them",
+        names, paranoid);
+}
+
+static int keep(uint64_t set) {
+    return set_capabilities(set & permitted());
+}
+
+static int deny_calls(scmp_filter_ctx filter, bool is_keeper) {
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(denied); i++) {
+        int number = seccomp_syscall_resolve_name(denied[i].name);
+
+        if (number != __NR_SCMP_ERROR && (denied[i].keeper || !is_keeper))
+            r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), number, 0);
+    }
+    return r;
+}
+
+static struct scmp_arg_cmp compare(unsigned argument, enum scmp_compare how, uint64_t value) {
+    return (struct scmp_arg_cmp){.arg = argument, .op = how, .datum_a = value};
+}
+
+static int deny_namespaces(scmp_filter_ctx filter) {
+    int r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SYS_clone3, 0);
+
+    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(namespaces); i++) {
+        struct scmp_arg_cmp has = compare(CLONE_FLAGS, SCMP_CMP_MASKED_EQ, namespaces[i]);
+
+        has.datum_b = namespaces[i];
+        r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1, has);
+    }
+    return r;
+}
+
+static int deny_family(scmp_filter_ctx filter, enum scmp_compare how, unsigned family) {
+    return seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socket), 1,
+                            compare(0, how, family));
+}
+
+/* A rule compares an argument once, so that families between the two are refused one by one. */
+static int deny_sockets(scmp_filter_ctx filter, bool is_keeper) {
+    int r = deny_family(filter, SCMP_CMP_LT, AF_UNIX);
+
+    for (unsigned family = AF_UNIX + 1; r == 0 && family < AF_NETLINK; family++)
+        r = deny_family(filter, SCMP_CMP_EQ, family);
+    if (r == 0)
+        r = deny_family(filter, SCMP_CMP_GT, AF_NETLINK);
+    if (r == 0 && is_keeper)
+        return deny_family(filter, SCMP_CMP_EQ, AF_NETLINK);
+    if (r == 0)
+        r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socket), 2,
+                             compare(0, SCMP_CMP_EQ, AF_NETLINK),
+                             compare(2, SCMP_CMP_NE, NETLINK_KOBJECT_UEVENT));
+    return r;
+}
+
+static int deny(bool is_keeper) {
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+    int r;
+
+    if (!filter)
+        return -ENOMEM;
+    /* Numbers of another architecture would pass by the names above. */
+    r = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(EPERM));
+    if (r == 0)
+        r = deny_calls(filter, is_keeper);
+    if (r == 0)
+        r = deny_namespaces(filter);
+    if (r == 0)
+        r = deny_sockets(filter, is_keeper);
+    if (r == 0)
+        r = seccomp_load(filter); /* with no_new_privs */
+    seccomp_release(filter);
+    return r;
+}
+
+int sandbox_keeper(void) {
+    uint64_t set = locking_right();
+    int r;
+
+    for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++)
+        set |= 1ULL << capabilities[i].capability;
+    empty_bounding_set();
+    r = keep(set);
+    return r == 0 ? deny(true) : r;
+}
+
+int sandbox_opener(void) {
+    uint64_t set = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++)
+        if (capabilities[i].opener)
+            set |= 1ULL << capabilities[i].capability;
+    return keep(set);
+}
+
+int sandbox_sealer(void) {
+    uint64_t set = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++)
+        if (capabilities[i].sealer)
+            set |= 1ULL << capabilities[i].capability;
+    return keep(set);
+}
+
+static int become_user(const KeeperHost *host) {
+    gid_t groups[3];
+    size_t n = 0;
+
+    groups[n++] = host->gid;
+    /* What it wrote itself is in these when it was sealed, and is read again for snapshots. */
+    if (host->has_read_group)
+        groups[n++] = host->read_group;
+    if (host->has_admin_group)
+        groups[n++] = host->admin_group;
+    if (setgroups(n, groups) < 0 || setresgid(host->gid, host->gid, host->gid) < 0 ||
+        setresuid(host->uid, host->uid, host->uid) < 0)
+        return -errno;
+    return 0;
+}
+
+/* AddressSanitizer needs terabytes of addresses. */
+static int limit_elf(void) {
+    static const struct {
+        __rlimit_resource_t resource;
+        rlim_t limit;
+    } rows[] = {
+#ifndef PTRACE_IS_NEEDED
+        {RLIMIT_AS, ELF_MEMORY_BYTES},
+#endif
+        {RLIMIT_NOFILE, ELF_DESCRIPTORS},
+        {RLIMIT_FSIZE, 0},
+        {RLIMIT_CORE, 0},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct rlimit limit = {.rlim_cur = rows[i].limit, .rlim_max = rows[i].limit};
+
+        if (setrlimit(rows[i].resource, &limit) < 0)
+            return -errno;
+    }
+    return 0;
+}
+
+int sandbox_become_elf(const KeeperHost *host) {
+    int r = limit_elf();
+
+    if (r < 0)
+        return r;
+    if (host->has_user &&
+        (setgroups(0, NULL) < 0 || setresgid(host->gid, host->gid, host->gid) < 0 ||
+         setresuid(host->uid, host->uid, host->uid) < 0))
+        return -errno;
+    return set_capabilities(0);
+}
+
+int sandbox_become_recorder(const KeeperHost *host) {
+    int r = host->has_user ? become_user(host) : 0;
+
+    return r == 0 ? set_capabilities(0) : r;
+}
+
+int sandbox_recorder(void) {
+    return deny(false);
+}

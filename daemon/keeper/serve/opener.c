@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "keeper/serve/opener.h"
+
+#include <elf.h>
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/fs.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <sys/vfs.h>
+
+#include "util/bytes.h"
+
+/*
+ * Paths that come with a request are resolved by openat2() below a folder that was chosen here, and
+ * never through a magic link. A file of a process is first looked at through an O_PATH descriptor,
+ * because opening a device or a FIFO can do something; only a regular file that is an ELF program
+ * or library is handed over, and so no core dump. What a process maps is handed over whoever may
+ * read it; by a mere path, which a recorder may make up, only what everybody may read is, and of
+ * object files the modules of the running kernel.
+ */
+
+static int open_below(int folder, const char *path, uint64_t flags, uint64_t resolve) {
+    struct open_how how = {.flags = flags | O_CLOEXEC, .resolve = resolve | RESOLVE_NO_MAGICLINKS};
+    int fd = (int)syscall(SYS_openat2, folder, path, &how, sizeof(how));
+
+    return fd < 0 ? -errno : fd;
+}
+
+static int open_plain(const char *path, int flags, int *ret_fd) {
+    int fd = open(path, flags | O_CLOEXEC | O_NOCTTY);
+
+    if (fd < 0)
+        return -errno;
+    *ret_fd = fd;
+    return 0;
+}
+
+/* A mount of our own, attached nowhere. What is in it is readable for whoever asks as ever; only
+ * the options with which the system mounted its own do not hold. */
+static int open_proc(int *ret_fd) {
+    _cleanup_close_ int system = fsopen("proc", FSOPEN_CLOEXEC);
+    int fd;
+
+    if (system < 0 || fsconfig(system, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+        return -errno;
+    fd = fsmount(system, FSMOUNT_CLOEXEC,
+                 MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+    if (fd < 0)
+        return -errno;
+    *ret_fd = fd;
+    return 0;
+}
+
+int opener_file(const KeeperRequest *request, int *ret_fd) {
+    uint32_t pid = request->pid, tid = request->tid ? request->tid : pid;
+    char path[64];
+
+    switch ((KeeperFile)request->file) {
+    case KEEPER_MAPS:
+        snprintf(path, sizeof(path), "/proc/%" PRIu32 "/task/%" PRIu32 "/maps", pid, tid);
+        break;
+    case KEEPER_CGROUP:
+        snprintf(path, sizeof(path), "/proc/%" PRIu32 "/task/%" PRIu32 "/cgroup", pid, tid);
+        break;
+    case KEEPER_KALLSYMS:
+        snprintf(path, sizeof(path), "/proc/kallsyms");
+        break;
+    case KEEPER_MODULES:
+        snprintf(path, sizeof(path), "/proc/modules");
+        break;
+    case KEEPER_PROC:
+        return open_proc(ret_fd);
+    default:
+        return -EINVAL;
+    }
+    return open_plain(path, O_RDONLY, ret_fd);
+}
+
+/* The type, -ENOEXEC where it is no ELF file. */
+static int read_elf_type(int fd) {
+    uint8_t start[EI_NIDENT + sizeof(uint16_t)];
+
+    if (pread(fd, start, sizeof(start), 0) != sizeof(start) || memcmp(start, ELFMAG, SELFMAG) != 0)
+        return -ENOEXEC;
+    return load_u16(start + EI_NIDENT,
+                    (start[EI_DATA] == ELFDATA2MSB) != (__BYTE_ORDER == __BIG_ENDIAN));
+}
+
+static bool is_module(int found) {
+    static const char *const folders[] = {"/lib/modules/", "/usr/lib/modules/"};
+    char path[64], target[PATH_MAX], folder[sizeof(struct utsname)];
+    struct utsname system;
+    ssize_t n;
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", found);
+    n = readlink(path, target, sizeof(target) - 1);
+    if (n < 0 || uname(&system) < 0)
+        return false;
+    target[n] = '\0';
+    for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
+        snprintf(folder, sizeof(folder), "%s%s/", folders[i], system.release);
+        if (strncmp(target, folder, strlen(folder)) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int64_t ns_of(const struct statx_timestamp *t) {
+    return t->tv_sec * 1000000000LL + t->tv_nsec;
+}
+
+/* What the kernel knows already: a server that is asked may never answer. */
+static int identify(int found, KeeperFileId *ret) {
+    struct statx st;
+
+    if (statx(found, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &st) < 0)
+        return -errno;
+    if (!S_ISREG(st.stx_mode))
+        return -ENOEXEC;
+    *ret = (KeeperFileId){.major = st.stx_dev_major,
+                          .minor = st.stx_dev_minor,
+                          .inode = st.stx_ino,
+                          .size = st.stx_size,
+                          .mtime_ns = ns_of(&st.stx_mtime),
+                          .ctime_ns = ns_of(&st.stx_ctime)};
+    return 0;
+}
+
+/* The generation of an inode, where its file system has one. The kernel writes an int, whatever the
+ * number of the ioctl says. */
+static void find_generation(int fd, KeeperFileId *id) {
+    union {
+        uint32_t value;
+        long room;
+    } version = {};
+
+    id->has_generation = ioctl(fd, FS_IOC_GETVERSION, &version) == 0;
+    id->generation = id->has_generation ? version.value : 0;
+}
+
+/* found: an O_PATH descriptor of what is to be looked into. */
+static int open_elf(int found, KeeperFileId *ret_id, int *ret_fd) {
+    _cleanup_close_ int fd = -1;
+    char path[64];
+    struct statfs system;
+    KeeperFileId id;
+    int r = identify(found, &id);
+
+    if (r < 0)
+        return r;
+    if (fstatfs(found, &system) < 0)
+        return -errno;
+    /* There somebody's program answers, or does not. */
+    if (system.f_type == FUSE_SUPER_MAGIC)
+        return -EOPNOTSUPP;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", found);
+    r = open_plain(path, O_RDONLY | O_NONBLOCK, &fd);
+    if (r < 0)
+        return r;
+    r = read_elf_type(fd);
+    if (r < 0)
+        return r;
+    if (r != ET_EXEC && r != ET_DYN && !(r == ET_REL && is_module(found)))
+        return -ENOEXEC;
+    find_generation(fd, &id);
+    *ret_id = id;
+    *ret_fd = TAKE_FD(fd);
+    return 0;
+}
+
+/* Without root the keeper lends no right that its recorder does not have. */
+static int check_public(int found) {
+    struct statx st;
+
+    if (statx(found, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &st) < 0)
+        return -errno;
+    return geteuid() != 0 || !S_ISREG(st.stx_mode) || st.stx_mode & S_IROTH ? 0 : -EACCES;
+}
+
+int opener_mapped(const KeeperRequest *request, KeeperFileId *ret_id, int *ret_fd) {
+    _cleanup_close_ int found = -1;
+    char path[96];
+    int r;
+
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/map_files/%" PRIx64 "-%" PRIx64, request->pid,
+             request->start, request->end);
+    r = open_plain(path, O_PATH, &found);
+    return r < 0 ? r : open_elf(found, ret_id, ret_fd);
+}
+
+int opener_image(const KeeperRequest *request, KeeperFileId *ret_id, int *ret_fd) {
+    _cleanup_close_ int root = -1, found = -1;
+    char path[64];
+    int r;
+
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/root", request->pid);
+    r = open_plain(path, O_PATH | O_DIRECTORY, &root);
+    if (r < 0)
+        return r;
+    found = open_below(root, request->path, O_PATH, RESOLVE_IN_ROOT);
+    if (found < 0)
+        return found;
+    r = check_public(found);
+    return r < 0 ? r : open_elf(found, ret_id, ret_fd);
+}
+
+int opener_tracefs(const KeeperHost *host, const KeeperRequest *request, int *ret_fd) {
+    const char *path = request->path;
+    bool is_folder = path[strlen(path) - 1] == '/';
+    _cleanup_close_ int above = -1;
+    int fd;
+
+    if (host->tracefs < 0)
+        return -ENOENT;
+    /* The two beside the events folder cannot be reached from below it. */
+    if (strncmp(path, "../", 3) == 0) {
+        above = openat(host->tracefs, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        path += 3;
+    }
+    fd =
+        open_below(above >= 0 ? above : host->tracefs, path,
+                   O_RDONLY | (is_folder ? O_DIRECTORY : 0), RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+    if (fd < 0)
+        return fd;
+    *ret_fd = fd;
+    return 0;
+}
+
+int opener_cgroup(const KeeperHost *host, const KeeperRequest *request, int *ret_fd) {
+    int fd;
+
+    if (request->path[0] == '\0') {
+        *ret_fd = -1;
+        return 0;
+    }
+    if (host->cgroup < 0)
+        return -EOPNOTSUPP;
+    fd = open_below(host->cgroup, request->path, O_RDONLY | O_DIRECTORY,
+                    RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
+    if (fd < 0)
+        return fd;
+    *ret_fd = fd;
+    return 0;
+}
+
+int opener_namespaces(const KeeperRequest *request, KeeperNamespace ret[KEEPER_NAMESPACES]) {
+    static const char *const names[KEEPER_NAMESPACES] = {"net",  "uts", "ipc",   "pid",
+                                                         "user", "mnt", "cgroup"};
+    _cleanup_close_ int folder = -1;
+    char path[64];
+    int r;
+
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/ns", request->pid);
+    r = open_plain(path, O_PATH | O_DIRECTORY, &folder);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < KEEPER_NAMESPACES; i++) {
+        struct stat status;
+
+        if (fstatat(folder, names[i], &status, 0) == 0)
+            ret[i] = (KeeperNamespace){.dev = status.st_dev, .inode = status.st_ino};
+        else if (errno != ENOENT)
+            return -errno;
+        else
+            ret[i] = (KeeperNamespace){};
+    }
+    return 0;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "keeper/serve/sealer.h"
+
+#include <errno.h>
+#include <sys/fsuid.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "keeper/serve/acl.h"
+
+/*
+ * Runs in a process of its own: the file system of the store can keep a change of the owner waiting
+ * for as long as it likes, and the recorder then leaves that process behind. Such a process still
+ * makes the change it waits for, and nothing after it. So each change is one that may be the last:
+ * a file belongs to root at once, with the mode that the recorder made it with, and a folder
+ * belongs to the recorder all the time, who could otherwise never empty it.
+ */
+
+enum { FILE_MODE = 0640, FOLDER_MODE = 0750 };
+
+static gid_t readers_of(const KeeperHost *host, bool sensitive) {
+    if (sensitive)
+        return host->has_admin_group ? host->admin_group : getegid();
+    return host->has_read_group ? host->read_group : getegid();
+}
+
+/* Only the owner may change the mode and the access list, and that takes no right. A file system
+ * without access lists leaves out those who are in profd-admin alone. */
+static int admit_as(uid_t owner, const KeeperHost *host, int fd, mode_t mode, bool sensitive) {
+    uid_t ours = geteuid();
+    struct stat status;
+    int r = fstat(fd, &status) < 0 ? -errno : 0;
+
+    (void)setfsuid(owner);
+    if (r == 0 && (status.st_mode & 07777) != mode && fchmod(fd, mode) < 0)
+        r = -errno;
+    if (r == 0 && !sensitive && host->has_admin_group)
+        (void)acl_admit(fd, host->admin_group);
+    (void)setfsuid(ours);
+    return r;
+}
+
+static int seal_folder(const KeeperHost *host, int fd, const struct stat *status, bool sensitive) {
+    gid_t group = readers_of(host, sensitive);
+
+    if (status->st_uid != host->uid)
+        return -EPERM;
+    if (geteuid() == 0 && status->st_gid != group && fchown(fd, (uid_t)-1, group) < 0)
+        return -errno;
+    return admit_as(host->uid, host, fd, FOLDER_MODE, sensitive);
+}
+
+/* The owner comes first, so that the recorder cannot change the mode once it is checked. A file
+ * with a second name could be anybody's. */
+static int seal_file(const KeeperHost *host, int fd, const struct stat *status, bool sensitive) {
+    gid_t group = readers_of(host, sensitive);
+    bool is_sealed = status->st_uid == geteuid() && status->st_gid == group &&
+                     status->st_mode == (S_IFREG | FILE_MODE);
+
+    if (!is_sealed && (status->st_uid != host->uid || status->st_nlink > 1))
+        return -EPERM;
+    if (!is_sealed && geteuid() == 0 && fchown(fd, geteuid(), group) < 0)
+        return -errno;
+    return admit_as(geteuid(), host, fd, FILE_MODE, sensitive);
+}
+
+void sealer_admit(const KeeperHost *host, int folder) {
+    struct stat status;
+
+    if (fstat(folder, &status) == 0 && host->has_read_group && status.st_gid == host->read_group &&
+        (status.st_mode & FOLDER_MODE) == FOLDER_MODE)
+        (void)admit_as(status.st_uid, host, folder, status.st_mode & 07777, false);
+}
+
+int sealer_seal(const KeeperHost *host, int fd, bool sensitive) {
+    struct stat status;
+
+    if (fstat(fd, &status) < 0)
+        return -errno;
+    if (S_ISDIR(status.st_mode))
+        return seal_folder(host, fd, &status, sensitive);
+    return S_ISREG(status.st_mode) ? seal_file(host, fd, &status, sensitive) : -EPERM;
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "keeper/serve/serve.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <inttypes.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#include "keeper/rights/exec.h"
+#include "keeper/rights/sandbox.h"
+#include "keeper/serve/opener.h"
+#include "keeper/serve/sealer.h"
+#include "util/clock.h"
+#include "util/fd-message.h"
+#include "util/log.h"
+
+/*
+ * One table from kinds to handlers. Requests that look into other processes are answered by
+ * processes of their own, the openers, each over a socket of its own: somebody's file system can
+ * let an open() wait for ever, and then neither the keeper nor what records may wait with it. Files
+ * of the kernel have another opener than those of processes. The file system of the store can be as
+ * slow, so a sealer changes the owner of what is finished. Each of these helpers is a fork of the
+ * keeper that holds nothing but its socket and ends with it: the openers also with the keeper, the
+ * sealer only with the recorder, which finishes its segments when the keeper is gone.
+ */
+
+typedef struct Answer {
+    KeeperReply reply;
+    int fd;      /* -1: none */
+    bool is_own; /* the descriptor is closed when it was sent */
+    bool later;  /* somebody else answers */
+} Answer;
+
+typedef int (*Handler)(ServeLink *link, const KeeperRequest *request, int fd, Answer *answer);
+
+static int answer_fd(Answer *answer, int r, int fd) {
+    if (r < 0)
+        return r;
+    answer->fd = fd;
+    answer->is_own = true;
+    return 0;
+}
+
+/* Which process a kind of request is for: the keeper, or one of its helpers. */
+typedef enum Side { KEEPER, SYSTEM, IMAGES, SEALER } Side;
+
+/* clang-format off */
+static const struct HelperRow {
+    Side        side;
+    const char *name;
+    int       (*sandbox)(void);
+    bool        has_tracefs, is_silent;
+    bool        outlives_keeper; /* as long as the recorder has something to finish */
+} helpers[] = {
+    [KEEPER_LANE_SYSTEM] = { SYSTEM, "profd-opener", sandbox_opener, true,  false, false },
+    [KEEPER_LANE_IMAGES] = { IMAGES, "profd-images", sandbox_opener, false, true,  false },
+    [KEEPER_LANE_SEAL]   = { SEALER, "profd-sealer", sandbox_sealer, false, true,  true  },
+};
+/* clang-format on */
+
+/* A silent one can be stuck for ever, and then must not hold the log. */
+static void run_helper(const ServeContext *keeper, KeeperLane lane, int socket) {
+    const struct HelperRow *row = &helpers[lane];
+    ServeContext context = {.host = keeper->host, .life = -1, .listen = -1};
+    ServeLink link = {.context = &context, .fd = socket, .lane = lane};
+
+    (void)prctl(PR_SET_NAME, row->name, 0, 0, 0);
+    (void)row->sandbox();
+    helper_let_go(socket, row->has_tracefs ? keeper->host->tracefs : -1, row->is_silent);
+    if (row->outlives_keeper)
+        (void)prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
+    while (serve_request(&link) == 0)
+        ;
+    _exit(0);
+}
+
+static int open_lane(ServeLink *link, const KeeperRequest *request, int fd _unused_,
+                     Answer *answer) {
+    KeeperLane lane = (KeeperLane)request->slot;
+    ServeContext *context = link->context;
+    int pair[2];
+    pid_t pid;
+
+    /* Who asks for another was let down by the last one. */
+    if (link->lanes[lane].pid > 0)
+        (void)kill(link->lanes[lane].pid, SIGKILL);
+    if (!helpers_have_room(&context->helpers, lane))
+        return -EBUSY;
+    if (lane == KEEPER_LANE_ELF && (!context->elf || access(context->elf, X_OK) < 0))
+        return -ENOENT;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return -errno;
+    pid = fork();
+    if (pid == 0 && lane == KEEPER_LANE_ELF)
+        exec_elf(context->host, context->elf, pair[0]);
+    if (pid == 0)
+        run_helper(context, lane, pair[0]);
+    closep(&pair[0]);
+    if (pid < 0) {
+        closep(&pair[1]);
+        return -EAGAIN;
+    }
+    helpers_add(&context->helpers, lane, pid);
+    link->lanes[lane].pid = pid;
+    answer->reply.slot = (uint32_t)pid;
+    return answer_fd(answer, 0, pair[1]);
+}
+
+static int end_of_lane(ServeLink *link, const KeeperRequest *request, int fd _unused_,
+                       Answer *answer) {
+    if (link->lanes[request->slot].pid > 0)
+        return -EINPROGRESS;
+    answer->reply.slot = (uint32_t)link->lanes[request->slot].status;
+    return 0;
+}
+
+bool serve_helper_ended(ServeLink *link, pid_t pid, int status) {
+    for (size_t i = 0; i < KEEPER_LANES; i++)
+        if (link->lanes[i].pid == pid) {
+            link->lanes[i].pid = 0;
+            link->lanes[i].status = status;
+            return true;
+        }
+    return false;
+}
+
+static int open_life(ServeLink *link, const KeeperRequest *request _unused_, int fd _unused_,
+                     Answer *answer) {
+    answer->fd = link->context->life;
+    return 0;
+}
+
+static int open_event(ServeLink *link, const KeeperRequest *request, int fd _unused_,
+                      Answer *answer) {
+    _cleanup_close_ int cgroup = -1;
+    int r = opener_cgroup(link->context->host, request, &cgroup);
+
+    return r < 0 ? r
+                 : slots_open(link->context->slots, &request->event, cgroup, &answer->reply.slot,
+                              &answer->fd);
+}
+
+static int close_event(ServeLink *link, const KeeperRequest *request, int fd _unused_,
+                       Answer *answer _unused_) {
+    return slots_close(link->context->slots, request->slot);
+}
+
+static int next_event(ServeLink *link, const KeeperRequest *request, int fd _unused_,
+                      Answer *answer) {
+    return slots_next(link->context->slots, request->slot, &answer->reply.slot,
+                      &answer->reply.event, &answer->fd);
+}
+
+static int open_file(ServeLink *link _unused_, const KeeperRequest *request, int fd _unused_,
+                     Answer *answer) {
+    int found = -1, r = opener_file(request, &found);
+
+    return answer_fd(answer, r, found);
+}
+
+static int open_mapped(ServeLink *link _unused_, const KeeperRequest *request, int fd _unused_,
+                       Answer *answer) {
+    int found = -1, r = opener_mapped(request, &answer->reply.id, &found);
+
+    return answer_fd(answer, r, found);
+}
+
+static int open_image(ServeLink *link _unused_, const KeeperRequest *request, int fd _unused_,
+                      Answer *answer) {
+    int found = -1, r = opener_image(request, &answer->reply.id, &found);
+
+    return answer_fd(answer, r, found);
+}
+
+static int open_tracefs(ServeLink *link, const KeeperRequest *request, int fd _unused_,
+                        Answer *answer) {
+    int found = -1, r = opener_tracefs(link->context->host, request, &found);
+
+    return answer_fd(answer, r, found);
+}
+
+static int read_namespaces(ServeLink *link _unused_, const KeeperRequest *request, int fd _unused_,
+                           Answer *answer) {
+    return opener_namespaces(request, answer->reply.namespaces);
+}
+
+static int seal(ServeLink *link, const KeeperRequest *request, int fd, Answer *answer _unused_) {
+    return sealer_seal(link->context->host, fd, request->sensitive != 0);
+}
+
+static int give_listening(ServeLink *link, const KeeperRequest *request _unused_, int fd _unused_,
+                          Answer *answer) {
+    if (link->context->listen < 0)
+        return -ENOENT;
+    answer->fd = link->context->listen;
+    return 0;
+}
+
+static int take_over(ServeLink *link, const KeeperRequest *request _unused_, int fd _unused_,
+                     Answer *answer) {
+    link->is_waiting = answer->later = !link->may_take_over;
+    return 0;
+}
+
+static int ready(ServeLink *link, const KeeperRequest *request _unused_, int fd _unused_,
+                 Answer *answer _unused_) {
+    link->is_ready = true;
+    return 0;
+}
+
+static int status(ServeLink *link, const KeeperRequest *request _unused_, int fd _unused_,
+                  Answer *answer) {
+    answer->reply.n_events = slots_count(link->context->slots);
+    answer->reply.restarts = link->context->restarts;
+    answer->reply.upgraded = link->upgraded;
+    answer->reply.cpu_ns =
+        clock_ns(CLOCK_PROCESS_CPUTIME_ID) + helpers_cpu_ns(&link->context->helpers);
+    return 0;
+}
+
+/* clang-format off */
+static const struct HandlerRow {
+    Side    side;
+    Handler handle;
+} handlers[] = {
+    [KEEPER_OPEN_LANE]       = { KEEPER, open_lane       },
+    [KEEPER_END_OF_LANE]     = { KEEPER, end_of_lane     },
+    [KEEPER_OPEN_LIFE]       = { KEEPER, open_life       },
+    [KEEPER_OPEN_EVENT]      = { KEEPER, open_event      },
+    [KEEPER_CLOSE_EVENT]     = { KEEPER, close_event     },
+    [KEEPER_NEXT_EVENT]      = { KEEPER, next_event      },
+    [KEEPER_OPEN_FILE]       = { SYSTEM, open_file       },
+    [KEEPER_OPEN_MAPPED]     = { IMAGES, open_mapped     },
+    [KEEPER_OPEN_IMAGE]      = { IMAGES, open_image      },
+    [KEEPER_OPEN_TRACEFS]    = { SYSTEM, open_tracefs    },
+    [KEEPER_READ_NAMESPACES] = { SYSTEM, read_namespaces },
+    [KEEPER_SEAL]            = { SEALER, seal            },
+    [KEEPER_TAKE_OVER]       = { KEEPER, take_over       },
+    [KEEPER_READY]           = { KEEPER, ready           },
+    [KEEPER_STATUS]          = { KEEPER, status          },
+    [KEEPER_LISTEN]          = { KEEPER, give_listening  },
+};
+/* clang-format on */
+
+static_assert(ARRAY_SIZE(handlers) == KEEPER_KINDS, "a handler for each kind");
+
+/* A recorder that asks for what it must not have is broken or fallen. It hears so, and so does the
+ * log, but not each time. */
+static int refuse(ServeLink *link, const char *what, int error) {
+    if ((link->refused & (link->refused + 1)) == 0)
+        log_warning(error, "Refused the recorder a request (%s): %m, %" PRIu64 " so far", what,
+                    link->refused + 1);
+    link->refused++;
+    return error;
+}
+
+static Side side_of(const ServeLink *link) {
+    return link->context->slots ? KEEPER : helpers[link->lane].side;
+}
+
+static int handle(ServeLink *link, const KeeperRequest *request, int fd, Answer *answer) {
+    const char *name = keeper_request_name((KeeperKind)request->kind);
+    const struct HandlerRow *row = &handlers[request->kind];
+
+    if (row->side != side_of(link))
+        return refuse(link, name, -EOPNOTSUPP);
+    if (keeper_request_has_fd((KeeperKind)request->kind) != (fd >= 0))
+        return refuse(link, name, -EBADMSG);
+    return row->handle(link, request, fd, answer);
+}
+
+/* The answer never waits: a recorder that does not read has no use for it. */
+static int send_answer(ServeLink *link, Answer *answer, int result) {
+    int r;
+
+    answer->reply.protocol = KEEPER_PROTOCOL;
+    answer->reply.result = result;
+    r = message_send(link->fd, &answer->reply, sizeof(answer->reply), answer->fd, MSG_DONTWAIT);
+    if (answer->is_own)
+        closep(&answer->fd);
+    return r < 0 ? -EPIPE : 0;
+}
+
+int serve_request(ServeLink *link) {
+    uint8_t bytes[sizeof(KeeperRequest)];
+    _cleanup_close_ int fd = -1;
+    Answer answer = {.fd = -1};
+    KeeperRequest request;
+    int n = message_receive(link->fd, bytes, sizeof(bytes), &fd), r;
+
+    if (n < 0 && n != -EMSGSIZE)
+        return n == -EAGAIN ? 0 : -EPIPE;
+    r = n < 0 ? n : keeper_request_check(bytes, (size_t)n, &request);
+    if (r < 0)
+        r = refuse(link, "malformed", r);
+    else
+        r = handle(link, &request, fd, &answer);
+    return answer.later ? 0 : send_answer(link, &answer, r);
+}
+
+int serve_let_go(ServeLink *link) {
+    Answer answer = {.fd = -1};
+
+    link->is_waiting = false;
+    link->may_take_over = true;
+    return send_answer(link, &answer, 0);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "keeper/serve/slot.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "perfdata/event/format.h"
+#include "util/array.h"
+#include "util/bytes.h"
+#include "util/file.h"
+#include "util/parse.h"
+
+/*
+ * perf_event_open() with the keeper's rights. A ring lives as long as somebody maps it, so it is
+ * mapped here, in the way that makes it a ring (writable, so that the reader's tail counts) or, for
+ * events that write backward, a buffer that the kernel overwrites. Nothing here ever reads a ring.
+ */
+
+enum {
+    RINGS_BYTES_MAX = 1 << 30,    /* all rings together */
+    TYPES_MAX = 4096,             /* PMUs looked at */
+    TYPE_DYNAMIC = PERF_TYPE_MAX, /* the first type that sysfs gives */
+};
+
+typedef struct Slot {
+    int fd; /* -1: free */
+    void *ring;
+    size_t ring_size;
+    KeeperEventData event;
+} Slot;
+
+struct Slots {
+    Slot *slots;
+    size_t n;
+    size_t lowest; /* none below it is free */
+    uint32_t used;
+    uint64_t ring_bytes;
+};
+
+static void slot_done(Slot *slot) {
+    if (slot->ring)
+        (void)munmap(slot->ring, slot->ring_size);
+    closep(&slot->fd);
+    *slot = (Slot){.fd = -1};
+}
+
+int slots_new(Slots **ret) {
+    Slots *slots = calloc(1, sizeof(*slots));
+
+    if (!slots)
+        return -ENOMEM;
+    *ret = slots;
+    return 0;
+}
+
+Slots *slots_free(Slots *slots) {
+    if (!slots)
+        return NULL;
+    for (size_t i = 0; i < slots->n; i++)
+        slot_done(&slots->slots[i]);
+    free(slots->slots);
+    free(slots);
+    return NULL;
+}
+
+static Slot *slot_at(const Slots *slots, uint32_t slot) {
+    return slot < slots->n && slots->slots[slot].fd >= 0 ? &slots->slots[slot] : NULL;
+}
+
+/* Those of kprobe and uprobe take a pointer into the caller's memory, which is ours, and make a
+ * probe where it says; recordings have no use for them. */
+static bool is_pmu(const char *name, uint32_t type) {
+    char path[320], text[32];
+    uint64_t value;
+
+    if (strcmp(name, "kprobe") == 0 || strcmp(name, "uprobe") == 0 || name[0] == '.')
+        return false;
+    snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%.255s/type", name);
+    return file_read_text(path, text, sizeof(text)) >= 0 && parse_u64(text, &value) == 0 &&
+           value == type;
+}
+
+static int check_type(uint32_t type) {
+    struct dirent *entry;
+    DIR *folder;
+    int r = -ENOENT;
+
+    if (type < TYPE_DYNAMIC)
+        return 0;
+    folder = opendir("/sys/bus/event_source/devices");
+    if (!folder)
+        return -errno;
+    for (unsigned i = 0; r < 0 && i < TYPES_MAX && (entry = readdir(folder)); i++)
+        if (is_pmu(entry->d_name, type))
+            r = 0;
+    (void)closedir(folder);
+    return r;
+}
+
+static int map_ring(const Slots *slots, Slot *slot) {
+    uint64_t flags =
+        load_u64(slot->event.attr + offsetof(struct perf_event_attr, read_format) + 8, false);
+    int protection = flags & PD_ATTR_WRITE_BACKWARD ? PROT_READ : PROT_READ | PROT_WRITE;
+    size_t size = slot->event.ring_bytes + (size_t)sysconf(_SC_PAGESIZE);
+    void *ring;
+
+    if (slot->event.ring_bytes > RINGS_BYTES_MAX - slots->ring_bytes)
+        return -ENOBUFS;
+    ring = mmap(NULL, size, protection, MAP_SHARED, slot->fd, 0);
+    if (ring == MAP_FAILED)
+        return -errno;
+    slot->ring = ring;
+    slot->ring_size = size;
+    return 0;
+}
+
+static int open_slot(const Slots *slots, Slot *slot, int cgroup_fd) {
+    const KeeperEventData *event = &slot->event;
+    const Slot *leader = slot_at(slots, event->leader_slot);
+    const Slot *output = slot_at(slots, event->output_slot);
+    unsigned long flags = PERF_FLAG_FD_CLOEXEC | (cgroup_fd >= 0 ? PERF_FLAG_PID_CGROUP : 0);
+    int r = check_type(load_u32(event->attr, false));
+
+    if (r < 0)
+        return r;
+    if ((!leader && event->leader_slot != KEEPER_NO_SLOT) ||
+        (!output && event->output_slot != KEEPER_NO_SLOT))
+        return -EBADF;
+    slot->fd =
+        (int)syscall(SYS_perf_event_open, event->attr, cgroup_fd >= 0 ? cgroup_fd : event->pid,
+                     event->cpu, leader ? leader->fd : -1, flags);
+    if (slot->fd < 0)
+        return -errno;
+    if (output && ioctl(slot->fd, PERF_EVENT_IOC_SET_OUTPUT, output->fd) < 0)
+        return -errno;
+    return event->ring_bytes > 0 ? map_ring(slots, slot) : 0;
+}
+
+static int free_slot(Slots *slots, uint32_t *ret) {
+    size_t i = slots->lowest;
+
+    while (i < slots->n && slots->slots[i].fd >= 0)
+        i++;
+    slots->lowest = i;
+    if (i == KEEPER_SLOTS_MAX)
+        return -ENOSPC;
+    if (i == slots->n) {
+        Slot *slot = array_grow(&slots->slots, &slots->n);
+
+        if (!slot)
+            return -ENOMEM;
+        slot->fd = -1;
+    }
+    *ret = (uint32_t)i;
+    return 0;
+}
+
+int slots_open(Slots *slots, const KeeperEventData *event, int cgroup_fd, uint32_t *ret_slot,
+               int *ret_fd) {
+    Slot slot = {.fd = -1, .event = *event};
+    uint32_t number;
+    int r = free_slot(slots, &number);
+
+    if (r == 0)
+        r = open_slot(slots, &slot, cgroup_fd);
+    if (r < 0) {
+        slot_done(&slot);
+        return r;
+    }
+    slots->slots[number] = slot;
+    slots->used++;
+    slots->ring_bytes += event->ring_bytes;
+    *ret_slot = number;
+    *ret_fd = slot.fd;
+    return 0;
+}
+
+int slots_close(Slots *slots, uint32_t number) {
+    Slot *slot = slot_at(slots, number);
+
+    if (!slot)
+        return -ENOENT;
+    slots->used--;
+    slots->ring_bytes -= slot->event.ring_bytes;
+    slots->lowest = MIN(slots->lowest, (size_t)number);
+    slot_done(slot);
+    return 0;
+}
+
+int slots_next(const Slots *slots, uint32_t number, uint32_t *ret_slot, KeeperEventData *ret,
+               int *ret_fd) {
+    for (size_t i = number == KEEPER_NO_SLOT ? 0 : (size_t)number + 1; i < slots->n; i++)
+        if (slots->slots[i].fd >= 0) {
+            *ret_slot = (uint32_t)i;
+            *ret = slots->slots[i].event;
+            *ret_fd = slots->slots[i].fd;
+            return 1;
+        }
+    return 0;
+}
+
+uint32_t slots_count(const Slots *slots) {
+    return slots->used;
+}

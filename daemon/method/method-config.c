@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "method/method-private.h"
+#include "protocol/value.h"
+#include "util/log.h"
+#include "util/text.h"
+
+/* What the configuration is, with the place that each value comes from, and a new one. */
+
+static json_t *value_json(const ConfigKey *key, const void *base) {
+    _cleanup_(buffer_done) Buffer value = {};
+
+    config_print(key, base, &value);
+    text_putc(&value, '\0');
+    return buffer_error(&value) < 0 ? NULL : answer_text((const char *)value.data);
+}
+
+static void add(json_t **list, const char *section, const ConfigKey *key, const void *base,
+                const char *source) {
+    value_append(list, json_pack("{s:{s:s, s:s, s:o, s:o}}", "setting", "section", section, "key",
+                                 key->name, "value", value_json(key, base), "source",
+                                 answer_text(source)));
+}
+
+static void add_configured(json_t **list, const Config *config, const char *section,
+                           const ConfigKey *key, const void *base, const char *session) {
+    ConfigOrigin origin = config_origin(config, key, session);
+    char source[CONFIG_PATH_MAX + 16];
+
+    snprintf(source, sizeof(source), "%s:%u", origin.path ? origin.path : "", origin.line);
+    add(list, section, key, base, origin.path ? source : "default");
+}
+
+static void add_daemon(json_t **list, const Config *config) {
+    size_t n;
+    const ConfigKey *keys = config_keys(&n);
+
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(keys[i].section, "Profd") == 0)
+            add_configured(list, config, "Profd", &keys[i], config, NULL);
+}
+
+static void add_member(json_t **list, const Daemon *daemon, const Member *member) {
+    char section[sizeof("Session ") + CONFIG_NAME_MAX];
+    size_t n;
+    const ConfigKey *keys = config_keys(&n);
+
+    snprintf(section, sizeof(section), "Session %s", member->config.name);
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(keys[i].section, "Session") != 0)
+            continue;
+        if (!member->runtime)
+            add_configured(list, daemon->config, section, &keys[i], &member->config,
+                           member->config.name);
+        else
+            add(list, section, &keys[i], &member->config,
+                json_object_get(member->settings, keys[i].name) ? "Start()" : "default");
+    }
+}
+
+int method_describe(void *userdata, Call *call) {
+    Daemon *daemon = userdata;
+    const Member *member = NULL;
+    const char *name;
+    json_t *list;
+
+    if (ask_text(call, "session", &name)) {
+        member = method_member(daemon, call);
+        if (!member)
+            return 0;
+    }
+    list = json_array();
+    if (member)
+        add_member(&list, daemon, member);
+    else
+        add_daemon(&list, daemon->config);
+    for (size_t i = 0; !member && i < roster_count(daemon->roster); i++)
+        add_member(&list, daemon, roster_at(daemon->roster, i));
+    return call_stream_array(call, list);
+}
+
+static void on_problem(void *userdata, const char *path, unsigned line, const char *problem) {
+    value_append(userdata, json_pack("{s:o, s:o, s:o}", "path", answer_text(path), "line",
+                                     answer_count(line), "text", answer_text(problem)));
+}
+
+static bool look_reloaded(void *userdata, Call *call) {
+    const Daemon *daemon = userdata;
+
+    if (roster_is_changing(daemon->roster))
+        return false;
+    (void)call_reply(call, json_object());
+    return true;
+}
+
+int method_reload(void *userdata, Call *call) {
+    Daemon *daemon = userdata;
+    json_t *problems = json_array();
+    int r = daemon_reload(daemon, on_problem, &problems);
+
+    if (r == -EINVAL)
+        return call_fail(call, "ConfigInvalid", json_pack("{s:o}", "problems", problems));
+    json_decref(problems);
+    if (r < 0)
+        return call_fail_reason(call, r, NULL);
+    /* Sessions that began anew record by then. */
+    return waits_add(daemon->waits, call,
+                     &(WaitOptions){.look = look_reloaded, .userdata = daemon});
+}
+
+int method_set_log_level(void *userdata, Call *call) {
+    Daemon *daemon = userdata;
+    LogLevel before = log_level(), level;
+    const char *name = "";
+
+    (void)ask_text(call, "level", &name);
+    if (log_level_from_name(name, &level) < 0)
+        return call_fail_parameter(call, "level",
+                                   "it is none of err, warning, notice, info and debug");
+    log_set_level(level);
+    daemon->log = (RuntimeLog){.is_set = true, .level = level};
+    daemon_remember(daemon);
+    return call_reply(call, json_pack("{s:s}", "previous", log_level_name(before)));
+}

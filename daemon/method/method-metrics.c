@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <string.h>
+
+#include "method/method-private.h"
+#include "protocol/value.h"
+#include "session/account.h"
+#include "session/degraded.h"
+#include "util/clock.h"
+
+/*
+ * Figures for machines, named as Prometheus has them. Two tables: what there is once, and what each
+ * session has. How many there are is bounded by the number of sessions alone: no name of a process
+ * or file is ever a label.
+ */
+
+enum { INTERVAL_MIN_MS = 100, NS_PER_MS = 1000000 };
+
+#define SECONDS(ns) ((double)(ns) / (double)NS_PER_SECOND)
+
+/* All that the rows are taken from, gathered once. */
+typedef struct Facts {
+    StoreUse use;
+    SnapshotUse snapshots;
+    HistoryCounts history;
+    uint64_t resyncs, restarts, memory_bytes, cpu_ns, scan_ns, n_open;
+    SamplerCounts sampled;
+} Facts;
+
+typedef struct WholeRow {
+    const char *name, *type, *help;
+    double (*value)(const Facts *facts);
+} WholeRow;
+
+typedef struct SessionRow {
+    const char *name, *type, *help;
+    double (*value)(const SessionTotals *totals);
+} SessionRow;
+
+#define WHOLE(field, expression)                                                                   \
+    static double whole_##field(const Facts *f) {                                                  \
+        return (double)(expression);                                                               \
+    }
+#define OF_SESSION(field, expression)                                                              \
+    static double of_##field(const SessionTotals *t) {                                             \
+        return (double)(expression);                                                               \
+    }
+
+WHOLE(sessions, f->n_open)
+WHOLE(restarts, f->restarts)
+WHOLE(cpu, SECONDS(f->cpu_ns))
+WHOLE(scan, SECONDS(f->scan_ns))
+WHOLE(memory, f->memory_bytes)
+WHOLE(used, f->use.used_bytes)
+WHOLE(limit, f->use.limit_bytes)
+WHOLE(free, f->use.free_bytes)
+WHOLE(reach, SECONDS(f->use.reach_ns))
+WHOLE(snapshots, f->snapshots.n)
+WHOLE(snapshot_bytes, f->snapshots.used_bytes)
+WHOLE(sweeps, f->sampled.sweeps)
+WHOLE(drain, SECONDS(f->sampled.drain_ns))
+WHOLE(side_band, f->sampled.side_band_bytes)
+WHOLE(side_band_lost, f->sampled.side_band_lost)
+WHOLE(processes, f->history.processes)
+WHOLE(history_bytes, f->history.memory_bytes)
+WHOLE(inferred, f->history.inferred)
+WHOLE(unidentified, f->history.unidentified)
+WHOLE(resyncs, f->resyncs)
+
+OF_SESSION(samples, t->samples)
+OF_SESSION(lost, t->lost)
+OF_SESSION(dropped, t->dropped)
+OF_SESSION(throttles, t->throttles)
+OF_SESSION(throttled, SECONDS(t->throttled_ns))
+OF_SESSION(raw, t->raw_bytes)
+OF_SESSION(stored, t->stored_bytes)
+OF_SESSION(segments, t->segments)
+OF_SESSION(queue, t->queue_bytes)
+OF_SESSION(queue_high, t->queue_high_bytes)
+
+/* clang-format off */
+static const WholeRow whole_rows[] = {
+    { "profd_sessions",                     "gauge",   "Sessions that have events open",                           whole_sessions       },
+    { "profd_recorder_restarts_total",      "counter", "Recorders that died and were started again",               whole_restarts       },
+    { "profd_cpu_seconds_total",            "counter", "CPU time that all processes of profd used",                whole_cpu            },
+    { "profd_scan_cpu_seconds_total",       "counter", "Of it, to read /proc and programs",                        whole_scan           },
+    { "profd_resident_bytes",               "gauge",   "Memory of the recorder",                                   whole_memory         },
+    { "profd_store_used_bytes",             "gauge",   "What segments take on the disk",                           whole_used           },
+    { "profd_store_limit_bytes",            "gauge",   "What they may take",                                       whole_limit          },
+    { "profd_store_free_bytes",             "gauge",   "What is free on that file system",                         whole_free           },
+    { "profd_store_reach_seconds",          "gauge",   "How far back a full store reaches, in the session with the least; 0 while not known", whole_reach},
+    { "profd_snapshots",                    "gauge",   "Snapshots that are kept",                                  whole_snapshots      },
+    { "profd_snapshot_bytes",               "gauge",   "What they take",                                           whole_snapshot_bytes },
+    { "profd_sweeps_total",                 "counter", "Sweeps over all rings",                                    whole_sweeps         },
+    { "profd_drain_seconds_total",          "counter", "Time that they took",                                      whole_drain          },
+    { "profd_side_band_bytes_total",        "counter", "Records of what processes did",                            whole_side_band      },
+    { "profd_side_band_lost_total",         "counter", "Such records that the kernel had no room for",             whole_side_band_lost },
+    { "profd_processes",                    "gauge",   "Processes in the table",                                   whole_processes      },
+    { "profd_process_table_bytes",          "gauge",   "Memory of the table of processes",                         whole_history_bytes  },
+    { "profd_process_facts_inferred_total", "counter", "What a look into /proc found and no record had told",      whole_inferred       },
+    { "profd_unidentified_files",           "gauge",   "Mapped files whose build id could not be had",             whole_unidentified   },
+    { "profd_resyncs_total",                "counter", "How often /proc was read again",                           whole_resyncs        },
+};
+
+static const SessionRow session_rows[] = {
+    { "profd_samples_total",             "counter", "Samples taken",                                   of_samples         },
+    { "profd_lost_samples_total",        "counter", "Samples lost, for whatever cause",                of_lost       },
+    { "profd_dropped_samples_total",     "counter", "Of them those that the writer had no room for",   of_dropped    },
+    { "profd_throttles_total",           "counter", "How often the kernel throttled an event",         of_throttles  },
+    { "profd_throttled_seconds_total",   "counter", "For how long, over all CPUs",                     of_throttled  },
+    { "profd_raw_bytes_total",           "counter", "Records before compression",                      of_raw        },
+    { "profd_stored_bytes_total",        "counter", "Bytes written into segments",                     of_stored     },
+    { "profd_segments_total",            "counter", "Segments finished",                               of_segments   },
+    { "profd_queue_bytes",               "gauge",   "Records that wait for the writer",                of_queue      },
+    { "profd_queue_high_bytes",          "gauge",   "The most that ever waited",                       of_queue_high },
+};
+/* clang-format on */
+
+static void add(json_t **list, const char *name, const char *type, const char *help, json_t *labels,
+                double value) {
+    value_append(list, json_pack("{s:s, s:s, s:s, s:o, s:f}", "name", name, "type", type, "help",
+                                 help, "labels", labels, "value", value));
+}
+
+static json_t *label_session(const Member *member) {
+    return json_pack("{s:s}", "session", member->config.name);
+}
+
+static void add_states(json_t **list, const Member *member) {
+    size_t n;
+    const DegradedReason *reasons = degraded_reasons(&n);
+    unsigned set = member_degraded(member);
+
+    add(list, "profd_session_up", "gauge", "Whether the session records", label_session(member),
+        member_samples(member));
+    for (size_t i = 0; i < n; i++)
+        if (set & reasons[i].reason)
+            add(list, "profd_session_degraded", "gauge", "Why the session is less than asked for",
+                json_pack("{s:s, s:s}", "session", member->config.name, "reason", reasons[i].name),
+                1);
+}
+
+static Facts gather(const Daemon *daemon) {
+    Facts facts = {.use = store_use(daemon->store),
+                   .snapshots = snapshot_use(daemon->snapshots),
+                   .history = history_counts(tracker_history(daemon->tracker)),
+                   .resyncs = tracker_resyncs(daemon->tracker),
+                   .restarts = daemon->keeper.restarts,
+                   .memory_bytes = account_memory_bytes(),
+                   .cpu_ns = account_cpu_ns(daemon->tracker),
+                   .scan_ns = account_scan_ns(daemon->tracker),
+                   .n_open = roster_n_open(daemon->roster),
+                   .sampled = sampler_shared_counts(daemon->sampler)};
+
+    return facts;
+}
+
+static json_t *metrics(const Daemon *daemon) {
+    json_t *list = json_array();
+    Facts facts = gather(daemon);
+
+    add(&list, "profd_build_info", "gauge", "Which profd this is, always 1",
+        json_pack("{s:s}", "version", PROFD_VERSION), 1);
+    for (size_t i = 0; i < ARRAY_SIZE(whole_rows); i++) {
+        const WholeRow *row = &whole_rows[i];
+
+        add(&list, row->name, row->type, row->help, json_object(), row->value(&facts));
+    }
+    for (size_t i = 0; i < roster_count(daemon->roster); i++) {
+        const Member *member = roster_at(daemon->roster, i);
+        SessionTotals totals = member_totals(member);
+
+        for (size_t k = 0; k < ARRAY_SIZE(session_rows); k++) {
+            const SessionRow *row = &session_rows[k];
+
+            add(&list, row->name, row->type, row->help, label_session(member), row->value(&totals));
+        }
+        add_states(&list, member);
+    }
+    return json_pack("{s:o}", "metrics", list);
+}
+
+typedef struct Stream {
+    Daemon *daemon;
+    Call *call;
+    LoopSource *timer;
+} Stream;
+
+static void on_gone(void *userdata) {
+    Stream *stream = userdata;
+
+    loop_source_free(stream->timer);
+    free(stream);
+}
+
+/* A slow reader gets fewer of them. */
+static int on_timer(void *userdata) {
+    Stream *stream = userdata;
+    json_t *parameters = metrics(stream->daemon);
+
+    if (parameters)
+        (void)call_continue(stream->call, parameters);
+    return 0;
+}
+
+int method_get_metrics(void *userdata, Call *call) {
+    Daemon *daemon = userdata;
+    uint64_t interval_ns = 0;
+    int r = ask_span(call, "intervalUsec", &interval_ns);
+    Stream *stream;
+
+    if (r < 0 || (r > 0 && interval_ns < (uint64_t)INTERVAL_MIN_MS * NS_PER_MS))
+        return call_fail_parameter(call, "intervalUsec", "it is shorter than 100 ms, or too long");
+    if (r == 0)
+        return call_reply(call, metrics(daemon));
+    if (!call_wants_more(call))
+        return call_fail(call, "org.varlink.service.ExpectedMore", NULL);
+    stream = calloc(1, sizeof(*stream));
+    if (!stream)
+        return -ENOMEM;
+    *stream = (Stream){.daemon = daemon, .call = call};
+    r = loop_add_timer(daemon->loop, interval_ns, on_timer, stream, &stream->timer);
+    if (r < 0) {
+        free(stream);
+        return r;
+    }
+    call_on_gone(call, on_gone, stream);
+    return on_timer(stream);
+}

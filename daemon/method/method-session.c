@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <string.h>
+
+#include "capture/sampler/check.h"
+#include "method/method-private.h"
+#include "protocol/value.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+/*
+ * Sessions at somebody's word. What Start() is given are keys of the configuration, so their words
+ * and limits are those of the file; what cannot be opened is told with the sentence that the log
+ * has. Start() answers when the disk has, Stop() when the last segment is finished.
+ */
+
+enum { SETTINGS_MAX = 64 };
+
+static json_t *wrap(const Daemon *daemon, const Member *member) {
+    return json_pack("{s:o}", "session", session_json(daemon, member));
+}
+
+int method_list_sessions(void *userdata, Call *call) {
+    Daemon *daemon = userdata;
+    const char *name;
+    json_t *list;
+
+    if (ask_text(call, "session", &name)) {
+        Member *member = method_member(daemon, call);
+
+        return member ? call_reply(call, wrap(daemon, member)) : 0;
+    }
+    list = json_array();
+    for (size_t i = 0; i < roster_count(daemon->roster); i++)
+        value_append(&list, wrap(daemon, roster_at(daemon->roster, i)));
+    return call_stream_array(call, list);
+}
+
+static int fail_setting(Call *call, const char *key, const char *value, const char *expected) {
+    return call_fail(call, "BadSetting",
+                     json_pack("{s:o, s:o, s:o}", "key", answer_echo(key), "value",
+                               answer_echo(value), "expected", answer_text(expected)));
+}
+
+/* What only shows beside the sessions that there are. 1: it was wrong, and the call was ended. */
+static int check_config(Call *call, const SessionConfig *config) {
+    if (!config->enabled)
+        return fail_setting(call, "Enabled", "no", "yes, since it is to begin now"), 1;
+    return 0;
+}
+
+/* `name` is what there is no group for. */
+static int fail_no_group(Call *call, const char *error, const char *key, const char *name,
+                         const NearNames *near) {
+    json_t *list = json_array(), *parameters;
+
+    parameters =
+        json_pack("{s:O, s:o}", "session", json_object_get(call_parameters(call), "session"), key,
+                  answer_echo(name));
+    for (size_t i = 0; i < near->n; i++)
+        value_append(&list, answer_text(near->names[i].name));
+    if (near->n > 0)
+        value_set(&parameters, "near", list);
+    else
+        json_decref(list);
+    return call_fail(call, error, parameters);
+}
+
+static void on_near_groups(void *userdata _unused_, Call *call, const GroupsFound *found) {
+    json_t *settings = json_object_get(call_parameters(call), "settings");
+    const char *cgroup = json_string_value(json_object_get(settings, "Cgroup"));
+
+    (void)fail_no_group(call, "NoSuchCgroup", "cgroup", cgroup ?: "", &found->near);
+}
+
+/* A walk through the tree is left to the scan thread. */
+static int search(Daemon *daemon, Call *call, const char *wanted, bool by_unit,
+                  GroupsFoundCallback on_found) {
+    int r = group_search_add(daemon->searches, call, wanted, by_unit, on_found, daemon);
+
+    if (r == 0)
+        tracker_walk_groups(daemon->tracker);
+    return r;
+}
+
+/* A configured session waits for its control group; who starts one by hand most likely mistyped. */
+static int check_group(Daemon *daemon, Call *call, const SessionConfig *config) {
+    int r;
+
+    if (!config->cgroup[0] || sampler_group_exists(daemon->sampler, config->cgroup))
+        return 0;
+    r = search(daemon, call, config->cgroup, false, on_near_groups);
+    return r < 0 ? r : 1;
+}
+
+/* A configuration may be for hosts of many sizes; who starts a session by hand means this one. */
+static int check_cpus(Call *call, const SessionConfig *config) {
+    unsigned absent;
+
+    if (check_has_cpus(config->cpus, &absent))
+        return 0;
+    return call_fail(call, "NoSuchCpu",
+                     json_pack("{s:O, s:o}", "session",
+                               json_object_get(call_parameters(call), "session"), "cpu",
+                               answer_count(absent))),
+           1;
+}
+
+static size_t take_settings(json_t *settings, ConfigSetting ret[SETTINGS_MAX]) {
+    const char *key;
+    json_t *value;
+    size_t n = 0;
+
+    json_object_foreach(settings, key, value) {
+        if (n < SETTINGS_MAX)
+            ret[n] = (ConfigSetting){.key = key, .value = json_string_value(value)};
+        n++;
+    }
+    return n;
+}
+
+/* A member for a session that nobody knows yet; NULL: the call was ended. */
+static int make_member(Daemon *daemon, Call *call, const char *name, json_t *settings,
+                       Member **ret) {
+    ConfigSetting list[SETTINGS_MAX];
+    size_t n = take_settings(settings, list);
+    SessionConfig config;
+    ConfigFault fault;
+    int r;
+
+    if (n > SETTINGS_MAX)
+        return call_fail_parameter(call, "settings", "it has more than 64 keys"), 1;
+    r = config_make_session(daemon->config, name, list, n, &config, &fault);
+    if (r == -EINVAL)
+        return fail_setting(call, list[fault.setting].key, list[fault.setting].value,
+                            fault.expected),
+               1;
+    if (r < 0)
+        return r;
+    r = check_config(call, &config);
+    if (r == 0)
+        r = check_cpus(call, &config);
+    if (r != 0)
+        return r;
+    /* A typo must not begin to record the whole machine. */
+    if (!json_object_get(settings, "Event"))
+        return method_fail_no_session(daemon, call, "NotConfigured", name), 1;
+    daemon_settle_group(daemon, &config);
+    r = check_group(daemon, call, &config);
+    return r != 0 ? r : roster_add(daemon->roster, &config, true, settings, ret);
+}
+
+static int fail_begin(Daemon *daemon, Call *call, const Member *member) {
+    int error = member->failed_error;
+    const char *events = member->config.events;
+
+    if (member->failed_part == SESSION_STORE && (error == -ENOSPC || error == -EDQUOT))
+        return call_fail(call, "DiskFull",
+                         json_pack("{s:o}", "path", answer_text(daemon->store_path)));
+    if (member->failed_part == SESSION_STORE || error == -EMFILE || error == -ENFILE ||
+        error == -ENOMEM || error == -EPIPE)
+        return call_fail_reason(call, error, member->error);
+    return call_fail(call, "EventUnsupported",
+                     json_pack("{s:o, s:o}", "event", answer_echo(events), "reason",
+                               answer_text(member->error)));
+}
+
+/* The call was ended, or a member is there that may begin. */
+static int find_or_make(Daemon *daemon, Call *call, Member **ret) {
+    json_t *settings = json_object_get(call_parameters(call), "settings");
+    const char *name = "";
+    Member *member;
+
+    (void)ask_text(call, "session", &name);
+    if (!config_name_is_valid(name))
+        return call_fail_parameter(call, "session", ASK_NAME), 1;
+    member = roster_find(daemon->roster, name);
+    if (member && (member->session || json_object_size(settings) > 0 ||
+                   (member->awaits && member->state != MEMBER_FAILED)))
+        return call_fail_session(call, "SessionExists", name), 1;
+    if (roster_n_open(daemon->roster) >= daemon->config->max_sessions)
+        return call_fail(call, "TooManySessions",
+                         json_pack("{s:o}", "limit", answer_count(daemon->config->max_sessions))),
+               1;
+    if (!member)
+        return make_member(daemon, call, name, settings, ret);
+    *ret = member;
+    return 0;
+}
+
+typedef struct Starting {
+    Daemon *daemon;
+    char name[CONFIG_NAME_MAX];
+} Starting;
+
+/* Nobody can ask why it failed once its call has ended. */
+static void starting_free(void *userdata) {
+    Starting *starting = userdata;
+    Member *member = roster_find(starting->daemon->roster, starting->name);
+
+    if (member && member->runtime && member->state == MEMBER_FAILED)
+        roster_remove(starting->daemon->roster, member);
+    free(starting);
+}
+
+static bool look_started(void *userdata, Call *call) {
+    const Starting *starting = userdata;
+    Daemon *daemon = starting->daemon;
+    const Member *member = roster_find(daemon->roster, starting->name);
+
+    if (member && member->awaits)
+        return false;
+    if (member && member->state == MEMBER_FAILED) {
+        (void)fail_begin(daemon, call, member);
+        return true;
+    }
+    if (!member || !member_records(member)) {
+        (void)call_fail_reason(call, -ECANCELED, "It was stopped before it began");
+        return true;
+    }
+    /* What it had to do without is known by now. */
+    daemon_update_status(daemon, clock_monotonic_ns());
+    (void)call_reply(call, wrap(daemon, member));
+    return true;
+}
+
+static int begin(Daemon *daemon, Member *member, uint64_t duration_ns) {
+    int r = daemon_end_sweep(daemon);
+
+    member->duration_ns = duration_ns;
+    if (r == 0)
+        (void)roster_begin(daemon->roster, member, false);
+    return r;
+}
+
+static int start(Daemon *daemon, Call *call) {
+    uint64_t duration_ns = 0;
+    Member *member = NULL;
+    Starting *starting;
+    int r = find_or_make(daemon, call, &member);
+
+    if (r != 0)
+        return MIN(r, 0);
+    starting = calloc(1, sizeof(*starting));
+    if (!starting)
+        return -ENOMEM;
+    starting->daemon = daemon;
+    memcpy(starting->name, member->config.name, sizeof(starting->name));
+    (void)ask_span(call, "durationUsec", &duration_ns);
+    r = begin(daemon, member, duration_ns);
+    if (r < 0) {
+        starting_free(starting);
+        return r;
+    }
+    return waits_add(
+        daemon->waits, call,
+        &(WaitOptions){.look = look_started, .release = starting_free, .userdata = starting});
+}
+
+static int fail_ambiguous(Call *call, const char *unit, const GroupsFound *found) {
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < found->n; i++)
+        value_append(&list, answer_text(found->paths[i]));
+    return call_fail(call, "AmbiguousUnit",
+                     json_pack("{s:O, s:o, s:o}", "session",
+                               json_object_get(call_parameters(call), "session"), "unit",
+                               answer_echo(unit), "cgroups", list));
+}
+
+/* From here on the session is like one that was started with the path of the group. */
+static int start_in_group(Daemon *daemon, Call *call, const char *path) {
+    json_t *parameters = call_parameters(call);
+    json_t *settings = json_object_get(parameters, "settings");
+
+    if (!json_is_object(settings)) {
+        settings = json_object();
+        if (json_object_set_new(parameters, "settings", settings) < 0)
+            return -ENOMEM;
+    }
+    if (json_object_set_new(settings, "Cgroup", json_string(path)) < 0)
+        return -EILSEQ;
+    return start(daemon, call);
+}
+
+static void on_unit_groups(void *userdata, Call *call, const GroupsFound *found) {
+    const char *unit = "";
+    int r;
+
+    (void)ask_text(call, "unit", &unit);
+    if (found->n == 0)
+        (void)fail_no_group(call, "NoSuchUnit", "unit", unit, &found->near);
+    else if (found->n > 1)
+        (void)fail_ambiguous(call, unit, found);
+    else {
+        r = start_in_group(userdata, call, found->paths[0]);
+        if (r < 0)
+            (void)call_fail_reason(call, r, NULL);
+    }
+}
+
+int method_start(void *userdata, Call *call) {
+    Daemon *daemon = userdata;
+    uint64_t duration_ns = 0;
+    const char *unit;
+    int r = ask_span(call, "durationUsec", &duration_ns);
+
+    if (r < 0 || (r > 0 && duration_ns == 0))
+        return call_fail_parameter(call, "durationUsec", ASK_SPAN);
+    if (!ask_text(call, "unit", &unit))
+        return start(daemon, call);
+    if (json_object_get(json_object_get(call_parameters(call), "settings"), "Cgroup"))
+        return call_fail_parameter(call, "unit", "it excludes a control group");
+    if (!*unit)
+        return call_fail_parameter(call, "unit", "it is empty");
+    return search(daemon, call, unit, true, on_unit_groups);
+}
+
+typedef struct Stopping {
+    Daemon *daemon;
+    char name[CONFIG_NAME_MAX];
+} Stopping;
+
+static bool look_stopped(void *userdata, Call *call) {
+    const Stopping *stopping = userdata;
+    const Member *member = roster_find(stopping->daemon->roster, stopping->name);
+
+    if (member && member->session)
+        return false;
+    if (member)
+        (void)call_reply(call, wrap(stopping->daemon, member));
+    else
+        (void)call_fail_session(call, "NoSuchSession", stopping->name);
+    return true;
+}
+
+static int answer_when_stopped(Daemon *daemon, Call *call, const Member *member) {
+    Stopping *stopping = calloc(1, sizeof(*stopping));
+
+    if (!stopping)
+        return -ENOMEM;
+    stopping->daemon = daemon;
+    memcpy(stopping->name, member->config.name, sizeof(stopping->name));
+    return waits_add(daemon->waits, call,
+                     &(WaitOptions){.look = look_stopped, .release = free, .userdata = stopping});
+}
+
+int method_stop(void *userdata, Call *call) {
+    Daemon *daemon = userdata;
+    Member *member = method_member(daemon, call);
+    int r = 0;
+
+    if (!member)
+        return 0;
+    if (member->state == MEMBER_FAILED || member_is_opening(member)) {
+        roster_abandon(daemon->roster, member);
+        r = call_reply(call, wrap(daemon, member));
+        roster_forget_ended(daemon->roster);
+        daemon_remember(daemon);
+        return r;
+    }
+    if (!member->session)
+        return method_fail_not_active(call, member);
+    r = roster_end(daemon->roster, member, NEXT_NOTHING);
+    if (r < 0)
+        return r;
+    daemon_remember(daemon);
+    return answer_when_stopped(daemon, call, member);
+}
+
+static int set_paused(Daemon *daemon, Call *call, bool paused) {
+    Member *member = method_member(daemon, call);
+    int r = 0;
+
+    if (!member)
+        return 0;
+    if (!member_records(member))
+        return method_fail_not_active(call, member);
+    if ((member->state == MEMBER_PAUSED) != paused)
+        r = (paused ? roster_pause : roster_resume)(daemon->roster, member);
+    if (r < 0)
+        return call_fail_reason(call, r, NULL);
+    daemon_remember(daemon);
+    /* What was sampled before the pause is not to wait for what comes after it. */
+    r = paused ? daemon_sweep_soon(daemon) : 0;
+    return r < 0 ? r : call_reply(call, json_object());
+}
+
+int method_pause(void *userdata, Call *call) {
+    return set_paused(userdata, call, true);
+}
+
+int method_resume(void *userdata, Call *call) {
+    return set_paused(userdata, call, false);
+}

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "method/method-snapshot-make.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "method/method-private.h"
+#include "protocol/value.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+/*
+ * Snapshot() step by step: wait for the moment that was named, let the future come that is to be in
+ * it, see to it that a sweep that began after the window's end is written, then let the engine
+ * build. The client may go at any step, and then nothing is kept. The window is settled by the
+ * clock of the samples at the moment that is named, or of the call.
+ */
+
+typedef enum Phase { PHASE_WAIT, PHASE_RECORD, PHASE_SWEEP, PHASE_BUILD, PHASE_DONE } Phase;
+
+#define PROGRESS_NS 100000000ULL
+#define LOOK_NS     1000000000ULL /* a clock that is set moves moments */
+
+typedef struct Job {
+    Daemon *daemon;
+    Call *call;
+    SnapshotWish wish;
+    Phase phase;
+    LoopSource *timer;
+    uint64_t end_ns;     /* CLOCK_MONOTONIC; the window's, or the moment of the call */
+    uint64_t from_ns;    /* of lastUsec */
+    uint64_t swept_ns;   /* when the first sweep began that holds all of the window; 0: not yet */
+    uint64_t sweep;      /* that has to be written; 0: it has not ended */
+    uint64_t session_ns; /* since when the session is that counts its sweeps */
+    Snapshot *building;
+    uint64_t told_ns, done_bytes, total_bytes;
+    bool has_failed;
+    SnapshotFailure failure;
+    SnapshotInfo info;
+} Job;
+
+static void job_free(void *userdata) {
+    Job *job = userdata;
+
+    snapshot_cancel(job->building);
+    loop_source_free(job->timer);
+    snapshot_wish_done(&job->wish);
+    free(job);
+}
+
+static const char *phase_name(Phase phase) {
+    static const char *const names[] = {[PHASE_WAIT] = "waiting",
+                                        [PHASE_RECORD] = "recording",
+                                        [PHASE_SWEEP] = "sweeping",
+                                        [PHASE_BUILD] = "building",
+                                        [PHASE_DONE] = "done"};
+
+    return names[phase];
+}
+
+static json_t *progress(const Job *job, json_t *snapshot) {
+    return json_pack("{s:s, s:o, s:o, s:o}", "phase", phase_name(job->phase), "doneBytes",
+                     answer_count(job->done_bytes), "totalBytes", answer_count(job->total_bytes),
+                     "snapshot", snapshot);
+}
+
+static void tell_progress(Job *job) {
+    json_t *parameters = call_wants_more(job->call) ? progress(job, json_null()) : NULL;
+
+    job->told_ns = clock_monotonic_ns();
+    if (parameters)
+        (void)call_continue(job->call, parameters);
+}
+
+static void enter(Job *job, Phase phase) {
+    job->phase = phase;
+    tell_progress(job);
+}
+
+static void on_progress(void *userdata, uint64_t done_bytes, uint64_t total_bytes) {
+    Job *job = userdata;
+
+    job->done_bytes = done_bytes;
+    job->total_bytes = total_bytes;
+    if (clock_monotonic_ns() - job->told_ns >= PROGRESS_NS)
+        tell_progress(job);
+}
+
+static void on_done(void *userdata, const SnapshotFailure *failure, const SnapshotInfo *info) {
+    Job *job = userdata;
+
+    job->building = NULL;
+    job->phase = PHASE_DONE;
+    job->has_failed = failure;
+    if (failure)
+        job->failure = *failure;
+    else
+        job->info = *info;
+    waits_look(job->daemon->waits);
+}
+
+static int fail_window(Call *call, uint64_t oldest_ns, uint64_t newest_ns) {
+    return call_fail(call, "WindowUnavailable",
+                     json_pack("{s:o, s:o}", "oldestUsec", answer_time(oldest_ns), "newestUsec",
+                               answer_time(newest_ns)));
+}
+
+static int fail_match(Call *call, const SnapshotFailure *failure) {
+    json_t *near = json_array();
+
+    for (size_t i = 0; i < failure->near.n; i++)
+        value_append(&near, answer_text(failure->near.names[i].name));
+    return call_fail(
+        call, "NoSamplesMatch",
+        json_pack("{s:o, s:o}", "selection", answer_echo(failure->text), "near", near));
+}
+
+static int fail(const Job *job) {
+    const SnapshotFailure *failure = &job->failure;
+    const char *name = job->wish.name;
+    Call *call = job->call;
+
+    switch (failure->error) {
+    case SNAPSHOT_NO_SESSION:
+        return method_fail_no_session(job->daemon, call, "NoSuchSession", job->wish.session);
+    case SNAPSHOT_UNAVAILABLE:
+        return fail_window(call, failure->oldest_ns, failure->newest_ns);
+    case SNAPSHOT_EXISTS:
+        return call_fail(call, "SnapshotExists",
+                         json_pack("{s:o}", "name", answer_text(name ? name : "")));
+    case SNAPSHOT_BUDGET:
+        return call_fail(call, "DiskBudget",
+                         json_pack("{s:o, s:o}", "limit", answer_count(failure->limit_bytes),
+                                   "need", answer_count(failure->need_bytes)));
+    case SNAPSHOT_DISK_FULL:
+        return call_fail(call, "DiskFull",
+                         json_pack("{s:o}", "path", answer_text(job->daemon->store_path)));
+    case SNAPSHOT_CANCELLED:
+        return call_fail(call, "Cancelled", NULL);
+    case SNAPSHOT_FORBIDDEN:
+        return call_fail_permission(call);
+    case SNAPSHOT_NO_MATCH:
+        return fail_match(call, failure);
+    case SNAPSHOT_FAILED:
+        break;
+    }
+    return call_fail_reason(call, failure->code, failure->text);
+}
+
+static void tell_taken(const Job *job) {
+    const SnapshotInfo *info = &job->info;
+
+    log_struct(LOG_LEVEL_INFO, 0,
+               LOG_FIELDS({"PROFD_EVENT", "snapshot-taken"}, {"PROFD_SESSION", info->session},
+                          {"PROFD_SNAPSHOT", info->name}, {"PROFD_PATH", info->path}),
+               "Took snapshot '%s' of session '%s'", info->name, info->session);
+    monitor_publish(job->daemon->monitor, &(MonitorEvent){.event = "snapshot",
+                                                          .session = info->session,
+                                                          .text = info->name,
+                                                          .path = info->path});
+}
+
+static void succeed(Job *job) {
+    Daemon *daemon = job->daemon;
+
+    if (job->info.transient)
+        (void)method_hold_snapshot(daemon, job->call, job->info.name);
+    else
+        tell_taken(job);
+    (void)call_reply(job->call, progress(job, snapshot_json(&job->info)));
+}
+
+/* Answered by us, not by the engine. */
+static bool fail_begin(Job *job, int error) {
+    if (error == -EBUSY)
+        (void)call_fail_busy(job->call);
+    else if (error == -EEXIST)
+        (void)call_fail(
+            job->call, "SnapshotExists",
+            json_pack("{s:o}", "name", answer_text(job->wish.name ? job->wish.name : "")));
+    else if (error == -EINVAL)
+        (void)call_fail_parameter(job->call, job->wish.has_until ? "untilUsec" : "sinceUsec",
+                                  job->wish.has_until ? "it is not after the start of the window"
+                                                      : "it is not before the end of the window");
+    else
+        (void)call_fail_reason(job->call, error, NULL);
+    return true;
+}
+
+/* True: it could not, and the call was ended. */
+static bool build(Job *job) {
+    const SnapshotWish *wish = &job->wish;
+    const Peer *peer = call_peer(job->call);
+    SnapshotRequest request = {.session = wish->session,
+                               .since_ns = wish->since_ns,
+                               .until_ns = wish->until_ns,
+                               .name = wish->name,
+                               .reason = wish->reason[0] ? wish->reason : NULL,
+                               .pin = wish->pin,
+                               .transient = wish->transient,
+                               .layout = wish->layout,
+                               .zstd_level = wish->zstd_level,
+                               .keep_frames = wish->keep_frames,
+                               .filter = wish->filter,
+                               .uid = peer->uid,
+                               .privileged = peer->right >= RIGHT_ADMIN};
+    const SnapshotCallbacks callbacks = {on_progress, on_done, job};
+    int r;
+
+    if (wish->has_last) {
+        request.by_monotonic = true;
+        request.since_ns = job->from_ns;
+        request.until_ns = job->end_ns;
+        request.asked_ns = wish->last_ns + wish->follow_up_ns;
+    }
+    enter(job, PHASE_BUILD);
+    r = snapshot_begin(job->daemon->snapshots, &request, &callbacks, &job->building);
+    return r < 0 ? fail_begin(job, r) : false;
+}
+
+/* Programs that began just now are in the window, and their build ids are on their way. */
+static bool waits_for_build_ids(const Job *job) {
+    return history_waits_since(tracker_history(job->daemon->tracker)) <= job->swept_ns;
+}
+
+/* 1: a sweep that began after the end is written, or nothing is to come; 0: not yet; a negative
+ * errno: the store cannot be written. */
+static int is_written(Job *job) {
+    const Member *member = roster_find(job->daemon->roster, job->wish.session);
+    SessionTotals totals;
+
+    if (!member || !member_records(member) || !session_has_segment(member->session))
+        return !member || !member->session;
+    /* One that was opened anew counts from the beginning. */
+    if (job->session_ns != member->since_real_ns)
+        job->sweep = 0;
+    job->session_ns = member->since_real_ns;
+    totals = session_totals(member->session);
+    if (job->swept_ns == 0 && job->daemon->completed_ns >= job->end_ns)
+        job->swept_ns = job->daemon->completed_ns;
+    if (job->swept_ns == 0)
+        return daemon_sweep_soon(job->daemon);
+    if (job->sweep == 0 && !waits_for_build_ids(job))
+        job->sweep = totals.sweep;
+    if (job->sweep == 0)
+        return 0;
+    if (totals.written_sweep >= job->sweep)
+        return 1;
+    return totals.error;
+}
+
+static bool look_sweep(Job *job) {
+    int r = is_written(job);
+
+    if (r == 0)
+        return false;
+    if (r > 0)
+        return build(job);
+    job->failure = (SnapshotFailure){.error = SNAPSHOT_FAILED, .code = r};
+    if (r == -ENOSPC || r == -EDQUOT)
+        job->failure.error = SNAPSHOT_DISK_FULL;
+    (void)fail(job);
+    return true;
+}
+
+/* At the moment from which it counts. */
+static void settle(Job *job) {
+    SnapshotWish *wish = &job->wish;
+    uint64_t mono = clock_monotonic_ns(), real = clock_ns(CLOCK_REALTIME), moment = mono;
+
+    if (wish->has_at && wish->at_ns < real)
+        moment = mono - MIN(mono, real - wish->at_ns);
+    job->end_ns = moment + wish->follow_up_ns;
+    if (wish->has_until && wish->until_ns > real)
+        job->end_ns = mono + (wish->until_ns - real);
+    if (wish->has_last)
+        job->from_ns = moment > wish->last_ns ? moment - wish->last_ns : 1;
+    /* Open to the end: to this moment, and not what comes while it is built. */
+    if (!wish->has_until && !wish->has_last)
+        wish->until_ns = real - (mono - moment) + wish->follow_up_ns;
+}
+
+/* Moments may be far away, and few calls may wait for them. */
+static int wait_until(Job *job, uint64_t left_ns) {
+    call_end_with_client(job->call);
+    return loop_trigger_after(job->timer, MIN(left_ns, LOOK_NS));
+}
+
+static void look_time(Job *job) {
+    uint64_t real = clock_ns(CLOCK_REALTIME), now;
+
+    if (job->phase == PHASE_WAIT) {
+        if (job->wish.has_at && real < job->wish.at_ns) {
+            if (clock_monotonic_ns() - job->told_ns >= LOOK_NS)
+                tell_progress(job);
+            (void)wait_until(job, job->wish.at_ns - real);
+            return;
+        }
+        settle(job);
+        job->phase = PHASE_RECORD;
+    }
+    now = clock_monotonic_ns();
+    if (job->phase == PHASE_RECORD && now < job->end_ns) {
+        if (now - job->told_ns >= LOOK_NS)
+            tell_progress(job);
+        (void)wait_until(job, job->end_ns - now);
+        return;
+    }
+    if (job->phase == PHASE_RECORD)
+        enter(job, PHASE_SWEEP);
+}
+
+static bool look(void *userdata, Call *call _unused_) {
+    Job *job = userdata;
+
+    look_time(job);
+    if (job->phase == PHASE_SWEEP)
+        return look_sweep(job);
+    if (job->phase != PHASE_DONE)
+        return false;
+    if (job->has_failed)
+        (void)fail(job);
+    else
+        succeed(job);
+    return true;
+}
+
+static int on_timer(void *userdata) {
+    waits_look(((Job *)userdata)->daemon->waits);
+    return 0;
+}
+
+/* What is recorded is for administrators alone. What was recorded before is the engine's to judge:
+ * that reads manifests. */
+static bool is_sensitive(const Job *job) {
+    const Member *member = roster_find(job->daemon->roster, job->wish.session);
+
+    return member && member->session && member->sensitive;
+}
+
+int method_snapshot(void *userdata, Call *call) {
+    Daemon *daemon = userdata;
+    Job *job = calloc(1, sizeof(*job));
+    int r;
+
+    if (!job)
+        return -ENOMEM;
+    job->daemon = daemon;
+    job->call = call;
+    r = snapshot_wish_take(daemon, call, &job->wish);
+    if (r == 0 && call_peer(call)->right < RIGHT_ADMIN && is_sensitive(job)) {
+        (void)call_fail_permission(call);
+        r = 1;
+    }
+    if (r == 0)
+        r = loop_add_deferred(daemon->loop, on_timer, job, &job->timer);
+    if (r != 0) {
+        job_free(job);
+        return MIN(r, 0);
+    }
+    return waits_add(daemon->waits, call,
+                     &(WaitOptions){.look = look, .release = job_free, .userdata = job});
+}

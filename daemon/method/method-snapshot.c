@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "call/errand.h"
+#include "method/method-private.h"
+#include "method/method-snapshot-make.h"
+#include "protocol/value.h"
+#include "util/log.h"
+
+/* Snapshots that are there, and the answer of one that was made. */
+
+static json_t *files_json(const SnapshotInfo *info) {
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < info->n_files; i++) {
+        char name[16];
+
+        snapshot_file_name(info, i, name);
+        value_append(&list, json_string(name));
+    }
+    return list;
+}
+
+static json_t *partial_json(const SnapshotInfo *info) {
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < info->n_partial; i++)
+        value_append(&list, answer_text(info->partial[i]));
+    return list;
+}
+
+json_t *snapshot_json(const SnapshotInfo *info) {
+    return json_pack(
+        "{s:o, s:o, s:o, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "s:o, s:o, s:o, s:o}",
+        "name", answer_text(info->name), "path", answer_text(info->path), "session",
+        answer_text(info->session), "layout",
+        info->layout == LAYOUT_DIRECTORY ? "directory" : "file", "sensitive", info->sensitive,
+        "pinned", info->pinned, "reason", answer_text(info->reason), "uid", answer_count(info->uid),
+        "createdUsec", answer_count(info->created_ns / 1000), "expiresUsec",
+        answer_time(info->expires_ns), "sinceUsec", answer_time(info->since_ns), "untilUsec",
+        answer_time(info->until_ns), "samples", answer_count(info->samples), "lost",
+        answer_count(info->lost), "bytes", answer_count(info->bytes), "partial", partial_json(info),
+        "coverage", coverage_json(&info->coverage), "files", files_json(info), "unidentified",
+        answer_count(info->unidentified));
+}
+
+static int add(void *userdata, const SnapshotInfo *info) {
+    return json_array_append_new(userdata, json_pack("{s:o}", "snapshot", snapshot_json(info)));
+}
+
+static int fail_not_found(Call *call, const char *name) {
+    return call_fail(call, "NoSuchSnapshot", json_pack("{s:o}", "name", answer_echo(name)));
+}
+
+/* Another's transient one is nobody's business. */
+int method_find_snapshot(Daemon *daemon, const Call *call, const char *name, SnapshotInfo *ret) {
+    const Peer *peer = call_peer(call);
+    int r = snapshot_name_is_valid(name) ? snapshot_find(daemon->snapshots, name, ret) : -ENOENT;
+
+    if (r == 0 && ret->transient && ret->uid != peer->uid && peer->right < RIGHT_ADMIN)
+        return -ENOENT;
+    return r;
+}
+
+int method_list_snapshots(void *userdata, Call *call) {
+    Daemon *daemon = userdata;
+    SnapshotInfo info;
+    json_t *list;
+    const char *name;
+    int r;
+
+    if (ask_text(call, "name", &name)) {
+        if (method_find_snapshot(daemon, call, name, &info) < 0)
+            return fail_not_found(call, name);
+        return call_reply(call, json_pack("{s:o}", "snapshot", snapshot_json(&info)));
+    }
+    list = json_array();
+    r = snapshot_each(daemon->snapshots, add, list);
+    if (r >= 0)
+        return call_stream_array(call, list);
+    json_decref(list);
+    return r;
+}
+
+/* His own, or any for administrators. NULL: the call was ended. */
+static const char *changeable(Daemon *daemon, Call *call) {
+    const Peer *peer = call_peer(call);
+    const char *name = "";
+    SnapshotInfo info;
+
+    (void)ask_text(call, "name", &name);
+    if (method_find_snapshot(daemon, call, name, &info) < 0) {
+        (void)fail_not_found(call, name);
+        return NULL;
+    }
+    if (info.uid != peer->uid && peer->right < RIGHT_ADMIN) {
+        (void)call_fail_permission(call);
+        return NULL;
+    }
+    return name;
+}
+
+/* A RemoveSnapshot() or PinSnapshot() that waits for the disk. */
+typedef struct Changing {
+    Daemon *daemon;
+    Errand *errand;
+    char name[SNAPSHOT_NAME_MAX];
+    bool removes;
+    int error;
+    uint64_t bytes;
+} Changing;
+
+/* It is done, whether somebody waits for it or not. */
+static void on_changed(void *userdata, int error, uint64_t bytes) {
+    Changing *changing = userdata;
+
+    changing->error = error;
+    changing->bytes = bytes;
+    if (error == 0 && changing->removes) {
+        log_struct(
+            LOG_LEVEL_INFO, 0,
+            LOG_FIELDS({"PROFD_EVENT", "snapshot-removed"}, {"PROFD_SNAPSHOT", changing->name}),
+            "Removed snapshot '%s'", changing->name);
+        monitor_publish(
+            changing->daemon->monitor,
+            &(MonitorEvent){.event = "removed", .text = "a snapshot", .path = changing->name});
+    }
+    errand_done(changing->errand);
+}
+
+static int fail_change(Call *call, const char *name, int error) {
+    if (error == -ENOENT)
+        return fail_not_found(call, name);
+    return error == -EBUSY ? call_fail_busy(call) : call_fail_reason(call, error, NULL);
+}
+
+static void answer_changed(void *userdata, Call *call) {
+    const Changing *changing = userdata;
+
+    if (changing->error < 0)
+        (void)fail_change(call, changing->name, changing->error);
+    else
+        (void)call_reply(call, changing->removes
+                                   ? json_pack("{s:o}", "bytes", answer_count(changing->bytes))
+                                   : json_object());
+}
+
+static int new_changing(Daemon *daemon, const char *name, bool removes, Changing **ret) {
+    Changing *changing = calloc(1, sizeof(*changing));
+    int r;
+
+    if (!changing)
+        return -ENOMEM;
+    *changing = (Changing){.daemon = daemon, .removes = removes};
+    snprintf(changing->name, sizeof(changing->name), "%s", name);
+    r = errand_new(
+        daemon, &(ErrandOptions){.answer = answer_changed, .release = free, .userdata = changing},
+        &changing->errand);
+    if (r == 0)
+        *ret = changing;
+    return r;
+}
+
+/* `begun`: whether the engine works for it. */
+static int answer_later(Call *call, Changing *changing, int begun) {
+    char name[SNAPSHOT_NAME_MAX];
+
+    if (begun == 0)
+        return errand_wait(changing->errand, call);
+    memcpy(name, changing->name, sizeof(name));
+    errand_free(changing->errand);
+    return fail_change(call, name, begun);
+}
+
+static SnapshotAnswer answer_of(const Call *call, Changing *changing) {
+    return (SnapshotAnswer){.on_done = on_changed,
+                            .userdata = changing,
+                            .privileged = call_peer(call)->right >= RIGHT_ADMIN};
+}
+
+int method_remove_snapshot(void *userdata, Call *call) {
+    Daemon *daemon = userdata;
+    const char *name = changeable(daemon, call);
+    Changing *changing;
+    SnapshotAnswer answer;
+    int r;
+
+    if (!name)
+        return 0;
+    /* Until it is read it takes its room, which would no longer count as his. */
+    if (call_peer(call)->right < RIGHT_ADMIN && method_is_read(daemon, name))
+        return call_fail_busy(call);
+    r = new_changing(daemon, name, true, &changing);
+    if (r < 0)
+        return r;
+    answer = answer_of(call, changing);
+    return answer_later(call, changing, snapshot_remove(daemon->snapshots, name, &answer));
+}
+
+int method_pin_snapshot(void *userdata, Call *call) {
+    Daemon *daemon = userdata;
+    const char *name = changeable(daemon, call);
+    Changing *changing;
+    SnapshotAnswer answer;
+    int r;
+
+    if (!name)
+        return 0;
+    r = new_changing(daemon, name, false, &changing);
+    if (r < 0)
+        return r;
+    answer = answer_of(call, changing);
+    return answer_later(
+        call, changing,
+        snapshot_set_pinned(daemon->snapshots, name, ask_flag(call, "pinned"), &answer));
+}

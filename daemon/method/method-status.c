@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "method/method-private.h"
+#include "protocol/value.h"
+#include "session/account.h"
+#include "session/degraded.h"
+#include "store/window/listing.h"
+#include "util/clock.h"
+#include "util/file.h"
+#include "util/text.h"
+
+/*
+ * How we are: what anyone may know, and for those who may read the sessions and the store. Figures
+ * are those of the moment; rates are those of the last ten to twenty seconds.
+ */
+
+enum { HOST_NAME_MAX_BYTES = 256, BOOT_ID_BYTES = 64 };
+
+static json_t *text_of(const Buffer *text) {
+    return buffer_error(text) < 0
+               ? NULL
+               : json_stringn(text->data ? (const char *)text->data : "", text->size);
+}
+
+static json_t *degraded_json(unsigned set) {
+    size_t n;
+    const DegradedReason *reasons = degraded_reasons(&n);
+    json_t *list = json_array();
+
+    for (size_t i = 0; list && i < n; i++)
+        if (set & reasons[i].reason)
+            value_append(&list, json_pack("{s:s, s:s, s:s}", "reason", reasons[i].name, "meaning",
+                                          reasons[i].meaning, "remedy", reasons[i].remedy));
+    return list;
+}
+
+/* Those that are open, else what is asked for. */
+static json_t *events_json(const Member *member) {
+    json_t *list = json_array();
+    const PdEvents *events;
+
+    if (!member_records(member)) {
+        value_append(&list, answer_text(member->config.events));
+        return list;
+    }
+    events = sampler_events(session_sampler(member->session));
+    /* The last one is that of side-band. */
+    for (size_t i = 0; i + 1 < pd_events_count(events); i++) {
+        const char *name = pd_events_at(events, i)->name;
+
+        value_append(&list, answer_text(name ? name : ""));
+    }
+    return list;
+}
+
+/* One sentence for each event that it leaves out. */
+static json_t *missing_json(const Member *member) {
+    json_t *list = json_array();
+    const PlanNotes *notes;
+
+    if (!member_records(member))
+        return list;
+    notes = sampler_notes(session_sampler(member->session));
+    for (size_t i = 0; list && i < notes->n; i++)
+        if (notes->items[i].kind == PLAN_LEFT_OUT)
+            value_append(&list, answer_text(notes->items[i].text));
+    return list;
+}
+
+static const char *call_graph_words(const SessionConfig *config) {
+    static const char *const words[] = {[CALL_GRAPH_NONE] = "no call graphs",
+                                        [CALL_GRAPH_FP] = "fp call graphs",
+                                        [CALL_GRAPH_DWARF] = "dwarf call graphs",
+                                        [CALL_GRAPH_LBR] = "lbr call graphs"};
+
+    return words[config->call_graph];
+}
+
+static json_t *describe_json(const Member *member) {
+    const SessionConfig *config = &member->config;
+    _cleanup_(buffer_done) Buffer text = {};
+
+    text_escape_str(&text, member->describe[0] ? member->describe : config->events);
+    if (!member->describe[0] && config->period > 0)
+        text_printf(&text, " each %" PRIu64, config->period);
+    else if (!member->describe[0] && config->frequency_hz == CONFIG_FREQUENCY_MAX)
+        text_puts(&text, " at the highest rate that is allowed");
+    else if (!member->describe[0])
+        text_printf(&text, " at %" PRIu64 " Hz", config->frequency_hz);
+    text_printf(&text, ", %s", call_graph_words(config));
+    return text_of(&text);
+}
+
+static json_t *target_json(const SessionConfig *config) {
+    _cleanup_(buffer_done) Buffer text = {};
+
+    if (config->cgroup[0]) {
+        text_puts(&text, "cgroup ");
+        text_escape_str(&text, config->cgroup);
+    }
+    for (uint32_t i = 0; i < config->n_pids; i++)
+        text_printf(&text, "%s%" PRIu32, i > 0 ? "," : "pid ", config->pids[i]);
+    for (uint32_t i = 0; i < config->n_tids; i++)
+        text_printf(&text, "%s%" PRIu32, i > 0 ? "," : "tid ", config->tids[i]);
+    if (config->cpus[0])
+        text_printf(&text, "%scpu %s", text.size > 0 ? ", " : "", config->cpus);
+    if (text.size == 0)
+        text_puts(&text, "all");
+    return text_of(&text);
+}
+
+static json_t *key_json(const SessionConfig *config, const char *name) {
+    _cleanup_(buffer_done) Buffer text = {};
+
+    config_print(config_key("Session", name), config, &text);
+    return text_of(&text);
+}
+
+/* By the time of day, as it is now. */
+static uint64_t stops_real_ns(const Member *member) {
+    uint64_t now = clock_ns(CLOCK_BOOTTIME), real = clock_ns(CLOCK_REALTIME);
+
+    if (member->stop_at_ns == 0)
+        return 0;
+    return member->stop_at_ns > now ? real + (member->stop_at_ns - now) : real;
+}
+
+/* 0: by periods alone, or as high as is allowed, where that is not known. */
+static uint64_t frequency_of(const Member *member) {
+    const SessionConfig *config = &member->config;
+
+    if (config->period > 0)
+        return 0;
+    if (config->frequency_hz != CONFIG_FREQUENCY_MAX)
+        return config->frequency_hz;
+    return member_records(member) ? sampler_frequency(session_sampler(member->session)) : 0;
+}
+
+static const char *state_word(const Member *member) {
+    bool is_meant_to = member->state == MEMBER_STARTING || member->state == MEMBER_ACTIVE;
+
+    return is_meant_to && member->session && sampler_is_waiting(session_sampler(member->session))
+               ? "waiting"
+               : member_state_name(member->state);
+}
+
+/* The session as it is configured. */
+static json_t *session_nature(const Member *member) {
+    const SessionConfig *config = &member->config;
+    size_t cpus = member_records(member) ? sampler_n_cpus(session_sampler(member->session)) : 0;
+
+    return json_pack("{s:s, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+                     "s:o}",
+                     "name", config->name, "state", state_word(member), "runtime", member->runtime,
+                     "sensitive", member->sensitive, "describe", describe_json(member), "events",
+                     events_json(member), "frequency", answer_count(frequency_of(member)), "period",
+                     answer_count(config->period), "callGraph", key_json(config, "CallGraph"),
+                     "cpus", answer_count(cpus), "target", target_json(config), "layout",
+                     key_json(config, "Layout"), "sinceUsec", answer_time(member->state_real_ns),
+                     "stopsUsec", answer_time(stops_real_ns(member)), "error",
+                     answer_text_or_null(member->error), "missingEvents", missing_json(member));
+}
+
+/* The figures of the session so far. */
+static json_t *session_figures(const Daemon *daemon, const Member *member) {
+    SessionTotals totals = member_totals(member);
+    bool is_open = member_records(member) && session_has_segment(member->session);
+    uint64_t oldest = 0, newest = 0;
+    StoreCoverage coverage;
+
+    (void)store_span(daemon->store, member->config.name, &oldest, &newest);
+    coverage = store_coverage(daemon->store, member->config.name);
+    return json_pack("{s:o, s:o, s:o, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+                     "samples", answer_count(totals.samples), "lost", answer_count(totals.lost),
+                     "throttled", answer_count(totals.throttles), "samplesPerSecond",
+                     member_rate(member, clock_monotonic_ns()), "storedBytes",
+                     answer_count(totals.stored_bytes), "rawBytes", answer_count(totals.raw_bytes),
+                     "segments", answer_count(totals.segments + is_open), "segment",
+                     is_open ? answer_text(session_path(member->session)) : json_null(),
+                     "segmentSinceUsec", answer_time(is_open ? totals.segment_real_ns : 0),
+                     "oldestUsec", answer_time(oldest), "newestUsec", answer_time(newest),
+                     "queueBytes", answer_count(totals.queue_bytes), "degraded",
+                     degraded_json(member_degraded(member)), "coverage", coverage_json(&coverage));
+}
+
+json_t *session_json(const Daemon *daemon, const Member *member) {
+    json_t *session = session_nature(member), *figures = session_figures(daemon, member);
+
+    if (!session || !figures || json_object_update(session, figures) < 0) {
+        json_decref(session);
+        session = NULL;
+    }
+    json_decref(figures);
+    return session;
+}
+
+static json_t *sessions_json(const Daemon *daemon) {
+    json_t *list = json_array();
+
+    for (size_t i = 0; list && i < roster_count(daemon->roster); i++)
+        value_append(&list, session_json(daemon, roster_at(daemon->roster, i)));
+    return list;
+}
+
+static json_t *store_json(const Daemon *daemon) {
+    StoreUse use = store_use(daemon->store);
+    SnapshotUse snapshots = snapshot_use(daemon->snapshots);
+    uint64_t oldest = 0, newest = 0;
+
+    (void)store_span(daemon->store, NULL, &oldest, &newest);
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "path", answer_text(daemon->store_path),
+        "usedBytes", answer_count(use.used_bytes), "limitBytes", answer_count(use.limit_bytes),
+        "freeBytes", answer_count(use.free_bytes), "reachUsec", answer_time(use.reach_ns),
+        "oldestUsec", answer_time(oldest), "snapshotBytes", answer_count(snapshots.used_bytes),
+        "snapshotLimitBytes", answer_count(snapshots.limit_bytes), "volatile",
+        daemon->config->storage == STORAGE_VOLATILE);
+}
+
+static double percent_since(const Daemon *daemon, uint64_t used_ns) {
+    uint64_t now = clock_monotonic_ns(), from = daemon->cpu_before_at_ns;
+
+    return now <= from ? 0 : 100.0 * (double)used_ns / (double)(now - from);
+}
+
+double daemon_cpu_percent(const Daemon *daemon) {
+    return percent_since(daemon, account_cpu_ns(daemon->tracker) - daemon->cpu_before_ns);
+}
+
+double daemon_scan_percent(const Daemon *daemon) {
+    return percent_since(daemon, account_scan_ns(daemon->tracker) - daemon->scan_before_ns);
+}
+
+static unsigned all_degraded(const Daemon *daemon) {
+    unsigned set = (daemon->config->problems > 0 ? DEGRADED_CONFIG : 0) |
+                   (daemon->memory.is_small ? DEGRADED_SMALL_MEMORY : 0);
+
+    for (size_t i = 0; i < roster_count(daemon->roster); i++)
+        set |= member_degraded(roster_at(daemon->roster, i));
+    return set;
+}
+
+static const char *state_of(const Daemon *daemon) {
+    if (daemon->stopping)
+        return "stopping";
+    if (!daemon->is_ready)
+        return "starting";
+    return roster_n_sampling(daemon->roster) > 0 ? "recording" : "idle";
+}
+
+static json_t *coarse_status(const Daemon *daemon) {
+    char host[HOST_NAME_MAX_BYTES] = "", boot[BOOT_ID_BYTES] = "";
+
+    (void)gethostname(host, sizeof(host) - 1);
+    (void)file_read_text("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
+    return json_pack("{s:s, s:o, s:o, s:s, s:o, s:o, s:o}", "version", PROFD_VERSION, "hostname",
+                     answer_text(host), "bootId", answer_text(boot), "state", state_of(daemon),
+                     "sinceUsec", answer_time(daemon->began_real_ns), "restarts",
+                     answer_count(daemon->keeper.restarts), "degraded",
+                     degraded_json(all_degraded(daemon)));
+}
+
+static json_t *fine_status(const Daemon *daemon) {
+    uint64_t unidentified = history_counts(tracker_history(daemon->tracker)).unidentified;
+
+    return json_pack("{s:o, s:o, s:f, s:f, s:o, s:o}", "sessions", sessions_json(daemon), "store",
+                     store_json(daemon), "cpuPercent", daemon_cpu_percent(daemon), "scanCpuPercent",
+                     daemon_scan_percent(daemon), "memoryBytes",
+                     answer_count(account_memory_bytes()), "unidentified",
+                     answer_count(unidentified));
+}
+
+int method_ping(void *userdata _unused_, Call *call) {
+    return call_reply(call, json_object());
+}
+
+static void learn(void *userdata) {
+    store_learn_span(((const Daemon *)userdata)->store);
+}
+
+static void on_learned(void *userdata) {
+    ((Daemon *)userdata)->learns = false;
+}
+
+/* How far back the store reaches is in manifests that nobody has read yet: the next one who asks is
+ * told. */
+static void learn_span(Daemon *daemon) {
+    uint64_t oldest, newest;
+
+    if (!daemon->learns && !store_span(daemon->store, NULL, &oldest, &newest))
+        daemon->learns =
+            housekeeper_add(daemon->housekeeper,
+                            &(Chore){.work = learn, .done = on_learned, .userdata = daemon},
+                            false) == 0;
+}
+
+int method_get_status(void *userdata, Call *call) {
+    Daemon *daemon = userdata;
+    bool may_read = call_peer(call)->right >= RIGHT_READ;
+    uint64_t now_ns = clock_monotonic_ns();
+    json_t *status, *fine;
+
+    if (now_ns - daemon->status_ns >= NS_PER_SECOND)
+        daemon_update_status(daemon, now_ns);
+    learn_span(daemon);
+    status = coarse_status(daemon);
+    fine = may_read ? fine_status(daemon)
+                    : json_pack("{s:n, s:n, s:n, s:n, s:n, s:n}", "sessions", "store", "cpuPercent",
+                                "scanCpuPercent", "memoryBytes", "unidentified");
+    if (!status || !fine || json_object_update(status, fine) < 0) {
+        json_decref(status);
+        json_decref(fine);
+        return -ENOMEM;
+    }
+    json_decref(fine);
+    return call_reply(call, status);
+}
+
+int method_monitor(void *userdata, Call *call) {
+    Daemon *daemon = userdata;
+
+    return monitor_subscribe(daemon->monitor, call, "profd " PROFD_VERSION);
+}

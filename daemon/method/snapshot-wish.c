@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "capture/sampler/cpu-list.h"
+#include "method/method-private.h"
+#include "method/method-snapshot-make.h"
+#include "util/text.h"
+
+/*
+ * What Snapshot() is asked for. Words and limits of what the configuration knows too are the
+ * configuration's; names are of the one pattern, and no text becomes part of a path unchecked.
+ */
+
+enum { FILTERS_MAX = 256, PID_MAX = 1 << 22 };
+
+#define SNAPSHOT_NAME_RULE                                                                         \
+    "a name has letters, digits, '.', '_' and '-', at most 64, and begins with a letter or digit"
+
+void snapshot_wish_done(SnapshotWish *wish) {
+    free((void *)wish->filter.pids);
+    free((void *)wish->filter.tids);
+    free((void *)wish->filter.comms);
+    free((void *)wish->filter.cgroups);
+    free((void *)wish->filter.units);
+    wish->filter = (SnapshotFilter){};
+}
+
+typedef struct SpanRow {
+    const char *name;
+    uint64_t *value;
+    bool *has;
+} SpanRow;
+
+static int take_times(Call *call, SnapshotWish *wish) {
+    const SpanRow rows[] = {{"sinceUsec", &wish->since_ns, &wish->has_since},
+                            {"untilUsec", &wish->until_ns, &wish->has_until},
+                            {"lastUsec", &wish->last_ns, &wish->has_last},
+                            {"atUsec", &wish->at_ns, &wish->has_at},
+                            {"followUpUsec", &wish->follow_up_ns, &wish->has_follow_up}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        int r = ask_span(call, rows[i].name, rows[i].value);
+
+        if (r < 0)
+            return call_fail_parameter(call, rows[i].name, ASK_TIME), 1;
+        *rows[i].has = r > 0;
+    }
+    if (wish->has_last && wish->last_ns == 0)
+        return call_fail_parameter(call, "lastUsec", "it is 0"), 1;
+    if (wish->has_last && (wish->has_since || wish->has_until))
+        return call_fail_parameter(call, "lastUsec", "it excludes a start and an end"), 1;
+    if (wish->has_follow_up && wish->has_until)
+        return call_fail_parameter(call, "followUpUsec", "it excludes an end"), 1;
+    if (wish->has_since && wish->has_until && wish->until_ns <= wish->since_ns)
+        return call_fail_parameter(call, "untilUsec", "it is not after the start of the window"), 1;
+    return 0;
+}
+
+static bool parse_key(const char *key, const char *value, SessionConfig *config) {
+    const ConfigKey *row = config_key("Session", key);
+
+    return row->parse(row, value, config) == 0;
+}
+
+static int take_format(Daemon *daemon, Call *call, SnapshotWish *wish) {
+    const Member *member = roster_find(daemon->roster, wish->session);
+    SessionConfig config;
+    const char *text;
+
+    config_session_defaults(&config, "default");
+    if (member)
+        config.zstd_level = member->config.zstd_level;
+    if (ask_text(call, "layout", &text) && !parse_key("Layout", text, &config))
+        return call_fail_parameter(call, "layout", "it is neither file nor directory"), 1;
+    wish->keep_frames = !ask_text(call, "compress", &text);
+    if (!wish->keep_frames && !parse_key("Compress", text, &config))
+        return call_fail_parameter(call, "compress",
+                                   "it is neither none nor zstd, with a level from 1 to 22"),
+               1;
+    wish->layout = config.layout;
+    wish->zstd_level = config.zstd_level;
+    return 0;
+}
+
+/* A name may be given as it is, which for control groups may well be "a\x2db.slice", or as we print
+ * it. Both are looked for. */
+static int take_texts(Call *call, const char *name, const char *const **ret, size_t *ret_n) {
+    json_t *list = json_object_get(call_parameters(call), name), *value;
+    size_t i, n = json_array_size(list), bytes = 0;
+    const char **texts;
+    char *room;
+
+    if (n > FILTERS_MAX)
+        return call_fail_parameter(call, name, "it has more than 256 names"), 1;
+    *ret = NULL;
+    *ret_n = 0;
+    if (n == 0)
+        return 0;
+    json_array_foreach(list, i, value) bytes += json_string_length(value) + 1;
+    texts = malloc(2 * n * sizeof(*texts) + bytes);
+    if (!texts)
+        return -ENOMEM;
+    room = (char *)(texts + 2 * n);
+    json_array_foreach(list, i, value) {
+        texts[(*ret_n)++] = json_string_value(value);
+        text_unescape(json_string_value(value), room);
+        if (strcmp(room, json_string_value(value)) != 0)
+            texts[(*ret_n)++] = room;
+        room += strlen(room) + 1;
+    }
+    *ret = texts;
+    return 0;
+}
+
+static int take_ids(Call *call, const char *name, const uint32_t **ret, size_t *ret_n) {
+    json_t *list = json_object_get(call_parameters(call), name), *value;
+    size_t i, n = json_array_size(list);
+    uint32_t *ids;
+
+    if (n > FILTERS_MAX)
+        return call_fail_parameter(call, name, "it has more than 256 ids"), 1;
+    ids = n > 0 ? calloc(n, sizeof(*ids)) : NULL;
+    if (n > 0 && !ids)
+        return -ENOMEM;
+    *ret = ids;
+    *ret_n = n;
+    json_array_foreach(list, i, value) {
+        json_int_t id = json_integer_value(value);
+
+        if (id < 0 || id > PID_MAX)
+            return call_fail_parameter(call, name, "a process or thread id is at most 4194304"), 1;
+        ids[i] = (uint32_t)id;
+    }
+    return 0;
+}
+
+static int take_cpus(Call *call, SnapshotFilter *filter) {
+    CpuList cpus = {};
+    const char *text;
+    int r;
+
+    if (!ask_text(call, "cpus", &text))
+        return 0;
+    r = cpu_list_parse(text, &cpus);
+    if (r < 0 || cpus.n == 0 || cpus.cpus[cpus.n - 1] >= MANIFEST_CPUS_MAX) {
+        cpu_list_done(&cpus);
+        return r == -ENOMEM
+                   ? r
+                   : (call_fail_parameter(call, "cpus", "it is no list of CPUs, as 0-3,8"), 1);
+    }
+    filter->by_cpu = true;
+    for (size_t i = 0; i < cpus.n; i++)
+        filter->cpus[cpus.cpus[i] / 8] |= (uint8_t)(1 << cpus.cpus[i] % 8);
+    cpu_list_done(&cpus);
+    return 0;
+}
+
+static int take_names(Daemon *daemon, Call *call, SnapshotWish *wish) {
+    const char *session = "default", *reason = "";
+    SnapshotInfo info;
+
+    (void)ask_text(call, "session", &session);
+    if (!config_name_is_valid(session))
+        return method_fail_no_session(daemon, call, "NoSuchSession", session), 1;
+    snprintf(wish->session, sizeof(wish->session), "%s", session);
+    (void)ask_text(call, "reason", &reason);
+    if (strlen(reason) >= sizeof(wish->reason))
+        return call_fail_parameter(call, "reason", "it has more than 255 bytes"), 1;
+    text_unescape(reason, wish->reason);
+    if (!ask_text(call, "name", &wish->name))
+        return 0;
+    if (!snapshot_name_is_valid(wish->name))
+        return call_fail_parameter(call, "name", SNAPSHOT_NAME_RULE), 1;
+    if (snapshot_find(daemon->snapshots, wish->name, &info) == 0)
+        return call_fail(call, "SnapshotExists",
+                         json_pack("{s:o}", "name", answer_echo(wish->name))),
+               1;
+    return 0;
+}
+
+int snapshot_wish_take(Daemon *daemon, Call *call, SnapshotWish *ret) {
+    int r = take_names(daemon, call, ret);
+
+    /* The call has ended where something in it was wrong. */
+    if (r != 0)
+        return r;
+    ret->pin = ask_flag(call, "pin");
+    ret->transient = ask_flag(call, "transient");
+    r = take_times(call, ret);
+    if (r == 0)
+        r = take_format(daemon, call, ret);
+    if (r == 0)
+        r = take_ids(call, "pids", &ret->filter.pids, &ret->filter.n_pids);
+    if (r == 0)
+        r = take_ids(call, "tids", &ret->filter.tids, &ret->filter.n_tids);
+    if (r == 0)
+        r = take_texts(call, "comms", &ret->filter.comms, &ret->filter.n_comms);
+    if (r == 0)
+        r = take_texts(call, "cgroups", &ret->filter.cgroups, &ret->filter.n_cgroups);
+    if (r == 0)
+        r = take_texts(call, "units", &ret->filter.units, &ret->filter.n_units);
+    return r == 0 ? take_cpus(call, &ret->filter) : r;
+}

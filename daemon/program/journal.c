@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "program/journal.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <systemd/sd-journal.h>
+
+#include "program/log-event.h"
+
+/*
+ * The backend of the log under systemd. A line of text can only carry its priority; an entry of
+ * the journal carries who is concerned (PROFD_SESSION=, PROFD_SEGMENT=), so that `journalctl
+ * PROFD_SESSION=default` finds it. One that tells of an event by its name (PROFD_EVENT=) gets the
+ * number of that as well, by which the catalog is read. A journal that is away gives an error, and
+ * the line goes to stderr, which systemd brings back to life. So does an error without fields,
+ * which may be the last word of a process: the journal asks who sent an entry only when it reads
+ * it, and no unit is found for a process that is gone, while the stream of stderr belongs to its
+ * unit for good.
+ */
+
+enum { NAME_MAX_LENGTH = 64 };
+
+void journal_entry_done(JournalEntry *entry) {
+    for (size_t i = 0; i < entry->n; i++)
+        free(entry->fields[i].iov_base);
+    entry->n = 0;
+}
+
+static int add(JournalEntry *entry, const char *name, const char *format, ...) _printf_(3, 4);
+
+static int add(JournalEntry *entry, const char *name, const char *format, ...) {
+    _cleanup_free_ char *value = NULL;
+    char *text;
+    va_list ap;
+    int n;
+
+    if (entry->n == ARRAY_SIZE(entry->fields))
+        return -E2BIG;
+    va_start(ap, format);
+    n = vasprintf(&value, format, ap);
+    va_end(ap);
+    if (n < 0) {
+        value = NULL;
+        return -ENOMEM;
+    }
+    n = asprintf(&text, "%s=%s", name, value);
+    if (n < 0)
+        return -ENOMEM;
+    entry->fields[entry->n++] = (struct iovec){.iov_base = text, .iov_len = (size_t)n};
+    return 0;
+}
+
+/* journald silently drops a field with another name. */
+static bool name_is_valid(const char *name) {
+    size_t n = strlen(name);
+
+    if (n == 0 || n > NAME_MAX_LENGTH || !isupper((unsigned char)name[0]))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (!isupper((unsigned char)name[i]) && !isdigit((unsigned char)name[i]) && name[i] != '_')
+            return false;
+    return true;
+}
+
+static int add_field(JournalEntry *entry, const LogField *field) {
+    const char *id = strcmp(field->name, "PROFD_EVENT") == 0 ? event_id(field->value) : NULL;
+    int r = name_is_valid(field->name) ? add(entry, field->name, "%s", field->value) : -EINVAL;
+
+    return r == 0 && id ? add(entry, "MESSAGE_ID", "%s", id) : r;
+}
+
+int journal_entry(LogLevel level, int error, const char *message, const LogField *fields, size_t n,
+                  JournalEntry *ret) {
+    _cleanup_(journal_entry_done) JournalEntry entry = {};
+    int r = add(&entry, "MESSAGE", "%s", message);
+
+    if (r == 0)
+        r = add(&entry, "PRIORITY", "%d", log_level_priority(level));
+    if (r == 0)
+        r = add(&entry, "SYSLOG_IDENTIFIER", "%s", "profd");
+    if (r == 0 && error < 0)
+        r = add(&entry, "ERRNO", "%d", -error);
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = add_field(&entry, &fields[i]);
+    if (r < 0)
+        return r;
+    *ret = entry;
+    entry.n = 0;
+    return 0;
+}
+
+static int send(LogLevel level, int error, const char *message, const LogField *fields, size_t n) {
+    _cleanup_(journal_entry_done) JournalEntry entry = {};
+    int r;
+
+    if (level == LOG_LEVEL_ERROR && n == 0)
+        return -ENOTCONN;
+    r = journal_entry(level, error, message, fields, n, &entry);
+    return r < 0 ? r : sd_journal_sendv(entry.fields, (int)entry.n);
+}
+
+bool journal_is_stream(int fd, const char *stream) {
+    char text[64];
+    struct stat st;
+
+    if (!stream || fstat(fd, &st) < 0)
+        return false;
+    (void)snprintf(text, sizeof(text), "%" PRIu64 ":%" PRIu64, (uint64_t)st.st_dev,
+                   (uint64_t)st.st_ino);
+    return strcmp(text, stream) == 0;
+}
+
+void journal_attach(void) {
+    if (journal_is_stream(STDERR_FILENO, getenv("JOURNAL_STREAM")))
+        log_set_backend(send);
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "capture/event/event-list.h"
+#include "config/config.h"
+#include "daemon.h"
+#include "host-check.h"
+#include "keeper/keeper.h"
+#include "keeper/rights/sandbox.h"
+#include "program/journal.h"
+#include "program/profd-option.h"
+#include "program/user-folder.h"
+#include "util/log.h"
+
+/*
+ * profd: one program, two processes. Started by somebody, it is the keeper, which starts it once
+ * more as the recorder. Exit statuses: 0 stopped as asked, 1 failed (the log says why; with
+ * --check-config, that something is wrong), 2 wrong usage.
+ */
+
+enum { STATUS_FAILED = 1, STATUS_USAGE = 2 };
+
+/* For the lint that holds profd.conf and its page against the table. */
+static void print_config_keys(void) {
+    size_t n;
+    const ConfigKey *keys = config_keys(&n);
+
+    for (size_t i = 0; i < n; i++)
+        printf("%s\t%s\t%s\t%s\n", keys[i].section, keys[i].name, keys[i].fallback,
+               keys[i].expected);
+}
+
+/* For the completions of profctl. */
+static void print_event(void *userdata _unused_, const char *name) {
+    puts(name);
+}
+
+/* A typo must not take the recorder away: what is wrong is warned of, and its default holds. */
+static int load_config(const Options *options, Config **ret) {
+    int r = config_load(options->config, config_log_problem, NULL, ret);
+
+    return r < 0 ? log_error(r, "Failed to read configuration '%s': %m",
+                             options->config ? options->config : "profd.conf")
+                 : r;
+}
+
+static int check_config(const Options *options) {
+    _cleanup_(config_freep) Config *config = NULL;
+    int problems = load_config(options, &config), r;
+
+    if (problems < 0)
+        return STATUS_FAILED;
+    r = host_check_config(config);
+    if (r < 0)
+        log_warning(r, "Failed to try the events of the configuration, they are not checked: %m");
+    return problems == 0 && r <= 0 ? EXIT_SUCCESS : STATUS_FAILED;
+}
+
+/* Until then nobody else's file was parsed. */
+static int connect_keeper(const Options *options, Keeper **ret) {
+    int r = sandbox_recorder();
+
+    if (r < 0)
+        return log_error(r, "Failed to set up seccomp, does this kernel have it?: %m");
+    r = keeper_connect(options->recorder, ret);
+    if (r == 0)
+        r = keeper_take_over(*ret);
+    if (r == -EPROTO)
+        return log_error(r, "The keeper is of another version than this recorder, restart profd");
+    return r < 0 ? log_error(r, "Failed to reach the keeper: %m") : 0;
+}
+
+static int record(const Options *options, char **argv) {
+    _cleanup_(keeper_disconnectp) Keeper *keeper = NULL;
+    _cleanup_(daemon_freep) Daemon *daemon = NULL;
+    Config *config = NULL;
+    int r = connect_keeper(options, &keeper);
+
+    if (r == 0)
+        r = load_config(options, &config);
+    if (r < 0)
+        return STATUS_FAILED;
+    r = daemon_new(&(DaemonOptions){.store = options->store,
+                                    .runtime = options->runtime,
+                                    .config_path = options->config,
+                                    .argv = argv,
+                                    .keeper = keeper},
+                   config, &daemon);
+    if (r == 0)
+        r = daemon_run(daemon);
+    return r < 0 ? STATUS_FAILED : EXIT_SUCCESS;
+}
+
+/* The folders of the system are root's: who is not has his own, and tells the recorder, whose user
+ * is no guide. */
+static int keep(const Options *options, int argc, char **argv) {
+    _cleanup_(user_folders_done) UserFolders own = {};
+    KeeperOptions keeper = {.argv = argv, .store = options->store, .runtime = options->runtime};
+    int r;
+
+    if (geteuid() == 0)
+        return keeper_run(&keeper);
+    r = user_folders_find(options, argc, argv, &own);
+    if (r < 0) {
+        log_error(r, "Failed to find a folder for recordings, name one with --store: %m");
+        return STATUS_FAILED;
+    }
+    keeper.argv = own.argv;
+    keeper.store = own.store ?: options->store;
+    /* Without any there is none, and whoever needs it says so. */
+    keeper.runtime = options->has_runtime ? options->runtime : own.runtime;
+    return keeper_run(&keeper);
+}
+
+int main(int argc, char **argv) {
+    Options options;
+
+    if (option_parse(&options, argc, argv) < 0)
+        return STATUS_USAGE;
+    if (options.help)
+        option_print_help();
+    if (options.version)
+        printf("profd %s\n", PROFD_VERSION);
+    if (options.print_config_keys)
+        print_config_keys();
+    if (options.print_events)
+        event_each_symbol(print_event, NULL);
+    if (options.print_options)
+        option_print_table();
+    if (options.help || options.version || options.print_config_keys || options.print_events ||
+        options.print_options)
+        return EXIT_SUCCESS;
+    journal_attach();
+    if (options.check_config)
+        return check_config(&options);
+    signal(SIGPIPE, SIG_IGN);
+    if (options.recorder < 0)
+        return keep(&options, argc, argv);
+    /* The last word is the keeper's, and no part of what recordings tell. */
+    argv[argc - 1] = NULL;
+    return record(&options, argv);
+}

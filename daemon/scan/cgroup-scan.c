@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "scan/cgroup-scan.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "util/bytes.h"
+#include "util/cgroup.h"
+#include "util/macro.h"
+
+/*
+ * A walk of the tree that perf events follow, wherever it is mounted, folder by folder and never
+ * through a link. The id of a cgroup is what its folder's file handle holds. Anyone to whom a
+ * subtree was delegated may nest it deeply and give it any names, so depth and number are bounded,
+ * and what is beyond is left out.
+ */
+
+typedef struct Walk {
+    CgroupCallback callback;
+    void *userdata;
+    size_t n;
+    size_t size; /* of path */
+    char path[PATH_MAX];
+} Walk;
+
+/* Opens the mount, and puts the path of its root within the tree into the walk. */
+static int open_tree(const char *root, Walk *walk) {
+    _cleanup_free_ CgroupTree *tree = malloc(sizeof(*tree));
+    char path[PATH_MAX];
+    int r, fd;
+
+    if (!tree)
+        return -ENOMEM;
+    r = cgroup_tree_find(root, tree);
+    if (r < 0)
+        return r;
+    walk->size = (size_t)snprintf(walk->path, sizeof(walk->path), "%s", tree->top);
+    if (walk->size >= sizeof(walk->path) ||
+        snprintf(path, sizeof(path), "%s%s", root, tree->mount) >= (int)sizeof(path))
+        return -ENAMETOOLONG;
+    fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+static int id_of(int fd, uint64_t *ret) {
+    struct {
+        struct file_handle handle;
+        unsigned char bytes[MAX_HANDLE_SZ];
+    } of = {.handle.handle_bytes = MAX_HANDLE_SZ};
+    struct stat st;
+    int mount;
+
+    if (name_to_handle_at(fd, "", &of.handle, &mount, AT_EMPTY_PATH) == 0 &&
+        of.handle.handle_bytes == sizeof(*ret)) {
+        memcpy(ret, of.handle.f_handle, sizeof(*ret));
+        return 0;
+    }
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    *ret = st.st_ino;
+    return 0;
+}
+
+static int visit(Walk *walk, int fd, unsigned depth);
+
+static void closedirp(DIR **dir) {
+    if (*dir)
+        (void)closedir(*dir);
+}
+
+/* A child that is gone by now, or that we may not look into, is passed over. */
+static int visit_child(Walk *walk, int folder, const char *name, unsigned depth) {
+    size_t size = walk->size, n = strlen(name);
+    int fd, r;
+
+    if (size + n + 1 >= sizeof(walk->path))
+        return 0;
+    fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    walk->path[size] = '/';
+    memcpy(walk->path + size + 1, name, n + 1);
+    walk->size = size + 1 + n;
+    r = visit(walk, fd, depth + 1);
+    walk->size = size;
+    walk->path[size] = '\0';
+    return r;
+}
+
+static bool is_child(const struct dirent *e) {
+    return (e->d_type == DT_DIR || e->d_type == DT_UNKNOWN) && strcmp(e->d_name, ".") != 0 &&
+           strcmp(e->d_name, "..") != 0;
+}
+
+/* Takes over the descriptor. */
+static int visit(Walk *walk, int fd, unsigned depth) {
+    _cleanup_(closedirp) DIR *dir = fdopendir(fd);
+    uint64_t id;
+    int r;
+
+    if (!dir) {
+        r = -errno;
+        (void)close(fd);
+        return r;
+    }
+    r = id_of(fd, &id);
+    if (r == 0)
+        r = walk->callback(walk->userdata, id, walk->size > 0 ? walk->path : "/");
+    walk->n++;
+    if (depth >= CGROUP_DEPTH_MAX)
+        return r;
+    for (struct dirent *e; r >= 0 && walk->n < CGROUPS_MAX && (e = readdir(dir));)
+        if (is_child(e))
+            r = visit_child(walk, dirfd(dir), e->d_name, depth);
+    return r < 0 ? r : 0;
+}
+
+int cgroup_walk(const char *root, CgroupCallback callback, void *userdata) {
+    Walk walk = {.callback = callback, .userdata = userdata};
+    int fd = open_tree(root, &walk);
+
+    return fd < 0 ? fd : visit(&walk, fd, 0);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "session/byte-rate.h"
+
+#include "util/clock.h"
+#include "util/macro.h"
+
+/*
+ * A bucket that fills with time and may be overdrawn by the one batch that empties it, so that
+ * batches larger than a second's worth pass now and then rather than never.
+ */
+
+/* So that the sums below stay far from the ends of their types. */
+static const uint64_t limit_max = 1ULL << 42;
+
+void byte_rate_set(ByteRate *rate, uint64_t limit, uint64_t now_ns) {
+    rate->limit = MIN(limit, limit_max);
+    rate->left = (int64_t)rate->limit;
+    rate->filled_ns = now_ns;
+}
+
+bool byte_rate_pass(ByteRate *rate, uint64_t bytes, uint64_t now_ns) {
+    uint64_t passed_ns = now_ns > rate->filled_ns ? now_ns - rate->filled_ns : 0;
+    unsigned __int128 filled = (unsigned __int128)rate->limit * passed_ns / NS_PER_SECOND;
+    uint64_t room;
+
+    if (rate->limit == 0)
+        return true;
+    room = (uint64_t)((int64_t)rate->limit - rate->left);
+    if (filled >= room) {
+        rate->left = (int64_t)rate->limit;
+        rate->filled_ns = MAX(now_ns, rate->filled_ns);
+    } else {
+        /* The part of a byte that has passed counts the next time. */
+        rate->left += (int64_t)filled;
+        rate->filled_ns += (uint64_t)(filled * NS_PER_SECOND / rate->limit);
+    }
+    if (rate->left <= 0)
+        return false;
+    rate->left -= (int64_t)MIN(bytes, limit_max);
+    return true;
+}

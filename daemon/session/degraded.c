@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "session/degraded.h"
+
+#include "capture/sampler/sampler.h"
+#include "util/log.h"
+#include "util/text.h"
+
+/* A row a reason: its name for programs, its event in the log, and for people what it means and
+ * what helps. */
+
+/* clang-format off */
+static const DegradedReason rows[] = {
+    { DEGRADED_LOST,              "lost",             "degraded-lost",              "samples are lost",                                            "raise BufferSize= or lower Frequency="                },
+    { DEGRADED_THROTTLED,         "throttled",        "degraded-throttled",         "the kernel throttles its events",                             "lower Frequency="                                     },
+    { DEGRADED_DISK_FULL,         "diskFull",         "degraded-disk-full",         "the disk is full, and recording goes on in memory",           "make room on it or lower MaxUse="                     },
+    { DEGRADED_WRITER_BLOCKED,    "writerBlocked",    "degraded-writer-blocked",    "the store cannot be written, recording goes on in memory",    "the log names the reason, see journalctl -u profd"    },
+    { DEGRADED_PARTIAL_CPUS,      "partialCpus",      "degraded-partial-cpus",      "some of its CPUs are offline or lack its events",             "bring them online, or name those that count in CPUs=" },
+    { DEGRADED_FALLBACK_EVENT,    "fallbackEvent",    "degraded-fallback-event",    "no hardware counters here",                                   "to accept this, set Event=cpu-clock"                  },
+    { DEGRADED_SHORT_REACH,       "shortReach",       "degraded-short-reach",       "the full store holds less than a day of it",                  "raise MaxUse= or lower its Frequency="                },
+    { DEGRADED_CONFIG,            "config",           "degraded-config",            "the configuration has problems, and defaults in their place", "see profd --check-config"                             },
+    { DEGRADED_RATE_LOWERED,      "rateLowered",      "degraded-rate-lowered",      "the kernel allows no higher rate",                            "raise kernel.perf_event_max_sample_rate"              },
+    { DEGRADED_SMALL_RINGS,       "smallRings",       "degraded-small-rings",       "its rings are smaller than BufferSize=",                      "raise MaxBufferTotal= or LimitMEMLOCK="               },
+    { DEGRADED_NO_KERNEL,         "noKernel",         "degraded-no-kernel",         "it may not sample the kernel",                                "start profd as root, or lower perf_event_paranoid"     },
+    { DEGRADED_OWN_PROCESSES,     "ownProcesses",     "degraded-own-processes",     "it may sample only processes of this user",                   "start profd as root, and not within a container"       },
+    { DEGRADED_PARTIAL_PROCESSES, "partialProcesses", "degraded-partial-processes", "descriptors do not suffice for all processes",                "raise ulimit -n"                                      },
+    { DEGRADED_ABSENT_GROUP,      "absentGroup",      "degraded-absent-group",      "its control group does not exist, and it samples when it does", "start the service, or change Cgroup="               },
+    { DEGRADED_SMALL_MEMORY,      "smallMemory",      "degraded-small-memory",      "its control group lets profd keep little in memory",          "raise MemoryMax= and MemoryHigh= of profd.service"    },
+    { DEGRADED_MISSING_EVENTS,    "missingEvents",    "degraded-missing-events",    "events that Event= asks for cannot be recorded here",         "correct Event=, 'profd --check-config' says what is wrong" },
+    { DEGRADED_FALLBACK_CALL_GRAPH, "fallbackCallGraph", "degraded-fallback-call-graph", "this machine cannot take call graphs as CallGraph= says",     "to accept this, set CallGraph=fp"                     },
+    { DEGRADED_STOPPED,           "stopped",          "stopped",                    "it is stopped and records nothing",                           "profctl start starts it"                              },
+    { DEGRADED_PAUSED,            "paused",           "paused",                     "it is paused and records nothing",                            "profctl resume resumes it"                            },
+    { DEGRADED_FAILED,            "failed",           "failed",                     "it cannot record, and profd tries it again",                  "profctl show-session shows why"                       },
+};
+/* clang-format on */
+
+const DegradedReason *degraded_reasons(size_t *ret_n) {
+    *ret_n = ARRAY_SIZE(rows);
+    return rows;
+}
+
+void degraded_names(Buffer *out, unsigned set) {
+    const char *separator = "";
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+        if (set & rows[i].reason) {
+            text_printf(out, "%s%s", separator, rows[i].name);
+            separator = ", ";
+        }
+}
+
+void degraded_tell(const char *session, unsigned before, unsigned now) {
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        if (now & ~before & rows[i].reason)
+            log_struct(LOG_LEVEL_WARNING, 0,
+                       LOG_FIELDS({"PROFD_EVENT", rows[i].event}, {"PROFD_SESSION", session},
+                                  {"PROFD_DEGRADED", rows[i].name}),
+                       "Session '%s' is degraded (%s), %s; %s", session, rows[i].name,
+                       rows[i].meaning, rows[i].remedy);
+        if (before & ~now & rows[i].reason)
+            log_struct(LOG_LEVEL_NOTICE, 0,
+                       LOG_FIELDS({"PROFD_EVENT", "mended"}, {"PROFD_SESSION", session},
+                                  {"PROFD_DEGRADED", rows[i].name}),
+                       "Session '%s' is not degraded (%s) any more", session, rows[i].name);
+    }
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "session/dropped.h"
+
+#include "perfdata/record/record.h"
+#include "util/array.h"
+#include "util/macro.h"
+
+/*
+ * Samples of several CPUs share a batch, because they go to one file. When the batch is refused
+ * each sample counts for its own CPU, so that a reader of the manifest knows which CPU has a hole.
+ */
+
+void dropped_done(Dropped *dropped) {
+    free(dropped->cpus);
+    *dropped = (Dropped){};
+}
+
+/* Without memory the count goes to a CPU that is there. */
+void dropped_add(Dropped *dropped, unsigned cpu, uint64_t samples) {
+    DroppedCpu *found = NULL;
+
+    if (samples == 0)
+        return;
+    for (size_t i = 0; !found && i < dropped->n; i++)
+        if (dropped->cpus[i].cpu == cpu)
+            found = &dropped->cpus[i];
+    if (!found) {
+        found = array_grow(&dropped->cpus, &dropped->n);
+        if (found)
+            *found = (DroppedCpu){.cpu = cpu};
+        else if (dropped->n > 0)
+            found = &dropped->cpus[0];
+    }
+    if (found)
+        found->samples += samples;
+}
+
+void dropped_add_batch(Dropped *dropped, const PdEvents *events, const StoreBatch *batch) {
+    Bytes records = buffer_bytes(&batch->records);
+    uint64_t left = batch->samples;
+
+    for (size_t at = 0; at < records.size && left > 0;) {
+        PdRecord record = pd_record_at(records.data + at, false);
+        PdStamp stamp;
+
+        if (!pd_record_is_sane(&record) || record.size > records.size - at)
+            break;
+        at += record.size;
+        if (record.type != PD_RECORD_SAMPLE || pd_events_stamp(events, &record, &stamp) < 0 ||
+            !stamp.event)
+            continue;
+        dropped_add(dropped, stamp.has_cpu ? stamp.cpu : batch->cpu, 1);
+        left--;
+    }
+    dropped_add(dropped, batch->cpu, left);
+}

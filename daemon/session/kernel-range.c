@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "session/kernel-range.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "perfdata/record/record.h"
+#include "util/array.h"
+#include "util/macro.h"
+
+/*
+ * Ranges are sorted, and those that overlap or touch become one, so that a bisection finds the only
+ * one that can hold an address. A host with many modules and BPF programs has thousands of them,
+ * and generated code that is in none is sampled again and again.
+ */
+
+void kernel_ranges_done(KernelRanges *ranges) {
+    free(ranges->items);
+    *ranges = (KernelRanges){};
+}
+
+static int add(KernelRanges *ranges, uint64_t start, uint64_t length) {
+    KernelRange *range;
+    uint64_t end;
+
+    if (length == 0)
+        return 0;
+    if (__builtin_add_overflow(start, length, &end))
+        end = UINT64_MAX;
+    range = array_grow(&ranges->items, &ranges->n);
+    if (!range)
+        return -ENOMEM;
+    *range = (KernelRange){.start = start, .end = end};
+    return 0;
+}
+
+static int add_record(KernelRanges *ranges, const PdRecord *record) {
+    PdBody body;
+
+    if (pd_record_parse(record, NULL, &body) < 0)
+        return 0;
+    if (record->type == PD_RECORD_MMAP || record->type == PD_RECORD_MMAP2)
+        return add(ranges, body.mmap.start, body.mmap.length);
+    if (record->type == PD_RECORD_KSYMBOL)
+        return add(ranges, body.ksymbol.addr, body.ksymbol.length);
+    return 0;
+}
+
+static int compare(const void *a, const void *b) {
+    const KernelRange *x = a, *y = b;
+
+    return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static void sort_and_merge(KernelRanges *ranges) {
+    size_t n = 0;
+
+    if (ranges->n > 1)
+        qsort(ranges->items, ranges->n, sizeof(*ranges->items), compare);
+    for (size_t i = 0; i < ranges->n; i++) {
+        const KernelRange *next = &ranges->items[i];
+
+        if (n > 0 && next->start <= ranges->items[n - 1].end)
+            ranges->items[n - 1].end = MAX(ranges->items[n - 1].end, next->end);
+        else
+            ranges->items[n++] = *next;
+    }
+    ranges->n = n;
+}
+
+int kernel_ranges_read(KernelRanges *ranges, Bytes records) {
+    KernelRanges found = {};
+
+    for (size_t at = 0; at + PD_RECORD_HEADER_SIZE <= records.size;) {
+        PdRecord record = pd_record_at(records.data + at, false);
+
+        if (!pd_record_is_sane(&record) || record.size > records.size - at)
+            break;
+        at += record.size;
+        if (add_record(&found, &record) < 0) {
+            kernel_ranges_done(&found);
+            return -ENOMEM;
+        }
+    }
+    sort_and_merge(&found);
+    kernel_ranges_done(ranges);
+    *ranges = found;
+    return 0;
+}
+
+const KernelRange *kernel_ranges_find(const KernelRanges *ranges, uint64_t address) {
+    size_t first = 0;
+
+    /* The first one that ends behind the address. */
+    for (size_t n = ranges->n; n > 0;)
+        if (ranges->items[first + n / 2].end <= address) {
+            first += n / 2 + 1;
+            n -= n / 2 + 1;
+        } else
+            n /= 2;
+    return first < ranges->n && ranges->items[first].start <= address ? &ranges->items[first]
+                                                                      : NULL;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "session/own-search.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/clock.h"
+
+/*
+ * Between two looks lie three seconds, and more where looking takes long. What a look finds waits
+ * for a sweep, since only then it is known who was forked by one that is followed already. After
+ * the first one all of /proc is read, as it is at once where whole CPUs are recorded: then
+ * side-band runs, and what it tells from there on meets what was read. A process that is found
+ * later is read alone. Samples of either begin when it was read: those of a process that ends
+ * before would have no name.
+ */
+
+#define PERIOD_NS     (3 * NS_PER_SECOND)
+#define PERIOD_MAX_NS (60 * NS_PER_SECOND)
+enum { SHARE = 200 /* of the time, for looking */ };
+
+struct Own {
+    Loop *loop;
+    Sampler *sampler;
+    Tracker *tracker;
+    LoopSource *timer;
+    bool is_waiting, has_passed;
+    uint64_t seen_ns, took_ns;
+    uint32_t *pids;
+    uint64_t *starts_ns;
+    size_t n;
+};
+
+static int on_due(void *userdata) {
+    return tracker_look(((Own *)userdata)->tracker);
+}
+
+/* A session came, for which all that runs has to be followed anew. */
+static int on_wanted(void *userdata) {
+    return loop_trigger(((Own *)userdata)->timer);
+}
+
+int own_new(Loop *loop, Sampler *sampler, Tracker *tracker, Own **ret) {
+    _cleanup_(own_freep) Own *own = calloc(1, sizeof(*own));
+    int r;
+
+    if (!own)
+        return -ENOMEM;
+    *own = (Own){.loop = loop, .sampler = sampler, .tracker = tracker};
+    r = loop_add_deferred(loop, on_due, own, &own->timer);
+    if (r < 0)
+        return r;
+    sampler_watch_follow(sampler, on_wanted, own);
+    *ret = TAKE_PTR(own);
+    return 0;
+}
+
+static void clear(Own *own) {
+    free(own->pids);
+    free(own->starts_ns);
+    own->pids = NULL;
+    own->starts_ns = NULL;
+    own->n = 0;
+    own->is_waiting = false;
+}
+
+Own *own_free(Own *own) {
+    if (!own)
+        return NULL;
+    clear(own);
+    sampler_watch_follow(own->sampler, NULL, NULL);
+    loop_source_free(own->timer);
+    free(own);
+    return NULL;
+}
+
+int own_look(Own *own, const ScannerLook *look) {
+    clear(own);
+    own->pids = calloc(look->n + 1, sizeof(*own->pids));
+    own->starts_ns = calloc(look->n + 1, sizeof(*own->starts_ns));
+    if (!own->pids || !own->starts_ns)
+        return -ENOMEM;
+    memcpy(own->pids, look->pids, look->n * sizeof(*own->pids));
+    memcpy(own->starts_ns, look->starts_ns, look->n * sizeof(*own->starts_ns));
+    own->n = look->n;
+    own->seen_ns = clock_monotonic_ns();
+    own->took_ns = own->seen_ns - look->begin_ns;
+    own->is_waiting = true;
+    return 0;
+}
+
+static uint64_t born_ns(void *userdata, uint32_t pid, uint32_t *ret_ppid) {
+    Own *own = userdata;
+
+    return history_birth(tracker_history(own->tracker), pid, ret_ppid);
+}
+
+static int on_joined(void *userdata, uint32_t pid) {
+    Own *own = userdata;
+
+    return own->has_passed ? tracker_read(own->tracker, pid) : 0;
+}
+
+int own_complete(Own *own, uint64_t start_ns) {
+    SamplerLook look = {.pids = own->pids,
+                        .starts_ns = own->starts_ns,
+                        .n = own->n,
+                        .born_ns = born_ns,
+                        .on_joined = on_joined,
+                        .userdata = own};
+    uint64_t pause_ns = MIN(own->took_ns * SHARE, PERIOD_MAX_NS);
+    int r;
+
+    if (!own->is_waiting || start_ns < own->seen_ns)
+        return 0;
+    r = sampler_follow(own->sampler, &look);
+    clear(own);
+    if (r == 0 && !own->has_passed) {
+        own->has_passed = true;
+        r = tracker_pass(own->tracker);
+    }
+    return r < 0 ? r : loop_trigger_after(own->timer, MAX(PERIOD_NS, pause_ns));
+}

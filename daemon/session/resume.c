@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "session/resume.h"
+
+#include <errno.h>
+
+#include "perfdata/reader/reader.h"
+
+/*
+ * Samples of a CPU lie in a segment in the order of the CPU's ring, and the ids of events outlive
+ * recorders. So of what a ring holds everything up to the sample that was written last is written,
+ * and if that one is not there any more, everything that is older.
+ */
+
+enum { CPUS_MAX = 8192 };
+
+typedef struct Last {
+    bool known; /* and not yet passed */
+    uint64_t id, time;
+    uint32_t tid;
+} Last;
+
+struct Resume {
+    Last cpus[CPUS_MAX];
+};
+
+static Last last_of(const PdStamp *stamp) {
+    return (Last){.known = true, .id = stamp->id, .time = stamp->time, .tid = stamp->tid};
+}
+
+static int take_record(Resume *resume, const PdEvents *events, const PdRecord *record,
+                       History *history) {
+    PdStamp stamp;
+    int r = 0;
+
+    if (pd_events_stamp(events, record, &stamp) < 0 || !stamp.event)
+        return 0;
+    if (record->type != PD_RECORD_SAMPLE)
+        r = history_feed(history, record, stamp.event);
+    else if (stamp.cpu < CPUS_MAX)
+        resume->cpus[stamp.cpu] = last_of(&stamp);
+    return r == -EBADMSG ? 0 : r;
+}
+
+int resume_read(Resume *resume, const char *path, History *history) {
+    _cleanup_(pd_reader_freep) PdReader *reader = NULL;
+    PdRecord record;
+    int r = pd_reader_open(path, NULL, &reader, NULL);
+
+    while (r >= 0) {
+        r = pd_reader_next(reader, &record);
+        if (r <= 0)
+            return r;
+        r = take_record(resume, pd_reader_events(reader), &record, history);
+    }
+    return r;
+}
+
+uint64_t resume_oldest_ns(const Resume *resume) {
+    uint64_t oldest = UINT64_MAX;
+
+    for (size_t i = 0; i < CPUS_MAX; i++)
+        if (resume->cpus[i].known)
+            oldest = MIN(oldest, resume->cpus[i].time);
+    return oldest;
+}
+
+int resume_new(Resume **ret) {
+    Resume *resume = calloc(1, sizeof(*resume));
+
+    if (!resume)
+        return -ENOMEM;
+    *ret = resume;
+    return 0;
+}
+
+Resume *resume_free(Resume *resume) {
+    free(resume);
+    return NULL;
+}
+
+static bool is_last(const Last *last, const PdStamp *stamp) {
+    return last->id == stamp->id && last->time == stamp->time && last->tid == stamp->tid;
+}
+
+Bytes resume_skip(Resume *resume, const PdEvents *events, unsigned cpu, Bytes records) {
+    Last *last = cpu < CPUS_MAX ? &resume->cpus[cpu] : NULL;
+    uint64_t newest = 0;
+
+    if (!last || !last->known)
+        return records;
+    for (size_t at = 0; at < records.size;) {
+        PdRecord record = pd_record_at(records.data + at, false);
+        PdStamp stamp;
+
+        if (!pd_record_is_sane(&record) || record.size > records.size - at)
+            break;
+        at += record.size;
+        if (record.type != PD_RECORD_SAMPLE || pd_events_stamp(events, &record, &stamp) < 0)
+            continue;
+        newest = MAX(newest, stamp.time);
+        if (!is_last(last, &stamp))
+            continue;
+        last->known = false;
+        return (Bytes){.data = records.data + at, .size = records.size - at};
+    }
+    if (newest < last->time)
+        return (Bytes){};
+    last->known = false;
+    return records;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "session/runtime.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "call/answer.h"
+#include "protocol/value.h"
+#include "store/disk/disk.h"
+#include "store/disk/place.h"
+#include "util/file.h"
+
+/*
+ * One small file of JSON, written anew whenever something changes, by a rename. Settings are kept
+ * as they were given and pass the same checks when they are read; times are of this boot, so a file
+ * of another one is of no use.
+ */
+
+#define KEPT_FILE ".sessions.json"
+
+enum { RUNTIME_BYTES_MAX = 4 << 20, BOOT_ID_SIZE = 64, NS_PER_US = 1000 };
+
+static void read_boot_id(char ret[BOOT_ID_SIZE]) {
+    if (file_read_text("/proc/sys/kernel/random/boot_id", ret, BOOT_ID_SIZE) < 0)
+        ret[0] = '\0';
+}
+
+static int open_folder(const char *path) {
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    return fd < 0 ? -errno : fd;
+}
+
+static json_t *encode_member(const Member *member) {
+    MemberState state = member->state;
+
+    if (state == MEMBER_STOPPING)
+        state = member->next == NEXT_BEGIN          ? MEMBER_ACTIVE
+                : member->next == NEXT_BEGIN_PAUSED ? MEMBER_PAUSED
+                                                    : MEMBER_INACTIVE;
+    return json_pack("{s:s, s:b, s:s, s:I, s:I, s:I, s:O}", "name", member->config.name, "runtime",
+                     member->runtime, "state", member_state_name(state), "sinceUsec",
+                     (json_int_t)(member->since_real_ns / NS_PER_US), "stateUsec",
+                     (json_int_t)(member->state_real_ns / NS_PER_US), "stopUsec",
+                     (json_int_t)(member->stop_at_ns / NS_PER_US), "settings",
+                     member->settings ? member->settings : json_null());
+}
+
+static json_t *encode(const Roster *roster, const RuntimeLog *log) {
+    json_t *list = json_array();
+    char boot[BOOT_ID_SIZE];
+
+    for (size_t i = 0; i < roster_count(roster); i++) {
+        const Member *member = roster_at(roster, i);
+
+        if (member->runtime && (member->state == MEMBER_STOPPING || !member->session))
+            continue;
+        value_append(&list, encode_member(member));
+    }
+    read_boot_id(boot);
+    return json_pack("{s:s, s:s?, s:o}", "bootId", boot, "logLevel",
+                     log->is_set ? log_level_name(log->level) : NULL, "sessions", list);
+}
+
+/* On the main thread: the runtime folder lies in memory, and what is kept must be there before a
+ * client hears that it was done. */
+static int write_kept(int folder, Bytes text) {
+    bool before = disk_forbid(false);
+    int r = place_write(folder, KEPT_FILE, text);
+
+    (void)disk_forbid(before);
+    return r;
+}
+
+int runtime_save(const char *folder, const Roster *roster, const RuntimeLog *log) {
+    _cleanup_close_ int fd = open_folder(folder);
+    json_t *root = fd < 0 ? NULL : encode(roster, log);
+    _cleanup_free_ char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
+
+    json_decref(root);
+    if (fd < 0)
+        return fd;
+    if (!text)
+        return -ENOMEM;
+    return write_kept(fd, (Bytes){.data = (const uint8_t *)text, .size = strlen(text)});
+}
+
+static int decode_entry(json_t *value, RuntimeEntry *ret) {
+    json_int_t since, stop,
+        in_state = 0; /* a recorder before this one may not have kept the last */
+    const char *state;
+    json_t *settings;
+    int runtime;
+
+    *ret = (RuntimeEntry){};
+    if (json_unpack(value, "{s:s, s:b, s:s, s:I, s?I, s:I, s:o}", "name", &ret->name, "runtime",
+                    &runtime, "state", &state, "sinceUsec", &since, "stateUsec", &in_state,
+                    "stopUsec", &stop, "settings", &settings) < 0 ||
+        !config_name_is_valid(ret->name) || member_state_from_name(state, &ret->state) < 0 ||
+        since < 0 || in_state < 0 || stop < 0 || since > INT64_MAX / NS_PER_US ||
+        in_state > INT64_MAX / NS_PER_US || stop > INT64_MAX / NS_PER_US)
+        return -EBADMSG;
+    ret->runtime = runtime;
+    ret->since_real_ns = (uint64_t)since * NS_PER_US;
+    ret->state_real_ns = (uint64_t)in_state * NS_PER_US;
+    ret->stop_at_ns = (uint64_t)stop * NS_PER_US;
+    ret->settings = json_is_object(settings) ? settings : NULL;
+    return 0;
+}
+
+/* One that no version of us has is none. */
+static RuntimeLog decode_log(const json_t *root) {
+    const char *name = json_string_value(json_object_get(root, "logLevel"));
+    RuntimeLog log = {};
+
+    log.is_set = name && log_level_from_name(name, &log.level) == 0;
+    return log;
+}
+
+static int decode(json_t *root, void (*fn)(void *userdata, const RuntimeEntry *entry),
+                  void *userdata) {
+    const char *boot = json_string_value(json_object_get(root, "bootId"));
+    json_t *list = json_object_get(root, "sessions"), *value;
+    char ours[BOOT_ID_SIZE];
+    size_t i;
+
+    if (!boot || !json_is_array(list))
+        return -EBADMSG;
+    read_boot_id(ours);
+    json_array_foreach(list, i, value) {
+        RuntimeEntry entry;
+
+        if (decode_entry(value, &entry) < 0)
+            return -EBADMSG;
+        fn(userdata, &entry);
+    }
+    return strcmp(boot, ours) == 0 ? 0 : -ESTALE;
+}
+
+int runtime_load(const char *folder, void (*fn)(void *userdata, const RuntimeEntry *entry),
+                 void *userdata, RuntimeLog *ret_log) {
+    _cleanup_close_ int fd = open_folder(folder);
+    _cleanup_(buffer_done) Buffer text = {};
+    json_t *root;
+    int r = fd < 0 ? fd : place_read(fd, KEPT_FILE, RUNTIME_BYTES_MAX, &text);
+
+    if (r < 0)
+        return r;
+    root = json_loadb((const char *)text.data, text.size, JSON_REJECT_DUPLICATES, NULL);
+    r = root ? decode(root, fn, userdata) : -EBADMSG;
+    if (r == 0)
+        *ret_log = decode_log(root);
+    json_decref(root);
+    return r;
+}
+
+void runtime_forget(const char *folder) {
+    _cleanup_close_ int fd = open_folder(folder);
+
+    if (fd >= 0)
+        (void)unlinkat(fd, KEPT_FILE, 0);
+}

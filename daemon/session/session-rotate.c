@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "session/session-private.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "capture/ring/doubt.h"
+#include "util/log.h"
+
+/*
+ * A segment ends by its age, by its size, when a clock moves against that of the samples (so that
+ * CLOCK_DATA holds throughout a segment), when CPUs come or go (so that ids are in its table), or
+ * when somebody asks. Events are not touched: the next sweep goes into the next segment.
+ */
+
+enum { NS_PER_MS = 1000000 };
+
+#define HELD_MAX_NS 3000000000ULL
+
+/* Then the next segment would be as empty as this one. */
+static bool is_resting(const Session *session) {
+    return (session->is_paused || sampler_is_waiting(session->sampler)) &&
+           session->account.samples == session->at_rotation.samples;
+}
+
+RotateReason session_is_due(const Session *session, const ClockAnchor *clock) {
+    const SessionConfig *config = &session->config;
+    StoreSessionCounts counts = store_session_counts(session->store);
+
+    if (session->generation != sampler_generation(session->sampler))
+        return ROTATE_CPUS;
+    if (clock_anchor_moved(&session->began, clock, CLOCK_STEP_NS))
+        return ROTATE_CLOCK;
+    if (config->rotate_interval_ns > 0 && !is_resting(session) &&
+        clock->monotonic_ns - session->began.monotonic_ns >= config->rotate_interval_ns)
+        return ROTATE_TIME;
+    /* The writer has not begun the segment yet: its figures are those of the one before. */
+    if (counts.begun < session->n_begun)
+        return ROTATE_NOT;
+    if ((config->max_segment_bytes > 0 && counts.stored_bytes >= config->max_segment_bytes) ||
+        (config->max_segment_raw_bytes > 0 && counts.raw_bytes >= config->max_segment_raw_bytes))
+        return ROTATE_SIZE;
+    if (counts.rotate_wanted)
+        return ROTATE_STORE;
+    if (session->rotate_asked)
+        return ROTATE_ASKED;
+    /* The next one tells anew who is who. */
+    if (session->lacks_side_band && !counts.is_full)
+        return ROTATE_GAP;
+    return ROTATE_NOT;
+}
+
+bool session_may_rotate(Session *session, RotateReason reason, const ClockAnchor *clock) {
+    if (reason == ROTATE_CPUS || reason == ROTATE_CLOCK || !session_waits(session))
+        return true;
+    if (session->rotate_held_ns == 0)
+        session->rotate_held_ns = clock->monotonic_ns;
+    return clock->monotonic_ns - session->rotate_held_ns >= HELD_MAX_NS;
+}
+
+void session_ask_rotation(Session *session) {
+    session->rotate_asked = true;
+}
+
+static const char *const rotate_reasons[] = {
+    [ROTATE_NOT] = "",
+    [ROTATE_TIME] = "its time is over",
+    [ROTATE_SIZE] = "it is large enough",
+    [ROTATE_CLOCK] = "the clock was set or the machine slept",
+    [ROTATE_CPUS] = "CPUs or its control group came or went",
+    [ROTATE_STORE] = "the store asked for it",
+    [ROTATE_GAP] = "it lacks names that there was no room for",
+    [ROTATE_ASKED] = "it was asked for",
+};
+
+/* The segment that ends, as it is before the next one begins. */
+typedef struct Ending {
+    char path[CONFIG_PATH_MAX];
+    StoreSessionCounts counts;
+} Ending;
+
+static Ending ending_of(const Session *session) {
+    Ending ending = {.counts = store_session_counts(session->store)};
+
+    snprintf(ending.path, sizeof(ending.path), "%s", store_session_path(session->store));
+    return ending;
+}
+
+static void log_ending(Session *session, const Ending *ending, const char *why) {
+    const Account whole = account_between(&session->at_log, &session->account), *cost = &whole;
+    const StoreSessionCounts *counts = &ending->counts;
+    const char *path = ending->path;
+    char samples[32], lost[32];
+
+    session->at_log = session->account;
+    snprintf(samples, sizeof(samples), "%" PRIu64, cost->samples);
+    snprintf(lost, sizeof(lost), "%" PRIu64, cost->lost);
+    log_struct(
+        LOG_LEVEL_INFO, 0,
+        LOG_FIELDS({"PROFD_EVENT", "segment-finished"}, {"PROFD_SESSION", session->config.name},
+                   {"PROFD_SEGMENT", path}, {"PROFD_SAMPLES", samples}, {"PROFD_LOST", lost}),
+        "Finishing segment '%s', since %s: %" PRIu64 " samples, %" PRIu64 " lost, %" PRIu64
+        " bytes written so far, %" PRIu64 " before compression; %" PRIu64 " sweeps took %" PRIu64
+        " ms, the queue held up to %" PRIu64 " bytes, the kernel throttled %" PRIu64
+        " times; profd used %" PRIu64 " ms of CPU, %" PRIu64
+        " of them to read /proc and programs, and %" PRIu64 " KiB of memory",
+        path, why, cost->samples, cost->lost, counts->stored_bytes, counts->raw_bytes, cost->sweeps,
+        cost->drain_ns / NS_PER_MS, counts->queue_high_bytes, cost->throttles,
+        cost->cpu_ns / NS_PER_MS, cost->scan_ns / NS_PER_MS, cost->memory_bytes >> 10);
+    if (cost->lost > 0)
+        log_struct(LOG_LEVEL_WARNING, 0,
+                   LOG_FIELDS({"PROFD_EVENT", "samples-lost"},
+                              {"PROFD_SESSION", session->config.name}, {"PROFD_SEGMENT", path},
+                              {"PROFD_LOST", lost}),
+                   "Session '%s' lost %" PRIu64 " of its samples, raise BufferSize= or lower "
+                   "Frequency= if that goes on",
+                   session->config.name, cost->lost);
+}
+
+/* What recording has cost since the last note goes into the segment that is open. */
+static void note_account(Session *session) {
+    Account cost;
+
+    account_take(&session->account, session->sampler, session->host.tracker);
+    cost = account_between(&session->at_rotation, &session->account);
+    session->at_rotation = session->account;
+    (void)session_note(session, &(SegmentFacts){.throttled_ns = cost.throttled_ns,
+                                                .throttles = cost.throttles,
+                                                .sweeps = cost.sweeps,
+                                                .drain_ns = cost.drain_ns,
+                                                .cpu_ns = cost.cpu_ns,
+                                                .memory_bytes = cost.memory_bytes});
+}
+
+void session_settle_account(Session *session, const char *why) {
+    Ending ending = ending_of(session);
+
+    note_account(session);
+    log_ending(session, &ending, why);
+}
+
+static int head_of(const Session *session, Emission *emission, const ClockAnchor *clock,
+                   const PdCoverage *coverage, SegmentHead *ret) {
+    int r;
+
+    *ret = (SegmentHead){.events = sampler_events(session->sampler),
+                         .tracing = sampler_tracing(session->sampler),
+                         .clock = *clock,
+                         .coverage = coverage,
+                         .continues = !session->emission && !session->n_begun &&
+                                      sampler_was_taken_over(session->sampler)};
+    r = emission_preamble(emission, &ret->preamble);
+
+    pd_emit_mark(&ret->preamble, PD_RECORD_FINISHED_INIT);
+    return r < 0 ? r : buffer_error(&ret->preamble);
+}
+
+int session_rotate(Session *session, RotateReason reason, const ClockAnchor *clock) {
+    const PdEvent *side_band = sampler_side_band_event(session->host.sampler);
+    PdTrailer trailer = {.sample_type = side_band->attr.sample_type, .id = side_band->ids[0]};
+    _cleanup_(emission_freep) Emission *emission = NULL;
+    PdCoverage coverage = {};
+    SegmentHead head = {};
+    Ending ending;
+    int r;
+
+    /* The open one goes on: nothing would end it before there is room. */
+    if (session->emission && store_session_counts(session->store).is_full)
+        return 0;
+    /* The disk has not answered yet. */
+    if (!session->is_open)
+        return 0;
+    r = emission_new(tracker_history(session->host.tracker), &trailer, &emission);
+    if (r == 0 && sampler_takes_stacks(session->sampler))
+        emission_set_data(emission);
+    if (r == 0)
+        r = session_coverage(session, &coverage);
+    if (r == 0)
+        r = head_of(session, emission, clock, &coverage, &head);
+    if (r == 0 && session->emission) {
+        ending = ending_of(session);
+        note_account(session);
+        r = session_release_held(session);
+    }
+    if (r == 0)
+        r = store_session_begin(session->store, &head);
+    buffer_done(&head.preamble);
+    pd_coverage_done(&coverage);
+    /* Not yet; the next sweep tries again. */
+    if (r == -ENOBUFS)
+        return 0;
+    if (r < 0)
+        return session_log_failure(session, r, "begin a segment");
+    if (session->emission)
+        log_ending(session, &ending, rotate_reasons[reason]);
+    emission_free(session->emission);
+    session->emission = TAKE_PTR(emission);
+    session->n_begun++;
+    session->generation = sampler_generation(session->sampler);
+    session->began = *clock;
+    session->has_doubts = doubt_is_due(sampler_events(session->sampler));
+    session->round_start_ns = session->rotate_held_ns = 0;
+    session->rotate_asked = false;
+    session->lacks_side_band = false;
+    memset(session->seen_cpus, 0, sizeof(session->seen_cpus));
+    return 0;
+}

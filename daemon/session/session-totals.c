@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "session/session-private.h"
+
+/* What a session is asked about itself, from the sampler, the store and its own counts. */
+
+/* Losses that the segment does not tell yet. */
+static uint64_t untold_losses(const Session *session) {
+    uint64_t samples = 0;
+
+    for (size_t i = 0; i < session->dropped.n; i++)
+        samples += session->dropped.cpus[i].samples;
+    return samples;
+}
+
+SessionTotals session_totals(const Session *session) {
+    StoreSessionCounts counts = store_session_counts(session->store);
+    uint64_t lost = session->account.lost + untold_losses(session) + counts.unwritten_samples;
+    SessionTotals totals = {.samples = session->account.samples,
+                            .lost = lost,
+                            .dropped = counts.dropped_samples + counts.unwritten_samples,
+                            .throttles = session->account.throttles,
+                            .throttled_ns = session->account.throttled_ns,
+                            .raw_bytes = counts.total_raw_bytes,
+                            .stored_bytes = counts.total_stored_bytes,
+                            .segments = counts.segments,
+                            .queue_bytes = counts.queue_bytes,
+                            .queue_high_bytes = counts.queue_high_bytes,
+                            .segment_bytes = counts.stored_bytes,
+                            .sweep = session->sweep,
+                            .written_sweep = store_session_written(session->store),
+                            .error = counts.error};
+
+    if (session->emission)
+        totals.segment_real_ns = session->began.real_ns;
+    if (session->sampler) {
+        SamplerCounts sampled = sampler_counts(session->sampler);
+
+        totals.throttles = sampled.throttles;
+        totals.throttled_ns = sampled.throttled_ns;
+    }
+    return totals;
+}
+
+SessionRotations session_rotations(const Session *session) {
+    return (SessionRotations){.asked = session->n_begun,
+                              .finished = store_session_counts(session->store).begun};
+}
+
+bool session_is_sensitive(const Session *session) {
+    return session->is_sensitive;
+}

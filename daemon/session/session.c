@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "session/session-private.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "capture/ring/doubt.h"
+#include "session/degraded.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+/*
+ * Samples are gathered by the file they go to, a frame's worth each, and queued when one is full
+ * or the sweep ends; what the history wants written before them goes first. A full queue loses
+ * what does not fit, which is counted and told in the segment; it never stops a sweep.
+ */
+
+enum { GATHER_BYTES = 256 << 10 };
+
+#define LATELY_NS 60000000000ULL
+
+#define ROUND_PERIOD_NS 1000000000ULL
+
+static void forget(StoreBatch *batch) {
+    buffer_done(&batch->records);
+    *batch = (StoreBatch){};
+}
+
+static void close_events(Session *session, bool keep_rings) {
+    if (session->emission && session->sampler)
+        session_settle_account(session, "recording stops");
+    if (!keep_rings)
+        session->sampler = sampler_remove(session->sampler);
+}
+
+static void end_segment(Session *session) {
+    if (session->emission)
+        (void)session_release_held(session);
+    session->emission = emission_free(session->emission);
+}
+
+/* The last mappings of the segment may still wait for their build ids. */
+static void try_to_end(Session *session) {
+    if (!session->is_ending || session_waits(session))
+        return;
+    session->is_ending = false;
+    end_segment(session);
+    store_session_end(session->store);
+}
+
+void session_end(Session *session) {
+    close_events(session, false);
+    session->is_ending = true;
+    try_to_end(session);
+}
+
+bool session_has_ended(Session *session) {
+    try_to_end(session);
+    return !session->is_ending && store_session_has_ended(session->store);
+}
+
+bool session_waits(const Session *session) {
+    return session->emission && emission_waits(session->emission);
+}
+
+void session_give_up(Session *session) {
+    store_session_give_up(session->store);
+}
+
+void session_wait(Session *session) {
+    /* What still waits for a build id goes without it. */
+    session->is_ending = false;
+    end_segment(session);
+    store_session_wait(session->store);
+}
+
+Session *session_close(Session *session, bool keep_rings) {
+    if (!session)
+        return NULL;
+    close_events(session, keep_rings);
+    end_segment(session);
+    store_session_close(session->store);
+    resume_free(session->resume);
+    buffer_done(&session->sifted);
+    dropped_done(&session->dropped);
+    pd_coverage_done(&session->pending);
+    for (size_t i = 0; i < SESSION_GATHERS; i++)
+        forget(&session->gathered[i]);
+    free(session);
+    return NULL;
+}
+
+int session_log_failure(const Session *session, int error, const char *what) {
+    return log_error(error, "Failed to %s of session '%s': %m", what, session->config.name);
+}
+
+/* Files with other users' stacks, registers or tracepoint data are for administrators alone. */
+static bool is_sensitive(const PdEvents *events) {
+    const uint64_t types = PD_SAMPLE_STACK_USER | PD_SAMPLE_REGS_USER | PD_SAMPLE_RAW;
+
+    for (size_t i = 0; i < pd_events_count(events); i++)
+        if (pd_events_at(events, i)->attr.sample_type & types)
+            return true;
+    return false;
+}
+
+/* The older one first: of what both tell of a CPU the newer one holds. */
+static int read_previous(Session *session) {
+    History *history = tracker_history(session->host.tracker);
+    int r = resume_new(&session->resume);
+
+    for (unsigned back = 2; r == 0 && back-- > 0;) {
+        const char *path = store_session_previous(session->store, back);
+
+        r = path ? resume_read(session->resume, path, history) : 0;
+        /* The rings hold what came after it, which is worth more than what may be told twice. */
+        if (r < 0 && r != -ENOMEM) {
+            log_warning(r,
+                        "Failed to read segment '%s' of the recorder before this one, going on "
+                        "without, some of its samples may be there twice: %m",
+                        path);
+            r = 0;
+        }
+    }
+    return r < 0 ? session_log_failure(session, r, "read the last segments") : 0;
+}
+
+int session_new_opened(SamplerSession *sampler, const SessionConfig *config, Session **ret) {
+    Session *session = calloc(1, sizeof(*session));
+
+    if (!session) {
+        sampler_remove(sampler);
+        return -ENOMEM;
+    }
+    *session = (Session){.config = *config, .sampler = sampler};
+    sampler_set_userdata(sampler, session);
+    *ret = session;
+    return 0;
+}
+
+int session_new(Sampler *sampler, const SessionConfig *config, Session **ret) {
+    SamplerSession *opened;
+    int r = sampler_add(sampler, config, &opened);
+
+    return r < 0 ? r : session_new_opened(opened, config, ret);
+}
+
+int session_attach(Session *session, const SessionHost *host) {
+    int r;
+
+    session->host = *host;
+    session->generation = sampler_generation(session->sampler);
+    /* The session does not pay for what others cost before. */
+    account_take(&session->account, session->sampler, host->tracker);
+    session->at_rotation = session->at_log = session->account;
+    session->is_sensitive = is_sensitive(sampler_events(session->sampler));
+    r = tracker_see_data(host->tracker, sampler_tells_data(host->sampler));
+    if (r < 0)
+        return r;
+    return store_session_start(host->store, &session->config, session->is_sensitive,
+                               &session->store);
+}
+
+int session_await(Session *session) {
+    int r = store_session_await(session->store);
+
+    session->is_open = r == 0;
+    if (r < 0 || !sampler_was_taken_over(session->sampler))
+        return r;
+    return read_previous(session);
+}
+
+int session_is_open(Session *session) {
+    int r = session->is_open ? 1 : store_session_opened(session->store);
+
+    session->is_open = r > 0;
+    return r;
+}
+
+uint64_t session_oldest_ns(const Session *session) {
+    return session->resume ? resume_oldest_ns(session->resume) : UINT64_MAX;
+}
+
+SamplerSession *session_sampler(const Session *session) {
+    return session->sampler;
+}
+
+/* One that rests for its first time rested since the recorder before us. */
+static uint64_t gap_moment(Session *session) {
+    uint64_t now_ns = clock_monotonic_ns();
+
+    if (session->enabled_ns > 0)
+        return now_ns;
+    session->enabled_ns = now_ns;
+    return sampler_was_taken_over(session->sampler) ? 1 : now_ns;
+}
+
+int session_start(Session *session) {
+    int r = sampler_enable(session->sampler);
+
+    session_end_gap(session, PD_GAP_PAUSED, gap_moment(session));
+    session->is_paused = false;
+    return r < 0 ? session_log_failure(session, r, "start the events") : 0;
+}
+
+int session_pause(Session *session) {
+    uint64_t moment_ns = gap_moment(session);
+    int r = sampler_disable(session->sampler);
+
+    session->is_paused = true;
+    session_begin_gap(session, PD_GAP_PAUSED, moment_ns);
+    return r < 0 ? session_log_failure(session, r, "pause the events") : 0;
+}
+
+void session_configure(Session *session, const SessionConfig *config) {
+    session->config = *config;
+    store_session_configure(session->store, config);
+}
+
+/* Records that the writer has no room for are lost, and counted. */
+static int queue(Session *session, StoreBatch *batch) {
+    int r;
+
+    if (batch->records.size == 0)
+        return 0;
+    r = buffer_error(&batch->records);
+    /* It waits for as long as the writer is busy, and counts for what it takes. */
+    if (r == 0)
+        buffer_fit(&batch->records);
+    if (r == 0)
+        r = store_session_write(session->store, batch);
+    if (r == -ENOBUFS || r == -ENOMEM) {
+        if (batch->samples > 0)
+            session_note_gap(session, &(PdGap){.from_ns = batch->first_ns,
+                                               .to_ns = batch->last_ns,
+                                               .cpu = PD_ALL_CPUS,
+                                               .reason = PD_GAP_LOST});
+        dropped_add_batch(&session->dropped, sampler_events(session->sampler), batch);
+        session->lacks_side_band |= batch->kind == STORE_SIDE_BAND;
+        r = 0;
+    }
+    forget(batch);
+    return r;
+}
+
+static int queue_side_band(Session *session) {
+    Buffer *pending = emission_pending(session->emission);
+    StoreBatch batch = {.kind = STORE_SIDE_BAND};
+
+    if (pending->size == 0)
+        return 0;
+    batch.records = *pending;
+    *pending = (Buffer){};
+    return queue(session, &batch);
+}
+
+int session_release_held(Session *session) {
+    emission_release(session->emission);
+    return queue_side_band(session);
+}
+
+static int queue_gathered(Session *session) {
+    int r = queue_side_band(session);
+
+    for (size_t i = 0; r == 0 && i < SESSION_GATHERS; i++)
+        r = queue(session, &session->gathered[i]);
+    return r;
+}
+
+/* The cgroup's id is the last thing in a sample: nothing is asked for that would lie behind it. */
+static uint64_t cgroup_of(const PdRecord *record, const PdEvent *event) {
+    bool has = event->attr.sample_type & PD_SAMPLE_CGROUP;
+
+    return has && record->size >= PD_RECORD_HEADER_SIZE + sizeof(uint64_t)
+               ? load_u64(record->data + record->size - sizeof(uint64_t), false)
+               : 0;
+}
+
+/* The address is what follows the identifier, with which every sample of ours begins. */
+static void see_kernel(Session *session, const PdRecord *record, const PdStamp *stamp) {
+    const size_t at = PD_RECORD_HEADER_SIZE + sizeof(uint64_t);
+
+    if ((record->misc & PD_MISC_CPUMODE_MASK) == PD_MISC_KERNEL &&
+        stamp->event->attr.sample_type & PD_SAMPLE_IP && record->size >= at + sizeof(uint64_t))
+        tracker_see_kernel(session->host.tracker, load_u64(record->data + at, false), stamp->time);
+}
+
+static int take_sample(Session *session, StoreBatch *batch, unsigned batch_cpu,
+                       const PdRecord *record) {
+    PdStamp stamp;
+
+    if (pd_events_stamp(sampler_events(session->sampler), record, &stamp) < 0 || !stamp.event)
+        return 0;
+    if (batch->samples == 0 || stamp.time < batch->first_ns)
+        batch->first_ns = stamp.time;
+    batch->last_ns = MAX(batch->last_ns, stamp.time);
+    batch->samples++;
+    session->account.samples++;
+    session_see_sample(session, batch_cpu, stamp.time);
+    see_kernel(session, record, &stamp);
+    return emission_need(session->emission, stamp.pid, stamp.tid, stamp.time,
+                         cgroup_of(record, stamp.event));
+}
+
+/* Without samples that no reader could make sense of; these are lost. */
+static Bytes sift(Session *session, unsigned cpu, Bytes records) {
+    size_t left_out;
+
+    buffer_clear(&session->sifted);
+    left_out = doubt_sift(sampler_events(session->sampler), records, &session->sifted);
+    if (left_out > 0) {
+        session->account.lost += left_out;
+        session_note(session, &(SegmentFacts){.lost = left_out, .cpu = cpu});
+    }
+    return buffer_error(&session->sifted) < 0 ? (Bytes){} : buffer_bytes(&session->sifted);
+}
+
+static void drop(Session *session, unsigned cpu, Bytes records) {
+    const PdEvents *events = sampler_events(session->sampler);
+    PdGap gap = {.from_ns = UINT64_MAX, .cpu = cpu, .reason = PD_GAP_LOST};
+    uint64_t dropped = 0;
+    PdStamp stamp;
+
+    for (size_t at = 0; at < records.size;) {
+        PdRecord record = pd_record_at(records.data + at, false);
+
+        if (!pd_record_is_sane(&record) || record.size > records.size - at)
+            break;
+        dropped += record.type == PD_RECORD_SAMPLE;
+        at += record.size;
+        if (record.type != PD_RECORD_SAMPLE || pd_events_stamp(events, &record, &stamp) < 0)
+            continue;
+        gap.from_ns = MIN(gap.from_ns, stamp.time);
+        gap.to_ns = MAX(gap.to_ns, stamp.time);
+    }
+    if (dropped > 0 && gap.from_ns <= gap.to_ns)
+        session_note_gap(session, &gap);
+    dropped_add(&session->dropped, cpu, dropped);
+}
+
+static int tell_limit(const Session *session) {
+    static LogRate rate = {.interval_ns = 60 * NS_PER_SECOND, .burst = 1};
+
+    return log_limited_struct(
+        &rate, LOG_LEVEL_WARNING, 0,
+        LOG_FIELDS({"PROFD_EVENT", "samples-dropped"}, {"PROFD_SESSION", session->config.name}),
+        "Dropping samples of session '%s', all sessions together record more than "
+        "MaxBytesPerSec=%" PRIu64 ", raise it or lower Frequency=",
+        session->config.name, session->host.rate->limit);
+}
+
+/* The manifest knows a CPU by the batch that begins with it. */
+static bool is_new_cpu(Session *session, unsigned cpu) {
+    uint8_t *bits = &session->seen_cpus[cpu % CPU_LIST_MAX / 8], bit = (uint8_t)(1 << cpu % 8);
+    bool is_new = !(*bits & bit);
+
+    *bits |= bit;
+    return is_new;
+}
+
+int session_take(Session *session, const Batch *batch) {
+    /* What goes to one file may share a frame, and large frames are cheap. */
+    bool one_file = session->config.layout == LAYOUT_FILE;
+    StoreBatch *gathered = &session->gathered[one_file ? 0 : batch->cpu % SESSION_GATHERS];
+    Bytes records = batch->records;
+    size_t at = 0;
+    int r = 0;
+
+    if (session->resume)
+        records =
+            resume_skip(session->resume, sampler_events(session->sampler), batch->cpu, records);
+    if (session->has_doubts)
+        records = sift(session, batch->cpu, records);
+    /* There is no room to begin one. */
+    if (!session->emission) {
+        drop(session, batch->cpu, records);
+        return 0;
+    }
+    if (!byte_rate_pass(session->host.rate, records.size, clock_monotonic_ns())) {
+        drop(session, batch->cpu, records);
+        return tell_limit(session);
+    }
+    if (gathered->records.size + records.size > GATHER_BYTES || is_new_cpu(session, batch->cpu))
+        r = queue_gathered(session);
+    if (gathered->records.size == 0) {
+        gathered->kind = STORE_SAMPLES;
+        gathered->cpu = batch->cpu;
+        (void)buffer_reserve(&gathered->records, GATHER_BYTES);
+    }
+    while (r == 0 && at < records.size) {
+        PdRecord record = pd_record_at(records.data + at, false);
+
+        if (!pd_record_is_sane(&record) || record.size > records.size - at)
+            break;
+        if (record.type == PD_RECORD_SAMPLE)
+            r = take_sample(session, gathered, batch->cpu, &record);
+        else if (record.type == PD_RECORD_LOST)
+            session_see_lost(session, batch->cpu);
+        at += record.size;
+    }
+    buffer_append(&gathered->records, records.data, at);
+    return r;
+}
+
+static int lose(Session *session, StoreCause cause, uint64_t id, unsigned cpu, uint64_t lost,
+                uint64_t time_ns) {
+    const PdEvent *event = pd_events_at(sampler_events(session->sampler), 0);
+    StoreBatch batch = {.kind = STORE_SIDE_BAND, .cpu = cpu};
+    PdTrailer trailer = {
+        .sample_type = event->attr.sample_type, .id = id, .time = time_ns, .cpu = cpu};
+
+    session->account.lost += lost;
+    pd_emit_lost_samples(&batch.records, &trailer, lost);
+    (void)session_note(session, &(SegmentFacts){.lost = lost, .cpu = cpu, .cause = cause});
+    return queue(session, &batch);
+}
+
+int session_lost(Session *session, uint64_t id, unsigned cpu, uint64_t lost, uint64_t time_ns) {
+    return lose(session, STORE_LOST_RING, id, cpu, lost, time_ns);
+}
+
+/* What the queue had no room for is told in the segment too, as losses of the first event. */
+static int tell_dropped(Session *session, uint64_t time_ns) {
+    const PdEvent *event = pd_events_at(sampler_events(session->sampler), 0);
+    int r = 0;
+
+    /* What room is left is for what names the samples that are kept. */
+    if (session->dropped.n > 0 && store_session_counts(session->store).is_full)
+        return 0;
+    for (size_t i = 0; r == 0 && i < session->dropped.n; i++) {
+        DroppedCpu *dropped = &session->dropped.cpus[i];
+        uint64_t samples = dropped->samples;
+
+        dropped->samples = 0;
+        if (samples > 0)
+            r = lose(session, STORE_LOST_QUEUE, event->n_ids > 0 ? event->ids[0] : 0, dropped->cpu,
+                     samples, time_ns);
+    }
+    return r;
+}
+
+/* perf takes a round for a promise: nothing that comes is older than what came before the round
+ * before it. What the history hands out is never older than its floor. */
+static bool is_round(Session *session, uint64_t start_ns) {
+    bool due = session->round_start_ns == 0 ||
+               (session->round_start_ns <= history_floor(tracker_history(session->host.tracker)) &&
+                start_ns - session->round_start_ns >= ROUND_PERIOD_NS);
+
+    if (due)
+        session->round_start_ns = start_ns;
+    return due;
+}
+
+int session_end_sweep(Session *session, uint64_t start_ns, const ClockAnchor *clock) {
+    bool round;
+    int r;
+
+    if (!session->emission)
+        return 0;
+    r = tell_dropped(session, clock->monotonic_ns);
+    if (r == 0)
+        r = queue_gathered(session);
+    session_cover(session, start_ns);
+    round = is_round(session, start_ns);
+    session->sweep++;
+    sampler_note_sweep(session->sampler, session->sweep);
+    if (r == 0)
+        r = store_session_end_sweep(session->store, session->sweep, round, clock);
+    return r;
+}
+
+void session_give_back(Session *session) {
+    sampler_written(session->sampler, store_session_written(session->store));
+}
+
+int session_note(void *userdata, const SegmentFacts *facts) {
+    Session *session = userdata;
+    int r = store_session_note(session->store, facts);
+
+    if (r < 0)
+        log_debug("A fact for the manifest of session '%s' was lost", session->config.name);
+    return 0;
+}
+
+bool session_has_segment(const Session *session) {
+    return session->emission != NULL;
+}
+
+static bool drops_lately(Session *session, uint64_t dropped, uint64_t now_ns) {
+    if (dropped != session->dropped_seen)
+        session->dropped_ns = now_ns;
+    session->dropped_seen = dropped;
+    return session->dropped_ns > 0 && now_ns - session->dropped_ns < LATELY_NS;
+}
+
+unsigned session_update_degraded(Session *session, unsigned others, uint64_t now_ns) {
+    StoreSessionCounts counts = store_session_counts(session->store);
+    unsigned set = sampler_degraded(session->sampler) | others;
+
+    if (counts.error == -ENOSPC || counts.error == -EDQUOT)
+        set |= DEGRADED_DISK_FULL;
+    else if (counts.error < 0)
+        set |= DEGRADED_WRITER_BLOCKED;
+    if (drops_lately(session, counts.dropped_samples, now_ns))
+        set |= DEGRADED_LOST;
+    degraded_tell(session->config.name, session->degraded, set);
+    session->degraded = set;
+    return set;
+}
+
+unsigned session_degraded(const Session *session) {
+    return session->degraded;
+}
+
+const char *session_path(const Session *session) {
+    return store_session_path(session->store);
+}

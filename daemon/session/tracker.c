@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "session/tracker.h"
+
+#include "session/cgroup-name.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "session/kernel-range.h"
+#include "util/array.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+/*
+ * A baseline was read at some time between begin and end; whether something happened to the process
+ * meanwhile is known only when side-band was drained in a sweep that began after the end. So
+ * baselines wait for such a sweep. Until the first pass is complete the floor stays below the
+ * oldest sample: those that came before their process was read still find its state.
+ */
+
+enum { TRIES_MAX = 8, RETRIED_MAX = 256 };
+
+#define DATA_WAIT_NS      (3 * NS_PER_SECOND) /* for data mappings of who runs already */
+#define MODULES_PERIOD_NS (30 * NS_PER_SECOND)
+
+typedef struct Retried {
+    uint32_t pid, tries;
+} Retried;
+
+struct Tracker {
+    History *history;
+    Scanner *scanner;
+    CgroupNames *cgroup_names;
+    LoopCallback on_ready, on_due;
+    int (*on_look)(void *userdata, const ScannerLook *look);
+    int (*on_known)(void *userdata, uint32_t pid);
+    int (*on_group)(void *userdata, const char *path);
+    int (*on_groups_done)(void *userdata, uint64_t begin_ns);
+    void *userdata;
+    Baseline **waiting;
+    size_t n_waiting;
+    Retried retried[RETRIED_MAX];
+    size_t n_retried;
+    KernelRanges kernel;
+    const KernelRange *recent; /* where the last sample was found; NULL: nowhere */
+    uint64_t modules_read_ns;
+    bool knows_kernel, all_read, ready, sees_namespaces, sees_data;
+    uint64_t all_begin_ns;
+    uint64_t resyncs;
+};
+
+static int on_kernel(void *userdata, Bytes records) {
+    Tracker *tracker = userdata;
+    int r = history_install_kernel(tracker->history, records);
+
+    tracker->recent = NULL;
+    if (r == 0)
+        r = kernel_ranges_read(&tracker->kernel, records);
+    if (r < 0)
+        return log_error(r, "Failed to keep the map of the kernel: %m");
+    if (!tracker->knows_kernel) {
+        tracker->knows_kernel = true;
+        r = tracker->on_due(tracker->userdata);
+    }
+    return r;
+}
+
+static int on_process(void *userdata, const Baseline *baseline) {
+    Tracker *tracker = userdata;
+    Baseline *copy = baseline_copy(baseline), **slot;
+
+    slot = copy ? array_grow(&tracker->waiting, &tracker->n_waiting) : NULL;
+    if (!slot) {
+        free(copy);
+        return log_error(-ENOMEM, "Failed to keep process %" PRIu32 ": %m", baseline->pid);
+    }
+    *slot = copy;
+    return tracker->on_due(tracker->userdata);
+}
+
+static int on_cgroup(void *userdata, uint64_t id, const char *path) {
+    Tracker *tracker = userdata;
+    int r = history_install_cgroup(tracker->history, id,
+                                   (Bytes){.data = (const uint8_t *)path, .size = strlen(path)});
+
+    return r < 0 || !tracker->on_group ? r : tracker->on_group(tracker->userdata, path);
+}
+
+static int on_cgroups_done(void *userdata, uint64_t begin_ns) {
+    Tracker *tracker = userdata;
+
+    return tracker->on_groups_done ? tracker->on_groups_done(tracker->userdata, begin_ns) : 0;
+}
+
+/* Recordings get what they wait for by a sweep, one when all answers are there. */
+static int on_build_id(void *userdata, uint64_t image, Bytes build_id) {
+    Tracker *tracker = userdata;
+
+    history_set_build_id(tracker->history, image, build_id);
+    if (history_waits_since(tracker->history) == UINT64_MAX ||
+        history_waits_until(tracker->history) > 0)
+        return 0;
+    return tracker->on_due(tracker->userdata);
+}
+
+static int on_all_done(void *userdata, uint64_t begin_ns) {
+    Tracker *tracker = userdata;
+
+    tracker->all_read = true;
+    tracker->all_begin_ns = begin_ns;
+    return tracker->on_due(tracker->userdata);
+}
+
+static int on_look(void *userdata, const ScannerLook *look) {
+    Tracker *tracker = userdata;
+
+    return tracker->on_look(tracker->userdata, look);
+}
+
+/* What is followed is read when it is followed. */
+static int begin_reading(Tracker *tracker, const TrackerOptions *options) {
+    int r;
+
+    if (options->sees_own)
+        scanner_see_own(tracker->scanner, options->sees_kernel);
+    r = scanner_kernel(tracker->scanner);
+    if (r == 0)
+        r = scanner_cgroups(tracker->scanner);
+    if (r == 0)
+        r = options->sees_own ? scanner_look(tracker->scanner) : scanner_all(tracker->scanner);
+    return r;
+}
+
+static void set_data(Tracker *tracker, bool see) {
+    tracker->sees_data = see;
+    history_keep_data(tracker->history, see);
+    scanner_see_data(tracker->scanner, see);
+}
+
+int tracker_new(const TrackerOptions *options, Tracker **ret) {
+    _cleanup_(tracker_freep) Tracker *tracker = calloc(1, sizeof(*tracker));
+    ScannerSinks sinks = {on_process,  on_kernel,   on_cgroup, on_cgroups_done,
+                          on_build_id, on_all_done, on_look,   tracker};
+    int r;
+
+    if (!tracker)
+        return -ENOMEM;
+    tracker->on_ready = options->on_ready;
+    tracker->on_due = options->on_due;
+    tracker->on_look = options->on_look;
+    tracker->on_known = options->on_known;
+    tracker->on_group = options->on_group;
+    tracker->on_groups_done = options->on_groups_done;
+    tracker->userdata = options->userdata;
+    r = history_new(&(ProcessLimits){.memory_bytes = options->table_bytes}, &tracker->history);
+    if (r < 0)
+        return r;
+    history_set_identify(tracker->history, HISTORY_ASKS);
+    r = cgroup_names_new("", cgroup_names_is_initial(), &tracker->cgroup_names);
+    if (r < 0)
+        return r;
+    r = scanner_new(options->keeper, options->loop, &sinks, &tracker->scanner);
+    if (r == 0)
+        set_data(tracker, options->sees_data);
+    if (r == 0)
+        r = begin_reading(tracker, options);
+    if (r < 0)
+        return log_error(r, "Failed to start reading /proc: %m");
+    *ret = TAKE_PTR(tracker);
+    return 0;
+}
+
+Tracker *tracker_free(Tracker *tracker) {
+    if (!tracker)
+        return NULL;
+    scanner_free(tracker->scanner);
+    cgroup_names_free(tracker->cgroup_names);
+    history_free(tracker->history);
+    for (size_t i = 0; i < tracker->n_waiting; i++)
+        free(tracker->waiting[i]);
+    free(tracker->waiting);
+    kernel_ranges_done(&tracker->kernel);
+    free(tracker);
+    return NULL;
+}
+
+History *tracker_history(Tracker *tracker) {
+    return tracker->history;
+}
+
+bool tracker_knows_kernel(const Tracker *tracker) {
+    return tracker->knows_kernel;
+}
+
+bool tracker_is_ready(const Tracker *tracker) {
+    return tracker->ready;
+}
+
+uint64_t tracker_resyncs(const Tracker *tracker) {
+    return tracker->resyncs;
+}
+
+int tracker_begin(Tracker *tracker, uint64_t floor_ns) {
+    return history_resume(tracker->history, floor_ns);
+}
+
+static int feed_cgroup(Tracker *tracker, const PdEvent *side_band, const PdRecord *record) {
+    PdBody body;
+    Bytes path;
+    int r = pd_record_parse(record, side_band, &body);
+
+    if (r < 0)
+        return r;
+    path = cgroup_names_spell(tracker->cgroup_names, body.cgroup.id, body.cgroup.path);
+    return history_install_cgroup(tracker->history, body.cgroup.id, path);
+}
+
+int tracker_feed(Tracker *tracker, const PdEvent *side_band, Bytes records) {
+    int r = 0;
+
+    for (size_t at = 0; r == 0 && at + PD_RECORD_HEADER_SIZE <= records.size;) {
+        PdRecord record = pd_record_at(records.data + at, false);
+
+        if (!pd_record_is_sane(&record) || record.size > records.size - at)
+            break;
+        at += record.size;
+        r = record.type == PD_RECORD_CGROUP ? feed_cgroup(tracker, side_band, &record)
+                                            : history_feed(tracker->history, &record, side_band);
+        if (r == -EBADMSG) {
+            log_debug("A record of type %" PRIu32 " in the side-band makes no sense", record.type);
+            r = 0;
+        }
+    }
+    return r;
+}
+
+/* How often a process was read already because it changed meanwhile; NULL: too many such. */
+static Retried *retried_of(Tracker *tracker, uint32_t pid) {
+    for (size_t i = 0; i < tracker->n_retried; i++)
+        if (tracker->retried[i].pid == pid)
+            return &tracker->retried[i];
+    if (tracker->n_retried == RETRIED_MAX)
+        return NULL;
+    tracker->retried[tracker->n_retried] = (Retried){.pid = pid};
+    return &tracker->retried[tracker->n_retried++];
+}
+
+static int note_known(Tracker *tracker, uint32_t pid) {
+    return tracker->on_known ? tracker->on_known(tracker->userdata, pid) : 0;
+}
+
+/* A process that never rests is read a few times, and then taken as it was found. */
+static int install(Tracker *tracker, Baseline *baseline) {
+    int r = history_install(tracker->history, baseline);
+    Retried *retried = r > 0 ? retried_of(tracker, baseline->pid) : NULL;
+
+    if (r == 0)
+        return note_known(tracker, baseline->pid);
+    if (r < 0)
+        return r == -EAGAIN ? 0 : r;
+    if (retried && retried->tries++ < TRIES_MAX)
+        return scanner_process(tracker->scanner, baseline->pid);
+    baseline->force = true;
+    r = history_install(tracker->history, baseline);
+    return r < 0 ? r : note_known(tracker, baseline->pid);
+}
+
+static int install_waiting(Tracker *tracker, uint64_t start_ns) {
+    size_t kept = 0;
+    int r = 0;
+
+    for (size_t i = 0; i < tracker->n_waiting; i++) {
+        Baseline *baseline = tracker->waiting[i];
+
+        if (r < 0 || baseline->end_ns >= start_ns) {
+            tracker->waiting[kept++] = baseline;
+            continue;
+        }
+        r = install(tracker, baseline);
+        free(baseline);
+    }
+    tracker->n_waiting = kept;
+    return r;
+}
+
+static int finish_pass(Tracker *tracker) {
+    int r = 0;
+
+    /* 0: not everything could be seen, so nothing follows from what was not found. */
+    if (tracker->all_begin_ns > 0)
+        r = history_sweep_missing(tracker->history, tracker->all_begin_ns);
+    tracker->all_read = false;
+    tracker->n_retried = 0;
+    history_hold_floor(tracker->history, 0);
+    if (r < 0 || tracker->ready)
+        return r;
+    tracker->ready = true;
+    return tracker->on_ready(tracker->userdata);
+}
+
+/* Before samples are drained, so that answers may be there when the sweep ends. */
+static int ask_for_build_ids(Tracker *tracker) {
+    HistoryWanted wanted;
+    int r = 0;
+
+    while (r == 0 && history_next_wanted(tracker->history, &wanted) > 0) {
+        r = scanner_image(tracker->scanner, &wanted);
+        if (r < 0)
+            history_put_back_wanted(tracker->history);
+    }
+    return r == -ENOBUFS ? 0 : r;
+}
+
+int tracker_settle(Tracker *tracker, uint64_t start_ns) {
+    int r = history_settle(tracker->history, start_ns);
+
+    if (r == 0)
+        r = install_waiting(tracker, start_ns);
+    if (r == 0)
+        r = ask_for_build_ids(tracker);
+    if (r == 0 && tracker->all_read && tracker->n_waiting == 0 && start_ns > tracker->all_begin_ns)
+        r = finish_pass(tracker);
+    return r;
+}
+
+int tracker_complete(Tracker *tracker, uint64_t start_ns) {
+    uint32_t pid;
+    int r = 0;
+
+    if (!tracker->ready)
+        return 0;
+    history_complete(tracker->history, start_ns);
+    while (r == 0 && history_next_unknown(tracker->history, &pid) > 0)
+        r = scanner_process(tracker->scanner, pid);
+    /* Some are wanted by recordings that named them just now. */
+    if (r == 0)
+        r = ask_for_build_ids(tracker);
+    return r == -ENOBUFS ? 0 : r;
+}
+
+int tracker_await(Tracker *tracker, uint64_t limit_ns) {
+    uint64_t end_ns = clock_monotonic_ns() + limit_ns;
+    int r = 0;
+
+    while (r >= 0 && history_waits_until(tracker->history) > 0 && clock_monotonic_ns() < end_ns)
+        r = scanner_await(tracker->scanner, end_ns - MIN(end_ns, clock_monotonic_ns()));
+    return MIN(r, 0);
+}
+
+int tracker_look(Tracker *tracker) {
+    return scanner_look(tracker->scanner);
+}
+
+int tracker_read(Tracker *tracker, uint32_t pid) {
+    int r = scanner_process(tracker->scanner, pid);
+
+    return r == -ENOBUFS ? 0 : r;
+}
+
+void tracker_walk_groups(Tracker *tracker) {
+    (void)scanner_cgroups(tracker->scanner);
+}
+
+int tracker_pass(Tracker *tracker) {
+    return scanner_all(tracker->scanner);
+}
+
+int tracker_see_namespaces(Tracker *tracker) {
+    if (tracker->sees_namespaces)
+        return 0;
+    tracker->sees_namespaces = true;
+    scanner_see_namespaces(tracker->scanner);
+    return scanner_all(tracker->scanner);
+}
+
+int tracker_see_data(Tracker *tracker, bool see) {
+    if (tracker->sees_data == see)
+        return 0;
+    set_data(tracker, see);
+    if (!see)
+        return 0;
+    history_hold_floor(tracker->history, clock_monotonic_ns() + DATA_WAIT_NS);
+    return scanner_all(tracker->scanner);
+}
+
+int tracker_resync(Tracker *tracker) {
+    tracker->resyncs++;
+    return scanner_all(tracker->scanner);
+}
+
+ScannerCpu tracker_cpu(const Tracker *tracker) {
+    return scanner_cpu(tracker->scanner);
+}
+
+void tracker_see_kernel(Tracker *tracker, uint64_t address, uint64_t time_ns) {
+    const KernelRange *recent = tracker->recent;
+
+    if (tracker->kernel.n == 0 || (recent && address >= recent->start && address < recent->end))
+        return;
+    tracker->recent = kernel_ranges_find(&tracker->kernel, address);
+    if (tracker->recent)
+        return;
+    /* Code that is generated is in no list of modules: its addresses are seen again and again. */
+    if (tracker->modules_read_ns > 0 && time_ns < tracker->modules_read_ns + MODULES_PERIOD_NS)
+        return;
+    tracker->modules_read_ns = time_ns;
+    (void)scanner_kernel(tracker->scanner);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "store/folder/lease.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "store/folder/store-private.h"
+
+/* A list, since few read at a time. A segment is named by its number, which never comes again. */
+
+static bool is_of(const StoreLease *lease, const char *session, uint64_t number) {
+    return lease->number == number && strcmp(lease->session, session) == 0;
+}
+
+int store_lease_new(Store *store, const char *session, uint64_t number, StoreLease **ret) {
+    StoreLease *lease = calloc(1, sizeof(*lease));
+
+    if (!lease)
+        return -ENOMEM;
+    lease->store = store;
+    lease->number = number;
+    snprintf(lease->session, sizeof(lease->session), "%s", session);
+    pthread_mutex_lock(&store->mutex);
+    lease->next = store->leases;
+    store->leases = lease;
+    pthread_mutex_unlock(&store->mutex);
+    *ret = lease;
+    return 0;
+}
+
+static StoreLease *find(Store *store, const char *session, uint64_t number) {
+    StoreLease *lease = store->leases;
+
+    while (lease && !is_of(lease, session, number))
+        lease = lease->next;
+    return lease;
+}
+
+bool store_lease_keep(Store *store, const char *session, uint64_t number, uint64_t bytes) {
+    StoreLease *lease = find(store, session, number);
+
+    if (!lease)
+        return false;
+    lease->bytes += bytes;
+    store->leased_bytes += bytes;
+    return true;
+}
+
+StoreLease *store_lease_free(StoreLease *lease) {
+    StoreLease **at, *heir;
+    Store *store;
+
+    if (!lease)
+        return NULL;
+    store = lease->store;
+    pthread_mutex_lock(&store->mutex);
+    for (at = &store->leases; *at != lease; at = &(*at)->next)
+        ;
+    *at = lease->next;
+    heir = find(store, lease->session, lease->number);
+    if (heir) {
+        heir->bytes += lease->bytes;
+    } else {
+        store->leased_bytes -= lease->bytes;
+        store->fs_free += lease->bytes;
+    }
+    pthread_mutex_unlock(&store->mutex);
+    free(lease);
+    return NULL;
+}

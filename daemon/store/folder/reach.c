@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <math.h>
+#include <string.h>
+
+#include "store/folder/store-private.h"
+
+/*
+ * How far back each session will reach when the store is full, at the rates of today. Retention
+ * deletes from the session that is furthest over its share, so a full store has one level: each
+ * session holds its share plus that level, or all that it wants where that is less. The level is
+ * looked for by halving. A session that nobody writes holds what it has.
+ */
+
+enum { RATE_SEGMENTS = 8, HALVINGS = 64 };
+
+/* What the last segments of a session say. */
+typedef struct Pace {
+    double bytes_per_ns; /* 0: not known */
+    double segment_ns;
+} Pace;
+
+static Pace pace_of(const Folder *folder) {
+    uint64_t bytes = 0, duration_ns = 0;
+    unsigned n = 0;
+
+    for (size_t i = folder->n_entries; i > 0 && n < RATE_SEGMENTS; i--) {
+        const Entry *entry = &folder->entries[i - 1];
+
+        if (entry->duration_ns == 0)
+            continue;
+        bytes += entry->bytes;
+        duration_ns += entry->duration_ns;
+        n++;
+    }
+    if (n == 0 || !folder->claimed)
+        return (Pace){};
+    return (Pace){.bytes_per_ns = (double)bytes / (double)duration_ns,
+                  .segment_ns = (double)duration_ns / n};
+}
+
+/* How long it is to keep what it records, whatever room there is; infinite: for ever. */
+static double asked_ns(const Store *store, const Folder *folder, const Pace *pace) {
+    uint64_t age_ns = folder->max_retention_ns ? folder->max_retention_ns : store->max_retention_ns;
+    double asked = age_ns > 0 ? (double)age_ns : INFINITY;
+
+    return folder->max_segments > 0 ? fmin(asked, folder->max_segments * pace->segment_ns) : asked;
+}
+
+/* What it would hold if the disk had no end. */
+static double wanted_bytes(const Store *store, const Folder *folder) {
+    double bytes = (double)(folder->bytes + folder->open_bytes);
+    Pace pace = pace_of(folder);
+
+    if (pace.bytes_per_ns > 0)
+        bytes = pace.bytes_per_ns * asked_ns(store, folder, &pace);
+    return folder->max_use_bytes > 0 ? fmin(bytes, (double)folder->max_use_bytes) : bytes;
+}
+
+/* At this level; its forecast so far is the most that it may hold. */
+static double bytes_at(const Store *store, const Folder *folder, uint64_t limit, bool runtime,
+                       double level) {
+    double share = (double)store_share_bytes(store, folder, limit, runtime);
+
+    return fmin(fmax(share + level, 0), folder->forecast_bytes);
+}
+
+/* Those of runtime, or all: `room` is what they may have together, `limit` what shares are of. */
+static void fill(Store *store, uint64_t limit, double room, bool runtime) {
+    double low = -(double)limit, high = (double)limit, sum = 0;
+
+    for (const Folder *f = store->folders; f; f = f->next)
+        sum += f->runtime >= runtime ? f->forecast_bytes : 0;
+    if (sum <= room)
+        return;
+    for (unsigned i = 0; i < HALVINGS; i++) {
+        double level = (low + high) / 2;
+
+        sum = 0;
+        for (const Folder *f = store->folders; f; f = f->next)
+            sum += f->runtime >= runtime ? bytes_at(store, f, limit, runtime, level) : 0;
+        if (sum > room)
+            high = level;
+        else
+            low = level;
+    }
+    for (Folder *f = store->folders; f; f = f->next)
+        if (f->runtime >= runtime)
+            f->forecast_bytes = bytes_at(store, f, limit, runtime, low);
+}
+
+/* As retention does it: first those of runtime within their quarter, then all. */
+static void forecast(Store *store) {
+    uint64_t limit = store_limit_bytes(store), others = store_used_bytes(store);
+
+    for (Folder *f = store->folders; f; f = f->next) {
+        others -= f->bytes + f->open_bytes;
+        f->forecast_bytes = wanted_bytes(store, f);
+    }
+    fill(store, store_runtime_limit_bytes(store), (double)store_runtime_limit_bytes(store), true);
+    fill(store, limit, limit > others ? (double)(limit - others) : 0, false);
+}
+
+/* After forecast(); 0: not known. */
+static double reach_of(const Store *store, const Folder *folder) {
+    Pace pace = pace_of(folder);
+
+    if (pace.bytes_per_ns <= 0)
+        return 0;
+    return fmin(folder->forecast_bytes / pace.bytes_per_ns, asked_ns(store, folder, &pace));
+}
+
+bool store_session_is_short(Store *store, const char *name, uint64_t least_ns) {
+    bool is_short = false;
+    const Folder *folder;
+
+    pthread_mutex_lock(&store->mutex);
+    folder = store_folder(store, name);
+    if (folder) {
+        Pace pace = pace_of(folder);
+        double least = fmin((double)least_ns, asked_ns(store, folder, &pace)), reach;
+
+        forecast(store);
+        reach = reach_of(store, folder);
+        /* What is asked for is one of its bounds, but for what rounding takes. */
+        is_short = reach > 0 && reach < least * 0.999;
+    }
+    pthread_mutex_unlock(&store->mutex);
+    return is_short;
+}
+
+StoreUse store_use(Store *store) {
+    double least = 0;
+    StoreUse use;
+
+    pthread_mutex_lock(&store->mutex);
+    use = (StoreUse){.used_bytes = store_used_bytes(store),
+                     .limit_bytes = store_limit_bytes(store),
+                     .free_bytes = store->fs_free};
+    forecast(store);
+    for (const Folder *folder = store->folders; folder; folder = folder->next) {
+        double reach = folder->runtime ? 0 : reach_of(store, folder);
+
+        if (reach > 0 && (least <= 0 || reach < least))
+            least = reach;
+    }
+    pthread_mutex_unlock(&store->mutex);
+    use.reach_ns = least > 0 && least < (double)INT64_MAX ? (uint64_t)least : 0;
+    return use;
+}

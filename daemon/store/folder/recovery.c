@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "perfdata/writer/writer.h"
+#include "store/disk/disk.h"
+#include "store/disk/place.h"
+#include "store/folder/store-private.h"
+#include "util/log.h"
+
+/*
+ * What a killed daemon left open is cut at its last whole record, finished as usual and marked by
+ * a `~`, so that nobody takes it for a whole one. What the file itself cannot tell (boot, clock,
+ * tracepoints) was written beside it when it was begun. Nothing is deleted because it is damaged:
+ * what cannot be mended is set aside. All of it runs on a writer thread.
+ */
+
+enum { TRACING_BYTES_MAX = 64 << 20, PATH_TEXT_MAX = 4096 };
+
+typedef struct Mending {
+    Store *store;
+    Folder *folder;
+    int fd;           /* of the folder */
+    Entry entry;      /* as it was found */
+    SegmentName name; /* as it will be called */
+    char text[SEGMENT_NAME_MAX];
+    Manifest *before; /* NULL: there is none that can be read */
+    bool sensitive;
+    bool foreign; /* not ours to write: it must be whole as it is */
+    PdRecovery did;
+    PdEnvironment *environment; /* for its header, borrows all that it points to */
+    PdCoverage coverage;        /* for it too, by the time of day */
+} Mending;
+
+static void mending_done(Mending *m) {
+    closep(&m->fd);
+    manifest_free(m->before);
+    free(m->environment);
+    pd_coverage_done(&m->coverage);
+}
+
+static int seal_file(void *userdata, const char *name, int fd) {
+    const Mending *m = userdata;
+
+    if (strncmp(name, "data", 4) == 0)
+        store_seal(m->store, fd, name, m->sensitive);
+    return 0;
+}
+
+static void seal(Mending *m, int fd) {
+    SegmentName where = m->entry.directory ? m->entry.name : m->name;
+    _cleanup_close_ int manifest = manifest_open(m->fd, &where, m->entry.directory);
+
+    if (m->entry.directory)
+        (void)place_each_file(fd, seal_file, m);
+    store_seal(m->store, fd, m->text, m->sensitive);
+    store_seal(m->store, manifest, "a manifest", m->sensitive);
+}
+
+static bool same_host(const Mending *m) {
+    const PdEnvironment *environment = m->store->environment;
+
+    return m->before && environment && environment->hostname &&
+           strcmp(m->before->host, environment->hostname) == 0;
+}
+
+/* What may be said of the host in its header: all where it is ours, nothing of another's; and no
+ * clock but its own. The copy borrows. */
+static void describe_host(const Mending *m, Bytes tracing, PdEnvironment *ret) {
+    bool here = same_host(m) || !m->before;
+
+    memset(ret, 0, sizeof(*ret));
+    if (here && m->store->environment)
+        *ret = *m->store->environment;
+    if (!here) {
+        ret->hostname = m->before->host;
+        ret->version = m->before->recorder;
+        ret->has[PD_FEATURE_HOSTNAME] = ret->has[PD_FEATURE_VERSION] = true;
+        ret->clockid_resolution_ns = 1;
+        ret->has[PD_FEATURE_CLOCKID] = true;
+    }
+    ret->has[PD_FEATURE_CLOCK_DATA] = m->before && m->before->n_anchors > 0;
+    if (ret->has[PD_FEATURE_CLOCK_DATA]) {
+        ret->clock_data_version = 1;
+        ret->clock_data_clockid = CLOCK_MONOTONIC;
+        ret->clock_data_clockid_ns = m->before->anchors[0].monotonic_ns;
+        ret->clock_data_wall_ns = m->before->anchors[0].real_ns;
+    }
+    ret->has[PD_FEATURE_TRACING_DATA] = tracing.size > 0;
+    ret->tracing_data = (uint8_t *)tracing.data;
+    ret->tracing_data_size = tracing.size;
+}
+
+static void read_tracing(const Mending *m, int segment, Buffer *out) {
+    char text[SEGMENT_NAME_MAX];
+
+    segment_name_beside(&m->entry.name, ".tracing", text);
+    (void)(m->entry.directory ? place_read(segment, "tracing", TRACING_BYTES_MAX, out)
+                              : place_read(m->fd, text, TRACING_BYTES_MAX, out));
+}
+
+/* One that was finished may have changed hands, and then only can be looked at. */
+static int open_segment(const Mending *m) {
+    const int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    int fd = openat(m->fd, m->text, flags | (m->entry.directory ? O_RDONLY | O_DIRECTORY : O_RDWR));
+
+    if (fd < 0 && errno == EACCES)
+        fd = openat(m->fd, m->text, flags | O_RDONLY);
+    return fd < 0 ? -errno : fd;
+}
+
+/*
+ * Up to its last sample, at least. After a power loss the end of a sweep may be missing of one CPU
+ * while another's is there: then up to the last round, which ends a sweep, or to where it was
+ * synced, which the manifest tells.
+ */
+static uint64_t covered_to(const Mending *m, uint64_t last_ns, uint64_t round_ns) {
+    bool same_boot = strcmp(m->before->boot, m->store->boot) == 0;
+    const PdCoverage *coverage = &m->before->coverage;
+    uint64_t known_ns = MAX(coverage->from_ns, coverage->to_ns);
+
+    return MAX(known_ns, same_boot ? last_ns : round_ns);
+}
+
+/* The header says the same of its coverage as the manifest will. */
+static int describe_coverage(void *userdata, const PdRecoveredTimes *times) {
+    Mending *m = userdata;
+    int r;
+
+    if (!m->before || !m->before->covered)
+        return 0;
+    pd_coverage_done(&m->coverage);
+    m->before->coverage.to_ns = covered_to(m, times->last_ns, times->round_ns);
+    r = manifest_real_coverage(m->before, &m->coverage);
+    if (r < 0)
+        return r == -ENODATA ? 0 : r;
+    m->environment->coverage = m->coverage;
+    m->environment->has[PD_FEATURE_PROFD_COVERAGE] = true;
+    return 0;
+}
+
+static int mend(Mending *m, int segment) {
+    _cleanup_(buffer_done) Buffer tracing = {};
+    PdRecoverOptions options = {.layout = m->entry.directory ? PD_LAYOUT_DIRECTORY : PD_LAYOUT_FILE,
+                                .on_read = describe_coverage,
+                                .userdata = m};
+    int r;
+
+    free(m->environment);
+    options.environment = m->environment = calloc(1, sizeof(*m->environment));
+    if (!m->environment)
+        return -ENOMEM;
+    read_tracing(m, segment, &tracing);
+    describe_host(m, buffer_bytes(&tracing), m->environment);
+    r = pd_segment_recover_with(segment, &options, &m->did);
+    /* Files change hands after they were finished, and then do not open for writing. */
+    m->foreign = r == -EACCES && m->entry.directory;
+    return r == -EALREADY || m->foreign ? 0 : r;
+}
+
+static void restore_coverage(Mending *m, Manifest *manifest) {
+    manifest->covered = true;
+    manifest->after = PD_GAP_DOWN;
+    m->before->coverage.to_ns = covered_to(m, manifest->last_ns, manifest->round_ns);
+    manifest->coverage = m->before->coverage;
+    m->before->coverage = (PdCoverage){};
+    pd_coverage_clip(&manifest->coverage);
+}
+
+/* Everything that the data tells is believed above what was written when it was begun. */
+static int write_manifest(Mending *m) {
+    _cleanup_(manifest_freep) Manifest *manifest = NULL;
+    SegmentName where = m->entry.directory ? m->entry.name : m->name;
+    int r = manifest_rebuild(m->fd, &m->entry.name, m->folder->name, &manifest);
+
+    if (r < 0)
+        return r;
+    if (m->foreign && manifest->completeness != COMPLETE)
+        return -EACCES;
+    manifest->completeness = RECOVERED;
+    snprintf(manifest->damage, sizeof(manifest->damage), "%s", m->did.damage);
+    manifest->unidentified = m->did.unidentified;
+    if (m->before && m->before->covered)
+        restore_coverage(m, manifest);
+    if (m->before) {
+        memcpy(manifest->boot, m->before->boot, sizeof(manifest->boot));
+        memcpy(manifest->host, m->before->host, sizeof(manifest->host));
+        memcpy(manifest->recorder, m->before->recorder, sizeof(manifest->recorder));
+        free(manifest->anchors);
+        manifest->anchors = TAKE_PTR(m->before->anchors);
+        manifest->n_anchors = m->before->n_anchors;
+        manifest->sensitive |= m->before->sensitive;
+    }
+    m->sensitive = manifest->sensitive;
+    entry_tell(m->store, &m->entry, manifest);
+    return manifest_write(m->fd, &where, manifest);
+}
+
+static int rename_mended(Mending *m) {
+    static const char *const beside[] = {".json", ".tracing"};
+    char to[SEGMENT_NAME_MAX];
+    int r;
+
+    segment_name_print(&m->name, to);
+    r = place_rename(m->fd, m->text, to);
+    if (r < 0)
+        return r;
+    /* The new manifest stands beside the new name; of what is set aside the old one stays. */
+    for (size_t i = 0; m->name.recovered && !m->entry.directory && i < ARRAY_SIZE(beside); i++) {
+        char text[SEGMENT_NAME_MAX];
+
+        segment_name_beside(&m->entry.name, beside[i], text);
+        (void)unlinkat(m->fd, text, 0);
+    }
+    memcpy(m->text, to, sizeof(to));
+    return fsync(m->fd) < 0 ? -errno : 0;
+}
+
+static int add_size(void *userdata, const char *name, int fd) {
+    struct stat st;
+
+    if (strncmp(name, "data", 4) == 0 && fstat(fd, &st) == 0)
+        *(uint64_t *)userdata += (uint64_t)st.st_size;
+    return 0;
+}
+
+/* Killed before anything was written: there is nothing to keep. */
+static bool is_empty(const Mending *m, int segment) {
+    uint64_t bytes = 0;
+    int r = m->entry.directory ? place_each_file(segment, add_size, &bytes)
+                               : add_size(&bytes, "data", segment);
+
+    return r == 0 && bytes == 0;
+}
+
+static int remove_empty(Mending *m) {
+    static const char *const beside[] = {".json", ".tracing"};
+    int r = place_remove(m->fd, m->text);
+
+    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(beside); i++) {
+        char text[SEGMENT_NAME_MAX];
+
+        segment_name_beside(&m->entry.name, beside[i], text);
+        (void)unlinkat(m->fd, text, 0);
+    }
+    return r;
+}
+
+static int fsync_file(void *userdata _unused_, const char *name _unused_, int fd) {
+    return fsync(fd) < 0 ? -errno : 0;
+}
+
+/* As it is called now. */
+static const char *path_of(const Mending *m, char path[PATH_TEXT_MAX]) {
+    (void)snprintf(path, PATH_TEXT_MAX, "%s/sessions/%s/%s", m->store->path, m->folder->name,
+                   m->text);
+    return path;
+}
+
+static void tell_recovered(const Mending *m) {
+    char path[PATH_TEXT_MAX], samples[32];
+
+    snprintf(samples, sizeof(samples), "%" PRIu64, m->entry.samples);
+    log_struct(LOG_LEVEL_NOTICE, 0,
+               LOG_FIELDS({"PROFD_EVENT", "segment-recovered"}, {"PROFD_SESSION", m->folder->name},
+                          {"PROFD_SEGMENT", path_of(m, path)}, {"PROFD_SAMPLES", samples}),
+               "Recovered segment '%s' of session '%s' with %s samples, %" PRIu64
+               " bytes cut off%s%s",
+               m->text, m->folder->name, samples, m->did.cut_bytes, m->did.damage[0] ? " at " : "",
+               m->did.damage);
+}
+
+static int finish(Mending *m, int segment) {
+    int r;
+
+    m->name.recovered = true;
+    m->name.state = SEGMENT_CLOSED;
+    r = m->entry.directory ? place_each_file(segment, fsync_file, NULL)
+                           : fsync_file(NULL, NULL, segment);
+    if (r == 0)
+        r = write_manifest(m);
+    if (r == 0) {
+        seal(m, segment);
+        r = rename_mended(m);
+    }
+    if (r == 0)
+        tell_recovered(m);
+    return r;
+}
+
+static int set_aside(Mending *m) {
+    char path[PATH_TEXT_MAX];
+    int r;
+
+    m->name.state = SEGMENT_DAMAGED;
+    r = rename_mended(m);
+    if (r == 0)
+        log_struct(LOG_LEVEL_WARNING, 0,
+                   LOG_FIELDS({"PROFD_EVENT", "segment-damaged"},
+                              {"PROFD_SESSION", m->folder->name},
+                              {"PROFD_SEGMENT", path_of(m, path)}),
+                   "Segment '%s' of session '%s' cannot be mended, set it aside; delete it when "
+                   "nobody wants it any more",
+                   m->text, m->folder->name);
+    return r;
+}
+
+/* 1: mended or set aside as m->name, 0: it is no more, negative errno: it stays. */
+static int recover(Mending *m) {
+    _cleanup_close_ int segment = -1;
+    int r;
+
+    m->fd = store_folder_fd(m->store, m->folder);
+    if (m->fd < 0)
+        return m->fd;
+    segment_name_print(&m->entry.name, m->text);
+    (void)manifest_read(m->fd, &m->entry.name, m->entry.directory, m->folder->name, &m->before);
+    segment = open_segment(m);
+    if (segment < 0)
+        return segment == -ENOENT ? 0 : segment;
+    if (is_empty(m, segment))
+        return remove_empty(m);
+    r = mend(m, segment);
+    if (r == -ENOSPC || r == -EDQUOT) {
+        (void)store_vacuum(m->store);
+        r = mend(m, segment);
+    }
+    r = r == 0 ? finish(m, segment) : r == -EBADMSG ? set_aside(m) : r;
+    return r < 0 ? r : 1;
+}
+
+static void register_mended(Mending *m, int r) {
+    Store *store = m->store;
+    Entry entry = m->entry;
+    Entry *old;
+
+    entry.name = r > 0 ? m->name : m->entry.name;
+    entry.stuck = r < 0;
+    if (r > 0 && place_measure(m->fd, m->text, &entry.bytes, &entry.directory) < 0)
+        r = 0;
+    pthread_mutex_lock(&store->mutex);
+    old = folder_find(m->folder, &m->entry.name);
+    if (old)
+        folder_remove(m->folder, old);
+    if (r != 0)
+        (void)folder_insert(m->folder, &entry);
+    pthread_mutex_unlock(&store->mutex);
+}
+
+static bool newest_open(Store *store, Folder *folder, Entry *ret) {
+    bool found = false;
+
+    pthread_mutex_lock(&store->mutex);
+    for (size_t i = folder->n_entries; !found && i > 0; i--) {
+        const Entry *entry = &folder->entries[i - 1];
+
+        found = entry->name.state == SEGMENT_OPEN && !entry->stuck;
+        *ret = *entry;
+    }
+    pthread_mutex_unlock(&store->mutex);
+    return found;
+}
+
+void folder_recover(Store *store, Folder *folder) {
+    Entry entry;
+
+    disk_touch(__func__);
+    while (newest_open(store, folder, &entry)) {
+        _cleanup_(mending_done) Mending m = {
+            .store = store, .folder = folder, .fd = -1, .entry = entry, .name = entry.name};
+        int r = recover(&m);
+
+        if (r < 0)
+            log_warning(r,
+                        "Failed to recover segment '%s' of session '%s', leaving it to the next "
+                        "start: %m",
+                        m.text, folder->name);
+        register_mended(&m, r);
+    }
+    pthread_mutex_lock(&store->mutex);
+    folder->recovered = true;
+    pthread_cond_broadcast(&store->recovered);
+    pthread_mutex_unlock(&store->mutex);
+}
+
+bool store_recover_stray(Store *store) {
+    Folder *folder;
+
+    pthread_mutex_lock(&store->mutex);
+    folder = store->folders;
+    while (folder && (folder->claimed || folder->stray || folder->recovered))
+        folder = folder->next;
+    if (folder)
+        folder->stray = true;
+    pthread_mutex_unlock(&store->mutex);
+    if (!folder)
+        return false;
+    folder_recover(store, folder);
+    pthread_mutex_lock(&store->mutex);
+    folder->stray = false;
+    pthread_cond_broadcast(&store->recovered);
+    pthread_mutex_unlock(&store->mutex);
+    return true;
+}
+
+static bool next_without_manifest(Store *store, Folder *folder, Entry *ret) {
+    bool found = false;
+
+    pthread_mutex_lock(&store->mutex);
+    for (size_t i = 0; !found && i < folder->n_entries; i++) {
+        const Entry *entry = &folder->entries[i];
+
+        found = entry->unreadable && entry->name.state == SEGMENT_CLOSED && !entry->stuck;
+        *ret = *entry;
+    }
+    pthread_mutex_unlock(&store->mutex);
+    return found;
+}
+
+bool folder_mend_manifest(Store *store, Folder *folder) {
+    _cleanup_(manifest_freep) Manifest *manifest = NULL;
+    _cleanup_close_ int fd = -1, made = -1;
+    Entry entry, *found;
+    int r;
+
+    disk_touch(__func__);
+    if (!next_without_manifest(store, folder, &entry))
+        return false;
+    fd = store_folder_fd(store, folder);
+    r = fd < 0 ? fd : manifest_rebuild(fd, &entry.name, folder->name, &manifest);
+    if (r == 0) {
+        manifest->completeness = entry.name.recovered ? RECOVERED : manifest->completeness;
+        r = manifest_write(fd, &entry.name, manifest);
+        made = r < 0 ? -1 : manifest_open(fd, &entry.name, entry.directory);
+        store_seal(store, made, "a manifest", manifest->sensitive);
+    }
+    pthread_mutex_lock(&store->mutex);
+    found = folder_find(folder, &entry.name);
+    if (found) {
+        found->unreadable = false;
+        if (r == 0)
+            entry_tell(store, found, manifest);
+    }
+    pthread_mutex_unlock(&store->mutex);
+    if (r < 0)
+        log_warning(r, "Failed to make the manifest of segment %08llu of session '%s' anew: %m",
+                    (unsigned long long)entry.name.number, folder->name);
+    else
+        log_notice("Made the manifest of segment %08llu of session '%s' anew",
+                   (unsigned long long)entry.name.number, folder->name);
+    return true;
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "store/snapshot/snapshot-build.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "perfdata/tracing/tracing.h"
+#include "store/folder/store-private.h"
+#include "store/snapshot/snapshot-part.h"
+#include "util/text.h"
+
+/*
+ * Segment after segment, oldest first. Their events become one table; records change only where
+ * ids clash. What the snapshot says of its host is what its newest finished segment says, or, where
+ * all is in the open one, what the recorder knows.
+ */
+
+static void making_done(Making *m) {
+    emission_free(m->emission);
+    retelling_free(m->retelling);
+    pd_events_free(m->events);
+    outlet_done(&m->output);
+    sieve_done(&m->sieve);
+    buffer_done(&m->rewritten);
+    buffer_done(&m->tracing);
+    window_free(m->window);
+}
+
+/* Members of a group that still follow on each other. */
+static void set_groups(Making *m) {
+    for (size_t i = 0; i < m->window->n_sources; i++) {
+        const PdEventSource *source = &m->window->sources[i];
+
+        for (size_t k = 0; k < pd_events_count(source->events); k++) {
+            uint32_t leader = pd_events_at(source->events, k)->leader, to = source->index[k];
+
+            if (leader <= k && to - source->index[leader] == k - leader)
+                pd_events_at(m->events, to)->leader = source->index[leader];
+        }
+    }
+}
+
+static int add_tracing(Making *m, Bytes tracing) {
+    _cleanup_(buffer_done) Buffer both = {};
+    int r;
+
+    if (tracing.size == 0 || bytes_equal(buffer_bytes(&m->tracing), tracing))
+        return 0;
+    if (m->tracing.size == 0) {
+        buffer_append(&m->tracing, tracing.data, tracing.size);
+        return buffer_error(&m->tracing);
+    }
+    r = pd_tracing_merge(buffer_bytes(&m->tracing), tracing, &both);
+    if (r < 0) {
+        if (r == -ENOMEM)
+            return r;
+        window_note_partial(m->window, "Tracepoints are described in more than one way, the first "
+                                       "one counts");
+        return 0;
+    }
+    buffer_done(&m->tracing);
+    m->tracing = both;
+    both = (Buffer){};
+    return 0;
+}
+
+/* What a finished segment says; of the host the newest one's counts. */
+static int read_features(Making *m, const WindowPart *part, bool of_host) {
+    _cleanup_(pd_reader_freep) PdReader *reader = NULL;
+    _cleanup_close_ int fd = window_open_file(part, 0);
+    Bytes tracing;
+    int r = fd < 0 ? fd : pd_reader_open_fd(fd, NULL, &reader, NULL);
+
+    if (r < 0)
+        return r == -EBADMSG ? 0 : r;
+    (void)TAKE_FD(fd);
+    r = of_host ? outlet_carry_features(&m->output, reader) : 0;
+    if (r == 0 && pd_reader_feature(reader, PD_FEATURE_TRACING_DATA, &tracing) == 0)
+        r = add_tracing(m, tracing);
+    return r;
+}
+
+/* One finished segment of those with the same events is enough; `last` is the newest of all. */
+static int take_features(Making *m, size_t i, size_t last) {
+    const WindowPart *part = &m->window->parts[i];
+    bool is_new = i == 0 || m->window->parts[i - 1].source != part->source;
+
+    if (part->view.manifest)
+        return add_tracing(m, buffer_bytes(&part->view.tracing));
+    return is_new || i == last ? read_features(m, part, i == last) : 0;
+}
+
+static size_t newest_finished(const Window *w) {
+    size_t i = w->n_parts;
+
+    while (i > 0 && (w->parts[i - 1].gone || w->parts[i - 1].view.manifest))
+        i--;
+    return i - 1;
+}
+
+static WindowPart *part_behind(Window *w, size_t i) {
+    while (++i < w->n_parts && w->parts[i].gone)
+        ;
+    return i < w->n_parts ? &w->parts[i] : NULL;
+}
+
+static bool is_forbidden(const Making *m) {
+    return m->window && m->window->sensitive && !m->build->privileged;
+}
+
+static void add_cpus(Making *m, const Manifest *manifest) {
+    Window *w = m->window;
+
+    m->cpus_unknown |= !manifest->covered;
+    for (size_t i = 0; i < PD_COVERAGE_WORDS_MAX; i++)
+        w->coverage.cpus[i] |= manifest->coverage.cpus[i];
+}
+
+static int take_part(Making *m, size_t i, size_t last) {
+    WindowPart *part = &m->window->parts[i], *next;
+    int r = part->gone ? 0 : window_read_manifest(m->window, part);
+
+    if (r < 0 || part->gone)
+        return r;
+    for (;;) {
+        next = part_behind(m->window, i);
+        r = next ? window_read_manifest(m->window, next) : 0;
+        if (r < 0)
+            return r;
+        if (!next || !next->gone)
+            break;
+    }
+    m->window->sensitive |= window_manifest(part)->sensitive;
+    add_cpus(m, window_manifest(part));
+    r = is_forbidden(m) ? -EACCES : take_features(m, i, last);
+    return r == 0 ? making_take_part(m, part, next) : r;
+}
+
+static int take_parts(Making *m) {
+    Window *w = m->window;
+    size_t last = newest_finished(w);
+    int r = 0;
+
+    if (last == SIZE_MAX && m->build->store->environment)
+        r = MIN(pd_writer_set_environment(m->output.writer, m->build->store->environment), 0);
+    for (size_t i = 0; r == 0 && i < w->n_parts; i++) {
+        r = take_part(m, i, last);
+        window_part_close(&w->parts[i]);
+        if (r == 0)
+            r = window_open_ahead(w);
+    }
+    return r;
+}
+
+static int begin(Making *m, int fd) {
+    Window *w = m->window;
+    int r = window_read_events(w);
+
+    if (r == 0 && w->n_sources == 0)
+        return -ENODATA;
+    if (r == 0)
+        r = pd_events_unite(w->sources, w->n_sources, &m->events);
+    if (r == 0)
+        r = retelling_new(m->build->store->memory.table_bytes, &m->retelling);
+    if (r < 0)
+        return r;
+    set_groups(m);
+    return outlet_open(&m->output, fd, &m->build->output, m->events);
+}
+
+/* By the clock of the newest part, so that its times of day are those that the host had last. */
+static int clock_of(Window *w, ClockAnchor *ret) {
+    WindowPart *part = NULL;
+    const Manifest *m;
+    int r;
+
+    for (size_t i = 0; i < w->n_parts; i++)
+        if (!w->parts[i].gone)
+            part = &w->parts[i];
+    if (!part)
+        return -ENODATA;
+    r = window_read_manifest(w, part);
+    if (r < 0)
+        return r;
+    m = window_manifest(part);
+    if (m->n_anchors == 0)
+        return -ENODATA;
+    *ret = m->anchors[0];
+    return 0;
+}
+
+static void count_total(Making *m) {
+    uint64_t total = 0;
+
+    for (size_t i = 0; i < m->window->n_parts; i++)
+        total += m->window->parts[i].raw_bytes;
+    atomic_store(&m->build->progress->total_bytes, total);
+}
+
+static int finish(Making *m, const ClockAnchor *clock) {
+    HistoryCounts counts = history_counts(retelling_history(m->retelling));
+    Buffer none = {};
+    int r = outlet_flush(&m->output, m->emission ? emission_pending(m->emission) : &none);
+
+    if (counts.dropped > 0)
+        window_note_partial(m->window, "There were more processes than could be kept in mind, some "
+                                       "samples lack their names");
+    window_uncover(m->window);
+    if (r == 0)
+        r = outlet_finish(&m->output, m->events, buffer_bytes(&m->tracing), clock,
+                          &m->window->coverage);
+    return r;
+}
+
+static void fill_result(const Making *m, BuildResult *ret) {
+    const Window *w = m->window;
+
+    *ret = (BuildResult){.samples = m->samples,
+                         .lost = m->lost,
+                         .unidentified = pd_writer_unidentified(m->output.writer),
+                         .bytes = outlet_bytes(&m->output),
+                         .first_ns = m->output.first_ns,
+                         .last_ns = m->output.last_ns,
+                         .first_real_ns = m->first_real_ns,
+                         .last_real_ns = m->last_real_ns,
+                         .sensitive = w->sensitive,
+                         .n_partial = w->n_partial};
+    memcpy(ret->partial, w->partial, sizeof(ret->partial));
+    ret->coverage = window_covered(w);
+}
+
+/* A CPU that idled is an answer; one that no segment of the window recorded is a mistake. */
+static bool find_absent_cpus(const Making *m, SnapshotFilter *ret) {
+    const SnapshotFilter *filter = &m->build->filter;
+    bool any_recorded = false;
+
+    for (uint32_t cpu = 0; filter->by_cpu && cpu < MANIFEST_CPUS_MAX; cpu++) {
+        bool recorded = pd_coverage_has_cpu(&m->window->coverage, cpu);
+
+        any_recorded |= recorded;
+        if (!recorded && selection_has_cpu(filter, cpu)) {
+            ret->cpus[cpu / 8] |= (uint8_t)(1 << cpu % 8);
+            ret->by_cpu = true;
+        }
+    }
+    return any_recorded && !m->cpus_unknown && ret->by_cpu;
+}
+
+static int fail_selection(const Mismatch *mismatch, const SnapshotFilter *filter,
+                          SnapshotFailure *why) {
+    _cleanup_(buffer_done) Buffer text = {};
+
+    *why = (SnapshotFailure){.error = SNAPSHOT_NO_MATCH};
+    why->near = *mismatch_describe(mismatch, filter, &text);
+    text_putc(&text, '\0');
+    if (!buffer_error(&text))
+        snprintf(why->text, sizeof(why->text), "%s", (const char *)text.data);
+    return -ENODATA;
+}
+
+/* A host that was idle has no samples, and that is an answer; filters that no sample passes are
+ * most likely wrong. */
+static int check_selection(const Making *m, SnapshotFailure *why) {
+    SnapshotFilter absent = {};
+
+    if (find_absent_cpus(m, &absent)) {
+        return fail_selection(&(Mismatch){}, &absent, why);
+    }
+    if (m->samples > 0 || selection_kinds(&m->build->filter) == 0)
+        return 0;
+    return fail_selection(&m->sieve.mismatch, &m->build->filter, why);
+}
+
+static int make(Making *m, int fd, BuildResult *ret, SnapshotFailure *why) {
+    ClockAnchor clock;
+    bool has_clock;
+    int r = window_new(m->build->store, &m->build->query, &m->window, why);
+
+    if (r < 0)
+        return r;
+    *why = (SnapshotFailure){.error = SNAPSHOT_FAILED};
+    if (is_forbidden(m))
+        return -EACCES;
+    count_total(m);
+    r = clock_of(m->window, &clock);
+    has_clock = r == 0;
+    window_note_gaps(m->window, &m->build->filter);
+    r = begin(m, fd);
+    if (r == 0)
+        r = take_parts(m);
+    if (r == 0)
+        r = check_selection(m, why);
+    if (r == 0)
+        r = finish(m, has_clock ? &clock : NULL);
+    if (r == 0)
+        fill_result(m, ret);
+    return r;
+}
+
+static void explain(const Making *m, int r, SnapshotFailure *why) {
+    if (why->error != SNAPSHOT_FAILED)
+        return;
+    why->code = r;
+    if (is_forbidden(m))
+        why->error = SNAPSHOT_FORBIDDEN;
+    else if (r == -ECANCELED)
+        why->error = SNAPSHOT_CANCELLED;
+    else if (r == -ENOSPC || r == -EDQUOT)
+        why->error = SNAPSHOT_DISK_FULL;
+    snprintf(why->text, sizeof(why->text), "Failed to make a snapshot of session '%s': %s",
+             m->build->query.session, strerror(-r));
+}
+
+int snapshot_build(const Build *build, int fd, BuildResult *ret, SnapshotFailure *ret_why) {
+    _cleanup_(making_done) Making m = {.build = build, .sieve = {.filter = &build->filter}};
+    int r;
+
+    *ret_why = (SnapshotFailure){.error = SNAPSHOT_FAILED};
+    r = make(&m, fd, ret, ret_why);
+    if (r < 0)
+        explain(&m, r, ret_why);
+    return r;
+}

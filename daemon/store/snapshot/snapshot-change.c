@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "store/disk/disk.h"
+#include "store/disk/place.h"
+#include "store/snapshot/snapshot-private.h"
+#include "util/log.h"
+
+/*
+ * Finished snapshots are pinned and removed by the housekeeper, while the list is the main
+ * thread's: it begins a change with a copy of what the disk is to hold, and takes the change over
+ * into the list when it is made. One that changes is not changed by a second one. One that is to go
+ * whoever asks (too old, of a client that went) is marked, and no longer found, until the
+ * housekeeper has room for it.
+ */
+
+typedef struct Change {
+    SnapshotEngine *engine;
+    bool removes;
+    Kept kept; /* as it is to be, or was */
+    int result;
+    SnapshotAnswer answer;
+} Change;
+
+int snapshot_delete(SnapshotEngine *engine, const Kept *kept) {
+    char text[SNAPSHOT_FILE_MAX];
+    int r;
+
+    disk_touch(__func__);
+    snapshot_data_name(&kept->info, text);
+    r = place_remove(engine->folder, text);
+    if (r < 0 && r != -ENOENT)
+        return r;
+    snapshot_manifest_name(kept->info.name, text);
+    if (!kept->info.transient)
+        (void)unlinkat(engine->folder, text, 0);
+    return 0;
+}
+
+static int write_kept(SnapshotEngine *engine, const Kept *kept) {
+    _cleanup_close_ int fd = -1;
+    char text[SNAPSHOT_FILE_MAX];
+    struct stat st;
+    int r = snapshot_write_manifest(engine->folder, kept);
+
+    if (r < 0)
+        return r;
+    snapshot_manifest_name(kept->info.name, text);
+    fd = place_open_file(engine->folder, text, &st);
+    store_seal(engine->store, fd, text, kept->info.sensitive);
+    return 0;
+}
+
+static void work(void *userdata) {
+    Change *change = userdata;
+
+    change->result =
+        (change->removes ? snapshot_delete : write_kept)(change->engine, &change->kept);
+}
+
+static void take_out(SnapshotEngine *engine, Kept *kept) {
+    Kept **at;
+
+    pthread_mutex_lock(&engine->mutex);
+    for (at = &engine->kept; *at != kept; at = &(*at)->next)
+        ;
+    *at = kept->next;
+    snapshot_list_account(engine);
+    pthread_mutex_unlock(&engine->mutex);
+    free(kept);
+}
+
+static void log_expiry(const char *name, int error) {
+    if (error < 0)
+        log_warning(error,
+                    "Failed to remove snapshot '%s' that is older than "
+                    "SnapshotMaxRetentionSec=: %m",
+                    name);
+    else
+        log_struct(LOG_LEVEL_INFO, 0,
+                   LOG_FIELDS({"PROFD_EVENT", "snapshot-removed"}, {"PROFD_SNAPSHOT", name}),
+                   "Removed snapshot '%s', which is older than SnapshotMaxRetentionSec=", name);
+}
+
+static void done(void *userdata) {
+    Change *change = userdata;
+    SnapshotEngine *engine = change->engine;
+    Kept *kept = snapshot_list_find(engine, change->kept.info.name);
+
+    kept->changes = false;
+    if (change->removes && kept->fate == FATE_EXPIRED && change->result != -ECANCELED)
+        log_expiry(kept->info.name, change->result);
+    /* What cannot be removed stays. */
+    if (change->removes && change->result < 0 && change->result != -ECANCELED)
+        kept->fate = FATE_STAYS;
+    if (change->removes && change->result == 0)
+        take_out(engine, kept);
+    else if (change->result == 0)
+        kept->info.pinned = change->kept.info.pinned;
+    if (change->answer.on_done)
+        change->answer.on_done(change->answer.userdata, change->result, change->kept.info.bytes);
+    if (change->result != -ECANCELED)
+        snapshot_remove_doomed(engine);
+    free(change);
+}
+
+static int begin(SnapshotEngine *engine, Kept *kept, bool removes, bool pinned,
+                 const SnapshotAnswer *answer) {
+    Change *change;
+    int r;
+
+    if (kept->changes)
+        return -EBUSY;
+    change = calloc(1, sizeof(*change));
+    if (!change)
+        return -ENOMEM;
+    *change = (Change){.engine = engine,
+                       .removes = removes,
+                       .kept = *kept,
+                       .result = -ECANCELED,
+                       .answer = *answer};
+    change->kept.info.pinned = pinned;
+    r = housekeeper_add(engine->housekeeper,
+                        &(Chore){.work = work, .done = done, .userdata = change},
+                        answer->privileged);
+    if (r < 0)
+        free(change);
+    else
+        kept->changes = true;
+    return r;
+}
+
+static Kept *find_visible(SnapshotEngine *engine, const char *name) {
+    Kept *kept = snapshot_list_find(engine, name);
+
+    return kept && kept->fate == FATE_STAYS ? kept : NULL;
+}
+
+int snapshot_remove(SnapshotEngine *engine, const char *name, const SnapshotAnswer *answer) {
+    Kept *kept = find_visible(engine, name);
+
+    return kept ? begin(engine, kept, true, kept->info.pinned, answer) : -ENOENT;
+}
+
+int snapshot_set_pinned(SnapshotEngine *engine, const char *name, bool pinned,
+                        const SnapshotAnswer *answer) {
+    Kept *kept = find_visible(engine, name);
+
+    return kept && !kept->info.transient ? begin(engine, kept, false, pinned, answer) : -ENOENT;
+}
+
+void snapshot_remove_doomed(SnapshotEngine *engine) {
+    const SnapshotAnswer nobody = {.privileged = true};
+
+    /* By then there is no housekeeper any more, and the end itself removes them. */
+    for (Kept *k = engine->ending ? NULL : engine->kept; k; k = k->next)
+        if (k->fate != FATE_STAYS && !k->changes &&
+            begin(engine, k, true, k->info.pinned, &nobody) < 0)
+            return;
+}
+
+void snapshot_doom(SnapshotEngine *engine, const char *name) {
+    Kept *kept = snapshot_list_find(engine, name);
+
+    if (!kept)
+        return;
+    kept->fate = FATE_UNWANTED;
+    snapshot_remove_doomed(engine);
+}
+
+/* As retention of segments does: a clock that nobody vouches for deletes nothing. */
+void snapshot_expire(SnapshotEngine *engine) {
+    Store *store = engine->store;
+    ClockAnchor now = store->now();
+    uint64_t retention, real;
+
+    pthread_mutex_lock(&store->mutex);
+    retention = store->snapshot_retention_ns;
+    real = store_believed_real_ns(store, &now);
+    pthread_mutex_unlock(&store->mutex);
+    if (retention == 0 || !store->synchronised())
+        return;
+    for (Kept *k = engine->kept; k; k = k->next)
+        if (!k->info.pinned && !k->info.transient && !k->changes && k->fate == FATE_STAYS &&
+            k->info.created_ns < real && real - k->info.created_ns > retention)
+            k->fate = FATE_EXPIRED;
+    snapshot_remove_doomed(engine);
+}

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "store/snapshot/snapshot-engine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+
+#include "store/disk/place.h"
+#include "store/snapshot/snapshot-private.h"
+#include "util/clock.h"
+#include "util/log.h"
+#include "util/thread.h"
+
+/*
+ * The queue between the main thread and the workers. Whose turn it is goes by an order in which
+ * each user's snapshots stand one behind the other, and those of different users side by side: who
+ * asks for many waits for his own. What a worker has to tell wakes the loop, and the callbacks run
+ * there.
+ */
+
+enum { EXPIRE_SEC = 600 };
+
+static Snapshot *job_free(Snapshot *job) {
+    if (!job)
+        return NULL;
+    for (size_t i = 0; i < job->filter.n_comms; i++)
+        free((char *)job->filter.comms[i]);
+    for (size_t i = 0; i < job->filter.n_cgroups; i++)
+        free((char *)job->filter.cgroups[i]);
+    for (size_t i = 0; i < job->filter.n_units; i++)
+        free((char *)job->filter.units[i]);
+    free((void *)job->filter.comms);
+    free((void *)job->filter.cgroups);
+    free((void *)job->filter.units);
+    free((void *)job->filter.pids);
+    free((void *)job->filter.tids);
+    free(job->kept);
+    free(job);
+    return NULL;
+}
+DEFINE_CLEANUP(Snapshot *, job_free);
+
+/* With the mutex held. */
+static void unlink_job(Snapshot *job) {
+    Snapshot **at = &job->engine->jobs;
+
+    while (*at != job)
+        at = &(*at)->next;
+    *at = job->next;
+}
+
+static Snapshot *next_job(SnapshotEngine *engine) {
+    Snapshot *found = NULL;
+
+    for (Snapshot *job = engine->jobs; job; job = job->next)
+        if (job->state == JOB_WAITS && (!found || job->order < found->order))
+            found = job;
+    return found;
+}
+
+/* The first one of those that wait; NULL: the engine ends. */
+static Snapshot *wait_for_job(SnapshotEngine *engine) {
+    Snapshot *job = NULL;
+
+    pthread_mutex_lock(&engine->mutex);
+    while (!engine->ending && !(job = next_job(engine)))
+        pthread_cond_wait(&engine->wake, &engine->mutex);
+    if (engine->ending)
+        job = NULL;
+    if (job) {
+        job->state = JOB_RUNS;
+        engine->clock = MAX(engine->clock, job->order >> 32);
+    }
+    pthread_mutex_unlock(&engine->mutex);
+    return job;
+}
+
+static void *work(void *userdata) {
+    SnapshotEngine *engine = userdata;
+    Snapshot *job;
+    uint64_t one = 1;
+
+    while ((job = wait_for_job(engine))) {
+        snapshot_job_run(job);
+        pthread_mutex_lock(&engine->mutex);
+        job->state = JOB_ENDED;
+        pthread_mutex_unlock(&engine->mutex);
+        (void)!write(engine->event, &one, sizeof(one));
+    }
+    return NULL;
+}
+
+static int start_workers(SnapshotEngine *engine) {
+    const ThreadOptions options = {.name = "profd-snapshot", .nice = THREAD_NICE_LAST};
+    int r = 0;
+
+    for (; r == 0 && engine->n_workers < SNAPSHOT_WORKERS; engine->n_workers += r == 0)
+        r = thread_start(&options, work, engine, &engine->workers[engine->n_workers]);
+    return r;
+}
+
+/* One that ended, taken out of the list; what it made counts among the finished. */
+static Snapshot *take_ended(SnapshotEngine *engine) {
+    Snapshot *job;
+
+    pthread_mutex_lock(&engine->mutex);
+    for (job = engine->jobs; job && job->state != JOB_ENDED; job = job->next)
+        ;
+    if (job) {
+        unlink_job(job);
+        if (!job->failed)
+            snapshot_list_add(engine, job->kept);
+        snapshot_list_account(engine);
+    }
+    pthread_mutex_unlock(&engine->mutex);
+    return job;
+}
+
+/* What lay in a folder that somebody deleted is listed no more. */
+static void forget_lost(SnapshotEngine *engine) {
+    bool any = false;
+
+    pthread_mutex_lock(&engine->mutex);
+    for (Kept *k = engine->kept; k; k = k->next)
+        if (k->lost) {
+            k->fate = FATE_UNWANTED;
+            any = true;
+        }
+    pthread_mutex_unlock(&engine->mutex);
+    if (any)
+        snapshot_remove_doomed(engine);
+}
+
+static void deliver(SnapshotEngine *engine, Snapshot *job) {
+    const SnapshotCallbacks *callbacks = &job->callbacks;
+    char name[SNAPSHOT_NAME_MAX];
+    SnapshotInfo info;
+
+    memcpy(name, job->kept->info.name, sizeof(name));
+    if (!job->failed)
+        job->kept = NULL;
+    if (job->abandoned && !job->failed)
+        snapshot_doom(engine, name);
+    if (job->abandoned || !callbacks->on_done)
+        return;
+    if (job->failed)
+        callbacks->on_done(callbacks->userdata, &job->failure, NULL);
+    else if (snapshot_find(engine, name, &info) == 0)
+        callbacks->on_done(callbacks->userdata, NULL, &info);
+}
+
+/* Callbacks may begin or cancel others, so each is looked for anew. */
+static Snapshot *take_progressed(SnapshotEngine *engine) {
+    Snapshot *job;
+
+    pthread_mutex_lock(&engine->mutex);
+    for (job = engine->jobs; job; job = job->next)
+        if (job->state == JOB_RUNS && atomic_exchange(&job->progressed, false) && !job->abandoned &&
+            job->callbacks.on_progress)
+            break;
+    pthread_mutex_unlock(&engine->mutex);
+    return job;
+}
+
+static int on_event(void *userdata) {
+    SnapshotEngine *engine = userdata;
+    Snapshot *job;
+    uint64_t n;
+
+    (void)!read(engine->event, &n, sizeof(n));
+    forget_lost(engine);
+    while ((job = take_progressed(engine)))
+        job->callbacks.on_progress(job->callbacks.userdata, atomic_load(&job->progress.done_bytes),
+                                   atomic_load(&job->progress.total_bytes));
+    while ((job = take_ended(engine))) {
+        deliver(engine, job);
+        job_free(job);
+    }
+    return 0;
+}
+
+static int on_timer(void *userdata) {
+    snapshot_expire(userdata);
+    return 0;
+}
+
+static int open_engine(SnapshotEngine *engine) {
+    int r = place_open_folder(engine->store->root, "snapshots", &engine->folder);
+
+    if (r == 0)
+        r = snapshot_list_load(engine);
+    if (r < 0)
+        return r;
+    snapshot_list_account(engine);
+    engine->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (engine->event < 0)
+        return -errno;
+    r = loop_add_readable(engine->loop, engine->event, on_event, engine, &engine->wakeup);
+    if (r == 0)
+        r = loop_add_timer(engine->loop, EXPIRE_SEC * NS_PER_SECOND, on_timer, engine,
+                           &engine->timer);
+    return r == 0 ? start_workers(engine) : r;
+}
+
+int snapshot_engine_new(Store *store, Loop *loop, Housekeeper *housekeeper, SnapshotEngine **ret) {
+    SnapshotEngine *engine = calloc(1, sizeof(*engine));
+    int r;
+
+    if (!engine)
+        return -ENOMEM;
+    engine->store = store;
+    engine->loop = loop;
+    engine->housekeeper = housekeeper;
+    engine->folder = engine->event = -1;
+    pthread_mutex_init(&engine->mutex, NULL);
+    pthread_cond_init(&engine->wake, NULL);
+    r = open_engine(engine);
+    if (r < 0) {
+        snapshot_engine_free(engine);
+        return log_error(r, "Failed to open the snapshots of store '%s': %m", store->path);
+    }
+    snapshot_expire(engine);
+    *ret = engine;
+    return 0;
+}
+
+static void end_workers(SnapshotEngine *engine) {
+    pthread_mutex_lock(&engine->mutex);
+    engine->ending = true;
+    for (Snapshot *job = engine->jobs; job; job = job->next) {
+        job->abandoned = true;
+        atomic_store(&job->progress.cancelled, true);
+    }
+    pthread_cond_broadcast(&engine->wake);
+    pthread_mutex_unlock(&engine->mutex);
+    for (size_t i = 0; i < engine->n_workers; i++)
+        (void)pthread_join(engine->workers[i], NULL);
+}
+
+SnapshotEngine *snapshot_engine_free(SnapshotEngine *engine) {
+    if (!engine)
+        return NULL;
+    end_workers(engine);
+    while (engine->jobs) {
+        Snapshot *job = engine->jobs;
+
+        if (job->state == JOB_ENDED) {
+            job = take_ended(engine);
+            deliver(engine, job);
+        } else {
+            unlink_job(job);
+        }
+        job_free(job);
+    }
+    loop_source_free(engine->wakeup);
+    loop_source_free(engine->timer);
+    while (engine->kept && engine->folder >= 0) {
+        Kept *kept = engine->kept;
+
+        engine->kept = kept->next;
+        if (kept->info.transient || kept->fate == FATE_UNWANTED)
+            (void)snapshot_delete(engine, kept);
+        free(kept);
+    }
+    snapshot_list_free(engine);
+    closep(&engine->folder);
+    closep(&engine->event);
+    pthread_mutex_destroy(&engine->mutex);
+    pthread_cond_destroy(&engine->wake);
+    free(engine);
+    return NULL;
+}
+
+/* By one that we know of; what else lies in the folder the worker sees. */
+static bool is_taken(SnapshotEngine *engine, const char *name) {
+    for (const Snapshot *job = engine->jobs; job; job = job->next)
+        if (job->kept && strcmp(job->kept->info.name, name) == 0)
+            return true;
+    return snapshot_list_find(engine, name) != NULL;
+}
+
+/* UTC time, and a number behind it from the second on. */
+static void print_name(uint64_t real_ns, unsigned number, char ret[SNAPSHOT_NAME_MAX]) {
+    time_t seconds = (time_t)(real_ns / NS_PER_SECOND);
+    char stamp[32] = "";
+    struct tm tm;
+
+    if (gmtime_r(&seconds, &tm))
+        strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &tm);
+    if (number < 2)
+        snprintf(ret, SNAPSHOT_NAME_MAX, "%s", stamp);
+    else
+        snprintf(ret, SNAPSHOT_NAME_MAX, "%s-%u", stamp, number);
+}
+
+/* Others may have given such a name to theirs. */
+static void make_transient_name(SnapshotEngine *engine, char ret[SNAPSHOT_NAME_MAX]) {
+    do
+        snprintf(ret, SNAPSHOT_NAME_MAX, "transient-%" PRIu64, ++engine->counter);
+    while (is_taken(engine, ret));
+}
+
+static int copy_texts(const char *const *from, size_t n, const char *const **ret, size_t *ret_n) {
+    char **texts = calloc(n + 1, sizeof(*texts));
+
+    if (!texts)
+        return -ENOMEM;
+    *ret = (const char *const *)texts;
+    for (; *ret_n < n; (*ret_n)++) {
+        texts[*ret_n] = strdup(from[*ret_n]);
+        if (!texts[*ret_n])
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int copy_ids(const uint32_t *from, size_t n, const uint32_t **ret, size_t *ret_n) {
+    uint32_t *ids = calloc(n + 1, sizeof(*ids));
+
+    if (!ids)
+        return -ENOMEM;
+    if (n > 0)
+        memcpy(ids, from, n * sizeof(*ids));
+    *ret = ids;
+    *ret_n = n;
+    return 0;
+}
+
+static int copy_filter(SnapshotFilter *to, const SnapshotFilter *from) {
+    int r = copy_ids(from->pids, from->n_pids, &to->pids, &to->n_pids);
+
+    if (r == 0)
+        r = copy_ids(from->tids, from->n_tids, &to->tids, &to->n_tids);
+    to->by_cpu = from->by_cpu;
+    memcpy(to->cpus, from->cpus, sizeof(to->cpus));
+    if (r == 0)
+        r = copy_texts(from->comms, from->n_comms, &to->comms, &to->n_comms);
+    if (r == 0)
+        r = copy_texts(from->cgroups, from->n_cgroups, &to->cgroups, &to->n_cgroups);
+    return r == 0 ? copy_texts(from->units, from->n_units, &to->units, &to->n_units) : r;
+}
+
+static int set_window(WindowQuery *query, const SnapshotRequest *request) {
+    uint64_t now = clock_monotonic_ns();
+
+    query->by_monotonic = request->by_monotonic || request->last_ns > 0;
+    query->since_ns = request->since_ns;
+    query->until_ns = request->until_ns;
+    query->asked_ns = request->asked_ns;
+    if (request->last_ns > 0)
+        query->since_ns = now > request->last_ns ? now - request->last_ns : 1;
+    if (query->until_ns > 0 && query->until_ns <= query->since_ns)
+        return -EINVAL;
+    return snprintf(query->session, sizeof(query->session), "%s", request->session) <
+                   (int)sizeof(query->session)
+               ? 0
+               : -EINVAL;
+}
+
+/* With the mutex held: one that no other snapshot has, behind the number that was tried last. */
+static void make_name(SnapshotEngine *engine, const SnapshotInfo *info, unsigned *number,
+                      char ret[SNAPSHOT_NAME_MAX]) {
+    if (info->transient)
+        make_transient_name(engine, ret);
+    else
+        do
+            print_name(info->created_ns, ++*number, ret);
+        while (is_taken(engine, ret));
+}
+
+static bool is_named(const SnapshotRequest *request) {
+    return request->name && *request->name;
+}
+
+void snapshot_next_name(Snapshot *job, unsigned *number) {
+    char name[SNAPSHOT_NAME_MAX];
+
+    pthread_mutex_lock(&job->engine->mutex);
+    make_name(job->engine, &job->kept->info, number, name);
+    memcpy(job->kept->info.name, name, sizeof(name));
+    pthread_mutex_unlock(&job->engine->mutex);
+}
+
+static int fill_info(SnapshotEngine *engine, const SnapshotRequest *request, Kept *kept) {
+    SnapshotInfo *info = &kept->info;
+    unsigned number = 0;
+
+    *info = (SnapshotInfo){.layout = request->layout,
+                           .pinned = request->pin,
+                           .transient = request->transient,
+                           .uid = request->uid,
+                           .created_ns = engine->store->now().real_ns};
+    kept->privileged = request->privileged;
+    snprintf(info->session, sizeof(info->session), "%s", request->session);
+    snprintf(info->reason, sizeof(info->reason), "%s", request->reason ? request->reason : "");
+    if (request->transient || !is_named(request))
+        make_name(engine, info, &number, info->name);
+    else if (!snapshot_name_is_valid(request->name))
+        return -EINVAL;
+    else
+        snprintf(info->name, sizeof(info->name), "%s", request->name);
+    return is_taken(engine, info->name) ? -EEXIST : 0;
+}
+
+/* With the mutex held. */
+static int enqueue(SnapshotEngine *engine, Snapshot *job) {
+    unsigned waiting = 0, of_uid = 0;
+    uint64_t turn = engine->clock;
+
+    for (const Snapshot *other = engine->jobs; other; other = other->next) {
+        bool same = other->kept && other->kept->info.uid == job->kept->info.uid;
+
+        waiting += other->state == JOB_WAITS;
+        of_uid += same && other->state == JOB_WAITS;
+        turn = same ? MAX(turn, other->order >> 32) : turn;
+    }
+    if (waiting >= SNAPSHOT_WAITING_MAX ||
+        (!job->kept->privileged && of_uid >= SNAPSHOT_WAITING_UID_MAX))
+        return -EBUSY;
+    job->order = (turn + 1) << 32 | (uint32_t)++engine->counter;
+    job->next = engine->jobs;
+    engine->jobs = job;
+    pthread_cond_signal(&engine->wake);
+    return 0;
+}
+
+int snapshot_begin(SnapshotEngine *engine, const SnapshotRequest *request,
+                   const SnapshotCallbacks *callbacks, Snapshot **ret) {
+    _cleanup_(job_freep) Snapshot *job = calloc(1, sizeof(*job));
+    int r;
+
+    if (!job || !(job->kept = calloc(1, sizeof(*job->kept))))
+        return -ENOMEM;
+    job->engine = engine;
+    job->zstd_level = request->zstd_level;
+    job->keep_frames = request->keep_frames && request->zstd_level > 0;
+    job->callbacks = *callbacks;
+    job->chooses_name = request->transient || !is_named(request);
+    r = set_window(&job->query, request);
+    if (r == 0)
+        r = copy_filter(&job->filter, &request->filter);
+    if (r < 0)
+        return r;
+    pthread_mutex_lock(&engine->mutex);
+    r = fill_info(engine, request, job->kept);
+    if (r == 0)
+        r = enqueue(engine, job);
+    pthread_mutex_unlock(&engine->mutex);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(job);
+    return 0;
+}
+
+Snapshot *snapshot_cancel(Snapshot *job) {
+    SnapshotEngine *engine;
+    bool waits;
+
+    if (!job)
+        return NULL;
+    engine = job->engine;
+    pthread_mutex_lock(&engine->mutex);
+    atomic_store(&job->progress.cancelled, true);
+    job->abandoned = true;
+    waits = job->state == JOB_WAITS;
+    if (waits)
+        unlink_job(job);
+    pthread_mutex_unlock(&engine->mutex);
+    return waits ? job_free(job) : NULL;
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+#include "store/disk/disk.h"
+#include "store/disk/place.h"
+#include "store/snapshot/snapshot-private.h"
+
+/*
+ * One snapshot from nothing to its name. It is built under a hidden name, synced, given to its
+ * readers, described, and renamed last; whatever goes wrong before, nothing of it stays. Nothing
+ * here touches a session, but for a look at what its writer shows.
+ */
+
+enum { NAMES_MAX = 1000 };
+
+static void wake(Snapshot *job) {
+    uint64_t one = 1;
+
+    (void)!write(job->engine->event, &one, sizeof(one));
+}
+
+static int on_bytes(void *userdata, uint64_t bytes) {
+    Snapshot *job = userdata;
+    SnapshotEngine *engine = job->engine;
+    int r;
+
+    pthread_mutex_lock(&engine->mutex);
+    job->bytes = bytes;
+    r = snapshot_budget(engine, job, bytes, &job->failure);
+    job->failed = r < 0;
+    snapshot_list_account(engine);
+    pthread_mutex_unlock(&engine->mutex);
+    return r;
+}
+
+static void on_progress(void *userdata) {
+    Snapshot *job = userdata;
+
+    if (!atomic_exchange(&job->progressed, true))
+        wake(job);
+}
+
+static void scratch_name(const Snapshot *job, char ret[SNAPSHOT_FILE_MAX]) {
+    if (job->kept->info.transient)
+        snapshot_data_name(&job->kept->info, ret);
+    else
+        snprintf(ret, SNAPSHOT_FILE_MAX, ".%.*s.part", SNAPSHOT_NAME_MAX, job->kept->info.name);
+}
+
+static int create(const Snapshot *job, const char *scratch) {
+    int fd;
+
+    if (job->kept->info.layout == LAYOUT_FILE) {
+        fd = openat(job->engine->folder, scratch,
+                    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, PLACE_FILE_MODE);
+        return fd < 0 ? -errno : fd;
+    }
+    if (mkdirat(job->engine->folder, scratch, PLACE_FOLDER_MODE) < 0)
+        return -errno;
+    fd = openat(job->engine->folder, scratch, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+static int build(Snapshot *job, int fd) {
+    const SnapshotInfo *info = &job->kept->info;
+    const Build build = {
+        .store = job->engine->store,
+        .query = job->query,
+        .filter = job->filter,
+        .privileged = job->kept->privileged,
+        .output = {.layout = info->layout,
+                   .zstd_level = job->zstd_level,
+                   .keep_frames = job->keep_frames,
+                   .n_files = MIN(job->engine->store->n_cpus, (unsigned)OUTLET_FILES_MAX)},
+        .progress = &job->progress,
+        .on_bytes = on_bytes,
+        .on_progress = on_progress,
+        .userdata = job,
+    };
+    SnapshotInfo *to = &job->kept->info;
+    SnapshotFailure why;
+    BuildResult result;
+    int r = snapshot_build(&build, fd, &result, &why);
+
+    if (r < 0 && !job->failed) {
+        job->failed = true;
+        job->failure = why;
+    }
+    if (r < 0)
+        return r;
+    to->samples = result.samples;
+    to->lost = result.lost;
+    to->unidentified = result.unidentified;
+    to->first_ns = result.first_ns;
+    to->last_ns = result.last_ns;
+    to->since_ns = result.first_real_ns;
+    to->until_ns = result.last_real_ns;
+    to->sensitive = result.sensitive;
+    to->n_partial = result.n_partial;
+    to->coverage = result.coverage;
+    memcpy(to->partial, result.partial, sizeof(to->partial));
+    to->n_files = info->layout == LAYOUT_DIRECTORY ? 1 + build.output.n_files : 1;
+    return 0;
+}
+
+static int sync_and_seal(void *userdata, const char *name, int fd) {
+    const Snapshot *job = userdata;
+
+    if (fdatasync(fd) < 0)
+        return -errno;
+    store_seal(job->engine->store, fd, name, job->kept->info.sensitive);
+    return 0;
+}
+
+static int settle_data(Snapshot *job, int fd, const char *scratch) {
+    bool folder = job->kept->info.layout == LAYOUT_DIRECTORY, is_folder;
+    uint64_t bytes;
+    int r = folder ? place_each_file(fd, sync_and_seal, job) : sync_and_seal(job, scratch, fd);
+
+    if (r == 0 && folder) {
+        store_seal(job->engine->store, fd, scratch, job->kept->info.sensitive);
+        r = fsync(fd) < 0 ? -errno : 0;
+    }
+    if (r == 0)
+        r = place_measure(job->engine->folder, scratch, &bytes, &is_folder);
+    if (r < 0)
+        return r;
+    job->kept->info.bytes = bytes;
+    return on_bytes(job, bytes);
+}
+
+static int publish(Snapshot *job, const char *scratch) {
+    SnapshotEngine *engine = job->engine;
+    char data[SNAPSHOT_FILE_MAX], manifest[SNAPSHOT_FILE_MAX];
+    _cleanup_close_ int fd = -1;
+    struct stat st;
+    int r;
+
+    snapshot_data_name(&job->kept->info, data);
+    snapshot_manifest_name(job->kept->info.name, manifest);
+    r = snapshot_write_manifest(engine->folder, job->kept);
+    if (r < 0)
+        return r;
+    fd = place_open_file(engine->folder, manifest, &st);
+    store_seal(engine->store, fd, manifest, job->kept->info.sensitive);
+    r = atomic_load(&job->progress.cancelled) ? -ECANCELED
+                                              : place_rename(engine->folder, scratch, data);
+    if (r < 0) {
+        (void)unlinkat(engine->folder, manifest, 0);
+        return r;
+    }
+    r = fsync(engine->folder) < 0 ? -errno : 0;
+    /* Nobody will hear that it is there. */
+    if (r < 0) {
+        (void)place_remove(engine->folder, data);
+        (void)unlinkat(engine->folder, manifest, 0);
+    }
+    return r;
+}
+
+static void fail(Snapshot *job, int r) {
+    SnapshotFailure *why = &job->failure;
+
+    if (job->failed)
+        return;
+    job->failed = true;
+    *why = (SnapshotFailure){.code = r,
+                             .error = r == -EEXIST                   ? SNAPSHOT_EXISTS
+                                      : r == -ECANCELED              ? SNAPSHOT_CANCELLED
+                                      : r == -ENOSPC || r == -EDQUOT ? SNAPSHOT_DISK_FULL
+                                                                     : SNAPSHOT_FAILED};
+    snprintf(why->text, sizeof(why->text), "Failed to write snapshot '%s': %s",
+             job->kept->info.name, strerror(-r));
+}
+
+static bool is_there(const Snapshot *job) {
+    char data[SNAPSHOT_FILE_MAX];
+
+    snapshot_data_name(&job->kept->info, data);
+    return faccessat(job->engine->folder, data, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Somebody else may have given its name to a thing in the folder. */
+static int settle_name(Snapshot *job) {
+    unsigned number = 1;
+
+    while (is_there(job)) {
+        if (!job->chooses_name || number == NAMES_MAX)
+            return -EEXIST;
+        snapshot_next_name(job, &number);
+    }
+    return 0;
+}
+
+/* The folder may have been deleted under us; what was in it is lost. */
+static int regain_folder(SnapshotEngine *engine) {
+    _cleanup_close_ int fd = -1;
+    int r = store_reopen_snapshots(engine->store, engine->folder);
+
+    if (r < 0)
+        return r == -EALREADY ? 0 : r;
+    fd = r;
+    pthread_mutex_lock(&engine->mutex);
+    r = dup3(fd, engine->folder, O_CLOEXEC) < 0 ? -errno : 0;
+    for (Kept *k = engine->kept; r == 0 && k; k = k->next)
+        k->lost = true;
+    pthread_mutex_unlock(&engine->mutex);
+    return r;
+}
+
+void snapshot_job_run(Snapshot *job) {
+    char scratch[SNAPSHOT_FILE_MAX];
+    _cleanup_close_ int fd = -1;
+    int r = regain_folder(job->engine);
+
+    disk_touch(__func__);
+    if (r == 0)
+        r = settle_name(job);
+    scratch_name(job, scratch);
+    if (r == 0)
+        r = fd = create(job, scratch);
+    if (r >= 0)
+        r = build(job, fd);
+    if (r >= 0)
+        r = settle_data(job, fd, scratch);
+    if (r >= 0 && !job->kept->info.transient)
+        r = publish(job, scratch);
+    if (r >= 0)
+        return;
+    fail(job, r);
+    if (fd >= 0)
+        (void)place_remove(job->engine->folder, scratch);
+}

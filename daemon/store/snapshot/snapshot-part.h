@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* One segment's part of a snapshot under way; what its frames need of the whole is here. */
+
+#include "perfdata/reader/frame.h"
+#include "store/snapshot/snapshot-build.h"
+#include "store/window/retell.h"
+#include "store/window/sieve.h"
+
+enum { PART_FILES_MAX = 65 };
+
+typedef struct Making {
+    const Build *build;
+    Window *window;
+    PdEvents *events; /* of the result */
+    Retelling *retelling;
+    Emission *emission; /* NULL: no sample yet */
+    Outlet output;
+    Sieve sieve;
+    Buffer rewritten, tracing;
+    uint64_t samples, lost;
+    uint64_t first_real_ns, last_real_ns;
+    PdTrailer trailer; /* of the side-band that is made */
+    bool has_trailer;
+    bool cpus_unknown; /* a segment does not say which CPUs it recorded */
+} Making;
+
+/* Reads the part and writes what is wanted of it. `next`: the one behind it, or NULL. */
+int making_take_part(Making *making, WindowPart *part, WindowPart *next);

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "store/folder/store-private.h"
+#include "store/window/window.h"
+
+/*
+ * Which part of a window was recorded, from what each segment says of itself. Segments of a boot
+ * follow each other by the clock of their samples, and where one ends before the next begins, the
+ * one before says why. A segment of which nothing is known makes no part of a window complete.
+ */
+
+enum { NS_PER_SEC = 1000000000, NS_PER_MS = 1000000, STAMP_MAX = 32 };
+
+#define SHORT_NS (2 * (uint64_t)NS_PER_SEC) /* seconds alone do not tell begin from end */
+
+typedef struct Composing {
+    const WindowQuery *query;
+    PdCoverage *to;
+    uint64_t at; /* up to here all is said, by the clock of the query */
+    uint64_t since, until;
+    uint64_t shift; /* makes the time of day, modulo 2^64 */
+    int error;
+} Composing;
+
+static void put(Composing *c, uint64_t from, uint64_t to, uint32_t cpu, PdGapReason reason) {
+    from = MAX(from, c->since);
+    to = MIN(to, c->until);
+    if (from >= to || c->error < 0)
+        return;
+    c->error = pd_coverage_add_gap(
+        c->to,
+        &(PdGap){.from_ns = from + c->shift, .to_ns = to + c->shift, .cpu = cpu, .reason = reason});
+}
+
+/* From its own clock to that of the query. */
+static uint64_t of_query(const Composing *c, const Entry *entry, uint64_t ns) {
+    return c->query->by_monotonic ? ns : ns + entry->real_shift_ns;
+}
+
+static uint64_t from_of(const Composing *c, const Entry *entry) {
+    return of_query(c, entry, entry->covered ? entry->covered_from_ns : entry->first_ns);
+}
+
+static uint64_t to_of(const Composing *c, const Entry *entry) {
+    return of_query(c, entry, entry->covered ? entry->covered_to_ns : entry->last_ns);
+}
+
+static bool is_of_boot(const Window *w, const Entry *entry) {
+    return entry->told && !entry->unreadable && entry->name.state != SEGMENT_DAMAGED &&
+           strcmp(entry->boot, w->boot) == 0 && (entry->covered || entry->samples > 0);
+}
+
+/* Why nothing is there before the first of this boot. */
+static void put_before(Composing *c, const Entry *older, const Entry *first) {
+    uint64_t to = from_of(c, first), boundary;
+
+    if (!older) {
+        put(c, c->since, to, PD_ALL_CPUS,
+            first->name.number > 1 ? PD_GAP_DELETED : PD_GAP_NOT_STARTED);
+        return;
+    }
+    if (!older->told || older->unreadable || !older->covered || !first->covered) {
+        put(c, c->since, to, PD_ALL_CPUS, PD_GAP_UNKNOWN);
+        return;
+    }
+    /* By the clock of samples the window does not reach into the boot before. */
+    boundary = c->query->by_monotonic ? 0 : older->covered_to_ns + older->real_shift_ns;
+    put(c, c->since, MIN(boundary, to), PD_ALL_CPUS, PD_GAP_REBOOTED);
+    put(c, MIN(boundary, to), to, PD_ALL_CPUS, older->after);
+}
+
+static PdGapReason reason_between(const Entry *before, const Entry *next, bool unreadable) {
+    if (unreadable)
+        return PD_GAP_DAMAGED;
+    return before->covered && next->covered ? before->after : PD_GAP_UNKNOWN;
+}
+
+static void put_entry(Composing *c, const Entry *entry) {
+    if (!entry->covered)
+        put(c, from_of(c, entry), to_of(c, entry), PD_ALL_CPUS, PD_GAP_UNKNOWN);
+    for (size_t i = 0; entry->covered && i < entry->n_gaps; i++)
+        put(c, of_query(c, entry, entry->gaps[i].from_ns), of_query(c, entry, entry->gaps[i].to_ns),
+            entry->gaps[i].cpu, entry->gaps[i].reason);
+}
+
+/* Two that were joined by their own clock stay so, whatever was done to that of the day. */
+static bool is_joined(const Entry *before, const Entry *next) {
+    return before->covered && next->covered && before->covered_to_ns >= next->covered_from_ns;
+}
+
+static void compose(Composing *c, const Window *w, const Entry *const *entries, size_t n) {
+    const Entry *before = NULL, *older = NULL;
+    bool unreadable = false;
+
+    for (size_t i = 0; i < n; i++) {
+        const Entry *entry = entries[i];
+
+        if (entry_is_blank(entry))
+            continue;
+        if (!is_of_boot(w, entry)) {
+            unreadable |= before != NULL;
+            older = before ? older : entry;
+            continue;
+        }
+        if (!before)
+            put_before(c, older, entry);
+        else if (!is_joined(before, entry))
+            put(c, to_of(c, before), from_of(c, entry), PD_ALL_CPUS,
+                reason_between(before, entry, unreadable));
+        put_entry(c, entry);
+        unreadable = false;
+        before = entry;
+    }
+    if (before)
+        put(c, to_of(c, before), c->until, PD_ALL_CPUS,
+            before->covered && before->name.state != SEGMENT_OPEN ? before->after : PD_GAP_UNKNOWN);
+}
+
+/* What was asked for, by the clock of the query; an open end is where what there is ends. */
+static void set_bounds(Composing *c, const Window *w, const Entry *const *entries, size_t n) {
+    const Entry *first = NULL, *last = NULL;
+
+    for (size_t i = 0; i < n; i++)
+        if (is_of_boot(w, entries[i])) {
+            first = first ?: entries[i];
+            last = entries[i];
+        }
+    c->since = c->query->since_ns;
+    c->until = c->query->until_ns;
+    if (!first)
+        return;
+    if (c->since == 0)
+        c->since = from_of(c, first);
+    if (c->until == 0)
+        c->until = to_of(c, last);
+    c->until = MAX(c->since, c->until);
+    c->shift = c->query->by_monotonic ? last->real_shift_ns : 0;
+}
+
+int window_cover(Window *w, const WindowQuery *query, const Entry *const *entries, size_t n) {
+    Composing c = {.query = query, .to = &w->coverage};
+    uint64_t before_ns;
+
+    set_bounds(&c, w, entries, n);
+    w->coverage.from_ns = c.since + c.shift;
+    w->coverage.to_ns = c.until + c.shift;
+    compose(&c, w, entries, n);
+    /* Further back than the clock of the samples goes. */
+    before_ns = query->asked_ns > c.until - c.since ? query->asked_ns - (c.until - c.since) : 0;
+    if (query->by_monotonic && before_ns > 0 && before_ns < w->coverage.from_ns && c.error == 0) {
+        w->coverage.from_ns -= before_ns;
+        c.error = pd_coverage_add_gap(&w->coverage, &(PdGap){.from_ns = w->coverage.from_ns,
+                                                             .to_ns = c.since + c.shift,
+                                                             .cpu = PD_ALL_CPUS,
+                                                             .reason = PD_GAP_REBOOTED});
+    }
+    return c.error;
+}
+
+void window_uncover(Window *w) {
+    for (size_t i = 0; i < w->n_parts; i++) {
+        const WindowPart *part = &w->parts[i];
+        PdGap gap = {.from_ns = MAX(part->real_from_ns, w->coverage.from_ns),
+                     .to_ns = MIN(part->real_to_ns, w->coverage.to_ns),
+                     .cpu = PD_ALL_CPUS,
+                     .reason = PD_GAP_DAMAGED};
+
+        if ((part->gone || part->damaged) && gap.from_ns < gap.to_ns)
+            (void)pd_coverage_add_gap(&w->coverage, &gap);
+    }
+}
+
+StoreCoverage window_covered(const Window *w) {
+    StoreCoverage covered = {.since_ns = w->coverage.from_ns,
+                             .until_ns = w->coverage.to_ns,
+                             .recorded_ns = pd_coverage_recorded_ns(&w->coverage)};
+    PdCoverage few;
+
+    if (pd_coverage_copy(&w->coverage, &few) < 0)
+        return covered;
+    pd_coverage_thin(&few, STORE_GAPS_MAX);
+    covered.is_known = true;
+    covered.n_gaps = few.n_gaps;
+    for (size_t i = 0; i < few.n_gaps; i++)
+        covered.gaps[i] = few.gaps[i];
+    pd_coverage_done(&few);
+    return covered;
+}
+
+static void print_stamp(uint64_t ns, bool with_ms, char ret[STAMP_MAX]) {
+    time_t seconds = (time_t)(ns / NS_PER_SEC);
+    char text[24], ms[8] = "";
+    struct tm utc;
+
+    if (with_ms)
+        snprintf(ms, sizeof(ms), ".%03u", (unsigned)(ns % NS_PER_SEC / NS_PER_MS));
+    if (!gmtime_r(&seconds, &utc) || strftime(text, sizeof(text), "%FT%T", &utc) == 0)
+        snprintf(ret, STAMP_MAX, "%" PRIu64, ns / NS_PER_SEC);
+    else
+        snprintf(ret, STAMP_MAX, "%s%sZ", text, ms);
+}
+
+/* Whoever looked for the segments has a sentence for these. */
+static bool is_noted(const Window *w, const PdGap *gap) {
+    return gap->reason == PD_GAP_REBOOTED ||
+           (gap->reason == PD_GAP_DELETED && gap->from_ns == w->coverage.from_ns);
+}
+
+void window_note_gaps(Window *w, const SnapshotFilter *filter) {
+    for (size_t i = w->coverage.n_gaps; i > 0; i--) {
+        const PdGap *gap = &w->coverage.gaps[i - 1];
+
+        if (gap->cpu < MANIFEST_CPUS_MAX && !selection_has_cpu(filter, gap->cpu)) {
+            w->coverage.n_gaps--;
+            memmove(&w->coverage.gaps[i - 1], &w->coverage.gaps[i],
+                    (w->coverage.n_gaps - (i - 1)) * sizeof(*gap));
+        }
+    }
+    for (size_t i = 0; i < w->coverage.n_gaps; i++) {
+        const PdGap *gap = &w->coverage.gaps[i];
+        char from[STAMP_MAX], to[STAMP_MAX], cpu[32] = "";
+
+        if (!pd_gap_counts(gap) || (w->n_partial > 0 && is_noted(w, gap)))
+            continue;
+        print_stamp(gap->from_ns, gap->to_ns - gap->from_ns < SHORT_NS, from);
+        print_stamp(gap->to_ns, gap->to_ns - gap->from_ns < SHORT_NS, to);
+        if (gap->cpu != PD_ALL_CPUS)
+            snprintf(cpu, sizeof(cpu), " on CPU %" PRIu32, gap->cpu);
+        window_note_partial(w, WINDOW_NOT_RECORDED "%s to %s%s (%s)", from, to, cpu,
+                            pd_gap_reason_text(gap->reason));
+    }
+}

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "store/window/window.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "store/folder/store-private.h"
+#include "util/array.h"
+
+/*
+ * From the newest segment back. Each has clock anchors of its own, so a window by the time of day
+ * means in each what that segment's clock says, whatever was done to the clock between them. A
+ * window ends where another boot begins: the clock of samples starts anew there.
+ */
+
+enum { STOP_AFTER = 3 }; /* segments that end before the window */
+
+typedef struct Search {
+    Window *window;
+    const WindowQuery *query;
+    Folder *folder;
+    Entry *entries;
+    size_t n_entries;
+    bool has_view;
+    SegmentView view;
+    Entry view_entry;
+    bool is_idle;    /* no segment has a sample in it: one that was recorded then will do */
+    unsigned before; /* how many in a row ended before the window */
+} Search;
+
+void window_note_partial(Window *w, const char *format, ...) {
+    char text[SNAPSHOT_TEXT_MAX];
+    va_list ap;
+
+    va_start(ap, format);
+    vsnprintf(text, sizeof(text), format, ap);
+    va_end(ap);
+    for (size_t i = 0; i < w->n_partial; i++)
+        if (strcmp(w->partial[i], text) == 0)
+            return;
+    if (w->n_partial < SNAPSHOT_PARTIAL_MAX)
+        memcpy(w->partial[w->n_partial++], text, sizeof(text));
+}
+
+Window *window_free(Window *w) {
+    if (!w)
+        return NULL;
+    for (size_t i = 0; i < w->n_parts; i++)
+        window_part_close(&w->parts[i]);
+    for (size_t i = 0; i < w->n_sources; i++) {
+        pd_event_source_done(&w->sources[i]);
+        pd_events_free(w->source_events[i]);
+    }
+    free(w->sources);
+    free(w->source_events);
+    free(w->parts);
+    pd_coverage_done(&w->coverage);
+    closep(&w->folder);
+    free(w);
+    return NULL;
+}
+
+static int copy_entries(Search *s) {
+    s->entries = calloc(s->folder->n_entries + 1, sizeof(*s->entries));
+    if (!s->entries)
+        return -ENOMEM;
+    s->n_entries = s->folder->n_entries;
+    if (s->n_entries > 0)
+        memcpy(s->entries, s->folder->entries, s->n_entries * sizeof(*s->entries));
+    return 0;
+}
+
+static int copy_view(Search *s) {
+    StoreSession *session = s->folder->session;
+    int r = 0;
+
+    if (!session)
+        return 0;
+    pthread_mutex_lock(&session->mutex);
+    if (session->view.manifest) {
+        r = segment_view_copy(&session->view, &s->view);
+        s->has_view = r == 0;
+    }
+    pthread_mutex_unlock(&session->mutex);
+    return r;
+}
+
+/* One look at both, so that a segment that is just being finished is seen. */
+static int look(Search *s) {
+    Store *store = s->window->store;
+    int r;
+
+    pthread_mutex_lock(&store->mutex);
+    s->folder = store_folder(store, s->query->session);
+    r = s->folder ? copy_view(s) : -ENOENT;
+    if (r == 0)
+        r = copy_entries(s);
+    pthread_mutex_unlock(&store->mutex);
+    if (r < 0)
+        return r;
+    s->window->folder = store_folder_fd(store, s->folder);
+    if (s->window->folder < 0)
+        return s->window->folder;
+    if (s->has_view) {
+        s->view_entry = (Entry){.name = s->view.name, .directory = s->view.manifest->directory};
+        entry_tell(store, &s->view_entry, s->view.manifest);
+    }
+    return 0;
+}
+
+/* While nothing happens there are no samples, and that is known, too. */
+static bool is_recorded(const Entry *entry) {
+    return entry->samples > 0 || (entry->covered && entry->covered_to_ns > entry->covered_from_ns);
+}
+
+/* What its manifest says is read once, and known from then on. */
+static bool know(Search *s, Entry *entry) {
+    Store *store = s->window->store;
+    const Entry *found;
+
+    if (!entry->told) {
+        folder_tell(store, s->folder, entry);
+        pthread_mutex_lock(&store->mutex);
+        found = folder_find(s->folder, &entry->name);
+        if (found)
+            *entry = *found;
+        pthread_mutex_unlock(&store->mutex);
+        if (!found)
+            return false;
+    }
+    return entry->name.state == SEGMENT_CLOSED && is_recorded(entry) && !entry->unreadable;
+}
+
+/* By the clock of the query: what it covers, and all of its samples. */
+static uint64_t begin_of(const WindowQuery *q, const Entry *e) {
+    uint64_t first = q->by_monotonic ? e->first_ns : e->first_real_ns,
+             from = e->covered_from_ns + (q->by_monotonic ? 0 : e->real_shift_ns);
+
+    if (!e->covered)
+        return first;
+    return e->samples > 0 ? MIN(first, from) : from;
+}
+
+static uint64_t end_of(const WindowQuery *q, const Entry *e) {
+    uint64_t last = q->by_monotonic ? e->last_ns : e->last_real_ns,
+             to = e->covered_to_ns + (q->by_monotonic ? 0 : e->real_shift_ns);
+
+    if (!e->covered)
+        return last;
+    return e->samples > 0 ? MAX(last, to) : to;
+}
+
+static bool is_before(const Search *s, const Entry *e) {
+    const WindowQuery *q = s->query;
+    uint64_t last = q->by_monotonic ? e->last_ns : e->last_real_ns;
+
+    return (s->is_idle || e->samples == 0 ? end_of(q, e) : last) < q->since_ns;
+}
+
+static bool touches(const Search *s, const Entry *e) {
+    const WindowQuery *q = s->query;
+    uint64_t first = q->by_monotonic ? e->first_ns : e->first_real_ns;
+
+    if (s->is_idle)
+        first = begin_of(q, e);
+    else if (e->samples == 0)
+        return false;
+    return !is_before(s, e) && (q->until_ns == 0 || first < q->until_ns);
+}
+
+static int add_part(Search *s, const Entry *entry) {
+    Window *w = s->window;
+    WindowPart *part = array_grow(&w->parts, &w->n_parts);
+
+    if (!part)
+        return -ENOMEM;
+    *part =
+        (WindowPart){.name = entry->name,
+                     .directory = entry->directory,
+                     .raw_bytes = entry->raw_bytes,
+                     .real_from_ns = entry->covered ? entry->covered_from_ns + entry->real_shift_ns
+                                                    : entry->first_real_ns,
+                     .real_to_ns = entry->covered ? entry->covered_to_ns + entry->real_shift_ns
+                                                  : entry->last_real_ns,
+                     .fd = -1,
+                     .manifest_fd = -1,
+                     .view = {.fd = -1}};
+    w->sensitive |= entry->sensitive;
+    memcpy(w->boot, entry->boot, sizeof(w->boot));
+    return 0;
+}
+
+static void note_boot(Window *w) {
+    window_note_partial(w, "What was recorded before the machine started anew is left out");
+}
+
+/* 1: it is one of them, 0: it is not, or (with *stop) neither is any older one. */
+static int consider(Search *s, const Entry *entry, bool *stop) {
+    Window *w = s->window;
+    int r;
+
+    if (s->query->by_monotonic && strcmp(entry->boot, w->store->boot) != 0) {
+        /* No earlier moment is to be had by that clock, so it may have been meant. */
+        if (w->n_parts > 0 && s->query->since_ns <= 1)
+            note_boot(w);
+        *stop = true;
+        return 0;
+    }
+    s->before = is_before(s, entry) ? s->before + 1 : 0;
+    *stop = s->before >= STOP_AFTER;
+    if (!touches(s, entry))
+        return 0;
+    if (w->n_parts > 0 && strcmp(w->boot, entry->boot) != 0) {
+        note_boot(w);
+        *stop = true;
+        return 0;
+    }
+    r = add_part(s, entry);
+    return r < 0 ? r : 1;
+}
+
+/* From the newest back. */
+static int add_parts(Search *s) {
+    Window *w = s->window;
+    bool stop = false;
+    int r = 0;
+
+    s->before = 0;
+    if (s->has_view && is_recorded(&s->view_entry)) {
+        r = consider(s, &s->view_entry, &stop);
+        if (r > 0) {
+            w->parts[0].view = s->view;
+            s->view = (SegmentView){.fd = -1};
+        }
+    }
+    for (size_t i = s->n_entries; r >= 0 && !stop && i > 0; i--) {
+        Entry *entry = &s->entries[i - 1];
+
+        if (s->has_view && entry->name.number == s->view_entry.name.number)
+            continue;
+        if (know(s, entry))
+            r = consider(s, entry, &stop);
+        else if (entry->unreadable && w->n_parts > 0)
+            window_note_partial(w, "Segment %08" PRIu64 " has lost its manifest and is left out",
+                                entry->name.number);
+    }
+    return MIN(r, 0);
+}
+
+static int find_parts(Search *s) {
+    Window *w = s->window;
+    int r = add_parts(s);
+
+    if (r == 0 && w->n_parts == 0) {
+        s->is_idle = true;
+        r = add_parts(s);
+    }
+    for (size_t i = 0; i < w->n_parts / 2; i++) {
+        WindowPart part = w->parts[i];
+
+        w->parts[i] = w->parts[w->n_parts - 1 - i];
+        w->parts[w->n_parts - 1 - i] = part;
+    }
+    return r;
+}
+
+/* What there is at all, by the time of day, for whoever asked for what is not. */
+static void find_span(Search *s, uint64_t *ret_oldest, uint64_t *ret_newest, Entry *ret_first) {
+    const WindowQuery by_day = {};
+
+    *ret_oldest = *ret_newest = 0;
+    *ret_first = (Entry){};
+    for (size_t i = 0; i < s->n_entries && *ret_oldest == 0; i++)
+        if (know(s, &s->entries[i])) {
+            *ret_oldest = begin_of(&by_day, &s->entries[i]);
+            *ret_first = s->entries[i];
+        }
+    if (s->has_view && is_recorded(&s->view_entry))
+        *ret_newest = end_of(&by_day, &s->view_entry);
+    for (size_t i = s->n_entries; i > 0 && *ret_newest == 0; i--)
+        if (know(s, &s->entries[i - 1]))
+            *ret_newest = end_of(&by_day, &s->entries[i - 1]);
+    if (*ret_oldest == 0 && *ret_newest != 0) {
+        *ret_oldest = begin_of(&by_day, &s->view_entry);
+        *ret_first = s->view_entry;
+    }
+}
+
+static int judge(Search *s, SnapshotFailure *why) {
+    const WindowQuery *q = s->query;
+    Window *w = s->window;
+    uint64_t oldest, newest;
+    Entry first;
+
+    find_span(s, &oldest, &newest, &first);
+    if (w->n_parts == 0) {
+        *why = (SnapshotFailure){.error = SNAPSHOT_UNAVAILABLE,
+                                 .code = -ENODATA,
+                                 .oldest_ns = oldest,
+                                 .newest_ns = newest};
+        snprintf(why->text, sizeof(why->text), "Nothing of the window is recorded");
+        return -ENODATA;
+    }
+    /* Something older was there once, or there would be no later number. */
+    if (q->since_ns > 0 && first.name.number == w->parts[0].name.number && first.name.number > 1 &&
+        begin_of(q, &first) > q->since_ns)
+        window_note_partial(w, "What is older was deleted to make room");
+    return 0;
+}
+
+/* By the clock of its samples. */
+static int set_times(Window *w, const WindowQuery *q) {
+    for (size_t i = 0; i < w->n_parts; i++) {
+        WindowPart *part = &w->parts[i];
+        const Manifest *m;
+        int r = q->by_monotonic ? 0 : window_read_manifest(w, part);
+
+        if (r < 0)
+            return r;
+        m = window_manifest(part);
+        part->since_ns = q->by_monotonic   ? q->since_ns
+                         : q->since_ns > 0 ? manifest_monotonic_ns(m, q->since_ns)
+                                           : 0;
+        part->until_ns = q->until_ns == 0  ? UINT64_MAX
+                         : q->by_monotonic ? q->until_ns
+                                           : manifest_monotonic_ns(m, q->until_ns);
+        part->manifest = manifest_free(part->manifest);
+    }
+    return 0;
+}
+
+/* Those whose manifests were looked at; they reach back to before the window. */
+static int cover(Search *s) {
+    const Entry **known = calloc(s->n_entries + 1, sizeof(*known));
+    size_t n = 0;
+    int r;
+
+    if (!known)
+        return -ENOMEM;
+    for (size_t i = 0; i < s->n_entries; i++) {
+        if (s->has_view && s->entries[i].name.number == s->view_entry.name.number)
+            continue;
+        /* Nothing before what was not looked at matters. */
+        if (!s->entries[i].told)
+            n = 0;
+        known[n++] = &s->entries[i];
+    }
+    if (s->has_view)
+        known[n++] = &s->view_entry;
+    r = window_cover(s->window, s->query, known, n);
+    free(known);
+    return r;
+}
+
+static int search(Search *s, SnapshotFailure *why) {
+    int r = look(s);
+
+    if (r == -ENOENT && !s->folder) {
+        *why = (SnapshotFailure){.error = SNAPSHOT_NO_SESSION, .code = r};
+        snprintf(why->text, sizeof(why->text), "There is no session '%s'", s->query->session);
+        return r;
+    }
+    if (r == 0)
+        r = find_parts(s);
+    if (r == 0)
+        r = judge(s, why);
+    if (r == 0)
+        r = cover(s);
+    if (r == 0)
+        r = window_open_ahead(s->window);
+    return r == 0 ? set_times(s->window, s->query) : r;
+}
+
+int window_new(Store *store, const WindowQuery *query, Window **ret, SnapshotFailure *ret_why) {
+    _cleanup_(window_freep) Window *w = calloc(1, sizeof(*w));
+    Search s = {.window = w, .query = query, .view = {.fd = -1}};
+    int r;
+
+    *ret_why = (SnapshotFailure){.error = SNAPSHOT_FAILED};
+    if (!w)
+        return -ENOMEM;
+    w->store = store;
+    w->folder = -1;
+    snprintf(w->session, sizeof(w->session), "%s", query->session);
+    r = search(&s, ret_why);
+    free(s.entries);
+    segment_view_done(&s.view);
+    if (r < 0) {
+        ret_why->code = ret_why->code ?: r;
+        return r;
+    }
+    *ret = TAKE_PTR(w);
+    return 0;
+}

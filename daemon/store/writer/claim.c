@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "store/disk/disk.h"
+#include "store/disk/place.h"
+#include "store/writer/session-private.h"
+#include "util/log.h"
+
+/*
+ * Which session has which folder. The writer of a session claims the folder first of all, since a
+ * disk may be slow to make and to list it, and gives it back last of all. Until then a session of
+ * the same name waits, as it does for a writer that recovers the folder.
+ */
+
+static int find_or_make(Store *store, const char *name, Folder **ret) {
+    int r = 0;
+
+    pthread_mutex_lock(&store->disk);
+    pthread_mutex_lock(&store->mutex);
+    *ret = store_folder(store, name);
+    pthread_mutex_unlock(&store->mutex);
+    if (!*ret)
+        r = store_folder_new(store, name, ret);
+    pthread_mutex_unlock(&store->disk);
+    return r;
+}
+
+/* With the store's mutex held. */
+static bool is_given_up(StoreSession *s) {
+    bool given_up;
+
+    pthread_mutex_lock(&s->mutex);
+    given_up = s->given_up;
+    pthread_mutex_unlock(&s->mutex);
+    return given_up;
+}
+
+/* Until nobody else has it. */
+static int take(StoreSession *s, Folder *folder, bool *ret_abandoned) {
+    Store *store = s->store;
+    int r;
+
+    pthread_mutex_lock(&store->mutex);
+    while ((folder->stray || folder->claimed) && !is_given_up(s))
+        pthread_cond_wait(&store->recovered, &store->mutex);
+    r = folder->stray || folder->claimed ? -ECANCELED : 0;
+    if (r == 0) {
+        *ret_abandoned = folder->abandoned;
+        folder->recovered &= !folder->abandoned;
+        folder->abandoned = false;
+        folder->claimed = true;
+        folder->sensitive = s->sensitive;
+    }
+    pthread_mutex_unlock(&store->mutex);
+    return r;
+}
+
+/* So that the next profd knows whose they were. */
+static void mark_runtime(Store *store, Folder *folder, bool runtime) {
+    int r = 0;
+
+    if (folder->runtime == runtime)
+        return;
+    if (runtime)
+        r = place_write(folder->fd, RUNTIME_FILE, (Bytes){});
+    else if (unlinkat(folder->fd, RUNTIME_FILE, 0) < 0)
+        r = -errno;
+    if (r < 0)
+        log_debug("Failed to mark the folder of session '%s', it counts as before after a restart",
+                  folder->name);
+    pthread_mutex_lock(&store->mutex);
+    folder->runtime = runtime;
+    pthread_mutex_unlock(&store->mutex);
+}
+
+/* From here on the main thread may use it. */
+static void publish(StoreSession *s, Folder *folder) {
+    pthread_mutex_lock(&s->store->mutex);
+    s->first_number = folder->next_number;
+    folder->session = s;
+    pthread_mutex_lock(&s->mutex);
+    folder_configure(folder, &s->config);
+    s->folder = folder;
+    s->opened = 1;
+    pthread_cond_broadcast(&s->ended);
+    pthread_mutex_unlock(&s->mutex);
+    pthread_mutex_unlock(&s->store->mutex);
+}
+
+int session_claim(StoreSession *s) {
+    Store *store = s->store;
+    bool abandoned = false;
+    Folder *folder = NULL;
+    int r = find_or_make(store, s->name, &folder);
+
+    if (r == 0)
+        r = take(s, folder, &abandoned);
+    if (r < 0)
+        return r;
+    if (abandoned) {
+        pthread_mutex_lock(&store->disk);
+        (void)folder_survey(store, folder);
+        pthread_mutex_unlock(&store->disk);
+    }
+    mark_runtime(store, folder, s->config.runtime);
+    store_seal(store, folder->fd, s->name, s->sensitive);
+    publish(s, folder);
+    return 0;
+}
+
+void session_release(StoreSession *s, bool abandoned) {
+    Store *store = s->store;
+
+    if (!s->folder)
+        return;
+    pthread_mutex_lock(&store->mutex);
+    s->folder->claimed = false;
+    s->folder->session = NULL;
+    s->folder->abandoned = abandoned;
+    s->folder->open_bytes = 0;
+    pthread_cond_broadcast(&store->recovered);
+    pthread_mutex_unlock(&store->mutex);
+}

@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "store/disk/place.h"
+#include "store/writer/session-private.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+/*
+ * The writer's side: one Op after the other, each tried until it is done. What stands in the way
+ * of one (a full disk, a folder that vanished, a file system gone read-only) is told once, dealt
+ * with as far as that is possible, and tried again with growing pauses, while the queue fills up
+ * and the main thread goes on. When it is over the log tells that, too.
+ */
+
+#define NS_PER_MS 1000000ULL
+
+enum {
+    PAUSE_MIN_MS = 50,
+    PAUSE_MAX_MS = 5000,
+    SURVEY_SEC = 3600,
+    MEASURE_SEC = 1,
+    ROTATE_MIN_BYTES = 512 << 10
+};
+
+static void tell_owner(const StoreSession *s) {
+    if (s->store->on_written)
+        s->store->on_written(s->store->userdata);
+}
+
+/* The figures that the main thread may ask for. */
+static void publish(StoreSession *s) {
+    uint64_t raw = s->segment ? segment_raw_bytes(s->segment) : 0,
+             stored = s->segment ? segment_stored_bytes(s->segment) : 0;
+
+    pthread_mutex_lock(&s->mutex);
+    s->counts.raw_bytes = raw;
+    s->counts.stored_bytes = stored;
+    s->counts.total_raw_bytes = s->base_raw + raw;
+    s->counts.total_stored_bytes = s->base_stored + stored;
+    pthread_mutex_unlock(&s->mutex);
+}
+
+/* What others may read: all that is written up to here. */
+static void show(StoreSession *s) {
+    int r;
+
+    pthread_mutex_lock(&s->mutex);
+    r = segment_view_follow(&s->view, s->segment);
+    pthread_mutex_unlock(&s->mutex);
+    if (r < 0)
+        log_limited(&s->hiding, LOG_LEVEL_WARNING, r,
+                    "Failed to show the open segment of session '%s' to snapshots: %m", s->name);
+}
+
+static void want_rotation(StoreSession *s, bool wanted) {
+    pthread_mutex_lock(&s->mutex);
+    s->counts.rotate_wanted = wanted;
+    pthread_mutex_unlock(&s->mutex);
+}
+
+/* What the open segments take, and whether that is too much. */
+static void keep_budget(StoreSession *s) {
+    uint64_t now = clock_monotonic_ns(), bytes = s->segment ? segment_bytes(s->segment) : 0, limit;
+    Store *store = s->store;
+
+    if (s->following)
+        bytes += segment_bytes(s->following);
+    if (now - s->measured_ns >= MEASURE_SEC * NS_PER_SECOND) {
+        s->measured_ns = now;
+        store_measure(store);
+    }
+    pthread_mutex_lock(&store->mutex);
+    s->folder->open_bytes = bytes;
+    limit = s->folder->runtime ? store_runtime_limit_bytes(store) : store_limit_bytes(store);
+    if (s->folder->max_use_bytes > 0)
+        limit = MIN(limit, s->folder->max_use_bytes);
+    pthread_mutex_unlock(&store->mutex);
+    if (bytes > limit / 4 && bytes > ROTATE_MIN_BYTES)
+        want_rotation(s, true);
+    if (store_is_over(store))
+        (void)store_vacuum(store);
+}
+
+static void register_segment(StoreSession *s, const Segment *segment) {
+    Entry entry = {.name = *segment_name(segment)};
+    _cleanup_close_ int fd = store_folder_fd(s->store, s->folder);
+    char text[SEGMENT_NAME_MAX];
+    bool directory;
+    uint64_t bytes;
+
+    segment_name_print(&entry.name, text);
+    if (fd < 0 || place_measure(fd, text, &entry.bytes, &entry.directory) < 0)
+        return;
+    segment_name_beside(&entry.name, ".json", text);
+    if (!entry.directory && place_measure(fd, text, &bytes, &directory) == 0)
+        entry.bytes += bytes;
+    pthread_mutex_lock(&s->store->mutex);
+    entry_tell(s->store, &entry, segment_manifest(segment));
+    s->folder->open_bytes = 0;
+    if (!folder_find(s->folder, &entry.name))
+        (void)folder_insert(s->folder, &entry);
+    pthread_mutex_unlock(&s->store->mutex);
+}
+
+static bool is_gone(const Segment *segment) {
+    return segment && segment_is_gone(segment);
+}
+
+/* Adds up what is no more the current one, however it ended. */
+static void drop_segment(StoreSession *s) {
+    s->base_raw += segment_raw_bytes(s->segment);
+    s->base_stored += segment_stored_bytes(s->segment);
+    s->segment = segment_free(s->segment);
+    show(s);
+}
+
+static int finish_current(StoreSession *s) {
+    ClockAnchor now = s->store->now();
+    uint64_t high;
+    int r;
+
+    if (!s->segment)
+        return 0;
+    if (is_gone(s->segment)) {
+        log_warning(0, "Segment %08" PRIu64 " of session '%s' was deleted while it was written",
+                    segment_name(s->segment)->number, s->name);
+        drop_segment(s);
+        return 0;
+    }
+    pthread_mutex_lock(&s->mutex);
+    high = s->counts.queue_high_bytes;
+    pthread_mutex_unlock(&s->mutex);
+    r = segment_finish(s->segment, &now, s->store->synchronised(), high);
+    if (r == -EEXIST || r == -EINVAL || r == -EBADMSG || r == -EFBIG || r == -ENOENT) {
+        log_warning(r,
+                    "Failed to finish segment %08" PRIu64 " of session '%s', leaving it open to "
+                    "the next start: %m",
+                    segment_name(s->segment)->number, s->name);
+        drop_segment(s);
+        return 0;
+    }
+    if (r < 0)
+        return r;
+    register_segment(s, s->segment);
+    drop_segment(s);
+    pthread_mutex_lock(&s->mutex);
+    s->counts.segments++;
+    pthread_mutex_unlock(&s->mutex);
+    return 0;
+}
+
+static int open_segment(StoreSession *s, SegmentPlan **plan, Segment **ret) {
+    const SegmentContext context = {.store = s->store, .sensitive = s->sensitive};
+    _cleanup_close_ int fd = store_folder_fd(s->store, s->folder);
+    int r = fd < 0 ? fd : sequence_write(fd, (*plan)->name.number + 1);
+
+    return r < 0 ? r : segment_open(fd, plan, &context, ret);
+}
+
+static void survey_now_and_then(StoreSession *s) {
+    uint64_t now = s->store->now().boot_ns;
+
+    if (now - s->folder->surveyed_ns < SURVEY_SEC * NS_PER_SECOND)
+        return;
+    pthread_mutex_lock(&s->store->disk);
+    (void)folder_survey(s->store, s->folder);
+    pthread_mutex_unlock(&s->store->disk);
+}
+
+/* Where the recorder before us ended: what its rings held then is ours to write. One that was
+ * killed before it wrote anything has left a segment without samples, which says nothing. */
+static void continue_coverage(StoreSession *s, SegmentPlan *plan) {
+    Folder *folder = s->folder;
+    const Entry *last = NULL;
+
+    pthread_mutex_lock(&s->store->mutex);
+    for (size_t i = 0; i < folder->n_entries; i++)
+        if (folder->entries[i].name.number < plan->name.number &&
+            folder->entries[i].name.state == SEGMENT_CLOSED && !entry_is_blank(&folder->entries[i]))
+            last = &folder->entries[i];
+    if (last && last->covered && last->this_boot)
+        plan->coverage.from_ns = last->covered_to_ns;
+    pthread_mutex_unlock(&s->store->mutex);
+    plan->continues = false;
+}
+
+/* What is recorded goes on there without a gap; should one be found behind it later, somebody
+ * deleted the next one. */
+static void join_coverage(StoreSession *s) {
+    const Manifest *next = segment_manifest(s->following);
+
+    if (s->segment && next->covered)
+        segment_leave(s->segment, PD_GAP_DELETED, next->coverage.from_ns);
+}
+
+static int do_begin(StoreSession *s, Op *op) {
+    int r;
+
+    if (op->plan && op->plan->continues)
+        continue_coverage(s, op->plan);
+    r = op->plan ? open_segment(s, &op->plan, &s->following) : 0;
+    if (r < 0)
+        return r;
+    join_coverage(s);
+    r = finish_current(s);
+    if (r < 0)
+        return r;
+    s->plan = segment_plan_free(s->plan);
+    s->segment = TAKE_PTR(s->following);
+    show(s);
+    s->synced_ns = clock_monotonic_ns();
+    pthread_mutex_lock(&s->mutex);
+    s->counts.segment_began_ns = op->clock.monotonic_ns;
+    s->counts.rotate_wanted = false;
+    s->counts.begun++;
+    pthread_mutex_unlock(&s->mutex);
+    tell_owner(s);
+    survey_now_and_then(s);
+    keep_budget(s);
+    /* By count and age, whatever the bytes. */
+    (void)store_vacuum(s->store);
+    return 0;
+}
+
+static int do_batch(StoreSession *s, Op *op) {
+    int r = segment_write(s->segment, &op->batch, &op->done);
+
+    if (r == -EINVAL || r == -EBADMSG || r == -ENOMEM || r == -EFBIG) {
+        log_limited(&s->dropping, LOG_LEVEL_WARNING, r,
+                    "Dropping %" PRIu64 " samples of session '%s' that cannot be written: %m",
+                    op->batch.samples, s->name);
+        pthread_mutex_lock(&s->mutex);
+        s->counts.unwritten_samples += op->batch.samples;
+        s->counts.rotate_wanted |= r == -EFBIG;
+        pthread_mutex_unlock(&s->mutex);
+        return 0;
+    }
+    if (r < 0)
+        return r;
+    pthread_mutex_lock(&s->mutex);
+    s->counts.total_samples += op->batch.samples;
+    pthread_mutex_unlock(&s->mutex);
+    return 0;
+}
+
+/* Gives back the plan of a segment that somebody deleted. */
+static SegmentPlan *salvage(StoreSession *s, Segment **segment) {
+    SegmentPlan *plan;
+
+    log_warning(0,
+                "Segment %08" PRIu64 " of session '%s' was deleted while it was written, beginning "
+                "it anew",
+                segment_name(*segment)->number, s->name);
+    plan = segment_take_plan(*segment);
+    (void)pd_coverage_add_gap(&plan->coverage,
+                              &(PdGap){.from_ns = plan->coverage.from_ns,
+                                       .to_ns = segment_manifest(*segment)->coverage.to_ns,
+                                       .cpu = PD_ALL_CPUS,
+                                       .reason = PD_GAP_DELETED});
+    s->base_raw += segment_raw_bytes(*segment);
+    s->base_stored += segment_stored_bytes(*segment);
+    *segment = segment_free(*segment);
+    show(s);
+    return plan;
+}
+
+/* Where the ground was pulled away: all folders anew. A segment that went begins again with the
+ * next Op; one that is about to be finished does not. */
+static void regain_ground(StoreSession *s, Op *op) {
+    (void)store_reopen(s->store, s->folder);
+    if (op->type == OP_BEGIN && is_gone(s->following))
+        op->plan = salvage(s, &s->following);
+    if (op->type != OP_BEGIN && op->type != OP_CLOSE && is_gone(s->segment)) {
+        s->plan = salvage(s, &s->segment);
+        want_rotation(s, true);
+    }
+}
+
+static int do_sweep(StoreSession *s, Op *op) {
+    uint64_t interval, now = clock_monotonic_ns();
+    int r = segment_end_sweep(s->segment, &op->marked, op->has_clock ? &op->clock : NULL);
+
+    if (r < 0 && r != -EFBIG)
+        return r;
+    if (r == 0)
+        segment_cover(s->segment, op->covered_ns);
+    /* Whoever waits for the sweep may look at once. */
+    show(s);
+    if (r == 0)
+        atomic_store_explicit(&s->written, op->sweep, memory_order_release);
+    else
+        want_rotation(s, true);
+    if (r == 0)
+        tell_owner(s);
+    if (is_gone(s->segment)) {
+        regain_ground(s, op);
+        return 0;
+    }
+    pthread_mutex_lock(&s->store->mutex);
+    interval = s->store->sync_interval_ns;
+    pthread_mutex_unlock(&s->store->mutex);
+    if (interval > 0 && now - s->synced_ns >= interval) {
+        s->synced_ns = now;
+        r = segment_sync(s->segment);
+        if (r < 0)
+            log_warning(r, "Failed to sync segment %08" PRIu64 " of session '%s', ignoring: %m",
+                        segment_name(s->segment)->number, s->name);
+        s->coverage_changed |= r == 0;
+    }
+    if (s->coverage_changed)
+        s->coverage_changed = segment_save_coverage(s->segment) < 0;
+    keep_budget(s);
+    return 0;
+}
+
+static int perform(StoreSession *s, Op *op) {
+    if (op->type == OP_BEGIN)
+        return do_begin(s, op);
+    if (op->type == OP_CLOSE) {
+        if (s->segment)
+            segment_leave(s->segment, op->after, op->leave_ns);
+        return finish_current(s);
+    }
+    if (!s->segment) {
+        int r = open_segment(s, &s->plan, &s->segment);
+
+        if (r < 0)
+            return r;
+    }
+    if (op->type == OP_NOTE) {
+        segment_note(s->segment, &op->facts);
+        s->coverage_changed |= op->facts.gap != NULL;
+        return 0;
+    }
+    return op->type == OP_BATCH ? do_batch(s, op) : do_sweep(s, op);
+}
+
+static void set_error(StoreSession *s, int r) {
+    pthread_mutex_lock(&s->mutex);
+    s->counts.error = r;
+    pthread_mutex_unlock(&s->mutex);
+}
+
+/* The system says the same of both. */
+static const char *lacking(StoreSession *s, int r) {
+    bool lacks;
+
+    store_measure(s->store);
+    pthread_mutex_lock(&s->store->mutex);
+    lacks = r == -ENOSPC && store_lacks_inodes(s->store);
+    pthread_mutex_unlock(&s->store->mutex);
+    return lacks ? " (its file system has no inodes left)" : "";
+}
+
+static void tell_trouble(StoreSession *s, int r) {
+    set_error(s, r);
+    if (s->told == r)
+        return;
+    s->told = r;
+    log_struct(
+        LOG_LEVEL_WARNING, r,
+        LOG_FIELDS({"PROFD_EVENT", r == -ENOSPC || r == -EDQUOT ? "disk-full" : "store-failed"},
+                   {"PROFD_SESSION", s->name}, {"PROFD_STORE", s->store->path}),
+        "Failed to write session '%s' into store '%s', keeping what comes in memory until "
+        "it can be written: %m%s",
+        s->name, s->store->path, lacking(s, r));
+}
+
+static void tell_relief(StoreSession *s) {
+    if (s->told == 0)
+        return;
+    s->told = 0;
+    set_error(s, 0);
+    log_struct(LOG_LEVEL_NOTICE, 0,
+               LOG_FIELDS({"PROFD_EVENT", "store-mended"}, {"PROFD_SESSION", s->name},
+                          {"PROFD_STORE", s->store->path}),
+               "Writing session '%s' into store '%s' again", s->name, s->store->path);
+}
+
+/* Waits before the next try; false when there is none because the session closes. */
+static bool pause_writing(StoreSession *s, unsigned *pause_ms) {
+    bool go_on;
+
+    pthread_mutex_lock(&s->mutex);
+    go_on = !s->closing || clock_monotonic_ns() < s->give_up_ns;
+    if (go_on) {
+        uint64_t pause = (s->closing ? PAUSE_MIN_MS : *pause_ms) * NS_PER_MS;
+        uint64_t until = clock_monotonic_ns() + pause;
+        struct timespec at = {.tv_sec = (time_t)(until / NS_PER_SECOND),
+                              .tv_nsec = (long)(until % NS_PER_SECOND)};
+
+        /* Woken by whatever is queued, it waits on: nothing but the end is worth a hurry. */
+        while (clock_monotonic_ns() < until) {
+            bool closing = s->closing;
+
+            (void)pthread_cond_timedwait(&s->wake, &s->mutex, &at);
+            if (s->closing && !closing)
+                break;
+        }
+    }
+    pthread_mutex_unlock(&s->mutex);
+    *pause_ms = MIN(*pause_ms * 2, (unsigned)PAUSE_MAX_MS);
+    return go_on;
+}
+
+/* False: it was given up. */
+static bool perform_until_done(StoreSession *s, Op *op) {
+    unsigned pause_ms = PAUSE_MIN_MS;
+    int r;
+
+    while ((r = perform(s, op)) < 0) {
+        tell_trouble(s, r);
+        if (r == -ENOSPC || r == -EDQUOT)
+            (void)store_vacuum(s->store);
+        else
+            regain_ground(s, op);
+        if (!pause_writing(s, &pause_ms))
+            return false;
+    }
+    if (op->type == OP_SWEEP || op->type == OP_BEGIN)
+        tell_relief(s);
+    publish(s);
+    return true;
+}
+
+/* The first one, left in its place; NULL: none is coming any more. */
+static Op *wait_for_op(StoreSession *s) {
+    Op *op;
+
+    pthread_mutex_lock(&s->mutex);
+    while (!s->first && !s->closing)
+        pthread_cond_wait(&s->wake, &s->mutex);
+    op = s->given_up ? NULL : s->first;
+    s->busy = op;
+    pthread_mutex_unlock(&s->mutex);
+    return op;
+}
+
+static bool queue_is_empty(StoreSession *s) {
+    bool empty;
+
+    pthread_mutex_lock(&s->mutex);
+    empty = !s->first && !s->closing;
+    pthread_mutex_unlock(&s->mutex);
+    return empty;
+}
+
+static void pop(StoreSession *s, Op *op) {
+    pthread_mutex_lock(&s->mutex);
+    s->first = op->next;
+    if (!s->first)
+        s->last = &s->first;
+    s->counts.queue_bytes -= op->bytes;
+    atomic_fetch_sub(&s->store->queued_bytes, op->bytes);
+    s->busy = false;
+    s->n_done++;
+    pthread_mutex_unlock(&s->mutex);
+    op_free(op);
+}
+
+static void set_recovering(StoreSession *s, bool recovering) {
+    pthread_mutex_lock(&s->mutex);
+    s->recovering = recovering;
+    pthread_mutex_unlock(&s->mutex);
+}
+
+/* What can wait until there is nothing else to do. */
+static void tidy(StoreSession *s) {
+    set_recovering(s, true);
+    while (queue_is_empty(s) &&
+           (store_recover_stray(s->store) || folder_mend_manifest(s->store, s->folder) ||
+            store_seal_late(s->store)))
+        ;
+    set_recovering(s, false);
+}
+
+/* Until nothing is to be written any more. */
+static void write_queue(StoreSession *s) {
+    Op *op;
+
+    for (;;) {
+        tidy(s);
+        op = wait_for_op(s);
+        if (!op)
+            return;
+        if (!perform_until_done(s, op))
+            return;
+        pop(s, op);
+    }
+}
+
+/* What is left in the queue is lost, unless somebody counted it already. */
+static void count_rest(StoreSession *s) {
+    uint64_t samples = 0;
+    bool gives_up;
+
+    pthread_mutex_lock(&s->mutex);
+    gives_up = s->first && !s->given_up;
+    if (gives_up)
+        samples = session_queued_samples(s);
+    s->given_up |= gives_up;
+    s->counts.unwritten_samples += samples;
+    pthread_mutex_unlock(&s->mutex);
+    if (gives_up)
+        log_warning(s->told,
+                    "Giving up on %" PRIu64 " samples that session '%s' could not write, leaving "
+                    "its segment to recovery: %m",
+                    samples, s->name);
+}
+
+/* Here, since to close a file that was deleted takes a disk. */
+static void close_all(StoreSession *s) {
+    SegmentView view;
+
+    pthread_mutex_lock(&s->mutex);
+    view = s->view;
+    s->view = (SegmentView){.fd = -1};
+    pthread_mutex_unlock(&s->mutex);
+    segment_view_done(&view);
+    s->left_open = s->segment || s->following;
+    s->segment = segment_free(s->segment);
+    s->following = segment_free(s->following);
+    s->plan = segment_plan_free(s->plan);
+}
+
+static void set_opened(StoreSession *s, int r) {
+    pthread_mutex_lock(&s->mutex);
+    s->opened = r;
+    pthread_cond_broadcast(&s->ended);
+    pthread_mutex_unlock(&s->mutex);
+}
+
+/* Whoever closed the session waits for this, or went and left all to us. */
+static void end(StoreSession *s) {
+    bool owner_gone;
+    Store *store = s->store;
+
+    pthread_mutex_lock(&s->mutex);
+    s->has_ended = true;
+    owner_gone = s->owner_gone;
+    pthread_cond_broadcast(&s->ended);
+    pthread_mutex_unlock(&s->mutex);
+    if (!owner_gone) {
+        tell_owner(s);
+        return;
+    }
+    session_free(s);
+    pthread_mutex_lock(&store->mutex);
+    store->n_abandoned--;
+    pthread_mutex_unlock(&store->mutex);
+}
+
+void *session_write(void *session) {
+    StoreSession *s = session;
+    int r = session_claim(s);
+
+    if (r == 0) {
+        tell_owner(s);
+        set_recovering(s, true);
+        folder_recover(s->store, s->folder);
+        write_queue(s);
+        count_rest(s);
+        close_all(s);
+    } else {
+        set_opened(s, r);
+    }
+    end(s);
+    return NULL;
+}

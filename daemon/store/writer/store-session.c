@@ -1,0 +1,600 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "store/disk/place.h"
+#include "store/writer/session-private.h"
+#include "util/clock.h"
+#include "util/log.h"
+#include "util/thread.h"
+
+/*
+ * The main thread's side: everything becomes an Op at the end of the queue, which is bounded by
+ * bytes. What can be merged with the last one that still waits is, so that marks and facts cost
+ * nothing while a disk is sick; only records and heads are ever refused.
+ */
+
+/* A recovery may unpack half a gigabyte and more. */
+enum { RECOVERY_SEC = 60, WAKE_BYTES = 1 << 20 };
+
+Op *op_free(Op *op) {
+    if (!op)
+        return NULL;
+    segment_plan_free(op->plan);
+    buffer_done(&op->batch.records);
+    free(op);
+    return NULL;
+}
+
+/* When its queue is full, samples are lost. */
+static int start_thread(StoreSession *session) {
+    return thread_start(&(ThreadOptions){.name = "profd-writer", .nice = THREAD_NICE_PROMPT},
+                        session_write, session, &session->thread);
+}
+
+static void leave_list(StoreSession *session) {
+    StoreSession **at;
+
+    pthread_mutex_lock(&session->store->mutex);
+    for (at = &session->store->open_sessions; *at && *at != session; at = &(*at)->next)
+        ;
+    if (*at)
+        *at = session->next;
+    pthread_mutex_unlock(&session->store->mutex);
+}
+
+StoreSession *session_free(StoreSession *session) {
+    while (session->first) {
+        Op *op = session->first;
+
+        session->first = op->next;
+        atomic_fetch_sub(&session->store->queued_bytes, op->bytes);
+        op_free(op);
+    }
+    leave_list(session);
+    session_release(session, session->left_open);
+    pthread_mutex_destroy(&session->mutex);
+    pthread_cond_destroy(&session->wake);
+    pthread_cond_destroy(&session->ended);
+    free(session->previous[0]);
+    free(session->previous[1]);
+    free(session->path);
+    free(session);
+    return NULL;
+}
+
+static void init_session(StoreSession *session, Store *store, const SessionConfig *config) {
+    pthread_condattr_t monotonic;
+
+    session->store = store;
+    session->config = *config;
+    session->zstd_level = config->zstd_level;
+    session->layout = config->layout;
+    snprintf(session->name, sizeof(session->name), "%s", config->name);
+    session->last = &session->first;
+    session->view.fd = -1;
+    session->after = PD_GAP_DOWN;
+    session->queue_max = SESSION_QUEUE_BYTES;
+    session->dropping = (LogRate){.interval_ns = 60 * NS_PER_SECOND, .burst = 3};
+    session->hiding = session->dropping;
+    pthread_mutex_init(&session->mutex, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&session->wake, &monotonic);
+    pthread_cond_init(&session->ended, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+/* One that was given up may hang in the kernel for long, and has its name no more. */
+static int join_list(StoreSession *session) {
+    Store *store = session->store;
+    int r = 0;
+
+    pthread_mutex_lock(&store->mutex);
+    for (StoreSession *other = store->open_sessions; r == 0 && other; other = other->next) {
+        pthread_mutex_lock(&other->mutex);
+        r = strcmp(other->name, session->name) == 0 && !other->given_up ? -EEXIST : 0;
+        pthread_mutex_unlock(&other->mutex);
+    }
+    if (r == 0) {
+        session->next = store->open_sessions;
+        store->open_sessions = session;
+    }
+    pthread_mutex_unlock(&store->mutex);
+    return r;
+}
+
+static int log_open_error(const StoreSession *session, int r) {
+    return log_error(r, "Failed to open the folder of session '%s' in store '%s': %m",
+                     session->name, session->store->path);
+}
+
+int store_session_start(Store *store, const SessionConfig *config, bool sensitive,
+                        StoreSession **ret) {
+    StoreSession *session;
+    int r;
+
+    if (!config_name_is_valid(config->name))
+        return -EINVAL;
+    session = calloc(1, sizeof(*session));
+    if (!session)
+        return -ENOMEM;
+    init_session(session, store, config);
+    session->sensitive = sensitive;
+    r = join_list(session);
+    if (r == 0)
+        r = start_thread(session);
+    if (r < 0) {
+        (void)log_open_error(session, r);
+        session_free(session);
+        return r;
+    }
+    *ret = session;
+    return 0;
+}
+
+int store_session_opened(StoreSession *session) {
+    int r;
+
+    pthread_mutex_lock(&session->mutex);
+    r = session->opened;
+    pthread_mutex_unlock(&session->mutex);
+    return r < 0 ? log_open_error(session, r) : r;
+}
+
+int store_session_await(StoreSession *session) {
+    int r;
+
+    pthread_mutex_lock(&session->mutex);
+    while (session->opened == 0)
+        pthread_cond_wait(&session->ended, &session->mutex);
+    r = session->opened;
+    pthread_mutex_unlock(&session->mutex);
+    return r < 0 ? log_open_error(session, r) : 0;
+}
+
+int store_session_new(Store *store, const SessionConfig *config, bool sensitive,
+                      StoreSession **ret) {
+    _cleanup_(store_session_closep) StoreSession *session = NULL;
+    int r = store_session_start(store, config, sensitive, &session);
+
+    if (r == 0)
+        r = store_session_await(session);
+    if (r == 0)
+        *ret = TAKE_PTR(session);
+    return r;
+}
+
+void store_session_configure(StoreSession *session, const SessionConfig *config) {
+    session->zstd_level = config->zstd_level;
+    session->layout = config->layout;
+    pthread_mutex_lock(&session->store->mutex);
+    pthread_mutex_lock(&session->mutex);
+    session->config = *config;
+    if (session->opened > 0)
+        folder_configure(session->folder, config);
+    pthread_mutex_unlock(&session->mutex);
+    pthread_mutex_unlock(&session->store->mutex);
+}
+
+/* With the mutex held. */
+static void append(StoreSession *session, Op *op) {
+    StoreSessionCounts *counts = &session->counts;
+
+    *session->last = op;
+    session->last = &op->next;
+    counts->queue_bytes += op->bytes;
+    counts->queue_high_bytes = MAX(counts->queue_high_bytes, counts->queue_bytes);
+    atomic_fetch_add(&session->store->queued_bytes, op->bytes);
+    /* Batches wait for the end of their sweep, so that a sweep wakes the writer once. */
+    if (op->type != OP_BATCH || counts->queue_bytes > WAKE_BYTES)
+        pthread_cond_signal(&session->wake);
+}
+
+/* With the mutex held: the last one that the writer has not begun. */
+static Op *waiting(StoreSession *session, OpType type) {
+    Op *op = session->first;
+
+    if (!op || (session->busy && !op->next))
+        return NULL;
+    op = (Op *)((char *)session->last - offsetof(Op, next));
+    return op->type == type ? op : NULL;
+}
+
+static Op *op_new(OpType type) {
+    Op *op = calloc(1, sizeof(*op));
+
+    if (op) {
+        op->type = type;
+        op->bytes = sizeof(*op);
+    }
+    return op;
+}
+
+/* Here, and in the memory that all sessions share. */
+static bool has_room(StoreSession *session, const Op *op) {
+    uint64_t max = session->queue_max, all = session->store->memory.queue_bytes;
+
+    /* What is lost of the rest spoils samples that come later: it has some room more. */
+    if (!(op->type == OP_BATCH && op->batch.kind == STORE_SAMPLES)) {
+        max += max / 4;
+        all += all / 4;
+    }
+    return session->counts.queue_bytes + op->bytes <= max &&
+           (all == 0 || atomic_load(&session->store->queued_bytes) + op->bytes <= all);
+}
+
+/* -ENOBUFS when it does not fit; owned on success. */
+static int enqueue(StoreSession *session, Op *op) {
+    int r = 0;
+
+    pthread_mutex_lock(&session->mutex);
+    if (has_room(session, op))
+        append(session, op);
+    else
+        r = -ENOBUFS;
+    session->refused |= r < 0;
+    pthread_mutex_unlock(&session->mutex);
+    return r;
+}
+
+static int set_path(StoreSession *session, const SegmentName *name) {
+    SegmentName final = *name;
+    char text[SEGMENT_NAME_MAX];
+    char *path;
+
+    final.state = SEGMENT_CLOSED;
+    segment_name_print(&final, text);
+    if (asprintf(&path, "%s/sessions/%s/%s", session->store->path, session->name, text) < 0)
+        return -ENOMEM;
+    free(session->path);
+    session->path = path;
+    return 0;
+}
+
+int store_session_begin(StoreSession *session, SegmentHead *head) {
+    _cleanup_(op_freep) Op *op = op_new(OP_BEGIN);
+    Folder *folder = session->folder;
+    SegmentPlan *plan;
+    uint64_t number;
+    int r = op ? segment_plan_new(head, &op->plan) : -ENOMEM;
+
+    if (r < 0)
+        return r;
+    plan = op->plan;
+    pthread_mutex_lock(&session->store->mutex);
+    number = folder->next_number;
+    pthread_mutex_unlock(&session->store->mutex);
+    snprintf(plan->session, sizeof(plan->session), "%s", session->name);
+    plan->name = segment_name_at(number, head->clock.real_ns);
+    plan->name.state = SEGMENT_OPEN;
+    plan->zstd_level = session->zstd_level;
+    plan->directory = session->layout == LAYOUT_DIRECTORY;
+    plan->n_files = plan->directory ? MIN(session->store->n_cpus, (unsigned)SEGMENT_FILES_MAX) : 0;
+    op->bytes += segment_plan_bytes(plan);
+    op->clock = head->clock;
+    op->has_clock = true;
+    r = set_path(session, &plan->name);
+    if (r == 0)
+        r = enqueue(session, op);
+    if (r < 0) {
+        /* The preamble stays the caller's. */
+        head->preamble = plan->preamble;
+        plan->preamble = (Buffer){};
+        return r;
+    }
+    (void)TAKE_PTR(op);
+    pthread_mutex_lock(&session->store->mutex);
+    folder->next_number = MAX(folder->next_number, number + 1);
+    pthread_mutex_unlock(&session->store->mutex);
+    session->begun = true;
+    return 0;
+}
+
+int store_session_write(StoreSession *session, StoreBatch *batch) {
+    _cleanup_(op_freep) Op *op = NULL;
+    int r = buffer_error(&batch->records);
+
+    if (!session->begun)
+        return -EINVAL;
+    if (r < 0 || batch->records.size == 0)
+        return r;
+    op = op_new(OP_BATCH);
+    if (!op)
+        return -ENOMEM;
+    op->batch = *batch;
+    op->bytes += batch->records.allocated;
+    r = enqueue(session, op);
+    if (r < 0) {
+        op->batch.records = (Buffer){};
+        pthread_mutex_lock(&session->mutex);
+        session->counts.dropped_samples += batch->samples;
+        pthread_mutex_unlock(&session->mutex);
+        return r;
+    }
+    (void)TAKE_PTR(op);
+    batch->records = (Buffer){};
+    return 0;
+}
+
+int store_session_end_sweep(StoreSession *session, uint64_t sweep, bool round,
+                            const ClockAnchor *clock) {
+    _cleanup_(op_freep) Op *op = op_new(OP_SWEEP);
+    Op *last;
+
+    if (!session->begun)
+        return -EINVAL;
+    if (!op)
+        return -ENOMEM;
+    op->sweep = sweep;
+    op->marked = !round;
+    op->has_clock = clock;
+    op->clock = clock ? *clock : (ClockAnchor){};
+    op->covered_ns = session->covered_ns;
+    pthread_mutex_lock(&session->mutex);
+    last = waiting(session, OP_SWEEP);
+    if (last) {
+        last->covered_ns = op->covered_ns;
+        last->sweep = sweep;
+        last->marked &= !round;
+        last->has_clock = op->has_clock;
+        last->clock = op->clock;
+    } else {
+        append(session, TAKE_PTR(op));
+    }
+    pthread_mutex_unlock(&session->mutex);
+    return 0;
+}
+
+void store_session_cover(StoreSession *session, uint64_t to_ns) {
+    session->covered_ns = MAX(session->covered_ns, to_ns);
+}
+
+void store_session_leave(StoreSession *session, PdGapReason reason, uint64_t at_ns) {
+    session->after = reason;
+    session->leave_ns = at_ns;
+}
+
+uint64_t store_session_written(const StoreSession *session) {
+    return atomic_load_explicit(&session->written, memory_order_acquire);
+}
+
+static bool same_loss(const SegmentFacts *a, const SegmentFacts *b) {
+    return b->lost == 0 || (a->lost > 0 && a->cpu == b->cpu && a->cause == b->cause);
+}
+
+static void add_facts(SegmentFacts *to, const SegmentFacts *facts) {
+    to->lost += facts->lost;
+    to->throttled_ns += facts->throttled_ns;
+    to->throttles += facts->throttles;
+    to->inferred += facts->inferred;
+    to->dropped += facts->dropped;
+    to->sweeps += facts->sweeps;
+    to->drain_ns += facts->drain_ns;
+    to->cpu_ns += facts->cpu_ns;
+    to->memory_bytes = MAX(to->memory_bytes, facts->memory_bytes);
+}
+
+int store_session_note(StoreSession *session, const SegmentFacts *facts) {
+    _cleanup_(op_freep) Op *op = op_new(OP_NOTE);
+    Op *last;
+    int r = 0;
+
+    if (!session->begun)
+        return -EINVAL;
+    if (!op)
+        return -ENOMEM;
+    op->facts = *facts;
+    if (facts->gap) {
+        op->gap = *facts->gap;
+        op->facts.gap = &op->gap;
+    }
+    pthread_mutex_lock(&session->mutex);
+    last = facts->gap ? NULL : waiting(session, OP_NOTE);
+    if (last && same_loss(&last->facts, facts))
+        add_facts(&last->facts, facts);
+    else if (session->counts.queue_bytes + op->bytes > session->queue_max + sizeof(*op) * 1024)
+        r = -ENOBUFS;
+    else
+        append(session, TAKE_PTR(op));
+    pthread_mutex_unlock(&session->mutex);
+    return r;
+}
+
+static bool has_half(const StoreSession *session) {
+    uint64_t all = session->store->memory.queue_bytes;
+
+    return session->counts.queue_bytes <= session->queue_max / 2 &&
+           (all == 0 || atomic_load(&session->store->queued_bytes) <= all / 2);
+}
+
+StoreSessionCounts store_session_counts(StoreSession *session) {
+    StoreSessionCounts counts;
+
+    pthread_mutex_lock(&session->mutex);
+    session->refused &= !has_half(session);
+    counts = session->counts;
+    counts.is_full = session->refused;
+    pthread_mutex_unlock(&session->mutex);
+    return counts;
+}
+
+const char *store_session_path(const StoreSession *session) {
+    return session->path;
+}
+
+/* Entries below ours, newest first, from `*at` down: the next closed one. */
+static bool previous_entry(StoreSession *session, size_t *at, Entry *ret) {
+    Store *store = session->store;
+    Folder *folder = session->folder;
+    bool found = false;
+
+    pthread_mutex_lock(&store->mutex);
+    while (!folder->recovered)
+        pthread_cond_wait(&store->recovered, &store->mutex);
+    *at = MIN(*at, folder->n_entries);
+    while (!found && *at > 0) {
+        const Entry *entry = &folder->entries[--*at];
+
+        found = entry->name.state == SEGMENT_CLOSED && entry->name.number < session->first_number;
+        *ret = *entry;
+    }
+    pthread_mutex_unlock(&store->mutex);
+    return found;
+}
+
+static int find_previous(StoreSession *session) {
+    size_t at = SIZE_MAX, n = 0;
+    Entry entry;
+
+    while (n < ARRAY_SIZE(session->previous) && previous_entry(session, &at, &entry)) {
+        Entry *known;
+        char text[SEGMENT_NAME_MAX];
+
+        if (!entry.told)
+            folder_tell(session->store, session->folder, &entry);
+        pthread_mutex_lock(&session->store->mutex);
+        known = folder_find(session->folder, &entry.name);
+        entry = known ? *known : entry;
+        pthread_mutex_unlock(&session->store->mutex);
+        if (!entry.this_boot)
+            break;
+        if (entry.samples == 0)
+            continue;
+        segment_name_print(&entry.name, text);
+        if (asprintf(&session->previous[n], "%s/sessions/%s/%s", session->store->path,
+                     session->name, text) < 0) {
+            session->previous[n] = NULL;
+            return -ENOMEM;
+        }
+        n++;
+    }
+    return 0;
+}
+
+const char *store_session_previous(StoreSession *session, unsigned back) {
+    if (!session->has_previous) {
+        (void)find_previous(session);
+        session->has_previous = true;
+    }
+    return back < ARRAY_SIZE(session->previous) ? session->previous[back] : NULL;
+}
+
+uint64_t session_queued_samples(const StoreSession *session) {
+    uint64_t samples = 0;
+
+    for (const Op *op = session->first; op; op = op->next)
+        samples += op->type == OP_BATCH ? op->batch.samples : 0;
+    return samples;
+}
+
+/* Waits for the end as long as something gets done. */
+static bool wait_for_end(StoreSession *session) {
+    uint64_t done = 0, patience = 0, recovering = 0;
+    bool ended;
+
+    pthread_mutex_lock(&session->mutex);
+    done = session->n_done;
+    while (!session->has_ended && !session->given_up && patience <= SESSION_DRAIN_SEC + 1) {
+        uint64_t until = clock_monotonic_ns() + NS_PER_SECOND;
+        struct timespec at = {.tv_sec = (time_t)(until / NS_PER_SECOND),
+                              .tv_nsec = (long)(until % NS_PER_SECOND)};
+
+        (void)pthread_cond_timedwait(&session->ended, &session->mutex, &at);
+        if (session->recovering && recovering++ < RECOVERY_SEC)
+            continue;
+        patience = session->n_done == done ? patience + 1 : 0;
+        done = session->n_done;
+    }
+    ended = session->has_ended;
+    pthread_mutex_unlock(&session->mutex);
+    return ended;
+}
+
+void store_session_give_up(StoreSession *session) {
+    uint64_t samples = 0;
+    bool gives_up;
+
+    pthread_mutex_lock(&session->mutex);
+    gives_up = !session->has_ended && !session->given_up;
+    if (gives_up)
+        samples = session_queued_samples(session);
+    session->given_up |= gives_up;
+    session->counts.unwritten_samples += samples;
+    pthread_mutex_unlock(&session->mutex);
+    if (!gives_up)
+        return;
+    /* It may wait for its folder. */
+    pthread_mutex_lock(&session->store->mutex);
+    pthread_cond_broadcast(&session->store->recovered);
+    pthread_mutex_unlock(&session->store->mutex);
+    log_warning(-ETIMEDOUT,
+                "Leaving segment '%s.open' to recovery and giving up on %" PRIu64
+                " samples behind it, the disk does not answer: %m",
+                session->path ? session->path : session->name, samples);
+}
+
+void store_session_wait(StoreSession *session) {
+    if (!session->closing)
+        store_session_end(session);
+    if (!wait_for_end(session))
+        store_session_give_up(session);
+}
+
+void store_session_end(StoreSession *session) {
+    Op *op = op_new(OP_CLOSE);
+
+    if (op) {
+        op->after = session->after;
+        op->leave_ns = session->leave_ns;
+    }
+    pthread_mutex_lock(&session->mutex);
+    /* Only the main thread ever says so. */
+    session->closing = true;
+    session->give_up_ns = clock_monotonic_ns() + SESSION_DRAIN_SEC * NS_PER_SECOND;
+    if (op)
+        append(session, op);
+    pthread_cond_signal(&session->wake);
+    pthread_mutex_unlock(&session->mutex);
+}
+
+bool store_session_has_ended(StoreSession *session) {
+    bool ended;
+
+    pthread_mutex_lock(&session->mutex);
+    ended = session->has_ended;
+    pthread_mutex_unlock(&session->mutex);
+    return ended;
+}
+
+/* True: it has not ended, and frees itself when it does. */
+static bool leave_alone(StoreSession *session) {
+    Store *store = session->store;
+    bool leaves;
+
+    pthread_mutex_lock(&store->mutex);
+    pthread_mutex_lock(&session->mutex);
+    leaves = session->owner_gone = !session->has_ended;
+    store->n_abandoned += leaves;
+    pthread_mutex_unlock(&session->mutex);
+    pthread_mutex_unlock(&store->mutex);
+    return leaves;
+}
+
+StoreSession *store_session_close(StoreSession *session) {
+    pthread_t thread;
+
+    if (!session)
+        return NULL;
+    thread = session->thread;
+    store_session_wait(session);
+    if (leave_alone(session)) {
+        pthread_detach(thread);
+        return NULL;
+    }
+    (void)pthread_join(thread, NULL);
+    return session_free(session);
+}

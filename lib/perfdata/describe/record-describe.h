@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+#include "perfdata/record/record.h"
+#include "perfdata/tracing/tracing.h"
+#include "util/fields.h"
+
+/*
+ * Names every field of the record, its header and stamp included, into an open object of `fields`.
+ * `tracing` (may be NULL) names the fields of a tracepoint's raw data. A record that cannot be
+ * parsed is shown as bytes, with the reason.
+ */
+void pd_record_describe(const PdRecord *record, const PdStamp *stamp, const PdTracing *tracing,
+                        Fields *fields);

@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "perfdata/event/event.h"
+
+#include <errno.h>
+#include <sys/auxv.h>
+
+#include "perfdata/event/format.h"
+#include "util/macro.h"
+
+/*
+ * The table of a recording's events, and the way from a record to its event. Each event's sample
+ * layout is worked out once, when it is added, so that a stamp costs a few loads and one look into
+ * a hash of ids. Where an id stands depends on the event it leads to; so the table keeps the few
+ * places that occur among its events (one, but for recordings that mix them without IDENTIFIER)
+ * and believes an id only where the event it names would have put it there.
+ */
+
+enum {
+    EVENTS_MAX = 65536,
+    IDS_MAX = 4 * 1024 * 1024,
+    RAW_MAX = 4096, /* the kernel takes no attr above a page */
+    PLACES_MAX = 8, /* slots of a sample or trailer in which an id may stand */
+    TEXT_MAX = 4096,
+};
+
+typedef struct IdSlot {
+    uint64_t id;
+    PdEvent *event; /* NULL: free */
+} IdSlot;
+
+typedef struct IdPlaces {
+    int16_t at[PLACES_MAX];
+    unsigned n;
+    const PdEvent *nowhere; /* the first event whose records have no id */
+} IdPlaces;
+
+struct PdEvents {
+    PdEvent **items;
+    size_t n, allocated;
+    IdSlot *slots;
+    unsigned slots_log;  /* 0: none yet */
+    uint64_t slots_seed; /* ids come from outside: nobody shall choose where they collide */
+    size_t slots_used;
+    size_t n_ids;
+    IdPlaces sample_places, trailer_places;
+    bool uniform;
+    bool same_layout; /* all events have the fields of a stamp in the same places */
+};
+
+int pd_events_new(PdEvents **ret) {
+    PdEvents *events = calloc(1, sizeof(*events));
+
+    if (!events)
+        return -ENOMEM;
+    events->uniform = events->same_layout = true;
+    if (getauxval(AT_RANDOM))
+        events->slots_seed = load_u64((const void *)getauxval(AT_RANDOM), false);
+    *ret = events;
+    return 0;
+}
+
+static PdEvent *event_free(PdEvent *event) {
+    if (!event)
+        return NULL;
+    free(event->raw);
+    free(event->ids);
+    free(event->name);
+    free(event->unit);
+    free(event);
+    return NULL;
+}
+
+DEFINE_CLEANUP(PdEvent *, event_free);
+
+PdEvents *pd_events_free(PdEvents *events) {
+    if (!events)
+        return NULL;
+    for (size_t i = 0; i < events->n; i++)
+        event_free(events->items[i]);
+    free(events->items);
+    free(events->slots);
+    free(events);
+    return NULL;
+}
+
+/* The leading fields of a sample have fixed places; what follows PERIOD does not matter here. */
+static void lay_out_sample(PdEvent *event) {
+    uint64_t type = event->attr.sample_type;
+    int16_t at = 0;
+
+    event->in_sample.id = event->in_sample.time = event->in_sample.tid = event->in_sample.cpu = -1;
+    if (type & PD_SAMPLE_IDENTIFIER) {
+        event->in_sample.id = at;
+        at += 8;
+    }
+    if (type & PD_SAMPLE_IP)
+        at += 8;
+    if (type & PD_SAMPLE_TID) {
+        event->in_sample.tid = at;
+        at += 8;
+    }
+    if (type & PD_SAMPLE_TIME) {
+        event->in_sample.time = at;
+        at += 8;
+    }
+    if (type & PD_SAMPLE_ADDR)
+        at += 8;
+    if (type & PD_SAMPLE_ID) {
+        if (event->in_sample.id < 0)
+            event->in_sample.id = at;
+        at += 8;
+    }
+    if (type & PD_SAMPLE_STREAM_ID)
+        at += 8;
+    if (type & PD_SAMPLE_CPU) {
+        event->in_sample.cpu = at;
+        at += 8;
+    }
+    event->sample_reach = (uint16_t)at;
+}
+
+/* From the end: IDENTIFIER, CPU, STREAM_ID, ID, TIME, TID. */
+static void lay_out_trailer(PdEvent *event) {
+    uint64_t type = event->attr.sample_type;
+    int16_t back = 0;
+
+    event->in_trailer.id = event->in_trailer.time = -1;
+    event->in_trailer.tid = event->in_trailer.cpu = -1;
+    event->trailer_size = 0;
+    if (!(event->attr.flags & PD_ATTR_SAMPLE_ID_ALL))
+        return;
+    if (type & PD_SAMPLE_IDENTIFIER)
+        event->in_trailer.id = back += 8;
+    if (type & PD_SAMPLE_CPU)
+        event->in_trailer.cpu = back += 8;
+    if (type & PD_SAMPLE_STREAM_ID)
+        back += 8;
+    if (type & PD_SAMPLE_ID) {
+        back += 8;
+        if (event->in_trailer.id < 0)
+            event->in_trailer.id = back;
+    }
+    if (type & PD_SAMPLE_TIME)
+        event->in_trailer.time = back += 8;
+    if (type & PD_SAMPLE_TID)
+        event->in_trailer.tid = back += 8;
+    event->trailer_size = (uint16_t)back;
+}
+
+static void places_add(IdPlaces *places, int16_t at, const PdEvent *event) {
+    if (at < 0) {
+        places->nowhere = places->nowhere ?: event;
+        return;
+    }
+    for (unsigned i = 0; i < places->n; i++)
+        if (places->at[i] == at)
+            return;
+    assert(places->n < PLACES_MAX);
+    places->at[places->n++] = at;
+}
+
+static void compare_with_first(PdEvents *events, const PdEvent *event) {
+    const PdEvent *first = events->items[0];
+
+    if (event->attr.sample_type != first->attr.sample_type ||
+        event->attr.read_format != first->attr.read_format ||
+        event->attr.branch_sample_type != first->attr.branch_sample_type ||
+        event->attr.sample_regs_user != first->attr.sample_regs_user ||
+        event->attr.sample_regs_intr != first->attr.sample_regs_intr ||
+        ((event->attr.flags ^ first->attr.flags) & PD_ATTR_SAMPLE_ID_ALL))
+        events->uniform = false;
+    if (memcmp(&event->in_sample, &first->in_sample, sizeof(first->in_sample)) != 0 ||
+        memcmp(&event->in_trailer, &first->in_trailer, sizeof(first->in_trailer)) != 0)
+        events->same_layout = false;
+}
+
+static int events_grow(PdEvents *events) {
+    size_t allocated = events->allocated ? events->allocated * 2 : 8;
+    PdEvent **items;
+
+    if (events->n >= EVENTS_MAX)
+        return -E2BIG;
+    if (events->n < events->allocated)
+        return 0;
+    items = reallocarray(events->items, allocated, sizeof(*items));
+    if (!items)
+        return -ENOMEM;
+    events->items = items;
+    events->allocated = allocated;
+    return 0;
+}
+
+static int event_name_itself(PdEvent *event) {
+    _cleanup_(buffer_done) Buffer name = {};
+
+    pd_attr_name(&event->attr, &name);
+    buffer_zero(&name, 1);
+    if (buffer_error(&name) < 0)
+        return buffer_error(&name);
+    event->name = (char *)TAKE_PTR(name.data);
+    return 0;
+}
+
+int pd_events_add(PdEvents *events, const PdAttr *attr, Bytes raw, const uint64_t *ids,
+                  size_t n_ids, PdEvent **ret) {
+    _cleanup_(event_freep) PdEvent *event = calloc(1, sizeof(*event));
+    int r;
+
+    if (!event)
+        return -ENOMEM;
+    if (n_ids > IDS_MAX - events->n_ids)
+        return -E2BIG;
+    r = events_grow(events);
+    if (r < 0)
+        return r;
+    event->index = event->leader = (uint32_t)events->n;
+    event->attr = *attr;
+    event->scale = 1;
+    if (raw.size > 0) {
+        event->raw_size = MIN(raw.size, (size_t)RAW_MAX);
+        event->raw = malloc(event->raw_size);
+        if (!event->raw)
+            return -ENOMEM;
+        memcpy(event->raw, raw.data, event->raw_size);
+    }
+    r = event_name_itself(event);
+    if (r < 0)
+        return r;
+    r = pd_events_add_ids(events, event, ids, n_ids);
+    if (r < 0)
+        return r;
+    lay_out_sample(event);
+    lay_out_trailer(event);
+    places_add(&events->sample_places, event->in_sample.id, event);
+    places_add(&events->trailer_places, event->in_trailer.id, event);
+    events->items[events->n++] = event;
+    compare_with_first(events, event);
+    if (ret)
+        *ret = event;
+    (void)TAKE_PTR(event);
+    return 0;
+}
+
+static size_t slot_of(const PdEvents *events, uint64_t id) {
+    uint64_t h = (id ^ events->slots_seed) * 0x9e3779b97f4a7c15ULL;
+
+    h = (h ^ h >> 32) * 0xd6e8feb86659fd93ULL;
+    return h >> (64 - events->slots_log);
+}
+
+/* The slot that holds the id, or the free one where it belongs. */
+static IdSlot *slots_find(const PdEvents *events, uint64_t id) {
+    size_t mask = ((size_t)1 << events->slots_log) - 1;
+
+    for (size_t i = slot_of(events, id);; i = (i + 1) & mask)
+        if (!events->slots[i].event || events->slots[i].id == id)
+            return &events->slots[i];
+}
+
+static int slots_grow(PdEvents *events, size_t more) {
+    IdSlot *old = events->slots;
+    size_t n_old = old ? (size_t)1 << events->slots_log : 0;
+    unsigned log = MAX(events->slots_log, 6U);
+    IdSlot *slots;
+
+    while (((size_t)1 << log) / 8 * 5 < events->slots_used + more)
+        log++;
+    if (old && log == events->slots_log)
+        return 0;
+    slots = calloc((size_t)1 << log, sizeof(*slots));
+    if (!slots)
+        return -ENOMEM;
+    events->slots = slots;
+    events->slots_log = log;
+    for (size_t i = 0; i < n_old; i++)
+        if (old[i].event)
+            *slots_find(events, old[i].id) = old[i];
+    free(old);
+    return 0;
+}
+
+int pd_events_add_ids(PdEvents *events, PdEvent *event, const uint64_t *ids, size_t n_ids) {
+    uint64_t *grown;
+    int r;
+
+    if (n_ids == 0)
+        return 0;
+    if (n_ids > IDS_MAX - events->n_ids)
+        return -E2BIG;
+    r = slots_grow(events, n_ids);
+    if (r < 0)
+        return r;
+    grown = reallocarray(event->ids, event->n_ids + n_ids, sizeof(*grown));
+    if (!grown)
+        return -ENOMEM;
+    event->ids = grown;
+    memcpy(event->ids + event->n_ids, ids, n_ids * sizeof(*ids));
+    event->n_ids += n_ids;
+    events->n_ids += n_ids;
+    for (size_t i = 0; i < n_ids; i++) {
+        IdSlot *slot = slots_find(events, ids[i]);
+
+        if (slot->event)
+            continue;
+        *slot = (IdSlot){.id = ids[i], .event = event};
+        events->slots_used++;
+    }
+    return 0;
+}
+
+static int set_string(char **string, Bytes value) {
+    char *copy = strndup((const char *)value.data, MIN(value.size, (size_t)TEXT_MAX));
+
+    if (!copy)
+        return -ENOMEM;
+    free(*string);
+    *string = copy;
+    return 0;
+}
+
+int pd_events_set_name(PdEvents *events, PdEvent *event, Bytes name) {
+    int r;
+
+    if (name.size == 0 || name.data[0] == '\0')
+        return 0;
+    r = set_string(&event->name, name);
+    if (r < 0)
+        return r;
+    event->name_given = true;
+    return 0;
+}
+
+int pd_events_set_unit(PdEvents *events, PdEvent *event, Bytes unit) {
+    return unit.size == 0 ? 0 : set_string(&event->unit, unit);
+}
+
+int pd_events_copy(PdEvents *events, const PdEvent *from) {
+    Bytes raw = {.data = from->raw, .size = from->raw ? from->raw_size : 0};
+    PdEvent *event;
+    int r = pd_events_add(events, &from->attr, raw, from->ids, from->n_ids, &event);
+
+    if (r == 0 && from->name_given)
+        r = pd_events_set_name(
+            events, event,
+            (Bytes){.data = (const uint8_t *)from->name, .size = strlen(from->name)});
+    if (r == 0 && from->unit)
+        r = pd_events_set_unit(
+            events, event,
+            (Bytes){.data = (const uint8_t *)from->unit, .size = strlen(from->unit)});
+    if (r < 0)
+        return r;
+    event->scale = from->scale;
+    event->leader = from->leader;
+    return 0;
+}
+
+size_t pd_events_count(const PdEvents *events) {
+    return events->n;
+}
+
+PdEvent *pd_events_at(const PdEvents *events, size_t index) {
+    assert(index < events->n);
+    return events->items[index];
+}
+
+PdEvent *pd_events_by_id(const PdEvents *events, uint64_t id) {
+    return events->slots_log == 0 ? NULL : slots_find(events, id)->event;
+}
+
+bool pd_events_uniform(const PdEvents *events) {
+    return events->uniform;
+}
+
+/* Where a record keeps its id when it is one of those that have it at `at`; NULL: too short. */
+static const uint8_t *id_at(const PdRecord *record, int16_t at) {
+    size_t n = record->size - PD_RECORD_HEADER_SIZE;
+
+    if (record->type == PD_RECORD_SAMPLE)
+        return (size_t)at + 8 > n ? NULL : record->data + PD_RECORD_HEADER_SIZE + at;
+    return (size_t)at > n ? NULL : record->data + record->size - at;
+}
+
+/* Tries each place where the events have their ids; the right one gives an event that has it
+ * there. Records that a tool made up in the kernel's name have an id of 0. */
+static const PdEvent *event_of(const PdEvents *events, const PdRecord *record) {
+    bool sample = record->type == PD_RECORD_SAMPLE;
+    const IdPlaces *places = sample ? &events->sample_places : &events->trailer_places;
+    bool made_up = false;
+
+    if (events->n == 1)
+        return events->items[0];
+    for (unsigned i = 0; i < places->n; i++) {
+        const uint8_t *p = id_at(record, places->at[i]);
+        const PdEvent *event;
+        uint64_t id;
+
+        if (!p)
+            continue;
+        id = load_u64(p, record->swap);
+        event = pd_events_by_id(events, id);
+        if (event && (sample ? event->in_sample.id : event->in_trailer.id) == places->at[i])
+            return event;
+        made_up |= id == 0;
+    }
+    return places->nowhere ?: made_up ? events->items[0] : NULL;
+}
+
+static int stamp_sample(const PdRecord *record, const PdEvent *layout, PdStamp *s) {
+    const uint8_t *body = record->data + PD_RECORD_HEADER_SIZE;
+
+    if (layout->sample_reach > record->size - PD_RECORD_HEADER_SIZE)
+        return -EBADMSG;
+    if ((s->has_id = layout->in_sample.id >= 0))
+        s->id = load_u64(body + layout->in_sample.id, record->swap);
+    if ((s->has_tid = layout->in_sample.tid >= 0)) {
+        s->pid = load_u32(body + layout->in_sample.tid, record->swap);
+        s->tid = load_u32(body + layout->in_sample.tid + 4, record->swap);
+    }
+    if ((s->has_time = layout->in_sample.time >= 0))
+        s->time = load_u64(body + layout->in_sample.time, record->swap);
+    if ((s->has_cpu = layout->in_sample.cpu >= 0))
+        s->cpu = load_u32(body + layout->in_sample.cpu, record->swap);
+    return 0;
+}
+
+static int stamp_trailer(const PdRecord *record, const PdEvent *layout, PdStamp *s) {
+    const uint8_t *end = record->data + record->size;
+
+    if (layout->trailer_size > record->size - PD_RECORD_HEADER_SIZE)
+        return -EBADMSG;
+    if ((s->has_id = layout->in_trailer.id >= 0))
+        s->id = load_u64(end - layout->in_trailer.id, record->swap);
+    if ((s->has_tid = layout->in_trailer.tid >= 0)) {
+        s->pid = load_u32(end - layout->in_trailer.tid, record->swap);
+        s->tid = load_u32(end - layout->in_trailer.tid + 4, record->swap);
+    }
+    if ((s->has_time = layout->in_trailer.time >= 0))
+        s->time = load_u64(end - layout->in_trailer.time, record->swap);
+    if ((s->has_cpu = layout->in_trailer.cpu >= 0))
+        s->cpu = load_u32(end - layout->in_trailer.cpu, record->swap);
+    return 0;
+}
+
+int pd_events_stamp(const PdEvents *events, const PdRecord *record, PdStamp *ret) {
+    const PdEvent *layout;
+
+    *ret = (PdStamp){};
+    if (record->size < PD_RECORD_HEADER_SIZE)
+        return -EBADMSG;
+    if (record->type >= PD_RECORD_USER || events->n == 0)
+        return 0;
+    ret->event = event_of(events, record);
+    /* An id that nobody has still leaves a time, where all events have theirs in one place. */
+    layout = ret->event ?: events->same_layout ? events->items[0] : NULL;
+    if (!layout)
+        return 0;
+    return record->type == PD_RECORD_SAMPLE ? stamp_sample(record, layout, ret)
+                                            : stamp_trailer(record, layout, ret);
+}

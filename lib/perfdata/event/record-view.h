@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * A borrowed view of one record: its header in host order, and its bytes. A view from a reader is
+ * valid until the next call on that reader.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "perfdata/event/format.h"
+#include "util/bytes.h"
+
+typedef struct PdRecord {
+    uint32_t type;
+    uint16_t misc;
+    bool swap;           /* the bytes are in the other byte order */
+    bool decompressed;   /* came out of a COMPRESSED record */
+    uint32_t file;       /* 0: the file, the stream or `data`; N + 1: `data.N` */
+    uint32_t size;       /* of data, header included */
+    const uint8_t *data; /* header first; not necessarily aligned */
+    uint64_t offset;     /* in its file; that of the COMPRESSED record for what was inside one */
+    uint64_t payload;    /* bytes of payload behind it (AUXTRACE, TRACING_DATA): see the reader */
+} PdRecord;
+
+enum { PD_RECORD_BIG_MAX = 64 << 20 }; /* simpleperf's sizes have 32 bits; this is our bound */
+
+/* The record that begins at p, of which the header must be there; where it is is not filled in. */
+static inline PdRecord pd_record_at(const uint8_t *p, bool swap) {
+    PdRecord r = {.type = load_u32(p, swap),
+                  .misc = load_u16(p + 4, swap),
+                  .swap = swap,
+                  .size = load_u16(p + 6, swap),
+                  .data = p};
+
+    if (r.type >= PD_RECORD_SIMPLEPERF)
+        r.size |= (uint32_t)r.misc << 16;
+    return r;
+}
+
+/* Whether there can be such a record at all. */
+static inline bool pd_record_is_sane(const PdRecord *r) {
+    return r->type - 1 < UINT16_MAX && r->size >= PD_RECORD_HEADER_SIZE &&
+           r->size <= PD_RECORD_BIG_MAX;
+}
+
+static inline Cursor pd_record_cursor(const PdRecord *r) {
+    return cursor_of(r->data + PD_RECORD_HEADER_SIZE, r->size - PD_RECORD_HEADER_SIZE, r->swap);
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "perfdata/feature/environment-codec.h"
+
+#include <errno.h>
+
+#include "util/array.h"
+
+/*
+ * The steps that every feature's body is made of. Each does the one thing that the mode asks for;
+ * after a failure reading steps leave zeros, so a walk needs no check between them. Memory is only
+ * ever allocated for what the body has bytes for.
+ */
+
+void codec_fail(Codec *c, int error) {
+    if (!c->error)
+        c->error = error;
+    cursor_fail(&c->in);
+}
+
+void codec_spend(Codec *c, size_t n) {
+    if (c->mode != CODEC_READ)
+        return;
+    if (n > c->budget)
+        codec_fail(c, -EBADMSG);
+    else
+        c->budget -= n;
+}
+
+/* A cursor that ran out is what most damage looks like. */
+static bool reading(Codec *c) {
+    if (c->in.failed && !c->error)
+        c->error = -EBADMSG;
+    return !c->error;
+}
+
+void codec_u32(Codec *c, uint32_t *v) {
+    if (c->mode == CODEC_READ) {
+        *v = cursor_u32(&c->in);
+        (void)reading(c);
+    } else if (c->mode == CODEC_WRITE)
+        buffer_u32(c->out, *v, c->swap);
+    else
+        *v = 0;
+}
+
+void codec_u64(Codec *c, uint64_t *v) {
+    if (c->mode == CODEC_READ) {
+        *v = cursor_u64(&c->in);
+        (void)reading(c);
+    } else if (c->mode == CODEC_WRITE)
+        buffer_u64(c->out, *v, c->swap);
+    else
+        *v = 0;
+}
+
+void codec_u32_is(Codec *c, uint32_t v) {
+    uint32_t found = v;
+
+    codec_u32(c, &found);
+    if (c->mode == CODEC_READ && found != v)
+        codec_fail(c, -EBADMSG);
+}
+
+void codec_u64_is(Codec *c, uint64_t v) {
+    uint64_t found = v;
+
+    codec_u64(c, &found);
+    if (c->mode == CODEC_READ && found != v)
+        codec_fail(c, -EBADMSG);
+}
+
+static void read_string(Codec *c, char **ret) {
+    uint32_t n = cursor_u32(&c->in);
+    Bytes bytes = cursor_bytes(&c->in, n);
+    char *s;
+
+    codec_spend(c, 1);
+    if (!reading(c))
+        return;
+    s = strndup(n > 0 ? (const char *)bytes.data : "", bytes.size);
+    if (!s) {
+        codec_fail(c, -ENOMEM);
+        return;
+    }
+    *ret = s;
+}
+
+static void write_string(Codec *c, const char *s) {
+    size_t n = strlen(s) + 1;
+    size_t padded = (n + CODEC_STRING_ALIGN - 1) / CODEC_STRING_ALIGN * CODEC_STRING_ALIGN;
+
+    if (padded > UINT32_MAX) {
+        c->out->error = -EOVERFLOW;
+        return;
+    }
+    buffer_u32(c->out, (uint32_t)padded, c->swap);
+    buffer_append(c->out, s, n);
+    buffer_zero(c->out, padded - n);
+}
+
+void codec_string(Codec *c, char **s) {
+    if (c->mode == CODEC_READ)
+        read_string(c, s);
+    else if (c->mode == CODEC_WRITE)
+        write_string(c, *s ? *s : "");
+    else
+        freep(s);
+}
+
+void codec_strings(Codec *c, PdStrings *strings) {
+    codec_count_u32(c, &strings->n);
+    codec_begin(c, &strings->n, &strings->items, sizeof(uint32_t));
+    for (size_t i = 0; i < strings->n; i++)
+        codec_string(c, &strings->items[i]);
+    codec_end(c, &strings->n, &strings->items);
+}
+
+static void read_bytes(Codec *c, uint8_t **ret, size_t n) {
+    const uint8_t *from = cursor_take(&c->in, n);
+
+    if (!reading(c) || n == 0)
+        return;
+    *ret = malloc(n);
+    if (!*ret)
+        codec_fail(c, -ENOMEM);
+    else
+        memcpy(*ret, from, n);
+}
+
+void codec_bytes(Codec *c, uint8_t **data, size_t *n) {
+    if (c->mode == CODEC_READ)
+        read_bytes(c, data, *n);
+    else if (c->mode == CODEC_WRITE)
+        buffer_append(c->out, *data, *n);
+    else
+        freep(data);
+    if (c->mode != CODEC_WRITE && !*data)
+        *n = 0;
+}
+
+static void read_u64s(Codec *c, uint64_t **ret, size_t n) {
+    Bytes from = cursor_array(&c->in, n, sizeof(uint64_t));
+
+    if (!reading(c) || n == 0)
+        return;
+    *ret = malloc(from.size);
+    if (!*ret)
+        codec_fail(c, -ENOMEM);
+    for (size_t i = 0; *ret && i < n; i++)
+        (*ret)[i] = load_u64(from.data + i * sizeof(uint64_t), c->swap);
+}
+
+void codec_u64s(Codec *c, uint64_t **words, size_t *n) {
+    if (c->mode == CODEC_READ)
+        read_u64s(c, words, *n);
+    else if (c->mode == CODEC_CLEAR)
+        freep(words);
+    if (c->mode != CODEC_WRITE && !*words)
+        *n = 0;
+    for (size_t i = 0; c->mode == CODEC_WRITE && i < *n; i++)
+        buffer_u64(c->out, (*words)[i], c->swap);
+}
+
+void codec_count_u32(Codec *c, size_t *n) {
+    uint32_t v = (uint32_t)*n;
+
+    if (c->mode == CODEC_CLEAR)
+        return;
+    if (c->mode == CODEC_WRITE && *n > UINT32_MAX)
+        c->out->error = -EOVERFLOW;
+    codec_u32(c, &v);
+    if (c->mode == CODEC_READ)
+        *n = v;
+}
+
+void codec_count_u64(Codec *c, size_t *n) {
+    uint64_t v = *n;
+
+    if (c->mode == CODEC_CLEAR)
+        return;
+    codec_u64(c, &v);
+    if (c->mode == CODEC_READ && v > cursor_left(&c->in))
+        codec_fail(c, -EBADMSG);
+    if (c->mode == CODEC_READ)
+        *n = c->error ? 0 : (size_t)v;
+}
+
+void codec_begin_sized(Codec *c, size_t *n, void **items, size_t each, size_t least) {
+    if (c->mode != CODEC_READ)
+        return;
+    if (*n > cursor_left(&c->in) / least)
+        codec_fail(c, -EBADMSG);
+    codec_spend(c, *n);
+    if (!reading(c))
+        *n = 0;
+    if (*n == 0)
+        return;
+    *items = calloc(*n, each);
+    if (!*items) {
+        codec_fail(c, -ENOMEM);
+        *n = 0;
+    }
+}
+
+void codec_end_items(Codec *c, size_t *n, void **items) {
+    if (c->mode != CODEC_CLEAR)
+        return;
+    freep(items);
+    *n = 0;
+}
+
+void *codec_grow_sized(Codec *c, size_t *n, void **items, size_t each) {
+    void *item;
+
+    codec_spend(c, 1);
+    if (!reading(c))
+        return NULL;
+    item = array_grow_sized(items, n, each);
+    if (!item)
+        codec_fail(c, -ENOMEM);
+    return item;
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "perfdata/feature/environment-feature.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "util/text.h"
+
+/*
+ * The machine and the command: names, numbers of CPUs, memory, the command line. Most of these
+ * features are one string, so one macro makes their three functions.
+ */
+
+void print_line(Buffer *out, const char *label, const char *s) {
+    text_puts(out, label);
+    text_escape_str(out, s);
+    text_putc(out, '\n');
+}
+
+#define STRING_FEATURE(member, label)                                                              \
+    void code_##member(Codec *c, PdEnvironment *env) {                                             \
+        codec_string(c, &env->member);                                                             \
+    }                                                                                              \
+    void print_##member(const PdEnvironment *env, Buffer *out) {                                   \
+        print_line(out, "# " label " : ", env->member);                                            \
+    }                                                                                              \
+    void describe_##member(const PdEnvironment *env, Fields *fields) {                             \
+        fields_str(fields, #member, env->member);                                                  \
+    }                                                                                              \
+    struct swallow_the_semicolon_##member
+
+STRING_FEATURE(hostname, "hostname");
+STRING_FEATURE(osrelease, "os release");
+STRING_FEATURE(version, "perf version");
+STRING_FEATURE(arch, "arch");
+STRING_FEATURE(cpudesc, "cpudesc");
+STRING_FEATURE(cpuid, "cpuid");
+
+void describe_strings(Fields *fields, const char *name, const PdStrings *strings) {
+    fields_begin_array(fields, name);
+    for (size_t i = 0; i < strings->n; i++)
+        fields_str(fields, NULL, strings->items[i]);
+    fields_end_array(fields);
+}
+
+void code_nrcpus(Codec *c, PdEnvironment *env) {
+    codec_u32(c, &env->nrcpus_available);
+    codec_u32(c, &env->nrcpus_online);
+}
+
+void print_nrcpus(const PdEnvironment *env, Buffer *out) {
+    text_printf(out, "# nrcpus online : %u\n# nrcpus avail : %u\n", env->nrcpus_online,
+                env->nrcpus_available);
+}
+
+void describe_nrcpus(const PdEnvironment *env, Fields *fields) {
+    fields_u64(fields, "nrcpus_online", env->nrcpus_online);
+    fields_u64(fields, "nrcpus_avail", env->nrcpus_available);
+}
+
+void code_total_mem(Codec *c, PdEnvironment *env) {
+    codec_u64(c, &env->total_mem_kb);
+}
+
+void print_total_mem(const PdEnvironment *env, Buffer *out) {
+    text_printf(out, "# total memory : %" PRIu64 " kB\n", env->total_mem_kb);
+}
+
+void describe_total_mem(const PdEnvironment *env, Fields *fields) {
+    fields_u64(fields, "total_mem_kb", env->total_mem_kb);
+}
+
+void code_cmdline(Codec *c, PdEnvironment *env) {
+    codec_strings(c, &env->cmdline);
+}
+
+/* Each word is followed by a space, the last one too, and quotes are escaped but not added. */
+void print_cmdline(const PdEnvironment *env, Buffer *out) {
+    text_puts(out, "# cmdline : ");
+    for (size_t i = 0; i < env->cmdline.n; i++) {
+        const char *s = env->cmdline.items[i];
+
+        for (const char *quote; (quote = strchr(s, '\'')); s = quote + 1) {
+            text_escape(out, (Bytes){.data = (const uint8_t *)s, .size = (size_t)(quote - s)});
+            text_puts(out, "\\'");
+        }
+        text_escape_str(out, s);
+        text_putc(out, ' ');
+    }
+    text_putc(out, '\n');
+}
+
+void describe_cmdline(const PdEnvironment *env, Fields *fields) {
+    describe_strings(fields, "cmdline", &env->cmdline);
+}
+
+void code_e_machine(Codec *c, PdEnvironment *env) {
+    codec_u32(c, &env->e_machine);
+    codec_u32(c, &env->e_flags);
+}
+
+void print_e_machine(const PdEnvironment *env, Buffer *out) {
+    text_printf(out, "# e_machine : %u\n#   e_flags : %u\n", env->e_machine, env->e_flags);
+}
+
+void describe_e_machine(const PdEnvironment *env, Fields *fields) {
+    fields_u64(fields, "e_machine", env->e_machine);
+    fields_hex(fields, "e_flags", env->e_flags);
+}
+
+void code_cln_size(Codec *c, PdEnvironment *env) {
+    codec_u32(c, &env->cln_size);
+}
+
+void print_cln_size(const PdEnvironment *env, Buffer *out) {
+    text_printf(out, "# cacheline size : %u\n", env->cln_size);
+}
+
+void describe_cln_size(const PdEnvironment *env, Fields *fields) {
+    fields_u64(fields, "cln_size", env->cln_size);
+}
+
+/* NUL-terminated strings up to the end of the body, without counts or padding. */
+static void read_meta_info(Codec *c, PdStrings *info) {
+    while (cursor_left(&c->in) > 0) {
+        Bytes s = cursor_string(&c->in);
+        char **item = codec_grow(c, &info->n, &info->items);
+
+        if (!item)
+            return;
+        *item = strndup((const char *)s.data, s.size);
+        if (!*item)
+            codec_fail(c, -ENOMEM);
+    }
+}
+
+void code_meta_info(Codec *c, PdEnvironment *env) {
+    PdStrings *info = &env->meta_info;
+
+    if (c->mode == CODEC_READ)
+        read_meta_info(c, info);
+    for (size_t i = 0; c->mode == CODEC_WRITE && i < info->n; i++)
+        buffer_append(c->out, info->items[i], strlen(info->items[i]) + 1);
+    for (size_t i = 0; c->mode == CODEC_CLEAR && i < info->n; i++)
+        freep(&info->items[i]);
+    codec_end(c, &info->n, &info->items);
+}
+
+void print_meta_info(const PdEnvironment *env, Buffer *out) {
+    text_puts(out, "# meta info:\n");
+    for (size_t i = 0; i + 1 < env->meta_info.n; i += 2) {
+        text_puts(out, "#  ");
+        text_escape_str(out, env->meta_info.items[i]);
+        text_puts(out, " : ");
+        text_escape_str(out, env->meta_info.items[i + 1]);
+        text_putc(out, '\n');
+    }
+}
+
+/* The keys come from the file, so they cannot be names of members. */
+void describe_meta_info(const PdEnvironment *env, Fields *fields) {
+    fields_begin_array(fields, "meta_info");
+    for (size_t i = 0; i + 1 < env->meta_info.n; i += 2) {
+        fields_begin_object(fields, NULL);
+        fields_str(fields, "key", env->meta_info.items[i]);
+        fields_str(fields, "value", env->meta_info.items[i + 1]);
+        fields_end_object(fields);
+    }
+    fields_end_array(fields);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "perfdata/feature/environment-feature.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "util/text.h"
+
+/*
+ * The physical memory map: for each node the blocks of memory that belong to it, as a bitmap.
+ */
+
+enum {
+    MEM_TOPOLOGY_VERSION = 1,
+    WORD_BITS = 64,
+    BITS_A_BUDGET_ITEM = 16, /* a bit may become ten characters */
+};
+
+/* The size stands twice in a row: as the node's, and as that of the bitmap that follows. */
+static void code_mem_node(Codec *c, PdMemNode *n) {
+    uint64_t size = n->n_bits;
+    size_t words = (size_t)(n->n_bits / WORD_BITS + (n->n_bits % WORD_BITS != 0));
+
+    codec_u64(c, &n->node);
+    codec_u64(c, &size);
+    codec_u64(c, &n->n_bits);
+    if (c->mode == CODEC_READ) {
+        if (size != n->n_bits || n->n_bits / 8 > cursor_left(&c->in))
+            codec_fail(c, -EBADMSG);
+        codec_spend(c, (size_t)(n->n_bits / BITS_A_BUDGET_ITEM));
+        words = (size_t)(n->n_bits / WORD_BITS + (n->n_bits % WORD_BITS != 0));
+    }
+    codec_u64s(c, &n->bits, &words);
+}
+
+void code_mem_topology(Codec *c, PdEnvironment *env) {
+    if (c->mode == CODEC_READ)
+        env->mem_version = MEM_TOPOLOGY_VERSION;
+    codec_u64_is(c, MEM_TOPOLOGY_VERSION);
+    codec_u64(c, &env->mem_block_size);
+    codec_count_u64(c, &env->n_mem_nodes);
+    codec_begin(c, &env->n_mem_nodes, &env->mem_nodes, 3 * sizeof(uint64_t));
+    for (size_t i = 0; i < env->n_mem_nodes; i++)
+        code_mem_node(c, &env->mem_nodes[i]);
+    codec_end(c, &env->n_mem_nodes, &env->mem_nodes);
+}
+
+static bool has_bit(const PdMemNode *n, uint64_t bit) {
+    return bit < n->n_bits && (n->bits[bit / WORD_BITS] >> bit % WORD_BITS & 1);
+}
+
+/* "0-7,32-39" */
+static void put_ranges(Buffer *out, const PdMemNode *n) {
+    bool first = true;
+
+    for (uint64_t i = 0; i < n->n_bits; i++) {
+        uint64_t from = i;
+
+        if (!has_bit(n, i))
+            continue;
+        while (has_bit(n, i + 1))
+            i++;
+        text_puts(out, first ? "" : ",");
+        text_u64(out, from);
+        if (i > from) {
+            text_putc(out, '-');
+            text_u64(out, i);
+        }
+        first = false;
+    }
+}
+
+static uint64_t count_bits(const PdMemNode *n) {
+    uint64_t count = 0;
+
+    for (uint64_t i = 0; i < n->n_bits; i++)
+        count += has_bit(n, i);
+    return count;
+}
+
+/* perf's unit: the next one only from twice its size on. */
+static void put_size(Buffer *out, uint64_t size) {
+    static const char units[] = "BKMG";
+    unsigned i = 0;
+
+    for (; size / 1024 > 1 && i < 3; i++)
+        size /= 1024;
+    text_u64(out, size);
+    text_putc(out, units[i]);
+}
+
+void print_mem_topology(const PdEnvironment *env, Buffer *out) {
+    text_printf(out, "# memory nodes (nr %zu, block size 0x%" PRIx64 "):\n", env->n_mem_nodes,
+                env->mem_block_size);
+    for (size_t i = 0; i < env->n_mem_nodes; i++) {
+        const PdMemNode *n = &env->mem_nodes[i];
+
+        text_printf(out, "#  %3" PRIu64 " [", n->node);
+        put_size(out, env->mem_block_size * count_bits(n));
+        text_puts(out, "]: ");
+        put_ranges(out, n);
+        text_putc(out, '\n');
+    }
+}
+
+void describe_mem_topology(const PdEnvironment *env, Fields *fields) {
+    fields_begin_object(fields, "mem_topology");
+    fields_u64(fields, "block_size", env->mem_block_size);
+    fields_begin_array(fields, "nodes");
+    for (size_t i = 0; i < env->n_mem_nodes; i++) {
+        _cleanup_(buffer_done) Buffer ranges = {};
+
+        put_ranges(&ranges, &env->mem_nodes[i]);
+        fields_begin_object(fields, NULL);
+        fields_u64(fields, "node", env->mem_nodes[i].node);
+        fields_bytes(fields, "blocks", buffer_bytes(&ranges));
+        fields_end_object(fields);
+    }
+    fields_end_array(fields);
+    fields_end_object(fields);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "perfdata/feature/environment-feature.h"
+
+#include "util/text.h"
+
+/*
+ * What the processors can count: the kernel's PMUs with their type numbers, what each is capable
+ * of, and on which CPUs of a hybrid machine it is.
+ */
+
+void code_pmu_mappings(Codec *c, PdEnvironment *env) {
+    codec_count_u32(c, &env->n_pmus);
+    codec_begin(c, &env->n_pmus, &env->pmus, 2 * sizeof(uint32_t));
+    for (size_t i = 0; i < env->n_pmus; i++) {
+        codec_u32(c, &env->pmus[i].type);
+        codec_string(c, &env->pmus[i].name);
+    }
+    codec_end(c, &env->n_pmus, &env->pmus);
+}
+
+void print_pmu_mappings(const PdEnvironment *env, Buffer *out) {
+    text_puts(out, "# pmu mappings: ");
+    if (env->n_pmus == 0)
+        text_puts(out, "not available");
+    for (size_t i = 0; i < env->n_pmus; i++) {
+        text_puts(out, i > 0 ? ", " : "");
+        text_escape_str(out, env->pmus[i].name);
+        text_puts(out, " = ");
+        text_u64(out, env->pmus[i].type);
+    }
+    text_putc(out, '\n');
+}
+
+void describe_pmu_mappings(const PdEnvironment *env, Fields *fields) {
+    fields_begin_array(fields, "pmu_mappings");
+    for (size_t i = 0; i < env->n_pmus; i++) {
+        fields_begin_object(fields, NULL);
+        fields_str(fields, "name", env->pmus[i].name);
+        fields_u64(fields, "type", env->pmus[i].type);
+        fields_end_object(fields);
+    }
+    fields_end_array(fields);
+}
+
+/* Pairs of name and value, counted as one; kept as two lists of the same length. */
+static void code_caps(Codec *c, PdPmuCaps *caps) {
+    size_t n = caps->names.n;
+
+    codec_count_u32(c, &n);
+    if (c->mode == CODEC_READ)
+        caps->names.n = caps->values.n = n;
+    codec_begin(c, &caps->names.n, &caps->names.items, 2 * sizeof(uint32_t));
+    codec_begin(c, &caps->values.n, &caps->values.items, 2 * sizeof(uint32_t));
+    for (size_t i = 0; i < MIN(caps->names.n, caps->values.n); i++) {
+        codec_string(c, &caps->names.items[i]);
+        codec_string(c, &caps->values.items[i]);
+    }
+    codec_end(c, &caps->names.n, &caps->names.items);
+    codec_end(c, &caps->values.n, &caps->values.items);
+}
+
+static void print_caps(const PdPmuCaps *caps, const char *pmu, Buffer *out) {
+    text_puts(out, "# ");
+    text_escape_str(out, pmu);
+    text_puts(out, " pmu capabilities: ");
+    if (caps->names.n == 0)
+        text_puts(out, "not available");
+    for (size_t i = 0; i < caps->names.n; i++) {
+        text_puts(out, i > 0 ? ", " : "");
+        text_escape_str(out, caps->names.items[i]);
+        text_putc(out, '=');
+        text_escape_str(out, caps->values.items[i]);
+    }
+    text_putc(out, '\n');
+}
+
+static void describe_caps(const PdPmuCaps *caps, const char *name, Fields *fields) {
+    fields_begin_array(fields, name);
+    for (size_t i = 0; i < caps->names.n; i++) {
+        fields_begin_object(fields, NULL);
+        fields_str(fields, "name", caps->names.items[i]);
+        fields_str(fields, "value", caps->values.items[i]);
+        fields_end_object(fields);
+    }
+    fields_end_array(fields);
+}
+
+void code_cpu_pmu_caps(Codec *c, PdEnvironment *env) {
+    code_caps(c, &env->cpu_pmu_caps);
+}
+
+void print_cpu_pmu_caps(const PdEnvironment *env, Buffer *out) {
+    print_caps(&env->cpu_pmu_caps, "cpu", out);
+}
+
+void describe_cpu_pmu_caps(const PdEnvironment *env, Fields *fields) {
+    describe_caps(&env->cpu_pmu_caps, "cpu_pmu_caps", fields);
+}
+
+void code_pmu_caps(Codec *c, PdEnvironment *env) {
+    codec_count_u32(c, &env->n_pmu_caps);
+    codec_begin(c, &env->n_pmu_caps, &env->pmu_caps, 2 * sizeof(uint32_t));
+    for (size_t i = 0; i < env->n_pmu_caps; i++) {
+        code_caps(c, &env->pmu_caps[i]);
+        codec_string(c, &env->pmu_caps[i].pmu);
+    }
+    codec_end(c, &env->n_pmu_caps, &env->pmu_caps);
+}
+
+void print_pmu_caps(const PdEnvironment *env, Buffer *out) {
+    for (size_t i = 0; i < env->n_pmu_caps; i++)
+        print_caps(&env->pmu_caps[i], env->pmu_caps[i].pmu, out);
+}
+
+void describe_pmu_caps(const PdEnvironment *env, Fields *fields) {
+    fields_begin_array(fields, "pmu_caps");
+    for (size_t i = 0; i < env->n_pmu_caps; i++) {
+        fields_begin_object(fields, NULL);
+        fields_str(fields, "pmu", env->pmu_caps[i].pmu);
+        describe_caps(&env->pmu_caps[i], "caps", fields);
+        fields_end_object(fields);
+    }
+    fields_end_array(fields);
+}
+
+void code_hybrid_topology(Codec *c, PdEnvironment *env) {
+    codec_count_u32(c, &env->n_hybrids);
+    codec_begin(c, &env->n_hybrids, &env->hybrids, 2 * sizeof(uint32_t));
+    for (size_t i = 0; i < env->n_hybrids; i++) {
+        codec_string(c, &env->hybrids[i].pmu);
+        codec_string(c, &env->hybrids[i].cpus);
+    }
+    codec_end(c, &env->n_hybrids, &env->hybrids);
+}
+
+void print_hybrid_topology(const PdEnvironment *env, Buffer *out) {
+    text_puts(out, "# hybrid cpu system:\n");
+    for (size_t i = 0; i < env->n_hybrids; i++) {
+        text_puts(out, "# ");
+        text_escape_str(out, env->hybrids[i].pmu);
+        text_puts(out, " cpu list : ");
+        text_escape_str(out, env->hybrids[i].cpus);
+        text_putc(out, '\n');
+    }
+}
+
+void describe_hybrid_topology(const PdEnvironment *env, Fields *fields) {
+    fields_begin_array(fields, "hybrid_topology");
+    for (size_t i = 0; i < env->n_hybrids; i++) {
+        fields_begin_object(fields, NULL);
+        fields_str(fields, "pmu", env->hybrids[i].pmu);
+        fields_str(fields, "cpus", env->hybrids[i].cpus);
+        fields_end_object(fields);
+    }
+    fields_end_array(fields);
+}

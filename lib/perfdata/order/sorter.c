@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "perfdata/order/sorter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "util/buffer.h"
+#include "util/file.h"
+#include "util/macro.h"
+
+/*
+ * Records in, records by time out. What is held lies in an arena in the order it came, with an
+ * index that is sorted when somebody asks: a merge of the runs that are there already, which are
+ * few, since each CPU's records come in order. When the arena is full its older half goes, sorted,
+ * to a run in an unlinked file; the runs and the arena are then merged while they are taken. What
+ * is not older than the end of the newest run is appended to that, so a recording whose records are
+ * out of order by less than half the arena makes one run, and a directory one a file. When there
+ * are many runs they become one, so neither memory nor descriptors grow.
+ *
+ * Equal times keep their order because a run is older than every later run and than the arena, and
+ * of equals the arena lets go of those first that came first.
+ */
+
+enum {
+    MEMORY_DEFAULT = 8 << 20,
+    MEMORY_MIN = 64 << 10,
+    RUNS_MAX = 32,
+    RUN_BUFFER_BYTES = 64 << 10,
+    RUN_PUNCH_BYTES = 8 << 20, /* taken, before the disk gets it back */
+};
+
+/* A record as it is held, in the arena and in a run; its bytes follow, padded to 8. */
+typedef struct Held {
+    uint64_t time, offset, payload;
+    uint32_t type, size, file;
+    uint32_t place; /* in the index, while the arena is compacted */
+    uint16_t misc;
+    bool swap, decompressed, taken;
+} Held;
+
+typedef struct Item {
+    uint64_t time;
+    uint64_t at; /* in the arena */
+} Item;
+
+typedef struct Run {
+    int fd;        /* its offset is where the run ends */
+    Buffer window; /* read, from `at` on not yet taken */
+    size_t at;
+    off_t read_to; /* in the file, the end of the window */
+    off_t punched; /* up to here the file is a hole */
+    bool empty;
+    uint64_t time; /* of the record at `at` */
+    uint64_t last; /* time that was written */
+} Run;
+
+struct PdSorter {
+    uint64_t memory_bytes;
+    char *folder;
+    Buffer arena;
+    uint64_t taken_bytes; /* of the arena */
+    Item *items, *spare;
+    size_t first, n, allocated; /* items[first … n) are to come */
+    bool unsorted;
+    Run runs[RUNS_MAX];
+    unsigned n_runs;
+    Run *last_taken; /* moves on at the next call, its record being out */
+    uint64_t released;
+    bool spilled;
+};
+
+static uint64_t held_bytes(uint32_t size) {
+    return sizeof(Held) + ALIGN8((uint64_t)size);
+}
+
+static Held *held_at(PdSorter *s, const Item *item) {
+    return (Held *)(s->arena.data + item->at);
+}
+
+static void run_done(Run *run) {
+    closep(&run->fd);
+    buffer_done(&run->window);
+    *run = (Run){.fd = -1};
+}
+
+int pd_sorter_new(const PdOrderOptions *options, PdSorter **ret) {
+    static const PdOrderOptions defaults = {};
+    _cleanup_(pd_sorter_freep) PdSorter *s = calloc(1, sizeof(*s));
+    const char *folder;
+
+    if (!s)
+        return -ENOMEM;
+    options = options ?: &defaults;
+    folder = options->spill_folder ?: getenv("TMPDIR") ?: "/var/tmp";
+    s->folder = strdup(folder);
+    if (!s->folder)
+        return -ENOMEM;
+    s->memory_bytes = options->memory_bytes > 0 ? MAX(options->memory_bytes, (uint64_t)MEMORY_MIN)
+                                                : (uint64_t)MEMORY_DEFAULT;
+    *ret = TAKE_PTR(s);
+    return 0;
+}
+
+PdSorter *pd_sorter_free(PdSorter *s) {
+    if (!s)
+        return NULL;
+    for (unsigned i = 0; i < s->n_runs; i++)
+        run_done(&s->runs[i]);
+    buffer_done(&s->arena);
+    free(s->items);
+    free(s->spare);
+    free(s->folder);
+    free(s);
+    return NULL;
+}
+
+/* Where the run that begins at `from` ends. One that strictly falls is turned round. */
+static size_t run_end(Item *items, size_t from, size_t n) {
+    size_t end = from + 1;
+
+    if (end == n)
+        return end;
+    if (items[end].time >= items[from].time) {
+        while (end < n && items[end].time >= items[end - 1].time)
+            end++;
+        return end;
+    }
+    while (end < n && items[end].time < items[end - 1].time)
+        end++;
+    for (size_t a = from, b = end - 1; a < b; a++, b--) {
+        Item t = items[a];
+
+        items[a] = items[b];
+        items[b] = t;
+    }
+    return end;
+}
+
+static void merge_two(const Item *a, const Item *a_end, const Item *b, const Item *b_end,
+                      Item *to) {
+    while (a < a_end && b < b_end)
+        *to++ = b->time < a->time ? *b++ : *a++;
+    memcpy(to, a, (size_t)(a_end - a) * sizeof(*a));
+    to += a_end - a;
+    memcpy(to, b, (size_t)(b_end - b) * sizeof(*b));
+}
+
+/* Merges neighbouring runs until one is left. */
+static void sort_items(PdSorter *s) {
+    size_t n = s->n - s->first;
+
+    memmove(s->items, s->items + s->first, n * sizeof(*s->items));
+    s->first = 0;
+    s->n = n;
+    for (bool many = s->unsorted; many;) {
+        Item *from = s->items;
+
+        many = false;
+        for (size_t a = 0; a < n;) {
+            size_t b = run_end(from, a, n), end = b < n ? run_end(from, b, n) : n;
+
+            merge_two(from + a, from + b, from + b, from + end, s->spare + a);
+            many |= a > 0 || end < n;
+            a = end;
+        }
+        s->items = s->spare;
+        s->spare = from;
+    }
+    s->unsorted = false;
+}
+
+/* Slides what is still to come over what was taken. */
+static void compact(PdSorter *s) {
+    uint64_t to = 0;
+
+    for (size_t i = s->first; i < s->n; i++)
+        held_at(s, &s->items[i])->place = (uint32_t)i;
+    for (uint64_t at = 0; at < s->arena.size;) {
+        Held *held = (Held *)(s->arena.data + at);
+        uint64_t bytes = held_bytes(held->size);
+
+        if (!held->taken) {
+            s->items[held->place].at = to;
+            memmove(s->arena.data + to, held, bytes);
+            to += bytes;
+        }
+        at += bytes;
+    }
+    s->arena.size = to;
+    s->taken_bytes = 0;
+}
+
+static int open_unlinked(const char *folder) {
+    _cleanup_free_ char *path = NULL;
+    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+    if (fd >= 0)
+        return fd;
+    if (asprintf(&path, "%s/perfdata-XXXXXX", folder) < 0)
+        return -ENOMEM;
+    fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    (void)unlink(path);
+    return fd;
+}
+
+/* What was taken long ago needs no room on the disk. */
+static void run_punch(Run *run) {
+    if (run->read_to - run->punched < RUN_PUNCH_BYTES)
+        return;
+    (void)fallocate(run->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, run->punched,
+                    RUN_PUNCH_BYTES);
+    run->punched += RUN_PUNCH_BYTES;
+}
+
+/* Reads on until the record at `at` is whole; empty when there is none. */
+static int run_fill(Run *run) {
+    size_t left = run->window.size - run->at, want = sizeof(Held);
+    Held held;
+
+    for (;;) {
+        uint8_t *to;
+        ssize_t n;
+
+        if (left >= sizeof(Held)) {
+            memcpy(&held, run->window.data + run->at, sizeof(held));
+            want = held_bytes(held.size);
+        }
+        if (left >= want && left >= sizeof(Held)) {
+            run->time = held.time;
+            return 0;
+        }
+        if (run->at > 0)
+            memmove(run->window.data, run->window.data + run->at, left);
+        run->at = 0;
+        run->window.size = left;
+        to = buffer_reserve(&run->window, MAX(want - left, (size_t)RUN_BUFFER_BYTES));
+        if (!to)
+            return buffer_error(&run->window);
+        n = pread(run->fd, to, run->window.allocated - left, run->read_to);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        if (n == 0) {
+            run->empty = true;
+            return left > 0 ? -EIO : 0;
+        }
+        buffer_commit(&run->window, (size_t)n);
+        run->read_to += n;
+        left += (size_t)n;
+        run_punch(run);
+    }
+}
+
+static int run_advance(Run *run) {
+    Held held;
+
+    memcpy(&held, run->window.data + run->at, sizeof(held));
+    run->at += held_bytes(held.size);
+    return run_fill(run);
+}
+
+/* The run with the least time, the oldest of equals; NULL when all are empty. */
+static Run *least_run(PdSorter *s) {
+    Run *least = NULL;
+
+    for (unsigned i = 0; i < s->n_runs; i++)
+        if (!s->runs[i].empty && (!least || s->runs[i].time < least->time))
+            least = &s->runs[i];
+    return least;
+}
+
+static int write_held(int fd, Buffer *out, const Held *held) {
+    int r = 0;
+
+    buffer_append(out, held, held_bytes(held->size));
+    if (out->size >= RUN_BUFFER_BYTES && buffer_error(out) == 0) {
+        r = file_write_all(fd, out->data, out->size);
+        buffer_clear(out);
+    }
+    return r < 0 ? r : buffer_error(out);
+}
+
+/* All runs become one. */
+static int merge_runs(PdSorter *s) {
+    _cleanup_(buffer_done) Buffer out = {};
+    Run *run, merged = {.fd = open_unlinked(s->folder)};
+    _cleanup_close_ int fd = merged.fd;
+    int r;
+
+    if (fd < 0)
+        return fd;
+    while ((run = least_run(s))) {
+        merged.last = run->time;
+        r = write_held(fd, &out, (const Held *)(run->window.data + run->at));
+        if (r == 0)
+            r = run_advance(run);
+        if (r < 0)
+            return r;
+    }
+    r = file_write_all(fd, out.data, out.size);
+    if (r < 0)
+        return r;
+    for (unsigned i = 0; i < s->n_runs; i++)
+        run_done(&s->runs[i]);
+    s->runs[0] = merged;
+    (void)TAKE_FD(fd);
+    s->n_runs = 1;
+    return run_fill(&s->runs[0]);
+}
+
+/* The newest run, if records of such a time may follow there; else one more. */
+static int run_for(PdSorter *s, uint64_t time, Run **ret) {
+    int r, fd;
+
+    if (s->n_runs > 0 && time >= s->runs[s->n_runs - 1].last) {
+        *ret = &s->runs[s->n_runs - 1];
+        return 0;
+    }
+    r = s->n_runs == RUNS_MAX ? merge_runs(s) : 0;
+    if (r < 0)
+        return r;
+    fd = open_unlinked(s->folder);
+    if (fd < 0)
+        return fd;
+    s->runs[s->n_runs] = (Run){.fd = fd, .empty = true};
+    *ret = &s->runs[s->n_runs++];
+    return 0;
+}
+
+/* The older half of the arena goes to a run. */
+static int spill(PdSorter *s) {
+    _cleanup_(buffer_done) Buffer out = {};
+    uint64_t bytes = s->arena.size / 2;
+    Run *run;
+    int r;
+
+    sort_items(s);
+    r = run_for(s, s->items[s->first].time, &run);
+    if (r < 0)
+        return r;
+    s->spilled = true;
+    while (s->first < s->n && s->taken_bytes < bytes) {
+        Held *held = held_at(s, &s->items[s->first]);
+
+        r = write_held(run->fd, &out, held);
+        if (r < 0)
+            return r;
+        run->last = held->time;
+        held->taken = true;
+        s->taken_bytes += held_bytes(held->size);
+        s->first++;
+    }
+    r = file_write_all(run->fd, out.data, out.size);
+    if (r < 0)
+        return r;
+    sort_items(s);
+    compact(s);
+    if (!run->empty)
+        return 0;
+    run->empty = false;
+    return run_fill(run);
+}
+
+static int grow_items(PdSorter *s) {
+    size_t n = MAX(s->allocated * 2, (size_t)1024);
+    Item *p;
+
+    p = reallocarray(s->items, n, sizeof(*p));
+    if (!p)
+        return -ENOMEM;
+    s->items = p;
+    p = reallocarray(s->spare, n, sizeof(*p));
+    if (!p)
+        return -ENOMEM;
+    s->spare = p;
+    s->allocated = n;
+    return 0;
+}
+
+/* The record that a run gave out last is only now let go. */
+static int let_go(PdSorter *s) {
+    Run *run = s->last_taken;
+
+    s->last_taken = NULL;
+    return run ? run_advance(run) : 0;
+}
+
+static int make_room(PdSorter *s, uint64_t bytes) {
+    while (s->first < s->n && s->arena.size + s->n * 2 * sizeof(Item) + bytes > s->memory_bytes) {
+        int r = 0;
+
+        if (s->taken_bytes >= s->arena.size / 2) {
+            sort_items(s);
+            compact(s);
+        } else
+            r = spill(s);
+        if (r < 0)
+            return r;
+    }
+    if (s->first == s->n) {
+        s->first = s->n = 0;
+        s->arena.size = 0;
+        s->taken_bytes = 0;
+        s->unsorted = false;
+    }
+    return 0;
+}
+
+int pd_sorter_add(PdSorter *s, const PdRecord *record, uint64_t time) {
+    uint64_t bytes = held_bytes(record->size);
+    Held *held;
+    int r = let_go(s);
+
+    if (r == 0)
+        r = make_room(s, bytes);
+    if (r == 0 && s->n == s->allocated)
+        r = grow_items(s);
+    if (r < 0)
+        return r;
+    held = (Held *)buffer_reserve(&s->arena, bytes);
+    if (!held)
+        return buffer_error(&s->arena);
+    *held = (Held){
+        .time = time,
+        .offset = record->offset,
+        .payload = record->payload,
+        .type = record->type,
+        .size = record->size,
+        .file = record->file,
+        .misc = record->misc,
+        .swap = record->swap,
+        .decompressed = record->decompressed,
+    };
+    memcpy(held + 1, record->data, record->size);
+    memset((uint8_t *)(held + 1) + record->size, 0, ALIGN8((uint64_t)record->size) - record->size);
+    s->unsorted |= s->n > s->first && s->items[s->n - 1].time > time;
+    s->items[s->n++] = (Item){.time = time, .at = s->arena.size};
+    buffer_commit(&s->arena, bytes);
+    return 0;
+}
+
+void pd_sorter_release(PdSorter *s, uint64_t limit) {
+    s->released = MAX(s->released, limit);
+}
+
+static void view(const Held *held, PdRecord *ret, uint64_t *ret_time) {
+    *ret = (PdRecord){
+        .type = held->type,
+        .misc = held->misc,
+        .swap = held->swap,
+        .decompressed = held->decompressed,
+        .file = held->file,
+        .size = held->size,
+        .data = (const uint8_t *)(held + 1),
+        .offset = held->offset,
+        .payload = held->payload,
+    };
+    *ret_time = held->time;
+}
+
+int pd_sorter_next(PdSorter *s, PdRecord *ret, uint64_t *ret_time) {
+    const Item *item;
+    Held *held;
+    Run *run;
+    int r = let_go(s);
+
+    if (r < 0)
+        return r;
+    if (s->unsorted)
+        sort_items(s);
+    item = s->first < s->n ? &s->items[s->first] : NULL;
+    run = least_run(s);
+    if (run && (!item || run->time <= item->time)) {
+        if (run->time > s->released)
+            return 0;
+        view((const Held *)(run->window.data + run->at), ret, ret_time);
+        s->last_taken = run;
+        return 1;
+    }
+    if (!item || item->time > s->released)
+        return 0;
+    held = held_at(s, item);
+    held->taken = true;
+    s->taken_bytes += held_bytes(held->size);
+    s->first++;
+    view(held, ret, ret_time);
+    return 1;
+}
+
+bool pd_sorter_spilled(const PdSorter *s) {
+    return s->spilled;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "perfdata/reader/reader-private.h"
+
+#include "util/macro.h"
+
+/*
+ * The bytes that follow some records without being part of their size: trace data, and the names of
+ * tracepoints. Each is bounded by what is left of the file.
+ */
+
+enum {
+    TRACING_DATA_SIZE = 12, /* what perf writes before the payload */
+    AUXTRACE_SIZE = 48,
+};
+
+void reader_payload_begin(PdReader *r, PdRecord *rec) {
+    uint64_t size;
+
+    if (rec->type == PD_RECORD_AUXTRACE) {
+        if (rec->size < AUXTRACE_SIZE)
+            return;
+        size = load_u64(rec->data + PD_RECORD_HEADER_SIZE, rec->swap);
+    } else {
+        if (rec->size < TRACING_DATA_SIZE)
+            return;
+        size = load_u32(rec->data + PD_RECORD_HEADER_SIZE, rec->swap);
+        size = ALIGN8(size);
+    }
+    rec->payload = size;
+    r->payload_left = size;
+    if (size > source_remaining(r->source)) {
+        rec->payload = r->payload_left = source_remaining(r->source);
+        reader_cut_off(r, true, rec->offset, "the payload of %llu bytes behind a record is cut off",
+                       (unsigned long long)size);
+    }
+}
+
+int reader_payload_skip(PdReader *r) {
+    uint64_t left = r->payload_left;
+
+    r->payload_left = 0;
+    r->payload_kept = (Bytes){};
+    return left > 0 ? source_skip(r->source, left) : 0;
+}
+
+ssize_t pd_reader_payload(PdReader *reader, void *buffer, size_t n) {
+    Source *s = reader->source;
+    int r;
+
+    if (reader->payload_kept.size > 0) {
+        n = MIN(n, reader->payload_kept.size);
+        memcpy(buffer, reader->payload_kept.data, n);
+        reader->payload_kept.data += n;
+        reader->payload_kept.size -= n;
+        return (ssize_t)n;
+    }
+    n = (size_t)MIN((uint64_t)n, reader->payload_left);
+    if (n == 0)
+        return 0;
+    if (source_left(s) == 0) {
+        r = source_want(s, 1);
+        if (r < 0)
+            return r;
+    }
+    n = MIN(n, source_left(s));
+    if (n == 0) {
+        reader_cut_off(reader, true, source_offset(s), "the payload behind a record is cut off");
+        reader->payload_left = 0;
+        return 0;
+    }
+    memcpy(buffer, source_at(s), n);
+    s->start += n;
+    reader->payload_left -= n;
+    return (ssize_t)n;
+}

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "perfdata/record/rewrite.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
+
+/*
+ * A record is copied first, with room for the IDENTIFIER where one is added, and then patched in
+ * place: the fields that hold an id have known positions in front of anything whose size varies,
+ * or (trailers) counted back from the end. What a type keeps in its body is a row of `bodies`.
+ * Records go out in the byte order they came in.
+ */
+
+enum {
+    FORK_TIME_AT = 16, /* in the body: behind pid, ppid, tid, ptid */
+    ID_INDEX_ENTRY = 32,
+    ID_INDEX_MACHINE = 16,
+};
+
+typedef struct IdRow {
+    uint64_t from, to;
+    bool used, dropped;
+} IdRow;
+
+struct PdRewriter {
+    const PdEvents *events;
+    IdRow *rows; /* open addressing */
+    size_t n_rows;
+    unsigned rows_log;
+    uint64_t seed;         /* ids come from outside: nobody shall choose where they collide */
+    uint64_t *default_ids; /* by index of the event; 0: none */
+    size_t n_default_ids;
+    uint64_t zero_time;
+    bool add_identifier;
+};
+
+/* A copy under work: the body behind the header, without the trailer. */
+typedef struct Patch {
+    const PdRewriter *rewriter;
+    const PdEvent *event;
+    uint8_t *body;
+    size_t size;
+    bool swap;
+} Patch;
+
+int pd_rewriter_new(const PdEvents *events, PdRewriter **ret) {
+    PdRewriter *rewriter = calloc(1, sizeof(*rewriter));
+
+    if (!rewriter)
+        return -ENOMEM;
+    rewriter->events = events;
+    if (getauxval(AT_RANDOM))
+        rewriter->seed = load_u64((const void *)getauxval(AT_RANDOM), false);
+    *ret = rewriter;
+    return 0;
+}
+
+PdRewriter *pd_rewriter_free(PdRewriter *rewriter) {
+    if (!rewriter)
+        return NULL;
+    free(rewriter->rows);
+    free(rewriter->default_ids);
+    free(rewriter);
+    return NULL;
+}
+
+/* The row of the id, or the free one where it belongs. */
+static IdRow *row_of(const PdRewriter *rewriter, uint64_t id) {
+    size_t mask = ((size_t)1 << rewriter->rows_log) - 1;
+    uint64_t h = (id ^ rewriter->seed) * 0x9e3779b97f4a7c15ULL;
+
+    h = (h ^ h >> 32) * 0xd6e8feb86659fd93ULL;
+    for (size_t i = h >> (64 - rewriter->rows_log);; i = (i + 1) & mask)
+        if (!rewriter->rows[i].used || rewriter->rows[i].from == id)
+            return &rewriter->rows[i];
+}
+
+static int rows_grow(PdRewriter *rewriter) {
+    _cleanup_free_ IdRow *old = NULL;
+    size_t n_old = rewriter->rows ? (size_t)1 << rewriter->rows_log : 0;
+    IdRow *rows;
+
+    if (rewriter->n_rows < n_old / 2)
+        return 0;
+    rows = calloc(n_old ? n_old * 2 : 64, sizeof(*rows));
+    if (!rows)
+        return -ENOMEM;
+    old = rewriter->rows;
+    rewriter->rows = rows;
+    rewriter->rows_log = n_old ? rewriter->rows_log + 1 : 6;
+    for (size_t i = 0; i < n_old; i++)
+        if (old[i].used)
+            *row_of(rewriter, old[i].from) = old[i];
+    return 0;
+}
+
+static int rows_set(PdRewriter *rewriter, IdRow row) {
+    IdRow *place;
+    int r = rows_grow(rewriter);
+
+    if (r < 0)
+        return r;
+    place = row_of(rewriter, row.from);
+    rewriter->n_rows += !place->used;
+    *place = row;
+    return 0;
+}
+
+int pd_rewriter_map_id(PdRewriter *rewriter, uint64_t from, uint64_t to) {
+    return rows_set(rewriter, (IdRow){.from = from, .to = to, .used = true});
+}
+
+int pd_rewriter_drop_id(PdRewriter *rewriter, uint64_t id) {
+    return rows_set(rewriter, (IdRow){.from = id, .to = id, .used = true, .dropped = true});
+}
+
+int pd_rewriter_set_default_id(PdRewriter *rewriter, const PdEvent *event, uint64_t id) {
+    size_t n = (size_t)event->index + 1;
+
+    if (n > rewriter->n_default_ids) {
+        uint64_t *grown = reallocarray(rewriter->default_ids, n, sizeof(*grown));
+
+        if (!grown)
+            return -ENOMEM;
+        memset(grown + rewriter->n_default_ids, 0, (n - rewriter->n_default_ids) * sizeof(*grown));
+        rewriter->default_ids = grown;
+        rewriter->n_default_ids = n;
+    }
+    rewriter->default_ids[event->index] = id;
+    return 0;
+}
+
+void pd_rewriter_add_identifier(PdRewriter *rewriter) {
+    rewriter->add_identifier = true;
+}
+
+void pd_rewriter_set_zero_time(PdRewriter *rewriter, uint64_t time) {
+    rewriter->zero_time = time;
+}
+
+void pd_attr_add_identifier(PdAttr *attr, uint8_t *raw, size_t raw_size, bool swap) {
+    enum { SAMPLE_TYPE_AT = 24 };
+
+    attr->sample_type |= PD_SAMPLE_IDENTIFIER;
+    if (raw_size >= SAMPLE_TYPE_AT + 8)
+        store_u64(raw + SAMPLE_TYPE_AT, attr->sample_type, swap);
+}
+
+static const IdRow *lookup(const PdRewriter *rewriter, uint64_t id) {
+    const IdRow *row = rewriter->rows && id != 0 ? row_of(rewriter, id) : NULL;
+
+    return row && row->used ? row : NULL;
+}
+
+uint64_t pd_rewriter_id(const PdRewriter *rewriter, uint64_t id) {
+    const IdRow *row = lookup(rewriter, id);
+
+    return row ? row->to : id;
+}
+
+static uint64_t default_id(const PdRewriter *rewriter, const PdEvent *event) {
+    return event && event->index < rewriter->n_default_ids ? rewriter->default_ids[event->index]
+                                                           : 0;
+}
+
+static void patch_id(const Patch *p, uint8_t *at) {
+    store_u64(at, pd_rewriter_id(p->rewriter, load_u64(at, p->swap)), p->swap);
+}
+
+/* The id at an offset of the body; false when the body ends before. */
+static bool patch_id_at(const Patch *p, uint64_t offset) {
+    if (offset > p->size || p->size - offset < 8)
+        return false;
+    patch_id(p, p->body + offset);
+    return true;
+}
+
+/* A read block at an offset: one value, or a group of them, each with its id. */
+static bool patch_read(const Patch *p, uint64_t offset) {
+    uint64_t format = p->event->attr.read_format;
+    size_t times = !!(format & PD_FORMAT_TOTAL_TIME_ENABLED) * 8 +
+                   !!(format & PD_FORMAT_TOTAL_TIME_RUNNING) * 8;
+    size_t each = 16 + !!(format & PD_FORMAT_LOST) * 8;
+    uint64_t n;
+
+    if (!(format & PD_FORMAT_ID))
+        return true;
+    if (!(format & PD_FORMAT_GROUP))
+        return patch_id_at(p, offset + 8 + times);
+    if (offset > p->size || p->size - offset < 8 + times)
+        return false;
+    n = load_u64(p->body + offset, p->swap);
+    offset += 8 + times;
+    if (n > (p->size - offset) / each)
+        return false;
+    for (uint64_t i = 0; i < n; i++)
+        patch_id(p, p->body + offset + i * each + 8);
+    return true;
+}
+
+static bool patch_sample(const Patch *p) {
+    const uint64_t in_front =
+        PD_SAMPLE_IDENTIFIER | PD_SAMPLE_IP | PD_SAMPLE_TID | PD_SAMPLE_TIME | PD_SAMPLE_ADDR;
+    uint64_t had = p->event->attr.sample_type;
+    uint64_t type = had | (p->rewriter->add_identifier ? PD_SAMPLE_IDENTIFIER : 0);
+    uint64_t at = 8 * (uint64_t)__builtin_popcountll(type & in_front);
+
+    /* An IDENTIFIER that was added has its final value already. */
+    if (had & PD_SAMPLE_IDENTIFIER && !patch_id_at(p, 0))
+        return false;
+    if (type & PD_SAMPLE_ID) {
+        if (!patch_id_at(p, at))
+            return false;
+        at += 8;
+    }
+    if (type & PD_SAMPLE_STREAM_ID) {
+        if (!patch_id_at(p, at))
+            return false;
+        at += 8;
+    }
+    at += 8 * (uint64_t)__builtin_popcountll(type & (PD_SAMPLE_CPU | PD_SAMPLE_PERIOD));
+    return !(type & PD_SAMPLE_READ) || patch_read(p, at);
+}
+
+static bool patch_first(const Patch *p) {
+    return patch_id_at(p, 0);
+}
+
+static bool patch_throttle(const Patch *p) {
+    return patch_id_at(p, 8) && patch_id_at(p, 16);
+}
+
+static bool patch_read_record(const Patch *p) {
+    return patch_read(p, 8);
+}
+
+static bool patch_task(const Patch *p) {
+    uint64_t time = p->rewriter->zero_time;
+
+    if (p->size < FORK_TIME_AT + 8)
+        return false;
+    if (time != 0 && load_u64(p->body + FORK_TIME_AT, p->swap) == 0)
+        store_u64(p->body + FORK_TIME_AT, time, p->swap);
+    return true;
+}
+
+static bool patch_event_update(const Patch *p) {
+    return patch_id_at(p, 8);
+}
+
+/* clang-format off */
+static const struct {
+    uint32_t type;
+    bool needs_event;      /* the body has the shape that the event gives it */
+    bool (*patch)(const Patch *p);
+    int16_t about_id_at;   /* the record is about the id that stands here; -1: about none */
+} bodies[] = {
+    {PD_RECORD_LOST,         false, patch_first,        -1},
+    {PD_RECORD_EXIT,         false, patch_task,         -1},
+    {PD_RECORD_THROTTLE,     false, patch_throttle,     -1},
+    {PD_RECORD_UNTHROTTLE,   false, patch_throttle,     -1},
+    {PD_RECORD_FORK,         false, patch_task,         -1},
+    {PD_RECORD_READ,         true,  patch_read_record,  -1},
+    {PD_RECORD_SAMPLE,       true,  patch_sample,       -1},
+    {PD_RECORD_STAT,         false, patch_first,         0},
+    {PD_RECORD_EVENT_UPDATE, false, patch_event_update,  8},
+};
+/* clang-format on */
+
+/* From the end: IDENTIFIER, CPU, STREAM_ID, ID, TIME, TID. */
+static void patch_trailer(const Patch *p, uint8_t *end) {
+    uint64_t type = p->event->attr.sample_type;
+    uint64_t id = default_id(p->rewriter, p->event);
+    uint8_t *at = end;
+
+    if (type & PD_SAMPLE_IDENTIFIER) {
+        at -= 8;
+        patch_id(p, at);
+        if (load_u64(at, p->swap) == 0)
+            store_u64(at, id, p->swap);
+    } else if (p->rewriter->add_identifier) {
+        at -= 8;
+    }
+    at -= type & PD_SAMPLE_CPU ? 8 : 0;
+    if (type & PD_SAMPLE_STREAM_ID) {
+        at -= 8;
+        patch_id(p, at);
+    }
+    if (type & PD_SAMPLE_ID) {
+        at -= 8;
+        patch_id(p, at);
+        if (load_u64(at, p->swap) == 0)
+            store_u64(at, id, p->swap);
+    }
+    if (type & PD_SAMPLE_TIME) {
+        at -= 8;
+        if (p->rewriter->zero_time != 0 && load_u64(at, p->swap) == 0)
+            store_u64(at, p->rewriter->zero_time, p->swap);
+    }
+}
+
+static bool about_dropped(const PdRewriter *rewriter, const PdRecord *record, int16_t at) {
+    const IdRow *row;
+
+    if (at < 0 || record->size < PD_RECORD_HEADER_SIZE + (uint32_t)at + 8)
+        return false;
+    row = lookup(rewriter, load_u64(record->data + PD_RECORD_HEADER_SIZE + at, record->swap));
+    return row && row->dropped;
+}
+
+static int rewrite_id_index(const PdRewriter *rewriter, const PdRecord *record, Buffer *out) {
+    Cursor c = pd_record_cursor(record);
+    uint64_t n = cursor_u64(&c), kept = 0;
+    Bytes entries = cursor_array(&c, n, ID_INDEX_ENTRY), machines = {};
+    size_t start = out->size;
+
+    if (!c.failed && cursor_left(&c) > 0)
+        machines = cursor_array(&c, n, ID_INDEX_MACHINE);
+    if (c.failed)
+        return -EBADMSG;
+    buffer_append(out, record->data, PD_RECORD_HEADER_SIZE);
+    buffer_u64(out, 0, record->swap);
+    for (uint64_t i = 0; i < n; i++) {
+        const uint8_t *entry = entries.data + i * ID_INDEX_ENTRY;
+        uint64_t id = load_u64(entry, record->swap);
+        const IdRow *row = lookup(rewriter, id);
+
+        if (row && row->dropped)
+            continue;
+        buffer_u64(out, row ? row->to : id, record->swap);
+        buffer_append(out, entry + 8, ID_INDEX_ENTRY - 8);
+        kept++;
+    }
+    for (uint64_t i = 0; machines.size > 0 && i < n; i++) {
+        const IdRow *row =
+            lookup(rewriter, load_u64(entries.data + i * ID_INDEX_ENTRY, record->swap));
+
+        if (!row || !row->dropped)
+            buffer_append(out, machines.data + i * ID_INDEX_MACHINE, ID_INDEX_MACHINE);
+    }
+    if (buffer_error(out) < 0)
+        return buffer_error(out);
+    if (kept == 0) {
+        out->size = start;
+        return 0;
+    }
+    store_u64(out->data + start + PD_RECORD_HEADER_SIZE, kept, record->swap);
+    store_u16(out->data + start + 6, (uint16_t)(out->size - start), record->swap);
+    return 1;
+}
+
+/* Appends the record with an IDENTIFIER in front of its body or behind its trailer. */
+static int copy_with_identifier(const PdRewriter *rewriter, const PdRecord *record,
+                                const PdStamp *stamp, Buffer *out) {
+    size_t start = out->size;
+    /* An event whose ids the recording does not tell has one that was made up. */
+    uint64_t id = stamp->has_id && pd_events_by_id(rewriter->events, stamp->id)
+                      ? pd_rewriter_id(rewriter, stamp->id)
+                      : default_id(rewriter, stamp->event);
+
+    if (record->size > UINT16_MAX - 8)
+        return -EMSGSIZE;
+    buffer_append(out, record->data, PD_RECORD_HEADER_SIZE);
+    if (record->type == PD_RECORD_SAMPLE)
+        buffer_u64(out, id, record->swap);
+    buffer_append(out, record->data + PD_RECORD_HEADER_SIZE, record->size - PD_RECORD_HEADER_SIZE);
+    if (record->type != PD_RECORD_SAMPLE)
+        buffer_u64(out, id, record->swap);
+    if (buffer_error(out) < 0)
+        return buffer_error(out);
+    store_u16(out->data + start + 6, (uint16_t)(record->size + 8), record->swap);
+    return 0;
+}
+
+static bool lacks_identifier(const PdEvent *event, const PdRecord *record) {
+    if (event->attr.sample_type & PD_SAMPLE_IDENTIFIER)
+        return false;
+    return record->type == PD_RECORD_SAMPLE || event->attr.flags & PD_ATTR_SAMPLE_ID_ALL;
+}
+
+/* Patches the copy that begins at `start`: its trailer, then its body by the row of its type. */
+static int patch_copy(Patch *p, const PdRecord *record, size_t row, Buffer *out, size_t start) {
+    size_t size = out->size - start - PD_RECORD_HEADER_SIZE;
+    size_t trailer = 0;
+
+    p->body = out->data + start + PD_RECORD_HEADER_SIZE;
+    if (record->type != PD_RECORD_SAMPLE && record->type < PD_RECORD_USER && p->event) {
+        trailer = p->event->trailer_size;
+        if (p->rewriter->add_identifier && lacks_identifier(p->event, record))
+            trailer += 8;
+        if (trailer > size)
+            return -EBADMSG;
+        if (trailer > 0)
+            patch_trailer(p, p->body + size);
+    }
+    p->size = size - trailer;
+    return row == ARRAY_SIZE(bodies) || bodies[row].patch(p) ? 0 : -EBADMSG;
+}
+
+int pd_rewriter_record(const PdRewriter *rewriter, const PdRecord *record, const PdStamp *stamp,
+                       Buffer *out) {
+    Patch p = {.rewriter = rewriter, .event = stamp->event, .swap = record->swap};
+    bool of_kernel = record->type < PD_RECORD_USER;
+    size_t start = out->size, row = 0;
+    int r = 0;
+
+    if (record->type == PD_RECORD_ID_INDEX)
+        return rewrite_id_index(rewriter, record, out);
+    while (row < ARRAY_SIZE(bodies) && bodies[row].type != record->type)
+        row++;
+    if (row < ARRAY_SIZE(bodies) && about_dropped(rewriter, record, bodies[row].about_id_at))
+        return 0;
+    if (!p.event && ((row < ARRAY_SIZE(bodies) && bodies[row].needs_event) ||
+                     (of_kernel && rewriter->add_identifier)))
+        return -EBADMSG;
+    if (of_kernel && rewriter->add_identifier && lacks_identifier(p.event, record))
+        r = copy_with_identifier(rewriter, record, stamp, out);
+    else
+        buffer_append(out, record->data, record->size);
+    if (r == 0)
+        r = buffer_error(out);
+    if (r == 0)
+        r = patch_copy(&p, record, row, out, start);
+    if (r < 0) {
+        out->size = MIN(out->size, start);
+        return r;
+    }
+    return 1;
+}

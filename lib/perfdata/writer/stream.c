@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "perfdata/writer/stream.h"
+
+#include <errno.h>
+
+#include "util/file.h"
+#include "util/macro.h"
+
+/*
+ * The way out of a writer. Small writes are gathered, in a buffer that is bounded by what one call
+ * hands over, because memory is only asked for after the system took what was there before. What is
+ * large and stays as it is goes to a file from where it lies.
+ */
+
+enum { OUT_ENOUGH = 256 * 1024, PLAIN_LARGE = 32 * 1024, FRAME_LARGE = PD_FRAME_RAW_MAX / 2 };
+
+void pd_stream_done(PdStream *s) {
+    buffer_done(&s->out);
+    buffer_done(&s->raw);
+}
+
+static int write_out(PdStream *s) {
+    int r;
+
+    if (s->broken < 0)
+        return s->broken;
+    if (s->positioned)
+        r = file_write_all_at(s->fd, s->out.data, s->out.size, s->position);
+    else
+        r = s->broken = file_write_all(s->fd, s->out.data, s->out.size);
+    if (r < 0)
+        return r;
+    s->position += s->out.size;
+    buffer_clear(&s->out);
+    return 0;
+}
+
+int pd_stream_make_room(PdStream *s) {
+    return s->out.size < OUT_ENOUGH ? 0 : write_out(s);
+}
+
+/* Appends or changes nothing: what does not fit memory may be tried again. */
+static int append(Buffer *b, const void *data, size_t n) {
+    uint8_t *p = n > 0 ? buffer_reserve(b, n) : NULL;
+
+    if (n > 0 && !p) {
+        b->error = 0;
+        return -ENOMEM;
+    }
+    if (n > 0)
+        memcpy(p, data, n);
+    buffer_commit(b, n);
+    return 0;
+}
+
+static int compress(PdStream *s, Bytes records, bool all, size_t *ret_taken) {
+    size_t before = s->out.size;
+    int r = pd_compressor_take(s->compressor, records, all, &s->out, ret_taken);
+
+    if (r < 0) {
+        s->out.error = 0;
+        s->out.size = before;
+    }
+    return r;
+}
+
+static int compress_raw(PdStream *s, bool all) {
+    size_t taken;
+    int r = compress(s, buffer_bytes(&s->raw), all, &taken);
+
+    if (r < 0)
+        return r;
+    s->raw.size -= taken;
+    if (s->raw.size > 0)
+        memmove(s->raw.data, s->raw.data + taken, s->raw.size);
+    return 0;
+}
+
+/* Behind others that wait for their frame to fill. */
+static int gather(PdStream *s, const void *records, size_t n) {
+    int r = append(&s->raw, records, n);
+
+    if (r == 0 && s->raw.size >= PD_FRAME_RAW_MAX) {
+        r = compress_raw(s, false);
+        s->raw.size -= r < 0 ? n : 0;
+    }
+    return r;
+}
+
+int pd_stream_records(PdStream *s, const void *records, size_t n) {
+    size_t taken;
+    int r;
+
+    assert(s->compressor);
+    /* What is large enough for a frame of its own is packed where it lies. */
+    r = s->raw.size == 0 && n >= FRAME_LARGE
+            ? compress(s, (Bytes){.data = records, .size = n}, true, &taken)
+            : gather(s, records, n);
+    if (r == 0)
+        s->raw_bytes += n;
+    return r;
+}
+
+int pd_stream_end_frame(PdStream *s) {
+    return s->raw.size > 0 ? compress_raw(s, true) : 0;
+}
+
+/* What a failed write has left is written over by the next one. */
+static int write_through(PdStream *s, const void *bytes, size_t n) {
+    int r = write_out(s);
+
+    if (r == 0)
+        r = file_write_all_at(s->fd, bytes, n, s->position);
+    if (r == 0)
+        s->position += n;
+    return r;
+}
+
+int pd_stream_plain(PdStream *s, const void *bytes, size_t n) {
+    int r = pd_stream_end_frame(s);
+
+    if (r < 0)
+        return r;
+    r = s->positioned && n >= PLAIN_LARGE ? write_through(s, bytes, n) : append(&s->out, bytes, n);
+    if (r < 0)
+        return r;
+    s->raw_bytes += n;
+    return 0;
+}
+
+int pd_stream_flush(PdStream *s) {
+    int r = pd_stream_end_frame(s);
+
+    return r < 0 ? r : write_out(s);
+}
+
+uint64_t pd_stream_end(const PdStream *s) {
+    return s->position + s->out.size;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "perfdata/writer/tally.h"
+
+#include <errno.h>
+#include <sys/auxv.h>
+
+#include "perfdata/writer/encode.h"
+#include "util/macro.h"
+
+/*
+ * Looks at every record once, and into few: a sample gives its time, an MMAP2 with a build id (or a
+ * BUILD_ID record) an entry of a set. The set is a list of entries, the names in one run of bytes,
+ * and a hash over both; it only grows.
+ */
+
+enum {
+    BUILD_IDS_MAX = 65536,
+    NAMES_MAX = 16 * 1024 * 1024,
+    BUILD_ID_MAX = 20,
+};
+
+typedef struct Entry {
+    uint32_t pid;
+    uint16_t cpumode;
+    uint8_t size;
+    uint8_t build_id[BUILD_ID_MAX];
+    uint32_t name_at, name_size; /* in names */
+} Entry;
+
+struct PdTally {
+    PdTallyTotals totals;
+    size_t n_entries;
+    Buffer entries; /* of Entry; without a build id those that could not be identified */
+    Buffer names;
+    uint32_t *slots; /* entry + 1; 0: free */
+    unsigned slots_log;
+    uint64_t seed;
+};
+
+int pd_tally_new(PdTally **ret) {
+    PdTally *tally = calloc(1, sizeof(*tally));
+
+    if (!tally)
+        return -ENOMEM;
+    if (getauxval(AT_RANDOM))
+        tally->seed = load_u64((const void *)getauxval(AT_RANDOM), false);
+    *ret = tally;
+    return 0;
+}
+
+PdTally *pd_tally_free(PdTally *tally) {
+    if (!tally)
+        return NULL;
+    buffer_done(&tally->entries);
+    buffer_done(&tally->names);
+    free(tally->slots);
+    free(tally);
+    return NULL;
+}
+
+PdTallyTotals pd_tally_totals(const PdTally *tally) {
+    return tally->totals;
+}
+
+static Entry *entry_at(const PdTally *tally, size_t i) {
+    return (Entry *)(void *)tally->entries.data + i;
+}
+
+static Bytes entry_name(const PdTally *tally, const Entry *entry) {
+    return (Bytes){.data = tally->names.data + entry->name_at, .size = entry->name_size};
+}
+
+static uint64_t mix(uint64_t h, const uint8_t *p, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ p[i]) * 0x100000001b3ULL;
+    return h ^ h >> 29;
+}
+
+static uint32_t *slot_of(const PdTally *tally, const Entry *entry, Bytes name) {
+    uint64_t h = mix(mix(tally->seed, entry->build_id, entry->size), name.data, name.size);
+    size_t mask = ((size_t)1 << tally->slots_log) - 1;
+
+    for (size_t i = (h * 0x9e3779b97f4a7c15ULL) >> (64 - tally->slots_log);; i = (i + 1) & mask) {
+        uint32_t *slot = &tally->slots[i];
+        const Entry *e = *slot > 0 ? entry_at(tally, *slot - 1) : NULL;
+
+        if (!e || (e->pid == entry->pid && e->cpumode == entry->cpumode && e->size == entry->size &&
+                   memcmp(e->build_id, entry->build_id, BUILD_ID_MAX) == 0 &&
+                   bytes_equal(entry_name(tally, e), name)))
+            return slot;
+    }
+}
+
+static int grow(PdTally *tally) {
+    size_t n = tally->n_entries;
+    unsigned log = MAX(tally->slots_log, 6U);
+    uint32_t *slots;
+
+    while (((size_t)1 << log) / 2 <= n)
+        log++;
+    if (log == tally->slots_log)
+        return 0;
+    slots = calloc((size_t)1 << log, sizeof(*slots));
+    if (!slots)
+        return -ENOMEM;
+    free(tally->slots);
+    tally->slots = slots;
+    tally->slots_log = log;
+    for (size_t i = 0; i < n; i++) {
+        const Entry *e = entry_at(tally, i);
+
+        *slot_of(tally, e, entry_name(tally, e)) = (uint32_t)i + 1;
+    }
+    return 0;
+}
+
+static int keep(PdTally *tally, Entry entry, Bytes name) {
+    uint32_t *slot;
+    int r = grow(tally);
+
+    if (r < 0)
+        return r;
+    slot = slot_of(tally, &entry, name);
+    if (*slot > 0)
+        return 0;
+    if (tally->n_entries >= BUILD_IDS_MAX || name.size > NAMES_MAX - tally->names.size) {
+        tally->totals.build_ids_full = true;
+        return 0;
+    }
+    entry.name_at = (uint32_t)tally->names.size;
+    entry.name_size = (uint32_t)name.size;
+    if (!buffer_reserve(&tally->entries, sizeof(entry)) ||
+        !buffer_reserve(&tally->names, name.size + 1))
+        return -ENOMEM;
+    buffer_append(&tally->names, name.data, name.size);
+    buffer_append(&tally->entries, &entry, sizeof(entry));
+    *slot = (uint32_t)++tally->n_entries;
+    *(entry.size > 0 ? &tally->totals.n_build_ids : &tally->totals.n_unidentified) += 1;
+    return 0;
+}
+
+static int keep_build_id(PdTally *tally, uint32_t pid, uint16_t misc, const uint8_t *build_id,
+                         uint8_t size, Bytes name) {
+    Entry entry = {.pid = pid, .cpumode = misc & PD_MISC_CPUMODE_MASK};
+
+    entry.size = MIN(size, (uint8_t)BUILD_ID_MAX);
+    if (entry.size == 0 || name.size == 0)
+        return 0;
+    memcpy(entry.build_id, build_id, entry.size);
+    return keep(tally, entry, name);
+}
+
+/* The kernel's map is named after the symbol that it is placed by: "[kernel.kallsyms]_text". */
+static Bytes object_name(Bytes filename) {
+    const uint8_t *end = filename.size > 0 && filename.data[0] == '['
+                             ? memchr(filename.data, ']', filename.size)
+                             : NULL;
+
+    if (end)
+        filename.size = (size_t)(end - filename.data) + 1;
+    return filename;
+}
+
+static int look_into(PdTally *tally, const PdEvent *event, const PdRecord *record) {
+    uint16_t mode = record->misc & PD_MISC_CPUMODE_MASK;
+    bool guest = mode == PD_MISC_GUEST_KERNEL || mode == PD_MISC_GUEST_USER;
+    PdBody body;
+
+    if (record->type == PD_RECORD_MMAP2 && (record->misc & PD_MISC_MMAP_BUILD_ID) &&
+        pd_record_parse(record, event, &body) == 0 && !body.mmap.data)
+        return keep_build_id(tally, guest ? body.mmap.pid : UINT32_MAX, mode, body.mmap.build_id,
+                             body.mmap.build_id_size, object_name(body.mmap.filename));
+    if (record->type == PD_RECORD_MMAP2 && pd_record_parse(record, event, &body) == 0 &&
+        pd_filename_is_marked(body.mmap.filename))
+        return keep(tally, (Entry){.pid = UINT32_MAX, .cpumode = mode}, body.mmap.filename);
+    if (record->type == PD_RECORD_BUILD_ID && pd_record_parse(record, event, &body) == 0)
+        return keep_build_id(tally, body.build_id.pid, mode, body.build_id.build_id,
+                             body.build_id.size, body.build_id.filename);
+    return 0;
+}
+
+static void add_span(PdTallyTotals *t, uint64_t first, uint64_t last) {
+    t->first_sample_time = t->has_times ? MIN(t->first_sample_time, first) : first;
+    t->last_sample_time = t->has_times ? MAX(t->last_sample_time, last) : last;
+    t->has_times = true;
+}
+
+void pd_tally_add_samples(PdTally *tally, uint64_t samples, uint64_t first, uint64_t last) {
+    tally->totals.records += samples;
+    tally->totals.samples += samples;
+    if (samples > 0)
+        add_span(&tally->totals, first, last);
+}
+
+int pd_tally_add(PdTally *tally, const PdEvents *events, const PdRecord *record) {
+    PdTallyTotals *t = &tally->totals;
+    PdStamp stamp;
+
+    t->records++;
+    if (record->type == PD_RECORD_SAMPLE) {
+        t->samples++;
+        if (pd_events_stamp(events, record, &stamp) < 0 || !stamp.has_time)
+            return 0;
+        add_span(t, stamp.time, stamp.time);
+        return 0;
+    }
+    if (record->type == PD_RECORD_FINISHED_ROUND)
+        t->round_time = t->last_sample_time;
+    if (record->type != PD_RECORD_MMAP2 && record->type != PD_RECORD_BUILD_ID)
+        return 0;
+    if (pd_events_stamp(events, record, &stamp) < 0)
+        return 0;
+    return look_into(tally, stamp.event, record);
+}
+
+void pd_tally_encode_build_ids(const PdTally *tally, Buffer *out, bool swap) {
+    for (size_t i = 0; i < tally->n_entries; i++) {
+        const Entry *e = entry_at(tally, i);
+
+        if (e->size == 0)
+            continue;
+        pd_encode_build_id(out, e->pid, e->cpumode, (Bytes){.data = e->build_id, .size = e->size},
+                           entry_name(tally, e), swap);
+    }
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "process/history/history-private.h"
+#include "util/macro.h"
+
+/*
+ * What a recording owes: mappings that it holds back until their build id is known, and those that
+ * it wrote without one. Either is written when the id comes. That costs a look at what is mapped in
+ * the processes of the recording, once a sweep in which an answer came.
+ */
+
+bool emission_owe(Emission *e, ProcessImage *image) {
+    ProcessBudget *budget = &e->history->strings.budget;
+    size_t n = MAX(e->owed_allocated * 2, (size_t)16);
+    ProcessImage **owed;
+
+    if (image->owed & e->slot)
+        return true;
+    if (e->n_owed == e->owed_allocated) {
+        owed = budget_resize(budget, e->owed, e->owed_allocated * sizeof(*e->owed),
+                             n * sizeof(*e->owed));
+        if (!owed)
+            return false;
+        e->owed = owed;
+        e->owed_allocated = n;
+    }
+    e->owed[e->n_owed++] = image_ref(image);
+    image->owed |= e->slot;
+    return true;
+}
+
+void emission_forget_owed(Emission *e) {
+    ProcessStrings *strings = &e->history->strings;
+
+    for (size_t i = 0; i < e->n_owed; i++) {
+        e->owed[i]->owed &= ~e->slot;
+        images_put(strings, e->owed[i]);
+    }
+    budget_free(&strings->budget, e->owed, e->owed_allocated * sizeof(*e->owed));
+    e->owed = NULL;
+    e->n_owed = e->owed_allocated = 0;
+}
+
+static bool is_due(const Emission *e, ProcessImage *image) {
+    const ProcessImage *code = emission_code_of(e, image);
+
+    return code && code->owed & e->slot && (code->is_due || (e->releases && code->waits));
+}
+
+/* False: none was due. */
+static bool write_maps_due(Emission *e, uint32_t pid, const ProcessMaps *maps, bool all,
+                           uint64_t stamp) {
+    PdTrailer trailer = emission_trailer(e, pid, pid, stamp);
+    const ProcessMapping *m;
+    bool any = false;
+    size_t at = 0;
+
+    while (maps && (m = maps_next(maps, &at))) {
+        if (!all && !is_due(e, m->image))
+            continue;
+        emission_write_mapping(e, &trailer, m);
+        any = true;
+    }
+    return any;
+}
+
+/* A sample that was older than the floor got the state at its own time. */
+static uint64_t stamp_of(const Member *m) {
+    const History *h = m->emission->history;
+
+    return m->floor_ns == h->floor_ns ? m->stamp_ns : history_stamp(h);
+}
+
+static void write_state_due(const Member *m) {
+    const Process *p = m->process;
+    uint64_t stamp = stamp_of(m);
+    bool over = write_maps_due(m->emission, p->pid, p->before_exec, false, stamp);
+
+    /* What it maps now lies over what it mapped before. */
+    write_maps_due(m->emission, p->pid, p->maps, over, stamp);
+}
+
+static void write_birth_due(const Member *m) {
+    History *h = m->emission->history;
+    const Process *p = m->process;
+    ProcessMaps *maps = maps_at(h, p, p->birth_ns);
+
+    write_maps_due(m->emission, p->pid, maps, false, MAX(p->birth_ns, history_stamp(h)));
+    maps_put(&h->strings, maps);
+}
+
+static void write_member_due(const Member *m) {
+    if (m->process->birth)
+        write_birth_due(m);
+    else
+        write_state_due(m);
+    for (const Entry *entry = m->process->queue.first; entry; entry = entry->next)
+        if (entry->image && is_due(m->emission, entry->image))
+            emission_write_entry(m->emission, entry);
+}
+
+void emission_write_due(Emission *e) {
+    size_t kept = 0;
+    bool any = false;
+
+    for (size_t i = 0; i < e->n_owed && !any; i++)
+        any = is_due(e, e->owed[i]);
+    if (!any)
+        return;
+    for (const Member *m = e->members; m; m = m->after)
+        write_member_due(m);
+    for (size_t i = 0; i < e->n_owed; i++) {
+        ProcessImage *image = e->owed[i];
+
+        if (!image->is_due || !image_has_id(image)) {
+            e->owed[kept++] = image;
+            continue;
+        }
+        image->owed &= ~e->slot;
+        images_put(&e->history->strings, image);
+    }
+    e->n_owed = kept;
+}
+
+bool emission_waits(const Emission *e) {
+    for (size_t i = 0; i < e->n_owed; i++)
+        if (e->owed[i]->waits || e->owed[i]->is_due)
+            return true;
+    return false;
+}
+
+void emission_release(Emission *e) {
+    e->releases = true;
+    emission_write_due(e);
+    e->releases = false;
+}

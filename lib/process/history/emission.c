@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "process/history/history-private.h"
+
+#include <errno.h>
+#include <string.h>
+
+/*
+ * What one recording holds of the History: a Member for each process, a bit in each thread and
+ * cgroup. A process that existed at the floor is written as it was then, stamped with the floor,
+ * and what happened since follows with its own times; one that was born later is forked at its own
+ * time. FORK|FORK_EXEC begins it, so that an earlier life of the pid leaves no mappings behind.
+ * What ended stays: samples may come after the EXIT of their own thread, and newer perf would not
+ * know it any more, so EXIT is never written.
+ *
+ * Stamps are never below the floor: perf sorts by time, and has passed on what is older.
+ */
+
+#define PREAMBLE_EARLIER_NS 1000000000ULL
+
+enum { MARKED_MAX = 4095 }; /* as of a path in a record */
+
+int emission_new(History *h, const PdTrailer *trailer, Emission **ret) {
+    Emission *e;
+    size_t i = 0;
+
+    while (i < EMISSIONS_MAX && h->emissions[i])
+        i++;
+    if (i == EMISSIONS_MAX)
+        return -E2BIG;
+    e = calloc(1, sizeof(*e));
+    if (!e)
+        return -ENOMEM;
+    e->history = h;
+    e->trailer = *trailer;
+    e->slot = (uint64_t)1 << i;
+    h->emissions[i] = e;
+    *ret = e;
+    return 0;
+}
+
+Member *member_free(Member *m) {
+    Member **at;
+
+    for (at = &m->process->members; *at != m; at = &(*at)->next)
+        ;
+    *at = m->next;
+    *(m->before ? &m->before->after : &m->emission->members) = m->after;
+    if (m->after)
+        m->after->before = m->before;
+    return budget_free(&m->emission->history->strings.budget, m, sizeof(*m));
+}
+
+Emission *emission_free(Emission *e) {
+    if (!e)
+        return NULL;
+    while (e->members) {
+        for (Task *t = e->members->process->tasks; t; t = t->after)
+            t->held &= ~e->slot;
+        member_free(e->members);
+    }
+    cgroups_let_go(e->history, e->slot);
+    emission_forget_owed(e);
+    for (size_t i = 0; i < EMISSIONS_MAX; i++)
+        if (e->history->emissions[i] == e)
+            e->history->emissions[i] = NULL;
+    buffer_done(&e->pending);
+    free(e);
+    return NULL;
+}
+
+PdTrailer emission_trailer(const Emission *e, uint32_t pid, uint32_t tid, uint64_t time) {
+    PdTrailer trailer = e->trailer;
+
+    trailer.pid = pid;
+    trailer.tid = tid;
+    trailer.cpu = 0;
+    trailer.time = time;
+    return trailer;
+}
+
+/* The path with the mark at its end, in `scratch`. */
+static Bytes mark_path(Bytes path, uint8_t scratch[MARKED_MAX]) {
+    const size_t n = sizeof(PD_NO_BUILD_ID) - 1;
+
+    path.size = MIN(path.size, MARKED_MAX - n);
+    memcpy(scratch, path.data, path.size);
+    memcpy(scratch + path.size, PD_NO_BUILD_ID, n);
+    return (Bytes){.data = scratch, .size = path.size + n};
+}
+
+/* Whether the mapping is held back until the build id is known. */
+static bool holds_back(Emission *e, ProcessImage *image, const PdMmap *m) {
+    History *h = e->history;
+
+    /* What was asked for in vain is asked for again when it is named the next time. */
+    if (!emission_owe(e, image) || h->identify != HISTORY_ASKS || e->releases || image->is_due)
+        return false;
+    image_want(h, image, m->pid, m->start, m->start + m->length);
+    return image_wait(h, image);
+}
+
+void emission_set_data(Emission *e) {
+    e->has_data = true;
+}
+
+ProcessImage *emission_code_of(const Emission *e, ProcessImage *image) {
+    if (!image_is_data(image))
+        return image;
+    return e->has_data ? images_find_code(&e->history->strings, image) : NULL;
+}
+
+static bool needs_mark(const Emission *e, const PdMmap *m) {
+    return m->build_id_size == 0 && e->history->identify != HISTORY_AS_TOLD &&
+           path_is_file(m->filename);
+}
+
+/*
+ * `mmap` says who maps it and where, the image what. Data has the build id of its file's code, and
+ * is left out where that is not executed: the kernel and ld.so map what comes before the code of a
+ * file just before the code, and nearly always both are known by now.
+ */
+void emission_write_map(Emission *e, const PdTrailer *trailer, PdMmap *mmap, ProcessImage *image) {
+    ProcessImage *code = emission_code_of(e, image);
+    uint16_t misc = PD_MISC_USER | (code != image ? PD_MISC_MMAP_DATA : 0);
+    uint8_t scratch[MARKED_MAX];
+
+    if (!code)
+        return;
+    mmap->major = image->major;
+    mmap->minor = image->minor;
+    mmap->inode = image->inode;
+    mmap->generation = image->generation;
+    mmap->build_id_size = code->build_id_size ?: code->found_id_size;
+    mmap->build_id = code->build_id_size ? code->build_id : code->found_id;
+    mmap->prot = image->prot;
+    mmap->flags = image->flags;
+    mmap->filename = name_bytes(image->path);
+    if (needs_mark(e, mmap)) {
+        if (holds_back(e, code, mmap))
+            return;
+        mmap->filename = mark_path(mmap->filename, scratch);
+    }
+    pd_emit_mmap2(&e->pending, trailer, misc, mmap);
+}
+
+/* There was no memory for its image. */
+static void write_bare(Emission *e, const PdTrailer *trailer, const Entry *entry) {
+    uint8_t scratch[MARKED_MAX];
+    PdBody body;
+    PdRecord record = entry_parse(entry, &body);
+
+    if (record.type == PD_RECORD_MMAP2 && record.misc & PD_MISC_MMAP_DATA)
+        return;
+    if (record.type != PD_RECORD_MMAP2 || !needs_mark(e, &body.mmap)) {
+        pd_emit_record(&e->pending, trailer, entry_record(entry));
+        return;
+    }
+    body.mmap.filename = mark_path(pd_filename_unmark(body.mmap.filename), scratch);
+    pd_emit_mmap2(&e->pending, trailer, PD_MISC_USER, &body.mmap);
+}
+
+void emission_write_entry(Emission *e, const Entry *entry) {
+    uint64_t floor = history_stamp(e->history);
+    PdTrailer trailer = emission_trailer(e, entry->pid, entry->tid, MAX(entry->time, floor));
+    PdBody body;
+
+    trailer.cpu = entry->cpu;
+    if (!entry->image) {
+        write_bare(e, &trailer, entry);
+        return;
+    }
+    entry_parse(entry, &body);
+    emission_write_map(e, &trailer, &body.mmap, entry->image);
+}
+
+static void write_fork(Emission *e, uint32_t pid, uint32_t ppid, uint32_t tid, uint64_t time) {
+    PdTrailer trailer = emission_trailer(e, pid, tid, time);
+    PdTask task = {.pid = pid, .ppid = ppid, .tid = tid, .ptid = ppid, .time = time};
+
+    pd_emit_task(&e->pending, &trailer, PD_RECORD_FORK, PD_MISC_FORK_EXEC, &task);
+}
+
+static void write_comm(Emission *e, uint32_t pid, uint32_t tid, Bytes comm, uint64_t time) {
+    PdTrailer trailer = emission_trailer(e, pid, tid, time);
+
+    if (comm.data)
+        pd_emit_comm(&e->pending, &trailer, &(PdComm){.pid = pid, .tid = tid, .comm = comm});
+}
+
+void emission_write_mapping(Emission *e, const PdTrailer *trailer, const ProcessMapping *m) {
+    PdMmap mmap = {.pid = trailer->pid,
+                   .tid = trailer->pid,
+                   .start = m->start,
+                   .length = m->end - m->start,
+                   .pgoff = m->pgoff};
+
+    emission_write_map(e, trailer, &mmap, m->image);
+}
+
+static void write_maps(Emission *e, uint32_t pid, const ProcessMaps *maps, uint64_t time) {
+    PdTrailer trailer = emission_trailer(e, pid, pid, time);
+    const ProcessMapping *m;
+    size_t at = 0;
+
+    while (maps && (m = maps_next(maps, &at)))
+        emission_write_mapping(e, &trailer, m);
+}
+
+static Bytes comm_bytes(const ProcessName *comm) {
+    return comm ? name_bytes(comm) : (Bytes){};
+}
+
+/* A parent that is gone may have left its number to a thread of somebody else. */
+static uint32_t living_parent(const History *h, const Process *p) {
+    const Process *parent = process_find_born(h, p->ppid, p->birth_ns);
+
+    if (p->pid == 1 || (parent && parent != p && !parent->birth && parent->ended_ns == 0))
+        return p->pid == 1 ? 0 : p->ppid;
+    return 1;
+}
+
+static void write_task(Emission *e, Task *task, uint64_t stamp) {
+    uint32_t pid = task->process->pid;
+
+    write_fork(e, pid, pid, task->tid, stamp);
+    write_comm(e, pid, task->tid, comm_bytes(task->comm), stamp);
+    task->held |= e->slot;
+}
+
+/* What it was at the floor; nothing where nothing is known. */
+static void write_state(Emission *e, const Process *p, uint64_t stamp) {
+    if (!p->known && !p->comm && !p->maps)
+        return;
+    write_fork(e, p->pid, living_parent(e->history, p), p->pid, stamp);
+    write_comm(e, p->pid, p->pid, comm_bytes(p->comm), stamp);
+    if (p->namespaces) {
+        PdTrailer trailer = emission_trailer(e, p->pid, p->pid, stamp);
+
+        pd_emit_record(&e->pending, &trailer,
+                       (Bytes){.data = p->namespaces, .size = p->namespaces_size});
+    }
+    write_maps(e, p->pid, p->before_exec, stamp);
+    write_maps(e, p->pid, p->maps, stamp);
+}
+
+static Member *member_of(const Emission *e, const Process *p) {
+    for (Member *m = p->members; m; m = m->next)
+        if (m->emission == e)
+            return m;
+    return NULL;
+}
+
+/* A thread that existed at the floor; others come by the FORK that made them. */
+static void hold_task(Emission *e, const Process *p, uint32_t tid, uint64_t stamp) {
+    Task *task = tid != p->pid ? task_find(e->history, p, tid) : NULL;
+
+    if (task && task->ended_ns != 0)
+        task->ended_ns = MAX(task->ended_ns, stamp);
+    if (task && !(task->held & e->slot))
+        write_task(e, task, stamp);
+}
+
+/* What a process that was born after the floor was then, whoever its parent is. */
+static void write_born(Emission *e, const Process *p, uint64_t stamp) {
+    History *h = e->history;
+    ProcessMaps *maps;
+    PdBody body;
+
+    entry_parse(p->birth, &body);
+    write_fork(e, p->pid, body.task.ppid, p->pid, stamp);
+    write_comm(e, p->pid, p->pid, comm_at(h, p, p->pid, p->birth_ns), stamp);
+    maps = maps_at(h, p, p->birth_ns);
+    write_maps(e, p->pid, maps, stamp);
+    maps_put(&h->strings, maps);
+}
+
+/* A child of one that is told of in full is told by its FORK alone. */
+static void write_birth(Emission *e, const Process *p) {
+    History *h = e->history;
+    const Process *parent;
+    const Member *m;
+    PdBody body;
+
+    entry_parse(p->birth, &body);
+    parent = process_find_born(h, body.task.ppid, p->birth_ns);
+    m = parent && parent != p ? member_of(e, parent) : NULL;
+    if (!m || m->blank || p->based) {
+        write_born(e, p, MAX(p->birth_ns, history_stamp(h)));
+        return;
+    }
+    hold_task(e, parent, body.task.ptid, history_stamp(h));
+    emission_write_entry(e, p->birth);
+}
+
+void emission_forward(Emission *e, const Entry *entry) {
+    uint32_t type = load_u32(entry->record, false);
+    PdBody body;
+
+    if (type == PD_RECORD_EXIT)
+        return;
+    if (type == PD_RECORD_FORK) {
+        entry_parse(entry, &body);
+        /* A process that another recording began is there already. */
+        if (body.task.tid == body.task.pid)
+            return;
+        /* perf gives a thread the name of the one that made it. */
+        hold_task(e, entry->process, body.task.ptid, history_stamp(e->history));
+    }
+    emission_write_entry(e, entry);
+}
+
+static void write_queue(Emission *e, const Process *p) {
+    for (const Entry *entry = p->queue.first; entry; entry = entry->next)
+        if (entry != p->birth)
+            emission_forward(e, entry);
+}
+
+static Member *hold(Emission *e, Process *p, uint64_t stamp) {
+    Member *m = budget_alloc(&e->history->strings.budget, sizeof(*m));
+
+    if (!m) {
+        e->history->dropped++;
+        return NULL;
+    }
+    *m = (Member){.next = p->members, .after = e->members, .process = p, .emission = e};
+    if (m->after)
+        m->after->before = m;
+    p->members = e->members = m;
+    m->blank = !p->known || p->waits_on;
+    m->stamp_ns = stamp;
+    m->floor_ns = e->history->floor_ns;
+    if (p->birth)
+        write_birth(e, p);
+    else
+        write_state(e, p, stamp);
+    write_queue(e, p);
+    return m;
+}
+
+/*
+ * Its threads too: those that were sampled while it was blank are not remembered. It was begun as
+ * of its birth already, and a FORK of the same moment would leave open which of the two holds: so
+ * it is begun again, in full.
+ */
+void member_fill(Member *m) {
+    const Process *p = m->process;
+    uint64_t stamp = history_stamp(m->emission->history);
+
+    if (!m->blank)
+        return;
+    m->blank = false;
+    if (p->birth) {
+        stamp = MAX(stamp, p->birth_ns);
+        write_born(m->emission, p, stamp);
+    } else
+        write_state(m->emission, p, stamp);
+    for (Task *t = p->tasks; t; t = t->after)
+        write_task(m->emission, t, stamp);
+}
+
+static void need_cgroup(Emission *e, uint64_t id, uint64_t stamp) {
+    PdTrailer trailer = emission_trailer(e, 0, 0, stamp);
+    Cgroup *c = cgroup_of(e->history, id);
+
+    if (!c)
+        return;
+    e->recent_cgroup = id;
+    if (c->held & e->slot)
+        return;
+    c->held |= e->slot;
+    pd_emit_cgroup(&e->pending, &trailer, &(PdCgroup){.id = id, .path = name_bytes(c->path)});
+}
+
+static Process *find_or_make(History *h, uint32_t pid, uint64_t time) {
+    Process *p = process_find(h, pid, time);
+
+    if (!p && (p = process_new(h, pid, 0))) {
+        process_set_unknown(h, p);
+        p = process_end(h, p, time);
+    } else if (p && p->ended_ns != 0)
+        p->ended_ns = MAX(p->ended_ns, time);
+    return p;
+}
+
+static bool is_newest(const Emission *e, const Process *p) {
+    return process_find_born(e->history, p->pid, UINT64_MAX) == p;
+}
+
+static void need_process(Emission *e, uint32_t pid, uint32_t tid, uint64_t time, uint64_t stamp) {
+    Recent *recent = &e->recent[tid % RECENT_MAX];
+    Process *p;
+
+    if (recent->tid == tid && recent->pid == pid && recent->generation == e->history->generation &&
+        time >= recent->from_ns)
+        return;
+    p = find_or_make(e->history, pid, time);
+    if (!p || (!member_of(e, p) && !hold(e, p, stamp)))
+        return;
+    hold_task(e, p, tid, stamp);
+    if (is_newest(e, p))
+        *recent = (Recent){e->history->generation, p->birth_ns, pid, tid};
+}
+
+int emission_need(Emission *e, uint32_t pid, uint32_t tid, uint64_t time, uint64_t cgroup) {
+    uint64_t stamp;
+
+    history_heard(e->history, time);
+    /* A sample that was under way when the floor was noted is older than it. */
+    stamp = history_stamp(e->history);
+    stamp = time > 0 && time < stamp ? time : stamp;
+    if (cgroup != 0 && cgroup != e->recent_cgroup)
+        need_cgroup(e, cgroup, stamp);
+    if ((int32_t)pid > 0 && (int32_t)tid > 0)
+        need_process(e, pid, tid, time, stamp);
+    return buffer_error(&e->pending);
+}
+
+static void write_kernel_record(Emission *e, Bytes record, uint64_t stamp) {
+    PdTrailer trailer = emission_trailer(e, 0, 0, stamp);
+
+    pd_emit_record(&e->pending, &trailer, record);
+}
+
+void emission_kernel_record(Emission *e, Bytes record) {
+    write_kernel_record(e, record, history_stamp(e->history));
+}
+
+int emission_preamble(Emission *e, Buffer *out) {
+    uint64_t stamp = history_stamp(e->history);
+    Buffer pending = e->pending;
+
+    /* Nothing was passed on yet, so there is time enough for samples that were under way. */
+    stamp -= MIN(stamp - 1, PREAMBLE_EARLIER_NS);
+
+    e->pending = *out;
+    e->begun = true;
+    for (const KernelRecord *k = e->history->oldest_kernel; k; k = k->newer)
+        write_kernel_record(e, (Bytes){.data = k->record, .size = k->size}, stamp);
+    write_queue(e, &e->history->kernel);
+    *out = e->pending;
+    e->pending = pending;
+    return buffer_error(out);
+}
+
+Buffer *emission_pending(Emission *e) {
+    return &e->pending;
+}

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "process/history/history-private.h"
+
+/*
+ * The life of a record in the History. Settled, it hangs in the list of all, in the list of its
+ * process, and is handed to the recordings that hold the process. When the floor passes it, it is
+ * folded: it changes the state at the floor and is gone. Since folding goes by time, a fork finds
+ * its parent exactly as the parent was at that moment.
+ */
+
+Entry *entry_new(History *h, size_t size) {
+    Entry *e = budget_alloc(&h->strings.budget, sizeof(*e) + size);
+
+    if (!e) {
+        h->dropped++;
+        return NULL;
+    }
+    e->size = (uint32_t)size;
+    e->order = ++h->serial;
+    return e;
+}
+
+Entry *entry_free(History *h, Entry *e) {
+    if (!e)
+        return NULL;
+    images_put(&h->strings, e->image);
+    return budget_free(&h->strings.budget, e, sizeof(*e) + e->size);
+}
+
+PdRecord entry_parse(const Entry *e, PdBody *ret) {
+    PdRecord record = pd_record_at(e->record, false);
+
+    /* It could be parsed when it was fed. */
+    if (pd_record_parse(&record, NULL, ret) < 0)
+        memset(ret, 0, sizeof(*ret));
+    return record;
+}
+
+static void link_to_process(Entry *e) {
+    Queue *q = &e->process->queue;
+    Entry **at = &q->first;
+
+    if (q->last && q->last->time <= e->time)
+        at = &q->last->next;
+    else
+        while (*at && (*at)->time <= e->time)
+            at = &(*at)->next;
+    e->next = *at;
+    *at = e;
+    if (!e->next)
+        q->last = e;
+}
+
+void entry_link(History *h, Entry *e, Entry *hint) {
+    Entry *at = hint ? hint : h->newest;
+
+    while (at && at->time > e->time)
+        at = at->older;
+    while (at && at->newer && at->newer->time <= e->time)
+        at = at->newer;
+    e->older = at;
+    e->newer = at ? at->newer : h->oldest;
+    *(e->newer ? &e->newer->older : &h->newest) = e;
+    *(at ? &at->newer : &h->oldest) = e;
+    h->n_entries++;
+    link_to_process(e);
+}
+
+static void detach(History *h, Entry *e) {
+    Queue *q = &e->process->queue;
+    Entry *before = NULL;
+
+    *(e->older ? &e->older->newer : &h->oldest) = e->newer;
+    *(e->newer ? &e->newer->older : &h->newest) = e->older;
+    h->n_entries--;
+    for (Entry *at = q->first; at != e; at = at->next)
+        before = at;
+    *(before ? &before->next : &q->first) = e->next;
+    if (!e->next)
+        q->last = before;
+    if (e->process->birth == e)
+        e->process->birth = NULL;
+}
+
+void entry_unlink(History *h, Entry *e) {
+    detach(h, e);
+    entry_free(h, e);
+}
+
+static uint64_t holders_of(const Process *p) {
+    uint64_t held = 0;
+
+    for (const Member *m = p->members; m; m = m->next)
+        held |= m->emission->slot;
+    return held;
+}
+
+static ProcessName *comm_of(const History *h, const Process *p, uint32_t tid) {
+    const Task *task = tid != p->pid ? task_find(h, p, tid) : NULL;
+    ProcessName *comm = tid == p->pid ? p->comm : task ? task->comm : NULL;
+
+    return comm ? name_ref(comm) : NULL;
+}
+
+static void fold_birth(History *h, Process *p, const PdTask *fork) {
+    const Process *parent;
+
+    process_free_older(h, p);
+    parent = process_find_born(h, fork->ppid, p->birth_ns);
+    if (!p->based && parent && parent != p) {
+        process_set_comm(h, p, comm_of(h, parent, fork->ptid), p->birth_ns);
+        p->maps = parent->maps ? maps_ref(parent->maps) : NULL;
+    }
+    p->based = false;
+}
+
+static void fold_fork(History *h, Process *p, const PdTask *fork, uint64_t time, bool is_birth) {
+    Task *task;
+
+    if (fork->tid == fork->pid && is_birth) {
+        fold_birth(h, p, fork);
+        return;
+    }
+    if (fork->tid == fork->pid) {
+        /* The state of another recording follows. */
+        p->maps = maps_put(&h->strings, p->maps);
+        return;
+    }
+    task = task_find(h, p, fork->tid);
+    if (task)
+        task_free(h, task);
+    task = task_get(h, p, fork->tid);
+    if (!task)
+        return;
+    task_set_comm(h, task, comm_of(h, p, fork->ptid), time);
+    task->held = holders_of(p);
+    p->ended_ns = 0;
+}
+
+static void stop_waiting(History *h, Process *p) {
+    process_set_known(h, p);
+    for (Member *m = p->members; m; m = m->next)
+        m->blank = false;
+}
+
+/* The thread that executes becomes the leader. Threads of a state began since, and nobody asks what
+ * was before it. */
+static void fold_exec(History *h, Process *p, uint64_t time) {
+    if (time == p->stated_ns)
+        p->maps = maps_put(&h->strings, p->maps);
+    while (p->tasks && time != p->stated_ns)
+        task_free(h, p->tasks);
+    process_exec(h, p, time);
+    p->leader_exited = false;
+    p->ended_ns = 0;
+    stop_waiting(h, p);
+}
+
+static void fold_comm(History *h, Process *p, const PdComm *comm, uint64_t time) {
+    ProcessName *name = history_name(h, comm->comm);
+    Task *task;
+
+    if (comm->tid == p->pid) {
+        if (comm->exec && time > p->exec_ns)
+            fold_exec(h, p, time);
+        if (time >= p->comm_ns)
+            process_set_comm(h, p, TAKE_PTR(name), time);
+    } else {
+        task = task_find(h, p, comm->tid);
+        if (!task && (task = task_get(h, p, comm->tid)))
+            task->held = holders_of(p);
+        if (task && time >= task->comm_ns)
+            task_set_comm(h, task, TAKE_PTR(name), time);
+    }
+    names_put(&h->strings.names, &h->strings.budget, name);
+}
+
+static void fold_exit(History *h, Process *p, const PdTask *exit, uint64_t time) {
+    Task *task = exit->tid != p->pid ? task_find(h, p, exit->tid) : NULL;
+
+    if (task)
+        task_end(h, task, time);
+    p->leader_exited |= exit->tid == p->pid;
+    if (p->leader_exited && p->n_living == 0)
+        (void)process_end(h, p, time);
+}
+
+void exit_fold(History *h, const PdTask *exit, uint64_t time) {
+    Process *p = process_find_born(h, exit->pid, time);
+
+    if (p)
+        fold_exit(h, p, exit, time);
+}
+
+void entry_fold(History *h, Entry *e) {
+    Process *p = e->process;
+    PdBody body;
+    PdRecord record = entry_parse(e, &body);
+    bool is_birth = p->birth == e;
+
+    detach(h, e);
+    p->folded_ns = MAX(p->folded_ns, e->time);
+    switch (record.type) {
+    case PD_RECORD_FORK:
+        fold_fork(h, p, &body.task, e->time, is_birth);
+        break;
+    case PD_RECORD_COMM:
+        fold_comm(h, p, &body.comm, e->time);
+        break;
+    case PD_RECORD_MMAP2:
+        /* What comes late was the old program's. */
+        if (e->time >= p->exec_ns)
+            maps_apply(h, &p->maps, &body.mmap, e->image);
+        break;
+    case PD_RECORD_NAMESPACES:
+        if (body.namespaces.tid == p->pid)
+            process_set_namespaces(h, p, entry_record(e));
+        break;
+    case PD_RECORD_KSYMBOL:
+    case PD_RECORD_BPF_EVENT:
+        kernel_fold(h, entry_record(e));
+        break;
+    case PD_RECORD_EXIT:
+        fold_exit(h, p, &body.task, e->time);
+        break;
+    }
+    entry_free(h, e);
+}
+
+static Process *process_get(History *h, uint32_t pid, uint64_t time) {
+    Process *p = process_find_born(h, pid, time);
+
+    if (!p && (p = process_new(h, pid, 0)))
+        process_set_unknown(h, p);
+    return p;
+}
+
+/* Told already: what an earlier recording holds may lie in a ring still. */
+static bool is_born(const History *h, const Entry *e, const PdTask *fork) {
+    const Process *p = process_find_born(h, fork->pid, e->time);
+
+    return p && (p->birth_ns == e->time || p->stated_ns >= e->time);
+}
+
+static Process *born(History *h, Entry *e, const PdTask *fork) {
+    bool rooted = (int32_t)fork->ppid <= 0;
+    Process *parent, *p;
+
+    if (is_born(h, e, fork))
+        return NULL;
+    parent = rooted ? NULL : process_get(h, fork->ppid, e->time);
+    p = process_new(h, fork->pid, e->time);
+    if (!p)
+        return NULL;
+    p->ppid = fork->ppid;
+    p->birth = e;
+    if (!rooted && (!parent || !parent->known)) {
+        process_set_unknown(h, p);
+        p->waits_on = parent ? parent->serial : 0;
+    }
+    return p;
+}
+
+/* How a recording of ours begins a process: it existed before, and what follows is all of it. */
+static Process *stated(History *h, const Entry *e, const PdTask *fork) {
+    Process *p = process_find_born(h, fork->pid, e->time);
+    /* Somebody's parent so far, of which nothing was told. */
+    bool blank = p && !p->known && p->birth_ns == 0 && !p->queue.first && !p->members;
+
+    if (!p) {
+        p = process_new(h, fork->pid, 0);
+        blank = p != NULL;
+    }
+    if (blank) {
+        p->stated_ns = e->time;
+        p->ppid = fork->ppid;
+    }
+    if (p && !p->known)
+        stop_waiting(h, p);
+    return p;
+}
+
+/*
+ * Part of a state, which held before it was told as well. What happened before a recording bears
+ * the stamp of the moment of which its states tell, and stands behind them.
+ */
+static bool is_statement(const History *h, const Entry *e, const PdRecord *record,
+                         const PdBody *body) {
+    const Process *p = e->process;
+    bool same = p->stated_ns == e->time;
+    const Task *task;
+
+    switch (record->type) {
+    case PD_RECORD_FORK:
+        return (same && body->task.tid != p->pid) || record->misc & PD_MISC_FORK_EXEC;
+    case PD_RECORD_COMM:
+        task = body->comm.tid != p->pid ? task_find(h, p, body->comm.tid) : NULL;
+        return same || (!body->comm.exec && task && task->comm_ns == e->time);
+    case PD_RECORD_MMAP2:
+        return same;
+    default:
+        return false;
+    }
+}
+
+/*
+ * From here on everything about the process is known. What its children of before inherited will be
+ * told by a baseline only where that is one of its own parent.
+ */
+static void executed(History *h, Process *p) {
+    if (p->known)
+        return;
+    p->known = true;
+    if (p->waits_on)
+        return;
+    for (Process *child = h->first_unknown; child; child = child->unknown_after)
+        if (child->waits_on == p->serial)
+            child->waits_on = 0;
+    stop_waiting(h, p);
+}
+
+static Process *owner_of(History *h, Entry *e, const PdRecord *record, const PdBody *body) {
+    switch (record->type) {
+    case PD_RECORD_FORK:
+        if (body->task.tid != body->task.pid)
+            return process_get(h, body->task.pid, e->time);
+        return record->misc & PD_MISC_FORK_EXEC ? stated(h, e, &body->task)
+                                                : born(h, e, &body->task);
+    case PD_RECORD_EXIT:
+        return process_get(h, body->task.pid, e->time);
+    case PD_RECORD_COMM:
+        return process_get(h, body->comm.pid, e->time);
+    case PD_RECORD_MMAP2:
+        return process_get(h, body->mmap.pid, e->time);
+    case PD_RECORD_NAMESPACES:
+        return process_get(h, body->namespaces.pid, e->time);
+    default:
+        return &h->kernel;
+    }
+}
+
+/* What a recording holds of a process it holds without a gap, up to what it holds last. */
+static bool is_told(const History *h, const Entry *e, uint32_t type) {
+    return type != PD_RECORD_EXIT && e->process != &h->kernel && e->time <= h->resumed_ns &&
+           e->time <= e->process->folded_ns;
+}
+
+/* Nobody was handed what was folded at once. */
+static void let_go(History *h, const Process *p, uint32_t tid) {
+    Task *task = tid != p->pid ? task_find(h, p, tid) : NULL;
+
+    if (task)
+        task->held = 0;
+}
+
+Entry *entry_settle(History *h, Entry *e, Entry *hint) {
+    PdBody body;
+    PdRecord record = entry_parse(e, &body);
+
+    e->process = owner_of(h, e, &record, &body);
+    /* What happened before a state was told is part of it. */
+    if (!e->process || e->time < e->process->stated_ns || is_told(h, e, record.type)) {
+        entry_free(h, e);
+        return hint;
+    }
+    entry_link(h, e, hint);
+    if (e->process->stated_ns != 0 && is_statement(h, e, &record, &body)) {
+        Process *p = e->process;
+
+        entry_fold(h, e);
+        if (record.type == PD_RECORD_FORK)
+            let_go(h, p, body.task.tid);
+        return hint;
+    }
+    if (record.type == PD_RECORD_COMM && body.comm.exec && body.comm.tid == body.comm.pid)
+        executed(h, e->process);
+    if (record.type == PD_RECORD_MMAP2 && e->image)
+        image_want(h, e->image, body.mmap.pid, body.mmap.start, body.mmap.start + body.mmap.length);
+    if (record.type == PD_RECORD_EXIT)
+        return e;
+    if (!e->process->known)
+        e->process->ended_ns = 0;
+    for (Member *m = e->process->members; m; m = m->next)
+        emission_forward(m->emission, e);
+    for (size_t i = 0; e->process == &h->kernel && i < EMISSIONS_MAX; i++)
+        if (h->emissions[i] && h->emissions[i]->begun)
+            emission_forward(h->emissions[i], e);
+    return e;
+}

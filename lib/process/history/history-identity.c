@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "process/history/history-private.h"
+
+/*
+ * Which images recordings wait for. A program that was just started is sampled before anybody has
+ * read its build id. Its mappings are held back then, and the floor with them: when the answer
+ * comes, they are written with the times at which they were made, and perf, which sorts by time,
+ * finds them in place for all samples. After a while (a file system that hangs) they are written
+ * without, and an answer that comes even later holds from the floor on.
+ */
+
+#define WAIT_NS 3000000000ULL
+
+void history_set_identify(History *h, HistoryIdentify identify) {
+    h->identify = identify;
+}
+
+bool image_wait(History *h, ProcessImage *image) {
+    if (image->waits)
+        return true;
+    if (!image->asked || image->is_late)
+        return false;
+    if (!h->waiting)
+        h->waiting = budget_alloc(&h->strings.budget, WAITING_MAX * sizeof(*h->waiting));
+    if (!h->waiting || h->n_waiting == WAITING_MAX)
+        return false;
+    h->waiting[h->n_waiting++] = (Waiting){.image = image_ref(image),
+                                           .floor_ns = h->floor_ns,
+                                           .since_ns = h->sweep_ns,
+                                           .due_ns = h->sweep_ns + WAIT_NS};
+    image->waits = true;
+    return true;
+}
+
+void image_set_due(History *h, ProcessImage *image) {
+    if (image->is_due || image->owed == 0)
+        return;
+    image->is_due = true;
+    image->next_due = h->first_due;
+    h->first_due = image_ref(image);
+}
+
+static void expire_waits(History *h, uint64_t start_ns) {
+    size_t kept = 0;
+
+    for (size_t i = 0; i < h->n_waiting; i++) {
+        Waiting *w = &h->waiting[i];
+
+        if (w->image->waits && w->due_ns > start_ns) {
+            h->waiting[kept++] = *w;
+            continue;
+        }
+        if (w->image->waits) {
+            w->image->waits = false;
+            w->image->is_late = true;
+            image_set_due(h, w->image);
+        }
+        images_put(&h->strings, w->image);
+    }
+    h->n_waiting = kept;
+}
+
+void identity_settle(History *h, uint64_t start_ns) {
+    expire_waits(h, start_ns);
+    if (!h->first_due)
+        return;
+    for (size_t i = 0; i < EMISSIONS_MAX; i++)
+        if (h->emissions[i])
+            emission_write_due(h->emissions[i]);
+    for (ProcessImage *image; (image = h->first_due);) {
+        h->first_due = image->next_due;
+        image->is_due = false;
+        images_put(&h->strings, image);
+    }
+}
+
+uint64_t identity_floor(const History *h) {
+    uint64_t floor = UINT64_MAX;
+
+    for (size_t i = 0; i < h->n_waiting; i++)
+        floor = MIN(floor, h->waiting[i].floor_ns);
+    return floor;
+}
+
+uint64_t history_waits_until(const History *h) {
+    uint64_t until = 0;
+
+    for (size_t i = 0; i < h->n_waiting; i++)
+        if (h->waiting[i].image->waits)
+            until = MAX(until, h->waiting[i].due_ns);
+    return until;
+}
+
+uint64_t history_waits_since(const History *h) {
+    uint64_t since = UINT64_MAX;
+
+    for (size_t i = 0; i < h->n_waiting; i++)
+        since = MIN(since, h->waiting[i].since_ns);
+    return since;
+}
+
+bool history_learn_build_id(History *h, const PdMmap *mmap, uint64_t time) {
+    Process *p = h->n_marked > 0 ? process_find_born(h, mmap->pid, time) : NULL;
+    ProcessMaps *maps = p ? maps_at(h, p, time + 1) : NULL;
+    const ProcessMapping *m = maps ? maps_find(maps, mmap->start) : NULL;
+    bool learns = m && mmap->build_id_size > 0 && !image_has_id(m->image) &&
+                  m->start == mmap->start && m->pgoff == mmap->pgoff &&
+                  bytes_equal(name_bytes(m->image->path), mmap->filename);
+
+    if (learns)
+        image_found(h, m->image, (Bytes){.data = mmap->build_id, .size = mmap->build_id_size});
+    maps_put(&h->strings, maps);
+    return learns;
+}
+
+void identity_done(History *h) {
+    for (size_t i = 0; i < h->n_waiting; i++)
+        images_put(&h->strings, h->waiting[i].image);
+    for (ProcessImage *image; (image = h->first_due);) {
+        h->first_due = image->next_due;
+        images_put(&h->strings, image);
+    }
+    budget_free(&h->strings.budget, h->waiting, WAITING_MAX * sizeof(*h->waiting));
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <string.h>
+
+#include "process/history/history-private.h"
+#include "util/macro.h"
+
+/*
+ * Images and their build ids. The kernel is not asked for build ids. Each image is looked up once,
+ * soon after it was mapped first, and the answer stays with the image; where nothing was found it
+ * is looked up again when a recording names it, a few times. The last few hundred images stay
+ * although nobody maps them any more, so that a program that runs again and again is looked up
+ * once.
+ */
+
+/* Ring of the images made last. */
+static void retain(History *h, ProcessImage *image) {
+    ProcessImage **slot;
+
+    if (!h->retained)
+        h->retained = budget_alloc(&h->strings.budget, RETAINED_MAX * sizeof(*h->retained));
+    if (!h->retained)
+        return;
+    slot = &h->retained[h->n_retained++ % RETAINED_MAX];
+    images_put(&h->strings, *slot);
+    *slot = image_ref(image);
+}
+
+ProcessImage *image_of(History *h, const PdMmap *mmap) {
+    ProcessImage *image = images_get(&h->strings, mmap, (Bytes){}, false);
+
+    if (!image) {
+        h->dropped++;
+        return NULL;
+    }
+    if (image->refs == 1)
+        retain(h, image);
+    return image;
+}
+
+bool image_has_id(const ProcessImage *image) {
+    return image->build_id_size > 0 || image->found_id_size > 0;
+}
+
+/* Memory that the kernel calls by a path, and in which perf looks for no symbols. */
+static bool is_memory(Bytes path) {
+    static const char *const prefixes[] = {"//", "/dev/zero", "/anon_hugepage", "/SYSV", "/memfd:"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+        if (path.size >= strlen(prefixes[i]) &&
+            memcmp(path.data, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    return false;
+}
+
+bool path_is_file(Bytes path) {
+    return path.size > 0 && path.data[0] == '/' && !is_memory(path);
+}
+
+static bool can_be_read(const ProcessImage *image) {
+    Bytes path = name_bytes(image->path);
+
+    return image->inode != 0 && path.size > 1 && path.data[0] == '/' && path.data[1] != '/';
+}
+
+void image_want(History *h, ProcessImage *image, uint32_t pid, uint64_t start, uint64_t end) {
+    Wanted *slot;
+
+    if (image->asked || image->tries >= TRIES_MAX || h->identify == HISTORY_MARKS ||
+        image_is_data(image) || image_has_id(image) || !can_be_read(image))
+        return;
+    if (!h->wanted)
+        h->wanted = budget_alloc(&h->strings.budget, WANTED_MAX * sizeof(*h->wanted));
+    /* Full of questions without an answer: it is asked again when a recording names it. */
+    if (!h->wanted || h->wanted_end - h->wanted_first >= WANTED_MAX)
+        return;
+    slot = &h->wanted[h->wanted_end % WANTED_MAX];
+    *slot = (Wanted){.image = image_ref(image),
+                     .serial = h->wanted_end++,
+                     .pid = pid,
+                     .start = start,
+                     .end = end};
+    image->asked = true;
+}
+
+int history_next_wanted(History *h, HistoryWanted *ret) {
+    const ProcessImage *image;
+    const Wanted *slot;
+
+    if (h->wanted_next == h->wanted_end)
+        return 0;
+    slot = &h->wanted[h->wanted_next++ % WANTED_MAX];
+    image = slot->image;
+    ret->image = slot->serial;
+    ret->pid = slot->pid;
+    ret->start = slot->start;
+    ret->end = slot->end;
+    ret->major = image->major;
+    ret->minor = image->minor;
+    ret->inode = image->inode;
+    ret->generation = image->generation;
+    memcpy(ret->path, image->path->text, image->path->size);
+    ret->path[image->path->size] = 0;
+    return 1;
+}
+
+void history_put_back_wanted(History *h) {
+    assert(h->wanted_next > h->wanted_first);
+    h->wanted_next--;
+}
+
+static void count_unidentified(History *h, ProcessImage *image, bool unidentified) {
+    if (image->counted == unidentified)
+        return;
+    image->counted = unidentified;
+    h->unidentified += unidentified ? 1 : (uint64_t)-1;
+}
+
+void image_found(History *h, ProcessImage *image, Bytes build_id) {
+    image->asked = image->is_late = false;
+    if (build_id.size == 0 || build_id.size > sizeof(image->found_id)) {
+        image->tries++;
+        count_unidentified(h, image, path_is_file(name_bytes(image->path)));
+    } else {
+        image->found_id_size = (uint8_t)build_id.size;
+        memcpy(image->found_id, build_id.data, build_id.size);
+        count_unidentified(h, image, false);
+    }
+    if (image->waits || image_has_id(image))
+        image_set_due(h, image);
+    image->waits = false;
+}
+
+void history_set_build_id(History *h, uint64_t image, Bytes build_id) {
+    Wanted *slot = h->wanted && image < h->wanted_next ? &h->wanted[image % WANTED_MAX] : NULL;
+
+    if (!slot || !slot->image || slot->serial != image)
+        return;
+    image_found(h, slot->image, build_id);
+    slot->image = images_put(&h->strings, slot->image);
+    while (h->wanted_first < h->wanted_next && !h->wanted[h->wanted_first % WANTED_MAX].image)
+        h->wanted_first++;
+}
+
+void images_forget(History *h) {
+    for (size_t i = 0; h->retained && i < RETAINED_MAX; i++)
+        images_put(&h->strings, h->retained[i]);
+    for (size_t i = 0; h->wanted && i < WANTED_MAX; i++)
+        images_put(&h->strings, h->wanted[i].image);
+    budget_free(&h->strings.budget, h->retained, RETAINED_MAX * sizeof(*h->retained));
+    budget_free(&h->strings.budget, h->wanted, WANTED_MAX * sizeof(*h->wanted));
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+
+#include "process/history/history-private.h"
+#include "util/hash.h"
+
+/*
+ * What belongs to no process: the kernel's text, its modules and generated code, each as the record
+ * that tells of it, and the paths of cgroups by id. A recording begins with all of the former; of
+ * cgroups it gets those that its samples name.
+ */
+
+enum { KERNEL_RECORDS_MAX = 65536, CGROUPS_MAX = 16384, PROG_LOAD = 1, PROG_UNLOAD = 2 };
+enum { KSYMBOL_UNREGISTER = 1 << 0 };
+
+/* What the record is about: an address or the id of a program. False: of another kind. */
+static bool key_of(Bytes bytes, PdRecord *ret_record, PdBody *ret_body, uint64_t *ret) {
+    PdRecord record = pd_record_at(bytes.data, false);
+
+    if (pd_record_parse(&record, NULL, ret_body) < 0)
+        return false;
+    *ret_record = record;
+    switch (record.type) {
+    case PD_RECORD_MMAP:
+    case PD_RECORD_MMAP2:
+        *ret = ret_body->mmap.start;
+        return true;
+    case PD_RECORD_KSYMBOL:
+        *ret = ret_body->ksymbol.addr;
+        return true;
+    case PD_RECORD_BPF_EVENT:
+        *ret = ret_body->bpf_event.id;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static KernelRecord **bucket_of(History *h, uint64_t key) {
+    return &h->kernel_buckets[hash_u64(h->seed, key) % KERNEL_BUCKETS];
+}
+
+static void drop(History *h, KernelRecord *k) {
+    KernelRecord **at;
+
+    for (at = bucket_of(h, k->key); *at != k; at = &(*at)->next)
+        ;
+    *at = k->next;
+    *(k->older ? &k->older->newer : &h->oldest_kernel) = k->newer;
+    *(k->newer ? &k->newer->older : &h->newest_kernel) = k->older;
+    h->n_kernel--;
+    budget_free(&h->strings.budget, k, sizeof(*k) + k->size);
+}
+
+static KernelRecord *find(History *h, uint64_t key, Bytes record) {
+    for (KernelRecord *k = *bucket_of(h, key); k; k = k->next)
+        if (k->key == key && bytes_equal((Bytes){.data = k->record, .size = k->size}, record))
+            return k;
+    return NULL;
+}
+
+static KernelRecord *add(History *h, uint64_t key, Bytes record) {
+    KernelRecord *k = NULL, **bucket = bucket_of(h, key);
+
+    if (h->n_kernel < KERNEL_RECORDS_MAX)
+        k = budget_alloc(&h->strings.budget, sizeof(*k) + record.size);
+    if (!k) {
+        h->dropped++;
+        return NULL;
+    }
+    memcpy(k->record, record.data, record.size);
+    k->size = (uint32_t)record.size;
+    k->key = key;
+    k->next = *bucket;
+    *bucket = k;
+    k->older = h->newest_kernel;
+    *(k->older ? &k->older->newer : &h->oldest_kernel) = k;
+    h->newest_kernel = k;
+    h->n_kernel++;
+    return k;
+}
+
+static void drop_all(History *h, uint64_t key, uint32_t type) {
+    for (KernelRecord *k = *bucket_of(h, key), *after; k; k = after) {
+        after = k->next;
+        if (k->key == key && load_u32(k->record, false) == type)
+            drop(h, k);
+    }
+}
+
+void kernel_fold(History *h, Bytes bytes) {
+    PdRecord record;
+    PdBody body;
+    uint64_t key;
+    bool gone;
+
+    if (!key_of(bytes, &record, &body, &key))
+        return;
+    if (record.type == PD_RECORD_KSYMBOL)
+        gone = body.ksymbol.flags & KSYMBOL_UNREGISTER;
+    else if (body.bpf_event.bpf_type == PROG_LOAD || body.bpf_event.bpf_type == PROG_UNLOAD)
+        gone = body.bpf_event.bpf_type == PROG_UNLOAD;
+    else
+        return;
+    if (gone)
+        drop_all(h, key, record.type);
+    else if (!find(h, key, bytes))
+        add(h, key, bytes);
+}
+
+static void install(History *h, uint64_t key, Bytes record) {
+    KernelRecord *k = find(h, key, record);
+
+    if (!k && (k = add(h, key, record)))
+        for (size_t i = 0; i < EMISSIONS_MAX; i++)
+            if (h->emissions[i] && h->emissions[i]->begun)
+                emission_kernel_record(h->emissions[i], record);
+    if (k)
+        k->stays = true;
+}
+
+static bool is_map(uint32_t type) {
+    return type == PD_RECORD_MMAP || type == PD_RECORD_MMAP2;
+}
+
+/* Of generated code the first call tells, and side-band from then on; that of modules is not told.
+ */
+int history_install_kernel(History *h, Bytes records) {
+    bool first = !h->knows_kernel;
+    size_t at = 0;
+
+    h->knows_kernel = true;
+    for (KernelRecord *k = h->oldest_kernel; k; k = k->newer)
+        k->stays = !is_map(load_u32(k->record, false));
+    while (records.size - at >= PD_RECORD_HEADER_SIZE) {
+        PdRecord record = pd_record_at(records.data + at, false);
+        PdBody body;
+        uint64_t key;
+
+        if (!pd_record_is_sane(&record) || record.size > records.size - at)
+            break;
+        if ((first || is_map(record.type)) &&
+            key_of((Bytes){.data = record.data, .size = record.size}, &record, &body, &key))
+            install(h, key, (Bytes){.data = record.data, .size = record.size});
+        at += record.size;
+    }
+    for (KernelRecord *k = h->oldest_kernel, *after; k; k = after) {
+        after = k->newer;
+        if (!k->stays)
+            drop(h, k);
+    }
+    return at == records.size ? 0 : -EBADMSG;
+}
+
+void kernel_done(History *h) {
+    while (h->oldest_kernel)
+        drop(h, h->oldest_kernel);
+}
+
+static Cgroup **cgroup_bucket_of(History *h, uint64_t id) {
+    return &h->cgroups[hash_u64(h->seed, id) % CGROUP_BUCKETS];
+}
+
+Cgroup *cgroup_of(History *h, uint64_t id) {
+    for (Cgroup *c = *cgroup_bucket_of(h, id); c; c = c->next)
+        if (c->id == id)
+            return c;
+    return NULL;
+}
+
+static void drop_oldest_cgroup(History *h) {
+    Cgroup *c = h->oldest_cgroup, **at;
+
+    for (at = cgroup_bucket_of(h, c->id); *at != c; at = &(*at)->next)
+        ;
+    *at = c->next;
+    h->oldest_cgroup = c->newer;
+    if (!c->newer)
+        h->newest_cgroup = NULL;
+    h->n_cgroups--;
+    names_put(&h->strings.names, &h->strings.budget, c->path);
+    budget_free(&h->strings.budget, c, sizeof(*c));
+}
+
+/* Cgroups go without a word, so the oldest ones make room. */
+void cgroup_hear(History *h, uint64_t id, Bytes text) {
+    ProcessName *path = history_name(h, text);
+    Cgroup *c = cgroup_of(h, id), **bucket = cgroup_bucket_of(h, id);
+
+    if (!path)
+        return;
+    if (c) {
+        c->held = c->path == path ? c->held : 0;
+        names_put(&h->strings.names, &h->strings.budget, c->path);
+        c->path = path;
+        return;
+    }
+    if (h->n_cgroups >= CGROUPS_MAX)
+        drop_oldest_cgroup(h);
+    c = budget_alloc(&h->strings.budget, sizeof(*c));
+    if (!c) {
+        h->dropped++;
+        names_put(&h->strings.names, &h->strings.budget, path);
+        return;
+    }
+    *c = (Cgroup){.next = *bucket, .id = id, .path = path};
+    *bucket = c;
+    *(h->newest_cgroup ? &h->newest_cgroup->newer : &h->oldest_cgroup) = c;
+    h->newest_cgroup = c;
+    h->n_cgroups++;
+}
+
+int history_install_cgroup(History *h, uint64_t id, Bytes path) {
+    cgroup_hear(h, id, path);
+    return 0;
+}
+
+void cgroups_let_go(History *h, uint64_t slot) {
+    for (Cgroup *c = h->oldest_cgroup; c; c = c->newer)
+        c->held &= ~slot;
+}
+
+void cgroups_done(History *h) {
+    while (h->oldest_cgroup)
+        drop_oldest_cgroup(h);
+}

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "process/table/table.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "process/table/table-private.h"
+#include "util/hash.h"
+
+/*
+ * Threads by tid, their comms, and the address spaces that they share; and the answers to what
+ * samples ask. A thread costs some sixty bytes beside what it shares with others: its comm is an
+ * interned name, its space belongs to its process, and a space's mappings belong to the parent
+ * until they differ. The last thread asked for is at hand at once, since samples come in bunches.
+ */
+
+enum {
+    BUCKETS_MIN = 256,
+    EXITED_DEFAULT = 16384,
+};
+
+static const uint64_t memory_default = 64 << 20;
+
+static Thread **bucket_of(const ProcessTable *table, uint32_t tid) {
+    return &table->buckets[hash_u64(table->seed, tid) & (table->n_buckets - 1)];
+}
+
+/* Without memory for more buckets the chains grow. */
+static void buckets_grow(ProcessTable *table) {
+    size_t n_old = table->n_buckets, n = n_old * 2;
+    Thread **old = table->buckets,
+           **buckets = budget_alloc(&table->strings.budget, n * sizeof(*buckets));
+
+    if (!buckets)
+        return;
+    table->buckets = buckets;
+    table->n_buckets = n;
+    for (size_t i = 0; i < n_old; i++)
+        for (Thread *t = old[i], *after; t; t = after) {
+            Thread **bucket = bucket_of(table, t->tid);
+
+            after = t->next;
+            t->next = *bucket;
+            *bucket = t;
+        }
+    budget_free(&table->strings.budget, old, n_old * sizeof(*old));
+}
+
+Thread *thread_find(ProcessTable *table, uint32_t tid) {
+    Thread *t;
+
+    if (table->recent && table->recent->tid == tid)
+        return table->recent;
+    for (t = *bucket_of(table, tid); t; t = t->next)
+        if (t->tid == tid)
+            return table->recent = t;
+    return NULL;
+}
+
+static Space *space_new(ProcessTable *table) {
+    ProcessStrings *s = &table->strings;
+    Space *space = budget_alloc(&s->budget, sizeof(*space));
+
+    if (!space)
+        return NULL;
+    space->refs = 1;
+    space->maps = maps_new(s);
+    return space->maps ? space : budget_free(&s->budget, space, sizeof(*space));
+}
+
+static void space_put(ProcessTable *table, Space *space) {
+    if (!space || --space->refs > 0)
+        return;
+    maps_put(&table->strings, space->maps);
+    budget_free(&table->strings.budget, space, sizeof(*space));
+}
+
+static void exited_unlink(ProcessTable *table, Thread *t) {
+    if (!t->exited)
+        return;
+    *(t->older ? &t->older->newer : &table->oldest_exited) = t->newer;
+    *(t->newer ? &t->newer->older : &table->newest_exited) = t->older;
+    t->older = t->newer = NULL;
+    t->exited = false;
+    table->n_exited--;
+}
+
+static void exited_link(ProcessTable *table, Thread *t) {
+    t->older = table->newest_exited;
+    *(t->older ? &t->older->newer : &table->oldest_exited) = t;
+    table->newest_exited = t;
+    t->exited = true;
+    table->n_exited++;
+}
+
+void thread_remove(ProcessTable *table, Thread *thread) {
+    ProcessStrings *s = &table->strings;
+    Thread **at;
+
+    for (at = bucket_of(table, thread->tid); *at != thread; at = &(*at)->next)
+        ;
+    *at = thread->next;
+    exited_unlink(table, thread);
+    if (table->recent == thread)
+        table->recent = NULL;
+    table->n_threads--;
+    names_put(&s->names, &s->budget, thread->comm);
+    space_put(table, thread->space);
+    budget_free(&s->budget, thread, sizeof(*thread));
+}
+
+/* Lets go of the one that ended first. A leader whose threads live on is the way to their mappings
+ * for threads yet to come, so it waits once more. */
+static void forget_oldest(ProcessTable *table) {
+    Thread *t = table->oldest_exited;
+
+    if (t->pid == t->tid && t->space->refs > 1 && t != table->newest_exited) {
+        exited_unlink(table, t);
+        exited_link(table, t);
+        t = table->oldest_exited;
+    }
+    thread_remove(table, t);
+}
+
+void thread_exited(ProcessTable *table, Thread *thread) {
+    if (table->forget_exited) {
+        thread_remove(table, thread);
+        return;
+    }
+    exited_unlink(table, thread);
+    exited_link(table, thread);
+    if (table->n_exited > table->exited_max)
+        forget_oldest(table);
+}
+
+/* Takes over the space. */
+static Thread *thread_add(ProcessTable *table, uint32_t pid, uint32_t tid, Space *space) {
+    Thread *t = space ? budget_alloc(&table->strings.budget, sizeof(*t)) : NULL, **bucket;
+
+    if (!t) {
+        space_put(table, space);
+        return NULL;
+    }
+    if (table->n_threads >= table->n_buckets)
+        buckets_grow(table);
+    t->pid = pid;
+    t->tid = tid;
+    t->space = space;
+    bucket = bucket_of(table, tid);
+    t->next = *bucket;
+    *bucket = t;
+    table->n_threads++;
+    return table->recent = t;
+}
+
+/* The leader of an exec'ed or forked process is alone at first; what is left to tell is whose
+ * space a further thread shares. */
+static Thread *thread_new(ProcessTable *table, uint32_t pid, uint32_t tid) {
+    Thread *leader;
+
+    if (pid == tid || pid == UINT32_MAX)
+        return thread_add(table, pid, tid, space_new(table));
+    leader = thread_find(table, pid);
+    if (!leader)
+        leader = thread_add(table, pid, pid, space_new(table));
+    if (!leader)
+        return NULL;
+    leader->space->refs++;
+    return thread_add(table, pid, tid, leader->space);
+}
+
+/* A thread that was known before its process was joins it. */
+static void thread_join(ProcessTable *table, Thread *thread, uint32_t pid) {
+    Thread *leader;
+
+    if (thread->pid != UINT32_MAX || pid == UINT32_MAX)
+        return;
+    thread->pid = pid;
+    if (pid == thread->tid)
+        return;
+    leader = thread_find(table, pid);
+    if (!leader)
+        leader = thread_new(table, pid, pid);
+    if (!leader)
+        return;
+    leader->space->refs++;
+    space_put(table, thread->space);
+    thread->space = leader->space;
+}
+
+Thread *thread_get(ProcessTable *table, uint32_t pid, uint32_t tid) {
+    Thread *t = thread_find(table, tid);
+
+    if (t) {
+        exited_unlink(table, t);
+        thread_join(table, t, pid);
+        return t;
+    }
+    t = thread_new(table, pid, tid);
+    if (!t) {
+        for (size_t n = table->n_exited / 2 + 1; n > 0 && table->n_exited > 0; n--)
+            forget_oldest(table);
+        t = thread_new(table, pid, tid);
+    }
+    table->dropped += !t;
+    return t;
+}
+
+void thread_exec(ProcessTable *table, Thread *thread) {
+    Space *space = space_new(table);
+
+    if (!space) {
+        table->dropped++;
+        return;
+    }
+    space_put(table, thread->space);
+    thread->space = space;
+}
+
+void thread_set_comm(ProcessTable *table, Thread *thread, ProcessName *comm) {
+    names_put(&table->strings.names, &table->strings.budget, thread->comm);
+    thread->comm = comm;
+}
+
+Cgroup *cgroup_find(const ProcessTable *table, uint64_t id) {
+    Cgroup *cgroup = table->cgroups[hash_u64(table->seed, id) % CGROUP_BUCKETS];
+
+    while (cgroup && cgroup->id != id)
+        cgroup = cgroup->next;
+    return cgroup;
+}
+
+static ProcessName *get_constant(ProcessTable *table, const char *text) {
+    return names_get(&table->strings.names, &table->strings.budget,
+                     (Bytes){.data = (const uint8_t *)text, .size = strlen(text)});
+}
+
+int process_table_new(const ProcessLimits *limits, ProcessTable **ret) {
+    _cleanup_(process_table_freep) ProcessTable *table = calloc(1, sizeof(*table));
+    ProcessName *swapper;
+    Thread *idle;
+
+    if (!table)
+        return -ENOMEM;
+    table->strings.budget.limit_bytes =
+        limits && limits->memory_bytes ? limits->memory_bytes : memory_default;
+    table->exited_max = limits && limits->exited ? limits->exited : EXITED_DEFAULT;
+    table->forget_exited = limits && limits->forget_exited;
+    table->seed = hash_seed();
+    table->n_buckets = BUCKETS_MIN;
+    table->buckets =
+        budget_alloc(&table->strings.budget, table->n_buckets * sizeof(*table->buckets));
+    if (!table->buckets)
+        return -ENOMEM;
+    table->kernel = maps_new(&table->strings);
+    table->unknown = get_constant(table, "[unknown]");
+    swapper = get_constant(table, "swapper");
+    idle = thread_new(table, 0, 0);
+    if (!table->kernel || !table->unknown || !swapper || !idle)
+        return -ENOMEM;
+    thread_set_comm(table, idle, swapper);
+    *ret = TAKE_PTR(table);
+    return 0;
+}
+
+ProcessTable *process_table_free(ProcessTable *table) {
+    ProcessStrings *s;
+
+    if (!table)
+        return NULL;
+    s = &table->strings;
+    for (size_t i = 0; table->buckets && i < table->n_buckets; i++)
+        while (table->buckets[i])
+            thread_remove(table, table->buckets[i]);
+    budget_free(&s->budget, table->buckets, table->n_buckets * sizeof(*table->buckets));
+    for (size_t i = 0; i < CGROUP_BUCKETS; i++)
+        for (Cgroup *cgroup = table->cgroups[i], *after; cgroup; cgroup = after) {
+            after = cgroup->next;
+            budget_free(&s->budget, cgroup, sizeof(*cgroup));
+        }
+    maps_put(s, table->kernel);
+    images_done(s);
+    names_done(&s->names, &s->budget);
+    free(table);
+    return NULL;
+}
+
+static ProcessAnswer answer_scratch(ProcessTable *table, const char *text) {
+    names_put(&table->strings.names, &table->strings.budget, table->scratch);
+    table->scratch = get_constant(table, text);
+    table->dropped += !table->scratch;
+    return (ProcessAnswer){.name = table->scratch ?: table->unknown};
+}
+
+ProcessAnswer process_table_comm(ProcessTable *table, uint32_t pid, uint32_t tid) {
+    const Thread *t = thread_find(table, tid);
+    char text[16];
+
+    if (t && t->comm)
+        return (ProcessAnswer){.name = t->comm, .known = true};
+    snprintf(text, sizeof(text), ":%" PRIi32, (int32_t)tid);
+    return answer_scratch(table, text);
+}
+
+static const ProcessMaps *maps_for(ProcessTable *table, uint32_t pid, uint32_t tid,
+                                   unsigned cpumode) {
+    const Thread *t;
+
+    if (cpumode == PD_MISC_KERNEL)
+        return table->kernel;
+    if (cpumode != PD_MISC_USER)
+        return NULL;
+    t = thread_find(table, tid);
+    if (!t && pid != UINT32_MAX)
+        t = thread_find(table, pid);
+    return t ? t->space->maps : NULL;
+}
+
+ProcessAnswer process_table_dso(ProcessTable *table, uint32_t pid, uint32_t tid, unsigned cpumode,
+                                uint64_t ip, const ProcessMapping **ret_mapping) {
+    const ProcessMaps *maps = maps_for(table, pid, tid, cpumode);
+    const ProcessMapping *mapping = maps ? maps_find(maps, ip) : NULL;
+
+    if (ret_mapping)
+        *ret_mapping = mapping;
+    return mapping ? (ProcessAnswer){.name = mapping->image->dso, .known = true}
+                   : (ProcessAnswer){.name = table->unknown};
+}
+
+ProcessAnswer process_table_cgroup(ProcessTable *table, uint64_t id) {
+    const Cgroup *cgroup = cgroup_find(table, id);
+
+    return cgroup ? (ProcessAnswer){.name = cgroup->path, .known = true}
+                  : (ProcessAnswer){.name = table->unknown};
+}
+
+void process_table_keep(const ProcessName *name) {
+    name_ref((ProcessName *)name);
+}
+
+void process_table_forget(ProcessTable *table, const ProcessName *name) {
+    names_put(&table->strings.names, &table->strings.budget, (ProcessName *)name);
+}
+
+const ProcessMaps *process_table_kernel_maps(const ProcessTable *table) {
+    return table->kernel;
+}
+
+ProcessCounts process_table_counts(const ProcessTable *table) {
+    return (ProcessCounts){
+        .threads = table->n_threads,
+        .exited = table->n_exited,
+        .names = table->strings.names.n,
+        .images = table->strings.images.n,
+        .memory_bytes = table->strings.budget.used_bytes,
+        .dropped = table->dropped,
+    };
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "capture/sampler/check.h"
+
+#include "make-sampler.h"
+#include "util/log.h"
+
+/* Configurations on hosts that are made up: what the keeper refuses there. */
+
+typedef struct Report {
+    unsigned n[3];
+    char key[32], sentence[1536]; /* of the last one */
+} Report;
+
+static void hear(void *userdata, CheckResult result, const char *key, const char *sentence) {
+    Report *report = userdata;
+
+    report->n[result]++;
+    snprintf(report->key, sizeof(report->key), "%s", key);
+    snprintf(report->sentence, sizeof(report->sentence), "%s", sentence);
+}
+
+static int refuse_hardware(const KeeperEvent *event) {
+    return load_u32(event->attr, false) == PD_TYPE_HARDWARE ? -ENOENT : 0;
+}
+
+static int refuse_all(const KeeperEvent *event _unused_) {
+    return -EACCES;
+}
+
+static int refuse_busy(const KeeperEvent *event _unused_) {
+    return -EBUSY;
+}
+
+static int refuse_descriptors(const KeeperEvent *event _unused_) {
+    return -EMFILE;
+}
+
+static int check(Keeper *keeper, const SessionConfig *config, bool is_elsewhere, Report *ret) {
+    unsigned cpus[] = {0};
+    CpuList online = {.cpus = cpus, .n = 1};
+    CheckOptions options = {.keeper = keeper,
+                            .online = &online,
+                            .max_hz = 1000,
+                            .buffer_total_bytes = 64 << 20,
+                            .is_elsewhere = is_elsewhere,
+                            .report = hear,
+                            .userdata = ret};
+
+    *ret = (Report){};
+    return check_session(&options, config);
+}
+
+TEST(what_a_host_does_not_record_does_not_pass) {
+    /* clang-format off */
+    static const struct {
+        int (*refuse)(const KeeperEvent *event);
+        const char *events;
+        unsigned wrong, unknown, remarks;
+        bool is_elsewhere;
+    } rows[] = {
+        { NULL,               "cpu-clock",              0, 0, 0, false },
+        { NULL,               "cpu-clock,cs:u",         0, 0, 0, true  },
+        { refuse_hardware,    "auto",                   0, 0, 0, false },
+        { refuse_hardware,    "cycles",                 0, 0, 1, false },
+        { refuse_hardware,    "instructions",           1, 0, 0, false },
+        { refuse_hardware,    "instructions",           1, 0, 0, true  },
+        { refuse_hardware,    "cs,instructions,cycels", 2, 0, 0, false },
+        { refuse_hardware,    "{cs,instructions}",      1, 0, 0, false },
+        { refuse_hardware,    "cs:q,cycles",            1, 0, 1, false },
+        { refuse_all,         "cs,cpu-clock",           2, 0, 0, false },
+        { refuse_all,         "cs,cpu-clock",           0, 2, 0, true  },
+        { refuse_all,         "cs,cpu-clok",            1, 1, 0, true  },
+        { refuse_busy,        "cpu-clock:u",            0, 1, 0, false },
+        { refuse_descriptors, "cpu-clock",              1, 0, 0, false },
+        { refuse_descriptors, "cpu-clock",              0, 1, 0, true  },
+    };
+    /* clang-format on */
+    _cleanup_free_ Keeper *keeper = calloc(1, sizeof(Keeper));
+
+    CHECK(keeper);
+    NEED_EVENTS(keeper);
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        SessionConfig config = clock_config("one", 99);
+        Report report;
+
+        keeper->refuse = rows[i].refuse;
+        snprintf(config.events, sizeof(config.events), "%s", rows[i].events);
+        CHECK_OK(check(keeper, &config, rows[i].is_elsewhere, &report));
+        if (report.n[CHECK_WRONG] != rows[i].wrong)
+            printf("# row %zu: %s\n", i, report.sentence);
+        CHECK_EQ(report.n[CHECK_WRONG], rows[i].wrong);
+        CHECK_EQ(report.n[CHECK_UNKNOWN], rows[i].unknown);
+        CHECK_EQ(report.n[CHECK_REMARK], rows[i].remarks);
+        CHECK(report.n[0] + report.n[1] + report.n[2] == 0 || strcmp(report.key, "Event") == 0);
+    }
+    CHECK_EQ(made_count(keeper), 0U);
+}
+
+TEST(a_key_that_fits_no_host_is_reported_and_what_comes_and_goes_is_not_wrong) {
+    _cleanup_free_ Keeper *keeper = calloc(1, sizeof(Keeper));
+    SessionConfig config = clock_config("one", 99);
+    Report report;
+
+    CHECK(keeper);
+    NEED_EVENTS(keeper);
+    snprintf(config.cpus, sizeof(config.cpus), "8000-8001");
+    CHECK_OK(check(keeper, &config, false, &report));
+    CHECK(report.n[CHECK_WRONG] == 1 && strcmp(report.key, "CPUs") == 0);
+    snprintf(config.cpus, sizeof(config.cpus), "0,8000");
+    CHECK_OK(check(keeper, &config, false, &report));
+    CHECK(report.n[CHECK_WRONG] == 0 && report.n[CHECK_REMARK] == 1);
+    config.cpus[0] = '\0';
+    snprintf(config.cgroup, sizeof(config.cgroup), "profd-no/such.slice");
+    CHECK_OK(check(keeper, &config, false, &report));
+    CHECK(report.n[CHECK_WRONG] == 0 && report.n[CHECK_UNKNOWN] == 1);
+    config.cgroup[0] = '\0';
+    config.n_pids = 1;
+    config.pids[0] = INT32_MAX;
+    CHECK_OK(check(keeper, &config, false, &report));
+    CHECK(report.n[CHECK_WRONG] == 0 && report.n[CHECK_UNKNOWN] == 1);
+    CHECK_STREQ(report.key, "Pid");
+    config.n_pids = 0;
+    config.frequency_hz = 5000;
+    CHECK_OK(check(keeper, &config, false, &report));
+    CHECK(report.n[CHECK_REMARK] == 1 && strcmp(report.key, "Frequency") == 0);
+    config.frequency_hz = CONFIG_FREQUENCY_MAX;
+    CHECK_OK(check(keeper, &config, false, &report));
+    CHECK_EQ(report.n[CHECK_REMARK], 0U);
+    CHECK_EQ(made_count(keeper), 0U);
+}
+
+TEST_MAIN()

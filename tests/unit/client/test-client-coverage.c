@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/remote/coverage-text.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "test.h"
+
+/* The sentence for what was recorded of a window. */
+
+#define MS  1000000ULL
+#define SEC (1000 * MS)
+#define DAY 1000000800ULL /* 2001-09-09 02:00:00 UTC */
+
+static const char *describe(uint64_t span_ns, const PdGap *gaps, size_t n) {
+    static Buffer text;
+    PdCoverage coverage = {.from_ns = DAY * SEC, .to_ns = DAY * SEC + span_ns};
+
+    buffer_clear(&text);
+    setenv("TZ", "UTC", 1);
+    tzset();
+    for (size_t i = 0; i < n; i++) {
+        PdGap gap = gaps[i];
+
+        gap.from_ns += DAY * SEC;
+        gap.to_ns += DAY * SEC;
+        (void)pd_coverage_add_gap(&coverage, &gap);
+    }
+    coverage_describe(&text, &coverage);
+    buffer_append(&text, "", 1);
+    pd_coverage_done(&coverage);
+    return (const char *)text.data;
+}
+
+TEST(a_whole_window_has_no_gaps) {
+    CHECK_STREQ(describe(60 * SEC, NULL, 0), "no gaps");
+}
+
+TEST(a_gap_is_named_with_its_times_and_its_reason) {
+    const PdGap gap = {
+        .from_ns = 10 * SEC, .to_ns = 40 * SEC, .cpu = PD_ALL_CPUS, .reason = PD_GAP_STOPPED};
+
+    CHECK_STREQ(describe(60 * SEC, &gap, 1),
+                "30 s of 1 min, not recorded 2001-09-09 02:00:10 to 02:00:40 (stopped)");
+}
+
+TEST(a_gap_below_two_seconds_has_milliseconds) {
+    const PdGap gap = {.from_ns = 10 * SEC + 312 * MS,
+                       .to_ns = 10 * SEC + 342 * MS,
+                       .cpu = 1,
+                       .reason = PD_GAP_RELOADED};
+
+    CHECK_STREQ(
+        describe(60 * SEC, &gap, 1),
+        "all but 30 ms of 1 min, not recorded 2001-09-09 02:00:10.312 to 02:00:10.342 on CPU "
+        "1 (configuration reloaded)");
+}
+
+TEST_MAIN()

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "session/session-private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "capture/ring/doubt.h"
+#include "test.h"
+#include "util/log.h"
+
+/* When the log says that a segment is finished. What a session works with is the test's own. */
+
+static int begin_result; /* of the store, when the next segment is to begin */
+static unsigned n_begun, n_finished_logged;
+static char logged_segment[64];
+static int emission;
+static PdEvent side_band = {.ids = (uint64_t[]){1}};
+
+Account account_between(const Account *from, const Account *to) {
+    return (Account){.samples = to->samples - from->samples};
+}
+
+void account_take(Account *account, const SamplerSession *sampler, const Tracker *tracker) {
+}
+
+bool clock_anchor_moved(const ClockAnchor *from, const ClockAnchor *to, uint64_t ns) {
+    return false;
+}
+
+bool doubt_is_due(const PdEvents *events) {
+    return false;
+}
+
+static Emission *the_emission(void) {
+    return (Emission *)(void *)&emission;
+}
+
+int emission_new(History *history, const PdTrailer *trailer, Emission **ret) {
+    *ret = the_emission();
+    return 0;
+}
+
+Emission *emission_free(Emission *e) {
+    return NULL;
+}
+
+int emission_preamble(Emission *e, Buffer *out) {
+    buffer_u64(out, 0, false);
+    return 0;
+}
+
+void emission_set_data(Emission *e) {
+}
+
+bool sampler_takes_stacks(const SamplerSession *session) {
+    return false;
+}
+
+void pd_emit_mark(Buffer *out, uint32_t type) {
+}
+
+const PdEvents *sampler_events(const SamplerSession *session) {
+    return NULL;
+}
+
+unsigned sampler_generation(const SamplerSession *session) {
+    return 0;
+}
+
+bool sampler_is_waiting(const SamplerSession *session) {
+    return false;
+}
+
+const PdEvent *sampler_side_band_event(const Sampler *sampler) {
+    return &side_band;
+}
+
+Bytes sampler_tracing(const SamplerSession *session) {
+    return (Bytes){};
+}
+
+bool sampler_was_taken_over(const SamplerSession *session) {
+    return false;
+}
+
+History *tracker_history(Tracker *tracker) {
+    return NULL;
+}
+
+void pd_coverage_done(PdCoverage *coverage) {
+}
+
+int session_coverage(Session *session, PdCoverage *ret) {
+    *ret = (PdCoverage){};
+    return 0;
+}
+
+int session_log_failure(const Session *session, int error, const char *what) {
+    return error;
+}
+
+int session_note(void *userdata, const SegmentFacts *facts) {
+    return 0;
+}
+
+int session_release_held(Session *session) {
+    return 0;
+}
+
+bool session_waits(const Session *session) {
+    return false;
+}
+
+StoreSessionCounts store_session_counts(StoreSession *session) {
+    return (StoreSessionCounts){};
+}
+
+const char *store_session_path(const StoreSession *session) {
+    static char path[32];
+
+    snprintf(path, sizeof(path), "segment-%u", n_begun);
+    return path;
+}
+
+int store_session_begin(StoreSession *session, SegmentHead *head) {
+    if (begin_result == 0)
+        n_begun++;
+    return begin_result;
+}
+
+static int on_log(LogLevel level, int error, const char *message, const LogField *fields,
+                  size_t n) {
+    bool is_finished = false;
+
+    for (size_t i = 0; i < n; i++)
+        is_finished |= strcmp(fields[i].name, "PROFD_EVENT") == 0 &&
+                       strcmp(fields[i].value, "segment-finished") == 0;
+    for (size_t i = 0; is_finished && i < n; i++)
+        if (strcmp(fields[i].name, "PROFD_SEGMENT") == 0)
+            snprintf(logged_segment, sizeof(logged_segment), "%s", fields[i].value);
+    n_finished_logged += is_finished;
+    return 0;
+}
+
+TEST(a_segment_is_finished_in_the_log_when_the_next_one_has_begun_and_not_before) {
+    static Session session = {.is_open = true};
+    const ClockAnchor clock = {.monotonic_ns = 1};
+
+    log_set_backend(on_log);
+    /* The first one has none before it. */
+    CHECK_OK(session_rotate(&session, ROTATE_ASKED, &clock));
+    CHECK(session.emission && n_begun == 1);
+    CHECK_EQ(n_finished_logged, 0);
+    /* The queue is full, or memory is: it goes on. */
+    begin_result = -ENOBUFS;
+    for (unsigned i = 0; i < 3; i++)
+        CHECK_OK(session_rotate(&session, ROTATE_TIME, &clock));
+    CHECK_EQ(n_finished_logged, 0);
+    begin_result = -ENOMEM;
+    CHECK_EQ(session_rotate(&session, ROTATE_TIME, &clock), -ENOMEM);
+    CHECK_EQ(n_finished_logged, 0);
+    CHECK_EQ(session.n_begun, 1);
+    begin_result = 0;
+    CHECK_OK(session_rotate(&session, ROTATE_TIME, &clock));
+    CHECK_EQ(n_finished_logged, 1);
+    CHECK_STREQ(logged_segment, "segment-1");
+    CHECK_EQ(session.n_begun, 2);
+    log_set_backend(NULL);
+}
+
+TEST_MAIN()

@@ -1,0 +1,819 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "test.h"
+
+#include <elf.h>
+#include <endian.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+
+#include "keeper/serve/serve.h"
+#include "perfdata/event/format.h"
+#include "util/bytes.h"
+#include "util/fd-message.h"
+#include "util/file.h"
+
+/* The recorder's calls against a keeper that serves in a child of the test: two links, one after
+ * the other, as two recorders would have. */
+
+enum { RING_BYTES = 64 * 1024, LINKS = 2, RECORDER = 64990 };
+
+typedef struct Served {
+    pid_t pid;
+    int sockets[LINKS];
+    Keeper *keeper;
+} Served;
+
+/* uid 0: the recorder's user is found as usual. */
+static void serve(const int *sockets, uid_t uid) {
+    KeeperHost host;
+    ServeContext context = {.host = &host, .listen = -1};
+    int life[2];
+
+    keeper_host_find(&host);
+    if (uid != 0) {
+        host.uid = host.gid = uid;
+        host.has_user = true;
+    }
+    if (slots_new(&context.slots) < 0 || pipe2(life, O_CLOEXEC) < 0)
+        _exit(1);
+    context.life = life[0];
+    for (size_t i = 0; i < LINKS; i++) {
+        ServeLink link = {.context = &context, .fd = sockets[i], .may_take_over = true};
+
+        while (serve_request(&link) == 0)
+            ;
+        (void)close(sockets[i]);
+    }
+    slots_free(context.slots);
+    _exit(0);
+}
+
+static int served_begin_for(uid_t uid, Served *ret) {
+    Served served = {};
+    int ends[LINKS];
+
+    for (size_t i = 0; i < LINKS; i++) {
+        int pair[2];
+
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+            return -errno;
+        served.sockets[i] = pair[0];
+        ends[i] = pair[1];
+    }
+    (void)fflush(stdout);
+    served.pid = fork();
+    if (served.pid == 0) {
+        for (size_t i = 0; i < LINKS; i++)
+            (void)close(served.sockets[i]);
+        serve(ends, uid);
+    }
+    for (size_t i = 0; i < LINKS; i++)
+        (void)close(ends[i]);
+    *ret = served;
+    return keeper_connect(TAKE_FD(ret->sockets[0]), &ret->keeper);
+}
+
+static int served_begin(Served *ret) {
+    return served_begin_for(0, ret);
+}
+
+/* What the keeper ended with. */
+static int served_end(Served *served) {
+    int status = -1;
+
+    keeper_disconnect(served->keeper);
+    for (size_t i = 0; i < LINKS; i++)
+        closep(&served->sockets[i]);
+    (void)waitpid(served->pid, &status, 0);
+    return status;
+}
+
+static int reconnect(Served *served) {
+    served->keeper = keeper_disconnect(served->keeper);
+    return keeper_connect(TAKE_FD(served->sockets[1]), &served->keeper);
+}
+
+static KeeperEvent clock_event(void) {
+    struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
+                                   .size = PERF_ATTR_SIZE_VER5,
+                                   .config = PERF_COUNT_SW_CPU_CLOCK,
+                                   .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TIME,
+                                   .sample_period = 1000000,
+                                   .use_clockid = 1,
+                                   .clockid = CLOCK_MONOTONIC};
+    KeeperEvent event = {.attr_size = sizeof(attr) < KEEPER_ATTR_MAX ? PERF_ATTR_SIZE_VER5 : 0,
+                         .pid = -1,
+                         .cpu = 0,
+                         .leader_slot = KEEPER_NO_SLOT,
+                         .output_slot = KEEPER_NO_SLOT,
+                         .ring_bytes = RING_BYTES,
+                         .tag = "a tag"};
+
+    memcpy(event.attr, &attr, PERF_ATTR_SIZE_VER5);
+    return event;
+}
+
+static void *map(int fd) {
+    void *memory = mmap(NULL, RING_BYTES + (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE,
+                        MAP_SHARED, fd, 0);
+
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static void unmap(void *memory) {
+    if (memory)
+        (void)munmap(memory, RING_BYTES + (size_t)sysconf(_SC_PAGESIZE));
+}
+
+static uint64_t head_of(const struct perf_event_mmap_page *control) {
+    return __atomic_load_n(&control->data_head, __ATOMIC_ACQUIRE);
+}
+
+/* Until the kernel wrote more than `above`; a clock ticks, so it will. */
+static bool wait_for_head(const struct perf_event_mmap_page *control, uint64_t above) {
+    for (int i = 0; i < 1000 && head_of(control) <= above; i++)
+        (void)usleep(10000);
+    return head_of(control) > above;
+}
+
+TEST(a_ring_outlives_its_recorder_and_is_read_on_from_where_it_was) {
+    struct perf_event_mmap_page *control;
+    KeeperEvent event = clock_event(), found;
+    uint32_t slot, at = KEEPER_NO_SLOT;
+    uint64_t taken;
+    Served served;
+    int fd, r;
+
+    CHECK_OK(served_begin(&served));
+    r = keeper_open_event(served.keeper, &event, &slot, &fd);
+    if (r == -EACCES || r == -EPERM) {
+        (void)served_end(&served);
+        TEST_SKIP("the kernel refuses perf events");
+    }
+    CHECK_OK(r);
+    control = map(fd);
+    CHECK(control != NULL);
+    CHECK(wait_for_head(control, 0));
+    taken = head_of(control);
+    __atomic_store_n(&control->data_tail, taken, __ATOMIC_RELEASE);
+    unmap(control);
+    (void)close(fd);
+
+    CHECK_OK(reconnect(&served));
+    CHECK_EQ(keeper_next_event(served.keeper, &at, &found, &fd), 1);
+    CHECK_EQ(at, slot);
+    CHECK_EQ(found.cpu, 0);
+    CHECK_EQ(found.pid, -1);
+    CHECK_EQ(found.ring_bytes, RING_BYTES);
+    CHECK_EQ(found.attr_size, event.attr_size);
+    CHECK_EQ(memcmp(found.attr, event.attr, KEEPER_ATTR_MAX), 0);
+    CHECK_STREQ((const char *)found.tag, "a tag");
+    control = map(fd);
+    CHECK(control != NULL);
+    CHECK_EQ(control->data_tail, taken);
+    CHECK(wait_for_head(control, taken));
+    CHECK_EQ(((struct perf_event_header *)((uint8_t *)control + control->data_offset +
+                                           taken % RING_BYTES))
+                 ->type,
+             PERF_RECORD_SAMPLE);
+    unmap(control);
+    (void)close(fd);
+    CHECK_EQ(keeper_next_event(served.keeper, &at, &found, &fd), 0);
+    CHECK_OK(keeper_close_event(served.keeper, slot));
+    CHECK_EQ(keeper_close_event(served.keeper, slot), -ENOENT);
+    at = KEEPER_NO_SLOT;
+    CHECK_EQ(keeper_next_event(served.keeper, &at, &found, &fd), 0);
+    CHECK_EQ(served_end(&served), 0);
+}
+
+TEST(a_second_event_shares_the_ring_and_the_group_of_the_first) {
+    KeeperEvent first = clock_event(), second = clock_event();
+    uint32_t slots[2];
+    KeeperStatus status;
+    Served served;
+    int fds[2], r;
+
+    CHECK_OK(served_begin(&served));
+    r = keeper_open_event(served.keeper, &first, &slots[0], &fds[0]);
+    if (r == -EACCES || r == -EPERM) {
+        (void)served_end(&served);
+        TEST_SKIP("the kernel refuses perf events");
+    }
+    CHECK_OK(r);
+    second.ring_bytes = 0;
+    second.output_slot = second.leader_slot = slots[0];
+    CHECK_OK(keeper_open_event(served.keeper, &second, &slots[1], &fds[1]));
+    CHECK(slots[0] != slots[1]);
+    CHECK_OK(keeper_status(served.keeper, &status));
+    CHECK_EQ(status.n_events, 2);
+    CHECK_EQ(status.restarts, 0);
+    second.output_slot = 500;
+    CHECK_EQ(keeper_open_event(served.keeper, &second, &slots[1], &fds[1]), -EBADF);
+    (void)close(fds[0]);
+    (void)close(fds[1]);
+    CHECK_EQ(served_end(&served), 0);
+}
+
+TEST(events_that_recordings_do_not_need_are_refused) {
+    KeeperEvent event = clock_event();
+    Served served;
+    uint32_t slot;
+    int fd;
+
+    CHECK_OK(served_begin(&served));
+    store_u64(event.attr + 40, load_u64(event.attr + 40, false) | PD_ATTR_BUILD_ID, false);
+    CHECK_EQ(keeper_open_event(served.keeper, &event, &slot, &fd), -EPERM);
+    event = clock_event();
+    store_u32(event.attr, 4000000, false); /* a type that no PMU has */
+    CHECK_EQ(keeper_open_event(served.keeper, &event, &slot, &fd), -ENOENT);
+    event = clock_event();
+    event.cgroup = "../../../etc";
+    CHECK(keeper_open_event(served.keeper, &event, &slot, &fd) < 0);
+    event = clock_event();
+    event.attr_size = 4096;
+    CHECK_EQ(keeper_open_event(served.keeper, &event, &slot, &fd), -EINVAL);
+    CHECK_EQ(served_end(&served), 0);
+}
+
+TEST(a_cgroup_is_found_by_its_path_below_the_root) {
+    KeeperEvent event = clock_event();
+    char name[64], up[160];
+    KeeperHost host;
+    Served served;
+    uint32_t slot;
+    int fd = -1;
+
+    if (geteuid() != 0)
+        TEST_SKIP("needs root to make a cgroup");
+    keeper_host_find(&host);
+    snprintf(name, sizeof(name), "test-keeper-%d", (int)getpid());
+    snprintf(up, sizeof(up), "%s/../%s", name, name);
+    if (host.cgroup < 0 || mkdirat(host.cgroup, name, 0755) < 0) {
+        keeper_host_done(&host);
+        TEST_SKIP("no cgroup can be made, which takes root and a hierarchy for perf events");
+    }
+    event.cgroup = name;
+    CHECK_OK(served_begin(&served));
+    CHECK_OK(keeper_open_event(served.keeper, &event, &slot, &fd));
+    CHECK_OK(keeper_close_event(served.keeper, slot));
+    closep(&fd);
+    event.cgroup = up; /* stays below */
+    CHECK_OK(keeper_open_event(served.keeper, &event, &slot, &fd));
+    CHECK_OK(keeper_close_event(served.keeper, slot));
+    closep(&fd);
+    event.cgroup = "../../../proc";
+    CHECK_EQ(keeper_open_event(served.keeper, &event, &slot, &fd), -EXDEV);
+    event.cgroup = "nowhere";
+    CHECK_EQ(keeper_open_event(served.keeper, &event, &slot, &fd), -ENOENT);
+    event.cgroup = "cgroup.procs";
+    CHECK_EQ(keeper_open_event(served.keeper, &event, &slot, &fd), -ENOTDIR);
+    CHECK_EQ(served_end(&served), 0);
+    (void)unlinkat(host.cgroup, name, AT_REMOVEDIR);
+    keeper_host_done(&host);
+}
+
+static int probe_type(const char *pmu, uint32_t *ret) {
+    char path[128], text[32];
+    int r;
+
+    snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/type", pmu);
+    r = file_read_text(path, text, sizeof(text));
+    if (r >= 0)
+        *ret = (uint32_t)strtoul(text, NULL, 10);
+    return r;
+}
+
+TEST(no_probe_is_made_of_what_lies_in_the_keepers_memory) {
+    static const char *const pmus[] = {"kprobe", "uprobe"};
+    KeeperEvent event = clock_event();
+    uint32_t type, slot;
+    Served served;
+    int fd;
+
+    CHECK_OK(served_begin(&served));
+    for (size_t i = 0; i < ARRAY_SIZE(pmus); i++) {
+        if (probe_type(pmus[i], &type) < 0)
+            continue; /* a kernel may have only one of them */
+        store_u32(event.attr, type, false);
+        CHECK_EQ(keeper_open_event(served.keeper, &event, &slot, &fd), -ENOENT);
+    }
+    CHECK_EQ(served_end(&served), 0);
+}
+
+TEST(files_of_a_process_come_by_number) {
+    char text[4096] = "";
+    KeeperNamespace spaces[KEEPER_NAMESPACES];
+    struct stat status;
+    Served served;
+    int fd, r;
+
+    CHECK_OK(served_begin(&served));
+    CHECK_OK(
+        keeper_open_file(served.keeper, KEEPER_MAPS, (uint32_t)getpid(), (uint32_t)getpid(), &fd));
+    CHECK(read(fd, text, sizeof(text) - 1) > 0);
+    CHECK(strstr(text, "test-keeper-serve") != NULL);
+    (void)close(fd);
+    CHECK_OK(keeper_open_file(served.keeper, KEEPER_CGROUP, (uint32_t)getpid(), 0, &fd));
+    (void)close(fd);
+    CHECK_OK(keeper_open_file(served.keeper, KEEPER_KALLSYMS, 0, 0, &fd));
+    (void)close(fd);
+    r = keeper_open_file(served.keeper, KEEPER_MODULES, 0, 0, &fd);
+    CHECK(r == 0 || r == -ENOENT); /* a kernel may have no modules */
+    if (r == 0)
+        (void)close(fd);
+    CHECK_EQ(keeper_open_file(served.keeper, KEEPER_MAPS, 1, 2, &fd), -ENOENT);
+    CHECK_OK(keeper_read_namespaces(served.keeper, (uint32_t)getpid(), spaces));
+    CHECK_OK(stat("/proc/self/ns/mnt", &status));
+    CHECK_EQ(spaces[5].inode, status.st_ino);
+    CHECK_EQ(spaces[5].dev, status.st_dev);
+    CHECK_EQ(served_end(&served), 0);
+}
+
+TEST(a_proc_that_hides_nothing_is_opened_where_it_may_be) {
+    _cleanup_close_ int proc = -1, file = -1;
+    struct stat status, ours;
+    Served served;
+    char path[32];
+    int r;
+
+    CHECK_OK(served_begin(&served));
+    r = keeper_open_file(served.keeper, KEEPER_PROC, 0, 0, &proc);
+    CHECK_EQ(served_end(&served), 0);
+    if (r == -EPERM)
+        TEST_SKIP("no right to mount");
+    CHECK_OK(r);
+    snprintf(path, sizeof(path), "%d/stat", (int)getpid());
+    file = openat(proc, path, O_RDONLY | O_CLOEXEC);
+    CHECK(file >= 0);
+    CHECK_OK(fstat(file, &status));
+    CHECK_OK(stat("/proc/self/stat", &ours));
+    /* Another mount, with the options of none. */
+    CHECK(status.st_dev != ours.st_dev);
+    CHECK(openat(proc, "sys/kernel/hostname", O_WRONLY | O_CLOEXEC) < 0);
+}
+
+static int find_own_text(uint64_t *ret_start, uint64_t *ret_end) {
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char line[512];
+    int r = -ENOENT;
+
+    while (r < 0 && maps && fgets(line, sizeof(line), maps))
+        if (strstr(line, " r-xp ") && strstr(line, "test-keeper-serve") &&
+            sscanf(line, "%" SCNx64 "-%" SCNx64, ret_start, ret_end) == 2)
+            r = 0;
+    if (maps)
+        (void)fclose(maps);
+    return r;
+}
+
+TEST(what_is_mapped_and_what_is_named_comes_if_it_is_elf) {
+    uint64_t start, end;
+    struct stat status;
+    KeeperFileId id;
+    char magic[4];
+    Served served;
+    int fd, r;
+
+    CHECK_OK(served_begin(&served));
+    CHECK_OK(find_own_text(&start, &end));
+    r = keeper_open_mapped(served.keeper, (uint32_t)getpid(), start, end, &id, &fd);
+    if (r == -EPERM) {
+        (void)served_end(&served);
+        TEST_SKIP("map_files needs root");
+    }
+    CHECK_OK(r);
+    CHECK_EQ(pread(fd, magic, 4, 0), 4);
+    CHECK_EQ(memcmp(magic, "\177ELF", 4), 0);
+    CHECK_OK(fstat(fd, &status));
+    CHECK_EQ(id.inode, status.st_ino);
+    CHECK_EQ(id.major, major(status.st_dev));
+    CHECK_EQ(id.minor, minor(status.st_dev));
+    CHECK_EQ(id.size, (uint64_t)status.st_size);
+    CHECK_EQ(id.ctime_ns, status.st_ctim.tv_sec * 1000000000LL + status.st_ctim.tv_nsec);
+    (void)close(fd);
+    CHECK_EQ(keeper_open_mapped(served.keeper, (uint32_t)getpid(), start, end + 1, &id, &fd),
+             -ENOENT);
+    CHECK_OK(keeper_open_image(served.keeper, (uint32_t)getpid(), "/proc/../bin/sh", &id, &fd));
+    (void)close(fd);
+    CHECK_EQ(keeper_open_image(served.keeper, (uint32_t)getpid(), "/etc/passwd", &id, &fd),
+             -ENOEXEC);
+    CHECK_EQ(keeper_open_image(served.keeper, (uint32_t)getpid(), "/dev/null", &id, &fd), -ENOEXEC);
+    CHECK_EQ(keeper_open_image(served.keeper, (uint32_t)getpid(), "/tmp", &id, &fd), -ENOEXEC);
+    CHECK_EQ(keeper_open_image(served.keeper, (uint32_t)getpid(), "/nowhere", &id, &fd), -ENOENT);
+    CHECK_EQ(keeper_open_image(served.keeper, (uint32_t)getpid(), "/proc/self/exe", &id, &fd),
+             -ELOOP);
+    CHECK_EQ(served_end(&served), 0);
+}
+
+/* A name that nobody else has. */
+static const char *own_path(const char *name) {
+    static char path[256];
+
+    snprintf(path, sizeof(path), "/tmp/test-keeper.%d.%s", (int)getpid(), name);
+    return path;
+}
+
+TEST(a_fifo_is_not_waited_for_and_a_link_leads_nowhere_else) {
+    KeeperFileId id;
+    Served served;
+    int fd;
+
+    CHECK_OK(mkfifo(own_path("fifo"), 0600));
+    CHECK_OK(symlink("/etc/shadow", own_path("link")));
+    CHECK_OK(served_begin(&served));
+    CHECK_EQ(keeper_open_image(served.keeper, (uint32_t)getpid(), own_path("fifo"), &id, &fd),
+             -ENOEXEC);
+    CHECK(keeper_open_image(served.keeper, (uint32_t)getpid(), own_path("link"), &id, &fd) < 0);
+    (void)unlink(own_path("fifo"));
+    (void)unlink(own_path("link"));
+    CHECK_EQ(served_end(&served), 0);
+}
+
+/* As long as a header, with nothing behind it. */
+static int make_elf(const char *path, uint16_t type, mode_t mode) {
+    Elf64_Ehdr header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64,
+                                     __BYTE_ORDER == __BIG_ENDIAN ? ELFDATA2MSB : ELFDATA2LSB},
+                         .e_type = type};
+    _cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    if (fd < 0 || write(fd, &header, sizeof(header)) != sizeof(header) || fchmod(fd, mode) < 0)
+        return -errno;
+    return 0;
+}
+
+TEST(by_path_only_programs_and_libraries_that_all_may_read_are_opened) {
+    static const struct {
+        uint16_t type;
+        mode_t mode;
+        int result;
+    } rows[] = {
+        {ET_EXEC, 0755, 0},       {ET_DYN, 0644, 0},         {ET_CORE, 0644, -ENOEXEC},
+        {ET_REL, 0644, -ENOEXEC}, {ET_NONE, 0644, -ENOEXEC}, {0xfe00, 0644, -ENOEXEC},
+        {ET_CORE, 0600, -EACCES}, {ET_DYN, 0600, -EACCES},   {ET_EXEC, 0750, -EACCES},
+    };
+    const char *path = own_path("elf");
+    Served served;
+
+    if (geteuid() != 0)
+        TEST_SKIP("who is not root has no right to lend");
+    CHECK_OK(served_begin(&served));
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        KeeperFileId id;
+        int fd = -1;
+
+        CHECK_OK(make_elf(path, rows[i].type, rows[i].mode));
+        CHECK_EQ(keeper_open_image(served.keeper, (uint32_t)getpid(), path, &id, &fd),
+                 rows[i].result);
+        closep(&fd);
+        (void)unlink(path);
+    }
+    CHECK_EQ(served_end(&served), 0);
+}
+
+TEST(a_core_dump_that_a_process_maps_is_not_opened) {
+    const char *path = own_path("core");
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    _cleanup_close_ int file = -1;
+    KeeperFileId id;
+    Served served;
+    void *memory;
+    int fd = -1;
+
+    if (geteuid() != 0)
+        TEST_SKIP("map_files needs root");
+    CHECK_OK(make_elf(path, ET_CORE, 0600));
+    file = open(path, O_RDONLY | O_CLOEXEC);
+    memory = mmap(NULL, page, PROT_READ, MAP_PRIVATE, file, 0);
+    (void)unlink(path);
+    CHECK(memory != MAP_FAILED);
+    CHECK_OK(served_begin(&served));
+    CHECK_EQ(keeper_open_mapped(served.keeper, (uint32_t)getpid(), (uintptr_t)memory,
+                                (uintptr_t)memory + page, &id, &fd),
+             -ENOEXEC);
+    (void)munmap(memory, page);
+    CHECK_EQ(served_end(&served), 0);
+}
+
+TEST(of_tracefs_only_what_describes_events_is_opened) {
+    static const char *const wrong[] = {"../../../etc/shadow", "../trace", "/etc/shadow",
+                                        "sched/sched_switch/enable"};
+    char text[256] = "";
+    Served served;
+    int fd, r;
+
+    CHECK_OK(served_begin(&served));
+    for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+        CHECK_EQ(keeper_open_tracefs(served.keeper, wrong[i], &fd), -EINVAL);
+    r = keeper_open_tracefs(served.keeper, "sched/sched_switch/id", &fd);
+    if (r == -ENOENT || r == -EACCES) {
+        (void)served_end(&served);
+        TEST_SKIP("%s", geteuid() == 0 ? "no tracefs is mounted" : "tracefs needs root");
+    }
+    CHECK_OK(r);
+    CHECK(read(fd, text, sizeof(text) - 1) > 0 && atoi(text) > 0);
+    (void)close(fd);
+    CHECK_OK(keeper_open_tracefs(served.keeper, "header_page", &fd));
+    (void)close(fd);
+    CHECK_OK(keeper_open_tracefs(served.keeper, "../printk_formats", &fd));
+    (void)close(fd);
+    CHECK_OK(keeper_open_tracefs(served.keeper, "sched/", &fd));
+    (void)close(fd);
+    CHECK_OK(keeper_open_tracefs(served.keeper, "./", &fd));
+    (void)close(fd);
+    CHECK_EQ(keeper_open_tracefs(served.keeper, "enable/", &fd), -ENOTDIR);
+    CHECK_EQ(served_end(&served), 0);
+}
+
+static int make_file(const char *path, mode_t mode) {
+    _cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+    return fd < 0 || fchmod(fd, mode) < 0 ? -errno : 0;
+}
+
+TEST(what_is_sealed_is_read_only_to_others) {
+    char path[] = "/tmp/test-keeper.XXXXXX", file[64];
+    struct stat status;
+    Served served;
+    int fd;
+
+    CHECK(mkdtemp(path) != NULL);
+    snprintf(file, sizeof(file), "%s/data", path);
+    CHECK_OK(make_file(file, 0666));
+    CHECK_OK(served_begin(&served));
+    fd = open(file, O_RDONLY | O_CLOEXEC);
+    CHECK_OK(keeper_seal(served.keeper, fd, false));
+    CHECK_OK(keeper_seal(served.keeper, fd, false));
+    (void)close(fd);
+    CHECK_OK(stat(file, &status));
+    CHECK_EQ(status.st_mode, S_IFREG | 0640);
+    fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CHECK_OK(keeper_seal(served.keeper, fd, true));
+    (void)close(fd);
+    CHECK_OK(stat(path, &status));
+    CHECK_EQ(status.st_mode, S_IFDIR | 0750);
+    (void)unlink(file);
+    (void)rmdir(path);
+    CHECK_EQ(served_end(&served), 0);
+}
+
+/* As a seal that a slow disk left unfinished: nobody but root owns what is root's, and a folder is
+ * never taken from the recorder. */
+TEST(a_folder_of_the_recorder_stays_its_own_and_is_sealed_again) {
+    char path[] = "/tmp/test-keeper.XXXXXX";
+    struct stat status;
+    Served served;
+    int fd;
+
+    if (geteuid() != 0)
+        TEST_SKIP("needs root to have another user");
+    CHECK(mkdtemp(path) != NULL);
+    CHECK_EQ(chown(path, RECORDER, RECORDER), 0);
+    CHECK_OK(served_begin_for(RECORDER, &served));
+    fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (size_t i = 0; i < 2; i++) {
+        CHECK_OK(keeper_seal(served.keeper, fd, false));
+        CHECK_OK(fstat(fd, &status));
+        CHECK_EQ(status.st_uid, RECORDER);
+        CHECK(status.st_gid != RECORDER);
+        CHECK_EQ(status.st_mode, S_IFDIR | 0750);
+    }
+    CHECK_EQ(fchown(fd, 0, 0), 0);
+    CHECK_EQ(keeper_seal(served.keeper, fd, false), -EPERM);
+    (void)close(fd);
+    (void)rmdir(path);
+    CHECK_EQ(served_end(&served), 0);
+}
+
+TEST(what_is_no_plain_file_of_the_recorder_is_not_sealed) {
+    char path[] = "/tmp/test-keeper.XXXXXX", file[64], other[64];
+    Served served;
+    int fd;
+
+    CHECK(mkdtemp(path) != NULL);
+    snprintf(file, sizeof(file), "%s/data", path);
+    snprintf(other, sizeof(other), "%s/again", path);
+    CHECK_OK(make_file(file, 0600));
+    CHECK_OK(link(file, other));
+    CHECK_OK(mkfifo(own_path("fifo"), 0600));
+    CHECK_OK(served_begin(&served));
+    fd = open(file, O_RDONLY | O_CLOEXEC);
+    CHECK_EQ(keeper_seal(served.keeper, fd, false), -EPERM);
+    (void)close(fd);
+    fd = open(own_path("fifo"), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    CHECK_EQ(keeper_seal(served.keeper, fd, false), -EPERM);
+    (void)close(fd);
+    fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    CHECK_EQ(keeper_seal(served.keeper, fd, false), -EPERM);
+    (void)close(fd);
+    CHECK_EQ(keeper_seal(served.keeper, -1, false), -EBADMSG);
+    (void)unlink(own_path("fifo"));
+    (void)unlink(other);
+    (void)unlink(file);
+    (void)rmdir(path);
+    CHECK_EQ(served_end(&served), 0);
+}
+
+/* What a message with anything in it is answered with. */
+static int answer_to(int socket, const void *bytes, size_t n, const int *fds, size_t n_fds) {
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(16 * sizeof(int))] = {};
+    struct iovec part = {.iov_base = (void *)bytes, .iov_len = n};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    KeeperReply reply;
+    int fd = -1, r;
+
+    if (n_fds > 0) {
+        message.msg_control = control;
+        message.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
+        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+        memcpy(CMSG_DATA(header), fds, n_fds * sizeof(int));
+    }
+    if (sendmsg(socket, &message, MSG_NOSIGNAL) < 0)
+        return -errno;
+    r = message_receive(socket, &reply, sizeof(reply), &fd);
+    closep(&fd);
+    return r < 0 ? -EPIPE : reply.result;
+}
+
+TEST(messages_of_any_bytes_are_answered_with_an_error_and_survived) {
+    static uint8_t bytes[2 * sizeof(KeeperRequest)];
+    KeeperRequest request = {.protocol = KEEPER_PROTOCOL, .kind = KEEPER_STATUS};
+    int pipes[2], fds[12];
+    Served served;
+    uint64_t seed = 42;
+
+    CHECK_OK(served_begin(&served));
+    served.keeper = keeper_disconnect(served.keeper);
+    CHECK_OK(pipe2(pipes, O_CLOEXEC));
+    for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+        fds[i] = pipes[1];
+    for (int i = 0; i < 2000; i++) {
+        for (size_t k = 0; k < 64; k++) {
+            seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+            bytes[k] = (uint8_t)(seed >> 56);
+        }
+        if (i % 2)
+            store_u32(bytes, KEEPER_PROTOCOL, false);
+        if (i % 3)
+            store_u32(bytes + 4, bytes[5] % (KEEPER_KINDS + 1), false);
+        (void)answer_to(served.sockets[1], bytes,
+                        i % 5 ? sizeof(KeeperRequest) : (size_t)i % 64 + 1, NULL, 0);
+    }
+    CHECK_EQ(answer_to(served.sockets[1], bytes, sizeof(bytes), NULL, 0), -EMSGSIZE);
+    CHECK_EQ(answer_to(served.sockets[1], &request, sizeof(request), fds, 1), -EBADMSG);
+    CHECK_EQ(answer_to(served.sockets[1], &request, sizeof(request), fds, 2), -EMSGSIZE);
+    CHECK_EQ(answer_to(served.sockets[1], &request, sizeof(request), fds, 12), -EMSGSIZE);
+    CHECK_EQ(answer_to(served.sockets[1], &request, sizeof(request), NULL, 0), 0);
+    request.kind = KEEPER_OPEN_FILE; /* which is the opener's to answer */
+    request.pid = 1;
+    CHECK_EQ(answer_to(served.sockets[1], &request, sizeof(request), NULL, 0), -EOPNOTSUPP);
+    /* Of the descriptors that were sent none is left open there. */
+    (void)close(pipes[1]);
+    CHECK_EQ(read(pipes[0], bytes, 1), 0);
+    (void)close(pipes[0]);
+    CHECK_EQ(served_end(&served), 0);
+}
+
+static void *scan(void *argument) {
+    Served *served = argument;
+
+    for (int i = 0; i < 200; i++) {
+        int fd;
+
+        if (keeper_open_file(served->keeper, KEEPER_MAPS, (uint32_t)getpid(), 0, &fd) < 0)
+            return (void *)1;
+        (void)close(fd);
+    }
+    return NULL;
+}
+
+TEST(threads_get_their_own_answers) {
+    pthread_t threads[3];
+    KeeperStatus status;
+    Served served;
+    void *result;
+
+    CHECK_OK(served_begin(&served));
+    for (size_t i = 0; i < ARRAY_SIZE(threads); i++)
+        CHECK_EQ(pthread_create(&threads[i], NULL, scan, &served), 0);
+    for (int i = 0; i < 200; i++)
+        CHECK_OK(keeper_status(served.keeper, &status));
+    for (size_t i = 0; i < ARRAY_SIZE(threads); i++) {
+        CHECK_EQ(pthread_join(threads[i], &result), 0);
+        CHECK(result == NULL);
+    }
+    CHECK_EQ(served_end(&served), 0);
+}
+
+/* The keeper's newest child. */
+static pid_t newest_helper_of(const Served *served) {
+    char path[64], text[256];
+    const char *last;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)served->pid, (int)served->pid);
+    if (file_read_text(path, text, sizeof(text)) <= 0)
+        return -1;
+    text[strcspn(text, "\n")] = '\0';
+    while (text[0] && text[strlen(text) - 1] == ' ')
+        text[strlen(text) - 1] = '\0';
+    last = strrchr(text, ' ');
+    return (pid_t)atoi(last ? last + 1 : text);
+}
+
+/* Nobody reaps it here. */
+static bool is_dead(pid_t pid) {
+    char path[64], text[256];
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    return file_read_text(path, text, sizeof(text)) <= 0 || strstr(text, ") Z ");
+}
+
+/* What sealing an open file came to, by a thread that waits for it. */
+typedef struct Sealing {
+    Keeper *keeper;
+    int fd, result;
+} Sealing;
+
+static void *seal(void *userdata) {
+    Sealing *sealing = userdata;
+
+    sealing->result = keeper_seal(sealing->keeper, sealing->fd, false);
+    return NULL;
+}
+
+TEST(helpers_that_died_or_hang_are_followed_by_others_and_hold_up_nobody) {
+    const char *path = own_path("sealed");
+    _cleanup_close_ int file = -1;
+    Sealing sealing;
+    KeeperStatus status;
+    pthread_t thread;
+    pid_t first, second, sealer;
+    Served served;
+    int fd;
+
+    CHECK_OK(make_file(path, 0640));
+    file = open(path, O_RDONLY | O_CLOEXEC);
+    (void)unlink(path);
+    CHECK_OK(served_begin(&served));
+    CHECK_OK(keeper_seal(served.keeper, file, false));
+    sealer = newest_helper_of(&served);
+    (void)kill(sealer, SIGSTOP);
+    sealing = (Sealing){.keeper = served.keeper, .fd = file, .result = 1};
+    CHECK_EQ(pthread_create(&thread, NULL, seal, &sealing), 0);
+    CHECK_OK(keeper_open_file(served.keeper, KEEPER_KALLSYMS, 0, 0, &fd));
+    (void)close(fd);
+    first = newest_helper_of(&served);
+    CHECK(first > 0);
+    (void)kill(first, SIGKILL);
+    CHECK_EQ(keeper_open_file(served.keeper, KEEPER_KALLSYMS, 0, 0, &fd), -EIO);
+    CHECK_OK(keeper_open_file(served.keeper, KEEPER_KALLSYMS, 0, 0, &fd));
+    (void)close(fd);
+    second = newest_helper_of(&served);
+    CHECK(second > 0 && second != first);
+    (void)kill(second, SIGSTOP);
+    CHECK_OK(keeper_status(served.keeper, &status));
+    CHECK_EQ(keeper_open_file(served.keeper, KEEPER_KALLSYMS, 0, 0, &fd), -ETIMEDOUT);
+    CHECK_OK(keeper_status(served.keeper, &status));
+    CHECK_OK(keeper_open_file(served.keeper, KEEPER_KALLSYMS, 0, 0, &fd));
+    (void)close(fd);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(sealing.result, -ETIMEDOUT);
+    /* Who is stopping scans no more, and still seals what it has finished. */
+    keeper_stop_waiting(served.keeper);
+    CHECK_OK(keeper_seal(served.keeper, file, false));
+    /* It was ended, or a file system that is away would cost an opener each time. */
+    for (unsigned i = 0; i < 1000 && !(is_dead(second) && is_dead(sealer)); i++)
+        (void)usleep(1000);
+    CHECK(is_dead(second));
+    CHECK(is_dead(sealer));
+    CHECK_EQ(served_end(&served), 0);
+}
+
+TEST(that_the_keeper_is_gone_is_seen_and_told) {
+    KeeperStatus status;
+    struct pollfd life;
+    Served served;
+
+    CHECK_OK(served_begin(&served));
+    life = (struct pollfd){.fd = keeper_fd(served.keeper), .events = POLLIN};
+    CHECK_OK(keeper_status(served.keeper, &status));
+    CHECK_EQ(poll(&life, 1, 0), 0);
+    (void)kill(served.pid, SIGKILL);
+    CHECK_EQ(poll(&life, 1, 10000), 1);
+    CHECK_EQ(keeper_status(served.keeper, &status), -EPIPE);
+    CHECK(served_end(&served) != 0);
+}
+
+TEST_MAIN()

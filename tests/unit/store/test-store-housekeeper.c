@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "make-scene.h"
+#include "store/disk/disk.h"
+#include "store/disk/place.h"
+
+typedef struct Desk {
+    Loop *loop;
+    Housekeeper *housekeeper;
+    sem_t answers; /* of a disk that takes its time */
+    unsigned n_worked, n_done, stop_at;
+} Desk;
+
+static void desk_done(Desk *desk) {
+    for (unsigned i = 0; i < 100; i++)
+        sem_post(&desk->answers);
+    housekeeper_free(desk->housekeeper, NULL);
+    loop_free(desk->loop);
+    sem_destroy(&desk->answers);
+}
+
+static int desk_init(Desk *desk) {
+    int r;
+
+    *desk = (Desk){};
+    sem_init(&desk->answers, 0, 0);
+    r = loop_new(&desk->loop);
+    return r == 0 ? housekeeper_new(desk->loop, "profd-house", &desk->housekeeper) : r;
+}
+
+static void work_slowly(void *userdata) {
+    Desk *desk = userdata;
+
+    sem_wait(&desk->answers);
+    desk->n_worked++;
+}
+
+static void count_done(void *userdata) {
+    Desk *desk = userdata;
+
+    if (++desk->n_done == desk->stop_at)
+        loop_stop(desk->loop);
+}
+
+static int add_slow(Desk *desk, bool privileged) {
+    const Chore chore = {.work = work_slowly, .done = count_done, .userdata = desk};
+
+    return housekeeper_add(desk->housekeeper, &chore, privileged);
+}
+
+TEST(a_full_queue_is_busy_and_keeps_room_for_administrators) {
+    _cleanup_(desk_done) Desk desk;
+    unsigned n_readers = 0, n_all;
+
+    CHECK_OK(desk_init(&desk));
+    while (n_readers < 1000 && add_slow(&desk, false) == 0)
+        n_readers++;
+    CHECK(n_readers >= 48 && n_readers <= 49);
+    CHECK_EQ(add_slow(&desk, false), -EBUSY);
+    for (n_all = n_readers; n_all < 1000 && add_slow(&desk, true) == 0;)
+        n_all++;
+    CHECK(n_all >= 64 && n_all <= 65);
+    for (unsigned i = 0; i < n_all; i++)
+        sem_post(&desk.answers);
+    desk.stop_at = n_all;
+    CHECK_OK(loop_run(desk.loop));
+    CHECK_EQ(desk.n_worked, n_all);
+    CHECK_OK(add_slow(&desk, false));
+}
+
+TEST(what_was_not_begun_at_the_end_is_told_without_being_done) {
+    Desk desk;
+
+    CHECK_OK(desk_init(&desk));
+    for (unsigned i = 0; i < 10; i++)
+        CHECK_OK(add_slow(&desk, true));
+    sem_post(&desk.answers);
+    desk_done(&desk);
+    CHECK_EQ(desk.n_done, 10);
+    CHECK(desk.n_worked < 10);
+}
+
+typedef struct Removal {
+    bool is_done;
+    int error;
+} Removal;
+
+static void on_removed(void *userdata, int error, uint64_t bytes) {
+    Removal *removal = userdata;
+
+    (void)bytes;
+    *removal = (Removal){.is_done = true, .error = error};
+}
+
+TEST(a_snapshot_on_a_slow_disk_is_changed_once_and_listed_until_it_is_gone) {
+    _cleanup_(scene_done) Scene s;
+    SnapshotRequest wanted = request("kept");
+    Removal removal = {};
+    const SnapshotAnswer answer = {.on_done = on_removed, .userdata = &removal};
+    Desk desk = {};
+    const Chore slow = {.work = work_slowly, .done = do_nothing, .userdata = &desk};
+    SnapshotInfo info;
+
+    sem_init(&desk.answers, 0, 0);
+    CHECK_OK(scene_init(&s));
+    CHECK_OK(scene_record(&s, (Way){LAYOUT_FILE, 3}, 1));
+    CHECK_OK(make(&s, &wanted));
+    CHECK_OK(housekeeper_add(s.housekeeper, &slow, true));
+    CHECK_OK(snapshot_remove(s.engine, "kept", &answer));
+    CHECK_EQ(snapshot_remove(s.engine, "kept", &answer), -EBUSY);
+    CHECK_EQ(snapshot_set_pinned(s.engine, "kept", true, &answer), -EBUSY);
+    CHECK_OK(snapshot_find(s.engine, "kept", &info));
+    CHECK(!removal.is_done);
+    sem_post(&desk.answers);
+    CHECK_OK(wait_housekeeper(&s));
+    CHECK(removal.is_done);
+    CHECK_OK(removal.error);
+    CHECK_EQ(snapshot_find(s.engine, "kept", &info), -ENOENT);
+    CHECK_EQ(count_left(&s), 0);
+    sem_destroy(&desk.answers);
+}
+
+/* A process reads a file of the store on a thread that must not wait for a disk, or on another one;
+ * its log and its wait status. */
+static int read_on_a_thread(bool may_wait, Buffer *ret_log) {
+    int out[2], status = -1;
+    pid_t child;
+
+    if (pipe(out) < 0)
+        return -errno;
+    child = fork();
+    if (child == 0) {
+        struct stat st;
+
+        (void)dup2(out[1], STDERR_FILENO);
+        (void)disk_forbid(!may_wait);
+        (void)place_open_file(AT_FDCWD, "/proc/self/stat", &st);
+        _exit(0);
+    }
+    (void)close(out[1]);
+    for (uint8_t *p; (p = buffer_reserve(ret_log, 4096));) {
+        ssize_t n = read(out[0], p, 4096);
+
+        if (n <= 0)
+            break;
+        buffer_commit(ret_log, (size_t)n);
+    }
+    (void)close(out[0]);
+    return child > 0 && waitpid(child, &status, 0) == child ? status : -ECHILD;
+}
+
+TEST(a_thread_that_must_not_wait_reports_a_touch_of_the_disk_and_ends_a_debug_build) {
+    _cleanup_(buffer_done) Buffer log = {};
+    int status = read_on_a_thread(false, &log);
+
+    CHECK(status >= 0);
+    buffer_append(&log, "", 1);
+    CHECK(strstr((const char *)log.data, "The main thread touches the disk (place_open_file)"));
+    if (PROFD_DEBUG_HOOKS) {
+        CHECK(WIFSIGNALED(status));
+        CHECK_EQ(WTERMSIG(status), SIGABRT);
+    } else {
+        CHECK_EQ(status, 0);
+    }
+}
+
+TEST(a_thread_that_may_wait_touches_the_disk_in_silence) {
+    _cleanup_(buffer_done) Buffer log = {};
+
+    CHECK_EQ(read_on_a_thread(true, &log), 0);
+    CHECK_EQ(log.size, 0);
+}
+
+TEST_MAIN()

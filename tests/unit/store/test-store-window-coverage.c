@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "make-scene.h"
+#include "store/window/window.h"
+
+/* Which part of a window was recorded: idle times, gaps between segments, and another boot. */
+
+#define S 1000000000ULL
+
+/* A segment of this boot: it covers these seconds of its clock, and 1000 s more by the time of day.
+ */
+static Entry segment(uint64_t number, uint64_t from_s, uint64_t to_s, PdGapReason after) {
+    return (Entry){.name = {.number = number, .state = SEGMENT_CLOSED},
+                   .told = true,
+                   .this_boot = true,
+                   .covered = true,
+                   .covered_from_ns = from_s * S,
+                   .covered_to_ns = to_s * S,
+                   .real_shift_ns = 1000 * S,
+                   .after = after,
+                   .boot = "this"};
+}
+
+/* Seconds by the time of day; 0: open. */
+static int compose(PdCoverage *ret, uint64_t since_s, uint64_t until_s, const Entry *entries,
+                   size_t n) {
+    const WindowQuery query = {.since_ns = since_s * S, .until_ns = until_s * S};
+    const Entry *list[8];
+    Window w = {.boot = "this"};
+    int r;
+
+    for (size_t i = 0; i < n; i++)
+        list[i] = &entries[i];
+    r = window_cover(&w, &query, list, n);
+    *ret = w.coverage;
+    return r;
+}
+
+static bool is_gap(const PdGap *gap, uint64_t from_s, uint64_t to_s, PdGapReason reason) {
+    if (gap->from_ns == from_s * S && gap->to_ns == to_s * S && gap->reason == reason)
+        return true;
+    printf("# %g to %g (%s)\n", (double)gap->from_ns / S, (double)gap->to_ns / S,
+           pd_gap_reason_text(gap->reason));
+    return false;
+}
+
+TEST(segments_that_follow_each_other_leave_no_gap) {
+    const Entry entries[] = {segment(1, 10, 20, PD_GAP_DELETED), segment(2, 20, 30, PD_GAP_DOWN)};
+    _cleanup_(pd_coverage_done) PdCoverage c = {};
+
+    CHECK_OK(compose(&c, 1012, 1028, entries, 2));
+    CHECK_EQ(c.n_gaps, 0);
+    CHECK_EQ(c.from_ns, 1012 * S);
+    CHECK_EQ(c.to_ns, 1028 * S);
+    CHECK(pd_coverage_is_whole(&c));
+}
+
+TEST(what_is_missing_between_two_has_the_reason_of_the_first) {
+    const Entry entries[] = {segment(1, 10, 20, PD_GAP_RELOADED), segment(2, 25, 30, PD_GAP_DOWN)};
+    _cleanup_(pd_coverage_done) PdCoverage c = {};
+
+    CHECK_OK(compose(&c, 1005, 1040, entries, 2));
+    CHECK_EQ(c.n_gaps, 3);
+    CHECK(is_gap(&c.gaps[0], 1005, 1010, PD_GAP_NOT_STARTED));
+    CHECK(is_gap(&c.gaps[1], 1020, 1025, PD_GAP_RELOADED));
+    CHECK(is_gap(&c.gaps[2], 1030, 1040, PD_GAP_DOWN));
+    CHECK_EQ(pd_coverage_recorded_ns(&c), 15 * S);
+}
+
+TEST(what_the_boot_before_recorded_is_a_gap_and_so_is_the_time_between) {
+    Entry entries[] = {segment(1, 500, 600, PD_GAP_DOWN), segment(2, 10, 30, PD_GAP_DOWN)};
+    _cleanup_(pd_coverage_done) PdCoverage c = {};
+
+    /* Its clock began elsewhere: it ended at 1000 by the time of day. */
+    snprintf(entries[0].boot, sizeof(entries[0].boot), "another");
+    entries[0].this_boot = false;
+    entries[0].real_shift_ns = 400 * S;
+    CHECK_OK(compose(&c, 990, 1030, entries, 2));
+    CHECK_EQ(c.n_gaps, 2);
+    CHECK(is_gap(&c.gaps[0], 990, 1000, PD_GAP_REBOOTED));
+    CHECK(is_gap(&c.gaps[1], 1000, 1010, PD_GAP_DOWN));
+    CHECK_EQ(pd_coverage_recorded_ns(&c), 20 * S);
+}
+
+TEST(a_segment_of_which_nothing_is_known_makes_no_window_complete) {
+    Entry entries[] = {segment(1, 10, 20, PD_GAP_DELETED), segment(2, 20, 30, PD_GAP_DELETED),
+                       segment(3, 30, 40, PD_GAP_DOWN)};
+    _cleanup_(pd_coverage_done) PdCoverage c = {};
+
+    entries[1] = (Entry){.name = {.number = 2, .state = SEGMENT_CLOSED},
+                         .told = true,
+                         .this_boot = true,
+                         .samples = 5,
+                         .first_ns = 22 * S,
+                         .last_ns = 28 * S,
+                         .first_real_ns = 1022 * S,
+                         .last_real_ns = 1028 * S,
+                         .real_shift_ns = 1000 * S,
+                         .boot = "this"};
+    CHECK_OK(compose(&c, 1010, 1040, entries, 3));
+    CHECK_EQ(c.n_gaps, 1);
+    CHECK(is_gap(&c.gaps[0], 1020, 1030, PD_GAP_UNKNOWN));
+    entries[1].unreadable = true;
+    pd_coverage_done(&c);
+    CHECK_OK(compose(&c, 1010, 1040, entries, 3));
+    CHECK_EQ(c.n_gaps, 1);
+    CHECK(is_gap(&c.gaps[0], 1020, 1030, PD_GAP_DAMAGED));
+}
+
+/* A segment that covers a moment without a sample in it, and is followed by nothing yet. */
+static int record_idly(Scene *s) {
+    int r = begin_segment(&s->place, s->session);
+
+    usleep(20000);
+    if (r == 0)
+        r = end_sweep(s->session, ++s->sweep);
+    return r == 0 && !wait_written(s->session, s->sweep) ? -ETIMEDOUT : r;
+}
+
+TEST(a_window_in_which_nothing_ran_is_an_answer) {
+    for (unsigned closed = 0; closed < 2; closed++) {
+        _cleanup_(scene_done) Scene s;
+        SnapshotRequest wanted = request("idle");
+        SessionConfig config = store_session("default", LAYOUT_FILE, 3);
+        uint64_t began_ns;
+
+        CHECK_OK(scene_init(&s));
+        CHECK_OK(store_session_new(s.place.store, &config, false, &s.session));
+        began_ns = clock_anchor_now().monotonic_ns;
+        CHECK_OK(record_idly(&s));
+        if (closed)
+            s.session = store_session_close(s.session);
+        wanted.since_ns = began_ns + 5000000;
+        wanted.until_ns = began_ns + 15000000;
+        CHECK_OK(make(&s, &wanted));
+        CHECK(!s.failed);
+        CHECK_EQ(s.info.samples, 0);
+        CHECK_EQ(count_read(s.path), 0);
+        CHECK(s.info.coverage.is_known);
+        CHECK_EQ(s.info.coverage.n_gaps, 0);
+        CHECK_EQ(s.info.coverage.recorded_ns, 10000000);
+        CHECK_EQ(s.info.n_partial, 0);
+    }
+}
+
+TEST(idle_segments_hide_no_older_samples) {
+    _cleanup_(scene_done) Scene s;
+    SnapshotRequest wanted = request("all");
+
+    CHECK_OK(scene_init(&s));
+    CHECK_OK(scene_record(&s, (Way){LAYOUT_FILE, 3}, 1));
+    for (unsigned i = 0; i < 5; i++)
+        CHECK_OK(record_idly(&s));
+    wanted.since_ns = s.first_ns[0];
+    wanted.until_ns = clock_anchor_now().monotonic_ns;
+    CHECK_OK(make(&s, &wanted));
+    CHECK(!s.failed);
+    CHECK_EQ(s.info.samples, 2 * SAMPLES);
+    CHECK_EQ(s.info.coverage.n_gaps, 0);
+}
+
+TEST(a_window_between_two_samples_is_an_answer) {
+    _cleanup_(scene_done) Scene s;
+    SnapshotRequest wanted = request("between");
+
+    CHECK_OK(scene_init(&s));
+    CHECK_OK(scene_record(&s, (Way){LAYOUT_FILE, 3}, 1));
+    usleep(20000);
+    CHECK_OK(end_sweep(s.session, ++s.sweep));
+    CHECK(wait_written(s.session, s.sweep));
+    /* A thousand samples took a millisecond. */
+    wanted.since_ns = s.first_ns[0] + 5000000;
+    wanted.until_ns = s.first_ns[0] + 15000000;
+    CHECK_OK(make(&s, &wanted));
+    CHECK(!s.failed);
+    CHECK_EQ(s.info.samples, 0);
+    CHECK_EQ(s.info.coverage.n_gaps, 0);
+    /* What lies ahead is nowhere. */
+    wanted.name = "ahead";
+    wanted.since_ns = s.first_ns[0] + 3600 * S;
+    wanted.until_ns = s.first_ns[0] + 3601 * S;
+    CHECK_OK(make(&s, &wanted));
+    CHECK(s.failed);
+    CHECK_EQ(s.failure.error, SNAPSHOT_UNAVAILABLE);
+}
+
+TEST_MAIN()
