@@ -31,15 +31,11 @@ def arrows():
             target = resolve(name, path) if mark == '"' else None
             if target:
                 found[module(path)].add(module(target))
-    owners = {}
     built = list(objects())
-    for path, file in built:
-        for symbol in symbols(file, "--defined-only", "--extern-only"):
-            owners[symbol] = path
-    for path, file in built:
-        for symbol in symbols(file, "--undefined-only"):
-            if symbol in owners:
-                found[module(path)].add(module(owners[symbol]))
+    owners = {symbol: path for path, symbol in symbols(built, "--defined-only", "--extern-only")}
+    for path, symbol in symbols(built, "--undefined-only"):
+        if symbol in owners:
+            found[module(path)].add(module(owners[symbol]))
     for start, ends in found.items():
         ends.discard(start)
     return found

@@ -95,18 +95,13 @@ def may_use(room, symbol, owner):
 
 
 def bad_symbols(pairs):
-    owners = {}
-    for path, built in pairs:
-        for symbol in symbols(built, "--defined-only", "--extern-only"):
-            owners[symbol] = path
-    for path, built in pairs:
-        room = room_of(path)
-        for symbol in symbols(built, "--undefined-only"):
-            owner = owners.get(symbol)
-            if owner and not may_use(room, symbol, owner):
-                yield f"{path} uses {symbol} of {owner}, which {room} may not"
-            if symbol.startswith("event_") and owner is None and room != "lib/loop":
-                yield f"{path} uses {symbol} of libevent, which {room} may not"
+    owners = {symbol: path for path, symbol in symbols(pairs, "--defined-only", "--extern-only")}
+    for path, symbol in symbols(pairs, "--undefined-only"):
+        room, owner = room_of(path), owners.get(symbol)
+        if owner and not may_use(room, symbol, owner):
+            yield f"{path} uses {symbol} of {owner}, which {room} may not"
+        if symbol.startswith("event_") and owner is None and room != "lib/loop":
+            yield f"{path} uses {symbol} of libevent, which {room} may not"
 
 
 @test

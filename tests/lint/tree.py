@@ -63,10 +63,13 @@ def objects():
                 yield path, built
 
 
-def symbols(built, *options):
-    command = ["nm", "--format=posix", *options, str(built)]
-    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return [line.split()[0] for line in lines.splitlines() if line]
+def symbols(pairs, *options):
+    """(source, symbol) of each of these objects; nm is run once for all of them."""
+    sources_of = {str(built): path for path, built in pairs}
+    command = ["nm", "--format=posix", "--print-file-name", *options, *sources_of]
+    for line in subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines():
+        built, rest = line.split(": ", 1)
+        yield sources_of[built], rest.split()[0]
 
 
 def none(findings):
