@@ -11,20 +11,20 @@
  */
 
 struct Errand {
-    Daemon *daemon;
+    Waits *waits;
     ErrandOptions options;
     unsigned n_ends;
     bool is_done;
 };
 
-int errand_new(Daemon *daemon, const ErrandOptions *options, Errand **ret) {
+int errand_new(Waits *waits, const ErrandOptions *options, Errand **ret) {
     Errand *errand = calloc(1, sizeof(*errand));
 
     if (!errand) {
         options->release(options->userdata);
         return -ENOMEM;
     }
-    *errand = (Errand){.daemon = daemon, .options = *options, .n_ends = 1};
+    *errand = (Errand){.waits = waits, .options = *options, .n_ends = 1};
     *ret = errand;
     return 0;
 }
@@ -54,13 +54,13 @@ static bool look(void *userdata, Call *call) {
 
 int errand_wait(Errand *errand, Call *call) {
     errand->n_ends++;
-    return waits_add(errand->daemon->waits, call,
+    return waits_add(errand->waits, call,
                      &(WaitOptions){.look = look, .release = release, .userdata = errand});
 }
 
 void errand_done(Errand *errand) {
     errand->is_done = true;
-    waits_look(errand->daemon->waits);
+    waits_look(errand->waits);
     errand_free(errand);
 }
 
@@ -74,15 +74,15 @@ static void done(void *userdata) {
     errand_done(userdata);
 }
 
-int errand_run(Daemon *daemon, Call *call, const ErrandOptions *options) {
+int errand_run(Waits *waits, Housekeeper *housekeeper, Call *call, const ErrandOptions *options) {
     bool privileged = call_peer(call)->right >= RIGHT_ADMIN;
     Errand *errand;
-    int r = errand_new(daemon, options, &errand);
+    int r = errand_new(waits, options, &errand);
 
     if (r < 0)
         return r;
-    r = housekeeper_add(daemon->housekeeper,
-                        &(Chore){.work = work, .done = done, .userdata = errand}, privileged);
+    r = housekeeper_add(housekeeper, &(Chore){.work = work, .done = done, .userdata = errand},
+                        privileged);
     if (r < 0) {
         errand_free(errand);
         return r == -EBUSY ? call_fail_busy(call) : r;

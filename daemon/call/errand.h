@@ -4,7 +4,8 @@
 /* Calls that need the disk: the housekeeper of the store works for them, and they are answered when
  * it is done. */
 
-#include "daemon-private.h"
+#include "call/wait.h"
+#include "store/folder/housekeeper.h"
 
 typedef struct Errand Errand;
 
@@ -16,11 +17,11 @@ typedef struct ErrandOptions {
 } ErrandOptions;
 
 /* Ends the call with Busy where too many wait. For handlers to return. */
-int errand_run(Daemon *daemon, Call *call, const ErrandOptions *options);
+int errand_run(Waits *waits, Housekeeper *housekeeper, Call *call, const ErrandOptions *options);
 
 /* The same where others do the work: errand_wait() once that began, errand_done() when it is done,
  * or errand_free() where it did not begin. */
-int errand_new(Daemon *daemon, const ErrandOptions *options, Errand **ret);
+int errand_new(Waits *waits, const ErrandOptions *options, Errand **ret);
 int errand_wait(Errand *errand, Call *call);
 void errand_done(Errand *errand);
 Errand *errand_free(Errand *errand);

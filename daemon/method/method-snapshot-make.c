@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "method/method-snapshot-make.h"
+#include "method/snapshot-call.h"
 
 #include <errno.h>
 #include <string.h>
@@ -24,7 +24,7 @@ typedef enum Phase { PHASE_WAIT, PHASE_RECORD, PHASE_SWEEP, PHASE_BUILD, PHASE_D
 typedef struct Job {
     Daemon *daemon;
     Call *call;
-    SnapshotWish wish;
+    SnapshotCall asked;
     Phase phase;
     LoopSource *timer;
     uint64_t end_ns;     /* CLOCK_MONOTONIC; the window's, or the moment of the call */
@@ -44,7 +44,7 @@ static void job_free(void *userdata) {
 
     snapshot_cancel(job->building);
     loop_source_free(job->timer);
-    snapshot_wish_done(&job->wish);
+    snapshot_call_done(&job->asked);
     free(job);
 }
 
@@ -117,12 +117,12 @@ static int fail_match(Call *call, const SnapshotFailure *failure) {
 
 static int fail(const Job *job) {
     const SnapshotFailure *failure = &job->failure;
-    const char *name = job->wish.name;
+    const char *name = job->asked.name;
     Call *call = job->call;
 
     switch (failure->error) {
     case SNAPSHOT_NO_SESSION:
-        return method_fail_no_session(job->daemon, call, "NoSuchSession", job->wish.session);
+        return method_fail_no_session(job->daemon, call, "NoSuchSession", job->asked.session);
     case SNAPSHOT_UNAVAILABLE:
         return fail_window(call, failure->oldest_ns, failure->newest_ns);
     case SNAPSHOT_EXISTS:
@@ -177,11 +177,11 @@ static bool fail_begin(Job *job, int error) {
     else if (error == -EEXIST)
         (void)call_fail(
             job->call, "SnapshotExists",
-            json_pack("{s:o}", "name", answer_text(job->wish.name ? job->wish.name : "")));
+            json_pack("{s:o}", "name", answer_text(job->asked.name ? job->asked.name : "")));
     else if (error == -EINVAL)
-        (void)call_fail_parameter(job->call, job->wish.has_until ? "untilUsec" : "sinceUsec",
-                                  job->wish.has_until ? "it is not after the start of the window"
-                                                      : "it is not before the end of the window");
+        (void)call_fail_parameter(job->call, job->asked.has_until ? "untilUsec" : "sinceUsec",
+                                  job->asked.has_until ? "it is not after the start of the window"
+                                                       : "it is not before the end of the window");
     else
         (void)call_fail_reason(job->call, error, NULL);
     return true;
@@ -189,29 +189,29 @@ static bool fail_begin(Job *job, int error) {
 
 /* True: it could not, and the call was ended. */
 static bool build(Job *job) {
-    const SnapshotWish *wish = &job->wish;
+    const SnapshotCall *asked = &job->asked;
     const Peer *peer = call_peer(job->call);
-    SnapshotRequest request = {.session = wish->session,
-                               .since_ns = wish->since_ns,
-                               .until_ns = wish->until_ns,
-                               .name = wish->name,
-                               .reason = wish->reason[0] ? wish->reason : NULL,
-                               .pin = wish->pin,
-                               .transient = wish->transient,
-                               .layout = wish->layout,
-                               .zstd_level = wish->zstd_level,
-                               .keep_frames = wish->keep_frames,
-                               .filter = wish->filter,
+    SnapshotRequest request = {.session = asked->session,
+                               .since_ns = asked->since_ns,
+                               .until_ns = asked->until_ns,
+                               .name = asked->name,
+                               .reason = asked->reason[0] ? asked->reason : NULL,
+                               .pin = asked->pin,
+                               .transient = asked->transient,
+                               .layout = asked->layout,
+                               .zstd_level = asked->zstd_level,
+                               .keep_frames = asked->keep_frames,
+                               .filter = asked->filter,
                                .uid = peer->uid,
                                .privileged = peer->right >= RIGHT_ADMIN};
     const SnapshotCallbacks callbacks = {on_progress, on_done, job};
     int r;
 
-    if (wish->has_last) {
+    if (asked->has_last) {
         request.by_monotonic = true;
         request.since_ns = job->from_ns;
         request.until_ns = job->end_ns;
-        request.asked_ns = wish->last_ns + wish->follow_up_ns;
+        request.asked_ns = asked->last_ns + asked->follow_up_ns;
     }
     enter(job, PHASE_BUILD);
     r = snapshot_begin(job->daemon->snapshots, &request, &callbacks, &job->building);
@@ -226,7 +226,7 @@ static bool waits_for_build_ids(const Job *job) {
 /* 1: a sweep that began after the end is written, or nothing is to come; 0: not yet; a negative
  * errno: the store cannot be written. */
 static int is_written(Job *job) {
-    const Member *member = roster_find(job->daemon->roster, job->wish.session);
+    const Member *member = roster_find(job->daemon->roster, job->asked.session);
     SessionTotals totals;
 
     if (!member || !member_records(member) || !session_has_segment(member->session))
@@ -265,19 +265,19 @@ static bool look_sweep(Job *job) {
 
 /* At the moment from which it counts. */
 static void settle(Job *job) {
-    SnapshotWish *wish = &job->wish;
+    SnapshotCall *asked = &job->asked;
     uint64_t mono = clock_monotonic_ns(), real = clock_ns(CLOCK_REALTIME), moment = mono;
 
-    if (wish->has_at && wish->at_ns < real)
-        moment = mono - MIN(mono, real - wish->at_ns);
-    job->end_ns = moment + wish->follow_up_ns;
-    if (wish->has_until && wish->until_ns > real)
-        job->end_ns = mono + (wish->until_ns - real);
-    if (wish->has_last)
-        job->from_ns = moment > wish->last_ns ? moment - wish->last_ns : 1;
+    if (asked->has_at && asked->at_ns < real)
+        moment = mono - MIN(mono, real - asked->at_ns);
+    job->end_ns = moment + asked->follow_up_ns;
+    if (asked->has_until && asked->until_ns > real)
+        job->end_ns = mono + (asked->until_ns - real);
+    if (asked->has_last)
+        job->from_ns = moment > asked->last_ns ? moment - asked->last_ns : 1;
     /* Open to the end: to this moment, and not what comes while it is built. */
-    if (!wish->has_until && !wish->has_last)
-        wish->until_ns = real - (mono - moment) + wish->follow_up_ns;
+    if (!asked->has_until && !asked->has_last)
+        asked->until_ns = real - (mono - moment) + asked->follow_up_ns;
 }
 
 /* Moments may be far away, and few calls may wait for them. */
@@ -290,10 +290,10 @@ static void look_time(Job *job) {
     uint64_t real = clock_ns(CLOCK_REALTIME), now;
 
     if (job->phase == PHASE_WAIT) {
-        if (job->wish.has_at && real < job->wish.at_ns) {
+        if (job->asked.has_at && real < job->asked.at_ns) {
             if (clock_monotonic_ns() - job->told_ns >= LOOK_NS)
                 tell_progress(job);
-            (void)wait_until(job, job->wish.at_ns - real);
+            (void)wait_until(job, job->asked.at_ns - real);
             return;
         }
         settle(job);
@@ -333,7 +333,7 @@ static int on_timer(void *userdata) {
 /* What is recorded is for administrators alone. What was recorded before is the engine's to judge:
  * that reads manifests. */
 static bool is_sensitive(const Job *job) {
-    const Member *member = roster_find(job->daemon->roster, job->wish.session);
+    const Member *member = roster_find(job->daemon->roster, job->asked.session);
 
     return member && member->session && member->sensitive;
 }
@@ -347,7 +347,7 @@ int method_snapshot(void *userdata, Call *call) {
         return -ENOMEM;
     job->daemon = daemon;
     job->call = call;
-    r = snapshot_wish_take(daemon, call, &job->wish);
+    r = snapshot_call_take(daemon, call, &job->asked);
     if (r == 0 && call_peer(call)->right < RIGHT_ADMIN && is_sensitive(job)) {
         (void)call_fail_permission(call);
         r = 1;

@@ -5,7 +5,6 @@
 
 #include "call/errand.h"
 #include "method/method-private.h"
-#include "method/method-snapshot-make.h"
 #include "protocol/value.h"
 #include "util/log.h"
 
@@ -53,16 +52,6 @@ static int add(void *userdata, const SnapshotInfo *info) {
 
 static int fail_not_found(Call *call, const char *name) {
     return call_fail(call, "NoSuchSnapshot", json_pack("{s:o}", "name", answer_echo(name)));
-}
-
-/* Another's transient one is nobody's business. */
-int method_find_snapshot(Daemon *daemon, const Call *call, const char *name, SnapshotInfo *ret) {
-    const Peer *peer = call_peer(call);
-    int r = snapshot_name_is_valid(name) ? snapshot_find(daemon->snapshots, name, ret) : -ENOENT;
-
-    if (r == 0 && ret->transient && ret->uid != peer->uid && peer->right < RIGHT_ADMIN)
-        return -ENOENT;
-    return r;
 }
 
 int method_list_snapshots(void *userdata, Call *call) {
@@ -157,7 +146,8 @@ static int new_changing(Daemon *daemon, const char *name, bool removes, Changing
     *changing = (Changing){.daemon = daemon, .removes = removes};
     snprintf(changing->name, sizeof(changing->name), "%s", name);
     r = errand_new(
-        daemon, &(ErrandOptions){.answer = answer_changed, .release = free, .userdata = changing},
+        daemon->waits,
+        &(ErrandOptions){.answer = answer_changed, .release = free, .userdata = changing},
         &changing->errand);
     if (r == 0)
         *ret = changing;

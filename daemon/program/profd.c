@@ -6,10 +6,11 @@
 
 #include "capture/event/event-list.h"
 #include "config/config.h"
-#include "daemon.h"
-#include "host-check.h"
+#include "recorder/daemon.h"
+#include "recorder/host-check.h"
 #include "keeper/keeper.h"
 #include "keeper/rights/sandbox.h"
+#include "method/method.h"
 #include "program/journal.h"
 #include "program/profd-option.h"
 #include "program/user-folder.h"
@@ -87,7 +88,8 @@ static int record(const Options *options, char **argv) {
                                     .runtime = options->runtime,
                                     .config_path = options->config,
                                     .argv = argv,
-                                    .keeper = keeper},
+                                    .keeper = keeper,
+                                    .methods = &daemon_methods},
                    config, &daemon);
     if (r == 0)
         r = daemon_run(daemon);

@@ -39,8 +39,8 @@ def room_of(path):
 
 
 def lies_in_a_room(folder):
-    """A room may have rooms inside; those of the daemon itself have rows of their own."""
-    return str(folder) in ROWS or str(folder.parent) in ROWS and str(folder.parent) != "daemon"
+    """A room may have rooms inside."""
+    return str(folder) in ROWS or str(folder.parent) in ROWS
 
 
 def may_include(room, path):

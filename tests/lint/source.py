@@ -172,7 +172,7 @@ OUR_WORDS = {
     "daemon/method/method-config.c": {"section", "key->name"},
     "daemon/method/method-metrics.c": {"name", "type", "help", "member->config.name", "reasons[i].name"},
     "daemon/method/method-status.c": {"reasons[i].name", "reasons[i].meaning", "reasons[i].remedy", "config->name", "state_word(member)", "state_of(daemon)"},
-    "daemon/method/method.c": {"member->config.name"},
+    "daemon/method/method-lookup.c": {"member->config.name"},
     "daemon/call/call-monitor.c": {"event->event"},
     "daemon/session/runtime.c": {"member->config.name", "boot"},
     "daemon/store/manifest/manifest-codec.c": {"pd_gap_reason_text(g->reason)", "causes[m->losses[i].cause]"},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "memory-limit.h"
+#include "recorder/memory-limit.h"
 
 #include "make-root.h"
 #include "test.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "daemon.h"
+#include "recorder/daemon.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,9 +8,8 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-#include "config-reload.h"
-#include "daemon-private.h"
-#include "method/method-private.h"
+#include "recorder/config-reload.h"
+#include "recorder/daemon-private.h"
 #include "perfdata/host/host.h"
 #include "store/disk/disk.h"
 #include "util/clock.h"
@@ -257,7 +256,8 @@ static int open_store(Daemon *daemon) {
                                 &daemon->snapshots);
     if (r < 0)
         return log_error(r, "Failed to open the snapshots of store '%s': %m", daemon->store_path);
-    return vacuum_new(daemon->store, daemon->loop, method_vacuum_ended, daemon, &daemon->vacuum);
+    return vacuum_new(daemon->store, daemon->loop, daemon->options.methods->on_vacuumed, daemon,
+                      &daemon->vacuum);
 }
 
 static int make_parts(Daemon *daemon) {
@@ -350,6 +350,23 @@ static int start_sampling(Daemon *daemon) {
     return r;
 }
 
+static int listen_to_clients(Daemon *daemon) {
+    const DaemonMethods *methods = daemon->options.methods;
+    ControlOptions options = {.loop = daemon->loop,
+                              .methods = methods->rows,
+                              .n_methods = methods->n,
+                              .groups = groups_find(),
+                              .version = PROFD_VERSION,
+                              .on_connection_gone = methods->on_connection_gone,
+                              .userdata = daemon};
+    int r = keeper_listen(daemon->options.keeper, &options.fd);
+
+    /* Recording goes on without it. */
+    if (r < 0 && r != -ENOENT)
+        log_warning(r, "Failed to get the control socket, so profctl cannot be served: %m");
+    return r < 0 ? 0 : control_new(&options, &daemon->control);
+}
+
 static int start(Daemon *daemon) {
     const Config *config = daemon->config;
     bool is_volatile = config->storage == STORAGE_VOLATILE;
@@ -376,7 +393,7 @@ static int start(Daemon *daemon) {
     r = tracker_begin(daemon->tracker, floor_ns);
     if (r == 0)
         r = add_sources(daemon);
-    return r == 0 ? daemon_listen(daemon) : r;
+    return r == 0 ? listen_to_clients(daemon) : r;
 }
 
 int daemon_new(const DaemonOptions *options, Config *config, Daemon **ret) {
@@ -456,7 +473,7 @@ Daemon *daemon_free(Daemon *daemon) {
         return NULL;
     /* Clients first: what their calls hold is of the rest. */
     control_free(daemon->control);
-    method_forget_connections(daemon);
+    daemon->options.methods->forget(daemon);
     housekeeper_free(daemon->housekeeper, &is_over);
     waits_free(daemon->waits);
     vacuum_free(daemon->vacuum);

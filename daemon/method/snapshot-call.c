@@ -5,7 +5,7 @@
 
 #include "capture/sampler/cpu-list.h"
 #include "method/method-private.h"
-#include "method/method-snapshot-make.h"
+#include "method/snapshot-call.h"
 #include "util/text.h"
 
 /*
@@ -18,13 +18,13 @@ enum { FILTERS_MAX = 256, PID_MAX = 1 << 22 };
 #define SNAPSHOT_NAME_RULE                                                                         \
     "a name has letters, digits, '.', '_' and '-', at most 64, and begins with a letter or digit"
 
-void snapshot_wish_done(SnapshotWish *wish) {
-    free((void *)wish->filter.pids);
-    free((void *)wish->filter.tids);
-    free((void *)wish->filter.comms);
-    free((void *)wish->filter.cgroups);
-    free((void *)wish->filter.units);
-    wish->filter = (SnapshotFilter){};
+void snapshot_call_done(SnapshotCall *asked) {
+    free((void *)asked->filter.pids);
+    free((void *)asked->filter.tids);
+    free((void *)asked->filter.comms);
+    free((void *)asked->filter.cgroups);
+    free((void *)asked->filter.units);
+    asked->filter = (SnapshotFilter){};
 }
 
 typedef struct SpanRow {
@@ -33,12 +33,12 @@ typedef struct SpanRow {
     bool *has;
 } SpanRow;
 
-static int take_times(Call *call, SnapshotWish *wish) {
-    const SpanRow rows[] = {{"sinceUsec", &wish->since_ns, &wish->has_since},
-                            {"untilUsec", &wish->until_ns, &wish->has_until},
-                            {"lastUsec", &wish->last_ns, &wish->has_last},
-                            {"atUsec", &wish->at_ns, &wish->has_at},
-                            {"followUpUsec", &wish->follow_up_ns, &wish->has_follow_up}};
+static int take_times(Call *call, SnapshotCall *asked) {
+    const SpanRow rows[] = {{"sinceUsec", &asked->since_ns, &asked->has_since},
+                            {"untilUsec", &asked->until_ns, &asked->has_until},
+                            {"lastUsec", &asked->last_ns, &asked->has_last},
+                            {"atUsec", &asked->at_ns, &asked->has_at},
+                            {"followUpUsec", &asked->follow_up_ns, &asked->has_follow_up}};
 
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         int r = ask_span(call, rows[i].name, rows[i].value);
@@ -47,13 +47,13 @@ static int take_times(Call *call, SnapshotWish *wish) {
             return call_fail_parameter(call, rows[i].name, ASK_TIME), 1;
         *rows[i].has = r > 0;
     }
-    if (wish->has_last && wish->last_ns == 0)
+    if (asked->has_last && asked->last_ns == 0)
         return call_fail_parameter(call, "lastUsec", "it is 0"), 1;
-    if (wish->has_last && (wish->has_since || wish->has_until))
+    if (asked->has_last && (asked->has_since || asked->has_until))
         return call_fail_parameter(call, "lastUsec", "it excludes a start and an end"), 1;
-    if (wish->has_follow_up && wish->has_until)
+    if (asked->has_follow_up && asked->has_until)
         return call_fail_parameter(call, "followUpUsec", "it excludes an end"), 1;
-    if (wish->has_since && wish->has_until && wish->until_ns <= wish->since_ns)
+    if (asked->has_since && asked->has_until && asked->until_ns <= asked->since_ns)
         return call_fail_parameter(call, "untilUsec", "it is not after the start of the window"), 1;
     return 0;
 }
@@ -64,8 +64,8 @@ static bool parse_key(const char *key, const char *value, SessionConfig *config)
     return row->parse(row, value, config) == 0;
 }
 
-static int take_format(Daemon *daemon, Call *call, SnapshotWish *wish) {
-    const Member *member = roster_find(daemon->roster, wish->session);
+static int take_format(Daemon *daemon, Call *call, SnapshotCall *asked) {
+    const Member *member = roster_find(daemon->roster, asked->session);
     SessionConfig config;
     const char *text;
 
@@ -74,13 +74,13 @@ static int take_format(Daemon *daemon, Call *call, SnapshotWish *wish) {
         config.zstd_level = member->config.zstd_level;
     if (ask_text(call, "layout", &text) && !parse_key("Layout", text, &config))
         return call_fail_parameter(call, "layout", "it is neither file nor directory"), 1;
-    wish->keep_frames = !ask_text(call, "compress", &text);
-    if (!wish->keep_frames && !parse_key("Compress", text, &config))
+    asked->keep_frames = !ask_text(call, "compress", &text);
+    if (!asked->keep_frames && !parse_key("Compress", text, &config))
         return call_fail_parameter(call, "compress",
                                    "it is neither none nor zstd, with a level from 1 to 22"),
                1;
-    wish->layout = config.layout;
-    wish->zstd_level = config.zstd_level;
+    asked->layout = config.layout;
+    asked->zstd_level = config.zstd_level;
     return 0;
 }
 
@@ -157,30 +157,30 @@ static int take_cpus(Call *call, SnapshotFilter *filter) {
     return 0;
 }
 
-static int take_names(Daemon *daemon, Call *call, SnapshotWish *wish) {
+static int take_names(Daemon *daemon, Call *call, SnapshotCall *asked) {
     const char *session = "default", *reason = "";
     SnapshotInfo info;
 
     (void)ask_text(call, "session", &session);
     if (!config_name_is_valid(session))
         return method_fail_no_session(daemon, call, "NoSuchSession", session), 1;
-    snprintf(wish->session, sizeof(wish->session), "%s", session);
+    snprintf(asked->session, sizeof(asked->session), "%s", session);
     (void)ask_text(call, "reason", &reason);
-    if (strlen(reason) >= sizeof(wish->reason))
+    if (strlen(reason) >= sizeof(asked->reason))
         return call_fail_parameter(call, "reason", "it has more than 255 bytes"), 1;
-    text_unescape(reason, wish->reason);
-    if (!ask_text(call, "name", &wish->name))
+    text_unescape(reason, asked->reason);
+    if (!ask_text(call, "name", &asked->name))
         return 0;
-    if (!snapshot_name_is_valid(wish->name))
+    if (!snapshot_name_is_valid(asked->name))
         return call_fail_parameter(call, "name", SNAPSHOT_NAME_RULE), 1;
-    if (snapshot_find(daemon->snapshots, wish->name, &info) == 0)
+    if (snapshot_find(daemon->snapshots, asked->name, &info) == 0)
         return call_fail(call, "SnapshotExists",
-                         json_pack("{s:o}", "name", answer_echo(wish->name))),
+                         json_pack("{s:o}", "name", answer_echo(asked->name))),
                1;
     return 0;
 }
 
-int snapshot_wish_take(Daemon *daemon, Call *call, SnapshotWish *ret) {
+int snapshot_call_take(Daemon *daemon, Call *call, SnapshotCall *ret) {
     int r = take_names(daemon, call, ret);
 
     /* The call has ended where something in it was wrong. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "notify.h"
+#include "recorder/notify.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the files of the recorder as a whole share: daemon.c (its parts), daemon-sweep.c (what moves
- * through them), daemon-session.c (which sessions there are), method*.c (what clients ask). */
+/* What the files of the recorder as a whole share: daemon-run.c (its parts), daemon-sweep.c (what
+ * moves through them), daemon-session.c (which sessions there are); and methods, which do what
+ * clients ask. */
 
 #include "call/call-monitor.h"
 #include "call/call-vacuum.h"
 #include "call/group-search.h"
 #include "call/wait.h"
 #include "control/control.h"
-#include "daemon.h"
+#include "recorder/daemon.h"
 #include "loop/loop.h"
-#include "memory-limit.h"
-#include "notify.h"
+#include "recorder/memory-limit.h"
+#include "recorder/notify.h"
 #include "session/own-search.h"
 #include "session/runtime.h"
 #include "session/session-table.h"
 #include "session/tracker.h"
 #include "store/snapshot/snapshot-engine.h"
 
-/* What a connection reads, see method-segment.c. */
+/* What a connection reads, see method-read.c. */
 typedef struct Reading Reading;
 
 struct Daemon {
@@ -65,7 +66,7 @@ struct Daemon {
     bool waits_for_keeper;            /* and sweeps meanwhile */
 };
 
-/* daemon.c */
+/* daemon-run.c */
 /* Problems go to the log, and to on_problem, which may be NULL. As reload_run(). */
 int daemon_reload(Daemon *daemon, ConfigProblem on_problem, void *userdata);
 
@@ -105,6 +106,3 @@ void daemon_tell_stopped(const Member *member);
 void daemon_remember(Daemon *daemon);
 /* What was begun by Start() ends with us. */
 void daemon_forget(Daemon *daemon);
-
-/* method.c */
-int daemon_listen(Daemon *daemon);

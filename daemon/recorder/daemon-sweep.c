@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "daemon-private.h"
+#include "recorder/daemon-private.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "debug.h"
+#include "recorder/debug.h"
 #include "session/account.h"
 #include "session/degraded.h"
 #include "util/clock.h"

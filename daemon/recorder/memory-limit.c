@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "memory-limit.h"
+#include "recorder/memory-limit.h"
 
 #include <inttypes.h>
 #include <stdio.h>

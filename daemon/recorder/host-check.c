@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "host-check.h"
+#include "recorder/host-check.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "config-reload.h"
+#include "recorder/config-reload.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "host-check.h"
+#include "recorder/host-check.h"
 #include "util/log.h"
 
 /*

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon-private.h"
+#include "recorder/daemon-private.h"
 #include "session/runtime.h"
 #include "util/clock.h"
 #include "util/log.h"

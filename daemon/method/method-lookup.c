@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+
+#include "method/method-private.h"
+#include "protocol/value.h"
+#include "util/near.h"
+
+/* Finds what a call names: a session, or a snapshot that its caller may know of. */
+
+int method_fail_no_session(const Daemon *daemon, Call *call, const char *error, const char *name) {
+    json_t *list = json_array(), *parameters = json_pack("{s:o}", "session", answer_echo(name));
+    NearNames near = {};
+
+    for (size_t i = 0; i < roster_count(daemon->roster); i++) {
+        const char *other = roster_at(daemon->roster, i)->config.name;
+
+        near_offer(&near, other, near_distance(name, other));
+    }
+    for (size_t i = 0; i < near.n; i++)
+        value_append(&list, answer_text(near.names[i].name));
+    if (near.n > 0)
+        value_set(&parameters, "near", list);
+    else
+        json_decref(list);
+    return call_fail(call, error, parameters);
+}
+
+Member *method_member(Daemon *daemon, Call *call) {
+    const char *name = "";
+    Member *member;
+
+    (void)ask_text(call, "session", &name);
+    member = roster_find(daemon->roster, name);
+    if (!member)
+        (void)method_fail_no_session(daemon, call, "NoSuchSession", name);
+    return member;
+}
+
+int method_fail_not_active(Call *call, const Member *member) {
+    return call_fail(call, "SessionNotActive",
+                     json_pack("{s:s, s:s}", "session", member->config.name, "state",
+                               member_state_name(member->state)));
+}
+
+/* Another's transient one is nobody's business. */
+int method_find_snapshot(Daemon *daemon, const Call *call, const char *name, SnapshotInfo *ret) {
+    const Peer *peer = call_peer(call);
+    int r = snapshot_name_is_valid(name) ? snapshot_find(daemon->snapshots, name, ret) : -ENOENT;
+
+    if (r == 0 && ret->transient && ret->uid != peer->uid && peer->right < RIGHT_ADMIN)
+        return -ENOENT;
+    return r;
+}
