@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "scan/process.h"
-#include "scan/scanner.h"
+#include "scan/baseline.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 /*
  * A Baseline on its way from the thread that read it to the one that wants it: the struct, its

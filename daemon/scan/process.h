@@ -38,6 +38,3 @@ void process_list_of(int proc, uid_t uid, uint32_t *pids, size_t *n);
 int process_list(int proc, uint32_t **ret_pids, size_t *ret_n);
 /* Whether it shows the processes of others, of which init is always one. */
 bool process_shows_all(int proc);
-
-/* What baseline_copy() of scanner.h takes. */
-size_t baseline_size(const Baseline *baseline);

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "scan/baseline.h"
 #include "scan/cgroup-scan.h"
 #include "scan/kernel.h"
 #include "scan/queue.h"

@@ -22,7 +22,8 @@ typedef struct ScannerLook {
 } ScannerLook;
 
 typedef struct ScannerSinks {
-    /* The Baseline is valid during the call; copy by baseline_copy() if it must wait. */
+    /* The Baseline is valid during the call; copy by baseline_copy() of baseline.h if it must wait.
+     */
     int (*on_process)(void *userdata, const Baseline *baseline);
     int (*on_kernel)(void *userdata, Bytes records); /* for history_install_kernel() */
     int (*on_cgroup)(void *userdata, uint64_t id, const char *path);
@@ -69,6 +70,3 @@ int scanner_image(Scanner *scanner, const HistoryWanted *wanted);
 
 /* Delivers what there is, or comes within that time; for those who left the loop. */
 int scanner_await(Scanner *scanner, uint64_t limit_ns);
-
-/* A deep copy in one piece of memory; free() it. */
-Baseline *baseline_copy(const Baseline *baseline);

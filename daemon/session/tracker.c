@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "scan/baseline.h"
 #include "session/kernel-range.h"
 #include "util/array.h"
 #include "util/clock.h"

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "keeper-stand-in.h"
+#include "scan/baseline.h"
 #include "scan/scanner.h"
 #include "test.h"
 #include "util/file.h"
