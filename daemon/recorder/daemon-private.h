@@ -10,15 +10,15 @@
 #include "call/group-search.h"
 #include "call/wait.h"
 #include "control/control.h"
-#include "recorder/daemon.h"
 #include "loop/loop.h"
+#include "recorder/daemon.h"
 #include "recorder/memory-limit.h"
 #include "recorder/notify.h"
-#include "session/own-search.h"
 #include "session/runtime.h"
 #include "session/session-table.h"
-#include "session/tracker.h"
 #include "store/snapshot/snapshot-engine.h"
+#include "tracker/own-search.h"
+#include "tracker/tracker.h"
 
 /* What a connection reads, see method-read.c. */
 typedef struct Reading Reading;

@@ -4,7 +4,7 @@
 /* What a recorder and a session have done and cost so far; two of them give what a segment cost. */
 
 #include "capture/sampler/sampler.h"
-#include "session/tracker.h"
+#include "tracker/tracker.h"
 
 typedef struct Account {
     uint64_t samples, lost;

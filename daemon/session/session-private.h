@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What session.c (samples on their way) and session-rotate.c (when a segment ends) share. */
+/* What the files behind session.h share. */
 
 #include "capture/sampler/cpu-list.h"
 #include "session/account.h"
@@ -45,6 +45,17 @@ struct Session {
     uint64_t sampled_ns[CPU_LIST_MAX]; /* the last sample of each CPU */
 };
 
+/* session-note.c */
+int session_log_failure(const Session *session, int error, const char *what);
+
+/* session-queue.c */
+/* Takes the records; what the writer has no room for is lost, and counted. */
+int session_queue(Session *session, StoreBatch *batch);
+void session_forget_batch(StoreBatch *batch);
+/* What the history wants written before the samples that wait. */
+int session_queue_side_band(Session *session);
+/* That, and then all that was gathered. */
+int session_queue_gathered(Session *session);
 /* Mappings that wait for build ids are written without. */
 int session_release_held(Session *session);
 
@@ -58,6 +69,5 @@ int session_coverage(Session *session, PdCoverage *ret);
 /* The sweep that began at start_ns is queued. */
 void session_cover(Session *session, uint64_t start_ns);
 
-int session_log_failure(const Session *session, int error, const char *what);
-/* Into the manifest of the segment that is about to end. */
+/* session-rotate.c: into the manifest of the segment that is about to end. */
 void session_settle_account(Session *session, const char *why);

@@ -10,8 +10,8 @@
 #include "capture/sampler/sampler.h"
 #include "process/history/history.h"
 #include "session/byte-rate.h"
-#include "session/tracker.h"
 #include "store/folder/store.h"
+#include "tracker/tracker.h"
 #include "util/macro.h"
 
 /* What all sessions of a recorder share; borrowed. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "session/cgroup-name.h"
+#include "tracker/cgroup-name.h"
 
 #include <limits.h>
 #include <sys/stat.h>

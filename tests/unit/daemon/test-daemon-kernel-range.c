@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "session/kernel-range.h"
+#include "tracker/kernel-range.h"
 
 #include "perfdata/writer/emit.h"
 #include "test.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "session/tracker.h"
+#include "tracker/tracker.h"
 
 #include <errno.h>
 

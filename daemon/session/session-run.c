@@ -22,11 +22,6 @@ enum { GATHER_BYTES = 256 << 10 };
 
 #define ROUND_PERIOD_NS 1000000000ULL
 
-static void forget(StoreBatch *batch) {
-    buffer_done(&batch->records);
-    *batch = (StoreBatch){};
-}
-
 static void close_events(Session *session, bool keep_rings) {
     if (session->emission && session->sampler)
         session_settle_account(session, "recording stops");
@@ -60,10 +55,6 @@ bool session_has_ended(Session *session) {
     return !session->is_ending && store_session_has_ended(session->store);
 }
 
-bool session_waits(const Session *session) {
-    return session->emission && emission_waits(session->emission);
-}
-
 void session_give_up(Session *session) {
     store_session_give_up(session->store);
 }
@@ -86,13 +77,9 @@ Session *session_close(Session *session, bool keep_rings) {
     dropped_done(&session->dropped);
     pd_coverage_done(&session->pending);
     for (size_t i = 0; i < SESSION_GATHERS; i++)
-        forget(&session->gathered[i]);
+        session_forget_batch(&session->gathered[i]);
     free(session);
     return NULL;
-}
-
-int session_log_failure(const Session *session, int error, const char *what) {
-    return log_error(error, "Failed to %s of session '%s': %m", what, session->config.name);
 }
 
 /* Files with other users' stacks, registers or tracepoint data are for administrators alone. */
@@ -218,56 +205,6 @@ void session_configure(Session *session, const SessionConfig *config) {
     store_session_configure(session->store, config);
 }
 
-/* Records that the writer has no room for are lost, and counted. */
-static int queue(Session *session, StoreBatch *batch) {
-    int r;
-
-    if (batch->records.size == 0)
-        return 0;
-    r = buffer_error(&batch->records);
-    /* It waits for as long as the writer is busy, and counts for what it takes. */
-    if (r == 0)
-        buffer_fit(&batch->records);
-    if (r == 0)
-        r = store_session_write(session->store, batch);
-    if (r == -ENOBUFS || r == -ENOMEM) {
-        if (batch->samples > 0)
-            session_note_gap(session, &(PdGap){.from_ns = batch->first_ns,
-                                               .to_ns = batch->last_ns,
-                                               .cpu = PD_ALL_CPUS,
-                                               .reason = PD_GAP_LOST});
-        dropped_add_batch(&session->dropped, sampler_events(session->sampler), batch);
-        session->lacks_side_band |= batch->kind == STORE_SIDE_BAND;
-        r = 0;
-    }
-    forget(batch);
-    return r;
-}
-
-static int queue_side_band(Session *session) {
-    Buffer *pending = emission_pending(session->emission);
-    StoreBatch batch = {.kind = STORE_SIDE_BAND};
-
-    if (pending->size == 0)
-        return 0;
-    batch.records = *pending;
-    *pending = (Buffer){};
-    return queue(session, &batch);
-}
-
-int session_release_held(Session *session) {
-    emission_release(session->emission);
-    return queue_side_band(session);
-}
-
-static int queue_gathered(Session *session) {
-    int r = queue_side_band(session);
-
-    for (size_t i = 0; r == 0 && i < SESSION_GATHERS; i++)
-        r = queue(session, &session->gathered[i]);
-    return r;
-}
-
 /* The cgroup's id is the last thing in a sample: nothing is asked for that would lie behind it. */
 static uint64_t cgroup_of(const PdRecord *record, const PdEvent *event) {
     bool has = event->attr.sample_type & PD_SAMPLE_CGROUP;
@@ -382,7 +319,7 @@ int session_take(Session *session, const Batch *batch) {
         return tell_limit(session);
     }
     if (gathered->records.size + records.size > GATHER_BYTES || is_new_cpu(session, batch->cpu))
-        r = queue_gathered(session);
+        r = session_queue_gathered(session);
     if (gathered->records.size == 0) {
         gathered->kind = STORE_SAMPLES;
         gathered->cpu = batch->cpu;
@@ -413,7 +350,7 @@ static int lose(Session *session, StoreCause cause, uint64_t id, unsigned cpu, u
     session->account.lost += lost;
     pd_emit_lost_samples(&batch.records, &trailer, lost);
     (void)session_note(session, &(SegmentFacts){.lost = lost, .cpu = cpu, .cause = cause});
-    return queue(session, &batch);
+    return session_queue(session, &batch);
 }
 
 int session_lost(Session *session, uint64_t id, unsigned cpu, uint64_t lost, uint64_t time_ns) {
@@ -460,7 +397,7 @@ int session_end_sweep(Session *session, uint64_t start_ns, const ClockAnchor *cl
         return 0;
     r = tell_dropped(session, clock->monotonic_ns);
     if (r == 0)
-        r = queue_gathered(session);
+        r = session_queue_gathered(session);
     session_cover(session, start_ns);
     round = is_round(session, start_ns);
     session->sweep++;
@@ -472,15 +409,6 @@ int session_end_sweep(Session *session, uint64_t start_ns, const ClockAnchor *cl
 
 void session_give_back(Session *session) {
     sampler_written(session->sampler, store_session_written(session->store));
-}
-
-int session_note(void *userdata, const SegmentFacts *facts) {
-    Session *session = userdata;
-    int r = store_session_note(session->store, facts);
-
-    if (r < 0)
-        log_debug("A fact for the manifest of session '%s' was lost", session->config.name);
-    return 0;
 }
 
 bool session_has_segment(const Session *session) {

@@ -8,7 +8,7 @@
 
 #include "capture/sampler/sampler.h"
 #include "loop/loop.h"
-#include "session/tracker.h"
+#include "tracker/tracker.h"
 
 typedef struct Own Own;
 

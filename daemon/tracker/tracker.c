@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "session/tracker.h"
-
-#include "session/cgroup-name.h"
+#include "tracker/tracker.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "scan/baseline.h"
-#include "session/kernel-range.h"
+#include "tracker/cgroup-name.h"
+#include "tracker/kernel-range.h"
 #include "util/array.h"
 #include "util/clock.h"
 #include "util/log.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "session/own-search.h"
+#include "tracker/own-search.h"
 
 #include <errno.h>
 #include <stdlib.h>
