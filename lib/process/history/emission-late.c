@@ -8,38 +8,6 @@
  * the processes of the recording, once a sweep in which an answer came.
  */
 
-bool emission_owe(Emission *e, ProcessImage *image) {
-    ProcessBudget *budget = &e->history->strings.budget;
-    size_t n = MAX(e->owed_allocated * 2, (size_t)16);
-    ProcessImage **owed;
-
-    if (image->owed & e->slot)
-        return true;
-    if (e->n_owed == e->owed_allocated) {
-        owed = budget_resize(budget, e->owed, e->owed_allocated * sizeof(*e->owed),
-                             n * sizeof(*e->owed));
-        if (!owed)
-            return false;
-        e->owed = owed;
-        e->owed_allocated = n;
-    }
-    e->owed[e->n_owed++] = image_ref(image);
-    image->owed |= e->slot;
-    return true;
-}
-
-void emission_forget_owed(Emission *e) {
-    ProcessStrings *strings = &e->history->strings;
-
-    for (size_t i = 0; i < e->n_owed; i++) {
-        e->owed[i]->owed &= ~e->slot;
-        images_put(strings, e->owed[i]);
-    }
-    budget_free(&strings->budget, e->owed, e->owed_allocated * sizeof(*e->owed));
-    e->owed = NULL;
-    e->n_owed = e->owed_allocated = 0;
-}
-
 static bool is_due(const Emission *e, ProcessImage *image) {
     const ProcessImage *code = emission_code_of(e, image);
 

@@ -17,8 +17,6 @@
 
 #define PREAMBLE_EARLIER_NS 1000000000ULL
 
-enum { MARKED_MAX = 4095 }; /* as of a path in a record */
-
 int emission_new(History *h, const PdTrailer *trailer, Emission **ret) {
     Emission *e;
     size_t i = 0;
@@ -38,16 +36,8 @@ int emission_new(History *h, const PdTrailer *trailer, Emission **ret) {
     return 0;
 }
 
-Member *member_free(Member *m) {
-    Member **at;
-
-    for (at = &m->process->members; *at != m; at = &(*at)->next)
-        ;
-    *at = m->next;
-    *(m->before ? &m->before->after : &m->emission->members) = m->after;
-    if (m->after)
-        m->after->before = m->before;
-    return budget_free(&m->emission->history->strings.budget, m, sizeof(*m));
+void emission_set_data(Emission *e) {
+    e->has_data = true;
 }
 
 Emission *emission_free(Emission *e) {
@@ -68,111 +58,6 @@ Emission *emission_free(Emission *e) {
     return NULL;
 }
 
-PdTrailer emission_trailer(const Emission *e, uint32_t pid, uint32_t tid, uint64_t time) {
-    PdTrailer trailer = e->trailer;
-
-    trailer.pid = pid;
-    trailer.tid = tid;
-    trailer.cpu = 0;
-    trailer.time = time;
-    return trailer;
-}
-
-/* The path with the mark at its end, in `scratch`. */
-static Bytes mark_path(Bytes path, uint8_t scratch[MARKED_MAX]) {
-    const size_t n = sizeof(PD_NO_BUILD_ID) - 1;
-
-    path.size = MIN(path.size, MARKED_MAX - n);
-    memcpy(scratch, path.data, path.size);
-    memcpy(scratch + path.size, PD_NO_BUILD_ID, n);
-    return (Bytes){.data = scratch, .size = path.size + n};
-}
-
-/* Whether the mapping is held back until the build id is known. */
-static bool holds_back(Emission *e, ProcessImage *image, const PdMmap *m) {
-    History *h = e->history;
-
-    /* What was asked for in vain is asked for again when it is named the next time. */
-    if (!emission_owe(e, image) || h->identify != HISTORY_ASKS || e->releases || image->is_due)
-        return false;
-    image_want(h, image, m->pid, m->start, m->start + m->length);
-    return image_wait(h, image);
-}
-
-void emission_set_data(Emission *e) {
-    e->has_data = true;
-}
-
-ProcessImage *emission_code_of(const Emission *e, ProcessImage *image) {
-    if (!image_is_data(image))
-        return image;
-    return e->has_data ? images_find_code(&e->history->strings, image) : NULL;
-}
-
-static bool needs_mark(const Emission *e, const PdMmap *m) {
-    return m->build_id_size == 0 && e->history->identify != HISTORY_AS_TOLD &&
-           path_is_file(m->filename);
-}
-
-/*
- * `mmap` says who maps it and where, the image what. Data has the build id of its file's code, and
- * is left out where that is not executed: the kernel and ld.so map what comes before the code of a
- * file just before the code, and nearly always both are known by now.
- */
-void emission_write_map(Emission *e, const PdTrailer *trailer, PdMmap *mmap, ProcessImage *image) {
-    ProcessImage *code = emission_code_of(e, image);
-    uint16_t misc = PD_MISC_USER | (code != image ? PD_MISC_MMAP_DATA : 0);
-    uint8_t scratch[MARKED_MAX];
-
-    if (!code)
-        return;
-    mmap->major = image->major;
-    mmap->minor = image->minor;
-    mmap->inode = image->inode;
-    mmap->generation = image->generation;
-    mmap->build_id_size = code->build_id_size ?: code->found_id_size;
-    mmap->build_id = code->build_id_size ? code->build_id : code->found_id;
-    mmap->prot = image->prot;
-    mmap->flags = image->flags;
-    mmap->filename = name_bytes(image->path);
-    if (needs_mark(e, mmap)) {
-        if (holds_back(e, code, mmap))
-            return;
-        mmap->filename = mark_path(mmap->filename, scratch);
-    }
-    pd_emit_mmap2(&e->pending, trailer, misc, mmap);
-}
-
-/* There was no memory for its image. */
-static void write_bare(Emission *e, const PdTrailer *trailer, const Entry *entry) {
-    uint8_t scratch[MARKED_MAX];
-    PdBody body;
-    PdRecord record = entry_parse(entry, &body);
-
-    if (record.type == PD_RECORD_MMAP2 && record.misc & PD_MISC_MMAP_DATA)
-        return;
-    if (record.type != PD_RECORD_MMAP2 || !needs_mark(e, &body.mmap)) {
-        pd_emit_record(&e->pending, trailer, entry_record(entry));
-        return;
-    }
-    body.mmap.filename = mark_path(pd_filename_unmark(body.mmap.filename), scratch);
-    pd_emit_mmap2(&e->pending, trailer, PD_MISC_USER, &body.mmap);
-}
-
-void emission_write_entry(Emission *e, const Entry *entry) {
-    uint64_t floor = history_stamp(e->history);
-    PdTrailer trailer = emission_trailer(e, entry->pid, entry->tid, MAX(entry->time, floor));
-    PdBody body;
-
-    trailer.cpu = entry->cpu;
-    if (!entry->image) {
-        write_bare(e, &trailer, entry);
-        return;
-    }
-    entry_parse(entry, &body);
-    emission_write_map(e, &trailer, &body.mmap, entry->image);
-}
-
 static void write_fork(Emission *e, uint32_t pid, uint32_t ppid, uint32_t tid, uint64_t time) {
     PdTrailer trailer = emission_trailer(e, pid, tid, time);
     PdTask task = {.pid = pid, .ppid = ppid, .tid = tid, .ptid = ppid, .time = time};
@@ -185,16 +70,6 @@ static void write_comm(Emission *e, uint32_t pid, uint32_t tid, Bytes comm, uint
 
     if (comm.data)
         pd_emit_comm(&e->pending, &trailer, &(PdComm){.pid = pid, .tid = tid, .comm = comm});
-}
-
-void emission_write_mapping(Emission *e, const PdTrailer *trailer, const ProcessMapping *m) {
-    PdMmap mmap = {.pid = trailer->pid,
-                   .tid = trailer->pid,
-                   .start = m->start,
-                   .length = m->end - m->start,
-                   .pgoff = m->pgoff};
-
-    emission_write_map(e, trailer, &mmap, m->image);
 }
 
 static void write_maps(Emission *e, uint32_t pid, const ProcessMaps *maps, uint64_t time) {
@@ -415,16 +290,6 @@ int emission_need(Emission *e, uint32_t pid, uint32_t tid, uint64_t time, uint64
     return buffer_error(&e->pending);
 }
 
-static void write_kernel_record(Emission *e, Bytes record, uint64_t stamp) {
-    PdTrailer trailer = emission_trailer(e, 0, 0, stamp);
-
-    pd_emit_record(&e->pending, &trailer, record);
-}
-
-void emission_kernel_record(Emission *e, Bytes record) {
-    write_kernel_record(e, record, history_stamp(e->history));
-}
-
 int emission_preamble(Emission *e, Buffer *out) {
     uint64_t stamp = history_stamp(e->history);
     Buffer pending = e->pending;
@@ -435,7 +300,7 @@ int emission_preamble(Emission *e, Buffer *out) {
     e->pending = *out;
     e->begun = true;
     for (const KernelRecord *k = e->history->oldest_kernel; k; k = k->newer)
-        write_kernel_record(e, (Bytes){.data = k->record, .size = k->size}, stamp);
+        emission_kernel_record(e, (Bytes){.data = k->record, .size = k->size}, stamp);
     write_queue(e, &e->history->kernel);
     *out = e->pending;
     e->pending = pending;

@@ -8,85 +8,6 @@
  * its parent exactly as the parent was at that moment.
  */
 
-Entry *entry_new(History *h, size_t size) {
-    Entry *e = budget_alloc(&h->strings.budget, sizeof(*e) + size);
-
-    if (!e) {
-        h->dropped++;
-        return NULL;
-    }
-    e->size = (uint32_t)size;
-    e->order = ++h->serial;
-    return e;
-}
-
-Entry *entry_free(History *h, Entry *e) {
-    if (!e)
-        return NULL;
-    images_put(&h->strings, e->image);
-    return budget_free(&h->strings.budget, e, sizeof(*e) + e->size);
-}
-
-PdRecord entry_parse(const Entry *e, PdBody *ret) {
-    PdRecord record = pd_record_at(e->record, false);
-
-    /* It could be parsed when it was fed. */
-    if (pd_record_parse(&record, NULL, ret) < 0)
-        memset(ret, 0, sizeof(*ret));
-    return record;
-}
-
-static void link_to_process(Entry *e) {
-    Queue *q = &e->process->queue;
-    Entry **at = &q->first;
-
-    if (q->last && q->last->time <= e->time)
-        at = &q->last->next;
-    else
-        while (*at && (*at)->time <= e->time)
-            at = &(*at)->next;
-    e->next = *at;
-    *at = e;
-    if (!e->next)
-        q->last = e;
-}
-
-void entry_link(History *h, Entry *e, Entry *hint) {
-    Entry *at = hint ? hint : h->newest;
-
-    while (at && at->time > e->time)
-        at = at->older;
-    while (at && at->newer && at->newer->time <= e->time)
-        at = at->newer;
-    e->older = at;
-    e->newer = at ? at->newer : h->oldest;
-    *(e->newer ? &e->newer->older : &h->newest) = e;
-    *(at ? &at->newer : &h->oldest) = e;
-    h->n_entries++;
-    link_to_process(e);
-}
-
-static void detach(History *h, Entry *e) {
-    Queue *q = &e->process->queue;
-    Entry *before = NULL;
-
-    *(e->older ? &e->older->newer : &h->oldest) = e->newer;
-    *(e->newer ? &e->newer->older : &h->newest) = e->older;
-    h->n_entries--;
-    for (Entry *at = q->first; at != e; at = at->next)
-        before = at;
-    *(before ? &before->next : &q->first) = e->next;
-    if (!e->next)
-        q->last = before;
-    if (e->process->birth == e)
-        e->process->birth = NULL;
-}
-
-void entry_unlink(History *h, Entry *e) {
-    detach(h, e);
-    entry_free(h, e);
-}
-
 static uint64_t holders_of(const Process *p) {
     uint64_t held = 0;
 
@@ -198,7 +119,7 @@ void entry_fold(History *h, Entry *e) {
     PdRecord record = entry_parse(e, &body);
     bool is_birth = p->birth == e;
 
-    detach(h, e);
+    entry_detach(h, e);
     p->folded_ns = MAX(p->folded_ns, e->time);
     switch (record.type) {
     case PD_RECORD_FORK:

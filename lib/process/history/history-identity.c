@@ -9,35 +9,8 @@
  * without, and an answer that comes even later holds from the floor on.
  */
 
-#define WAIT_NS 3000000000ULL
-
 void history_set_identify(History *h, HistoryIdentify identify) {
     h->identify = identify;
-}
-
-bool image_wait(History *h, ProcessImage *image) {
-    if (image->waits)
-        return true;
-    if (!image->asked || image->is_late)
-        return false;
-    if (!h->waiting)
-        h->waiting = budget_alloc(&h->strings.budget, WAITING_MAX * sizeof(*h->waiting));
-    if (!h->waiting || h->n_waiting == WAITING_MAX)
-        return false;
-    h->waiting[h->n_waiting++] = (Waiting){.image = image_ref(image),
-                                           .floor_ns = h->floor_ns,
-                                           .since_ns = h->sweep_ns,
-                                           .due_ns = h->sweep_ns + WAIT_NS};
-    image->waits = true;
-    return true;
-}
-
-void image_set_due(History *h, ProcessImage *image) {
-    if (image->is_due || image->owed == 0)
-        return;
-    image->is_due = true;
-    image->next_due = h->first_due;
-    h->first_due = image_ref(image);
 }
 
 static void expire_waits(History *h, uint64_t start_ns) {

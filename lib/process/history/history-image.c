@@ -12,6 +12,8 @@
  * once.
  */
 
+#define WAIT_NS 3000000000ULL /* for a build id, at most */
+
 /* Ring of the images made last. */
 static void retain(History *h, ProcessImage *image) {
     ProcessImage **slot;
@@ -106,6 +108,31 @@ int history_next_wanted(History *h, HistoryWanted *ret) {
 void history_put_back_wanted(History *h) {
     assert(h->wanted_next > h->wanted_first);
     h->wanted_next--;
+}
+
+bool image_wait(History *h, ProcessImage *image) {
+    if (image->waits)
+        return true;
+    if (!image->asked || image->is_late)
+        return false;
+    if (!h->waiting)
+        h->waiting = budget_alloc(&h->strings.budget, WAITING_MAX * sizeof(*h->waiting));
+    if (!h->waiting || h->n_waiting == WAITING_MAX)
+        return false;
+    h->waiting[h->n_waiting++] = (Waiting){.image = image_ref(image),
+                                           .floor_ns = h->floor_ns,
+                                           .since_ns = h->sweep_ns,
+                                           .due_ns = h->sweep_ns + WAIT_NS};
+    image->waits = true;
+    return true;
+}
+
+void image_set_due(History *h, ProcessImage *image) {
+    if (image->is_due || image->owed == 0)
+        return;
+    image->is_due = true;
+    image->next_due = h->first_due;
+    h->first_due = image_ref(image);
 }
 
 static void count_unidentified(History *h, ProcessImage *image, bool unidentified) {

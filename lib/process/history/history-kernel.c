@@ -114,7 +114,7 @@ static void install(History *h, uint64_t key, Bytes record) {
     if (!k && (k = add(h, key, record)))
         for (size_t i = 0; i < EMISSIONS_MAX; i++)
             if (h->emissions[i] && h->emissions[i]->begun)
-                emission_kernel_record(h->emissions[i], record);
+                emission_kernel_record(h->emissions[i], record, history_stamp(h));
     if (k)
         k->stays = true;
 }

@@ -207,6 +207,17 @@ struct Emission {
     bool has_data; /* mappings that are read and not executed as well */
 };
 
+/* history-list.c */
+Entry *entry_new(History *h, size_t size);
+Entry *entry_free(History *h, Entry *e);
+/* `hint`: where to look first, or NULL. */
+void entry_link(History *h, Entry *e, Entry *hint);
+void entry_unlink(History *h, Entry *e);
+/* Takes it out of both lists; it goes on. */
+void entry_detach(History *h, Entry *e);
+PdRecord entry_parse(const Entry *e, PdBody *ret);
+Member *member_free(Member *m);
+
 /* history-process.c */
 Process *process_find(const History *h, uint32_t pid, uint64_t time);
 /* The same, but NULL when none was born by then. */
@@ -227,13 +238,7 @@ void task_free(History *h, Task *task);
 void task_set_comm(History *h, Task *task, ProcessName *comm, uint64_t time);
 ProcessName *history_name(History *h, Bytes text);
 
-/* history-entry.c: lists of entries, and their way into the folded state */
-Entry *entry_new(History *h, size_t size);
-Entry *entry_free(History *h, Entry *e);
-/* `hint`: where to look first, or NULL. */
-void entry_link(History *h, Entry *e, Entry *hint);
-void entry_unlink(History *h, Entry *e);
-PdRecord entry_parse(const Entry *e, PdBody *ret);
+/* history-entry.c: the way of an entry into the folded state */
 void entry_fold(History *h, Entry *e);
 /* An EXIT for which there is no room to wait. */
 void exit_fold(History *h, const PdTask *exit, uint64_t time);
@@ -264,15 +269,16 @@ bool path_is_file(Bytes path);
 /* A data mapping that is worth its room. */
 bool mmap_is_needed(const History *h, const PdMmap *mmap);
 void image_found(History *h, ProcessImage *image, Bytes build_id);
-
-/* history-identity.c */
 /* Whether mappings of the image are held back for its build id. */
 bool image_wait(History *h, ProcessImage *image);
+/* The next identity_settle() writes what recordings owe of it. */
+void image_set_due(History *h, ProcessImage *image);
+
+/* history-identity.c */
 /* Ends waits that took too long, and has recordings write what they owe. */
 void identity_settle(History *h, uint64_t start_ns);
 /* The floor stays below that while mappings are held back. */
 uint64_t identity_floor(const History *h);
-void image_set_due(History *h, ProcessImage *image);
 void identity_done(History *h);
 
 /* history-kernel.c */
@@ -283,24 +289,23 @@ Cgroup *cgroup_of(History *h, uint64_t id);
 void cgroups_let_go(History *h, uint64_t slot);
 void cgroups_done(History *h);
 
-/* emission.c */
-void emission_forward(Emission *emission, const Entry *e);
-void emission_kernel_record(Emission *emission, Bytes record);
-/* What was blank is known now. */
-void member_fill(Member *m);
+/* emission-record.c */
+PdTrailer emission_trailer(const Emission *e, uint32_t pid, uint32_t tid, uint64_t time);
 void emission_write_entry(Emission *e, const Entry *entry);
-void emission_write_map(Emission *e, const PdTrailer *trailer, PdMmap *mmap, ProcessImage *image);
 void emission_write_mapping(Emission *e, const PdTrailer *trailer, const ProcessMapping *mapping);
+/* A record about the kernel. */
+void emission_kernel_record(Emission *e, Bytes record, uint64_t stamp);
 /* The image that has the build id of the file; NULL: the mapping is none of the recording's. */
 ProcessImage *emission_code_of(const Emission *e, ProcessImage *image);
-PdTrailer emission_trailer(const Emission *e, uint32_t pid, uint32_t tid, uint64_t time);
+void emission_forget_owed(Emission *e);
 
 /* emission-late.c */
-/* The recording names the image without a build id; false: no room to remember that. */
-bool emission_owe(Emission *e, ProcessImage *image);
 void emission_write_due(Emission *e);
-void emission_forget_owed(Emission *e);
-Member *member_free(Member *m);
+
+/* emission.c */
+void emission_forward(Emission *emission, const Entry *e);
+/* What was blank is known now. */
+void member_fill(Member *m);
 
 /* The least time that may be written. */
 static inline uint64_t history_stamp(const History *h) {

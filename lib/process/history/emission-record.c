@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <string.h>
+
+#include "process/history/history-private.h"
+#include "util/macro.h"
+
+/*
+ * How one record of the history is written into a recording: with the recording's own trailer, a
+ * mapping with the build id of its file. A file whose build id is not known gets a name that no
+ * file has, or its mapping is held back until the answer comes. The recording remembers such files
+ * as owed.
+ */
+
+enum { MARKED_MAX = 4095 }; /* as of a path in a record */
+
+PdTrailer emission_trailer(const Emission *e, uint32_t pid, uint32_t tid, uint64_t time) {
+    PdTrailer trailer = e->trailer;
+
+    trailer.pid = pid;
+    trailer.tid = tid;
+    trailer.cpu = 0;
+    trailer.time = time;
+    return trailer;
+}
+
+/* The path with the mark at its end, in `scratch`. */
+static Bytes mark_path(Bytes path, uint8_t scratch[MARKED_MAX]) {
+    const size_t n = sizeof(PD_NO_BUILD_ID) - 1;
+
+    path.size = MIN(path.size, MARKED_MAX - n);
+    memcpy(scratch, path.data, path.size);
+    memcpy(scratch + path.size, PD_NO_BUILD_ID, n);
+    return (Bytes){.data = scratch, .size = path.size + n};
+}
+
+/* The recording names the image without a build id; false: no room to remember that. */
+static bool owe(Emission *e, ProcessImage *image) {
+    ProcessBudget *budget = &e->history->strings.budget;
+    size_t n = MAX(e->owed_allocated * 2, (size_t)16);
+    ProcessImage **owed;
+
+    if (image->owed & e->slot)
+        return true;
+    if (e->n_owed == e->owed_allocated) {
+        owed = budget_resize(budget, e->owed, e->owed_allocated * sizeof(*e->owed),
+                             n * sizeof(*e->owed));
+        if (!owed)
+            return false;
+        e->owed = owed;
+        e->owed_allocated = n;
+    }
+    e->owed[e->n_owed++] = image_ref(image);
+    image->owed |= e->slot;
+    return true;
+}
+
+void emission_forget_owed(Emission *e) {
+    ProcessStrings *strings = &e->history->strings;
+
+    for (size_t i = 0; i < e->n_owed; i++) {
+        e->owed[i]->owed &= ~e->slot;
+        images_put(strings, e->owed[i]);
+    }
+    budget_free(&strings->budget, e->owed, e->owed_allocated * sizeof(*e->owed));
+    e->owed = NULL;
+    e->n_owed = e->owed_allocated = 0;
+}
+
+/* Whether the mapping is held back until the build id is known. */
+static bool holds_back(Emission *e, ProcessImage *image, const PdMmap *m) {
+    History *h = e->history;
+
+    /* What was asked for in vain is asked for again when it is named the next time. */
+    if (!owe(e, image) || h->identify != HISTORY_ASKS || e->releases || image->is_due)
+        return false;
+    image_want(h, image, m->pid, m->start, m->start + m->length);
+    return image_wait(h, image);
+}
+
+ProcessImage *emission_code_of(const Emission *e, ProcessImage *image) {
+    if (!image_is_data(image))
+        return image;
+    return e->has_data ? images_find_code(&e->history->strings, image) : NULL;
+}
+
+static bool needs_mark(const Emission *e, const PdMmap *m) {
+    return m->build_id_size == 0 && e->history->identify != HISTORY_AS_TOLD &&
+           path_is_file(m->filename);
+}
+
+/*
+ * `mmap` says who maps it and where, the image what. Data has the build id of its file's code, and
+ * is left out where that is not executed: the kernel and ld.so map what comes before the code of a
+ * file just before the code, and nearly always both are known by now.
+ */
+static void write_map(Emission *e, const PdTrailer *trailer, PdMmap *mmap, ProcessImage *image) {
+    ProcessImage *code = emission_code_of(e, image);
+    uint16_t misc = PD_MISC_USER | (code != image ? PD_MISC_MMAP_DATA : 0);
+    uint8_t scratch[MARKED_MAX];
+
+    if (!code)
+        return;
+    mmap->major = image->major;
+    mmap->minor = image->minor;
+    mmap->inode = image->inode;
+    mmap->generation = image->generation;
+    mmap->build_id_size = code->build_id_size ?: code->found_id_size;
+    mmap->build_id = code->build_id_size ? code->build_id : code->found_id;
+    mmap->prot = image->prot;
+    mmap->flags = image->flags;
+    mmap->filename = name_bytes(image->path);
+    if (needs_mark(e, mmap)) {
+        if (holds_back(e, code, mmap))
+            return;
+        mmap->filename = mark_path(mmap->filename, scratch);
+    }
+    pd_emit_mmap2(&e->pending, trailer, misc, mmap);
+}
+
+/* There was no memory for its image. */
+static void write_bare(Emission *e, const PdTrailer *trailer, const Entry *entry) {
+    uint8_t scratch[MARKED_MAX];
+    PdBody body;
+    PdRecord record = entry_parse(entry, &body);
+
+    if (record.type == PD_RECORD_MMAP2 && record.misc & PD_MISC_MMAP_DATA)
+        return;
+    if (record.type != PD_RECORD_MMAP2 || !needs_mark(e, &body.mmap)) {
+        pd_emit_record(&e->pending, trailer, entry_record(entry));
+        return;
+    }
+    body.mmap.filename = mark_path(pd_filename_unmark(body.mmap.filename), scratch);
+    pd_emit_mmap2(&e->pending, trailer, PD_MISC_USER, &body.mmap);
+}
+
+void emission_write_entry(Emission *e, const Entry *entry) {
+    uint64_t floor = history_stamp(e->history);
+    PdTrailer trailer = emission_trailer(e, entry->pid, entry->tid, MAX(entry->time, floor));
+    PdBody body;
+
+    trailer.cpu = entry->cpu;
+    if (!entry->image) {
+        write_bare(e, &trailer, entry);
+        return;
+    }
+    entry_parse(entry, &body);
+    write_map(e, &trailer, &body.mmap, entry->image);
+}
+
+void emission_write_mapping(Emission *e, const PdTrailer *trailer, const ProcessMapping *m) {
+    PdMmap mmap = {.pid = trailer->pid,
+                   .tid = trailer->pid,
+                   .start = m->start,
+                   .length = m->end - m->start,
+                   .pgoff = m->pgoff};
+
+    write_map(e, trailer, &mmap, m->image);
+}
+
+void emission_kernel_record(Emission *e, Bytes record, uint64_t stamp) {
+    PdTrailer trailer = emission_trailer(e, 0, 0, stamp);
+
+    pd_emit_record(&e->pending, &trailer, record);
+}
