@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "capture/event/event-list.h"
+#include "capture/event/event-symbol.h"
 #include "config/config.h"
 #include "recorder/daemon.h"
 #include "recorder/host-check.h"

@@ -43,14 +43,20 @@ static unsigned edits(const char *a, const char *b) {
     return row[n];
 }
 
-unsigned near_distance(const char *a, const char *b) {
+unsigned near_distance_within(const char *a, const char *b, unsigned typos_max) {
     size_t longer = MAX(strlen(a), strlen(b)), shorter = MIN(strlen(a), strlen(b));
-    unsigned allowed = longer <= SHORT_LENGTH ? 1 : TYPOS_MAX, distance;
+    unsigned distance;
 
-    if (longer > LENGTH_MAX || longer - shorter > allowed)
+    if (longer > LENGTH_MAX || longer - shorter > typos_max)
         return NEAR_FAR;
     distance = edits(a, b);
-    return distance <= allowed && distance < longer ? distance : NEAR_FAR;
+    return distance <= typos_max && distance < longer ? distance : NEAR_FAR;
+}
+
+unsigned near_distance(const char *a, const char *b) {
+    size_t longer = MAX(strlen(a), strlen(b));
+
+    return near_distance_within(a, b, longer <= SHORT_LENGTH ? 1 : TYPOS_MAX);
 }
 
 void near_offer(NearNames *near, const char *name, unsigned distance) {

@@ -24,5 +24,7 @@ typedef struct NearNames {
 /* How many typos there are: letters put in, left out, exchanged or swapped, upper and lower case
  * aside. NEAR_FAR: more than a few, or a name has more than 64 bytes. */
 unsigned near_distance(const char *a, const char *b);
+/* The same with another limit; NEAR_FAR: more typos than that. */
+unsigned near_distance_within(const char *a, const char *b, unsigned typos_max);
 /* Keeps the name if it is among the nearest. NEAR_FAR: it is not kept. */
 void near_offer(NearNames *near, const char *name, unsigned distance);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "capture/event/event-attr.h"
+#include "capture/event/event-list.h"
 #include "capture/event/event-tracing.h"
 #include "perfdata/feature/environment-feature.h"
 #include "util/file.h"

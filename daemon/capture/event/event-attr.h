@@ -7,7 +7,7 @@
  * clock, a watermark, an identifier in each sample, the cgroup). Pure: nothing is opened here.
  */
 
-#include "capture/event/event-list.h"
+#include "capture/event/event-spec.h"
 #include "perfdata/event/event.h"
 
 enum { EVENT_STACK_BYTES_USUAL = 8192 };

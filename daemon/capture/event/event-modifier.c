@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "capture/event/event-list.h"
-
 #include <errno.h>
 #include <string.h>
 

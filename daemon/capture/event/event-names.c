@@ -51,3 +51,44 @@ int event_names_read(DIR *dir, bool (*is_wanted)(const struct dirent *entry, con
     *ret = names;
     return 0;
 }
+
+/* What one place of the pattern matches, and where the next one is. */
+static bool match_one(const char *pattern, char c, const char **ret_next) {
+    const char *p = pattern + 1;
+    bool matches = false;
+
+    if (*pattern != '[') {
+        *ret_next = p;
+        return *pattern == '?' || *pattern == c;
+    }
+    for (; *p && *p != ']'; p++) {
+        if (p[1] == '-' && p[2] && p[2] != ']') {
+            matches |= p[0] <= c && c <= p[2];
+            p += 2;
+        } else
+            matches |= *p == c;
+    }
+    *ret_next = p + (*p == ']');
+    return matches;
+}
+
+bool event_glob(const char *pattern, const char *name) {
+    const char *star = NULL, *resume = NULL, *next;
+
+    while (*name) {
+        if (*pattern == '*') {
+            star = ++pattern;
+            resume = name;
+        } else if (*pattern && match_one(pattern, *name, &next)) {
+            pattern = next;
+            name++;
+        } else if (star) {
+            pattern = star;
+            name = ++resume;
+        } else
+            return false;
+    }
+    while (*pattern == '*')
+        pattern++;
+    return *pattern == '\0';
+}

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Between the files of the event grammar: the place in the text, and what each of them knows. */
+/*
+ * What the files of the event grammar share: the place in the text, the list that grows, the
+ * sentence about a failure; and what each of these files has for the others.
+ */
 
 #include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "capture/event/event-list.h"
-#include "util/buffer.h"
+#include "capture/event/event-near.h"
+#include "capture/event/event-spec.h"
 #include "util/bytes.h"
-
-enum { EVENT_WORD_MAX = 256 }; /* bytes of one name */
+#include "util/macro.h"
 
 typedef struct EventParser {
     const char *text, *at; /* NUL at the end */
@@ -22,7 +26,7 @@ typedef struct EventParser {
     void *userdata;
 } EventParser;
 
-/* -- event-list.c -- */
+/* -- event-parse.c -- */
 
 /* Writes "Event 'TEXT' at offset N " and the rest; r. */
 int event_fail(EventParser *p, int r, const char *format, ...) _printf_(3, 4);
@@ -34,33 +38,6 @@ static inline char *event_strdup(Bytes b) {
 }
 /* "0x1f" or "31", all of it. */
 int event_number(Bytes text, uint64_t *ret);
-
-/* -- event-symbol.c: events by name alone -- */
-
-/* -ENOENT: no such name; else the spec's type and config. */
-int event_symbol(Bytes name, EventSpec *spec);
-/* `auto` and what follows it, with the name of the counter that it stands for. */
-char *event_auto_name(Bytes text);
-/* "r1a8". */
-int event_raw(Bytes name, uint64_t *ret_config);
-/* Names that perf counts by itself and nobody can sample. */
-bool event_is_tool(Bytes name);
-
-/* Names that are near to one that does not exist. */
-typedef struct EventNear {
-    char names[3][EVENT_WORD_MAX];
-    unsigned distances[3];
-    unsigned n;
-    Bytes wanted;
-} EventNear;
-
-void event_near_offer(EventNear *near, const char *name);
-/* Offers all names of event-symbol.c. */
-void event_near_offer_symbols(EventNear *near);
-/* ", did you mean 'a' or 'b'?", or nothing. */
-void event_near_print(const EventNear *near, char *ret, size_t size);
-/* A glob of *, ? and [set], in time bounded by the product of both lengths. */
-bool event_glob(const char *pattern, const char *name);
 
 /* -- event-modifier.c -- */
 
@@ -75,16 +52,13 @@ int event_terms(EventParser *p, size_t first);
 /* What a PMU has in its folder `events`, for one spec of that PMU. */
 int event_alias_terms(EventParser *p, EventSpec *spec, Bytes alias);
 
-/* -- event-pmu.c: /sys/bus/event_source/devices -- */
+/* -- event-sysfs.c: /sys/bus/event_source/devices -- */
 
-/* Adds a spec for a PMU by its name, or one for each whose name begins so (`uncore_imc` for
- * uncore_imc_0 …) or is matched; -ENOENT (not told) when there is none. */
-int event_add_pmus(EventParser *p, Bytes name);
-/* Adds a spec for each PMU that has an event of this name, taken in; -ENOENT (not told). */
-int event_add_alias(EventParser *p, Bytes name);
-/* On machines with several kinds of CPU, makes one spec for each kind out of the only one from
- * `first` on, which counts something that every PMU has. */
-int event_spread(EventParser *p, size_t first);
+enum { EVENT_VALUE_MAX = 4096 }; /* bytes of a file there */
+
+/* The text of a file of a PMU, or of one in its `folder`; -ENOENT: there is none. */
+int event_pmu_value(const EventHost *host, const char *pmu, const char *folder, Bytes name,
+                    char *ret, size_t size);
 /* "event=0x3c,umask=1" of an event of that PMU; -ENOENT: there is none. */
 int event_pmu_alias(const EventHost *host, const char *pmu, Bytes name, char *ret, size_t size);
 
@@ -98,6 +72,16 @@ int event_pmu_format(const EventHost *host, const char *pmu, Bytes name, EventFo
 /* The names in a folder of a PMU ("format", "events"), or with pmu NULL all PMUs, in order. */
 int event_pmu_names(const EventHost *host, const char *pmu, const char *folder, char ***ret);
 
+/* -- event-pmu.c: PMUs by name -- */
+
+/* Adds a spec for a PMU by its name, or one for each whose name begins so (`uncore_imc` for
+ * uncore_imc_0 …) or is matched; -ENOENT (not told) when there is none. */
+int event_add_pmus(EventParser *p, Bytes name);
+/* Adds a spec for each PMU that has an event of this name, taken in; -ENOENT (not told). */
+int event_add_alias(EventParser *p, Bytes name);
+/* On machines with several kinds of CPU, makes one spec for each kind out of the only one from
+ * `first` on, which counts something that every PMU has. */
+int event_spread(EventParser *p, size_t first);
 /* -- event-module.c -- */
 
 /* The name of a tracepoint's system or of a PMU is that of a kernel module that is installed and
@@ -111,6 +95,8 @@ int event_names_read(DIR *dir, bool (*is_wanted)(const struct dirent *entry, con
                      const void *userdata, int (*compare)(const char *a, const char *b),
                      char ***ret);
 void event_names_free(char **names);
+/* A glob of *, ? and [set], in time bounded by the product of both lengths. */
+bool event_glob(const char *pattern, const char *name);
 
 /* -- event-tracepoint.c -- */
 

@@ -1,128 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "capture/event/event-list.h"
-
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "capture/event/event-parse.h"
-#include "util/file.h"
+#include "capture/event/event-symbol.h"
 
 /*
- * The PMUs of this machine, as the kernel describes them below /sys/bus/event_source/devices: a
- * folder each with its type, what the bits of its terms are, events by name, and the CPUs it counts
- * on. Nothing is kept: a text is parsed at a start or a reload, and drivers come and go.
+ * Events that name a PMU: one spec for each PMU that is meant. A driver may come or go while the
+ * text is parsed.
  */
-
-enum {
-    VALUE_MAX = 4096,
-    PATH_SIZE = 1024,
-};
-
-/* Words go into paths: no slash can be in them, and nothing that begins with a dot is one. */
-static int make_path(const EventHost *host, char *ret, const char *pmu, const char *folder,
-                     Bytes name) {
-    int n;
-
-    if ((pmu && pmu[0] == '.') || (name.size > 0 && name.data[0] == '.') ||
-        memchr(name.size > 0 ? name.data : (const void *)"", '/', name.size))
-        return -ENOENT;
-    n = snprintf(ret, PATH_SIZE, "%s/bus/event_source/devices%s%s%s%s%s%.*s", host->sysfs,
-                 pmu ? "/" : "", pmu ? pmu : "", folder ? "/" : "", folder ? folder : "",
-                 name.size > 0 ? "/" : "", (int)name.size,
-                 name.size > 0 ? (const char *)name.data : "");
-    return n < 0 || n >= PATH_SIZE ? -ENOENT : 0;
-}
-
-static int read_value(const EventHost *host, const char *pmu, const char *folder, Bytes name,
-                      char *ret, size_t size) {
-    char path[PATH_SIZE];
-    int r = make_path(host, path, pmu, folder, name);
-
-    if (r < 0)
-        return r;
-    r = file_read_text(path, ret, size);
-    /* A folder's name where an event's is looked for, and what else makes no event. */
-    return r < 0 ? -ENOENT : 0;
-}
-
-/* -- names --------------------------------------------------------------------------------------
- */
-
-/* "cas_count_read.scale" describes another event. */
-static bool is_name(const struct dirent *entry, const void *userdata _unused_) {
-    const char *dot = strrchr(entry->d_name, '.');
-
-    return entry->d_name[0] != '.' &&
-           !(dot && (strcmp(dot, ".scale") == 0 || strcmp(dot, ".unit") == 0 ||
-                     strcmp(dot, ".per-pkg") == 0 || strcmp(dot, ".snapshot") == 0));
-}
-
-int event_pmu_names(const EventHost *host, const char *pmu, const char *folder, char ***ret) {
-    char path[PATH_SIZE];
-    DIR *dir;
-    int r = make_path(host, path, pmu, folder, (Bytes){});
-
-    if (r < 0)
-        return r;
-    dir = opendir(path);
-    return dir ? event_names_read(dir, is_name, NULL, strverscmp, ret) : -errno;
-}
 
 /* -- one PMU ------------------------------------------------------------------------------------
  */
 
-int event_pmu_alias(const EventHost *host, const char *pmu, Bytes name, char *ret, size_t size) {
-    return read_value(host, pmu, "events", name, ret, size);
-}
-
-/* "0-7,32-35" */
-static int parse_bits(const char *at, uint64_t *ret) {
-    uint64_t bits = 0;
-
-    do {
-        char *end;
-        unsigned long first = strtoul(at, &end, 10), last = first;
-
-        if (end == at)
-            return -EBADMSG;
-        if (*end == '-')
-            last = strtoul(end + 1, &end, 10);
-        if (first > last || last > 63)
-            return -EBADMSG;
-        bits |= (~0ULL >> (63 - (last - first))) << first;
-        at = end;
-    } while (*at++ == ',');
-    *ret = bits;
-    return at[-1] == '\0' ? 0 : -EBADMSG;
-}
-
-int event_pmu_format(const EventHost *host, const char *pmu, Bytes name, EventFormat *ret) {
-    static const char *const words[] = {"config:", "config1:", "config2:", "config3:"};
-    char text[VALUE_MAX];
-    int r = read_value(host, pmu, "format", name, text, sizeof(text));
-
-    if (r < 0)
-        return r;
-    for (unsigned i = 0; i < ARRAY_SIZE(words); i++) {
-        size_t n = strlen(words[i]);
-        uint64_t bits;
-
-        if (strncmp(text, words[i], n) == 0 && parse_bits(text + n, &bits) == 0) {
-            *ret = (EventFormat){.word = i, .bits = bits};
-            return 0;
-        }
-    }
-    return -ENOENT;
-}
-
 static int read_type(const EventHost *host, const char *pmu, uint32_t *ret) {
     char text[64];
     uint64_t type;
-    int r = read_value(host, pmu, "type", (Bytes){}, text, sizeof(text));
+    int r = event_pmu_value(host, pmu, "type", (Bytes){}, text, sizeof(text));
 
     if (r < 0)
         return r;
@@ -134,7 +30,7 @@ static int read_type(const EventHost *host, const char *pmu, uint32_t *ret) {
 }
 
 static int add_pmu(EventParser *p, const char *pmu) {
-    char cpus[VALUE_MAX] = "";
+    char cpus[EVENT_VALUE_MAX] = "";
     EventSpec *s;
     uint32_t type;
     int r = read_type(p->host, pmu, &type);
@@ -147,8 +43,8 @@ static int add_pmu(EventParser *p, const char *pmu) {
     s->type = type;
     s->pmu = strdup(pmu);
     /* Either a kind of CPU, or the one of each package that counts for all. */
-    if (read_value(p->host, pmu, "cpumask", (Bytes){}, cpus, sizeof(cpus)) < 0)
-        (void)read_value(p->host, pmu, "cpus", (Bytes){}, cpus, sizeof(cpus));
+    if (event_pmu_value(p->host, pmu, "cpumask", (Bytes){}, cpus, sizeof(cpus)) < 0)
+        (void)event_pmu_value(p->host, pmu, "cpus", (Bytes){}, cpus, sizeof(cpus));
     s->cpus = cpus[0] ? strdup(cpus) : NULL;
     if (!s->pmu || (cpus[0] && !s->cpus))
         return event_fail(p, -ENOMEM, "does not fit into memory");
@@ -197,7 +93,7 @@ int event_add_alias(EventParser *p, Bytes name) {
     if (event_pmu_names(p->host, NULL, NULL, &names) < 0)
         return -ENOENT;
     for (size_t i = 0; names[i] && r == 0; i++) {
-        char text[VALUE_MAX];
+        char text[EVENT_VALUE_MAX];
 
         if (event_pmu_alias(p->host, names[i], name, text, sizeof(text)) < 0)
             continue;
@@ -222,9 +118,9 @@ static int core_pmus(const EventHost *host, char ***ret) {
     if (r < 0)
         return r;
     for (size_t i = 0; names[i]; i++) {
-        char cpus[VALUE_MAX];
+        char cpus[EVENT_VALUE_MAX];
 
-        if (read_value(host, names[i], "cpus", (Bytes){}, cpus, sizeof(cpus)) == 0 && cpus[0])
+        if (event_pmu_value(host, names[i], "cpus", (Bytes){}, cpus, sizeof(cpus)) == 0 && cpus[0])
             names[n++] = names[i];
         else
             free(names[i]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "capture/event/event-list.h"
+#include "capture/event/event-symbol.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -7,12 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "capture/event/event-parse.h"
+#include "util/macro.h"
 
 /*
  * Events that have a name of their own on every machine: software, hardware, and the caches, whose
- * names are put together of a cache, an operation and a result in many spellings. And, for who
- * mistypes one, the names that are near to it.
+ * names are put together of a cache, an operation and a result in many spellings.
  */
 
 /* clang-format off */
@@ -218,51 +217,6 @@ bool event_is_tool(Bytes name) {
     return false;
 }
 
-/* Letters to change, add, leave out or exchange with the next, case aside. */
-static unsigned distance(Bytes a, const char *b) {
-    unsigned rows[3][EVENT_WORD_MAX + 1];
-    size_t n = strlen(b);
-
-    for (size_t j = 0; j <= n; j++)
-        rows[0][j] = (unsigned)j;
-    for (size_t i = 1; i <= a.size; i++) {
-        unsigned *row = rows[i % 3], *before = rows[(i + 2) % 3], *earlier = rows[(i + 1) % 3];
-
-        row[0] = (unsigned)i;
-        for (size_t j = 1; j <= n; j++) {
-            int x = tolower(a.data[i - 1]), y = tolower((uint8_t)b[j - 1]);
-
-            row[j] = MIN(row[j - 1], before[j]) + 1;
-            row[j] = MIN(row[j], before[j - 1] + (x != y));
-            if (i > 1 && j > 1 && x == tolower((uint8_t)b[j - 2]) && tolower(a.data[i - 2]) == y)
-                row[j] = MIN(row[j], earlier[j - 2] + 1);
-        }
-    }
-    return rows[a.size % 3][n];
-}
-
-void event_near_offer(EventNear *near, const char *name) {
-    size_t length = strlen(name);
-    unsigned d, i;
-
-    if (near->wanted.size == 0 || near->wanted.size >= EVENT_WORD_MAX || length >= EVENT_WORD_MAX ||
-        bytes_equal_str(near->wanted, name))
-        return;
-    d = distance(near->wanted, name);
-    if (d > MAX((size_t)1, near->wanted.size / 3))
-        return;
-    for (i = near->n; i > 0 && near->distances[i - 1] > d; i--)
-        if (i < ARRAY_SIZE(near->names)) {
-            memcpy(near->names[i], near->names[i - 1], sizeof(near->names[i]));
-            near->distances[i] = near->distances[i - 1];
-        }
-    if (i == ARRAY_SIZE(near->names))
-        return;
-    memcpy(near->names[i], name, length + 1);
-    near->distances[i] = d;
-    near->n = MIN(near->n + 1, (unsigned)ARRAY_SIZE(near->names));
-}
-
 void event_each_symbol(void (*on_name)(void *userdata, const char *name), void *userdata) {
     for (size_t i = 0; i < ARRAY_SIZE(symbols); i++)
         on_name(userdata, symbols[i].name);
@@ -285,58 +239,4 @@ static void offer_symbol(void *userdata, const char *name) {
 
 void event_near_offer_symbols(EventNear *near) {
     event_each_symbol(offer_symbol, near);
-}
-
-void event_near_print(const EventNear *near, char *ret, size_t size) {
-    size_t n = 0;
-
-    ret[0] = '\0';
-    for (unsigned i = 0; i < near->n && n < size; i++) {
-        const char *glue = i == 0 ? ", did you mean" : i + 1 < near->n ? "," : " or";
-
-        n += (size_t)snprintf(ret + n, size - n, "%s '%s'", glue, near->names[i]);
-    }
-    if (near->n > 0 && n < size)
-        snprintf(ret + n, size - n, "?");
-}
-
-/* What one place of the pattern matches, and where the next one is. */
-static bool match_one(const char *pattern, char c, const char **ret_next) {
-    const char *p = pattern + 1;
-    bool matches = false;
-
-    if (*pattern != '[') {
-        *ret_next = p;
-        return *pattern == '?' || *pattern == c;
-    }
-    for (; *p && *p != ']'; p++) {
-        if (p[1] == '-' && p[2] && p[2] != ']') {
-            matches |= p[0] <= c && c <= p[2];
-            p += 2;
-        } else
-            matches |= *p == c;
-    }
-    *ret_next = p + (*p == ']');
-    return matches;
-}
-
-bool event_glob(const char *pattern, const char *name) {
-    const char *star = NULL, *resume = NULL, *next;
-
-    while (*name) {
-        if (*pattern == '*') {
-            star = ++pattern;
-            resume = name;
-        } else if (*pattern && match_one(pattern, *name, &next)) {
-            pattern = next;
-            name++;
-        } else if (star) {
-            pattern = star;
-            name = ++resume;
-        } else
-            return false;
-    }
-    while (*pattern == '*')
-        pattern++;
-    return *pattern == '\0';
 }

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "capture/event/event-list.h"
-
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "capture/event/event-parse.h"
+#include "capture/event/event-symbol.h"
 #include "util/text.h"
 
 /*

@@ -3,7 +3,7 @@
 
 /* TRACING_DATA: what a reader needs of tracefs to take the raw data of tracepoints apart. */
 
-#include "capture/event/event-list.h"
+#include "capture/event/event-spec.h"
 #include "util/buffer.h"
 
 /* Appends the blob for the tracepoints of the list; nothing where it has none. -ENOENT: a

@@ -24,6 +24,14 @@ TEST(short_names_may_differ_by_one_letter_only) {
     CHECK_EQ(near_distance("a", "b"), (unsigned)NEAR_FAR);
 }
 
+TEST(a_caller_may_allow_more_typos) {
+    CHECK_EQ(near_distance("L1-dcache-laods", "L1-dcache-load-misses"), (unsigned)NEAR_FAR);
+    CHECK_EQ(near_distance_within("L1-dcache-laods", "L1-dcache-load-misses", 7), 7U);
+    CHECK_EQ(near_distance_within("L1-dcache-laods", "L1-dcache-load-misses", 6),
+             (unsigned)NEAR_FAR);
+    CHECK_EQ(near_distance_within("abc", "xyz", 3), (unsigned)NEAR_FAR);
+}
+
 TEST(names_of_any_length_are_compared_within_bounds) {
     char a[5000], b[5000];
 
