@@ -4,8 +4,8 @@
 
 generate.py bash|zsh|fish PROGRAM [NAME [PROFD]]: runs `PROGRAM --print-options` and prints the
 completion of NAME, profctl if it is not given. PROFD prints the events that it knows everywhere and
-the keys of a session; both are offered, and so are tracepoints, control groups and units of the
-host, as far as the user may read them. What an option's argument is named decides what is offered for
+the keys of a session; both are offered, and so are the values of keys that take one of a few words,
+and events, tracepoints, control groups and units of the host, as far as the user may read them. What an option's argument is named decides what is offered for
 it: words separated by bars are offered as they are, a name that ends in FILE, FOLDER, DIR or PATH
 means paths, anything else is for the user to type. What a command's arguments are named decides
 the same; SESSION means the sessions of the daemon and SNAPSHOT its snapshots, if it answers. A
@@ -48,15 +48,28 @@ KNOWN = {
 }
 
 
+# One a line and file: /sys/bus/event_source/devices/cpu/events/cycles is cpu/cycles/. A file with a
+# point in its name says the unit or scale of another.
+DEVICES = ("find -L /sys/bus/event_source/devices -mindepth 3 -maxdepth 3 -path '*/events/*' ! -name '*.*' "
+           "2>/dev/null | cut -d/ -f6,8 | sed 's,[^/]$,&/,'")
+# Values of keys: what a row of the table of keys says in one word each, as "none, zstd, or zstd:1 to zstd:22".
+VALUES = {}
+
+
+def values_of(takes):
+    return [word for word in re.split(r", or |, | or ", takes) if re.fullmatch(r"[a-z]+", word)]
+
+
 def learn(daemon):
     events, keys = (
         subprocess.run([daemon, option], check=True, capture_output=True, text=True).stdout.splitlines()
         for option in ("--print-events", "--print-config-keys")
     )
     folders = "/sys/kernel/tracing/available_events /sys/kernel/debug/tracing/available_events"
-    KNOWN["--event"] = Known(events, f"cat {folders} 2>/dev/null | sort -u | {SAFE}")
-    rows = [key.split("\t") for key in keys]
-    KNOWN["--set"] = Known([f"{row[1]}=" for row in rows if row[0] == "Session"], is_list=False)
+    KNOWN["--event"] = Known(events, f"cat {folders} 2>/dev/null | sort -u | {SAFE}; {DEVICES} | {SAFE}")
+    VALUES.update({row[1]: values_of(row[3]) for row in map(lambda key: key.split("\t"), keys) if row[0] == "Session"})
+    KNOWN["--set"] = Known([f"{key}={value}" for key, values in VALUES.items() for value in ["", *values]],
+                           is_list=False)
 
 
 def names_of(arguments):
@@ -223,6 +236,14 @@ def bash_argument(verb, option):
     return f"    {' | '.join(names)})\n        {action}\n        return\n        ;;"
 
 
+# An equals sign begins a word, so what is in front of it is the key.
+def bash_values(verb):
+    for key, values in VALUES.items():
+        if values:
+            yield (f'    {verb}:{key}y)\n        mapfile -t COMPREPLY < <(compgen -W "{" ".join(values)}" -- "$cur")\n'
+                   "        return\n        ;;")
+
+
 def bash_words(words, commands):
     if not commands:
         return ""
@@ -242,6 +263,8 @@ def bash(everywhere, commands):
     arguments = [bash_argument("*", option) for option in everywhere]
     for command in commands:
         arguments += [bash_argument(command.name, option) for option in command.options]
+        if any(option.long == "--set" for option in command.options):
+            arguments += bash_values(command.name)
     options = [
         f'        {c.name}) words="{bash_names(c.options)}" ;;' for c in commands if c.options
     ]

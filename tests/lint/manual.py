@@ -247,6 +247,9 @@ ARGUMENTS = [
     (("start", "x", "-e", "cycles,page-fau"), "cycles,page-faults"),
     (("start", "x", "-e", "L1-dcache-load-m"), "L1-dcache-load-misses"),
     (("start", "x", "--set", "Buffer"), "BufferSize"),
+    (("start", "x", "--set", "Layout=d"), "Layout=directory"),
+    (("start", "x", "--set", "ExcludeIdle="), "ExcludeIdle=no"),
+    (("start", "x", "--set", "RotateIntervalSec=inf"), "RotateIntervalSec=infinity"),
     (("snapshot", "--cgroup", "/"), "/"),
 ]
 
@@ -267,6 +270,42 @@ def not_completed(offered):
 @test
 def bash_offers_events_keys_and_control_groups():
     none(not_completed(offered_by_bash))
+
+
+@test
+def bash_offers_values_behind_the_equals_sign_of_a_key():
+    if not arguments():
+        skip("the program has no keys")
+    for words, wanted in ((("--set", "Compress", "="), {"none", "zstd"}),
+                          (("--set", "=", "Layout", "=", "f"), {"file"}),
+                          (("--set", "BufferSize", "="), {""})):
+        got = offered_by_bash("start", "x", *words)
+        check(got == wanted, f"'{' '.join(words)}' is completed to {sorted(got)}, not to {sorted(wanted)}")
+
+
+# A host with one device; `find` prints its files as sysfs has them.
+DEVICE = "\n".join(f"/sys/bus/event_source/devices/cpu/events/{name}" for name in ("mem-loads", "slots"))
+
+
+@test
+def every_shell_offers_the_events_of_devices():
+    if not arguments():
+        skip("the program has no events")
+    need("fish")
+    need("zsh")
+    with tempfile.TemporaryDirectory(prefix="profd-test.") as folder:
+        find = Path(folder, "find")
+        find.write_text(f"#!/bin/sh\necho '{DEVICE}'\n", encoding="ascii")
+        find.chmod(0o755)
+        before, os.environ["PATH"] = os.environ["PATH"], f"{folder}:{os.environ['PATH']}"
+        try:
+            words = ("start", "x", "-e", "cpu/mem")
+            line = " ".join(("profctl", *words))
+            offered = {"bash": offered_by_bash(*words), "fish": offered_by_fish(*words),
+                       "zsh": offered_by_zsh([line])[line]}
+        finally:
+            os.environ["PATH"] = before
+    none(f"{shell} offers {sorted(got)}" for shell, got in offered.items() if "cpu/mem-loads/" not in got)
 
 
 @test
