@@ -166,23 +166,66 @@ def profctl_lets_each_do_what_he_may_and_says_what_it_takes():
                 check(may or f"profd-{least}" in done.stderr or "does not have" in done.stderr, done.stderr)
 
 
+def run_hint(line, folder):
+    """What profctl printed as a command, run by a member of profd-read as it stands."""
+    uid, gid, groups = PEERS["read"]
+    path = f"{os.path.dirname(for_everyone())}:{os.environ['PATH']}"
+    return subprocess.run(["sh", "-c", line], user=uid, group=gid, extra_groups=groups, cwd=folder, text=True,
+                          capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=60,
+                          env=environment(HOME=folder, PATH=path))
+
+
+def snapshot_hint(name, words, folder):
+    """The command in the hint that begins with these words, after a snapshot by a member of profd-read."""
+    done = as_user("read", "snapshot", "-s", "default", f"--name={name}", cwd=folder)
+    equal(done.returncode, 0, done.stderr)
+    hint = re.search(f"{words} (.*)", done.stderr)
+    check(hint, f"no hint '{words}' in {done.stderr}")
+    return done.stdout.strip(), hint[1]
+
+
 @test
-def who_may_only_read_can_run_the_hint_as_it_is_printed():
+def a_member_of_profd_read_can_run_the_hint_as_it_is_printed():
     Run.get()
     with tempfile.TemporaryDirectory() as folder:
         os.chown(folder, *PEERS["read"][:2])
-        done = as_user("read", "snapshot", "-s", "default", "--name=mine", cwd=folder)
-        equal(done.returncode, 0, done.stderr)
-        hint = re.search(r"make a file of your own of it with: (profctl .*)", done.stderr)
-        check(hint, f"there is no hint in {done.stderr}")
-        path = f"{os.path.dirname(for_everyone())}:{os.environ['PATH']}"
-        done = subprocess.run(["sh", "-c", hint[1]], user=PEERS["read"][0], group=PEERS["read"][1], cwd=folder,
-                              extra_groups=PEERS["read"][2], capture_output=True, text=True, check=False,
-                              stdin=subprocess.DEVNULL, env=environment(HOME=folder, PATH=path))
-        equal(done.returncode, 0, f"{hint[1]}: {done.stderr}")
+        path, hint = snapshot_hint("direct", "Next:", folder)
+        check(hint.startswith("perf report "), hint)
+        done = run_hint(f"{hint} --stdio", folder)
+        equal(done.returncode, 0, f"{hint}: {done.stderr}")
+        equal(as_user("read", "rm", "direct").returncode, 0, "status of rm")
+        check(not os.path.exists(path), f"{path} exists after rm")
+
+
+@test
+def a_user_who_cannot_open_the_store_can_run_the_hint_that_copies_the_snapshot():
+    store = Run.get().store
+    mode = os.stat(store).st_mode & 0o7777
+    with tempfile.TemporaryDirectory() as folder:
+        os.chown(folder, *PEERS["read"][:2])
+        os.chmod(store, 0o700)  # as an administrator may, to have everything asked of profd
+        try:
+            _, hint = snapshot_hint("mine", "You cannot read this file. Write one of your own:", folder)
+            done = run_hint(hint, folder)
+        finally:
+            os.chmod(store, mode)
+        equal(done.returncode, 0, f"{hint}: {done.stderr}")
         equal(as_user("read", "verify", "mine.perf.data", cwd=folder).returncode, 0, "status of verify")
         equal(os.stat(os.path.join(folder, "mine.perf.data")).st_uid, PEERS["read"][0], "whose it is")
         equal(as_user("read", "rm", "mine").returncode, 0, "status of rm")
+
+
+@test
+def only_members_of_a_group_of_profd_can_open_a_recording():
+    with connected("admin") as v:
+        segment = v.one("Rotate", session="default")["segments"][0]
+        sensitive = v.one("Rotate", session="private")["segments"][0]
+    for peer, may in (("anyone", []), ("read", [segment]), ("admin", [segment, sensitive])):
+        uid, gid, groups = PEERS[peer]
+        for path in (segment, sensitive):
+            read = subprocess.run(["head", "-c", "8", path], user=uid, group=gid, extra_groups=groups, check=False,
+                                  capture_output=True).returncode == 0
+            equal(read, path in may, f"whether {peer} can open {path}")
 
 
 @test
