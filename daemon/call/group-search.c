@@ -6,6 +6,7 @@
 
 #include "util/cgroup-path.h"
 #include "util/clock.h"
+#include "util/text.h"
 
 /*
  * The scan thread walks the tree and reports every group; each search keeps the groups that match.
@@ -25,6 +26,7 @@ struct GroupSearch {
     GroupsFoundCallback on_found;
     void *userdata;
     GroupsFound found;
+    const char *plain; /* `wanted` without the escapes of a name that we printed */
     char wanted[];
 };
 
@@ -61,11 +63,13 @@ static void on_gone(void *userdata) {
 int group_search_add(GroupSearches *searches, Call *call, const char *wanted, bool by_unit,
                      GroupsFoundCallback on_found, void *userdata) {
     size_t n = strlen(wanted) + 1;
-    GroupSearch *search = calloc(1, sizeof(*search) + n);
+    GroupSearch *search = calloc(1, sizeof(*search) + 2 * n);
 
     if (!search)
         return -ENOMEM;
     memcpy(search->wanted, wanted, n);
+    text_unescape(wanted, search->wanted + n);
+    search->plain = search->wanted + n;
     search->call = call;
     search->by_unit = by_unit;
     search->begin_ns = clock_monotonic_ns();
@@ -81,6 +85,11 @@ static bool is_at_or_below(const char *path, const char *top) {
     size_t n = strlen(top);
 
     return strncmp(path, top, n) == 0 && (!path[n] || path[n] == '/');
+}
+
+static bool matches(const GroupSearch *search, Bytes path) {
+    return search->by_unit &&
+           (cgroup_unit_matches(path, search->wanted) || cgroup_unit_matches(path, search->plain));
 }
 
 static int keep(GroupsFound *found, const char *path) {
@@ -103,10 +112,12 @@ int group_searches_offer(GroupSearches *searches, const char *path) {
     int r = 0;
 
     for (GroupSearch *search = searches->first; r == 0 && search; search = search->next)
-        if (search->by_unit && cgroup_unit_matches(bytes, search->wanted))
+        if (matches(search, bytes))
             r = keep(&search->found, path);
-        else
+        else {
             cgroup_path_offer(&search->found.near, bytes, search->wanted, search->by_unit);
+            cgroup_path_offer(&search->found.near, bytes, search->plain, search->by_unit);
+        }
     return r;
 }
 

@@ -268,7 +268,8 @@ static int fail_ambiguous(Call *call, const char *unit, const GroupsFound *found
                                answer_echo(unit), "cgroups", list));
 }
 
-/* From here on the session is like one that was started with the path of the group. */
+/* From here on the session is like one that was started with the path of the group, in the form
+ * that is printed where JSON cannot hold its bytes. */
 static int start_in_group(Daemon *daemon, Call *call, const char *path) {
     json_t *parameters = call_parameters(call);
     json_t *settings = json_object_get(parameters, "settings");
@@ -278,8 +279,8 @@ static int start_in_group(Daemon *daemon, Call *call, const char *path) {
         if (json_object_set_new(parameters, "settings", settings) < 0)
             return -ENOMEM;
     }
-    if (json_object_set_new(settings, "Cgroup", json_string(path)) < 0)
-        return -EILSEQ;
+    if (json_object_set_new(settings, "Cgroup", json_string(path) ?: answer_text(path)) < 0)
+        return -ENOMEM;
     return start(daemon, call);
 }
 

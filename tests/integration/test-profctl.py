@@ -317,6 +317,28 @@ def hostile_names_of_control_groups_reach_no_terminal():
             os.rmdir(group)
 
 
+@test
+def a_unit_is_found_by_any_bytes_and_by_the_form_that_is_printed():
+    daemon()
+    with open("/proc/mounts", encoding="utf-8") as f:
+        roots = [line.split()[1] for line in f if line.split()[2] == "cgroup2"]
+    check(roots, "there is no tree of control groups")
+    name = b"profd-test-\xff\\x2d" + str(os.getpid()).encode()
+    group = os.path.join(roots[0].encode(), name + b".service")
+    shown = name.decode("ascii", "backslashreplace").replace(r"\x2d", r"\x5cx2d")
+    os.mkdir(group)
+    try:
+        for word in (name, shown, name + b".service"):
+            ended(call("start", "unit", "-e", "cpu-clock", "-u", word), 0)
+            said = call("show-session", "unit").stdout
+            check(shown in said and "does not exist" not in said, f"{word} is not the group of {said}")
+            ended(call("stop", "unit"), 0)
+        for word in (name[:-1], shown[:-1]):
+            ended(call("start", "unit", "-e", "cpu-clock", "-u", word), 5, "Did you mean '.*xff")
+    finally:
+        os.rmdir(group)
+
+
 @contextlib.contextmanager
 def hostile_process():
     """It runs, has the comm b"\\xff\\x1b[2J", and its program is called </script>."""
