@@ -46,6 +46,7 @@ static const ErrorRow rows[] = {
     { "NoSuchCgroup",       STATUS_NOT_FOUND,     NULL,         "Cannot start '{session}': control group '{cgroup}' does not exist." },
     { "NoSuchCpu",          STATUS_NOT_FOUND,     NULL,         "Cannot start '{session}': this host has no CPU {cpu}." },
     { "NoSuchSegment",      STATUS_NOT_FOUND,     NULL,         "Session '{session}' has no segment '{segment}'; 'profctl list --segments {session}' shows those there are." },
+    { "NoSuchSnapshot",     STATUS_NOT_FOUND,     "near",       "There is no snapshot '{name}'.{near|near}" },
     { "NoSuchSnapshot",     STATUS_NOT_FOUND,     NULL,         "There is no snapshot '{name}'; 'profctl snapshots' shows those there are." },
     { "SnapshotExists",     STATUS_FAILED,        NULL,         "There is a snapshot '{name}' already; remove it by 'profctl rm {name}', or choose another name." },
     { "WindowUnavailable",  STATUS_NOT_FOUND,     "oldestUsec", "Nothing of that time is kept: what there is reaches from {oldestUsec|moment} to {newestUsec|moment}." },

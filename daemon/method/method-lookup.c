@@ -7,8 +7,21 @@
 
 /* Finds what a call names: a session, or a snapshot that its caller may know of. */
 
+/* `field` is the parameter of the error that holds the name. */
+static int fail_unknown(Call *call, const char *error, const char *field, const char *name,
+                        const NearNames *near) {
+    json_t *list = json_array(), *parameters = json_pack("{s:o}", field, answer_echo(name));
+
+    for (size_t i = 0; i < near->n; i++)
+        value_append(&list, answer_text(near->names[i].name));
+    if (near->n > 0)
+        value_set(&parameters, "near", list);
+    else
+        json_decref(list);
+    return call_fail(call, error, parameters);
+}
+
 int method_fail_no_session(const Daemon *daemon, Call *call, const char *error, const char *name) {
-    json_t *list = json_array(), *parameters = json_pack("{s:o}", "session", answer_echo(name));
     NearNames near = {};
 
     for (size_t i = 0; i < roster_count(daemon->roster); i++) {
@@ -16,13 +29,26 @@ int method_fail_no_session(const Daemon *daemon, Call *call, const char *error, 
 
         near_offer(&near, other, near_distance(name, other));
     }
-    for (size_t i = 0; i < near.n; i++)
-        value_append(&list, answer_text(near.names[i].name));
-    if (near.n > 0)
-        value_set(&parameters, "near", list);
-    else
-        json_decref(list);
-    return call_fail(call, error, parameters);
+    return fail_unknown(call, error, "session", name, &near);
+}
+
+typedef struct SnapshotTypo {
+    const char *name;
+    NearNames near;
+} SnapshotTypo;
+
+static int offer_snapshot(void *userdata, const SnapshotInfo *info) {
+    SnapshotTypo *typo = userdata;
+
+    near_offer(&typo->near, info->name, near_distance(typo->name, info->name));
+    return 0;
+}
+
+int method_fail_no_snapshot(const Daemon *daemon, Call *call, const char *name) {
+    SnapshotTypo typo = {.name = name};
+
+    (void)snapshot_each(daemon->snapshots, offer_snapshot, &typo);
+    return fail_unknown(call, "NoSuchSnapshot", "name", name, &typo.near);
 }
 
 Member *method_member(Daemon *daemon, Call *call) {

@@ -64,6 +64,8 @@ int method_set_log_level(void *userdata, Call *call);
 /* method-lookup.c */
 /* Ends the call with NoSuchSession or NotConfigured, and the names that may be meant. */
 int method_fail_no_session(const Daemon *daemon, Call *call, const char *error, const char *name);
+/* Ends the call with NoSuchSnapshot, and the names of kept snapshots that may be meant. */
+int method_fail_no_snapshot(const Daemon *daemon, Call *call, const char *name);
 /* The session that a call names in "session"; NULL: the call was ended with NoSuchSession. */
 Member *method_member(Daemon *daemon, Call *call);
 int method_fail_not_active(Call *call, const Member *member);

@@ -129,8 +129,7 @@ static int fail_opening(Call *call, const Opening *o) {
     if (o->error != -ENOENT)
         return call_fail_reason(call, o->error, NULL);
     if (o->of_snapshot)
-        return call_fail(call, "NoSuchSnapshot",
-                         json_pack("{s:o}", "name", answer_echo(o->info.name)));
+        return method_fail_no_snapshot(o->daemon, call, o->info.name);
     return call_fail(call, "NoSuchSegment",
                      json_pack("{s:o, s:o}", "session", answer_echo(o->session), "segment",
                                answer_echo(o->segment)));
@@ -209,9 +208,7 @@ static int read_snapshot(Daemon *daemon, Call *call, const char *name, const cha
     free(o);
     if (r == 0)
         return call_fail_permission(call);
-    return r == -ENOENT
-               ? call_fail(call, "NoSuchSnapshot", json_pack("{s:o}", "name", answer_echo(name)))
-               : r;
+    return r == -ENOENT ? method_fail_no_snapshot(daemon, call, name) : r;
 }
 
 int method_read(void *userdata, Call *call) {

@@ -50,10 +50,6 @@ static int add(void *userdata, const SnapshotInfo *info) {
     return json_array_append_new(userdata, json_pack("{s:o}", "snapshot", snapshot_json(info)));
 }
 
-static int fail_not_found(Call *call, const char *name) {
-    return call_fail(call, "NoSuchSnapshot", json_pack("{s:o}", "name", answer_echo(name)));
-}
-
 int method_list_snapshots(void *userdata, Call *call) {
     Daemon *daemon = userdata;
     SnapshotInfo info;
@@ -63,7 +59,7 @@ int method_list_snapshots(void *userdata, Call *call) {
 
     if (ask_text(call, "name", &name)) {
         if (method_find_snapshot(daemon, call, name, &info) < 0)
-            return fail_not_found(call, name);
+            return method_fail_no_snapshot(daemon, call, name);
         return call_reply(call, json_pack("{s:o}", "snapshot", snapshot_json(&info)));
     }
     list = json_array();
@@ -82,7 +78,7 @@ static const char *changeable(Daemon *daemon, Call *call) {
 
     (void)ask_text(call, "name", &name);
     if (method_find_snapshot(daemon, call, name, &info) < 0) {
-        (void)fail_not_found(call, name);
+        (void)method_fail_no_snapshot(daemon, call, name);
         return NULL;
     }
     if (info.uid != peer->uid && peer->right < RIGHT_ADMIN) {
@@ -120,9 +116,9 @@ static void on_changed(void *userdata, int error, uint64_t bytes) {
     errand_done(changing->errand);
 }
 
-static int fail_change(Call *call, const char *name, int error) {
+static int fail_change(const Daemon *daemon, Call *call, const char *name, int error) {
     if (error == -ENOENT)
-        return fail_not_found(call, name);
+        return method_fail_no_snapshot(daemon, call, name);
     return error == -EBUSY ? call_fail_busy(call) : call_fail_reason(call, error, NULL);
 }
 
@@ -130,7 +126,7 @@ static void answer_changed(void *userdata, Call *call) {
     const Changing *changing = userdata;
 
     if (changing->error < 0)
-        (void)fail_change(call, changing->name, changing->error);
+        (void)fail_change(changing->daemon, call, changing->name, changing->error);
     else
         (void)call_reply(call, changing->removes
                                    ? json_pack("{s:o}", "bytes", answer_count(changing->bytes))
@@ -156,13 +152,14 @@ static int new_changing(Daemon *daemon, const char *name, bool removes, Changing
 
 /* `begun`: whether the engine works for it. */
 static int answer_later(Call *call, Changing *changing, int begun) {
+    const Daemon *daemon = changing->daemon;
     char name[SNAPSHOT_NAME_MAX];
 
     if (begun == 0)
         return errand_wait(changing->errand, call);
     memcpy(name, changing->name, sizeof(name));
     errand_free(changing->errand);
-    return fail_change(call, name, begun);
+    return fail_change(daemon, call, name, begun);
 }
 
 static SnapshotAnswer answer_of(const Call *call, Changing *changing) {

@@ -155,6 +155,11 @@ def what_is_wrong_is_named():
         take(v, lastUsec=100_000, name="taken")
         with fault("SnapshotExists", name="taken"):
             take(v, lastUsec=100_000, name="taken")
+        for method, more in (("RemoveSnapshot", {}), ("PinSnapshot", {"pinned": True}), ("ListSnapshots", {})):
+            with fault("NoSuchSnapshot", name="tkaen", near=["taken"]):
+                v.call(method, name="tkaen", **more)
+        with connected() as reader, fault("NoSuchSnapshot", near=["taken"]):
+            reader.read(snapshot="takn")
         v.one("RemoveSnapshot", name="taken")
         for method, more in (("RemoveSnapshot", {}), ("PinSnapshot", {"pinned": True})):
             for name in ("none", "../x", ""):

@@ -36,6 +36,8 @@ TEST(a_sentence_names_what_the_error_is_about) {
                     "There is no session 'web'; 'profctl list' shows those there are.");
     CHECK_DESCRIBED("NoSuchSession", "{\"session\":\"wbe\",\"near\":[\"web\"]}", STATUS_NOT_FOUND,
                     "There is no session 'wbe'. Did you mean 'web'?");
+    CHECK_DESCRIBED("NoSuchSnapshot", "{\"name\":\"mnie\",\"near\":[\"mine\"]}", STATUS_NOT_FOUND,
+                    "There is no snapshot 'mnie'. Did you mean 'mine'?");
     CHECK_DESCRIBED("NotConfigured", "{\"session\":\"wbe\"}", STATUS_NOT_FOUND,
                     "Session 'wbe' is not configured. A new session needs an event, as -e auto.");
     CHECK_DESCRIBED("NotConfigured", "{\"session\":\"wbe\",\"near\":[\"web\",\"wbx\"]}",
