@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,13 +24,36 @@ bool store_owns(int fd) {
            (st.st_uid != 0 || st.st_gid == getegid());
 }
 
+static int look_for_owned(void *userdata, const char *name _unused_, int fd) {
+    bool *found = userdata;
+
+    *found = store_owns(fd);
+    return *found ? -ECANCELED : 0;
+}
+
+/* A folder always stays the recorder's: the files in it are looked at. */
 bool store_is_unsealed(const Store *store, int folder, const char *name, bool directory) {
     _cleanup_close_ int fd = -1;
-    uint64_t bytes;
+    bool found = false;
 
     if (!store->seal || atomic_load(&store->seal_keeps_owner))
         return false;
-    return place_open_part(folder, name, directory, "", &fd, &bytes) == 0 && store_owns(fd);
+    fd = openat(folder, name,
+                O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (directory ? O_DIRECTORY : 0));
+    if (fd >= 0 && directory)
+        (void)place_each_file(fd, look_for_owned, &found);
+    return found || (fd >= 0 && store_owns(fd));
+}
+
+bool store_is_unsealed_segment(const Store *store, int folder, const SegmentName *name,
+                               bool directory) {
+    char text[SEGMENT_NAME_MAX];
+
+    segment_name_print(name, text);
+    if (store_is_unsealed(store, folder, text, directory))
+        return true;
+    segment_name_beside(name, ".json", text);
+    return !directory && store_is_unsealed(store, folder, text, false);
 }
 
 typedef struct Sealing {

@@ -154,8 +154,11 @@ bool store_recover_stray(Store *store);
 /* Writes manifests that lack, one a call; false: there is none. */
 bool folder_mend_manifest(Store *store, Folder *folder);
 
-/* late-seal.c: a finished recording whose data still belongs to the recorder. */
+/* late-seal.c: a finished file, or a folder with one in it, that still belongs to the recorder. */
 bool store_is_unsealed(const Store *store, int folder, const char *name, bool directory);
+/* A segment, or its manifest. */
+bool store_is_unsealed_segment(const Store *store, int folder, const SegmentName *name,
+                               bool directory);
 /* A regular file that was never sealed, or that sealing leaves to the recorder. */
 bool store_owns(int fd);
 /* A file, or a folder with each file in it. */

@@ -55,7 +55,7 @@ static int take_segment(Survey *survey, int fd, const char *text, const SegmentN
         return 0;
     }
     entry.unsealed = name->state == SEGMENT_CLOSED &&
-                     store_is_unsealed(survey->store, fd, text, entry.directory);
+                     store_is_unsealed_segment(survey->store, fd, name, entry.directory);
     return folder_insert(&survey->found, &entry) ? 0 : -ENOMEM;
 }
 

@@ -93,9 +93,10 @@ static void make_up(int folder, const char *data, const char *name, bool is_fold
 static void seal_late(SnapshotEngine *engine, const char *data, bool is_folder, const Kept *kept) {
     char manifest[SNAPSHOT_FILE_MAX];
 
-    if (!store_is_unsealed(engine->store, engine->folder, data, is_folder))
-        return;
     snapshot_manifest_name(kept->info.name, manifest);
+    if (!store_is_unsealed(engine->store, engine->folder, data, is_folder) &&
+        !store_is_unsealed(engine->store, engine->folder, manifest, false))
+        return;
     store_seal_recording(engine->store, engine->folder, data, is_folder, kept->info.sensitive);
     store_seal_recording(engine->store, engine->folder, manifest, false, kept->info.sensitive);
 }

@@ -502,6 +502,93 @@ TEST(what_is_there_is_known_after_a_restart_and_what_was_half_made_goes) {
     CHECK_EQ(count_left(&s), 1);
 }
 
+enum { STORE_READERS = 64992, STORE_ADMINS = 64993 };
+
+/* Changes the group, as the keeper does, unless it is gone. */
+static int change_group(void *userdata, int fd, bool sensitive) {
+    const bool *gone = userdata;
+
+    if (*gone)
+        return -ETIMEDOUT;
+    return fchown(fd, (uid_t)-1, sensitive ? STORE_ADMINS : STORE_READERS) < 0 ? -errno : 0;
+}
+
+/* A new daemon on the same store. */
+static int restart(Scene *s, bool *gone) {
+    s->session = store_session_close(s->session);
+    s->engine = snapshot_engine_free(s->engine);
+    s->place.store = store_free(s->place.store);
+    return store_open(&(StoreOptions){.path = s->place.path,
+                                      .environment = s->place.environment,
+                                      .config = s->place.config,
+                                      .seal = change_group,
+                                      .userdata = gone},
+                      &s->place.store)
+               ?: snapshot_engine_new(s->place.store, s->loop, s->housekeeper, &s->engine);
+}
+
+/* How many files of snapshots do not have a group. */
+static unsigned count_without(const Scene *s, unsigned group) {
+    char command[200];
+    unsigned n = 9999;
+    FILE *found;
+
+    snprintf(command, sizeof(command), "find %s/snapshots -type f ! -gid %u | wc -l", s->place.path,
+             group);
+    found = popen(command, "re");
+    if (!found || fscanf(found, "%u", &n) != 1)
+        n = 9999;
+    if (found)
+        (void)pclose(found);
+    return n;
+}
+
+TEST(one_that_could_not_be_sealed_is_given_to_its_readers_at_the_next_start) {
+    static const Layout layouts[] = {LAYOUT_FILE, LAYOUT_DIRECTORY};
+
+    if (geteuid() != 0)
+        TEST_SKIP("needs root to give files to a group");
+    for (size_t i = 0; i < ARRAY_SIZE(layouts); i++) {
+        _cleanup_(scene_done) Scene s;
+        SnapshotRequest wanted = request("kept");
+        bool gone = true;
+
+        wanted.layout = layouts[i];
+        CHECK_OK(scene_init(&s));
+        CHECK_OK(restart(&s, &gone));
+        CHECK_OK(scene_record(&s, ways[0], 1));
+        CHECK_OK(make(&s, &wanted));
+        CHECK(!s.failed);
+        CHECK(count_without(&s, STORE_READERS) >= 2);
+        gone = false;
+        CHECK_OK(restart(&s, &gone));
+        CHECK_EQ(count_without(&s, STORE_READERS), 0);
+        /* The seal of its manifest alone took too long. */
+        CHECK_OK(shell("chgrp 0 %s/snapshots/kept.json", s.place.path));
+        CHECK_EQ(count_without(&s, STORE_READERS), 1);
+        CHECK_OK(restart(&s, &gone));
+        CHECK_EQ(count_without(&s, STORE_READERS), 0);
+    }
+}
+
+/* What nobody knows the readers of is for those alone who may read anything. */
+TEST(one_that_lost_its_manifest_unsealed_is_for_administrators) {
+    _cleanup_(scene_done) Scene s;
+    SnapshotRequest wanted = request("kept");
+    bool gone = true;
+
+    if (geteuid() != 0)
+        TEST_SKIP("needs root to give files to a group");
+    CHECK_OK(scene_init(&s));
+    CHECK_OK(restart(&s, &gone));
+    CHECK_OK(scene_record(&s, ways[0], 1));
+    CHECK_OK(make(&s, &wanted));
+    CHECK_OK(shell("rm %s/snapshots/kept.json", s.place.path));
+    gone = false;
+    CHECK_OK(restart(&s, &gone));
+    CHECK_EQ(count_without(&s, STORE_ADMINS), 0);
+}
+
 TEST(a_transient_one_is_read_and_goes) {
     for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
         _cleanup_(scene_done) Scene s;
