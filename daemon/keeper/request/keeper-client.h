@@ -10,13 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "keeper/request/keeper-type.h"
 #include "util/macro.h"
-
-enum {
-    KEEPER_ATTR_MAX = 144, /* bytes of a perf_event_attr */
-    KEEPER_TAG_SIZE = 64,  /* what a recorder notes about an event, for the next recorder */
-    KEEPER_NO_SLOT = UINT32_MAX,
-};
 
 typedef struct Keeper Keeper;
 
@@ -52,41 +47,18 @@ int keeper_close_event(Keeper *keeper, uint32_t slot);
  */
 int keeper_next_event(Keeper *keeper, uint32_t *slot, KeeperEvent *ret, int *ret_fd);
 
-typedef enum KeeperFile {
-    KEEPER_MAPS,     /* /proc/PID/task/TID/maps */
-    KEEPER_CGROUP,   /* /proc/PID/cgroup */
-    KEEPER_KALLSYMS, /* of the kernel, addresses visible */
-    KEEPER_MODULES,
-    KEEPER_PROC,  /* the folder /proc, for openat(): one that hides no process (hidepid) */
-    KEEPER_FILES, /* how many there are */
-} KeeperFile;
-
 /* Files are answered by a process of the keeper's own: a file system that does not answer costs
  * -ETIMEDOUT, and nobody else waits. pid and tid are 0 for files of the kernel; a
  * tid of 0 means the process as a whole. */
 int keeper_open_file(Keeper *keeper, KeeperFile file, uint32_t pid, uint32_t tid, int *ret_fd);
-/* Where a process lives, in the order of the kernel's NAMESPACES record; zeros for a namespace that
- * this kernel does not have. */
-enum { KEEPER_NAMESPACES = 7 }; /* net, uts, ipc, pid, user, mnt, cgroup */
-typedef struct KeeperNamespace {
-    uint64_t dev, inode;
-} KeeperNamespace;
-
+/* Where a process lives. */
 int keeper_read_namespaces(Keeper *keeper, uint32_t pid, KeeperNamespace ret[KEEPER_NAMESPACES]);
-/* Which file it is, as far as that is known without asking a server. */
-typedef struct KeeperFileId {
-    uint32_t major, minor; /* by stat(), which for some file systems differ from those of maps */
-    uint64_t inode, size;
-    int64_t mtime_ns, ctime_ns;
-    uint32_t generation, has_generation;
-} KeeperFileId;
-
 /* What a process has mapped at exactly start to end, deleted or not; an ELF file, or -ENOEXEC.
  * -EOPNOTSUPP: on a file system whose server is somebody's program. */
 int keeper_open_mapped(Keeper *keeper, uint32_t pid, uint64_t start, uint64_t end,
                        KeeperFileId *ret_id, int *ret_fd);
 /* A file by its path as the process sees it; an ELF program or library (or a module of the kernel),
- * or -ENOEXEC. -EACCES: it is not for everybody, and only what is mapped is lent of such files. */
+ * or -ENOEXEC. -EACCES: the recorder's own user may not read it, or not look at the process. */
 int keeper_open_image(Keeper *keeper, uint32_t pid, const char *path, KeeperFileId *ret_id,
                       int *ret_fd);
 /* The program that reads ELF files: a socket to it, on which elf/request.h is spoken. One that was

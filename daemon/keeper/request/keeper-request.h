@@ -8,10 +8,12 @@
  * program is replaced and its recorder is started anew, hence `protocol`.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "keeper/request/keeper-client.h"
+#include "keeper/request/keeper-type.h"
+#include "util/macro.h"
 
 enum {
     KEEPER_PROTOCOL = 0x6b650003,

@@ -15,6 +15,7 @@
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 
+#include "keeper/request/keeper-client.h"
 #include "keeper/serve/serve.h"
 #include "perfdata/event/format.h"
 #include "util/bytes.h"
