@@ -21,10 +21,11 @@
  * and after. Device numbers of stat() are another matter (btrfs and overlayfs invent them) and
  * count only where mappings cannot be opened, as without root, and the path has to do.
  *
- * When the process or the mapping is gone only the path is left. What lies there now may be a
- * newer file with the inode number of the old, so that the number has to come with the same
- * generation, or with a change time from before we began. A mapping, too, can have given way to
- * that of a newer file with an old number, which is told by the generation where it is known.
+ * When the process or the mapping is gone only the path is left, and it only opens what the
+ * recorder's own user may read. What lies there now may be a newer file with the inode number of
+ * the old, so that the number has to come with the same generation, or with a change time from
+ * before we began. A mapping, too, can have given way to that of a newer file with an old number,
+ * which is told by the generation where it is known.
  *
  * The kernel would read the build id for us (PROCMAP_QUERY), but it reads all the notes that a file
  * claims to have, in one piece that nothing ends. So profd-elf reads it, and a descriptor is only
@@ -167,13 +168,25 @@ static bool is_other_generation(const KeeperFileId *id, const MappedImage *image
            id->generation != (uint32_t)image->generation;
 }
 
+/*
+ * As the process sees the path, or, where it ended or is another user's, as we see it: whatever is
+ * there must prove to be the file that was mapped. Either opens only what our own user may read.
+ */
+static int open_by_path(BuildIdReader *b, const MappedImage *image, KeeperFileId *ret_id,
+                        int *ret_fd) {
+    int r = keeper_open_image(b->keeper, image->pid, image->path, ret_id, ret_fd);
+
+    if (r == -ESRCH || r == -ENOENT || r == -EACCES)
+        r = keeper_open_image(b->keeper, (uint32_t)getpid(), image->path, ret_id, ret_fd);
+    return r;
+}
+
 /* Opens the path instead of the mapping; while the file is mapped nobody gets its number. */
 static int open_living_path(BuildIdReader *b, const MappedImage *image, KeeperFileId *ret_id,
                             int *ret_fd) {
     _cleanup_close_ int fd = -1;
     KeeperFileId id;
-    int r = image->path[0] == '/' ? keeper_open_image(b->keeper, image->pid, image->path, &id, &fd)
-                                  : -EACCES;
+    int r = image->path[0] == '/' ? open_by_path(b, image, &id, &fd) : -EACCES;
 
     if (r < 0)
         return r;
@@ -240,9 +253,7 @@ static int open_path(BuildIdReader *b, const MappedImage *image, KeeperFileId *r
         return -ESTALE;
     if (now_ns < b->paths_after_ns)
         return -EHOSTDOWN;
-    r = keeper_open_image(b->keeper, image->pid, image->path, &id, &fd);
-    if (r == -ESRCH || r == -ENOENT)
-        r = keeper_open_image(b->keeper, (uint32_t)getpid(), image->path, &id, &fd);
+    r = open_by_path(b, image, &id, &fd);
     /* The device of the image is not to blame for where its path leads now. */
     if (r == -ETIMEDOUT)
         b->paths_after_ns = now_ns + PATHS_REST_NS;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/perf_event.h>
 #include <poll.h>
 #include <signal.h>
@@ -15,6 +16,7 @@
 
 #include "keeper/keeper.h"
 #include "keeper/request/keeper-client.h"
+#include "keeper/request/keeper-request.h"
 #include "keeper/rights/sandbox.h"
 #include "util/file.h"
 
@@ -23,7 +25,9 @@
  * what the keeper starts from it, with --recorder=FD, does what FOLDER/mode says and notes each
  * thing that happens to it as a line in FOLDER/log. Modes: `record`; `fail N` ends with N before it
  * records; `crash` dies as soon as it records; `hang` never gets so far; `stay` makes no room for
- * another; `probe` tries what it must not do; `seal` hands over a file and a folder in the store.
+ * another; `probe` tries what it must not do; `seal` hands over a file and a folder in the store;
+ * `images` asks for what the lines of FOLDER/images say: `path PID PATH` or `mapped PID START END`,
+ * where the PID 0 stands for its own.
  * FOLDER/leave-ms and FOLDER/ask-ms say how long the keeper waits for one that stays or hangs.
  */
 
@@ -40,7 +44,7 @@ static int look_at_clock(void) {
 }
 
 static _printf_(2, 3) void note(const Recorder *recorder, const char *format, ...) {
-    char path[512], line[256];
+    char path[512], line[768];
     _cleanup_close_ int fd = -1;
     va_list ap;
     int n = snprintf(line, sizeof(line), "%d ", (int)getpid());
@@ -141,6 +145,34 @@ static void seal(const Recorder *recorder) {
     note(recorder, "rename %d", renameat(folder, "more", folder, "data") < 0 ? -errno : 0);
 }
 
+static void ask_for_image(const Recorder *recorder, char *line) {
+    char path[KEEPER_PATH_SIZE];
+    uint64_t start, end;
+    KeeperFileId id;
+    uint32_t pid;
+    int fd = -1, r = -EINVAL;
+
+    line[strcspn(line, "\n")] = '\0';
+    if (sscanf(line, "path %" SCNu32 " %4095[^\n]", &pid, path) == 2)
+        r = keeper_open_image(recorder->keeper, pid ? pid : (uint32_t)getpid(), path, &id, &fd);
+    else if (sscanf(line, "mapped %" SCNu32 " %" SCNx64 " %" SCNx64, &pid, &start, &end) == 3)
+        r = keeper_open_mapped(recorder->keeper, pid, start, end, &id, &fd);
+    closep(&fd);
+    note(recorder, "%d for %s", r, line);
+}
+
+static void ask_for_images(const Recorder *recorder) {
+    char path[512], line[512];
+    FILE *wanted;
+
+    snprintf(path, sizeof(path), "%s/images", recorder->folder);
+    wanted = fopen(path, "re");
+    while (wanted && fgets(line, sizeof(line), wanted))
+        ask_for_image(recorder, line);
+    if (wanted)
+        (void)fclose(wanted);
+}
+
 /* Until it is told to end, or the keeper is gone. */
 static int record(const Recorder *recorder, int signals) {
     struct pollfd fds[] = {{.fd = signals, .events = POLLIN},
@@ -198,6 +230,8 @@ static int be_recorder(const char *folder, int socket) {
         probe(&recorder);
     if (strcmp(recorder.mode, "seal") == 0)
         seal(&recorder);
+    if (strcmp(recorder.mode, "images") == 0)
+        ask_for_images(&recorder);
     note(&recorder, "ready %d", keeper_ready(recorder.keeper));
     if (strcmp(recorder.mode, "crash") == 0)
         (void)raise(SIGKILL);

@@ -3,9 +3,11 @@
 """Who may what: the keeper keeps the few capabilities that it needs, the recorder has none and is
 refused what would give it others' memory; without rights profd says what is missing."""
 
+import contextlib
 import errno
 import os
 import pwd
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,12 +17,13 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import recording  # noqa: E402
 from container import (IN_USER_NAMESPACE, knows_the_number, without_capabilities,  # noqa: E402
                        without_perf_events)
-from daemon import PROFD, Daemon, children, is_sanitized, session, status_of  # noqa: E402
+from daemon import PROFD, Daemon, children, is_sanitized, session, status_of, with_groups  # noqa: E402
 from varlink import Varlink  # noqa: E402
 from profctl import PROFCTL, as_json  # noqa: E402
 from workload import need_root, program, scratch, spinning, wait_until  # noqa: E402
-from tap import check, equal, main, skip, test  # noqa: E402
+from tap import build_path, check, equal, main, skip, test  # noqa: E402
 
+KEEPER_TOOL = build_path("tests", "integration", "keeper-tool")
 CONFIG = session(Frequency=999)
 NAMES = {"chown": 0, "dac_read_search": 2, "kill": 5, "setgid": 6, "setuid": 7, "sys_ptrace": 19, "sys_admin": 21,
          "syslog": 34, "perfmon": 38}
@@ -166,6 +169,84 @@ def what_is_finished_without_the_keeper_becomes_roots_at_the_next_start():
             done = subprocess.run(["perf", "report", "--stdio", "-i", left[0]], capture_output=True, text=True, check=False)
             equal(done.returncode, 0, f"status of perf ({done.stderr})")
             equal(daemon.stop(), 0, "status")
+
+
+def copy_of_sleep(path, mode, owner=0):
+    shutil.copy("/bin/sleep", path)
+    os.chown(path, owner, owner)
+    os.chmod(path, mode)
+    return path
+
+
+def text_of(pid, path):
+    """Where a process has mapped the code of a file, as START END, once it has."""
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as f:
+        found = [line.split()[0] for line in f if " r-xp " in line and line.rstrip().endswith(path)]
+    return found[0].replace("-", " ") if found else None
+
+
+@contextlib.contextmanager
+def sleeping(path, **popen):
+    process = subprocess.Popen([path, "600"], **popen)
+    try:
+        yield process.pid, wait_until(lambda: text_of(process.pid, path), 10, f"{path} to be mapped")
+    finally:
+        process.kill()
+        process.wait()
+
+
+def answers_to_a_recorder(folder, wanted):
+    """What the keeper answers to a recorder that asks for these files: 0 or a negative errno of each."""
+    for name, text in (("mode", "images"), ("images", "".join(line + "\n" for line in wanted))):
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as f:
+            f.write(text)
+        os.chmod(f.name, 0o644)
+    log = os.path.join(folder, "log")
+    keeper = subprocess.Popen([*with_groups(folder, GROUPS, USER), KEEPER_TOOL, folder], stdin=subprocess.DEVNULL)
+
+    def said():
+        try:
+            with open(log, encoding="utf-8") as f:
+                lines = [line.rstrip("\n").split(" ", 1)[1] for line in f]
+        except FileNotFoundError:
+            return None
+        return lines if "ready 0" in lines else None
+    try:
+        lines = wait_until(said, 30, "the recorder to be answered")
+    finally:
+        keeper.terminate()
+        keeper.wait(timeout=60)
+    return {line.split(" for ", 1)[1]: int(line.split(" ", 1)[0]) for line in lines if " for " in line}
+
+
+@test
+def a_recorder_that_makes_up_paths_gets_nothing_that_its_user_may_not_read():
+    need_root()
+    with scratch() as folder:
+        os.chmod(folder, 0o733)
+        closed = os.path.join(folder, "closed")
+        os.mkdir(closed, 0o700)
+        public = copy_of_sleep(os.path.join(folder, "public"), 0o755)
+        secret = copy_of_sleep(os.path.join(folder, "secret"), 0o640)
+        private = copy_of_sleep(os.path.join(closed, "private"), 0o755, NOBODY)
+        os.chown(closed, NOBODY, NOBODY)
+        # Root runs it whoever else may not, once it is executable at all.
+        os.chmod(secret, 0o740)
+        with sleeping(secret) as (of_root, secret_text), \
+                sleeping(private, user=NOBODY, group=NOBODY, extra_groups=[]) as (of_nobody, private_text):
+            os.chmod(secret, 0o640)
+            wanted = {f"path 0 {public}": 0,
+                      f"path 0 {secret}": -errno.EACCES,
+                      f"path 0 {private}": -errno.EACCES,
+                      # Nor by way of a process whose root it may not look at.
+                      f"path {of_root} {secret}": -errno.EACCES,
+                      f"path {of_root} {public}": -errno.EACCES,
+                      f"path {of_nobody} {private}": -errno.EACCES,
+                      # What runs is recorded, and so is which file it is.
+                      f"mapped {of_root} {secret_text}": 0,
+                      f"mapped {of_nobody} {private_text}": 0,
+                      f"mapped {of_nobody} 1000 2000": -errno.ENOENT}
+            equal(answers_to_a_recorder(folder, wanted), wanted, "answers")
 
 
 def may_read(path, *groups):

@@ -9,11 +9,12 @@
 #include <seccomp.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
+#include <sys/fsuid.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
+#include "keeper/rights/capability.h"
 #include "util/file.h"
 #include "util/log.h"
 #include "util/macro.h"
@@ -36,7 +37,6 @@ enum {
     NOFILE_WANTED = 1 << 20,
     ELF_MEMORY_BYTES = 64 << 20,
     ELF_DESCRIPTORS = 64,
-    LAST_CAPABILITY = 63,
 };
 
 /* clang-format off */
@@ -134,41 +134,6 @@ enum { CLONE_FLAGS = 1 };
 enum { CLONE_FLAGS = 0 };
 #endif
 
-typedef struct __user_cap_data_struct Capabilities[_LINUX_CAPABILITY_U32S_3];
-
-static struct __user_cap_header_struct capability_header(void) {
-    return (struct __user_cap_header_struct){.version = _LINUX_CAPABILITY_VERSION_3};
-}
-
-static uint64_t permitted(void) {
-    struct __user_cap_header_struct header = capability_header();
-    Capabilities data = {};
-
-    if (syscall(SYS_capget, &header, data) < 0)
-        return 0;
-    return data[0].permitted | (uint64_t)data[1].permitted << 32;
-}
-
-/* Permitted and effective, nothing inheritable, nothing ambient. */
-static int set_capabilities(uint64_t set) {
-    struct __user_cap_header_struct header = capability_header();
-    Capabilities data = {
-        {.effective = (uint32_t)set, .permitted = (uint32_t)set},
-        {.effective = (uint32_t)(set >> 32), .permitted = (uint32_t)(set >> 32)},
-    };
-
-    (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-    return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
-}
-
-/* Those that this kernel does not know, and those that we could not drop without CAP_SETPCAP and
- * then do not have either, are no failure. */
-static void empty_bounding_set(void) {
-    for (unsigned long i = 0; i <= LAST_CAPABILITY; i++)
-        if (prctl(PR_CAPBSET_DROP, i, 0, 0, 0) < 0 && errno == EINVAL)
-            return;
-}
-
 static void raise_limit(__rlimit_resource_t resource, rlim_t wanted) {
     struct rlimit limit;
 
@@ -200,7 +165,7 @@ static uint64_t locking_right(void) {
 
 void sandbox_tell_missing(void) {
     char names[256] = "", paranoid[16] = "unknown";
-    uint64_t have = permitted();
+    uint64_t have = capabilities_permitted();
 
     for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++) {
         size_t n = strlen(names);
@@ -218,7 +183,7 @@ void sandbox_tell_missing(void) {
 }
 
 static int keep(uint64_t set) {
-    return set_capabilities(set & permitted());
+    return capabilities_limit(set & capabilities_permitted());
 }
 
 static int deny_calls(scmp_filter_ctx filter, bool is_keeper) {
@@ -297,12 +262,12 @@ int sandbox_keeper(void) {
 
     for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++)
         set |= 1ULL << capabilities[i].capability;
-    empty_bounding_set();
+    capabilities_empty_bounding_set();
     r = keep(set);
     return r == 0 ? deny(true) : r;
 }
 
-int sandbox_opener(void) {
+int sandbox_opener(const KeeperHost *host _unused_) {
     uint64_t set = 0;
 
     for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++)
@@ -311,7 +276,24 @@ int sandbox_opener(void) {
     return keep(set);
 }
 
-int sandbox_sealer(void) {
+/* Whether it became that user shows in a second call, which changes nothing. */
+static int open_as_recorder(const KeeperHost *host) {
+    if (setgroups(0, NULL) < 0)
+        return -errno;
+    (void)setfsgid(host->gid);
+    (void)setfsuid(host->uid);
+    return (gid_t)setfsgid(host->gid) == host->gid && (uid_t)setfsuid(host->uid) == host->uid
+               ? 0
+               : -EPERM;
+}
+
+int sandbox_images(const KeeperHost *host) {
+    int r = host->has_user ? open_as_recorder(host) : 0;
+
+    return r == 0 ? sandbox_opener(host) : r;
+}
+
+int sandbox_sealer(const KeeperHost *host _unused_) {
     uint64_t set = 0;
 
     for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++)
@@ -368,13 +350,13 @@ int sandbox_become_elf(const KeeperHost *host) {
         (setgroups(0, NULL) < 0 || setresgid(host->gid, host->gid, host->gid) < 0 ||
          setresuid(host->uid, host->uid, host->uid) < 0))
         return -errno;
-    return set_capabilities(0);
+    return capabilities_limit(0);
 }
 
 int sandbox_become_recorder(const KeeperHost *host) {
     int r = host->has_user ? become_user(host) : 0;
 
-    return r == 0 ? set_capabilities(0) : r;
+    return r == 0 ? capabilities_limit(0) : r;
 }
 
 int sandbox_recorder(void) {

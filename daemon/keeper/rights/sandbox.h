@@ -12,9 +12,12 @@ void sandbox_tell_missing(void);
 /* The keeper gives up all but its set, and all of its descendants with it. */
 int sandbox_keeper(void);
 /* A fork of it keeps what opening files takes. */
-int sandbox_opener(void);
+int sandbox_opener(const KeeperHost *host);
+/* Another that opens files as the recorder's user, in no other group, when it puts its capabilities
+ * aside. */
+int sandbox_images(const KeeperHost *host);
 /* Another keeps what changing the owner of a file takes. */
-int sandbox_sealer(void);
+int sandbox_sealer(const KeeperHost *host);
 /* Between fork and exec: the recorder's user, and no right at all. */
 int sandbox_become_recorder(const KeeperHost *host);
 /* Likewise for the program that reads ELF files, with its limits of memory; it has no group either.

@@ -19,15 +19,17 @@
 #include <sys/utsname.h>
 #include <sys/vfs.h>
 
+#include "keeper/rights/capability.h"
 #include "util/bytes.h"
 
 /*
  * Paths that come with a request are resolved by openat2() below a folder that was chosen here, and
  * never through a magic link. A file of a process is first looked at through an O_PATH descriptor,
  * because opening a device or a FIFO can do something; only a regular file that is an ELF program
- * or library is handed over, and so no core dump. What a process maps is handed over whoever may
- * read it; by a mere path, which a recorder may make up, only what everybody may read is, and of
- * object files the modules of the running kernel.
+ * or library is handed over, or a module of the running kernel, and so no core dump. What a process
+ * maps is handed over whoever may read it. A path, which a recorder may make up, lends no right:
+ * all of its way, from the root of the process on, is gone as the recorder's user without any
+ * capability.
  */
 
 static int open_below(int folder, const char *path, uint64_t flags, uint64_t resolve) {
@@ -179,15 +181,6 @@ static int open_elf(int found, KeeperFileId *ret_id, int *ret_fd) {
     return 0;
 }
 
-/* Without root the keeper lends no right that its recorder does not have. */
-static int check_public(int found) {
-    struct statx st;
-
-    if (statx(found, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &st) < 0)
-        return -errno;
-    return geteuid() != 0 || !S_ISREG(st.stx_mode) || st.stx_mode & S_IROTH ? 0 : -EACCES;
-}
-
 int opener_mapped(const KeeperRequest *request, KeeperFileId *ret_id, int *ret_fd) {
     _cleanup_close_ int found = -1;
     char path[96];
@@ -199,7 +192,7 @@ int opener_mapped(const KeeperRequest *request, KeeperFileId *ret_id, int *ret_f
     return r < 0 ? r : open_elf(found, ret_id, ret_fd);
 }
 
-int opener_image(const KeeperRequest *request, KeeperFileId *ret_id, int *ret_fd) {
+static int open_by_path(const KeeperRequest *request, KeeperFileId *ret_id, int *ret_fd) {
     _cleanup_close_ int root = -1, found = -1;
     char path[64];
     int r;
@@ -209,10 +202,17 @@ int opener_image(const KeeperRequest *request, KeeperFileId *ret_id, int *ret_fd
     if (r < 0)
         return r;
     found = open_below(root, request->path, O_PATH, RESOLVE_IN_ROOT);
-    if (found < 0)
-        return found;
-    r = check_public(found);
-    return r < 0 ? r : open_elf(found, ret_id, ret_fd);
+    return found < 0 ? found : open_elf(found, ret_id, ret_fd);
+}
+
+int opener_image(const KeeperRequest *request, KeeperFileId *ret_id, int *ret_fd) {
+    int r = capabilities_rest();
+
+    if (r < 0)
+        return r;
+    r = open_by_path(request, ret_id, ret_fd);
+    (void)capabilities_use();
+    return r;
 }
 
 int opener_tracefs(const KeeperHost *host, const KeeperRequest *request, int *ret_fd) {

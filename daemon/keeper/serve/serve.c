@@ -49,12 +49,12 @@ typedef enum Side { KEEPER, SYSTEM, IMAGES, SEALER } Side;
 static const struct HelperRow {
     Side        side;
     const char *name;
-    int       (*sandbox)(void);
+    int       (*sandbox)(const KeeperHost *host);
     bool        has_tracefs, is_silent;
     bool        outlives_keeper; /* as long as the recorder has something to finish */
 } helpers[] = {
     [KEEPER_LANE_SYSTEM] = { SYSTEM, "profd-opener", sandbox_opener, true,  false, false },
-    [KEEPER_LANE_IMAGES] = { IMAGES, "profd-images", sandbox_opener, false, true,  false },
+    [KEEPER_LANE_IMAGES] = { IMAGES, "profd-images", sandbox_images, false, true,  false },
     [KEEPER_LANE_SEAL]   = { SEALER, "profd-sealer", sandbox_sealer, false, true,  true  },
 };
 /* clang-format on */
@@ -66,7 +66,8 @@ static void run_helper(const ServeContext *keeper, KeeperLane lane, int socket) 
     ServeLink link = {.context = &context, .fd = socket, .lane = lane};
 
     (void)prctl(PR_SET_NAME, row->name, 0, 0, 0);
-    (void)row->sandbox();
+    if (row->sandbox(keeper->host) < 0)
+        _exit(EXIT_FAILURE);
     helper_let_go(socket, row->has_tracefs ? keeper->host->tracefs : -1, row->is_silent);
     if (row->outlives_keeper)
         (void)prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);

@@ -4,18 +4,24 @@
 #include <elf.h>
 #include <endian.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/perf_event.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 
 #include "keeper/request/keeper-client.h"
+#include "keeper/rights/capability.h"
 #include "keeper/serve/serve.h"
 #include "perfdata/event/format.h"
 #include "util/bytes.h"
@@ -25,7 +31,7 @@
 /* The recorder's calls against a keeper that serves in a child of the test: two links, one after
  * the other, as two recorders would have. */
 
-enum { RING_BYTES = 64 * 1024, LINKS = 2, RECORDER = 64990 };
+enum { RING_BYTES = 64 * 1024, LINKS = 2, RECORDER = 64990, STRANGER = 64991 };
 
 typedef struct Served {
     pid_t pid;
@@ -376,11 +382,57 @@ static int find_own_text(uint64_t *ret_start, uint64_t *ret_end) {
     return r;
 }
 
+/* A process with the user of a recorder and without any capability, whose root is where paths
+ * begin; it ends with the test. Who is not root is such a process already. */
+static uint32_t begin_recorder(uid_t uid) {
+    int ready[2];
+    char byte;
+    pid_t pid;
+
+    if (geteuid() != 0)
+        return (uint32_t)getpid();
+    if (pipe2(ready, O_CLOEXEC) < 0)
+        return 0;
+    (void)fflush(stdout);
+    pid = fork();
+    if (pid == 0) {
+        if ((uid != 0 && (setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 ||
+                          setresuid(uid, uid, uid) < 0)) ||
+            capabilities_limit(0) < 0 || prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0 ||
+            prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || write(ready[1], "", 1) != 1)
+            _exit(1);
+        for (;;)
+            (void)pause();
+    }
+    (void)close(ready[1]);
+    if (pid > 0 && read(ready[0], &byte, 1) != 1)
+        pid = 0;
+    (void)close(ready[0]);
+    return pid > 0 ? (uint32_t)pid : 0;
+}
+
+static void end_recorder(uint32_t pid) {
+    if (pid == 0 || pid == (uint32_t)getpid())
+        return;
+    (void)kill((pid_t)pid, SIGKILL);
+    (void)waitpid((pid_t)pid, NULL, 0);
+}
+
+/* By its path, as a recorder sees it; the descriptor is closed. */
+static int try_image(const Served *served, uint32_t recorder, const char *path) {
+    KeeperFileId id;
+    int fd = -1, r = keeper_open_image(served->keeper, recorder, path, &id, &fd);
+
+    closep(&fd);
+    return r;
+}
+
 TEST(what_is_mapped_and_what_is_named_comes_if_it_is_elf) {
     uint64_t start, end;
     struct stat status;
     KeeperFileId id;
     char magic[4];
+    uint32_t recorder;
     Served served;
     int fd, r;
 
@@ -403,15 +455,15 @@ TEST(what_is_mapped_and_what_is_named_comes_if_it_is_elf) {
     (void)close(fd);
     CHECK_EQ(keeper_open_mapped(served.keeper, (uint32_t)getpid(), start, end + 1, &id, &fd),
              -ENOENT);
-    CHECK_OK(keeper_open_image(served.keeper, (uint32_t)getpid(), "/proc/../bin/sh", &id, &fd));
-    (void)close(fd);
-    CHECK_EQ(keeper_open_image(served.keeper, (uint32_t)getpid(), "/etc/passwd", &id, &fd),
-             -ENOEXEC);
-    CHECK_EQ(keeper_open_image(served.keeper, (uint32_t)getpid(), "/dev/null", &id, &fd), -ENOEXEC);
-    CHECK_EQ(keeper_open_image(served.keeper, (uint32_t)getpid(), "/tmp", &id, &fd), -ENOEXEC);
-    CHECK_EQ(keeper_open_image(served.keeper, (uint32_t)getpid(), "/nowhere", &id, &fd), -ENOENT);
-    CHECK_EQ(keeper_open_image(served.keeper, (uint32_t)getpid(), "/proc/self/exe", &id, &fd),
-             -ELOOP);
+    recorder = begin_recorder(0);
+    CHECK(recorder > 0);
+    CHECK_OK(try_image(&served, recorder, "/proc/../bin/sh"));
+    CHECK_EQ(try_image(&served, recorder, "/etc/passwd"), -ENOEXEC);
+    CHECK_EQ(try_image(&served, recorder, "/dev/null"), -ENOEXEC);
+    CHECK_EQ(try_image(&served, recorder, "/tmp"), -ENOEXEC);
+    CHECK_EQ(try_image(&served, recorder, "/nowhere"), -ENOENT);
+    CHECK_EQ(try_image(&served, recorder, "/proc/self/exe"), -ELOOP);
+    end_recorder(recorder);
     CHECK_EQ(served_end(&served), 0);
 }
 
@@ -424,16 +476,16 @@ static const char *own_path(const char *name) {
 }
 
 TEST(a_fifo_is_not_waited_for_and_a_link_leads_nowhere_else) {
-    KeeperFileId id;
+    uint32_t recorder;
     Served served;
-    int fd;
 
     CHECK_OK(mkfifo(own_path("fifo"), 0600));
     CHECK_OK(symlink("/etc/shadow", own_path("link")));
     CHECK_OK(served_begin(&served));
-    CHECK_EQ(keeper_open_image(served.keeper, (uint32_t)getpid(), own_path("fifo"), &id, &fd),
-             -ENOEXEC);
-    CHECK(keeper_open_image(served.keeper, (uint32_t)getpid(), own_path("link"), &id, &fd) < 0);
+    recorder = begin_recorder(0);
+    CHECK_EQ(try_image(&served, recorder, own_path("fifo")), -ENOEXEC);
+    CHECK(try_image(&served, recorder, own_path("link")) < 0);
+    end_recorder(recorder);
     (void)unlink(own_path("fifo"));
     (void)unlink(own_path("link"));
     CHECK_EQ(served_end(&served), 0);
@@ -451,33 +503,171 @@ static int make_elf(const char *path, uint16_t type, mode_t mode) {
     return 0;
 }
 
-TEST(by_path_only_programs_and_libraries_that_all_may_read_are_opened) {
+TEST(by_path_only_programs_and_libraries_that_the_recorders_user_may_read_are_opened) {
     static const struct {
         uint16_t type;
         mode_t mode;
+        uid_t uid;
+        gid_t gid;
         int result;
     } rows[] = {
-        {ET_EXEC, 0755, 0},       {ET_DYN, 0644, 0},         {ET_CORE, 0644, -ENOEXEC},
-        {ET_REL, 0644, -ENOEXEC}, {ET_NONE, 0644, -ENOEXEC}, {0xfe00, 0644, -ENOEXEC},
-        {ET_CORE, 0600, -EACCES}, {ET_DYN, 0600, -EACCES},   {ET_EXEC, 0750, -EACCES},
+        {ET_EXEC, 0755, 0, 0, 0},
+        {ET_DYN, 0644, 0, 0, 0},
+        {ET_CORE, 0644, 0, 0, -ENOEXEC},
+        {ET_REL, 0644, 0, 0, -ENOEXEC},
+        {ET_NONE, 0644, 0, 0, -ENOEXEC},
+        {0xfe00, 0644, 0, 0, -ENOEXEC},
+        {ET_CORE, 0600, 0, 0, -EACCES},
+        {ET_DYN, 0600, 0, 0, -EACCES},
+        {ET_DYN, 0640, 0, 0, -EACCES}, /* the keeper's group is not the recorder's */
+        {ET_EXEC, 0750, 0, 0, -EACCES},
+        {ET_DYN, 0640, 0, STRANGER, -EACCES}, /* and neither is another that the keeper is in */
+        {ET_DYN, 0604, 0, RECORDER, -EACCES}, /* its own group may not */
+        {ET_DYN, 0600, STRANGER, STRANGER, -EACCES},
+        {ET_DYN, 0640, 0, RECORDER, 0},
+        {ET_DYN, 0600, RECORDER, 0, 0},
     };
     const char *path = own_path("elf");
+    gid_t group = STRANGER;
+    uint32_t recorder;
     Served served;
 
     if (geteuid() != 0)
         TEST_SKIP("who is not root has no right to lend");
-    CHECK_OK(served_begin(&served));
+    CHECK_OK(setgroups(1, &group));
+    CHECK_OK(served_begin_for(RECORDER, &served));
+    CHECK_OK(setgroups(0, NULL));
+    recorder = begin_recorder(RECORDER);
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        CHECK_OK(make_elf(path, rows[i].type, 0600));
+        CHECK_OK(chown(path, rows[i].uid, rows[i].gid));
+        CHECK_OK(chmod(path, rows[i].mode));
+        CHECK_EQ(try_image(&served, recorder, path), rows[i].result);
+        (void)unlink(path);
+    }
+    end_recorder(recorder);
+    CHECK_EQ(served_end(&served), 0);
+}
+
+/* The file is for all, but the way to it is not: the folder, or the process at whose root it
+ * begins. */
+TEST(a_path_leads_through_no_folder_and_no_process_that_is_closed_to_the_recorders_user) {
+    const char *const folder = "/tmp/test-keeper.private";
+    char path[64];
+    uint32_t recorder, stranger, root;
+    Served served;
+
+    if (geteuid() != 0)
+        TEST_SKIP("who is not root has no right to lend");
+    snprintf(path, sizeof(path), "%s.%d", folder, (int)getpid());
+    CHECK_OK(mkdir(path, 0700));
+    CHECK_OK(chown(path, STRANGER, STRANGER));
+    snprintf(path, sizeof(path), "%s.%d/elf", folder, (int)getpid());
+    CHECK_OK(make_elf(path, ET_DYN, 0644));
+    CHECK_OK(served_begin_for(RECORDER, &served));
+    recorder = begin_recorder(RECORDER);
+    stranger = begin_recorder(STRANGER);
+    root = begin_recorder(0);
+    CHECK_EQ(try_image(&served, recorder, path), -EACCES);
+    CHECK_EQ(try_image(&served, stranger, path), -EACCES);
+    CHECK_EQ(try_image(&served, root, path), -EACCES);
+    CHECK_EQ(try_image(&served, stranger, "/bin/sh"), -EACCES);
+    CHECK_EQ(try_image(&served, (uint32_t)getpid(), "/bin/sh"), -EACCES);
+    CHECK_OK(try_image(&served, recorder, "/bin/sh"));
+    end_recorder(root);
+    end_recorder(stranger);
+    end_recorder(recorder);
+    CHECK_EQ(served_end(&served), 0);
+    (void)unlink(path);
+    *strrchr(path, '/') = '\0';
+    (void)rmdir(path);
+}
+
+/* Before and after a request by path, for which the capabilities rest. */
+TEST(what_is_mapped_is_opened_whoever_may_read_it) {
+    const char *path = own_path("library");
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    _cleanup_close_ int file = -1;
+    uint32_t recorder;
+    Served served;
+    void *memory;
+
+    if (geteuid() != 0)
+        TEST_SKIP("map_files needs root");
+    CHECK_OK(make_elf(path, ET_DYN, 0600));
+    CHECK_OK(chown(path, STRANGER, STRANGER));
+    file = open(path, O_RDONLY | O_CLOEXEC);
+    memory = mmap(NULL, page, PROT_READ, MAP_PRIVATE, file, 0);
+    CHECK(memory != MAP_FAILED);
+    CHECK_OK(served_begin_for(RECORDER, &served));
+    recorder = begin_recorder(RECORDER);
+    for (size_t i = 0; i < 2; i++) {
         KeeperFileId id;
         int fd = -1;
 
-        CHECK_OK(make_elf(path, rows[i].type, rows[i].mode));
-        CHECK_EQ(keeper_open_image(served.keeper, (uint32_t)getpid(), path, &id, &fd),
-                 rows[i].result);
+        CHECK_OK(keeper_open_mapped(served.keeper, (uint32_t)getpid(), (uintptr_t)memory,
+                                    (uintptr_t)memory + page, &id, &fd));
         closep(&fd);
-        (void)unlink(path);
+        CHECK_EQ(try_image(&served, recorder, path), -EACCES);
     }
+    (void)unlink(path);
+    (void)munmap(memory, page);
+    end_recorder(recorder);
     CHECK_EQ(served_end(&served), 0);
+}
+
+/* A folder of modules that this process alone sees, and a module in it and one beside it. */
+static int make_modules(const char *folder, char *module, char *stray, size_t size) {
+    struct utsname system;
+
+    if (uname(&system) < 0 || unshare(CLONE_NEWNS) < 0 ||
+        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("tmpfs", folder, "tmpfs", 0, "mode=0755") < 0)
+        return -errno;
+    snprintf(stray, size, "/usr/lib/modules");
+    (void)mkdir(stray, 0755);
+    snprintf(stray, size, "/usr/lib/modules/%s", system.release);
+    if (mkdir(stray, 0755) < 0)
+        return -errno;
+    snprintf(module, size, "/usr/lib/modules/%s/some.ko", system.release);
+    snprintf(stray, size, "/usr/lib/modules/stray.ko");
+    return MIN(make_elf(module, ET_REL, 0644), make_elf(stray, ET_REL, 0644));
+}
+
+/* In a process of its own, that has the folder of modules. */
+static int try_modules(void) {
+    const char *folder = access("/usr/lib/modules", F_OK) == 0 ? "/usr/lib/modules" : "/usr/lib";
+    char module[256], stray[256];
+    uint32_t recorder;
+    Served served;
+    int r = make_modules(folder, module, stray, sizeof(module));
+
+    if (r < 0)
+        return 77;
+    if (served_begin_for(RECORDER, &served) < 0)
+        return 1;
+    recorder = begin_recorder(RECORDER);
+    r = try_image(&served, recorder, module) == 0 && try_image(&served, recorder, stray) == -ENOEXEC
+            ? 0
+            : 2;
+    end_recorder(recorder);
+    return served_end(&served) == 0 ? r : 3;
+}
+
+TEST(of_object_files_only_the_modules_of_the_running_kernel_are_opened) {
+    int status = 0;
+    pid_t pid;
+
+    if (geteuid() != 0)
+        TEST_SKIP("a folder of modules takes root");
+    (void)fflush(stdout);
+    pid = fork();
+    if (pid == 0)
+        _exit(try_modules());
+    CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+        TEST_SKIP("no right to mount");
+    CHECK_EQ(status, 0);
 }
 
 TEST(a_core_dump_that_a_process_maps_is_not_opened) {
