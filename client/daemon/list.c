@@ -39,7 +39,7 @@ static const Column segment_columns[] = {
     {.name = "SAMPLES", .right = true, .drops = 2},
     {.name = "LOST",    .right = true, .drops = 4},
     {.name = "SIZE",    .right = true, .drops = 3},
-    {.name = "STATE"},
+    {.name = "STATE", .drops = 6},
     {.name = "NOT RECORDED", .drops = 5},
     {.name = "SEGMENT", .shrinks = true},
     {},

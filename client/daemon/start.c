@@ -6,6 +6,7 @@
 #include "client/frame/timestamp.h"
 #include "client/remote/remote.h"
 #include "client/remote/reply.h"
+#include "client/remote/session-text.h"
 #include "protocol/value.h"
 #include "util/text.h"
 
@@ -124,9 +125,10 @@ static void tell(const Context *c, const json_t *session) {
         figure_moment(&text, reply_count(session, "stopsUsec"));
     }
     text_putc(&text, '.');
-    json_array_foreach(reply_member(session, "degraded"), i, reason)
-        text_printf(&text, " It is degraded (%s): %s.", reply_string(reason, "reason"),
-                    reply_string(reason, "meaning"));
+    json_array_foreach(reply_member(session, "degraded"), i, reason) {
+        text_puts(&text, " Degraded: ");
+        session_put_reason(&text, reason);
+    }
     text_putc(&text, '\0');
     if (!c->quiet && !buffer_error(&text))
         (void)complain_shown(STATUS_OK, (const char *)text.data);

@@ -35,13 +35,17 @@ static void put_sentence(Buffer *out, const char *text) {
         out->data[at] = (uint8_t)(out->data[at] - 'a' + 'A');
 }
 
+void session_put_reason(Buffer *out, const json_t *reason) {
+    put_sentence(out, reply_string(reason, "meaning"));
+    if (*reply_string(reason, "remedy"))
+        put_sentence(out, reply_string(reason, "remedy"));
+    text_printf(out, "(%s)", reply_string(reason, "reason"));
+}
+
 static void show_reason(const Screen *s, const json_t *reason) {
     _cleanup_(buffer_done) Buffer text = {};
 
-    put_sentence(&text, reply_string(reason, "meaning"));
-    if (*reply_string(reason, "remedy"))
-        put_sentence(&text, reply_string(reason, "remedy"));
-    text_printf(&text, "(%s)", reply_string(reason, "reason"));
+    session_put_reason(&text, reason);
     text_putc(&text, '\0');
     if (!buffer_error(&text))
         screen_line(s, "Degraded", COLOR_WARNING, (const char *)text.data);

@@ -393,6 +393,68 @@ def options_of_start_become_settings():
 
 
 @test
+def start_names_the_remedy_of_a_degraded_session():
+    answers = told({"Start": [{"session": {**SESSION, "name": "web", "degraded": [DEGRADED]}}]})
+    with folder() as where, StandIn(where, answers) as daemon:
+        ended(profctl("start", "web", "-e", "cycles", socket=daemon.path), 0,
+              r"Degraded: This machine lacks .* Run on a machine with a PMU, .* \(fallbackEvent\)")
+
+
+# A snapshot and sessions whose values are wider than any of the widths below.
+WIDE = "payments-backend-of-the-shop-in-the-second-data-centre"
+WIDE_PATH = f"/var/lib/profd/sessions/{WIDE}/00000099-20261120T100019Z.perf.data"
+WIDE_SNAPSHOT = {
+    "name": WIDE, "path": f"/var/lib/profd/snapshots/{WIDE}.perf.data", "session": "default", "layout": "file",
+    "sensitive": False, "pinned": True, "reason": f"why {WIDE} is slow", "uid": 0, "createdUsec": 1795273200000000,
+    "expiresUsec": None, "sinceUsec": 1795273200000000, "untilUsec": 1795273260000000, "samples": 12345, "lost": 7,
+    "bytes": 1 << 20, "partial": [], "files": [""],
+}
+WIDE_ANSWERS = {
+    **ANSWERS,
+    "GetStatus": [{**STATUS, "sessions": [{**SESSION, "name": WIDE, "degraded": [DEGRADED]}]}],
+    "ListSessions": [{"session": {**SESSION, "name": WIDE, "describe": f"cpu-clock, cgroup /{WIDE}"}}],
+    "ListSegments": [{"segment": {**SEGMENT, "name": f"{WIDE}.perf.data", "path": WIDE_PATH}}],
+    "ListSnapshots": [{"snapshot": WIDE_SNAPSHOT}],
+    "Monitor": [{**EVENT, "event": "ready"}, {**EVENT, "session": WIDE, "path": WIDE_PATH}],
+    "Describe": [{"setting": {**SETTING, "section": f"Session {WIDE}", "value": f"/{WIDE}"}}],
+    "GetMetrics": [{"metrics": [{**METRIC, "labels": {"session": WIDE}}]}],
+}
+# Each table and screen, and the words that a pipe gets whole and in one line.
+TABLES = [
+    (["status"], "cpu-clock at 99 Hz, fp call graphs, on 2 CPUs"), (["list"], f"cpu-clock, cgroup /{WIDE}"),
+    (["list", "-s"], f"{WIDE}.perf.data"), (["show-session"], f"cpu-clock, cgroup /{WIDE}"),
+    (["snapshots"], f"why {WIDE} is slow"), (["show-snapshot", WIDE], f"why {WIDE} is slow"),
+    (["monitor"], WIDE), (["cat-config"], f"/{WIDE}"), (["metrics"], f'session="{WIDE}"'),
+]
+
+
+@test
+def no_table_is_wrapped_or_cut_in_a_pipe():
+    with folder() as where, StandIn(where, WIDE_ANSWERS) as daemon:
+        for words, whole in TABLES:
+            done = ended(profctl(*words, socket=daemon.path), 0)
+            check(any(whole in line for line in done.stdout.splitlines()), f"{words}: no {whole!r} in {done.stdout}")
+            wide = ended(profctl(*words, socket=daemon.path, env=environment(COLUMNS="200")), 0).stdout
+            check(any(whole in line for line in wide.splitlines()), f"{words} at 200: no {whole!r} in {wide}")
+            narrow = ended(profctl(*words, socket=daemon.path, env=environment(COLUMNS="40")), 0).stdout
+            # Of the name of a segment the number is left, any other name is whole, so that it can be typed.
+            check(WIDE in narrow or words == ["list", "-s"], f"{words} at 40: the name is cut in {narrow}")
+            equal(done.stdout.count(WIDE) >= 1, True, f"{words}: the name is cut in {done.stdout}")
+
+
+@test
+def tables_fit_forty_columns_where_their_names_do():
+    answers = {**ANSWERS, "ListSnapshots": [{"snapshot": {**WIDE_SNAPSHOT, "name": "slow", "reason": "slow"}}]}
+    with folder() as where, StandIn(where, answers) as daemon:
+        for words, _ in TABLES:
+            done = ended(profctl(*words[:1], *(["slow"] if words[1:] == [WIDE] else words[1:]), socket=daemon.path,
+                                 env=environment(COLUMNS="40")), 0)
+            # Prose is wrapped and tables lose columns; a path is not broken, nor a line that programs read.
+            long = [line for line in done.stdout.splitlines() if len(line) > 40 and "/" not in line]
+            check(not long or words[0] in ("metrics", "monitor", "cat-config"), f"{words}: {long}")
+
+
+@test
 def limits_of_vacuum_become_parameters():
     with folder() as where, StandIn(where, ANSWERS) as daemon:
         done = ended(profctl("vacuum", "--size=1G", "--time=2d", "--segments=5",
