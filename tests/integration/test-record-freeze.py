@@ -23,6 +23,7 @@ HZ = 999
 PERIOD_NS = 10**9 // HZ
 FROZEN_S = 25 if LONG else 10
 GIVES_UP_S = 8
+A_WHILE_S = 2 if LONG else 0.2
 DISK_BYTES = 128 << 20
 WEB = {"Event": "cpu-clock", "Frequency": str(HZ)}
 STRANGE_GROUP = 64993
@@ -136,18 +137,18 @@ def a_seal_that_hangs_holds_up_neither_start_nor_recording():
         was_recorded_before(daemon, "unsealed", "sealed")
         lose_readers(daemon, "unsealed")
         with perf_record(os.path.join(folder, "perf.data"), "-m", "16M", frequency=HZ) as perf:
-            time.sleep(1)
+            time.sleep(A_WHILE_S)
             with frozen(store):
                 unsealed = Waiting(daemon, "Start", session="unsealed", settings=WEB)
                 hung = wait_until(lambda: hung_sealer(daemon), 10, "the sealer to wait for the disk")
-                serve(daemon, 1)
+                serve(daemon, A_WHILE_S)
                 # Both are answered before the disk is: nobody waits longer than 5 s for a seal.
                 for call in (Waiting(daemon, "Start", session="sealed", settings=WEB), unsealed):
                     equal(call.answers()[0]["session"]["state"], "active", "state of a session that was begun")
                 equal(state_of(hung), "D", "state of the sealer that was left behind")
-                serve(daemon, 1)
+                serve(daemon, A_WHILE_S)
             wait_until(lambda: state_of(hung) is None, 10, "the sealer to end")
-            time.sleep(1)
+            time.sleep(A_WHILE_S)
         for name in ("default", "sealed", "unsealed"):
             equal(lost(daemon, name), 0, f"samples of '{name}' that are reported as lost")
         equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
