@@ -96,11 +96,33 @@ static int on_event(void *userdata, const json_t *event) {
     return m->done ? STATUS_FAILED : r;
 }
 
+/* A session may be started later, and a newer profd may have more events. Names that none of them
+ * can have would be waited for without an end. */
+static int check_names(const Monitor *m) {
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
+    static const char others[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+
+    for (char **session = m->sessions; *session; session++)
+        for (const char *at = *session; *at || at == *session; at++)
+            if (!*at || (!strchr(letters, *at) && !strchr(others, *at)))
+                return complain(STATUS_NOT_FOUND, "There is no session '%s'.", *session);
+    for (size_t i = 0; i < m->settings->events.n; i++) {
+        const char *event = m->settings->events.items[i];
+
+        if (event[strspn(event, letters)])
+            return complain(STATUS_USAGE, "There is no event '%s', see 'profctl help monitor'.",
+                            event);
+    }
+    return STATUS_OK;
+}
+
 static int run_monitor(Context *c, void *settings, char **arguments) {
     Monitor m = {.context = c, .settings = settings, .sessions = arguments};
     _cleanup_(remote_freep) Remote *remote = NULL;
-    int r = remote_open(c, &remote);
+    int r = check_names(&m);
 
+    if (r == STATUS_OK)
+        r = remote_open(c, &remote);
     if (r != STATUS_OK)
         return r;
     remote_set_timeout(remote, REMOTE_FOREVER);

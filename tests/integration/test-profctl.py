@@ -5,8 +5,10 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -415,6 +417,87 @@ def arguments_that_are_no_utf8_are_never_dropped():
             check(done.returncode == 5 or "no samples" in done.stderr, f"{option}: {done.stderr}")
     check(os.path.exists(taken), "the snapshot is gone")
     ended(call("rm", "kept"), 0)
+
+
+@test
+def a_snapshot_of_a_thread_that_is_not_the_leader_has_that_thread_alone():
+    daemon()
+    script = ("import threading\n"
+              "def spin():\n while True: pass\n"
+              "thread = threading.Thread(target=spin, daemon=True)\nthread.start()\n"
+              "print(thread.native_id, flush=True)\nspin()")
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            tid = int(process.stdout.readline())
+            check(tid != process.pid, "it is the leader")
+            ended(call("start", "threads", "-e", "cpu-clock", "-F", "999", "-p", str(process.pid)), 0)
+            wait_until(lambda: sessions()["threads"]["samples"] > 500, "samples")
+            with tempfile.TemporaryDirectory() as folder:
+                out = os.path.join(folder, "out")
+                ended(call("snapshot", "-s", "threads", "-t", str(tid), "-o", out), 0, "[0-9] samples")
+                records = [json.loads(line) for line in
+                           ended(profctl("dump", "-j", "-t", "SAMPLE", out), 0).stdout.splitlines()]
+        finally:
+            process.kill()
+    ended(call("stop", "threads"), 0)
+    equal({(r["pid"], r["tid"]) for r in records}, {(process.pid, tid)}, "threads of the samples")
+
+
+# What a command takes beside the option or argument that is tried: R is a recording, O a new file.
+BESIDE = {
+    "start": ["web", "-e", "cpu-clock"], "monitor": ["-n", "1"], "dump": ["R"], "convert": ["R", "O"], "merge": ["R"],
+    "info": ["R"], "verify": ["R"], "show-snapshot": ["none"], "rm": ["none"], "pin": ["none"], "stop": ["none"],
+    "pause": ["none"], "resume": ["none"], "log-level": ["info"],
+}
+# Free text, which may hold anything.
+FREE = {("snapshot", "--reason"), ("snapshot", "--output"), ("merge", "--output"), ("convert", "OUT")}
+
+
+def free_texts():
+    """Each option and argument of each command that is no choice among words: (command, option)."""
+    for line in ended(profctl("--print-options"), 0).stdout.splitlines():
+        command, _, option, argument, _ = line.split("\t")
+        if argument and not re.fullmatch(r"\[?[a-z0-9-]+(\|[a-z0-9-]+)+\]?", argument):
+            yield command, option
+    yield "convert", "OUT"
+
+
+def called_with(command, option, value, out):
+    words = [{"R": source_path("tests", "golden", "recordings", "clock.data"), "O": out}.get(word, word)
+             for word in BESIDE.get(command, [])]
+    if command == "*":
+        return [option, value, "ping"]
+    if option == "OUT":
+        return [command, words[0], value]
+    if not option:
+        return [command, value, *({"start": words[1:], "convert": [out], "monitor": words}.get(command, []))]
+    return [command, *words, *([option + b"=" + value] if isinstance(option, bytes) else [option, value])]
+
+
+@test
+def no_option_and_no_argument_of_any_command_takes_bytes_for_something_else():
+    daemon()
+    sampled("default")
+    with tempfile.TemporaryDirectory() as folder:
+        tried, here = set(), os.getcwd()
+        os.chdir(folder)  # files of such names are made here
+        try:
+            for command, option in free_texts():
+                for value in (b"\xff", rb"\xff"):
+                    for name in os.listdir(b"."):
+                        os.unlink(name)
+                    done = call(*called_with(command, option, value, "out"), timeout=20)
+                    what = f"{command} {option} {value}: status {done.returncode}, {done.stderr}"
+                    check(0 <= done.returncode <= 8, what)
+                    check(done.returncode not in (0, 8) or (command, option) in FREE, what)
+                    check("update" not in done.stderr and "older than" not in done.stderr, what)
+                    check(done.returncode in (0, 8) or done.stderr.startswith("profctl: "), what)
+                    safe(done.stdout + done.stderr, what)
+                    tried.add((command, option))
+        finally:
+            os.chdir(here)
+    check(len(tried) > 60, f"only {len(tried)} were tried")
+    equal(FREE - tried, set(), "free texts that no command takes")
 
 
 @test
