@@ -283,29 +283,36 @@ def bash_offers_values_behind_the_equals_sign_of_a_key():
         check(got == wanted, f"'{' '.join(words)}' is completed to {sorted(got)}, not to {sorted(wanted)}")
 
 
-# A host with one device; `find` prints its files as sysfs has them.
-DEVICE = "\n".join(f"/sys/bus/event_source/devices/cpu/events/{name}" for name in ("mem-loads", "slots"))
+# Programs that print what a host has, what is typed there, and what has to be offered for it.
+HOSTS = [
+    ("find", [f"/sys/bus/event_source/devices/cpu/events/{name}" for name in ("mem-loads", "slots")],
+     ("start", "x", "-e", "cpu/mem"), "cpu/mem-loads/"),
+    ("cut", ["/", "/system.slice/shop.service", "/payload/web.slice/web@1.service/workers"],
+     ("start", "x", "-u", "web"), "web@1.service"),
+    ("cut", ["/", "/system.slice/shop.service", "/payload/web.slice/web@1.service/workers"],
+     ("snapshot", "-u", "sh"), "shop.service"),
+]
 
 
 @test
-def every_shell_offers_the_events_of_devices():
+def every_shell_offers_the_events_of_devices_and_the_units_of_the_host():
     if not arguments():
         skip("the program has no events")
     need("fish")
     need("zsh")
-    with tempfile.TemporaryDirectory(prefix="profd-test.") as folder:
-        find = Path(folder, "find")
-        find.write_text(f"#!/bin/sh\necho '{DEVICE}'\n", encoding="ascii")
-        find.chmod(0o755)
-        before, os.environ["PATH"] = os.environ["PATH"], f"{folder}:{os.environ['PATH']}"
-        try:
-            words = ("start", "x", "-e", "cpu/mem")
-            line = " ".join(("profctl", *words))
-            offered = {"bash": offered_by_bash(*words), "fish": offered_by_fish(*words),
-                       "zsh": offered_by_zsh([line])[line]}
-        finally:
-            os.environ["PATH"] = before
-    none(f"{shell} offers {sorted(got)}" for shell, got in offered.items() if "cpu/mem-loads/" not in got)
+    for program, prints, words, wanted in HOSTS:
+        with tempfile.TemporaryDirectory(prefix="profd-test.") as folder:
+            path = Path(folder, program)
+            path.write_text("#!/bin/sh\n" + "".join(f"echo '{line}'\n" for line in prints), encoding="ascii")
+            path.chmod(0o755)
+            before, os.environ["PATH"] = os.environ["PATH"], f"{folder}:{os.environ['PATH']}"
+            try:
+                line = " ".join(("profctl", *words))
+                offered = {"bash": offered_by_bash(*words), "fish": offered_by_fish(*words),
+                           "zsh": offered_by_zsh([line])[line]}
+            finally:
+                os.environ["PATH"] = before
+        none(f"{shell} offers {sorted(got)[:5]} for '{line}'" for shell, got in offered.items() if wanted not in got)
 
 
 @test
