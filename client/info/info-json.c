@@ -182,6 +182,8 @@ int info_print_json(const Info *info, Fields *f) {
     print_features(info->reader, f);
     print_host(info->environment, f);
     fields_u64(f, "n_build_ids", info_build_ids(info));
+    if (info_unidentified(info) > 0)
+        fields_u64(f, "n_unidentified", info_unidentified(info));
     print_events(info, f);
     print_time(f, "first_sample_time", s->has_time, s->first_time);
     print_time(f, "last_sample_time", s->has_time, s->last_time);

@@ -7,6 +7,7 @@
 #include "client/file/summary.h"
 #include "client/frame/command.h"
 #include "perfdata/feature/environment.h"
+#include "perfdata/writer/tally.h"
 
 enum { INFO_TOP = 10 }; /* rows of the lists of the most frequent */
 
@@ -16,6 +17,7 @@ typedef struct Info {
     PdEnvironment *environment;
     Summary summary;
     Attribution *attribution;
+    PdTally *tally;   /* of what is mapped */
     PdDamage damage;  /* the first of the records or of the features; text "" when there is none */
     int64_t captured; /* when the file was last written, seconds; 0: not known */
 } Info;
@@ -27,4 +29,9 @@ int info_print_json(const Info *info, Fields *fields);
 static inline uint64_t info_build_ids(const Info *info) {
     return info->environment->has[PD_FEATURE_BUILD_ID] ? info->environment->n_build_ids
                                                        : info->summary.build_id_records;
+}
+
+/* Files that are mapped without a build id, in a recording of profd. */
+static inline uint64_t info_unidentified(const Info *info) {
+    return pd_tally_totals(info->tally).n_unidentified;
 }

@@ -89,6 +89,16 @@ static void print_coverage(const Info *info, Buffer *out) {
     text_putc(out, '\n');
 }
 
+static void print_unidentified(const Info *info, Buffer *out) {
+    uint64_t n = info_unidentified(info);
+
+    if (n == 0)
+        return;
+    label(out, "Unnamed");
+    print_several(out, n, "file has", "files have");
+    text_puts(out, " no build id, so perf shows addresses instead of functions\n");
+}
+
 static void print_overview(const Info *info, Buffer *out) {
     const PdHeader *header = pd_reader_header(info->reader);
     const Summary *s = &info->summary;
@@ -132,6 +142,7 @@ static void print_overview(const Info *info, Buffer *out) {
         print_several(out, s->throttled, "time", "times");
     }
     text_putc(out, '\n');
+    print_unidentified(info, out);
     print_coverage(info, out);
     print_complete(info, out);
 }

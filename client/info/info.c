@@ -17,6 +17,7 @@
 static void info_done(Info *info) {
     summary_done(&info->summary);
     info->attribution = attribution_free(info->attribution);
+    info->tally = pd_tally_free(info->tally);
     info->environment = pd_environment_free(info->environment);
     info->reader = pd_reader_free(info->reader);
 }
@@ -26,7 +27,9 @@ static int count_records(Info *info) {
     PdRecord record;
     int r, q;
 
-    r = attribution_new(info->reader, &info->attribution);
+    r = pd_tally_new(&info->tally);
+    if (r >= 0)
+        r = attribution_new(info->reader, &info->attribution);
     if (r < 0)
         return r;
     while ((r = pd_reader_next(info->reader, &record)) > 0) {
@@ -36,6 +39,8 @@ static int count_records(Info *info) {
         q = summary_add(&info->summary, &record, &stamp);
         if (q >= 0)
             q = attribution_add(info->attribution, &record, &stamp);
+        if (q >= 0 && record.type == PD_RECORD_MMAP2)
+            q = pd_tally_add(info->tally, events, &record);
         if (q < 0)
             return q;
     }

@@ -3,6 +3,7 @@
 """A program that was just deployed, and files that change while they run: perf names the functions
 of the build that ran, or none, and never those of the file that lies at its path by then."""
 
+import json
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import recording  # noqa: E402
 from daemon import Daemon, session  # noqa: E402
+from profctl import profctl  # noqa: E402
 from varlink import Varlink  # noqa: E402
 from workload import need_root, program, scratch, wait_until  # noqa: E402
 from tap import check, equal, main, test  # noqa: E402
@@ -198,7 +200,12 @@ def check_unidentified(recorded, pid, file):
     equal(mapped, {(None, file + MARK)}, f"what {recorded} says is mapped")
     named = {f for dso, f in symbols(recorded, pid) if dso.startswith(file)}
     equal(named, {"[unknown]"}, f"functions that perf takes from {file} in {recorded}")
-    check(recording.manifest(recorded)["unidentified"] >= 1, f"nothing is unidentified in {recorded}")
+    unidentified = recording.manifest(recorded)["unidentified"]
+    check(unidentified >= 1, f"nothing is unidentified in {recorded}")
+    said = profctl("-j", "info", recorded).stdout
+    equal(json.loads(said)["n_unidentified"], unidentified, f"unidentified files of {recorded} in info")
+    said = profctl("info", recorded).stdout
+    check(re.search(rf"^Unnamed +{unidentified} files? ha(s|ve) no build id", said, re.M), f"info says {said[:800]}")
 
 
 @test
