@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <sys/auxv.h>
+#include <unistd.h>
 
 #include "perfdata/writer/emit.h"
 #include "scan/kallsyms.h"
@@ -45,6 +47,27 @@ KernelReader *kernel_reader_free(KernelReader *reader) {
     buffer_done(&reader->images);
     free(reader);
     return NULL;
+}
+
+/* Its headers and notes lie in its first page. */
+static int64_t read_vdso(void *userdata, uint64_t offset, void *to, size_t n) {
+    size_t size = (size_t)sysconf(_SC_PAGESIZE);
+
+    if (offset >= size)
+        return 0;
+    n = MIN(n, size - (size_t)offset);
+    memcpy(to, (const uint8_t *)userdata + offset, n);
+    return (int64_t)n;
+}
+
+int kernel_vdso_build_id(BuildId *ret) {
+    /* The kernel passes addresses as numbers. */
+    void *vdso = (void *)(uintptr_t)getauxval(AT_SYSINFO_EHDR); /* NOLINT */
+
+    /* That of a 32-bit profd is not the one of 64-bit processes. */
+    if (!vdso || sizeof(void *) < 8)
+        return -ENODATA;
+    return elf_build_id(&(ElfSource){.read = read_vdso, .userdata = vdso}, ret);
 }
 
 static Bytes bytes_of(const char *s) {
@@ -112,7 +135,8 @@ static int read_modules(KernelReader *k, Buffer *out) {
         return 0;
     if (r == 0)
         r = modules_read(fd, &modules);
-    /* Modules without a path still have a name. */
+    /* Modules without a path still have a name. Without a build id it is all they get: perf would
+     * take their symbols from whatever file lies at the path when the recording is read. */
     (void)modules_identify(k->root, &modules);
     for (size_t i = 0; i < modules.n; i++) {
         const Module *m = &modules.items[i];
@@ -121,7 +145,7 @@ static int read_modules(KernelReader *k, Buffer *out) {
         snprintf(bracketed, sizeof(bracketed), "[%s]", m->name);
         if (m->length > 0)
             put_map(out, (PdMmap){.start = m->start, .length = m->length},
-                    m->path ? m->path : bracketed, &m->build_id);
+                    m->path && m->build_id.size > 0 ? m->path : bracketed, &m->build_id);
     }
     return r;
 }

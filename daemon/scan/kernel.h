@@ -3,8 +3,12 @@
 
 /* The kernel's own code, as the records that perf would write at the head of a recording. */
 
+#include "elf/note.h"
 #include "keeper/request/keeper-client.h"
 #include "util/buffer.h"
+
+/* The build id of the code that the kernel maps into every 64-bit process as [vdso]. */
+int kernel_vdso_build_id(BuildId *ret);
 
 typedef struct KernelReader KernelReader;
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "scan/baseline.h"
+#include "scan/kernel.h"
 #include "tracker/cgroup-name.h"
 #include "tracker/kernel-range.h"
 #include "util/array.h"
@@ -142,6 +143,7 @@ int tracker_new(const TrackerOptions *options, Tracker **ret) {
     _cleanup_(tracker_freep) Tracker *tracker = calloc(1, sizeof(*tracker));
     ScannerSinks sinks = {on_process,  on_kernel,   on_cgroup, on_cgroups_done,
                           on_build_id, on_all_done, on_look,   tracker};
+    BuildId vdso;
     int r;
 
     if (!tracker)
@@ -157,6 +159,8 @@ int tracker_new(const TrackerOptions *options, Tracker **ret) {
     if (r < 0)
         return r;
     history_set_identify(tracker->history, HISTORY_ASKS);
+    if (kernel_vdso_build_id(&vdso) == 0)
+        history_set_vdso(tracker->history, (Bytes){.data = vdso.bytes, .size = vdso.size});
     r = cgroup_names_new("", cgroup_names_is_initial(), &tracker->cgroup_names);
     if (r < 0)
         return r;

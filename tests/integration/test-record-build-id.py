@@ -101,6 +101,16 @@ def replaced_and_deleted_programs_have_their_own_build_ids():
             equal(program.ids(later), {wanted}, f"build ids of {program.path}")
 
 
+def vdso_of_perf():
+    """Its build id by perf, which lists all that is mapped, not only what is sampled."""
+    with scratch() as folder:
+        path = os.path.join(folder, "perf.data")
+        subprocess.run(["perf", "record", "-q", "-a", "--buildid-all", "-e", "cpu-clock", "-o", path, "sleep", "0.3"],
+                       check=True)
+        listed = subprocess.run(["perf", "buildid-list", "-i", path], capture_output=True, text=True, check=True).stdout
+        return {line.split()[0] for line in listed.splitlines() if line.endswith(" [vdso]")}
+
+
 @test
 def the_kernel_has_the_build_id_that_perf_shows():
     need_root()
@@ -113,6 +123,18 @@ def the_kernel_has_the_build_id_that_perf_shows():
             listed = subprocess.run(["perf", "buildid-list", "-i", segment], capture_output=True, text=True,
                                     check=True).stdout
             check(f"{shown} [kernel.kallsyms]" in listed, f"perf buildid-list says {listed[:300]}")
+
+
+@test
+def the_vdso_has_the_build_id_that_perf_shows():
+    need_root()
+    with scratch() as folder, spinning():
+        with Daemon(folder, config=CONFIG) as daemon:
+            daemon.wait_for_segments(2)
+            equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+        found = {build_id for segment in daemon.segments() for _, build_id, path in told(segment)
+                 if path == "[vdso]"}
+        equal(found, vdso_of_perf(), "build ids of [vdso]")
 
 
 @test

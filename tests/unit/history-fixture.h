@@ -118,7 +118,7 @@ static inline void maps_as(Fixture *f, uint16_t misc, uint32_t prot, uint64_t ti
     u64(&m, 0);
     u32(&m, 8);
     u32(&m, 1);
-    u64(&m, strlen(name));
+    u64(&m, name[0] == '[' ? 0 : strlen(name));
     u64(&m, 5);
     u32(&m, prot);
     u32(&m, MAP_PRIVATE);

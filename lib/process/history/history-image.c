@@ -27,8 +27,28 @@ static void retain(History *h, ProcessImage *image) {
     *slot = image_ref(image);
 }
 
+void history_set_vdso(History *h, Bytes build_id) {
+    if (build_id.size == 0 || build_id.size > sizeof(h->vdso_id))
+        return;
+    memcpy(h->vdso_id, build_id.data, build_id.size);
+    h->vdso_id_size = (uint8_t)build_id.size;
+}
+
+/* A 32-bit process has another vdso, below 4 GiB. */
+static bool is_known_vdso(const History *h, const PdMmap *mmap) {
+    return h->vdso_id_size > 0 && mmap->build_id_size == 0 && mmap->inode == 0 &&
+           mmap->start > UINT32_MAX && bytes_equal_str(mmap->filename, "[vdso]");
+}
+
 ProcessImage *image_of(History *h, const PdMmap *mmap) {
-    ProcessImage *image = images_get(&h->strings, mmap, (Bytes){}, false);
+    PdMmap identified = *mmap;
+    ProcessImage *image;
+
+    if (is_known_vdso(h, mmap)) {
+        identified.build_id = h->vdso_id;
+        identified.build_id_size = h->vdso_id_size;
+    }
+    image = images_get(&h->strings, &identified, (Bytes){}, false);
 
     if (!image) {
         h->dropped++;

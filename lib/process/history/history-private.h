@@ -178,6 +178,8 @@ struct History {
     uint64_t sweep_ns; /* start of the sweep that is settled now */
     uint64_t n_marked; /* mappings that came without a build id from another recording */
     uint64_t unidentified;
+    uint8_t vdso_id[20]; /* of 64-bit processes */
+    uint8_t vdso_id_size;
     bool keeps_data;
     uint64_t hold_until_ns;
 

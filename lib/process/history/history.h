@@ -118,6 +118,10 @@ void history_put_back_wanted(History *history);
  * none, or it could not be read. An image that went meanwhile is ignored. */
 void history_set_build_id(History *history, uint64_t image, Bytes build_id);
 
+/* The build id of the code that the kernel maps into 64-bit processes as [vdso]: no file has it, so
+ * it cannot be looked up. Before anything is fed. */
+void history_set_vdso(History *history, Bytes build_id);
+
 /*
  * What happens to mappings of files without a build id, which perf would name from whatever file is
  * at the path when it reads the recording.

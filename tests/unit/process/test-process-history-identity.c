@@ -246,4 +246,18 @@ TEST(a_marked_mapping_of_another_recording_learns_its_build_id) {
     CHECK_STREQ(said(&f), "100 maps 10 5000 /opt/new id abcd\n");
 }
 
+TEST(the_vdso_of_64_bit_processes_has_the_id_that_is_given) {
+    _cleanup_(fixture_done) Fixture f = fixture();
+
+    history_set_identify(f.history, HISTORY_ASKS);
+    history_set_vdso(f.history, (Bytes){.data = ID_A, .size = sizeof(ID_A)});
+    maps(&f, 100, 10, 0x7fff00000000, "[vdso]");
+    maps(&f, 100, 10, 0xf7f00000, "[vdso]");
+    maps(&f, 100, 10, 0x7fff10000000, "[uprobes]");
+    (void)history_settle(f.history, UINT64_MAX);
+    CHECK_STREQ(needs(&f, 10, 10, 150), "100 maps 10 7fff00000000 [vdso] id abcd\n"
+                                        "100 maps 10 f7f00000 [vdso]\n"
+                                        "100 maps 10 7fff10000000 [uprobes]\n");
+}
+
 TEST_MAIN()

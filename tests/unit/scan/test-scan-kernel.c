@@ -81,7 +81,7 @@ static void put_kernel(void) {
 
 #define TEXT "map2 ffffffff81000000 1000b08 ffffffff81000000 [kernel.kallsyms]_text id ab\n"
 #define MODULES                                                                                    \
-    "map ffffffffc0800000 1000 0 /lib/modules/6.1.0-test/updates/dkms/own.ko 00\n"                 \
+    "map ffffffffc0800000 1000 0 [own] 00\n"                                                       \
     "map2 ffffffffc0a00000 20000 0 /lib/modules/6.1.0-test/kernel/sound/core/snd-pcm.ko.xz id "    \
     "ab\n"                                                                                         \
     "map ffffffffc0a20000 2000 0 [nf_tables] 00\n"
