@@ -23,12 +23,10 @@ static int on_transferred(void *userdata) {
 
 /* As with connections: nobody takes all there is, and some is kept for those with rights. */
 bool caller_may_transfer(const Caller *caller) {
-    unsigned all = 0, of_uid = 0, left = TRANSFERS_MAX;
+    unsigned all = transfer_running(), of_uid = 0, left = TRANSFERS_MAX;
 
-    for (const Caller *c = caller->control->callers; c; c = c->next) {
-        all += c->transfer != NULL;
+    for (const Caller *c = caller->control->callers; c; c = c->next)
         of_uid += c->transfer && c->peer.uid == caller->peer.uid;
-    }
     if (caller->peer.right != RIGHT_ADMIN)
         left -= TRANSFERS_FOR_ADMINS;
     return all < left && of_uid < TRANSFERS_OF_UID_MAX;

@@ -126,5 +126,7 @@ typedef struct TransferOptions {
 
 /* Sends bytes of a file on a thread of its own. */
 int transfer_new(const TransferOptions *options, Transfer **ret);
-/* One that has not ended is cut off, and not waited for. */
+/* The threads that send a file, also those whose client is gone and that hang in a read. */
+unsigned transfer_running(void);
+/* Cuts off a transfer that has not ended, and does not wait for its thread. */
 Transfer *transfer_free(Transfer *transfer);

@@ -13,10 +13,11 @@
 #include "util/thread.h"
 
 /*
- * A file to a socket. What is not in memory has to come from a disk, for which the main thread must
- * not wait, so each transfer has a thread. The main thread ends one by shutting the socket down,
- * and does not wait for the thread either, which may hang in a read: whoever of the two lets go of
- * the transfer last frees it.
+ * Sends a file to a socket. The bytes may have to come from a disk, for which the main thread must
+ * not wait, so each transfer has a thread. The main thread ends a transfer by shutting its socket
+ * down, and does not wait for the thread either, which may hang in a read. The holder that lets go
+ * last frees the transfer. A thread that hangs counts as running, so that clients who come back
+ * again and again do not fill the process with such threads.
  */
 
 #define NS_PER_MS 1000000ULL
@@ -33,6 +34,8 @@ struct Transfer {
     LoopSource *source;
     atomic_uint holders;
 };
+
+static atomic_uint transfer_threads;
 
 static void release(Transfer *transfer) {
     if (atomic_fetch_sub(&transfer->holders, 1) > 1)
@@ -95,6 +98,7 @@ static void *run(void *userdata) {
         (void)send_file(transfer);
     (void)!write(transfer->ended, &one, sizeof(one));
     release(transfer);
+    atomic_fetch_sub(&transfer_threads, 1);
     return NULL;
 }
 
@@ -105,11 +109,14 @@ static int start(Transfer *transfer) {
     int r;
 
     atomic_fetch_add(&transfer->holders, 1);
+    atomic_fetch_add(&transfer_threads, 1);
     r = thread_start(&options, run, transfer, &thread);
-    if (r == 0)
+    if (r == 0) {
         (void)pthread_detach(thread);
-    else
-        atomic_fetch_sub(&transfer->holders, 1);
+        return 0;
+    }
+    atomic_fetch_sub(&transfer->holders, 1);
+    atomic_fetch_sub(&transfer_threads, 1);
     return r;
 }
 
@@ -140,6 +147,10 @@ int transfer_new(const TransferOptions *options, Transfer **ret) {
     }
     *ret = transfer;
     return 0;
+}
+
+unsigned transfer_running(void) {
+    return atomic_load(&transfer_threads);
 }
 
 Transfer *transfer_free(Transfer *transfer) {
