@@ -69,7 +69,8 @@ static void offer_comm(Mismatch *mismatch, const Selection *filter, Bytes comm) 
     char *seen = mismatch->comms[hash_bytes(0, comm) % MISMATCH_COMMS],
          name[MISMATCH_COMM_MAX] = "";
 
-    memcpy(name, comm.data, MIN(comm.size, sizeof(name) - 1));
+    if (comm.size > 0)
+        memcpy(name, comm.data, MIN(comm.size, sizeof(name) - 1));
     if (strcmp(seen, name) == 0)
         return;
     memcpy(seen, name, sizeof(name));

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "elf/elf-request.h"
@@ -106,7 +107,8 @@ TEST(it_can_open_nothing_reach_nobody_and_start_nothing) {
     (void)fflush(stdout);
     pid = fork();
     if (pid == 0)
-        _exit(try_everything(file));
+        /* The exit of a sanitizer's runtime makes calls that the filter refuses. */
+        (void)syscall(SYS_exit_group, try_everything(file));
     CHECK_EQ(status_of(pid), 0);
 }
 

@@ -48,28 +48,30 @@ TEST(file_of_either_byte_order_is_read) {
     }
 }
 
-/* A file of PERFFILE times: two events of the type, config 9, which its table calls "legacy". */
-static int open_version_1(uint32_t type, bool swap, PdReader **ret) {
-    _cleanup_(buffer_done) Buffer records = make_samples(swap, 2), file = {};
+/* A file of PERFFILE times: two events of the type, config 9, which its table calls "legacy". The
+ * reader borrows the bytes. */
+static int open_version_1(uint32_t type, bool swap, Buffer *file, PdReader **ret) {
+    _cleanup_(buffer_done) Buffer records = make_samples(swap, 2);
     FileShape shape = {.swap = swap,
                        .version_1 = true,
                        .data_size = UINT64_MAX,
                        .records = buffer_bytes(&records),
                        .no_features = true};
 
-    file = make_file(&shape);
-    store_u64(file.data + 56, DATA_AT + records.size, swap);
+    *file = make_file(&shape);
+    store_u64(file->data + 56, DATA_AT + records.size, swap);
     for (unsigned i = 0; i < 2; i++)
-        store_u32(file.data + ATTRS_AT + i * ATTR_ENTRY, type, swap);
-    return open_buffer(&file, ret);
+        store_u32(file->data + ATTRS_AT + i * ATTR_ENTRY, type, swap);
+    return open_buffer(file, ret);
 }
 
 TEST(version_1_names_tracepoints_in_a_table) {
     for (int swap = 0; swap < 2; swap++) {
+        _cleanup_(buffer_done) Buffer file = {};
         _cleanup_(pd_reader_freep) PdReader *r = NULL;
         Seen seen;
 
-        CHECK_OK(open_version_1(PD_TYPE_TRACEPOINT, swap, &r));
+        CHECK_OK(open_version_1(PD_TYPE_TRACEPOINT, swap, &file, &r));
         CHECK_EQ(pd_reader_header(r)->magic_version, 1);
         CHECK_EQ(pd_reader_header(r)->big_endian, is_big(swap));
         CHECK_STREQ(pd_events_at(pd_reader_events(r), 0)->name, "legacy");
@@ -91,9 +93,10 @@ TEST(version_1_table_does_not_rename_an_event_that_its_attr_names) {
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        _cleanup_(buffer_done) Buffer file = {};
         _cleanup_(pd_reader_freep) PdReader *r = NULL;
 
-        CHECK_OK(open_version_1(rows[i].type, false, &r));
+        CHECK_OK(open_version_1(rows[i].type, false, &file, &r));
         CHECK_STREQ(pd_events_at(pd_reader_events(r), 0)->name, rows[i].name);
     }
 }
