@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from daemon import Daemon, children, is_sanitized, session, status_of  # noqa: E402
 from hostile import (HungMount, cpu_seconds, file_of_notes, mapped_by_a_child, state_of,  # noqa: E402
                      wait_until)
-from workload import end, need_root, scratch  # noqa: E402
+from workload import LONG, end, need_root, scratch  # noqa: E402
 from tap import build_path, check, equal, main, skip, test  # noqa: E402
 
 LOAD = build_path("tests", "bench", "load")
@@ -27,6 +27,7 @@ NOTES_BYTES, MANY_NOTES_BYTES, FILES = 64 * MIB, 1024 * MIB, 12
 CPU_LIMIT_S = 3
 STOP_LIMIT_S = 15
 FILES_ON_FUSE = 30
+HANG_S = 12 if LONG else 7
 
 
 def named(daemon, name):
@@ -156,8 +157,8 @@ def hang_and_restart(**options):
         daemon.wait_for_segments(2)
         with HungMount(mount, FILES_ON_FUSE, **options) as fuse:
             fuse.hang()
-            # Whoever is asked about the files has been by then.
-            time.sleep(12)
+            # By then an opener would have been asked about several of the files.
+            time.sleep(HANG_S)
             hung = [pid for pid in children(daemon.process.pid) if state_of(pid) == "D"]
             begun = daemon.mark()
             os.kill(daemon.recorder(), signal.SIGKILL)
