@@ -63,7 +63,7 @@ def paranoid():
         return int(f.read())
 
 
-# What a skip must say to be allowed in CI, and what must then hold.
+# The words that a skip must hold to be allowed in CI, and the condition that must then hold.
 ALLOWED_SKIPS = (
     ("shared corpus", no_corpus),
     ("perf events", no_perf_events),
@@ -137,7 +137,7 @@ class Count:
         self.ending(name, run, said, seen, bad, plan)
 
     def ending(self, name, run, said, seen, bad, plan):
-        """What the lines cannot tell: a crash, a silence, a plan that was not kept."""
+        """The faults that the lines do not show: a crash, a silence, a plan that was not kept."""
         words = said + run.get("stderr", "").splitlines()
         status = run["returncode"]
         if plan and plan[0] == "1..0" and "skip" in plan.string.lower():

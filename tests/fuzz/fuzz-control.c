@@ -92,7 +92,7 @@ static int stop_loop(void *userdata) {
     return 0;
 }
 
-/* What is ready now. */
+/* The events that are ready now. */
 static void turn(void) {
     _cleanup_(loop_source_freep) LoopSource *source = NULL;
 

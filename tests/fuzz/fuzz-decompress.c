@@ -5,7 +5,7 @@
 #include "perfdata/reader/reader.h"
 
 /*
- * What zstd makes of hostile bytes, and what the reader makes of what zstd made. Input: a byte for
+ * zstd unpacks hostile bytes, and the reader reads what zstd made of them. Input: a byte for
  * the kind (bit 0: COMPRESSED2) and the cut (the rest: where the body is split into two records),
  * then the compressed stream, which is put behind a pipe header and an attr.
  */

@@ -73,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         made_pmu(&made, "cpu/format/fuzzed", parts[2]) < 0)
         return 0;
     if (event_list_parse(parts[0], &made.host, &list, error, sizeof(error)) < 0) {
-        /* Whatever is wrong is told, in printable letters. */
+        /* Each problem is reported in printable letters. */
         if (error[0] == '\0')
             abort();
         for (const char *c = error; *c; c++)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What every fuzzer defines, and a way to make a sanitizer look at bytes nobody else looks at. */
+/* The function that every fuzzer defines, and a way to make a sanitizer look at bytes nobody else
+ * looks at. */
 
 #include <stddef.h>
 #include <stdint.h>

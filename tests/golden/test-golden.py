@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What `profctl info` and `dump` print of small recordings, held against expected/.
+"""The output of `profctl info` and `dump` for small recordings, held against expected/.
 
 Recordings stand in recordings/ (made by perf) or are made by make.py. What a change is meant to
 alter is written anew by `PROFD_GOLDEN=update ./dev test --suite golden`; read the difference.
@@ -260,7 +260,7 @@ def the_manual_explains_each_member_of_info():
             check(re.search(rf"\b{member}\b", section), f"{member} is not in profctl(1)")
 
 
-# What these say where there is no daemon proves that they were understood.
+# The answers of these commands without a daemon prove that profctl understood them.
 ENDS_WITHOUT_DAEMON = {"status": (3,), "monitor": (3,), "snapshot": (3,), "doctor": (0, 7)}
 
 

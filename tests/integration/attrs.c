@@ -12,9 +12,9 @@
 #include "util/parse.h"
 
 /*
- * What profd would open for a text of Event=: "attrs EVENT [KEY=VALUE …]" prints a line for each
- * event with its name, a tab, and its attr in perf's words; "attrs --tracing EVENT" writes the
- * tracing data. Keys: frequency, period, call-graph (fp, dwarf, lbr), stack-size, inherit,
+ * The events that profd would open for a text of Event=: "attrs EVENT [KEY=VALUE …]" prints a line
+ * for each event with its name, a tab, and its attr in perf's words; "attrs --tracing EVENT" writes
+ * the tracing data. Keys: frequency, period, call-graph (fp, dwarf, lbr), stack-size, inherit,
  * user-only, idle.
  */
 

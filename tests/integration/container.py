@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What containers take away, each alone: the words before a command that runs without it.
+"""The rights that containers take away, each alone: the words before a command that runs without it.
 
     subprocess.run([*without_perf_events(errno.EPERM), PROFD])
     subprocess.run([*IN_USER_NAMESPACE, PROFD])

@@ -61,7 +61,7 @@ def with_lines(folder, name, lines):
 
 
 def with_groups(folder, groups, user=None):
-    """What runs a command where these groups exist, by name and number, and, if its number is given, a
+    """The words that run a command where these groups exist, by name and number, and, if its number is given, a
     user profd; nobody else sees them."""
     binds = [("/etc/group", with_lines(folder, "group", [f"{name}:x:{number}:" for name, number in groups.items()]))]
     if user:
@@ -90,7 +90,7 @@ class Daemon:
         try:
             if ready:
                 self.wait_for_log("Recording ")
-            # What ended before this may have ended before its name could be read.
+            # A process that ended before this may have ended before its name could be read.
             self.ready_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         except BaseException:
             self.kill()
@@ -172,7 +172,7 @@ class Daemon:
         return sorted(glob.glob(os.path.join(self.store, "sessions", name, pattern)))
 
     def segments(self, name="default"):
-        """Those that are finished, in their order."""
+        """The finished segments, in their order."""
         return self.files("*.perf.data", name)
 
     def open_segments(self, name="default"):

@@ -118,7 +118,7 @@ static Bytes copy_of(Bytes text) {
     return (Bytes){.data = copy, .size = copy ? text.size : 0};
 }
 
-/* What perf made up before it began, which has no time. */
+/* The records that perf made up before it began, which have no time. */
 static int note(Play *play, const PdRecord *record, const PdEvent *event) {
     PdBody body;
     Known *k = NULL;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What any user can put in front of a profiler: ELF files with endless notes, and a FUSE file system
+"""Traps that any user can set for a profiler: ELF files with endless notes, and a FUSE file system
 whose server stops answering."""
 
 import contextlib
@@ -196,7 +196,7 @@ class HungMount:
         os.close(self.hanging)
         if self.mapper:
             os.kill(self.mapper, signal.SIGKILL)
-        # Whoever waits for an answer gets an error when nobody can give one any more.
+        # A process that waits for an answer gets an error when nobody can give one any more.
         os.kill(self.server, signal.SIGKILL)
         os.waitpid(self.server, 0)
         LIBC.umount2(self.folder.encode(), MNT_DETACH)
@@ -212,7 +212,7 @@ def state_of(pid):
 
 
 def cpu_seconds(pid):
-    """What a process has used of the CPU, its kernel part too; 0 when it is gone."""
+    """The CPU time of a process, its kernel part too; 0 when it is gone."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
             words = f.read().rpartition(")")[2].split()

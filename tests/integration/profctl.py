@@ -79,7 +79,7 @@ def as_json(done, name, status=0):
 
 
 def on_terminal(*words, columns=80, env=None, socket=None):
-    """What it prints on a terminal of that width: status and text."""
+    """Status and output of profctl on a terminal of that width."""
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     command = [PROFCTL, *([f"--socket={socket}"] if socket else []), *words]

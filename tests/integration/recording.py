@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What recordings hold, read by profctl and by perf, and how to hold two of the same seconds
+"""The content of recordings, read by profctl and by perf, and how to hold two of the same seconds
 against each other.
 
 A Sample is what the kernel gave; a Row is a sample with the names that perf script finds for it.
@@ -81,7 +81,7 @@ def _paths(recordings):
 
 
 def _of_each(function, paths):
-    """What it returns for each path, in their order; they are read on all CPUs at once."""
+    """The results of the function for each path, in their order; they are read on all CPUs at once."""
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(pool.map(function, paths))
 
@@ -104,7 +104,7 @@ def samples(recordings, event=None):
 
 
 def _version_of(path):
-    """What changes when the recording does, a file or a folder."""
+    """A value that changes when the recording does, a file or a folder."""
     files = [os.path.join(path, name) for name in sorted(os.listdir(path))] if os.path.isdir(path) else [path]
     return tuple((s.st_ino, s.st_size, s.st_mtime_ns) for s in map(os.stat, files))
 
@@ -143,12 +143,12 @@ def _rows_of(path):
 
 
 def complaints(words):
-    """What perf says on stderr, but for what it says of any recording here."""
+    """The lines of perf on stderr, without those that it prints for any recording here."""
     # Where processes live in namespaces that perf cannot come back from, as in a chroot, it says so.
     return [line for line in words.splitlines() if line.strip() and "util/namespaces.c" not in line]
 
 
-# What perf report says, rightly, of a recording that tells of loss.
+# The words of perf report, rightly, about a recording that reports loss.
 OF_LOSS = re.compile(r"^(Warning:|Processed .* lost .*|Check IO/CPU overload!)$")
 
 
@@ -169,7 +169,7 @@ def _report(path, with_loss):
 
 
 def judge(recordings, with_loss=False):
-    """What perf report and profctl verify have against each recording, a sentence each."""
+    """The complaints of perf report and profctl verify about each recording, a sentence each."""
     paths = _paths(recordings)
     # perf reads all symbols of the kernel each time: of many recordings the short run shows it some.
     shown = [path for number, path in enumerate(paths)

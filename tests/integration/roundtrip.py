@@ -58,7 +58,7 @@ def info(path):
 
 
 def perf(verb, path, options, stream):
-    """What perf prints of a recording, without what changes by itself; None: it cannot read it."""
+    """The output of perf for a recording, without the parts that change by themselves; None: it cannot read it."""
     done = run(["perf", verb, "-f", "-i", "-" if stream else path, *options],
                path if stream else None)
     if done.returncode != 0 or b"failed to process" in done.stderr:
@@ -67,7 +67,7 @@ def perf(verb, path, options, stream):
 
 
 def stats(path, stream):
-    """What perf report --stats counts by type."""
+    """The counts of perf report --stats by type."""
     counts = {}
     for line in (perf("report", path, ["--stats"], stream) or b"").decode().splitlines():
         words = line.split()
@@ -167,7 +167,7 @@ def without(environment, ignored):
 
 
 def same_facts(original, path, what, left_out):
-    """What info says but for the container, and but for what a stream could not hold."""
+    """The output of info without the lines on the container and on things that a stream cannot hold."""
     was, now = original.facts, info(path)
     stream = "pipe" in (was["mode"], now["mode"])
     dropped = {EVENT_UPDATE} if now["mode"] == "pipe" else set()

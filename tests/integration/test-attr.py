@@ -26,7 +26,7 @@ WORKERS = 8  # perf mostly waits for the kernel to let go of its events
 number = itertools.count()
 HOME = tempfile.TemporaryDirectory(prefix="profd-attr-")
 
-# What we do otherwise, and why. A field that is left out of the comparison: None; else a set of
+# The fields that we set otherwise, and why. A field that is left out of the comparison: None; else a set of
 # bits, of which ours and perf's are.
 DIFFERENCES = {
     "size": None,  # the smallest that holds what is set; perf takes its own
@@ -49,7 +49,7 @@ OF_PROCESS = {
 # The dummy is perf's side-band event itself.
 OF_DUMMY = {**OF_PROCESS, "disabled": None}
 
-# What perf leaves behind of the session's stacks in an event that has another call graph of its own:
+# The settings of the session's stacks that perf leaves behind in an event that has another call graph of its own:
 # fields that mean nothing without the bit of sample_type, and a call chain without user frames.
 OF_LEFT_STACKS = {"sample_regs_user": None, "sample_stack_user": None,
                   "exclude_callchain_user": None}
@@ -75,7 +75,7 @@ HERE = [
     "{sched:sched_switch,cs}", "mine{cs,faults/period=4/}", "{cpu-clock/freq=77/,cs}:Su",
     "{cpu-clock,task-clock:u}:W",
 ]
-# Those that need hardware, which may not be here: a run each, of which the first attr counts.
+# The events that need hardware, which may not be here: a run each, of which the first attr counts.
 HARDWARE = [
     "cycles", "cpu-cycles:u", "cycles:p", "cycles:pp", "cycles:P", "cycles:uP", "instructions",
     "cache-references", "cache-misses:k", "branches", "branch-instructions", "branch-misses:u",

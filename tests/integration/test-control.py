@@ -168,7 +168,7 @@ def deaf(s):
     time.sleep(2)
 
 
-# Those who may read do more harm than strangers. Each is a user, with so many connections at a time.
+# Readers can do more harm than strangers. Each is a user, with so many connections at a time.
 HARM = [
     (False, 1, lambda s: None),
     (False, 2, flood(CALL * 100)),

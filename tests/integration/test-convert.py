@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What `profctl convert` leaves out, refuses and leaves behind, on recordings made here."""
+"""`profctl convert`: its omissions, refusals and leftovers, on recordings made here."""
 
 import functools
 import json
@@ -187,7 +187,7 @@ def a_cut_recording_is_converted_up_to_the_cut(folder):
     check(b"Only a part" in done.stderr, done.stderr.decode())
     got, want = sample_lines(out), sample_lines(path)
     check(0 < len(got) < len(want), "a part is there")
-    # What the whole has more of may stand before the cut in time, not in the file.
+    # Records that only the whole has may stand before the cut in time, not in the file.
     check(set(got) <= set(want), "what is there is of the recording")
     equal(info(out)["damage"], None, "damage of the result")
 

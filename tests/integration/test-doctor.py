@@ -79,7 +79,7 @@ def a_healthy_host_is_all_ok():
     checks = look({})
     bad = [c for c in checks if c["state"] != "ok"]
     check(not bad, f"not ok: {bad}")
-    # Those that need no live host.
+    # The faults that need no live host.
     check(len({c["check"] for c in checks}) >= 12, f"only {len(checks)} checks")
 
 

@@ -64,7 +64,7 @@ static PdEnvironment *environment_of(PdReader *reader) {
     return env;
 }
 
-/* What does not change between two looks at a host; PMUs come in the order of a folder. */
+/* The facts that do not change between two looks at a host; PMUs come in the order of a folder. */
 TEST(a_host_is_collected_byte_for_byte_as_perf_does) {
     static const unsigned bits[] = {
         PD_FEATURE_HOSTNAME,     PD_FEATURE_OSRELEASE,    PD_FEATURE_ARCH,      PD_FEATURE_NRCPUS,

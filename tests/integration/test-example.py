@@ -50,7 +50,7 @@ HURRY = (
     (r"--since=('[^']*'|[^\s)]+) --until=('[^']*'|[^\s)]+)", "--since=-5s --until=now"),
     (r"(?<![\w/])0000\d{4}-\d{8}T\d{6}Z(?=\.perf\.data)(?<!42-20261120T100019Z)", "00000001-*"),
 )
-# What may end with another status than 0, and with which. A window may begin before the recording.
+# The commands that may end with another status than 0, and with which. A window may begin before the recording.
 STATUS = ((r"profctl \w+ torn\b", (8,)), (r"profctl.* snapshot\b", (0, 8)), (r"\bdoctor\b|--check\b", (0, 7)))
 
 
@@ -226,7 +226,7 @@ def start_programs():
 
 
 def prepare():
-    """What examples take for granted: recordings, a program, folders of others."""
+    """The things that examples take for granted: recordings, a program, folders of others."""
     folder = f"{PLACE}/files"
     os.mkdir(folder)
     start_programs()
@@ -281,7 +281,7 @@ def cgroup_root():
 
 
 def make_cgroups(command):
-    """Those that a command names; what was made. OSError where none can be."""
+    """Makes the folders that a command names, and returns the new ones. OSError where none can be."""
     made, root = [], cgroup_root()
     for name in re.findall(r"--cgroup[= ](\S+)", command):
         if root is None:
@@ -296,7 +296,7 @@ def make_cgroups(command):
 
 
 def lacks(command):
-    """What this machine lacks that a command needs, or None."""
+    """The thing that a command needs and this machine lacks, or None."""
     for system, event in re.findall(r" -e (\w+):(\w+)", command):
         if not any(os.path.isdir(f"{at}/events/{system}/{event}")
                    for at in ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")):
@@ -305,7 +305,7 @@ def lacks(command):
 
 
 def headings(lines):
-    """What stands before a colon or a column, but for what not every host has."""
+    """The words before a colon or a column, without those that not every host prints."""
     found = (re.match(r" *([A-Z][a-z]+)(?:: | {2,})\S", line) for line in lines)
     return {match[1] for match in found if match} - {"Degraded", "Remedy"}
 
@@ -396,7 +396,7 @@ def paranoid():
 
 
 def take_snapshots(commands):
-    """Those that commands call by their names, the reader's own."""
+    """The recordings that commands call by their names, the reader's own."""
     names = re.findall(r"\b(?:pin|rm|show-snapshot)(?: --?\S+)* (\d{8}T\d{6}Z)", "\n".join(commands))
     for name in dict.fromkeys(names):
         done = subprocess.run(["profctl", "snapshot", f"--name={name}"], capture_output=True,

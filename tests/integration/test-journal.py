@@ -51,7 +51,7 @@ def inside(config):
 
 
 def number_of(event):
-    """What the catalog has it by."""
+    """The id of the entry in the catalog."""
     with open(source_path("daemon", "program", "log-event.c"), encoding="utf-8") as f:
         return re.search(rf'"{event}", *"([0-9a-f]{{32}})"', f.read())[1]
 

@@ -174,7 +174,7 @@ def a_pause_is_a_gap_and_nothing_else():
         paused = now_ns()
         equal(states(v)["gap"], "paused", "state")
         v.one("Pause", session="gap")
-        # Who begins while it is paused is known when it goes on.
+        # A process that begins while the session is paused is known when it goes on.
         with spinning(0):
             time.sleep(0.5)
             resumed = now_ns()

@@ -77,7 +77,7 @@ def verified(path):
 
 
 def leftovers(daemon, *names):
-    """What lies among the snapshots beside these."""
+    """The files among the snapshots beside these."""
     found = os.listdir(os.path.join(daemon.store, "snapshots"))
     return [f for f in found if f.split(".perf.data")[0].removesuffix(".json") not in names]
 
@@ -299,7 +299,7 @@ def many_at_once_lose_nothing():
     for said in answers[::1 if LONG else 7]:
         recording.check_clean([said["path"]])
     check(all(a["partial"] == [] and a["samples"] > 100 for a in answers), "one of them is less than asked for")
-    # Who is silent for that long may find his connection closed.
+    # A client that is silent for that long may find its connection closed.
     with connected() as v:
         equal(v.call("ListSessions", session="default")[0]["session"]["lost"], lost, "samples lost by the session")
         for said in answers:
@@ -427,7 +427,7 @@ def who_is_refused_holds_nothing():
             before = v.one("GetStatus")["store"]["usedBytes"]
             freed = v.one("Vacuum", maxSegments=1)["bytes"]
             after = v.one("GetStatus")["store"]["usedBytes"]
-        # What is recorded meanwhile is less than a second of it.
+        # The samples that come meanwhile are less than a second of it.
         check(freed > 0 and after < before - freed / 2, f"of {before} bytes {freed} went, and {after} are left")
         v.one("RemoveSnapshot", name="slow")
 

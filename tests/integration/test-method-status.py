@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What profd says about itself: status, reasons with their remedy, metrics, the configuration with
+"""profd describes itself: status, reasons with their remedy, metrics, the configuration with
 the place of each value, and a new one."""
 
 import os

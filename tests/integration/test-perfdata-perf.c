@@ -129,7 +129,7 @@ static int new_output(const char *path, PdLayout layout) {
     return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* What perf script says of `name` in the folder goes to name.script. */
+/* Writes the output of perf script for `name` in the folder to name.script. */
 static int script(const char *name) {
     return shell("cd %s && perf script -i %s > %s.script 2> %s.errors", folder, name, name, name);
 }

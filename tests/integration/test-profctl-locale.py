@@ -60,7 +60,7 @@ def made():
 
 
 def printed(words, socket, **locale):
-    """What it prints, with nothing of the locale but this. It has 20 seconds, and needs none."""
+    """The output of profctl, with nothing of the locale but this. It has 20 seconds, and needs none."""
     kept = {k: v for k, v in environment().items()
             if not k.startswith("LC_") and k not in ("LANG", "LANGUAGE")}
     done = ended(profctl(*words, socket=socket, env={**kept, **locale}, timeout=20), 0)

@@ -350,7 +350,7 @@ def lines_fit_the_terminal():
                 equal(status, 0, f"status of {words}: {text}")
                 long = [line for line in plain(text).splitlines() if len(line) > columns]
                 check(not long, f"{words} at {columns}: {long}")
-            # What says least goes first, and not on a wide terminal.
+            # The column that says least goes first, and stays on a wide terminal.
             head = plain(on_terminal("list", columns=columns, socket=daemon.path)[1]).splitlines()[0]
             equal(("LOST" in head, "PER SEC" in head), (True, columns == 120), head)
 

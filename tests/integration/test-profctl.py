@@ -70,7 +70,7 @@ class Monitor:
         self.process = subprocess.Popen([PROFCTL, f"--socket={path()}", "monitor", "--json=short"],
                                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                                         env=environment())
-        # What never comes ends the stream, not the patience of whoever reads it.
+        # A missing reply ends the stream, so that the reader does not wait for ever.
         self.guard = threading.Timer(60, self.process.kill)
         self.guard.start()
         equal(json.loads(self.process.stdout.readline())["event"], "ready", "the first event")

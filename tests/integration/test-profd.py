@@ -193,7 +193,7 @@ def sampling_begins_before_anything_slow():
 
 
 def heard(notified):
-    """What the socket of a service manager has got since."""
+    """The messages that the socket of a service manager has got since."""
     said = []
     while True:
         try:

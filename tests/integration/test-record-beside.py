@@ -144,7 +144,7 @@ def profd_records_answers_and_feeds_its_watchdog_while_a_session_opens():
             wait_until(lambda: the(v, "default")["samples"] > before + 100, 20, "the session beside it to record")
             equal(the(v, "slow")["state"], "starting", "state")
             equal(fault(v, "Start", session="slow"), "SessionExists", "a second start")
-            # Whoever changes his mind need not wait for it either.
+            # A user who changes his mind need not wait for it either.
             equal(v.one("Stop", session="dropped")["session"]["state"], "inactive", "state once it is stopped")
             check("error" in second.receive(), "a start that was stopped succeeded")
         equal(starter.receive()["parameters"]["session"]["name"], "slow", "what was started once the kernel went on")

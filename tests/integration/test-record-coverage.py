@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What profd says about the time that it did not record: a window is complete only when all of it
+"""profd reports the time that it did not record: a window is complete only when all of it
 was recorded, and each gap is named with its reason."""
 
 import json
@@ -175,7 +175,7 @@ def both_halves_killed_is_a_gap():
     need_root()
     with scratch() as folder:
         info, ended, began = run_again(folder, lambda daemon: daemon.kill())
-        # What the rings held goes with the keeper.
+        # The samples in the rings go with the keeper.
         check_gap(info, "down", ended, began, 2 * US)
         check(gaps(info, "down")[0]["sinceUsec"] <= ended, "it claims what nobody wrote")
 

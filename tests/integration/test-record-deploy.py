@@ -49,7 +49,7 @@ def symbols(path, pid):
 
 
 class Cache:
-    """What perf keeps of binaries, in the private home of these tests."""
+    """The copies of binaries that perf keeps, in the private home of these tests."""
 
     def __init__(self, *files):
         self.files = files
@@ -83,7 +83,7 @@ def snapshot(daemon, name="default", **asked):
 
 
 def segments(daemon, pid, *names):
-    """Those with samples of the process: CPUs that come or go end a segment, too."""
+    """The segments with samples of the process: CPUs that come or go end a segment, too."""
     found = [path for name in names or ("default",) for path in daemon.segments(name)
              if any(s.pid == pid for s in recording.samples(path))]
     check(found, f"no segment has samples of {pid}")

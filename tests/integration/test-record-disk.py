@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What disks do to a recorder: full and freed, read-only and back, the folder gone; and a recorder
+"""Disks in trouble under a recorder: full and freed, read-only and back, the folder gone; and a recorder
 that stands still for seconds, whose loss is told exactly."""
 
 import contextlib

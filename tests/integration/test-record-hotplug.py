@@ -31,7 +31,7 @@ def switch(online):
 
 @contextlib.contextmanager
 def cpu_comes_back():
-    """Whatever happens."""
+    """Switches the CPU on again, also after a failure."""
     if CPU == 0 or not os.path.exists(SWITCH):
         skip("no CPU can be switched off here")
     try:

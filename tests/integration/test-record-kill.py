@@ -108,7 +108,7 @@ def each_sample_of_the_load_has_its_names():
     run = Run.get()
     for name in SESSIONS:
         rows = recording.rows(run.daemon.segments(name))
-        # What ended while nobody recorded cannot be named; our load goes on.
+        # A process that ended while nobody recorded cannot be named; our load goes on.
         ours = [r for r in rows if not r.comm.startswith(":") or r.sym in recording.COMMS]
         recording.check_names(ours, at_least=100 * KILLS)
 

@@ -201,7 +201,7 @@ def a_session_that_is_started_with_a_bad_event_is_refused_with_the_reason():
         equal(daemon.stop(), 0, "the status of profd")
 
 
-# What a session asks for, and whether it is to pass. One that passes records all that it asks for.
+# The events of a session, and whether it is to pass. One that passes records all that it asks for.
 CONFIGURATIONS = {
     "right": ({"Event": "cpu-clock:u,cs"}, True),
     "auto": ({"Event": "auto"}, True),

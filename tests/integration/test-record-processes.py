@@ -52,7 +52,7 @@ def five_thousand_processes_are_read_without_a_gap_in_sampling():
 
 
 def traced(pids, seconds):
-    """What processes open and read, as paths."""
+    """The paths that processes open and read."""
     command = ["strace", "-f", "-y", "-qq", "-e", "trace=open,openat,openat2,read,pread64,getdents64,readlinkat",
                *(word for pid in pids for word in ("-p", str(pid)))]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, errors="replace")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Who may what: the keeper keeps the few capabilities that it needs, the recorder has none and is
+"""The rights of each process: the keeper keeps the few capabilities that it needs, the recorder has none and is
 refused what would give it others' memory; without rights profd says what is missing."""
 
 import contextlib
@@ -99,7 +99,7 @@ def each_helper_has_no_capability_that_it_does_not_need():
 
 
 def refusals(pid):
-    """What a process is refused by its filter: the name of a call -> its errno."""
+    """The calls that the filter of a process refuses: the name of a call -> its errno."""
     done = subprocess.run([program("probe"), str(pid)], capture_output=True, text=True, check=False)
     if done.returncode == 77:
         skip("the probe does not know this machine's registers")

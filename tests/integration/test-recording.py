@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the other suites judge by, tried on two perf records of the same seconds: it agrees where
+"""The judges of the other suites, tried on two perf records of the same seconds: they agree where
 they are right, and finds each fault that is made in them."""
 
 import os

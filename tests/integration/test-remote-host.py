@@ -21,7 +21,7 @@ from tap import check, equal, main, skip, test  # noqa: E402
 
 WAIT_S = 40
 
-# What each host does, by its name; the line for its shell is in $line.
+# The behaviour of each host, by its name; the line for its shell is in $line.
 SSH = r"""#!/bin/sh
 while [ $# -gt 0 ] && [ "$1" != -- ]; do
     echo "$1" >>"$STAND_IN/options"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What perf records here and now, in many shapes, through every container and back."""
+"""Recordings that perf makes here and now, in many shapes, through every container and back."""
 
 import glob
 import os

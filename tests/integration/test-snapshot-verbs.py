@@ -58,7 +58,7 @@ def recorded(folder):
 
 
 def asked(words, **answers):
-    """What one call of snapshot asks for."""
+    """The request that one call of snapshot makes."""
     with tempfile.TemporaryDirectory() as folder, StandIn(folder, {"Snapshot": taken(),
                                                                    **answers}) as daemon:
         ended(profctl("snapshot", *words, socket=daemon.path), 0)
@@ -146,7 +146,7 @@ def stdout_has_the_path_and_stderr_the_rest():
                 os.chown(path, 1234, 1234)
                 done = profctl("snapshot", socket=daemon.path)
                 check("perf report -f -i" in done.stderr, f"a stranger's file: {done.stderr}")
-    # What cannot be read from here can be fetched.
+    # A snapshot that cannot be read from here can be fetched.
     with tempfile.TemporaryDirectory() as folder, StandIn(folder, {"Snapshot": taken()}) as daemon:
         hint = profctl("snapshot", socket=daemon.path).stderr.splitlines()[-1]
         check("perf report" not in hint, hint)
@@ -418,7 +418,7 @@ def verb(*words, **how):
 
 
 def perf(*words):
-    """What the real perf says of a recording, without a complaint."""
+    """The output of the real perf for a recording, without a complaint."""
     done = subprocess.run(["perf", *words], capture_output=True, text=True, check=False)
     noise = [line for line in done.stderr.splitlines() if line.strip() and "Found" not in line]
     check(done.returncode == 0, f"perf {words}: {done.stderr}")

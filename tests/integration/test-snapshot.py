@@ -107,7 +107,7 @@ class Run:
 
 
 def cut(store, name, windows, *options):
-    """What the tool says of each window (name, since, until)."""
+    """The output of the tool for each window (name, since, until)."""
     done = subprocess.run([TOOL, *options, store, name, *(str(w) for window in windows for w in window)],
                           capture_output=True, text=True, check=False, timeout=600)
     lines = [line.split("\t") for line in done.stdout.splitlines()]
@@ -129,7 +129,7 @@ def compare(window, wanted, got):
     other = [(w, g) for w, g in zip(sorted(wanted), sorted(got)) if (w.comm, w.dso) != (g.comm, g.dso)]
     wrong = [(w, g) for w, g in other if not agree(w, g)]
     check(not wrong, f"{window}: {len(wrong)} of {len(got)} samples are called otherwise, as {wrong[:3]}")
-    # What a recorder's rings held when it died is written by the next one, who finds nobody there.
+    # The next recorder writes the samples that the rings of a dead one hold, and finds no process there.
     late = [w for w, _ in other
             if not any(a - NAMELESS_NS <= w.time <= b + NAMELESS_NS for a, b in Run.starts)]
     check(not late, f"{window}: {len(late)} samples lack names long after a start, as {late[:3]}")

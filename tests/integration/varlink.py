@@ -130,7 +130,7 @@ class Varlink:
         return list(self.each(method, **parameters))
 
     def members(self, method, name, **parameters):
-        """What a list holds; its members are called `name`."""
+        """The members of a list, which are called `name`."""
         return [r[name] for r in self.call(method, **parameters) if r.get(name) is not None]
 
     def read(self, **parameters):
@@ -158,7 +158,7 @@ def fault(name, /, **parameters):
         check(error.name == name, f"the error is {error}, not {name}")
         for key, value in parameters.items():
             check(error.parameters.get(key) == value, f"{name} says {error.parameters}, not {key}={value!r}")
-        # Whoever gave it has to know what is wrong with it.
+        # The caller has to know what is wrong with its parameter.
         check(name != "InvalidParameter" or error.parameters.get("reason"), f"{error.parameters} gives no reason")
         return
     check(False, f"no error, where {name} was to come")

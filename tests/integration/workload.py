@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What is recorded: the programs of tests/integration/load, a perf record beside, time."""
+"""The loads to record: the programs of tests/integration/load, a perf record beside, time."""
 
 import contextlib
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What an installation holds: programs, stripped and small, pages, completions, configuration; each
+"""The files of an installation: programs, stripped and small, pages, completions, configuration; each
 file in its folder's option, and in one package of each kind; and what systemd's own programs say of
 the unit, the users, the folders and the catalog, in a root of their own."""
 
@@ -22,7 +22,7 @@ OTHERS = ("profctl.1", "profd.7", "profd.8", "profd.conf.5",
           "tmpfiles.d/profd.conf", "profd.catalog",
           "profd/profd-elf", "profd/take-over", "varlink/io.profd.Control.varlink")
 LIMIT_BYTES = 1 << 20
-# What every unit leans on, for a root that has nothing else.
+# The units that every unit needs, for a root that has nothing else.
 TARGETS = ("basic", "multi-user", "shutdown", "sysinit")
 
 # Folders as meson calls them, and as both kinds of packages have them.
@@ -34,7 +34,7 @@ FOLDERS = {
     "{sbindir}": "/usr/sbin",
     "{sysconfdir}": "/etc",
 }
-# Those of systemd, and where it looks in every case.
+# The folders of systemd, and where it looks in every case.
 SYSTEMD = {
     "systemd/system": "/usr/lib/systemd/system",
     "sysusers.d": "/usr/lib/sysusers.d",

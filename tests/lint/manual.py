@@ -137,7 +137,7 @@ def invented_by_completion(shell, table):
 
 
 def offered_by_bash(*words):
-    """What bash offers for the last word, by calling the completion as bash would."""
+    """The words that bash offers for the last word, by calling the completion as bash would."""
     script = (
         f'PATH="{BUILD}/client:$PATH"; source "{COMPLETIONS["bash"]}"; '
         'COMP_WORDS=(profctl "$@"); COMP_CWORD=$#; COMP_LINE="profctl $*"; '
@@ -159,7 +159,7 @@ def offered_by_fish(*words):
 
 
 def offered_by_zsh(lines):
-    """What zsh offers behind each of these lines, by typing them to it."""
+    """The words that zsh offers behind each of these lines, by typing them to it."""
     with tempfile.TemporaryDirectory(prefix="profd-test.") as home:
         said = subprocess.run(
             ["zsh", "-f", str(Path(__file__).with_name("offered.zsh")), str(COMPLETIONS["zsh"].parent)],
@@ -241,7 +241,7 @@ def fish_offers_every_command_and_option():
     none(completed(offered_by_fish, TABLE))
 
 
-# What is typed, and what has to be offered for its last word.
+# The typed line, and the words that have to be offered for its last one.
 ARGUMENTS = [
     (("start", "x", "-e", "cpu-cl"), "cpu-clock"),
     (("start", "x", "-e", "cycles,page-fau"), "cycles,page-faults"),
@@ -255,7 +255,7 @@ ARGUMENTS = [
 
 
 def arguments():
-    """Those of commands that there are: this file is held against tables of other programs, too."""
+    """The tables of commands that exist: this file is held against tables of other programs, too."""
     commands = {row.command for row in TABLE}
     return [(words, wanted) for words, wanted in ARGUMENTS if words[0] in commands]
 

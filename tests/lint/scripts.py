@@ -10,7 +10,7 @@ from tap import check, main, test
 
 TEXTS = {".c", ".h", ".md", ".1", ".5", ".7", ".8", ".py", ".sh", ".conf", ".build", ".bash", ".fish",
          ".catalog"}
-# What begins with "#!" and has one of these ends is looked at: of packages, the scripts of a maintainer.
+# Files that begin with "#!" and have one of these ends are checked: of packages, the scripts of a maintainer.
 SCRIPTS = {"", ".postinst", ".postrm"}
 
 

@@ -27,7 +27,7 @@ TOKEN = re.compile(
     r"""(?P<block>/\*.*?\*/)|(?P<line>//[^\n]*)|(?P<text>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')""",
     re.S,
 )
-# What begins a line in a header and ends in a semicolon; what begins one in a source and goes on in braces.
+# A declaration in a header begins a line and ends in a semicolon; a definition in a source goes on in braces.
 DECLARATION = re.compile(r"^(?!typedef|static|DEFINE_)[A-Za-z_][\w *]*?\b(\w+)\([^;{}]*\)[^;{}()]*(?:\([^;{}]*\)\s*)?;", re.M)
 DEFINITION = re.compile(r"^[A-Za-z_][\w *]*?\b(\w+)\((?=[^;{}]*\{)", re.M)
 CLEANUP = re.compile(r"^DEFINE_CLEANUP\([^,]*, (\w+)\)", re.M)

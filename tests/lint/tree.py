@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the lint tests share: the tree, its files, what they include, and the objects built of them."""
+"""Code that the lint tests share: the tree, its files, what they include, and the objects built of them."""
 
 import json
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What tests/summary.py makes of programs that pass, fail, skip, crash, hang or say nothing."""
+"""The counts of tests/summary.py for programs that pass, fail, skip, crash, hang or say nothing."""
 
 import contextlib
 import io

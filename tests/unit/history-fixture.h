@@ -212,7 +212,7 @@ static inline const char *as_text(Fixture *f, Buffer *records) {
     return (const char *)f->text.data;
 }
 
-/* What the emission has to say now. */
+/* The records that the emission adds now. */
 static inline const char *said(Fixture *f) {
     return as_text(f, emission_pending(f->emission));
 }

@@ -90,7 +90,7 @@ int keeper_open_file(Keeper *keeper, KeeperFile file, uint32_t pid, uint32_t tid
     return r < 0 || !keeper->copies ? r : stand_in_copy(ret_fd);
 }
 
-/* Those of process 42 are 420 to 426. */
+/* The threads of process 42 are 420 to 426. */
 int keeper_read_namespaces(Keeper *keeper, uint32_t pid, KeeperNamespace ret[KEEPER_NAMESPACES]) {
     if (keeper->refuses != 0)
         return -keeper->refuses;

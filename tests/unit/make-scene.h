@@ -51,7 +51,7 @@ static inline int scene_init(Scene *s) {
     return r == 0 ? snapshot_engine_new(s->place.store, s->loop, s->housekeeper, &s->engine) : r;
 }
 
-/* What became of a change. */
+/* The outcome of a change. */
 typedef struct Changed {
     Loop *loop;
     int error;

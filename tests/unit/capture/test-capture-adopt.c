@@ -121,8 +121,9 @@ static uint64_t last_time(Bytes bytes, const PdEvents *events) {
     return read_samples(bytes, events, NULL, NULL).last_ns;
 }
 
-/* What the dead one wrote, then what is taken after it without what was written already: nothing
- * may be missing or be there twice. The rings, which nobody gave back before, know the truth. */
+/* The samples of the dead one, then those after it without the ones that were written already:
+ * nothing may be missing or be there twice. The rings, which nobody gave back before, know the
+ * truth. */
 TEST(a_killed_recorder_loses_and_doubles_nothing) {
     SessionConfig config = clock_config("default", 4999);
     Buffer written[HEARD_CPUS] = {};
@@ -157,7 +158,7 @@ TEST(a_killed_recorder_loses_and_doubles_nothing) {
         uint64_t known = last_time(before, sampler_events(f.session));
         uint64_t head = ring_head(&ring->ring), doubled = 0;
 
-        /* What the next recorder leaves out: all up to the newest that is written. */
+        /* The samples that the next recorder leaves out: all up to the newest that is written. */
         while (doubled < after.size) {
             PdRecord record = pd_record_at(after.data + doubled, false);
             PdStamp stamp;

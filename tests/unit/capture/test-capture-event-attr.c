@@ -137,7 +137,7 @@ TEST(old_kernels_are_not_asked_for_what_they_lack) {
     CHECK(!(a.sample_type & PD_SAMPLE_CGROUP));
 }
 
-/* What is given up one after the other while the kernel answers the same. */
+/* The settings that are given up one after the other while the kernel answers the same. */
 static void give_up(PdAttr *a, const EventPolicy *policy, int with, Buffer *told) {
     const char *what;
 

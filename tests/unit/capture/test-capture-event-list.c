@@ -327,7 +327,7 @@ TEST(names_of_vendors_are_looked_up) {
     _cleanup_(made_host_done) MadeHost m = {};
     _cleanup_(event_list_freep) EventList *list = NULL;
 
-    /* Those of CPUs that are not here, too. */
+    /* The PMUs of CPUs that are not here, too. */
     CHECK_OK(setenv("LIBPFM_ENCODE_INACTIVE", "1", true));
     CHECK_OK(made_host_init(&m));
     if (parse(&m, "hsw::L2_RQSTS.MISS", &list) < 0)

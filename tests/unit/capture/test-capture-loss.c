@@ -3,7 +3,7 @@
 
 #include "make-sampler.h"
 
-/* What the kernel says about its own failings, in records and figures made by hand. */
+/* The losses that the kernel reports, in records and figures made by hand. */
 
 static void put_words(Buffer *out, uint32_t type, const uint64_t *words, size_t n) {
     buffer_u32(out, type, false);

@@ -364,7 +364,7 @@ TEST(the_default_session_alone_records_its_default_event_when_no_event_is_left) 
     CHECK_EQ(sampler_degraded(session), (unsigned)DEGRADED_MISSING_EVENTS);
     CHECK_STREQ(sampler_describe(session), "cpu-clock at 99 Hz");
     sampler_remove(session);
-    /* What concerns the session as a whole is no matter of its events. */
+    /* A key of the session as a whole does not concern its events. */
     config.n_pids = 1;
     config.pids[0] = INT32_MAX;
     CHECK_EQ(sampler_add(f.sampler, &config, &session), -ESRCH);

@@ -7,7 +7,7 @@
 #include "capture/sampler/limit.h"
 #include "make-sampler.h"
 
-/* What leaves the rings, in which order and when their room is free again; real events. */
+/* The records that leave the rings, their order and when their room is free again; real events. */
 
 /* -- the order of a sweep -- */
 

@@ -4,7 +4,7 @@
 #include "make-record.h"
 #include "test.h"
 
-/* What stays and what goes, record by record. */
+/* The records that a filter keeps and drops, record by record. */
 
 enum { CLOCK = 10, FAULTS = 20, DUMMY = 30 };
 

@@ -7,7 +7,8 @@
 #include "test.h"
 #include "util/text.h"
 
-/* What -H takes for hosts, what it leaves of a command line, and what becomes of what hosts say. */
+/* The hosts that -H accepts, the command line that it leaves, and the treatment of what hosts say.
+ */
 
 static const Option rows[] = {
     {'H', "host", "HOST,…", "H", option_hosts, 0},
@@ -22,7 +23,7 @@ typedef struct Settings {
     const char *name;
 } Settings;
 
-/* What is sent over for the words of a line, which single spaces separate; to be freed. */
+/* The text that is sent over for the words of a line, which single spaces separate; to be freed. */
 static char *sent_for(const char *line, size_t *ret_n) {
     char *text = strdup(line), *argv[16], *copy[16], *save = NULL, *why = NULL;
     int argc = 0, index = 1, n = 0;
@@ -111,7 +112,7 @@ TEST(the_worst_status_wins) {
     CHECK_EQ(host_known_status(8), 8);
 }
 
-/* What is printed when a host says `said` and ends. */
+/* The output when a host says `said` and ends. */
 static char *printed(JsonMode json, const char *said, size_t n, int *ret_r) {
     Context c = {.json = json};
     HostLines lines = {.host = "web1", .width = 5};

@@ -7,8 +7,8 @@
 #include "test.h"
 #include "util/macro.h"
 
-/* What journalctl takes for a time, in two zones, and what is none. The expected values come from
- * `systemd-analyze timestamp` and `date`. */
+/* The times that journalctl accepts, in two zones, and texts that are none. The expected values
+ * come from `systemd-analyze timestamp` and `date`. */
 
 /* Sat 2026-11-21 15:42:38.25 UTC, 16:42 in Berlin */
 #define NOW      1795275758250000ULL

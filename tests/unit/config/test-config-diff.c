@@ -5,7 +5,7 @@
 #include "config/config.h"
 #include "test.h"
 
-/* What a reload has to do, told by two configurations. */
+/* The changes that a reload has to make, found by comparing two configurations. */
 
 static const char *const fates[] = {[CONFIG_KEPT] = "kept",
                                     [CONFIG_LIMITED] = "limited",

@@ -5,7 +5,7 @@
 #include "util/file.h"
 #include "util/macro.h"
 
-/* What a file may say, and how one is told that it said something else. */
+/* The words that a configuration file may hold, and the problems reported for all others. */
 
 typedef struct Problems {
     unsigned n;
@@ -408,7 +408,7 @@ TEST(each_key_knows_where_it_was_set_last) {
     CHECK(!config_origin(config, config_key("Session", "Frequency"), "default").path);
     CHECK(!config_origin(config, config_key("Session", "Frequency"), "none").path);
     CHECK(!config_origin(config, config_key("Profd", "MinUse"), NULL).path);
-    /* What was taken back stands at its default. */
+    /* A key that was taken back has its default. */
     CHECK(!config_origin(config, config_key("Session", "Event"), "a").path);
 }
 

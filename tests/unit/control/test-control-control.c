@@ -162,7 +162,7 @@ TEST(one_that_sends_no_more_is_still_answered) {
     CHECK_EQ(control_server_end(&server), 0);
 }
 
-/* What Vacuum tells here. */
+/* The counts that Vacuum returns here. */
 static int ask_counts(const ControlServer *server, json_int_t *ret_calls,
                       json_int_t *ret_connections) {
     char text[TEXT_MAX];

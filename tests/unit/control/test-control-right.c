@@ -3,7 +3,8 @@
 
 #include "make-control.h"
 
-/* Who may connect, how often, and call what: connections made as other users. */
+/* The users that may connect, how often, and which methods they may call: connections as other
+ * users. */
 
 enum { TEXT_MAX = 4096, NOBODY = 65534, READER = 2001, ADMIN = 3001, OTHER = 1001 };
 

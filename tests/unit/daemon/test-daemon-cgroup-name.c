@@ -37,7 +37,7 @@ static int inside(Inside *f, bool is_initial) {
     return cgroup_names_new(root, is_initial, &f->names);
 }
 
-/* What becomes of it, until the next call. */
+/* The name that it becomes, until the next call. */
 static const char *spell(const Inside *f, uint64_t id, const char *path) {
     static char text[PATH_MAX];
     Bytes spelled = cgroup_names_spell(

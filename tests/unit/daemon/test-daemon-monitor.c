@@ -6,8 +6,8 @@
 
 #include "test.h"
 
-/* Who listens and reads slowly: what is dropped for him is told, and nobody else is held up. The
- * calls of the control are played by the test. */
+/* A client that reads slowly learns how many events were dropped for it, and holds up nobody else.
+ * The calls of the control are played by the test. */
 
 enum { HEARD_MAX = 16 };
 

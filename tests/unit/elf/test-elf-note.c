@@ -194,7 +194,7 @@ TEST(only_ids_that_a_record_has_room_for_are_taken) {
     CHECK_EQ(elf_notes_build_id((Bytes){}, 4, false, &id), -ENODATA);
 }
 
-/* What readelf says of a file: 40 hex digits, or nothing. */
+/* The build id that readelf prints for a file: 40 hex digits, or nothing. */
 static void readelf(const char *path, char ret[64]) {
     char command[512], line[512];
     FILE *f;

@@ -93,7 +93,7 @@ static int served_begin(Served *ret) {
     return served_begin_for(0, ret);
 }
 
-/* What the keeper ended with. */
+/* The status with which the keeper ended. */
 static int served_end(Served *served) {
     int status = -1;
 
@@ -813,7 +813,7 @@ TEST(what_is_no_plain_file_of_the_recorder_is_not_sealed) {
     CHECK_EQ(served_end(&served), 0);
 }
 
-/* What a message with anything in it is answered with. */
+/* The answer to a message with any content. */
 static int answer_to(int socket, const void *bytes, size_t n, const int *fds, size_t n_fds) {
     _Alignas(struct cmsghdr) char control[CMSG_SPACE(16 * sizeof(int))] = {};
     struct iovec part = {.iov_base = (void *)bytes, .iov_len = n};
@@ -931,7 +931,7 @@ static bool is_dead(pid_t pid) {
     return file_read_text(path, text, sizeof(text)) <= 0 || strstr(text, ") Z ");
 }
 
-/* What sealing an open file came to, by a thread that waits for it. */
+/* The result of sealing an open file, by a thread that waits for it. */
 typedef struct Sealing {
     Keeper *keeper;
     int fd, result;
@@ -981,7 +981,8 @@ TEST(helpers_that_died_or_hang_are_followed_by_others_and_hold_up_nobody) {
     (void)close(fd);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     CHECK_EQ(sealing.result, -ETIMEDOUT);
-    /* Who is stopping scans no more, and still seals what it has finished. */
+    /* A recorder that is stopping scans no more, and still seals the segments that it has finished.
+     */
     keeper_stop_waiting(served.keeper);
     CHECK_OK(keeper_seal(served.keeper, file, false));
     /* It was ended, or a file system that is away would cost an opener each time. */

@@ -5,7 +5,7 @@
 
 #include "make-recording.h"
 
-/* Whatever the records are like, frames stay within their bounds and give back the same bytes. */
+/* For records of any kind, frames stay within their bounds and give back the same bytes. */
 
 /* Unpacks what was stored; counts and bounds of the frames on the way. */
 typedef struct Unpacked {

@@ -370,7 +370,7 @@ static void check_cut(PdEnvironment *env, unsigned bit, const Buffer *body, size
     CHECK(r == 0 || r == -EBADMSG);
     CHECK_EQ(env->has[bit], r == 0);
     CHECK_OK(pd_environment_write(env, bit, &written, swap));
-    /* What cannot be understood is kept; the rest of a string is filled up again. */
+    /* Content that cannot be understood is kept; the rest of a string is filled up again. */
     CHECK(r == 0 || bytes_equal(buffer_bytes(&written), (Bytes){.data = exact, .size = n}));
 }
 

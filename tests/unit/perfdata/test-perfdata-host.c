@@ -245,7 +245,7 @@ TEST(the_pmu_named_cpu_has_a_feature_of_its_own) {
     CHECK(!env->has[PD_FEATURE_HYBRID_TOPOLOGY]);
 }
 
-/* Whatever was collected can be written and read again. */
+/* All that was collected can be written and read again. */
 TEST(what_was_collected_makes_bodies_that_can_be_read) {
     WITH_ROOT;
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL, *copy = NULL;

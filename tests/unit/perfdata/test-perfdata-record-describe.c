@@ -119,7 +119,7 @@ static const char *described(const PdRecord *r, const PdStamp *stamp, FieldsForm
     return (const char *)b.data;
 }
 
-/* What stands behind size, misc and cpumode. */
+/* The text behind size, misc and cpumode. */
 static const char *behind_header(const char *s) {
     const char *p = strstr(s, " cpumode ");
 

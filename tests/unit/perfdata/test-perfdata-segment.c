@@ -40,7 +40,7 @@ static int make_unfinished(int fd, int level, bool swap, bool finish) {
     return r >= 0 && finish ? pd_writer_finish(w) : r;
 }
 
-/* What should be left of the first `size` bytes: whole records, unpacked. */
+/* The records that should be left of the first `size` bytes: whole ones, unpacked. */
 static unsigned whole_records_in(const uint8_t *p, size_t size, bool swap, uint64_t *ret_end) {
     unsigned n = 0, per_frame = 10;
     size_t at = DATA_OFFSET;

@@ -11,7 +11,7 @@
 
 #include "make-recording.h"
 
-/* What a writer puts where, in every layout and both byte orders. */
+/* The place of each part that a writer writes, in every layout and both byte orders. */
 
 static void check_plain_file(bool swap) {
     _cleanup_(pd_writer_freep) PdWriter *w = NULL;

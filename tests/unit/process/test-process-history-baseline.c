@@ -3,7 +3,7 @@
 
 #include "history-fixture.h"
 
-/* What is read from /proc or told by an earlier recording, and how it meets the side-band. */
+/* State from /proc or from an earlier recording, and how it meets the side-band. */
 
 static void stated(Fixture *f, uint64_t time, uint32_t pid, uint32_t tid, const char *name) {
     Make m = {};

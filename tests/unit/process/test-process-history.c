@@ -3,7 +3,7 @@
 
 #include "history-fixture.h"
 
-/* What a recording is given for the samples that it has, and what is remembered for how long. */
+/* The side-band that a recording gets for its samples, and how long the history keeps it. */
 
 TEST(what_existed_is_written_as_of_the_floor_and_once) {
     _cleanup_(fixture_done) Fixture f = with_shell();
@@ -440,7 +440,7 @@ TEST(who_forked_whom_is_told_while_it_lives) {
     for (uint64_t at = 400; at < 1000; at += 100)
         sweep(&f, at);
     CHECK_EQ(history_birth(f.history, 20, &ppid), 220U);
-    /* What was read from /proc was there before. */
+    /* The state that was read from /proc was there before. */
     CHECK_EQ(history_birth(f.history, 10, &ppid), 0U);
     CHECK_EQ(history_birth(f.history, 30, &ppid), 0U);
     exits(&f, 1010, 20, 20);

@@ -3,7 +3,7 @@
 
 #include "protocol/message.h"
 
-/* What is a message, and by which name everything else is refused. */
+/* The bytes that are a message, and the name by which all others are refused. */
 
 static int parse(const char *text) {
     _cleanup_json_ json_t *object = NULL;

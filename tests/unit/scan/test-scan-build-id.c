@@ -122,7 +122,7 @@ static const char *hex(const BuildId *id) {
     return text;
 }
 
-/* What readelf says of a file. */
+/* The build id that readelf prints for a file. */
 static const char *readelf(const char *path) {
     static char id[64];
     char command[512], line[512];

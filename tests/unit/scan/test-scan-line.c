@@ -73,7 +73,7 @@ TEST(lines_are_the_same_in_pieces_of_any_size) {
         if (i > 0) {
             char previous[64];
 
-            /* What is there so far ends in the middle of a line. */
+            /* The text that is there so far ends in the middle of a line. */
             snprintf(previous, sizeof(previous), "line %u", i - 1);
             CHECK_EQ(line_reader_next(&reader, &line, &size), 1);
             CHECK_STREQ(line, previous);

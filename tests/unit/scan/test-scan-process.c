@@ -276,7 +276,7 @@ TEST(a_giant_is_told_as_far_as_there_is_room) {
     CHECK_OK(process_reader_read(reader, 42, &b));
     CHECK(b.n_maps > 1000 && b.n_maps < 1100);
     CHECK_EQ(b.maps[b.n_maps - 1].filename.size, 4001U);
-    /* What follows is read with the memory of the ordinary. */
+    /* The processes that follow are read with the usual memory. */
     put("1000-2000 r-xp 00000000 fe:00 12   /bin/a\n", "42/task/42/maps");
     CHECK_OK(process_reader_read(reader, 42, &b));
     CHECK_EQ(b.n_maps, 1U);

@@ -7,7 +7,7 @@
 #include "util/clock.h"
 #include "util/macro.h"
 
-/* What is asked for and what is told, in which order, and when there is no room. */
+/* The order of requests and of results, and what happens when there is no room. */
 
 static ScanImage *image_of(uint64_t number, size_t size) {
     ScanImage *image = calloc(1, sizeof(*image) + size);

@@ -243,7 +243,7 @@ TEST(a_slow_loop_makes_the_thread_wait_and_keeps_its_turns) {
     CHECK_OK(scanner_all(scanner));
     usleep(300000);
     opened = atomic_load(&keeper.n_opened);
-    /* Those that wait and the one at hand; kernel threads are not opened. */
+    /* The processes that wait and the one at hand; kernel threads are not opened. */
     CHECK(opened <= 130);
     other_source = count_turn;
     CHECK_OK(loop_add_deferred(loop, take_turn, &told, &turn));

@@ -7,7 +7,8 @@
 #include "make-store.h"
 #include "perfdata/feature/environment.h"
 
-/* What a killed daemon leaves, and what is made of it: by processes that are really killed. */
+/* The files that a killed daemon leaves, and their recovery: by processes that are really killed.
+ */
 
 enum { KILLS = 25 };
 
@@ -19,7 +20,7 @@ typedef struct Way {
 static const Way ways[] = {
     {LAYOUT_FILE, 3}, {LAYOUT_FILE, 0}, {LAYOUT_DIRECTORY, 3}, {LAYOUT_DIRECTORY, 0}};
 
-/* What the child knows to be written, where its death does not reach. */
+/* The records that the child knows to be written, kept where its death does not reach. */
 typedef struct Shared {
     _Atomic uint64_t samples, sweeps;
     uint64_t stop_after; /* sweeps; 0: never */
@@ -109,7 +110,7 @@ static void kill_often(Way way) {
         if ((uint64_t)found < least)
             printf("# found %" PRId64 " of %" PRIu64 "\n", found, least);
         CHECK((uint64_t)found >= least);
-        /* What was handed over and not yet told as written may be there or not. */
+        /* Records that were handed over and not yet reported as written may be there or not. */
         least = (uint64_t)found;
     }
     CHECK(count_names(&place, "default", "~.perf.data", NULL) >= KILLS);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "make-store.h"
 
-/* What goes and what stays: by bytes, count and age, with clocks that can be set. */
+/* The segments that retention deletes and keeps: by bytes, count and age, with clocks that can be
+ * set. */
 
 enum { ROTATIONS = 250, SESSIONS = 4 };
 
@@ -185,7 +186,7 @@ TEST(sessions_begun_at_runtime_have_a_quarter_together) {
     CHECK_OK(open_faked(&place));
     CHECK_OK(store_vacuum(place.store));
     CHECK_EQ(count_names(&place, "one", ".perf.data", NULL), 4);
-    /* What a session was is told by its folder, whichever profd it was. */
+    /* The folder of a session says what the session was, whichever profd wrote it. */
     CHECK(shell("touch %s/sessions/one/.runtime %s/sessions/two/.runtime", place.path,
                 place.path) == 0);
     CHECK_OK(open_faked(&place));

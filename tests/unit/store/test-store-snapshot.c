@@ -101,7 +101,7 @@ TEST(snapshots_go_on_after_their_folder_was_deleted) {
     CHECK(!s.failed);
     CHECK_EQ(count_read(s.path), 2 * SAMPLES);
     CHECK_EQ(count_left(&s), 2);
-    /* What went with the folder is listed no more. */
+    /* The snapshots that went with the folder are listed no more. */
     CHECK_OK(wait_housekeeper(&s));
     CHECK_EQ(snapshot_find(s.engine, "before", &s.info), -ENOENT);
     CHECK_OK(snapshot_find(s.engine, "after", &s.info));
@@ -657,7 +657,7 @@ TEST(one_that_is_cancelled_leaves_nothing) {
     CHECK_OK(make(&s, &wanted));
     CHECK(s.done && !s.failed);
     CHECK_STREQ(s.info.name, "last");
-    /* Those that ran when they were cancelled end before the engine does. */
+    /* Jobs that ran when they were cancelled end before the engine does. */
     s.engine = snapshot_engine_free(s.engine);
     CHECK_EQ(count_left(&s), 2);
 }

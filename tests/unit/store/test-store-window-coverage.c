@@ -174,7 +174,7 @@ TEST(a_window_between_two_samples_is_an_answer) {
     CHECK(!s.failed);
     CHECK_EQ(s.info.samples, 0);
     CHECK_EQ(s.info.coverage.n_gaps, 0);
-    /* What lies ahead is nowhere. */
+    /* Time ahead is recorded nowhere. */
     wanted.name = "ahead";
     wanted.since_ns = s.first_ns[0] + 3600 * S;
     wanted.until_ns = s.first_ns[0] + 3601 * S;

@@ -137,7 +137,7 @@ TEST(a_manifest_that_lies_makes_nothing_up) {
         }
 }
 
-/* What is done to the segment in the middle ($1) and its like outside ($2). */
+/* The change to the segment in the middle ($1) and to its like outside ($2). */
 /* clang-format off */
 static const struct {
     Way         way;
@@ -244,7 +244,7 @@ TEST(segments_that_vanish_while_it_is_built_are_told) {
     snprintf(path, sizeof(path), "%s/built", s.place.folder);
     fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     CHECK_OK(snapshot_build(&build, fd, &result, &why));
-    /* Those that were open then are there. */
+    /* The segments that were open then are there. */
     CHECK_EQ(result.samples, AT_ONCE * FEW);
     CHECK_EQ(count_read(path), AT_ONCE * FEW);
     CHECK_EQ(result.n_partial, MANY - AT_ONCE);

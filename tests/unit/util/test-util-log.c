@@ -34,7 +34,7 @@ static int take(LogLevel level, int error, const char *message, const LogField *
     return answer;
 }
 
-/* What a function writes to stderr. */
+/* The text that a function writes to stderr. */
 static size_t said_by(void (*fn)(void), char *ret, size_t size) {
     _cleanup_close_ int old = dup(STDERR_FILENO);
     int fds[2];
