@@ -134,10 +134,12 @@ int sampler_trial_end(SamplerOpening *opening, const SamplerSession *session) {
 }
 
 int sampler_opening_end(SamplerOpening *opening, SamplerSession **ret, char *error, size_t size) {
-    int r = opening->result;
+    int r;
 
+    /* Until then the result is the other thread's. */
     if (!opening->is_done)
         return 0;
+    r = opening->result;
     if (r == 0)
         r = sampler_session_join(opening->session);
     if (r == 0) {
