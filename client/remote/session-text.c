@@ -188,6 +188,8 @@ void session_show(const Screen *s, const json_t *session, bool whole, uint64_t n
     show_title(s, session, now_us);
     if (reply_has(session, "error"))
         screen_line(s, "Error", COLOR_BAD, reply_string(session, "error"));
+    if (reply_has(session, "stopReason"))
+        screen_line(s, "Stopped", COLOR_NONE, reply_string(session, "stopReason"));
     show_what(s, session, &text);
     show_missing(s, session);
     if (reply_has(session, "stopsUsec")) {

@@ -175,6 +175,11 @@ static int find_or_make(Daemon *daemon, Call *call, Member **ret) {
     if (!config_name_is_valid(name))
         return call_fail_parameter(call, "session", ASK_NAME), 1;
     member = roster_find(daemon->roster, name);
+    /* What is to be recorded under its name now is something else. */
+    if (member && member_has_ended(member) && json_object_size(settings) > 0) {
+        roster_remove(daemon->roster, member);
+        member = NULL;
+    }
     if (member && (member->session || json_object_size(settings) > 0 ||
                    (member->awaits && member->state != MEMBER_FAILED)))
         return call_fail_session(call, "SessionExists", name), 1;
@@ -353,7 +358,7 @@ int method_stop(void *userdata, Call *call) {
 
     if (!member)
         return 0;
-    if (member->state == MEMBER_FAILED || member_is_opening(member)) {
+    if (member->state == MEMBER_FAILED || member_is_opening(member) || member_has_ended(member)) {
         roster_abandon(daemon->roster, member);
         r = call_reply(call, wrap(daemon, member));
         roster_forget_ended(daemon->roster);

@@ -153,16 +153,17 @@ static json_t *session_nature(const Member *member) {
     const SessionConfig *config = &member->config;
     size_t cpus = member_records(member) ? sampler_n_cpus(session_sampler(member->session)) : 0;
 
-    return json_pack("{s:s, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-                     "s:o}",
-                     "name", config->name, "state", state_word(member), "runtime", member->runtime,
-                     "sensitive", member->sensitive, "describe", describe_json(member), "events",
-                     events_json(member), "frequency", answer_count(frequency_of(member)), "period",
-                     answer_count(config->period), "callGraph", key_json(config, "CallGraph"),
-                     "cpus", answer_count(cpus), "target", target_json(config), "layout",
-                     key_json(config, "Layout"), "sinceUsec", answer_time(member->state_real_ns),
-                     "stopsUsec", answer_time(stops_real_ns(member)), "error",
-                     answer_text_or_null(member->error), "missingEvents", missing_json(member));
+    return json_pack(
+        "{s:s, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "s:o, s:o}",
+        "name", config->name, "state", state_word(member), "runtime", member->runtime, "sensitive",
+        member->sensitive, "describe", describe_json(member), "events", events_json(member),
+        "frequency", answer_count(frequency_of(member)), "period", answer_count(config->period),
+        "callGraph", key_json(config, "CallGraph"), "cpus", answer_count(cpus), "target",
+        target_json(config), "layout", key_json(config, "Layout"), "sinceUsec",
+        answer_time(member->state_real_ns), "stopsUsec", answer_time(stops_real_ns(member)),
+        "error", answer_text_or_null(member->error), "stopReason",
+        answer_text_or_null(member->stop_reason ?: ""), "missingEvents", missing_json(member));
 }
 
 /* The figures of the session so far. */
@@ -236,8 +237,7 @@ double daemon_scan_percent(const Daemon *daemon) {
 }
 
 static unsigned all_degraded(const Daemon *daemon) {
-    unsigned set = (daemon->config->problems > 0 ? DEGRADED_CONFIG : 0) |
-                   (daemon->memory.is_small ? DEGRADED_SMALL_MEMORY : 0);
+    unsigned set = daemon_degraded(daemon);
 
     for (size_t i = 0; i < roster_count(daemon->roster); i++)
         set |= member_degraded(roster_at(daemon->roster, i));

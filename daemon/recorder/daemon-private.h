@@ -89,6 +89,8 @@ int daemon_on_cpus(void *userdata);
 int daemon_rotate(Daemon *daemon, Member *member, RotateReason reason, const ClockAnchor *clock);
 /* Segments for sessions that have none yet, where the kernel's maps are known. */
 int daemon_begin_segments(Daemon *daemon);
+/* Why all of it is less than asked for, whatever sessions there are; a set of Degraded. */
+unsigned daemon_degraded(const Daemon *daemon);
 /* For what cannot wait for the next time it would be done. */
 void daemon_update_status(Daemon *daemon, uint64_t now_ns);
 /* What writers have done since. */

@@ -322,6 +322,7 @@ static int open_aside(void *userdata, void (*work)(void *job), void (*done)(void
     return housekeeper_add(daemon->opener, &(Chore){work, done, job}, true);
 }
 
+/* Also when the processes of a session have ended. */
 static void on_opened(void *userdata) {
     Daemon *daemon = userdata;
 
@@ -336,6 +337,7 @@ static int start_sampling(Daemon *daemon) {
                               .on_wait = daemon_sweep_meanwhile,
                               .aside = open_aside,
                               .on_opened = on_opened,
+                              .on_ended = on_opened,
                               .userdata = daemon};
     int r = sampler_new(&sampler, &daemon->sampler);
 

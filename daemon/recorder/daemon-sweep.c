@@ -147,9 +147,17 @@ static bool is_short(const Daemon *daemon, const Member *member) {
     return store_session_is_short(daemon->store, member->config.name, least_reach_ns(member));
 }
 
+unsigned daemon_degraded(const Daemon *daemon) {
+    ScannerHealth health = tracker_health(daemon->tracker);
+
+    return (daemon->config->problems > 0 ? DEGRADED_CONFIG : 0) |
+           (daemon->memory.is_small ? DEGRADED_SMALL_MEMORY : 0) |
+           (health.is_stuck ? DEGRADED_SCAN_STUCK : 0) |
+           (health.lacks_elf ? DEGRADED_NO_BUILD_IDS : 0);
+}
+
 void daemon_update_status(Daemon *daemon, uint64_t now_ns) {
-    unsigned all = (daemon->config->problems > 0 ? DEGRADED_CONFIG : 0) |
-                   (daemon->memory.is_small ? DEGRADED_SMALL_MEMORY : 0);
+    unsigned all = daemon_degraded(daemon);
     Member *member;
 
     daemon->status_ns = now_ns;
@@ -236,7 +244,8 @@ int daemon_look(Daemon *daemon) {
     for (size_t at = 0; (member = roster_next(daemon->roster, &at));)
         session_give_back(member->session);
     tell_rotations(daemon);
-    if (roster_is_changing(daemon->roster))
+    r = roster_stop_ended(daemon->roster);
+    if (r == 0 && roster_is_changing(daemon->roster))
         r = settle_sessions(daemon);
     waits_look(daemon->waits);
     roster_forget_ended(daemon->roster);

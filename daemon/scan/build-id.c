@@ -86,6 +86,10 @@ uint64_t build_id_reader_ready_ns(const BuildIdReader *reader) {
     return elf_helper_ready_ns(reader->helper);
 }
 
+bool build_id_reader_lacks_elf(const BuildIdReader *reader) {
+    return elf_helper_is_missing(reader->helper);
+}
+
 uint64_t build_id_reader_cpu_ns(const BuildIdReader *reader) {
     return elf_helper_cpu_ns(reader->helper);
 }

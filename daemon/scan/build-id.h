@@ -27,5 +27,7 @@ typedef struct MappedImage {
  * could not be had, or not for certain. */
 int build_id_reader_read(BuildIdReader *reader, const MappedImage *image, BuildId *ret);
 uint64_t build_id_reader_ready_ns(const BuildIdReader *reader);
+/* profd-elf, which reads the files, does not run. */
+bool build_id_reader_lacks_elf(const BuildIdReader *reader);
 /* What profd-elf has used of the CPU for this reader. */
 uint64_t build_id_reader_cpu_ns(const BuildIdReader *reader);

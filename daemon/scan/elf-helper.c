@@ -34,6 +34,7 @@ enum {
     RESTART_FIRST_MS = 100,
     RESTART_LAST_MS = 10000,
     LIVED_WELL_ANSWERS = 64, /* after which it is started as if for the first time */
+    ENDS_MAX = 3,            /* in a row before it answered anything */
     STAT_SIZE = 1024,
 };
 
@@ -46,6 +47,7 @@ struct ElfHelper {
     uint64_t cpu_ns, ended_cpu_ns; /* of the one that runs, of those before it */
     uint64_t answers;              /* of the one that runs */
     uint64_t ready_ns, delay_ms;
+    unsigned n_ends; /* in a row, before it answered anything */
 };
 
 int elf_helper_new(Keeper *keeper, int proc, ElfHelper **ret) {
@@ -75,6 +77,10 @@ uint64_t elf_helper_cpu_ns(const ElfHelper *helper) {
     return helper->ended_cpu_ns + helper->cpu_ns;
 }
 
+bool elf_helper_is_missing(const ElfHelper *helper) {
+    return helper->n_ends == ENDS_MAX;
+}
+
 /* It has ended, or is left behind. */
 static void give_up(ElfHelper *h) {
     closep(&h->socket);
@@ -83,6 +89,7 @@ static void give_up(ElfHelper *h) {
     h->ready_ns = clock_monotonic_ns() + h->delay_ms * NS_PER_MS;
     h->delay_ms = MIN(h->delay_ms * 2, (uint64_t)RESTART_LAST_MS);
     h->ended_cpu_ns += h->cpu_ns;
+    h->n_ends = h->answers > 0 ? 0 : MIN(h->n_ends + 1, (unsigned)ENDS_MAX);
     h->cpu_ns = h->answers = 0;
 }
 
@@ -99,6 +106,7 @@ static int start(ElfHelper *h) {
                 "Failed to start profd-elf, which reads build ids, so programs that are seen now "
                 "have none: %m");
     give_up(h);
+    h->n_ends = ENDS_MAX;
     return r;
 }
 
@@ -187,6 +195,7 @@ static int ask(ElfHelper *h, ElfWant want, int fd, ElfReply *ret) {
         r = receive(h, &request, ret);
     if (r == 0) {
         h->answers++;
+        h->n_ends = 0;
         h->cpu_ns = MAX(h->cpu_ns, ret->cpu_ns);
         return 0;
     }

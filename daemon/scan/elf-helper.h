@@ -22,5 +22,7 @@ DEFINE_CLEANUP(ElfHelper *, elf_helper_free);
 int elf_helper_build_id(ElfHelper *helper, int fd, BuildId *ret);
 /* The moment from which on it can be asked, by the monotonic clock. */
 uint64_t elf_helper_ready_ns(const ElfHelper *helper);
+/* It could not be started when it was asked last, or ends each time before it answers. */
+bool elf_helper_is_missing(const ElfHelper *helper);
 /* What it has used of the CPU, and those before it. */
 uint64_t elf_helper_cpu_ns(const ElfHelper *helper);

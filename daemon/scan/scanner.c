@@ -34,6 +34,7 @@ enum {
 };
 
 #define CPU_NOTED_NS (NS_PER_SECOND / 10)
+#define STUCK_NS     (30 * NS_PER_SECOND)
 
 /* What looking up images may cost: this much at once, and a share of one CPU over time. */
 #define IMAGES_BURST_NS NS_PER_SECOND
@@ -59,6 +60,8 @@ struct Scanner {
     uint64_t debt_ns, debt_at_ns; /* CPU time that images took, less their share since */
     atomic_uint_fast64_t scan_cpu_ns, keeper_cpu_ns;
     uint64_t cpu_noted_ns;
+    atomic_uint_fast64_t busy_since_ns; /* 0: it waits for something to do */
+    atomic_bool lacks_elf;
     bool is_partial; /* some could not be read, or not be seen */
     bool has_warned;
 };
@@ -152,6 +155,7 @@ static int find_build_id(Scanner *s, ScanImage *image, BuildId *ret) {
     uint64_t before_ns = images_cpu_ns(s), ready_ns;
     int r = build_id_reader_read(s->build_ids, &image->mapped, ret);
 
+    atomic_store(&s->lacks_elf, build_id_reader_lacks_elf(s->build_ids));
     if (r < 0)
         ret->size = 0;
     charge_images(s, images_cpu_ns(s) - before_ns);
@@ -274,8 +278,11 @@ static void *run(void *userdata) {
     ScanRequest request;
 
     do {
+        atomic_store(&s->busy_since_ns, clock_monotonic_ns());
         note_cpu(s);
+        atomic_store(&s->busy_since_ns, 0);
         request = scan_queue_next(s->queue, s->in_pass);
+        atomic_store(&s->busy_since_ns, clock_monotonic_ns());
     } while (work(s, &request) != -ECANCELED);
     return NULL;
 }
@@ -411,6 +418,13 @@ Scanner *scanner_free(Scanner *s) {
 ScannerCpu scanner_cpu(const Scanner *s) {
     return (ScannerCpu){.scan_ns = atomic_load(&s->scan_cpu_ns),
                         .keeper_ns = atomic_load(&s->keeper_cpu_ns)};
+}
+
+ScannerHealth scanner_health(const Scanner *s, uint64_t now_ns) {
+    uint64_t since_ns = atomic_load(&s->busy_since_ns);
+
+    return (ScannerHealth){.is_stuck = since_ns > 0 && now_ns > since_ns + STUCK_NS,
+                           .lacks_elf = atomic_load(&s->lacks_elf)};
 }
 
 void scanner_see_own(Scanner *s, bool with_kernel) {

@@ -65,6 +65,13 @@ typedef struct ScannerCpu {
 } ScannerCpu;
 
 ScannerCpu scanner_cpu(const Scanner *scanner);
+typedef struct ScannerHealth {
+    bool is_stuck;  /* what the thread reads has not answered for half a minute */
+    bool lacks_elf; /* profd-elf cannot be started, or ends before it answers */
+} ScannerHealth;
+
+/* At that moment of the monotonic clock. */
+ScannerHealth scanner_health(const Scanner *scanner, uint64_t now_ns);
 /* Always answered; empty when there is no build id or it is not for certain. */
 int scanner_image(Scanner *scanner, const HistoryWanted *wanted);
 

@@ -13,7 +13,7 @@ static const DegradedReason rows[] = {
     { DEGRADED_LOST,              "lost",             "degraded-lost",              "samples are lost",                                            "raise BufferSize= or lower Frequency="                },
     { DEGRADED_THROTTLED,         "throttled",        "degraded-throttled",         "the kernel throttles its events",                             "lower Frequency="                                     },
     { DEGRADED_DISK_FULL,         "diskFull",         "degraded-disk-full",         "the disk is full, and recording goes on in memory",           "make room on it or lower MaxUse="                     },
-    { DEGRADED_WRITER_BLOCKED,    "writerBlocked",    "degraded-writer-blocked",    "the store cannot be written, recording goes on in memory",    "the log names the reason, see journalctl -u profd"    },
+    { DEGRADED_WRITER_BLOCKED,    "writerBlocked",    "degraded-writer-blocked",    "the store cannot be written, recording goes on in memory",    "see journalctl -u profd; no line there: its disk does not answer" },
     { DEGRADED_PARTIAL_CPUS,      "partialCpus",      "degraded-partial-cpus",      "some of its CPUs are offline or lack its events",             "bring them online, or name those that count in CPUs=" },
     { DEGRADED_FALLBACK_EVENT,    "fallbackEvent",    "degraded-fallback-event",    "no hardware counters here",                                   "to accept this, set Event=cpu-clock"                  },
     { DEGRADED_SHORT_REACH,       "shortReach",       "degraded-short-reach",       "the full store holds less than a day of it",                  "raise MaxUse= or lower its Frequency="                },
@@ -30,6 +30,10 @@ static const DegradedReason rows[] = {
     { DEGRADED_STOPPED,           "stopped",          "stopped",                    "it is stopped and records nothing",                           "profctl start starts it"                              },
     { DEGRADED_PAUSED,            "paused",           "paused",                     "it is paused and records nothing",                            "profctl resume resumes it"                            },
     { DEGRADED_FAILED,            "failed",           "failed",                     "it cannot record, and profd tries it again",                  "profctl show-session shows why"                       },
+    { DEGRADED_LATE_START,        "lateStart",        "failed",                     "it does not record yet, its events or the store do not answer", "see journalctl -u profd; 'profctl stop' gives it up" },
+    { DEGRADED_NO_CPUS,           "noCpus",           "degraded-no-cpus",           "none of its CPUs is online, and it records nothing",          "bring one online, or name others in CPUs="            },
+    { DEGRADED_SCAN_STUCK,        "scanStuck",        "degraded-scan-stuck",        "profd waits for what it reads of /proc, and new programs have no names", "end the process that hangs, or restart profd"    },
+    { DEGRADED_NO_BUILD_IDS,      "noBuildIds",       "degraded-no-build-ids",      "profd-elf does not run, and new programs have no build ids",  "see journalctl -u profd, or install profd again"      },
 };
 /* clang-format on */
 

@@ -428,7 +428,7 @@ unsigned session_update_degraded(Session *session, unsigned others, uint64_t now
 
     if (counts.error == -ENOSPC || counts.error == -EDQUOT)
         set |= DEGRADED_DISK_FULL;
-    else if (counts.error < 0)
+    else if (counts.error < 0 || counts.is_stuck)
         set |= DEGRADED_WRITER_BLOCKED;
     if (drops_lately(session, counts.dropped_samples, now_ns))
         set |= DEGRADED_LOST;

@@ -22,6 +22,8 @@ enum {
     GIVE_UP_SEC = 8,
     RETRY_FIRST_SEC = 1,
     RETRY_LAST_SEC = 60,
+    LATE_START_SEC = 10,
+    ENDED_KEPT_MAX = 16,
 };
 
 #define WAIT_LOOK_NS 20000000ULL /* while the last build ids of a segment are read */
@@ -125,7 +127,16 @@ bool member_samples(const Member *member) {
     bool rests = member->awaits && !member->was_opened;
 
     return (member->state == MEMBER_STARTING || member->state == MEMBER_ACTIVE) && !rests &&
-           member->session && !sampler_is_waiting(session_sampler(member->session));
+           member->session && !sampler_is_waiting(session_sampler(member->session)) &&
+           sampler_n_cpus(session_sampler(member->session)) > 0;
+}
+
+bool member_has_ended(const Member *member) {
+    return member->runtime && member->state == MEMBER_INACTIVE && member->stop_reason;
+}
+
+static bool starts_late(const Member *member) {
+    return clock_monotonic_ns() - member->starting_ns > LATE_START_SEC * NS_PER_SECOND;
 }
 
 /* A session that nobody wants to record now lacks nothing. */
@@ -139,6 +150,7 @@ static unsigned state_degraded(const Member *member) {
     case MEMBER_STOPPING:
         return !member->runtime && member->config.enabled ? DEGRADED_STOPPED : 0;
     case MEMBER_STARTING:
+        return starts_late(member) ? DEGRADED_LATE_START : 0;
     case MEMBER_ACTIVE:
         break;
     }
@@ -342,6 +354,8 @@ static int open_next(Roster *roster) {
 static int begin(Roster *roster, Member *member, bool paused) {
     member->retry_paused = paused;
     member->next = NEXT_NOTHING;
+    member->stop_reason = NULL;
+    member->starting_ns = clock_monotonic_ns();
     if (member->session)
         return attach(roster, member);
     member->opening = sampler_opening_cancel(member->opening);
@@ -365,6 +379,7 @@ void roster_abandon(Roster *roster, Member *member) {
     member->opening = sampler_opening_cancel(member->opening);
     member->awaits = false;
     member->state = MEMBER_INACTIVE;
+    member->stop_reason = NULL;
     (void)open_next(roster);
 }
 
@@ -529,6 +544,7 @@ int roster_end(Roster *roster, Member *member, MemberNext next) {
     int r = member_records(member) ? roster_stop(roster, member, reason) : 0;
 
     member->next = next;
+    member->stop_reason = NULL;
     return r;
 }
 
@@ -552,18 +568,53 @@ void roster_look(Roster *roster) {
             left = true;
             continue;
         }
-        finish(roster, member, "its segment is finished");
+        finish(roster, member, member->stop_reason ?: "its segment is finished");
     }
     if (!left)
         roster->stopping_ns = 0;
     (void)open_next(roster);
 }
 
+/* The newest ones are last. */
 void roster_forget_ended(Roster *roster) {
-    for (size_t i = roster->n; i-- > 0;)
-        if ((roster->members[i]->runtime || roster->members[i]->next == NEXT_REMOVE) &&
-            roster->members[i]->state == MEMBER_INACTIVE)
-            roster_remove(roster, roster->members[i]);
+    size_t kept = 0;
+
+    for (size_t i = roster->n; i-- > 0;) {
+        Member *member = roster->members[i];
+        bool goes = member->runtime || member->next == NEXT_REMOVE;
+
+        if (member_has_ended(member) && member->next != NEXT_REMOVE)
+            goes = ++kept > ENDED_KEPT_MAX;
+        if (goes && member->state == MEMBER_INACTIVE)
+            roster_remove(roster, member);
+    }
+}
+
+/* In the words of who named them. */
+static const char *ended_text(const SessionConfig *config) {
+    if (config->n_tids > 0)
+        return config->n_tids == 1 ? "its thread has ended" : "its threads have ended";
+    return config->n_pids == 1 ? "its process has ended" : "its processes have ended";
+}
+
+static void note_ended(Member *member) {
+    member->stop_reason = ended_text(&member->config);
+    log_notice("Stopping session '%s', %s", member->config.name, member->stop_reason);
+}
+
+int roster_stop_ended(Roster *roster) {
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < roster->n; i++) {
+        Member *member = roster->members[i];
+
+        if (!member_records(member) || member->awaits ||
+            !sampler_has_ended(session_sampler(member->session)))
+            continue;
+        note_ended(member);
+        r = roster_stop(roster, member, PD_GAP_STOPPED);
+    }
+    return r;
 }
 
 SessionTotals member_totals(const Member *member) {
@@ -590,6 +641,13 @@ static int retry_one(Roster *roster, Member *member, uint64_t now) {
     if (member->stop_at_ns > 0 && member->stop_at_ns <= now) {
         member->state = MEMBER_INACTIVE;
         member->stop_at_ns = 0;
+        return 0;
+    }
+    /* They ended while a recorder died, and another process may have their number some day. */
+    if (member->runtime && member->failed_part == SESSION_EVENTS &&
+        member->failed_error == -ESRCH) {
+        note_ended(member);
+        member->state = MEMBER_INACTIVE;
         return 0;
     }
     return roster->options.on_retry(roster->options.userdata, member);

@@ -46,7 +46,9 @@ typedef struct Member {
     SessionTotals last;           /* of a session that has ended */
     uint64_t since_real_ns;       /* since when its events are open; 0: they are not */
     uint64_t state_real_ns;       /* since when it is in its state; 0: since profd began */
+    uint64_t starting_ns;         /* CLOCK_MONOTONIC; since when it is to record */
     uint64_t stop_at_ns;          /* CLOCK_BOOTTIME; 0: when it is told to */
+    const char *stop_reason;      /* why it stopped by itself; NULL: it did not */
     char error[MEMBER_ERROR_MAX]; /* why it failed */
     char error_logged[MEMBER_ERROR_MAX];
     uint64_t retry_at_ns, retry_delay_ns; /* CLOCK_BOOTTIME; of one that failed or lacks events */
@@ -97,8 +99,11 @@ size_t roster_n_open(const Roster *roster);
 bool member_records(const Member *member);
 /* It began, and its events are not open yet. */
 bool member_is_opening(const Member *member);
-/* Whether samples are taken now: it is neither paused nor waits for its control group. */
+/* Whether samples are taken now: it is not paused, and its control group and a CPU of it are there.
+ */
 bool member_samples(const Member *member);
+/* It was begun by Start() and stopped by itself. */
+bool member_has_ended(const Member *member);
 /* All reasons why it is less than its configuration asks for; a set of Degraded. */
 unsigned member_degraded(const Member *member);
 const char *member_state_name(MemberState state);
@@ -120,7 +125,7 @@ int roster_open(Roster *roster, Member *member, bool paused);
 int roster_begin(Roster *roster, Member *member, bool paused);
 /* The same for one that failed, which logs only what it did not log before. */
 int roster_retry(Roster *roster, Member *member);
-/* One that is opening, or failed and is tried again, is inactive from now on. */
+/* One that is opening, has ended, or failed and is tried again, is inactive from now on. */
 void roster_abandon(Roster *roster, Member *member);
 /* Waits for the disk; before the main loop runs. */
 int roster_await(Roster *roster, Member *member);
@@ -134,10 +139,13 @@ int roster_pause(Roster *roster, Member *member);
 int roster_resume(Roster *roster, Member *member);
 /* Likewise, where it records; `next` follows, also where it is ending already. */
 int roster_end(Roster *roster, Member *member, MemberNext next);
+/* Those whose processes have ended begin to end. */
+int roster_stop_ended(Roster *roster);
 /* Those that wait for their events or the disk and may go on by now, and those that began to end
  * and are finished by now; between two sweeps, when a writer has a word. */
 void roster_look(Roster *roster);
-/* Those of Start() that have ended. */
+/* Those of Start() that somebody stopped. Of those that stopped by themselves the last ones stay
+ * listed, with the reason, until they are stopped or begun again by their name. */
 void roster_forget_ended(Roster *roster);
 SessionTotals member_totals(const Member *member);
 /* Remembers how far each has come, once in a while. */

@@ -393,6 +393,10 @@ int tracker_resync(Tracker *tracker) {
     return scanner_all(tracker->scanner);
 }
 
+ScannerHealth tracker_health(const Tracker *tracker) {
+    return scanner_health(tracker->scanner, clock_monotonic_ns());
+}
+
 ScannerCpu tracker_cpu(const Tracker *tracker) {
     return scanner_cpu(tracker->scanner);
 }

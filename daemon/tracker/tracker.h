@@ -67,6 +67,8 @@ int tracker_see_data(Tracker *tracker, bool see);
 int tracker_resync(Tracker *tracker);
 /* How often that happened. */
 uint64_t tracker_resyncs(const Tracker *tracker);
+/* Whether what finds this out runs as it should. */
+ScannerHealth tracker_health(const Tracker *tracker);
 /* What finding all this out has used of the CPU. */
 ScannerCpu tracker_cpu(const Tracker *tracker);
 /* A sample of the kernel at this address; modules are read again when nothing is known there. */

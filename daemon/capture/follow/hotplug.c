@@ -266,13 +266,13 @@ static void open_missing(SamplerSession *session) {
 void hotplug_check_partial(SamplerSession *session) {
     bool partial = !group_is_absent(session) && session_lacks_cpu(session, false);
 
-    session->degraded &= ~(unsigned)DEGRADED_PARTIAL_CPUS;
+    session->degraded &= ~(unsigned)(DEGRADED_PARTIAL_CPUS | DEGRADED_NO_CPUS);
     if (!partial) {
         session->told_partial = false;
         return;
     }
-    session->degraded |= DEGRADED_PARTIAL_CPUS;
-    if (!session->told_partial)
+    session->degraded |= session->rings.n > 0 ? DEGRADED_PARTIAL_CPUS : DEGRADED_NO_CPUS;
+    if (!session->told_partial && session->rings.n > 0)
         log_warning(0,
                     "Session '%s' samples on %zu CPUs only, the others that it is meant for are "
                     "offline or lack its events, see CPUs= and '%s'",

@@ -87,6 +87,8 @@ static int on_ring(void *userdata) {
         ring->source = loop_source_free(ring->source);
         ring->watched++;
         r = watch_ring(ring);
+        if (r == 0 && !ring->source && sampler->options.on_ended)
+            sampler->options.on_ended(sampler->options.userdata);
     }
     return r < 0 || !is_worth_a_sweep(ring) ? r : sampler->on_full(sampler->watch_userdata);
 }
@@ -98,6 +100,15 @@ int watch_ring(CpuRing *ring) {
         return 0;
     return loop_add_readable(sampler->loop, ring->counters[ring->watched].fd, on_ring, ring,
                              &ring->source);
+}
+
+bool sampler_has_ended(const SamplerSession *session) {
+    if (!plan_has_threads(&session->config) || session->rings.n == 0)
+        return false;
+    for (size_t i = 0; i < session->rings.n; i++)
+        if (session->rings.rings[i]->watched < session->rings.rings[i]->n_counters)
+            return false;
+    return true;
 }
 
 static int watch_set(const RingSet *set) {

@@ -37,6 +37,7 @@ typedef struct SamplerOptions {
      * such thread. */
     int (*aside)(void *userdata, void (*work)(void *job), void (*done)(void *job), void *job);
     void (*on_opened)(void *userdata); /* sampler_opening_end() has an answer */
+    void (*on_ended)(void *userdata);  /* sampler_has_ended() may say so now; may be NULL */
     void *userdata;
 } SamplerOptions;
 
@@ -71,6 +72,10 @@ typedef enum Degraded {
     DEGRADED_STOPPED = 1 << 17,
     DEGRADED_PAUSED = 1 << 18,
     DEGRADED_FAILED = 1 << 19,
+    DEGRADED_LATE_START = 1 << 20,
+    DEGRADED_NO_CPUS = 1 << 21,
+    DEGRADED_SCAN_STUCK = 1 << 22,
+    DEGRADED_NO_BUILD_IDS = 1 << 23,
 } Degraded;
 
 /* For a session that this sampler may get, instead of `old` (NULL: beside all others). */
@@ -179,6 +184,8 @@ int sampler_refresh_cpus(Sampler *sampler, const SamplerSinks *sinks);
 
 /* Whether there is such a control group; true where that is not known. */
 bool sampler_group_exists(Sampler *sampler, const char *cgroup);
+/* The processes or threads that the session is for have ended, and all that they started. */
+bool sampler_has_ended(const SamplerSession *session);
 /* The session's control group does not exist: it samples when the group is made. */
 bool sampler_is_waiting(const SamplerSession *session);
 /* From when to when (or now) the session was without its group; true once for each gap that is

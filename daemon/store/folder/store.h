@@ -147,6 +147,7 @@ typedef struct StoreSessionCounts {
     uint64_t unwritten_samples; /* taken into the queue, but never written */
     uint64_t segment_began_ns;  /* CLOCK_MONOTONIC */
     int error;                  /* the writer's present trouble: -ENOSPC …; 0: none */
+    bool is_stuck;              /* what is queued first was not written for ten seconds */
     bool is_full; /* something was refused, and half of the queue is not written yet */
     /* The file was deleted under us and began anew without what had been emitted, or it takes a
      * quarter of all that the store may: begin the next one. */

@@ -458,6 +458,7 @@ static void pop(StoreSession *s, Op *op) {
     atomic_fetch_sub(&s->store->queued_bytes, op->bytes);
     s->busy = false;
     s->n_done++;
+    s->waits_since_ns = clock_monotonic_ns();
     pthread_mutex_unlock(&s->mutex);
     op_free(op);
 }

@@ -14,6 +14,8 @@
 
 enum { SESSION_QUEUE_BYTES = 32 << 20, SESSION_DRAIN_SEC = 5 };
 
+#define SESSION_STUCK_NS (10 * NS_PER_SECOND)
+
 typedef enum OpType { OP_BEGIN, OP_BATCH, OP_SWEEP, OP_NOTE, OP_CLOSE } OpType;
 
 typedef struct Op {
@@ -65,6 +67,7 @@ struct StoreSession {
     bool recovering;     /* what others left, which takes its time */
     uint64_t give_up_ns; /* CLOCK_MONOTONIC; a writer in trouble that is closing ends then */
     uint64_t n_done;
+    uint64_t waits_since_ns; /* CLOCK_MONOTONIC; for `first` to be written */
     StoreSessionCounts counts;
     _Atomic uint64_t written;
     SegmentView view;

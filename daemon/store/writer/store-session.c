@@ -184,6 +184,8 @@ void store_session_configure(StoreSession *session, const SessionConfig *config)
 static void append(StoreSession *session, Op *op) {
     StoreSessionCounts *counts = &session->counts;
 
+    if (!session->first)
+        session->waits_since_ns = clock_monotonic_ns();
     *session->last = op;
     session->last = &op->next;
     counts->queue_bytes += op->bytes;
@@ -418,6 +420,8 @@ StoreSessionCounts store_session_counts(StoreSession *session) {
     session->refused &= !has_half(session);
     counts = session->counts;
     counts.is_full = session->refused;
+    counts.is_stuck =
+        session->first && clock_monotonic_ns() - session->waits_since_ns > SESSION_STUCK_NS;
     pthread_mutex_unlock(&session->mutex);
     return counts;
 }

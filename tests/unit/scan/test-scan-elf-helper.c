@@ -101,6 +101,22 @@ static void be_killed(int socket) {
     (void)raise(SIGKILL);
 }
 
+TEST(a_helper_that_ends_each_time_is_missing_until_one_answers) {
+    BuildId id;
+
+    begin(be_killed);
+    for (unsigned i = 0; i < 3; i++) {
+        CHECK(!elf_helper_is_missing(helper));
+        CHECK_EQ(elf_helper_build_id(helper, program, &id), -EAGAIN);
+        wait_until_ready();
+    }
+    CHECK(elf_helper_is_missing(helper));
+    keeper.elf = NULL;
+    CHECK_OK(elf_helper_build_id(helper, program, &id));
+    CHECK(!elf_helper_is_missing(helper));
+    end();
+}
+
 TEST(a_helper_that_somebody_kills_is_started_again_and_the_file_is_read) {
     BuildId id;
 

@@ -219,6 +219,36 @@ TEST(a_pass_asked_for_during_another_follows_it) {
     end();
 }
 
+static void wait_for_byte(Keeper *k, uint32_t pid) {
+    char byte;
+
+    (void)pid;
+    (void)!read(*(const int *)k->userdata, &byte, 1);
+}
+
+TEST(a_thread_that_waits_for_what_it_reads_is_stuck_until_that_answers) {
+    const uint64_t late_ns = 31 * NS_PER_SECOND;
+    int pipe_fds[2];
+
+    CHECK_OK(pipe(pipe_fds));
+    CHECK_OK(begin());
+    keeper.userdata = &pipe_fds[0];
+    keeper.before_maps = wait_for_byte;
+    told.stop_after_processes = 1;
+    CHECK_OK(scanner_process(scanner, (uint32_t)getpid()));
+    while (!scanner_health(scanner, clock_monotonic_ns() + late_ns).is_stuck)
+        (void)usleep(1000);
+    CHECK(!scanner_health(scanner, clock_monotonic_ns()).is_stuck);
+    CHECK_EQ(write(pipe_fds[1], "x", 1), 1);
+    CHECK_OK(loop_run(loop));
+    while (scanner_health(scanner, clock_monotonic_ns() + late_ns).is_stuck)
+        (void)usleep(1000);
+    CHECK_EQ(told.processes, 1U);
+    end();
+    (void)close(pipe_fds[0]);
+    (void)close(pipe_fds[1]);
+}
+
 static int count_turn(void *userdata) {
     Told *t = userdata;
 
