@@ -272,7 +272,8 @@ def a_reload_on_a_frozen_disk_lets_the_others_go_on():
             reload = Waiting(daemon, "Reload")
             serve(daemon, GIVES_UP_S // 2)
         equal(reload.answers(), [{}], "answer")
-        equal(state(daemon, "other"), "active", "state of the session that began anew")
+        # It is starting until its first segment is there.
+        wait_until(lambda: state(daemon, "other") == "active", 20, "the session that began anew to record")
         equal(lost(daemon), 0, "lost samples of the session that did not change")
         equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
 
