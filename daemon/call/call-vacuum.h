@@ -4,7 +4,7 @@
 /* Deletes segments at somebody's word without keeping the main thread from its work. */
 
 #include "loop/loop.h"
-#include "store/window/listing.h"
+#include "store/folder/store.h"
 
 typedef struct Vacuum Vacuum;
 

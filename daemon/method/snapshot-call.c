@@ -6,6 +6,7 @@
 #include "capture/sampler/cpu-list.h"
 #include "method/method-private.h"
 #include "method/snapshot-call.h"
+#include "store/manifest/manifest.h"
 #include "util/text.h"
 
 /*

@@ -4,7 +4,7 @@
 /* Samples that were taken from a ring and found no room, by the CPU that they are of. */
 
 #include "perfdata/event/event.h"
-#include "store/folder/store.h"
+#include "store/disk/batch.h"
 
 typedef struct DroppedCpu {
     unsigned cpu;

@@ -7,8 +7,8 @@
 
 #include "call/answer.h"
 #include "protocol/value.h"
+#include "store/disk/dirfd.h"
 #include "store/disk/disk.h"
-#include "store/disk/place.h"
 #include "util/file.h"
 
 /*
@@ -67,7 +67,7 @@ static json_t *encode(const Roster *roster, const RuntimeLog *log) {
  * client hears that it was done. */
 static int write_kept(int folder, Bytes text) {
     bool before = disk_forbid(false);
-    int r = place_write(folder, KEPT_FILE, text);
+    int r = dirfd_write(folder, KEPT_FILE, text);
 
     (void)disk_forbid(before);
     return r;
@@ -143,7 +143,7 @@ int runtime_load(const char *folder, void (*fn)(void *userdata, const RuntimeEnt
     _cleanup_close_ int fd = open_folder(folder);
     _cleanup_(buffer_done) Buffer text = {};
     json_t *root;
-    int r = fd < 0 ? fd : place_read(fd, KEPT_FILE, RUNTIME_BYTES_MAX, &text);
+    int r = fd < 0 ? fd : dirfd_read(fd, KEPT_FILE, RUNTIME_BYTES_MAX, &text);
 
     if (r < 0)
         return r;

@@ -10,7 +10,7 @@
 #include "capture/sampler/sampler.h"
 #include "process/history/history.h"
 #include "session/byte-rate.h"
-#include "store/folder/store.h"
+#include "store/writer/store-session.h"
 #include "tracker/tracker.h"
 #include "util/macro.h"
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/manifest/manifest.h"
 #include "store/snapshot/snapshot-engine.h"
 #include "util/clock.h"
 

@@ -12,6 +12,7 @@
 #include "perfdata/reader/reader.h"
 #include "perfdata/writer/emit.h"
 #include "store/folder/store-private.h"
+#include "store/writer/store-session.h"
 #include "test.h"
 
 enum { STORE_SAMPLE_SIZE = 56, STORE_IDS = 4 };

@@ -19,5 +19,5 @@ ClockAnchor clock_anchor_now(void);
 /* Whether one clock moved against another by more than `ns` between the two: the time of day was
  * set, or the machine slept. */
 bool clock_anchor_moved(const ClockAnchor *from, const ClockAnchor *to, uint64_t ns);
-/* Whether the kernel holds the time of day for right (adjtimex()); false where it does not tell. */
+/* Whether the kernel holds the time of day for right (adjtimex()); false if it is not known. */
 bool clock_is_synchronised(void);

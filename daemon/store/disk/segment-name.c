@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "store/disk/place.h"
+#include "store/disk/dirfd.h"
 #include "util/macro.h"
 #include "util/parse.h"
 
@@ -105,7 +105,7 @@ static int parse_stem(const char *text, SegmentName *ret, const char **ret_rest)
 }
 
 int segment_name_parse(const char *text, NameKind *ret_kind, SegmentName *ret) {
-    size_t length = strlen(text), k = strlen(PLACE_SCRATCH);
+    size_t length = strlen(text), k = strlen(DIRFD_SCRATCH);
     const char *rest;
     SegmentName name;
 
@@ -113,7 +113,7 @@ int segment_name_parse(const char *text, NameKind *ret_kind, SegmentName *ret) {
         *ret_kind = NAME_OURS;
         return 0;
     }
-    if (text[0] == '.' && length > k && strcmp(text + length - k, PLACE_SCRATCH) == 0) {
+    if (text[0] == '.' && length > k && strcmp(text + length - k, DIRFD_SCRATCH) == 0) {
         *ret_kind = NAME_SCRATCH;
         return 0;
     }
@@ -147,7 +147,7 @@ uint64_t sequence_read(int folder) {
     char digits[DIGITS_MAX + 2] = {};
     uint64_t next;
 
-    if (place_read(folder, SEQUENCE_FILE, DIGITS_MAX + 1, &text) < 0 || text.size < 2 ||
+    if (dirfd_read(folder, SEQUENCE_FILE, DIGITS_MAX + 1, &text) < 0 || text.size < 2 ||
         text.data[text.size - 1] != '\n')
         return 0;
     memcpy(digits, text.data, text.size - 1);
@@ -158,6 +158,6 @@ int sequence_write(int folder, uint64_t next) {
     char digits[32];
     int n = snprintf(digits, sizeof(digits), "%" PRIu64 "\n", next);
 
-    return place_write(folder, SEQUENCE_FILE,
+    return dirfd_write(folder, SEQUENCE_FILE,
                        (Bytes){.data = (const uint8_t *)digits, .size = (size_t)n});
 }

@@ -7,9 +7,18 @@
 
 #include "store/folder/store-private.h"
 
+/* A segment that is read; while it is known here what it takes on the disk counts. */
+struct StoreLease {
+    StoreLease *next;
+    Store *store;
+    char session[CONFIG_NAME_MAX];
+    uint64_t number;
+    uint64_t bytes; /* once its name is gone; of several of a segment one has them */
+};
+
 /* A list, since few read at a time. A segment is named by its number, which never comes again. */
 
-static bool is_of(const StoreLease *lease, const char *session, uint64_t number) {
+static bool lease_is_of(const StoreLease *lease, const char *session, uint64_t number) {
     return lease->number == number && strcmp(lease->session, session) == 0;
 }
 
@@ -29,16 +38,16 @@ int store_lease_new(Store *store, const char *session, uint64_t number, StoreLea
     return 0;
 }
 
-static StoreLease *find(Store *store, const char *session, uint64_t number) {
+static StoreLease *lease_find(Store *store, const char *session, uint64_t number) {
     StoreLease *lease = store->leases;
 
-    while (lease && !is_of(lease, session, number))
+    while (lease && !lease_is_of(lease, session, number))
         lease = lease->next;
     return lease;
 }
 
 bool store_lease_keep(Store *store, const char *session, uint64_t number, uint64_t bytes) {
-    StoreLease *lease = find(store, session, number);
+    StoreLease *lease = lease_find(store, session, number);
 
     if (!lease)
         return false;
@@ -58,7 +67,7 @@ StoreLease *store_lease_free(StoreLease *lease) {
     for (at = &store->leases; *at != lease; at = &(*at)->next)
         ;
     *at = lease->next;
-    heir = find(store, lease->session, lease->number);
+    heir = lease_find(store, lease->session, lease->number);
     if (heir) {
         heir->bytes += lease->bytes;
     } else {

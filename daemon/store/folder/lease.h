@@ -9,8 +9,6 @@
 #include "store/disk/segment-name.h"
 #include "store/folder/store.h"
 
-typedef struct StoreLease StoreLease;
-
 int store_lease_new(Store *store, const char *session, uint64_t number, StoreLease **ret);
 StoreLease *store_lease_free(StoreLease *lease);
 DEFINE_CLEANUP(StoreLease *, store_lease_free);

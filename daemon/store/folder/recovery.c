@@ -8,14 +8,15 @@
 #include <time.h>
 
 #include "perfdata/writer/writer.h"
+#include "store/disk/dirfd.h"
 #include "store/disk/disk.h"
-#include "store/disk/place.h"
 #include "store/folder/store-private.h"
+#include "store/segment/manifest-rebuild.h"
 #include "util/log.h"
 
 /*
  * What a killed daemon left open is cut at its last whole record, finished as usual and marked by
- * a `~`, so that nobody takes it for a whole one. What the file itself cannot tell (boot, clock,
+ * a `~`, so that nobody takes it for a whole one. What the file itself does not hold (boot, clock,
  * tracepoints) was written beside it when it was begun. Nothing is deleted because it is damaged:
  * what cannot be mended is set aside. All of it runs on a writer thread.
  */
@@ -48,7 +49,7 @@ static int seal_file(void *userdata, const char *name, int fd) {
     const Mending *m = userdata;
 
     if (strncmp(name, "data", 4) == 0)
-        store_seal(m->store, fd, name, m->sensitive);
+        seal_give(&m->store->seal, fd, name, m->sensitive);
     return 0;
 }
 
@@ -57,9 +58,9 @@ static void seal(Mending *m, int fd) {
     _cleanup_close_ int manifest = manifest_open(m->fd, &where, m->entry.directory);
 
     if (m->entry.directory)
-        (void)place_each_file(fd, seal_file, m);
-    store_seal(m->store, fd, m->text, m->sensitive);
-    store_seal(m->store, manifest, "a manifest", m->sensitive);
+        (void)dirfd_each_file(fd, seal_file, m);
+    seal_give(&m->store->seal, fd, m->text, m->sensitive);
+    seal_give(&m->store->seal, manifest, "a manifest", m->sensitive);
 }
 
 static bool same_host(const Mending *m) {
@@ -100,8 +101,8 @@ static void read_tracing(const Mending *m, int segment, Buffer *out) {
     char text[SEGMENT_NAME_MAX];
 
     segment_name_beside(&m->entry.name, ".tracing", text);
-    (void)(m->entry.directory ? place_read(segment, "tracing", TRACING_BYTES_MAX, out)
-                              : place_read(m->fd, text, TRACING_BYTES_MAX, out));
+    (void)(m->entry.directory ? dirfd_read(segment, "tracing", TRACING_BYTES_MAX, out)
+                              : dirfd_read(m->fd, text, TRACING_BYTES_MAX, out));
 }
 
 /* One that was finished may have changed hands, and then only can be looked at. */
@@ -117,7 +118,7 @@ static int open_segment(const Mending *m) {
 /*
  * Up to its last sample, at least. After a power loss the end of a sweep may be missing of one CPU
  * while another's is there: then up to the last round, which ends a sweep, or to where it was
- * synced, which the manifest tells.
+ * synced, which the manifest says.
  */
 static uint64_t covered_to(const Mending *m, uint64_t last_ns, uint64_t round_ns) {
     bool same_boot = strcmp(m->before->boot, m->store->boot) == 0;
@@ -172,7 +173,7 @@ static void restore_coverage(Mending *m, Manifest *manifest) {
     pd_coverage_clip(&manifest->coverage);
 }
 
-/* Everything that the data tells is believed above what was written when it was begun. */
+/* The data counts more than what was written when the segment began. */
 static int write_manifest(Mending *m) {
     _cleanup_(manifest_freep) Manifest *manifest = NULL;
     SegmentName where = m->entry.directory ? m->entry.name : m->name;
@@ -197,7 +198,7 @@ static int write_manifest(Mending *m) {
         manifest->sensitive |= m->before->sensitive;
     }
     m->sensitive = manifest->sensitive;
-    entry_tell(m->store, &m->entry, manifest);
+    entry_fill(m->store, &m->entry, manifest);
     return manifest_write(m->fd, &where, manifest);
 }
 
@@ -207,7 +208,7 @@ static int rename_mended(Mending *m) {
     int r;
 
     segment_name_print(&m->name, to);
-    r = place_rename(m->fd, m->text, to);
+    r = dirfd_rename(m->fd, m->text, to);
     if (r < 0)
         return r;
     /* The new manifest stands beside the new name; of what is set aside the old one stays. */
@@ -232,7 +233,7 @@ static int add_size(void *userdata, const char *name, int fd) {
 /* Killed before anything was written: there is nothing to keep. */
 static bool is_empty(const Mending *m, int segment) {
     uint64_t bytes = 0;
-    int r = m->entry.directory ? place_each_file(segment, add_size, &bytes)
+    int r = m->entry.directory ? dirfd_each_file(segment, add_size, &bytes)
                                : add_size(&bytes, "data", segment);
 
     return r == 0 && bytes == 0;
@@ -240,7 +241,7 @@ static bool is_empty(const Mending *m, int segment) {
 
 static int remove_empty(Mending *m) {
     static const char *const beside[] = {".json", ".tracing"};
-    int r = place_remove(m->fd, m->text);
+    int r = dirfd_remove(m->fd, m->text);
 
     for (size_t i = 0; r == 0 && i < ARRAY_SIZE(beside); i++) {
         char text[SEGMENT_NAME_MAX];
@@ -280,7 +281,7 @@ static int finish(Mending *m, int segment) {
 
     m->name.recovered = true;
     m->name.state = SEGMENT_CLOSED;
-    r = m->entry.directory ? place_each_file(segment, fsync_file, NULL)
+    r = m->entry.directory ? dirfd_each_file(segment, fsync_file, NULL)
                            : fsync_file(NULL, NULL, segment);
     if (r == 0)
         r = write_manifest(m);
@@ -341,7 +342,7 @@ static void register_mended(Mending *m, int r) {
 
     entry.name = r > 0 ? m->name : m->entry.name;
     entry.stuck = r < 0;
-    if (r > 0 && place_measure(m->fd, m->text, &entry.bytes, &entry.directory) < 0)
+    if (r > 0 && dirfd_measure(m->fd, m->text, &entry.bytes, &entry.directory) < 0)
         r = 0;
     pthread_mutex_lock(&store->mutex);
     old = folder_find(m->folder, &m->entry.name);
@@ -437,14 +438,14 @@ bool folder_mend_manifest(Store *store, Folder *folder) {
         manifest->completeness = entry.name.recovered ? RECOVERED : manifest->completeness;
         r = manifest_write(fd, &entry.name, manifest);
         made = r < 0 ? -1 : manifest_open(fd, &entry.name, entry.directory);
-        store_seal(store, made, "a manifest", manifest->sensitive);
+        seal_give(&store->seal, made, "a manifest", manifest->sensitive);
     }
     pthread_mutex_lock(&store->mutex);
     found = folder_find(folder, &entry.name);
     if (found) {
         found->unreadable = false;
         if (r == 0)
-            entry_tell(store, found, manifest);
+            entry_fill(store, found, manifest);
     }
     pthread_mutex_unlock(&store->mutex);
     if (r < 0)

@@ -6,10 +6,9 @@
 #include <sys/statvfs.h>
 #include <time.h>
 
+#include "store/disk/dirfd.h"
 #include "store/disk/disk.h"
-#include "store/disk/place.h"
 #include "store/folder/store-private.h"
-#include "store/window/listing.h"
 #include "util/log.h"
 
 /*
@@ -25,7 +24,7 @@
 #define GIB (1024 * MIB)
 #define NS  1000000000ULL
 
-enum { TELL_MAX = 8, RUNTIME_SHARE = 4 };
+enum { KNOW_MAX = 8, RUNTIME_SHARE = 4 };
 
 /* Of the inodes of the file system this part is left free, within these bounds and two for each
  * CPU: a segment takes a few, or one for each CPU. What others take may cost all of a session but
@@ -91,21 +90,21 @@ uint64_t store_runtime_limit_bytes(const Store *store) {
     return store_limit_bytes(store) / RUNTIME_SHARE;
 }
 
-static uint64_t inodes_to_keep(const Store *store) {
+static uint64_t retention_inodes_to_keep(const Store *store) {
     uint64_t part = MIN(store->fs_inodes / INODES_PART, (uint64_t)INODES_MAX);
 
     return MAX(part, INODES_MIN + 2 * (uint64_t)store->n_cpus);
 }
 
 bool store_lacks_inodes(const Store *store) {
-    return store->fs_inodes > 0 && store->fs_free_inodes < inodes_to_keep(store);
+    return store->fs_inodes > 0 && store->fs_free_inodes < retention_inodes_to_keep(store);
 }
 
-static uint64_t inodes_of(const Store *store, const Entry *entry) {
+static uint64_t retention_inodes_of(const Store *store, const Entry *entry) {
     return entry->directory ? 3 + (uint64_t)store->n_cpus : 2;
 }
 
-static uint64_t runtime_bytes(const Store *store) {
+static uint64_t retention_runtime_bytes(const Store *store) {
     uint64_t used = 0;
 
     for (const Folder *folder = store->folders; folder; folder = folder->next)
@@ -122,13 +121,13 @@ uint64_t store_share_bytes(const Store *store, const Folder *folder, uint64_t li
     return folder->max_use_bytes > 0 ? MIN(limit, folder->max_use_bytes) : limit;
 }
 
-static bool may_go(const Entry *entry) {
+static bool retention_may_go(const Entry *entry) {
     return !entry->stuck && entry->name.state != SEGMENT_OPEN;
 }
 
-static Entry *oldest(Folder *folder) {
+static Entry *retention_oldest(Folder *folder) {
     for (size_t i = 0; i < folder->n_entries; i++)
-        if (may_go(&folder->entries[i]))
+        if (retention_may_go(&folder->entries[i]))
             return &folder->entries[i];
     return NULL;
 }
@@ -140,7 +139,7 @@ uint64_t store_believed_real_ns(const Store *store, const ClockAnchor *now) {
 }
 
 /* A jump is believed after it has stood for a while. */
-static void believe(Store *store, const ClockAnchor *now) {
+static void retention_believe(Store *store, const ClockAnchor *now) {
     uint64_t expected = store_believed_real_ns(store, now);
     uint64_t off = now->real_ns > expected ? now->real_ns - expected : expected - now->real_ns;
     BelievedClock *believed = &store->believed;
@@ -155,8 +154,8 @@ static void believe(Store *store, const ClockAnchor *now) {
 }
 
 /* 1 and *ret when it is known how old it is. */
-static int age_of(const Store *store, const Entry *entry, const ClockAnchor *now, bool synchronised,
-                  uint64_t *ret) {
+static int retention_age_of(const Store *store, const Entry *entry, const ClockAnchor *now,
+                            bool synchronised, uint64_t *ret) {
     uint64_t real = store_believed_real_ns(store, now);
 
     if (entry->this_boot && entry->end_boot_ns > 0 && entry->end_boot_ns <= now->boot_ns) {
@@ -169,15 +168,15 @@ static int age_of(const Store *store, const Entry *entry, const ClockAnchor *now
     return 1;
 }
 
-static bool is_expired(const Store *store, const Folder *folder, const Entry *entry,
-                       const ClockAnchor *now, bool synchronised) {
+static bool retention_is_expired(const Store *store, const Folder *folder, const Entry *entry,
+                                 const ClockAnchor *now, bool synchronised) {
     uint64_t limit = folder->max_retention_ns ? folder->max_retention_ns : store->max_retention_ns,
              age;
 
     if (limit == 0 || !synchronised)
         return false;
     for (; entry < folder->entries + folder->n_entries; entry++)
-        if (age_of(store, entry, now, synchronised, &age))
+        if (retention_age_of(store, entry, now, synchronised, &age))
             return age > limit;
     return false;
 }
@@ -188,9 +187,9 @@ typedef struct Victim {
     const char *why;
 } Victim;
 
-static bool take_by_session(Store *store, Folder *folder, const ClockAnchor *now, bool synchronised,
-                            Victim *ret) {
-    Entry *entry = oldest(folder);
+static bool retention_take_by_session(Store *store, Folder *folder, const ClockAnchor *now,
+                                      bool synchronised, Victim *ret) {
+    Entry *entry = retention_oldest(folder);
     const char *why = NULL;
 
     if (!entry)
@@ -200,7 +199,7 @@ static bool take_by_session(Store *store, Folder *folder, const ClockAnchor *now
     else if (folder->max_use_bytes > 0 &&
              folder->bytes + folder->open_bytes > folder->max_use_bytes)
         why = "it holds more than its MaxUse=";
-    else if (is_expired(store, folder, entry, now, synchronised))
+    else if (retention_is_expired(store, folder, entry, now, synchronised))
         why = "it is older than MaxRetentionSec=";
     if (!why)
         return false;
@@ -209,13 +208,14 @@ static bool take_by_session(Store *store, Folder *folder, const ClockAnchor *now
 }
 
 /* Of the session that is furthest over its share. */
-static bool take_of_most(Store *store, uint64_t limit, bool runtime, const char *why, Victim *ret) {
+static bool retention_take_of_most(Store *store, uint64_t limit, bool runtime, const char *why,
+                                   Victim *ret) {
     int64_t most = INT64_MIN;
 
     for (Folder *folder = store->folders; folder; folder = folder->next) {
         int64_t over = (int64_t)(folder->bytes + folder->open_bytes) -
                        (int64_t)store_share_bytes(store, folder, limit, runtime);
-        Entry *entry = folder->runtime >= runtime ? oldest(folder) : NULL;
+        Entry *entry = folder->runtime >= runtime ? retention_oldest(folder) : NULL;
 
         if (!entry || over <= most)
             continue;
@@ -225,26 +225,27 @@ static bool take_of_most(Store *store, uint64_t limit, bool runtime, const char 
     return most > INT64_MIN;
 }
 
-static bool take_by_whole(Store *store, Victim *ret) {
+static bool retention_take_by_whole(Store *store, Victim *ret) {
     uint64_t limit = store_limit_bytes(store), runtime_limit = store_runtime_limit_bytes(store);
 
-    if (runtime_bytes(store) > runtime_limit &&
-        take_of_most(store, runtime_limit, true,
-                     "sessions begun at runtime hold more than a quarter of the store", ret))
+    if (retention_runtime_bytes(store) > runtime_limit &&
+        retention_take_of_most(store, runtime_limit, true,
+                               "sessions begun at runtime hold more than a quarter of the store",
+                               ret))
         return true;
     return store_used_bytes(store) > limit &&
-           take_of_most(store, limit, false,
-                        "the store holds more than MaxUse= and KeepFree= let it", ret);
+           retention_take_of_most(store, limit, false,
+                                  "the store holds more than MaxUse= and KeepFree= let it", ret);
 }
 
 /* Of the session with the most segments. */
-static bool take_for_inodes(Store *store, Victim *ret) {
+static bool retention_take_for_inodes(Store *store, Victim *ret) {
     size_t most = NEWEST_KEPT;
 
     if (!store_lacks_inodes(store))
         return false;
     for (Folder *folder = store->folders; folder; folder = folder->next) {
-        Entry *entry = folder->n_entries > most ? oldest(folder) : NULL;
+        Entry *entry = folder->n_entries > most ? retention_oldest(folder) : NULL;
 
         if (!entry)
             continue;
@@ -258,7 +259,7 @@ static bool take_for_inodes(Store *store, Victim *ret) {
 
 /* The manifest goes last: without its segment it says nothing, but the other way round it would
  * have to be made anew. */
-static int delete_victim(Store *store, const Victim *victim) {
+static int retention_delete_victim(Store *store, const Victim *victim) {
     _cleanup_close_ int fd = store_folder_fd(store, victim->folder);
     char text[SEGMENT_NAME_MAX];
     int r;
@@ -267,7 +268,7 @@ static int delete_victim(Store *store, const Victim *victim) {
     if (fd < 0)
         return fd;
     segment_name_print(&victim->entry.name, text);
-    r = place_remove(fd, text);
+    r = dirfd_remove(fd, text);
     if (r < 0 && r != -ENOENT)
         return r;
     if (!victim->entry.directory) {
@@ -277,7 +278,7 @@ static int delete_victim(Store *store, const Victim *victim) {
     return 0;
 }
 
-static void forget_victim(Store *store, Victim *victim, int error) {
+static void retention_forget_victim(Store *store, Victim *victim, int error) {
     pthread_mutex_lock(&store->mutex);
     store->doomed_bytes -= victim->entry.bytes;
     if (error < 0) {
@@ -299,24 +300,24 @@ static void forget_victim(Store *store, Victim *victim, int error) {
                   (unsigned long long)victim->entry.name.number, victim->folder->name, victim->why);
 }
 
-/* The first entry of a folder whose manifest nobody asked, among those whose age counts. */
-static bool next_untold(Store *store, Folder *folder, Entry *ret) {
+/* The first entry of a folder whose manifest was not read, among those whose age counts. */
+static bool retention_next_unknown(Store *store, Folder *folder, Entry *ret) {
     bool found = false;
 
     pthread_mutex_lock(&store->mutex);
-    for (size_t i = 0; !found && i < MIN(folder->n_entries, (size_t)TELL_MAX); i++) {
+    for (size_t i = 0; !found && i < MIN(folder->n_entries, (size_t)KNOW_MAX); i++) {
         const Entry *entry = &folder->entries[i];
 
-        if (entry->told && (entry->timed || entry->this_boot))
+        if (entry->is_known && (entry->timed || entry->this_boot))
             break;
-        found = !entry->told;
+        found = !entry->is_known;
         *ret = *entry;
     }
     pthread_mutex_unlock(&store->mutex);
     return found;
 }
 
-static void tell_oldest(Store *store) {
+static void retention_know_oldest(Store *store) {
     /* Folders are only ever added, and in front. */
     Folder *first;
 
@@ -326,15 +327,15 @@ static void tell_oldest(Store *store) {
     for (Folder *folder = first; folder; folder = folder->next) {
         Entry entry;
 
-        while (next_untold(store, folder, &entry))
-            folder_tell(store, folder, &entry);
+        while (retention_next_unknown(store, folder, &entry))
+            (void)folder_know(store, folder, &entry);
     }
 }
 
 /* What somebody asked for, beside what holds anyway. */
-static bool take_by_limits(Store *store, Folder *folder, const StoreLimits *limits,
-                           const ClockAnchor *now, Victim *ret) {
-    Entry *entry = oldest(folder);
+static bool retention_take_by_limits(Store *store, Folder *folder, const StoreLimits *limits,
+                                     const ClockAnchor *now, Victim *ret) {
+    Entry *entry = retention_oldest(folder);
     bool over = false;
     uint64_t age;
 
@@ -342,7 +343,8 @@ static bool take_by_limits(Store *store, Folder *folder, const StoreLimits *limi
         return false;
     if (limits->max_segments > 0 && folder->n_entries > limits->max_segments)
         over = true;
-    else if (limits->max_age_ns > 0 && age_of(store, entry, now, store->synchronised(), &age) > 0 &&
+    else if (limits->max_age_ns > 0 &&
+             retention_age_of(store, entry, now, store->synchronised(), &age) > 0 &&
              age > limits->max_age_ns)
         over = true;
     if (over)
@@ -350,7 +352,7 @@ static bool take_by_limits(Store *store, Folder *folder, const StoreLimits *limi
     return over;
 }
 
-static uint64_t segment_bytes_of(const Store *store) {
+static uint64_t retention_segment_bytes_of(const Store *store) {
     uint64_t bytes = 0;
 
     for (const Folder *f = store->folders; f; f = f->next)
@@ -358,61 +360,61 @@ static uint64_t segment_bytes_of(const Store *store) {
     return bytes;
 }
 
-static bool take_asked(Store *store, const StoreLimits *limits, const ClockAnchor *now,
-                       Victim *ret) {
+static bool retention_take_asked(Store *store, const StoreLimits *limits, const ClockAnchor *now,
+                                 Victim *ret) {
     Folder *most = NULL;
 
     for (Folder *f = store->folders; f; f = f->next) {
-        if (take_by_limits(store, f, limits, now, ret))
+        if (retention_take_by_limits(store, f, limits, now, ret))
             return true;
-        if (oldest(f) && (!most || f->bytes > most->bytes))
+        if (retention_oldest(f) && (!most || f->bytes > most->bytes))
             most = f;
     }
-    if (!most || segment_bytes_of(store) <= limits->max_bytes)
+    if (!most || retention_segment_bytes_of(store) <= limits->max_bytes)
         return false;
-    *ret = (Victim){.folder = most, .entry = *oldest(most), .why = "it was asked for"};
+    *ret = (Victim){.folder = most, .entry = *retention_oldest(most), .why = "it was asked for"};
     return true;
 }
 
-static void doom(Store *store, const Victim *victim) {
+static void retention_doom(Store *store, const Victim *victim) {
     folder_remove(victim->folder, folder_find(victim->folder, &victim->entry.name));
     store->doomed_bytes += victim->entry.bytes;
-    store->fs_free_inodes += inodes_of(store, &victim->entry);
+    store->fs_free_inodes += retention_inodes_of(store, &victim->entry);
 }
 
-static bool take(Store *store, const StoreLimits *limits, const ClockAnchor *now, bool synchronised,
-                 Victim *ret) {
+static bool retention_take(Store *store, const StoreLimits *limits, const ClockAnchor *now,
+                           bool synchronised, Victim *ret) {
     bool found = false;
 
     pthread_mutex_lock(&store->mutex);
-    believe(store, now);
+    retention_believe(store, now);
     for (Folder *folder = store->folders; !found && folder; folder = folder->next)
-        found = take_by_session(store, folder, now, synchronised, ret);
-    found = found || take_by_whole(store, ret) || take_for_inodes(store, ret) ||
-            (limits && take_asked(store, limits, now, ret));
+        found = retention_take_by_session(store, folder, now, synchronised, ret);
+    found = found || retention_take_by_whole(store, ret) || retention_take_for_inodes(store, ret) ||
+            (limits && retention_take_asked(store, limits, now, ret));
     if (found)
-        doom(store, ret);
+        retention_doom(store, ret);
     pthread_mutex_unlock(&store->mutex);
     return found;
 }
 
 /* With `disk` held: 1 and what went, 0 when nothing has to. */
-static int vacuum_one(Store *store, const StoreLimits *limits, int *ret_error,
-                      uint64_t *ret_bytes) {
+static int retention_vacuum_one(Store *store, const StoreLimits *limits, int *ret_error,
+                                uint64_t *ret_bytes) {
     ClockAnchor now = store->now();
     Victim victim;
 
-    tell_oldest(store);
-    if (!take(store, limits, &now, store->synchronised(), &victim))
+    retention_know_oldest(store);
+    if (!retention_take(store, limits, &now, store->synchronised(), &victim))
         return 0;
-    *ret_error = delete_victim(store, &victim);
-    forget_victim(store, &victim, *ret_error);
+    *ret_error = retention_delete_victim(store, &victim);
+    retention_forget_victim(store, &victim, *ret_error);
     *ret_bytes = victim.entry.bytes;
     return 1;
 }
 
 /* A writer that waits for `disk` is not woken in time when it is taken again at once. */
-static void let_others(Store *store) {
+static void retention_let_others(Store *store) {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
 
     pthread_mutex_unlock(&store->disk);
@@ -420,7 +422,7 @@ static void let_others(Store *store) {
     pthread_mutex_lock(&store->disk);
 }
 
-static void warn_of_inodes(Store *store) {
+static void retention_warn_of_inodes(Store *store) {
     static LogRate rate = {.interval_ns = 3600 * NS, .burst = 1};
     uint64_t free_inodes, all, keep;
     bool lacks;
@@ -429,7 +431,7 @@ static void warn_of_inodes(Store *store) {
     lacks = store_lacks_inodes(store);
     free_inodes = store->fs_free_inodes;
     all = store->fs_inodes;
-    keep = inodes_to_keep(store);
+    keep = retention_inodes_to_keep(store);
     pthread_mutex_unlock(&store->mutex);
     if (lacks)
         log_limited(&rate, LOG_LEVEL_WARNING, 0,
@@ -439,21 +441,21 @@ static void warn_of_inodes(Store *store) {
                     store->path, free_inodes, all, keep);
 }
 
-static int vacuum(Store *store, const StoreLimits *limits, uint64_t *ret_removed,
-                  uint64_t *ret_bytes) {
+static int retention_vacuum(Store *store, const StoreLimits *limits, uint64_t *ret_removed,
+                            uint64_t *ret_bytes) {
     uint64_t removed = 0, bytes = 0, n;
     int first = 0, r;
 
     pthread_mutex_lock(&store->disk);
     store_measure(store);
-    warn_of_inodes(store);
+    retention_warn_of_inodes(store);
     while (!(limits && limits->is_enough && atomic_load(limits->is_enough)) &&
-           vacuum_one(store, limits, &r, &n) > 0) {
+           retention_vacuum_one(store, limits, &r, &n) > 0) {
         first = first < 0 ? first : r;
         removed += r == 0;
         bytes += r == 0 ? n : 0;
         if (limits)
-            let_others(store);
+            retention_let_others(store);
     }
     pthread_mutex_unlock(&store->disk);
     *ret_removed = removed;
@@ -464,12 +466,12 @@ static int vacuum(Store *store, const StoreLimits *limits, uint64_t *ret_removed
 int store_vacuum(Store *store) {
     uint64_t removed, bytes;
 
-    return vacuum(store, NULL, &removed, &bytes);
+    return retention_vacuum(store, NULL, &removed, &bytes);
 }
 
 int store_vacuum_to(Store *store, const StoreLimits *limits, uint64_t *ret_removed,
                     uint64_t *ret_bytes) {
-    return vacuum(store, limits, ret_removed, ret_bytes);
+    return retention_vacuum(store, limits, ret_removed, ret_bytes);
 }
 
 bool store_is_over(Store *store) {
@@ -477,7 +479,7 @@ bool store_is_over(Store *store) {
 
     pthread_mutex_lock(&store->mutex);
     over = store_used_bytes(store) > store_limit_bytes(store) || store_lacks_inodes(store) ||
-           runtime_bytes(store) > store_runtime_limit_bytes(store);
+           retention_runtime_bytes(store) > store_runtime_limit_bytes(store);
     for (const Folder *f = store->folders; !over && f; f = f->next)
         over = f->max_use_bytes > 0 && f->bytes + f->open_bytes > f->max_use_bytes;
     pthread_mutex_unlock(&store->mutex);

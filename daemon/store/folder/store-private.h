@@ -12,7 +12,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "store/folder/lease.h"
 #include "store/folder/store.h"
 #include "store/manifest/manifest.h"
 
@@ -23,7 +22,7 @@ typedef struct Entry {
     SegmentName name; /* SEGMENT_OPEN: left by a killed daemon, not yet recovered */
     bool directory;
     bool stuck;      /* could not be deleted or mended; not tried again before the next survey */
-    bool told;       /* what follows was asked for, in its manifest */
+    bool is_known;   /* its manifest was read, and what follows is filled in */
     bool unreadable; /* the manifest is missing or bad */
     bool unsealed;   /* finished, and still the recorder's; see late-seal.c */
     bool timed;      /* end_real_ns can be believed */
@@ -45,18 +44,9 @@ typedef struct Entry {
 
 /* Nothing was recorded into it, and it does not say when: its recorder was killed as it began. */
 static inline bool entry_is_blank(const Entry *entry) {
-    return entry->told && !entry->unreadable && entry->samples == 0 && !entry->covered &&
+    return entry->is_known && !entry->unreadable && entry->samples == 0 && !entry->covered &&
            entry->name.state == SEGMENT_CLOSED;
 }
-
-/* A segment that is read; while it is known here what it takes on the disk counts. */
-struct StoreLease {
-    StoreLease *next;
-    Store *store;
-    char session[CONFIG_NAME_MAX];
-    uint64_t number;
-    uint64_t bytes; /* once its name is gone; of several of a segment one has them */
-};
 
 typedef struct Folder {
     struct Folder *next;
@@ -88,9 +78,9 @@ typedef struct BelievedClock {
 
 struct Store {
     char *path;
+    Seal seal;
     int root, sessions, lock;
     const PdEnvironment *environment;
-    int (*seal)(void *userdata, int fd, bool sensitive);
     void (*on_written)(void *userdata);
     void *userdata;
     char boot[STORE_BOOT_SIZE];
@@ -113,39 +103,40 @@ struct Store {
     BelievedClock believed;
     uint64_t max_use_bytes, keep_free_bytes, min_use_bytes, max_retention_ns, sync_interval_ns;
     uint64_t snapshot_max_bytes, snapshot_retention_ns;
-    _Atomic bool seal_told;
-    _Atomic bool seal_keeps_owner; /* as where profd has no right to give files away */
-    unsigned n_abandoned;          /* writers that hang in the kernel and still use all this */
+    unsigned n_abandoned; /* writers that hang in the kernel and still use all this */
 };
 
-/* store.c */
-/* Gives a file or folder to its readers; told once when it fails. */
-void store_seal(Store *store, int fd, const char *what, bool sensitive);
+/* store-open.c */
 int store_take_lock(Store *store, int root, int *ret_fd);
-/* Opens anew what was deleted or is no more where the path leads. */
+/* Opens the folder again if it was deleted or moved away. */
 int store_reopen(Store *store, Folder *folder);
-/* Where the folder of snapshots is another than this one by now: a descriptor of it. -EALREADY: it
- * is the same. */
+/* Returns a descriptor of the folder `snapshots` if it is another folder than `current` by now.
+ * -EALREADY: it is the same. */
 int store_reopen_snapshots(Store *store, int current);
-/* A descriptor of its own, since the folder may be opened anew. */
+
+/* folder-entry.c */
+/* A copy of the descriptor, since the folder may be opened again meanwhile. */
 int store_folder_fd(Store *store, Folder *folder);
-/* With the mutex held. NULL: none of this name. */
+/* With the mutex held. NULL: no folder has this name. */
 Folder *store_folder(Store *store, const char *name);
-int store_folder_new(Store *store, const char *name, Folder **ret);
 /* With the mutex held; by number. NULL: memory. */
 Entry *folder_insert(Folder *folder, const Entry *entry);
 Entry *folder_find(Folder *folder, const SegmentName *name);
 void folder_remove(Folder *folder, Entry *entry);
 void folder_configure(Folder *folder, const SessionConfig *config);
+Folder *folder_free(Folder *folder);
 
 /* survey.c */
+/* Opens the folder of a session, makes it if it is missing, and lists it. */
+int store_folder_new(Store *store, const char *name, Folder **ret);
 int store_survey(Store *store);
 /* Lists the folder anew and takes over what differs. */
 int folder_survey(Store *store, Folder *folder);
-/* Fills in what a manifest tells. */
-void entry_tell(const Store *store, Entry *entry, const Manifest *manifest);
-/* Reads the manifest of an entry and fills it in, by name. */
-void folder_tell(Store *store, Folder *folder, const Entry *entry);
+/* Fills in what the manifest says. */
+void entry_fill(const Store *store, Entry *entry, const Manifest *manifest);
+/* Fills in *entry, and the folder's entry of that name, from its manifest, which is read once.
+ * False: the segment is gone meanwhile. */
+bool folder_know(Store *store, Folder *folder, Entry *entry);
 
 /* recovery.c: what a killed daemon left open in the folder, newest first. */
 void folder_recover(Store *store, Folder *folder);
@@ -154,17 +145,7 @@ bool store_recover_stray(Store *store);
 /* Writes manifests that lack, one a call; false: there is none. */
 bool folder_mend_manifest(Store *store, Folder *folder);
 
-/* late-seal.c: a finished file, or a folder with one in it, that still belongs to the recorder. */
-bool store_is_unsealed(const Store *store, int folder, const char *name, bool directory);
-/* A segment, or its manifest. */
-bool store_is_unsealed_segment(const Store *store, int folder, const SegmentName *name,
-                               bool directory);
-/* A regular file that was never sealed, or that sealing leaves to the recorder. */
-bool store_owns(int fd);
-/* A file, or a folder with each file in it. */
-void store_seal_recording(Store *store, int folder, const char *name, bool directory,
-                          bool sensitive);
-/* Segments that a survey found unsealed, one a call; false: there is none. */
+/* late-seal.c: segments that a survey found unsealed, one a call; false: there is none. */
 bool store_seal_late(Store *store);
 
 /* retention.c, with the mutex held. */

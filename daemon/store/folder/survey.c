@@ -5,21 +5,21 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "store/disk/dirfd.h"
 #include "store/disk/disk.h"
-#include "store/disk/place.h"
 #include "store/folder/store-private.h"
 #include "util/array.h"
 #include "util/log.h"
 
 /*
  * What lies in the store, read at start and again now and then: names and sizes, no contents but
- * the manifests of the newest ones, which tell how fast the store fills. What is not ours is told
+ * the manifests of the newest ones, which show how fast the store fills. What is not ours is logged
  * once and left alone.
  */
 
-enum { TELL_NEWEST = 4 };
+enum { KNOW_NEWEST = 4 };
 
-static void closedirp(DIR **d) {
+static void survey_closedirp(DIR **d) {
     if (*d)
         (void)closedir(*d);
 }
@@ -39,38 +39,38 @@ static void survey_done(Survey *survey) {
     free(survey->manifests);
 }
 
-static void note_strange(Survey *survey, const char *name) {
+static void survey_note_strange(Survey *survey, const char *name) {
     if (survey->strange++ == 0)
         snprintf(survey->strange_name, sizeof(survey->strange_name), "%.60s", name);
 }
 
-static int take_segment(Survey *survey, int fd, const char *text, const SegmentName *name) {
+static int survey_take_segment(Survey *survey, int fd, const char *text, const SegmentName *name) {
     Entry entry = {.name = *name};
-    int r = place_measure(fd, text, &entry.bytes, &entry.directory);
+    int r = dirfd_measure(fd, text, &entry.bytes, &entry.directory);
 
     if (r == -ENOENT)
         return 0;
     if (r < 0) {
-        note_strange(survey, text);
+        survey_note_strange(survey, text);
         return 0;
     }
     entry.unsealed = name->state == SEGMENT_CLOSED &&
-                     store_is_unsealed_segment(survey->store, fd, name, entry.directory);
+                     seal_is_missing_segment(&survey->store->seal, fd, name, entry.directory);
     return folder_insert(&survey->found, &entry) ? 0 : -ENOMEM;
 }
 
-static int take_name(Survey *survey, int fd, const char *text, bool first) {
+static int survey_take_name(Survey *survey, int fd, const char *text, bool first) {
     SegmentName name, *kept;
     NameKind kind;
 
     if (strcmp(text, ".") == 0 || strcmp(text, "..") == 0)
         return 0;
     if (segment_name_parse(text, &kind, &name) < 0) {
-        note_strange(survey, text);
+        survey_note_strange(survey, text);
         return 0;
     }
     if (kind == NAME_SEGMENT)
-        return take_segment(survey, fd, text, &name);
+        return survey_take_segment(survey, fd, text, &name);
     /* A daemon that was killed while it wrote. */
     if (kind == NAME_SCRATCH && first)
         (void)unlinkat(fd, text, 0);
@@ -84,7 +84,7 @@ static int take_name(Survey *survey, int fd, const char *text, bool first) {
 }
 
 /* What lies beside a segment counts with it, and goes when there is none. */
-static void match_manifests(Survey *survey, int fd, bool first) {
+static void survey_match_manifests(Survey *survey, int fd, bool first) {
     static const char *const suffixes[] = {".json", ".tracing"};
 
     for (size_t i = 0; i < survey->n_manifests; i++) {
@@ -100,7 +100,7 @@ static void match_manifests(Survey *survey, int fd, bool first) {
                 continue;
             wanted = true;
             segment_name_beside(name, ".json", text);
-            if (place_measure(fd, text, &bytes, &directory) == 0) {
+            if (dirfd_measure(fd, text, &bytes, &directory) == 0) {
                 entry->bytes += bytes;
                 survey->found.bytes += bytes;
             }
@@ -113,22 +113,22 @@ static void match_manifests(Survey *survey, int fd, bool first) {
     }
 }
 
-static int list(Survey *survey, int folder, bool first) {
+static int survey_list(Survey *survey, int folder, bool first) {
     int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    _cleanup_(closedirp) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    _cleanup_(survey_closedirp) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     int r = 0;
 
     if (!dir)
         return -errno;
     for (struct dirent *e; r == 0 && (e = readdir(dir));)
-        r = take_name(survey, fd, e->d_name, first);
+        r = survey_take_name(survey, fd, e->d_name, first);
     if (r == 0)
-        match_manifests(survey, fd, first);
+        survey_match_manifests(survey, fd, first);
     return r;
 }
 
 /* What was known stays known; what our own session writes is no entry. */
-static void merge(Folder *folder, Survey *survey) {
+static void survey_merge(Folder *folder, Survey *survey) {
     Folder *found = &survey->found;
 
     for (size_t i = 0; i < found->n_entries;) {
@@ -139,7 +139,7 @@ static void merge(Folder *folder, Survey *survey) {
             folder_remove(found, entry);
             continue;
         }
-        if (old && old->told) {
+        if (old && old->is_known) {
             uint64_t bytes = entry->bytes;
             bool unsealed = entry->unsealed;
 
@@ -164,13 +164,13 @@ int folder_survey(Store *store, Folder *folder) {
     _cleanup_(survey_done) Survey survey = {.store = store};
     bool first = folder->surveyed_ns == 0;
     uint64_t next = sequence_read(folder->fd);
-    int r = list(&survey, folder->fd, first);
+    int r = survey_list(&survey, folder->fd, first);
 
     disk_touch(__func__);
     if (r < 0)
         return r;
     pthread_mutex_lock(&store->mutex);
-    merge(folder, &survey);
+    survey_merge(folder, &survey);
     folder->next_number = MAX(folder->next_number, next);
     folder->surveyed_ns = store->now().boot_ns;
     pthread_mutex_unlock(&store->mutex);
@@ -180,7 +180,7 @@ int folder_survey(Store *store, Folder *folder) {
     return 0;
 }
 
-static void tell_coverage(Entry *entry, const Manifest *manifest) {
+static void survey_fill_coverage(Entry *entry, const Manifest *manifest) {
     PdCoverage copy;
 
     entry->covered = manifest->covered && pd_coverage_copy(&manifest->coverage, &copy) == 0;
@@ -197,10 +197,10 @@ static void tell_coverage(Entry *entry, const Manifest *manifest) {
     pd_coverage_done(&copy);
 }
 
-void entry_tell(const Store *store, Entry *entry, const Manifest *manifest) {
+void entry_fill(const Store *store, Entry *entry, const Manifest *manifest) {
     const ClockAnchor *first, *last;
 
-    entry->told = true;
+    entry->is_known = true;
     entry->samples = manifest->samples;
     entry->lost = manifest->lost;
     entry->raw_bytes = manifest->raw_bytes;
@@ -212,7 +212,7 @@ void entry_tell(const Store *store, Entry *entry, const Manifest *manifest) {
     entry->last_real_ns = manifest->samples ? manifest_real_ns(manifest, manifest->last_ns) : 0;
     snprintf(entry->boot, sizeof(entry->boot), "%.*s", STORE_BOOT_SIZE - 1, manifest->boot);
     entry->this_boot = store->boot[0] && strcmp(manifest->boot, store->boot) == 0;
-    tell_coverage(entry, manifest);
+    survey_fill_coverage(entry, manifest);
     if (manifest->n_anchors == 0)
         return;
     first = &manifest->anchors[0];
@@ -225,25 +225,57 @@ void entry_tell(const Store *store, Entry *entry, const Manifest *manifest) {
         entry->duration_ns = last->monotonic_ns - first->monotonic_ns;
 }
 
-void folder_tell(Store *store, Folder *folder, const Entry *of) {
+bool folder_know(Store *store, Folder *folder, Entry *entry) {
     _cleanup_(manifest_freep) Manifest *manifest = NULL;
-    _cleanup_close_ int fd = store_folder_fd(store, folder);
-    int r = fd < 0 ? fd : manifest_read(fd, &of->name, of->directory, folder->name, &manifest);
-    Entry *entry;
+    _cleanup_close_ int fd = -1;
+    Entry *found;
+    int r;
 
+    if (entry->is_known)
+        return true;
     disk_touch(__func__);
+    fd = store_folder_fd(store, folder);
+    r = fd < 0 ? fd : manifest_read(fd, &entry->name, entry->directory, folder->name, &manifest);
     pthread_mutex_lock(&store->mutex);
-    entry = folder_find(folder, &of->name);
-    if (entry && r == 0)
-        entry_tell(store, entry, manifest);
-    if (entry) {
-        entry->told = true;
-        entry->unreadable = r == -ENOENT || r == -EBADMSG;
+    found = folder_find(folder, &entry->name);
+    if (found && r == 0)
+        entry_fill(store, found, manifest);
+    if (found) {
+        found->is_known = true;
+        found->unreadable = r == -ENOENT || r == -EBADMSG;
+        *entry = *found;
     }
     pthread_mutex_unlock(&store->mutex);
+    return found != NULL;
 }
 
-static int survey_folder(Store *store, const char *name) {
+int store_folder_new(Store *store, const char *name, Folder **ret) {
+    Folder *folder = calloc(1, sizeof(*folder));
+    int r;
+
+    disk_touch(__func__);
+    if (!folder)
+        return -ENOMEM;
+    snprintf(folder->name, sizeof(folder->name), "%s", name);
+    folder->next_number = 1;
+    r = dirfd_open_folder(store->sessions, name, &folder->fd);
+    if (r == 0)
+        folder->runtime = faccessat(folder->fd, RUNTIME_FILE, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    if (r == 0)
+        r = folder_survey(store, folder);
+    if (r < 0) {
+        folder_free(folder);
+        return r;
+    }
+    pthread_mutex_lock(&store->mutex);
+    folder->next = store->folders;
+    store->folders = folder;
+    pthread_mutex_unlock(&store->mutex);
+    *ret = folder;
+    return 0;
+}
+
+static int survey_session(Store *store, const char *name) {
     Folder *folder;
     size_t n;
     int r;
@@ -254,29 +286,29 @@ static int survey_folder(Store *store, const char *name) {
     if (r < 0)
         return r;
     n = folder->n_entries;
-    for (size_t i = n > TELL_NEWEST ? n - TELL_NEWEST : 0; i < n; i++) {
+    for (size_t i = n > KNOW_NEWEST ? n - KNOW_NEWEST : 0; i < n; i++) {
         Entry entry = folder->entries[i];
 
-        folder_tell(store, folder, &entry);
+        (void)folder_know(store, folder, &entry);
     }
-    /* And the oldest one, which tells how far back it reaches. */
-    if (n > TELL_NEWEST) {
+    /* And the oldest one, which shows how far back it reaches. */
+    if (n > KNOW_NEWEST) {
         Entry entry = folder->entries[0];
 
-        folder_tell(store, folder, &entry);
+        (void)folder_know(store, folder, &entry);
     }
     return 0;
 }
 
 int store_survey(Store *store) {
     int fd = openat(store->sessions, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    _cleanup_(closedirp) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    _cleanup_(survey_closedirp) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 
     disk_touch(__func__);
     if (!dir)
         return -errno;
     for (struct dirent *e; (e = readdir(dir));) {
-        int r = e->d_name[0] == '.' ? 0 : survey_folder(store, e->d_name);
+        int r = e->d_name[0] == '.' ? 0 : survey_session(store, e->d_name);
 
         if (r == -ENOMEM)
             return r;

@@ -2,16 +2,15 @@
 #include "store/manifest/manifest.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "store/disk/place.h"
 #include "util/array.h"
 
 /*
- * The struct and its growth, and its place on disk. What it looks like there is in
- * manifest-codec.c, how it comes out of the data in manifest-rebuild.c.
+ * The struct in memory, and how it grows. manifest-codec.c turns it into JSON and back,
+ * manifest-file.c reads and writes its file, manifest-rebuild.c makes it from the data of a
+ * segment.
  */
 
 int manifest_new(Manifest **ret) {
@@ -79,14 +78,14 @@ int manifest_add_loss(Manifest *manifest, uint32_t cpu, StoreCause cause, uint64
     return 0;
 }
 
-static void widen(ManifestFrame *frame, const ManifestFrame *by) {
+static void manifest_widen(ManifestFrame *frame, const ManifestFrame *by) {
     frame->raw += by->raw;
     frame->first_ns = MIN(frame->first_ns, by->first_ns);
     frame->last_ns = MAX(frame->last_ns, by->last_ns);
 }
 
 /* Of the entries of a file and kind every second one is merged into the one before it. */
-static void thin_one(Manifest *manifest, uint32_t file, StoreKind kind) {
+static void manifest_thin_one(Manifest *manifest, uint32_t file, StoreKind kind) {
     ManifestFrame *last = NULL;
     size_t kept = 0;
 
@@ -95,7 +94,7 @@ static void thin_one(Manifest *manifest, uint32_t file, StoreKind kind) {
         bool mine = frame->file == file && frame->kind == kind;
 
         if (mine && last) {
-            widen(last, frame);
+            manifest_widen(last, frame);
             last = NULL;
             continue;
         }
@@ -107,21 +106,21 @@ static void thin_one(Manifest *manifest, uint32_t file, StoreKind kind) {
     manifest->n_frames = kept;
 }
 
-static void thin(Manifest *manifest) {
+static void manifest_thin(Manifest *manifest) {
     uint32_t last_file = 0;
 
     manifest->n_thinned++;
     for (size_t i = 0; i < manifest->n_frames; i++)
         last_file = MAX(last_file, manifest->frames[i].file);
     for (uint32_t file = 0; file <= last_file; file++) {
-        thin_one(manifest, file, STORE_SIDE_BAND);
-        thin_one(manifest, file, STORE_SAMPLES);
+        manifest_thin_one(manifest, file, STORE_SIDE_BAND);
+        manifest_thin_one(manifest, file, STORE_SAMPLES);
     }
 }
 
 int manifest_add_frame(Manifest *manifest, const ManifestFrame *frame) {
     if (manifest->n_frames >= MANIFEST_FRAMES_MAX)
-        thin(manifest);
+        manifest_thin(manifest);
     if (!manifest->frames) {
         /* All at once: thinning leaves counts that array_grow() could not go on from. */
         manifest->frames = calloc(MANIFEST_FRAMES_MAX, sizeof(*manifest->frames));
@@ -201,7 +200,7 @@ int manifest_real_coverage(const Manifest *manifest, PdCoverage *ret) {
     return 0;
 }
 
-static int follow_lists(Manifest *manifest, const Manifest *from) {
+static int manifest_follow_lists(Manifest *manifest, const Manifest *from) {
     int r = 0;
 
     for (size_t i = manifest->n_anchors; r == 0 && i < from->n_anchors; i++)
@@ -233,65 +232,5 @@ int manifest_follow(Manifest *manifest, const Manifest *from) {
     manifest->frames = lists.frames;
     manifest->n_frames = lists.n_frames;
     manifest->n_thinned = lists.n_thinned;
-    return follow_lists(manifest, from);
-}
-
-int manifest_write(int folder, const SegmentName *name, const Manifest *manifest) {
-    _cleanup_(buffer_done) Buffer json = {};
-    _cleanup_close_ int inner = -1;
-    char text[SEGMENT_NAME_MAX];
-    int r = manifest_encode(manifest, &json);
-
-    if (r < 0)
-        return r;
-    if (!manifest->directory) {
-        segment_name_beside(name, ".json", text);
-        return place_write(folder, text, buffer_bytes(&json));
-    }
-    segment_name_print(name, text);
-    inner = openat(folder, text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return inner < 0 ? -errno : place_write(inner, "manifest.json", buffer_bytes(&json));
-}
-
-int manifest_open(int folder, const SegmentName *name, bool directory) {
-    _cleanup_close_ int inner = -1;
-    char text[SEGMENT_NAME_MAX];
-    struct stat st;
-
-    if (!directory) {
-        segment_name_beside(name, ".json", text);
-        return place_open_file(folder, text, &st);
-    }
-    segment_name_print(name, text);
-    inner = openat(folder, text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return inner < 0 ? -errno : place_open_file(inner, "manifest.json", &st);
-}
-
-int manifest_read(int folder, const SegmentName *name, bool directory, const char *session,
-                  Manifest **ret) {
-    _cleanup_(manifest_freep) Manifest *manifest = NULL;
-    _cleanup_(buffer_done) Buffer json = {};
-    _cleanup_close_ int inner = -1;
-    char text[SEGMENT_NAME_MAX];
-    int r;
-
-    if (directory) {
-        segment_name_print(name, text);
-        inner = openat(folder, text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (inner < 0)
-            return -errno;
-        r = place_read(inner, "manifest.json", MANIFEST_BYTES_MAX, &json);
-    } else {
-        segment_name_beside(name, ".json", text);
-        r = place_read(folder, text, MANIFEST_BYTES_MAX, &json);
-    }
-    if (r == 0)
-        r = manifest_decode(buffer_bytes(&json), &manifest);
-    if (r < 0)
-        return r == -EFBIG ? -EBADMSG : r;
-    if (manifest->sequence != name->number || manifest->directory != directory ||
-        strcmp(manifest->session, session) != 0)
-        return -EBADMSG;
-    *ret = TAKE_PTR(manifest);
-    return 0;
+    return manifest_follow_lists(manifest, from);
 }

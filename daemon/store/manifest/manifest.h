@@ -14,8 +14,8 @@
 #include "config/config.h"
 #include "perfdata/feature/coverage.h"
 #include "store/disk/anchor.h"
+#include "store/disk/batch.h"
 #include "store/disk/segment-name.h"
-#include "store/folder/store.h"
 #include "util/buffer.h"
 #include "util/bytes.h"
 #include "util/macro.h"
@@ -115,11 +115,13 @@ int manifest_real_coverage(const Manifest *manifest, PdCoverage *ret);
 /* Takes over what `from`, which is the same one later on, has more. */
 int manifest_follow(Manifest *manifest, const Manifest *from);
 
+/* manifest-codec.c */
 int manifest_encode(const Manifest *manifest, Buffer *out);
 /* Strict: -EBADMSG for whatever is not what manifest_encode() could have written, but for members
  * that a later version may add. */
 int manifest_decode(Bytes json, Manifest **ret);
 
+/* manifest-file.c */
 /* Opens it for reading; negative errno. */
 int manifest_open(int folder, const SegmentName *name, bool directory);
 /* Of a segment in a session's folder. */
@@ -127,5 +129,3 @@ int manifest_write(int folder, const SegmentName *name, const Manifest *manifest
 /* -EBADMSG also when it speaks of another segment. */
 int manifest_read(int folder, const SegmentName *name, bool directory, const char *session,
                   Manifest **ret);
-/* From the data itself: all but boot, coverage, and what was throttled, inferred or dropped. */
-int manifest_rebuild(int folder, const SegmentName *name, const char *session, Manifest **ret);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "store/segment/manifest-rebuild.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 #include "perfdata/reader/reader.h"
-#include "store/manifest/manifest.h"
 #include "store/segment/segment.h"
 #include "util/log.h"
 
@@ -26,7 +27,8 @@ typedef struct Walk {
     } open[FILES];
 } Walk;
 
-static int open_reader(int folder, const SegmentName *name, PdReader **ret, bool *ret_directory) {
+static int rebuild_open_reader(int folder, const SegmentName *name, PdReader **ret,
+                               bool *ret_directory) {
     char text[SEGMENT_NAME_MAX], path[64 + SEGMENT_NAME_MAX];
     _cleanup_close_ int fd = -1;
     struct stat st;
@@ -51,7 +53,7 @@ static int open_reader(int folder, const SegmentName *name, PdReader **ret, bool
     return r;
 }
 
-static int end_frame(Walk *w, uint32_t file) {
+static int rebuild_end_frame(Walk *w, uint32_t file) {
     ManifestFrame *frame = &w->open[file].frame;
     int r = frame->raw > 0 ? manifest_add_frame(w->manifest, frame) : 0;
 
@@ -59,7 +61,7 @@ static int end_frame(Walk *w, uint32_t file) {
     return r;
 }
 
-static bool goes_on(const Walk *w, const PdRecord *record, StoreKind kind) {
+static bool rebuild_goes_on(const Walk *w, const PdRecord *record, StoreKind kind) {
     const ManifestFrame *frame = &w->open[record->file].frame;
 
     if (frame->raw == 0 || record->decompressed != w->open[record->file].compressed)
@@ -69,7 +71,7 @@ static bool goes_on(const Walk *w, const PdRecord *record, StoreKind kind) {
     return frame->kind == kind && frame->raw + record->size <= SEGMENT_FRAME_RAW_MAX;
 }
 
-static int index_record(Walk *w, const PdRecord *record, const PdStamp *stamp) {
+static int rebuild_index_record(Walk *w, const PdRecord *record, const PdStamp *stamp) {
     StoreKind kind = record->type == PD_RECORD_SAMPLE ? STORE_SAMPLES : STORE_SIDE_BAND;
     ManifestFrame *frame;
     int r;
@@ -80,8 +82,8 @@ static int index_record(Walk *w, const PdRecord *record, const PdStamp *stamp) {
     if (record->file >= FILES || record->type == PD_RECORD_FINISHED_ROUND)
         return 0;
     frame = &w->open[record->file].frame;
-    if (!goes_on(w, record, kind)) {
-        r = end_frame(w, record->file);
+    if (!rebuild_goes_on(w, record, kind)) {
+        r = rebuild_end_frame(w, record->file);
         if (r < 0)
             return r;
         *frame = (ManifestFrame){.offset = record->offset, .file = record->file, .kind = kind};
@@ -97,7 +99,7 @@ static int index_record(Walk *w, const PdRecord *record, const PdStamp *stamp) {
     return 0;
 }
 
-static void count_lost(Manifest *manifest, const PdRecord *record, const PdEvent *event) {
+static void rebuild_count_lost(Manifest *manifest, const PdRecord *record, const PdEvent *event) {
     PdBody body;
 
     if ((record->type == PD_RECORD_LOST || record->type == PD_RECORD_LOST_SAMPLES) &&
@@ -105,7 +107,7 @@ static void count_lost(Manifest *manifest, const PdRecord *record, const PdEvent
         manifest->lost += body.lost.lost;
 }
 
-static int take_record(Walk *w, const PdRecord *record) {
+static int rebuild_take_record(Walk *w, const PdRecord *record) {
     Manifest *m = w->manifest;
     PdStamp stamp = {};
 
@@ -117,45 +119,45 @@ static int take_record(Walk *w, const PdRecord *record) {
         if (stamp.has_cpu)
             manifest_add_cpu(m, stamp.cpu);
     }
-    count_lost(m, record, stamp.event);
-    return index_record(w, record, &stamp);
+    rebuild_count_lost(m, record, stamp.event);
+    return rebuild_index_record(w, record, &stamp);
 }
 
-static int walk(Walk *w) {
+static int rebuild_walk(Walk *w) {
     PdRecord record;
     int r;
 
     while ((r = pd_reader_next(w->reader, &record)) > 0) {
-        r = take_record(w, &record);
+        r = rebuild_take_record(w, &record);
         if (r < 0)
             return r;
     }
     for (uint32_t file = 0; r == 0 && file < FILES; file++)
-        r = end_frame(w, file);
+        r = rebuild_end_frame(w, file);
     return r;
 }
 
 /* Such as hold what other users had in memory. */
-static bool is_sensitive(const PdAttr *attr) {
+static bool rebuild_is_sensitive(const PdAttr *attr) {
     return attr->sample_type &
            (PD_SAMPLE_STACK_USER | PD_SAMPLE_REGS_USER | PD_SAMPLE_REGS_INTR | PD_SAMPLE_RAW);
 }
 
-static int describe_events(Walk *w) {
+static int rebuild_describe_events(Walk *w) {
     const PdEvents *events = pd_reader_events(w->reader);
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < pd_events_count(events); i++) {
         const PdEvent *event = pd_events_at(events, i);
 
-        w->manifest->sensitive |= is_sensitive(&event->attr);
+        w->manifest->sensitive |= rebuild_is_sensitive(&event->attr);
         r = manifest_add_event(w->manifest, event->name);
     }
     w->manifest->weight = w->manifest->samples * segment_sample_weight(events);
     return r;
 }
 
-static int describe_header(Walk *w) {
+static int rebuild_describe_header(Walk *w) {
     _cleanup_(pd_environment_freep) PdEnvironment *environment = NULL;
     const PdHeader *header = pd_reader_header(w->reader);
     const PdDamage *damage = pd_reader_damage(w->reader);
@@ -182,7 +184,7 @@ static int describe_header(Walk *w) {
 }
 
 /* The data sections of all files. */
-static int measure(Walk *w, int folder, const SegmentName *name) {
+static int rebuild_measure(Walk *w, int folder, const SegmentName *name) {
     const PdHeader *header = pd_reader_header(w->reader);
     char text[SEGMENT_NAME_MAX], path[SEGMENT_NAME_MAX + 32];
 
@@ -206,20 +208,20 @@ int manifest_rebuild(int folder, const SegmentName *name, const char *session, M
     int r = w ? manifest_new(&manifest) : -ENOMEM;
 
     if (r == 0)
-        r = open_reader(folder, name, &reader, &manifest->directory);
+        r = rebuild_open_reader(folder, name, &reader, &manifest->directory);
     if (r < 0)
         return r;
     w->reader = reader;
     w->manifest = manifest;
     snprintf(manifest->session, sizeof(manifest->session), "%s", session);
     manifest->sequence = name->number;
-    r = walk(w);
+    r = rebuild_walk(w);
     if (r == 0)
-        r = describe_events(w);
+        r = rebuild_describe_events(w);
     if (r == 0)
-        r = describe_header(w);
+        r = rebuild_describe_header(w);
     if (r == 0)
-        r = measure(w, folder, name);
+        r = rebuild_measure(w, folder, name);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(manifest);

@@ -6,9 +6,8 @@
 #include <time.h>
 
 #include "perfdata/writer/encode.h"
+#include "store/disk/dirfd.h"
 #include "store/disk/disk.h"
-#include "store/disk/place.h"
-#include "store/folder/store-private.h"
 #include "store/segment/segment-private.h"
 
 /*
@@ -18,24 +17,24 @@
  * recoverable or whole.
  */
 
-static int seal_file(void *userdata, const char *name, int fd) {
+static int segment_seal_file(void *userdata, const char *name, int fd) {
     const Segment *s = userdata;
 
     if (strncmp(name, "data", 4) == 0)
-        store_seal(s->context.store, fd, name, s->context.sensitive);
+        seal_give(s->context.seal, fd, name, s->context.sensitive);
     return 0;
 }
 
 /* A folder stays ours, or we could delete nothing in it later; its files do not. */
-static int seal(Segment *s) {
-    int r = s->plan->directory ? place_each_file(s->fd, seal_file, s) : 0;
+static int segment_seal(Segment *s) {
+    int r = s->plan->directory ? dirfd_each_file(s->fd, segment_seal_file, s) : 0;
 
-    store_seal(s->context.store, s->fd, "a segment", s->context.sensitive);
+    seal_give(s->context.seal, s->fd, "a segment", s->context.sensitive);
     return r;
 }
 
 /* The clock of this segment's own beginning, by which its samples get their time of day. */
-static int set_clock_data(Segment *s) {
+static int segment_set_clock_data(Segment *s) {
     _cleanup_(buffer_done) Buffer body = {};
     const PdEnvironment clock = {
         .has = {[PD_FEATURE_CLOCK_DATA] = true},
@@ -50,7 +49,7 @@ static int set_clock_data(Segment *s) {
 }
 
 /* By the time of day: whoever has the file alone has no other clock. */
-static int set_coverage(Segment *s) {
+static int segment_set_coverage(Segment *s) {
     _cleanup_(buffer_done) Buffer body = {};
     PdCoverage coverage;
     int r = manifest_real_coverage(s->manifest, &coverage);
@@ -63,11 +62,10 @@ static int set_coverage(Segment *s) {
                  : pd_writer_set_feature(s->writer, PD_FEATURE_PROFD_COVERAGE, buffer_bytes(&body));
 }
 
-static int set_features(Segment *s) {
+static int segment_set_features(Segment *s) {
     _cleanup_(buffer_done) Buffer description = {}, groups = {};
-    int r = s->context.store->environment
-                ? pd_writer_set_environment(s->writer, s->context.store->environment)
-                : 0;
+    int r =
+        s->context.environment ? pd_writer_set_environment(s->writer, s->context.environment) : 0;
 
     pd_encode_event_desc(&description, s->plan->events, false);
     if (r == 0)
@@ -83,15 +81,15 @@ static int set_features(Segment *s) {
         r = pd_writer_set_feature(s->writer, PD_FEATURE_TRACING_DATA,
                                   buffer_bytes(&s->plan->tracing));
     if (r == 0)
-        r = set_coverage(s);
-    return r == 0 ? set_clock_data(s) : r;
+        r = segment_set_coverage(s);
+    return r == 0 ? segment_set_clock_data(s) : r;
 }
 
-static int finish_writer(Segment *s) {
+static int segment_finish_writer(Segment *s) {
     int r = segment_end_frames(s);
 
     if (r == 0)
-        r = set_features(s);
+        r = segment_set_features(s);
     if (r == 0)
         r = pd_writer_finish(s->writer);
     s->manifest->raw_bytes = pd_writer_raw_bytes(s->writer);
@@ -100,7 +98,7 @@ static int finish_writer(Segment *s) {
     return r;
 }
 
-static int write_manifest(Segment *s) {
+static int segment_write_manifest(Segment *s) {
     _cleanup_close_ int fd = -1;
     int r;
 
@@ -109,11 +107,11 @@ static int write_manifest(Segment *s) {
     if (r < 0)
         return r;
     fd = manifest_open(s->folder, &s->plan->name, s->plan->directory);
-    store_seal(s->context.store, fd, "a manifest", s->context.sensitive);
+    seal_give(s->context.seal, fd, "a manifest", s->context.sensitive);
     return 0;
 }
 
-static int remove_tracing(const Segment *s) {
+static int segment_remove_tracing(const Segment *s) {
     char text[SEGMENT_NAME_MAX];
 
     segment_name_beside(&s->plan->name, ".tracing", text);
@@ -126,7 +124,7 @@ static int remove_tracing(const Segment *s) {
                : 0;
 }
 
-static int rename_final(Segment *s) {
+static int segment_rename_final(Segment *s) {
     SegmentName final = s->plan->name;
     char from[SEGMENT_NAME_MAX], to[SEGMENT_NAME_MAX];
     int r;
@@ -134,30 +132,30 @@ static int rename_final(Segment *s) {
     final.state = SEGMENT_CLOSED;
     segment_name_print(&s->plan->name, from);
     segment_name_print(&final, to);
-    r = place_rename(s->folder, from, to);
+    r = dirfd_rename(s->folder, from, to);
     if (r == 0)
         s->plan->name = final;
     return r;
 }
 
-static int finish_stage(Segment *s) {
+static int segment_finish_stage(Segment *s) {
     switch (s->stage) {
     case STAGE_WRITER:
-        return finish_writer(s);
+        return segment_finish_writer(s);
     case STAGE_SYNC:
         return segment_sync(s);
     case STAGE_SEAL:
-        return seal(s);
+        return segment_seal(s);
     case STAGE_MANIFEST:
-        return write_manifest(s);
+        return segment_write_manifest(s);
     case STAGE_RENAME:
-        return remove_tracing(s) ?: rename_final(s);
+        return segment_remove_tracing(s) ?: segment_rename_final(s);
     default:
         return fsync(s->folder) < 0 ? -errno : 0;
     }
 }
 
-static int drop_cache(void *userdata _unused_, const char *name _unused_, int fd) {
+static int segment_drop_cache(void *userdata _unused_, const char *name _unused_, int fd) {
     (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     return 0;
 }
@@ -171,12 +169,12 @@ int segment_finish(Segment *s, const ClockAnchor *clock, bool synchronised,
     s->manifest->synchronised = synchronised;
     s->manifest->queue_high_bytes = queue_high_bytes;
     for (; s->stage < STAGE_DONE; s->stage++) {
-        int r = finish_stage(s);
+        int r = segment_finish_stage(s);
 
         if (r < 0)
             return r;
     }
-    (void)(s->plan->directory ? place_each_file(s->fd, drop_cache, NULL)
-                              : drop_cache(NULL, NULL, s->fd));
+    (void)(s->plan->directory ? dirfd_each_file(s->fd, segment_drop_cache, NULL)
+                              : segment_drop_cache(NULL, NULL, s->fd));
     return 0;
 }

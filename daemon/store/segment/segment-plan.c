@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <errno.h>
+#include "store/segment/segment-plan.h"
 
-#include "store/segment/segment.h"
+#include <errno.h>
 
 /*
  * A plan crosses from the main thread to the writer and may wait in the queue for long, so it owns
@@ -51,7 +51,7 @@ size_t segment_plan_bytes(const SegmentPlan *plan) {
     return sizeof(*plan) + plan->tracing.allocated + plan->preamble.allocated;
 }
 
-static bool counts_nothing(const PdAttr *attr) {
+static bool plan_counts_nothing(const PdAttr *attr) {
     /* PERF_COUNT_SW_DUMMY: there for side-band alone. */
     return attr->type == PD_TYPE_SOFTWARE && attr->config == 9;
 }
@@ -60,7 +60,7 @@ uint64_t segment_sample_weight(const PdEvents *events) {
     for (size_t i = 0; i < pd_events_count(events); i++) {
         const PdAttr *attr = &pd_events_at(events, i)->attr;
 
-        if (counts_nothing(attr))
+        if (plan_counts_nothing(attr))
             continue;
         if (!(attr->flags & PD_ATTR_FREQ))
             return attr->sample_period;

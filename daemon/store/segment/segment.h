@@ -7,39 +7,19 @@
  * stopped.
  */
 
-#include "perfdata/event/event.h"
 #include "perfdata/feature/environment.h"
-#include "store/folder/store.h"
+#include "store/disk/seal.h"
 #include "store/manifest/manifest.h"
+#include "store/segment/segment-plan.h"
 
 enum { SEGMENT_FILES_MAX = 8, SEGMENT_FRAME_RAW_MAX = 256 * 1024 };
-
-/* What a segment is to be; kept as long as it is written, for it may have to begin anew. */
-typedef struct SegmentPlan {
-    char session[CONFIG_NAME_MAX];
-    SegmentName name;
-    bool directory;
-    unsigned n_files; /* data.N of a directory */
-    int zstd_level;
-    PdEvents *events;
-    Buffer tracing, preamble;
-    ClockAnchor clock;
-    PdCoverage coverage; /* as it begins; from_ns 0: not known */
-    bool continues;
-} SegmentPlan;
-
-/* Takes the head's preamble and copies the rest. */
-int segment_plan_new(SegmentHead *head, SegmentPlan **ret);
-SegmentPlan *segment_plan_free(SegmentPlan *plan);
-DEFINE_CLEANUP(SegmentPlan *, segment_plan_free);
-size_t segment_plan_bytes(const SegmentPlan *plan);
-/* What one sample stands for; see Manifest.weight. */
-uint64_t segment_sample_weight(const PdEvents *events);
 
 typedef struct Segment Segment;
 
 typedef struct SegmentContext {
-    Store *store; /* for its environment, boot and who seals */
+    const PdEnvironment *environment; /* NULL: not known */
+    const char *boot;                 /* "": not known */
+    Seal *seal;
     bool sensitive;
 } SegmentContext;
 

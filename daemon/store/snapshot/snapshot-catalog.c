@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "store/disk/dirfd.h"
 #include "store/disk/disk.h"
-#include "store/disk/place.h"
 #include "store/snapshot/snapshot-private.h"
 #include "util/log.h"
 
@@ -16,27 +16,12 @@
  * stays until somebody removes it.
  */
 
-static void closedirp(DIR **d) {
+static void catalog_closedirp(DIR **d) {
     if (*d)
         (void)closedir(*d);
 }
 
-bool snapshot_name_is_valid(const char *name) {
-    size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
-
-    return n > 0 && n < SNAPSHOT_NAME_MAX && name[n] == '\0' && !strchr("._-", name[0]);
-}
-
-void snapshot_data_name(const SnapshotInfo *info, char ret[SNAPSHOT_FILE_MAX]) {
-    snprintf(ret, SNAPSHOT_FILE_MAX, "%s%.*s" SNAPSHOT_DATA, info->transient ? "." : "",
-             SNAPSHOT_NAME_MAX, info->name);
-}
-
-void snapshot_manifest_name(const char *name, char ret[SNAPSHOT_FILE_MAX]) {
-    snprintf(ret, SNAPSHOT_FILE_MAX, "%.*s" SNAPSHOT_MANIFEST, SNAPSHOT_NAME_MAX, name);
-}
-
-static bool has_suffix(const char *text, const char *suffix, char ret[SNAPSHOT_NAME_MAX]) {
+static bool catalog_has_suffix(const char *text, const char *suffix, char ret[SNAPSHOT_NAME_MAX]) {
     size_t n = strlen(text), k = strlen(suffix);
 
     if (n <= k || n - k >= SNAPSHOT_NAME_MAX || strcmp(text + n - k, suffix) != 0)
@@ -63,7 +48,7 @@ Kept *snapshot_list_find(SnapshotEngine *engine, const char *name) {
     return kept;
 }
 
-static size_t count_files(int folder, const char *data) {
+static size_t catalog_count_files(int folder, const char *data) {
     _cleanup_close_ int fd = openat(folder, data, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     char name[24];
     size_t n = 1;
@@ -76,8 +61,9 @@ static size_t count_files(int folder, const char *data) {
     return n;
 }
 
-/* What can be told of one that has lost its manifest. */
-static void make_up(int folder, const char *data, const char *name, bool is_folder, Kept *kept) {
+/* Describes a snapshot that has lost its manifest. */
+static void catalog_make_up(int folder, const char *data, const char *name, bool is_folder,
+                            Kept *kept) {
     struct stat st;
 
     kept->info = (SnapshotInfo){
@@ -90,18 +76,19 @@ static void make_up(int folder, const char *data, const char *name, bool is_fold
 }
 
 /* It was finished while nobody could seal it. There are few such, and nothing waits yet. */
-static void seal_late(SnapshotEngine *engine, const char *data, bool is_folder, const Kept *kept) {
+static void catalog_seal_late(SnapshotEngine *engine, const char *data, bool is_folder,
+                              const Kept *kept) {
     char manifest[SNAPSHOT_FILE_MAX];
 
     snapshot_manifest_name(kept->info.name, manifest);
-    if (!store_is_unsealed(engine->store, engine->folder, data, is_folder) &&
-        !store_is_unsealed(engine->store, engine->folder, manifest, false))
+    if (!seal_is_missing(&engine->store->seal, engine->folder, data, is_folder) &&
+        !seal_is_missing(&engine->store->seal, engine->folder, manifest, false))
         return;
-    store_seal_recording(engine->store, engine->folder, data, is_folder, kept->info.sensitive);
-    store_seal_recording(engine->store, engine->folder, manifest, false, kept->info.sensitive);
+    seal_recording(&engine->store->seal, engine->folder, data, is_folder, kept->info.sensitive);
+    seal_recording(&engine->store->seal, engine->folder, manifest, false, kept->info.sensitive);
 }
 
-static int load_data(SnapshotEngine *engine, const char *data, const char *name) {
+static int catalog_load_data(SnapshotEngine *engine, const char *data, const char *name) {
     Kept *kept = calloc(1, sizeof(*kept));
     bool is_folder;
     uint64_t bytes;
@@ -109,7 +96,7 @@ static int load_data(SnapshotEngine *engine, const char *data, const char *name)
 
     if (!kept)
         return -ENOMEM;
-    r = place_measure(engine->folder, data, &bytes, &is_folder);
+    r = dirfd_measure(engine->folder, data, &bytes, &is_folder);
     if (r < 0) {
         free(kept);
         return 0;
@@ -118,18 +105,19 @@ static int load_data(SnapshotEngine *engine, const char *data, const char *name)
     if (r < 0) {
         log_warning(r, "Failed to read the manifest of snapshot '%s' in store '%s', keeping it: %m",
                     name, engine->store->path);
-        make_up(engine->folder, data, name, is_folder, kept);
+        catalog_make_up(engine->folder, data, name, is_folder, kept);
     }
-    seal_late(engine, data, is_folder, kept);
+    catalog_seal_late(engine, data, is_folder, kept);
     kept->info.layout = is_folder ? LAYOUT_DIRECTORY : LAYOUT_FILE;
     kept->info.bytes = bytes;
-    kept->info.n_files = is_folder ? count_files(engine->folder, data) : 1;
+    kept->info.n_files = is_folder ? catalog_count_files(engine->folder, data) : 1;
     snapshot_list_add(engine, kept);
     return 0;
 }
 
 /* Of a snapshot whose data never came. */
-static void remove_stray_manifest(SnapshotEngine *engine, const char *text, const char *name) {
+static void catalog_remove_stray_manifest(SnapshotEngine *engine, const char *text,
+                                          const char *name) {
     char data[SNAPSHOT_FILE_MAX];
 
     snprintf(data, sizeof(data), "%.*s" SNAPSHOT_DATA, SNAPSHOT_NAME_MAX, name);
@@ -137,33 +125,33 @@ static void remove_stray_manifest(SnapshotEngine *engine, const char *text, cons
         (void)unlinkat(engine->folder, text, 0);
 }
 
-static int load_name(SnapshotEngine *engine, const char *text) {
+static int catalog_load_name(SnapshotEngine *engine, const char *text) {
     char name[SNAPSHOT_NAME_MAX];
 
     if (text[0] == '.') {
         if (strcmp(text, ".") != 0 && strcmp(text, "..") != 0 &&
-            place_remove(engine->folder, text) == 0)
+            dirfd_remove(engine->folder, text) == 0)
             log_notice("Removed '%.100s', a snapshot that was never finished, from store '%s'",
                        text, engine->store->path);
         return 0;
     }
-    if (has_suffix(text, SNAPSHOT_DATA, name))
-        return load_data(engine, text, name);
-    if (has_suffix(text, SNAPSHOT_MANIFEST, name))
-        remove_stray_manifest(engine, text, name);
+    if (catalog_has_suffix(text, SNAPSHOT_DATA, name))
+        return catalog_load_data(engine, text, name);
+    if (catalog_has_suffix(text, SNAPSHOT_MANIFEST, name))
+        catalog_remove_stray_manifest(engine, text, name);
     return 0;
 }
 
 int snapshot_list_load(SnapshotEngine *engine) {
     int fd = openat(engine->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    _cleanup_(closedirp) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    _cleanup_(catalog_closedirp) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     int r = 0;
 
     disk_touch(__func__);
     if (!dir)
         return -errno;
     for (struct dirent *e; r == 0 && (e = readdir(dir));)
-        r = load_name(engine, e->d_name);
+        r = catalog_load_name(engine, e->d_name);
     return r;
 }
 
@@ -176,98 +164,7 @@ void snapshot_list_free(SnapshotEngine *engine) {
     }
 }
 
-/*
- * What each snapshot of an unprivileged user counts as at least: tiny ones take next to nothing of
- * the disk, but all of them are listed, and looked through for each name. Small limits still hold
- * some of them.
- */
-static uint64_t least_weight(uint64_t limit) {
-    return MIN((uint64_t)SNAPSHOT_LEAST_BYTES, limit / SNAPSHOT_LEAST_PART);
-}
-
-typedef struct Sums {
-    uint64_t all, unprivileged, of_uid;
-} Sums;
-
-static void add(Sums *sums, const Kept *kept, uint64_t bytes, uint32_t uid, uint64_t least) {
-    uint64_t weight = MAX(bytes, least);
-
-    sums->all += bytes;
-    sums->unprivileged += kept->privileged ? 0 : weight;
-    sums->of_uid += !kept->privileged && kept->info.uid == uid ? weight : 0;
-}
-
-/* What waits for its turn takes nothing yet. */
-static Sums sum_up(const SnapshotEngine *engine, const Snapshot *without, uint32_t uid,
-                   uint64_t least) {
-    Sums sums = {};
-
-    for (const Kept *k = engine->kept; k; k = k->next)
-        add(&sums, k, k->info.bytes, uid, least);
-    for (const Snapshot *job = engine->jobs; job; job = job->next)
-        if (job != without && job->kept && job->state != JOB_WAITS)
-            add(&sums, job->kept, job->bytes, uid, least);
-    return sums;
-}
-
-static uint64_t sum_bytes(const SnapshotEngine *engine) {
-    return sum_up(engine, NULL, 0, 0).all;
-}
-
-/* Never so much that nothing would be left for recordings. */
-static uint64_t limit_of(Store *store) {
-    uint64_t limit;
-
-    pthread_mutex_lock(&store->mutex);
-    limit = MIN(store->snapshot_max_bytes, store_limit_bytes(store) / 2);
-    pthread_mutex_unlock(&store->mutex);
-    return limit;
-}
-
-int snapshot_budget(const SnapshotEngine *engine, const Snapshot *job, uint64_t bytes,
-                    SnapshotFailure *ret_why) {
-    const Kept *kept = job->kept;
-    uint64_t all = limit_of(engine->store), limit = all, least = least_weight(all);
-    Sums sums = sum_up(engine, job, kept->info.uid, least);
-    uint64_t need = sums.all + bytes, weight = MAX(bytes, least);
-
-    if (!kept->privileged && sums.unprivileged + weight > all / 4 * 3) {
-        limit = all / 4 * 3;
-        need = sums.unprivileged + weight;
-    }
-    if (!kept->privileged && sums.of_uid + weight > all / 4) {
-        limit = all / 4;
-        need = sums.of_uid + weight;
-    }
-    if (need <= limit)
-        return 0;
-    *ret_why = (SnapshotFailure){
-        .error = SNAPSHOT_BUDGET, .code = -EDQUOT, .limit_bytes = limit, .need_bytes = need};
-    snprintf(ret_why->text, sizeof(ret_why->text),
-             "Snapshots would take more than they may; remove some, or raise SnapshotMaxUse=");
-    return -EDQUOT;
-}
-
-void snapshot_list_account(SnapshotEngine *engine) {
-    uint64_t all = sum_bytes(engine);
-
-    pthread_mutex_lock(&engine->store->mutex);
-    engine->store->snapshot_bytes = all;
-    pthread_mutex_unlock(&engine->store->mutex);
-}
-
-SnapshotUse snapshot_use(SnapshotEngine *engine) {
-    SnapshotUse use = {.limit_bytes = limit_of(engine->store)};
-
-    pthread_mutex_lock(&engine->mutex);
-    use.used_bytes = sum_bytes(engine);
-    pthread_mutex_unlock(&engine->mutex);
-    for (const Kept *k = engine->kept; k; k = k->next)
-        use.n += !k->info.transient;
-    return use;
-}
-
-static const SnapshotInfo *told(SnapshotEngine *engine, Kept *kept, SnapshotInfo *ret) {
+static const SnapshotInfo *catalog_info_of(SnapshotEngine *engine, Kept *kept, SnapshotInfo *ret) {
     uint64_t retention;
     char data[SNAPSHOT_FILE_MAX];
 
@@ -292,7 +189,7 @@ int snapshot_each(SnapshotEngine *engine, int (*fn)(void *userdata, const Snapsh
         SnapshotInfo info;
 
         if (!k->info.transient && k->fate == FATE_STAYS)
-            r = fn(userdata, told(engine, k, &info));
+            r = fn(userdata, catalog_info_of(engine, k, &info));
     }
     return MIN(r, 0);
 }
@@ -302,7 +199,7 @@ int snapshot_find(SnapshotEngine *engine, const char *name, SnapshotInfo *ret) {
 
     if (!kept || kept->fate != FATE_STAYS)
         return -ENOENT;
-    told(engine, kept, ret);
+    (void)catalog_info_of(engine, kept, ret);
     return 0;
 }
 
@@ -321,6 +218,6 @@ int snapshot_open_file(const SnapshotEngine *engine, const SnapshotInfo *info, c
     char data[SNAPSHOT_FILE_MAX];
 
     snapshot_data_name(info, data);
-    return place_open_part(engine->folder, data, info->layout == LAYOUT_DIRECTORY, file, ret_fd,
+    return dirfd_open_part(engine->folder, data, info->layout == LAYOUT_DIRECTORY, file, ret_fd,
                            ret_bytes);
 }

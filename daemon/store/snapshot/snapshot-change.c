@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "store/disk/dirfd.h"
 #include "store/disk/disk.h"
-#include "store/disk/place.h"
 #include "store/snapshot/snapshot-private.h"
 #include "util/log.h"
 
@@ -31,7 +31,7 @@ int snapshot_delete(SnapshotEngine *engine, const Kept *kept) {
 
     disk_touch(__func__);
     snapshot_data_name(&kept->info, text);
-    r = place_remove(engine->folder, text);
+    r = dirfd_remove(engine->folder, text);
     if (r < 0 && r != -ENOENT)
         return r;
     snapshot_manifest_name(kept->info.name, text);
@@ -40,7 +40,7 @@ int snapshot_delete(SnapshotEngine *engine, const Kept *kept) {
     return 0;
 }
 
-static int write_kept(SnapshotEngine *engine, const Kept *kept) {
+static int change_write_kept(SnapshotEngine *engine, const Kept *kept) {
     _cleanup_close_ int fd = -1;
     char text[SNAPSHOT_FILE_MAX];
     struct stat st;
@@ -49,19 +49,19 @@ static int write_kept(SnapshotEngine *engine, const Kept *kept) {
     if (r < 0)
         return r;
     snapshot_manifest_name(kept->info.name, text);
-    fd = place_open_file(engine->folder, text, &st);
-    store_seal(engine->store, fd, text, kept->info.sensitive);
+    fd = dirfd_open_file(engine->folder, text, &st);
+    seal_give(&engine->store->seal, fd, text, kept->info.sensitive);
     return 0;
 }
 
-static void work(void *userdata) {
+static void change_work(void *userdata) {
     Change *change = userdata;
 
     change->result =
-        (change->removes ? snapshot_delete : write_kept)(change->engine, &change->kept);
+        (change->removes ? snapshot_delete : change_write_kept)(change->engine, &change->kept);
 }
 
-static void take_out(SnapshotEngine *engine, Kept *kept) {
+static void change_take_out(SnapshotEngine *engine, Kept *kept) {
     Kept **at;
 
     pthread_mutex_lock(&engine->mutex);
@@ -73,7 +73,7 @@ static void take_out(SnapshotEngine *engine, Kept *kept) {
     free(kept);
 }
 
-static void log_expiry(const char *name, int error) {
+static void change_log_expiry(const char *name, int error) {
     if (error < 0)
         log_warning(error,
                     "Failed to remove snapshot '%s' that is older than "
@@ -85,19 +85,19 @@ static void log_expiry(const char *name, int error) {
                    "Removed snapshot '%s', which is older than SnapshotMaxRetentionSec=", name);
 }
 
-static void done(void *userdata) {
+static void change_done(void *userdata) {
     Change *change = userdata;
     SnapshotEngine *engine = change->engine;
     Kept *kept = snapshot_list_find(engine, change->kept.info.name);
 
     kept->changes = false;
     if (change->removes && kept->fate == FATE_EXPIRED && change->result != -ECANCELED)
-        log_expiry(kept->info.name, change->result);
+        change_log_expiry(kept->info.name, change->result);
     /* What cannot be removed stays. */
     if (change->removes && change->result < 0 && change->result != -ECANCELED)
         kept->fate = FATE_STAYS;
     if (change->removes && change->result == 0)
-        take_out(engine, kept);
+        change_take_out(engine, kept);
     else if (change->result == 0)
         kept->info.pinned = change->kept.info.pinned;
     if (change->answer.on_done)
@@ -107,8 +107,8 @@ static void done(void *userdata) {
     free(change);
 }
 
-static int begin(SnapshotEngine *engine, Kept *kept, bool removes, bool pinned,
-                 const SnapshotAnswer *answer) {
+static int change_begin(SnapshotEngine *engine, Kept *kept, bool removes, bool pinned,
+                        const SnapshotAnswer *answer) {
     Change *change;
     int r;
 
@@ -124,7 +124,7 @@ static int begin(SnapshotEngine *engine, Kept *kept, bool removes, bool pinned,
                        .answer = *answer};
     change->kept.info.pinned = pinned;
     r = housekeeper_add(engine->housekeeper,
-                        &(Chore){.work = work, .done = done, .userdata = change},
+                        &(Chore){.work = change_work, .done = change_done, .userdata = change},
                         answer->privileged);
     if (r < 0)
         free(change);
@@ -133,23 +133,24 @@ static int begin(SnapshotEngine *engine, Kept *kept, bool removes, bool pinned,
     return r;
 }
 
-static Kept *find_visible(SnapshotEngine *engine, const char *name) {
+static Kept *change_find_visible(SnapshotEngine *engine, const char *name) {
     Kept *kept = snapshot_list_find(engine, name);
 
     return kept && kept->fate == FATE_STAYS ? kept : NULL;
 }
 
 int snapshot_remove(SnapshotEngine *engine, const char *name, const SnapshotAnswer *answer) {
-    Kept *kept = find_visible(engine, name);
+    Kept *kept = change_find_visible(engine, name);
 
-    return kept ? begin(engine, kept, true, kept->info.pinned, answer) : -ENOENT;
+    return kept ? change_begin(engine, kept, true, kept->info.pinned, answer) : -ENOENT;
 }
 
 int snapshot_set_pinned(SnapshotEngine *engine, const char *name, bool pinned,
                         const SnapshotAnswer *answer) {
-    Kept *kept = find_visible(engine, name);
+    Kept *kept = change_find_visible(engine, name);
 
-    return kept && !kept->info.transient ? begin(engine, kept, false, pinned, answer) : -ENOENT;
+    return kept && !kept->info.transient ? change_begin(engine, kept, false, pinned, answer)
+                                         : -ENOENT;
 }
 
 void snapshot_remove_doomed(SnapshotEngine *engine) {
@@ -158,7 +159,7 @@ void snapshot_remove_doomed(SnapshotEngine *engine) {
     /* By then there is no housekeeper any more, and the end itself removes them. */
     for (Kept *k = engine->ending ? NULL : engine->kept; k; k = k->next)
         if (k->fate != FATE_STAYS && !k->changes &&
-            begin(engine, k, true, k->info.pinned, &nobody) < 0)
+            change_begin(engine, k, true, k->info.pinned, &nobody) < 0)
             return;
 }
 

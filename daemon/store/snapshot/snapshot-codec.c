@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "store/disk/codec.h"
-#include "store/disk/place.h"
+#include "store/disk/dirfd.h"
 #include "store/snapshot/snapshot-private.h"
 
 /* NAME.json, strictly read: rows of two tables, three words, a list of sentences. */
@@ -47,7 +47,7 @@ static const struct {
 };
 /* clang-format on */
 
-static json_t *encode_partial(const SnapshotInfo *info) {
+static json_t *snapshot_codec_encode_partial(const SnapshotInfo *info) {
     json_t *list = json_array();
 
     for (size_t i = 0; list && i < info->n_partial; i++)
@@ -58,7 +58,7 @@ static json_t *encode_partial(const SnapshotInfo *info) {
     return list;
 }
 
-static json_t *encode_gap(const PdGap *gap) {
+static json_t *snapshot_codec_encode_gap(const PdGap *gap) {
     json_t *json = json_pack("{s:o,s:o,s:s}", "from_ns", codec_number(gap->from_ns), "to_ns",
                              codec_number(gap->to_ns), "reason", pd_gap_reason_name(gap->reason));
 
@@ -70,11 +70,11 @@ static json_t *encode_gap(const PdGap *gap) {
     return json;
 }
 
-static json_t *encode_coverage(const StoreCoverage *coverage) {
+static json_t *snapshot_codec_encode_coverage(const StoreCoverage *coverage) {
     json_t *list = json_array();
 
     for (size_t i = 0; list && i < coverage->n_gaps; i++)
-        if (json_array_append_new(list, encode_gap(&coverage->gaps[i])) < 0) {
+        if (json_array_append_new(list, snapshot_codec_encode_gap(&coverage->gaps[i])) < 0) {
             json_decref(list);
             list = NULL;
         }
@@ -106,9 +106,10 @@ int snapshot_manifest_encode(const Kept *kept, Buffer *out) {
         json_object_set_new(json, "privileged", json_boolean(kept->privileged)) |
         json_object_set_new(json, "layout",
                             json_string(info->layout == LAYOUT_DIRECTORY ? "directory" : "file")) |
-        json_object_set_new(json, "partial", encode_partial(info));
+        json_object_set_new(json, "partial", snapshot_codec_encode_partial(info));
     if (info->coverage.is_known)
-        bad |= json_object_set_new(json, "coverage", encode_coverage(&info->coverage));
+        bad |=
+            json_object_set_new(json, "coverage", snapshot_codec_encode_coverage(&info->coverage));
     dump = bad ? NULL : json_dumps(json, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
     if (!dump)
         return -ENOMEM;
@@ -117,7 +118,7 @@ int snapshot_manifest_encode(const Kept *kept, Buffer *out) {
     return buffer_error(out);
 }
 
-static int decode_partial(const json_t *list, SnapshotInfo *info) {
+static int snapshot_codec_decode_partial(const json_t *list, SnapshotInfo *info) {
     if (!json_is_array(list) || json_array_size(list) > SNAPSHOT_PARTIAL_MAX)
         return -EBADMSG;
     info->n_partial = json_array_size(list);
@@ -127,7 +128,7 @@ static int decode_partial(const json_t *list, SnapshotInfo *info) {
     return 0;
 }
 
-static int decode_gap(const json_t *json, PdGap *ret) {
+static int snapshot_codec_decode_gap(const json_t *json, PdGap *ret) {
     const json_t *on = json_object_get(json, "cpu");
     const char *reason = json_string_value(json_object_get(json, "reason"));
     uint64_t cpu = PD_ALL_CPUS;
@@ -145,7 +146,7 @@ static int decode_gap(const json_t *json, PdGap *ret) {
 }
 
 /* Versions before this one noted none. */
-static int decode_coverage(const json_t *json, StoreCoverage *ret) {
+static int snapshot_codec_decode_coverage(const json_t *json, StoreCoverage *ret) {
     const json_t *list = json_object_get(json, "gaps");
 
     if (!json)
@@ -160,12 +161,12 @@ static int decode_coverage(const json_t *json, StoreCoverage *ret) {
     ret->is_known = true;
     ret->n_gaps = json_array_size(list);
     for (size_t i = 0; i < ret->n_gaps; i++)
-        if (decode_gap(json_array_get(list, i), &ret->gaps[i]) < 0)
+        if (snapshot_codec_decode_gap(json_array_get(list, i), &ret->gaps[i]) < 0)
             return -EBADMSG;
     return 0;
 }
 
-static int decode_plain(const json_t *json, SnapshotInfo *info) {
+static int snapshot_codec_decode_plain(const json_t *json, SnapshotInfo *info) {
     char *base = (char *)info;
 
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
@@ -203,14 +204,14 @@ int snapshot_manifest_decode(Bytes bytes, Kept *ret) {
         codec_take_number(json_object_get(json, "uid"), UINT32_MAX, &uid) < 0 ||
         !json_is_boolean(privileged) || !layout ||
         (strcmp(layout, "file") != 0 && strcmp(layout, "directory") != 0) ||
-        decode_plain(json, &ret->info) < 0)
+        snapshot_codec_decode_plain(json, &ret->info) < 0)
         return -EBADMSG;
     ret->info.uid = (uint32_t)uid;
     ret->info.layout = strcmp(layout, "file") == 0 ? LAYOUT_FILE : LAYOUT_DIRECTORY;
     ret->privileged = json_is_true(privileged);
-    if (decode_coverage(json_object_get(json, "coverage"), &ret->info.coverage) < 0)
+    if (snapshot_codec_decode_coverage(json_object_get(json, "coverage"), &ret->info.coverage) < 0)
         return -EBADMSG;
-    return decode_partial(json_object_get(json, "partial"), &ret->info);
+    return snapshot_codec_decode_partial(json_object_get(json, "partial"), &ret->info);
 }
 
 int snapshot_write_manifest(int folder, const Kept *kept) {
@@ -219,7 +220,7 @@ int snapshot_write_manifest(int folder, const Kept *kept) {
     int r = snapshot_manifest_encode(kept, &json);
 
     snapshot_manifest_name(kept->info.name, name);
-    return r < 0 ? r : place_write(folder, name, buffer_bytes(&json));
+    return r < 0 ? r : dirfd_write(folder, name, buffer_bytes(&json));
 }
 
 int snapshot_read_manifest(int folder, const char *name, Kept *ret) {
@@ -228,7 +229,7 @@ int snapshot_read_manifest(int folder, const char *name, Kept *ret) {
     int r;
 
     snapshot_manifest_name(name, text);
-    r = place_read(folder, text, BYTES_MAX, &json);
+    r = dirfd_read(folder, text, BYTES_MAX, &json);
     if (r == 0)
         r = snapshot_manifest_decode(buffer_bytes(&json), ret);
     if (r == 0 && strcmp(ret->info.name, name) != 0)

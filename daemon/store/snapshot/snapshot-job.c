@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
+#include "store/disk/dirfd.h"
 #include "store/disk/disk.h"
-#include "store/disk/place.h"
 #include "store/snapshot/snapshot-private.h"
 
 /*
@@ -18,13 +18,13 @@
 
 enum { NAMES_MAX = 1000 };
 
-static void wake(Snapshot *job) {
+static void job_wake(Snapshot *job) {
     uint64_t one = 1;
 
     (void)!write(job->engine->event, &one, sizeof(one));
 }
 
-static int on_bytes(void *userdata, uint64_t bytes) {
+static int job_on_bytes(void *userdata, uint64_t bytes) {
     Snapshot *job = userdata;
     SnapshotEngine *engine = job->engine;
     int r;
@@ -38,37 +38,37 @@ static int on_bytes(void *userdata, uint64_t bytes) {
     return r;
 }
 
-static void on_progress(void *userdata) {
+static void job_on_progress(void *userdata) {
     Snapshot *job = userdata;
 
     if (!atomic_exchange(&job->progressed, true))
-        wake(job);
+        job_wake(job);
 }
 
-static void scratch_name(const Snapshot *job, char ret[SNAPSHOT_FILE_MAX]) {
+static void job_scratch_name(const Snapshot *job, char ret[SNAPSHOT_FILE_MAX]) {
     if (job->kept->info.transient)
         snapshot_data_name(&job->kept->info, ret);
     else
         snprintf(ret, SNAPSHOT_FILE_MAX, ".%.*s.part", SNAPSHOT_NAME_MAX, job->kept->info.name);
 }
 
-static int create(const Snapshot *job, const char *scratch) {
+static int job_create(const Snapshot *job, const char *scratch) {
     int fd;
 
     if (job->kept->info.layout == LAYOUT_FILE) {
         fd = openat(job->engine->folder, scratch,
-                    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, PLACE_FILE_MODE);
+                    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, DIRFD_FILE_MODE);
         return fd < 0 ? -errno : fd;
     }
-    if (mkdirat(job->engine->folder, scratch, PLACE_FOLDER_MODE) < 0)
+    if (mkdirat(job->engine->folder, scratch, DIRFD_FOLDER_MODE) < 0)
         return -errno;
     fd = openat(job->engine->folder, scratch, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return fd < 0 ? -errno : fd;
 }
 
-static int build(Snapshot *job, int fd) {
+static int job_build(Snapshot *job, int fd) {
     const SnapshotInfo *info = &job->kept->info;
-    const Build build = {
+    const Build job_build = {
         .store = job->engine->store,
         .query = job->query,
         .filter = job->filter,
@@ -76,16 +76,16 @@ static int build(Snapshot *job, int fd) {
         .output = {.layout = info->layout,
                    .zstd_level = job->zstd_level,
                    .keep_frames = job->keep_frames,
-                   .n_files = MIN(job->engine->store->n_cpus, (unsigned)OUTLET_FILES_MAX)},
+                   .n_files = MIN(job->engine->store->n_cpus, (unsigned)SNAPSHOT_WRITER_FILES_MAX)},
         .progress = &job->progress,
-        .on_bytes = on_bytes,
-        .on_progress = on_progress,
+        .on_bytes = job_on_bytes,
+        .on_progress = job_on_progress,
         .userdata = job,
     };
     SnapshotInfo *to = &job->kept->info;
     SnapshotFailure why;
     BuildResult result;
-    int r = snapshot_build(&build, fd, &result, &why);
+    int r = snapshot_build(&job_build, fd, &result, &why);
 
     if (r < 0 && !job->failed) {
         job->failed = true;
@@ -104,37 +104,38 @@ static int build(Snapshot *job, int fd) {
     to->n_partial = result.n_partial;
     to->coverage = result.coverage;
     memcpy(to->partial, result.partial, sizeof(to->partial));
-    to->n_files = info->layout == LAYOUT_DIRECTORY ? 1 + build.output.n_files : 1;
+    to->n_files = info->layout == LAYOUT_DIRECTORY ? 1 + job_build.output.n_files : 1;
     return 0;
 }
 
-static int sync_and_seal(void *userdata, const char *name, int fd) {
+static int job_sync_and_seal(void *userdata, const char *name, int fd) {
     const Snapshot *job = userdata;
 
     if (fdatasync(fd) < 0)
         return -errno;
-    store_seal(job->engine->store, fd, name, job->kept->info.sensitive);
+    seal_give(&job->engine->store->seal, fd, name, job->kept->info.sensitive);
     return 0;
 }
 
-static int settle_data(Snapshot *job, int fd, const char *scratch) {
+static int job_settle_data(Snapshot *job, int fd, const char *scratch) {
     bool folder = job->kept->info.layout == LAYOUT_DIRECTORY, is_folder;
     uint64_t bytes;
-    int r = folder ? place_each_file(fd, sync_and_seal, job) : sync_and_seal(job, scratch, fd);
+    int r =
+        folder ? dirfd_each_file(fd, job_sync_and_seal, job) : job_sync_and_seal(job, scratch, fd);
 
     if (r == 0 && folder) {
-        store_seal(job->engine->store, fd, scratch, job->kept->info.sensitive);
+        seal_give(&job->engine->store->seal, fd, scratch, job->kept->info.sensitive);
         r = fsync(fd) < 0 ? -errno : 0;
     }
     if (r == 0)
-        r = place_measure(job->engine->folder, scratch, &bytes, &is_folder);
+        r = dirfd_measure(job->engine->folder, scratch, &bytes, &is_folder);
     if (r < 0)
         return r;
     job->kept->info.bytes = bytes;
-    return on_bytes(job, bytes);
+    return job_on_bytes(job, bytes);
 }
 
-static int publish(Snapshot *job, const char *scratch) {
+static int job_publish(Snapshot *job, const char *scratch) {
     SnapshotEngine *engine = job->engine;
     char data[SNAPSHOT_FILE_MAX], manifest[SNAPSHOT_FILE_MAX];
     _cleanup_close_ int fd = -1;
@@ -146,10 +147,10 @@ static int publish(Snapshot *job, const char *scratch) {
     r = snapshot_write_manifest(engine->folder, job->kept);
     if (r < 0)
         return r;
-    fd = place_open_file(engine->folder, manifest, &st);
-    store_seal(engine->store, fd, manifest, job->kept->info.sensitive);
+    fd = dirfd_open_file(engine->folder, manifest, &st);
+    seal_give(&engine->store->seal, fd, manifest, job->kept->info.sensitive);
     r = atomic_load(&job->progress.cancelled) ? -ECANCELED
-                                              : place_rename(engine->folder, scratch, data);
+                                              : dirfd_rename(engine->folder, scratch, data);
     if (r < 0) {
         (void)unlinkat(engine->folder, manifest, 0);
         return r;
@@ -157,13 +158,13 @@ static int publish(Snapshot *job, const char *scratch) {
     r = fsync(engine->folder) < 0 ? -errno : 0;
     /* Nobody will hear that it is there. */
     if (r < 0) {
-        (void)place_remove(engine->folder, data);
+        (void)dirfd_remove(engine->folder, data);
         (void)unlinkat(engine->folder, manifest, 0);
     }
     return r;
 }
 
-static void fail(Snapshot *job, int r) {
+static void job_fail(Snapshot *job, int r) {
     SnapshotFailure *why = &job->failure;
 
     if (job->failed)
@@ -178,7 +179,7 @@ static void fail(Snapshot *job, int r) {
              job->kept->info.name, strerror(-r));
 }
 
-static bool is_there(const Snapshot *job) {
+static bool job_is_there(const Snapshot *job) {
     char data[SNAPSHOT_FILE_MAX];
 
     snapshot_data_name(&job->kept->info, data);
@@ -186,10 +187,10 @@ static bool is_there(const Snapshot *job) {
 }
 
 /* Somebody else may have given its name to a thing in the folder. */
-static int settle_name(Snapshot *job) {
+static int job_settle_name(Snapshot *job) {
     unsigned number = 1;
 
-    while (is_there(job)) {
+    while (job_is_there(job)) {
         if (!job->chooses_name || number == NAMES_MAX)
             return -EEXIST;
         snapshot_next_name(job, &number);
@@ -198,7 +199,7 @@ static int settle_name(Snapshot *job) {
 }
 
 /* The folder may have been deleted under us; what was in it is lost. */
-static int regain_folder(SnapshotEngine *engine) {
+static int job_regain_folder(SnapshotEngine *engine) {
     _cleanup_close_ int fd = -1;
     int r = store_reopen_snapshots(engine->store, engine->folder);
 
@@ -216,23 +217,23 @@ static int regain_folder(SnapshotEngine *engine) {
 void snapshot_job_run(Snapshot *job) {
     char scratch[SNAPSHOT_FILE_MAX];
     _cleanup_close_ int fd = -1;
-    int r = regain_folder(job->engine);
+    int r = job_regain_folder(job->engine);
 
     disk_touch(__func__);
     if (r == 0)
-        r = settle_name(job);
-    scratch_name(job, scratch);
+        r = job_settle_name(job);
+    job_scratch_name(job, scratch);
     if (r == 0)
-        r = fd = create(job, scratch);
+        r = fd = job_create(job, scratch);
     if (r >= 0)
-        r = build(job, fd);
+        r = job_build(job, fd);
     if (r >= 0)
-        r = settle_data(job, fd, scratch);
+        r = job_settle_data(job, fd, scratch);
     if (r >= 0 && !job->kept->info.transient)
-        r = publish(job, scratch);
+        r = job_publish(job, scratch);
     if (r >= 0)
         return;
-    fail(job, r);
+    job_fail(job, r);
     if (fd >= 0)
-        (void)place_remove(job->engine->folder, scratch);
+        (void)dirfd_remove(job->engine->folder, scratch);
 }

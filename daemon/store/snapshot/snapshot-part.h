@@ -4,9 +4,9 @@
 /* One segment's part of a snapshot under way; what its frames need of the whole is here. */
 
 #include "perfdata/reader/frame.h"
-#include "store/snapshot/snapshot-build.h"
-#include "store/window/retell.h"
-#include "store/window/sieve.h"
+#include "store/snapshot/build-request.h"
+#include "store/window/record-filter.h"
+#include "store/window/segment-replay.h"
 
 enum { PART_FILES_MAX = 65 };
 
@@ -14,10 +14,10 @@ typedef struct Making {
     const Build *build;
     Window *window;
     PdEvents *events; /* of the result */
-    Retelling *retelling;
+    SegmentReplay *replay;
     Emission *emission; /* NULL: no sample yet */
-    Outlet output;
-    Sieve sieve;
+    SnapshotWriter writer;
+    RecordFilter filter;
     Buffer rewritten, tracing;
     uint64_t samples, lost;
     uint64_t first_real_ns, last_real_ns;

@@ -2,15 +2,16 @@
 #pragma once
 
 /*
- * What the files behind snapshot.h share. `mutex` guards the lists; only the main thread changes
- * `kept`, so it reads it without. It may be held when the store's is taken, never the other way
- * round.
+ * What the files behind snapshot-engine.h share. `mutex` guards the lists; only the main thread
+ * changes `kept`, so it reads it without. It may be held when the store's is taken, never the other
+ * way round.
  */
 
 #include <pthread.h>
 
 #include "store/folder/store-private.h"
 #include "store/snapshot/snapshot-build.h"
+#include "store/snapshot/snapshot-engine.h"
 
 enum {
     SNAPSHOT_WORKERS = 2,
@@ -66,7 +67,7 @@ struct SnapshotEngine {
     Loop *loop;
     Housekeeper *housekeeper;
     LoopSource *wakeup, *timer;
-    int event; /* readable when a worker has something to tell */
+    int event; /* readable when a worker ended a job or got on with it */
     pthread_mutex_t mutex;
     pthread_cond_t wake;
     pthread_t workers[SNAPSHOT_WORKERS];
@@ -76,11 +77,8 @@ struct SnapshotEngine {
     Kept *kept; /* by name */
     Snapshot *jobs;
     uint64_t clock, counter;
-    char path[CONFIG_PATH_MAX * 4]; /* the one last told */
+    char path[CONFIG_PATH_MAX * 4]; /* of the snapshot that was last described */
 };
-
-/* snapshot.c, on a worker: the next name for one that was given none, behind this number. */
-void snapshot_next_name(Snapshot *job, unsigned *number);
 
 /* snapshot-codec.c */
 int snapshot_manifest_encode(const Kept *kept, Buffer *out);
@@ -89,18 +87,32 @@ int snapshot_manifest_decode(Bytes json, Kept *ret);
 int snapshot_write_manifest(int folder, const Kept *kept);
 int snapshot_read_manifest(int folder, const char *name, Kept *ret);
 
-/* snapshot-list.c */
+/* snapshot-name.c */
 void snapshot_data_name(const SnapshotInfo *info, char ret[SNAPSHOT_FILE_MAX]);
 void snapshot_manifest_name(const char *name, char ret[SNAPSHOT_FILE_MAX]);
+
+/* snapshot-naming.c */
+/* Among the snapshots of the engine; only a worker looks for other files in the folder. */
+bool snapshot_name_is_taken(SnapshotEngine *engine, const char *name);
+/* With the mutex held: a name that no other snapshot has. *number is the one that was tried last.
+ */
+void snapshot_make_name(SnapshotEngine *engine, const SnapshotInfo *info, unsigned *number,
+                        char ret[SNAPSHOT_NAME_MAX]);
+/* On a worker: the next name for a job that chooses its own. */
+void snapshot_next_name(Snapshot *job, unsigned *number);
+
+/* snapshot-catalog.c */
 /* What is in the folder; what a killed daemon left half made goes. */
 int snapshot_list_load(SnapshotEngine *engine);
 void snapshot_list_free(SnapshotEngine *engine);
 /* Takes it over. */
 void snapshot_list_add(SnapshotEngine *engine, Kept *kept);
 Kept *snapshot_list_find(SnapshotEngine *engine, const char *name);
-/* Tells the store what all of them take. */
+
+/* snapshot-budget.c */
+/* Updates in the store what all snapshots take. */
 void snapshot_list_account(SnapshotEngine *engine);
-/* With the mutex held: whether the job may take so much; -EDQUOT with *ret_why. */
+/* With the mutex held: whether the job may take so many bytes; -EDQUOT with *ret_why. */
 int snapshot_budget(const SnapshotEngine *engine, const Snapshot *job, uint64_t bytes,
                     SnapshotFailure *ret_why);
 

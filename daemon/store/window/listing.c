@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "store/disk/place.h"
+#include "store/disk/dirfd.h"
 #include "store/window/window.h"
 #include "store/writer/session-private.h"
 #include "util/array.h"
 
 /*
- * What is listed was copied first, so that whoever is told may take his time. Manifests that nobody
+ * Rows are copied first, so that the callback may take its time. Manifests that nobody
  * asked for yet are read here, each once.
  */
 
@@ -22,11 +22,11 @@ typedef struct Listing {
     size_t n_names;
 } Listing;
 
-static int by_name(const void *a, const void *b) {
+static int listing_by_name(const void *a, const void *b) {
     return strcmp(a, b);
 }
 
-static int list_names(Listing *l, const char *session) {
+static int listing_list_names(Listing *l, const char *session) {
     int r = 0;
 
     pthread_mutex_lock(&l->store->mutex);
@@ -42,7 +42,7 @@ static int list_names(Listing *l, const char *session) {
     }
     pthread_mutex_unlock(&l->store->mutex);
     if (l->n_names > 0)
-        qsort(l->names, l->n_names, sizeof(*l->names), by_name);
+        qsort(l->names, l->n_names, sizeof(*l->names), listing_by_name);
     return r == 0 && session && l->n_names == 0 ? -ENOENT : r;
 }
 
@@ -53,7 +53,7 @@ typedef struct Rows {
 } Rows;
 
 /* With the mutex held. */
-static void add_view(Store *store, Rows *rows) {
+static void listing_add_view(Store *store, Rows *rows) {
     StoreSession *session = rows->folder->session;
     const Manifest *manifest;
 
@@ -67,13 +67,13 @@ static void add_view(Store *store, Rows *rows) {
         *entry = (Entry){.name = session->view.name,
                          .directory = manifest->directory,
                          .bytes = rows->folder->open_bytes};
-        entry_tell(store, entry, manifest);
+        entry_fill(store, entry, manifest);
         entry->completeness = SEGMENT_IS_OPEN;
     }
     pthread_mutex_unlock(&session->mutex);
 }
 
-static int copy_rows(Store *store, const char *name, Rows *ret) {
+static int listing_copy_rows(Store *store, const char *name, Rows *ret) {
     int r = 0;
 
     pthread_mutex_lock(&store->mutex);
@@ -87,28 +87,13 @@ static int copy_rows(Store *store, const char *name, Rows *ret) {
         ret->n = ret->folder->n_entries;
         if (ret->n > 0)
             memcpy(ret->entries, ret->folder->entries, ret->n * sizeof(*ret->entries));
-        add_view(store, ret);
+        listing_add_view(store, ret);
     }
     pthread_mutex_unlock(&store->mutex);
     return r;
 }
 
-/* False: it went meanwhile. */
-static bool know(Store *store, Folder *folder, Entry *entry) {
-    const Entry *found;
-
-    if (entry->told)
-        return true;
-    folder_tell(store, folder, entry);
-    pthread_mutex_lock(&store->mutex);
-    found = folder_find(folder, &entry->name);
-    if (found)
-        *entry = *found;
-    pthread_mutex_unlock(&store->mutex);
-    return found != NULL;
-}
-
-static StoreCoverage coverage_of(const Entry *entry) {
+static StoreCoverage listing_coverage_of(const Entry *entry) {
     PdCoverage covered = {.from_ns = entry->covered_from_ns, .to_ns = entry->covered_to_ns};
     StoreCoverage ret = {.is_known = entry->covered};
 
@@ -128,7 +113,8 @@ static StoreCoverage coverage_of(const Entry *entry) {
     return ret;
 }
 
-static StoreSegmentInfo info_of(const Store *store, const char *session, const Entry *entry) {
+static StoreSegmentInfo listing_info_of(const Store *store, const char *session,
+                                        const Entry *entry) {
     StoreSegmentInfo info = {
         .layout = entry->directory ? LAYOUT_DIRECTORY : LAYOUT_FILE,
         .sensitive = entry->sensitive,
@@ -138,7 +124,7 @@ static StoreSegmentInfo info_of(const Store *store, const char *session, const E
         .lost = entry->lost,
         .bytes = entry->bytes,
         .completeness = entry->name.state == SEGMENT_DAMAGED ? DAMAGED : entry->completeness,
-        .coverage = coverage_of(entry),
+        .coverage = listing_coverage_of(entry),
         .n_files = entry->directory ? 1 + MIN(store->n_cpus, (unsigned)SEGMENT_FILES_MAX) : 1,
     };
 
@@ -148,20 +134,21 @@ static StoreSegmentInfo info_of(const Store *store, const char *session, const E
     return info;
 }
 
-static int tell_rows(Store *store, const char *session, uint64_t since_ns, uint64_t until_ns,
-                     int (*fn)(void *userdata, const StoreSegmentInfo *info), void *userdata) {
+static int listing_each_row(Store *store, const char *session, uint64_t since_ns, uint64_t until_ns,
+                            int (*fn)(void *userdata, const StoreSegmentInfo *info),
+                            void *userdata) {
     Rows rows = {};
-    int r = copy_rows(store, session, &rows);
+    int r = listing_copy_rows(store, session, &rows);
 
     for (size_t i = 0; r >= 0 && i < rows.n; i++) {
         Entry *entry = &rows.entries[i];
         StoreSegmentInfo info;
 
-        if (!know(store, rows.folder, entry) ||
+        if (!folder_know(store, rows.folder, entry) ||
             (since_ns > 0 && (entry->samples == 0 || entry->last_real_ns < since_ns)) ||
             (until_ns > 0 && (entry->samples == 0 || entry->first_real_ns >= until_ns)))
             continue;
-        info = info_of(store, session, entry);
+        info = listing_info_of(store, session, entry);
         r = fn(userdata, &info);
     }
     free(rows.entries);
@@ -171,10 +158,10 @@ static int tell_rows(Store *store, const char *session, uint64_t since_ns, uint6
 int store_each_segment(Store *store, const char *session, uint64_t since_ns, uint64_t until_ns,
                        int (*fn)(void *userdata, const StoreSegmentInfo *info), void *userdata) {
     Listing listing = {.store = store};
-    int r = list_names(&listing, session);
+    int r = listing_list_names(&listing, session);
 
     for (size_t i = 0; r >= 0 && i < listing.n_names; i++)
-        r = tell_rows(store, listing.names[i], since_ns, until_ns, fn, userdata);
+        r = listing_each_row(store, listing.names[i], since_ns, until_ns, fn, userdata);
     free(listing.names);
     return MIN(r, 0);
 }
@@ -188,7 +175,7 @@ void store_segment_file_name(const StoreSegmentInfo *info, size_t i, char ret[16
         snprintf(ret, 16, "data.%u", (unsigned)(i - 1));
 }
 
-static Entry *find_row(Rows *rows, const char *segment) {
+static Entry *listing_find_row(Rows *rows, const char *segment) {
     for (size_t i = 0; i < rows->n; i++) {
         char text[SEGMENT_NAME_MAX];
 
@@ -205,18 +192,18 @@ int store_open_segment(Store *store, const char *session, const char *segment, c
     _cleanup_(store_lease_freep) StoreLease *lease = NULL;
     _cleanup_close_ int folder = -1;
     Rows rows = {};
-    int r = copy_rows(store, session, &rows);
-    Entry *entry = r == 0 ? find_row(&rows, segment) : NULL;
+    int r = listing_copy_rows(store, session, &rows);
+    Entry *entry = r == 0 ? listing_find_row(&rows, segment) : NULL;
 
     if (r == 0)
-        r = entry && know(store, rows.folder, entry) ? 0 : -ENOENT;
+        r = entry && folder_know(store, rows.folder, entry) ? 0 : -ENOENT;
     if (r == 0)
         r = store_lease_new(store, session, entry->name.number, &lease);
     if (r == 0) {
         folder = store_folder_fd(store, rows.folder);
         r = folder < 0
                 ? folder
-                : place_open_part(folder, segment, entry->directory, file, ret_fd, ret_bytes);
+                : dirfd_open_part(folder, segment, entry->directory, file, ret_fd, ret_bytes);
     }
     if (r == 0) {
         *ret_sensitive = entry->sensitive || entry->unreadable;
@@ -227,10 +214,10 @@ int store_open_segment(Store *store, const char *session, const char *segment, c
 }
 
 /* Those from the newest back to one of another boot, or that nobody looked at. */
-static size_t known_from(const Store *store, const Rows *rows) {
+static size_t listing_known_from(const Store *store, const Rows *rows) {
     size_t i = rows->n;
 
-    while (i > 0 && rows->entries[i - 1].told &&
+    while (i > 0 && rows->entries[i - 1].is_known &&
            (rows->entries[i - 1].unreadable || strcmp(rows->entries[i - 1].boot, store->boot) == 0))
         i--;
     return i;
@@ -244,10 +231,10 @@ StoreCoverage store_coverage(Store *store, const char *session) {
     Rows rows = {};
     size_t n = 0;
 
-    if (copy_rows(store, session, &rows) < 0)
+    if (listing_copy_rows(store, session, &rows) < 0)
         return covered;
     known = calloc(rows.n + 1, sizeof(*known));
-    for (size_t i = known_from(store, &rows); known && i < rows.n; i++)
+    for (size_t i = listing_known_from(store, &rows); known && i < rows.n; i++)
         known[n++] = &rows.entries[i];
     memcpy(window.boot, store->boot, sizeof(window.boot));
     if (n > 0 && window_cover(&window, &query, known, n) == 0)
@@ -259,7 +246,7 @@ StoreCoverage store_coverage(Store *store, const char *session) {
     return covered;
 }
 
-static int widen(void *userdata, const StoreSegmentInfo *info) {
+static int listing_widen(void *userdata, const StoreSegmentInfo *info) {
     uint64_t *span = userdata;
 
     if (info->samples == 0)
@@ -270,44 +257,44 @@ static int widen(void *userdata, const StoreSegmentInfo *info) {
 }
 
 /* Whether the entry has samples, and then what it spans; of one that nobody read yet *untold. */
-static bool widen_by(Store *store, const char *session, const Entry *entry, uint64_t span[2],
-                     bool *untold) {
+static bool listing_widen_by(Store *store, const char *session, const Entry *entry,
+                             uint64_t span[2], bool *untold) {
     StoreSegmentInfo info;
 
-    *untold |= !entry->told;
-    if (!entry->told || entry->samples == 0)
+    *untold |= !entry->is_known;
+    if (!entry->is_known || entry->samples == 0)
         return false;
-    info = info_of(store, session, entry);
-    (void)widen(span, &info);
+    info = listing_info_of(store, session, entry);
+    (void)listing_widen(span, &info);
     return true;
 }
 
 /* The ends are enough, since numbers go by time. With `reads` on any thread but the main one. */
-static bool span_of(Store *store, const char *session, bool reads, uint64_t span[2]) {
+static bool listing_span_of(Store *store, const char *session, bool reads, uint64_t span[2]) {
     bool untold = false;
     Rows rows = {};
 
-    if (copy_rows(store, session, &rows) < 0)
+    if (listing_copy_rows(store, session, &rows) < 0)
         return true;
     for (size_t i = 0; i < rows.n; i++)
-        if ((!reads || know(store, rows.folder, &rows.entries[i])) &&
-            widen_by(store, session, &rows.entries[i], span, &untold))
+        if ((!reads || folder_know(store, rows.folder, &rows.entries[i])) &&
+            listing_widen_by(store, session, &rows.entries[i], span, &untold))
             break;
     for (size_t i = rows.n; i > 0; i--)
-        if ((!reads || know(store, rows.folder, &rows.entries[i - 1])) &&
-            widen_by(store, session, &rows.entries[i - 1], span, &untold))
+        if ((!reads || folder_know(store, rows.folder, &rows.entries[i - 1])) &&
+            listing_widen_by(store, session, &rows.entries[i - 1], span, &untold))
             break;
     free(rows.entries);
     return !untold;
 }
 
-static bool span_of_all(Store *store, const char *session, bool reads, uint64_t span[2]) {
+static bool listing_span_of_all(Store *store, const char *session, bool reads, uint64_t span[2]) {
     Listing listing = {.store = store};
     bool is_whole = true;
 
-    if (list_names(&listing, session) == 0)
+    if (listing_list_names(&listing, session) == 0)
         for (size_t i = 0; i < listing.n_names; i++)
-            is_whole &= span_of(store, listing.names[i], reads, span);
+            is_whole &= listing_span_of(store, listing.names[i], reads, span);
     free(listing.names);
     return is_whole;
 }
@@ -315,7 +302,7 @@ static bool span_of_all(Store *store, const char *session, bool reads, uint64_t 
 bool store_span(Store *store, const char *session, uint64_t *ret_oldest_ns,
                 uint64_t *ret_newest_ns) {
     uint64_t span[2] = {};
-    bool is_whole = span_of_all(store, session, false, span);
+    bool is_whole = listing_span_of_all(store, session, false, span);
 
     *ret_oldest_ns = span[0];
     *ret_newest_ns = span[1];
@@ -325,5 +312,5 @@ bool store_span(Store *store, const char *session, uint64_t *ret_oldest_ns,
 void store_learn_span(Store *store) {
     uint64_t span[2] = {};
 
-    (void)span_of_all(store, NULL, true, span);
+    (void)listing_span_of_all(store, NULL, true, span);
 }

@@ -2,11 +2,9 @@
 #pragma once
 
 /*
- * What a store holds, for those who ask: segments with their spans, their files, and what is to go
- * at somebody's word. On any thread.
+ * What a store holds, for those who ask: segments with their spans, their files.
+ * On any thread.
  */
-
-#include <stdatomic.h>
 
 #include "store/folder/lease.h"
 #include "store/manifest/manifest.h"
@@ -49,14 +47,3 @@ bool store_span(Store *store, const char *session, uint64_t *ret_oldest_ns,
 void store_learn_span(Store *store);
 /* Of a session in this boot, as far back as its manifests were looked at. */
 StoreCoverage store_coverage(Store *store, const char *session);
-
-typedef struct StoreLimits {
-    uint64_t max_bytes;           /* of all segments; UINT64_MAX: no limit */
-    uint64_t max_age_ns;          /* 0: no limit */
-    uint64_t max_segments;        /* of each session; 0: no limit */
-    const atomic_bool *is_enough; /* when it becomes true the rest stays; may be NULL */
-} StoreLimits;
-/* Deletes the oldest until these hold too, on any thread: it takes as long as the disk does, while
- * others of the store have their turns. */
-int store_vacuum_to(Store *store, const StoreLimits *limits, uint64_t *ret_removed,
-                    uint64_t *ret_bytes);

@@ -16,7 +16,7 @@
 
 enum { NS_PER_SEC = 1000000000, NS_PER_MS = 1000000, STAMP_MAX = 32 };
 
-#define SHORT_NS (2 * (uint64_t)NS_PER_SEC) /* seconds alone do not tell begin from end */
+#define SHORT_NS (2 * (uint64_t)NS_PER_SEC) /* with seconds alone, begin and end may look alike */
 
 typedef struct Composing {
     const WindowQuery *query;
@@ -27,7 +27,8 @@ typedef struct Composing {
     int error;
 } Composing;
 
-static void put(Composing *c, uint64_t from, uint64_t to, uint32_t cpu, PdGapReason reason) {
+static void coverage_put(Composing *c, uint64_t from, uint64_t to, uint32_t cpu,
+                         PdGapReason reason) {
     from = MAX(from, c->since);
     to = MIN(to, c->until);
     if (from >= to || c->error < 0)
@@ -38,62 +39,65 @@ static void put(Composing *c, uint64_t from, uint64_t to, uint32_t cpu, PdGapRea
 }
 
 /* From its own clock to that of the query. */
-static uint64_t of_query(const Composing *c, const Entry *entry, uint64_t ns) {
+static uint64_t coverage_of_query(const Composing *c, const Entry *entry, uint64_t ns) {
     return c->query->by_monotonic ? ns : ns + entry->real_shift_ns;
 }
 
-static uint64_t from_of(const Composing *c, const Entry *entry) {
-    return of_query(c, entry, entry->covered ? entry->covered_from_ns : entry->first_ns);
+static uint64_t coverage_from_of(const Composing *c, const Entry *entry) {
+    return coverage_of_query(c, entry, entry->covered ? entry->covered_from_ns : entry->first_ns);
 }
 
-static uint64_t to_of(const Composing *c, const Entry *entry) {
-    return of_query(c, entry, entry->covered ? entry->covered_to_ns : entry->last_ns);
+static uint64_t coverage_to_of(const Composing *c, const Entry *entry) {
+    return coverage_of_query(c, entry, entry->covered ? entry->covered_to_ns : entry->last_ns);
 }
 
-static bool is_of_boot(const Window *w, const Entry *entry) {
-    return entry->told && !entry->unreadable && entry->name.state != SEGMENT_DAMAGED &&
+static bool coverage_is_of_boot(const Window *w, const Entry *entry) {
+    return entry->is_known && !entry->unreadable && entry->name.state != SEGMENT_DAMAGED &&
            strcmp(entry->boot, w->boot) == 0 && (entry->covered || entry->samples > 0);
 }
 
 /* Why nothing is there before the first of this boot. */
-static void put_before(Composing *c, const Entry *older, const Entry *first) {
-    uint64_t to = from_of(c, first), boundary;
+static void coverage_put_before(Composing *c, const Entry *older, const Entry *first) {
+    uint64_t to = coverage_from_of(c, first), boundary;
 
     if (!older) {
-        put(c, c->since, to, PD_ALL_CPUS,
-            first->name.number > 1 ? PD_GAP_DELETED : PD_GAP_NOT_STARTED);
+        coverage_put(c, c->since, to, PD_ALL_CPUS,
+                     first->name.number > 1 ? PD_GAP_DELETED : PD_GAP_NOT_STARTED);
         return;
     }
-    if (!older->told || older->unreadable || !older->covered || !first->covered) {
-        put(c, c->since, to, PD_ALL_CPUS, PD_GAP_UNKNOWN);
+    if (!older->is_known || older->unreadable || !older->covered || !first->covered) {
+        coverage_put(c, c->since, to, PD_ALL_CPUS, PD_GAP_UNKNOWN);
         return;
     }
     /* By the clock of samples the window does not reach into the boot before. */
     boundary = c->query->by_monotonic ? 0 : older->covered_to_ns + older->real_shift_ns;
-    put(c, c->since, MIN(boundary, to), PD_ALL_CPUS, PD_GAP_REBOOTED);
-    put(c, MIN(boundary, to), to, PD_ALL_CPUS, older->after);
+    coverage_put(c, c->since, MIN(boundary, to), PD_ALL_CPUS, PD_GAP_REBOOTED);
+    coverage_put(c, MIN(boundary, to), to, PD_ALL_CPUS, older->after);
 }
 
-static PdGapReason reason_between(const Entry *before, const Entry *next, bool unreadable) {
+static PdGapReason coverage_reason_between(const Entry *before, const Entry *next,
+                                           bool unreadable) {
     if (unreadable)
         return PD_GAP_DAMAGED;
     return before->covered && next->covered ? before->after : PD_GAP_UNKNOWN;
 }
 
-static void put_entry(Composing *c, const Entry *entry) {
+static void coverage_put_entry(Composing *c, const Entry *entry) {
     if (!entry->covered)
-        put(c, from_of(c, entry), to_of(c, entry), PD_ALL_CPUS, PD_GAP_UNKNOWN);
+        coverage_put(c, coverage_from_of(c, entry), coverage_to_of(c, entry), PD_ALL_CPUS,
+                     PD_GAP_UNKNOWN);
     for (size_t i = 0; entry->covered && i < entry->n_gaps; i++)
-        put(c, of_query(c, entry, entry->gaps[i].from_ns), of_query(c, entry, entry->gaps[i].to_ns),
-            entry->gaps[i].cpu, entry->gaps[i].reason);
+        coverage_put(c, coverage_of_query(c, entry, entry->gaps[i].from_ns),
+                     coverage_of_query(c, entry, entry->gaps[i].to_ns), entry->gaps[i].cpu,
+                     entry->gaps[i].reason);
 }
 
 /* Two that were joined by their own clock stay so, whatever was done to that of the day. */
-static bool is_joined(const Entry *before, const Entry *next) {
+static bool coverage_is_joined(const Entry *before, const Entry *next) {
     return before->covered && next->covered && before->covered_to_ns >= next->covered_from_ns;
 }
 
-static void compose(Composing *c, const Window *w, const Entry *const *entries, size_t n) {
+static void coverage_compose(Composing *c, const Window *w, const Entry *const *entries, size_t n) {
     const Entry *before = NULL, *older = NULL;
     bool unreadable = false;
 
@@ -102,31 +106,33 @@ static void compose(Composing *c, const Window *w, const Entry *const *entries, 
 
         if (entry_is_blank(entry))
             continue;
-        if (!is_of_boot(w, entry)) {
+        if (!coverage_is_of_boot(w, entry)) {
             unreadable |= before != NULL;
             older = before ? older : entry;
             continue;
         }
         if (!before)
-            put_before(c, older, entry);
-        else if (!is_joined(before, entry))
-            put(c, to_of(c, before), from_of(c, entry), PD_ALL_CPUS,
-                reason_between(before, entry, unreadable));
-        put_entry(c, entry);
+            coverage_put_before(c, older, entry);
+        else if (!coverage_is_joined(before, entry))
+            coverage_put(c, coverage_to_of(c, before), coverage_from_of(c, entry), PD_ALL_CPUS,
+                         coverage_reason_between(before, entry, unreadable));
+        coverage_put_entry(c, entry);
         unreadable = false;
         before = entry;
     }
     if (before)
-        put(c, to_of(c, before), c->until, PD_ALL_CPUS,
-            before->covered && before->name.state != SEGMENT_OPEN ? before->after : PD_GAP_UNKNOWN);
+        coverage_put(c, coverage_to_of(c, before), c->until, PD_ALL_CPUS,
+                     before->covered && before->name.state != SEGMENT_OPEN ? before->after
+                                                                           : PD_GAP_UNKNOWN);
 }
 
 /* What was asked for, by the clock of the query; an open end is where what there is ends. */
-static void set_bounds(Composing *c, const Window *w, const Entry *const *entries, size_t n) {
+static void coverage_set_bounds(Composing *c, const Window *w, const Entry *const *entries,
+                                size_t n) {
     const Entry *first = NULL, *last = NULL;
 
     for (size_t i = 0; i < n; i++)
-        if (is_of_boot(w, entries[i])) {
+        if (coverage_is_of_boot(w, entries[i])) {
             first = first ?: entries[i];
             last = entries[i];
         }
@@ -135,9 +141,9 @@ static void set_bounds(Composing *c, const Window *w, const Entry *const *entrie
     if (!first)
         return;
     if (c->since == 0)
-        c->since = from_of(c, first);
+        c->since = coverage_from_of(c, first);
     if (c->until == 0)
-        c->until = to_of(c, last);
+        c->until = coverage_to_of(c, last);
     c->until = MAX(c->since, c->until);
     c->shift = c->query->by_monotonic ? last->real_shift_ns : 0;
 }
@@ -146,10 +152,10 @@ int window_cover(Window *w, const WindowQuery *query, const Entry *const *entrie
     Composing c = {.query = query, .to = &w->coverage};
     uint64_t before_ns;
 
-    set_bounds(&c, w, entries, n);
+    coverage_set_bounds(&c, w, entries, n);
     w->coverage.from_ns = c.since + c.shift;
     w->coverage.to_ns = c.until + c.shift;
-    compose(&c, w, entries, n);
+    coverage_compose(&c, w, entries, n);
     /* Further back than the clock of the samples goes. */
     before_ns = query->asked_ns > c.until - c.since ? query->asked_ns - (c.until - c.since) : 0;
     if (query->by_monotonic && before_ns > 0 && before_ns < w->coverage.from_ns && c.error == 0) {
@@ -192,7 +198,7 @@ StoreCoverage window_covered(const Window *w) {
     return covered;
 }
 
-static void print_stamp(uint64_t ns, bool with_ms, char ret[STAMP_MAX]) {
+static void coverage_print_stamp(uint64_t ns, bool with_ms, char ret[STAMP_MAX]) {
     time_t seconds = (time_t)(ns / NS_PER_SEC);
     char text[24], ms[8] = "";
     struct tm utc;
@@ -206,7 +212,7 @@ static void print_stamp(uint64_t ns, bool with_ms, char ret[STAMP_MAX]) {
 }
 
 /* Whoever looked for the segments has a sentence for these. */
-static bool is_noted(const Window *w, const PdGap *gap) {
+static bool coverage_is_noted(const Window *w, const PdGap *gap) {
     return gap->reason == PD_GAP_REBOOTED ||
            (gap->reason == PD_GAP_DELETED && gap->from_ns == w->coverage.from_ns);
 }
@@ -225,10 +231,10 @@ void window_note_gaps(Window *w, const SnapshotFilter *filter) {
         const PdGap *gap = &w->coverage.gaps[i];
         char from[STAMP_MAX], to[STAMP_MAX], cpu[32] = "";
 
-        if (!pd_gap_counts(gap) || (w->n_partial > 0 && is_noted(w, gap)))
+        if (!pd_gap_counts(gap) || (w->n_partial > 0 && coverage_is_noted(w, gap)))
             continue;
-        print_stamp(gap->from_ns, gap->to_ns - gap->from_ns < SHORT_NS, from);
-        print_stamp(gap->to_ns, gap->to_ns - gap->from_ns < SHORT_NS, to);
+        coverage_print_stamp(gap->from_ns, gap->to_ns - gap->from_ns < SHORT_NS, from);
+        coverage_print_stamp(gap->to_ns, gap->to_ns - gap->from_ns < SHORT_NS, to);
         if (gap->cpu != PD_ALL_CPUS)
             snprintf(cpu, sizeof(cpu), " on CPU %" PRIu32, gap->cpu);
         window_note_partial(w, WINDOW_NOT_RECORDED "%s to %s%s (%s)", from, to, cpu,

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "store/disk/place.h"
+#include "store/disk/dirfd.h"
 #include "store/folder/store-private.h"
 #include "store/window/window.h"
 #include "util/array.h"
@@ -30,7 +30,7 @@ const Manifest *window_manifest(const WindowPart *part) {
     return part->view.manifest ? part->view.manifest : part->manifest;
 }
 
-static int open_closed(Window *w, WindowPart *part) {
+static int window_open_closed(Window *w, WindowPart *part) {
     char text[SEGMENT_NAME_MAX];
     struct stat st;
     int r = store_lease_new(w->store, w->session, part->name.number, &part->lease);
@@ -43,21 +43,21 @@ static int open_closed(Window *w, WindowPart *part) {
     if (part->manifest_fd < 0)
         return part->manifest_fd;
     if (!part->directory) {
-        part->fd = place_open_file(w->folder, text, &st);
+        part->fd = dirfd_open_file(w->folder, text, &st);
         return MIN(part->fd, 0);
     }
     part->fd = openat(w->folder, text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return part->fd < 0 ? -errno : 0;
 }
 
-static int open_part(Window *w, WindowPart *part) {
+static int window_open_part(Window *w, WindowPart *part) {
     int r;
 
     if (part->view.manifest) {
         part->fd = TAKE_FD(part->view.fd);
         return store_lease_new(w->store, w->session, part->name.number, &part->lease);
     }
-    r = open_closed(w, part);
+    r = window_open_closed(w, part);
     if (r != -ENOENT && r != -ENOTDIR && r != -EBADMSG)
         return r;
     part->gone = true;
@@ -72,7 +72,7 @@ int window_open_ahead(Window *w) {
     for (size_t i = 0; i < w->n_opened; i++)
         open += w->parts[i].fd >= 0;
     for (; r == 0 && w->n_opened < w->n_parts && open < OPEN_MAX; w->n_opened++) {
-        r = open_part(w, &w->parts[w->n_opened]);
+        r = window_open_part(w, &w->parts[w->n_opened]);
         open++;
     }
     return r;
@@ -88,18 +88,18 @@ int window_open_file(const WindowPart *part, uint32_t file) {
         return fd < 0 ? -EBADMSG : fd;
     }
     snprintf(name, sizeof(name), "data.%u", file - 1);
-    return place_open_file(part->fd, file == 0 ? "data" : name, &st);
+    return dirfd_open_file(part->fd, file == 0 ? "data" : name, &st);
 }
 
-static int read_manifest(Window *w, WindowPart *part) {
+static int window_load_manifest(Window *w, WindowPart *part) {
     _cleanup_(buffer_done) Buffer json = {};
     int r;
 
-    /* Of those that are not open yet; one that went meanwhile is told of when it is its turn. */
+    /* Of those that are not open yet; one that went meanwhile is noted when it is its turn. */
     if (part->manifest_fd < 0)
         part->manifest_fd = manifest_open(w->folder, &part->name, part->directory);
     r = part->manifest_fd < 0 ? -EBADMSG
-                              : place_read_fd(part->manifest_fd, MANIFEST_BYTES_MAX, &json);
+                              : dirfd_read_fd(part->manifest_fd, MANIFEST_BYTES_MAX, &json);
 
     if (r == 0)
         r = manifest_decode(buffer_bytes(&json), &part->manifest);
@@ -111,7 +111,7 @@ int window_read_manifest(Window *w, WindowPart *part) {
 
     if (window_manifest(part))
         return 0;
-    r = part->gone ? -EBADMSG : read_manifest(w, part);
+    r = part->gone ? -EBADMSG : window_load_manifest(w, part);
     if (r != -EBADMSG)
         return r;
     if (!part->gone)
@@ -122,8 +122,8 @@ int window_read_manifest(Window *w, WindowPart *part) {
     return manifest_new(&part->manifest);
 }
 
-/* The attrs as they stand in the file; the open one tells names and groups by its view. */
-static int complete_events(const WindowPart *part, PdReader *reader, PdEvents *events) {
+/* The attrs as they stand in the file; names and groups of the open one are in its view. */
+static int window_complete_events(const WindowPart *part, PdReader *reader, PdEvents *events) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
     Bytes body;
     int r;
@@ -156,7 +156,7 @@ static int complete_events(const WindowPart *part, PdReader *reader, PdEvents *e
     return r == -EBADMSG ? 0 : r;
 }
 
-static int read_events(const WindowPart *part, PdEvents **ret) {
+static int window_load_events(const WindowPart *part, PdEvents **ret) {
     _cleanup_(pd_reader_freep) PdReader *reader = NULL;
     _cleanup_(pd_events_freep) PdEvents *events = NULL;
     _cleanup_close_ int fd = window_open_file(part, 0);
@@ -171,13 +171,13 @@ static int read_events(const WindowPart *part, PdEvents **ret) {
     for (size_t i = 0; r == 0 && i < pd_events_count(pd_reader_events(reader)); i++)
         r = pd_events_copy(events, pd_events_at(pd_reader_events(reader), i));
     if (r == 0)
-        r = complete_events(part, reader, events);
+        r = window_complete_events(part, reader, events);
     if (r == 0)
         *ret = TAKE_PTR(events);
     return r;
 }
 
-static bool same_events(const PdEvents *a, const PdEvents *b) {
+static bool window_same_events(const PdEvents *a, const PdEvents *b) {
     if (pd_events_count(a) != pd_events_count(b))
         return false;
     for (size_t i = 0; i < pd_events_count(a); i++) {
@@ -192,7 +192,7 @@ static bool same_events(const PdEvents *a, const PdEvents *b) {
     return true;
 }
 
-static int add_source(Window *w, PdEvents *events) {
+static int window_add_source(Window *w, PdEvents *events) {
     PdEventSource *sources;
     PdEvents **lists;
 
@@ -209,9 +209,9 @@ static int add_source(Window *w, PdEvents *events) {
     return 0;
 }
 
-static int add_events(Window *w, WindowPart *part) {
+static int window_add_events(Window *w, WindowPart *part) {
     _cleanup_(pd_events_freep) PdEvents *events = NULL;
-    int r = read_events(part, &events);
+    int r = window_load_events(part, &events);
 
     if (r == -EBADMSG || r == -ENOENT) {
         part->gone = true;
@@ -221,11 +221,11 @@ static int add_events(Window *w, WindowPart *part) {
     }
     if (r < 0)
         return r;
-    if (w->n_sources > 0 && same_events(w->source_events[w->n_sources - 1], events)) {
+    if (w->n_sources > 0 && window_same_events(w->source_events[w->n_sources - 1], events)) {
         part->source = w->n_sources - 1;
         return 0;
     }
-    r = add_source(w, events);
+    r = window_add_source(w, events);
     if (r == 0) {
         (void)TAKE_PTR(events);
         part->source = w->n_sources - 1;
@@ -242,9 +242,9 @@ int window_read_events(Window *w) {
         bool early = i >= w->n_opened;
 
         if (early)
-            r = open_part(w, part);
+            r = window_open_part(w, part);
         if (r == 0 && !part->gone)
-            r = add_events(w, part);
+            r = window_add_events(w, part);
         if (early) {
             part->view.fd = part->view.manifest ? TAKE_FD(part->fd) : -1;
             part->lease = store_lease_free(part->lease);

@@ -9,14 +9,14 @@
 #include "perfdata/reader/reader.h"
 #include "perfdata/record/event-union.h"
 #include "store/folder/lease.h"
-#include "store/snapshot/snapshot-engine.h"
+#include "store/window/snapshot-request.h"
 #include "store/writer/session-private.h"
 
 typedef struct WindowQuery {
     char session[CONFIG_NAME_MAX];
     uint64_t since_ns, until_ns; /* 0: open */
     bool by_monotonic;           /* else by CLOCK_REALTIME */
-    uint64_t asked_ns;           /* how long it is to be, where since_ns cannot tell; 0: it can */
+    uint64_t asked_ns;           /* how long it is to be, where since_ns does not say; 0: it does */
 } WindowQuery;
 
 /* A segment of the window. */
@@ -56,7 +56,8 @@ typedef struct Window {
 int window_new(Store *store, const WindowQuery *query, Window **ret, SnapshotFailure *ret_why);
 Window *window_free(Window *window);
 DEFINE_CLEANUP(Window *, window_free);
-/* Why it is less than was asked for; a reason that is there already is not told twice. */
+/* window-partial.c */
+/* Notes why it is less than was asked for; the same reason once. */
 void window_note_partial(Window *window, const char *format, ...) _printf_(2, 3);
 
 /* window-coverage.c */

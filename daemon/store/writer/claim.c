@@ -3,8 +3,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "store/disk/dirfd.h"
 #include "store/disk/disk.h"
-#include "store/disk/place.h"
 #include "store/writer/session-private.h"
 #include "util/log.h"
 
@@ -14,7 +14,7 @@
  * the same name waits, as it does for a writer that recovers the folder.
  */
 
-static int find_or_make(Store *store, const char *name, Folder **ret) {
+static int claim_find_or_make(Store *store, const char *name, Folder **ret) {
     int r = 0;
 
     pthread_mutex_lock(&store->disk);
@@ -28,7 +28,7 @@ static int find_or_make(Store *store, const char *name, Folder **ret) {
 }
 
 /* With the store's mutex held. */
-static bool is_given_up(StoreSession *s) {
+static bool claim_is_given_up(StoreSession *s) {
     bool given_up;
 
     pthread_mutex_lock(&s->mutex);
@@ -38,12 +38,12 @@ static bool is_given_up(StoreSession *s) {
 }
 
 /* Until nobody else has it. */
-static int take(StoreSession *s, Folder *folder, bool *ret_abandoned) {
+static int claim_take(StoreSession *s, Folder *folder, bool *ret_abandoned) {
     Store *store = s->store;
     int r;
 
     pthread_mutex_lock(&store->mutex);
-    while ((folder->stray || folder->claimed) && !is_given_up(s))
+    while ((folder->stray || folder->claimed) && !claim_is_given_up(s))
         pthread_cond_wait(&store->recovered, &store->mutex);
     r = folder->stray || folder->claimed ? -ECANCELED : 0;
     if (r == 0) {
@@ -58,13 +58,13 @@ static int take(StoreSession *s, Folder *folder, bool *ret_abandoned) {
 }
 
 /* So that the next profd knows whose they were. */
-static void mark_runtime(Store *store, Folder *folder, bool runtime) {
+static void claim_mark_runtime(Store *store, Folder *folder, bool runtime) {
     int r = 0;
 
     if (folder->runtime == runtime)
         return;
     if (runtime)
-        r = place_write(folder->fd, RUNTIME_FILE, (Bytes){});
+        r = dirfd_write(folder->fd, RUNTIME_FILE, (Bytes){});
     else if (unlinkat(folder->fd, RUNTIME_FILE, 0) < 0)
         r = -errno;
     if (r < 0)
@@ -76,7 +76,7 @@ static void mark_runtime(Store *store, Folder *folder, bool runtime) {
 }
 
 /* From here on the main thread may use it. */
-static void publish(StoreSession *s, Folder *folder) {
+static void claim_publish(StoreSession *s, Folder *folder) {
     pthread_mutex_lock(&s->store->mutex);
     s->first_number = folder->next_number;
     folder->session = s;
@@ -93,10 +93,10 @@ int session_claim(StoreSession *s) {
     Store *store = s->store;
     bool abandoned = false;
     Folder *folder = NULL;
-    int r = find_or_make(store, s->name, &folder);
+    int r = claim_find_or_make(store, s->name, &folder);
 
     if (r == 0)
-        r = take(s, folder, &abandoned);
+        r = claim_take(s, folder, &abandoned);
     if (r < 0)
         return r;
     if (abandoned) {
@@ -104,9 +104,9 @@ int session_claim(StoreSession *s) {
         (void)folder_survey(store, folder);
         pthread_mutex_unlock(&store->disk);
     }
-    mark_runtime(store, folder, s->config.runtime);
-    store_seal(store, folder->fd, s->name, s->sensitive);
-    publish(s, folder);
+    claim_mark_runtime(store, folder, s->config.runtime);
+    seal_give(&store->seal, folder->fd, s->name, s->sensitive);
+    claim_publish(s, folder);
     return 0;
 }
 

@@ -4,16 +4,16 @@
 #include <string.h>
 #include <time.h>
 
-#include "store/disk/place.h"
+#include "store/disk/dirfd.h"
 #include "store/writer/session-private.h"
 #include "util/clock.h"
 #include "util/log.h"
 
 /*
  * The writer's side: one Op after the other, each tried until it is done. What stands in the way
- * of one (a full disk, a folder that vanished, a file system gone read-only) is told once, dealt
+ * of one (a full disk, a folder that vanished, a file system gone read-only) is logged once, dealt
  * with as far as that is possible, and tried again with growing pauses, while the queue fills up
- * and the main thread goes on. When it is over the log tells that, too.
+ * and the main thread goes on. When it is over, that is logged too.
  */
 
 #define NS_PER_MS 1000000ULL
@@ -93,13 +93,13 @@ static void register_segment(StoreSession *s, const Segment *segment) {
     uint64_t bytes;
 
     segment_name_print(&entry.name, text);
-    if (fd < 0 || place_measure(fd, text, &entry.bytes, &entry.directory) < 0)
+    if (fd < 0 || dirfd_measure(fd, text, &entry.bytes, &entry.directory) < 0)
         return;
     segment_name_beside(&entry.name, ".json", text);
-    if (!entry.directory && place_measure(fd, text, &bytes, &directory) == 0)
+    if (!entry.directory && dirfd_measure(fd, text, &bytes, &directory) == 0)
         entry.bytes += bytes;
     pthread_mutex_lock(&s->store->mutex);
-    entry_tell(s->store, &entry, segment_manifest(segment));
+    entry_fill(s->store, &entry, segment_manifest(segment));
     s->folder->open_bytes = 0;
     if (!folder_find(s->folder, &entry.name))
         (void)folder_insert(s->folder, &entry);
@@ -154,7 +154,10 @@ static int finish_current(StoreSession *s) {
 }
 
 static int open_segment(StoreSession *s, SegmentPlan **plan, Segment **ret) {
-    const SegmentContext context = {.store = s->store, .sensitive = s->sensitive};
+    const SegmentContext context = {.environment = s->store->environment,
+                                    .boot = s->store->boot,
+                                    .seal = &s->store->seal,
+                                    .sensitive = s->sensitive};
     _cleanup_close_ int fd = store_folder_fd(s->store, s->folder);
     int r = fd < 0 ? fd : sequence_write(fd, (*plan)->name.number + 1);
 
@@ -358,9 +361,9 @@ static const char *lacking(StoreSession *s, int r) {
 
 static void tell_trouble(StoreSession *s, int r) {
     set_error(s, r);
-    if (s->told == r)
+    if (s->logged_error == r)
         return;
-    s->told = r;
+    s->logged_error = r;
     log_struct(
         LOG_LEVEL_WARNING, r,
         LOG_FIELDS({"PROFD_EVENT", r == -ENOSPC || r == -EDQUOT ? "disk-full" : "store-failed"},
@@ -371,9 +374,9 @@ static void tell_trouble(StoreSession *s, int r) {
 }
 
 static void tell_relief(StoreSession *s) {
-    if (s->told == 0)
+    if (s->logged_error == 0)
         return;
-    s->told = 0;
+    s->logged_error = 0;
     set_error(s, 0);
     log_struct(LOG_LEVEL_NOTICE, 0,
                LOG_FIELDS({"PROFD_EVENT", "store-mended"}, {"PROFD_SESSION", s->name},
@@ -507,7 +510,7 @@ static void count_rest(StoreSession *s) {
     s->counts.unwritten_samples += samples;
     pthread_mutex_unlock(&s->mutex);
     if (gives_up)
-        log_warning(s->told,
+        log_warning(s->logged_error,
                     "Giving up on %" PRIu64 " samples that session '%s' could not write, leaving "
                     "its segment to recovery: %m",
                     samples, s->name);

@@ -2,14 +2,15 @@
 #pragma once
 
 /*
- * A session between its two threads: session.c is the main thread's side of the queue, writer.c
- * the other. `mutex` guards what both touch; the rest says whose it is.
+ * A session between its two threads: op-queue.c is the main thread's side of the queue,
+ * segment-writer.c the other. `mutex` guards what both touch; the rest says whose it is.
  */
 
 #include <stdatomic.h>
 
 #include "store/folder/store-private.h"
 #include "store/segment/segment.h"
+#include "store/writer/store-session.h"
 #include "util/log.h"
 
 enum { SESSION_QUEUE_BYTES = 32 << 20, SESSION_DRAIN_SEC = 5 };
@@ -91,23 +92,28 @@ struct StoreSession {
     bool coverage_changed;           /* by a gap, which a recovery has to know */
     uint64_t synced_ns, measured_ns; /* CLOCK_MONOTONIC */
     LogRate dropping, hiding;
-    int told;                       /* the trouble that the log knows of */
+    int logged_error;               /* the trouble that was logged last; 0: none */
     uint64_t base_raw, base_stored; /* of segments that are finished */
 };
 
+/* op.c */
+Op *op_new(OpType type);
 Op *op_free(Op *op);
 DEFINE_CLEANUP(Op *, op_free);
+/* With the mutex held: samples in the queue. */
+uint64_t session_queued_samples(const StoreSession *session);
+/* Frees what the writer has not; by whoever is the last to have it. */
+StoreSession *session_free(StoreSession *session);
 
 /* claim.c, on the writer: its folder, made where it lacks. */
 int session_claim(StoreSession *session);
 /* `abandoned`: with a segment that was not finished. */
 void session_release(StoreSession *session, bool abandoned);
 
+/* segment-writer.c: the writer thread. */
 void *session_write(void *session);
-/* With the mutex held: samples in the queue. */
-uint64_t session_queued_samples(const StoreSession *session);
-/* Frees what the writer has not; by whoever is the last to have it. */
-StoreSession *session_free(StoreSession *session);
+
+/* view.c */
 /* A copy, with a descriptor of its own; with both mutexes held, the store's and the session's. */
 int segment_view_copy(const SegmentView *view, SegmentView *ret);
 void segment_view_done(SegmentView *view);

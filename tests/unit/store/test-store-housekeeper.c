@@ -5,8 +5,8 @@
 #include <sys/wait.h>
 
 #include "make-scene.h"
+#include "store/disk/dirfd.h"
 #include "store/disk/disk.h"
-#include "store/disk/place.h"
 
 typedef struct Desk {
     Loop *loop;
@@ -138,7 +138,7 @@ static int read_on_a_thread(bool may_wait, Buffer *ret_log) {
 
         (void)dup2(out[1], STDERR_FILENO);
         (void)disk_forbid(!may_wait);
-        (void)place_open_file(AT_FDCWD, "/proc/self/stat", &st);
+        (void)dirfd_open_file(AT_FDCWD, "/proc/self/stat", &st);
         _exit(0);
     }
     (void)close(out[1]);
@@ -159,7 +159,7 @@ TEST(a_thread_that_must_not_wait_reports_a_touch_of_the_disk_and_ends_a_debug_bu
 
     CHECK(status >= 0);
     buffer_append(&log, "", 1);
-    CHECK(strstr((const char *)log.data, "The main thread touches the disk (place_open_file)"));
+    CHECK(strstr((const char *)log.data, "The main thread touches the disk (dirfd_open_file)"));
     if (PROFD_DEBUG_HOOKS) {
         CHECK(WIFSIGNALED(status));
         CHECK_EQ(WTERMSIG(status), SIGABRT);

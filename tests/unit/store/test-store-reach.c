@@ -20,7 +20,7 @@ static Folder *add_session(Place *place, const char *name, bool runtime) {
 
 static int add_segment(Folder *folder, uint64_t bytes, uint64_t duration_ns) {
     Entry entry = {.name = segment_name_at(folder->next_number++, DAY),
-                   .told = true,
+                   .is_known = true,
                    .this_boot = true,
                    .bytes = bytes,
                    .duration_ns = duration_ns};

@@ -6,6 +6,7 @@
 
 #include "make-store.h"
 #include "perfdata/feature/environment.h"
+#include "store/segment/manifest-rebuild.h"
 
 /* The files that a killed daemon leaves, and their recovery: by processes that are really killed.
  */

@@ -10,7 +10,7 @@
  */
 static Entry segment(uint64_t number, uint64_t from_s, uint64_t to_s, PdGapReason after) {
     return (Entry){.name = {.number = number, .state = SEGMENT_CLOSED},
-                   .told = true,
+                   .is_known = true,
                    .this_boot = true,
                    .covered = true,
                    .covered_from_ns = from_s * S,
@@ -87,7 +87,7 @@ TEST(a_segment_of_which_nothing_is_known_makes_no_window_complete) {
     _cleanup_(pd_coverage_done) PdCoverage c = {};
 
     entries[1] = (Entry){.name = {.number = 2, .state = SEGMENT_CLOSED},
-                         .told = true,
+                         .is_known = true,
                          .this_boot = true,
                          .samples = 5,
                          .first_ns = 22 * S,

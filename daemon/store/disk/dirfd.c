@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "store/disk/place.h"
+#include "store/disk/dirfd.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,12 +18,12 @@
 
 enum { READ_FLAGS = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC };
 
-static void closedirp(DIR **d) {
+static void dirfd_closedirp(DIR **d) {
     if (*d)
         (void)closedir(*d);
 }
 
-int place_open_file(int folder, const char *name, struct stat *ret_st) {
+int dirfd_open_file(int folder, const char *name, struct stat *ret_st) {
     _cleanup_close_ int fd = openat(folder, name, READ_FLAGS);
 
     disk_touch(__func__);
@@ -34,7 +34,7 @@ int place_open_file(int folder, const char *name, struct stat *ret_st) {
     return S_ISREG(ret_st->st_mode) ? TAKE_FD(fd) : -EBADMSG;
 }
 
-int place_read_fd(int fd, size_t max, Buffer *ret) {
+int dirfd_read_fd(int fd, size_t max, Buffer *ret) {
     struct stat st;
     uint8_t *p;
 
@@ -62,26 +62,26 @@ int place_read_fd(int fd, size_t max, Buffer *ret) {
     return 0;
 }
 
-int place_read(int folder, const char *name, size_t max, Buffer *ret) {
+int dirfd_read(int folder, const char *name, size_t max, Buffer *ret) {
     struct stat st;
-    _cleanup_close_ int fd = place_open_file(folder, name, &st);
+    _cleanup_close_ int fd = dirfd_open_file(folder, name, &st);
 
     disk_touch(__func__);
-    return fd < 0 ? fd : place_read_fd(fd, max, ret);
+    return fd < 0 ? fd : dirfd_read_fd(fd, max, ret);
 }
 
-int place_write(int folder, const char *name, Bytes bytes) {
+int dirfd_write(int folder, const char *name, Bytes bytes) {
     _cleanup_close_ int fd = -1;
     char scratch[256];
     int r;
 
     disk_touch(__func__);
-    if ((size_t)snprintf(scratch, sizeof(scratch), ".%s" PLACE_SCRATCH, name) >= sizeof(scratch))
+    if ((size_t)snprintf(scratch, sizeof(scratch), ".%s" DIRFD_SCRATCH, name) >= sizeof(scratch))
         return -ENAMETOOLONG;
     if (unlinkat(folder, scratch, 0) < 0 && errno != ENOENT)
         return -errno;
     fd = openat(folder, scratch, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                PLACE_FILE_MODE);
+                DIRFD_FILE_MODE);
     if (fd < 0)
         return -errno;
     r = file_write_all(fd, bytes.data, bytes.size);
@@ -94,11 +94,11 @@ int place_write(int folder, const char *name, Bytes bytes) {
     return r;
 }
 
-int place_open_folder(int parent, const char *name, int *ret_fd) {
+int dirfd_open_folder(int parent, const char *name, int *ret_fd) {
     int fd;
 
     disk_touch(__func__);
-    if (mkdirat(parent, name, PLACE_FOLDER_MODE) < 0 && errno != EEXIST)
+    if (mkdirat(parent, name, DIRFD_FOLDER_MODE) < 0 && errno != EEXIST)
         return -errno;
     fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
@@ -107,29 +107,29 @@ int place_open_folder(int parent, const char *name, int *ret_fd) {
     return 0;
 }
 
-static bool is_part_name(const char *file) {
+static bool dirfd_is_part_name(const char *file) {
     size_t n = strlen(file);
 
     return strncmp(file, "data", 4) == 0 && (n == 4 || (file[4] == '.' && n > 5 && n < 10 &&
                                                         strspn(file + 5, "0123456789") == n - 5));
 }
 
-int place_open_part(int folder, const char *name, bool directory, const char *file, int *ret_fd,
+int dirfd_open_part(int folder, const char *name, bool directory, const char *file, int *ret_fd,
                     uint64_t *ret_bytes) {
     _cleanup_close_ int inner = -1;
     struct stat st;
     int fd;
 
     disk_touch(__func__);
-    if (directory ? *file != '\0' && !is_part_name(file) : *file != '\0')
+    if (directory ? *file != '\0' && !dirfd_is_part_name(file) : *file != '\0')
         return -ENOENT;
     if (directory) {
         inner = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (inner < 0)
             return -errno;
     }
-    fd = directory ? place_open_file(inner, *file ? file : "data", &st)
-                   : place_open_file(folder, name, &st);
+    fd = directory ? dirfd_open_file(inner, *file ? file : "data", &st)
+                   : dirfd_open_file(folder, name, &st);
     if (fd < 0)
         return fd;
     *ret_fd = fd;
@@ -138,7 +138,7 @@ int place_open_part(int folder, const char *name, bool directory, const char *fi
 }
 
 /* A descriptor of its own: fdopendir() takes it, and shares its place with no other. */
-static DIR *list(int folder, const char *name) {
+static DIR *dirfd_list(int folder, const char *name) {
     int fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 
@@ -147,12 +147,12 @@ static DIR *list(int folder, const char *name) {
     return dir;
 }
 
-static uint64_t taken(const struct stat *st) {
+static uint64_t dirfd_taken(const struct stat *st) {
     return MAX((uint64_t)st->st_size, (uint64_t)st->st_blocks * 512);
 }
 
-int place_measure(int folder, const char *name, uint64_t *ret_bytes, bool *ret_is_folder) {
-    _cleanup_(closedirp) DIR *dir = NULL;
+int dirfd_measure(int folder, const char *name, uint64_t *ret_bytes, bool *ret_is_folder) {
+    _cleanup_(dirfd_closedirp) DIR *dir = NULL;
     struct stat st;
     uint64_t bytes;
 
@@ -161,9 +161,9 @@ int place_measure(int folder, const char *name, uint64_t *ret_bytes, bool *ret_i
         return -errno;
     if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
         return -EBADMSG;
-    bytes = taken(&st);
+    bytes = dirfd_taken(&st);
     if (S_ISDIR(st.st_mode)) {
-        dir = list(folder, name);
+        dir = dirfd_list(folder, name);
         if (!dir)
             return -errno;
         for (struct dirent *e; (e = readdir(dir));) {
@@ -171,7 +171,7 @@ int place_measure(int folder, const char *name, uint64_t *ret_bytes, bool *ret_i
 
             if (e->d_name[0] != '.' &&
                 fstatat(dirfd(dir), e->d_name, &file, AT_SYMLINK_NOFOLLOW) == 0)
-                bytes += taken(&file);
+                bytes += dirfd_taken(&file);
         }
     }
     *ret_bytes = bytes;
@@ -179,28 +179,28 @@ int place_measure(int folder, const char *name, uint64_t *ret_bytes, bool *ret_i
     return 0;
 }
 
-static bool is_dots(const char *name) {
+static bool dirfd_is_dots(const char *name) {
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-int place_remove(int folder, const char *name) {
-    _cleanup_(closedirp) DIR *dir = NULL;
+int dirfd_remove(int folder, const char *name) {
+    _cleanup_(dirfd_closedirp) DIR *dir = NULL;
 
     disk_touch(__func__);
     if (unlinkat(folder, name, 0) == 0)
         return 0;
     if (errno != EISDIR && errno != EPERM)
         return -errno;
-    dir = list(folder, name);
+    dir = dirfd_list(folder, name);
     if (!dir)
         return -errno;
     for (struct dirent *e; (e = readdir(dir));)
-        if (!is_dots(e->d_name) && unlinkat(dirfd(dir), e->d_name, 0) < 0 && errno != ENOENT)
+        if (!dirfd_is_dots(e->d_name) && unlinkat(dirfd(dir), e->d_name, 0) < 0 && errno != ENOENT)
             return -errno;
     return unlinkat(folder, name, AT_REMOVEDIR) < 0 ? -errno : 0;
 }
 
-int place_rename(int folder, const char *from, const char *to) {
+int dirfd_rename(int folder, const char *from, const char *to) {
     disk_touch(__func__);
     if (renameat2(folder, from, folder, to, RENAME_NOREPLACE) == 0)
         return 0;
@@ -212,9 +212,9 @@ int place_rename(int folder, const char *from, const char *to) {
     return renameat(folder, from, folder, to) < 0 ? -errno : 0;
 }
 
-int place_each_file(int folder, int (*fn)(void *userdata, const char *name, int fd),
+int dirfd_each_file(int folder, int (*fn)(void *userdata, const char *name, int fd),
                     void *userdata) {
-    _cleanup_(closedirp) DIR *dir = list(folder, ".");
+    _cleanup_(dirfd_closedirp) DIR *dir = dirfd_list(folder, ".");
     int r = 0;
 
     disk_touch(__func__);
@@ -222,7 +222,8 @@ int place_each_file(int folder, int (*fn)(void *userdata, const char *name, int 
         return -errno;
     for (struct dirent *e; r >= 0 && (e = readdir(dir));) {
         struct stat st;
-        _cleanup_close_ int fd = is_dots(e->d_name) ? -1 : place_open_file(folder, e->d_name, &st);
+        _cleanup_close_ int fd =
+            dirfd_is_dots(e->d_name) ? -1 : dirfd_open_file(folder, e->d_name, &st);
 
         if (fd >= 0)
             r = fn(userdata, e->d_name, fd);

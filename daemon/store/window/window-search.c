@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "store/window/window.h"
-
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "store/folder/store-private.h"
+#include "store/window/window.h"
 #include "util/array.h"
 
 /*
@@ -31,20 +29,6 @@ typedef struct Search {
     unsigned before; /* how many in a row ended before the window */
 } Search;
 
-void window_note_partial(Window *w, const char *format, ...) {
-    char text[SNAPSHOT_TEXT_MAX];
-    va_list ap;
-
-    va_start(ap, format);
-    vsnprintf(text, sizeof(text), format, ap);
-    va_end(ap);
-    for (size_t i = 0; i < w->n_partial; i++)
-        if (strcmp(w->partial[i], text) == 0)
-            return;
-    if (w->n_partial < SNAPSHOT_PARTIAL_MAX)
-        memcpy(w->partial[w->n_partial++], text, sizeof(text));
-}
-
 Window *window_free(Window *w) {
     if (!w)
         return NULL;
@@ -63,7 +47,7 @@ Window *window_free(Window *w) {
     return NULL;
 }
 
-static int copy_entries(Search *s) {
+static int search_copy_entries(Search *s) {
     s->entries = calloc(s->folder->n_entries + 1, sizeof(*s->entries));
     if (!s->entries)
         return -ENOMEM;
@@ -73,7 +57,7 @@ static int copy_entries(Search *s) {
     return 0;
 }
 
-static int copy_view(Search *s) {
+static int search_copy_view(Search *s) {
     StoreSession *session = s->folder->session;
     int r = 0;
 
@@ -89,15 +73,15 @@ static int copy_view(Search *s) {
 }
 
 /* One look at both, so that a segment that is just being finished is seen. */
-static int look(Search *s) {
+static int search_look(Search *s) {
     Store *store = s->window->store;
     int r;
 
     pthread_mutex_lock(&store->mutex);
     s->folder = store_folder(store, s->query->session);
-    r = s->folder ? copy_view(s) : -ENOENT;
+    r = s->folder ? search_copy_view(s) : -ENOENT;
     if (r == 0)
-        r = copy_entries(s);
+        r = search_copy_entries(s);
     pthread_mutex_unlock(&store->mutex);
     if (r < 0)
         return r;
@@ -106,36 +90,23 @@ static int look(Search *s) {
         return s->window->folder;
     if (s->has_view) {
         s->view_entry = (Entry){.name = s->view.name, .directory = s->view.manifest->directory};
-        entry_tell(store, &s->view_entry, s->view.manifest);
+        entry_fill(store, &s->view_entry, s->view.manifest);
     }
     return 0;
 }
 
 /* While nothing happens there are no samples, and that is known, too. */
-static bool is_recorded(const Entry *entry) {
+static bool search_is_recorded(const Entry *entry) {
     return entry->samples > 0 || (entry->covered && entry->covered_to_ns > entry->covered_from_ns);
 }
 
-/* What its manifest says is read once, and known from then on. */
-static bool know(Search *s, Entry *entry) {
-    Store *store = s->window->store;
-    const Entry *found;
-
-    if (!entry->told) {
-        folder_tell(store, s->folder, entry);
-        pthread_mutex_lock(&store->mutex);
-        found = folder_find(s->folder, &entry->name);
-        if (found)
-            *entry = *found;
-        pthread_mutex_unlock(&store->mutex);
-        if (!found)
-            return false;
-    }
-    return entry->name.state == SEGMENT_CLOSED && is_recorded(entry) && !entry->unreadable;
+static bool search_know(Search *s, Entry *entry) {
+    return folder_know(s->window->store, s->folder, entry) && entry->name.state == SEGMENT_CLOSED &&
+           search_is_recorded(entry) && !entry->unreadable;
 }
 
 /* By the clock of the query: what it covers, and all of its samples. */
-static uint64_t begin_of(const WindowQuery *q, const Entry *e) {
+static uint64_t search_begin_of(const WindowQuery *q, const Entry *e) {
     uint64_t first = q->by_monotonic ? e->first_ns : e->first_real_ns,
              from = e->covered_from_ns + (q->by_monotonic ? 0 : e->real_shift_ns);
 
@@ -144,7 +115,7 @@ static uint64_t begin_of(const WindowQuery *q, const Entry *e) {
     return e->samples > 0 ? MIN(first, from) : from;
 }
 
-static uint64_t end_of(const WindowQuery *q, const Entry *e) {
+static uint64_t search_end_of(const WindowQuery *q, const Entry *e) {
     uint64_t last = q->by_monotonic ? e->last_ns : e->last_real_ns,
              to = e->covered_to_ns + (q->by_monotonic ? 0 : e->real_shift_ns);
 
@@ -153,25 +124,25 @@ static uint64_t end_of(const WindowQuery *q, const Entry *e) {
     return e->samples > 0 ? MAX(last, to) : to;
 }
 
-static bool is_before(const Search *s, const Entry *e) {
+static bool search_is_before(const Search *s, const Entry *e) {
     const WindowQuery *q = s->query;
     uint64_t last = q->by_monotonic ? e->last_ns : e->last_real_ns;
 
-    return (s->is_idle || e->samples == 0 ? end_of(q, e) : last) < q->since_ns;
+    return (s->is_idle || e->samples == 0 ? search_end_of(q, e) : last) < q->since_ns;
 }
 
-static bool touches(const Search *s, const Entry *e) {
+static bool search_touches(const Search *s, const Entry *e) {
     const WindowQuery *q = s->query;
     uint64_t first = q->by_monotonic ? e->first_ns : e->first_real_ns;
 
     if (s->is_idle)
-        first = begin_of(q, e);
+        first = search_begin_of(q, e);
     else if (e->samples == 0)
         return false;
-    return !is_before(s, e) && (q->until_ns == 0 || first < q->until_ns);
+    return !search_is_before(s, e) && (q->until_ns == 0 || first < q->until_ns);
 }
 
-static int add_part(Search *s, const Entry *entry) {
+static int search_add_part(Search *s, const Entry *entry) {
     Window *w = s->window;
     WindowPart *part = array_grow(&w->parts, &w->n_parts);
 
@@ -193,44 +164,44 @@ static int add_part(Search *s, const Entry *entry) {
     return 0;
 }
 
-static void note_boot(Window *w) {
+static void search_note_boot(Window *w) {
     window_note_partial(w, "What was recorded before the machine started anew is left out");
 }
 
 /* 1: it is one of them, 0: it is not, or (with *stop) neither is any older one. */
-static int consider(Search *s, const Entry *entry, bool *stop) {
+static int search_consider(Search *s, const Entry *entry, bool *stop) {
     Window *w = s->window;
     int r;
 
     if (s->query->by_monotonic && strcmp(entry->boot, w->store->boot) != 0) {
         /* No earlier moment is to be had by that clock, so it may have been meant. */
         if (w->n_parts > 0 && s->query->since_ns <= 1)
-            note_boot(w);
+            search_note_boot(w);
         *stop = true;
         return 0;
     }
-    s->before = is_before(s, entry) ? s->before + 1 : 0;
+    s->before = search_is_before(s, entry) ? s->before + 1 : 0;
     *stop = s->before >= STOP_AFTER;
-    if (!touches(s, entry))
+    if (!search_touches(s, entry))
         return 0;
     if (w->n_parts > 0 && strcmp(w->boot, entry->boot) != 0) {
-        note_boot(w);
+        search_note_boot(w);
         *stop = true;
         return 0;
     }
-    r = add_part(s, entry);
+    r = search_add_part(s, entry);
     return r < 0 ? r : 1;
 }
 
 /* From the newest back. */
-static int add_parts(Search *s) {
+static int search_add_parts(Search *s) {
     Window *w = s->window;
     bool stop = false;
     int r = 0;
 
     s->before = 0;
-    if (s->has_view && is_recorded(&s->view_entry)) {
-        r = consider(s, &s->view_entry, &stop);
+    if (s->has_view && search_is_recorded(&s->view_entry)) {
+        r = search_consider(s, &s->view_entry, &stop);
         if (r > 0) {
             w->parts[0].view = s->view;
             s->view = (SegmentView){.fd = -1};
@@ -241,8 +212,8 @@ static int add_parts(Search *s) {
 
         if (s->has_view && entry->name.number == s->view_entry.name.number)
             continue;
-        if (know(s, entry))
-            r = consider(s, entry, &stop);
+        if (search_know(s, entry))
+            r = search_consider(s, entry, &stop);
         else if (entry->unreadable && w->n_parts > 0)
             window_note_partial(w, "Segment %08" PRIu64 " has lost its manifest and is left out",
                                 entry->name.number);
@@ -250,13 +221,13 @@ static int add_parts(Search *s) {
     return MIN(r, 0);
 }
 
-static int find_parts(Search *s) {
+static int search_find_parts(Search *s) {
     Window *w = s->window;
-    int r = add_parts(s);
+    int r = search_add_parts(s);
 
     if (r == 0 && w->n_parts == 0) {
         s->is_idle = true;
-        r = add_parts(s);
+        r = search_add_parts(s);
     }
     for (size_t i = 0; i < w->n_parts / 2; i++) {
         WindowPart part = w->parts[i];
@@ -268,34 +239,35 @@ static int find_parts(Search *s) {
 }
 
 /* What there is at all, by the time of day, for whoever asked for what is not. */
-static void find_span(Search *s, uint64_t *ret_oldest, uint64_t *ret_newest, Entry *ret_first) {
+static void search_find_span(Search *s, uint64_t *ret_oldest, uint64_t *ret_newest,
+                             Entry *ret_first) {
     const WindowQuery by_day = {};
 
     *ret_oldest = *ret_newest = 0;
     *ret_first = (Entry){};
     for (size_t i = 0; i < s->n_entries && *ret_oldest == 0; i++)
-        if (know(s, &s->entries[i])) {
-            *ret_oldest = begin_of(&by_day, &s->entries[i]);
+        if (search_know(s, &s->entries[i])) {
+            *ret_oldest = search_begin_of(&by_day, &s->entries[i]);
             *ret_first = s->entries[i];
         }
-    if (s->has_view && is_recorded(&s->view_entry))
-        *ret_newest = end_of(&by_day, &s->view_entry);
+    if (s->has_view && search_is_recorded(&s->view_entry))
+        *ret_newest = search_end_of(&by_day, &s->view_entry);
     for (size_t i = s->n_entries; i > 0 && *ret_newest == 0; i--)
-        if (know(s, &s->entries[i - 1]))
-            *ret_newest = end_of(&by_day, &s->entries[i - 1]);
+        if (search_know(s, &s->entries[i - 1]))
+            *ret_newest = search_end_of(&by_day, &s->entries[i - 1]);
     if (*ret_oldest == 0 && *ret_newest != 0) {
-        *ret_oldest = begin_of(&by_day, &s->view_entry);
+        *ret_oldest = search_begin_of(&by_day, &s->view_entry);
         *ret_first = s->view_entry;
     }
 }
 
-static int judge(Search *s, SnapshotFailure *why) {
+static int search_judge(Search *s, SnapshotFailure *why) {
     const WindowQuery *q = s->query;
     Window *w = s->window;
     uint64_t oldest, newest;
     Entry first;
 
-    find_span(s, &oldest, &newest, &first);
+    search_find_span(s, &oldest, &newest, &first);
     if (w->n_parts == 0) {
         *why = (SnapshotFailure){.error = SNAPSHOT_UNAVAILABLE,
                                  .code = -ENODATA,
@@ -306,13 +278,13 @@ static int judge(Search *s, SnapshotFailure *why) {
     }
     /* Something older was there once, or there would be no later number. */
     if (q->since_ns > 0 && first.name.number == w->parts[0].name.number && first.name.number > 1 &&
-        begin_of(q, &first) > q->since_ns)
+        search_begin_of(q, &first) > q->since_ns)
         window_note_partial(w, "What is older was deleted to make room");
     return 0;
 }
 
 /* By the clock of its samples. */
-static int set_times(Window *w, const WindowQuery *q) {
+static int search_set_times(Window *w, const WindowQuery *q) {
     for (size_t i = 0; i < w->n_parts; i++) {
         WindowPart *part = &w->parts[i];
         const Manifest *m;
@@ -333,7 +305,7 @@ static int set_times(Window *w, const WindowQuery *q) {
 }
 
 /* Those whose manifests were looked at; they reach back to before the window. */
-static int cover(Search *s) {
+static int search_cover(Search *s) {
     const Entry **known = calloc(s->n_entries + 1, sizeof(*known));
     size_t n = 0;
     int r;
@@ -344,7 +316,7 @@ static int cover(Search *s) {
         if (s->has_view && s->entries[i].name.number == s->view_entry.name.number)
             continue;
         /* Nothing before what was not looked at matters. */
-        if (!s->entries[i].told)
+        if (!s->entries[i].is_known)
             n = 0;
         known[n++] = &s->entries[i];
     }
@@ -355,8 +327,8 @@ static int cover(Search *s) {
     return r;
 }
 
-static int search(Search *s, SnapshotFailure *why) {
-    int r = look(s);
+static int search_run(Search *s, SnapshotFailure *why) {
+    int r = search_look(s);
 
     if (r == -ENOENT && !s->folder) {
         *why = (SnapshotFailure){.error = SNAPSHOT_NO_SESSION, .code = r};
@@ -364,14 +336,14 @@ static int search(Search *s, SnapshotFailure *why) {
         return r;
     }
     if (r == 0)
-        r = find_parts(s);
+        r = search_find_parts(s);
     if (r == 0)
-        r = judge(s, why);
+        r = search_judge(s, why);
     if (r == 0)
-        r = cover(s);
+        r = search_cover(s);
     if (r == 0)
         r = window_open_ahead(s->window);
-    return r == 0 ? set_times(s->window, s->query) : r;
+    return r == 0 ? search_set_times(s->window, s->query) : r;
 }
 
 int window_new(Store *store, const WindowQuery *query, Window **ret, SnapshotFailure *ret_why) {
@@ -385,7 +357,7 @@ int window_new(Store *store, const WindowQuery *query, Window **ret, SnapshotFai
     w->store = store;
     w->folder = -1;
     snprintf(w->session, sizeof(w->session), "%s", query->session);
-    r = search(&s, ret_why);
+    r = search_run(&s, ret_why);
     free(s.entries);
     segment_view_done(&s.view);
     if (r < 0) {

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "store/snapshot/snapshot-engine.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -9,7 +7,7 @@
 #include <sys/eventfd.h>
 #include <time.h>
 
-#include "store/disk/place.h"
+#include "store/disk/dirfd.h"
 #include "store/snapshot/snapshot-private.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -18,7 +16,7 @@
 /*
  * The queue between the main thread and the workers. Whose turn it is goes by an order in which
  * each user's snapshots stand one behind the other, and those of different users side by side: who
- * asks for many waits for his own. What a worker has to tell wakes the loop, and the callbacks run
+ * asks for many waits for his own. A worker wakes the loop, and the callbacks run
  * there.
  */
 
@@ -45,7 +43,7 @@ static Snapshot *job_free(Snapshot *job) {
 DEFINE_CLEANUP(Snapshot *, job_free);
 
 /* With the mutex held. */
-static void unlink_job(Snapshot *job) {
+static void queue_unlink_job(Snapshot *job) {
     Snapshot **at = &job->engine->jobs;
 
     while (*at != job)
@@ -53,7 +51,7 @@ static void unlink_job(Snapshot *job) {
     *at = job->next;
 }
 
-static Snapshot *next_job(SnapshotEngine *engine) {
+static Snapshot *queue_next_job(SnapshotEngine *engine) {
     Snapshot *found = NULL;
 
     for (Snapshot *job = engine->jobs; job; job = job->next)
@@ -63,11 +61,11 @@ static Snapshot *next_job(SnapshotEngine *engine) {
 }
 
 /* The first one of those that wait; NULL: the engine ends. */
-static Snapshot *wait_for_job(SnapshotEngine *engine) {
+static Snapshot *queue_wait_for_job(SnapshotEngine *engine) {
     Snapshot *job = NULL;
 
     pthread_mutex_lock(&engine->mutex);
-    while (!engine->ending && !(job = next_job(engine)))
+    while (!engine->ending && !(job = queue_next_job(engine)))
         pthread_cond_wait(&engine->wake, &engine->mutex);
     if (engine->ending)
         job = NULL;
@@ -79,12 +77,12 @@ static Snapshot *wait_for_job(SnapshotEngine *engine) {
     return job;
 }
 
-static void *work(void *userdata) {
+static void *queue_work(void *userdata) {
     SnapshotEngine *engine = userdata;
     Snapshot *job;
     uint64_t one = 1;
 
-    while ((job = wait_for_job(engine))) {
+    while ((job = queue_wait_for_job(engine))) {
         snapshot_job_run(job);
         pthread_mutex_lock(&engine->mutex);
         job->state = JOB_ENDED;
@@ -94,24 +92,24 @@ static void *work(void *userdata) {
     return NULL;
 }
 
-static int start_workers(SnapshotEngine *engine) {
+static int queue_start_workers(SnapshotEngine *engine) {
     const ThreadOptions options = {.name = "profd-snapshot", .nice = THREAD_NICE_LAST};
     int r = 0;
 
     for (; r == 0 && engine->n_workers < SNAPSHOT_WORKERS; engine->n_workers += r == 0)
-        r = thread_start(&options, work, engine, &engine->workers[engine->n_workers]);
+        r = thread_start(&options, queue_work, engine, &engine->workers[engine->n_workers]);
     return r;
 }
 
 /* One that ended, taken out of the list; what it made counts among the finished. */
-static Snapshot *take_ended(SnapshotEngine *engine) {
+static Snapshot *queue_take_ended(SnapshotEngine *engine) {
     Snapshot *job;
 
     pthread_mutex_lock(&engine->mutex);
     for (job = engine->jobs; job && job->state != JOB_ENDED; job = job->next)
         ;
     if (job) {
-        unlink_job(job);
+        queue_unlink_job(job);
         if (!job->failed)
             snapshot_list_add(engine, job->kept);
         snapshot_list_account(engine);
@@ -121,7 +119,7 @@ static Snapshot *take_ended(SnapshotEngine *engine) {
 }
 
 /* What lay in a folder that somebody deleted is listed no more. */
-static void forget_lost(SnapshotEngine *engine) {
+static void queue_forget_lost(SnapshotEngine *engine) {
     bool any = false;
 
     pthread_mutex_lock(&engine->mutex);
@@ -135,7 +133,7 @@ static void forget_lost(SnapshotEngine *engine) {
         snapshot_remove_doomed(engine);
 }
 
-static void deliver(SnapshotEngine *engine, Snapshot *job) {
+static void queue_deliver(SnapshotEngine *engine, Snapshot *job) {
     const SnapshotCallbacks *callbacks = &job->callbacks;
     char name[SNAPSHOT_NAME_MAX];
     SnapshotInfo info;
@@ -154,7 +152,7 @@ static void deliver(SnapshotEngine *engine, Snapshot *job) {
 }
 
 /* Callbacks may begin or cancel others, so each is looked for anew. */
-static Snapshot *take_progressed(SnapshotEngine *engine) {
+static Snapshot *queue_take_progressed(SnapshotEngine *engine) {
     Snapshot *job;
 
     pthread_mutex_lock(&engine->mutex);
@@ -166,30 +164,30 @@ static Snapshot *take_progressed(SnapshotEngine *engine) {
     return job;
 }
 
-static int on_event(void *userdata) {
+static int queue_on_event(void *userdata) {
     SnapshotEngine *engine = userdata;
     Snapshot *job;
     uint64_t n;
 
     (void)!read(engine->event, &n, sizeof(n));
-    forget_lost(engine);
-    while ((job = take_progressed(engine)))
+    queue_forget_lost(engine);
+    while ((job = queue_take_progressed(engine)))
         job->callbacks.on_progress(job->callbacks.userdata, atomic_load(&job->progress.done_bytes),
                                    atomic_load(&job->progress.total_bytes));
-    while ((job = take_ended(engine))) {
-        deliver(engine, job);
+    while ((job = queue_take_ended(engine))) {
+        queue_deliver(engine, job);
         job_free(job);
     }
     return 0;
 }
 
-static int on_timer(void *userdata) {
+static int queue_on_timer(void *userdata) {
     snapshot_expire(userdata);
     return 0;
 }
 
-static int open_engine(SnapshotEngine *engine) {
-    int r = place_open_folder(engine->store->root, "snapshots", &engine->folder);
+static int queue_open_engine(SnapshotEngine *engine) {
+    int r = dirfd_open_folder(engine->store->root, "snapshots", &engine->folder);
 
     if (r == 0)
         r = snapshot_list_load(engine);
@@ -199,11 +197,11 @@ static int open_engine(SnapshotEngine *engine) {
     engine->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (engine->event < 0)
         return -errno;
-    r = loop_add_readable(engine->loop, engine->event, on_event, engine, &engine->wakeup);
+    r = loop_add_readable(engine->loop, engine->event, queue_on_event, engine, &engine->wakeup);
     if (r == 0)
-        r = loop_add_timer(engine->loop, EXPIRE_SEC * NS_PER_SECOND, on_timer, engine,
+        r = loop_add_timer(engine->loop, EXPIRE_SEC * NS_PER_SECOND, queue_on_timer, engine,
                            &engine->timer);
-    return r == 0 ? start_workers(engine) : r;
+    return r == 0 ? queue_start_workers(engine) : r;
 }
 
 int snapshot_engine_new(Store *store, Loop *loop, Housekeeper *housekeeper, SnapshotEngine **ret) {
@@ -218,7 +216,7 @@ int snapshot_engine_new(Store *store, Loop *loop, Housekeeper *housekeeper, Snap
     engine->folder = engine->event = -1;
     pthread_mutex_init(&engine->mutex, NULL);
     pthread_cond_init(&engine->wake, NULL);
-    r = open_engine(engine);
+    r = queue_open_engine(engine);
     if (r < 0) {
         snapshot_engine_free(engine);
         return log_error(r, "Failed to open the snapshots of store '%s': %m", store->path);
@@ -228,7 +226,7 @@ int snapshot_engine_new(Store *store, Loop *loop, Housekeeper *housekeeper, Snap
     return 0;
 }
 
-static void end_workers(SnapshotEngine *engine) {
+static void queue_end_workers(SnapshotEngine *engine) {
     pthread_mutex_lock(&engine->mutex);
     engine->ending = true;
     for (Snapshot *job = engine->jobs; job; job = job->next) {
@@ -244,15 +242,15 @@ static void end_workers(SnapshotEngine *engine) {
 SnapshotEngine *snapshot_engine_free(SnapshotEngine *engine) {
     if (!engine)
         return NULL;
-    end_workers(engine);
+    queue_end_workers(engine);
     while (engine->jobs) {
         Snapshot *job = engine->jobs;
 
         if (job->state == JOB_ENDED) {
-            job = take_ended(engine);
-            deliver(engine, job);
+            job = queue_take_ended(engine);
+            queue_deliver(engine, job);
         } else {
-            unlink_job(job);
+            queue_unlink_job(job);
         }
         job_free(job);
     }
@@ -275,36 +273,8 @@ SnapshotEngine *snapshot_engine_free(SnapshotEngine *engine) {
     return NULL;
 }
 
-/* By one that we know of; what else lies in the folder the worker sees. */
-static bool is_taken(SnapshotEngine *engine, const char *name) {
-    for (const Snapshot *job = engine->jobs; job; job = job->next)
-        if (job->kept && strcmp(job->kept->info.name, name) == 0)
-            return true;
-    return snapshot_list_find(engine, name) != NULL;
-}
-
-/* UTC time, and a number behind it from the second on. */
-static void print_name(uint64_t real_ns, unsigned number, char ret[SNAPSHOT_NAME_MAX]) {
-    time_t seconds = (time_t)(real_ns / NS_PER_SECOND);
-    char stamp[32] = "";
-    struct tm tm;
-
-    if (gmtime_r(&seconds, &tm))
-        strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &tm);
-    if (number < 2)
-        snprintf(ret, SNAPSHOT_NAME_MAX, "%s", stamp);
-    else
-        snprintf(ret, SNAPSHOT_NAME_MAX, "%s-%u", stamp, number);
-}
-
-/* Others may have given such a name to theirs. */
-static void make_transient_name(SnapshotEngine *engine, char ret[SNAPSHOT_NAME_MAX]) {
-    do
-        snprintf(ret, SNAPSHOT_NAME_MAX, "transient-%" PRIu64, ++engine->counter);
-    while (is_taken(engine, ret));
-}
-
-static int copy_texts(const char *const *from, size_t n, const char *const **ret, size_t *ret_n) {
+static int queue_copy_texts(const char *const *from, size_t n, const char *const **ret,
+                            size_t *ret_n) {
     char **texts = calloc(n + 1, sizeof(*texts));
 
     if (!texts)
@@ -318,7 +288,7 @@ static int copy_texts(const char *const *from, size_t n, const char *const **ret
     return 0;
 }
 
-static int copy_ids(const uint32_t *from, size_t n, const uint32_t **ret, size_t *ret_n) {
+static int queue_copy_ids(const uint32_t *from, size_t n, const uint32_t **ret, size_t *ret_n) {
     uint32_t *ids = calloc(n + 1, sizeof(*ids));
 
     if (!ids)
@@ -330,21 +300,21 @@ static int copy_ids(const uint32_t *from, size_t n, const uint32_t **ret, size_t
     return 0;
 }
 
-static int copy_filter(SnapshotFilter *to, const SnapshotFilter *from) {
-    int r = copy_ids(from->pids, from->n_pids, &to->pids, &to->n_pids);
+static int queue_copy_filter(SnapshotFilter *to, const SnapshotFilter *from) {
+    int r = queue_copy_ids(from->pids, from->n_pids, &to->pids, &to->n_pids);
 
     if (r == 0)
-        r = copy_ids(from->tids, from->n_tids, &to->tids, &to->n_tids);
+        r = queue_copy_ids(from->tids, from->n_tids, &to->tids, &to->n_tids);
     to->by_cpu = from->by_cpu;
     memcpy(to->cpus, from->cpus, sizeof(to->cpus));
     if (r == 0)
-        r = copy_texts(from->comms, from->n_comms, &to->comms, &to->n_comms);
+        r = queue_copy_texts(from->comms, from->n_comms, &to->comms, &to->n_comms);
     if (r == 0)
-        r = copy_texts(from->cgroups, from->n_cgroups, &to->cgroups, &to->n_cgroups);
-    return r == 0 ? copy_texts(from->units, from->n_units, &to->units, &to->n_units) : r;
+        r = queue_copy_texts(from->cgroups, from->n_cgroups, &to->cgroups, &to->n_cgroups);
+    return r == 0 ? queue_copy_texts(from->units, from->n_units, &to->units, &to->n_units) : r;
 }
 
-static int set_window(WindowQuery *query, const SnapshotRequest *request) {
+static int queue_set_window(WindowQuery *query, const SnapshotRequest *request) {
     uint64_t now = clock_monotonic_ns();
 
     query->by_monotonic = request->by_monotonic || request->last_ns > 0;
@@ -361,31 +331,11 @@ static int set_window(WindowQuery *query, const SnapshotRequest *request) {
                : -EINVAL;
 }
 
-/* With the mutex held: one that no other snapshot has, behind the number that was tried last. */
-static void make_name(SnapshotEngine *engine, const SnapshotInfo *info, unsigned *number,
-                      char ret[SNAPSHOT_NAME_MAX]) {
-    if (info->transient)
-        make_transient_name(engine, ret);
-    else
-        do
-            print_name(info->created_ns, ++*number, ret);
-        while (is_taken(engine, ret));
-}
-
-static bool is_named(const SnapshotRequest *request) {
+static bool queue_is_named(const SnapshotRequest *request) {
     return request->name && *request->name;
 }
 
-void snapshot_next_name(Snapshot *job, unsigned *number) {
-    char name[SNAPSHOT_NAME_MAX];
-
-    pthread_mutex_lock(&job->engine->mutex);
-    make_name(job->engine, &job->kept->info, number, name);
-    memcpy(job->kept->info.name, name, sizeof(name));
-    pthread_mutex_unlock(&job->engine->mutex);
-}
-
-static int fill_info(SnapshotEngine *engine, const SnapshotRequest *request, Kept *kept) {
+static int queue_fill_info(SnapshotEngine *engine, const SnapshotRequest *request, Kept *kept) {
     SnapshotInfo *info = &kept->info;
     unsigned number = 0;
 
@@ -397,17 +347,17 @@ static int fill_info(SnapshotEngine *engine, const SnapshotRequest *request, Kep
     kept->privileged = request->privileged;
     snprintf(info->session, sizeof(info->session), "%s", request->session);
     snprintf(info->reason, sizeof(info->reason), "%s", request->reason ? request->reason : "");
-    if (request->transient || !is_named(request))
-        make_name(engine, info, &number, info->name);
+    if (request->transient || !queue_is_named(request))
+        snapshot_make_name(engine, info, &number, info->name);
     else if (!snapshot_name_is_valid(request->name))
         return -EINVAL;
     else
         snprintf(info->name, sizeof(info->name), "%s", request->name);
-    return is_taken(engine, info->name) ? -EEXIST : 0;
+    return snapshot_name_is_taken(engine, info->name) ? -EEXIST : 0;
 }
 
 /* With the mutex held. */
-static int enqueue(SnapshotEngine *engine, Snapshot *job) {
+static int queue_enqueue(SnapshotEngine *engine, Snapshot *job) {
     unsigned waiting = 0, of_uid = 0;
     uint64_t turn = engine->clock;
 
@@ -439,16 +389,16 @@ int snapshot_begin(SnapshotEngine *engine, const SnapshotRequest *request,
     job->zstd_level = request->zstd_level;
     job->keep_frames = request->keep_frames && request->zstd_level > 0;
     job->callbacks = *callbacks;
-    job->chooses_name = request->transient || !is_named(request);
-    r = set_window(&job->query, request);
+    job->chooses_name = request->transient || !queue_is_named(request);
+    r = queue_set_window(&job->query, request);
     if (r == 0)
-        r = copy_filter(&job->filter, &request->filter);
+        r = queue_copy_filter(&job->filter, &request->filter);
     if (r < 0)
         return r;
     pthread_mutex_lock(&engine->mutex);
-    r = fill_info(engine, request, job->kept);
+    r = queue_fill_info(engine, request, job->kept);
     if (r == 0)
-        r = enqueue(engine, job);
+        r = queue_enqueue(engine, job);
     pthread_mutex_unlock(&engine->mutex);
     if (r < 0)
         return r;
@@ -468,7 +418,7 @@ Snapshot *snapshot_cancel(Snapshot *job) {
     job->abandoned = true;
     waits = job->state == JOB_WAITS;
     if (waits)
-        unlink_job(job);
+        queue_unlink_job(job);
     pthread_mutex_unlock(&engine->mutex);
     return waits ? job_free(job) : NULL;
 }

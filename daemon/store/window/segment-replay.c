@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "store/window/retell.h"
+#include "store/window/segment-replay.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "perfdata/order/order.h"
-#include "store/window/retell-told.h"
+#include "store/window/known-thread.h"
 #include "util/array.h"
 #include "util/buffer.h"
 
@@ -14,26 +14,26 @@
  * before the end of the segment before. Three things may be meant. It is news: then it is handed
  * on, and the History takes it for what always held. The segment before went on telling of that
  * process beyond that moment: then nothing of it is news, up to where that one ends, but for
- * threads that were not sampled there. Or nobody told of it for a while: then what is stated takes
+ * threads that were not sampled there. Or no segment had it for a while: then what is stated takes
  * the place of what was, as if the process had executed it. A FORK in its place would cut its
  * threads off from what it maps later.
  *
  * Within one segment a process is begun again only when its number is another's by now. Samples are
- * written CPU by CPU, so a later life may be told before an earlier one: records are sorted by time
+ * written CPU by CPU, so a later life may stand before an earlier one: records are sorted by time
  * before any of that is asked, or the later one would be what always held. One that is begun and
  * not named was a child of a parent that was not known yet either: such a FORK is taken for what it
  * was.
  */
 
-/* What may wait for its time: two sweeps of a segment tell far less. */
+/* What may wait for its time: two sweeps of a segment have far less. */
 enum { KERNEL_BYTES_MAX = 16 << 20, WAITING_BYTES_MAX = 16 << 20 };
 
 typedef enum Verdict { PASS, DROP, AS_BIRTH, AS_EXEC, AS_THREAD } Verdict;
 
-struct Retelling {
+struct SegmentReplay {
     History *history;
-    ToldTable told;
-    uint64_t *covers; /* of part i + 1, up to when it tells in full */
+    KnownTable known;
+    uint64_t *covers; /* of part i + 1, up to when it holds all records */
     size_t n_parts;
     bool in_preamble;
     const PdEvents *events;
@@ -52,8 +52,8 @@ struct Retelling {
     uint8_t scratch[PD_RECORD_SIZE_MAX];
 };
 
-int retelling_new(uint64_t table_bytes, Retelling **ret) {
-    _cleanup_(retelling_freep) Retelling *r = calloc(1, sizeof(*r));
+int segment_replay_new(uint64_t table_bytes, SegmentReplay **ret) {
+    _cleanup_(segment_replay_freep) SegmentReplay *r = calloc(1, sizeof(*r));
     int rc;
 
     if (!r)
@@ -67,99 +67,101 @@ int retelling_new(uint64_t table_bytes, Retelling **ret) {
     return 0;
 }
 
-Retelling *retelling_free(Retelling *r) {
+SegmentReplay *segment_replay_free(SegmentReplay *r) {
     if (!r)
         return NULL;
     history_free(r->history);
     pd_sorter_free(r->waiting);
-    told_done(&r->told);
+    known_done(&r->known);
     buffer_done(&r->kernel);
     free(r->covers);
     free(r);
     return NULL;
 }
 
-History *retelling_history(Retelling *r) {
+History *segment_replay_history(SegmentReplay *r) {
     return r->history;
 }
 
-/* Up to when segments told of the process in full. */
-static uint64_t known_of(const Retelling *r, const Told *leader) {
+/* Up to when segments held all records of the process. */
+static uint64_t segment_replay_known_of(const SegmentReplay *r, const KnownThread *leader) {
     if (!leader)
         return 0;
     return leader->part == r->n_parts ? leader->known_ns : r->covers[leader->part - 1];
 }
 
 /* A life of the number that was too short or too late to be sampled in the segment before, which
- * told of an earlier one. */
-static bool is_another(const Retelling *r, const Told *told, uint64_t time, bool is_state) {
+ * held an earlier one. */
+static bool segment_replay_is_another(const SegmentReplay *r, const KnownThread *thread,
+                                      uint64_t time, bool is_state) {
     Bytes comm;
 
-    if (time <= told->begun_ns)
+    if (time <= thread->begun_ns)
         return false;
     if (!is_state)
         return true;
-    comm = history_comm(r->history, told->pid, told->pid, time);
+    comm = history_comm(r->history, thread->pid, thread->pid, time);
     return comm.size > 0 && !bytes_equal(comm, r->held.comm);
 }
 
-static Verdict begin_process(Retelling *r, const PdTask *task, uint64_t time, bool is_state) {
-    Told *told = told_find(&r->told, task->pid, task->pid);
-    bool again = told && told->part == r->n_parts;
-    uint64_t known = known_of(r, told);
+static Verdict segment_replay_begin_process(SegmentReplay *r, const PdTask *task, uint64_t time,
+                                            bool is_state) {
+    KnownThread *thread = known_find(&r->known, task->pid, task->pid);
+    bool again = thread && thread->part == r->n_parts;
+    uint64_t known = segment_replay_known_of(r, thread);
 
-    if (!told && (told = told_get(&r->told, task->pid, task->pid))) {
-        told->part = (uint32_t)r->n_parts;
-        told->begun_ns = time;
+    if (!thread && (thread = known_get(&r->known, task->pid, task->pid))) {
+        thread->part = (uint32_t)r->n_parts;
+        thread->begun_ns = time;
         return PASS;
     }
-    if (!told)
+    if (!thread)
         return PASS;
-    told->part = (uint32_t)r->n_parts;
-    told->known_ns = known;
-    told->exec_ns = 0;
-    if (time <= known && !is_another(r, told, time, is_state))
+    thread->part = (uint32_t)r->n_parts;
+    thread->known_ns = known;
+    thread->exec_ns = 0;
+    if (time <= known && !segment_replay_is_another(r, thread, time, is_state))
         return DROP;
-    told->begun_ns = time;
+    thread->begun_ns = time;
     if (time <= known) {
-        told->known_ns = 0;
+        thread->known_ns = 0;
         return is_state ? AS_BIRTH : PASS;
     }
     if (!is_state)
         return PASS;
     if (again)
         return AS_BIRTH;
-    told->exec_ns = time;
-    told->reborn = true;
-    told->reborn_ns = time;
+    thread->exec_ns = time;
+    thread->reborn = true;
+    thread->reborn_ns = time;
     return DROP;
 }
 
-static Verdict begin_thread(Retelling *r, const PdTask *task, uint64_t time) {
-    const Told *leader = told_find(&r->told, task->pid, task->pid);
+static Verdict segment_replay_begin_thread(SegmentReplay *r, const PdTask *task, uint64_t time) {
+    const KnownThread *leader = known_find(&r->known, task->pid, task->pid);
     bool reborn = leader && leader->reborn;
-    uint64_t known = known_of(r, leader);
-    Told *told = told_find(&r->told, task->pid, task->tid);
-    bool is_news = !told || (reborn && told->stated_ns < leader->reborn_ns);
+    uint64_t known = segment_replay_known_of(r, leader);
+    KnownThread *thread = known_find(&r->known, task->pid, task->tid);
+    bool is_news = !thread || (reborn && thread->stated_ns < leader->reborn_ns);
 
     if (time <= known && !is_news)
         return DROP;
-    told = told_get(&r->told, task->pid, task->tid);
-    if (told) {
-        told->part = (uint32_t)r->n_parts;
-        told->stated_ns = time;
+    thread = known_get(&r->known, task->pid, task->tid);
+    if (thread) {
+        thread->part = (uint32_t)r->n_parts;
+        thread->stated_ns = time;
     }
     /* It did not hold before the state that its process has now. */
     return reborn ? AS_THREAD : PASS;
 }
 
-static Verdict judge_comm(Retelling *r, const PdComm *comm, uint64_t time) {
-    Told *leader = told_find(&r->told, comm->pid, comm->pid);
-    const Told *thread = told_find(&r->told, comm->pid, comm->tid);
+static Verdict segment_replay_judge_comm(SegmentReplay *r, const PdComm *comm, uint64_t time) {
+    KnownThread *leader = known_find(&r->known, comm->pid, comm->pid);
+    const KnownThread *thread = known_find(&r->known, comm->pid, comm->tid);
 
     if (comm->tid != comm->pid && thread && thread->stated_ns == time)
         return PASS;
-    if (time <= known_of(r, leader))
+    if (time <= segment_replay_known_of(r, leader))
         return DROP;
     if (comm->tid != comm->pid || !leader || leader->exec_ns != time)
         return PASS;
@@ -167,16 +169,18 @@ static Verdict judge_comm(Retelling *r, const PdComm *comm, uint64_t time) {
     return AS_EXEC;
 }
 
-static Verdict judge(Retelling *r, const PdRecord *record, const PdBody *body, uint64_t time) {
+static Verdict segment_replay_judge(SegmentReplay *r, const PdRecord *record, const PdBody *body,
+                                    uint64_t time) {
     uint32_t pid;
 
     switch (record->type) {
     case PD_RECORD_FORK:
         return body->task.pid == body->task.tid
-                   ? begin_process(r, &body->task, time, record->misc & PD_MISC_FORK_EXEC)
-                   : begin_thread(r, &body->task, time);
+                   ? segment_replay_begin_process(r, &body->task, time,
+                                                  record->misc & PD_MISC_FORK_EXEC)
+                   : segment_replay_begin_thread(r, &body->task, time);
     case PD_RECORD_COMM:
-        return judge_comm(r, &body->comm, time);
+        return segment_replay_judge_comm(r, &body->comm, time);
     case PD_RECORD_MMAP2:
         pid = body->mmap.pid;
         break;
@@ -186,11 +190,11 @@ static Verdict judge(Retelling *r, const PdRecord *record, const PdBody *body, u
     default:
         return PASS;
     }
-    return time <= known_of(r, told_find(&r->told, pid, pid)) ? DROP : PASS;
+    return time <= segment_replay_known_of(r, known_find(&r->known, pid, pid)) ? DROP : PASS;
 }
 
 /* That and no statement. */
-static PdRecord make_fork(Retelling *r, const PdRecord *record) {
+static PdRecord segment_replay_make_fork(SegmentReplay *r, const PdRecord *record) {
     PdRecord made = *record;
 
     memcpy(r->scratch, record->data, record->size);
@@ -201,15 +205,15 @@ static PdRecord make_fork(Retelling *r, const PdRecord *record) {
 }
 
 /* Of a process that has no parent here, so that it inherits nothing. */
-static PdRecord make_birth(Retelling *r, const PdRecord *record) {
-    PdRecord made = make_fork(r, record);
+static PdRecord segment_replay_make_birth(SegmentReplay *r, const PdRecord *record) {
+    PdRecord made = segment_replay_make_fork(r, record);
 
     store_u32(r->scratch + 12, 0, false);
     store_u32(r->scratch + 20, 0, false);
     return made;
 }
 
-static PdRecord make_exec(Retelling *r, const PdRecord *record) {
+static PdRecord segment_replay_make_exec(SegmentReplay *r, const PdRecord *record) {
     PdRecord made = *record;
 
     memcpy(r->scratch, record->data, record->size);
@@ -219,7 +223,8 @@ static PdRecord make_exec(Retelling *r, const PdRecord *record) {
     return made;
 }
 
-static int add_kernel(Retelling *r, const PdRecord *record, const PdEvent *event) {
+static int segment_replay_add_kernel(SegmentReplay *r, const PdRecord *record,
+                                     const PdEvent *event) {
     uint16_t size = (uint16_t)(record->size - event->trailer_size);
     size_t at = r->kernel.size;
 
@@ -233,14 +238,15 @@ static int add_kernel(Retelling *r, const PdRecord *record, const PdEvent *event
     return 0;
 }
 
-static bool is_of_kernel(const PdRecord *record) {
+static bool segment_replay_is_of_kernel(const PdRecord *record) {
     return (record->type == PD_RECORD_MMAP || record->type == PD_RECORD_MMAP2) &&
            (record->misc & PD_MISC_CPUMODE_MASK) == PD_MISC_KERNEL;
 }
 
-/* Generated code that was there before is told to the first segment of a recorder alone, and is
+/* Generated code that was there before is in the first segment of a recorder alone, and is
  * news when that one began after the end of the segment before. */
-static int feed_preamble(Retelling *r, const PdRecord *record, const PdStamp *stamp) {
+static int segment_replay_feed_preamble(SegmentReplay *r, const PdRecord *record,
+                                        const PdStamp *stamp) {
     bool first = r->n_parts == 1;
 
     if (record->type == PD_RECORD_FINISHED_INIT) {
@@ -250,17 +256,17 @@ static int feed_preamble(Retelling *r, const PdRecord *record, const PdStamp *st
     if (!stamp->event ||
         record->size < PD_RECORD_HEADER_SIZE + (uint32_t)stamp->event->trailer_size)
         return 0;
-    if (is_of_kernel(record))
-        return add_kernel(r, record, stamp->event);
+    if (segment_replay_is_of_kernel(record))
+        return segment_replay_add_kernel(r, record, stamp->event);
     if (record->type != PD_RECORD_KSYMBOL && record->type != PD_RECORD_BPF_EVENT)
         return history_feed(r->history, record, stamp->event);
     if (first)
-        return add_kernel(r, record, stamp->event);
+        return segment_replay_add_kernel(r, record, stamp->event);
     return stamp->time > r->covers[r->n_parts - 2] ? history_feed(r->history, record, stamp->event)
                                                    : 0;
 }
 
-static int feed(Retelling *r, const PdRecord *record, const PdStamp *stamp) {
+static int segment_replay_apply(SegmentReplay *r, const PdRecord *record, const PdStamp *stamp) {
     PdRecord made = *record;
     PdBody body;
     int rc;
@@ -268,20 +274,20 @@ static int feed(Retelling *r, const PdRecord *record, const PdStamp *stamp) {
     rc = pd_record_parse(record, stamp->event, &body);
     if (rc < 0)
         return rc == -EOPNOTSUPP ? 0 : rc;
-    switch (judge(r, record, &body, stamp->time)) {
+    switch (segment_replay_judge(r, record, &body, stamp->time)) {
     case DROP:
         /* The segment before may have ended before this build id was known. */
         if (record->type == PD_RECORD_MMAP2)
             (void)history_learn_build_id(r->history, &body.mmap, stamp->time);
         return 0;
     case AS_BIRTH:
-        made = make_birth(r, record);
+        made = segment_replay_make_birth(r, record);
         break;
     case AS_EXEC:
-        made = make_exec(r, record);
+        made = segment_replay_make_exec(r, record);
         break;
     case AS_THREAD:
-        made = make_fork(r, record);
+        made = segment_replay_make_fork(r, record);
         break;
     case PASS:
         break;
@@ -290,7 +296,7 @@ static int feed(Retelling *r, const PdRecord *record, const PdStamp *stamp) {
 }
 
 /* The one that was held back, now that it is known what follows on it. */
-static int release(Retelling *r, const PdRecord *next, const PdStamp *stamp) {
+static int segment_replay_release(SegmentReplay *r, const PdRecord *next, const PdStamp *stamp) {
     PdRecord *record = &r->held.record;
     PdBody fork, body;
     bool is_named;
@@ -308,10 +314,11 @@ static int release(Retelling *r, const PdRecord *next, const PdStamp *stamp) {
         record->misc &= (uint16_t)~PD_MISC_FORK_EXEC;
         store_u16(r->held.bytes + 4, record->misc, false);
     }
-    return feed(r, record, &r->held.stamp);
+    return segment_replay_apply(r, record, &r->held.stamp);
 }
 
-static bool hold_back(Retelling *r, const PdRecord *record, const PdStamp *stamp) {
+static bool segment_replay_hold_back(SegmentReplay *r, const PdRecord *record,
+                                     const PdStamp *stamp) {
     PdBody body;
 
     if (record->type != PD_RECORD_FORK || !(record->misc & PD_MISC_FORK_EXEC) ||
@@ -326,19 +333,20 @@ static bool hold_back(Retelling *r, const PdRecord *record, const PdStamp *stamp
     return true;
 }
 
-static int take(Retelling *r, const PdRecord *record) {
+static int segment_replay_take(SegmentReplay *r, const PdRecord *record) {
     PdStamp stamp;
     int rc = pd_events_stamp(r->events, record, &stamp);
 
     if (rc == 0)
-        rc = release(r, record, &stamp);
+        rc = segment_replay_release(r, record, &stamp);
     if (rc < 0)
         return rc;
-    return hold_back(r, record, &stamp) ? 0 : feed(r, record, &stamp);
+    return segment_replay_hold_back(r, record, &stamp) ? 0
+                                                       : segment_replay_apply(r, record, &stamp);
 }
 
 /* What is broken is passed over; the record behind it may be whole. */
-static int take_waiting(Retelling *r, uint64_t until_ns) {
+static int segment_replay_take_waiting(SegmentReplay *r, uint64_t until_ns) {
     PdRecord record;
     uint64_t time;
     int rc;
@@ -346,17 +354,17 @@ static int take_waiting(Retelling *r, uint64_t until_ns) {
     pd_sorter_release(r->waiting, until_ns);
     while ((rc = pd_sorter_next(r->waiting, &record, &time)) > 0) {
         r->waiting_bytes -= record.size;
-        rc = take(r, &record);
+        rc = segment_replay_take(r, &record);
         if (rc < 0 && rc != -EBADMSG)
             return rc;
     }
     if (rc == 0)
-        rc = release(r, NULL, NULL);
+        rc = segment_replay_release(r, NULL, NULL);
     return rc == -EBADMSG ? 0 : rc;
 }
 
 /* A new one, since what was released once is released for good. It never spills. */
-static int renew_waiting(Retelling *r) {
+static int segment_replay_renew_waiting(SegmentReplay *r) {
     const PdOrderOptions options = {.memory_bytes = 8ULL * WAITING_BYTES_MAX};
 
     r->waiting = pd_sorter_free(r->waiting);
@@ -364,12 +372,12 @@ static int renew_waiting(Retelling *r) {
     return pd_sorter_new(&options, &r->waiting);
 }
 
-int retelling_begin(Retelling *r, const PdEvents *events, uint64_t covered_ns) {
-    int rc = r->waiting ? take_waiting(r, UINT64_MAX) : 0;
+int segment_replay_begin(SegmentReplay *r, const PdEvents *events, uint64_t covered_ns) {
+    int rc = r->waiting ? segment_replay_take_waiting(r, UINT64_MAX) : 0;
     uint64_t *cover = array_grow(&r->covers, &r->n_parts);
 
     if (rc == 0)
-        rc = renew_waiting(r);
+        rc = segment_replay_renew_waiting(r);
     if (!cover || rc < 0)
         return rc < 0 ? rc : -ENOMEM;
     *cover = covered_ns;
@@ -380,26 +388,26 @@ int retelling_begin(Retelling *r, const PdEvents *events, uint64_t covered_ns) {
     return 0;
 }
 
-int retelling_feed(Retelling *r, const PdRecord *record, const PdStamp *stamp) {
+int segment_replay_feed(SegmentReplay *r, const PdRecord *record, const PdStamp *stamp) {
     int rc;
 
     if (r->in_preamble)
-        return feed_preamble(r, record, stamp);
+        return segment_replay_feed_preamble(r, record, stamp);
     if (!stamp->event || !stamp->has_time || record->size > PD_RECORD_SIZE_MAX ||
         record->size < PD_RECORD_HEADER_SIZE + (uint32_t)stamp->event->trailer_size)
         return 0;
-    if (is_of_kernel(record))
-        return add_kernel(r, record, stamp->event);
+    if (segment_replay_is_of_kernel(record))
+        return segment_replay_add_kernel(r, record, stamp->event);
     rc = pd_sorter_add(r->waiting, record, stamp->time);
     if (rc < 0)
         return rc;
     r->waiting_bytes += record->size;
     /* An index that lies: better out of order than without end. */
-    return r->waiting_bytes > WAITING_BYTES_MAX ? take_waiting(r, UINT64_MAX) : 0;
+    return r->waiting_bytes > WAITING_BYTES_MAX ? segment_replay_take_waiting(r, UINT64_MAX) : 0;
 }
 
-int retelling_settle(Retelling *r, uint64_t until_ns) {
-    int rc = take_waiting(r, until_ns);
+int segment_replay_settle(SegmentReplay *r, uint64_t until_ns) {
+    int rc = segment_replay_take_waiting(r, until_ns);
 
     if (rc == 0 && r->new_kernel)
         rc = history_install_kernel(r->history, buffer_bytes(&r->kernel));
@@ -410,7 +418,7 @@ int retelling_settle(Retelling *r, uint64_t until_ns) {
 }
 
 /* Twice: the floor is the start of the sweep before the last complete one. */
-void retelling_set_floor(Retelling *r, uint64_t ns) {
+void segment_replay_set_floor(SegmentReplay *r, uint64_t ns) {
     history_complete(r->history, ns);
     history_complete(r->history, ns);
 }

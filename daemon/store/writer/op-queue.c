@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "store/disk/place.h"
+#include "store/disk/dirfd.h"
 #include "store/writer/session-private.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -20,53 +20,13 @@
 /* A recovery may unpack half a gigabyte and more. */
 enum { RECOVERY_SEC = 60, WAKE_BYTES = 1 << 20 };
 
-Op *op_free(Op *op) {
-    if (!op)
-        return NULL;
-    segment_plan_free(op->plan);
-    buffer_done(&op->batch.records);
-    free(op);
-    return NULL;
-}
-
 /* When its queue is full, samples are lost. */
-static int start_thread(StoreSession *session) {
+static int session_start_thread(StoreSession *session) {
     return thread_start(&(ThreadOptions){.name = "profd-writer", .nice = THREAD_NICE_PROMPT},
                         session_write, session, &session->thread);
 }
 
-static void leave_list(StoreSession *session) {
-    StoreSession **at;
-
-    pthread_mutex_lock(&session->store->mutex);
-    for (at = &session->store->open_sessions; *at && *at != session; at = &(*at)->next)
-        ;
-    if (*at)
-        *at = session->next;
-    pthread_mutex_unlock(&session->store->mutex);
-}
-
-StoreSession *session_free(StoreSession *session) {
-    while (session->first) {
-        Op *op = session->first;
-
-        session->first = op->next;
-        atomic_fetch_sub(&session->store->queued_bytes, op->bytes);
-        op_free(op);
-    }
-    leave_list(session);
-    session_release(session, session->left_open);
-    pthread_mutex_destroy(&session->mutex);
-    pthread_cond_destroy(&session->wake);
-    pthread_cond_destroy(&session->ended);
-    free(session->previous[0]);
-    free(session->previous[1]);
-    free(session->path);
-    free(session);
-    return NULL;
-}
-
-static void init_session(StoreSession *session, Store *store, const SessionConfig *config) {
+static void session_init(StoreSession *session, Store *store, const SessionConfig *config) {
     pthread_condattr_t monotonic;
 
     session->store = store;
@@ -89,7 +49,7 @@ static void init_session(StoreSession *session, Store *store, const SessionConfi
 }
 
 /* One that was given up may hang in the kernel for long, and has its name no more. */
-static int join_list(StoreSession *session) {
+static int session_join_list(StoreSession *session) {
     Store *store = session->store;
     int r = 0;
 
@@ -107,7 +67,7 @@ static int join_list(StoreSession *session) {
     return r;
 }
 
-static int log_open_error(const StoreSession *session, int r) {
+static int session_log_open_error(const StoreSession *session, int r) {
     return log_error(r, "Failed to open the folder of session '%s' in store '%s': %m",
                      session->name, session->store->path);
 }
@@ -122,13 +82,13 @@ int store_session_start(Store *store, const SessionConfig *config, bool sensitiv
     session = calloc(1, sizeof(*session));
     if (!session)
         return -ENOMEM;
-    init_session(session, store, config);
+    session_init(session, store, config);
     session->sensitive = sensitive;
-    r = join_list(session);
+    r = session_join_list(session);
     if (r == 0)
-        r = start_thread(session);
+        r = session_start_thread(session);
     if (r < 0) {
-        (void)log_open_error(session, r);
+        (void)session_log_open_error(session, r);
         session_free(session);
         return r;
     }
@@ -142,7 +102,7 @@ int store_session_opened(StoreSession *session) {
     pthread_mutex_lock(&session->mutex);
     r = session->opened;
     pthread_mutex_unlock(&session->mutex);
-    return r < 0 ? log_open_error(session, r) : r;
+    return r < 0 ? session_log_open_error(session, r) : r;
 }
 
 int store_session_await(StoreSession *session) {
@@ -153,7 +113,7 @@ int store_session_await(StoreSession *session) {
         pthread_cond_wait(&session->ended, &session->mutex);
     r = session->opened;
     pthread_mutex_unlock(&session->mutex);
-    return r < 0 ? log_open_error(session, r) : 0;
+    return r < 0 ? session_log_open_error(session, r) : 0;
 }
 
 int store_session_new(Store *store, const SessionConfig *config, bool sensitive,
@@ -181,7 +141,7 @@ void store_session_configure(StoreSession *session, const SessionConfig *config)
 }
 
 /* With the mutex held. */
-static void append(StoreSession *session, Op *op) {
+static void session_append(StoreSession *session, Op *op) {
     StoreSessionCounts *counts = &session->counts;
 
     if (!session->first)
@@ -197,7 +157,7 @@ static void append(StoreSession *session, Op *op) {
 }
 
 /* With the mutex held: the last one that the writer has not begun. */
-static Op *waiting(StoreSession *session, OpType type) {
+static Op *session_waiting(StoreSession *session, OpType type) {
     Op *op = session->first;
 
     if (!op || (session->busy && !op->next))
@@ -206,18 +166,8 @@ static Op *waiting(StoreSession *session, OpType type) {
     return op->type == type ? op : NULL;
 }
 
-static Op *op_new(OpType type) {
-    Op *op = calloc(1, sizeof(*op));
-
-    if (op) {
-        op->type = type;
-        op->bytes = sizeof(*op);
-    }
-    return op;
-}
-
 /* Here, and in the memory that all sessions share. */
-static bool has_room(StoreSession *session, const Op *op) {
+static bool session_has_room(StoreSession *session, const Op *op) {
     uint64_t max = session->queue_max, all = session->store->memory.queue_bytes;
 
     /* What is lost of the rest spoils samples that come later: it has some room more. */
@@ -230,12 +180,12 @@ static bool has_room(StoreSession *session, const Op *op) {
 }
 
 /* -ENOBUFS when it does not fit; owned on success. */
-static int enqueue(StoreSession *session, Op *op) {
+static int session_enqueue(StoreSession *session, Op *op) {
     int r = 0;
 
     pthread_mutex_lock(&session->mutex);
-    if (has_room(session, op))
-        append(session, op);
+    if (session_has_room(session, op))
+        session_append(session, op);
     else
         r = -ENOBUFS;
     session->refused |= r < 0;
@@ -243,7 +193,7 @@ static int enqueue(StoreSession *session, Op *op) {
     return r;
 }
 
-static int set_path(StoreSession *session, const SegmentName *name) {
+static int session_set_path(StoreSession *session, const SegmentName *name) {
     SegmentName final = *name;
     char text[SEGMENT_NAME_MAX];
     char *path;
@@ -279,9 +229,9 @@ int store_session_begin(StoreSession *session, SegmentHead *head) {
     op->bytes += segment_plan_bytes(plan);
     op->clock = head->clock;
     op->has_clock = true;
-    r = set_path(session, &plan->name);
+    r = session_set_path(session, &plan->name);
     if (r == 0)
-        r = enqueue(session, op);
+        r = session_enqueue(session, op);
     if (r < 0) {
         /* The preamble stays the caller's. */
         head->preamble = plan->preamble;
@@ -309,7 +259,7 @@ int store_session_write(StoreSession *session, StoreBatch *batch) {
         return -ENOMEM;
     op->batch = *batch;
     op->bytes += batch->records.allocated;
-    r = enqueue(session, op);
+    r = session_enqueue(session, op);
     if (r < 0) {
         op->batch.records = (Buffer){};
         pthread_mutex_lock(&session->mutex);
@@ -337,7 +287,7 @@ int store_session_end_sweep(StoreSession *session, uint64_t sweep, bool round,
     op->clock = clock ? *clock : (ClockAnchor){};
     op->covered_ns = session->covered_ns;
     pthread_mutex_lock(&session->mutex);
-    last = waiting(session, OP_SWEEP);
+    last = session_waiting(session, OP_SWEEP);
     if (last) {
         last->covered_ns = op->covered_ns;
         last->sweep = sweep;
@@ -345,7 +295,7 @@ int store_session_end_sweep(StoreSession *session, uint64_t sweep, bool round,
         last->has_clock = op->has_clock;
         last->clock = op->clock;
     } else {
-        append(session, TAKE_PTR(op));
+        session_append(session, TAKE_PTR(op));
     }
     pthread_mutex_unlock(&session->mutex);
     return 0;
@@ -364,11 +314,11 @@ uint64_t store_session_written(const StoreSession *session) {
     return atomic_load_explicit(&session->written, memory_order_acquire);
 }
 
-static bool same_loss(const SegmentFacts *a, const SegmentFacts *b) {
+static bool session_same_loss(const SegmentFacts *a, const SegmentFacts *b) {
     return b->lost == 0 || (a->lost > 0 && a->cpu == b->cpu && a->cause == b->cause);
 }
 
-static void add_facts(SegmentFacts *to, const SegmentFacts *facts) {
+static void session_add_facts(SegmentFacts *to, const SegmentFacts *facts) {
     to->lost += facts->lost;
     to->throttled_ns += facts->throttled_ns;
     to->throttles += facts->throttles;
@@ -395,18 +345,18 @@ int store_session_note(StoreSession *session, const SegmentFacts *facts) {
         op->facts.gap = &op->gap;
     }
     pthread_mutex_lock(&session->mutex);
-    last = facts->gap ? NULL : waiting(session, OP_NOTE);
-    if (last && same_loss(&last->facts, facts))
-        add_facts(&last->facts, facts);
+    last = facts->gap ? NULL : session_waiting(session, OP_NOTE);
+    if (last && session_same_loss(&last->facts, facts))
+        session_add_facts(&last->facts, facts);
     else if (session->counts.queue_bytes + op->bytes > session->queue_max + sizeof(*op) * 1024)
         r = -ENOBUFS;
     else
-        append(session, TAKE_PTR(op));
+        session_append(session, TAKE_PTR(op));
     pthread_mutex_unlock(&session->mutex);
     return r;
 }
 
-static bool has_half(const StoreSession *session) {
+static bool session_has_half(const StoreSession *session) {
     uint64_t all = session->store->memory.queue_bytes;
 
     return session->counts.queue_bytes <= session->queue_max / 2 &&
@@ -417,7 +367,7 @@ StoreSessionCounts store_session_counts(StoreSession *session) {
     StoreSessionCounts counts;
 
     pthread_mutex_lock(&session->mutex);
-    session->refused &= !has_half(session);
+    session->refused &= !session_has_half(session);
     counts = session->counts;
     counts.is_full = session->refused;
     counts.is_stuck =
@@ -431,7 +381,7 @@ const char *store_session_path(const StoreSession *session) {
 }
 
 /* Entries below ours, newest first, from `*at` down: the next closed one. */
-static bool previous_entry(StoreSession *session, size_t *at, Entry *ret) {
+static bool session_previous_entry(StoreSession *session, size_t *at, Entry *ret) {
     Store *store = session->store;
     Folder *folder = session->folder;
     bool found = false;
@@ -450,20 +400,14 @@ static bool previous_entry(StoreSession *session, size_t *at, Entry *ret) {
     return found;
 }
 
-static int find_previous(StoreSession *session) {
+static int session_find_previous(StoreSession *session) {
     size_t at = SIZE_MAX, n = 0;
     Entry entry;
 
-    while (n < ARRAY_SIZE(session->previous) && previous_entry(session, &at, &entry)) {
-        Entry *known;
+    while (n < ARRAY_SIZE(session->previous) && session_previous_entry(session, &at, &entry)) {
         char text[SEGMENT_NAME_MAX];
 
-        if (!entry.told)
-            folder_tell(session->store, session->folder, &entry);
-        pthread_mutex_lock(&session->store->mutex);
-        known = folder_find(session->folder, &entry.name);
-        entry = known ? *known : entry;
-        pthread_mutex_unlock(&session->store->mutex);
+        (void)folder_know(session->store, session->folder, &entry);
         if (!entry.this_boot)
             break;
         if (entry.samples == 0)
@@ -481,22 +425,14 @@ static int find_previous(StoreSession *session) {
 
 const char *store_session_previous(StoreSession *session, unsigned back) {
     if (!session->has_previous) {
-        (void)find_previous(session);
+        (void)session_find_previous(session);
         session->has_previous = true;
     }
     return back < ARRAY_SIZE(session->previous) ? session->previous[back] : NULL;
 }
 
-uint64_t session_queued_samples(const StoreSession *session) {
-    uint64_t samples = 0;
-
-    for (const Op *op = session->first; op; op = op->next)
-        samples += op->type == OP_BATCH ? op->batch.samples : 0;
-    return samples;
-}
-
 /* Waits for the end as long as something gets done. */
-static bool wait_for_end(StoreSession *session) {
+static bool session_wait_for_end(StoreSession *session) {
     uint64_t done = 0, patience = 0, recovering = 0;
     bool ended;
 
@@ -544,7 +480,7 @@ void store_session_give_up(StoreSession *session) {
 void store_session_wait(StoreSession *session) {
     if (!session->closing)
         store_session_end(session);
-    if (!wait_for_end(session))
+    if (!session_wait_for_end(session))
         store_session_give_up(session);
 }
 
@@ -560,7 +496,7 @@ void store_session_end(StoreSession *session) {
     session->closing = true;
     session->give_up_ns = clock_monotonic_ns() + SESSION_DRAIN_SEC * NS_PER_SECOND;
     if (op)
-        append(session, op);
+        session_append(session, op);
     pthread_cond_signal(&session->wake);
     pthread_mutex_unlock(&session->mutex);
 }
@@ -575,7 +511,7 @@ bool store_session_has_ended(StoreSession *session) {
 }
 
 /* True: it has not ended, and frees itself when it does. */
-static bool leave_alone(StoreSession *session) {
+static bool session_leave_alone(StoreSession *session) {
     Store *store = session->store;
     bool leaves;
 
@@ -595,7 +531,7 @@ StoreSession *store_session_close(StoreSession *session) {
         return NULL;
     thread = session->thread;
     store_session_wait(session);
-    if (leave_alone(session)) {
+    if (session_leave_alone(session)) {
         pthread_detach(thread);
         return NULL;
     }

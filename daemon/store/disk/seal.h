@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Gives finished files to their readers. The keeper changes owner and group, since the recorder has
+ * no right to; a file that was sealed is no longer ours. From any thread.
+ */
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "store/disk/segment-name.h"
+
+/* Gives a finished file or folder, a manifest, or a folder on the way to them to its readers.
+ * `sensitive`: it holds other users' memory. */
+typedef int (*SealFunction)(void *userdata, int fd, bool sensitive);
+
+typedef struct Seal {
+    SealFunction give; /* NULL: files stay as they are */
+    void *userdata;
+    const char *store_path; /* for the log; borrowed */
+    atomic_bool is_warned;
+    atomic_bool keeps_owner; /* profd has no right to give files away */
+} Seal;
+
+/* Gives a file or folder to its readers. The log has one warning when it fails. fd may be -1. */
+void seal_give(Seal *seal, int fd, const char *what, bool sensitive);
+/* The same for a file, or for a folder with each file in it. */
+void seal_recording(Seal *seal, int folder, const char *name, bool directory, bool sensitive);
+/* Whether a finished file, or a folder with one in it, still belongs to the recorder. */
+bool seal_is_missing(const Seal *seal, int folder, const char *name, bool directory);
+/* A segment, or its manifest. */
+bool seal_is_missing_segment(const Seal *seal, int folder, const SegmentName *name, bool directory);

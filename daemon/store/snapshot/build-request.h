@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Which window of a session becomes which recording, and who hears of the progress. */
+
+#include <stdatomic.h>
+
+#include "store/window/snapshot-writer.h"
+#include "store/window/window.h"
+
+typedef struct BuildProgress {
+    _Atomic bool cancelled;
+    _Atomic uint64_t done_bytes, total_bytes; /* of what is read, before compression */
+} BuildProgress;
+
+typedef struct Build {
+    Store *store;
+    WindowQuery query;
+    SnapshotFilter filter;
+    bool privileged; /* may have what is sensitive */
+    SnapshotWriterOptions output;
+    BuildProgress *progress;
+    /* Of what is written so far; a negative errno ends it. */
+    int (*on_bytes)(void *userdata, uint64_t bytes);
+    void (*on_progress)(void *userdata);
+    void *userdata;
+} Build;

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <stdio.h>
+
+#include "store/snapshot/snapshot-private.h"
+
+/* What snapshots take of the store, and how much of it each user may have. */
+
+/*
+ * What each snapshot of an unprivileged user counts as at least: tiny ones take next to nothing of
+ * the disk, but all of them are listed, and looked through for each name. Small limits still hold
+ * some of them.
+ */
+static uint64_t budget_least_weight(uint64_t limit) {
+    return MIN((uint64_t)SNAPSHOT_LEAST_BYTES, limit / SNAPSHOT_LEAST_PART);
+}
+
+typedef struct Sums {
+    uint64_t all, unprivileged, of_uid;
+} Sums;
+
+static void budget_add(Sums *sums, const Kept *kept, uint64_t bytes, uint32_t uid, uint64_t least) {
+    uint64_t weight = MAX(bytes, least);
+
+    sums->all += bytes;
+    sums->unprivileged += kept->privileged ? 0 : weight;
+    sums->of_uid += !kept->privileged && kept->info.uid == uid ? weight : 0;
+}
+
+/* What waits for its turn takes nothing yet. */
+static Sums budget_sum_up(const SnapshotEngine *engine, const Snapshot *without, uint32_t uid,
+                          uint64_t least) {
+    Sums sums = {};
+
+    for (const Kept *k = engine->kept; k; k = k->next)
+        budget_add(&sums, k, k->info.bytes, uid, least);
+    for (const Snapshot *job = engine->jobs; job; job = job->next)
+        if (job != without && job->kept && job->state != JOB_WAITS)
+            budget_add(&sums, job->kept, job->bytes, uid, least);
+    return sums;
+}
+
+static uint64_t budget_sum_bytes(const SnapshotEngine *engine) {
+    return budget_sum_up(engine, NULL, 0, 0).all;
+}
+
+/* Never so much that nothing would be left for recordings. */
+static uint64_t budget_limit_of(Store *store) {
+    uint64_t limit;
+
+    pthread_mutex_lock(&store->mutex);
+    limit = MIN(store->snapshot_max_bytes, store_limit_bytes(store) / 2);
+    pthread_mutex_unlock(&store->mutex);
+    return limit;
+}
+
+int snapshot_budget(const SnapshotEngine *engine, const Snapshot *job, uint64_t bytes,
+                    SnapshotFailure *ret_why) {
+    const Kept *kept = job->kept;
+    uint64_t all = budget_limit_of(engine->store), limit = all, least = budget_least_weight(all);
+    Sums sums = budget_sum_up(engine, job, kept->info.uid, least);
+    uint64_t need = sums.all + bytes, weight = MAX(bytes, least);
+
+    if (!kept->privileged && sums.unprivileged + weight > all / 4 * 3) {
+        limit = all / 4 * 3;
+        need = sums.unprivileged + weight;
+    }
+    if (!kept->privileged && sums.of_uid + weight > all / 4) {
+        limit = all / 4;
+        need = sums.of_uid + weight;
+    }
+    if (need <= limit)
+        return 0;
+    *ret_why = (SnapshotFailure){
+        .error = SNAPSHOT_BUDGET, .code = -EDQUOT, .limit_bytes = limit, .need_bytes = need};
+    snprintf(ret_why->text, sizeof(ret_why->text),
+             "Snapshots would take more than they may; remove some, or raise SnapshotMaxUse=");
+    return -EDQUOT;
+}
+
+void snapshot_list_account(SnapshotEngine *engine) {
+    uint64_t all = budget_sum_bytes(engine);
+
+    pthread_mutex_lock(&engine->store->mutex);
+    engine->store->snapshot_bytes = all;
+    pthread_mutex_unlock(&engine->store->mutex);
+}
+
+SnapshotUse snapshot_use(SnapshotEngine *engine) {
+    SnapshotUse use = {.limit_bytes = budget_limit_of(engine->store)};
+
+    pthread_mutex_lock(&engine->mutex);
+    use.used_bytes = budget_sum_bytes(engine);
+    pthread_mutex_unlock(&engine->mutex);
+    for (const Kept *k = engine->kept; k; k = k->next)
+        use.n += !k->info.transient;
+    return use;
+}

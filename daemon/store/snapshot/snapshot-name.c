@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <stdio.h>
+#include <string.h>
+
+#include "store/snapshot/snapshot-private.h"
+
+/*
+ * The names of a snapshot and of its files: which names are valid, and which file belongs to a
+ * name.
+ */
+
+bool snapshot_name_is_valid(const char *name) {
+    size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+
+    return n > 0 && n < SNAPSHOT_NAME_MAX && name[n] == '\0' && !strchr("._-", name[0]);
+}
+
+void snapshot_data_name(const SnapshotInfo *info, char ret[SNAPSHOT_FILE_MAX]) {
+    snprintf(ret, SNAPSHOT_FILE_MAX, "%s%.*s" SNAPSHOT_DATA, info->transient ? "." : "",
+             SNAPSHOT_NAME_MAX, info->name);
+}
+
+void snapshot_manifest_name(const char *name, char ret[SNAPSHOT_FILE_MAX]) {
+    snprintf(ret, SNAPSHOT_FILE_MAX, "%.*s" SNAPSHOT_MANIFEST, SNAPSHOT_NAME_MAX, name);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "store/snapshot/snapshot-private.h"
+#include "util/clock.h"
+
+/* Chooses a name that no other snapshot has, finished or being made. */
+
+/* By one that we know of; what else lies in the folder the worker sees. */
+bool snapshot_name_is_taken(SnapshotEngine *engine, const char *name) {
+    for (const Snapshot *job = engine->jobs; job; job = job->next)
+        if (job->kept && strcmp(job->kept->info.name, name) == 0)
+            return true;
+    return snapshot_list_find(engine, name) != NULL;
+}
+
+/* UTC time, and a number behind it from the second on. */
+static void snapshot_print_name(uint64_t real_ns, unsigned number, char ret[SNAPSHOT_NAME_MAX]) {
+    time_t seconds = (time_t)(real_ns / NS_PER_SECOND);
+    char stamp[32] = "";
+    struct tm tm;
+
+    if (gmtime_r(&seconds, &tm))
+        strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &tm);
+    if (number < 2)
+        snprintf(ret, SNAPSHOT_NAME_MAX, "%s", stamp);
+    else
+        snprintf(ret, SNAPSHOT_NAME_MAX, "%s-%u", stamp, number);
+}
+
+/* Others may have given such a name to theirs. */
+static void snapshot_make_transient_name(SnapshotEngine *engine, char ret[SNAPSHOT_NAME_MAX]) {
+    do
+        snprintf(ret, SNAPSHOT_NAME_MAX, "transient-%" PRIu64, ++engine->counter);
+    while (snapshot_name_is_taken(engine, ret));
+}
+
+/* With the mutex held: one that no other snapshot has, behind the number that was tried last. */
+void snapshot_make_name(SnapshotEngine *engine, const SnapshotInfo *info, unsigned *number,
+                        char ret[SNAPSHOT_NAME_MAX]) {
+    if (info->transient)
+        snapshot_make_transient_name(engine, ret);
+    else
+        do
+            snapshot_print_name(info->created_ns, ++*number, ret);
+        while (snapshot_name_is_taken(engine, ret));
+}
+
+void snapshot_next_name(Snapshot *job, unsigned *number) {
+    char name[SNAPSHOT_NAME_MAX];
+
+    pthread_mutex_lock(&job->engine->mutex);
+    snapshot_make_name(job->engine, &job->kept->info, number, name);
+    memcpy(job->kept->info.name, name, sizeof(name));
+    pthread_mutex_unlock(&job->engine->mutex);
+}
