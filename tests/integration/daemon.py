@@ -72,10 +72,10 @@ def with_groups(folder, groups, user=None):
 
 class Daemon:
     """Waited for until it records. With `config`, a text, that is its configuration; with `groups`,
-    names and numbers, there are these groups for it, and with `user`, a number, a user profd; `prefix`:
+    names and numbers, there are these groups for it, and with `profd_user`, a number, a user profd; `prefix`:
     words before the command, which become it."""
 
-    def __init__(self, folder, *arguments, config="", store=None, ready=True, groups=None, user=None, prefix=(), **popen):
+    def __init__(self, folder, *arguments, config="", store=None, ready=True, groups=None, profd_user=None, prefix=(), **popen):
         self.folder = folder
         self.store = store or os.path.join(folder, "store")
         self.log_path = os.path.join(folder, "log")
@@ -84,7 +84,7 @@ class Daemon:
         with open(self.log_path, "ab") as log:
             self.log_begin = log.tell()
             self.process = subprocess.Popen(
-                [*prefix, *(with_groups(folder, groups, user) if groups else []), PROFD, f"--store={self.store}",
+                [*prefix, *(with_groups(folder, groups, profd_user) if groups else []), PROFD, f"--store={self.store}",
                  f"--config={self.config_path}", *self.runtime(), *arguments],
                 stderr=log, stdin=subprocess.DEVNULL, **popen)
         try:

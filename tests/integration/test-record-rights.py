@@ -153,7 +153,7 @@ def owners(paths):
 def what_is_finished_without_the_keeper_becomes_roots_at_the_next_start():
     need_root()
     with scratch() as folder:
-        with Daemon(folder, config=CONFIG, groups=GROUPS, user=USER) as daemon:
+        with Daemon(folder, config=CONFIG, groups=GROUPS, profd_user=USER) as daemon:
             recorder = daemon.recorder()
             equal(status_of(recorder, "Uid").split(), [str(USER)] * 4, "uids of the recorder")
             sealers = [pid for pid in children(daemon.process.pid) if status_of(pid, "Name") == "profd-sealer"]
@@ -162,7 +162,7 @@ def what_is_finished_without_the_keeper_becomes_roots_at_the_next_start():
             wait_until(lambda: status_of(recorder, "State") is None, 30, "the recorder to end")
             left = daemon.segments()
             check(USER in {uid for uid, _ in owners(left)}, f"it was sealed: {owners(left)}")
-        with Daemon(folder, config=CONFIG, groups=GROUPS, user=USER) as daemon:
+        with Daemon(folder, config=CONFIG, groups=GROUPS, profd_user=USER) as daemon:
             left += [path.replace(".perf.data", ".json") for path in left]
             wait_until(lambda: owners(left) == {(0, GROUPS["profd-read"])}, 30, f"{left} to be sealed")
             # Root's perf takes recordings of root's, and those alone.
@@ -261,7 +261,7 @@ def members_of_profd_admin_read_all_and_those_of_profd_read_what_is_not_sensitiv
     need_root()
     sessions = CONFIG + session("stacks", Frequency=99, CallGraph="dwarf")
     for config, store in (("", "store"), ("[Profd]\nStorage=volatile\n", "run/store")):
-        with scratch() as folder, Daemon(folder, config=config + sessions, groups=GROUPS, user=USER) as daemon:
+        with scratch() as folder, Daemon(folder, config=config + sessions, groups=GROUPS, profd_user=USER) as daemon:
             daemon.store = os.path.join(folder, store)
             time.sleep(1)
             with Varlink(daemon.control()) as v:

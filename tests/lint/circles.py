@@ -10,9 +10,10 @@ one of its modules does. Whoever follows these arrows must never come back to wh
 from pathlib import Path
 
 from tree import INCLUDE, SOURCE, none, objects, read, resolve, sources, symbols
-from tap import main, test
+from tap import check, main, test
 
 FILES_MAX = 15
+PAGE_LINES = range(10, 26)
 
 # Rooms whose files, or rooms inside, still need each other. A room that is in order leaves the list.
 TABLE = SOURCE / "tests/lint/circles.table"
@@ -105,6 +106,14 @@ def no_folder_has_more_than_15_sources():
             counts[path.parent] = counts.get(path.parent, 0) + 1
     none(f"{folder} has {n} .c files, more than {FILES_MAX}: it holds several rooms"
          for folder, n in counts.items() if n > FILES_MAX)
+
+
+@test
+def every_room_has_a_short_page_on_what_it_is():
+    for folder in sorted({path.parent for path in sources() if path.suffix == ".c"}):
+        page = SOURCE / folder / "README.md"
+        lines = len(page.read_text(encoding="utf-8").splitlines()) if page.exists() else 0
+        check(lines in PAGE_LINES, f"{page} has {lines} lines, not {PAGE_LINES[0]} to {PAGE_LINES[-1]}")
 
 
 @test

@@ -31,6 +31,8 @@ SOUND = {
     "int keeper(void) {\n    return keeper_inner();\n}\n",
     "daemon/capture/ring.c": LICENCE + ESSAY + '#include "keeper/request/keeper-client.h"\n\n'
     "int ring(void);\nint ring(void) {\n    return keeper();\n}\n",
+    **{f"{room}/README.md": "a line\n" * 12
+       for room in ("lib/util", "lib/perfdata", "lib/loop", "daemon/keeper/request", "daemon/capture")},
     "tests/unit/test-part.c": LICENCE + '#include "perfdata/part.h"\n\n'
     "int main(void) {\n    return part();\n}\n",
 }
@@ -150,6 +152,12 @@ def a_folder_that_is_several_rooms_is_found():
         tree.compile()
         failed, said = tree.failures("circles.py")
         check(failed == {"no_folder_has_more_than_15_sources"}, said)
+
+
+@test
+def a_room_without_a_page_or_with_a_long_one_is_found():
+    finds("circles.py", "every_room_has_a_short_page_on_what_it_is",
+          ("lib/util/README.md", "a line\n"), ("lib/loop/README.md", "a line\n" * 26))
 
 
 @test
