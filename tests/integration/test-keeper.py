@@ -85,7 +85,8 @@ class Keeper:
 
 @contextlib.contextmanager
 def keeper(*arguments, mode_of_folder=0o700, **words):
-    with tempfile.TemporaryDirectory(prefix="profd-test.") as folder:
+    # A helper that has not heard yet that its keeper is gone may still write there.
+    with tempfile.TemporaryDirectory(prefix="profd-test.", ignore_cleanup_errors=True) as folder:
         os.chmod(folder, mode_of_folder)
         kept = Keeper(folder, *arguments, **words)
         try:

@@ -98,7 +98,7 @@ def profd_goes_on_where_no_session_records():
         profctl(daemon, "start", "default")
         wait_until(lambda: shown(daemon)["samples"] > 0, 20, "samples")
         equal(daemon.recorder(), recorder, "the recorder")
-        equal(daemon.stop(), 0, "the status of profd")
+        equal(daemon.stop(), 0, f"the status of profd ({daemon.log()[-1500:]})")
 
 
 @test
