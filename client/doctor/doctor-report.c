@@ -9,7 +9,7 @@
 #include "util/array.h"
 #include "util/text.h"
 
-/* What the checks found: sentences and remedies, in the order in which they were added. */
+/* Keeps the findings of the checks: sentences and remedies, in the order in which they came. */
 
 /* Formatted, and made safe where it is not; NULL without memory. */
 _printf_(2, 0) static char *make_text(Doctor *d, const char *format, va_list ap) {

@@ -13,7 +13,7 @@
  * stands in argv, so that the command line for another host can leave it out.
  */
 
-/* What ssh would take for an option, or a shell or terminal for more than a name, is none. */
+/* A name is refused when ssh could read it as an option, or a shell as more than a name. */
 static bool is_host(const char *name, size_t n) {
     if (n == 0 || name[0] == '-')
         return false;

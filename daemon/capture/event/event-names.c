@@ -52,7 +52,7 @@ int event_names_read(DIR *dir, bool (*is_wanted)(const struct dirent *entry, con
     return 0;
 }
 
-/* What one place of the pattern matches, and where the next one is. */
+/* Matches a character with one place of the pattern, and returns where the next place begins. */
 static bool match_one(const char *pattern, char c, const char **ret_next) {
     const char *p = pattern + 1;
     bool matches = false;

@@ -77,7 +77,7 @@ void group_watch_end(Sampler *sampler) {
     closep(&sampler->groups_watch);
 }
 
-/* What happened is seen by a look at the groups themselves. */
+/* The message only says that something happened: a look at the groups finds out what. */
 void group_watch_read(const Sampler *sampler) {
     char events[EVENTS_BYTES];
 

@@ -44,7 +44,7 @@ static void ring_free(CpuRing *ring, bool at_keeper) {
     free(ring);
 }
 
-/* What it lost is told by the one that stays. */
+/* The first counter of the ring reports what this one lost. */
 void counter_close(CpuRing *ring, size_t i) {
     Counter *counter = &ring->counters[i];
 

@@ -33,7 +33,7 @@ static void close_aside(void *job) {
     closing->session = sampler_session_free(closing->session, true);
 }
 
-/* What the end of profd comes before, the keeper closes itself. */
+/* When profd ends before this runs, the keeper closes the events. */
 static void closed(void *job) {
     Closing *closing = job;
 

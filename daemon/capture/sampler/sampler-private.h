@@ -99,7 +99,7 @@ typedef struct SessionGroup {
     int watch;            /* of a folder above it; not above 0: there is none */
 } SessionGroup;
 
-/* What the host had for a session when that began to open. */
+/* The CPUs, memory and descriptors that a session finds when it begins to open. */
 typedef struct SessionRoom {
     CpuList online;
     uint64_t ring_bytes; /* left for its rings */
