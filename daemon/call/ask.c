@@ -59,7 +59,7 @@ typedef struct Walk {
     size_t at;
 } Walk;
 
-static int next_member(void *userdata, json_t **ret) {
+static int next_session(void *userdata, json_t **ret) {
     Walk *walk = userdata;
 
     if (walk->at == json_array_size(walk->array))
@@ -83,7 +83,7 @@ int call_stream_array(Call *call, json_t *array) {
         return -ENOMEM;
     }
     walk->array = array;
-    return call_stream(call, next_member, walk_free, walk);
+    return call_stream(call, next_session, walk_free, walk);
 }
 
 int call_fail_permission(Call *call) {

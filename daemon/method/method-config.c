@@ -43,42 +43,42 @@ static void add_daemon(json_t **list, const Config *config) {
             add_configured(list, config, "Profd", &keys[i], config, NULL);
 }
 
-static void add_member(json_t **list, const Daemon *daemon, const Member *member) {
+static void add_session(json_t **list, const Daemon *daemon, const SessionEntry *entry) {
     char section[sizeof("Session ") + CONFIG_NAME_MAX];
     size_t n;
     const ConfigKey *keys = config_keys(&n);
 
-    snprintf(section, sizeof(section), "Session %s", member->config.name);
+    snprintf(section, sizeof(section), "Session %s", entry->config.name);
     for (size_t i = 0; i < n; i++) {
         if (strcmp(keys[i].section, "Session") != 0)
             continue;
-        if (!member->runtime)
-            add_configured(list, daemon->config, section, &keys[i], &member->config,
-                           member->config.name);
+        if (!entry->runtime)
+            add_configured(list, daemon->config, section, &keys[i], &entry->config,
+                           entry->config.name);
         else
-            add(list, section, &keys[i], &member->config,
-                json_object_get(member->settings, keys[i].name) ? "Start()" : "default");
+            add(list, section, &keys[i], &entry->config,
+                json_object_get(entry->settings, keys[i].name) ? "Start()" : "default");
     }
 }
 
 int method_describe(void *userdata, Call *call) {
     Daemon *daemon = userdata;
-    const Member *member = NULL;
+    const SessionEntry *entry = NULL;
     const char *name;
     json_t *list;
 
     if (ask_text(call, "session", &name)) {
-        member = method_member(daemon, call);
-        if (!member)
+        entry = method_session(daemon, call);
+        if (!entry)
             return 0;
     }
     list = json_array();
-    if (member)
-        add_member(&list, daemon, member);
+    if (entry)
+        add_session(&list, daemon, entry);
     else
         add_daemon(&list, daemon->config);
-    for (size_t i = 0; !member && i < roster_count(daemon->roster); i++)
-        add_member(&list, daemon, roster_at(daemon->roster, i));
+    for (size_t i = 0; !entry && i < session_table_count(daemon->sessions); i++)
+        add_session(&list, daemon, session_table_at(daemon->sessions, i));
     return call_stream_array(call, list);
 }
 
@@ -90,7 +90,7 @@ static void on_problem(void *userdata, const char *path, unsigned line, const ch
 static bool look_reloaded(void *userdata, Call *call) {
     const Daemon *daemon = userdata;
 
-    if (roster_is_changing(daemon->roster))
+    if (session_table_is_changing(daemon->sessions))
         return false;
     (void)call_reply(call, json_object());
     return true;

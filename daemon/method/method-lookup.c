@@ -24,8 +24,8 @@ static int fail_unknown(Call *call, const char *error, const char *field, const 
 int method_fail_no_session(const Daemon *daemon, Call *call, const char *error, const char *name) {
     NearNames near = {};
 
-    for (size_t i = 0; i < roster_count(daemon->roster); i++) {
-        const char *other = roster_at(daemon->roster, i)->config.name;
+    for (size_t i = 0; i < session_table_count(daemon->sessions); i++) {
+        const char *other = session_table_at(daemon->sessions, i)->config.name;
 
         near_offer(&near, other, near_distance(name, other));
     }
@@ -51,21 +51,21 @@ int method_fail_no_snapshot(const Daemon *daemon, Call *call, const char *name) 
     return fail_unknown(call, "NoSuchSnapshot", "name", name, &typo.near);
 }
 
-Member *method_member(Daemon *daemon, Call *call) {
+SessionEntry *method_session(Daemon *daemon, Call *call) {
     const char *name = "";
-    Member *member;
+    SessionEntry *entry;
 
     (void)ask_text(call, "session", &name);
-    member = roster_find(daemon->roster, name);
-    if (!member)
+    entry = session_table_find(daemon->sessions, name);
+    if (!entry)
         (void)method_fail_no_session(daemon, call, "NoSuchSession", name);
-    return member;
+    return entry;
 }
 
-int method_fail_not_active(Call *call, const Member *member) {
+int method_fail_not_active(Call *call, const SessionEntry *entry) {
     return call_fail(call, "SessionNotActive",
-                     json_pack("{s:s, s:s}", "session", member->config.name, "state",
-                               member_state_name(member->state)));
+                     json_pack("{s:s, s:s}", "session", entry->config.name, "state",
+                               session_state_name(entry->state)));
 }
 
 /* Another's transient one is nobody's business. */

@@ -122,21 +122,21 @@ static void add(json_t **list, const char *name, const char *type, const char *h
                                  help, "labels", labels, "value", value));
 }
 
-static json_t *label_session(const Member *member) {
-    return json_pack("{s:s}", "session", member->config.name);
+static json_t *label_session(const SessionEntry *entry) {
+    return json_pack("{s:s}", "session", entry->config.name);
 }
 
-static void add_states(json_t **list, const Member *member) {
+static void add_states(json_t **list, const SessionEntry *entry) {
     size_t n;
     const DegradedReason *reasons = degraded_reasons(&n);
-    unsigned set = member_degraded(member);
+    unsigned set = session_entry_degraded(entry);
 
-    add(list, "profd_session_up", "gauge", "Whether the session records", label_session(member),
-        member_samples(member));
+    add(list, "profd_session_up", "gauge", "Whether the session records", label_session(entry),
+        session_entry_samples(entry));
     for (size_t i = 0; i < n; i++)
         if (set & reasons[i].reason)
             add(list, "profd_session_degraded", "gauge", "Why the session is less than asked for",
-                json_pack("{s:s, s:s}", "session", member->config.name, "reason", reasons[i].name),
+                json_pack("{s:s, s:s}", "session", entry->config.name, "reason", reasons[i].name),
                 1);
 }
 
@@ -149,7 +149,7 @@ static Facts gather(const Daemon *daemon) {
                    .memory_bytes = account_memory_bytes(),
                    .cpu_ns = account_cpu_ns(daemon->tracker),
                    .scan_ns = account_scan_ns(daemon->tracker),
-                   .n_open = roster_n_open(daemon->roster),
+                   .n_open = session_table_n_open(daemon->sessions),
                    .sampled = sampler_shared_counts(daemon->sampler)};
 
     return facts;
@@ -166,16 +166,16 @@ static json_t *metrics(const Daemon *daemon) {
 
         add(&list, row->name, row->type, row->help, json_object(), row->value(&facts));
     }
-    for (size_t i = 0; i < roster_count(daemon->roster); i++) {
-        const Member *member = roster_at(daemon->roster, i);
-        SessionTotals totals = member_totals(member);
+    for (size_t i = 0; i < session_table_count(daemon->sessions); i++) {
+        const SessionEntry *entry = session_table_at(daemon->sessions, i);
+        SessionTotals totals = session_entry_totals(entry);
 
         for (size_t k = 0; k < ARRAY_SIZE(session_rows); k++) {
             const SessionRow *row = &session_rows[k];
 
-            add(&list, row->name, row->type, row->help, label_session(member), row->value(&totals));
+            add(&list, row->name, row->type, row->help, label_session(entry), row->value(&totals));
         }
-        add_states(&list, member);
+        add_states(&list, entry);
     }
     return json_pack("{s:o}", "metrics", list);
 }

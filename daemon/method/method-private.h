@@ -45,7 +45,7 @@ int method_ping(void *userdata, Call *call);
 int method_get_status(void *userdata, Call *call);
 int method_monitor(void *userdata, Call *call);
 /* Session of the interface; NULL without memory. */
-json_t *session_json(const Daemon *daemon, const Member *member);
+json_t *session_json(const Daemon *daemon, const SessionEntry *entry);
 
 /* method-json.c: Coverage of the interface; null where it is not known. */
 json_t *coverage_json(const StoreCoverage *coverage);
@@ -67,7 +67,7 @@ int method_fail_no_session(const Daemon *daemon, Call *call, const char *error, 
 /* Ends the call with NoSuchSnapshot, and the names of kept snapshots that may be meant. */
 int method_fail_no_snapshot(const Daemon *daemon, Call *call, const char *name);
 /* The session that a call names in "session"; NULL: the call was ended with NoSuchSession. */
-Member *method_member(Daemon *daemon, Call *call);
-int method_fail_not_active(Call *call, const Member *member);
+SessionEntry *method_session(Daemon *daemon, Call *call);
+int method_fail_not_active(Call *call, const SessionEntry *entry);
 /* One that this peer may know of; -ENOENT. */
 int method_find_snapshot(Daemon *daemon, const Call *call, const char *name, SnapshotInfo *ret);

@@ -22,10 +22,10 @@ typedef struct Rotation {
 } Rotation;
 
 static bool is_finished(const Daemon *daemon, const Ended *ended) {
-    const Member *member = roster_find(daemon->roster, ended->session);
+    const SessionEntry *entry = session_table_find(daemon->sessions, ended->session);
 
-    return !member || !member->session || member->since_real_ns != ended->since_real_ns ||
-           session_rotations(member->session).finished >= ended->asked;
+    return !entry || !entry->session || entry->since_real_ns != ended->since_real_ns ||
+           session_rotations(entry->session).finished >= ended->asked;
 }
 
 static bool look_rotated(void *userdata, Call *call) {
@@ -43,36 +43,36 @@ static bool look_rotated(void *userdata, Call *call) {
 }
 
 /* 1: there is one more that ends; 0: there is nothing to end; -EBUSY: its writer is behind. */
-static int rotate(Daemon *daemon, Member *member, Ended *ret) {
+static int rotate(Daemon *daemon, SessionEntry *entry, Ended *ret) {
     ClockAnchor clock = clock_anchor_now();
-    uint64_t before = session_rotations(member->session).asked;
+    uint64_t before = session_rotations(entry->session).asked;
     int r;
 
-    if (!session_has_segment(member->session))
+    if (!session_has_segment(entry->session))
         return 0;
-    snprintf(ret->path, sizeof(ret->path), "%s", session_path(member->session));
-    memcpy(ret->session, member->config.name, sizeof(ret->session));
-    ret->since_real_ns = member->since_real_ns;
+    snprintf(ret->path, sizeof(ret->path), "%s", session_path(entry->session));
+    memcpy(ret->session, entry->config.name, sizeof(ret->session));
+    ret->since_real_ns = entry->since_real_ns;
     ret->asked = before + 1;
-    if (!session_may_rotate(member->session, ROTATE_ASKED, &clock)) {
-        session_ask_rotation(member->session);
+    if (!session_may_rotate(entry->session, ROTATE_ASKED, &clock)) {
+        session_ask_rotation(entry->session);
         return 1;
     }
-    r = daemon_rotate(daemon, member, ROTATE_ASKED, &clock);
+    r = daemon_rotate(daemon, entry, ROTATE_ASKED, &clock);
     if (r < 0)
         return r;
-    return session_rotations(member->session).asked > before ? 1 : -EBUSY;
+    return session_rotations(entry->session).asked > before ? 1 : -EBUSY;
 }
 
 /* One, or all that record. */
-static int rotate_all(Daemon *daemon, Member *only, Rotation *rotation) {
-    Member *member;
+static int rotate_all(Daemon *daemon, SessionEntry *only, Rotation *rotation) {
+    SessionEntry *entry;
     int r = daemon_drain(daemon);
 
-    for (size_t at = 0; r >= 0 && (member = roster_next(daemon->roster, &at));) {
-        if (only && member != only)
+    for (size_t at = 0; r >= 0 && (entry = session_table_next(daemon->sessions, &at));) {
+        if (only && entry != only)
             continue;
-        r = rotate(daemon, member, &rotation->ended[rotation->n]);
+        r = rotate(daemon, entry, &rotation->ended[rotation->n]);
         rotation->n += r > 0;
     }
     return MIN(r, 0);
@@ -80,19 +80,19 @@ static int rotate_all(Daemon *daemon, Member *only, Rotation *rotation) {
 
 int method_rotate(void *userdata, Call *call) {
     Daemon *daemon = userdata;
-    Member *only = NULL;
+    SessionEntry *only = NULL;
     Rotation *rotation;
     const char *name;
     int r;
 
     if (ask_text(call, "session", &name)) {
-        only = method_member(daemon, call);
+        only = method_session(daemon, call);
         if (!only)
             return 0;
-        if (!member_records(only) || !session_has_segment(only->session))
+        if (!session_entry_records(only) || !session_has_segment(only->session))
             return method_fail_not_active(call, only);
     }
-    rotation = calloc(1, sizeof(*rotation) + roster_count(daemon->roster) * sizeof(Ended));
+    rotation = calloc(1, sizeof(*rotation) + session_table_count(daemon->sessions) * sizeof(Ended));
     if (!rotation)
         return -ENOMEM;
     rotation->daemon = daemon;

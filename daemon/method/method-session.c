@@ -16,8 +16,8 @@
 
 enum { SETTINGS_MAX = 64 };
 
-static json_t *wrap(const Daemon *daemon, const Member *member) {
-    return json_pack("{s:o}", "session", session_json(daemon, member));
+static json_t *wrap(const Daemon *daemon, const SessionEntry *entry) {
+    return json_pack("{s:o}", "session", session_json(daemon, entry));
 }
 
 int method_list_sessions(void *userdata, Call *call) {
@@ -26,13 +26,13 @@ int method_list_sessions(void *userdata, Call *call) {
     json_t *list;
 
     if (ask_text(call, "session", &name)) {
-        Member *member = method_member(daemon, call);
+        SessionEntry *entry = method_session(daemon, call);
 
-        return member ? call_reply(call, wrap(daemon, member)) : 0;
+        return entry ? call_reply(call, wrap(daemon, entry)) : 0;
     }
     list = json_array();
-    for (size_t i = 0; i < roster_count(daemon->roster); i++)
-        value_append(&list, wrap(daemon, roster_at(daemon->roster, i)));
+    for (size_t i = 0; i < session_table_count(daemon->sessions); i++)
+        value_append(&list, wrap(daemon, session_table_at(daemon->sessions, i)));
     return call_stream_array(call, list);
 }
 
@@ -119,9 +119,9 @@ static size_t take_settings(json_t *settings, ConfigSetting ret[SETTINGS_MAX]) {
     return n;
 }
 
-/* A member for a session that nobody knows yet; NULL: the call was ended. */
-static int make_member(Daemon *daemon, Call *call, const char *name, json_t *settings,
-                       Member **ret) {
+/* An entry for a session that nobody knows yet; NULL: the call was ended. */
+static int make_session(Daemon *daemon, Call *call, const char *name, json_t *settings,
+                        SessionEntry **ret) {
     ConfigSetting list[SETTINGS_MAX];
     size_t n = take_settings(settings, list);
     SessionConfig config;
@@ -147,49 +147,49 @@ static int make_member(Daemon *daemon, Call *call, const char *name, json_t *set
         return method_fail_no_session(daemon, call, "NotConfigured", name), 1;
     daemon_settle_group(daemon, &config);
     r = check_group(daemon, call, &config);
-    return r != 0 ? r : roster_add(daemon->roster, &config, true, settings, ret);
+    return r != 0 ? r : session_table_add(daemon->sessions, &config, true, settings, ret);
 }
 
-static int fail_begin(Daemon *daemon, Call *call, const Member *member) {
-    int error = member->failed_error;
-    const char *events = member->config.events;
+static int fail_begin(Daemon *daemon, Call *call, const SessionEntry *entry) {
+    int error = entry->failed_error;
+    const char *events = entry->config.events;
 
-    if (member->failed_part == SESSION_STORE && (error == -ENOSPC || error == -EDQUOT))
+    if (entry->failed_part == SESSION_STORE && (error == -ENOSPC || error == -EDQUOT))
         return call_fail(call, "DiskFull",
                          json_pack("{s:o}", "path", answer_text(daemon->store_path)));
-    if (member->failed_part == SESSION_STORE || error == -EMFILE || error == -ENFILE ||
+    if (entry->failed_part == SESSION_STORE || error == -EMFILE || error == -ENFILE ||
         error == -ENOMEM || error == -EPIPE)
-        return call_fail_reason(call, error, member->error);
-    return call_fail(call, "EventUnsupported",
-                     json_pack("{s:o, s:o}", "event", answer_echo(events), "reason",
-                               answer_text(member->error)));
+        return call_fail_reason(call, error, entry->error);
+    return call_fail(
+        call, "EventUnsupported",
+        json_pack("{s:o, s:o}", "event", answer_echo(events), "reason", answer_text(entry->error)));
 }
 
-/* The call was ended, or a member is there that may begin. */
-static int find_or_make(Daemon *daemon, Call *call, Member **ret) {
+/* The call was ended, or an entry is there that may begin. */
+static int find_or_make(Daemon *daemon, Call *call, SessionEntry **ret) {
     json_t *settings = json_object_get(call_parameters(call), "settings");
     const char *name = "";
-    Member *member;
+    SessionEntry *entry;
 
     (void)ask_text(call, "session", &name);
     if (!config_name_is_valid(name))
         return call_fail_parameter(call, "session", ASK_NAME), 1;
-    member = roster_find(daemon->roster, name);
+    entry = session_table_find(daemon->sessions, name);
     /* What is to be recorded under its name now is something else. */
-    if (member && member_has_ended(member) && json_object_size(settings) > 0) {
-        roster_remove(daemon->roster, member);
-        member = NULL;
+    if (entry && session_entry_has_ended(entry) && json_object_size(settings) > 0) {
+        session_table_remove(daemon->sessions, entry);
+        entry = NULL;
     }
-    if (member && (member->session || json_object_size(settings) > 0 ||
-                   (member->awaits && member->state != MEMBER_FAILED)))
+    if (entry && (entry->session || json_object_size(settings) > 0 ||
+                  (entry->awaits && entry->state != SESSION_FAILED)))
         return call_fail_session(call, "SessionExists", name), 1;
-    if (roster_n_open(daemon->roster) >= daemon->config->max_sessions)
+    if (session_table_n_open(daemon->sessions) >= daemon->config->max_sessions)
         return call_fail(call, "TooManySessions",
                          json_pack("{s:o}", "limit", answer_count(daemon->config->max_sessions))),
                1;
-    if (!member)
-        return make_member(daemon, call, name, settings, ret);
-    *ret = member;
+    if (!entry)
+        return make_session(daemon, call, name, settings, ret);
+    *ret = entry;
     return 0;
 }
 
@@ -201,48 +201,48 @@ typedef struct Starting {
 /* Nobody can ask why it failed once its call has ended. */
 static void starting_free(void *userdata) {
     Starting *starting = userdata;
-    Member *member = roster_find(starting->daemon->roster, starting->name);
+    SessionEntry *entry = session_table_find(starting->daemon->sessions, starting->name);
 
-    if (member && member->runtime && member->state == MEMBER_FAILED)
-        roster_remove(starting->daemon->roster, member);
+    if (entry && entry->runtime && entry->state == SESSION_FAILED)
+        session_table_remove(starting->daemon->sessions, entry);
     free(starting);
 }
 
 static bool look_started(void *userdata, Call *call) {
     const Starting *starting = userdata;
     Daemon *daemon = starting->daemon;
-    const Member *member = roster_find(daemon->roster, starting->name);
+    const SessionEntry *entry = session_table_find(daemon->sessions, starting->name);
 
-    if (member && member->awaits)
+    if (entry && entry->awaits)
         return false;
-    if (member && member->state == MEMBER_FAILED) {
-        (void)fail_begin(daemon, call, member);
+    if (entry && entry->state == SESSION_FAILED) {
+        (void)fail_begin(daemon, call, entry);
         return true;
     }
-    if (!member || !member_records(member)) {
+    if (!entry || !session_entry_records(entry)) {
         (void)call_fail_reason(call, -ECANCELED, "It was stopped before it began");
         return true;
     }
     /* What it had to do without is known by now. */
     daemon_update_status(daemon, clock_monotonic_ns());
-    (void)call_reply(call, wrap(daemon, member));
+    (void)call_reply(call, wrap(daemon, entry));
     return true;
 }
 
-static int begin(Daemon *daemon, Member *member, uint64_t duration_ns) {
+static int begin(Daemon *daemon, SessionEntry *entry, uint64_t duration_ns) {
     int r = daemon_end_sweep(daemon);
 
-    member->duration_ns = duration_ns;
+    entry->duration_ns = duration_ns;
     if (r == 0)
-        (void)roster_begin(daemon->roster, member, false);
+        (void)session_table_begin(daemon->sessions, entry, false);
     return r;
 }
 
 static int start(Daemon *daemon, Call *call) {
     uint64_t duration_ns = 0;
-    Member *member = NULL;
+    SessionEntry *entry = NULL;
     Starting *starting;
-    int r = find_or_make(daemon, call, &member);
+    int r = find_or_make(daemon, call, &entry);
 
     if (r != 0)
         return MIN(r, 0);
@@ -250,9 +250,9 @@ static int start(Daemon *daemon, Call *call) {
     if (!starting)
         return -ENOMEM;
     starting->daemon = daemon;
-    memcpy(starting->name, member->config.name, sizeof(starting->name));
+    memcpy(starting->name, entry->config.name, sizeof(starting->name));
     (void)ask_span(call, "durationUsec", &duration_ns);
-    r = begin(daemon, member, duration_ns);
+    r = begin(daemon, entry, duration_ns);
     if (r < 0) {
         starting_free(starting);
         return r;
@@ -329,61 +329,62 @@ typedef struct Stopping {
 
 static bool look_stopped(void *userdata, Call *call) {
     const Stopping *stopping = userdata;
-    const Member *member = roster_find(stopping->daemon->roster, stopping->name);
+    const SessionEntry *entry = session_table_find(stopping->daemon->sessions, stopping->name);
 
-    if (member && member->session)
+    if (entry && entry->session)
         return false;
-    if (member)
-        (void)call_reply(call, wrap(stopping->daemon, member));
+    if (entry)
+        (void)call_reply(call, wrap(stopping->daemon, entry));
     else
         (void)call_fail_session(call, "NoSuchSession", stopping->name);
     return true;
 }
 
-static int answer_when_stopped(Daemon *daemon, Call *call, const Member *member) {
+static int answer_when_stopped(Daemon *daemon, Call *call, const SessionEntry *entry) {
     Stopping *stopping = calloc(1, sizeof(*stopping));
 
     if (!stopping)
         return -ENOMEM;
     stopping->daemon = daemon;
-    memcpy(stopping->name, member->config.name, sizeof(stopping->name));
+    memcpy(stopping->name, entry->config.name, sizeof(stopping->name));
     return waits_add(daemon->waits, call,
                      &(WaitOptions){.look = look_stopped, .release = free, .userdata = stopping});
 }
 
 int method_stop(void *userdata, Call *call) {
     Daemon *daemon = userdata;
-    Member *member = method_member(daemon, call);
+    SessionEntry *entry = method_session(daemon, call);
     int r = 0;
 
-    if (!member)
+    if (!entry)
         return 0;
-    if (member->state == MEMBER_FAILED || member_is_opening(member) || member_has_ended(member)) {
-        roster_abandon(daemon->roster, member);
-        r = call_reply(call, wrap(daemon, member));
-        roster_forget_ended(daemon->roster);
+    if (entry->state == SESSION_FAILED || session_entry_is_opening(entry) ||
+        session_entry_has_ended(entry)) {
+        session_table_abandon(daemon->sessions, entry);
+        r = call_reply(call, wrap(daemon, entry));
+        session_table_forget_ended(daemon->sessions);
         daemon_remember(daemon);
         return r;
     }
-    if (!member->session)
-        return method_fail_not_active(call, member);
-    r = roster_end(daemon->roster, member, NEXT_NOTHING);
+    if (!entry->session)
+        return method_fail_not_active(call, entry);
+    r = session_table_end(daemon->sessions, entry, NEXT_NOTHING);
     if (r < 0)
         return r;
     daemon_remember(daemon);
-    return answer_when_stopped(daemon, call, member);
+    return answer_when_stopped(daemon, call, entry);
 }
 
 static int set_paused(Daemon *daemon, Call *call, bool paused) {
-    Member *member = method_member(daemon, call);
+    SessionEntry *entry = method_session(daemon, call);
     int r = 0;
 
-    if (!member)
+    if (!entry)
         return 0;
-    if (!member_records(member))
-        return method_fail_not_active(call, member);
-    if ((member->state == MEMBER_PAUSED) != paused)
-        r = (paused ? roster_pause : roster_resume)(daemon->roster, member);
+    if (!session_entry_records(entry))
+        return method_fail_not_active(call, entry);
+    if ((entry->state == SESSION_PAUSED) != paused)
+        r = (paused ? session_table_pause : session_table_resume)(daemon->sessions, entry);
     if (r < 0)
         return call_fail_reason(call, r, NULL);
     daemon_remember(daemon);

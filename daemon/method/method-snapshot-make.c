@@ -226,16 +226,16 @@ static bool waits_for_build_ids(const Job *job) {
 /* 1: a sweep that began after the end is written, or nothing is to come; 0: not yet; a negative
  * errno: the store cannot be written. */
 static int is_written(Job *job) {
-    const Member *member = roster_find(job->daemon->roster, job->asked.session);
+    const SessionEntry *entry = session_table_find(job->daemon->sessions, job->asked.session);
     SessionTotals totals;
 
-    if (!member || !member_records(member) || !session_has_segment(member->session))
-        return !member || !member->session;
+    if (!entry || !session_entry_records(entry) || !session_has_segment(entry->session))
+        return !entry || !entry->session;
     /* One that was opened anew counts from the beginning. */
-    if (job->session_ns != member->since_real_ns)
+    if (job->session_ns != entry->since_real_ns)
         job->sweep = 0;
-    job->session_ns = member->since_real_ns;
-    totals = session_totals(member->session);
+    job->session_ns = entry->since_real_ns;
+    totals = session_totals(entry->session);
     if (job->swept_ns == 0 && job->daemon->completed_ns >= job->end_ns)
         job->swept_ns = job->daemon->completed_ns;
     if (job->swept_ns == 0)
@@ -333,9 +333,9 @@ static int on_timer(void *userdata) {
 /* What is recorded is for administrators alone. What was recorded before is the engine's to judge:
  * that reads manifests. */
 static bool is_sensitive(const Job *job) {
-    const Member *member = roster_find(job->daemon->roster, job->asked.session);
+    const SessionEntry *entry = session_table_find(job->daemon->sessions, job->asked.session);
 
-    return member && member->session && member->sensitive;
+    return entry && entry->session && entry->sensitive;
 }
 
 int method_snapshot(void *userdata, Call *call) {

@@ -39,15 +39,15 @@ static json_t *degraded_json(unsigned set) {
 }
 
 /* Those that are open, else what is asked for. */
-static json_t *events_json(const Member *member) {
+static json_t *events_json(const SessionEntry *entry) {
     json_t *list = json_array();
     const PdEvents *events;
 
-    if (!member_records(member)) {
-        value_append(&list, answer_text(member->config.events));
+    if (!session_entry_records(entry)) {
+        value_append(&list, answer_text(entry->config.events));
         return list;
     }
-    events = sampler_events(session_sampler(member->session));
+    events = sampler_events(session_sampler(entry->session));
     /* The last one is that of side-band. */
     for (size_t i = 0; i + 1 < pd_events_count(events); i++) {
         const char *name = pd_events_at(events, i)->name;
@@ -58,13 +58,13 @@ static json_t *events_json(const Member *member) {
 }
 
 /* One sentence for each event that it leaves out. */
-static json_t *missing_json(const Member *member) {
+static json_t *missing_json(const SessionEntry *entry) {
     json_t *list = json_array();
     const PlanNotes *notes;
 
-    if (!member_records(member))
+    if (!session_entry_records(entry))
         return list;
-    notes = sampler_notes(session_sampler(member->session));
+    notes = sampler_notes(session_sampler(entry->session));
     for (size_t i = 0; list && i < notes->n; i++)
         if (notes->items[i].kind == PLAN_LEFT_OUT)
             value_append(&list, answer_text(notes->items[i].text));
@@ -80,16 +80,16 @@ static const char *call_graph_words(const SessionConfig *config) {
     return words[config->call_graph];
 }
 
-static json_t *describe_json(const Member *member) {
-    const SessionConfig *config = &member->config;
+static json_t *describe_json(const SessionEntry *entry) {
+    const SessionConfig *config = &entry->config;
     _cleanup_(buffer_done) Buffer text = {};
 
-    text_escape_str(&text, member->describe[0] ? member->describe : config->events);
-    if (!member->describe[0] && config->period > 0)
+    text_escape_str(&text, entry->describe[0] ? entry->describe : config->events);
+    if (!entry->describe[0] && config->period > 0)
         text_printf(&text, " each %" PRIu64, config->period);
-    else if (!member->describe[0] && config->frequency_hz == CONFIG_FREQUENCY_MAX)
+    else if (!entry->describe[0] && config->frequency_hz == CONFIG_FREQUENCY_MAX)
         text_puts(&text, " at the highest rate that is allowed");
-    else if (!member->describe[0])
+    else if (!entry->describe[0])
         text_printf(&text, " at %" PRIu64 " Hz", config->frequency_hz);
     text_printf(&text, ", %s", call_graph_words(config));
     return text_of(&text);
@@ -121,75 +121,77 @@ static json_t *key_json(const SessionConfig *config, const char *name) {
 }
 
 /* By the time of day, as it is now. */
-static uint64_t stops_real_ns(const Member *member) {
+static uint64_t stops_real_ns(const SessionEntry *entry) {
     uint64_t now = clock_ns(CLOCK_BOOTTIME), real = clock_ns(CLOCK_REALTIME);
 
-    if (member->stop_at_ns == 0)
+    if (entry->stop_at_ns == 0)
         return 0;
-    return member->stop_at_ns > now ? real + (member->stop_at_ns - now) : real;
+    return entry->stop_at_ns > now ? real + (entry->stop_at_ns - now) : real;
 }
 
 /* 0: by periods alone, or as high as is allowed, where that is not known. */
-static uint64_t frequency_of(const Member *member) {
-    const SessionConfig *config = &member->config;
+static uint64_t frequency_of(const SessionEntry *entry) {
+    const SessionConfig *config = &entry->config;
 
     if (config->period > 0)
         return 0;
     if (config->frequency_hz != CONFIG_FREQUENCY_MAX)
         return config->frequency_hz;
-    return member_records(member) ? sampler_frequency(session_sampler(member->session)) : 0;
+    return session_entry_records(entry) ? sampler_frequency(session_sampler(entry->session)) : 0;
 }
 
-static const char *state_word(const Member *member) {
-    bool is_meant_to = member->state == MEMBER_STARTING || member->state == MEMBER_ACTIVE;
+static const char *state_word(const SessionEntry *entry) {
+    bool is_meant_to = entry->state == SESSION_STARTING || entry->state == SESSION_ACTIVE;
 
-    return is_meant_to && member->session && sampler_is_waiting(session_sampler(member->session))
+    return is_meant_to && entry->session && sampler_is_waiting(session_sampler(entry->session))
                ? "waiting"
-               : member_state_name(member->state);
+               : session_state_name(entry->state);
 }
 
 /* The session as it is configured. */
-static json_t *session_nature(const Member *member) {
-    const SessionConfig *config = &member->config;
-    size_t cpus = member_records(member) ? sampler_n_cpus(session_sampler(member->session)) : 0;
+static json_t *session_nature(const SessionEntry *entry) {
+    const SessionConfig *config = &entry->config;
+    size_t cpus =
+        session_entry_records(entry) ? sampler_n_cpus(session_sampler(entry->session)) : 0;
 
     return json_pack(
         "{s:s, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
         "s:o, s:o}",
-        "name", config->name, "state", state_word(member), "runtime", member->runtime, "sensitive",
-        member->sensitive, "describe", describe_json(member), "events", events_json(member),
-        "frequency", answer_count(frequency_of(member)), "period", answer_count(config->period),
+        "name", config->name, "state", state_word(entry), "runtime", entry->runtime, "sensitive",
+        entry->sensitive, "describe", describe_json(entry), "events", events_json(entry),
+        "frequency", answer_count(frequency_of(entry)), "period", answer_count(config->period),
         "callGraph", key_json(config, "CallGraph"), "cpus", answer_count(cpus), "target",
         target_json(config), "layout", key_json(config, "Layout"), "sinceUsec",
-        answer_time(member->state_real_ns), "stopsUsec", answer_time(stops_real_ns(member)),
-        "error", answer_text_or_null(member->error), "stopReason",
-        answer_text_or_null(member->stop_reason ?: ""), "missingEvents", missing_json(member));
+        answer_time(entry->state_real_ns), "stopsUsec", answer_time(stops_real_ns(entry)), "error",
+        answer_text_or_null(entry->error), "stopReason",
+        answer_text_or_null(entry->stop_reason ?: ""), "missingEvents", missing_json(entry));
 }
 
 /* The figures of the session so far. */
-static json_t *session_figures(const Daemon *daemon, const Member *member) {
-    SessionTotals totals = member_totals(member);
-    bool is_open = member_records(member) && session_has_segment(member->session);
+static json_t *session_figures(const Daemon *daemon, const SessionEntry *entry) {
+    SessionTotals totals = session_entry_totals(entry);
+    bool is_open = session_entry_records(entry) && session_has_segment(entry->session);
     uint64_t oldest = 0, newest = 0;
     StoreCoverage coverage;
 
-    (void)store_span(daemon->store, member->config.name, &oldest, &newest);
-    coverage = store_coverage(daemon->store, member->config.name);
+    (void)store_span(daemon->store, entry->config.name, &oldest, &newest);
+    coverage = store_coverage(daemon->store, entry->config.name);
     return json_pack("{s:o, s:o, s:o, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
                      "samples", answer_count(totals.samples), "lost", answer_count(totals.lost),
                      "throttled", answer_count(totals.throttles), "samplesPerSecond",
-                     member_rate(member, clock_monotonic_ns()), "storedBytes",
+                     session_entry_rate(entry, clock_monotonic_ns()), "storedBytes",
                      answer_count(totals.stored_bytes), "rawBytes", answer_count(totals.raw_bytes),
                      "segments", answer_count(totals.segments + is_open), "segment",
-                     is_open ? answer_text(session_path(member->session)) : json_null(),
+                     is_open ? answer_text(session_path(entry->session)) : json_null(),
                      "segmentSinceUsec", answer_time(is_open ? totals.segment_real_ns : 0),
                      "oldestUsec", answer_time(oldest), "newestUsec", answer_time(newest),
                      "queueBytes", answer_count(totals.queue_bytes), "degraded",
-                     degraded_json(member_degraded(member)), "coverage", coverage_json(&coverage));
+                     degraded_json(session_entry_degraded(entry)), "coverage",
+                     coverage_json(&coverage));
 }
 
-json_t *session_json(const Daemon *daemon, const Member *member) {
-    json_t *session = session_nature(member), *figures = session_figures(daemon, member);
+json_t *session_json(const Daemon *daemon, const SessionEntry *entry) {
+    json_t *session = session_nature(entry), *figures = session_figures(daemon, entry);
 
     if (!session || !figures || json_object_update(session, figures) < 0) {
         json_decref(session);
@@ -202,8 +204,8 @@ json_t *session_json(const Daemon *daemon, const Member *member) {
 static json_t *sessions_json(const Daemon *daemon) {
     json_t *list = json_array();
 
-    for (size_t i = 0; list && i < roster_count(daemon->roster); i++)
-        value_append(&list, session_json(daemon, roster_at(daemon->roster, i)));
+    for (size_t i = 0; list && i < session_table_count(daemon->sessions); i++)
+        value_append(&list, session_json(daemon, session_table_at(daemon->sessions, i)));
     return list;
 }
 
@@ -239,8 +241,8 @@ double daemon_scan_percent(const Daemon *daemon) {
 static unsigned all_degraded(const Daemon *daemon) {
     unsigned set = daemon_degraded(daemon);
 
-    for (size_t i = 0; i < roster_count(daemon->roster); i++)
-        set |= member_degraded(roster_at(daemon->roster, i));
+    for (size_t i = 0; i < session_table_count(daemon->sessions); i++)
+        set |= session_entry_degraded(session_table_at(daemon->sessions, i));
     return set;
 }
 
@@ -249,7 +251,7 @@ static const char *state_of(const Daemon *daemon) {
         return "stopping";
     if (!daemon->is_ready)
         return "starting";
-    return roster_n_sampling(daemon->roster) > 0 ? "recording" : "idle";
+    return session_table_n_sampling(daemon->sessions) > 0 ? "recording" : "idle";
 }
 
 static json_t *coarse_status(const Daemon *daemon) {

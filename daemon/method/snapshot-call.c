@@ -66,13 +66,13 @@ static bool parse_key(const char *key, const char *value, SessionConfig *config)
 }
 
 static int take_format(Daemon *daemon, Call *call, SnapshotCall *asked) {
-    const Member *member = roster_find(daemon->roster, asked->session);
+    const SessionEntry *entry = session_table_find(daemon->sessions, asked->session);
     SessionConfig config;
     const char *text;
 
     config_session_defaults(&config, "default");
-    if (member)
-        config.zstd_level = member->config.zstd_level;
+    if (entry)
+        config.zstd_level = entry->config.zstd_level;
     if (ask_text(call, "layout", &text) && !parse_key("Layout", text, &config))
         return call_fail_parameter(call, "layout", "it is neither file nor directory"), 1;
     asked->keep_frames = !ask_text(call, "compress", &text);

@@ -23,95 +23,95 @@ static void on_problem(void *userdata, const char *path, unsigned line, const ch
         reload->on_problem(reload->userdata, path, line, problem);
 }
 
-static void begin(const Reload *reload, Member *member, bool paused) {
-    (void)roster_begin(reload->roster, member, paused);
+static void begin(const Reload *reload, SessionEntry *entry, bool paused) {
+    (void)session_table_begin(reload->sessions, entry, paused);
 }
 
-static int add(const Reload *reload, const SessionConfig *config, Member **ret) {
-    *ret = roster_find(reload->roster, config->name);
-    return *ret ? 0 : roster_add(reload->roster, config, false, NULL, ret);
+static int add(const Reload *reload, const SessionConfig *config, SessionEntry **ret) {
+    *ret = session_table_find(reload->sessions, config->name);
+    return *ret ? 0 : session_table_add(reload->sessions, config, false, NULL, ret);
 }
 
 /* What Start() gave it holds no more. */
-static void take_from_client(Member *member) {
-    member->runtime = false;
-    json_decref(member->settings);
-    member->settings = NULL;
+static void take_from_client(SessionEntry *entry) {
+    entry->runtime = false;
+    json_decref(entry->settings);
+    entry->settings = NULL;
 }
 
 static int apply_new(const Reload *reload, const SessionConfig *config) {
     bool was_runtime;
-    Member *member;
-    int r = add(reload, config, &member);
+    SessionEntry *entry;
+    int r = add(reload, config, &entry);
 
     if (r < 0)
         return log_error(r, "Failed to add session '%s': %m", config->name);
-    was_runtime = member->runtime;
+    was_runtime = entry->runtime;
     if (was_runtime)
-        take_from_client(member);
-    member->config = *config;
-    if (!member->session)
-        begin(reload, member, false);
-    else if (was_runtime || member->state == MEMBER_STOPPING)
-        (void)roster_end(reload->roster, member, NEXT_BEGIN);
+        take_from_client(entry);
+    entry->config = *config;
+    if (!entry->session)
+        begin(reload, entry, false);
+    else if (was_runtime || entry->state == SESSION_STOPPING)
+        (void)session_table_end(reload->sessions, entry, NEXT_BEGIN);
     else
-        session_configure(member->session, config);
+        session_configure(entry->session, config);
     return 0;
 }
 
-static void reopen(const Reload *reload, Member *member, const SessionConfig *config) {
-    bool paused = member->state == MEMBER_PAUSED;
+static void reopen(const Reload *reload, SessionEntry *entry, const SessionConfig *config) {
+    bool paused = entry->state == SESSION_PAUSED;
 
-    member->config = *config;
-    if (member_records(member))
-        (void)roster_end(reload->roster, member, paused ? NEXT_BEGIN_PAUSED : NEXT_BEGIN);
-    else if (member->state == MEMBER_FAILED || member_is_opening(member))
-        begin(reload, member, paused);
+    entry->config = *config;
+    if (session_entry_records(entry))
+        (void)session_table_end(reload->sessions, entry, paused ? NEXT_BEGIN_PAUSED : NEXT_BEGIN);
+    else if (entry->state == SESSION_FAILED || session_entry_is_opening(entry))
+        begin(reload, entry, paused);
 }
 
 static int apply_session(void *userdata, ConfigFate fate, const SessionConfig *old,
                          const SessionConfig *new) {
     const Reload *reload = userdata;
-    Member *member = roster_find(reload->roster, new ? new->name : old->name);
+    SessionEntry *entry = session_table_find(reload->sessions, new ? new->name : old->name);
 
     if (fate == CONFIG_ADDED)
         (void)apply_new(reload, new);
-    if (!member)
+    if (!entry)
         return 0;
     if (fate == CONFIG_LIMITED) {
-        member->config = *new;
-        if (member_records(member))
-            session_configure(member->session, new);
+        entry->config = *new;
+        if (session_entry_records(entry))
+            session_configure(entry->session, new);
     }
     if (fate == CONFIG_REOPENED)
-        reopen(reload, member, new);
-    if (fate == CONFIG_REMOVED && member->session)
-        (void)roster_end(reload->roster, member, NEXT_NOTHING);
-    else if (fate == CONFIG_REMOVED && member_is_opening(member))
-        roster_abandon(reload->roster, member);
+        reopen(reload, entry, new);
+    if (fate == CONFIG_REMOVED && entry->session)
+        (void)session_table_end(reload->sessions, entry, NEXT_NOTHING);
+    else if (fate == CONFIG_REMOVED && session_entry_is_opening(entry))
+        session_table_abandon(reload->sessions, entry);
     return 0;
 }
 
 /* What is not there any more goes; what is not enabled is listed, for it may be begun by name. */
 static void settle_rest(const Reload *reload, const Config *config) {
-    for (size_t i = roster_count(reload->roster); i-- > 0;) {
-        Member *member = roster_at(reload->roster, i);
+    for (size_t i = session_table_count(reload->sessions); i-- > 0;) {
+        SessionEntry *entry = session_table_at(reload->sessions, i);
 
-        if (member->runtime || config_session(config, member->config.name))
+        if (entry->runtime || config_session(config, entry->config.name))
             continue;
-        if (member->session)
-            (void)roster_end(reload->roster, member, NEXT_REMOVE);
+        if (entry->session)
+            (void)session_table_end(reload->sessions, entry, NEXT_REMOVE);
         else
-            roster_remove(reload->roster, member);
+            session_table_remove(reload->sessions, entry);
     }
     for (uint32_t i = 0; i < config->n_sessions; i++) {
         const SessionConfig *session = &config->sessions[i];
-        Member *member = roster_find(reload->roster, session->name);
+        SessionEntry *entry = session_table_find(reload->sessions, session->name);
 
-        if (!member && roster_add(reload->roster, session, false, NULL, &member) < 0)
+        if (!entry && session_table_add(reload->sessions, session, false, NULL, &entry) < 0)
             continue;
-        if (!member_records(member) && !member->runtime)
-            member->config = *session;
+        if (!session_entry_records(entry) && !entry->runtime)
+            entry->config = *session;
     }
 }
 
@@ -119,14 +119,14 @@ static void settle_rest(const Reload *reload, const Config *config) {
 static bool opens_anew(const Reload *reload, const SessionConfig *session) {
     const Config *old = *reload->config;
     ConfigFate fate = config_session_fate(config_session(old, session->name), session);
-    const Member *member = roster_find(reload->roster, session->name);
+    const SessionEntry *entry = session_table_find(reload->sessions, session->name);
 
     if (!session->enabled)
         return false;
-    return fate == CONFIG_ADDED || fate == CONFIG_REOPENED || !member ||
-           member->state == MEMBER_FAILED ||
-           (member_records(member) &&
-            plan_notes_left_out(sampler_notes(session_sampler(member->session))));
+    return fate == CONFIG_ADDED || fate == CONFIG_REOPENED || !entry ||
+           entry->state == SESSION_FAILED ||
+           (session_entry_records(entry) &&
+            plan_notes_left_out(sampler_notes(session_sampler(entry->session))));
 }
 
 /* The number of problems that sessions would have on this host. */
@@ -135,10 +135,10 @@ static int check_host(const Reload *reload, const Config *config) {
 
     for (uint32_t i = 0; i < config->n_sessions; i++) {
         const SessionConfig *session = &config->sessions[i];
-        const Member *member = roster_find(reload->roster, session->name);
-        bool is_open = member && member_records(member);
+        const SessionEntry *entry = session_table_find(reload->sessions, session->name);
+        bool is_open = entry && session_entry_records(entry);
         CheckOptions options = sampler_check_options(
-            reload->sampler, is_open ? session_sampler(member->session) : NULL);
+            reload->sampler, is_open ? session_sampler(entry->session) : NULL);
         int r;
 
         if (!opens_anew(reload, session))

@@ -11,7 +11,7 @@
 
 typedef struct Reload {
     const char *path; /* NULL: the default one */
-    Roster *roster;
+    SessionTable *sessions;
     Sampler *sampler; /* by which events are tried */
     Store *store;
     Config **config;          /* replaced */

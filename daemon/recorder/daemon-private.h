@@ -36,7 +36,7 @@ struct Daemon {
     Store *store;
     ByteRate rate;
     Notify *notify;
-    Roster *roster;
+    SessionTable *sessions;
     Monitor *monitor;
     Waits *waits;
     GroupSearches *searches;
@@ -86,7 +86,8 @@ int daemon_end_sweep(Daemon *daemon);
 int daemon_drain(void *userdata);
 int daemon_on_cpus(void *userdata);
 /* The next segment; between two sweeps only. */
-int daemon_rotate(Daemon *daemon, Member *member, RotateReason reason, const ClockAnchor *clock);
+int daemon_rotate(Daemon *daemon, SessionEntry *entry, RotateReason reason,
+                  const ClockAnchor *clock);
 /* Segments for sessions that have none yet, where the kernel's maps are known. */
 int daemon_begin_segments(Daemon *daemon);
 /* Why all of it is less than asked for, whatever sessions there are; a set of Degraded. */
@@ -102,8 +103,8 @@ int daemon_open_sessions(Daemon *daemon);
 /* Their places in the history and the store. */
 int daemon_begin_sessions(Daemon *daemon);
 /* In the log: what it records, and at its end how much that was. */
-void daemon_tell_started(const Member *member);
-void daemon_tell_stopped(const Member *member);
+void daemon_tell_started(const SessionEntry *entry);
+void daemon_tell_stopped(const SessionEntry *entry);
 /* Where the next recorder finds what was begun, stopped and paused. */
 void daemon_remember(Daemon *daemon);
 /* What was begun by Start() ends with us. */

@@ -89,7 +89,7 @@ static int take_config(Daemon *daemon) {
 
 int daemon_reload(Daemon *daemon, ConfigProblem on_problem, void *userdata) {
     Reload reload = {.path = daemon->options.config_path,
-                     .roster = daemon->roster,
+                     .sessions = daemon->sessions,
                      .sampler = daemon->sampler,
                      .store = daemon->store,
                      .config = &daemon->config,
@@ -133,14 +133,14 @@ static void log_reach(const Daemon *daemon) {
 static int on_ready(void *userdata) {
     Daemon *daemon = userdata;
     int r = keeper_ready(daemon->options.keeper);
-    Member *member;
+    SessionEntry *entry;
 
     if (r < 0)
         return log_error(r, "Failed to tell the keeper that recording has begun: %m");
     daemon->is_ready = true;
     log_reach(daemon);
-    for (size_t at = 0; (member = roster_next(daemon->roster, &at));)
-        daemon_tell_started(member);
+    for (size_t at = 0; (entry = session_table_next(daemon->sessions, &at));)
+        daemon_tell_started(entry);
     /* The sweep that runs ends with it. */
     daemon->status_ns = 0;
     notify_ready();
@@ -373,7 +373,7 @@ static int start(Daemon *daemon) {
     const Config *config = daemon->config;
     bool is_volatile = config->storage == STORAGE_VOLATILE;
     uint64_t floor_ns = clock_monotonic_ns();
-    Member *member;
+    SessionEntry *entry;
     /* What the keeper holds is counted before we open anything. */
     int r;
 
@@ -390,8 +390,8 @@ static int start(Daemon *daemon) {
         r = daemon_begin_sessions(daemon);
     if (r < 0)
         return r;
-    for (size_t at = 0; (member = roster_next(daemon->roster, &at));)
-        floor_ns = MIN(floor_ns, session_oldest_ns(member->session));
+    for (size_t at = 0; (entry = session_table_next(daemon->sessions, &at));)
+        floor_ns = MIN(floor_ns, session_oldest_ns(entry->session));
     r = tracker_begin(daemon->tracker, floor_ns);
     if (r == 0)
         r = add_sources(daemon);
@@ -422,27 +422,27 @@ int daemon_new(const DaemonOptions *options, Config *config, Daemon **ret) {
 
 /* All at once, and what the disk does not take is known when their writers have ended. */
 static void end_sessions(Daemon *daemon) {
-    Member *member;
+    SessionEntry *entry;
 
-    for (size_t at = 0; (member = roster_next(daemon->roster, &at));) {
-        member->state = MEMBER_STOPPING;
-        session_end(member->session);
+    for (size_t at = 0; (entry = session_table_next(daemon->sessions, &at));) {
+        entry->state = SESSION_STOPPING;
+        session_end(entry->session);
     }
-    for (size_t i = 0; i < roster_count(daemon->roster); i++) {
-        member = roster_at(daemon->roster, i);
-        if (!member->session)
+    for (size_t i = 0; i < session_table_count(daemon->sessions); i++) {
+        entry = session_table_at(daemon->sessions, i);
+        if (!entry->session)
             continue;
-        session_wait(member->session);
-        daemon_tell_stopped(member);
+        session_wait(entry->session);
+        daemon_tell_stopped(entry);
     }
 }
 
 static int stop(Daemon *daemon) {
-    Member *member;
+    SessionEntry *entry;
     int r;
 
-    for (size_t at = 0; !daemon->leaving && (member = roster_next(daemon->roster, &at));)
-        session_leave(member->session, PD_GAP_DOWN);
+    for (size_t at = 0; !daemon->leaving && (entry = session_table_next(daemon->sessions, &at));)
+        session_leave(entry->session, PD_GAP_DOWN);
     r = daemon_drain(daemon);
     if (r == 0 && history_waits_until(tracker_history(daemon->tracker)) > 0) {
         r = tracker_await(daemon->tracker, BUILD_IDS_MAX_NS);
@@ -482,7 +482,7 @@ Daemon *daemon_free(Daemon *daemon) {
     /* What hangs on a disk goes on using these. */
     if (is_over)
         snapshot_engine_free(daemon->snapshots);
-    roster_free(daemon->roster, daemon->leaving);
+    session_table_free(daemon->sessions, daemon->leaving);
     monitor_free(daemon->monitor);
     notify_free(daemon->notify);
     own_free(daemon->own);

@@ -16,80 +16,81 @@
  * says so, when it stops or when it starts again.
  */
 
-void daemon_tell_started(const Member *member) {
-    bool has_segment = session_has_segment(member->session);
-    size_t n_cpus = sampler_n_cpus(session_sampler(member->session));
+void daemon_tell_started(const SessionEntry *entry) {
+    bool has_segment = session_has_segment(entry->session);
+    size_t n_cpus = sampler_n_cpus(session_sampler(entry->session));
     char cpus[32];
 
     snprintf(cpus, sizeof(cpus), "%zu", n_cpus);
-    if (sampler_is_waiting(session_sampler(member->session))) {
+    if (sampler_is_waiting(session_sampler(entry->session))) {
         log_struct(LOG_LEVEL_INFO, 0,
-                   LOG_FIELDS({"PROFD_EVENT", "started"}, {"PROFD_SESSION", member->config.name},
-                              {"PROFD_SEGMENT", has_segment ? session_path(member->session) : ""},
+                   LOG_FIELDS({"PROFD_EVENT", "started"}, {"PROFD_SESSION", entry->config.name},
+                              {"PROFD_SEGMENT", has_segment ? session_path(entry->session) : ""},
                               {"PROFD_CPUS", cpus}),
                    "Recording %s for session '%s' begins when control group '%s' exists",
-                   member->describe, member->config.name, member->config.cgroup);
+                   entry->describe, entry->config.name, entry->config.cgroup);
         return;
     }
     log_struct(LOG_LEVEL_INFO, 0,
-               LOG_FIELDS({"PROFD_EVENT", "started"}, {"PROFD_SESSION", member->config.name},
-                          {"PROFD_SEGMENT", has_segment ? session_path(member->session) : ""},
+               LOG_FIELDS({"PROFD_EVENT", "started"}, {"PROFD_SESSION", entry->config.name},
+                          {"PROFD_SEGMENT", has_segment ? session_path(entry->session) : ""},
                           {"PROFD_CPUS", cpus}),
-               "Recording %s on %zu CPUs %s '%s'", member->describe, n_cpus,
+               "Recording %s on %zu CPUs %s '%s'", entry->describe, n_cpus,
                has_segment ? "into" : "for session",
-               has_segment ? session_path(member->session) : member->config.name);
+               has_segment ? session_path(entry->session) : entry->config.name);
 }
 
-void daemon_tell_stopped(const Member *member) {
-    SessionTotals totals = member_totals(member);
+void daemon_tell_stopped(const SessionEntry *entry) {
+    SessionTotals totals = session_entry_totals(entry);
     char samples[32], lost[32];
 
     snprintf(samples, sizeof(samples), "%" PRIu64, totals.samples);
     snprintf(lost, sizeof(lost), "%" PRIu64, totals.lost);
     log_struct(LOG_LEVEL_NOTICE, 0,
-               LOG_FIELDS({"PROFD_EVENT", "stopped"}, {"PROFD_SESSION", member->config.name},
+               LOG_FIELDS({"PROFD_EVENT", "stopped"}, {"PROFD_SESSION", entry->config.name},
                           {"PROFD_SAMPLES", samples}, {"PROFD_LOST", lost}),
                "Stopped session '%s', which took %" PRIu64 " samples and lost %" PRIu64,
-               member->config.name, totals.samples, totals.lost);
+               entry->config.name, totals.samples, totals.lost);
 }
 
 /* Logs that a client changed the session, or that it ended. */
-static void tell_change(const Daemon *daemon, const char *event, const Member *member,
+static void tell_change(const Daemon *daemon, const char *event, const SessionEntry *entry,
                         const char *text) {
     if (strcmp(event, "stopped") == 0)
-        daemon_tell_stopped(member);
+        daemon_tell_stopped(entry);
     else if (strcmp(event, "started") == 0 && daemon->is_ready)
-        daemon_tell_started(member);
+        daemon_tell_started(entry);
     else if (strcmp(event, "failed") == 0)
         log_struct(LOG_LEVEL_ERROR, 0,
-                   LOG_FIELDS({"PROFD_EVENT", event}, {"PROFD_SESSION", member->config.name}),
+                   LOG_FIELDS({"PROFD_EVENT", event}, {"PROFD_SESSION", entry->config.name}),
                    "Session '%s' does not record, profd tries it again until it does",
-                   member->config.name);
+                   entry->config.name);
     else if (strcmp(event, "paused") == 0 || strcmp(event, "resumed") == 0)
         log_struct(LOG_LEVEL_NOTICE, 0,
-                   LOG_FIELDS({"PROFD_EVENT", event}, {"PROFD_SESSION", member->config.name}),
-                   "Session '%s' %s: %s", member->config.name, event, text);
+                   LOG_FIELDS({"PROFD_EVENT", event}, {"PROFD_SESSION", entry->config.name}),
+                   "Session '%s' %s: %s", entry->config.name, event, text);
 }
 
-static void on_event(void *userdata, const char *event, const Member *member, const char *text) {
+static void on_event(void *userdata, const char *event, const SessionEntry *entry,
+                     const char *text) {
     Daemon *daemon = userdata;
 
-    tell_change(daemon, event, member, text);
+    tell_change(daemon, event, entry, text);
     monitor_publish(daemon->monitor,
-                    &(MonitorEvent){.event = event, .session = member->config.name, .text = text});
+                    &(MonitorEvent){.event = event, .session = entry->config.name, .text = text});
     if (daemon->is_ready && !daemon->stopping)
-        notify_status(daemon->roster, clock_monotonic_ns(), daemon->is_outdated);
+        notify_status(daemon->sessions, clock_monotonic_ns(), daemon->is_outdated);
     if (!daemon->stopping && (strcmp(event, "stopped") == 0 || strcmp(event, "started") == 0))
         daemon_remember(daemon);
 }
 
-static int on_retry(void *userdata, Member *member) {
+static int on_retry(void *userdata, SessionEntry *entry) {
     Daemon *daemon = userdata;
     int r = daemon_end_sweep(daemon);
 
     /* That it fails again concerns nobody but itself. */
     if (r == 0)
-        (void)roster_retry(daemon->roster, member);
+        (void)session_table_retry(daemon->sessions, entry);
     return r;
 }
 
@@ -97,15 +98,15 @@ static int on_look(void *userdata) {
     return daemon_look(userdata);
 }
 
-static int new_roster(Daemon *daemon) {
-    return roster_new(&(RosterOptions){.loop = daemon->loop,
-                                       .host = {.sampler = daemon->sampler},
-                                       .drain = daemon_drain,
-                                       .on_retry = on_retry,
-                                       .on_event = on_event,
-                                       .on_look = on_look,
-                                       .userdata = daemon},
-                      &daemon->roster);
+static int new_session_table(Daemon *daemon) {
+    return session_table_new(&(SessionTableOptions){.loop = daemon->loop,
+                                                    .host = {.sampler = daemon->sampler},
+                                                    .drain = daemon_drain,
+                                                    .on_retry = on_retry,
+                                                    .on_event = on_event,
+                                                    .on_look = on_look,
+                                                    .userdata = daemon},
+                             &daemon->sessions);
 }
 
 /* By whether the keeper has events open, or had recorders before us. */
@@ -115,10 +116,10 @@ static bool follows_another(const Daemon *daemon) {
     return status->n_events > 0 || status->restarts > 0 || status->upgraded;
 }
 
-static void tell_ended(void *userdata _unused_, const RuntimeEntry *entry) {
-    if (entry->runtime)
+static void tell_ended(void *userdata _unused_, const SavedSession *saved) {
+    if (saved->runtime)
         log_notice("Session '%s', which was begun at runtime, ended with the profd before this one",
-                   entry->name);
+                   saved->name);
 }
 
 void daemon_settle_group(Daemon *daemon, SessionConfig *config) {
@@ -131,47 +132,47 @@ void daemon_settle_group(Daemon *daemon, SessionConfig *config) {
         memcpy(config->cgroup, path, sizeof(path));
 }
 
-/* The members as they were; those of the configuration are there already. */
-static void restore_runtime(Daemon *daemon, const RuntimeEntry *entry) {
+/* The entries as they were; those of the configuration are there already. */
+static void restore_runtime(Daemon *daemon, const SavedSession *saved) {
     ConfigSetting settings[64];
     SessionConfig config;
     ConfigFault fault = {};
-    Member *member = NULL;
+    SessionEntry *entry = NULL;
     const char *key;
     json_t *value;
     size_t n = 0;
     int r;
 
-    json_object_foreach(entry->settings, key,
+    json_object_foreach(saved->settings, key,
                         value) if (n < ARRAY_SIZE(settings) && json_is_string(value))
         settings[n++] = (ConfigSetting){.key = key, .value = json_string_value(value)};
-    r = config_make_session(daemon->config, entry->name, settings, n, &config, &fault);
+    r = config_make_session(daemon->config, saved->name, settings, n, &config, &fault);
     if (r == 0) {
         daemon_settle_group(daemon, &config);
-        r = roster_add(daemon->roster, &config, true, entry->settings, &member);
+        r = session_table_add(daemon->sessions, &config, true, saved->settings, &entry);
     }
     if (r < 0) {
-        log_warning(r, "Session '%s', which was begun at runtime, cannot go on: %m", entry->name);
+        log_warning(r, "Session '%s', which was begun at runtime, cannot go on: %m", saved->name);
         return;
     }
-    member->state = entry->state;
-    member->stop_at_ns = entry->stop_at_ns;
-    member->since_real_ns = entry->since_real_ns;
-    member->state_real_ns = entry->state_real_ns;
+    entry->state = saved->state;
+    entry->stop_at_ns = saved->stop_at_ns;
+    entry->since_real_ns = saved->since_real_ns;
+    entry->state_real_ns = saved->state_real_ns;
 }
 
-static void restore(void *userdata, const RuntimeEntry *entry) {
+static void restore(void *userdata, const SavedSession *saved) {
     Daemon *daemon = userdata;
-    Member *member = roster_find(daemon->roster, entry->name);
+    SessionEntry *entry = session_table_find(daemon->sessions, saved->name);
 
-    if (!member && entry->runtime)
-        restore_runtime(daemon, entry);
-    if (!member || entry->runtime)
+    if (!entry && saved->runtime)
+        restore_runtime(daemon, saved);
+    if (!entry || saved->runtime)
         return;
-    member->state = entry->state;
-    member->stop_at_ns = entry->stop_at_ns;
-    member->since_real_ns = entry->since_real_ns;
-    member->state_real_ns = entry->state_real_ns;
+    entry->state = saved->state;
+    entry->stop_at_ns = saved->stop_at_ns;
+    entry->since_real_ns = saved->since_real_ns;
+    entry->state_real_ns = saved->state_real_ns;
 }
 
 static int add_configured(Daemon *daemon) {
@@ -179,12 +180,12 @@ static int add_configured(Daemon *daemon) {
 
     for (uint32_t i = 0; r == 0 && i < daemon->config->n_sessions; i++) {
         const SessionConfig *config = &daemon->config->sessions[i];
-        Member *member;
+        SessionEntry *entry;
 
-        r = roster_add(daemon->roster, config, false, NULL, &member);
+        r = session_table_add(daemon->sessions, config, false, NULL, &entry);
         /* The state that it is to get. */
         if (r == 0)
-            member->state = config->enabled ? MEMBER_ACTIVE : MEMBER_INACTIVE;
+            entry->state = config->enabled ? SESSION_ACTIVE : SESSION_INACTIVE;
     }
     return r;
 }
@@ -208,54 +209,54 @@ static void take_over(Daemon *daemon) {
         log_set_level(log.level);
 }
 
-static int open_member(Daemon *daemon, Member *member) {
-    if (member->state != MEMBER_INACTIVE && member->state != MEMBER_STOPPING)
-        return roster_open(daemon->roster, member, member->state == MEMBER_PAUSED);
-    member->state = MEMBER_INACTIVE;
+static int open_session(Daemon *daemon, SessionEntry *entry) {
+    if (entry->state != SESSION_INACTIVE && entry->state != SESSION_STOPPING)
+        return session_table_open(daemon->sessions, entry, entry->state == SESSION_PAUSED);
+    entry->state = SESSION_INACTIVE;
     return 0;
 }
 
-static int begin_member(Daemon *daemon, Member *member) {
-    bool paused = member->state == MEMBER_PAUSED;
-    uint64_t since_ns = member->since_real_ns, state_ns = member->state_real_ns;
+static int begin_session(Daemon *daemon, SessionEntry *entry) {
+    bool paused = entry->state == SESSION_PAUSED;
+    uint64_t since_ns = entry->since_real_ns, state_ns = entry->state_real_ns;
     int r;
 
-    if (!member->session)
+    if (!entry->session)
         return 0;
-    r = roster_begin(daemon->roster, member, paused);
+    r = session_table_begin(daemon->sessions, entry, paused);
     if (r == 0)
-        r = roster_await(daemon->roster, member);
+        r = session_table_await(daemon->sessions, entry);
     if (r == 0 && since_ns > 0)
-        member->since_real_ns = since_ns;
+        entry->since_real_ns = since_ns;
     if (r == 0 && state_ns > 0)
-        member->state_real_ns = state_ns;
-    if (r == 0 && member->stop_at_ns > 0) {
-        uint64_t now = clock_ns(CLOCK_BOOTTIME), left = MAX(member->stop_at_ns, now + 1) - now;
+        entry->state_real_ns = state_ns;
+    if (r == 0 && entry->stop_at_ns > 0) {
+        uint64_t now = clock_ns(CLOCK_BOOTTIME), left = MAX(entry->stop_at_ns, now + 1) - now;
 
-        r = roster_stop_after(daemon->roster, member, left);
+        r = session_table_stop_after(daemon->sessions, entry, left);
     }
     return r;
 }
 
 /* A session that cannot begin has failed and is tried again; it ends profd only where no session
  * ever can. */
-static int each_member(Daemon *daemon, int (*act)(Daemon *daemon, Member *member)) {
+static int each_session(Daemon *daemon, int (*act)(Daemon *daemon, SessionEntry *entry)) {
     int r = 0;
 
-    for (size_t i = 0; r != -EPIPE && i < roster_count(daemon->roster); i++)
-        r = act(daemon, roster_at(daemon->roster, i));
+    for (size_t i = 0; r != -EPIPE && i < session_table_count(daemon->sessions); i++)
+        r = act(daemon, session_table_at(daemon->sessions, i));
     return r == -EPIPE ? r : 0;
 }
 
 int daemon_open_sessions(Daemon *daemon) {
-    int r = new_roster(daemon);
+    int r = new_session_table(daemon);
 
     if (r == 0)
         r = add_configured(daemon);
     if (r < 0)
         return r;
     take_over(daemon);
-    r = each_member(daemon, open_member);
+    r = each_session(daemon, open_session);
     sampler_forget_rest(daemon->sampler);
     return r;
 }
@@ -264,22 +265,22 @@ int daemon_begin_sessions(Daemon *daemon) {
     SessionHost host = {daemon->sampler, daemon->tracker, daemon->store, &daemon->rate};
     int r;
 
-    roster_set_host(daemon->roster, &host);
-    r = each_member(daemon, begin_member);
+    session_table_set_host(daemon->sessions, &host);
+    r = each_session(daemon, begin_session);
     daemon_remember(daemon);
     return r;
 }
 
 static bool has_runtime_sessions(const Daemon *daemon) {
-    for (size_t i = 0; i < roster_count(daemon->roster); i++)
-        if (roster_at(daemon->roster, i)->runtime)
+    for (size_t i = 0; i < session_table_count(daemon->sessions); i++)
+        if (session_table_at(daemon->sessions, i)->runtime)
             return true;
     return false;
 }
 
 void daemon_remember(Daemon *daemon) {
     static LogRate rate = {.interval_ns = 60 * NS_PER_SECOND, .burst = 1};
-    int r = runtime_save(daemon->options.runtime, daemon->roster, &daemon->log);
+    int r = runtime_save(daemon->options.runtime, daemon->sessions, &daemon->log);
 
     if (r < 0 && has_runtime_sessions(daemon))
         log_limited(&rate, LOG_LEVEL_WARNING, r,
@@ -289,13 +290,13 @@ void daemon_remember(Daemon *daemon) {
 }
 
 void daemon_forget(Daemon *daemon) {
-    for (size_t i = 0; i < roster_count(daemon->roster); i++) {
-        const Member *member = roster_at(daemon->roster, i);
+    for (size_t i = 0; i < session_table_count(daemon->sessions); i++) {
+        const SessionEntry *entry = session_table_at(daemon->sessions, i);
 
-        if (member->runtime && member_records(member))
+        if (entry->runtime && session_entry_records(entry))
             log_notice("Session '%s' was begun at runtime and ends with profd, begin it again with "
                        "profctl start",
-                       member->config.name);
+                       entry->config.name);
     }
     runtime_forget(daemon->options.runtime);
 }

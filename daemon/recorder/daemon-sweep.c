@@ -61,19 +61,19 @@ static int on_loss(void *userdata, SamplerSession *sampler, uint64_t id, unsigne
 }
 
 static void tell_losses(Daemon *daemon) {
-    Member *member;
+    SessionEntry *entry;
 
-    for (size_t at = 0; (member = roster_next(daemon->roster, &at));) {
-        uint64_t lost = session_totals(member->session).lost, since = lost - member->lost_told;
+    for (size_t at = 0; (entry = session_table_next(daemon->sessions, &at));) {
+        uint64_t lost = session_totals(entry->session).lost, since = lost - entry->lost_told;
         char text[96];
 
         if (since == 0)
             continue;
-        member->lost_told = lost;
+        entry->lost_told = lost;
         snprintf(text, sizeof(text), "%" PRIu64 " samples were lost, %" PRIu64 " so far", since,
                  lost);
         monitor_publish(daemon->monitor, &(MonitorEvent){.event = "lost",
-                                                         .session = member->config.name,
+                                                         .session = entry->config.name,
                                                          .text = text,
                                                          .count = since,
                                                          .has_count = true});
@@ -93,14 +93,14 @@ static int check_losses(Daemon *daemon) {
 }
 
 static int rotate_where_due(Daemon *daemon, const ClockAnchor *clock) {
-    Member *member;
+    SessionEntry *entry;
     int r = 0;
 
-    for (size_t at = 0; r == 0 && (member = roster_next(daemon->roster, &at));) {
-        RotateReason reason = session_is_due(member->session, clock);
+    for (size_t at = 0; r == 0 && (entry = session_table_next(daemon->sessions, &at));) {
+        RotateReason reason = session_is_due(entry->session, clock);
 
-        if (reason != ROTATE_NOT && session_may_rotate(member->session, reason, clock))
-            r = daemon_rotate(daemon, member, reason, clock);
+        if (reason != ROTATE_NOT && session_may_rotate(entry->session, reason, clock))
+            r = daemon_rotate(daemon, entry, reason, clock);
     }
     return r;
 }
@@ -133,18 +133,18 @@ static void note_cpu(Daemon *daemon, uint64_t now_ns) {
 }
 
 /* How much of it the store is to hold: a day, or less where it is stopped before. */
-static uint64_t least_reach_ns(const Member *member) {
+static uint64_t least_reach_ns(const SessionEntry *entry) {
     uint64_t boot_ns = clock_ns(CLOCK_BOOTTIME), real_ns = clock_ns(CLOCK_REALTIME), whole_ns;
 
-    if (member->stop_at_ns == 0)
+    if (entry->stop_at_ns == 0)
         return REACH_LEAST_NS;
-    whole_ns = real_ns - MIN(member->since_real_ns, real_ns);
-    whole_ns += member->stop_at_ns - MIN(boot_ns, member->stop_at_ns);
+    whole_ns = real_ns - MIN(entry->since_real_ns, real_ns);
+    whole_ns += entry->stop_at_ns - MIN(boot_ns, entry->stop_at_ns);
     return MIN(whole_ns, REACH_LEAST_NS);
 }
 
-static bool is_short(const Daemon *daemon, const Member *member) {
-    return store_session_is_short(daemon->store, member->config.name, least_reach_ns(member));
+static bool is_short(const Daemon *daemon, const SessionEntry *entry) {
+    return store_session_is_short(daemon->store, entry->config.name, least_reach_ns(entry));
 }
 
 unsigned daemon_degraded(const Daemon *daemon) {
@@ -158,29 +158,29 @@ unsigned daemon_degraded(const Daemon *daemon) {
 
 void daemon_update_status(Daemon *daemon, uint64_t now_ns) {
     unsigned all = daemon_degraded(daemon);
-    Member *member;
+    SessionEntry *entry;
 
     daemon->status_ns = now_ns;
     note_cpu(daemon, now_ns);
-    for (size_t at = 0; (member = roster_next(daemon->roster, &at));) {
-        const char *name = member->config.name;
-        unsigned others = all | (is_short(daemon, member) ? DEGRADED_SHORT_REACH : 0),
-                 before = session_degraded(member->session),
-                 set = session_update_degraded(member->session, others, now_ns);
+    for (size_t at = 0; (entry = session_table_next(daemon->sessions, &at));) {
+        const char *name = entry->config.name;
+        unsigned others = all | (is_short(daemon, entry) ? DEGRADED_SHORT_REACH : 0),
+                 before = session_degraded(entry->session),
+                 set = session_update_degraded(entry->session, others, now_ns);
 
         tell_degraded(daemon, name, "degraded", set & ~before);
         tell_degraded(daemon, name, "recovered", before & ~set);
     }
-    roster_note_rates(daemon->roster, now_ns);
-    notify_status(daemon->roster, now_ns, daemon->is_outdated);
+    session_table_note_rates(daemon->sessions, now_ns);
+    notify_status(daemon->sessions, now_ns, daemon->is_outdated);
 }
 
 static int end_sessions_sweep(Daemon *daemon, const ClockAnchor *clock) {
-    Member *member;
+    SessionEntry *entry;
     int r = 0;
 
-    for (size_t at = 0; r == 0 && (member = roster_next(daemon->roster, &at));)
-        r = session_end_sweep(member->session, daemon->side_band_ns, clock);
+    for (size_t at = 0; r == 0 && (entry = session_table_next(daemon->sessions, &at));)
+        r = session_end_sweep(entry->session, daemon->side_band_ns, clock);
     return r;
 }
 
@@ -210,19 +210,19 @@ static int complete_sweep(Daemon *daemon) {
 
 /* A segment that ended is told of when it is there to be read. */
 static void tell_rotations(Daemon *daemon) {
-    Member *member;
+    SessionEntry *entry;
 
-    for (size_t at = 0; (member = roster_next(daemon->roster, &at));) {
-        SessionRotations rotations = session_rotations(member->session);
+    for (size_t at = 0; (entry = session_table_next(daemon->sessions, &at));) {
+        SessionRotations rotations = session_rotations(entry->session);
 
-        if (rotations.finished <= member->rotations_told || rotations.finished < rotations.asked)
+        if (rotations.finished <= entry->rotations_told || rotations.finished < rotations.asked)
             continue;
-        member->rotations_told = rotations.finished;
-        if (member->ended_path[0])
+        entry->rotations_told = rotations.finished;
+        if (entry->ended_path[0])
             monitor_publish(daemon->monitor, &(MonitorEvent){.event = "rotated",
-                                                             .session = member->config.name,
+                                                             .session = entry->config.name,
                                                              .text = "a segment is finished",
-                                                             .path = member->ended_path});
+                                                             .path = entry->ended_path});
     }
 }
 
@@ -232,49 +232,49 @@ static int settle_sessions(Daemon *daemon) {
 
     if (r < 0)
         return r;
-    roster_look(daemon->roster);
+    session_table_look(daemon->sessions);
     r = daemon_begin_segments(daemon);
     return r < 0 ? r : daemon_sweep_soon(daemon);
 }
 
 int daemon_look(Daemon *daemon) {
-    Member *member;
+    SessionEntry *entry;
     int r = 0;
 
-    for (size_t at = 0; (member = roster_next(daemon->roster, &at));)
-        session_give_back(member->session);
+    for (size_t at = 0; (entry = session_table_next(daemon->sessions, &at));)
+        session_give_back(entry->session);
     tell_rotations(daemon);
-    r = roster_stop_ended(daemon->roster);
-    if (r == 0 && roster_is_changing(daemon->roster))
+    r = session_table_stop_ended(daemon->sessions);
+    if (r == 0 && session_table_is_changing(daemon->sessions))
         r = settle_sessions(daemon);
     waits_look(daemon->waits);
-    roster_forget_ended(daemon->roster);
+    session_table_forget_ended(daemon->sessions);
     return r;
 }
 
-int daemon_rotate(Daemon *daemon _unused_, Member *member, RotateReason reason,
+int daemon_rotate(Daemon *daemon _unused_, SessionEntry *entry, RotateReason reason,
                   const ClockAnchor *clock) {
-    const char *path = session_has_segment(member->session) ? session_path(member->session) : "";
+    const char *path = session_has_segment(entry->session) ? session_path(entry->session) : "";
     int r;
 
-    snprintf(member->ended_path, sizeof(member->ended_path), "%s", path);
-    r = session_rotate(member->session, reason, clock);
-    if (member->state == MEMBER_STARTING && session_has_segment(member->session))
-        member->state = MEMBER_ACTIVE;
+    snprintf(entry->ended_path, sizeof(entry->ended_path), "%s", path);
+    r = session_rotate(entry->session, reason, clock);
+    if (entry->state == SESSION_STARTING && session_has_segment(entry->session))
+        entry->state = SESSION_ACTIVE;
     return r;
 }
 
 /* Records begin with the kernel's maps, so there are none before these are known. */
 int daemon_begin_segments(Daemon *daemon) {
     ClockAnchor clock = clock_anchor_now();
-    Member *member;
+    SessionEntry *entry;
     int r = 0;
 
     if (!tracker_knows_kernel(daemon->tracker))
         return 0;
-    for (size_t at = 0; r == 0 && (member = roster_next(daemon->roster, &at));)
-        if (!session_has_segment(member->session))
-            r = daemon_rotate(daemon, member, ROTATE_ASKED, &clock);
+    for (size_t at = 0; r == 0 && (entry = session_table_next(daemon->sessions, &at));)
+        if (!session_has_segment(entry->session))
+            r = daemon_rotate(daemon, entry, ROTATE_ASKED, &clock);
     return r;
 }
 
@@ -350,14 +350,14 @@ int daemon_end_sweep(Daemon *daemon) {
 /* At the end of profd no session samples any more. */
 void daemon_sweep_meanwhile(void *userdata) {
     Daemon *daemon = userdata;
-    Member *member;
+    SessionEntry *entry;
 
     notify_feed(daemon->notify);
     if (daemon->stopping || !daemon->store || !tracker_knows_kernel(daemon->tracker) ||
         clock_monotonic_ns() - daemon->sweep_begin_ns < SWEEP_GAP_NS)
         return;
-    for (size_t at = 0; (member = roster_next(daemon->roster, &at));)
-        session_give_back(member->session);
+    for (size_t at = 0; (entry = session_table_next(daemon->sessions, &at));)
+        session_give_back(entry->session);
     daemon->waits_for_keeper = true;
     /* What fails now fails in the next sweep, too. */
     (void)sweep_all(daemon);

@@ -97,16 +97,16 @@ void notify_stopping(void) {
 }
 
 /* Figures only of a session that takes samples: those of another one are old. */
-static void put_session(Buffer *line, const Member *member, uint64_t now_ns) {
-    unsigned degraded = member_degraded(member);
-    SessionTotals totals = member_totals(member);
+static void put_session(Buffer *line, const SessionEntry *entry, uint64_t now_ns) {
+    unsigned degraded = session_entry_degraded(entry);
+    SessionTotals totals = session_entry_totals(entry);
 
-    if (degraded == 0 && !member_samples(member))
+    if (degraded == 0 && !session_entry_samples(entry))
         return;
-    text_printf(line, "%s%s: ", line->size > 0 ? "; " : "", member->config.name);
-    if (member_samples(member)) {
-        text_printf(line, "%s, %" PRIu64 " samples, %.0f/s, ", member->describe, totals.samples,
-                    member_rate(member, now_ns));
+    text_printf(line, "%s%s: ", line->size > 0 ? "; " : "", entry->config.name);
+    if (session_entry_samples(entry)) {
+        text_printf(line, "%s, %" PRIu64 " samples, %.0f/s, ", entry->describe, totals.samples,
+                    session_entry_rate(entry, now_ns));
         if (totals.lost > 0)
             text_printf(line, "%" PRIu64 " lost", totals.lost);
         else
@@ -120,11 +120,11 @@ static void put_session(Buffer *line, const Member *member, uint64_t now_ns) {
     }
 }
 
-void notify_status(const Roster *roster, uint64_t now_ns, bool is_outdated) {
+void notify_status(const SessionTable *sessions, uint64_t now_ns, bool is_outdated) {
     _cleanup_(buffer_done) Buffer line = {};
 
-    for (size_t i = 0; i < roster_count(roster); i++)
-        put_session(&line, roster_at(roster, i), now_ns);
+    for (size_t i = 0; i < session_table_count(sessions); i++)
+        put_session(&line, session_table_at(sessions, i), now_ns);
     if (is_outdated)
         text_printf(&line, "%sthe last reload was refused", line.size > 0 ? "; " : "");
     text_putc(&line, '\0');

@@ -22,4 +22,4 @@ void notify_ready(void);
 void notify_reloading(void);
 void notify_stopping(void);
 /* One line for `systemctl status`; is_outdated: the configuration is not what its file says. */
-void notify_status(const Roster *roster, uint64_t now_ns, bool is_outdated);
+void notify_status(const SessionTable *sessions, uint64_t now_ns, bool is_outdated);

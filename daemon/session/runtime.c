@@ -32,31 +32,31 @@ static int open_folder(const char *path) {
     return fd < 0 ? -errno : fd;
 }
 
-static json_t *encode_member(const Member *member) {
-    MemberState state = member->state;
+static json_t *encode_session(const SessionEntry *entry) {
+    SessionState state = entry->state;
 
-    if (state == MEMBER_STOPPING)
-        state = member->next == NEXT_BEGIN          ? MEMBER_ACTIVE
-                : member->next == NEXT_BEGIN_PAUSED ? MEMBER_PAUSED
-                                                    : MEMBER_INACTIVE;
-    return json_pack("{s:s, s:b, s:s, s:I, s:I, s:I, s:O}", "name", member->config.name, "runtime",
-                     member->runtime, "state", member_state_name(state), "sinceUsec",
-                     (json_int_t)(member->since_real_ns / NS_PER_US), "stateUsec",
-                     (json_int_t)(member->state_real_ns / NS_PER_US), "stopUsec",
-                     (json_int_t)(member->stop_at_ns / NS_PER_US), "settings",
-                     member->settings ? member->settings : json_null());
+    if (state == SESSION_STOPPING)
+        state = entry->next == NEXT_BEGIN          ? SESSION_ACTIVE
+                : entry->next == NEXT_BEGIN_PAUSED ? SESSION_PAUSED
+                                                   : SESSION_INACTIVE;
+    return json_pack("{s:s, s:b, s:s, s:I, s:I, s:I, s:O}", "name", entry->config.name, "runtime",
+                     entry->runtime, "state", session_state_name(state), "sinceUsec",
+                     (json_int_t)(entry->since_real_ns / NS_PER_US), "stateUsec",
+                     (json_int_t)(entry->state_real_ns / NS_PER_US), "stopUsec",
+                     (json_int_t)(entry->stop_at_ns / NS_PER_US), "settings",
+                     entry->settings ? entry->settings : json_null());
 }
 
-static json_t *encode(const Roster *roster, const RuntimeLog *log) {
+static json_t *encode(const SessionTable *sessions, const RuntimeLog *log) {
     json_t *list = json_array();
     char boot[BOOT_ID_SIZE];
 
-    for (size_t i = 0; i < roster_count(roster); i++) {
-        const Member *member = roster_at(roster, i);
+    for (size_t i = 0; i < session_table_count(sessions); i++) {
+        const SessionEntry *entry = session_table_at(sessions, i);
 
-        if (member->runtime && (member->state == MEMBER_STOPPING || !member->session))
+        if (entry->runtime && (entry->state == SESSION_STOPPING || !entry->session))
             continue;
-        value_append(&list, encode_member(member));
+        value_append(&list, encode_session(entry));
     }
     read_boot_id(boot);
     return json_pack("{s:s, s:s?, s:o}", "bootId", boot, "logLevel",
@@ -73,9 +73,9 @@ static int write_kept(int folder, Bytes text) {
     return r;
 }
 
-int runtime_save(const char *folder, const Roster *roster, const RuntimeLog *log) {
+int runtime_save(const char *folder, const SessionTable *sessions, const RuntimeLog *log) {
     _cleanup_close_ int fd = open_folder(folder);
-    json_t *root = fd < 0 ? NULL : encode(roster, log);
+    json_t *root = fd < 0 ? NULL : encode(sessions, log);
     _cleanup_free_ char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
 
     json_decref(root);
@@ -86,18 +86,18 @@ int runtime_save(const char *folder, const Roster *roster, const RuntimeLog *log
     return write_kept(fd, (Bytes){.data = (const uint8_t *)text, .size = strlen(text)});
 }
 
-static int decode_entry(json_t *value, RuntimeEntry *ret) {
+static int decode_entry(json_t *value, SavedSession *ret) {
     json_int_t since, stop,
         in_state = 0; /* a recorder before this one may not have kept the last */
     const char *state;
     json_t *settings;
     int runtime;
 
-    *ret = (RuntimeEntry){};
+    *ret = (SavedSession){};
     if (json_unpack(value, "{s:s, s:b, s:s, s:I, s?I, s:I, s:o}", "name", &ret->name, "runtime",
                     &runtime, "state", &state, "sinceUsec", &since, "stateUsec", &in_state,
                     "stopUsec", &stop, "settings", &settings) < 0 ||
-        !config_name_is_valid(ret->name) || member_state_from_name(state, &ret->state) < 0 ||
+        !config_name_is_valid(ret->name) || session_state_from_name(state, &ret->state) < 0 ||
         since < 0 || in_state < 0 || stop < 0 || since > INT64_MAX / NS_PER_US ||
         in_state > INT64_MAX / NS_PER_US || stop > INT64_MAX / NS_PER_US)
         return -EBADMSG;
@@ -118,7 +118,7 @@ static RuntimeLog decode_log(const json_t *root) {
     return log;
 }
 
-static int decode(json_t *root, void (*fn)(void *userdata, const RuntimeEntry *entry),
+static int decode(json_t *root, void (*fn)(void *userdata, const SavedSession *saved),
                   void *userdata) {
     const char *boot = json_string_value(json_object_get(root, "bootId"));
     json_t *list = json_object_get(root, "sessions"), *value;
@@ -129,16 +129,16 @@ static int decode(json_t *root, void (*fn)(void *userdata, const RuntimeEntry *e
         return -EBADMSG;
     read_boot_id(ours);
     json_array_foreach(list, i, value) {
-        RuntimeEntry entry;
+        SavedSession saved;
 
-        if (decode_entry(value, &entry) < 0)
+        if (decode_entry(value, &saved) < 0)
             return -EBADMSG;
-        fn(userdata, &entry);
+        fn(userdata, &saved);
     }
     return strcmp(boot, ours) == 0 ? 0 : -ESTALE;
 }
 
-int runtime_load(const char *folder, void (*fn)(void *userdata, const RuntimeEntry *entry),
+int runtime_load(const char *folder, void (*fn)(void *userdata, const SavedSession *saved),
                  void *userdata, RuntimeLog *ret_log) {
     _cleanup_close_ int fd = open_folder(folder);
     _cleanup_(buffer_done) Buffer text = {};

@@ -10,13 +10,13 @@
 #include "session/session-table.h"
 #include "util/log.h"
 
-typedef struct RuntimeEntry {
+typedef struct SavedSession {
     const char *name;
     bool runtime;
-    MemberState state;
+    SessionState state;
     uint64_t since_real_ns, state_real_ns, stop_at_ns;
     json_t *settings; /* borrowed; NULL: none */
-} RuntimeEntry;
+} SavedSession;
 
 /* That was set while we ran. */
 typedef struct RuntimeLog {
@@ -24,9 +24,9 @@ typedef struct RuntimeLog {
     LogLevel level;
 } RuntimeLog;
 
-int runtime_save(const char *folder, const Roster *roster, const RuntimeLog *log);
+int runtime_save(const char *folder, const SessionTable *sessions, const RuntimeLog *log);
 /* Calls fn for each. -ENOENT: nothing was kept; -ESTALE: it is of another boot; -EBADMSG: it makes
  * no sense. */
-int runtime_load(const char *folder, void (*fn)(void *userdata, const RuntimeEntry *entry),
+int runtime_load(const char *folder, void (*fn)(void *userdata, const SavedSession *saved),
                  void *userdata, RuntimeLog *ret_log);
 void runtime_forget(const char *folder);

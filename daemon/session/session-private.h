@@ -25,8 +25,8 @@ struct Session {
     unsigned degraded;
     uint64_t dropped_seen, dropped_ns; /* by the writer's count, and when it grew last */
     uint64_t sweep;
-    bool lacks_side_band; /* in the open segment: there was no room */
-    bool has_doubts;      /* some of its events are of a kind that kernels confuse */
+    bool lacks_side_band;        /* in the open segment: there was no room */
+    bool removes_broken_samples; /* some of its events are of a kind that kernels confuse */
     Buffer sifted;
     uint64_t round_start_ns; /* of the sweep at the last FINISHED_ROUND; 0: none yet */
     unsigned generation;

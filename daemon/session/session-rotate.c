@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "capture/ring/doubt.h"
+#include "capture/ring/broken-sample.h"
 #include "util/log.h"
 
 /*
@@ -200,7 +200,7 @@ int session_rotate(Session *session, RotateReason reason, const ClockAnchor *clo
     session->n_begun++;
     session->generation = sampler_generation(session->sampler);
     session->began = *clock;
-    session->has_doubts = doubt_is_due(sampler_events(session->sampler));
+    session->removes_broken_samples = broken_samples_are_possible(sampler_events(session->sampler));
     session->round_start_ns = session->rotate_held_ns = 0;
     session->rotate_asked = false;
     session->lacks_side_band = false;

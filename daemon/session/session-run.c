@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "capture/ring/doubt.h"
+#include "capture/ring/broken-sample.h"
 #include "session/degraded.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -245,7 +245,7 @@ static Bytes sift(Session *session, unsigned cpu, Bytes records) {
     size_t left_out;
 
     buffer_clear(&session->sifted);
-    left_out = doubt_sift(sampler_events(session->sampler), records, &session->sifted);
+    left_out = broken_samples_remove(sampler_events(session->sampler), records, &session->sifted);
     if (left_out > 0) {
         session->account.lost += left_out;
         session_note(session, &(SegmentFacts){.lost = left_out, .cpu = cpu});
@@ -307,7 +307,7 @@ int session_take(Session *session, const Batch *batch) {
     if (session->resume)
         records =
             resume_skip(session->resume, sampler_events(session->sampler), batch->cpu, records);
-    if (session->has_doubts)
+    if (session->removes_broken_samples)
         records = sift(session, batch->cpu, records);
     /* There is no room to begin one. */
     if (!session->emission) {

@@ -9,7 +9,7 @@
 #include "util/log.h"
 
 /*
- * A member is there before and after its session. To end one takes two steps, since a disk may be
+ * An entry is there before and after its session. To end one takes two steps, since a disk may be
  * slow and the main thread waits for none: its events are closed at once, and when its writer says
  * that it is done the rest goes. To begin one takes two steps as well, beside the main thread:
  * its events are opened, one session after the other, and then its folder, and it records from
@@ -28,9 +28,9 @@ enum {
 
 #define WAIT_LOOK_NS 20000000ULL /* while the last build ids of a segment are read */
 
-struct Roster {
-    RosterOptions options;
-    Member *members[ROSTER_MAX];
+struct SessionTable {
+    SessionTableOptions options;
+    SessionEntry *entries[SESSION_TABLE_MAX];
     size_t n;
     LoopSource *timer;
     uint64_t stopping_ns; /* since when the oldest one ends; 0: none does */
@@ -38,221 +38,224 @@ struct Roster {
 
 /* clang-format off */
 static const char *const state_names[] = {
-    [MEMBER_INACTIVE] = "inactive",
-    [MEMBER_STARTING] = "starting",
-    [MEMBER_ACTIVE]   = "active",
-    [MEMBER_PAUSED]   = "paused",
-    [MEMBER_STOPPING] = "stopping",
-    [MEMBER_FAILED]   = "failed",
+    [SESSION_INACTIVE] = "inactive",
+    [SESSION_STARTING] = "starting",
+    [SESSION_ACTIVE]   = "active",
+    [SESSION_PAUSED]   = "paused",
+    [SESSION_STOPPING] = "stopping",
+    [SESSION_FAILED]   = "failed",
 };
 /* clang-format on */
 
-const char *member_state_name(MemberState state) {
+const char *session_state_name(SessionState state) {
     return state_names[state];
 }
 
-int member_state_from_name(const char *name, MemberState *ret) {
+int session_state_from_name(const char *name, SessionState *ret) {
     for (size_t i = 0; i < ARRAY_SIZE(state_names); i++)
         if (strcmp(name, state_names[i]) == 0) {
-            *ret = (MemberState)i;
+            *ret = (SessionState)i;
             return 0;
         }
     return -EINVAL;
 }
 
-static Member *member_free(Member *member) {
-    sampler_opening_cancel(member->opening);
-    sampler_opening_cancel(member->trial);
-    json_decref(member->settings);
-    free(member);
+static SessionEntry *session_entry_free(SessionEntry *entry) {
+    sampler_opening_cancel(entry->opening);
+    sampler_opening_cancel(entry->trial);
+    json_decref(entry->settings);
+    free(entry);
     return NULL;
 }
 
 static int on_timer(void *userdata);
 
-int roster_new(const RosterOptions *options, Roster **ret) {
-    Roster *roster = calloc(1, sizeof(*roster));
+int session_table_new(const SessionTableOptions *options, SessionTable **ret) {
+    SessionTable *sessions = calloc(1, sizeof(*sessions));
     int r;
 
-    if (!roster)
+    if (!sessions)
         return -ENOMEM;
-    roster->options = *options;
-    r = loop_add_deferred(options->loop, on_timer, roster, &roster->timer);
+    sessions->options = *options;
+    r = loop_add_deferred(options->loop, on_timer, sessions, &sessions->timer);
     if (r < 0) {
-        free(roster);
+        free(sessions);
         return r;
     }
-    *ret = roster;
+    *ret = sessions;
     return 0;
 }
 
-Roster *roster_free(Roster *roster, bool keep_rings) {
-    if (!roster)
+SessionTable *session_table_free(SessionTable *sessions, bool keep_rings) {
+    if (!sessions)
         return NULL;
-    for (size_t i = 0; i < roster->n; i++) {
-        Member *member = roster->members[i];
+    for (size_t i = 0; i < sessions->n; i++) {
+        SessionEntry *entry = sessions->entries[i];
 
-        member->session = session_close(member->session, keep_rings);
-        member_free(member);
+        entry->session = session_close(entry->session, keep_rings);
+        session_entry_free(entry);
     }
-    loop_source_free(roster->timer);
-    free(roster);
+    loop_source_free(sessions->timer);
+    free(sessions);
     return NULL;
 }
 
-size_t roster_count(const Roster *roster) {
-    return roster->n;
+size_t session_table_count(const SessionTable *sessions) {
+    return sessions->n;
 }
 
-Member *roster_at(const Roster *roster, size_t i) {
-    return roster->members[i];
+SessionEntry *session_table_at(const SessionTable *sessions, size_t i) {
+    return sessions->entries[i];
 }
 
-Member *roster_find(const Roster *roster, const char *name) {
-    for (size_t i = 0; i < roster->n; i++)
-        if (strcmp(roster->members[i]->config.name, name) == 0)
-            return roster->members[i];
+SessionEntry *session_table_find(const SessionTable *sessions, const char *name) {
+    for (size_t i = 0; i < sessions->n; i++)
+        if (strcmp(sessions->entries[i]->config.name, name) == 0)
+            return sessions->entries[i];
     return NULL;
 }
 
-bool member_records(const Member *member) {
-    return member->session && member->state != MEMBER_STOPPING;
+bool session_entry_records(const SessionEntry *entry) {
+    return entry->session && entry->state != SESSION_STOPPING;
 }
 
-bool member_is_opening(const Member *member) {
-    return member->awaits && !member->session;
+bool session_entry_is_opening(const SessionEntry *entry) {
+    return entry->awaits && !entry->session;
 }
 
-bool member_samples(const Member *member) {
-    bool rests = member->awaits && !member->was_opened;
+bool session_entry_samples(const SessionEntry *entry) {
+    bool rests = entry->awaits && !entry->was_opened;
 
-    return (member->state == MEMBER_STARTING || member->state == MEMBER_ACTIVE) && !rests &&
-           member->session && !sampler_is_waiting(session_sampler(member->session)) &&
-           sampler_n_cpus(session_sampler(member->session)) > 0;
+    return (entry->state == SESSION_STARTING || entry->state == SESSION_ACTIVE) && !rests &&
+           entry->session && !sampler_is_waiting(session_sampler(entry->session)) &&
+           sampler_n_cpus(session_sampler(entry->session)) > 0;
 }
 
-bool member_has_ended(const Member *member) {
-    return member->runtime && member->state == MEMBER_INACTIVE && member->stop_reason;
+bool session_entry_has_ended(const SessionEntry *entry) {
+    return entry->runtime && entry->state == SESSION_INACTIVE && entry->stop_reason;
 }
 
-static bool starts_late(const Member *member) {
-    return clock_monotonic_ns() - member->starting_ns > LATE_START_SEC * NS_PER_SECOND;
+static bool starts_late(const SessionEntry *entry) {
+    return clock_monotonic_ns() - entry->starting_ns > LATE_START_SEC * NS_PER_SECOND;
 }
 
 /* A session that nobody wants to record now lacks nothing. */
-static unsigned state_degraded(const Member *member) {
-    switch (member->state) {
-    case MEMBER_PAUSED:
+static unsigned state_degraded(const SessionEntry *entry) {
+    switch (entry->state) {
+    case SESSION_PAUSED:
         return DEGRADED_PAUSED;
-    case MEMBER_FAILED:
+    case SESSION_FAILED:
         return DEGRADED_FAILED;
-    case MEMBER_INACTIVE:
-    case MEMBER_STOPPING:
-        return !member->runtime && member->config.enabled ? DEGRADED_STOPPED : 0;
-    case MEMBER_STARTING:
-        return starts_late(member) ? DEGRADED_LATE_START : 0;
-    case MEMBER_ACTIVE:
+    case SESSION_INACTIVE:
+    case SESSION_STOPPING:
+        return !entry->runtime && entry->config.enabled ? DEGRADED_STOPPED : 0;
+    case SESSION_STARTING:
+        return starts_late(entry) ? DEGRADED_LATE_START : 0;
+    case SESSION_ACTIVE:
         break;
     }
     return 0;
 }
 
-unsigned member_degraded(const Member *member) {
-    return state_degraded(member) |
-           (member_records(member) ? session_degraded(member->session) : 0);
+unsigned session_entry_degraded(const SessionEntry *entry) {
+    return state_degraded(entry) |
+           (session_entry_records(entry) ? session_degraded(entry->session) : 0);
 }
 
-Member *roster_next(const Roster *roster, size_t *at) {
-    while (*at < roster->n) {
-        Member *member = roster->members[(*at)++];
+SessionEntry *session_table_next(const SessionTable *sessions, size_t *at) {
+    while (*at < sessions->n) {
+        SessionEntry *entry = sessions->entries[(*at)++];
 
-        if (member_records(member))
-            return member;
+        if (session_entry_records(entry))
+            return entry;
     }
     return NULL;
 }
 
-size_t roster_n_sampling(const Roster *roster) {
+size_t session_table_n_sampling(const SessionTable *sessions) {
     size_t n = 0;
 
-    for (size_t i = 0; i < roster->n; i++)
-        n += member_samples(roster->members[i]);
+    for (size_t i = 0; i < sessions->n; i++)
+        n += session_entry_samples(sessions->entries[i]);
     return n;
 }
 
-size_t roster_n_open(const Roster *roster) {
+size_t session_table_n_open(const SessionTable *sessions) {
     size_t n = 0;
 
-    for (size_t i = 0; i < roster->n; i++)
-        n += member_records(roster->members[i]) || member_is_opening(roster->members[i]);
+    for (size_t i = 0; i < sessions->n; i++)
+        n += session_entry_records(sessions->entries[i]) ||
+             session_entry_is_opening(sessions->entries[i]);
     return n;
 }
 
-int roster_add(Roster *roster, const SessionConfig *config, bool runtime, json_t *settings,
-               Member **ret) {
-    Member *member;
+int session_table_add(SessionTable *sessions, const SessionConfig *config, bool runtime,
+                      json_t *settings, SessionEntry **ret) {
+    SessionEntry *entry;
 
-    if (roster->n == ROSTER_MAX)
+    if (sessions->n == SESSION_TABLE_MAX)
         return -E2BIG;
-    member = calloc(1, sizeof(*member));
-    if (!member)
+    entry = calloc(1, sizeof(*entry));
+    if (!entry)
         return -ENOMEM;
-    member->config = *config;
-    member->runtime = runtime;
-    member->settings = json_incref(settings);
-    roster->members[roster->n++] = *ret = member;
+    entry->config = *config;
+    entry->runtime = runtime;
+    entry->settings = json_incref(settings);
+    sessions->entries[sessions->n++] = *ret = entry;
     return 0;
 }
 
-void roster_remove(Roster *roster, Member *member) {
+void session_table_remove(SessionTable *sessions, SessionEntry *entry) {
     size_t i = 0;
 
-    assert(!member->session);
-    while (roster->members[i] != member)
+    assert(!entry->session);
+    while (sessions->entries[i] != entry)
         i++;
-    roster->n--;
-    memmove(&roster->members[i], &roster->members[i + 1],
-            (roster->n - i) * sizeof(*roster->members));
-    member_free(member);
+    sessions->n--;
+    memmove(&sessions->entries[i], &sessions->entries[i + 1],
+            (sessions->n - i) * sizeof(*sessions->entries));
+    session_entry_free(entry);
 }
 
-static void tell(const Roster *roster, const char *event, const Member *member, const char *text) {
-    roster->options.on_event(roster->options.userdata, event, member, text);
+static void tell(const SessionTable *sessions, const char *event, const SessionEntry *entry,
+                 const char *text) {
+    sessions->options.on_event(sessions->options.userdata, event, entry, text);
 }
 
 /* It records, and may record more one day: a module is loaded, a probe is defined. */
-static bool lacks_events(const Member *member) {
-    return member_records(member) && !member->awaits &&
-           plan_notes_left_out(sampler_notes(session_sampler(member->session)));
+static bool lacks_events(const SessionEntry *entry) {
+    return session_entry_records(entry) && !entry->awaits &&
+           plan_notes_left_out(sampler_notes(session_sampler(entry->session)));
 }
 
-/* For the next member whose time comes, or to look after those that end. */
-static int arm(Roster *roster) {
+/* For the next entry whose time comes, or to look after those that end. */
+static int arm(SessionTable *sessions) {
     uint64_t now = clock_ns(CLOCK_BOOTTIME), next = UINT64_MAX;
 
-    for (size_t i = 0; i < roster->n; i++) {
-        const Member *member = roster->members[i];
+    for (size_t i = 0; i < sessions->n; i++) {
+        const SessionEntry *entry = sessions->entries[i];
 
-        if (member->state == MEMBER_STOPPING)
-            next = MIN(next, now + (session_waits(member->session) ? WAIT_LOOK_NS
-                                                                   : LOOK_SEC * NS_PER_SECOND));
-        else if (member->stop_at_ns > 0 && member_records(member))
-            next = MIN(next, member->stop_at_ns);
-        else if ((member->state == MEMBER_FAILED && !member->awaits) ||
-                 (lacks_events(member) && !member->trial))
-            next = MIN(next, member->retry_at_ns);
+        if (entry->state == SESSION_STOPPING)
+            next = MIN(next, now + (session_waits(entry->session) ? WAIT_LOOK_NS
+                                                                  : LOOK_SEC * NS_PER_SECOND));
+        else if (entry->stop_at_ns > 0 && session_entry_records(entry))
+            next = MIN(next, entry->stop_at_ns);
+        else if ((entry->state == SESSION_FAILED && !entry->awaits) ||
+                 (lacks_events(entry) && !entry->trial))
+            next = MIN(next, entry->retry_at_ns);
     }
-    return next == UINT64_MAX ? 0 : loop_trigger_after(roster->timer, next > now ? next - now : 0);
+    return next == UINT64_MAX ? 0
+                              : loop_trigger_after(sessions->timer, next > now ? next - now : 0);
 }
 
-void roster_set_host(Roster *roster, const SessionHost *host) {
-    roster->options.host = *host;
+void session_table_set_host(SessionTable *sessions, const SessionHost *host) {
+    sessions->options.host = *host;
 }
 
 /* A failure that is like the one before is not logged again. */
-static void keep_error(Member *member) {
-    log_keep_error(member->error, sizeof(member->error));
-    log_mute(member->error_logged[0] != '\0');
+static void keep_error(SessionEntry *entry) {
+    log_keep_error(entry->error, sizeof(entry->error));
+    log_mute(entry->error_logged[0] != '\0');
 }
 
 static void end_keep_error(void) {
@@ -260,333 +263,332 @@ static void end_keep_error(void) {
     log_keep_error(NULL, 0);
 }
 
-static void log_failure(const Roster *roster, Member *member, int error) {
-    if (strcmp(member->error_logged, member->error) == 0)
+static void log_failure(const SessionTable *sessions, SessionEntry *entry, int error) {
+    if (strcmp(entry->error_logged, entry->error) == 0)
         return;
-    if (member->error_logged[0])
-        (void)log_error(error, "%s", member->error);
-    memcpy(member->error_logged, member->error, sizeof(member->error_logged));
-    tell(roster, "failed", member, member->error);
+    if (entry->error_logged[0])
+        (void)log_error(error, "%s", entry->error);
+    memcpy(entry->error_logged, entry->error, sizeof(entry->error_logged));
+    tell(sessions, "failed", entry, entry->error);
 }
 
-static void retry_later(Member *member) {
-    uint64_t delay_ns = member->retry_delay_ns;
+static void retry_later(SessionEntry *entry) {
+    uint64_t delay_ns = entry->retry_delay_ns;
 
-    member->retry_delay_ns = delay_ns == 0
-                                 ? RETRY_FIRST_SEC * NS_PER_SECOND
-                                 : MIN(delay_ns * 2, (uint64_t)RETRY_LAST_SEC * NS_PER_SECOND);
-    member->retry_at_ns = clock_ns(CLOCK_BOOTTIME) + member->retry_delay_ns;
+    entry->retry_delay_ns = delay_ns == 0
+                                ? RETRY_FIRST_SEC * NS_PER_SECOND
+                                : MIN(delay_ns * 2, (uint64_t)RETRY_LAST_SEC * NS_PER_SECOND);
+    entry->retry_at_ns = clock_ns(CLOCK_BOOTTIME) + entry->retry_delay_ns;
 }
 
-static int begin_failed(Roster *roster, Member *member, SessionPart part, int error) {
-    if (!member->error_logged[0])
-        member->state_real_ns = clock_ns(CLOCK_REALTIME);
+static int begin_failed(SessionTable *sessions, SessionEntry *entry, SessionPart part, int error) {
+    if (!entry->error_logged[0])
+        entry->state_real_ns = clock_ns(CLOCK_REALTIME);
 
     /* Sweeps go on while its events are closed, and it is in none of them any more. */
-    member->state = MEMBER_STOPPING;
-    member->session = session_close(member->session, false);
-    member->failed_part = part;
-    member->failed_error = error;
-    member->awaits = member->was_opened = false;
-    member->state = MEMBER_FAILED;
-    retry_later(member);
-    log_failure(roster, member, error);
-    (void)arm(roster);
+    entry->state = SESSION_STOPPING;
+    entry->session = session_close(entry->session, false);
+    entry->failed_part = part;
+    entry->failed_error = error;
+    entry->awaits = entry->was_opened = false;
+    entry->state = SESSION_FAILED;
+    retry_later(entry);
+    log_failure(sessions, entry, error);
+    (void)arm(sessions);
     return error;
 }
 
-static int set_events(Member *member, bool paused) {
-    return paused ? session_pause(member->session) : session_start(member->session);
+static int set_events(SessionEntry *entry, bool paused) {
+    return paused ? session_pause(entry->session) : session_start(entry->session);
 }
 
-int roster_open(Roster *roster, Member *member, bool paused) {
+int session_table_open(SessionTable *sessions, SessionEntry *entry, bool paused) {
     int r;
 
-    member->retry_paused = paused;
-    keep_error(member);
-    r = session_new(roster->options.host.sampler, &member->config, &member->session);
+    entry->retry_paused = paused;
+    keep_error(entry);
+    r = session_new(sessions->options.host.sampler, &entry->config, &entry->session);
     if (r == 0)
-        r = set_events(member, paused);
+        r = set_events(entry, paused);
     end_keep_error();
-    member->was_opened = r == 0;
-    return r < 0 ? begin_failed(roster, member, SESSION_EVENTS, r) : 0;
+    entry->was_opened = r == 0;
+    return r < 0 ? begin_failed(sessions, entry, SESSION_EVENTS, r) : 0;
 }
 
 /* With its events open. */
-static int attach(Roster *roster, Member *member) {
-    bool paused = member->retry_paused;
+static int attach(SessionTable *sessions, SessionEntry *entry) {
+    bool paused = entry->retry_paused;
     int r;
 
-    keep_error(member);
-    r = session_attach(member->session, &roster->options.host);
+    keep_error(entry);
+    r = session_attach(entry->session, &sessions->options.host);
     end_keep_error();
     if (r < 0)
-        return begin_failed(roster, member, SESSION_STORE, r);
-    snprintf(member->describe, sizeof(member->describe), "%s",
-             sampler_describe(session_sampler(member->session)));
-    member->sensitive = session_is_sensitive(member->session);
-    member->state = paused ? MEMBER_PAUSED : MEMBER_STARTING;
-    member->awaits = true;
+        return begin_failed(sessions, entry, SESSION_STORE, r);
+    snprintf(entry->describe, sizeof(entry->describe), "%s",
+             sampler_describe(session_sampler(entry->session)));
+    entry->sensitive = session_is_sensitive(entry->session);
+    entry->state = paused ? SESSION_PAUSED : SESSION_STARTING;
+    entry->awaits = true;
     return 0;
 }
 
 /* One at a time: how much room there is for rings is known when those before are open. */
-static int open_next(Roster *roster) {
-    Member *next = NULL;
+static int open_next(SessionTable *sessions) {
+    SessionEntry *next = NULL;
     int r;
 
-    for (size_t i = roster->n; i-- > 0;) {
-        if (roster->members[i]->opening)
+    for (size_t i = sessions->n; i-- > 0;) {
+        if (sessions->entries[i]->opening)
             return 0;
-        if (member_is_opening(roster->members[i]))
-            next = roster->members[i];
+        if (session_entry_is_opening(sessions->entries[i]))
+            next = sessions->entries[i];
     }
     if (!next)
         return 0;
     keep_error(next);
-    r = sampler_opening_begin(roster->options.host.sampler, &next->config,
+    r = sampler_opening_begin(sessions->options.host.sampler, &next->config,
                               next->error_logged[0] != '\0', &next->opening);
     end_keep_error();
-    return r < 0 ? begin_failed(roster, next, SESSION_EVENTS, r) : 0;
+    return r < 0 ? begin_failed(sessions, next, SESSION_EVENTS, r) : 0;
 }
 
 /* One that failed has failed until it records. */
-static int begin(Roster *roster, Member *member, bool paused) {
-    member->retry_paused = paused;
-    member->next = NEXT_NOTHING;
-    member->stop_reason = NULL;
-    member->starting_ns = clock_monotonic_ns();
-    if (member->session)
-        return attach(roster, member);
-    member->opening = sampler_opening_cancel(member->opening);
-    member->awaits = true;
-    if (member->state != MEMBER_FAILED)
-        member->state = paused ? MEMBER_PAUSED : MEMBER_STARTING;
-    return open_next(roster);
+static int begin(SessionTable *sessions, SessionEntry *entry, bool paused) {
+    entry->retry_paused = paused;
+    entry->next = NEXT_NOTHING;
+    entry->stop_reason = NULL;
+    entry->starting_ns = clock_monotonic_ns();
+    if (entry->session)
+        return attach(sessions, entry);
+    entry->opening = sampler_opening_cancel(entry->opening);
+    entry->awaits = true;
+    if (entry->state != SESSION_FAILED)
+        entry->state = paused ? SESSION_PAUSED : SESSION_STARTING;
+    return open_next(sessions);
 }
 
-int roster_begin(Roster *roster, Member *member, bool paused) {
-    member->error_logged[0] = '\0';
-    member->retry_delay_ns = 0;
-    return begin(roster, member, paused);
+int session_table_begin(SessionTable *sessions, SessionEntry *entry, bool paused) {
+    entry->error_logged[0] = '\0';
+    entry->retry_delay_ns = 0;
+    return begin(sessions, entry, paused);
 }
 
-int roster_retry(Roster *roster, Member *member) {
-    return begin(roster, member, member->retry_paused);
+int session_table_retry(SessionTable *sessions, SessionEntry *entry) {
+    return begin(sessions, entry, entry->retry_paused);
 }
 
-void roster_abandon(Roster *roster, Member *member) {
-    member->opening = sampler_opening_cancel(member->opening);
-    member->awaits = false;
-    member->state = MEMBER_INACTIVE;
-    member->stop_reason = NULL;
-    (void)open_next(roster);
+void session_table_abandon(SessionTable *sessions, SessionEntry *entry) {
+    entry->opening = sampler_opening_cancel(entry->opening);
+    entry->awaits = false;
+    entry->state = SESSION_INACTIVE;
+    entry->stop_reason = NULL;
+    (void)open_next(sessions);
 }
 
 /* Its folder is there: from here on it records. */
-static int settle(Roster *roster, Member *member) {
+static int settle(SessionTable *sessions, SessionEntry *entry) {
     int r = 0;
 
-    if (!member->was_opened) {
-        keep_error(member);
-        r = set_events(member, member->state == MEMBER_PAUSED);
+    if (!entry->was_opened) {
+        keep_error(entry);
+        r = set_events(entry, entry->state == SESSION_PAUSED);
         end_keep_error();
     }
     if (r < 0)
-        return begin_failed(roster, member, SESSION_EVENTS, r);
-    member->awaits = member->was_opened = false;
-    member->error[0] = member->error_logged[0] = '\0';
-    member->retry_delay_ns = 0;
-    retry_later(member);
-    member->since_real_ns = member->state_real_ns = clock_ns(CLOCK_REALTIME);
-    member->points[0] = member->points[1] = (MemberPoint){.at_ns = clock_monotonic_ns()};
-    member->lost_told = member->rotations_told = 0;
-    if (member->duration_ns > 0)
-        r = roster_stop_after(roster, member, member->duration_ns);
-    tell(roster, "started", member, member->describe);
-    return r == 0 ? arm(roster) : r;
+        return begin_failed(sessions, entry, SESSION_EVENTS, r);
+    entry->awaits = entry->was_opened = false;
+    entry->error[0] = entry->error_logged[0] = '\0';
+    entry->retry_delay_ns = 0;
+    retry_later(entry);
+    entry->since_real_ns = entry->state_real_ns = clock_ns(CLOCK_REALTIME);
+    entry->points[0] = entry->points[1] = (SessionPoint){.at_ns = clock_monotonic_ns()};
+    entry->lost_told = entry->rotations_told = 0;
+    if (entry->duration_ns > 0)
+        r = session_table_stop_after(sessions, entry, entry->duration_ns);
+    tell(sessions, "started", entry, entry->describe);
+    return r == 0 ? arm(sessions) : r;
 }
 
-int roster_await(Roster *roster, Member *member) {
+int session_table_await(SessionTable *sessions, SessionEntry *entry) {
     int r;
 
-    keep_error(member);
-    r = session_await(member->session);
+    keep_error(entry);
+    r = session_await(entry->session);
     end_keep_error();
-    return r < 0 ? begin_failed(roster, member, SESSION_STORE, r) : settle(roster, member);
+    return r < 0 ? begin_failed(sessions, entry, SESSION_STORE, r) : settle(sessions, entry);
 }
 
 /* Its events are open: next is its place in the store. */
-static void look_opening(Roster *roster, Member *member) {
+static void look_opening(SessionTable *sessions, SessionEntry *entry) {
     SamplerSession *sampler;
-    int r = sampler_opening_end(member->opening, &sampler, member->error, sizeof(member->error));
+    int r = sampler_opening_end(entry->opening, &sampler, entry->error, sizeof(entry->error));
 
     if (r == 0)
         return;
-    member->opening = NULL;
+    entry->opening = NULL;
     if (r > 0)
-        r = session_new_opened(sampler, &member->config, &member->session);
+        r = session_new_opened(sampler, &entry->config, &entry->session);
     if (r < 0)
-        (void)begin_failed(roster, member, SESSION_EVENTS, r);
+        (void)begin_failed(sessions, entry, SESSION_EVENTS, r);
     else
-        (void)attach(roster, member);
+        (void)attach(sessions, entry);
 }
 
 /* The other events of a group may have changed with it, so the session begins anew. */
-static void look_trial(Roster *roster, Member *member) {
-    MemberNext next = member->state == MEMBER_PAUSED ? NEXT_BEGIN_PAUSED : NEXT_BEGIN;
-    int r = sampler_trial_end(member->trial, session_sampler(member->session));
+static void look_trial(SessionTable *sessions, SessionEntry *entry) {
+    SessionNext next = entry->state == SESSION_PAUSED ? NEXT_BEGIN_PAUSED : NEXT_BEGIN;
+    int r = sampler_trial_end(entry->trial, session_sampler(entry->session));
 
     if (r == 0)
         return;
-    member->trial = NULL;
-    retry_later(member);
+    entry->trial = NULL;
+    retry_later(entry);
     if (r > 0) {
         log_notice("Session '%s' begins anew, an event that it lacked can be recorded now",
-                   member->config.name);
-        (void)roster_stop(roster, member, PD_GAP_REOPENED);
-        member->next = next;
+                   entry->config.name);
+        (void)session_table_stop(sessions, entry, PD_GAP_REOPENED);
+        entry->next = next;
     }
-    (void)arm(roster);
+    (void)arm(sessions);
 }
 
-static void look_awaiting(Roster *roster, Member *member) {
+static void look_awaiting(SessionTable *sessions, SessionEntry *entry) {
     int r;
 
-    if (member->opening)
-        look_opening(roster, member);
-    if (!member->session)
+    if (entry->opening)
+        look_opening(sessions, entry);
+    if (!entry->session)
         return;
-    keep_error(member);
-    r = session_is_open(member->session);
+    keep_error(entry);
+    r = session_is_open(entry->session);
     end_keep_error();
     if (r < 0)
-        (void)begin_failed(roster, member, SESSION_STORE, r);
+        (void)begin_failed(sessions, entry, SESSION_STORE, r);
     else if (r > 0)
-        (void)settle(roster, member);
+        (void)settle(sessions, entry);
 }
 
-bool roster_is_changing(const Roster *roster) {
-    for (size_t i = 0; i < roster->n; i++) {
-        const Member *member = roster->members[i];
+bool session_table_is_changing(const SessionTable *sessions) {
+    for (size_t i = 0; i < sessions->n; i++) {
+        const SessionEntry *entry = sessions->entries[i];
 
-        if (member->awaits || member->trial ||
-            (member->session && member->state == MEMBER_STOPPING))
+        if (entry->awaits || entry->trial || (entry->session && entry->state == SESSION_STOPPING))
             return true;
     }
     return false;
 }
 
-int roster_stop_after(Roster *roster, Member *member, uint64_t duration_ns) {
-    member->stop_at_ns = duration_ns > 0 ? clock_ns(CLOCK_BOOTTIME) + duration_ns : 0;
-    return arm(roster);
+int session_table_stop_after(SessionTable *sessions, SessionEntry *entry, uint64_t duration_ns) {
+    entry->stop_at_ns = duration_ns > 0 ? clock_ns(CLOCK_BOOTTIME) + duration_ns : 0;
+    return arm(sessions);
 }
 
-int roster_stop(Roster *roster, Member *member, PdGapReason reason) {
+int session_table_stop(SessionTable *sessions, SessionEntry *entry, PdGapReason reason) {
     int r;
 
-    member->trial = sampler_opening_cancel(member->trial);
-    session_leave(member->session, reason);
-    r = roster->options.drain(roster->options.userdata);
+    entry->trial = sampler_opening_cancel(entry->trial);
+    session_leave(entry->session, reason);
+    r = sessions->options.drain(sessions->options.userdata);
     if (r < 0)
         return r;
     /* Sweeps go on while its events are closed, and it is in none of them any more. */
-    member->state = MEMBER_STOPPING;
-    member->stop_at_ns = member->duration_ns = 0;
-    member->awaits = false;
-    session_end(member->session);
-    if (roster->stopping_ns == 0)
-        roster->stopping_ns = clock_monotonic_ns();
-    return arm(roster);
+    entry->state = SESSION_STOPPING;
+    entry->stop_at_ns = entry->duration_ns = 0;
+    entry->awaits = false;
+    session_end(entry->session);
+    if (sessions->stopping_ns == 0)
+        sessions->stopping_ns = clock_monotonic_ns();
+    return arm(sessions);
 }
 
-int roster_pause(Roster *roster, Member *member) {
-    int r = session_pause(member->session);
+int session_table_pause(SessionTable *sessions, SessionEntry *entry) {
+    int r = session_pause(entry->session);
 
     if (r < 0)
         return r;
-    member->state = MEMBER_PAUSED;
-    member->state_real_ns = clock_ns(CLOCK_REALTIME);
-    tell(roster, "paused", member, "its events rest");
+    entry->state = SESSION_PAUSED;
+    entry->state_real_ns = clock_ns(CLOCK_REALTIME);
+    tell(sessions, "paused", entry, "its events rest");
     return 0;
 }
 
-int roster_resume(Roster *roster, Member *member) {
-    int r = member->awaits ? 0 : session_start(member->session);
+int session_table_resume(SessionTable *sessions, SessionEntry *entry) {
+    int r = entry->awaits ? 0 : session_start(entry->session);
 
     if (r < 0)
         return r;
-    member->state = member->awaits ? MEMBER_STARTING : MEMBER_ACTIVE;
-    member->state_real_ns = clock_ns(CLOCK_REALTIME);
+    entry->state = entry->awaits ? SESSION_STARTING : SESSION_ACTIVE;
+    entry->state_real_ns = clock_ns(CLOCK_REALTIME);
     /* Its rate begins anew. */
-    member->points[0] = member->points[1] = (MemberPoint){
-        .at_ns = clock_monotonic_ns(), .samples = session_totals(member->session).samples};
-    tell(roster, "resumed", member, "its events count again");
+    entry->points[0] = entry->points[1] = (SessionPoint){
+        .at_ns = clock_monotonic_ns(), .samples = session_totals(entry->session).samples};
+    tell(sessions, "resumed", entry, "its events count again");
     return 0;
 }
 
-static void finish(Roster *roster, Member *member, const char *text) {
-    MemberNext next = member->next;
+static void finish(SessionTable *sessions, SessionEntry *entry, const char *text) {
+    SessionNext next = entry->next;
 
-    member->last = session_totals(member->session);
-    member->session = session_close(member->session, false);
-    member->state = MEMBER_INACTIVE;
-    member->since_real_ns = member->stop_at_ns = 0;
-    member->state_real_ns = clock_ns(CLOCK_REALTIME);
-    tell(roster, "stopped", member, text);
+    entry->last = session_totals(entry->session);
+    entry->session = session_close(entry->session, false);
+    entry->state = SESSION_INACTIVE;
+    entry->since_real_ns = entry->stop_at_ns = 0;
+    entry->state_real_ns = clock_ns(CLOCK_REALTIME);
+    tell(sessions, "stopped", entry, text);
     if (next == NEXT_BEGIN || next == NEXT_BEGIN_PAUSED)
-        (void)roster_begin(roster, member, next == NEXT_BEGIN_PAUSED);
+        (void)session_table_begin(sessions, entry, next == NEXT_BEGIN_PAUSED);
 }
 
-int roster_end(Roster *roster, Member *member, MemberNext next) {
+int session_table_end(SessionTable *sessions, SessionEntry *entry, SessionNext next) {
     bool begins = next == NEXT_BEGIN || next == NEXT_BEGIN_PAUSED;
     PdGapReason reason = begins ? PD_GAP_RELOADED : PD_GAP_STOPPED;
-    int r = member_records(member) ? roster_stop(roster, member, reason) : 0;
+    int r = session_entry_records(entry) ? session_table_stop(sessions, entry, reason) : 0;
 
-    member->next = next;
-    member->stop_reason = NULL;
+    entry->next = next;
+    entry->stop_reason = NULL;
     return r;
 }
 
-void roster_look(Roster *roster) {
-    bool gives_up = roster->stopping_ns > 0 &&
-                    clock_monotonic_ns() - roster->stopping_ns > GIVE_UP_SEC * NS_PER_SECOND;
+void session_table_look(SessionTable *sessions) {
+    bool gives_up = sessions->stopping_ns > 0 &&
+                    clock_monotonic_ns() - sessions->stopping_ns > GIVE_UP_SEC * NS_PER_SECOND;
     bool left = false;
 
-    for (size_t i = roster->n; i-- > 0;) {
-        Member *member = roster->members[i];
+    for (size_t i = sessions->n; i-- > 0;) {
+        SessionEntry *entry = sessions->entries[i];
 
-        if (member->awaits)
-            look_awaiting(roster, member);
-        if (member->trial)
-            look_trial(roster, member);
-        if (member->state != MEMBER_STOPPING)
+        if (entry->awaits)
+            look_awaiting(sessions, entry);
+        if (entry->trial)
+            look_trial(sessions, entry);
+        if (entry->state != SESSION_STOPPING)
             continue;
         if (gives_up)
-            session_give_up(member->session);
-        else if (!session_has_ended(member->session)) {
+            session_give_up(entry->session);
+        else if (!session_has_ended(entry->session)) {
             left = true;
             continue;
         }
-        finish(roster, member, member->stop_reason ?: "its segment is finished");
+        finish(sessions, entry, entry->stop_reason ?: "its segment is finished");
     }
     if (!left)
-        roster->stopping_ns = 0;
-    (void)open_next(roster);
+        sessions->stopping_ns = 0;
+    (void)open_next(sessions);
 }
 
 /* The newest ones are last. */
-void roster_forget_ended(Roster *roster) {
+void session_table_forget_ended(SessionTable *sessions) {
     size_t kept = 0;
 
-    for (size_t i = roster->n; i-- > 0;) {
-        Member *member = roster->members[i];
-        bool goes = member->runtime || member->next == NEXT_REMOVE;
+    for (size_t i = sessions->n; i-- > 0;) {
+        SessionEntry *entry = sessions->entries[i];
+        bool goes = entry->runtime || entry->next == NEXT_REMOVE;
 
-        if (member_has_ended(member) && member->next != NEXT_REMOVE)
+        if (session_entry_has_ended(entry) && entry->next != NEXT_REMOVE)
             goes = ++kept > ENDED_KEPT_MAX;
-        if (goes && member->state == MEMBER_INACTIVE)
-            roster_remove(roster, member);
+        if (goes && entry->state == SESSION_INACTIVE)
+            session_table_remove(sessions, entry);
     }
 }
 
@@ -597,108 +599,107 @@ static const char *ended_text(const SessionConfig *config) {
     return config->n_pids == 1 ? "its process has ended" : "its processes have ended";
 }
 
-static void note_ended(Member *member) {
-    member->stop_reason = ended_text(&member->config);
-    log_notice("Stopping session '%s', %s", member->config.name, member->stop_reason);
+static void note_ended(SessionEntry *entry) {
+    entry->stop_reason = ended_text(&entry->config);
+    log_notice("Stopping session '%s', %s", entry->config.name, entry->stop_reason);
 }
 
-int roster_stop_ended(Roster *roster) {
+int session_table_stop_ended(SessionTable *sessions) {
     int r = 0;
 
-    for (size_t i = 0; r == 0 && i < roster->n; i++) {
-        Member *member = roster->members[i];
+    for (size_t i = 0; r == 0 && i < sessions->n; i++) {
+        SessionEntry *entry = sessions->entries[i];
 
-        if (!member_records(member) || member->awaits ||
-            !sampler_has_ended(session_sampler(member->session)))
+        if (!session_entry_records(entry) || entry->awaits ||
+            !sampler_has_ended(session_sampler(entry->session)))
             continue;
-        note_ended(member);
-        r = roster_stop(roster, member, PD_GAP_STOPPED);
+        note_ended(entry);
+        r = session_table_stop(sessions, entry, PD_GAP_STOPPED);
     }
     return r;
 }
 
-SessionTotals member_totals(const Member *member) {
-    return member->session ? session_totals(member->session) : member->last;
+SessionTotals session_entry_totals(const SessionEntry *entry) {
+    return entry->session ? session_totals(entry->session) : entry->last;
 }
 
-static int stop_due(Roster *roster) {
+static int stop_due(SessionTable *sessions) {
     uint64_t now = clock_ns(CLOCK_BOOTTIME);
     int r = 0;
 
-    for (size_t i = 0; r == 0 && i < roster->n; i++) {
-        Member *member = roster->members[i];
+    for (size_t i = 0; r == 0 && i < sessions->n; i++) {
+        SessionEntry *entry = sessions->entries[i];
 
-        if (member->stop_at_ns == 0 || member->stop_at_ns > now || !member_records(member))
+        if (entry->stop_at_ns == 0 || entry->stop_at_ns > now || !session_entry_records(entry))
             continue;
-        log_notice("Stopping session '%s', the time it was given is over", member->config.name);
-        r = roster_stop(roster, member, PD_GAP_STOPPED);
+        log_notice("Stopping session '%s', the time it was given is over", entry->config.name);
+        r = session_table_stop(sessions, entry, PD_GAP_STOPPED);
     }
     return r;
 }
 
-static int retry_one(Roster *roster, Member *member, uint64_t now) {
+static int retry_one(SessionTable *sessions, SessionEntry *entry, uint64_t now) {
     /* The time that it was given is over, and it never recorded. */
-    if (member->stop_at_ns > 0 && member->stop_at_ns <= now) {
-        member->state = MEMBER_INACTIVE;
-        member->stop_at_ns = 0;
+    if (entry->stop_at_ns > 0 && entry->stop_at_ns <= now) {
+        entry->state = SESSION_INACTIVE;
+        entry->stop_at_ns = 0;
         return 0;
     }
     /* They ended while a recorder died, and another process may have their number some day. */
-    if (member->runtime && member->failed_part == SESSION_EVENTS &&
-        member->failed_error == -ESRCH) {
-        note_ended(member);
-        member->state = MEMBER_INACTIVE;
+    if (entry->runtime && entry->failed_part == SESSION_EVENTS && entry->failed_error == -ESRCH) {
+        note_ended(entry);
+        entry->state = SESSION_INACTIVE;
         return 0;
     }
-    return roster->options.on_retry(roster->options.userdata, member);
+    return sessions->options.on_retry(sessions->options.userdata, entry);
 }
 
-static int retry_due(Roster *roster) {
+static int retry_due(SessionTable *sessions) {
     uint64_t now = clock_ns(CLOCK_BOOTTIME);
     int r = 0;
 
-    for (size_t i = 0; r == 0 && i < roster->n; i++)
-        if (roster->members[i]->state == MEMBER_FAILED && !roster->members[i]->awaits &&
-            roster->members[i]->retry_at_ns <= now)
-            r = retry_one(roster, roster->members[i], now);
-        else if (lacks_events(roster->members[i]) && !roster->members[i]->trial &&
-                 roster->members[i]->retry_at_ns <= now)
-            (void)sampler_trial_begin(session_sampler(roster->members[i]->session),
-                                      &roster->members[i]->trial);
+    for (size_t i = 0; r == 0 && i < sessions->n; i++)
+        if (sessions->entries[i]->state == SESSION_FAILED && !sessions->entries[i]->awaits &&
+            sessions->entries[i]->retry_at_ns <= now)
+            r = retry_one(sessions, sessions->entries[i], now);
+        else if (lacks_events(sessions->entries[i]) && !sessions->entries[i]->trial &&
+                 sessions->entries[i]->retry_at_ns <= now)
+            (void)sampler_trial_begin(session_sampler(sessions->entries[i]->session),
+                                      &sessions->entries[i]->trial);
     return r;
 }
 
 static int on_timer(void *userdata) {
-    Roster *roster = userdata;
-    int r = stop_due(roster);
+    SessionTable *sessions = userdata;
+    int r = stop_due(sessions);
 
     if (r == 0)
-        r = retry_due(roster);
+        r = retry_due(sessions);
     if (r < 0)
         return r;
-    r = roster->options.on_look(roster->options.userdata);
-    return r < 0 ? r : arm(roster);
+    r = sessions->options.on_look(sessions->options.userdata);
+    return r < 0 ? r : arm(sessions);
 }
 
-void roster_note_rates(Roster *roster, uint64_t now_ns) {
-    Member *member;
+void session_table_note_rates(SessionTable *sessions, uint64_t now_ns) {
+    SessionEntry *entry;
 
-    for (size_t at = 0; (member = roster_next(roster, &at));) {
-        if (now_ns - member->points[1].at_ns < RATE_PERIOD_SEC * NS_PER_SECOND)
+    for (size_t at = 0; (entry = session_table_next(sessions, &at));) {
+        if (now_ns - entry->points[1].at_ns < RATE_PERIOD_SEC * NS_PER_SECOND)
             continue;
-        member->points[0] = member->points[1];
-        member->points[1] =
-            (MemberPoint){.at_ns = now_ns, .samples = session_totals(member->session).samples};
+        entry->points[0] = entry->points[1];
+        entry->points[1] =
+            (SessionPoint){.at_ns = now_ns, .samples = session_totals(entry->session).samples};
     }
 }
 
-double member_rate(const Member *member, uint64_t now_ns) {
-    const MemberPoint *from = &member->points[0];
+double session_entry_rate(const SessionEntry *entry, uint64_t now_ns) {
+    const SessionPoint *from = &entry->points[0];
     uint64_t samples;
 
-    if (!member_samples(member) || now_ns <= from->at_ns)
+    if (!session_entry_samples(entry) || now_ns <= from->at_ns)
         return 0;
-    samples = session_totals(member->session).samples;
+    samples = session_totals(entry->session).samples;
     return (double)(samples - from->samples) * (double)NS_PER_SECOND /
            (double)(now_ns - from->at_ns);
 }

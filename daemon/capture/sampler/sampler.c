@@ -450,7 +450,7 @@ int sampler_session_open(SamplerSession *session) {
 }
 
 /* An event on a CPU that went away meanwhile never samples again, even where the CPU is back. */
-static void doubt_cpus(SamplerSession *session) {
+static void mark_lost_cpus(SamplerSession *session) {
     if (session->room.n_offline == session->sampler->n_offline)
         return;
     for (size_t i = 0; i < session->rings.n; i++)
@@ -466,7 +466,7 @@ int sampler_session_join(SamplerSession *session) {
         r = watch_ring(session->rings.rings[i]);
     if (r < 0)
         return r;
-    doubt_cpus(session);
+    mark_lost_cpus(session);
     while (*last)
         last = &(*last)->next;
     *last = session;

@@ -32,13 +32,13 @@ static bool write_maps_due(Emission *e, uint32_t pid, const ProcessMaps *maps, b
 }
 
 /* A sample that was older than the floor got the state at its own time. */
-static uint64_t stamp_of(const Member *m) {
+static uint64_t stamp_of(const EmittedProcess *m) {
     const History *h = m->emission->history;
 
     return m->floor_ns == h->floor_ns ? m->stamp_ns : history_stamp(h);
 }
 
-static void write_state_due(const Member *m) {
+static void write_state_due(const EmittedProcess *m) {
     const Process *p = m->process;
     uint64_t stamp = stamp_of(m);
     bool over = write_maps_due(m->emission, p->pid, p->before_exec, false, stamp);
@@ -47,7 +47,7 @@ static void write_state_due(const Member *m) {
     write_maps_due(m->emission, p->pid, p->maps, over, stamp);
 }
 
-static void write_birth_due(const Member *m) {
+static void write_birth_due(const EmittedProcess *m) {
     History *h = m->emission->history;
     const Process *p = m->process;
     ProcessMaps *maps = maps_at(h, p, p->birth_ns);
@@ -56,7 +56,7 @@ static void write_birth_due(const Member *m) {
     maps_put(&h->strings, maps);
 }
 
-static void write_member_due(const Member *m) {
+static void write_process_due(const EmittedProcess *m) {
     if (m->process->birth)
         write_birth_due(m);
     else
@@ -74,8 +74,8 @@ void emission_write_due(Emission *e) {
         any = is_due(e, e->owed[i]);
     if (!any)
         return;
-    for (const Member *m = e->members; m; m = m->after)
-        write_member_due(m);
+    for (const EmittedProcess *m = e->emitted; m; m = m->after)
+        write_process_due(m);
     for (size_t i = 0; i < e->n_owed; i++) {
         ProcessImage *image = e->owed[i];
 

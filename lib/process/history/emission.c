@@ -5,12 +5,12 @@
 #include <string.h>
 
 /*
- * What one recording holds of the History: a Member for each process, a bit in each thread and
- * cgroup. A process that existed at the floor is written as it was then, stamped with the floor,
- * and what happened since follows with its own times; one that was born later is forked at its own
- * time. FORK|FORK_EXEC begins it, so that an earlier life of the pid leaves no mappings behind.
- * What ended stays: samples may come after the EXIT of their own thread, and newer perf would not
- * know it any more, so EXIT is never written.
+ * What one recording holds of the History: an EmittedProcess for each process, a bit in each thread
+ * and cgroup. A process that existed at the floor is written as it was then, stamped with the
+ * floor, and what happened since follows with its own times; one that was born later is forked at
+ * its own time. FORK|FORK_EXEC begins it, so that an earlier life of the pid leaves no mappings
+ * behind. What ended stays: samples may come after the EXIT of their own thread, and newer perf
+ * would not know it any more, so EXIT is never written.
  *
  * Stamps are never below the floor: perf sorts by time, and has passed on what is older.
  */
@@ -43,10 +43,10 @@ void emission_set_data(Emission *e) {
 Emission *emission_free(Emission *e) {
     if (!e)
         return NULL;
-    while (e->members) {
-        for (Task *t = e->members->process->tasks; t; t = t->after)
+    while (e->emitted) {
+        for (Task *t = e->emitted->process->tasks; t; t = t->after)
             t->held &= ~e->slot;
-        member_free(e->members);
+        emitted_process_free(e->emitted);
     }
     cgroups_let_go(e->history, e->slot);
     emission_forget_owed(e);
@@ -118,8 +118,8 @@ static void write_state(Emission *e, const Process *p, uint64_t stamp) {
     write_maps(e, p->pid, p->maps, stamp);
 }
 
-static Member *member_of(const Emission *e, const Process *p) {
-    for (Member *m = p->members; m; m = m->next)
+static EmittedProcess *emission_find(const Emission *e, const Process *p) {
+    for (EmittedProcess *m = p->emitted; m; m = m->next)
         if (m->emission == e)
             return m;
     return NULL;
@@ -153,12 +153,12 @@ static void write_born(Emission *e, const Process *p, uint64_t stamp) {
 static void write_birth(Emission *e, const Process *p) {
     History *h = e->history;
     const Process *parent;
-    const Member *m;
+    const EmittedProcess *m;
     PdBody body;
 
     entry_parse(p->birth, &body);
     parent = process_find_born(h, body.task.ppid, p->birth_ns);
-    m = parent && parent != p ? member_of(e, parent) : NULL;
+    m = parent && parent != p ? emission_find(e, parent) : NULL;
     if (!m || m->blank || p->based) {
         write_born(e, p, MAX(p->birth_ns, history_stamp(h)));
         return;
@@ -190,17 +190,17 @@ static void write_queue(Emission *e, const Process *p) {
             emission_forward(e, entry);
 }
 
-static Member *hold(Emission *e, Process *p, uint64_t stamp) {
-    Member *m = budget_alloc(&e->history->strings.budget, sizeof(*m));
+static EmittedProcess *hold(Emission *e, Process *p, uint64_t stamp) {
+    EmittedProcess *m = budget_alloc(&e->history->strings.budget, sizeof(*m));
 
     if (!m) {
         e->history->dropped++;
         return NULL;
     }
-    *m = (Member){.next = p->members, .after = e->members, .process = p, .emission = e};
+    *m = (EmittedProcess){.next = p->emitted, .after = e->emitted, .process = p, .emission = e};
     if (m->after)
         m->after->before = m;
-    p->members = e->members = m;
+    p->emitted = e->emitted = m;
     m->blank = !p->known || p->waits_on;
     m->stamp_ns = stamp;
     m->floor_ns = e->history->floor_ns;
@@ -217,7 +217,7 @@ static Member *hold(Emission *e, Process *p, uint64_t stamp) {
  * of its birth already, and a FORK of the same moment would leave open which of the two holds: so
  * it is begun again, in full.
  */
-void member_fill(Member *m) {
+void emitted_process_fill(EmittedProcess *m) {
     const Process *p = m->process;
     uint64_t stamp = history_stamp(m->emission->history);
 
@@ -269,7 +269,7 @@ static void need_process(Emission *e, uint32_t pid, uint32_t tid, uint64_t time,
         time >= recent->from_ns)
         return;
     p = find_or_make(e->history, pid, time);
-    if (!p || (!member_of(e, p) && !hold(e, p, stamp)))
+    if (!p || (!emission_find(e, p) && !hold(e, p, stamp)))
         return;
     hold_task(e, p, tid, stamp);
     if (is_newest(e, p))

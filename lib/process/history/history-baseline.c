@@ -87,9 +87,9 @@ static void fill_namespaces(History *h, Process *p, const Baseline *b) {
         process_set_namespaces(h, p, buffer_bytes(&record));
 }
 
-static void fill_members(Process *p) {
-    for (Member *m = p->members; m; m = m->next)
-        member_fill(m);
+static void fill_emitted(Process *p) {
+    for (EmittedProcess *m = p->emitted; m; m = m->next)
+        emitted_process_fill(m);
 }
 
 /* What the child did by itself since its birth lies over what it inherited. */
@@ -116,7 +116,7 @@ static void adopt_one(History *h, Process *p, const Process *parent) {
     if (!p->birth)
         inherit(h, p, parent);
     process_set_known(h, p);
-    fill_members(p);
+    fill_emitted(p);
 }
 
 /* Those who wait for somebody who waits no longer; false when there are none. */
@@ -163,7 +163,7 @@ static int fill(History *h, Process *p, const Baseline *b) {
         return 0;
     p->ended_ns = 0;
     process_set_known(h, p);
-    fill_members(p);
+    fill_emitted(p);
     adopt(h, p);
     return 0;
 }
@@ -349,7 +349,7 @@ static void give_up_waiting(History *h) {
         if (!p->known)
             continue;
         process_set_known(h, p);
-        for (Member *m = p->members; m; m = m->next)
+        for (EmittedProcess *m = p->emitted; m; m = m->next)
             m->blank = false;
     }
     h->untold = h->first_unknown;

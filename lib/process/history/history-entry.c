@@ -11,7 +11,7 @@
 static uint64_t holders_of(const Process *p) {
     uint64_t held = 0;
 
-    for (const Member *m = p->members; m; m = m->next)
+    for (const EmittedProcess *m = p->emitted; m; m = m->next)
         held |= m->emission->slot;
     return held;
 }
@@ -60,7 +60,7 @@ static void fold_fork(History *h, Process *p, const PdTask *fork, uint64_t time,
 
 static void stop_waiting(History *h, Process *p) {
     process_set_known(h, p);
-    for (Member *m = p->members; m; m = m->next)
+    for (EmittedProcess *m = p->emitted; m; m = m->next)
         m->blank = false;
 }
 
@@ -186,7 +186,7 @@ static Process *born(History *h, Entry *e, const PdTask *fork) {
 static Process *stated(History *h, const Entry *e, const PdTask *fork) {
     Process *p = process_find_born(h, fork->pid, e->time);
     /* Somebody's parent so far, of which nothing was told. */
-    bool blank = p && !p->known && p->birth_ns == 0 && !p->queue.first && !p->members;
+    bool blank = p && !p->known && p->birth_ns == 0 && !p->queue.first && !p->emitted;
 
     if (!p) {
         p = process_new(h, fork->pid, 0);
@@ -301,7 +301,7 @@ Entry *entry_settle(History *h, Entry *e, Entry *hint) {
         return e;
     if (!e->process->known)
         e->process->ended_ns = 0;
-    for (Member *m = e->process->members; m; m = m->next)
+    for (EmittedProcess *m = e->process->emitted; m; m = m->next)
         emission_forward(m->emission, e);
     for (size_t i = 0; e->process == &h->kernel && i < EMISSIONS_MAX; i++)
         if (h->emissions[i] && h->emissions[i]->begun)

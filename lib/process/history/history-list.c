@@ -3,8 +3,8 @@
 
 /*
  * The lists that hold a history together: entries in the list of all and in the list of their
- * process, and members in the list of their process and in the list of their recording. Everything
- * else here stands on these lists; they know nothing of what a record means.
+ * process, and emitted processes in the list of their process and in the list of their recording.
+ * Everything else here stands on these lists; they know nothing of what a record means.
  */
 
 Entry *entry_new(History *h, size_t size) {
@@ -86,13 +86,13 @@ void entry_unlink(History *h, Entry *e) {
     entry_free(h, e);
 }
 
-Member *member_free(Member *m) {
-    Member **at;
+EmittedProcess *emitted_process_free(EmittedProcess *m) {
+    EmittedProcess **at;
 
-    for (at = &m->process->members; *at != m; at = &(*at)->next)
+    for (at = &m->process->emitted; *at != m; at = &(*at)->next)
         ;
     *at = m->next;
-    *(m->before ? &m->before->after : &m->emission->members) = m->after;
+    *(m->before ? &m->before->after : &m->emission->emitted) = m->after;
     if (m->after)
         m->after->before = m->before;
     return budget_free(&m->emission->history->strings.budget, m, sizeof(*m));

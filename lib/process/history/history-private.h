@@ -8,7 +8,7 @@
 typedef struct Process Process;
 typedef struct Task Task;
 typedef struct Entry Entry;
-typedef struct Member Member;
+typedef struct EmittedProcess EmittedProcess;
 typedef struct Cgroup Cgroup;
 typedef struct KernelRecord KernelRecord;
 
@@ -70,7 +70,7 @@ struct Process {
     uint32_t n_living; /* of the tasks */
     Entry *birth;      /* NULL: it existed at the floor */
     Queue queue;
-    Member *members;
+    EmittedProcess *emitted;
     uint8_t *namespaces; /* its last NAMESPACES without trailer, where they are recorded */
     uint32_t namespaces_size;
     bool known;  /* by a baseline, by exec, or from a parent that was */
@@ -82,9 +82,9 @@ struct Process {
 };
 
 /* A process in a recording. */
-struct Member {
-    Member *next;           /* of its process */
-    Member *before, *after; /* of its emission */
+struct EmittedProcess {
+    EmittedProcess *next;           /* of its process */
+    EmittedProcess *before, *after; /* of its emission */
     Process *process;
     Emission *emission;
     bool blank;                  /* its state is not written since nobody knows it */
@@ -200,7 +200,7 @@ struct Emission {
     uint64_t slot; /* its bit */
     bool begun;    /* the preamble is written */
     Buffer pending;
-    Member *members;
+    EmittedProcess *emitted;
     uint64_t recent_cgroup;
     Recent recent[RECENT_MAX];
     ProcessImage **owed; /* images that it names without a build id, or not yet */
@@ -218,7 +218,7 @@ void entry_unlink(History *h, Entry *e);
 /* Takes it out of both lists; it goes on. */
 void entry_detach(History *h, Entry *e);
 PdRecord entry_parse(const Entry *e, PdBody *ret);
-Member *member_free(Member *m);
+EmittedProcess *emitted_process_free(EmittedProcess *m);
 
 /* history-process.c */
 Process *process_find(const History *h, uint32_t pid, uint64_t time);
@@ -307,7 +307,7 @@ void emission_write_due(Emission *e);
 /* emission.c */
 void emission_forward(Emission *emission, const Entry *e);
 /* What was blank is known now. */
-void member_fill(Member *m);
+void emitted_process_fill(EmittedProcess *m);
 
 /* The least time that may be written. */
 static inline uint64_t history_stamp(const History *h) {

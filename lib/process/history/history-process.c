@@ -143,8 +143,8 @@ void process_free(History *h, Process *p) {
         task_free(h, p->tasks);
     while (p->queue.first)
         entry_unlink(h, p->queue.first);
-    while (p->members)
-        member_free(p->members);
+    while (p->emitted)
+        emitted_process_free(p->emitted);
     names_put(&h->strings.names, &h->strings.budget, p->comm);
     maps_put(&h->strings, p->maps);
     maps_put(&h->strings, p->before_exec);

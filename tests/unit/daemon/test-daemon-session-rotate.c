@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "capture/ring/doubt.h"
+#include "capture/ring/broken-sample.h"
 #include "test.h"
 #include "util/log.h"
 
@@ -28,7 +28,7 @@ bool clock_anchor_moved(const ClockAnchor *from, const ClockAnchor *to, uint64_t
     return false;
 }
 
-bool doubt_is_due(const PdEvents *events) {
+bool broken_samples_are_possible(const PdEvents *events) {
     return false;
 }
 

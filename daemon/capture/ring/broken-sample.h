@@ -8,7 +8,7 @@
 #include "util/buffer.h"
 
 /* Some of the events are of a kind that kernels confuse. */
-bool doubt_is_due(const PdEvents *events);
+bool broken_samples_are_possible(const PdEvents *events);
 /* Appends whole records but for samples that were not written for the event whose id they have;
  * their number. Records are in host order. */
-size_t doubt_sift(const PdEvents *events, Bytes records, Buffer *out);
+size_t broken_samples_remove(const PdEvents *events, Bytes records, Buffer *out);

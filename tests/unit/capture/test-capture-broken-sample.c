@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "capture/ring/doubt.h"
+#include "capture/ring/broken-sample.h"
 
 #include <linux/perf_event.h>
 
@@ -57,7 +57,7 @@ TEST(samples_that_were_written_for_their_event_pass) {
     put_lost(&in);
     put_sample(&in, CHAIN_ID, 9, 2);
     put_sample(&in, CHAIN_ID, 7, 0);
-    CHECK_EQ(doubt_sift(events, buffer_bytes(&in), &out), 0);
+    CHECK_EQ(broken_samples_remove(events, buffer_bytes(&in), &out), 0);
     CHECK(bytes_equal(buffer_bytes(&in), buffer_bytes(&out)));
 }
 
@@ -75,7 +75,7 @@ TEST(samples_of_other_sessions_and_of_wrong_size_are_left_out) {
     put_sample(&in, FOREIGN_ID, 9, 2);
     put_sample(&wanted, PLAIN_ID, 6, 0);
     put_lost(&wanted);
-    CHECK_EQ(doubt_sift(events, buffer_bytes(&in), &out), 5);
+    CHECK_EQ(broken_samples_remove(events, buffer_bytes(&in), &out), 5);
     CHECK(bytes_equal(buffer_bytes(&wanted), buffer_bytes(&out)));
 }
 
@@ -88,7 +88,7 @@ TEST(bytes_that_are_no_record_end_it) {
     put_sample(&in, PLAIN_ID, 6, 0);
     whole = in.size;
     buffer_zero(&in, 16);
-    CHECK_EQ(doubt_sift(events, buffer_bytes(&in), &out), 0);
+    CHECK_EQ(broken_samples_remove(events, buffer_bytes(&in), &out), 0);
     CHECK_EQ(out.size, whole);
 }
 
@@ -110,7 +110,7 @@ TEST(only_events_that_the_kernel_counts_are_in_doubt) {
 
         CHECK_OK(pd_events_new(&events));
         CHECK_OK(add(events, rows[i].type, rows[i].config, plain_type, 1));
-        CHECK_EQ(doubt_is_due(events), rows[i].due);
+        CHECK_EQ(broken_samples_are_possible(events), rows[i].due);
     }
 }
 

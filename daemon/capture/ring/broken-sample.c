@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "capture/ring/doubt.h"
+#include "capture/ring/broken-sample.h"
 
 #include <linux/perf_event.h>
 
@@ -25,7 +25,7 @@ static bool is_confused(const PdAttr *a) {
 }
 
 /* The side-band event is among them, and no matter. */
-bool doubt_is_due(const PdEvents *events) {
+bool broken_samples_are_possible(const PdEvents *events) {
     for (size_t i = 0; i < pd_events_count(events); i++)
         if (is_confused(&pd_events_at(events, i)->attr))
             return true;
@@ -44,7 +44,7 @@ static bool is_sound(const PdEvents *events, const PdRecord *record) {
     return event && pd_sample_is_whole(record, event);
 }
 
-size_t doubt_sift(const PdEvents *events, Bytes records, Buffer *out) {
+size_t broken_samples_remove(const PdEvents *events, Bytes records, Buffer *out) {
     size_t left_out = 0, from = 0, at = 0;
 
     while (at < records.size) {
