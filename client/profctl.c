@@ -17,7 +17,7 @@
  * success into failure.
  */
 
-static int option_json(const Option *option, const char *argument, void *field) {
+static int profctl_option_json(const Option *option, const char *argument, void *field) {
     JsonMode *json = field;
 
     if (!argument)
@@ -35,7 +35,7 @@ static int option_json(const Option *option, const char *argument, void *field) 
 
 /* clang-format off */
 const Option global_options[] = {
-    {'j', "json",          "[pretty|short|off]", "Print JSON; without a word pretty on a terminal, else short", option_json, offsetof(Context, json)},
+    {'j', "json",          "[pretty|short|off]", "Print JSON; without a word pretty on a terminal, else short", profctl_option_json, offsetof(Context, json)},
     {0,   "socket",        "PATH", "Talk to the daemon at this socket",      option_string, offsetof(Context, socket)},
     {'H', "host",          "HOST,…", "Run on these hosts, each HOST or USER@HOST, by ssh, side by side", option_hosts, offsetof(Context, hosts)},
     {0,   "no-pager",      NULL, "Do not pipe output into a pager",          option_flag, offsetof(Context, no_pager)},
@@ -80,8 +80,8 @@ const Command *const commands[] = {
 };
 /* clang-format on */
 
-static int parse(const OptionSet *sets, size_t n_sets, bool stop_at_argument, int argc, char **argv,
-                 int *index, int *ret_n) {
+static int profctl_parse(const OptionSet *sets, size_t n_sets, bool stop_at_argument, int argc,
+                         char **argv, int *index, int *ret_n) {
     _cleanup_free_ char *why = NULL;
     int r = options_parse(sets, n_sets, stop_at_argument, argc, argv, index, ret_n, &why);
 
@@ -93,7 +93,7 @@ static int parse(const OptionSet *sets, size_t n_sets, bool stop_at_argument, in
 }
 
 /* Options before the command; shows what asks for no command. */
-static int run_bare(Context *c) {
+static int profctl_run_bare(Context *c) {
     if (c->print_options)
         help_print_options(c);
     else if (c->version)
@@ -105,8 +105,8 @@ static int run_bare(Context *c) {
     return STATUS_OK;
 }
 
-static int run_on_hosts(Context *c, const Command *command, const void *settings,
-                        char **arguments) {
+static int profctl_run_on_hosts(Context *c, const Command *command, const void *settings,
+                                char **arguments) {
     HostWork work = {
         .live = command->live,
         .streams = command->streams && command->streams(settings, arguments),
@@ -117,9 +117,10 @@ static int run_on_hosts(Context *c, const Command *command, const void *settings
     return host_run(c, &work);
 }
 
-static int run_parsed(Context *c, const Command *command, void *settings, int n, char **arguments) {
+static int profctl_run_parsed(Context *c, const Command *command, void *settings, int n,
+                              char **arguments) {
     if (c->version)
-        return run_bare(c);
+        return profctl_run_bare(c);
     if (c->help) {
         help_print_command(c, command);
         return STATUS_OK;
@@ -129,12 +130,12 @@ static int run_parsed(Context *c, const Command *command, void *settings, int n,
                         (unsigned)n < command->n_min ? "Too few" : "Too many", command->name,
                         command->arguments);
     if (c->hosts.n > 0)
-        return run_on_hosts(c, command, settings, arguments);
+        return profctl_run_on_hosts(c, command, settings, arguments);
     return command->run(c, settings, arguments);
 }
 
 /* Over there someone puts what we print into objects of his own, and may go away. */
-static void serve_other_host(Context *c) {
+static void profctl_serve_other_host(Context *c) {
     enum { LEASH = 1 };
 
     if (c->remote && c->json == JSON_PRETTY)
@@ -143,7 +144,7 @@ static void serve_other_host(Context *c) {
         host_leash();
 }
 
-static int run_command(Context *c, int argc, char **argv, int index) {
+static int profctl_run_command(Context *c, int argc, char **argv, int index) {
     const Command *command = command_by_name(commands, argv[index]);
     _cleanup_free_ void *settings = NULL;
     int status, n = 0;
@@ -155,12 +156,12 @@ static int run_command(Context *c, int argc, char **argv, int index) {
     if (!settings)
         return complain(STATUS_FAILED, "Failed to start: %s.", strerror(ENOMEM));
     index++;
-    status = parse((OptionSet[]){{command->options, settings}, {global_options, c}}, 2, false, argc,
-                   argv, &index, &n);
+    status = profctl_parse((OptionSet[]){{command->options, settings}, {global_options, c}}, 2,
+                           false, argc, argv, &index, &n);
     if (status == STATUS_OK) {
         argv[index + n] = NULL;
-        serve_other_host(c);
-        status = run_parsed(c, command, settings, n, argv + index);
+        profctl_serve_other_host(c);
+        status = profctl_run_parsed(c, command, settings, n, argv + index);
     }
     if (command->done)
         command->done(settings);
@@ -179,10 +180,10 @@ int client_run(int argc, char **argv) {
     if (!words)
         return complain(STATUS_FAILED, "Failed to start: %s.", strerror(ENOMEM));
     memcpy(words, argv, (size_t)argc * sizeof(*words));
-    status = parse(&(OptionSet){global_options, &c}, 1, true, argc, argv, &index, &n);
+    status = profctl_parse(&(OptionSet){global_options, &c}, 1, true, argc, argv, &index, &n);
     if (status == STATUS_OK)
-        status =
-            index < argc && !c.print_options ? run_command(&c, argc, argv, index) : run_bare(&c);
+        status = index < argc && !c.print_options ? profctl_run_command(&c, argc, argv, index)
+                                                  : profctl_run_bare(&c);
     option_hosts_done(&c.hosts);
     r = output_close(&c.out);
     output_done(&c.out);

@@ -15,7 +15,7 @@
 
 enum { SOURCE_COLUMN = 40 };
 
-static void print_setting(Context *c, const json_t *setting) {
+static void cat_config_print_setting(Context *c, const json_t *setting) {
     const char *key = reply_string(setting, "key"), *value = reply_string(setting, "value");
     const char *source = reply_string(setting, "source");
     bool colors = context_colors(c);
@@ -33,7 +33,7 @@ static void print_setting(Context *c, const json_t *setting) {
                 colors ? color_sequence(COLOR_NONE) : "");
 }
 
-static void print(Context *c, const json_t *settings) {
+static void cat_config_print(Context *c, const json_t *settings) {
     const json_t *setting;
     const char *before = "";
     size_t i;
@@ -44,11 +44,11 @@ static void print(Context *c, const json_t *settings) {
         if (strcmp(section, before) != 0)
             text_printf(&c->out.buffer, "%s[%s]\n", i > 0 ? "\n" : "", section);
         before = section;
-        print_setting(c, setting);
+        cat_config_print_setting(c, setting);
     }
 }
 
-static int run_cat_config(Context *c, void *settings, char **arguments) {
+static int cat_config_run(Context *c, void *settings, char **arguments) {
     _cleanup_(remote_freep) Remote *remote = NULL;
     json_t *parameters = json_object(), *list;
     int r = remote_open(c, &remote);
@@ -66,7 +66,7 @@ static int run_cat_config(Context *c, void *settings, char **arguments) {
         r = reply_print(c, list);
     else {
         context_page(c);
-        print(c, list);
+        cat_config_print(c, list);
     }
     json_decref(list);
     return r;
@@ -78,5 +78,5 @@ const Command command_cat_config = {
     .n_max = 1,
     .summary = "Show the settings in effect, and where each comes from",
     .notes = "In the form of profd.conf(5); --no-legend leaves out where they come from.",
-    .run = run_cat_config,
+    .run = cat_config_run,
 };

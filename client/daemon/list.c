@@ -46,42 +46,42 @@ static const Column segment_columns[] = {
 };
 /* clang-format on */
 
-static void shown_buffer(Table *table, Buffer *text) {
+static void list_shown_buffer(Table *table, Buffer *text) {
     text_putc(text, '\0');
     table_shown(table, buffer_error(text) ? "?" : (const char *)text->data);
     buffer_clear(text);
 }
 
-static void moment_cell(Table *table, const json_t *object, const char *name, Buffer *text) {
+static void list_moment_cell(Table *table, const json_t *object, const char *name, Buffer *text) {
     if (reply_has(object, name))
         figure_moment_short(text, reply_count(object, name));
     else
         text_putc(text, '-');
-    shown_buffer(table, text);
+    list_shown_buffer(table, text);
 }
 
 /* From its sinceUsec to then; `until_us` 0: not known. */
-static void span_cell(Table *table, const json_t *object, uint64_t until_us, Buffer *text) {
+static void list_span_cell(Table *table, const json_t *object, uint64_t until_us, Buffer *text) {
     uint64_t since_us = reply_count(object, "sinceUsec");
 
     if (since_us > 0 && until_us >= since_us)
         figure_span(text, until_us - since_us);
     else
         text_putc(text, '-');
-    shown_buffer(table, text);
+    list_shown_buffer(table, text);
 }
 
-static void size_cell(Table *table, const json_t *object, const char *name, Buffer *text) {
+static void list_size_cell(Table *table, const json_t *object, const char *name, Buffer *text) {
     figure_size(text, reply_count(object, name));
-    shown_buffer(table, text);
+    list_shown_buffer(table, text);
 }
 
-static void lost_cell(Table *table, const json_t *object) {
+static void list_lost_cell(Table *table, const json_t *object) {
     table_count(table, reply_count(object, "lost"));
     table_color(table, reply_count(object, "lost") > 0 ? COLOR_WARNING : COLOR_NONE);
 }
 
-static void session_row(Table *table, const json_t *session, uint64_t now_us, Buffer *text) {
+static void list_session_row(Table *table, const json_t *session, uint64_t now_us, Buffer *text) {
     bool degraded = json_array_size(reply_member(session, "degraded")) > 0;
     const char *state = reply_string(session, "state");
     bool active = strcmp(state, "active") == 0;
@@ -89,19 +89,19 @@ static void session_row(Table *table, const json_t *session, uint64_t now_us, Bu
     table_shown(table, reply_string(session, "name"));
     table_shown(table, degraded && active ? "degraded" : state);
     table_color(table, session_color(session));
-    span_cell(table, session, now_us, text);
+    list_span_cell(table, session, now_us, text);
     table_count(table, reply_count(session, "samples"));
     if (active)
         table_printf(table, "%.0f", reply_number(session, "samplesPerSecond"));
     else
         table_shown(table, "-");
-    lost_cell(table, session);
-    size_cell(table, session, "storedBytes", text);
+    list_lost_cell(table, session);
+    list_size_cell(table, session, "storedBytes", text);
     table_shown(table, reply_string(session, "describe"));
 }
 
 /* How long, and why; nothing where all of it was. */
-static void gaps_cell(Table *table, const json_t *segment, Buffer *text) {
+static void list_gaps_cell(Table *table, const json_t *segment, Buffer *text) {
     PdCoverage coverage;
     const PdGap *longest = NULL;
 
@@ -123,27 +123,27 @@ static void gaps_cell(Table *table, const json_t *segment, Buffer *text) {
     } else {
         text_putc(text, '-');
     }
-    shown_buffer(table, text);
+    list_shown_buffer(table, text);
     table_color(table, longest ? COLOR_WARNING : COLOR_NONE);
     pd_coverage_done(&coverage);
 }
 
-static void segment_row(Table *table, const json_t *segment, uint64_t now_us, Buffer *text) {
+static void list_segment_row(Table *table, const json_t *segment, uint64_t now_us, Buffer *text) {
     bool open = strcmp(reply_string(segment, "completeness"), "open") == 0;
     uint64_t until_us = reply_count(segment, "untilUsec");
 
     table_shown(table, reply_string(segment, "session"));
-    moment_cell(table, segment, "sinceUsec", text);
-    span_cell(table, segment, until_us == 0 && open ? now_us : until_us, text);
+    list_moment_cell(table, segment, "sinceUsec", text);
+    list_span_cell(table, segment, until_us == 0 && open ? now_us : until_us, text);
     table_count(table, reply_count(segment, "samples"));
-    lost_cell(table, segment);
-    size_cell(table, segment, "bytes", text);
+    list_lost_cell(table, segment);
+    list_size_cell(table, segment, "bytes", text);
     table_shown(table, reply_string(segment, "completeness"));
-    gaps_cell(table, segment, text);
+    list_gaps_cell(table, segment, text);
     table_shown(table, reply_string(segment, "name"));
 }
 
-static int print(Context *c, const json_t *list, bool segments) {
+static int list_print(Context *c, const json_t *list, bool segments) {
     _cleanup_(table_freep) Table *table = NULL;
     _cleanup_(buffer_done) Buffer text = {};
     uint64_t now_us = figure_now_us();
@@ -153,13 +153,13 @@ static int print(Context *c, const json_t *list, bool segments) {
 
     if (r < 0)
         return r;
-    json_array_foreach(list, i, item) if (segments) segment_row(table, item, now_us, &text);
-    else session_row(table, item, now_us, &text);
+    json_array_foreach(list, i, item) if (segments) list_segment_row(table, item, now_us, &text);
+    else list_session_row(table, item, now_us, &text);
     context_page(c);
     return table_print(table, &c->out.buffer);
 }
 
-static json_t *parameters_of(const ListSettings *o, const char *session) {
+static json_t *list_parameters_of(const ListSettings *o, const char *session) {
     json_t *parameters = json_object();
 
     if (session)
@@ -171,7 +171,7 @@ static json_t *parameters_of(const ListSettings *o, const char *session) {
     return parameters;
 }
 
-static int run_list(Context *c, void *settings, char **arguments) {
+static int list_run(Context *c, void *settings, char **arguments) {
     const ListSettings *o = settings;
     _cleanup_(remote_freep) Remote *remote = NULL;
     json_t *list;
@@ -182,12 +182,13 @@ static int run_list(Context *c, void *settings, char **arguments) {
     r = remote_open(c, &remote);
     if (r == STATUS_OK)
         r = remote_list(remote, o->segments ? "ListSegments" : "ListSessions",
-                        parameters_of(o, arguments[0]), o->segments ? "segment" : "session", &list);
+                        list_parameters_of(o, arguments[0]), o->segments ? "segment" : "session",
+                        &list);
     if (r != STATUS_OK)
         return r;
     if (c->json)
         r = reply_print(c, list);
-    else if (print(c, list, o->segments) < 0)
+    else if (list_print(c, list, o->segments) < 0)
         r = complain(STATUS_FAILED, "Failed to print the list: out of memory.");
     json_decref(list);
     return r;
@@ -209,5 +210,5 @@ const Command command_list = {
     .summary = "List sessions, or the segments that they recorded",
     .options = list_options,
     .settings_size = sizeof(ListSettings),
-    .run = run_list,
+    .run = list_run,
 };

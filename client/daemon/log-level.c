@@ -8,7 +8,7 @@
 /* `profctl log-level`: how much the daemon logs until profd is stopped; prints what it was before.
  */
 
-static int print(Context *c, const char *level, const json_t *reply) {
+static int log_level_print(Context *c, const char *level, const json_t *reply) {
     const char *previous = reply_string(reply, "previous");
     json_t *answer;
     int r;
@@ -25,7 +25,7 @@ static int print(Context *c, const char *level, const json_t *reply) {
     return r;
 }
 
-static bool is_level(const char *word) {
+static bool log_level_is(const char *word) {
     static const char *const levels[] = {"err", "warning", "notice", "info", "debug"};
 
     for (size_t i = 0; i < ARRAY_SIZE(levels); i++)
@@ -34,12 +34,12 @@ static bool is_level(const char *word) {
     return false;
 }
 
-static int run_log_level(Context *c, void *settings, char **arguments) {
+static int log_level_run(Context *c, void *settings, char **arguments) {
     _cleanup_(remote_freep) Remote *remote = NULL;
     json_t *reply;
     int r;
 
-    if (!is_level(arguments[0]))
+    if (!log_level_is(arguments[0]))
         return complain(STATUS_USAGE,
                         "There is no log level '%s': it is err, warning, notice, info or debug.",
                         arguments[0]);
@@ -50,7 +50,7 @@ static int run_log_level(Context *c, void *settings, char **arguments) {
                     &reply);
     if (r != STATUS_OK)
         return r;
-    r = print(c, arguments[0], reply);
+    r = log_level_print(c, arguments[0], reply);
     json_decref(reply);
     return r;
 }
@@ -61,5 +61,5 @@ const Command command_log_level = {
     .n_min = 1,
     .n_max = 1,
     .summary = "Set how much the daemon logs, and print the level before",
-    .run = run_log_level,
+    .run = log_level_run,
 };

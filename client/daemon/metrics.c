@@ -18,14 +18,14 @@ typedef struct MetricsSettings {
 } MetricsSettings;
 
 /* Of metrics and labels; what is none would break the line for every reader. */
-static bool is_name(const char *name) {
+static bool metrics_is_name(const char *name) {
     size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_:0123456789");
 
     return n > 0 && !name[n] && !(*name >= '0' && *name <= '9');
 }
 
 /* Backslash, quote and newline have a meaning there. Newlines were escaped before. */
-static void print_quoted(Buffer *out, const char *text, bool quotes) {
+static void metrics_print_quoted(Buffer *out, const char *text, bool quotes) {
     for (; *text; text++) {
         if (*text == '\\' || (quotes && *text == '"'))
             text_putc(out, '\\');
@@ -33,7 +33,7 @@ static void print_quoted(Buffer *out, const char *text, bool quotes) {
     }
 }
 
-static void print_value(Buffer *out, double value) {
+static void metrics_print_value(Buffer *out, double value) {
     if (isnan(value))
         text_puts(out, "NaN");
     else if (isinf(value))
@@ -44,26 +44,26 @@ static void print_value(Buffer *out, double value) {
         text_printf(out, "%.16g", value);
 }
 
-static void print_metric(Buffer *out, const json_t *metric) {
+static void metrics_print_metric(Buffer *out, const json_t *metric) {
     const json_t *labels = reply_member(metric, "labels"), *value;
     const char *label, *before = "{";
 
     text_puts(out, reply_string(metric, "name"));
     json_object_foreach((json_t *)labels, label, value) {
-        if (!is_name(label) || !json_is_string(value))
+        if (!metrics_is_name(label) || !json_is_string(value))
             continue;
         text_printf(out, "%s%s=\"", before, label);
-        print_quoted(out, json_string_value(value), true);
+        metrics_print_quoted(out, json_string_value(value), true);
         text_putc(out, '"');
         before = ",";
     }
     text_puts(out, *before == ',' ? "} " : " ");
-    print_value(out, reply_number(metric, "value"));
+    metrics_print_value(out, reply_number(metric, "value"));
     text_putc(out, '\n');
 }
 
 /* Whether one before it has its name. */
-static bool is_told(const json_t *metrics, size_t i) {
+static bool metrics_is_told(const json_t *metrics, size_t i) {
     const char *name = reply_string(json_array_get(metrics, i), "name");
 
     for (size_t k = 0; k < i; k++)
@@ -72,21 +72,21 @@ static bool is_told(const json_t *metrics, size_t i) {
     return false;
 }
 
-static void print_family(Buffer *out, const json_t *metrics, size_t from) {
+static void metrics_print_family(Buffer *out, const json_t *metrics, size_t from) {
     const json_t *first = json_array_get(metrics, from), *metric;
     const char *name = reply_string(first, "name");
     size_t i;
 
     text_printf(out, "# HELP %s ", name);
-    print_quoted(out, reply_string(first, "help"), false);
+    metrics_print_quoted(out, reply_string(first, "help"), false);
     text_printf(out, "\n# TYPE %s %s\n", name,
                 strcmp(reply_string(first, "type"), "counter") == 0 ? "counter" : "gauge");
     json_array_foreach(metrics, i,
                        metric) if (i >= from && strcmp(reply_string(metric, "name"), name) == 0)
-        print_metric(out, metric);
+        metrics_print_metric(out, metric);
 }
 
-static int print(void *userdata, const json_t *reply) {
+static int metrics_print(void *userdata, const json_t *reply) {
     const json_t *metrics = reply_member(reply, "metrics");
     Context *c = userdata;
 
@@ -97,21 +97,22 @@ static int print(void *userdata, const json_t *reply) {
             return r;
     } else
         for (size_t i = 0; i < json_array_size(metrics); i++)
-            if (is_name(reply_string(json_array_get(metrics, i), "name")) && !is_told(metrics, i))
-                print_family(&c->out.buffer, metrics, i);
+            if (metrics_is_name(reply_string(json_array_get(metrics, i), "name")) &&
+                !metrics_is_told(metrics, i))
+                metrics_print_family(&c->out.buffer, metrics, i);
     return STATUS_OK;
 }
 
-static int print_again(void *userdata, const json_t *reply) {
+static int metrics_print_again(void *userdata, const json_t *reply) {
     Context *c = userdata;
-    int r = print(userdata, reply);
+    int r = metrics_print(userdata, reply);
 
     if (!c->json)
         text_putc(&c->out.buffer, '\n');
     return output_flush(&c->out) < 0 ? STATUS_FAILED : r;
 }
 
-static int run_metrics(Context *c, void *settings, char **arguments) {
+static int metrics_run(Context *c, void *settings, char **arguments) {
     const MetricsSettings *o = settings;
     _cleanup_(remote_freep) Remote *remote = NULL;
     json_t *parameters = NULL, *reply;
@@ -122,14 +123,14 @@ static int run_metrics(Context *c, void *settings, char **arguments) {
     if (o->watch.set) {
         parameters = json_pack("{s:I}", "intervalUsec", (json_int_t)o->watch.us);
         remote_set_timeout(remote, REMOTE_FOREVER);
-        return remote_each(remote, "GetMetrics", parameters, print_again, c);
+        return remote_each(remote, "GetMetrics", parameters, metrics_print_again, c);
     }
     r = remote_call(remote, "GetMetrics", json_object(), &reply);
     if (r != STATUS_OK)
         return r;
     if (!c->json)
         context_page(c);
-    r = print(c, reply);
+    r = metrics_print(c, reply);
     json_decref(reply);
     return r;
 }
@@ -149,6 +150,6 @@ const Command command_metrics = {
              "between texts.",
     .options = metrics_options,
     .settings_size = sizeof(MetricsSettings),
-    .run = run_metrics,
+    .run = metrics_run,
     .live = true,
 };

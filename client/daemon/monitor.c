@@ -28,7 +28,7 @@ typedef struct Monitor {
     bool done;
 } Monitor;
 
-static Color event_color(const char *event) {
+static Color monitor_event_color(const char *event) {
     static const char *const bad[] = {"failed"}, *const warning[] = {"lost", "degraded", "cpus"};
 
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
@@ -40,7 +40,7 @@ static Color event_color(const char *event) {
     return strcmp(event, "recovered") == 0 ? COLOR_GOOD : COLOR_STRONG;
 }
 
-static bool is_wanted(const Monitor *m, const json_t *event) {
+static bool monitor_is_wanted(const Monitor *m, const json_t *event) {
     const MonitorSettings *o = m->settings;
     bool wanted = o->events.n == 0;
 
@@ -54,41 +54,41 @@ static bool is_wanted(const Monitor *m, const json_t *event) {
     return false;
 }
 
-static void print_line(Context *c, const json_t *event) {
+static void monitor_print_line(Context *c, const json_t *event) {
     const char *name = reply_string(event, "event"), *session = reply_string(event, "session");
     bool colors = context_colors(c);
     Buffer *out = &c->out.buffer;
 
     figure_moment_short(out, reply_count(event, "timeUsec"));
     text_printf(out, " %s %s%s%s: %s", *session ? session : "profd",
-                colors ? color_sequence(event_color(name)) : "", name,
+                colors ? color_sequence(monitor_event_color(name)) : "", name,
                 colors ? color_sequence(COLOR_NONE) : "", reply_string(event, "text"));
     text_putc(out, '\n');
 }
 
-static bool is_of_stream(const char *event) {
+static bool monitor_is_of_stream(const char *event) {
     return strcmp(event, "ready") == 0 || strcmp(event, "dropped") == 0;
 }
 
-static int on_event(void *userdata, const json_t *event) {
+static int monitor_on_event(void *userdata, const json_t *event) {
     const char *name = reply_string(event, "event");
     Monitor *m = userdata;
     Context *c = m->context;
     int r = STATUS_OK;
 
-    if (is_of_stream(name) && !c->json) {
+    if (monitor_is_of_stream(name) && !c->json) {
         if (strcmp(name, "dropped") == 0)
             remark(c, "%" PRIu64 " events were dropped, since they were not read fast enough.",
                    reply_count(event, "count"));
         return STATUS_OK;
     }
-    if (!is_of_stream(name) && !is_wanted(m, event))
+    if (!monitor_is_of_stream(name) && !monitor_is_wanted(m, event))
         return STATUS_OK;
     if (c->json)
         r = reply_print(c, event);
     else
-        print_line(c, event);
-    m->n += !is_of_stream(name);
+        monitor_print_line(c, event);
+    m->n += !monitor_is_of_stream(name);
     m->done = m->settings->count > 0 && m->n >= m->settings->count;
     if (output_flush(&c->out) < 0)
         return STATUS_FAILED;
@@ -98,7 +98,7 @@ static int on_event(void *userdata, const json_t *event) {
 
 /* A session may be started later, and a newer profd may have more events. Names that none of them
  * can have would be waited for without an end. */
-static int check_names(const Monitor *m) {
+static int monitor_check_names(const Monitor *m) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
     static const char others[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
 
@@ -116,17 +116,17 @@ static int check_names(const Monitor *m) {
     return STATUS_OK;
 }
 
-static int run_monitor(Context *c, void *settings, char **arguments) {
+static int monitor_run(Context *c, void *settings, char **arguments) {
     Monitor m = {.context = c, .settings = settings, .sessions = arguments};
     _cleanup_(remote_freep) Remote *remote = NULL;
-    int r = check_names(&m);
+    int r = monitor_check_names(&m);
 
     if (r == STATUS_OK)
         r = remote_open(c, &remote);
     if (r != STATUS_OK)
         return r;
     remote_set_timeout(remote, REMOTE_FOREVER);
-    r = remote_each(remote, "Monitor", json_object(), on_event, &m);
+    r = remote_each(remote, "Monitor", json_object(), monitor_on_event, &m);
     return m.done ? STATUS_OK : r;
 }
 
@@ -153,7 +153,7 @@ const Command command_monitor = {
              "is missed.",
     .options = monitor_options,
     .settings_size = sizeof(MonitorSettings),
-    .run = run_monitor,
+    .run = monitor_run,
     .live = true,
     .done = monitor_done,
 };

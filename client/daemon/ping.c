@@ -9,7 +9,7 @@
 
 #define PING_TIMEOUT_NS (5 * NS_PER_SECOND)
 
-static int run_ping(Context *c, void *settings, char **arguments) {
+static int ping_run(Context *c, void *settings, char **arguments) {
     _cleanup_(remote_freep) Remote *remote = NULL;
     uint64_t began = clock_monotonic_ns(), us;
     json_t *answer;
@@ -38,5 +38,5 @@ const Command command_ping = {
     .name = "ping",
     .arguments = "",
     .summary = "Check that the daemon answers",
-    .run = run_ping,
+    .run = ping_run,
 };

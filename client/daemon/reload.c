@@ -6,7 +6,7 @@
 
 enum { RELOAD_TIMEOUT_S = 120 };
 
-static int run_reload(Context *c, void *settings, char **arguments) {
+static int reload_run(Context *c, void *settings, char **arguments) {
     _cleanup_(remote_freep) Remote *remote = NULL;
     json_t *answer;
     int r = remote_open(c, &remote);
@@ -31,5 +31,5 @@ const Command command_reload = {
     .arguments = "",
     .summary = "Read the configuration of the daemon anew",
     .notes = "One mistake in it, and nothing changes; each is printed with its file and line.",
-    .run = run_reload,
+    .run = reload_run,
 };

@@ -22,7 +22,7 @@ static int rotate(Remote *remote, const char *session, json_t **all) {
     return r;
 }
 
-static int print(Context *c, json_t *all) {
+static int rotate_print(Context *c, json_t *all) {
     const json_t *path;
     json_t *answer;
     size_t i;
@@ -39,7 +39,7 @@ static int print(Context *c, json_t *all) {
     return STATUS_OK;
 }
 
-static int run_rotate(Context *c, void *settings, char **arguments) {
+static int rotate_run(Context *c, void *settings, char **arguments) {
     _cleanup_(remote_freep) Remote *remote = NULL;
     json_t *all = NULL;
     int status = remote_open(c, &remote), r;
@@ -51,7 +51,7 @@ static int run_rotate(Context *c, void *settings, char **arguments) {
         r = rotate(remote, *arguments, &all);
         status = status == STATUS_OK ? r : status;
     } while (*arguments && *++arguments && r != STATUS_NOT_RUNNING && r != STATUS_TIMED_OUT);
-    r = print(c, all);
+    r = rotate_print(c, all);
     json_decref(all);
     return status == STATUS_OK ? r : status;
 }
@@ -62,5 +62,5 @@ const Command command_rotate = {
     .n_max = UINT32_MAX,
     .summary = "End the open segments, of all sessions or some, and begin new ones",
     .notes = "Prints the paths of the segments that were ended.",
-    .run = run_rotate,
+    .run = rotate_run,
 };

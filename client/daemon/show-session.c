@@ -27,7 +27,7 @@ static void show_settings(Context *c, const Screen *s, const json_t *settings) {
 }
 
 /* Both answers about a session as one object. */
-static int ask(Remote *remote, const char *name, json_t **ret) {
+static int show_session_ask(Remote *remote, const char *name, json_t **ret) {
     json_t *session = NULL, *settings = NULL;
     int r;
 
@@ -44,7 +44,7 @@ static int ask(Remote *remote, const char *name, json_t **ret) {
     return r;
 }
 
-static int run_show_session(Context *c, void *settings, char **arguments) {
+static int show_session_run(Context *c, void *settings, char **arguments) {
     static char by_default[] = "default", *names[] = {by_default, NULL};
     _cleanup_(remote_freep) Remote *remote = NULL;
     char **sessions = *arguments ? arguments : names;
@@ -53,7 +53,7 @@ static int run_show_session(Context *c, void *settings, char **arguments) {
     Screen s = screen_of(c);
 
     for (size_t i = 0; sessions[i] && (status == STATUS_OK || status == STATUS_NOT_FOUND); i++) {
-        int r = ask(remote, sessions[i], &one);
+        int r = show_session_ask(remote, sessions[i], &one);
 
         status = status == STATUS_OK ? r : status;
         if (r != STATUS_OK)
@@ -78,5 +78,5 @@ const Command command_show_session = {
     .n_max = UINT32_MAX,
     .summary = "Show sessions in full, with their settings",
     .notes = "Where no session is named it is 'default'.",
-    .run = run_show_session,
+    .run = show_session_run,
 };

@@ -39,7 +39,7 @@ static const struct {
 };
 /* clang-format on */
 
-static int set(json_t **settings, const char *key, const char *value) {
+static int start_set(json_t **settings, const char *key, const char *value) {
     if (!*settings)
         *settings = json_object();
     if (!*settings)
@@ -49,37 +49,37 @@ static int set(json_t **settings, const char *key, const char *value) {
 }
 
 /* Lists may be given in parts. */
-static int add(json_t **settings, const char *key, const char *value) {
+static int start_add(json_t **settings, const char *key, const char *value) {
     _cleanup_(buffer_done) Buffer list = {};
     const char *before = json_string_value(json_object_get(*settings, key));
 
     if (!before)
-        return set(settings, key, value);
+        return start_set(settings, key, value);
     text_printf(&list, "%s,%s", before, value);
     text_putc(&list, '\0');
-    return buffer_error(&list) ? -ENOMEM : set(settings, key, (const char *)list.data);
+    return buffer_error(&list) ? -ENOMEM : start_set(settings, key, (const char *)list.data);
 }
 
-static int option_key(const Option *option, const char *argument, void *field) {
+static int start_option_key(const Option *option, const char *argument, void *field) {
     json_t **settings = field;
 
     for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
         if (strcmp(keys[i].option, option->long_name) == 0)
-            return set(settings, keys[i].key, argument);
+            return start_set(settings, keys[i].key, argument);
     return -EINVAL;
 }
 
-static int option_key_list(const Option *option, const char *argument, void *field) {
+static int start_option_key_list(const Option *option, const char *argument, void *field) {
     json_t **settings = field;
 
     for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
         if (strcmp(keys[i].option, option->long_name) == 0)
-            return add(settings, keys[i].key, argument);
+            return start_add(settings, keys[i].key, argument);
     return -EINVAL;
 }
 
 /* perf parts the size of stacks by a comma. */
-static int option_call_graph(const Option *option, const char *argument, void *field) {
+static int start_option_call_graph(const Option *option, const char *argument, void *field) {
     _cleanup_free_ char *value = strdup(argument ? argument : "fp");
     char *comma = value ? strchr(value, ',') : NULL;
 
@@ -87,20 +87,20 @@ static int option_call_graph(const Option *option, const char *argument, void *f
         return -ENOMEM;
     if (comma)
         *comma = ':';
-    return option_key(option, value, field);
+    return start_option_key(option, value, field);
 }
 
-static int option_set(const Option *option, const char *argument, void *field) {
+static int start_option_set(const Option *option, const char *argument, void *field) {
     const char *equals = strchr(argument, '=');
     _cleanup_free_ char *key = NULL;
 
     if (!equals || equals == argument)
         return -EINVAL;
     key = strndup(argument, (size_t)(equals - argument));
-    return key ? set(field, key, equals + 1) : -ENOMEM;
+    return key ? start_set(field, key, equals + 1) : -ENOMEM;
 }
 
-static json_t *parameters_of(StartSettings *o, const char *session) {
+static json_t *start_parameters_of(StartSettings *o, const char *session) {
     json_t *parameters = json_pack("{s:o}", "session", remote_word(session));
 
     if (o->keys)
@@ -113,7 +113,7 @@ static json_t *parameters_of(StartSettings *o, const char *session) {
 }
 
 /* Nothing is the result of a start: what is said goes to stderr. */
-static void tell(const Context *c, const json_t *session) {
+static void start_tell(const Context *c, const json_t *session) {
     _cleanup_(buffer_done) Buffer text = {};
     const json_t *reason;
     size_t i;
@@ -134,20 +134,20 @@ static void tell(const Context *c, const json_t *session) {
         (void)complain_shown(STATUS_OK, (const char *)text.data);
 }
 
-static int run_start(Context *c, void *settings, char **arguments) {
+static int start_run(Context *c, void *settings, char **arguments) {
     _cleanup_(remote_freep) Remote *remote = NULL;
     StartSettings *o = settings;
     json_t *reply;
     int r = remote_open(c, &remote);
 
     if (r == STATUS_OK)
-        r = remote_call(remote, "Start", parameters_of(o, arguments[0]), &reply);
+        r = remote_call(remote, "Start", start_parameters_of(o, arguments[0]), &reply);
     if (r != STATUS_OK)
         return r;
     if (c->json)
         r = reply_print(c, json_object_get(reply, "session"));
     else
-        tell(c, json_object_get(reply, "session"));
+        start_tell(c, json_object_get(reply, "session"));
     json_decref(reply);
     return r;
 }
@@ -160,20 +160,20 @@ static void start_done(void *settings) {
 
 /* clang-format off */
 static const Option start_options[] = {
-    {'e', "event",      "EVENT",                "Sample this event, as perf writes it; several by commas, or given again", option_key_list, KEYS},
-    {'F', "frequency",  "HZ",                   "Samples a second and CPU; max for as many as the kernel allows",      option_key,        KEYS},
-    {'c', "count",      "N",                    "A sample each N events, instead of a frequency",                     option_key,        KEYS},
-    {'p', "pid",        "PID",                  "Only these processes, with what they start; several by commas",      option_key_list,   KEYS},
-    {'t', "tid",        "TID",                  "Only these threads, without what they start; several by commas",     option_key_list,   KEYS},
-    {'C', "cpu",        "CPU",                  "Only these CPUs, as 0-3,8",                                          option_key_list,   KEYS},
-    {0,   "cgroup",     "GROUP",                "Only this control group, as system.slice/nginx.service",             option_key,        KEYS},
+    {'e', "event",      "EVENT",                "Sample this event, as perf writes it; several by commas, or given again", start_option_key_list, KEYS},
+    {'F', "frequency",  "HZ",                   "Samples a second and CPU; max for as many as the kernel allows",      start_option_key,        KEYS},
+    {'c', "count",      "N",                    "A sample each N events, instead of a frequency",                     start_option_key,        KEYS},
+    {'p', "pid",        "PID",                  "Only these processes, with what they start; several by commas",      start_option_key_list,   KEYS},
+    {'t', "tid",        "TID",                  "Only these threads, without what they start; several by commas",     start_option_key_list,   KEYS},
+    {'C', "cpu",        "CPU",                  "Only these CPUs, as 0-3,8",                                          start_option_key_list,   KEYS},
+    {0,   "cgroup",     "GROUP",                "Only this control group, as system.slice/nginx.service",             start_option_key,        KEYS},
     {'u', "unit",       "UNIT",                 "Only the control group of this systemd unit, as shop or 'web@1*'",      option_string,     offsetof(StartSettings, unit)},
-    {0,   "call-graph", "fp|dwarf[:SIZE]|lbr|none", "How call chains are taken",                                      option_call_graph, KEYS},
-    {'g', "call-chains", "[MODE]",              "The same, and fp without a word",                                    option_call_graph, KEYS},
+    {0,   "call-graph", "fp|dwarf[:SIZE]|lbr|none", "How call chains are taken",                                      start_option_call_graph, KEYS},
+    {'g', "call-chains", "[MODE]",              "The same, and fp without a word",                                    start_option_call_graph, KEYS},
     {0,   "duration",   "SPAN",                 "Stop by itself after this time, as 30s or 5min",                     option_span,       offsetof(StartSettings, duration)},
-    {0,   "layout",     "file|directory",       "Layout of its segments",                                             option_key,        KEYS},
-    {0,   "compress",   "none|zstd[:LEVEL]",    "Compression of its segments",                                        option_key,        KEYS},
-    {0,   "set",        "KEY=VALUE",            "Any other key of a [Session] in profd.conf(5)",                      option_set,        KEYS},
+    {0,   "layout",     "file|directory",       "Layout of its segments",                                             start_option_key,        KEYS},
+    {0,   "compress",   "none|zstd[:LEVEL]",    "Compression of its segments",                                        start_option_key,        KEYS},
+    {0,   "set",        "KEY=VALUE",            "Any other key of a [Session] in profd.conf(5)",                      start_option_set,        KEYS},
     {},
 };
 /* clang-format on */
@@ -189,6 +189,6 @@ const Command command_start = {
              "profd.conf(5). It survives a crash of the recorder, not a stop of profd.",
     .options = start_options,
     .settings_size = sizeof(StartSettings),
-    .run = run_start,
+    .run = start_run,
     .done = start_done,
 };

@@ -18,22 +18,23 @@ typedef struct StatusSettings {
     bool check;
 } StatusSettings;
 
-static bool session_is_ill(const json_t *session) {
+static bool status_session_is_ill(const json_t *session) {
     return json_array_size(reply_member(session, "degraded")) > 0 ||
            strcmp(reply_string(session, "state"), "failed") == 0;
 }
 
-static bool is_degraded(const json_t *status) {
+static bool status_is_degraded(const json_t *status) {
     const json_t *session;
     size_t i;
 
     json_array_foreach(reply_member(status, "sessions"), i,
-                       session) if (session_is_ill(session)) return true;
+                       session) if (status_session_is_ill(session)) return true;
     return json_array_size(reply_member(status, "degraded")) > 0;
 }
 
-static void show_title(const Screen *s, const json_t *status, Buffer *text, uint64_t now_us) {
-    Color color = is_degraded(status) ? COLOR_WARNING : COLOR_GOOD;
+static void status_show_title(const Screen *s, const json_t *status, Buffer *text,
+                              uint64_t now_us) {
+    Color color = status_is_degraded(status) ? COLOR_WARNING : COLOR_GOOD;
     const char *state = reply_string(status, "state");
     bool is_idle = strcmp(state, "idle") == 0;
 
@@ -54,7 +55,7 @@ static void show_title(const Screen *s, const json_t *status, Buffer *text, uint
 /* Less is no news. */
 #define SCAN_SHOWN_PERCENT 0.1
 
-static void show_cost(const Screen *s, const json_t *status, Buffer *text) {
+static void status_show_cost(const Screen *s, const json_t *status, Buffer *text) {
     uint64_t restarts = reply_count(status, "restarts");
 
     if (reply_has(status, "cpuPercent"))
@@ -75,7 +76,7 @@ static void show_cost(const Screen *s, const json_t *status, Buffer *text) {
         screen_buffer(s, "Cost", text);
 }
 
-static void show_unidentified(const Screen *s, const json_t *status) {
+static void status_show_unidentified(const Screen *s, const json_t *status) {
     uint64_t n = reply_has(status, "unidentified") ? reply_count(status, "unidentified") : 0;
 
     if (n > 0)
@@ -84,7 +85,7 @@ static void show_unidentified(const Screen *s, const json_t *status) {
                       n == 1 ? "file has" : "files have", n == 1 ? "it" : "them");
 }
 
-static void share(Buffer *text, uint64_t used, uint64_t limit) {
+static void status_share(Buffer *text, uint64_t used, uint64_t limit) {
     figure_size(text, used);
     if (limit == 0)
         return;
@@ -93,8 +94,8 @@ static void share(Buffer *text, uint64_t used, uint64_t limit) {
     text_printf(text, " (%.0f%%)", 100.0 * (double)used / (double)limit);
 }
 
-static void show_store(const Screen *s, const json_t *store, Buffer *text, uint64_t now_us) {
-    share(text, reply_count(store, "usedBytes"), reply_count(store, "limitBytes"));
+static void status_show_store(const Screen *s, const json_t *store, Buffer *text, uint64_t now_us) {
+    status_share(text, reply_count(store, "usedBytes"), reply_count(store, "limitBytes"));
     text_printf(text, " in %s%s, ", reply_string(store, "path"),
                 reply_bool(store, "volatile") ? " (volatile)" : "");
     figure_size(text, reply_count(store, "freeBytes"));
@@ -113,24 +114,25 @@ static void show_store(const Screen *s, const json_t *store, Buffer *text, uint6
         screen_buffer(s, "Window", text);
     }
     if (reply_count(store, "snapshotLimitBytes") > 0) {
-        share(text, reply_count(store, "snapshotBytes"), reply_count(store, "snapshotLimitBytes"));
+        status_share(text, reply_count(store, "snapshotBytes"),
+                     reply_count(store, "snapshotLimitBytes"));
         screen_buffer(s, "Snapshots", text);
     }
 }
 
-static void show(Context *c, const json_t *status) {
+static void status_show(Context *c, const json_t *status) {
     _cleanup_(buffer_done) Buffer text = {};
     const json_t *sessions = reply_member(status, "sessions"), *session;
     uint64_t now_us = figure_now_us();
     Screen s = screen_of(c);
     size_t i;
 
-    show_title(&s, status, &text, now_us);
+    status_show_title(&s, status, &text, now_us);
     session_show_degraded(&s, status);
-    show_cost(&s, status, &text);
-    show_unidentified(&s, status);
+    status_show_cost(&s, status, &text);
+    status_show_unidentified(&s, status);
     if (reply_member(status, "store"))
-        show_store(&s, reply_member(status, "store"), &text, now_us);
+        status_show_store(&s, reply_member(status, "store"), &text, now_us);
     json_array_foreach(sessions, i, session) {
         text_putc(s.out, '\n');
         session_show(&s, session, false, now_us);
@@ -140,7 +142,7 @@ static void show(Context *c, const json_t *status) {
                     "sessions and store are shown to root and the group profd-read.");
 }
 
-static int run_status(Context *c, void *settings, char **arguments) {
+static int status_run(Context *c, void *settings, char **arguments) {
     const StatusSettings *o = settings;
     _cleanup_(remote_freep) Remote *remote = NULL;
     json_t *status = NULL;
@@ -154,9 +156,9 @@ static int run_status(Context *c, void *settings, char **arguments) {
         r = reply_print(c, status);
     else if (!o->check || !c->quiet) {
         context_page(c);
-        show(c, status);
+        status_show(c, status);
     }
-    if (r == STATUS_OK && o->check && is_degraded(status))
+    if (r == STATUS_OK && o->check && status_is_degraded(status))
         r = STATUS_DEGRADED;
     json_decref(status);
     return r;
@@ -176,5 +178,5 @@ const Command command_status = {
              "snapshot can reach back to.",
     .options = status_options,
     .settings_size = sizeof(StatusSettings),
-    .run = run_status,
+    .run = status_run,
 };

@@ -18,7 +18,7 @@ typedef struct Order {
     const char *state; /* of the session when it is done */
 } Order;
 
-static void tell_stopped(const Context *c, const json_t *session) {
+static void stop_tell_stopped(const Context *c, const json_t *session) {
     _cleanup_(buffer_done) Buffer text = {};
     uint64_t segments = reply_count(session, "segments");
 
@@ -35,8 +35,8 @@ static void tell_stopped(const Context *c, const json_t *session) {
         (void)complain_shown(STATUS_OK, (const char *)text.data);
 }
 
-static int call(Context *c, Remote *remote, const Order *order, const char *session,
-                json_t **results) {
+static int stop_call(Context *c, Remote *remote, const Order *order, const char *session,
+                     json_t **results) {
     json_t *reply = NULL, *result;
     int r = remote_call(remote, order->method, json_pack("{s:o}", "session", remote_word(session)),
                         &reply);
@@ -52,7 +52,7 @@ static int call(Context *c, Remote *remote, const Order *order, const char *sess
     if (c->json)
         value_append(results, json_incref(result));
     else if (strcmp(order->method, "Stop") == 0)
-        tell_stopped(c, result);
+        stop_tell_stopped(c, result);
     else
         remark(c, "Session '%s' is %s.", session, order->state);
     json_decref(result);
@@ -60,7 +60,7 @@ static int call(Context *c, Remote *remote, const Order *order, const char *sess
     return r;
 }
 
-static int run(Context *c, const Order *order, char **sessions) {
+static int stop_run_order(Context *c, const Order *order, char **sessions) {
     _cleanup_(remote_freep) Remote *remote = NULL;
     json_t *results = NULL;
     int status = remote_open(c, &remote);
@@ -69,7 +69,7 @@ static int run(Context *c, const Order *order, char **sessions) {
         return status;
     results = json_array();
     for (; *sessions; sessions++) {
-        int r = call(c, remote, order, *sessions, &results);
+        int r = stop_call(c, remote, order, *sessions, &results);
 
         status = status == STATUS_OK ? r : status;
         if (r == STATUS_NOT_RUNNING || r == STATUS_TIMED_OUT)
@@ -84,16 +84,16 @@ static int run(Context *c, const Order *order, char **sessions) {
     return status;
 }
 
-static int run_stop(Context *c, void *settings, char **arguments) {
-    return run(c, &(Order){"Stop", "inactive"}, arguments);
+static int stop_run(Context *c, void *settings, char **arguments) {
+    return stop_run_order(c, &(Order){"Stop", "inactive"}, arguments);
 }
 
-static int run_pause(Context *c, void *settings, char **arguments) {
-    return run(c, &(Order){"Pause", "paused"}, arguments);
+static int stop_run_pause(Context *c, void *settings, char **arguments) {
+    return stop_run_order(c, &(Order){"Pause", "paused"}, arguments);
 }
 
-static int run_resume(Context *c, void *settings, char **arguments) {
-    return run(c, &(Order){"Resume", "active"}, arguments);
+static int stop_run_resume(Context *c, void *settings, char **arguments) {
+    return stop_run_order(c, &(Order){"Resume", "active"}, arguments);
 }
 
 const Command command_stop = {
@@ -102,7 +102,7 @@ const Command command_stop = {
     .n_min = 1,
     .n_max = UINT32_MAX,
     .summary = "Stop sessions; what they recorded stays",
-    .run = run_stop,
+    .run = stop_run,
 };
 
 const Command command_pause = {
@@ -111,7 +111,7 @@ const Command command_pause = {
     .n_min = 1,
     .n_max = UINT32_MAX,
     .summary = "Pause sessions: they take no samples until they are resumed",
-    .run = run_pause,
+    .run = stop_run_pause,
 };
 
 const Command command_resume = {
@@ -120,5 +120,5 @@ const Command command_resume = {
     .n_min = 1,
     .n_max = UINT32_MAX,
     .summary = "Resume paused sessions",
-    .run = run_resume,
+    .run = stop_run_resume,
 };

@@ -21,7 +21,7 @@ typedef struct VacuumSettings {
     OptionTimestamp age;
 } VacuumSettings;
 
-static int option_bytes(const Option *option, const char *argument, void *field) {
+static int vacuum_option_bytes(const Option *option, const char *argument, void *field) {
     OptionCount *count = field;
     uint64_t n;
     int r = parse_size(argument, &n);
@@ -31,7 +31,7 @@ static int option_bytes(const Option *option, const char *argument, void *field)
     return r;
 }
 
-static int option_count(const Option *option, const char *argument, void *field) {
+static int vacuum_option_count(const Option *option, const char *argument, void *field) {
     OptionCount *count = field;
     uint64_t n;
     int r = parse_u64(argument, &n);
@@ -41,7 +41,7 @@ static int option_count(const Option *option, const char *argument, void *field)
     return r;
 }
 
-static json_t *parameters_of(const VacuumSettings *o) {
+static json_t *vacuum_parameters_of(const VacuumSettings *o) {
     json_t *parameters = json_object();
 
     if (o->bytes.set)
@@ -53,7 +53,7 @@ static json_t *parameters_of(const VacuumSettings *o) {
     return parameters;
 }
 
-static void tell(Context *c, const json_t *reply) {
+static void vacuum_tell(Context *c, const json_t *reply) {
     uint64_t removed = reply_count(reply, "removed");
     Buffer *out = &c->out.buffer;
 
@@ -62,7 +62,7 @@ static void tell(Context *c, const json_t *reply) {
     text_puts(out, " freed.\n");
 }
 
-static int run_vacuum(Context *c, void *settings, char **arguments) {
+static int vacuum_run(Context *c, void *settings, char **arguments) {
     const VacuumSettings *o = settings;
     _cleanup_(remote_freep) Remote *remote = NULL;
     json_t *reply;
@@ -74,22 +74,22 @@ static int run_vacuum(Context *c, void *settings, char **arguments) {
         return complain(STATUS_USAGE, "That limit is larger than any that could hold.");
     r = remote_open(c, &remote);
     if (r == STATUS_OK)
-        r = remote_call(remote, "Vacuum", parameters_of(o), &reply);
+        r = remote_call(remote, "Vacuum", vacuum_parameters_of(o), &reply);
     if (r != STATUS_OK)
         return r;
     if (c->json)
         r = reply_print(c, reply);
     else
-        tell(c, reply);
+        vacuum_tell(c, reply);
     json_decref(reply);
     return r;
 }
 
 /* clang-format off */
 static const Option vacuum_options[] = {
-    {'s', "size",     "SIZE", "Until all sessions together take no more, as 500M", option_bytes, offsetof(VacuumSettings, bytes)},
+    {'s', "size",     "SIZE", "Until all sessions together take no more, as 500M", vacuum_option_bytes, offsetof(VacuumSettings, bytes)},
     {'t', "time",     "SPAN", "Until none is older, as 2d or 12h",                 option_span,  offsetof(VacuumSettings, age)},
-    {'n', "segments", "N",    "Until no session has more",                         option_count, offsetof(VacuumSettings, segments)},
+    {'n', "segments", "N",    "Until no session has more",                         vacuum_option_count, offsetof(VacuumSettings, segments)},
     {},
 };
 /* clang-format on */
@@ -101,5 +101,5 @@ const Command command_vacuum = {
     .notes = "Oldest first. Open segments and snapshots stay.",
     .options = vacuum_options,
     .settings_size = sizeof(VacuumSettings),
-    .run = run_vacuum,
+    .run = vacuum_run,
 };

@@ -21,7 +21,7 @@ enum { USERS_TOLD = 6, COMM_MAX = 64, CPUINFO_READ = 16384 };
 typedef bool (*Visit)(Doctor *d, void *userdata, const char *folder, const char *name);
 
 /* Calls visit() for each entry of a folder until it returns false; a negative errno. */
-static int each_entry(Doctor *d, const char *folder, Visit visit, void *userdata) {
+static int doctor_counter_each_entry(Doctor *d, const char *folder, Visit visit, void *userdata) {
     char path[PATH_MAX];
     DIR *dir;
     int r = doctor_path(d, folder, path, sizeof(path));
@@ -39,7 +39,8 @@ static int each_entry(Doctor *d, const char *folder, Visit visit, void *userdata
 }
 
 /* Those of CPUs; what counts elsewhere (uncore, power, breakpoints) cannot sample cycles. */
-static bool find_pmu(Doctor *d, void *userdata, const char *folder, const char *name) {
+static bool doctor_counter_find_pmu(Doctor *d, void *userdata, const char *folder,
+                                    const char *name) {
     static const char *const of_cpus[] = {"cpu", "cpu_core", "cpu_atom"};
     static const char *const begins[] = {"armv", "cpum_cf", "riscv", "apple_", "loongarch"};
     char *first = userdata;
@@ -55,7 +56,7 @@ static bool find_pmu(Doctor *d, void *userdata, const char *folder, const char *
 }
 
 /* The kernel tells x86 guests among the flags of a CPU; others by what made the machine. */
-static bool is_guest(const Doctor *d) {
+static bool doctor_counter_is_guest(const Doctor *d) {
     static const char *const makers[] = {
         "QEMU", "KVM", "VMware", "VirtualBox", "Amazon EC2", "Google Compute", "Bochs", "Xen"};
     _cleanup_free_ char *text = calloc(1, CPUINFO_READ);
@@ -77,7 +78,8 @@ static bool is_guest(const Doctor *d) {
 
 void doctor_pmu(Doctor *d) {
     char name[COMM_MAX] = "";
-    int r = each_entry(d, "/sys/bus/event_source/devices", find_pmu, name);
+    int r = doctor_counter_each_entry(d, "/sys/bus/event_source/devices", doctor_counter_find_pmu,
+                                      name);
 
     d->has_pmu = name[0] != '\0';
     if (d->has_pmu) {
@@ -91,7 +93,7 @@ void doctor_pmu(Doctor *d) {
         return;
     }
     /* In a guest that is how it is, and not what is wrong with it. */
-    if (is_guest(d)) {
+    if (doctor_counter_is_guest(d)) {
         doctor_say(d, HEALTH_OK,
                    "no hardware counters in this virtual machine: profd samples cpu-clock, which "
                    "does not see code that has interrupts off");
@@ -111,7 +113,8 @@ typedef struct Users {
     size_t events;
 } Users;
 
-static bool count_event(Doctor *d, void *userdata, const char *folder, const char *name) {
+static bool doctor_counter_count_event(Doctor *d, void *userdata, const char *folder,
+                                       const char *name) {
     Users *u = userdata;
     char path[PATH_MAX], target[64];
     ssize_t n;
@@ -128,7 +131,8 @@ static bool count_event(Doctor *d, void *userdata, const char *folder, const cha
     return true;
 }
 
-static bool look_at_process(Doctor *d, void *userdata, const char *folder, const char *name) {
+static bool doctor_counter_look_at_process(Doctor *d, void *userdata, const char *folder,
+                                           const char *name) {
     char path[64], comm[COMM_MAX], shown[COMM_MAX * 4];
     Users *u = userdata;
     int r;
@@ -144,7 +148,7 @@ static bool look_at_process(Doctor *d, void *userdata, const char *folder, const
     }
     u->events = 0;
     (void)snprintf(path, sizeof(path), "/proc/%s/fd", name);
-    r = each_entry(d, path, count_event, u);
+    r = doctor_counter_each_entry(d, path, doctor_counter_count_event, u);
     u->n_hidden += r == -EACCES || r == -EPERM;
     if (u->events == 0)
         return true;
@@ -155,7 +159,7 @@ static bool look_at_process(Doctor *d, void *userdata, const char *folder, const
     return true;
 }
 
-static void judge_users(Doctor *d, Users *u) {
+static void doctor_counter_judge_users(Doctor *d, Users *u) {
     text_putc(&u->text, '\0');
     if (buffer_error(&u->text)) {
         d->failed = true;
@@ -182,8 +186,8 @@ void doctor_counters(Doctor *d) {
     Users u = {};
     int64_t watchdog = 0;
 
-    (void)each_entry(d, "/proc", look_at_process, &u);
-    judge_users(d, &u);
+    (void)doctor_counter_each_entry(d, "/proc", doctor_counter_look_at_process, &u);
+    doctor_counter_judge_users(d, &u);
     buffer_done(&u.text);
     if (d->has_pmu && doctor_read_number(d, "/proc/sys/kernel/nmi_watchdog", &watchdog) == 0 &&
         watchdog == 1)

@@ -22,7 +22,7 @@
 
 #define ANSWER_NS 5000000000ULL
 
-static void say_unreachable(Doctor *d, int r) {
+static void doctor_daemon_say_unreachable(Doctor *d, int r) {
     const char *path = d->context->socket ? d->context->socket : CONNECTION_DEFAULT_PATH;
     char shown[256];
 
@@ -40,7 +40,7 @@ static void say_unreachable(Doctor *d, int r) {
 }
 
 /* profd runs, and lets this user know nothing of it. That is no fault of profd's. */
-static void say_refused(Doctor *d, const Reply *reply) {
+static void doctor_daemon_say_refused(Doctor *d, const Reply *reply) {
     _cleanup_json_ json_t *parameters = reply->parameters ? reply_shown(reply->parameters) : NULL;
     _cleanup_(buffer_done) Buffer text = {};
     bool denied = strcmp(reply->error, "org.varlink.service.PermissionDenied") == 0;
@@ -60,7 +60,7 @@ static void say_refused(Doctor *d, const Reply *reply) {
 }
 
 /* The reply of GetStatus(), which the caller frees; 1: it was refused, and that was printed. */
-static int ask_status(Doctor *d, json_t **ret) {
+static int doctor_daemon_ask_status(Doctor *d, json_t **ret) {
     _cleanup_(remote_freep) Remote *remote = NULL;
     Connection *connection = NULL;
     Reply reply = {};
@@ -75,7 +75,7 @@ static int ask_status(Doctor *d, json_t **ret) {
     if (r < 0)
         return r;
     if (reply.error) {
-        say_refused(d, &reply);
+        doctor_daemon_say_refused(d, &reply);
         return 1;
     }
     *ret = reply_shown(reply.parameters);
@@ -83,7 +83,7 @@ static int ask_status(Doctor *d, json_t **ret) {
 }
 
 /* Whether a session tells of this reason by itself. */
-static bool is_of_a_session(const json_t *sessions, const char *reason) {
+static bool doctor_daemon_is_of_a_session(const json_t *sessions, const char *reason) {
     const json_t *session, *own;
     size_t i, k;
 
@@ -94,13 +94,13 @@ static bool is_of_a_session(const json_t *sessions, const char *reason) {
 }
 
 /* `session`: NULL for those of the whole, which are told of `sessions` where they are theirs. */
-static void say_degraded(Doctor *d, const json_t *list, const char *session,
-                         const json_t *sessions) {
+static void doctor_daemon_say_degraded(Doctor *d, const json_t *list, const char *session,
+                                       const json_t *sessions) {
     const json_t *reason;
     size_t i;
 
     json_array_foreach(list, i, reason) {
-        if (is_of_a_session(sessions, reply_string(reason, "reason")))
+        if (doctor_daemon_is_of_a_session(sessions, reply_string(reason, "reason")))
             continue;
         doctor_say(d, HEALTH_WARN, "%s%s%sis degraded (%s): %s", session ? "session '" : "profd ",
                    session ? session : "", session ? "' " : "", reply_string(reason, "reason"),
@@ -110,7 +110,7 @@ static void say_degraded(Doctor *d, const json_t *list, const char *session,
     }
 }
 
-static void say_sessions(Doctor *d, const json_t *sessions) {
+static void doctor_daemon_say_sessions(Doctor *d, const json_t *sessions) {
     const json_t *session;
     size_t i;
 
@@ -123,17 +123,17 @@ static void say_sessions(Doctor *d, const json_t *sessions) {
             doctor_mend(d, "profctl show-session %s", name);
             continue;
         }
-        say_degraded(d, reply_member(session, "degraded"), name, NULL);
+        doctor_daemon_say_degraded(d, reply_member(session, "degraded"), name, NULL);
     }
 }
 
 void doctor_daemon(Doctor *d) {
     json_t *status = NULL;
     const json_t *store, *sessions;
-    int r = ask_status(d, &status);
+    int r = doctor_daemon_ask_status(d, &status);
 
     if (r < 0)
-        say_unreachable(d, r);
+        doctor_daemon_say_unreachable(d, r);
     if (r != 0)
         return;
     d->daemon_answers = true;
@@ -151,8 +151,8 @@ void doctor_daemon(Doctor *d) {
         doctor_mend(d, "'journalctl -u profd' shows why it ended");
     }
     sessions = reply_member(status, "sessions");
-    say_degraded(d, reply_member(status, "degraded"), NULL, sessions);
-    say_sessions(d, sessions);
+    doctor_daemon_say_degraded(d, reply_member(status, "degraded"), NULL, sessions);
+    doctor_daemon_say_sessions(d, sessions);
     store = reply_member(status, "store");
     if (store && *reply_string(store, "path"))
         (void)snprintf(d->store, sizeof(d->store), "%s", reply_string(store, "path"));
@@ -160,8 +160,8 @@ void doctor_daemon(Doctor *d) {
 }
 
 /* A line of /etc/group or /etc/passwd: 1 and its number, 0: none, or a negative errno. */
-static int find_entry(const Doctor *d, const char *file, const char *name, unsigned *ret_id,
-                      char *ret_members, size_t size) {
+static int doctor_daemon_find_entry(const Doctor *d, const char *file, const char *name,
+                                    unsigned *ret_id, char *ret_members, size_t size) {
     _cleanup_free_ char *line = NULL;
     char path[PATH_MAX], members[1024];
     size_t room = 0, n = strlen(name);
@@ -186,29 +186,29 @@ static int find_entry(const Doctor *d, const char *file, const char *name, unsig
 }
 
 /* The groups of a directory service are not in /etc/group; of this host the system knows them. */
-static bool find_group(const Doctor *d, const char *name, gid_t *ret) {
+static bool doctor_daemon_find_group(const Doctor *d, const char *name, gid_t *ret) {
     char members[1024];
     struct group *group = d->root[0] ? NULL : getgrnam(name);
     unsigned id;
 
     if (group)
         *ret = group->gr_gid;
-    else if (find_entry(d, "/etc/group", name, &id, members, sizeof(members)) == 1)
+    else if (doctor_daemon_find_entry(d, "/etc/group", name, &id, members, sizeof(members)) == 1)
         *ret = id;
     else
         return false;
     return true;
 }
 
-static bool find_user(const Doctor *d, const char *name) {
+static bool doctor_daemon_find_user(const Doctor *d, const char *name) {
     char rest[1024];
     unsigned id;
 
     return (!d->root[0] && getpwnam(name)) ||
-           find_entry(d, "/etc/passwd", name, &id, rest, sizeof(rest)) == 1;
+           doctor_daemon_find_entry(d, "/etc/passwd", name, &id, rest, sizeof(rest)) == 1;
 }
 
-static bool is_member(gid_t group) {
+static bool doctor_daemon_is_member(gid_t group) {
     gid_t groups[1024];
     int n = getgroups(ARRAY_SIZE(groups), groups);
 
@@ -221,7 +221,7 @@ static bool is_member(gid_t group) {
 }
 
 /* Whether the system's list names the user, while this login does not know of it yet. */
-static bool is_member_to_be(const char *group, const char *user) {
+static bool doctor_daemon_is_member_to_be(const char *group, const char *user) {
     struct group *entry = getgrnam(group);
 
     for (char **member = entry ? entry->gr_mem : NULL; member && *member; member++)
@@ -231,18 +231,19 @@ static bool is_member_to_be(const char *group, const char *user) {
 }
 
 /* Whether the one who asks may ask profd for more than its health. */
-static void judge_membership(Doctor *d, gid_t read, gid_t admin) {
+static void doctor_daemon_judge_membership(Doctor *d, gid_t read, gid_t admin) {
     const struct passwd *who = getpwuid(d->uid);
     const char *name = who ? who->pw_name : "you";
     char shown[256];
 
     (void)doctor_escape(name, shown, sizeof(shown));
-    if (is_member(admin))
+    if (doctor_daemon_is_member(admin))
         doctor_say(d, HEALTH_OK, "%s is in profd-admin and may do all", shown);
-    else if (is_member(read))
+    else if (doctor_daemon_is_member(read))
         doctor_say(d, HEALTH_OK, "%s is in profd-read and may look at and take what is recorded",
                    shown);
-    else if (is_member_to_be("profd-read", name) || is_member_to_be("profd-admin", name)) {
+    else if (doctor_daemon_is_member_to_be("profd-read", name) ||
+             doctor_daemon_is_member_to_be("profd-admin", name)) {
         doctor_say(d, HEALTH_WARN, "%s has joined profd's groups since logging in", shown);
         doctor_mend(d, "log in anew");
     } else {
@@ -256,10 +257,10 @@ static void judge_membership(Doctor *d, gid_t read, gid_t admin) {
 
 void doctor_groups(Doctor *d) {
     gid_t read = 0, admin = 0;
-    bool has_read = find_group(d, "profd-read", &read),
-         has_admin = find_group(d, "profd-admin", &admin);
+    bool has_read = doctor_daemon_find_group(d, "profd-read", &read),
+         has_admin = doctor_daemon_find_group(d, "profd-admin", &admin);
 
-    if (!find_user(d, "profd")) {
+    if (!doctor_daemon_find_user(d, "profd")) {
         doctor_say(d, HEALTH_WARN,
                    "there is no user 'profd': the half of profd without rights runs "
                    "as root, though without capabilities");
@@ -276,5 +277,5 @@ void doctor_groups(Doctor *d) {
     if (d->uid == 0 || d->root[0])
         doctor_say(d, HEALTH_OK, "the groups profd-read and profd-admin are there");
     else
-        judge_membership(d, read, admin);
+        doctor_daemon_judge_membership(d, read, admin);
 }

@@ -20,7 +20,7 @@
 
 enum { SERVERS_MAX = 4, HOST_MAX = 256, TRY_S = 4 };
 
-static bool folder_holds_something(const Doctor *d, const char *folder) {
+static bool doctor_debuginfo_folder_holds_something(const Doctor *d, const char *folder) {
     char path[PATH_MAX];
     DIR *dir = doctor_path(d, folder, path, sizeof(path)) < 0 ? NULL : opendir(path);
     bool found = false;
@@ -32,7 +32,7 @@ static bool folder_holds_something(const Doctor *d, const char *folder) {
     return found;
 }
 
-static bool has_kernel_symbols(const Doctor *d) {
+static bool doctor_debuginfo_has_kernel_symbols(const Doctor *d) {
     struct utsname host;
     char path[256];
 
@@ -51,7 +51,7 @@ typedef struct Server {
 } Server;
 
 /* "https://host:port/path", as far as a space. */
-static bool parse_server(const char *url, Server *ret) {
+static bool doctor_debuginfo_parse_server(const char *url, Server *ret) {
     const char *at = strstr(url, "://");
     bool plain = strncmp(url, "http:", 5) == 0;
     size_t n;
@@ -92,7 +92,7 @@ __attribute__((noreturn)) static void try_server(const Server *server) {
 }
 
 /* How many of the servers answer; -1: that cannot be told from here. */
-static int count_answering(const char *urls, unsigned *ret_n) {
+static int doctor_debuginfo_count_answering(const char *urls, unsigned *ret_n) {
     Server servers[SERVERS_MAX];
     unsigned n = 0;
     int answering = 0;
@@ -103,7 +103,7 @@ static int count_answering(const char *urls, unsigned *ret_n) {
         return -1;
     for (const char *at = urls; *at && n < SERVERS_MAX; at += strcspn(at, " ")) {
         at += strspn(at, " ");
-        if (!parse_server(at, &servers[n]))
+        if (!doctor_debuginfo_parse_server(at, &servers[n]))
             continue;
         servers[n].pid = fork();
         if (servers[n].pid == 0)
@@ -123,11 +123,11 @@ static int count_answering(const char *urls, unsigned *ret_n) {
 
 void doctor_debuginfo(Doctor *d) {
     const char *urls = d->root[0] ? NULL : getenv("DEBUGINFOD_URLS");
-    bool server = (urls && *urls) || folder_holds_something(d, "/etc/debuginfod");
-    bool local = folder_holds_something(d, "/usr/lib/debug/.build-id");
+    bool server = (urls && *urls) || doctor_debuginfo_folder_holds_something(d, "/etc/debuginfod");
+    bool local = doctor_debuginfo_folder_holds_something(d, "/usr/lib/debug/.build-id");
     unsigned n = 0;
 
-    if (urls && *urls && count_answering(urls, &n) == 0) {
+    if (urls && *urls && doctor_debuginfo_count_answering(urls, &n) == 0) {
         doctor_say(d, HEALTH_WARN,
                    n > 0 ? "no server of DEBUGINFOD_URLS can be reached%s"
                          : "DEBUGINFOD_URLS names no server%s",
@@ -137,8 +137,8 @@ void doctor_debuginfo(Doctor *d) {
         doctor_say(d, HEALTH_OK, "debug information comes from %s%s%s; %s",
                    local ? "/usr/lib/debug" : "", server && local ? " and " : "",
                    server ? "a debuginfod server" : "",
-                   has_kernel_symbols(d) ? "the kernel's is there too"
-                                         : "the kernel is told by its symbols");
+                   doctor_debuginfo_has_kernel_symbols(d) ? "the kernel's is there too"
+                                                          : "the kernel is told by its symbols");
     else {
         doctor_say(d, HEALTH_WARN,
                    "no debug information is within reach: stripped programs show "

@@ -15,7 +15,7 @@
  * started as root and keeps CAP_PERFMON and CAP_SYS_ADMIN.
  */
 
-static int open_event(pid_t pid, int cpu, bool exclude_kernel) {
+static int doctor_kernel_open_event(pid_t pid, int cpu, bool exclude_kernel) {
     struct perf_event_attr attr = {
         .type = PERF_TYPE_SOFTWARE,
         .size = PERF_ATTR_SIZE_VER0,
@@ -30,7 +30,7 @@ static int open_event(pid_t pid, int cpu, bool exclude_kernel) {
 }
 
 /* Where the kernel itself refuses it says EACCES. */
-static void say_refused_to_root(Doctor *d, int error) {
+static void doctor_kernel_say_refused_to_root(Doctor *d, int error) {
     if (error == -EPERM) {
         doctor_say(d, HEALTH_FAIL,
                    "a seccomp filter denies perf events to root, as in most "
@@ -45,8 +45,8 @@ static void say_refused_to_root(Doctor *d, int error) {
     }
 }
 
-static void say_refused_to_user(Doctor *d) {
-    _cleanup_close_ int own = open_event(0, -1, true);
+static void doctor_kernel_say_refused_to_user(Doctor *d) {
+    _cleanup_close_ int own = doctor_kernel_open_event(0, -1, true);
 
     doctor_say(d, d->daemon_answers ? HEALTH_OK : HEALTH_WARN, "you may record %s%s",
                own >= 0 ? "your own processes, not the whole host" : "nothing yourself",
@@ -56,7 +56,7 @@ static void say_refused_to_user(Doctor *d) {
 }
 
 void doctor_events(Doctor *d) {
-    _cleanup_close_ int whole = open_event(-1, 0, false);
+    _cleanup_close_ int whole = doctor_kernel_open_event(-1, 0, false);
 
     if (whole >= 0)
         doctor_say(d, HEALTH_OK, "perf events of all CPUs can be opened");
@@ -67,9 +67,9 @@ void doctor_events(Doctor *d) {
         doctor_mend(d, "let the container's seccomp profile pass perf_event_open; on a host, boot "
                        "a kernel with CONFIG_PERF_EVENTS=y");
     } else if (d->uid == 0)
-        say_refused_to_root(d, whole);
+        doctor_kernel_say_refused_to_root(d, whole);
     else
-        say_refused_to_user(d);
+        doctor_kernel_say_refused_to_user(d);
 }
 
 void doctor_paranoid(Doctor *d) {
@@ -178,7 +178,7 @@ void doctor_tracefs(Doctor *d) {
 }
 
 /* Version 1 too where some of its controllers are mounted. */
-static void say_cgroup2(Doctor *d, const char *where) {
+static void doctor_kernel_say_cgroup2(Doctor *d, const char *where) {
     char any[256];
 
     if (!doctor_mount(d, "cgroup", any, sizeof(any))) {
@@ -218,7 +218,7 @@ void doctor_cgroup(Doctor *d) {
     }
     (void)doctor_escape(tree->mount, shown, sizeof(shown));
     if (tree->version == 2) {
-        say_cgroup2(d, shown);
+        doctor_kernel_say_cgroup2(d, shown);
         return;
     }
     doctor_say(d, HEALTH_WARN,

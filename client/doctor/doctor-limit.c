@@ -21,7 +21,7 @@
 enum { STATUS_TEXT_MAX = 8192, RING_KIB = 512 };
 
 /* What stands behind `name` and a colon at the begin of a line; NULL. */
-static const char *value_of(const char *text, const char *name) {
+static const char *doctor_limit_value_of(const char *text, const char *name) {
     size_t n = strlen(name);
 
     for (const char *line = text; line; line = strchr(line, '\n')) {
@@ -32,14 +32,15 @@ static const char *value_of(const char *text, const char *name) {
     return NULL;
 }
 
-static bool read_mask(const char *text, const char *name, uint64_t *ret) {
-    const char *value = value_of(text, name);
+static bool doctor_limit_read_mask(const char *text, const char *name, uint64_t *ret) {
+    const char *value = doctor_limit_value_of(text, name);
 
     return value && sscanf(value, "%" SCNx64, ret) == 1;
 }
 
 /* /proc/PID/… of a process, or of this one; the length or a negative errno. */
-static int read_process(const Doctor *d, pid_t pid, const char *file, char *ret, size_t size) {
+static int doctor_limit_read_process(const Doctor *d, pid_t pid, const char *file, char *ret,
+                                     size_t size) {
     char path[64];
 
     if (pid)
@@ -64,27 +65,27 @@ static const struct { unsigned bit; bool vital; const char *name; } capabilities
 /* clang-format on */
 
 /* "0 0 4294967295" where uids mean what they mean to the host. */
-static bool is_user_namespace(const Doctor *d) {
+static bool doctor_limit_is_user_namespace(const Doctor *d) {
     unsigned long inside, outside, n;
     char text[STATUS_TEXT_MAX];
 
-    return read_process(d, 0, "uid_map", text, sizeof(text)) >= 0 &&
+    return doctor_limit_read_process(d, 0, "uid_map", text, sizeof(text)) >= 0 &&
            sscanf(text, "%lu %lu %lu", &inside, &outside, &n) == 3 &&
            !(inside == 0 && outside == 0 && n == UINT32_MAX);
 }
 
 void doctor_rights(Doctor *d) {
     char text[STATUS_TEXT_MAX], missing[256] = "";
-    int r = read_process(d, 0, "status", text, sizeof(text));
+    int r = doctor_limit_read_process(d, 0, "status", text, sizeof(text));
     uint64_t bound = 0;
     bool vital = false;
 
-    if (r < 0 || !read_mask(text, "CapBnd", &bound)) {
+    if (r < 0 || !doctor_limit_read_mask(text, "CapBnd", &bound)) {
         doctor_say(d, HEALTH_WARN, "/proc/self/status does not show what rights there are here");
         doctor_mend(d, "mount /proc");
         return;
     }
-    if (is_user_namespace(d)) {
+    if (doctor_limit_is_user_namespace(d)) {
         doctor_say(d, d->daemon_answers ? HEALTH_WARN : HEALTH_FAIL,
                    "this is a user namespace, whose root has no rights over the host and may not "
                    "record its CPUs");
@@ -112,8 +113,9 @@ void doctor_rights(Doctor *d) {
 }
 
 /* The soft and hard limit of a row of /proc/PID/limits; UINT64_MAX: unlimited. */
-static bool read_limit(const char *text, const char *name, uint64_t *ret_soft, uint64_t *ret_hard) {
-    const char *value = value_of(text, name);
+static bool doctor_limit_read(const char *text, const char *name, uint64_t *ret_soft,
+                              uint64_t *ret_hard) {
+    const char *value = doctor_limit_value_of(text, name);
     char soft[24], hard[24];
 
     if (!value || sscanf(value, "%23s %23s", soft, hard) != 2)
@@ -124,7 +126,7 @@ static bool read_limit(const char *text, const char *name, uint64_t *ret_soft, u
 }
 
 /* A session of four events and what every CPU needs besides. */
-static void judge_descriptors(Doctor *d, uint64_t limit, const char *whose) {
+static void doctor_limit_judge_descriptors(Doctor *d, uint64_t limit, const char *whose) {
     enum { EVENTS = 5, OTHERS = 256 };
     unsigned cpus = doctor_cpus(d);
     uint64_t want = (uint64_t)cpus * EVENTS + OTHERS;
@@ -144,7 +146,7 @@ static void judge_descriptors(Doctor *d, uint64_t limit, const char *whose) {
     doctor_mend(d, "LimitNOFILE=%" PRIu64 " in a drop-in of profd.service, or ulimit -n", want * 4);
 }
 
-static void judge_memory(Doctor *d, uint64_t limit, bool unbound, const char *whose) {
+static void doctor_limit_judge_memory(Doctor *d, uint64_t limit, bool unbound, const char *whose) {
     uint64_t want = (uint64_t)doctor_cpus(d) * RING_KIB * 2 * 1024;
     int64_t free_kib = 0;
     char size[64] = "";
@@ -176,24 +178,25 @@ static void judge_memory(Doctor *d, uint64_t limit, bool unbound, const char *wh
 void doctor_limits(Doctor *d) {
     char text[STATUS_TEXT_MAX], status[STATUS_TEXT_MAX];
     pid_t pid = d->daemon;
-    int r = read_process(d, pid, "limits", text, sizeof(text));
+    int r = doctor_limit_read_process(d, pid, "limits", text, sizeof(text));
     uint64_t soft, hard, bound = 0;
     const char *whose;
 
     if (r < 0 && pid) {
         pid = 0;
-        r = read_process(d, pid, "limits", text, sizeof(text));
+        r = doctor_limit_read_process(d, pid, "limits", text, sizeof(text));
     }
     whose = pid ? "profd" : "what is started here";
     if (r < 0)
         return;
-    if (read_limit(text, "Max open files", &soft, &hard))
-        judge_descriptors(d, hard, whose);
+    if (doctor_limit_read(text, "Max open files", &soft, &hard))
+        doctor_limit_judge_descriptors(d, hard, whose);
     /* A limit that can be lifted is none. */
-    if (read_process(d, pid, "status", status, sizeof(status)) > 0)
-        (void)read_mask(status, pid ? "CapEff" : "CapBnd", &bound);
-    if (read_limit(text, "Max locked memory", &soft, &hard))
-        judge_memory(d, hard, bound & (1ULL << CAP_IPC_LOCK | 1ULL << CAP_SYS_RESOURCE), whose);
+    if (doctor_limit_read_process(d, pid, "status", status, sizeof(status)) > 0)
+        (void)doctor_limit_read_mask(status, pid ? "CapEff" : "CapBnd", &bound);
+    if (doctor_limit_read(text, "Max locked memory", &soft, &hard))
+        doctor_limit_judge_memory(d, hard,
+                                  bound & (1ULL << CAP_IPC_LOCK | 1ULL << CAP_SYS_RESOURCE), whose);
 }
 
 void doctor_judge_clock(Doctor *d, bool synchronised) {

@@ -35,7 +35,7 @@ __attribute__((noreturn)) static void run_tool(char *const argv[], int to) {
 }
 
 /* Reads until the end or until time is up; the number of bytes. */
-static size_t read_all(int fd, char *ret, size_t size) {
+static size_t doctor_tool_read_all(int fd, char *ret, size_t size) {
     uint64_t end = clock_monotonic_ns() + WAIT_MS * 1000000ULL;
     size_t n = 0;
 
@@ -56,7 +56,7 @@ static size_t read_all(int fd, char *ret, size_t size) {
 }
 
 /* What a tool prints; -ENOENT: there is none. */
-static int ask_tool(char *const argv[], char *ret, size_t size) {
+static int doctor_tool_ask(char *const argv[], char *ret, size_t size) {
     int fds[2], status = 0;
     pid_t pid;
 
@@ -67,7 +67,7 @@ static int ask_tool(char *const argv[], char *ret, size_t size) {
         run_tool(argv, fds[1]);
     (void)close(fds[1]);
     if (pid > 0) {
-        (void)read_all(fds[0], ret, size);
+        (void)doctor_tool_read_all(fds[0], ret, size);
         (void)kill(pid, SIGKILL);
         while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
             ;
@@ -79,7 +79,7 @@ static int ask_tool(char *const argv[], char *ret, size_t size) {
 }
 
 /* "    zstd: [ on  ]" of `perf version --build-options`. */
-static bool lacks_zstd(const char *options) {
+static bool doctor_tool_lacks_zstd(const char *options) {
     const char *zstd = options ? strstr(options, "zstd: [") : NULL;
 
     return zstd && strncasecmp(zstd, "zstd: [ off", 11) == 0;
@@ -108,7 +108,7 @@ void doctor_judge_perf(Doctor *d, const char *version, const char *options) {
         doctor_say(d, HEALTH_WARN, "%s is older than 6.1, from which on our files can be read",
                    shown);
         doctor_mend(d, "install a newer perf, any kernel takes it");
-    } else if (lacks_zstd(options)) {
+    } else if (doctor_tool_lacks_zstd(options)) {
         doctor_say(d, HEALTH_FAIL, "%s was built without zstd and reads no compressed recording",
                    shown);
         doctor_mend(d,
@@ -127,8 +127,9 @@ void doctor_perf(Doctor *d) {
         d->failed = true;
         return;
     }
-    r = ask_tool((char *[]){"perf", "--version", NULL}, version, SAID_MAX);
+    r = doctor_tool_ask((char *[]){"perf", "--version", NULL}, version, SAID_MAX);
     if (r == 0)
-        (void)ask_tool((char *[]){"perf", "version", "--build-options", NULL}, options, SAID_MAX);
+        (void)doctor_tool_ask((char *[]){"perf", "version", "--build-options", NULL}, options,
+                              SAID_MAX);
     doctor_judge_perf(d, r == 0 ? version : NULL, options);
 }

@@ -49,12 +49,12 @@ typedef struct DoctorSettings {
     const char *root;
 } DoctorSettings;
 
-static void put_color(Context *c, Color color) {
+static void doctor_put_color(Context *c, Color color) {
     if (context_colors(c))
         text_puts(&c->out.buffer, color_sequence(color));
 }
 
-static void print_text(Context *c, const Doctor *d) {
+static void doctor_print_text(Context *c, const Doctor *d) {
     unsigned terminal = context_width(c);
     size_t width = terminal > MARGIN * 2 ? terminal : terminal ? MARGIN * 2 : NO_WIDTH;
     Buffer *out = &c->out.buffer;
@@ -64,9 +64,9 @@ static void print_text(Context *c, const Doctor *d) {
 
         if (c->quiet && a->health == HEALTH_OK)
             continue;
-        put_color(c, health_colors[a->health]);
+        doctor_put_color(c, health_colors[a->health]);
         text_printf(out, "%-4s", health_names[a->health]);
-        put_color(c, COLOR_NONE);
+        doctor_put_color(c, COLOR_NONE);
         text_printf(out, "  %-*s  ", NAME_WIDTH, a->check);
         screen_wrap(out, a->text, MARGIN, MARGIN, width);
         if (!a->remedy)
@@ -80,7 +80,7 @@ static void print_text(Context *c, const Doctor *d) {
 }
 
 /* The caller's; NULL without memory. */
-static json_t *describe(const Doctor *d) {
+static json_t *doctor_describe(const Doctor *d) {
     json_t *rows = json_array();
 
     for (size_t i = 0; i < d->n; i++) {
@@ -99,23 +99,23 @@ static json_t *describe(const Doctor *d) {
                      "checks", rows);
 }
 
-static int print(Context *c, Doctor *d) {
+static int doctor_print(Context *c, Doctor *d) {
     json_t *all;
     int status;
 
     if (c->json == JSON_OFF) {
         if (!d->failed)
-            print_text(c, d);
+            doctor_print_text(c, d);
         return STATUS_OK;
     }
-    all = d->failed ? NULL : describe(d);
+    all = d->failed ? NULL : doctor_describe(d);
     d->failed |= !all;
     status = all ? reply_print(c, all) : STATUS_OK;
     json_decref(all);
     return status;
 }
 
-static int run_doctor(Context *c, void *settings, char **arguments) {
+static int doctor_run(Context *c, void *settings, char **arguments) {
     const DoctorSettings *s = settings;
     Doctor d = {.root = s->root ? s->root : "", .context = c, .uid = geteuid()};
     int status;
@@ -129,7 +129,7 @@ static int run_doctor(Context *c, void *settings, char **arguments) {
             d.check = checks[i].name;
             checks[i].run(&d);
         }
-    status = print(c, &d);
+    status = doctor_print(c, &d);
     if (d.failed)
         status = complain(STATUS_FAILED, "Failed to print the checks: memory ran out.");
     else if (status == STATUS_OK && d.counts[HEALTH_FAIL] > 0)
@@ -155,5 +155,5 @@ const Command command_doctor = {
              "Exit status: 0 nothing fails, 7 something does.",
     .options = doctor_options,
     .settings_size = sizeof(DoctorSettings),
-    .run = run_doctor,
+    .run = doctor_run,
 };

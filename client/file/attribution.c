@@ -30,7 +30,8 @@ struct Attribution {
     bool boundless_used; /* a sample was found in a kernel without bounds */
 };
 
-static uint32_t *slot_of(const Attribution *a, const ProcessName *comm, const ProcessName *dso) {
+static uint32_t *attribution_slot_of(const Attribution *a, const ProcessName *comm,
+                                     const ProcessName *dso) {
     uint64_t h = hash_u64(a->seed, (uintptr_t)comm);
     size_t i = hash_u64(h, (uintptr_t)dso);
 
@@ -43,7 +44,7 @@ static uint32_t *slot_of(const Attribution *a, const ProcessName *comm, const Pr
     return &a->slots[i];
 }
 
-static int grow_slots(Attribution *a) {
+static int attribution_grow_slots(Attribution *a) {
     size_t n = a->n_slots ? a->n_slots * 2 : SLOTS_MIN;
     uint32_t *slots = calloc(n, sizeof(*slots));
 
@@ -53,11 +54,11 @@ static int grow_slots(Attribution *a) {
     a->slots = slots;
     a->n_slots = n;
     for (size_t i = 0; i < a->n; i++)
-        *slot_of(a, a->rows[i].comm, a->rows[i].dso) = (uint32_t)i + 1;
+        *attribution_slot_of(a, a->rows[i].comm, a->rows[i].dso) = (uint32_t)i + 1;
     return 0;
 }
 
-static int grow_rows(Attribution *a) {
+static int attribution_grow_rows(Attribution *a) {
     size_t n = a->allocated ? a->allocated * 2 : SLOTS_MIN;
     Row *rows = reallocarray(a->rows, n, sizeof(*rows));
 
@@ -68,22 +69,22 @@ static int grow_rows(Attribution *a) {
     return 0;
 }
 
-static int add_row(Attribution *a, const ProcessName *comm, const ProcessName *dso) {
-    int r = a->n == a->allocated ? grow_rows(a) : 0;
+static int attribution_add_row(Attribution *a, const ProcessName *comm, const ProcessName *dso) {
+    int r = a->n == a->allocated ? attribution_grow_rows(a) : 0;
 
     if (r >= 0 && a->n * 2 >= a->n_slots)
-        r = grow_slots(a);
+        r = attribution_grow_slots(a);
     if (r < 0)
         return r;
     process_table_keep(comm);
     process_table_keep(dso);
     a->rows[a->n] = (Row){.comm = comm, .dso = dso};
-    *slot_of(a, comm, dso) = (uint32_t)++a->n;
+    *attribution_slot_of(a, comm, dso) = (uint32_t)++a->n;
     return 0;
 }
 
 /* One kernel from the first address to the last, whatever lies in between. */
-static bool is_boundless(const ProcessMaps *maps) {
+static bool attribution_is_boundless(const ProcessMaps *maps) {
     const ProcessMapping *first = maps_find(maps, 0), *last = maps_find(maps, UINT64_MAX - 1);
 
     return first && last && first->image->kernel && last->image->kernel && last->end == UINT64_MAX;
@@ -93,12 +94,14 @@ static bool is_boundless(const ProcessMaps *maps) {
  * simpleperf may map the kernel over the whole address space. perf takes that down to the symbols
  * it finds as soon as the first sample makes it look for them, and they are not of that kernel.
  */
-static const ProcessName *dso_of(Attribution *a, ProcessTable *table, const ReplaySample *s) {
+static const ProcessName *attribution_dso_of(Attribution *a, ProcessTable *table,
+                                             const ReplaySample *s) {
     const ProcessMapping *mapping;
     const ProcessName *dso =
         process_table_dso(table, s->pid, s->tid, s->cpumode, s->ip, &mapping).name;
 
-    if (!mapping || !mapping->image->kernel || !is_boundless(process_table_kernel_maps(table)))
+    if (!mapping || !mapping->image->kernel ||
+        !attribution_is_boundless(process_table_kernel_maps(table)))
         return dso;
     if (a->boundless_used)
         return process_table_dso(table, s->pid, s->tid, PD_MISC_CPUMODE_UNKNOWN, s->ip, NULL).name;
@@ -106,21 +109,21 @@ static const ProcessName *dso_of(Attribution *a, ProcessTable *table, const Repl
     return dso;
 }
 
-static int on_sample(ProcessTable *table, const ReplaySample *sample, void *arg) {
+static int attribution_on_sample(ProcessTable *table, const ReplaySample *sample, void *arg) {
     Attribution *a = arg;
     const ProcessName *comm = process_table_comm(table, sample->pid, sample->tid).name,
-                      *dso = dso_of(a, table, sample);
+                      *dso = attribution_dso_of(a, table, sample);
     int r;
 
     if (a->recent >= a->n || a->rows[a->recent].comm != comm || a->rows[a->recent].dso != dso) {
-        uint32_t row = a->n_slots > 0 ? *slot_of(a, comm, dso) : 0;
+        uint32_t row = a->n_slots > 0 ? *attribution_slot_of(a, comm, dso) : 0;
 
         if (row == 0) {
             if (a->n >= ROWS_MAX) {
                 a->uncounted++;
                 return 0;
             }
-            r = add_row(a, comm, dso);
+            r = attribution_add_row(a, comm, dso);
             if (r < 0)
                 return r;
             row = (uint32_t)a->n;
@@ -139,7 +142,7 @@ int attribution_new(PdReader *reader, Attribution **ret) {
     if (!a)
         return -ENOMEM;
     a->seed = hash_seed();
-    r = replay_new(reader, &limits, on_sample, a, &a->replay);
+    r = replay_new(reader, &limits, attribution_on_sample, a, &a->replay);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(a);
@@ -168,32 +171,32 @@ int attribution_finish(Attribution *a) {
     return replay_finish(a->replay);
 }
 
-static int compare_names(const ProcessName *a, const ProcessName *b) {
+static int attribution_compare_names(const ProcessName *a, const ProcessName *b) {
     int d = memcmp(a->text, b->text, MIN(a->size, b->size));
 
     return d != 0 ? d : (a->size > b->size) - (a->size < b->size);
 }
 
-static int by_samples(const void *x, const void *y) {
+static int attribution_by_samples(const void *x, const void *y) {
     const Row *a = x, *b = y;
     int d = a->samples < b->samples ? 1 : -(a->samples > b->samples);
 
     if (d == 0)
-        d = compare_names(a->comm, b->comm);
-    return d != 0 ? d : compare_names(a->dso, b->dso);
+        d = attribution_compare_names(a->comm, b->comm);
+    return d != 0 ? d : attribution_compare_names(a->dso, b->dso);
 }
 
-static int by_comm(const void *x, const void *y) {
+static int attribution_by_comm(const void *x, const void *y) {
     const Row *a = x, *b = y;
 
     return (a->comm > b->comm) - (a->comm < b->comm);
 }
 
 /* Rows of the same comm become one; returns how many are left. */
-static size_t fold_dsos(Row *rows, size_t n) {
+static size_t attribution_fold_dsos(Row *rows, size_t n) {
     size_t to = 0;
 
-    qsort(rows, n, sizeof(*rows), by_comm);
+    qsort(rows, n, sizeof(*rows), attribution_by_comm);
     for (size_t i = 0; i < n; i++)
         if (to > 0 && rows[to - 1].comm == rows[i].comm)
             rows[to - 1].samples += rows[i].samples;
@@ -202,7 +205,7 @@ static size_t fold_dsos(Row *rows, size_t n) {
     return to;
 }
 
-static int top(const Attribution *a, bool comms_only, Share *ret, size_t n) {
+static int attribution_top(const Attribution *a, bool comms_only, Share *ret, size_t n) {
     _cleanup_free_ Row *rows = NULL;
     size_t n_rows = a->n;
 
@@ -213,8 +216,8 @@ static int top(const Attribution *a, bool comms_only, Share *ret, size_t n) {
         return -ENOMEM;
     memcpy(rows, a->rows, n_rows * sizeof(*rows));
     if (comms_only)
-        n_rows = fold_dsos(rows, n_rows);
-    qsort(rows, n_rows, sizeof(*rows), by_samples);
+        n_rows = attribution_fold_dsos(rows, n_rows);
+    qsort(rows, n_rows, sizeof(*rows), attribution_by_samples);
     n = MIN(n, n_rows);
     for (size_t i = 0; i < n; i++)
         ret[i] = (Share){
@@ -226,11 +229,11 @@ static int top(const Attribution *a, bool comms_only, Share *ret, size_t n) {
 }
 
 int attribution_top_comms(const Attribution *a, Share *ret, size_t n) {
-    return top(a, true, ret, n);
+    return attribution_top(a, true, ret, n);
 }
 
 int attribution_top_dsos(const Attribution *a, Share *ret, size_t n) {
-    return top(a, false, ret, n);
+    return attribution_top(a, false, ret, n);
 }
 
 uint64_t attribution_uncounted(const Attribution *a) {

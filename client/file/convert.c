@@ -58,7 +58,7 @@ typedef struct Convert {
 } Convert;
 
 /* Seconds of the recording's clock; with - in front, so long before the last sample. */
-static int option_convert_time(const Option *option, const char *argument, void *field) {
+static int convert_option_convert_time(const Option *option, const char *argument, void *field) {
     ConvertTime *time = field;
     size_t n;
 
@@ -75,8 +75,8 @@ static int option_convert_time(const Option *option, const char *argument, void 
 static const Option convert_options[] = {
     {0,   "layout",   LAYOUT_WORDS,           "What to write; a file, or for - a stream, where not given",      option_choice,       offsetof(ConvertSettings, layout)},
     {0,   "compress", "zstd[:LEVEL]|none",   "Compress records by zstd, level 1 to 22, or not (default)",      option_compress,     offsetof(ConvertSettings, zstd_level)},
-    {0,   "since",    "TIME",                "Leave out samples before TIME, as perf script shows it; -5s: 5 s before the last one", option_convert_time, offsetof(ConvertSettings, since)},
-    {0,   "until",    "TIME",                "Leave out all from TIME on",                                     option_convert_time, offsetof(ConvertSettings, until)},
+    {0,   "since",    "TIME",                "Leave out samples before TIME, as perf script shows it; -5s: 5 s before the last one", convert_option_convert_time, offsetof(ConvertSettings, since)},
+    {0,   "until",    "TIME",                "Leave out all from TIME on",                                     convert_option_convert_time, offsetof(ConvertSettings, until)},
     {'e', "event",    "NAME,…",              "Keep the samples of these events alone",                         option_words,        offsetof(ConvertSettings, events)},
     {'p', "pid",      "PID,…",               "Keep the samples of these processes alone",                      option_numbers,      offsetof(ConvertSettings, selected.pids)},
     {'t', "tid",      "TID,…",               "Keep the samples of these threads alone",                        option_numbers,      offsetof(ConvertSettings, selected.tids)},
@@ -99,18 +99,18 @@ static void convert_done(Convert *c) {
 }
 
 /* Only a stream has its header in records; in a file the same types are records like any other. */
-static bool is_header_record(const Convert *c, uint32_t type) {
+static bool convert_is_header_record(const Convert *c, uint32_t type) {
     return pd_reader_header(c->reader)->mode == PD_MODE_PIPE &&
            (type == PD_RECORD_HEADER_ATTR || type == PD_RECORD_EVENT_TYPE ||
             type == PD_RECORD_TRACING_DATA || type == PD_RECORD_BUILD_ID ||
             type == PD_RECORD_HEADER_FEATURE);
 }
 
-static const PdEvents *events_out(const Convert *c) {
+static const PdEvents *convert_events_out(const Convert *c) {
     return c->filter.kept ?: pd_reader_events(c->reader);
 }
 
-static int set_groups(Convert *c) {
+static int convert_set_groups(Convert *c) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
     _cleanup_(buffer_done) Buffer body = {};
     bool swap = c->sink.options.swap;
@@ -133,15 +133,15 @@ static int set_groups(Convert *c) {
                : pd_writer_set_feature(c->sink.writer, PD_FEATURE_GROUP_DESC, buffer_bytes(&body));
 }
 
-static int set_event_desc(Convert *c) {
+static int convert_set_event_desc(Convert *c) {
     _cleanup_(buffer_done) Buffer body = {};
 
-    pd_encode_event_desc(&body, events_out(c), c->sink.options.swap);
+    pd_encode_event_desc(&body, convert_events_out(c), c->sink.options.swap);
     return buffer_error(&body)
                ?: pd_writer_set_feature(c->sink.writer, PD_FEATURE_EVENT_DESC, buffer_bytes(&body));
 }
 
-static int set_sample_time(Convert *c) {
+static int convert_set_sample_time(Convert *c) {
     uint8_t body[16];
 
     store_u64(body, c->filter.first_time, c->sink.options.swap);
@@ -151,7 +151,7 @@ static int set_sample_time(Convert *c) {
 }
 
 /* What is known of the features by now; a stream has told all of them only at its end. */
-static int carry_features(Convert *c) {
+static int convert_carry_features(Convert *c) {
     bool skip[PD_FEATURE_BITS] = {};
     bool has_desc = pd_reader_has_feature(c->reader, PD_FEATURE_EVENT_DESC);
     int r;
@@ -160,14 +160,14 @@ static int carry_features(Convert *c) {
     skip[PD_FEATURE_EVENT_DESC] = skip[PD_FEATURE_GROUP_DESC] = c->filter.kept;
     r = sink_carry_features(&c->sink, c->reader, skip, &c->bad_feature);
     if (r == 0 && (c->filter.kept ? has_desc : c->event_types && !has_desc))
-        r = set_event_desc(c);
+        r = convert_set_event_desc(c);
     if (r >= 0 && c->filter.kept)
-        r = set_groups(c);
+        r = convert_set_groups(c);
     return r < 0 ? r : 0;
 }
 
 /* A stream has no room for long bodies, nor a place for what perf 6.1 does not know. */
-static void tell_left_out(const Convert *c) {
+static void convert_tell_left_out(const Convert *c) {
     for (unsigned bit = 1; bit < PD_FEATURE_BITS; bit++)
         if (bit != PD_FEATURE_PROFD_COVERAGE && pd_writer_left_out(c->sink.writer, bit))
             remark(c->context, "The feature %s of '%s' has no place in a stream and is left out.",
@@ -176,8 +176,8 @@ static void tell_left_out(const Convert *c) {
 }
 
 /* Features without a body, which a stream cannot tell from the end mark; its records imply them. */
-static int set_implied_features(Convert *c) {
-    const PdEvents *events = events_out(c);
+static int convert_set_implied_features(Convert *c) {
+    const PdEvents *events = convert_events_out(c);
     int r = 0;
 
     if (pd_reader_header(c->reader)->mode != PD_MODE_PIPE)
@@ -195,7 +195,7 @@ static int set_implied_features(Convert *c) {
     return r;
 }
 
-static int begin(Convert *c) {
+static int convert_begin(Convert *c) {
     const char *name = NULL;
     int r = filter_begin(&c->filter, pd_reader_events(c->reader), &name);
 
@@ -206,11 +206,11 @@ static int begin(Convert *c) {
         return -ECANCELED;
     }
     if (r == 0 && !c->verbatim)
-        r = carry_features(c);
+        r = convert_carry_features(c);
     if (r == 0 && !c->verbatim)
-        r = sink_add_events(&c->sink, events_out(c));
+        r = sink_add_events(&c->sink, convert_events_out(c));
     if (r == 0)
-        r = sink_begin(&c->sink, events_out(c), c->order != NULL);
+        r = sink_begin(&c->sink, convert_events_out(c), c->order != NULL);
     return r;
 }
 
@@ -219,7 +219,7 @@ static int begin(Convert *c) {
  * perf takes it from nowhere else there. Where there is EVENT_DESC it goes again, so that a file
  * that became a stream becomes the same file. perf itself puts it behind the features.
  */
-static bool is_of_the_attr(Convert *c, const PdRecord *record) {
+static bool convert_is_of_the_attr(Convert *c, const PdRecord *record) {
     bool behind = c->behind_attr;
 
     c->behind_attr =
@@ -231,7 +231,7 @@ static bool is_of_the_attr(Convert *c, const PdRecord *record) {
 }
 
 /* 1: the HEADER_FEATURE of a stream goes into the copy as it is, 0: it stays behind. */
-static int hand_on_feature(Convert *c, const PdRecord *record) {
+static int convert_hand_on_feature(Convert *c, const PdRecord *record) {
     PdBody body;
     unsigned bit;
     int r;
@@ -255,36 +255,36 @@ static int hand_on_feature(Convert *c, const PdRecord *record) {
 }
 
 /* Of a stream; what it says the reader has taken in. */
-static int take_header_record(Convert *c, const PdRecord *record) {
+static int convert_take_header_record(Convert *c, const PdRecord *record) {
     int r = 1;
 
     if (record->type == PD_RECORD_EVENT_TYPE)
         c->event_types = true;
     if (!c->verbatim)
-        return c->begun && !c->filter.kept ? sink_add_events(&c->sink, events_out(c)) : 0;
+        return c->begun && !c->filter.kept ? sink_add_events(&c->sink, convert_events_out(c)) : 0;
     if (record->type == PD_RECORD_HEADER_FEATURE)
-        r = hand_on_feature(c, record);
+        r = convert_hand_on_feature(c, record);
     return r > 0 ? sink_write(&c->sink, c->reader, record, 0) : r;
 }
 
-static int take_record(Convert *c, PdRecord *record, const PdStamp *stamp) {
+static int convert_take_record(Convert *c, PdRecord *record, const PdStamp *stamp) {
     int r = 0;
 
     c->records++;
-    if (is_of_the_attr(c, record))
+    if (convert_is_of_the_attr(c, record))
         return 0;
-    if (!c->begun && (c->verbatim || !is_header_record(c, record->type)))
-        r = begin(c);
+    if (!c->begun && (c->verbatim || !convert_is_header_record(c, record->type)))
+        r = convert_begin(c);
     if (r < 0)
         return r;
-    if (is_header_record(c, record->type))
-        return take_header_record(c, record);
+    if (convert_is_header_record(c, record->type))
+        return convert_take_header_record(c, record);
     c->has_counts |= record->type == PD_RECORD_STAT_CONFIG;
     r = filter_is_set(&c->filter) ? filter_record(&c->filter, record, stamp) : 1;
     return r > 0 ? sink_write(&c->sink, c->reader, record, stamp->has_time ? stamp->time : 0) : r;
 }
 
-static int next_record(Convert *c, PdRecord *record, PdStamp *stamp) {
+static int convert_next_record(Convert *c, PdRecord *record, PdStamp *stamp) {
     int r;
 
     if (c->order)
@@ -296,30 +296,30 @@ static int next_record(Convert *c, PdRecord *record, PdStamp *stamp) {
     return r;
 }
 
-static int copy_records(Convert *c) {
+static int convert_copy_records(Convert *c) {
     PdRecord record;
     PdStamp stamp;
     int r, q;
 
-    while ((r = next_record(c, &record, &stamp)) > 0) {
-        q = take_record(c, &record, &stamp);
+    while ((r = convert_next_record(c, &record, &stamp)) > 0) {
+        q = convert_take_record(c, &record, &stamp);
         if (q < 0)
             return q;
     }
     if (r == 0 && !c->begun)
-        r = begin(c);
+        r = convert_begin(c);
     if (r == 0 && c->sink.options.layout != PD_LAYOUT_PIPE) {
-        r = carry_features(c);
-        r = r < 0 ? r : set_implied_features(c);
+        r = convert_carry_features(c);
+        r = r < 0 ? r : convert_set_implied_features(c);
     }
     if (r == 0 && filter_is_set(&c->filter) &&
         pd_reader_has_feature(c->reader, PD_FEATURE_SAMPLE_TIME))
-        r = set_sample_time(c);
+        r = convert_set_sample_time(c);
     return r >= 0 ? sink_finish(&c->sink) : r;
 }
 
 /* -5s means so long before the last sample, which a first pass over the records finds. */
-static int last_sample_time(Convert *c, uint64_t *ret) {
+static int convert_last_sample_time(Convert *c, uint64_t *ret) {
     uint64_t last = 0;
     PdRecord record;
     PdStamp stamp;
@@ -328,14 +328,14 @@ static int last_sample_time(Convert *c, uint64_t *ret) {
     r = pd_reader_rewind(c->reader);
     if (r < 0)
         return r;
-    while ((r = next_record(c, &record, &stamp)) > 0)
+    while ((r = convert_next_record(c, &record, &stamp)) > 0)
         if (record.type == PD_RECORD_SAMPLE && stamp.has_time)
             last = MAX(last, stamp.time);
     *ret = last;
     return r < 0 ? r : pd_reader_rewind(c->reader);
 }
 
-static uint64_t resolve_time(const ConvertTime *time, uint64_t last, uint64_t otherwise) {
+static uint64_t convert_resolve_time(const ConvertTime *time, uint64_t last, uint64_t otherwise) {
     if (!time->set)
         return otherwise;
     if (!time->from_end)
@@ -343,7 +343,7 @@ static uint64_t resolve_time(const ConvertTime *time, uint64_t last, uint64_t ot
     return last > time->ns ? last - time->ns : 0;
 }
 
-static int set_filter(Convert *c) {
+static int convert_set_filter(Convert *c) {
     const ConvertSettings *s = c->settings;
     uint64_t last = 0;
     int r = 0;
@@ -352,18 +352,18 @@ static int set_filter(Convert *c) {
     c->filter.by_time = s->since.set || s->until.set;
     r = selector_init(&c->filter.selector, &s->selected);
     if (r == 0 && ((s->since.set && s->since.from_end) || (s->until.set && s->until.from_end)))
-        r = last_sample_time(c, &last);
+        r = convert_last_sample_time(c, &last);
     if (r == -ESPIPE) {
         complain(STATUS_FAILED, "A time from the end needs a file; '%s' can be read only once.",
                  recording_name(c->in));
         return -ECANCELED;
     }
-    c->filter.since = resolve_time(&s->since, last, 0);
-    c->filter.until = resolve_time(&s->until, last, UINT64_MAX);
+    c->filter.since = convert_resolve_time(&s->since, last, 0);
+    c->filter.until = convert_resolve_time(&s->until, last, UINT64_MAX);
     return r;
 }
 
-static int prepare(Convert *c) {
+static int convert_prepare(Convert *c) {
     const PdHeader *header = pd_reader_header(c->reader);
     PdWriterOptions options = {
         .layout = c->target.layout,
@@ -371,7 +371,7 @@ static int prepare(Convert *c) {
         .zstd_level = c->settings->zstd_level,
         .n_files = c->target.layout == PD_LAYOUT_DIRECTORY ? 1 : 0,
     };
-    int r = set_filter(c);
+    int r = convert_set_filter(c);
 
     if (r == 0 && (header->mode == PD_MODE_DIRECTORY || selector_needs_order(&c->filter.selector)))
         r = pd_order_new(c->reader, NULL, &c->order);
@@ -384,10 +384,10 @@ static int prepare(Convert *c) {
 }
 
 static int convert(Convert *c) {
-    int r = prepare(c), status;
+    int r = convert_prepare(c), status;
 
     if (r == 0)
-        r = copy_records(c);
+        r = convert_copy_records(c);
     if (r == -ECANCELED)
         return STATUS_FAILED;
     if (r == 0 && c->records == 0 && pd_reader_damage(c->reader)) {
@@ -401,7 +401,7 @@ static int convert(Convert *c) {
     if (r == 0)
         r = target_commit(&c->target);
     if (r == 0) {
-        tell_left_out(c);
+        convert_tell_left_out(c);
         return recording_verdict(c->in, c->reader, &c->bad_feature);
     }
     if (r == -EPIPE)
@@ -409,7 +409,7 @@ static int convert(Convert *c) {
     return target_complain(&c->target, r);
 }
 
-static int run_convert(Context *context, void *settings, char **arguments) {
+static int convert_run(Context *context, void *settings, char **arguments) {
     const ConvertSettings *s = settings;
     PdLayout layout = layout_chosen(s->layout, arguments[1]);
     _cleanup_(convert_done)
@@ -425,7 +425,7 @@ static int run_convert(Context *context, void *settings, char **arguments) {
 int convert_to_stream(Context *c, const char *in) {
     ConvertSettings settings = {};
 
-    return run_convert(c, &settings, (char *[]){(char *)in, (char[]){"-"}, NULL});
+    return convert_run(c, &settings, (char *[]){(char *)in, (char[]){"-"}, NULL});
 }
 
 static void convert_settings_done(void *settings) {
@@ -452,7 +452,7 @@ const Command command_convert = {
              "holds what could be read of it.",
     .options = convert_options,
     .settings_size = sizeof(ConvertSettings),
-    .run = run_convert,
+    .run = convert_run,
     .done = convert_settings_done,
     .streams = convert_streams,
 };

@@ -54,14 +54,14 @@ static void dump_done(Dump *d) {
     buffer_done(&d->chosen);
 }
 
-static bool event_is_named(const DumpSettings *s, const PdEvent *event) {
+static bool dump_event_is_named(const DumpSettings *s, const PdEvent *event) {
     for (size_t i = 0; i < s->events.n; i++)
         if (recording_event_matches(s->events.items[i], event->name))
             return true;
     return false;
 }
 
-static bool event_is_chosen(Dump *d, const PdEvent *event) {
+static bool dump_event_is_chosen(Dump *d, const PdEvent *event) {
     uint8_t *choice;
 
     if (!event)
@@ -72,24 +72,24 @@ static bool event_is_chosen(Dump *d, const PdEvent *event) {
         return false;
     choice = d->chosen.data + event->index;
     if (*choice == EVENT_NOT_MET)
-        *choice = event_is_named(d->settings, event) ? EVENT_CHOSEN : EVENT_LEFT_OUT;
+        *choice = dump_event_is_named(d->settings, event) ? EVENT_CHOSEN : EVENT_LEFT_OUT;
     return *choice == EVENT_CHOSEN;
 }
 
-static bool is_wanted(Dump *d, const PdRecord *record, const PdStamp *stamp) {
+static bool dump_is_wanted(Dump *d, const PdRecord *record, const PdStamp *stamp) {
     const DumpSettings *s = d->settings;
 
     if (s->types.n > 0 && !option_numbers_hold(&s->types, record->type))
         return false;
     if (s->time.set && !(stamp->has_time && time_range_holds(&d->time, stamp->time)))
         return false;
-    if (s->events.n > 0 && !event_is_chosen(d, stamp->event))
+    if (s->events.n > 0 && !dump_event_is_chosen(d, stamp->event))
         return false;
     return selector_wants(&d->selector, record, stamp);
 }
 
 /* In a pipe the tracing data comes as a record, before the first sample that needs it. */
-static int load_tracing(Dump *d) {
+static int dump_load_tracing(Dump *d) {
     Bytes blob;
     int r;
 
@@ -102,16 +102,16 @@ static int load_tracing(Dump *d) {
     return r == -ENOMEM ? r : 0;
 }
 
-static int print_record(Dump *d, const PdRecord *record, const PdStamp *stamp) {
+static int dump_print_record(Dump *d, const PdRecord *record, const PdStamp *stamp) {
     Output *out = &d->context->out;
     Fields fields = fields_to(&out->buffer, context_fields_format(d->context));
     int r = selector_feed(&d->selector, record, stamp);
 
-    if (r < 0 || !is_wanted(d, record, stamp))
+    if (r < 0 || !dump_is_wanted(d, record, stamp))
         return r;
     if (record->type == PD_RECORD_SAMPLE && stamp->event &&
         stamp->event->attr.type == PD_TYPE_TRACEPOINT) {
-        r = load_tracing(d);
+        r = dump_load_tracing(d);
         if (r < 0)
             return r;
     }
@@ -122,7 +122,7 @@ static int print_record(Dump *d, const PdRecord *record, const PdStamp *stamp) {
     return output_breathe(out);
 }
 
-static int print_in_file_order(Dump *d) {
+static int dump_print_in_file_order(Dump *d) {
     PdRecord record;
     int r, q;
 
@@ -131,14 +131,14 @@ static int print_in_file_order(Dump *d) {
 
         /* A record too short for its stamp is shown all the same, as bytes. */
         (void)pd_events_stamp(pd_reader_events(d->reader), &record, &stamp);
-        q = print_record(d, &record, &stamp);
+        q = dump_print_record(d, &record, &stamp);
         if (q < 0)
             return q;
     }
     return r;
 }
 
-static int print_in_time_order(Dump *d) {
+static int dump_print_in_time_order(Dump *d) {
     _cleanup_(pd_order_freep) PdOrder *order = NULL;
     PdRecord record;
     PdStamp stamp;
@@ -148,7 +148,7 @@ static int print_in_time_order(Dump *d) {
     if (r < 0)
         return r;
     while ((r = pd_order_next(order, &record, &stamp)) > 0) {
-        q = print_record(d, &record, &stamp);
+        q = dump_print_record(d, &record, &stamp);
         if (q < 0)
             return q;
     }
@@ -161,7 +161,7 @@ static int print_in_time_order(Dump *d) {
 }
 
 /* Percent need the span of the samples: the file says, or a pass over it finds out. */
-static int resolve_time(Dump *d) {
+static int dump_resolve_time(Dump *d) {
     uint64_t first = UINT64_MAX, last = 0;
     PdRecord record;
     PdStamp stamp;
@@ -183,13 +183,13 @@ static int resolve_time(Dump *d) {
 }
 
 /* Names that no event has are a mistake; an event without records is none. */
-static int check_events(const Dump *d) {
+static int dump_check_events(const Dump *d) {
     PdEvents *events = pd_reader_events(d->reader);
     size_t n = pd_events_count(events);
     Buffer names = {};
 
     for (size_t i = 0; i < n; i++)
-        if (event_is_named(d->settings, pd_events_at(events, i)))
+        if (dump_event_is_named(d->settings, pd_events_at(events, i)))
             return STATUS_OK;
     for (size_t i = 0; i < n && i < EVENTS_TOLD_MAX; i++)
         text_printf(&names, "%s%s", i > 0 ? ", " : "", pd_events_at(events, i)->name);
@@ -200,7 +200,7 @@ static int check_events(const Dump *d) {
     return STATUS_FAILED;
 }
 
-static int run_dump(Context *c, void *settings, char **arguments) {
+static int dump_run(Context *c, void *settings, char **arguments) {
     _cleanup_(dump_done) Dump d = {.context = c, .settings = settings, .path = arguments[0]};
     int r, status;
     bool by_time;
@@ -212,7 +212,7 @@ static int run_dump(Context *c, void *settings, char **arguments) {
         return status;
     r = selector_init(&d.selector, &d.settings->selected);
     if (r >= 0)
-        r = resolve_time(&d);
+        r = dump_resolve_time(&d);
     if (r == -ESPIPE)
         return complain(STATUS_USAGE,
                         "A time in percent needs two passes over '%s', which is a "
@@ -221,7 +221,7 @@ static int run_dump(Context *c, void *settings, char **arguments) {
     if (r >= 0) {
         context_page(c);
         by_time = d.settings->sort == SORT_TIME || selector_needs_order(&d.selector);
-        r = by_time ? print_in_time_order(&d) : print_in_file_order(&d);
+        r = by_time ? dump_print_in_time_order(&d) : dump_print_in_file_order(&d);
     }
     if (r < 0 && c->out.error)
         return STATUS_OK;
@@ -230,7 +230,7 @@ static int run_dump(Context *c, void *settings, char **arguments) {
                         strerror(-r));
     status = recording_verdict(d.path, d.reader, NULL);
     if (status == STATUS_OK && d.settings->events.n > 0)
-        status = check_events(&d);
+        status = dump_check_events(&d);
     if (status == STATUS_OK)
         status =
             selector_verdict(&d.selector, d.reader, d.path,
@@ -238,7 +238,7 @@ static int run_dump(Context *c, void *settings, char **arguments) {
     return status;
 }
 
-static int option_types(const Option *option, const char *argument, void *field) {
+static int dump_option_types(const Option *option, const char *argument, void *field) {
     OptionWords words = {};
     uint32_t type;
     int r = option_words(option, argument, &words);
@@ -252,7 +252,7 @@ static int option_types(const Option *option, const char *argument, void *field)
     return r;
 }
 
-static int option_ordered(const Option *option, const char *argument, void *field) {
+static int dump_option_ordered(const Option *option, const char *argument, void *field) {
     *(unsigned *)field = SORT_TIME;
     return 0;
 }
@@ -268,7 +268,7 @@ static void dump_settings_done(void *settings) {
 /* clang-format off */
 static const Option dump_options[] = {
     {0,   "time",    "START,END", "Only from START to END, in seconds as shown; either may be left out; 10%-20% and 10%/2 are shares of the recording", option_time_range, offsetof(DumpSettings, time)},
-    {'t', "type",    "TYPE,…",    "Only records of these types, by name or number", option_types,   offsetof(DumpSettings, types)},
+    {'t', "type",    "TYPE,…",    "Only records of these types, by name or number", dump_option_types,   offsetof(DumpSettings, types)},
     {'e', "event",   "EVENT,…",   "Only records of these events; * and ? match",    option_words,   offsetof(DumpSettings, events)},
     {'p', "pid",     "PID,…",     "Only records of or about these processes",       option_numbers, offsetof(DumpSettings, selected.pids)},
     {0,   "tid",     "TID,…",     "Only records of or about these threads",         option_numbers, offsetof(DumpSettings, selected.tids)},
@@ -277,7 +277,7 @@ static const Option dump_options[] = {
     {'G', "cgroup",  "PATH,…",    "Only samples of these control groups and those below them", option_words, offsetof(DumpSettings, selected.cgroups)},
     {'u', "unit",    "UNIT,…",    "Only samples of these systemd units, as shop or 'web@*'", option_words, offsetof(DumpSettings, selected.units)},
     {0,   "sort",    "file|time", "In the order of the file (default) or of time",  option_choice,  offsetof(DumpSettings, sort)},
-    {0,   "ordered", NULL,        "The same as --sort=time",                        option_ordered, offsetof(DumpSettings, sort)},
+    {0,   "ordered", NULL,        "The same as --sort=time",                        dump_option_ordered, offsetof(DumpSettings, sort)},
     {},
 };
 /* clang-format on */
@@ -293,6 +293,6 @@ const Command command_dump = {
              "standard input. With --json each line is an object.",
     .options = dump_options,
     .settings_size = sizeof(DumpSettings),
-    .run = run_dump,
+    .run = dump_run,
     .done = dump_settings_done,
 };

@@ -10,7 +10,7 @@
  */
 
 /* False when the group cannot be told any more. */
-static bool remake_group(PdGroup *group, const uint32_t *new_index, size_t end) {
+static bool event_feature_remake_group(PdGroup *group, const uint32_t *new_index, size_t end) {
     uint32_t leader = UINT32_MAX, n = 0;
 
     for (size_t i = group->leader; i < end; i++) {
@@ -26,14 +26,14 @@ static bool remake_group(PdGroup *group, const uint32_t *new_index, size_t end) 
     return n > 1;
 }
 
-static bool has_group(const PdEnvironment *env, const PdGroup *group) {
+static bool event_feature_has_group(const PdEnvironment *env, const PdGroup *group) {
     for (size_t i = 0; i < env->n_groups; i++)
         if (env->groups[i].leader == group->leader)
             return true;
     return false;
 }
 
-static int by_leader(const void *a, const void *b) {
+static int event_feature_by_leader(const void *a, const void *b) {
     const PdGroup *x = a, *y = b;
 
     return x->leader < y->leader ? -1 : x->leader > y->leader;
@@ -61,12 +61,13 @@ int group_desc_add(PdEnvironment *env, Bytes body, bool swap, const uint32_t *ne
         if (group->leader < end)
             continue;
         end = MIN((uint64_t)group->leader + group->n_members, (uint64_t)n);
-        if (!remake_group(group, new_index, (size_t)end) || has_group(env, group))
+        if (!event_feature_remake_group(group, new_index, (size_t)end) ||
+            event_feature_has_group(env, group))
             continue;
         env->groups[env->n_groups++] = *group;
         group->name = NULL;
     }
     env->has[PD_FEATURE_GROUP_DESC] = env->n_groups > 0;
-    qsort(env->groups, env->n_groups, sizeof(*env->groups), by_leader);
+    qsort(env->groups, env->n_groups, sizeof(*env->groups), event_feature_by_leader);
     return 0;
 }

@@ -32,7 +32,7 @@ void filter_done(Filter *filter) {
     selector_done(&filter->selector);
 }
 
-static bool attrs_may_go(const PdEvents *events) {
+static bool filter_attrs_may_go(const PdEvents *events) {
     if (!pd_events_uniform(events))
         return false;
     for (size_t i = 0; i < pd_events_count(events); i++) {
@@ -44,8 +44,8 @@ static bool attrs_may_go(const PdEvents *events) {
     return true;
 }
 
-static int choose(Filter *filter, const PdEvents *events, const char **ret_name) {
-    bool may_go = attrs_may_go(events);
+static int filter_choose(Filter *filter, const PdEvents *events, const char **ret_name) {
+    bool may_go = filter_attrs_may_go(events);
 
     filter->n_chosen = pd_events_count(events);
     filter->chosen = calloc(filter->n_chosen + 1, 1);
@@ -72,7 +72,7 @@ static int choose(Filter *filter, const PdEvents *events, const char **ret_name)
     return 0;
 }
 
-static int keep_event(Filter *filter, const PdEvent *event) {
+static int filter_keep_event(Filter *filter, const PdEvent *event) {
     PdEvent *kept;
     int r = pd_events_add(filter->kept, &event->attr,
                           (Bytes){.data = event->raw, .size = event->raw_size}, event->ids,
@@ -85,7 +85,7 @@ static int keep_event(Filter *filter, const PdEvent *event) {
         (Bytes){.data = (const uint8_t *)event->name, .size = strlen(event->name)});
 }
 
-static int drop_event(Filter *filter, const PdEvent *event, uint64_t heir) {
+static int filter_drop_event(Filter *filter, const PdEvent *event, uint64_t heir) {
     for (size_t i = 0; i < event->n_ids; i++) {
         int r = pd_rewriter_drop_id(filter->rows, event->ids[i]);
 
@@ -103,7 +103,7 @@ int filter_begin(Filter *filter, const PdEvents *events, const char **ret_name) 
 
     if (!filter->names || filter->names->n == 0)
         return 0;
-    r = choose(filter, events, ret_name);
+    r = filter_choose(filter, events, ret_name);
     if (r == 0)
         r = pd_events_new(&filter->kept);
     if (r == 0)
@@ -118,16 +118,16 @@ int filter_begin(Filter *filter, const PdEvents *events, const char **ret_name) 
             continue;
         filter->new_index[i] = (uint32_t)pd_events_count(filter->kept);
         heir = heir || event->n_ids == 0 ? heir : event->ids[0];
-        r = keep_event(filter, event);
+        r = filter_keep_event(filter, event);
     }
     for (size_t i = 0; r == 0 && i < filter->n_chosen; i++)
         if (filter->chosen[i] == FILTER_GONE)
-            r = drop_event(filter, pd_events_at(events, i), heir);
+            r = filter_drop_event(filter, pd_events_at(events, i), heir);
     return r;
 }
 
 /* Told by the event's own records, not needed by those of others. */
-static bool is_of_its_event(uint32_t type) {
+static bool filter_is_of_its_event(uint32_t type) {
     switch (type) {
     case PD_RECORD_SAMPLE:
     case PD_RECORD_READ:
@@ -141,12 +141,12 @@ static bool is_of_its_event(uint32_t type) {
     }
 }
 
-static bool in_time(const Filter *filter, const PdRecord *record, const PdStamp *stamp) {
+static bool filter_in_time(const Filter *filter, const PdRecord *record, const PdStamp *stamp) {
     if (!filter->by_time || !stamp->has_time || record->type >= PD_RECORD_USER)
         return true;
     if (stamp->time >= filter->until)
         return false;
-    if (!is_of_its_event(record->type) && record->type != PD_RECORD_LOST)
+    if (!filter_is_of_its_event(record->type) && record->type != PD_RECORD_LOST)
         return true;
     /* What a tool told at the end, without a time, is about all of the recording. */
     return stamp->time >= filter->since ||
@@ -154,14 +154,14 @@ static bool in_time(const Filter *filter, const PdRecord *record, const PdStamp 
 }
 
 /* A record whose event is not chosen, or not there any more. */
-static int pass_by_event(Filter *filter, PdRecord *record, const PdStamp *stamp) {
+static int filter_pass_by_event(Filter *filter, PdRecord *record, const PdStamp *stamp) {
     uint8_t choice = stamp->event && stamp->event->index < filter->n_chosen
                          ? filter->chosen[stamp->event->index]
                          : FILTER_ATTR_STAYS;
     bool gone = choice == FILTER_GONE;
     int r;
 
-    if (choice != FILTER_CHOSEN && is_of_its_event(record->type))
+    if (choice != FILTER_CHOSEN && filter_is_of_its_event(record->type))
         return 0;
     if (!gone && record->type < PD_RECORD_USER)
         return 1;
@@ -179,17 +179,17 @@ static int pass_by_event(Filter *filter, PdRecord *record, const PdStamp *stamp)
 }
 
 /* Losses have no process, and side-band names what samples resolve through: both stay. */
-static bool is_selected(Filter *filter, const PdRecord *record, const PdStamp *stamp) {
+static bool filter_is_selected(Filter *filter, const PdRecord *record, const PdStamp *stamp) {
     return record->type != PD_RECORD_SAMPLE || selector_wants(&filter->selector, record, stamp);
 }
 
 int filter_record(Filter *filter, PdRecord *record, const PdStamp *stamp) {
     int r = selector_feed(&filter->selector, record, stamp);
 
-    if (r < 0 || !in_time(filter, record, stamp))
+    if (r < 0 || !filter_in_time(filter, record, stamp))
         return r;
-    r = filter->chosen ? pass_by_event(filter, record, stamp) : 1;
-    if (r > 0 && !is_selected(filter, record, stamp))
+    r = filter->chosen ? filter_pass_by_event(filter, record, stamp) : 1;
+    if (r > 0 && !filter_is_selected(filter, record, stamp))
         return 0;
     if (r > 0 && record->type == PD_RECORD_SAMPLE && stamp->has_time) {
         filter->last_time = MAX(filter->last_time, stamp->time);

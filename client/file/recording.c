@@ -17,7 +17,7 @@ const char *recording_name(const char *path) {
     return strcmp(path, "-") == 0 ? "standard input" : path;
 }
 
-static int open_stdin(PdReader **ret, PdDamage *ret_why) {
+static int recording_open_stdin(PdReader **ret, PdDamage *ret_why) {
     _cleanup_close_ int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
     int r;
 
@@ -31,7 +31,8 @@ static int open_stdin(PdReader **ret, PdDamage *ret_why) {
 
 int recording_open(const char *path, PdReader **ret) {
     PdDamage why = {};
-    int r = strcmp(path, "-") == 0 ? open_stdin(ret, &why) : pd_reader_open(path, NULL, ret, &why);
+    int r = strcmp(path, "-") == 0 ? recording_open_stdin(ret, &why)
+                                   : pd_reader_open(path, NULL, ret, &why);
 
     if (r >= 0)
         return STATUS_OK;

@@ -25,7 +25,7 @@ struct Replay {
 };
 
 /* The kernel's own name may be there, where perf found a file for it. */
-static int learn_kernel_name(Replay *replay) {
+static int replay_learn_kernel_name(Replay *replay) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
     bool swap = pd_reader_header(replay->reader)->swap;
     Bytes body;
@@ -61,7 +61,7 @@ int replay_new(PdReader *reader, const ProcessLimits *limits, ReplaySink sink, v
     if (r >= 0)
         r = pd_sorter_new(NULL, &replay->sorter);
     if (r >= 0 && pd_reader_header(reader)->mode != PD_MODE_PIPE)
-        r = learn_kernel_name(replay);
+        r = replay_learn_kernel_name(replay);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(replay);
@@ -77,7 +77,7 @@ Replay *replay_free(Replay *replay) {
     return NULL;
 }
 
-static int show(Replay *replay, const PdRecord *record) {
+static int replay_show(Replay *replay, const PdRecord *record) {
     if (record->type != PD_RECORD_SAMPLE) {
         /* What makes no sense is told by others; here it changes nothing. */
         (void)process_table_feed(replay->table, record, NULL);
@@ -92,13 +92,13 @@ static int show(Replay *replay, const PdRecord *record) {
     return replay->sink(replay->table, &sample, replay->arg);
 }
 
-static int show_released(Replay *replay, uint64_t limit) {
+static int replay_show_released(Replay *replay, uint64_t limit) {
     PdRecord record;
     int r, q;
 
     pd_sorter_release(replay->sorter, limit);
     while ((r = pd_sorter_next(replay->sorter, &record, &replay->last)) > 0) {
-        q = show(replay, &record);
+        q = replay_show(replay, &record);
         if (q < 0)
             return q;
     }
@@ -106,8 +106,8 @@ static int show_released(Replay *replay, uint64_t limit) {
 }
 
 /* The part of a sample that resolves it, in `bytes`. */
-static PdRecord keep_sample(const PdRecord *record, const PdStamp *stamp,
-                            uint8_t bytes[KEPT_SIZE]) {
+static PdRecord replay_keep_sample(const PdRecord *record, const PdStamp *stamp,
+                                   uint8_t bytes[KEPT_SIZE]) {
     uint64_t type = stamp->event->attr.sample_type, ip = 0;
     size_t at = PD_RECORD_HEADER_SIZE + (type & PD_SAMPLE_IDENTIFIER ? 8 : 0);
     PdRecord kept = {.type = record->type, .misc = record->misc, .size = KEPT_SIZE, .data = bytes};
@@ -121,7 +121,7 @@ static PdRecord keep_sample(const PdRecord *record, const PdStamp *stamp,
     return kept;
 }
 
-static bool matters(const PdRecord *record) {
+static bool replay_matters(const PdRecord *record) {
     return record->type == PD_RECORD_SAMPLE || process_table_takes(record);
 }
 
@@ -132,20 +132,20 @@ int replay_add(Replay *replay, const PdRecord *record, const PdStamp *stamp) {
     if (record->type == PD_RECORD_FINISHED_ROUND)
         return pd_reader_header(replay->reader)->mode == PD_MODE_DIRECTORY
                    ? 0
-                   : show_released(replay, pd_rounds_end(&replay->rounds));
-    if (!matters(record) || (record->type == PD_RECORD_SAMPLE && !stamp->event))
+                   : replay_show_released(replay, pd_rounds_end(&replay->rounds));
+    if (!replay_matters(record) || (record->type == PD_RECORD_SAMPLE && !stamp->event))
         return 0;
     if (record->type == PD_RECORD_SAMPLE)
-        kept = keep_sample(record, stamp, bytes);
+        kept = replay_keep_sample(record, stamp, bytes);
     if (!stamp->has_time || stamp->time == 0 || stamp->time == UINT64_MAX ||
         !pd_order_applies(replay->reader))
-        return show(replay, &kept);
+        return replay_show(replay, &kept);
     pd_rounds_saw(&replay->rounds, stamp->time);
     return pd_sorter_add(replay->sorter, &kept, stamp->time);
 }
 
 int replay_finish(Replay *replay) {
-    return show_released(replay, UINT64_MAX);
+    return replay_show_released(replay, UINT64_MAX);
 }
 
 ProcessTable *replay_table(Replay *replay) {

@@ -37,19 +37,19 @@ static const Subject subjects[] = {
 };
 /* clang-format on */
 
-static const Subject *subject_of(const PdRecord *record) {
+static const Subject *selector_subject_of(const PdRecord *record) {
     for (size_t i = 0; i < ARRAY_SIZE(subjects); i++)
         if (subjects[i].type == record->type)
             return record->size >= PD_RECORD_HEADER_SIZE + 16 ? &subjects[i] : NULL;
     return NULL;
 }
 
-static uint32_t id_at(const PdRecord *record, int offset) {
+static uint32_t selector_id_at(const PdRecord *record, int offset) {
     return load_u32(record->data + PD_RECORD_HEADER_SIZE + offset, record->swap);
 }
 
-static bool body_holds(const OptionNumbers *numbers, const PdRecord *record, int offset) {
-    return offset >= 0 && option_numbers_hold(numbers, id_at(record, offset));
+static bool selector_body_holds(const OptionNumbers *numbers, const PdRecord *record, int offset) {
+    return offset >= 0 && option_numbers_hold(numbers, selector_id_at(record, offset));
 }
 
 void selector_options_done(SelectorOptions *options) {
@@ -79,7 +79,7 @@ void selector_done(Selector *s) {
     *s = (Selector){};
 }
 
-static int take_ids(const OptionNumbers *numbers, const uint32_t **ret, size_t *ret_n) {
+static int selector_take_ids(const OptionNumbers *numbers, const uint32_t **ret, size_t *ret_n) {
     uint32_t *ids = calloc(IDS_SHOWN_MAX, sizeof(*ids));
     size_t n = 0;
 
@@ -95,8 +95,8 @@ static int take_ids(const OptionNumbers *numbers, const uint32_t **ret, size_t *
 }
 
 /* A name may be given as it is, or as we print it. Both are looked for. */
-static int take_words(Selector *s, const OptionWords *words, const char *const **ret,
-                      size_t *ret_n) {
+static int selector_take_words(Selector *s, const OptionWords *words, const char *const **ret,
+                               size_t *ret_n) {
     const char **items = calloc(2 * words->n + 1, sizeof(*items));
     size_t n = 0;
 
@@ -118,7 +118,7 @@ static int take_words(Selector *s, const OptionWords *words, const char *const *
     return 0;
 }
 
-static void take_cpus(Selection *selection, const OptionNumbers *cpus) {
+static void selector_take_cpus(Selection *selection, const OptionNumbers *cpus) {
     selection->by_cpu = cpus->n > 0;
     for (uint32_t cpu = 0; cpu < PD_COVERAGE_CPUS_MAX; cpu++)
         if (option_numbers_hold(cpus, cpu))
@@ -135,16 +135,16 @@ int selector_init(Selector *s, const SelectorOptions *o) {
     s->texts = calloc(o->comms.n + o->cgroups.n + o->units.n + 1, sizeof(*s->texts));
     if (!s->texts)
         return -ENOMEM;
-    r = take_ids(&o->pids, &to->pids, &to->n_pids);
+    r = selector_take_ids(&o->pids, &to->pids, &to->n_pids);
     if (r == 0)
-        r = take_ids(&o->tids, &to->tids, &to->n_tids);
+        r = selector_take_ids(&o->tids, &to->tids, &to->n_tids);
     if (r == 0)
-        r = take_words(s, &o->comms, &to->comms, &to->n_comms);
+        r = selector_take_words(s, &o->comms, &to->comms, &to->n_comms);
     if (r == 0)
-        r = take_words(s, &o->cgroups, &to->cgroups, &to->n_cgroups);
+        r = selector_take_words(s, &o->cgroups, &to->cgroups, &to->n_cgroups);
     if (r == 0)
-        r = take_words(s, &o->units, &to->units, &to->n_units);
-    take_cpus(to, &o->cpus);
+        r = selector_take_words(s, &o->units, &to->units, &to->n_units);
+    selector_take_cpus(to, &o->cpus);
     if (r == 0 && selection_kinds(to) & (SELECTION_COMM | SELECTION_GROUP))
         r = process_table_new(NULL, &s->table);
     return r;
@@ -166,43 +166,43 @@ int selector_feed(Selector *s, const PdRecord *record, const PdStamp *stamp) {
     return mismatch_add_group(&s->mismatch, &body.cgroup);
 }
 
-static bool has_pid(const Selector *s, const PdRecord *record, const PdStamp *stamp,
-                    const Subject *subject) {
+static bool selector_has_pid(const Selector *s, const PdRecord *record, const PdStamp *stamp,
+                             const Subject *subject) {
     const OptionNumbers *pids = &s->options->pids;
 
     return pids->n == 0 || (stamp->has_tid && option_numbers_hold(pids, stamp->pid)) ||
-           (subject && (body_holds(pids, record, subject->pid) ||
-                        body_holds(pids, record, subject->parent_pid)));
+           (subject && (selector_body_holds(pids, record, subject->pid) ||
+                        selector_body_holds(pids, record, subject->parent_pid)));
 }
 
-static bool has_tid(const Selector *s, const PdRecord *record, const PdStamp *stamp,
-                    const Subject *subject) {
+static bool selector_has_tid(const Selector *s, const PdRecord *record, const PdStamp *stamp,
+                             const Subject *subject) {
     const OptionNumbers *tids = &s->options->tids;
 
     return tids->n == 0 || (stamp->has_tid && option_numbers_hold(tids, stamp->tid)) ||
-           (subject && (body_holds(tids, record, subject->tid) ||
-                        body_holds(tids, record, subject->parent_tid)));
+           (subject && (selector_body_holds(tids, record, subject->tid) ||
+                        selector_body_holds(tids, record, subject->parent_tid)));
 }
 
-static Bytes name_of(ProcessAnswer answer) {
+static Bytes selector_name_of(ProcessAnswer answer) {
     return answer.name ? name_bytes(answer.name) : (Bytes){};
 }
 
-static Bytes comm_of(const Selector *s, const PdRecord *record, const PdStamp *stamp,
-                     const Subject *subject) {
-    uint32_t pid = subject ? id_at(record, subject->pid) : stamp->pid,
-             tid = subject ? id_at(record, subject->tid) : stamp->tid;
+static Bytes selector_comm_of(const Selector *s, const PdRecord *record, const PdStamp *stamp,
+                              const Subject *subject) {
+    uint32_t pid = subject ? selector_id_at(record, subject->pid) : stamp->pid,
+             tid = subject ? selector_id_at(record, subject->tid) : stamp->tid;
 
     if (!s->table || (!subject && !stamp->has_tid))
         return (Bytes){};
     /* The idle task has no record that names it. */
     if (tid == 0)
         return (Bytes){.data = (const uint8_t *)"swapper", .size = 7};
-    return name_of(process_table_comm(s->table, pid, tid));
+    return selector_name_of(process_table_comm(s->table, pid, tid));
 }
 
 /* The id of the group, 0: the record has none. */
-static uint64_t group_of(const PdRecord *record, const PdStamp *stamp) {
+static uint64_t selector_group_of(const PdRecord *record, const PdStamp *stamp) {
     PdSample sample;
     PdBody body;
 
@@ -215,7 +215,7 @@ static uint64_t group_of(const PdRecord *record, const PdStamp *stamp) {
     return 0;
 }
 
-static bool has_group(const Selector *s, uint64_t id) {
+static bool selector_has_group(const Selector *s, uint64_t id) {
     ProcessAnswer answer;
 
     if (!(selection_kinds(&s->selection) & SELECTION_GROUP))
@@ -223,7 +223,7 @@ static bool has_group(const Selector *s, uint64_t id) {
     if (id == 0)
         return false;
     answer = process_table_cgroup(s->table, id);
-    return answer.known && selection_has_group(&s->selection, name_of(answer));
+    return answer.known && selection_has_group(&s->selection, selector_name_of(answer));
 }
 
 bool selector_wants(Selector *s, const PdRecord *record, const PdStamp *stamp) {
@@ -234,14 +234,14 @@ bool selector_wants(Selector *s, const PdRecord *record, const PdStamp *stamp) {
 
     if (!s->options)
         return true;
-    subject = subject_of(record);
-    group = asked & SELECTION_GROUP ? group_of(record, stamp) : 0;
-    comm = asked & SELECTION_COMM ? comm_of(s, record, stamp, subject) : (Bytes){};
+    subject = selector_subject_of(record);
+    group = asked & SELECTION_GROUP ? selector_group_of(record, stamp) : 0;
+    comm = asked & SELECTION_COMM ? selector_comm_of(s, record, stamp, subject) : (Bytes){};
     passed =
-        (has_pid(s, record, stamp, subject) ? SELECTION_PID : 0) |
-        (has_tid(s, record, stamp, subject) ? SELECTION_TID : 0) |
+        (selector_has_pid(s, record, stamp, subject) ? SELECTION_PID : 0) |
+        (selector_has_tid(s, record, stamp, subject) ? SELECTION_TID : 0) |
         (selection_has_comm(&s->selection, comm) ? SELECTION_COMM : 0) |
-        (has_group(s, group) ? SELECTION_GROUP : 0) |
+        (selector_has_group(s, group) ? SELECTION_GROUP : 0) |
         (!s->selection.by_cpu || (stamp->has_cpu && selection_has_cpu(&s->selection, stamp->cpu))
              ? SELECTION_CPU
              : 0);
@@ -253,7 +253,7 @@ bool selector_wants(Selector *s, const PdRecord *record, const PdStamp *stamp) {
 }
 
 /* How many CPUs the host of the recording can have; 0: it does not say. */
-static uint32_t count_cpus(PdReader *reader) {
+static uint32_t selector_count_cpus(PdReader *reader) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
     Bytes body;
 
@@ -264,8 +264,8 @@ static uint32_t count_cpus(PdReader *reader) {
 }
 
 /* A CPU that idled is in the recording; one that its host lacks is a mistake. */
-static bool find_absent_cpu(const Selector *s, PdReader *reader, uint32_t *ret) {
-    uint32_t n = s->options->cpus.n > 0 ? count_cpus(reader) : 0;
+static bool selector_find_absent_cpu(const Selector *s, PdReader *reader, uint32_t *ret) {
+    uint32_t n = s->options->cpus.n > 0 ? selector_count_cpus(reader) : 0;
 
     for (size_t i = 0; i < s->options->cpus.n; i++)
         for (uint64_t cpu = s->options->cpus.items[i].first; cpu <= s->options->cpus.items[i].last;
@@ -280,7 +280,7 @@ static bool find_absent_cpu(const Selector *s, PdReader *reader, uint32_t *ret) 
     return false;
 }
 
-static void put_near(Buffer *out, const NearNames *near) {
+static void selector_put_near(Buffer *out, const NearNames *near) {
     for (size_t i = 0; i < near->n; i++) {
         text_puts(out, i == 0 ? " Did you mean '" : i + 1 < near->n ? ", '" : " or '");
         text_escape_str(out, near->names[i].name);
@@ -296,7 +296,7 @@ int selector_verdict(const Selector *s, PdReader *reader, const char *path, cons
 
     if (!s->options)
         return STATUS_OK;
-    if (find_absent_cpu(s, reader, &absent))
+    if (selector_find_absent_cpu(s, reader, &absent))
         return complain(STATUS_NOT_FOUND, "'%s' has no CPU %" PRIu32 ".", recording_name(path),
                         absent);
     if (s->any)
@@ -307,7 +307,7 @@ int selector_verdict(const Selector *s, PdReader *reader, const char *path, cons
     text_puts(&text, "' match ");
     buffer_append(&text, choice.data, choice.size);
     text_putc(&text, '.');
-    put_near(&text, near);
+    selector_put_near(&text, near);
     text_putc(&text, '\0');
     if (buffer_error(&text) || buffer_error(&choice))
         return complain(STATUS_NOT_FOUND, "No %s in '%s' match.", kind, recording_name(path));

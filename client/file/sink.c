@@ -82,7 +82,7 @@ int sink_add_events(Sink *sink, const PdEvents *events) {
 }
 
 /* COMPRESSED and DIR_FORMAT are the writer's, AUXTRACE tells where records lie. */
-static bool is_of_the_container(unsigned bit) {
+static bool sink_is_of_the_container(unsigned bit) {
     return bit == PD_FEATURE_COMPRESSED || bit == PD_FEATURE_DIR_FORMAT ||
            bit == PD_FEATURE_AUXTRACE;
 }
@@ -101,7 +101,7 @@ int sink_carry_features(Sink *sink, PdReader *reader, const bool *skip, PdDamage
     for (unsigned bit = 1; bit < PD_FEATURE_BITS && r >= 0; bit++) {
         Bytes body;
 
-        if (is_of_the_container(bit) || skip[bit])
+        if (sink_is_of_the_container(bit) || skip[bit])
             continue;
         r = sink_read_feature(reader, env, bit, &body);
         if (r == -EBADMSG && why->text[0] == '\0')
@@ -116,7 +116,7 @@ int sink_carry_features(Sink *sink, PdReader *reader, const bool *skip, PdDamage
     return MIN(r, 0);
 }
 
-static bool all_tell_the_time(const PdEvents *events) {
+static bool sink_all_tell_the_time(const PdEvents *events) {
     for (size_t i = 0; i < pd_events_count(events); i++) {
         const PdAttr *attr = &pd_events_at(events, i)->attr;
 
@@ -127,12 +127,12 @@ static bool all_tell_the_time(const PdEvents *events) {
 }
 
 int sink_begin(Sink *sink, const PdEvents *events, bool makes_rounds) {
-    sink->split = sink->options.layout == PD_LAYOUT_DIRECTORY && all_tell_the_time(events);
+    sink->split = sink->options.layout == PD_LAYOUT_DIRECTORY && sink_all_tell_the_time(events);
     sink->makes_rounds = makes_rounds;
     return pd_writer_begin(sink->writer);
 }
 
-static int write_round(Sink *sink) {
+static int sink_write_round(Sink *sink) {
     _cleanup_(buffer_done) Buffer mark = {};
 
     sink->round_bytes = 0;
@@ -146,7 +146,7 @@ static int write_round(Sink *sink) {
     return pd_writer_write(sink->writer, 0, mark.data, mark.size);
 }
 
-static int copy_payload(Sink *sink, PdReader *reader) {
+static int sink_copy_payload(Sink *sink, PdReader *reader) {
     uint8_t *chunk;
 
     buffer_clear(&sink->payload);
@@ -166,7 +166,7 @@ static int copy_payload(Sink *sink, PdReader *reader) {
 }
 
 /* Its place is known only when everything in front of it has been written. */
-static int index_auxtrace(Sink *sink, const PdRecord *record) {
+static int sink_index_auxtrace(Sink *sink, const PdRecord *record) {
     int r = pd_writer_flush(sink->writer);
 
     if (r < 0)
@@ -185,18 +185,18 @@ int sink_write(Sink *sink, PdReader *reader, const PdRecord *record, uint64_t ti
         (sink->makes_rounds || sink->options.layout == PD_LAYOUT_DIRECTORY))
         return 0;
     if (record->type == PD_RECORD_AUXTRACE && sink->options.layout != PD_LAYOUT_PIPE)
-        r = index_auxtrace(sink, record);
+        r = sink_index_auxtrace(sink, record);
     if (r == 0)
         r = pd_writer_write(sink->writer, timed ? 1 : 0, record->data, record->size);
     if (r == 0 && record->payload > 0)
-        r = copy_payload(sink, reader);
+        r = sink_copy_payload(sink, reader);
     if (r < 0 || !sink->makes_rounds || sink->options.layout == PD_LAYOUT_DIRECTORY)
         return r;
     sink->round_bytes += record->size;
-    return sink->round_bytes >= ROUND_BYTES ? write_round(sink) : 0;
+    return sink->round_bytes >= ROUND_BYTES ? sink_write_round(sink) : 0;
 }
 
-static int set_auxtrace(Sink *sink) {
+static int sink_set_auxtrace(Sink *sink) {
     _cleanup_(buffer_done) Buffer body = {};
 
     buffer_u64(&body, sink->n_auxtrace, sink->options.swap);
@@ -207,7 +207,7 @@ static int set_auxtrace(Sink *sink) {
 }
 
 int sink_finish(Sink *sink) {
-    int r = sink->n_auxtrace > 0 ? set_auxtrace(sink) : 0;
+    int r = sink->n_auxtrace > 0 ? sink_set_auxtrace(sink) : 0;
 
     return r < 0 ? r : pd_writer_finish(sink->writer);
 }

@@ -18,7 +18,7 @@ enum {
     SET_SLOTS_MIN = 256,
 };
 
-static SummaryType *type_row(Summary *s, uint32_t type) {
+static SummaryType *summary_type_row(Summary *s, uint32_t type) {
     size_t at = 0;
     SummaryType *p;
 
@@ -45,7 +45,7 @@ static SummaryType *type_row(Summary *s, uint32_t type) {
     return &p[at];
 }
 
-static SummaryEvent *event_row(Summary *s, uint32_t index) {
+static SummaryEvent *summary_event_row(Summary *s, uint32_t index) {
     if (index >= s->n_events) {
         SummaryEvent *p = reallocarray(s->events, (size_t)index + 1, sizeof(*p));
 
@@ -58,7 +58,7 @@ static SummaryEvent *event_row(Summary *s, uint32_t index) {
     return &s->events[index];
 }
 
-static uint32_t *set_slot(const SummarySet *set, uint32_t stored) {
+static uint32_t *summary_set_slot(const SummarySet *set, uint32_t stored) {
     size_t mask = set->n_slots - 1, i = (stored * 2654435761U) & mask;
 
     while (set->slots[i] != 0 && set->slots[i] != stored)
@@ -66,7 +66,7 @@ static uint32_t *set_slot(const SummarySet *set, uint32_t stored) {
     return &set->slots[i];
 }
 
-static int set_grow(SummarySet *set) {
+static int summary_set_grow(SummarySet *set) {
     SummarySet next = *set;
 
     next.n_slots = set->n_slots ? set->n_slots * 2 : SET_SLOTS_MIN;
@@ -75,13 +75,13 @@ static int set_grow(SummarySet *set) {
         return -ENOMEM;
     for (size_t i = 0; i < set->n_slots; i++)
         if (set->slots[i])
-            *set_slot(&next, set->slots[i]) = set->slots[i];
+            *summary_set_slot(&next, set->slots[i]) = set->slots[i];
     free(set->slots);
     *set = next;
     return 0;
 }
 
-static int set_add(SummarySet *set, uint32_t v) {
+static int summary_set_add(SummarySet *set, uint32_t v) {
     uint32_t *slot;
     int r;
 
@@ -94,24 +94,24 @@ static int set_add(SummarySet *set, uint32_t v) {
         return 0;
     }
     if (set->n * 2 >= set->n_slots) {
-        r = set_grow(set);
+        r = summary_set_grow(set);
         if (r < 0)
             return r;
     }
-    slot = set_slot(set, v + 1);
+    slot = summary_set_slot(set, v + 1);
     set->n += *slot == 0;
     *slot = v + 1;
     return 0;
 }
 
 /* A sum that stays at its limit instead of starting again from zero. */
-static void add_bounded(uint64_t *sum, uint64_t n) {
+static void summary_add_bounded(uint64_t *sum, uint64_t n) {
     if (__builtin_add_overflow(*sum, n, sum))
         *sum = UINT64_MAX;
 }
 
 /* What stands in front of PERIOD, in any order, has eight bytes a bit. */
-static uint64_t period_of(const PdRecord *record, const PdAttr *attr) {
+static uint64_t summary_period_of(const PdRecord *record, const PdAttr *attr) {
     uint64_t before = PD_SAMPLE_IDENTIFIER | PD_SAMPLE_IP | PD_SAMPLE_TID | PD_SAMPLE_TIME |
                       PD_SAMPLE_ADDR | PD_SAMPLE_ID | PD_SAMPLE_STREAM_ID | PD_SAMPLE_CPU;
     size_t offset =
@@ -122,7 +122,7 @@ static uint64_t period_of(const PdRecord *record, const PdAttr *attr) {
     return offset + 8 <= record->size ? load_u64(record->data + offset, record->swap) : 0;
 }
 
-static int add_sample(Summary *s, const PdRecord *record, const PdStamp *stamp) {
+static int summary_add_sample(Summary *s, const PdRecord *record, const PdStamp *stamp) {
     SummaryEvent *event;
     int r;
 
@@ -133,9 +133,9 @@ static int add_sample(Summary *s, const PdRecord *record, const PdStamp *stamp) 
         s->has_time = true;
     }
     if (stamp->has_tid) {
-        r = set_add(&s->pids, stamp->pid);
+        r = summary_set_add(&s->pids, stamp->pid);
         if (r >= 0)
-            r = set_add(&s->tids, stamp->tid);
+            r = summary_set_add(&s->tids, stamp->tid);
         if (r < 0)
             return r;
     }
@@ -143,23 +143,23 @@ static int add_sample(Summary *s, const PdRecord *record, const PdStamp *stamp) 
         s->unmatched_samples++;
         return 0;
     }
-    event = event_row(s, stamp->event->index);
+    event = summary_event_row(s, stamp->event->index);
     if (!event)
         return -ENOMEM;
     event->samples++;
-    add_bounded(&event->period_sum, period_of(record, &stamp->event->attr));
+    summary_add_bounded(&event->period_sum, summary_period_of(record, &stamp->event->attr));
     return 0;
 }
 
 /* The nth u64 behind the header; 0 where the record is too short for it. */
-static uint64_t word(const PdRecord *record, size_t n) {
+static uint64_t summary_word(const PdRecord *record, size_t n) {
     size_t offset = PD_RECORD_HEADER_SIZE + 8 * n;
 
     return offset + 8 <= record->size ? load_u64(record->data + offset, record->swap) : 0;
 }
 
 int summary_add(Summary *s, const PdRecord *record, const PdStamp *stamp) {
-    SummaryType *type = type_row(s, record->type);
+    SummaryType *type = summary_type_row(s, record->type);
 
     if (!type)
         return s->n_types < TYPES_MAX ? -ENOMEM : 0;
@@ -167,18 +167,18 @@ int summary_add(Summary *s, const PdRecord *record, const PdStamp *stamp) {
     s->records++;
     switch (record->type) {
     case PD_RECORD_SAMPLE:
-        return add_sample(s, record, stamp);
+        return summary_add_sample(s, record, stamp);
     case PD_RECORD_LOST:
-        add_bounded(&s->lost_events, word(record, 1));
+        summary_add_bounded(&s->lost_events, summary_word(record, 1));
         break;
     case PD_RECORD_LOST_SAMPLES:
-        add_bounded(&s->lost_samples, word(record, 0));
+        summary_add_bounded(&s->lost_samples, summary_word(record, 0));
         break;
     case PD_RECORD_THROTTLE:
         s->throttled++;
         break;
     case PD_RECORD_AUXTRACE:
-        add_bounded(&s->auxtrace_bytes, word(record, 0));
+        summary_add_bounded(&s->auxtrace_bytes, summary_word(record, 0));
         break;
     case PD_RECORD_BUILD_ID:
         s->build_id_records++;

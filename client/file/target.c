@@ -32,7 +32,7 @@ static struct {
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 
 /* "data.N" without printf, for the handler. */
-static void name_of_file(char name[16], unsigned n) {
+static void target_name_of_file(char name[16], unsigned n) {
     strcpy(name, "data.");
     if (n >= 10)
         name[5] = (char)('0' + n / 10);
@@ -40,7 +40,7 @@ static void name_of_file(char name[16], unsigned n) {
     name[n >= 10 ? 7 : 6] = '\0';
 }
 
-static void remove_unfinished(void) {
+static void target_remove_unfinished(void) {
     char name[16];
 
     if (unfinished.folder < 0) {
@@ -49,21 +49,21 @@ static void remove_unfinished(void) {
     }
     (void)unlinkat(unfinished.folder, "data", 0);
     for (unsigned n = 0; n < FILES_MAX; n++) {
-        name_of_file(name, n);
+        target_name_of_file(name, n);
         (void)unlinkat(unfinished.folder, name, 0);
     }
     (void)rmdir(unfinished.path);
 }
 
-static void on_signal(int number) {
+static void target_on_signal(int number) {
     if (unfinished.armed)
-        remove_unfinished();
+        target_remove_unfinished();
     (void)signal(number, SIG_DFL);
     (void)raise(number);
 }
 
-static void arm(const char *path, int folder) {
-    struct sigaction old, action = {.sa_handler = on_signal};
+static void target_arm(const char *path, int folder) {
+    struct sigaction old, action = {.sa_handler = target_on_signal};
 
     strcpy(unfinished.path, path);
     unfinished.folder = folder;
@@ -73,7 +73,7 @@ static void arm(const char *path, int folder) {
             (void)sigaction(signals[i], &action, NULL);
 }
 
-static void block_signals(sigset_t *ret_old) {
+static void target_block_signals(sigset_t *ret_old) {
     sigset_t set;
 
     sigemptyset(&set);
@@ -82,12 +82,12 @@ static void block_signals(sigset_t *ret_old) {
     (void)sigprocmask(SIG_BLOCK, &set, ret_old);
 }
 
-static bool is_own_name(const char *name) {
+static bool target_is_own_name(const char *name) {
     return strcmp(name, "data") == 0 || strncmp(name, "data.", 5) == 0;
 }
 
 /* Whether the folder holds nothing but the files of a recording: 0, -ENOTEMPTY or an error. */
-static int folder_is_recording(const char *path) {
+static int target_folder_is_recording(const char *path) {
     DIR *dir = opendir(path);
     int r = 0;
 
@@ -98,7 +98,7 @@ static int folder_is_recording(const char *path) {
 
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
-        if (!is_own_name(entry->d_name) ||
+        if (!target_is_own_name(entry->d_name) ||
             fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
             !S_ISREG(st.st_mode))
             r = -ENOTEMPTY;
@@ -108,7 +108,7 @@ static int folder_is_recording(const char *path) {
 }
 
 /* 0: nothing is there; 1: something that may be replaced; a negative errno. */
-static int may_write(const char *path, bool force) {
+static int target_may_write(const char *path, bool force) {
     struct stat st;
     int r;
 
@@ -117,7 +117,7 @@ static int may_write(const char *path, bool force) {
     if (!force)
         return -EEXIST;
     if (S_ISDIR(st.st_mode)) {
-        r = folder_is_recording(path);
+        r = target_folder_is_recording(path);
         return r < 0 ? r : 1;
     }
     if (S_ISLNK(st.st_mode) && stat(path, &st) < 0)
@@ -126,7 +126,7 @@ static int may_write(const char *path, bool force) {
 }
 
 /* OUT/ is the folder OUT; its parent is where the temporary name goes. */
-static size_t parent_length(const char *path, size_t *ret_length) {
+static size_t target_parent_length(const char *path, size_t *ret_length) {
     size_t n = strlen(path), parent;
 
     while (n > 1 && path[n - 1] == '/')
@@ -138,11 +138,11 @@ static size_t parent_length(const char *path, size_t *ret_length) {
     return parent;
 }
 
-static int make_temporary(Target *target) {
+static int target_make_temporary(Target *target) {
     sigset_t old;
     int r = 0;
 
-    block_signals(&old);
+    target_block_signals(&old);
     if (target->layout == PD_LAYOUT_DIRECTORY) {
         if (!mkdtemp(target->temporary))
             r = -errno;
@@ -154,7 +154,7 @@ static int make_temporary(Target *target) {
         r = -errno;
     }
     if (r == 0)
-        arm(target->temporary, target->layout == PD_LAYOUT_DIRECTORY ? target->fd : -1);
+        target_arm(target->temporary, target->layout == PD_LAYOUT_DIRECTORY ? target->fd : -1);
     (void)sigprocmask(SIG_SETMASK, &old, NULL);
     return r;
 }
@@ -172,15 +172,15 @@ int target_open(Target *target, const char *path, PdLayout layout, bool force) {
         target->fd = STDOUT_FILENO;
         return 0;
     }
-    r = may_write(path, force);
+    r = target_may_write(path, force);
     if (r < 0)
         return r;
-    parent = parent_length(path, &length);
+    parent = target_parent_length(path, &length);
     if (asprintf(&target->temporary, "%.*s.profctl-XXXXXX", (int)parent, path) < 0) {
         target->temporary = NULL;
         return -ENOMEM;
     }
-    r = strlen(target->temporary) < PATH_MAX ? make_temporary(target) : -ENAMETOOLONG;
+    r = strlen(target->temporary) < PATH_MAX ? target_make_temporary(target) : -ENAMETOOLONG;
     if (r < 0) {
         free(target->temporary);
         target->temporary = NULL;
@@ -188,14 +188,14 @@ int target_open(Target *target, const char *path, PdLayout layout, bool force) {
     return r;
 }
 
-static int sync_all(const Target *target) {
+static int target_sync_all(const Target *target) {
     char name[16];
 
     for (unsigned n = 0; target->layout == PD_LAYOUT_DIRECTORY && n <= FILES_MAX; n++) {
         _cleanup_close_ int fd = -1;
 
         if (n < FILES_MAX)
-            name_of_file(name, n);
+            target_name_of_file(name, n);
         else
             strcpy(name, "data");
         fd = openat(target->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -208,7 +208,7 @@ static int sync_all(const Target *target) {
 }
 
 /* Of what an exchange has put under the temporary name. */
-static int remove_replaced(const char *path) {
+static int target_remove_replaced(const char *path) {
     struct stat st;
     DIR *dir;
     int r;
@@ -217,21 +217,21 @@ static int remove_replaced(const char *path) {
         return -errno;
     if (!S_ISDIR(st.st_mode))
         return unlink(path) < 0 ? -errno : 0;
-    r = folder_is_recording(path);
+    r = target_folder_is_recording(path);
     if (r < 0)
         return r;
     dir = opendir(path);
     if (!dir)
         return -errno;
     for (struct dirent *entry; (entry = readdir(dir));)
-        if (is_own_name(entry->d_name))
+        if (target_is_own_name(entry->d_name))
             (void)unlinkat(dirfd(dir), entry->d_name, 0);
     closedir(dir);
     return rmdir(path) < 0 ? -errno : 0;
 }
 
 /* Where the file system has no RENAME_NOREPLACE: a second name fails as well where one is. */
-static int move_by_link(const Target *target, const char *path) {
+static int target_move_by_link(const Target *target, const char *path) {
     struct stat st;
 
     if (target->layout == PD_LAYOUT_DIRECTORY) {
@@ -244,16 +244,16 @@ static int move_by_link(const Target *target, const char *path) {
     return unlink(target->temporary) < 0 ? -errno : 0;
 }
 
-static int move_into_place(const Target *target, const char *path) {
+static int target_move_into_place(const Target *target, const char *path) {
     struct stat st;
-    int r = may_write(path, target->force);
+    int r = target_may_write(path, target->force);
 
     if (r < 0)
         return r;
     if (r == 0) {
         if (renameat2(AT_FDCWD, target->temporary, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
             return 0;
-        return errno == EINVAL || errno == ENOSYS ? move_by_link(target, path) : -errno;
+        return errno == EINVAL || errno == ENOSYS ? target_move_by_link(target, path) : -errno;
     }
     if (target->layout != PD_LAYOUT_DIRECTORY && lstat(path, &st) == 0 && !S_ISDIR(st.st_mode))
         return rename(target->temporary, path) < 0 ? -errno : 0;
@@ -261,10 +261,10 @@ static int move_into_place(const Target *target, const char *path) {
         return -errno;
     /* What the handler would remove is the result from here on. */
     unfinished.armed = false;
-    return remove_replaced(target->temporary);
+    return target_remove_replaced(target->temporary);
 }
 
-static int sync_parent(const char *path, size_t parent) {
+static int target_sync_parent(const char *path, size_t parent) {
     _cleanup_free_ char *folder = parent > 0 ? strndup(path, parent) : strdup(".");
     _cleanup_close_ int fd = -1;
 
@@ -282,30 +282,30 @@ int target_commit(Target *target) {
 
     if (!target->temporary)
         return 0;
-    parent = parent_length(target->path, &length);
+    parent = target_parent_length(target->path, &length);
     path = strndup(target->path, length);
     if (!path)
         return -ENOMEM;
-    r = sync_all(target);
+    r = target_sync_all(target);
     if (r < 0)
         return r;
-    block_signals(&old);
-    r = move_into_place(target, path);
+    target_block_signals(&old);
+    r = target_move_into_place(target, path);
     if (r == 0) {
         unfinished.armed = false;
         free(target->temporary);
         target->temporary = NULL;
     }
     (void)sigprocmask(SIG_SETMASK, &old, NULL);
-    return r < 0 ? r : sync_parent(path, parent);
+    return r < 0 ? r : target_sync_parent(path, parent);
 }
 
 void target_done(Target *target) {
     sigset_t old;
 
-    block_signals(&old);
+    target_block_signals(&old);
     if (target->temporary && unfinished.armed) {
-        remove_unfinished();
+        target_remove_unfinished();
         unfinished.armed = false;
     }
     (void)sigprocmask(SIG_SETMASK, &old, NULL);

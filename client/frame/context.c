@@ -66,7 +66,7 @@ void context_page(Context *c) {
 }
 
 /* Whoever exports COLUMNS wants that width, of a pipe as well. */
-static bool width_of_environment(unsigned *ret) {
+static bool context_width_of_environment(unsigned *ret) {
     const char *text = getenv("COLUMNS");
     uint64_t width;
 
@@ -80,7 +80,7 @@ unsigned context_width(const Context *c) {
     struct winsize size;
     unsigned width;
 
-    if (width_of_environment(&width))
+    if (context_width_of_environment(&width))
         return width;
     if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0)
         return 0;

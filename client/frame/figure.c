@@ -95,7 +95,7 @@ void figure_span_tenths(Buffer *out, uint64_t us) {
         text_printf(out, "%" PRIu64 ".%" PRIu64 " s", tenths / 10, tenths % 10);
 }
 
-static void print_moment(Buffer *out, uint64_t us, bool whole) {
+static void figure_print_moment(Buffer *out, uint64_t us, bool whole) {
     time_t seconds = (time_t)(us / SECOND);
     char text[80];
     struct tm tm;
@@ -109,11 +109,11 @@ static void print_moment(Buffer *out, uint64_t us, bool whole) {
 }
 
 void figure_moment(Buffer *out, uint64_t us) {
-    print_moment(out, us, true);
+    figure_print_moment(out, us, true);
 }
 
 void figure_moment_short(Buffer *out, uint64_t us) {
-    print_moment(out, us, false);
+    figure_print_moment(out, us, false);
 }
 
 void figure_ago(Buffer *out, uint64_t us, uint64_t now_us) {

@@ -21,7 +21,7 @@ void findings_done(Findings *findings) {
     *findings = (Findings){};
 }
 
-static Finding *next_item(Findings *findings) {
+static Finding *finding_next_item(Findings *findings) {
     if (findings->n == findings->allocated) {
         size_t n = findings->allocated ? findings->allocated * 2 : 16;
         Finding *p = reallocarray(findings->items, n, sizeof(*p));
@@ -44,7 +44,7 @@ void findings_add(Findings *findings, Severity severity, const char *check, cons
     findings->counts[severity]++;
     if (findings->n >= FINDINGS_MAX)
         return;
-    finding = next_item(findings);
+    finding = finding_next_item(findings);
     if (!finding)
         return;
     *finding = (Finding){.severity = severity, .check = check, .n = n};
@@ -55,19 +55,19 @@ void findings_add(Findings *findings, Severity severity, const char *check, cons
     va_end(ap);
 }
 
-static void escape(Buffer *out, const char *text) {
+static void finding_escape(Buffer *out, const char *text) {
     text_escape(out, (Bytes){.data = (const uint8_t *)text, .size = strlen(text)});
 }
 
-static void print_one(const Finding *finding, const char *name, Buffer *out) {
-    escape(out, name);
+static void finding_print_one(const Finding *finding, const char *name, Buffer *out) {
+    finding_escape(out, name);
     if (finding->place.known && finding->place.file > 0)
         text_printf(out, "/data.%" PRIu32, finding->place.file - 1);
     text_puts(out, ": ");
     if (finding->place.known)
         text_printf(out, "offset %" PRIu64 ": ", finding->place.offset);
     text_printf(out, "%s: ", names[finding->severity]);
-    escape(out, finding->text);
+    finding_escape(out, finding->text);
     text_putc(out, '\n');
 }
 
@@ -76,16 +76,16 @@ void findings_print(const Findings *findings, const char *name, Severity least, 
 
     for (size_t i = 0; i < findings->n; i++)
         if (findings->items[i].severity >= least)
-            print_one(&findings->items[i], name, out);
+            finding_print_one(&findings->items[i], name, out);
     for (size_t i = 0; i < N_SEVERITIES; i++)
         all += findings->counts[i];
     if (all > findings->n) {
-        escape(out, name);
+        finding_escape(out, name);
         text_printf(out, ": note: %" PRIu64 " further findings are not shown\n", all - findings->n);
     }
 }
 
-static void describe_one(const Finding *finding, Fields *f) {
+static void finding_describe_one(const Finding *finding, Fields *f) {
     fields_begin_object(f, NULL);
     fields_str(f, "severity", names[finding->severity]);
     fields_str(f, "check", finding->check);
@@ -104,6 +104,6 @@ void findings_describe(const Findings *findings, Fields *f) {
     fields_u64(f, "notes", findings->counts[SEVERITY_NOTE]);
     fields_begin_array(f, "findings");
     for (size_t i = 0; i < findings->n; i++)
-        describe_one(&findings->items[i], f);
+        finding_describe_one(&findings->items[i], f);
     fields_end_array(f);
 }

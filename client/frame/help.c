@@ -21,13 +21,13 @@ static size_t help_width(const Context *c) {
     return width ? MAX(width, (size_t)WIDTH_MIN) : WIDTH_DEFAULT;
 }
 
-static void spaces(Buffer *out, size_t n) {
+static void help_spaces(Buffer *out, size_t n) {
     for (size_t i = 0; i < n; i++)
         text_putc(out, ' ');
 }
 
 /* A name in a column of its own and what it does beside it, below where the name is too long. */
-static void print_row(Context *c, const char *name, size_t column, const char *help) {
+static void help_print_row(Context *c, const char *name, size_t column, const char *help) {
     Buffer *out = &c->out.buffer;
     size_t n = width_of(name, strlen(name));
 
@@ -36,11 +36,11 @@ static void print_row(Context *c, const char *name, size_t column, const char *h
         text_putc(out, '\n');
         n = 0;
     }
-    spaces(out, column - n);
+    help_spaces(out, column - n);
     screen_wrap(out, help, column, column, help_width(c));
 }
 
-static void option_name(Buffer *out, const Option *o) {
+static void help_option_name(Buffer *out, const Option *o) {
     buffer_clear(out);
     if (o->short_name)
         text_printf(out, "  -%c, ", o->short_name);
@@ -54,7 +54,7 @@ static void option_name(Buffer *out, const Option *o) {
     text_putc(out, '\0');
 }
 
-static void print_options(Context *c, const char *title, const Option *options) {
+static void help_print_table(Context *c, const char *title, const Option *options) {
     Buffer *out = &c->out.buffer;
     Buffer name = {};
     size_t column = 0;
@@ -65,7 +65,7 @@ static void print_options(Context *c, const char *title, const Option *options) 
     for (const Option *o = options; o->long_name; o++) {
         size_t n;
 
-        option_name(&name, o);
+        help_option_name(&name, o);
         n = width_of((const char *)name.data, name.size) + 1;
         if (n <= NAME_COLUMN_MAX)
             column = MAX(column, n);
@@ -74,14 +74,14 @@ static void print_options(Context *c, const char *title, const Option *options) 
     for (const Option *o = options; o->long_name; o++) {
         if (!o->help)
             continue;
-        option_name(&name, o);
+        help_option_name(&name, o);
         if (!buffer_error(&name))
-            print_row(c, (const char *)name.data, column, o->help);
+            help_print_row(c, (const char *)name.data, column, o->help);
     }
     buffer_done(&name);
 }
 
-static void print_commands(Context *c, const char *title, bool offline, size_t column) {
+static void help_print_commands(Context *c, const char *title, bool offline, size_t column) {
     const Command *const *commands = c->commands;
     Buffer *out = &c->out.buffer;
     Buffer name = {};
@@ -94,7 +94,7 @@ static void print_commands(Context *c, const char *title, bool offline, size_t c
         text_printf(&name, "  %s %s", commands[i]->name, commands[i]->arguments);
         text_putc(&name, '\0');
         if (!buffer_error(&name))
-            print_row(c, (const char *)name.data, column, commands[i]->summary);
+            help_print_row(c, (const char *)name.data, column, commands[i]->summary);
     }
     buffer_done(&name);
 }
@@ -111,16 +111,16 @@ void help_print_program(Context *c) {
             MAX(column, strlen(commands[i]->name) +
                             width_of(commands[i]->arguments, strlen(commands[i]->arguments)) + 5);
     column = MIN(column, (size_t)NAME_COLUMN_MAX + 4);
-    print_commands(c, "Commands", false, column);
-    print_commands(c, "\nCommands for recordings, without a daemon", true, column);
-    print_options(c, "Options, before or after the command", c->options);
+    help_print_commands(c, "Commands", false, column);
+    help_print_commands(c, "\nCommands for recordings, without a daemon", true, column);
+    help_print_table(c, "Options, before or after the command", c->options);
     text_puts(out, "\n'profctl COMMAND --help' lists the options of a command.\n"
                    "Exit status: 0 done, 1 failed, 2 wrong usage, 3 profd is not running,\n"
                    "4 not permitted, 5 not found, 6 timed out, 7 degraded, 8 done in part.\n");
 }
 
 /* Paragraphs are apart by an empty line; where lines end within one means nothing. */
-static void print_notes(Context *c, const char *notes) {
+static void help_print_notes(Context *c, const char *notes) {
     Buffer *out = &c->out.buffer;
 
     while (*notes) {
@@ -142,12 +142,12 @@ void help_print_command(Context *c, const Command *command) {
                 command->options ? " [OPTION…]" : "", command->arguments);
     screen_wrap(out, command->summary, 0, 0, help_width(c));
     if (command->notes)
-        print_notes(c, command->notes);
-    print_options(c, "Options", command->options);
-    print_options(c, "Options of every command", c->options);
+        help_print_notes(c, command->notes);
+    help_print_table(c, "Options", command->options);
+    help_print_table(c, "Options of every command", c->options);
 }
 
-static void print_option_rows(Buffer *out, const char *command, const Option *options) {
+static void help_print_option_rows(Buffer *out, const char *command, const Option *options) {
     for (const Option *o = options; o && o->long_name; o++) {
         if (!o->help)
             continue;
@@ -162,15 +162,15 @@ void help_print_options(Context *c) {
     const Command *const *commands = c->commands;
     Buffer *out = &c->out.buffer;
 
-    print_option_rows(out, "*", c->options);
+    help_print_option_rows(out, "*", c->options);
     for (size_t i = 0; commands[i]; i++) {
         text_printf(out, "%s\t\t\t%s\t%s\n", commands[i]->name, commands[i]->arguments,
                     commands[i]->summary);
-        print_option_rows(out, commands[i]->name, commands[i]->options);
+        help_print_option_rows(out, commands[i]->name, commands[i]->options);
     }
 }
 
-static int run_help(Context *c, void *settings, char **arguments) {
+static int help_run(Context *c, void *settings, char **arguments) {
     const Command *command = arguments[0] ? command_by_name(c->commands, arguments[0]) : NULL;
 
     if (arguments[0] && !command)
@@ -187,5 +187,5 @@ const Command command_help = {
     .arguments = "[COMMAND]",
     .n_max = 1,
     .summary = "Explain profctl or one of its commands",
-    .run = run_help,
+    .run = help_run,
 };

@@ -14,7 +14,7 @@
  */
 
 /* A name is refused when ssh could read it as an option, or a shell as more than a name. */
-static bool is_host(const char *name, size_t n) {
+static bool host_list_is_host(const char *name, size_t n) {
     if (n == 0 || name[0] == '-')
         return false;
     for (size_t i = 0; i < n; i++)
@@ -23,10 +23,10 @@ static bool is_host(const char *name, size_t n) {
     return true;
 }
 
-static int add_host(OptionHosts *hosts, const char *name, size_t n) {
+static int host_list_add_host(OptionHosts *hosts, const char *name, size_t n) {
     char **at;
 
-    if (!is_host(name, n) || hosts->n >= HOSTS_MAX)
+    if (!host_list_is_host(name, n) || hosts->n >= HOSTS_MAX)
         return -EINVAL;
     at = array_grow(&hosts->names, &hosts->n);
     if (!at)
@@ -44,7 +44,7 @@ int option_hosts(const Option *option, const char *argument, void *field) {
     *at = argument;
     for (;;) {
         size_t n = strcspn(argument, ",");
-        int r = add_host(hosts, argument, n);
+        int r = host_list_add_host(hosts, argument, n);
 
         if (r < 0 || !argument[n])
             return r;

@@ -38,8 +38,8 @@ _printf_(2, 3) static int wrong(Parser *p, const char *format, ...) {
     return -EINVAL;
 }
 
-static const Option *find(const Parser *p, char short_name, const char *name, size_t n,
-                          void **ret_settings) {
+static const Option *option_find(const Parser *p, char short_name, const char *name, size_t n,
+                                 void **ret_settings) {
     for (size_t i = 0; i < p->n_sets; i++)
         for (const Option *o = p->sets[i].options; o && o->long_name; o++) {
             if (name ? strlen(o->long_name) != n || memcmp(o->long_name, name, n) != 0
@@ -51,11 +51,11 @@ static const Option *find(const Parser *p, char short_name, const char *name, si
     return NULL;
 }
 
-static bool argument_is_optional(const Option *o) {
+static bool option_argument_is_optional(const Option *o) {
     return o->argument && o->argument[0] == '[';
 }
 
-static int store(Parser *p, const Option *o, void *settings, const char *argument) {
+static int option_store(Parser *p, const Option *o, void *settings, const char *argument) {
     int r = o->parse(o, argument, (char *)settings + o->offset);
 
     if (r == -EINVAL || r == -ERANGE)
@@ -65,7 +65,7 @@ static int store(Parser *p, const Option *o, void *settings, const char *argumen
 }
 
 /* The argument of an option that needs one and does not carry it: the next word. */
-static int next_word(Parser *p, const Option *o, const char **ret) {
+static int option_next_word(Parser *p, const Option *o, const char **ret) {
     if (p->at >= p->argc)
         return wrong(p, "Option --%s wants an argument: --%s=%s.", o->long_name, o->long_name,
                      o->argument);
@@ -73,7 +73,7 @@ static int next_word(Parser *p, const Option *o, const char **ret) {
     return 0;
 }
 
-static int wrong_name(Parser *p, const char *name, size_t n) {
+static int option_wrong_name(Parser *p, const char *name, size_t n) {
     _cleanup_free_ char *word = strndup(name, n);
     NearNames near = {};
 
@@ -89,7 +89,7 @@ static int wrong_name(Parser *p, const char *name, size_t n) {
 
 /* Whether a word is one of the values that a row as "[fp|dwarf[:SIZE]|none]" names. perf parts the
  * rest of one by a comma. */
-static bool is_known_value(const Option *o, const char *word) {
+static bool option_is_known_value(const Option *o, const char *word) {
     for (const char *at = o->argument + 1; *at && *at != ']';) {
         size_t n = strcspn(at, "[|]");
         bool more = at[n] == '[';
@@ -106,54 +106,55 @@ static bool is_known_value(const Option *o, const char *word) {
 }
 
 /* An argument that may be left out follows behind a space only where it can mean nothing else. */
-static const char *optional_word(Parser *p, const Option *o) {
-    if (!argument_is_optional(o) || p->at >= p->argc || !is_known_value(o, p->argv[p->at]))
+static const char *option_optional_word(Parser *p, const Option *o) {
+    if (!option_argument_is_optional(o) || p->at >= p->argc ||
+        !option_is_known_value(o, p->argv[p->at]))
         return NULL;
     return p->argv[p->at++];
 }
 
-static int parse_long(Parser *p, const char *name) {
+static int option_parse_long(Parser *p, const char *name) {
     const char *equals = strchr(name, '='), *argument = equals ? equals + 1 : NULL;
     size_t n = equals ? (size_t)(equals - name) : strlen(name);
     void *settings;
-    const Option *o = find(p, 0, name, n, &settings);
+    const Option *o = option_find(p, 0, name, n, &settings);
     int r;
 
     if (!o)
-        return wrong_name(p, name, n);
+        return option_wrong_name(p, name, n);
     if (argument && !o->argument)
         return wrong(p, "Option --%s takes no argument, leave out '=%s'.", o->long_name, argument);
-    if (!argument && o->argument && !argument_is_optional(o)) {
-        r = next_word(p, o, &argument);
+    if (!argument && o->argument && !option_argument_is_optional(o)) {
+        r = option_next_word(p, o, &argument);
         if (r < 0)
             return r;
     }
     if (!argument)
-        argument = optional_word(p, o);
-    return store(p, o, settings, argument);
+        argument = option_optional_word(p, o);
+    return option_store(p, o, settings, argument);
 }
 
 /* A cluster of short options: the first that takes an argument gets the rest of the word. */
-static int parse_short(Parser *p, const char *letters) {
+static int option_parse_short(Parser *p, const char *letters) {
     void *settings;
     int r;
 
     for (; *letters; letters++) {
-        const Option *o = find(p, *letters, NULL, 0, &settings);
+        const Option *o = option_find(p, *letters, NULL, 0, &settings);
         const char *argument = NULL;
-        bool wants = o && o->argument && !argument_is_optional(o);
+        bool wants = o && o->argument && !option_argument_is_optional(o);
 
         if (!o)
             return wrong(p, "There is no option -%c, see --help for those there are.", *letters);
         if (wants && letters[1])
             argument = letters + 1;
         else if (wants) {
-            r = next_word(p, o, &argument);
+            r = option_next_word(p, o, &argument);
             if (r < 0)
                 return r;
         } else if (!letters[1])
-            argument = optional_word(p, o);
-        r = store(p, o, settings, argument);
+            argument = option_optional_word(p, o);
+        r = option_store(p, o, settings, argument);
         if (r < 0 || argument)
             return r;
     }
@@ -180,7 +181,7 @@ int options_parse(const OptionSet *sets, size_t n_sets, bool stop_at_argument, i
         else if (strcmp(word, "--") == 0)
             options = false;
         else
-            r = word[1] == '-' ? parse_long(&p, word + 2) : parse_short(&p, word + 1);
+            r = word[1] == '-' ? option_parse_long(&p, word + 2) : option_parse_short(&p, word + 1);
     }
     if (r < 0)
         return r;
@@ -217,7 +218,7 @@ int option_choice(const Option *option, const char *argument, void *field) {
 }
 
 /* A whole number that ends at one of `ends` or at the end of the word. */
-static int parse_number(const char **s, const char *ends, uint64_t *ret) {
+static int option_parse_number(const char **s, const char *ends, uint64_t *ret) {
     char *end;
     uint64_t v;
 
@@ -235,7 +236,7 @@ static int parse_number(const char **s, const char *ends, uint64_t *ret) {
 }
 
 int option_u64(const Option *option, const char *argument, void *field) {
-    return parse_number(&argument, "", field);
+    return option_parse_number(&argument, "", field);
 }
 
 int option_numbers_add(OptionNumbers *numbers, uint64_t first, uint64_t last) {
@@ -258,13 +259,13 @@ int option_numbers(const Option *option, const char *argument, void *field) {
     int r;
 
     for (;; argument++) {
-        r = parse_number(&argument, ",-", &first);
+        r = option_parse_number(&argument, ",-", &first);
         if (r < 0)
             return r;
         last = first;
         if (*argument == '-') {
             argument++;
-            r = parse_number(&argument, ",", &last);
+            r = option_parse_number(&argument, ",", &last);
             if (r < 0)
                 return r;
         }
@@ -287,7 +288,7 @@ void option_numbers_done(OptionNumbers *numbers) {
 }
 
 /* The next word; commas between the slashes of a PMU's event belong to it. */
-static size_t word_length(const char *s) {
+static size_t option_word_length(const char *s) {
     bool inside = false;
     size_t n = 0;
 
@@ -300,7 +301,7 @@ int option_words(const Option *option, const char *argument, void *field) {
     OptionWords *words = field;
 
     for (;;) {
-        size_t n = word_length(argument);
+        size_t n = option_word_length(argument);
         char **items;
 
         if (n == 0)

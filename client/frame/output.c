@@ -41,7 +41,7 @@ int output_flush(Output *o) {
     return o->error;
 }
 
-static const char *pager_of_environment(void) {
+static const char *output_pager_of_environment(void) {
     const char *pager = getenv("PROFD_PAGER");
 
     if (!pager)
@@ -63,7 +63,7 @@ __attribute__((noreturn)) static void run_pager(const char *pager, int from) {
 }
 
 void output_page(Output *o) {
-    const char *pager = pager_of_environment(), *terminal = getenv("TERM");
+    const char *pager = output_pager_of_environment(), *terminal = getenv("TERM");
     int fds[2];
     pid_t pid;
 

@@ -16,7 +16,7 @@
 
 enum { LABEL_COLUMNS = 12, WIDTH_MIN = 40 };
 
-static void spaces(Buffer *out, size_t n) {
+static void screen_spaces(Buffer *out, size_t n) {
     for (size_t i = 0; i < n; i++)
         text_putc(out, ' ');
 }
@@ -29,7 +29,7 @@ void screen_wrap(Buffer *out, const char *text, size_t column, size_t indent, si
 
         if (!first && column + 1 + width_of(text, n) > width) {
             text_putc(out, '\n');
-            spaces(out, indent);
+            screen_spaces(out, indent);
             column = indent;
         } else if (!first) {
             text_putc(out, ' ');
@@ -53,7 +53,7 @@ Screen screen_of(Context *c) {
     };
 }
 
-static void colored(const Screen *s, Color color, const char *text) {
+static void screen_colored(const Screen *s, Color color, const char *text) {
     bool colors = s->colors && color != COLOR_NONE;
 
     if (colors)
@@ -66,9 +66,9 @@ static void colored(const Screen *s, Color color, const char *text) {
 void screen_title(const Screen *s, Color color, const char *name, const char *text) {
     size_t column = 2 + width_of(name, strlen(name)) + 1;
 
-    colored(s, color, "●");
+    screen_colored(s, color, "●");
     text_putc(s->out, ' ');
-    colored(s, COLOR_STRONG, name);
+    screen_colored(s, COLOR_STRONG, name);
     text_putc(s->out, ' ');
     screen_wrap(s->out, text, column, LABEL_COLUMNS + 2, s->width);
 }
@@ -76,8 +76,8 @@ void screen_title(const Screen *s, Color color, const char *name, const char *te
 void screen_line(const Screen *s, const char *label, Color color, const char *text) {
     size_t n = label ? width_of(label, strlen(label)) : 0;
 
-    spaces(s->out, LABEL_COLUMNS - MIN(n, (size_t)LABEL_COLUMNS));
-    colored(s, color, label ? label : "");
+    screen_spaces(s->out, LABEL_COLUMNS - MIN(n, (size_t)LABEL_COLUMNS));
+    screen_colored(s, color, label ? label : "");
     text_puts(s->out, label ? ": " : "  ");
     screen_wrap(s->out, text, LABEL_COLUMNS + 2, LABEL_COLUMNS + 2, s->width);
 }

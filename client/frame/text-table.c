@@ -66,7 +66,7 @@ Table *table_free(Table *table) {
 }
 
 /* Takes the text over; NULL: there was no memory for it. */
-static void table_add(Table *table, char *text) {
+static void text_table_add(Table *table, char *text) {
     Cell *cell = text ? array_grow(&table->cells, &table->n) : NULL;
 
     if (!cell) {
@@ -84,11 +84,11 @@ void table_bytes(Table *table, Bytes text) {
     text_putc(&cell, '\0');
     if (buffer_error(&cell))
         buffer_done(&cell);
-    table_add(table, (char *)cell.data);
+    text_table_add(table, (char *)cell.data);
 }
 
 void table_shown(Table *table, const char *text) {
-    table_add(table, strdup(text));
+    text_table_add(table, strdup(text));
 }
 
 void table_color(Table *table, Color color) {
@@ -106,7 +106,7 @@ void table_printf(Table *table, const char *format, ...) {
     va_end(ap);
     if (n < 0) {
         text = NULL;
-        table_add(table, NULL);
+        text_table_add(table, NULL);
         return;
     }
     table_bytes(table, (Bytes){.data = (const uint8_t *)text, .size = (size_t)n});
@@ -116,7 +116,7 @@ void table_count(Table *table, uint64_t n) {
     table_printf(table, "%" PRIu64, n);
 }
 
-static void table_measure(Table *table) {
+static void text_table_measure(Table *table) {
     for (size_t i = 0; i < table->n_columns; i++)
         table->widths[i] = width_of(table->columns[i].name, strlen(table->columns[i].name));
     for (size_t i = 0; i < table->n; i++) {
@@ -127,7 +127,7 @@ static void table_measure(Table *table) {
 }
 
 /* Of the columns that are shown; `shrunk`: with each cut as far as it may be. */
-static size_t table_width(const Table *table, bool shrunk) {
+static size_t text_table_width(const Table *table, bool shrunk) {
     size_t sum = 0;
 
     for (size_t i = 0; i < table->n_columns; i++) {
@@ -142,12 +142,12 @@ static size_t table_width(const Table *table, bool shrunk) {
     return sum - MIN(sum, (size_t)SEPARATOR_WIDTH);
 }
 
-static void table_drop_columns(Table *table) {
+static void text_table_drop_columns(Table *table) {
     unsigned last = 0;
 
     for (size_t i = 0; i < table->n_columns; i++)
         last = MAX(last, table->columns[i].drops);
-    for (unsigned drop = 1; drop <= last && table_width(table, true) > table->terminal_width;
+    for (unsigned drop = 1; drop <= last && text_table_width(table, true) > table->terminal_width;
          drop++)
         for (size_t i = 0; i < table->n_columns; i++)
             if (table->columns[i].drops == drop)
@@ -155,8 +155,8 @@ static void table_drop_columns(Table *table) {
 }
 
 /* Where no more columns may go, one is cut as far as its heading. */
-static void table_shrink_columns(Table *table) {
-    size_t width = table_width(table, false);
+static void text_table_shrink_columns(Table *table) {
+    size_t width = text_table_width(table, false);
 
     for (; width > table->terminal_width; width--) {
         size_t *widest = NULL;
@@ -171,29 +171,29 @@ static void table_shrink_columns(Table *table) {
     }
 }
 
-static void table_put_spaces(Buffer *out, size_t n) {
+static void text_table_put_spaces(Buffer *out, size_t n) {
     for (size_t i = 0; i < n; i++)
         text_putc(out, ' ');
 }
 
-static void table_put_cell(const Table *table, size_t column, const Cell *cell, Buffer *out) {
+static void text_table_put_cell(const Table *table, size_t column, const Cell *cell, Buffer *out) {
     size_t n = width_fit(cell->text, strlen(cell->text), table->widths[column]);
     size_t space = table->widths[column] - width_of(cell->text, n);
     bool colors = table->colors && cell->color != COLOR_NONE;
 
     if (table->columns[column].right)
-        table_put_spaces(out, space);
+        text_table_put_spaces(out, space);
     if (colors)
         text_puts(out, color_sequence(cell->color));
     buffer_append(out, cell->text, n);
     if (colors)
         text_puts(out, color_sequence(COLOR_NONE));
     if (!table->columns[column].right)
-        table_put_spaces(out, space);
+        text_table_put_spaces(out, space);
 }
 
 /* A row; the line ends with its last character. */
-static void table_put_row(const Table *table, const Cell *cells, Buffer *out) {
+static void text_table_put_row(const Table *table, const Cell *cells, Buffer *out) {
     size_t start = out->size;
     bool first = true;
 
@@ -201,23 +201,23 @@ static void table_put_row(const Table *table, const Cell *cells, Buffer *out) {
         if (table->widths[i] == 0)
             continue;
         if (!first)
-            table_put_spaces(out, SEPARATOR_WIDTH);
+            text_table_put_spaces(out, SEPARATOR_WIDTH);
         first = false;
-        table_put_cell(table, i, &cells[i], out);
+        text_table_put_cell(table, i, &cells[i], out);
     }
     while (!buffer_error(out) && out->size > start && out->data[out->size - 1] == ' ')
         out->size--;
     text_putc(out, '\n');
 }
 
-static int table_put_heading(const Table *table, Buffer *out) {
+static int text_table_put_heading(const Table *table, Buffer *out) {
     _cleanup_free_ Cell *cells = calloc(table->n_columns, sizeof(*cells));
 
     if (!cells)
         return -ENOMEM;
     for (size_t i = 0; i < table->n_columns; i++)
         cells[i].text = (char *)table->columns[i].name;
-    table_put_row(table, cells, out);
+    text_table_put_row(table, cells, out);
     return 0;
 }
 
@@ -227,14 +227,14 @@ int table_print(Table *table, Buffer *out) {
     if (r < 0 || table->n == 0)
         return r;
     assert(table->n % table->n_columns == 0);
-    table_measure(table);
+    text_table_measure(table);
     if (table->terminal_width > 0) {
-        table_drop_columns(table);
-        table_shrink_columns(table);
+        text_table_drop_columns(table);
+        text_table_shrink_columns(table);
     }
     if (!table->no_legend)
-        r = table_put_heading(table, out);
+        r = text_table_put_heading(table, out);
     for (size_t i = 0; r == 0 && i < table->n; i += table->n_columns)
-        table_put_row(table, &table->cells[i], out);
+        text_table_put_row(table, &table->cells[i], out);
     return r < 0 ? r : buffer_error(out);
 }

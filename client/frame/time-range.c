@@ -12,7 +12,7 @@
 enum { MILLION = 1000000 };
 
 /* "12.5%" in millionths. */
-static int parse_percent(const char *s, size_t n, uint64_t *ret) {
+static int time_range_parse_percent(const char *s, size_t n, uint64_t *ret) {
     uint64_t ns;
     int r;
 
@@ -28,9 +28,9 @@ static int parse_percent(const char *s, size_t n, uint64_t *ret) {
 }
 
 /* "10%/2": the second tenth. */
-static int parse_slice(const char *s, const char *slash, TimeRange *ret) {
+static int time_range_parse_slice(const char *s, const char *slash, TimeRange *ret) {
     uint64_t each, n, end;
-    int r = parse_percent(s, (size_t)(slash - s), &each);
+    int r = time_range_parse_percent(s, (size_t)(slash - s), &each);
 
     if (r < 0)
         return r;
@@ -46,19 +46,19 @@ static int parse_slice(const char *s, const char *slash, TimeRange *ret) {
     return 0;
 }
 
-static int parse_percents(const char *s, TimeRange *ret) {
+static int time_range_parse_percents(const char *s, TimeRange *ret) {
     const char *slash = strchr(s, '/'), *dash = strchr(s, '-');
     uint64_t from, to;
     int r;
 
     if (slash)
-        return parse_slice(s, slash, ret);
+        return time_range_parse_slice(s, slash, ret);
     if (!dash)
         return -EINVAL;
-    r = parse_percent(s, (size_t)(dash - s), &from);
+    r = time_range_parse_percent(s, (size_t)(dash - s), &from);
     if (r < 0)
         return r;
-    r = parse_percent(dash + 1, strlen(dash + 1), &to);
+    r = time_range_parse_percent(dash + 1, strlen(dash + 1), &to);
     if (r < 0)
         return r;
     if (from > to)
@@ -73,7 +73,7 @@ int option_time_range(const Option *option, const char *argument, void *field) {
     int r = 0;
 
     if (strchr(argument, '%'))
-        return parse_percents(argument, field);
+        return time_range_parse_percents(argument, field);
     if (!comma)
         return -EINVAL;
     if (comma > argument)
@@ -88,7 +88,7 @@ int option_time_range(const Option *option, const char *argument, void *field) {
     return 0;
 }
 
-static uint64_t share(uint64_t span, uint64_t millionths) {
+static uint64_t time_range_share(uint64_t span, uint64_t millionths) {
     return span / MILLION * millionths + span % MILLION * millionths / MILLION;
 }
 
@@ -97,7 +97,7 @@ void time_range_resolve(TimeRange *range, uint64_t first, uint64_t last) {
 
     if (!range->percent)
         return;
-    range->from = first + share(span, range->from);
-    range->to = first + share(span, range->to);
+    range->from = first + time_range_share(span, range->from);
+    range->to = first + time_range_share(span, range->to);
     range->percent = false;
 }

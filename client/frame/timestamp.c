@@ -43,7 +43,7 @@ typedef struct Zone {
 } Zone;
 
 /* Drops the last n characters, and blanks before them. */
-static void cut_tail(char *text, size_t n) {
+static void timestamp_cut_tail(char *text, size_t n) {
     size_t length = strlen(text) - n;
 
     while (length > 0 && text[length - 1] == ' ')
@@ -51,14 +51,14 @@ static void cut_tail(char *text, size_t n) {
     text[length] = '\0';
 }
 
-static bool ends_with(const char *text, const char *tail) {
+static bool timestamp_ends_with(const char *text, const char *tail) {
     size_t n = strlen(text), m = strlen(tail);
 
     return n > m && strcmp(text + n - m, tail) == 0;
 }
 
 /* "+02:00", "+0200" or "+02" at the end of a time of day; its length, or 0. */
-static size_t offset_length(const char *text, int *ret_s) {
+static size_t timestamp_offset_length(const char *text, int *ret_s) {
     const char *colon = strchr(text, ':'), *sign = colon ? strpbrk(colon, "+-") : NULL;
     unsigned hours, minutes = 0;
     int end = 0;
@@ -80,7 +80,7 @@ static size_t offset_length(const char *text, int *ret_s) {
 }
 
 /* As the data base of zones names its files. */
-static bool is_zone(const char *name) {
+static bool timestamp_is_zone(const char *name) {
     const char *folder = getenv("TZDIR") ?: ZONE_FOLDER;
     char path[PATH_MAX_LENGTH];
     struct stat st;
@@ -95,7 +95,7 @@ static bool is_zone(const char *name) {
 }
 
 /* A word behind the time: how ours is called in winter or summer, or a place. */
-static void take_zone_name(char *text, Zone *zone) {
+static void timestamp_take_zone_name(char *text, Zone *zone) {
     const char *word = strrchr(text, ' ');
 
     if (!word)
@@ -105,35 +105,35 @@ static void take_zone_name(char *text, Zone *zone) {
     for (int i = 0; i < 2 && zone->dst < 0; i++)
         if (strcmp(word, tzname[i]) == 0)
             zone->dst = i;
-    if (zone->dst < 0 && !is_zone(word))
+    if (zone->dst < 0 && !timestamp_is_zone(word))
         return;
     if (zone->dst < 0)
         snprintf(zone->name, sizeof(zone->name), ":%.*s", ZONE_MAX - 1, word);
-    cut_tail(text, strlen(word));
+    timestamp_cut_tail(text, strlen(word));
 }
 
-static Zone take_zone(char *text) {
+static Zone timestamp_take_zone(char *text) {
     Zone zone = {.dst = -1};
     size_t n = strlen(text);
 
-    if (ends_with(text, " UTC")) {
-        cut_tail(text, 4);
+    if (timestamp_ends_with(text, " UTC")) {
+        timestamp_cut_tail(text, 4);
         return zone;
     }
     if (n > 1 && text[n - 1] == 'Z' && isdigit((unsigned char)text[n - 2])) {
-        cut_tail(text, 1);
+        timestamp_cut_tail(text, 1);
         return zone;
     }
-    n = offset_length(text, &zone.offset_s);
+    n = timestamp_offset_length(text, &zone.offset_s);
     zone.local = n == 0;
     if (zone.local)
-        take_zone_name(text, &zone);
+        timestamp_take_zone_name(text, &zone);
     else
-        cut_tail(text, n);
+        timestamp_cut_tail(text, n);
     return zone;
 }
 
-static void break_down(uint64_t us, Zone zone, struct tm *ret) {
+static void timestamp_break_down(uint64_t us, Zone zone, struct tm *ret) {
     time_t t = (time_t)(us / US_PER_SEC);
 
     if (zone.local) {
@@ -144,7 +144,7 @@ static void break_down(uint64_t us, Zone zone, struct tm *ret) {
     (void)gmtime_r(&t, ret);
 }
 
-static int put_together(struct tm *tm, Zone zone, unsigned us, uint64_t *ret_us) {
+static int timestamp_put_together(struct tm *tm, Zone zone, unsigned us, uint64_t *ret_us) {
     time_t t;
 
     tm->tm_isdst = zone.dst;
@@ -155,7 +155,7 @@ static int put_together(struct tm *tm, Zone zone, unsigned us, uint64_t *ret_us)
     return 0;
 }
 
-static int around_now(const char *span, bool before, uint64_t now_us, uint64_t *ret_us) {
+static int timestamp_around_now(const char *span, bool before, uint64_t now_us, uint64_t *ret_us) {
     uint64_t ns;
     int r = parse_span(span + strspn(span, " "), &ns);
 
@@ -168,7 +168,7 @@ static int around_now(const char *span, bool before, uint64_t now_us, uint64_t *
 }
 
 /* Up to `most` digits at *p as a number; false where there is none, or more. */
-static bool take_number(const char **p, unsigned most, int *ret) {
+static bool timestamp_take_number(const char **p, unsigned most, int *ret) {
     unsigned n = 0;
     int v = 0;
 
@@ -182,7 +182,7 @@ static bool take_number(const char **p, unsigned most, int *ret) {
 }
 
 /* "Sat", "saturday": its number into *ret, or -1, and *p behind it. */
-static void take_weekday(const char **p, int *ret) {
+static void timestamp_take_weekday(const char **p, int *ret) {
     static const char *const days[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
                                        "Thursday", "Friday", "Saturday"};
     size_t n = strcspn(*p, " ");
@@ -197,12 +197,13 @@ static void take_weekday(const char **p, int *ret) {
 }
 
 /* "2026-11-21" or "26-11-21"; false where it is none. */
-static bool take_date(const char **p, struct tm *tm) {
+static bool timestamp_take_date(const char **p, struct tm *tm) {
     const char *begin = *p;
     int year, month, day;
 
-    if (!take_number(p, 4, &year) || *(*p)++ != '-' || !take_number(p, 2, &month) ||
-        *(*p)++ != '-' || !take_number(p, 2, &day))
+    if (!timestamp_take_number(p, 4, &year) || *(*p)++ != '-' ||
+        !timestamp_take_number(p, 2, &month) || *(*p)++ != '-' ||
+        !timestamp_take_number(p, 2, &day))
         return false;
     if (strchr(begin, '-') - begin == 2)
         year += year < 69 ? 2000 : 1900;
@@ -213,7 +214,7 @@ static bool take_date(const char **p, struct tm *tm) {
 }
 
 /* ".25" in microseconds; digits beyond the sixth round nothing. */
-static bool take_fraction(const char **p, unsigned *ret_us) {
+static bool timestamp_take_fraction(const char **p, unsigned *ret_us) {
     unsigned us = 0, n = 0;
 
     if (**p != '.')
@@ -228,20 +229,21 @@ static bool take_fraction(const char **p, unsigned *ret_us) {
 }
 
 /* "10:00", "10:00:00.5". */
-static bool take_time(const char **p, struct tm *tm, unsigned *ret_us) {
-    if (!take_number(p, 2, &tm->tm_hour) || *(*p)++ != ':' || !take_number(p, 2, &tm->tm_min))
+static bool timestamp_take_time(const char **p, struct tm *tm, unsigned *ret_us) {
+    if (!timestamp_take_number(p, 2, &tm->tm_hour) || *(*p)++ != ':' ||
+        !timestamp_take_number(p, 2, &tm->tm_min))
         return false;
     tm->tm_sec = 0;
     if (**p == ':') {
         (*p)++;
-        if (!take_number(p, 2, &tm->tm_sec) || !take_fraction(p, ret_us))
+        if (!timestamp_take_number(p, 2, &tm->tm_sec) || !timestamp_take_fraction(p, ret_us))
             return false;
     }
     return tm->tm_hour < 24 && tm->tm_min < 60 && tm->tm_sec <= 60;
 }
 
 /* Whether the calendar has this day, and calls it so. */
-static bool day_exists(const struct tm *tm, int weekday) {
+static bool timestamp_day_exists(const struct tm *tm, int weekday) {
     struct tm same = {.tm_year = tm->tm_year, .tm_mon = tm->tm_mon, .tm_mday = tm->tm_mday};
 
     if (timegm(&same) == (time_t)-1 && tm->tm_year != 69)
@@ -251,7 +253,7 @@ static bool day_exists(const struct tm *tm, int weekday) {
 }
 
 /* What stands between a day and a time of day: blanks or a T. False where something else does. */
-static bool take_separator(const char **p) {
+static bool timestamp_take_separator(const char **p) {
     if (**p == 'T') {
         (*p)++;
         return **p != '\0';
@@ -262,28 +264,28 @@ static bool take_separator(const char **p) {
     return true;
 }
 
-static int parse_calendar(const char *p, Zone zone, uint64_t now_us, uint64_t *ret_us) {
+static int timestamp_parse_calendar(const char *p, Zone zone, uint64_t now_us, uint64_t *ret_us) {
     const char *begin;
     unsigned us = 0;
     struct tm tm;
     int weekday;
 
-    break_down(now_us, zone, &tm);
+    timestamp_break_down(now_us, zone, &tm);
     tm.tm_hour = tm.tm_min = tm.tm_sec = 0;
-    take_weekday(&p, &weekday);
+    timestamp_take_weekday(&p, &weekday);
     begin = p;
-    if (!take_date(&p, &tm))
+    if (!timestamp_take_date(&p, &tm))
         p = begin;
-    if ((p > begin && !take_separator(&p)) || (p == begin && !*p))
+    if ((p > begin && !timestamp_take_separator(&p)) || (p == begin && !*p))
         return -EINVAL;
-    if (*p && !take_time(&p, &tm, &us))
+    if (*p && !timestamp_take_time(&p, &tm, &us))
         return -EINVAL;
-    if (*p || !day_exists(&tm, weekday))
+    if (*p || !timestamp_day_exists(&tm, weekday))
         return -EINVAL;
-    return put_together(&tm, zone, us, ret_us);
+    return timestamp_put_together(&tm, zone, us, ret_us);
 }
 
-static int parse_word(const char *text, Zone zone, uint64_t now_us, uint64_t *ret_us) {
+static int timestamp_parse_word(const char *text, Zone zone, uint64_t now_us, uint64_t *ret_us) {
     static const char *const days[] = {"yesterday", "today", "tomorrow"};
     struct tm tm;
 
@@ -293,36 +295,37 @@ static int parse_word(const char *text, Zone zone, uint64_t now_us, uint64_t *re
     }
     for (size_t i = 0; i < ARRAY_SIZE(days); i++)
         if (strcmp(text, days[i]) == 0) {
-            break_down(now_us, zone, &tm);
+            timestamp_break_down(now_us, zone, &tm);
             tm.tm_mday += (int)i - 1;
             tm.tm_hour = tm.tm_min = tm.tm_sec = 0;
-            return put_together(&tm, zone, 0, ret_us);
+            return timestamp_put_together(&tm, zone, 0, ret_us);
         }
     return -ENOENT;
 }
 
-static int parse_in_zone(const char *text, Zone zone, uint64_t now_us, uint64_t *ret_us) {
-    int r = parse_word(text, zone, now_us, ret_us);
+static int timestamp_parse_in_zone(const char *text, Zone zone, uint64_t now_us, uint64_t *ret_us) {
+    int r = timestamp_parse_word(text, zone, now_us, ret_us);
 
-    return r == -ENOENT ? parse_calendar(text, zone, now_us, ret_us) : r;
+    return r == -ENOENT ? timestamp_parse_calendar(text, zone, now_us, ret_us) : r;
 }
 
-static int set_zone(const char *name) {
+static int timestamp_set_zone(const char *name) {
     int r = name ? setenv("TZ", name, 1) : unsetenv("TZ");
 
     tzset();
     return r < 0 ? -errno : 0;
 }
 
-static int parse_elsewhere(const char *text, Zone zone, uint64_t now_us, uint64_t *ret_us) {
+static int timestamp_parse_elsewhere(const char *text, Zone zone, uint64_t now_us,
+                                     uint64_t *ret_us) {
     const char *before = getenv("TZ");
     _cleanup_free_ char *ours = before ? strdup(before) : NULL;
-    int r = before && !ours ? -ENOMEM : set_zone(zone.name);
+    int r = before && !ours ? -ENOMEM : timestamp_set_zone(zone.name);
 
     if (r < 0)
         return r;
-    r = parse_in_zone(text, zone, now_us, ret_us);
-    (void)set_zone(ours);
+    r = timestamp_parse_in_zone(text, zone, now_us, ret_us);
+    (void)timestamp_set_zone(ours);
     return r;
 }
 
@@ -335,18 +338,18 @@ int timestamp_parse(const char *text, uint64_t now_us, uint64_t *ret_us) {
         return -EINVAL;
     memcpy(rest, text, n + 1);
     if (rest[0] == '-' || rest[0] == '+')
-        return around_now(rest + 1, rest[0] == '-', now_us, ret_us);
+        return timestamp_around_now(rest + 1, rest[0] == '-', now_us, ret_us);
     if (rest[0] == '@')
-        return around_now(rest + 1, false, 0, ret_us);
-    if (ends_with(rest, " ago") || ends_with(rest, " left")) {
+        return timestamp_around_now(rest + 1, false, 0, ret_us);
+    if (timestamp_ends_with(rest, " ago") || timestamp_ends_with(rest, " left")) {
         bool before = rest[n - 1] == 'o';
 
-        cut_tail(rest, before ? 4 : 5);
-        return around_now(rest, before, now_us, ret_us);
+        timestamp_cut_tail(rest, before ? 4 : 5);
+        return timestamp_around_now(rest, before, now_us, ret_us);
     }
-    zone = take_zone(rest);
-    return zone.name[0] ? parse_elsewhere(rest, zone, now_us, ret_us)
-                        : parse_in_zone(rest, zone, now_us, ret_us);
+    zone = timestamp_take_zone(rest);
+    return zone.name[0] ? timestamp_parse_elsewhere(rest, zone, now_us, ret_us)
+                        : timestamp_parse_in_zone(rest, zone, now_us, ret_us);
 }
 
 int option_timestamp(const Option *option, const char *argument, void *field) {

@@ -24,7 +24,7 @@ void host_lines_done(HostLines *lines) {
     lines->told = 0;
 }
 
-static void put_text(Buffer *out, const HostLines *lines, Bytes line) {
+static void host_print_put_text(Buffer *out, const HostLines *lines, Bytes line) {
     /* ssh itself ends its lines for a terminal. */
     line.size -= line.size > 0 && line.data[line.size - 1] == '\r';
     text_printf(out, "%s:%*s", lines->host, lines->width - (int)strlen(lines->host) + 1, "");
@@ -32,7 +32,7 @@ static void put_text(Buffer *out, const HostLines *lines, Bytes line) {
     text_putc(out, '\n');
 }
 
-static int put_json(Context *c, const char *host, Bytes line) {
+static int host_print_put_json(Context *c, const char *host, Bytes line) {
     json_t *value, *object;
     int status = STATUS_FAILED;
 
@@ -56,8 +56,8 @@ static int put_json(Context *c, const char *host, Bytes line) {
 }
 
 /* The next line that can be told; its length, and how much it takes with what ends it. */
-static bool next_line(const HostLines *lines, bool ended, size_t most, Bytes *ret,
-                      size_t *ret_taken) {
+static bool host_print_next_line(const HostLines *lines, bool ended, size_t most, Bytes *ret,
+                                 size_t *ret_taken) {
     size_t left = lines->held.size - lines->told, n;
     const uint8_t *at, *end;
 
@@ -78,7 +78,7 @@ static bool next_line(const HostLines *lines, bool ended, size_t most, Bytes *re
 }
 
 /* Moves what was told out of the way. */
-static void forget_told(HostLines *lines) {
+static void host_print_forget_told(HostLines *lines) {
     size_t left = lines->held.size - lines->told;
 
     if (lines->told == 0)
@@ -95,14 +95,15 @@ int host_print_lines(Context *c, HostLines *lines, bool ended, bool remarks) {
     Bytes line;
     int r = 0;
 
-    while (next_line(lines, ended, json ? JSON_LINE_MAX : TEXT_LINE_MAX, &line, &taken)) {
+    while (
+        host_print_next_line(lines, ended, json ? JSON_LINE_MAX : TEXT_LINE_MAX, &line, &taken)) {
         if (json && r == 0)
-            r = put_json(c, lines->host, line);
+            r = host_print_put_json(c, lines->host, line);
         else if (!json)
-            put_text(remarks ? &said : &c->out.buffer, lines, line);
+            host_print_put_text(remarks ? &said : &c->out.buffer, lines, line);
         lines->told += taken;
     }
-    forget_told(lines);
+    host_print_forget_told(lines);
     if (said.size > 0 && buffer_error(&said) == 0)
         (void)file_write_all(STDERR_FILENO, said.data, said.size);
     return r;

@@ -68,7 +68,7 @@ __attribute__((noreturn)) static void become_ssh(const Run *run, const Host *hos
     _exit(HOST_STATUS_UNREACHABLE);
 }
 
-static int begin_host(Run *run, Host *host) {
+static int host_run_begin_host(Run *run, Host *host) {
     int out[2] = {-1, -1}, err[2] = {-1, -1};
     int r = 0;
 
@@ -94,11 +94,11 @@ static int begin_host(Run *run, Host *host) {
     return host->process < 0 ? -errno : 0;
 }
 
-static void begin_more(Run *run) {
+static void host_run_begin_more(Run *run) {
     while (run->n_begun < run->n && run->n_running < PARALLEL_MAX &&
            run->n_begun - run->turn < AHEAD_MAX) {
         Host *host = &run->hosts[run->n_begun++];
-        int r = begin_host(run, host);
+        int r = host_run_begin_host(run, host);
 
         if (r == 0) {
             run->n_running++;
@@ -113,7 +113,7 @@ static void begin_more(Run *run) {
 }
 
 /* Reads what there is, but no more than a share; closes at the end. */
-static void take(Run *run, Host *host, int *fd, HostLines *lines) {
+static void host_run_take(Run *run, Host *host, int *fd, HostLines *lines) {
     size_t most = lines->held.size + HELD_MAX;
 
     while (*fd >= 0 && lines->held.size < most) {
@@ -136,21 +136,21 @@ static void take(Run *run, Host *host, int *fd, HostLines *lines) {
     }
 }
 
-static bool is_at_turn(const Run *run, const Host *host) {
+static bool host_run_is_at_turn(const Run *run, const Host *host) {
     return run->work->live || host == &run->hosts[run->turn];
 }
 
 /* Tells what may be told now. */
-static void tell(Run *run, Host *host) {
+static void host_run_tell(Run *run, Host *host) {
     int r = host_print_lines(run->c, &host->remarks, host->err < 0, true);
 
-    if (r == 0 && is_at_turn(run, host))
+    if (r == 0 && host_run_is_at_turn(run, host))
         r = host_print_lines(run->c, &host->lines, host->out < 0, false);
     if (r < 0)
         host->status = host_worse(host->status, STATUS_FAILED);
 }
 
-static void reap(Run *run, Host *host) {
+static void host_run_reap(Run *run, Host *host) {
     int status = 0;
 
     while (waitpid(host->pid, &status, 0) < 0 && errno == EINTR)
@@ -163,43 +163,43 @@ static void reap(Run *run, Host *host) {
 }
 
 /* Whether there is room for more of his results. */
-static bool wants_more(const Run *run, const Host *host) {
-    return host->lines.held.size < HELD_MAX || is_at_turn(run, host);
+static bool host_run_wants_more(const Run *run, const Host *host) {
+    return host->lines.held.size < HELD_MAX || host_run_is_at_turn(run, host);
 }
 
-static void serve(Run *run, Host *host, const struct pollfd *fds) {
+static void host_run_serve(Run *run, Host *host, const struct pollfd *fds) {
     if (host->process >= 0 && fds[0].revents)
-        reap(run, host);
+        host_run_reap(run, host);
     if (fds[1].revents || host->ended)
-        take(run, host, &host->err, &host->remarks);
-    if ((fds[2].revents || host->ended) && wants_more(run, host))
-        take(run, host, &host->out, &host->lines);
-    tell(run, host);
+        host_run_take(run, host, &host->err, &host->remarks);
+    if ((fds[2].revents || host->ended) && host_run_wants_more(run, host))
+        host_run_take(run, host, &host->out, &host->lines);
+    host_run_tell(run, host);
 }
 
-static bool is_done(const Host *host) {
+static bool host_run_is_done(const Host *host) {
     return host->ended && host->out < 0 && host->err < 0;
 }
 
 /* Those whose turn has come, and what they said before. */
-static void pass_turn(Run *run) {
-    while (run->turn < run->n && is_done(&run->hosts[run->turn])) {
-        tell(run, &run->hosts[run->turn]);
+static void host_run_pass_turn(Run *run) {
+    while (run->turn < run->n && host_run_is_done(&run->hosts[run->turn])) {
+        host_run_tell(run, &run->hosts[run->turn]);
         host_lines_done(&run->hosts[run->turn].lines);
         host_lines_done(&run->hosts[run->turn].remarks);
         run->turn++;
         if (run->turn < run->n && run->hosts[run->turn].begun)
-            tell(run, &run->hosts[run->turn]);
+            host_run_tell(run, &run->hosts[run->turn]);
     }
 }
 
 /* Whether something is to be done without waiting: what an ssh that has ended left in its pipes. */
-static bool fill_fds(const Run *run, struct pollfd *fds) {
+static bool host_run_fill_fds(const Run *run, struct pollfd *fds) {
     bool at_once = false;
 
     for (size_t i = 0; i < run->n; i++) {
         const Host *host = &run->hosts[i];
-        bool more = wants_more(run, host);
+        bool more = host_run_wants_more(run, host);
 
         fds[i * FDS_A_HOST] = (struct pollfd){.fd = host->process, .events = POLLIN};
         fds[i * FDS_A_HOST + 1] = (struct pollfd){.fd = host->err, .events = POLLIN};
@@ -209,27 +209,28 @@ static bool fill_fds(const Run *run, struct pollfd *fds) {
     return at_once;
 }
 
-static int serve_all(Run *run) {
+static int host_run_serve_all(Run *run) {
     _cleanup_free_ struct pollfd *fds = calloc(run->n, FDS_A_HOST * sizeof(*fds));
 
     if (!fds)
         return -ENOMEM;
     for (;;) {
-        begin_more(run);
-        pass_turn(run);
+        host_run_begin_more(run);
+        host_run_pass_turn(run);
         if (output_flush(&run->c->out) < 0)
             return -EPIPE; /* the frame tells */
         if (run->turn == run->n)
             return run->failed ? -ENOMEM : 0;
-        if (poll(fds, run->n * FDS_A_HOST, fill_fds(run, fds) ? 0 : -1) < 0 && errno != EINTR)
+        if (poll(fds, run->n * FDS_A_HOST, host_run_fill_fds(run, fds) ? 0 : -1) < 0 &&
+            errno != EINTR)
             return -errno;
         for (size_t i = 0; i < run->n; i++)
-            if (run->hosts[i].begun && !is_done(&run->hosts[i]))
-                serve(run, &run->hosts[i], fds + i * FDS_A_HOST);
+            if (run->hosts[i].begun && !host_run_is_done(&run->hosts[i]))
+                host_run_serve(run, &run->hosts[i], fds + i * FDS_A_HOST);
     }
 }
 
-static int judge(const Run *run) {
+static int host_run_judge(const Run *run) {
     int worst = STATUS_OK;
 
     for (size_t i = 0; i < run->n; i++) {
@@ -239,7 +240,7 @@ static int judge(const Run *run) {
     return worst;
 }
 
-static int make_line(Run *run) {
+static int host_run_make_line(Run *run) {
     _cleanup_(buffer_done) Buffer line = {};
 
     text_printf(&line, "profctl --remote=%s", run->work->reads_stdin ? "stdin" : "leash");
@@ -251,7 +252,7 @@ static int make_line(Run *run) {
     return 0;
 }
 
-static void close_all(Run *run) {
+static void host_run_close_all(Run *run) {
     for (size_t i = 0; run->hosts && i < run->n; i++) {
         Host *host = &run->hosts[i];
 
@@ -266,7 +267,7 @@ static void close_all(Run *run) {
 }
 
 /* Names are as wide as the longest, so that what they say begins in one column. */
-static void name_hosts(Run *run) {
+static void host_run_name_hosts(Run *run) {
     size_t width = 0;
 
     for (size_t i = 0; i < run->n; i++)
@@ -297,21 +298,21 @@ int host_run(Context *c, const HostWork *work) {
     if (work->streams && isatty(STDOUT_FILENO))
         return complain(STATUS_FAILED, "A recording is not for a terminal; redirect stdout.");
     run.hosts = calloc(run.n, sizeof(*run.hosts));
-    r = run.hosts ? make_line(&run) : -ENOMEM;
+    r = run.hosts ? host_run_make_line(&run) : -ENOMEM;
     if (r == 0 && pipe2(pipe, O_CLOEXEC) < 0)
         r = -errno;
     run.leash = pipe[0];
     if (r == 0)
-        name_hosts(&run);
+        host_run_name_hosts(&run);
     /* No pager: it would take Ctrl-C for itself, which has to end what runs over there. */
     if (r == 0)
-        r = serve_all(&run);
-    status = r == 0 ? judge(&run)
+        r = host_run_serve_all(&run);
+    status = r == 0 ? host_run_judge(&run)
              : r == -EPIPE
                  ? STATUS_FAILED
                  : complain(STATUS_FAILED, "Failed to ask other hosts: %s.", strerror(-r));
     closep(&pipe[0]);
     closep(&pipe[1]);
-    close_all(&run);
+    host_run_close_all(&run);
     return status;
 }

@@ -16,7 +16,7 @@
  */
 
 /* Where in a word the argument of a -H begins; NULL: nowhere. */
-static const char *argument_in(const OptionHosts *hosts, const char *word) {
+static const char *host_words_argument_in(const OptionHosts *hosts, const char *word) {
     for (size_t i = 0; i < hosts->n_arguments; i++)
         if (hosts->arguments[i] >= word && hosts->arguments[i] <= word + strlen(word))
             return hosts->arguments[i];
@@ -25,8 +25,8 @@ static const char *argument_in(const OptionHosts *hosts, const char *word) {
 
 void host_quote_words(Buffer *out, const OptionHosts *hosts, int argc, char *const *argv) {
     for (int i = 1; i < argc; i++) {
-        const char *at = argument_in(hosts, argv[i]);
-        bool before = i + 1 < argc && argument_in(hosts, argv[i + 1]) == argv[i + 1];
+        const char *at = host_words_argument_in(hosts, argv[i]);
+        bool before = i + 1 < argc && host_words_argument_in(hosts, argv[i + 1]) == argv[i + 1];
         size_t n = strlen(argv[i]);
 
         if (at == argv[i])

@@ -13,29 +13,29 @@
  * documents each member.
  */
 
-static void print_count(uint32_t type, uint64_t n, void *arg) {
+static void info_json_print_count(uint32_t type, uint64_t n, void *arg) {
     char name[16];
 
     snprintf(name, sizeof(name), "%" PRIu32, type);
     fields_u64(arg, name, n);
 }
 
-static void print_records(const Info *info, Fields *f) {
+static void info_json_print_records(const Info *info, Fields *f) {
     const Summary *s = &info->summary;
 
     fields_u64(f, "n_records", s->records);
     fields_begin_object(f, "records");
     for (size_t i = 0; i < s->n_types; i++)
-        print_count(s->types[i].type, s->types[i].n, f);
+        info_json_print_count(s->types[i].type, s->types[i].n, f);
     fields_end_object(f);
     fields_begin_object(f, "records_on_disk");
-    pd_reader_each_on_disk(info->reader, print_count, f);
+    pd_reader_each_on_disk(info->reader, info_json_print_count, f);
     fields_end_object(f);
     fields_u64(f, "n_samples", s->samples);
     fields_u64(f, "unmatched_samples", s->unmatched_samples);
 }
 
-static void print_container(const Info *info, Fields *f) {
+static void info_json_print_container(const Info *info, Fields *f) {
     const PdHeader *header = pd_reader_header(info->reader);
     bool damaged = info->damage.text[0];
 
@@ -58,14 +58,14 @@ static void print_container(const Info *info, Fields *f) {
     fields_end_object(f);
 }
 
-static void print_strings(Fields *f, const char *name, const PdStrings *strings) {
+static void info_json_print_strings(Fields *f, const char *name, const PdStrings *strings) {
     fields_begin_array(f, name);
     for (size_t i = 0; i < strings->n; i++)
         fields_str(f, NULL, strings->items[i]);
     fields_end_array(f);
 }
 
-static void print_features(const PdReader *reader, Fields *f) {
+static void info_json_print_features(const PdReader *reader, Fields *f) {
     char number[16];
 
     if (pd_reader_header(reader)->unfinished) {
@@ -84,7 +84,7 @@ static void print_features(const PdReader *reader, Fields *f) {
 }
 
 /* What most want to know of the host, at the top. */
-static void print_host(const PdEnvironment *e, Fields *f) {
+static void info_json_print_host(const PdEnvironment *e, Fields *f) {
     const struct {
         unsigned bit;
         const char *name, *value;
@@ -107,10 +107,10 @@ static void print_host(const PdEnvironment *e, Fields *f) {
     if (e->has[PD_FEATURE_TOTAL_MEM])
         fields_u64(f, "total_mem_kb", e->total_mem_kb);
     if (e->has[PD_FEATURE_CMDLINE])
-        print_strings(f, "cmdline", &e->cmdline);
+        info_json_print_strings(f, "cmdline", &e->cmdline);
 }
 
-static void print_event(const PdEvent *event, const SummaryEvent *counted, Fields *f) {
+static void info_json_print_event(const PdEvent *event, const SummaryEvent *counted, Fields *f) {
     fields_begin_object(f, NULL);
     fields_u64(f, "index", event->index);
     fields_str(f, "name", event->name);
@@ -125,7 +125,7 @@ static void print_event(const PdEvent *event, const SummaryEvent *counted, Field
     fields_end_object(f);
 }
 
-static void print_events(const Info *info, Fields *f) {
+static void info_json_print_events(const Info *info, Fields *f) {
     const PdEvents *events = pd_reader_events(info->reader);
     static const SummaryEvent none;
     size_t n = pd_events_count(events);
@@ -133,19 +133,20 @@ static void print_events(const Info *info, Fields *f) {
     fields_u64(f, "n_events", n);
     fields_begin_array(f, "events");
     for (size_t i = 0; i < n; i++)
-        print_event(pd_events_at(events, i),
-                    i < info->summary.n_events ? &info->summary.events[i] : &none, f);
+        info_json_print_event(pd_events_at(events, i),
+                              i < info->summary.n_events ? &info->summary.events[i] : &none, f);
     fields_end_array(f);
 }
 
-static void print_time(Fields *f, const char *name, bool known, uint64_t time) {
+static void info_json_print_time(Fields *f, const char *name, bool known, uint64_t time) {
     if (known)
         fields_time_ns(f, name, time);
     else
         fields_null(f, name);
 }
 
-static void print_shares(Fields *f, const char *name, const Share *shares, int n, bool dsos) {
+static void info_json_print_shares(Fields *f, const char *name, const Share *shares, int n,
+                                   bool dsos) {
     fields_begin_array(f, name);
     for (int i = 0; i < n; i++) {
         fields_begin_array(f, NULL);
@@ -158,17 +159,17 @@ static void print_shares(Fields *f, const char *name, const Share *shares, int n
     fields_end_array(f);
 }
 
-static int print_top(const Info *info, Fields *f) {
+static int info_json_print_top(const Info *info, Fields *f) {
     Share shares[INFO_TOP];
     int n = attribution_top_comms(info->attribution, shares, INFO_TOP);
 
     if (n < 0)
         return n;
-    print_shares(f, "comm_top10", shares, n, false);
+    info_json_print_shares(f, "comm_top10", shares, n, false);
     n = attribution_top_dsos(info->attribution, shares, INFO_TOP);
     if (n < 0)
         return n;
-    print_shares(f, "comm_dso_top10", shares, n, true);
+    info_json_print_shares(f, "comm_dso_top10", shares, n, true);
     return 0;
 }
 
@@ -177,23 +178,23 @@ int info_print_json(const Info *info, Fields *f) {
     int r;
 
     fields_begin_object(f, NULL);
-    print_container(info, f);
-    print_records(info, f);
-    print_features(info->reader, f);
-    print_host(info->environment, f);
+    info_json_print_container(info, f);
+    info_json_print_records(info, f);
+    info_json_print_features(info->reader, f);
+    info_json_print_host(info->environment, f);
     fields_u64(f, "n_build_ids", info_build_ids(info));
     if (info_unidentified(info) > 0)
         fields_u64(f, "n_unidentified", info_unidentified(info));
-    print_events(info, f);
-    print_time(f, "first_sample_time", s->has_time, s->first_time);
-    print_time(f, "last_sample_time", s->has_time, s->last_time);
+    info_json_print_events(info, f);
+    info_json_print_time(f, "first_sample_time", s->has_time, s->first_time);
+    info_json_print_time(f, "last_sample_time", s->has_time, s->last_time);
     fields_u64(f, "distinct_sample_pids", summary_set_count(&s->pids));
     fields_u64(f, "distinct_sample_tids", summary_set_count(&s->tids));
     fields_u64(f, "auxtrace_bytes", s->auxtrace_bytes);
     fields_u64(f, "lost_events", s->lost_events);
     fields_u64(f, "lost_samples", s->lost_samples);
     fields_u64(f, "throttled", s->throttled);
-    r = print_top(info, f);
+    r = info_json_print_top(info, f);
     if (r < 0)
         return r;
     fields_begin_object(f, "environment");

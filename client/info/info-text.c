@@ -18,7 +18,7 @@
  */
 
 /* perf counts versions from zero, and so do people who compare. */
-static void print_container(const PdHeader *header, Buffer *out) {
+static void info_text_print_container(const PdHeader *header, Buffer *out) {
     if (header->mode == PD_MODE_PIPE)
         return;
     text_printf(out, "# header version : %u\n", header->magic_version - 1);
@@ -29,7 +29,7 @@ static void print_container(const PdHeader *header, Buffer *out) {
                     header->data_offset + header->data_size);
 }
 
-static void print_missing(const Info *info, Buffer *out) {
+static void info_text_print_missing(const Info *info, Buffer *out) {
     if (pd_reader_header(info->reader)->unfinished)
         return;
     text_puts(out, "# missing features: ");
@@ -39,7 +39,7 @@ static void print_missing(const Info *info, Buffer *out) {
     text_putc(out, '\n');
 }
 
-static void print_header(const Info *info, Buffer *out) {
+static void info_text_print_header(const Info *info, Buffer *out) {
     time_t captured = info->captured;
     char text[64] = "";
     struct tm tm;
@@ -48,22 +48,22 @@ static void print_header(const Info *info, Buffer *out) {
     if (captured && localtime_r(&captured, &tm) &&
         strftime(text, sizeof(text), "%a %b %e %H:%M:%S %Y", &tm) > 0)
         text_printf(out, "# captured on    : %s\n", text);
-    print_container(pd_reader_header(info->reader), out);
+    info_text_print_container(pd_reader_header(info->reader), out);
     pd_environment_print(info->environment, out);
-    print_missing(info, out);
+    info_text_print_missing(info, out);
     text_puts(out, "# ========\n");
 }
 
-static void label(Buffer *out, const char *name) {
+static void info_text_label(Buffer *out, const char *name) {
     text_printf(out, "%-10s", name);
 }
 
-static void print_several(Buffer *out, uint64_t n, const char *one, const char *many) {
+static void info_text_print_several(Buffer *out, uint64_t n, const char *one, const char *many) {
     text_printf(out, "%" PRIu64 " %s", n, n == 1 ? one : many);
 }
 
-static void print_complete(const Info *info, Buffer *out) {
-    label(out, "Complete");
+static void info_text_print_complete(const Info *info, Buffer *out) {
+    info_text_label(out, "Complete");
     if (info->damage.text[0]) {
         text_puts(out, "no, ");
         text_escape_str(out, info->damage.text);
@@ -76,12 +76,12 @@ static void print_complete(const Info *info, Buffer *out) {
 }
 
 /* profd alone notes it. */
-static void print_coverage(const Info *info, Buffer *out) {
+static void info_text_print_coverage(const Info *info, Buffer *out) {
     const PdEnvironment *env = info->environment;
 
     if (!env->has[PD_FEATURE_VERSION] || strncmp(env->version, "profd", 5) != 0)
         return;
-    label(out, "Coverage");
+    info_text_label(out, "Coverage");
     if (env->has[PD_FEATURE_PROFD_COVERAGE])
         coverage_describe(out, &env->coverage);
     else
@@ -89,38 +89,38 @@ static void print_coverage(const Info *info, Buffer *out) {
     text_putc(out, '\n');
 }
 
-static void print_unidentified(const Info *info, Buffer *out) {
+static void info_text_print_unidentified(const Info *info, Buffer *out) {
     uint64_t n = info_unidentified(info);
 
     if (n == 0)
         return;
-    label(out, "Unnamed");
-    print_several(out, n, "file has", "files have");
+    info_text_label(out, "Unnamed");
+    info_text_print_several(out, n, "file has", "files have");
     text_puts(out, " no build id, so perf shows addresses instead of functions\n");
 }
 
-static void print_overview(const Info *info, Buffer *out) {
+static void info_text_print_overview(const Info *info, Buffer *out) {
     const PdHeader *header = pd_reader_header(info->reader);
     const Summary *s = &info->summary;
 
-    label(out, "File");
+    info_text_label(out, "File");
     text_escape_str(out, recording_name(info->path));
     text_putc(out, '\n');
-    label(out, "Layout");
+    info_text_label(out, "Layout");
     text_printf(out, "%s, %s endian", recording_mode_name(header->mode),
                 header->big_endian ? "big" : "little");
     if (header->n_files > 1)
         text_printf(out, ", %u files", header->n_files);
     text_putc(out, '\n');
-    label(out, "Records");
+    info_text_label(out, "Records");
     text_printf(out, "%" PRIu64 "\n", s->records);
-    label(out, "Samples");
+    info_text_label(out, "Samples");
     text_printf(out, "%" PRIu64 ", of ", s->samples);
-    print_several(out, summary_set_count(&s->pids), "process", "processes");
+    info_text_print_several(out, summary_set_count(&s->pids), "process", "processes");
     text_puts(out, " and ");
-    print_several(out, summary_set_count(&s->tids), "thread", "threads");
+    info_text_print_several(out, summary_set_count(&s->tids), "thread", "threads");
     text_putc(out, '\n');
-    label(out, "Time");
+    info_text_label(out, "Time");
     if (s->has_time) {
         text_time_ns(out, s->first_time);
         text_puts(out, " to ");
@@ -130,24 +130,24 @@ static void print_overview(const Info *info, Buffer *out) {
         text_puts(out, " s\n");
     } else
         text_puts(out, "not recorded\n");
-    label(out, "Lost");
+    info_text_label(out, "Lost");
     if (s->lost_events > 0)
-        print_several(out, s->lost_events, "record", "records");
+        info_text_print_several(out, s->lost_events, "record", "records");
     text_puts(out, s->lost_events > 0 && s->lost_samples > 0 ? ", " : "");
     if (s->lost_samples > 0)
-        print_several(out, s->lost_samples, "sample", "samples");
+        info_text_print_several(out, s->lost_samples, "sample", "samples");
     text_puts(out, s->lost_events + s->lost_samples > 0 ? "" : "none");
     if (s->throttled > 0) {
         text_puts(out, ", throttled ");
-        print_several(out, s->throttled, "time", "times");
+        info_text_print_several(out, s->throttled, "time", "times");
     }
     text_putc(out, '\n');
-    print_unidentified(info, out);
-    print_coverage(info, out);
-    print_complete(info, out);
+    info_text_print_unidentified(info, out);
+    info_text_print_coverage(info, out);
+    info_text_print_complete(info, out);
 }
 
-static void share_cell(Table *table, uint64_t n, uint64_t all) {
+static void info_text_share_cell(Table *table, uint64_t n, uint64_t all) {
     table_printf(table, "%.1f%%", all > 0 ? 100.0 * (double)n / (double)all : 0.0);
 }
 
@@ -157,7 +157,7 @@ typedef struct DiskRows {
     Table *table;
 } DiskRows;
 
-static void type_cell(Table *table, uint32_t type) {
+static void info_text_type_cell(Table *table, uint32_t type) {
     const char *name = pd_record_type_name(type);
 
     if (name)
@@ -166,32 +166,32 @@ static void type_cell(Table *table, uint32_t type) {
         table_printf(table, "%" PRIu32, type);
 }
 
-static void print_container_row(uint32_t type, uint64_t n, void *arg) {
+static void info_text_print_container_row(uint32_t type, uint64_t n, void *arg) {
     DiskRows *rows = arg;
     const Summary *s = &rows->info->summary;
 
     for (size_t i = 0; i < s->n_types; i++)
         if (s->types[i].type == type)
             return;
-    type_cell(rows->table, type);
+    info_text_type_cell(rows->table, type);
     table_printf(rows->table, "-");
     table_printf(rows->table, "-");
     table_count(rows->table, n);
 }
 
-static bool is_compressed(const PdReader *reader) {
+static bool info_text_is_compressed(const PdReader *reader) {
     return pd_reader_on_disk(reader, PD_RECORD_COMPRESSED) > 0 ||
            pd_reader_on_disk(reader, PD_RECORD_COMPRESSED2) > 0;
 }
 
-static int print_types(const Context *c, const Info *info, Buffer *out) {
+static int info_text_print_types(const Context *c, const Info *info, Buffer *out) {
     Column columns[] = {{.name = "TYPE"},
                         {.name = "RECORDS", .right = true},
                         {.name = "SHARE", .right = true},
                         {.name = "ON DISK", .right = true},
                         {}};
     _cleanup_(table_freep) Table *table = NULL;
-    bool compressed = is_compressed(info->reader);
+    bool compressed = info_text_is_compressed(info->reader);
     const Summary *s = &info->summary;
     int r;
 
@@ -201,19 +201,20 @@ static int print_types(const Context *c, const Info *info, Buffer *out) {
     if (r < 0)
         return r;
     for (size_t i = 0; i < s->n_types; i++) {
-        type_cell(table, s->types[i].type);
+        info_text_type_cell(table, s->types[i].type);
         table_count(table, s->types[i].n);
-        share_cell(table, s->types[i].n, s->records);
+        info_text_share_cell(table, s->types[i].n, s->records);
         if (compressed)
             table_count(table, pd_reader_on_disk(info->reader, s->types[i].type));
     }
     if (compressed)
-        pd_reader_each_on_disk(info->reader, print_container_row, &(DiskRows){info, table});
+        pd_reader_each_on_disk(info->reader, info_text_print_container_row,
+                               &(DiskRows){info, table});
     text_putc(out, '\n');
     return table_print(table, out);
 }
 
-static void rate_cell(Table *table, const PdAttr *attr) {
+static void info_text_rate_cell(Table *table, const PdAttr *attr) {
     if (attr->flags & PD_ATTR_FREQ)
         table_printf(table, "%" PRIu64 " Hz", attr->sample_period);
     else if (attr->sample_period > 0)
@@ -222,7 +223,7 @@ static void rate_cell(Table *table, const PdAttr *attr) {
         table_printf(table, "none");
 }
 
-static int print_events(const Context *c, const Info *info, Buffer *out) {
+static int info_text_print_events(const Context *c, const Info *info, Buffer *out) {
     static const Column columns[] = {
         {.name = "EVENT", .shrinks = true}, {.name = "RATE", .right = true},
         {.name = "SAMPLES", .right = true}, {.name = "SHARE", .right = true},
@@ -239,16 +240,16 @@ static int print_events(const Context *c, const Info *info, Buffer *out) {
         SummaryEvent counted = i < s->n_events ? s->events[i] : (SummaryEvent){};
 
         table_printf(table, "%s", event->name);
-        rate_cell(table, &event->attr);
+        info_text_rate_cell(table, &event->attr);
         table_count(table, counted.samples);
-        share_cell(table, counted.samples, s->samples);
+        info_text_share_cell(table, counted.samples, s->samples);
         table_count(table, counted.period_sum);
     }
     text_putc(out, '\n');
     return table_print(table, out);
 }
 
-static int print_top(const Context *c, const Info *info, Buffer *out) {
+static int info_text_print_top(const Context *c, const Info *info, Buffer *out) {
     static const Column columns[] = {{.name = "COMMAND"},
                                      {.name = "DSO", .shrinks = true},
                                      {.name = "SAMPLES", .right = true},
@@ -267,7 +268,7 @@ static int print_top(const Context *c, const Info *info, Buffer *out) {
         table_bytes(table, shares[i].comm);
         table_bytes(table, shares[i].dso);
         table_count(table, shares[i].samples);
-        share_cell(table, shares[i].samples, info->summary.samples);
+        info_text_share_cell(table, shares[i].samples, info->summary.samples);
     }
     text_putc(out, '\n');
     return table_print(table, out);
@@ -276,13 +277,13 @@ static int print_top(const Context *c, const Info *info, Buffer *out) {
 int info_print_text(const Context *c, const Info *info, Buffer *out) {
     int r;
 
-    print_overview(info, out);
-    r = print_types(c, info, out);
+    info_text_print_overview(info, out);
+    r = info_text_print_types(c, info, out);
     if (r >= 0)
-        r = print_events(c, info, out);
+        r = info_text_print_events(c, info, out);
     if (r >= 0)
-        r = print_top(c, info, out);
+        r = info_text_print_top(c, info, out);
     text_putc(out, '\n');
-    print_header(info, out);
+    info_text_print_header(info, out);
     return r < 0 ? r : buffer_error(out);
 }

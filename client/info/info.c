@@ -22,7 +22,7 @@ static void info_done(Info *info) {
     info->reader = pd_reader_free(info->reader);
 }
 
-static int count_records(Info *info) {
+static int info_count_records(Info *info) {
     PdEvents *events = pd_reader_events(info->reader);
     PdRecord record;
     int r, q;
@@ -47,14 +47,14 @@ static int count_records(Info *info) {
     return r < 0 ? r : attribution_finish(info->attribution);
 }
 
-static int gather(Info *info) {
+static int info_gather(Info *info) {
     const PdDamage *damage;
     PdDamage why = {};
     unsigned n_damaged = 0;
     struct stat st;
     int r;
 
-    r = count_records(info);
+    r = info_count_records(info);
     if (r >= 0)
         r = pd_environment_new(&info->environment);
     if (r >= 0)
@@ -71,7 +71,7 @@ static int gather(Info *info) {
     return 0;
 }
 
-static int print(Context *c, const Info *info) {
+static int info_print(Context *c, const Info *info) {
     if (c->json) {
         Fields fields = fields_to(&c->out.buffer, context_fields_format(c));
 
@@ -84,16 +84,16 @@ static int print(Context *c, const Info *info) {
     return info_print_text(c, info, &c->out.buffer);
 }
 
-static int run_info(Context *c, void *settings, char **arguments) {
+static int info_run(Context *c, void *settings, char **arguments) {
     _cleanup_(info_done) Info info = {.path = arguments[0]};
     int r, status;
 
     status = recording_open(info.path, &info.reader);
     if (status != STATUS_OK)
         return status;
-    r = gather(&info);
+    r = info_gather(&info);
     if (r >= 0)
-        r = print(c, &info);
+        r = info_print(c, &info);
     if (r < 0)
         return complain(STATUS_FAILED, "Failed to read '%s': %s.", recording_name(info.path),
                         strerror(-r));
@@ -110,5 +110,5 @@ const Command command_info = {
     .notes = "FILE is a perf.data file, a folder of perf record --threads, or - for a stream on\n"
              "standard input. The status is 0 when all of it was read, 8 when a part was, 1 when\n"
              "it is no perf.data.",
-    .run = run_info,
+    .run = info_run,
 };

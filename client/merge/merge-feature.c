@@ -18,14 +18,14 @@
 
 typedef int (*Maker)(Merge *m, unsigned bit);
 
-static int set_body(Merge *m, unsigned bit, const Buffer *body) {
+static int merge_feature_set_body(Merge *m, unsigned bit, const Buffer *body) {
     int r = buffer_error(body);
 
     return r < 0 ? r : pd_writer_set_feature(m->sink.writer, bit, buffer_bytes(body));
 }
 
 /* 0: *ret is the body, -ENOENT: the recording has none that holds what it announces. */
-static int body_of(const MergeInput *in, unsigned bit, Bytes *ret) {
+static int merge_feature_body_of(const MergeInput *in, unsigned bit, Bytes *ret) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
     int r = pd_environment_new(&env);
 
@@ -37,10 +37,10 @@ static int body_of(const MergeInput *in, unsigned bit, Bytes *ret) {
     return r == -EBADMSG ? -ENOENT : r;
 }
 
-static int take_first(Merge *m, unsigned bit) {
+static int merge_feature_take_first(Merge *m, unsigned bit) {
     for (size_t i = 0; i < m->n_inputs; i++) {
         Bytes body;
-        int r = body_of(&m->inputs[i], bit, &body);
+        int r = merge_feature_body_of(&m->inputs[i], bit, &body);
 
         if (r == 0)
             return pd_writer_set_feature(m->sink.writer, bit, body);
@@ -50,12 +50,12 @@ static int take_first(Merge *m, unsigned bit) {
     return 0;
 }
 
-static int leave_to_others(Merge *m, unsigned bit) {
+static int merge_feature_leave_to_others(Merge *m, unsigned bit) {
     return 0;
 }
 
 /* Tracing data and build ids of a stream are there without being a feature of it. */
-static bool any_has(const Merge *m, unsigned bit) {
+static bool merge_feature_any_has(const Merge *m, unsigned bit) {
     Bytes body;
 
     for (size_t i = 0; i < m->n_inputs; i++)
@@ -64,14 +64,14 @@ static bool any_has(const Merge *m, unsigned bit) {
     return false;
 }
 
-static int make_event_desc(Merge *m, unsigned bit) {
+static int merge_feature_make_event_desc(Merge *m, unsigned bit) {
     _cleanup_(buffer_done) Buffer body = {};
 
     pd_encode_event_desc(&body, m->events, m->sink.options.swap);
-    return set_body(m, bit, &body);
+    return merge_feature_set_body(m, bit, &body);
 }
 
-static int make_group_desc(Merge *m, unsigned bit) {
+static int merge_feature_make_group_desc(Merge *m, unsigned bit) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
     _cleanup_(buffer_done) Buffer out = {};
     bool swap = m->sink.options.swap;
@@ -81,7 +81,7 @@ static int make_group_desc(Merge *m, unsigned bit) {
         MergeInput *in = &m->inputs[i];
         Bytes body;
 
-        r = body_of(in, bit, &body);
+        r = merge_feature_body_of(in, bit, &body);
         if (r == 0)
             r = group_desc_add(env, body, swap, in->index,
                                pd_events_count(pd_reader_events(in->reader)));
@@ -91,10 +91,10 @@ static int make_group_desc(Merge *m, unsigned bit) {
         r = pd_environment_write(env, bit, &out, swap);
     if (r == -ENOENT)
         return 0;
-    return r < 0 ? r : set_body(m, bit, &out);
+    return r < 0 ? r : merge_feature_set_body(m, bit, &out);
 }
 
-static int make_sample_time(Merge *m, unsigned bit) {
+static int merge_feature_make_sample_time(Merge *m, unsigned bit) {
     uint64_t first = 0, last = 0;
     uint8_t body[16];
 
@@ -111,7 +111,7 @@ static int make_sample_time(Merge *m, unsigned bit) {
     return pd_writer_set_feature(m->sink.writer, bit, (Bytes){.data = body, .size = sizeof(body)});
 }
 
-static int cannot_describe(const Merge *m, const MergeInput *in, int error) {
+static int merge_feature_cannot_describe(const Merge *m, const MergeInput *in, int error) {
     if (error != -EEXIST && error != -EBADMSG && error != -E2BIG)
         return error;
     complain(STATUS_FAILED,
@@ -123,13 +123,13 @@ static int cannot_describe(const Merge *m, const MergeInput *in, int error) {
     return -ECANCELED;
 }
 
-static int make_tracing_data(Merge *m, unsigned bit) {
+static int merge_feature_make_tracing_data(Merge *m, unsigned bit) {
     _cleanup_(buffer_done) Buffer all = {};
 
     for (size_t i = 0; i < m->n_inputs; i++) {
         _cleanup_(buffer_done) Buffer both = {};
         Bytes body;
-        int r = body_of(&m->inputs[i], bit, &body);
+        int r = merge_feature_body_of(&m->inputs[i], bit, &body);
 
         if (r == -ENOENT)
             continue;
@@ -141,15 +141,15 @@ static int make_tracing_data(Merge *m, unsigned bit) {
         }
         r = pd_tracing_merge(buffer_bytes(&all), body, &both);
         if (r < 0)
-            return cannot_describe(m, &m->inputs[i], r);
+            return merge_feature_cannot_describe(m, &m->inputs[i], r);
         buffer_done(&all);
         all = both;
         both = (Buffer){};
     }
-    return set_body(m, bit, &all);
+    return merge_feature_set_body(m, bit, &all);
 }
 
-static int compare_build_ids(const void *a, const void *b) {
+static int merge_feature_compare_build_ids(const void *a, const void *b) {
     const PdBuildIdEntry *x = a, *y = b;
     int d = strcmp(x->filename, y->filename);
 
@@ -158,13 +158,13 @@ static int compare_build_ids(const void *a, const void *b) {
     return d != 0 ? d : x->pid < y->pid ? -1 : x->pid > y->pid;
 }
 
-static int compare_bpf_progs(const void *a, const void *b) {
+static int merge_feature_compare_bpf_progs(const void *a, const void *b) {
     const PdBpfProg *x = a, *y = b;
 
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-static int compare_btfs(const void *a, const void *b) {
+static int merge_feature_compare_btfs(const void *a, const void *b) {
     const PdBtf *x = a, *y = b;
 
     return x->id < y->id ? -1 : x->id > y->id;
@@ -176,19 +176,19 @@ static const struct {
     size_t array, n, each; /* of the list in an environment */
     int (*compare)(const void *a, const void *b);
 } lists[] = {
-    {PD_FEATURE_BUILD_ID,      offsetof(PdEnvironment, build_ids), offsetof(PdEnvironment, n_build_ids), sizeof(PdBuildIdEntry), compare_build_ids},
-    {PD_FEATURE_BPF_PROG_INFO, offsetof(PdEnvironment, bpf_progs), offsetof(PdEnvironment, n_bpf_progs), sizeof(PdBpfProg),      compare_bpf_progs},
-    {PD_FEATURE_BPF_BTF,       offsetof(PdEnvironment, btfs),      offsetof(PdEnvironment, n_btfs),      sizeof(PdBtf),          compare_btfs},
+    {PD_FEATURE_BUILD_ID,      offsetof(PdEnvironment, build_ids), offsetof(PdEnvironment, n_build_ids), sizeof(PdBuildIdEntry), merge_feature_compare_build_ids},
+    {PD_FEATURE_BPF_PROG_INFO, offsetof(PdEnvironment, bpf_progs), offsetof(PdEnvironment, n_bpf_progs), sizeof(PdBpfProg),      merge_feature_compare_bpf_progs},
+    {PD_FEATURE_BPF_BTF,       offsetof(PdEnvironment, btfs),      offsetof(PdEnvironment, n_btfs),      sizeof(PdBtf),          merge_feature_compare_btfs},
 };
 /* clang-format on */
 
 /* The lists of all recordings one behind the other, borrowed from environments that are put into
  * `envs`. */
-static int gather_list(Merge *m, size_t row, PdEnvironment **envs, Buffer *ret) {
+static int merge_feature_gather_list(Merge *m, size_t row, PdEnvironment **envs, Buffer *ret) {
     for (size_t i = 0; i < m->n_inputs; i++) {
         const MergeInput *in = &m->inputs[i];
         Bytes body;
-        int r = body_of(in, lists[row].bit, &body);
+        int r = merge_feature_body_of(in, lists[row].bit, &body);
 
         if (r == -ENOENT)
             continue;
@@ -207,7 +207,7 @@ static int gather_list(Merge *m, size_t row, PdEnvironment **envs, Buffer *ret) 
     return buffer_error(ret);
 }
 
-static void sort_and_thin(Buffer *list, size_t row) {
+static void merge_feature_sort_and_thin(Buffer *list, size_t row) {
     size_t each = lists[row].each, kept = 0;
 
     if (list->size > 0)
@@ -223,7 +223,7 @@ static void sort_and_thin(Buffer *list, size_t row) {
     list->size = kept * each;
 }
 
-static int write_list(Merge *m, size_t row, const Buffer *list) {
+static int merge_feature_write_list(Merge *m, size_t row, const Buffer *list) {
     _cleanup_(buffer_done) Buffer body = {};
     PdEnvironment env = {};
     int r;
@@ -232,10 +232,10 @@ static int write_list(Merge *m, size_t row, const Buffer *list) {
     *(size_t *)((char *)&env + lists[row].n) = list->size / lists[row].each;
     env.has[lists[row].bit] = true;
     r = pd_environment_write(&env, lists[row].bit, &body, m->sink.options.swap);
-    return r < 0 ? r : set_body(m, lists[row].bit, &body);
+    return r < 0 ? r : merge_feature_set_body(m, lists[row].bit, &body);
 }
 
-static int unite_lists(Merge *m, unsigned bit) {
+static int merge_feature_unite_lists(Merge *m, unsigned bit) {
     _cleanup_(buffer_done) Buffer list = {};
     _cleanup_free_ PdEnvironment **envs = calloc(m->n_inputs, sizeof(*envs));
     size_t row = 0;
@@ -245,10 +245,10 @@ static int unite_lists(Merge *m, unsigned bit) {
         return -ENOMEM;
     while (lists[row].bit != bit)
         row++;
-    r = gather_list(m, row, envs, &list);
+    r = merge_feature_gather_list(m, row, envs, &list);
     if (r == 0) {
-        sort_and_thin(&list, row);
-        r = write_list(m, row, &list);
+        merge_feature_sort_and_thin(&list, row);
+        r = merge_feature_write_list(m, row, &list);
     }
     for (size_t i = 0; i < m->n_inputs; i++)
         pd_environment_free(envs[i]);
@@ -257,13 +257,14 @@ static int unite_lists(Merge *m, unsigned bit) {
 
 /* -ENOENT: of a recording nobody knows when it was recorded, and then nobody knows of the result.
  */
-static int read_coverages(const Merge *m, PdEnvironment **envs, const PdCoverage **ret) {
+static int merge_feature_read_coverages(const Merge *m, PdEnvironment **envs,
+                                        const PdCoverage **ret) {
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < m->n_inputs; i++) {
         Bytes body;
 
-        r = body_of(&m->inputs[i], PD_FEATURE_PROFD_COVERAGE, &body);
+        r = merge_feature_body_of(&m->inputs[i], PD_FEATURE_PROFD_COVERAGE, &body);
         if (r == 0)
             r = pd_environment_new(&envs[i]);
         if (r == 0)
@@ -275,19 +276,19 @@ static int read_coverages(const Merge *m, PdEnvironment **envs, const PdCoverage
     return r == -EBADMSG ? -ENOENT : r;
 }
 
-static int make_coverage(Merge *m, unsigned bit) {
+static int merge_feature_make_coverage(Merge *m, unsigned bit) {
     _cleanup_free_ PdEnvironment **envs = calloc(m->n_inputs, sizeof(*envs));
     _cleanup_free_ const PdCoverage **list = calloc(m->n_inputs, sizeof(const PdCoverage *));
     _cleanup_(pd_coverage_done) PdCoverage all = {};
     _cleanup_(buffer_done) Buffer body = {};
-    int r = envs && list ? read_coverages(m, envs, list) : -ENOMEM;
+    int r = envs && list ? merge_feature_read_coverages(m, envs, list) : -ENOMEM;
 
     if (r == 0)
         r = pd_coverage_unite(list, m->n_inputs, &all);
     if (r == 0)
         r = pd_encode_coverage(&body, &all, m->sink.options.swap);
     if (r == 0)
-        r = set_body(m, bit, &body);
+        r = merge_feature_set_body(m, bit, &body);
     for (size_t i = 0; envs && i < m->n_inputs; i++)
         pd_environment_free(envs[i]);
     /* No perf looks for it in a stream. */
@@ -299,30 +300,30 @@ static const struct {
     unsigned bit;
     Maker make;
 } makers[] = {
-    {PD_FEATURE_TRACING_DATA,  make_tracing_data},
-    {PD_FEATURE_BUILD_ID,      unite_lists},
-    {PD_FEATURE_EVENT_DESC,    make_event_desc},
-    {PD_FEATURE_GROUP_DESC,    make_group_desc},
-    {PD_FEATURE_AUXTRACE,      leave_to_others},
-    {PD_FEATURE_SAMPLE_TIME,   make_sample_time},
-    {PD_FEATURE_DIR_FORMAT,    leave_to_others},
-    {PD_FEATURE_BPF_PROG_INFO, unite_lists},
-    {PD_FEATURE_BPF_BTF,       unite_lists},
-    {PD_FEATURE_COMPRESSED,    leave_to_others},
-    {PD_FEATURE_PROFD_COVERAGE, make_coverage},
+    {PD_FEATURE_TRACING_DATA,  merge_feature_make_tracing_data},
+    {PD_FEATURE_BUILD_ID,      merge_feature_unite_lists},
+    {PD_FEATURE_EVENT_DESC,    merge_feature_make_event_desc},
+    {PD_FEATURE_GROUP_DESC,    merge_feature_make_group_desc},
+    {PD_FEATURE_AUXTRACE,      merge_feature_leave_to_others},
+    {PD_FEATURE_SAMPLE_TIME,   merge_feature_make_sample_time},
+    {PD_FEATURE_DIR_FORMAT,    merge_feature_leave_to_others},
+    {PD_FEATURE_BPF_PROG_INFO, merge_feature_unite_lists},
+    {PD_FEATURE_BPF_BTF,       merge_feature_unite_lists},
+    {PD_FEATURE_COMPRESSED,    merge_feature_leave_to_others},
+    {PD_FEATURE_PROFD_COVERAGE, merge_feature_make_coverage},
 };
 /* clang-format on */
 
-static Maker maker_of(unsigned bit) {
+static Maker merge_feature_maker_of(unsigned bit) {
     for (size_t i = 0; i < ARRAY_SIZE(makers); i++)
         if (makers[i].bit == bit)
             return makers[i].make;
-    return take_first;
+    return merge_feature_take_first;
 }
 
 int merge_features(Merge *m) {
     for (unsigned bit = 1; bit < PD_FEATURE_BITS; bit++) {
-        int r = any_has(m, bit) ? maker_of(bit)(m, bit) : 0;
+        int r = merge_feature_any_has(m, bit) ? merge_feature_maker_of(bit)(m, bit) : 0;
 
         if (r < 0)
             return r;

@@ -15,7 +15,7 @@
  */
 
 /* The address at which the kernel's text was mapped; it is another after every boot. */
-static void note_kernel(MergeInput *in, const PdRecord *record, const PdStamp *stamp) {
+static void merge_scan_note_kernel(MergeInput *in, const PdRecord *record, const PdStamp *stamp) {
     PdBody body;
 
     if (in->kernel_start != 0 || record->type != PD_RECORD_MMAP ||
@@ -27,8 +27,8 @@ static void note_kernel(MergeInput *in, const PdRecord *record, const PdStamp *s
         in->kernel_start = body.mmap.pgoff;
 }
 
-static void note_record(MergeInput *in, const PdRecord *record, const PdStamp *stamp) {
-    note_kernel(in, record, stamp);
+static void merge_scan_note_record(MergeInput *in, const PdRecord *record, const PdStamp *stamp) {
+    merge_scan_note_kernel(in, record, stamp);
     if (record->type == PD_RECORD_AUXTRACE_INFO || record->type == PD_RECORD_AUXTRACE)
         in->has_auxtrace = true;
     if (record->type >= PD_RECORD_USER || !stamp->has_time || stamp->time == 0)
@@ -42,7 +42,7 @@ static void note_record(MergeInput *in, const PdRecord *record, const PdStamp *s
     in->has_samples = true;
 }
 
-static int scan_input(MergeInput *in) {
+static int merge_scan_input(MergeInput *in) {
     PdRecord record;
     int r;
 
@@ -50,13 +50,13 @@ static int scan_input(MergeInput *in) {
         PdStamp stamp = {};
 
         if (pd_events_stamp(pd_reader_events(in->reader), &record, &stamp) == 0)
-            note_record(in, &record, &stamp);
+            merge_scan_note_record(in, &record, &stamp);
     }
     return r < 0 ? r : pd_reader_rewind(in->reader);
 }
 
 /* By the time at which they begin; of equal ones the order of the arguments stays. */
-static void sort_inputs(Merge *m) {
+static void merge_scan_sort_inputs(Merge *m) {
     for (size_t i = 1; i < m->n_inputs; i++)
         for (size_t k = i; k > 0 && m->inputs[k].first_time < m->inputs[k - 1].first_time; k--) {
             MergeInput in = m->inputs[k];
@@ -69,7 +69,7 @@ static void sort_inputs(Merge *m) {
 int merge_scan(Merge *m) {
     for (size_t i = 0; i < m->n_inputs; i++) {
         MergeInput *in = &m->inputs[i];
-        int r = scan_input(in);
+        int r = merge_scan_input(in);
 
         if (r == -ESPIPE)
             return complain(STATUS_FAILED,
@@ -83,7 +83,7 @@ int merge_scan(Merge *m) {
                             "'%s' describes no event, so nothing in it has a meaning.",
                             recording_name(in->path));
     }
-    sort_inputs(m);
+    merge_scan_sort_inputs(m);
     return STATUS_OK;
 }
 
@@ -99,13 +99,14 @@ static const struct {
 };
 /* clang-format on */
 
-static void name_difference(Buffer *out, const char *what) {
+static void merge_scan_name_difference(Buffer *out, const char *what) {
     if (out->size > 0)
         buffer_append(out, ", ", 2);
     buffer_append(out, what, strlen(what));
 }
 
-static bool same_feature(Merge *m, const MergeInput *a, const MergeInput *b, unsigned bit) {
+static bool merge_scan_same_feature(Merge *m, const MergeInput *a, const MergeInput *b,
+                                    unsigned bit) {
     Bytes x, y;
 
     if (pd_reader_feature(a->reader, bit, &x) < 0 || pd_reader_feature(b->reader, bit, &y) < 0)
@@ -125,7 +126,7 @@ typedef struct Shape {
     int32_t clockid;
 } Shape;
 
-static Shape shape_of(const PdEvent *event) {
+static Shape merge_scan_shape_of(const PdEvent *event) {
     const PdAttr *attr = &event->attr;
 
     return (Shape){
@@ -136,19 +137,19 @@ static Shape shape_of(const PdEvent *event) {
     };
 }
 
-static bool same_clock(const MergeInput *a, const MergeInput *b) {
-    Shape x = shape_of(pd_events_at(pd_reader_events(a->reader), 0));
-    Shape y = shape_of(pd_events_at(pd_reader_events(b->reader), 0));
+static bool merge_scan_same_clock(const MergeInput *a, const MergeInput *b) {
+    Shape x = merge_scan_shape_of(pd_events_at(pd_reader_events(a->reader), 0));
+    Shape y = merge_scan_shape_of(pd_events_at(pd_reader_events(b->reader), 0));
 
     return x.use_clockid == y.use_clockid && x.clockid == y.clockid;
 }
 
 /* Each record of it must tell when it was. */
-static bool tells_the_time(const MergeInput *in) {
+static bool merge_scan_tells_the_time(const MergeInput *in) {
     const PdEvents *events = pd_reader_events(in->reader);
 
     for (size_t i = 0; i < pd_events_count(events); i++) {
-        Shape shape = shape_of(pd_events_at(events, i));
+        Shape shape = merge_scan_shape_of(pd_events_at(events, i));
 
         if (!shape.sample_id_all || !shape.time)
             return false;
@@ -156,20 +157,20 @@ static bool tells_the_time(const MergeInput *in) {
     return true;
 }
 
-static int compare_pair(Merge *m, const MergeInput *a, const MergeInput *b) {
+static int merge_scan_compare_pair(Merge *m, const MergeInput *a, const MergeInput *b) {
     _cleanup_(buffer_done) Buffer differ = {};
 
     if (pd_reader_header(a->reader)->big_endian != pd_reader_header(b->reader)->big_endian)
-        name_difference(&differ, "byte order");
+        merge_scan_name_difference(&differ, "byte order");
     for (size_t i = 0; i < ARRAY_SIZE(compared); i++)
         if (pd_reader_header(a->reader)->swap == pd_reader_header(b->reader)->swap &&
-            !same_feature(m, a, b, compared[i].bit))
-            name_difference(&differ, compared[i].what);
-    if (!same_clock(a, b))
-        name_difference(&differ, "clock");
+            !merge_scan_same_feature(m, a, b, compared[i].bit))
+            merge_scan_name_difference(&differ, compared[i].what);
+    if (!merge_scan_same_clock(a, b))
+        merge_scan_name_difference(&differ, "clock");
     if (differ.size == 0 && a->kernel_start != 0 && b->kernel_start != 0 &&
         a->kernel_start != b->kernel_start)
-        name_difference(&differ, "boot");
+        merge_scan_name_difference(&differ, "boot");
     buffer_zero(&differ, 1);
     if (buffer_error(&differ) < 0)
         return complain(STATUS_FAILED, "There is not enough memory.");
@@ -186,11 +187,11 @@ int merge_compare(Merge *m) {
 
     for (size_t i = 0; i < m->n_inputs; i++) {
         const MergeInput *in = &m->inputs[i];
-        int status = compare_pair(m, first, in);
+        int status = merge_scan_compare_pair(m, first, in);
 
         if (status != STATUS_OK)
             return status;
-        if (!tells_the_time(in))
+        if (!merge_scan_tells_the_time(in))
             return complain(STATUS_FAILED,
                             "'%s' cannot be merged, since not all of its records have a time.",
                             in->path);

@@ -51,7 +51,7 @@ static void merge_done(Merge *m) {
     buffer_done(&m->rewritten);
 }
 
-static int advance(MergeInput *in) {
+static int merge_advance(MergeInput *in) {
     int r = pd_order_next(in->order, &in->record, &in->stamp);
 
     in->ended = r == 0;
@@ -60,26 +60,26 @@ static int advance(MergeInput *in) {
 
 /* When the record is to be written. One that tells no time goes in its place, which for a later
  * recording does not come before that begins. */
-static uint64_t due(const Merge *m, const MergeInput *in) {
+static uint64_t merge_due(const Merge *m, const MergeInput *in) {
     uint64_t time = in->record.type < PD_RECORD_USER && in->stamp.has_time ? in->stamp.time : 0;
 
     return in == m->inputs ? time : MAX(time, in->first_time);
 }
 
-static MergeInput *next_input(const Merge *m) {
+static MergeInput *merge_next_input(const Merge *m) {
     MergeInput *next = NULL;
 
     for (size_t i = 0; i < m->n_inputs; i++) {
         MergeInput *in = &m->inputs[i];
 
-        if (!in->ended && (!next || due(m, in) < due(m, next)))
+        if (!in->ended && (!next || merge_due(m, in) < merge_due(m, next)))
             next = in;
     }
     return next;
 }
 
 /* What only one recording may say, or what is made anew. */
-static bool is_left_to_us(Merge *m, const MergeInput *in) {
+static bool merge_is_left_to_us(Merge *m, const MergeInput *in) {
     bool had;
 
     switch (in->record.type) {
@@ -106,12 +106,12 @@ static bool is_left_to_us(Merge *m, const MergeInput *in) {
     }
 }
 
-static int write_next(Merge *m, MergeInput *in) {
+static int merge_write_next(Merge *m, MergeInput *in) {
     PdRecord record = in->record;
-    uint64_t time = due(m, in);
+    uint64_t time = merge_due(m, in);
     int r;
 
-    if (is_left_to_us(m, in))
+    if (merge_is_left_to_us(m, in))
         return 0;
     m->now = MAX(m->now, time);
     if (in != m->inputs)
@@ -129,24 +129,24 @@ static int write_next(Merge *m, MergeInput *in) {
     return sink_write(&m->sink, in->reader, &record, time);
 }
 
-static int copy_records(Merge *m) {
+static int merge_copy_records(Merge *m) {
     MergeInput *in;
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < m->n_inputs; i++) {
         r = pd_order_new(m->inputs[i].reader, NULL, &m->inputs[i].order);
         if (r == 0)
-            r = advance(&m->inputs[i]);
+            r = merge_advance(&m->inputs[i]);
     }
-    while (r == 0 && (in = next_input(m))) {
-        r = write_next(m, in);
+    while (r == 0 && (in = merge_next_input(m))) {
+        r = merge_write_next(m, in);
         if (r == 0)
-            r = advance(in);
+            r = merge_advance(in);
     }
     return r;
 }
 
-static int write_all(Merge *m, int zstd_level) {
+static int merge_write_all(Merge *m, int zstd_level) {
     PdWriterOptions options = {
         .layout = m->target.layout,
         .swap = pd_reader_header(m->inputs[0].reader)->swap,
@@ -164,13 +164,13 @@ static int write_all(Merge *m, int zstd_level) {
     if (r == 0)
         r = sink_begin(&m->sink, m->events, true);
     if (r == 0)
-        r = copy_records(m);
+        r = merge_copy_records(m);
     if (r == 0)
         r = sink_finish(&m->sink);
     return r == 0 ? target_commit(&m->target) : r;
 }
 
-static int verdict(const Merge *m) {
+static int merge_verdict(const Merge *m) {
     int worst = STATUS_OK;
 
     for (size_t i = 0; i < m->n_inputs; i++)
@@ -182,7 +182,7 @@ static int verdict(const Merge *m) {
     return worst;
 }
 
-static int open_inputs(Merge *m, char **paths) {
+static int merge_open_inputs(Merge *m, char **paths) {
     size_t n = 0;
 
     while (paths[n])
@@ -198,7 +198,7 @@ static int open_inputs(Merge *m, char **paths) {
     return STATUS_OK;
 }
 
-static int run_merge(Context *context, void *settings, char **arguments) {
+static int merge_run(Context *context, void *settings, char **arguments) {
     const MergeSettings *s = settings;
     _cleanup_(merge_done) Merge m = {.context = context, .target = {.fd = -1}};
     int r, status;
@@ -208,20 +208,20 @@ static int run_merge(Context *context, void *settings, char **arguments) {
     r = target_open(&m.target, s->out, layout_chosen(s->layout, s->out), s->force);
     if (r < 0)
         return target_complain(&m.target, r);
-    status = open_inputs(&m, arguments);
+    status = merge_open_inputs(&m, arguments);
     if (status == STATUS_OK)
         status = merge_scan(&m);
     if (status == STATUS_OK)
         status = merge_compare(&m);
     if (status != STATUS_OK)
         return status;
-    r = write_all(&m, s->zstd_level);
+    r = merge_write_all(&m, s->zstd_level);
     if (r == -ECANCELED || r == -EPIPE)
         return STATUS_FAILED;
     if (r == -E2BIG)
         return complain(STATUS_FAILED,
                         "The recordings have more events together than one can have.");
-    return r < 0 ? target_complain(&m.target, r) : verdict(&m);
+    return r < 0 ? target_complain(&m.target, r) : merge_verdict(&m);
 }
 
 static bool merge_streams(const void *settings, char **arguments) {
@@ -243,6 +243,6 @@ const Command command_merge = {
         "are given out anew. The status is 8 when something could not be taken over.",
     .options = merge_options,
     .settings_size = sizeof(MergeSettings),
-    .run = run_merge,
+    .run = merge_run,
     .streams = merge_streams,
 };

@@ -19,7 +19,7 @@ enum { US_PER_S = 1000000, US_PER_MS = 1000, NS_PER_US = 1000, GAPS_SHOWN = 8 };
 /* Then the second alone does not tell begin from end. */
 #define SHORT_US (2 * (uint64_t)US_PER_S)
 
-static bool same_day(uint64_t a_us, uint64_t b_us) {
+static bool coverage_text_same_day(uint64_t a_us, uint64_t b_us) {
     time_t a = (time_t)(a_us / US_PER_S), b = (time_t)(b_us / US_PER_S);
     struct tm x, y;
 
@@ -27,7 +27,7 @@ static bool same_day(uint64_t a_us, uint64_t b_us) {
            x.tm_yday == y.tm_yday;
 }
 
-static void put_moment(Buffer *out, uint64_t us, bool with_day, bool with_ms) {
+static void coverage_text_put_moment(Buffer *out, uint64_t us, bool with_day, bool with_ms) {
     time_t seconds = (time_t)(us / US_PER_S);
     char text[40];
     struct tm tm;
@@ -44,9 +44,10 @@ static void put_moment(Buffer *out, uint64_t us, bool with_day, bool with_ms) {
 void coverage_times(Buffer *out, uint64_t since_us, uint64_t until_us) {
     bool with_ms = until_us > since_us && until_us - since_us < SHORT_US;
 
-    put_moment(out, since_us, !same_day(since_us, figure_now_us()), with_ms);
+    coverage_text_put_moment(out, since_us, !coverage_text_same_day(since_us, figure_now_us()),
+                             with_ms);
     text_puts(out, " to ");
-    put_moment(out, until_us, !same_day(since_us, until_us), with_ms);
+    coverage_text_put_moment(out, until_us, !coverage_text_same_day(since_us, until_us), with_ms);
 }
 
 void coverage_describe_gap(Buffer *out, const PdGap *gap) {
@@ -77,7 +78,7 @@ bool coverage_put_gaps(Buffer *out, const PdCoverage *coverage, size_t n) {
 }
 
 /* Both may be the same where little is missing. */
-static void put_part(Buffer *out, uint64_t recorded_us, uint64_t span_us) {
+static void coverage_text_put_part(Buffer *out, uint64_t recorded_us, uint64_t span_us) {
     _cleanup_(buffer_done) Buffer recorded = {}, span = {};
 
     figure_span_tenths(&recorded, recorded_us);
@@ -99,12 +100,12 @@ void coverage_describe(Buffer *out, const PdCoverage *coverage) {
         text_puts(out, "no gaps");
         return;
     }
-    put_part(out, pd_coverage_recorded_ns(coverage) / NS_PER_US, span_ns / NS_PER_US);
+    coverage_text_put_part(out, pd_coverage_recorded_ns(coverage) / NS_PER_US, span_ns / NS_PER_US);
     text_puts(out, ", not recorded ");
     (void)coverage_put_gaps(out, coverage, GAPS_SHOWN);
 }
 
-static void take_gap(const json_t *json, PdCoverage *coverage) {
+static void coverage_text_take_gap(const json_t *json, PdCoverage *coverage) {
     PdGap gap = {.from_ns = reply_count(json, "sinceUsec") * NS_PER_US,
                  .to_ns = reply_count(json, "untilUsec") * NS_PER_US,
                  .cpu = reply_has(json, "cpu") ? (uint32_t)reply_count(json, "cpu") : PD_ALL_CPUS,
@@ -123,6 +124,6 @@ bool coverage_of_reply(const json_t *object, PdCoverage *ret) {
         return false;
     ret->from_ns = reply_count(json, "sinceUsec") * NS_PER_US;
     ret->to_ns = MAX(ret->from_ns, reply_count(json, "untilUsec") * NS_PER_US);
-    json_array_foreach(reply_member(json, "gaps"), i, gap) take_gap(gap, ret);
+    json_array_foreach(reply_member(json, "gaps"), i, gap) coverage_text_take_gap(gap, ret);
     return true;
 }

@@ -102,7 +102,7 @@ static const char *const readers[] = {
 };
 /* clang-format on */
 
-static void put_problems(Buffer *out, const json_t *problems) {
+static void remote_error_put_problems(Buffer *out, const json_t *problems) {
     bool several = json_array_size(problems) > 1;
     const json_t *problem;
     size_t i;
@@ -119,7 +119,7 @@ static void put_problems(Buffer *out, const json_t *problems) {
         text_putc(out, '.');
 }
 
-static void put_near(Buffer *out, const json_t *names) {
+static void remote_error_put_near(Buffer *out, const json_t *names) {
     const json_t *name;
     size_t i, n = json_array_size(names);
 
@@ -131,7 +131,7 @@ static void put_near(Buffer *out, const json_t *names) {
 }
 
 /* A parameter, as text or number. */
-static void put_plain(Buffer *out, const json_t *value) {
+static void remote_error_put_plain(Buffer *out, const json_t *value) {
     if (json_is_string(value))
         text_puts(out, json_string_value(value));
     else if (json_is_integer(value))
@@ -140,7 +140,7 @@ static void put_plain(Buffer *out, const json_t *value) {
         text_putc(out, '?');
 }
 
-static void put_option(Buffer *out, const char *parameter) {
+static void remote_error_put_option(Buffer *out, const char *parameter) {
     for (size_t i = 0; i < ARRAY_SIZE(options); i++)
         if (strcmp(options[i].parameter, parameter) == 0) {
             text_puts(out, options[i].option);
@@ -149,17 +149,17 @@ static void put_option(Buffer *out, const char *parameter) {
     text_printf(out, "'%s'", parameter);
 }
 
-static void put_parameter(Buffer *out, const RemoteFailure *failure, const char *name,
-                          const char *kind) {
+static void remote_error_put_parameter(Buffer *out, const RemoteFailure *failure, const char *name,
+                                       const char *kind) {
     const json_t *value = json_object_get(failure->parameters, name);
 
     if (strcmp(name, "version") == 0)
         text_printf(out, "%s%s", failure->version ? " " : "",
                     failure->version ? failure->version : "");
     else if (strcmp(kind, "option") == 0)
-        put_option(out, reply_string(failure->parameters, name));
+        remote_error_put_option(out, reply_string(failure->parameters, name));
     else if (!json_is_integer(value) && !json_is_array(value))
-        put_plain(out, value);
+        remote_error_put_plain(out, value);
     else if (strcmp(kind, "size") == 0)
         figure_size(out, reply_count(failure->parameters, name));
     else if (strcmp(kind, "moment") == 0)
@@ -167,14 +167,14 @@ static void put_parameter(Buffer *out, const RemoteFailure *failure, const char 
     else if (strcmp(kind, "ms") == 0)
         figure_span(out, reply_count(failure->parameters, name) * 1000);
     else if (strcmp(kind, "problems") == 0)
-        put_problems(out, value);
+        remote_error_put_problems(out, value);
     else if (strcmp(kind, "near") == 0)
-        put_near(out, value);
+        remote_error_put_near(out, value);
     else
-        put_plain(out, value);
+        remote_error_put_plain(out, value);
 }
 
-static void fill_in(Buffer *out, const char *sentence, const RemoteFailure *failure) {
+static void remote_error_fill_in(Buffer *out, const char *sentence, const RemoteFailure *failure) {
     while (*sentence) {
         size_t n = strcspn(sentence, "{");
         char name[NAME_MAX_LENGTH] = "", *kind;
@@ -188,19 +188,19 @@ static void fill_in(Buffer *out, const char *sentence, const RemoteFailure *fail
         kind = strchr(name, '|');
         if (kind)
             *kind++ = '\0';
-        put_parameter(out, failure, name, kind ? kind : "");
+        remote_error_put_parameter(out, failure, name, kind ? kind : "");
         sentence += n + 1;
     }
 }
 
-static const char *group_for(const char *method) {
+static const char *remote_error_group_for(const char *method) {
     for (size_t i = 0; i < ARRAY_SIZE(readers); i++)
         if (strcmp(readers[i], method) == 0)
             return "profd-read";
     return "profd-admin";
 }
 
-static bool holds(const gid_t *groups, int n, gid_t group) {
+static bool remote_error_holds(const gid_t *groups, int n, gid_t group) {
     for (int i = 0; i < n; i++)
         if (groups[i] == group)
             return true;
@@ -208,7 +208,7 @@ static bool holds(const gid_t *groups, int n, gid_t group) {
 }
 
 /* Whether this process has the group; what the files say does not count. */
-static bool is_in_group(gid_t group) {
+static bool remote_error_is_in_group(gid_t group) {
     _cleanup_free_ gid_t *groups = NULL;
     int n = getgroups(0, NULL);
 
@@ -216,29 +216,29 @@ static bool is_in_group(gid_t group) {
         return true;
     groups = n > 0 ? calloc((size_t)n, sizeof(*groups)) : NULL;
     n = groups ? getgroups(n, groups) : 0;
-    return holds(groups, MAX(n, 0), group);
+    return remote_error_holds(groups, MAX(n, 0), group);
 }
 
 /* Whether the user has it when he logs in. */
-static bool will_be_in_group(const struct passwd *user, gid_t group) {
+static bool remote_error_will_be_in_group(const struct passwd *user, gid_t group) {
     gid_t groups[256];
     int n = ARRAY_SIZE(groups);
 
     return user && getgrouplist(user->pw_name, user->pw_gid, groups, &n) >= 0 &&
-           holds(groups, MIN(n, (int)ARRAY_SIZE(groups)), group);
+           remote_error_holds(groups, MIN(n, (int)ARRAY_SIZE(groups)), group);
 }
 
 void remote_error_describe_denial(const char *command, const char *method, Buffer *out) {
-    const char *name = group_for(method);
+    const char *name = remote_error_group_for(method);
     const struct group *group = getgrnam(name);
     const struct passwd *user;
-    bool member = group && is_in_group(group->gr_gid);
+    bool member = group && remote_error_is_in_group(group->gr_gid);
 
     /* Whoever may read and was refused wanted what only admins get. */
     if (member && strcmp(name, "profd-read") == 0) {
         name = "profd-admin";
         group = getgrnam(name);
-        member = group && is_in_group(group->gr_gid);
+        member = group && remote_error_is_in_group(group->gr_gid);
     }
     text_printf(out, "Permission denied: '%s' requires root", command);
     if (member || geteuid() == 0) {
@@ -251,7 +251,7 @@ void remote_error_describe_denial(const char *command, const char *method, Buffe
     if (!group)
         text_printf(out, "this host has no group '%s'; 'systemd-sysusers profd.conf' makes it.",
                     name);
-    else if (will_be_in_group(user, group->gr_gid))
+    else if (remote_error_will_be_in_group(user, group->gr_gid))
         text_printf(out, "you joined '%s' after this login; log in again, or run 'newgrp %s'.",
                     name, name);
     else {
@@ -261,7 +261,7 @@ void remote_error_describe_denial(const char *command, const char *method, Buffe
     }
 }
 
-static int describe_unknown(const RemoteFailure *failure, Buffer *out) {
+static int remote_error_describe_unknown(const RemoteFailure *failure, Buffer *out) {
     text_printf(out,
                 "profd%s%s does not know '%s': it is older than this profctl " PROFD_VERSION
                 "; update it, and 'systemctl restart profd'.",
@@ -277,7 +277,7 @@ int remote_error_describe(const RemoteFailure *failure, Buffer *out) {
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
         if (strcmp(rows[i].error, error) == 0 &&
             (!rows[i].needs || reply_has(failure->parameters, rows[i].needs))) {
-            fill_in(out, rows[i].sentence, failure);
+            remote_error_fill_in(out, rows[i].sentence, failure);
             return rows[i].status;
         }
     if (strncmp(error, standard, strlen(standard)) == 0)
@@ -288,7 +288,7 @@ int remote_error_describe(const RemoteFailure *failure, Buffer *out) {
         return STATUS_NOT_PERMITTED;
     }
     if (error != failure->error && strstr(error, "Not"))
-        return describe_unknown(failure, out);
+        return remote_error_describe_unknown(failure, out);
     text_printf(out, "profd refused '%s': ", failure->method);
     text_escape_again(out, (Bytes){.data = (const uint8_t *)error, .size = strlen(error)});
     text_putc(out, '.');

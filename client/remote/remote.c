@@ -37,7 +37,7 @@ Remote *remote_free(Remote *remote) {
 }
 
 /* A profd that its user started for himself, where the system has none. */
-static int open_own(Connection **ret) {
+static int remote_open_own(Connection **ret) {
     const char *folder = getenv("XDG_RUNTIME_DIR");
     _cleanup_free_ char *path = NULL;
 
@@ -60,7 +60,8 @@ int remote_try(const Context *c, Remote **ret) {
     remote->command = c->command;
     remote->timeout_ns = REMOTE_TIMEOUT_NS;
     r = connection_open(c->socket, &remote->connection);
-    if ((r == -ENOENT || r == -ECONNREFUSED) && !c->socket && open_own(&remote->connection) == 0)
+    if ((r == -ENOENT || r == -ECONNREFUSED) && !c->socket &&
+        remote_open_own(&remote->connection) == 0)
         r = 0;
     if (r < 0)
         return r;
@@ -69,7 +70,7 @@ int remote_try(const Context *c, Remote **ret) {
 }
 
 /* For sentences. */
-static const char *path_of(const char *path) {
+static const char *remote_path_of(const char *path) {
     return path ? path : CONNECTION_DEFAULT_PATH;
 }
 
@@ -84,19 +85,19 @@ int remote_open(const Context *c, Remote **ret) {
         return complain(STATUS_NOT_RUNNING,
                         "profd is not running, nobody listens at '%s'; 'systemctl start profd' "
                         "starts it.",
-                        path_of(c->socket));
+                        remote_path_of(c->socket));
     case -EACCES:
     case -EPERM:
         return complain(STATUS_NOT_PERMITTED,
                         "Permission denied: you may not connect to profd at '%s'; its folder or "
                         "its socket is closed to you.",
-                        path_of(c->socket));
+                        remote_path_of(c->socket));
     case -EAGAIN:
         return complain(STATUS_TIMED_OUT, "profd at '%s' has too many callers waiting, try again.",
-                        path_of(c->socket));
+                        remote_path_of(c->socket));
     default:
         return complain(STATUS_FAILED, "Failed to connect to profd at '%s': %s.",
-                        path_of(c->socket), strerror(-r));
+                        remote_path_of(c->socket), strerror(-r));
     }
 }
 
@@ -120,7 +121,7 @@ Connection *remote_connection(Remote *remote) {
 }
 
 /* The connection failed, not the call. */
-static int lost(const Remote *remote, int r) {
+static int remote_lost(const Remote *remote, int r) {
     const char *method = remote->method;
 
     switch (r) {
@@ -139,7 +140,7 @@ static int lost(const Remote *remote, int r) {
         return complain(STATUS_FAILED,
                         "What listens at '%s' does not answer '%s' as profd would: it is another "
                         "service.",
-                        path_of(remote->path), method);
+                        remote_path_of(remote->path), method);
     case -EINTR:
         return STATUS_FAILED;
     default:
@@ -148,7 +149,7 @@ static int lost(const Remote *remote, int r) {
 }
 
 /* The version of a daemon that does not know what we asked for; to be freed, or NULL. */
-static char *ask_version(Remote *remote) {
+static char *remote_ask_version(Remote *remote) {
     Reply reply;
     int r;
 
@@ -161,7 +162,7 @@ static char *ask_version(Remote *remote) {
     return strdup(reply_string(reply.parameters, "version"));
 }
 
-static bool is_unknown(const char *error) {
+static bool remote_is_unknown(const char *error) {
     return strcmp(error, "org.varlink.service.MethodNotFound") == 0 ||
            strcmp(error, "org.varlink.service.InterfaceNotFound") == 0 ||
            strcmp(error, "org.varlink.service.MethodNotImplemented") == 0 ||
@@ -169,7 +170,7 @@ static bool is_unknown(const char *error) {
 }
 
 /* The daemon refused: says it. The reply is gone once the daemon is asked for more. */
-static int refused(Remote *remote, const Reply *reply) {
+static int remote_refused(Remote *remote, const Reply *reply) {
     _cleanup_(buffer_done) Buffer sentence = {};
     _cleanup_free_ char *version = NULL, *error = NULL;
     _cleanup_json_ json_t *parameters = reply->parameters ? reply_shown(reply->parameters) : NULL;
@@ -178,9 +179,9 @@ static int refused(Remote *remote, const Reply *reply) {
 
     error = strdup(strncmp(reply->error, INTERFACE, n) == 0 ? reply->error + n : reply->error);
     if (!error)
-        return lost(remote, -ENOMEM);
-    if (is_unknown(error))
-        version = ask_version(remote);
+        return remote_lost(remote, -ENOMEM);
+    if (remote_is_unknown(error))
+        version = remote_ask_version(remote);
     status = remote_error_describe(&(RemoteFailure){.method = remote->method,
                                                     .command = remote->command,
                                                     .error = error,
@@ -189,48 +190,48 @@ static int refused(Remote *remote, const Reply *reply) {
                                    &sentence);
     text_putc(&sentence, '\0');
     if (buffer_error(&sentence))
-        return lost(remote, -ENOMEM);
+        return remote_lost(remote, -ENOMEM);
     return complain_shown(status, (const char *)sentence.data);
 }
 
-static int begin(Remote *remote, const char *method, json_t *parameters, unsigned flags) {
+static int remote_begin(Remote *remote, const char *method, json_t *parameters, unsigned flags) {
     char name[METHOD_MAX + sizeof(INTERFACE)];
     int r;
 
     /* Part of it could not be made. To ask for something else would be worse than not to ask. */
     if (!parameters)
-        return lost(remote, -ENOMEM);
+        return remote_lost(remote, -ENOMEM);
     snprintf(remote->method, sizeof(remote->method), "%s", method);
     snprintf(name, sizeof(name), INTERFACE "%s", remote->method);
     r = connection_call(remote->connection, name, parameters, flags, REMOTE_TIMEOUT_NS);
-    return r < 0 ? lost(remote, r) : STATUS_OK;
+    return r < 0 ? remote_lost(remote, r) : STATUS_OK;
 }
 
 /* One reply, the caller's; *ret_continues tells whether there will be more. */
-static int next(Remote *remote, json_t **ret, bool *ret_continues) {
+static int remote_next(Remote *remote, json_t **ret, bool *ret_continues) {
     Reply reply = {};
     int r;
 
     r = connection_receive(remote->connection, remote->timeout_ns, &reply);
     if (r < 0)
-        return lost(remote, r);
+        return remote_lost(remote, r);
     if (reply.error)
-        return refused(remote, &reply);
+        return remote_refused(remote, &reply);
     *ret = reply.parameters ? reply_shown(reply.parameters) : json_object();
     if (!*ret)
-        return lost(remote, -ENOMEM);
+        return remote_lost(remote, -ENOMEM);
     *ret_continues = reply.continues;
     return STATUS_OK;
 }
 
-static int call(Remote *remote, const char *method, json_t *parameters, unsigned flags,
-                json_t **ret) {
+static int remote_call_with(Remote *remote, const char *method, json_t *parameters, unsigned flags,
+                            json_t **ret) {
     json_t *reply = NULL;
     bool continues;
-    int status = begin(remote, method, parameters, flags);
+    int status = remote_begin(remote, method, parameters, flags);
 
     if (status == STATUS_OK)
-        status = next(remote, &reply, &continues);
+        status = remote_next(remote, &reply, &continues);
     if (status == STATUS_OK && ret)
         *ret = reply;
     else
@@ -239,11 +240,11 @@ static int call(Remote *remote, const char *method, json_t *parameters, unsigned
 }
 
 int remote_call(Remote *remote, const char *method, json_t *parameters, json_t **ret) {
-    return call(remote, method, parameters, 0, ret);
+    return remote_call_with(remote, method, parameters, 0, ret);
 }
 
 int remote_upgrade(Remote *remote, const char *method, json_t *parameters, json_t **ret) {
-    return call(remote, method, parameters, CALL_UPGRADE, ret);
+    return remote_call_with(remote, method, parameters, CALL_UPGRADE, ret);
 }
 
 ssize_t remote_read(Remote *remote, void *buffer, size_t n) {
@@ -253,12 +254,12 @@ ssize_t remote_read(Remote *remote, void *buffer, size_t n) {
 int remote_each(Remote *remote, const char *method, json_t *parameters, RemoteReply on_reply,
                 void *userdata) {
     bool continues = true;
-    int status = begin(remote, method, parameters, CALL_MORE);
+    int status = remote_begin(remote, method, parameters, CALL_MORE);
 
     while (status == STATUS_OK && continues) {
         json_t *reply = NULL;
 
-        status = next(remote, &reply, &continues);
+        status = remote_next(remote, &reply, &continues);
         if (status == STATUS_OK)
             status = on_reply(userdata, reply);
         json_decref(reply);
@@ -272,14 +273,14 @@ typedef struct Gathering {
     json_t *array;
 } Gathering;
 
-static int gather(void *userdata, const json_t *reply) {
+static int remote_gather(void *userdata, const json_t *reply) {
     Gathering *g = userdata;
     json_t *item = json_object_get(reply, g->member);
 
     /* An empty list is one reply with nothing in it. */
     if (!item || json_is_null(item))
         return STATUS_OK;
-    return json_array_append(g->array, item) < 0 ? lost(g->remote, -ENOMEM) : STATUS_OK;
+    return json_array_append(g->array, item) < 0 ? remote_lost(g->remote, -ENOMEM) : STATUS_OK;
 }
 
 int remote_list(Remote *remote, const char *method, json_t *parameters, const char *member,
@@ -289,9 +290,9 @@ int remote_list(Remote *remote, const char *method, json_t *parameters, const ch
 
     if (!g.array) {
         json_decref(parameters);
-        return lost(remote, -ENOMEM);
+        return remote_lost(remote, -ENOMEM);
     }
-    status = remote_each(remote, method, parameters, gather, &g);
+    status = remote_each(remote, method, parameters, remote_gather, &g);
     if (status == STATUS_OK)
         *ret = g.array;
     else

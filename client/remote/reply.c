@@ -50,20 +50,20 @@ const json_t *reply_member(const json_t *object, const char *name) {
     return json_is_object(value) || json_is_array(value) ? value : NULL;
 }
 
-static void shown_text(Buffer *out, const char *text, size_t n) {
+static void reply_shown_text(Buffer *out, const char *text, size_t n) {
     buffer_clear(out);
     text_escape_again(out, (Bytes){.data = (const uint8_t *)text, .size = n});
     text_putc(out, '\0');
 }
 
-static json_t *shown_string(const json_t *value) {
+static json_t *reply_shown_string(const json_t *value) {
     _cleanup_(buffer_done) Buffer out = {};
 
-    shown_text(&out, json_string_value(value), json_string_length(value));
+    reply_shown_text(&out, json_string_value(value), json_string_length(value));
     return buffer_error(&out) ? NULL : json_string((const char *)out.data);
 }
 
-static json_t *shown_array(const json_t *value) {
+static json_t *reply_shown_array(const json_t *value) {
     json_t *copy = json_array(), *item;
     size_t i;
 
@@ -75,13 +75,13 @@ static json_t *shown_array(const json_t *value) {
     return copy;
 }
 
-static json_t *shown_object(const json_t *value) {
+static json_t *reply_shown_object(const json_t *value) {
     _cleanup_(buffer_done) Buffer name = {};
     json_t *copy = json_object(), *item;
     const char *key;
 
     json_object_foreach((json_t *)value, key, item) {
-        shown_text(&name, key, strlen(key));
+        reply_shown_text(&name, key, strlen(key));
         if (copy && (buffer_error(&name) ||
                      json_object_set_new(copy, (const char *)name.data, reply_shown(item)) < 0)) {
             json_decref(copy);
@@ -95,17 +95,17 @@ static json_t *shown_object(const json_t *value) {
 json_t *reply_shown(const json_t *value) {
     switch (json_typeof(value)) {
     case JSON_STRING:
-        return shown_string(value);
+        return reply_shown_string(value);
     case JSON_ARRAY:
-        return shown_array(value);
+        return reply_shown_array(value);
     case JSON_OBJECT:
-        return shown_object(value);
+        return reply_shown_object(value);
     default:
         return json_incref((json_t *)value);
     }
 }
 
-static int append(const char *text, size_t n, void *out) {
+static int reply_append(const char *text, size_t n, void *out) {
     buffer_append(out, text, n);
     return 0;
 }
@@ -113,7 +113,7 @@ static int append(const char *text, size_t n, void *out) {
 int reply_print(Context *c, const json_t *value) {
     size_t layout = c->json == JSON_PRETTY ? (size_t)JSON_INDENT(2) : JSON_COMPACT;
 
-    if (json_dump_callback(value, append, &c->out.buffer,
+    if (json_dump_callback(value, reply_append, &c->out.buffer,
                            layout | JSON_ENCODE_ANY | JSON_REAL_PRECISION(REAL_DIGITS)) < 0)
         return complain(STATUS_FAILED, "Failed to print what profd answered: %s.",
                         strerror(ENOMEM));

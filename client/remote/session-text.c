@@ -27,7 +27,7 @@ Color session_color(const json_t *session) {
 }
 
 /* A sentence out of a part of one. */
-static void put_sentence(Buffer *out, const char *text) {
+static void session_text_put_sentence(Buffer *out, const char *text) {
     size_t at = out->size;
 
     text_printf(out, "%s. ", text);
@@ -36,13 +36,13 @@ static void put_sentence(Buffer *out, const char *text) {
 }
 
 void session_put_reason(Buffer *out, const json_t *reason) {
-    put_sentence(out, reply_string(reason, "meaning"));
+    session_text_put_sentence(out, reply_string(reason, "meaning"));
     if (*reply_string(reason, "remedy"))
-        put_sentence(out, reply_string(reason, "remedy"));
+        session_text_put_sentence(out, reply_string(reason, "remedy"));
     text_printf(out, "(%s)", reply_string(reason, "reason"));
 }
 
-static void show_reason(const Screen *s, const json_t *reason) {
+static void session_text_show_reason(const Screen *s, const json_t *reason) {
     _cleanup_(buffer_done) Buffer text = {};
 
     session_put_reason(&text, reason);
@@ -51,7 +51,7 @@ static void show_reason(const Screen *s, const json_t *reason) {
         screen_line(s, "Degraded", COLOR_WARNING, (const char *)text.data);
 }
 
-static bool has_reason(const json_t *session, const char *name) {
+static bool session_text_has_reason(const json_t *session, const char *name) {
     const json_t *reason;
     size_t i;
 
@@ -68,13 +68,13 @@ void session_show_degraded(const Screen *s, const json_t *object) {
         bool told = false;
 
         json_array_foreach(sessions, k, session) told |=
-            has_reason(session, reply_string(reason, "reason"));
+            session_text_has_reason(session, reply_string(reason, "reason"));
         if (!told)
-            show_reason(s, reason);
+            session_text_show_reason(s, reason);
     }
 }
 
-static void show_title(const Screen *s, const json_t *session, uint64_t now_us) {
+static void session_text_show_title(const Screen *s, const json_t *session, uint64_t now_us) {
     _cleanup_(buffer_done) Buffer text = {};
 
     text_puts(&text, reply_string(session, "state"));
@@ -88,7 +88,7 @@ static void show_title(const Screen *s, const json_t *session, uint64_t now_us) 
                      (const char *)text.data);
 }
 
-static void show_what(const Screen *s, const json_t *session, Buffer *text) {
+static void session_text_show_what(const Screen *s, const json_t *session, Buffer *text) {
     uint64_t cpus = reply_count(session, "cpus");
     const char *target = reply_string(session, "target");
 
@@ -100,7 +100,7 @@ static void show_what(const Screen *s, const json_t *session, Buffer *text) {
     screen_buffer(s, "Records", text);
 }
 
-static void show_samples(const Screen *s, const json_t *session, Buffer *text) {
+static void session_text_show_samples(const Screen *s, const json_t *session, Buffer *text) {
     uint64_t lost = reply_count(session, "lost"), throttled = reply_count(session, "throttled");
     double rate = reply_number(session, "samplesPerSecond");
 
@@ -119,7 +119,7 @@ static void show_samples(const Screen *s, const json_t *session, Buffer *text) {
     screen_buffer(s, "Samples", text);
 }
 
-static void show_stored(const Screen *s, const json_t *session, Buffer *text) {
+static void session_text_show_stored(const Screen *s, const json_t *session, Buffer *text) {
     uint64_t segments = reply_count(session, "segments");
 
     figure_size(text, reply_count(session, "storedBytes"));
@@ -133,7 +133,8 @@ static void show_stored(const Screen *s, const json_t *session, Buffer *text) {
 }
 
 /* What a snapshot can have. */
-static void show_window(const Screen *s, const json_t *session, Buffer *text, uint64_t now_us) {
+static void session_text_show_window(const Screen *s, const json_t *session, Buffer *text,
+                                     uint64_t now_us) {
     if (!reply_has(session, "oldestUsec"))
         return;
     text_puts(text, "back to ");
@@ -146,7 +147,7 @@ static void show_window(const Screen *s, const json_t *session, Buffer *text, ui
 }
 
 /* Times that no snapshot can have. */
-static void show_gaps(const Screen *s, const json_t *session, Buffer *text) {
+static void session_text_show_gaps(const Screen *s, const json_t *session, Buffer *text) {
     PdCoverage coverage;
 
     if (coverage_of_reply(session, &coverage) && coverage_put_gaps(text, &coverage, GAPS_SHOWN))
@@ -155,7 +156,8 @@ static void show_gaps(const Screen *s, const json_t *session, Buffer *text) {
 }
 
 /* The rest, for who looks at this session alone. */
-static void show_details(const Screen *s, const json_t *session, Buffer *text, uint64_t now_us) {
+static void session_text_show_details(const Screen *s, const json_t *session, Buffer *text,
+                                      uint64_t now_us) {
     screen_printf(s, "Kind", "%s%s",
                   reply_bool(session, "runtime") ? "started at runtime" : "configured",
                   reply_bool(session, "sensitive")
@@ -174,7 +176,7 @@ static void show_details(const Screen *s, const json_t *session, Buffer *text, u
     screen_buffer(s, "Segment", text);
 }
 
-static void show_missing(const Screen *s, const json_t *session) {
+static void session_text_show_missing(const Screen *s, const json_t *session) {
     const json_t *sentence;
     size_t i;
 
@@ -185,22 +187,22 @@ static void show_missing(const Screen *s, const json_t *session) {
 void session_show(const Screen *s, const json_t *session, bool whole, uint64_t now_us) {
     _cleanup_(buffer_done) Buffer text = {};
 
-    show_title(s, session, now_us);
+    session_text_show_title(s, session, now_us);
     if (reply_has(session, "error"))
         screen_line(s, "Error", COLOR_BAD, reply_string(session, "error"));
     if (reply_has(session, "stopReason"))
         screen_line(s, "Stopped", COLOR_NONE, reply_string(session, "stopReason"));
-    show_what(s, session, &text);
-    show_missing(s, session);
+    session_text_show_what(s, session, &text);
+    session_text_show_missing(s, session);
     if (reply_has(session, "stopsUsec")) {
         figure_since(&text, reply_count(session, "stopsUsec"), now_us);
         screen_buffer(s, "Stops", &text);
     }
-    show_samples(s, session, &text);
-    show_stored(s, session, &text);
-    show_window(s, session, &text, now_us);
-    show_gaps(s, session, &text);
+    session_text_show_samples(s, session, &text);
+    session_text_show_stored(s, session, &text);
+    session_text_show_window(s, session, &text, now_us);
+    session_text_show_gaps(s, session, &text);
     if (whole)
-        show_details(s, session, &text, now_us);
+        session_text_show_details(s, session, &text, now_us);
     session_show_degraded(s, session);
 }

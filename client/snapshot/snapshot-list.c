@@ -22,13 +22,13 @@
 enum { NS_PER_US = 1000 };
 
 /* What a figure_…() appended, as a cell. */
-static void cell(Table *table, Buffer *figure) {
+static void snapshot_list_cell(Table *table, Buffer *figure) {
     text_putc(figure, '\0');
     table_shown(table, buffer_error(figure) ? "?" : (const char *)figure->data);
     buffer_clear(figure);
 }
 
-static void put_kept(Buffer *out, const json_t *snapshot) {
+static void snapshot_list_put_kept(Buffer *out, const json_t *snapshot) {
     uint64_t expires = reply_count(snapshot, "expiresUsec"), now = figure_now_us();
 
     if (reply_bool(snapshot, "pinned"))
@@ -41,7 +41,7 @@ static void put_kept(Buffer *out, const json_t *snapshot) {
         figure_span(out, expires - now);
 }
 
-static void put_row(Table *table, const json_t *snapshot) {
+static void snapshot_list_put_row(Table *table, const json_t *snapshot) {
     uint64_t since = reply_count(snapshot, "sinceUsec"), until = reply_count(snapshot, "untilUsec");
     bool partial = json_array_size(reply_member(snapshot, "partial")) > 0;
     _cleanup_(buffer_done) Buffer figure = {};
@@ -52,30 +52,30 @@ static void put_row(Table *table, const json_t *snapshot) {
         figure_moment_short(&figure, since);
     else
         text_putc(&figure, '-');
-    cell(table, &figure);
+    snapshot_list_cell(table, &figure);
     if (since && until >= since)
         figure_span_tenths(&figure, until - since);
     else
         text_putc(&figure, '-');
     if (partial)
         text_putc(&figure, '~');
-    cell(table, &figure);
+    snapshot_list_cell(table, &figure);
     if (partial)
         table_color(table, COLOR_WARNING);
     figure_count(&figure, reply_count(snapshot, "samples"));
-    cell(table, &figure);
+    snapshot_list_cell(table, &figure);
     figure_count(&figure, reply_count(snapshot, "lost"));
-    cell(table, &figure);
+    snapshot_list_cell(table, &figure);
     if (reply_count(snapshot, "lost") > 0)
         table_color(table, COLOR_WARNING);
     figure_size(&figure, reply_count(snapshot, "bytes"));
-    cell(table, &figure);
-    put_kept(&figure, snapshot);
-    cell(table, &figure);
+    snapshot_list_cell(table, &figure);
+    snapshot_list_put_kept(&figure, snapshot);
+    snapshot_list_cell(table, &figure);
     table_shown(table, reply_string(snapshot, "reason"));
 }
 
-static int print_table(Context *c, const json_t *snapshots) {
+static int snapshot_list_print_table(Context *c, const json_t *snapshots) {
     static const Column columns[] = {
         {.name = "NAME"},
         {.name = "SESSION", .drops = 4},
@@ -94,14 +94,14 @@ static int print_table(Context *c, const json_t *snapshots) {
     int r = table_new(c, columns, &table);
 
     if (r == 0) {
-        json_array_foreach(snapshots, i, snapshot) put_row(table, snapshot);
+        json_array_foreach(snapshots, i, snapshot) snapshot_list_put_row(table, snapshot);
         r = table_print(table, &c->out.buffer);
     }
     return r < 0 ? complain(STATUS_FAILED, "Failed to print the snapshots: %s.", strerror(-r))
                  : STATUS_OK;
 }
 
-static int run_snapshots(Context *c, void *settings, char **arguments) {
+static int snapshot_list_run_snapshots(Context *c, void *settings, char **arguments) {
     _cleanup_(remote_freep) Remote *remote = NULL;
     json_t *snapshots = NULL;
     int status = remote_open(c, &remote);
@@ -114,14 +114,14 @@ static int run_snapshots(Context *c, void *settings, char **arguments) {
     if (c->json != JSON_OFF)
         status = reply_print(c, snapshots);
     else if (json_array_size(snapshots) > 0)
-        status = print_table(c, snapshots);
+        status = snapshot_list_print_table(c, snapshots);
     else
         remark(c, "There are no snapshots; 'profctl snapshot --last=60s' takes one.");
     json_decref(snapshots);
     return status;
 }
 
-static void put_owner(Buffer *out, uint64_t uid) {
+static void snapshot_list_put_owner(Buffer *out, uint64_t uid) {
     const struct passwd *who = uid <= UINT32_MAX ? getpwuid((uid_t)uid) : NULL;
 
     if (who)
@@ -130,7 +130,7 @@ static void put_owner(Buffer *out, uint64_t uid) {
         text_printf(out, "user %ju", (uintmax_t)uid);
 }
 
-static void print_partial(const Screen *screen, const json_t *snapshot) {
+static void snapshot_list_print_partial(const Screen *screen, const json_t *snapshot) {
     const json_t *partial = reply_member(snapshot, "partial"), *reason;
     size_t i;
 
@@ -141,7 +141,8 @@ static void print_partial(const Screen *screen, const json_t *snapshot) {
         screen_line(screen, "Complete", COLOR_NONE, "yes");
 }
 
-static void print_coverage(const Screen *screen, const json_t *snapshot, Buffer *text) {
+static void snapshot_list_print_coverage(const Screen *screen, const json_t *snapshot,
+                                         Buffer *text) {
     PdCoverage coverage;
 
     if (coverage_of_reply(snapshot, &coverage)) {
@@ -155,7 +156,7 @@ static void print_coverage(const Screen *screen, const json_t *snapshot, Buffer 
     pd_coverage_done(&coverage);
 }
 
-static void print_screen(Context *c, const json_t *snapshot) {
+static void snapshot_list_print_screen(Context *c, const json_t *snapshot) {
     uint64_t since = reply_count(snapshot, "sinceUsec"), until = reply_count(snapshot, "untilUsec");
     bool partial = json_array_size(reply_member(snapshot, "partial")) > 0;
     Screen screen = screen_of(c);
@@ -184,16 +185,16 @@ static void print_screen(Context *c, const json_t *snapshot) {
         screen_printf(&screen, "Unnamed", "%" PRIu64 " %s no build id",
                       snapshot_unidentified(snapshot),
                       snapshot_unidentified(snapshot) == 1 ? "file has" : "files have");
-    print_coverage(&screen, snapshot, &text);
-    print_partial(&screen, snapshot);
+    snapshot_list_print_coverage(&screen, snapshot, &text);
+    snapshot_list_print_partial(&screen, snapshot);
     figure_size(&text, reply_count(snapshot, "bytes"));
     text_printf(&text, ", layout %s", reply_string(snapshot, "layout"));
     screen_buffer(&screen, "Size", &text);
-    put_owner(&text, reply_count(snapshot, "uid"));
+    snapshot_list_put_owner(&text, reply_count(snapshot, "uid"));
     text_puts(&text, ", ");
     figure_since(&text, reply_count(snapshot, "createdUsec"), figure_now_us());
     screen_buffer(&screen, "Taken by", &text);
-    put_kept(&text, snapshot);
+    snapshot_list_put_kept(&text, snapshot);
     screen_buffer(&screen, "Kept", &text);
     if (!c->no_legend && snapshot_hint(&text, reply_string(snapshot, "path")))
         screen_buffer(&screen, "Next", &text);
@@ -204,13 +205,13 @@ typedef struct ShowSettings {
     bool force;
 } ShowSettings;
 
-static bool show_streams(const void *settings, char **arguments) {
+static bool snapshot_list_show_streams(const void *settings, char **arguments) {
     const ShowSettings *s = settings;
 
     return s->output && strcmp(s->output, "-") == 0;
 }
 
-static int show(Context *c, const ShowSettings *s, const json_t *snapshot) {
+static int snapshot_list_show(Context *c, const ShowSettings *s, const json_t *snapshot) {
     if (s->output && strcmp(s->output, "-") == 0)
         return snapshot_pass_on(c, snapshot, true);
     if (s->output) {
@@ -221,17 +222,17 @@ static int show(Context *c, const ShowSettings *s, const json_t *snapshot) {
     }
     if (c->json != JSON_OFF)
         return reply_print(c, snapshot);
-    print_screen(c, snapshot);
+    snapshot_list_print_screen(c, snapshot);
     return STATUS_OK;
 }
 
-static int run_show(Context *c, void *settings, char **arguments) {
+static int snapshot_list_run_show(Context *c, void *settings, char **arguments) {
     const ShowSettings *s = settings;
     _cleanup_(remote_freep) Remote *remote = NULL;
     json_t *snapshots = NULL;
     int status;
 
-    if (show_streams(s, arguments) && isatty(STDOUT_FILENO))
+    if (snapshot_list_show_streams(s, arguments) && isatty(STDOUT_FILENO))
         return complain(STATUS_FAILED, "A recording is not for a terminal; redirect stdout.");
     status = remote_open(c, &remote);
     if (status == STATUS_OK)
@@ -245,20 +246,20 @@ static int run_show(Context *c, void *settings, char **arguments) {
                           "There is no snapshot '%s'; 'profctl snapshots' lists those there are.",
                           arguments[0]);
     else
-        status = show(c, s, json_array_get(snapshots, 0));
+        status = snapshot_list_show(c, s, json_array_get(snapshots, 0));
     json_decref(snapshots);
     return status;
 }
 
 /* What was done to each, as JSON where it is asked for; takes it. */
-static int tell(Context *c, int status, json_t *done) {
+static int snapshot_list_tell(Context *c, int status, json_t *done) {
     int r = c->json != JSON_OFF && done ? reply_print(c, done) : STATUS_OK;
 
     json_decref(done);
     return status == STATUS_OK ? r : status;
 }
 
-static int run_rm(Context *c, void *settings, char **arguments) {
+static int snapshot_list_run_rm(Context *c, void *settings, char **arguments) {
     _cleanup_(remote_freep) Remote *remote = NULL;
     _cleanup_(buffer_done) Buffer size = {};
     int worst = remote_open(c, &remote), status = worst;
@@ -288,14 +289,15 @@ static int run_rm(Context *c, void *settings, char **arguments) {
         json_decref(removed);
         return worst;
     }
-    return tell(c, worst, json_pack("{so sI}", "removed", removed, "bytes", (json_int_t)bytes));
+    return snapshot_list_tell(c, worst,
+                              json_pack("{so sI}", "removed", removed, "bytes", (json_int_t)bytes));
 }
 
 typedef struct PinSettings {
     bool off;
 } PinSettings;
 
-static int run_pin(Context *c, void *settings, char **arguments) {
+static int snapshot_list_run_pin(Context *c, void *settings, char **arguments) {
     const PinSettings *s = settings;
     _cleanup_(remote_freep) Remote *remote = NULL;
     int worst = remote_open(c, &remote), status = worst;
@@ -315,7 +317,7 @@ static int run_pin(Context *c, void *settings, char **arguments) {
         json_decref(done);
         return worst;
     }
-    return tell(c, worst, done);
+    return snapshot_list_tell(c, worst, done);
 }
 
 /* clang-format off */
@@ -335,7 +337,7 @@ const Command command_snapshots = {
     .name = "snapshots",
     .arguments = "",
     .summary = "List the snapshots that profd keeps",
-    .run = run_snapshots,
+    .run = snapshot_list_run_snapshots,
 };
 
 const Command command_show_snapshot = {
@@ -346,8 +348,8 @@ const Command command_show_snapshot = {
     .summary = "Show a snapshot in full, or write it to a file",
     .options = show_options,
     .settings_size = sizeof(ShowSettings),
-    .run = run_show,
-    .streams = show_streams,
+    .run = snapshot_list_run_show,
+    .streams = snapshot_list_show_streams,
 };
 
 const Command command_rm = {
@@ -356,7 +358,7 @@ const Command command_rm = {
     .n_min = 1,
     .n_max = UINT32_MAX,
     .summary = "Remove snapshots, your own or as an administrator any",
-    .run = run_rm,
+    .run = snapshot_list_run_rm,
 };
 
 const Command command_pin = {
@@ -367,5 +369,5 @@ const Command command_pin = {
     .summary = "Keep snapshots until they are removed",
     .options = pin_options,
     .settings_size = sizeof(PinSettings),
-    .run = run_pin,
+    .run = snapshot_list_run_pin,
 };

@@ -29,7 +29,7 @@
 enum { CHUNK = 256 * 1024, FILES_MAX = 64, NS_PER_US = 1000 };
 
 /* "data" or "data.N": what a recording in a folder has. */
-static bool is_file_name(const char *name) {
+static bool snapshot_save_is_file_name(const char *name) {
     size_t n = strlen(name);
 
     if (strcmp(name, "data") == 0)
@@ -38,19 +38,19 @@ static bool is_file_name(const char *name) {
            strspn(name + 5, "0123456789") == n - 5;
 }
 
-static int write_complain(const char *path, int r) {
+static int snapshot_save_write_complain(const char *path, int r) {
     return complain(STATUS_FAILED, "'%s' could not be written, since the system said: %s.", path,
                     strerror(-r));
 }
 
 /* One file of it into a descriptor; `path` is for words. */
-static int fetch(const Context *c, const json_t *snapshot, const char *file, int to,
-                 const char *path) {
+static int snapshot_save_fetch(const Context *c, const json_t *snapshot, const char *file, int to,
+                               const char *path) {
     _cleanup_(remote_freep) Remote *remote = NULL;
     _cleanup_free_ uint8_t *chunk = malloc(CHUNK);
     json_t *parameters, *reply = NULL;
     uint64_t left;
-    int status = chunk ? remote_open(c, &remote) : write_complain(path, -ENOMEM);
+    int status = chunk ? remote_open(c, &remote) : snapshot_save_write_complain(path, -ENOMEM);
 
     if (status != STATUS_OK)
         return status;
@@ -70,13 +70,14 @@ static int fetch(const Context *c, const json_t *snapshot, const char *file, int
                             left, n < 0 ? strerror((int)-n) : "the connection was closed");
         /* Who does not want more of a stream says so himself. */
         if (r < 0)
-            return r == -EPIPE ? STATUS_FAILED : write_complain(path, r);
+            return r == -EPIPE ? STATUS_FAILED : snapshot_save_write_complain(path, r);
         left -= (uint64_t)n;
     }
     return STATUS_OK;
 }
 
-static int fetch_folder(const Context *c, const json_t *snapshot, const Target *target) {
+static int snapshot_save_fetch_folder(const Context *c, const json_t *snapshot,
+                                      const Target *target) {
     const json_t *files = reply_member(snapshot, "files"), *file;
     size_t i;
 
@@ -85,12 +86,12 @@ static int fetch_folder(const Context *c, const json_t *snapshot, const Target *
         _cleanup_close_ int fd = -1;
         int status;
 
-        if (!name || !is_file_name(name) || i >= FILES_MAX)
+        if (!name || !snapshot_save_is_file_name(name) || i >= FILES_MAX)
             return complain(STATUS_FAILED, "profd named a file that no recording has.");
         fd = openat(target->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (fd < 0)
-            return write_complain(target->path, -errno);
-        status = fetch(c, snapshot, name, fd, target->path);
+            return snapshot_save_write_complain(target->path, -errno);
+        status = snapshot_save_fetch(c, snapshot, name, fd, target->path);
         if (status != STATUS_OK)
             return status;
     }
@@ -105,7 +106,8 @@ int snapshot_save(const Context *c, const json_t *snapshot, const char *path, bo
 
     if (r < 0)
         return target_complain(&target, r);
-    status = folder ? fetch_folder(c, snapshot, &target) : fetch(c, snapshot, "", target.fd, path);
+    status = folder ? snapshot_save_fetch_folder(c, snapshot, &target)
+                    : snapshot_save_fetch(c, snapshot, "", target.fd, path);
     if (status == STATUS_OK) {
         r = target_commit(&target);
         status = r < 0 ? target_complain(&target, r) : STATUS_OK;
@@ -115,7 +117,7 @@ int snapshot_save(const Context *c, const json_t *snapshot, const char *path, bo
 }
 
 /* A file without a name, where there is room for big ones. */
-static int open_unlinked(void) {
+static int snapshot_save_open_unlinked(void) {
     const char *folder = getenv("TMPDIR");
     int fd = open(folder && *folder ? folder : "/var/tmp", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
 
@@ -130,11 +132,11 @@ int snapshot_pass_on(Context *c, const json_t *snapshot, bool stream) {
     int status;
 
     if (!stream)
-        return fetch(c, snapshot, "", STDOUT_FILENO, "standard output");
-    fd = open_unlinked();
+        return snapshot_save_fetch(c, snapshot, "", STDOUT_FILENO, "standard output");
+    fd = snapshot_save_open_unlinked();
     if (fd < 0)
-        return write_complain("a temporary file", fd);
-    status = fetch(c, snapshot, "", fd, "a temporary file");
+        return snapshot_save_write_complain("a temporary file", fd);
+    status = snapshot_save_fetch(c, snapshot, "", fd, "a temporary file");
     if (status != STATUS_OK)
         return status;
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
@@ -142,7 +144,7 @@ int snapshot_pass_on(Context *c, const json_t *snapshot, bool stream) {
 }
 
 /* Gaps have their sentences there too, for whoever reads no coverage. */
-static void describe_rest(Buffer *out, const json_t *snapshot, bool has_coverage) {
+static void snapshot_save_describe_rest(Buffer *out, const json_t *snapshot, bool has_coverage) {
     static const char gap[] = "Not recorded from ";
     const json_t *reason;
     const char *separator = "; not complete: ";
@@ -158,8 +160,8 @@ static void describe_rest(Buffer *out, const json_t *snapshot, bool has_coverage
     }
 }
 
-static void describe_window(Buffer *out, const json_t *snapshot, const PdCoverage *coverage,
-                            bool has_coverage) {
+static void snapshot_save_describe_window(Buffer *out, const json_t *snapshot,
+                                          const PdCoverage *coverage, bool has_coverage) {
     uint64_t since = reply_count(snapshot, "sinceUsec"), until = reply_count(snapshot, "untilUsec");
 
     text_puts(out, "Saved ");
@@ -189,7 +191,7 @@ void snapshot_describe(Buffer *out, const json_t *snapshot) {
     PdCoverage coverage;
     bool has_coverage = coverage_of_reply(snapshot, &coverage);
 
-    describe_window(out, snapshot, &coverage, has_coverage);
+    snapshot_save_describe_window(out, snapshot, &coverage, has_coverage);
     if (samples > 0)
         figure_count(out, samples);
     else
@@ -205,7 +207,7 @@ void snapshot_describe(Buffer *out, const json_t *snapshot) {
     } else if (!has_coverage) {
         text_puts(out, "; whether there are gaps is not known");
     }
-    describe_rest(out, snapshot, has_coverage);
+    snapshot_save_describe_rest(out, snapshot, has_coverage);
     if (unidentified > 0)
         text_printf(out, "; %" PRIu64 " %s without a build id", unidentified,
                     unidentified == 1 ? "file is" : "files are");

@@ -32,13 +32,13 @@ typedef struct SnapshotSettings {
     OptionWords comms, cgroups, units;
 } SnapshotSettings;
 
-static int option_compress_word(const Option *option, const char *argument, void *field) {
+static int snapshot_option_compress_word(const Option *option, const char *argument, void *field) {
     int level, r = option_compress(option, argument, &level);
 
     return r < 0 ? r : option_string(option, argument, field);
 }
 
-static int option_cpus(const Option *option, const char *argument, void *field) {
+static int snapshot_option_cpus(const Option *option, const char *argument, void *field) {
     OptionNumbers cpus = {};
     int r = option_numbers(option, argument, &cpus);
 
@@ -58,13 +58,13 @@ static const Option snapshot_options[] = {
     {'r', "reason",    "TEXT",              "Note why it was taken",                                           option_string,        offsetof(SnapshotSettings, reason)},
     {0,   "pin",       NULL,                "Keep it until it is removed",                                     option_flag,          offsetof(SnapshotSettings, pin)},
     {0,   "layout",    LAYOUT_WORDS,        "What to write; pipe is for -o -, and what that writes if nothing is given", option_choice, offsetof(SnapshotSettings, layout)},
-    {0,   "compress",  "zstd[:LEVEL]|none", "Compress records by zstd, level 1 to 22, or not",                 option_compress_word, offsetof(SnapshotSettings, compress)},
+    {0,   "compress",  "zstd[:LEVEL]|none", "Compress records by zstd, level 1 to 22, or not",                 snapshot_option_compress_word, offsetof(SnapshotSettings, compress)},
     {'p', "pid",       "PID,…",             "Only samples of these processes",                                 option_numbers,       offsetof(SnapshotSettings, pids)},
     {'t', "tid",       "TID,…",             "Only samples of these threads",                                   option_numbers,       offsetof(SnapshotSettings, tids)},
     {0,   "comm",      "NAME,…",            "Only samples of threads with these names",                        option_words,         offsetof(SnapshotSettings, comms)},
     {'G', "cgroup",    "PATH,…",            "Only samples of these control groups and those below them",       option_words,         offsetof(SnapshotSettings, cgroups)},
     {'u', "unit",      "UNIT,…",            "Only samples of these systemd units, as shop or 'web@*'",         option_words,         offsetof(SnapshotSettings, units)},
-    {'C', "cpu",       "CPU,…",             "Only samples of these CPUs, as 0-3,8",                            option_cpus,          offsetof(SnapshotSettings, cpus)},
+    {'C', "cpu",       "CPU,…",             "Only samples of these CPUs, as 0-3,8",                            snapshot_option_cpus,          offsetof(SnapshotSettings, cpus)},
     {'o', "output",    "FILE",              "Write it to FILE, which is yours, or for - to stdout; nothing is kept", option_string,  offsetof(SnapshotSettings, output)},
     {'f', "force",     NULL,                "Replace FILE where it exists",                                    option_flag,          offsetof(SnapshotSettings, force)},
     {},
@@ -73,23 +73,23 @@ static const Option snapshot_options[] = {
 
 enum { WORD_FILE = 1, WORD_DIRECTORY, WORD_PIPE };
 
-static bool to_stdout(const SnapshotSettings *s) {
+static bool snapshot_to_stdout(const SnapshotSettings *s) {
     return s->output && strcmp(s->output, "-") == 0;
 }
 
 static bool snapshot_streams(const void *settings, char **arguments) {
-    return to_stdout(settings);
+    return snapshot_to_stdout(settings);
 }
 
 /* As profd has it. */
-static bool name_is_valid(const char *name) {
+static bool snapshot_name_is_valid(const char *name) {
     size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
 
     return n > 0 && n <= NAME_LENGTH_MAX && !name[n] && !strchr("._-", name[0]);
 }
 
 /* A window that begins where it ends, or later, can hold nothing. */
-static int check_start(const SnapshotSettings *s) {
+static int snapshot_check_start(const SnapshotSettings *s) {
     uint64_t now = figure_now_us(), end = s->until.set ? s->until.us : s->at.set ? s->at.us : now;
 
     if (s->follow_up.set && __builtin_add_overflow(end, s->follow_up.us, &end))
@@ -104,8 +104,8 @@ static int check_start(const SnapshotSettings *s) {
 }
 
 /* Refuses what profd would refuse, with words for it. */
-static int check_values(const SnapshotSettings *s) {
-    if (s->name && !name_is_valid(s->name))
+static int snapshot_check_values(const SnapshotSettings *s) {
+    if (s->name && !snapshot_name_is_valid(s->name))
         return complain(STATUS_USAGE,
                         "Invalid --name '%s': a name has letters, digits, '.', '_' and '-', at "
                         "most %d, and begins with a letter or digit.",
@@ -121,11 +121,11 @@ static int check_values(const SnapshotSettings *s) {
         if (s->tids.items[i].last > PID_MAX)
             return complain(STATUS_USAGE, "Invalid --tid %u: a thread id is at most %d.",
                             s->tids.items[i].last, PID_MAX);
-    return check_start(s);
+    return snapshot_check_start(s);
 }
 
 /* What contradicts itself. */
-static int check(const SnapshotSettings *s) {
+static int snapshot_check(const SnapshotSettings *s) {
     if (s->last.set && (s->since.set || s->until.set))
         return complain(STATUS_USAGE, "--last is counted from the end; leave out --since and "
                                       "--until, or give these alone.");
@@ -135,24 +135,24 @@ static int check(const SnapshotSettings *s) {
     if (s->force && !s->output)
         return complain(STATUS_USAGE, "--force is for --output=FILE; what profd keeps is never "
                                       "replaced.");
-    if (s->layout == WORD_PIPE && !to_stdout(s))
+    if (s->layout == WORD_PIPE && !snapshot_to_stdout(s))
         return complain(STATUS_USAGE, "The layout 'pipe' is for --output=-.");
-    if (s->layout == WORD_DIRECTORY && to_stdout(s))
+    if (s->layout == WORD_DIRECTORY && snapshot_to_stdout(s))
         return complain(STATUS_USAGE, "A directory does not fit through stdout; give a name.");
-    return check_values(s);
+    return snapshot_check_values(s);
 }
 
-static void set_time(json_t **parameters, const char *name, OptionTimestamp time) {
+static void snapshot_set_time(json_t **parameters, const char *name, OptionTimestamp time) {
     if (time.set)
         value_set(parameters, name, json_integer((json_int_t)time.us));
 }
 
-static void set_string(json_t **parameters, const char *name, const char *s) {
+static void snapshot_set_string(json_t **parameters, const char *name, const char *s) {
     if (s)
         value_set(parameters, name, remote_word(s));
 }
 
-static void set_words(json_t **parameters, const char *name, const OptionWords *words) {
+static void snapshot_set_words(json_t **parameters, const char *name, const OptionWords *words) {
     json_t *list = json_array();
 
     for (size_t i = 0; i < words->n; i++)
@@ -164,8 +164,8 @@ static void set_words(json_t **parameters, const char *name, const OptionWords *
 }
 
 /* `what` they are, for a sentence about too many of them. */
-static int set_ids(json_t **parameters, const char *name, const OptionNumbers *ids,
-                   const char *what) {
+static int snapshot_set_ids(json_t **parameters, const char *name, const OptionNumbers *ids,
+                            const char *what) {
     json_t *list = json_array();
     size_t n = 0;
 
@@ -184,7 +184,7 @@ static int set_ids(json_t **parameters, const char *name, const OptionNumbers *i
     return STATUS_OK;
 }
 
-static const char *layout_word(const SnapshotSettings *s) {
+static const char *snapshot_layout_word(const SnapshotSettings *s) {
     if (s->layout == WORD_DIRECTORY)
         return "directory";
     /* What goes elsewhere has one layout, whatever the session's is. */
@@ -192,36 +192,36 @@ static const char *layout_word(const SnapshotSettings *s) {
 }
 
 /* Does it become a stream on its way out? */
-static bool becomes_stream(const SnapshotSettings *s) {
-    return to_stdout(s) && s->layout != WORD_FILE;
+static bool snapshot_becomes_stream(const SnapshotSettings *s) {
+    return snapshot_to_stdout(s) && s->layout != WORD_FILE;
 }
 
-static int make_parameters(const SnapshotSettings *s, json_t **ret) {
+static int snapshot_make_parameters(const SnapshotSettings *s, json_t **ret) {
     json_t *parameters = json_object();
     int status;
 
-    set_string(&parameters, "session", s->session);
-    set_time(&parameters, "lastUsec", s->last);
-    set_time(&parameters, "sinceUsec", s->since);
-    set_time(&parameters, "untilUsec", s->until);
-    set_time(&parameters, "atUsec", s->at);
-    set_time(&parameters, "followUpUsec", s->follow_up);
-    set_string(&parameters, "name", s->name);
-    set_string(&parameters, "reason", s->reason);
-    set_string(&parameters, "layout", layout_word(s));
+    snapshot_set_string(&parameters, "session", s->session);
+    snapshot_set_time(&parameters, "lastUsec", s->last);
+    snapshot_set_time(&parameters, "sinceUsec", s->since);
+    snapshot_set_time(&parameters, "untilUsec", s->until);
+    snapshot_set_time(&parameters, "atUsec", s->at);
+    snapshot_set_time(&parameters, "followUpUsec", s->follow_up);
+    snapshot_set_string(&parameters, "name", s->name);
+    snapshot_set_string(&parameters, "reason", s->reason);
+    snapshot_set_string(&parameters, "layout", snapshot_layout_word(s));
     /* A stream is made of what was unpacked again. */
-    set_string(&parameters, "compress", becomes_stream(s) ? "none" : s->compress);
-    set_words(&parameters, "comms", &s->comms);
-    set_words(&parameters, "cgroups", &s->cgroups);
-    set_words(&parameters, "units", &s->units);
-    set_string(&parameters, "cpus", s->cpus);
+    snapshot_set_string(&parameters, "compress", snapshot_becomes_stream(s) ? "none" : s->compress);
+    snapshot_set_words(&parameters, "comms", &s->comms);
+    snapshot_set_words(&parameters, "cgroups", &s->cgroups);
+    snapshot_set_words(&parameters, "units", &s->units);
+    snapshot_set_string(&parameters, "cpus", s->cpus);
     if (s->pin)
         value_set(&parameters, "pin", json_true());
     if (s->output)
         value_set(&parameters, "transient", json_true());
-    status = set_ids(&parameters, "pids", &s->pids, "processes");
+    status = snapshot_set_ids(&parameters, "pids", &s->pids, "processes");
     if (status == STATUS_OK)
-        status = set_ids(&parameters, "tids", &s->tids, "threads");
+        status = snapshot_set_ids(&parameters, "tids", &s->tids, "threads");
     if (status != STATUS_OK)
         json_decref(parameters);
     else
@@ -234,7 +234,7 @@ typedef struct Taking {
     json_t *snapshot;
 } Taking;
 
-static int on_reply(void *userdata, const json_t *reply) {
+static int snapshot_on_reply(void *userdata, const json_t *reply) {
     Taking *t = userdata;
     json_t *snapshot = json_object_get(reply, "snapshot");
 
@@ -249,7 +249,7 @@ static int on_reply(void *userdata, const json_t *reply) {
 }
 
 /* What to do with it next, in words that can be run as they stand. */
-static void tell_hint(const Context *c, const json_t *snapshot, const char *path) {
+static void snapshot_tell_hint(const Context *c, const json_t *snapshot, const char *path) {
     _cleanup_(buffer_done) Buffer said = {}, hint = {};
 
     if (snapshot_hint(&hint, path)) {
@@ -271,7 +271,7 @@ static void tell_hint(const Context *c, const json_t *snapshot, const char *path
 }
 
 /* The path on stdout, the rest on stderr; STATUS_PARTIAL where something is missing. */
-static int tell(Context *c, json_t *snapshot, const char *path) {
+static int snapshot_tell(Context *c, json_t *snapshot, const char *path) {
     _cleanup_(buffer_done) Buffer said = {};
     bool partial = json_array_size(json_object_get(snapshot, "partial")) > 0;
     int status = STATUS_OK;
@@ -286,37 +286,37 @@ static int tell(Context *c, json_t *snapshot, const char *path) {
     if (!buffer_error(&said) && (partial || !c->quiet))
         (void)complain_shown(STATUS_OK, (const char *)said.data);
     if (path && reply_count(snapshot, "samples") > 0 && !c->quiet && !c->no_legend && !c->remote)
-        tell_hint(c, snapshot, path);
+        snapshot_tell_hint(c, snapshot, path);
     return status == STATUS_OK && partial ? STATUS_PARTIAL : status;
 }
 
 /* Where the one who asked wants it, out of the daemon's hands. */
-static int deliver(Context *c, const SnapshotSettings *s, json_t *snapshot) {
+static int snapshot_deliver(Context *c, const SnapshotSettings *s, json_t *snapshot) {
     int status;
 
-    if (to_stdout(s)) {
-        status = snapshot_pass_on(c, snapshot, becomes_stream(s));
-        return status == STATUS_OK ? tell(c, snapshot, NULL) : status;
+    if (snapshot_to_stdout(s)) {
+        status = snapshot_pass_on(c, snapshot, snapshot_becomes_stream(s));
+        return status == STATUS_OK ? snapshot_tell(c, snapshot, NULL) : status;
     }
     status = snapshot_save(c, snapshot, s->output, s->force);
     if (status != STATUS_OK)
         return status;
     if (json_object_set_new(snapshot, "path", remote_word(s->output)) < 0)
         return complain(STATUS_FAILED, "Failed to print the snapshot: %s.", strerror(ENOMEM));
-    return tell(c, snapshot, s->output);
+    return snapshot_tell(c, snapshot, s->output);
 }
 
-static int run_snapshot(Context *c, void *settings, char **arguments) {
+static int snapshot_run(Context *c, void *settings, char **arguments) {
     const SnapshotSettings *s = settings;
     _cleanup_(remote_freep) Remote *remote = NULL;
     Taking taking = {.progress = progress_of(c)};
     json_t *parameters = NULL;
-    int status = check(s);
+    int status = snapshot_check(s);
 
-    if (status == STATUS_OK && to_stdout(s) && isatty(STDOUT_FILENO))
+    if (status == STATUS_OK && snapshot_to_stdout(s) && isatty(STDOUT_FILENO))
         status = complain(STATUS_FAILED, "A recording is not for a terminal; redirect stdout.");
     if (status == STATUS_OK)
-        status = make_parameters(s, &parameters);
+        status = snapshot_make_parameters(s, &parameters);
     if (status == STATUS_OK)
         status = remote_open(c, &remote);
     if (status != STATUS_OK) {
@@ -324,13 +324,14 @@ static int run_snapshot(Context *c, void *settings, char **arguments) {
         return status;
     }
     remote_set_timeout(remote, REMOTE_FOREVER);
-    status = remote_each(remote, "Snapshot", parameters, on_reply, &taking);
+    status = remote_each(remote, "Snapshot", parameters, snapshot_on_reply, &taking);
     progress_end(&taking.progress);
     if (status == STATUS_OK && !taking.snapshot)
         status = complain(STATUS_FAILED, "profd ended without a word about the snapshot.");
     if (status == STATUS_OK)
-        status = s->output ? deliver(c, s, taking.snapshot)
-                           : tell(c, taking.snapshot, reply_string(taking.snapshot, "path"));
+        status = s->output
+                     ? snapshot_deliver(c, s, taking.snapshot)
+                     : snapshot_tell(c, taking.snapshot, reply_string(taking.snapshot, "path"));
     json_decref(taking.snapshot);
     return status;
 }
@@ -356,7 +357,7 @@ const Command command_snapshot = {
              "it matches the filters. Ctrl-C ends it and keeps nothing.",
     .options = snapshot_options,
     .settings_size = sizeof(SnapshotSettings),
-    .run = run_snapshot,
+    .run = snapshot_run,
     .done = snapshot_settings_done,
     .streams = snapshot_streams,
 };

@@ -9,7 +9,7 @@
 
 /* What the recorder itself says that it did not record. Only profd says so. */
 
-static void add_gap(const PdGap *gap, Findings *findings) {
+static void verify_coverage_add_gap(const PdGap *gap, Findings *findings) {
     _cleanup_(buffer_done) Buffer text = {};
 
     coverage_describe_gap(&text, gap);
@@ -18,12 +18,12 @@ static void add_gap(const PdGap *gap, Findings *findings) {
                  1, "not recorded %s", buffer_error(&text) ? "?" : (const char *)text.data);
 }
 
-static bool is_of_profd(const PdEnvironment *env) {
+static bool verify_coverage_is_of_profd(const PdEnvironment *env) {
     return env->has[PD_FEATURE_VERSION] && strncmp(env->version, "profd", 5) == 0;
 }
 
 /* What makes no sense is told of with the other features. */
-static int read_feature(PdReader *reader, unsigned bit, PdEnvironment *env) {
+static int verify_coverage_read_feature(PdReader *reader, unsigned bit, PdEnvironment *env) {
     Bytes body;
     int r = pd_reader_feature(reader, bit, &body);
 
@@ -37,14 +37,14 @@ int verify_coverage(PdReader *reader, Findings *findings) {
     int r = pd_environment_new(&env);
 
     if (r == 0)
-        r = read_feature(reader, PD_FEATURE_VERSION, env);
+        r = verify_coverage_read_feature(reader, PD_FEATURE_VERSION, env);
     if (r == 0)
-        r = read_feature(reader, PD_FEATURE_PROFD_COVERAGE, env);
+        r = verify_coverage_read_feature(reader, PD_FEATURE_PROFD_COVERAGE, env);
     if (r < 0)
         return r;
     for (size_t i = 0; env->has[PD_FEATURE_PROFD_COVERAGE] && i < env->coverage.n_gaps; i++)
-        add_gap(&env->coverage.gaps[i], findings);
-    if (is_of_profd(env) && !env->has[PD_FEATURE_PROFD_COVERAGE])
+        verify_coverage_add_gap(&env->coverage.gaps[i], findings);
+    if (verify_coverage_is_of_profd(env) && !env->has[PD_FEATURE_PROFD_COVERAGE])
         findings_add(findings, SEVERITY_NOTE, "coverage", NULL, 1,
                      "it does not say whether all of its time was recorded");
     return 0;

@@ -15,7 +15,7 @@
  */
 
 /* What a tool may write in sizes that are no multiple of 8, and does. */
-static bool may_be_odd(uint32_t type) {
+static bool verify_record_may_be_odd(uint32_t type) {
     switch (type) {
     case PD_RECORD_TRACING_DATA:
     case PD_RECORD_BUILD_ID:
@@ -28,20 +28,20 @@ static bool may_be_odd(uint32_t type) {
     }
 }
 
-static void tally(RecordTally *t, const PdRecord *record) {
+static void verify_record_tally(RecordTally *t, const PdRecord *record) {
     if (t->n++ > 0)
         return;
     t->first = (Place){.known = true, .file = record->file, .offset = record->offset};
     t->type = record->type;
 }
 
-static void add_bounded(uint64_t *sum, uint64_t n) {
+static void verify_record_add_bounded(uint64_t *sum, uint64_t n) {
     if (__builtin_add_overflow(*sum, n, sum))
         *sum = UINT64_MAX;
 }
 
-static void check_body(RecordChecks *c, const PdReader *reader, const PdRecord *record,
-                       const PdStamp *stamp) {
+static void verify_record_check_body(RecordChecks *c, const PdReader *reader,
+                                     const PdRecord *record, const PdStamp *stamp) {
     const PdEvents *events = pd_reader_events((PdReader *)reader);
     bool needs_event = record->type == PD_RECORD_SAMPLE || record->type == PD_RECORD_READ ||
                        record->type == PD_RECORD_CALLCHAIN_DEFERRED;
@@ -49,33 +49,33 @@ static void check_body(RecordChecks *c, const PdReader *reader, const PdRecord *
     int r;
 
     if (!stamp->event && record->type < PD_RECORD_USER && (needs_event || stamp->has_id)) {
-        tally(&c->no_event, record);
+        verify_record_tally(&c->no_event, record);
         if (needs_event)
             return;
     }
     r = pd_record_parse(record, stamp->event, &body);
     if (r == -EOPNOTSUPP)
-        tally(&c->unknown_type, record);
+        verify_record_tally(&c->unknown_type, record);
     else if (r < 0)
-        tally(&c->broken, record);
+        verify_record_tally(&c->broken, record);
     if (r < 0)
         return;
     if (record->type == PD_RECORD_MMAP2 && (record->misc & PD_MISC_MMAP_BUILD_ID) &&
         body.mmap.build_id_size == 0)
-        tally(&c->no_build_id, record);
+        verify_record_tally(&c->no_build_id, record);
     if (record->type == PD_RECORD_LOST) {
-        add_bounded(&c->lost_events, body.lost.lost);
+        verify_record_add_bounded(&c->lost_events, body.lost.lost);
         if (body.lost.id != 0 && !pd_events_by_id(events, body.lost.id) &&
             pd_events_count(events) > 1)
-            tally(&c->no_event, record);
+            verify_record_tally(&c->no_event, record);
     } else if (record->type == PD_RECORD_LOST_SAMPLES)
-        add_bounded(&c->lost_samples, body.lost.lost);
+        verify_record_add_bounded(&c->lost_samples, body.lost.lost);
 }
 
-static void check_time(RecordChecks *c, const PdReader *reader, const PdRecord *record,
-                       const PdStamp *stamp) {
+static void verify_record_check_time(RecordChecks *c, const PdReader *reader,
+                                     const PdRecord *record, const PdStamp *stamp) {
     if (record->type == PD_RECORD_SAMPLE && !stamp->has_time)
-        tally(&c->no_time, record);
+        verify_record_tally(&c->no_time, record);
     if (!stamp->has_time || stamp->time == 0 || stamp->time == UINT64_MAX)
         return;
     if (record->type == PD_RECORD_SAMPLE) {
@@ -84,7 +84,7 @@ static void check_time(RecordChecks *c, const PdReader *reader, const PdRecord *
         c->has_time = true;
     }
     if (stamp->time < c->promised_ns && pd_reader_header(reader)->mode != PD_MODE_DIRECTORY)
-        tally(&c->late, record);
+        verify_record_tally(&c->late, record);
     c->greatest_ns = MAX(c->greatest_ns, stamp->time);
 }
 
@@ -94,18 +94,19 @@ void verify_record(RecordChecks *c, const PdReader *reader, const PdRecord *reco
     c->samples += record->type == PD_RECORD_SAMPLE;
     c->throttled += record->type == PD_RECORD_THROTTLE;
     c->n_auxtrace += record->type == PD_RECORD_AUXTRACE;
-    if (record->size % 8 != 0 && !may_be_odd(record->type))
-        tally(&c->misaligned, record);
+    if (record->size % 8 != 0 && !verify_record_may_be_odd(record->type))
+        verify_record_tally(&c->misaligned, record);
     if (record->type == PD_RECORD_FINISHED_ROUND) {
         c->promised_ns = MAX(c->promised_ns, c->at_end_ns);
         c->at_end_ns = c->greatest_ns;
     }
     if (stamped < 0) {
-        tally(pd_record_type_name(record->type) ? &c->too_short : &c->unknown_type, record);
+        verify_record_tally(pd_record_type_name(record->type) ? &c->too_short : &c->unknown_type,
+                            record);
         return;
     }
-    check_body(c, reader, record, stamp);
-    check_time(c, reader, record, stamp);
+    verify_record_check_body(c, reader, record, stamp);
+    verify_record_check_time(c, reader, record, stamp);
 }
 
 /* Each kind of fault with its words, for one record and for several. */
@@ -129,7 +130,7 @@ static const Fault faults[] = {
 };
 /* clang-format on */
 
-static void tell(const RecordChecks *c, const Fault *fault, Findings *findings) {
+static void verify_record_tell(const RecordChecks *c, const Fault *fault, Findings *findings) {
     const RecordTally *t = (const RecordTally *)((const char *)c + fault->tally);
     const char *name = pd_record_type_name(t->type);
     char type[48] = "";
@@ -144,7 +145,7 @@ static void tell(const RecordChecks *c, const Fault *fault, Findings *findings) 
                  t->n == 1 ? fault->one : fault->many, type);
 }
 
-static void tell_lost(const RecordChecks *c, Findings *findings) {
+static void verify_record_tell_lost(const RecordChecks *c, Findings *findings) {
     if (c->lost_events > 0)
         findings_add(findings, SEVERITY_WARNING, "lost", NULL, c->lost_events,
                      "%" PRIu64 " record%s lost while it was recorded", c->lost_events,
@@ -160,7 +161,8 @@ static void tell_lost(const RecordChecks *c, Findings *findings) {
 }
 
 /* What SAMPLE_TIME says of the whole, against what was seen. */
-static int check_sample_time(const RecordChecks *c, PdReader *reader, Findings *findings) {
+static int verify_record_check_sample_time(const RecordChecks *c, PdReader *reader,
+                                           Findings *findings) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
     bool swap = pd_reader_header(reader)->swap;
     Place place = {.known = true,
@@ -187,7 +189,7 @@ static int check_sample_time(const RecordChecks *c, PdReader *reader, Findings *
     return 0;
 }
 
-static void check_compressed(PdReader *reader, Findings *findings) {
+static void verify_record_check_compressed(PdReader *reader, Findings *findings) {
     uint64_t n = pd_reader_on_disk(reader, PD_RECORD_COMPRESSED) +
                  pd_reader_on_disk(reader, PD_RECORD_COMPRESSED2);
 
@@ -201,14 +203,14 @@ static void check_compressed(PdReader *reader, Findings *findings) {
 
 int verify_records_end(const RecordChecks *c, PdReader *reader, Findings *findings) {
     for (size_t i = 0; i < ARRAY_SIZE(faults); i++)
-        tell(c, &faults[i], findings);
-    tell_lost(c, findings);
-    check_compressed(reader, findings);
-    return check_sample_time(c, reader, findings);
+        verify_record_tell(c, &faults[i], findings);
+    verify_record_tell_lost(c, findings);
+    verify_record_check_compressed(reader, findings);
+    return verify_record_check_sample_time(c, reader, findings);
 }
 
-static void check_feature(PdReader *reader, PdEnvironment *env, unsigned bit, Findings *findings,
-                          int *error) {
+static void verify_record_check_feature(PdReader *reader, PdEnvironment *env, unsigned bit,
+                                        Findings *findings, int *error) {
     const char *name = pd_feature_name(bit);
     uint64_t offset = pd_reader_feature_offset(reader, bit);
     Place place = {.known = offset > 0, .offset = offset};
@@ -244,7 +246,7 @@ int verify_features(PdReader *reader, Findings *findings) {
 
     for (unsigned bit = 0; bit < PD_FEATURE_BITS && r >= 0; bit++)
         if (pd_reader_has_feature(reader, bit))
-            check_feature(reader, env, bit, findings, &r);
+            verify_record_check_feature(reader, env, bit, findings, &r);
     return r;
 }
 

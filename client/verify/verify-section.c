@@ -39,7 +39,7 @@ typedef struct Sections {
     int error; /* the first that is not about the file */
 } Sections;
 
-static bool grow(Sections *s) {
+static bool verify_section_grow(Sections *s) {
     size_t n = s->allocated ? s->allocated * 2 : 64;
     Section *p = reallocarray(s->items, n, sizeof(*p));
 
@@ -70,13 +70,13 @@ _printf_(4, 5) static bool add(Sections *s, uint64_t offset, uint64_t size, cons
         return false;
     }
     section.end = offset + size;
-    if (s->n < SECTIONS_MAX && (s->n < s->allocated || grow(s)))
+    if (s->n < SECTIONS_MAX && (s->n < s->allocated || verify_section_grow(s)))
         s->items[s->n++] = section;
     return true;
 }
 
 /* Zeroes where the file ends: what is said about such a section is said by its bounds. */
-static void read_at(Sections *s, uint64_t offset, uint8_t *to, size_t n) {
+static void verify_section_read_at(Sections *s, uint64_t offset, uint8_t *to, size_t n) {
     ssize_t got = pread(s->fd, to, n, (off_t)offset);
 
     if (got < 0) {
@@ -86,7 +86,7 @@ static void read_at(Sections *s, uint64_t offset, uint8_t *to, size_t n) {
     memset(to + got, 0, n - (size_t)got);
 }
 
-static void add_attrs(Sections *s, const uint8_t *header) {
+static void verify_section_add_attrs(Sections *s, const uint8_t *header) {
     uint64_t entry = load_u64(header + 16, s->swap), at = load_u64(header + 24, s->swap),
              size = load_u64(header + 32, s->swap);
     uint8_t ids[FILE_SECTION];
@@ -100,13 +100,13 @@ static void add_attrs(Sections *s, const uint8_t *header) {
                      "%" PRIu64,
                      size, entry);
     for (uint64_t i = 0; i < size / entry && s->n < SECTIONS_MAX; i++) {
-        read_at(s, at + (i + 1) * entry - FILE_SECTION, ids, sizeof(ids));
+        verify_section_read_at(s, at + (i + 1) * entry - FILE_SECTION, ids, sizeof(ids));
         (void)add(s, load_u64(ids, s->swap), load_u64(ids + 8, s->swap),
                   "the ids section of event %" PRIu64, i);
     }
 }
 
-static void add_features(Sections *s, const PdReader *reader, uint64_t table) {
+static void verify_section_add_features(Sections *s, const PdReader *reader, uint64_t table) {
     uint8_t entry[FILE_SECTION];
     char number[16];
     uint64_t n = 0;
@@ -120,7 +120,7 @@ static void add_features(Sections *s, const PdReader *reader, uint64_t table) {
 
         if (!pd_reader_has_feature(reader, bit))
             continue;
-        read_at(s, table, entry, sizeof(entry));
+        verify_section_read_at(s, table, entry, sizeof(entry));
         table += FILE_SECTION;
         snprintf(number, sizeof(number), "%u", bit);
         (void)add(s, load_u64(entry, s->swap), load_u64(entry + 8, s->swap), "feature %s",
@@ -128,19 +128,19 @@ static void add_features(Sections *s, const PdReader *reader, uint64_t table) {
     }
 }
 
-static int by_offset(const void *x, const void *y) {
+static int verify_section_by_offset(const void *x, const void *y) {
     const Section *a = x, *b = y;
 
     return (a->offset > b->offset) - (a->offset < b->offset);
 }
 
-static void find_overlaps(Sections *s) {
+static void verify_section_find_overlaps(Sections *s) {
     const Section *reaching = NULL; /* the one that ends last so far */
     uint64_t n = 0;
 
     if (s->n == 0)
         return;
-    qsort(s->items, s->n, sizeof(*s->items), by_offset);
+    qsort(s->items, s->n, sizeof(*s->items), verify_section_by_offset);
     for (size_t i = 0; i < s->n; i++) {
         const Section *section = &s->items[i];
         Place place = {.known = true, .offset = section->offset};
@@ -156,7 +156,7 @@ static void find_overlaps(Sections *s) {
                      "%" PRIu64 " further sections overlap", n - OVERLAPS_MAX);
 }
 
-static void report_behind(Sections *s) {
+static void verify_section_report_behind(Sections *s) {
     Place place = {.known = true, .offset = s->behind.offset};
     char others[48] = "";
 
@@ -169,22 +169,22 @@ static void report_behind(Sections *s) {
                  s->behind.what, s->behind.end, s->file_size, others);
 }
 
-static int walk(Sections *s, const PdReader *reader) {
+static int verify_section_walk(Sections *s, const PdReader *reader) {
     const PdHeader *header = pd_reader_header(reader);
     uint8_t bytes[PD_HEADER_SIZE];
 
-    read_at(s, 0, bytes, sizeof(bytes));
+    verify_section_read_at(s, 0, bytes, sizeof(bytes));
     (void)add(s, 0, PD_HEADER_SIZE, "the header");
-    add_attrs(s, bytes);
+    verify_section_add_attrs(s, bytes);
     if (!header->unfinished) {
         uint64_t at = load_u64(bytes + 40, s->swap), size = load_u64(bytes + 48, s->swap), end;
 
         (void)add(s, at, size, "the data section");
         if (!__builtin_add_overflow(at, size, &end))
-            add_features(s, reader, end);
+            verify_section_add_features(s, reader, end);
     }
-    report_behind(s);
-    find_overlaps(s);
+    verify_section_report_behind(s);
+    verify_section_find_overlaps(s);
     return s->error ?: s->n_behind > 0;
 }
 
@@ -210,7 +210,7 @@ int verify_sections(const char *path, const PdReader *reader, Findings *findings
         return 0;
     s.fd = fd;
     s.file_size = (uint64_t)st.st_size;
-    r = walk(&s, reader);
+    r = verify_section_walk(&s, reader);
     free(s.items);
     return r;
 }

@@ -33,7 +33,7 @@ struct SideBand {
     uint64_t seed, no_kernel_map, too_many;
 };
 
-static Process *find(SideBand *s, uint32_t pid) {
+static Process *verify_side_band_find(SideBand *s, uint32_t pid) {
     size_t i = hash_u64(s->seed, pid) % SLOTS;
     Process *p;
 
@@ -56,7 +56,7 @@ static Process *find(SideBand *s, uint32_t pid) {
     return &s->processes[s->n - 1];
 }
 
-static int on_sample(ProcessTable *table, const ReplaySample *sample, void *arg) {
+static int verify_side_band_on_sample(ProcessTable *table, const ReplaySample *sample, void *arg) {
     SideBand *s = arg;
     ProcessAnswer comm, dso;
     Process *p;
@@ -68,7 +68,7 @@ static int on_sample(ProcessTable *table, const ReplaySample *sample, void *arg)
     if (sample->cpumode == PD_MISC_KERNEL && sample->ip != 0)
         s->no_kernel_map += !dso.known;
     comm = process_table_comm(table, sample->pid, sample->tid);
-    p = find(s, sample->pid);
+    p = verify_side_band_find(s, sample->pid);
     if (!p) {
         s->too_many++;
         return 0;
@@ -92,7 +92,7 @@ int side_band_new(PdReader *reader, SideBand **ret) {
     s->slots = calloc(SLOTS, sizeof(*s->slots));
     if (!s->slots)
         return -ENOMEM;
-    r = replay_new(reader, NULL, on_sample, s, &s->replay);
+    r = replay_new(reader, NULL, verify_side_band_on_sample, s, &s->replay);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(s);
@@ -113,7 +113,7 @@ int side_band_add(SideBand *s, const PdRecord *record, const PdStamp *stamp) {
     return replay_add(s->replay, record, stamp);
 }
 
-static int by_no_comm(const void *x, const void *y) {
+static int verify_side_band_by_no_comm(const void *x, const void *y) {
     const Process *a = x, *b = y;
 
     if (a->no_comm != b->no_comm)
@@ -121,7 +121,7 @@ static int by_no_comm(const void *x, const void *y) {
     return (a->pid > b->pid) - (a->pid < b->pid);
 }
 
-static int by_no_map(const void *x, const void *y) {
+static int verify_side_band_by_no_map(const void *x, const void *y) {
     const Process *a = x, *b = y;
 
     if (a->no_map != b->no_map)
@@ -129,10 +129,10 @@ static int by_no_map(const void *x, const void *y) {
     return (a->pid > b->pid) - (a->pid < b->pid);
 }
 
-static void tell_comms(SideBand *s, Findings *findings) {
+static void verify_side_band_tell_comms(SideBand *s, Findings *findings) {
     uint64_t rest = 0, n_rest = 0;
 
-    qsort(s->processes, s->n, sizeof(*s->processes), by_no_comm);
+    qsort(s->processes, s->n, sizeof(*s->processes), verify_side_band_by_no_comm);
     for (size_t i = 0; i < s->n && s->processes[i].no_comm > 0; i++) {
         const Process *p = &s->processes[i];
 
@@ -153,10 +153,10 @@ static void tell_comms(SideBand *s, Findings *findings) {
                      rest, n_rest);
 }
 
-static void tell_maps(SideBand *s, Findings *findings) {
+static void verify_side_band_tell_maps(SideBand *s, Findings *findings) {
     uint64_t rest = 0, n_rest = 0;
 
-    qsort(s->processes, s->n, sizeof(*s->processes), by_no_map);
+    qsort(s->processes, s->n, sizeof(*s->processes), verify_side_band_by_no_map);
     for (size_t i = 0; i < s->n && s->processes[i].no_map > 0; i++) {
         const Process *p = &s->processes[i];
 
@@ -184,8 +184,8 @@ int side_band_end(SideBand *s, Findings *findings) {
     if (r < 0)
         return r;
     if (s->n > 0) {
-        tell_comms(s, findings);
-        tell_maps(s, findings);
+        verify_side_band_tell_comms(s, findings);
+        verify_side_band_tell_maps(s, findings);
     }
     if (s->no_kernel_map > 0)
         findings_add(findings, SEVERITY_WARNING, "mapping", NULL, s->no_kernel_map,

@@ -30,7 +30,7 @@ static void verify_done(Verify *v) {
     v->reader = pd_reader_free(v->reader);
 }
 
-static int read_records(Verify *v) {
+static int verify_read_records(Verify *v) {
     PdEvents *events = pd_reader_events(v->reader);
     PdRecord record;
     int r, q;
@@ -52,7 +52,7 @@ static int read_records(Verify *v) {
     return r;
 }
 
-static void report_damage(Verify *v, bool truncated) {
+static void verify_report_damage(Verify *v, bool truncated) {
     const PdDamage *damage = pd_reader_damage(v->reader);
     Place place = {.known = true};
 
@@ -68,14 +68,14 @@ static void report_damage(Verify *v, bool truncated) {
 }
 
 static int verify(Verify *v) {
-    int r = read_records(v);
+    int r = verify_read_records(v);
     bool truncated;
 
     if (r < 0)
         return r;
     r = verify_sections(v->path, v->reader, &v->findings);
     truncated = r > 0;
-    report_damage(v, truncated);
+    verify_report_damage(v, truncated);
     if (r >= 0)
         r = verify_features(v->reader, &v->findings);
     if (r >= 0)
@@ -89,11 +89,11 @@ static int verify(Verify *v) {
     return r >= 0 && v->findings.failed ? -ENOMEM : r;
 }
 
-static void put_count(Buffer *out, uint64_t n, const char *what) {
+static void verify_put_count(Buffer *out, uint64_t n, const char *what) {
     text_printf(out, "%" PRIu64 " %s%s", n, what, n == 1 ? "" : "s");
 }
 
-static void print_text(const Context *c, const Verify *v, Buffer *out) {
+static void verify_print_text(const Context *c, const Verify *v, Buffer *out) {
     const char *name = recording_name(v->path);
     const uint64_t *counts = v->findings.counts;
     static const struct {
@@ -108,21 +108,21 @@ static void print_text(const Context *c, const Verify *v, Buffer *out) {
         return;
     text_escape(out, (Bytes){.data = (const uint8_t *)name, .size = strlen(name)});
     text_puts(out, ": ");
-    put_count(out, v->records.records, "record");
+    verify_put_count(out, v->records.records, "record");
     for (size_t i = 0; i < ARRAY_SIZE(severities); i++) {
         uint64_t n = counts[severities[i].severity];
 
         found |= n > 0;
         if (n > 0) {
             text_puts(out, ", ");
-            put_count(out, n, severities[i].name);
+            verify_put_count(out, n, severities[i].name);
         }
     }
     text_puts(out, found ? "" : ", nothing wrong");
     text_putc(out, '\n');
 }
 
-static void print_json(const Verify *v, Fields *f) {
+static void verify_print_json(const Verify *v, Fields *f) {
     fields_begin_object(f, NULL);
     fields_str(f, "file", recording_name(v->path));
     fields_u64(f, "n_records", v->records.records);
@@ -142,27 +142,27 @@ static int verify_one(Context *c, const char *path, Fields *f) {
         return complain(STATUS_FAILED, "Failed to read '%s': %s.", recording_name(path),
                         strerror(-r));
     if (f)
-        print_json(&v, f);
+        verify_print_json(&v, f);
     else
-        print_text(c, &v, &c->out.buffer);
+        verify_print_text(c, &v, &c->out.buffer);
     return v.findings.counts[SEVERITY_ERROR] > 0 ? STATUS_PARTIAL : STATUS_OK;
 }
 
 /* What could not be read at all outweighs what has findings. */
-static int worse(int a, int b) {
+static int verify_worse(int a, int b) {
     if (a == STATUS_OK || b == STATUS_FAILED)
         return b;
     return a;
 }
 
-static int run_verify(Context *c, void *settings, char **arguments) {
+static int verify_run(Context *c, void *settings, char **arguments) {
     Fields fields = fields_to(&c->out.buffer, context_fields_format(c));
     int status = STATUS_OK;
 
     if (c->json)
         fields_begin_array(&fields, NULL);
     for (; *arguments; arguments++) {
-        status = worse(status, verify_one(c, *arguments, c->json ? &fields : NULL));
+        status = verify_worse(status, verify_one(c, *arguments, c->json ? &fields : NULL));
         if (output_breathe(&c->out) < 0)
             return status;
     }
@@ -185,5 +185,5 @@ const Command command_verify = {
              "is. With --quiet only errors are printed. The status is 0 when there are no errors\n"
              "(warnings and notes do not count), 8 when there are, 1 when a FILE is no\n"
              "perf.data or cannot be read.",
-    .run = run_verify,
+    .run = verify_run,
 };

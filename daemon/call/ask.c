@@ -12,14 +12,14 @@
 
 enum { NS_PER_US = 1000, BUSY_MS = 1000 };
 
-static json_t *parameter(const Call *call, const char *name) {
+static json_t *ask_parameter(const Call *call, const char *name) {
     json_t *value = json_object_get(call_parameters(call), name);
 
     return json_is_null(value) ? NULL : value;
 }
 
 bool ask_text(const Call *call, const char *name, const char **ret) {
-    json_t *value = parameter(call, name);
+    json_t *value = ask_parameter(call, name);
 
     if (!value)
         return false;
@@ -28,11 +28,11 @@ bool ask_text(const Call *call, const char *name, const char **ret) {
 }
 
 bool ask_flag(const Call *call, const char *name) {
-    return json_is_true(parameter(call, name));
+    return json_is_true(ask_parameter(call, name));
 }
 
 int ask_count(const Call *call, const char *name, uint64_t *ret) {
-    json_t *value = parameter(call, name);
+    json_t *value = ask_parameter(call, name);
 
     if (!value)
         return 0;
@@ -59,7 +59,7 @@ typedef struct Walk {
     size_t at;
 } Walk;
 
-static int next_session(void *userdata, json_t **ret) {
+static int ask_next_session(void *userdata, json_t **ret) {
     Walk *walk = userdata;
 
     if (walk->at == json_array_size(walk->array))
@@ -68,7 +68,7 @@ static int next_session(void *userdata, json_t **ret) {
     return 1;
 }
 
-static void walk_free(void *userdata) {
+static void ask_walk_free(void *userdata) {
     Walk *walk = userdata;
 
     json_decref(walk->array);
@@ -83,7 +83,7 @@ int call_stream_array(Call *call, json_t *array) {
         return -ENOMEM;
     }
     walk->array = array;
-    return call_stream(call, next_session, walk_free, walk);
+    return call_stream(call, ask_next_session, ask_walk_free, walk);
 }
 
 int call_fail_permission(Call *call) {

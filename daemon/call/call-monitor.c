@@ -43,7 +43,7 @@ Monitor *monitor_free(Monitor *monitor) {
     return NULL;
 }
 
-static void on_gone(void *userdata) {
+static void call_monitor_on_gone(void *userdata) {
     Listener *listener = userdata, **at = &listener->monitor->listeners;
 
     while (*at != listener)
@@ -52,7 +52,7 @@ static void on_gone(void *userdata) {
     free(listener);
 }
 
-static json_t *encode(const MonitorEvent *event) {
+static json_t *call_monitor_encode(const MonitorEvent *event) {
     return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "event", event->event, "timeUsec",
                      answer_time(clock_ns(CLOCK_REALTIME)), "session",
                      answer_text_or_null(event->session), "text",
@@ -61,23 +61,23 @@ static json_t *encode(const MonitorEvent *event) {
                      event->has_count ? answer_count(event->count) : json_null());
 }
 
-static bool send(const Listener *listener, const MonitorEvent *event) {
-    json_t *parameters = encode(event);
+static bool call_monitor_send(const Listener *listener, const MonitorEvent *event) {
+    json_t *parameters = call_monitor_encode(event);
 
     return parameters && call_continue(listener->call, parameters) >= 0;
 }
 
-static void tell(Listener *listener, const MonitorEvent *event) {
+static void call_monitor_tell(Listener *listener, const MonitorEvent *event) {
     const MonitorEvent dropped = {.event = "dropped",
                                   .text = "events found no room, the client reads too slowly",
                                   .count = listener->dropped,
                                   .has_count = true};
 
-    if (listener->dropped > 0 && !send(listener, &dropped)) {
+    if (listener->dropped > 0 && !call_monitor_send(listener, &dropped)) {
         listener->dropped++;
         return;
     }
-    listener->dropped = send(listener, event) ? 0 : 1;
+    listener->dropped = call_monitor_send(listener, event) ? 0 : 1;
 }
 
 int monitor_subscribe(Monitor *monitor, Call *call, const char *text) {
@@ -88,14 +88,14 @@ int monitor_subscribe(Monitor *monitor, Call *call, const char *text) {
         return -ENOMEM;
     *listener = (Listener){.next = monitor->listeners, .monitor = monitor, .call = call};
     monitor->listeners = listener;
-    call_on_gone(call, on_gone, listener);
-    tell(listener, &(MonitorEvent){.event = "ready", .text = text});
+    call_on_gone(call, call_monitor_on_gone, listener);
+    call_monitor_tell(listener, &(MonitorEvent){.event = "ready", .text = text});
     return 0;
 }
 
 void monitor_publish(Monitor *monitor, const MonitorEvent *event) {
     for (Listener *listener = monitor->listeners, *next; listener; listener = next) {
         next = listener->next;
-        tell(listener, event);
+        call_monitor_tell(listener, event);
     }
 }

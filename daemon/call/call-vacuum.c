@@ -28,7 +28,7 @@ struct Vacuum {
     uint64_t number; /* of the one that runs or ran last */
 };
 
-static void *run(void *userdata) {
+static void *call_vacuum_run(void *userdata) {
     Vacuum *vacuum = userdata;
     VacuumResult *found = &vacuum->found;
     uint64_t one = 1;
@@ -38,7 +38,7 @@ static void *run(void *userdata) {
     return NULL;
 }
 
-static void join(Vacuum *vacuum) {
+static void call_vacuum_join(Vacuum *vacuum) {
     if (!vacuum->is_running)
         return;
     (void)pthread_join(vacuum->thread, NULL);
@@ -46,14 +46,14 @@ static void join(Vacuum *vacuum) {
     vacuum->last = vacuum->found;
 }
 
-static int on_ended(void *userdata) {
+static int call_vacuum_on_ended(void *userdata) {
     Vacuum *vacuum = userdata;
     VacuumResult result;
     uint64_t n;
 
     if (read(vacuum->event, &n, sizeof(n)) != sizeof(n))
         return 0;
-    join(vacuum);
+    call_vacuum_join(vacuum);
     result = vacuum->last;
     vacuum->on_end(vacuum->userdata, &result);
     return 0;
@@ -70,7 +70,7 @@ int vacuum_new(Store *store, Loop *loop, void (*on_end)(void *userdata, const Va
     vacuum->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (vacuum->event < 0)
         return -errno;
-    r = loop_add_readable(loop, vacuum->event, on_ended, vacuum, &vacuum->source);
+    r = loop_add_readable(loop, vacuum->event, call_vacuum_on_ended, vacuum, &vacuum->source);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(vacuum);
@@ -81,7 +81,7 @@ Vacuum *vacuum_free(Vacuum *vacuum) {
     if (!vacuum)
         return NULL;
     atomic_store(&vacuum->is_enough, true);
-    join(vacuum);
+    call_vacuum_join(vacuum);
     loop_source_free(vacuum->source);
     closep(&vacuum->event);
     free(vacuum);
@@ -96,8 +96,8 @@ int vacuum_begin(Vacuum *vacuum, const StoreLimits *limits, uint64_t *ret_number
     vacuum->limits = *limits;
     vacuum->limits.is_enough = &vacuum->is_enough;
     vacuum->found = (VacuumResult){};
-    r = thread_start(&(ThreadOptions){.name = "profd-vacuum", .nice = THREAD_NICE_USUAL}, run,
-                     vacuum, &vacuum->thread);
+    r = thread_start(&(ThreadOptions){.name = "profd-vacuum", .nice = THREAD_NICE_USUAL},
+                     call_vacuum_run, vacuum, &vacuum->thread);
     if (r < 0)
         return r;
     vacuum->is_running = true;

@@ -37,11 +37,11 @@ Errand *errand_free(Errand *errand) {
     return NULL;
 }
 
-static void release(void *userdata) {
+static void errand_release(void *userdata) {
     errand_free(userdata);
 }
 
-static bool look(void *userdata, Call *call) {
+static bool errand_look(void *userdata, Call *call) {
     const Errand *errand = userdata;
 
     if (!errand->is_done)
@@ -54,8 +54,9 @@ static bool look(void *userdata, Call *call) {
 
 int errand_wait(Errand *errand, Call *call) {
     errand->n_ends++;
-    return waits_add(errand->waits, call,
-                     &(WaitOptions){.look = look, .release = release, .userdata = errand});
+    return waits_add(
+        errand->waits, call,
+        &(WaitOptions){.look = errand_look, .release = errand_release, .userdata = errand});
 }
 
 void errand_done(Errand *errand) {
@@ -64,13 +65,13 @@ void errand_done(Errand *errand) {
     errand_free(errand);
 }
 
-static void work(void *userdata) {
+static void errand_work(void *userdata) {
     const Errand *errand = userdata;
 
     errand->options.work(errand->options.userdata);
 }
 
-static void done(void *userdata) {
+static void errand_chore_done(void *userdata) {
     errand_done(userdata);
 }
 
@@ -81,8 +82,9 @@ int errand_run(Waits *waits, Housekeeper *housekeeper, Call *call, const ErrandO
 
     if (r < 0)
         return r;
-    r = housekeeper_add(housekeeper, &(Chore){.work = work, .done = done, .userdata = errand},
-                        privileged);
+    r = housekeeper_add(
+        housekeeper, &(Chore){.work = errand_work, .done = errand_chore_done, .userdata = errand},
+        privileged);
     if (r < 0) {
         errand_free(errand);
         return r == -EBUSY ? call_fail_busy(call) : r;

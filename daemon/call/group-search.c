@@ -39,7 +39,7 @@ int group_searches_new(GroupSearches **ret) {
     return *ret ? 0 : -ENOMEM;
 }
 
-static void search_free(GroupSearch *search) {
+static void group_search_free(GroupSearch *search) {
     for (size_t i = 0; i < search->found.n; i++)
         free(search->found.paths[i]);
     free(search);
@@ -50,13 +50,13 @@ GroupSearches *group_searches_free(GroupSearches *searches) {
         return NULL;
     for (GroupSearch *search; (search = searches->first);) {
         searches->first = search->next;
-        search_free(search);
+        group_search_free(search);
     }
     free(searches);
     return NULL;
 }
 
-static void on_gone(void *userdata) {
+static void group_search_on_gone(void *userdata) {
     ((GroupSearch *)userdata)->call = NULL;
 }
 
@@ -77,24 +77,24 @@ int group_search_add(GroupSearches *searches, Call *call, const char *wanted, bo
     search->userdata = userdata;
     search->next = searches->first;
     searches->first = search;
-    call_on_gone(call, on_gone, search);
+    call_on_gone(call, group_search_on_gone, search);
     return 0;
 }
 
-static bool is_at_or_below(const char *path, const char *top) {
+static bool group_search_is_at_or_below(const char *path, const char *top) {
     size_t n = strlen(top);
 
     return strncmp(path, top, n) == 0 && (!path[n] || path[n] == '/');
 }
 
-static bool matches(const GroupSearch *search, Bytes path) {
+static bool group_search_matches(const GroupSearch *search, Bytes path) {
     return search->by_unit &&
            (cgroup_unit_matches(path, search->wanted) || cgroup_unit_matches(path, search->plain));
 }
 
-static int keep(GroupsFound *found, const char *path) {
+static int group_search_keep(GroupsFound *found, const char *path) {
     for (size_t i = 0; i < found->n; i++)
-        if (is_at_or_below(path, found->paths[i]))
+        if (group_search_is_at_or_below(path, found->paths[i]))
             return 0;
     if (found->n == GROUPS_FOUND_MAX) {
         found->more = true;
@@ -112,8 +112,8 @@ int group_searches_offer(GroupSearches *searches, const char *path) {
     int r = 0;
 
     for (GroupSearch *search = searches->first; r == 0 && search; search = search->next)
-        if (matches(search, bytes))
-            r = keep(&search->found, path);
+        if (group_search_matches(search, bytes))
+            r = group_search_keep(&search->found, path);
         else {
             cgroup_path_offer(&search->found.near, bytes, search->wanted, search->by_unit);
             cgroup_path_offer(&search->found.near, bytes, search->plain, search->by_unit);
@@ -132,6 +132,6 @@ void group_searches_end(GroupSearches *searches, uint64_t begin_ns) {
         *at = search->next;
         if (search->call)
             search->on_found(search->userdata, search->call, &search->found);
-        search_free(search);
+        group_search_free(search);
     }
 }

@@ -46,7 +46,7 @@ Waits *waits_free(Waits *waits) {
     return NULL;
 }
 
-static void reap(Waits *waits) {
+static void wait_reap(Waits *waits) {
     for (Wait **at = &waits->first; *at;) {
         Wait *wait = *at;
 
@@ -59,12 +59,12 @@ static void reap(Waits *waits) {
     }
 }
 
-static void on_gone(void *userdata) {
+static void wait_on_gone(void *userdata) {
     Wait *wait = userdata;
 
     wait->call = NULL;
     if (!wait->waits->looking)
-        reap(wait->waits);
+        wait_reap(wait->waits);
 }
 
 void waits_look(Waits *waits) {
@@ -80,7 +80,7 @@ void waits_look(Waits *waits) {
                 wait->call = NULL;
     } while (waits->again);
     waits->looking = false;
-    reap(waits);
+    wait_reap(waits);
 }
 
 int waits_add(Waits *waits, Call *call, const WaitOptions *options) {
@@ -93,7 +93,7 @@ int waits_add(Waits *waits, Call *call, const WaitOptions *options) {
     }
     *wait = (Wait){.next = waits->first, .waits = waits, .call = call, .options = *options};
     waits->first = wait;
-    call_on_gone(call, on_gone, wait);
+    call_on_gone(call, wait_on_gone, wait);
     waits_look(waits);
     return 0;
 }

@@ -10,15 +10,16 @@
  */
 
 /* The line of a session's key, or NULL when it stands at its default. */
-static const ConfigOrigin *said(const ConfigLoad *load, ptrdiff_t session, const char *name) {
+static const ConfigOrigin *config_check_said(const ConfigLoad *load, ptrdiff_t session,
+                                             const char *name) {
     const ConfigOrigin *origin =
         config_load_origin(load, config_key(CONFIG_SESSION, name), session);
 
     return origin->path ? origin : NULL;
 }
 
-static void check_buffer(ConfigLoad *load, ptrdiff_t i) {
-    const ConfigOrigin *at = said(load, i, "BufferSize");
+static void config_check_buffer(ConfigLoad *load, ptrdiff_t i) {
+    const ConfigOrigin *at = config_check_said(load, i, "BufferSize");
     SessionConfig *session = &load->config->sessions[i];
 
     if (session->buffer_bytes <= load->config->max_buffer_total_bytes)
@@ -32,8 +33,8 @@ static void check_buffer(ConfigLoad *load, ptrdiff_t i) {
         session->buffer_bytes /= 2;
 }
 
-static void check_frequency(ConfigLoad *load, ptrdiff_t i) {
-    const ConfigOrigin *at = said(load, i, "Frequency");
+static void config_check_frequency(ConfigLoad *load, ptrdiff_t i) {
+    const ConfigOrigin *at = config_check_said(load, i, "Frequency");
     SessionConfig *session = &load->config->sessions[i];
     uint64_t max = load->config->max_frequency_hz;
 
@@ -46,32 +47,33 @@ static void check_frequency(ConfigLoad *load, ptrdiff_t i) {
     session->frequency_hz = max;
 }
 
-static void refuse_target(ConfigLoad *load, ptrdiff_t i, const char *key, const char *other) {
-    const ConfigOrigin *at = said(load, i, key);
+static void config_check_refuse_target(ConfigLoad *load, ptrdiff_t i, const char *key,
+                                       const char *other) {
+    const ConfigOrigin *at = config_check_said(load, i, key);
 
     config_report(load, at->path, at->line,
                   "%s= and %s= do not go together: keep one of them, or make two sessions", key,
                   other);
 }
 
-static void check_target(ConfigLoad *load, ptrdiff_t i) {
+static void config_check_target(ConfigLoad *load, ptrdiff_t i) {
     SessionConfig *session = &load->config->sessions[i];
     const char *other = *session->cgroup ? "Cgroup" : "Pid";
 
     if (session->n_tids > 0 && (*session->cgroup || session->n_pids > 0)) {
-        refuse_target(load, i, "Tid", other);
+        config_check_refuse_target(load, i, "Tid", other);
         session->n_tids = 0;
         memset(session->tids, 0, sizeof(session->tids));
     }
     if (session->n_pids > 0 && *session->cgroup) {
-        refuse_target(load, i, "Pid", other);
+        config_check_refuse_target(load, i, "Pid", other);
         session->n_pids = 0;
         memset(session->pids, 0, sizeof(session->pids));
     }
 }
 
-static void check_rings(ConfigLoad *load, ptrdiff_t i) {
-    const ConfigOrigin *at = said(load, i, "KernelSamples");
+static void config_check_rings(ConfigLoad *load, ptrdiff_t i) {
+    const ConfigOrigin *at = config_check_said(load, i, "KernelSamples");
     SessionConfig *session = &load->config->sessions[i];
 
     if (session->user_samples || session->kernel_samples)
@@ -83,7 +85,7 @@ static void check_rings(ConfigLoad *load, ptrdiff_t i) {
 }
 
 /* The most that the segments of a session may take, where that is known as bytes. */
-static uint64_t budget(const Config *config, const SessionConfig *session) {
+static uint64_t config_check_budget(const Config *config, const SessionConfig *session) {
     uint64_t all =
         config->storage == STORAGE_VOLATILE ? config->runtime_max_use_bytes : config->max_use_bytes;
     uint64_t own = session->max_use_bytes > 0 ? session->max_use_bytes : CONFIG_NO_LIMIT;
@@ -91,10 +93,10 @@ static uint64_t budget(const Config *config, const SessionConfig *session) {
     return MIN(own, all & CONFIG_PERCENT ? CONFIG_NO_LIMIT : all);
 }
 
-static void check_segment(ConfigLoad *load, ptrdiff_t i) {
-    const ConfigOrigin *at = said(load, i, "MaxSegmentSize");
+static void config_check_segment(ConfigLoad *load, ptrdiff_t i) {
+    const ConfigOrigin *at = config_check_said(load, i, "MaxSegmentSize");
     SessionConfig *session = &load->config->sessions[i];
-    uint64_t most = budget(load->config, session) / 2;
+    uint64_t most = config_check_budget(load->config, session) / 2;
 
     if (session->max_segment_bytes > 0 && session->max_segment_bytes <= most)
         return;
@@ -108,7 +110,7 @@ static void check_segment(ConfigLoad *load, ptrdiff_t i) {
     session->max_segment_bytes = most;
 }
 
-static void check_count(ConfigLoad *load) {
+static void config_check_count(ConfigLoad *load) {
     uint32_t enabled = 0;
 
     for (uint32_t i = 0; i < load->config->n_sessions; i++) {
@@ -118,7 +120,7 @@ static void check_count(ConfigLoad *load) {
         enabled += session->enabled;
         if (!session->enabled || enabled <= load->config->max_sessions)
             continue;
-        at = said(load, i, "Enabled");
+        at = config_check_said(load, i, "Enabled");
         config_report(load, at ? at->path : load->files[load->n_files - 1].path, at ? at->line : 0,
                       "[Session %s] is not started: MaxSessions=%" PRIu32 " are running then",
                       session->name, load->config->max_sessions);
@@ -128,7 +130,8 @@ static void check_count(ConfigLoad *load) {
 
 void config_check_session(ConfigLoad *load, ptrdiff_t session) {
     static void (*const checks[])(ConfigLoad *, ptrdiff_t) = {
-        check_buffer, check_frequency, check_target, check_rings, check_segment};
+        config_check_buffer, config_check_frequency, config_check_target, config_check_rings,
+        config_check_segment};
 
     for (size_t k = 0; k < ARRAY_SIZE(checks); k++)
         checks[k](load, session);
@@ -137,5 +140,5 @@ void config_check_session(ConfigLoad *load, ptrdiff_t session) {
 void config_check(ConfigLoad *load) {
     for (uint32_t i = 0; i < load->config->n_sessions; i++)
         config_check_session(load, i);
-    check_count(load);
+    config_check_count(load);
 }

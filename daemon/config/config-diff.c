@@ -8,7 +8,7 @@
  * and what a change of it asks for.
  */
 
-static unsigned touches(const char *section, const void *old, const void *new) {
+static unsigned config_diff_touches(const char *section, const void *old, const void *new) {
     unsigned touched = 0;
     size_t n;
     const ConfigKey *keys = config_keys(&n);
@@ -22,7 +22,7 @@ static unsigned touches(const char *section, const void *old, const void *new) {
 }
 
 unsigned config_touches(const Config *old, const Config *new) {
-    return touches(CONFIG_PROFD, old, new);
+    return config_diff_touches(CONFIG_PROFD, old, new);
 }
 
 void config_keep_until_restart(const Config *old, Config *new) {
@@ -40,7 +40,7 @@ ConfigFate config_session_fate(const SessionConfig *old, const SessionConfig *ne
 
     if (!was || !is)
         return was ? CONFIG_REMOVED : is ? CONFIG_ADDED : CONFIG_KEPT;
-    touched = touches(CONFIG_SESSION, old, new);
+    touched = config_diff_touches(CONFIG_SESSION, old, new);
     if (touched & CONFIG_TOUCHES_EVENTS)
         return CONFIG_REOPENED;
     return touched ? CONFIG_LIMITED : CONFIG_KEPT;

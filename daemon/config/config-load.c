@@ -31,7 +31,7 @@ typedef struct Reader {
 #define report(reader, ...)                                                                        \
     config_report((reader)->load, (reader)->file->path, (reader)->line, __VA_ARGS__)
 
-static int enter_session(Reader *reader, const char *name) {
+static int config_load_enter_session(Reader *reader, const char *name) {
     SessionConfig *session;
     int r = config_need_session(reader->load->config, name, &session);
 
@@ -49,7 +49,7 @@ static int enter_session(Reader *reader, const char *name) {
 }
 
 /* What stands between the brackets; it is cut there. NULL: no heading. */
-static char *heading(char *line) {
+static char *config_load_heading(char *line) {
     char *end = strchr(line, ']'), *rest;
 
     if (!end)
@@ -61,15 +61,15 @@ static char *heading(char *line) {
     return line + 1;
 }
 
-static int enter_section(Reader *reader, char *line) {
-    char *section = heading(line);
+static int config_load_enter_section(Reader *reader, char *line) {
+    char *section = config_load_heading(line);
     const char *name = section ? config_session_name(section) : NULL;
 
     reader->kind = NULL;
     reader->session = -1;
     reader->passed_over = false;
     if (name)
-        return enter_session(reader, name);
+        return config_load_enter_session(reader, name);
     if (section && strcmp(section, CONFIG_PROFD) == 0) {
         reader->kind = CONFIG_PROFD;
         return 0;
@@ -87,7 +87,7 @@ static int enter_section(Reader *reader, char *line) {
     return 0;
 }
 
-static void report_unknown(Reader *reader, const char *name) {
+static void config_load_report_unknown(Reader *reader, const char *name) {
     bool in_session = reader->session >= 0;
     const char *near = config_near_key(reader->kind, name);
 
@@ -102,8 +102,8 @@ static void report_unknown(Reader *reader, const char *name) {
 }
 
 /* Event= may be given several times and adds to what was said so far, but not to the default. */
-static const char *joined(const Reader *reader, const ConfigKey *key, const char *value, char *to,
-                          size_t size) {
+static const char *config_load_joined(const Reader *reader, const ConfigKey *key, const char *value,
+                                      char *to, size_t size) {
     const ConfigOrigin *origin = config_load_origin(reader->load, key, reader->session);
     const SessionConfig *session;
 
@@ -114,12 +114,12 @@ static const char *joined(const Reader *reader, const ConfigKey *key, const char
     return to;
 }
 
-static void set_key(Reader *reader, const ConfigKey *key, const char *value) {
+static void config_load_set_key(Reader *reader, const ConfigKey *key, const char *value) {
     Config *config = reader->load->config;
     void *base = reader->session < 0 ? (void *)config : &config->sessions[reader->session];
     ConfigOrigin *origin = config_load_origin(reader->load, key, reader->session);
     char text[CONFIG_EVENTS_MAX + CONFIG_LINE_MAX + 2];
-    const char *whole = joined(reader, key, value, text, sizeof(text));
+    const char *whole = config_load_joined(reader, key, value, text, sizeof(text));
     int r = key->parse(key, *whole ? whole : key->fallback, base);
 
     if (r < 0)
@@ -129,8 +129,8 @@ static void set_key(Reader *reader, const ConfigKey *key, const char *value) {
         *origin = *value ? (ConfigOrigin){reader->file->path, reader->line} : (ConfigOrigin){};
 }
 
-static int on_key(void *userdata, const char *section _unused_, const char *name,
-                  const char *value) {
+static int config_load_on_key(void *userdata, const char *section _unused_, const char *name,
+                              const char *value) {
     Reader *reader = userdata;
     const ConfigKey *key;
 
@@ -146,20 +146,20 @@ static int on_key(void *userdata, const char *section _unused_, const char *name
     }
     key = config_key(reader->kind, name);
     if (key)
-        set_key(reader, key, value);
+        config_load_set_key(reader, key, value);
     else
-        report_unknown(reader, name);
+        config_load_report_unknown(reader, name);
     return 1;
 }
 
-static void end_line(Reader *reader) {
+static void config_load_end_line(Reader *reader) {
     if (reader->waiting)
         report(reader, "This line is no heading, no comment and no key: write Key=value");
     reader->waiting = false;
 }
 
 /* The text of the next line, or why there is none of it for inih. */
-static const char *take_line(Reader *reader, size_t *ret_n) {
+static const char *config_load_take_line(Reader *reader, size_t *ret_n) {
     const char *from = reader->file->text + reader->offset;
     size_t left = reader->file->size - reader->offset, n;
     const char *end = memchr(from, '\n', left);
@@ -187,20 +187,20 @@ static const char *take_line(Reader *reader, size_t *ret_n) {
 }
 
 /* A line for inih, as fgets() gives it; an empty one where it has nothing to do. */
-static char *next_line(char *buffer, int size, void *userdata) {
+static char *config_load_next_line(char *buffer, int size, void *userdata) {
     Reader *reader = userdata;
     const char *line;
     size_t n;
 
-    end_line(reader);
+    config_load_end_line(reader);
     if (reader->error < 0 || reader->offset == reader->file->size)
         return NULL;
-    line = take_line(reader, &n);
+    line = config_load_take_line(reader, &n);
     assert(size > CONFIG_LINE_MAX + 1);
     memcpy(buffer, line, n);
     buffer[n] = '\0';
     if (buffer[0] == '[')
-        reader->error = enter_section(reader, buffer);
+        reader->error = config_load_enter_section(reader, buffer);
     reader->waiting = !strchr("[#;\r", buffer[0]);
     if (!reader->waiting)
         n = 0;
@@ -208,9 +208,9 @@ static char *next_line(char *buffer, int size, void *userdata) {
     return buffer;
 }
 
-static int read_file(ConfigLoad *load, const ConfigFile *file) {
+static int config_load_read_file(ConfigLoad *load, const ConfigFile *file) {
     Reader reader = {.load = load, .file = file, .session = -1};
-    int r = ini_parse_stream(next_line, &reader, on_key, &reader);
+    int r = ini_parse_stream(config_load_next_line, &reader, config_load_on_key, &reader);
 
     if (reader.error < 0)
         return reader.error;
@@ -218,7 +218,7 @@ static int read_file(ConfigLoad *load, const ConfigFile *file) {
 }
 
 /* They name the files, so these names go along. */
-static int keep_origins(ConfigLoad *load) {
+static int config_load_keep_origins(ConfigLoad *load) {
     Config *config = load->config;
 
     config->paths = calloc(MAX(load->n_files, (size_t)1), sizeof(*config->paths));
@@ -239,12 +239,12 @@ int config_take(ConfigLoad *load) {
     if (r < 0 || !load->origins)
         return -ENOMEM;
     for (size_t i = 0; r == 0 && i < load->n_files; i++)
-        r = read_file(load, &load->files[i]);
+        r = config_load_read_file(load, &load->files[i]);
     if (r < 0)
         return r;
     config_check(load);
     load->config->problems = (unsigned)load->problems;
-    r = keep_origins(load);
+    r = config_load_keep_origins(load);
     return r < 0 ? r : load->problems;
 }
 

@@ -27,17 +27,12 @@ typedef struct DropIns {
     size_t n, left_out;
 } DropIns;
 
-static void drop_ins_done(DropIns *d) {
+static void config_path_drop_ins_done(DropIns *d) {
     for (size_t i = 0; i < d->n; i++)
         free(d->paths[i]);
 }
 
-static void closedirp(DIR **dir) {
-    if (*dir)
-        (void)closedir(*dir);
-}
-
-static int read_text(int fd, char **ret, size_t *ret_size) {
+static int config_path_read_text(int fd, char **ret, size_t *ret_size) {
     _cleanup_free_ char *text = malloc(CONFIG_FILE_MAX + 1);
     size_t n = 0;
     ssize_t k;
@@ -58,7 +53,7 @@ static int read_text(int fd, char **ret, size_t *ret_size) {
 }
 
 /* The file becomes the last of the load. */
-static int add_file(ConfigLoad *load, const char *path) {
+static int config_path_add_file(ConfigLoad *load, const char *path) {
     _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     _cleanup_free_ char *name = strdup(path);
     ConfigFile *file = &load->files[load->n_files];
@@ -73,7 +68,7 @@ static int add_file(ConfigLoad *load, const char *path) {
         return 0;
     if (!S_ISREG(st.st_mode))
         return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
-    r = read_text(fd, &file->text, &file->size);
+    r = config_path_read_text(fd, &file->text, &file->size);
     if (r < 0)
         return r;
     file->path = TAKE_PTR(name);
@@ -81,22 +76,22 @@ static int add_file(ConfigLoad *load, const char *path) {
     return 0;
 }
 
-static const char *base_name(const char *path) {
+static const char *config_path_base_name(const char *path) {
     const char *slash = strrchr(path, '/');
 
     return slash ? slash + 1 : path;
 }
 
-static bool is_drop_in(const char *name) {
+static bool config_path_is_drop_in(const char *name) {
     size_t n = strlen(name);
 
     return name[0] != '.' && n > strlen(".conf") &&
            strcmp(name + n - strlen(".conf"), ".conf") == 0;
 }
 
-static int add_drop_in(DropIns *d, const char *folder, const char *name) {
+static int config_path_add_drop_in(DropIns *d, const char *folder, const char *name) {
     for (size_t i = 0; i < d->n; i++)
-        if (strcmp(base_name(d->paths[i]), name) == 0)
+        if (strcmp(config_path_base_name(d->paths[i]), name) == 0)
             return 0;
     if (d->n == CONFIG_DROP_INS_MAX) {
         d->left_out++;
@@ -108,8 +103,8 @@ static int add_drop_in(DropIns *d, const char *folder, const char *name) {
     return 0;
 }
 
-static int list_drop_ins(ConfigLoad *load, DropIns *d, const char *folder) {
-    _cleanup_(closedirp) DIR *dir = opendir(folder);
+static int config_path_list_drop_ins(ConfigLoad *load, DropIns *d, const char *folder) {
+    _cleanup_closedir_ DIR *dir = opendir(folder);
     int r = 0;
 
     if (!dir) {
@@ -118,23 +113,24 @@ static int list_drop_ins(ConfigLoad *load, DropIns *d, const char *folder) {
         return 0;
     }
     for (struct dirent *e; r == 0 && (e = readdir(dir));)
-        if (is_drop_in(e->d_name))
-            r = add_drop_in(d, folder, e->d_name);
+        if (config_path_is_drop_in(e->d_name))
+            r = config_path_add_drop_in(d, folder, e->d_name);
     return r;
 }
 
-static int compare(const void *a, const void *b) {
-    return strcmp(base_name(*(char *const *)a), base_name(*(char *const *)b));
+static int config_path_compare(const void *a, const void *b) {
+    return strcmp(config_path_base_name(*(char *const *)a),
+                  config_path_base_name(*(char *const *)b));
 }
 
-static int add_drop_ins(ConfigLoad *load, DropIns *d) {
+static int config_path_add_drop_ins(ConfigLoad *load, DropIns *d) {
     if (d->left_out > 0)
-        config_report(load, base_name(MAIN_FILE ".d"), 0,
+        config_report(load, config_path_base_name(MAIN_FILE ".d"), 0,
                       "There are too many drop-ins, %zu were left out: there may be %d at most",
                       d->left_out, CONFIG_DROP_INS_MAX);
-    qsort(d->paths, d->n, sizeof(d->paths[0]), compare);
+    qsort(d->paths, d->n, sizeof(d->paths[0]), config_path_compare);
     for (size_t i = 0; i < d->n; i++) {
-        int r = add_file(load, d->paths[i]);
+        int r = config_path_add_file(load, d->paths[i]);
 
         if (r == -ENOMEM)
             return r;
@@ -144,20 +140,20 @@ static int add_drop_ins(ConfigLoad *load, DropIns *d) {
     return 0;
 }
 
-static int find_given(ConfigLoad *load, const char *path) {
-    _cleanup_(drop_ins_done) DropIns drop_ins = {};
+static int config_path_find_given(ConfigLoad *load, const char *path) {
+    _cleanup_(config_path_drop_ins_done) DropIns drop_ins = {};
     _cleanup_free_ char *folder = NULL;
-    int r = add_file(load, path);
+    int r = config_path_add_file(load, path);
 
     if (r < 0)
         return r;
     if (asprintf(&folder, "%s.d", path) < 0)
         return -ENOMEM;
-    r = list_drop_ins(load, &drop_ins, folder);
-    return r < 0 ? r : add_drop_ins(load, &drop_ins);
+    r = config_path_list_drop_ins(load, &drop_ins, folder);
+    return r < 0 ? r : config_path_add_drop_ins(load, &drop_ins);
 }
 
-static int add_main_file(ConfigLoad *load, const char *root) {
+static int config_path_add_main_file(ConfigLoad *load, const char *root) {
     int r = -ENOENT;
 
     for (size_t i = 0; r == -ENOENT && i < ARRAY_SIZE(folders); i++) {
@@ -165,7 +161,7 @@ static int add_main_file(ConfigLoad *load, const char *root) {
 
         if (asprintf(&path, "%s%s/" MAIN_FILE, root, folders[i]) < 0)
             return -ENOMEM;
-        r = add_file(load, path);
+        r = config_path_add_file(load, path);
         /* Whoever runs without the rights of the system still has the defaults. */
         if (r == -EACCES) {
             config_report(load, path, 0, "This file cannot be read: %s", strerror(-r));
@@ -176,18 +172,18 @@ static int add_main_file(ConfigLoad *load, const char *root) {
 }
 
 int config_find(ConfigLoad *load, const char *root, const char *path) {
-    _cleanup_(drop_ins_done) DropIns drop_ins = {};
+    _cleanup_(config_path_drop_ins_done) DropIns drop_ins = {};
     int r;
 
     if (path)
-        return find_given(load, path);
-    r = add_main_file(load, root);
+        return config_path_find_given(load, path);
+    r = config_path_add_main_file(load, root);
     for (size_t i = 0; r == 0 && i < ARRAY_SIZE(folders); i++) {
         _cleanup_free_ char *folder = NULL;
 
         if (asprintf(&folder, "%s%s/" MAIN_FILE ".d", root, folders[i]) < 0)
             return -ENOMEM;
-        r = list_drop_ins(load, &drop_ins, folder);
+        r = config_path_list_drop_ins(load, &drop_ins, folder);
     }
-    return r < 0 ? r : add_drop_ins(load, &drop_ins);
+    return r < 0 ? r : config_path_add_drop_ins(load, &drop_ins);
 }

@@ -12,7 +12,7 @@
 
 typedef void (*Printer)(const ConfigKey *key, const void *base, Buffer *out);
 
-static uint64_t number_of(const ConfigKey *key, const void *base) {
+static uint64_t config_print_number_of(const ConfigKey *key, const void *base) {
     const char *at = (const char *)base + key->offset;
     uint32_t narrow;
     uint64_t v;
@@ -24,17 +24,17 @@ static uint64_t number_of(const ConfigKey *key, const void *base) {
     return v;
 }
 
-static void print_bool(const ConfigKey *key, const void *base, Buffer *out) {
+static void config_print_bool(const ConfigKey *key, const void *base, Buffer *out) {
     text_puts(out, *(const bool *)((const char *)base + key->offset) ? "yes" : "no");
 }
 
-static void print_count(const ConfigKey *key, const void *base, Buffer *out) {
-    text_u64(out, number_of(key, base));
+static void config_print_count(const ConfigKey *key, const void *base, Buffer *out) {
+    text_u64(out, config_print_number_of(key, base));
 }
 
 /* In the largest unit that leaves nothing over. */
-static void put_scaled(Buffer *out, uint64_t v, const uint64_t *units, const char *const *names,
-                       size_t n) {
+static void config_print_put_scaled(Buffer *out, uint64_t v, const uint64_t *units,
+                                    const char *const *names, size_t n) {
     size_t i = 0;
 
     while (i + 1 < n && (v == 0 || v % units[i] != 0))
@@ -43,50 +43,50 @@ static void put_scaled(Buffer *out, uint64_t v, const uint64_t *units, const cha
     text_puts(out, names[i]);
 }
 
-static void put_size(Buffer *out, uint64_t v) {
+static void config_print_put_size(Buffer *out, uint64_t v) {
     static const uint64_t units[] = {1ULL << 40, 1ULL << 30, 1ULL << 20, 1ULL << 10, 1};
     static const char *const names[] = {"T", "G", "M", "K", ""};
 
-    put_scaled(out, v, units, names, ARRAY_SIZE(units));
+    config_print_put_scaled(out, v, units, names, ARRAY_SIZE(units));
 }
 
-static void put_span(Buffer *out, uint64_t v) {
+static void config_print_put_span(Buffer *out, uint64_t v) {
     static const uint64_t us = 1000, s = 1000000 * us;
     const uint64_t units[] = {86400 * s, 3600 * s, 60 * s, s, 1000 * us, us};
     static const char *const names[] = {"d", "h", "min", "s", "ms", "us"};
 
-    put_scaled(out, v, units, names, ARRAY_SIZE(units));
+    config_print_put_scaled(out, v, units, names, ARRAY_SIZE(units));
 }
 
-static void print_size(const ConfigKey *key, const void *base, Buffer *out) {
-    put_size(out, number_of(key, base));
+static void config_print_size(const ConfigKey *key, const void *base, Buffer *out) {
+    config_print_put_size(out, config_print_number_of(key, base));
 }
 
-static void print_span(const ConfigKey *key, const void *base, Buffer *out) {
-    put_span(out, number_of(key, base));
+static void config_print_span(const ConfigKey *key, const void *base, Buffer *out) {
+    config_print_put_span(out, config_print_number_of(key, base));
 }
 
-static void print_limit(const ConfigKey *key, const void *base, Buffer *out, Printer print) {
-    if (number_of(key, base) == 0)
+static void config_print_limit(const ConfigKey *key, const void *base, Buffer *out, Printer print) {
+    if (config_print_number_of(key, base) == 0)
         text_puts(out, "infinity");
     else
         print(key, base, out);
 }
 
-static void print_count_limit(const ConfigKey *key, const void *base, Buffer *out) {
-    print_limit(key, base, out, print_count);
+static void config_print_count_limit(const ConfigKey *key, const void *base, Buffer *out) {
+    config_print_limit(key, base, out, config_print_count);
 }
 
-static void print_size_limit(const ConfigKey *key, const void *base, Buffer *out) {
-    print_limit(key, base, out, print_size);
+static void config_print_size_limit(const ConfigKey *key, const void *base, Buffer *out) {
+    config_print_limit(key, base, out, config_print_size);
 }
 
-static void print_span_limit(const ConfigKey *key, const void *base, Buffer *out) {
-    print_limit(key, base, out, print_span);
+static void config_print_span_limit(const ConfigKey *key, const void *base, Buffer *out) {
+    config_print_limit(key, base, out, config_print_span);
 }
 
-static void print_amount(const ConfigKey *key, const void *base, Buffer *out) {
-    uint64_t v = number_of(key, base);
+static void config_print_amount(const ConfigKey *key, const void *base, Buffer *out) {
+    uint64_t v = config_print_number_of(key, base);
 
     if (v == CONFIG_BUILT_IN)
         return;
@@ -95,22 +95,22 @@ static void print_amount(const ConfigKey *key, const void *base, Buffer *out) {
     else if (v & CONFIG_PERCENT)
         text_printf(out, "%" PRIu64 "%%", (uint64_t)(v & ~CONFIG_PERCENT));
     else
-        put_size(out, v);
+        config_print_put_size(out, v);
 }
 
-static void print_storage(const ConfigKey *key _unused_, const void *base, Buffer *out) {
+static void config_print_storage(const ConfigKey *key _unused_, const void *base, Buffer *out) {
     bool is_volatile = ((const Config *)base)->storage == STORAGE_VOLATILE;
 
     text_puts(out, is_volatile ? "volatile" : "persistent");
 }
 
-static void print_layout(const ConfigKey *key _unused_, const void *base, Buffer *out) {
+static void config_print_layout(const ConfigKey *key _unused_, const void *base, Buffer *out) {
     bool folder = ((const SessionConfig *)base)->layout == LAYOUT_DIRECTORY;
 
     text_puts(out, folder ? "directory" : "file");
 }
 
-static void print_compress(const ConfigKey *key _unused_, const void *base, Buffer *out) {
+static void config_print_compress(const ConfigKey *key _unused_, const void *base, Buffer *out) {
     int level = ((const SessionConfig *)base)->zstd_level;
 
     if (level == 0)
@@ -119,7 +119,7 @@ static void print_compress(const ConfigKey *key _unused_, const void *base, Buff
         text_printf(out, "zstd:%d", level);
 }
 
-static void print_call_graph(const ConfigKey *key _unused_, const void *base, Buffer *out) {
+static void config_print_call_graph(const ConfigKey *key _unused_, const void *base, Buffer *out) {
     static const char *const words[] = {[CALL_GRAPH_NONE] = "none",
                                         [CALL_GRAPH_FP] = "fp",
                                         [CALL_GRAPH_DWARF] = "dwarf",
@@ -131,11 +131,11 @@ static void print_call_graph(const ConfigKey *key _unused_, const void *base, Bu
         text_printf(out, ":%" PRIu32, session->dwarf_bytes);
 }
 
-static void print_text(const ConfigKey *key, const void *base, Buffer *out) {
+static void config_print_text(const ConfigKey *key, const void *base, Buffer *out) {
     text_puts(out, (const char *)base + key->offset);
 }
 
-static void print_pids(const ConfigKey *key, const void *base, Buffer *out) {
+static void config_print_pids(const ConfigKey *key, const void *base, Buffer *out) {
     const uint32_t *pids = (const uint32_t *)(const void *)((const char *)base + key->offset);
     uint32_t n = *config_count_of(key, (void *)base);
 
@@ -143,11 +143,11 @@ static void print_pids(const ConfigKey *key, const void *base, Buffer *out) {
         text_printf(out, "%s%" PRIu32, i > 0 ? "," : "", pids[i]);
 }
 
-static void print_frequency(const ConfigKey *key, const void *base, Buffer *out) {
-    if (number_of(key, base) == CONFIG_FREQUENCY_MAX)
+static void config_print_frequency(const ConfigKey *key, const void *base, Buffer *out) {
+    if (config_print_number_of(key, base) == CONFIG_FREQUENCY_MAX)
         text_puts(out, "max");
     else
-        print_count(key, base, out);
+        config_print_count(key, base, out);
 }
 
 /* clang-format off */
@@ -155,24 +155,24 @@ static const struct {
     int   (*parse)(const ConfigKey *key, const char *value, void *base);
     Printer print;
 } rows[] = {
-    { config_parse_bool,         print_bool        },
-    { config_parse_count,        print_count       },
-    { config_parse_size,         print_size        },
-    { config_parse_span,         print_span        },
-    { config_parse_count_limit,  print_count_limit },
-    { config_parse_size_limit,   print_size_limit  },
-    { config_parse_span_limit,   print_span_limit  },
-    { config_parse_amount,       print_amount      },
-    { config_parse_storage,      print_storage     },
-    { config_parse_layout,       print_layout      },
-    { config_parse_compress,     print_compress    },
-    { config_parse_power_of_two, print_size        },
-    { config_parse_events,       print_text        },
-    { config_parse_frequency,    print_frequency   },
-    { config_parse_call_graph,   print_call_graph  },
-    { config_parse_cpus,         print_text        },
-    { config_parse_cgroup,       print_text        },
-    { config_parse_pids,         print_pids        },
+    { config_parse_bool,         config_print_bool        },
+    { config_parse_count,        config_print_count       },
+    { config_parse_size,         config_print_size        },
+    { config_parse_span,         config_print_span        },
+    { config_parse_count_limit,  config_print_count_limit },
+    { config_parse_size_limit,   config_print_size_limit  },
+    { config_parse_span_limit,   config_print_span_limit  },
+    { config_parse_amount,       config_print_amount      },
+    { config_parse_storage,      config_print_storage     },
+    { config_parse_layout,       config_print_layout      },
+    { config_parse_compress,     config_print_compress    },
+    { config_parse_power_of_two, config_print_size        },
+    { config_parse_events,       config_print_text        },
+    { config_parse_frequency,    config_print_frequency   },
+    { config_parse_call_graph,   config_print_call_graph  },
+    { config_parse_cpus,         config_print_text        },
+    { config_parse_cgroup,       config_print_text        },
+    { config_parse_pids,         config_print_pids        },
 };
 /* clang-format on */
 

@@ -10,8 +10,8 @@
  * in a file, whose lines are here the settings by number.
  */
 
-static void on_problem(void *userdata, const char *path _unused_, unsigned line,
-                       const char *problem) {
+static void config_session_on_problem(void *userdata, const char *path _unused_, unsigned line,
+                                      const char *problem) {
     ConfigFault *fault = userdata;
 
     if (fault->expected[0])
@@ -20,8 +20,9 @@ static void on_problem(void *userdata, const char *path _unused_, unsigned line,
     snprintf(fault->expected, sizeof(fault->expected), "%s", problem);
 }
 
-static int take_setting(ConfigLoad *load, const char *section, const ConfigSetting *settings,
-                        size_t i, ConfigFault *fault) {
+static int config_session_take_setting(ConfigLoad *load, const char *section,
+                                       const ConfigSetting *settings, size_t i,
+                                       ConfigFault *fault) {
     const ConfigKey *key = config_key(CONFIG_SESSION, settings[i].key);
     const char *expected = "a key of [Session NAME] in profd.conf(5)";
     int r;
@@ -38,14 +39,15 @@ static int take_setting(ConfigLoad *load, const char *section, const ConfigSetti
     return 0;
 }
 
-static int take_settings(ConfigLoad *load, const char *name, const ConfigSetting *settings,
-                         size_t n, ConfigFault *fault) {
+static int config_session_take_settings(ConfigLoad *load, const char *name,
+                                        const ConfigSetting *settings, size_t n,
+                                        ConfigFault *fault) {
     char section[sizeof(CONFIG_SESSION) + 1 + CONFIG_NAME_MAX];
     int r = 0;
 
     snprintf(section, sizeof(section), CONFIG_SESSION " %s", name);
     for (size_t i = 0; r == 0 && i < n; i++)
-        r = take_setting(load, section, settings, i, fault);
+        r = config_session_take_setting(load, section, settings, i, fault);
     if (r < 0)
         return r;
     config_check_session(load, 0);
@@ -57,7 +59,8 @@ int config_make_session(const Config *config, const char *name, const ConfigSett
     SessionConfig session;
     Config around = *config;
     ConfigFault fault = {};
-    ConfigLoad load = {.config = &around, .on_problem = on_problem, .userdata = &fault};
+    ConfigLoad load = {
+        .config = &around, .on_problem = config_session_on_problem, .userdata = &fault};
     size_t n_keys;
     int r;
 
@@ -68,7 +71,7 @@ int config_make_session(const Config *config, const char *name, const ConfigSett
     load.origins = calloc(2 * n_keys, sizeof(*load.origins));
     if (!load.origins)
         return -ENOMEM;
-    r = take_settings(&load, name, settings, n, &fault);
+    r = config_session_take_settings(&load, name, settings, n, &fault);
     free(load.origins);
     if (r == -EINVAL)
         *ret_fault = fault;

@@ -12,7 +12,7 @@
  * found by walking, since there are few.
  */
 
-static void set_defaults(const char *section, void *base) {
+static void config_set_defaults(const char *section, void *base) {
     size_t n;
     const ConfigKey *keys = config_keys(&n);
 
@@ -31,7 +31,7 @@ void config_session_defaults(SessionConfig *ret, const char *name) {
     assert(config_name_is_valid(name));
     memset(ret, 0, sizeof(*ret));
     strcpy(ret->name, name);
-    set_defaults(CONFIG_SESSION, ret);
+    config_set_defaults(CONFIG_SESSION, ret);
 }
 
 int config_new(Config **ret) {
@@ -41,7 +41,7 @@ int config_new(Config **ret) {
 
     if (!config)
         return -ENOMEM;
-    set_defaults(CONFIG_PROFD, config);
+    config_set_defaults(CONFIG_PROFD, config);
     r = config_need_session(config, CONFIG_DEFAULT_SESSION, &session);
     if (r < 0)
         return r;

@@ -23,7 +23,7 @@ enum {
 
 static const char separators[] = ", \t";
 
-static int store(const ConfigKey *key, uint64_t v, void *base) {
+static int config_value_store(const ConfigKey *key, uint64_t v, void *base) {
     void *at = (char *)base + key->offset;
     uint32_t narrow = (uint32_t)v;
 
@@ -34,14 +34,15 @@ static int store(const ConfigKey *key, uint64_t v, void *base) {
     return 0;
 }
 
-static int store_limit(const ConfigKey *key, int r, const char *value, uint64_t v, void *base) {
+static int config_value_store_limit(const ConfigKey *key, int r, const char *value, uint64_t v,
+                                    void *base) {
     ConfigKey any = *key;
 
     if (strcasecmp(value, "infinity") == 0 || (r == 0 && v == 0)) {
         any.min = 0;
-        return store(&any, 0, base);
+        return config_value_store(&any, 0, base);
     }
-    return r < 0 ? r : store(key, v, base);
+    return r < 0 ? r : config_value_store(key, v, base);
 }
 
 int config_parse_bool(const ConfigKey *key, const char *value, void *base) {
@@ -53,45 +54,45 @@ int config_parse_count(const ConfigKey *key, const char *value, void *base) {
     uint64_t v;
     int r = parse_u64(value, &v);
 
-    return r < 0 ? r : store(key, v, base);
+    return r < 0 ? r : config_value_store(key, v, base);
 }
 
 int config_parse_size(const ConfigKey *key, const char *value, void *base) {
     uint64_t v;
     int r = parse_size(value, &v);
 
-    return r < 0 ? r : store(key, v, base);
+    return r < 0 ? r : config_value_store(key, v, base);
 }
 
 int config_parse_span(const ConfigKey *key, const char *value, void *base) {
     uint64_t v;
     int r = parse_span(value, &v);
 
-    return r < 0 ? r : store(key, v, base);
+    return r < 0 ? r : config_value_store(key, v, base);
 }
 
 int config_parse_count_limit(const ConfigKey *key, const char *value, void *base) {
     uint64_t v = 0;
     int r = parse_u64(value, &v);
 
-    return store_limit(key, r, value, v, base);
+    return config_value_store_limit(key, r, value, v, base);
 }
 
 int config_parse_size_limit(const ConfigKey *key, const char *value, void *base) {
     uint64_t v = 0;
     int r = parse_size(value, &v);
 
-    return store_limit(key, r, value, v, base);
+    return config_value_store_limit(key, r, value, v, base);
 }
 
 int config_parse_span_limit(const ConfigKey *key, const char *value, void *base) {
     uint64_t v = 0;
     int r = parse_span(value, &v);
 
-    return store_limit(key, r, value, v, base);
+    return config_value_store_limit(key, r, value, v, base);
 }
 
-static int parse_percent(const ConfigKey *key, const char *value, uint64_t *ret) {
+static int config_value_parse_percent(const ConfigKey *key, const char *value, uint64_t *ret) {
     char digits[4] = {};
     size_t n = strlen(value);
     uint64_t v;
@@ -115,7 +116,7 @@ int config_parse_amount(const ConfigKey *key, const char *value, void *base) {
     if (strcasecmp(value, "infinity") == 0 && key->max == CONFIG_NO_LIMIT)
         v = CONFIG_NO_LIMIT;
     else if (strchr(value, '%'))
-        r = parse_percent(key, value, &v);
+        r = config_value_parse_percent(key, value, &v);
     else if (*value)
         return config_parse_size(key, value, base);
     if (r < 0)
@@ -125,14 +126,14 @@ int config_parse_amount(const ConfigKey *key, const char *value, void *base) {
 }
 
 /* The one of two words. */
-static int parse_word(const char *value, const char *no, const char *yes, bool *ret) {
+static int config_value_parse_word(const char *value, const char *no, const char *yes, bool *ret) {
     *ret = strcmp(value, yes) == 0;
     return *ret || strcmp(value, no) == 0 ? 0 : -EINVAL;
 }
 
 int config_parse_storage(const ConfigKey *key _unused_, const char *value, void *base) {
     bool is_volatile;
-    int r = parse_word(value, "persistent", "volatile", &is_volatile);
+    int r = config_value_parse_word(value, "persistent", "volatile", &is_volatile);
 
     if (r == 0)
         ((Config *)base)->storage = is_volatile ? STORAGE_VOLATILE : STORAGE_PERSISTENT;
@@ -141,7 +142,7 @@ int config_parse_storage(const ConfigKey *key _unused_, const char *value, void 
 
 int config_parse_layout(const ConfigKey *key _unused_, const char *value, void *base) {
     bool folder;
-    int r = parse_word(value, "file", "directory", &folder);
+    int r = config_value_parse_word(value, "file", "directory", &folder);
 
     if (r == 0)
         ((SessionConfig *)base)->layout = folder ? LAYOUT_DIRECTORY : LAYOUT_FILE;
@@ -149,7 +150,7 @@ int config_parse_layout(const ConfigKey *key _unused_, const char *value, void *
 }
 
 /* What follows `word` and a colon, NULL after the word alone. -EINVAL: it is another word. */
-static int split_word(const char *value, const char *word, const char **ret_rest) {
+static int config_value_split_word(const char *value, const char *word, const char **ret_rest) {
     size_t n = strlen(word);
 
     if (strncmp(value, word, n) != 0 || (value[n] && value[n] != ':'))
@@ -167,10 +168,10 @@ int config_parse_compress(const ConfigKey *key, const char *value, void *base) {
         ((SessionConfig *)base)->zstd_level = 0;
         return 0;
     }
-    r = split_word(value, "zstd", &rest);
+    r = config_value_split_word(value, "zstd", &rest);
     if (r == 0 && rest)
         r = parse_u64(rest, &level);
-    return r < 0 ? r : store(key, level, base);
+    return r < 0 ? r : config_value_store(key, level, base);
 }
 
 int config_parse_power_of_two(const ConfigKey *key, const char *value, void *base) {
@@ -179,7 +180,7 @@ int config_parse_power_of_two(const ConfigKey *key, const char *value, void *bas
 
     if (r < 0 || (v & (v - 1)) != 0)
         return r < 0 ? r : -EINVAL;
-    return store(key, v, base);
+    return config_value_store(key, v, base);
 }
 
 /* Only what no event can be: what it means is for those who open it. */
@@ -236,7 +237,7 @@ int config_parse_call_graph(const ConfigKey *key _unused_, const char *value, vo
             session->dwarf_bytes = 0;
             return 0;
         }
-    r = split_word(value, "dwarf", &rest);
+    r = config_value_split_word(value, "dwarf", &rest);
     if (r == 0 && rest)
         r = parse_size(rest, &bytes);
     if (r < 0 || bytes < 1 || bytes > DWARF_BYTES_MAX)
@@ -247,7 +248,7 @@ int config_parse_call_graph(const ConfigKey *key _unused_, const char *value, vo
 }
 
 /* A number at *p, which moves behind it. */
-static int take_number(const char **p, uint64_t max, uint64_t *ret) {
+static int config_value_take_number(const char **p, uint64_t max, uint64_t *ret) {
     char digits[12] = {};
     size_t n = strspn(*p, "0123456789");
     int r;
@@ -260,14 +261,14 @@ static int take_number(const char **p, uint64_t max, uint64_t *ret) {
     return r < 0 || *ret <= max ? r : -ERANGE;
 }
 
-static int take_cpus(const char **p, uint64_t *ret_first, uint64_t *ret_last) {
-    int r = take_number(p, CPU_MAX, ret_first);
+static int config_value_take_cpus(const char **p, uint64_t *ret_first, uint64_t *ret_last) {
+    int r = config_value_take_number(p, CPU_MAX, ret_first);
 
     *ret_last = *ret_first;
     if (r < 0 || **p != '-')
         return r;
     (*p)++;
-    r = take_number(p, CPU_MAX, ret_last);
+    r = config_value_take_number(p, CPU_MAX, ret_last);
     return r < 0 || *ret_first <= *ret_last ? r : -EINVAL;
 }
 
@@ -279,7 +280,7 @@ int config_parse_cpus(const ConfigKey *key _unused_, const char *value, void *ba
     while (*value) {
         uint64_t first, last;
         const char *from = value;
-        int r = take_cpus(&value, &first, &last);
+        int r = config_value_take_cpus(&value, &first, &last);
 
         if (r < 0 || (*value && !strchr(separators, *value)))
             return r < 0 ? r : -EINVAL;
@@ -296,7 +297,7 @@ int config_parse_cpus(const ConfigKey *key _unused_, const char *value, void *ba
 }
 
 /* Names between slashes, none of which leads elsewhere or is longer than a name may be. */
-static bool is_path_below(const char *path) {
+static bool config_value_is_path_below(const char *path) {
     while (*path) {
         size_t n = strcspn(path, "/");
 
@@ -323,7 +324,7 @@ int config_parse_cgroup(const ConfigKey *key _unused_, const char *value, void *
     if (n >= sizeof(path))
         return -ERANGE;
     memcpy(path, value, n);
-    if ((n == 0 && rooted) || !is_path_below(path))
+    if ((n == 0 && rooted) || !config_value_is_path_below(path))
         return -EINVAL;
     memcpy(((SessionConfig *)base)->cgroup, path, sizeof(path));
     return 0;
@@ -341,7 +342,7 @@ int config_parse_pids(const ConfigKey *key, const char *value, void *base) {
     value += strspn(value, separators);
     while (*value) {
         uint64_t pid;
-        int r = take_number(&value, key->max, &pid);
+        int r = config_value_take_number(&value, key->max, &pid);
 
         if (r < 0 || pid < key->min || (*value && !strchr(separators, *value)))
             return r < 0 ? r : -EINVAL;

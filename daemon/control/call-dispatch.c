@@ -12,14 +12,14 @@
  * So nobody learns more about a method than the interface shows before he may call it.
  */
 
-static const ControlMethod *find_method(const Control *control, const char *name) {
+static const ControlMethod *call_dispatch_find_method(const Control *control, const char *name) {
     for (size_t i = 0; i < control->options.n_methods; i++)
         if (strcmp(control->options.methods[i].name, name) == 0)
             return &control->options.methods[i];
     return NULL;
 }
 
-static int deny(Call *call) {
+static int call_dispatch_deny(Call *call) {
     static LogRate rate = {.interval_ns = CONTROL_RATE_NS, .burst = 10};
     const Peer *peer = &call->caller->peer;
     char uid[16], pid[16];
@@ -35,7 +35,7 @@ static int deny(Call *call) {
 }
 
 /* 0 when it was called as it has to be; 1 when it was refused and is gone. */
-static int check_mode(Call *call) {
+static int call_dispatch_check_mode(Call *call) {
     MethodMode mode = call->method ? call->method->mode : METHOD_PLAIN;
 
     if (mode == METHOD_MORE && !call->more)
@@ -49,13 +49,13 @@ static int check_mode(Call *call) {
     return 1;
 }
 
-static int fail_method(Call *call) {
+static int call_dispatch_fail_method(Call *call) {
     return call_fail(
         call, "org.varlink.service.MethodNotFound",
         json_pack("{s:s+++}", "method", interface_name(call->interface), ".", call->member, ""));
 }
 
-static int check_parameters(Call *call) {
+static int call_dispatch_check_parameters(Call *call) {
     char field[INTERFACE_FIELD_SIZE];
     int r = interface_check(call->interface, INTERFACE_CALL, call->member, call->parameters,
                             INTERFACE_STRICT, field);
@@ -66,21 +66,21 @@ static int check_parameters(Call *call) {
         (void)call_fail_parameter(call, field,
                                   "this profd does not know it, misses it, or wants another type");
     else if (r == -ENOENT)
-        (void)fail_method(call);
+        (void)call_dispatch_fail_method(call);
     else
         call_fail_errno(call, r);
     return 1;
 }
 
-static int run(Call *call) {
+static int call_dispatch_run(Call *call) {
     Caller *caller = call->caller;
     const ControlMethod *method = call->method;
     int r;
 
     if (method && caller->peer.right < method->right)
-        return deny(call);
+        return call_dispatch_deny(call);
     call->is_audited = method && method->changes;
-    if (check_mode(call) != 0 || check_parameters(call) != 0)
+    if (call_dispatch_check_mode(call) != 0 || call_dispatch_check_parameters(call) != 0)
         return 0;
     if (!method)
         return service_call(call);
@@ -91,7 +91,7 @@ static int run(Call *call) {
 }
 
 /* INTERFACE.METHOD to what it names, and on. */
-static int dispatch(Call *call, const char *method) {
+static int call_dispatch_dispatch(Call *call, const char *method) {
     Control *control = call->caller->control;
     Interface *const interfaces[] = {control->interface, control->service};
     const char *dot = strrchr(method, '.');
@@ -105,10 +105,11 @@ static int dispatch(Call *call, const char *method) {
         return call_fail(call, "org.varlink.service.InterfaceNotFound",
                          json_pack("{s:s%}", "interface", method, n));
     call->member = dot + 1;
-    call->method = call->interface == control->interface ? find_method(control, dot + 1) : NULL;
+    call->method =
+        call->interface == control->interface ? call_dispatch_find_method(control, dot + 1) : NULL;
     if (call->interface == control->interface && !call->method)
-        return fail_method(call);
-    return run(call);
+        return call_dispatch_fail_method(call);
+    return call_dispatch_run(call);
 }
 
 int call_begin(Caller *caller, Bytes bytes) {
@@ -134,5 +135,5 @@ int call_begin(Caller *caller, Bytes bytes) {
                    .upgrade = parsed.upgrade};
     call->parameters = parsed.parameters ? parsed.parameters : call->nothing;
     caller->call = call;
-    return dispatch(call, parsed.method);
+    return call_dispatch_dispatch(call, parsed.method);
 }

@@ -68,7 +68,7 @@ Call *call_abandon(Call *call) {
     return call_free(call);
 }
 
-static void end_call(Call *call) {
+static void call_end(Call *call) {
     Caller *caller = call->caller;
 
     caller->call = NULL;
@@ -102,7 +102,7 @@ void call_end_with_client(Call *call) {
 }
 
 /* Takes parameters. */
-static int send_error(Caller *caller, const char *error, json_t *parameters) {
+static int call_send_error(Caller *caller, const char *error, json_t *parameters) {
     _cleanup_json_ json_t *message = json_pack("{s:s, s:o}", "error", error, "parameters",
                                                parameters ? parameters : json_object());
 
@@ -116,13 +116,13 @@ int call_refuse_message(Caller *caller, MessageFault fault) {
     log_limited(&rate, LOG_LEVEL_NOTICE, 0,
                 "User %u (pid %d) sent what is no call (%s), hanging up", (unsigned)peer->uid,
                 (int)peer->pid, message_fault_name(fault));
-    (void)send_error(caller, "io.profd.Control.BadMessage",
-                     json_pack("{s:s}", "reason", message_fault_name(fault)));
+    (void)call_send_error(caller, "io.profd.Control.BadMessage",
+                          json_pack("{s:s}", "reason", message_fault_name(fault)));
     return -EBADMSG;
 }
 
 /* Takes parameters. */
-static int send_reply(Call *call, json_t *parameters, bool continues, size_t limit) {
+static int call_send_reply(Call *call, json_t *parameters, bool continues, size_t limit) {
     _cleanup_json_ json_t *taken = parameters, *message = NULL;
     char field[INTERFACE_FIELD_SIZE] = "";
     int r;
@@ -147,7 +147,7 @@ static int send_reply(Call *call, json_t *parameters, bool continues, size_t lim
 
 int call_continue(Call *call, json_t *parameters) {
     assert(call->more);
-    return send_reply(call, parameters, true, OUTPUT_MAX_BYTES);
+    return call_send_reply(call, parameters, true, OUTPUT_MAX_BYTES);
 }
 
 void call_fail_errno(Call *call, int error) {
@@ -155,19 +155,19 @@ void call_fail_errno(Call *call, int error) {
 }
 
 int call_reply(Call *call, json_t *parameters) {
-    int r = send_reply(call, parameters, false, SIZE_MAX);
+    int r = call_send_reply(call, parameters, false, SIZE_MAX);
 
     if (r < 0 && r != -EPIPE)
         call_fail_errno(call, r);
     else {
         call_audit(call, "done", NULL, NULL);
-        end_call(call);
+        call_end(call);
     }
     return 0;
 }
 
 /* What somebody wanted more of than he may have. */
-static bool is_of_limits(const char *error) {
+static bool call_is_of_limits(const char *error) {
     static const char *const names[] = {"Busy", "DiskBudget", "TooManySessions"};
 
     for (size_t i = 0; i < ARRAY_SIZE(names); i++)
@@ -176,7 +176,7 @@ static bool is_of_limits(const char *error) {
     return false;
 }
 
-static void tell_limit(const Call *call, const char *error) {
+static void call_tell_limit(const Call *call, const char *error) {
     static LogRate rate = {.interval_ns = CONTROL_RATE_NS, .burst = 10};
     const Peer *peer = &call->caller->peer;
 
@@ -196,14 +196,14 @@ int call_fail(Call *call, const char *error, json_t *parameters) {
                   "The error %s is not as its interface has it at '%s', please tell those who "
                   "make profd",
                   error, field);
-    if (is_of_limits(error))
-        tell_limit(call, error);
+    if (call_is_of_limits(error))
+        call_tell_limit(call, error);
     call_audit(call, "refused", error, taken);
     snprintf(name, sizeof(name), "%s%s%s", is_ours ? interface_name(interface) : "",
              is_ours ? "." : "", error);
-    if (!call->oneway && send_error(call->caller, name, TAKE_PTR(taken)) == -ENOMEM)
+    if (!call->oneway && call_send_error(call->caller, name, TAKE_PTR(taken)) == -ENOMEM)
         call->caller->is_ending = true;
-    end_call(call);
+    call_end(call);
     return 0;
 }
 
@@ -222,7 +222,7 @@ int call_stream(Call *call, int (*next)(void *userdata, json_t **ret),
     return 0;
 }
 
-static int pump_one(Call *call) {
+static int call_pump_one(Call *call) {
     _cleanup_json_ json_t *item = NULL;
     int r = call->next(call->stream_userdata, &item);
 
@@ -244,7 +244,7 @@ int call_pump(Call *call) {
     for (int i = 0; i < STREAM_SLICE; i++) {
         if (caller_waiting(caller) > OUTPUT_PAUSE_BYTES)
             return 0;
-        if (pump_one(call) <= 0)
+        if (call_pump_one(call) <= 0)
             return 1;
     }
     return 1;
@@ -259,7 +259,7 @@ int call_reply_file(Call *call, json_t *parameters, int fd, uint64_t bytes) {
     assert(call->upgrade);
     if (!caller_may_transfer(caller))
         return call_fail(call, "Busy", json_pack("{s:i}", "retryAfterMs", BUSY_RETRY_MS));
-    r = send_reply(call, TAKE_PTR(taken), false, SIZE_MAX);
+    r = call_send_reply(call, TAKE_PTR(taken), false, SIZE_MAX);
     if (r < 0 && r != -EPIPE) {
         call_fail_errno(call, r);
         return 0;
@@ -268,6 +268,6 @@ int call_reply_file(Call *call, json_t *parameters, int fd, uint64_t bytes) {
         r = caller_transfer(caller, TAKE_FD(file), bytes);
     if (r < 0)
         caller->is_ending = true;
-    end_call(call);
+    call_end(call);
     return r == 0;
 }

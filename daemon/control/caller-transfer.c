@@ -13,7 +13,7 @@ enum {
     TRANSFERS_OF_UID_MAX = 4,
 };
 
-static int on_transferred(void *userdata) {
+static int caller_transfer_on_transferred(void *userdata) {
     Caller *caller = userdata;
 
     caller->is_done = true;
@@ -38,7 +38,7 @@ int caller_transfer(Caller *caller, int fd, uint64_t bytes) {
                                .fd = fd,
                                .bytes = bytes,
                                .stuck_ns = caller->control->idle_ns,
-                               .on_end = on_transferred,
+                               .on_end = caller_transfer_on_transferred,
                                .userdata = caller};
     int r;
 

@@ -28,17 +28,17 @@ enum {
     HEAVY_SHARE = 8, /* of a CPU, one part */
 };
 
-static int on_turn(void *userdata);
+static int caller_on_turn(void *userdata);
 
 /* Closed in both directions. */
-static bool is_hung_up(const Caller *caller) {
+static bool caller_is_hung_up(const Caller *caller) {
     struct pollfd fd = {.fd = caller->fd};
 
     return poll(&fd, 1, 0) > 0 && (fd.revents & (POLLHUP | POLLERR)) != 0;
 }
 
 /* 1 and a whole message, without its NUL; 0: there is none; -EMSGSIZE: it is too long. */
-static int find_message(Caller *caller, Bytes *ret) {
+static int caller_find_message(Caller *caller, Bytes *ret) {
     Buffer *in = &caller->in;
     const uint8_t *nul = NULL;
 
@@ -54,13 +54,13 @@ static int find_message(Caller *caller, Bytes *ret) {
     return 1;
 }
 
-static void take_message(Caller *caller, Bytes bytes) {
+static void caller_take_message(Caller *caller, Bytes bytes) {
     caller->taken += bytes.size + 1;
     caller->scanned = caller->taken;
 }
 
 /* What was handled goes; memory of a long message too. */
-static void tidy(Caller *caller) {
+static void caller_tidy(Caller *caller) {
     Buffer *in = &caller->in;
 
     if (caller->taken == in->size && in->allocated > 2 * CALLER_READ_BYTES)
@@ -73,17 +73,17 @@ static void tidy(Caller *caller) {
     caller->taken = 0;
 }
 
-static size_t room(const Caller *caller) {
+static size_t caller_room(const Caller *caller) {
     return MESSAGE_BYTES_MAX + 1 - (caller->in.size - caller->taken);
 }
 
-static int on_readable(void *userdata) {
+static int caller_on_readable(void *userdata) {
     Caller *caller = userdata;
     size_t want;
     ssize_t n;
 
-    tidy(caller);
-    want = MIN((size_t)CALLER_READ_BYTES, room(caller));
+    caller_tidy(caller);
+    want = MIN((size_t)CALLER_READ_BYTES, caller_room(caller));
     if (want == 0)
         return 0;
     if (!buffer_reserve(&caller->in, want)) {
@@ -96,12 +96,12 @@ static int on_readable(void *userdata) {
         buffer_commit(&caller->in, (size_t)n);
     else if (n == 0 || errno != EAGAIN) {
         caller->has_ended = true;
-        caller->is_gone = n < 0 || is_hung_up(caller);
+        caller->is_gone = n < 0 || caller_is_hung_up(caller);
     }
-    return on_turn(caller);
+    return caller_on_turn(caller);
 }
 
-static int on_writable(void *userdata) {
+static int caller_on_writable(void *userdata) {
     Caller *caller = userdata;
 
     caller_flush(caller);
@@ -109,9 +109,9 @@ static int on_writable(void *userdata) {
     return 0;
 }
 
-static int set_source(Caller *caller, LoopSource **source, bool wanted,
-                      int (*add)(Loop *, int, LoopCallback, void *, LoopSource **),
-                      LoopCallback callback) {
+static int caller_set_source(Caller *caller, LoopSource **source, bool wanted,
+                             int (*add)(Loop *, int, LoopCallback, void *, LoopSource **),
+                             LoopCallback callback) {
     if (wanted == (*source != NULL))
         return 0;
     if (wanted)
@@ -120,18 +120,20 @@ static int set_source(Caller *caller, LoopSource **source, bool wanted,
     return 0;
 }
 
-static void watch(Caller *caller) {
+static void caller_watch(Caller *caller) {
     bool is_open = !caller->transfer && !caller->is_done;
-    bool reads = is_open && !caller->has_ended && !caller->is_ending && room(caller) > 0;
+    bool reads = is_open && !caller->has_ended && !caller->is_ending && caller_room(caller) > 0;
     bool writes = is_open && caller_waiting(caller) > 0;
 
-    if (set_source(caller, &caller->readable, reads, loop_add_readable, on_readable) < 0 ||
-        set_source(caller, &caller->writable, writes, loop_add_writable, on_writable) < 0)
+    if (caller_set_source(caller, &caller->readable, reads, loop_add_readable, caller_on_readable) <
+            0 ||
+        caller_set_source(caller, &caller->writable, writes, loop_add_writable,
+                          caller_on_writable) < 0)
         caller->is_done = true;
 }
 
 /* How many of the same user wait before it; NULL: before one that is about to. */
-static unsigned heavy_rank(const Control *control, const Caller *caller, uid_t uid) {
+static unsigned caller_heavy_rank(const Control *control, const Caller *caller, uid_t uid) {
     unsigned rank = 0;
 
     for (const Caller *c = control->heavy; c && c != caller; c = c->next_heavy)
@@ -139,7 +141,7 @@ static unsigned heavy_rank(const Control *control, const Caller *caller, uid_t u
     return rank;
 }
 
-static int trigger_heavy(const Control *control) {
+static int caller_trigger_heavy(const Control *control) {
     uint64_t now_ns = clock_monotonic_ns();
 
     return loop_trigger_after(control->heavy_turn,
@@ -147,20 +149,20 @@ static int trigger_heavy(const Control *control) {
 }
 
 /* Each user has one of his own done before another one has a second. */
-static void wait_heavy(Caller *caller) {
+static void caller_wait_heavy(Caller *caller) {
     const Control *control = caller->control;
-    unsigned rank = heavy_rank(control, NULL, caller->peer.uid);
+    unsigned rank = caller_heavy_rank(control, NULL, caller->peer.uid);
     Caller **at = &caller->control->heavy;
 
-    while (*at && heavy_rank(control, *at, (*at)->peer.uid) <= rank)
+    while (*at && caller_heavy_rank(control, *at, (*at)->peer.uid) <= rank)
         at = &(*at)->next_heavy;
     caller->next_heavy = *at;
     *at = caller;
     caller->is_heavy = true;
-    (void)trigger_heavy(control);
+    (void)caller_trigger_heavy(control);
 }
 
-static void leave_heavy(Caller *caller) {
+static void caller_leave_heavy(Caller *caller) {
     Caller **at = &caller->control->heavy;
 
     if (!caller->is_heavy)
@@ -174,7 +176,7 @@ static void leave_heavy(Caller *caller) {
 
 /* One message, when nothing is under way and what was said before is on its way: 1 when there was
  * one. */
-static int handle_message(Caller *caller, bool heavy_too) {
+static int caller_handle_message(Caller *caller, bool heavy_too) {
     uint64_t begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     Bytes bytes;
     int r;
@@ -182,16 +184,16 @@ static int handle_message(Caller *caller, bool heavy_too) {
     if (caller->is_heavy || caller->call || caller->is_ending || caller->transfer ||
         caller_waiting(caller) > OUTPUT_PAUSE_BYTES)
         return 0;
-    r = find_message(caller, &bytes);
+    r = caller_find_message(caller, &bytes);
     if (r == 0)
         return 0;
     if (r > 0 && !heavy_too && (bytes.size > LIGHT_BYTES || caller->cost_ns > LIGHT_NS)) {
-        wait_heavy(caller);
+        caller_wait_heavy(caller);
         return 0;
     }
     caller->idle_since_ns = clock_monotonic_ns();
     if (r > 0)
-        take_message(caller, bytes);
+        caller_take_message(caller, bytes);
     r = r < 0 ? call_refuse_message(caller, MESSAGE_SIZE) : call_begin(caller, bytes);
     if (r < 0)
         caller->is_ending = true;
@@ -205,27 +207,27 @@ int caller_on_heavy_turn(void *userdata) {
 
     if (!caller)
         return 0;
-    leave_heavy(caller);
-    if (!caller->is_done && handle_message(caller, true) > 0)
+    caller_leave_heavy(caller);
+    if (!caller->is_done && caller_handle_message(caller, true) > 0)
         control->heavy_from_ns = clock_monotonic_ns() + (HEAVY_SHARE - 1) * caller->cost_ns;
     caller_wake(caller);
-    return control->heavy ? trigger_heavy(control) : 0;
+    return control->heavy ? caller_trigger_heavy(control) : 0;
 }
 
-static bool outlives_client(const Call *call) {
+static bool caller_outlives_client(const Call *call) {
     return call->oneway && !call->ends_with_client;
 }
 
-static void step(Caller *caller) {
+static void caller_step(Caller *caller) {
     bool is_busy = false;
 
     caller_flush(caller);
-    if (caller->call && caller->is_gone && !outlives_client(caller->call))
+    if (caller->call && caller->is_gone && !caller_outlives_client(caller->call))
         caller->call = call_abandon(caller->call);
     if (caller->call && caller->call->next)
         is_busy = call_pump(caller->call) > 0;
     else
-        is_busy = handle_message(caller, false) > 0;
+        is_busy = caller_handle_message(caller, false) > 0;
     /* What can be answered at once is: rounds may be long ones. */
     if (is_busy)
         caller_flush(caller);
@@ -235,19 +237,19 @@ static void step(Caller *caller) {
         caller->is_done |= caller->is_ending || caller->has_ended;
 }
 
-static int on_turn(void *userdata) {
+static int caller_on_turn(void *userdata) {
     Caller *caller = userdata;
 
     caller->is_awake = false;
     if (!caller->transfer && !caller->is_done)
-        step(caller);
-    watch(caller);
+        caller_step(caller);
+    caller_watch(caller);
     if (caller->is_done)
         caller_free(caller);
     return 0;
 }
 
-static bool is_late(uint64_t since_ns, const Caller *caller, uint64_t now_ns) {
+static bool caller_is_late(uint64_t since_ns, const Caller *caller, uint64_t now_ns) {
     return now_ns - MIN(since_ns, now_ns) >= caller->control->idle_ns;
 }
 
@@ -255,10 +257,10 @@ void caller_tick(Caller *caller, uint64_t now_ns) {
     if (caller->transfer)
         return;
     if (caller_waiting(caller) > 0)
-        caller->is_done |= is_late(caller->stuck_since_ns, caller, now_ns);
+        caller->is_done |= caller_is_late(caller->stuck_since_ns, caller, now_ns);
     else if (!caller->call)
-        caller->is_done |= is_late(caller->idle_since_ns, caller, now_ns);
-    if (!caller->readable && is_hung_up(caller))
+        caller->is_done |= caller_is_late(caller->idle_since_ns, caller, now_ns);
+    if (!caller->readable && caller_is_hung_up(caller))
         caller->is_gone = caller->has_ended = true;
     if (caller->is_done || caller->is_gone)
         caller_wake(caller);
@@ -281,7 +283,7 @@ int caller_new(Control *control, int fd, const Peer *peer) {
     if (caller->next)
         caller->next->previous = caller;
     control->callers = caller;
-    r = loop_add_deferred(control->options.loop, on_turn, caller, &caller->turn);
+    r = loop_add_deferred(control->options.loop, caller_on_turn, caller, &caller->turn);
     if (r < 0) {
         caller_free(caller);
         return r;
@@ -296,7 +298,7 @@ Caller *caller_free(Caller *caller) {
     if (!caller)
         return NULL;
     control = caller->control;
-    leave_heavy(caller);
+    caller_leave_heavy(caller);
     caller->call = call_abandon(caller->call);
     caller->transfer = transfer_free(caller->transfer);
     if (control->options.on_connection_gone)

@@ -27,9 +27,9 @@ enum {
     BUSY_RETRY_MS = 1000,
 };
 
-static int on_listening(void *userdata);
+static int control_socket_on_listening(void *userdata);
 
-static bool has_room(const Control *control, const Peer *peer) {
+static bool control_socket_has_room(const Control *control, const Peer *peer) {
     unsigned all = 0, of_uid = 0, without_right = 0, not_admin = 0;
 
     for (const Caller *c = control->callers; c; c = c->next) {
@@ -49,7 +49,7 @@ static bool has_room(const Control *control, const Peer *peer) {
 
 /* Takes the descriptor and parameters. It was not asked anything yet, but this is what it reads
  * instead of a reply. */
-static void turn_away(int fd, const char *error, json_t *parameters) {
+static void control_socket_turn_away(int fd, const char *error, json_t *parameters) {
     _cleanup_json_ json_t *message = json_pack("{s:s, s:o}", "error", error, "parameters",
                                                parameters ? parameters : json_object());
     _cleanup_(buffer_done) Buffer out = {};
@@ -60,7 +60,7 @@ static void turn_away(int fd, const char *error, json_t *parameters) {
 }
 
 /* Takes the descriptor. */
-static void let_in(Control *control, int fd) {
+static void control_socket_let_in(Control *control, int fd) {
     static LogRate rate = {.interval_ns = 60 * NS_PER_SECOND, .burst = 5};
     Peer peer;
     int r = peer_of(fd, &control->options.groups, &peer);
@@ -70,25 +70,26 @@ static void let_in(Control *control, int fd) {
                     "Failed to learn who connected to the control socket, hanging up: %m");
         closep(&fd);
     } else if (peer.right == RIGHT_NOTHING)
-        turn_away(fd, "org.varlink.service.PermissionDenied", NULL);
-    else if (!has_room(control, &peer)) {
+        control_socket_turn_away(fd, "org.varlink.service.PermissionDenied", NULL);
+    else if (!control_socket_has_room(control, &peer)) {
         log_limited(&rate, LOG_LEVEL_NOTICE, 0,
                     "There is no room for another connection of user %u (pid %d)",
                     (unsigned)peer.uid, (int)peer.pid);
-        turn_away(fd, "io.profd.Control.Busy", json_pack("{s:i}", "retryAfterMs", BUSY_RETRY_MS));
+        control_socket_turn_away(fd, "io.profd.Control.Busy",
+                                 json_pack("{s:i}", "retryAfterMs", BUSY_RETRY_MS));
     } else
         (void)caller_new(control, fd, &peer);
 }
 
 /* One that is due stays due when others connect. */
-static int tick_later(Control *control) {
+static int control_socket_tick_later(Control *control) {
     if (control->has_tick)
         return 0;
     control->has_tick = true;
     return loop_trigger_after(control->tick, MIN(control->idle_ns / 4, CONTROL_TICK_NS));
 }
 
-static int on_tick(void *userdata) {
+static int control_socket_on_tick(void *userdata) {
     Control *control = userdata;
     uint64_t now = clock_monotonic_ns();
 
@@ -96,20 +97,20 @@ static int on_tick(void *userdata) {
     for (Caller *c = control->callers; c; c = c->next)
         caller_tick(c, now);
     if (!control->listening)
-        (void)loop_add_readable(control->options.loop, control->options.fd, on_listening, control,
-                                &control->listening);
-    return control->callers || !control->listening ? tick_later(control) : 0;
+        (void)loop_add_readable(control->options.loop, control->options.fd,
+                                control_socket_on_listening, control, &control->listening);
+    return control->callers || !control->listening ? control_socket_tick_later(control) : 0;
 }
 
 /* Without descriptors or memory the queue would be seen again and again: it waits for a tick. */
-static int on_listening(void *userdata) {
+static int control_socket_on_listening(void *userdata) {
     Control *control = userdata;
 
     for (int i = 0; i < ACCEPTS; i++) {
         int fd = accept4(control->options.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
         if (fd >= 0) {
-            let_in(control, fd);
+            control_socket_let_in(control, fd);
             continue;
         }
         if (errno == EINTR || errno == ECONNABORTED)
@@ -121,23 +122,23 @@ static int on_listening(void *userdata) {
         }
         break;
     }
-    return tick_later(control);
+    return control_socket_tick_later(control);
 }
 
-static bool has_method(const ControlOptions *options, const char *name) {
+static bool control_socket_has_method(const ControlOptions *options, const char *name) {
     for (size_t i = 0; i < options->n_methods; i++)
         if (strcmp(options->methods[i].name, name) == 0)
             return true;
     return false;
 }
 
-static int check_table(const Control *control) {
+static int control_socket_check_table(const Control *control) {
     const ControlOptions *options = &control->options;
     const char *name;
     size_t n = 0;
 
     for (; (name = interface_method(control->interface, n)); n++)
-        if (!has_method(options, name))
+        if (!control_socket_has_method(options, name))
             return log_error(-EINVAL, "Method %s of %s is in no table of this program", name,
                              interface_name(control->interface));
     for (size_t i = 0; i < options->n_methods; i++) {
@@ -153,20 +154,20 @@ static int check_table(const Control *control) {
     return options->n_methods == n ? 0 : log_error(-EINVAL, "A method has two rows");
 }
 
-static int start(Control *control) {
+static int control_socket_start(Control *control) {
     Loop *loop = control->options.loop;
     int r = interface_new(interface_text_control, &control->interface, NULL);
 
     if (r == 0)
         r = interface_new(interface_text_service, &control->service, NULL);
     if (r == 0)
-        r = check_table(control);
+        r = control_socket_check_table(control);
     if (r == 0)
-        r = loop_add_deferred(loop, on_tick, control, &control->tick);
+        r = loop_add_deferred(loop, control_socket_on_tick, control, &control->tick);
     if (r == 0)
         r = loop_add_deferred(loop, caller_on_heavy_turn, control, &control->heavy_turn);
-    return r == 0 ? loop_add_readable(loop, control->options.fd, on_listening, control,
-                                      &control->listening)
+    return r == 0 ? loop_add_readable(loop, control->options.fd, control_socket_on_listening,
+                                      control, &control->listening)
                   : r;
 }
 
@@ -180,7 +181,7 @@ int control_new(const ControlOptions *options, Control **ret) {
     }
     control->options = *options;
     control->idle_ns = options->idle_ns > 0 ? options->idle_ns : IDLE_NS;
-    r = start(control);
+    r = control_socket_start(control);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(control);

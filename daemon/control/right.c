@@ -18,7 +18,7 @@ enum {
     GROUPS_MAX = 65536, /* as many as the kernel lets one have */
 };
 
-static bool find_group(const char *name, gid_t *ret) {
+static bool right_find_group(const char *name, gid_t *ret) {
     const struct group *group = getgrnam(name);
 
     if (group)
@@ -29,8 +29,8 @@ static bool find_group(const char *name, gid_t *ret) {
 Groups groups_find(void) {
     Groups groups = {};
 
-    groups.has_read = find_group("profd-read", &groups.read);
-    groups.has_admin = find_group("profd-admin", &groups.admin);
+    groups.has_read = right_find_group("profd-read", &groups.read);
+    groups.has_admin = right_find_group("profd-admin", &groups.admin);
     return groups;
 }
 

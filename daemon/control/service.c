@@ -9,7 +9,7 @@
  * a client that knows nothing of us can find out what there is to call.
  */
 
-static int get_info(Call *call) {
+static int service_get_info(Call *call) {
     const Control *control = call->caller->control;
 
     return call_reply(call, json_pack("{s:s, s:s, s:s, s:s, s:[s, s]}", "vendor", "profd",
@@ -19,7 +19,7 @@ static int get_info(Call *call) {
                                       interface_name(control->interface)));
 }
 
-static int get_interface_description(Call *call) {
+static int service_get_interface_description(Call *call) {
     const Control *control = call->caller->control;
     const Interface *const interfaces[] = {control->interface, control->service};
     const char *name = json_string_value(json_object_get(call->parameters, "interface"));
@@ -33,5 +33,6 @@ static int get_interface_description(Call *call) {
 }
 
 int service_call(Call *call) {
-    return strcmp(call->member, "GetInfo") == 0 ? get_info(call) : get_interface_description(call);
+    return strcmp(call->member, "GetInfo") == 0 ? service_get_info(call)
+                                                : service_get_interface_description(call);
 }

@@ -37,7 +37,7 @@ struct Transfer {
 
 static atomic_uint transfer_threads;
 
-static void release(Transfer *transfer) {
+static void transfer_release(Transfer *transfer) {
     if (atomic_fetch_sub(&transfer->holders, 1) > 1)
         return;
     closep(&transfer->socket);
@@ -48,7 +48,7 @@ static void release(Transfer *transfer) {
 }
 
 /* A socket that takes nothing for long is given up. */
-static int wait_writable(const Transfer *transfer) {
+static int transfer_wait_writable(const Transfer *transfer) {
     struct pollfd fd = {.fd = transfer->socket, .events = POLLOUT};
     int n = poll(&fd, 1, (int)(transfer->options.stuck_ns / NS_PER_MS));
 
@@ -57,7 +57,7 @@ static int wait_writable(const Transfer *transfer) {
     return n == 0 ? -ETIMEDOUT : 0;
 }
 
-static int send_first(Transfer *transfer) {
+static int transfer_send_first(Transfer *transfer) {
     Bytes left = buffer_bytes(&transfer->options.first);
     int r = 0;
 
@@ -65,14 +65,14 @@ static int send_first(Transfer *transfer) {
         ssize_t n = send(transfer->socket, left.data, left.size, MSG_DONTWAIT | MSG_NOSIGNAL);
 
         if (n < 0)
-            r = errno == EAGAIN ? wait_writable(transfer) : -errno;
+            r = errno == EAGAIN ? transfer_wait_writable(transfer) : -errno;
         left.data += MAX(n, 0);
         left.size -= (size_t)MAX(n, 0);
     }
     return r;
 }
 
-static int send_file(Transfer *transfer) {
+static int transfer_send_file(Transfer *transfer) {
     uint64_t left = transfer->options.bytes;
     off_t offset = 0;
     int r = 0;
@@ -82,7 +82,7 @@ static int send_file(Transfer *transfer) {
                              (size_t)MIN(left, (uint64_t)SLICE_BYTES));
 
         if (n < 0)
-            r = errno == EAGAIN ? wait_writable(transfer) : -errno;
+            r = errno == EAGAIN ? transfer_wait_writable(transfer) : -errno;
         else if (n == 0)
             r = -ENODATA;
         left -= (uint64_t)MAX(n, 0);
@@ -90,19 +90,19 @@ static int send_file(Transfer *transfer) {
     return r;
 }
 
-static void *run(void *userdata) {
+static void *transfer_run(void *userdata) {
     Transfer *transfer = userdata;
     uint64_t one = 1;
 
-    if (send_first(transfer) == 0)
-        (void)send_file(transfer);
+    if (transfer_send_first(transfer) == 0)
+        (void)transfer_send_file(transfer);
     (void)!write(transfer->ended, &one, sizeof(one));
-    release(transfer);
+    transfer_release(transfer);
     atomic_fetch_sub(&transfer_threads, 1);
     return NULL;
 }
 
-static int start(Transfer *transfer) {
+static int transfer_start(Transfer *transfer) {
     const ThreadOptions options = {
         .name = "profd-transfer", .nice = THREAD_NICE_USUAL, .stack_bytes = STACK_BYTES};
     pthread_t thread;
@@ -110,7 +110,7 @@ static int start(Transfer *transfer) {
 
     atomic_fetch_add(&transfer->holders, 1);
     atomic_fetch_add(&transfer_threads, 1);
-    r = thread_start(&options, run, transfer, &thread);
+    r = thread_start(&options, transfer_run, transfer, &thread);
     if (r == 0) {
         (void)pthread_detach(thread);
         return 0;
@@ -139,10 +139,10 @@ int transfer_new(const TransferOptions *options, Transfer **ret) {
         r = loop_add_readable(taken.loop, transfer->ended, taken.on_end, taken.userdata,
                               &transfer->source);
     if (r == 0)
-        r = start(transfer);
+        r = transfer_start(transfer);
     if (r < 0) {
         loop_source_free(transfer->source);
-        release(transfer);
+        transfer_release(transfer);
         return r;
     }
     *ret = transfer;
@@ -158,6 +158,6 @@ Transfer *transfer_free(Transfer *transfer) {
         return NULL;
     (void)shutdown(transfer->socket, SHUT_RDWR);
     loop_source_free(transfer->source);
-    release(transfer);
+    transfer_release(transfer);
     return NULL;
 }

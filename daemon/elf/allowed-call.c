@@ -43,7 +43,7 @@ static const struct CallRow {
 };
 /* clang-format on */
 
-static int allow(scmp_filter_ctx filter, const struct CallRow *row) {
+static int allowed_call_allow(scmp_filter_ctx filter, const struct CallRow *row) {
     int number = seccomp_syscall_resolve_name(row->name);
     struct scmp_arg_cmp compare = {.arg = row->argument,
                                    .op = SCMP_CMP_MASKED_EQ,
@@ -62,7 +62,7 @@ int elf_sandbox(void) {
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         r = -errno;
     for (size_t i = 0; r == 0 && i < ARRAY_SIZE(allowed); i++)
-        r = allow(filter, &allowed[i]);
+        r = allowed_call_allow(filter, &allowed[i]);
     if (r == 0)
         r = seccomp_load(filter);
     seccomp_release(filter);

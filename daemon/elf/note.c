@@ -57,7 +57,7 @@ typedef struct Elf {
     uint8_t header[sizeof(Elf64_Ehdr)];
 } Elf;
 
-static uint64_t load_word(const Elf *elf, const uint8_t *p) {
+static uint64_t note_load_word(const Elf *elf, const uint8_t *p) {
     return elf->layout->wide ? load_u64(p, elf->swap) : load_u32(p, elf->swap);
 }
 
@@ -89,11 +89,11 @@ int elf_notes_build_id(Bytes notes, size_t align, bool swap, BuildId *ret) {
     return -ENODATA;
 }
 
-static int64_t read_at(const Elf *elf, uint64_t offset, void *to, size_t n) {
+static int64_t note_read_at(const Elf *elf, uint64_t offset, void *to, size_t n) {
     return elf->source->read(elf->source->userdata, offset, to, n);
 }
 
-static int try_notes(Elf *elf, uint64_t offset, uint64_t size, uint64_t align, BuildId *ret) {
+static int note_try_notes(Elf *elf, uint64_t offset, uint64_t size, uint64_t align, BuildId *ret) {
     uint8_t notes[RUN_MAX_BYTES];
     size_t most = MIN(elf->bytes_left, sizeof(notes));
     int64_t n;
@@ -101,7 +101,7 @@ static int try_notes(Elf *elf, uint64_t offset, uint64_t size, uint64_t align, B
     if (elf->runs_left == 0 || most == 0 || offset > INT64_MAX)
         return -ENODATA;
     elf->runs_left--;
-    n = read_at(elf, offset, notes, size < most ? (size_t)size : most);
+    n = note_read_at(elf, offset, notes, size < most ? (size_t)size : most);
     if (n < 0)
         return (int)n;
     elf->bytes_left -= (size_t)n;
@@ -109,7 +109,7 @@ static int try_notes(Elf *elf, uint64_t offset, uint64_t size, uint64_t align, B
                               elf->swap, ret);
 }
 
-static bool is_notes(const Elf *elf, unsigned kind, const uint8_t *entry) {
+static bool note_is_notes(const Elf *elf, unsigned kind, const uint8_t *entry) {
     /* A program header begins with its type; a section header has its name in front. */
     uint32_t type = load_u32(entry + (kind == SECTIONS ? 4 : 0), elf->swap);
 
@@ -117,10 +117,10 @@ static bool is_notes(const Elf *elf, unsigned kind, const uint8_t *entry) {
 }
 
 /* Of as many entries as the file has of those that were asked for. */
-static int try_entries(Elf *elf, unsigned kind, uint64_t at, size_t n, BuildId *ret) {
+static int note_try_entries(Elf *elf, unsigned kind, uint64_t at, size_t n, BuildId *ret) {
     uint8_t entries[ENTRIES_AT_ONCE * sizeof(Elf64_Shdr)];
     const Layout *l = elf->layout;
-    int64_t got = at > INT64_MAX ? 0 : read_at(elf, at, entries, n * l->entry[kind]);
+    int64_t got = at > INT64_MAX ? 0 : note_read_at(elf, at, entries, n * l->entry[kind]);
     int r = -ENODATA;
 
     if (got < 0)
@@ -128,17 +128,17 @@ static int try_entries(Elf *elf, unsigned kind, uint64_t at, size_t n, BuildId *
     for (size_t i = 0; r == -ENODATA && (i + 1) * l->entry[kind] <= (size_t)got; i++) {
         const uint8_t *entry = entries + i * l->entry[kind];
 
-        if (is_notes(elf, kind, entry))
-            r = try_notes(elf, load_word(elf, entry + l->offset[kind]),
-                          load_word(elf, entry + l->size[kind]),
-                          load_word(elf, entry + l->align[kind]), ret);
+        if (note_is_notes(elf, kind, entry))
+            r = note_try_notes(elf, note_load_word(elf, entry + l->offset[kind]),
+                               note_load_word(elf, entry + l->size[kind]),
+                               note_load_word(elf, entry + l->align[kind]), ret);
     }
     return r;
 }
 
-static int try_table(Elf *elf, unsigned kind, BuildId *ret) {
+static int note_try_table(Elf *elf, unsigned kind, BuildId *ret) {
     const Layout *l = elf->layout;
-    uint64_t table = load_word(elf, elf->header + l->table[kind]);
+    uint64_t table = note_load_word(elf, elf->header + l->table[kind]);
     size_t n =
         MIN((size_t)load_u16(elf->header + l->n_entries[kind], elf->swap), (size_t)ENTRIES_MAX);
     int r = -ENODATA;
@@ -147,13 +147,13 @@ static int try_table(Elf *elf, unsigned kind, BuildId *ret) {
         load_u16(elf->header + l->entry_size[kind], elf->swap) != l->entry[kind])
         return -ENODATA;
     for (size_t i = 0; r == -ENODATA && i < n; i += ENTRIES_AT_ONCE)
-        r = try_entries(elf, kind, table + i * l->entry[kind], MIN(n - i, (size_t)ENTRIES_AT_ONCE),
-                        ret);
+        r = note_try_entries(elf, kind, table + i * l->entry[kind],
+                             MIN(n - i, (size_t)ENTRIES_AT_ONCE), ret);
     return r;
 }
 
-static int open_header(Elf *elf) {
-    int64_t n = read_at(elf, 0, elf->header, sizeof(elf->header));
+static int note_open_header(Elf *elf) {
+    int64_t n = note_read_at(elf, 0, elf->header, sizeof(elf->header));
     uint8_t class, order;
 
     if (n < 0)
@@ -172,16 +172,16 @@ static int open_header(Elf *elf) {
 
 int elf_build_id(const ElfSource *source, BuildId *ret) {
     Elf elf = {.source = source, .runs_left = NOTE_RUNS_MAX, .bytes_left = NOTES_MAX_BYTES};
-    int r = open_header(&elf);
+    int r = note_open_header(&elf);
 
     if (r == 0)
-        r = try_table(&elf, SEGMENTS, ret);
+        r = note_try_table(&elf, SEGMENTS, ret);
     if (r == -ENODATA)
-        r = try_table(&elf, SECTIONS, ret);
+        r = note_try_table(&elf, SECTIONS, ret);
     return r;
 }
 
-static int64_t read_fd(void *userdata, uint64_t offset, void *to, size_t n) {
+static int64_t note_read_fd(void *userdata, uint64_t offset, void *to, size_t n) {
     ssize_t got;
 
     do
@@ -191,7 +191,7 @@ static int64_t read_fd(void *userdata, uint64_t offset, void *to, size_t n) {
 }
 
 int elf_build_id_of_fd(int fd, BuildId *ret) {
-    ElfSource source = {.read = read_fd, .userdata = &fd};
+    ElfSource source = {.read = note_read_fd, .userdata = &fd};
 
     return elf_build_id(&source, ret);
 }

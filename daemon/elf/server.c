@@ -20,7 +20,7 @@
 
 enum { LIMIT_S = 2 }; /* of CPU time, for one file */
 
-static int find_build_id(int fd, ElfReply *reply) {
+static int server_find_build_id(int fd, ElfReply *reply) {
     BuildId id;
     int r = elf_build_id_of_fd(fd, &id);
 
@@ -32,23 +32,23 @@ static int find_build_id(int fd, ElfReply *reply) {
 }
 
 static int (*const finders[])(int fd, ElfReply *reply) = {
-    [ELF_BUILD_ID] = find_build_id,
+    [ELF_BUILD_ID] = server_find_build_id,
 };
 
 static_assert(ARRAY_SIZE(finders) == ELF_WANTS, "a finder for each");
 
-static void set_limit(time_t seconds) {
+static void server_set_limit(time_t seconds) {
     struct itimerval limit = {.it_value = {.tv_sec = seconds}};
 
     (void)setitimer(ITIMER_PROF, &limit, NULL);
 }
 
-static int answer(int socket, const ElfRequest *request, int fd) {
+static int server_answer(int socket, const ElfRequest *request, int fd) {
     ElfReply reply = {.protocol = ELF_PROTOCOL, .serial = request->serial};
 
-    set_limit(LIMIT_S);
+    server_set_limit(LIMIT_S);
     reply.result = finders[request->want](fd, &reply);
-    set_limit(0);
+    server_set_limit(0);
     reply.cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     return message_send(socket, &reply, sizeof(reply), -1, 0);
 }
@@ -63,7 +63,7 @@ int elf_serve(int socket) {
         if (r >= 0)
             r = elf_request_check(bytes, (size_t)r, fd >= 0, &request);
         if (r == 0)
-            r = answer(socket, &request, fd);
+            r = server_answer(socket, &request, fd);
         if (r < 0)
             return r == -EPIPE ? 0 : r;
     }

@@ -20,7 +20,7 @@
 
 enum { KILLED_FIRST = 300 }; /* see exec_be_killed_first(): the next one finds the rings */
 
-static void run_child(const KeeperHost *host, const char *program, char *const *argv, int socket) {
+static void child_run(const KeeperHost *host, const char *program, char *const *argv, int socket) {
     _cleanup_close_ int fd = open(program, O_PATH | O_CLOEXEC);
     char option[32];
     sigset_t none;
@@ -51,7 +51,7 @@ int child_start(Child *child, ServeContext *context, const char *program, char *
         return log_error(-errno, "Failed to make a socket for the recorder: %m");
     pid = fork();
     if (pid == 0)
-        run_child(context->host, program, argv, pair[1]);
+        child_run(context->host, program, argv, pair[1]);
     closep(&pair[1]);
     if (pid < 0) {
         closep(&pair[0]);

@@ -23,41 +23,42 @@ enum {
     ENTRIES_MAX = 1 << 20,
 };
 
-static int open_folder(int above, const char *name) {
+static int folder_open(int above, const char *name) {
     int fd = openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
     return fd < 0 ? -errno : fd;
 }
 
 /* By its name: one that is being written is called otherwise. */
-static bool is_finished(const char *name, const struct stat *status) {
+static bool folder_is_finished(const char *name, const struct stat *status) {
     const char *suffix = strstr(name, ".perf.data");
 
     return S_ISREG(status->st_mode) && suffix && strcmp(suffix, ".perf.data") == 0;
 }
 
-static int hand_over(const KeeperHost *host, int folder, unsigned depth);
+static int folder_hand_over(const KeeperHost *host, int folder, unsigned depth);
 
-static int hand_over_entry(const KeeperHost *host, int folder, const char *name, unsigned depth) {
+static int folder_hand_over_entry(const KeeperHost *host, int folder, const char *name,
+                                  unsigned depth) {
     _cleanup_close_ int below = -1;
     struct stat status;
 
     if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : -errno;
-    if (status.st_uid != geteuid() || is_finished(name, &status))
+    if (status.st_uid != geteuid() || folder_is_finished(name, &status))
         return 0;
     if (S_ISREG(status.st_mode))
         return fchownat(folder, name, host->uid, host->gid, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
     if (!S_ISDIR(status.st_mode))
         return 0;
-    below = open_folder(folder, name);
+    below = folder_open(folder, name);
     if (below < 0)
         return below;
-    return hand_over(host, below, depth + 1);
+    return folder_hand_over(host, below, depth + 1);
 }
 
-static int hand_over(const KeeperHost *host, int folder, unsigned depth) {
-    int copy = open_folder(folder, "."), r = copy < 0 ? copy : 0;
+static int folder_hand_over(const KeeperHost *host, int folder, unsigned depth) {
+    int copy = folder_open(folder, "."), r = copy < 0 ? copy : 0;
     DIR *entries = copy < 0 ? NULL : fdopendir(copy);
     struct dirent *entry;
 
@@ -68,19 +69,19 @@ static int hand_over(const KeeperHost *host, int folder, unsigned depth) {
     for (size_t n = 0; r == 0 && depth < DEPTH_MAX && n < ENTRIES_MAX && (entry = readdir(entries));
          n++)
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            r = hand_over_entry(host, folder, entry->d_name, depth);
+            r = folder_hand_over_entry(host, folder, entry->d_name, depth);
     (void)closedir(entries);
     return r == 0 && fchown(folder, host->uid, host->gid) < 0 ? -errno : r;
 }
 
 /* What a runtime folder has. */
-static bool is_known(const char *name) {
+static bool folder_is_known(const char *name) {
     return name[0] == '.' || strcmp(name, LISTEN_NAME) == 0 || strcmp(name, "store") == 0;
 }
 
 /* Empty, or with what a store has. */
-static bool is_ours(int folder) {
-    int copy = open_folder(folder, ".");
+static bool folder_is_ours(int folder) {
+    int copy = folder_open(folder, ".");
     DIR *entries = copy < 0 ? NULL : fdopendir(copy);
     bool is_empty = true, has_sessions = false;
     struct dirent *entry;
@@ -90,7 +91,7 @@ static bool is_ours(int folder) {
         return false;
     }
     while ((entry = readdir(entries))) {
-        is_empty &= is_known(entry->d_name);
+        is_empty &= folder_is_known(entry->d_name);
         has_sessions |= strcmp(entry->d_name, "sessions") == 0;
     }
     (void)closedir(entries);
@@ -98,7 +99,7 @@ static bool is_ours(int folder) {
 }
 
 /* Each that lacks gets this very mode. */
-static int make_folder(const char *path, mode_t mode) {
+static int folder_make(const char *path, mode_t mode) {
     mode_t before = umask(0777 & ~mode);
     int r = file_make_folders(path, mode);
 
@@ -106,15 +107,16 @@ static int make_folder(const char *path, mode_t mode) {
     return r;
 }
 
-static int take_over(const KeeperHost *host, int folder) {
+static int folder_take_over(const KeeperHost *host, int folder) {
     struct stat status;
     int r;
 
     if (fstat(folder, &status) < 0)
         return -errno;
-    if (status.st_uid != geteuid() || status.st_mode & (S_IWGRP | S_IWOTH) || !is_ours(folder))
+    if (status.st_uid != geteuid() || status.st_mode & (S_IWGRP | S_IWOTH) ||
+        !folder_is_ours(folder))
         return 0;
-    r = hand_over(host, folder, 0);
+    r = folder_hand_over(host, folder, 0);
     if (r == 0 && host->has_read_group && fchown(folder, host->uid, host->read_group) < 0)
         return -errno;
     return r;
@@ -122,7 +124,7 @@ static int take_over(const KeeperHost *host, int folder) {
 
 int folder_prepare(const KeeperHost *host, const char *path, mode_t mode) {
     _cleanup_close_ int folder = -1;
-    int r = make_folder(path, mode);
+    int r = folder_make(path, mode);
 
     if (r < 0 || !host->has_user)
         return r;
@@ -130,7 +132,7 @@ int folder_prepare(const KeeperHost *host, const char *path, mode_t mode) {
     folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0)
         return -errno;
-    r = take_over(host, folder);
+    r = folder_take_over(host, folder);
     if (r == 0)
         sealer_admit(host, folder);
     return r;

@@ -58,7 +58,7 @@ typedef struct Keeping {
     int status;
 } Keeping;
 
-static const char *describe_end(int status, char *text, size_t size) {
+static const char *keeper_describe_end(int status, char *text, size_t size) {
     if (WIFSIGNALED(status))
         snprintf(text, size, "died of signal %d (%s)", WTERMSIG(status),
                  strsignal(WTERMSIG(status)));
@@ -67,17 +67,17 @@ static const char *describe_end(int status, char *text, size_t size) {
     return text;
 }
 
-static void finish(Keeping *k, int status) {
+static void keeper_finish(Keeping *k, int status) {
     k->is_over = true;
     k->status = status;
 }
 
-static int start(Keeping *k, Child *child, bool may_take_over) {
+static int keeper_start(Keeping *k, Child *child, bool may_take_over) {
     return child_start(child, &k->context, k->program, k->options->argv, may_take_over);
 }
 
 /* A fork that failed is tried again like a recorder that died. */
-static void restart_later(Keeping *k, const char *why) {
+static void keeper_restart_later(Keeping *k, const char *why) {
     char restarts[16];
 
     k->restart_at_ns = clock_monotonic_ns() + k->restart_delay_ms * NS_PER_MS;
@@ -90,16 +90,16 @@ static void restart_later(Keeping *k, const char *why) {
     k->restart_delay_ms = MIN(k->restart_delay_ms * 2, (uint64_t)RESTART_LAST_MS);
 }
 
-static void restart(Keeping *k) {
+static void keeper_restart(Keeping *k) {
     k->restart_at_ns = 0;
     k->context.restarts++;
     watchdog_feed();
-    if (start(k, &k->current, true) < 0)
-        restart_later(k, "could not be started");
+    if (keeper_start(k, &k->current, true) < 0)
+        keeper_restart_later(k, "could not be started");
 }
 
 /* The one that was to follow follows. */
-static void promote(Keeping *k) {
+static void keeper_promote(Keeping *k) {
     k->current = k->next;
     k->next = (Child){.link.fd = -1};
     k->current.leave_by_ns = 0;
@@ -111,7 +111,7 @@ static void promote(Keeping *k) {
         (void)serve_let_go(&k->current.link);
 }
 
-static void on_current_end(Keeping *k, int status) {
+static void keeper_on_current_end(Keeping *k, int status) {
     bool is_well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     bool lived_well = k->current.ready_ns != 0 &&
                       clock_monotonic_ns() - k->current.ready_ns >= LIVED_WELL_SEC * NS_PER_SECOND;
@@ -119,12 +119,12 @@ static void on_current_end(Keeping *k, int status) {
     bool was_ready = k->current.ready_ns != 0;
     char text[96];
 
-    describe_end(status, text, sizeof(text));
+    keeper_describe_end(status, text, sizeof(text));
     child_close(&k->current);
     if (k->is_stopping) {
         /* One that had not set up its handlers yet just went. */
         is_well |= WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM;
-        finish(k, is_well ? 0 : WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE);
+        keeper_finish(k, is_well ? 0 : WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE);
         return;
     }
     if (lived_well)
@@ -134,29 +134,29 @@ static void on_current_end(Keeping *k, int status) {
     if (k->next.pid > 0) {
         if (!is_well)
             log_warning(0, "The recorder %s before another took over", text);
-        promote(k);
+        keeper_promote(k);
     } else if (!k->has_recorded) {
         if (WIFSIGNALED(status))
             log_error(0, "The recorder %s before it recorded anything", text);
-        finish(k, WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE);
+        keeper_finish(k, WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE);
     } else if (is_well && !was_leaving) {
         log_notice("The recorder was told to end, so the keeper ends too");
-        finish(k, 0);
+        keeper_finish(k, 0);
     } else
-        restart_later(k, text);
+        keeper_restart_later(k, text);
 }
 
-static void on_next_end(Keeping *k, int status) {
+static void keeper_on_next_end(Keeping *k, int status) {
     char text[96];
 
     child_close(&k->next);
     if (!k->is_stopping)
         log_struct(LOG_LEVEL_WARNING, 0, LOG_FIELDS({"PROFD_EVENT", "upgrade-failed"}),
                    "The new recorder %s before it took over, the old one goes on",
-                   describe_end(status, text, sizeof(text)));
+                   keeper_describe_end(status, text, sizeof(text)));
 }
 
-static void on_helper_end(Keeping *k, pid_t pid, int status, const struct rusage *usage) {
+static void keeper_on_helper_end(Keeping *k, pid_t pid, int status, const struct rusage *usage) {
     helpers_ended(&k->context.helpers, pid,
                   (uint64_t)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * NS_PER_SECOND +
                       (uint64_t)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1000);
@@ -164,47 +164,47 @@ static void on_helper_end(Keeping *k, pid_t pid, int status, const struct rusage
         (void)serve_helper_ended(&k->next.link, pid, status);
 }
 
-static void reap(Keeping *k) {
+static void keeper_reap(Keeping *k) {
     struct rusage usage;
     int status;
     pid_t pid;
 
     while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0)
         if (pid == k->current.pid)
-            on_current_end(k, status);
+            keeper_on_current_end(k, status);
         else if (pid == k->next.pid)
-            on_next_end(k, status);
+            keeper_on_next_end(k, status);
         else
-            on_helper_end(k, pid, status, &usage);
+            keeper_on_helper_end(k, pid, status, &usage);
 }
 
-static void on_stop(Keeping *k) {
+static void keeper_on_stop(Keeping *k) {
     k->is_stopping = true;
     child_signal(&k->current, SIGTERM);
     child_signal(&k->next, SIGTERM);
     if (k->current.pid <= 0)
-        finish(k, EXIT_FAILURE);
+        keeper_finish(k, EXIT_FAILURE);
 }
 
-static uint64_t moment_in(uint64_t ms, uint64_t usual_ms) {
+static uint64_t keeper_moment_in(uint64_t ms, uint64_t usual_ms) {
     return clock_monotonic_ns() + (ms ? ms : usual_ms) * NS_PER_MS;
 }
 
 /* The watchdog's word for the one that hangs, which is not us. We wait for it: what is left in the
  * service is killed when we end, and a core dump is not written at once. */
-static void on_abort(Keeping *k) {
+static void keeper_on_abort(Keeping *k) {
     log_struct(LOG_LEVEL_ERROR, 0, LOG_FIELDS({"PROFD_EVENT", "watchdog"}),
                "Told to abort, as systemd does when it has not heard of the recorder for "
                "WatchdogSec=, aborting the recorder");
     k->is_stopping = true;
     child_signal(&k->current, SIGABRT);
     child_signal(&k->next, SIGKILL);
-    k->current.leave_by_ns = moment_in(0, ABORT_MS);
+    k->current.leave_by_ns = keeper_moment_in(0, ABORT_MS);
     if (k->current.pid <= 0)
-        finish(k, EXIT_FAILURE);
+        keeper_finish(k, EXIT_FAILURE);
 }
 
-static void on_upgrade(Keeping *k) {
+static void keeper_on_upgrade(Keeping *k) {
     if (k->is_stopping || k->next.pid > 0)
         return;
     if (k->current.pid <= 0) {
@@ -212,12 +212,12 @@ static void on_upgrade(Keeping *k) {
         return;
     }
     log_info("Starting '%s' to take over from the recorder", k->program);
-    if (start(k, &k->next, false) == 0)
-        k->next.leave_by_ns = moment_in(k->options->ask_ms, ASK_MS);
+    if (keeper_start(k, &k->next, false) == 0)
+        k->next.leave_by_ns = keeper_moment_in(k->options->ask_ms, ASK_MS);
 }
 
 /* A signal that tells to stop counts before the end that it caused. */
-static void on_signals(Keeping *k) {
+static void keeper_on_signals(Keeping *k) {
     struct signalfd_siginfo info;
     bool has_ended = false;
 
@@ -225,25 +225,25 @@ static void on_signals(Keeping *k) {
         switch (info.ssi_signo) {
         case SIGTERM:
         case SIGINT:
-            on_stop(k);
+            keeper_on_stop(k);
             break;
         case SIGABRT:
-            on_abort(k);
+            keeper_on_abort(k);
             break;
         case SIGHUP:
             child_signal(&k->current, SIGHUP);
             break;
         case SIGUSR1:
-            on_upgrade(k);
+            keeper_on_upgrade(k);
             break;
         default:
             has_ended = true;
         }
     if (has_ended)
-        reap(k);
+        keeper_reap(k);
 }
 
-static void on_request(Keeping *k, Child *child) {
+static void keeper_on_request(Keeping *k, Child *child) {
     if (serve_request(&child->link) < 0) {
         closep(&child->link.fd);
         return;
@@ -253,12 +253,12 @@ static void on_request(Keeping *k, Child *child) {
         k->has_recorded = true;
     }
     if (child == &k->next && child->link.is_waiting && k->current.leave_by_ns == 0) {
-        k->current.leave_by_ns = moment_in(k->options->leave_ms, LEAVE_MS);
+        k->current.leave_by_ns = keeper_moment_in(k->options->leave_ms, LEAVE_MS);
         child_signal(&k->current, SIGUSR1);
     }
 }
 
-static void kill_if_late(Child *child, uint64_t now, const char *what) {
+static void keeper_kill_if_late(Child *child, uint64_t now, const char *what) {
     if (child->pid <= 0 || child->leave_by_ns == 0 || now < child->leave_by_ns)
         return;
     log_warning(0, "The %s in time, killing it", what);
@@ -266,18 +266,18 @@ static void kill_if_late(Child *child, uint64_t now, const char *what) {
     child->leave_by_ns = UINT64_MAX;
 }
 
-static void on_time(Keeping *k) {
+static void keeper_on_time(Keeping *k) {
     uint64_t now = clock_monotonic_ns();
 
     if (k->restart_at_ns != 0 && now >= k->restart_at_ns && !k->is_stopping)
-        restart(k);
-    kill_if_late(&k->current, now,
-                 k->is_stopping ? "recorder did not end" : "recorder did not make room");
+        keeper_restart(k);
+    keeper_kill_if_late(&k->current, now,
+                        k->is_stopping ? "recorder did not end" : "recorder did not make room");
     if (!k->next.link.is_waiting)
-        kill_if_late(&k->next, now, "new recorder did not get ready to take over");
+        keeper_kill_if_late(&k->next, now, "new recorder did not get ready to take over");
 }
 
-static int timeout_ms(const Keeping *k) {
+static int keeper_timeout_ms(const Keeping *k) {
     uint64_t moments[] = {k->restart_at_ns, k->current.leave_by_ns,
                           k->next.link.is_waiting ? 0 : k->next.leave_by_ns};
     uint64_t at = UINT64_MAX, now = clock_monotonic_ns();
@@ -290,7 +290,7 @@ static int timeout_ms(const Keeping *k) {
     return at <= now ? 0 : (int)MIN((at - now) / NS_PER_MS + 1, (uint64_t)60000);
 }
 
-static int loop(Keeping *k) {
+static int keeper_loop(Keeping *k) {
     while (!k->is_over) {
         struct pollfd fds[] = {
             {.fd = k->signals, .events = POLLIN},
@@ -298,20 +298,20 @@ static int loop(Keeping *k) {
             {.fd = k->next.link.fd, .events = POLLIN},
         };
 
-        if (poll(fds, ARRAY_SIZE(fds), timeout_ms(k)) < 0 && errno != EINTR)
+        if (poll(fds, ARRAY_SIZE(fds), keeper_timeout_ms(k)) < 0 && errno != EINTR)
             return log_error(-errno, "Failed to wait for the recorder: %m");
         if (fds[2].revents)
-            on_request(k, &k->next);
+            keeper_on_request(k, &k->next);
         if (fds[1].revents)
-            on_request(k, &k->current);
+            keeper_on_request(k, &k->current);
         if (fds[0].revents)
-            on_signals(k);
-        on_time(k);
+            keeper_on_signals(k);
+        keeper_on_time(k);
     }
     return 0;
 }
 
-static int block_signals(int *ret) {
+static int keeper_block_signals(int *ret) {
     static const int numbers[] = {SIGTERM, SIGINT, SIGABRT, SIGHUP, SIGUSR1, SIGCHLD};
     sigset_t set;
     int fd;
@@ -329,7 +329,7 @@ static int block_signals(int *ret) {
 }
 
 /* Beside this program, as in a build, or where it is installed. */
-static void find_elf(Keeping *k) {
+static void keeper_find_elf(Keeping *k) {
     const char *slash = strrchr(k->program, '/');
 
     snprintf(k->elf, sizeof(k->elf), "%.*s/%s", slash ? (int)(slash - k->program) : 0, k->program,
@@ -339,24 +339,24 @@ static void find_elf(Keeping *k) {
     k->context.elf = k->elf;
 }
 
-static int prepare(Keeping *k) {
+static int keeper_prepare(Keeping *k) {
     ssize_t n = readlink("/proc/self/exe", k->program, sizeof(k->program) - 1);
     int r;
 
     if (n < 0)
         return log_error(-errno, "Failed to find out which program this is: %m");
     k->program[n] = '\0';
-    find_elf(k);
+    keeper_find_elf(k);
     if (pipe2(k->life, O_CLOEXEC) < 0)
         return log_error(-errno, "Failed to make a pipe: %m");
     k->context.life = k->life[0];
-    r = block_signals(&k->signals);
+    r = keeper_block_signals(&k->signals);
     if (r == 0)
         r = slots_new(&k->context.slots);
     return r < 0 ? log_error(r, "Failed to set up the keeper: %m") : 0;
 }
 
-static int prepare_folders(Keeping *k) {
+static int keeper_prepare_folders(Keeping *k) {
     /* Any user comes through the one to the control socket. */
     const struct {
         const char *path;
@@ -377,7 +377,7 @@ static int prepare_folders(Keeping *k) {
     return 0;
 }
 
-static int give_up_rights(const Keeping *k) {
+static int keeper_give_up_rights(const Keeping *k) {
     int r;
 
     sandbox_raise_limits();
@@ -391,22 +391,22 @@ static int give_up_rights(const Keeping *k) {
     return r < 0 ? log_error(r, "Failed to give up rights that profd does not need: %m") : 0;
 }
 
-static int run(Keeping *k) {
+static int keeper_run_loop(Keeping *k) {
     int r;
 
     (void)umask(UMASK);
     priority_raise();
     keeper_host_find(&k->host);
-    r = prepare(k);
+    r = keeper_prepare(k);
     if (r == 0)
-        r = prepare_folders(k);
+        r = keeper_prepare_folders(k);
     if (r == 0 && k->options->runtime)
         r = listen_open(k->options->runtime, &k->context.listen);
     if (r == 0)
-        r = give_up_rights(k);
+        r = keeper_give_up_rights(k);
     if (r == 0)
-        r = start(k, &k->current, true);
-    return r == 0 ? loop(k) : r;
+        r = keeper_start(k, &k->current, true);
+    return r == 0 ? keeper_loop(k) : r;
 }
 
 int keeper_run(const KeeperOptions *options) {
@@ -420,7 +420,7 @@ int keeper_run(const KeeperOptions *options) {
         .life = {-1, -1},
         .restart_delay_ms = RESTART_FIRST_MS,
     };
-    int r = run(&k);
+    int r = keeper_run_loop(&k);
 
     helpers_kill(&k.context.helpers);
     child_close(&k.current);

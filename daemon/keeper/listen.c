@@ -27,7 +27,7 @@ enum {
     NOT_SOCKET_MODE = 0111, /* who may do what is decided a call at a time */
 };
 
-static struct sockaddr_un address_in(int folder) {
+static struct sockaddr_un listen_address_in(int folder) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
 
     snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", folder,
@@ -35,7 +35,7 @@ static struct sockaddr_un address_in(int folder) {
     return address;
 }
 
-static int new_socket(int *ret_fd) {
+static int listen_new_socket(int *ret_fd) {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
     if (fd < 0)
@@ -44,7 +44,7 @@ static int new_socket(int *ret_fd) {
     return 0;
 }
 
-static int bind_socket(int fd, const struct sockaddr_un *address) {
+static int listen_bind_socket(int fd, const struct sockaddr_un *address) {
     mode_t before = umask(NOT_SOCKET_MODE);
     int r = bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 ? -errno : 0;
 
@@ -53,9 +53,9 @@ static int bind_socket(int fd, const struct sockaddr_un *address) {
 }
 
 /* -EADDRINUSE: one that is listened on. */
-static int remove_leftover(int folder, const struct sockaddr_un *address) {
+static int listen_remove_leftover(int folder, const struct sockaddr_un *address) {
     _cleanup_close_ int probe = -1;
-    int r = new_socket(&probe);
+    int r = listen_new_socket(&probe);
 
     if (r < 0)
         return r;
@@ -64,23 +64,23 @@ static int remove_leftover(int folder, const struct sockaddr_un *address) {
     return unlinkat(folder, LISTEN_NAME, 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-static int open_below(int folder, int *ret_fd) {
-    struct sockaddr_un address = address_in(folder);
+static int listen_open_below(int folder, int *ret_fd) {
+    struct sockaddr_un address = listen_address_in(folder);
     _cleanup_close_ int fd = -1;
-    int r = new_socket(&fd);
+    int r = listen_new_socket(&fd);
 
     if (r < 0)
         return r;
-    r = bind_socket(fd, &address);
+    r = listen_bind_socket(fd, &address);
     if (r == -EADDRINUSE) {
-        r = remove_leftover(folder, &address);
+        r = listen_remove_leftover(folder, &address);
         /* Of a profd that was killed, the recorder goes a moment later. */
         for (int i = 0; r == -EADDRINUSE && i < TRIES; i++) {
             (void)poll(NULL, 0, TRY_MS);
-            r = remove_leftover(folder, &address);
+            r = listen_remove_leftover(folder, &address);
         }
         if (r == 0)
-            r = bind_socket(fd, &address);
+            r = listen_bind_socket(fd, &address);
     }
     if (r == 0 && listen(fd, BACKLOG) < 0)
         r = -errno;
@@ -91,14 +91,14 @@ static int open_below(int folder, int *ret_fd) {
 }
 
 /* As who owns the folder: without CAP_DAC_OVERRIDE root may not write to that of another. */
-static int open_as_owner(int folder, int *ret_fd) {
+static int listen_open_as_owner(int folder, int *ret_fd) {
     struct stat status;
     int before, r;
 
     if (fstat(folder, &status) < 0)
         return -errno;
     before = setfsuid(status.st_uid);
-    r = open_below(folder, ret_fd);
+    r = listen_open_below(folder, ret_fd);
     (void)setfsuid((uid_t)before);
     return r;
 }
@@ -110,7 +110,7 @@ int listen_open(const char *runtime, int *ret_fd) {
     if (folder < 0)
         return log_error(-errno, "Failed to open the folder '%s' for the control socket: %m",
                          runtime);
-    r = open_as_owner(folder, ret_fd);
+    r = listen_open_as_owner(folder, ret_fd);
     if (r == -EADDRINUSE)
         return log_error(
             r, "Another profd listens on '%s/%s', stop it or choose another folder with --runtime",

@@ -10,7 +10,7 @@
 
 /* What the configuration is, with the place that each value comes from, and a new one. */
 
-static json_t *value_json(const ConfigKey *key, const void *base) {
+static json_t *method_config_value_json(const ConfigKey *key, const void *base) {
     _cleanup_(buffer_done) Buffer value = {};
 
     config_print(key, base, &value);
@@ -18,32 +18,34 @@ static json_t *value_json(const ConfigKey *key, const void *base) {
     return buffer_error(&value) < 0 ? NULL : answer_text((const char *)value.data);
 }
 
-static void add(json_t **list, const char *section, const ConfigKey *key, const void *base,
-                const char *source) {
+static void method_config_add(json_t **list, const char *section, const ConfigKey *key,
+                              const void *base, const char *source) {
     value_append(list, json_pack("{s:{s:s, s:s, s:o, s:o}}", "setting", "section", section, "key",
-                                 key->name, "value", value_json(key, base), "source",
+                                 key->name, "value", method_config_value_json(key, base), "source",
                                  answer_text(source)));
 }
 
-static void add_configured(json_t **list, const Config *config, const char *section,
-                           const ConfigKey *key, const void *base, const char *session) {
+static void method_config_add_configured(json_t **list, const Config *config, const char *section,
+                                         const ConfigKey *key, const void *base,
+                                         const char *session) {
     ConfigOrigin origin = config_origin(config, key, session);
     char source[CONFIG_PATH_MAX + 16];
 
     snprintf(source, sizeof(source), "%s:%u", origin.path ? origin.path : "", origin.line);
-    add(list, section, key, base, origin.path ? source : "default");
+    method_config_add(list, section, key, base, origin.path ? source : "default");
 }
 
-static void add_daemon(json_t **list, const Config *config) {
+static void method_config_add_daemon(json_t **list, const Config *config) {
     size_t n;
     const ConfigKey *keys = config_keys(&n);
 
     for (size_t i = 0; i < n; i++)
         if (strcmp(keys[i].section, "Profd") == 0)
-            add_configured(list, config, "Profd", &keys[i], config, NULL);
+            method_config_add_configured(list, config, "Profd", &keys[i], config, NULL);
 }
 
-static void add_session(json_t **list, const Daemon *daemon, const SessionEntry *entry) {
+static void method_config_add_session(json_t **list, const Daemon *daemon,
+                                      const SessionEntry *entry) {
     char section[sizeof("Session ") + CONFIG_NAME_MAX];
     size_t n;
     const ConfigKey *keys = config_keys(&n);
@@ -53,11 +55,12 @@ static void add_session(json_t **list, const Daemon *daemon, const SessionEntry 
         if (strcmp(keys[i].section, "Session") != 0)
             continue;
         if (!entry->runtime)
-            add_configured(list, daemon->config, section, &keys[i], &entry->config,
-                           entry->config.name);
+            method_config_add_configured(list, daemon->config, section, &keys[i], &entry->config,
+                                         entry->config.name);
         else
-            add(list, section, &keys[i], &entry->config,
-                json_object_get(entry->settings, keys[i].name) ? "Start()" : "default");
+            method_config_add(list, section, &keys[i], &entry->config,
+                              json_object_get(entry->settings, keys[i].name) ? "Start()"
+                                                                             : "default");
     }
 }
 
@@ -74,20 +77,21 @@ int method_describe(void *userdata, Call *call) {
     }
     list = json_array();
     if (entry)
-        add_session(&list, daemon, entry);
+        method_config_add_session(&list, daemon, entry);
     else
-        add_daemon(&list, daemon->config);
+        method_config_add_daemon(&list, daemon->config);
     for (size_t i = 0; !entry && i < session_table_count(daemon->sessions); i++)
-        add_session(&list, daemon, session_table_at(daemon->sessions, i));
+        method_config_add_session(&list, daemon, session_table_at(daemon->sessions, i));
     return call_stream_array(call, list);
 }
 
-static void on_problem(void *userdata, const char *path, unsigned line, const char *problem) {
+static void method_config_on_problem(void *userdata, const char *path, unsigned line,
+                                     const char *problem) {
     value_append(userdata, json_pack("{s:o, s:o, s:o}", "path", answer_text(path), "line",
                                      answer_count(line), "text", answer_text(problem)));
 }
 
-static bool look_reloaded(void *userdata, Call *call) {
+static bool method_config_look_reloaded(void *userdata, Call *call) {
     const Daemon *daemon = userdata;
 
     if (session_table_is_changing(daemon->sessions))
@@ -99,7 +103,7 @@ static bool look_reloaded(void *userdata, Call *call) {
 int method_reload(void *userdata, Call *call) {
     Daemon *daemon = userdata;
     json_t *problems = json_array();
-    int r = daemon_reload(daemon, on_problem, &problems);
+    int r = daemon_reload(daemon, method_config_on_problem, &problems);
 
     if (r == -EINVAL)
         return call_fail(call, "ConfigInvalid", json_pack("{s:o}", "problems", problems));
@@ -108,7 +112,7 @@ int method_reload(void *userdata, Call *call) {
         return call_fail_reason(call, r, NULL);
     /* Sessions that began anew record by then. */
     return waits_add(daemon->waits, call,
-                     &(WaitOptions){.look = look_reloaded, .userdata = daemon});
+                     &(WaitOptions){.look = method_config_look_reloaded, .userdata = daemon});
 }
 
 int method_set_log_level(void *userdata, Call *call) {

@@ -8,8 +8,8 @@
 /* Finds what a call names: a session, or a snapshot that its caller may know of. */
 
 /* `field` is the parameter of the error that holds the name. */
-static int fail_unknown(Call *call, const char *error, const char *field, const char *name,
-                        const NearNames *near) {
+static int method_lookup_fail_unknown(Call *call, const char *error, const char *field,
+                                      const char *name, const NearNames *near) {
     json_t *list = json_array(), *parameters = json_pack("{s:o}", field, answer_echo(name));
 
     for (size_t i = 0; i < near->n; i++)
@@ -29,7 +29,7 @@ int method_fail_no_session(const Daemon *daemon, Call *call, const char *error, 
 
         near_offer(&near, other, near_distance(name, other));
     }
-    return fail_unknown(call, error, "session", name, &near);
+    return method_lookup_fail_unknown(call, error, "session", name, &near);
 }
 
 typedef struct SnapshotTypo {
@@ -37,7 +37,7 @@ typedef struct SnapshotTypo {
     NearNames near;
 } SnapshotTypo;
 
-static int offer_snapshot(void *userdata, const SnapshotInfo *info) {
+static int method_lookup_offer_snapshot(void *userdata, const SnapshotInfo *info) {
     SnapshotTypo *typo = userdata;
 
     near_offer(&typo->near, info->name, near_distance(typo->name, info->name));
@@ -47,8 +47,8 @@ static int offer_snapshot(void *userdata, const SnapshotInfo *info) {
 int method_fail_no_snapshot(const Daemon *daemon, Call *call, const char *name) {
     SnapshotTypo typo = {.name = name};
 
-    (void)snapshot_each(daemon->snapshots, offer_snapshot, &typo);
-    return fail_unknown(call, "NoSuchSnapshot", "name", name, &typo.near);
+    (void)snapshot_each(daemon->snapshots, method_lookup_offer_snapshot, &typo);
+    return method_lookup_fail_unknown(call, "NoSuchSnapshot", "name", name, &typo.near);
 }
 
 SessionEntry *method_session(Daemon *daemon, Call *call) {

@@ -116,31 +116,32 @@ static const SessionRow session_rows[] = {
 };
 /* clang-format on */
 
-static void add(json_t **list, const char *name, const char *type, const char *help, json_t *labels,
-                double value) {
+static void method_metrics_add(json_t **list, const char *name, const char *type, const char *help,
+                               json_t *labels, double value) {
     value_append(list, json_pack("{s:s, s:s, s:s, s:o, s:f}", "name", name, "type", type, "help",
                                  help, "labels", labels, "value", value));
 }
 
-static json_t *label_session(const SessionEntry *entry) {
+static json_t *method_metrics_label_session(const SessionEntry *entry) {
     return json_pack("{s:s}", "session", entry->config.name);
 }
 
-static void add_states(json_t **list, const SessionEntry *entry) {
+static void method_metrics_add_states(json_t **list, const SessionEntry *entry) {
     size_t n;
     const DegradedReason *reasons = degraded_reasons(&n);
     unsigned set = session_entry_degraded(entry);
 
-    add(list, "profd_session_up", "gauge", "Whether the session records", label_session(entry),
-        session_entry_samples(entry));
+    method_metrics_add(list, "profd_session_up", "gauge", "Whether the session records",
+                       method_metrics_label_session(entry), session_entry_samples(entry));
     for (size_t i = 0; i < n; i++)
         if (set & reasons[i].reason)
-            add(list, "profd_session_degraded", "gauge", "Why the session is less than asked for",
+            method_metrics_add(
+                list, "profd_session_degraded", "gauge", "Why the session is less than asked for",
                 json_pack("{s:s, s:s}", "session", entry->config.name, "reason", reasons[i].name),
                 1);
 }
 
-static Facts gather(const Daemon *daemon) {
+static Facts method_metrics_gather(const Daemon *daemon) {
     Facts facts = {.use = store_use(daemon->store),
                    .snapshots = snapshot_use(daemon->snapshots),
                    .history = history_counts(tracker_history(daemon->tracker)),
@@ -155,16 +156,17 @@ static Facts gather(const Daemon *daemon) {
     return facts;
 }
 
-static json_t *metrics(const Daemon *daemon) {
+static json_t *method_metrics_metrics(const Daemon *daemon) {
     json_t *list = json_array();
-    Facts facts = gather(daemon);
+    Facts facts = method_metrics_gather(daemon);
 
-    add(&list, "profd_build_info", "gauge", "Which profd this is, always 1",
-        json_pack("{s:s}", "version", PROFD_VERSION), 1);
+    method_metrics_add(&list, "profd_build_info", "gauge", "Which profd this is, always 1",
+                       json_pack("{s:s}", "version", PROFD_VERSION), 1);
     for (size_t i = 0; i < ARRAY_SIZE(whole_rows); i++) {
         const WholeRow *row = &whole_rows[i];
 
-        add(&list, row->name, row->type, row->help, json_object(), row->value(&facts));
+        method_metrics_add(&list, row->name, row->type, row->help, json_object(),
+                           row->value(&facts));
     }
     for (size_t i = 0; i < session_table_count(daemon->sessions); i++) {
         const SessionEntry *entry = session_table_at(daemon->sessions, i);
@@ -173,9 +175,10 @@ static json_t *metrics(const Daemon *daemon) {
         for (size_t k = 0; k < ARRAY_SIZE(session_rows); k++) {
             const SessionRow *row = &session_rows[k];
 
-            add(&list, row->name, row->type, row->help, label_session(entry), row->value(&totals));
+            method_metrics_add(&list, row->name, row->type, row->help,
+                               method_metrics_label_session(entry), row->value(&totals));
         }
-        add_states(&list, entry);
+        method_metrics_add_states(&list, entry);
     }
     return json_pack("{s:o}", "metrics", list);
 }
@@ -186,7 +189,7 @@ typedef struct Stream {
     LoopSource *timer;
 } Stream;
 
-static void on_gone(void *userdata) {
+static void method_metrics_on_gone(void *userdata) {
     Stream *stream = userdata;
 
     loop_source_free(stream->timer);
@@ -194,9 +197,9 @@ static void on_gone(void *userdata) {
 }
 
 /* A slow reader gets fewer of them. */
-static int on_timer(void *userdata) {
+static int method_metrics_on_timer(void *userdata) {
     Stream *stream = userdata;
-    json_t *parameters = metrics(stream->daemon);
+    json_t *parameters = method_metrics_metrics(stream->daemon);
 
     if (parameters)
         (void)call_continue(stream->call, parameters);
@@ -212,18 +215,18 @@ int method_get_metrics(void *userdata, Call *call) {
     if (r < 0 || (r > 0 && interval_ns < (uint64_t)INTERVAL_MIN_MS * NS_PER_MS))
         return call_fail_parameter(call, "intervalUsec", "it is shorter than 100 ms, or too long");
     if (r == 0)
-        return call_reply(call, metrics(daemon));
+        return call_reply(call, method_metrics_metrics(daemon));
     if (!call_wants_more(call))
         return call_fail(call, "org.varlink.service.ExpectedMore", NULL);
     stream = calloc(1, sizeof(*stream));
     if (!stream)
         return -ENOMEM;
     *stream = (Stream){.daemon = daemon, .call = call};
-    r = loop_add_timer(daemon->loop, interval_ns, on_timer, stream, &stream->timer);
+    r = loop_add_timer(daemon->loop, interval_ns, method_metrics_on_timer, stream, &stream->timer);
     if (r < 0) {
         free(stream);
         return r;
     }
-    call_on_gone(call, on_gone, stream);
-    return on_timer(stream);
+    call_on_gone(call, method_metrics_on_gone, stream);
+    return method_metrics_on_timer(stream);
 }

@@ -25,7 +25,7 @@ struct Reading {
     bool reads, keeps; /* the snapshot; one that is kept goes with the connection */
 };
 
-static Reading *reader_of(Daemon *daemon, const char *snapshot) {
+static Reading *method_read_reader_of(Daemon *daemon, const char *snapshot) {
     Reading *reading = daemon->readings;
 
     while (reading && !(reading->reads && strcmp(reading->snapshot, snapshot) == 0))
@@ -34,12 +34,12 @@ static Reading *reader_of(Daemon *daemon, const char *snapshot) {
 }
 
 bool method_is_read(Daemon *daemon, const char *snapshot) {
-    return reader_of(daemon, snapshot) != NULL;
+    return method_read_reader_of(daemon, snapshot) != NULL;
 }
 
 /* Who still reads it keeps it from then on. */
-static void let_go(Daemon *daemon, const char *snapshot) {
-    Reading *heir = reader_of(daemon, snapshot);
+static void method_read_let_go(Daemon *daemon, const char *snapshot) {
+    Reading *heir = method_read_reader_of(daemon, snapshot);
     SnapshotInfo info;
 
     if (heir)
@@ -50,10 +50,10 @@ static void let_go(Daemon *daemon, const char *snapshot) {
 }
 
 /* One that is in no list. */
-static void reading_free(Daemon *daemon, Reading *reading) {
+static void method_read_reading_free(Daemon *daemon, Reading *reading) {
     store_lease_free(reading->lease);
     if (reading->keeps)
-        let_go(daemon, reading->snapshot);
+        method_read_let_go(daemon, reading->snapshot);
     free(reading);
 }
 
@@ -66,7 +66,7 @@ void method_forget_connection(Daemon *daemon, uint64_t connection) {
             continue;
         }
         *at = reading->next;
-        reading_free(daemon, reading);
+        method_read_reading_free(daemon, reading);
     }
 }
 
@@ -75,11 +75,11 @@ void method_forget_connections(Daemon *daemon) {
         Reading *reading = daemon->readings;
 
         daemon->readings = reading->next;
-        reading_free(daemon, reading);
+        method_read_reading_free(daemon, reading);
     }
 }
 
-static void add_reading(Daemon *daemon, Reading *reading) {
+static void method_read_add_reading(Daemon *daemon, Reading *reading) {
     reading->next = daemon->readings;
     daemon->readings = reading;
 }
@@ -91,7 +91,7 @@ int method_hold_snapshot(Daemon *daemon, const Call *call, const char *name) {
         return -ENOMEM;
     *reading = (Reading){.connection = call_connection(call), .keeps = true};
     snprintf(reading->snapshot, sizeof(reading->snapshot), "%s", name);
-    add_reading(daemon, reading);
+    method_read_add_reading(daemon, reading);
     return 0;
 }
 
@@ -107,7 +107,7 @@ typedef struct Opening {
     uint64_t bytes;
 } Opening;
 
-static void open_file(void *userdata) {
+static void method_read_open_file(void *userdata) {
     Opening *o = userdata;
 
     if (o->of_snapshot)
@@ -117,7 +117,7 @@ static void open_file(void *userdata) {
                                       &o->bytes, &o->sensitive, &o->lease);
 }
 
-static void opening_free(void *userdata) {
+static void method_read_opening_free(void *userdata) {
     Opening *o = userdata;
 
     store_lease_free(o->lease);
@@ -125,7 +125,7 @@ static void opening_free(void *userdata) {
     free(o);
 }
 
-static int fail_opening(Call *call, const Opening *o) {
+static int method_read_fail_opening(Call *call, const Opening *o) {
     if (o->error != -ENOENT)
         return call_fail_reason(call, o->error, NULL);
     if (o->of_snapshot)
@@ -137,13 +137,13 @@ static int fail_opening(Call *call, const Opening *o) {
 
 /* What is read is kept only while the file is under way: who is refused may ask again, as often as
  * he likes. */
-static void answer_opening(void *userdata, Call *call) {
+static void method_read_answer_opening(void *userdata, Call *call) {
     Opening *o = userdata;
     Daemon *daemon = o->daemon;
     Reading *reading;
 
     if (o->error < 0) {
-        (void)fail_opening(call, o);
+        (void)method_read_fail_opening(call, o);
         return;
     }
     if (o->sensitive && call_peer(call)->right < RIGHT_ADMIN) {
@@ -161,49 +161,51 @@ static void answer_opening(void *userdata, Call *call) {
         memcpy(reading->snapshot, o->info.name, sizeof(reading->snapshot));
     if (call_reply_file(call, json_pack("{s:o}", "bytes", answer_count(o->bytes)), TAKE_FD(o->fd),
                         o->bytes) > 0)
-        add_reading(daemon, reading);
+        method_read_add_reading(daemon, reading);
     else
-        reading_free(daemon, reading);
+        method_read_reading_free(daemon, reading);
 }
 
 /* Takes `o`. */
-static int open_later(Daemon *daemon, Call *call, Opening *o) {
+static int method_read_open_later(Daemon *daemon, Call *call, Opening *o) {
     o->daemon = daemon;
     o->fd = -1;
-    return errand_run(
-        daemon->waits, daemon->housekeeper, call,
-        &(ErrandOptions){
-            .work = open_file, .answer = answer_opening, .release = opening_free, .userdata = o});
+    return errand_run(daemon->waits, daemon->housekeeper, call,
+                      &(ErrandOptions){.work = method_read_open_file,
+                                       .answer = method_read_answer_opening,
+                                       .release = method_read_opening_free,
+                                       .userdata = o});
 }
 
-static bool fits(const char *text, char *ret, size_t size) {
+static bool method_read_fits(const char *text, char *ret, size_t size) {
     return (size_t)snprintf(ret, size, "%s", text) < size;
 }
 
-static int read_segment(Daemon *daemon, Call *call, const char *session, const char *segment,
-                        const char *file) {
+static int method_read_segment(Daemon *daemon, Call *call, const char *session, const char *segment,
+                               const char *file) {
     Opening *o = calloc(1, sizeof(*o));
 
     if (!o)
         return -ENOMEM;
-    if (fits(session, o->session, sizeof(o->session)) &&
-        fits(segment, o->segment, sizeof(o->segment)) && fits(file, o->file, sizeof(o->file)))
-        return open_later(daemon, call, o);
+    if (method_read_fits(session, o->session, sizeof(o->session)) &&
+        method_read_fits(segment, o->segment, sizeof(o->segment)) &&
+        method_read_fits(file, o->file, sizeof(o->file)))
+        return method_read_open_later(daemon, call, o);
     free(o);
     return call_fail(
         call, "NoSuchSegment",
         json_pack("{s:o, s:o}", "session", answer_echo(session), "segment", answer_echo(segment)));
 }
 
-static int read_snapshot(Daemon *daemon, Call *call, const char *name, const char *file) {
+static int method_read_snapshot(Daemon *daemon, Call *call, const char *name, const char *file) {
     Opening *o = calloc(1, sizeof(*o));
     int r = o ? method_find_snapshot(daemon, call, name, &o->info) : -ENOMEM;
 
-    if (r == 0 && !fits(file, o->file, sizeof(o->file)))
+    if (r == 0 && !method_read_fits(file, o->file, sizeof(o->file)))
         r = -ENOENT;
     if (r == 0 && !(o->info.sensitive && call_peer(call)->right < RIGHT_ADMIN)) {
         o->of_snapshot = true;
-        return open_later(daemon, call, o);
+        return method_read_open_later(daemon, call, o);
     }
     free(o);
     if (r == 0)
@@ -221,8 +223,8 @@ int method_read(void *userdata, Call *call) {
     if (snapshot)
         return session || segment ? call_fail_parameter(call, session ? "session" : "segment",
                                                         "it excludes 'snapshot'")
-                                  : read_snapshot(userdata, call, snapshot, file);
+                                  : method_read_snapshot(userdata, call, snapshot, file);
     if (!session || !segment)
         return call_fail_parameter(call, session ? "segment" : "snapshot", "it is missing");
-    return read_segment(userdata, call, session, segment, file);
+    return method_read_segment(userdata, call, session, segment, file);
 }

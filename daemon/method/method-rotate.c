@@ -21,19 +21,19 @@ typedef struct Rotation {
     Ended ended[];
 } Rotation;
 
-static bool is_finished(const Daemon *daemon, const Ended *ended) {
+static bool method_rotate_is_finished(const Daemon *daemon, const Ended *ended) {
     const SessionEntry *entry = session_table_find(daemon->sessions, ended->session);
 
     return !entry || !entry->session || entry->since_real_ns != ended->since_real_ns ||
            session_rotations(entry->session).finished >= ended->asked;
 }
 
-static bool look_rotated(void *userdata, Call *call) {
+static bool method_rotate_look_rotated(void *userdata, Call *call) {
     Rotation *rotation = userdata;
     json_t *paths;
 
     for (size_t i = 0; i < rotation->n; i++)
-        if (!is_finished(rotation->daemon, &rotation->ended[i]))
+        if (!method_rotate_is_finished(rotation->daemon, &rotation->ended[i]))
             return false;
     paths = json_array();
     for (size_t i = 0; i < rotation->n; i++)
@@ -43,7 +43,7 @@ static bool look_rotated(void *userdata, Call *call) {
 }
 
 /* 1: there is one more that ends; 0: there is nothing to end; -EBUSY: its writer is behind. */
-static int rotate(Daemon *daemon, SessionEntry *entry, Ended *ret) {
+static int method_rotate_rotate(Daemon *daemon, SessionEntry *entry, Ended *ret) {
     ClockAnchor clock = clock_anchor_now();
     uint64_t before = session_rotations(entry->session).asked;
     int r;
@@ -65,14 +65,14 @@ static int rotate(Daemon *daemon, SessionEntry *entry, Ended *ret) {
 }
 
 /* One, or all that record. */
-static int rotate_all(Daemon *daemon, SessionEntry *only, Rotation *rotation) {
+static int method_rotate_all(Daemon *daemon, SessionEntry *only, Rotation *rotation) {
     SessionEntry *entry;
     int r = daemon_drain(daemon);
 
     for (size_t at = 0; r >= 0 && (entry = session_table_next(daemon->sessions, &at));) {
         if (only && entry != only)
             continue;
-        r = rotate(daemon, entry, &rotation->ended[rotation->n]);
+        r = method_rotate_rotate(daemon, entry, &rotation->ended[rotation->n]);
         rotation->n += r > 0;
     }
     return MIN(r, 0);
@@ -96,11 +96,12 @@ int method_rotate(void *userdata, Call *call) {
     if (!rotation)
         return -ENOMEM;
     rotation->daemon = daemon;
-    r = rotate_all(daemon, only, rotation);
+    r = method_rotate_all(daemon, only, rotation);
     if (r < 0) {
         free(rotation);
         return r == -EBUSY ? call_fail_busy(call) : r;
     }
-    return waits_add(daemon->waits, call,
-                     &(WaitOptions){.look = look_rotated, .release = free, .userdata = rotation});
+    return waits_add(
+        daemon->waits, call,
+        &(WaitOptions){.look = method_rotate_look_rotated, .release = free, .userdata = rotation});
 }

@@ -10,7 +10,7 @@
 
 /* Lists segments, and deletes old ones. Both wait for a disk, so others do the work. */
 
-static const char *completeness_name(Completeness completeness) {
+static const char *method_segment_completeness_name(Completeness completeness) {
     static const char *const names[] = {[SEGMENT_IS_OPEN] = "open",
                                         [COMPLETE] = "complete",
                                         [RECOVERED] = "recovered",
@@ -19,7 +19,7 @@ static const char *completeness_name(Completeness completeness) {
     return names[completeness];
 }
 
-static json_t *files_json(const StoreSegmentInfo *info) {
+static json_t *method_segment_files_json(const StoreSegmentInfo *info) {
     json_t *list = json_array();
 
     for (size_t i = 0; i < info->n_files; i++) {
@@ -42,7 +42,7 @@ typedef struct Listing {
     int error;
 } Listing;
 
-static int add_segment(void *userdata, const StoreSegmentInfo *info) {
+static int method_segment_add(void *userdata, const StoreSegmentInfo *info) {
     const Listing *listing = userdata;
     char path[CONFIG_PATH_MAX + CONFIG_NAME_MAX + SEGMENT_NAME_MAX + 16];
 
@@ -57,19 +57,19 @@ static int add_segment(void *userdata, const StoreSegmentInfo *info) {
                   info->sensitive, "sinceUsec", answer_time(info->since_ns), "untilUsec",
                   answer_time(info->until_ns), "samples", answer_count(info->samples), "lost",
                   answer_count(info->lost), "bytes", answer_count(info->bytes), "completeness",
-                  completeness_name(info->completeness), "coverage", coverage_json(&info->coverage),
-                  "files", files_json(info)));
+                  method_segment_completeness_name(info->completeness), "coverage",
+                  coverage_json(&info->coverage), "files", method_segment_files_json(info)));
 }
 
-static void list_segments(void *userdata) {
+static void method_segment_list_segments(void *userdata) {
     Listing *listing = userdata;
 
     listing->error =
         store_each_segment(listing->store, listing->session[0] ? listing->session : NULL,
-                           listing->since_ns, listing->until_ns, add_segment, listing);
+                           listing->since_ns, listing->until_ns, method_segment_add, listing);
 }
 
-static void answer_listing(void *userdata, Call *call) {
+static void method_segment_answer_listing(void *userdata, Call *call) {
     Listing *listing = userdata;
 
     if (listing->error == -ENOENT)
@@ -80,7 +80,7 @@ static void answer_listing(void *userdata, Call *call) {
         (void)call_fail_reason(call, -ENOMEM, NULL);
 }
 
-static void listing_free(void *userdata) {
+static void method_segment_listing_free(void *userdata) {
     Listing *listing = userdata;
 
     json_decref(listing->list);
@@ -110,9 +110,9 @@ int method_list_segments(void *userdata, Call *call) {
                          .list = json_array()};
     snprintf(listing->session, sizeof(listing->session), "%s", name);
     return errand_run(daemon->waits, daemon->housekeeper, call,
-                      &(ErrandOptions){.work = list_segments,
-                                       .answer = answer_listing,
-                                       .release = listing_free,
+                      &(ErrandOptions){.work = method_segment_list_segments,
+                                       .answer = method_segment_answer_listing,
+                                       .release = method_segment_listing_free,
                                        .userdata = listing});
 }
 
@@ -134,7 +134,7 @@ void method_vacuum_ended(void *userdata, const VacuumResult *result) {
     waits_look(daemon->waits);
 }
 
-static bool look_vacuumed(void *userdata, Call *call) {
+static bool method_segment_look_vacuumed(void *userdata, Call *call) {
     Vacuuming *vacuuming = userdata;
     Vacuum *vacuum = vacuuming->daemon->vacuum;
     VacuumResult result;
@@ -172,5 +172,7 @@ int method_vacuum(void *userdata, Call *call) {
         return -ENOMEM;
     *vacuuming = (Vacuuming){.daemon = daemon, .limits = limits};
     return waits_add(daemon->waits, call,
-                     &(WaitOptions){.look = look_vacuumed, .release = free, .userdata = vacuuming});
+                     &(WaitOptions){.look = method_segment_look_vacuumed,
+                                    .release = free,
+                                    .userdata = vacuuming});
 }

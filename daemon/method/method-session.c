@@ -16,7 +16,7 @@
 
 enum { SETTINGS_MAX = 64 };
 
-static json_t *wrap(const Daemon *daemon, const SessionEntry *entry) {
+static json_t *method_session_wrap(const Daemon *daemon, const SessionEntry *entry) {
     return json_pack("{s:o}", "session", session_json(daemon, entry));
 }
 
@@ -28,30 +28,32 @@ int method_list_sessions(void *userdata, Call *call) {
     if (ask_text(call, "session", &name)) {
         SessionEntry *entry = method_session(daemon, call);
 
-        return entry ? call_reply(call, wrap(daemon, entry)) : 0;
+        return entry ? call_reply(call, method_session_wrap(daemon, entry)) : 0;
     }
     list = json_array();
     for (size_t i = 0; i < session_table_count(daemon->sessions); i++)
-        value_append(&list, wrap(daemon, session_table_at(daemon->sessions, i)));
+        value_append(&list, method_session_wrap(daemon, session_table_at(daemon->sessions, i)));
     return call_stream_array(call, list);
 }
 
-static int fail_setting(Call *call, const char *key, const char *value, const char *expected) {
+static int method_session_fail_setting(Call *call, const char *key, const char *value,
+                                       const char *expected) {
     return call_fail(call, "BadSetting",
                      json_pack("{s:o, s:o, s:o}", "key", answer_echo(key), "value",
                                answer_echo(value), "expected", answer_text(expected)));
 }
 
 /* What only shows beside the sessions that there are. 1: it was wrong, and the call was ended. */
-static int check_config(Call *call, const SessionConfig *config) {
+static int method_session_check_config(Call *call, const SessionConfig *config) {
     if (!config->enabled)
-        return fail_setting(call, "Enabled", "no", "yes, since it is to begin now"), 1;
+        return method_session_fail_setting(call, "Enabled", "no", "yes, since it is to begin now"),
+               1;
     return 0;
 }
 
 /* `name` is what there is no group for. */
-static int fail_no_group(Call *call, const char *error, const char *key, const char *name,
-                         const NearNames *near) {
+static int method_session_fail_no_group(Call *call, const char *error, const char *key,
+                                        const char *name, const NearNames *near) {
     json_t *list = json_array(), *parameters;
 
     parameters =
@@ -66,16 +68,17 @@ static int fail_no_group(Call *call, const char *error, const char *key, const c
     return call_fail(call, error, parameters);
 }
 
-static void on_near_groups(void *userdata _unused_, Call *call, const GroupsFound *found) {
+static void method_session_on_near_groups(void *userdata _unused_, Call *call,
+                                          const GroupsFound *found) {
     json_t *settings = json_object_get(call_parameters(call), "settings");
     const char *cgroup = json_string_value(json_object_get(settings, "Cgroup"));
 
-    (void)fail_no_group(call, "NoSuchCgroup", "cgroup", cgroup ?: "", &found->near);
+    (void)method_session_fail_no_group(call, "NoSuchCgroup", "cgroup", cgroup ?: "", &found->near);
 }
 
 /* A walk through the tree is left to the scan thread. */
-static int search(Daemon *daemon, Call *call, const char *wanted, bool by_unit,
-                  GroupsFoundCallback on_found) {
+static int method_session_search(Daemon *daemon, Call *call, const char *wanted, bool by_unit,
+                                 GroupsFoundCallback on_found) {
     int r = group_search_add(daemon->searches, call, wanted, by_unit, on_found, daemon);
 
     if (r == 0)
@@ -84,17 +87,17 @@ static int search(Daemon *daemon, Call *call, const char *wanted, bool by_unit,
 }
 
 /* A configured session waits for its control group; who starts one by hand most likely mistyped. */
-static int check_group(Daemon *daemon, Call *call, const SessionConfig *config) {
+static int method_session_check_group(Daemon *daemon, Call *call, const SessionConfig *config) {
     int r;
 
     if (!config->cgroup[0] || sampler_group_exists(daemon->sampler, config->cgroup))
         return 0;
-    r = search(daemon, call, config->cgroup, false, on_near_groups);
+    r = method_session_search(daemon, call, config->cgroup, false, method_session_on_near_groups);
     return r < 0 ? r : 1;
 }
 
 /* A configuration may be for hosts of many sizes; who starts a session by hand means this one. */
-static int check_cpus(Call *call, const SessionConfig *config) {
+static int method_session_check_cpus(Call *call, const SessionConfig *config) {
     unsigned absent;
 
     if (check_has_cpus(config->cpus, &absent))
@@ -106,7 +109,7 @@ static int check_cpus(Call *call, const SessionConfig *config) {
            1;
 }
 
-static size_t take_settings(json_t *settings, ConfigSetting ret[SETTINGS_MAX]) {
+static size_t method_session_take_settings(json_t *settings, ConfigSetting ret[SETTINGS_MAX]) {
     const char *key;
     json_t *value;
     size_t n = 0;
@@ -120,10 +123,10 @@ static size_t take_settings(json_t *settings, ConfigSetting ret[SETTINGS_MAX]) {
 }
 
 /* An entry for a session that nobody knows yet; NULL: the call was ended. */
-static int make_session(Daemon *daemon, Call *call, const char *name, json_t *settings,
-                        SessionEntry **ret) {
+static int method_session_make(Daemon *daemon, Call *call, const char *name, json_t *settings,
+                               SessionEntry **ret) {
     ConfigSetting list[SETTINGS_MAX];
-    size_t n = take_settings(settings, list);
+    size_t n = method_session_take_settings(settings, list);
     SessionConfig config;
     ConfigFault fault;
     int r;
@@ -132,25 +135,25 @@ static int make_session(Daemon *daemon, Call *call, const char *name, json_t *se
         return call_fail_parameter(call, "settings", "it has more than 64 keys"), 1;
     r = config_make_session(daemon->config, name, list, n, &config, &fault);
     if (r == -EINVAL)
-        return fail_setting(call, list[fault.setting].key, list[fault.setting].value,
-                            fault.expected),
+        return method_session_fail_setting(call, list[fault.setting].key, list[fault.setting].value,
+                                           fault.expected),
                1;
     if (r < 0)
         return r;
-    r = check_config(call, &config);
+    r = method_session_check_config(call, &config);
     if (r == 0)
-        r = check_cpus(call, &config);
+        r = method_session_check_cpus(call, &config);
     if (r != 0)
         return r;
     /* A typo must not begin to record the whole machine. */
     if (!json_object_get(settings, "Event"))
         return method_fail_no_session(daemon, call, "NotConfigured", name), 1;
     daemon_settle_group(daemon, &config);
-    r = check_group(daemon, call, &config);
+    r = method_session_check_group(daemon, call, &config);
     return r != 0 ? r : session_table_add(daemon->sessions, &config, true, settings, ret);
 }
 
-static int fail_begin(Daemon *daemon, Call *call, const SessionEntry *entry) {
+static int method_session_fail_begin(Daemon *daemon, Call *call, const SessionEntry *entry) {
     int error = entry->failed_error;
     const char *events = entry->config.events;
 
@@ -166,7 +169,7 @@ static int fail_begin(Daemon *daemon, Call *call, const SessionEntry *entry) {
 }
 
 /* The call was ended, or an entry is there that may begin. */
-static int find_or_make(Daemon *daemon, Call *call, SessionEntry **ret) {
+static int method_session_find_or_make(Daemon *daemon, Call *call, SessionEntry **ret) {
     json_t *settings = json_object_get(call_parameters(call), "settings");
     const char *name = "";
     SessionEntry *entry;
@@ -188,7 +191,7 @@ static int find_or_make(Daemon *daemon, Call *call, SessionEntry **ret) {
                          json_pack("{s:o}", "limit", answer_count(daemon->config->max_sessions))),
                1;
     if (!entry)
-        return make_session(daemon, call, name, settings, ret);
+        return method_session_make(daemon, call, name, settings, ret);
     *ret = entry;
     return 0;
 }
@@ -199,7 +202,7 @@ typedef struct Starting {
 } Starting;
 
 /* Nobody can ask why it failed once its call has ended. */
-static void starting_free(void *userdata) {
+static void method_session_starting_free(void *userdata) {
     Starting *starting = userdata;
     SessionEntry *entry = session_table_find(starting->daemon->sessions, starting->name);
 
@@ -208,7 +211,7 @@ static void starting_free(void *userdata) {
     free(starting);
 }
 
-static bool look_started(void *userdata, Call *call) {
+static bool method_session_look_started(void *userdata, Call *call) {
     const Starting *starting = userdata;
     Daemon *daemon = starting->daemon;
     const SessionEntry *entry = session_table_find(daemon->sessions, starting->name);
@@ -216,7 +219,7 @@ static bool look_started(void *userdata, Call *call) {
     if (entry && entry->awaits)
         return false;
     if (entry && entry->state == SESSION_FAILED) {
-        (void)fail_begin(daemon, call, entry);
+        (void)method_session_fail_begin(daemon, call, entry);
         return true;
     }
     if (!entry || !session_entry_records(entry)) {
@@ -225,11 +228,11 @@ static bool look_started(void *userdata, Call *call) {
     }
     /* What it had to do without is known by now. */
     daemon_update_status(daemon, clock_monotonic_ns());
-    (void)call_reply(call, wrap(daemon, entry));
+    (void)call_reply(call, method_session_wrap(daemon, entry));
     return true;
 }
 
-static int begin(Daemon *daemon, SessionEntry *entry, uint64_t duration_ns) {
+static int method_session_begin(Daemon *daemon, SessionEntry *entry, uint64_t duration_ns) {
     int r = daemon_end_sweep(daemon);
 
     entry->duration_ns = duration_ns;
@@ -238,11 +241,11 @@ static int begin(Daemon *daemon, SessionEntry *entry, uint64_t duration_ns) {
     return r;
 }
 
-static int start(Daemon *daemon, Call *call) {
+static int method_session_start(Daemon *daemon, Call *call) {
     uint64_t duration_ns = 0;
     SessionEntry *entry = NULL;
     Starting *starting;
-    int r = find_or_make(daemon, call, &entry);
+    int r = method_session_find_or_make(daemon, call, &entry);
 
     if (r != 0)
         return MIN(r, 0);
@@ -252,17 +255,18 @@ static int start(Daemon *daemon, Call *call) {
     starting->daemon = daemon;
     memcpy(starting->name, entry->config.name, sizeof(starting->name));
     (void)ask_span(call, "durationUsec", &duration_ns);
-    r = begin(daemon, entry, duration_ns);
+    r = method_session_begin(daemon, entry, duration_ns);
     if (r < 0) {
-        starting_free(starting);
+        method_session_starting_free(starting);
         return r;
     }
-    return waits_add(
-        daemon->waits, call,
-        &(WaitOptions){.look = look_started, .release = starting_free, .userdata = starting});
+    return waits_add(daemon->waits, call,
+                     &(WaitOptions){.look = method_session_look_started,
+                                    .release = method_session_starting_free,
+                                    .userdata = starting});
 }
 
-static int fail_ambiguous(Call *call, const char *unit, const GroupsFound *found) {
+static int method_session_fail_ambiguous(Call *call, const char *unit, const GroupsFound *found) {
     json_t *list = json_array();
 
     for (size_t i = 0; i < found->n; i++)
@@ -275,7 +279,7 @@ static int fail_ambiguous(Call *call, const char *unit, const GroupsFound *found
 
 /* From here on the session is like one that was started with the path of the group, in the form
  * that is printed where JSON cannot hold its bytes. */
-static int start_in_group(Daemon *daemon, Call *call, const char *path) {
+static int method_session_start_in_group(Daemon *daemon, Call *call, const char *path) {
     json_t *parameters = call_parameters(call);
     json_t *settings = json_object_get(parameters, "settings");
 
@@ -286,20 +290,20 @@ static int start_in_group(Daemon *daemon, Call *call, const char *path) {
     }
     if (json_object_set_new(settings, "Cgroup", json_string(path) ?: answer_text(path)) < 0)
         return -ENOMEM;
-    return start(daemon, call);
+    return method_session_start(daemon, call);
 }
 
-static void on_unit_groups(void *userdata, Call *call, const GroupsFound *found) {
+static void method_session_on_unit_groups(void *userdata, Call *call, const GroupsFound *found) {
     const char *unit = "";
     int r;
 
     (void)ask_text(call, "unit", &unit);
     if (found->n == 0)
-        (void)fail_no_group(call, "NoSuchUnit", "unit", unit, &found->near);
+        (void)method_session_fail_no_group(call, "NoSuchUnit", "unit", unit, &found->near);
     else if (found->n > 1)
-        (void)fail_ambiguous(call, unit, found);
+        (void)method_session_fail_ambiguous(call, unit, found);
     else {
-        r = start_in_group(userdata, call, found->paths[0]);
+        r = method_session_start_in_group(userdata, call, found->paths[0]);
         if (r < 0)
             (void)call_fail_reason(call, r, NULL);
     }
@@ -314,12 +318,12 @@ int method_start(void *userdata, Call *call) {
     if (r < 0 || (r > 0 && duration_ns == 0))
         return call_fail_parameter(call, "durationUsec", ASK_SPAN);
     if (!ask_text(call, "unit", &unit))
-        return start(daemon, call);
+        return method_session_start(daemon, call);
     if (json_object_get(json_object_get(call_parameters(call), "settings"), "Cgroup"))
         return call_fail_parameter(call, "unit", "it excludes a control group");
     if (!*unit)
         return call_fail_parameter(call, "unit", "it is empty");
-    return search(daemon, call, unit, true, on_unit_groups);
+    return method_session_search(daemon, call, unit, true, method_session_on_unit_groups);
 }
 
 typedef struct Stopping {
@@ -327,28 +331,30 @@ typedef struct Stopping {
     char name[CONFIG_NAME_MAX];
 } Stopping;
 
-static bool look_stopped(void *userdata, Call *call) {
+static bool method_session_look_stopped(void *userdata, Call *call) {
     const Stopping *stopping = userdata;
     const SessionEntry *entry = session_table_find(stopping->daemon->sessions, stopping->name);
 
     if (entry && entry->session)
         return false;
     if (entry)
-        (void)call_reply(call, wrap(stopping->daemon, entry));
+        (void)call_reply(call, method_session_wrap(stopping->daemon, entry));
     else
         (void)call_fail_session(call, "NoSuchSession", stopping->name);
     return true;
 }
 
-static int answer_when_stopped(Daemon *daemon, Call *call, const SessionEntry *entry) {
+static int method_session_answer_when_stopped(Daemon *daemon, Call *call,
+                                              const SessionEntry *entry) {
     Stopping *stopping = calloc(1, sizeof(*stopping));
 
     if (!stopping)
         return -ENOMEM;
     stopping->daemon = daemon;
     memcpy(stopping->name, entry->config.name, sizeof(stopping->name));
-    return waits_add(daemon->waits, call,
-                     &(WaitOptions){.look = look_stopped, .release = free, .userdata = stopping});
+    return waits_add(
+        daemon->waits, call,
+        &(WaitOptions){.look = method_session_look_stopped, .release = free, .userdata = stopping});
 }
 
 int method_stop(void *userdata, Call *call) {
@@ -361,7 +367,7 @@ int method_stop(void *userdata, Call *call) {
     if (entry->state == SESSION_FAILED || session_entry_is_opening(entry) ||
         session_entry_has_ended(entry)) {
         session_table_abandon(daemon->sessions, entry);
-        r = call_reply(call, wrap(daemon, entry));
+        r = call_reply(call, method_session_wrap(daemon, entry));
         session_table_forget_ended(daemon->sessions);
         daemon_remember(daemon);
         return r;
@@ -372,10 +378,10 @@ int method_stop(void *userdata, Call *call) {
     if (r < 0)
         return r;
     daemon_remember(daemon);
-    return answer_when_stopped(daemon, call, entry);
+    return method_session_answer_when_stopped(daemon, call, entry);
 }
 
-static int set_paused(Daemon *daemon, Call *call, bool paused) {
+static int method_session_set_paused(Daemon *daemon, Call *call, bool paused) {
     SessionEntry *entry = method_session(daemon, call);
     int r = 0;
 
@@ -394,9 +400,9 @@ static int set_paused(Daemon *daemon, Call *call, bool paused) {
 }
 
 int method_pause(void *userdata, Call *call) {
-    return set_paused(userdata, call, true);
+    return method_session_set_paused(userdata, call, true);
 }
 
 int method_resume(void *userdata, Call *call) {
-    return set_paused(userdata, call, false);
+    return method_session_set_paused(userdata, call, false);
 }

@@ -39,7 +39,7 @@ typedef struct Job {
     SnapshotInfo info;
 } Job;
 
-static void job_free(void *userdata) {
+static void method_snapshot_make_job_free(void *userdata) {
     Job *job = userdata;
 
     snapshot_cancel(job->building);
@@ -48,7 +48,7 @@ static void job_free(void *userdata) {
     free(job);
 }
 
-static const char *phase_name(Phase phase) {
+static const char *method_snapshot_make_phase_name(Phase phase) {
     static const char *const names[] = {[PHASE_WAIT] = "waiting",
                                         [PHASE_RECORD] = "recording",
                                         [PHASE_SWEEP] = "sweeping",
@@ -58,35 +58,38 @@ static const char *phase_name(Phase phase) {
     return names[phase];
 }
 
-static json_t *progress(const Job *job, json_t *snapshot) {
-    return json_pack("{s:s, s:o, s:o, s:o}", "phase", phase_name(job->phase), "doneBytes",
-                     answer_count(job->done_bytes), "totalBytes", answer_count(job->total_bytes),
-                     "snapshot", snapshot);
+static json_t *method_snapshot_make_progress(const Job *job, json_t *snapshot) {
+    return json_pack("{s:s, s:o, s:o, s:o}", "phase", method_snapshot_make_phase_name(job->phase),
+                     "doneBytes", answer_count(job->done_bytes), "totalBytes",
+                     answer_count(job->total_bytes), "snapshot", snapshot);
 }
 
-static void tell_progress(Job *job) {
-    json_t *parameters = call_wants_more(job->call) ? progress(job, json_null()) : NULL;
+static void method_snapshot_make_tell_progress(Job *job) {
+    json_t *parameters =
+        call_wants_more(job->call) ? method_snapshot_make_progress(job, json_null()) : NULL;
 
     job->told_ns = clock_monotonic_ns();
     if (parameters)
         (void)call_continue(job->call, parameters);
 }
 
-static void enter(Job *job, Phase phase) {
+static void method_snapshot_make_enter(Job *job, Phase phase) {
     job->phase = phase;
-    tell_progress(job);
+    method_snapshot_make_tell_progress(job);
 }
 
-static void on_progress(void *userdata, uint64_t done_bytes, uint64_t total_bytes) {
+static void method_snapshot_make_on_progress(void *userdata, uint64_t done_bytes,
+                                             uint64_t total_bytes) {
     Job *job = userdata;
 
     job->done_bytes = done_bytes;
     job->total_bytes = total_bytes;
     if (clock_monotonic_ns() - job->told_ns >= PROGRESS_NS)
-        tell_progress(job);
+        method_snapshot_make_tell_progress(job);
 }
 
-static void on_done(void *userdata, const SnapshotFailure *failure, const SnapshotInfo *info) {
+static void method_snapshot_make_on_done(void *userdata, const SnapshotFailure *failure,
+                                         const SnapshotInfo *info) {
     Job *job = userdata;
 
     job->building = NULL;
@@ -99,13 +102,13 @@ static void on_done(void *userdata, const SnapshotFailure *failure, const Snapsh
     waits_look(job->daemon->waits);
 }
 
-static int fail_window(Call *call, uint64_t oldest_ns, uint64_t newest_ns) {
+static int method_snapshot_make_fail_window(Call *call, uint64_t oldest_ns, uint64_t newest_ns) {
     return call_fail(call, "WindowUnavailable",
                      json_pack("{s:o, s:o}", "oldestUsec", answer_time(oldest_ns), "newestUsec",
                                answer_time(newest_ns)));
 }
 
-static int fail_match(Call *call, const SnapshotFailure *failure) {
+static int method_snapshot_make_fail_match(Call *call, const SnapshotFailure *failure) {
     json_t *near = json_array();
 
     for (size_t i = 0; i < failure->near.n; i++)
@@ -115,7 +118,7 @@ static int fail_match(Call *call, const SnapshotFailure *failure) {
         json_pack("{s:o, s:o}", "selection", answer_echo(failure->text), "near", near));
 }
 
-static int fail(const Job *job) {
+static int method_snapshot_make_fail(const Job *job) {
     const SnapshotFailure *failure = &job->failure;
     const char *name = job->asked.name;
     Call *call = job->call;
@@ -124,7 +127,7 @@ static int fail(const Job *job) {
     case SNAPSHOT_NO_SESSION:
         return method_fail_no_session(job->daemon, call, "NoSuchSession", job->asked.session);
     case SNAPSHOT_UNAVAILABLE:
-        return fail_window(call, failure->oldest_ns, failure->newest_ns);
+        return method_snapshot_make_fail_window(call, failure->oldest_ns, failure->newest_ns);
     case SNAPSHOT_EXISTS:
         return call_fail(call, "SnapshotExists",
                          json_pack("{s:o}", "name", answer_text(name ? name : "")));
@@ -140,14 +143,14 @@ static int fail(const Job *job) {
     case SNAPSHOT_FORBIDDEN:
         return call_fail_permission(call);
     case SNAPSHOT_NO_MATCH:
-        return fail_match(call, failure);
+        return method_snapshot_make_fail_match(call, failure);
     case SNAPSHOT_FAILED:
         break;
     }
     return call_fail_reason(call, failure->code, failure->text);
 }
 
-static void tell_taken(const Job *job) {
+static void method_snapshot_make_tell_taken(const Job *job) {
     const SnapshotInfo *info = &job->info;
 
     log_struct(LOG_LEVEL_INFO, 0,
@@ -160,18 +163,18 @@ static void tell_taken(const Job *job) {
                                                           .path = info->path});
 }
 
-static void succeed(Job *job) {
+static void method_snapshot_make_succeed(Job *job) {
     Daemon *daemon = job->daemon;
 
     if (job->info.transient)
         (void)method_hold_snapshot(daemon, job->call, job->info.name);
     else
-        tell_taken(job);
-    (void)call_reply(job->call, progress(job, snapshot_json(&job->info)));
+        method_snapshot_make_tell_taken(job);
+    (void)call_reply(job->call, method_snapshot_make_progress(job, snapshot_json(&job->info)));
 }
 
 /* Answered by us, not by the engine. */
-static bool fail_begin(Job *job, int error) {
+static bool method_snapshot_make_fail_begin(Job *job, int error) {
     if (error == -EBUSY)
         (void)call_fail_busy(job->call);
     else if (error == -EEXIST)
@@ -188,7 +191,7 @@ static bool fail_begin(Job *job, int error) {
 }
 
 /* True: it could not, and the call was ended. */
-static bool build(Job *job) {
+static bool method_snapshot_make_build(Job *job) {
     const SnapshotCall *asked = &job->asked;
     const Peer *peer = call_peer(job->call);
     SnapshotRequest request = {.session = asked->session,
@@ -204,7 +207,8 @@ static bool build(Job *job) {
                                .filter = asked->filter,
                                .uid = peer->uid,
                                .privileged = peer->right >= RIGHT_ADMIN};
-    const SnapshotCallbacks callbacks = {on_progress, on_done, job};
+    const SnapshotCallbacks callbacks = {method_snapshot_make_on_progress,
+                                         method_snapshot_make_on_done, job};
     int r;
 
     if (asked->has_last) {
@@ -213,19 +217,19 @@ static bool build(Job *job) {
         request.until_ns = job->end_ns;
         request.asked_ns = asked->last_ns + asked->follow_up_ns;
     }
-    enter(job, PHASE_BUILD);
+    method_snapshot_make_enter(job, PHASE_BUILD);
     r = snapshot_begin(job->daemon->snapshots, &request, &callbacks, &job->building);
-    return r < 0 ? fail_begin(job, r) : false;
+    return r < 0 ? method_snapshot_make_fail_begin(job, r) : false;
 }
 
 /* Programs that began just now are in the window, and their build ids are on their way. */
-static bool waits_for_build_ids(const Job *job) {
+static bool method_snapshot_make_waits_for_build_ids(const Job *job) {
     return history_waits_since(tracker_history(job->daemon->tracker)) <= job->swept_ns;
 }
 
 /* 1: a sweep that began after the end is written, or nothing is to come; 0: not yet; a negative
  * errno: the store cannot be written. */
-static int is_written(Job *job) {
+static int method_snapshot_make_is_written(Job *job) {
     const SessionEntry *entry = session_table_find(job->daemon->sessions, job->asked.session);
     SessionTotals totals;
 
@@ -240,7 +244,7 @@ static int is_written(Job *job) {
         job->swept_ns = job->daemon->completed_ns;
     if (job->swept_ns == 0)
         return daemon_sweep_soon(job->daemon);
-    if (job->sweep == 0 && !waits_for_build_ids(job))
+    if (job->sweep == 0 && !method_snapshot_make_waits_for_build_ids(job))
         job->sweep = totals.sweep;
     if (job->sweep == 0)
         return 0;
@@ -249,22 +253,22 @@ static int is_written(Job *job) {
     return totals.error;
 }
 
-static bool look_sweep(Job *job) {
-    int r = is_written(job);
+static bool method_snapshot_make_look_sweep(Job *job) {
+    int r = method_snapshot_make_is_written(job);
 
     if (r == 0)
         return false;
     if (r > 0)
-        return build(job);
+        return method_snapshot_make_build(job);
     job->failure = (SnapshotFailure){.error = SNAPSHOT_FAILED, .code = r};
     if (r == -ENOSPC || r == -EDQUOT)
         job->failure.error = SNAPSHOT_DISK_FULL;
-    (void)fail(job);
+    (void)method_snapshot_make_fail(job);
     return true;
 }
 
 /* At the moment from which it counts. */
-static void settle(Job *job) {
+static void method_snapshot_make_settle(Job *job) {
     SnapshotCall *asked = &job->asked;
     uint64_t mono = clock_monotonic_ns(), real = clock_ns(CLOCK_REALTIME), moment = mono;
 
@@ -281,58 +285,58 @@ static void settle(Job *job) {
 }
 
 /* Moments may be far away, and few calls may wait for them. */
-static int wait_until(Job *job, uint64_t left_ns) {
+static int method_snapshot_make_wait_until(Job *job, uint64_t left_ns) {
     call_end_with_client(job->call);
     return loop_trigger_after(job->timer, MIN(left_ns, LOOK_NS));
 }
 
-static void look_time(Job *job) {
+static void method_snapshot_make_look_time(Job *job) {
     uint64_t real = clock_ns(CLOCK_REALTIME), now;
 
     if (job->phase == PHASE_WAIT) {
         if (job->asked.has_at && real < job->asked.at_ns) {
             if (clock_monotonic_ns() - job->told_ns >= LOOK_NS)
-                tell_progress(job);
-            (void)wait_until(job, job->asked.at_ns - real);
+                method_snapshot_make_tell_progress(job);
+            (void)method_snapshot_make_wait_until(job, job->asked.at_ns - real);
             return;
         }
-        settle(job);
+        method_snapshot_make_settle(job);
         job->phase = PHASE_RECORD;
     }
     now = clock_monotonic_ns();
     if (job->phase == PHASE_RECORD && now < job->end_ns) {
         if (now - job->told_ns >= LOOK_NS)
-            tell_progress(job);
-        (void)wait_until(job, job->end_ns - now);
+            method_snapshot_make_tell_progress(job);
+        (void)method_snapshot_make_wait_until(job, job->end_ns - now);
         return;
     }
     if (job->phase == PHASE_RECORD)
-        enter(job, PHASE_SWEEP);
+        method_snapshot_make_enter(job, PHASE_SWEEP);
 }
 
-static bool look(void *userdata, Call *call _unused_) {
+static bool method_snapshot_make_look(void *userdata, Call *call _unused_) {
     Job *job = userdata;
 
-    look_time(job);
+    method_snapshot_make_look_time(job);
     if (job->phase == PHASE_SWEEP)
-        return look_sweep(job);
+        return method_snapshot_make_look_sweep(job);
     if (job->phase != PHASE_DONE)
         return false;
     if (job->has_failed)
-        (void)fail(job);
+        (void)method_snapshot_make_fail(job);
     else
-        succeed(job);
+        method_snapshot_make_succeed(job);
     return true;
 }
 
-static int on_timer(void *userdata) {
+static int method_snapshot_make_on_timer(void *userdata) {
     waits_look(((Job *)userdata)->daemon->waits);
     return 0;
 }
 
 /* What is recorded is for administrators alone. What was recorded before is the engine's to judge:
  * that reads manifests. */
-static bool is_sensitive(const Job *job) {
+static bool method_snapshot_make_is_sensitive(const Job *job) {
     const SessionEntry *entry = session_table_find(job->daemon->sessions, job->asked.session);
 
     return entry && entry->session && entry->sensitive;
@@ -348,16 +352,18 @@ int method_snapshot(void *userdata, Call *call) {
     job->daemon = daemon;
     job->call = call;
     r = snapshot_call_take(daemon, call, &job->asked);
-    if (r == 0 && call_peer(call)->right < RIGHT_ADMIN && is_sensitive(job)) {
+    if (r == 0 && call_peer(call)->right < RIGHT_ADMIN && method_snapshot_make_is_sensitive(job)) {
         (void)call_fail_permission(call);
         r = 1;
     }
     if (r == 0)
-        r = loop_add_deferred(daemon->loop, on_timer, job, &job->timer);
+        r = loop_add_deferred(daemon->loop, method_snapshot_make_on_timer, job, &job->timer);
     if (r != 0) {
-        job_free(job);
+        method_snapshot_make_job_free(job);
         return MIN(r, 0);
     }
     return waits_add(daemon->waits, call,
-                     &(WaitOptions){.look = look, .release = job_free, .userdata = job});
+                     &(WaitOptions){.look = method_snapshot_make_look,
+                                    .release = method_snapshot_make_job_free,
+                                    .userdata = job});
 }

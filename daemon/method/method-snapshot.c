@@ -10,7 +10,7 @@
 
 /* Snapshots that are there, and the answer of one that was made. */
 
-static json_t *files_json(const SnapshotInfo *info) {
+static json_t *method_snapshot_files_json(const SnapshotInfo *info) {
     json_t *list = json_array();
 
     for (size_t i = 0; i < info->n_files; i++) {
@@ -22,7 +22,7 @@ static json_t *files_json(const SnapshotInfo *info) {
     return list;
 }
 
-static json_t *partial_json(const SnapshotInfo *info) {
+static json_t *method_snapshot_partial_json(const SnapshotInfo *info) {
     json_t *list = json_array();
 
     for (size_t i = 0; i < info->n_partial; i++)
@@ -41,12 +41,12 @@ json_t *snapshot_json(const SnapshotInfo *info) {
         "createdUsec", answer_count(info->created_ns / 1000), "expiresUsec",
         answer_time(info->expires_ns), "sinceUsec", answer_time(info->since_ns), "untilUsec",
         answer_time(info->until_ns), "samples", answer_count(info->samples), "lost",
-        answer_count(info->lost), "bytes", answer_count(info->bytes), "partial", partial_json(info),
-        "coverage", coverage_json(&info->coverage), "files", files_json(info), "unidentified",
-        answer_count(info->unidentified));
+        answer_count(info->lost), "bytes", answer_count(info->bytes), "partial",
+        method_snapshot_partial_json(info), "coverage", coverage_json(&info->coverage), "files",
+        method_snapshot_files_json(info), "unidentified", answer_count(info->unidentified));
 }
 
-static int add(void *userdata, const SnapshotInfo *info) {
+static int method_snapshot_add(void *userdata, const SnapshotInfo *info) {
     return json_array_append_new(userdata, json_pack("{s:o}", "snapshot", snapshot_json(info)));
 }
 
@@ -63,7 +63,7 @@ int method_list_snapshots(void *userdata, Call *call) {
         return call_reply(call, json_pack("{s:o}", "snapshot", snapshot_json(&info)));
     }
     list = json_array();
-    r = snapshot_each(daemon->snapshots, add, list);
+    r = snapshot_each(daemon->snapshots, method_snapshot_add, list);
     if (r >= 0)
         return call_stream_array(call, list);
     json_decref(list);
@@ -71,7 +71,7 @@ int method_list_snapshots(void *userdata, Call *call) {
 }
 
 /* His own, or any for administrators. NULL: the call was ended. */
-static const char *changeable(Daemon *daemon, Call *call) {
+static const char *method_snapshot_changeable(Daemon *daemon, Call *call) {
     const Peer *peer = call_peer(call);
     const char *name = "";
     SnapshotInfo info;
@@ -99,7 +99,7 @@ typedef struct Changing {
 } Changing;
 
 /* It is done, whether somebody waits for it or not. */
-static void on_changed(void *userdata, int error, uint64_t bytes) {
+static void method_snapshot_on_changed(void *userdata, int error, uint64_t bytes) {
     Changing *changing = userdata;
 
     changing->error = error;
@@ -116,24 +116,26 @@ static void on_changed(void *userdata, int error, uint64_t bytes) {
     errand_done(changing->errand);
 }
 
-static int fail_change(const Daemon *daemon, Call *call, const char *name, int error) {
+static int method_snapshot_fail_change(const Daemon *daemon, Call *call, const char *name,
+                                       int error) {
     if (error == -ENOENT)
         return method_fail_no_snapshot(daemon, call, name);
     return error == -EBUSY ? call_fail_busy(call) : call_fail_reason(call, error, NULL);
 }
 
-static void answer_changed(void *userdata, Call *call) {
+static void method_snapshot_answer_changed(void *userdata, Call *call) {
     const Changing *changing = userdata;
 
     if (changing->error < 0)
-        (void)fail_change(changing->daemon, call, changing->name, changing->error);
+        (void)method_snapshot_fail_change(changing->daemon, call, changing->name, changing->error);
     else
         (void)call_reply(call, changing->removes
                                    ? json_pack("{s:o}", "bytes", answer_count(changing->bytes))
                                    : json_object());
 }
 
-static int new_changing(Daemon *daemon, const char *name, bool removes, Changing **ret) {
+static int method_snapshot_new_changing(Daemon *daemon, const char *name, bool removes,
+                                        Changing **ret) {
     Changing *changing = calloc(1, sizeof(*changing));
     int r;
 
@@ -141,17 +143,18 @@ static int new_changing(Daemon *daemon, const char *name, bool removes, Changing
         return -ENOMEM;
     *changing = (Changing){.daemon = daemon, .removes = removes};
     snprintf(changing->name, sizeof(changing->name), "%s", name);
-    r = errand_new(
-        daemon->waits,
-        &(ErrandOptions){.answer = answer_changed, .release = free, .userdata = changing},
-        &changing->errand);
+    r = errand_new(daemon->waits,
+                   &(ErrandOptions){.answer = method_snapshot_answer_changed,
+                                    .release = free,
+                                    .userdata = changing},
+                   &changing->errand);
     if (r == 0)
         *ret = changing;
     return r;
 }
 
 /* `begun`: whether the engine works for it. */
-static int answer_later(Call *call, Changing *changing, int begun) {
+static int method_snapshot_answer_later(Call *call, Changing *changing, int begun) {
     const Daemon *daemon = changing->daemon;
     char name[SNAPSHOT_NAME_MAX];
 
@@ -159,18 +162,18 @@ static int answer_later(Call *call, Changing *changing, int begun) {
         return errand_wait(changing->errand, call);
     memcpy(name, changing->name, sizeof(name));
     errand_free(changing->errand);
-    return fail_change(daemon, call, name, begun);
+    return method_snapshot_fail_change(daemon, call, name, begun);
 }
 
-static SnapshotAnswer answer_of(const Call *call, Changing *changing) {
-    return (SnapshotAnswer){.on_done = on_changed,
+static SnapshotAnswer method_snapshot_answer_of(const Call *call, Changing *changing) {
+    return (SnapshotAnswer){.on_done = method_snapshot_on_changed,
                             .userdata = changing,
                             .privileged = call_peer(call)->right >= RIGHT_ADMIN};
 }
 
 int method_remove_snapshot(void *userdata, Call *call) {
     Daemon *daemon = userdata;
-    const char *name = changeable(daemon, call);
+    const char *name = method_snapshot_changeable(daemon, call);
     Changing *changing;
     SnapshotAnswer answer;
     int r;
@@ -180,27 +183,28 @@ int method_remove_snapshot(void *userdata, Call *call) {
     /* Until it is read it takes its room, which would no longer count as his. */
     if (call_peer(call)->right < RIGHT_ADMIN && method_is_read(daemon, name))
         return call_fail_busy(call);
-    r = new_changing(daemon, name, true, &changing);
+    r = method_snapshot_new_changing(daemon, name, true, &changing);
     if (r < 0)
         return r;
-    answer = answer_of(call, changing);
-    return answer_later(call, changing, snapshot_remove(daemon->snapshots, name, &answer));
+    answer = method_snapshot_answer_of(call, changing);
+    return method_snapshot_answer_later(call, changing,
+                                        snapshot_remove(daemon->snapshots, name, &answer));
 }
 
 int method_pin_snapshot(void *userdata, Call *call) {
     Daemon *daemon = userdata;
-    const char *name = changeable(daemon, call);
+    const char *name = method_snapshot_changeable(daemon, call);
     Changing *changing;
     SnapshotAnswer answer;
     int r;
 
     if (!name)
         return 0;
-    r = new_changing(daemon, name, false, &changing);
+    r = method_snapshot_new_changing(daemon, name, false, &changing);
     if (r < 0)
         return r;
-    answer = answer_of(call, changing);
-    return answer_later(
+    answer = method_snapshot_answer_of(call, changing);
+    return method_snapshot_answer_later(
         call, changing,
         snapshot_set_pinned(daemon->snapshots, name, ask_flag(call, "pinned"), &answer));
 }

@@ -20,13 +20,13 @@
 
 enum { HOST_NAME_MAX_BYTES = 256, BOOT_ID_BYTES = 64 };
 
-static json_t *text_of(const Buffer *text) {
+static json_t *method_status_text_of(const Buffer *text) {
     return buffer_error(text) < 0
                ? NULL
                : json_stringn(text->data ? (const char *)text->data : "", text->size);
 }
 
-static json_t *degraded_json(unsigned set) {
+static json_t *method_status_degraded_json(unsigned set) {
     size_t n;
     const DegradedReason *reasons = degraded_reasons(&n);
     json_t *list = json_array();
@@ -39,7 +39,7 @@ static json_t *degraded_json(unsigned set) {
 }
 
 /* Those that are open, else what is asked for. */
-static json_t *events_json(const SessionEntry *entry) {
+static json_t *method_status_events_json(const SessionEntry *entry) {
     json_t *list = json_array();
     const PdEvents *events;
 
@@ -58,7 +58,7 @@ static json_t *events_json(const SessionEntry *entry) {
 }
 
 /* One sentence for each event that it leaves out. */
-static json_t *missing_json(const SessionEntry *entry) {
+static json_t *method_status_missing_json(const SessionEntry *entry) {
     json_t *list = json_array();
     const PlanNotes *notes;
 
@@ -71,7 +71,7 @@ static json_t *missing_json(const SessionEntry *entry) {
     return list;
 }
 
-static const char *call_graph_words(const SessionConfig *config) {
+static const char *method_status_call_graph_words(const SessionConfig *config) {
     static const char *const words[] = {[CALL_GRAPH_NONE] = "no call graphs",
                                         [CALL_GRAPH_FP] = "fp call graphs",
                                         [CALL_GRAPH_DWARF] = "dwarf call graphs",
@@ -80,7 +80,7 @@ static const char *call_graph_words(const SessionConfig *config) {
     return words[config->call_graph];
 }
 
-static json_t *describe_json(const SessionEntry *entry) {
+static json_t *method_status_describe_json(const SessionEntry *entry) {
     const SessionConfig *config = &entry->config;
     _cleanup_(buffer_done) Buffer text = {};
 
@@ -91,11 +91,11 @@ static json_t *describe_json(const SessionEntry *entry) {
         text_puts(&text, " at the highest rate that is allowed");
     else if (!entry->describe[0])
         text_printf(&text, " at %" PRIu64 " Hz", config->frequency_hz);
-    text_printf(&text, ", %s", call_graph_words(config));
-    return text_of(&text);
+    text_printf(&text, ", %s", method_status_call_graph_words(config));
+    return method_status_text_of(&text);
 }
 
-static json_t *target_json(const SessionConfig *config) {
+static json_t *method_status_target_json(const SessionConfig *config) {
     _cleanup_(buffer_done) Buffer text = {};
 
     if (config->cgroup[0]) {
@@ -110,18 +110,18 @@ static json_t *target_json(const SessionConfig *config) {
         text_printf(&text, "%scpu %s", text.size > 0 ? ", " : "", config->cpus);
     if (text.size == 0)
         text_puts(&text, "all");
-    return text_of(&text);
+    return method_status_text_of(&text);
 }
 
-static json_t *key_json(const SessionConfig *config, const char *name) {
+static json_t *method_status_key_json(const SessionConfig *config, const char *name) {
     _cleanup_(buffer_done) Buffer text = {};
 
     config_print(config_key("Session", name), config, &text);
-    return text_of(&text);
+    return method_status_text_of(&text);
 }
 
 /* By the time of day, as it is now. */
-static uint64_t stops_real_ns(const SessionEntry *entry) {
+static uint64_t method_status_stops_real_ns(const SessionEntry *entry) {
     uint64_t now = clock_ns(CLOCK_BOOTTIME), real = clock_ns(CLOCK_REALTIME);
 
     if (entry->stop_at_ns == 0)
@@ -130,7 +130,7 @@ static uint64_t stops_real_ns(const SessionEntry *entry) {
 }
 
 /* 0: by periods alone, or as high as is allowed, where that is not known. */
-static uint64_t frequency_of(const SessionEntry *entry) {
+static uint64_t method_status_frequency_of(const SessionEntry *entry) {
     const SessionConfig *config = &entry->config;
 
     if (config->period > 0)
@@ -140,7 +140,7 @@ static uint64_t frequency_of(const SessionEntry *entry) {
     return session_entry_records(entry) ? sampler_frequency(session_sampler(entry->session)) : 0;
 }
 
-static const char *state_word(const SessionEntry *entry) {
+static const char *method_status_state_word(const SessionEntry *entry) {
     bool is_meant_to = entry->state == SESSION_STARTING || entry->state == SESSION_ACTIVE;
 
     return is_meant_to && entry->session && sampler_is_waiting(session_sampler(entry->session))
@@ -149,7 +149,7 @@ static const char *state_word(const SessionEntry *entry) {
 }
 
 /* The session as it is configured. */
-static json_t *session_nature(const SessionEntry *entry) {
+static json_t *method_status_session_nature(const SessionEntry *entry) {
     const SessionConfig *config = &entry->config;
     size_t cpus =
         session_entry_records(entry) ? sampler_n_cpus(session_sampler(entry->session)) : 0;
@@ -157,18 +157,21 @@ static json_t *session_nature(const SessionEntry *entry) {
     return json_pack(
         "{s:s, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
         "s:o, s:o}",
-        "name", config->name, "state", state_word(entry), "runtime", entry->runtime, "sensitive",
-        entry->sensitive, "describe", describe_json(entry), "events", events_json(entry),
-        "frequency", answer_count(frequency_of(entry)), "period", answer_count(config->period),
-        "callGraph", key_json(config, "CallGraph"), "cpus", answer_count(cpus), "target",
-        target_json(config), "layout", key_json(config, "Layout"), "sinceUsec",
-        answer_time(entry->state_real_ns), "stopsUsec", answer_time(stops_real_ns(entry)), "error",
+        "name", config->name, "state", method_status_state_word(entry), "runtime", entry->runtime,
+        "sensitive", entry->sensitive, "describe", method_status_describe_json(entry), "events",
+        method_status_events_json(entry), "frequency",
+        answer_count(method_status_frequency_of(entry)), "period", answer_count(config->period),
+        "callGraph", method_status_key_json(config, "CallGraph"), "cpus", answer_count(cpus),
+        "target", method_status_target_json(config), "layout",
+        method_status_key_json(config, "Layout"), "sinceUsec", answer_time(entry->state_real_ns),
+        "stopsUsec", answer_time(method_status_stops_real_ns(entry)), "error",
         answer_text_or_null(entry->error), "stopReason",
-        answer_text_or_null(entry->stop_reason ?: ""), "missingEvents", missing_json(entry));
+        answer_text_or_null(entry->stop_reason ?: ""), "missingEvents",
+        method_status_missing_json(entry));
 }
 
 /* The figures of the session so far. */
-static json_t *session_figures(const Daemon *daemon, const SessionEntry *entry) {
+static json_t *method_status_session_figures(const Daemon *daemon, const SessionEntry *entry) {
     SessionTotals totals = session_entry_totals(entry);
     bool is_open = session_entry_records(entry) && session_has_segment(entry->session);
     uint64_t oldest = 0, newest = 0;
@@ -186,12 +189,13 @@ static json_t *session_figures(const Daemon *daemon, const SessionEntry *entry) 
                      "segmentSinceUsec", answer_time(is_open ? totals.segment_real_ns : 0),
                      "oldestUsec", answer_time(oldest), "newestUsec", answer_time(newest),
                      "queueBytes", answer_count(totals.queue_bytes), "degraded",
-                     degraded_json(session_entry_degraded(entry)), "coverage",
+                     method_status_degraded_json(session_entry_degraded(entry)), "coverage",
                      coverage_json(&coverage));
 }
 
 json_t *session_json(const Daemon *daemon, const SessionEntry *entry) {
-    json_t *session = session_nature(entry), *figures = session_figures(daemon, entry);
+    json_t *session = method_status_session_nature(entry),
+           *figures = method_status_session_figures(daemon, entry);
 
     if (!session || !figures || json_object_update(session, figures) < 0) {
         json_decref(session);
@@ -201,7 +205,7 @@ json_t *session_json(const Daemon *daemon, const SessionEntry *entry) {
     return session;
 }
 
-static json_t *sessions_json(const Daemon *daemon) {
+static json_t *method_status_sessions_json(const Daemon *daemon) {
     json_t *list = json_array();
 
     for (size_t i = 0; list && i < session_table_count(daemon->sessions); i++)
@@ -209,7 +213,7 @@ static json_t *sessions_json(const Daemon *daemon) {
     return list;
 }
 
-static json_t *store_json(const Daemon *daemon) {
+static json_t *method_status_store_json(const Daemon *daemon) {
     StoreUse use = store_use(daemon->store);
     SnapshotUse snapshots = snapshot_use(daemon->snapshots);
     uint64_t oldest = 0, newest = 0;
@@ -224,21 +228,23 @@ static json_t *store_json(const Daemon *daemon) {
         daemon->config->storage == STORAGE_VOLATILE);
 }
 
-static double percent_since(const Daemon *daemon, uint64_t used_ns) {
+static double method_status_percent_since(const Daemon *daemon, uint64_t used_ns) {
     uint64_t now = clock_monotonic_ns(), from = daemon->cpu_before_at_ns;
 
     return now <= from ? 0 : 100.0 * (double)used_ns / (double)(now - from);
 }
 
 double daemon_cpu_percent(const Daemon *daemon) {
-    return percent_since(daemon, account_cpu_ns(daemon->tracker) - daemon->cpu_before_ns);
+    return method_status_percent_since(daemon,
+                                       account_cpu_ns(daemon->tracker) - daemon->cpu_before_ns);
 }
 
 double daemon_scan_percent(const Daemon *daemon) {
-    return percent_since(daemon, account_scan_ns(daemon->tracker) - daemon->scan_before_ns);
+    return method_status_percent_since(daemon,
+                                       account_scan_ns(daemon->tracker) - daemon->scan_before_ns);
 }
 
-static unsigned all_degraded(const Daemon *daemon) {
+static unsigned method_status_all_degraded(const Daemon *daemon) {
     unsigned set = daemon_degraded(daemon);
 
     for (size_t i = 0; i < session_table_count(daemon->sessions); i++)
@@ -246,7 +252,7 @@ static unsigned all_degraded(const Daemon *daemon) {
     return set;
 }
 
-static const char *state_of(const Daemon *daemon) {
+static const char *method_status_state_of(const Daemon *daemon) {
     if (daemon->stopping)
         return "stopping";
     if (!daemon->is_ready)
@@ -254,50 +260,52 @@ static const char *state_of(const Daemon *daemon) {
     return session_table_n_sampling(daemon->sessions) > 0 ? "recording" : "idle";
 }
 
-static json_t *coarse_status(const Daemon *daemon) {
+static json_t *method_status_coarse(const Daemon *daemon) {
     char host[HOST_NAME_MAX_BYTES] = "", boot[BOOT_ID_BYTES] = "";
 
     (void)gethostname(host, sizeof(host) - 1);
     (void)file_read_text("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
     return json_pack("{s:s, s:o, s:o, s:s, s:o, s:o, s:o}", "version", PROFD_VERSION, "hostname",
-                     answer_text(host), "bootId", answer_text(boot), "state", state_of(daemon),
-                     "sinceUsec", answer_time(daemon->began_real_ns), "restarts",
+                     answer_text(host), "bootId", answer_text(boot), "state",
+                     method_status_state_of(daemon), "sinceUsec",
+                     answer_time(daemon->began_real_ns), "restarts",
                      answer_count(daemon->keeper.restarts), "degraded",
-                     degraded_json(all_degraded(daemon)));
+                     method_status_degraded_json(method_status_all_degraded(daemon)));
 }
 
-static json_t *fine_status(const Daemon *daemon) {
+static json_t *method_status_fine(const Daemon *daemon) {
     uint64_t unidentified = history_counts(tracker_history(daemon->tracker)).unidentified;
 
-    return json_pack("{s:o, s:o, s:f, s:f, s:o, s:o}", "sessions", sessions_json(daemon), "store",
-                     store_json(daemon), "cpuPercent", daemon_cpu_percent(daemon), "scanCpuPercent",
-                     daemon_scan_percent(daemon), "memoryBytes",
-                     answer_count(account_memory_bytes()), "unidentified",
-                     answer_count(unidentified));
+    return json_pack(
+        "{s:o, s:o, s:f, s:f, s:o, s:o}", "sessions", method_status_sessions_json(daemon), "store",
+        method_status_store_json(daemon), "cpuPercent", daemon_cpu_percent(daemon),
+        "scanCpuPercent", daemon_scan_percent(daemon), "memoryBytes",
+        answer_count(account_memory_bytes()), "unidentified", answer_count(unidentified));
 }
 
 int method_ping(void *userdata _unused_, Call *call) {
     return call_reply(call, json_object());
 }
 
-static void learn(void *userdata) {
+static void method_status_learn(void *userdata) {
     store_learn_span(((const Daemon *)userdata)->store);
 }
 
-static void on_learned(void *userdata) {
+static void method_status_on_learned(void *userdata) {
     ((Daemon *)userdata)->learns = false;
 }
 
 /* How far back the store reaches is in manifests that nobody has read yet: the next one who asks is
  * told. */
-static void learn_span(Daemon *daemon) {
+static void method_status_learn_span(Daemon *daemon) {
     uint64_t oldest, newest;
 
     if (!daemon->learns && !store_span(daemon->store, NULL, &oldest, &newest))
-        daemon->learns =
-            housekeeper_add(daemon->housekeeper,
-                            &(Chore){.work = learn, .done = on_learned, .userdata = daemon},
-                            false) == 0;
+        daemon->learns = housekeeper_add(daemon->housekeeper,
+                                         &(Chore){.work = method_status_learn,
+                                                  .done = method_status_on_learned,
+                                                  .userdata = daemon},
+                                         false) == 0;
 }
 
 int method_get_status(void *userdata, Call *call) {
@@ -308,9 +316,9 @@ int method_get_status(void *userdata, Call *call) {
 
     if (now_ns - daemon->status_ns >= NS_PER_SECOND)
         daemon_update_status(daemon, now_ns);
-    learn_span(daemon);
-    status = coarse_status(daemon);
-    fine = may_read ? fine_status(daemon)
+    method_status_learn_span(daemon);
+    status = method_status_coarse(daemon);
+    fine = may_read ? method_status_fine(daemon)
                     : json_pack("{s:n, s:n, s:n, s:n, s:n, s:n}", "sessions", "store", "cpuPercent",
                                 "scanCpuPercent", "memoryBytes", "unidentified");
     if (!status || !fine || json_object_update(status, fine) < 0) {

@@ -38,14 +38,14 @@ static const ControlMethod methods[] = {
 };
 /* clang-format on */
 
-static void on_connection_gone(void *userdata, uint64_t connection) {
+static void method_on_connection_gone(void *userdata, uint64_t connection) {
     method_forget_connection(userdata, connection);
 }
 
 const DaemonMethods daemon_methods = {
     .rows = methods,
     .n = ARRAY_SIZE(methods),
-    .on_connection_gone = on_connection_gone,
+    .on_connection_gone = method_on_connection_gone,
     .on_vacuumed = method_vacuum_ended,
     .forget = method_forget_connections,
 };

@@ -34,7 +34,7 @@ typedef struct SpanRow {
     bool *has;
 } SpanRow;
 
-static int take_times(Call *call, SnapshotCall *asked) {
+static int snapshot_call_take_times(Call *call, SnapshotCall *asked) {
     const SpanRow rows[] = {{"sinceUsec", &asked->since_ns, &asked->has_since},
                             {"untilUsec", &asked->until_ns, &asked->has_until},
                             {"lastUsec", &asked->last_ns, &asked->has_last},
@@ -59,13 +59,13 @@ static int take_times(Call *call, SnapshotCall *asked) {
     return 0;
 }
 
-static bool parse_key(const char *key, const char *value, SessionConfig *config) {
+static bool snapshot_call_parse_key(const char *key, const char *value, SessionConfig *config) {
     const ConfigKey *row = config_key("Session", key);
 
     return row->parse(row, value, config) == 0;
 }
 
-static int take_format(Daemon *daemon, Call *call, SnapshotCall *asked) {
+static int snapshot_call_take_format(Daemon *daemon, Call *call, SnapshotCall *asked) {
     const SessionEntry *entry = session_table_find(daemon->sessions, asked->session);
     SessionConfig config;
     const char *text;
@@ -73,10 +73,10 @@ static int take_format(Daemon *daemon, Call *call, SnapshotCall *asked) {
     config_session_defaults(&config, "default");
     if (entry)
         config.zstd_level = entry->config.zstd_level;
-    if (ask_text(call, "layout", &text) && !parse_key("Layout", text, &config))
+    if (ask_text(call, "layout", &text) && !snapshot_call_parse_key("Layout", text, &config))
         return call_fail_parameter(call, "layout", "it is neither file nor directory"), 1;
     asked->keep_frames = !ask_text(call, "compress", &text);
-    if (!asked->keep_frames && !parse_key("Compress", text, &config))
+    if (!asked->keep_frames && !snapshot_call_parse_key("Compress", text, &config))
         return call_fail_parameter(call, "compress",
                                    "it is neither none nor zstd, with a level from 1 to 22"),
                1;
@@ -87,7 +87,8 @@ static int take_format(Daemon *daemon, Call *call, SnapshotCall *asked) {
 
 /* A name may be given as it is, which for control groups may well be "a\x2db.slice", or as we print
  * it. Both are looked for. */
-static int take_texts(Call *call, const char *name, const char *const **ret, size_t *ret_n) {
+static int snapshot_call_take_texts(Call *call, const char *name, const char *const **ret,
+                                    size_t *ret_n) {
     json_t *list = json_object_get(call_parameters(call), name), *value;
     size_t i, n = json_array_size(list), bytes = 0;
     const char **texts;
@@ -115,7 +116,8 @@ static int take_texts(Call *call, const char *name, const char *const **ret, siz
     return 0;
 }
 
-static int take_ids(Call *call, const char *name, const uint32_t **ret, size_t *ret_n) {
+static int snapshot_call_take_ids(Call *call, const char *name, const uint32_t **ret,
+                                  size_t *ret_n) {
     json_t *list = json_object_get(call_parameters(call), name), *value;
     size_t i, n = json_array_size(list);
     uint32_t *ids;
@@ -137,7 +139,7 @@ static int take_ids(Call *call, const char *name, const uint32_t **ret, size_t *
     return 0;
 }
 
-static int take_cpus(Call *call, SnapshotFilter *filter) {
+static int snapshot_call_take_cpus(Call *call, SnapshotFilter *filter) {
     CpuList cpus = {};
     const char *text;
     int r;
@@ -158,7 +160,7 @@ static int take_cpus(Call *call, SnapshotFilter *filter) {
     return 0;
 }
 
-static int take_names(Daemon *daemon, Call *call, SnapshotCall *asked) {
+static int snapshot_call_take_names(Daemon *daemon, Call *call, SnapshotCall *asked) {
     const char *session = "default", *reason = "";
     SnapshotInfo info;
 
@@ -182,25 +184,25 @@ static int take_names(Daemon *daemon, Call *call, SnapshotCall *asked) {
 }
 
 int snapshot_call_take(Daemon *daemon, Call *call, SnapshotCall *ret) {
-    int r = take_names(daemon, call, ret);
+    int r = snapshot_call_take_names(daemon, call, ret);
 
     /* The call has ended where something in it was wrong. */
     if (r != 0)
         return r;
     ret->pin = ask_flag(call, "pin");
     ret->transient = ask_flag(call, "transient");
-    r = take_times(call, ret);
+    r = snapshot_call_take_times(call, ret);
     if (r == 0)
-        r = take_format(daemon, call, ret);
+        r = snapshot_call_take_format(daemon, call, ret);
     if (r == 0)
-        r = take_ids(call, "pids", &ret->filter.pids, &ret->filter.n_pids);
+        r = snapshot_call_take_ids(call, "pids", &ret->filter.pids, &ret->filter.n_pids);
     if (r == 0)
-        r = take_ids(call, "tids", &ret->filter.tids, &ret->filter.n_tids);
+        r = snapshot_call_take_ids(call, "tids", &ret->filter.tids, &ret->filter.n_tids);
     if (r == 0)
-        r = take_texts(call, "comms", &ret->filter.comms, &ret->filter.n_comms);
+        r = snapshot_call_take_texts(call, "comms", &ret->filter.comms, &ret->filter.n_comms);
     if (r == 0)
-        r = take_texts(call, "cgroups", &ret->filter.cgroups, &ret->filter.n_cgroups);
+        r = snapshot_call_take_texts(call, "cgroups", &ret->filter.cgroups, &ret->filter.n_cgroups);
     if (r == 0)
-        r = take_texts(call, "units", &ret->filter.units, &ret->filter.n_units);
-    return r == 0 ? take_cpus(call, &ret->filter) : r;
+        r = snapshot_call_take_texts(call, "units", &ret->filter.units, &ret->filter.n_units);
+    return r == 0 ? snapshot_call_take_cpus(call, &ret->filter) : r;
 }

@@ -30,9 +30,10 @@ void journal_entry_done(JournalEntry *entry) {
     entry->n = 0;
 }
 
-static int add(JournalEntry *entry, const char *name, const char *format, ...) _printf_(3, 4);
+static int journal_add(JournalEntry *entry, const char *name, const char *format, ...)
+    _printf_(3, 4);
 
-static int add(JournalEntry *entry, const char *name, const char *format, ...) {
+static int journal_add(JournalEntry *entry, const char *name, const char *format, ...) {
     _cleanup_free_ char *value = NULL;
     char *text;
     va_list ap;
@@ -55,7 +56,7 @@ static int add(JournalEntry *entry, const char *name, const char *format, ...) {
 }
 
 /* journald silently drops a field with another name. */
-static bool name_is_valid(const char *name) {
+static bool journal_name_is_valid(const char *name) {
     size_t n = strlen(name);
 
     if (n == 0 || n > NAME_MAX_LENGTH || !isupper((unsigned char)name[0]))
@@ -66,26 +67,27 @@ static bool name_is_valid(const char *name) {
     return true;
 }
 
-static int add_field(JournalEntry *entry, const LogField *field) {
+static int journal_add_field(JournalEntry *entry, const LogField *field) {
     const char *id = strcmp(field->name, "PROFD_EVENT") == 0 ? event_id(field->value) : NULL;
-    int r = name_is_valid(field->name) ? add(entry, field->name, "%s", field->value) : -EINVAL;
+    int r = journal_name_is_valid(field->name) ? journal_add(entry, field->name, "%s", field->value)
+                                               : -EINVAL;
 
-    return r == 0 && id ? add(entry, "MESSAGE_ID", "%s", id) : r;
+    return r == 0 && id ? journal_add(entry, "MESSAGE_ID", "%s", id) : r;
 }
 
 int journal_entry(LogLevel level, int error, const char *message, const LogField *fields, size_t n,
                   JournalEntry *ret) {
     _cleanup_(journal_entry_done) JournalEntry entry = {};
-    int r = add(&entry, "MESSAGE", "%s", message);
+    int r = journal_add(&entry, "MESSAGE", "%s", message);
 
     if (r == 0)
-        r = add(&entry, "PRIORITY", "%d", log_level_priority(level));
+        r = journal_add(&entry, "PRIORITY", "%d", log_level_priority(level));
     if (r == 0)
-        r = add(&entry, "SYSLOG_IDENTIFIER", "%s", "profd");
+        r = journal_add(&entry, "SYSLOG_IDENTIFIER", "%s", "profd");
     if (r == 0 && error < 0)
-        r = add(&entry, "ERRNO", "%d", -error);
+        r = journal_add(&entry, "ERRNO", "%d", -error);
     for (size_t i = 0; r == 0 && i < n; i++)
-        r = add_field(&entry, &fields[i]);
+        r = journal_add_field(&entry, &fields[i]);
     if (r < 0)
         return r;
     *ret = entry;
@@ -93,7 +95,8 @@ int journal_entry(LogLevel level, int error, const char *message, const LogField
     return 0;
 }
 
-static int send(LogLevel level, int error, const char *message, const LogField *fields, size_t n) {
+static int journal_send(LogLevel level, int error, const char *message, const LogField *fields,
+                        size_t n) {
     _cleanup_(journal_entry_done) JournalEntry entry = {};
     int r;
 
@@ -116,5 +119,5 @@ bool journal_is_stream(int fd, const char *stream) {
 
 void journal_attach(void) {
     if (journal_is_stream(STDERR_FILENO, getenv("JOURNAL_STREAM")))
-        log_set_backend(send);
+        log_set_backend(journal_send);
 }

@@ -15,44 +15,45 @@
 /* NULL, or what would have been right. */
 typedef const char *(*Handler)(Options *options, const char *value);
 
-static const char *set_store(Options *options, const char *value) {
+static const char *profd_option_set_store(Options *options, const char *value) {
     options->store = value;
     options->has_store = true;
     return *value ? NULL : "a folder";
 }
 
-static const char *set_runtime(Options *options, const char *value) {
+static const char *profd_option_set_runtime(Options *options, const char *value) {
     options->runtime = value;
     options->has_runtime = true;
     return *value ? NULL : "a folder";
 }
 
-static const char *set_config(Options *options, const char *value) {
+static const char *profd_option_set_config(Options *options, const char *value) {
     options->config = value;
     return *value ? NULL : "a file";
 }
 
-static const char *set_check_config(Options *options, const char *value _unused_) {
+static const char *profd_option_set_check_config(Options *options, const char *value _unused_) {
     options->check_config = true;
     return NULL;
 }
 
-static const char *set_print_config_keys(Options *options, const char *value _unused_) {
+static const char *profd_option_set_print_config_keys(Options *options,
+                                                      const char *value _unused_) {
     options->print_config_keys = true;
     return NULL;
 }
 
-static const char *set_print_events(Options *options, const char *value _unused_) {
+static const char *profd_option_set_print_events(Options *options, const char *value _unused_) {
     options->print_events = true;
     return NULL;
 }
 
-static const char *set_print_options(Options *options, const char *value _unused_) {
+static const char *profd_option_set_print_options(Options *options, const char *value _unused_) {
     options->print_options = true;
     return NULL;
 }
 
-static const char *set_recorder(Options *options, const char *value) {
+static const char *profd_option_set_recorder(Options *options, const char *value) {
     uint64_t fd;
 
     if (parse_u64(value, &fd) < 0 || fd > INT_MAX)
@@ -61,7 +62,7 @@ static const char *set_recorder(Options *options, const char *value) {
     return NULL;
 }
 
-static const char *set_log_level(Options *options _unused_, const char *value) {
+static const char *profd_option_set_log_level(Options *options _unused_, const char *value) {
     LogLevel level;
 
     if (log_level_from_name(value, &level) < 0)
@@ -70,12 +71,12 @@ static const char *set_log_level(Options *options _unused_, const char *value) {
     return NULL;
 }
 
-static const char *set_help(Options *options, const char *value _unused_) {
+static const char *profd_option_set_help(Options *options, const char *value _unused_) {
     options->help = true;
     return NULL;
 }
 
-static const char *set_version(Options *options, const char *value _unused_) {
+static const char *profd_option_set_version(Options *options, const char *value _unused_) {
     options->version = true;
     return NULL;
 }
@@ -87,17 +88,17 @@ static const struct OptionRow {
     const char *help;  /* NULL: not shown */
     Handler     handle;
 } rows[] = {
-    { "config",            "FILE",  "configuration (default: " PROFD_SYSCONFDIR "/profd/profd.conf)", set_config            },
-    { "store",             "DIR",   "where recordings go (default: /var/lib/profd)",           set_store             },
-    { "runtime",           "DIR",   "what goes with the system (default: /run/profd)",         set_runtime           },
-    { "check-config",      NULL,    "check the configuration and exit",                        set_check_config      },
-    { "log-level",         "LEVEL", "err, warning, notice, info or debug (default: info)",     set_log_level         },
-    { "print-config-keys", NULL,    NULL,                                                      set_print_config_keys },
-    { "print-events",      NULL,    NULL,                                                      set_print_events      },
-    { "print-options",     NULL,    NULL,                                                      set_print_options     },
-    { "recorder",          "FD",    NULL,                                                      set_recorder          },
-    { "help",              NULL,    "show this help",                                          set_help              },
-    { "version",           NULL,    "show the version",                                        set_version           },
+    { "config",            "FILE",  "configuration (default: " PROFD_SYSCONFDIR "/profd/profd.conf)", profd_option_set_config            },
+    { "store",             "DIR",   "where recordings go (default: /var/lib/profd)",           profd_option_set_store             },
+    { "runtime",           "DIR",   "what goes with the system (default: /run/profd)",         profd_option_set_runtime           },
+    { "check-config",      NULL,    "check the configuration and exit",                        profd_option_set_check_config      },
+    { "log-level",         "LEVEL", "err, warning, notice, info or debug (default: info)",     profd_option_set_log_level         },
+    { "print-config-keys", NULL,    NULL,                                                      profd_option_set_print_config_keys },
+    { "print-events",      NULL,    NULL,                                                      profd_option_set_print_events      },
+    { "print-options",     NULL,    NULL,                                                      profd_option_set_print_options     },
+    { "recorder",          "FD",    NULL,                                                      profd_option_set_recorder          },
+    { "help",              NULL,    "show this help",                                          profd_option_set_help              },
+    { "version",           NULL,    "show the version",                                        profd_option_set_version           },
 };
 /* clang-format on */
 

@@ -25,7 +25,7 @@
 enum { STATUS_FAILED = 1, STATUS_USAGE = 2 };
 
 /* For the lint that holds profd.conf and its page against the table. */
-static void print_config_keys(void) {
+static void profd_print_config_keys(void) {
     size_t n;
     const ConfigKey *keys = config_keys(&n);
 
@@ -35,12 +35,12 @@ static void print_config_keys(void) {
 }
 
 /* For the completions of profctl. */
-static void print_event(void *userdata _unused_, const char *name) {
+static void profd_print_event(void *userdata _unused_, const char *name) {
     puts(name);
 }
 
 /* A typo must not take the recorder away: what is wrong is warned of, and its default holds. */
-static int load_config(const Options *options, Config **ret) {
+static int profd_load_config(const Options *options, Config **ret) {
     int r = config_load(options->config, config_log_problem, NULL, ret);
 
     return r < 0 ? log_error(r, "Failed to read configuration '%s': %m",
@@ -48,9 +48,9 @@ static int load_config(const Options *options, Config **ret) {
                  : r;
 }
 
-static int check_config(const Options *options) {
+static int profd_check_config(const Options *options) {
     _cleanup_(config_freep) Config *config = NULL;
-    int problems = load_config(options, &config), r;
+    int problems = profd_load_config(options, &config), r;
 
     if (problems < 0)
         return STATUS_FAILED;
@@ -61,7 +61,7 @@ static int check_config(const Options *options) {
 }
 
 /* Until then nobody else's file was parsed. */
-static int connect_keeper(const Options *options, Keeper **ret) {
+static int profd_connect_keeper(const Options *options, Keeper **ret) {
     int r = sandbox_recorder();
 
     if (r < 0)
@@ -74,14 +74,14 @@ static int connect_keeper(const Options *options, Keeper **ret) {
     return r < 0 ? log_error(r, "Failed to reach the keeper: %m") : 0;
 }
 
-static int record(const Options *options, char **argv) {
+static int profd_record(const Options *options, char **argv) {
     _cleanup_(keeper_disconnectp) Keeper *keeper = NULL;
     _cleanup_(daemon_freep) Daemon *daemon = NULL;
     Config *config = NULL;
-    int r = connect_keeper(options, &keeper);
+    int r = profd_connect_keeper(options, &keeper);
 
     if (r == 0)
-        r = load_config(options, &config);
+        r = profd_load_config(options, &config);
     if (r < 0)
         return STATUS_FAILED;
     r = daemon_new(&(DaemonOptions){.store = options->store,
@@ -98,7 +98,7 @@ static int record(const Options *options, char **argv) {
 
 /* The folders of the system are root's: who is not has his own, and tells the recorder, whose user
  * is no guide. */
-static int keep(const Options *options, int argc, char **argv) {
+static int profd_keep(const Options *options, int argc, char **argv) {
     _cleanup_(user_folders_done) UserFolders own = {};
     KeeperOptions keeper = {.argv = argv, .store = options->store, .runtime = options->runtime};
     int r;
@@ -127,9 +127,9 @@ int main(int argc, char **argv) {
     if (options.version)
         printf("profd %s\n", PROFD_VERSION);
     if (options.print_config_keys)
-        print_config_keys();
+        profd_print_config_keys();
     if (options.print_events)
-        event_each_symbol(print_event, NULL);
+        event_each_symbol(profd_print_event, NULL);
     if (options.print_options)
         option_print_table();
     if (options.help || options.version || options.print_config_keys || options.print_events ||
@@ -137,11 +137,11 @@ int main(int argc, char **argv) {
         return EXIT_SUCCESS;
     journal_attach();
     if (options.check_config)
-        return check_config(&options);
+        return profd_check_config(&options);
     signal(SIGPIPE, SIG_IGN);
     if (options.recorder < 0)
-        return keep(&options, argc, argv);
+        return profd_keep(&options, argc, argv);
     /* The last word is the keeper's, and no part of what recordings tell. */
     argv[argc - 1] = NULL;
-    return record(&options, argv);
+    return profd_record(&options, argv);
 }

@@ -13,28 +13,29 @@
  * count, as the specification of these variables has it.
  */
 
-static const char *folder_of(const char *variable) {
+static const char *user_folder_of(const char *variable) {
     const char *value = getenv(variable);
 
     return value && value[0] == '/' ? value : NULL;
 }
 
-static int join(const char *folder, const char *below, char **ret) {
+static int user_folder_join(const char *folder, const char *below, char **ret) {
     if (!folder || asprintf(ret, "%s/%s", folder, below) >= 0)
         return 0;
     *ret = NULL;
     return -ENOMEM;
 }
 
-static int find_store(char **ret) {
-    const char *state = folder_of("XDG_STATE_HOME"), *home = folder_of("HOME");
+static int user_folder_find_store(char **ret) {
+    const char *state = user_folder_of("XDG_STATE_HOME"), *home = user_folder_of("HOME");
 
     if (!state && !home)
         return -ENOENT;
-    return state ? join(state, "profd", ret) : join(home, ".local/state/profd", ret);
+    return state ? user_folder_join(state, "profd", ret)
+                 : user_folder_join(home, ".local/state/profd", ret);
 }
 
-static int add_word(const char *option, const char *value, char **word, char ***end) {
+static int user_folder_add_word(const char *option, const char *value, char **word, char ***end) {
     if (!value)
         return 0;
     if (asprintf(word, "%s=%s", option, value) < 0) {
@@ -48,10 +49,10 @@ static int add_word(const char *option, const char *value, char **word, char ***
 int user_folders_find(const Options *options, int argc, char **argv, UserFolders *ret) {
     _cleanup_(user_folders_done) UserFolders folders = {};
     char **end;
-    int r = options->has_store ? 0 : find_store(&folders.store);
+    int r = options->has_store ? 0 : user_folder_find_store(&folders.store);
 
     if (r == 0 && !options->has_runtime)
-        r = join(folder_of("XDG_RUNTIME_DIR"), "profd", &folders.runtime);
+        r = user_folder_join(user_folder_of("XDG_RUNTIME_DIR"), "profd", &folders.runtime);
     if (r < 0)
         return r;
     folders.argv = calloc((size_t)argc + ARRAY_SIZE(folders.words) + 1, sizeof(*folders.argv));
@@ -59,9 +60,9 @@ int user_folders_find(const Options *options, int argc, char **argv, UserFolders
         return -ENOMEM;
     memcpy(folders.argv, argv, (size_t)argc * sizeof(*argv));
     end = folders.argv + argc;
-    r = add_word("--store", folders.store, &folders.words[0], &end);
+    r = user_folder_add_word("--store", folders.store, &folders.words[0], &end);
     if (r == 0)
-        r = add_word("--runtime", folders.runtime, &folders.words[1], &end);
+        r = user_folder_add_word("--runtime", folders.runtime, &folders.words[1], &end);
     if (r < 0)
         return r;
     *ret = folders;

@@ -15,7 +15,8 @@
  * names one that Start() began, the file's takes its place.
  */
 
-static void on_problem(void *userdata, const char *path, unsigned line, const char *problem) {
+static void config_reload_on_problem(void *userdata, const char *path, unsigned line,
+                                     const char *problem) {
     const Reload *reload = userdata;
 
     config_log_problem(NULL, path, line, problem);
@@ -23,35 +24,36 @@ static void on_problem(void *userdata, const char *path, unsigned line, const ch
         reload->on_problem(reload->userdata, path, line, problem);
 }
 
-static void begin(const Reload *reload, SessionEntry *entry, bool paused) {
+static void config_reload_begin(const Reload *reload, SessionEntry *entry, bool paused) {
     (void)session_table_begin(reload->sessions, entry, paused);
 }
 
-static int add(const Reload *reload, const SessionConfig *config, SessionEntry **ret) {
+static int config_reload_add(const Reload *reload, const SessionConfig *config,
+                             SessionEntry **ret) {
     *ret = session_table_find(reload->sessions, config->name);
     return *ret ? 0 : session_table_add(reload->sessions, config, false, NULL, ret);
 }
 
 /* What Start() gave it holds no more. */
-static void take_from_client(SessionEntry *entry) {
+static void config_reload_take_from_client(SessionEntry *entry) {
     entry->runtime = false;
     json_decref(entry->settings);
     entry->settings = NULL;
 }
 
-static int apply_new(const Reload *reload, const SessionConfig *config) {
+static int config_reload_apply_new(const Reload *reload, const SessionConfig *config) {
     bool was_runtime;
     SessionEntry *entry;
-    int r = add(reload, config, &entry);
+    int r = config_reload_add(reload, config, &entry);
 
     if (r < 0)
         return log_error(r, "Failed to add session '%s': %m", config->name);
     was_runtime = entry->runtime;
     if (was_runtime)
-        take_from_client(entry);
+        config_reload_take_from_client(entry);
     entry->config = *config;
     if (!entry->session)
-        begin(reload, entry, false);
+        config_reload_begin(reload, entry, false);
     else if (was_runtime || entry->state == SESSION_STOPPING)
         (void)session_table_end(reload->sessions, entry, NEXT_BEGIN);
     else
@@ -59,23 +61,24 @@ static int apply_new(const Reload *reload, const SessionConfig *config) {
     return 0;
 }
 
-static void reopen(const Reload *reload, SessionEntry *entry, const SessionConfig *config) {
+static void config_reload_reopen(const Reload *reload, SessionEntry *entry,
+                                 const SessionConfig *config) {
     bool paused = entry->state == SESSION_PAUSED;
 
     entry->config = *config;
     if (session_entry_records(entry))
         (void)session_table_end(reload->sessions, entry, paused ? NEXT_BEGIN_PAUSED : NEXT_BEGIN);
     else if (entry->state == SESSION_FAILED || session_entry_is_opening(entry))
-        begin(reload, entry, paused);
+        config_reload_begin(reload, entry, paused);
 }
 
-static int apply_session(void *userdata, ConfigFate fate, const SessionConfig *old,
-                         const SessionConfig *new) {
+static int config_reload_apply_session(void *userdata, ConfigFate fate, const SessionConfig *old,
+                                       const SessionConfig *new) {
     const Reload *reload = userdata;
     SessionEntry *entry = session_table_find(reload->sessions, new ? new->name : old->name);
 
     if (fate == CONFIG_ADDED)
-        (void)apply_new(reload, new);
+        (void)config_reload_apply_new(reload, new);
     if (!entry)
         return 0;
     if (fate == CONFIG_LIMITED) {
@@ -84,7 +87,7 @@ static int apply_session(void *userdata, ConfigFate fate, const SessionConfig *o
             session_configure(entry->session, new);
     }
     if (fate == CONFIG_REOPENED)
-        reopen(reload, entry, new);
+        config_reload_reopen(reload, entry, new);
     if (fate == CONFIG_REMOVED && entry->session)
         (void)session_table_end(reload->sessions, entry, NEXT_NOTHING);
     else if (fate == CONFIG_REMOVED && session_entry_is_opening(entry))
@@ -93,7 +96,7 @@ static int apply_session(void *userdata, ConfigFate fate, const SessionConfig *o
 }
 
 /* What is not there any more goes; what is not enabled is listed, for it may be begun by name. */
-static void settle_rest(const Reload *reload, const Config *config) {
+static void config_reload_settle_rest(const Reload *reload, const Config *config) {
     for (size_t i = session_table_count(reload->sessions); i-- > 0;) {
         SessionEntry *entry = session_table_at(reload->sessions, i);
 
@@ -116,7 +119,7 @@ static void settle_rest(const Reload *reload, const Config *config) {
 }
 
 /* One that goes on as it is records what it says already. */
-static bool opens_anew(const Reload *reload, const SessionConfig *session) {
+static bool config_reload_opens_anew(const Reload *reload, const SessionConfig *session) {
     const Config *old = *reload->config;
     ConfigFate fate = config_session_fate(config_session(old, session->name), session);
     const SessionEntry *entry = session_table_find(reload->sessions, session->name);
@@ -130,7 +133,7 @@ static bool opens_anew(const Reload *reload, const SessionConfig *session) {
 }
 
 /* The number of problems that sessions would have on this host. */
-static int check_host(const Reload *reload, const Config *config) {
+static int config_reload_check_host(const Reload *reload, const Config *config) {
     int problems = 0;
 
     for (uint32_t i = 0; i < config->n_sessions; i++) {
@@ -141,9 +144,9 @@ static int check_host(const Reload *reload, const Config *config) {
             reload->sampler, is_open ? session_sampler(entry->session) : NULL);
         int r;
 
-        if (!opens_anew(reload, session))
+        if (!config_reload_opens_anew(reload, session))
             continue;
-        r = host_check_session(&options, config, session, on_problem, (void *)reload);
+        r = host_check_session(&options, config, session, config_reload_on_problem, (void *)reload);
         if (r < 0)
             return r;
         problems += r;
@@ -153,11 +156,11 @@ static int check_host(const Reload *reload, const Config *config) {
 
 int reload_run(const Reload *reload) {
     _cleanup_(config_freep) Config *config = NULL;
-    int r = config_load(reload->path, on_problem, (void *)reload, &config);
+    int r = config_load(reload->path, config_reload_on_problem, (void *)reload, &config);
 
     sampler_sweep_while_waiting(reload->sampler, true);
     if (r == 0)
-        r = check_host(reload, config);
+        r = config_reload_check_host(reload, config);
     sampler_sweep_while_waiting(reload->sampler, false);
     if (r < 0)
         return log_struct(LOG_LEVEL_ERROR, r == -EINVAL ? -EIO : r,
@@ -170,8 +173,8 @@ int reload_run(const Reload *reload) {
     if (config_touches(*reload->config, config) & CONFIG_TOUCHES_RESTART)
         log_notice("Some of the keys that changed hold from the next start on");
     config_keep_until_restart(*reload->config, config);
-    (void)config_diff(*reload->config, config, apply_session, (void *)reload);
-    settle_rest(reload, config);
+    (void)config_diff(*reload->config, config, config_reload_apply_session, (void *)reload);
+    config_reload_settle_rest(reload, config);
     store_configure(reload->store, config);
     config_free(*reload->config);
     *reload->config = TAKE_PTR(config);

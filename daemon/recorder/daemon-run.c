@@ -29,62 +29,62 @@
 #define BUILD_IDS_MAX_NS (1000 * NS_PER_MS)
 
 /* On a writer's thread; the room in the rings is given back on ours. */
-static void on_written(void *userdata) {
+static void daemon_run_on_written(void *userdata) {
     uint64_t one = 1;
 
     (void)!write(((Daemon *)userdata)->written_fd, &one, sizeof(one));
 }
 
-static int on_give_back(void *userdata) {
+static int daemon_run_on_give_back(void *userdata) {
     Daemon *daemon = userdata;
     uint64_t n;
 
     return read(daemon->written_fd, &n, sizeof(n)) == sizeof(n) ? daemon_look(daemon) : 0;
 }
 
-static int on_opened_look(void *userdata) {
+static int daemon_run_on_opened_look(void *userdata) {
     return daemon_look(userdata);
 }
 
-static int end(Daemon *daemon) {
+static int daemon_run_end(Daemon *daemon) {
     loop_stop(daemon->loop);
     return 0;
 }
 
 /* The service manager hears only of the end of the whole service. */
-static int on_stop(void *userdata) {
+static int daemon_run_on_stop(void *userdata) {
     notify_stopping();
-    return end(userdata);
+    return daemon_run_end(userdata);
 }
 
-static int on_leave(void *userdata) {
+static int daemon_run_on_leave(void *userdata) {
     Daemon *daemon = userdata;
 
     log_notice("Making room for another recorder, the rings stay");
     daemon->leaving = true;
-    return end(daemon);
+    return daemon_run_end(daemon);
 }
 
-static int on_keeper_gone(void *userdata) {
+static int daemon_run_on_keeper_gone(void *userdata) {
     log_struct(LOG_LEVEL_ERROR, 0, LOG_FIELDS({"PROFD_EVENT", "keeper-gone"}),
                "The keeper is gone, finishing what was recorded");
-    return end(userdata);
+    return daemon_run_end(userdata);
 }
 
 /* Instead of the one that is there, if any. */
-static int add_flush_timer(Daemon *daemon) {
+static int daemon_run_add_flush_timer(Daemon *daemon) {
     daemon->flush_timer = loop_source_free(daemon->flush_timer);
     return loop_add_timer(daemon->loop, daemon->config->flush_interval_ns, daemon_sweep_soon,
                           daemon, &daemon->flush_timer);
 }
 
 /* Takes over the new settings that concern neither sessions nor the store. */
-static int take_config(Daemon *daemon) {
+static int daemon_run_take_config(Daemon *daemon) {
     byte_rate_set(&daemon->rate, daemon->config->max_bytes_per_sec, clock_monotonic_ns());
     monitor_publish(daemon->monitor,
                     &(MonitorEvent){.event = "reloaded", .text = "the configuration"});
     daemon_remember(daemon);
-    return add_flush_timer(daemon);
+    return daemon_run_add_flush_timer(daemon);
 }
 
 int daemon_reload(Daemon *daemon, ConfigProblem on_problem, void *userdata) {
@@ -101,7 +101,7 @@ int daemon_reload(Daemon *daemon, ConfigProblem on_problem, void *userdata) {
         return r;
     notify_reloading();
     r = reload_run(&reload);
-    k = r == 0 ? take_config(daemon) : 0;
+    k = r == 0 ? daemon_run_take_config(daemon) : 0;
     daemon->is_outdated = r < 0;
     daemon_update_status(daemon, clock_monotonic_ns());
     notify_ready();
@@ -110,12 +110,12 @@ int daemon_reload(Daemon *daemon, ConfigProblem on_problem, void *userdata) {
     return r < 0 ? r : k;
 }
 
-static int on_reload(void *userdata) {
+static int daemon_run_on_reload(void *userdata) {
     (void)daemon_reload(userdata, NULL, NULL);
     return 0;
 }
 
-static void log_reach(const Daemon *daemon) {
+static void daemon_run_log_reach(const Daemon *daemon) {
     StoreUse use = store_use(daemon->store);
 
     if (use.reach_ns == 0)
@@ -130,7 +130,7 @@ static void log_reach(const Daemon *daemon) {
 }
 
 /* The first pass is complete: from here on the kernel tells what changes. */
-static int on_ready(void *userdata) {
+static int daemon_run_on_ready(void *userdata) {
     Daemon *daemon = userdata;
     int r = keeper_ready(daemon->options.keeper);
     SessionEntry *entry;
@@ -138,7 +138,7 @@ static int on_ready(void *userdata) {
     if (r < 0)
         return log_error(r, "Failed to tell the keeper that recording has begun: %m");
     daemon->is_ready = true;
-    log_reach(daemon);
+    daemon_run_log_reach(daemon);
     for (size_t at = 0; (entry = session_table_next(daemon->sessions, &at));)
         daemon_tell_started(entry);
     /* The sweep that runs ends with it. */
@@ -148,20 +148,20 @@ static int on_ready(void *userdata) {
 }
 
 /* Sweeps end; before the first one there is nothing to hang. */
-static bool is_alive(void *userdata) {
+static bool daemon_run_is_alive(void *userdata) {
     Daemon *daemon = userdata;
     uint64_t limit_ns = daemon->config->flush_interval_ns + SWEEP_MAX_NS;
 
     return daemon->sweep_end_ns == 0 || clock_monotonic_ns() - daemon->sweep_end_ns < limit_ns;
 }
 
-static int add_signals(Daemon *daemon) {
+static int daemon_run_add_signals(Daemon *daemon) {
     /* clang-format off */
     const struct { int number; LoopCallback callback; } rows[] = {
-        { SIGTERM, on_stop   },
-        { SIGINT,  on_stop   },
-        { SIGUSR1, on_leave  },
-        { SIGHUP,  on_reload },
+        { SIGTERM, daemon_run_on_stop   },
+        { SIGINT,  daemon_run_on_stop   },
+        { SIGUSR1, daemon_run_on_leave  },
+        { SIGHUP,  daemon_run_on_reload },
     };
     /* clang-format on */
     int r = 0;
@@ -171,31 +171,33 @@ static int add_signals(Daemon *daemon) {
     return r;
 }
 
-static int add_sources(Daemon *daemon) {
+static int daemon_run_add_sources(Daemon *daemon) {
     int r = loop_add_deferred(daemon->loop, daemon_sweep, daemon, &daemon->sweep_source);
 
     if (r == 0)
         r = loop_add_deferred(daemon->loop, daemon_sweep_soon, daemon, &daemon->late_source);
     if (r == 0)
-        r = loop_add_deferred(daemon->loop, on_opened_look, daemon, &daemon->opened_source);
+        r = loop_add_deferred(daemon->loop, daemon_run_on_opened_look, daemon,
+                              &daemon->opened_source);
     if (r == 0)
-        r = add_flush_timer(daemon);
+        r = daemon_run_add_flush_timer(daemon);
     if (r == 0)
-        r = loop_add_readable(daemon->loop, keeper_fd(daemon->options.keeper), on_keeper_gone,
-                              daemon, NULL);
+        r = loop_add_readable(daemon->loop, keeper_fd(daemon->options.keeper),
+                              daemon_run_on_keeper_gone, daemon, NULL);
     if (r == 0)
-        r = loop_add_readable(daemon->loop, daemon->written_fd, on_give_back, daemon, NULL);
+        r = loop_add_readable(daemon->loop, daemon->written_fd, daemon_run_on_give_back, daemon,
+                              NULL);
     if (r == 0)
-        r = add_signals(daemon);
+        r = daemon_run_add_signals(daemon);
     if (r == 0)
-        r = notify_new(daemon->loop, is_alive, daemon, &daemon->notify);
+        r = notify_new(daemon->loop, daemon_run_is_alive, daemon, &daemon->notify);
     if (r == 0)
         r = sampler_watch(daemon->sampler, daemon->loop, daemon_sweep_soon, daemon_on_cpus, daemon);
     return r < 0 ? log_error(r, "Failed to set up the main loop: %m") : 0;
 }
 
 /* What the host itself does not tell: who records, by which clock. */
-static int note_recorder(PdEnvironment *environment) {
+static int daemon_run_note_recorder(PdEnvironment *environment) {
     environment->version = strdup("profd " PROFD_VERSION);
     if (!environment->version)
         return -ENOMEM;
@@ -205,22 +207,22 @@ static int note_recorder(PdEnvironment *environment) {
     return 0;
 }
 
-static int collect_environment(Daemon *daemon) {
+static int daemon_run_collect_environment(Daemon *daemon) {
     int r = pd_environment_new(&daemon->environment);
 
     if (r == 0)
         r = pd_host_collect(daemon->environment, "", daemon->options.argv);
     if (r == 0)
-        r = note_recorder(daemon->environment);
+        r = daemon_run_note_recorder(daemon->environment);
     return r < 0 ? log_error(r, "Failed to collect what this host is: %m") : 0;
 }
 
-static int seal(void *userdata, int fd, bool sensitive) {
+static int daemon_run_seal(void *userdata, int fd, bool sensitive) {
     return keeper_seal(((Daemon *)userdata)->options.keeper, fd, sensitive);
 }
 
 /* Final paths of segments and snapshots begin with it, and clients are in folders of their own. */
-static int settle_store_path(Daemon *daemon) {
+static int daemon_run_settle_store_path(Daemon *daemon) {
     bool is_volatile = daemon->config->storage == STORAGE_VOLATILE;
     const char *path = is_volatile ? daemon->options.runtime : daemon->options.store;
     char folder[CONFIG_PATH_MAX] = "";
@@ -233,17 +235,17 @@ static int settle_store_path(Daemon *daemon) {
     return (size_t)n < sizeof(daemon->store_path) ? 0 : -ENAMETOOLONG;
 }
 
-static int open_store(Daemon *daemon) {
+static int daemon_run_open_store(Daemon *daemon) {
     StoreOptions options = {.path = daemon->store_path,
                             .environment = daemon->environment,
                             .config = daemon->config,
                             .memory = {.queue_bytes = daemon->memory.queue_bytes,
                                        .table_bytes = daemon->memory.table_bytes,
                                        .store_bytes = daemon->memory.store_bytes},
-                            .seal = seal,
-                            .on_written = on_written,
+                            .seal = daemon_run_seal,
+                            .on_written = daemon_run_on_written,
                             .userdata = daemon};
-    int r = settle_store_path(daemon);
+    int r = daemon_run_settle_store_path(daemon);
 
     if (r < 0)
         return log_error(r, "Failed to find out where store '%s' is: %m", daemon->options.store);
@@ -260,7 +262,7 @@ static int open_store(Daemon *daemon) {
                       &daemon->vacuum);
 }
 
-static int make_parts(Daemon *daemon) {
+static int daemon_run_make_parts(Daemon *daemon) {
     int r = monitor_new(&daemon->monitor);
 
     if (r == 0)
@@ -274,40 +276,40 @@ static int make_parts(Daemon *daemon) {
     return r < 0 ? log_error(r, "Failed to set up the recorder: %m") : 0;
 }
 
-static int on_look(void *userdata, const ScannerLook *look) {
+static int daemon_run_on_look(void *userdata, const ScannerLook *look) {
     Daemon *daemon = userdata;
     int r = own_look(daemon->own, look);
 
     return r == 0 ? daemon_sweep_soon(daemon) : r;
 }
 
-static int on_known(void *userdata, uint32_t pid) {
+static int daemon_run_on_known(void *userdata, uint32_t pid) {
     sampler_release(((Daemon *)userdata)->sampler, pid);
     return 0;
 }
 
-static int on_group(void *userdata, const char *path) {
+static int daemon_run_on_group(void *userdata, const char *path) {
     return group_searches_offer(((Daemon *)userdata)->searches, path);
 }
 
-static int on_groups_done(void *userdata, uint64_t begin_ns) {
+static int daemon_run_on_groups_done(void *userdata, uint64_t begin_ns) {
     group_searches_end(((Daemon *)userdata)->searches, begin_ns);
     return 0;
 }
 
-static int start_tracker(Daemon *daemon) {
+static int daemon_run_start_tracker(Daemon *daemon) {
     TrackerOptions options = {.keeper = daemon->options.keeper,
                               .loop = daemon->loop,
-                              .on_ready = on_ready,
+                              .on_ready = daemon_run_on_ready,
                               .on_due = daemon_sweep_soon,
                               .table_bytes = daemon->memory.table_bytes,
                               .sees_own = sampler_is_own(daemon->sampler),
                               .sees_kernel = sampler_sees_kernel(daemon->sampler),
                               .sees_data = sampler_tells_data(daemon->sampler),
-                              .on_look = on_look,
-                              .on_known = on_known,
-                              .on_group = on_group,
-                              .on_groups_done = on_groups_done,
+                              .on_look = daemon_run_on_look,
+                              .on_known = daemon_run_on_known,
+                              .on_group = daemon_run_on_group,
+                              .on_groups_done = daemon_run_on_groups_done,
                               .userdata = daemon};
     int r = tracker_new(&options, &daemon->tracker);
 
@@ -316,43 +318,44 @@ static int start_tracker(Daemon *daemon) {
                : r;
 }
 
-static int open_aside(void *userdata, void (*work)(void *job), void (*done)(void *job), void *job) {
+static int daemon_run_open_aside(void *userdata, void (*work)(void *job), void (*done)(void *job),
+                                 void *job) {
     Daemon *daemon = userdata;
 
     return housekeeper_add(daemon->opener, &(Chore){work, done, job}, true);
 }
 
 /* Also when the processes of a session have ended. */
-static void on_opened(void *userdata) {
+static void daemon_run_on_opened(void *userdata) {
     Daemon *daemon = userdata;
 
     (void)loop_trigger(daemon->opened_source);
 }
 
-static int start_sampling(Daemon *daemon) {
+static int daemon_run_start_sampling(Daemon *daemon) {
     SamplerOptions sampler = {.keeper = daemon->options.keeper,
                               .buffer_total_bytes = daemon->config->max_buffer_total_bytes,
                               .max_frequency_hz = daemon->config->max_frequency_hz,
                               .own_pid = (uint32_t)getppid(),
                               .on_wait = daemon_sweep_meanwhile,
-                              .aside = open_aside,
-                              .on_opened = on_opened,
-                              .on_ended = on_opened,
+                              .aside = daemon_run_open_aside,
+                              .on_opened = daemon_run_on_opened,
+                              .on_ended = daemon_run_on_opened,
                               .userdata = daemon};
     int r = sampler_new(&sampler, &daemon->sampler);
 
     byte_rate_set(&daemon->rate, daemon->config->max_bytes_per_sec, clock_monotonic_ns());
     /* Processes that are followed are looked for when there is something to follow them with. */
     if (r == 0 && sampler_is_own(daemon->sampler))
-        r = start_tracker(daemon);
+        r = daemon_run_start_tracker(daemon);
     if (r == 0)
         r = daemon_open_sessions(daemon);
     if (r == 0 && !daemon->tracker)
-        r = start_tracker(daemon);
+        r = daemon_run_start_tracker(daemon);
     return r;
 }
 
-static int listen_to_clients(Daemon *daemon) {
+static int daemon_run_listen_to_clients(Daemon *daemon) {
     const DaemonMethods *methods = daemon->options.methods;
     ControlOptions options = {.loop = daemon->loop,
                               .methods = methods->rows,
@@ -369,7 +372,7 @@ static int listen_to_clients(Daemon *daemon) {
     return r < 0 ? 0 : control_new(&options, &daemon->control);
 }
 
-static int start(Daemon *daemon) {
+static int daemon_run_start(Daemon *daemon) {
     const Config *config = daemon->config;
     bool is_volatile = config->storage == STORAGE_VOLATILE;
     uint64_t floor_ns = clock_monotonic_ns();
@@ -378,14 +381,14 @@ static int start(Daemon *daemon) {
     int r;
 
     daemon->memory = memory_plan_here(is_volatile ? config->runtime_max_use_bytes : 0);
-    r = make_parts(daemon);
+    r = daemon_run_make_parts(daemon);
 
     if (r == 0)
-        r = start_sampling(daemon);
+        r = daemon_run_start_sampling(daemon);
     if (r == 0)
-        r = collect_environment(daemon);
+        r = daemon_run_collect_environment(daemon);
     if (r == 0)
-        r = open_store(daemon);
+        r = daemon_run_open_store(daemon);
     if (r == 0)
         r = daemon_begin_sessions(daemon);
     if (r < 0)
@@ -394,8 +397,8 @@ static int start(Daemon *daemon) {
         floor_ns = MIN(floor_ns, session_oldest_ns(entry->session));
     r = tracker_begin(daemon->tracker, floor_ns);
     if (r == 0)
-        r = add_sources(daemon);
-    return r == 0 ? listen_to_clients(daemon) : r;
+        r = daemon_run_add_sources(daemon);
+    return r == 0 ? daemon_run_listen_to_clients(daemon) : r;
 }
 
 int daemon_new(const DaemonOptions *options, Config *config, Daemon **ret) {
@@ -413,7 +416,7 @@ int daemon_new(const DaemonOptions *options, Config *config, Daemon **ret) {
     daemon->written_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     r = daemon->written_fd < 0 ? -errno : loop_new(&daemon->loop);
     if (r == 0)
-        r = start(daemon);
+        r = daemon_run_start(daemon);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(daemon);
@@ -421,7 +424,7 @@ int daemon_new(const DaemonOptions *options, Config *config, Daemon **ret) {
 }
 
 /* All at once, and what the disk does not take is known when their writers have ended. */
-static void end_sessions(Daemon *daemon) {
+static void daemon_run_end_sessions(Daemon *daemon) {
     SessionEntry *entry;
 
     for (size_t at = 0; (entry = session_table_next(daemon->sessions, &at));) {
@@ -437,7 +440,7 @@ static void end_sessions(Daemon *daemon) {
     }
 }
 
-static int stop(Daemon *daemon) {
+static int daemon_run_stop(Daemon *daemon) {
     SessionEntry *entry;
     int r;
 
@@ -449,7 +452,7 @@ static int stop(Daemon *daemon) {
         r = r == 0 ? daemon_drain(daemon) : r;
     }
     if (!daemon->leaving)
-        end_sessions(daemon);
+        daemon_run_end_sessions(daemon);
     return r;
 }
 
@@ -464,7 +467,7 @@ int daemon_run(Daemon *daemon) {
     daemon->control = control_free(daemon->control);
     if (!daemon->leaving)
         daemon_forget(daemon);
-    k = stop(daemon);
+    k = daemon_run_stop(daemon);
     return r < 0 ? r : k;
 }
 

@@ -54,8 +54,8 @@ void daemon_tell_stopped(const SessionEntry *entry) {
 }
 
 /* Logs that a client changed the session, or that it ended. */
-static void tell_change(const Daemon *daemon, const char *event, const SessionEntry *entry,
-                        const char *text) {
+static void daemon_session_tell_change(const Daemon *daemon, const char *event,
+                                       const SessionEntry *entry, const char *text) {
     if (strcmp(event, "stopped") == 0)
         daemon_tell_stopped(entry);
     else if (strcmp(event, "started") == 0 && daemon->is_ready)
@@ -71,11 +71,11 @@ static void tell_change(const Daemon *daemon, const char *event, const SessionEn
                    "Session '%s' %s: %s", entry->config.name, event, text);
 }
 
-static void on_event(void *userdata, const char *event, const SessionEntry *entry,
-                     const char *text) {
+static void daemon_session_on_event(void *userdata, const char *event, const SessionEntry *entry,
+                                    const char *text) {
     Daemon *daemon = userdata;
 
-    tell_change(daemon, event, entry, text);
+    daemon_session_tell_change(daemon, event, entry, text);
     monitor_publish(daemon->monitor,
                     &(MonitorEvent){.event = event, .session = entry->config.name, .text = text});
     if (daemon->is_ready && !daemon->stopping)
@@ -84,7 +84,7 @@ static void on_event(void *userdata, const char *event, const SessionEntry *entr
         daemon_remember(daemon);
 }
 
-static int on_retry(void *userdata, SessionEntry *entry) {
+static int daemon_session_on_retry(void *userdata, SessionEntry *entry) {
     Daemon *daemon = userdata;
     int r = daemon_end_sweep(daemon);
 
@@ -94,29 +94,29 @@ static int on_retry(void *userdata, SessionEntry *entry) {
     return r;
 }
 
-static int on_look(void *userdata) {
+static int daemon_session_on_look(void *userdata) {
     return daemon_look(userdata);
 }
 
-static int new_session_table(Daemon *daemon) {
+static int daemon_session_new_session_table(Daemon *daemon) {
     return session_table_new(&(SessionTableOptions){.loop = daemon->loop,
                                                     .host = {.sampler = daemon->sampler},
                                                     .drain = daemon_drain,
-                                                    .on_retry = on_retry,
-                                                    .on_event = on_event,
-                                                    .on_look = on_look,
+                                                    .on_retry = daemon_session_on_retry,
+                                                    .on_event = daemon_session_on_event,
+                                                    .on_look = daemon_session_on_look,
                                                     .userdata = daemon},
                              &daemon->sessions);
 }
 
 /* By whether the keeper has events open, or had recorders before us. */
-static bool follows_another(const Daemon *daemon) {
+static bool daemon_session_follows_another(const Daemon *daemon) {
     const KeeperStatus *status = &daemon->keeper;
 
     return status->n_events > 0 || status->restarts > 0 || status->upgraded;
 }
 
-static void tell_ended(void *userdata _unused_, const SavedSession *saved) {
+static void daemon_session_tell_ended(void *userdata _unused_, const SavedSession *saved) {
     if (saved->runtime)
         log_notice("Session '%s', which was begun at runtime, ended with the profd before this one",
                    saved->name);
@@ -133,7 +133,7 @@ void daemon_settle_group(Daemon *daemon, SessionConfig *config) {
 }
 
 /* The entries as they were; those of the configuration are there already. */
-static void restore_runtime(Daemon *daemon, const SavedSession *saved) {
+static void daemon_session_restore_runtime(Daemon *daemon, const SavedSession *saved) {
     ConfigSetting settings[64];
     SessionConfig config;
     ConfigFault fault = {};
@@ -161,12 +161,12 @@ static void restore_runtime(Daemon *daemon, const SavedSession *saved) {
     entry->state_real_ns = saved->state_real_ns;
 }
 
-static void restore(void *userdata, const SavedSession *saved) {
+static void daemon_session_restore(void *userdata, const SavedSession *saved) {
     Daemon *daemon = userdata;
     SessionEntry *entry = session_table_find(daemon->sessions, saved->name);
 
     if (!entry && saved->runtime)
-        restore_runtime(daemon, saved);
+        daemon_session_restore_runtime(daemon, saved);
     if (!entry || saved->runtime)
         return;
     entry->state = saved->state;
@@ -175,7 +175,7 @@ static void restore(void *userdata, const SavedSession *saved) {
     entry->state_real_ns = saved->state_real_ns;
 }
 
-static int add_configured(Daemon *daemon) {
+static int daemon_session_add_configured(Daemon *daemon) {
     int r = 0;
 
     for (uint32_t i = 0; r == 0 && i < daemon->config->n_sessions; i++) {
@@ -191,11 +191,12 @@ static int add_configured(Daemon *daemon) {
 }
 
 /* What clients made of them, or what is to be told of it. */
-static void take_over(Daemon *daemon) {
+static void daemon_session_take_over(Daemon *daemon) {
     const char *folder = daemon->options.runtime;
-    bool follows = follows_another(daemon);
+    bool follows = daemon_session_follows_another(daemon);
     RuntimeLog log = {};
-    int r = runtime_load(folder, follows ? restore : tell_ended, daemon, &log);
+    int r = runtime_load(folder, follows ? daemon_session_restore : daemon_session_tell_ended,
+                         daemon, &log);
 
     if (r == -EBADMSG)
         log_warning(r, "What '%s' keeps of sessions begun at runtime makes no sense, ignoring it",
@@ -209,14 +210,14 @@ static void take_over(Daemon *daemon) {
         log_set_level(log.level);
 }
 
-static int open_session(Daemon *daemon, SessionEntry *entry) {
+static int daemon_session_open(Daemon *daemon, SessionEntry *entry) {
     if (entry->state != SESSION_INACTIVE && entry->state != SESSION_STOPPING)
         return session_table_open(daemon->sessions, entry, entry->state == SESSION_PAUSED);
     entry->state = SESSION_INACTIVE;
     return 0;
 }
 
-static int begin_session(Daemon *daemon, SessionEntry *entry) {
+static int daemon_session_begin(Daemon *daemon, SessionEntry *entry) {
     bool paused = entry->state == SESSION_PAUSED;
     uint64_t since_ns = entry->since_real_ns, state_ns = entry->state_real_ns;
     int r;
@@ -240,7 +241,7 @@ static int begin_session(Daemon *daemon, SessionEntry *entry) {
 
 /* A session that cannot begin has failed and is tried again; it ends profd only where no session
  * ever can. */
-static int each_session(Daemon *daemon, int (*act)(Daemon *daemon, SessionEntry *entry)) {
+static int daemon_session_each(Daemon *daemon, int (*act)(Daemon *daemon, SessionEntry *entry)) {
     int r = 0;
 
     for (size_t i = 0; r != -EPIPE && i < session_table_count(daemon->sessions); i++)
@@ -249,14 +250,14 @@ static int each_session(Daemon *daemon, int (*act)(Daemon *daemon, SessionEntry 
 }
 
 int daemon_open_sessions(Daemon *daemon) {
-    int r = new_session_table(daemon);
+    int r = daemon_session_new_session_table(daemon);
 
     if (r == 0)
-        r = add_configured(daemon);
+        r = daemon_session_add_configured(daemon);
     if (r < 0)
         return r;
-    take_over(daemon);
-    r = each_session(daemon, open_session);
+    daemon_session_take_over(daemon);
+    r = daemon_session_each(daemon, daemon_session_open);
     sampler_forget_rest(daemon->sampler);
     return r;
 }
@@ -266,12 +267,12 @@ int daemon_begin_sessions(Daemon *daemon) {
     int r;
 
     session_table_set_host(daemon->sessions, &host);
-    r = each_session(daemon, begin_session);
+    r = daemon_session_each(daemon, daemon_session_begin);
     daemon_remember(daemon);
     return r;
 }
 
-static bool has_runtime_sessions(const Daemon *daemon) {
+static bool daemon_session_has_runtime_sessions(const Daemon *daemon) {
     for (size_t i = 0; i < session_table_count(daemon->sessions); i++)
         if (session_table_at(daemon->sessions, i)->runtime)
             return true;
@@ -282,7 +283,7 @@ void daemon_remember(Daemon *daemon) {
     static LogRate rate = {.interval_ns = 60 * NS_PER_SECOND, .burst = 1};
     int r = runtime_save(daemon->options.runtime, daemon->sessions, &daemon->log);
 
-    if (r < 0 && has_runtime_sessions(daemon))
+    if (r < 0 && daemon_session_has_runtime_sessions(daemon))
         log_limited(&rate, LOG_LEVEL_WARNING, r,
                     "Failed to keep what sessions there are in '%s', so those that were begun at "
                     "runtime end with this recorder: %m",

@@ -29,14 +29,14 @@ enum { SLICE_BYTES = 4 << 20 };
 #define STATUS_PERIOD_NS (10000 * NS_PER_MS)
 #define REACH_LEAST_NS   (86400000 * NS_PER_MS)
 
-static int on_side_band_end(void *userdata, uint64_t start_ns) {
+static int daemon_sweep_on_side_band_end(void *userdata, uint64_t start_ns) {
     Daemon *daemon = userdata;
 
     daemon->side_band_ns = start_ns;
     return tracker_settle(daemon->tracker, start_ns);
 }
 
-static int on_batch(void *userdata, const Batch *batch) {
+static int daemon_sweep_on_batch(void *userdata, const Batch *batch) {
     Daemon *daemon = userdata;
 
     if (batch->session)
@@ -44,12 +44,12 @@ static int on_batch(void *userdata, const Batch *batch) {
     return tracker_feed(daemon->tracker, sampler_side_band_event(daemon->sampler), batch->records);
 }
 
-static SamplerSinks sinks_of(Daemon *daemon) {
-    return (SamplerSinks){on_batch, on_side_band_end, daemon};
+static SamplerSinks daemon_sweep_sinks_of(Daemon *daemon) {
+    return (SamplerSinks){daemon_sweep_on_batch, daemon_sweep_on_side_band_end, daemon};
 }
 
-static int on_loss(void *userdata, SamplerSession *sampler, uint64_t id, unsigned cpu,
-                   uint64_t lost) {
+static int daemon_sweep_on_loss(void *userdata, SamplerSession *sampler, uint64_t id, unsigned cpu,
+                                uint64_t lost) {
     Daemon *daemon = userdata;
 
     if (sampler)
@@ -60,7 +60,7 @@ static int on_loss(void *userdata, SamplerSession *sampler, uint64_t id, unsigne
     return tracker_resync(daemon->tracker);
 }
 
-static void tell_losses(Daemon *daemon) {
+static void daemon_sweep_tell_losses(Daemon *daemon) {
     SessionEntry *entry;
 
     for (size_t at = 0; (entry = session_table_next(daemon->sessions, &at));) {
@@ -80,19 +80,19 @@ static void tell_losses(Daemon *daemon) {
     }
 }
 
-static int check_losses(Daemon *daemon) {
+static int daemon_sweep_check_losses(Daemon *daemon) {
     uint64_t now = clock_monotonic_ns();
     int r;
 
     if (now - daemon->losses_ns < LOSSES_PERIOD_NS)
         return 0;
     daemon->losses_ns = now;
-    r = sampler_losses(daemon->sampler, on_loss, daemon);
-    tell_losses(daemon);
+    r = sampler_losses(daemon->sampler, daemon_sweep_on_loss, daemon);
+    daemon_sweep_tell_losses(daemon);
     return r;
 }
 
-static int rotate_where_due(Daemon *daemon, const ClockAnchor *clock) {
+static int daemon_sweep_rotate_where_due(Daemon *daemon, const ClockAnchor *clock) {
     SessionEntry *entry;
     int r = 0;
 
@@ -105,7 +105,8 @@ static int rotate_where_due(Daemon *daemon, const ClockAnchor *clock) {
     return r;
 }
 
-static void tell_degraded(Daemon *daemon, const char *session, const char *event, unsigned set) {
+static void daemon_sweep_tell_degraded(Daemon *daemon, const char *session, const char *event,
+                                       unsigned set) {
     size_t n;
     const DegradedReason *reasons = degraded_reasons(&n);
 
@@ -121,7 +122,7 @@ static void tell_degraded(Daemon *daemon, const char *session, const char *event
     }
 }
 
-static void note_cpu(Daemon *daemon, uint64_t now_ns) {
+static void daemon_sweep_note_cpu(Daemon *daemon, uint64_t now_ns) {
     if (now_ns - daemon->cpu_at_ns < STATUS_PERIOD_NS)
         return;
     daemon->cpu_before_at_ns = daemon->cpu_at_ns;
@@ -133,7 +134,7 @@ static void note_cpu(Daemon *daemon, uint64_t now_ns) {
 }
 
 /* How much of it the store is to hold: a day, or less where it is stopped before. */
-static uint64_t least_reach_ns(const SessionEntry *entry) {
+static uint64_t daemon_sweep_least_reach_ns(const SessionEntry *entry) {
     uint64_t boot_ns = clock_ns(CLOCK_BOOTTIME), real_ns = clock_ns(CLOCK_REALTIME), whole_ns;
 
     if (entry->stop_at_ns == 0)
@@ -143,8 +144,9 @@ static uint64_t least_reach_ns(const SessionEntry *entry) {
     return MIN(whole_ns, REACH_LEAST_NS);
 }
 
-static bool is_short(const Daemon *daemon, const SessionEntry *entry) {
-    return store_session_is_short(daemon->store, entry->config.name, least_reach_ns(entry));
+static bool daemon_sweep_is_short(const Daemon *daemon, const SessionEntry *entry) {
+    return store_session_is_short(daemon->store, entry->config.name,
+                                  daemon_sweep_least_reach_ns(entry));
 }
 
 unsigned daemon_degraded(const Daemon *daemon) {
@@ -161,21 +163,21 @@ void daemon_update_status(Daemon *daemon, uint64_t now_ns) {
     SessionEntry *entry;
 
     daemon->status_ns = now_ns;
-    note_cpu(daemon, now_ns);
+    daemon_sweep_note_cpu(daemon, now_ns);
     for (size_t at = 0; (entry = session_table_next(daemon->sessions, &at));) {
         const char *name = entry->config.name;
-        unsigned others = all | (is_short(daemon, entry) ? DEGRADED_SHORT_REACH : 0),
+        unsigned others = all | (daemon_sweep_is_short(daemon, entry) ? DEGRADED_SHORT_REACH : 0),
                  before = session_degraded(entry->session),
                  set = session_update_degraded(entry->session, others, now_ns);
 
-        tell_degraded(daemon, name, "degraded", set & ~before);
-        tell_degraded(daemon, name, "recovered", before & ~set);
+        daemon_sweep_tell_degraded(daemon, name, "degraded", set & ~before);
+        daemon_sweep_tell_degraded(daemon, name, "recovered", before & ~set);
     }
     session_table_note_rates(daemon->sessions, now_ns);
     notify_status(daemon->sessions, now_ns, daemon->is_outdated);
 }
 
-static int end_sessions_sweep(Daemon *daemon, const ClockAnchor *clock) {
+static int daemon_sweep_end_sessions(Daemon *daemon, const ClockAnchor *clock) {
     SessionEntry *entry;
     int r = 0;
 
@@ -184,9 +186,9 @@ static int end_sessions_sweep(Daemon *daemon, const ClockAnchor *clock) {
     return r;
 }
 
-static int complete_sweep(Daemon *daemon) {
+static int daemon_sweep_complete(Daemon *daemon) {
     ClockAnchor clock = clock_anchor_now();
-    int r = check_losses(daemon);
+    int r = daemon_sweep_check_losses(daemon);
 
     if (r == 0 && daemon->completed_ns != daemon->side_band_ns)
         r = tracker_complete(daemon->tracker, daemon->side_band_ns);
@@ -196,7 +198,7 @@ static int complete_sweep(Daemon *daemon) {
     if (r == 0)
         r = tracker_see_data(daemon->tracker, sampler_tells_data(daemon->sampler));
     if (r == 0)
-        r = end_sessions_sweep(daemon, &clock);
+        r = daemon_sweep_end_sessions(daemon, &clock);
     /* It opens events, for which the keeper must be free. */
     if (r == 0 && daemon->own && !daemon->waits_for_keeper)
         r = own_complete(daemon->own, daemon->side_band_ns);
@@ -205,11 +207,11 @@ static int complete_sweep(Daemon *daemon) {
     if (clock.monotonic_ns - daemon->status_ns >= STATUS_PERIOD_NS) {
         daemon_update_status(daemon, clock.monotonic_ns);
     }
-    return r == 0 ? rotate_where_due(daemon, &clock) : r;
+    return r == 0 ? daemon_sweep_rotate_where_due(daemon, &clock) : r;
 }
 
 /* A segment that ended is told of when it is there to be read. */
-static void tell_rotations(Daemon *daemon) {
+static void daemon_sweep_tell_rotations(Daemon *daemon) {
     SessionEntry *entry;
 
     for (size_t at = 0; (entry = session_table_next(daemon->sessions, &at));) {
@@ -227,7 +229,7 @@ static void tell_rotations(Daemon *daemon) {
 }
 
 /* Sessions whose folders are there by now begin, and those that are finished go. */
-static int settle_sessions(Daemon *daemon) {
+static int daemon_sweep_settle_sessions(Daemon *daemon) {
     int r = daemon_end_sweep(daemon);
 
     if (r < 0)
@@ -243,10 +245,10 @@ int daemon_look(Daemon *daemon) {
 
     for (size_t at = 0; (entry = session_table_next(daemon->sessions, &at));)
         session_give_back(entry->session);
-    tell_rotations(daemon);
+    daemon_sweep_tell_rotations(daemon);
     r = session_table_stop_ended(daemon->sessions);
     if (r == 0 && session_table_is_changing(daemon->sessions))
-        r = settle_sessions(daemon);
+        r = daemon_sweep_settle_sessions(daemon);
     waits_look(daemon->waits);
     session_table_forget_ended(daemon->sessions);
     return r;
@@ -279,8 +281,8 @@ int daemon_begin_segments(Daemon *daemon) {
 }
 
 /* One slice: 1 when the sweep is complete. */
-static int sweep_slice(Daemon *daemon) {
-    SamplerSinks sinks = sinks_of(daemon);
+static int daemon_sweep_slice(Daemon *daemon) {
+    SamplerSinks sinks = daemon_sweep_sinks_of(daemon);
     int r = 0;
 
     if (debug_sweep_hangs())
@@ -293,12 +295,12 @@ static int sweep_slice(Daemon *daemon) {
         r = sampler_sweep(daemon->sampler, SLICE_BYTES, &sinks);
     if (r <= 0)
         return r;
-    r = complete_sweep(daemon);
+    r = daemon_sweep_complete(daemon);
     return r < 0 ? r : 1;
 }
 
 /* Mappings whose build id does not come are written without, by a sweep. */
-static int sweep_when_late(Daemon *daemon) {
+static int daemon_sweep_when_late(Daemon *daemon) {
     uint64_t until_ns = history_waits_until(tracker_history(daemon->tracker)),
              now_ns = clock_monotonic_ns();
 
@@ -313,13 +315,13 @@ int daemon_sweep(void *userdata) {
 
     if (!tracker_knows_kernel(daemon->tracker))
         return 0;
-    r = sweep_slice(daemon);
+    r = daemon_sweep_slice(daemon);
     if (r == 0)
         return loop_trigger(daemon->sweep_source);
     if (r > 0 && !tracker_is_ready(daemon->tracker))
         r = loop_trigger_after(daemon->sweep_source, PASS_SWEEP_NS);
     else if (r > 0)
-        r = sweep_when_late(daemon);
+        r = daemon_sweep_when_late(daemon);
     return MIN(r, 0);
 }
 
@@ -334,17 +336,17 @@ int daemon_sweep_soon(void *userdata) {
 }
 
 /* Until nothing of the sweep is left; for what cannot wait for the loop. */
-static int sweep_all(Daemon *daemon) {
+static int daemon_sweep_all(Daemon *daemon) {
     int r;
 
     do
-        r = sweep_slice(daemon);
+        r = daemon_sweep_slice(daemon);
     while (r == 0);
     return MIN(r, 0);
 }
 
 int daemon_end_sweep(Daemon *daemon) {
-    return sampler_is_sweeping(daemon->sampler) ? sweep_all(daemon) : 0;
+    return sampler_is_sweeping(daemon->sampler) ? daemon_sweep_all(daemon) : 0;
 }
 
 /* At the end of profd no session samples any more. */
@@ -360,7 +362,7 @@ void daemon_sweep_meanwhile(void *userdata) {
         session_give_back(entry->session);
     daemon->waits_for_keeper = true;
     /* What fails now fails in the next sweep, too. */
-    (void)sweep_all(daemon);
+    (void)daemon_sweep_all(daemon);
     daemon->waits_for_keeper = false;
 }
 
@@ -372,12 +374,12 @@ int daemon_drain(void *userdata) {
         return 0;
     r = daemon_end_sweep(daemon);
     daemon->losses_ns = 0;
-    return r == 0 ? sweep_all(daemon) : r;
+    return r == 0 ? daemon_sweep_all(daemon) : r;
 }
 
 int daemon_on_cpus(void *userdata) {
     Daemon *daemon = userdata;
-    SamplerSinks sinks = sinks_of(daemon);
+    SamplerSinks sinks = daemon_sweep_sinks_of(daemon);
     bool only_sessions;
     int r;
 
@@ -395,7 +397,7 @@ int daemon_on_cpus(void *userdata) {
                                                             "another control group"
                                                           : "CPUs came or went"});
     /* Samples of new events belong into segments that know these. */
-    r = complete_sweep(daemon);
+    r = daemon_sweep_complete(daemon);
     daemon_update_status(daemon, clock_monotonic_ns());
     return r == 0 && !only_sessions ? tracker_resync(daemon->tracker) : r;
 }

@@ -27,7 +27,7 @@ typedef struct Checking {
 } Checking;
 
 /* A key that stands nowhere belongs to the configuration as a whole. */
-static ConfigOrigin origin_of(const Checking *checking, const char *key) {
+static ConfigOrigin host_check_origin_of(const Checking *checking, const char *key) {
     const Config *config = checking->config;
     ConfigOrigin origin =
         config_origin(config, config_key("Session", key), checking->session->name);
@@ -37,9 +37,10 @@ static ConfigOrigin origin_of(const Checking *checking, const char *key) {
     return origin;
 }
 
-static void on_report(void *userdata, CheckResult result, const char *key, const char *sentence) {
+static void host_check_on_report(void *userdata, CheckResult result, const char *key,
+                                 const char *sentence) {
     Checking *checking = userdata;
-    ConfigOrigin origin = origin_of(checking, key);
+    ConfigOrigin origin = host_check_origin_of(checking, key);
     char text[PROBLEM_MAX];
 
     snprintf(text, sizeof(text), "%s, in %s= of session '%s'", sentence, key,
@@ -58,13 +59,13 @@ int host_check_session(const CheckOptions *options, const Config *config,
     CheckOptions with_report = *options;
     int r;
 
-    with_report.report = on_report;
+    with_report.report = host_check_on_report;
     with_report.userdata = &checking;
     r = check_session(&with_report, session);
     return r < 0 ? r : checking.problems;
 }
 
-static int check_all(const Config *config, const CheckOptions *options) {
+static int host_check_all(const Config *config, const CheckOptions *options) {
     int problems = 0;
 
     for (uint32_t i = 0; i < config->n_sessions; i++) {
@@ -91,5 +92,5 @@ int host_check_config(const Config *config) {
     if (r == 0)
         r = keeper_local(&keeper);
     options.keeper = keeper;
-    return r == 0 ? check_all(config, &options) : r;
+    return r == 0 ? host_check_all(config, &options) : r;
 }

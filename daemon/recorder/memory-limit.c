@@ -33,7 +33,7 @@ typedef struct Group {
     bool is_v1;
 } Group;
 
-static bool holds_memory(const char *controllers, size_t n) {
+static bool memory_limit_holds_memory(const char *controllers, size_t n) {
     static const char name[] = "memory";
 
     for (size_t at = 0; at < n;) {
@@ -47,7 +47,7 @@ static bool holds_memory(const char *controllers, size_t n) {
 }
 
 /* "0::/system.slice/x.service", and with cgroup v1 "4:cpu,memory:/x" beside it, which counts. */
-static bool find_group(const char *root, Group *ret) {
+static bool memory_limit_find_group(const char *root, Group *ret) {
     char path[PATH_MAX_BYTES], text[16384], *line, *rest = text;
     const char *found = NULL;
 
@@ -61,7 +61,7 @@ static bool find_group(const char *root, Group *ret) {
 
         if (!group)
             continue;
-        if (holds_memory(controllers + 1, (size_t)(group - controllers - 1))) {
+        if (memory_limit_holds_memory(controllers + 1, (size_t)(group - controllers - 1))) {
             found = group + 1;
             ret->is_v1 = true;
             break;
@@ -78,7 +78,7 @@ static bool find_group(const char *root, Group *ret) {
 }
 
 /* "max", and what cannot be read, is none. */
-static uint64_t read_limit(const char *folder, const char *name) {
+static uint64_t memory_limit_read(const char *folder, const char *name) {
     char path[PATH_MAX_BYTES + 32], text[32];
     uint64_t bytes;
 
@@ -88,14 +88,15 @@ static uint64_t read_limit(const char *folder, const char *name) {
                : UINT64_MAX;
 }
 
-static uint64_t limit_of(const Group *group) {
+static uint64_t memory_limit_of(const Group *group) {
     if (group->is_v1)
-        return read_limit(group->path, "memory.limit_in_bytes");
-    return MIN(read_limit(group->path, "memory.max"), read_limit(group->path, "memory.high"));
+        return memory_limit_read(group->path, "memory.limit_in_bytes");
+    return MIN(memory_limit_read(group->path, "memory.max"),
+               memory_limit_read(group->path, "memory.high"));
 }
 
 /* A line "oom_kill 2" among others. */
-static uint64_t kills_of(const Group *group) {
+static uint64_t memory_limit_kills_of(const Group *group) {
     char path[PATH_MAX_BYTES + 32], text[1024];
     const char *word;
     unsigned long long kills;
@@ -113,12 +114,12 @@ uint64_t memory_limit(const char *root, uint64_t *ret_kills) {
     size_t least = strlen(root) + strlen("/sys/fs/cgroup");
     Group group;
 
-    if (!find_group(root, &group))
+    if (!memory_limit_find_group(root, &group))
         return 0;
     if (ret_kills)
-        *ret_kills = kills_of(&group);
+        *ret_kills = memory_limit_kills_of(&group);
     while (strlen(group.path) >= least) {
-        limit = MIN(limit, limit_of(&group));
+        limit = MIN(limit, memory_limit_of(&group));
         *strrchr(group.path, '/') = '\0';
     }
     return limit < NO_LIMIT ? limit : 0;

@@ -29,14 +29,14 @@ struct Notify {
 };
 
 /* The variable names the process that systemd started, which is the keeper. */
-static uint64_t watchdog_ns(void) {
+static uint64_t notify_watchdog_ns(void) {
     const char *text = getenv("WATCHDOG_USEC");
     uint64_t us = 0;
 
     return text && parse_u64(text, &us) == 0 && us <= UINT64_MAX / NS_PER_US ? us * NS_PER_US : 0;
 }
 
-static int on_timer(void *userdata) {
+static int notify_on_timer(void *userdata) {
     Notify *notify = userdata;
     bool is_alive = notify->is_alive(notify->userdata);
 
@@ -53,7 +53,7 @@ static int on_timer(void *userdata) {
 
 int notify_new(Loop *loop, bool (*is_alive)(void *userdata), void *userdata, Notify **ret) {
     _cleanup_(notify_freep) Notify *notify = calloc(1, sizeof(*notify));
-    uint64_t interval_ns = watchdog_ns();
+    uint64_t interval_ns = notify_watchdog_ns();
     int r = 0;
 
     if (!notify)
@@ -62,7 +62,7 @@ int notify_new(Loop *loop, bool (*is_alive)(void *userdata), void *userdata, Not
     notify->is_alive = is_alive;
     notify->userdata = userdata;
     if (interval_ns > 0)
-        r = loop_add_timer(loop, interval_ns / 2, on_timer, notify, &notify->timer);
+        r = loop_add_timer(loop, interval_ns / 2, notify_on_timer, notify, &notify->timer);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(notify);
@@ -80,7 +80,7 @@ Notify *notify_free(Notify *notify) {
 void notify_feed(Notify *notify) {
     if (notify && notify->interval_ns > 0 &&
         clock_monotonic_ns() - notify->looked_ns >= notify->interval_ns / 2)
-        (void)on_timer(notify);
+        (void)notify_on_timer(notify);
 }
 
 void notify_ready(void) {
@@ -97,7 +97,7 @@ void notify_stopping(void) {
 }
 
 /* Figures only of a session that takes samples: those of another one are old. */
-static void put_session(Buffer *line, const SessionEntry *entry, uint64_t now_ns) {
+static void notify_put_session(Buffer *line, const SessionEntry *entry, uint64_t now_ns) {
     unsigned degraded = session_entry_degraded(entry);
     SessionTotals totals = session_entry_totals(entry);
 
@@ -124,7 +124,7 @@ void notify_status(const SessionTable *sessions, uint64_t now_ns, bool is_outdat
     _cleanup_(buffer_done) Buffer line = {};
 
     for (size_t i = 0; i < session_table_count(sessions); i++)
-        put_session(&line, session_table_at(sessions, i), now_ns);
+        notify_put_session(&line, session_table_at(sessions, i), now_ns);
     if (is_outdated)
         text_printf(&line, "%sthe last reload was refused", line.size > 0 ? "; " : "");
     text_putc(&line, '\0');

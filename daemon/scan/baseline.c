@@ -9,7 +9,7 @@
  * arrays, then its names, in one piece of memory, so that one free() is the end of it.
  */
 
-static size_t names_size(const Baseline *b) {
+static size_t baseline_names_size(const Baseline *b) {
     size_t n = 0;
 
     for (size_t i = 0; i < b->n_threads; i++)
@@ -19,7 +19,7 @@ static size_t names_size(const Baseline *b) {
     return n;
 }
 
-static char *put(char *to, const void *from, size_t size) {
+static char *baseline_put(char *to, const void *from, size_t size) {
     if (size > 0)
         memcpy(to, from, size);
     return to + size;
@@ -27,7 +27,7 @@ static char *put(char *to, const void *from, size_t size) {
 
 size_t baseline_size(const Baseline *b) {
     return sizeof(*b) + b->n_maps * sizeof(*b->maps) + b->n_threads * sizeof(*b->threads) +
-           names_size(b);
+           baseline_names_size(b);
 }
 
 Baseline *baseline_copy(const Baseline *baseline) {
@@ -44,14 +44,14 @@ Baseline *baseline_copy(const Baseline *baseline) {
     to = (char *)(threads + copy->n_threads);
     for (size_t i = 0; i < copy->n_threads; i++) {
         threads[i] = (BaselineThread){.tid = baseline->threads[i].tid, .comm = to};
-        to = put(to, baseline->threads[i].comm, strlen(baseline->threads[i].comm) + 1);
+        to = baseline_put(to, baseline->threads[i].comm, strlen(baseline->threads[i].comm) + 1);
     }
     for (size_t i = 0; i < copy->n_maps; i++) {
         maps[i] = baseline->maps[i];
         maps[i].filename.data = (const uint8_t *)to;
-        to = put(to, baseline->maps[i].filename.data, maps[i].filename.size);
+        to = baseline_put(to, baseline->maps[i].filename.data, maps[i].filename.size);
         maps[i].build_id = (const uint8_t *)to;
-        to = put(to, baseline->maps[i].build_id, maps[i].build_id_size);
+        to = baseline_put(to, baseline->maps[i].build_id, maps[i].build_id_size);
     }
     copy->threads = threads;
     copy->maps = maps;

@@ -52,7 +52,7 @@ struct BuildIdReader {
     LineReader lines;
 };
 
-static int64_t seconds(clockid_t clock) {
+static int64_t build_id_seconds(clockid_t clock) {
     return (int64_t)(clock_ns(clock) / NS_PER_SECOND);
 }
 
@@ -64,8 +64,8 @@ int build_id_reader_new(Keeper *keeper, ProcessReader *processes, int proc, Buil
         return -ENOMEM;
     reader->keeper = keeper;
     reader->processes = processes;
-    reader->began_s = seconds(CLOCK_REALTIME);
-    reader->offset_s = reader->began_s - seconds(CLOCK_BOOTTIME);
+    reader->began_s = build_id_seconds(CLOCK_REALTIME);
+    reader->offset_s = reader->began_s - build_id_seconds(CLOCK_BOOTTIME);
     device_table_init(&reader->devices, proc, &reader->lines);
     r = elf_helper_new(keeper, proc, &reader->helper);
     if (r < 0)
@@ -94,25 +94,26 @@ uint64_t build_id_reader_cpu_ns(const BuildIdReader *reader) {
     return elf_helper_cpu_ns(reader->helper);
 }
 
-static bool is_image(const MappedImage *image, uint64_t major, uint64_t minor, uint64_t inode) {
+static bool build_id_is_image(const MappedImage *image, uint64_t major, uint64_t minor,
+                              uint64_t inode) {
     return image->major == major && image->minor == minor && image->inode == inode;
 }
 
 /* -ESTALE: something else is there. -ENOTTY: the kernel does not know of this. */
-static int query(int maps, const MappedImage *image, Range *ret) {
+static int build_id_query(int maps, const MappedImage *image, Range *ret) {
     ProcmapQuery q = {.address = image->start};
     int r = procmap_query(maps, &q);
 
     if (r < 0)
         return r == -ENOENT ? -ESTALE : r;
-    if (!is_image(image, q.major, q.minor, q.inode))
+    if (!build_id_is_image(image, q.major, q.minor, q.inode))
         return -ESTALE;
     *ret = (Range){.start = q.vma_start, .end = q.vma_end};
     return 0;
 }
 
 /* Any mapping of the image, by the text of the maps. */
-static int search(BuildIdReader *b, int maps, const MappedImage *image, Range *ret) {
+static int build_id_search(BuildIdReader *b, int maps, const MappedImage *image, Range *ret) {
     size_t size;
     PdMmap map;
     char *line;
@@ -123,7 +124,7 @@ static int search(BuildIdReader *b, int maps, const MappedImage *image, Range *r
     line_reader_init(&b->lines, maps);
     while ((r = line_reader_next(&b->lines, &line, &size)) > 0) {
         if (!mapping_parse_any(line, size, &map) ||
-            !is_image(image, map.major, map.minor, map.inode))
+            !build_id_is_image(image, map.major, map.minor, map.inode))
             continue;
         *ret = (Range){.start = map.start, .end = map.start + map.length};
         return 0;
@@ -132,26 +133,26 @@ static int search(BuildIdReader *b, int maps, const MappedImage *image, Range *r
 }
 
 /* Where the image is mapped now: where it was, or anywhere. */
-static int find(BuildIdReader *b, int maps, const MappedImage *image, Range *ret) {
-    int r = b->has_no_query ? -ENOTTY : query(maps, image, ret);
+static int build_id_find(BuildIdReader *b, int maps, const MappedImage *image, Range *ret) {
+    int r = b->has_no_query ? -ENOTTY : build_id_query(maps, image, ret);
 
     if (r == 0)
         return 0;
     b->has_no_query |= r == -ENOTTY;
-    return search(b, maps, image, ret);
+    return build_id_search(b, maps, image, ret);
 }
 
-static Device device_of(const MappedImage *image) {
+static Device build_id_device_of(const MappedImage *image) {
     return (Device){.major = image->major, .minor = image->minor};
 }
 
 /* What never changes as long as the file does not. */
-static bool is_final(int r) {
+static bool build_id_is_final(int r) {
     return r == 0 || r == -ENODATA || r == -ENOEXEC || r == -ECANCELED || r == -ENOMEM;
 }
 
-static int read_file(BuildIdReader *b, const MappedImage *image, const KeeperFileId *id, int fd,
-                     BuildId *ret) {
+static int build_id_read_file(BuildIdReader *b, const MappedImage *image, const KeeperFileId *id,
+                              int fd, BuildId *ret) {
     const ElfFact *fact = elf_cache_find(&b->cache, id);
     int r;
 
@@ -160,14 +161,14 @@ static int read_file(BuildIdReader *b, const MappedImage *image, const KeeperFil
         return fact->result;
     }
     r = elf_helper_build_id(b->helper, fd, ret);
-    if (is_final(r))
+    if (build_id_is_final(r))
         elf_cache_add(&b->cache, id, r, ret);
     if (r == -ETIMEDOUT)
-        device_avoid(&b->devices, device_of(image));
+        device_avoid(&b->devices, build_id_device_of(image));
     return r;
 }
 
-static bool is_other_generation(const KeeperFileId *id, const MappedImage *image) {
+static bool build_id_is_other_generation(const KeeperFileId *id, const MappedImage *image) {
     return image->generation != 0 && id->has_generation &&
            id->generation != (uint32_t)image->generation;
 }
@@ -176,8 +177,8 @@ static bool is_other_generation(const KeeperFileId *id, const MappedImage *image
  * As the process sees the path, or, where it ended or is another user's, as we see it: whatever is
  * there must prove to be the file that was mapped. Either opens only what our own user may read.
  */
-static int open_by_path(BuildIdReader *b, const MappedImage *image, KeeperFileId *ret_id,
-                        int *ret_fd) {
+static int build_id_open_by_path(BuildIdReader *b, const MappedImage *image, KeeperFileId *ret_id,
+                                 int *ret_fd) {
     int r = keeper_open_image(b->keeper, image->pid, image->path, ret_id, ret_fd);
 
     if (r == -ESRCH || r == -ENOENT || r == -EACCES)
@@ -186,43 +187,44 @@ static int open_by_path(BuildIdReader *b, const MappedImage *image, KeeperFileId
 }
 
 /* Opens the path instead of the mapping; while the file is mapped nobody gets its number. */
-static int open_living_path(BuildIdReader *b, const MappedImage *image, KeeperFileId *ret_id,
-                            int *ret_fd) {
+static int build_id_open_living_path(BuildIdReader *b, const MappedImage *image,
+                                     KeeperFileId *ret_id, int *ret_fd) {
     _cleanup_close_ int fd = -1;
     KeeperFileId id;
-    int r = image->path[0] == '/' ? open_by_path(b, image, &id, &fd) : -EACCES;
+    int r = image->path[0] == '/' ? build_id_open_by_path(b, image, &id, &fd) : -EACCES;
 
     if (r < 0)
         return r;
-    if (!is_image(image, id.major, id.minor, id.inode))
+    if (!build_id_is_image(image, id.major, id.minor, id.inode))
         return -EACCES;
     *ret_id = id;
     *ret_fd = TAKE_FD(fd);
     return 0;
 }
 
-static int open_mapping(BuildIdReader *b, int maps, const MappedImage *image, KeeperFileId *ret_id,
-                        int *ret_fd) {
+static int build_id_open_mapping(BuildIdReader *b, int maps, const MappedImage *image,
+                                 KeeperFileId *ret_id, int *ret_fd) {
     _cleanup_close_ int fd = -1;
     Range before, after;
     KeeperFileId id;
-    int r = find(b, maps, image, &before);
+    int r = build_id_find(b, maps, image, &before);
 
     if (r < 0)
         return r;
     r = keeper_open_mapped(b->keeper, image->pid, before.start, before.end, &id, &fd);
     if (r == -EPERM || r == -EACCES)
-        r = open_living_path(b, image, &id, &fd);
+        r = build_id_open_living_path(b, image, &id, &fd);
     /* Also when the opener was killed. */
     if (r == -EIO)
         r = -EAGAIN;
     if (r == -ETIMEDOUT)
-        device_avoid(&b->devices, device_of(image));
+        device_avoid(&b->devices, build_id_device_of(image));
     if (r == 0)
-        r = find(b, maps, image, &after);
+        r = build_id_find(b, maps, image, &after);
     if (r < 0)
         return r;
-    if (before.start != after.start || before.end != after.end || is_other_generation(&id, image))
+    if (before.start != after.start || before.end != after.end ||
+        build_id_is_other_generation(&id, image))
         return -ESTALE;
     *ret_id = id;
     *ret_fd = TAKE_FD(fd);
@@ -230,23 +232,24 @@ static int open_mapping(BuildIdReader *b, int maps, const MappedImage *image, Ke
 }
 
 /* Whether the file was there, as it is, before anything was mapped that we heard of. */
-static bool is_old(const BuildIdReader *b, const KeeperFileId *id) {
-    int64_t offset_s = seconds(CLOCK_REALTIME) - seconds(CLOCK_BOOTTIME);
+static bool build_id_is_old(const BuildIdReader *b, const KeeperFileId *id) {
+    int64_t offset_s = build_id_seconds(CLOCK_REALTIME) - build_id_seconds(CLOCK_BOOTTIME);
 
     return offset_s - b->offset_s <= 1 && b->offset_s - offset_s <= 1 &&
            id->ctime_ns < b->began_s * (int64_t)NS_PER_SECOND;
 }
 
-static bool is_same_file(const BuildIdReader *b, const MappedImage *image, const KeeperFileId *id) {
-    if (!is_image(image, id->major, id->minor, id->inode))
+static bool build_id_is_same_file(const BuildIdReader *b, const MappedImage *image,
+                                  const KeeperFileId *id) {
+    if (!build_id_is_image(image, id->major, id->minor, id->inode))
         return false;
     if (image->generation != 0 && id->has_generation)
         return id->generation == (uint32_t)image->generation;
-    return is_old(b, id);
+    return build_id_is_old(b, id);
 }
 
-static int open_path(BuildIdReader *b, const MappedImage *image, KeeperFileId *ret_id,
-                     int *ret_fd) {
+static int build_id_open_path(BuildIdReader *b, const MappedImage *image, KeeperFileId *ret_id,
+                              int *ret_fd) {
     _cleanup_close_ int fd = -1;
     uint64_t now_ns = clock_monotonic_ns();
     KeeperFileId id;
@@ -257,13 +260,13 @@ static int open_path(BuildIdReader *b, const MappedImage *image, KeeperFileId *r
         return -ESTALE;
     if (now_ns < b->paths_after_ns)
         return -EHOSTDOWN;
-    r = open_by_path(b, image, &id, &fd);
+    r = build_id_open_by_path(b, image, &id, &fd);
     /* The device of the image is not to blame for where its path leads now. */
     if (r == -ETIMEDOUT)
         b->paths_after_ns = now_ns + PATHS_REST_NS;
     if (r < 0)
         return r;
-    if (!is_same_file(b, image, &id))
+    if (!build_id_is_same_file(b, image, &id))
         return -ESTALE;
     *ret_id = id;
     *ret_fd = TAKE_FD(fd);
@@ -277,12 +280,12 @@ int build_id_reader_read(BuildIdReader *b, const MappedImage *image, BuildId *re
 
     if (image->inode == 0)
         return -ENODATA;
-    if (device_is_avoided(&b->devices, device_of(image), image->pid))
+    if (device_is_avoided(&b->devices, build_id_device_of(image), image->pid))
         return -EHOSTDOWN;
     r = process_reader_open_maps(b->processes, image->pid, &maps) < 0
             ? -ESRCH
-            : open_mapping(b, maps, image, &id, &fd);
+            : build_id_open_mapping(b, maps, image, &id, &fd);
     if (r == -ESTALE || r == -ESRCH)
-        r = open_path(b, image, &id, &fd);
-    return r < 0 ? r : read_file(b, image, &id, fd, ret);
+        r = build_id_open_path(b, image, &id, &fd);
+    return r < 0 ? r : build_id_read_file(b, image, &id, fd, ret);
 }

@@ -28,7 +28,7 @@ typedef struct Walk {
 } Walk;
 
 /* Opens the mount, and puts the path of its root within the tree into the walk. */
-static int open_tree(const char *root, Walk *walk) {
+static int cgroup_scan_open_tree(const char *root, Walk *walk) {
     _cleanup_free_ CgroupTree *tree = malloc(sizeof(*tree));
     char path[PATH_MAX];
     int r, fd;
@@ -46,7 +46,7 @@ static int open_tree(const char *root, Walk *walk) {
     return fd < 0 ? -errno : fd;
 }
 
-static int id_of(int fd, uint64_t *ret) {
+static int cgroup_scan_id_of(int fd, uint64_t *ret) {
     struct {
         struct file_handle handle;
         unsigned char bytes[MAX_HANDLE_SZ];
@@ -65,15 +65,10 @@ static int id_of(int fd, uint64_t *ret) {
     return 0;
 }
 
-static int visit(Walk *walk, int fd, unsigned depth);
-
-static void closedirp(DIR **dir) {
-    if (*dir)
-        (void)closedir(*dir);
-}
+static int cgroup_scan_visit(Walk *walk, int fd, unsigned depth);
 
 /* A child that is gone by now, or that we may not look into, is passed over. */
-static int visit_child(Walk *walk, int folder, const char *name, unsigned depth) {
+static int cgroup_scan_visit_child(Walk *walk, int folder, const char *name, unsigned depth) {
     size_t size = walk->size, n = strlen(name);
     int fd, r;
 
@@ -85,20 +80,20 @@ static int visit_child(Walk *walk, int folder, const char *name, unsigned depth)
     walk->path[size] = '/';
     memcpy(walk->path + size + 1, name, n + 1);
     walk->size = size + 1 + n;
-    r = visit(walk, fd, depth + 1);
+    r = cgroup_scan_visit(walk, fd, depth + 1);
     walk->size = size;
     walk->path[size] = '\0';
     return r;
 }
 
-static bool is_child(const struct dirent *e) {
+static bool cgroup_scan_is_child(const struct dirent *e) {
     return (e->d_type == DT_DIR || e->d_type == DT_UNKNOWN) && strcmp(e->d_name, ".") != 0 &&
            strcmp(e->d_name, "..") != 0;
 }
 
 /* Takes over the descriptor. */
-static int visit(Walk *walk, int fd, unsigned depth) {
-    _cleanup_(closedirp) DIR *dir = fdopendir(fd);
+static int cgroup_scan_visit(Walk *walk, int fd, unsigned depth) {
+    _cleanup_closedir_ DIR *dir = fdopendir(fd);
     uint64_t id;
     int r;
 
@@ -107,21 +102,21 @@ static int visit(Walk *walk, int fd, unsigned depth) {
         (void)close(fd);
         return r;
     }
-    r = id_of(fd, &id);
+    r = cgroup_scan_id_of(fd, &id);
     if (r == 0)
         r = walk->callback(walk->userdata, id, walk->size > 0 ? walk->path : "/");
     walk->n++;
     if (depth >= CGROUP_DEPTH_MAX)
         return r;
     for (struct dirent *e; r >= 0 && walk->n < CGROUPS_MAX && (e = readdir(dir));)
-        if (is_child(e))
-            r = visit_child(walk, dirfd(dir), e->d_name, depth);
+        if (cgroup_scan_is_child(e))
+            r = cgroup_scan_visit_child(walk, dirfd(dir), e->d_name, depth);
     return r < 0 ? r : 0;
 }
 
 int cgroup_walk(const char *root, CgroupCallback callback, void *userdata) {
     Walk walk = {.callback = callback, .userdata = userdata};
-    int fd = open_tree(root, &walk);
+    int fd = cgroup_scan_open_tree(root, &walk);
 
-    return fd < 0 ? fd : visit(&walk, fd, 0);
+    return fd < 0 ? fd : cgroup_scan_visit(&walk, fd, 0);
 }

@@ -28,24 +28,24 @@ void device_table_init(DeviceTable *table, int proc, LineReader *lines) {
     *table = (DeviceTable){.proc = proc, .lines = lines};
 }
 
-static bool is_device(Device a, Device b) {
+static bool device_is(Device a, Device b) {
     return a.major == b.major && a.minor == b.minor;
 }
 
 /* "ID PARENT MAJOR:MINOR ROOT POINT OPTIONS [TAG...] - TYPE SOURCE OPTIONS", spaces escaped. */
-static bool is_mount_of(const char *line, Device device, bool *ret_is_fuse) {
+static bool device_is_mount_of(const char *line, Device device, bool *ret_is_fuse) {
     const char *type = strstr(line, " - ");
     Device found;
 
     if (!type ||
         sscanf(line, "%*u %*u %" SCNu32 ":%" SCNu32 " ", &found.major, &found.minor) != 2 ||
-        !is_device(found, device))
+        !device_is(found, device))
         return false;
     *ret_is_fuse = strncmp(type + 3, "fuse", 4) == 0;
     return true;
 }
 
-static bool find_fuse(DeviceTable *t, Device device, uint32_t pid) {
+static bool device_find_fuse(DeviceTable *t, Device device, uint32_t pid) {
     _cleanup_close_ int fd = -1;
     bool is_fuse = false;
     char path[32], *line;
@@ -57,21 +57,21 @@ static bool find_fuse(DeviceTable *t, Device device, uint32_t pid) {
         return false;
     line_reader_init(t->lines, fd);
     for (size_t i = 0; i < MOUNTS_MAX && line_reader_next(t->lines, &line, &size) > 0; i++)
-        if (is_mount_of(line, device, &is_fuse))
+        if (device_is_mount_of(line, device, &is_fuse))
             break;
     return is_fuse;
 }
 
-static bool is_fuse(DeviceTable *t, Device device, uint32_t pid) {
+static bool device_is_fuse(DeviceTable *t, Device device, uint32_t pid) {
     uint64_t now_ns = clock_monotonic_ns();
     unsigned slot;
 
     for (size_t i = 0; i < DEVICES_KNOWN_MAX; i++)
-        if (t->known[i].until_ns > now_ns && is_device(t->known[i].device, device))
+        if (t->known[i].until_ns > now_ns && device_is(t->known[i].device, device))
             return t->known[i].is_fuse;
     slot = t->next_known++ % DEVICES_KNOWN_MAX;
     t->known[slot].device = device;
-    t->known[slot].is_fuse = find_fuse(t, device, pid);
+    t->known[slot].is_fuse = device_find_fuse(t, device, pid);
     t->known[slot].until_ns = now_ns + KNOWN_NS;
     return t->known[slot].is_fuse;
 }
@@ -80,17 +80,17 @@ bool device_is_avoided(DeviceTable *table, Device device, uint32_t pid) {
     uint64_t now_ns = clock_monotonic_ns();
 
     for (size_t i = 0; i < DEVICES_AVOIDED_MAX; i++)
-        if (is_device(table->avoided[i].device, device) && table->avoided[i].until_ns > now_ns)
+        if (device_is(table->avoided[i].device, device) && table->avoided[i].until_ns > now_ns)
             return true;
-    return is_fuse(table, device, pid);
+    return device_is_fuse(table, device, pid);
 }
 
 /* Its own place, or a free one, or that of which the time is over first. */
-static size_t place_of(const DeviceTable *t, Device device) {
+static size_t device_place_of(const DeviceTable *t, Device device) {
     size_t best = 0;
 
     for (size_t i = 0; i < DEVICES_AVOIDED_MAX; i++) {
-        if (t->avoided[i].until_ns > 0 && is_device(t->avoided[i].device, device))
+        if (t->avoided[i].until_ns > 0 && device_is(t->avoided[i].device, device))
             return i;
         if (t->avoided[i].until_ns < t->avoided[best].until_ns)
             best = i;
@@ -99,8 +99,8 @@ static size_t place_of(const DeviceTable *t, Device device) {
 }
 
 void device_avoid(DeviceTable *table, Device device) {
-    size_t i = place_of(table, device);
-    bool is_known = table->avoided[i].until_ns > 0 && is_device(table->avoided[i].device, device);
+    size_t i = device_place_of(table, device);
+    bool is_known = table->avoided[i].until_ns > 0 && device_is(table->avoided[i].device, device);
     uint64_t delay_ns = is_known ? table->avoided[i].delay_ns * 2 : AVOID_FIRST_NS;
 
     table->avoided[i].device = device;

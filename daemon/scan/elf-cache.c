@@ -11,19 +11,19 @@
  * claims it.
  */
 
-static ElfFact *set_of(ElfCache *cache, const KeeperFileId *id) {
+static ElfFact *elf_cache_set_of(ElfCache *cache, const KeeperFileId *id) {
     return cache->facts[hash_u64(id->inode, id->ctime_ns) % ELF_CACHE_SETS];
 }
 
-static bool is_same(const KeeperFileId *a, const KeeperFileId *b) {
+static bool elf_cache_is_same(const KeeperFileId *a, const KeeperFileId *b) {
     return memcmp(a, b, sizeof(*a)) == 0;
 }
 
 const ElfFact *elf_cache_find(ElfCache *cache, const KeeperFileId *id) {
-    ElfFact *set = set_of(cache, id);
+    ElfFact *set = elf_cache_set_of(cache, id);
 
     for (size_t i = 0; i < ELF_CACHE_WAYS; i++)
-        if (set[i].used > 0 && is_same(&set[i].id, id)) {
+        if (set[i].used > 0 && elf_cache_is_same(&set[i].id, id)) {
             set[i].used = ++cache->uses;
             return &set[i];
         }
@@ -31,7 +31,7 @@ const ElfFact *elf_cache_find(ElfCache *cache, const KeeperFileId *id) {
 }
 
 void elf_cache_add(ElfCache *cache, const KeeperFileId *id, int result, const BuildId *build_id) {
-    ElfFact *set = set_of(cache, id), *place = set;
+    ElfFact *set = elf_cache_set_of(cache, id), *place = set;
 
     for (size_t i = 0; i < ELF_CACHE_WAYS; i++)
         if (set[i].used < place->used)

@@ -82,7 +82,7 @@ bool elf_helper_is_missing(const ElfHelper *helper) {
 }
 
 /* It has ended, or is left behind. */
-static void give_up(ElfHelper *h) {
+static void elf_helper_give_up(ElfHelper *h) {
     closep(&h->socket);
     if (h->answers >= LIVED_WELL_ANSWERS)
         h->delay_ms = RESTART_FIRST_MS;
@@ -93,7 +93,7 @@ static void give_up(ElfHelper *h) {
     h->cpu_ns = h->answers = 0;
 }
 
-static int start(ElfHelper *h) {
+static int elf_helper_start(ElfHelper *h) {
     static LogRate rate = {.interval_ns = 600 * NS_PER_SECOND, .burst = 1};
     int r;
 
@@ -105,13 +105,13 @@ static int start(ElfHelper *h) {
     log_limited(&rate, LOG_LEVEL_WARNING, r,
                 "Failed to start profd-elf, which reads build ids, so programs that are seen now "
                 "have none: %m");
-    give_up(h);
+    elf_helper_give_up(h);
     h->n_ends = ENDS_MAX;
     return r;
 }
 
 /* What people and the kernel send whatever a program does. */
-static bool is_from_outside(int number) {
+static bool elf_helper_is_from_outside(int number) {
     static const int numbers[] = {SIGKILL, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
     for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
@@ -121,7 +121,7 @@ static bool is_from_outside(int number) {
 }
 
 /* -EAGAIN or -ECANCELED. */
-static int judge_end(ElfHelper *h) {
+static int elf_helper_judge_end(ElfHelper *h) {
     int status = 0, r = -EINPROGRESS;
 
     for (unsigned i = 0; r == -EINPROGRESS && i < END_TRIES; i++) {
@@ -129,8 +129,8 @@ static int judge_end(ElfHelper *h) {
         if (r == -EINPROGRESS)
             (void)usleep(END_MS * 1000);
     }
-    give_up(h);
-    if (r < 0 || (WIFSIGNALED(status) && is_from_outside(WTERMSIG(status))) ||
+    elf_helper_give_up(h);
+    if (r < 0 || (WIFSIGNALED(status) && elf_helper_is_from_outside(WTERMSIG(status))) ||
         (WIFEXITED(status) && WEXITSTATUS(status) == 0)) {
         log_info("profd-elf was ended from outside, it is started again when it is needed");
         return -EAGAIN;
@@ -142,7 +142,7 @@ static int judge_end(ElfHelper *h) {
 }
 
 /* Waits in the kernel in a way that no signal ends. */
-static bool waits_for_a_file_system(const ElfHelper *h) {
+static bool elf_helper_waits_for_a_file_system(const ElfHelper *h) {
     char path[32], text[STAT_SIZE];
     _cleanup_close_ int fd = -1;
     ProcessStat stat;
@@ -157,7 +157,7 @@ static bool waits_for_a_file_system(const ElfHelper *h) {
 }
 
 /* 0 when there is something to receive. */
-static int wait_for_answer(const ElfHelper *h) {
+static int elf_helper_wait_for_answer(const ElfHelper *h) {
     unsigned stuck = 0;
 
     for (unsigned i = 0; i < LOOKS_MAX; i++) {
@@ -166,17 +166,17 @@ static int wait_for_answer(const ElfHelper *h) {
 
         if (poll(fds, ARRAY_SIZE(fds), LOOK_MS) > 0)
             return fds[0].revents != 0 ? 0 : -EAGAIN;
-        stuck = waits_for_a_file_system(h) ? stuck + 1 : 0;
+        stuck = elf_helper_waits_for_a_file_system(h) ? stuck + 1 : 0;
         if (stuck == STUCK_LOOKS)
             return -ETIMEDOUT;
     }
     return -EAGAIN;
 }
 
-static int receive(ElfHelper *h, const ElfRequest *request, ElfReply *ret) {
+static int elf_helper_receive(ElfHelper *h, const ElfRequest *request, ElfReply *ret) {
     uint8_t bytes[sizeof(ElfReply)];
     _cleanup_close_ int fd = -1;
-    int r = wait_for_answer(h);
+    int r = elf_helper_wait_for_answer(h);
 
     if (r < 0)
         return r;
@@ -184,15 +184,15 @@ static int receive(ElfHelper *h, const ElfRequest *request, ElfReply *ret) {
     return r < 0 ? r : elf_reply_check(bytes, (size_t)r, request, ret);
 }
 
-static int ask(ElfHelper *h, ElfWant want, int fd, ElfReply *ret) {
+static int elf_helper_ask(ElfHelper *h, ElfWant want, int fd, ElfReply *ret) {
     ElfRequest request = {.protocol = ELF_PROTOCOL, .want = want, .serial = ++h->serial};
-    int r = h->socket < 0 ? start(h) : 0;
+    int r = h->socket < 0 ? elf_helper_start(h) : 0;
 
     if (r < 0)
         return r;
     r = message_send(h->socket, &request, sizeof(request), fd, 0);
     if (r == 0)
-        r = receive(h, &request, ret);
+        r = elf_helper_receive(h, &request, ret);
     if (r == 0) {
         h->answers++;
         h->n_ends = 0;
@@ -200,17 +200,17 @@ static int ask(ElfHelper *h, ElfWant want, int fd, ElfReply *ret) {
         return 0;
     }
     if (r == -EPIPE)
-        return judge_end(h);
+        return elf_helper_judge_end(h);
     if (r == -ETIMEDOUT)
         log_warning(0, "profd-elf waits for a file system that does not answer, leaving it behind");
-    give_up(h);
+    elf_helper_give_up(h);
     /* What makes no sense was said by one that the file took over. */
     return r == -EBADMSG || r == -EPROTO || r == -EMSGSIZE ? -ECANCELED : r;
 }
 
 int elf_helper_build_id(ElfHelper *helper, int fd, BuildId *ret) {
     ElfReply reply;
-    int r = ask(helper, ELF_BUILD_ID, fd, &reply);
+    int r = elf_helper_ask(helper, ELF_BUILD_ID, fd, &reply);
 
     if (r < 0)
         return r;

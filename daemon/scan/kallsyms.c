@@ -28,7 +28,7 @@ typedef struct Symbol {
     bool bpf;
 } Symbol;
 
-static bool parse_address(const char **at, const char *end, uint64_t *ret) {
+static bool kallsyms_parse_address(const char **at, const char *end, uint64_t *ret) {
     const char *p = *at;
     uint64_t v = 0;
 
@@ -46,12 +46,12 @@ static bool parse_address(const char **at, const char *end, uint64_t *ret) {
     return true;
 }
 
-static bool parse_symbol(const char *line, size_t size, Symbol *ret) {
+static bool kallsyms_parse_symbol(const char *line, size_t size, Symbol *ret) {
     static const char of_bpf[] = "\t[bpf]";
     const char *at = line, *end = line + size;
     size_t suffix = sizeof(of_bpf) - 1;
 
-    if (!parse_address(&at, end, &ret->address) || end - at < 4 || at[2] != ' ')
+    if (!kallsyms_parse_address(&at, end, &ret->address) || end - at < 4 || at[2] != ' ')
         return false;
     ret->type = at[1];
     at += 3;
@@ -62,20 +62,20 @@ static bool parse_symbol(const char *line, size_t size, Symbol *ret) {
     return true;
 }
 
-static bool is_function(const Symbol *symbol) {
+static bool kallsyms_is_function(const Symbol *symbol) {
     return strchr("TtWw", symbol->type) != NULL;
 }
 
-static void note_bound(Kallsyms *k, const Symbol *s) {
-    if (bytes_equal_str(s->name, "_text") && is_function(s))
+static void kallsyms_note_bound(Kallsyms *k, const Symbol *s) {
+    if (bytes_equal_str(s->name, "_text") && kallsyms_is_function(s))
         k->text = s->address;
-    else if (bytes_equal_str(s->name, "_stext") && is_function(s))
+    else if (bytes_equal_str(s->name, "_stext") && kallsyms_is_function(s))
         k->stext = s->address;
     else if (bytes_equal_str(s->name, "_etext"))
         k->etext = s->address;
 }
 
-static int add_image(Kallsyms *k, const Symbol *s) {
+static int kallsyms_add_image(Kallsyms *k, const Symbol *s) {
     BpfImage *image;
 
     if (s->address == 0 || s->name.size > BPF_NAME_MAX || k->n_images >= BPF_IMAGES_MAX)
@@ -88,26 +88,26 @@ static int add_image(Kallsyms *k, const Symbol *s) {
     return buffer_error(&k->names);
 }
 
-static int by_address(const void *a, const void *b) {
+static int kallsyms_by_address(const void *a, const void *b) {
     uint64_t x = ((const BpfImage *)a)->address, y = ((const BpfImage *)b)->address;
 
     return x < y ? -1 : x > y;
 }
 
-static bool is_program(const Kallsyms *k, const BpfImage *image) {
+static bool kallsyms_is_program(const Kallsyms *k, const BpfImage *image) {
     static const char prefix[] = "bpf_prog_";
 
     return image->name_size >= sizeof(prefix) - 1 &&
            memcmp(k->names.data + image->name, prefix, sizeof(prefix) - 1) == 0;
 }
 
-static void measure_images(Kallsyms *k) {
+static void kallsyms_measure_images(Kallsyms *k) {
     if (k->n_images > 0)
-        qsort(k->images, k->n_images, sizeof(*k->images), by_address);
+        qsort(k->images, k->n_images, sizeof(*k->images), kallsyms_by_address);
     for (size_t i = 0; i < k->n_images; i++) {
         BpfImage *image = &k->images[i];
         uint64_t next = i + 1 < k->n_images ? image[1].address : UINT64_MAX;
-        uint64_t longest = is_program(k, image) ? LENGTH_MAX : TRAMPOLINE_BYTES;
+        uint64_t longest = kallsyms_is_program(k, image) ? LENGTH_MAX : TRAMPOLINE_BYTES;
 
         image->length = MIN(next - image->address, longest);
     }
@@ -124,14 +124,14 @@ int kallsyms_read(int fd, Kallsyms *ret) {
         return -ENOMEM;
     line_reader_init(lines, fd);
     while (r == 0 && (more = line_reader_next(lines, &line, &size)) > 0) {
-        if (!parse_symbol(line, size, &symbol))
+        if (!kallsyms_parse_symbol(line, size, &symbol))
             continue;
         if (symbol.bpf)
-            r = add_image(ret, &symbol);
+            r = kallsyms_add_image(ret, &symbol);
         else if (symbol.name.data[0] == '_')
-            note_bound(ret, &symbol);
+            kallsyms_note_bound(ret, &symbol);
     }
-    measure_images(ret);
+    kallsyms_measure_images(ret);
     return r < 0 ? r : more;
 }
 

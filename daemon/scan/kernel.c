@@ -50,7 +50,7 @@ KernelReader *kernel_reader_free(KernelReader *reader) {
 }
 
 /* Its headers and notes lie in its first page. */
-static int64_t read_vdso(void *userdata, uint64_t offset, void *to, size_t n) {
+static int64_t kernel_read_vdso(void *userdata, uint64_t offset, void *to, size_t n) {
     size_t size = (size_t)sysconf(_SC_PAGESIZE);
 
     if (offset >= size)
@@ -67,16 +67,16 @@ int kernel_vdso_build_id(BuildId *ret) {
     /* That of a 32-bit profd is not the one of 64-bit processes. */
     if (!vdso || sizeof(void *) < 8)
         return -ENODATA;
-    return elf_build_id(&(ElfSource){.read = read_vdso, .userdata = vdso}, ret);
+    return elf_build_id(&(ElfSource){.read = kernel_read_vdso, .userdata = vdso}, ret);
 }
 
-static Bytes bytes_of(const char *s) {
+static Bytes kernel_bytes_of(const char *s) {
     return (Bytes){.data = (const uint8_t *)s, .size = strlen(s)};
 }
 
-static void put_map(Buffer *out, PdMmap map, const char *name, const BuildId *build_id) {
+static void kernel_put_map(Buffer *out, PdMmap map, const char *name, const BuildId *build_id) {
     map.pid = UINT32_MAX;
-    map.filename = bytes_of(name);
+    map.filename = kernel_bytes_of(name);
     map.build_id_size = (uint8_t)build_id->size;
     map.build_id = build_id->bytes;
     if (build_id->size > 0)
@@ -85,7 +85,7 @@ static void put_map(Buffer *out, PdMmap map, const char *name, const BuildId *bu
         pd_emit_mmap(out, NULL, PD_MISC_KERNEL, &map);
 }
 
-static void put_text(KernelReader *k, const Kallsyms *kallsyms) {
+static void kernel_put_text(KernelReader *k, const Kallsyms *kallsyms) {
     uint64_t start = kallsyms->text ? kallsyms->text : kallsyms->stext;
     BuildId build_id = {};
     char path[PATH_MAX];
@@ -94,11 +94,12 @@ static void put_text(KernelReader *k, const Kallsyms *kallsyms) {
         return;
     snprintf(path, sizeof(path), "%s/sys/kernel/notes", k->root);
     (void)sysfs_build_id(path, &build_id);
-    put_map(&k->text, (PdMmap){.start = start, .length = kallsyms->etext - start, .pgoff = start},
-            kallsyms->text ? "[kernel.kallsyms]_text" : "[kernel.kallsyms]_stext", &build_id);
+    kernel_put_map(
+        &k->text, (PdMmap){.start = start, .length = kallsyms->etext - start, .pgoff = start},
+        kallsyms->text ? "[kernel.kallsyms]_text" : "[kernel.kallsyms]_stext", &build_id);
 }
 
-static void put_images(KernelReader *k, const Kallsyms *kallsyms) {
+static void kernel_put_images(KernelReader *k, const Kallsyms *kallsyms) {
     for (size_t i = 0; i < kallsyms->n_images; i++) {
         const BpfImage *image = &kallsyms->images[i];
         PdKsymbol symbol = {
@@ -113,20 +114,20 @@ static void put_images(KernelReader *k, const Kallsyms *kallsyms) {
     }
 }
 
-static int read_kallsyms(KernelReader *k) {
+static int kernel_read_kallsyms(KernelReader *k) {
     _cleanup_(kallsyms_done) Kallsyms kallsyms = {};
     _cleanup_close_ int fd = -1;
     int r = keeper_open_file(k->keeper, KEEPER_KALLSYMS, 0, 0, &fd);
 
     if (r == 0)
         r = kallsyms_read(fd, &kallsyms);
-    put_text(k, &kallsyms);
-    put_images(k, &kallsyms);
+    kernel_put_text(k, &kallsyms);
+    kernel_put_images(k, &kallsyms);
     /* Where addresses are hidden from us they are all zero. */
     return r < 0 ? r : k->text.size > 0 ? 0 : -EACCES;
 }
 
-static int read_modules(KernelReader *k, Buffer *out) {
+static int kernel_read_modules(KernelReader *k, Buffer *out) {
     _cleanup_(modules_done) Modules modules = {};
     _cleanup_close_ int fd = -1;
     int r = keeper_open_file(k->keeper, KEEPER_MODULES, 0, 0, &fd);
@@ -144,13 +145,13 @@ static int read_modules(KernelReader *k, Buffer *out) {
 
         snprintf(bracketed, sizeof(bracketed), "[%s]", m->name);
         if (m->length > 0)
-            put_map(out, (PdMmap){.start = m->start, .length = m->length},
-                    m->path && m->build_id.size > 0 ? m->path : bracketed, &m->build_id);
+            kernel_put_map(out, (PdMmap){.start = m->start, .length = m->length},
+                           m->path && m->build_id.size > 0 ? m->path : bracketed, &m->build_id);
     }
     return r;
 }
 
-static void put_records(Buffer *out, const Buffer *records) {
+static void kernel_put_records(Buffer *out, const Buffer *records) {
     buffer_append(out, records->data, records->size);
 }
 
@@ -160,12 +161,12 @@ int kernel_reader_read(KernelReader *k, Buffer *out) {
     if (!k->has_read) {
         buffer_clear(&k->text);
         buffer_clear(&k->images);
-        r = read_kallsyms(k);
+        r = kernel_read_kallsyms(k);
         /* What is hidden stays so; what failed may go well the next time. */
         k->has_read = r == 0 || r == -EACCES;
     }
-    put_records(out, &k->text);
-    r_modules = read_modules(k, out);
-    put_records(out, &k->images);
+    kernel_put_records(out, &k->text);
+    r_modules = kernel_read_modules(k, out);
+    kernel_put_records(out, &k->images);
     return r < 0 ? r : r_modules < 0 ? r_modules : buffer_error(out);
 }

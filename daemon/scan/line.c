@@ -16,7 +16,7 @@ void line_reader_init(LineReader *reader, int fd) {
     reader->at_end = reader->skips = false;
 }
 
-static int fill(LineReader *l) {
+static int line_fill(LineReader *l) {
     ssize_t n;
 
     if (l->begin > 0) {
@@ -62,7 +62,7 @@ int line_reader_next(LineReader *l, char **ret_line, size_t *ret_size) {
         }
         if (l->at_end)
             return 0;
-        r = fill(l);
+        r = line_fill(l);
         if (r < 0)
             return r;
         looked_at = n < LINE_READER_SIZE ? n : 0;

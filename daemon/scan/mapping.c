@@ -18,42 +18,42 @@ typedef struct Text {
     char *end;
 } Text;
 
-static inline bool get_char(Text *t, char c) {
+static inline bool mapping_get_char(Text *t, char c) {
     if (t->at == t->end || *t->at != c)
         return false;
     t->at++;
     return true;
 }
 
-static inline unsigned digit_of(char c) {
+static inline unsigned mapping_digit_of(char c) {
     if (c >= '0' && c <= '9')
         return (unsigned)(c - '0');
     return c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 16;
 }
 
 /* At least one digit, and none too many. */
-static bool get_number(Text *t, unsigned base, uint64_t *ret) {
+static bool mapping_get_number(Text *t, unsigned base, uint64_t *ret) {
     const char *first = t->at;
     uint64_t v = 0;
 
-    for (unsigned d; t->at < t->end && (d = digit_of(*t->at)) < base; t->at++)
+    for (unsigned d; t->at < t->end && (d = mapping_digit_of(*t->at)) < base; t->at++)
         if (__builtin_mul_overflow(v, base, &v) || __builtin_add_overflow(v, d, &v))
             return false;
     *ret = v;
     return t->at > first;
 }
 
-static bool get_range(Text *t, PdMmap *m) {
+static bool mapping_get_range(Text *t, PdMmap *m) {
     uint64_t end;
 
-    if (!get_number(t, 16, &m->start) || !get_char(t, '-') || !get_number(t, 16, &end) ||
-        !get_char(t, ' ') || end <= m->start)
+    if (!mapping_get_number(t, 16, &m->start) || !mapping_get_char(t, '-') ||
+        !mapping_get_number(t, 16, &end) || !mapping_get_char(t, ' ') || end <= m->start)
         return false;
     m->length = end - m->start;
     return true;
 }
 
-static bool get_permissions(Text *t, PdMmap *m) {
+static bool mapping_get_permissions(Text *t, PdMmap *m) {
     if (t->end - t->at < 5 || t->at[4] != ' ')
         return false;
     m->prot = (t->at[0] == 'r' ? PROT_READ : 0U) | (t->at[1] == 'w' ? PROT_WRITE : 0U) |
@@ -63,19 +63,20 @@ static bool get_permissions(Text *t, PdMmap *m) {
     return true;
 }
 
-static bool get_identity(Text *t, PdMmap *m) {
+static bool mapping_get_identity(Text *t, PdMmap *m) {
     uint64_t major, minor;
 
-    if (!get_number(t, 16, &m->pgoff) || !get_char(t, ' ') || !get_number(t, 16, &major) ||
-        !get_char(t, ':') || !get_number(t, 16, &minor) || !get_char(t, ' ') ||
-        !get_number(t, 10, &m->inode) || major > UINT32_MAX || minor > UINT32_MAX)
+    if (!mapping_get_number(t, 16, &m->pgoff) || !mapping_get_char(t, ' ') ||
+        !mapping_get_number(t, 16, &major) || !mapping_get_char(t, ':') ||
+        !mapping_get_number(t, 16, &minor) || !mapping_get_char(t, ' ') ||
+        !mapping_get_number(t, 10, &m->inode) || major > UINT32_MAX || minor > UINT32_MAX)
         return false;
     m->major = (uint32_t)major;
     m->minor = (uint32_t)minor;
     return true;
 }
 
-static Bytes unescape_newlines(Text t) {
+static Bytes mapping_unescape_newlines(Text t) {
     const char *from = t.at < t.end ? memchr(t.at, '\\', (size_t)(t.end - t.at)) : NULL;
     char *to = t.at + (from ? from - t.at : t.end - t.at);
 
@@ -89,7 +90,7 @@ static Bytes unescape_newlines(Text t) {
     return (Bytes){.data = (const uint8_t *)t.at, .size = (size_t)(to - t.at)};
 }
 
-static bool begins_with(const Text *t, const char *s) {
+static bool mapping_begins_with(const Text *t, const char *s) {
     size_t n = strlen(s);
 
     return (size_t)(t->end - t->at) >= n && memcmp(t->at, s, n) == 0;
@@ -99,28 +100,29 @@ bool mapping_parse_any(char *line, size_t size, PdMmap *ret) {
     Text t = {.at = line, .end = line + size};
     PdMmap m = {};
 
-    if (!get_range(&t, &m) || !get_permissions(&t, &m) || !get_identity(&t, &m))
+    if (!mapping_get_range(&t, &m) || !mapping_get_permissions(&t, &m) ||
+        !mapping_get_identity(&t, &m))
         return false;
-    while (get_char(&t, ' '))
+    while (mapping_get_char(&t, ' '))
         ;
     m.filename = (Bytes){.data = (const uint8_t *)t.at, .size = (size_t)(t.end - t.at)};
     *ret = m;
     return true;
 }
 
-static Bytes constant(const char *s) {
+static Bytes mapping_constant(const char *s) {
     return (Bytes){.data = (const uint8_t *)s, .size = strlen(s)};
 }
 
 /* As the kernel's record calls it; the name has no newline escaped any more. */
-static void name_as_record(PdMmap *m) {
+static void mapping_name_as_record(PdMmap *m) {
     Text t = {.at = (char *)m->filename.data, .end = (char *)m->filename.data + m->filename.size};
 
-    if (m->inode == 0 && (t.at == t.end || begins_with(&t, "[anon:"))) {
-        m->filename = constant("//anon");
+    if (m->inode == 0 && (t.at == t.end || mapping_begins_with(&t, "[anon:"))) {
+        m->filename = mapping_constant("//anon");
         m->pgoff = m->start;
-    } else if (begins_with(&t, "[anon_shmem:"))
-        m->filename = constant("/dev/zero (deleted)");
+    } else if (mapping_begins_with(&t, "[anon_shmem:"))
+        m->filename = mapping_constant("/dev/zero (deleted)");
 }
 
 bool mapping_is_wanted(const PdMmap *m, bool with_data) {
@@ -136,10 +138,10 @@ bool mapping_parse(char *line, size_t size, bool with_data, PdMmap *ret) {
     if (!mapping_parse_any(line, size, &m) || !mapping_is_wanted(&m, with_data))
         return false;
     t = (Text){.at = line + size - m.filename.size, .end = line + size};
-    if (m.inode == 0 && begins_with(&t, "[vsyscall]"))
+    if (m.inode == 0 && mapping_begins_with(&t, "[vsyscall]"))
         return false;
-    m.filename = unescape_newlines(t);
-    name_as_record(&m);
+    m.filename = mapping_unescape_newlines(t);
+    mapping_name_as_record(&m);
     *ret = m;
     return true;
 }
@@ -156,7 +158,7 @@ void mapping_of_query(const ProcmapQuery *q, const char *name, PdMmap *ret) {
                 (q->vma_flags & PROCMAP_WRITABLE ? PROT_WRITE : 0U) |
                 (q->vma_flags & PROCMAP_EXECUTABLE ? PROT_EXEC : 0U),
         .flags = q->vma_flags & PROCMAP_SHARED ? MAP_SHARED : MAP_PRIVATE,
-        .filename = constant(name),
+        .filename = mapping_constant(name),
     };
-    name_as_record(ret);
+    mapping_name_as_record(ret);
 }

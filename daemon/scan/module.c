@@ -21,27 +21,27 @@
 
 enum { NOTES_SIZE = 16 << 10 };
 
-static int by_address(const void *a, const void *b) {
+static int module_by_address(const void *a, const void *b) {
     uint64_t x = ((const Module *)a)->start, y = ((const Module *)b)->start;
 
     return x < y ? -1 : x > y;
 }
 
-static int by_name(const void *a, const void *b) {
+static int module_by_name(const void *a, const void *b) {
     return strcmp((*(Module *const *)a)->name, (*(Module *const *)b)->name);
 }
 
 /* A name that sysfs and we can have in a path. */
-static bool is_name(const char *name) {
+static bool module_is_name(const char *name) {
     return name[0] != '\0' && name[0] != '.' && !strchr(name, '/');
 }
 
-static bool parse_module(const char *line, Module *ret) {
+static bool module_parse(const char *line, Module *ret) {
     const char *address = strstr(line, " 0x");
     Module m = {};
 
     if (!address || sscanf(line, "%63s %" SCNu64, m.name, &m.length) != 2 ||
-        sscanf(address, " %" SCNx64, &m.start) != 1 || !is_name(m.name))
+        sscanf(address, " %" SCNx64, &m.start) != 1 || !module_is_name(m.name))
         return false;
     if (m.start == 0 || m.length == 0 || m.length > UINT64_MAX - m.start)
         return false;
@@ -61,7 +61,7 @@ int modules_read(int fd, Modules *ret) {
     while (r == 0 && ret->n < MODULES_MAX && (more = line_reader_next(lines, &line, &size)) > 0) {
         Module module, *slot = NULL;
 
-        if (!parse_module(line, &module))
+        if (!module_parse(line, &module))
             continue;
         slot = array_grow(&ret->items, &ret->n);
         if (slot)
@@ -69,7 +69,7 @@ int modules_read(int fd, Modules *ret) {
         r = slot ? 0 : -ENOMEM;
     }
     if (ret->n > 0)
-        qsort(ret->items, ret->n, sizeof(*ret->items), by_address);
+        qsort(ret->items, ret->n, sizeof(*ret->items), module_by_address);
     for (size_t i = 0; i + 1 < ret->n; i++)
         ret->items[i].length =
             MIN(ret->items[i].length, ret->items[i + 1].start - ret->items[i].start);
@@ -93,7 +93,7 @@ int sysfs_build_id(const char *path, BuildId *ret) {
 }
 
 /* The name of a module by its path; false where it is none. */
-static bool name_of_path(const char *path, size_t size, char ret[MODULE_NAME_MAX + 1]) {
+static bool module_name_of_path(const char *path, size_t size, char ret[MODULE_NAME_MAX + 1]) {
     const char *slash = memrchr(path, '/', size), *base = slash ? slash + 1 : path;
     const char *suffix = memmem(base, (size_t)(path + size - base), ".ko", 3);
     size_t n = suffix ? (size_t)(suffix - base) : 0;
@@ -106,13 +106,13 @@ static bool name_of_path(const char *path, size_t size, char ret[MODULE_NAME_MAX
     return true;
 }
 
-static int note_path(Module *const *sorted, size_t n, const char *folder, const char *line) {
+static int module_note_path(Module *const *sorted, size_t n, const char *folder, const char *line) {
     Module key, *const wanted = &key, *const * found;
     const char *colon = strchr(line, ':');
 
-    if (!colon || !name_of_path(line, (size_t)(colon - line), key.name))
+    if (!colon || !module_name_of_path(line, (size_t)(colon - line), key.name))
         return 0;
-    found = bsearch(&wanted, sorted, n, sizeof(*sorted), by_name);
+    found = bsearch(&wanted, sorted, n, sizeof(*sorted), module_by_name);
     if (!found || (*found)->path)
         return 0;
     if (asprintf(&(*found)->path, "%s%.*s", line[0] == '/' ? "" : folder, (int)(colon - line),
@@ -123,7 +123,7 @@ static int note_path(Module *const *sorted, size_t n, const char *folder, const 
     return 0;
 }
 
-static int find_paths(const char *root, Module *const *sorted, size_t n) {
+static int module_find_paths(const char *root, Module *const *sorted, size_t n) {
     _cleanup_free_ LineReader *lines = malloc(sizeof(*lines));
     char path[PATH_MAX], release[128], folder[sizeof(release) + 16];
     _cleanup_close_ int fd = -1;
@@ -144,11 +144,11 @@ static int find_paths(const char *root, Module *const *sorted, size_t n) {
         return -errno;
     line_reader_init(lines, fd);
     for (r = 0; r == 0 && (more = line_reader_next(lines, &line, &size)) != 0;)
-        r = more < 0 ? more : note_path(sorted, n, folder, line);
+        r = more < 0 ? more : module_note_path(sorted, n, folder, line);
     return r;
 }
 
-static void find_build_ids(const char *root, Modules *modules) {
+static void module_find_build_ids(const char *root, Modules *modules) {
     char path[PATH_MAX];
 
     for (size_t i = 0; i < modules->n; i++) {
@@ -163,14 +163,14 @@ int modules_identify(const char *root, Modules *modules) {
 
     if (modules->n == 0)
         return 0;
-    find_build_ids(root, modules);
+    module_find_build_ids(root, modules);
     sorted = calloc(modules->n, sizeof(Module *));
     if (!sorted)
         return -ENOMEM;
     for (size_t i = 0; i < modules->n; i++)
         sorted[i] = &modules->items[i];
-    qsort(sorted, modules->n, sizeof(Module *), by_name);
-    return find_paths(root, sorted, modules->n);
+    qsort(sorted, modules->n, sizeof(Module *), module_by_name);
+    return module_find_paths(root, sorted, modules->n);
 }
 
 void modules_done(Modules *modules) {

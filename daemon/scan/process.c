@@ -83,7 +83,7 @@ ProcessReader *process_reader_free(ProcessReader *reader) {
 }
 
 /* The arrays begin small again by themselves. */
-static void forget(ProcessReader *p) {
+static void process_forget(ProcessReader *p) {
     if (p->names.allocated > NAMES_KEEP)
         buffer_done(&p->names);
     buffer_clear(&p->names);
@@ -91,12 +91,7 @@ static void forget(ProcessReader *p) {
     p->file = (typeof(p->file)){.is_executed = true};
 }
 
-static void closedirp(DIR **dir) {
-    if (*dir)
-        (void)closedir(*dir);
-}
-
-static int open_stat(const ProcessReader *p, uint32_t pid) {
+static int process_open_stat(const ProcessReader *p, uint32_t pid) {
     char path[32];
     int fd;
 
@@ -106,7 +101,7 @@ static int open_stat(const ProcessReader *p, uint32_t pid) {
 }
 
 /* What one read() gives of a file below a folder: all of a comm. */
-static int read_once(int folder, const char *path, char *buf, size_t size, Bytes *ret) {
+static int process_read_once(int folder, const char *path, char *buf, size_t size, Bytes *ret) {
     _cleanup_close_ int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
     ssize_t n;
 
@@ -119,7 +114,7 @@ static int read_once(int folder, const char *path, char *buf, size_t size, Bytes
     return 0;
 }
 
-static int read_stat(int fd, ProcessStat *ret) {
+static int process_read_stat(int fd, ProcessStat *ret) {
     char text[STAT_SIZE];
     ssize_t n = pread(fd, text, sizeof(text), 0);
 
@@ -129,7 +124,7 @@ static int read_stat(int fd, ProcessStat *ret) {
                   : process_stat_parse((Bytes){.data = (uint8_t *)text, .size = (size_t)n}, ret);
 }
 
-static DIR *open_folder(int parent, const char *path) {
+static DIR *process_open_folder(int parent, const char *path) {
     int fd = openat(parent, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 
@@ -138,16 +133,16 @@ static DIR *open_folder(int parent, const char *path) {
     return dir;
 }
 
-static DIR *open_tasks(const ProcessReader *p, uint32_t pid) {
+static DIR *process_open_tasks(const ProcessReader *p, uint32_t pid) {
     char path[32];
 
     snprintf(path, sizeof(path), "%" PRIu32 "/task", pid);
-    return open_folder(p->proc, path);
+    return process_open_folder(p->proc, path);
 }
 
 /* The next one, or NO_THREAD; also past `*left` of them, since threads may come as fast as they
  * are listed, but those tell of themselves. */
-static uint32_t next_task(DIR *tasks, size_t *left) {
+static uint32_t process_next_task(DIR *tasks, size_t *left) {
     uint32_t tid;
 
     for (struct dirent *e; *left > 0 && (e = readdir(tasks)); --*left)
@@ -156,12 +151,12 @@ static uint32_t next_task(DIR *tasks, size_t *left) {
     return NO_THREAD;
 }
 
-static size_t tasks_to_list(const ProcessStat *stat) {
+static size_t process_tasks_to_list(const ProcessStat *stat) {
     return MIN(stat->n_threads, (uint64_t)PROCESS_THREADS_MAX) + TASKS_SLACK;
 }
 
 /* Offsets wait in the place of pointers until the names have come to rest. */
-static void *keep_name(Buffer *names, Bytes text) {
+static void *process_keep_name(Buffer *names, Bytes text) {
     size_t at = names->size;
 
     buffer_append(names, text.data, text.size);
@@ -169,42 +164,42 @@ static void *keep_name(Buffer *names, Bytes text) {
     return (void *)at;
 }
 
-static int add_thread(ProcessReader *p, uint32_t tid, const char *comm) {
+static int process_add_thread(ProcessReader *p, uint32_t tid, const char *comm) {
     BaselineThread *thread = array_grow(&p->threads, &p->n_threads);
 
     if (!thread)
         return -ENOMEM;
     thread->tid = tid;
     thread->comm =
-        keep_name(&p->names, (Bytes){.data = (const uint8_t *)comm, .size = strlen(comm)});
+        process_keep_name(&p->names, (Bytes){.data = (const uint8_t *)comm, .size = strlen(comm)});
     return buffer_error(&p->names);
 }
 
-static int add_other_threads(ProcessReader *p, uint32_t pid, const ProcessStat *stat) {
-    _cleanup_(closedirp) DIR *tasks = open_tasks(p, pid);
-    size_t left = tasks_to_list(stat);
+static int process_add_other_threads(ProcessReader *p, uint32_t pid, const ProcessStat *stat) {
+    _cleanup_closedir_ DIR *tasks = process_open_tasks(p, pid);
+    size_t left = process_tasks_to_list(stat);
     int r = 0;
 
     if (!tasks)
         return -errno;
-    for (uint32_t tid; r == 0 && (tid = next_task(tasks, &left)) != NO_THREAD; left--) {
+    for (uint32_t tid; r == 0 && (tid = process_next_task(tasks, &left)) != NO_THREAD; left--) {
         char path[32], text[64], comm[16];
         Bytes bytes;
 
         if (tid == pid)
             continue;
         snprintf(path, sizeof(path), "%u/comm", tid);
-        if (read_once(dirfd(tasks), path, text, sizeof(text), &bytes) < 0)
+        if (process_read_once(dirfd(tasks), path, text, sizeof(text), &bytes) < 0)
             continue;
         if (bytes.size > 0 && bytes.data[bytes.size - 1] == '\n')
             bytes.size--;
         process_comm_copy(comm, bytes);
-        r = add_thread(p, tid, comm);
+        r = process_add_thread(p, tid, comm);
     }
     return r;
 }
 
-static bool is_of_last_file(const ProcessReader *p, const PdMmap *map) {
+static bool process_is_of_last_file(const ProcessReader *p, const PdMmap *map) {
     const PdMmap *last = p->n_maps > p->file.n_before ? &p->maps[p->n_maps - 1] : NULL;
 
     return last && map->inode != 0 && map->inode == last->inode && map->major == last->major &&
@@ -212,7 +207,7 @@ static bool is_of_last_file(const ProcessReader *p, const PdMmap *map) {
 }
 
 /* The parts of a program lie side by side, and a file of which none is executed is no program. */
-static void begin_file(ProcessReader *p) {
+static void process_begin_file(ProcessReader *p) {
     if (!p->file.is_executed) {
         p->n_maps = p->file.n_before;
         p->names.size = p->file.names_before;
@@ -221,11 +216,11 @@ static void begin_file(ProcessReader *p) {
 }
 
 /* 1: there is no room for more. */
-static int add_map(ProcessReader *p, const PdMmap *map, uint32_t pid) {
+static int process_add_map(ProcessReader *p, const PdMmap *map, uint32_t pid) {
     PdMmap *kept;
 
-    if (!is_of_last_file(p, map))
-        begin_file(p);
+    if (!process_is_of_last_file(p, map))
+        process_begin_file(p);
     p->file.is_executed |= (map->prot & PROT_EXEC) != 0;
     if (p->n_maps >= PROCESS_MAPS_MAX || p->names.size >= NAMES_MAX + p->n_threads * COMM_SIZE)
         return 1;
@@ -234,11 +229,11 @@ static int add_map(ProcessReader *p, const PdMmap *map, uint32_t pid) {
         return -ENOMEM;
     *kept = *map;
     kept->pid = kept->tid = pid;
-    kept->filename.data = keep_name(&p->names, map->filename);
+    kept->filename.data = process_keep_name(&p->names, map->filename);
     return buffer_error(&p->names);
 }
 
-static int read_text(ProcessReader *p, int fd, uint32_t pid) {
+static int process_read_text(ProcessReader *p, int fd, uint32_t pid) {
     size_t size, n = 0;
     PdMmap map;
     char *line;
@@ -249,13 +244,13 @@ static int read_text(ProcessReader *p, int fd, uint32_t pid) {
         r = line_reader_next(&p->lines, &line, &size);
         if (r <= 0)
             return r;
-        r = mapping_parse(line, size, p->with_data, &map) ? add_map(p, &map, pid) : 0;
+        r = mapping_parse(line, size, p->with_data, &map) ? process_add_map(p, &map, pid) : 0;
     }
     return r;
 }
 
 /* -ENOTTY and -ENAMETOOLONG: the text has to tell. */
-static int ask(ProcessReader *p, int fd, uint32_t pid) {
+static int process_ask(ProcessReader *p, int fd, uint32_t pid) {
     uint64_t from = 0;
     size_t n = 0;
     int r;
@@ -277,57 +272,58 @@ static int ask(ProcessReader *p, int fd, uint32_t pid) {
         if (map.length == 0 || q.vma_end <= from)
             r = -EBADMSG;
         else if (mapping_is_wanted(&map, p->with_data))
-            r = add_map(p, &map, pid);
+            r = process_add_map(p, &map, pid);
         from = q.vma_end;
     } while (r == 0 && n++ < LINES_MAX);
     return r == -ENOENT ? 0 : r;
 }
 
-static int add_maps(ProcessReader *p, int fd, uint32_t pid) {
+static int process_add_maps(ProcessReader *p, int fd, uint32_t pid) {
     size_t names = p->names.size;
-    int r = p->has_no_query ? -ENOTTY : ask(p, fd, pid);
+    int r = p->has_no_query ? -ENOTTY : process_ask(p, fd, pid);
 
     if (r == -ENOTTY || r == -ENAMETOOLONG) {
         p->has_no_query |= r == -ENOTTY;
         p->n_maps = 0;
         p->names.size = names;
         p->file = (typeof(p->file)){.is_executed = true};
-        r = read_text(p, fd, pid);
+        r = process_read_text(p, fd, pid);
     }
-    begin_file(p);
+    process_begin_file(p);
     /* A process that ends while it is read. */
     return r == -ESRCH || r > 0 ? 0 : r;
 }
 
-static bool is_living(int tasks, uint32_t tid) {
+static bool process_is_living(int tasks, uint32_t tid) {
     char path[32], text[STAT_SIZE];
     ProcessStat stat;
     Bytes bytes;
 
     snprintf(path, sizeof(path), "%u/stat", tid);
-    return read_once(tasks, path, text, sizeof(text), &bytes) == 0 &&
+    return process_read_once(tasks, path, text, sizeof(text), &bytes) == 0 &&
            process_stat_parse(bytes, &stat) == 0 && stat.state != 'Z' && stat.state != 'X';
 }
 
 /* A thread that still has the address space, which a leader that has ended has not; NO_THREAD when
  * all have ended. */
-static uint32_t living_thread(const ProcessReader *p, uint32_t pid, const ProcessStat *stat) {
-    _cleanup_(closedirp) DIR *tasks = NULL;
-    size_t left = tasks_to_list(stat);
+static uint32_t process_living_thread(const ProcessReader *p, uint32_t pid,
+                                      const ProcessStat *stat) {
+    _cleanup_closedir_ DIR *tasks = NULL;
+    size_t left = process_tasks_to_list(stat);
     uint32_t tid;
 
     if (stat->state != 'Z' && stat->state != 'X')
         return pid;
-    tasks = stat->n_threads > 1 ? open_tasks(p, pid) : NULL;
+    tasks = stat->n_threads > 1 ? process_open_tasks(p, pid) : NULL;
     if (!tasks)
         return NO_THREAD;
-    for (; (tid = next_task(tasks, &left)) != NO_THREAD; left--)
-        if (tid != pid && is_living(dirfd(tasks), tid))
+    for (; (tid = process_next_task(tasks, &left)) != NO_THREAD; left--)
+        if (tid != pid && process_is_living(dirfd(tasks), tid))
             break;
     return tid;
 }
 
-static void settle_names(ProcessReader *p) {
+static void process_settle_names(ProcessReader *p) {
     const char *names = (const char *)p->names.data;
 
     for (size_t i = 0; i < p->n_threads; i++)
@@ -336,22 +332,22 @@ static void settle_names(ProcessReader *p) {
         p->maps[i].filename.data = p->names.data + (uintptr_t)p->maps[i].filename.data;
 }
 
-static int read_parts(ProcessReader *p, uint32_t pid, const ProcessStat *stat) {
-    uint32_t living = living_thread(p, pid, stat);
+static int process_read_parts(ProcessReader *p, uint32_t pid, const ProcessStat *stat) {
+    uint32_t living = process_living_thread(p, pid, stat);
     _cleanup_close_ int maps = -1;
     int r;
 
     /* All but buried, and its EXIT may have been told long ago. */
     if (living == NO_THREAD)
         return -ESRCH;
-    r = add_thread(p, pid, stat->comm);
+    r = process_add_thread(p, pid, stat->comm);
     if (r == 0 && stat->n_threads > 1)
-        r = add_other_threads(p, pid, stat);
+        r = process_add_other_threads(p, pid, stat);
     if (r < 0 || stat->flags & PF_KTHREAD)
         return r;
     r = keeper_open_file(p->keeper, KEEPER_MAPS, pid, living, &maps);
     if (r == 0)
-        return add_maps(p, maps, pid);
+        return process_add_maps(p, maps, pid);
     /* What is about to end has no maps, and those of another we may be refused. */
     return r == -ESRCH || r == -ENOENT || r == -EACCES || r == -EPERM ? 0 : r;
 }
@@ -365,7 +361,7 @@ void process_reader_see_data(ProcessReader *reader, bool see) {
 }
 
 /* Those that we may not see are left out. */
-static void read_namespaces(ProcessReader *p, Baseline *baseline) {
+static void process_read_namespaces(ProcessReader *p, Baseline *baseline) {
     KeeperNamespace found[KEEPER_NAMESPACES];
 
     static_assert(sizeof(found) == sizeof(baseline->namespaces), "as many, and alike");
@@ -377,27 +373,27 @@ static void read_namespaces(ProcessReader *p, Baseline *baseline) {
 }
 
 /* 0; -EAGAIN: it was two processes. */
-static int read_whole(ProcessReader *p, uint32_t pid, Baseline *ret) {
+static int process_read_whole(ProcessReader *p, uint32_t pid, Baseline *ret) {
     _cleanup_close_ int fd = -1;
     Baseline baseline = {.pid = pid, .begin_ns = clock_monotonic_ns()};
     ProcessStat before, after;
     int r;
 
-    forget(p);
+    process_forget(p);
     p->with_data = atomic_load(&p->sees_data);
-    fd = open_stat(p, pid);
-    r = fd < 0 ? fd : read_stat(fd, &before);
+    fd = process_open_stat(p, pid);
+    r = fd < 0 ? fd : process_read_stat(fd, &before);
     if (r == 0)
-        r = read_parts(p, pid, &before);
+        r = process_read_parts(p, pid, &before);
     if (r == 0)
-        read_namespaces(p, &baseline);
+        process_read_namespaces(p, &baseline);
     if (r == 0)
-        r = read_stat(fd, &after);
+        r = process_read_stat(fd, &after);
     if (r < 0)
         return r;
     if (before.start_ticks != after.start_ticks)
         return -EAGAIN;
-    settle_names(p);
+    process_settle_names(p);
     baseline.ppid = before.ppid;
     baseline.end_ns = clock_monotonic_ns();
     baseline.threads = p->threads;
@@ -413,15 +409,15 @@ int process_reader_read(ProcessReader *reader, uint32_t pid, Baseline *ret) {
     int r = -EAGAIN;
 
     for (unsigned i = 0; r == -EAGAIN && i < ATTEMPTS; i++)
-        r = read_whole(reader, pid, ret);
+        r = process_read_whole(reader, pid, ret);
     return r == -ENOENT ? -ESRCH : r;
 }
 
 int process_reader_open_maps(ProcessReader *reader, uint32_t pid, int *ret_fd) {
-    _cleanup_close_ int fd = open_stat(reader, pid);
+    _cleanup_close_ int fd = process_open_stat(reader, pid);
     ProcessStat stat;
-    int r = fd < 0 ? fd : read_stat(fd, &stat);
-    uint32_t living = r < 0 ? NO_THREAD : living_thread(reader, pid, &stat);
+    int r = fd < 0 ? fd : process_read_stat(fd, &stat);
+    uint32_t living = r < 0 ? NO_THREAD : process_living_thread(reader, pid, &stat);
 
     if (r < 0)
         return r;
@@ -430,7 +426,7 @@ int process_reader_open_maps(ProcessReader *reader, uint32_t pid, int *ret_fd) {
 }
 
 int process_list(int proc, uint32_t **ret_pids, size_t *ret_n) {
-    _cleanup_(closedirp) DIR *dir = open_folder(proc, ".");
+    _cleanup_closedir_ DIR *dir = process_open_folder(proc, ".");
     _cleanup_free_ uint32_t *pids = NULL;
     size_t n = 0;
     uint32_t pid;
@@ -463,10 +459,10 @@ void process_list_of(int proc, uid_t uid, uint32_t *pids, size_t *n) {
 }
 
 int process_reader_start(ProcessReader *reader, uint32_t pid, uint64_t *ret_ns) {
-    _cleanup_close_ int fd = open_stat(reader, pid);
+    _cleanup_close_ int fd = process_open_stat(reader, pid);
     long per_second = sysconf(_SC_CLK_TCK);
     ProcessStat stat;
-    int r = fd < 0 ? fd : read_stat(fd, &stat);
+    int r = fd < 0 ? fd : process_read_stat(fd, &stat);
 
     if (r < 0)
         return r;

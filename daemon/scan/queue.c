@@ -80,14 +80,14 @@ ScanQueue *scan_queue_free(ScanQueue *queue) {
     return NULL;
 }
 
-static void want(ScanQueue *q, ScanWork work) {
+static void queue_want(ScanQueue *q, ScanWork work) {
     q->wanted |= 1U << work;
     (void)pthread_cond_signal(&q->has_work);
 }
 
 void scan_queue_ask(ScanQueue *q, ScanWork work) {
     (void)pthread_mutex_lock(&q->lock);
-    want(q, work);
+    queue_want(q, work);
     (void)pthread_mutex_unlock(&q->lock);
 }
 
@@ -97,7 +97,7 @@ int scan_queue_ask_process(ScanQueue *q, uint32_t pid) {
     (void)pthread_mutex_lock(&q->lock);
     if (q->n_pids < SCAN_PROCESSES_MAX) {
         q->pids[(q->first_pid + q->n_pids++) % SCAN_PROCESSES_MAX] = pid;
-        want(q, SCAN_PROCESS);
+        queue_want(q, SCAN_PROCESS);
         r = 0;
     }
     (void)pthread_mutex_unlock(&q->lock);
@@ -114,7 +114,7 @@ int scan_queue_ask_image(ScanQueue *q, ScanImage *image) {
         q->last_image = &image->next;
         q->n_images++;
         q->image_bytes += image->size;
-        want(q, SCAN_IMAGE);
+        queue_want(q, SCAN_IMAGE);
         r = 0;
     }
     (void)pthread_mutex_unlock(&q->lock);
@@ -135,14 +135,14 @@ void scan_queue_stop(ScanQueue *q) {
     (void)pthread_mutex_unlock(&q->lock);
 }
 
-static void take_pid(ScanQueue *q, ScanRequest *ret) {
+static void queue_take_pid(ScanQueue *q, ScanRequest *ret) {
     ret->pid = q->pids[q->first_pid];
     q->first_pid = (q->first_pid + 1) % SCAN_PROCESSES_MAX;
     if (--q->n_pids == 0)
         q->wanted &= ~(1U << SCAN_PROCESS);
 }
 
-static void take_image(ScanQueue *q, ScanRequest *ret) {
+static void queue_take_image(ScanQueue *q, ScanRequest *ret) {
     ret->image = q->images;
     q->images = ret->image->next;
     q->n_images--;
@@ -153,7 +153,7 @@ static void take_image(ScanQueue *q, ScanRequest *ret) {
     }
 }
 
-static void announce(ScanQueue *q) {
+static void queue_announce(ScanQueue *q) {
     uint64_t one = 1;
 
     /* A counter that is read in between cannot be full. */
@@ -162,18 +162,18 @@ static void announce(ScanQueue *q) {
 }
 
 /* What is wanted and may be done now. */
-static unsigned due(const ScanQueue *q) {
+static unsigned queue_due(const ScanQueue *q) {
     bool rests = q->wanted & 1U << SCAN_IMAGE && clock_monotonic_ns() < q->images_after_ns;
 
     return rests ? q->wanted & ~(1U << SCAN_IMAGE) : q->wanted;
 }
 
 /* For more work, or until the images have rested. */
-static void wait_for_work(ScanQueue *q) {
+static void queue_wait_for_work(ScanQueue *q) {
     struct timespec until = {.tv_sec = (time_t)(q->images_after_ns / NS_PER_SECOND),
                              .tv_nsec = (long)(q->images_after_ns % NS_PER_SECOND)};
 
-    announce(q);
+    queue_announce(q);
     if (q->wanted)
         (void)pthread_cond_timedwait(&q->has_work, &q->lock, &until);
     else
@@ -185,8 +185,8 @@ ScanRequest scan_queue_next(ScanQueue *q, bool in_pass) {
     unsigned wanted;
 
     (void)pthread_mutex_lock(&q->lock);
-    while ((wanted = due(q)) == 0 && !q->stops && !in_pass)
-        wait_for_work(q);
+    while ((wanted = queue_due(q)) == 0 && !q->stops && !in_pass)
+        queue_wait_for_work(q);
     if (q->stops)
         next.work = SCAN_STOP;
     else if (wanted)
@@ -194,9 +194,9 @@ ScanRequest scan_queue_next(ScanQueue *q, bool in_pass) {
     else
         next.work = SCAN_PASS;
     if (next.work == SCAN_PROCESS)
-        take_pid(q, &next);
+        queue_take_pid(q, &next);
     else if (next.work == SCAN_IMAGE)
-        take_image(q, &next);
+        queue_take_image(q, &next);
     else if (next.work == SCAN_PASS)
         next.begins = !in_pass;
     /* A pass that is asked for while one goes on begins when that is done. */
@@ -206,7 +206,7 @@ ScanRequest scan_queue_next(ScanQueue *q, bool in_pass) {
     return next;
 }
 
-static bool has_room(const ScanQueue *q, const ScanResult *result) {
+static bool queue_has_room(const ScanQueue *q, const ScanResult *result) {
     return q->n_results == 0 || (q->n_results < SCAN_RESULTS_MAX &&
                                  q->result_bytes + result->size <= SCAN_RESULTS_MAX_BYTES);
 }
@@ -215,8 +215,8 @@ int scan_queue_put(ScanQueue *q, ScanResult *result) {
     int r = 0;
 
     (void)pthread_mutex_lock(&q->lock);
-    while (!q->stops && !has_room(q, result)) {
-        announce(q);
+    while (!q->stops && !queue_has_room(q, result)) {
+        queue_announce(q);
         (void)pthread_cond_wait(&q->has_room, &q->lock);
     }
     if (q->stops) {
@@ -228,7 +228,7 @@ int scan_queue_put(ScanQueue *q, ScanResult *result) {
         q->last_result = &result->next;
         q->result_bytes += result->size;
         if (++q->n_results >= SCAN_ANNOUNCED || result->kind != SCAN_IS_PROCESS)
-            announce(q);
+            queue_announce(q);
     }
     (void)pthread_mutex_unlock(&q->lock);
     return r;
@@ -238,7 +238,7 @@ int scan_queue_fd(const ScanQueue *q) {
     return q->event_fd;
 }
 
-static ScanResult *take_chain(ScanQueue *q, size_t max) {
+static ScanResult *queue_take_chain(ScanQueue *q, size_t max) {
     ScanResult *first = q->results, *last = NULL;
 
     for (; q->results && max > 0; max--) {
@@ -259,7 +259,7 @@ ScanResult *scan_queue_take(ScanQueue *q, size_t max) {
     uint64_t count;
 
     (void)pthread_mutex_lock(&q->lock);
-    chain = take_chain(q, max);
+    chain = queue_take_chain(q, max);
     if (!q->results && q->is_announced)
         q->is_announced = read(q->event_fd, &count, sizeof(count)) < 0;
     (void)pthread_cond_signal(&q->has_room);

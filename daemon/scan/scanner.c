@@ -67,7 +67,7 @@ struct Scanner {
 };
 
 /* Takes over the data, also when it fails. */
-static int put(Scanner *s, const ScanResult *filled) {
+static int scanner_put(Scanner *s, const ScanResult *filled) {
     ScanResult *result = malloc(sizeof(*result));
 
     if (!result) {
@@ -79,7 +79,7 @@ static int put(Scanner *s, const ScanResult *filled) {
     return scan_queue_put(s->queue, result);
 }
 
-static int read_kernel(Scanner *s) {
+static int scanner_read_kernel(Scanner *s) {
     static LogRate rate = {.interval_ns = 600 * NS_PER_SECOND, .burst = 1};
     _cleanup_(buffer_done) Buffer records = {};
     int r = kernel_reader_read(s->kernel, &records);
@@ -89,35 +89,35 @@ static int read_kernel(Scanner *s) {
                     "Cannot read where the kernel's code lies, so kernel samples have no symbols, "
                     "unless kernel.kptr_restrict is below 2 and profd may see it: %m");
     /* An empty set is an answer as well. */
-    return put(s, &(ScanResult){.kind = SCAN_IS_KERNEL,
-                                .data = TAKE_PTR(records.data),
-                                .data_size = records.size});
+    return scanner_put(s, &(ScanResult){.kind = SCAN_IS_KERNEL,
+                                        .data = TAKE_PTR(records.data),
+                                        .data_size = records.size});
 }
 
-static int put_cgroup(void *userdata, uint64_t id, const char *path) {
+static int scanner_put_cgroup(void *userdata, uint64_t id, const char *path) {
     char *copy = strdup(path);
 
     if (!copy)
         return -ENOMEM;
-    return put(userdata, &(ScanResult){.kind = SCAN_IS_CGROUP,
-                                       .number = id,
-                                       .data = copy,
-                                       .data_size = strlen(path) + 1});
+    return scanner_put(userdata, &(ScanResult){.kind = SCAN_IS_CGROUP,
+                                               .number = id,
+                                               .data = copy,
+                                               .data_size = strlen(path) + 1});
 }
 
-static int read_cgroups(Scanner *s) {
+static int scanner_read_cgroups(Scanner *s) {
     uint64_t begin_ns = clock_monotonic_ns();
-    int r = cgroup_walk("", put_cgroup, s);
+    int r = cgroup_walk("", scanner_put_cgroup, s);
 
     if (r < 0 && r != -ENOENT && r != -ECANCELED)
         log_warning(r, "Cannot walk the cgroups, so samples may be told by the number of theirs "
                        "alone: %m");
     if (r == -ECANCELED)
         return r;
-    return put(s, &(ScanResult){.kind = SCAN_IS_CGROUPS_DONE, .number = begin_ns});
+    return scanner_put(s, &(ScanResult){.kind = SCAN_IS_CGROUPS_DONE, .number = begin_ns});
 }
 
-static int read_process(Scanner *s, uint32_t pid) {
+static int scanner_read_process(Scanner *s, uint32_t pid) {
     Baseline baseline, *copy;
     int r = process_reader_read(s->processes, pid, &baseline);
 
@@ -131,13 +131,13 @@ static int read_process(Scanner *s, uint32_t pid) {
     copy = baseline_copy(&baseline);
     if (!copy)
         return log_error(-ENOMEM, "Failed to keep process %" PRIu32 ": %m", pid);
-    return put(
+    return scanner_put(
         s, &(ScanResult){.kind = SCAN_IS_PROCESS, .data = copy, .data_size = baseline_size(copy)});
 }
 
 /* Anybody can map as many files as he likes, each of them as expensive as we allow, so that files
  * that took more than their share make those behind them wait; nothing else waits for them. */
-static void charge_images(Scanner *s, uint64_t used_ns) {
+static void scanner_charge_images(Scanner *s, uint64_t used_ns) {
     uint64_t now_ns = clock_monotonic_ns(), earned_ns = (now_ns - s->debt_at_ns) / IMAGES_SHARE;
 
     s->debt_ns = used_ns + (s->debt_ns > earned_ns ? s->debt_ns - earned_ns : 0);
@@ -146,19 +146,19 @@ static void charge_images(Scanner *s, uint64_t used_ns) {
         scan_queue_rest(s->queue, now_ns + (s->debt_ns - IMAGES_BURST_NS) * IMAGES_SHARE);
 }
 
-static uint64_t images_cpu_ns(const Scanner *s) {
+static uint64_t scanner_images_cpu_ns(const Scanner *s) {
     return clock_ns(CLOCK_THREAD_CPUTIME_ID) + build_id_reader_cpu_ns(s->build_ids);
 }
 
 /* 0, or -EAGAIN: it is asked for again later. */
-static int find_build_id(Scanner *s, ScanImage *image, BuildId *ret) {
-    uint64_t before_ns = images_cpu_ns(s), ready_ns;
+static int scanner_find_build_id(Scanner *s, ScanImage *image, BuildId *ret) {
+    uint64_t before_ns = scanner_images_cpu_ns(s), ready_ns;
     int r = build_id_reader_read(s->build_ids, &image->mapped, ret);
 
     atomic_store(&s->lacks_elf, build_id_reader_lacks_elf(s->build_ids));
     if (r < 0)
         ret->size = 0;
-    charge_images(s, images_cpu_ns(s) - before_ns);
+    scanner_charge_images(s, scanner_images_cpu_ns(s) - before_ns);
     if (r != -EAGAIN || ++image->tries >= IMAGE_TRIES)
         return 0;
     ready_ns = build_id_reader_ready_ns(s->build_ids);
@@ -167,16 +167,16 @@ static int find_build_id(Scanner *s, ScanImage *image, BuildId *ret) {
     return scan_queue_ask_image(s->queue, image) < 0 ? 0 : -EAGAIN;
 }
 
-static int read_image(Scanner *s, ScanImage *image) {
+static int scanner_read_image(Scanner *s, ScanImage *image) {
     ScanResult result = {.kind = SCAN_IS_BUILD_ID, .number = image->image};
 
-    if (find_build_id(s, image, &result.build_id) < 0)
+    if (scanner_find_build_id(s, image, &result.build_id) < 0)
         return 0;
     free(image);
-    return put(s, &result);
+    return scanner_put(s, &result);
 }
 
-static int list_processes(const Scanner *s, uint32_t **ret_pids, size_t *ret_n) {
+static int scanner_list_processes(const Scanner *s, uint32_t **ret_pids, size_t *ret_n) {
     int r = process_list(s->proc, ret_pids, ret_n);
 
     if (r == 0 && atomic_load(&s->sees_own))
@@ -185,12 +185,12 @@ static int list_processes(const Scanner *s, uint32_t **ret_pids, size_t *ret_n) 
 }
 
 /* In one piece of memory: when they began, then who they are. */
-static int look(Scanner *s) {
+static int scanner_look_now(Scanner *s) {
     uint64_t begin_ns = clock_monotonic_ns();
     _cleanup_free_ uint32_t *pids = NULL;
     _cleanup_free_ uint64_t *starts = NULL;
     size_t n = 0, kept = 0, size;
-    int r = list_processes(s, &pids, &n);
+    int r = scanner_list_processes(s, &pids, &n);
 
     size = n * (sizeof(*starts) + sizeof(*pids));
     starts = r < 0 ? NULL : malloc(MAX(size, (size_t)1));
@@ -200,13 +200,13 @@ static int look(Scanner *s) {
         if (process_reader_start(s->processes, pids[i], &starts[kept]) == 0)
             pids[kept++] = pids[i];
     memcpy(starts + kept, pids, kept * sizeof(*pids));
-    return put(s, &(ScanResult){.kind = SCAN_IS_LOOK,
-                                .number = begin_ns,
-                                .data = TAKE_PTR(starts),
-                                .data_size = kept * (sizeof(*starts) + sizeof(*pids))});
+    return scanner_put(s, &(ScanResult){.kind = SCAN_IS_LOOK,
+                                        .number = begin_ns,
+                                        .data = TAKE_PTR(starts),
+                                        .data_size = kept * (sizeof(*starts) + sizeof(*pids))});
 }
 
-static void begin_pass(Scanner *s) {
+static void scanner_begin_pass(Scanner *s) {
     int r;
 
     free(s->pids);
@@ -215,7 +215,7 @@ static void begin_pass(Scanner *s) {
     s->pass_begin_ns = clock_monotonic_ns();
     s->in_pass = true;
     s->is_partial = !atomic_load(&s->sees_own) && !process_shows_all(s->proc);
-    r = list_processes(s, &s->pids, &s->n_pids);
+    r = scanner_list_processes(s, &s->pids, &s->n_pids);
     if (r == 0 && s->is_partial)
         r = -EACCES;
     if (r < 0 && !s->has_warned)
@@ -225,34 +225,34 @@ static void begin_pass(Scanner *s) {
     s->has_warned |= r < 0;
 }
 
-static int go_on_with_pass(Scanner *s, bool begins) {
+static int scanner_go_on_with_pass(Scanner *s, bool begins) {
     if (begins)
-        begin_pass(s);
+        scanner_begin_pass(s);
     if (s->next_pid < s->n_pids)
-        return read_process(s, s->pids[s->next_pid++]);
+        return scanner_read_process(s, s->pids[s->next_pid++]);
     s->in_pass = false;
-    return put(
+    return scanner_put(
         s, &(ScanResult){.kind = SCAN_IS_ALL_DONE, .number = s->is_partial ? 0 : s->pass_begin_ns});
 }
 
-static int work(Scanner *s, const ScanRequest *request) {
+static int scanner_work(Scanner *s, const ScanRequest *request) {
     int r;
 
     switch (request->work) {
     case SCAN_KERNEL:
-        r = read_kernel(s);
+        r = scanner_read_kernel(s);
         thread_limit_nice(THREAD_NICE_USUAL);
         return r;
     case SCAN_CGROUPS:
-        return read_cgroups(s);
+        return scanner_read_cgroups(s);
     case SCAN_LOOK:
-        return look(s);
+        return scanner_look_now(s);
     case SCAN_PROCESS:
-        return read_process(s, request->pid);
+        return scanner_read_process(s, request->pid);
     case SCAN_IMAGE:
-        return read_image(s, request->image);
+        return scanner_read_image(s, request->image);
     case SCAN_PASS:
-        return go_on_with_pass(s, request->begins);
+        return scanner_go_on_with_pass(s, request->begins);
     case SCAN_STOP:
         break;
     }
@@ -260,7 +260,7 @@ static int work(Scanner *s, const ScanRequest *request) {
 }
 
 /* The keeper is asked here, since the loop's thread waits for nobody. */
-static void note_cpu(Scanner *s) {
+static void scanner_note_cpu(Scanner *s) {
     uint64_t now_ns = clock_monotonic_ns();
     KeeperStatus status;
 
@@ -273,21 +273,21 @@ static void note_cpu(Scanner *s) {
         atomic_store(&s->keeper_cpu_ns, status.cpu_ns);
 }
 
-static void *run(void *userdata) {
+static void *scanner_run(void *userdata) {
     Scanner *s = userdata;
     ScanRequest request;
 
     do {
         atomic_store(&s->busy_since_ns, clock_monotonic_ns());
-        note_cpu(s);
+        scanner_note_cpu(s);
         atomic_store(&s->busy_since_ns, 0);
         request = scan_queue_next(s->queue, s->in_pass);
         atomic_store(&s->busy_since_ns, clock_monotonic_ns());
-    } while (work(s, &request) != -ECANCELED);
+    } while (scanner_work(s, &request) != -ECANCELED);
     return NULL;
 }
 
-static int deliver_look(const ScannerSinks *sinks, const ScanResult *result) {
+static int scanner_deliver_look(const ScannerSinks *sinks, const ScanResult *result) {
     size_t n = result->data_size / (sizeof(uint64_t) + sizeof(uint32_t));
     const uint64_t *starts = result->data;
     ScannerLook seen = {.begin_ns = result->number,
@@ -298,7 +298,7 @@ static int deliver_look(const ScannerSinks *sinks, const ScanResult *result) {
     return sinks->on_look(sinks->userdata, &seen);
 }
 
-static int deliver(const ScannerSinks *sinks, const ScanResult *result) {
+static int scanner_deliver(const ScannerSinks *sinks, const ScanResult *result) {
     switch (result->kind) {
     case SCAN_IS_PROCESS:
         return sinks->on_process(sinks->userdata, result->data);
@@ -316,12 +316,12 @@ static int deliver(const ScannerSinks *sinks, const ScanResult *result) {
     case SCAN_IS_ALL_DONE:
         return sinks->on_all_done(sinks->userdata, result->number);
     case SCAN_IS_LOOK:
-        return deliver_look(sinks, result);
+        return scanner_deliver_look(sinks, result);
     }
     return 0;
 }
 
-static int on_results(void *userdata) {
+static int scanner_on_results(void *userdata) {
     Scanner *s = userdata;
     ScanResult *chain = scan_queue_take(s->queue, SLICE);
     int r = 0;
@@ -329,7 +329,7 @@ static int on_results(void *userdata) {
     for (ScanResult *result; (result = chain);) {
         chain = result->next;
         if (r >= 0)
-            r = deliver(&s->sinks, result);
+            r = scanner_deliver(&s->sinks, result);
         scan_result_free(result);
     }
     return r < 0 ? r : 0;
@@ -341,11 +341,11 @@ int scanner_await(Scanner *s, uint64_t limit_ns) {
 
     if (r <= 0)
         return r == 0 || errno == EINTR ? 0 : -errno;
-    return on_results(s);
+    return scanner_on_results(s);
 }
 
 /* Where the system's own /proc hides processes from us, the keeper has one that does not. */
-static int open_proc(Keeper *keeper, int *ret_fd) {
+static int scanner_open_proc(Keeper *keeper, int *ret_fd) {
     _cleanup_close_ int fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
     int other;
 
@@ -360,9 +360,9 @@ static int open_proc(Keeper *keeper, int *ret_fd) {
 }
 
 /* Nothing can be taken from the rings before the first map of the kernel is there. */
-static int start_thread(Scanner *s) {
-    int r = thread_start(&(ThreadOptions){.name = "profd-scan", .nice = THREAD_NICE_PROMPT}, run, s,
-                         &s->thread);
+static int scanner_start_thread(Scanner *s) {
+    int r = thread_start(&(ThreadOptions){.name = "profd-scan", .nice = THREAD_NICE_PROMPT},
+                         scanner_run, s, &s->thread);
 
     s->has_thread = r == 0;
     return r;
@@ -379,7 +379,7 @@ int scanner_new(Keeper *keeper, Loop *loop, const ScannerSinks *sinks, Scanner *
     s->sinks = *sinks;
     r = scan_queue_new(&s->queue);
     if (r == 0)
-        r = open_proc(keeper, &s->proc);
+        r = scanner_open_proc(keeper, &s->proc);
     if (r == 0)
         r = process_reader_new(s->proc, keeper, &s->processes);
     if (r == 0)
@@ -387,9 +387,9 @@ int scanner_new(Keeper *keeper, Loop *loop, const ScannerSinks *sinks, Scanner *
     if (r == 0)
         r = build_id_reader_new(keeper, s->processes, s->proc, &s->build_ids);
     if (r == 0)
-        r = loop_add_readable(loop, scan_queue_fd(s->queue), on_results, s, &s->readable);
+        r = loop_add_readable(loop, scan_queue_fd(s->queue), scanner_on_results, s, &s->readable);
     if (r == 0)
-        r = start_thread(s);
+        r = scanner_start_thread(s);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(s);

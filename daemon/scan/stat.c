@@ -20,7 +20,7 @@ enum {
 
 /* What /proc shows as the comm of a kernel worker has what it works on behind its name, a moving
  * target that no COMM record ever held. */
-static size_t worker_name_size(Bytes text) {
+static size_t stat_worker_name_size(Bytes text) {
     size_t i = 8;
 
     if (text.size < i || memcmp(text.data, "kworker/", i) != 0)
@@ -33,34 +33,34 @@ static size_t worker_name_size(Bytes text) {
 }
 
 void process_comm_copy(char ret[16], Bytes text) {
-    size_t n = worker_name_size(text);
+    size_t n = stat_worker_name_size(text);
 
     n = n < 15 ? n : 15;
     memset(ret, 0, 16);
     memcpy(ret, text.data, n);
 }
 
-static bool is_digit(uint8_t c) {
+static bool stat_is_digit(uint8_t c) {
     return c >= '0' && c <= '9';
 }
 
 /* One field and the blank behind it; a negative number counts as 0. */
-static uint64_t take_number(Cursor *c) {
+static uint64_t stat_take_number(Cursor *c) {
     uint64_t v = 0;
     bool negative = c->at < c->end && *c->at == '-';
 
     if (negative)
         c->at++;
-    if (c->at == c->end || !is_digit(*c->at))
+    if (c->at == c->end || !stat_is_digit(*c->at))
         cursor_fail(c);
-    for (; c->at < c->end && is_digit(*c->at); c->at++)
+    for (; c->at < c->end && stat_is_digit(*c->at); c->at++)
         v = v * 10 + (uint64_t)(*c->at - '0');
     if (c->at < c->end)
         c->at++;
     return negative ? 0 : v;
 }
 
-static void keep_field(ProcessStat *stat, unsigned field, uint64_t v) {
+static void stat_keep_field(ProcessStat *stat, unsigned field, uint64_t v) {
     if (field == FIELD_PPID)
         stat->ppid = (uint32_t)v;
     else if (field == FIELD_FLAGS)
@@ -85,7 +85,7 @@ int process_stat_parse(Bytes text, ProcessStat *ret) {
     stat.state = (char)cursor_u8(&c);
     (void)cursor_u8(&c);
     for (unsigned field = FIELD_STATE + 1; field <= FIELD_START; field++)
-        keep_field(&stat, field, take_number(&c));
+        stat_keep_field(&stat, field, stat_take_number(&c));
     if (c.failed)
         return -EBADMSG;
     *ret = stat;
@@ -98,7 +98,7 @@ bool process_id_parse(const char *name, uint32_t *ret) {
     if (*name < '1' || *name > '9')
         return false;
     for (; *name; name++) {
-        if (!is_digit((uint8_t)*name))
+        if (!stat_is_digit((uint8_t)*name))
             return false;
         v = v * 10 + (uint64_t)(*name - '0');
         if (v > INT_MAX)

@@ -23,12 +23,12 @@ struct Resume {
     Last cpus[CPUS_MAX];
 };
 
-static Last last_of(const PdStamp *stamp) {
+static Last resume_last_of(const PdStamp *stamp) {
     return (Last){.known = true, .id = stamp->id, .time = stamp->time, .tid = stamp->tid};
 }
 
-static int take_record(Resume *resume, const PdEvents *events, const PdRecord *record,
-                       History *history) {
+static int resume_take_record(Resume *resume, const PdEvents *events, const PdRecord *record,
+                              History *history) {
     PdStamp stamp;
     int r = 0;
 
@@ -37,7 +37,7 @@ static int take_record(Resume *resume, const PdEvents *events, const PdRecord *r
     if (record->type != PD_RECORD_SAMPLE)
         r = history_feed(history, record, stamp.event);
     else if (stamp.cpu < CPUS_MAX)
-        resume->cpus[stamp.cpu] = last_of(&stamp);
+        resume->cpus[stamp.cpu] = resume_last_of(&stamp);
     return r == -EBADMSG ? 0 : r;
 }
 
@@ -50,7 +50,7 @@ int resume_read(Resume *resume, const char *path, History *history) {
         r = pd_reader_next(reader, &record);
         if (r <= 0)
             return r;
-        r = take_record(resume, pd_reader_events(reader), &record, history);
+        r = resume_take_record(resume, pd_reader_events(reader), &record, history);
     }
     return r;
 }
@@ -78,7 +78,7 @@ Resume *resume_free(Resume *resume) {
     return NULL;
 }
 
-static bool is_last(const Last *last, const PdStamp *stamp) {
+static bool resume_is_last(const Last *last, const PdStamp *stamp) {
     return last->id == stamp->id && last->time == stamp->time && last->tid == stamp->tid;
 }
 
@@ -98,7 +98,7 @@ Bytes resume_skip(Resume *resume, const PdEvents *events, unsigned cpu, Bytes re
         if (record.type != PD_RECORD_SAMPLE || pd_events_stamp(events, &record, &stamp) < 0)
             continue;
         newest = MAX(newest, stamp.time);
-        if (!is_last(last, &stamp))
+        if (!resume_is_last(last, &stamp))
             continue;
         last->known = false;
         return (Bytes){.data = records.data + at, .size = records.size - at};

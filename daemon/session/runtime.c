@@ -21,18 +21,18 @@
 
 enum { RUNTIME_BYTES_MAX = 4 << 20, BOOT_ID_SIZE = 64, NS_PER_US = 1000 };
 
-static void read_boot_id(char ret[BOOT_ID_SIZE]) {
+static void runtime_read_boot_id(char ret[BOOT_ID_SIZE]) {
     if (file_read_text("/proc/sys/kernel/random/boot_id", ret, BOOT_ID_SIZE) < 0)
         ret[0] = '\0';
 }
 
-static int open_folder(const char *path) {
+static int runtime_open_folder(const char *path) {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     return fd < 0 ? -errno : fd;
 }
 
-static json_t *encode_session(const SessionEntry *entry) {
+static json_t *runtime_encode_session(const SessionEntry *entry) {
     SessionState state = entry->state;
 
     if (state == SESSION_STOPPING)
@@ -47,7 +47,7 @@ static json_t *encode_session(const SessionEntry *entry) {
                      entry->settings ? entry->settings : json_null());
 }
 
-static json_t *encode(const SessionTable *sessions, const RuntimeLog *log) {
+static json_t *runtime_encode(const SessionTable *sessions, const RuntimeLog *log) {
     json_t *list = json_array();
     char boot[BOOT_ID_SIZE];
 
@@ -56,16 +56,16 @@ static json_t *encode(const SessionTable *sessions, const RuntimeLog *log) {
 
         if (entry->runtime && (entry->state == SESSION_STOPPING || !entry->session))
             continue;
-        value_append(&list, encode_session(entry));
+        value_append(&list, runtime_encode_session(entry));
     }
-    read_boot_id(boot);
+    runtime_read_boot_id(boot);
     return json_pack("{s:s, s:s?, s:o}", "bootId", boot, "logLevel",
                      log->is_set ? log_level_name(log->level) : NULL, "sessions", list);
 }
 
 /* On the main thread: the runtime folder lies in memory, and what is kept must be there before a
  * client hears that it was done. */
-static int write_kept(int folder, Bytes text) {
+static int runtime_write_kept(int folder, Bytes text) {
     bool before = disk_forbid(false);
     int r = dirfd_write(folder, KEPT_FILE, text);
 
@@ -74,8 +74,8 @@ static int write_kept(int folder, Bytes text) {
 }
 
 int runtime_save(const char *folder, const SessionTable *sessions, const RuntimeLog *log) {
-    _cleanup_close_ int fd = open_folder(folder);
-    json_t *root = fd < 0 ? NULL : encode(sessions, log);
+    _cleanup_close_ int fd = runtime_open_folder(folder);
+    json_t *root = fd < 0 ? NULL : runtime_encode(sessions, log);
     _cleanup_free_ char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
 
     json_decref(root);
@@ -83,10 +83,10 @@ int runtime_save(const char *folder, const SessionTable *sessions, const Runtime
         return fd;
     if (!text)
         return -ENOMEM;
-    return write_kept(fd, (Bytes){.data = (const uint8_t *)text, .size = strlen(text)});
+    return runtime_write_kept(fd, (Bytes){.data = (const uint8_t *)text, .size = strlen(text)});
 }
 
-static int decode_entry(json_t *value, SavedSession *ret) {
+static int runtime_decode_entry(json_t *value, SavedSession *ret) {
     json_int_t since, stop,
         in_state = 0; /* a recorder before this one may not have kept the last */
     const char *state;
@@ -110,7 +110,7 @@ static int decode_entry(json_t *value, SavedSession *ret) {
 }
 
 /* One that no version of us has is none. */
-static RuntimeLog decode_log(const json_t *root) {
+static RuntimeLog runtime_decode_log(const json_t *root) {
     const char *name = json_string_value(json_object_get(root, "logLevel"));
     RuntimeLog log = {};
 
@@ -118,8 +118,8 @@ static RuntimeLog decode_log(const json_t *root) {
     return log;
 }
 
-static int decode(json_t *root, void (*fn)(void *userdata, const SavedSession *saved),
-                  void *userdata) {
+static int runtime_decode(json_t *root, void (*fn)(void *userdata, const SavedSession *saved),
+                          void *userdata) {
     const char *boot = json_string_value(json_object_get(root, "bootId"));
     json_t *list = json_object_get(root, "sessions"), *value;
     char ours[BOOT_ID_SIZE];
@@ -127,11 +127,11 @@ static int decode(json_t *root, void (*fn)(void *userdata, const SavedSession *s
 
     if (!boot || !json_is_array(list))
         return -EBADMSG;
-    read_boot_id(ours);
+    runtime_read_boot_id(ours);
     json_array_foreach(list, i, value) {
         SavedSession saved;
 
-        if (decode_entry(value, &saved) < 0)
+        if (runtime_decode_entry(value, &saved) < 0)
             return -EBADMSG;
         fn(userdata, &saved);
     }
@@ -140,7 +140,7 @@ static int decode(json_t *root, void (*fn)(void *userdata, const SavedSession *s
 
 int runtime_load(const char *folder, void (*fn)(void *userdata, const SavedSession *saved),
                  void *userdata, RuntimeLog *ret_log) {
-    _cleanup_close_ int fd = open_folder(folder);
+    _cleanup_close_ int fd = runtime_open_folder(folder);
     _cleanup_(buffer_done) Buffer text = {};
     json_t *root;
     int r = fd < 0 ? fd : dirfd_read(fd, KEPT_FILE, RUNTIME_BYTES_MAX, &text);
@@ -148,15 +148,15 @@ int runtime_load(const char *folder, void (*fn)(void *userdata, const SavedSessi
     if (r < 0)
         return r;
     root = json_loadb((const char *)text.data, text.size, JSON_REJECT_DUPLICATES, NULL);
-    r = root ? decode(root, fn, userdata) : -EBADMSG;
+    r = root ? runtime_decode(root, fn, userdata) : -EBADMSG;
     if (r == 0)
-        *ret_log = decode_log(root);
+        *ret_log = runtime_decode_log(root);
     json_decref(root);
     return r;
 }
 
 void runtime_forget(const char *folder) {
-    _cleanup_close_ int fd = open_folder(folder);
+    _cleanup_close_ int fd = runtime_open_folder(folder);
 
     if (fd >= 0)
         (void)unlinkat(fd, KEPT_FILE, 0);

@@ -14,7 +14,7 @@
 /* Shorter than that, what a ring lost is told by its count alone. */
 #define LOST_GAP_NS 1000000000ULL
 
-static void flush(Session *session) {
+static void session_coverage_flush(Session *session) {
     PdCoverage *pending = &session->pending;
 
     while (session->emission && pending->n_gaps > 0) {
@@ -28,7 +28,7 @@ static void flush(Session *session) {
 void session_note_gap(Session *session, const PdGap *gap) {
     if (pd_coverage_add_gap(&session->pending, gap) < 0)
         session_log_failure(session, -ENOMEM, "note a gap");
-    flush(session);
+    session_coverage_flush(session);
 }
 
 void session_begin_gap(Session *session, PdGapReason reason, uint64_t at_ns) {
@@ -73,7 +73,7 @@ void session_see_sample(Session *session, unsigned cpu, uint64_t time_ns) {
             &(PdGap){.from_ns = before_ns, .to_ns = time_ns, .cpu = cpu, .reason = PD_GAP_LOST});
 }
 
-static int add_cpu_gap(PdCoverage *coverage, unsigned cpu, PdGapReason reason) {
+static int session_coverage_add_cpu_gap(PdCoverage *coverage, unsigned cpu, PdGapReason reason) {
     return pd_coverage_add_gap(
         coverage,
         &(PdGap){.from_ns = coverage->from_ns, .to_ns = PD_GAP_OPEN, .cpu = cpu, .reason = reason});
@@ -81,7 +81,7 @@ static int add_cpu_gap(PdCoverage *coverage, unsigned cpu, PdGapReason reason) {
 
 /* CPUs that are recorded, those that were and went, and those that should be. Without its control
  * group a session has none, and they are all there. */
-static int see_cpus(Session *session, PdCoverage *coverage) {
+static int session_coverage_see_cpus(Session *session, PdCoverage *coverage) {
     bool waits = sampler_is_waiting(session->sampler);
     int r = 0;
 
@@ -92,16 +92,16 @@ static int see_cpus(Session *session, PdCoverage *coverage) {
             *had |= bit;
             pd_coverage_add_cpu(coverage, cpu);
         } else if (!waits && sampler_misses_cpu(session->sampler, cpu)) {
-            r = add_cpu_gap(coverage, cpu, PD_GAP_FAILED);
+            r = session_coverage_add_cpu_gap(coverage, cpu, PD_GAP_FAILED);
         } else if (!waits && *had & bit) {
-            r = add_cpu_gap(coverage, cpu, PD_GAP_OFFLINE);
+            r = session_coverage_add_cpu_gap(coverage, cpu, PD_GAP_OFFLINE);
         }
     }
     return r;
 }
 
 /* Its control group came or went: what is over may reach into the segment that begins. */
-static int see_group(Session *session, PdCoverage *coverage) {
+static int session_coverage_see_group(Session *session, PdCoverage *coverage) {
     PdGap gap = {.cpu = PD_ALL_CPUS, .reason = PD_GAP_ABSENT};
 
     if (!sampler_take_group_gap(session->sampler, &gap.from_ns, &gap.to_ns))
@@ -117,10 +117,10 @@ static int see_group(Session *session, PdCoverage *coverage) {
 
 int session_coverage(Session *session, PdCoverage *ret) {
     PdCoverage coverage = {.from_ns = session->emission ? session->swept_ns : session->enabled_ns};
-    int r = see_cpus(session, &coverage);
+    int r = session_coverage_see_cpus(session, &coverage);
 
     if (r == 0)
-        r = see_group(session, &coverage);
+        r = session_coverage_see_group(session, &coverage);
     for (unsigned i = 0; r == 0 && i < PD_GAP_REASONS; i++)
         if (session->gap_since_ns[i] > 0)
             r = pd_coverage_add_gap(&coverage, &(PdGap){.from_ns = session->gap_since_ns[i],
@@ -135,7 +135,7 @@ int session_coverage(Session *session, PdCoverage *ret) {
 }
 
 void session_cover(Session *session, uint64_t start_ns) {
-    flush(session);
+    session_coverage_flush(session);
     session->swept_ns = start_ns;
     store_session_cover(session->store, start_ns);
 }

@@ -20,7 +20,7 @@ enum { NS_PER_MS = 1000000 };
 #define HELD_MAX_NS 3000000000ULL
 
 /* Then the next segment would be as empty as this one. */
-static bool is_resting(const Session *session) {
+static bool session_rotate_is_resting(const Session *session) {
     return (session->is_paused || sampler_is_waiting(session->sampler)) &&
            session->account.samples == session->at_rotation.samples;
 }
@@ -33,7 +33,7 @@ RotateReason session_is_due(const Session *session, const ClockAnchor *clock) {
         return ROTATE_CPUS;
     if (clock_anchor_moved(&session->began, clock, CLOCK_STEP_NS))
         return ROTATE_CLOCK;
-    if (config->rotate_interval_ns > 0 && !is_resting(session) &&
+    if (config->rotate_interval_ns > 0 && !session_rotate_is_resting(session) &&
         clock->monotonic_ns - session->began.monotonic_ns >= config->rotate_interval_ns)
         return ROTATE_TIME;
     /* The writer has not begun the segment yet: its figures are those of the one before. */
@@ -81,14 +81,14 @@ typedef struct Ending {
     StoreSessionCounts counts;
 } Ending;
 
-static Ending ending_of(const Session *session) {
+static Ending session_rotate_ending_of(const Session *session) {
     Ending ending = {.counts = store_session_counts(session->store)};
 
     snprintf(ending.path, sizeof(ending.path), "%s", store_session_path(session->store));
     return ending;
 }
 
-static void log_ending(Session *session, const Ending *ending, const char *why) {
+static void session_rotate_log_ending(Session *session, const Ending *ending, const char *why) {
     const Account whole = account_between(&session->at_log, &session->account), *cost = &whole;
     const StoreSessionCounts *counts = &ending->counts;
     const char *path = ending->path;
@@ -120,7 +120,7 @@ static void log_ending(Session *session, const Ending *ending, const char *why) 
 }
 
 /* What recording has cost since the last note goes into the segment that is open. */
-static void note_account(Session *session) {
+static void session_rotate_note_account(Session *session) {
     Account cost;
 
     account_take(&session->account, session->sampler, session->host.tracker);
@@ -135,14 +135,15 @@ static void note_account(Session *session) {
 }
 
 void session_settle_account(Session *session, const char *why) {
-    Ending ending = ending_of(session);
+    Ending ending = session_rotate_ending_of(session);
 
-    note_account(session);
-    log_ending(session, &ending, why);
+    session_rotate_note_account(session);
+    session_rotate_log_ending(session, &ending, why);
 }
 
-static int head_of(const Session *session, Emission *emission, const ClockAnchor *clock,
-                   const PdCoverage *coverage, SegmentHead *ret) {
+static int session_rotate_head_of(const Session *session, Emission *emission,
+                                  const ClockAnchor *clock, const PdCoverage *coverage,
+                                  SegmentHead *ret) {
     int r;
 
     *ret = (SegmentHead){.events = sampler_events(session->sampler),
@@ -178,10 +179,10 @@ int session_rotate(Session *session, RotateReason reason, const ClockAnchor *clo
     if (r == 0)
         r = session_coverage(session, &coverage);
     if (r == 0)
-        r = head_of(session, emission, clock, &coverage, &head);
+        r = session_rotate_head_of(session, emission, clock, &coverage, &head);
     if (r == 0 && session->emission) {
-        ending = ending_of(session);
-        note_account(session);
+        ending = session_rotate_ending_of(session);
+        session_rotate_note_account(session);
         r = session_release_held(session);
     }
     if (r == 0)
@@ -194,7 +195,7 @@ int session_rotate(Session *session, RotateReason reason, const ClockAnchor *clo
     if (r < 0)
         return session_log_failure(session, r, "begin a segment");
     if (session->emission)
-        log_ending(session, &ending, rotate_reasons[reason]);
+        session_rotate_log_ending(session, &ending, rotate_reasons[reason]);
     emission_free(session->emission);
     session->emission = TAKE_PTR(emission);
     session->n_begun++;

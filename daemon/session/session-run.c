@@ -22,36 +22,36 @@ enum { GATHER_BYTES = 256 << 10 };
 
 #define ROUND_PERIOD_NS 1000000000ULL
 
-static void close_events(Session *session, bool keep_rings) {
+static void session_run_close_events(Session *session, bool keep_rings) {
     if (session->emission && session->sampler)
         session_settle_account(session, "recording stops");
     if (!keep_rings)
         session->sampler = sampler_remove(session->sampler);
 }
 
-static void end_segment(Session *session) {
+static void session_run_end_segment(Session *session) {
     if (session->emission)
         (void)session_release_held(session);
     session->emission = emission_free(session->emission);
 }
 
 /* The last mappings of the segment may still wait for their build ids. */
-static void try_to_end(Session *session) {
+static void session_run_try_to_end(Session *session) {
     if (!session->is_ending || session_waits(session))
         return;
     session->is_ending = false;
-    end_segment(session);
+    session_run_end_segment(session);
     store_session_end(session->store);
 }
 
 void session_end(Session *session) {
-    close_events(session, false);
+    session_run_close_events(session, false);
     session->is_ending = true;
-    try_to_end(session);
+    session_run_try_to_end(session);
 }
 
 bool session_has_ended(Session *session) {
-    try_to_end(session);
+    session_run_try_to_end(session);
     return !session->is_ending && store_session_has_ended(session->store);
 }
 
@@ -62,15 +62,15 @@ void session_give_up(Session *session) {
 void session_wait(Session *session) {
     /* What still waits for a build id goes without it. */
     session->is_ending = false;
-    end_segment(session);
+    session_run_end_segment(session);
     store_session_wait(session->store);
 }
 
 Session *session_close(Session *session, bool keep_rings) {
     if (!session)
         return NULL;
-    close_events(session, keep_rings);
-    end_segment(session);
+    session_run_close_events(session, keep_rings);
+    session_run_end_segment(session);
     store_session_close(session->store);
     resume_free(session->resume);
     buffer_done(&session->sifted);
@@ -83,7 +83,7 @@ Session *session_close(Session *session, bool keep_rings) {
 }
 
 /* Files with other users' stacks, registers or tracepoint data are for administrators alone. */
-static bool is_sensitive(const PdEvents *events) {
+static bool session_run_is_sensitive(const PdEvents *events) {
     const uint64_t types = PD_SAMPLE_STACK_USER | PD_SAMPLE_REGS_USER | PD_SAMPLE_RAW;
 
     for (size_t i = 0; i < pd_events_count(events); i++)
@@ -93,7 +93,7 @@ static bool is_sensitive(const PdEvents *events) {
 }
 
 /* The older one first: of what both tell of a CPU the newer one holds. */
-static int read_previous(Session *session) {
+static int session_run_read_previous(Session *session) {
     History *history = tracker_history(session->host.tracker);
     int r = resume_new(&session->resume);
 
@@ -141,7 +141,7 @@ int session_attach(Session *session, const SessionHost *host) {
     /* The session does not pay for what others cost before. */
     account_take(&session->account, session->sampler, host->tracker);
     session->at_rotation = session->at_log = session->account;
-    session->is_sensitive = is_sensitive(sampler_events(session->sampler));
+    session->is_sensitive = session_run_is_sensitive(sampler_events(session->sampler));
     r = tracker_see_data(host->tracker, sampler_tells_data(host->sampler));
     if (r < 0)
         return r;
@@ -155,7 +155,7 @@ int session_await(Session *session) {
     session->is_open = r == 0;
     if (r < 0 || !sampler_was_taken_over(session->sampler))
         return r;
-    return read_previous(session);
+    return session_run_read_previous(session);
 }
 
 int session_is_open(Session *session) {
@@ -174,7 +174,7 @@ SamplerSession *session_sampler(const Session *session) {
 }
 
 /* One that rests for its first time rested since the recorder before us. */
-static uint64_t gap_moment(Session *session) {
+static uint64_t session_run_gap_moment(Session *session) {
     uint64_t now_ns = clock_monotonic_ns();
 
     if (session->enabled_ns > 0)
@@ -186,13 +186,13 @@ static uint64_t gap_moment(Session *session) {
 int session_start(Session *session) {
     int r = sampler_enable(session->sampler);
 
-    session_end_gap(session, PD_GAP_PAUSED, gap_moment(session));
+    session_end_gap(session, PD_GAP_PAUSED, session_run_gap_moment(session));
     session->is_paused = false;
     return r < 0 ? session_log_failure(session, r, "start the events") : 0;
 }
 
 int session_pause(Session *session) {
-    uint64_t moment_ns = gap_moment(session);
+    uint64_t moment_ns = session_run_gap_moment(session);
     int r = sampler_disable(session->sampler);
 
     session->is_paused = true;
@@ -206,7 +206,7 @@ void session_configure(Session *session, const SessionConfig *config) {
 }
 
 /* The cgroup's id is the last thing in a sample: nothing is asked for that would lie behind it. */
-static uint64_t cgroup_of(const PdRecord *record, const PdEvent *event) {
+static uint64_t session_run_cgroup_of(const PdRecord *record, const PdEvent *event) {
     bool has = event->attr.sample_type & PD_SAMPLE_CGROUP;
 
     return has && record->size >= PD_RECORD_HEADER_SIZE + sizeof(uint64_t)
@@ -215,7 +215,7 @@ static uint64_t cgroup_of(const PdRecord *record, const PdEvent *event) {
 }
 
 /* The address is what follows the identifier, with which every sample of ours begins. */
-static void see_kernel(Session *session, const PdRecord *record, const PdStamp *stamp) {
+static void session_run_see_kernel(Session *session, const PdRecord *record, const PdStamp *stamp) {
     const size_t at = PD_RECORD_HEADER_SIZE + sizeof(uint64_t);
 
     if ((record->misc & PD_MISC_CPUMODE_MASK) == PD_MISC_KERNEL &&
@@ -223,8 +223,8 @@ static void see_kernel(Session *session, const PdRecord *record, const PdStamp *
         tracker_see_kernel(session->host.tracker, load_u64(record->data + at, false), stamp->time);
 }
 
-static int take_sample(Session *session, StoreBatch *batch, unsigned batch_cpu,
-                       const PdRecord *record) {
+static int session_run_take_sample(Session *session, StoreBatch *batch, unsigned batch_cpu,
+                                   const PdRecord *record) {
     PdStamp stamp;
 
     if (pd_events_stamp(sampler_events(session->sampler), record, &stamp) < 0 || !stamp.event)
@@ -235,13 +235,13 @@ static int take_sample(Session *session, StoreBatch *batch, unsigned batch_cpu,
     batch->samples++;
     session->account.samples++;
     session_see_sample(session, batch_cpu, stamp.time);
-    see_kernel(session, record, &stamp);
+    session_run_see_kernel(session, record, &stamp);
     return emission_need(session->emission, stamp.pid, stamp.tid, stamp.time,
-                         cgroup_of(record, stamp.event));
+                         session_run_cgroup_of(record, stamp.event));
 }
 
 /* Without samples that no reader could make sense of; these are lost. */
-static Bytes sift(Session *session, unsigned cpu, Bytes records) {
+static Bytes session_run_sift(Session *session, unsigned cpu, Bytes records) {
     size_t left_out;
 
     buffer_clear(&session->sifted);
@@ -253,7 +253,7 @@ static Bytes sift(Session *session, unsigned cpu, Bytes records) {
     return buffer_error(&session->sifted) < 0 ? (Bytes){} : buffer_bytes(&session->sifted);
 }
 
-static void drop(Session *session, unsigned cpu, Bytes records) {
+static void session_run_drop(Session *session, unsigned cpu, Bytes records) {
     const PdEvents *events = sampler_events(session->sampler);
     PdGap gap = {.from_ns = UINT64_MAX, .cpu = cpu, .reason = PD_GAP_LOST};
     uint64_t dropped = 0;
@@ -276,7 +276,7 @@ static void drop(Session *session, unsigned cpu, Bytes records) {
     dropped_add(&session->dropped, cpu, dropped);
 }
 
-static int tell_limit(const Session *session) {
+static int session_run_tell_limit(const Session *session) {
     static LogRate rate = {.interval_ns = 60 * NS_PER_SECOND, .burst = 1};
 
     return log_limited_struct(
@@ -288,7 +288,7 @@ static int tell_limit(const Session *session) {
 }
 
 /* The manifest knows a CPU by the batch that begins with it. */
-static bool is_new_cpu(Session *session, unsigned cpu) {
+static bool session_run_is_new_cpu(Session *session, unsigned cpu) {
     uint8_t *bits = &session->seen_cpus[cpu % CPU_LIST_MAX / 8], bit = (uint8_t)(1 << cpu % 8);
     bool is_new = !(*bits & bit);
 
@@ -308,17 +308,18 @@ int session_take(Session *session, const Batch *batch) {
         records =
             resume_skip(session->resume, sampler_events(session->sampler), batch->cpu, records);
     if (session->removes_broken_samples)
-        records = sift(session, batch->cpu, records);
+        records = session_run_sift(session, batch->cpu, records);
     /* There is no room to begin one. */
     if (!session->emission) {
-        drop(session, batch->cpu, records);
+        session_run_drop(session, batch->cpu, records);
         return 0;
     }
     if (!byte_rate_pass(session->host.rate, records.size, clock_monotonic_ns())) {
-        drop(session, batch->cpu, records);
-        return tell_limit(session);
+        session_run_drop(session, batch->cpu, records);
+        return session_run_tell_limit(session);
     }
-    if (gathered->records.size + records.size > GATHER_BYTES || is_new_cpu(session, batch->cpu))
+    if (gathered->records.size + records.size > GATHER_BYTES ||
+        session_run_is_new_cpu(session, batch->cpu))
         r = session_queue_gathered(session);
     if (gathered->records.size == 0) {
         gathered->kind = STORE_SAMPLES;
@@ -331,7 +332,7 @@ int session_take(Session *session, const Batch *batch) {
         if (!pd_record_is_sane(&record) || record.size > records.size - at)
             break;
         if (record.type == PD_RECORD_SAMPLE)
-            r = take_sample(session, gathered, batch->cpu, &record);
+            r = session_run_take_sample(session, gathered, batch->cpu, &record);
         else if (record.type == PD_RECORD_LOST)
             session_see_lost(session, batch->cpu);
         at += record.size;
@@ -340,8 +341,8 @@ int session_take(Session *session, const Batch *batch) {
     return r;
 }
 
-static int lose(Session *session, StoreCause cause, uint64_t id, unsigned cpu, uint64_t lost,
-                uint64_t time_ns) {
+static int session_run_lose(Session *session, StoreCause cause, uint64_t id, unsigned cpu,
+                            uint64_t lost, uint64_t time_ns) {
     const PdEvent *event = pd_events_at(sampler_events(session->sampler), 0);
     StoreBatch batch = {.kind = STORE_SIDE_BAND, .cpu = cpu};
     PdTrailer trailer = {
@@ -354,11 +355,11 @@ static int lose(Session *session, StoreCause cause, uint64_t id, unsigned cpu, u
 }
 
 int session_lost(Session *session, uint64_t id, unsigned cpu, uint64_t lost, uint64_t time_ns) {
-    return lose(session, STORE_LOST_RING, id, cpu, lost, time_ns);
+    return session_run_lose(session, STORE_LOST_RING, id, cpu, lost, time_ns);
 }
 
 /* What the queue had no room for is told in the segment too, as losses of the first event. */
-static int tell_dropped(Session *session, uint64_t time_ns) {
+static int session_run_tell_dropped(Session *session, uint64_t time_ns) {
     const PdEvent *event = pd_events_at(sampler_events(session->sampler), 0);
     int r = 0;
 
@@ -371,15 +372,15 @@ static int tell_dropped(Session *session, uint64_t time_ns) {
 
         dropped->samples = 0;
         if (samples > 0)
-            r = lose(session, STORE_LOST_QUEUE, event->n_ids > 0 ? event->ids[0] : 0, dropped->cpu,
-                     samples, time_ns);
+            r = session_run_lose(session, STORE_LOST_QUEUE, event->n_ids > 0 ? event->ids[0] : 0,
+                                 dropped->cpu, samples, time_ns);
     }
     return r;
 }
 
 /* perf takes a round for a promise: nothing that comes is older than what came before the round
  * before it. What the history hands out is never older than its floor. */
-static bool is_round(Session *session, uint64_t start_ns) {
+static bool session_run_is_round(Session *session, uint64_t start_ns) {
     bool due = session->round_start_ns == 0 ||
                (session->round_start_ns <= history_floor(tracker_history(session->host.tracker)) &&
                 start_ns - session->round_start_ns >= ROUND_PERIOD_NS);
@@ -395,11 +396,11 @@ int session_end_sweep(Session *session, uint64_t start_ns, const ClockAnchor *cl
 
     if (!session->emission)
         return 0;
-    r = tell_dropped(session, clock->monotonic_ns);
+    r = session_run_tell_dropped(session, clock->monotonic_ns);
     if (r == 0)
         r = session_queue_gathered(session);
     session_cover(session, start_ns);
-    round = is_round(session, start_ns);
+    round = session_run_is_round(session, start_ns);
     session->sweep++;
     sampler_note_sweep(session->sampler, session->sweep);
     if (r == 0)
@@ -415,7 +416,7 @@ bool session_has_segment(const Session *session) {
     return session->emission != NULL;
 }
 
-static bool drops_lately(Session *session, uint64_t dropped, uint64_t now_ns) {
+static bool session_run_drops_lately(Session *session, uint64_t dropped, uint64_t now_ns) {
     if (dropped != session->dropped_seen)
         session->dropped_ns = now_ns;
     session->dropped_seen = dropped;
@@ -430,7 +431,7 @@ unsigned session_update_degraded(Session *session, unsigned others, uint64_t now
         set |= DEGRADED_DISK_FULL;
     else if (counts.error < 0 || counts.is_stuck)
         set |= DEGRADED_WRITER_BLOCKED;
-    if (drops_lately(session, counts.dropped_samples, now_ns))
+    if (session_run_drops_lately(session, counts.dropped_samples, now_ns))
         set |= DEGRADED_LOST;
     degraded_tell(session->config.name, session->degraded, set);
     session->degraded = set;

@@ -68,7 +68,7 @@ static SessionEntry *session_entry_free(SessionEntry *entry) {
     return NULL;
 }
 
-static int on_timer(void *userdata);
+static int session_table_on_timer(void *userdata);
 
 int session_table_new(const SessionTableOptions *options, SessionTable **ret) {
     SessionTable *sessions = calloc(1, sizeof(*sessions));
@@ -77,7 +77,7 @@ int session_table_new(const SessionTableOptions *options, SessionTable **ret) {
     if (!sessions)
         return -ENOMEM;
     sessions->options = *options;
-    r = loop_add_deferred(options->loop, on_timer, sessions, &sessions->timer);
+    r = loop_add_deferred(options->loop, session_table_on_timer, sessions, &sessions->timer);
     if (r < 0) {
         free(sessions);
         return r;
@@ -135,12 +135,12 @@ bool session_entry_has_ended(const SessionEntry *entry) {
     return entry->runtime && entry->state == SESSION_INACTIVE && entry->stop_reason;
 }
 
-static bool starts_late(const SessionEntry *entry) {
+static bool session_table_starts_late(const SessionEntry *entry) {
     return clock_monotonic_ns() - entry->starting_ns > LATE_START_SEC * NS_PER_SECOND;
 }
 
 /* A session that nobody wants to record now lacks nothing. */
-static unsigned state_degraded(const SessionEntry *entry) {
+static unsigned session_table_state_degraded(const SessionEntry *entry) {
     switch (entry->state) {
     case SESSION_PAUSED:
         return DEGRADED_PAUSED;
@@ -150,7 +150,7 @@ static unsigned state_degraded(const SessionEntry *entry) {
     case SESSION_STOPPING:
         return !entry->runtime && entry->config.enabled ? DEGRADED_STOPPED : 0;
     case SESSION_STARTING:
-        return starts_late(entry) ? DEGRADED_LATE_START : 0;
+        return session_table_starts_late(entry) ? DEGRADED_LATE_START : 0;
     case SESSION_ACTIVE:
         break;
     }
@@ -158,7 +158,7 @@ static unsigned state_degraded(const SessionEntry *entry) {
 }
 
 unsigned session_entry_degraded(const SessionEntry *entry) {
-    return state_degraded(entry) |
+    return session_table_state_degraded(entry) |
            (session_entry_records(entry) ? session_degraded(entry->session) : 0);
 }
 
@@ -217,19 +217,19 @@ void session_table_remove(SessionTable *sessions, SessionEntry *entry) {
     session_entry_free(entry);
 }
 
-static void tell(const SessionTable *sessions, const char *event, const SessionEntry *entry,
-                 const char *text) {
+static void session_table_tell(const SessionTable *sessions, const char *event,
+                               const SessionEntry *entry, const char *text) {
     sessions->options.on_event(sessions->options.userdata, event, entry, text);
 }
 
 /* It records, and may record more one day: a module is loaded, a probe is defined. */
-static bool lacks_events(const SessionEntry *entry) {
+static bool session_table_lacks_events(const SessionEntry *entry) {
     return session_entry_records(entry) && !entry->awaits &&
            plan_notes_left_out(sampler_notes(session_sampler(entry->session)));
 }
 
 /* For the next entry whose time comes, or to look after those that end. */
-static int arm(SessionTable *sessions) {
+static int session_table_arm(SessionTable *sessions) {
     uint64_t now = clock_ns(CLOCK_BOOTTIME), next = UINT64_MAX;
 
     for (size_t i = 0; i < sessions->n; i++) {
@@ -241,7 +241,7 @@ static int arm(SessionTable *sessions) {
         else if (entry->stop_at_ns > 0 && session_entry_records(entry))
             next = MIN(next, entry->stop_at_ns);
         else if ((entry->state == SESSION_FAILED && !entry->awaits) ||
-                 (lacks_events(entry) && !entry->trial))
+                 (session_table_lacks_events(entry) && !entry->trial))
             next = MIN(next, entry->retry_at_ns);
     }
     return next == UINT64_MAX ? 0
@@ -253,26 +253,27 @@ void session_table_set_host(SessionTable *sessions, const SessionHost *host) {
 }
 
 /* A failure that is like the one before is not logged again. */
-static void keep_error(SessionEntry *entry) {
+static void session_table_keep_error(SessionEntry *entry) {
     log_keep_error(entry->error, sizeof(entry->error));
     log_mute(entry->error_logged[0] != '\0');
 }
 
-static void end_keep_error(void) {
+static void session_table_end_keep_error(void) {
     log_mute(false);
     log_keep_error(NULL, 0);
 }
 
-static void log_failure(const SessionTable *sessions, SessionEntry *entry, int error) {
+static void session_table_log_failure(const SessionTable *sessions, SessionEntry *entry,
+                                      int error) {
     if (strcmp(entry->error_logged, entry->error) == 0)
         return;
     if (entry->error_logged[0])
         (void)log_error(error, "%s", entry->error);
     memcpy(entry->error_logged, entry->error, sizeof(entry->error_logged));
-    tell(sessions, "failed", entry, entry->error);
+    session_table_tell(sessions, "failed", entry, entry->error);
 }
 
-static void retry_later(SessionEntry *entry) {
+static void session_table_retry_later(SessionEntry *entry) {
     uint64_t delay_ns = entry->retry_delay_ns;
 
     entry->retry_delay_ns = delay_ns == 0
@@ -281,7 +282,8 @@ static void retry_later(SessionEntry *entry) {
     entry->retry_at_ns = clock_ns(CLOCK_BOOTTIME) + entry->retry_delay_ns;
 }
 
-static int begin_failed(SessionTable *sessions, SessionEntry *entry, SessionPart part, int error) {
+static int session_table_begin_failed(SessionTable *sessions, SessionEntry *entry, SessionPart part,
+                                      int error) {
     if (!entry->error_logged[0])
         entry->state_real_ns = clock_ns(CLOCK_REALTIME);
 
@@ -292,13 +294,13 @@ static int begin_failed(SessionTable *sessions, SessionEntry *entry, SessionPart
     entry->failed_error = error;
     entry->awaits = entry->was_opened = false;
     entry->state = SESSION_FAILED;
-    retry_later(entry);
-    log_failure(sessions, entry, error);
-    (void)arm(sessions);
+    session_table_retry_later(entry);
+    session_table_log_failure(sessions, entry, error);
+    (void)session_table_arm(sessions);
     return error;
 }
 
-static int set_events(SessionEntry *entry, bool paused) {
+static int session_table_set_events(SessionEntry *entry, bool paused) {
     return paused ? session_pause(entry->session) : session_start(entry->session);
 }
 
@@ -306,25 +308,25 @@ int session_table_open(SessionTable *sessions, SessionEntry *entry, bool paused)
     int r;
 
     entry->retry_paused = paused;
-    keep_error(entry);
+    session_table_keep_error(entry);
     r = session_new(sessions->options.host.sampler, &entry->config, &entry->session);
     if (r == 0)
-        r = set_events(entry, paused);
-    end_keep_error();
+        r = session_table_set_events(entry, paused);
+    session_table_end_keep_error();
     entry->was_opened = r == 0;
-    return r < 0 ? begin_failed(sessions, entry, SESSION_EVENTS, r) : 0;
+    return r < 0 ? session_table_begin_failed(sessions, entry, SESSION_EVENTS, r) : 0;
 }
 
 /* With its events open. */
-static int attach(SessionTable *sessions, SessionEntry *entry) {
+static int session_table_attach(SessionTable *sessions, SessionEntry *entry) {
     bool paused = entry->retry_paused;
     int r;
 
-    keep_error(entry);
+    session_table_keep_error(entry);
     r = session_attach(entry->session, &sessions->options.host);
-    end_keep_error();
+    session_table_end_keep_error();
     if (r < 0)
-        return begin_failed(sessions, entry, SESSION_STORE, r);
+        return session_table_begin_failed(sessions, entry, SESSION_STORE, r);
     snprintf(entry->describe, sizeof(entry->describe), "%s",
              sampler_describe(session_sampler(entry->session)));
     entry->sensitive = session_is_sensitive(entry->session);
@@ -334,7 +336,7 @@ static int attach(SessionTable *sessions, SessionEntry *entry) {
 }
 
 /* One at a time: how much room there is for rings is known when those before are open. */
-static int open_next(SessionTable *sessions) {
+static int session_table_open_next(SessionTable *sessions) {
     SessionEntry *next = NULL;
     int r;
 
@@ -346,36 +348,36 @@ static int open_next(SessionTable *sessions) {
     }
     if (!next)
         return 0;
-    keep_error(next);
+    session_table_keep_error(next);
     r = sampler_opening_begin(sessions->options.host.sampler, &next->config,
                               next->error_logged[0] != '\0', &next->opening);
-    end_keep_error();
-    return r < 0 ? begin_failed(sessions, next, SESSION_EVENTS, r) : 0;
+    session_table_end_keep_error();
+    return r < 0 ? session_table_begin_failed(sessions, next, SESSION_EVENTS, r) : 0;
 }
 
 /* One that failed has failed until it records. */
-static int begin(SessionTable *sessions, SessionEntry *entry, bool paused) {
+static int session_table_start(SessionTable *sessions, SessionEntry *entry, bool paused) {
     entry->retry_paused = paused;
     entry->next = NEXT_NOTHING;
     entry->stop_reason = NULL;
     entry->starting_ns = clock_monotonic_ns();
     if (entry->session)
-        return attach(sessions, entry);
+        return session_table_attach(sessions, entry);
     entry->opening = sampler_opening_cancel(entry->opening);
     entry->awaits = true;
     if (entry->state != SESSION_FAILED)
         entry->state = paused ? SESSION_PAUSED : SESSION_STARTING;
-    return open_next(sessions);
+    return session_table_open_next(sessions);
 }
 
 int session_table_begin(SessionTable *sessions, SessionEntry *entry, bool paused) {
     entry->error_logged[0] = '\0';
     entry->retry_delay_ns = 0;
-    return begin(sessions, entry, paused);
+    return session_table_start(sessions, entry, paused);
 }
 
 int session_table_retry(SessionTable *sessions, SessionEntry *entry) {
-    return begin(sessions, entry, entry->retry_paused);
+    return session_table_start(sessions, entry, entry->retry_paused);
 }
 
 void session_table_abandon(SessionTable *sessions, SessionEntry *entry) {
@@ -383,44 +385,45 @@ void session_table_abandon(SessionTable *sessions, SessionEntry *entry) {
     entry->awaits = false;
     entry->state = SESSION_INACTIVE;
     entry->stop_reason = NULL;
-    (void)open_next(sessions);
+    (void)session_table_open_next(sessions);
 }
 
 /* Its folder is there: from here on it records. */
-static int settle(SessionTable *sessions, SessionEntry *entry) {
+static int session_table_settle(SessionTable *sessions, SessionEntry *entry) {
     int r = 0;
 
     if (!entry->was_opened) {
-        keep_error(entry);
-        r = set_events(entry, entry->state == SESSION_PAUSED);
-        end_keep_error();
+        session_table_keep_error(entry);
+        r = session_table_set_events(entry, entry->state == SESSION_PAUSED);
+        session_table_end_keep_error();
     }
     if (r < 0)
-        return begin_failed(sessions, entry, SESSION_EVENTS, r);
+        return session_table_begin_failed(sessions, entry, SESSION_EVENTS, r);
     entry->awaits = entry->was_opened = false;
     entry->error[0] = entry->error_logged[0] = '\0';
     entry->retry_delay_ns = 0;
-    retry_later(entry);
+    session_table_retry_later(entry);
     entry->since_real_ns = entry->state_real_ns = clock_ns(CLOCK_REALTIME);
     entry->points[0] = entry->points[1] = (SessionPoint){.at_ns = clock_monotonic_ns()};
     entry->lost_told = entry->rotations_told = 0;
     if (entry->duration_ns > 0)
         r = session_table_stop_after(sessions, entry, entry->duration_ns);
-    tell(sessions, "started", entry, entry->describe);
-    return r == 0 ? arm(sessions) : r;
+    session_table_tell(sessions, "started", entry, entry->describe);
+    return r == 0 ? session_table_arm(sessions) : r;
 }
 
 int session_table_await(SessionTable *sessions, SessionEntry *entry) {
     int r;
 
-    keep_error(entry);
+    session_table_keep_error(entry);
     r = session_await(entry->session);
-    end_keep_error();
-    return r < 0 ? begin_failed(sessions, entry, SESSION_STORE, r) : settle(sessions, entry);
+    session_table_end_keep_error();
+    return r < 0 ? session_table_begin_failed(sessions, entry, SESSION_STORE, r)
+                 : session_table_settle(sessions, entry);
 }
 
 /* Its events are open: next is its place in the store. */
-static void look_opening(SessionTable *sessions, SessionEntry *entry) {
+static void session_table_look_opening(SessionTable *sessions, SessionEntry *entry) {
     SamplerSession *sampler;
     int r = sampler_opening_end(entry->opening, &sampler, entry->error, sizeof(entry->error));
 
@@ -430,43 +433,43 @@ static void look_opening(SessionTable *sessions, SessionEntry *entry) {
     if (r > 0)
         r = session_new_opened(sampler, &entry->config, &entry->session);
     if (r < 0)
-        (void)begin_failed(sessions, entry, SESSION_EVENTS, r);
+        (void)session_table_begin_failed(sessions, entry, SESSION_EVENTS, r);
     else
-        (void)attach(sessions, entry);
+        (void)session_table_attach(sessions, entry);
 }
 
 /* The other events of a group may have changed with it, so the session begins anew. */
-static void look_trial(SessionTable *sessions, SessionEntry *entry) {
+static void session_table_look_trial(SessionTable *sessions, SessionEntry *entry) {
     SessionNext next = entry->state == SESSION_PAUSED ? NEXT_BEGIN_PAUSED : NEXT_BEGIN;
     int r = sampler_trial_end(entry->trial, session_sampler(entry->session));
 
     if (r == 0)
         return;
     entry->trial = NULL;
-    retry_later(entry);
+    session_table_retry_later(entry);
     if (r > 0) {
         log_notice("Session '%s' begins anew, an event that it lacked can be recorded now",
                    entry->config.name);
         (void)session_table_stop(sessions, entry, PD_GAP_REOPENED);
         entry->next = next;
     }
-    (void)arm(sessions);
+    (void)session_table_arm(sessions);
 }
 
-static void look_awaiting(SessionTable *sessions, SessionEntry *entry) {
+static void session_table_look_awaiting(SessionTable *sessions, SessionEntry *entry) {
     int r;
 
     if (entry->opening)
-        look_opening(sessions, entry);
+        session_table_look_opening(sessions, entry);
     if (!entry->session)
         return;
-    keep_error(entry);
+    session_table_keep_error(entry);
     r = session_is_open(entry->session);
-    end_keep_error();
+    session_table_end_keep_error();
     if (r < 0)
-        (void)begin_failed(sessions, entry, SESSION_STORE, r);
+        (void)session_table_begin_failed(sessions, entry, SESSION_STORE, r);
     else if (r > 0)
-        (void)settle(sessions, entry);
+        (void)session_table_settle(sessions, entry);
 }
 
 bool session_table_is_changing(const SessionTable *sessions) {
@@ -481,7 +484,7 @@ bool session_table_is_changing(const SessionTable *sessions) {
 
 int session_table_stop_after(SessionTable *sessions, SessionEntry *entry, uint64_t duration_ns) {
     entry->stop_at_ns = duration_ns > 0 ? clock_ns(CLOCK_BOOTTIME) + duration_ns : 0;
-    return arm(sessions);
+    return session_table_arm(sessions);
 }
 
 int session_table_stop(SessionTable *sessions, SessionEntry *entry, PdGapReason reason) {
@@ -499,7 +502,7 @@ int session_table_stop(SessionTable *sessions, SessionEntry *entry, PdGapReason 
     session_end(entry->session);
     if (sessions->stopping_ns == 0)
         sessions->stopping_ns = clock_monotonic_ns();
-    return arm(sessions);
+    return session_table_arm(sessions);
 }
 
 int session_table_pause(SessionTable *sessions, SessionEntry *entry) {
@@ -509,7 +512,7 @@ int session_table_pause(SessionTable *sessions, SessionEntry *entry) {
         return r;
     entry->state = SESSION_PAUSED;
     entry->state_real_ns = clock_ns(CLOCK_REALTIME);
-    tell(sessions, "paused", entry, "its events rest");
+    session_table_tell(sessions, "paused", entry, "its events rest");
     return 0;
 }
 
@@ -523,11 +526,11 @@ int session_table_resume(SessionTable *sessions, SessionEntry *entry) {
     /* Its rate begins anew. */
     entry->points[0] = entry->points[1] = (SessionPoint){
         .at_ns = clock_monotonic_ns(), .samples = session_totals(entry->session).samples};
-    tell(sessions, "resumed", entry, "its events count again");
+    session_table_tell(sessions, "resumed", entry, "its events count again");
     return 0;
 }
 
-static void finish(SessionTable *sessions, SessionEntry *entry, const char *text) {
+static void session_table_finish(SessionTable *sessions, SessionEntry *entry, const char *text) {
     SessionNext next = entry->next;
 
     entry->last = session_totals(entry->session);
@@ -535,7 +538,7 @@ static void finish(SessionTable *sessions, SessionEntry *entry, const char *text
     entry->state = SESSION_INACTIVE;
     entry->since_real_ns = entry->stop_at_ns = 0;
     entry->state_real_ns = clock_ns(CLOCK_REALTIME);
-    tell(sessions, "stopped", entry, text);
+    session_table_tell(sessions, "stopped", entry, text);
     if (next == NEXT_BEGIN || next == NEXT_BEGIN_PAUSED)
         (void)session_table_begin(sessions, entry, next == NEXT_BEGIN_PAUSED);
 }
@@ -559,9 +562,9 @@ void session_table_look(SessionTable *sessions) {
         SessionEntry *entry = sessions->entries[i];
 
         if (entry->awaits)
-            look_awaiting(sessions, entry);
+            session_table_look_awaiting(sessions, entry);
         if (entry->trial)
-            look_trial(sessions, entry);
+            session_table_look_trial(sessions, entry);
         if (entry->state != SESSION_STOPPING)
             continue;
         if (gives_up)
@@ -570,11 +573,11 @@ void session_table_look(SessionTable *sessions) {
             left = true;
             continue;
         }
-        finish(sessions, entry, entry->stop_reason ?: "its segment is finished");
+        session_table_finish(sessions, entry, entry->stop_reason ?: "its segment is finished");
     }
     if (!left)
         sessions->stopping_ns = 0;
-    (void)open_next(sessions);
+    (void)session_table_open_next(sessions);
 }
 
 /* The newest ones are last. */
@@ -593,14 +596,14 @@ void session_table_forget_ended(SessionTable *sessions) {
 }
 
 /* In the words of who named them. */
-static const char *ended_text(const SessionConfig *config) {
+static const char *session_table_ended_text(const SessionConfig *config) {
     if (config->n_tids > 0)
         return config->n_tids == 1 ? "its thread has ended" : "its threads have ended";
     return config->n_pids == 1 ? "its process has ended" : "its processes have ended";
 }
 
-static void note_ended(SessionEntry *entry) {
-    entry->stop_reason = ended_text(&entry->config);
+static void session_table_note_ended(SessionEntry *entry) {
+    entry->stop_reason = session_table_ended_text(&entry->config);
     log_notice("Stopping session '%s', %s", entry->config.name, entry->stop_reason);
 }
 
@@ -613,7 +616,7 @@ int session_table_stop_ended(SessionTable *sessions) {
         if (!session_entry_records(entry) || entry->awaits ||
             !sampler_has_ended(session_sampler(entry->session)))
             continue;
-        note_ended(entry);
+        session_table_note_ended(entry);
         r = session_table_stop(sessions, entry, PD_GAP_STOPPED);
     }
     return r;
@@ -623,7 +626,7 @@ SessionTotals session_entry_totals(const SessionEntry *entry) {
     return entry->session ? session_totals(entry->session) : entry->last;
 }
 
-static int stop_due(SessionTable *sessions) {
+static int session_table_stop_due(SessionTable *sessions) {
     uint64_t now = clock_ns(CLOCK_BOOTTIME);
     int r = 0;
 
@@ -638,7 +641,7 @@ static int stop_due(SessionTable *sessions) {
     return r;
 }
 
-static int retry_one(SessionTable *sessions, SessionEntry *entry, uint64_t now) {
+static int session_table_retry_one(SessionTable *sessions, SessionEntry *entry, uint64_t now) {
     /* The time that it was given is over, and it never recorded. */
     if (entry->stop_at_ns > 0 && entry->stop_at_ns <= now) {
         entry->state = SESSION_INACTIVE;
@@ -647,38 +650,38 @@ static int retry_one(SessionTable *sessions, SessionEntry *entry, uint64_t now) 
     }
     /* They ended while a recorder died, and another process may have their number some day. */
     if (entry->runtime && entry->failed_part == SESSION_EVENTS && entry->failed_error == -ESRCH) {
-        note_ended(entry);
+        session_table_note_ended(entry);
         entry->state = SESSION_INACTIVE;
         return 0;
     }
     return sessions->options.on_retry(sessions->options.userdata, entry);
 }
 
-static int retry_due(SessionTable *sessions) {
+static int session_table_retry_due(SessionTable *sessions) {
     uint64_t now = clock_ns(CLOCK_BOOTTIME);
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < sessions->n; i++)
         if (sessions->entries[i]->state == SESSION_FAILED && !sessions->entries[i]->awaits &&
             sessions->entries[i]->retry_at_ns <= now)
-            r = retry_one(sessions, sessions->entries[i], now);
-        else if (lacks_events(sessions->entries[i]) && !sessions->entries[i]->trial &&
+            r = session_table_retry_one(sessions, sessions->entries[i], now);
+        else if (session_table_lacks_events(sessions->entries[i]) && !sessions->entries[i]->trial &&
                  sessions->entries[i]->retry_at_ns <= now)
             (void)sampler_trial_begin(session_sampler(sessions->entries[i]->session),
                                       &sessions->entries[i]->trial);
     return r;
 }
 
-static int on_timer(void *userdata) {
+static int session_table_on_timer(void *userdata) {
     SessionTable *sessions = userdata;
-    int r = stop_due(sessions);
+    int r = session_table_stop_due(sessions);
 
     if (r == 0)
-        r = retry_due(sessions);
+        r = session_table_retry_due(sessions);
     if (r < 0)
         return r;
     r = sessions->options.on_look(sessions->options.userdata);
-    return r < 0 ? r : arm(sessions);
+    return r < 0 ? r : session_table_arm(sessions);
 }
 
 void session_table_note_rates(SessionTable *sessions, uint64_t now_ns) {

@@ -63,7 +63,7 @@ CgroupNames *cgroup_names_free(CgroupNames *names) {
     return NULL;
 }
 
-static bool is_group(int fd, const char *path, uint64_t id) {
+static bool cgroup_name_is_group(int fd, const char *path, uint64_t id) {
     struct stat st;
 
     while (*path == '/')
@@ -73,11 +73,11 @@ static bool is_group(int fd, const char *path, uint64_t id) {
 }
 
 /* Finds the end of the path that leads to the group below our mount. */
-static void learn(CgroupNames *names, uint64_t id, const char *path) {
+static void cgroup_name_learn(CgroupNames *names, uint64_t id, const char *path) {
     const char *end = path;
 
     for (unsigned i = 0; end && i <= DEPTH_MAX; i++) {
-        if (is_group(names->fd, end, id)) {
+        if (cgroup_name_is_group(names->fd, end, id)) {
             memcpy(names->prefix, path, (size_t)(end - path));
             names->prefix[end - path] = '\0';
             names->has_prefix = names->prefix[0] != '\0';
@@ -89,7 +89,7 @@ static void learn(CgroupNames *names, uint64_t id, const char *path) {
 }
 
 /* The length of what both begin with, in whole parts. */
-static size_t common_length(const char *a, const char *b) {
+static size_t cgroup_name_common_length(const char *a, const char *b) {
     size_t common = 0;
 
     for (size_t i = 0;; i++) {
@@ -111,11 +111,11 @@ Bytes cgroup_names_spell(CgroupNames *names, uint64_t id, Bytes path) {
     memcpy(text, path.data, path.size);
     text[path.size] = '\0';
     if (names->fd >= 0)
-        learn(names, id, text);
+        cgroup_name_learn(names, id, text);
     if (!names->has_prefix)
         return path;
     buffer_clear(&names->spelled);
-    common = common_length(names->prefix, text);
+    common = cgroup_name_common_length(names->prefix, text);
     for (const char *at = names->prefix + common; *at; at++)
         if (*at == '/')
             text_puts(&names->spelled, "/..");

@@ -19,7 +19,7 @@ void kernel_ranges_done(KernelRanges *ranges) {
     *ranges = (KernelRanges){};
 }
 
-static int add(KernelRanges *ranges, uint64_t start, uint64_t length) {
+static int kernel_range_add(KernelRanges *ranges, uint64_t start, uint64_t length) {
     KernelRange *range;
     uint64_t end;
 
@@ -34,29 +34,29 @@ static int add(KernelRanges *ranges, uint64_t start, uint64_t length) {
     return 0;
 }
 
-static int add_record(KernelRanges *ranges, const PdRecord *record) {
+static int kernel_range_add_record(KernelRanges *ranges, const PdRecord *record) {
     PdBody body;
 
     if (pd_record_parse(record, NULL, &body) < 0)
         return 0;
     if (record->type == PD_RECORD_MMAP || record->type == PD_RECORD_MMAP2)
-        return add(ranges, body.mmap.start, body.mmap.length);
+        return kernel_range_add(ranges, body.mmap.start, body.mmap.length);
     if (record->type == PD_RECORD_KSYMBOL)
-        return add(ranges, body.ksymbol.addr, body.ksymbol.length);
+        return kernel_range_add(ranges, body.ksymbol.addr, body.ksymbol.length);
     return 0;
 }
 
-static int compare(const void *a, const void *b) {
+static int kernel_range_compare(const void *a, const void *b) {
     const KernelRange *x = a, *y = b;
 
     return x->start < y->start ? -1 : x->start > y->start;
 }
 
-static void sort_and_merge(KernelRanges *ranges) {
+static void kernel_range_sort_and_merge(KernelRanges *ranges) {
     size_t n = 0;
 
     if (ranges->n > 1)
-        qsort(ranges->items, ranges->n, sizeof(*ranges->items), compare);
+        qsort(ranges->items, ranges->n, sizeof(*ranges->items), kernel_range_compare);
     for (size_t i = 0; i < ranges->n; i++) {
         const KernelRange *next = &ranges->items[i];
 
@@ -77,12 +77,12 @@ int kernel_ranges_read(KernelRanges *ranges, Bytes records) {
         if (!pd_record_is_sane(&record) || record.size > records.size - at)
             break;
         at += record.size;
-        if (add_record(&found, &record) < 0) {
+        if (kernel_range_add_record(&found, &record) < 0) {
             kernel_ranges_done(&found);
             return -ENOMEM;
         }
     }
-    sort_and_merge(&found);
+    kernel_range_sort_and_merge(&found);
     kernel_ranges_done(ranges);
     *ranges = found;
     return 0;

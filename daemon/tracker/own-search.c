@@ -32,12 +32,12 @@ struct Own {
     size_t n;
 };
 
-static int on_due(void *userdata) {
+static int own_search_on_due(void *userdata) {
     return tracker_look(((Own *)userdata)->tracker);
 }
 
 /* A session came, for which all that runs has to be followed anew. */
-static int on_wanted(void *userdata) {
+static int own_search_on_wanted(void *userdata) {
     return loop_trigger(((Own *)userdata)->timer);
 }
 
@@ -48,15 +48,15 @@ int own_new(Loop *loop, Sampler *sampler, Tracker *tracker, Own **ret) {
     if (!own)
         return -ENOMEM;
     *own = (Own){.loop = loop, .sampler = sampler, .tracker = tracker};
-    r = loop_add_deferred(loop, on_due, own, &own->timer);
+    r = loop_add_deferred(loop, own_search_on_due, own, &own->timer);
     if (r < 0)
         return r;
-    sampler_watch_follow(sampler, on_wanted, own);
+    sampler_watch_follow(sampler, own_search_on_wanted, own);
     *ret = TAKE_PTR(own);
     return 0;
 }
 
-static void clear(Own *own) {
+static void own_search_clear(Own *own) {
     free(own->pids);
     free(own->starts_ns);
     own->pids = NULL;
@@ -68,7 +68,7 @@ static void clear(Own *own) {
 Own *own_free(Own *own) {
     if (!own)
         return NULL;
-    clear(own);
+    own_search_clear(own);
     sampler_watch_follow(own->sampler, NULL, NULL);
     loop_source_free(own->timer);
     free(own);
@@ -76,7 +76,7 @@ Own *own_free(Own *own) {
 }
 
 int own_look(Own *own, const ScannerLook *look) {
-    clear(own);
+    own_search_clear(own);
     own->pids = calloc(look->n + 1, sizeof(*own->pids));
     own->starts_ns = calloc(look->n + 1, sizeof(*own->starts_ns));
     if (!own->pids || !own->starts_ns)
@@ -90,13 +90,13 @@ int own_look(Own *own, const ScannerLook *look) {
     return 0;
 }
 
-static uint64_t born_ns(void *userdata, uint32_t pid, uint32_t *ret_ppid) {
+static uint64_t own_search_born_ns(void *userdata, uint32_t pid, uint32_t *ret_ppid) {
     Own *own = userdata;
 
     return history_birth(tracker_history(own->tracker), pid, ret_ppid);
 }
 
-static int on_joined(void *userdata, uint32_t pid) {
+static int own_search_on_joined(void *userdata, uint32_t pid) {
     Own *own = userdata;
 
     return own->has_passed ? tracker_read(own->tracker, pid) : 0;
@@ -106,8 +106,8 @@ int own_complete(Own *own, uint64_t start_ns) {
     SamplerLook look = {.pids = own->pids,
                         .starts_ns = own->starts_ns,
                         .n = own->n,
-                        .born_ns = born_ns,
-                        .on_joined = on_joined,
+                        .born_ns = own_search_born_ns,
+                        .on_joined = own_search_on_joined,
                         .userdata = own};
     uint64_t pause_ns = MIN(own->took_ns * SHARE, PERIOD_MAX_NS);
     int r;
@@ -115,7 +115,7 @@ int own_complete(Own *own, uint64_t start_ns) {
     if (!own->is_waiting || start_ns < own->seen_ns)
         return 0;
     r = sampler_follow(own->sampler, &look);
-    clear(own);
+    own_search_clear(own);
     if (r == 0 && !own->has_passed) {
         own->has_passed = true;
         r = tracker_pass(own->tracker);

@@ -51,7 +51,7 @@ struct Tracker {
     uint64_t resyncs;
 };
 
-static int on_kernel(void *userdata, Bytes records) {
+static int tracker_on_kernel(void *userdata, Bytes records) {
     Tracker *tracker = userdata;
     int r = history_install_kernel(tracker->history, records);
 
@@ -67,7 +67,7 @@ static int on_kernel(void *userdata, Bytes records) {
     return r;
 }
 
-static int on_process(void *userdata, const Baseline *baseline) {
+static int tracker_on_process(void *userdata, const Baseline *baseline) {
     Tracker *tracker = userdata;
     Baseline *copy = baseline_copy(baseline), **slot;
 
@@ -80,7 +80,7 @@ static int on_process(void *userdata, const Baseline *baseline) {
     return tracker->on_due(tracker->userdata);
 }
 
-static int on_cgroup(void *userdata, uint64_t id, const char *path) {
+static int tracker_on_cgroup(void *userdata, uint64_t id, const char *path) {
     Tracker *tracker = userdata;
     int r = history_install_cgroup(tracker->history, id,
                                    (Bytes){.data = (const uint8_t *)path, .size = strlen(path)});
@@ -88,14 +88,14 @@ static int on_cgroup(void *userdata, uint64_t id, const char *path) {
     return r < 0 || !tracker->on_group ? r : tracker->on_group(tracker->userdata, path);
 }
 
-static int on_cgroups_done(void *userdata, uint64_t begin_ns) {
+static int tracker_on_cgroups_done(void *userdata, uint64_t begin_ns) {
     Tracker *tracker = userdata;
 
     return tracker->on_groups_done ? tracker->on_groups_done(tracker->userdata, begin_ns) : 0;
 }
 
 /* Recordings get what they wait for by a sweep, one when all answers are there. */
-static int on_build_id(void *userdata, uint64_t image, Bytes build_id) {
+static int tracker_on_build_id(void *userdata, uint64_t image, Bytes build_id) {
     Tracker *tracker = userdata;
 
     history_set_build_id(tracker->history, image, build_id);
@@ -105,7 +105,7 @@ static int on_build_id(void *userdata, uint64_t image, Bytes build_id) {
     return tracker->on_due(tracker->userdata);
 }
 
-static int on_all_done(void *userdata, uint64_t begin_ns) {
+static int tracker_on_all_done(void *userdata, uint64_t begin_ns) {
     Tracker *tracker = userdata;
 
     tracker->all_read = true;
@@ -113,14 +113,14 @@ static int on_all_done(void *userdata, uint64_t begin_ns) {
     return tracker->on_due(tracker->userdata);
 }
 
-static int on_look(void *userdata, const ScannerLook *look) {
+static int tracker_on_look(void *userdata, const ScannerLook *look) {
     Tracker *tracker = userdata;
 
     return tracker->on_look(tracker->userdata, look);
 }
 
 /* What is followed is read when it is followed. */
-static int begin_reading(Tracker *tracker, const TrackerOptions *options) {
+static int tracker_begin_reading(Tracker *tracker, const TrackerOptions *options) {
     int r;
 
     if (options->sees_own)
@@ -133,7 +133,7 @@ static int begin_reading(Tracker *tracker, const TrackerOptions *options) {
     return r;
 }
 
-static void set_data(Tracker *tracker, bool see) {
+static void tracker_set_data(Tracker *tracker, bool see) {
     tracker->sees_data = see;
     history_keep_data(tracker->history, see);
     scanner_see_data(tracker->scanner, see);
@@ -141,8 +141,9 @@ static void set_data(Tracker *tracker, bool see) {
 
 int tracker_new(const TrackerOptions *options, Tracker **ret) {
     _cleanup_(tracker_freep) Tracker *tracker = calloc(1, sizeof(*tracker));
-    ScannerSinks sinks = {on_process,  on_kernel,   on_cgroup, on_cgroups_done,
-                          on_build_id, on_all_done, on_look,   tracker};
+    ScannerSinks sinks = {
+        tracker_on_process,  tracker_on_kernel,   tracker_on_cgroup, tracker_on_cgroups_done,
+        tracker_on_build_id, tracker_on_all_done, tracker_on_look,   tracker};
     BuildId vdso;
     int r;
 
@@ -166,9 +167,9 @@ int tracker_new(const TrackerOptions *options, Tracker **ret) {
         return r;
     r = scanner_new(options->keeper, options->loop, &sinks, &tracker->scanner);
     if (r == 0)
-        set_data(tracker, options->sees_data);
+        tracker_set_data(tracker, options->sees_data);
     if (r == 0)
-        r = begin_reading(tracker, options);
+        r = tracker_begin_reading(tracker, options);
     if (r < 0)
         return log_error(r, "Failed to start reading /proc: %m");
     *ret = TAKE_PTR(tracker);
@@ -209,7 +210,7 @@ int tracker_begin(Tracker *tracker, uint64_t floor_ns) {
     return history_resume(tracker->history, floor_ns);
 }
 
-static int feed_cgroup(Tracker *tracker, const PdEvent *side_band, const PdRecord *record) {
+static int tracker_feed_cgroup(Tracker *tracker, const PdEvent *side_band, const PdRecord *record) {
     PdBody body;
     Bytes path;
     int r = pd_record_parse(record, side_band, &body);
@@ -229,7 +230,7 @@ int tracker_feed(Tracker *tracker, const PdEvent *side_band, Bytes records) {
         if (!pd_record_is_sane(&record) || record.size > records.size - at)
             break;
         at += record.size;
-        r = record.type == PD_RECORD_CGROUP ? feed_cgroup(tracker, side_band, &record)
+        r = record.type == PD_RECORD_CGROUP ? tracker_feed_cgroup(tracker, side_band, &record)
                                             : history_feed(tracker->history, &record, side_band);
         if (r == -EBADMSG) {
             log_debug("A record of type %" PRIu32 " in the side-band makes no sense", record.type);
@@ -240,7 +241,7 @@ int tracker_feed(Tracker *tracker, const PdEvent *side_band, Bytes records) {
 }
 
 /* How often a process was read already because it changed meanwhile; NULL: too many such. */
-static Retried *retried_of(Tracker *tracker, uint32_t pid) {
+static Retried *tracker_retried_of(Tracker *tracker, uint32_t pid) {
     for (size_t i = 0; i < tracker->n_retried; i++)
         if (tracker->retried[i].pid == pid)
             return &tracker->retried[i];
@@ -250,27 +251,27 @@ static Retried *retried_of(Tracker *tracker, uint32_t pid) {
     return &tracker->retried[tracker->n_retried++];
 }
 
-static int note_known(Tracker *tracker, uint32_t pid) {
+static int tracker_note_known(Tracker *tracker, uint32_t pid) {
     return tracker->on_known ? tracker->on_known(tracker->userdata, pid) : 0;
 }
 
 /* A process that never rests is read a few times, and then taken as it was found. */
-static int install(Tracker *tracker, Baseline *baseline) {
+static int tracker_install(Tracker *tracker, Baseline *baseline) {
     int r = history_install(tracker->history, baseline);
-    Retried *retried = r > 0 ? retried_of(tracker, baseline->pid) : NULL;
+    Retried *retried = r > 0 ? tracker_retried_of(tracker, baseline->pid) : NULL;
 
     if (r == 0)
-        return note_known(tracker, baseline->pid);
+        return tracker_note_known(tracker, baseline->pid);
     if (r < 0)
         return r == -EAGAIN ? 0 : r;
     if (retried && retried->tries++ < TRIES_MAX)
         return scanner_process(tracker->scanner, baseline->pid);
     baseline->force = true;
     r = history_install(tracker->history, baseline);
-    return r < 0 ? r : note_known(tracker, baseline->pid);
+    return r < 0 ? r : tracker_note_known(tracker, baseline->pid);
 }
 
-static int install_waiting(Tracker *tracker, uint64_t start_ns) {
+static int tracker_install_waiting(Tracker *tracker, uint64_t start_ns) {
     size_t kept = 0;
     int r = 0;
 
@@ -281,14 +282,14 @@ static int install_waiting(Tracker *tracker, uint64_t start_ns) {
             tracker->waiting[kept++] = baseline;
             continue;
         }
-        r = install(tracker, baseline);
+        r = tracker_install(tracker, baseline);
         free(baseline);
     }
     tracker->n_waiting = kept;
     return r;
 }
 
-static int finish_pass(Tracker *tracker) {
+static int tracker_finish_pass(Tracker *tracker) {
     int r = 0;
 
     /* 0: not everything could be seen, so nothing follows from what was not found. */
@@ -304,7 +305,7 @@ static int finish_pass(Tracker *tracker) {
 }
 
 /* Before samples are drained, so that answers may be there when the sweep ends. */
-static int ask_for_build_ids(Tracker *tracker) {
+static int tracker_ask_for_build_ids(Tracker *tracker) {
     HistoryWanted wanted;
     int r = 0;
 
@@ -320,11 +321,11 @@ int tracker_settle(Tracker *tracker, uint64_t start_ns) {
     int r = history_settle(tracker->history, start_ns);
 
     if (r == 0)
-        r = install_waiting(tracker, start_ns);
+        r = tracker_install_waiting(tracker, start_ns);
     if (r == 0)
-        r = ask_for_build_ids(tracker);
+        r = tracker_ask_for_build_ids(tracker);
     if (r == 0 && tracker->all_read && tracker->n_waiting == 0 && start_ns > tracker->all_begin_ns)
-        r = finish_pass(tracker);
+        r = tracker_finish_pass(tracker);
     return r;
 }
 
@@ -339,7 +340,7 @@ int tracker_complete(Tracker *tracker, uint64_t start_ns) {
         r = scanner_process(tracker->scanner, pid);
     /* Some are wanted by recordings that named them just now. */
     if (r == 0)
-        r = ask_for_build_ids(tracker);
+        r = tracker_ask_for_build_ids(tracker);
     return r == -ENOBUFS ? 0 : r;
 }
 
@@ -381,7 +382,7 @@ int tracker_see_namespaces(Tracker *tracker) {
 int tracker_see_data(Tracker *tracker, bool see) {
     if (tracker->sees_data == see)
         return 0;
-    set_data(tracker, see);
+    tracker_set_data(tracker, see);
     if (!see)
         return 0;
     history_hold_floor(tracker->history, clock_monotonic_ns() + DATA_WAIT_NS);

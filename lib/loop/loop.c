@@ -64,7 +64,7 @@ Loop *loop_free(Loop *loop) {
 }
 
 /* The source may be gone when its callback returns. */
-static void dispatch(evutil_socket_t fd _unused_, short what _unused_, void *userdata) {
+static void loop_dispatch(evutil_socket_t fd _unused_, short what _unused_, void *userdata) {
     LoopSource *s = userdata;
     Loop *loop = s->loop;
     int r = s->callback(s->userdata);
@@ -75,21 +75,21 @@ static void dispatch(evutil_socket_t fd _unused_, short what _unused_, void *use
     }
 }
 
-static struct timeval timeval_of(uint64_t ns) {
+static struct timeval loop_timeval_of(uint64_t ns) {
     return (struct timeval){
         .tv_sec = (time_t)(ns / NS_PER_SEC),
         .tv_usec = (suseconds_t)(ns % NS_PER_SEC / NS_PER_US),
     };
 }
 
-static int new_source(Loop *loop, int fd_or_signal, short what, LoopCallback callback,
-                      void *userdata, LoopSource **ret) {
+static int loop_new_source(Loop *loop, int fd_or_signal, short what, LoopCallback callback,
+                           void *userdata, LoopSource **ret) {
     _cleanup_(loop_source_freep) LoopSource *s = calloc(1, sizeof(*s));
 
     if (!s)
         return -ENOMEM;
     *s = (LoopSource){.loop = loop, .callback = callback, .userdata = userdata};
-    s->event = event_new(loop->base, fd_or_signal, what, dispatch, s);
+    s->event = event_new(loop->base, fd_or_signal, what, loop_dispatch, s);
     if (!s->event)
         return -ENOMEM;
     s->next = loop->sources;
@@ -100,10 +100,10 @@ static int new_source(Loop *loop, int fd_or_signal, short what, LoopCallback cal
     return 0;
 }
 
-static int add(Loop *loop, int fd_or_signal, short what, const struct timeval *period,
-               LoopCallback callback, void *userdata, LoopSource **ret) {
+static int loop_add(Loop *loop, int fd_or_signal, short what, const struct timeval *period,
+                    LoopCallback callback, void *userdata, LoopSource **ret) {
     _cleanup_(loop_source_freep) LoopSource *s = NULL;
-    int r = new_source(loop, fd_or_signal, what | EV_PERSIST, callback, userdata, &s);
+    int r = loop_new_source(loop, fd_or_signal, what | EV_PERSIST, callback, userdata, &s);
 
     if (r == 0 && event_add(s->event, period) < 0)
         r = -ENOMEM;
@@ -117,28 +117,28 @@ static int add(Loop *loop, int fd_or_signal, short what, const struct timeval *p
 
 int loop_add_readable(Loop *loop, int fd, LoopCallback on_readable, void *userdata,
                       LoopSource **ret) {
-    return add(loop, fd, EV_READ, NULL, on_readable, userdata, ret);
+    return loop_add(loop, fd, EV_READ, NULL, on_readable, userdata, ret);
 }
 
 int loop_add_writable(Loop *loop, int fd, LoopCallback on_writable, void *userdata,
                       LoopSource **ret) {
-    return add(loop, fd, EV_WRITE, NULL, on_writable, userdata, ret);
+    return loop_add(loop, fd, EV_WRITE, NULL, on_writable, userdata, ret);
 }
 
 int loop_add_timer(Loop *loop, uint64_t period_ns, LoopCallback on_timer, void *userdata,
                    LoopSource **ret) {
-    struct timeval period = timeval_of(period_ns);
+    struct timeval period = loop_timeval_of(period_ns);
 
-    return add(loop, -1, 0, &period, on_timer, userdata, ret);
+    return loop_add(loop, -1, 0, &period, on_timer, userdata, ret);
 }
 
 int loop_add_signal(Loop *loop, int signal, LoopCallback on_signal, void *userdata,
                     LoopSource **ret) {
-    return add(loop, signal, EV_SIGNAL, NULL, on_signal, userdata, ret);
+    return loop_add(loop, signal, EV_SIGNAL, NULL, on_signal, userdata, ret);
 }
 
 int loop_add_deferred(Loop *loop, LoopCallback callback, void *userdata, LoopSource **ret) {
-    return new_source(loop, -1, 0, callback, userdata, ret);
+    return loop_new_source(loop, -1, 0, callback, userdata, ret);
 }
 
 int loop_trigger(LoopSource *deferred) {
@@ -146,7 +146,7 @@ int loop_trigger(LoopSource *deferred) {
 }
 
 int loop_trigger_after(LoopSource *deferred, uint64_t delay_ns) {
-    struct timeval delay = timeval_of(delay_ns);
+    struct timeval delay = loop_timeval_of(delay_ns);
 
     return event_add(deferred->event, &delay) < 0 ? -ENOMEM : 0;
 }

@@ -8,11 +8,11 @@
 
 enum { BUCKETS_MIN = 64 };
 
-static ProcessImage **bucket_of(const ProcessImages *images, uint64_t hash) {
+static ProcessImage **image_bucket_of(const ProcessImages *images, uint64_t hash) {
     return &images->buckets[hash & (images->n_buckets - 1)];
 }
 
-static bool images_grow(ProcessImages *images, ProcessBudget *budget) {
+static bool image_images_grow(ProcessImages *images, ProcessBudget *budget) {
     ProcessImages next = *images;
 
     next.n_buckets = images->n_buckets ? images->n_buckets * 2 : BUCKETS_MIN;
@@ -23,7 +23,7 @@ static bool images_grow(ProcessImages *images, ProcessBudget *budget) {
         next.seed = hash_seed();
     for (size_t i = 0; i < images->n_buckets; i++)
         for (ProcessImage *image = images->buckets[i], *after; image; image = after) {
-            ProcessImage **bucket = bucket_of(&next, image->hash);
+            ProcessImage **bucket = image_bucket_of(&next, image->hash);
 
             after = image->next;
             image->next = *bucket;
@@ -44,7 +44,7 @@ static uint64_t image_hash(uint64_t seed, const ProcessImage *image) {
     return hash_u64(seed, h ^ hash_bytes(seed, build_id));
 }
 
-static bool is_same_file(const ProcessImage *a, const ProcessImage *b) {
+static bool image_is_same_file(const ProcessImage *a, const ProcessImage *b) {
     return a->hash == b->hash && a->path == b->path && a->dso == b->dso && a->major == b->major &&
            a->minor == b->minor && a->inode == b->inode && a->generation == b->generation &&
            a->kernel == b->kernel && a->build_id_size == b->build_id_size &&
@@ -52,12 +52,12 @@ static bool is_same_file(const ProcessImage *a, const ProcessImage *b) {
 }
 
 static bool image_equal(const ProcessImage *a, const ProcessImage *b) {
-    return a->prot == b->prot && a->flags == b->flags && is_same_file(a, b);
+    return a->prot == b->prot && a->flags == b->flags && image_is_same_file(a, b);
 }
 
 /* Takes over the names of `key`, or gives them back. */
-static ProcessImage *images_intern(ProcessStrings *s, const ProcessImage *key) {
-    ProcessImage **bucket = bucket_of(&s->images, key->hash), *image;
+static ProcessImage *image_images_intern(ProcessStrings *s, const ProcessImage *key) {
+    ProcessImage **bucket = image_bucket_of(&s->images, key->hash), *image;
 
     for (image = *bucket; image; image = image->next)
         if (image_equal(image, key)) {
@@ -90,7 +90,7 @@ ProcessImage *images_get(ProcessStrings *s, const PdMmap *mmap, Bytes dso, bool 
         .kernel = kernel,
     };
 
-    if (s->images.n >= s->images.n_buckets && !images_grow(&s->images, &s->budget))
+    if (s->images.n >= s->images.n_buckets && !image_images_grow(&s->images, &s->budget))
         return NULL;
     key.path = names_get(&s->names, &s->budget, mmap->filename);
     if (!key.path)
@@ -105,12 +105,12 @@ ProcessImage *images_get(ProcessStrings *s, const PdMmap *mmap, Bytes dso, bool 
         memcpy(key.build_id, mmap->build_id, key.build_id_size);
     }
     key.hash = image_hash(s->images.seed, &key);
-    return images_intern(s, &key);
+    return image_images_intern(s, &key);
 }
 
 ProcessImage *images_find_code(const ProcessStrings *s, const ProcessImage *data) {
-    for (ProcessImage *image = *bucket_of(&s->images, data->hash); image; image = image->next)
-        if ((image->prot & PROT_EXEC) && is_same_file(image, data))
+    for (ProcessImage *image = *image_bucket_of(&s->images, data->hash); image; image = image->next)
+        if ((image->prot & PROT_EXEC) && image_is_same_file(image, data))
             return image;
     return NULL;
 }
@@ -120,7 +120,7 @@ ProcessImage *images_put(ProcessStrings *s, ProcessImage *image) {
 
     if (!image || --image->refs > 0)
         return NULL;
-    for (at = bucket_of(&s->images, image->hash); *at != image; at = &(*at)->next)
+    for (at = image_bucket_of(&s->images, image->hash); *at != image; at = &(*at)->next)
         ;
     *at = image->next;
     s->images.n--;

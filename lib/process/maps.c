@@ -30,12 +30,12 @@ typedef struct Place {
     uint32_t block, item;
 } Place;
 
-static size_t block_size(size_t allocated) {
+static size_t maps_block_size(size_t allocated) {
     return sizeof(Block) + allocated * sizeof(ProcessMapping);
 }
 
-static Block *block_new(ProcessStrings *s, size_t allocated) {
-    Block *block = budget_alloc(&s->budget, block_size(allocated));
+static Block *maps_block_new(ProcessStrings *s, size_t allocated) {
+    Block *block = budget_alloc(&s->budget, maps_block_size(allocated));
 
     if (!block)
         return NULL;
@@ -44,12 +44,12 @@ static Block *block_new(ProcessStrings *s, size_t allocated) {
     return block;
 }
 
-static void block_put(ProcessStrings *s, Block *block) {
+static void maps_block_put(ProcessStrings *s, Block *block) {
     if (--block->refs > 0)
         return;
     for (size_t i = 0; i < block->n; i++)
         images_put(s, block->items[i].image);
-    budget_free(&s->budget, block, block_size(block->allocated));
+    budget_free(&s->budget, block, maps_block_size(block->allocated));
 }
 
 ProcessMaps *maps_new(ProcessStrings *s) {
@@ -69,7 +69,7 @@ ProcessMaps *maps_put(ProcessStrings *s, ProcessMaps *maps) {
     if (!maps || --maps->refs > 0)
         return NULL;
     for (size_t i = 0; i < maps->n_blocks; i++)
-        block_put(s, maps->blocks[i]);
+        maps_block_put(s, maps->blocks[i]);
     budget_free(&s->budget, maps->blocks, maps->allocated * sizeof(*maps->blocks));
     return budget_free(&s->budget, maps, sizeof(*maps));
 }
@@ -102,7 +102,7 @@ static int maps_own(ProcessStrings *s, ProcessMaps **at) {
 }
 
 /* A block of one's own, with room for one more mapping unless it is full. */
-static int block_own(ProcessStrings *s, ProcessMaps *maps, uint32_t i) {
+static int maps_block_own(ProcessStrings *s, ProcessMaps *maps, uint32_t i) {
     Block *block = maps->blocks[i], *copy;
     size_t allocated = block->allocated;
 
@@ -110,20 +110,20 @@ static int block_own(ProcessStrings *s, ProcessMaps *maps, uint32_t i) {
         allocated *= 2;
     if (block->refs == 1 && allocated == block->allocated)
         return 0;
-    copy = block_new(s, allocated);
+    copy = maps_block_new(s, allocated);
     if (!copy)
         return -ENOMEM;
     copy->n = block->n;
     memcpy(copy->items, block->items, block->n * sizeof(*block->items));
     for (size_t k = 0; k < copy->n; k++)
         image_ref(copy->items[k].image);
-    block_put(s, block);
+    maps_block_put(s, block);
     maps->blocks[i] = copy;
     return 0;
 }
 
 /* The first mapping that ends behind the address; its block is n_blocks when there is none. */
-static Place place_of(const ProcessMaps *maps, uint64_t address) {
+static Place maps_place_of(const ProcessMaps *maps, uint64_t address) {
     uint32_t block = 0, item = 0;
 
     for (uint32_t n = maps->n_blocks; n > 0;) {
@@ -147,7 +147,7 @@ static Place place_of(const ProcessMaps *maps, uint64_t address) {
 }
 
 const ProcessMapping *maps_find(const ProcessMaps *maps, uint64_t address) {
-    Place p = place_of(maps, address);
+    Place p = maps_place_of(maps, address);
     const ProcessMapping *m;
 
     if (p.block == maps->n_blocks)
@@ -156,7 +156,7 @@ const ProcessMapping *maps_find(const ProcessMaps *maps, uint64_t address) {
     return m->start <= address ? m : NULL;
 }
 
-static int add_block(ProcessStrings *s, ProcessMaps *maps, uint32_t at, Block *block) {
+static int maps_add_block(ProcessStrings *s, ProcessMaps *maps, uint32_t at, Block *block) {
     if (maps->n_blocks == maps->allocated) {
         uint32_t allocated = maps->allocated ? maps->allocated * 2 : 1;
         Block **blocks =
@@ -175,25 +175,25 @@ static int add_block(ProcessStrings *s, ProcessMaps *maps, uint32_t at, Block *b
     return 0;
 }
 
-static void drop_block(ProcessStrings *s, ProcessMaps *maps, uint32_t at) {
+static void maps_drop_block(ProcessStrings *s, ProcessMaps *maps, uint32_t at) {
     maps->n -= maps->blocks[at]->n;
-    block_put(s, maps->blocks[at]);
+    maps_block_put(s, maps->blocks[at]);
     maps->n_blocks--;
     memmove(maps->blocks + at, maps->blocks + at + 1,
             (maps->n_blocks - at) * sizeof(*maps->blocks));
 }
 
 /* Makes two of a full block; `p` goes with its half. */
-static int split_block(ProcessStrings *s, ProcessMaps *maps, Place *p) {
-    Block *block = maps->blocks[p->block], *upper = block_new(s, BLOCK_MAX);
+static int maps_split_block(ProcessStrings *s, ProcessMaps *maps, Place *p) {
+    Block *block = maps->blocks[p->block], *upper = maps_block_new(s, BLOCK_MAX);
     uint16_t half = p->item == block->n ? block->n : block->n / 2;
     int r;
 
     if (!upper)
         return -ENOMEM;
-    r = add_block(s, maps, p->block + 1, upper);
+    r = maps_add_block(s, maps, p->block + 1, upper);
     if (r < 0) {
-        block_put(s, upper);
+        maps_block_put(s, upper);
         return r;
     }
     upper->n = block->n - half;
@@ -206,34 +206,35 @@ static int split_block(ProcessStrings *s, ProcessMaps *maps, Place *p) {
     return 0;
 }
 
-static int first_block(ProcessStrings *s, ProcessMaps *maps) {
-    Block *block = block_new(s, BLOCK_MIN);
+static int maps_first_block(ProcessStrings *s, ProcessMaps *maps) {
+    Block *block = maps_block_new(s, BLOCK_MIN);
     int r;
 
     if (!block)
         return -ENOMEM;
-    r = add_block(s, maps, 0, block);
+    r = maps_add_block(s, maps, 0, block);
     if (r < 0)
-        block_put(s, block);
+        maps_block_put(s, block);
     return r;
 }
 
 /* In front of the mapping at `p`. The maps are ours. */
-static int insert_at(ProcessStrings *s, ProcessMaps *maps, Place p, const ProcessMapping *mapping) {
+static int maps_insert_at(ProcessStrings *s, ProcessMaps *maps, Place p,
+                          const ProcessMapping *mapping) {
     Block *block;
     int r;
 
     if (maps->n >= PROCESS_MAPS_MAX)
         return -E2BIG;
     if (maps->n_blocks == 0) {
-        r = first_block(s, maps);
+        r = maps_first_block(s, maps);
         if (r < 0)
             return r;
     } else if (p.item == 0 && p.block > 0)
         p = (Place){.block = p.block - 1, .item = maps->blocks[p.block - 1]->n};
-    r = block_own(s, maps, p.block);
+    r = maps_block_own(s, maps, p.block);
     if (r >= 0 && maps->blocks[p.block]->n == BLOCK_MAX)
-        r = split_block(s, maps, &p);
+        r = maps_split_block(s, maps, &p);
     if (r < 0)
         return r;
     block = maps->blocks[p.block];
@@ -245,7 +246,7 @@ static int insert_at(ProcessStrings *s, ProcessMaps *maps, Place p, const Proces
     return 0;
 }
 
-static void drop_item(ProcessStrings *s, ProcessMaps *maps, Place p) {
+static void maps_drop_item(ProcessStrings *s, ProcessMaps *maps, Place p) {
     Block *block = maps->blocks[p.block];
 
     images_put(s, block->items[p.item].image);
@@ -256,7 +257,7 @@ static void drop_item(ProcessStrings *s, ProcessMaps *maps, Place p) {
 }
 
 /* What lies in the middle of a mapping becomes a hole. */
-static int punch(ProcessStrings *s, ProcessMaps *maps, Place p, uint64_t start, uint64_t end) {
+static int maps_punch(ProcessStrings *s, ProcessMaps *maps, Place p, uint64_t start, uint64_t end) {
     ProcessMapping *m = &maps->blocks[p.block]->items[p.item], right = *m;
     int r;
 
@@ -264,15 +265,15 @@ static int punch(ProcessStrings *s, ProcessMaps *maps, Place p, uint64_t start, 
     right.start = end;
     image_ref(right.image);
     m->end = start;
-    r = insert_at(s, maps, (Place){.block = p.block, .item = p.item + 1}, &right);
+    r = maps_insert_at(s, maps, (Place){.block = p.block, .item = p.item + 1}, &right);
     if (r < 0)
         images_put(s, right.image);
     return r;
 }
 
 /* Unmaps a range in maps of one's own. */
-static int cut(ProcessStrings *s, ProcessMaps *maps, uint64_t start, uint64_t end) {
-    Place p = place_of(maps, start);
+static int maps_cut(ProcessStrings *s, ProcessMaps *maps, uint64_t start, uint64_t end) {
+    Place p = maps_place_of(maps, start);
 
     while (p.block < maps->n_blocks) {
         Block *block = maps->blocks[p.block];
@@ -282,15 +283,15 @@ static int cut(ProcessStrings *s, ProcessMaps *maps, uint64_t start, uint64_t en
         if (m->start >= end)
             break;
         if (p.item == 0 && m->start >= start && block->items[block->n - 1].end <= end) {
-            drop_block(s, maps, p.block);
+            maps_drop_block(s, maps, p.block);
             continue;
         }
-        r = block_own(s, maps, p.block);
+        r = maps_block_own(s, maps, p.block);
         if (r < 0)
             return r;
         m = &maps->blocks[p.block]->items[p.item];
         if (m->start < start && m->end > end)
-            return punch(s, maps, p, start, end);
+            return maps_punch(s, maps, p, start, end);
         if (m->end > end) {
             m->pgoff += end - m->start;
             m->start = end;
@@ -300,7 +301,7 @@ static int cut(ProcessStrings *s, ProcessMaps *maps, uint64_t start, uint64_t en
             m->end = start;
             p.item++;
         } else
-            drop_item(s, maps, p);
+            maps_drop_item(s, maps, p);
         if (p.item == maps->blocks[p.block]->n)
             p = (Place){.block = p.block + 1};
     }
@@ -310,14 +311,14 @@ static int cut(ProcessStrings *s, ProcessMaps *maps, uint64_t start, uint64_t en
 int maps_remove(ProcessStrings *s, ProcessMaps **maps, uint64_t start, uint64_t end) {
     int r = maps_own(s, maps);
 
-    return r < 0 ? r : cut(s, *maps, start, end);
+    return r < 0 ? r : maps_cut(s, *maps, start, end);
 }
 
 int maps_insert(ProcessStrings *s, ProcessMaps **maps, const ProcessMapping *mapping) {
     int r = maps_remove(s, maps, mapping->start, mapping->end);
 
     if (r >= 0)
-        r = insert_at(s, *maps, place_of(*maps, mapping->start), mapping);
+        r = maps_insert_at(s, *maps, maps_place_of(*maps, mapping->start), mapping);
     if (r < 0)
         images_put(s, mapping->image);
     return r;

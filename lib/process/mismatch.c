@@ -26,7 +26,7 @@ void mismatch_done(Mismatch *mismatch) {
     *mismatch = (Mismatch){};
 }
 
-static MismatchGroup *find_group(const Mismatch *mismatch, uint64_t id) {
+static MismatchGroup *mismatch_find_group(const Mismatch *mismatch, uint64_t id) {
     for (size_t i = 0; i < mismatch->n_groups; i++)
         if (mismatch->groups[i].id == id)
             return &mismatch->groups[i];
@@ -34,7 +34,7 @@ static MismatchGroup *find_group(const Mismatch *mismatch, uint64_t id) {
 }
 
 int mismatch_add_group(Mismatch *mismatch, const PdCgroup *cgroup) {
-    MismatchGroup *group = find_group(mismatch, cgroup->id);
+    MismatchGroup *group = mismatch_find_group(mismatch, cgroup->id);
     char *path;
 
     if (!group && mismatch->n_groups == GROUPS_MAX)
@@ -51,8 +51,8 @@ int mismatch_add_group(Mismatch *mismatch, const PdCgroup *cgroup) {
     return 0;
 }
 
-static void offer_group(Mismatch *mismatch, const Selection *filter, uint64_t id) {
-    MismatchGroup *group = find_group(mismatch, id);
+static void mismatch_offer_group(Mismatch *mismatch, const Selection *filter, uint64_t id) {
+    MismatchGroup *group = mismatch_find_group(mismatch, id);
     Bytes path;
 
     if (!group || group->offered)
@@ -65,7 +65,7 @@ static void offer_group(Mismatch *mismatch, const Selection *filter, uint64_t id
         cgroup_path_offer(&mismatch->near_groups, path, filter->units[i], true);
 }
 
-static void offer_comm(Mismatch *mismatch, const Selection *filter, Bytes comm) {
+static void mismatch_offer_comm(Mismatch *mismatch, const Selection *filter, Bytes comm) {
     char *seen = mismatch->comms[hash_bytes(0, comm) % MISMATCH_COMMS],
          name[MISMATCH_COMM_MAX] = "";
 
@@ -82,18 +82,18 @@ void mismatch_add_sample(Mismatch *mismatch, const Selection *filter, unsigned p
                          uint64_t cgroup) {
     mismatch->passed |= passed;
     if (selection_kinds(filter) & ~passed & SELECTION_GROUP)
-        offer_group(mismatch, filter, cgroup);
+        mismatch_offer_group(mismatch, filter, cgroup);
     if (selection_kinds(filter) & ~passed & SELECTION_COMM)
-        offer_comm(mismatch, filter, comm);
+        mismatch_offer_comm(mismatch, filter, comm);
 }
 
-static void join(Buffer *out, const char *word) {
+static void mismatch_join(Buffer *out, const char *word) {
     if (out->size > 0)
         text_printf(out, " %s ", word);
 }
 
 /* Where a name was given as we print it, the name itself follows, and looks the same. */
-static bool is_other_form(const char *before, const char *word) {
+static bool mismatch_is_other_form(const char *before, const char *word) {
     _cleanup_free_ char *text = strdup(before);
 
     if (text)
@@ -101,13 +101,13 @@ static bool is_other_form(const char *before, const char *word) {
     return text && strcmp(before, word) != 0 && strcmp(text, word) == 0;
 }
 
-static void put_words(Buffer *out, const char *kind, const char *const *words, size_t n) {
+static void mismatch_put_words(Buffer *out, const char *kind, const char *const *words, size_t n) {
     bool is_unit = strcmp(kind, "unit") == 0;
 
     for (size_t i = 0; i < MIN(n, (size_t)SHOWN_MAX); i++) {
         Bytes word = {.data = (const uint8_t *)words[i], .size = strlen(words[i])};
 
-        if (i > 0 && is_other_form(words[i - 1], words[i]))
+        if (i > 0 && mismatch_is_other_form(words[i - 1], words[i]))
             continue;
         text_printf(out, "%s%s '", i > 0 ? " or " : "", kind);
         text_escape_again(out, word);
@@ -117,14 +117,14 @@ static void put_words(Buffer *out, const char *kind, const char *const *words, s
         text_printf(out, " or %zu more", n - SHOWN_MAX);
 }
 
-static void put_numbers(Buffer *out, const char *kind, const uint32_t *numbers, size_t n) {
+static void mismatch_put_numbers(Buffer *out, const char *kind, const uint32_t *numbers, size_t n) {
     for (size_t i = 0; i < MIN(n, (size_t)SHOWN_MAX); i++)
         text_printf(out, "%s%s %" PRIu32, i > 0 ? " or " : "", kind, numbers[i]);
     if (n > SHOWN_MAX)
         text_printf(out, " or %zu more", n - SHOWN_MAX);
 }
 
-static void put_cpus(Buffer *out, const Selection *filter) {
+static void mismatch_put_cpus(Buffer *out, const Selection *filter) {
     uint32_t numbers[SHOWN_MAX];
     size_t n = 0;
 
@@ -134,37 +134,37 @@ static void put_cpus(Buffer *out, const Selection *filter) {
                 numbers[n] = cpu;
             n++;
         }
-    put_numbers(out, "CPU", numbers, n);
+    mismatch_put_numbers(out, "CPU", numbers, n);
 }
 
 /* All kinds have to match; a group may be named either way. */
-static void put_kinds(Buffer *out, const Selection *filter, unsigned kinds) {
+static void mismatch_put_kinds(Buffer *out, const Selection *filter, unsigned kinds) {
     if (kinds & SELECTION_PID)
-        put_numbers(out, "process", filter->pids, filter->n_pids);
+        mismatch_put_numbers(out, "process", filter->pids, filter->n_pids);
     if (kinds & SELECTION_TID) {
-        join(out, "and");
-        put_numbers(out, "thread", filter->tids, filter->n_tids);
+        mismatch_join(out, "and");
+        mismatch_put_numbers(out, "thread", filter->tids, filter->n_tids);
     }
     if (kinds & SELECTION_COMM) {
-        join(out, "and");
-        put_words(out, "comm", filter->comms, filter->n_comms);
+        mismatch_join(out, "and");
+        mismatch_put_words(out, "comm", filter->comms, filter->n_comms);
     }
     if (kinds & SELECTION_GROUP) {
-        join(out, "and");
-        put_words(out, "cgroup", filter->cgroups, filter->n_cgroups);
+        mismatch_join(out, "and");
+        mismatch_put_words(out, "cgroup", filter->cgroups, filter->n_cgroups);
         if (filter->n_cgroups > 0 && filter->n_units > 0)
-            join(out, "or");
-        put_words(out, "unit", filter->units, filter->n_units);
+            mismatch_join(out, "or");
+        mismatch_put_words(out, "unit", filter->units, filter->n_units);
     }
     if (kinds & SELECTION_CPU) {
-        join(out, "and");
-        put_cpus(out, filter);
+        mismatch_join(out, "and");
+        mismatch_put_cpus(out, filter);
     }
 }
 
 const NearNames *mismatch_describe(const Mismatch *mismatch, const Selection *filter, Buffer *out) {
     unsigned asked = selection_kinds(filter), empty = asked & ~mismatch->passed;
 
-    put_kinds(out, filter, empty ? empty : asked);
+    mismatch_put_kinds(out, filter, empty ? empty : asked);
     return empty & SELECTION_GROUP ? &mismatch->near_groups : &mismatch->near_comms;
 }

@@ -10,11 +10,11 @@
 
 enum { BUCKETS_MIN = 64 };
 
-static ProcessName **bucket_of(const ProcessNames *names, uint64_t hash) {
+static ProcessName **process_name_bucket_of(const ProcessNames *names, uint64_t hash) {
     return &names->buckets[hash & (names->n_buckets - 1)];
 }
 
-static bool names_grow(ProcessNames *names, ProcessBudget *budget) {
+static bool process_name_names_grow(ProcessNames *names, ProcessBudget *budget) {
     ProcessNames next = *names;
 
     next.n_buckets = names->n_buckets ? names->n_buckets * 2 : BUCKETS_MIN;
@@ -25,7 +25,7 @@ static bool names_grow(ProcessNames *names, ProcessBudget *budget) {
         next.seed = hash_seed();
     for (size_t i = 0; i < names->n_buckets; i++)
         for (ProcessName *name = names->buckets[i], *after; name; name = after) {
-            ProcessName **bucket = bucket_of(&next, name->hash);
+            ProcessName **bucket = process_name_bucket_of(&next, name->hash);
 
             after = name->next;
             name->next = *bucket;
@@ -44,10 +44,10 @@ ProcessName *names_get(ProcessNames *names, ProcessBudget *budget, Bytes text) {
     if (nul)
         text.size = (size_t)((const uint8_t *)nul - text.data);
     text.size = MIN(text.size, (size_t)PROCESS_NAME_MAX);
-    if (names->n >= names->n_buckets && !names_grow(names, budget))
+    if (names->n >= names->n_buckets && !process_name_names_grow(names, budget))
         return NULL;
     hash = hash_bytes(names->seed, text);
-    bucket = bucket_of(names, hash);
+    bucket = process_name_bucket_of(names, hash);
     for (name = *bucket; name; name = name->next)
         if (name->hash == hash && bytes_equal(name_bytes(name), text))
             return name_ref(name);
@@ -70,7 +70,7 @@ ProcessName *names_put(ProcessNames *names, ProcessBudget *budget, ProcessName *
 
     if (!name || --name->refs > 0)
         return NULL;
-    for (at = bucket_of(names, name->hash); *at != name; at = &(*at)->next)
+    for (at = process_name_bucket_of(names, name->hash); *at != name; at = &(*at)->next)
         ;
     *at = name->next;
     names->n--;

@@ -14,7 +14,7 @@ unsigned selection_kinds(const Selection *s) {
            (s->n_cgroups + s->n_units > 0 ? SELECTION_GROUP : 0) | (s->by_cpu ? SELECTION_CPU : 0);
 }
 
-static bool is_among(const uint32_t *ids, size_t n, uint32_t id) {
+static bool selection_is_among(const uint32_t *ids, size_t n, uint32_t id) {
     for (size_t i = 0; i < n; i++)
         if (ids[i] == id)
             return true;
@@ -22,11 +22,11 @@ static bool is_among(const uint32_t *ids, size_t n, uint32_t id) {
 }
 
 bool selection_has_pid(const Selection *s, uint32_t pid) {
-    return is_among(s->pids, s->n_pids, pid);
+    return selection_is_among(s->pids, s->n_pids, pid);
 }
 
 bool selection_has_tid(const Selection *s, uint32_t tid) {
-    return is_among(s->tids, s->n_tids, tid);
+    return selection_is_among(s->tids, s->n_tids, tid);
 }
 
 bool selection_has_comm(const Selection *s, Bytes comm) {

@@ -51,7 +51,7 @@ Connection *connection_free(Connection *connection) {
 }
 
 /* A path that is too long for an address is reached by way of its folder. */
-static int address_of(const char *path, struct sockaddr_un *ret, int *ret_folder) {
+static int connection_address_of(const char *path, struct sockaddr_un *ret, int *ret_folder) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     const char *name = strrchr(path, '/');
     _cleanup_free_ char *folder = NULL;
@@ -76,7 +76,7 @@ static int address_of(const char *path, struct sockaddr_un *ret, int *ret_folder
 }
 
 /* Where many connect at once, the queue may be full for a moment; nothing tells when it is not. */
-static int connect_patiently(int fd, const struct sockaddr_un *address) {
+static int connection_connect_patiently(int fd, const struct sockaddr_un *address) {
     uint64_t end_ns = clock_monotonic_ns() + CONNECT_NS;
 
     while (connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0) {
@@ -87,17 +87,17 @@ static int connect_patiently(int fd, const struct sockaddr_un *address) {
     return 0;
 }
 
-static int open_socket(const char *path, int *ret) {
+static int connection_open_socket(const char *path, int *ret) {
     _cleanup_close_ int fd = -1, folder = -1;
     struct sockaddr_un address;
-    int r = address_of(path, &address, &folder);
+    int r = connection_address_of(path, &address, &folder);
 
     if (r < 0)
         return r;
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
-    r = connect_patiently(fd, &address);
+    r = connection_connect_patiently(fd, &address);
     if (r < 0)
         return r;
     *ret = TAKE_FD(fd);
@@ -116,20 +116,20 @@ int connection_open(const char *path, Connection **ret) {
         return -ENOMEM;
     r = interface_new(interface_text_control, &connection->interface, NULL);
     if (r == 0)
-        r = open_socket(path ? path : CONNECTION_DEFAULT_PATH, &connection->fd);
+        r = connection_open_socket(path ? path : CONNECTION_DEFAULT_PATH, &connection->fd);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(connection);
     return 0;
 }
 
-static uint64_t end_of(uint64_t timeout_ns) {
+static uint64_t connection_end_of(uint64_t timeout_ns) {
     uint64_t end_ns;
 
     return __builtin_add_overflow(clock_monotonic_ns(), timeout_ns, &end_ns) ? UINT64_MAX : end_ns;
 }
 
-static int wait_for(const Connection *connection, short events, uint64_t end_ns) {
+static int connection_wait_for(const Connection *connection, short events, uint64_t end_ns) {
     struct pollfd fd = {.fd = connection->fd, .events = events};
     uint64_t now = clock_monotonic_ns(), left_ns = end_ns > now ? end_ns - now : 0;
     struct timespec timeout = {.tv_sec = (time_t)(left_ns / NS_PER_SECOND),
@@ -141,14 +141,14 @@ static int wait_for(const Connection *connection, short events, uint64_t end_ns)
     return n == 0 ? -ETIMEDOUT : 0;
 }
 
-static int send_all(const Connection *connection, Bytes bytes, uint64_t end_ns) {
+static int connection_send_all(const Connection *connection, Bytes bytes, uint64_t end_ns) {
     while (bytes.size > 0) {
         ssize_t n = send(connection->fd, bytes.data, bytes.size, MSG_NOSIGNAL);
 
         if (n < 0 && errno != EAGAIN)
             return errno == ECONNRESET ? -EPIPE : -errno;
         if (n < 0) {
-            int r = wait_for(connection, POLLOUT, end_ns);
+            int r = connection_wait_for(connection, POLLOUT, end_ns);
 
             if (r < 0)
                 return r;
@@ -161,7 +161,7 @@ static int send_all(const Connection *connection, Bytes bytes, uint64_t end_ns) 
 }
 
 /* Of another interface, replies are taken as they are. */
-static int note_member(Connection *connection, const char *method) {
+static int connection_note_member(Connection *connection, const char *method) {
     const char *name = interface_name(connection->interface);
     size_t n = strlen(name);
     char *member = NULL;
@@ -176,7 +176,7 @@ static int note_member(Connection *connection, const char *method) {
     return 0;
 }
 
-static json_t *make_call(const char *method, json_t *parameters, unsigned flags) {
+static json_t *connection_make_call(const char *method, json_t *parameters, unsigned flags) {
     /* clang-format off */
     static const struct { unsigned flag; const char *name; } rows[] = {
         { CALL_MORE,    "more"    },
@@ -196,9 +196,9 @@ static json_t *make_call(const char *method, json_t *parameters, unsigned flags)
 
 int connection_call(Connection *connection, const char *method, json_t *parameters, unsigned flags,
                     uint64_t timeout_ns) {
-    _cleanup_json_ json_t *taken = parameters, *call = make_call(method, taken, flags);
+    _cleanup_json_ json_t *taken = parameters, *call = connection_make_call(method, taken, flags);
     _cleanup_(buffer_done) Buffer out = {};
-    int r = call ? note_member(connection, method) : -ENOMEM;
+    int r = call ? connection_note_member(connection, method) : -ENOMEM;
 
     if (r == 0)
         r = message_append(&out, call);
@@ -206,12 +206,12 @@ int connection_call(Connection *connection, const char *method, json_t *paramete
         r = -EMSGSIZE;
     /* A daemon that refuses a connection says why and hangs up before it was asked anything. */
     if (r == 0)
-        r = send_all(connection, buffer_bytes(&out), end_of(timeout_ns));
+        r = connection_send_all(connection, buffer_bytes(&out), connection_end_of(timeout_ns));
     return r == -EPIPE ? 0 : r;
 }
 
 /* 1 and the message, which ends with a NUL in the buffer; 0: it is not whole yet. */
-static int take_message(Connection *connection, Bytes *ret) {
+static int connection_take_message(Connection *connection, Bytes *ret) {
     Buffer *in = &connection->in;
     const uint8_t *begin, *nul;
 
@@ -228,7 +228,7 @@ static int take_message(Connection *connection, Bytes *ret) {
 }
 
 /* More bytes behind those that are there; -EPIPE at their end. */
-static int fill(Connection *connection) {
+static int connection_fill(Connection *connection) {
     Buffer *in = &connection->in;
     ssize_t n;
 
@@ -247,7 +247,7 @@ static int fill(Connection *connection) {
     return n == 0 ? -EPIPE : 0;
 }
 
-static int check_reply(const Connection *connection, const MessageReply *reply) {
+static int connection_check_reply(const Connection *connection, const MessageReply *reply) {
     int r;
 
     if (reply->error || !connection->member)
@@ -257,7 +257,7 @@ static int check_reply(const Connection *connection, const MessageReply *reply) 
     return r == -EINVAL ? -EBADMSG : r == -ENOENT ? 0 : r;
 }
 
-static int parse_reply(Connection *connection, Bytes bytes, Reply *ret) {
+static int connection_parse_reply(Connection *connection, Bytes bytes, Reply *ret) {
     _cleanup_json_ json_t *object = NULL;
     json_error_t error;
     MessageReply reply;
@@ -268,7 +268,7 @@ static int parse_reply(Connection *connection, Bytes bytes, Reply *ret) {
         return json_error_code(&error) == json_error_out_of_memory ? -ENOMEM : -EBADMSG;
     if (message_to_reply(object, &reply) != 0)
         return -EBADMSG;
-    r = check_reply(connection, &reply);
+    r = connection_check_reply(connection, &reply);
     if (r < 0)
         return r;
     json_decref(connection->reply);
@@ -280,18 +280,18 @@ static int parse_reply(Connection *connection, Bytes bytes, Reply *ret) {
 }
 
 int connection_receive(Connection *connection, uint64_t timeout_ns, Reply *ret) {
-    uint64_t end_ns = end_of(timeout_ns);
+    uint64_t end_ns = connection_end_of(timeout_ns);
     Bytes bytes;
     int r;
 
     for (;;) {
-        r = take_message(connection, &bytes);
+        r = connection_take_message(connection, &bytes);
         if (r > 0)
-            return parse_reply(connection, bytes, ret);
+            return connection_parse_reply(connection, bytes, ret);
         if (r == 0)
-            r = fill(connection);
+            r = connection_fill(connection);
         if (r == -EAGAIN)
-            r = wait_for(connection, POLLIN, end_ns);
+            r = connection_wait_for(connection, POLLIN, end_ns);
         if (r < 0)
             return r;
     }
@@ -299,7 +299,7 @@ int connection_receive(Connection *connection, uint64_t timeout_ns, Reply *ret) 
 
 ssize_t connection_read(Connection *connection, void *buffer, size_t n, uint64_t timeout_ns) {
     size_t left = connection->in.size - connection->taken;
-    uint64_t end_ns = end_of(timeout_ns);
+    uint64_t end_ns = connection_end_of(timeout_ns);
     ssize_t got;
     int r;
 
@@ -311,7 +311,7 @@ ssize_t connection_read(Connection *connection, void *buffer, size_t n, uint64_t
         return (ssize_t)n;
     }
     while ((got = recv(connection->fd, buffer, n, 0)) < 0) {
-        r = errno == EAGAIN ? wait_for(connection, POLLIN, end_ns) : -errno;
+        r = errno == EAGAIN ? connection_wait_for(connection, POLLIN, end_ns) : -errno;
         if (r < 0)
             return r == -ECONNRESET ? -EPIPE : r;
     }

@@ -18,7 +18,8 @@ typedef struct Check {
 } Check;
 
 /* In front of what was wrong below; a name may be anything that JSON holds. */
-static int wrong_in(Check *check, const char *open, const char *name, const char *close) {
+static int interface_check_wrong_in(Check *check, const char *open, const char *name,
+                                    const char *close) {
     _cleanup_(buffer_done) Buffer text = {};
     const char *rest = check->field;
 
@@ -34,16 +35,16 @@ static int wrong_in(Check *check, const char *open, const char *name, const char
     return -EINVAL;
 }
 
-static int check_value(Check *check, const Type *type, const json_t *value);
+static int interface_check_value(Check *check, const Type *type, const json_t *value);
 
-static const TypeField *find_field(const Type *type, const char *name) {
+static const TypeField *interface_check_find_field(const Type *type, const char *name) {
     for (size_t i = 0; i < type->n_fields; i++)
         if (bytes_equal_str(type->fields[i].name, name))
             return &type->fields[i];
     return NULL;
 }
 
-static const json_t *get_field(const json_t *object, Bytes name) {
+static const json_t *interface_check_get_field(const json_t *object, Bytes name) {
     char key[INTERFACE_FIELD_SIZE];
 
     if (name.size >= sizeof(key))
@@ -53,25 +54,27 @@ static const json_t *get_field(const json_t *object, Bytes name) {
     return json_object_get(object, key);
 }
 
-static int check_struct(Check *check, const Type *type, const json_t *value) {
+static int interface_check_struct(Check *check, const Type *type, const json_t *value) {
     const char *name;
     json_t *held;
 
     if (value && !json_is_object(value))
         return -EINVAL;
     json_object_foreach((json_t *)value, name,
-                        held) if (!find_field(type, name) &&
-                                  check->strictness == INTERFACE_STRICT) return wrong_in(check, "",
-                                                                                         name, "");
+                        held) if (!interface_check_find_field(type, name) &&
+                                  check->strictness ==
+                                      INTERFACE_STRICT) return interface_check_wrong_in(check, "",
+                                                                                        name, "");
     for (size_t i = 0; i < type->n_fields; i++) {
         const TypeField *field = &type->fields[i];
-        int r = check_value(check, field->type, get_field(value, field->name));
+        int r = interface_check_value(check, field->type,
+                                      interface_check_get_field(value, field->name));
 
         if (r == -EINVAL) {
             char key[INTERFACE_FIELD_SIZE];
 
             snprintf(key, sizeof(key), "%.*s", (int)field->name.size, field->name.data);
-            return wrong_in(check, "", key, "");
+            return interface_check_wrong_in(check, "", key, "");
         }
         if (r < 0)
             return r;
@@ -79,24 +82,26 @@ static int check_struct(Check *check, const Type *type, const json_t *value) {
     return 0;
 }
 
-static int check_enum(const Type *type, const json_t *value) {
-    return json_is_string(value) && find_field(type, json_string_value(value)) ? 0 : -EINVAL;
+static int interface_check_enum(const Type *type, const json_t *value) {
+    return json_is_string(value) && interface_check_find_field(type, json_string_value(value))
+               ? 0
+               : -EINVAL;
 }
 
-static int check_array(Check *check, const Type *type, const json_t *value) {
+static int interface_check_array(Check *check, const Type *type, const json_t *value) {
     json_t *held;
     size_t i;
 
     if (!json_is_array(value))
         return -EINVAL;
     json_array_foreach(value, i, held) {
-        int r = check_value(check, type->of, held);
+        int r = interface_check_value(check, type->of, held);
 
         if (r == -EINVAL) {
             char index[24];
 
             snprintf(index, sizeof(index), "%zu", i);
-            return wrong_in(check, "[", index, "]");
+            return interface_check_wrong_in(check, "[", index, "]");
         }
         if (r < 0)
             return r;
@@ -104,23 +109,23 @@ static int check_array(Check *check, const Type *type, const json_t *value) {
     return 0;
 }
 
-static int check_map(Check *check, const Type *type, const json_t *value) {
+static int interface_check_map(Check *check, const Type *type, const json_t *value) {
     const char *key;
     json_t *held;
 
     if (!json_is_object(value))
         return -EINVAL;
     json_object_foreach((json_t *)value, key, held) {
-        int r = check_value(check, type->of, held);
+        int r = interface_check_value(check, type->of, held);
 
         if (r < 0)
-            return r == -EINVAL ? wrong_in(check, "[", key, "]") : r;
+            return r == -EINVAL ? interface_check_wrong_in(check, "[", key, "]") : r;
     }
     return 0;
 }
 
 /* A value that is not there is NULL. */
-static int check_value(Check *check, const Type *type, const json_t *value) {
+static int interface_check_value(Check *check, const Type *type, const json_t *value) {
     switch (type->kind) {
     case TYPE_BOOL:
         return json_is_boolean(value) ? 0 : -EINVAL;
@@ -133,17 +138,17 @@ static int check_value(Check *check, const Type *type, const json_t *value) {
     case TYPE_OBJECT:
         return json_is_object(value) ? 0 : -EINVAL;
     case TYPE_ENUM:
-        return check_enum(type, value);
+        return interface_check_enum(type, value);
     case TYPE_STRUCT:
-        return value ? check_struct(check, type, value) : -EINVAL;
+        return value ? interface_check_struct(check, type, value) : -EINVAL;
     case TYPE_NAMED:
-        return check_value(check, type->of, value);
+        return interface_check_value(check, type->of, value);
     case TYPE_ARRAY:
-        return check_array(check, type, value);
+        return interface_check_array(check, type, value);
     case TYPE_MAP:
-        return check_map(check, type, value);
+        return interface_check_map(check, type, value);
     case TYPE_NULLABLE:
-        return !value || json_is_null(value) ? 0 : check_value(check, type->of, value);
+        return !value || json_is_null(value) ? 0 : interface_check_value(check, type->of, value);
     }
     return -EINVAL;
 }
@@ -160,7 +165,7 @@ int interface_check(const Interface *interface, InterfacePart part, const char *
 
     if (!found)
         return -ENOENT;
-    r = check_struct(&check, part == INTERFACE_REPLY ? found->out : found->in, object);
+    r = interface_check_struct(&check, part == INTERFACE_REPLY ? found->out : found->in, object);
     if (r == -EINVAL && ret_field)
         memcpy(ret_field, field, sizeof(field));
     return r;

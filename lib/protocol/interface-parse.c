@@ -27,26 +27,26 @@ typedef struct Reader {
     unsigned line;
 } Reader;
 
-static Type *type_free(Type *type) {
+static Type *interface_parse_type_free(Type *type) {
     if (!type)
         return NULL;
     if (type->kind != TYPE_NAMED)
-        type_free(type->of);
+        interface_parse_type_free(type->of);
     for (size_t i = 0; i < type->n_fields; i++)
-        type_free(type->fields[i].type);
+        interface_parse_type_free(type->fields[i].type);
     free(type->fields);
     free(type);
     return NULL;
 }
-DEFINE_CLEANUP(Type *, type_free);
+DEFINE_CLEANUP(Type *, interface_parse_type_free);
 
 Interface *interface_free(Interface *interface) {
     if (!interface)
         return NULL;
     for (size_t i = 0; i < interface->n_members; i++) {
         free(interface->members[i].name);
-        type_free(interface->members[i].in);
-        type_free(interface->members[i].out);
+        interface_parse_type_free(interface->members[i].in);
+        interface_parse_type_free(interface->members[i].out);
     }
     free(interface->members);
     free(interface->name);
@@ -55,7 +55,7 @@ Interface *interface_free(Interface *interface) {
 }
 
 /* White space and comments. */
-static void skip(Reader *r) {
+static void interface_parse_skip(Reader *r) {
     for (; *r->at; r->at++)
         if (*r->at == '\n')
             r->line++;
@@ -65,33 +65,33 @@ static void skip(Reader *r) {
             return;
 }
 
-static bool take(Reader *r, const char *mark) {
+static bool interface_parse_take(Reader *r, const char *mark) {
     size_t n = strlen(mark);
 
-    skip(r);
+    interface_parse_skip(r);
     if (strncmp(r->at, mark, n) != 0)
         return false;
     r->at += n;
     return true;
 }
 
-static bool is_word(char c) {
+static bool interface_parse_is_word(char c) {
     return isalnum((unsigned char)c) || c == '_';
 }
 
 /* Letters, digits and _, `more` within too; empty where there is none. */
-static Bytes take_word(Reader *r, char more) {
+static Bytes interface_parse_take_word(Reader *r, char more) {
     const char *begin;
 
-    skip(r);
+    interface_parse_skip(r);
     begin = r->at;
     if (isalpha((unsigned char)*r->at))
-        while (is_word(*r->at) || (more && *r->at == more))
+        while (interface_parse_is_word(*r->at) || (more && *r->at == more))
             r->at++;
     return (Bytes){.data = (const uint8_t *)begin, .size = (size_t)(r->at - begin)};
 }
 
-static int new_type(TypeKind kind, Type **ret) {
+static int interface_parse_new_type(TypeKind kind, Type **ret) {
     Type *type = calloc(1, sizeof(*type));
 
     if (!type)
@@ -101,21 +101,21 @@ static int new_type(TypeKind kind, Type **ret) {
     return 0;
 }
 
-static int read_type(Reader *r, unsigned depth, Type **ret);
+static int interface_parse_read_type(Reader *r, unsigned depth, Type **ret);
 
-static bool has_field(const Type *type, Bytes name) {
+static bool interface_parse_has_field(const Type *type, Bytes name) {
     for (size_t i = 0; i < type->n_fields; i++)
         if (bytes_equal(type->fields[i].name, name))
             return true;
     return false;
 }
 
-static int read_field(Reader *r, unsigned depth, Type *type) {
-    Bytes name = take_word(r, 0);
-    bool has_type = take(r, ":");
+static int interface_parse_read_field(Reader *r, unsigned depth, Type *type) {
+    Bytes name = interface_parse_take_word(r, 0);
+    bool has_type = interface_parse_take(r, ":");
     TypeField *field;
 
-    if (name.size == 0 || has_field(type, name) || type->n_fields >= FIELDS_MAX)
+    if (name.size == 0 || interface_parse_has_field(type, name) || type->n_fields >= FIELDS_MAX)
         return -EBADMSG;
     if (type->n_fields > 0 && has_type != (type->kind == TYPE_STRUCT))
         return -EBADMSG;
@@ -124,20 +124,20 @@ static int read_field(Reader *r, unsigned depth, Type *type) {
     if (!field)
         return -ENOMEM;
     field->name = name;
-    return has_type ? read_type(r, depth + 1, &field->type) : 0;
+    return has_type ? interface_parse_read_type(r, depth + 1, &field->type) : 0;
 }
 
-static int read_struct(Reader *r, unsigned depth, Type **ret) {
-    _cleanup_(type_freep) Type *type = NULL;
-    int k = new_type(TYPE_STRUCT, &type);
+static int interface_parse_read_struct(Reader *r, unsigned depth, Type **ret) {
+    _cleanup_(interface_parse_type_freep) Type *type = NULL;
+    int k = interface_parse_new_type(TYPE_STRUCT, &type);
 
-    if (k == 0 && !take(r, "("))
+    if (k == 0 && !interface_parse_take(r, "("))
         k = -EBADMSG;
-    if (k == 0 && !take(r, ")")) {
+    if (k == 0 && !interface_parse_take(r, ")")) {
         do
-            k = read_field(r, depth, type);
-        while (k == 0 && take(r, ","));
-        if (k == 0 && !take(r, ")"))
+            k = interface_parse_read_field(r, depth, type);
+        while (k == 0 && interface_parse_take(r, ","));
+        if (k == 0 && !interface_parse_take(r, ")"))
             k = -EBADMSG;
     }
     if (k < 0)
@@ -146,7 +146,7 @@ static int read_struct(Reader *r, unsigned depth, Type **ret) {
     return 0;
 }
 
-static int read_name(Reader *r, Type **ret) {
+static int interface_parse_read_name(Reader *r, Type **ret) {
     /* clang-format off */
     static const struct { const char *name; TypeKind kind; } plain[] = {
         { "bool",   TYPE_BOOL   },
@@ -156,21 +156,21 @@ static int read_name(Reader *r, Type **ret) {
         { "object", TYPE_OBJECT },
     };
     /* clang-format on */
-    Bytes name = take_word(r, 0);
+    Bytes name = interface_parse_take_word(r, 0);
     int k;
 
     for (size_t i = 0; i < ARRAY_SIZE(plain); i++)
         if (bytes_equal_str(name, plain[i].name))
-            return new_type(plain[i].kind, ret);
+            return interface_parse_new_type(plain[i].kind, ret);
     if (name.size == 0)
         return -EBADMSG;
-    k = new_type(TYPE_NAMED, ret);
+    k = interface_parse_new_type(TYPE_NAMED, ret);
     if (k == 0)
         (*ret)->name = name;
     return k;
 }
 
-static int read_type(Reader *r, unsigned depth, Type **ret) {
+static int interface_parse_read_type(Reader *r, unsigned depth, Type **ret) {
     /* clang-format off */
     static const struct { const char *mark; TypeKind kind; } marks[] = {
         { "?",        TYPE_NULLABLE },
@@ -178,36 +178,37 @@ static int read_type(Reader *r, unsigned depth, Type **ret) {
         { "[string]", TYPE_MAP      },
     };
     /* clang-format on */
-    _cleanup_(type_freep) Type *type = NULL;
+    _cleanup_(interface_parse_type_freep) Type *type = NULL;
     int k;
 
     if (depth > DEPTH_MAX)
         return -EBADMSG;
     for (size_t i = 0; i < ARRAY_SIZE(marks); i++) {
-        if (!take(r, marks[i].mark))
+        if (!interface_parse_take(r, marks[i].mark))
             continue;
-        k = new_type(marks[i].kind, &type);
+        k = interface_parse_new_type(marks[i].kind, &type);
         if (k == 0)
-            k = read_type(r, depth + 1, &type->of);
+            k = interface_parse_read_type(r, depth + 1, &type->of);
         if (k == 0 && type->kind == TYPE_NULLABLE && type->of->kind == TYPE_NULLABLE)
             k = -EBADMSG;
         if (k == 0)
             *ret = TAKE_PTR(type);
         return k;
     }
-    skip(r);
-    return *r->at == '(' ? read_struct(r, depth, ret) : read_name(r, ret);
+    interface_parse_skip(r);
+    return *r->at == '(' ? interface_parse_read_struct(r, depth, ret)
+                         : interface_parse_read_name(r, ret);
 }
 
 /* What is passed is no enum. */
-static int read_fields(Reader *r, Type **ret) {
-    int k = read_struct(r, 0, ret);
+static int interface_parse_read_fields(Reader *r, Type **ret) {
+    int k = interface_parse_read_struct(r, 0, ret);
 
     return k == 0 && (*ret)->kind != TYPE_STRUCT ? -EBADMSG : k;
 }
 
-static int read_member(Reader *r, Interface *interface) {
-    Bytes word = take_word(r, 0), name = take_word(r, 0);
+static int interface_parse_read_member(Reader *r, Interface *interface) {
+    Bytes word = interface_parse_take_word(r, 0), name = interface_parse_take_word(r, 0);
     MemberKind kind = bytes_equal_str(word, "type")     ? MEMBER_TYPE
                       : bytes_equal_str(word, "method") ? MEMBER_METHOD
                                                         : MEMBER_ERROR;
@@ -227,10 +228,11 @@ static int read_member(Reader *r, Interface *interface) {
     member->name = strndup((const char *)name.data, name.size);
     if (!member->name)
         return -ENOMEM;
-    k = kind == MEMBER_TYPE ? read_struct(r, 0, &member->in) : read_fields(r, &member->in);
+    k = kind == MEMBER_TYPE ? interface_parse_read_struct(r, 0, &member->in)
+                            : interface_parse_read_fields(r, &member->in);
     if (k < 0 || kind != MEMBER_METHOD)
         return k;
-    return take(r, "->") ? read_fields(r, &member->out) : -EBADMSG;
+    return interface_parse_take(r, "->") ? interface_parse_read_fields(r, &member->out) : -EBADMSG;
 }
 
 const Member *interface_find(const Interface *interface, MemberKind kind, Bytes name) {
@@ -240,7 +242,7 @@ const Member *interface_find(const Interface *interface, MemberKind kind, Bytes 
     return NULL;
 }
 
-static int resolve(const Interface *interface, Type *type) {
+static int interface_parse_resolve(const Interface *interface, Type *type) {
     const Member *member;
     int r = 0;
 
@@ -252,12 +254,12 @@ static int resolve(const Interface *interface, Type *type) {
         return member ? 0 : -EBADMSG;
     }
     for (size_t i = 0; r == 0 && i < type->n_fields; i++)
-        r = resolve(interface, type->fields[i].type);
-    return r == 0 ? resolve(interface, type->of) : r;
+        r = interface_parse_resolve(interface, type->fields[i].type);
+    return r == 0 ? interface_parse_resolve(interface, type->of) : r;
 }
 
-static int read_interface(Reader *r, Interface *interface) {
-    Bytes word = take_word(r, 0), name = take_word(r, '.');
+static int interface_parse_read_interface(Reader *r, Interface *interface) {
+    Bytes word = interface_parse_take_word(r, 0), name = interface_parse_take_word(r, '.');
     int k = 0;
 
     if (!bytes_equal_str(word, "interface") || name.size == 0)
@@ -265,12 +267,12 @@ static int read_interface(Reader *r, Interface *interface) {
     interface->name = strndup((const char *)name.data, name.size);
     if (!interface->name)
         return -ENOMEM;
-    for (skip(r); k == 0 && *r->at; skip(r))
-        k = read_member(r, interface);
+    for (interface_parse_skip(r); k == 0 && *r->at; interface_parse_skip(r))
+        k = interface_parse_read_member(r, interface);
     for (size_t i = 0; k == 0 && i < interface->n_members; i++) {
-        k = resolve(interface, interface->members[i].in);
+        k = interface_parse_resolve(interface, interface->members[i].in);
         if (k == 0)
-            k = resolve(interface, interface->members[i].out);
+            k = interface_parse_resolve(interface, interface->members[i].out);
     }
     return k;
 }
@@ -283,7 +285,7 @@ int interface_new(const char *text, Interface **ret, unsigned *ret_line) {
     if (!interface)
         return -ENOMEM;
     interface->text = text;
-    r = read_interface(&reader, interface);
+    r = interface_parse_read_interface(&reader, interface);
     if (r < 0) {
         if (ret_line)
             *ret_line = reader.line;

@@ -35,20 +35,20 @@ const char *message_fault_name(MessageFault fault) {
 }
 
 /* Where a string ends, its closing quote taken as read. */
-static const uint8_t *skip_string(const uint8_t *at, const uint8_t *end) {
+static const uint8_t *message_skip_string(const uint8_t *at, const uint8_t *end) {
     while (at < end && *at != '"')
         at += *at == '\\' && end - at > 1 ? 2 : 1;
     return at < end ? at + 1 : end;
 }
 
-static int check_shape(const uint8_t *at, size_t n) {
+static int message_check_shape(const uint8_t *at, size_t n) {
     const uint8_t *end = at + n;
     size_t depth = 0, values = 0;
 
     while (at < end)
         switch (*at++) {
         case '"':
-            at = skip_string(at, end);
+            at = message_skip_string(at, end);
             break;
         case '{':
         case '[':
@@ -67,7 +67,7 @@ static int check_shape(const uint8_t *at, size_t n) {
     return 0;
 }
 
-static int fault_of(const json_error_t *error) {
+static int message_fault_of(const json_error_t *error) {
     switch (json_error_code(error)) {
     case json_error_out_of_memory:
         return -ENOMEM;
@@ -92,12 +92,12 @@ int message_parse(const void *bytes, size_t n, json_t **ret) {
 
     if (n > MESSAGE_BYTES_MAX)
         return MESSAGE_SIZE;
-    r = check_shape(bytes, n);
+    r = message_check_shape(bytes, n);
     if (r != 0)
         return r;
     object = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, &error);
     if (!object)
-        return fault_of(&error);
+        return message_fault_of(&error);
     if (!json_is_object(object)) {
         json_decref(object);
         return MESSAGE_OBJECT;
@@ -106,7 +106,7 @@ int message_parse(const void *bytes, size_t n, json_t **ret) {
     return 0;
 }
 
-static int append(const char *bytes, size_t n, void *userdata) {
+static int message_append_bytes(const char *bytes, size_t n, void *userdata) {
     buffer_append(userdata, bytes, n);
     return buffer_error(userdata);
 }
@@ -114,7 +114,7 @@ static int append(const char *bytes, size_t n, void *userdata) {
 int message_append(Buffer *out, const json_t *object) {
     size_t size = out->size;
 
-    if (json_dump_callback(object, append, out, JSON_COMPACT) < 0) {
+    if (json_dump_callback(object, message_append_bytes, out, JSON_COMPACT) < 0) {
         int r = buffer_error(out);
 
         out->size = size;
@@ -127,7 +127,7 @@ int message_append(Buffer *out, const json_t *object) {
 }
 
 /* An object, or null, which is none. */
-static int take_parameters(json_t *value, json_t **ret) {
+static int message_take_parameters(json_t *value, json_t **ret) {
     if (value && !json_is_object(value) && !json_is_null(value))
         return MESSAGE_FIELD;
     *ret = json_is_object(value) ? value : NULL;
@@ -142,7 +142,7 @@ int message_to_call(json_t *object, MessageCall *ret) {
     if (json_unpack_ex(object, NULL, JSON_STRICT, "{s:s, s?o, s?b, s?b, s?b}", "method",
                        &call.method, "parameters", &parameters, "more", &more, "oneway", &oneway,
                        "upgrade", &upgrade) < 0 ||
-        take_parameters(parameters, &call.parameters) != 0)
+        message_take_parameters(parameters, &call.parameters) != 0)
         return MESSAGE_FIELD;
     if (more + oneway + upgrade > 1)
         return MESSAGE_FLAGS;
@@ -160,7 +160,7 @@ int message_to_reply(json_t *object, MessageReply *ret) {
 
     if (json_unpack_ex(object, NULL, JSON_STRICT, "{s?s, s?o, s?b}", "error", &reply.error,
                        "parameters", &parameters, "continues", &continues) < 0 ||
-        take_parameters(parameters, &reply.parameters) != 0)
+        message_take_parameters(parameters, &reply.parameters) != 0)
         return MESSAGE_FIELD;
     if (continues && reply.error)
         return MESSAGE_FLAGS;

@@ -16,7 +16,7 @@
 
 enum { SHORTEST_PART_OF_A_NAME = 3 };
 
-static Bytes without_slashes(const char *s, size_t n) {
+static Bytes cgroup_path_without_slashes(const char *s, size_t n) {
     while (n > 0 && *s == '/') {
         s++;
         n--;
@@ -26,21 +26,21 @@ static Bytes without_slashes(const char *s, size_t n) {
     return (Bytes){.data = (const uint8_t *)s, .size = n};
 }
 
-static Bytes trimmed(Bytes path) {
-    return without_slashes((const char *)path.data, path.size);
+static Bytes cgroup_path_trimmed(Bytes path) {
+    return cgroup_path_without_slashes((const char *)path.data, path.size);
 }
 
-static bool is_at_or_below(Bytes path, Bytes top) {
+static bool cgroup_path_is_at_or_below(Bytes path, Bytes top) {
     return top.size == 0 || (path.size >= top.size && memcmp(path.data, top.data, top.size) == 0 &&
                              (path.size == top.size || path.data[top.size] == '/'));
 }
 
-static bool is_glob(const char *s) {
+static bool cgroup_path_is_glob(const char *s) {
     return strpbrk(s, "*?[") != NULL;
 }
 
 /* With a NUL behind it; false: it is too long, or has a NUL inside. */
-static bool copy_text(Bytes text, char ret[PATH_MAX]) {
+static bool cgroup_path_copy_text(Bytes text, char ret[PATH_MAX]) {
     if (text.size >= PATH_MAX || memchr(text.data, '\0', text.size))
         return false;
     memcpy(ret, text.data, text.size);
@@ -49,7 +49,7 @@ static bool copy_text(Bytes text, char ret[PATH_MAX]) {
 }
 
 /* As many parts of the path as the pattern has. */
-static Bytes first_parts(Bytes path, Bytes pattern) {
+static Bytes cgroup_path_first_parts(Bytes path, Bytes pattern) {
     size_t parts = 1;
 
     for (size_t i = 0; i < pattern.size; i++)
@@ -61,17 +61,20 @@ static Bytes first_parts(Bytes path, Bytes pattern) {
 }
 
 bool cgroup_path_matches(Bytes path, const char *pattern) {
-    Bytes whole = trimmed(path), wanted = without_slashes(pattern, strlen(pattern));
+    Bytes whole = cgroup_path_trimmed(path),
+          wanted = cgroup_path_without_slashes(pattern, strlen(pattern));
     char text[PATH_MAX], glob[PATH_MAX];
 
-    if (is_at_or_below(whole, wanted))
+    if (cgroup_path_is_at_or_below(whole, wanted))
         return true;
-    return is_glob(pattern) && copy_text(first_parts(whole, wanted), text) &&
-           copy_text(wanted, glob) && fnmatch(glob, text, FNM_NOESCAPE | FNM_PATHNAME) == 0;
+    return cgroup_path_is_glob(pattern) &&
+           cgroup_path_copy_text(cgroup_path_first_parts(whole, wanted), text) &&
+           cgroup_path_copy_text(wanted, glob) &&
+           fnmatch(glob, text, FNM_NOESCAPE | FNM_PATHNAME) == 0;
 }
 
 /* The next part of a path, from *at on; false: there are no more. */
-static bool next_part(Bytes path, size_t *at, char ret[PATH_MAX]) {
+static bool cgroup_path_next_part(Bytes path, size_t *at, char ret[PATH_MAX]) {
     size_t from, n = 0;
 
     while (*at < path.size && path.data[*at] == '/')
@@ -80,7 +83,7 @@ static bool next_part(Bytes path, size_t *at, char ret[PATH_MAX]) {
     while (from + n < path.size && path.data[from + n] != '/')
         n++;
     *at = from + n;
-    return n > 0 && copy_text((Bytes){.data = path.data + from, .size = n}, ret);
+    return n > 0 && cgroup_path_copy_text((Bytes){.data = path.data + from, .size = n}, ret);
 }
 
 const char *cgroup_unit_suffix(const char *unit) {
@@ -91,29 +94,30 @@ const char *cgroup_unit_suffix(const char *unit) {
     for (size_t i = 0; dot && i < ARRAY_SIZE(types); i++)
         if (strcmp(dot + 1, types[i]) == 0)
             return "";
-    return is_glob(unit) ? "" : ".service";
+    return cgroup_path_is_glob(unit) ? "" : ".service";
 }
 
-static bool is_unit(const char *part, const char *unit, const char *suffix) {
+static bool cgroup_path_is_unit(const char *part, const char *unit, const char *suffix) {
     size_t n = strlen(unit);
 
     if (strncmp(part, unit, n) == 0 && strcmp(part + n, suffix) == 0)
         return true;
-    return is_glob(unit) && fnmatch(unit, part, FNM_NOESCAPE) == 0;
+    return cgroup_path_is_glob(unit) && fnmatch(unit, part, FNM_NOESCAPE) == 0;
 }
 
 bool cgroup_unit_matches(Bytes path, const char *unit) {
     const char *suffix = cgroup_unit_suffix(unit);
     char part[PATH_MAX];
 
-    for (size_t at = 0; *unit && next_part(path, &at, part);)
-        if (is_unit(part, unit, suffix) || (part[0] == '_' && is_unit(part + 1, unit, suffix)))
+    for (size_t at = 0; *unit && cgroup_path_next_part(path, &at, part);)
+        if (cgroup_path_is_unit(part, unit, suffix) ||
+            (part[0] == '_' && cgroup_path_is_unit(part + 1, unit, suffix)))
             return true;
     return false;
 }
 
 /* `shop` for shop.service, or a part of a long name. */
-static unsigned distance_of(const char *part, const char *name) {
+static unsigned cgroup_path_distance_of(const char *part, const char *name) {
     size_t n = strlen(name);
     unsigned distance;
 
@@ -128,18 +132,19 @@ static unsigned distance_of(const char *part, const char *name) {
 }
 
 void cgroup_path_offer(NearNames *near, Bytes path, const char *wanted, bool by_unit) {
-    Bytes whole = trimmed(path), pattern = without_slashes(wanted, strlen(wanted));
+    Bytes whole = cgroup_path_trimmed(path),
+          pattern = cgroup_path_without_slashes(wanted, strlen(wanted));
     const char *suffix = by_unit ? cgroup_unit_suffix(wanted) : "";
     char part[PATH_MAX], name[PATH_MAX], shown[NEAR_NAME_MAX];
     char *slash;
 
-    if (pattern.size == 0 || is_glob(wanted) || pattern.size + strlen(suffix) >= sizeof(name) ||
-        !copy_text(pattern, name))
+    if (pattern.size == 0 || cgroup_path_is_glob(wanted) ||
+        pattern.size + strlen(suffix) >= sizeof(name) || !cgroup_path_copy_text(pattern, name))
         return;
     strcat(name, suffix);
     slash = strrchr(name, '/');
-    for (size_t at = 0; next_part(whole, &at, part);) {
-        unsigned distance = distance_of(part, slash ? slash + 1 : name);
+    for (size_t at = 0; cgroup_path_next_part(whole, &at, part);) {
+        unsigned distance = cgroup_path_distance_of(part, slash ? slash + 1 : name);
 
         if (!by_unit && at + 1 < sizeof(shown))
             snprintf(shown, sizeof(shown), "/%.*s", (int)at, (const char *)whole.data);

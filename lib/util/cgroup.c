@@ -21,7 +21,7 @@ typedef struct Mount {
     char *top, *where, *type, *options;
 } Mount;
 
-static bool parse_mount(char *line, Mount *ret) {
+static bool cgroup_parse_mount(char *line, Mount *ret) {
     char *field[5], *rest = line, *end = strstr(line, " - ");
 
     if (!end)
@@ -37,7 +37,7 @@ static bool parse_mount(char *line, Mount *ret) {
     return ret->where[0] == '/' && ret->top[0] == '/';
 }
 
-static bool has_option(const char *options, const char *name) {
+static bool cgroup_has_option(const char *options, const char *name) {
     size_t n = strlen(name);
 
     for (const char *at = options; at && *at; at = strchr(at, ',')) {
@@ -48,16 +48,17 @@ static bool has_option(const char *options, const char *name) {
     return false;
 }
 
-static bool is_octal(char c) {
+static bool cgroup_is_octal(char c) {
     return c >= '0' && c <= '7';
 }
 
 /* The kernel writes blanks and backslashes in a path as \040 and the like. */
-static void unescape(char *path) {
+static void cgroup_unescape(char *path) {
     char *to = path;
 
     for (const char *from = path; *from; to++)
-        if (from[0] == '\\' && is_octal(from[1]) && is_octal(from[2]) && is_octal(from[3])) {
+        if (from[0] == '\\' && cgroup_is_octal(from[1]) && cgroup_is_octal(from[2]) &&
+            cgroup_is_octal(from[3])) {
             *to = (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 | (from[3] - '0'));
             from += 4;
         } else
@@ -65,9 +66,9 @@ static void unescape(char *path) {
     *to = '\0';
 }
 
-static bool take(const Mount *mount, unsigned version, CgroupTree *ret) {
-    unescape(mount->where);
-    unescape(mount->top);
+static bool cgroup_take(const Mount *mount, unsigned version, CgroupTree *ret) {
+    cgroup_unescape(mount->where);
+    cgroup_unescape(mount->top);
     /* In a namespace that begins elsewhere the true path is not to be had. */
     if (mount->top[1] == '\0' || strncmp(mount->top, "/..", 3) == 0)
         mount->top[0] = '\0';
@@ -79,7 +80,7 @@ static bool take(const Mount *mount, unsigned version, CgroupTree *ret) {
     return true;
 }
 
-static FILE *open_below(const char *root, const char *path) {
+static FILE *cgroup_open_below(const char *root, const char *path) {
     char full[CGROUP_TREE_PATH_MAX];
 
     if (snprintf(full, sizeof(full), "%s%s", root, path) >= (int)sizeof(full)) {
@@ -90,10 +91,10 @@ static FILE *open_below(const char *root, const char *path) {
 }
 
 /* "perf_event\tHIERARCHY\t…": 0 is cgroup2. It may be mounted where we cannot see it. */
-static bool is_elsewhere(const char *root) {
+static bool cgroup_is_elsewhere(const char *root) {
     unsigned hierarchy = 0;
     char line[256];
-    FILE *f = open_below(root, "/proc/cgroups");
+    FILE *f = cgroup_open_below(root, "/proc/cgroups");
 
     while (f && hierarchy == 0 && fgets(line, sizeof(line), f))
         (void)sscanf(line, "perf_event %u", &hierarchy);
@@ -102,7 +103,7 @@ static bool is_elsewhere(const char *root) {
     return hierarchy != 0;
 }
 
-static bool skip_rest(char *line, FILE *f) {
+static bool cgroup_skip_rest(char *line, FILE *f) {
     bool is_whole = strchr(line, '\n') || feof(f);
 
     while (!strchr(line, '\n') && fgets(line, LINE_MAX_BYTES, f))
@@ -118,19 +119,19 @@ int cgroup_tree_find(const char *root, CgroupTree *ret) {
 
     if (!line || !found)
         return -ENOMEM;
-    f = open_below(root, "/proc/self/mountinfo");
+    f = cgroup_open_below(root, "/proc/self/mountinfo");
     if (!f)
         return -errno;
     while (found->version != 1 && fgets(line, LINE_MAX_BYTES, f)) {
-        if (!skip_rest(line, f) || !parse_mount(line, &mount))
+        if (!cgroup_skip_rest(line, f) || !cgroup_parse_mount(line, &mount))
             continue;
-        if (strcmp(mount.type, "cgroup") == 0 && has_option(mount.options, "perf_event"))
-            (void)take(&mount, 1, found);
+        if (strcmp(mount.type, "cgroup") == 0 && cgroup_has_option(mount.options, "perf_event"))
+            (void)cgroup_take(&mount, 1, found);
         else if (strcmp(mount.type, "cgroup2") == 0 && found->version == 0)
-            (void)take(&mount, 2, found);
+            (void)cgroup_take(&mount, 2, found);
     }
     (void)fclose(f);
-    if (found->version == 0 || (found->version == 2 && is_elsewhere(root)))
+    if (found->version == 0 || (found->version == 2 && cgroup_is_elsewhere(root)))
         return -ENOENT;
     *ret = *found;
     return 0;

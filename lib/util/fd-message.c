@@ -34,7 +34,7 @@ int message_send(int socket, const void *bytes, size_t n, int fd, int flags) {
 }
 
 /* How many descriptors came; the first is *ret_fd, the others are closed. */
-static size_t take_fds(struct msghdr *message, int *ret_fd) {
+static size_t fd_message_take_fds(struct msghdr *message, int *ret_fd) {
     size_t taken = 0;
 
     for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
@@ -72,7 +72,7 @@ int message_receive(int socket, void *ret, size_t n, int *ret_fd) {
     while (k < 0 && errno == EINTR);
     if (k < 0)
         return errno == ECONNRESET ? -EPIPE : -errno;
-    n_fds = take_fds(&message, &fd);
+    n_fds = fd_message_take_fds(&message, &fd);
     if (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || n_fds > 1)
         return -EMSGSIZE;
     if (k == 0)

@@ -18,11 +18,11 @@ Fields fields_to(Buffer *out, FieldsFormat format) {
 
 enum { NAME_ROOM = 64, NUMBER_ROOM = 48 };
 
-static void close_member(Fields *f, const char *end) {
+static void fields_close_member(Fields *f, const char *end) {
     f->out->size = (size_t)(end - (char *)f->out->data);
 }
 
-static void break_line(Fields *f) {
+static void fields_break_line(Fields *f) {
     text_putc(f->out, '\n');
     for (unsigned i = 0; i < f->depth; i++)
         text_puts(f->out, "  ");
@@ -30,10 +30,10 @@ static void break_line(Fields *f) {
 
 /*
  * What stands between the member before and this one, and the name. Returns where the value goes,
- * with room for NUMBER_ROOM bytes, to be ended by close_member(); NULL without memory. Names are
- * short, so they are copied here rather than measured first.
+ * with room for NUMBER_ROOM bytes, to be ended by fields_close_member(); NULL without memory. Names
+ * are short, so they are copied here rather than measured first.
  */
-static char *open_member(Fields *f, const char *name) {
+static char *fields_open_member(Fields *f, const char *name) {
     bool json = f->format != FIELDS_TEXT, pretty = f->format == FIELDS_JSON_PRETTY;
     char *p = (char *)buffer_reserve(f->out, NAME_ROOM + NUMBER_ROOM);
 
@@ -43,8 +43,8 @@ static char *open_member(Fields *f, const char *name) {
         *p++ = json ? ',' : ' ';
     f->first = false;
     if (pretty && f->depth > 0) {
-        close_member(f, p);
-        break_line(f);
+        fields_close_member(f, p);
+        fields_break_line(f);
         p = (char *)buffer_reserve(f->out, NAME_ROOM + NUMBER_ROOM);
     }
     if (!name || !p)
@@ -54,7 +54,7 @@ static char *open_member(Fields *f, const char *name) {
     for (size_t n = 0; *name && n < NAME_ROOM - 8; n++)
         *p++ = *name++;
     if (*name) {
-        close_member(f, p);
+        fields_close_member(f, p);
         text_puts(f->out, name);
         p = (char *)buffer_reserve(f->out, NAME_ROOM + NUMBER_ROOM);
         if (!p)
@@ -70,15 +70,15 @@ static char *open_member(Fields *f, const char *name) {
 }
 
 /* The separator and the name alone. */
-static void begin(Fields *f, const char *name) {
-    char *p = open_member(f, name);
+static void fields_begin(Fields *f, const char *name) {
+    char *p = fields_open_member(f, name);
 
     if (p)
-        close_member(f, p);
+        fields_close_member(f, p);
 }
 
-static void open_container(Fields *f, const char *name, char json, const char *text) {
-    begin(f, name);
+static void fields_open_container(Fields *f, const char *name, char json, const char *text) {
+    fields_begin(f, name);
     if (f->format != FIELDS_TEXT)
         text_putc(f->out, json);
     else if (f->depth > 0)
@@ -87,10 +87,10 @@ static void open_container(Fields *f, const char *name, char json, const char *t
     f->first = true;
 }
 
-static void close_container(Fields *f, char json, const char *text) {
+static void fields_close_container(Fields *f, char json, const char *text) {
     f->depth--;
     if (f->format == FIELDS_JSON_PRETTY && !f->first)
-        break_line(f);
+        fields_break_line(f);
     if (f->format != FIELDS_TEXT)
         text_putc(f->out, json);
     else if (f->depth > 0)
@@ -99,41 +99,41 @@ static void close_container(Fields *f, char json, const char *text) {
 }
 
 void fields_begin_object(Fields *f, const char *name) {
-    open_container(f, name, '{', "{");
+    fields_open_container(f, name, '{', "{");
 }
 
 void fields_end_object(Fields *f) {
-    close_container(f, '}', "}");
+    fields_close_container(f, '}', "}");
 }
 
 void fields_begin_array(Fields *f, const char *name) {
-    open_container(f, name, '[', "[");
+    fields_open_container(f, name, '[', "[");
 }
 
 void fields_end_array(Fields *f) {
-    close_container(f, ']', "]");
+    fields_close_container(f, ']', "]");
 }
 
 void fields_u64(Fields *f, const char *name, uint64_t v) {
-    char *p = open_member(f, name);
+    char *p = fields_open_member(f, name);
 
     if (p)
-        close_member(f, text_put_u64(p, v));
+        fields_close_member(f, text_put_u64(p, v));
 }
 
 void fields_i64(Fields *f, const char *name, int64_t v) {
-    char *p = open_member(f, name);
+    char *p = fields_open_member(f, name);
 
     if (!p)
         return;
     if (v < 0)
         *p++ = '-';
-    close_member(f, text_put_u64(p, v < 0 ? -(uint64_t)v : (uint64_t)v));
+    fields_close_member(f, text_put_u64(p, v < 0 ? -(uint64_t)v : (uint64_t)v));
 }
 
 void fields_hex(Fields *f, const char *name, uint64_t v) {
     bool json = f->format != FIELDS_TEXT;
-    char *p = open_member(f, name);
+    char *p = fields_open_member(f, name);
 
     if (!p)
         return;
@@ -142,7 +142,7 @@ void fields_hex(Fields *f, const char *name, uint64_t v) {
     p = text_put_hex(p, v);
     if (json)
         *p++ = '"';
-    close_member(f, p);
+    fields_close_member(f, p);
 }
 
 /* Addresses of one chain mostly share their upper half, whose text is then made once. */
@@ -176,7 +176,7 @@ void fields_hex_items(Fields *f, const uint8_t *data, size_t n, bool swap) {
         if (json)
             *p++ = '"';
     }
-    close_member(f, p);
+    fields_close_member(f, p);
 }
 
 void fields_hex_array(Fields *f, const char *name, const uint8_t *data, size_t n, bool swap) {
@@ -188,7 +188,7 @@ void fields_hex_array(Fields *f, const char *name, const uint8_t *data, size_t n
 }
 
 void fields_bool(Fields *f, const char *name, bool v) {
-    begin(f, name);
+    fields_begin(f, name);
     if (f->format != FIELDS_TEXT)
         text_puts(f->out, v ? "true" : "false");
     else
@@ -196,7 +196,7 @@ void fields_bool(Fields *f, const char *name, bool v) {
 }
 
 void fields_double(Fields *f, const char *name, double v) {
-    begin(f, name);
+    fields_begin(f, name);
     if (isfinite(v))
         text_printf(f->out, "%.17g", v);
     else
@@ -204,11 +204,11 @@ void fields_double(Fields *f, const char *name, double v) {
 }
 
 void fields_null(Fields *f, const char *name) {
-    begin(f, name);
+    fields_begin(f, name);
     text_puts(f->out, f->format != FIELDS_TEXT ? "null" : "-");
 }
 
-static void put_bytes(Fields *f, Bytes bytes) {
+static void fields_put_bytes(Fields *f, Bytes bytes) {
     if (f->format != FIELDS_TEXT)
         text_json_string(f->out, bytes);
     else
@@ -216,16 +216,16 @@ static void put_bytes(Fields *f, Bytes bytes) {
 }
 
 void fields_time_ns(Fields *f, const char *name, uint64_t time_ns) {
-    char *p = open_member(f, name);
+    char *p = fields_open_member(f, name);
 
     if (p)
-        close_member(f, f->format != FIELDS_TEXT ? text_put_u64(p, time_ns)
-                                                 : text_put_time_ns(p, time_ns));
+        fields_close_member(f, f->format != FIELDS_TEXT ? text_put_u64(p, time_ns)
+                                                        : text_put_time_ns(p, time_ns));
 }
 
 void fields_str(Fields *f, const char *name, const char *s) {
     bool json = f->format != FIELDS_TEXT;
-    char *p = open_member(f, name);
+    char *p = fields_open_member(f, name);
     size_t n = 0;
 
     if (!p)
@@ -233,24 +233,24 @@ void fields_str(Fields *f, const char *name, const char *s) {
     for (; n < NUMBER_ROOM - 2 && text_is_plain((uint8_t)s[n]); n++)
         p[n + json] = s[n];
     if (s[n]) {
-        close_member(f, p);
-        put_bytes(f, (Bytes){.data = (const uint8_t *)s, .size = strlen(s)});
+        fields_close_member(f, p);
+        fields_put_bytes(f, (Bytes){.data = (const uint8_t *)s, .size = strlen(s)});
         return;
     }
     if (json)
         p[0] = p[n + 1] = '"';
-    close_member(f, p + n + 2 * json);
+    fields_close_member(f, p + n + 2 * json);
 }
 
 void fields_bytes(Fields *f, const char *name, Bytes bytes) {
-    begin(f, name);
-    put_bytes(f, bytes);
+    fields_begin(f, name);
+    fields_put_bytes(f, bytes);
 }
 
 void fields_hex_bytes(Fields *f, const char *name, Bytes bytes) {
     bool json = f->format != FIELDS_TEXT;
 
-    begin(f, name);
+    fields_begin(f, name);
     if (json)
         text_putc(f->out, '"');
     text_hex_bytes(f->out, bytes);

@@ -37,7 +37,7 @@ int file_read_text(const char *path, char *ret, size_t size) {
 }
 
 /* After a failed write: 0 when it is worth trying again, or the negative errno. */
-static int wait_writable(int fd) {
+static int file_wait_writable(int fd) {
     struct pollfd p = {.fd = fd, .events = POLLOUT};
 
     if (errno == EINTR)
@@ -52,7 +52,7 @@ int file_write_all(int fd, const void *data, size_t n) {
 
     while (n > 0) {
         ssize_t k = write(fd, p, n);
-        int r = k < 0 ? wait_writable(fd) : 0;
+        int r = k < 0 ? file_wait_writable(fd) : 0;
 
         if (r < 0)
             return r;
@@ -67,7 +67,7 @@ int file_write_all_at(int fd, const void *data, size_t n, uint64_t offset) {
 
     while (n > 0) {
         ssize_t k = pwrite(fd, p, n, (off_t)offset);
-        int r = k < 0 ? wait_writable(fd) : 0;
+        int r = k < 0 ? file_wait_writable(fd) : 0;
 
         if (r < 0)
             return r;

@@ -83,7 +83,7 @@ int log_level_from_name(const char *name, LogLevel *ret) {
 }
 
 /* A reader of stderr that knows priorities finds them in front of the line, see sd-daemon(3). */
-static void to_stderr(LogLevel level, const char *message) {
+static void log_to_stderr(LogLevel level, const char *message) {
     _cleanup_(buffer_done) Buffer line = {};
 
     if (getenv("JOURNAL_STREAM"))
@@ -95,7 +95,7 @@ static void to_stderr(LogLevel level, const char *message) {
 }
 
 /* Values, escaped one behind the other; their places are known when all are there. */
-static int escape_fields(const LogField *fields, size_t n, Buffer *values, LogField *ret) {
+static int log_escape_fields(const LogField *fields, size_t n, Buffer *values, LogField *ret) {
     size_t at[FIELDS_MAX];
 
     for (size_t i = 0; i < n; i++) {
@@ -110,7 +110,8 @@ static int escape_fields(const LogField *fields, size_t n, Buffer *values, LogFi
     return 0;
 }
 
-static void send(LogLevel level, int error, const char *text, const LogField *fields, size_t n) {
+static void log_send(LogLevel level, int error, const char *text, const LogField *fields,
+                     size_t n) {
     _cleanup_(buffer_done) Buffer message = {}, values = {};
     LogBackend to = backend;
     LogField escaped[FIELDS_MAX];
@@ -122,11 +123,11 @@ static void send(LogLevel level, int error, const char *text, const LogField *fi
     if (buffer_error(&message) < 0)
         return;
     if (to)
-        r = escape_fields(fields, n, &values, escaped);
+        r = log_escape_fields(fields, n, &values, escaped);
     if (to && r == 0)
         r = to(level, error, (const char *)message.data, escaped, n);
     if (r < 0)
-        to_stderr(level, (const char *)message.data);
+        log_to_stderr(level, (const char *)message.data);
 }
 
 static void _printf_(6, 0) log_v(LogLevel level, int error, const LogField *fields, size_t n,
@@ -142,7 +143,7 @@ static void _printf_(6, 0) log_v(LogLevel level, int error, const LogField *fiel
     if (level == LOG_LEVEL_ERROR && kept && !kept[0])
         (void)snprintf(kept, kept_size, "%s", text);
     if (!is_muted)
-        send(level, error, text, fields, n);
+        log_send(level, error, text, fields, n);
     errno = saved;
 }
 

@@ -7,17 +7,19 @@
  */
 
 #include <assert.h>
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#define _cleanup_(f)    __attribute__((cleanup(f)))
-#define _cleanup_free_  _cleanup_(freep)
-#define _cleanup_close_ _cleanup_(closep)
-#define _unused_        __attribute__((unused))
-#define _printf_(a, b)  __attribute__((format(printf, a, b)))
+#define _cleanup_(f)       __attribute__((cleanup(f)))
+#define _cleanup_free_     _cleanup_(freep)
+#define _cleanup_close_    _cleanup_(closep)
+#define _cleanup_closedir_ _cleanup_(closedirp)
+#define _unused_           __attribute__((unused))
+#define _printf_(a, b)     __attribute__((format(printf, a, b)))
 
 /* Defines fp(), the clean-up helper of a destructor f() that returns NULL. */
 #define DEFINE_CLEANUP(type, f)                                                                    \
@@ -63,6 +65,12 @@
 static inline void freep(void *p) {
     free(*(void **)p);
     *(void **)p = NULL;
+}
+
+static inline void closedirp(DIR **dir) {
+    if (*dir)
+        (void)closedir(*dir);
+    *dir = NULL;
 }
 
 static inline void closep(int *fd) {

@@ -14,11 +14,11 @@
 
 enum { LENGTH_MAX = 64, TYPOS_MAX = 2, SHORT_LENGTH = 4 };
 
-static bool is_same(char a, char b) {
+static bool near_is_same(char a, char b) {
     return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
-static unsigned edits(const char *a, const char *b) {
+static unsigned near_edits(const char *a, const char *b) {
     unsigned rows[3][LENGTH_MAX + 1], *before = rows[0], *above = rows[1], *row = rows[2];
     size_t n = strlen(b);
 
@@ -32,11 +32,12 @@ static unsigned edits(const char *a, const char *b) {
         row = spare;
         row[0] = i;
         for (unsigned j = 1; j <= n; j++) {
-            unsigned changed = above[j - 1] + !is_same(a[i - 1], b[j - 1]);
+            unsigned changed = above[j - 1] + !near_is_same(a[i - 1], b[j - 1]);
             unsigned moved = MIN(above[j], row[j - 1]) + 1;
 
             row[j] = MIN(changed, moved);
-            if (i > 1 && j > 1 && is_same(a[i - 1], b[j - 2]) && is_same(a[i - 2], b[j - 1]))
+            if (i > 1 && j > 1 && near_is_same(a[i - 1], b[j - 2]) &&
+                near_is_same(a[i - 2], b[j - 1]))
                 row[j] = MIN(row[j], before[j - 2] + 1);
         }
     }
@@ -49,7 +50,7 @@ unsigned near_distance_within(const char *a, const char *b, unsigned typos_max) 
 
     if (longer > LENGTH_MAX || longer - shorter > typos_max)
         return NEAR_FAR;
-    distance = edits(a, b);
+    distance = near_edits(a, b);
     return distance <= typos_max && distance < longer ? distance : NEAR_FAR;
 }
 

@@ -50,7 +50,7 @@ static const Unit span_units[] = {
 /* clang-format on */
 
 /* Digits at *p, which moves behind them. */
-static int take_digits(const char **p, uint64_t *ret) {
+static int parse_take_digits(const char **p, uint64_t *ret) {
     uint64_t v = 0;
 
     if (!isdigit((unsigned char)**p))
@@ -64,7 +64,7 @@ static int take_digits(const char **p, uint64_t *ret) {
 }
 
 /* ".5" as parts of a billion; 0 without a point. */
-static int take_fraction(const char **p, uint64_t *ret_billionths) {
+static int parse_take_fraction(const char **p, uint64_t *ret_billionths) {
     uint64_t v = 0, digits = 0;
 
     *ret_billionths = 0;
@@ -83,22 +83,22 @@ static int take_fraction(const char **p, uint64_t *ret_billionths) {
 }
 
 /* A letter, or a byte of the micro sign. */
-static bool is_of_unit(char c) {
+static bool parse_is_of_unit(char c) {
     return isalpha((unsigned char)c) || (unsigned char)c >= 0x80;
 }
 
 /* One number with its unit, added to *sum. Case matters: m is a minute, M a month. */
-static int take_quantity(const char **p, const Unit *units, size_t n, uint64_t *sum) {
+static int parse_take_quantity(const char **p, const Unit *units, size_t n, uint64_t *sum) {
     uint64_t whole, billionths = 0, value;
     size_t length;
-    int r = take_digits(p, &whole);
+    int r = parse_take_digits(p, &whole);
 
     if (r == 0)
-        r = take_fraction(p, &billionths);
+        r = parse_take_fraction(p, &billionths);
     if (r < 0)
         return r;
     *p += strspn(*p, " ");
-    for (length = 0; is_of_unit((*p)[length]); length++)
+    for (length = 0; parse_is_of_unit((*p)[length]); length++)
         ;
     for (size_t i = 0; i < n; i++) {
         if (strlen(units[i].name) != length || memcmp(*p, units[i].name, length) != 0)
@@ -117,7 +117,7 @@ static int take_quantity(const char **p, const Unit *units, size_t n, uint64_t *
 
 int parse_u64(const char *text, uint64_t *ret) {
     uint64_t v;
-    int r = take_digits(&text, &v);
+    int r = parse_take_digits(&text, &v);
 
     if (r < 0 || *text)
         return r < 0 ? r : -EINVAL;
@@ -127,7 +127,7 @@ int parse_u64(const char *text, uint64_t *ret) {
 
 int parse_size(const char *text, uint64_t *ret_bytes) {
     uint64_t v = 0;
-    int r = take_quantity(&text, size_units, ARRAY_SIZE(size_units), &v);
+    int r = parse_take_quantity(&text, size_units, ARRAY_SIZE(size_units), &v);
 
     if (r < 0 || *text)
         return r < 0 ? r : -EINVAL;
@@ -139,7 +139,7 @@ int parse_span(const char *text, uint64_t *ret_ns) {
     uint64_t v = 0;
 
     do {
-        int r = take_quantity(&text, span_units, ARRAY_SIZE(span_units), &v);
+        int r = parse_take_quantity(&text, span_units, ARRAY_SIZE(span_units), &v);
 
         if (r < 0)
             return r;

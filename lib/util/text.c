@@ -20,7 +20,7 @@ static const char digit_pairs[] = "000102030405060708091011121314151617181920212
                                   "75767778798081828384858687888990919293949596979899";
 static const char hex_digits[] = "0123456789abcdef";
 
-static unsigned count_digits(uint64_t v) {
+static unsigned text_count_digits(uint64_t v) {
     static const uint64_t powers[] = {
         0,
         10,
@@ -50,7 +50,7 @@ static unsigned count_digits(uint64_t v) {
 }
 
 /* The last n digits of v, leading zeros and all. */
-static char *put_digits(char *to, uint64_t v, unsigned n) {
+static char *text_put_digits(char *to, uint64_t v, unsigned n) {
     char *p = to + n;
 
     for (; p - to >= 2; v /= 100) {
@@ -63,13 +63,13 @@ static char *put_digits(char *to, uint64_t v, unsigned n) {
 }
 
 char *text_put_u64(char *to, uint64_t v) {
-    return put_digits(to, v, count_digits(v));
+    return text_put_digits(to, v, text_count_digits(v));
 }
 
 char *text_put_time_ns(char *to, uint64_t time_ns) {
     to = text_put_u64(to, time_ns / 1000000000);
     *to++ = '.';
-    return put_digits(to, time_ns % 1000000000, 9);
+    return text_put_digits(to, time_ns % 1000000000, 9);
 }
 
 char *text_put_hex(char *to, uint64_t v) {
@@ -170,7 +170,7 @@ size_t text_code_point(const uint8_t *p, size_t left, uint32_t *ret) {
 }
 
 /* Code points that change how what stands around them is shown. */
-static bool is_deceptive(uint32_t c) {
+static bool text_is_deceptive(uint32_t c) {
     return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0xad || c == 0x61c ||
            (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
            (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || (c >= 0xfff9 && c <= 0xfffb) ||
@@ -184,7 +184,7 @@ typedef enum Escape {
     ESCAPE_AGAIN, /* nothing: what has a backslash got it from an escape */
 } Escape;
 
-static void escape_into(Buffer *b, Bytes bytes, Escape kind) {
+static void text_escape_into(Buffer *b, Bytes bytes, Escape kind) {
     size_t i = 0, plain = 0;
 
     while (i < bytes.size && text_is_plain(bytes.data[i]))
@@ -195,7 +195,7 @@ static void escape_into(Buffer *b, Bytes bytes, Escape kind) {
         bool json = kind == ESCAPE_JSON, quote = json && c == '"';
         bool backslash = kind != ESCAPE_AGAIN && c == '\\';
 
-        if (n > 0 && !is_deceptive(c) && !backslash && !quote) {
+        if (n > 0 && !text_is_deceptive(c) && !backslash && !quote) {
             i += n;
             continue;
         }
@@ -218,14 +218,14 @@ static void escape_into(Buffer *b, Bytes bytes, Escape kind) {
 }
 
 void text_escape(Buffer *b, Bytes bytes) {
-    escape_into(b, bytes, ESCAPE_TEXT);
+    text_escape_into(b, bytes, ESCAPE_TEXT);
 }
 
 void text_escape_again(Buffer *b, Bytes bytes) {
-    escape_into(b, bytes, ESCAPE_AGAIN);
+    text_escape_into(b, bytes, ESCAPE_AGAIN);
 }
 
-static int hex_value(char c) {
+static int text_hex_value(char c) {
     const char *digit = c ? strchr(hex_digits, c | (c >= 'A' && c <= 'F' ? 0x20 : 0)) : NULL;
 
     return digit ? (int)(digit - hex_digits) : -1;
@@ -233,8 +233,8 @@ static int hex_value(char c) {
 
 void text_unescape(const char *from, char *to) {
     while (*from) {
-        int high = from[0] == '\\' && from[1] == 'x' ? hex_value(from[2]) : -1;
-        int low = high >= 0 ? hex_value(from[3]) : -1;
+        int high = from[0] == '\\' && from[1] == 'x' ? text_hex_value(from[2]) : -1;
+        int low = high >= 0 ? text_hex_value(from[3]) : -1;
 
         if (low >= 0 && (high | low) != 0) {
             *to++ = (char)(high << 4 | low);
@@ -251,6 +251,6 @@ void text_escape_str(Buffer *b, const char *s) {
 
 void text_json_string(Buffer *b, Bytes bytes) {
     text_putc(b, '"');
-    escape_into(b, bytes, ESCAPE_JSON);
+    text_escape_into(b, bytes, ESCAPE_JSON);
     text_putc(b, '"');
 }

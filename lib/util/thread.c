@@ -34,7 +34,7 @@ void thread_limit_nice(int nice) {
         (void)setpriority(PRIO_PROCESS, thread, nice);
 }
 
-static void *begin(void *userdata) {
+static void *thread_begin(void *userdata) {
     Start start = *(Start *)userdata;
 
     free(userdata);
@@ -43,7 +43,7 @@ static void *begin(void *userdata) {
     return start.run(start.userdata);
 }
 
-static int create(size_t stack_bytes, Start *start, pthread_t *ret) {
+static int thread_create(size_t stack_bytes, Start *start, pthread_t *ret) {
     pthread_attr_t attributes;
     sigset_t all, before;
     int r;
@@ -53,7 +53,7 @@ static int create(size_t stack_bytes, Start *start, pthread_t *ret) {
         (void)pthread_attr_setstacksize(&attributes, stack_bytes);
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    r = -pthread_create(ret, &attributes, begin, start);
+    r = -pthread_create(ret, &attributes, thread_begin, start);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     (void)pthread_attr_destroy(&attributes);
     return r;
@@ -69,7 +69,7 @@ int thread_start(const ThreadOptions *options, void *(*run)(void *userdata), voi
     *start = (Start){.run = run, .userdata = userdata, .nice = options->nice};
     assert(strlen(options->name) < sizeof(start->name));
     memcpy(start->name, options->name, strlen(options->name));
-    r = create(options->stack_bytes, start, ret);
+    r = thread_create(options->stack_bytes, start, ret);
     if (r < 0)
         free(start);
     return r;

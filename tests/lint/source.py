@@ -170,11 +170,12 @@ OUR_WORDS = {
     "daemon/control/control-socket.c": {"error"},
     "daemon/control/service.c": {"control->options.version", "interface_text(interfaces[i])", "name"},
     "daemon/method/method-config.c": {"section", "key->name"},
-    "daemon/method/method-metrics.c": {"name", "type", "help", "member->config.name", "reasons[i].name"},
-    "daemon/method/method-status.c": {"reasons[i].name", "reasons[i].meaning", "reasons[i].remedy", "config->name", "state_word(member)", "state_of(daemon)"},
-    "daemon/method/method-lookup.c": {"member->config.name"},
+    "daemon/method/method-metrics.c": {"name", "type", "help", "entry->config.name", "reasons[i].name"},
+    "daemon/method/method-status.c": {"reasons[i].name", "reasons[i].meaning", "reasons[i].remedy", "config->name", "method_status_state_word(entry)",
+                                       "method_status_state_of(daemon)"},
+    "daemon/method/method-lookup.c": {"entry->config.name"},
     "daemon/call/call-monitor.c": {"event->event"},
-    "daemon/session/runtime.c": {"member->config.name", "boot"},
+    "daemon/session/runtime.c": {"entry->config.name", "boot"},
     "daemon/store/manifest/manifest-codec.c": {"pd_gap_reason_text(g->reason)", "causes[m->losses[i].cause]"},
     "lib/protocol/connection.c": {"method"},
 }
@@ -193,6 +194,21 @@ def unsafe_pack():
                 if value not in OUR_WORDS.get(str(path), ()) and not ours.fullmatch(value):
                     number = text[: call.start()].count("\n") + 1
                     yield f"{path}:{number}: json_pack() fails where {value} is no UTF-8, see remote_word() and answer_text()"
+
+
+STATIC = re.compile(r"^static (?!assert\b)(?:inline )?(?:_\w+_(?:\([^)]*\))? )?[\w ]+[ *]+(\w*[a-z])\(", re.M)
+
+
+def unprefixed():
+    """A function's name in a flame graph or a backtrace says in which file it is."""
+    for path in C_FILES:
+        if path.suffix != ".c" or path.parts[0] == "tests":
+            continue
+        module = path.stem.replace("-", "_")
+        prefix = module.split("_")[0] + "_"
+        for name in STATIC.findall(without_words(path)):
+            if not name.startswith(prefix) and name != module:
+                yield f"{path}: {name}() is static and does not begin with '{prefix}'"
 
 
 def without_words(path):
@@ -281,6 +297,11 @@ def no_failure_of_jansson_is_dropped():
 @test
 def texts_in_a_json_pack_are_utf8():
     none(unsafe_pack())
+
+
+@test
+def static_functions_begin_with_the_name_of_their_module():
+    none(unprefixed())
 
 
 @test

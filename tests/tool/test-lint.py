@@ -189,6 +189,12 @@ def a_json_pack_of_a_text_that_need_not_be_utf8_is_found():
 
 
 @test
+def a_static_function_without_the_name_of_its_module_is_found():
+    finds("source.py", "static_functions_begin_with_the_name_of_their_module",
+          ("client/x.c", LICENCE + ESSAY + "static int add(void) {\n    return 1;\n}\n"))
+
+
+@test
 def a_page_that_is_too_long_is_found():
     finds("source.py", "pages_that_are_to_be_read_whole_are_short", ("HACKING.md", "a line\n" * 121))
 

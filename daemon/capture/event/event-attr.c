@@ -33,21 +33,21 @@ static const uint64_t user_registers = 0x1ffffffff;
 static const uint64_t user_registers = 0;
 #endif
 
-static bool is_clock(const PdAttr *a) {
+static bool event_attr_is_clock(const PdAttr *a) {
     return a->type == PERF_TYPE_SOFTWARE &&
            (a->config == PERF_COUNT_SW_CPU_CLOCK || a->config == PERF_COUNT_SW_TASK_CLOCK);
 }
 
-static bool is_hardware(const PdAttr *a) {
+static bool event_attr_is_hardware(const PdAttr *a) {
     return a->type == PERF_TYPE_HARDWARE || a->type == PERF_TYPE_HW_CACHE ||
            a->type == PERF_TYPE_RAW || a->type > PERF_TYPE_BREAKPOINT;
 }
 
-static bool is_bpf_output(const PdAttr *a) {
+static bool event_attr_is_bpf_output(const PdAttr *a) {
     return a->type == PERF_TYPE_SOFTWARE && a->config == PERF_COUNT_SW_BPF_OUTPUT;
 }
 
-static int fail(const EventSpec *s, char *error, size_t size, const char *why) {
+static int event_attr_fail(const EventSpec *s, char *error, size_t size, const char *why) {
     (void)snprintf(error, size, "Event '%s' %s", s->name, why);
     return -EINVAL;
 }
@@ -55,12 +55,12 @@ static int fail(const EventSpec *s, char *error, size_t size, const char *why) {
 /* -- settling -----------------------------------------------------------------------------------
  */
 
-static uint64_t bounded_rate(const EventPolicy *policy, uint64_t hz) {
+static uint64_t event_attr_bounded_rate(const EventPolicy *policy, uint64_t hz) {
     return policy->max_frequency_hz > 0 ? MIN(hz, policy->max_frequency_hz) : hz;
 }
 
 /* A fixed period stands in the attr, so that no sample needs to tell it. */
-static void settle_rate(const EventSpec *s, const EventPolicy *policy, PdAttr *a) {
+static void event_attr_settle_rate(const EventSpec *s, const EventPolicy *policy, PdAttr *a) {
     uint64_t hz = s->frequency_hz;
 
     if (hz == 0 && s->period > 0) {
@@ -72,12 +72,12 @@ static void settle_rate(const EventSpec *s, const EventPolicy *policy, PdAttr *a
         a->sample_period = policy->period > 0 ? policy->period : s->default_period;
         return;
     }
-    a->sample_period = bounded_rate(policy, hz > 0 ? hz : policy->frequency_hz);
+    a->sample_period = event_attr_bounded_rate(policy, hz > 0 ? hz : policy->frequency_hz);
     a->sample_type |= PD_SAMPLE_PERIOD;
     a->flags |= PD_ATTR_FREQ;
 }
 
-static void settle_stack(const EventSpec *s, const EventPolicy *policy, PdAttr *a) {
+static void event_attr_settle_stack(const EventSpec *s, const EventPolicy *policy, PdAttr *a) {
     /* The session's size goes with the session's call graph. */
     uint32_t of_session = s->call_graph == EVENT_CALL_GRAPH_UNSET ? policy->stack_bytes : 0;
     uint32_t bytes = s->stack_bytes ? s->stack_bytes : of_session;
@@ -89,12 +89,12 @@ static void settle_stack(const EventSpec *s, const EventPolicy *policy, PdAttr *
 }
 
 /* ftrace:function runs where the user's stack cannot be read. */
-static bool is_function_trace(const EventSpec *s) {
+static bool event_attr_is_function_trace(const EventSpec *s) {
     return s->system && strcmp(s->system, "ftrace") == 0 && strcmp(s->tracepoint, "function") == 0;
 }
 
-static int settle_call_graph(const EventSpec *s, const EventPolicy *policy, PdAttr *a, char *error,
-                             size_t error_size) {
+static int event_attr_settle_call_graph(const EventSpec *s, const EventPolicy *policy, PdAttr *a,
+                                        char *error, size_t error_size) {
     EventCallGraph kind = s->call_graph;
 
     if (kind == EVENT_CALL_GRAPH_UNSET && s->max_stack > 0)
@@ -105,13 +105,14 @@ static int settle_call_graph(const EventSpec *s, const EventPolicy *policy, PdAt
         return 0;
     a->sample_type |= PD_SAMPLE_CALLCHAIN;
     a->sample_max_stack = s->max_stack;
-    if (is_function_trace(s))
+    if (event_attr_is_function_trace(s))
         a->flags |= PD_ATTR_EXCLUDE_CALLCHAIN_USER;
     else if (kind == EVENT_CALL_GRAPH_DWARF && user_registers == 0)
-        return fail(s, error, error_size,
-                    "cannot have the call graph 'dwarf' on this architecture, 'fp' works");
+        return event_attr_fail(
+            s, error, error_size,
+            "cannot have the call graph 'dwarf' on this architecture, 'fp' works");
     else if (kind == EVENT_CALL_GRAPH_DWARF)
-        settle_stack(s, policy, a);
+        event_attr_settle_stack(s, policy, a);
     else if (kind == EVENT_CALL_GRAPH_LBR && !(a->flags & PD_ATTR_EXCLUDE_USER)) {
         a->sample_type |= PD_SAMPLE_BRANCH_STACK;
         a->branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_CALL_STACK |
@@ -121,25 +122,26 @@ static int settle_call_graph(const EventSpec *s, const EventPolicy *policy, PdAt
     return 0;
 }
 
-static int settle_exclusions(const EventSpec *s, const EventPolicy *policy, PdAttr *a, char *error,
-                             size_t error_size) {
+static int event_attr_settle_exclusions(const EventSpec *s, const EventPolicy *policy, PdAttr *a,
+                                        char *error, size_t error_size) {
     const uint64_t user_and_kernel = PD_ATTR_EXCLUDE_USER | PD_ATTR_EXCLUDE_KERNEL;
 
     if (policy->exclude_user)
         a->flags |= PD_ATTR_EXCLUDE_USER;
     if (policy->exclude_kernel)
         a->flags |= PD_ATTR_EXCLUDE_KERNEL;
-    if (policy->exclude_idle && is_clock(a))
+    if (policy->exclude_idle && event_attr_is_clock(a))
         a->flags |= PD_ATTR_EXCLUDE_IDLE;
     if ((a->flags & user_and_kernel) == user_and_kernel &&
         (s->flags & user_and_kernel) != user_and_kernel)
-        return fail(s, error, error_size,
-                    "would count nothing, since the session leaves out what its modifiers let in");
+        return event_attr_fail(
+            s, error, error_size,
+            "would count nothing, since the session leaves out what its modifiers let in");
     return 0;
 }
 
-static int settle_one(const EventList *list, size_t i, const EventPolicy *policy, PdAttr *a,
-                      char *error, size_t error_size) {
+static int event_attr_settle_one(const EventList *list, size_t i, const EventPolicy *policy,
+                                 PdAttr *a, char *error, size_t error_size) {
     const EventSpec *s = &list->specs[i];
     int r;
 
@@ -163,19 +165,19 @@ static int settle_one(const EventList *list, size_t i, const EventPolicy *policy
         a->flags |= PD_ATTR_DISABLED;
     if (policy->inherit && !s->no_inherit)
         a->flags |= PD_ATTR_INHERIT;
-    if (s->type == PERF_TYPE_TRACEPOINT || is_bpf_output(a))
+    if (s->type == PERF_TYPE_TRACEPOINT || event_attr_is_bpf_output(a))
         a->sample_type |= PD_SAMPLE_RAW | PD_SAMPLE_PERIOD;
     if (s->branch_type) {
         a->sample_type |= PD_SAMPLE_BRANCH_STACK;
         a->branch_sample_type = s->branch_type;
     }
-    settle_rate(s, policy, a);
-    r = settle_exclusions(s, policy, a, error, error_size);
-    return r < 0 ? r : settle_call_graph(s, policy, a, error, error_size);
+    event_attr_settle_rate(s, policy, a);
+    r = event_attr_settle_exclusions(s, policy, a, error, error_size);
+    return r < 0 ? r : event_attr_settle_call_graph(s, policy, a, error, error_size);
 }
 
 /* Each sample brings the counts of its group, whose members then take no samples themselves. */
-static void settle_reads(const EventList *list, PdAttr *attrs) {
+static void event_attr_settle_reads(const EventList *list, PdAttr *attrs) {
     for (size_t i = 0; i < list->n; i++) {
         const EventSpec *s = &list->specs[i], *leader = &list->specs[s->leader];
         PdAttr *a = &attrs[i];
@@ -201,14 +203,14 @@ bool event_attr_has_registers(void) {
 int event_attrs_settle(const EventList *list, const EventPolicy *policy, PdAttr *ret,
                        size_t *ret_bad, char *error, size_t error_size) {
     for (size_t i = 0; i < list->n; i++) {
-        int r = settle_one(list, i, policy, &ret[i], error, error_size);
+        int r = event_attr_settle_one(list, i, policy, &ret[i], error, error_size);
 
         if (r < 0) {
             *ret_bad = i;
             return r;
         }
     }
-    settle_reads(list, ret);
+    event_attr_settle_reads(list, ret);
     return 0;
 }
 
@@ -221,21 +223,21 @@ typedef struct Step {
     bool (*take)(PdAttr *a, const EventPolicy *policy); /* false: nothing there to give up */
 } Step;
 
-static bool drop_flag(PdAttr *a, uint64_t flag) {
+static bool event_attr_drop_flag(PdAttr *a, uint64_t flag) {
     bool had = a->flags & flag;
 
     a->flags &= ~flag;
     return had;
 }
 
-static bool lower_precise(PdAttr *a, const EventPolicy *policy _unused_) {
+static bool event_attr_lower_precise(PdAttr *a, const EventPolicy *policy _unused_) {
     if (!(a->flags & PRECISE_MASK))
         return false;
     a->flags -= 1ULL << PRECISE_MASK_SHIFT;
     return true;
 }
 
-static bool drop_branches(PdAttr *a, const EventPolicy *policy _unused_) {
+static bool event_attr_drop_branches(PdAttr *a, const EventPolicy *policy _unused_) {
     if (!(a->sample_type & PD_SAMPLE_BRANCH_STACK))
         return false;
     a->sample_type &= ~PD_SAMPLE_BRANCH_STACK;
@@ -243,7 +245,7 @@ static bool drop_branches(PdAttr *a, const EventPolicy *policy _unused_) {
     return true;
 }
 
-static bool drop_branch_index(PdAttr *a, const EventPolicy *policy _unused_) {
+static bool event_attr_drop_branch_index(PdAttr *a, const EventPolicy *policy _unused_) {
     bool had = a->branch_sample_type & PERF_SAMPLE_BRANCH_HW_INDEX;
 
     a->branch_sample_type &= ~(uint64_t)PERF_SAMPLE_BRANCH_HW_INDEX;
@@ -251,7 +253,7 @@ static bool drop_branch_index(PdAttr *a, const EventPolicy *policy _unused_) {
 }
 
 /* On machines with several kinds of CPU the upper half says which. */
-static bool take_clock(PdAttr *a, const EventPolicy *policy) {
+static bool event_attr_take_clock(PdAttr *a, const EventPolicy *policy) {
     if (a->type != PERF_TYPE_HARDWARE || (a->config & UINT32_MAX) != PERF_COUNT_HW_CPU_CYCLES)
         return false;
     a->type = PERF_TYPE_SOFTWARE;
@@ -262,22 +264,22 @@ static bool take_clock(PdAttr *a, const EventPolicy *policy) {
     return true;
 }
 
-static bool drop_idle(PdAttr *a, const EventPolicy *policy _unused_) {
-    return drop_flag(a, PD_ATTR_EXCLUDE_IDLE);
+static bool event_attr_drop_idle(PdAttr *a, const EventPolicy *policy _unused_) {
+    return event_attr_drop_flag(a, PD_ATTR_EXCLUDE_IDLE);
 }
 
-static bool drop_guest(PdAttr *a, const EventPolicy *policy _unused_) {
-    return is_hardware(a) && drop_flag(a, PD_ATTR_EXCLUDE_GUEST);
+static bool event_attr_drop_guest(PdAttr *a, const EventPolicy *policy _unused_) {
+    return event_attr_is_hardware(a) && event_attr_drop_flag(a, PD_ATTR_EXCLUDE_GUEST);
 }
 
-static bool drop_lost(PdAttr *a, const EventPolicy *policy _unused_) {
+static bool event_attr_drop_lost(PdAttr *a, const EventPolicy *policy _unused_) {
     bool had = a->read_format & PD_FORMAT_LOST;
 
     a->read_format &= ~(uint64_t)PD_FORMAT_LOST;
     return had;
 }
 
-static bool drop_cgroup(PdAttr *a, const EventPolicy *policy _unused_) {
+static bool event_attr_drop_cgroup(PdAttr *a, const EventPolicy *policy _unused_) {
     bool had = a->sample_type & PD_SAMPLE_CGROUP;
 
     a->sample_type &= ~PD_SAMPLE_CGROUP;
@@ -285,7 +287,7 @@ static bool drop_cgroup(PdAttr *a, const EventPolicy *policy _unused_) {
 }
 
 /* Of no use where only the kernel is counted, nor for tracepoints, whose data needs the rights. */
-static bool drop_kernel(PdAttr *a, const EventPolicy *policy _unused_) {
+static bool event_attr_drop_kernel(PdAttr *a, const EventPolicy *policy _unused_) {
     if (a->flags & (PD_ATTR_EXCLUDE_KERNEL | PD_ATTR_EXCLUDE_USER) ||
         a->type == PERF_TYPE_TRACEPOINT)
         return false;
@@ -295,15 +297,15 @@ static bool drop_kernel(PdAttr *a, const EventPolicy *policy _unused_) {
 
 /* clang-format off */
 static const Step steps[] = {
-    { { -EOPNOTSUPP, -EINVAL },               "one step of precise_ip",                 lower_precise     },
-    { { -EINVAL },                            "the index of the branch stack",          drop_branch_index },
-    { { -EOPNOTSUPP, -EINVAL },               "the branch stack",                       drop_branches     },
-    { { -ENOENT, -EOPNOTSUPP, -ENXIO, -ENODEV }, "CPU cycles, for cpu-clock",           take_clock        },
-    { { -EPERM, -EINVAL },                    "leaving out the idle task",              drop_idle         },
-    { { -EINVAL, -EOPNOTSUPP },               "leaving out guests",                     drop_guest        },
-    { { -EINVAL },                            "counting what is lost",                  drop_lost         },
-    { { -EINVAL },                            "the cgroup of samples",                  drop_cgroup       },
-    { { -EACCES, -EPERM },                    "kernel samples",                         drop_kernel       },
+    { { -EOPNOTSUPP, -EINVAL },               "one step of precise_ip",                 event_attr_lower_precise     },
+    { { -EINVAL },                            "the index of the branch stack",          event_attr_drop_branch_index },
+    { { -EOPNOTSUPP, -EINVAL },               "the branch stack",                       event_attr_drop_branches     },
+    { { -ENOENT, -EOPNOTSUPP, -ENXIO, -ENODEV }, "CPU cycles, for cpu-clock",           event_attr_take_clock        },
+    { { -EPERM, -EINVAL },                    "leaving out the idle task",              event_attr_drop_idle         },
+    { { -EINVAL, -EOPNOTSUPP },               "leaving out guests",                     event_attr_drop_guest        },
+    { { -EINVAL },                            "counting what is lost",                  event_attr_drop_lost         },
+    { { -EINVAL },                            "the cgroup of samples",                  event_attr_drop_cgroup       },
+    { { -EACCES, -EPERM },                    "kernel samples",                         event_attr_drop_kernel       },
 };
 /* clang-format on */
 

@@ -26,7 +26,7 @@ static const char word_letters[] =
 /* -- the list -----------------------------------------------------------------------------------
  */
 
-static void spec_done(EventSpec *s) {
+static void event_list_spec_done(EventSpec *s) {
     free(s->name);
     free(s->pmu);
     free(s->cpus);
@@ -38,22 +38,22 @@ EventList *event_list_free(EventList *list) {
     if (!list)
         return NULL;
     for (size_t i = 0; i < list->n; i++)
-        spec_done(&list->specs[i]);
+        event_list_spec_done(&list->specs[i]);
     free(list->specs);
     free(list);
     return NULL;
 }
 
-static void truncate_list(EventList *list, size_t n) {
+static void event_list_truncate(EventList *list, size_t n) {
     while (list->n > n)
-        spec_done(&list->specs[--list->n]);
+        event_list_spec_done(&list->specs[--list->n]);
 }
 
 void event_list_remove(EventList *list, size_t index) {
     size_t first = list->specs[index].leader, n = list->specs[first].n_members;
 
     for (size_t i = first; i < first + n; i++)
-        spec_done(&list->specs[i]);
+        event_list_spec_done(&list->specs[i]);
     memmove(&list->specs[first], &list->specs[first + n],
             (list->n - first - n) * sizeof(*list->specs));
     list->n -= n;
@@ -64,21 +64,21 @@ void event_list_remove(EventList *list, size_t index) {
 /* -- one event ----------------------------------------------------------------------------------
  */
 
-static Bytes take_word(EventParser *p) {
+static Bytes event_list_take_word(EventParser *p) {
     Bytes word = {.data = (const uint8_t *)p->at, .size = strspn(p->at, word_letters)};
 
     p->at += word.size;
     return word;
 }
 
-static bool take_char(EventParser *p, char c) {
+static bool event_list_take_char(EventParser *p, char c) {
     if (*p->at != c)
         return false;
     p->at++;
     return true;
 }
 
-static Bytes take_number(EventParser *p) {
+static Bytes event_list_take_number(EventParser *p) {
     Bytes digits = {.data = (const uint8_t *)p->at,
                     .size = strspn(p->at, "0123456789abcdefABCDEFxX")};
 
@@ -87,15 +87,15 @@ static Bytes take_number(EventParser *p) {
 }
 
 /* Behind "mem:": an address, a length, and what is watched for. */
-static int parse_breakpoint(EventParser *p) {
+static int event_list_parse_breakpoint(EventParser *p) {
     uint64_t address, length = 0;
     EventSpec *s;
     size_t n;
     int r = 0;
 
-    if (event_number(take_number(p), &address) < 0)
+    if (event_number(event_list_take_number(p), &address) < 0)
         return event_fail(p, -EINVAL, "needs a number behind 'mem:', as in 'mem:0x1000/8:rw'");
-    if (take_char(p, '/') && event_number(take_number(p), &length) < 0)
+    if (event_list_take_char(p, '/') && event_number(event_list_take_number(p), &length) < 0)
         return event_fail(p, -EINVAL, "needs 1, 2, 4 or 8 behind the '/'");
     s = event_list_add(p, &r);
     if (!s)
@@ -123,7 +123,7 @@ static int parse_breakpoint(EventParser *p) {
 }
 
 /* A name of the machine, a raw number: -ENOENT when it is neither. */
-static int parse_symbol(EventParser *p, Bytes word) {
+static int event_list_parse_symbol(EventParser *p, Bytes word) {
     size_t first = p->list->n;
     EventSpec found = {};
     EventSpec *s;
@@ -146,7 +146,7 @@ static int parse_symbol(EventParser *p, Bytes word) {
 }
 
 /* "1:0": type and config as numbers. */
-static int parse_numeric(EventParser *p, Bytes word) {
+static int event_list_parse_numeric(EventParser *p, Bytes word) {
     uint64_t type, config;
     EventSpec *s;
     int r = 0;
@@ -154,7 +154,7 @@ static int parse_numeric(EventParser *p, Bytes word) {
     if (*p->at != ':' || event_number(word, &type) < 0)
         return -ENOENT;
     p->at++;
-    if (type > UINT32_MAX || event_number(take_number(p), &config) < 0)
+    if (type > UINT32_MAX || event_number(event_list_take_number(p), &config) < 0)
         return event_fail(p, -EINVAL, "needs two numbers, a type and a config, as in '1:0'");
     s = event_list_add(p, &r);
     if (!s)
@@ -166,7 +166,7 @@ static int parse_numeric(EventParser *p, Bytes word) {
 
 /* libpfm4 has modifiers of its own, so it is asked with all of the text, and then without what
  * stands behind the last colon. */
-static int parse_pfm(EventParser *p) {
+static int event_list_parse_pfm(EventParser *p) {
     size_t n = strcspn(p->event, ",{}/");
     char text[EVENT_TEXT_MAX];
     EventSpec found = {};
@@ -194,13 +194,13 @@ static int parse_pfm(EventParser *p) {
     return 0;
 }
 
-static int module_is_missing(EventParser *p, Bytes word) {
+static int event_list_module_is_missing(EventParser *p, Bytes word) {
     return event_fail(p, -ENOPKG, "may be of the kernel module '%.*s', which is not loaded",
                       (int)word.size, (const char *)word.data);
 }
 
 /* Machines without counters have no PMU `cpu`, and it is good to know that this is why. */
-static int unknown_pmu(EventParser *p, Bytes word) {
+static int event_list_unknown_pmu(EventParser *p, Bytes word) {
     EventNear near = {.wanted = word};
     char hint[1024], **names = NULL;
 
@@ -211,47 +211,47 @@ static int unknown_pmu(EventParser *p, Bytes word) {
     event_near_offer_symbols(&near);
     event_near_print(&near, hint, sizeof(hint));
     if (event_module_is_missing(p->host, word))
-        return module_is_missing(p, word);
+        return event_list_module_is_missing(p, word);
     return event_fail(p, -EINVAL, "names the PMU '%.*s', which this machine does not have%s",
                       (int)word.size, (const char *)word.data, hint);
 }
 
 /* The words may be those of a tracepoint, and nobody can tell. */
-static bool lacks_tracefs(const EventParser *p) {
+static bool event_list_lacks_tracefs(const EventParser *p) {
     _cleanup_close_ int fd = -1;
 
     return p->host->open_tracefs && p->host->open_tracefs(p->host->userdata, "./", &fd) == -ENOENT;
 }
 
-static int unknown_event(EventParser *p, Bytes word, EventNear *near) {
+static int event_list_unknown_event(EventParser *p, Bytes word, EventNear *near) {
     char hint[1024];
 
     if (*p->at == '/')
-        return unknown_pmu(p, word);
+        return event_list_unknown_pmu(p, word);
     if (near->wanted.size == 0)
         near->wanted = word;
     if (near->wanted.data == word.data)
         event_near_offer_symbols(near);
     event_near_print(near, hint, sizeof(hint));
     if (*p->at == ':' && event_module_is_missing(p->host, word))
-        return module_is_missing(p, word);
+        return event_list_module_is_missing(p, word);
     if (near->names.n > 0)
         return event_fail(p, -EINVAL, "is not known%s", hint);
-    if (*p->at == ':' && lacks_tracefs(p))
+    if (*p->at == ':' && event_list_lacks_tracefs(p))
         return event_fail(p, -ENOPKG, "may be a tracepoint, but tracefs is not mounted here");
     return event_fail(p, -EINVAL,
                       "is not known; perf list shows what this machine has, and rNNN or "
                       "pmu/config=N/ count by number");
 }
 
-static int parse_tracepoint(EventParser *p, Bytes system, EventNear *near) {
+static int event_list_parse_tracepoint(EventParser *p, Bytes system, EventNear *near) {
     const char *at = p->at;
     Bytes name;
     int r;
 
-    if (!take_char(p, ':'))
+    if (!event_list_take_char(p, ':'))
         return -ENOENT;
-    name = take_word(p);
+    name = event_list_take_word(p);
     r = name.size > 0 ? event_add_tracepoints(p, system, name, near) : -ENOENT;
     if (r == -ENOENT)
         p->at = at;
@@ -259,8 +259,8 @@ static int parse_tracepoint(EventParser *p, Bytes system, EventNear *near) {
 }
 
 /* What the word at p->at asks for. */
-static int parse_what(EventParser *p) {
-    Bytes word = take_word(p);
+static int event_list_parse_what(EventParser *p) {
+    Bytes word = event_list_take_word(p);
     EventNear near = {};
     int r;
 
@@ -268,25 +268,25 @@ static int parse_what(EventParser *p) {
         return event_fail(p, -EINVAL, "is empty or begins with a letter that no event begins with");
     if (word.size >= EVENT_WORD_MAX)
         return event_fail(p, -EINVAL, "has a name longer than %d letters", EVENT_WORD_MAX - 1);
-    if (bytes_equal_str(word, "mem") && take_char(p, ':'))
-        return parse_breakpoint(p);
-    r = parse_numeric(p, word);
+    if (bytes_equal_str(word, "mem") && event_list_take_char(p, ':'))
+        return event_list_parse_breakpoint(p);
+    r = event_list_parse_numeric(p, word);
     if (r == -ENOENT)
-        r = parse_symbol(p, word);
+        r = event_list_parse_symbol(p, word);
     if (r == -ENOENT && *p->at == '/')
         r = event_add_pmus(p, word);
     if (r == -ENOENT && *p->at != '/')
         r = event_add_alias(p, word);
     if (r == -ENOENT)
-        r = parse_tracepoint(p, word, &near);
+        r = event_list_parse_tracepoint(p, word, &near);
     if (r == -ENOENT && !p->host->no_vendor_names)
-        r = parse_pfm(p);
+        r = event_list_parse_pfm(p);
     if (r == -ENOENT && event_is_tool(word))
         return event_fail(p, -EINVAL, "is counted by perf stat itself and cannot be sampled");
-    return r == -ENOENT ? unknown_event(p, word, &near) : r;
+    return r == -ENOENT ? event_list_unknown_event(p, word, &near) : r;
 }
 
-static int name_event(EventParser *p, size_t first) {
+static int event_list_name_event(EventParser *p, size_t first) {
     Bytes text = {.data = (const uint8_t *)p->event, .size = (size_t)(p->at - p->event)};
 
     for (size_t i = first; i < p->list->n; i++) {
@@ -300,13 +300,13 @@ static int name_event(EventParser *p, size_t first) {
     return 0;
 }
 
-static int parse_event(EventParser *p) {
+static int event_list_parse_event(EventParser *p) {
     size_t first = p->list->n;
     bool has_terms;
     int r;
 
     p->event = p->at;
-    r = parse_what(p);
+    r = event_list_parse_what(p);
     if (r < 0)
         return r;
     has_terms = *p->at == '/';
@@ -314,7 +314,7 @@ static int parse_event(EventParser *p) {
     if (r < 0)
         return r;
     if (*p->at == ':' || has_terms) {
-        (void)take_char(p, ':');
+        (void)event_list_take_char(p, ':');
         r = event_modifiers(p, first, false);
     }
     if (r == 0 && *p->at && *p->at != ',' && *p->at != '}')
@@ -322,24 +322,25 @@ static int parse_event(EventParser *p) {
                           "goes on at offset %zu with what is no part of it, where ':', ',' or the "
                           "end may stand",
                           (size_t)(p->at - p->text));
-    return r == 0 ? name_event(p, first) : r;
+    return r == 0 ? event_list_name_event(p, first) : r;
 }
 
 /* -- groups and the whole -----------------------------------------------------------------------
  */
 
-static bool same_pmu(const EventSpec *a, const EventSpec *b) {
+static bool event_list_same_pmu(const EventSpec *a, const EventSpec *b) {
     return a->cpus && b->cpus ? strcmp(a->cpus, b->cpus) == 0 : a->cpus == b->cpus;
 }
 
 /* Members that count on other CPUs than their leader make a group of their own: in order, each
  * group in one stretch. What counts anywhere stays with the first. */
-static void gather_groups(EventSpec *specs, size_t first, size_t n) {
+static void event_list_gather_groups(EventSpec *specs, size_t first, size_t n) {
     for (size_t leader = first; leader < n;) {
         size_t end = leader + 1;
 
         for (size_t i = end; i < n; i++)
-            if (same_pmu(&specs[i], &specs[leader]) || (leader == first && !specs[i].cpus)) {
+            if (event_list_same_pmu(&specs[i], &specs[leader]) ||
+                (leader == first && !specs[i].cpus)) {
                 EventSpec moved = specs[i];
 
                 memmove(&specs[end + 1], &specs[end], (i - end) * sizeof(moved));
@@ -353,29 +354,29 @@ static void gather_groups(EventSpec *specs, size_t first, size_t n) {
 }
 
 /* "{a,b}:S", with or without a name in front. */
-static int parse_group(EventParser *p) {
+static int event_list_parse_group(EventParser *p) {
     size_t first = p->list->n;
     int r;
 
     p->event = p->at;
     p->at = strchr(p->at, '{') + 1;
     do {
-        r = parse_event(p);
+        r = event_list_parse_event(p);
         if (r < 0)
             return r;
-    } while (take_char(p, ','));
-    if (!take_char(p, '}'))
+    } while (event_list_take_char(p, ','));
+    if (!event_list_take_char(p, '}'))
         return event_fail(p, -EINVAL, "is in a group that is not closed by '}'");
-    gather_groups(p->list->specs, first, p->list->n);
-    return take_char(p, ':') ? event_modifiers(p, first, true) : 0;
+    event_list_gather_groups(p->list->specs, first, p->list->n);
+    return event_list_take_char(p, ':') ? event_modifiers(p, first, true) : 0;
 }
 
-static bool is_group(const char *at) {
+static bool event_list_is_group(const char *at) {
     return at[strspn(at, word_letters)] == '{';
 }
 
 /* The comma that ends the event or group at `at`, or the end of the text. */
-static const char *item_end(const char *at) {
+static const char *event_list_item_end(const char *at) {
     bool has_terms = true, in_terms = false, begins = true;
     unsigned depth = 0;
 
@@ -395,8 +396,8 @@ static const char *item_end(const char *at) {
     return at;
 }
 
-static int parse_item(EventParser *p) {
-    int r = is_group(p->at) ? parse_group(p) : parse_event(p);
+static int event_list_parse_item(EventParser *p) {
+    int r = event_list_is_group(p->at) ? event_list_parse_group(p) : event_list_parse_event(p);
 
     if (r < 0 || !*p->at || *p->at == ',')
         return r;
@@ -404,26 +405,26 @@ static int parse_item(EventParser *p) {
     return event_fail(p, -EINVAL, "stands where ',' or the end is to be");
 }
 
-static int parse_all(EventParser *p) {
+static int event_list_parse_all(EventParser *p) {
     int r;
 
     do {
         const char *item = p->at;
         size_t before = p->list->n;
 
-        r = parse_item(p);
+        r = event_list_parse_item(p);
         if (r < 0 && r != -ENOMEM && p->on_bad) {
-            truncate_list(p->list, before);
-            p->at = item_end(item);
+            event_list_truncate(p->list, before);
+            p->at = event_list_item_end(item);
             r = p->on_bad(p->userdata, r, p->error);
         }
         if (r < 0)
             return r;
-    } while (take_char(p, ','));
+    } while (event_list_take_char(p, ','));
     return 0;
 }
 
-static int parse_text(EventParser *p, EventList **ret) {
+static int event_list_parse_text(EventParser *p, EventList **ret) {
     _cleanup_(event_list_freep) EventList *list = calloc(1, sizeof(*list));
     int r;
 
@@ -434,7 +435,7 @@ static int parse_text(EventParser *p, EventList **ret) {
     if (strlen(p->text) >= EVENT_TEXT_MAX)
         return event_fail(p, -EINVAL, "is part of a text of more than %d letters",
                           EVENT_TEXT_MAX - 1);
-    r = parse_all(p);
+    r = event_list_parse_all(p);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(list);
@@ -445,7 +446,7 @@ int event_list_parse(const char *text, const EventHost *host, EventList **ret, c
                      size_t error_size) {
     EventParser p = {.text = text, .host = host, .error = error, .error_size = error_size};
 
-    return parse_text(&p, ret);
+    return event_list_parse_text(&p, ret);
 }
 
 int event_list_parse_each(const char *text, const EventHost *host, EventListBad on_bad,
@@ -458,5 +459,5 @@ int event_list_parse_each(const char *text, const EventHost *host, EventListBad 
                      .on_bad = on_bad,
                      .userdata = userdata};
 
-    return parse_text(&p, ret);
+    return event_list_parse_text(&p, ret);
 }

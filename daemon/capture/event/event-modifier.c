@@ -20,14 +20,14 @@ enum {
 static const char letters[] = "ukhHGpPSDIWeb";
 
 /* Letters that speak of one kind of thing: the first of them leaves out all the others. */
-static void leave_in(EventSpec *s, bool *spoken, uint64_t all, uint64_t mode) {
+static void event_modifier_leave_in(EventSpec *s, bool *spoken, uint64_t all, uint64_t mode) {
     if (!*spoken)
         s->flags |= all;
     *spoken = true;
     s->flags &= ~mode;
 }
 
-static void apply(EventSpec *s, const char *at, size_t n, bool add) {
+static void event_modifier_apply(EventSpec *s, const char *at, size_t n, bool add) {
     bool mode_is_said = add && (s->flags & EXCLUDE_MODES);
 
     if (!add) {
@@ -39,21 +39,23 @@ static void apply(EventSpec *s, const char *at, size_t n, bool add) {
         case 'u':
             if (!s->guest_is_said)
                 s->flags |= PD_ATTR_EXCLUDE_GUEST;
-            leave_in(s, &mode_is_said, EXCLUDE_MODES, PD_ATTR_EXCLUDE_USER);
+            event_modifier_leave_in(s, &mode_is_said, EXCLUDE_MODES, PD_ATTR_EXCLUDE_USER);
             break;
         case 'k':
-            leave_in(s, &mode_is_said, EXCLUDE_MODES, PD_ATTR_EXCLUDE_KERNEL);
+            event_modifier_leave_in(s, &mode_is_said, EXCLUDE_MODES, PD_ATTR_EXCLUDE_KERNEL);
             break;
         case 'h':
-            leave_in(s, &mode_is_said, EXCLUDE_MODES, PD_ATTR_EXCLUDE_HV);
+            event_modifier_leave_in(s, &mode_is_said, EXCLUDE_MODES, PD_ATTR_EXCLUDE_HV);
             break;
         case 'G':
-            leave_in(s, &s->guest_is_said, PD_ATTR_EXCLUDE_GUEST | PD_ATTR_EXCLUDE_HOST,
-                     PD_ATTR_EXCLUDE_GUEST);
+            event_modifier_leave_in(s, &s->guest_is_said,
+                                    PD_ATTR_EXCLUDE_GUEST | PD_ATTR_EXCLUDE_HOST,
+                                    PD_ATTR_EXCLUDE_GUEST);
             break;
         case 'H':
-            leave_in(s, &s->guest_is_said, PD_ATTR_EXCLUDE_GUEST | PD_ATTR_EXCLUDE_HOST,
-                     PD_ATTR_EXCLUDE_HOST);
+            event_modifier_leave_in(s, &s->guest_is_said,
+                                    PD_ATTR_EXCLUDE_GUEST | PD_ATTR_EXCLUDE_HOST,
+                                    PD_ATTR_EXCLUDE_HOST);
             break;
         case 'p':
             s->precise++;
@@ -82,7 +84,7 @@ static void apply(EventSpec *s, const char *at, size_t n, bool add) {
     }
 }
 
-static int check(EventParser *p, const char *at, size_t n) {
+static int event_modifier_check(EventParser *p, const char *at, size_t n) {
     for (size_t i = 0; i < n; i++) {
         if (at[i] == 'b')
             return event_fail(p, -EINVAL,
@@ -95,7 +97,7 @@ static int check(EventParser *p, const char *at, size_t n) {
 
 int event_modifiers(EventParser *p, size_t first, bool add) {
     size_t n = strspn(p->at, letters);
-    int r = check(p, p->at, n);
+    int r = event_modifier_check(p, p->at, n);
 
     if (r < 0)
         return r;
@@ -108,7 +110,7 @@ int event_modifiers(EventParser *p, size_t first, bool add) {
         EventSpec *s = &p->list->specs[i];
         uint64_t before = s->flags;
 
-        apply(s, p->at, n, add);
+        event_modifier_apply(s, p->at, n, add);
         if (s->precise > PRECISE_MAX)
             return event_fail(p, -EINVAL, "has the modifier 'p' more than three times");
         /* Only who leads a group can be pinned or exclusive. */

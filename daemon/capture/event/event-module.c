@@ -13,7 +13,7 @@
 enum { PATH_SIZE = 512 };
 
 /* Module names have underscores where file names may have dashes. */
-static bool is_same_name(const char *file, size_t n, Bytes name) {
+static bool event_module_is_same_name(const char *file, size_t n, Bytes name) {
     if (n != name.size)
         return false;
     for (size_t i = 0; i < n; i++)
@@ -22,17 +22,17 @@ static bool is_same_name(const char *file, size_t n, Bytes name) {
     return true;
 }
 
-static bool is_line_of(const char *line, Bytes name) {
+static bool event_module_is_line_of(const char *line, Bytes name) {
     const char *end = line + strcspn(line, ":"), *file = line, *suffix;
 
     for (const char *at = line; at < end; at++)
         if (*at == '/')
             file = at + 1;
     suffix = strstr(file, ".ko");
-    return suffix && suffix < end && is_same_name(file, (size_t)(suffix - file), name);
+    return suffix && suffix < end && event_module_is_same_name(file, (size_t)(suffix - file), name);
 }
 
-static bool is_loaded(const EventHost *host, Bytes name) {
+static bool event_module_is_loaded(const EventHost *host, Bytes name) {
     char path[PATH_SIZE];
     int n = snprintf(path, sizeof(path), "%s/module/%.*s", host->sysfs, (int)name.size,
                      (const char *)name.data);
@@ -49,7 +49,7 @@ bool event_module_is_missing(const EventHost *host, Bytes name) {
     if (!f)
         return false;
     while (!found && getline(&line, &room, f) > 0)
-        found = is_line_of(line, name);
+        found = event_module_is_line_of(line, name);
     (void)fclose(f);
-    return found && !is_loaded(host, name);
+    return found && !event_module_is_loaded(host, name);
 }

@@ -19,7 +19,7 @@ void event_names_free(char **names) {
     free(names);
 }
 
-static int compare_names(const void *a, const void *b, void *compare) {
+static int event_names_compare(const void *a, const void *b, void *compare) {
     int (**by)(const char *, const char *) = compare;
 
     return (*by)(*(char *const *)a, *(char *const *)b);
@@ -47,13 +47,13 @@ int event_names_read(DIR *dir, bool (*is_wanted)(const struct dirent *entry, con
         event_names_free(names);
         return r;
     }
-    qsort_r(names, n - 1, sizeof(*names), compare_names, &compare);
+    qsort_r(names, n - 1, sizeof(*names), event_names_compare, &compare);
     *ret = names;
     return 0;
 }
 
 /* Matches a character with one place of the pattern, and returns where the next place begins. */
-static bool match_one(const char *pattern, char c, const char **ret_next) {
+static bool event_names_match_one(const char *pattern, char c, const char **ret_next) {
     const char *p = pattern + 1;
     bool matches = false;
 
@@ -79,7 +79,7 @@ bool event_glob(const char *pattern, const char *name) {
         if (*pattern == '*') {
             star = ++pattern;
             resume = name;
-        } else if (*pattern && match_one(pattern, *name, &next)) {
+        } else if (*pattern && event_names_match_one(pattern, *name, &next)) {
             pattern = next;
             name++;
         } else if (star) {

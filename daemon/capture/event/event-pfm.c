@@ -29,12 +29,12 @@ typedef struct Pfm {
     __typeof__(pfm_get_os_event_encoding) *encode;
 } Pfm;
 
-static void pfm_close(Pfm *pfm) {
+static void event_pfm_close(Pfm *pfm) {
     if (pfm->library)
         (void)dlclose(pfm->library);
 }
 
-static int pfm_open(Pfm *ret) {
+static int event_pfm_open(Pfm *ret) {
     ret->library = dlopen("libpfm.so.4", RTLD_NOW | RTLD_LOCAL);
     if (!ret->library)
         return -ENOENT;
@@ -43,7 +43,7 @@ static int pfm_open(Pfm *ret) {
     return ret->initialize && ret->encode && ret->initialize() == PFM_SUCCESS ? 0 : -ENOENT;
 }
 
-static uint64_t flags_of(const struct perf_event_attr *attr) {
+static uint64_t event_pfm_flags_of(const struct perf_event_attr *attr) {
     /* clang-format off */
     uint64_t flags = (attr->exclude_user   ? PD_ATTR_EXCLUDE_USER   : 0) |
                      (attr->exclude_kernel ? PD_ATTR_EXCLUDE_KERNEL : 0) |
@@ -59,16 +59,16 @@ static uint64_t flags_of(const struct perf_event_attr *attr) {
 }
 
 /* The library has tables that it fills while it is used. */
-static bool encode(const char *text, pfm_perf_encode_arg_t *argument) {
+static bool event_pfm_encode(const char *text, pfm_perf_encode_arg_t *argument) {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     Pfm pfm = {};
     bool done;
 
     pthread_mutex_lock(&mutex);
     /* Every level is on where nothing is said, as for any other event. */
-    done = pfm_open(&pfm) == 0 && pfm.encode(text, PFM_PLM0 | PFM_PLM3 | PFM_PLMH,
-                                             PFM_OS_PERF_EVENT_EXT, argument) == PFM_SUCCESS;
-    pfm_close(&pfm);
+    done = event_pfm_open(&pfm) == 0 && pfm.encode(text, PFM_PLM0 | PFM_PLM3 | PFM_PLMH,
+                                                   PFM_OS_PERF_EVENT_EXT, argument) == PFM_SUCCESS;
+    event_pfm_close(&pfm);
     pthread_mutex_unlock(&mutex);
     return done;
 }
@@ -77,13 +77,13 @@ int event_pfm(const char *text, EventSpec *spec) {
     struct perf_event_attr attr = {.size = sizeof(attr)};
     pfm_perf_encode_arg_t argument = {.size = sizeof(argument), .attr = &attr};
 
-    if (!encode(text, &argument))
+    if (!event_pfm_encode(text, &argument))
         return -ENOENT;
     spec->type = attr.type;
     spec->config = attr.config;
     spec->config1 = attr.config1;
     spec->config2 = attr.config2;
-    spec->flags = flags_of(&attr);
+    spec->flags = event_pfm_flags_of(&attr);
     spec->precise = attr.precise_ip;
     spec->period = attr.freq ? 0 : attr.sample_period;
     spec->frequency_hz = attr.freq ? attr.sample_freq : 0;

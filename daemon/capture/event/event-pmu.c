@@ -15,7 +15,7 @@
 /* -- one PMU ------------------------------------------------------------------------------------
  */
 
-static int read_type(const EventHost *host, const char *pmu, uint32_t *ret) {
+static int event_pmu_read_type(const EventHost *host, const char *pmu, uint32_t *ret) {
     char text[64];
     uint64_t type;
     int r = event_pmu_value(host, pmu, "type", (Bytes){}, text, sizeof(text));
@@ -29,11 +29,11 @@ static int read_type(const EventHost *host, const char *pmu, uint32_t *ret) {
     return 0;
 }
 
-static int add_pmu(EventParser *p, const char *pmu) {
+static int event_pmu_add(EventParser *p, const char *pmu) {
     char cpus[EVENT_VALUE_MAX] = "";
     EventSpec *s;
     uint32_t type;
-    int r = read_type(p->host, pmu, &type);
+    int r = event_pmu_read_type(p->host, pmu, &type);
 
     if (r < 0)
         return r;
@@ -55,7 +55,7 @@ static int add_pmu(EventParser *p, const char *pmu) {
  */
 
 /* `uncore_imc` and `imc` mean uncore_imc_0, uncore_imc_1 … */
-static bool is_meant(const char *pmu, const char *pattern) {
+static bool event_pmu_is_meant(const char *pmu, const char *pattern) {
     return event_glob(pattern, pmu) || (strncmp(pmu, "uncore_", strlen("uncore_")) == 0 &&
                                         event_glob(pattern, pmu + strlen("uncore_")));
 }
@@ -69,7 +69,7 @@ int event_add_pmus(EventParser *p, Bytes name) {
         return -ENOENT;
     memcpy(word, name.data, name.size);
     word[name.size] = '\0';
-    r = add_pmu(p, word);
+    r = event_pmu_add(p, word);
     if (r != -ENOENT)
         return r;
     (void)snprintf(pattern, sizeof(pattern), "%s*", word);
@@ -77,8 +77,8 @@ int event_add_pmus(EventParser *p, Bytes name) {
         return -ENOENT;
     r = 0;
     for (size_t i = 0; names[i] && r == 0; i++)
-        if (is_meant(names[i], pattern)) {
-            r = add_pmu(p, names[i]);
+        if (event_pmu_is_meant(names[i], pattern)) {
+            r = event_pmu_add(p, names[i]);
             found |= r == 0;
         }
     event_names_free(names);
@@ -97,7 +97,7 @@ int event_add_alias(EventParser *p, Bytes name) {
 
         if (event_pmu_alias(p->host, names[i], name, text, sizeof(text)) < 0)
             continue;
-        r = add_pmu(p, names[i]);
+        r = event_pmu_add(p, names[i]);
         if (r == 0)
             r = event_alias_terms(p, &p->list->specs[p->list->n - 1], name);
         found |= r == 0;
@@ -110,7 +110,7 @@ int event_add_alias(EventParser *p, Bytes name) {
  */
 
 /* PMUs of a kind of CPU have a file `cpus`. */
-static int core_pmus(const EventHost *host, char ***ret) {
+static int event_pmu_core_pmus(const EventHost *host, char ***ret) {
     char **names = NULL;
     size_t n = 0;
     int r = event_pmu_names(host, NULL, NULL, &names);
@@ -131,7 +131,7 @@ static int core_pmus(const EventHost *host, char ***ret) {
 }
 
 /* "cpu_core/cycles/u" out of "cycles:u". */
-static char *spread_name(const char *pmu, const EventParser *p, bool is_auto) {
+static char *event_pmu_spread_name(const char *pmu, const EventParser *p, bool is_auto) {
     Bytes word = {.data = (const uint8_t *)p->event, .size = (size_t)(p->at - p->event)};
     size_t n = strcspn(p->at, ",{}/");
     _cleanup_free_ char *counter = NULL;
@@ -155,18 +155,18 @@ int event_spread(EventParser *p, size_t first) {
     if (meant.type != PERF_TYPE_HARDWARE && meant.type != PERF_TYPE_HW_CACHE &&
         meant.type != PERF_TYPE_RAW)
         return 0;
-    n = core_pmus(p->host, &pmus);
+    n = event_pmu_core_pmus(p->host, &pmus);
     if (n > 1)
         p->list->n = first;
     for (int i = 0; i < n && n > 1 && r == 0; i++) {
         EventSpec *s;
 
-        r = add_pmu(p, pmus[i]);
+        r = event_pmu_add(p, pmus[i]);
         if (r < 0)
             break;
         s = &p->list->specs[first + (size_t)i];
         s->is_auto = meant.is_auto;
-        s->name = spread_name(pmus[i], p, meant.is_auto);
+        s->name = event_pmu_spread_name(pmus[i], p, meant.is_auto);
         s->config = meant.config;
         if (meant.type != PERF_TYPE_RAW) {
             /* The kernel takes the PMU from the upper half. */

@@ -112,7 +112,7 @@ static const struct {
 /* clang-format on */
 
 /* What follows `prefix` and a dash, or nothing at all; NULL: it does not begin so. */
-static const char *after(const char *text, const char *prefix) {
+static const char *event_symbol_after(const char *text, const char *prefix) {
     size_t n = strlen(prefix);
 
     if (strncmp(text, prefix, n) != 0 || (text[n] != '-' && text[n] != '\0'))
@@ -121,7 +121,7 @@ static const char *after(const char *text, const char *prefix) {
 }
 
 /* "load-misses": an operation and a result, either of them, in either order; empty: reads. */
-static int parse_cache_words(const char *rest, unsigned cache, EventSpec *spec) {
+static int event_symbol_parse_cache_words(const char *rest, unsigned cache, EventSpec *spec) {
     int op = -1, result = -1;
 
     while (*rest) {
@@ -130,7 +130,7 @@ static int parse_cache_words(const char *rest, unsigned cache, EventSpec *spec) 
         for (size_t i = 0; i < ARRAY_SIZE(cache_words) && !next; i++) {
             int *slot = cache_words[i].is_result ? &result : &op;
 
-            next = *slot < 0 ? after(rest, cache_words[i].name) : NULL;
+            next = *slot < 0 ? event_symbol_after(rest, cache_words[i].name) : NULL;
             if (next)
                 *slot = (int)cache_words[i].value;
         }
@@ -147,13 +147,13 @@ static int parse_cache_words(const char *rest, unsigned cache, EventSpec *spec) 
     return 0;
 }
 
-static int parse_cache(const char *name, EventSpec *spec) {
+static int event_symbol_parse_cache(const char *name, EventSpec *spec) {
     for (unsigned cache = 0; cache < ARRAY_SIZE(caches); cache++)
         for (size_t i = 0; i < ARRAY_SIZE(caches[0].spellings); i++) {
             const char *spelling = caches[cache].spellings[i];
-            const char *rest = spelling ? after(name, spelling) : NULL;
+            const char *rest = spelling ? event_symbol_after(name, spelling) : NULL;
 
-            if (rest && parse_cache_words(rest, cache, spec) == 0)
+            if (rest && event_symbol_parse_cache_words(rest, cache, spec) == 0)
                 return 0;
         }
     return -ENOENT;
@@ -176,7 +176,7 @@ int event_symbol(Bytes name, EventSpec *spec) {
                                    symbols[i].config == PERF_COUNT_SW_BPF_OUTPUT;
             return 0;
         }
-    return parse_cache(word, spec);
+    return event_symbol_parse_cache(word, spec);
 }
 
 char *event_auto_name(Bytes text) {
@@ -233,10 +233,10 @@ void event_each_symbol(void (*on_name)(void *userdata, const char *name), void *
         }
 }
 
-static void offer_symbol(void *userdata, const char *name) {
+static void event_symbol_offer(void *userdata, const char *name) {
     event_near_offer(userdata, name);
 }
 
 void event_near_offer_symbols(EventNear *near) {
-    event_each_symbol(offer_symbol, near);
+    event_each_symbol(event_symbol_offer, near);
 }

@@ -17,8 +17,8 @@
 enum { PATH_SIZE = 1024 };
 
 /* Words go into paths: no slash can be in them, and nothing that begins with a dot is one. */
-static int make_path(const EventHost *host, char *ret, const char *pmu, const char *folder,
-                     Bytes name) {
+static int event_sysfs_make_path(const EventHost *host, char *ret, const char *pmu,
+                                 const char *folder, Bytes name) {
     int n;
 
     if ((pmu && pmu[0] == '.') || (name.size > 0 && name.data[0] == '.') ||
@@ -34,7 +34,7 @@ static int make_path(const EventHost *host, char *ret, const char *pmu, const ch
 int event_pmu_value(const EventHost *host, const char *pmu, const char *folder, Bytes name,
                     char *ret, size_t size) {
     char path[PATH_SIZE];
-    int r = make_path(host, path, pmu, folder, name);
+    int r = event_sysfs_make_path(host, path, pmu, folder, name);
 
     if (r < 0)
         return r;
@@ -44,7 +44,7 @@ int event_pmu_value(const EventHost *host, const char *pmu, const char *folder, 
 }
 
 /* "cas_count_read.scale" describes another event. */
-static bool is_name(const struct dirent *entry, const void *userdata _unused_) {
+static bool event_sysfs_is_name(const struct dirent *entry, const void *userdata _unused_) {
     const char *dot = strrchr(entry->d_name, '.');
 
     return entry->d_name[0] != '.' &&
@@ -55,12 +55,12 @@ static bool is_name(const struct dirent *entry, const void *userdata _unused_) {
 int event_pmu_names(const EventHost *host, const char *pmu, const char *folder, char ***ret) {
     char path[PATH_SIZE];
     DIR *dir;
-    int r = make_path(host, path, pmu, folder, (Bytes){});
+    int r = event_sysfs_make_path(host, path, pmu, folder, (Bytes){});
 
     if (r < 0)
         return r;
     dir = opendir(path);
-    return dir ? event_names_read(dir, is_name, NULL, strverscmp, ret) : -errno;
+    return dir ? event_names_read(dir, event_sysfs_is_name, NULL, strverscmp, ret) : -errno;
 }
 
 int event_pmu_alias(const EventHost *host, const char *pmu, Bytes name, char *ret, size_t size) {
@@ -68,7 +68,7 @@ int event_pmu_alias(const EventHost *host, const char *pmu, Bytes name, char *re
 }
 
 /* "0-7,32-35" */
-static int parse_bits(const char *at, uint64_t *ret) {
+static int event_sysfs_parse_bits(const char *at, uint64_t *ret) {
     uint64_t bits = 0;
 
     do {
@@ -99,7 +99,7 @@ int event_pmu_format(const EventHost *host, const char *pmu, Bytes name, EventFo
         size_t n = strlen(words[i]);
         uint64_t bits;
 
-        if (strncmp(text, words[i], n) == 0 && parse_bits(text + n, &bits) == 0) {
+        if (strncmp(text, words[i], n) == 0 && event_sysfs_parse_bits(text + n, &bits) == 0) {
             *ret = (EventFormat){.word = i, .bits = bits};
             return 0;
         }

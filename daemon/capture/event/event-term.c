@@ -41,7 +41,7 @@ typedef struct TermRow {
 /* -- the terms of every event: 0, -EINVAL for a bad value, -EOPNOTSUPP for one we have no use for -
  */
 
-static int apply_config(EventSpec *s, const Term *t) {
+static int event_term_apply_config(EventSpec *s, const Term *t) {
     uint64_t *words[] = {&s->config, &s->config1, &s->config2, &s->config3};
     unsigned i = t->name.size > strlen("config") ? t->name.data[strlen("config")] - '0' : 0;
 
@@ -51,7 +51,7 @@ static int apply_config(EventSpec *s, const Term *t) {
     return 0;
 }
 
-static int apply_name(EventSpec *s, const Term *t) {
+static int event_term_apply_name(EventSpec *s, const Term *t) {
     if (!t->has_value || t->value.size == 0)
         return -EINVAL;
     free(s->name);
@@ -59,7 +59,7 @@ static int apply_name(EventSpec *s, const Term *t) {
     return s->name ? 0 : -ENOMEM;
 }
 
-static int apply_period(EventSpec *s, const Term *t) {
+static int event_term_apply_period(EventSpec *s, const Term *t) {
     if (!t->is_number || !t->has_value || t->number == 0 || t->number > INT64_MAX)
         return -EINVAL;
     s->period = t->number;
@@ -67,7 +67,7 @@ static int apply_period(EventSpec *s, const Term *t) {
     return 0;
 }
 
-static int apply_freq(EventSpec *s, const Term *t) {
+static int event_term_apply_freq(EventSpec *s, const Term *t) {
     if (!t->is_number || !t->has_value || t->number == 0 || t->number > UINT32_MAX)
         return -EINVAL;
     s->frequency_hz = t->number;
@@ -75,7 +75,7 @@ static int apply_freq(EventSpec *s, const Term *t) {
     return 0;
 }
 
-static int apply_call_graph(EventSpec *s, const Term *t) {
+static int event_term_apply_call_graph(EventSpec *s, const Term *t) {
     static const struct {
         const char *name;
         EventCallGraph call_graph;
@@ -94,25 +94,25 @@ static int apply_call_graph(EventSpec *s, const Term *t) {
     return -EINVAL;
 }
 
-static int apply_stack_size(EventSpec *s, const Term *t) {
+static int event_term_apply_stack_size(EventSpec *s, const Term *t) {
     if (!t->is_number || !t->has_value || t->number == 0 || t->number > STACK_BYTES_MAX)
         return -EINVAL;
     s->stack_bytes = (uint32_t)ALIGN8(t->number);
     return 0;
 }
 
-static int apply_max_stack(EventSpec *s, const Term *t) {
+static int event_term_apply_max_stack(EventSpec *s, const Term *t) {
     if (!t->is_number || !t->has_value || t->number == 0 || t->number > STACK_FRAMES_MAX)
         return -EINVAL;
     s->max_stack = (uint16_t)t->number;
     return 0;
 }
 
-static int apply_time(EventSpec *s _unused_, const Term *t) {
+static int event_term_apply_time(EventSpec *s _unused_, const Term *t) {
     return t->is_number && t->number == 1 ? 0 : -EINVAL;
 }
 
-static int apply_inherit(EventSpec *s, const Term *t) {
+static int event_term_apply_inherit(EventSpec *s, const Term *t) {
     bool is_no = bytes_equal_str(t->name, "no-inherit");
 
     if (!t->is_number || t->number > 1)
@@ -121,7 +121,7 @@ static int apply_inherit(EventSpec *s, const Term *t) {
     return 0;
 }
 
-static int apply_branch_type(EventSpec *s, const Term *t) {
+static int event_term_apply_branch_type(EventSpec *s, const Term *t) {
     static const struct {
         const char *name;
         uint64_t bits;
@@ -153,36 +153,36 @@ static int apply_branch_type(EventSpec *s, const Term *t) {
     return -EINVAL;
 }
 
-static int apply_nothing(EventSpec *s _unused_, const Term *t) {
+static int event_term_apply_nothing(EventSpec *s _unused_, const Term *t) {
     return t->is_number && t->number <= 1 ? 0 : -EINVAL;
 }
 
-static int refuse(EventSpec *s _unused_, const Term *t _unused_) {
+static int event_term_refuse(EventSpec *s _unused_, const Term *t _unused_) {
     return -EOPNOTSUPP;
 }
 
 /* clang-format off */
 static const TermRow rows[] = {
-    { "config",          "a number",                              apply_config      },
-    { "config1",         "a number",                              apply_config      },
-    { "config2",         "a number",                              apply_config      },
-    { "config3",         "a number",                              apply_config      },
-    { "name",            "a name",                                apply_name        },
-    { "period",          "a number of events",                    apply_period      },
-    { "freq",            "a number of samples a second",          apply_freq        },
-    { "call-graph",      "fp, dwarf, lbr or no",                  apply_call_graph  },
-    { "stack-size",      "a number of bytes up to 65528",         apply_stack_size  },
-    { "max-stack",       "a number of frames up to 1016",         apply_max_stack   },
-    { "time",            "1, since samples are put in order by it", apply_time      },
-    { "inherit",         "0 or 1",                                apply_inherit     },
-    { "no-inherit",      "0 or 1",                                apply_inherit     },
-    { "branch_type",     "one of perf record's branch filters",   apply_branch_type },
-    { "no-overwrite",    "0 or 1",                                apply_nothing     },
-    { "percore",         "0 or 1",                                apply_nothing     },
-    { "overwrite",       "",                                      refuse            },
-    { "nr",              "",                                      refuse            },
-    { "aux-output",      "",                                      refuse            },
-    { "aux-sample-size", "",                                      refuse            },
+    { "config",          "a number",                              event_term_apply_config      },
+    { "config1",         "a number",                              event_term_apply_config      },
+    { "config2",         "a number",                              event_term_apply_config      },
+    { "config3",         "a number",                              event_term_apply_config      },
+    { "name",            "a name",                                event_term_apply_name        },
+    { "period",          "a number of events",                    event_term_apply_period      },
+    { "freq",            "a number of samples a second",          event_term_apply_freq        },
+    { "call-graph",      "fp, dwarf, lbr or no",                  event_term_apply_call_graph  },
+    { "stack-size",      "a number of bytes up to 65528",         event_term_apply_stack_size  },
+    { "max-stack",       "a number of frames up to 1016",         event_term_apply_max_stack   },
+    { "time",            "1, since samples are put in order by it", event_term_apply_time      },
+    { "inherit",         "0 or 1",                                event_term_apply_inherit     },
+    { "no-inherit",      "0 or 1",                                event_term_apply_inherit     },
+    { "branch_type",     "one of perf record's branch filters",   event_term_apply_branch_type },
+    { "no-overwrite",    "0 or 1",                                event_term_apply_nothing     },
+    { "percore",         "0 or 1",                                event_term_apply_nothing     },
+    { "overwrite",       "",                                      event_term_refuse            },
+    { "nr",              "",                                      event_term_refuse            },
+    { "aux-output",      "",                                      event_term_refuse            },
+    { "aux-sample-size", "",                                      event_term_refuse            },
 };
 /* clang-format on */
 
@@ -190,7 +190,7 @@ static const TermRow rows[] = {
  */
 
 /* The text of a value: quoted, or up to what may follow. */
-static const char *read_value(const char *at, Bytes *ret) {
+static const char *event_term_read_value(const char *at, Bytes *ret) {
     size_t n;
 
     if (*at == '\'' && strchr(at + 1, '\'')) {
@@ -204,7 +204,7 @@ static const char *read_value(const char *at, Bytes *ret) {
 }
 
 /* Terms up to a '/' or the end. Returns their number, or a negative errno (told). */
-static int read_terms(EventParser *p, const char **at, Term *terms) {
+static int event_term_read_terms(EventParser *p, const char **at, Term *terms) {
     int n = 0;
 
     while (**at && **at != '/') {
@@ -217,7 +217,7 @@ static int read_terms(EventParser *p, const char **at, Term *terms) {
         *at += length;
         if (**at == '=') {
             t->has_value = true;
-            *at = read_value(*at + 1, &t->value);
+            *at = event_term_read_value(*at + 1, &t->value);
         }
         t->is_number = !t->has_value || event_number(t->value, &t->number) == 0;
         if (t->name.size == 0 || t->name.size >= EVENT_WORD_MAX)
@@ -236,7 +236,7 @@ static int read_terms(EventParser *p, const char **at, Term *terms) {
  */
 
 /* The value's bits, lowest first, to where the format has them. */
-static uint64_t spread(uint64_t bits, uint64_t value) {
+static uint64_t event_term_spread(uint64_t bits, uint64_t value) {
     uint64_t out = 0;
 
     for (unsigned i = 0; i < 64; i++)
@@ -247,7 +247,7 @@ static uint64_t spread(uint64_t bits, uint64_t value) {
     return out;
 }
 
-static int apply_format(EventParser *p, EventSpec *s, const Term *t) {
+static int event_term_apply_format(EventParser *p, EventSpec *s, const Term *t) {
     uint64_t *words[] = {&s->config, &s->config1, &s->config2, &s->config3};
     unsigned n_bits;
     EventFormat f;
@@ -262,17 +262,17 @@ static int apply_format(EventParser *p, EventSpec *s, const Term *t) {
     if (n_bits < 64 && t->number >> n_bits != 0)
         return event_fail(p, -EINVAL, "has a value of '%.*s' that is too big, the most is %llu",
                           (int)t->name.size, t->name.data, (1ULL << n_bits) - 1);
-    *words[f.word] |= spread(f.bits, t->number);
+    *words[f.word] |= event_term_spread(f.bits, t->number);
     return 0;
 }
 
-static int unknown_term(EventParser *p, const EventSpec *s, const Term *t) {
+static int event_term_unknown(EventParser *p, const EventSpec *s, const Term *t) {
     EventNear near = {.wanted = t->name};
     char **names = NULL;
     char hint[1024];
 
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-        if (rows[i].apply != refuse)
+        if (rows[i].apply != event_term_refuse)
             event_near_offer(&near, rows[i].name);
     for (int folder = 0; s->pmu && folder < 2; folder++) {
         if (event_pmu_names(p->host, s->pmu, folder ? "events" : "format", &names) < 0)
@@ -287,7 +287,7 @@ static int unknown_term(EventParser *p, const EventSpec *s, const Term *t) {
                       s->pmu ? s->pmu : "", hint);
 }
 
-static int bad_value(EventParser *p, const TermRow *row, int r) {
+static int event_term_bad_value(EventParser *p, const TermRow *row, int r) {
     if (r == -EOPNOTSUPP)
         return event_fail(p, -EINVAL,
                           "has the term '%s', which has no meaning in a recording that "
@@ -299,30 +299,30 @@ static int bad_value(EventParser *p, const TermRow *row, int r) {
     return event_fail(p, r, "does not fit into memory");
 }
 
-static int apply_one(EventParser *p, EventSpec *s, const Term *t, bool in_alias) {
+static int event_term_apply_one(EventParser *p, EventSpec *s, const Term *t, bool in_alias) {
     int r = -ENOENT;
 
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
         if (bytes_equal_str(t->name, rows[i].name)) {
             r = rows[i].apply(s, t);
-            return r < 0 ? bad_value(p, &rows[i], r) : 0;
+            return r < 0 ? event_term_bad_value(p, &rows[i], r) : 0;
         }
     if (!t->has_value && event_raw(t->name, &s->config) == 0)
         return 0;
     if (!s->pmu)
-        return unknown_term(p, s, t);
+        return event_term_unknown(p, s, t);
     /* perf knows an event of the folder by its name alone, and as event=NAME. */
     if (!in_alias && !t->has_value)
         r = event_alias_terms(p, s, t->name);
     else if (!in_alias && !t->is_number && bytes_equal_str(t->name, "event"))
         r = event_alias_terms(p, s, t->value);
     if (r == -ENOENT)
-        r = apply_format(p, s, t);
-    return r == -ENOENT ? unknown_term(p, s, t) : r;
+        r = event_term_apply_format(p, s, t);
+    return r == -ENOENT ? event_term_unknown(p, s, t) : r;
 }
 
 /* An event of sysfs may leave a value open, as "lpar=?"; the others' terms then give it. */
-static bool is_open(const Term *t) {
+static bool event_term_is_open(const Term *t) {
     return t->has_value && bytes_equal_str(t->value, "?");
 }
 
@@ -335,10 +335,10 @@ int event_alias_terms(EventParser *p, EventSpec *s, Bytes alias) {
     r = event_pmu_alias(p->host, s->pmu, alias, text, sizeof(text));
     if (r < 0)
         return r;
-    n = read_terms(p, &at, terms);
+    n = event_term_read_terms(p, &at, terms);
     for (int i = 0; i < n && r >= 0; i++)
-        if (!is_open(&terms[i]))
-            r = apply_one(p, s, &terms[i], true);
+        if (!event_term_is_open(&terms[i]))
+            r = event_term_apply_one(p, s, &terms[i], true);
     return n < 0 ? n : MIN(r, 0);
 }
 
@@ -349,7 +349,7 @@ int event_terms(EventParser *p, size_t first) {
     if (*p->at != '/')
         return 0;
     p->at++;
-    n = read_terms(p, &p->at, terms);
+    n = event_term_read_terms(p, &p->at, terms);
     if (n < 0)
         return n;
     if (*p->at != '/')
@@ -357,7 +357,7 @@ int event_terms(EventParser *p, size_t first) {
     p->at++;
     for (size_t i = first; i < p->list->n; i++)
         for (int j = 0; j < n; j++) {
-            r = apply_one(p, &p->list->specs[i], &terms[j], false);
+            r = event_term_apply_one(p, &p->list->specs[i], &terms[j], false);
             if (r < 0)
                 return r;
         }

@@ -17,29 +17,30 @@ enum {
     PATH_SIZE = 2 * EVENT_WORD_MAX + 16,
 };
 
-static int open_tracefs(const EventParser *p, const char *path, int *ret_fd) {
+static int event_tracepoint_open_tracefs(const EventParser *p, const char *path, int *ret_fd) {
     return p->host->open_tracefs ? p->host->open_tracefs(p->host->userdata, path, ret_fd) : -ENOENT;
 }
 
 /* As the kernel makes them; above all nothing that leads out of the folder. */
-static bool is_name(const char *name) {
+static bool event_tracepoint_is_name(const char *name) {
     return name[0] != '.' &&
            name[strspn(
                name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")] == '\0';
 }
 
-static bool is_glob(const char *name) {
+static bool event_tracepoint_is_glob(const char *name) {
     return strpbrk(name, "*?[") != NULL;
 }
 
-static int read_id(const EventParser *p, const char *system, const char *name, uint64_t *ret) {
+static int event_tracepoint_read_id(const EventParser *p, const char *system, const char *name,
+                                    uint64_t *ret) {
     _cleanup_close_ int fd = -1;
     char path[PATH_SIZE], text[32];
     ssize_t n;
     int r;
 
     (void)snprintf(path, sizeof(path), "%s/%s/id", system, name);
-    r = open_tracefs(p, path, &fd);
+    r = event_tracepoint_open_tracefs(p, path, &fd);
     if (r < 0)
         return r;
     n = read(fd, text, sizeof(text));
@@ -52,10 +53,10 @@ static int read_id(const EventParser *p, const char *system, const char *name, u
                : 0;
 }
 
-static int add_tracepoint(EventParser *p, const char *system, const char *name) {
+static int event_tracepoint_add(EventParser *p, const char *system, const char *name) {
     uint64_t id;
     EventSpec *s;
-    int r = read_id(p, system, name, &id);
+    int r = event_tracepoint_read_id(p, system, name, &id);
 
     if (r < 0)
         return r;
@@ -74,16 +75,17 @@ static int add_tracepoint(EventParser *p, const char *system, const char *name) 
                : event_fail(p, -ENOMEM, "does not fit into memory");
 }
 
-static bool is_matching(const struct dirent *entry, const void *pattern) {
-    return entry->d_type == DT_DIR && is_name(entry->d_name) &&
+static bool event_tracepoint_is_matching(const struct dirent *entry, const void *pattern) {
+    return entry->d_type == DT_DIR && event_tracepoint_is_name(entry->d_name) &&
            strlen(entry->d_name) < EVENT_WORD_MAX && event_glob(pattern, entry->d_name);
 }
 
 /* The folders in a folder that `pattern` matches, in order. */
-static int list_folder(const EventParser *p, const char *path, const char *pattern, char ***ret) {
+static int event_tracepoint_list_folder(const EventParser *p, const char *path, const char *pattern,
+                                        char ***ret) {
     _cleanup_close_ int fd = -1;
     DIR *dir;
-    int r = open_tracefs(p, path, &fd);
+    int r = event_tracepoint_open_tracefs(p, path, &fd);
 
     if (r < 0)
         return r;
@@ -91,35 +93,37 @@ static int list_folder(const EventParser *p, const char *path, const char *patte
     if (!dir)
         return -errno;
     (void)TAKE_FD(fd);
-    return event_names_read(dir, is_matching, pattern, strcmp, ret);
+    return event_names_read(dir, event_tracepoint_is_matching, pattern, strcmp, ret);
 }
 
 /* All that `pattern` matches in one system; what a module takes away meanwhile is passed over. */
-static int add_matching(EventParser *p, const char *system, const char *pattern) {
+static int event_tracepoint_add_matching(EventParser *p, const char *system, const char *pattern) {
     char path[PATH_SIZE], **names = NULL;
     int r;
 
-    if (!is_glob(pattern))
-        return is_name(pattern) ? add_tracepoint(p, system, pattern) : -ENOENT;
+    if (!event_tracepoint_is_glob(pattern))
+        return event_tracepoint_is_name(pattern) ? event_tracepoint_add(p, system, pattern)
+                                                 : -ENOENT;
     (void)snprintf(path, sizeof(path), "%s/", system);
-    r = list_folder(p, path, pattern, &names);
+    r = event_tracepoint_list_folder(p, path, pattern, &names);
     for (size_t i = 0; r == 0 && names[i]; i++) {
-        r = add_tracepoint(p, system, names[i]);
+        r = event_tracepoint_add(p, system, names[i]);
         r = r == -ENOENT ? 0 : r;
     }
     event_names_free(names);
     return r;
 }
 
-static int add_systems(EventParser *p, const char *system, const char *pattern) {
+static int event_tracepoint_add_systems(EventParser *p, const char *system, const char *pattern) {
     char **systems = NULL;
     int r;
 
-    if (!is_glob(system))
-        return is_name(system) ? add_matching(p, system, pattern) : -ENOENT;
-    r = list_folder(p, "./", system, &systems);
+    if (!event_tracepoint_is_glob(system))
+        return event_tracepoint_is_name(system) ? event_tracepoint_add_matching(p, system, pattern)
+                                                : -ENOENT;
+    r = event_tracepoint_list_folder(p, "./", system, &systems);
     for (size_t i = 0; r == 0 && systems[i]; i++) {
-        r = add_matching(p, systems[i], pattern);
+        r = event_tracepoint_add_matching(p, systems[i], pattern);
         r = r == -ENOENT ? 0 : r;
     }
     event_names_free(systems);
@@ -127,14 +131,16 @@ static int add_systems(EventParser *p, const char *system, const char *pattern) 
 }
 
 /* What was meant: one of the system's names, if there is such a system, else one of the systems. */
-static void look_near(const EventParser *p, const char *system, Bytes name, EventNear *near) {
+static void event_tracepoint_look_near(const EventParser *p, const char *system, Bytes name,
+                                       EventNear *near) {
     char path[PATH_SIZE], **names = NULL;
 
     (void)snprintf(path, sizeof(path), "%s/", system);
     near->wanted = name;
-    if (!is_name(system) || list_folder(p, path, "*", &names) < 0) {
+    if (!event_tracepoint_is_name(system) ||
+        event_tracepoint_list_folder(p, path, "*", &names) < 0) {
         near->wanted = (Bytes){.data = (const uint8_t *)system, .size = strlen(system)};
-        if (list_folder(p, "./", "*", &names) < 0)
+        if (event_tracepoint_list_folder(p, "./", "*", &names) < 0)
             return;
     }
     for (size_t i = 0; names[i]; i++)
@@ -142,7 +148,7 @@ static void look_near(const EventParser *p, const char *system, Bytes name, Even
     event_names_free(names);
 }
 
-static int tell(EventParser *p, int r, const char *system) {
+static int event_tracepoint_tell(EventParser *p, int r, const char *system) {
     if (r == -EACCES || r == -EPERM)
         return event_fail(p, r,
                           "is a tracepoint, and tracefs cannot be read without the rights of "
@@ -163,14 +169,14 @@ int event_add_tracepoints(EventParser *p, Bytes system, Bytes name, EventNear *n
     memcpy(n, name.data, name.size);
     n[name.size] = '\0';
     p->error[0] = '\0';
-    r = add_systems(p, s, n);
+    r = event_tracepoint_add_systems(p, s, n);
     if (r == 0 && p->list->n == before)
         r = -ENOENT;
     if (r == -ENOENT) {
-        look_near(p, s, name, near);
+        event_tracepoint_look_near(p, s, name, near);
         /* The name is borrowed from the text, the system only from us. */
         if (near->wanted.data == (const uint8_t *)s)
             near->wanted = system;
     }
-    return r < 0 && r != -ENOENT && p->error[0] == '\0' ? tell(p, r, s) : r;
+    return r < 0 && r != -ENOENT && p->error[0] == '\0' ? event_tracepoint_tell(p, r, s) : r;
 }

@@ -21,7 +21,7 @@ enum {
     PATH_SIZE = 600,
 };
 
-static int read_file(const EventHost *host, const char *path, Buffer *out) {
+static int event_tracing_read_file(const EventHost *host, const char *path, Buffer *out) {
     _cleanup_close_ int fd = -1;
     size_t before = out->size;
     int r = host->open_tracefs ? host->open_tracefs(host->userdata, path, &fd) : -ENOENT;
@@ -48,15 +48,15 @@ static int read_file(const EventHost *host, const char *path, Buffer *out) {
 }
 
 /* The file behind its size, a u64 or (for_small) a u32. One that may be missing is empty then. */
-static int put_file(const EventHost *host, const char *path, bool is_small, bool may_miss,
-                    Buffer *out) {
+static int event_tracing_put_file(const EventHost *host, const char *path, bool is_small,
+                                  bool may_miss, Buffer *out) {
     size_t at = out->size, head = is_small ? 4 : 8;
     int r;
 
     buffer_zero(out, head);
     if (buffer_error(out) < 0)
         return buffer_error(out);
-    r = read_file(host, path, out);
+    r = event_tracing_read_file(host, path, out);
     if (r < 0 && !may_miss)
         return r;
     if (r < 0)
@@ -68,7 +68,7 @@ static int put_file(const EventHost *host, const char *path, bool is_small, bool
     return 0;
 }
 
-static int put_head(const EventHost *host, Buffer *out) {
+static int event_tracing_put_head(const EventHost *host, Buffer *out) {
     int r;
 
     buffer_append(out, "\x17\x08\x44tracing0.6", 3 + strlen("tracing0.6") + 1);
@@ -76,56 +76,56 @@ static int put_head(const EventHost *host, Buffer *out) {
     text_putc(out, sizeof(long));
     buffer_u32(out, (uint32_t)sysconf(_SC_PAGESIZE), false);
     buffer_append(out, "header_page", sizeof("header_page"));
-    r = put_file(host, "header_page", false, false, out);
+    r = event_tracing_put_file(host, "header_page", false, false, out);
     if (r < 0)
         return r;
     buffer_append(out, "header_event", sizeof("header_event"));
-    return put_file(host, "header_event", false, false, out);
+    return event_tracing_put_file(host, "header_event", false, false, out);
 }
 
-static bool is_ftrace(const EventSpec *s) {
+static bool event_tracing_is_ftrace(const EventSpec *s) {
     return s->system && strcmp(s->system, "ftrace") == 0;
 }
 
 /* The same one may be asked for twice, with other modifiers. */
-static bool is_first(const EventList *list, size_t i) {
+static bool event_tracing_is_first(const EventList *list, size_t i) {
     for (size_t j = 0; j < i; j++)
         if (list->specs[j].system && list->specs[j].config == list->specs[i].config)
             return false;
     return true;
 }
 
-static bool belongs(const EventList *list, size_t i, const char *system) {
+static bool event_tracing_belongs(const EventList *list, size_t i, const char *system) {
     const EventSpec *s = &list->specs[i];
 
-    return s->system && strcmp(s->system, system) == 0 && is_first(list, i);
+    return s->system && strcmp(s->system, system) == 0 && event_tracing_is_first(list, i);
 }
 
 /* Their number, and each one's format. */
-static int put_system(const EventList *list, const EventHost *host, const char *system,
-                      Buffer *out) {
+static int event_tracing_put_system(const EventList *list, const EventHost *host,
+                                    const char *system, Buffer *out) {
     uint32_t n = 0;
     int r = 0;
 
     for (size_t i = 0; i < list->n; i++)
-        n += belongs(list, i, system);
+        n += event_tracing_belongs(list, i, system);
     buffer_u32(out, n, false);
     for (size_t i = 0; i < list->n && r == 0; i++) {
         char path[PATH_SIZE];
 
-        if (!belongs(list, i, system))
+        if (!event_tracing_belongs(list, i, system))
             continue;
         (void)snprintf(path, sizeof(path), "%s/%s/format", system, list->specs[i].tracepoint);
-        r = put_file(host, path, false, false, out);
+        r = event_tracing_put_file(host, path, false, false, out);
     }
     return r;
 }
 
 /* The event with which its system comes for the first time. */
-static bool begins_system(const EventList *list, size_t i) {
+static bool event_tracing_begins_system(const EventList *list, size_t i) {
     const EventSpec *s = &list->specs[i];
 
-    if (!s->system || is_ftrace(s))
+    if (!s->system || event_tracing_is_ftrace(s))
         return false;
     for (size_t j = 0; j < i; j++)
         if (list->specs[j].system && strcmp(list->specs[j].system, s->system) == 0)
@@ -133,33 +133,33 @@ static bool begins_system(const EventList *list, size_t i) {
     return true;
 }
 
-static int put_systems(const EventList *list, const EventHost *host, Buffer *out) {
+static int event_tracing_put_systems(const EventList *list, const EventHost *host, Buffer *out) {
     uint32_t n = 0;
     int r = 0;
 
     for (size_t i = 0; i < list->n; i++)
-        n += begins_system(list, i);
+        n += event_tracing_begins_system(list, i);
     buffer_u32(out, n, false);
     for (size_t i = 0; i < list->n && r == 0; i++)
-        if (begins_system(list, i)) {
+        if (event_tracing_begins_system(list, i)) {
             const char *system = list->specs[i].system;
 
             buffer_append(out, system, strlen(system) + 1);
-            r = put_system(list, host, system, out);
+            r = event_tracing_put_system(list, host, system, out);
         }
     return r;
 }
 
-static int put_all(const EventList *list, const EventHost *host, Buffer *out) {
-    int r = put_head(host, out);
+static int event_tracing_put_all(const EventList *list, const EventHost *host, Buffer *out) {
+    int r = event_tracing_put_head(host, out);
 
     if (r == 0)
-        r = put_system(list, host, "ftrace", out);
+        r = event_tracing_put_system(list, host, "ftrace", out);
     if (r == 0)
-        r = put_systems(list, host, out);
+        r = event_tracing_put_systems(list, host, out);
     buffer_u32(out, 0, false);
     if (r == 0)
-        r = put_file(host, "../printk_formats", true, true, out);
+        r = event_tracing_put_file(host, "../printk_formats", true, true, out);
     buffer_u64(out, 0, false);
     return r < 0 ? r : buffer_error(out);
 }
@@ -171,7 +171,7 @@ int event_tracing(const EventList *list, const EventHost *host, Buffer *out) {
     for (size_t i = 0; i < list->n; i++) {
         if (!list->specs[i].system)
             continue;
-        r = put_all(list, host, out);
+        r = event_tracing_put_all(list, host, out);
         if (r < 0)
             out->size = before;
         return r;

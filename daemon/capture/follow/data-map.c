@@ -30,7 +30,7 @@ bool sampler_tells_data(const Sampler *sampler) {
     return sampler->tells_data;
 }
 
-static bool is_open_for(const CpuRing *ring, int32_t tid) {
+static bool data_map_is_open_for(const CpuRing *ring, int32_t tid) {
     for (size_t i = 0; i < ring->n_counters; i++)
         if (ring->counters[i].event == DATA_EVENT && ring->counters[i].tid == tid)
             return true;
@@ -38,12 +38,13 @@ static bool is_open_for(const CpuRing *ring, int32_t tid) {
 }
 
 int data_open(CpuRing *ring, int32_t tid) {
-    return is_open_for(ring, tid) ? 0
-                                  : open_beside(ring, data_attr(ring->sampler), tid, DATA_EVENT);
+    return data_map_is_open_for(ring, tid)
+               ? 0
+               : open_beside(ring, data_attr(ring->sampler), tid, DATA_EVENT);
 }
 
 /* For each thread that is followed, or for the CPU as a whole. A thread may be gone by now. */
-static int open_on(CpuRing *ring) {
+static int data_map_open_on(CpuRing *ring) {
     size_t n = ring->n_counters;
 
     for (size_t i = 0; i < n; i++) {
@@ -56,18 +57,18 @@ static int open_on(CpuRing *ring) {
     return 0;
 }
 
-static void close_on(CpuRing *ring) {
+static void data_map_close_on(CpuRing *ring) {
     for (size_t i = ring->n_counters; i-- > 1;)
         if (ring->counters[i].event == DATA_EVENT)
             counter_close(ring, i);
 }
 
 /* Stacks are still worth more than nothing. */
-static void open_all(Sampler *sampler) {
+static void data_map_open_all(Sampler *sampler) {
     sampler->tells_data = true;
     for (size_t i = 0; i < sampler->side_band.n; i++) {
         CpuRing *ring = sampler->side_band.rings[i];
-        int r = open_on(ring);
+        int r = data_map_open_on(ring);
 
         if (r < 0)
             (void)limit_log_open_failure(r, NULL, "dummy", ring->cpu);
@@ -80,10 +81,10 @@ void data_update(Sampler *sampler) {
     for (const SamplerSession *s = sampler->sessions; s; s = s->next)
         wanted |= sampler_takes_stacks(s);
     if (wanted && !sampler->tells_data)
-        open_all(sampler);
+        data_map_open_all(sampler);
     if (wanted || sampler->n_held > 0)
         return;
     sampler->tells_data = false;
     for (size_t i = 0; i < sampler->side_band.n; i++)
-        close_on(sampler->side_band.rings[i]);
+        data_map_close_on(sampler->side_band.rings[i]);
 }

@@ -15,7 +15,7 @@
 
 enum { EVENTS_BYTES = 4096 };
 
-static int watch_folder(const Sampler *sampler, const char *path) {
+static int group_watch_folder(const Sampler *sampler, const char *path) {
     const uint32_t mask = IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ONLYDIR;
     char folder[sizeof(sampler->groups->mount) + CONFIG_PATH_MAX + 1];
     size_t top = strlen(sampler->groups->mount);
@@ -32,7 +32,7 @@ static int watch_folder(const Sampler *sampler, const char *path) {
     return wd;
 }
 
-static bool is_used(const Sampler *sampler, int wd) {
+static bool group_watch_is_used(const Sampler *sampler, int wd) {
     for (const SamplerSession *s = sampler->sessions; s; s = s->next)
         if (s->group.is_followed && s->group.watch == wd)
             return true;
@@ -46,8 +46,8 @@ void group_watch(SamplerSession *session) {
 
     if (sampler->groups_watch < 0)
         return;
-    group->watch = watch_folder(sampler, group->path);
-    if (before > 0 && before != group->watch && !is_used(sampler, before))
+    group->watch = group_watch_folder(sampler, group->path);
+    if (before > 0 && before != group->watch && !group_watch_is_used(sampler, before))
         (void)inotify_rm_watch(sampler->groups_watch, before);
 }
 
@@ -55,7 +55,7 @@ void group_unwatch(SamplerSession *session) {
     int wd = session->group.watch;
 
     session->group.watch = 0;
-    if (wd > 0 && !is_used(session->sampler, wd))
+    if (wd > 0 && !group_watch_is_used(session->sampler, wd))
         (void)inotify_rm_watch(session->sampler->groups_watch, wd);
 }
 

@@ -20,7 +20,7 @@
 
 #define LOOK_LATE_NS (2 * NS_PER_SECOND) /* without a look */
 
-static int open_tree(Sampler *sampler) {
+static int group_open_tree(Sampler *sampler) {
     _cleanup_free_ CgroupTree *tree = NULL;
     int r;
 
@@ -40,7 +40,7 @@ static int open_tree(Sampler *sampler) {
 }
 
 /* 0 with *ret_id 0: it does not exist. A negative errno: it is not known whether it does. */
-static int look_up(const Sampler *sampler, const char *path, uint64_t *ret_id) {
+static int group_look_up(const Sampler *sampler, const char *path, uint64_t *ret_id) {
     struct stat st;
 
     if (fstatat(sampler->groups_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0) {
@@ -54,19 +54,20 @@ static int look_up(const Sampler *sampler, const char *path, uint64_t *ret_id) {
 }
 
 /* On failure the path stays as it is: without one a session would sample the whole machine. */
-static int find(Sampler *sampler, const char *cgroup, const char **ret_path, uint64_t *ret_id) {
+static int group_find(Sampler *sampler, const char *cgroup, const char **ret_path,
+                      uint64_t *ret_id) {
     const char *below;
     uint64_t id = 0;
-    int r = open_tree(sampler);
+    int r = group_open_tree(sampler);
 
     if (r < 0)
         return r;
     below = cgroup_below_mount(sampler->groups, cgroup);
     if (below)
-        r = look_up(sampler, below, &id);
+        r = group_look_up(sampler, below, &id);
     if (r == 0 && id == 0) {
         below = cgroup;
-        r = look_up(sampler, cgroup, &id);
+        r = group_look_up(sampler, cgroup, &id);
     }
     if (r < 0)
         return r;
@@ -79,14 +80,14 @@ bool sampler_group_exists(Sampler *sampler, const char *cgroup) {
     const char *path;
     uint64_t id;
 
-    return find(sampler, cgroup, &path, &id) < 0 || id != 0;
+    return group_find(sampler, cgroup, &path, &id) < 0 || id != 0;
 }
 
 bool group_is_absent(const SamplerSession *session) {
     return session->group.is_followed && session->group.id == 0;
 }
 
-static void log_change(const SamplerSession *session, uint64_t before) {
+static void group_log_change(const SamplerSession *session, uint64_t before) {
     const char *name = session->config.name, *cgroup = session->config.cgroup;
 
     if (session->group.id == 0)
@@ -105,14 +106,14 @@ void group_begin(SamplerSession *session) {
     *group = (SessionGroup){.path = cgroup};
     if (!cgroup[0] || session->sampler->is_own)
         return;
-    group->is_followed = find(session->sampler, cgroup, &group->path, &group->id) == 0;
+    group->is_followed = group_find(session->sampler, cgroup, &group->path, &group->id) == 0;
     if (group->is_followed)
         group_watch(session);
     group->seen_ns = clock_monotonic_ns();
     if (!group_is_absent(session))
         return;
     group->gap_from_ns = group->seen_ns;
-    log_change(session, 0);
+    group_log_change(session, 0);
 }
 
 void group_adopt(SamplerSession *session, uint64_t id) {
@@ -125,12 +126,12 @@ void group_adopt(SamplerSession *session, uint64_t id) {
 }
 
 /* A group that went is heard of at once, unless nothing hears or we were kept from looking. */
-static uint64_t gone_since(const SessionGroup *group, uint64_t now_ns) {
+static uint64_t group_gone_since(const SessionGroup *group, uint64_t now_ns) {
     return group->watch > 0 && now_ns - group->seen_ns < LOOK_LATE_NS ? now_ns : group->seen_ns;
 }
 
 /* True: its events are not for the group that is there now. */
-static bool look(SamplerSession *session) {
+static bool group_look(SamplerSession *session) {
     SessionGroup *group = &session->group;
     uint64_t now_ns = clock_monotonic_ns(), before = group->id, id;
 
@@ -138,14 +139,14 @@ static bool look(SamplerSession *session) {
         return false;
     /* First, so that nothing happens between. */
     group_watch(session);
-    if (find(session->sampler, session->config.cgroup, &group->path, &id) < 0)
+    if (group_find(session->sampler, session->config.cgroup, &group->path, &id) < 0)
         return false;
     if (id == before) {
         group->seen_ns = now_ns;
         return false;
     }
     if (before != 0) {
-        group->gap_from_ns = gone_since(group, now_ns);
+        group->gap_from_ns = group_gone_since(group, now_ns);
         group->gap_to_ns = 0;
     }
     group->id = id;
@@ -153,7 +154,7 @@ static bool look(SamplerSession *session) {
     session->n_retries = 0;
     for (size_t i = 0; i < session->rings.n; i++)
         session->rings.rings[i]->is_gone = true;
-    log_change(session, before);
+    group_log_change(session, before);
     return true;
 }
 
@@ -162,7 +163,7 @@ bool groups_look(Sampler *sampler) {
 
     group_watch_read(sampler);
     for (SamplerSession *s = sampler->sessions; s; s = s->next)
-        changed |= look(s);
+        changed |= group_look(s);
     return changed;
 }
 

@@ -26,7 +26,7 @@ enum {
     RETRY_TICKS = 32,    /* between two later ones */
 };
 
-static void mark_gone(RingSet *set, unsigned cpu) {
+static void hotplug_mark_gone(RingSet *set, unsigned cpu) {
     CpuRing *ring = ring_set_find(set, cpu);
 
     if (ring)
@@ -34,7 +34,7 @@ static void mark_gone(RingSet *set, unsigned cpu) {
 }
 
 /* "offline@/devices/system/cpu/cpu1", then NUL and the same as variables. */
-static void read_uevent(Sampler *sampler, const char *text) {
+static void hotplug_read_uevent(Sampler *sampler, const char *text) {
     unsigned cpu;
 
     /* Events of processes outlive it. */
@@ -43,12 +43,12 @@ static void read_uevent(Sampler *sampler, const char *text) {
     if (sscanf(text, "offline@/devices/system/cpu/cpu%u", &cpu) != 1)
         return;
     sampler->n_offline++;
-    mark_gone(&sampler->side_band, cpu);
+    hotplug_mark_gone(&sampler->side_band, cpu);
     for (SamplerSession *s = sampler->sessions; s; s = s->next)
-        mark_gone(&s->rings, cpu);
+        hotplug_mark_gone(&s->rings, cpu);
 }
 
-static void read_uevents(Sampler *sampler) {
+static void hotplug_read_uevents(Sampler *sampler) {
     char text[UEVENT_BYTES_MAX];
     struct sockaddr_nl from;
     socklen_t length = sizeof(from);
@@ -64,60 +64,60 @@ static void read_uevents(Sampler *sampler) {
         text[n] = '\0';
         /* Anybody may send to the group of a namespace of his own; the kernel's port is 0. */
         if (length == sizeof(from) && from.nl_pid == 0)
-            read_uevent(sampler, text);
+            hotplug_read_uevent(sampler, text);
         length = sizeof(from);
     }
 }
 
-static bool is_gone(const CpuRing *ring) {
+static bool hotplug_is_gone(const CpuRing *ring) {
     return ring->is_gone || !cpu_list_has(&ring->sampler->online, ring->cpu);
 }
 
-static bool any_gone(const RingSet *set) {
+static bool hotplug_any_gone(const RingSet *set) {
     for (size_t i = 0; i < set->n; i++)
-        if (is_gone(set->rings[i]))
+        if (hotplug_is_gone(set->rings[i]))
             return true;
     return false;
 }
 
-static bool some_gone(const Sampler *sampler) {
-    bool gone = any_gone(&sampler->side_band);
+static bool hotplug_some_gone(const Sampler *sampler) {
+    bool gone = hotplug_any_gone(&sampler->side_band);
 
     for (const SamplerSession *s = sampler->sessions; !gone && s; s = s->next)
-        gone = any_gone(&s->rings);
+        gone = hotplug_any_gone(&s->rings);
     return gone;
 }
 
-static bool is_worth_a_try(const Sampler *sampler, unsigned n_retries) {
+static bool hotplug_is_worth_a_try(const Sampler *sampler, unsigned n_retries) {
     return n_retries < RETRIES_AT_ONCE || sampler->ticks % RETRY_TICKS == 0;
 }
 
-static bool lacks_side_band(const Sampler *sampler) {
+static bool hotplug_lacks_side_band(const Sampler *sampler) {
     for (size_t i = 0; i < sampler->online.n; i++)
         if (!ring_set_find(&sampler->side_band, sampler->online.cpus[i]))
             return true;
     return false;
 }
 
-static bool side_band_is_due(const Sampler *sampler) {
-    return is_worth_a_try(sampler, sampler->n_retries) && lacks_side_band(sampler);
+static bool hotplug_side_band_is_due(const Sampler *sampler) {
+    return hotplug_is_worth_a_try(sampler, sampler->n_retries) && hotplug_lacks_side_band(sampler);
 }
 
-static bool session_is_due(const SamplerSession *session) {
-    return is_worth_a_try(session->sampler, session->n_retries) && !group_is_absent(session) &&
-           session_lacks_cpu(session, true);
+static bool hotplug_session_is_due(const SamplerSession *session) {
+    return hotplug_is_worth_a_try(session->sampler, session->n_retries) &&
+           !group_is_absent(session) && session_lacks_cpu(session, true);
 }
 
-static bool some_lacking(const Sampler *sampler) {
-    bool lacking = side_band_is_due(sampler);
+static bool hotplug_some_lacking(const Sampler *sampler) {
+    bool lacking = hotplug_side_band_is_due(sampler);
 
     for (const SamplerSession *s = sampler->sessions; !lacking && s; s = s->next)
-        lacking = session_is_due(s);
+        lacking = hotplug_session_is_due(s);
     return lacking;
 }
 
 /* As the kernel writes it: most of the time all that is to be known is that nothing has changed. */
-static int read_online_text(Sampler *sampler, char *ret, size_t size) {
+static int hotplug_read_online_text(Sampler *sampler, char *ret, size_t size) {
     ssize_t n;
 
     if (sampler->online_fd < 0)
@@ -132,11 +132,11 @@ static int read_online_text(Sampler *sampler, char *ret, size_t size) {
 }
 
 /* True when the list is another one than before. */
-static bool read_online(Sampler *sampler) {
+static bool hotplug_read_online(Sampler *sampler) {
     char text[sizeof(sampler->online_text)];
     CpuList online = {};
     bool same;
-    int r = read_online_text(sampler, text, sizeof(text));
+    int r = hotplug_read_online_text(sampler, text, sizeof(text));
 
     if (r == 0 && strcmp(text, sampler->online_text) == 0)
         return false;
@@ -162,18 +162,19 @@ static bool read_online(Sampler *sampler) {
 bool hotplug_is_due(Sampler *sampler) {
     bool groups_changed = groups_look(sampler);
 
-    read_uevents(sampler);
-    return groups_changed || read_online(sampler) || some_gone(sampler) || some_lacking(sampler);
+    hotplug_read_uevents(sampler);
+    return groups_changed || hotplug_read_online(sampler) || hotplug_some_gone(sampler) ||
+           hotplug_some_lacking(sampler);
 }
 
 /* Returns how many there were. */
-static unsigned remove_gone(RingSet *set) {
+static unsigned hotplug_remove_gone(RingSet *set) {
     unsigned n = 0;
 
     for (size_t i = set->n; i-- > 0;) {
         CpuRing *ring = set->rings[i];
 
-        if (!is_gone(ring))
+        if (!hotplug_is_gone(ring))
             continue;
         /* Ids are what tells of losses, and these are about to go. */
         for (size_t k = 0; ring->session && k < ring->n_counters; k++) {
@@ -194,7 +195,7 @@ typedef struct Changes {
 } Changes;
 
 /* A CPU that is away writes nothing more, so one whole sweep leaves its rings empty. */
-static int drain_all(Sampler *sampler, const SamplerSinks *sinks) {
+static int hotplug_drain_all(Sampler *sampler, const SamplerSinks *sinks) {
     int r = sampler_is_sweeping(sampler) ? 0 : 1;
 
     while (r == 0)
@@ -206,20 +207,20 @@ static int drain_all(Sampler *sampler, const SamplerSinks *sinks) {
     return MIN(r, 0);
 }
 
-static int close_gone(Sampler *sampler, const SamplerSinks *sinks, Changes *changes) {
-    int r = drain_all(sampler, sinks);
+static int hotplug_close_gone(Sampler *sampler, const SamplerSinks *sinks, Changes *changes) {
+    int r = hotplug_drain_all(sampler, sinks);
 
     if (r < 0)
         return r;
-    changes->closed = remove_gone(&sampler->side_band);
+    changes->closed = hotplug_remove_gone(&sampler->side_band);
     for (SamplerSession *s = sampler->sessions; s; s = s->next)
-        s->has_changed |= remove_gone(&s->rings) > 0;
+        s->has_changed |= hotplug_remove_gone(&s->rings) > 0;
     return 0;
 }
 
 /* What fails here and below is told and tried again later: all goes on with the CPUs there are. */
-static void open_side_bands(Sampler *sampler, Changes *changes) {
-    if (!side_band_is_due(sampler))
+static void hotplug_open_side_bands(Sampler *sampler, Changes *changes) {
+    if (!hotplug_side_band_is_due(sampler))
         return;
     sampler->n_retries++;
     for (size_t i = 0; i < sampler->online.n; i++) {
@@ -232,7 +233,7 @@ static void open_side_bands(Sampler *sampler, Changes *changes) {
     }
 }
 
-static int open_one(SamplerSession *session, unsigned cpu) {
+static int hotplug_open_one(SamplerSession *session, unsigned cpu) {
     int r = open_session(session, cpu);
     CpuRing *ring = r > 0 ? ring_set_find(&session->rings, cpu) : NULL;
 
@@ -245,10 +246,10 @@ static int open_one(SamplerSession *session, unsigned cpu) {
 }
 
 /* Samples without side-band of their CPU could not be resolved. */
-static void open_missing(SamplerSession *session) {
+static void hotplug_open_missing(SamplerSession *session) {
     const CpuList *online = &session->sampler->online;
 
-    if (!session_is_due(session))
+    if (!hotplug_session_is_due(session))
         return;
     session->n_retries++;
     if (plan_has_threads(&session->config) && open_list_threads(session) < 0)
@@ -258,7 +259,7 @@ static void open_missing(SamplerSession *session) {
 
         if (session_wants_cpu(session, cpu) && !ring_set_find(&session->rings, cpu) &&
             ring_set_find(&session->sampler->side_band, cpu))
-            session->has_changed |= open_one(session, cpu) > 0;
+            session->has_changed |= hotplug_open_one(session, cpu) > 0;
     }
     group_opened(session);
 }
@@ -281,7 +282,7 @@ void hotplug_check_partial(SamplerSession *session) {
 }
 
 /* 1: the side-band changed, which all sessions have in their tables; 2: only sessions did; 0. */
-static int rebuild(Sampler *sampler, bool all) {
+static int hotplug_rebuild(Sampler *sampler, bool all) {
     int r = all ? sampler_build_events(sampler) : 0, result = all ? 1 : 0;
 
     for (SamplerSession *s = sampler->sessions; r == 0 && s; s = s->next) {
@@ -299,21 +300,21 @@ int sampler_refresh_cpus(Sampler *sampler, const SamplerSinks *sinks) {
     Changes changes = {};
     int r = 0;
 
-    read_uevents(sampler);
-    (void)read_online(sampler);
-    if (some_gone(sampler))
-        r = close_gone(sampler, sinks, &changes);
+    hotplug_read_uevents(sampler);
+    (void)hotplug_read_online(sampler);
+    if (hotplug_some_gone(sampler))
+        r = hotplug_close_gone(sampler, sinks, &changes);
     if (r < 0)
         return r;
     watch_rate(sampler);
-    open_side_bands(sampler, &changes);
+    hotplug_open_side_bands(sampler, &changes);
     for (SamplerSession *s = sampler->sessions; s; s = s->next) {
-        open_missing(s);
+        hotplug_open_missing(s);
         hotplug_check_partial(s);
     }
     if (changes.closed + changes.opened > 0)
         log_struct(LOG_LEVEL_NOTICE, 0, LOG_FIELDS({"PROFD_EVENT", "cpus-changed"}),
                    "CPUs came or went, %u are not sampled any more and %u are now, %zu in all",
                    changes.closed, changes.opened, sampler->side_band.n);
-    return rebuild(sampler, changes.closed + changes.opened > 0);
+    return hotplug_rebuild(sampler, changes.closed + changes.opened > 0);
 }

@@ -74,7 +74,7 @@ void own_done(RingSet *set) {
  */
 
 /* The first one with that pid or a higher one. */
-static size_t place_of(const RingSet *set, uint32_t pid) {
+static size_t own_place_of(const RingSet *set, uint32_t pid) {
     size_t low = 0, high = set->n_followed;
 
     while (low < high) {
@@ -88,13 +88,13 @@ static size_t place_of(const RingSet *set, uint32_t pid) {
     return low;
 }
 
-static Followed *find(const RingSet *set, uint32_t pid) {
-    size_t i = place_of(set, pid);
+static Followed *own_find(const RingSet *set, uint32_t pid) {
+    size_t i = own_place_of(set, pid);
 
     return i < set->n_followed && set->followed[i].pid == pid ? &set->followed[i] : NULL;
 }
 
-static void forget(RingSet *set, Followed *followed) {
+static void own_forget(RingSet *set, Followed *followed) {
     size_t i = (size_t)(followed - set->followed);
 
     free(followed->tids);
@@ -103,16 +103,16 @@ static void forget(RingSet *set, Followed *followed) {
 }
 
 /* In the place of one that had the same pid. */
-static Followed *add(RingSet *set, const Followed *followed) {
-    Followed *old = find(set, followed->pid);
+static Followed *own_add(RingSet *set, const Followed *followed) {
+    Followed *old = own_find(set, followed->pid);
     size_t i;
 
     if (old)
-        forget(set, old);
+        own_forget(set, old);
     if (!array_grow(&set->followed, &set->n_followed))
         return NULL;
     set->n_followed--;
-    i = place_of(set, followed->pid);
+    i = own_place_of(set, followed->pid);
     memmove(&set->followed[i + 1], &set->followed[i],
             (set->n_followed - i) * sizeof(*set->followed));
     set->followed[i] = *followed;
@@ -123,10 +123,10 @@ static Followed *add(RingSet *set, const Followed *followed) {
 int own_begin(RingSet *set, Sampler *sampler) {
     Followed keeper = {.pid = sampler->options.own_pid, .begin_ns = clock_monotonic_ns()};
 
-    return find(set, keeper.pid) || add(set, &keeper) ? 0 : -ENOMEM;
+    return own_find(set, keeper.pid) || own_add(set, &keeper) ? 0 : -ENOMEM;
 }
 
-static int compare_ids(const void *a, const void *b) {
+static int own_compare_ids(const void *a, const void *b) {
     const Counter *x = a, *y = b;
 
     return x->id < y->id ? -1 : x->id > y->id;
@@ -139,7 +139,7 @@ void own_adopt(RingSet *set, Sampler *sampler) {
         CpuRing *ring = set->rings[i];
 
         /* The one that brought the ring was the first. */
-        qsort(ring->counters, ring->n_counters, sizeof(*ring->counters), compare_ids);
+        qsort(ring->counters, ring->n_counters, sizeof(*ring->counters), own_compare_ids);
     }
     set->is_adopted = true;
     set->since_ns = 1;
@@ -149,10 +149,10 @@ void own_adopt(RingSet *set, Sampler *sampler) {
 /* -- ids ----------------------------------------------------------------------------------------
  */
 
-static Counter *find_id(const CpuRing *ring, uint64_t id) {
+static Counter *own_find_id(const CpuRing *ring, uint64_t id) {
     Counter key = {.id = id};
 
-    return bsearch(&key, ring->counters, ring->n_counters, sizeof(key), compare_ids);
+    return bsearch(&key, ring->counters, ring->n_counters, sizeof(key), own_compare_ids);
 }
 
 Counter *own_teller(const CpuRing *ring, unsigned event) {
@@ -164,26 +164,26 @@ Counter *own_teller(const CpuRing *ring, unsigned event) {
     return &ring->counters[0];
 }
 
-static void unify_id(const CpuRing *ring, uint8_t *at) {
-    const Counter *counter = find_id(ring, load_u64(at, false));
+static void own_unify_id(const CpuRing *ring, uint8_t *at) {
+    const Counter *counter = own_find_id(ring, load_u64(at, false));
 
     if (counter)
         store_u64(at, own_teller(ring, counter->event)->id, false);
 }
 
-static void unify_record(const CpuRing *ring, uint8_t *data, const PdRecord *record) {
+static void own_unify_record(const CpuRing *ring, uint8_t *data, const PdRecord *record) {
     bool throttles = record->type == PD_RECORD_THROTTLE || record->type == PD_RECORD_UNTHROTTLE;
 
     if (record->size < PD_RECORD_HEADER_SIZE + sizeof(uint64_t))
         return;
     if (record->type == PD_RECORD_LOST || record->type == PD_RECORD_SAMPLE)
-        unify_id(ring, data + PD_RECORD_HEADER_SIZE);
+        own_unify_id(ring, data + PD_RECORD_HEADER_SIZE);
     /* Behind the time. */
     if (throttles && record->size >= PD_RECORD_HEADER_SIZE + 4 * sizeof(uint64_t))
         for (size_t i = 1; i <= 2; i++)
-            unify_id(ring, data + PD_RECORD_HEADER_SIZE + i * sizeof(uint64_t));
+            own_unify_id(ring, data + PD_RECORD_HEADER_SIZE + i * sizeof(uint64_t));
     if (record->type != PD_RECORD_SAMPLE)
-        unify_id(ring, data + record->size - sizeof(uint64_t));
+        own_unify_id(ring, data + record->size - sizeof(uint64_t));
 }
 
 /* In a copy, unless they are one already: the kernel lets nobody write to the ring itself. */
@@ -200,7 +200,7 @@ int own_unify(const CpuRing *ring, Bytes *records) {
     for (size_t at = 0; at < records->size;) {
         PdRecord record = pd_record_at(scratch->data + at, false);
 
-        unify_record(ring, scratch->data + at, &record);
+        own_unify_record(ring, scratch->data + at, &record);
         at += record.size;
     }
     return 0;
@@ -209,20 +209,20 @@ int own_unify(const CpuRing *ring, Bytes *records) {
 /* -- opening and closing ------------------------------------------------------------------------
  */
 
-static int compare_tids(const void *a, const void *b) {
+static int own_compare_tids(const void *a, const void *b) {
     const uint32_t *x = a, *y = b;
 
     return *x < *y ? -1 : *x > *y;
 }
 
-static bool has_tid(const Followed *followed, int32_t tid) {
+static bool own_has_tid(const Followed *followed, int32_t tid) {
     uint32_t key = (uint32_t)tid;
 
     return followed->n_tids > 0 &&
-           bsearch(&key, followed->tids, followed->n_tids, sizeof(key), compare_tids);
+           bsearch(&key, followed->tids, followed->n_tids, sizeof(key), own_compare_tids);
 }
 
-static int read_tids(uint32_t pid, Followed *ret) {
+static int own_read_tids(uint32_t pid, Followed *ret) {
     int r;
 
     free(ret->tids);
@@ -230,30 +230,30 @@ static int read_tids(uint32_t pid, Followed *ret) {
     ret->n_tids = 0;
     r = open_read_tasks(pid, FOLLOWED_TASKS_MAX, &ret->tids, &ret->n_tids);
     if (r == 0 && ret->n_tids > 0)
-        qsort(ret->tids, ret->n_tids, sizeof(*ret->tids), compare_tids);
+        qsort(ret->tids, ret->n_tids, sizeof(*ret->tids), own_compare_tids);
     return r;
 }
 
 /* 1: it has; 0: it has not, or is gone. */
-static int has_more_threads(const Followed *followed) {
+static int own_has_more_threads(const Followed *followed) {
     Followed now = {.pid = followed->pid};
-    int r = read_tids(followed->pid, &now);
+    int r = own_read_tids(followed->pid, &now);
     bool more = false;
 
     for (size_t i = 0; r == 0 && !more && i < now.n_tids; i++)
-        more = !has_tid(followed, (int32_t)now.tids[i]);
+        more = !own_has_tid(followed, (int32_t)now.tids[i]);
     free(now.tids);
     return r == -ENOMEM ? r : more;
 }
 
-static void close_threads(const RingSet *set, const Followed *followed) {
+static void own_close_threads(const RingSet *set, const Followed *followed) {
     for (size_t i = 0; i < set->n; i++)
         for (size_t k = set->rings[i]->n_counters; k-- > 1;)
-            if (has_tid(followed, set->rings[i]->counters[k].tid))
+            if (own_has_tid(followed, set->rings[i]->counters[k].tid))
                 counter_close(set->rings[i], k);
 }
 
-static int open_threads(const RingSet *set, const Followed *followed) {
+static int own_open_threads(const RingSet *set, const Followed *followed) {
     int r = 0;
 
     for (size_t i = 0; r >= 0 && i < set->n; i++)
@@ -272,14 +272,15 @@ int own_open(const RingSet *set, CpuRing *ring) {
     return MIN(r, 0);
 }
 
-static void control_threads(const RingSet *set, const Followed *followed, unsigned long request) {
+static void own_control_threads(const RingSet *set, const Followed *followed,
+                                unsigned long request) {
     for (size_t i = 0; i < set->n; i++)
         for (size_t k = 1; k < set->rings[i]->n_counters; k++)
-            if (has_tid(followed, set->rings[i]->counters[k].tid))
+            if (own_has_tid(followed, set->rings[i]->counters[k].tid))
                 (void)counter_control(&set->rings[i]->counters[k], request);
 }
 
-static uint64_t count_all(const Sampler *sampler) {
+static uint64_t own_count_all(const Sampler *sampler) {
     uint64_t n = ring_set_counters(&sampler->side_band);
 
     for (const SamplerSession *s = sampler->sessions; s; s = s->next)
@@ -288,36 +289,36 @@ static uint64_t count_all(const Sampler *sampler) {
 }
 
 /* For side-band and for what comes with it. */
-static bool has_room(const Sampler *sampler, const RingSet *set, const SamplerSession *session,
-                     const Followed *followed) {
+static bool own_has_room(const Sampler *sampler, const RingSet *set, const SamplerSession *session,
+                         const Followed *followed) {
     uint64_t each = session ? session->plan.n : 1, limit;
 
     for (const SamplerSession *s = session ? NULL : sampler->sessions; s; s = s->next)
         each += own_is_for(sampler, &s->config) ? s->plan.n : 0;
-    return limit_descriptors(
-               count_all(sampler) + followed->n_tids * set->n * each + KEPT_DESCRIPTORS, &limit) ==
-           0;
+    return limit_descriptors(own_count_all(sampler) + followed->n_tids * set->n * each +
+                                 KEPT_DESCRIPTORS,
+                             &limit) == 0;
 }
 
 /* Threads that one which had no events yet started meanwhile have none either, and those of one
  * that had some have them. */
-static int try_join(Sampler *sampler, const RingSet *set, const SamplerSession *session,
-                    Followed *followed) {
+static int own_try_join(Sampler *sampler, const RingSet *set, const SamplerSession *session,
+                        Followed *followed) {
     int r = 0;
 
     for (unsigned i = 0; i < TRIES; i++) {
-        r = read_tids(followed->pid, followed);
+        r = own_read_tids(followed->pid, followed);
         if (r < 0)
             return r;
-        if (!has_room(sampler, set, session, followed))
+        if (!own_has_room(sampler, set, session, followed))
             return -EMFILE;
         followed->begin_ns = clock_monotonic_ns();
-        r = open_threads(set, followed);
+        r = own_open_threads(set, followed);
         if (r == 0 && i + 1 < TRIES)
-            r = has_more_threads(followed);
+            r = own_has_more_threads(followed);
         if (r == 0)
             return 0;
-        close_threads(set, followed);
+        own_close_threads(set, followed);
         if (r < 0)
             return r;
     }
@@ -325,11 +326,11 @@ static int try_join(Sampler *sampler, const RingSet *set, const SamplerSession *
 }
 
 /* 1: it is followed now; 0: it is gone, or not for us to look into. */
-static int join(Sampler *sampler, RingSet *set, const SamplerSession *session,
-                const Followed *wanted) {
+static int own_join(Sampler *sampler, RingSet *set, const SamplerSession *session,
+                    const Followed *wanted) {
     Followed followed = *wanted;
     const Followed *added;
-    int r = try_join(sampler, set, session, &followed);
+    int r = own_try_join(sampler, set, session, &followed);
 
     if (r < 0) {
         free(followed.tids);
@@ -339,9 +340,9 @@ static int join(Sampler *sampler, RingSet *set, const SamplerSession *session,
         log_debug("Process %" PRIu32 " cannot be followed, error %d", wanted->pid, -r);
         return 0;
     }
-    added = add(set, &followed);
+    added = own_add(set, &followed);
     if (!added) {
-        close_threads(set, &followed);
+        own_close_threads(set, &followed);
         free(followed.tids);
         return -ENOMEM;
     }
@@ -349,7 +350,7 @@ static int join(Sampler *sampler, RingSet *set, const SamplerSession *session,
         log_debug("Following process %" PRIu32 ", which has %zu threads", added->pid,
                   added->n_tids);
     if (session && session->is_enabled && !added->is_held)
-        control_threads(set, added, PERF_EVENT_IOC_ENABLE);
+        own_control_threads(set, added, PERF_EVENT_IOC_ENABLE);
     return 1;
 }
 
@@ -357,13 +358,13 @@ static int join(Sampler *sampler, RingSet *set, const SamplerSession *session,
  */
 
 /* By fork, from one that was followed when it did that. */
-static bool has_inherited(const RingSet *set, const SamplerLook *look, uint32_t pid) {
+static bool own_has_inherited(const RingSet *set, const SamplerLook *look, uint32_t pid) {
     uint64_t born_ns = 0;
 
     for (unsigned i = 0; i < ANCESTORS_MAX; i++) {
         uint32_t ppid = 0;
         uint64_t ns = look->born_ns(look->userdata, pid, &ppid);
-        const Followed *parent = ns > 0 ? find(set, ppid) : NULL;
+        const Followed *parent = ns > 0 ? own_find(set, ppid) : NULL;
 
         if (parent)
             return ns >= parent->begin_ns;
@@ -376,30 +377,30 @@ static bool has_inherited(const RingSet *set, const SamplerLook *look, uint32_t 
     return born_ns > 0 && set->since_ns > 0 && born_ns >= set->since_ns;
 }
 
-static bool has_counter(const RingSet *set, uint32_t tid) {
+static bool own_has_counter(const RingSet *set, uint32_t tid) {
     for (size_t i = 0; set->n > 0 && i < set->rings[0]->n_counters; i++)
         if (set->rings[0]->counters[i].tid == (int32_t)tid)
             return true;
     return false;
 }
 
-static bool is_doubtful(const Sampler *sampler, const RingSet *set, uint64_t start_ns) {
+static bool own_is_doubtful(const Sampler *sampler, const RingSet *set, uint64_t start_ns) {
     return set->since_ns > 0 && start_ns < sampler->doubted_ns;
 }
 
-static void release(const RingSet *set, const SamplerSession *session, Followed *followed) {
+static void own_release(const RingSet *set, const SamplerSession *session, Followed *followed) {
     if (!followed->is_held)
         return;
     followed->is_held = false;
     if (session->is_enabled)
-        control_threads(set, followed, PERF_EVENT_IOC_ENABLE);
+        own_control_threads(set, followed, PERF_EVENT_IOC_ENABLE);
 }
 
 /* Its events are open already; only its threads are to be known. One that is gone is no loss. */
-static int take_adopted(RingSet *set, Followed *wanted) {
-    int r = read_tids(wanted->pid, wanted);
+static int own_take_adopted(RingSet *set, Followed *wanted) {
+    int r = own_read_tids(wanted->pid, wanted);
 
-    if (r == 0 && !add(set, wanted))
+    if (r == 0 && !own_add(set, wanted))
         r = -ENOMEM;
     if (r < 0)
         free(wanted->tids);
@@ -407,40 +408,40 @@ static int take_adopted(RingSet *set, Followed *wanted) {
 }
 
 /* 1: its events were opened just now. */
-static int follow_one(Sampler *sampler, RingSet *set, const SamplerSession *session,
-                      const SamplerLook *look, size_t i, bool holds) {
+static int own_follow_one(Sampler *sampler, RingSet *set, const SamplerSession *session,
+                          const SamplerLook *look, size_t i, bool holds) {
     Followed wanted = {.pid = look->pids[i], .start_ns = look->starts_ns[i], .is_there = true};
-    Followed *known = find(set, wanted.pid);
+    Followed *known = own_find(set, wanted.pid);
 
     if (known && known->start_ns == 0)
         known->start_ns = wanted.start_ns;
     if (known && known->start_ns == wanted.start_ns) {
         known->is_there = true;
-        release(set, session, known);
+        own_release(set, session, known);
         return 0;
     }
-    if (set->is_adopted && has_counter(set, wanted.pid))
-        return take_adopted(set, &wanted);
-    if (has_inherited(set, look, wanted.pid) || is_doubtful(sampler, set, wanted.start_ns))
+    if (set->is_adopted && own_has_counter(set, wanted.pid))
+        return own_take_adopted(set, &wanted);
+    if (own_has_inherited(set, look, wanted.pid) || own_is_doubtful(sampler, set, wanted.start_ns))
         return 0;
     wanted.is_held = holds;
-    return join(sampler, set, session, &wanted);
+    return own_join(sampler, set, session, &wanted);
 }
 
 /* What it started meanwhile goes on, and begins with samples at last. */
-static void forget_gone(RingSet *set, const SamplerSession *session, uint32_t keeper) {
+static void own_forget_gone(RingSet *set, const SamplerSession *session, uint32_t keeper) {
     for (size_t i = set->n_followed; i-- > 0;) {
         Followed *followed = &set->followed[i];
 
         if (followed->is_there || followed->pid == keeper)
             continue;
-        release(set, session, followed);
-        forget(set, followed);
+        own_release(set, session, followed);
+        own_forget(set, followed);
     }
 }
 
 /* The thread has ended, and all that it started. */
-static void close_hung(CpuRing *ring) {
+static void own_close_hung(CpuRing *ring) {
     _cleanup_free_ struct pollfd *fds = calloc(ring->n_counters, sizeof(*fds));
 
     if (!fds)
@@ -454,39 +455,39 @@ static void close_hung(CpuRing *ring) {
             counter_close(ring, i);
 }
 
-static void begin_look(RingSet *set) {
+static void own_begin_look(RingSet *set) {
     for (size_t i = 0; i < set->n_followed; i++)
         set->followed[i].is_there = false;
     for (size_t i = 0; i < set->n; i++)
         if (set->rings[i]->is_own)
-            close_hung(set->rings[i]);
+            own_close_hung(set->rings[i]);
 }
 
-static void end_look(RingSet *set, const SamplerSession *session, uint32_t keeper) {
-    forget_gone(set, session, keeper);
+static void own_end_look(RingSet *set, const SamplerSession *session, uint32_t keeper) {
+    own_forget_gone(set, session, keeper);
     if (set->since_ns == 0)
         set->since_ns = clock_monotonic_ns();
 }
 
 /* Side-band first, and samples only where there is side-band. */
-static int follow_process(Sampler *sampler, const SamplerLook *look, size_t i) {
+static int own_follow_process(Sampler *sampler, const SamplerLook *look, size_t i) {
     uint32_t pid = look->pids[i];
-    int r = follow_one(sampler, &sampler->side_band, NULL, look, i, false);
+    int r = own_follow_one(sampler, &sampler->side_band, NULL, look, i, false);
     bool holds = r > 0;
 
     if (r > 0)
         r = look->on_joined(look->userdata, pid);
-    if (r < 0 ||
-        (!find(&sampler->side_band, pid) && !has_inherited(&sampler->side_band, look, pid) &&
-         !is_doubtful(sampler, &sampler->side_band, look->starts_ns[i])))
+    if (r < 0 || (!own_find(&sampler->side_band, pid) &&
+                  !own_has_inherited(&sampler->side_band, look, pid) &&
+                  !own_is_doubtful(sampler, &sampler->side_band, look->starts_ns[i])))
         return r;
     for (SamplerSession *s = sampler->sessions; r >= 0 && s; s = s->next)
         if (own_is_for(sampler, &s->config))
-            r = follow_one(sampler, &s->rings, s, look, i, holds);
+            r = own_follow_one(sampler, &s->rings, s, look, i, holds);
     return r;
 }
 
-static void tell_full(const Sampler *sampler, bool was_full, const SamplerLook *look) {
+static void own_tell_full(const Sampler *sampler, bool was_full, const SamplerLook *look) {
     uint64_t limit = 0;
 
     if (!sampler->is_full || was_full)
@@ -496,7 +497,7 @@ static void tell_full(const Sampler *sampler, bool was_full, const SamplerLook *
                 "Not all of the %zu processes of this user are followed, their events take more "
                 "than the %" PRIu64 " file descriptors that the limit leaves, %" PRIu64
                 " are used, raise ulimit -n",
-                look->n, limit, count_all(sampler));
+                look->n, limit, own_count_all(sampler));
 }
 
 int sampler_follow(Sampler *sampler, const SamplerLook *look) {
@@ -504,25 +505,25 @@ int sampler_follow(Sampler *sampler, const SamplerLook *look) {
     int r = 0;
 
     sampler->is_full = false;
-    begin_look(&sampler->side_band);
+    own_begin_look(&sampler->side_band);
     for (SamplerSession *s = sampler->sessions; s; s = s->next)
-        begin_look(&s->rings);
+        own_begin_look(&s->rings);
     for (size_t i = 0; r >= 0 && i < look->n; i++)
-        r = follow_process(sampler, look, i);
+        r = own_follow_process(sampler, look, i);
     if (r < 0)
         return r;
-    end_look(&sampler->side_band, NULL, sampler->options.own_pid);
+    own_end_look(&sampler->side_band, NULL, sampler->options.own_pid);
     for (SamplerSession *s = sampler->sessions; s; s = s->next)
-        end_look(&s->rings, s, sampler->options.own_pid);
-    tell_full(sampler, was_full, look);
+        own_end_look(&s->rings, s, sampler->options.own_pid);
+    own_tell_full(sampler, was_full, look);
     return 0;
 }
 
 void sampler_release(Sampler *sampler, uint32_t pid) {
     for (SamplerSession *s = sampler->sessions; s; s = s->next) {
-        Followed *followed = find(&s->rings, pid);
+        Followed *followed = own_find(&s->rings, pid);
 
         if (followed)
-            release(&s->rings, s, followed);
+            own_release(&s->rings, s, followed);
     }
 }

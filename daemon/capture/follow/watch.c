@@ -45,20 +45,20 @@ void watch_rate(Sampler *sampler) {
     }
 }
 
-static int on_change(void *userdata) {
+static int watch_on_change(void *userdata) {
     Sampler *sampler = userdata;
 
     return hotplug_is_due(sampler) ? sampler->on_cpus(sampler->watch_userdata) : 0;
 }
 
-static int on_tick(void *userdata) {
+static int watch_on_tick(void *userdata) {
     Sampler *sampler = userdata;
     int r;
 
     sampler->ticks++;
     if (sampler->ticks % RATE_TICKS == 0)
         watch_rate(sampler);
-    r = on_change(sampler);
+    r = watch_on_change(sampler);
     for (SamplerSession *s = sampler->sessions; s; s = s->next)
         hotplug_check_partial(s);
     return r;
@@ -69,7 +69,7 @@ static int on_tick(void *userdata) {
  * another told of before; with twice as many CPUs there are not twice as many sweeps. It tells
  * again before it holds much more than a sweep is for.
  */
-static bool is_worth_a_sweep(const CpuRing *ring) {
+static bool watch_is_worth_a_sweep(const CpuRing *ring) {
     unsigned part = ring->session ? WORTH_SAMPLES : WORTH_SIDE_BAND;
 
     return ring_head(&ring->ring) - ring->taken >= ring->ring.size / part;
@@ -77,7 +77,7 @@ static bool is_worth_a_sweep(const CpuRing *ring) {
 
 /* A descriptor hangs up when its thread is gone, and would be ready for ever; the ring lives on for
  * the other events that write to it, whose descriptors tell as well. */
-static int on_ring(void *userdata) {
+static int watch_on_ring(void *userdata) {
     CpuRing *ring = userdata;
     Sampler *sampler = ring->sampler;
     struct pollfd hung = {.fd = ring->counters[ring->watched].fd};
@@ -90,7 +90,7 @@ static int on_ring(void *userdata) {
         if (r == 0 && !ring->source && sampler->options.on_ended)
             sampler->options.on_ended(sampler->options.userdata);
     }
-    return r < 0 || !is_worth_a_sweep(ring) ? r : sampler->on_full(sampler->watch_userdata);
+    return r < 0 || !watch_is_worth_a_sweep(ring) ? r : sampler->on_full(sampler->watch_userdata);
 }
 
 int watch_ring(CpuRing *ring) {
@@ -98,7 +98,7 @@ int watch_ring(CpuRing *ring) {
 
     if (!sampler->loop || ring->source || ring->watched >= ring->n_counters)
         return 0;
-    return loop_add_readable(sampler->loop, ring->counters[ring->watched].fd, on_ring, ring,
+    return loop_add_readable(sampler->loop, ring->counters[ring->watched].fd, watch_on_ring, ring,
                              &ring->source);
 }
 
@@ -119,7 +119,7 @@ static int watch_set(const RingSet *set) {
     return r;
 }
 
-static int listen_to_uevents(Sampler *sampler) {
+static int watch_listen_to_uevents(Sampler *sampler) {
     struct sockaddr_nl address = {.nl_family = AF_NETLINK, .nl_groups = UEVENT_GROUP};
     int fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT);
 
@@ -129,7 +129,7 @@ static int listen_to_uevents(Sampler *sampler) {
         return 0;
     }
     sampler->uevent_fd = fd;
-    return loop_add_readable(sampler->loop, fd, on_change, sampler, &sampler->uevent_source);
+    return loop_add_readable(sampler->loop, fd, watch_on_change, sampler, &sampler->uevent_source);
 }
 
 int sampler_watch(Sampler *sampler, Loop *loop, LoopCallback on_full, LoopCallback on_cpus,
@@ -144,10 +144,10 @@ int sampler_watch(Sampler *sampler, Loop *loop, LoopCallback on_full, LoopCallba
     for (SamplerSession *s = sampler->sessions; r == 0 && s; s = s->next)
         r = watch_set(&s->rings);
     if (r == 0)
-        r = loop_add_timer(loop, NS_PER_SECOND, on_tick, sampler, &sampler->tick_source);
+        r = loop_add_timer(loop, NS_PER_SECOND, watch_on_tick, sampler, &sampler->tick_source);
     if (r == 0)
-        r = group_watch_begin(sampler, on_change);
-    return r == 0 ? listen_to_uevents(sampler) : r;
+        r = group_watch_begin(sampler, watch_on_change);
+    return r == 0 ? watch_listen_to_uevents(sampler) : r;
 }
 
 void watch_done(Sampler *sampler) {

@@ -18,7 +18,7 @@
  * their own, so recordings without other software events are not looked at.
  */
 
-static bool is_confused(const PdAttr *a) {
+static bool broken_sample_is_confused(const PdAttr *a) {
     return a->type == PERF_TYPE_SOFTWARE && a->config != PERF_COUNT_SW_CPU_CLOCK &&
            a->config != PERF_COUNT_SW_TASK_CLOCK && a->config != PERF_COUNT_SW_DUMMY &&
            a->config != PERF_COUNT_SW_BPF_OUTPUT;
@@ -27,12 +27,12 @@ static bool is_confused(const PdAttr *a) {
 /* The side-band event is among them, and no matter. */
 bool broken_samples_are_possible(const PdEvents *events) {
     for (size_t i = 0; i < pd_events_count(events); i++)
-        if (is_confused(&pd_events_at(events, i)->attr))
+        if (broken_sample_is_confused(&pd_events_at(events, i)->attr))
             return true;
     return false;
 }
 
-static bool is_sound(const PdEvents *events, const PdRecord *record) {
+static bool broken_sample_is_sound(const PdEvents *events, const PdRecord *record) {
     const PdEvent *event;
 
     if (record->type != PD_RECORD_SAMPLE)
@@ -52,7 +52,7 @@ size_t broken_samples_remove(const PdEvents *events, Bytes records, Buffer *out)
 
         if (!pd_record_is_sane(&record) || record.size > records.size - at)
             break;
-        if (!is_sound(events, &record)) {
+        if (!broken_sample_is_sound(events, &record)) {
             buffer_append(out, records.data + from, at - from);
             from = at + record.size;
             left_out++;

@@ -15,15 +15,15 @@
 
 enum { READ_BYTES_MAX = 16 * 1024 };
 
-static Counter *counter_by_id(CpuRing *ring, uint64_t id) {
+static Counter *loss_counter_by_id(CpuRing *ring, uint64_t id) {
     for (size_t i = 0; i < ring->n_counters; i++)
         if (ring->counters[i].id == id)
             return &ring->counters[i];
     return NULL;
 }
 
-static void note_throttle(CpuRing *ring, const PdThrottle *throttle, bool ends) {
-    Counter *counter = counter_by_id(ring, throttle->id);
+static void loss_note_throttle(CpuRing *ring, const PdThrottle *throttle, bool ends) {
+    Counter *counter = loss_counter_by_id(ring, throttle->id);
 
     if (!counter || !ring->session)
         return;
@@ -38,8 +38,8 @@ static void note_throttle(CpuRing *ring, const PdThrottle *throttle, bool ends) 
     ring->session->throttled_ns = clock_monotonic_ns();
 }
 
-static void note_lost(CpuRing *ring, const PdLost *lost) {
-    Counter *counter = counter_by_id(ring, lost->id);
+static void loss_note_lost(CpuRing *ring, const PdLost *lost) {
+    Counter *counter = loss_counter_by_id(ring, lost->id);
 
     if (counter && ring->is_own)
         counter = own_teller(ring, counter->event);
@@ -59,9 +59,9 @@ void loss_notice(CpuRing *ring, Bytes records) {
         if (pd_record_parse(&record, NULL, &body) < 0)
             continue;
         if (record.type == PD_RECORD_LOST)
-            note_lost(ring, &body.lost);
+            loss_note_lost(ring, &body.lost);
         else
-            note_throttle(ring, &body.throttle, record.type == PD_RECORD_UNTHROTTLE);
+            loss_note_throttle(ring, &body.throttle, record.type == PD_RECORD_UNTHROTTLE);
     }
 }
 
@@ -91,7 +91,7 @@ int loss_parse(uint64_t read_format, Bytes bytes, uint64_t id, uint64_t *ret) {
     return -EBADMSG;
 }
 
-static const PdAttr *attr_of(const CpuRing *ring, const Counter *counter) {
+static const PdAttr *loss_attr_of(const CpuRing *ring, const Counter *counter) {
     return ring->session ? &ring->session->plan.events[counter->event].attr
                          : &ring->sampler->side_band_attr;
 }
@@ -104,12 +104,12 @@ void loss_read(CpuRing *ring, Counter *counter) {
         return;
     n = read(counter->fd, words, sizeof(words));
     if (n > 0)
-        (void)loss_parse(attr_of(ring, counter)->read_format,
+        (void)loss_parse(loss_attr_of(ring, counter)->read_format,
                          (Bytes){.data = (const uint8_t *)words, .size = (size_t)n}, counter->id,
                          &counter->lost);
 }
 
-static void count_loss(CpuRing *ring, uint64_t lost) {
+static void loss_count(CpuRing *ring, uint64_t lost) {
     if (ring->session) {
         ring->session->counts.lost += lost;
         ring->session->lost_ns = clock_monotonic_ns();
@@ -119,7 +119,7 @@ static void count_loss(CpuRing *ring, uint64_t lost) {
     }
 }
 
-static int tell(CpuRing *ring, SamplerLoss fn, void *userdata) {
+static int loss_tell(CpuRing *ring, SamplerLoss fn, void *userdata) {
     for (size_t i = 0; i < ring->n_counters; i++) {
         Counter *counter = &ring->counters[i];
         uint64_t lost;
@@ -130,7 +130,7 @@ static int tell(CpuRing *ring, SamplerLoss fn, void *userdata) {
             continue;
         lost = counter->lost - counter->told;
         counter->told = counter->lost;
-        count_loss(ring, lost);
+        loss_count(ring, lost);
         r = fn(userdata, ring->session, counter->id, ring->cpu, lost);
         if (r < 0)
             return r;
@@ -138,18 +138,18 @@ static int tell(CpuRing *ring, SamplerLoss fn, void *userdata) {
     return 0;
 }
 
-static int tell_set(const RingSet *set, SamplerLoss fn, void *userdata) {
+static int loss_tell_set(const RingSet *set, SamplerLoss fn, void *userdata) {
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < set->n; i++)
-        r = tell(set->rings[i], fn, userdata);
+        r = loss_tell(set->rings[i], fn, userdata);
     return r;
 }
 
 int sampler_losses(Sampler *sampler, SamplerLoss fn, void *userdata) {
-    int r = tell_set(&sampler->side_band, fn, userdata);
+    int r = loss_tell_set(&sampler->side_band, fn, userdata);
 
     for (SamplerSession *s = sampler->sessions; r == 0 && s; s = s->next)
-        r = tell_set(&s->rings, fn, userdata);
+        r = loss_tell_set(&s->rings, fn, userdata);
     return r;
 }

@@ -55,16 +55,16 @@ static const uint8_t *ring_data(const Ring *ring) {
     return (const uint8_t *)ring->memory + sysconf(_SC_PAGESIZE);
 }
 
-static void append(const Ring *ring, uint64_t from, uint64_t n, Buffer *out) {
+static void ring_append(const Ring *ring, uint64_t from, uint64_t n, Buffer *out) {
     uint64_t at = from & (ring->size - 1), first = MIN(n, ring->size - at);
 
     buffer_append(out, ring_data(ring) + at, first);
     buffer_append(out, ring_data(ring), n - first);
 }
 
-static int join(const Ring *ring, uint64_t from, uint64_t n, Buffer *scratch, RingSlice *ret) {
+static int ring_join(const Ring *ring, uint64_t from, uint64_t n, Buffer *scratch, RingSlice *ret) {
     buffer_clear(scratch);
-    append(ring, from, n, scratch);
+    ring_append(ring, from, n, scratch);
     if (buffer_error(scratch) < 0)
         return buffer_error(scratch);
     ret->records = buffer_bytes(scratch);
@@ -97,7 +97,7 @@ int ring_slice(const Ring *ring, uint64_t from, uint64_t to, uint64_t limit, Buf
     slice.end = from + n;
     slice.records = (Bytes){.data = p, .size = n};
     if (n > room) {
-        int r = join(ring, from, n, scratch, &slice);
+        int r = ring_join(ring, from, n, scratch, &slice);
 
         if (r < 0)
             return r;

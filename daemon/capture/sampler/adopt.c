@@ -21,14 +21,14 @@ enum {
     ALIVE_LOOK_US = 2000, /* clocks that tick no finer exist */
 };
 
-static void held_close(Sampler *sampler, Held *held) {
+static void adopt_held_close(Sampler *sampler, Held *held) {
     if (held->fd < 0)
         return;
     closep(&held->fd);
     (void)keeper_close_event(sampler->options.keeper, held->slot);
 }
 
-static int hold(Sampler *sampler, uint32_t slot, const KeeperEvent *event, int fd) {
+static int adopt_hold(Sampler *sampler, uint32_t slot, const KeeperEvent *event, int fd) {
     Held held = {.slot = slot,
                  .fd = fd,
                  .cpu = (unsigned)event->cpu,
@@ -44,7 +44,7 @@ static int hold(Sampler *sampler, uint32_t slot, const KeeperEvent *event, int f
     if (added)
         *added = held;
     else
-        held_close(sampler, &held);
+        adopt_held_close(sampler, &held);
     return is_ours && !added ? -ENOMEM : 0;
 }
 
@@ -59,7 +59,7 @@ int adopt_list(Sampler *sampler) {
             return log_error(r, "Failed to ask the keeper what an earlier recorder left: %m");
         if (r == 0)
             return 0;
-        r = hold(sampler, slot, &event, fd);
+        r = adopt_hold(sampler, slot, &event, fd);
         if (r < 0)
             return r;
     }
@@ -67,13 +67,13 @@ int adopt_list(Sampler *sampler) {
 
 void adopt_forget(Sampler *sampler) {
     for (size_t i = 0; i < sampler->n_held; i++)
-        held_close(sampler, &sampler->held[i]);
+        adopt_held_close(sampler, &sampler->held[i]);
     free(sampler->held);
     sampler->held = NULL;
     sampler->n_held = 0;
 }
 
-static bool is_of(const Held *held, const SamplerSession *session) {
+static bool adopt_is_of(const Held *held, const SamplerSession *session) {
     if (held->fd < 0)
         return false;
     return session ? held->tag.kind == TAG_SAMPLES && held->tag.identity == session->identity
@@ -81,7 +81,7 @@ static bool is_of(const Held *held, const SamplerSession *session) {
 }
 
 /* Sizes and rates aside, which follow what the host allowed at the time. */
-static void encode_lasting(const PdAttr *attr, bool any_rate, Buffer *out) {
+static void adopt_encode_lasting(const PdAttr *attr, bool any_rate, Buffer *out) {
     PdAttr lasting = *attr;
 
     lasting.wakeup_events = 0;
@@ -91,33 +91,35 @@ static void encode_lasting(const PdAttr *attr, bool any_rate, Buffer *out) {
     pd_attr_encode(&lasting, PD_ATTR_SIZE_KNOWN, out, false);
 }
 
-static bool is_same(const PdAttr *a, const PdAttr *b) {
+static bool adopt_is_same(const PdAttr *a, const PdAttr *b) {
     bool any_rate = a->flags & b->flags & PD_ATTR_FREQ;
     _cleanup_(buffer_done) Buffer x = {}, y = {};
 
-    encode_lasting(a, any_rate, &x);
-    encode_lasting(b, any_rate, &y);
+    adopt_encode_lasting(a, any_rate, &x);
+    adopt_encode_lasting(b, any_rate, &y);
     return buffer_error(&x) == 0 && buffer_error(&y) == 0 &&
            bytes_equal(buffer_bytes(&x), buffer_bytes(&y));
 }
 
-static bool is_expected(const Sampler *sampler, const SamplerSession *session, const Held *held) {
+static bool adopt_is_expected(const Sampler *sampler, const SamplerSession *session,
+                              const Held *held) {
     PdAttr namespaces = open_namespaces_attr(sampler), data = data_attr(sampler);
 
     if (!session && held->tag.event == DATA_EVENT)
-        return is_same(&held->attr, &data);
+        return adopt_is_same(&held->attr, &data);
     if (!session && held->tag.event == NAMESPACES_EVENT)
-        return is_same(&held->attr, &namespaces);
+        return adopt_is_same(&held->attr, &namespaces);
     if (!session)
-        return held->tag.event == SIDE_BAND_EVENT && is_same(&held->attr, &sampler->side_band_attr);
+        return held->tag.event == SIDE_BAND_EVENT &&
+               adopt_is_same(&held->attr, &sampler->side_band_attr);
     return held->tag.event < session->plan.n &&
-           is_same(&held->attr, &session->plan.events[held->tag.event].attr);
+           adopt_is_same(&held->attr, &session->plan.events[held->tag.event].attr);
 }
 
-static bool has_event(const Sampler *sampler, const SamplerSession *session, unsigned cpu,
-                      size_t event) {
+static bool adopt_has_event(const Sampler *sampler, const SamplerSession *session, unsigned cpu,
+                            size_t event) {
     for (size_t i = 0; i < sampler->n_held; i++)
-        if (is_of(&sampler->held[i], session) && sampler->held[i].cpu == cpu &&
+        if (adopt_is_of(&sampler->held[i], session) && sampler->held[i].cpu == cpu &&
             sampler->held[i].tag.event == event)
             return true;
     return false;
@@ -125,7 +127,7 @@ static bool has_event(const Sampler *sampler, const SamplerSession *session, uns
 
 /* One ring, and every event of it as we would open it. A CPU that is not online is taken too, for
  * what its ring still holds. */
-static bool is_whole(const Sampler *sampler, const SamplerSession *session, unsigned cpu) {
+static bool adopt_is_whole(const Sampler *sampler, const SamplerSession *session, unsigned cpu) {
     size_t n_rings = 0;
 
     if (session && !session_wants_cpu(session, cpu))
@@ -133,23 +135,23 @@ static bool is_whole(const Sampler *sampler, const SamplerSession *session, unsi
     for (size_t i = 0; i < sampler->n_held; i++) {
         const Held *held = &sampler->held[i];
 
-        if (!is_of(held, session) || held->cpu != cpu)
+        if (!adopt_is_of(held, session) || held->cpu != cpu)
             continue;
-        if (!is_expected(sampler, session, held))
+        if (!adopt_is_expected(sampler, session, held))
             return false;
         n_rings += held->ring_bytes > 0;
     }
     for (size_t e = 0; session && e < session->plan.n; e++) {
         const CpuList *cpus = &session->plan.events[e].cpus;
 
-        if ((cpus->n == 0 || cpu_list_has(cpus, cpu)) && !has_event(sampler, session, cpu, e))
+        if ((cpus->n == 0 || cpu_list_has(cpus, cpu)) && !adopt_has_event(sampler, session, cpu, e))
             return false;
     }
     return n_rings == 1;
 }
 
 /* What is opened beside it later is to be the same, but for a rate that is too high now. */
-static void take_attr(CpuRing *ring, const Held *held) {
+static void adopt_take_attr(CpuRing *ring, const Held *held) {
     PdAttr *attr = &ring->session->plan.events[held->tag.event].attr;
 
     if ((attr->flags & PD_ATTR_FREQ) && held->attr.sample_period > attr->sample_period)
@@ -157,7 +159,7 @@ static void take_attr(CpuRing *ring, const Held *held) {
     *attr = held->attr;
 }
 
-static int take_counter(CpuRing *ring, Held *held) {
+static int adopt_take_counter(CpuRing *ring, Held *held) {
     Counter counter = {.slot = held->slot,
                        .fd = held->fd,
                        .tid = held->tid,
@@ -172,30 +174,30 @@ static int take_counter(CpuRing *ring, Held *held) {
     *to = counter;
     held->fd = -1;
     if (ring->session)
-        take_attr(ring, held);
+        adopt_take_attr(ring, held);
     if (ring->session)
         group_adopt(ring->session, held->tag.group);
     return 0;
 }
 
-static int take_matching(Sampler *sampler, CpuRing *ring, bool with_ring) {
+static int adopt_take_matching(Sampler *sampler, CpuRing *ring, bool with_ring) {
     for (size_t i = 0; i < sampler->n_held; i++) {
         Held *held = &sampler->held[i];
         int r;
 
-        if (!is_of(held, ring->session) || held->cpu != ring->cpu ||
+        if (!adopt_is_of(held, ring->session) || held->cpu != ring->cpu ||
             (held->ring_bytes > 0) != with_ring)
             continue;
         r = with_ring ? ring_init(&ring->ring, held->fd, held->ring_bytes) : 0;
         if (r == 0)
-            r = take_counter(ring, held);
+            r = adopt_take_counter(ring, held);
         if (r < 0)
             return r;
     }
     return 0;
 }
 
-static int take_cpu(Sampler *sampler, SamplerSession *session, unsigned cpu, RingSet *set) {
+static int adopt_take_cpu(Sampler *sampler, SamplerSession *session, unsigned cpu, RingSet *set) {
     CpuRing *ring;
     int r = ring_set_add(set, sampler, session, cpu, &ring);
 
@@ -203,9 +205,9 @@ static int take_cpu(Sampler *sampler, SamplerSession *session, unsigned cpu, Rin
         return r;
     ring->lost_by_records = true;
     ring->is_own = session ? own_is_for(sampler, &session->config) : sampler->is_own;
-    r = take_matching(sampler, ring, true);
+    r = adopt_take_matching(sampler, ring, true);
     if (r == 0)
-        r = take_matching(sampler, ring, false);
+        r = adopt_take_matching(sampler, ring, false);
     if (r < 0) {
         log_warning(r, "Failed to take over what CPU %u sampled before, beginning anew: %m", cpu);
         ring_set_remove(set, ring, true);
@@ -218,18 +220,18 @@ static int take_cpu(Sampler *sampler, SamplerSession *session, unsigned cpu, Rin
 }
 
 /* The time for which the event was enabled, by its second word. */
-static uint64_t enabled_ns(const CpuRing *ring) {
+static uint64_t adopt_enabled_ns(const CpuRing *ring) {
     uint64_t words[4] = {};
 
     return read(ring->counters[0].fd, words, sizeof(words)) > 0 ? words[1] : 0;
 }
 
 /* While a CPU was away the time of its events stood still, and it stays so when the CPU is back. */
-static bool is_alive(const CpuRing *ring) {
-    uint64_t first = enabled_ns(ring);
+static bool adopt_is_alive(const CpuRing *ring) {
+    uint64_t first = adopt_enabled_ns(ring);
 
     for (unsigned i = 0; i < ALIVE_LOOKS; i++) {
-        if (enabled_ns(ring) != first)
+        if (adopt_enabled_ns(ring) != first)
             return true;
         (void)usleep(ALIVE_LOOK_US);
     }
@@ -237,7 +239,7 @@ static bool is_alive(const CpuRing *ring) {
 }
 
 /* What the side-band event of a CPU went through the others went through too. */
-static void mark_dead(Sampler *sampler, const SamplerSession *session, const RingSet *set) {
+static void adopt_mark_dead(Sampler *sampler, const SamplerSession *session, const RingSet *set) {
     for (size_t i = 0; i < set->n; i++) {
         CpuRing *ring = set->rings[i];
         const CpuRing *side_band = ring_set_find(&sampler->side_band, ring->cpu);
@@ -248,7 +250,7 @@ static void mark_dead(Sampler *sampler, const SamplerSession *session, const Rin
          */
         if (ring->is_own)
             continue;
-        ring->is_gone = session ? side_band && side_band->is_gone : !is_alive(ring);
+        ring->is_gone = session ? side_band && side_band->is_gone : !adopt_is_alive(ring);
     }
 }
 
@@ -258,13 +260,13 @@ int adopt_rings(Sampler *sampler, SamplerSession *session, RingSet *set) {
     for (size_t i = 0; r == 0 && i < sampler->n_held; i++) {
         Held *held = &sampler->held[i];
 
-        if (is_of(held, session) && !ring_set_find(set, held->cpu) &&
-            is_whole(sampler, session, held->cpu))
-            r = take_cpu(sampler, session, held->cpu, set);
-        if (is_of(held, session))
-            held_close(sampler, held);
+        if (adopt_is_of(held, session) && !ring_set_find(set, held->cpu) &&
+            adopt_is_whole(sampler, session, held->cpu))
+            r = adopt_take_cpu(sampler, session, held->cpu, set);
+        if (adopt_is_of(held, session))
+            adopt_held_close(sampler, held);
     }
-    mark_dead(sampler, session, set);
+    adopt_mark_dead(sampler, session, set);
     if (set->n > 0 && set->rings[0]->is_own)
         own_adopt(set, sampler);
     return r;

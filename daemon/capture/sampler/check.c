@@ -23,11 +23,11 @@ enum { SENTENCE_MAX = 1536 };
 
 static const char present_path[] = "/sys/devices/system/cpu/present";
 
-static void report(const CheckOptions *options, CheckResult result, const char *key,
-                   const char *format, ...) _printf_(4, 5);
+static void check_report(const CheckOptions *options, CheckResult result, const char *key,
+                         const char *format, ...) _printf_(4, 5);
 
-static void report(const CheckOptions *options, CheckResult result, const char *key,
-                   const char *format, ...) {
+static void check_report(const CheckOptions *options, CheckResult result, const char *key,
+                         const char *format, ...) {
     char sentence[SENTENCE_MAX];
     va_list ap;
 
@@ -37,7 +37,7 @@ static void report(const CheckOptions *options, CheckResult result, const char *
     options->report(options->userdata, result, key, sentence);
 }
 
-static size_t count_common(const CpuList *wanted, const CpuList *there) {
+static size_t check_count_common(const CpuList *wanted, const CpuList *there) {
     size_t n = 0;
 
     for (size_t i = 0; i < wanted->n; i++)
@@ -67,18 +67,19 @@ static int check_cpus(const CheckOptions *options, const SessionConfig *config) 
         return r;
     if (wanted.n == 0 || cpu_list_read(present_path, &present) < 0)
         return 0;
-    n = count_common(&wanted, &present);
+    n = check_count_common(&wanted, &present);
     if (n == 0)
-        report(options, CHECK_WRONG, "CPUs", "This host has none of the CPUs '%s'", config->cpus);
-    else if (count_common(&wanted, options->online) == 0)
-        report(options, CHECK_UNKNOWN, "CPUs", "The CPUs '%s' are offline", config->cpus);
+        check_report(options, CHECK_WRONG, "CPUs", "This host has none of the CPUs '%s'",
+                     config->cpus);
+    else if (check_count_common(&wanted, options->online) == 0)
+        check_report(options, CHECK_UNKNOWN, "CPUs", "The CPUs '%s' are offline", config->cpus);
     else if (n < wanted.n)
-        report(options, CHECK_REMARK, "CPUs", "This host has only %zu of the CPUs '%s'", n,
-               config->cpus);
+        check_report(options, CHECK_REMARK, "CPUs", "This host has only %zu of the CPUs '%s'", n,
+                     config->cpus);
     return 0;
 }
 
-static bool runs(uint32_t pid) {
+static bool check_runs(uint32_t pid) {
     char path[64];
 
     snprintf(path, sizeof(path), "/proc/%" PRIu32, pid);
@@ -89,15 +90,15 @@ static bool runs(uint32_t pid) {
 static void check_threads(const CheckOptions *options, const char *key, const uint32_t *pids,
                           uint32_t n, PlanTarget *target) {
     for (uint32_t i = 0; i < n; i++)
-        if (runs(pids[i])) {
+        if (check_runs(pids[i])) {
             target->pid = (int32_t)pids[i];
             return;
         }
     if (n > 0)
-        report(options, CHECK_UNKNOWN, key, "None of these runs now");
+        check_report(options, CHECK_UNKNOWN, key, "None of these runs now");
 }
 
-static bool group_exists(const CgroupTree *tree, const char *cgroup) {
+static bool check_group_exists(const CgroupTree *tree, const char *cgroup) {
     char path[sizeof(tree->mount) + CONFIG_PATH_MAX + 1];
 
     snprintf(path, sizeof(path), "%s/%s", tree->mount, cgroup);
@@ -112,22 +113,22 @@ static void check_cgroup(const CheckOptions *options, const SessionConfig *confi
     if (!config->cgroup[0])
         return;
     if (!tree || cgroup_tree_find("", tree) < 0) {
-        report(options, CHECK_UNKNOWN, "Cgroup",
-               "No control groups are mounted that perf events follow");
+        check_report(options, CHECK_UNKNOWN, "Cgroup",
+                     "No control groups are mounted that perf events follow");
         return;
     }
     below = cgroup_below_mount(tree, config->cgroup);
-    if (below && group_exists(tree, below))
+    if (below && check_group_exists(tree, below))
         target->cgroup = below;
-    else if (group_exists(tree, config->cgroup))
+    else if (check_group_exists(tree, config->cgroup))
         target->cgroup = config->cgroup;
     else
-        report(options, CHECK_UNKNOWN, "Cgroup", "Control group '%s' does not exist now",
-               config->cgroup);
+        check_report(options, CHECK_UNKNOWN, "Cgroup", "Control group '%s' does not exist now",
+                     config->cgroup);
 }
 
 /* What another program, or the session before, holds now may be free when it is needed. */
-static CheckResult judge(const CheckOptions *options, int error) {
+static CheckResult check_judge(const CheckOptions *options, int error) {
     bool is_right = error == -EACCES || error == -EPERM || error == -ENOSYS;
 
     if (error == -ENOPKG || error == -EBUSY || error == -ENOSPC || error == -ESRCH ||
@@ -136,42 +137,45 @@ static CheckResult judge(const CheckOptions *options, int error) {
     return CHECK_WRONG;
 }
 
-static void report_notes(const CheckOptions *options, const PlanNotes *notes) {
+static void check_report_notes(const CheckOptions *options, const PlanNotes *notes) {
     for (size_t i = 0; i < notes->n; i++)
-        report(options,
-               notes->items[i].kind == PLAN_FALLBACK ? CHECK_REMARK
-                                                     : judge(options, notes->items[i].error),
-               "Event", "%s", notes->items[i].text);
+        check_report(options,
+                     notes->items[i].kind == PLAN_FALLBACK
+                         ? CHECK_REMARK
+                         : check_judge(options, notes->items[i].error),
+                     "Event", "%s", notes->items[i].text);
 }
 
 static void check_descriptors(const CheckOptions *options, const Plan *plan, size_t n_cpus) {
     uint64_t limit, needed = options->used_descriptors + plan->n * n_cpus;
 
     if (!options->is_elsewhere && limit_descriptors(needed, &limit) < 0)
-        report(options, CHECK_WRONG, "Event",
-               "Its events need %" PRIu64 " file descriptors on all CPUs and the limit is %" PRIu64
-               ", set LimitNOFILE=%" PRIu64 " or more",
-               needed, limit, needed * 2 + 1024);
+        check_report(options, CHECK_WRONG, "Event",
+                     "Its events need %" PRIu64
+                     " file descriptors on all CPUs and the limit is %" PRIu64
+                     ", set LimitNOFILE=%" PRIu64 " or more",
+                     needed, limit, needed * 2 + 1024);
 }
 
 static void check_rings(const CheckOptions *options, const SessionConfig *config, size_t n_cpus) {
     uint64_t bytes = limit_ring_bytes(config->buffer_bytes, n_cpus, options->buffer_total_bytes);
 
     if (bytes * 2 <= config->buffer_bytes)
-        report(options, CHECK_REMARK, "BufferSize",
-               "Rings on %zu CPUs get %" PRIu64 "K each, for MaxBufferTotal= holds for all of them",
-               n_cpus, bytes >> 10);
+        check_report(options, CHECK_REMARK, "BufferSize",
+                     "Rings on %zu CPUs get %" PRIu64
+                     "K each, for MaxBufferTotal= holds for all of them",
+                     n_cpus, bytes >> 10);
 }
 
 static void check_plan(const CheckOptions *options, const SessionConfig *config, const Plan *plan) {
     size_t n_cpus = options->online->n;
 
     if (plan->degraded & DEGRADED_RATE_LOWERED)
-        report(options, CHECK_REMARK, "Frequency", "This host allows %" PRIu64 " samples a second",
-               plan->hz);
+        check_report(options, CHECK_REMARK, "Frequency",
+                     "This host allows %" PRIu64 " samples a second", plan->hz);
     if (plan->degraded & DEGRADED_FALLBACK_CALL_GRAPH)
-        report(options, CHECK_REMARK, "CallGraph",
-               "This host cannot take such call graphs, fp is used instead");
+        check_report(options, CHECK_REMARK, "CallGraph",
+                     "This host cannot take such call graphs, fp is used instead");
     check_descriptors(options, plan, n_cpus);
     check_rings(options, config, n_cpus);
 }
@@ -195,13 +199,13 @@ static int check_events(const CheckOptions *options, const SessionConfig *config
     r = plan_make(&plan_options, &notes, &plan);
     log_mute(false);
     log_keep_error(NULL, 0);
-    report_notes(options, &notes);
+    check_report_notes(options, &notes);
     if (r == 0)
         check_plan(options, config, &plan);
     else if (r == -ENOMEM || r == -EPIPE)
         return r;
     else if (!plan_notes_left_out(&notes))
-        report(options, judge(options, r), "Event", "%s", error);
+        check_report(options, check_judge(options, r), "Event", "%s", error);
     return 0;
 }
 

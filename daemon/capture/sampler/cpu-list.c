@@ -17,7 +17,7 @@ void cpu_list_done(CpuList *list) {
     *list = (CpuList){};
 }
 
-static int parse_number(const char **at, unsigned *ret) {
+static int cpu_list_parse_number(const char **at, unsigned *ret) {
     unsigned v = 0;
 
     if (!isdigit((unsigned char)**at))
@@ -31,16 +31,16 @@ static int parse_number(const char **at, unsigned *ret) {
     return 0;
 }
 
-static int parse_range(const char **at, bool *set) {
+static int cpu_list_parse_range(const char **at, bool *set) {
     unsigned first, last;
-    int r = parse_number(at, &first);
+    int r = cpu_list_parse_number(at, &first);
 
     if (r < 0)
         return r;
     last = first;
     if (**at == '-') {
         (*at)++;
-        r = parse_number(at, &last);
+        r = cpu_list_parse_number(at, &last);
     }
     if (r < 0 || last < first)
         return r < 0 ? r : -EINVAL;
@@ -49,7 +49,7 @@ static int parse_range(const char **at, bool *set) {
     return 0;
 }
 
-static int from_set(const bool *set, CpuList *ret) {
+static int cpu_list_from_set(const bool *set, CpuList *ret) {
     CpuList list = {};
 
     for (unsigned cpu = 0; cpu < CPU_LIST_MAX; cpu++)
@@ -71,7 +71,7 @@ int cpu_list_parse(const char *text, CpuList *ret) {
     if (!set)
         return -ENOMEM;
     while (*text) {
-        int r = parse_range(&text, set);
+        int r = cpu_list_parse_range(&text, set);
 
         if (r < 0)
             return r;
@@ -79,7 +79,7 @@ int cpu_list_parse(const char *text, CpuList *ret) {
             return -EINVAL;
         text += *text == ',';
     }
-    return from_set(set, ret);
+    return cpu_list_from_set(set, ret);
 }
 
 int cpu_list_read(const char *path, CpuList *ret) {

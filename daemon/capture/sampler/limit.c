@@ -31,12 +31,12 @@ uint64_t limit_sample_rate(void) {
     return rate;
 }
 
-static uint64_t least_set(uint64_t a, uint64_t b) {
+static uint64_t limit_least_set(uint64_t a, uint64_t b) {
     return a == 0 ? b : b == 0 ? a : MIN(a, b);
 }
 
 uint64_t limit_frequency(uint64_t wanted_hz, uint64_t configured_hz, uint64_t kernel_hz) {
-    return least_set(least_set(wanted_hz, configured_hz), kernel_hz);
+    return limit_least_set(limit_least_set(wanted_hz, configured_hz), kernel_hz);
 }
 
 uint64_t limit_ring_bytes_min(void) {
@@ -92,7 +92,7 @@ int limit_descriptors(uint64_t needed, uint64_t *ret_limit) {
 }
 
 /* "none [integrity] confidentiality": the one in brackets holds. */
-static bool is_locked_down(void) {
+static bool limit_is_locked_down(void) {
     char text[128];
 
     return file_read_text("/sys/kernel/security/lockdown", text, sizeof(text)) >= 0 &&
@@ -100,7 +100,7 @@ static bool is_locked_down(void) {
 }
 
 /* "0 0 4294967295" where uids mean what they mean to the host. */
-static bool is_user_namespace(void) {
+static bool limit_is_user_namespace(void) {
     unsigned long inside, outside, n;
     char text[128];
 
@@ -109,17 +109,17 @@ static bool is_user_namespace(void) {
            !(inside == 0 && outside == 0 && n == UINT32_MAX);
 }
 
-static const char *why_refused(int error, bool is_side_band) {
+static const char *limit_why_refused(int error, bool is_side_band) {
     static _Thread_local char why[256];
     char level[16] = "?";
 
-    if (is_locked_down())
+    if (limit_is_locked_down())
         return "the kernel is locked down for confidentiality, boot it with lockdown=integrity";
     /* The kernel itself says EACCES here. */
     if (error == -EPERM && is_side_band)
         return "a seccomp filter denies perf_event_open, as in most containers, let it pass or run "
                "profd on the host";
-    if (is_user_namespace())
+    if (limit_is_user_namespace())
         return "this is a user namespace, whose root has no rights over the host, run profd "
                "outside of it";
     (void)file_read_text("/proc/sys/kernel/perf_event_paranoid", level, sizeof(level));
@@ -138,12 +138,12 @@ void limit_log_own(bool with_kernel) {
                 "Only processes of user %u are recorded%s, since kernel.perf_event_paranoid is %s, "
                 "%s to record whole CPUs",
                 (unsigned)geteuid(), with_kernel ? "" : ", outside of the kernel", level,
-                is_user_namespace() ? "start profd outside of this user namespace"
-                : geteuid() == 0    ? "give profd CAP_SYS_ADMIN, which most containers lack"
-                                    : "start profd as root");
+                limit_is_user_namespace() ? "start profd outside of this user namespace"
+                : geteuid() == 0          ? "give profd CAP_SYS_ADMIN, which most containers lack"
+                                          : "start profd as root");
 }
 
-static const char *remedy(int error, bool is_side_band) {
+static const char *limit_remedy_for(int error, bool is_side_band) {
     /* clang-format off */
     static const struct { int error; const char *text; } rows[] = {
         { EMFILE,     "too few file descriptors, raise LimitNOFILE= or ulimit -n"                },
@@ -162,7 +162,7 @@ static const char *remedy(int error, bool is_side_band) {
     /* clang-format on */
 
     if (error == -EACCES || error == -EPERM)
-        return why_refused(error, is_side_band);
+        return limit_why_refused(error, is_side_band);
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
         if (rows[i].error == -error)
             return rows[i].text;
@@ -170,11 +170,11 @@ static const char *remedy(int error, bool is_side_band) {
 }
 
 const char *limit_remedy(int error) {
-    return remedy(error, false);
+    return limit_remedy_for(error, false);
 }
 
 int limit_log_open_failure(int error, const char *who, const char *event, unsigned cpu) {
-    const char *text = remedy(error, !who), *what = who ? who : "all sessions";
+    const char *text = limit_remedy_for(error, !who), *what = who ? who : "all sessions";
 
     if (!text)
         return log_error(error, "Failed to open '%s' on CPU %u for %s: %m", event, cpu, what);

@@ -27,14 +27,14 @@ typedef struct Closing {
     SamplerSession *session; /* NULL: it is closed */
 } Closing;
 
-static void close_aside(void *job) {
+static void opening_close_aside(void *job) {
     Closing *closing = job;
 
     closing->session = sampler_session_free(closing->session, true);
 }
 
 /* When profd ends before this runs, the keeper closes the events. */
-static void closed(void *job) {
+static void opening_closed(void *job) {
     Closing *closing = job;
 
     if (closing->session)
@@ -53,14 +53,14 @@ SamplerSession *opening_close(SamplerSession *session) {
     }
     if (closing) {
         closing->session = session;
-        if (options->aside(options->userdata, close_aside, closed, closing) == 0)
+        if (options->aside(options->userdata, opening_close_aside, opening_closed, closing) == 0)
             return NULL;
         free(closing);
     }
     return sampler_session_free(session, true);
 }
 
-static void open_aside(void *job) {
+static void opening_open_aside(void *job) {
     SamplerOpening *opening = job;
 
     log_keep_error(opening->error, sizeof(opening->error));
@@ -80,7 +80,7 @@ static SamplerOpening *opening_free(SamplerOpening *opening) {
     return NULL;
 }
 
-static void opened(void *job) {
+static void opening_opened(void *job) {
     SamplerOpening *opening = job;
     const SamplerOptions *options = &opening->sampler->options;
 
@@ -91,8 +91,8 @@ static void opened(void *job) {
         options->on_opened(options->userdata);
 }
 
-static int begin(Sampler *sampler, const SessionConfig *config, bool quiet, bool is_trial,
-                 SamplerOpening **ret) {
+static int opening_begin(Sampler *sampler, const SessionConfig *config, bool quiet, bool is_trial,
+                         SamplerOpening **ret) {
     SamplerOpening *opening = calloc(1, sizeof(*opening));
     int r;
 
@@ -102,7 +102,8 @@ static int begin(Sampler *sampler, const SessionConfig *config, bool quiet, bool
         .sampler = sampler, .is_quiet = quiet, .is_trial = is_trial, .result = -ECANCELED};
     r = sampler_session_prepare(sampler, config, &opening->session);
     if (r == 0)
-        r = sampler->options.aside(sampler->options.userdata, open_aside, opened, opening);
+        r = sampler->options.aside(sampler->options.userdata, opening_open_aside, opening_opened,
+                                   opening);
     if (r < 0) {
         (void)log_error(r, "Failed to begin to open session '%s': %m", config->name);
         if (opening->session)
@@ -116,11 +117,11 @@ static int begin(Sampler *sampler, const SessionConfig *config, bool quiet, bool
 
 int sampler_opening_begin(Sampler *sampler, const SessionConfig *config, bool quiet,
                           SamplerOpening **ret) {
-    return begin(sampler, config, quiet, false, ret);
+    return opening_begin(sampler, config, quiet, false, ret);
 }
 
 int sampler_trial_begin(const SamplerSession *session, SamplerOpening **ret) {
-    return begin(session->sampler, &session->config, true, true, ret);
+    return opening_begin(session->sampler, &session->config, true, true, ret);
 }
 
 int sampler_trial_end(SamplerOpening *opening, const SamplerSession *session) {

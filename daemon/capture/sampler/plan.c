@@ -39,14 +39,14 @@ typedef struct Planning {
     PlanNotes *notes;
 } Planning;
 
-static void event_done(PlanEvent *event) {
+static void plan_event_done(PlanEvent *event) {
     free(event->name);
     cpu_list_done(&event->cpus);
 }
 
 void plan_done(Plan *plan) {
     for (size_t i = 0; i < plan->n; i++)
-        event_done(&plan->events[i]);
+        plan_event_done(&plan->events[i]);
     free(plan->events);
     free(plan->description);
     buffer_done(&plan->tracing);
@@ -67,7 +67,7 @@ int plan_encode(const PdAttr *attr, KeeperEvent *ret) {
     return 0;
 }
 
-static KeeperEvent event_on(PlanTarget target, unsigned cpu) {
+static KeeperEvent plan_event_on(PlanTarget target, unsigned cpu) {
     return (KeeperEvent){.pid = target.pid,
                          .cpu = (int32_t)cpu,
                          .cgroup = target.cgroup,
@@ -76,7 +76,7 @@ static KeeperEvent event_on(PlanTarget target, unsigned cpu) {
 }
 
 int plan_try(Keeper *keeper, const PdAttr *attr, PlanTarget target, unsigned cpu) {
-    KeeperEvent event = event_on(target, cpu);
+    KeeperEvent event = plan_event_on(target, cpu);
     uint32_t slot;
     int fd = -1, r = plan_encode(attr, &event);
 
@@ -92,7 +92,7 @@ static uint64_t plan_frequency(const SessionConfig *config) {
                                                         : config->frequency_hz;
 }
 
-static uint64_t hash_text(uint64_t seed, const char *text) {
+static uint64_t plan_hash_text(uint64_t seed, const char *text) {
     return hash_bytes(seed, (Bytes){.data = (const uint8_t *)text, .size = strlen(text)});
 }
 
@@ -105,10 +105,10 @@ uint64_t plan_identity(const SessionConfig *config) {
         config->kernel_samples,    config->n_pids,       config->n_tids,
         config->frequency_is_said,
     };
-    uint64_t h = hash_text(1, config->name);
+    uint64_t h = plan_hash_text(1, config->name);
 
-    h = hash_text(h, config->events);
-    h = hash_text(h, config->cgroup);
+    h = plan_hash_text(h, config->events);
+    h = plan_hash_text(h, config->cgroup);
     h = hash_bytes(h, (Bytes){.data = (const uint8_t *)numbers, .size = sizeof(numbers)});
     h = hash_bytes(h, (Bytes){.data = (const uint8_t *)config->tids,
                               .size = config->n_tids * sizeof(*config->tids)});
@@ -118,13 +118,13 @@ uint64_t plan_identity(const SessionConfig *config) {
 
 /* Registers of user code are known on few architectures; without them there is nothing to unwind.
  */
-static CallGraph call_graph_of(const SessionConfig *config) {
+static CallGraph plan_call_graph_of(const SessionConfig *config) {
     return config->call_graph == CALL_GRAPH_DWARF && !event_attr_has_registers()
                ? CALL_GRAPH_FP
                : config->call_graph;
 }
 
-static EventPolicy policy_of(const PlanOptions *options) {
+static EventPolicy plan_policy_of(const PlanOptions *options) {
     /* clang-format off */
     static const EventCallGraph call_graphs[] = {
         [CALL_GRAPH_NONE]  = EVENT_CALL_GRAPH_NONE,
@@ -140,7 +140,7 @@ static EventPolicy policy_of(const PlanOptions *options) {
         .max_frequency_hz = options->max_hz,
         .frequency_is_said = config->frequency_is_said,
         .period = config->period,
-        .call_graph = call_graphs[call_graph_of(config)],
+        .call_graph = call_graphs[plan_call_graph_of(config)],
         .stack_bytes = config->dwarf_bytes,
         .exclude_idle = config->exclude_idle,
         .exclude_user = !config->user_samples,
@@ -151,12 +151,13 @@ static EventPolicy policy_of(const PlanOptions *options) {
     };
 }
 
-static int on_bad_event(void *userdata, int error, const char *sentence) {
+static int plan_on_bad_event(void *userdata, int error, const char *sentence) {
     return plan_note(userdata, PLAN_LEFT_OUT, error, "%s", sentence);
 }
 
 /* On the first CPU that has it; what other CPUs say counts only where they say no such thing. */
-static int try_somewhere(const PlanOptions *options, const PlanEvent *event, unsigned *ret_cpu) {
+static int plan_try_somewhere(const PlanOptions *options, const PlanEvent *event,
+                              unsigned *ret_cpu) {
     int r = -ENODEV;
 
     for (size_t i = 0; i < options->online->n && (r == -ENODEV || r == -ENOENT); i++) {
@@ -172,12 +173,13 @@ static int try_somewhere(const PlanOptions *options, const PlanEvent *event, uns
 
 /* A cgroup that is not there is ENOENT too, as is an event; EOPNOTSUPP where there are none at all.
  */
-static bool lacks_cgroup(const PlanOptions *options, int error, const PdAttr *attr, unsigned cpu) {
+static bool plan_lacks_cgroup(const PlanOptions *options, int error, const PdAttr *attr,
+                              unsigned cpu) {
     return (error == -ENOENT || error == -EOPNOTSUPP) && options->target.cgroup &&
            plan_try(options->keeper, attr, plan_any, cpu) == 0;
 }
 
-static int log_no_cgroup(int error, const SessionConfig *config) {
+static int plan_log_no_cgroup(int error, const SessionConfig *config) {
     _cleanup_free_ CgroupTree *tree = malloc(sizeof(*tree));
 
     if (!tree || cgroup_tree_find("", tree) < 0)
@@ -194,7 +196,7 @@ static int log_no_cgroup(int error, const SessionConfig *config) {
 }
 
 /* Stepping down from the utmost is how `P` is meant, and happens on most machines. */
-static bool is_precision_only(const PdAttr *before, const PdAttr *after) {
+static bool plan_is_precision_only(const PdAttr *before, const PdAttr *after) {
     uint64_t changed = before->flags ^ after->flags;
 
     return changed != 0 && (changed & ~PRECISE_BITS) == 0 && before->type == after->type &&
@@ -202,8 +204,8 @@ static bool is_precision_only(const PdAttr *before, const PdAttr *after) {
 }
 
 /* What is lost with one step down. */
-static int note_given_up(Planning *planning, const EventSpec *spec, const PlanEvent *event,
-                         const PdAttr *before, const char *given_up) {
+static int plan_note_given_up(Planning *planning, const EventSpec *spec, const PlanEvent *event,
+                              const PdAttr *before, const char *given_up) {
     const SessionConfig *config = planning->options->config;
     const PdAttr *after = &event->attr;
 
@@ -221,7 +223,7 @@ static int note_given_up(Planning *planning, const EventSpec *spec, const PlanEv
     }
     if (after->flags & ~before->flags & PD_ATTR_EXCLUDE_KERNEL)
         planning->plan->degraded |= DEGRADED_NO_KERNEL;
-    (void)log_at(is_precision_only(before, after) ? LOG_LEVEL_DEBUG : LOG_LEVEL_NOTICE, 0,
+    (void)log_at(plan_is_precision_only(before, after) ? LOG_LEVEL_DEBUG : LOG_LEVEL_NOTICE, 0,
                  "Event '%s' of session '%s' does without %s, which this machine or our rights do "
                  "not give",
                  event->name, config->name, given_up);
@@ -231,24 +233,24 @@ static int note_given_up(Planning *planning, const EventSpec *spec, const PlanEv
 }
 
 /* Every event of the session would fail like that. */
-static bool is_of_session(int error) {
+static bool plan_is_of_session(int error) {
     return error == -ENOMEM || error == -EPIPE || error == -EMFILE || error == -ENFILE ||
            error == -ESRCH;
 }
 
 /* With a sentence in `why`, the event can be left out; without one the session fails. */
-static int fail_event(const PlanOptions *options, int error, const PlanEvent *event, unsigned cpu,
-                      char why[ERROR_TEXT_MAX]) {
+static int plan_fail_event(const PlanOptions *options, int error, const PlanEvent *event,
+                           unsigned cpu, char why[ERROR_TEXT_MAX]) {
     const char *helps = limit_remedy(error);
 
-    if (is_of_session(error))
+    if (plan_is_of_session(error))
         return limit_log_open_failure(error, options->config->name, event->name, cpu);
     snprintf(why, ERROR_TEXT_MAX, "Event '%s' cannot be opened on CPU %u%s%s%s: %s", event->name,
              cpu, helps ? " (" : "", helps ?: "", helps ? ")" : "", strerror(-error));
     return error;
 }
 
-static int rename_event(PlanEvent *event) {
+static int plan_rename_event(PlanEvent *event) {
     _cleanup_(buffer_done) Buffer name = {};
 
     pd_attr_name(&event->attr, &name);
@@ -260,7 +262,7 @@ static int rename_event(PlanEvent *event) {
     return 0;
 }
 
-static int settle_event(Planning *planning, size_t index, char why[ERROR_TEXT_MAX]) {
+static int plan_settle_event(Planning *planning, size_t index, char why[ERROR_TEXT_MAX]) {
     const PlanOptions *options = planning->options;
     PlanEvent *event = &planning->plan->events[index];
     const EventSpec *spec = &planning->list->specs[index];
@@ -268,31 +270,32 @@ static int settle_event(Planning *planning, size_t index, char why[ERROR_TEXT_MA
     unsigned cpu = options->online->cpus[0];
     int r;
 
-    while ((r = try_somewhere(options, event, &cpu)) < 0) {
+    while ((r = plan_try_somewhere(options, event, &cpu)) < 0) {
         PdAttr before = event->attr;
         const char *given_up;
 
-        if (lacks_cgroup(options, r, &event->attr, cpu))
-            return log_no_cgroup(r, options->config);
+        if (plan_lacks_cgroup(options, r, &event->attr, cpu))
+            return plan_log_no_cgroup(r, options->config);
         if (event_attr_fallback(&event->attr, &planning->policy, r, &given_up) == 0)
-            return fail_event(options, r, event, cpu, why);
-        r = note_given_up(planning, spec, event, &before, given_up);
+            return plan_fail_event(options, r, event, cpu, why);
+        r = plan_note_given_up(planning, spec, event, &before, given_up);
         if (r < 0)
             return r;
     }
     return asked.type != event->attr.type || asked.config != event->attr.config
-               ? rename_event(event)
+               ? plan_rename_event(event)
                : 0;
 }
 
 /* Opens the whole group on one CPU, all without rings. */
-static int try_group(const PlanOptions *options, const Plan *plan, size_t leader, unsigned cpu) {
+static int plan_try_group(const PlanOptions *options, const Plan *plan, size_t leader,
+                          unsigned cpu) {
     _cleanup_free_ uint32_t *slots = calloc(plan->n, sizeof(*slots));
     size_t n = 0;
     int r = slots ? 0 : -ENOMEM;
 
     for (size_t e = leader; r == 0 && e < plan->n; e++) {
-        KeeperEvent event = event_on(options->target, cpu);
+        KeeperEvent event = plan_event_on(options->target, cpu);
         _cleanup_close_ int fd = -1;
 
         if (e != leader && plan->events[e].leader != (int)leader)
@@ -308,7 +311,7 @@ static int try_group(const PlanOptions *options, const Plan *plan, size_t leader
     return r;
 }
 
-static void break_group(Plan *plan, size_t leader) {
+static void plan_break_group(Plan *plan, size_t leader) {
     for (size_t e = leader; e < plan->n; e++)
         if (plan->events[e].leader == (int)leader) {
             plan->events[e].leader = PLAN_NO_LEADER;
@@ -316,23 +319,23 @@ static void break_group(Plan *plan, size_t leader) {
         }
 }
 
-static int settle_group(const Planning *planning, size_t leader, char why[ERROR_TEXT_MAX]) {
+static int plan_settle_group(const Planning *planning, size_t leader, char why[ERROR_TEXT_MAX]) {
     const PlanOptions *options = planning->options;
     const EventSpec *spec = &planning->list->specs[leader];
     const PlanEvent *event = &planning->plan->events[leader];
     unsigned cpu = event->cpus.n > 0 ? event->cpus.cpus[0] : options->online->cpus[0];
-    int r = spec->n_members > 1 ? try_group(options, planning->plan, leader, cpu) : 0;
+    int r = spec->n_members > 1 ? plan_try_group(options, planning->plan, leader, cpu) : 0;
 
     if (r == 0 || r == -ENODEV)
         return 0;
-    if (spec->weak && !is_of_session(r)) {
+    if (spec->weak && !plan_is_of_session(r)) {
         log_notice(
             "The group of '%s' in session '%s' does not fit into the counters and is broken up",
             event->name, options->config->name);
-        break_group(planning->plan, leader);
+        plan_break_group(planning->plan, leader);
         return 0;
     }
-    if (is_of_session(r))
+    if (plan_is_of_session(r))
         return limit_log_open_failure(r, options->config->name, event->name, cpu);
     snprintf(why, ERROR_TEXT_MAX,
              "The group of '%s' does not fit into the counters of CPU %u, make it smaller or let "
@@ -342,12 +345,12 @@ static int settle_group(const Planning *planning, size_t leader, char why[ERROR_
 }
 
 /* Without the event, or the group that it leads. */
-static void remove_item(Planning *planning, size_t first) {
+static void plan_remove_item(Planning *planning, size_t first) {
     size_t n = planning->list->specs[first].n_members;
     Plan *plan = planning->plan;
 
     for (size_t i = first; i < first + n; i++)
-        event_done(&plan->events[i]);
+        plan_event_done(&plan->events[i]);
     memmove(&plan->events[first], &plan->events[first + n],
             (plan->n - first - n) * sizeof(*plan->events));
     plan->n -= n;
@@ -358,34 +361,35 @@ static void remove_item(Planning *planning, size_t first) {
 }
 
 /* An event or a group: what of it cannot be opened takes it away as a whole. */
-static int settle_item(Planning *planning, size_t first, size_t *ret_n) {
+static int plan_settle_item(Planning *planning, size_t first, size_t *ret_n) {
     size_t n = planning->list->specs[first].n_members;
     char why[ERROR_TEXT_MAX] = "";
     int r = 0;
 
     for (size_t i = first; r == 0 && i < first + n; i++)
-        r = settle_event(planning, i, why);
+        r = plan_settle_event(planning, i, why);
     if (r == 0)
-        r = settle_group(planning, first, why);
+        r = plan_settle_group(planning, first, why);
     *ret_n = r == 0 ? n : 0;
     if (r == 0 || !why[0])
         return r;
     r = plan_note(planning->notes, PLAN_LEFT_OUT, r, "%s", why);
-    remove_item(planning, first);
+    plan_remove_item(planning, first);
     return r;
 }
 
-static int settle_items(Planning *planning) {
+static int plan_settle_items(Planning *planning) {
     const atomic_bool *is_unwanted = planning->options->is_unwanted;
     size_t n;
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < planning->plan->n; i += n)
-        r = is_unwanted && atomic_load(is_unwanted) ? -ECANCELED : settle_item(planning, i, &n);
+        r = is_unwanted && atomic_load(is_unwanted) ? -ECANCELED
+                                                    : plan_settle_item(planning, i, &n);
     return r;
 }
 
-static int take_specs(const EventList *list, const PdAttr *attrs, Plan *plan) {
+static int plan_take_specs(const EventList *list, const PdAttr *attrs, Plan *plan) {
     plan->events = calloc(list->n, sizeof(*plan->events));
     if (!plan->events)
         return -ENOMEM;
@@ -407,19 +411,19 @@ static int take_specs(const EventList *list, const PdAttr *attrs, Plan *plan) {
 }
 
 /* With Frequency=max nothing is asked for that could be lowered. */
-static uint64_t asked_hz(const EventSpec *spec, const SessionConfig *config) {
+static uint64_t plan_asked_hz(const EventSpec *spec, const SessionConfig *config) {
     bool is_max = config->frequency_hz == CONFIG_FREQUENCY_MAX;
 
     return spec->frequency_hz ?: is_max ? 0 : config->frequency_hz;
 }
 
-static void settle_rates(const PlanOptions *options, const EventList *list, Plan *plan) {
+static void plan_settle_rates(const PlanOptions *options, const EventList *list, Plan *plan) {
     const SessionConfig *config = options->config;
     uint64_t lowered = 0;
 
     for (size_t i = 0; i < plan->n; i++) {
         const PdAttr *attr = &plan->events[i].attr;
-        uint64_t asked = asked_hz(&list->specs[i], config);
+        uint64_t asked = plan_asked_hz(&list->specs[i], config);
 
         if (!(attr->flags & PD_ATTR_FREQ))
             continue;
@@ -435,7 +439,7 @@ static void settle_rates(const PlanOptions *options, const EventList *list, Plan
                 config->name, options->max_hz, lowered);
 }
 
-static int describe(const SessionConfig *config, Plan *plan) {
+static int plan_describe(const SessionConfig *config, Plan *plan) {
     _cleanup_(buffer_done) Buffer text = {};
 
     for (size_t i = 0; i < MIN(plan->n, (size_t)DESCRIBED_MAX); i++)
@@ -453,11 +457,11 @@ static int describe(const SessionConfig *config, Plan *plan) {
     return 0;
 }
 
-static int open_tracefs(void *userdata, const char *path, int *ret_fd) {
+static int plan_open_tracefs(void *userdata, const char *path, int *ret_fd) {
     return keeper_open_tracefs(userdata, path, ret_fd);
 }
 
-static char *find_modules(void) {
+static char *plan_find_modules(void) {
     struct utsname name;
     char *path;
 
@@ -467,7 +471,7 @@ static char *find_modules(void) {
 }
 
 /* What the session makes of each event, without those for which it makes no sense. */
-static int settle_attrs(Planning *planning, PdAttr **ret) {
+static int plan_settle_attrs(Planning *planning, PdAttr **ret) {
     _cleanup_free_ PdAttr *attrs = calloc(MAX(planning->list->n, (size_t)1), sizeof(*attrs));
     char why[ERROR_TEXT_MAX] = "";
     size_t bad;
@@ -486,21 +490,21 @@ static int settle_attrs(Planning *planning, PdAttr **ret) {
     return 0;
 }
 
-static int parse(Planning *planning) {
+static int plan_parse(Planning *planning) {
     const char *events = planning->options->events ?: planning->options->config->events;
     _cleanup_free_ PdAttr *attrs = NULL;
-    int r = event_list_parse_each(events, &planning->host, on_bad_event, planning->notes,
+    int r = event_list_parse_each(events, &planning->host, plan_on_bad_event, planning->notes,
                                   &planning->list);
 
     if (r == 0)
-        r = settle_attrs(planning, &attrs);
+        r = plan_settle_attrs(planning, &attrs);
     if (r == 0)
-        r = take_specs(planning->list, attrs, planning->plan);
-    return r == 0 ? settle_items(planning) : r;
+        r = plan_take_specs(planning->list, attrs, planning->plan);
+    return r == 0 ? plan_settle_items(planning) : r;
 }
 
 /* What is left is known, and there may be nothing left. */
-static int finish(const Planning *planning) {
+static int plan_finish(const Planning *planning) {
     const PlanOptions *options = planning->options;
     Plan *plan = planning->plan;
     int r;
@@ -509,33 +513,33 @@ static int finish(const Planning *planning) {
         return plan_notes_left_out(planning->notes)->error;
     if (plan_notes_left_out(planning->notes))
         plan->degraded |= DEGRADED_MISSING_EVENTS;
-    if (call_graph_of(options->config) != options->config->call_graph)
+    if (plan_call_graph_of(options->config) != options->config->call_graph)
         plan->degraded |= DEGRADED_FALLBACK_CALL_GRAPH;
-    settle_rates(options, planning->list, plan);
+    plan_settle_rates(options, planning->list, plan);
     r = event_tracing(planning->list, &planning->host, &plan->tracing);
     if (r < 0)
         return log_error(r,
                          "Failed to read how the tracepoints of session '%s' look, is tracefs "
                          "mounted?: %m",
                          options->config->name);
-    return describe(options->config, plan);
+    return plan_describe(options->config, plan);
 }
 
 int plan_make(const PlanOptions *options, PlanNotes *notes, Plan *ret) {
-    _cleanup_free_ char *modules = find_modules();
+    _cleanup_free_ char *modules = plan_find_modules();
     _cleanup_(plan_done) Plan plan = {};
     Planning planning = {.options = options,
-                         .policy = policy_of(options),
+                         .policy = plan_policy_of(options),
                          .host = {.sysfs = "/sys",
                                   .modules = modules,
-                                  .open_tracefs = open_tracefs,
+                                  .open_tracefs = plan_open_tracefs,
                                   .userdata = options->keeper},
                          .plan = &plan,
                          .notes = notes};
-    int r = parse(&planning);
+    int r = plan_parse(&planning);
 
     if (r == 0)
-        r = finish(&planning);
+        r = plan_finish(&planning);
     event_list_free(planning.list);
     if (r < 0)
         return r;

@@ -25,11 +25,11 @@
 
 enum { COUNT_SW_DUMMY = 9, TIDS_MAX = 4096 };
 
-static PlanTarget side_band_target(const Sampler *sampler) {
+static PlanTarget sampler_open_side_band_target(const Sampler *sampler) {
     return (PlanTarget){.pid = sampler->is_own ? (int32_t)sampler->options.own_pid : -1};
 }
 
-static PdAttr side_band_attr(void) {
+static PdAttr sampler_open_side_band_attr(void) {
     return (PdAttr){
         .type = PD_TYPE_SOFTWARE,
         .config = COUNT_SW_DUMMY,
@@ -42,12 +42,12 @@ static PdAttr side_band_attr(void) {
     };
 }
 
-static int try_side_band(Sampler *sampler, unsigned cpu) {
-    return plan_try(sampler->options.keeper, &sampler->side_band_attr, side_band_target(sampler),
-                    cpu);
+static int sampler_open_try_side_band(Sampler *sampler, unsigned cpu) {
+    return plan_try(sampler->options.keeper, &sampler->side_band_attr,
+                    sampler_open_side_band_target(sampler), cpu);
 }
 
-static int settle_side_band(Sampler *sampler, unsigned cpu, PdAttr attr) {
+static int sampler_open_settle_side_band(Sampler *sampler, unsigned cpu, PdAttr attr) {
     /* What came to the kernel last goes first. */
     /* clang-format off */
     static const struct { uint64_t flags, read_format; const char *since; } steps[] = {
@@ -63,7 +63,7 @@ static int settle_side_band(Sampler *sampler, unsigned cpu, PdAttr attr) {
     for (size_t i = 0; r == -EINVAL && i < ARRAY_SIZE(steps); i++) {
         sampler->side_band_attr.flags &= ~steps[i].flags;
         sampler->side_band_attr.read_format &= ~steps[i].read_format;
-        r = try_side_band(sampler, cpu);
+        r = sampler_open_try_side_band(sampler, cpu);
         if (r == 0 && i > 0)
             log_notice("This kernel is older than %s, doing with what it tells of processes",
                        steps[i].since);
@@ -71,38 +71,39 @@ static int settle_side_band(Sampler *sampler, unsigned cpu, PdAttr attr) {
     return r;
 }
 
-static bool is_refusal(int error) {
+static bool sampler_open_is_refusal(int error) {
     return error == -EACCES || error == -EPERM;
 }
 
-static int settle_own(Sampler *sampler, unsigned cpu) {
+static int sampler_open_settle_own(Sampler *sampler, unsigned cpu) {
     const uint64_t without_kernel = PD_ATTR_EXCLUDE_KERNEL | PD_ATTR_EXCLUDE_HV;
-    PdAttr attr = side_band_attr();
+    PdAttr attr = sampler_open_side_band_attr();
     int r;
 
     attr.flags |= PD_ATTR_INHERIT;
-    r = settle_side_band(sampler, cpu, attr);
-    if (!is_refusal(r))
+    r = sampler_open_settle_side_band(sampler, cpu, attr);
+    if (!sampler_open_is_refusal(r))
         return r;
     attr.flags |= without_kernel;
-    return settle_side_band(sampler, cpu, attr);
+    return sampler_open_settle_side_band(sampler, cpu, attr);
 }
 
 /* What the keeper may not do for all it may do for its user. */
 int open_settle_side_band(Sampler *sampler, unsigned cpu) {
-    int r = settle_side_band(sampler, cpu, side_band_attr()), refused = r;
+    int r = sampler_open_settle_side_band(sampler, cpu, sampler_open_side_band_attr()), refused = r;
 
-    if (!is_refusal(r) || sampler->options.own_pid == 0)
+    if (!sampler_open_is_refusal(r) || sampler->options.own_pid == 0)
         return r < 0 ? limit_log_open_failure(r, NULL, "dummy", cpu) : 0;
     sampler->is_own = true;
-    r = settle_own(sampler, cpu);
+    r = sampler_open_settle_own(sampler, cpu);
     if (r < 0)
-        return limit_log_open_failure(is_refusal(r) ? refused : r, NULL, "dummy", cpu);
+        return limit_log_open_failure(sampler_open_is_refusal(r) ? refused : r, NULL, "dummy", cpu);
     limit_log_own(sampler_sees_kernel(sampler));
     return 0;
 }
 
-static int take_opened(CpuRing *ring, uint32_t slot, int fd, int32_t tid, unsigned event) {
+static int sampler_open_take_opened(CpuRing *ring, uint32_t slot, int fd, int32_t tid,
+                                    unsigned event) {
     Counter *counter = array_grow(&ring->counters, &ring->n_counters);
 
     if (!counter) {
@@ -115,7 +116,7 @@ static int take_opened(CpuRing *ring, uint32_t slot, int fd, int32_t tid, unsign
 }
 
 /* The keeper's map of it counts too where memory is short, and ours may be the one too many. */
-static int map_opened(CpuRing *ring, uint32_t slot, int fd, uint64_t bytes) {
+static int sampler_open_map_opened(CpuRing *ring, uint32_t slot, int fd, uint64_t bytes) {
     int r = ring_init(&ring->ring, fd, bytes);
 
     if (r == 0)
@@ -126,16 +127,18 @@ static int map_opened(CpuRing *ring, uint32_t slot, int fd, uint64_t bytes) {
     return r;
 }
 
-static int open_counter(CpuRing *ring, const KeeperEvent *event, unsigned index) {
+static int sampler_open_counter(CpuRing *ring, const KeeperEvent *event, unsigned index) {
     uint32_t slot;
     int fd, r = keeper_open_event(ring->sampler->options.keeper, event, &slot, &fd);
 
     if (r == 0)
-        r = take_opened(ring, slot, fd, event->pid, index);
-    return r < 0 || event->ring_bytes == 0 ? r : map_opened(ring, slot, fd, event->ring_bytes);
+        r = sampler_open_take_opened(ring, slot, fd, event->pid, index);
+    return r < 0 || event->ring_bytes == 0
+               ? r
+               : sampler_open_map_opened(ring, slot, fd, event->ring_bytes);
 }
 
-static void fill_tag(const CpuRing *ring, unsigned event, KeeperEvent *ret) {
+static void sampler_open_fill_tag(const CpuRing *ring, unsigned event, KeeperEvent *ret) {
     const SamplerSession *session = ring->session;
     Tag tag = {.kind = session ? TAG_SAMPLES : TAG_SIDE_BAND,
                .event = (uint16_t)event,
@@ -150,15 +153,15 @@ static void fill_tag(const CpuRing *ring, unsigned event, KeeperEvent *ret) {
 
 /* The kernel counts ring memory against a limit of the user, and may have none left in one piece.
  */
-static bool is_want_of_memory(int error) {
+static bool sampler_open_is_want_of_memory(int error) {
     return error == -EPERM || error == -ENOMEM || error == -ENOBUFS;
 }
 
 /* The event itself was opened without a ring before, so it is not that which is not permitted. */
-static int log_failure(const CpuRing *ring, int error, const char *event) {
+static int sampler_open_log_failure(const CpuRing *ring, int error, const char *event) {
     const char *who = ring->session ? ring->session->config.name : NULL;
 
-    if (!is_want_of_memory(error) || ring->n_counters > 0)
+    if (!sampler_open_is_want_of_memory(error) || ring->n_counters > 0)
         return limit_log_open_failure(error, who, event, ring->cpu);
     return log_error(error,
                      "The kernel has no memory for even the smallest ring of CPU %u for %s, raise "
@@ -166,7 +169,7 @@ static int log_failure(const CpuRing *ring, int error, const char *event) {
                      ring->cpu, who ?: "all sessions");
 }
 
-static int open_side_band_ring(CpuRing *ring, KeeperEvent *event) {
+static int sampler_open_side_band_ring(CpuRing *ring, KeeperEvent *event) {
     PdAttr attr = ring->sampler->side_band_attr;
     uint64_t wanted = ring->sampler->side_band_bytes, size = wanted;
     int r;
@@ -176,9 +179,10 @@ static int open_side_band_ring(CpuRing *ring, KeeperEvent *event) {
         event->ring_bytes = size;
         r = plan_encode(&attr, event);
         if (r == 0)
-            r = open_counter(ring, event, SIDE_BAND_EVENT);
+            r = sampler_open_counter(ring, event, SIDE_BAND_EVENT);
         size /= 2;
-    } while (is_want_of_memory(r) && ring->n_counters == 0 && size >= limit_ring_bytes_min());
+    } while (sampler_open_is_want_of_memory(r) && ring->n_counters == 0 &&
+             size >= limit_ring_bytes_min());
     if (r == 0 && ring->ring.size < wanted)
         log_notice("The ring for what processes do has %" PRIu64
                    " bytes on CPU %u, the kernel gives no more, raise LimitMEMLOCK= or "
@@ -194,13 +198,13 @@ int open_beside(CpuRing *ring, PdAttr attr, int32_t pid, unsigned index) {
                          .output_slot = ring->counters[0].slot};
     int r;
 
-    fill_tag(ring, index, &event);
+    sampler_open_fill_tag(ring, index, &event);
     attr.wakeup_events = watermark(ring->ring.size, SIDE_BAND_EIGHTHS);
     r = plan_encode(&attr, &event);
-    return r == 0 ? open_counter(ring, &event, index) : r;
+    return r == 0 ? sampler_open_counter(ring, &event, index) : r;
 }
 
-static int open_side_band_of(CpuRing *ring, uint32_t tid) {
+static int sampler_open_side_band_of(CpuRing *ring, uint32_t tid) {
     int r = open_beside(ring, ring->sampler->side_band_attr, (int32_t)tid, SIDE_BAND_EVENT);
 
     if (r == 0 && ring->sampler->tells_data)
@@ -217,7 +221,7 @@ PdAttr open_namespaces_attr(const Sampler *sampler) {
     return attr;
 }
 
-static int open_namespaces_on(CpuRing *ring) {
+static int sampler_open_namespaces_on(CpuRing *ring) {
     for (size_t i = 0; i < ring->n_counters; i++)
         if (ring->counters[i].event == NAMESPACES_EVENT)
             return 0;
@@ -229,7 +233,7 @@ int open_namespaces(Sampler *sampler) {
         return 0;
     for (size_t i = 0; i < sampler->side_band.n; i++) {
         CpuRing *ring = sampler->side_band.rings[i];
-        int r = open_namespaces_on(ring);
+        int r = sampler_open_namespaces_on(ring);
 
         if (r < 0 && r != -ENODEV)
             return limit_log_open_failure(r, NULL, "dummy", ring->cpu);
@@ -242,25 +246,25 @@ bool sampler_tells_namespaces(const Sampler *sampler) {
     return sampler->tells_namespaces;
 }
 
-static int open_side_band_on(Sampler *sampler, CpuRing *ring, KeeperEvent *event) {
+static int sampler_open_side_band_on(Sampler *sampler, CpuRing *ring, KeeperEvent *event) {
     int r;
 
     ring->is_own = sampler->is_own;
     ring->lost_by_records =
         sampler->is_own || !(sampler->side_band_attr.read_format & PD_FORMAT_LOST);
-    fill_tag(ring, SIDE_BAND_EVENT, event);
-    r = open_side_band_ring(ring, event);
+    sampler_open_fill_tag(ring, SIDE_BAND_EVENT, event);
+    r = sampler_open_side_band_ring(ring, event);
     if (r == 0 && sampler->tells_namespaces)
-        r = open_namespaces_on(ring);
+        r = sampler_open_namespaces_on(ring);
     if (r == 0 && sampler->tells_data)
-        r = data_open(ring, side_band_target(sampler).pid);
+        r = data_open(ring, sampler_open_side_band_target(sampler).pid);
     if (r == 0 && sampler->is_own)
         r = own_begin(&sampler->side_band, sampler);
     return r == 0 && sampler->is_own ? own_open(&sampler->side_band, ring) : r;
 }
 
 int open_side_band(Sampler *sampler, unsigned cpu) {
-    KeeperEvent event = {.pid = side_band_target(sampler).pid,
+    KeeperEvent event = {.pid = sampler_open_side_band_target(sampler).pid,
                          .cpu = (int32_t)cpu,
                          .leader_slot = KEEPER_NO_SLOT,
                          .output_slot = KEEPER_NO_SLOT};
@@ -269,19 +273,19 @@ int open_side_band(Sampler *sampler, unsigned cpu) {
 
     if (r < 0)
         return r;
-    r = open_side_band_on(sampler, ring, &event);
+    r = sampler_open_side_band_on(sampler, ring, &event);
     if (r == 0)
         return 1;
     if (r != -ENODEV)
-        (void)log_failure(ring, r, "dummy");
+        (void)sampler_open_log_failure(ring, r, "dummy");
     ring_set_remove(&sampler->side_band, ring, true);
     return r == -ENODEV ? 0 : r;
 }
 
-static bool may_be_smaller(SamplerSession *session, int error) {
+static bool sampler_open_may_be_smaller(SamplerSession *session, int error) {
     uint64_t smaller = session->ring_bytes / 2;
 
-    if (!is_want_of_memory(error) || smaller < limit_ring_bytes_min())
+    if (!sampler_open_is_want_of_memory(error) || smaller < limit_ring_bytes_min())
         return false;
     if (!(session->degraded & DEGRADED_SMALL_RINGS))
         log_warning(0,
@@ -295,7 +299,7 @@ static bool may_be_smaller(SamplerSession *session, int error) {
 }
 
 /* The kernel may have lowered its limit since the session was settled, and a CPU comes now. */
-static PdAttr within_rate(SamplerSession *session, const PdAttr *attr) {
+static PdAttr sampler_open_within_rate(SamplerSession *session, const PdAttr *attr) {
     uint64_t max_hz = session->sampler->max_rate_hz;
     PdAttr lowered = *attr;
 
@@ -306,7 +310,7 @@ static PdAttr within_rate(SamplerSession *session, const PdAttr *attr) {
     return lowered;
 }
 
-static int open_planned(CpuRing *ring, unsigned index, int32_t pid, uint32_t leader_slot) {
+static int sampler_open_planned(CpuRing *ring, unsigned index, int32_t pid, uint32_t leader_slot) {
     SamplerSession *session = ring->session;
     bool first = ring->n_counters == 0;
     KeeperEvent event = {.pid = pid,
@@ -318,18 +322,18 @@ static int open_planned(CpuRing *ring, unsigned index, int32_t pid, uint32_t lea
 
     if (atomic_load(&session->is_unwanted))
         return -ECANCELED;
-    fill_tag(ring, index, &event);
+    sampler_open_fill_tag(ring, index, &event);
     do {
         PdAttr *attr = &session->plan.events[index].attr, lowered;
 
         attr->flags |= PD_ATTR_WATERMARK;
         attr->wakeup_events = watermark(session->ring_bytes, SAMPLES_EIGHTHS);
         event.ring_bytes = first ? session->ring_bytes : 0;
-        lowered = within_rate(session, attr);
+        lowered = sampler_open_within_rate(session, attr);
         r = plan_encode(&lowered, &event);
         if (r == 0)
-            r = open_counter(ring, &event, index);
-    } while (first && ring->n_counters == 0 && may_be_smaller(session, r));
+            r = sampler_open_counter(ring, &event, index);
+    } while (first && ring->n_counters == 0 && sampler_open_may_be_smaller(session, r));
     if (r == 0 && first)
         ring->lost_by_records =
             ring->is_own || !(session->plan.events[index].attr.read_format & PD_FORMAT_LOST);
@@ -337,12 +341,12 @@ static int open_planned(CpuRing *ring, unsigned index, int32_t pid, uint32_t lea
 }
 
 /* Who follows processes goes on with the others. */
-static int is_one_of_many(const CpuRing *ring, int32_t pid) {
+static int sampler_open_is_one_of_many(const CpuRing *ring, int32_t pid) {
     return ring->is_own && (uint32_t)pid != ring->sampler->options.own_pid;
 }
 
 /* All events of the session for one thread (-1: whatever runs) on the ring's CPU. */
-static int open_target(CpuRing *ring, int32_t pid) {
+static int sampler_open_target(CpuRing *ring, int32_t pid) {
     Plan *plan = &ring->session->plan;
     _cleanup_free_ uint32_t *slots = calloc(plan->n, sizeof(*slots));
 
@@ -359,41 +363,42 @@ static int open_target(CpuRing *ring, int32_t pid) {
         if ((planned->cpus.n > 0 && !cpu_list_has(&planned->cpus, ring->cpu)) ||
             (planned->leader != PLAN_NO_LEADER && leader == KEEPER_NO_SLOT))
             continue;
-        r = open_planned(ring, (unsigned)e, pid, leader);
+        r = sampler_open_planned(ring, (unsigned)e, pid, leader);
         if (r == -ENOENT)
             continue;
         if (r < 0)
             return r == -ESRCH && pid >= 0 ? 0
-                   : r == -ENODEV || r == -ECANCELED || is_one_of_many(ring, pid)
+                   : r == -ENODEV || r == -ECANCELED || sampler_open_is_one_of_many(ring, pid)
                        ? r
-                       : log_failure(ring, r, planned->name);
+                       : sampler_open_log_failure(ring, r, planned->name);
         slots[e] = ring->counters[ring->n_counters - 1].slot;
     }
     return 0;
 }
 
 int open_thread(CpuRing *ring, uint32_t tid) {
-    return ring->session ? open_target(ring, (int32_t)tid) : open_side_band_of(ring, tid);
+    return ring->session ? sampler_open_target(ring, (int32_t)tid)
+                         : sampler_open_side_band_of(ring, tid);
 }
 
-static int open_own(SamplerSession *session, CpuRing *ring) {
+static int sampler_open_own(SamplerSession *session, CpuRing *ring) {
     Sampler *sampler = session->sampler;
     int r = own_begin(&session->rings, sampler);
 
     if (r == 0)
-        r = open_target(ring, (int32_t)sampler->options.own_pid);
+        r = sampler_open_target(ring, (int32_t)sampler->options.own_pid);
     return r == 0 && ring->n_counters > 0 ? own_open(&session->rings, ring) : r;
 }
 
-static int open_targets(SamplerSession *session, CpuRing *ring) {
+static int sampler_open_targets(SamplerSession *session, CpuRing *ring) {
     int r = 0;
 
     if (ring->is_own)
-        return open_own(session, ring);
+        return sampler_open_own(session, ring);
     if (!plan_has_threads(&session->config))
-        return open_target(ring, -1);
+        return sampler_open_target(ring, -1);
     for (size_t i = 0; r == 0 && i < session->n_tids; i++)
-        r = open_target(ring, (int32_t)session->tids[i]);
+        r = sampler_open_target(ring, (int32_t)session->tids[i]);
     return r;
 }
 
@@ -404,20 +409,15 @@ int open_session(SamplerSession *session, unsigned cpu) {
     if (r < 0)
         return r;
     ring->is_own = own_is_for(session->sampler, &session->config);
-    r = open_targets(session, ring);
+    r = sampler_open_targets(session, ring);
     if (r == 0 && ring->n_counters > 0)
         return 1;
     ring_set_remove(&session->rings, ring, true);
     return r == -ENODEV ? 0 : r;
 }
 
-static void closedirp(DIR **d) {
-    if (*d)
-        (void)closedir(*d);
-}
-
 int open_read_tasks(uint32_t pid, size_t max, uint32_t **tids, size_t *n) {
-    _cleanup_(closedirp) DIR *tasks = NULL;
+    _cleanup_closedir_ DIR *tasks = NULL;
     char path[64];
     uint64_t tid;
 
@@ -440,7 +440,7 @@ int open_read_tasks(uint32_t pid, size_t max, uint32_t **tids, size_t *n) {
     return 0;
 }
 
-static int list_threads_of(SamplerSession *session, uint32_t pid) {
+static int sampler_open_list_threads_of(SamplerSession *session, uint32_t pid) {
     int r = open_read_tasks(pid, TIDS_MAX, &session->tids, &session->n_tids);
 
     if (r == -E2BIG)
@@ -457,7 +457,7 @@ static int list_threads_of(SamplerSession *session, uint32_t pid) {
     return r;
 }
 
-static int list_thread(SamplerSession *session, uint32_t tid) {
+static int sampler_open_list_thread(SamplerSession *session, uint32_t tid) {
     uint32_t *to;
     char path[64];
 
@@ -477,11 +477,11 @@ int open_list_threads(SamplerSession *session) {
 
     session->n_tids = 0;
     for (uint32_t i = 0; i < session->config.n_pids; i++) {
-        int k = list_threads_of(session, session->config.pids[i]);
+        int k = sampler_open_list_threads_of(session, session->config.pids[i]);
 
         r = r < 0 ? r : k;
     }
     for (uint32_t i = 0; r == 0 && i < session->config.n_tids; i++)
-        r = list_thread(session, session->config.tids[i]);
+        r = sampler_open_list_thread(session, session->config.tids[i]);
     return session->n_tids > 0 || !plan_has_threads(&session->config) ? 0 : r < 0 ? r : -ESRCH;
 }

@@ -24,7 +24,7 @@ static const char present_path[] = "/sys/devices/system/cpu/present";
 
 /* What else read() tells of the side-band event shapes no record; in the table it is like others.
  */
-static int add_side_band_ids(PdEvents *events, const Sampler *sampler) {
+static int sampler_add_side_band_ids(PdEvents *events, const Sampler *sampler) {
     PdAttr attr = sampler->side_band_attr;
     PdEvent *event;
     int r;
@@ -38,7 +38,7 @@ static int add_side_band_ids(PdEvents *events, const Sampler *sampler) {
     return pd_events_set_name(events, event, (Bytes){.data = (const uint8_t *)"dummy", .size = 5});
 }
 
-static int add_ids(const RingSet *set, size_t index, PdEvents *events, PdEvent *event) {
+static int sampler_add_ids(const RingSet *set, size_t index, PdEvents *events, PdEvent *event) {
     int r = 0;
 
     for (size_t i = 0; i < set->n; i++) {
@@ -57,7 +57,7 @@ int sampler_build_events(Sampler *sampler) {
     int r = pd_events_new(&events);
 
     if (r == 0)
-        r = add_side_band_ids(events, sampler);
+        r = sampler_add_side_band_ids(events, sampler);
     if (r < 0)
         return r;
     pd_events_free(sampler->side_band_events);
@@ -77,14 +77,14 @@ int session_build_events(SamplerSession *session) {
         if (r == 0 && planned->leader != PLAN_NO_LEADER)
             event->leader = (uint32_t)planned->leader;
         if (r == 0)
-            r = add_ids(&session->rings, e, events, event);
+            r = sampler_add_ids(&session->rings, e, events, event);
         if (r == 0)
             r = pd_events_set_name(
                 events, event,
                 (Bytes){.data = (const uint8_t *)planned->name, .size = strlen(planned->name)});
     }
     if (r == 0)
-        r = add_side_band_ids(events, session->sampler);
+        r = sampler_add_side_band_ids(events, session->sampler);
     if (r < 0)
         return r;
     pd_events_free(session->events);
@@ -92,7 +92,7 @@ int session_build_events(SamplerSession *session) {
     return 0;
 }
 
-static uint64_t count_descriptors(const Sampler *sampler) {
+static uint64_t sampler_count_descriptors(const Sampler *sampler) {
     uint64_t n = ring_set_counters(&sampler->side_band);
 
     for (const SamplerSession *s = sampler->sessions; s; s = s->next)
@@ -110,10 +110,10 @@ CheckOptions sampler_check_options(const Sampler *sampler, const SamplerSession 
         .no_lost = !(sampler->side_band_attr.read_format & PD_FORMAT_LOST),
         .no_cgroup = !(sampler->side_band_attr.flags & PD_ATTR_CGROUP),
         .used_descriptors =
-            count_descriptors(sampler) - (old ? ring_set_counters(&old->rings) : 0)};
+            sampler_count_descriptors(sampler) - (old ? ring_set_counters(&old->rings) : 0)};
 }
 
-static int check_descriptors(const char *name, uint64_t needed) {
+static int sampler_check_descriptors(const char *name, uint64_t needed) {
     uint64_t limit;
     int r;
 
@@ -126,7 +126,7 @@ static int check_descriptors(const char *name, uint64_t needed) {
                      name, needed, limit, needed * 2 + 1024);
 }
 
-static int read_cpus(Sampler *sampler, const char *path) {
+static int sampler_read_cpus(Sampler *sampler, const char *path) {
     CpuList cpus = {};
     int r = cpu_list_read(path, &cpus);
 
@@ -140,9 +140,9 @@ static int read_cpus(Sampler *sampler, const char *path) {
 }
 
 /* A process may be followed on CPUs that are away, and then needs no care when they come. */
-static int prepare_own(Sampler *sampler) {
+static int sampler_prepare_own(Sampler *sampler) {
     uint64_t each;
-    int r = read_cpus(sampler, present_path);
+    int r = sampler_read_cpus(sampler, present_path);
 
     if (r < 0)
         return r;
@@ -151,13 +151,14 @@ static int prepare_own(Sampler *sampler) {
     return 0;
 }
 
-static int open_all_side_band(Sampler *sampler) {
+static int sampler_open_all_side_band(Sampler *sampler) {
     int r = open_settle_side_band(sampler, sampler->online.cpus[0]);
 
     if (r == 0 && sampler->is_own)
-        r = prepare_own(sampler);
+        r = sampler_prepare_own(sampler);
     if (r == 0)
-        r = check_descriptors("profd", count_descriptors(sampler) + sampler->online.n);
+        r = sampler_check_descriptors("profd",
+                                      sampler_count_descriptors(sampler) + sampler->online.n);
     if (r == 0)
         r = adopt_rings(sampler, NULL, &sampler->side_band);
     for (size_t i = 0; r >= 0 && i < sampler->online.n; i++)
@@ -176,11 +177,11 @@ int sampler_new(const SamplerOptions *options, Sampler **ret) {
     sampler->uevent_fd = sampler->online_fd = sampler->groups_fd = sampler->groups_watch = -1;
     sampler->max_rate_hz = limit_sample_rate();
     sampler->side_band_bytes = SIDE_BAND_RING_BYTES;
-    r = read_cpus(sampler, online_path);
+    r = sampler_read_cpus(sampler, online_path);
     if (r == 0)
         r = adopt_list(sampler);
     if (r == 0)
-        r = open_all_side_band(sampler);
+        r = sampler_open_all_side_band(sampler);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(sampler);
@@ -247,7 +248,7 @@ bool session_lacks_cpu(const SamplerSession *session, bool online_only) {
     return false;
 }
 
-static size_t count_wanted(const SamplerSession *session) {
+static size_t sampler_count_wanted(const SamplerSession *session) {
     const CpuList *online = &session->room.online;
     size_t n = 0;
 
@@ -257,7 +258,7 @@ static size_t count_wanted(const SamplerSession *session) {
 }
 
 /* Where only processes are followed the kernel counts rings against the user, with a page each. */
-static uint64_t rings_budget(const Sampler *sampler) {
+static uint64_t sampler_rings_budget(const Sampler *sampler) {
     uint64_t budget = sampler->options.buffer_total_bytes, side_band, locked;
 
     if (!sampler->is_own)
@@ -269,7 +270,7 @@ static uint64_t rings_budget(const Sampler *sampler) {
     return MIN(budget, locked);
 }
 
-static void size_rings(SamplerSession *session, size_t n_cpus) {
+static void sampler_size_rings(SamplerSession *session, size_t n_cpus) {
     const SessionRoom *room = &session->room;
     uint64_t wanted = session->config.buffer_bytes, hz = session->plan.hz;
 
@@ -287,7 +288,7 @@ static void size_rings(SamplerSession *session, size_t n_cpus) {
 }
 
 /* The kernel has no event that is inherited and whose samples bring the counts of its group. */
-static int check_inherited(const SamplerSession *session) {
+static int sampler_check_inherited(const SamplerSession *session) {
     if (!own_is_for(session->sampler, &session->config))
         return 0;
     for (size_t i = 0; i < session->plan.n; i++)
@@ -299,7 +300,7 @@ static int check_inherited(const SamplerSession *session) {
     return 0;
 }
 
-static void log_left_out(const SamplerSession *session, const char *then) {
+static void sampler_log_left_out(const SamplerSession *session, const char *then) {
     for (size_t i = 0; i < session->notes.n; i++)
         if (session->notes.items[i].kind == PLAN_LEFT_OUT)
             log_warning(0, "%s, in Event= of session '%s', %s", session->notes.items[i].text,
@@ -308,10 +309,10 @@ static void log_left_out(const SamplerSession *session, const char *then) {
 
 /* The session `default` then records its default event: a typo must not stop the recorder on a
  * whole fleet. No other session records what nobody asked for. */
-static int plan_default(SamplerSession *session, PlanOptions *options) {
+static int sampler_plan_default(SamplerSession *session, PlanOptions *options) {
     int r;
 
-    log_left_out(session, "which records its default event");
+    sampler_log_left_out(session, "which records its default event");
     options->events = CONFIG_DEFAULT_EVENT;
     r = plan_make(options, &session->notes, &session->plan);
     if (r == 0)
@@ -319,7 +320,7 @@ static int plan_default(SamplerSession *session, PlanOptions *options) {
     return r;
 }
 
-static int make_plan(SamplerSession *session, PlanOptions *options) {
+static int sampler_make_plan(SamplerSession *session, PlanOptions *options) {
     const SessionConfig *config = &session->config;
     int r = plan_make(options, &session->notes, &session->plan);
     const PlanNote *left_out = plan_notes_left_out(&session->notes);
@@ -330,13 +331,13 @@ static int make_plan(SamplerSession *session, PlanOptions *options) {
     if (r == 0 && config->runtime)
         r = left_out->error;
     else if (r == 0)
-        log_left_out(session, "which records the others");
+        sampler_log_left_out(session, "which records the others");
     else if (r == left_out->error && strcmp(config->name, CONFIG_DEFAULT_SESSION) == 0)
-        r = plan_default(session, options);
+        r = sampler_plan_default(session, options);
     return r < 0 ? log_error(r, "%s, in Event= of session '%s'", left_out->text, config->name) : 0;
 }
 
-static PlanOptions plan_options(const SamplerSession *session) {
+static PlanOptions sampler_plan_options(const SamplerSession *session) {
     const Sampler *sampler = session->sampler;
     const SessionConfig *config = &session->config;
     PlanOptions options = {
@@ -371,10 +372,10 @@ int sampler_session_settle(SamplerSession *session) {
     r = open_list_threads(session);
     if (r < 0 && r != -ESRCH)
         return r;
-    options = plan_options(session);
-    r = make_plan(session, &options);
+    options = sampler_plan_options(session);
+    r = sampler_make_plan(session, &options);
     if (r == 0)
-        r = check_inherited(session);
+        r = sampler_check_inherited(session);
     if (r < 0)
         return r;
     session->degraded |= session->plan.degraded;
@@ -382,22 +383,23 @@ int sampler_session_settle(SamplerSession *session) {
     return 0;
 }
 
-static int open_cpus(SamplerSession *session) {
+static int sampler_open_cpus(SamplerSession *session) {
     const SessionConfig *config = &session->config;
     const CpuList *online = &session->room.online;
-    size_t n = count_wanted(session);
+    size_t n = sampler_count_wanted(session);
     int r;
 
-    size_rings(session, n);
+    sampler_size_rings(session, n);
     r = adopt_rings(session->sampler, session, &session->rings);
     session->was_taken_over = session->rings.n > 0;
     if (r == 0 && session->n_tids == 0 && plan_has_threads(config) && !session->was_taken_over)
         return limit_log_open_failure(-ESRCH, config->name, session->plan.description,
                                       online->cpus[0]);
     if (r == 0)
-        r = check_descriptors(config->name, session->room.used_descriptors +
-                                                (n - MIN(n, session->rings.n)) * session->plan.n *
-                                                    MAX(session->n_tids, (size_t)1));
+        r = sampler_check_descriptors(config->name, session->room.used_descriptors +
+                                                        (n - MIN(n, session->rings.n)) *
+                                                            session->plan.n *
+                                                            MAX(session->n_tids, (size_t)1));
     for (size_t i = 0; r >= 0 && i < online->n; i++)
         if (session_wants_cpu(session, online->cpus[i]) &&
             !ring_set_find(&session->rings, online->cpus[i]) && !group_is_absent(session))
@@ -410,14 +412,14 @@ static int open_cpus(SamplerSession *session) {
 }
 
 /* What is left for a session beside those that are there. */
-static int find_room(Sampler *sampler, SessionRoom *ret) {
-    uint64_t budget = rings_budget(sampler), used = 0;
+static int sampler_find_room(Sampler *sampler, SessionRoom *ret) {
+    uint64_t budget = sampler_rings_budget(sampler), used = 0;
 
     for (const SamplerSession *s = sampler->sessions; s; s = s->next)
         used += ring_set_bytes(&s->rings);
     *ret = (SessionRoom){.ring_bytes = budget - MIN(budget, used),
                          .is_by_config = budget == sampler->options.buffer_total_bytes,
-                         .used_descriptors = count_descriptors(sampler),
+                         .used_descriptors = sampler_count_descriptors(sampler),
                          .n_offline = sampler->n_offline};
     return cpu_list_copy(&sampler->online, &ret->online);
 }
@@ -431,7 +433,7 @@ int sampler_session_prepare(Sampler *sampler, const SessionConfig *config, Sampl
     session->sampler = sampler;
     session->config = *config;
     watch_rate(sampler);
-    r = find_room(sampler, &session->room);
+    r = sampler_find_room(sampler, &session->room);
     if (r == 0 && config->namespaces)
         r = open_namespaces(sampler);
     if (r < 0) {
@@ -446,11 +448,11 @@ int sampler_session_prepare(Sampler *sampler, const SessionConfig *config, Sampl
 int sampler_session_open(SamplerSession *session) {
     int r = sampler_session_settle(session);
 
-    return r == 0 ? open_cpus(session) : r;
+    return r == 0 ? sampler_open_cpus(session) : r;
 }
 
 /* An event on a CPU that went away meanwhile never samples again, even where the CPU is back. */
-static void mark_lost_cpus(SamplerSession *session) {
+static void sampler_mark_lost_cpus(SamplerSession *session) {
     if (session->room.n_offline == session->sampler->n_offline)
         return;
     for (size_t i = 0; i < session->rings.n; i++)
@@ -466,7 +468,7 @@ int sampler_session_join(SamplerSession *session) {
         r = watch_ring(session->rings.rings[i]);
     if (r < 0)
         return r;
-    mark_lost_cpus(session);
+    sampler_mark_lost_cpus(session);
     while (*last)
         last = &(*last)->next;
     *last = session;
@@ -523,7 +525,7 @@ int counter_control(const Counter *counter, unsigned long request) {
     return ioctl(counter->fd, request, 0) < 0 ? -errno : 0;
 }
 
-static int session_control(SamplerSession *session, unsigned long request) {
+static int sampler_session_control(SamplerSession *session, unsigned long request) {
     int first_error = 0;
 
     for (size_t i = 0; i < session->rings.n; i++) {
@@ -540,12 +542,12 @@ static int session_control(SamplerSession *session, unsigned long request) {
 
 int sampler_enable(SamplerSession *session) {
     session->is_enabled = true;
-    return session_control(session, PERF_EVENT_IOC_ENABLE);
+    return sampler_session_control(session, PERF_EVENT_IOC_ENABLE);
 }
 
 int sampler_disable(SamplerSession *session) {
     session->is_enabled = false;
-    return session_control(session, PERF_EVENT_IOC_DISABLE);
+    return sampler_session_control(session, PERF_EVENT_IOC_DISABLE);
 }
 
 void sampler_set_userdata(SamplerSession *session, void *userdata) {
@@ -588,15 +590,15 @@ const char *sampler_describe(const SamplerSession *session) {
     return session->plan.description;
 }
 
-static bool is_recent(uint64_t then_ns) {
+static bool sampler_is_recent(uint64_t then_ns) {
     return then_ns > 0 && clock_monotonic_ns() - then_ns < RECENT_SEC * NS_PER_SECOND;
 }
 
 unsigned sampler_degraded(const SamplerSession *session) {
     return session->degraded | own_degraded(session) |
            (group_is_absent(session) ? DEGRADED_ABSENT_GROUP : 0) |
-           (is_recent(session->lost_ns) ? DEGRADED_LOST : 0) |
-           (is_recent(session->throttled_ns) ? DEGRADED_THROTTLED : 0);
+           (sampler_is_recent(session->lost_ns) ? DEGRADED_LOST : 0) |
+           (sampler_is_recent(session->throttled_ns) ? DEGRADED_THROTTLED : 0);
 }
 
 size_t sampler_n_cpus(const SamplerSession *session) {

@@ -24,18 +24,18 @@ enum {
     PACE_NS = 20000000,
 };
 
-static const char *ring_owner(const CpuRing *ring) {
+static const char *sweep_ring_owner(const CpuRing *ring) {
     return ring->session ? ring->session->config.name : "side-band";
 }
 
 /* Nothing between tail and head can be believed, so all of it goes. */
-static void reset(CpuRing *ring, uint64_t head) {
+static void sweep_reset(CpuRing *ring, uint64_t head) {
     static LogRate rate = {.interval_ns = 10 * NS_PER_SECOND, .burst = 5};
 
     log_limited(&rate, LOG_LEVEL_WARNING, 0,
                 "The ring of CPU %u for '%s' held no records between %" PRIu64 " and %" PRIu64
                 ", dropping them; another program that maps it may have written there",
-                ring->cpu, ring_owner(ring), ring->taken, head);
+                ring->cpu, sweep_ring_owner(ring), ring->taken, head);
     ring->taken = ring->noted = head;
     ring->n_marks = 0;
     ring->pace_ns = 0;
@@ -45,7 +45,7 @@ static void reset(CpuRing *ring, uint64_t head) {
 }
 
 /* Whether it would be full within a second, by what came since long enough ago to tell. */
-static void note_pace(CpuRing *ring, uint64_t head, uint64_t now_ns) {
+static void sweep_note_pace(CpuRing *ring, uint64_t head, uint64_t now_ns) {
     uint64_t passed_ns = now_ns - ring->pace_ns;
 
     if (passed_ns < PACE_NS)
@@ -56,21 +56,21 @@ static void note_pace(CpuRing *ring, uint64_t head, uint64_t now_ns) {
     ring->pace_head = head;
 }
 
-static void note_head(CpuRing *ring, uint64_t now_ns) {
+static void sweep_note_head(CpuRing *ring, uint64_t now_ns) {
     uint64_t head = ring_head(&ring->ring);
 
     if (head - ring->taken > ring->ring.size)
-        reset(ring, head);
-    note_pace(ring, head, now_ns);
+        sweep_reset(ring, head);
+    sweep_note_pace(ring, head, now_ns);
     ring->noted = head;
 }
 
-static void note_heads(const RingSet *set, uint64_t now_ns) {
+static void sweep_note_heads(const RingSet *set, uint64_t now_ns) {
     for (size_t i = 0; i < set->n; i++)
-        note_head(set->rings[i], now_ns);
+        sweep_note_head(set->rings[i], now_ns);
 }
 
-static void give_back(CpuRing *ring, uint64_t position) {
+static void sweep_give_back(CpuRing *ring, uint64_t position) {
     uint64_t tail = ring_tail(&ring->ring);
 
     if (position > tail && position <= ring->taken)
@@ -79,19 +79,19 @@ static void give_back(CpuRing *ring, uint64_t position) {
 
 /* Half of the ring, where it holds seconds; where it fills fast the room is worth more to what
  * comes than to a recorder that may die. */
-static uint64_t most_to_keep(const CpuRing *ring) {
+static uint64_t sweep_most_to_keep(const CpuRing *ring) {
     return ring->fills_fast ? ring->ring.size / 8 : ring->ring.size / 2;
 }
 
 /* The oldest sweeps first, as few as make enough of the ring free again. */
-static void give_back_early(CpuRing *ring) {
-    uint64_t most = most_to_keep(ring);
+static void sweep_give_back_early(CpuRing *ring) {
+    uint64_t most = sweep_most_to_keep(ring);
 
     for (size_t i = 0; i < ring->session->n_sweeps; i++)
         if (ring->taken - ring_tail(&ring->ring) > most)
-            give_back(ring, ring->marks[i]);
+            sweep_give_back(ring, ring->marks[i]);
     if (ring->taken - ring_tail(&ring->ring) > most)
-        give_back(ring, ring->taken);
+        sweep_give_back(ring, ring->taken);
 }
 
 /*
@@ -99,7 +99,7 @@ static void give_back_early(CpuRing *ring) {
  * process did may not have been written yet because nobody sampled it, and it may be gone when
  * /proc is read. Marks are ends of records that lie a sixteenth apart.
  */
-static void give_back_side_band(CpuRing *ring) {
+static void sweep_give_back_side_band(CpuRing *ring) {
     uint64_t half = ring->ring.size / 2;
     size_t n = ring->n_marks;
 
@@ -109,29 +109,29 @@ static void give_back_side_band(CpuRing *ring) {
         ring->marks[n++] = ring->taken;
     }
     while (n > 0 && ring->taken - ring_tail(&ring->ring) > half) {
-        give_back(ring, ring->marks[0]);
+        sweep_give_back(ring, ring->marks[0]);
         memmove(ring->marks, ring->marks + 1, --n * sizeof(*ring->marks));
     }
     if (ring->taken - ring_tail(&ring->ring) > half)
-        give_back(ring, ring->taken);
+        sweep_give_back(ring, ring->taken);
     ring->n_marks = n;
 }
 
-static void count(CpuRing *ring, uint64_t bytes) {
+static void sweep_count(CpuRing *ring, uint64_t bytes) {
     if (ring->session)
         ring->session->counts.bytes += bytes;
     else
         ring->sampler->counts.side_band_bytes += bytes;
 }
 
-static int drain_slice(CpuRing *ring, uint64_t limit, const SamplerSinks *sinks) {
+static int sweep_drain_slice(CpuRing *ring, uint64_t limit, const SamplerSinks *sinks) {
     Batch batch = {.session = ring->session, .cpu = ring->cpu};
     RingSlice slice;
     int r =
         ring_slice(&ring->ring, ring->taken, ring->noted, limit, &ring->sampler->scratch, &slice);
 
     if (r == -EBADMSG) {
-        reset(ring, ring->noted);
+        sweep_reset(ring, ring->noted);
         return 0;
     }
     if (r < 0)
@@ -147,17 +147,17 @@ static int drain_slice(CpuRing *ring, uint64_t limit, const SamplerSinks *sinks)
     r = sinks->on_batch(sinks->userdata, &batch);
     if (r < 0)
         return r;
-    count(ring, slice.records.size);
+    sweep_count(ring, slice.records.size);
     ring->taken = slice.end;
     if (ring->session)
-        give_back_early(ring);
+        sweep_give_back_early(ring);
     else
-        give_back_side_band(ring);
+        sweep_give_back_side_band(ring);
     return 0;
 }
 
 /* 1 when all is taken, 0 when the budget is used up. */
-static int drain_set(const RingSet *set, uint64_t *left, const SamplerSinks *sinks) {
+static int sweep_drain_set(const RingSet *set, uint64_t *left, const SamplerSinks *sinks) {
     for (size_t i = 0; i < set->n; i++) {
         CpuRing *ring = set->rings[i];
 
@@ -167,7 +167,7 @@ static int drain_set(const RingSet *set, uint64_t *left, const SamplerSinks *sin
 
             if (*left == 0)
                 return 0;
-            r = drain_slice(ring, MIN(*left, (uint64_t)BATCH_BYTES_MAX), sinks);
+            r = sweep_drain_slice(ring, MIN(*left, (uint64_t)BATCH_BYTES_MAX), sinks);
             if (r < 0)
                 return r;
             *left -= MIN(*left, ring->taken - before);
@@ -176,14 +176,14 @@ static int drain_set(const RingSet *set, uint64_t *left, const SamplerSinks *sin
     return 1;
 }
 
-static void begin(Sampler *sampler) {
+static void sweep_begin(Sampler *sampler) {
     uint64_t now_ns = clock_monotonic_ns();
 
     for (SamplerSession *s = sampler->sessions; s; s = s->next)
-        note_heads(&s->rings, now_ns);
+        sweep_note_heads(&s->rings, now_ns);
     /* No sample of the sweep is later than this, and all side-band up to it is in the rings. */
     sampler->start_ns = clock_monotonic_ns();
-    note_heads(&sampler->side_band, now_ns);
+    sweep_note_heads(&sampler->side_band, now_ns);
     sampler->phase = SWEEP_SIDE_BAND;
 }
 
@@ -191,14 +191,14 @@ static int sweep_on(Sampler *sampler, uint64_t left, const SamplerSinks *sinks) 
     int r;
 
     if (sampler->phase == SWEEP_SIDE_BAND) {
-        r = drain_set(&sampler->side_band, &left, sinks);
+        r = sweep_drain_set(&sampler->side_band, &left, sinks);
         if (r <= 0)
             return r;
-        note_heads(&sampler->side_band, clock_monotonic_ns());
+        sweep_note_heads(&sampler->side_band, clock_monotonic_ns());
         sampler->phase = SWEEP_SIDE_BAND_LATE;
     }
     if (sampler->phase == SWEEP_SIDE_BAND_LATE) {
-        r = drain_set(&sampler->side_band, &left, sinks);
+        r = sweep_drain_set(&sampler->side_band, &left, sinks);
         if (r <= 0)
             return r;
         r = sinks->on_side_band_end(sinks->userdata, sampler->start_ns);
@@ -207,7 +207,7 @@ static int sweep_on(Sampler *sampler, uint64_t left, const SamplerSinks *sinks) 
         sampler->phase = SWEEP_SAMPLES;
     }
     for (SamplerSession *s = sampler->sessions; s; s = s->next) {
-        r = drain_set(&s->rings, &left, sinks);
+        r = sweep_drain_set(&s->rings, &left, sinks);
         if (r <= 0)
             return r;
     }
@@ -221,7 +221,7 @@ int sampler_sweep(Sampler *sampler, uint64_t budget_bytes, const SamplerSinks *s
     int r;
 
     if (sampler->phase == SWEEP_NONE)
-        begin(sampler);
+        sweep_begin(sampler);
     r = sweep_on(sampler, MAX(budget_bytes, (uint64_t)1), sinks);
     sampler->counts.drain_ns += clock_monotonic_ns() - began_ns;
     return r;
@@ -254,7 +254,7 @@ void sampler_written(SamplerSession *session, uint64_t sweep) {
     for (size_t i = 0; i < session->rings.n; i++) {
         CpuRing *ring = session->rings.rings[i];
 
-        give_back(ring, ring->marks[n - 1]);
+        sweep_give_back(ring, ring->marks[n - 1]);
         memmove(ring->marks, ring->marks + n, session->n_sweeps * sizeof(*ring->marks));
     }
 }

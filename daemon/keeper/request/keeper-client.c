@@ -52,12 +52,12 @@ struct Keeper {
     _Atomic pid_t waiter; /* 0: none */
 };
 
-static bool is_waiter(const Keeper *keeper) {
+static bool keeper_client_is_waiter(const Keeper *keeper) {
     return atomic_load(&keeper->waiter) == gettid();
 }
 
-static void lock(Keeper *keeper, Lane *lane) {
-    if (!is_waiter(keeper)) {
+static void keeper_client_lock(Keeper *keeper, Lane *lane) {
+    if (!keeper_client_is_waiter(keeper)) {
         pthread_mutex_lock(&lane->turn);
         pthread_mutex_lock(&lane->lock);
         pthread_mutex_unlock(&lane->turn);
@@ -70,7 +70,7 @@ static void lock(Keeper *keeper, Lane *lane) {
 }
 
 /* In a file system, or stopped, as far as one can see: a helper that is about to run is neither. */
-static bool is_stuck(uint32_t pid) {
+static bool keeper_client_is_stuck(uint32_t pid) {
     char path[32], text[STAT_SIZE];
     _cleanup_close_ int fd = -1;
     const char *name_end;
@@ -87,18 +87,19 @@ static bool is_stuck(uint32_t pid) {
 }
 
 /* How long the lane is waited for before it is looked at; -1: for ever. */
-static int timeout_of(const Lane *lane) {
+static int keeper_client_timeout_of(const Lane *lane) {
     return lane->pid ? HELPER_TIMEOUT_MS : -1;
 }
 
 /* Once: 0 when there is an answer, -ETIMEDOUT when there is none in time. */
-static int wait_once(const Keeper *keeper, const Lane *lane) {
+static int keeper_client_wait_once(const Keeper *keeper, const Lane *lane) {
     struct pollfd fds[] = {{.fd = lane->fd, .events = POLLIN},
                            {.fd = lane->is_stoppable ? keeper->stop : -1, .events = POLLIN}};
-    uint64_t until = clock_monotonic_ns() + (uint64_t)MAX(timeout_of(lane), 0) * NS_PER_MS;
-    bool waits = !is_waiter(keeper);
+    uint64_t until =
+        clock_monotonic_ns() + (uint64_t)MAX(keeper_client_timeout_of(lane), 0) * NS_PER_MS;
+    bool waits = !keeper_client_is_waiter(keeper);
 
-    while (poll(fds, ARRAY_SIZE(fds), waits ? timeout_of(lane) : WAIT_MS) == 0) {
+    while (poll(fds, ARRAY_SIZE(fds), waits ? keeper_client_timeout_of(lane) : WAIT_MS) == 0) {
         if (lane->pid && clock_monotonic_ns() >= until)
             return -ETIMEDOUT;
         if (!waits)
@@ -109,23 +110,25 @@ static int wait_once(const Keeper *keeper, const Lane *lane) {
 
 /* A helper that does not get a CPU on a busy host is to blame for nothing, and neither is the file
  * system that it would look at. */
-static int wait_for_answer(const Keeper *keeper, const Lane *lane) {
-    int r = wait_once(keeper, lane);
+static int keeper_client_wait_for_answer(const Keeper *keeper, const Lane *lane) {
+    int r = keeper_client_wait_once(keeper, lane);
 
-    for (unsigned i = 1; r == -ETIMEDOUT && i < HELPER_TIMEOUTS_MAX && !is_stuck(lane->pid); i++)
-        r = wait_once(keeper, lane);
+    for (unsigned i = 1;
+         r == -ETIMEDOUT && i < HELPER_TIMEOUTS_MAX && !keeper_client_is_stuck(lane->pid); i++)
+        r = keeper_client_wait_once(keeper, lane);
     return r;
 }
 
 /* A descriptor that nobody asked for, ret_fd NULL, is closed. */
-static int exchange(const Keeper *keeper, const Lane *lane, const KeeperRequest *request, int fd,
-                    KeeperReply *ret, int *ret_fd) {
+static int keeper_client_exchange(const Keeper *keeper, const Lane *lane,
+                                  const KeeperRequest *request, int fd, KeeperReply *ret,
+                                  int *ret_fd) {
     _cleanup_close_ int got = -1;
     KeeperReply reply;
     int r = message_send(lane->fd, request, sizeof(*request), fd, 0);
 
     if (r == 0)
-        r = wait_for_answer(keeper, lane);
+        r = keeper_client_wait_for_answer(keeper, lane);
     if (r == 0)
         r = message_receive(lane->fd, &reply, sizeof(reply), &got);
     if (r < 0)
@@ -138,13 +141,13 @@ static int exchange(const Keeper *keeper, const Lane *lane, const KeeperRequest 
     return 0;
 }
 
-static int call(Keeper *keeper, const KeeperRequest *request, int fd, KeeperReply *ret,
-                int *ret_fd) {
+static int keeper_client_call(Keeper *keeper, const KeeperRequest *request, int fd,
+                              KeeperReply *ret, int *ret_fd) {
     KeeperReply reply;
     int r;
 
-    lock(keeper, &keeper->main);
-    r = exchange(keeper, &keeper->main, request, fd, &reply, ret_fd);
+    keeper_client_lock(keeper, &keeper->main);
+    r = keeper_client_exchange(keeper, &keeper->main, request, fd, &reply, ret_fd);
     pthread_mutex_unlock(&keeper->main.lock);
     if (r < 0)
         return r;
@@ -153,14 +156,14 @@ static int call(Keeper *keeper, const KeeperRequest *request, int fd, KeeperRepl
     return reply.result;
 }
 
-static KeeperRequest request_of(KeeperKind kind) {
+static KeeperRequest keeper_client_request_of(KeeperKind kind) {
     return (KeeperRequest){.protocol = KEEPER_PROTOCOL, .kind = kind};
 }
 
 /* A call that must bring a descriptor when it succeeds. */
-static int call_for_fd(Keeper *keeper, const KeeperRequest *request, KeeperReply *ret,
-                       int *ret_fd) {
-    int fd = -1, r = call(keeper, request, -1, ret, &fd);
+static int keeper_client_call_for_fd(Keeper *keeper, const KeeperRequest *request, KeeperReply *ret,
+                                     int *ret_fd) {
+    int fd = -1, r = keeper_client_call(keeper, request, -1, ret, &fd);
 
     if (r < 0)
         return r;
@@ -170,16 +173,16 @@ static int call_for_fd(Keeper *keeper, const KeeperRequest *request, KeeperReply
     return r;
 }
 
-static int open_lane(Keeper *keeper, KeeperLane lane, KeeperReply *ret, int *ret_fd) {
-    KeeperRequest request = request_of(KEEPER_OPEN_LANE);
+static int keeper_client_open_lane(Keeper *keeper, KeeperLane lane, KeeperReply *ret, int *ret_fd) {
+    KeeperRequest request = keeper_client_request_of(KEEPER_OPEN_LANE);
 
     request.slot = lane;
-    return call_for_fd(keeper, &request, ret, ret_fd);
+    return keeper_client_call_for_fd(keeper, &request, ret, ret_fd);
 }
 
-static int start_helper(Keeper *keeper, KeeperLane number, Lane *lane) {
+static int keeper_client_start_helper(Keeper *keeper, KeeperLane number, Lane *lane) {
     KeeperReply reply;
-    int r = open_lane(keeper, number, &reply, &lane->fd);
+    int r = keeper_client_open_lane(keeper, number, &reply, &lane->fd);
 
     if (r < 0)
         return r;
@@ -188,16 +191,17 @@ static int start_helper(Keeper *keeper, KeeperLane number, Lane *lane) {
 }
 
 /* A helper that does not come back, or died, is left behind, and the next call gets another. */
-static int call_helper(Keeper *keeper, KeeperLane number, const KeeperRequest *request, int fd,
-                       KeeperReply *ret, int *ret_fd) {
+static int keeper_client_call_helper(Keeper *keeper, KeeperLane number,
+                                     const KeeperRequest *request, int fd, KeeperReply *ret,
+                                     int *ret_fd) {
     Lane *lane = &keeper->helpers[number];
     KeeperReply reply;
     int got = -1, r;
 
-    lock(keeper, lane);
-    r = lane->fd < 0 ? start_helper(keeper, number, lane) : 0;
+    keeper_client_lock(keeper, lane);
+    r = lane->fd < 0 ? keeper_client_start_helper(keeper, number, lane) : 0;
     if (r == 0) {
-        r = exchange(keeper, lane, request, fd, &reply, &got);
+        r = keeper_client_exchange(keeper, lane, request, fd, &reply, &got);
         if (r < 0)
             closep(&lane->fd);
         r = r == -EPIPE ? -EIO : r;
@@ -213,12 +217,12 @@ static int call_helper(Keeper *keeper, KeeperLane number, const KeeperRequest *r
     return r < 0 ? r : MIN(reply.result, 0);
 }
 
-static int call_opener(Keeper *keeper, KeeperLane number, const KeeperRequest *request,
-                       KeeperReply *ret, int *ret_fd) {
-    return call_helper(keeper, number, request, -1, ret, ret_fd);
+static int keeper_client_call_opener(Keeper *keeper, KeeperLane number,
+                                     const KeeperRequest *request, KeeperReply *ret, int *ret_fd) {
+    return keeper_client_call_helper(keeper, number, request, -1, ret, ret_fd);
 }
 
-static int set_path(KeeperRequest *request, const char *path) {
+static int keeper_client_set_path(KeeperRequest *request, const char *path) {
     size_t n = strlen(path);
 
     if (n >= sizeof(request->path))
@@ -227,26 +231,27 @@ static int set_path(KeeperRequest *request, const char *path) {
     return 0;
 }
 
-static Lane lane_of(int fd) {
+static Lane keeper_client_lane_of(int fd) {
     return (Lane){.fd = fd, .turn = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER};
 }
 
 int keeper_connect(int fd, Keeper **ret) {
     _cleanup_(keeper_disconnectp) Keeper *keeper = calloc(1, sizeof(*keeper));
-    KeeperRequest request = request_of(KEEPER_OPEN_LIFE);
+    KeeperRequest request = keeper_client_request_of(KEEPER_OPEN_LIFE);
     int r;
 
     if (!keeper) {
         closep(&fd);
         return -ENOMEM;
     }
-    *keeper = (Keeper){.main = lane_of(fd), .life = -1};
+    *keeper = (Keeper){.main = keeper_client_lane_of(fd), .life = -1};
     for (size_t i = 0; i < ARRAY_SIZE(keeper->helpers); i++) {
-        keeper->helpers[i] = lane_of(-1);
+        keeper->helpers[i] = keeper_client_lane_of(-1);
         keeper->helpers[i].is_stoppable = i != KEEPER_LANE_SEAL;
     }
     keeper->stop = eventfd(0, EFD_CLOEXEC);
-    r = keeper->stop < 0 ? -errno : call_for_fd(keeper, &request, NULL, &keeper->life);
+    r = keeper->stop < 0 ? -errno
+                         : keeper_client_call_for_fd(keeper, &request, NULL, &keeper->life);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(keeper);
@@ -291,9 +296,9 @@ int keeper_stop_fd(const Keeper *keeper) {
 }
 
 int keeper_open_event(Keeper *keeper, const KeeperEvent *event, uint32_t *ret_slot, int *ret_fd) {
-    KeeperRequest request = request_of(KEEPER_OPEN_EVENT);
+    KeeperRequest request = keeper_client_request_of(KEEPER_OPEN_EVENT);
     KeeperReply reply;
-    int r = event->cgroup ? set_path(&request, event->cgroup) : 0;
+    int r = event->cgroup ? keeper_client_set_path(&request, event->cgroup) : 0;
 
     if (r < 0)
         return r;
@@ -305,7 +310,7 @@ int keeper_open_event(Keeper *keeper, const KeeperEvent *event, uint32_t *ret_sl
                                       .attr_size = event->attr_size};
     memcpy(request.event.attr, event->attr, MIN(event->attr_size, (uint32_t)KEEPER_ATTR_MAX));
     memcpy(request.event.tag, event->tag, KEEPER_TAG_SIZE);
-    r = call_for_fd(keeper, &request, &reply, ret_fd);
+    r = keeper_client_call_for_fd(keeper, &request, &reply, ret_fd);
     if (r < 0)
         return r;
     *ret_slot = reply.slot;
@@ -313,20 +318,20 @@ int keeper_open_event(Keeper *keeper, const KeeperEvent *event, uint32_t *ret_sl
 }
 
 int keeper_close_event(Keeper *keeper, uint32_t slot) {
-    KeeperRequest request = request_of(KEEPER_CLOSE_EVENT);
+    KeeperRequest request = keeper_client_request_of(KEEPER_CLOSE_EVENT);
 
     request.slot = slot;
-    return call(keeper, &request, -1, NULL, NULL);
+    return keeper_client_call(keeper, &request, -1, NULL, NULL);
 }
 
 int keeper_next_event(Keeper *keeper, uint32_t *slot, KeeperEvent *ret, int *ret_fd) {
-    KeeperRequest request = request_of(KEEPER_NEXT_EVENT);
+    KeeperRequest request = keeper_client_request_of(KEEPER_NEXT_EVENT);
     _cleanup_close_ int fd = -1;
     KeeperReply reply;
     int r;
 
     request.slot = *slot;
-    r = call(keeper, &request, -1, &reply, &fd);
+    r = keeper_client_call(keeper, &request, -1, &reply, &fd);
     if (r <= 0)
         return r;
     if (fd < 0)
@@ -345,31 +350,31 @@ int keeper_next_event(Keeper *keeper, uint32_t *slot, KeeperEvent *ret, int *ret
 }
 
 int keeper_open_file(Keeper *keeper, KeeperFile file, uint32_t pid, uint32_t tid, int *ret_fd) {
-    KeeperRequest request = request_of(KEEPER_OPEN_FILE);
+    KeeperRequest request = keeper_client_request_of(KEEPER_OPEN_FILE);
 
     request.file = file;
     request.pid = pid;
     request.tid = tid;
-    return call_opener(keeper, KEEPER_LANE_SYSTEM, &request, NULL, ret_fd);
+    return keeper_client_call_opener(keeper, KEEPER_LANE_SYSTEM, &request, NULL, ret_fd);
 }
 
 int keeper_read_namespaces(Keeper *keeper, uint32_t pid, KeeperNamespace ret[KEEPER_NAMESPACES]) {
-    KeeperRequest request = request_of(KEEPER_READ_NAMESPACES);
+    KeeperRequest request = keeper_client_request_of(KEEPER_READ_NAMESPACES);
     KeeperReply reply;
     int r;
 
     request.pid = pid;
-    r = call_opener(keeper, KEEPER_LANE_SYSTEM, &request, &reply, NULL);
+    r = keeper_client_call_opener(keeper, KEEPER_LANE_SYSTEM, &request, &reply, NULL);
     if (r < 0)
         return r;
     memcpy(ret, reply.namespaces, sizeof(reply.namespaces));
     return 0;
 }
 
-static int call_for_image(Keeper *keeper, const KeeperRequest *request, KeeperFileId *ret_id,
-                          int *ret_fd) {
+static int keeper_client_call_for_image(Keeper *keeper, const KeeperRequest *request,
+                                        KeeperFileId *ret_id, int *ret_fd) {
     KeeperReply reply;
-    int r = call_opener(keeper, KEEPER_LANE_IMAGES, request, &reply, ret_fd);
+    int r = keeper_client_call_opener(keeper, KEEPER_LANE_IMAGES, request, &reply, ret_fd);
 
     if (r < 0)
         return r;
@@ -379,26 +384,26 @@ static int call_for_image(Keeper *keeper, const KeeperRequest *request, KeeperFi
 
 int keeper_open_mapped(Keeper *keeper, uint32_t pid, uint64_t start, uint64_t end,
                        KeeperFileId *ret_id, int *ret_fd) {
-    KeeperRequest request = request_of(KEEPER_OPEN_MAPPED);
+    KeeperRequest request = keeper_client_request_of(KEEPER_OPEN_MAPPED);
 
     request.pid = pid;
     request.start = start;
     request.end = end;
-    return call_for_image(keeper, &request, ret_id, ret_fd);
+    return keeper_client_call_for_image(keeper, &request, ret_id, ret_fd);
 }
 
 int keeper_open_image(Keeper *keeper, uint32_t pid, const char *path, KeeperFileId *ret_id,
                       int *ret_fd) {
-    KeeperRequest request = request_of(KEEPER_OPEN_IMAGE);
-    int r = set_path(&request, path);
+    KeeperRequest request = keeper_client_request_of(KEEPER_OPEN_IMAGE);
+    int r = keeper_client_set_path(&request, path);
 
     request.pid = pid;
-    return r < 0 ? r : call_for_image(keeper, &request, ret_id, ret_fd);
+    return r < 0 ? r : keeper_client_call_for_image(keeper, &request, ret_id, ret_fd);
 }
 
 int keeper_start_elf(Keeper *keeper, uint32_t *ret_pid, int *ret_fd) {
     KeeperReply reply;
-    int r = open_lane(keeper, KEEPER_LANE_ELF, &reply, ret_fd);
+    int r = keeper_client_open_lane(keeper, KEEPER_LANE_ELF, &reply, ret_fd);
 
     if (r < 0)
         return r;
@@ -407,12 +412,12 @@ int keeper_start_elf(Keeper *keeper, uint32_t *ret_pid, int *ret_fd) {
 }
 
 int keeper_elf_end(Keeper *keeper, int *ret_status) {
-    KeeperRequest request = request_of(KEEPER_END_OF_LANE);
+    KeeperRequest request = keeper_client_request_of(KEEPER_END_OF_LANE);
     KeeperReply reply;
     int r;
 
     request.slot = KEEPER_LANE_ELF;
-    r = call(keeper, &request, -1, &reply, NULL);
+    r = keeper_client_call(keeper, &request, -1, &reply, NULL);
     if (r < 0)
         return r;
     *ret_status = (int)reply.slot;
@@ -420,41 +425,42 @@ int keeper_elf_end(Keeper *keeper, int *ret_status) {
 }
 
 int keeper_open_tracefs(Keeper *keeper, const char *path, int *ret_fd) {
-    KeeperRequest request = request_of(KEEPER_OPEN_TRACEFS);
-    int r = set_path(&request, path);
+    KeeperRequest request = keeper_client_request_of(KEEPER_OPEN_TRACEFS);
+    int r = keeper_client_set_path(&request, path);
 
-    return r < 0 ? r : call_opener(keeper, KEEPER_LANE_SYSTEM, &request, NULL, ret_fd);
+    return r < 0 ? r
+                 : keeper_client_call_opener(keeper, KEEPER_LANE_SYSTEM, &request, NULL, ret_fd);
 }
 
 int keeper_seal(Keeper *keeper, int fd, bool sensitive) {
-    KeeperRequest request = request_of(KEEPER_SEAL);
+    KeeperRequest request = keeper_client_request_of(KEEPER_SEAL);
 
     request.sensitive = sensitive;
-    return call_helper(keeper, KEEPER_LANE_SEAL, &request, fd, NULL, NULL);
+    return keeper_client_call_helper(keeper, KEEPER_LANE_SEAL, &request, fd, NULL, NULL);
 }
 
 int keeper_listen(Keeper *keeper, int *ret_fd) {
-    KeeperRequest request = request_of(KEEPER_LISTEN);
+    KeeperRequest request = keeper_client_request_of(KEEPER_LISTEN);
 
-    return call_for_fd(keeper, &request, NULL, ret_fd);
+    return keeper_client_call_for_fd(keeper, &request, NULL, ret_fd);
 }
 
 int keeper_take_over(Keeper *keeper) {
-    KeeperRequest request = request_of(KEEPER_TAKE_OVER);
+    KeeperRequest request = keeper_client_request_of(KEEPER_TAKE_OVER);
 
-    return call(keeper, &request, -1, NULL, NULL);
+    return keeper_client_call(keeper, &request, -1, NULL, NULL);
 }
 
 int keeper_ready(Keeper *keeper) {
-    KeeperRequest request = request_of(KEEPER_READY);
+    KeeperRequest request = keeper_client_request_of(KEEPER_READY);
 
-    return call(keeper, &request, -1, NULL, NULL);
+    return keeper_client_call(keeper, &request, -1, NULL, NULL);
 }
 
 int keeper_status(Keeper *keeper, KeeperStatus *ret) {
-    KeeperRequest request = request_of(KEEPER_STATUS);
+    KeeperRequest request = keeper_client_request_of(KEEPER_STATUS);
     KeeperReply reply;
-    int r = call(keeper, &request, -1, &reply, NULL);
+    int r = keeper_client_call(keeper, &request, -1, &reply, NULL);
 
     if (r < 0)
         return r;

@@ -52,7 +52,7 @@ typedef enum Field {
     (PD_FORMAT_TOTAL_TIME_ENABLED | PD_FORMAT_TOTAL_TIME_RUNNING | PD_FORMAT_ID |                  \
      PD_FORMAT_GROUP | PD_FORMAT_LOST)
 
-static bool is_zero(const void *bytes, size_t n) {
+static bool keeper_request_is_zero(const void *bytes, size_t n) {
     const uint8_t *p = bytes;
 
     for (size_t i = 0; i < n; i++)
@@ -61,38 +61,38 @@ static bool is_zero(const void *bytes, size_t n) {
     return true;
 }
 
-static bool is_process(uint32_t pid) {
+static bool keeper_request_is_process(uint32_t pid) {
     return pid > 0 && pid <= INT32_MAX;
 }
 
 /* Ended within the field, and nothing behind its end. */
-static bool is_path(const char *path) {
+static bool keeper_request_is_path(const char *path) {
     size_t n = strnlen(path, KEEPER_PATH_SIZE);
 
-    return n > 0 && n < KEEPER_PATH_SIZE && is_zero(path + n, KEEPER_PATH_SIZE - n);
+    return n > 0 && n < KEEPER_PATH_SIZE && keeper_request_is_zero(path + n, KEEPER_PATH_SIZE - n);
 }
 
-static int check_file(const KeeperRequest *r) {
+static int keeper_request_check_file(const KeeperRequest *r) {
     if (r->file >= KEEPER_FILES)
         return -EINVAL;
     if (r->file == KEEPER_KALLSYMS || r->file == KEEPER_MODULES || r->file == KEEPER_PROC)
         return r->pid == 0 && r->tid == 0 ? 0 : -EINVAL;
-    return is_process(r->pid) && r->tid <= INT32_MAX ? 0 : -EINVAL;
+    return keeper_request_is_process(r->pid) && r->tid <= INT32_MAX ? 0 : -EINVAL;
 }
 
-static int check_process(const KeeperRequest *r) {
-    return is_process(r->pid) ? 0 : -EINVAL;
+static int keeper_request_check_process(const KeeperRequest *r) {
+    return keeper_request_is_process(r->pid) ? 0 : -EINVAL;
 }
 
-static int check_mapped(const KeeperRequest *r) {
-    return is_process(r->pid) && r->start < r->end ? 0 : -EINVAL;
+static int keeper_request_check_mapped(const KeeperRequest *r) {
+    return keeper_request_is_process(r->pid) && r->start < r->end ? 0 : -EINVAL;
 }
 
-static int check_image(const KeeperRequest *r) {
-    return is_process(r->pid) && is_path(r->path) ? 0 : -EINVAL;
+static int keeper_request_check_image(const KeeperRequest *r) {
+    return keeper_request_is_process(r->pid) && keeper_request_is_path(r->path) ? 0 : -EINVAL;
 }
 
-static bool is_tracefs_word(const char *word, size_t n) {
+static bool keeper_request_is_tracefs_word(const char *word, size_t n) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                   "_-.";
 
@@ -100,18 +100,18 @@ static bool is_tracefs_word(const char *word, size_t n) {
 }
 
 /* "SYSTEM/EVENT/id", "SYSTEM/EVENT/format", the folder "SYSTEM/" and what stands in the table. */
-static int check_tracefs(const KeeperRequest *r) {
+static int keeper_request_check_tracefs(const KeeperRequest *r) {
     static const char *const single[] = {"./", "header_page", "header_event", "../printk_formats",
                                          "../saved_cmdlines"};
     const char *event, *leaf;
 
-    if (!is_path(r->path))
+    if (!keeper_request_is_path(r->path))
         return -EINVAL;
     for (size_t i = 0; i < ARRAY_SIZE(single); i++)
         if (strcmp(r->path, single[i]) == 0)
             return 0;
     event = strchrnul(r->path, '/');
-    if (!is_tracefs_word(r->path, (size_t)(event - r->path)))
+    if (!keeper_request_is_tracefs_word(r->path, (size_t)(event - r->path)))
         return -EINVAL;
     if (*event == '\0')
         return -EINVAL;
@@ -119,48 +119,48 @@ static int check_tracefs(const KeeperRequest *r) {
     if (*event == '\0')
         return 0;
     leaf = strchrnul(event, '/');
-    if (!is_tracefs_word(event, (size_t)(leaf - event)))
+    if (!keeper_request_is_tracefs_word(event, (size_t)(leaf - event)))
         return -EINVAL;
     return strcmp(leaf, "/id") == 0 || strcmp(leaf, "/format") == 0 ? 0 : -EINVAL;
 }
 
-static int check_boolean(const KeeperRequest *r) {
+static int keeper_request_check_boolean(const KeeperRequest *r) {
     return r->sensitive <= 1 ? 0 : -EINVAL;
 }
 
-static int check_lane(const KeeperRequest *r) {
+static int keeper_request_check_lane(const KeeperRequest *r) {
     return r->slot < KEEPER_LANES ? 0 : -EINVAL;
 }
 
-static int check_slot(const KeeperRequest *r) {
+static int keeper_request_check_slot(const KeeperRequest *r) {
     return r->slot < KEEPER_SLOTS_MAX ? 0 : -EINVAL;
 }
 
-static int check_walk(const KeeperRequest *r) {
+static int keeper_request_check_walk(const KeeperRequest *r) {
     return r->slot < KEEPER_SLOTS_MAX || r->slot == KEEPER_NO_SLOT ? 0 : -EINVAL;
 }
 
-static int check_nothing(const KeeperRequest *r _unused_) {
+static int keeper_request_check_nothing(const KeeperRequest *r _unused_) {
     return 0;
 }
 
 /* perf_event_open()'s own rules on pid, cpu and cgroup, and pid 0 would be the keeper itself. */
-static int check_target(const KeeperRequest *r) {
+static int keeper_request_check_target(const KeeperRequest *r) {
     const KeeperEventData *e = &r->event;
 
     if (e->pid < -1 || e->pid == 0 || e->cpu < -1 || (e->pid == -1 && e->cpu == -1))
         return -EINVAL;
     if (r->path[0] == '\0')
-        return is_zero(r->path, sizeof(r->path)) ? 0 : -EINVAL;
-    return is_path(r->path) && r->path[0] != '/' && e->pid == -1 ? 0 : -EINVAL;
+        return keeper_request_is_zero(r->path, sizeof(r->path)) ? 0 : -EINVAL;
+    return keeper_request_is_path(r->path) && r->path[0] != '/' && e->pid == -1 ? 0 : -EINVAL;
 }
 
-static bool is_link(uint32_t slot) {
+static bool keeper_request_is_link(uint32_t slot) {
     return slot == KEEPER_NO_SLOT || slot < KEEPER_SLOTS_MAX;
 }
 
-static int check_ring(const KeeperEventData *e) {
-    if (!is_link(e->leader_slot) || !is_link(e->output_slot))
+static int keeper_request_check_ring(const KeeperEventData *e) {
+    if (!keeper_request_is_link(e->leader_slot) || !keeper_request_is_link(e->output_slot))
         return -EINVAL;
     if (e->ring_bytes == 0)
         return 0;
@@ -172,16 +172,16 @@ static int check_ring(const KeeperEventData *e) {
 }
 
 /* The flags are bit fields in the kernel's header, and lie behind read_format. */
-static uint64_t attr_flags(const uint8_t *attr) {
+static uint64_t keeper_request_attr_flags(const uint8_t *attr) {
     return load_u64(attr + offsetof(struct perf_event_attr, read_format) + 8, false);
 }
 
 /* It has no name in older headers. */
-static uint32_t aux_action(const uint8_t *attr) {
+static uint32_t keeper_request_aux_action(const uint8_t *attr) {
     return load_u32(attr + offsetof(struct perf_event_attr, aux_sample_size) + 4, false);
 }
 
-static int check_attr(const KeeperEventData *e) {
+static int keeper_request_check_attr(const KeeperEventData *e) {
     struct perf_event_attr attr = {};
     uint64_t flags;
 
@@ -189,27 +189,27 @@ static int check_attr(const KeeperEventData *e) {
         return -EINVAL;
     memcpy(&attr, e->attr, MIN(sizeof(attr), (size_t)KEEPER_ATTR_MAX));
     if (attr.size != e->attr_size || e->reserved != 0 ||
-        !is_zero(e->attr + e->attr_size, KEEPER_ATTR_MAX - e->attr_size))
+        !keeper_request_is_zero(e->attr + e->attr_size, KEEPER_ATTR_MAX - e->attr_size))
         return -EINVAL;
-    flags = attr_flags(e->attr);
+    flags = keeper_request_attr_flags(e->attr);
     if (flags & ~ALLOWED_FLAGS || attr.sample_type & ~ALLOWED_SAMPLE_TYPE ||
         attr.read_format & ~(uint64_t)ALLOWED_READ_FORMAT)
         return -EPERM;
     if (flags & PD_ATTR_USE_CLOCKID && attr.clockid != CLOCK_MONOTONIC &&
         attr.clockid != CLOCK_MONOTONIC_RAW)
         return -EPERM;
-    if (attr.aux_watermark != 0 || attr.aux_sample_size != 0 || aux_action(e->attr) != 0 ||
-        attr.sig_data != 0)
+    if (attr.aux_watermark != 0 || attr.aux_sample_size != 0 ||
+        keeper_request_aux_action(e->attr) != 0 || attr.sig_data != 0)
         return -EPERM;
     return 0;
 }
 
-static int check_event(const KeeperRequest *request) {
-    int r = check_target(request);
+static int keeper_request_check_event(const KeeperRequest *request) {
+    int r = keeper_request_check_target(request);
 
     if (r == 0)
-        r = check_ring(&request->event);
-    return r == 0 ? check_attr(&request->event) : r;
+        r = keeper_request_check_ring(&request->event);
+    return r == 0 ? keeper_request_check_attr(&request->event) : r;
 }
 
 /* clang-format off */
@@ -219,22 +219,22 @@ static const struct KindRow {
     bool        has_fd;
     int       (*check)(const KeeperRequest *request);
 } kinds[] = {
-    [KEEPER_OPEN_LANE]       = { "open-lane",       FIELD_SLOT,                         false, check_lane    },
-    [KEEPER_END_OF_LANE]     = { "end-of-lane",     FIELD_SLOT,                         false, check_lane    },
-    [KEEPER_OPEN_LIFE]       = { "open-life",       0,                                  false, check_nothing },
-    [KEEPER_OPEN_EVENT]      = { "open-event",      FIELD_EVENT | FIELD_PATH,           false, check_event   },
-    [KEEPER_CLOSE_EVENT]     = { "close-event",     FIELD_SLOT,                         false, check_slot    },
-    [KEEPER_NEXT_EVENT]      = { "next-event",      FIELD_SLOT,                         false, check_walk    },
-    [KEEPER_OPEN_FILE]       = { "open-file",       FIELD_FILE | FIELD_PID | FIELD_TID, false, check_file    },
-    [KEEPER_OPEN_MAPPED]     = { "open-mapped",     FIELD_PID | FIELD_RANGE,            false, check_mapped  },
-    [KEEPER_OPEN_IMAGE]      = { "open-image",      FIELD_PID | FIELD_PATH,             false, check_image   },
-    [KEEPER_OPEN_TRACEFS]    = { "open-tracefs",    FIELD_PATH,                         false, check_tracefs },
-    [KEEPER_READ_NAMESPACES] = { "read-namespaces", FIELD_PID,                          false, check_process },
-    [KEEPER_SEAL]            = { "seal",            FIELD_SENSITIVE,                    true,  check_boolean },
-    [KEEPER_TAKE_OVER]       = { "take-over",       0,                                  false, check_nothing },
-    [KEEPER_READY]           = { "ready",           0,                                  false, check_nothing },
-    [KEEPER_STATUS]          = { "status",          0,                                  false, check_nothing },
-    [KEEPER_LISTEN]          = { "listen",          0,                                  false, check_nothing },
+    [KEEPER_OPEN_LANE]       = { "open-lane",       FIELD_SLOT,                         false, keeper_request_check_lane    },
+    [KEEPER_END_OF_LANE]     = { "end-of-lane",     FIELD_SLOT,                         false, keeper_request_check_lane    },
+    [KEEPER_OPEN_LIFE]       = { "open-life",       0,                                  false, keeper_request_check_nothing },
+    [KEEPER_OPEN_EVENT]      = { "open-event",      FIELD_EVENT | FIELD_PATH,           false, keeper_request_check_event   },
+    [KEEPER_CLOSE_EVENT]     = { "close-event",     FIELD_SLOT,                         false, keeper_request_check_slot    },
+    [KEEPER_NEXT_EVENT]      = { "next-event",      FIELD_SLOT,                         false, keeper_request_check_walk    },
+    [KEEPER_OPEN_FILE]       = { "open-file",       FIELD_FILE | FIELD_PID | FIELD_TID, false, keeper_request_check_file    },
+    [KEEPER_OPEN_MAPPED]     = { "open-mapped",     FIELD_PID | FIELD_RANGE,            false, keeper_request_check_mapped  },
+    [KEEPER_OPEN_IMAGE]      = { "open-image",      FIELD_PID | FIELD_PATH,             false, keeper_request_check_image   },
+    [KEEPER_OPEN_TRACEFS]    = { "open-tracefs",    FIELD_PATH,                         false, keeper_request_check_tracefs },
+    [KEEPER_READ_NAMESPACES] = { "read-namespaces", FIELD_PID,                          false, keeper_request_check_process },
+    [KEEPER_SEAL]            = { "seal",            FIELD_SENSITIVE,                    true,  keeper_request_check_boolean },
+    [KEEPER_TAKE_OVER]       = { "take-over",       0,                                  false, keeper_request_check_nothing },
+    [KEEPER_READY]           = { "ready",           0,                                  false, keeper_request_check_nothing },
+    [KEEPER_STATUS]          = { "status",          0,                                  false, keeper_request_check_nothing },
+    [KEEPER_LISTEN]          = { "listen",          0,                                  false, keeper_request_check_nothing },
 };
 
 static const struct {
@@ -270,7 +270,7 @@ int keeper_request_check(const void *bytes, size_t n, KeeperRequest *ret) {
         return -EBADMSG;
     for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
         if (!(kinds[request.kind].fields & fields[i].field) &&
-            !is_zero((const uint8_t *)&request + fields[i].offset, fields[i].size))
+            !keeper_request_is_zero((const uint8_t *)&request + fields[i].offset, fields[i].size))
             return -EBADMSG;
     r = kinds[request.kind].check(&request);
     if (r < 0)

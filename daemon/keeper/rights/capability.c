@@ -18,7 +18,7 @@ static struct __user_cap_header_struct capability_header(void) {
 }
 
 /* Nothing is inheritable. */
-static int capabilities_set(uint64_t permitted, uint64_t effective) {
+static int capability_capabilities_set(uint64_t permitted, uint64_t effective) {
     struct __user_cap_header_struct header = capability_header();
     Capabilities data = {
         {.effective = (uint32_t)effective, .permitted = (uint32_t)permitted},
@@ -39,7 +39,7 @@ uint64_t capabilities_permitted(void) {
 
 int capabilities_limit(uint64_t set) {
     (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-    return capabilities_set(set, set);
+    return capability_capabilities_set(set, set);
 }
 
 /* Those that this kernel does not know, and those that we could not drop without CAP_SETPCAP and
@@ -51,11 +51,11 @@ void capabilities_empty_bounding_set(void) {
 }
 
 int capabilities_rest(void) {
-    return capabilities_set(capabilities_permitted(), 0);
+    return capability_capabilities_set(capabilities_permitted(), 0);
 }
 
 int capabilities_use(void) {
     uint64_t set = capabilities_permitted();
 
-    return capabilities_set(set, set);
+    return capability_capabilities_set(set, set);
 }

@@ -57,7 +57,7 @@ void helpers_kill(const Helpers *helpers) {
 }
 
 /* Events that a fork holds would live on when they are closed by the keeper. */
-static void close_others(int a, int b) {
+static void helper_close_others(int a, int b) {
     int low = MIN(a, b), high = MAX(a, b);
 
     if (low > STDERR_FILENO + 1)
@@ -67,7 +67,7 @@ static void close_others(int a, int b) {
     (void)close_range((unsigned)high + 1, ~0U, 0);
 }
 
-static void silence(void) {
+static void helper_silence(void) {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -78,8 +78,8 @@ static void silence(void) {
 }
 
 void helper_let_go(int a, int b, bool is_silent) {
-    close_others(a, b);
+    helper_close_others(a, b);
     if (is_silent)
-        silence();
+        helper_silence();
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 }

@@ -18,7 +18,7 @@
 
 static const char user_name[] = "profd", read_name[] = "profd-read", admin_name[] = "profd-admin";
 
-static bool find_group(const char *name, gid_t *ret) {
+static bool keeper_host_find_group(const char *name, gid_t *ret) {
     const struct group *group = getgrnam(name);
 
     if (group)
@@ -26,7 +26,7 @@ static bool find_group(const char *name, gid_t *ret) {
     return group != NULL;
 }
 
-static void find_user(KeeperHost *host) {
+static void keeper_host_find_user(KeeperHost *host) {
     const struct passwd *user = geteuid() == 0 ? getpwnam(user_name) : NULL;
 
     host->uid = user ? user->pw_uid : geteuid();
@@ -34,14 +34,14 @@ static void find_user(KeeperHost *host) {
     host->has_user = user && user->pw_uid != 0;
 }
 
-static void open_cgroup(KeeperHost *host) {
+static void keeper_host_open_cgroup(KeeperHost *host) {
     _cleanup_free_ CgroupTree *tree = malloc(sizeof(*tree));
 
     if (tree && cgroup_tree_find("", tree) == 0)
         host->cgroup = open(tree->mount, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-static void open_tracefs(KeeperHost *host, const struct mntent *mount) {
+static void keeper_host_open_tracefs(KeeperHost *host, const struct mntent *mount) {
     char path[512];
 
     if (host->tracefs >= 0 || strcmp(mount->mnt_type, "tracefs") != 0)
@@ -56,12 +56,12 @@ void keeper_host_find(KeeperHost *ret) {
     struct mntent mount;
     char line[4096];
 
-    find_user(&host);
-    host.has_read_group = geteuid() == 0 && find_group(read_name, &host.read_group);
-    host.has_admin_group = geteuid() == 0 && find_group(admin_name, &host.admin_group);
-    open_cgroup(&host);
+    keeper_host_find_user(&host);
+    host.has_read_group = geteuid() == 0 && keeper_host_find_group(read_name, &host.read_group);
+    host.has_admin_group = geteuid() == 0 && keeper_host_find_group(admin_name, &host.admin_group);
+    keeper_host_open_cgroup(&host);
     while (mounts && getmntent_r(mounts, &mount, line, sizeof(line)))
-        open_tracefs(&host, &mount);
+        keeper_host_open_tracefs(&host, &mount);
     if (mounts)
         (void)endmntent(mounts);
     *ret = host;

@@ -22,7 +22,7 @@
 
 enum { NICE = -15 }; /* the unit has the same */
 
-static void raise_autogroup(void) {
+static void priority_raise_autogroup(void) {
     static const char path[] = "/proc/self/autogroup";
     _cleanup_close_ int fd = -1;
     char text[16];
@@ -46,5 +46,5 @@ void priority_raise(void) {
         log_debug("Running at the usual priority, samples may be lost when all CPUs are busy: %s",
                   strerror(errno));
     else
-        raise_autogroup();
+        priority_raise_autogroup();
 }

@@ -134,7 +134,7 @@ enum { CLONE_FLAGS = 1 };
 enum { CLONE_FLAGS = 0 };
 #endif
 
-static void raise_limit(__rlimit_resource_t resource, rlim_t wanted) {
+static void sandbox_raise_limit(__rlimit_resource_t resource, rlim_t wanted) {
     struct rlimit limit;
 
     if (getrlimit(resource, &limit) < 0)
@@ -150,12 +150,12 @@ static void raise_limit(__rlimit_resource_t resource, rlim_t wanted) {
 }
 
 void sandbox_raise_limits(void) {
-    raise_limit(RLIMIT_MEMLOCK, RLIM_INFINITY);
-    raise_limit(RLIMIT_NOFILE, NOFILE_WANTED);
+    sandbox_raise_limit(RLIMIT_MEMLOCK, RLIM_INFINITY);
+    sandbox_raise_limit(RLIMIT_NOFILE, NOFILE_WANTED);
 }
 
 /* Rings count against locked memory, unless one has the right to lock any. */
-static uint64_t locking_right(void) {
+static uint64_t sandbox_locking_right(void) {
     struct rlimit limit;
 
     return getrlimit(RLIMIT_MEMLOCK, &limit) < 0 || limit.rlim_cur != RLIM_INFINITY
@@ -182,11 +182,11 @@ void sandbox_tell_missing(void) {
         names, paranoid);
 }
 
-static int keep(uint64_t set) {
+static int sandbox_keep(uint64_t set) {
     return capabilities_limit(set & capabilities_permitted());
 }
 
-static int deny_calls(scmp_filter_ctx filter, bool is_keeper) {
+static int sandbox_deny_calls(scmp_filter_ctx filter, bool is_keeper) {
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < ARRAY_SIZE(denied); i++) {
@@ -198,15 +198,16 @@ static int deny_calls(scmp_filter_ctx filter, bool is_keeper) {
     return r;
 }
 
-static struct scmp_arg_cmp compare(unsigned argument, enum scmp_compare how, uint64_t value) {
+static struct scmp_arg_cmp sandbox_compare(unsigned argument, enum scmp_compare how,
+                                           uint64_t value) {
     return (struct scmp_arg_cmp){.arg = argument, .op = how, .datum_a = value};
 }
 
-static int deny_namespaces(scmp_filter_ctx filter) {
+static int sandbox_deny_namespaces(scmp_filter_ctx filter) {
     int r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SYS_clone3, 0);
 
     for (size_t i = 0; r == 0 && i < ARRAY_SIZE(namespaces); i++) {
-        struct scmp_arg_cmp has = compare(CLONE_FLAGS, SCMP_CMP_MASKED_EQ, namespaces[i]);
+        struct scmp_arg_cmp has = sandbox_compare(CLONE_FLAGS, SCMP_CMP_MASKED_EQ, namespaces[i]);
 
         has.datum_b = namespaces[i];
         r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1, has);
@@ -214,29 +215,29 @@ static int deny_namespaces(scmp_filter_ctx filter) {
     return r;
 }
 
-static int deny_family(scmp_filter_ctx filter, enum scmp_compare how, unsigned family) {
+static int sandbox_deny_family(scmp_filter_ctx filter, enum scmp_compare how, unsigned family) {
     return seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socket), 1,
-                            compare(0, how, family));
+                            sandbox_compare(0, how, family));
 }
 
 /* A rule compares an argument once, so that families between the two are refused one by one. */
-static int deny_sockets(scmp_filter_ctx filter, bool is_keeper) {
-    int r = deny_family(filter, SCMP_CMP_LT, AF_UNIX);
+static int sandbox_deny_sockets(scmp_filter_ctx filter, bool is_keeper) {
+    int r = sandbox_deny_family(filter, SCMP_CMP_LT, AF_UNIX);
 
     for (unsigned family = AF_UNIX + 1; r == 0 && family < AF_NETLINK; family++)
-        r = deny_family(filter, SCMP_CMP_EQ, family);
+        r = sandbox_deny_family(filter, SCMP_CMP_EQ, family);
     if (r == 0)
-        r = deny_family(filter, SCMP_CMP_GT, AF_NETLINK);
+        r = sandbox_deny_family(filter, SCMP_CMP_GT, AF_NETLINK);
     if (r == 0 && is_keeper)
-        return deny_family(filter, SCMP_CMP_EQ, AF_NETLINK);
+        return sandbox_deny_family(filter, SCMP_CMP_EQ, AF_NETLINK);
     if (r == 0)
         r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socket), 2,
-                             compare(0, SCMP_CMP_EQ, AF_NETLINK),
-                             compare(2, SCMP_CMP_NE, NETLINK_KOBJECT_UEVENT));
+                             sandbox_compare(0, SCMP_CMP_EQ, AF_NETLINK),
+                             sandbox_compare(2, SCMP_CMP_NE, NETLINK_KOBJECT_UEVENT));
     return r;
 }
 
-static int deny(bool is_keeper) {
+static int sandbox_deny(bool is_keeper) {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
     int r;
 
@@ -245,11 +246,11 @@ static int deny(bool is_keeper) {
     /* Numbers of another architecture would pass by the names above. */
     r = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(EPERM));
     if (r == 0)
-        r = deny_calls(filter, is_keeper);
+        r = sandbox_deny_calls(filter, is_keeper);
     if (r == 0)
-        r = deny_namespaces(filter);
+        r = sandbox_deny_namespaces(filter);
     if (r == 0)
-        r = deny_sockets(filter, is_keeper);
+        r = sandbox_deny_sockets(filter, is_keeper);
     if (r == 0)
         r = seccomp_load(filter); /* with no_new_privs */
     seccomp_release(filter);
@@ -257,14 +258,14 @@ static int deny(bool is_keeper) {
 }
 
 int sandbox_keeper(void) {
-    uint64_t set = locking_right();
+    uint64_t set = sandbox_locking_right();
     int r;
 
     for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++)
         set |= 1ULL << capabilities[i].capability;
     capabilities_empty_bounding_set();
-    r = keep(set);
-    return r == 0 ? deny(true) : r;
+    r = sandbox_keep(set);
+    return r == 0 ? sandbox_deny(true) : r;
 }
 
 int sandbox_opener(const KeeperHost *host _unused_) {
@@ -273,11 +274,11 @@ int sandbox_opener(const KeeperHost *host _unused_) {
     for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++)
         if (capabilities[i].opener)
             set |= 1ULL << capabilities[i].capability;
-    return keep(set);
+    return sandbox_keep(set);
 }
 
 /* Whether it became that user shows in a second call, which changes nothing. */
-static int open_as_recorder(const KeeperHost *host) {
+static int sandbox_open_as_recorder(const KeeperHost *host) {
     if (setgroups(0, NULL) < 0)
         return -errno;
     (void)setfsgid(host->gid);
@@ -288,7 +289,7 @@ static int open_as_recorder(const KeeperHost *host) {
 }
 
 int sandbox_images(const KeeperHost *host) {
-    int r = host->has_user ? open_as_recorder(host) : 0;
+    int r = host->has_user ? sandbox_open_as_recorder(host) : 0;
 
     return r == 0 ? sandbox_opener(host) : r;
 }
@@ -299,10 +300,10 @@ int sandbox_sealer(const KeeperHost *host _unused_) {
     for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++)
         if (capabilities[i].sealer)
             set |= 1ULL << capabilities[i].capability;
-    return keep(set);
+    return sandbox_keep(set);
 }
 
-static int become_user(const KeeperHost *host) {
+static int sandbox_become_user(const KeeperHost *host) {
     gid_t groups[3];
     size_t n = 0;
 
@@ -319,7 +320,7 @@ static int become_user(const KeeperHost *host) {
 }
 
 /* AddressSanitizer needs terabytes of addresses. */
-static int limit_elf(void) {
+static int sandbox_limit_elf(void) {
     static const struct {
         __rlimit_resource_t resource;
         rlim_t limit;
@@ -342,7 +343,7 @@ static int limit_elf(void) {
 }
 
 int sandbox_become_elf(const KeeperHost *host) {
-    int r = limit_elf();
+    int r = sandbox_limit_elf();
 
     if (r < 0)
         return r;
@@ -354,11 +355,11 @@ int sandbox_become_elf(const KeeperHost *host) {
 }
 
 int sandbox_become_recorder(const KeeperHost *host) {
-    int r = host->has_user ? become_user(host) : 0;
+    int r = host->has_user ? sandbox_become_user(host) : 0;
 
     return r == 0 ? capabilities_limit(0) : r;
 }
 
 int sandbox_recorder(void) {
-    return deny(false);
+    return sandbox_deny(false);
 }

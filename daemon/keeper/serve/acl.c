@@ -26,7 +26,7 @@ typedef struct List {
     struct posix_acl_xattr_entry entries[ENTRIES];
 } List;
 
-static struct posix_acl_xattr_entry entry(uint16_t tag, mode_t permissions, uint32_t id) {
+static struct posix_acl_xattr_entry acl_entry(uint16_t tag, mode_t permissions, uint32_t id) {
     return (struct posix_acl_xattr_entry){
         .e_tag = htole16(tag), .e_perm = htole16((uint16_t)(permissions & 7)), .e_id = htole32(id)};
 }
@@ -43,11 +43,11 @@ int acl_admit(int fd, gid_t group) {
     mode = status.st_mode;
     list = (List){
         .header.a_version = htole32(POSIX_ACL_XATTR_VERSION),
-        .entries = {entry(ACL_USER_OBJ, mode >> 6, (uint32_t)ACL_UNDEFINED_ID),
-                    entry(ACL_GROUP_OBJ, mode >> 3, (uint32_t)ACL_UNDEFINED_ID),
-                    entry(ACL_GROUP, mode >> 3 & READ_AND_ENTER, group),
-                    entry(ACL_MASK, mode >> 3, (uint32_t)ACL_UNDEFINED_ID),
-                    entry(ACL_OTHER, mode, (uint32_t)ACL_UNDEFINED_ID)},
+        .entries = {acl_entry(ACL_USER_OBJ, mode >> 6, (uint32_t)ACL_UNDEFINED_ID),
+                    acl_entry(ACL_GROUP_OBJ, mode >> 3, (uint32_t)ACL_UNDEFINED_ID),
+                    acl_entry(ACL_GROUP, mode >> 3 & READ_AND_ENTER, group),
+                    acl_entry(ACL_MASK, mode >> 3, (uint32_t)ACL_UNDEFINED_ID),
+                    acl_entry(ACL_OTHER, mode, (uint32_t)ACL_UNDEFINED_ID)},
     };
     return fsetxattr(fd, name, &list, sizeof(list), 0) < 0 ? -errno : 0;
 }

@@ -15,7 +15,7 @@
  * the same code. It has no rights of its own, holds no rings, and ends when its socket is closed.
  */
 
-static void serve_until_closed(int fd, int life) {
+static void local_serve_until_closed(int fd, int life) {
     KeeperHost host;
     ServeContext context = {.host = &host, .life = life, .listen = -1};
     ServeLink link = {.context = &context, .fd = fd, .may_take_over = true};
@@ -43,7 +43,7 @@ int keeper_local(Keeper **ret) {
     pid = fork();
     if (pid == 0) {
         closep(&pair[0]);
-        serve_until_closed(pair[1], life[0]);
+        local_serve_until_closed(pair[1], life[0]);
         _exit(0);
     }
     closep(&pair[1]);

@@ -32,14 +32,14 @@
  * capability.
  */
 
-static int open_below(int folder, const char *path, uint64_t flags, uint64_t resolve) {
+static int opener_open_below(int folder, const char *path, uint64_t flags, uint64_t resolve) {
     struct open_how how = {.flags = flags | O_CLOEXEC, .resolve = resolve | RESOLVE_NO_MAGICLINKS};
     int fd = (int)syscall(SYS_openat2, folder, path, &how, sizeof(how));
 
     return fd < 0 ? -errno : fd;
 }
 
-static int open_plain(const char *path, int flags, int *ret_fd) {
+static int opener_open_plain(const char *path, int flags, int *ret_fd) {
     int fd = open(path, flags | O_CLOEXEC | O_NOCTTY);
 
     if (fd < 0)
@@ -50,7 +50,7 @@ static int open_plain(const char *path, int flags, int *ret_fd) {
 
 /* A mount of our own, attached nowhere. What is in it is readable for whoever asks as ever; only
  * the options with which the system mounted its own do not hold. */
-static int open_proc(int *ret_fd) {
+static int opener_open_proc(int *ret_fd) {
     _cleanup_close_ int system = fsopen("proc", FSOPEN_CLOEXEC);
     int fd;
 
@@ -82,15 +82,15 @@ int opener_file(const KeeperRequest *request, int *ret_fd) {
         snprintf(path, sizeof(path), "/proc/modules");
         break;
     case KEEPER_PROC:
-        return open_proc(ret_fd);
+        return opener_open_proc(ret_fd);
     default:
         return -EINVAL;
     }
-    return open_plain(path, O_RDONLY, ret_fd);
+    return opener_open_plain(path, O_RDONLY, ret_fd);
 }
 
 /* The type, -ENOEXEC where it is no ELF file. */
-static int read_elf_type(int fd) {
+static int opener_read_elf_type(int fd) {
     uint8_t start[EI_NIDENT + sizeof(uint16_t)];
 
     if (pread(fd, start, sizeof(start), 0) != sizeof(start) || memcmp(start, ELFMAG, SELFMAG) != 0)
@@ -99,7 +99,7 @@ static int read_elf_type(int fd) {
                     (start[EI_DATA] == ELFDATA2MSB) != (__BYTE_ORDER == __BIG_ENDIAN));
 }
 
-static bool is_module(int found) {
+static bool opener_is_module(int found) {
     static const char *const folders[] = {"/lib/modules/", "/usr/lib/modules/"};
     char path[64], target[PATH_MAX], folder[sizeof(struct utsname)];
     struct utsname system;
@@ -118,12 +118,12 @@ static bool is_module(int found) {
     return false;
 }
 
-static int64_t ns_of(const struct statx_timestamp *t) {
+static int64_t opener_ns_of(const struct statx_timestamp *t) {
     return t->tv_sec * 1000000000LL + t->tv_nsec;
 }
 
 /* What the kernel knows already: a server that is asked may never answer. */
-static int identify(int found, KeeperFileId *ret) {
+static int opener_identify(int found, KeeperFileId *ret) {
     struct statx st;
 
     if (statx(found, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &st) < 0)
@@ -134,14 +134,14 @@ static int identify(int found, KeeperFileId *ret) {
                           .minor = st.stx_dev_minor,
                           .inode = st.stx_ino,
                           .size = st.stx_size,
-                          .mtime_ns = ns_of(&st.stx_mtime),
-                          .ctime_ns = ns_of(&st.stx_ctime)};
+                          .mtime_ns = opener_ns_of(&st.stx_mtime),
+                          .ctime_ns = opener_ns_of(&st.stx_ctime)};
     return 0;
 }
 
 /* The generation of an inode, where its file system has one. The kernel writes an int, whatever the
  * number of the ioctl says. */
-static void find_generation(int fd, KeeperFileId *id) {
+static void opener_find_generation(int fd, KeeperFileId *id) {
     union {
         uint32_t value;
         long room;
@@ -152,12 +152,12 @@ static void find_generation(int fd, KeeperFileId *id) {
 }
 
 /* found: an O_PATH descriptor of what is to be looked into. */
-static int open_elf(int found, KeeperFileId *ret_id, int *ret_fd) {
+static int opener_open_elf(int found, KeeperFileId *ret_id, int *ret_fd) {
     _cleanup_close_ int fd = -1;
     char path[64];
     struct statfs system;
     KeeperFileId id;
-    int r = identify(found, &id);
+    int r = opener_identify(found, &id);
 
     if (r < 0)
         return r;
@@ -167,15 +167,15 @@ static int open_elf(int found, KeeperFileId *ret_id, int *ret_fd) {
     if (system.f_type == FUSE_SUPER_MAGIC)
         return -EOPNOTSUPP;
     snprintf(path, sizeof(path), "/proc/self/fd/%d", found);
-    r = open_plain(path, O_RDONLY | O_NONBLOCK, &fd);
+    r = opener_open_plain(path, O_RDONLY | O_NONBLOCK, &fd);
     if (r < 0)
         return r;
-    r = read_elf_type(fd);
+    r = opener_read_elf_type(fd);
     if (r < 0)
         return r;
-    if (r != ET_EXEC && r != ET_DYN && !(r == ET_REL && is_module(found)))
+    if (r != ET_EXEC && r != ET_DYN && !(r == ET_REL && opener_is_module(found)))
         return -ENOEXEC;
-    find_generation(fd, &id);
+    opener_find_generation(fd, &id);
     *ret_id = id;
     *ret_fd = TAKE_FD(fd);
     return 0;
@@ -188,21 +188,21 @@ int opener_mapped(const KeeperRequest *request, KeeperFileId *ret_id, int *ret_f
 
     snprintf(path, sizeof(path), "/proc/%" PRIu32 "/map_files/%" PRIx64 "-%" PRIx64, request->pid,
              request->start, request->end);
-    r = open_plain(path, O_PATH, &found);
-    return r < 0 ? r : open_elf(found, ret_id, ret_fd);
+    r = opener_open_plain(path, O_PATH, &found);
+    return r < 0 ? r : opener_open_elf(found, ret_id, ret_fd);
 }
 
-static int open_by_path(const KeeperRequest *request, KeeperFileId *ret_id, int *ret_fd) {
+static int opener_open_by_path(const KeeperRequest *request, KeeperFileId *ret_id, int *ret_fd) {
     _cleanup_close_ int root = -1, found = -1;
     char path[64];
     int r;
 
     snprintf(path, sizeof(path), "/proc/%" PRIu32 "/root", request->pid);
-    r = open_plain(path, O_PATH | O_DIRECTORY, &root);
+    r = opener_open_plain(path, O_PATH | O_DIRECTORY, &root);
     if (r < 0)
         return r;
-    found = open_below(root, request->path, O_PATH, RESOLVE_IN_ROOT);
-    return found < 0 ? found : open_elf(found, ret_id, ret_fd);
+    found = opener_open_below(root, request->path, O_PATH, RESOLVE_IN_ROOT);
+    return found < 0 ? found : opener_open_elf(found, ret_id, ret_fd);
 }
 
 int opener_image(const KeeperRequest *request, KeeperFileId *ret_id, int *ret_fd) {
@@ -210,7 +210,7 @@ int opener_image(const KeeperRequest *request, KeeperFileId *ret_id, int *ret_fd
 
     if (r < 0)
         return r;
-    r = open_by_path(request, ret_id, ret_fd);
+    r = opener_open_by_path(request, ret_id, ret_fd);
     (void)capabilities_use();
     return r;
 }
@@ -228,9 +228,9 @@ int opener_tracefs(const KeeperHost *host, const KeeperRequest *request, int *re
         above = openat(host->tracefs, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
         path += 3;
     }
-    fd =
-        open_below(above >= 0 ? above : host->tracefs, path,
-                   O_RDONLY | (is_folder ? O_DIRECTORY : 0), RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+    fd = opener_open_below(above >= 0 ? above : host->tracefs, path,
+                           O_RDONLY | (is_folder ? O_DIRECTORY : 0),
+                           RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
     if (fd < 0)
         return fd;
     *ret_fd = fd;
@@ -246,8 +246,8 @@ int opener_cgroup(const KeeperHost *host, const KeeperRequest *request, int *ret
     }
     if (host->cgroup < 0)
         return -EOPNOTSUPP;
-    fd = open_below(host->cgroup, request->path, O_RDONLY | O_DIRECTORY,
-                    RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
+    fd = opener_open_below(host->cgroup, request->path, O_RDONLY | O_DIRECTORY,
+                           RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
     if (fd < 0)
         return fd;
     *ret_fd = fd;
@@ -262,7 +262,7 @@ int opener_namespaces(const KeeperRequest *request, KeeperNamespace ret[KEEPER_N
     int r;
 
     snprintf(path, sizeof(path), "/proc/%" PRIu32 "/ns", request->pid);
-    r = open_plain(path, O_PATH | O_DIRECTORY, &folder);
+    r = opener_open_plain(path, O_PATH | O_DIRECTORY, &folder);
     if (r < 0)
         return r;
     for (size_t i = 0; i < KEEPER_NAMESPACES; i++) {

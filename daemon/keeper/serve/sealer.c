@@ -18,7 +18,7 @@
 
 enum { FILE_MODE = 0640, FOLDER_MODE = 0750 };
 
-static gid_t readers_of(const KeeperHost *host, bool sensitive) {
+static gid_t sealer_readers_of(const KeeperHost *host, bool sensitive) {
     if (sensitive)
         return host->has_admin_group ? host->admin_group : getegid();
     return host->has_read_group ? host->read_group : getegid();
@@ -26,7 +26,8 @@ static gid_t readers_of(const KeeperHost *host, bool sensitive) {
 
 /* Only the owner may change the mode and the access list, and that takes no right. A file system
  * without access lists leaves out those who are in profd-admin alone. */
-static int admit_as(uid_t owner, const KeeperHost *host, int fd, mode_t mode, bool sensitive) {
+static int sealer_admit_as(uid_t owner, const KeeperHost *host, int fd, mode_t mode,
+                           bool sensitive) {
     uid_t ours = geteuid();
     struct stat status;
     int r = fstat(fd, &status) < 0 ? -errno : 0;
@@ -40,20 +41,22 @@ static int admit_as(uid_t owner, const KeeperHost *host, int fd, mode_t mode, bo
     return r;
 }
 
-static int seal_folder(const KeeperHost *host, int fd, const struct stat *status, bool sensitive) {
-    gid_t group = readers_of(host, sensitive);
+static int sealer_seal_folder(const KeeperHost *host, int fd, const struct stat *status,
+                              bool sensitive) {
+    gid_t group = sealer_readers_of(host, sensitive);
 
     if (status->st_uid != host->uid)
         return -EPERM;
     if (geteuid() == 0 && status->st_gid != group && fchown(fd, (uid_t)-1, group) < 0)
         return -errno;
-    return admit_as(host->uid, host, fd, FOLDER_MODE, sensitive);
+    return sealer_admit_as(host->uid, host, fd, FOLDER_MODE, sensitive);
 }
 
 /* The owner comes first, so that the recorder cannot change the mode once it is checked. A file
  * with a second name could be anybody's. */
-static int seal_file(const KeeperHost *host, int fd, const struct stat *status, bool sensitive) {
-    gid_t group = readers_of(host, sensitive);
+static int sealer_seal_file(const KeeperHost *host, int fd, const struct stat *status,
+                            bool sensitive) {
+    gid_t group = sealer_readers_of(host, sensitive);
     bool is_sealed = status->st_uid == geteuid() && status->st_gid == group &&
                      status->st_mode == (S_IFREG | FILE_MODE);
 
@@ -61,7 +64,7 @@ static int seal_file(const KeeperHost *host, int fd, const struct stat *status, 
         return -EPERM;
     if (!is_sealed && geteuid() == 0 && fchown(fd, geteuid(), group) < 0)
         return -errno;
-    return admit_as(geteuid(), host, fd, FILE_MODE, sensitive);
+    return sealer_admit_as(geteuid(), host, fd, FILE_MODE, sensitive);
 }
 
 void sealer_admit(const KeeperHost *host, int folder) {
@@ -69,7 +72,7 @@ void sealer_admit(const KeeperHost *host, int folder) {
 
     if (fstat(folder, &status) == 0 && host->has_read_group && status.st_gid == host->read_group &&
         (status.st_mode & FOLDER_MODE) == FOLDER_MODE)
-        (void)admit_as(status.st_uid, host, folder, status.st_mode & 07777, false);
+        (void)sealer_admit_as(status.st_uid, host, folder, status.st_mode & 07777, false);
 }
 
 int sealer_seal(const KeeperHost *host, int fd, bool sensitive) {
@@ -78,6 +81,6 @@ int sealer_seal(const KeeperHost *host, int fd, bool sensitive) {
     if (fstat(fd, &status) < 0)
         return -errno;
     if (S_ISDIR(status.st_mode))
-        return seal_folder(host, fd, &status, sensitive);
-    return S_ISREG(status.st_mode) ? seal_file(host, fd, &status, sensitive) : -EPERM;
+        return sealer_seal_folder(host, fd, &status, sensitive);
+    return S_ISREG(status.st_mode) ? sealer_seal_file(host, fd, &status, sensitive) : -EPERM;
 }

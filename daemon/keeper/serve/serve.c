@@ -34,7 +34,7 @@ typedef struct Answer {
 
 typedef int (*Handler)(ServeLink *link, const KeeperRequest *request, int fd, Answer *answer);
 
-static int answer_fd(Answer *answer, int r, int fd) {
+static int serve_answer_fd(Answer *answer, int r, int fd) {
     if (r < 0)
         return r;
     answer->fd = fd;
@@ -60,7 +60,7 @@ static const struct HelperRow {
 /* clang-format on */
 
 /* A silent one can be stuck for ever, and then must not hold the log. */
-static void run_helper(const ServeContext *keeper, KeeperLane lane, int socket) {
+static void serve_run_helper(const ServeContext *keeper, KeeperLane lane, int socket) {
     const struct HelperRow *row = &helpers[lane];
     ServeContext context = {.host = keeper->host, .life = -1, .listen = -1};
     ServeLink link = {.context = &context, .fd = socket, .lane = lane};
@@ -76,8 +76,8 @@ static void run_helper(const ServeContext *keeper, KeeperLane lane, int socket) 
     _exit(0);
 }
 
-static int open_lane(ServeLink *link, const KeeperRequest *request, int fd _unused_,
-                     Answer *answer) {
+static int serve_open_lane(ServeLink *link, const KeeperRequest *request, int fd _unused_,
+                           Answer *answer) {
     KeeperLane lane = (KeeperLane)request->slot;
     ServeContext *context = link->context;
     int pair[2];
@@ -96,7 +96,7 @@ static int open_lane(ServeLink *link, const KeeperRequest *request, int fd _unus
     if (pid == 0 && lane == KEEPER_LANE_ELF)
         exec_elf(context->host, context->elf, pair[0]);
     if (pid == 0)
-        run_helper(context, lane, pair[0]);
+        serve_run_helper(context, lane, pair[0]);
     closep(&pair[0]);
     if (pid < 0) {
         closep(&pair[1]);
@@ -105,11 +105,11 @@ static int open_lane(ServeLink *link, const KeeperRequest *request, int fd _unus
     helpers_add(&context->helpers, lane, pid);
     link->lanes[lane].pid = pid;
     answer->reply.slot = (uint32_t)pid;
-    return answer_fd(answer, 0, pair[1]);
+    return serve_answer_fd(answer, 0, pair[1]);
 }
 
-static int end_of_lane(ServeLink *link, const KeeperRequest *request, int fd _unused_,
-                       Answer *answer) {
+static int serve_end_of_lane(ServeLink *link, const KeeperRequest *request, int fd _unused_,
+                             Answer *answer) {
     if (link->lanes[request->slot].pid > 0)
         return -EINPROGRESS;
     answer->reply.slot = (uint32_t)link->lanes[request->slot].status;
@@ -126,14 +126,14 @@ bool serve_helper_ended(ServeLink *link, pid_t pid, int status) {
     return false;
 }
 
-static int open_life(ServeLink *link, const KeeperRequest *request _unused_, int fd _unused_,
-                     Answer *answer) {
+static int serve_open_life(ServeLink *link, const KeeperRequest *request _unused_, int fd _unused_,
+                           Answer *answer) {
     answer->fd = link->context->life;
     return 0;
 }
 
-static int open_event(ServeLink *link, const KeeperRequest *request, int fd _unused_,
-                      Answer *answer) {
+static int serve_open_event(ServeLink *link, const KeeperRequest *request, int fd _unused_,
+                            Answer *answer) {
     _cleanup_close_ int cgroup = -1;
     int r = opener_cgroup(link->context->host, request, &cgroup);
 
@@ -142,76 +142,77 @@ static int open_event(ServeLink *link, const KeeperRequest *request, int fd _unu
                               &answer->fd);
 }
 
-static int close_event(ServeLink *link, const KeeperRequest *request, int fd _unused_,
-                       Answer *answer _unused_) {
+static int serve_close_event(ServeLink *link, const KeeperRequest *request, int fd _unused_,
+                             Answer *answer _unused_) {
     return slots_close(link->context->slots, request->slot);
 }
 
-static int next_event(ServeLink *link, const KeeperRequest *request, int fd _unused_,
-                      Answer *answer) {
+static int serve_next_event(ServeLink *link, const KeeperRequest *request, int fd _unused_,
+                            Answer *answer) {
     return slots_next(link->context->slots, request->slot, &answer->reply.slot,
                       &answer->reply.event, &answer->fd);
 }
 
-static int open_file(ServeLink *link _unused_, const KeeperRequest *request, int fd _unused_,
-                     Answer *answer) {
+static int serve_open_file(ServeLink *link _unused_, const KeeperRequest *request, int fd _unused_,
+                           Answer *answer) {
     int found = -1, r = opener_file(request, &found);
 
-    return answer_fd(answer, r, found);
+    return serve_answer_fd(answer, r, found);
 }
 
-static int open_mapped(ServeLink *link _unused_, const KeeperRequest *request, int fd _unused_,
-                       Answer *answer) {
+static int serve_open_mapped(ServeLink *link _unused_, const KeeperRequest *request,
+                             int fd _unused_, Answer *answer) {
     int found = -1, r = opener_mapped(request, &answer->reply.id, &found);
 
-    return answer_fd(answer, r, found);
+    return serve_answer_fd(answer, r, found);
 }
 
-static int open_image(ServeLink *link _unused_, const KeeperRequest *request, int fd _unused_,
-                      Answer *answer) {
+static int serve_open_image(ServeLink *link _unused_, const KeeperRequest *request, int fd _unused_,
+                            Answer *answer) {
     int found = -1, r = opener_image(request, &answer->reply.id, &found);
 
-    return answer_fd(answer, r, found);
+    return serve_answer_fd(answer, r, found);
 }
 
-static int open_tracefs(ServeLink *link, const KeeperRequest *request, int fd _unused_,
-                        Answer *answer) {
+static int serve_open_tracefs(ServeLink *link, const KeeperRequest *request, int fd _unused_,
+                              Answer *answer) {
     int found = -1, r = opener_tracefs(link->context->host, request, &found);
 
-    return answer_fd(answer, r, found);
+    return serve_answer_fd(answer, r, found);
 }
 
-static int read_namespaces(ServeLink *link _unused_, const KeeperRequest *request, int fd _unused_,
-                           Answer *answer) {
+static int serve_read_namespaces(ServeLink *link _unused_, const KeeperRequest *request,
+                                 int fd _unused_, Answer *answer) {
     return opener_namespaces(request, answer->reply.namespaces);
 }
 
-static int seal(ServeLink *link, const KeeperRequest *request, int fd, Answer *answer _unused_) {
+static int serve_seal(ServeLink *link, const KeeperRequest *request, int fd,
+                      Answer *answer _unused_) {
     return sealer_seal(link->context->host, fd, request->sensitive != 0);
 }
 
-static int give_listening(ServeLink *link, const KeeperRequest *request _unused_, int fd _unused_,
-                          Answer *answer) {
+static int serve_give_listening(ServeLink *link, const KeeperRequest *request _unused_,
+                                int fd _unused_, Answer *answer) {
     if (link->context->listen < 0)
         return -ENOENT;
     answer->fd = link->context->listen;
     return 0;
 }
 
-static int take_over(ServeLink *link, const KeeperRequest *request _unused_, int fd _unused_,
-                     Answer *answer) {
+static int serve_take_over(ServeLink *link, const KeeperRequest *request _unused_, int fd _unused_,
+                           Answer *answer) {
     link->is_waiting = answer->later = !link->may_take_over;
     return 0;
 }
 
-static int ready(ServeLink *link, const KeeperRequest *request _unused_, int fd _unused_,
-                 Answer *answer _unused_) {
+static int serve_ready(ServeLink *link, const KeeperRequest *request _unused_, int fd _unused_,
+                       Answer *answer _unused_) {
     link->is_ready = true;
     return 0;
 }
 
-static int status(ServeLink *link, const KeeperRequest *request _unused_, int fd _unused_,
-                  Answer *answer) {
+static int serve_status(ServeLink *link, const KeeperRequest *request _unused_, int fd _unused_,
+                        Answer *answer) {
     answer->reply.n_events = slots_count(link->context->slots);
     answer->reply.restarts = link->context->restarts;
     answer->reply.upgraded = link->upgraded;
@@ -225,22 +226,22 @@ static const struct HandlerRow {
     Side    side;
     Handler handle;
 } handlers[] = {
-    [KEEPER_OPEN_LANE]       = { KEEPER, open_lane       },
-    [KEEPER_END_OF_LANE]     = { KEEPER, end_of_lane     },
-    [KEEPER_OPEN_LIFE]       = { KEEPER, open_life       },
-    [KEEPER_OPEN_EVENT]      = { KEEPER, open_event      },
-    [KEEPER_CLOSE_EVENT]     = { KEEPER, close_event     },
-    [KEEPER_NEXT_EVENT]      = { KEEPER, next_event      },
-    [KEEPER_OPEN_FILE]       = { SYSTEM, open_file       },
-    [KEEPER_OPEN_MAPPED]     = { IMAGES, open_mapped     },
-    [KEEPER_OPEN_IMAGE]      = { IMAGES, open_image      },
-    [KEEPER_OPEN_TRACEFS]    = { SYSTEM, open_tracefs    },
-    [KEEPER_READ_NAMESPACES] = { SYSTEM, read_namespaces },
-    [KEEPER_SEAL]            = { SEALER, seal            },
-    [KEEPER_TAKE_OVER]       = { KEEPER, take_over       },
-    [KEEPER_READY]           = { KEEPER, ready           },
-    [KEEPER_STATUS]          = { KEEPER, status          },
-    [KEEPER_LISTEN]          = { KEEPER, give_listening  },
+    [KEEPER_OPEN_LANE]       = { KEEPER, serve_open_lane       },
+    [KEEPER_END_OF_LANE]     = { KEEPER, serve_end_of_lane     },
+    [KEEPER_OPEN_LIFE]       = { KEEPER, serve_open_life       },
+    [KEEPER_OPEN_EVENT]      = { KEEPER, serve_open_event      },
+    [KEEPER_CLOSE_EVENT]     = { KEEPER, serve_close_event     },
+    [KEEPER_NEXT_EVENT]      = { KEEPER, serve_next_event      },
+    [KEEPER_OPEN_FILE]       = { SYSTEM, serve_open_file       },
+    [KEEPER_OPEN_MAPPED]     = { IMAGES, serve_open_mapped     },
+    [KEEPER_OPEN_IMAGE]      = { IMAGES, serve_open_image      },
+    [KEEPER_OPEN_TRACEFS]    = { SYSTEM, serve_open_tracefs    },
+    [KEEPER_READ_NAMESPACES] = { SYSTEM, serve_read_namespaces },
+    [KEEPER_SEAL]            = { SEALER, serve_seal            },
+    [KEEPER_TAKE_OVER]       = { KEEPER, serve_take_over       },
+    [KEEPER_READY]           = { KEEPER, serve_ready           },
+    [KEEPER_STATUS]          = { KEEPER, serve_status          },
+    [KEEPER_LISTEN]          = { KEEPER, serve_give_listening  },
 };
 /* clang-format on */
 
@@ -248,7 +249,7 @@ static_assert(ARRAY_SIZE(handlers) == KEEPER_KINDS, "a handler for each kind");
 
 /* A recorder that asks for what it must not have is broken or fallen. It hears so, and so does the
  * log, but not each time. */
-static int refuse(ServeLink *link, const char *what, int error) {
+static int serve_refuse(ServeLink *link, const char *what, int error) {
     if ((link->refused & (link->refused + 1)) == 0)
         log_warning(error, "Refused the recorder a request (%s): %m, %" PRIu64 " so far", what,
                     link->refused + 1);
@@ -256,23 +257,23 @@ static int refuse(ServeLink *link, const char *what, int error) {
     return error;
 }
 
-static Side side_of(const ServeLink *link) {
+static Side serve_side_of(const ServeLink *link) {
     return link->context->slots ? KEEPER : helpers[link->lane].side;
 }
 
-static int handle(ServeLink *link, const KeeperRequest *request, int fd, Answer *answer) {
+static int serve_handle(ServeLink *link, const KeeperRequest *request, int fd, Answer *answer) {
     const char *name = keeper_request_name((KeeperKind)request->kind);
     const struct HandlerRow *row = &handlers[request->kind];
 
-    if (row->side != side_of(link))
-        return refuse(link, name, -EOPNOTSUPP);
+    if (row->side != serve_side_of(link))
+        return serve_refuse(link, name, -EOPNOTSUPP);
     if (keeper_request_has_fd((KeeperKind)request->kind) != (fd >= 0))
-        return refuse(link, name, -EBADMSG);
+        return serve_refuse(link, name, -EBADMSG);
     return row->handle(link, request, fd, answer);
 }
 
 /* The answer never waits: a recorder that does not read has no use for it. */
-static int send_answer(ServeLink *link, Answer *answer, int result) {
+static int serve_send_answer(ServeLink *link, Answer *answer, int result) {
     int r;
 
     answer->reply.protocol = KEEPER_PROTOCOL;
@@ -294,10 +295,10 @@ int serve_request(ServeLink *link) {
         return n == -EAGAIN ? 0 : -EPIPE;
     r = n < 0 ? n : keeper_request_check(bytes, (size_t)n, &request);
     if (r < 0)
-        r = refuse(link, "malformed", r);
+        r = serve_refuse(link, "malformed", r);
     else
-        r = handle(link, &request, fd, &answer);
-    return answer.later ? 0 : send_answer(link, &answer, r);
+        r = serve_handle(link, &request, fd, &answer);
+    return answer.later ? 0 : serve_send_answer(link, &answer, r);
 }
 
 int serve_let_go(ServeLink *link) {
@@ -305,5 +306,5 @@ int serve_let_go(ServeLink *link) {
 
     link->is_waiting = false;
     link->may_take_over = true;
-    return send_answer(link, &answer, 0);
+    return serve_send_answer(link, &answer, 0);
 }

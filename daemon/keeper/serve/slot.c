@@ -75,7 +75,7 @@ static Slot *slot_at(const Slots *slots, uint32_t slot) {
 
 /* Those of kprobe and uprobe take a pointer into the caller's memory, which is ours, and make a
  * probe where it says; recordings have no use for them. */
-static bool is_pmu(const char *name, uint32_t type) {
+static bool slot_is_pmu(const char *name, uint32_t type) {
     char path[320], text[32];
     uint64_t value;
 
@@ -86,7 +86,7 @@ static bool is_pmu(const char *name, uint32_t type) {
            value == type;
 }
 
-static int check_type(uint32_t type) {
+static int slot_check_type(uint32_t type) {
     struct dirent *entry;
     DIR *folder;
     int r = -ENOENT;
@@ -97,13 +97,13 @@ static int check_type(uint32_t type) {
     if (!folder)
         return -errno;
     for (unsigned i = 0; r < 0 && i < TYPES_MAX && (entry = readdir(folder)); i++)
-        if (is_pmu(entry->d_name, type))
+        if (slot_is_pmu(entry->d_name, type))
             r = 0;
     (void)closedir(folder);
     return r;
 }
 
-static int map_ring(const Slots *slots, Slot *slot) {
+static int slot_map_ring(const Slots *slots, Slot *slot) {
     uint64_t flags =
         load_u64(slot->event.attr + offsetof(struct perf_event_attr, read_format) + 8, false);
     int protection = flags & PD_ATTR_WRITE_BACKWARD ? PROT_READ : PROT_READ | PROT_WRITE;
@@ -120,12 +120,12 @@ static int map_ring(const Slots *slots, Slot *slot) {
     return 0;
 }
 
-static int open_slot(const Slots *slots, Slot *slot, int cgroup_fd) {
+static int slot_open(const Slots *slots, Slot *slot, int cgroup_fd) {
     const KeeperEventData *event = &slot->event;
     const Slot *leader = slot_at(slots, event->leader_slot);
     const Slot *output = slot_at(slots, event->output_slot);
     unsigned long flags = PERF_FLAG_FD_CLOEXEC | (cgroup_fd >= 0 ? PERF_FLAG_PID_CGROUP : 0);
-    int r = check_type(load_u32(event->attr, false));
+    int r = slot_check_type(load_u32(event->attr, false));
 
     if (r < 0)
         return r;
@@ -139,10 +139,10 @@ static int open_slot(const Slots *slots, Slot *slot, int cgroup_fd) {
         return -errno;
     if (output && ioctl(slot->fd, PERF_EVENT_IOC_SET_OUTPUT, output->fd) < 0)
         return -errno;
-    return event->ring_bytes > 0 ? map_ring(slots, slot) : 0;
+    return event->ring_bytes > 0 ? slot_map_ring(slots, slot) : 0;
 }
 
-static int free_slot(Slots *slots, uint32_t *ret) {
+static int slot_free(Slots *slots, uint32_t *ret) {
     size_t i = slots->lowest;
 
     while (i < slots->n && slots->slots[i].fd >= 0)
@@ -165,10 +165,10 @@ int slots_open(Slots *slots, const KeeperEventData *event, int cgroup_fd, uint32
                int *ret_fd) {
     Slot slot = {.fd = -1, .event = *event};
     uint32_t number;
-    int r = free_slot(slots, &number);
+    int r = slot_free(slots, &number);
 
     if (r == 0)
-        r = open_slot(slots, &slot, cgroup_fd);
+        r = slot_open(slots, &slot, cgroup_fd);
     if (r < 0) {
         slot_done(&slot);
         return r;

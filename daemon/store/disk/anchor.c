@@ -29,7 +29,7 @@ ClockAnchor clock_anchor_now(void) {
     return best;
 }
 
-static bool apart(uint64_t a, uint64_t b, uint64_t ns) {
+static bool anchor_apart(uint64_t a, uint64_t b, uint64_t ns) {
     /* Differences modulo 2^64: one clock may stand before or behind the other. */
     int64_t d = (int64_t)(a - b);
 
@@ -37,8 +37,8 @@ static bool apart(uint64_t a, uint64_t b, uint64_t ns) {
 }
 
 bool clock_anchor_moved(const ClockAnchor *from, const ClockAnchor *to, uint64_t ns) {
-    return apart(to->real_ns - to->monotonic_ns, from->real_ns - from->monotonic_ns, ns) ||
-           apart(to->boot_ns - to->monotonic_ns, from->boot_ns - from->monotonic_ns, ns);
+    return anchor_apart(to->real_ns - to->monotonic_ns, from->real_ns - from->monotonic_ns, ns) ||
+           anchor_apart(to->boot_ns - to->monotonic_ns, from->boot_ns - from->monotonic_ns, ns);
 }
 
 bool clock_is_synchronised(void) {

@@ -21,7 +21,7 @@ json_t *codec_text(const char *s) {
     return json_stringn(escaped.size ? (const char *)escaped.data : "", escaped.size);
 }
 
-static int hex_digit(char c) {
+static int codec_hex_digit(char c) {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
@@ -35,8 +35,8 @@ int codec_take_text(const json_t *json, char *ret, size_t size) {
     for (; s < end && n < size - 1; n++) {
         int high = 0, low = 0;
 
-        if (*s == '\\' && (end - s < 4 || s[1] != 'x' || (high = hex_digit(s[2])) < 0 ||
-                           (low = hex_digit(s[3])) < 0))
+        if (*s == '\\' && (end - s < 4 || s[1] != 'x' || (high = codec_hex_digit(s[2])) < 0 ||
+                           (low = codec_hex_digit(s[3])) < 0))
             return -EBADMSG;
         text[n] = *s == '\\' ? (char)(high << 4 | low) : *s;
         if (text[n] == '\0')

@@ -18,11 +18,6 @@
 
 enum { READ_FLAGS = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC };
 
-static void dirfd_closedirp(DIR **d) {
-    if (*d)
-        (void)closedir(*d);
-}
-
 int dirfd_open_file(int folder, const char *name, struct stat *ret_st) {
     _cleanup_close_ int fd = openat(folder, name, READ_FLAGS);
 
@@ -152,7 +147,7 @@ static uint64_t dirfd_taken(const struct stat *st) {
 }
 
 int dirfd_measure(int folder, const char *name, uint64_t *ret_bytes, bool *ret_is_folder) {
-    _cleanup_(dirfd_closedirp) DIR *dir = NULL;
+    _cleanup_closedir_ DIR *dir = NULL;
     struct stat st;
     uint64_t bytes;
 
@@ -184,7 +179,7 @@ static bool dirfd_is_dots(const char *name) {
 }
 
 int dirfd_remove(int folder, const char *name) {
-    _cleanup_(dirfd_closedirp) DIR *dir = NULL;
+    _cleanup_closedir_ DIR *dir = NULL;
 
     disk_touch(__func__);
     if (unlinkat(folder, name, 0) == 0)
@@ -214,7 +209,7 @@ int dirfd_rename(int folder, const char *from, const char *to) {
 
 int dirfd_each_file(int folder, int (*fn)(void *userdata, const char *name, int fd),
                     void *userdata) {
-    _cleanup_(dirfd_closedirp) DIR *dir = dirfd_list(folder, ".");
+    _cleanup_closedir_ DIR *dir = dirfd_list(folder, ".");
     int r = 0;
 
     disk_touch(__func__);

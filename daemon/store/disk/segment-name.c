@@ -62,13 +62,15 @@ void segment_name_print(const SegmentName *name, char ret[SEGMENT_NAME_MAX]) {
         }
 }
 
-static bool is_digit(char c) {
+static bool segment_name_is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-static bool is_stamp(const char *text) {
+static bool segment_name_is_stamp(const char *text) {
     for (size_t i = 0; i < STAMP_LENGTH; i++) {
-        bool right = i == 8 ? text[i] == 'T' : i == 15 ? text[i] == 'Z' : is_digit(text[i]);
+        bool right = i == 8    ? text[i] == 'T'
+                     : i == 15 ? text[i] == 'Z'
+                               : segment_name_is_digit(text[i]);
 
         if (!right)
             return false;
@@ -76,21 +78,21 @@ static bool is_stamp(const char *text) {
     return true;
 }
 
-static size_t count_digits(const char *text) {
+static size_t segment_name_count_digits(const char *text) {
     size_t n = 0;
 
-    while (is_digit(text[n]))
+    while (segment_name_is_digit(text[n]))
         n++;
     return n;
 }
 
-static int parse_stem(const char *text, SegmentName *ret, const char **ret_rest) {
+static int segment_name_parse_stem(const char *text, SegmentName *ret, const char **ret_rest) {
     char digits[DIGITS_MAX + 1] = {};
     SegmentName name = {};
-    size_t n = count_digits(text);
+    size_t n = segment_name_count_digits(text);
 
     if (n < DIGITS_MIN || n > DIGITS_MAX || (n > DIGITS_MIN && text[0] == '0') || text[n] != '-' ||
-        !is_stamp(text + n + 1))
+        !segment_name_is_stamp(text + n + 1))
         return -EBADMSG;
     memcpy(digits, text, n);
     if (parse_u64(digits, &name.number) < 0)
@@ -117,7 +119,7 @@ int segment_name_parse(const char *text, NameKind *ret_kind, SegmentName *ret) {
         *ret_kind = NAME_SCRATCH;
         return 0;
     }
-    if (parse_stem(text, &name, &rest) < 0)
+    if (segment_name_parse_stem(text, &name, &rest) < 0)
         return -EBADMSG;
     for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++)
         if (strcmp(rest, suffixes[i].suffix) == 0) {

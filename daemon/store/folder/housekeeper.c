@@ -40,14 +40,14 @@ struct Housekeeper {
     ItemList waiting, done;
 };
 
-static void append(ItemList *list, Item *item) {
+static void housekeeper_append(ItemList *list, Item *item) {
     item->next = NULL;
     *list->last = item;
     list->last = &item->next;
     list->n++;
 }
 
-static Item *take_first(ItemList *list) {
+static Item *housekeeper_take_first(ItemList *list) {
     Item *item = list->first;
 
     if (!item)
@@ -59,13 +59,13 @@ static Item *take_first(ItemList *list) {
     return item;
 }
 
-static void *run(void *userdata) {
+static void *housekeeper_run(void *userdata) {
     Housekeeper *housekeeper = userdata;
     uint64_t one = 1;
 
     pthread_mutex_lock(&housekeeper->mutex);
     while (!housekeeper->ending) {
-        Item *item = take_first(&housekeeper->waiting);
+        Item *item = housekeeper_take_first(&housekeeper->waiting);
 
         if (!item) {
             pthread_cond_wait(&housekeeper->wake, &housekeeper->mutex);
@@ -74,7 +74,7 @@ static void *run(void *userdata) {
         pthread_mutex_unlock(&housekeeper->mutex);
         item->chore.work(item->chore.userdata);
         pthread_mutex_lock(&housekeeper->mutex);
-        append(&housekeeper->done, item);
+        housekeeper_append(&housekeeper->done, item);
         (void)!write(housekeeper->event, &one, sizeof(one));
     }
     housekeeper->has_ended = true;
@@ -84,14 +84,14 @@ static void *run(void *userdata) {
 }
 
 /* With what was not begun, when `all`. */
-static void deliver(Housekeeper *housekeeper, bool all) {
+static void housekeeper_deliver(Housekeeper *housekeeper, bool all) {
     for (;;) {
         Item *item;
 
         pthread_mutex_lock(&housekeeper->mutex);
-        item = take_first(&housekeeper->done);
+        item = housekeeper_take_first(&housekeeper->done);
         if (!item && all)
-            item = take_first(&housekeeper->waiting);
+            item = housekeeper_take_first(&housekeeper->waiting);
         pthread_mutex_unlock(&housekeeper->mutex);
         if (!item)
             return;
@@ -100,16 +100,16 @@ static void deliver(Housekeeper *housekeeper, bool all) {
     }
 }
 
-static int on_event(void *userdata) {
+static int housekeeper_on_event(void *userdata) {
     Housekeeper *housekeeper = userdata;
     uint64_t n;
 
     (void)!read(housekeeper->event, &n, sizeof(n));
-    deliver(housekeeper, false);
+    housekeeper_deliver(housekeeper, false);
     return 0;
 }
 
-static void init(Housekeeper *housekeeper) {
+static void housekeeper_init(Housekeeper *housekeeper) {
     pthread_condattr_t monotonic;
 
     housekeeper->waiting.last = &housekeeper->waiting.first;
@@ -123,17 +123,18 @@ static void init(Housekeeper *housekeeper) {
     housekeeper->event = -1;
 }
 
-static int start(Housekeeper *housekeeper, Loop *loop, const char *name) {
+static int housekeeper_start(Housekeeper *housekeeper, Loop *loop, const char *name) {
     int r;
 
     housekeeper->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (housekeeper->event < 0)
         return -errno;
-    r = loop_add_readable(loop, housekeeper->event, on_event, housekeeper, &housekeeper->source);
+    r = loop_add_readable(loop, housekeeper->event, housekeeper_on_event, housekeeper,
+                          &housekeeper->source);
     if (r < 0)
         return r;
-    r = thread_start(&(ThreadOptions){.name = name, .nice = THREAD_NICE_USUAL}, run, housekeeper,
-                     &housekeeper->thread);
+    r = thread_start(&(ThreadOptions){.name = name, .nice = THREAD_NICE_USUAL}, housekeeper_run,
+                     housekeeper, &housekeeper->thread);
     housekeeper->is_running = r == 0;
     return r;
 }
@@ -144,8 +145,8 @@ int housekeeper_new(Loop *loop, const char *name, Housekeeper **ret) {
 
     if (!housekeeper)
         return -ENOMEM;
-    init(housekeeper);
-    r = start(housekeeper, loop, name);
+    housekeeper_init(housekeeper);
+    r = housekeeper_start(housekeeper, loop, name);
     if (r < 0) {
         housekeeper_free(housekeeper, NULL);
         return r;
@@ -154,7 +155,7 @@ int housekeeper_new(Loop *loop, const char *name, Housekeeper **ret) {
     return 0;
 }
 
-static bool end_thread(Housekeeper *housekeeper) {
+static bool housekeeper_end_thread(Housekeeper *housekeeper) {
     uint64_t until = clock_monotonic_ns() + END_SEC * NS_PER_SECOND;
     const struct timespec at = {.tv_sec = (time_t)(until / NS_PER_SECOND),
                                 .tv_nsec = (long)(until % NS_PER_SECOND)};
@@ -178,14 +179,14 @@ static bool end_thread(Housekeeper *housekeeper) {
 }
 
 Housekeeper *housekeeper_free(Housekeeper *housekeeper, bool *ret_is_over) {
-    bool is_over = !housekeeper || end_thread(housekeeper);
+    bool is_over = !housekeeper || housekeeper_end_thread(housekeeper);
 
     if (ret_is_over)
         *ret_is_over = is_over;
     if (!housekeeper)
         return NULL;
     loop_source_free(housekeeper->source);
-    deliver(housekeeper, true);
+    housekeeper_deliver(housekeeper, true);
     /* It hangs in the kernel and may wake up yet. */
     if (!is_over)
         return NULL;
@@ -207,7 +208,7 @@ int housekeeper_add(Housekeeper *housekeeper, const Chore *chore, bool privilege
     pthread_mutex_lock(&housekeeper->mutex);
     has_room = housekeeper->waiting.n < (privileged ? WAITING_MAX : UNPRIVILEGED_MAX);
     if (has_room)
-        append(&housekeeper->waiting, item);
+        housekeeper_append(&housekeeper->waiting, item);
     pthread_cond_signal(&housekeeper->wake);
     pthread_mutex_unlock(&housekeeper->mutex);
     if (has_room)

@@ -19,7 +19,7 @@ typedef struct Pace {
     double segment_ns;
 } Pace;
 
-static Pace pace_of(const Folder *folder) {
+static Pace reach_pace_of(const Folder *folder) {
     uint64_t bytes = 0, duration_ns = 0;
     unsigned n = 0;
 
@@ -39,7 +39,7 @@ static Pace pace_of(const Folder *folder) {
 }
 
 /* How long it is to keep what it records, whatever room there is; infinite: for ever. */
-static double asked_ns(const Store *store, const Folder *folder, const Pace *pace) {
+static double reach_asked_ns(const Store *store, const Folder *folder, const Pace *pace) {
     uint64_t age_ns = folder->max_retention_ns ? folder->max_retention_ns : store->max_retention_ns;
     double asked = age_ns > 0 ? (double)age_ns : INFINITY;
 
@@ -47,25 +47,25 @@ static double asked_ns(const Store *store, const Folder *folder, const Pace *pac
 }
 
 /* What it would hold if the disk had no end. */
-static double wanted_bytes(const Store *store, const Folder *folder) {
+static double reach_wanted_bytes(const Store *store, const Folder *folder) {
     double bytes = (double)(folder->bytes + folder->open_bytes);
-    Pace pace = pace_of(folder);
+    Pace pace = reach_pace_of(folder);
 
     if (pace.bytes_per_ns > 0)
-        bytes = pace.bytes_per_ns * asked_ns(store, folder, &pace);
+        bytes = pace.bytes_per_ns * reach_asked_ns(store, folder, &pace);
     return folder->max_use_bytes > 0 ? fmin(bytes, (double)folder->max_use_bytes) : bytes;
 }
 
 /* At this level; its forecast so far is the most that it may hold. */
-static double bytes_at(const Store *store, const Folder *folder, uint64_t limit, bool runtime,
-                       double level) {
+static double reach_bytes_at(const Store *store, const Folder *folder, uint64_t limit, bool runtime,
+                             double level) {
     double share = (double)store_share_bytes(store, folder, limit, runtime);
 
     return fmin(fmax(share + level, 0), folder->forecast_bytes);
 }
 
 /* Those of runtime, or all: `room` is what they may have together, `limit` what shares are of. */
-static void fill(Store *store, uint64_t limit, double room, bool runtime) {
+static void reach_fill(Store *store, uint64_t limit, double room, bool runtime) {
     double low = -(double)limit, high = (double)limit, sum = 0;
 
     for (const Folder *f = store->folders; f; f = f->next)
@@ -77,7 +77,7 @@ static void fill(Store *store, uint64_t limit, double room, bool runtime) {
 
         sum = 0;
         for (const Folder *f = store->folders; f; f = f->next)
-            sum += f->runtime >= runtime ? bytes_at(store, f, limit, runtime, level) : 0;
+            sum += f->runtime >= runtime ? reach_bytes_at(store, f, limit, runtime, level) : 0;
         if (sum > room)
             high = level;
         else
@@ -85,28 +85,29 @@ static void fill(Store *store, uint64_t limit, double room, bool runtime) {
     }
     for (Folder *f = store->folders; f; f = f->next)
         if (f->runtime >= runtime)
-            f->forecast_bytes = bytes_at(store, f, limit, runtime, low);
+            f->forecast_bytes = reach_bytes_at(store, f, limit, runtime, low);
 }
 
 /* As retention does it: first those of runtime within their quarter, then all. */
-static void forecast(Store *store) {
+static void reach_forecast(Store *store) {
     uint64_t limit = store_limit_bytes(store), others = store_used_bytes(store);
 
     for (Folder *f = store->folders; f; f = f->next) {
         others -= f->bytes + f->open_bytes;
-        f->forecast_bytes = wanted_bytes(store, f);
+        f->forecast_bytes = reach_wanted_bytes(store, f);
     }
-    fill(store, store_runtime_limit_bytes(store), (double)store_runtime_limit_bytes(store), true);
-    fill(store, limit, limit > others ? (double)(limit - others) : 0, false);
+    reach_fill(store, store_runtime_limit_bytes(store), (double)store_runtime_limit_bytes(store),
+               true);
+    reach_fill(store, limit, limit > others ? (double)(limit - others) : 0, false);
 }
 
-/* After forecast(); 0: not known. */
+/* After reach_forecast(); 0: not known. */
 static double reach_of(const Store *store, const Folder *folder) {
-    Pace pace = pace_of(folder);
+    Pace pace = reach_pace_of(folder);
 
     if (pace.bytes_per_ns <= 0)
         return 0;
-    return fmin(folder->forecast_bytes / pace.bytes_per_ns, asked_ns(store, folder, &pace));
+    return fmin(folder->forecast_bytes / pace.bytes_per_ns, reach_asked_ns(store, folder, &pace));
 }
 
 bool store_session_is_short(Store *store, const char *name, uint64_t least_ns) {
@@ -116,10 +117,10 @@ bool store_session_is_short(Store *store, const char *name, uint64_t least_ns) {
     pthread_mutex_lock(&store->mutex);
     folder = store_folder(store, name);
     if (folder) {
-        Pace pace = pace_of(folder);
-        double least = fmin((double)least_ns, asked_ns(store, folder, &pace)), reach;
+        Pace pace = reach_pace_of(folder);
+        double least = fmin((double)least_ns, reach_asked_ns(store, folder, &pace)), reach;
 
-        forecast(store);
+        reach_forecast(store);
         reach = reach_of(store, folder);
         /* What is asked for is one of its bounds, but for what rounding takes. */
         is_short = reach > 0 && reach < least * 0.999;
@@ -136,7 +137,7 @@ StoreUse store_use(Store *store) {
     use = (StoreUse){.used_bytes = store_used_bytes(store),
                      .limit_bytes = store_limit_bytes(store),
                      .free_bytes = store->fs_free};
-    forecast(store);
+    reach_forecast(store);
     for (const Folder *folder = store->folders; folder; folder = folder->next) {
         double reach = folder->runtime ? 0 : reach_of(store, folder);
 

@@ -38,14 +38,14 @@ typedef struct Mending {
     PdCoverage coverage;        /* for it too, by the time of day */
 } Mending;
 
-static void mending_done(Mending *m) {
+static void recovery_mending_done(Mending *m) {
     closep(&m->fd);
     manifest_free(m->before);
     free(m->environment);
     pd_coverage_done(&m->coverage);
 }
 
-static int seal_file(void *userdata, const char *name, int fd) {
+static int recovery_seal_file(void *userdata, const char *name, int fd) {
     const Mending *m = userdata;
 
     if (strncmp(name, "data", 4) == 0)
@@ -53,17 +53,17 @@ static int seal_file(void *userdata, const char *name, int fd) {
     return 0;
 }
 
-static void seal(Mending *m, int fd) {
+static void recovery_seal(Mending *m, int fd) {
     SegmentName where = m->entry.directory ? m->entry.name : m->name;
     _cleanup_close_ int manifest = manifest_open(m->fd, &where, m->entry.directory);
 
     if (m->entry.directory)
-        (void)dirfd_each_file(fd, seal_file, m);
+        (void)dirfd_each_file(fd, recovery_seal_file, m);
     seal_give(&m->store->seal, fd, m->text, m->sensitive);
     seal_give(&m->store->seal, manifest, "a manifest", m->sensitive);
 }
 
-static bool same_host(const Mending *m) {
+static bool recovery_same_host(const Mending *m) {
     const PdEnvironment *environment = m->store->environment;
 
     return m->before && environment && environment->hostname &&
@@ -72,8 +72,8 @@ static bool same_host(const Mending *m) {
 
 /* What may be said of the host in its header: all where it is ours, nothing of another's; and no
  * clock but its own. The copy borrows. */
-static void describe_host(const Mending *m, Bytes tracing, PdEnvironment *ret) {
-    bool here = same_host(m) || !m->before;
+static void recovery_describe_host(const Mending *m, Bytes tracing, PdEnvironment *ret) {
+    bool here = recovery_same_host(m) || !m->before;
 
     memset(ret, 0, sizeof(*ret));
     if (here && m->store->environment)
@@ -97,7 +97,7 @@ static void describe_host(const Mending *m, Bytes tracing, PdEnvironment *ret) {
     ret->tracing_data_size = tracing.size;
 }
 
-static void read_tracing(const Mending *m, int segment, Buffer *out) {
+static void recovery_read_tracing(const Mending *m, int segment, Buffer *out) {
     char text[SEGMENT_NAME_MAX];
 
     segment_name_beside(&m->entry.name, ".tracing", text);
@@ -106,7 +106,7 @@ static void read_tracing(const Mending *m, int segment, Buffer *out) {
 }
 
 /* One that was finished may have changed hands, and then only can be looked at. */
-static int open_segment(const Mending *m) {
+static int recovery_open_segment(const Mending *m) {
     const int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
     int fd = openat(m->fd, m->text, flags | (m->entry.directory ? O_RDONLY | O_DIRECTORY : O_RDWR));
 
@@ -120,7 +120,7 @@ static int open_segment(const Mending *m) {
  * while another's is there: then up to the last round, which ends a sweep, or to where it was
  * synced, which the manifest says.
  */
-static uint64_t covered_to(const Mending *m, uint64_t last_ns, uint64_t round_ns) {
+static uint64_t recovery_covered_to(const Mending *m, uint64_t last_ns, uint64_t round_ns) {
     bool same_boot = strcmp(m->before->boot, m->store->boot) == 0;
     const PdCoverage *coverage = &m->before->coverage;
     uint64_t known_ns = MAX(coverage->from_ns, coverage->to_ns);
@@ -129,14 +129,14 @@ static uint64_t covered_to(const Mending *m, uint64_t last_ns, uint64_t round_ns
 }
 
 /* The header says the same of its coverage as the manifest will. */
-static int describe_coverage(void *userdata, const PdRecoveredTimes *times) {
+static int recovery_describe_coverage(void *userdata, const PdRecoveredTimes *times) {
     Mending *m = userdata;
     int r;
 
     if (!m->before || !m->before->covered)
         return 0;
     pd_coverage_done(&m->coverage);
-    m->before->coverage.to_ns = covered_to(m, times->last_ns, times->round_ns);
+    m->before->coverage.to_ns = recovery_covered_to(m, times->last_ns, times->round_ns);
     r = manifest_real_coverage(m->before, &m->coverage);
     if (r < 0)
         return r == -ENODATA ? 0 : r;
@@ -145,10 +145,10 @@ static int describe_coverage(void *userdata, const PdRecoveredTimes *times) {
     return 0;
 }
 
-static int mend(Mending *m, int segment) {
+static int recovery_mend(Mending *m, int segment) {
     _cleanup_(buffer_done) Buffer tracing = {};
     PdRecoverOptions options = {.layout = m->entry.directory ? PD_LAYOUT_DIRECTORY : PD_LAYOUT_FILE,
-                                .on_read = describe_coverage,
+                                .on_read = recovery_describe_coverage,
                                 .userdata = m};
     int r;
 
@@ -156,25 +156,25 @@ static int mend(Mending *m, int segment) {
     options.environment = m->environment = calloc(1, sizeof(*m->environment));
     if (!m->environment)
         return -ENOMEM;
-    read_tracing(m, segment, &tracing);
-    describe_host(m, buffer_bytes(&tracing), m->environment);
+    recovery_read_tracing(m, segment, &tracing);
+    recovery_describe_host(m, buffer_bytes(&tracing), m->environment);
     r = pd_segment_recover_with(segment, &options, &m->did);
     /* Files change hands after they were finished, and then do not open for writing. */
     m->foreign = r == -EACCES && m->entry.directory;
     return r == -EALREADY || m->foreign ? 0 : r;
 }
 
-static void restore_coverage(Mending *m, Manifest *manifest) {
+static void recovery_restore_coverage(Mending *m, Manifest *manifest) {
     manifest->covered = true;
     manifest->after = PD_GAP_DOWN;
-    m->before->coverage.to_ns = covered_to(m, manifest->last_ns, manifest->round_ns);
+    m->before->coverage.to_ns = recovery_covered_to(m, manifest->last_ns, manifest->round_ns);
     manifest->coverage = m->before->coverage;
     m->before->coverage = (PdCoverage){};
     pd_coverage_clip(&manifest->coverage);
 }
 
 /* The data counts more than what was written when the segment began. */
-static int write_manifest(Mending *m) {
+static int recovery_write_manifest(Mending *m) {
     _cleanup_(manifest_freep) Manifest *manifest = NULL;
     SegmentName where = m->entry.directory ? m->entry.name : m->name;
     int r = manifest_rebuild(m->fd, &m->entry.name, m->folder->name, &manifest);
@@ -187,7 +187,7 @@ static int write_manifest(Mending *m) {
     snprintf(manifest->damage, sizeof(manifest->damage), "%s", m->did.damage);
     manifest->unidentified = m->did.unidentified;
     if (m->before && m->before->covered)
-        restore_coverage(m, manifest);
+        recovery_restore_coverage(m, manifest);
     if (m->before) {
         memcpy(manifest->boot, m->before->boot, sizeof(manifest->boot));
         memcpy(manifest->host, m->before->host, sizeof(manifest->host));
@@ -202,7 +202,7 @@ static int write_manifest(Mending *m) {
     return manifest_write(m->fd, &where, manifest);
 }
 
-static int rename_mended(Mending *m) {
+static int recovery_rename_mended(Mending *m) {
     static const char *const beside[] = {".json", ".tracing"};
     char to[SEGMENT_NAME_MAX];
     int r;
@@ -222,7 +222,7 @@ static int rename_mended(Mending *m) {
     return fsync(m->fd) < 0 ? -errno : 0;
 }
 
-static int add_size(void *userdata, const char *name, int fd) {
+static int recovery_add_size(void *userdata, const char *name, int fd) {
     struct stat st;
 
     if (strncmp(name, "data", 4) == 0 && fstat(fd, &st) == 0)
@@ -231,15 +231,15 @@ static int add_size(void *userdata, const char *name, int fd) {
 }
 
 /* Killed before anything was written: there is nothing to keep. */
-static bool is_empty(const Mending *m, int segment) {
+static bool recovery_is_empty(const Mending *m, int segment) {
     uint64_t bytes = 0;
-    int r = m->entry.directory ? dirfd_each_file(segment, add_size, &bytes)
-                               : add_size(&bytes, "data", segment);
+    int r = m->entry.directory ? dirfd_each_file(segment, recovery_add_size, &bytes)
+                               : recovery_add_size(&bytes, "data", segment);
 
     return r == 0 && bytes == 0;
 }
 
-static int remove_empty(Mending *m) {
+static int recovery_remove_empty(Mending *m) {
     static const char *const beside[] = {".json", ".tracing"};
     int r = dirfd_remove(m->fd, m->text);
 
@@ -252,59 +252,59 @@ static int remove_empty(Mending *m) {
     return r;
 }
 
-static int fsync_file(void *userdata _unused_, const char *name _unused_, int fd) {
+static int recovery_fsync_file(void *userdata _unused_, const char *name _unused_, int fd) {
     return fsync(fd) < 0 ? -errno : 0;
 }
 
 /* As it is called now. */
-static const char *path_of(const Mending *m, char path[PATH_TEXT_MAX]) {
+static const char *recovery_path_of(const Mending *m, char path[PATH_TEXT_MAX]) {
     (void)snprintf(path, PATH_TEXT_MAX, "%s/sessions/%s/%s", m->store->path, m->folder->name,
                    m->text);
     return path;
 }
 
-static void tell_recovered(const Mending *m) {
+static void recovery_tell_recovered(const Mending *m) {
     char path[PATH_TEXT_MAX], samples[32];
 
     snprintf(samples, sizeof(samples), "%" PRIu64, m->entry.samples);
     log_struct(LOG_LEVEL_NOTICE, 0,
                LOG_FIELDS({"PROFD_EVENT", "segment-recovered"}, {"PROFD_SESSION", m->folder->name},
-                          {"PROFD_SEGMENT", path_of(m, path)}, {"PROFD_SAMPLES", samples}),
+                          {"PROFD_SEGMENT", recovery_path_of(m, path)}, {"PROFD_SAMPLES", samples}),
                "Recovered segment '%s' of session '%s' with %s samples, %" PRIu64
                " bytes cut off%s%s",
                m->text, m->folder->name, samples, m->did.cut_bytes, m->did.damage[0] ? " at " : "",
                m->did.damage);
 }
 
-static int finish(Mending *m, int segment) {
+static int recovery_finish(Mending *m, int segment) {
     int r;
 
     m->name.recovered = true;
     m->name.state = SEGMENT_CLOSED;
-    r = m->entry.directory ? dirfd_each_file(segment, fsync_file, NULL)
-                           : fsync_file(NULL, NULL, segment);
+    r = m->entry.directory ? dirfd_each_file(segment, recovery_fsync_file, NULL)
+                           : recovery_fsync_file(NULL, NULL, segment);
     if (r == 0)
-        r = write_manifest(m);
+        r = recovery_write_manifest(m);
     if (r == 0) {
-        seal(m, segment);
-        r = rename_mended(m);
+        recovery_seal(m, segment);
+        r = recovery_rename_mended(m);
     }
     if (r == 0)
-        tell_recovered(m);
+        recovery_tell_recovered(m);
     return r;
 }
 
-static int set_aside(Mending *m) {
+static int recovery_set_aside(Mending *m) {
     char path[PATH_TEXT_MAX];
     int r;
 
     m->name.state = SEGMENT_DAMAGED;
-    r = rename_mended(m);
+    r = recovery_rename_mended(m);
     if (r == 0)
         log_struct(LOG_LEVEL_WARNING, 0,
                    LOG_FIELDS({"PROFD_EVENT", "segment-damaged"},
                               {"PROFD_SESSION", m->folder->name},
-                              {"PROFD_SEGMENT", path_of(m, path)}),
+                              {"PROFD_SEGMENT", recovery_path_of(m, path)}),
                    "Segment '%s' of session '%s' cannot be mended, set it aside; delete it when "
                    "nobody wants it any more",
                    m->text, m->folder->name);
@@ -312,7 +312,7 @@ static int set_aside(Mending *m) {
 }
 
 /* 1: mended or set aside as m->name, 0: it is no more, negative errno: it stays. */
-static int recover(Mending *m) {
+static int recovery_recover(Mending *m) {
     _cleanup_close_ int segment = -1;
     int r;
 
@@ -321,21 +321,21 @@ static int recover(Mending *m) {
         return m->fd;
     segment_name_print(&m->entry.name, m->text);
     (void)manifest_read(m->fd, &m->entry.name, m->entry.directory, m->folder->name, &m->before);
-    segment = open_segment(m);
+    segment = recovery_open_segment(m);
     if (segment < 0)
         return segment == -ENOENT ? 0 : segment;
-    if (is_empty(m, segment))
-        return remove_empty(m);
-    r = mend(m, segment);
+    if (recovery_is_empty(m, segment))
+        return recovery_remove_empty(m);
+    r = recovery_mend(m, segment);
     if (r == -ENOSPC || r == -EDQUOT) {
         (void)store_vacuum(m->store);
-        r = mend(m, segment);
+        r = recovery_mend(m, segment);
     }
-    r = r == 0 ? finish(m, segment) : r == -EBADMSG ? set_aside(m) : r;
+    r = r == 0 ? recovery_finish(m, segment) : r == -EBADMSG ? recovery_set_aside(m) : r;
     return r < 0 ? r : 1;
 }
 
-static void register_mended(Mending *m, int r) {
+static void recovery_register_mended(Mending *m, int r) {
     Store *store = m->store;
     Entry entry = m->entry;
     Entry *old;
@@ -353,7 +353,7 @@ static void register_mended(Mending *m, int r) {
     pthread_mutex_unlock(&store->mutex);
 }
 
-static bool newest_open(Store *store, Folder *folder, Entry *ret) {
+static bool recovery_newest_open(Store *store, Folder *folder, Entry *ret) {
     bool found = false;
 
     pthread_mutex_lock(&store->mutex);
@@ -371,17 +371,17 @@ void folder_recover(Store *store, Folder *folder) {
     Entry entry;
 
     disk_touch(__func__);
-    while (newest_open(store, folder, &entry)) {
-        _cleanup_(mending_done) Mending m = {
+    while (recovery_newest_open(store, folder, &entry)) {
+        _cleanup_(recovery_mending_done) Mending m = {
             .store = store, .folder = folder, .fd = -1, .entry = entry, .name = entry.name};
-        int r = recover(&m);
+        int r = recovery_recover(&m);
 
         if (r < 0)
             log_warning(r,
                         "Failed to recover segment '%s' of session '%s', leaving it to the next "
                         "start: %m",
                         m.text, folder->name);
-        register_mended(&m, r);
+        recovery_register_mended(&m, r);
     }
     pthread_mutex_lock(&store->mutex);
     folder->recovered = true;
@@ -409,7 +409,7 @@ bool store_recover_stray(Store *store) {
     return true;
 }
 
-static bool next_without_manifest(Store *store, Folder *folder, Entry *ret) {
+static bool recovery_next_without_manifest(Store *store, Folder *folder, Entry *ret) {
     bool found = false;
 
     pthread_mutex_lock(&store->mutex);
@@ -430,7 +430,7 @@ bool folder_mend_manifest(Store *store, Folder *folder) {
     int r;
 
     disk_touch(__func__);
-    if (!next_without_manifest(store, folder, &entry))
+    if (!recovery_next_without_manifest(store, folder, &entry))
         return false;
     fd = store_folder_fd(store, folder);
     r = fd < 0 ? fd : manifest_rebuild(fd, &entry.name, folder->name, &manifest);

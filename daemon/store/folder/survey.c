@@ -19,11 +19,6 @@
 
 enum { KNOW_NEWEST = 4 };
 
-static void survey_closedirp(DIR **d) {
-    if (*d)
-        (void)closedir(*d);
-}
-
 /* A listing on its way into a folder. */
 typedef struct Survey {
     const Store *store;
@@ -115,7 +110,7 @@ static void survey_match_manifests(Survey *survey, int fd, bool first) {
 
 static int survey_list(Survey *survey, int folder, bool first) {
     int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    _cleanup_(survey_closedirp) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    _cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     int r = 0;
 
     if (!dir)
@@ -302,7 +297,7 @@ static int survey_session(Store *store, const char *name) {
 
 int store_survey(Store *store) {
     int fd = openat(store->sessions, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    _cleanup_(survey_closedirp) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    _cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 
     disk_touch(__func__);
     if (!dir)

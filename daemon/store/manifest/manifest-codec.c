@@ -72,18 +72,18 @@ static const char *const completenesses[] = {
 };
 /* clang-format on */
 
-static json_t *encode_frame(const ManifestFrame *f) {
+static json_t *manifest_codec_encode_frame(const ManifestFrame *f) {
     return json_pack("[i,i,o,o,o,o]", (int)f->kind, (int)f->file, codec_number(f->offset),
                      codec_number(f->raw), codec_number(f->first_ns), codec_number(f->last_ns));
 }
 
-static json_t *encode_anchor(const ClockAnchor *a) {
+static json_t *manifest_codec_encode_anchor(const ClockAnchor *a) {
     return json_pack("[o,o,o]", codec_number(a->monotonic_ns), codec_number(a->real_ns),
                      codec_number(a->boot_ns));
 }
 
 /* Versions before this one read `what`, and no `reason`. An open end is the greatest number. */
-static json_t *encode_gap(const PdGap *g) {
+static json_t *manifest_codec_encode_gap(const PdGap *g) {
     json_t *json =
         json_pack("{s:o,s:o,s:s,s:s}", "from_ns", codec_number(g->from_ns), "to_ns",
                   codec_number(MIN(g->to_ns, (uint64_t)INT64_MAX)), "what",
@@ -98,72 +98,73 @@ static json_t *encode_gap(const PdGap *g) {
 }
 
 /* Appends what may be NULL for want of memory; the list is then NULL for good. */
-static json_t *append(json_t *list, json_t *item) {
+static json_t *manifest_codec_append(json_t *list, json_t *item) {
     if (json_array_append_new(list, item) == 0)
         return list;
     json_decref(list);
     return NULL;
 }
 
-static json_t *encode_frames(const Manifest *m) {
+static json_t *manifest_codec_encode_frames(const Manifest *m) {
     json_t *list = json_array();
 
     for (size_t i = 0; list && i < m->n_frames; i++)
-        list = append(list, encode_frame(&m->frames[i]));
+        list = manifest_codec_append(list, manifest_codec_encode_frame(&m->frames[i]));
     return list;
 }
 
-static json_t *encode_anchors(const Manifest *m) {
+static json_t *manifest_codec_encode_anchors(const Manifest *m) {
     json_t *list = json_array();
 
     for (size_t i = 0; list && i < m->n_anchors; i++)
-        list = append(list, encode_anchor(&m->anchors[i]));
+        list = manifest_codec_append(list, manifest_codec_encode_anchor(&m->anchors[i]));
     return list;
 }
 
-static json_t *encode_gaps(const Manifest *m) {
+static json_t *manifest_codec_encode_gaps(const Manifest *m) {
     json_t *list = json_array();
 
     for (size_t i = 0; list && i < m->coverage.n_gaps; i++)
-        list = append(list, encode_gap(&m->coverage.gaps[i]));
+        list = manifest_codec_append(list, manifest_codec_encode_gap(&m->coverage.gaps[i]));
     return list;
 }
 
-static json_t *encode_coverage(const Manifest *m) {
+static json_t *manifest_codec_encode_coverage(const Manifest *m) {
     json_t *cpus = json_array();
 
     for (uint32_t cpu = 0; cpus && cpu < PD_COVERAGE_CPUS_MAX; cpu++)
         if (pd_coverage_has_cpu(&m->coverage, cpu))
-            cpus = append(cpus, codec_number(cpu));
+            cpus = manifest_codec_append(cpus, codec_number(cpu));
     return json_pack("{s:o,s:o,s:s,s:o}", "from_ns", codec_number(m->coverage.from_ns), "to_ns",
                      codec_number(m->coverage.to_ns), "after", pd_gap_reason_name(m->after), "cpus",
                      cpus);
 }
 
-static json_t *encode_losses(const Manifest *m) {
+static json_t *manifest_codec_encode_losses(const Manifest *m) {
     json_t *list = json_array();
 
     for (size_t i = 0; list && i < m->n_losses; i++)
-        list = append(list, json_pack("{s:o,s:s,s:o}", "cpu", codec_number(m->losses[i].cpu),
-                                      "cause", causes[m->losses[i].cause], "samples",
-                                      codec_number(m->losses[i].samples)));
+        list = manifest_codec_append(list, json_pack("{s:o,s:s,s:o}", "cpu",
+                                                     codec_number(m->losses[i].cpu), "cause",
+                                                     causes[m->losses[i].cause], "samples",
+                                                     codec_number(m->losses[i].samples)));
     return list;
 }
 
-static json_t *encode_events(const Manifest *m) {
+static json_t *manifest_codec_encode_events(const Manifest *m) {
     json_t *list = json_array();
 
     for (size_t i = 0; list && i < m->n_events; i++)
-        list = append(list, codec_text(m->events[i]));
+        list = manifest_codec_append(list, codec_text(m->events[i]));
     return list;
 }
 
-static json_t *encode_cpus(const Manifest *m) {
+static json_t *manifest_codec_encode_cpus(const Manifest *m) {
     json_t *list = json_array();
 
     for (uint32_t cpu = 0; list && cpu < MANIFEST_CPUS_MAX; cpu++)
         if (manifest_has_cpu(m, cpu))
-            list = append(list, codec_number(cpu));
+            list = manifest_codec_append(list, codec_number(cpu));
     return list;
 }
 
@@ -185,14 +186,14 @@ int manifest_encode(const Manifest *m, Buffer *out) {
            json_object_set_new(json, "layout", json_string(m->directory ? "directory" : "file")) |
            json_object_set_new(json, "synchronised", json_boolean(m->synchronised)) |
            json_object_set_new(json, "sensitive", json_boolean(m->sensitive)) |
-           json_object_set_new(json, "events", encode_events(m)) |
-           json_object_set_new(json, "cpus", encode_cpus(m)) |
-           json_object_set_new(json, "anchors", encode_anchors(m)) |
-           json_object_set_new(json, "lost_by", encode_losses(m)) |
-           json_object_set_new(json, "gaps", encode_gaps(m)) |
-           json_object_set_new(json, "index", encode_frames(m));
+           json_object_set_new(json, "events", manifest_codec_encode_events(m)) |
+           json_object_set_new(json, "cpus", manifest_codec_encode_cpus(m)) |
+           json_object_set_new(json, "anchors", manifest_codec_encode_anchors(m)) |
+           json_object_set_new(json, "lost_by", manifest_codec_encode_losses(m)) |
+           json_object_set_new(json, "gaps", manifest_codec_encode_gaps(m)) |
+           json_object_set_new(json, "index", manifest_codec_encode_frames(m));
     if (m->covered)
-        bad |= json_object_set_new(json, "coverage", encode_coverage(m));
+        bad |= json_object_set_new(json, "coverage", manifest_codec_encode_coverage(m));
     dump = bad ? NULL : json_dumps(json, JSON_COMPACT | JSON_PRESERVE_ORDER);
     if (!dump)
         return -ENOMEM;
@@ -202,7 +203,8 @@ int manifest_encode(const Manifest *m, Buffer *out) {
 }
 
 /* A list of lists of exactly n numbers. */
-static int take_numbers(const json_t *json, const uint64_t *max, size_t n, uint64_t *ret) {
+static int manifest_codec_take_numbers(const json_t *json, const uint64_t *max, size_t n,
+                                       uint64_t *ret) {
     if (!json_is_array(json) || json_array_size(json) != n)
         return -EBADMSG;
     for (size_t i = 0; i < n; i++)
@@ -211,13 +213,13 @@ static int take_numbers(const json_t *json, const uint64_t *max, size_t n, uint6
     return 0;
 }
 
-static int decode_frame(Manifest *m, const json_t *json) {
+static int manifest_codec_decode_frame(Manifest *m, const json_t *json) {
     static const uint64_t max[FRAME_FIELDS] = {STORE_SAMPLES, FILES_MAX, INT64_MAX,
                                                INT64_MAX,     INT64_MAX, INT64_MAX};
     uint64_t v[FRAME_FIELDS];
     ManifestFrame frame;
 
-    if (take_numbers(json, max, FRAME_FIELDS, v) < 0 || v[4] > v[5])
+    if (manifest_codec_take_numbers(json, max, FRAME_FIELDS, v) < 0 || v[4] > v[5])
         return -EBADMSG;
     frame = (ManifestFrame){.kind = (StoreKind)v[0],
                             .file = (uint32_t)v[1],
@@ -228,25 +230,25 @@ static int decode_frame(Manifest *m, const json_t *json) {
     return manifest_add_frame(m, &frame);
 }
 
-static int decode_anchor(Manifest *m, const json_t *json) {
+static int manifest_codec_decode_anchor(Manifest *m, const json_t *json) {
     static const uint64_t max[ANCHOR_FIELDS] = {INT64_MAX, INT64_MAX, INT64_MAX};
     uint64_t v[ANCHOR_FIELDS];
 
-    if (take_numbers(json, max, ANCHOR_FIELDS, v) < 0)
+    if (manifest_codec_take_numbers(json, max, ANCHOR_FIELDS, v) < 0)
         return -EBADMSG;
     return manifest_add_anchor(
         m, &(ClockAnchor){.monotonic_ns = v[0], .real_ns = v[1], .boot_ns = v[2]});
 }
 
 /* A later version may know more reasons. */
-static PdGapReason take_reason(const json_t *json) {
+static PdGapReason manifest_codec_take_reason(const json_t *json) {
     PdGapReason reason = PD_GAP_UNKNOWN;
 
     (void)pd_gap_reason_from_name(json_string_value(json), &reason);
     return reason;
 }
 
-static int decode_gap(Manifest *m, const json_t *json) {
+static int manifest_codec_decode_gap(Manifest *m, const json_t *json) {
     const json_t *reason = json_object_get(json, "reason"), *on = json_object_get(json, "cpu");
     uint64_t from, to, cpu = PD_ALL_CPUS;
 
@@ -258,13 +260,14 @@ static int decode_gap(Manifest *m, const json_t *json) {
     /* Of a version before this one, which noted some gaps and not from when to when it recorded. */
     if (!json_is_string(reason))
         return m->covered ? -EBADMSG : 0;
-    return pd_coverage_add_gap(&m->coverage, &(PdGap){.from_ns = from,
-                                                      .to_ns = to == INT64_MAX ? PD_GAP_OPEN : to,
-                                                      .cpu = (uint32_t)cpu,
-                                                      .reason = take_reason(reason)});
+    return pd_coverage_add_gap(&m->coverage,
+                               &(PdGap){.from_ns = from,
+                                        .to_ns = to == INT64_MAX ? PD_GAP_OPEN : to,
+                                        .cpu = (uint32_t)cpu,
+                                        .reason = manifest_codec_take_reason(reason)});
 }
 
-static int decode_coverage(Manifest *m, const json_t *json) {
+static int manifest_codec_decode_coverage(Manifest *m, const json_t *json) {
     const json_t *after = json_object_get(json, "after"), *cpus = json_object_get(json, "cpus");
     PdCoverage *coverage = &m->coverage;
 
@@ -284,11 +287,11 @@ static int decode_coverage(Manifest *m, const json_t *json) {
         pd_coverage_add_cpu(coverage, (uint32_t)cpu);
     }
     m->covered = true;
-    m->after = take_reason(after);
+    m->after = manifest_codec_take_reason(after);
     return 0;
 }
 
-static int decode_loss(Manifest *m, const json_t *json) {
+static int manifest_codec_decode_loss(Manifest *m, const json_t *json) {
     const char *cause = json_string_value(json_object_get(json, "cause"));
     uint64_t cpu, samples, lost = m->lost;
 
@@ -307,13 +310,13 @@ static int decode_loss(Manifest *m, const json_t *json) {
     return -EBADMSG;
 }
 
-static int decode_event(Manifest *m, const json_t *json) {
+static int manifest_codec_decode_event(Manifest *m, const json_t *json) {
     char name[MANIFEST_TEXT_MAX];
 
     return codec_take_text(json, name, sizeof(name)) < 0 ? -EBADMSG : manifest_add_event(m, name);
 }
 
-static int decode_cpu(Manifest *m, const json_t *json) {
+static int manifest_codec_decode_cpu(Manifest *m, const json_t *json) {
     uint64_t cpu;
 
     if (codec_take_number(json, MANIFEST_CPUS_MAX - 1, &cpu) < 0)
@@ -328,16 +331,16 @@ static const struct {
     size_t      max;
     int       (*decode)(Manifest *m, const json_t *json);
 } lists[] = {
-    { "events",  MANIFEST_EVENTS_MAX,  decode_event  },
-    { "cpus",    MANIFEST_CPUS_MAX,    decode_cpu    },
-    { "anchors", MANIFEST_ANCHORS_MAX, decode_anchor },
-    { "lost_by", MANIFEST_LOSSES_MAX,  decode_loss   },
-    { "gaps",    OLD_GAPS_MAX,         decode_gap    },
-    { "index",   MANIFEST_FRAMES_MAX,  decode_frame  },
+    { "events",  MANIFEST_EVENTS_MAX,  manifest_codec_decode_event  },
+    { "cpus",    MANIFEST_CPUS_MAX,    manifest_codec_decode_cpu    },
+    { "anchors", MANIFEST_ANCHORS_MAX, manifest_codec_decode_anchor },
+    { "lost_by", MANIFEST_LOSSES_MAX,  manifest_codec_decode_loss   },
+    { "gaps",    OLD_GAPS_MAX,         manifest_codec_decode_gap    },
+    { "index",   MANIFEST_FRAMES_MAX,  manifest_codec_decode_frame  },
 };
 /* clang-format on */
 
-static int decode_lists(Manifest *m, const json_t *json) {
+static int manifest_codec_decode_lists(Manifest *m, const json_t *json) {
     for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
         const json_t *list = json_object_get(json, lists[i].name);
 
@@ -353,7 +356,7 @@ static int decode_lists(Manifest *m, const json_t *json) {
     return 0;
 }
 
-static int decode_plain(Manifest *m, const json_t *json) {
+static int manifest_codec_decode_plain(Manifest *m, const json_t *json) {
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
         if (codec_take_text(json_object_get(json, texts[i].name), (char *)m + texts[i].offset,
                             texts[i].size) < 0)
@@ -369,7 +372,7 @@ static int decode_plain(Manifest *m, const json_t *json) {
     return m->first_ns <= m->last_ns && config_name_is_valid(m->session) ? 0 : -EBADMSG;
 }
 
-static int decode_words(Manifest *m, const json_t *json) {
+static int manifest_codec_decode_words(Manifest *m, const json_t *json) {
     const char *layout = json_string_value(json_object_get(json, "layout"));
     const char *completeness = json_string_value(json_object_get(json, "completeness"));
     const json_t *synchronised = json_object_get(json, "synchronised");
@@ -404,13 +407,13 @@ int manifest_decode(Bytes bytes, Manifest **ret) {
         return -EBADMSG;
     r = manifest_new(&m);
     if (r == 0)
-        r = decode_words(m, json);
+        r = manifest_codec_decode_words(m, json);
     if (r == 0)
-        r = decode_plain(m, json);
+        r = manifest_codec_decode_plain(m, json);
     if (r == 0)
-        r = decode_coverage(m, json_object_get(json, "coverage"));
+        r = manifest_codec_decode_coverage(m, json_object_get(json, "coverage"));
     if (r == 0)
-        r = decode_lists(m, json);
+        r = manifest_codec_decode_lists(m, json);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(m);

@@ -27,8 +27,8 @@ typedef struct Walk {
     } open[FILES];
 } Walk;
 
-static int rebuild_open_reader(int folder, const SegmentName *name, PdReader **ret,
-                               bool *ret_directory) {
+static int manifest_rebuild_open_reader(int folder, const SegmentName *name, PdReader **ret,
+                                        bool *ret_directory) {
     char text[SEGMENT_NAME_MAX], path[64 + SEGMENT_NAME_MAX];
     _cleanup_close_ int fd = -1;
     struct stat st;
@@ -53,7 +53,7 @@ static int rebuild_open_reader(int folder, const SegmentName *name, PdReader **r
     return r;
 }
 
-static int rebuild_end_frame(Walk *w, uint32_t file) {
+static int manifest_rebuild_end_frame(Walk *w, uint32_t file) {
     ManifestFrame *frame = &w->open[file].frame;
     int r = frame->raw > 0 ? manifest_add_frame(w->manifest, frame) : 0;
 
@@ -61,7 +61,7 @@ static int rebuild_end_frame(Walk *w, uint32_t file) {
     return r;
 }
 
-static bool rebuild_goes_on(const Walk *w, const PdRecord *record, StoreKind kind) {
+static bool manifest_rebuild_goes_on(const Walk *w, const PdRecord *record, StoreKind kind) {
     const ManifestFrame *frame = &w->open[record->file].frame;
 
     if (frame->raw == 0 || record->decompressed != w->open[record->file].compressed)
@@ -71,7 +71,7 @@ static bool rebuild_goes_on(const Walk *w, const PdRecord *record, StoreKind kin
     return frame->kind == kind && frame->raw + record->size <= SEGMENT_FRAME_RAW_MAX;
 }
 
-static int rebuild_index_record(Walk *w, const PdRecord *record, const PdStamp *stamp) {
+static int manifest_rebuild_index_record(Walk *w, const PdRecord *record, const PdStamp *stamp) {
     StoreKind kind = record->type == PD_RECORD_SAMPLE ? STORE_SAMPLES : STORE_SIDE_BAND;
     ManifestFrame *frame;
     int r;
@@ -82,8 +82,8 @@ static int rebuild_index_record(Walk *w, const PdRecord *record, const PdStamp *
     if (record->file >= FILES || record->type == PD_RECORD_FINISHED_ROUND)
         return 0;
     frame = &w->open[record->file].frame;
-    if (!rebuild_goes_on(w, record, kind)) {
-        r = rebuild_end_frame(w, record->file);
+    if (!manifest_rebuild_goes_on(w, record, kind)) {
+        r = manifest_rebuild_end_frame(w, record->file);
         if (r < 0)
             return r;
         *frame = (ManifestFrame){.offset = record->offset, .file = record->file, .kind = kind};
@@ -99,7 +99,8 @@ static int rebuild_index_record(Walk *w, const PdRecord *record, const PdStamp *
     return 0;
 }
 
-static void rebuild_count_lost(Manifest *manifest, const PdRecord *record, const PdEvent *event) {
+static void manifest_rebuild_count_lost(Manifest *manifest, const PdRecord *record,
+                                        const PdEvent *event) {
     PdBody body;
 
     if ((record->type == PD_RECORD_LOST || record->type == PD_RECORD_LOST_SAMPLES) &&
@@ -107,7 +108,7 @@ static void rebuild_count_lost(Manifest *manifest, const PdRecord *record, const
         manifest->lost += body.lost.lost;
 }
 
-static int rebuild_take_record(Walk *w, const PdRecord *record) {
+static int manifest_rebuild_take_record(Walk *w, const PdRecord *record) {
     Manifest *m = w->manifest;
     PdStamp stamp = {};
 
@@ -119,45 +120,45 @@ static int rebuild_take_record(Walk *w, const PdRecord *record) {
         if (stamp.has_cpu)
             manifest_add_cpu(m, stamp.cpu);
     }
-    rebuild_count_lost(m, record, stamp.event);
-    return rebuild_index_record(w, record, &stamp);
+    manifest_rebuild_count_lost(m, record, stamp.event);
+    return manifest_rebuild_index_record(w, record, &stamp);
 }
 
-static int rebuild_walk(Walk *w) {
+static int manifest_rebuild_walk(Walk *w) {
     PdRecord record;
     int r;
 
     while ((r = pd_reader_next(w->reader, &record)) > 0) {
-        r = rebuild_take_record(w, &record);
+        r = manifest_rebuild_take_record(w, &record);
         if (r < 0)
             return r;
     }
     for (uint32_t file = 0; r == 0 && file < FILES; file++)
-        r = rebuild_end_frame(w, file);
+        r = manifest_rebuild_end_frame(w, file);
     return r;
 }
 
 /* Such as hold what other users had in memory. */
-static bool rebuild_is_sensitive(const PdAttr *attr) {
+static bool manifest_rebuild_is_sensitive(const PdAttr *attr) {
     return attr->sample_type &
            (PD_SAMPLE_STACK_USER | PD_SAMPLE_REGS_USER | PD_SAMPLE_REGS_INTR | PD_SAMPLE_RAW);
 }
 
-static int rebuild_describe_events(Walk *w) {
+static int manifest_rebuild_describe_events(Walk *w) {
     const PdEvents *events = pd_reader_events(w->reader);
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < pd_events_count(events); i++) {
         const PdEvent *event = pd_events_at(events, i);
 
-        w->manifest->sensitive |= rebuild_is_sensitive(&event->attr);
+        w->manifest->sensitive |= manifest_rebuild_is_sensitive(&event->attr);
         r = manifest_add_event(w->manifest, event->name);
     }
     w->manifest->weight = w->manifest->samples * segment_sample_weight(events);
     return r;
 }
 
-static int rebuild_describe_header(Walk *w) {
+static int manifest_rebuild_describe_header(Walk *w) {
     _cleanup_(pd_environment_freep) PdEnvironment *environment = NULL;
     const PdHeader *header = pd_reader_header(w->reader);
     const PdDamage *damage = pd_reader_damage(w->reader);
@@ -184,7 +185,7 @@ static int rebuild_describe_header(Walk *w) {
 }
 
 /* The data sections of all files. */
-static int rebuild_measure(Walk *w, int folder, const SegmentName *name) {
+static int manifest_rebuild_measure(Walk *w, int folder, const SegmentName *name) {
     const PdHeader *header = pd_reader_header(w->reader);
     char text[SEGMENT_NAME_MAX], path[SEGMENT_NAME_MAX + 32];
 
@@ -208,20 +209,20 @@ int manifest_rebuild(int folder, const SegmentName *name, const char *session, M
     int r = w ? manifest_new(&manifest) : -ENOMEM;
 
     if (r == 0)
-        r = rebuild_open_reader(folder, name, &reader, &manifest->directory);
+        r = manifest_rebuild_open_reader(folder, name, &reader, &manifest->directory);
     if (r < 0)
         return r;
     w->reader = reader;
     w->manifest = manifest;
     snprintf(manifest->session, sizeof(manifest->session), "%s", session);
     manifest->sequence = name->number;
-    r = rebuild_walk(w);
+    r = manifest_rebuild_walk(w);
     if (r == 0)
-        r = rebuild_describe_events(w);
+        r = manifest_rebuild_describe_events(w);
     if (r == 0)
-        r = rebuild_describe_header(w);
+        r = manifest_rebuild_describe_header(w);
     if (r == 0)
-        r = rebuild_measure(w, folder, name);
+        r = manifest_rebuild_measure(w, folder, name);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(manifest);

@@ -51,7 +51,7 @@ size_t segment_plan_bytes(const SegmentPlan *plan) {
     return sizeof(*plan) + plan->tracing.allocated + plan->preamble.allocated;
 }
 
-static bool plan_counts_nothing(const PdAttr *attr) {
+static bool segment_plan_counts_nothing(const PdAttr *attr) {
     /* PERF_COUNT_SW_DUMMY: there for side-band alone. */
     return attr->type == PD_TYPE_SOFTWARE && attr->config == 9;
 }
@@ -60,7 +60,7 @@ uint64_t segment_sample_weight(const PdEvents *events) {
     for (size_t i = 0; i < pd_events_count(events); i++) {
         const PdAttr *attr = &pd_events_at(events, i)->attr;
 
-        if (plan_counts_nothing(attr))
+        if (segment_plan_counts_nothing(attr))
             continue;
         if (!(attr->flags & PD_ATTR_FREQ))
             return attr->sample_period;

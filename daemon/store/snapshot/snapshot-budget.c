@@ -11,7 +11,7 @@
  * the disk, but all of them are listed, and looked through for each name. Small limits still hold
  * some of them.
  */
-static uint64_t budget_least_weight(uint64_t limit) {
+static uint64_t snapshot_budget_least_weight(uint64_t limit) {
     return MIN((uint64_t)SNAPSHOT_LEAST_BYTES, limit / SNAPSHOT_LEAST_PART);
 }
 
@@ -19,7 +19,8 @@ typedef struct Sums {
     uint64_t all, unprivileged, of_uid;
 } Sums;
 
-static void budget_add(Sums *sums, const Kept *kept, uint64_t bytes, uint32_t uid, uint64_t least) {
+static void snapshot_budget_add(Sums *sums, const Kept *kept, uint64_t bytes, uint32_t uid,
+                                uint64_t least) {
     uint64_t weight = MAX(bytes, least);
 
     sums->all += bytes;
@@ -28,24 +29,24 @@ static void budget_add(Sums *sums, const Kept *kept, uint64_t bytes, uint32_t ui
 }
 
 /* What waits for its turn takes nothing yet. */
-static Sums budget_sum_up(const SnapshotEngine *engine, const Snapshot *without, uint32_t uid,
-                          uint64_t least) {
+static Sums snapshot_budget_sum_up(const SnapshotEngine *engine, const Snapshot *without,
+                                   uint32_t uid, uint64_t least) {
     Sums sums = {};
 
     for (const Kept *k = engine->kept; k; k = k->next)
-        budget_add(&sums, k, k->info.bytes, uid, least);
+        snapshot_budget_add(&sums, k, k->info.bytes, uid, least);
     for (const Snapshot *job = engine->jobs; job; job = job->next)
         if (job != without && job->kept && job->state != JOB_WAITS)
-            budget_add(&sums, job->kept, job->bytes, uid, least);
+            snapshot_budget_add(&sums, job->kept, job->bytes, uid, least);
     return sums;
 }
 
-static uint64_t budget_sum_bytes(const SnapshotEngine *engine) {
-    return budget_sum_up(engine, NULL, 0, 0).all;
+static uint64_t snapshot_budget_sum_bytes(const SnapshotEngine *engine) {
+    return snapshot_budget_sum_up(engine, NULL, 0, 0).all;
 }
 
 /* Never so much that nothing would be left for recordings. */
-static uint64_t budget_limit_of(Store *store) {
+static uint64_t snapshot_budget_limit_of(Store *store) {
     uint64_t limit;
 
     pthread_mutex_lock(&store->mutex);
@@ -57,8 +58,9 @@ static uint64_t budget_limit_of(Store *store) {
 int snapshot_budget(const SnapshotEngine *engine, const Snapshot *job, uint64_t bytes,
                     SnapshotFailure *ret_why) {
     const Kept *kept = job->kept;
-    uint64_t all = budget_limit_of(engine->store), limit = all, least = budget_least_weight(all);
-    Sums sums = budget_sum_up(engine, job, kept->info.uid, least);
+    uint64_t all = snapshot_budget_limit_of(engine->store), limit = all,
+             least = snapshot_budget_least_weight(all);
+    Sums sums = snapshot_budget_sum_up(engine, job, kept->info.uid, least);
     uint64_t need = sums.all + bytes, weight = MAX(bytes, least);
 
     if (!kept->privileged && sums.unprivileged + weight > all / 4 * 3) {
@@ -79,7 +81,7 @@ int snapshot_budget(const SnapshotEngine *engine, const Snapshot *job, uint64_t 
 }
 
 void snapshot_list_account(SnapshotEngine *engine) {
-    uint64_t all = budget_sum_bytes(engine);
+    uint64_t all = snapshot_budget_sum_bytes(engine);
 
     pthread_mutex_lock(&engine->store->mutex);
     engine->store->snapshot_bytes = all;
@@ -87,10 +89,10 @@ void snapshot_list_account(SnapshotEngine *engine) {
 }
 
 SnapshotUse snapshot_use(SnapshotEngine *engine) {
-    SnapshotUse use = {.limit_bytes = budget_limit_of(engine->store)};
+    SnapshotUse use = {.limit_bytes = snapshot_budget_limit_of(engine->store)};
 
     pthread_mutex_lock(&engine->mutex);
-    use.used_bytes = budget_sum_bytes(engine);
+    use.used_bytes = snapshot_budget_sum_bytes(engine);
     pthread_mutex_unlock(&engine->mutex);
     for (const Kept *k = engine->kept; k; k = k->next)
         use.n += !k->info.transient;

@@ -16,7 +16,7 @@
  * all is in the open one, what the recorder knows.
  */
 
-static void build_making_done(Making *m) {
+static void snapshot_build_making_done(Making *m) {
     emission_free(m->emission);
     segment_replay_free(m->replay);
     pd_events_free(m->events);
@@ -28,7 +28,7 @@ static void build_making_done(Making *m) {
 }
 
 /* Members of a group that still follow on each other. */
-static void build_set_groups(Making *m) {
+static void snapshot_build_set_groups(Making *m) {
     for (size_t i = 0; i < m->window->n_sources; i++) {
         const PdEventSource *source = &m->window->sources[i];
 
@@ -41,7 +41,7 @@ static void build_set_groups(Making *m) {
     }
 }
 
-static int build_add_tracing(Making *m, Bytes tracing) {
+static int snapshot_build_add_tracing(Making *m, Bytes tracing) {
     _cleanup_(buffer_done) Buffer both = {};
     int r;
 
@@ -66,7 +66,7 @@ static int build_add_tracing(Making *m, Bytes tracing) {
 }
 
 /* What a finished segment says; of the host the newest one's counts. */
-static int build_read_features(Making *m, const WindowPart *part, bool of_host) {
+static int snapshot_build_read_features(Making *m, const WindowPart *part, bool of_host) {
     _cleanup_(pd_reader_freep) PdReader *reader = NULL;
     _cleanup_close_ int fd = window_open_file(part, 0);
     Bytes tracing;
@@ -77,21 +77,21 @@ static int build_read_features(Making *m, const WindowPart *part, bool of_host) 
     (void)TAKE_FD(fd);
     r = of_host ? snapshot_writer_carry_features(&m->writer, reader) : 0;
     if (r == 0 && pd_reader_feature(reader, PD_FEATURE_TRACING_DATA, &tracing) == 0)
-        r = build_add_tracing(m, tracing);
+        r = snapshot_build_add_tracing(m, tracing);
     return r;
 }
 
 /* One finished segment of those with the same events is enough; `last` is the newest of all. */
-static int build_take_features(Making *m, size_t i, size_t last) {
+static int snapshot_build_take_features(Making *m, size_t i, size_t last) {
     const WindowPart *part = &m->window->parts[i];
     bool is_new = i == 0 || m->window->parts[i - 1].source != part->source;
 
     if (part->view.manifest)
-        return build_add_tracing(m, buffer_bytes(&part->view.tracing));
-    return is_new || i == last ? build_read_features(m, part, i == last) : 0;
+        return snapshot_build_add_tracing(m, buffer_bytes(&part->view.tracing));
+    return is_new || i == last ? snapshot_build_read_features(m, part, i == last) : 0;
 }
 
-static size_t build_newest_finished(const Window *w) {
+static size_t snapshot_build_newest_finished(const Window *w) {
     size_t i = w->n_parts;
 
     while (i > 0 && (w->parts[i - 1].gone || w->parts[i - 1].view.manifest))
@@ -99,17 +99,17 @@ static size_t build_newest_finished(const Window *w) {
     return i - 1;
 }
 
-static WindowPart *build_part_behind(Window *w, size_t i) {
+static WindowPart *snapshot_build_part_behind(Window *w, size_t i) {
     while (++i < w->n_parts && w->parts[i].gone)
         ;
     return i < w->n_parts ? &w->parts[i] : NULL;
 }
 
-static bool build_is_forbidden(const Making *m) {
+static bool snapshot_build_is_forbidden(const Making *m) {
     return m->window && m->window->sensitive && !m->build->privileged;
 }
 
-static void build_add_cpus(Making *m, const Manifest *manifest) {
+static void snapshot_build_add_cpus(Making *m, const Manifest *manifest) {
     Window *w = m->window;
 
     m->cpus_unknown |= !manifest->covered;
@@ -117,14 +117,14 @@ static void build_add_cpus(Making *m, const Manifest *manifest) {
         w->coverage.cpus[i] |= manifest->coverage.cpus[i];
 }
 
-static int build_take_part(Making *m, size_t i, size_t last) {
+static int snapshot_build_take_part(Making *m, size_t i, size_t last) {
     WindowPart *part = &m->window->parts[i], *next;
     int r = part->gone ? 0 : window_read_manifest(m->window, part);
 
     if (r < 0 || part->gone)
         return r;
     for (;;) {
-        next = build_part_behind(m->window, i);
+        next = snapshot_build_part_behind(m->window, i);
         r = next ? window_read_manifest(m->window, next) : 0;
         if (r < 0)
             return r;
@@ -132,20 +132,20 @@ static int build_take_part(Making *m, size_t i, size_t last) {
             break;
     }
     m->window->sensitive |= window_manifest(part)->sensitive;
-    build_add_cpus(m, window_manifest(part));
-    r = build_is_forbidden(m) ? -EACCES : build_take_features(m, i, last);
+    snapshot_build_add_cpus(m, window_manifest(part));
+    r = snapshot_build_is_forbidden(m) ? -EACCES : snapshot_build_take_features(m, i, last);
     return r == 0 ? making_take_part(m, part, next) : r;
 }
 
-static int build_take_parts(Making *m) {
+static int snapshot_build_take_parts(Making *m) {
     Window *w = m->window;
-    size_t last = build_newest_finished(w);
+    size_t last = snapshot_build_newest_finished(w);
     int r = 0;
 
     if (last == SIZE_MAX && m->build->store->environment)
         r = MIN(pd_writer_set_environment(m->writer.writer, m->build->store->environment), 0);
     for (size_t i = 0; r == 0 && i < w->n_parts; i++) {
-        r = build_take_part(m, i, last);
+        r = snapshot_build_take_part(m, i, last);
         window_part_close(&w->parts[i]);
         if (r == 0)
             r = window_open_ahead(w);
@@ -153,7 +153,7 @@ static int build_take_parts(Making *m) {
     return r;
 }
 
-static int build_begin(Making *m, int fd) {
+static int snapshot_build_begin(Making *m, int fd) {
     Window *w = m->window;
     int r = window_read_events(w);
 
@@ -165,12 +165,12 @@ static int build_begin(Making *m, int fd) {
         r = segment_replay_new(m->build->store->memory.table_bytes, &m->replay);
     if (r < 0)
         return r;
-    build_set_groups(m);
+    snapshot_build_set_groups(m);
     return snapshot_writer_open(&m->writer, fd, &m->build->output, m->events);
 }
 
 /* By the clock of the newest part, so that its times of day are those that the host had last. */
-static int build_clock_of(Window *w, ClockAnchor *ret) {
+static int snapshot_build_clock_of(Window *w, ClockAnchor *ret) {
     WindowPart *part = NULL;
     const Manifest *m;
     int r;
@@ -190,7 +190,7 @@ static int build_clock_of(Window *w, ClockAnchor *ret) {
     return 0;
 }
 
-static void build_count_total(Making *m) {
+static void snapshot_build_count_total(Making *m) {
     uint64_t total = 0;
 
     for (size_t i = 0; i < m->window->n_parts; i++)
@@ -198,7 +198,7 @@ static void build_count_total(Making *m) {
     atomic_store(&m->build->progress->total_bytes, total);
 }
 
-static int build_finish(Making *m, const ClockAnchor *clock) {
+static int snapshot_build_finish(Making *m, const ClockAnchor *clock) {
     HistoryCounts counts = history_counts(segment_replay_history(m->replay));
     Buffer none = {};
     int r = snapshot_writer_flush(&m->writer, m->emission ? emission_pending(m->emission) : &none);
@@ -213,7 +213,7 @@ static int build_finish(Making *m, const ClockAnchor *clock) {
     return r;
 }
 
-static void build_fill_result(const Making *m, BuildResult *ret) {
+static void snapshot_build_fill_result(const Making *m, BuildResult *ret) {
     const Window *w = m->window;
 
     *ret = (BuildResult){.samples = m->samples,
@@ -231,7 +231,7 @@ static void build_fill_result(const Making *m, BuildResult *ret) {
 }
 
 /* A CPU that idled is an answer; one that no segment of the window recorded is a mistake. */
-static bool build_find_absent_cpus(const Making *m, SnapshotFilter *ret) {
+static bool snapshot_build_find_absent_cpus(const Making *m, SnapshotFilter *ret) {
     const SnapshotFilter *filter = &m->build->filter;
     bool any_recorded = false;
 
@@ -247,8 +247,8 @@ static bool build_find_absent_cpus(const Making *m, SnapshotFilter *ret) {
     return any_recorded && !m->cpus_unknown && ret->by_cpu;
 }
 
-static int build_fail_selection(const Mismatch *mismatch, const SnapshotFilter *filter,
-                                SnapshotFailure *why) {
+static int snapshot_build_fail_selection(const Mismatch *mismatch, const SnapshotFilter *filter,
+                                         SnapshotFailure *why) {
     _cleanup_(buffer_done) Buffer text = {};
 
     *why = (SnapshotFailure){.error = SNAPSHOT_NO_MATCH};
@@ -261,18 +261,18 @@ static int build_fail_selection(const Mismatch *mismatch, const SnapshotFilter *
 
 /* A host that was idle has no samples, and that is an answer; filters that no sample passes are
  * most likely wrong. */
-static int build_check_selection(const Making *m, SnapshotFailure *why) {
+static int snapshot_build_check_selection(const Making *m, SnapshotFailure *why) {
     SnapshotFilter absent = {};
 
-    if (build_find_absent_cpus(m, &absent)) {
-        return build_fail_selection(&(Mismatch){}, &absent, why);
+    if (snapshot_build_find_absent_cpus(m, &absent)) {
+        return snapshot_build_fail_selection(&(Mismatch){}, &absent, why);
     }
     if (m->samples > 0 || selection_kinds(&m->build->filter) == 0)
         return 0;
-    return build_fail_selection(&m->filter.mismatch, &m->build->filter, why);
+    return snapshot_build_fail_selection(&m->filter.mismatch, &m->build->filter, why);
 }
 
-static int build_make(Making *m, int fd, BuildResult *ret, SnapshotFailure *why) {
+static int snapshot_build_make(Making *m, int fd, BuildResult *ret, SnapshotFailure *why) {
     ClockAnchor clock;
     bool has_clock;
     int r = window_new(m->build->store, &m->build->query, &m->window, why);
@@ -280,29 +280,29 @@ static int build_make(Making *m, int fd, BuildResult *ret, SnapshotFailure *why)
     if (r < 0)
         return r;
     *why = (SnapshotFailure){.error = SNAPSHOT_FAILED};
-    if (build_is_forbidden(m))
+    if (snapshot_build_is_forbidden(m))
         return -EACCES;
-    build_count_total(m);
-    r = build_clock_of(m->window, &clock);
+    snapshot_build_count_total(m);
+    r = snapshot_build_clock_of(m->window, &clock);
     has_clock = r == 0;
     window_note_gaps(m->window, &m->build->filter);
-    r = build_begin(m, fd);
+    r = snapshot_build_begin(m, fd);
     if (r == 0)
-        r = build_take_parts(m);
+        r = snapshot_build_take_parts(m);
     if (r == 0)
-        r = build_check_selection(m, why);
+        r = snapshot_build_check_selection(m, why);
     if (r == 0)
-        r = build_finish(m, has_clock ? &clock : NULL);
+        r = snapshot_build_finish(m, has_clock ? &clock : NULL);
     if (r == 0)
-        build_fill_result(m, ret);
+        snapshot_build_fill_result(m, ret);
     return r;
 }
 
-static void build_explain(const Making *m, int r, SnapshotFailure *why) {
+static void snapshot_build_explain(const Making *m, int r, SnapshotFailure *why) {
     if (why->error != SNAPSHOT_FAILED)
         return;
     why->code = r;
-    if (build_is_forbidden(m))
+    if (snapshot_build_is_forbidden(m))
         why->error = SNAPSHOT_FORBIDDEN;
     else if (r == -ECANCELED)
         why->error = SNAPSHOT_CANCELLED;
@@ -313,13 +313,13 @@ static void build_explain(const Making *m, int r, SnapshotFailure *why) {
 }
 
 int snapshot_build(const Build *build, int fd, BuildResult *ret, SnapshotFailure *ret_why) {
-    _cleanup_(build_making_done)
+    _cleanup_(snapshot_build_making_done)
         Making m = {.build = build, .filter = {.selection = &build->filter}};
     int r;
 
     *ret_why = (SnapshotFailure){.error = SNAPSHOT_FAILED};
-    r = build_make(&m, fd, ret, ret_why);
+    r = snapshot_build_make(&m, fd, ret, ret_why);
     if (r < 0)
-        build_explain(&m, r, ret_why);
+        snapshot_build_explain(&m, r, ret_why);
     return r;
 }

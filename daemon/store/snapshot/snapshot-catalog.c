@@ -16,12 +16,8 @@
  * stays until somebody removes it.
  */
 
-static void catalog_closedirp(DIR **d) {
-    if (*d)
-        (void)closedir(*d);
-}
-
-static bool catalog_has_suffix(const char *text, const char *suffix, char ret[SNAPSHOT_NAME_MAX]) {
+static bool snapshot_catalog_has_suffix(const char *text, const char *suffix,
+                                        char ret[SNAPSHOT_NAME_MAX]) {
     size_t n = strlen(text), k = strlen(suffix);
 
     if (n <= k || n - k >= SNAPSHOT_NAME_MAX || strcmp(text + n - k, suffix) != 0)
@@ -48,7 +44,7 @@ Kept *snapshot_list_find(SnapshotEngine *engine, const char *name) {
     return kept;
 }
 
-static size_t catalog_count_files(int folder, const char *data) {
+static size_t snapshot_catalog_count_files(int folder, const char *data) {
     _cleanup_close_ int fd = openat(folder, data, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     char name[24];
     size_t n = 1;
@@ -62,8 +58,8 @@ static size_t catalog_count_files(int folder, const char *data) {
 }
 
 /* Describes a snapshot that has lost its manifest. */
-static void catalog_make_up(int folder, const char *data, const char *name, bool is_folder,
-                            Kept *kept) {
+static void snapshot_catalog_make_up(int folder, const char *data, const char *name, bool is_folder,
+                                     Kept *kept) {
     struct stat st;
 
     kept->info = (SnapshotInfo){
@@ -76,8 +72,8 @@ static void catalog_make_up(int folder, const char *data, const char *name, bool
 }
 
 /* It was finished while nobody could seal it. There are few such, and nothing waits yet. */
-static void catalog_seal_late(SnapshotEngine *engine, const char *data, bool is_folder,
-                              const Kept *kept) {
+static void snapshot_catalog_seal_late(SnapshotEngine *engine, const char *data, bool is_folder,
+                                       const Kept *kept) {
     char manifest[SNAPSHOT_FILE_MAX];
 
     snapshot_manifest_name(kept->info.name, manifest);
@@ -88,7 +84,7 @@ static void catalog_seal_late(SnapshotEngine *engine, const char *data, bool is_
     seal_recording(&engine->store->seal, engine->folder, manifest, false, kept->info.sensitive);
 }
 
-static int catalog_load_data(SnapshotEngine *engine, const char *data, const char *name) {
+static int snapshot_catalog_load_data(SnapshotEngine *engine, const char *data, const char *name) {
     Kept *kept = calloc(1, sizeof(*kept));
     bool is_folder;
     uint64_t bytes;
@@ -105,19 +101,19 @@ static int catalog_load_data(SnapshotEngine *engine, const char *data, const cha
     if (r < 0) {
         log_warning(r, "Failed to read the manifest of snapshot '%s' in store '%s', keeping it: %m",
                     name, engine->store->path);
-        catalog_make_up(engine->folder, data, name, is_folder, kept);
+        snapshot_catalog_make_up(engine->folder, data, name, is_folder, kept);
     }
-    catalog_seal_late(engine, data, is_folder, kept);
+    snapshot_catalog_seal_late(engine, data, is_folder, kept);
     kept->info.layout = is_folder ? LAYOUT_DIRECTORY : LAYOUT_FILE;
     kept->info.bytes = bytes;
-    kept->info.n_files = is_folder ? catalog_count_files(engine->folder, data) : 1;
+    kept->info.n_files = is_folder ? snapshot_catalog_count_files(engine->folder, data) : 1;
     snapshot_list_add(engine, kept);
     return 0;
 }
 
 /* Of a snapshot whose data never came. */
-static void catalog_remove_stray_manifest(SnapshotEngine *engine, const char *text,
-                                          const char *name) {
+static void snapshot_catalog_remove_stray_manifest(SnapshotEngine *engine, const char *text,
+                                                   const char *name) {
     char data[SNAPSHOT_FILE_MAX];
 
     snprintf(data, sizeof(data), "%.*s" SNAPSHOT_DATA, SNAPSHOT_NAME_MAX, name);
@@ -125,7 +121,7 @@ static void catalog_remove_stray_manifest(SnapshotEngine *engine, const char *te
         (void)unlinkat(engine->folder, text, 0);
 }
 
-static int catalog_load_name(SnapshotEngine *engine, const char *text) {
+static int snapshot_catalog_load_name(SnapshotEngine *engine, const char *text) {
     char name[SNAPSHOT_NAME_MAX];
 
     if (text[0] == '.') {
@@ -135,23 +131,23 @@ static int catalog_load_name(SnapshotEngine *engine, const char *text) {
                        text, engine->store->path);
         return 0;
     }
-    if (catalog_has_suffix(text, SNAPSHOT_DATA, name))
-        return catalog_load_data(engine, text, name);
-    if (catalog_has_suffix(text, SNAPSHOT_MANIFEST, name))
-        catalog_remove_stray_manifest(engine, text, name);
+    if (snapshot_catalog_has_suffix(text, SNAPSHOT_DATA, name))
+        return snapshot_catalog_load_data(engine, text, name);
+    if (snapshot_catalog_has_suffix(text, SNAPSHOT_MANIFEST, name))
+        snapshot_catalog_remove_stray_manifest(engine, text, name);
     return 0;
 }
 
 int snapshot_list_load(SnapshotEngine *engine) {
     int fd = openat(engine->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    _cleanup_(catalog_closedirp) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    _cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     int r = 0;
 
     disk_touch(__func__);
     if (!dir)
         return -errno;
     for (struct dirent *e; r == 0 && (e = readdir(dir));)
-        r = catalog_load_name(engine, e->d_name);
+        r = snapshot_catalog_load_name(engine, e->d_name);
     return r;
 }
 
@@ -164,7 +160,8 @@ void snapshot_list_free(SnapshotEngine *engine) {
     }
 }
 
-static const SnapshotInfo *catalog_info_of(SnapshotEngine *engine, Kept *kept, SnapshotInfo *ret) {
+static const SnapshotInfo *snapshot_catalog_info_of(SnapshotEngine *engine, Kept *kept,
+                                                    SnapshotInfo *ret) {
     uint64_t retention;
     char data[SNAPSHOT_FILE_MAX];
 
@@ -189,7 +186,7 @@ int snapshot_each(SnapshotEngine *engine, int (*fn)(void *userdata, const Snapsh
         SnapshotInfo info;
 
         if (!k->info.transient && k->fate == FATE_STAYS)
-            r = fn(userdata, catalog_info_of(engine, k, &info));
+            r = fn(userdata, snapshot_catalog_info_of(engine, k, &info));
     }
     return MIN(r, 0);
 }
@@ -199,7 +196,7 @@ int snapshot_find(SnapshotEngine *engine, const char *name, SnapshotInfo *ret) {
 
     if (!kept || kept->fate != FATE_STAYS)
         return -ENOENT;
-    (void)catalog_info_of(engine, kept, ret);
+    (void)snapshot_catalog_info_of(engine, kept, ret);
     return 0;
 }
 

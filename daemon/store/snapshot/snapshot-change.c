@@ -40,7 +40,7 @@ int snapshot_delete(SnapshotEngine *engine, const Kept *kept) {
     return 0;
 }
 
-static int change_write_kept(SnapshotEngine *engine, const Kept *kept) {
+static int snapshot_change_write_kept(SnapshotEngine *engine, const Kept *kept) {
     _cleanup_close_ int fd = -1;
     char text[SNAPSHOT_FILE_MAX];
     struct stat st;
@@ -54,14 +54,14 @@ static int change_write_kept(SnapshotEngine *engine, const Kept *kept) {
     return 0;
 }
 
-static void change_work(void *userdata) {
+static void snapshot_change_work(void *userdata) {
     Change *change = userdata;
 
-    change->result =
-        (change->removes ? snapshot_delete : change_write_kept)(change->engine, &change->kept);
+    change->result = (change->removes ? snapshot_delete
+                                      : snapshot_change_write_kept)(change->engine, &change->kept);
 }
 
-static void change_take_out(SnapshotEngine *engine, Kept *kept) {
+static void snapshot_change_take_out(SnapshotEngine *engine, Kept *kept) {
     Kept **at;
 
     pthread_mutex_lock(&engine->mutex);
@@ -73,7 +73,7 @@ static void change_take_out(SnapshotEngine *engine, Kept *kept) {
     free(kept);
 }
 
-static void change_log_expiry(const char *name, int error) {
+static void snapshot_change_log_expiry(const char *name, int error) {
     if (error < 0)
         log_warning(error,
                     "Failed to remove snapshot '%s' that is older than "
@@ -85,19 +85,19 @@ static void change_log_expiry(const char *name, int error) {
                    "Removed snapshot '%s', which is older than SnapshotMaxRetentionSec=", name);
 }
 
-static void change_done(void *userdata) {
+static void snapshot_change_done(void *userdata) {
     Change *change = userdata;
     SnapshotEngine *engine = change->engine;
     Kept *kept = snapshot_list_find(engine, change->kept.info.name);
 
     kept->changes = false;
     if (change->removes && kept->fate == FATE_EXPIRED && change->result != -ECANCELED)
-        change_log_expiry(kept->info.name, change->result);
+        snapshot_change_log_expiry(kept->info.name, change->result);
     /* What cannot be removed stays. */
     if (change->removes && change->result < 0 && change->result != -ECANCELED)
         kept->fate = FATE_STAYS;
     if (change->removes && change->result == 0)
-        change_take_out(engine, kept);
+        snapshot_change_take_out(engine, kept);
     else if (change->result == 0)
         kept->info.pinned = change->kept.info.pinned;
     if (change->answer.on_done)
@@ -107,8 +107,8 @@ static void change_done(void *userdata) {
     free(change);
 }
 
-static int change_begin(SnapshotEngine *engine, Kept *kept, bool removes, bool pinned,
-                        const SnapshotAnswer *answer) {
+static int snapshot_change_begin(SnapshotEngine *engine, Kept *kept, bool removes, bool pinned,
+                                 const SnapshotAnswer *answer) {
     Change *change;
     int r;
 
@@ -123,9 +123,10 @@ static int change_begin(SnapshotEngine *engine, Kept *kept, bool removes, bool p
                        .result = -ECANCELED,
                        .answer = *answer};
     change->kept.info.pinned = pinned;
-    r = housekeeper_add(engine->housekeeper,
-                        &(Chore){.work = change_work, .done = change_done, .userdata = change},
-                        answer->privileged);
+    r = housekeeper_add(
+        engine->housekeeper,
+        &(Chore){.work = snapshot_change_work, .done = snapshot_change_done, .userdata = change},
+        answer->privileged);
     if (r < 0)
         free(change);
     else
@@ -133,24 +134,25 @@ static int change_begin(SnapshotEngine *engine, Kept *kept, bool removes, bool p
     return r;
 }
 
-static Kept *change_find_visible(SnapshotEngine *engine, const char *name) {
+static Kept *snapshot_change_find_visible(SnapshotEngine *engine, const char *name) {
     Kept *kept = snapshot_list_find(engine, name);
 
     return kept && kept->fate == FATE_STAYS ? kept : NULL;
 }
 
 int snapshot_remove(SnapshotEngine *engine, const char *name, const SnapshotAnswer *answer) {
-    Kept *kept = change_find_visible(engine, name);
+    Kept *kept = snapshot_change_find_visible(engine, name);
 
-    return kept ? change_begin(engine, kept, true, kept->info.pinned, answer) : -ENOENT;
+    return kept ? snapshot_change_begin(engine, kept, true, kept->info.pinned, answer) : -ENOENT;
 }
 
 int snapshot_set_pinned(SnapshotEngine *engine, const char *name, bool pinned,
                         const SnapshotAnswer *answer) {
-    Kept *kept = change_find_visible(engine, name);
+    Kept *kept = snapshot_change_find_visible(engine, name);
 
-    return kept && !kept->info.transient ? change_begin(engine, kept, false, pinned, answer)
-                                         : -ENOENT;
+    return kept && !kept->info.transient
+               ? snapshot_change_begin(engine, kept, false, pinned, answer)
+               : -ENOENT;
 }
 
 void snapshot_remove_doomed(SnapshotEngine *engine) {
@@ -159,7 +161,7 @@ void snapshot_remove_doomed(SnapshotEngine *engine) {
     /* By then there is no housekeeper any more, and the end itself removes them. */
     for (Kept *k = engine->ending ? NULL : engine->kept; k; k = k->next)
         if (k->fate != FATE_STAYS && !k->changes &&
-            change_begin(engine, k, true, k->info.pinned, &nobody) < 0)
+            snapshot_change_begin(engine, k, true, k->info.pinned, &nobody) < 0)
             return;
 }
 

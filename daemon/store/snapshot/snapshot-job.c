@@ -18,13 +18,13 @@
 
 enum { NAMES_MAX = 1000 };
 
-static void job_wake(Snapshot *job) {
+static void snapshot_job_wake(Snapshot *job) {
     uint64_t one = 1;
 
     (void)!write(job->engine->event, &one, sizeof(one));
 }
 
-static int job_on_bytes(void *userdata, uint64_t bytes) {
+static int snapshot_job_on_bytes(void *userdata, uint64_t bytes) {
     Snapshot *job = userdata;
     SnapshotEngine *engine = job->engine;
     int r;
@@ -38,21 +38,21 @@ static int job_on_bytes(void *userdata, uint64_t bytes) {
     return r;
 }
 
-static void job_on_progress(void *userdata) {
+static void snapshot_job_on_progress(void *userdata) {
     Snapshot *job = userdata;
 
     if (!atomic_exchange(&job->progressed, true))
-        job_wake(job);
+        snapshot_job_wake(job);
 }
 
-static void job_scratch_name(const Snapshot *job, char ret[SNAPSHOT_FILE_MAX]) {
+static void snapshot_job_scratch_name(const Snapshot *job, char ret[SNAPSHOT_FILE_MAX]) {
     if (job->kept->info.transient)
         snapshot_data_name(&job->kept->info, ret);
     else
         snprintf(ret, SNAPSHOT_FILE_MAX, ".%.*s.part", SNAPSHOT_NAME_MAX, job->kept->info.name);
 }
 
-static int job_create(const Snapshot *job, const char *scratch) {
+static int snapshot_job_create(const Snapshot *job, const char *scratch) {
     int fd;
 
     if (job->kept->info.layout == LAYOUT_FILE) {
@@ -66,7 +66,7 @@ static int job_create(const Snapshot *job, const char *scratch) {
     return fd < 0 ? -errno : fd;
 }
 
-static int job_build(Snapshot *job, int fd) {
+static int snapshot_job_build(Snapshot *job, int fd) {
     const SnapshotInfo *info = &job->kept->info;
     const Build job_build = {
         .store = job->engine->store,
@@ -78,8 +78,8 @@ static int job_build(Snapshot *job, int fd) {
                    .keep_frames = job->keep_frames,
                    .n_files = MIN(job->engine->store->n_cpus, (unsigned)SNAPSHOT_WRITER_FILES_MAX)},
         .progress = &job->progress,
-        .on_bytes = job_on_bytes,
-        .on_progress = job_on_progress,
+        .on_bytes = snapshot_job_on_bytes,
+        .on_progress = snapshot_job_on_progress,
         .userdata = job,
     };
     SnapshotInfo *to = &job->kept->info;
@@ -108,7 +108,7 @@ static int job_build(Snapshot *job, int fd) {
     return 0;
 }
 
-static int job_sync_and_seal(void *userdata, const char *name, int fd) {
+static int snapshot_job_sync_and_seal(void *userdata, const char *name, int fd) {
     const Snapshot *job = userdata;
 
     if (fdatasync(fd) < 0)
@@ -117,11 +117,11 @@ static int job_sync_and_seal(void *userdata, const char *name, int fd) {
     return 0;
 }
 
-static int job_settle_data(Snapshot *job, int fd, const char *scratch) {
+static int snapshot_job_settle_data(Snapshot *job, int fd, const char *scratch) {
     bool folder = job->kept->info.layout == LAYOUT_DIRECTORY, is_folder;
     uint64_t bytes;
-    int r =
-        folder ? dirfd_each_file(fd, job_sync_and_seal, job) : job_sync_and_seal(job, scratch, fd);
+    int r = folder ? dirfd_each_file(fd, snapshot_job_sync_and_seal, job)
+                   : snapshot_job_sync_and_seal(job, scratch, fd);
 
     if (r == 0 && folder) {
         seal_give(&job->engine->store->seal, fd, scratch, job->kept->info.sensitive);
@@ -132,10 +132,10 @@ static int job_settle_data(Snapshot *job, int fd, const char *scratch) {
     if (r < 0)
         return r;
     job->kept->info.bytes = bytes;
-    return job_on_bytes(job, bytes);
+    return snapshot_job_on_bytes(job, bytes);
 }
 
-static int job_publish(Snapshot *job, const char *scratch) {
+static int snapshot_job_publish(Snapshot *job, const char *scratch) {
     SnapshotEngine *engine = job->engine;
     char data[SNAPSHOT_FILE_MAX], manifest[SNAPSHOT_FILE_MAX];
     _cleanup_close_ int fd = -1;
@@ -164,7 +164,7 @@ static int job_publish(Snapshot *job, const char *scratch) {
     return r;
 }
 
-static void job_fail(Snapshot *job, int r) {
+static void snapshot_job_fail(Snapshot *job, int r) {
     SnapshotFailure *why = &job->failure;
 
     if (job->failed)
@@ -179,7 +179,7 @@ static void job_fail(Snapshot *job, int r) {
              job->kept->info.name, strerror(-r));
 }
 
-static bool job_is_there(const Snapshot *job) {
+static bool snapshot_job_is_there(const Snapshot *job) {
     char data[SNAPSHOT_FILE_MAX];
 
     snapshot_data_name(&job->kept->info, data);
@@ -187,10 +187,10 @@ static bool job_is_there(const Snapshot *job) {
 }
 
 /* Somebody else may have given its name to a thing in the folder. */
-static int job_settle_name(Snapshot *job) {
+static int snapshot_job_settle_name(Snapshot *job) {
     unsigned number = 1;
 
-    while (job_is_there(job)) {
+    while (snapshot_job_is_there(job)) {
         if (!job->chooses_name || number == NAMES_MAX)
             return -EEXIST;
         snapshot_next_name(job, &number);
@@ -199,7 +199,7 @@ static int job_settle_name(Snapshot *job) {
 }
 
 /* The folder may have been deleted under us; what was in it is lost. */
-static int job_regain_folder(SnapshotEngine *engine) {
+static int snapshot_job_regain_folder(SnapshotEngine *engine) {
     _cleanup_close_ int fd = -1;
     int r = store_reopen_snapshots(engine->store, engine->folder);
 
@@ -217,23 +217,23 @@ static int job_regain_folder(SnapshotEngine *engine) {
 void snapshot_job_run(Snapshot *job) {
     char scratch[SNAPSHOT_FILE_MAX];
     _cleanup_close_ int fd = -1;
-    int r = job_regain_folder(job->engine);
+    int r = snapshot_job_regain_folder(job->engine);
 
     disk_touch(__func__);
     if (r == 0)
-        r = job_settle_name(job);
-    job_scratch_name(job, scratch);
+        r = snapshot_job_settle_name(job);
+    snapshot_job_scratch_name(job, scratch);
     if (r == 0)
-        r = fd = job_create(job, scratch);
+        r = fd = snapshot_job_create(job, scratch);
     if (r >= 0)
-        r = job_build(job, fd);
+        r = snapshot_job_build(job, fd);
     if (r >= 0)
-        r = job_settle_data(job, fd, scratch);
+        r = snapshot_job_settle_data(job, fd, scratch);
     if (r >= 0 && !job->kept->info.transient)
-        r = job_publish(job, scratch);
+        r = snapshot_job_publish(job, scratch);
     if (r >= 0)
         return;
-    job_fail(job, r);
+    snapshot_job_fail(job, r);
     if (fd >= 0)
         (void)dirfd_remove(job->engine->folder, scratch);
 }

@@ -40,14 +40,14 @@ typedef struct Part {
     uint64_t packed_offset, packed_raw;
 } Part;
 
-static void part_done(Part *p) {
+static void snapshot_part_done(Part *p) {
     for (size_t i = 0; i < PART_FILES_MAX; i++)
         pd_frames_free(p->files[i]);
     free(p->index);
     buffer_done(&p->packed);
 }
 
-static bool part_is_side_band(uint32_t type) {
+static bool snapshot_part_is_side_band(uint32_t type) {
     switch (type) {
     case PD_RECORD_MMAP:
     case PD_RECORD_COMM:
@@ -67,11 +67,11 @@ static bool part_is_side_band(uint32_t type) {
     }
 }
 
-static bool part_is_cancelled(const Part *p) {
+static bool snapshot_part_is_cancelled(const Part *p) {
     return atomic_load_explicit(&p->making->build->progress->cancelled, memory_order_relaxed);
 }
 
-static int part_note_damage(Part *p, uint64_t offset) {
+static int snapshot_part_note_damage(Part *p, uint64_t offset) {
     if (!p->damaged)
         window_note_partial(p->making->window, "Segment %08" PRIu64 " is damaged at byte %" PRIu64,
                             p->window->name.number, offset);
@@ -79,7 +79,7 @@ static int part_note_damage(Part *p, uint64_t offset) {
     return 0;
 }
 
-static int part_open_frames(Part *p, uint32_t file) {
+static int snapshot_part_open_frames(Part *p, uint32_t file) {
     int fd, r;
 
     if (file >= PART_FILES_MAX)
@@ -94,7 +94,7 @@ static int part_open_frames(Part *p, uint32_t file) {
 }
 
 /* `whole`: all of its records passed. */
-static int part_end_frame(Part *p, bool whole) {
+static int snapshot_part_end_frame(Part *p, bool whole) {
     Making *m = p->making;
     int r = 0;
 
@@ -106,12 +106,12 @@ static int part_end_frame(Part *p, bool whole) {
 }
 
 /* Before a record of samples is taken. */
-static int part_follow_frame(Part *p, const PdFrames *frames, const PdRecord *record) {
+static int snapshot_part_follow_frame(Part *p, const PdFrames *frames, const PdRecord *record) {
     Bytes packed = pd_frames_packed(frames);
     int r = 0;
 
     if (packed.size == 0 || record->offset != p->packed_offset)
-        r = part_end_frame(p, true);
+        r = snapshot_part_end_frame(p, true);
     if (r < 0 || packed.size == 0)
         return r;
     if (p->packed.size == 0) {
@@ -125,8 +125,8 @@ static int part_follow_frame(Part *p, const PdFrames *frames, const PdRecord *re
 }
 
 /* Where an entry ends in the middle of a frame, that is not all of it. */
-static int part_leave_frame(Part *p, PdFrames *frames) {
-    int spent = pd_frames_is_spent(frames), r = part_end_frame(p, spent == 1);
+static int snapshot_part_leave_frame(Part *p, PdFrames *frames) {
+    int spent = pd_frames_is_spent(frames), r = snapshot_part_end_frame(p, spent == 1);
 
     return r == 0 ? MIN(spent, 0) : r;
 }
@@ -135,17 +135,17 @@ typedef int (*TakeRecord)(Part *p, const PdRecord *record, const PdStamp *stamp)
 
 /* An entry may stand for several frames, between which lie those of the other kind. Whatever it
  * says of itself, it ends where the next one begins, so that nothing is read twice. */
-static int part_read_entry(Part *p, const Reach *reach, TakeRecord take) {
+static int snapshot_part_read_entry(Part *p, const Reach *reach, TakeRecord take) {
     const ManifestFrame *entry = &reach->frame;
     bool follow = entry->kind == STORE_SAMPLES && p->making->writer.options.keep_frames &&
                   !p->source->changes;
     const PdEvents *events = p->source->events;
     uint64_t left = entry->raw;
     PdFrames *frames;
-    int r = part_open_frames(p, entry->file);
+    int r = snapshot_part_open_frames(p, entry->file);
 
     if (r == -ENOENT || r == -EBADMSG)
-        return part_note_damage(p, entry->offset);
+        return snapshot_part_note_damage(p, entry->offset);
     if (r < 0)
         return r;
     frames = p->files[entry->file];
@@ -157,13 +157,13 @@ static int part_read_entry(Part *p, const Reach *reach, TakeRecord take) {
         r = pd_frames_next(frames, &record);
         /* The last is what an offset gives that no file can have. */
         if (r == 0 || r == -EBADMSG || r == -EINVAL)
-            return part_end_frame(p, false) ?: part_note_damage(p, entry->offset);
+            return snapshot_part_end_frame(p, false) ?: snapshot_part_note_damage(p, entry->offset);
         if (r > 0)
-            r = follow ? part_follow_frame(p, frames, &record) : 0;
+            r = follow ? snapshot_part_follow_frame(p, frames, &record) : 0;
         if (r < 0)
             return r;
         if (record.type == PD_RECORD_FINISHED_ROUND ||
-            part_is_side_band(record.type) != (entry->kind == STORE_SIDE_BAND))
+            snapshot_part_is_side_band(record.type) != (entry->kind == STORE_SIDE_BAND))
             continue;
         left -= MIN(left, (uint64_t)record.size);
         if (pd_events_stamp(events, &record, &stamp) < 0)
@@ -172,20 +172,21 @@ static int part_read_entry(Part *p, const Reach *reach, TakeRecord take) {
         if (r < 0)
             return r;
     }
-    r = follow ? part_leave_frame(p, frames) : 0;
+    r = follow ? snapshot_part_leave_frame(p, frames) : 0;
     if (r < 0)
-        return r == -EBADMSG ? part_note_damage(p, entry->offset) : r;
+        return r == -EBADMSG ? snapshot_part_note_damage(p, entry->offset) : r;
     atomic_fetch_add_explicit(&p->making->build->progress->done_bytes, entry->raw,
                               memory_order_relaxed);
     return 0;
 }
 
-static bool part_is_inside(const Part *p, uint64_t time) {
+static bool snapshot_part_is_inside(const Part *p, uint64_t time) {
     return time >= p->window->since_ns && time < p->window->until_ns;
 }
 
 /* The record as it is in the result. */
-static int part_rewrite(Part *p, const PdRecord *record, const PdStamp *stamp, PdRecord *ret) {
+static int snapshot_part_rewrite(Part *p, const PdRecord *record, const PdStamp *stamp,
+                                 PdRecord *ret) {
     Buffer *to = &p->making->rewritten;
     int r;
 
@@ -201,29 +202,29 @@ static int part_rewrite(Part *p, const PdRecord *record, const PdStamp *stamp, P
     return 1;
 }
 
-static int part_take_lost(Part *p, const PdRecord *record, const PdStamp *stamp) {
+static int snapshot_part_take_lost(Part *p, const PdRecord *record, const PdStamp *stamp) {
     PdBody body;
     PdRecord made;
     int r;
 
-    if (!stamp->has_time || !part_is_inside(p, stamp->time) ||
+    if (!stamp->has_time || !snapshot_part_is_inside(p, stamp->time) ||
         !record_filter_accepts_cpu(&p->making->filter, stamp) ||
         pd_record_parse(record, stamp->event, &body) < 0)
         return 0;
-    r = part_rewrite(p, record, stamp, &made);
+    r = snapshot_part_rewrite(p, record, stamp, &made);
     if (r <= 0)
         return r;
     p->making->lost += body.lost.lost;
     return snapshot_writer_add_plain(&p->making->writer, &made, stamp->time);
 }
 
-static int part_take_side_band(Part *p, const PdRecord *record, const PdStamp *stamp) {
+static int snapshot_part_take_side_band(Part *p, const PdRecord *record, const PdStamp *stamp) {
     Making *m = p->making;
     PdBody body;
     int r;
 
     if (record->type == PD_RECORD_LOST_SAMPLES)
-        return part_take_lost(p, record, stamp);
+        return snapshot_part_take_lost(p, record, stamp);
     if (!m->has_trailer && stamp->event) {
         m->trailer = (PdTrailer){.sample_type = stamp->event->attr.sample_type,
                                  .id = pd_rewriter_id(p->source->rewriter, stamp->id)};
@@ -241,7 +242,7 @@ static int part_take_side_band(Part *p, const PdRecord *record, const PdStamp *s
 }
 
 /* The cgroup's id is the last thing in a sample: nothing is asked for that would lie behind it. */
-static uint64_t part_cgroup_of(const PdRecord *record, const PdEvent *event) {
+static uint64_t snapshot_part_cgroup_of(const PdRecord *record, const PdEvent *event) {
     bool has = event->attr.sample_type & PD_SAMPLE_CGROUP;
 
     return has && record->size >= PD_RECORD_HEADER_SIZE + sizeof(uint64_t)
@@ -249,16 +250,16 @@ static uint64_t part_cgroup_of(const PdRecord *record, const PdEvent *event) {
                : 0;
 }
 
-static int part_take_sample(Part *p, const PdRecord *record, const PdStamp *stamp) {
+static int snapshot_part_take_sample(Part *p, const PdRecord *record, const PdStamp *stamp) {
     Making *m = p->making;
     uint64_t cgroup = 0;
     PdRecord made;
     int r;
 
-    if (!stamp->event || !stamp->has_time || !part_is_inside(p, stamp->time))
+    if (!stamp->event || !stamp->has_time || !snapshot_part_is_inside(p, stamp->time))
         return 0;
     if (record->type == PD_RECORD_SAMPLE) {
-        cgroup = part_cgroup_of(record, stamp->event);
+        cgroup = snapshot_part_cgroup_of(record, stamp->event);
         if (!record_filter_accepts(&m->filter, segment_replay_history(m->replay), stamp, cgroup))
             return 0;
         r = emission_need(m->emission, stamp->pid, stamp->tid, stamp->time, cgroup);
@@ -271,49 +272,51 @@ static int part_take_sample(Part *p, const PdRecord *record, const PdStamp *stam
                !record_filter_accepts_cpu(&m->filter, stamp)) {
         return 0;
     }
-    r = part_rewrite(p, record, stamp, &made);
+    r = snapshot_part_rewrite(p, record, stamp, &made);
     return r <= 0 ? r
                   : snapshot_writer_add(&m->writer, emission_pending(m->emission), &made, stamp);
 }
 
-static uint64_t part_next_side_band(const Part *p) {
+static uint64_t snapshot_part_next_side_band(const Part *p) {
     return p->side_at < p->n_side_band ? p->side_band[p->side_at].frame.first_ns : UINT64_MAX;
 }
 
 /* What is to come of this segment and those behind it, `sample_ns` of its samples. */
-static uint64_t part_least_to_come(const Part *p, uint64_t sample_ns) {
-    uint64_t least = MIN(part_next_side_band(p), p->bound_ns);
+static uint64_t snapshot_part_least_to_come(const Part *p, uint64_t sample_ns) {
+    uint64_t least = MIN(snapshot_part_next_side_band(p), p->bound_ns);
 
     sample_ns = MAX(sample_ns, p->window->since_ns);
     return MIN(least, sample_ns);
 }
 
-static int part_feed_next(Part *p, uint64_t sample_ns) {
+static int snapshot_part_feed_next(Part *p, uint64_t sample_ns) {
     const Reach *reach = &p->side_band[p->side_at];
     Making *m = p->making;
-    int r = part_is_cancelled(p) ? -ECANCELED : part_read_entry(p, reach, part_take_side_band);
+    int r = snapshot_part_is_cancelled(p)
+                ? -ECANCELED
+                : snapshot_part_read_entry(p, reach, snapshot_part_take_side_band);
 
     if (r < 0)
         return r;
     p->side_at++;
     /* What begins with the next frame may belong before what this one held. */
-    r = segment_replay_settle(m->replay, MAX(part_next_side_band(p), 1ULL) - 1);
+    r = segment_replay_settle(m->replay, MAX(snapshot_part_next_side_band(p), 1ULL) - 1);
     m->writer.greatest_ns = MAX(m->writer.greatest_ns, reach->frame.last_ns);
-    segment_replay_set_floor(m->replay, part_least_to_come(p, sample_ns));
+    segment_replay_set_floor(m->replay, snapshot_part_least_to_come(p, sample_ns));
     return r;
 }
 
 /* Side-band that begins not after `until_ns`; samples to come begin with sample_ns. */
-static int part_feed_until(Part *p, uint64_t until_ns, uint64_t sample_ns) {
+static int snapshot_part_feed_until(Part *p, uint64_t until_ns, uint64_t sample_ns) {
     int r = 0;
 
-    while (r == 0 && p->side_at < p->n_side_band && part_next_side_band(p) <= until_ns)
-        r = part_feed_next(p, sample_ns);
+    while (r == 0 && p->side_at < p->n_side_band && snapshot_part_next_side_band(p) <= until_ns)
+        r = snapshot_part_feed_next(p, sample_ns);
     return r;
 }
 
 /* With the first samples: from here on the History is listened to. */
-static int part_begin_emission(Part *p) {
+static int snapshot_part_begin_emission(Part *p) {
     Making *m = p->making;
     const PdEvent *event = pd_events_at(m->events, 0);
     _cleanup_(buffer_done) Buffer preamble = {};
@@ -334,24 +337,26 @@ static int part_begin_emission(Part *p) {
     return r < 0 ? r : snapshot_writer_flush(&m->writer, &preamble);
 }
 
-static int part_take_group(Part *p, size_t from, size_t to) {
+static int snapshot_part_take_group(Part *p, size_t from, size_t to) {
     Making *m = p->making;
     uint64_t first = p->samples[from].frame.first_ns, last = 0, after;
     int r = 0;
 
     for (size_t i = from; i < to; i++)
         last = MAX(last, p->samples[i].frame.last_ns);
-    r = part_feed_until(p, last, first);
-    segment_replay_set_floor(m->replay, part_least_to_come(p, first));
+    r = snapshot_part_feed_until(p, last, first);
+    segment_replay_set_floor(m->replay, snapshot_part_least_to_come(p, first));
     if (r == 0)
-        r = part_begin_emission(p);
+        r = snapshot_part_begin_emission(p);
     for (size_t i = from; r == 0 && i < to; i++)
-        r = part_is_cancelled(p) ? -ECANCELED
-                                 : part_read_entry(p, &p->samples[i], part_take_sample);
+        r = snapshot_part_is_cancelled(p)
+                ? -ECANCELED
+                : snapshot_part_read_entry(p, &p->samples[i], snapshot_part_take_sample);
     if (r < 0)
         return r;
     after = to < p->n_samples ? p->samples[to].frame.first_ns : UINT64_MAX;
-    after = MIN(part_least_to_come(p, after), history_floor(segment_replay_history(m->replay)));
+    after = MIN(snapshot_part_least_to_come(p, after),
+                history_floor(segment_replay_history(m->replay)));
     r = snapshot_writer_end_group(&m->writer, emission_pending(m->emission), after);
     if (r == 0)
         r = m->build->on_bytes(m->build->userdata, snapshot_writer_bytes(&m->writer));
@@ -359,7 +364,7 @@ static int part_take_group(Part *p, size_t from, size_t to) {
     return r;
 }
 
-static int part_take_samples(Part *p) {
+static int snapshot_part_take_samples(Part *p) {
     int r = 0;
 
     for (size_t from = 0; r == 0 && from < p->n_samples;) {
@@ -368,13 +373,13 @@ static int part_take_samples(Part *p) {
 
         while (to < p->n_samples && raw + p->samples[to].frame.raw <= GROUP_BYTES)
             raw += p->samples[to++].frame.raw;
-        r = part_take_group(p, from, to);
+        r = snapshot_part_take_group(p, from, to);
         from = to;
     }
     return r;
 }
 
-static int part_by_offset(const void *a, const void *b) {
+static int snapshot_part_by_offset(const void *a, const void *b) {
     const ManifestFrame *x = &((const Reach *)a)->frame, *y = &((const Reach *)b)->frame;
 
     if (x->kind != y->kind)
@@ -384,23 +389,23 @@ static int part_by_offset(const void *a, const void *b) {
     return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-static int part_by_time(const void *a, const void *b) {
+static int snapshot_part_by_time(const void *a, const void *b) {
     const ManifestFrame *x = &((const Reach *)a)->frame, *y = &((const Reach *)b)->frame;
 
     if (x->first_ns != y->first_ns)
         return x->first_ns < y->first_ns ? -1 : 1;
-    return part_by_offset(a, b);
+    return snapshot_part_by_offset(a, b);
 }
 
 /* All of the index in the order of the files. */
-static int part_reach_out(const Manifest *m, Reach **ret) {
+static int snapshot_part_reach_out(const Manifest *m, Reach **ret) {
     Reach *all = calloc(m->n_frames + 1, sizeof(*all));
 
     if (!all)
         return -ENOMEM;
     for (size_t i = 0; i < m->n_frames; i++)
         all[i].frame = m->frames[i];
-    qsort(all, m->n_frames, sizeof(*all), part_by_offset);
+    qsort(all, m->n_frames, sizeof(*all), snapshot_part_by_offset);
     for (size_t i = 0; i < m->n_frames; i++) {
         const ManifestFrame *this = &all[i].frame, *next = &all[i + 1].frame;
         bool goes_on = i + 1 < m->n_frames && next->kind == this->kind && next->file == this->file;
@@ -411,9 +416,9 @@ static int part_reach_out(const Manifest *m, Reach **ret) {
     return 0;
 }
 
-static int part_sort_frames(Part *p, const Manifest *m) {
+static int snapshot_part_sort_frames(Part *p, const Manifest *m) {
     uint64_t raw = 0;
-    int r = part_reach_out(m, &p->index);
+    int r = snapshot_part_reach_out(m, &p->index);
 
     if (r < 0)
         return r;
@@ -434,12 +439,12 @@ static int part_sort_frames(Part *p, const Manifest *m) {
     for (size_t i = p->n_side_band; i > 1; i--)
         p->side_band[i - 2].frame.first_ns =
             MIN(p->side_band[i - 2].frame.first_ns, p->side_band[i - 1].frame.first_ns);
-    qsort(p->samples, p->n_samples, sizeof(*p->samples), part_by_time);
+    qsort(p->samples, p->n_samples, sizeof(*p->samples), snapshot_part_by_time);
     return 0;
 }
 
 /* With what it begins, but for the preamble, whose stamps mean nothing. A bound below is enough. */
-static uint64_t part_begin_of(const WindowPart *part) {
+static uint64_t snapshot_part_begin_of(const WindowPart *part) {
     const Manifest *m = part ? window_manifest(part) : NULL;
     uint64_t least = UINT64_MAX;
 
@@ -449,7 +454,7 @@ static uint64_t part_begin_of(const WindowPart *part) {
     return least;
 }
 
-static uint64_t part_end_of(const Manifest *m) {
+static uint64_t snapshot_part_end_of(const Manifest *m) {
     uint64_t greatest = 0;
 
     for (size_t i = 0; i < m->n_frames; i++)
@@ -457,7 +462,7 @@ static uint64_t part_end_of(const Manifest *m) {
     return greatest;
 }
 
-static void part_note_times(Part *p) {
+static void snapshot_part_note_times(Part *p) {
     const Manifest *manifest = window_manifest(p->window);
     Making *m = p->making;
     uint64_t first, last;
@@ -472,25 +477,25 @@ static void part_note_times(Part *p) {
 
 int making_take_part(Making *m, WindowPart *window, WindowPart *next) {
     const Manifest *manifest = window_manifest(window);
-    _cleanup_(part_done) Part p = {.making = m,
-                                   .window = window,
-                                   .source = &m->window->sources[window->source],
-                                   .bound_ns = part_begin_of(next)};
+    _cleanup_(snapshot_part_done) Part p = {.making = m,
+                                            .window = window,
+                                            .source = &m->window->sources[window->source],
+                                            .bound_ns = snapshot_part_begin_of(next)};
     /* A recorder that was killed may have had more. */
-    uint64_t covered = window->name.recovered ? 0 : part_end_of(manifest);
+    uint64_t covered = window->name.recovered ? 0 : snapshot_part_end_of(manifest);
     int r = segment_replay_begin(m->replay, p.source->events, covered);
 
     if (manifest->damage[0])
         window_note_partial(m->window, "Segment %08" PRIu64 " was cut: %.180s", window->name.number,
                             manifest->damage);
     if (r == 0)
-        r = part_sort_frames(&p, manifest);
+        r = snapshot_part_sort_frames(&p, manifest);
     if (r == 0)
-        r = part_take_samples(&p);
+        r = snapshot_part_take_samples(&p);
     /* The next one passes over what this one held. */
     if (r == 0 && next)
-        r = part_feed_until(&p, UINT64_MAX, UINT64_MAX);
+        r = snapshot_part_feed_until(&p, UINT64_MAX, UINT64_MAX);
     if (r == 0)
-        part_note_times(&p);
+        snapshot_part_note_times(&p);
     return r;
 }

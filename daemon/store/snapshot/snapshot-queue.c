@@ -22,7 +22,7 @@
 
 enum { EXPIRE_SEC = 600 };
 
-static Snapshot *job_free(Snapshot *job) {
+static Snapshot *snapshot_queue_job_free(Snapshot *job) {
     if (!job)
         return NULL;
     for (size_t i = 0; i < job->filter.n_comms; i++)
@@ -40,10 +40,10 @@ static Snapshot *job_free(Snapshot *job) {
     free(job);
     return NULL;
 }
-DEFINE_CLEANUP(Snapshot *, job_free);
+DEFINE_CLEANUP(Snapshot *, snapshot_queue_job_free);
 
 /* With the mutex held. */
-static void queue_unlink_job(Snapshot *job) {
+static void snapshot_queue_unlink_job(Snapshot *job) {
     Snapshot **at = &job->engine->jobs;
 
     while (*at != job)
@@ -51,7 +51,7 @@ static void queue_unlink_job(Snapshot *job) {
     *at = job->next;
 }
 
-static Snapshot *queue_next_job(SnapshotEngine *engine) {
+static Snapshot *snapshot_queue_next_job(SnapshotEngine *engine) {
     Snapshot *found = NULL;
 
     for (Snapshot *job = engine->jobs; job; job = job->next)
@@ -61,11 +61,11 @@ static Snapshot *queue_next_job(SnapshotEngine *engine) {
 }
 
 /* The first one of those that wait; NULL: the engine ends. */
-static Snapshot *queue_wait_for_job(SnapshotEngine *engine) {
+static Snapshot *snapshot_queue_wait_for_job(SnapshotEngine *engine) {
     Snapshot *job = NULL;
 
     pthread_mutex_lock(&engine->mutex);
-    while (!engine->ending && !(job = queue_next_job(engine)))
+    while (!engine->ending && !(job = snapshot_queue_next_job(engine)))
         pthread_cond_wait(&engine->wake, &engine->mutex);
     if (engine->ending)
         job = NULL;
@@ -77,12 +77,12 @@ static Snapshot *queue_wait_for_job(SnapshotEngine *engine) {
     return job;
 }
 
-static void *queue_work(void *userdata) {
+static void *snapshot_queue_work(void *userdata) {
     SnapshotEngine *engine = userdata;
     Snapshot *job;
     uint64_t one = 1;
 
-    while ((job = queue_wait_for_job(engine))) {
+    while ((job = snapshot_queue_wait_for_job(engine))) {
         snapshot_job_run(job);
         pthread_mutex_lock(&engine->mutex);
         job->state = JOB_ENDED;
@@ -92,24 +92,25 @@ static void *queue_work(void *userdata) {
     return NULL;
 }
 
-static int queue_start_workers(SnapshotEngine *engine) {
+static int snapshot_queue_start_workers(SnapshotEngine *engine) {
     const ThreadOptions options = {.name = "profd-snapshot", .nice = THREAD_NICE_LAST};
     int r = 0;
 
     for (; r == 0 && engine->n_workers < SNAPSHOT_WORKERS; engine->n_workers += r == 0)
-        r = thread_start(&options, queue_work, engine, &engine->workers[engine->n_workers]);
+        r = thread_start(&options, snapshot_queue_work, engine,
+                         &engine->workers[engine->n_workers]);
     return r;
 }
 
 /* One that ended, taken out of the list; what it made counts among the finished. */
-static Snapshot *queue_take_ended(SnapshotEngine *engine) {
+static Snapshot *snapshot_queue_take_ended(SnapshotEngine *engine) {
     Snapshot *job;
 
     pthread_mutex_lock(&engine->mutex);
     for (job = engine->jobs; job && job->state != JOB_ENDED; job = job->next)
         ;
     if (job) {
-        queue_unlink_job(job);
+        snapshot_queue_unlink_job(job);
         if (!job->failed)
             snapshot_list_add(engine, job->kept);
         snapshot_list_account(engine);
@@ -119,7 +120,7 @@ static Snapshot *queue_take_ended(SnapshotEngine *engine) {
 }
 
 /* What lay in a folder that somebody deleted is listed no more. */
-static void queue_forget_lost(SnapshotEngine *engine) {
+static void snapshot_queue_forget_lost(SnapshotEngine *engine) {
     bool any = false;
 
     pthread_mutex_lock(&engine->mutex);
@@ -133,7 +134,7 @@ static void queue_forget_lost(SnapshotEngine *engine) {
         snapshot_remove_doomed(engine);
 }
 
-static void queue_deliver(SnapshotEngine *engine, Snapshot *job) {
+static void snapshot_queue_deliver(SnapshotEngine *engine, Snapshot *job) {
     const SnapshotCallbacks *callbacks = &job->callbacks;
     char name[SNAPSHOT_NAME_MAX];
     SnapshotInfo info;
@@ -152,7 +153,7 @@ static void queue_deliver(SnapshotEngine *engine, Snapshot *job) {
 }
 
 /* Callbacks may begin or cancel others, so each is looked for anew. */
-static Snapshot *queue_take_progressed(SnapshotEngine *engine) {
+static Snapshot *snapshot_queue_take_progressed(SnapshotEngine *engine) {
     Snapshot *job;
 
     pthread_mutex_lock(&engine->mutex);
@@ -164,29 +165,29 @@ static Snapshot *queue_take_progressed(SnapshotEngine *engine) {
     return job;
 }
 
-static int queue_on_event(void *userdata) {
+static int snapshot_queue_on_event(void *userdata) {
     SnapshotEngine *engine = userdata;
     Snapshot *job;
     uint64_t n;
 
     (void)!read(engine->event, &n, sizeof(n));
-    queue_forget_lost(engine);
-    while ((job = queue_take_progressed(engine)))
+    snapshot_queue_forget_lost(engine);
+    while ((job = snapshot_queue_take_progressed(engine)))
         job->callbacks.on_progress(job->callbacks.userdata, atomic_load(&job->progress.done_bytes),
                                    atomic_load(&job->progress.total_bytes));
-    while ((job = queue_take_ended(engine))) {
-        queue_deliver(engine, job);
-        job_free(job);
+    while ((job = snapshot_queue_take_ended(engine))) {
+        snapshot_queue_deliver(engine, job);
+        snapshot_queue_job_free(job);
     }
     return 0;
 }
 
-static int queue_on_timer(void *userdata) {
+static int snapshot_queue_on_timer(void *userdata) {
     snapshot_expire(userdata);
     return 0;
 }
 
-static int queue_open_engine(SnapshotEngine *engine) {
+static int snapshot_queue_open_engine(SnapshotEngine *engine) {
     int r = dirfd_open_folder(engine->store->root, "snapshots", &engine->folder);
 
     if (r == 0)
@@ -197,11 +198,12 @@ static int queue_open_engine(SnapshotEngine *engine) {
     engine->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (engine->event < 0)
         return -errno;
-    r = loop_add_readable(engine->loop, engine->event, queue_on_event, engine, &engine->wakeup);
+    r = loop_add_readable(engine->loop, engine->event, snapshot_queue_on_event, engine,
+                          &engine->wakeup);
     if (r == 0)
-        r = loop_add_timer(engine->loop, EXPIRE_SEC * NS_PER_SECOND, queue_on_timer, engine,
-                           &engine->timer);
-    return r == 0 ? queue_start_workers(engine) : r;
+        r = loop_add_timer(engine->loop, EXPIRE_SEC * NS_PER_SECOND, snapshot_queue_on_timer,
+                           engine, &engine->timer);
+    return r == 0 ? snapshot_queue_start_workers(engine) : r;
 }
 
 int snapshot_engine_new(Store *store, Loop *loop, Housekeeper *housekeeper, SnapshotEngine **ret) {
@@ -216,7 +218,7 @@ int snapshot_engine_new(Store *store, Loop *loop, Housekeeper *housekeeper, Snap
     engine->folder = engine->event = -1;
     pthread_mutex_init(&engine->mutex, NULL);
     pthread_cond_init(&engine->wake, NULL);
-    r = queue_open_engine(engine);
+    r = snapshot_queue_open_engine(engine);
     if (r < 0) {
         snapshot_engine_free(engine);
         return log_error(r, "Failed to open the snapshots of store '%s': %m", store->path);
@@ -226,7 +228,7 @@ int snapshot_engine_new(Store *store, Loop *loop, Housekeeper *housekeeper, Snap
     return 0;
 }
 
-static void queue_end_workers(SnapshotEngine *engine) {
+static void snapshot_queue_end_workers(SnapshotEngine *engine) {
     pthread_mutex_lock(&engine->mutex);
     engine->ending = true;
     for (Snapshot *job = engine->jobs; job; job = job->next) {
@@ -242,17 +244,17 @@ static void queue_end_workers(SnapshotEngine *engine) {
 SnapshotEngine *snapshot_engine_free(SnapshotEngine *engine) {
     if (!engine)
         return NULL;
-    queue_end_workers(engine);
+    snapshot_queue_end_workers(engine);
     while (engine->jobs) {
         Snapshot *job = engine->jobs;
 
         if (job->state == JOB_ENDED) {
-            job = queue_take_ended(engine);
-            queue_deliver(engine, job);
+            job = snapshot_queue_take_ended(engine);
+            snapshot_queue_deliver(engine, job);
         } else {
-            queue_unlink_job(job);
+            snapshot_queue_unlink_job(job);
         }
-        job_free(job);
+        snapshot_queue_job_free(job);
     }
     loop_source_free(engine->wakeup);
     loop_source_free(engine->timer);
@@ -273,8 +275,8 @@ SnapshotEngine *snapshot_engine_free(SnapshotEngine *engine) {
     return NULL;
 }
 
-static int queue_copy_texts(const char *const *from, size_t n, const char *const **ret,
-                            size_t *ret_n) {
+static int snapshot_queue_copy_texts(const char *const *from, size_t n, const char *const **ret,
+                                     size_t *ret_n) {
     char **texts = calloc(n + 1, sizeof(*texts));
 
     if (!texts)
@@ -288,7 +290,8 @@ static int queue_copy_texts(const char *const *from, size_t n, const char *const
     return 0;
 }
 
-static int queue_copy_ids(const uint32_t *from, size_t n, const uint32_t **ret, size_t *ret_n) {
+static int snapshot_queue_copy_ids(const uint32_t *from, size_t n, const uint32_t **ret,
+                                   size_t *ret_n) {
     uint32_t *ids = calloc(n + 1, sizeof(*ids));
 
     if (!ids)
@@ -300,21 +303,22 @@ static int queue_copy_ids(const uint32_t *from, size_t n, const uint32_t **ret, 
     return 0;
 }
 
-static int queue_copy_filter(SnapshotFilter *to, const SnapshotFilter *from) {
-    int r = queue_copy_ids(from->pids, from->n_pids, &to->pids, &to->n_pids);
+static int snapshot_queue_copy_filter(SnapshotFilter *to, const SnapshotFilter *from) {
+    int r = snapshot_queue_copy_ids(from->pids, from->n_pids, &to->pids, &to->n_pids);
 
     if (r == 0)
-        r = queue_copy_ids(from->tids, from->n_tids, &to->tids, &to->n_tids);
+        r = snapshot_queue_copy_ids(from->tids, from->n_tids, &to->tids, &to->n_tids);
     to->by_cpu = from->by_cpu;
     memcpy(to->cpus, from->cpus, sizeof(to->cpus));
     if (r == 0)
-        r = queue_copy_texts(from->comms, from->n_comms, &to->comms, &to->n_comms);
+        r = snapshot_queue_copy_texts(from->comms, from->n_comms, &to->comms, &to->n_comms);
     if (r == 0)
-        r = queue_copy_texts(from->cgroups, from->n_cgroups, &to->cgroups, &to->n_cgroups);
-    return r == 0 ? queue_copy_texts(from->units, from->n_units, &to->units, &to->n_units) : r;
+        r = snapshot_queue_copy_texts(from->cgroups, from->n_cgroups, &to->cgroups, &to->n_cgroups);
+    return r == 0 ? snapshot_queue_copy_texts(from->units, from->n_units, &to->units, &to->n_units)
+                  : r;
 }
 
-static int queue_set_window(WindowQuery *query, const SnapshotRequest *request) {
+static int snapshot_queue_set_window(WindowQuery *query, const SnapshotRequest *request) {
     uint64_t now = clock_monotonic_ns();
 
     query->by_monotonic = request->by_monotonic || request->last_ns > 0;
@@ -331,11 +335,12 @@ static int queue_set_window(WindowQuery *query, const SnapshotRequest *request) 
                : -EINVAL;
 }
 
-static bool queue_is_named(const SnapshotRequest *request) {
+static bool snapshot_queue_is_named(const SnapshotRequest *request) {
     return request->name && *request->name;
 }
 
-static int queue_fill_info(SnapshotEngine *engine, const SnapshotRequest *request, Kept *kept) {
+static int snapshot_queue_fill_info(SnapshotEngine *engine, const SnapshotRequest *request,
+                                    Kept *kept) {
     SnapshotInfo *info = &kept->info;
     unsigned number = 0;
 
@@ -347,7 +352,7 @@ static int queue_fill_info(SnapshotEngine *engine, const SnapshotRequest *reques
     kept->privileged = request->privileged;
     snprintf(info->session, sizeof(info->session), "%s", request->session);
     snprintf(info->reason, sizeof(info->reason), "%s", request->reason ? request->reason : "");
-    if (request->transient || !queue_is_named(request))
+    if (request->transient || !snapshot_queue_is_named(request))
         snapshot_make_name(engine, info, &number, info->name);
     else if (!snapshot_name_is_valid(request->name))
         return -EINVAL;
@@ -357,7 +362,7 @@ static int queue_fill_info(SnapshotEngine *engine, const SnapshotRequest *reques
 }
 
 /* With the mutex held. */
-static int queue_enqueue(SnapshotEngine *engine, Snapshot *job) {
+static int snapshot_queue_enqueue(SnapshotEngine *engine, Snapshot *job) {
     unsigned waiting = 0, of_uid = 0;
     uint64_t turn = engine->clock;
 
@@ -380,7 +385,7 @@ static int queue_enqueue(SnapshotEngine *engine, Snapshot *job) {
 
 int snapshot_begin(SnapshotEngine *engine, const SnapshotRequest *request,
                    const SnapshotCallbacks *callbacks, Snapshot **ret) {
-    _cleanup_(job_freep) Snapshot *job = calloc(1, sizeof(*job));
+    _cleanup_(snapshot_queue_job_freep) Snapshot *job = calloc(1, sizeof(*job));
     int r;
 
     if (!job || !(job->kept = calloc(1, sizeof(*job->kept))))
@@ -389,16 +394,16 @@ int snapshot_begin(SnapshotEngine *engine, const SnapshotRequest *request,
     job->zstd_level = request->zstd_level;
     job->keep_frames = request->keep_frames && request->zstd_level > 0;
     job->callbacks = *callbacks;
-    job->chooses_name = request->transient || !queue_is_named(request);
-    r = queue_set_window(&job->query, request);
+    job->chooses_name = request->transient || !snapshot_queue_is_named(request);
+    r = snapshot_queue_set_window(&job->query, request);
     if (r == 0)
-        r = queue_copy_filter(&job->filter, &request->filter);
+        r = snapshot_queue_copy_filter(&job->filter, &request->filter);
     if (r < 0)
         return r;
     pthread_mutex_lock(&engine->mutex);
-    r = queue_fill_info(engine, request, job->kept);
+    r = snapshot_queue_fill_info(engine, request, job->kept);
     if (r == 0)
-        r = queue_enqueue(engine, job);
+        r = snapshot_queue_enqueue(engine, job);
     pthread_mutex_unlock(&engine->mutex);
     if (r < 0)
         return r;
@@ -418,7 +423,7 @@ Snapshot *snapshot_cancel(Snapshot *job) {
     job->abandoned = true;
     waits = job->state == JOB_WAITS;
     if (waits)
-        queue_unlink_job(job);
+        snapshot_queue_unlink_job(job);
     pthread_mutex_unlock(&engine->mutex);
-    return waits ? job_free(job) : NULL;
+    return waits ? snapshot_queue_job_free(job) : NULL;
 }

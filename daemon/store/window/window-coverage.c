@@ -27,8 +27,8 @@ typedef struct Composing {
     int error;
 } Composing;
 
-static void coverage_put(Composing *c, uint64_t from, uint64_t to, uint32_t cpu,
-                         PdGapReason reason) {
+static void window_coverage_put(Composing *c, uint64_t from, uint64_t to, uint32_t cpu,
+                                PdGapReason reason) {
     from = MAX(from, c->since);
     to = MIN(to, c->until);
     if (from >= to || c->error < 0)
@@ -39,65 +39,68 @@ static void coverage_put(Composing *c, uint64_t from, uint64_t to, uint32_t cpu,
 }
 
 /* From its own clock to that of the query. */
-static uint64_t coverage_of_query(const Composing *c, const Entry *entry, uint64_t ns) {
+static uint64_t window_coverage_of_query(const Composing *c, const Entry *entry, uint64_t ns) {
     return c->query->by_monotonic ? ns : ns + entry->real_shift_ns;
 }
 
-static uint64_t coverage_from_of(const Composing *c, const Entry *entry) {
-    return coverage_of_query(c, entry, entry->covered ? entry->covered_from_ns : entry->first_ns);
+static uint64_t window_coverage_from_of(const Composing *c, const Entry *entry) {
+    return window_coverage_of_query(c, entry,
+                                    entry->covered ? entry->covered_from_ns : entry->first_ns);
 }
 
-static uint64_t coverage_to_of(const Composing *c, const Entry *entry) {
-    return coverage_of_query(c, entry, entry->covered ? entry->covered_to_ns : entry->last_ns);
+static uint64_t window_coverage_to_of(const Composing *c, const Entry *entry) {
+    return window_coverage_of_query(c, entry,
+                                    entry->covered ? entry->covered_to_ns : entry->last_ns);
 }
 
-static bool coverage_is_of_boot(const Window *w, const Entry *entry) {
+static bool window_coverage_is_of_boot(const Window *w, const Entry *entry) {
     return entry->is_known && !entry->unreadable && entry->name.state != SEGMENT_DAMAGED &&
            strcmp(entry->boot, w->boot) == 0 && (entry->covered || entry->samples > 0);
 }
 
 /* Why nothing is there before the first of this boot. */
-static void coverage_put_before(Composing *c, const Entry *older, const Entry *first) {
-    uint64_t to = coverage_from_of(c, first), boundary;
+static void window_coverage_put_before(Composing *c, const Entry *older, const Entry *first) {
+    uint64_t to = window_coverage_from_of(c, first), boundary;
 
     if (!older) {
-        coverage_put(c, c->since, to, PD_ALL_CPUS,
-                     first->name.number > 1 ? PD_GAP_DELETED : PD_GAP_NOT_STARTED);
+        window_coverage_put(c, c->since, to, PD_ALL_CPUS,
+                            first->name.number > 1 ? PD_GAP_DELETED : PD_GAP_NOT_STARTED);
         return;
     }
     if (!older->is_known || older->unreadable || !older->covered || !first->covered) {
-        coverage_put(c, c->since, to, PD_ALL_CPUS, PD_GAP_UNKNOWN);
+        window_coverage_put(c, c->since, to, PD_ALL_CPUS, PD_GAP_UNKNOWN);
         return;
     }
     /* By the clock of samples the window does not reach into the boot before. */
     boundary = c->query->by_monotonic ? 0 : older->covered_to_ns + older->real_shift_ns;
-    coverage_put(c, c->since, MIN(boundary, to), PD_ALL_CPUS, PD_GAP_REBOOTED);
-    coverage_put(c, MIN(boundary, to), to, PD_ALL_CPUS, older->after);
+    window_coverage_put(c, c->since, MIN(boundary, to), PD_ALL_CPUS, PD_GAP_REBOOTED);
+    window_coverage_put(c, MIN(boundary, to), to, PD_ALL_CPUS, older->after);
 }
 
-static PdGapReason coverage_reason_between(const Entry *before, const Entry *next,
-                                           bool unreadable) {
+static PdGapReason window_coverage_reason_between(const Entry *before, const Entry *next,
+                                                  bool unreadable) {
     if (unreadable)
         return PD_GAP_DAMAGED;
     return before->covered && next->covered ? before->after : PD_GAP_UNKNOWN;
 }
 
-static void coverage_put_entry(Composing *c, const Entry *entry) {
+static void window_coverage_put_entry(Composing *c, const Entry *entry) {
     if (!entry->covered)
-        coverage_put(c, coverage_from_of(c, entry), coverage_to_of(c, entry), PD_ALL_CPUS,
-                     PD_GAP_UNKNOWN);
+        window_coverage_put(c, window_coverage_from_of(c, entry), window_coverage_to_of(c, entry),
+                            PD_ALL_CPUS, PD_GAP_UNKNOWN);
     for (size_t i = 0; entry->covered && i < entry->n_gaps; i++)
-        coverage_put(c, coverage_of_query(c, entry, entry->gaps[i].from_ns),
-                     coverage_of_query(c, entry, entry->gaps[i].to_ns), entry->gaps[i].cpu,
-                     entry->gaps[i].reason);
+        window_coverage_put(c, window_coverage_of_query(c, entry, entry->gaps[i].from_ns),
+                            window_coverage_of_query(c, entry, entry->gaps[i].to_ns),
+                            entry->gaps[i].cpu, entry->gaps[i].reason);
 }
 
 /* Two that were joined by their own clock stay so, whatever was done to that of the day. */
-static bool coverage_is_joined(const Entry *before, const Entry *next) {
+static bool window_coverage_is_joined(const Entry *before, const Entry *next) {
     return before->covered && next->covered && before->covered_to_ns >= next->covered_from_ns;
 }
 
-static void coverage_compose(Composing *c, const Window *w, const Entry *const *entries, size_t n) {
+static void window_coverage_compose(Composing *c, const Window *w, const Entry *const *entries,
+                                    size_t n) {
     const Entry *before = NULL, *older = NULL;
     bool unreadable = false;
 
@@ -106,33 +109,34 @@ static void coverage_compose(Composing *c, const Window *w, const Entry *const *
 
         if (entry_is_blank(entry))
             continue;
-        if (!coverage_is_of_boot(w, entry)) {
+        if (!window_coverage_is_of_boot(w, entry)) {
             unreadable |= before != NULL;
             older = before ? older : entry;
             continue;
         }
         if (!before)
-            coverage_put_before(c, older, entry);
-        else if (!coverage_is_joined(before, entry))
-            coverage_put(c, coverage_to_of(c, before), coverage_from_of(c, entry), PD_ALL_CPUS,
-                         coverage_reason_between(before, entry, unreadable));
-        coverage_put_entry(c, entry);
+            window_coverage_put_before(c, older, entry);
+        else if (!window_coverage_is_joined(before, entry))
+            window_coverage_put(c, window_coverage_to_of(c, before),
+                                window_coverage_from_of(c, entry), PD_ALL_CPUS,
+                                window_coverage_reason_between(before, entry, unreadable));
+        window_coverage_put_entry(c, entry);
         unreadable = false;
         before = entry;
     }
     if (before)
-        coverage_put(c, coverage_to_of(c, before), c->until, PD_ALL_CPUS,
-                     before->covered && before->name.state != SEGMENT_OPEN ? before->after
-                                                                           : PD_GAP_UNKNOWN);
+        window_coverage_put(c, window_coverage_to_of(c, before), c->until, PD_ALL_CPUS,
+                            before->covered && before->name.state != SEGMENT_OPEN ? before->after
+                                                                                  : PD_GAP_UNKNOWN);
 }
 
 /* What was asked for, by the clock of the query; an open end is where what there is ends. */
-static void coverage_set_bounds(Composing *c, const Window *w, const Entry *const *entries,
-                                size_t n) {
+static void window_coverage_set_bounds(Composing *c, const Window *w, const Entry *const *entries,
+                                       size_t n) {
     const Entry *first = NULL, *last = NULL;
 
     for (size_t i = 0; i < n; i++)
-        if (coverage_is_of_boot(w, entries[i])) {
+        if (window_coverage_is_of_boot(w, entries[i])) {
             first = first ?: entries[i];
             last = entries[i];
         }
@@ -141,9 +145,9 @@ static void coverage_set_bounds(Composing *c, const Window *w, const Entry *cons
     if (!first)
         return;
     if (c->since == 0)
-        c->since = coverage_from_of(c, first);
+        c->since = window_coverage_from_of(c, first);
     if (c->until == 0)
-        c->until = coverage_to_of(c, last);
+        c->until = window_coverage_to_of(c, last);
     c->until = MAX(c->since, c->until);
     c->shift = c->query->by_monotonic ? last->real_shift_ns : 0;
 }
@@ -152,10 +156,10 @@ int window_cover(Window *w, const WindowQuery *query, const Entry *const *entrie
     Composing c = {.query = query, .to = &w->coverage};
     uint64_t before_ns;
 
-    coverage_set_bounds(&c, w, entries, n);
+    window_coverage_set_bounds(&c, w, entries, n);
     w->coverage.from_ns = c.since + c.shift;
     w->coverage.to_ns = c.until + c.shift;
-    coverage_compose(&c, w, entries, n);
+    window_coverage_compose(&c, w, entries, n);
     /* Further back than the clock of the samples goes. */
     before_ns = query->asked_ns > c.until - c.since ? query->asked_ns - (c.until - c.since) : 0;
     if (query->by_monotonic && before_ns > 0 && before_ns < w->coverage.from_ns && c.error == 0) {
@@ -198,7 +202,7 @@ StoreCoverage window_covered(const Window *w) {
     return covered;
 }
 
-static void coverage_print_stamp(uint64_t ns, bool with_ms, char ret[STAMP_MAX]) {
+static void window_coverage_print_stamp(uint64_t ns, bool with_ms, char ret[STAMP_MAX]) {
     time_t seconds = (time_t)(ns / NS_PER_SEC);
     char text[24], ms[8] = "";
     struct tm utc;
@@ -212,7 +216,7 @@ static void coverage_print_stamp(uint64_t ns, bool with_ms, char ret[STAMP_MAX])
 }
 
 /* Whoever looked for the segments has a sentence for these. */
-static bool coverage_is_noted(const Window *w, const PdGap *gap) {
+static bool window_coverage_is_noted(const Window *w, const PdGap *gap) {
     return gap->reason == PD_GAP_REBOOTED ||
            (gap->reason == PD_GAP_DELETED && gap->from_ns == w->coverage.from_ns);
 }
@@ -231,10 +235,10 @@ void window_note_gaps(Window *w, const SnapshotFilter *filter) {
         const PdGap *gap = &w->coverage.gaps[i];
         char from[STAMP_MAX], to[STAMP_MAX], cpu[32] = "";
 
-        if (!pd_gap_counts(gap) || (w->n_partial > 0 && coverage_is_noted(w, gap)))
+        if (!pd_gap_counts(gap) || (w->n_partial > 0 && window_coverage_is_noted(w, gap)))
             continue;
-        coverage_print_stamp(gap->from_ns, gap->to_ns - gap->from_ns < SHORT_NS, from);
-        coverage_print_stamp(gap->to_ns, gap->to_ns - gap->from_ns < SHORT_NS, to);
+        window_coverage_print_stamp(gap->from_ns, gap->to_ns - gap->from_ns < SHORT_NS, from);
+        window_coverage_print_stamp(gap->to_ns, gap->to_ns - gap->from_ns < SHORT_NS, to);
         if (gap->cpu != PD_ALL_CPUS)
             snprintf(cpu, sizeof(cpu), " on CPU %" PRIu32, gap->cpu);
         window_note_partial(w, WINDOW_NOT_RECORDED "%s to %s%s (%s)", from, to, cpu,

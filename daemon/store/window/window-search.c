@@ -47,7 +47,7 @@ Window *window_free(Window *w) {
     return NULL;
 }
 
-static int search_copy_entries(Search *s) {
+static int window_search_copy_entries(Search *s) {
     s->entries = calloc(s->folder->n_entries + 1, sizeof(*s->entries));
     if (!s->entries)
         return -ENOMEM;
@@ -57,7 +57,7 @@ static int search_copy_entries(Search *s) {
     return 0;
 }
 
-static int search_copy_view(Search *s) {
+static int window_search_copy_view(Search *s) {
     StoreSession *session = s->folder->session;
     int r = 0;
 
@@ -73,15 +73,15 @@ static int search_copy_view(Search *s) {
 }
 
 /* One look at both, so that a segment that is just being finished is seen. */
-static int search_look(Search *s) {
+static int window_search_look(Search *s) {
     Store *store = s->window->store;
     int r;
 
     pthread_mutex_lock(&store->mutex);
     s->folder = store_folder(store, s->query->session);
-    r = s->folder ? search_copy_view(s) : -ENOENT;
+    r = s->folder ? window_search_copy_view(s) : -ENOENT;
     if (r == 0)
-        r = search_copy_entries(s);
+        r = window_search_copy_entries(s);
     pthread_mutex_unlock(&store->mutex);
     if (r < 0)
         return r;
@@ -96,17 +96,17 @@ static int search_look(Search *s) {
 }
 
 /* While nothing happens there are no samples, and that is known, too. */
-static bool search_is_recorded(const Entry *entry) {
+static bool window_search_is_recorded(const Entry *entry) {
     return entry->samples > 0 || (entry->covered && entry->covered_to_ns > entry->covered_from_ns);
 }
 
-static bool search_know(Search *s, Entry *entry) {
+static bool window_search_know(Search *s, Entry *entry) {
     return folder_know(s->window->store, s->folder, entry) && entry->name.state == SEGMENT_CLOSED &&
-           search_is_recorded(entry) && !entry->unreadable;
+           window_search_is_recorded(entry) && !entry->unreadable;
 }
 
 /* By the clock of the query: what it covers, and all of its samples. */
-static uint64_t search_begin_of(const WindowQuery *q, const Entry *e) {
+static uint64_t window_search_begin_of(const WindowQuery *q, const Entry *e) {
     uint64_t first = q->by_monotonic ? e->first_ns : e->first_real_ns,
              from = e->covered_from_ns + (q->by_monotonic ? 0 : e->real_shift_ns);
 
@@ -115,7 +115,7 @@ static uint64_t search_begin_of(const WindowQuery *q, const Entry *e) {
     return e->samples > 0 ? MIN(first, from) : from;
 }
 
-static uint64_t search_end_of(const WindowQuery *q, const Entry *e) {
+static uint64_t window_search_end_of(const WindowQuery *q, const Entry *e) {
     uint64_t last = q->by_monotonic ? e->last_ns : e->last_real_ns,
              to = e->covered_to_ns + (q->by_monotonic ? 0 : e->real_shift_ns);
 
@@ -124,25 +124,25 @@ static uint64_t search_end_of(const WindowQuery *q, const Entry *e) {
     return e->samples > 0 ? MAX(last, to) : to;
 }
 
-static bool search_is_before(const Search *s, const Entry *e) {
+static bool window_search_is_before(const Search *s, const Entry *e) {
     const WindowQuery *q = s->query;
     uint64_t last = q->by_monotonic ? e->last_ns : e->last_real_ns;
 
-    return (s->is_idle || e->samples == 0 ? search_end_of(q, e) : last) < q->since_ns;
+    return (s->is_idle || e->samples == 0 ? window_search_end_of(q, e) : last) < q->since_ns;
 }
 
-static bool search_touches(const Search *s, const Entry *e) {
+static bool window_search_touches(const Search *s, const Entry *e) {
     const WindowQuery *q = s->query;
     uint64_t first = q->by_monotonic ? e->first_ns : e->first_real_ns;
 
     if (s->is_idle)
-        first = search_begin_of(q, e);
+        first = window_search_begin_of(q, e);
     else if (e->samples == 0)
         return false;
-    return !search_is_before(s, e) && (q->until_ns == 0 || first < q->until_ns);
+    return !window_search_is_before(s, e) && (q->until_ns == 0 || first < q->until_ns);
 }
 
-static int search_add_part(Search *s, const Entry *entry) {
+static int window_search_add_part(Search *s, const Entry *entry) {
     Window *w = s->window;
     WindowPart *part = array_grow(&w->parts, &w->n_parts);
 
@@ -164,44 +164,44 @@ static int search_add_part(Search *s, const Entry *entry) {
     return 0;
 }
 
-static void search_note_boot(Window *w) {
+static void window_search_note_boot(Window *w) {
     window_note_partial(w, "What was recorded before the machine started anew is left out");
 }
 
 /* 1: it is one of them, 0: it is not, or (with *stop) neither is any older one. */
-static int search_consider(Search *s, const Entry *entry, bool *stop) {
+static int window_search_consider(Search *s, const Entry *entry, bool *stop) {
     Window *w = s->window;
     int r;
 
     if (s->query->by_monotonic && strcmp(entry->boot, w->store->boot) != 0) {
         /* No earlier moment is to be had by that clock, so it may have been meant. */
         if (w->n_parts > 0 && s->query->since_ns <= 1)
-            search_note_boot(w);
+            window_search_note_boot(w);
         *stop = true;
         return 0;
     }
-    s->before = search_is_before(s, entry) ? s->before + 1 : 0;
+    s->before = window_search_is_before(s, entry) ? s->before + 1 : 0;
     *stop = s->before >= STOP_AFTER;
-    if (!search_touches(s, entry))
+    if (!window_search_touches(s, entry))
         return 0;
     if (w->n_parts > 0 && strcmp(w->boot, entry->boot) != 0) {
-        search_note_boot(w);
+        window_search_note_boot(w);
         *stop = true;
         return 0;
     }
-    r = search_add_part(s, entry);
+    r = window_search_add_part(s, entry);
     return r < 0 ? r : 1;
 }
 
 /* From the newest back. */
-static int search_add_parts(Search *s) {
+static int window_search_add_parts(Search *s) {
     Window *w = s->window;
     bool stop = false;
     int r = 0;
 
     s->before = 0;
-    if (s->has_view && search_is_recorded(&s->view_entry)) {
-        r = search_consider(s, &s->view_entry, &stop);
+    if (s->has_view && window_search_is_recorded(&s->view_entry)) {
+        r = window_search_consider(s, &s->view_entry, &stop);
         if (r > 0) {
             w->parts[0].view = s->view;
             s->view = (SegmentView){.fd = -1};
@@ -212,8 +212,8 @@ static int search_add_parts(Search *s) {
 
         if (s->has_view && entry->name.number == s->view_entry.name.number)
             continue;
-        if (search_know(s, entry))
-            r = search_consider(s, entry, &stop);
+        if (window_search_know(s, entry))
+            r = window_search_consider(s, entry, &stop);
         else if (entry->unreadable && w->n_parts > 0)
             window_note_partial(w, "Segment %08" PRIu64 " has lost its manifest and is left out",
                                 entry->name.number);
@@ -221,13 +221,13 @@ static int search_add_parts(Search *s) {
     return MIN(r, 0);
 }
 
-static int search_find_parts(Search *s) {
+static int window_search_find_parts(Search *s) {
     Window *w = s->window;
-    int r = search_add_parts(s);
+    int r = window_search_add_parts(s);
 
     if (r == 0 && w->n_parts == 0) {
         s->is_idle = true;
-        r = search_add_parts(s);
+        r = window_search_add_parts(s);
     }
     for (size_t i = 0; i < w->n_parts / 2; i++) {
         WindowPart part = w->parts[i];
@@ -239,35 +239,35 @@ static int search_find_parts(Search *s) {
 }
 
 /* What there is at all, by the time of day, for whoever asked for what is not. */
-static void search_find_span(Search *s, uint64_t *ret_oldest, uint64_t *ret_newest,
-                             Entry *ret_first) {
+static void window_search_find_span(Search *s, uint64_t *ret_oldest, uint64_t *ret_newest,
+                                    Entry *ret_first) {
     const WindowQuery by_day = {};
 
     *ret_oldest = *ret_newest = 0;
     *ret_first = (Entry){};
     for (size_t i = 0; i < s->n_entries && *ret_oldest == 0; i++)
-        if (search_know(s, &s->entries[i])) {
-            *ret_oldest = search_begin_of(&by_day, &s->entries[i]);
+        if (window_search_know(s, &s->entries[i])) {
+            *ret_oldest = window_search_begin_of(&by_day, &s->entries[i]);
             *ret_first = s->entries[i];
         }
-    if (s->has_view && search_is_recorded(&s->view_entry))
-        *ret_newest = search_end_of(&by_day, &s->view_entry);
+    if (s->has_view && window_search_is_recorded(&s->view_entry))
+        *ret_newest = window_search_end_of(&by_day, &s->view_entry);
     for (size_t i = s->n_entries; i > 0 && *ret_newest == 0; i--)
-        if (search_know(s, &s->entries[i - 1]))
-            *ret_newest = search_end_of(&by_day, &s->entries[i - 1]);
+        if (window_search_know(s, &s->entries[i - 1]))
+            *ret_newest = window_search_end_of(&by_day, &s->entries[i - 1]);
     if (*ret_oldest == 0 && *ret_newest != 0) {
-        *ret_oldest = search_begin_of(&by_day, &s->view_entry);
+        *ret_oldest = window_search_begin_of(&by_day, &s->view_entry);
         *ret_first = s->view_entry;
     }
 }
 
-static int search_judge(Search *s, SnapshotFailure *why) {
+static int window_search_judge(Search *s, SnapshotFailure *why) {
     const WindowQuery *q = s->query;
     Window *w = s->window;
     uint64_t oldest, newest;
     Entry first;
 
-    search_find_span(s, &oldest, &newest, &first);
+    window_search_find_span(s, &oldest, &newest, &first);
     if (w->n_parts == 0) {
         *why = (SnapshotFailure){.error = SNAPSHOT_UNAVAILABLE,
                                  .code = -ENODATA,
@@ -278,13 +278,13 @@ static int search_judge(Search *s, SnapshotFailure *why) {
     }
     /* Something older was there once, or there would be no later number. */
     if (q->since_ns > 0 && first.name.number == w->parts[0].name.number && first.name.number > 1 &&
-        search_begin_of(q, &first) > q->since_ns)
+        window_search_begin_of(q, &first) > q->since_ns)
         window_note_partial(w, "What is older was deleted to make room");
     return 0;
 }
 
 /* By the clock of its samples. */
-static int search_set_times(Window *w, const WindowQuery *q) {
+static int window_search_set_times(Window *w, const WindowQuery *q) {
     for (size_t i = 0; i < w->n_parts; i++) {
         WindowPart *part = &w->parts[i];
         const Manifest *m;
@@ -305,7 +305,7 @@ static int search_set_times(Window *w, const WindowQuery *q) {
 }
 
 /* Those whose manifests were looked at; they reach back to before the window. */
-static int search_cover(Search *s) {
+static int window_search_cover(Search *s) {
     const Entry **known = calloc(s->n_entries + 1, sizeof(*known));
     size_t n = 0;
     int r;
@@ -327,8 +327,8 @@ static int search_cover(Search *s) {
     return r;
 }
 
-static int search_run(Search *s, SnapshotFailure *why) {
-    int r = search_look(s);
+static int window_search_run(Search *s, SnapshotFailure *why) {
+    int r = window_search_look(s);
 
     if (r == -ENOENT && !s->folder) {
         *why = (SnapshotFailure){.error = SNAPSHOT_NO_SESSION, .code = r};
@@ -336,14 +336,14 @@ static int search_run(Search *s, SnapshotFailure *why) {
         return r;
     }
     if (r == 0)
-        r = search_find_parts(s);
+        r = window_search_find_parts(s);
     if (r == 0)
-        r = search_judge(s, why);
+        r = window_search_judge(s, why);
     if (r == 0)
-        r = search_cover(s);
+        r = window_search_cover(s);
     if (r == 0)
         r = window_open_ahead(s->window);
-    return r == 0 ? search_set_times(s->window, s->query) : r;
+    return r == 0 ? window_search_set_times(s->window, s->query) : r;
 }
 
 int window_new(Store *store, const WindowQuery *query, Window **ret, SnapshotFailure *ret_why) {
@@ -357,7 +357,7 @@ int window_new(Store *store, const WindowQuery *query, Window **ret, SnapshotFai
     w->store = store;
     w->folder = -1;
     snprintf(w->session, sizeof(w->session), "%s", query->session);
-    r = search_run(&s, ret_why);
+    r = window_search_run(&s, ret_why);
     free(s.entries);
     segment_view_done(&s.view);
     if (r < 0) {

@@ -21,12 +21,13 @@
 enum { RECOVERY_SEC = 60, WAKE_BYTES = 1 << 20 };
 
 /* When its queue is full, samples are lost. */
-static int session_start_thread(StoreSession *session) {
+static int op_queue_session_start_thread(StoreSession *session) {
     return thread_start(&(ThreadOptions){.name = "profd-writer", .nice = THREAD_NICE_PROMPT},
                         session_write, session, &session->thread);
 }
 
-static void session_init(StoreSession *session, Store *store, const SessionConfig *config) {
+static void op_queue_session_init(StoreSession *session, Store *store,
+                                  const SessionConfig *config) {
     pthread_condattr_t monotonic;
 
     session->store = store;
@@ -49,7 +50,7 @@ static void session_init(StoreSession *session, Store *store, const SessionConfi
 }
 
 /* One that was given up may hang in the kernel for long, and has its name no more. */
-static int session_join_list(StoreSession *session) {
+static int op_queue_session_join_list(StoreSession *session) {
     Store *store = session->store;
     int r = 0;
 
@@ -67,7 +68,7 @@ static int session_join_list(StoreSession *session) {
     return r;
 }
 
-static int session_log_open_error(const StoreSession *session, int r) {
+static int op_queue_session_log_open_error(const StoreSession *session, int r) {
     return log_error(r, "Failed to open the folder of session '%s' in store '%s': %m",
                      session->name, session->store->path);
 }
@@ -82,13 +83,13 @@ int store_session_start(Store *store, const SessionConfig *config, bool sensitiv
     session = calloc(1, sizeof(*session));
     if (!session)
         return -ENOMEM;
-    session_init(session, store, config);
+    op_queue_session_init(session, store, config);
     session->sensitive = sensitive;
-    r = session_join_list(session);
+    r = op_queue_session_join_list(session);
     if (r == 0)
-        r = session_start_thread(session);
+        r = op_queue_session_start_thread(session);
     if (r < 0) {
-        (void)session_log_open_error(session, r);
+        (void)op_queue_session_log_open_error(session, r);
         session_free(session);
         return r;
     }
@@ -102,7 +103,7 @@ int store_session_opened(StoreSession *session) {
     pthread_mutex_lock(&session->mutex);
     r = session->opened;
     pthread_mutex_unlock(&session->mutex);
-    return r < 0 ? session_log_open_error(session, r) : r;
+    return r < 0 ? op_queue_session_log_open_error(session, r) : r;
 }
 
 int store_session_await(StoreSession *session) {
@@ -113,7 +114,7 @@ int store_session_await(StoreSession *session) {
         pthread_cond_wait(&session->ended, &session->mutex);
     r = session->opened;
     pthread_mutex_unlock(&session->mutex);
-    return r < 0 ? session_log_open_error(session, r) : 0;
+    return r < 0 ? op_queue_session_log_open_error(session, r) : 0;
 }
 
 int store_session_new(Store *store, const SessionConfig *config, bool sensitive,
@@ -141,7 +142,7 @@ void store_session_configure(StoreSession *session, const SessionConfig *config)
 }
 
 /* With the mutex held. */
-static void session_append(StoreSession *session, Op *op) {
+static void op_queue_session_append(StoreSession *session, Op *op) {
     StoreSessionCounts *counts = &session->counts;
 
     if (!session->first)
@@ -157,7 +158,7 @@ static void session_append(StoreSession *session, Op *op) {
 }
 
 /* With the mutex held: the last one that the writer has not begun. */
-static Op *session_waiting(StoreSession *session, OpType type) {
+static Op *op_queue_session_waiting(StoreSession *session, OpType type) {
     Op *op = session->first;
 
     if (!op || (session->busy && !op->next))
@@ -167,7 +168,7 @@ static Op *session_waiting(StoreSession *session, OpType type) {
 }
 
 /* Here, and in the memory that all sessions share. */
-static bool session_has_room(StoreSession *session, const Op *op) {
+static bool op_queue_session_has_room(StoreSession *session, const Op *op) {
     uint64_t max = session->queue_max, all = session->store->memory.queue_bytes;
 
     /* What is lost of the rest spoils samples that come later: it has some room more. */
@@ -180,12 +181,12 @@ static bool session_has_room(StoreSession *session, const Op *op) {
 }
 
 /* -ENOBUFS when it does not fit; owned on success. */
-static int session_enqueue(StoreSession *session, Op *op) {
+static int op_queue_session_enqueue(StoreSession *session, Op *op) {
     int r = 0;
 
     pthread_mutex_lock(&session->mutex);
-    if (session_has_room(session, op))
-        session_append(session, op);
+    if (op_queue_session_has_room(session, op))
+        op_queue_session_append(session, op);
     else
         r = -ENOBUFS;
     session->refused |= r < 0;
@@ -193,7 +194,7 @@ static int session_enqueue(StoreSession *session, Op *op) {
     return r;
 }
 
-static int session_set_path(StoreSession *session, const SegmentName *name) {
+static int op_queue_session_set_path(StoreSession *session, const SegmentName *name) {
     SegmentName final = *name;
     char text[SEGMENT_NAME_MAX];
     char *path;
@@ -229,9 +230,9 @@ int store_session_begin(StoreSession *session, SegmentHead *head) {
     op->bytes += segment_plan_bytes(plan);
     op->clock = head->clock;
     op->has_clock = true;
-    r = session_set_path(session, &plan->name);
+    r = op_queue_session_set_path(session, &plan->name);
     if (r == 0)
-        r = session_enqueue(session, op);
+        r = op_queue_session_enqueue(session, op);
     if (r < 0) {
         /* The preamble stays the caller's. */
         head->preamble = plan->preamble;
@@ -259,7 +260,7 @@ int store_session_write(StoreSession *session, StoreBatch *batch) {
         return -ENOMEM;
     op->batch = *batch;
     op->bytes += batch->records.allocated;
-    r = session_enqueue(session, op);
+    r = op_queue_session_enqueue(session, op);
     if (r < 0) {
         op->batch.records = (Buffer){};
         pthread_mutex_lock(&session->mutex);
@@ -287,7 +288,7 @@ int store_session_end_sweep(StoreSession *session, uint64_t sweep, bool round,
     op->clock = clock ? *clock : (ClockAnchor){};
     op->covered_ns = session->covered_ns;
     pthread_mutex_lock(&session->mutex);
-    last = session_waiting(session, OP_SWEEP);
+    last = op_queue_session_waiting(session, OP_SWEEP);
     if (last) {
         last->covered_ns = op->covered_ns;
         last->sweep = sweep;
@@ -295,7 +296,7 @@ int store_session_end_sweep(StoreSession *session, uint64_t sweep, bool round,
         last->has_clock = op->has_clock;
         last->clock = op->clock;
     } else {
-        session_append(session, TAKE_PTR(op));
+        op_queue_session_append(session, TAKE_PTR(op));
     }
     pthread_mutex_unlock(&session->mutex);
     return 0;
@@ -314,11 +315,11 @@ uint64_t store_session_written(const StoreSession *session) {
     return atomic_load_explicit(&session->written, memory_order_acquire);
 }
 
-static bool session_same_loss(const SegmentFacts *a, const SegmentFacts *b) {
+static bool op_queue_session_same_loss(const SegmentFacts *a, const SegmentFacts *b) {
     return b->lost == 0 || (a->lost > 0 && a->cpu == b->cpu && a->cause == b->cause);
 }
 
-static void session_add_facts(SegmentFacts *to, const SegmentFacts *facts) {
+static void op_queue_session_add_facts(SegmentFacts *to, const SegmentFacts *facts) {
     to->lost += facts->lost;
     to->throttled_ns += facts->throttled_ns;
     to->throttles += facts->throttles;
@@ -345,18 +346,18 @@ int store_session_note(StoreSession *session, const SegmentFacts *facts) {
         op->facts.gap = &op->gap;
     }
     pthread_mutex_lock(&session->mutex);
-    last = facts->gap ? NULL : session_waiting(session, OP_NOTE);
-    if (last && session_same_loss(&last->facts, facts))
-        session_add_facts(&last->facts, facts);
+    last = facts->gap ? NULL : op_queue_session_waiting(session, OP_NOTE);
+    if (last && op_queue_session_same_loss(&last->facts, facts))
+        op_queue_session_add_facts(&last->facts, facts);
     else if (session->counts.queue_bytes + op->bytes > session->queue_max + sizeof(*op) * 1024)
         r = -ENOBUFS;
     else
-        session_append(session, TAKE_PTR(op));
+        op_queue_session_append(session, TAKE_PTR(op));
     pthread_mutex_unlock(&session->mutex);
     return r;
 }
 
-static bool session_has_half(const StoreSession *session) {
+static bool op_queue_session_has_half(const StoreSession *session) {
     uint64_t all = session->store->memory.queue_bytes;
 
     return session->counts.queue_bytes <= session->queue_max / 2 &&
@@ -367,7 +368,7 @@ StoreSessionCounts store_session_counts(StoreSession *session) {
     StoreSessionCounts counts;
 
     pthread_mutex_lock(&session->mutex);
-    session->refused &= !session_has_half(session);
+    session->refused &= !op_queue_session_has_half(session);
     counts = session->counts;
     counts.is_full = session->refused;
     counts.is_stuck =
@@ -381,7 +382,7 @@ const char *store_session_path(const StoreSession *session) {
 }
 
 /* Entries below ours, newest first, from `*at` down: the next closed one. */
-static bool session_previous_entry(StoreSession *session, size_t *at, Entry *ret) {
+static bool op_queue_session_previous_entry(StoreSession *session, size_t *at, Entry *ret) {
     Store *store = session->store;
     Folder *folder = session->folder;
     bool found = false;
@@ -400,11 +401,12 @@ static bool session_previous_entry(StoreSession *session, size_t *at, Entry *ret
     return found;
 }
 
-static int session_find_previous(StoreSession *session) {
+static int op_queue_session_find_previous(StoreSession *session) {
     size_t at = SIZE_MAX, n = 0;
     Entry entry;
 
-    while (n < ARRAY_SIZE(session->previous) && session_previous_entry(session, &at, &entry)) {
+    while (n < ARRAY_SIZE(session->previous) &&
+           op_queue_session_previous_entry(session, &at, &entry)) {
         char text[SEGMENT_NAME_MAX];
 
         (void)folder_know(session->store, session->folder, &entry);
@@ -425,14 +427,14 @@ static int session_find_previous(StoreSession *session) {
 
 const char *store_session_previous(StoreSession *session, unsigned back) {
     if (!session->has_previous) {
-        (void)session_find_previous(session);
+        (void)op_queue_session_find_previous(session);
         session->has_previous = true;
     }
     return back < ARRAY_SIZE(session->previous) ? session->previous[back] : NULL;
 }
 
 /* Waits for the end as long as something gets done. */
-static bool session_wait_for_end(StoreSession *session) {
+static bool op_queue_session_wait_for_end(StoreSession *session) {
     uint64_t done = 0, patience = 0, recovering = 0;
     bool ended;
 
@@ -480,7 +482,7 @@ void store_session_give_up(StoreSession *session) {
 void store_session_wait(StoreSession *session) {
     if (!session->closing)
         store_session_end(session);
-    if (!session_wait_for_end(session))
+    if (!op_queue_session_wait_for_end(session))
         store_session_give_up(session);
 }
 
@@ -496,7 +498,7 @@ void store_session_end(StoreSession *session) {
     session->closing = true;
     session->give_up_ns = clock_monotonic_ns() + SESSION_DRAIN_SEC * NS_PER_SECOND;
     if (op)
-        session_append(session, op);
+        op_queue_session_append(session, op);
     pthread_cond_signal(&session->wake);
     pthread_mutex_unlock(&session->mutex);
 }
@@ -511,7 +513,7 @@ bool store_session_has_ended(StoreSession *session) {
 }
 
 /* True: it has not ended, and frees itself when it does. */
-static bool session_leave_alone(StoreSession *session) {
+static bool op_queue_session_leave_alone(StoreSession *session) {
     Store *store = session->store;
     bool leaves;
 
@@ -531,7 +533,7 @@ StoreSession *store_session_close(StoreSession *session) {
         return NULL;
     thread = session->thread;
     store_session_wait(session);
-    if (session_leave_alone(session)) {
+    if (op_queue_session_leave_alone(session)) {
         pthread_detach(thread);
         return NULL;
     }

@@ -27,7 +27,7 @@ Op *op_free(Op *op) {
     return NULL;
 }
 
-static void session_leave_list(StoreSession *session) {
+static void op_session_leave_list(StoreSession *session) {
     StoreSession **at;
 
     pthread_mutex_lock(&session->store->mutex);
@@ -46,7 +46,7 @@ StoreSession *session_free(StoreSession *session) {
         atomic_fetch_sub(&session->store->queued_bytes, op->bytes);
         op_free(op);
     }
-    session_leave_list(session);
+    op_session_leave_list(session);
     session_release(session, session->left_open);
     pthread_mutex_destroy(&session->mutex);
     pthread_cond_destroy(&session->wake);

@@ -26,13 +26,13 @@ enum {
     ROTATE_MIN_BYTES = 512 << 10
 };
 
-static void tell_owner(const StoreSession *s) {
+static void segment_writer_tell_owner(const StoreSession *s) {
     if (s->store->on_written)
         s->store->on_written(s->store->userdata);
 }
 
 /* The figures that the main thread may ask for. */
-static void publish(StoreSession *s) {
+static void segment_writer_publish(StoreSession *s) {
     uint64_t raw = s->segment ? segment_raw_bytes(s->segment) : 0,
              stored = s->segment ? segment_stored_bytes(s->segment) : 0;
 
@@ -45,7 +45,7 @@ static void publish(StoreSession *s) {
 }
 
 /* What others may read: all that is written up to here. */
-static void show(StoreSession *s) {
+static void segment_writer_show(StoreSession *s) {
     int r;
 
     pthread_mutex_lock(&s->mutex);
@@ -56,14 +56,14 @@ static void show(StoreSession *s) {
                     "Failed to show the open segment of session '%s' to snapshots: %m", s->name);
 }
 
-static void want_rotation(StoreSession *s, bool wanted) {
+static void segment_writer_want_rotation(StoreSession *s, bool wanted) {
     pthread_mutex_lock(&s->mutex);
     s->counts.rotate_wanted = wanted;
     pthread_mutex_unlock(&s->mutex);
 }
 
 /* What the open segments take, and whether that is too much. */
-static void keep_budget(StoreSession *s) {
+static void segment_writer_keep_budget(StoreSession *s) {
     uint64_t now = clock_monotonic_ns(), bytes = s->segment ? segment_bytes(s->segment) : 0, limit;
     Store *store = s->store;
 
@@ -80,12 +80,12 @@ static void keep_budget(StoreSession *s) {
         limit = MIN(limit, s->folder->max_use_bytes);
     pthread_mutex_unlock(&store->mutex);
     if (bytes > limit / 4 && bytes > ROTATE_MIN_BYTES)
-        want_rotation(s, true);
+        segment_writer_want_rotation(s, true);
     if (store_is_over(store))
         (void)store_vacuum(store);
 }
 
-static void register_segment(StoreSession *s, const Segment *segment) {
+static void segment_writer_register_segment(StoreSession *s, const Segment *segment) {
     Entry entry = {.name = *segment_name(segment)};
     _cleanup_close_ int fd = store_folder_fd(s->store, s->folder);
     char text[SEGMENT_NAME_MAX];
@@ -106,29 +106,29 @@ static void register_segment(StoreSession *s, const Segment *segment) {
     pthread_mutex_unlock(&s->store->mutex);
 }
 
-static bool is_gone(const Segment *segment) {
+static bool segment_writer_is_gone(const Segment *segment) {
     return segment && segment_is_gone(segment);
 }
 
 /* Adds up what is no more the current one, however it ended. */
-static void drop_segment(StoreSession *s) {
+static void segment_writer_drop_segment(StoreSession *s) {
     s->base_raw += segment_raw_bytes(s->segment);
     s->base_stored += segment_stored_bytes(s->segment);
     s->segment = segment_free(s->segment);
-    show(s);
+    segment_writer_show(s);
 }
 
-static int finish_current(StoreSession *s) {
+static int segment_writer_finish_current(StoreSession *s) {
     ClockAnchor now = s->store->now();
     uint64_t high;
     int r;
 
     if (!s->segment)
         return 0;
-    if (is_gone(s->segment)) {
+    if (segment_writer_is_gone(s->segment)) {
         log_warning(0, "Segment %08" PRIu64 " of session '%s' was deleted while it was written",
                     segment_name(s->segment)->number, s->name);
-        drop_segment(s);
+        segment_writer_drop_segment(s);
         return 0;
     }
     pthread_mutex_lock(&s->mutex);
@@ -140,20 +140,20 @@ static int finish_current(StoreSession *s) {
                     "Failed to finish segment %08" PRIu64 " of session '%s', leaving it open to "
                     "the next start: %m",
                     segment_name(s->segment)->number, s->name);
-        drop_segment(s);
+        segment_writer_drop_segment(s);
         return 0;
     }
     if (r < 0)
         return r;
-    register_segment(s, s->segment);
-    drop_segment(s);
+    segment_writer_register_segment(s, s->segment);
+    segment_writer_drop_segment(s);
     pthread_mutex_lock(&s->mutex);
     s->counts.segments++;
     pthread_mutex_unlock(&s->mutex);
     return 0;
 }
 
-static int open_segment(StoreSession *s, SegmentPlan **plan, Segment **ret) {
+static int segment_writer_open_segment(StoreSession *s, SegmentPlan **plan, Segment **ret) {
     const SegmentContext context = {.environment = s->store->environment,
                                     .boot = s->store->boot,
                                     .seal = &s->store->seal,
@@ -164,7 +164,7 @@ static int open_segment(StoreSession *s, SegmentPlan **plan, Segment **ret) {
     return r < 0 ? r : segment_open(fd, plan, &context, ret);
 }
 
-static void survey_now_and_then(StoreSession *s) {
+static void segment_writer_survey_now_and_then(StoreSession *s) {
     uint64_t now = s->store->now().boot_ns;
 
     if (now - s->folder->surveyed_ns < SURVEY_SEC * NS_PER_SECOND)
@@ -176,7 +176,7 @@ static void survey_now_and_then(StoreSession *s) {
 
 /* Where the recorder before us ended: what its rings held then is ours to write. One that was
  * killed before it wrote anything has left a segment without samples, which says nothing. */
-static void continue_coverage(StoreSession *s, SegmentPlan *plan) {
+static void segment_writer_continue_coverage(StoreSession *s, SegmentPlan *plan) {
     Folder *folder = s->folder;
     const Entry *last = NULL;
 
@@ -193,43 +193,43 @@ static void continue_coverage(StoreSession *s, SegmentPlan *plan) {
 
 /* What is recorded goes on there without a gap; should one be found behind it later, somebody
  * deleted the next one. */
-static void join_coverage(StoreSession *s) {
+static void segment_writer_join_coverage(StoreSession *s) {
     const Manifest *next = segment_manifest(s->following);
 
     if (s->segment && next->covered)
         segment_leave(s->segment, PD_GAP_DELETED, next->coverage.from_ns);
 }
 
-static int do_begin(StoreSession *s, Op *op) {
+static int segment_writer_do_begin(StoreSession *s, Op *op) {
     int r;
 
     if (op->plan && op->plan->continues)
-        continue_coverage(s, op->plan);
-    r = op->plan ? open_segment(s, &op->plan, &s->following) : 0;
+        segment_writer_continue_coverage(s, op->plan);
+    r = op->plan ? segment_writer_open_segment(s, &op->plan, &s->following) : 0;
     if (r < 0)
         return r;
-    join_coverage(s);
-    r = finish_current(s);
+    segment_writer_join_coverage(s);
+    r = segment_writer_finish_current(s);
     if (r < 0)
         return r;
     s->plan = segment_plan_free(s->plan);
     s->segment = TAKE_PTR(s->following);
-    show(s);
+    segment_writer_show(s);
     s->synced_ns = clock_monotonic_ns();
     pthread_mutex_lock(&s->mutex);
     s->counts.segment_began_ns = op->clock.monotonic_ns;
     s->counts.rotate_wanted = false;
     s->counts.begun++;
     pthread_mutex_unlock(&s->mutex);
-    tell_owner(s);
-    survey_now_and_then(s);
-    keep_budget(s);
+    segment_writer_tell_owner(s);
+    segment_writer_survey_now_and_then(s);
+    segment_writer_keep_budget(s);
     /* By count and age, whatever the bytes. */
     (void)store_vacuum(s->store);
     return 0;
 }
 
-static int do_batch(StoreSession *s, Op *op) {
+static int segment_writer_do_batch(StoreSession *s, Op *op) {
     int r = segment_write(s->segment, &op->batch, &op->done);
 
     if (r == -EINVAL || r == -EBADMSG || r == -ENOMEM || r == -EFBIG) {
@@ -251,7 +251,7 @@ static int do_batch(StoreSession *s, Op *op) {
 }
 
 /* Gives back the plan of a segment that somebody deleted. */
-static SegmentPlan *salvage(StoreSession *s, Segment **segment) {
+static SegmentPlan *segment_writer_salvage(StoreSession *s, Segment **segment) {
     SegmentPlan *plan;
 
     log_warning(0,
@@ -267,23 +267,23 @@ static SegmentPlan *salvage(StoreSession *s, Segment **segment) {
     s->base_raw += segment_raw_bytes(*segment);
     s->base_stored += segment_stored_bytes(*segment);
     *segment = segment_free(*segment);
-    show(s);
+    segment_writer_show(s);
     return plan;
 }
 
 /* Where the ground was pulled away: all folders anew. A segment that went begins again with the
  * next Op; one that is about to be finished does not. */
-static void regain_ground(StoreSession *s, Op *op) {
+static void segment_writer_regain_ground(StoreSession *s, Op *op) {
     (void)store_reopen(s->store, s->folder);
-    if (op->type == OP_BEGIN && is_gone(s->following))
-        op->plan = salvage(s, &s->following);
-    if (op->type != OP_BEGIN && op->type != OP_CLOSE && is_gone(s->segment)) {
-        s->plan = salvage(s, &s->segment);
-        want_rotation(s, true);
+    if (op->type == OP_BEGIN && segment_writer_is_gone(s->following))
+        op->plan = segment_writer_salvage(s, &s->following);
+    if (op->type != OP_BEGIN && op->type != OP_CLOSE && segment_writer_is_gone(s->segment)) {
+        s->plan = segment_writer_salvage(s, &s->segment);
+        segment_writer_want_rotation(s, true);
     }
 }
 
-static int do_sweep(StoreSession *s, Op *op) {
+static int segment_writer_do_sweep(StoreSession *s, Op *op) {
     uint64_t interval, now = clock_monotonic_ns();
     int r = segment_end_sweep(s->segment, &op->marked, op->has_clock ? &op->clock : NULL);
 
@@ -292,15 +292,15 @@ static int do_sweep(StoreSession *s, Op *op) {
     if (r == 0)
         segment_cover(s->segment, op->covered_ns);
     /* Whoever waits for the sweep may look at once. */
-    show(s);
+    segment_writer_show(s);
     if (r == 0)
         atomic_store_explicit(&s->written, op->sweep, memory_order_release);
     else
-        want_rotation(s, true);
+        segment_writer_want_rotation(s, true);
     if (r == 0)
-        tell_owner(s);
-    if (is_gone(s->segment)) {
-        regain_ground(s, op);
+        segment_writer_tell_owner(s);
+    if (segment_writer_is_gone(s->segment)) {
+        segment_writer_regain_ground(s, op);
         return 0;
     }
     pthread_mutex_lock(&s->store->mutex);
@@ -316,20 +316,20 @@ static int do_sweep(StoreSession *s, Op *op) {
     }
     if (s->coverage_changed)
         s->coverage_changed = segment_save_coverage(s->segment) < 0;
-    keep_budget(s);
+    segment_writer_keep_budget(s);
     return 0;
 }
 
-static int perform(StoreSession *s, Op *op) {
+static int segment_writer_perform(StoreSession *s, Op *op) {
     if (op->type == OP_BEGIN)
-        return do_begin(s, op);
+        return segment_writer_do_begin(s, op);
     if (op->type == OP_CLOSE) {
         if (s->segment)
             segment_leave(s->segment, op->after, op->leave_ns);
-        return finish_current(s);
+        return segment_writer_finish_current(s);
     }
     if (!s->segment) {
-        int r = open_segment(s, &s->plan, &s->segment);
+        int r = segment_writer_open_segment(s, &s->plan, &s->segment);
 
         if (r < 0)
             return r;
@@ -339,17 +339,17 @@ static int perform(StoreSession *s, Op *op) {
         s->coverage_changed |= op->facts.gap != NULL;
         return 0;
     }
-    return op->type == OP_BATCH ? do_batch(s, op) : do_sweep(s, op);
+    return op->type == OP_BATCH ? segment_writer_do_batch(s, op) : segment_writer_do_sweep(s, op);
 }
 
-static void set_error(StoreSession *s, int r) {
+static void segment_writer_set_error(StoreSession *s, int r) {
     pthread_mutex_lock(&s->mutex);
     s->counts.error = r;
     pthread_mutex_unlock(&s->mutex);
 }
 
 /* The system says the same of both. */
-static const char *lacking(StoreSession *s, int r) {
+static const char *segment_writer_lacking(StoreSession *s, int r) {
     bool lacks;
 
     store_measure(s->store);
@@ -359,8 +359,8 @@ static const char *lacking(StoreSession *s, int r) {
     return lacks ? " (its file system has no inodes left)" : "";
 }
 
-static void tell_trouble(StoreSession *s, int r) {
-    set_error(s, r);
+static void segment_writer_tell_trouble(StoreSession *s, int r) {
+    segment_writer_set_error(s, r);
     if (s->logged_error == r)
         return;
     s->logged_error = r;
@@ -370,14 +370,14 @@ static void tell_trouble(StoreSession *s, int r) {
                    {"PROFD_SESSION", s->name}, {"PROFD_STORE", s->store->path}),
         "Failed to write session '%s' into store '%s', keeping what comes in memory until "
         "it can be written: %m%s",
-        s->name, s->store->path, lacking(s, r));
+        s->name, s->store->path, segment_writer_lacking(s, r));
 }
 
-static void tell_relief(StoreSession *s) {
+static void segment_writer_tell_relief(StoreSession *s) {
     if (s->logged_error == 0)
         return;
     s->logged_error = 0;
-    set_error(s, 0);
+    segment_writer_set_error(s, 0);
     log_struct(LOG_LEVEL_NOTICE, 0,
                LOG_FIELDS({"PROFD_EVENT", "store-mended"}, {"PROFD_SESSION", s->name},
                           {"PROFD_STORE", s->store->path}),
@@ -385,7 +385,7 @@ static void tell_relief(StoreSession *s) {
 }
 
 /* Waits before the next try; false when there is none because the session closes. */
-static bool pause_writing(StoreSession *s, unsigned *pause_ms) {
+static bool segment_writer_pause_writing(StoreSession *s, unsigned *pause_ms) {
     bool go_on;
 
     pthread_mutex_lock(&s->mutex);
@@ -411,27 +411,27 @@ static bool pause_writing(StoreSession *s, unsigned *pause_ms) {
 }
 
 /* False: it was given up. */
-static bool perform_until_done(StoreSession *s, Op *op) {
+static bool segment_writer_perform_until_done(StoreSession *s, Op *op) {
     unsigned pause_ms = PAUSE_MIN_MS;
     int r;
 
-    while ((r = perform(s, op)) < 0) {
-        tell_trouble(s, r);
+    while ((r = segment_writer_perform(s, op)) < 0) {
+        segment_writer_tell_trouble(s, r);
         if (r == -ENOSPC || r == -EDQUOT)
             (void)store_vacuum(s->store);
         else
-            regain_ground(s, op);
-        if (!pause_writing(s, &pause_ms))
+            segment_writer_regain_ground(s, op);
+        if (!segment_writer_pause_writing(s, &pause_ms))
             return false;
     }
     if (op->type == OP_SWEEP || op->type == OP_BEGIN)
-        tell_relief(s);
-    publish(s);
+        segment_writer_tell_relief(s);
+    segment_writer_publish(s);
     return true;
 }
 
 /* The first one, left in its place; NULL: none is coming any more. */
-static Op *wait_for_op(StoreSession *s) {
+static Op *segment_writer_wait_for_op(StoreSession *s) {
     Op *op;
 
     pthread_mutex_lock(&s->mutex);
@@ -443,7 +443,7 @@ static Op *wait_for_op(StoreSession *s) {
     return op;
 }
 
-static bool queue_is_empty(StoreSession *s) {
+static bool segment_writer_queue_is_empty(StoreSession *s) {
     bool empty;
 
     pthread_mutex_lock(&s->mutex);
@@ -452,7 +452,7 @@ static bool queue_is_empty(StoreSession *s) {
     return empty;
 }
 
-static void pop(StoreSession *s, Op *op) {
+static void segment_writer_pop(StoreSession *s, Op *op) {
     pthread_mutex_lock(&s->mutex);
     s->first = op->next;
     if (!s->first)
@@ -466,39 +466,39 @@ static void pop(StoreSession *s, Op *op) {
     op_free(op);
 }
 
-static void set_recovering(StoreSession *s, bool recovering) {
+static void segment_writer_set_recovering(StoreSession *s, bool recovering) {
     pthread_mutex_lock(&s->mutex);
     s->recovering = recovering;
     pthread_mutex_unlock(&s->mutex);
 }
 
 /* What can wait until there is nothing else to do. */
-static void tidy(StoreSession *s) {
-    set_recovering(s, true);
-    while (queue_is_empty(s) &&
+static void segment_writer_tidy(StoreSession *s) {
+    segment_writer_set_recovering(s, true);
+    while (segment_writer_queue_is_empty(s) &&
            (store_recover_stray(s->store) || folder_mend_manifest(s->store, s->folder) ||
             store_seal_late(s->store)))
         ;
-    set_recovering(s, false);
+    segment_writer_set_recovering(s, false);
 }
 
 /* Until nothing is to be written any more. */
-static void write_queue(StoreSession *s) {
+static void segment_writer_write_queue(StoreSession *s) {
     Op *op;
 
     for (;;) {
-        tidy(s);
-        op = wait_for_op(s);
+        segment_writer_tidy(s);
+        op = segment_writer_wait_for_op(s);
         if (!op)
             return;
-        if (!perform_until_done(s, op))
+        if (!segment_writer_perform_until_done(s, op))
             return;
-        pop(s, op);
+        segment_writer_pop(s, op);
     }
 }
 
 /* What is left in the queue is lost, unless somebody counted it already. */
-static void count_rest(StoreSession *s) {
+static void segment_writer_count_rest(StoreSession *s) {
     uint64_t samples = 0;
     bool gives_up;
 
@@ -517,7 +517,7 @@ static void count_rest(StoreSession *s) {
 }
 
 /* Here, since to close a file that was deleted takes a disk. */
-static void close_all(StoreSession *s) {
+static void segment_writer_close_all(StoreSession *s) {
     SegmentView view;
 
     pthread_mutex_lock(&s->mutex);
@@ -531,7 +531,7 @@ static void close_all(StoreSession *s) {
     s->plan = segment_plan_free(s->plan);
 }
 
-static void set_opened(StoreSession *s, int r) {
+static void segment_writer_set_opened(StoreSession *s, int r) {
     pthread_mutex_lock(&s->mutex);
     s->opened = r;
     pthread_cond_broadcast(&s->ended);
@@ -539,7 +539,7 @@ static void set_opened(StoreSession *s, int r) {
 }
 
 /* Whoever closed the session waits for this, or went and left all to us. */
-static void end(StoreSession *s) {
+static void segment_writer_end(StoreSession *s) {
     bool owner_gone;
     Store *store = s->store;
 
@@ -549,7 +549,7 @@ static void end(StoreSession *s) {
     pthread_cond_broadcast(&s->ended);
     pthread_mutex_unlock(&s->mutex);
     if (!owner_gone) {
-        tell_owner(s);
+        segment_writer_tell_owner(s);
         return;
     }
     session_free(s);
@@ -563,15 +563,15 @@ void *session_write(void *session) {
     int r = session_claim(s);
 
     if (r == 0) {
-        tell_owner(s);
-        set_recovering(s, true);
+        segment_writer_tell_owner(s);
+        segment_writer_set_recovering(s, true);
         folder_recover(s->store, s->folder);
-        write_queue(s);
-        count_rest(s);
-        close_all(s);
+        segment_writer_write_queue(s);
+        segment_writer_count_rest(s);
+        segment_writer_close_all(s);
     } else {
-        set_opened(s, r);
+        segment_writer_set_opened(s, r);
     }
-    end(s);
+    segment_writer_end(s);
     return NULL;
 }

@@ -17,7 +17,7 @@ void segment_view_done(SegmentView *view) {
     buffer_done(&view->tracing);
 }
 
-static int copy_events(const PdEvents *from, PdEvents **ret) {
+static int view_copy_events(const PdEvents *from, PdEvents **ret) {
     _cleanup_(pd_events_freep) PdEvents *events = NULL;
     int r = pd_events_new(&events);
 
@@ -28,11 +28,11 @@ static int copy_events(const PdEvents *from, PdEvents **ret) {
     return r;
 }
 
-static int copy_rest(SegmentView *to, int fd, const PdEvents *events, Bytes tracing) {
+static int view_copy_rest(SegmentView *to, int fd, const PdEvents *events, Bytes tracing) {
     int r = manifest_new(&to->manifest);
 
     if (r == 0)
-        r = copy_events(events, &to->events);
+        r = view_copy_events(events, &to->events);
     buffer_append(&to->tracing, tracing.data, tracing.size);
     if (r == 0)
         r = buffer_error(&to->tracing);
@@ -53,8 +53,8 @@ int segment_view_follow(SegmentView *view, const Segment *segment) {
         segment_view_done(view);
     if (!view->manifest) {
         view->name = segment->plan->name;
-        r = copy_rest(view, segment->fd, segment->plan->events,
-                      buffer_bytes(&segment->plan->tracing));
+        r = view_copy_rest(view, segment->fd, segment->plan->events,
+                           buffer_bytes(&segment->plan->tracing));
     }
     if (r == 0)
         r = manifest_follow(view->manifest, segment->manifest);
@@ -71,7 +71,7 @@ int segment_view_copy(const SegmentView *view, SegmentView *ret) {
     *ret = (SegmentView){.fd = -1, .name = view->name};
     if (!view->manifest)
         return -ENOENT;
-    r = copy_rest(ret, view->fd, view->events, buffer_bytes(&view->tracing));
+    r = view_copy_rest(ret, view->fd, view->events, buffer_bytes(&view->tracing));
     if (r == 0)
         r = manifest_follow(ret->manifest, view->manifest);
     if (r < 0)

@@ -48,12 +48,12 @@ static const char *const regions[] = {NULL,
                                       "mem6",
                                       "mem7"};
 
-static uint64_t part(uint64_t v, unsigned at, unsigned bits) {
+static uint64_t data_src_part(uint64_t v, unsigned at, unsigned bits) {
     return v >> at & ((1ULL << bits) - 1);
 }
 
 void data_src_describe(uint64_t v, Fields *f) {
-    uint64_t snoop = part(v, 19, 5) | part(v, 38, 2) << 5;
+    uint64_t snoop = data_src_part(v, 19, 5) | data_src_part(v, 38, 2) << 5;
     /* clang-format off */
     const struct {
         const char *name;
@@ -62,16 +62,16 @@ void data_src_describe(uint64_t v, Fields *f) {
         const char *const *names;
         size_t n;
     } parts[] = {
-        {"op",        part(v,  0,  5), true,  ops,           ARRAY_SIZE(ops)},
-        {"level",     part(v,  5, 14), true,  levels,        ARRAY_SIZE(levels)},
-        {"level_num", part(v, 33,  4), false, level_numbers, ARRAY_SIZE(level_numbers)},
-        {"remote",    part(v, 37,  1), false, NULL,          0},
+        {"op",        data_src_part(v,  0,  5), true,  ops,           ARRAY_SIZE(ops)},
+        {"level",     data_src_part(v,  5, 14), true,  levels,        ARRAY_SIZE(levels)},
+        {"level_num", data_src_part(v, 33,  4), false, level_numbers, ARRAY_SIZE(level_numbers)},
+        {"remote",    data_src_part(v, 37,  1), false, NULL,          0},
         {"snoop",     snoop,           true,  snoops,        ARRAY_SIZE(snoops)},
-        {"lock",      part(v, 24,  2), true,  locks,         ARRAY_SIZE(locks)},
-        {"tlb",       part(v, 26,  7), true,  tlbs,          ARRAY_SIZE(tlbs)},
-        {"blocked",   part(v, 40,  3), true,  blocks,        ARRAY_SIZE(blocks)},
-        {"hops",      part(v, 43,  3), false, hops,          ARRAY_SIZE(hops)},
-        {"region",    part(v, 46,  5), false, regions,       ARRAY_SIZE(regions)},
+        {"lock",      data_src_part(v, 24,  2), true,  locks,         ARRAY_SIZE(locks)},
+        {"tlb",       data_src_part(v, 26,  7), true,  tlbs,          ARRAY_SIZE(tlbs)},
+        {"blocked",   data_src_part(v, 40,  3), true,  blocks,        ARRAY_SIZE(blocks)},
+        {"hops",      data_src_part(v, 43,  3), false, hops,          ARRAY_SIZE(hops)},
+        {"region",    data_src_part(v, 46,  5), false, regions,       ARRAY_SIZE(regions)},
     };
     /* clang-format on */
 

@@ -69,11 +69,11 @@ static RecordDescribe *const of_tools[] = {
 /* clang-format on */
 
 /* Every type that has a parser has one of these, too. */
-static RecordDescribe *describer_of(uint32_t type) {
+static RecordDescribe *record_describe_describer_of(uint32_t type) {
     return type < PD_RECORD_USER ? of_kernel[type] : of_tools[type - PD_RECORD_USER];
 }
 
-static void describe_header(const PdRecord *r, const RecordRow *row, Fields *f) {
+static void record_describe_header(const PdRecord *r, const RecordRow *row, Fields *f) {
     if (row)
         fields_str(f, "type", row->name);
     else
@@ -93,7 +93,7 @@ static void describe_header(const PdRecord *r, const RecordRow *row, Fields *f) 
         fields_choice(f, "cpumode", r->misc & PD_MISC_CPUMODE_MASK, cpumodes, ARRAY_SIZE(cpumodes));
 }
 
-static void describe_stamp(const PdStamp *s, bool tasks, Fields *f) {
+static void record_describe_stamp(const PdStamp *s, bool tasks, Fields *f) {
     if (s->has_time)
         fields_time_ns(f, "time", s->time);
     if (s->has_cpu)
@@ -109,7 +109,7 @@ static void describe_stamp(const PdStamp *s, bool tasks, Fields *f) {
 }
 
 /* What cannot be read is shown as it is. */
-static void describe_bytes(const PdRecord *r, const char *why, Fields *f) {
+static void record_describe_bytes(const PdRecord *r, const char *why, Fields *f) {
     if (why)
         fields_str(f, "error", why);
     if (r->size > PD_RECORD_HEADER_SIZE)
@@ -118,7 +118,7 @@ static void describe_bytes(const PdRecord *r, const char *why, Fields *f) {
                                  .size = r->size - PD_RECORD_HEADER_SIZE});
 }
 
-static const char *why_not(const PdRecord *r, const PdEvent *event) {
+static const char *record_describe_why_not(const PdRecord *r, const PdEvent *event) {
     if (!event && (r->type == PD_RECORD_SAMPLE || r->type == PD_RECORD_READ))
         return "no event has its id, so its fields are not known";
     return "it does not hold what its type announces";
@@ -131,15 +131,15 @@ void pd_record_describe(const PdRecord *record, const PdStamp *stamp, const PdTr
     PdBody body;
     int r;
 
-    describe_header(record, row, fields);
-    describe_stamp(stamp, row && row->tasks, fields);
+    record_describe_header(record, row, fields);
+    record_describe_stamp(stamp, row && row->tasks, fields);
     if (!row || !row->parse) {
-        describe_bytes(record, NULL, fields);
+        record_describe_bytes(record, NULL, fields);
         return;
     }
     r = record_parse_into(row, record, stamp->event, &body);
     if (r < 0)
-        describe_bytes(record, why_not(record, stamp->event), fields);
+        record_describe_bytes(record, record_describe_why_not(record, stamp->event), fields);
     else
-        describer_of(record->type)(&body, &view, fields);
+        record_describe_describer_of(record->type)(&body, &view, fields);
 }

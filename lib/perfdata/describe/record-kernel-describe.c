@@ -11,7 +11,7 @@ enum { MAP_SHARED_FLAG = 1, NAMESPACE_LINK_SIZE = 16, BPF_TAG_SIZE = 8 };
 void record_describe_nothing(const PdBody *body, const RecordView *in, Fields *f) {
 }
 
-static void describe_range(const PdMmap *m, Fields *f) {
+static void record_kernel_describe_range(const PdMmap *m, Fields *f) {
     describe_id(f, "pid", m->pid);
     describe_id(f, "tid", m->tid);
     fields_hex(f, "start", m->start);
@@ -19,7 +19,7 @@ static void describe_range(const PdMmap *m, Fields *f) {
     fields_hex(f, "pgoff", m->pgoff);
 }
 
-static void describe_map_misc(const PdMmap *m, const RecordView *in, Fields *f) {
+static void record_kernel_describe_map_misc(const PdMmap *m, const RecordView *in, Fields *f) {
     if (m->data)
         fields_bool(f, "data", true);
     if (in->record->misc & PD_MISC_PROC_MAP_PARSE_TIMEOUT)
@@ -28,15 +28,15 @@ static void describe_map_misc(const PdMmap *m, const RecordView *in, Fields *f) 
 }
 
 void record_describe_mmap(const PdBody *body, const RecordView *in, Fields *f) {
-    describe_range(&body->mmap, f);
-    describe_map_misc(&body->mmap, in, f);
+    record_kernel_describe_range(&body->mmap, f);
+    record_kernel_describe_map_misc(&body->mmap, in, f);
 }
 
 void record_describe_mmap2(const PdBody *body, const RecordView *in, Fields *f) {
     const PdMmap *m = &body->mmap;
     char prot[5] = "---p";
 
-    describe_range(m, f);
+    record_kernel_describe_range(m, f);
     if (m->build_id)
         fields_hex_bytes(f, "build_id", (Bytes){.data = m->build_id, .size = m->build_id_size});
     else {
@@ -55,7 +55,7 @@ void record_describe_mmap2(const PdBody *body, const RecordView *in, Fields *f) 
         prot[3] = 's';
     fields_str(f, "prot", prot);
     fields_hex(f, "flags", m->flags);
-    describe_map_misc(m, in, f);
+    record_kernel_describe_map_misc(m, in, f);
 }
 
 void record_describe_comm(const PdBody *body, const RecordView *in, Fields *f) {

@@ -8,7 +8,7 @@
  * stamp uses elsewhere (time, cpu, id) are free for them.
  */
 
-static Bytes fixed_text(const uint8_t *p, size_t n) {
+static Bytes record_tool_describe_fixed_text(const uint8_t *p, size_t n) {
     Cursor c = cursor_of(p, n, false);
 
     return cursor_string(&c);
@@ -117,7 +117,7 @@ void record_describe_thread_map(const PdBody *body, const RecordView *in, Fields
 
         fields_begin_object(f, NULL);
         fields_i64(f, "tid", (int64_t)load_u64(entry, in->record->swap));
-        fields_bytes(f, "comm", fixed_text(entry + 8, COMM_SIZE));
+        fields_bytes(f, "comm", record_tool_describe_fixed_text(entry + 8, COMM_SIZE));
         fields_end_object(f);
     }
     fields_end_array(f);
@@ -130,7 +130,7 @@ typedef struct CpuList {
     bool open;
 } CpuList;
 
-static void cpu_list_flush(CpuList *l) {
+static void record_tool_describe_cpu_list_flush(CpuList *l) {
     if (!l->open)
         return;
     if (l->text.size > 0)
@@ -143,53 +143,55 @@ static void cpu_list_flush(CpuList *l) {
     l->open = false;
 }
 
-static void cpu_list_add(CpuList *l, int64_t cpu) {
+static void record_tool_describe_cpu_list_add(CpuList *l, int64_t cpu) {
     if (l->open && cpu >= 0 && l->last >= 0 && cpu == l->last + 1) {
         l->last = cpu;
         return;
     }
-    cpu_list_flush(l);
+    record_tool_describe_cpu_list_flush(l);
     l->first = l->last = cpu;
     l->open = true;
 }
 
-static void list_mask(CpuList *l, const PdCpuMap *m, bool swap) {
+static void record_tool_describe_list_mask(CpuList *l, const PdCpuMap *m, bool swap) {
     for (uint32_t i = 0; i < m->n; i++) {
         const uint8_t *p = m->data.data + (size_t)i * m->long_size;
         uint64_t bits = m->long_size == 8 ? load_u64(p, swap) : load_u32(p, swap);
 
         for (; bits; bits &= bits - 1)
-            cpu_list_add(l, (int64_t)i * m->long_size * 8 + __builtin_ctzll(bits));
+            record_tool_describe_cpu_list_add(l, (int64_t)i * m->long_size * 8 +
+                                                     __builtin_ctzll(bits));
     }
 }
 
-static void describe_cpus(const PdCpuMap *m, bool swap, Fields *f) {
+static void record_tool_describe_cpus(const PdCpuMap *m, bool swap, Fields *f) {
     static const char *const kinds[] = {"list", "mask", "range"};
     CpuList l = {};
 
     if (m->kind == PD_CPU_MAP_LIST)
         for (uint32_t i = 0; i < m->n; i++)
-            cpu_list_add(&l, (int16_t)load_u16(m->data.data + (size_t)i * 2, swap));
+            record_tool_describe_cpu_list_add(
+                &l, (int16_t)load_u16(m->data.data + (size_t)i * 2, swap));
     else if (m->kind == PD_CPU_MAP_MASK)
-        list_mask(&l, m, swap);
+        record_tool_describe_list_mask(&l, m, swap);
     else {
         if (m->any_cpu)
-            cpu_list_add(&l, -1);
-        cpu_list_flush(&l);
+            record_tool_describe_cpu_list_add(&l, -1);
+        record_tool_describe_cpu_list_flush(&l);
         if (m->start <= m->end) {
             l.first = m->start;
             l.last = m->end;
             l.open = true;
         }
     }
-    cpu_list_flush(&l);
+    record_tool_describe_cpu_list_flush(&l);
     fields_choice(f, "encoding", m->kind, kinds, ARRAY_SIZE(kinds));
     fields_bytes(f, "cpus", buffer_bytes(&l.text));
     buffer_done(&l.text);
 }
 
 void record_describe_cpu_map(const PdBody *body, const RecordView *in, Fields *f) {
-    describe_cpus(&body->cpu_map, in->record->swap, f);
+    record_tool_describe_cpus(&body->cpu_map, in->record->swap, f);
 }
 
 void record_describe_stat_config(const PdBody *body, const RecordView *in, Fields *f) {
@@ -234,7 +236,7 @@ void record_describe_event_update(const PdBody *body, const RecordView *in, Fiel
     if (u->update_type == PD_EVENT_UPDATE_SCALE)
         fields_double(f, "scale", u->scale);
     else if (u->update_type == PD_EVENT_UPDATE_CPUS)
-        describe_cpus(&u->cpus, in->record->swap, f);
+        record_tool_describe_cpus(&u->cpus, in->record->swap, f);
     else
         fields_bytes(f,
                      u->update_type == PD_EVENT_UPDATE_UNIT   ? "unit"
@@ -282,8 +284,8 @@ void record_describe_bpf_metadata(const PdBody *body, const RecordView *in, Fiel
         const uint8_t *entry = b->entries.data + i * (KEY_SIZE + VALUE_SIZE);
 
         fields_begin_object(f, NULL);
-        fields_bytes(f, "key", fixed_text(entry, KEY_SIZE));
-        fields_bytes(f, "value", fixed_text(entry + KEY_SIZE, VALUE_SIZE));
+        fields_bytes(f, "key", record_tool_describe_fixed_text(entry, KEY_SIZE));
+        fields_bytes(f, "value", record_tool_describe_fixed_text(entry + KEY_SIZE, VALUE_SIZE));
         fields_end_object(f);
     }
     fields_end_array(f);

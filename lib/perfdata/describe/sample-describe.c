@@ -33,7 +33,7 @@ void describe_read(const PdRead *read, Fields *f) {
     fields_end_object(f);
 }
 
-static void describe_context(uint64_t ip, Fields *f) {
+static void sample_describe_context(uint64_t ip, Fields *f) {
     /* clang-format off */
     static const struct { uint64_t ip; const char *name; } contexts[] = {
         {PD_CONTEXT_HV,            "PERF_CONTEXT_HV"},
@@ -63,13 +63,13 @@ void describe_callchain(const char *name, const PdCallchain *chain, Fields *f) {
             continue;
         fields_hex_items(f, chain->data + i * 8, run - i, chain->swap);
         for (; run < chain->n && pd_u64_at(chain, run) >= PD_CONTEXT_MAX; run++)
-            describe_context(pd_u64_at(chain, run), f);
+            sample_describe_context(pd_u64_at(chain, run), f);
         i = run;
     }
     fields_end_array(f);
 }
 
-static void describe_branch(const PdBranch *b, Fields *f) {
+static void sample_describe_branch(const PdBranch *b, Fields *f) {
     static const char *const flags[] = {"mispredicted", "predicted", "in_tx", "abort"};
     static const char *const types[] = {
         "unknown", "cond",      "uncond",   "ind",  "call", "ind_call", "ret",   "syscall",
@@ -96,7 +96,7 @@ static void describe_branch(const PdBranch *b, Fields *f) {
         fields_choice(f, "priv", b->priv, privs, ARRAY_SIZE(privs));
 }
 
-static void describe_branches(const PdBranches *branches, Fields *f) {
+static void sample_describe_branches(const PdBranches *branches, Fields *f) {
     if (branches->has_hw_index)
         fields_i64(f, "branch_hw_index", (int64_t)branches->hw_index);
     fields_begin_array(f, "branches");
@@ -104,7 +104,7 @@ static void describe_branches(const PdBranches *branches, Fields *f) {
         PdBranch b = pd_branch_at(branches, i);
 
         fields_begin_object(f, NULL);
-        describe_branch(&b, f);
+        sample_describe_branch(&b, f);
         if (branches->has_counters)
             fields_hex(f, "counters", pd_u64_at(&branches->counters, i));
         fields_end_object(f);
@@ -112,7 +112,7 @@ static void describe_branches(const PdBranches *branches, Fields *f) {
     fields_end_array(f);
 }
 
-static void describe_registers(const char *name, const PdRegisters *r, Fields *f) {
+static void sample_describe_registers(const char *name, const PdRegisters *r, Fields *f) {
     static const char *const abis[] = {"none", "32-bit", "64-bit"};
     uint64_t mask = r->mask;
 
@@ -131,7 +131,7 @@ static void describe_registers(const char *name, const PdRegisters *r, Fields *f
     fields_end_object(f);
 }
 
-static void describe_user_stack(const PdSample *s, Fields *f) {
+static void sample_describe_user_stack(const PdSample *s, Fields *f) {
     fields_begin_object(f, "user_stack");
     fields_u64(f, "size", s->user_stack_size);
     fields_u64(f, "dyn_size", s->user_stack.size);
@@ -140,7 +140,7 @@ static void describe_user_stack(const PdSample *s, Fields *f) {
     fields_end_object(f);
 }
 
-static void describe_raw(const PdSample *s, const RecordView *in, Fields *f) {
+static void sample_describe_raw(const PdSample *s, const RecordView *in, Fields *f) {
     const PdAttr *attr = &s->event->attr;
 
     fields_hex_bytes(f, "raw", s->raw);
@@ -151,7 +151,7 @@ static void describe_raw(const PdSample *s, const RecordView *in, Fields *f) {
     fields_end_object(f);
 }
 
-static void describe_weight(const PdSample *s, Fields *f) {
+static void sample_describe_weight(const PdSample *s, Fields *f) {
     if (!(s->sample_type & PD_SAMPLE_WEIGHT_STRUCT)) {
         fields_u64(f, "weight", s->weight);
         return;
@@ -161,7 +161,7 @@ static void describe_weight(const PdSample *s, Fields *f) {
     fields_u64(f, "weight3", s->weight >> 48);
 }
 
-static void describe_transaction(uint64_t v, Fields *f) {
+static void sample_describe_transaction(uint64_t v, Fields *f) {
     static const char *const flags[] = {"elision",        "transaction",  "sync",
                                         "async",          "retry",        "conflict",
                                         "capacity_write", "capacity_read"};
@@ -170,15 +170,15 @@ static void describe_transaction(uint64_t v, Fields *f) {
     fields_u64(f, "abort_code", v >> 32);
 }
 
-static void describe_memory(const PdSample *s, uint64_t type, Fields *f) {
+static void sample_describe_memory(const PdSample *s, uint64_t type, Fields *f) {
     if (type & (PD_SAMPLE_WEIGHT | PD_SAMPLE_WEIGHT_STRUCT))
-        describe_weight(s, f);
+        sample_describe_weight(s, f);
     if (type & PD_SAMPLE_DATA_SRC)
         data_src_describe(s->data_src, f);
     if (type & PD_SAMPLE_TRANSACTION)
-        describe_transaction(s->transaction, f);
+        sample_describe_transaction(s->transaction, f);
     if (type & PD_SAMPLE_REGS_INTR)
-        describe_registers("intr_regs", &s->intr_regs, f);
+        sample_describe_registers("intr_regs", &s->intr_regs, f);
     if (type & PD_SAMPLE_PHYS_ADDR)
         fields_hex(f, "phys_addr", s->phys_addr);
     if (type & PD_SAMPLE_CGROUP)
@@ -209,12 +209,12 @@ void record_describe_sample(const PdBody *body, const RecordView *in, Fields *f)
     if (type & PD_SAMPLE_CALLCHAIN)
         describe_callchain("chain", &s->callchain, f);
     if (type & PD_SAMPLE_RAW)
-        describe_raw(s, in, f);
+        sample_describe_raw(s, in, f);
     if (type & PD_SAMPLE_BRANCH_STACK)
-        describe_branches(&s->branches, f);
+        sample_describe_branches(&s->branches, f);
     if (type & PD_SAMPLE_REGS_USER)
-        describe_registers("user_regs", &s->user_regs, f);
+        sample_describe_registers("user_regs", &s->user_regs, f);
     if (type & PD_SAMPLE_STACK_USER)
-        describe_user_stack(s, f);
-    describe_memory(s, type, f);
+        sample_describe_user_stack(s, f);
+    sample_describe_memory(s, type, f);
 }

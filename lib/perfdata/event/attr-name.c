@@ -47,7 +47,7 @@ static const struct {
 };
 /* clang-format on */
 
-static void name_modifiers(const PdAttr *attr, Buffer *out) {
+static void attr_name_modifiers(const PdAttr *attr, Buffer *out) {
     uint64_t f = attr->flags;
     unsigned precise = f >> PD_ATTR_PRECISE_IP_SHIFT & 3;
     char letters[16];
@@ -71,7 +71,7 @@ static void name_modifiers(const PdAttr *attr, Buffer *out) {
     buffer_append(out, letters, n);
 }
 
-static void name_cache(uint64_t config, Buffer *out) {
+static void attr_name_cache(uint64_t config, Buffer *out) {
     unsigned cache = config & 0xff, op = config >> 8 & 0xff, result = config >> 16 & 0xff;
 
     if (cache >= ARRAY_SIZE(caches))
@@ -89,7 +89,7 @@ static void name_cache(uint64_t config, Buffer *out) {
     }
 }
 
-static void name_breakpoint(const PdAttr *attr, Buffer *out) {
+static void attr_name_breakpoint(const PdAttr *attr, Buffer *out) {
     text_puts(out, "mem:");
     text_hex(out, attr->config1);
     text_putc(out, ':');
@@ -101,7 +101,7 @@ static void name_breakpoint(const PdAttr *attr, Buffer *out) {
         text_putc(out, 'x');
 }
 
-static void name_number(const char *word, uint64_t value, Buffer *out) {
+static void attr_name_number(const char *word, uint64_t value, Buffer *out) {
     text_puts(out, word);
     text_hex(out, value);
 }
@@ -120,13 +120,13 @@ void pd_attr_name(const PdAttr *attr, Buffer *out) {
                                                                  : "unknown-software");
         break;
     case PD_TYPE_HW_CACHE:
-        name_cache(config, out);
+        attr_name_cache(config, out);
         break;
     case PD_TYPE_RAW:
-        name_number("raw ", attr->config, out);
+        attr_name_number("raw ", attr->config, out);
         break;
     case PD_TYPE_BREAKPOINT:
-        name_breakpoint(attr, out);
+        attr_name_breakpoint(attr, out);
         break;
     case PD_TYPE_TRACEPOINT:
         text_puts(out, "tracepoint#");
@@ -135,8 +135,8 @@ void pd_attr_name(const PdAttr *attr, Buffer *out) {
     default:
         text_puts(out, "type ");
         text_u64(out, attr->type);
-        name_number(" config ", attr->config, out);
+        attr_name_number(" config ", attr->config, out);
         return;
     }
-    name_modifiers(attr, out);
+    attr_name_modifiers(attr, out);
 }

@@ -129,17 +129,17 @@ static const struct {
 };
 /* clang-format on */
 
-static bool is_big_endian(bool swap) {
+static bool attr_is_big_endian(bool swap) {
     return swap != (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
 }
 
-static uint64_t exchange_precise_bits(uint64_t flags) {
+static uint64_t attr_exchange_precise_bits(uint64_t flags) {
     uint64_t low = 1ULL << PD_ATTR_PRECISE_IP_SHIFT, high = low << 1;
 
     return (flags & ~(low | high)) | (flags & low) << 1 | (flags & high) >> 1;
 }
 
-static uint8_t reverse_bits(uint8_t byte) {
+static uint8_t attr_reverse_bits(uint8_t byte) {
     uint8_t r = 0;
 
     for (unsigned i = 0; i < 8; i++)
@@ -147,28 +147,28 @@ static uint8_t reverse_bits(uint8_t byte) {
     return r;
 }
 
-static uint64_t load_flags(const uint8_t *p, bool big) {
+static uint64_t attr_load_flags(const uint8_t *p, bool big) {
     uint64_t flags = 0;
 
     for (unsigned i = 0; i < 8; i++)
-        flags |= (uint64_t)(big ? reverse_bits(p[i]) : p[i]) << (i * 8);
-    return big ? exchange_precise_bits(flags) : flags;
+        flags |= (uint64_t)(big ? attr_reverse_bits(p[i]) : p[i]) << (i * 8);
+    return big ? attr_exchange_precise_bits(flags) : flags;
 }
 
-static void store_flags(uint8_t *p, uint64_t flags, bool big) {
-    flags = big ? exchange_precise_bits(flags) : flags;
+static void attr_store_flags(uint8_t *p, uint64_t flags, bool big) {
+    flags = big ? attr_exchange_precise_bits(flags) : flags;
     for (unsigned i = 0; i < 8; i++) {
         uint8_t byte = (uint8_t)(flags >> (i * 8));
 
-        p[i] = big ? reverse_bits(byte) : byte;
+        p[i] = big ? attr_reverse_bits(byte) : byte;
     }
 }
 
-static void load_field(const AttrField *f, PdAttr *attr, const uint8_t *p, bool swap) {
+static void attr_load_field(const AttrField *f, PdAttr *attr, const uint8_t *p, bool swap) {
     uint8_t *member = (uint8_t *)attr + f->member;
 
     if (f->member == offsetof(PdAttr, flags))
-        attr->flags = load_flags(p, is_big_endian(swap));
+        attr->flags = attr_load_flags(p, attr_is_big_endian(swap));
     else if (f->width == 8)
         store_u64(member, load_u64(p, swap), false);
     else if (f->width == 4)
@@ -177,11 +177,11 @@ static void load_field(const AttrField *f, PdAttr *attr, const uint8_t *p, bool 
         store_u16(member, load_u16(p, swap), false);
 }
 
-static void store_field(const AttrField *f, const PdAttr *attr, uint8_t *p, bool swap) {
+static void attr_store_field(const AttrField *f, const PdAttr *attr, uint8_t *p, bool swap) {
     const uint8_t *member = (const uint8_t *)attr + f->member;
 
     if (f->member == offsetof(PdAttr, flags))
-        store_flags(p, attr->flags, is_big_endian(swap));
+        attr_store_flags(p, attr->flags, attr_is_big_endian(swap));
     else if (f->width == 8)
         store_u64(p, load_u64(member, false), swap);
     else if (f->width == 4)
@@ -190,7 +190,7 @@ static void store_field(const AttrField *f, const PdAttr *attr, uint8_t *p, bool
         store_u16(p, load_u16(member, false), swap);
 }
 
-static bool field_is_zero(const AttrField *f, const PdAttr *attr) {
+static bool attr_field_is_zero(const AttrField *f, const PdAttr *attr) {
     static const uint8_t zero[8];
 
     return memcmp((const uint8_t *)attr + f->member, zero, f->width) == 0;
@@ -207,7 +207,7 @@ int pd_attr_parse(PdAttr *ret, Bytes bytes, bool swap) {
     known = MIN(known, bytes.size);
     for (size_t i = 0; i < ARRAY_SIZE(attr_fields); i++)
         if (attr_fields[i].at + (size_t)attr_fields[i].width <= known)
-            load_field(&attr_fields[i], &attr, bytes.data + attr_fields[i].at, swap);
+            attr_load_field(&attr_fields[i], &attr, bytes.data + attr_fields[i].at, swap);
     *ret = attr;
     return 0;
 }
@@ -216,7 +216,7 @@ uint32_t pd_attr_size_needed(const PdAttr *attr) {
     uint32_t needed = 0;
 
     for (size_t i = 0; i < ARRAY_SIZE(attr_fields); i++)
-        if (!field_is_zero(&attr_fields[i], attr))
+        if (!attr_field_is_zero(&attr_fields[i], attr))
             needed = attr_fields[i].at + attr_fields[i].width;
     for (size_t i = 0; i < ARRAY_SIZE(published_sizes); i++)
         if (published_sizes[i] >= needed)
@@ -236,13 +236,13 @@ void pd_attr_encode(const PdAttr *attr, uint32_t size, Buffer *out, bool swap) {
     sized.size = size;
     for (size_t i = 0; i < ARRAY_SIZE(attr_fields); i++)
         if (attr_fields[i].at + (uint32_t)attr_fields[i].width <= size)
-            store_field(&attr_fields[i], &sized, p + attr_fields[i].at, swap);
+            attr_store_field(&attr_fields[i], &sized, p + attr_fields[i].at, swap);
     buffer_commit(out, size);
 }
 
 /* Names of the bits that are set; what has no name is added as one number. */
-static void describe_bits(Fields *fields, const char *name, uint64_t bits,
-                          const __typeof__(flag_names[0]) *names, size_t n) {
+static void attr_describe_bits(Fields *fields, const char *name, uint64_t bits,
+                               const __typeof__(flag_names[0]) *names, size_t n) {
     fields_begin_array(fields, name);
     for (size_t i = 0; i < n; i++)
         if (bits & names[i].bit) {
@@ -254,7 +254,7 @@ static void describe_bits(Fields *fields, const char *name, uint64_t bits,
     fields_end_array(fields);
 }
 
-static void describe_rest(const PdAttr *a, Fields *fields) {
+static void attr_describe_rest(const PdAttr *a, Fields *fields) {
     /* clang-format off */
     const struct { const char *name; uint64_t value; bool hex; } rest[] = {
         { "bp_type",            a->bp_type,            false },
@@ -292,12 +292,12 @@ void pd_attr_describe(const PdAttr *attr, Fields *fields) {
     fields_u64(fields, attr->flags & PD_ATTR_FREQ ? "sample_freq" : "sample_period",
                attr->sample_period);
     fields_u64(fields, "sample_type", attr->sample_type);
-    describe_bits(fields, "sample_fields", attr->sample_type, sample_type_names,
-                  ARRAY_SIZE(sample_type_names));
-    describe_bits(fields, "read_format", attr->read_format, read_format_names,
-                  ARRAY_SIZE(read_format_names));
-    describe_bits(fields, "flags", attr->flags & ~(3ULL << PD_ATTR_PRECISE_IP_SHIFT), flag_names,
-                  ARRAY_SIZE(flag_names));
+    attr_describe_bits(fields, "sample_fields", attr->sample_type, sample_type_names,
+                       ARRAY_SIZE(sample_type_names));
+    attr_describe_bits(fields, "read_format", attr->read_format, read_format_names,
+                       ARRAY_SIZE(read_format_names));
+    attr_describe_bits(fields, "flags", attr->flags & ~(3ULL << PD_ATTR_PRECISE_IP_SHIFT),
+                       flag_names, ARRAY_SIZE(flag_names));
     if (precise)
         fields_u64(fields, "precise_ip", precise);
     if (attr->wakeup_events)
@@ -305,5 +305,5 @@ void pd_attr_describe(const PdAttr *attr, Fields *fields) {
                    attr->wakeup_events);
     if (attr->flags & PD_ATTR_USE_CLOCKID)
         fields_i64(fields, "clockid", attr->clockid);
-    describe_rest(attr, fields);
+    attr_describe_rest(attr, fields);
 }

@@ -84,7 +84,7 @@ PdEvents *pd_events_free(PdEvents *events) {
 }
 
 /* The leading fields of a sample have fixed places; what follows PERIOD does not matter here. */
-static void lay_out_sample(PdEvent *event) {
+static void event_lay_out_sample(PdEvent *event) {
     uint64_t type = event->attr.sample_type;
     int16_t at = 0;
 
@@ -120,7 +120,7 @@ static void lay_out_sample(PdEvent *event) {
 }
 
 /* From the end: IDENTIFIER, CPU, STREAM_ID, ID, TIME, TID. */
-static void lay_out_trailer(PdEvent *event) {
+static void event_lay_out_trailer(PdEvent *event) {
     uint64_t type = event->attr.sample_type;
     int16_t back = 0;
 
@@ -147,7 +147,7 @@ static void lay_out_trailer(PdEvent *event) {
     event->trailer_size = (uint16_t)back;
 }
 
-static void places_add(IdPlaces *places, int16_t at, const PdEvent *event) {
+static void event_places_add(IdPlaces *places, int16_t at, const PdEvent *event) {
     if (at < 0) {
         places->nowhere = places->nowhere ?: event;
         return;
@@ -159,7 +159,7 @@ static void places_add(IdPlaces *places, int16_t at, const PdEvent *event) {
     places->at[places->n++] = at;
 }
 
-static void compare_with_first(PdEvents *events, const PdEvent *event) {
+static void event_compare_with_first(PdEvents *events, const PdEvent *event) {
     const PdEvent *first = events->items[0];
 
     if (event->attr.sample_type != first->attr.sample_type ||
@@ -174,7 +174,7 @@ static void compare_with_first(PdEvents *events, const PdEvent *event) {
         events->same_layout = false;
 }
 
-static int events_grow(PdEvents *events) {
+static int event_events_grow(PdEvents *events) {
     size_t allocated = events->allocated ? events->allocated * 2 : 8;
     PdEvent **items;
 
@@ -210,7 +210,7 @@ int pd_events_add(PdEvents *events, const PdAttr *attr, Bytes raw, const uint64_
         return -ENOMEM;
     if (n_ids > IDS_MAX - events->n_ids)
         return -E2BIG;
-    r = events_grow(events);
+    r = event_events_grow(events);
     if (r < 0)
         return r;
     event->index = event->leader = (uint32_t)events->n;
@@ -229,19 +229,19 @@ int pd_events_add(PdEvents *events, const PdAttr *attr, Bytes raw, const uint64_
     r = pd_events_add_ids(events, event, ids, n_ids);
     if (r < 0)
         return r;
-    lay_out_sample(event);
-    lay_out_trailer(event);
-    places_add(&events->sample_places, event->in_sample.id, event);
-    places_add(&events->trailer_places, event->in_trailer.id, event);
+    event_lay_out_sample(event);
+    event_lay_out_trailer(event);
+    event_places_add(&events->sample_places, event->in_sample.id, event);
+    event_places_add(&events->trailer_places, event->in_trailer.id, event);
     events->items[events->n++] = event;
-    compare_with_first(events, event);
+    event_compare_with_first(events, event);
     if (ret)
         *ret = event;
     (void)TAKE_PTR(event);
     return 0;
 }
 
-static size_t slot_of(const PdEvents *events, uint64_t id) {
+static size_t event_slot_of(const PdEvents *events, uint64_t id) {
     uint64_t h = (id ^ events->slots_seed) * 0x9e3779b97f4a7c15ULL;
 
     h = (h ^ h >> 32) * 0xd6e8feb86659fd93ULL;
@@ -249,15 +249,15 @@ static size_t slot_of(const PdEvents *events, uint64_t id) {
 }
 
 /* The slot that holds the id, or the free one where it belongs. */
-static IdSlot *slots_find(const PdEvents *events, uint64_t id) {
+static IdSlot *event_slots_find(const PdEvents *events, uint64_t id) {
     size_t mask = ((size_t)1 << events->slots_log) - 1;
 
-    for (size_t i = slot_of(events, id);; i = (i + 1) & mask)
+    for (size_t i = event_slot_of(events, id);; i = (i + 1) & mask)
         if (!events->slots[i].event || events->slots[i].id == id)
             return &events->slots[i];
 }
 
-static int slots_grow(PdEvents *events, size_t more) {
+static int event_slots_grow(PdEvents *events, size_t more) {
     IdSlot *old = events->slots;
     size_t n_old = old ? (size_t)1 << events->slots_log : 0;
     unsigned log = MAX(events->slots_log, 6U);
@@ -274,7 +274,7 @@ static int slots_grow(PdEvents *events, size_t more) {
     events->slots_log = log;
     for (size_t i = 0; i < n_old; i++)
         if (old[i].event)
-            *slots_find(events, old[i].id) = old[i];
+            *event_slots_find(events, old[i].id) = old[i];
     free(old);
     return 0;
 }
@@ -287,7 +287,7 @@ int pd_events_add_ids(PdEvents *events, PdEvent *event, const uint64_t *ids, siz
         return 0;
     if (n_ids > IDS_MAX - events->n_ids)
         return -E2BIG;
-    r = slots_grow(events, n_ids);
+    r = event_slots_grow(events, n_ids);
     if (r < 0)
         return r;
     grown = reallocarray(event->ids, event->n_ids + n_ids, sizeof(*grown));
@@ -298,7 +298,7 @@ int pd_events_add_ids(PdEvents *events, PdEvent *event, const uint64_t *ids, siz
     event->n_ids += n_ids;
     events->n_ids += n_ids;
     for (size_t i = 0; i < n_ids; i++) {
-        IdSlot *slot = slots_find(events, ids[i]);
+        IdSlot *slot = event_slots_find(events, ids[i]);
 
         if (slot->event)
             continue;
@@ -308,7 +308,7 @@ int pd_events_add_ids(PdEvents *events, PdEvent *event, const uint64_t *ids, siz
     return 0;
 }
 
-static int set_string(char **string, Bytes value) {
+static int event_set_string(char **string, Bytes value) {
     char *copy = strndup((const char *)value.data, MIN(value.size, (size_t)TEXT_MAX));
 
     if (!copy)
@@ -323,7 +323,7 @@ int pd_events_set_name(PdEvents *events, PdEvent *event, Bytes name) {
 
     if (name.size == 0 || name.data[0] == '\0')
         return 0;
-    r = set_string(&event->name, name);
+    r = event_set_string(&event->name, name);
     if (r < 0)
         return r;
     event->name_given = true;
@@ -331,7 +331,7 @@ int pd_events_set_name(PdEvents *events, PdEvent *event, Bytes name) {
 }
 
 int pd_events_set_unit(PdEvents *events, PdEvent *event, Bytes unit) {
-    return unit.size == 0 ? 0 : set_string(&event->unit, unit);
+    return unit.size == 0 ? 0 : event_set_string(&event->unit, unit);
 }
 
 int pd_events_copy(PdEvents *events, const PdEvent *from) {
@@ -364,7 +364,7 @@ PdEvent *pd_events_at(const PdEvents *events, size_t index) {
 }
 
 PdEvent *pd_events_by_id(const PdEvents *events, uint64_t id) {
-    return events->slots_log == 0 ? NULL : slots_find(events, id)->event;
+    return events->slots_log == 0 ? NULL : event_slots_find(events, id)->event;
 }
 
 bool pd_events_uniform(const PdEvents *events) {
@@ -372,7 +372,7 @@ bool pd_events_uniform(const PdEvents *events) {
 }
 
 /* Where a record keeps its id when it is one of those that have it at `at`; NULL: too short. */
-static const uint8_t *id_at(const PdRecord *record, int16_t at) {
+static const uint8_t *event_id_at(const PdRecord *record, int16_t at) {
     size_t n = record->size - PD_RECORD_HEADER_SIZE;
 
     if (record->type == PD_RECORD_SAMPLE)
@@ -390,7 +390,7 @@ static const PdEvent *event_of(const PdEvents *events, const PdRecord *record) {
     if (events->n == 1)
         return events->items[0];
     for (unsigned i = 0; i < places->n; i++) {
-        const uint8_t *p = id_at(record, places->at[i]);
+        const uint8_t *p = event_id_at(record, places->at[i]);
         const PdEvent *event;
         uint64_t id;
 
@@ -405,7 +405,7 @@ static const PdEvent *event_of(const PdEvents *events, const PdRecord *record) {
     return places->nowhere ?: made_up ? events->items[0] : NULL;
 }
 
-static int stamp_sample(const PdRecord *record, const PdEvent *layout, PdStamp *s) {
+static int event_stamp_sample(const PdRecord *record, const PdEvent *layout, PdStamp *s) {
     const uint8_t *body = record->data + PD_RECORD_HEADER_SIZE;
 
     if (layout->sample_reach > record->size - PD_RECORD_HEADER_SIZE)
@@ -423,7 +423,7 @@ static int stamp_sample(const PdRecord *record, const PdEvent *layout, PdStamp *
     return 0;
 }
 
-static int stamp_trailer(const PdRecord *record, const PdEvent *layout, PdStamp *s) {
+static int event_stamp_trailer(const PdRecord *record, const PdEvent *layout, PdStamp *s) {
     const uint8_t *end = record->data + record->size;
 
     if (layout->trailer_size > record->size - PD_RECORD_HEADER_SIZE)
@@ -454,6 +454,6 @@ int pd_events_stamp(const PdEvents *events, const PdRecord *record, PdStamp *ret
     layout = ret->event ?: events->same_layout ? events->items[0] : NULL;
     if (!layout)
         return 0;
-    return record->type == PD_RECORD_SAMPLE ? stamp_sample(record, layout, ret)
-                                            : stamp_trailer(record, layout, ret);
+    return record->type == PD_RECORD_SAMPLE ? event_stamp_sample(record, layout, ret)
+                                            : event_stamp_trailer(record, layout, ret);
 }

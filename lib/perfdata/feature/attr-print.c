@@ -123,32 +123,32 @@ static const BitName flags[] = {
 };
 /* clang-format on */
 
-static void label(Buffer *out, const char *name) {
+static void attr_print_label(Buffer *out, const char *name) {
     text_puts(out, ", ");
     text_puts(out, name);
     text_puts(out, " = ");
 }
 
-static void number(Buffer *out, const char *name, uint64_t v) {
+static void attr_print_number(Buffer *out, const char *name, uint64_t v) {
     if (v == 0)
         return;
-    label(out, name);
+    attr_print_label(out, name);
     text_u64(out, v);
 }
 
-static void hex(Buffer *out, const char *name, uint64_t v) {
+static void attr_print_hex(Buffer *out, const char *name, uint64_t v) {
     if (v == 0)
         return;
-    label(out, name);
+    attr_print_label(out, name);
     text_hex(out, v);
 }
 
-static void bits(Buffer *out, const char *name, uint64_t v, const BitName *names) {
+static void attr_print_bits(Buffer *out, const char *name, uint64_t v, const BitName *names) {
     bool first = true;
 
     if (v == 0)
         return;
-    label(out, name);
+    attr_print_label(out, name);
     for (; names->name; names++) {
         if (!(v & names->bit))
             continue;
@@ -159,31 +159,31 @@ static void bits(Buffer *out, const char *name, uint64_t v, const BitName *names
 }
 
 void print_attr(const PdAttr *attr, Buffer *out) {
-    number(out, "type", attr->type);
-    number(out, "size", attr->size);
-    hex(out, "config", attr->config);
-    number(out, "{ sample_period, sample_freq }", attr->sample_period);
-    bits(out, "sample_type", attr->sample_type, sample_types);
-    bits(out, "read_format", attr->read_format, read_formats);
+    attr_print_number(out, "type", attr->type);
+    attr_print_number(out, "size", attr->size);
+    attr_print_hex(out, "config", attr->config);
+    attr_print_number(out, "{ sample_period, sample_freq }", attr->sample_period);
+    attr_print_bits(out, "sample_type", attr->sample_type, sample_types);
+    attr_print_bits(out, "read_format", attr->read_format, read_formats);
     for (const BitName *f = flags; f->name; f++)
-        number(out, f->name, (attr->flags & f->bit) / (f->bit & -f->bit));
-    number(out, "{ wakeup_events, wakeup_watermark }", attr->wakeup_events);
-    number(out, "bp_type", attr->bp_type);
-    hex(out, "{ bp_addr, config1 }", attr->config1);
-    hex(out, "{ bp_len, config2 }", attr->config2);
-    bits(out, "branch_sample_type", attr->branch_sample_type, branch_types);
-    hex(out, "sample_regs_user", attr->sample_regs_user);
-    number(out, "sample_stack_user", attr->sample_stack_user);
+        attr_print_number(out, f->name, (attr->flags & f->bit) / (f->bit & -f->bit));
+    attr_print_number(out, "{ wakeup_events, wakeup_watermark }", attr->wakeup_events);
+    attr_print_number(out, "bp_type", attr->bp_type);
+    attr_print_hex(out, "{ bp_addr, config1 }", attr->config1);
+    attr_print_hex(out, "{ bp_len, config2 }", attr->config2);
+    attr_print_bits(out, "branch_sample_type", attr->branch_sample_type, branch_types);
+    attr_print_hex(out, "sample_regs_user", attr->sample_regs_user);
+    attr_print_number(out, "sample_stack_user", attr->sample_stack_user);
     if (attr->clockid != 0) {
-        label(out, "clockid");
+        attr_print_label(out, "clockid");
         text_i64(out, attr->clockid);
     }
-    hex(out, "sample_regs_intr", attr->sample_regs_intr);
-    number(out, "aux_watermark", attr->aux_watermark);
-    number(out, "sample_max_stack", attr->sample_max_stack);
-    number(out, "aux_sample_size", attr->aux_sample_size);
-    hex(out, "aux_action", attr->aux_action);
-    number(out, "sig_data", attr->sig_data);
-    hex(out, "config3", attr->config3);
-    hex(out, "config4", attr->config4);
+    attr_print_hex(out, "sample_regs_intr", attr->sample_regs_intr);
+    attr_print_number(out, "aux_watermark", attr->aux_watermark);
+    attr_print_number(out, "sample_max_stack", attr->sample_max_stack);
+    attr_print_number(out, "aux_sample_size", attr->aux_sample_size);
+    attr_print_hex(out, "aux_action", attr->aux_action);
+    attr_print_number(out, "sig_data", attr->sig_data);
+    attr_print_hex(out, "config3", attr->config3);
+    attr_print_hex(out, "config4", attr->config4);
 }

@@ -75,36 +75,36 @@ int pd_coverage_copy(const PdCoverage *coverage, PdCoverage *ret) {
     return 0;
 }
 
-static bool same_kind(const PdGap *a, const PdGap *b) {
+static bool coverage_same_kind(const PdGap *a, const PdGap *b) {
     return a->cpu == b->cpu && a->reason == b->reason;
 }
 
 /* Losses come in bursts of a queue that is full again and again. */
-static bool touches(const PdGap *a, const PdGap *b) {
+static bool coverage_touches(const PdGap *a, const PdGap *b) {
     uint64_t near = a->reason == PD_GAP_LOST ? LOST_NEAR_NS : 0;
 
-    return same_kind(a, b) && a->from_ns <= b->to_ns + MIN(near, PD_GAP_OPEN - b->to_ns) &&
+    return coverage_same_kind(a, b) && a->from_ns <= b->to_ns + MIN(near, PD_GAP_OPEN - b->to_ns) &&
            b->from_ns <= a->to_ns + MIN(near, PD_GAP_OPEN - a->to_ns);
 }
 
-static void remove_gap(PdCoverage *coverage, size_t i) {
+static void coverage_remove_gap(PdCoverage *coverage, size_t i) {
     coverage->n_gaps--;
     memmove(&coverage->gaps[i], &coverage->gaps[i + 1],
             (coverage->n_gaps - i) * sizeof(*coverage->gaps));
 }
 
 /* How far apart two neighbours are. */
-static uint64_t between(const PdGap *a, const PdGap *b) {
+static uint64_t coverage_between(const PdGap *a, const PdGap *b) {
     return b->from_ns > a->to_ns ? b->from_ns - a->to_ns : 0;
 }
 
-static void join_nearest(PdCoverage *coverage) {
+static void coverage_join_nearest(PdCoverage *coverage) {
     size_t nearest = 0;
     PdGap *a, *b;
 
     for (size_t i = 1; i + 1 < coverage->n_gaps; i++)
-        if (between(&coverage->gaps[i], &coverage->gaps[i + 1]) <
-            between(&coverage->gaps[nearest], &coverage->gaps[nearest + 1]))
+        if (coverage_between(&coverage->gaps[i], &coverage->gaps[i + 1]) <
+            coverage_between(&coverage->gaps[nearest], &coverage->gaps[nearest + 1]))
             nearest = i;
     a = &coverage->gaps[nearest];
     b = &coverage->gaps[nearest + 1];
@@ -113,16 +113,16 @@ static void join_nearest(PdCoverage *coverage) {
         a->reason = b->reason;
     a->cpu = a->cpu == b->cpu ? a->cpu : PD_ALL_CPUS;
     a->to_ns = MAX(a->to_ns, b->to_ns);
-    remove_gap(coverage, nearest + 1);
+    coverage_remove_gap(coverage, nearest + 1);
 }
 
 void pd_coverage_thin(PdCoverage *coverage, size_t n) {
     while (coverage->n_gaps > n)
-        join_nearest(coverage);
+        coverage_join_nearest(coverage);
 }
 
 /* At its place by from_ns. */
-static int insert_gap(PdCoverage *coverage, const PdGap *gap) {
+static int coverage_insert_gap(PdCoverage *coverage, const PdGap *gap) {
     size_t i;
 
     if (!array_grow(&coverage->gaps, &coverage->n_gaps))
@@ -140,24 +140,24 @@ int pd_coverage_add_gap(PdCoverage *coverage, const PdGap *add) {
         gap.to_ns = gap.from_ns;
     for (size_t i = 0; i < coverage->n_gaps;) {
         const PdGap *old = &coverage->gaps[i];
-        bool was_open = same_kind(old, &gap) && old->to_ns == PD_GAP_OPEN;
+        bool was_open = coverage_same_kind(old, &gap) && old->to_ns == PD_GAP_OPEN;
 
-        if (!was_open && !touches(old, &gap)) {
+        if (!was_open && !coverage_touches(old, &gap)) {
             i++;
             continue;
         }
         gap.from_ns = MIN(gap.from_ns, old->from_ns);
         gap.to_ns = was_open ? gap.to_ns : MAX(gap.to_ns, old->to_ns);
-        remove_gap(coverage, i);
+        coverage_remove_gap(coverage, i);
     }
     if (coverage->n_gaps >= PD_GAPS_MAX)
-        join_nearest(coverage);
-    return insert_gap(coverage, &gap);
+        coverage_join_nearest(coverage);
+    return coverage_insert_gap(coverage, &gap);
 }
 
 /* The first one that begins behind this one, by begin and place in the list; NULL: none. */
-static const PdCoverage *next_by_begin(const PdCoverage *const *list, size_t n, size_t *at,
-                                       const PdCoverage *before) {
+static const PdCoverage *coverage_next_by_begin(const PdCoverage *const *list, size_t n, size_t *at,
+                                                const PdCoverage *before) {
     const PdCoverage *next = NULL;
     size_t found = 0;
 
@@ -174,7 +174,7 @@ static const PdCoverage *next_by_begin(const PdCoverage *const *list, size_t n, 
     return next;
 }
 
-static int unite(PdCoverage *to, const PdCoverage *from) {
+static int coverage_unite(PdCoverage *to, const PdCoverage *from) {
     const PdGap between = {
         .from_ns = to->to_ns, .to_ns = from->from_ns, .cpu = PD_ALL_CPUS, .reason = PD_GAP_UNKNOWN};
     int r = between.from_ns < between.to_ns ? pd_coverage_add_gap(to, &between) : 0;
@@ -193,10 +193,10 @@ int pd_coverage_unite(const PdCoverage *const *list, size_t n, PdCoverage *ret) 
     size_t at = 0;
     int r = 0;
 
-    while (r == 0 && (next = next_by_begin(list, n, &at, next))) {
+    while (r == 0 && (next = coverage_next_by_begin(list, n, &at, next))) {
         if (all.to_ns == 0)
             all.from_ns = all.to_ns = next->from_ns;
-        r = unite(&all, next);
+        r = coverage_unite(&all, next);
     }
     if (r < 0)
         pd_coverage_done(&all);
@@ -213,7 +213,7 @@ void pd_coverage_clip(PdCoverage *coverage) {
         gap->from_ns = MAX(gap->from_ns, coverage->from_ns);
         gap->to_ns = MIN(gap->to_ns, coverage->to_ns);
         if (gap->from_ns >= gap->to_ns)
-            remove_gap(coverage, i - 1);
+            coverage_remove_gap(coverage, i - 1);
     }
 }
 

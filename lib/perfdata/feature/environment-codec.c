@@ -27,7 +27,7 @@ void codec_spend(Codec *c, size_t n) {
 }
 
 /* A cursor that ran out is what most damage looks like. */
-static bool reading(Codec *c) {
+static bool environment_codec_reading(Codec *c) {
     if (c->in.failed && !c->error)
         c->error = -EBADMSG;
     return !c->error;
@@ -36,7 +36,7 @@ static bool reading(Codec *c) {
 void codec_u32(Codec *c, uint32_t *v) {
     if (c->mode == CODEC_READ) {
         *v = cursor_u32(&c->in);
-        (void)reading(c);
+        (void)environment_codec_reading(c);
     } else if (c->mode == CODEC_WRITE)
         buffer_u32(c->out, *v, c->swap);
     else
@@ -46,7 +46,7 @@ void codec_u32(Codec *c, uint32_t *v) {
 void codec_u64(Codec *c, uint64_t *v) {
     if (c->mode == CODEC_READ) {
         *v = cursor_u64(&c->in);
-        (void)reading(c);
+        (void)environment_codec_reading(c);
     } else if (c->mode == CODEC_WRITE)
         buffer_u64(c->out, *v, c->swap);
     else
@@ -69,13 +69,13 @@ void codec_u64_is(Codec *c, uint64_t v) {
         codec_fail(c, -EBADMSG);
 }
 
-static void read_string(Codec *c, char **ret) {
+static void environment_codec_read_string(Codec *c, char **ret) {
     uint32_t n = cursor_u32(&c->in);
     Bytes bytes = cursor_bytes(&c->in, n);
     char *s;
 
     codec_spend(c, 1);
-    if (!reading(c))
+    if (!environment_codec_reading(c))
         return;
     s = strndup(n > 0 ? (const char *)bytes.data : "", bytes.size);
     if (!s) {
@@ -85,7 +85,7 @@ static void read_string(Codec *c, char **ret) {
     *ret = s;
 }
 
-static void write_string(Codec *c, const char *s) {
+static void environment_codec_write_string(Codec *c, const char *s) {
     size_t n = strlen(s) + 1;
     size_t padded = (n + CODEC_STRING_ALIGN - 1) / CODEC_STRING_ALIGN * CODEC_STRING_ALIGN;
 
@@ -100,9 +100,9 @@ static void write_string(Codec *c, const char *s) {
 
 void codec_string(Codec *c, char **s) {
     if (c->mode == CODEC_READ)
-        read_string(c, s);
+        environment_codec_read_string(c, s);
     else if (c->mode == CODEC_WRITE)
-        write_string(c, *s ? *s : "");
+        environment_codec_write_string(c, *s ? *s : "");
     else
         freep(s);
 }
@@ -115,10 +115,10 @@ void codec_strings(Codec *c, PdStrings *strings) {
     codec_end(c, &strings->n, &strings->items);
 }
 
-static void read_bytes(Codec *c, uint8_t **ret, size_t n) {
+static void environment_codec_read_bytes(Codec *c, uint8_t **ret, size_t n) {
     const uint8_t *from = cursor_take(&c->in, n);
 
-    if (!reading(c) || n == 0)
+    if (!environment_codec_reading(c) || n == 0)
         return;
     *ret = malloc(n);
     if (!*ret)
@@ -129,7 +129,7 @@ static void read_bytes(Codec *c, uint8_t **ret, size_t n) {
 
 void codec_bytes(Codec *c, uint8_t **data, size_t *n) {
     if (c->mode == CODEC_READ)
-        read_bytes(c, data, *n);
+        environment_codec_read_bytes(c, data, *n);
     else if (c->mode == CODEC_WRITE)
         buffer_append(c->out, *data, *n);
     else
@@ -138,10 +138,10 @@ void codec_bytes(Codec *c, uint8_t **data, size_t *n) {
         *n = 0;
 }
 
-static void read_u64s(Codec *c, uint64_t **ret, size_t n) {
+static void environment_codec_read_u64s(Codec *c, uint64_t **ret, size_t n) {
     Bytes from = cursor_array(&c->in, n, sizeof(uint64_t));
 
-    if (!reading(c) || n == 0)
+    if (!environment_codec_reading(c) || n == 0)
         return;
     *ret = malloc(from.size);
     if (!*ret)
@@ -152,7 +152,7 @@ static void read_u64s(Codec *c, uint64_t **ret, size_t n) {
 
 void codec_u64s(Codec *c, uint64_t **words, size_t *n) {
     if (c->mode == CODEC_READ)
-        read_u64s(c, words, *n);
+        environment_codec_read_u64s(c, words, *n);
     else if (c->mode == CODEC_CLEAR)
         freep(words);
     if (c->mode != CODEC_WRITE && !*words)
@@ -191,7 +191,7 @@ void codec_begin_sized(Codec *c, size_t *n, void **items, size_t each, size_t le
     if (*n > cursor_left(&c->in) / least)
         codec_fail(c, -EBADMSG);
     codec_spend(c, *n);
-    if (!reading(c))
+    if (!environment_codec_reading(c))
         *n = 0;
     if (*n == 0)
         return;
@@ -213,7 +213,7 @@ void *codec_grow_sized(Codec *c, size_t *n, void **items, size_t each) {
     void *item;
 
     codec_spend(c, 1);
-    if (!reading(c))
+    if (!environment_codec_reading(c))
         return NULL;
     item = array_grow_sized(items, n, each);
     if (!item)

@@ -69,7 +69,7 @@ static const FeatureRow features[] = {
 };
 /* clang-format on */
 
-static const FeatureRow *row_of(unsigned bit) {
+static const FeatureRow *environment_table_row_of(unsigned bit) {
     for (size_t i = 0; i < ARRAY_SIZE(features); i++)
         if (features[i].bit == bit)
             return &features[i];
@@ -77,7 +77,7 @@ static const FeatureRow *row_of(unsigned bit) {
 }
 
 const char *pd_feature_name(unsigned bit) {
-    const FeatureRow *row = row_of(bit);
+    const FeatureRow *row = environment_table_row_of(bit);
 
     return row ? row->name : NULL;
 }
@@ -91,21 +91,22 @@ int pd_environment_new(PdEnvironment **ret) {
     return 0;
 }
 
-static void clear_feature(PdEnvironment *env, const FeatureRow *row) {
+static void environment_table_clear_feature(PdEnvironment *env, const FeatureRow *row) {
     Codec c = {.mode = CODEC_CLEAR};
 
     if (row && row->code)
         row->code(&c, env);
 }
 
-static const PdUnknownFeature *find_bytes(const PdUnknownFeature *list, size_t n, unsigned bit) {
+static const PdUnknownFeature *environment_table_find_bytes(const PdUnknownFeature *list, size_t n,
+                                                            unsigned bit) {
     for (size_t i = 0; i < n; i++)
         if (list[i].bit == bit)
             return &list[i];
     return NULL;
 }
 
-static void forget_bytes(PdUnknownFeature *list, size_t *n, unsigned bit) {
+static void environment_table_forget_bytes(PdUnknownFeature *list, size_t *n, unsigned bit) {
     for (size_t i = 0; i < *n; i++) {
         if (list[i].bit != bit)
             continue;
@@ -115,7 +116,8 @@ static void forget_bytes(PdUnknownFeature *list, size_t *n, unsigned bit) {
     }
 }
 
-static int keep_bytes(PdUnknownFeature **list, size_t *n, unsigned bit, Bytes bytes) {
+static int environment_table_keep_bytes(PdUnknownFeature **list, size_t *n, unsigned bit,
+                                        Bytes bytes) {
     _cleanup_free_ uint8_t *body = malloc(bytes.size > 0 ? bytes.size : 1);
     PdUnknownFeature *p;
 
@@ -134,7 +136,7 @@ PdEnvironment *pd_environment_free(PdEnvironment *env) {
     if (!env)
         return NULL;
     for (size_t i = 0; i < ARRAY_SIZE(features); i++)
-        clear_feature(env, &features[i]);
+        environment_table_clear_feature(env, &features[i]);
     for (size_t i = 0; i < env->n_unknown; i++)
         free(env->unknown[i].body);
     for (size_t i = 0; i < env->n_tails; i++)
@@ -146,14 +148,15 @@ PdEnvironment *pd_environment_free(PdEnvironment *env) {
 }
 
 void environment_forget(PdEnvironment *env, unsigned bit) {
-    clear_feature(env, row_of(bit));
-    forget_bytes(env->unknown, &env->n_unknown, bit);
-    forget_bytes(env->tails, &env->n_tails, bit);
+    environment_table_clear_feature(env, environment_table_row_of(bit));
+    environment_table_forget_bytes(env->unknown, &env->n_unknown, bit);
+    environment_table_forget_bytes(env->tails, &env->n_tails, bit);
     env->has[bit] = false;
 }
 
 /* A body that its row understands, but for a tail. */
-static int read_known(PdEnvironment *env, const FeatureRow *row, Bytes body, bool swap) {
+static int environment_table_read_known(PdEnvironment *env, const FeatureRow *row, Bytes body,
+                                        bool swap) {
     /* An empty body may come without an address. */
     static const uint8_t nothing[1];
     Codec c = {
@@ -167,35 +170,35 @@ static int read_known(PdEnvironment *env, const FeatureRow *row, Bytes body, boo
     row->code(&c, env);
     r = c.error ? c.error : c.in.failed ? -EBADMSG : 0;
     if (r == 0 && cursor_left(&c.in) > 0)
-        r = keep_bytes(&env->tails, &env->n_tails, row->bit,
-                       (Bytes){.data = c.in.at, .size = cursor_left(&c.in)});
+        r = environment_table_keep_bytes(&env->tails, &env->n_tails, row->bit,
+                                         (Bytes){.data = c.in.at, .size = cursor_left(&c.in)});
     if (r < 0)
-        clear_feature(env, row);
+        environment_table_clear_feature(env, row);
     return r;
 }
 
 int pd_environment_read(PdEnvironment *env, unsigned bit, Bytes body, bool swap) {
-    const FeatureRow *row = row_of(bit);
+    const FeatureRow *row = environment_table_row_of(bit);
     int r = 0, k;
 
     if (bit == 0 || bit >= PD_FEATURE_BITS)
         return -EINVAL;
     environment_forget(env, bit);
     if (row && row->code) {
-        r = read_known(env, row, body, swap);
+        r = environment_table_read_known(env, row, body, swap);
         if (r != -EBADMSG) {
             env->has[bit] = r == 0;
             return r;
         }
     }
-    k = keep_bytes(&env->unknown, &env->n_unknown, bit, body);
+    k = environment_table_keep_bytes(&env->unknown, &env->n_unknown, bit, body);
     return k < 0 ? k : r;
 }
 
 int pd_environment_write(const PdEnvironment *env, unsigned bit, Buffer *out, bool swap) {
-    const PdUnknownFeature *kept = find_bytes(env->unknown, env->n_unknown, bit);
-    const PdUnknownFeature *tail = find_bytes(env->tails, env->n_tails, bit);
-    const FeatureRow *row = row_of(bit);
+    const PdUnknownFeature *kept = environment_table_find_bytes(env->unknown, env->n_unknown, bit);
+    const PdUnknownFeature *tail = environment_table_find_bytes(env->tails, env->n_tails, bit);
+    const FeatureRow *row = environment_table_row_of(bit);
     Codec c = {.mode = CODEC_WRITE, .swap = swap, .out = out};
 
     if (kept) {
@@ -211,8 +214,8 @@ int pd_environment_write(const PdEnvironment *env, unsigned bit, Buffer *out, bo
     return buffer_error(out);
 }
 
-static void print_unknown(const PdUnknownFeature *u, Buffer *out) {
-    const FeatureRow *row = row_of(u->bit);
+static void environment_table_print_unknown(const PdUnknownFeature *u, Buffer *out) {
+    const FeatureRow *row = environment_table_row_of(u->bit);
 
     if (row && row->code)
         text_printf(out, "# %s: damaged, %zu bytes\n", row->name, u->size);
@@ -224,11 +227,12 @@ static void print_unknown(const PdUnknownFeature *u, Buffer *out) {
 
 void pd_environment_print(const PdEnvironment *env, Buffer *out) {
     for (unsigned bit = 0; bit < PD_FEATURE_BITS; bit++) {
-        const PdUnknownFeature *kept = find_bytes(env->unknown, env->n_unknown, bit);
-        const FeatureRow *row = row_of(bit);
+        const PdUnknownFeature *kept =
+            environment_table_find_bytes(env->unknown, env->n_unknown, bit);
+        const FeatureRow *row = environment_table_row_of(bit);
 
         if (kept)
-            print_unknown(kept, out);
+            environment_table_print_unknown(kept, out);
         else if (row && env->has[bit] && row->print)
             row->print(env, out);
     }

@@ -57,13 +57,13 @@ static const char info_widths[] = "44"
                                   "4444";
 
 /* A number of the info; 0 where it is of an older kernel and ends before. */
-static uint32_t info_u32(const PdBpfProg *p, size_t at) {
+static uint32_t feature_bpf_info_u32(const PdBpfProg *p, size_t at) {
     return at + 4 <= load_u32(p->raw, p->raw_swapped)
                ? load_u32(p->raw + INFO_AT + at, p->raw_swapped)
                : 0;
 }
 
-static void read_prog(Codec *c, PdBpfProg *p) {
+static void feature_bpf_read_prog(Codec *c, PdBpfProg *p) {
     const uint8_t *head = c->in.at;
     size_t info, data;
 
@@ -82,16 +82,16 @@ static void read_prog(Codec *c, PdBpfProg *p) {
     codec_bytes(c, &p->raw, &p->raw_size);
     if (c->error)
         return;
-    p->type = info_u32(p, INFO_TYPE);
-    p->id = info_u32(p, INFO_ID);
-    p->jited_len = info_u32(p, INFO_JITED_LEN);
-    p->xlated_len = info_u32(p, INFO_XLATED_LEN);
+    p->type = feature_bpf_info_u32(p, INFO_TYPE);
+    p->id = feature_bpf_info_u32(p, INFO_ID);
+    p->jited_len = feature_bpf_info_u32(p, INFO_JITED_LEN);
+    p->xlated_len = feature_bpf_info_u32(p, INFO_XLATED_LEN);
     if (info >= INFO_NAME + NAME_BYTES)
         memcpy(p->name, p->raw + INFO_AT + INFO_NAME, NAME_BYTES);
 }
 
 /* The same bytes with the numbers of head and info turned around; the arrays stay as they are. */
-static void write_turned(Codec *c, const PdBpfProg *p) {
+static void feature_bpf_write_turned(Codec *c, const PdBpfProg *p) {
     size_t info_end = INFO_AT + load_u32(p->raw, p->raw_swapped), at = INFO_AT;
 
     buffer_u32(c->out, load_u32(p->raw, p->raw_swapped), c->swap);
@@ -109,11 +109,11 @@ static void write_turned(Codec *c, const PdBpfProg *p) {
     buffer_append(c->out, p->raw + at, p->raw_size - at);
 }
 
-static void code_prog(Codec *c, PdBpfProg *p) {
+static void feature_bpf_code_prog(Codec *c, PdBpfProg *p) {
     if (c->mode == CODEC_READ)
-        read_prog(c, p);
+        feature_bpf_read_prog(c, p);
     else if (c->mode == CODEC_WRITE && p->raw_swapped != c->swap)
-        write_turned(c, p);
+        feature_bpf_write_turned(c, p);
     else
         codec_bytes(c, &p->raw, &p->raw_size);
 }
@@ -122,12 +122,13 @@ void code_bpf_prog_info(Codec *c, PdEnvironment *env) {
     codec_count_u32(c, &env->n_bpf_progs);
     codec_begin(c, &env->n_bpf_progs, &env->bpf_progs, INFO_AT);
     for (size_t i = 0; i < env->n_bpf_progs; i++)
-        code_prog(c, &env->bpf_progs[i]);
+        feature_bpf_code_prog(c, &env->bpf_progs[i]);
     codec_end(c, &env->n_bpf_progs, &env->bpf_progs);
 }
 
 /* `each` bytes of element i of an array behind the info; NULL where the file does not hold them. */
-static const uint8_t *element(const PdBpfProg *p, size_t offset_at, uint64_t i, size_t each) {
+static const uint8_t *feature_bpf_element(const PdBpfProg *p, size_t offset_at, uint64_t i,
+                                          size_t each) {
     size_t info = load_u32(p->raw, p->raw_swapped), data_at = INFO_AT + info;
     uint64_t at;
 
@@ -139,7 +140,7 @@ static const uint8_t *element(const PdBpfProg *p, size_t offset_at, uint64_t i, 
     return p->raw + data_at + at + i * each;
 }
 
-static const PdBtf *find_btf(const PdEnvironment *env, uint32_t id, size_t *steps) {
+static const PdBtf *feature_bpf_find_btf(const PdEnvironment *env, uint32_t id, size_t *steps) {
     for (size_t i = 0; id != 0 && i<env->n_btfs && * steps> 0; i++, --*steps)
         if (env->btfs[i].id == id)
             return &env->btfs[i];
@@ -147,11 +148,12 @@ static const PdBtf *find_btf(const PdEnvironment *env, uint32_t id, size_t *step
 }
 
 /* The function's own name, after the name that the kernel makes of its tag. */
-static void put_function(const PdEnvironment *env, const PdBpfProg *p, uint32_t i, uint32_t n,
-                         size_t *steps, Buffer *out) {
-    const PdBtf *btf = find_btf(env, info_u32(p, INFO_BTF_ID), steps);
-    size_t record = info_u32(p, INFO_FUNC_INFO_SIZE);
-    const uint8_t *func = btf && record >= 8 ? element(p, INFO_FUNC_INFO, i, record) : NULL;
+static void feature_bpf_put_function(const PdEnvironment *env, const PdBpfProg *p, uint32_t i,
+                                     uint32_t n, size_t *steps, Buffer *out) {
+    const PdBtf *btf = feature_bpf_find_btf(env, feature_bpf_info_u32(p, INFO_BTF_ID), steps);
+    size_t record = feature_bpf_info_u32(p, INFO_FUNC_INFO_SIZE);
+    const uint8_t *func =
+        btf && record >= 8 ? feature_bpf_element(p, INFO_FUNC_INFO, i, record) : NULL;
     Bytes name = {};
 
     if (func)
@@ -166,27 +168,29 @@ static void put_function(const PdEnvironment *env, const PdBpfProg *p, uint32_t 
     text_escape(out, name);
 }
 
-static void print_function(const PdEnvironment *env, const PdBpfProg *p, uint32_t i, uint32_t n,
-                           size_t *steps, Buffer *out) {
-    const uint8_t *tag = element(p, INFO_PROG_TAGS, i, TAG_BYTES);
-    const uint8_t *address = element(p, INFO_KSYMS, i, sizeof(uint64_t));
-    const uint8_t *length = element(p, INFO_FUNC_LENS, i, sizeof(uint32_t));
+static void feature_bpf_print_function(const PdEnvironment *env, const PdBpfProg *p, uint32_t i,
+                                       uint32_t n, size_t *steps, Buffer *out) {
+    const uint8_t *tag = feature_bpf_element(p, INFO_PROG_TAGS, i, TAG_BYTES);
+    const uint8_t *address = feature_bpf_element(p, INFO_KSYMS, i, sizeof(uint64_t));
+    const uint8_t *length = feature_bpf_element(p, INFO_FUNC_LENS, i, sizeof(uint32_t));
 
     text_puts(out, "bpf_prog_");
     if (tag)
         text_hex_bytes(out, (Bytes){.data = tag, .size = TAG_BYTES});
-    put_function(env, p, i, n, steps, out);
+    feature_bpf_put_function(env, p, i, n, steps, out);
     text_printf(out, " addr 0x%" PRIx64 " size %u\n",
                 address ? load_u64(address, p->raw_swapped) : 0,
                 length ? load_u32(length, p->raw_swapped) : 0);
 }
 
-static void print_prog(const PdEnvironment *env, const PdBpfProg *p, size_t *steps, Buffer *out) {
-    uint32_t n = info_u32(p, INFO_KSYM_COUNT);
+static void feature_bpf_print_prog(const PdEnvironment *env, const PdBpfProg *p, size_t *steps,
+                                   Buffer *out) {
+    uint32_t n = feature_bpf_info_u32(p, INFO_KSYM_COUNT);
 
     /* perf leaves out what does not fit together; so much can be told all the same. */
-    if (n == 0 || n != info_u32(p, INFO_TAG_COUNT) || n != info_u32(p, INFO_FUNC_LEN_COUNT) ||
-        !element(p, INFO_KSYMS, n - 1, sizeof(uint64_t))) {
+    if (n == 0 || n != feature_bpf_info_u32(p, INFO_TAG_COUNT) ||
+        n != feature_bpf_info_u32(p, INFO_FUNC_LEN_COUNT) ||
+        !feature_bpf_element(p, INFO_KSYMS, n - 1, sizeof(uint64_t))) {
         text_printf(out, "# bpf_prog_info %u: ", p->id);
         text_escape_str(out, p->name);
         text_putc(out, '\n');
@@ -196,7 +200,7 @@ static void print_prog(const PdEnvironment *env, const PdBpfProg *p, size_t *ste
     for (uint32_t i = 0; i < n; i++) {
         if (n > 1)
             text_printf(out, "# \tsub_prog %u: ", i);
-        print_function(env, p, i, n, steps, out);
+        feature_bpf_print_function(env, p, i, n, steps, out);
     }
 }
 
@@ -204,7 +208,7 @@ void print_bpf_prog_info(const PdEnvironment *env, Buffer *out) {
     size_t steps = LOOKUP_STEPS_MAX;
 
     for (size_t i = 0; i < env->n_bpf_progs; i++)
-        print_prog(env, &env->bpf_progs[i], &steps, out);
+        feature_bpf_print_prog(env, &env->bpf_progs[i], &steps, out);
 }
 
 void describe_bpf_prog_info(const PdEnvironment *env, Fields *fields) {

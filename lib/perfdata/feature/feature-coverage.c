@@ -18,7 +18,7 @@
 
 enum { VERSION = 1, GAP_BYTES = 24, NS_PER_SEC = 1000000000, NS_PER_US = 1000 };
 
-static uint32_t count_words(const PdCoverage *coverage) {
+static uint32_t feature_coverage_count_words(const PdCoverage *coverage) {
     uint32_t n = PD_COVERAGE_WORDS_MAX;
 
     while (n > 0 && coverage->cpus[n - 1] == 0)
@@ -26,7 +26,7 @@ static uint32_t count_words(const PdCoverage *coverage) {
     return n;
 }
 
-static void code_gap(Codec *c, PdGap *gap) {
+static void feature_coverage_code_gap(Codec *c, PdGap *gap) {
     uint32_t reason = gap->reason;
 
     codec_u64(c, &gap->from_ns);
@@ -43,7 +43,7 @@ static void code_gap(Codec *c, PdGap *gap) {
 
 void code_coverage(Codec *c, PdEnvironment *env) {
     PdCoverage *coverage = &env->coverage;
-    uint32_t n_words = c->mode == CODEC_WRITE ? count_words(coverage) : 0;
+    uint32_t n_words = c->mode == CODEC_WRITE ? feature_coverage_count_words(coverage) : 0;
 
     codec_u32_is(c, VERSION);
     codec_u32(c, &n_words);
@@ -59,13 +59,13 @@ void code_coverage(Codec *c, PdEnvironment *env) {
         codec_fail(c, -EBADMSG);
     codec_begin(c, &coverage->n_gaps, &coverage->gaps, GAP_BYTES);
     for (size_t i = 0; i < coverage->n_gaps; i++)
-        code_gap(c, &coverage->gaps[i]);
+        feature_coverage_code_gap(c, &coverage->gaps[i]);
     codec_end(c, &coverage->n_gaps, &coverage->gaps);
     if (c->mode == CODEC_CLEAR)
         *coverage = (PdCoverage){};
 }
 
-static void print_moment(Buffer *out, uint64_t ns) {
+static void feature_coverage_print_moment(Buffer *out, uint64_t ns) {
     time_t seconds = (time_t)(ns / NS_PER_SEC);
     char text[64] = "?";
     struct tm tm;
@@ -75,22 +75,23 @@ static void print_moment(Buffer *out, uint64_t ns) {
     text_printf(out, "%s.%06" PRIu64, text, ns % NS_PER_SEC / NS_PER_US);
 }
 
-static void print_span(Buffer *out, const char *label, uint64_t from_ns, uint64_t to_ns) {
+static void feature_coverage_print_span(Buffer *out, const char *label, uint64_t from_ns,
+                                        uint64_t to_ns) {
     text_printf(out, "# %s : ", label);
-    print_moment(out, from_ns);
+    feature_coverage_print_moment(out, from_ns);
     text_puts(out, " to ");
-    print_moment(out, to_ns);
+    feature_coverage_print_moment(out, to_ns);
 }
 
 void print_coverage(const PdEnvironment *env, Buffer *out) {
     const PdCoverage *coverage = &env->coverage;
 
-    print_span(out, "recorded", coverage->from_ns, coverage->to_ns);
+    feature_coverage_print_span(out, "recorded", coverage->from_ns, coverage->to_ns);
     text_putc(out, '\n');
     for (size_t i = 0; i < coverage->n_gaps; i++) {
         const PdGap *gap = &coverage->gaps[i];
 
-        print_span(out, "not recorded", gap->from_ns, gap->to_ns);
+        feature_coverage_print_span(out, "not recorded", gap->from_ns, gap->to_ns);
         if (gap->cpu != PD_ALL_CPUS)
             text_printf(out, ", CPU %" PRIu32, gap->cpu);
         text_printf(out, " (%s)\n", pd_gap_reason_text(gap->reason));

@@ -16,7 +16,7 @@ enum {
     CPU_FIXED = 2 * sizeof(uint32_t),
 };
 
-static void code_domain(Codec *c, PdEnvironment *env, PdCpuDomain *d) {
+static void feature_domain_code(Codec *c, PdEnvironment *env, PdCpuDomain *d) {
     codec_u32(c, &d->level);
     if (env->schedstat_version >= SCHEDSTAT_NAMES_DOMAINS || c->mode == CODEC_CLEAR)
         codec_string(c, &d->name);
@@ -24,12 +24,12 @@ static void code_domain(Codec *c, PdEnvironment *env, PdCpuDomain *d) {
     codec_string(c, &d->cpulist);
 }
 
-static void code_cpu(Codec *c, PdEnvironment *env, PdCpuDomains *cpu) {
+static void feature_domain_code_cpu(Codec *c, PdEnvironment *env, PdCpuDomains *cpu) {
     codec_u32(c, &cpu->cpu);
     codec_count_u32(c, &cpu->n);
     codec_begin(c, &cpu->n, &cpu->domains, 3 * sizeof(uint32_t));
     for (size_t i = 0; i < cpu->n; i++)
-        code_domain(c, env, &cpu->domains[i]);
+        feature_domain_code(c, env, &cpu->domains[i]);
     codec_end(c, &cpu->n, &cpu->domains);
 }
 
@@ -42,10 +42,10 @@ void code_cpu_domain_info(Codec *c, PdEnvironment *env) {
 
         if (!cpu)
             return;
-        code_cpu(c, env, cpu);
+        feature_domain_code_cpu(c, env, cpu);
     }
     for (size_t i = 0; c->mode != CODEC_READ && i < env->n_cpu_domains; i++)
-        code_cpu(c, env, &env->cpu_domains[i]);
+        feature_domain_code_cpu(c, env, &env->cpu_domains[i]);
     codec_end(c, &env->n_cpu_domains, &env->cpu_domains);
 }
 
@@ -66,7 +66,7 @@ void print_cpu_domain_info(const PdEnvironment *env, Buffer *out) {
     }
 }
 
-static void describe_domain(const PdCpuDomain *d, Fields *fields) {
+static void feature_domain_describe(const PdCpuDomain *d, Fields *fields) {
     fields_begin_object(fields, NULL);
     fields_u64(fields, "level", d->level);
     if (d->name)
@@ -86,7 +86,7 @@ void describe_cpu_domain_info(const PdEnvironment *env, Fields *fields) {
         fields_u64(fields, "cpu", env->cpu_domains[i].cpu);
         fields_begin_array(fields, "domains");
         for (size_t k = 0; k < env->cpu_domains[i].n; k++)
-            describe_domain(&env->cpu_domains[i].domains[k], fields);
+            feature_domain_describe(&env->cpu_domains[i].domains[k], fields);
         fields_end_array(fields);
         fields_end_object(fields);
     }

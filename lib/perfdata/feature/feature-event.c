@@ -29,7 +29,7 @@ void describe_tracing_data(const PdEnvironment *env, Fields *fields) {
     fields_u64(fields, "tracing_data_bytes", env->tracing_data_size);
 }
 
-static uint16_t filename_room(const PdBuildIdEntry *e) {
+static uint16_t feature_event_filename_room(const PdBuildIdEntry *e) {
     size_t n = strlen(e->filename) + 1;
     size_t padded = (n + CODEC_STRING_ALIGN - 1) / CODEC_STRING_ALIGN * CODEC_STRING_ALIGN;
 
@@ -38,8 +38,8 @@ static uint16_t filename_room(const PdBuildIdEntry *e) {
     return padded > UINT16_MAX - BUILD_ID_FIXED ? 0 : (uint16_t)padded;
 }
 
-static void write_build_id(Codec *c, const PdBuildIdEntry *e) {
-    uint16_t room = filename_room(e);
+static void feature_event_write_build_id(Codec *c, const PdBuildIdEntry *e) {
+    uint16_t room = feature_event_filename_room(e);
     size_t n = strlen(e->filename);
 
     if (room == 0) {
@@ -58,11 +58,11 @@ static void write_build_id(Codec *c, const PdBuildIdEntry *e) {
 }
 
 /* The pid that perf gives to an entry of the old form: the host's kernel or a guest's. */
-static uint32_t pid_by_misc(uint16_t misc) {
+static uint32_t feature_event_pid_by_misc(uint16_t misc) {
     return misc == PD_MISC_GUEST_KERNEL || misc == PD_MISC_GUEST_USER ? 0 : UINT32_MAX;
 }
 
-static void read_build_id(Codec *c, PdBuildIdEntry *e, bool old) {
+static void feature_event_read_build_id(Codec *c, PdBuildIdEntry *e, bool old) {
     uint32_t type = cursor_u32(&c->in);
     uint16_t misc = cursor_u16(&c->in), size = cursor_u16(&c->in);
     size_t fixed = old ? BUILD_ID_FIXED_OLD : BUILD_ID_FIXED;
@@ -79,7 +79,7 @@ static void read_build_id(Codec *c, PdBuildIdEntry *e, bool old) {
     in = cursor_of(body.data, body.size, c->swap);
     e->type = type;
     e->misc = misc;
-    e->pid = old ? pid_by_misc(misc) : cursor_u32(&in);
+    e->pid = old ? feature_event_pid_by_misc(misc) : cursor_u32(&in);
     id = cursor_take(&in, BUILD_ID_PADDED);
     memcpy(e->build_id, id, BUILD_ID_BYTES);
     e->size = misc & PD_MISC_BUILD_ID_SIZE ? MIN(id[BUILD_ID_BYTES], (uint8_t)BUILD_ID_BYTES)
@@ -91,7 +91,7 @@ static void read_build_id(Codec *c, PdBuildIdEntry *e, bool old) {
         codec_fail(c, -ENOMEM);
 }
 
-static void clear_build_ids(PdEnvironment *env) {
+static void feature_event_clear_build_ids(PdEnvironment *env) {
     for (size_t i = 0; i < env->n_build_ids; i++)
         free(env->build_ids[i].filename);
     freep(&env->build_ids);
@@ -102,7 +102,7 @@ static void clear_build_ids(PdEnvironment *env) {
  * Entries up to the end. perf of 2010 had no pid in them; read the new way, the name of its kernel
  * then lacks the four bytes where the pid would be.
  */
-static void read_build_ids(Codec *c, PdEnvironment *env, bool old) {
+static void feature_event_read_build_ids(Codec *c, PdEnvironment *env, bool old) {
     Cursor start = c->in;
 
     while (cursor_left(&c->in) > 0 && !c->error) {
@@ -110,11 +110,11 @@ static void read_build_ids(Codec *c, PdEnvironment *env, bool old) {
 
         if (!e)
             return;
-        read_build_id(c, e, old);
+        feature_event_read_build_id(c, e, old);
         if (!old && e->filename && strncmp(e->filename, "nel.kallsyms]", 13) == 0) {
-            clear_build_ids(env);
+            feature_event_clear_build_ids(env);
             c->in = start;
-            read_build_ids(c, env, true);
+            feature_event_read_build_ids(c, env, true);
             return;
         }
     }
@@ -122,12 +122,12 @@ static void read_build_ids(Codec *c, PdEnvironment *env, bool old) {
 
 void code_build_id(Codec *c, PdEnvironment *env) {
     if (c->mode == CODEC_READ)
-        read_build_ids(c, env, false);
+        feature_event_read_build_ids(c, env, false);
     else if (c->mode == CODEC_CLEAR)
-        clear_build_ids(env);
+        feature_event_clear_build_ids(env);
     else
         for (size_t i = 0; i < env->n_build_ids; i++)
-            write_build_id(c, &env->build_ids[i]);
+            feature_event_write_build_id(c, &env->build_ids[i]);
 }
 
 void describe_build_id(const PdEnvironment *env, Fields *fields) {
@@ -145,7 +145,7 @@ void describe_build_id(const PdEnvironment *env, Fields *fields) {
 }
 
 /* All attrs of a body have one size: that of the largest. */
-static uint32_t attr_size_of(const PdEnvironment *env, bool swap) {
+static uint32_t feature_event_attr_size_of(const PdEnvironment *env, bool swap) {
     size_t size = 0;
     bool encode = env->n_event_descs == 0;
 
@@ -159,7 +159,7 @@ static uint32_t attr_size_of(const PdEnvironment *env, bool swap) {
     return (uint32_t)(encode ? ALIGN8(size) : size);
 }
 
-static void code_attr(Codec *c, PdEventDesc *e, uint32_t size) {
+static void feature_event_code_attr(Codec *c, PdEventDesc *e, uint32_t size) {
     if (c->mode == CODEC_READ) {
         Bytes bytes = {.data = c->in.at, .size = size};
 
@@ -178,7 +178,7 @@ static void code_attr(Codec *c, PdEventDesc *e, uint32_t size) {
 }
 
 void code_event_desc(Codec *c, PdEnvironment *env) {
-    uint32_t size = c->mode == CODEC_WRITE ? attr_size_of(env, c->swap) : 0;
+    uint32_t size = c->mode == CODEC_WRITE ? feature_event_attr_size_of(env, c->swap) : 0;
 
     codec_count_u32(c, &env->n_event_descs);
     codec_u32(c, &size);
@@ -188,7 +188,7 @@ void code_event_desc(Codec *c, PdEnvironment *env) {
     for (size_t i = 0; i < env->n_event_descs; i++) {
         PdEventDesc *e = &env->event_descs[i];
 
-        code_attr(c, e, size);
+        feature_event_code_attr(c, e, size);
         codec_count_u32(c, &e->n_ids);
         codec_string(c, &e->name);
         codec_u64s(c, &e->ids, &e->n_ids);
@@ -224,7 +224,7 @@ void code_group_desc(Codec *c, PdEnvironment *env) {
 }
 
 /* perf's stand-in for a group without a name. */
-static const char *group_name(const PdGroup *g) {
+static const char *feature_event_group_name(const PdGroup *g) {
     return strcmp(g->name, "{anon_group}") == 0 ? "" : g->name;
 }
 
@@ -238,7 +238,7 @@ void print_group_desc(const PdEnvironment *env, Buffer *out) {
         uint64_t end = MIN((uint64_t)g->leader + g->n_members, (uint64_t)env->n_event_descs);
 
         text_puts(out, "# group: ");
-        text_escape_str(out, group_name(g));
+        text_escape_str(out, feature_event_group_name(g));
         text_putc(out, '{');
         for (uint64_t k = g->leader; k >= next && k < end; k++) {
             text_puts(out, k > g->leader ? "," : "");
@@ -253,7 +253,7 @@ void describe_group_desc(const PdEnvironment *env, Fields *fields) {
     fields_begin_array(fields, "groups");
     for (size_t i = 0; i < env->n_groups; i++) {
         fields_begin_object(fields, NULL);
-        fields_str(fields, "name", group_name(&env->groups[i]));
+        fields_str(fields, "name", feature_event_group_name(&env->groups[i]));
         fields_u64(fields, "leader", env->groups[i].leader);
         fields_u64(fields, "members", env->groups[i].n_members);
         fields_end_object(fields);

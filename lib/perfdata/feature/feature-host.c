@@ -121,7 +121,7 @@ void describe_cln_size(const PdEnvironment *env, Fields *fields) {
 }
 
 /* NUL-terminated strings up to the end of the body, without counts or padding. */
-static void read_meta_info(Codec *c, PdStrings *info) {
+static void feature_host_read_meta_info(Codec *c, PdStrings *info) {
     while (cursor_left(&c->in) > 0) {
         Bytes s = cursor_string(&c->in);
         char **item = codec_grow(c, &info->n, &info->items);
@@ -138,7 +138,7 @@ void code_meta_info(Codec *c, PdEnvironment *env) {
     PdStrings *info = &env->meta_info;
 
     if (c->mode == CODEC_READ)
-        read_meta_info(c, info);
+        feature_host_read_meta_info(c, info);
     for (size_t i = 0; c->mode == CODEC_WRITE && i < info->n; i++)
         buffer_append(c->out, info->items[i], strlen(info->items[i]) + 1);
     for (size_t i = 0; c->mode == CODEC_CLEAR && i < info->n; i++)

@@ -17,7 +17,7 @@ enum {
 };
 
 /* The size stands twice in a row: as the node's, and as that of the bitmap that follows. */
-static void code_mem_node(Codec *c, PdMemNode *n) {
+static void feature_memory_code_mem_node(Codec *c, PdMemNode *n) {
     uint64_t size = n->n_bits;
     size_t words = (size_t)(n->n_bits / WORD_BITS + (n->n_bits % WORD_BITS != 0));
 
@@ -41,24 +41,24 @@ void code_mem_topology(Codec *c, PdEnvironment *env) {
     codec_count_u64(c, &env->n_mem_nodes);
     codec_begin(c, &env->n_mem_nodes, &env->mem_nodes, 3 * sizeof(uint64_t));
     for (size_t i = 0; i < env->n_mem_nodes; i++)
-        code_mem_node(c, &env->mem_nodes[i]);
+        feature_memory_code_mem_node(c, &env->mem_nodes[i]);
     codec_end(c, &env->n_mem_nodes, &env->mem_nodes);
 }
 
-static bool has_bit(const PdMemNode *n, uint64_t bit) {
+static bool feature_memory_has_bit(const PdMemNode *n, uint64_t bit) {
     return bit < n->n_bits && (n->bits[bit / WORD_BITS] >> bit % WORD_BITS & 1);
 }
 
 /* "0-7,32-39" */
-static void put_ranges(Buffer *out, const PdMemNode *n) {
+static void feature_memory_put_ranges(Buffer *out, const PdMemNode *n) {
     bool first = true;
 
     for (uint64_t i = 0; i < n->n_bits; i++) {
         uint64_t from = i;
 
-        if (!has_bit(n, i))
+        if (!feature_memory_has_bit(n, i))
             continue;
-        while (has_bit(n, i + 1))
+        while (feature_memory_has_bit(n, i + 1))
             i++;
         text_puts(out, first ? "" : ",");
         text_u64(out, from);
@@ -70,16 +70,16 @@ static void put_ranges(Buffer *out, const PdMemNode *n) {
     }
 }
 
-static uint64_t count_bits(const PdMemNode *n) {
+static uint64_t feature_memory_count_bits(const PdMemNode *n) {
     uint64_t count = 0;
 
     for (uint64_t i = 0; i < n->n_bits; i++)
-        count += has_bit(n, i);
+        count += feature_memory_has_bit(n, i);
     return count;
 }
 
 /* perf's unit: the next one only from twice its size on. */
-static void put_size(Buffer *out, uint64_t size) {
+static void feature_memory_put_size(Buffer *out, uint64_t size) {
     static const char units[] = "BKMG";
     unsigned i = 0;
 
@@ -96,9 +96,9 @@ void print_mem_topology(const PdEnvironment *env, Buffer *out) {
         const PdMemNode *n = &env->mem_nodes[i];
 
         text_printf(out, "#  %3" PRIu64 " [", n->node);
-        put_size(out, env->mem_block_size * count_bits(n));
+        feature_memory_put_size(out, env->mem_block_size * feature_memory_count_bits(n));
         text_puts(out, "]: ");
-        put_ranges(out, n);
+        feature_memory_put_ranges(out, n);
         text_putc(out, '\n');
     }
 }
@@ -110,7 +110,7 @@ void describe_mem_topology(const PdEnvironment *env, Fields *fields) {
     for (size_t i = 0; i < env->n_mem_nodes; i++) {
         _cleanup_(buffer_done) Buffer ranges = {};
 
-        put_ranges(&ranges, &env->mem_nodes[i]);
+        feature_memory_put_ranges(&ranges, &env->mem_nodes[i]);
         fields_begin_object(fields, NULL);
         fields_u64(fields, "node", env->mem_nodes[i].node);
         fields_bytes(fields, "blocks", buffer_bytes(&ranges));

@@ -43,7 +43,7 @@ void describe_pmu_mappings(const PdEnvironment *env, Fields *fields) {
 }
 
 /* Pairs of name and value, counted as one; kept as two lists of the same length. */
-static void code_caps(Codec *c, PdPmuCaps *caps) {
+static void feature_pmu_code_caps(Codec *c, PdPmuCaps *caps) {
     size_t n = caps->names.n;
 
     codec_count_u32(c, &n);
@@ -59,7 +59,7 @@ static void code_caps(Codec *c, PdPmuCaps *caps) {
     codec_end(c, &caps->values.n, &caps->values.items);
 }
 
-static void print_caps(const PdPmuCaps *caps, const char *pmu, Buffer *out) {
+static void feature_pmu_print_caps(const PdPmuCaps *caps, const char *pmu, Buffer *out) {
     text_puts(out, "# ");
     text_escape_str(out, pmu);
     text_puts(out, " pmu capabilities: ");
@@ -74,7 +74,7 @@ static void print_caps(const PdPmuCaps *caps, const char *pmu, Buffer *out) {
     text_putc(out, '\n');
 }
 
-static void describe_caps(const PdPmuCaps *caps, const char *name, Fields *fields) {
+static void feature_pmu_describe_caps(const PdPmuCaps *caps, const char *name, Fields *fields) {
     fields_begin_array(fields, name);
     for (size_t i = 0; i < caps->names.n; i++) {
         fields_begin_object(fields, NULL);
@@ -86,22 +86,22 @@ static void describe_caps(const PdPmuCaps *caps, const char *name, Fields *field
 }
 
 void code_cpu_pmu_caps(Codec *c, PdEnvironment *env) {
-    code_caps(c, &env->cpu_pmu_caps);
+    feature_pmu_code_caps(c, &env->cpu_pmu_caps);
 }
 
 void print_cpu_pmu_caps(const PdEnvironment *env, Buffer *out) {
-    print_caps(&env->cpu_pmu_caps, "cpu", out);
+    feature_pmu_print_caps(&env->cpu_pmu_caps, "cpu", out);
 }
 
 void describe_cpu_pmu_caps(const PdEnvironment *env, Fields *fields) {
-    describe_caps(&env->cpu_pmu_caps, "cpu_pmu_caps", fields);
+    feature_pmu_describe_caps(&env->cpu_pmu_caps, "cpu_pmu_caps", fields);
 }
 
 void code_pmu_caps(Codec *c, PdEnvironment *env) {
     codec_count_u32(c, &env->n_pmu_caps);
     codec_begin(c, &env->n_pmu_caps, &env->pmu_caps, 2 * sizeof(uint32_t));
     for (size_t i = 0; i < env->n_pmu_caps; i++) {
-        code_caps(c, &env->pmu_caps[i]);
+        feature_pmu_code_caps(c, &env->pmu_caps[i]);
         codec_string(c, &env->pmu_caps[i].pmu);
     }
     codec_end(c, &env->n_pmu_caps, &env->pmu_caps);
@@ -109,7 +109,7 @@ void code_pmu_caps(Codec *c, PdEnvironment *env) {
 
 void print_pmu_caps(const PdEnvironment *env, Buffer *out) {
     for (size_t i = 0; i < env->n_pmu_caps; i++)
-        print_caps(&env->pmu_caps[i], env->pmu_caps[i].pmu, out);
+        feature_pmu_print_caps(&env->pmu_caps[i], env->pmu_caps[i].pmu, out);
 }
 
 void describe_pmu_caps(const PdEnvironment *env, Fields *fields) {
@@ -117,7 +117,7 @@ void describe_pmu_caps(const PdEnvironment *env, Fields *fields) {
     for (size_t i = 0; i < env->n_pmu_caps; i++) {
         fields_begin_object(fields, NULL);
         fields_str(fields, "pmu", env->pmu_caps[i].pmu);
-        describe_caps(&env->pmu_caps[i], "caps", fields);
+        feature_pmu_describe_caps(&env->pmu_caps[i], "caps", fields);
         fields_end_object(fields);
     }
     fields_end_array(fields);

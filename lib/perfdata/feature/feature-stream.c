@@ -40,7 +40,7 @@ void code_sample_time(Codec *c, PdEnvironment *env) {
     codec_u64(c, &env->last_sample_time);
 }
 
-static void print_usec(Buffer *out, const char *label, uint64_t time_ns) {
+static void feature_stream_print_usec(Buffer *out, const char *label, uint64_t time_ns) {
     text_printf(out, "# %s : %" PRIu64 ".%06" PRIu64 "\n", label, time_ns / NS_PER_SEC,
                 time_ns % NS_PER_SEC / NS_PER_US);
 }
@@ -48,8 +48,8 @@ static void print_usec(Buffer *out, const char *label, uint64_t time_ns) {
 void print_sample_time(const PdEnvironment *env, Buffer *out) {
     uint64_t duration = env->last_sample_time - env->first_sample_time;
 
-    print_usec(out, "time of first sample", env->first_sample_time);
-    print_usec(out, "time of last sample", env->last_sample_time);
+    feature_stream_print_usec(out, "time of first sample", env->first_sample_time);
+    feature_stream_print_usec(out, "time of last sample", env->last_sample_time);
     text_printf(out, "# sample duration : %10.3f ms\n", (double)duration / 1e6);
 }
 
@@ -83,7 +83,7 @@ void code_clock_data(Codec *c, PdEnvironment *env) {
     codec_u64(c, &env->clock_data_clockid_ns);
 }
 
-static const char *clock_name(uint32_t clockid) {
+static const char *feature_stream_clock_name(uint32_t clockid) {
     /* clang-format off */
     static const char *const names[] = {
         [CLOCK_REALTIME]      = "realtime",
@@ -98,7 +98,7 @@ static const char *clock_name(uint32_t clockid) {
 }
 
 void print_clock_data(const PdEnvironment *env, Buffer *out) {
-    const char *name = clock_name(env->clock_data_clockid);
+    const char *name = feature_stream_clock_name(env->clock_data_clockid);
     time_t seconds = (time_t)(env->clock_data_wall_ns / NS_PER_SEC);
     uint64_t us = env->clock_data_wall_ns % NS_PER_SEC / NS_PER_US;
     char date[64] = "<error>";
@@ -117,7 +117,7 @@ void print_clock_data(const PdEnvironment *env, Buffer *out) {
 void describe_clock_data(const PdEnvironment *env, Fields *fields) {
     fields_begin_object(fields, "clock_data");
     fields_u64(fields, "clockid", env->clock_data_clockid);
-    fields_str(fields, "name", clock_name(env->clock_data_clockid));
+    fields_str(fields, "name", feature_stream_clock_name(env->clock_data_clockid));
     fields_time_ns(fields, "wall", env->clock_data_wall_ns);
     fields_time_ns(fields, "clock", env->clock_data_clockid_ns);
     fields_end_object(fields);
@@ -143,20 +143,20 @@ void code_compressed(Codec *c, PdEnvironment *env) {
     codec_u32(c, &env->compressed_mmap_len);
 }
 
-static const char *compression_name(uint32_t type) {
+static const char *feature_stream_compression_name(uint32_t type) {
     return type == PD_COMPRESSED_ZSTD ? "Zstd" : "Unknown";
 }
 
 void print_compressed(const PdEnvironment *env, Buffer *out) {
     text_printf(out, "# compressed : %s, level = %d, ratio = %d\n",
-                compression_name(env->compressed_type), (int)env->compressed_level,
+                feature_stream_compression_name(env->compressed_type), (int)env->compressed_level,
                 (int)env->compressed_ratio);
 }
 
 void describe_compressed(const PdEnvironment *env, Fields *fields) {
     fields_begin_object(fields, "compressed");
     fields_u64(fields, "version", env->compressed_version);
-    fields_str(fields, "type", compression_name(env->compressed_type));
+    fields_str(fields, "type", feature_stream_compression_name(env->compressed_type));
     fields_u64(fields, "level", env->compressed_level);
     fields_u64(fields, "ratio", env->compressed_ratio);
     fields_u64(fields, "mmap_len", env->compressed_mmap_len);

@@ -16,13 +16,13 @@ enum {
     PADDING_MAX = 7, /* a pipe pads bodies to 8 bytes */
 };
 
-static void put_each(Buffer *out, const char *label, const PdStrings *strings) {
+static void feature_topology_put_each(Buffer *out, const char *label, const PdStrings *strings) {
     for (size_t i = 0; i < strings->n; i++)
         print_line(out, label, strings->items[i]);
 }
 
 /* What the first revision lacked: where each CPU is. The number of CPUs is in another feature. */
-static void code_places(Codec *c, PdEnvironment *env) {
+static void feature_topology_code_places(Codec *c, PdEnvironment *env) {
     if (c->mode == CODEC_READ) {
         env->n_cpu_places = env->nrcpus_available;
         if (!env->has[PD_FEATURE_NRCPUS] || env->n_cpu_places == 0)
@@ -40,7 +40,7 @@ void code_cpu_topology(Codec *c, PdEnvironment *env) {
     codec_strings(c, &env->thread_siblings);
     if (c->mode == CODEC_READ ? cursor_left(&c->in) <= PADDING_MAX : !env->cpu_places)
         return;
-    code_places(c, env);
+    feature_topology_code_places(c, env);
     if (c->mode == CODEC_READ)
         env->has_dies = cursor_left(&c->in) > PADDING_MAX;
     if (env->has_dies) {
@@ -53,7 +53,7 @@ void code_cpu_topology(Codec *c, PdEnvironment *env) {
     codec_end(c, &env->n_cpu_places, &env->cpu_places);
 }
 
-static void print_places(const PdEnvironment *env, bool dies, Buffer *out) {
+static void feature_topology_print_places(const PdEnvironment *env, bool dies, Buffer *out) {
     if (!env->cpu_places)
         text_puts(out, "# Core ID and Socket ID information is not available\n");
     for (size_t i = 0; i < env->n_cpu_places; i++) {
@@ -67,10 +67,10 @@ static void print_places(const PdEnvironment *env, bool dies, Buffer *out) {
 }
 
 void print_cpu_topology(const PdEnvironment *env, Buffer *out) {
-    put_each(out, "# sibling sockets : ", &env->core_siblings);
-    put_each(out, "# sibling dies    : ", &env->die_siblings);
-    put_each(out, "# sibling threads : ", &env->thread_siblings);
-    print_places(env, env->die_siblings.n > 0, out);
+    feature_topology_put_each(out, "# sibling sockets : ", &env->core_siblings);
+    feature_topology_put_each(out, "# sibling dies    : ", &env->die_siblings);
+    feature_topology_put_each(out, "# sibling threads : ", &env->thread_siblings);
+    feature_topology_print_places(env, env->die_siblings.n > 0, out);
 }
 
 void describe_cpu_topology(const PdEnvironment *env, Fields *fields) {
@@ -153,7 +153,7 @@ void code_cache(Codec *c, PdEnvironment *env) {
 }
 
 /* Escaped, and filled up with spaces on the right (width > 0) or on the left. */
-static void put_column(Buffer *out, const char *s, int width) {
+static void feature_topology_put_column(Buffer *out, const char *s, int width) {
     _cleanup_(buffer_done) Buffer escaped = {};
     size_t wide = (size_t)(width < 0 ? -width : width), pad;
 
@@ -170,9 +170,9 @@ void print_cache(const PdEnvironment *env, Buffer *out) {
         const PdCache *cache = &env->caches[i];
 
         text_printf(out, "#  L%d ", (int)cache->level);
-        put_column(out, cache->type, 15);
+        feature_topology_put_column(out, cache->type, 15);
         text_putc(out, ' ');
-        put_column(out, cache->size, -8);
+        feature_topology_put_column(out, cache->size, -8);
         text_puts(out, " [");
         text_escape_str(out, cache->map);
         text_puts(out, "]\n");

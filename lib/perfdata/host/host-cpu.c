@@ -14,7 +14,7 @@
  * because its event tables are found by them.
  */
 
-static int take_string(Buffer *b, char **ret) {
+static int host_cpu_take_string(Buffer *b, char **ret) {
     buffer_zero(b, 1);
     if (buffer_error(b) < 0)
         return buffer_error(b);
@@ -63,10 +63,10 @@ int host_cpudesc(const Host *host, PdEnvironment *env) {
             text_putc(&out, *p);
         else if (!isspace((unsigned char)p[1]))
             text_putc(&out, ' ');
-    return take_string(&out, &env->cpudesc);
+    return host_cpu_take_string(&out, &env->cpudesc);
 }
 
-static int put_field(const Host *host, const char *path, const char *key, Buffer *out) {
+static int host_cpu_put_field(const Host *host, const char *path, const char *key, Buffer *out) {
     char text[HOST_TEXT_SIZE];
     const char *p = text;
     int r = host_field(host, path, key, text);
@@ -79,33 +79,34 @@ static int put_field(const Host *host, const char *path, const char *key, Buffer
 }
 
 /* The fields one after the other, each the first word of its line. */
-static int join_fields(const Host *host, const char *const keys[], char between, Buffer *out) {
+static int host_cpu_join_fields(const Host *host, const char *const keys[], char between,
+                                Buffer *out) {
     for (size_t i = 0; keys[i]; i++) {
         int r;
 
         if (i > 0)
             text_putc(out, between);
-        r = put_field(host, "/proc/cpuinfo", keys[i], out);
+        r = host_cpu_put_field(host, "/proc/cpuinfo", keys[i], out);
         if (r < 0)
             return r;
     }
     return 0;
 }
 
-static int cpuid_x86(const Host *host, Buffer *out) {
+static int host_cpu_cpuid_x86(const Host *host, Buffer *out) {
     static const char *const keys[] = {"vendor_id", "cpu family", "model", "stepping", NULL};
 
-    return join_fields(host, keys, ',', out);
+    return host_cpu_join_fields(host, keys, ',', out);
 }
 
-static int cpuid_riscv(const Host *host, Buffer *out) {
+static int host_cpu_cpuid_riscv(const Host *host, Buffer *out) {
     static const char *const keys[] = {"mvendorid", "marchid", "mimpid", NULL};
 
-    return join_fields(host, keys, '-', out);
+    return host_cpu_join_fields(host, keys, '-', out);
 }
 
 /* The MIDR of the first CPU that tells it. */
-static int cpuid_arm64(const Host *host, Buffer *out) {
+static int host_cpu_cpuid_arm64(const Host *host, Buffer *out) {
     char text[HOST_TEXT_SIZE];
     HostIds online;
     int r = host_ids(host, &online, "/sys/devices/system/cpu/online");
@@ -122,7 +123,7 @@ static int cpuid_arm64(const Host *host, Buffer *out) {
 }
 
 /* "2.3 (pvr 004e 1203)": version and revision. */
-static int cpuid_powerpc(const Host *host, Buffer *out) {
+static int host_cpu_cpuid_powerpc(const Host *host, Buffer *out) {
     char text[HOST_TEXT_SIZE];
     unsigned version, revision;
     const char *pvr;
@@ -138,7 +139,7 @@ static int cpuid_powerpc(const Host *host, Buffer *out) {
 }
 
 /* Every word of a field of /proc/sysinfo. */
-static int put_words(const Host *host, const char *key, const char *between, Buffer *out) {
+static int host_cpu_put_words(const Host *host, const char *key, const char *between, Buffer *out) {
     char text[HOST_TEXT_SIZE], *state = NULL;
     const char *word;
     bool first = true;
@@ -155,7 +156,7 @@ static int put_words(const Host *host, const char *key, const char *between, Buf
 }
 
 /* Version and authorization of the counter facility, where the hypervisor tells them. */
-static void put_counter_facility(const Host *host, Buffer *out) {
+static void host_cpu_put_counter_facility(const Host *host, Buffer *out) {
     char text[HOST_TEXT_SIZE], *state = NULL;
     const char *version = NULL, *authorization = NULL;
 
@@ -171,17 +172,17 @@ static void put_counter_facility(const Host *host, Buffer *out) {
         text_printf(out, ",%s,%s", version, authorization);
 }
 
-static int cpuid_s390(const Host *host, Buffer *out) {
-    int r = put_words(host, "Manufacturer", "", out);
+static int host_cpu_cpuid_s390(const Host *host, Buffer *out) {
+    int r = host_cpu_put_words(host, "Manufacturer", "", out);
 
     text_putc(out, ',');
     if (r == 0)
-        r = put_words(host, "Type", "", out);
+        r = host_cpu_put_words(host, "Type", "", out);
     text_putc(out, ',');
     if (r == 0)
-        r = put_words(host, "Model", ",", out);
+        r = host_cpu_put_words(host, "Model", ",", out);
     if (r == 0)
-        put_counter_facility(host, out);
+        host_cpu_put_counter_facility(host, out);
     return r;
 }
 
@@ -190,12 +191,12 @@ static const struct {
     const char *arch;
     int (*collect)(const Host *host, Buffer *out);
 } cpuids[] = {
-    {"x86_64",  cpuid_x86},
-    {"i",       cpuid_x86},
-    {"aarch64", cpuid_arm64},
-    {"ppc",     cpuid_powerpc},
-    {"riscv",   cpuid_riscv},
-    {"s390",    cpuid_s390},
+    {"x86_64",  host_cpu_cpuid_x86},
+    {"i",       host_cpu_cpuid_x86},
+    {"aarch64", host_cpu_cpuid_arm64},
+    {"ppc",     host_cpu_cpuid_powerpc},
+    {"riscv",   host_cpu_cpuid_riscv},
+    {"s390",    host_cpu_cpuid_s390},
 };
 /* clang-format on */
 
@@ -207,7 +208,7 @@ int host_cpuid(const Host *host, PdEnvironment *env) {
         if (strncmp(host->arch, cpuids[i].arch, strlen(cpuids[i].arch)) != 0)
             continue;
         r = cpuids[i].collect(host, &out);
-        return r < 0 ? r : take_string(&out, &env->cpuid);
+        return r < 0 ? r : host_cpu_take_string(&out, &env->cpuid);
     }
     return -EOPNOTSUPP;
 }

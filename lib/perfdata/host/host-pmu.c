@@ -13,7 +13,7 @@
 
 #define DEVICES "/sys/bus/event_source/devices"
 
-static int add_pmu(PdEnvironment *env, const char *name, uint32_t type) {
+static int host_pmu_add(PdEnvironment *env, const char *name, uint32_t type) {
     PdPmu *pmu = array_grow(&env->pmus, &env->n_pmus);
 
     if (!pmu)
@@ -24,7 +24,7 @@ static int add_pmu(PdEnvironment *env, const char *name, uint32_t type) {
 }
 
 int host_pmu_mappings(const Host *host, PdEnvironment *env) {
-    _cleanup_dir_ DIR *dir = host_folder(host, DEVICES);
+    _cleanup_closedir_ DIR *dir = host_folder(host, DEVICES);
     size_t left = HOST_NAMES_MAX;
     const char *name;
 
@@ -35,14 +35,14 @@ int host_pmu_mappings(const Host *host, PdEnvironment *env) {
         int r = host_u32(host, &type, DEVICES "/%s/type", name);
 
         if (r == 0)
-            r = add_pmu(env, name, type);
+            r = host_pmu_add(env, name, type);
         if (r == -ENOMEM)
             return r;
     }
     return 0;
 }
 
-static int add_cap(PdPmuCaps *caps, const char *name, char *text) {
+static int host_pmu_add_cap(PdPmuCaps *caps, const char *name, char *text) {
     char **n = array_grow(&caps->names.items, &caps->names.n);
     char **v = n ? array_grow(&caps->values.items, &caps->values.n) : NULL;
 
@@ -55,8 +55,8 @@ static int add_cap(PdPmuCaps *caps, const char *name, char *text) {
 }
 
 /* A PMU without the folder has no capabilities to tell, which is no failure. */
-static int read_caps(const Host *host, PdPmuCaps *caps, const char *pmu) {
-    _cleanup_dir_ DIR *dir = host_folder(host, DEVICES "/%s/caps", pmu);
+static int host_pmu_read_caps(const Host *host, PdPmuCaps *caps, const char *pmu) {
+    _cleanup_closedir_ DIR *dir = host_folder(host, DEVICES "/%s/caps", pmu);
     size_t left = HOST_NAMES_MAX;
     const char *name;
 
@@ -65,7 +65,7 @@ static int read_caps(const Host *host, PdPmuCaps *caps, const char *pmu) {
         int r = host_text(host, text, DEVICES "/%s/caps/%s", pmu, name);
 
         if (r == 0 && text[0] != '\0')
-            r = add_cap(caps, name, text);
+            r = host_pmu_add_cap(caps, name, text);
         if (r == -ENOMEM)
             return r;
     }
@@ -76,10 +76,10 @@ int host_cpu_pmu_caps(const Host *host, PdEnvironment *env) {
     uint32_t type;
     int r = host_u32(host, &type, DEVICES "/cpu/type");
 
-    return r < 0 ? r : read_caps(host, &env->cpu_pmu_caps, "cpu");
+    return r < 0 ? r : host_pmu_read_caps(host, &env->cpu_pmu_caps, "cpu");
 }
 
-static void drop_caps(PdEnvironment *env) {
+static void host_pmu_drop_caps(PdEnvironment *env) {
     PdPmuCaps *caps = &env->pmu_caps[--env->n_pmu_caps];
 
     free(caps->names.items);
@@ -100,11 +100,11 @@ int host_pmu_caps(const Host *host, PdEnvironment *env) {
         if (!caps)
             return -ENOMEM;
         caps->pmu = strdup(name);
-        r = caps->pmu ? read_caps(host, caps, name) : -ENOMEM;
+        r = caps->pmu ? host_pmu_read_caps(host, caps, name) : -ENOMEM;
         if (r < 0)
             return r;
         if (caps->names.n == 0)
-            drop_caps(env);
+            host_pmu_drop_caps(env);
     }
     return env->has[PD_FEATURE_PMU_MAPPINGS] ? 0 : -ENODATA;
 }

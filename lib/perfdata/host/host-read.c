@@ -62,7 +62,7 @@ int host_string(const Host *host, char **ret, const char *format, ...) {
     return 0;
 }
 
-static int parse_number(const char *text, unsigned base, uint64_t *ret) {
+static int host_read_parse_number(const char *text, unsigned base, uint64_t *ret) {
     char *end;
     uint64_t v;
 
@@ -82,7 +82,7 @@ int host_u64(const Host *host, uint64_t *ret, unsigned base, const char *format,
     va_start(ap, format);
     r = read_text(host, text, format, ap);
     va_end(ap);
-    return r < 0 ? r : parse_number(text, base, ret);
+    return r < 0 ? r : host_read_parse_number(text, base, ret);
 }
 
 /* Ids may be -1, which is kept as all ones. */
@@ -96,7 +96,7 @@ int host_u32(const Host *host, uint32_t *ret, const char *format, ...) {
     r = read_text(host, text, format, ap);
     va_end(ap);
     if (r == 0)
-        r = parse_number(text, 10, &v);
+        r = host_read_parse_number(text, 10, &v);
     if (r < 0)
         return r;
     if ((int64_t)v < INT32_MIN || (int64_t)v > UINT32_MAX)
@@ -116,7 +116,7 @@ int host_ids(const Host *host, HostIds *ret, const char *format, ...) {
     return r < 0 ? r : host_parse_ids(text, ret);
 }
 
-static int parse_id(const char **p, uint32_t *ret) {
+static int host_read_parse_id(const char **p, uint32_t *ret) {
     uint32_t v = 0;
 
     if (!isdigit((unsigned char)**p))
@@ -136,12 +136,12 @@ int host_parse_ids(const char *text, HostIds *ret) {
 
     while (*p && *p != '\n') {
         uint32_t from = 0, to = 0;
-        int r = parse_id(&p, &from);
+        int r = host_read_parse_id(&p, &from);
 
         to = from;
         if (r == 0 && *p == '-') {
             p++;
-            r = parse_id(&p, &to);
+            r = host_read_parse_id(&p, &to);
         }
         if (r < 0)
             return r;
@@ -158,13 +158,13 @@ int host_parse_ids(const char *text, HostIds *ret) {
     return 0;
 }
 
-static inline void fclosep(FILE **f) {
+static inline void host_read_fclosep(FILE **f) {
     if (*f)
         (void)fclose(*f);
 }
 
 /* "key", white space, a colon; what follows but for one space, or NULL. */
-static const char *field_of(const char *line, const char *key) {
+static const char *host_read_field_of(const char *line, const char *key) {
     size_t n = strlen(key);
 
     if (strncmp(line, key, n) != 0)
@@ -179,7 +179,7 @@ static const char *field_of(const char *line, const char *key) {
 
 int host_field(const Host *host, const char *path, const char *key, char ret[HOST_TEXT_SIZE]) {
     char name[PATH_MAX], line[HOST_TEXT_SIZE];
-    _cleanup_(fclosep) FILE *f = NULL;
+    _cleanup_(host_read_fclosep) FILE *f = NULL;
     int n = snprintf(name, sizeof(name), "%s%s", host->root, path);
 
     if (n < 0 || (size_t)n >= sizeof(name))
@@ -188,7 +188,7 @@ int host_field(const Host *host, const char *path, const char *key, char ret[HOS
     if (!f)
         return -errno;
     while (fgets(line, sizeof(line), f)) {
-        const char *value = field_of(line, key);
+        const char *value = host_read_field_of(line, key);
 
         if (!value)
             continue;
@@ -228,7 +228,8 @@ bool host_numbered(const char *name, const char *prefix, uint32_t *ret) {
     if (strncmp(name, prefix, n) != 0)
         return false;
     digits = strspn(name + n, "0123456789");
-    if (digits == 0 || digits > 9 || name[n + digits] != '\0' || parse_number(name + n, 10, &v) < 0)
+    if (digits == 0 || digits > 9 || name[n + digits] != '\0' ||
+        host_read_parse_number(name + n, 10, &v) < 0)
         return false;
     *ret = (uint32_t)v;
     return true;

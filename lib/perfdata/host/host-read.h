@@ -35,12 +35,6 @@ static inline bool host_ids_has(const HostIds *ids, uint32_t id) {
     return id < ids->end && (ids->bits[id / 64] >> id % 64 & 1);
 }
 
-static inline void host_closedirp(DIR **dir) {
-    if (*dir)
-        (void)closedir(*dir);
-}
-#define _cleanup_dir_ _cleanup_(host_closedirp)
-
 /* A whole short file without its last newline. */
 int host_text(const Host *host, char ret[HOST_TEXT_SIZE], const char *format, ...) _printf_(3, 4);
 /* A file that is one string, one number (decimal, or any base with its prefix), one list. */

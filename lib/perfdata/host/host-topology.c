@@ -38,7 +38,7 @@ int host_nrcpus(const Host *host, PdEnvironment *env) {
 }
 
 /* Takes over s, when the list does not have it yet. */
-static int add_once(PdStrings *list, char *s) {
+static int host_topology_add_once(PdStrings *list, char *s) {
     char **item;
 
     for (size_t i = 0; i < list->n; i++)
@@ -56,8 +56,8 @@ static int add_once(PdStrings *list, char *s) {
 }
 
 /* A CPU's list of siblings, under its name of today or of before Linux 5.3. */
-static int add_siblings(const Host *host, PdStrings *list, uint32_t cpu, const char *name,
-                        const char *old_name) {
+static int host_topology_add_siblings(const Host *host, PdStrings *list, uint32_t cpu,
+                                      const char *name, const char *old_name) {
     char *s = NULL;
     int r = host_string(host, &s, CPU "/cpu%u/topology/%s", cpu, name);
 
@@ -65,22 +65,23 @@ static int add_siblings(const Host *host, PdStrings *list, uint32_t cpu, const c
         r = host_string(host, &s, CPU "/cpu%u/topology/%s", cpu, old_name);
     if (r < 0)
         return r == -ENOMEM ? r : 0;
-    return add_once(list, s);
+    return host_topology_add_once(list, s);
 }
 
-static int add_cpu(const Host *host, PdEnvironment *env, uint32_t cpu) {
-    int r = add_siblings(host, &env->core_siblings, cpu, "package_cpus_list", "core_siblings_list");
+static int host_topology_add_cpu(const Host *host, PdEnvironment *env, uint32_t cpu) {
+    int r = host_topology_add_siblings(host, &env->core_siblings, cpu, "package_cpus_list",
+                                       "core_siblings_list");
 
     if (r == 0 && env->has_dies)
-        r = add_siblings(host, &env->die_siblings, cpu, "die_cpus_list", NULL);
+        r = host_topology_add_siblings(host, &env->die_siblings, cpu, "die_cpus_list", NULL);
     if (r == 0)
-        r = add_siblings(host, &env->thread_siblings, cpu, "core_cpus_list",
-                         "thread_siblings_list");
+        r = host_topology_add_siblings(host, &env->thread_siblings, cpu, "core_cpus_list",
+                                       "thread_siblings_list");
     return r;
 }
 
 /* What is not known is -1; a CPU that is offline knows nothing. */
-static void read_place(const Host *host, PdCpuPlace *place, uint32_t cpu) {
+static void host_topology_read_place(const Host *host, PdCpuPlace *place, uint32_t cpu) {
     *place = (PdCpuPlace){.core = UINT32_MAX, .socket = UINT32_MAX, .die = UINT32_MAX};
     (void)host_u32(host, &place->core, CPU "/cpu%u/topology/core_id", cpu);
     (void)host_u32(host, &place->socket, CPU "/cpu%u/topology/physical_package_id", cpu);
@@ -88,7 +89,7 @@ static void read_place(const Host *host, PdCpuPlace *place, uint32_t cpu) {
 }
 
 /* perf looks for dies where there may be several in a package. */
-static bool knows_dies(const Host *host) {
+static bool host_topology_knows_dies(const Host *host) {
     char text[HOST_TEXT_SIZE];
 
     return (strncmp(host->arch, "x86_64", 6) == 0 || strncmp(host->arch, "s390x", 5) == 0) &&
@@ -102,10 +103,10 @@ int host_cpu_topology(const Host *host, PdEnvironment *env) {
 
     if (!env->has[PD_FEATURE_NRCPUS])
         return -ENODATA;
-    env->has_dies = knows_dies(host);
+    env->has_dies = host_topology_knows_dies(host);
     for (uint32_t cpu = 0; r == 0 && cpu < MIN(online.end, env->nrcpus_available); cpu++)
         if (host_ids_has(&online, cpu))
-            r = add_cpu(host, env, cpu);
+            r = host_topology_add_cpu(host, env, cpu);
     if (r < 0)
         return r;
     if (env->core_siblings.n == 0 && env->thread_siblings.n == 0)
@@ -116,19 +117,19 @@ int host_cpu_topology(const Host *host, PdEnvironment *env) {
         return -ENOMEM;
     env->n_cpu_places = env->nrcpus_available;
     for (uint32_t cpu = 0; cpu < env->n_cpu_places; cpu++)
-        read_place(host, &env->cpu_places[cpu], cpu);
+        host_topology_read_place(host, &env->cpu_places[cpu], cpu);
     return 0;
 }
 
-static void done_cache(PdCache *c) {
+static void host_topology_done_cache(PdCache *c) {
     free(c->type);
     free(c->size);
     free(c->map);
 }
 
-static int read_cache(const Host *host, PdCache *ret, uint32_t cpu, unsigned index) {
+static int host_topology_read_cache(const Host *host, PdCache *ret, uint32_t cpu, unsigned index) {
     static const char path[] = CPU "/cpu%u/cache/index%u/%s";
-    _cleanup_(done_cache) PdCache c = {};
+    _cleanup_(host_topology_done_cache) PdCache c = {};
     int r = host_u32(host, &c.level, path, cpu, index, "level");
 
     if (r == 0)
@@ -150,24 +151,24 @@ static int read_cache(const Host *host, PdCache *ret, uint32_t cpu, unsigned ind
     return 0;
 }
 
-static bool same_cache(const PdCache *a, const PdCache *b) {
+static bool host_topology_same_cache(const PdCache *a, const PdCache *b) {
     return a->level == b->level && a->line_size == b->line_size && a->sets == b->sets &&
            a->ways == b->ways && strcmp(a->map, b->map) == 0 && strcmp(a->type, b->type) == 0 &&
            strcmp(a->size, b->size) == 0;
 }
 
 /* Caches that CPUs share are seen from each of them. */
-static int add_cache(PdEnvironment *env, PdCache *cache) {
+static int host_topology_add_cache(PdEnvironment *env, PdCache *cache) {
     PdCache *item;
 
     for (size_t i = 0; i < env->n_caches; i++)
-        if (same_cache(&env->caches[i], cache)) {
-            done_cache(cache);
+        if (host_topology_same_cache(&env->caches[i], cache)) {
+            host_topology_done_cache(cache);
             return 0;
         }
     item = array_grow(&env->caches, &env->n_caches);
     if (!item) {
-        done_cache(cache);
+        host_topology_done_cache(cache);
         return -ENOMEM;
     }
     *item = *cache;
@@ -175,7 +176,7 @@ static int add_cache(PdEnvironment *env, PdCache *cache) {
 }
 
 /* By level, in the order found; few levels, so one pass a level. */
-static int sort_caches(PdEnvironment *env) {
+static int host_topology_sort_caches(PdEnvironment *env) {
     PdCache *sorted = calloc(MAX(env->n_caches, (size_t)1), sizeof(*sorted));
     size_t n = 0;
 
@@ -204,19 +205,19 @@ int host_cache(const Host *host, PdEnvironment *env) {
         for (unsigned index = 0; index < CACHE_INDEX_MAX; index++) {
             PdCache cache;
 
-            r = read_cache(host, &cache, cpu, index);
+            r = host_topology_read_cache(host, &cache, cpu, index);
             if (r == -ENOENT || r == -ENOTDIR)
                 break;
             if (r == 0)
-                r = add_cache(env, &cache);
+                r = host_topology_add_cache(env, &cache);
             if (r == -ENOMEM)
                 return r;
         }
     env->cache_version = CACHE_VERSION;
-    return sort_caches(env);
+    return host_topology_sort_caches(env);
 }
 
-static int add_numa_node(const Host *host, PdEnvironment *env, uint32_t node) {
+static int host_topology_add_numa_node(const Host *host, PdEnvironment *env, uint32_t node) {
     PdNumaNode *n = array_grow(&env->numa_nodes, &env->n_numa_nodes);
     char path[64], key[64], text[HOST_TEXT_SIZE];
     int r;
@@ -245,11 +246,11 @@ int host_numa_topology(const Host *host, PdEnvironment *env) {
 
     for (uint32_t node = 0; r == 0 && node < online.end; node++)
         if (host_ids_has(&online, node))
-            r = add_numa_node(host, env, node);
+            r = host_topology_add_numa_node(host, env, node);
     return r;
 }
 
-static int add_block(PdMemNode *n, size_t *room, uint32_t block) {
+static int host_topology_add_block(PdMemNode *n, size_t *room, uint32_t block) {
     uint64_t *bits;
     size_t want;
 
@@ -270,8 +271,8 @@ static int add_block(PdMemNode *n, size_t *room, uint32_t block) {
 }
 
 /* A node without a block still has a bitmap, of one bit that is not set. */
-static int add_mem_node(const Host *host, PdEnvironment *env, uint32_t node) {
-    _cleanup_dir_ DIR *dir = host_folder(host, NODE "/node%u", node);
+static int host_topology_add_mem_node(const Host *host, PdEnvironment *env, uint32_t node) {
+    _cleanup_closedir_ DIR *dir = host_folder(host, NODE "/node%u", node);
     PdMemNode *n = array_grow(&env->mem_nodes, &env->n_mem_nodes);
     size_t left = MEM_BLOCKS_MAX, room = 1;
     const char *name;
@@ -287,7 +288,8 @@ static int add_mem_node(const Host *host, PdEnvironment *env, uint32_t node) {
         return -ENOMEM;
     while ((name = host_next_name(dir, &left))) {
         uint32_t block;
-        int r = host_numbered(name, "memory", &block) ? add_block(n, &room, block) : 0;
+        int r =
+            host_numbered(name, "memory", &block) ? host_topology_add_block(n, &room, block) : 0;
 
         if (r < 0)
             return r;
@@ -296,7 +298,7 @@ static int add_mem_node(const Host *host, PdEnvironment *env, uint32_t node) {
 }
 
 int host_mem_topology(const Host *host, PdEnvironment *env) {
-    _cleanup_dir_ DIR *dir = host_folder(host, NODE);
+    _cleanup_closedir_ DIR *dir = host_folder(host, NODE);
     size_t left = HOST_NAMES_MAX;
     HostIds nodes = {};
     const char *name;
@@ -315,7 +317,7 @@ int host_mem_topology(const Host *host, PdEnvironment *env) {
     }
     for (uint32_t node = 0; r == 0 && node < nodes.end; node++)
         if (host_ids_has(&nodes, node))
-            r = add_mem_node(host, env, node);
+            r = host_topology_add_mem_node(host, env, node);
     env->mem_version = MEM_VERSION;
     return r;
 }

@@ -14,7 +14,7 @@
  * a container or an architecture does not tell is left out, and the rest is there.
  */
 
-static int copy_string(char **ret, const char *s) {
+static int host_copy_string(char **ret, const char *s) {
     *ret = strdup(s);
     return *ret ? 0 : -ENOMEM;
 }
@@ -50,7 +50,7 @@ static const struct {
 };
 /* clang-format on */
 
-static int collect_names(PdEnvironment *env, const struct utsname *names) {
+static int host_collect_names(PdEnvironment *env, const struct utsname *names) {
     const struct {
         unsigned bit;
         char **member;
@@ -65,7 +65,7 @@ static int collect_names(PdEnvironment *env, const struct utsname *names) {
         int r;
 
         environment_forget(env, strings[i].bit);
-        r = copy_string(strings[i].member, strings[i].value);
+        r = host_copy_string(strings[i].member, strings[i].value);
         if (r < 0)
             return r;
         env->has[strings[i].bit] = true;
@@ -73,11 +73,11 @@ static int collect_names(PdEnvironment *env, const struct utsname *names) {
     return 0;
 }
 
-static int collect_cmdline(PdEnvironment *env, char *const *argv) {
+static int host_collect_cmdline(PdEnvironment *env, char *const *argv) {
     environment_forget(env, PD_FEATURE_CMDLINE);
     for (; *argv; argv++) {
         char **word = array_grow(&env->cmdline.items, &env->cmdline.n);
-        int r = word ? copy_string(word, *argv) : -ENOMEM;
+        int r = word ? host_copy_string(word, *argv) : -ENOMEM;
 
         if (r < 0)
             return r;
@@ -93,9 +93,9 @@ int pd_host_collect(PdEnvironment *env, const char *root, char *const *argv) {
 
     if (uname(&names) < 0)
         return -errno;
-    r = collect_names(env, &names);
+    r = host_collect_names(env, &names);
     if (r == 0 && argv)
-        r = collect_cmdline(env, argv);
+        r = host_collect_cmdline(env, argv);
     for (size_t i = 0; r == 0 && i < ARRAY_SIZE(parts); i++) {
         int k;
 

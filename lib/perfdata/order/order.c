@@ -53,31 +53,31 @@ bool pd_order_applies(const PdReader *reader) {
            (pd_events_at(events, 0)->attr.flags & PD_ATTR_SAMPLE_ID_ALL);
 }
 
-static void release(PdOrder *order, uint64_t limit) {
+static void order_release(PdOrder *order, uint64_t limit) {
     pd_sorter_release(order->sorter, limit);
     order->let_go_to = MAX(order->let_go_to, limit);
     order->releasing = true;
 }
 
 /* The round itself goes out behind what it let go, out of the reader's window by then. */
-static void end_round(PdOrder *order, const PdRecord *record) {
+static void order_end_round(PdOrder *order, const PdRecord *record) {
     order->round = *record;
     order->round.size = MIN(record->size, (uint32_t)sizeof(order->round_bytes));
     memcpy(order->round_bytes, record->data, order->round.size);
     order->round.data = order->round_bytes;
     order->has_round = true;
-    release(order, pd_rounds_end(&order->rounds));
+    order_release(order, pd_rounds_end(&order->rounds));
 }
 
 /* Takes one record from the reader: 1 when it goes out at once, 0 when it waits. */
-static int take_in(PdOrder *order, PdRecord *record, PdStamp *stamp) {
+static int order_take_in(PdOrder *order, PdRecord *record, PdStamp *stamp) {
     int r = pd_events_stamp(pd_reader_events(order->reader), record, stamp);
 
     if (r < 0) /* too short for its event: it has no time to be sorted by */
         *stamp = (PdStamp){};
     if (record->type == PD_RECORD_FINISHED_ROUND &&
         pd_reader_header(order->reader)->mode != PD_MODE_DIRECTORY) {
-        end_round(order, record);
+        order_end_round(order, record);
         return 0;
     }
     if (!stamp->has_time || stamp->time == 0 || stamp->time == UINT64_MAX ||
@@ -90,7 +90,7 @@ static int take_in(PdOrder *order, PdRecord *record, PdStamp *stamp) {
 }
 
 /* What the last release let go, then the round that did it: 1, 0 when that is all. */
-static int give_out(PdOrder *order, PdRecord *ret, PdStamp *ret_stamp) {
+static int order_give_out(PdOrder *order, PdRecord *ret, PdStamp *ret_stamp) {
     uint64_t time;
     int r = pd_sorter_next(order->sorter, ret, &time);
 
@@ -114,7 +114,7 @@ int pd_order_next(PdOrder *order, PdRecord *ret, PdStamp *ret_stamp) {
 
     for (;;) {
         if (order->releasing) {
-            r = give_out(order, ret, ret_stamp);
+            r = order_give_out(order, ret, ret_stamp);
             if (r != 0)
                 return r;
         }
@@ -125,10 +125,10 @@ int pd_order_next(PdOrder *order, PdRecord *ret, PdStamp *ret_stamp) {
             return r;
         if (r == 0) {
             order->at_end = true;
-            release(order, UINT64_MAX);
+            order_release(order, UINT64_MAX);
             continue;
         }
-        r = take_in(order, &record, &stamp);
+        r = order_take_in(order, &record, &stamp);
         if (r < 0)
             return r;
         if (r > 0) {

@@ -71,15 +71,15 @@ struct PdSorter {
     bool spilled;
 };
 
-static uint64_t held_bytes(uint32_t size) {
+static uint64_t sorter_held_bytes(uint32_t size) {
     return sizeof(Held) + ALIGN8((uint64_t)size);
 }
 
-static Held *held_at(PdSorter *s, const Item *item) {
+static Held *sorter_held_at(PdSorter *s, const Item *item) {
     return (Held *)(s->arena.data + item->at);
 }
 
-static void run_done(Run *run) {
+static void sorter_run_done(Run *run) {
     closep(&run->fd);
     buffer_done(&run->window);
     *run = (Run){.fd = -1};
@@ -107,7 +107,7 @@ PdSorter *pd_sorter_free(PdSorter *s) {
     if (!s)
         return NULL;
     for (unsigned i = 0; i < s->n_runs; i++)
-        run_done(&s->runs[i]);
+        sorter_run_done(&s->runs[i]);
     buffer_done(&s->arena);
     free(s->items);
     free(s->spare);
@@ -117,7 +117,7 @@ PdSorter *pd_sorter_free(PdSorter *s) {
 }
 
 /* Where the run that begins at `from` ends. One that strictly falls is turned round. */
-static size_t run_end(Item *items, size_t from, size_t n) {
+static size_t sorter_run_end(Item *items, size_t from, size_t n) {
     size_t end = from + 1;
 
     if (end == n)
@@ -138,8 +138,8 @@ static size_t run_end(Item *items, size_t from, size_t n) {
     return end;
 }
 
-static void merge_two(const Item *a, const Item *a_end, const Item *b, const Item *b_end,
-                      Item *to) {
+static void sorter_merge_two(const Item *a, const Item *a_end, const Item *b, const Item *b_end,
+                             Item *to) {
     while (a < a_end && b < b_end)
         *to++ = b->time < a->time ? *b++ : *a++;
     memcpy(to, a, (size_t)(a_end - a) * sizeof(*a));
@@ -148,7 +148,7 @@ static void merge_two(const Item *a, const Item *a_end, const Item *b, const Ite
 }
 
 /* Merges neighbouring runs until one is left. */
-static void sort_items(PdSorter *s) {
+static void sorter_sort_items(PdSorter *s) {
     size_t n = s->n - s->first;
 
     memmove(s->items, s->items + s->first, n * sizeof(*s->items));
@@ -159,9 +159,9 @@ static void sort_items(PdSorter *s) {
 
         many = false;
         for (size_t a = 0; a < n;) {
-            size_t b = run_end(from, a, n), end = b < n ? run_end(from, b, n) : n;
+            size_t b = sorter_run_end(from, a, n), end = b < n ? sorter_run_end(from, b, n) : n;
 
-            merge_two(from + a, from + b, from + b, from + end, s->spare + a);
+            sorter_merge_two(from + a, from + b, from + b, from + end, s->spare + a);
             many |= a > 0 || end < n;
             a = end;
         }
@@ -172,14 +172,14 @@ static void sort_items(PdSorter *s) {
 }
 
 /* Slides what is still to come over what was taken. */
-static void compact(PdSorter *s) {
+static void sorter_compact(PdSorter *s) {
     uint64_t to = 0;
 
     for (size_t i = s->first; i < s->n; i++)
-        held_at(s, &s->items[i])->place = (uint32_t)i;
+        sorter_held_at(s, &s->items[i])->place = (uint32_t)i;
     for (uint64_t at = 0; at < s->arena.size;) {
         Held *held = (Held *)(s->arena.data + at);
-        uint64_t bytes = held_bytes(held->size);
+        uint64_t bytes = sorter_held_bytes(held->size);
 
         if (!held->taken) {
             s->items[held->place].at = to;
@@ -192,7 +192,7 @@ static void compact(PdSorter *s) {
     s->taken_bytes = 0;
 }
 
-static int open_unlinked(const char *folder) {
+static int sorter_open_unlinked(const char *folder) {
     _cleanup_free_ char *path = NULL;
     int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 
@@ -208,7 +208,7 @@ static int open_unlinked(const char *folder) {
 }
 
 /* What was taken long ago needs no room on the disk. */
-static void run_punch(Run *run) {
+static void sorter_run_punch(Run *run) {
     if (run->read_to - run->punched < RUN_PUNCH_BYTES)
         return;
     (void)fallocate(run->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, run->punched,
@@ -217,7 +217,7 @@ static void run_punch(Run *run) {
 }
 
 /* Reads on until the record at `at` is whole; empty when there is none. */
-static int run_fill(Run *run) {
+static int sorter_run_fill(Run *run) {
     size_t left = run->window.size - run->at, want = sizeof(Held);
     Held held;
 
@@ -227,7 +227,7 @@ static int run_fill(Run *run) {
 
         if (left >= sizeof(Held)) {
             memcpy(&held, run->window.data + run->at, sizeof(held));
-            want = held_bytes(held.size);
+            want = sorter_held_bytes(held.size);
         }
         if (left >= want && left >= sizeof(Held)) {
             run->time = held.time;
@@ -252,20 +252,20 @@ static int run_fill(Run *run) {
         buffer_commit(&run->window, (size_t)n);
         run->read_to += n;
         left += (size_t)n;
-        run_punch(run);
+        sorter_run_punch(run);
     }
 }
 
-static int run_advance(Run *run) {
+static int sorter_run_advance(Run *run) {
     Held held;
 
     memcpy(&held, run->window.data + run->at, sizeof(held));
-    run->at += held_bytes(held.size);
-    return run_fill(run);
+    run->at += sorter_held_bytes(held.size);
+    return sorter_run_fill(run);
 }
 
 /* The run with the least time, the oldest of equals; NULL when all are empty. */
-static Run *least_run(PdSorter *s) {
+static Run *sorter_least_run(PdSorter *s) {
     Run *least = NULL;
 
     for (unsigned i = 0; i < s->n_runs; i++)
@@ -274,10 +274,10 @@ static Run *least_run(PdSorter *s) {
     return least;
 }
 
-static int write_held(int fd, Buffer *out, const Held *held) {
+static int sorter_write_held(int fd, Buffer *out, const Held *held) {
     int r = 0;
 
-    buffer_append(out, held, held_bytes(held->size));
+    buffer_append(out, held, sorter_held_bytes(held->size));
     if (out->size >= RUN_BUFFER_BYTES && buffer_error(out) == 0) {
         r = file_write_all(fd, out->data, out->size);
         buffer_clear(out);
@@ -286,19 +286,19 @@ static int write_held(int fd, Buffer *out, const Held *held) {
 }
 
 /* All runs become one. */
-static int merge_runs(PdSorter *s) {
+static int sorter_merge_runs(PdSorter *s) {
     _cleanup_(buffer_done) Buffer out = {};
-    Run *run, merged = {.fd = open_unlinked(s->folder)};
+    Run *run, merged = {.fd = sorter_open_unlinked(s->folder)};
     _cleanup_close_ int fd = merged.fd;
     int r;
 
     if (fd < 0)
         return fd;
-    while ((run = least_run(s))) {
+    while ((run = sorter_least_run(s))) {
         merged.last = run->time;
-        r = write_held(fd, &out, (const Held *)(run->window.data + run->at));
+        r = sorter_write_held(fd, &out, (const Held *)(run->window.data + run->at));
         if (r == 0)
-            r = run_advance(run);
+            r = sorter_run_advance(run);
         if (r < 0)
             return r;
     }
@@ -306,25 +306,25 @@ static int merge_runs(PdSorter *s) {
     if (r < 0)
         return r;
     for (unsigned i = 0; i < s->n_runs; i++)
-        run_done(&s->runs[i]);
+        sorter_run_done(&s->runs[i]);
     s->runs[0] = merged;
     (void)TAKE_FD(fd);
     s->n_runs = 1;
-    return run_fill(&s->runs[0]);
+    return sorter_run_fill(&s->runs[0]);
 }
 
 /* The newest run, if records of such a time may follow there; else one more. */
-static int run_for(PdSorter *s, uint64_t time, Run **ret) {
+static int sorter_run_for(PdSorter *s, uint64_t time, Run **ret) {
     int r, fd;
 
     if (s->n_runs > 0 && time >= s->runs[s->n_runs - 1].last) {
         *ret = &s->runs[s->n_runs - 1];
         return 0;
     }
-    r = s->n_runs == RUNS_MAX ? merge_runs(s) : 0;
+    r = s->n_runs == RUNS_MAX ? sorter_merge_runs(s) : 0;
     if (r < 0)
         return r;
-    fd = open_unlinked(s->folder);
+    fd = sorter_open_unlinked(s->folder);
     if (fd < 0)
         return fd;
     s->runs[s->n_runs] = (Run){.fd = fd, .empty = true};
@@ -333,40 +333,40 @@ static int run_for(PdSorter *s, uint64_t time, Run **ret) {
 }
 
 /* The older half of the arena goes to a run. */
-static int spill(PdSorter *s) {
+static int sorter_spill(PdSorter *s) {
     _cleanup_(buffer_done) Buffer out = {};
     uint64_t bytes = s->arena.size / 2;
     Run *run;
     int r;
 
-    sort_items(s);
-    r = run_for(s, s->items[s->first].time, &run);
+    sorter_sort_items(s);
+    r = sorter_run_for(s, s->items[s->first].time, &run);
     if (r < 0)
         return r;
     s->spilled = true;
     while (s->first < s->n && s->taken_bytes < bytes) {
-        Held *held = held_at(s, &s->items[s->first]);
+        Held *held = sorter_held_at(s, &s->items[s->first]);
 
-        r = write_held(run->fd, &out, held);
+        r = sorter_write_held(run->fd, &out, held);
         if (r < 0)
             return r;
         run->last = held->time;
         held->taken = true;
-        s->taken_bytes += held_bytes(held->size);
+        s->taken_bytes += sorter_held_bytes(held->size);
         s->first++;
     }
     r = file_write_all(run->fd, out.data, out.size);
     if (r < 0)
         return r;
-    sort_items(s);
-    compact(s);
+    sorter_sort_items(s);
+    sorter_compact(s);
     if (!run->empty)
         return 0;
     run->empty = false;
-    return run_fill(run);
+    return sorter_run_fill(run);
 }
 
-static int grow_items(PdSorter *s) {
+static int sorter_grow_items(PdSorter *s) {
     size_t n = MAX(s->allocated * 2, (size_t)1024);
     Item *p;
 
@@ -383,22 +383,22 @@ static int grow_items(PdSorter *s) {
 }
 
 /* The record that a run gave out last is only now let go. */
-static int let_go(PdSorter *s) {
+static int sorter_let_go(PdSorter *s) {
     Run *run = s->last_taken;
 
     s->last_taken = NULL;
-    return run ? run_advance(run) : 0;
+    return run ? sorter_run_advance(run) : 0;
 }
 
-static int make_room(PdSorter *s, uint64_t bytes) {
+static int sorter_make_room(PdSorter *s, uint64_t bytes) {
     while (s->first < s->n && s->arena.size + s->n * 2 * sizeof(Item) + bytes > s->memory_bytes) {
         int r = 0;
 
         if (s->taken_bytes >= s->arena.size / 2) {
-            sort_items(s);
-            compact(s);
+            sorter_sort_items(s);
+            sorter_compact(s);
         } else
-            r = spill(s);
+            r = sorter_spill(s);
         if (r < 0)
             return r;
     }
@@ -412,14 +412,14 @@ static int make_room(PdSorter *s, uint64_t bytes) {
 }
 
 int pd_sorter_add(PdSorter *s, const PdRecord *record, uint64_t time) {
-    uint64_t bytes = held_bytes(record->size);
+    uint64_t bytes = sorter_held_bytes(record->size);
     Held *held;
-    int r = let_go(s);
+    int r = sorter_let_go(s);
 
     if (r == 0)
-        r = make_room(s, bytes);
+        r = sorter_make_room(s, bytes);
     if (r == 0 && s->n == s->allocated)
-        r = grow_items(s);
+        r = sorter_grow_items(s);
     if (r < 0)
         return r;
     held = (Held *)buffer_reserve(&s->arena, bytes);
@@ -448,7 +448,7 @@ void pd_sorter_release(PdSorter *s, uint64_t limit) {
     s->released = MAX(s->released, limit);
 }
 
-static void view(const Held *held, PdRecord *ret, uint64_t *ret_time) {
+static void sorter_view(const Held *held, PdRecord *ret, uint64_t *ret_time) {
     *ret = (PdRecord){
         .type = held->type,
         .misc = held->misc,
@@ -467,28 +467,28 @@ int pd_sorter_next(PdSorter *s, PdRecord *ret, uint64_t *ret_time) {
     const Item *item;
     Held *held;
     Run *run;
-    int r = let_go(s);
+    int r = sorter_let_go(s);
 
     if (r < 0)
         return r;
     if (s->unsorted)
-        sort_items(s);
+        sorter_sort_items(s);
     item = s->first < s->n ? &s->items[s->first] : NULL;
-    run = least_run(s);
+    run = sorter_least_run(s);
     if (run && (!item || run->time <= item->time)) {
         if (run->time > s->released)
             return 0;
-        view((const Held *)(run->window.data + run->at), ret, ret_time);
+        sorter_view((const Held *)(run->window.data + run->at), ret, ret_time);
         s->last_taken = run;
         return 1;
     }
     if (!item || item->time > s->released)
         return 0;
-    held = held_at(s, item);
+    held = sorter_held_at(s, item);
     held->taken = true;
-    s->taken_bytes += held_bytes(held->size);
+    s->taken_bytes += sorter_held_bytes(held->size);
     s->first++;
-    view(held, ret, ret_time);
+    sorter_view(held, ret, ret_time);
     return 1;
 }
 

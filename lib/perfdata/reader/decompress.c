@@ -55,7 +55,7 @@ const char *decompress_why(const Decompress *d) {
     return d->why;
 }
 
-static int make_room(Decompress *d, size_t n) {
+static int decompress_make_room(Decompress *d, size_t n) {
     size_t left = d->end - d->start;
     uint8_t *grown;
 
@@ -77,7 +77,7 @@ static int make_room(Decompress *d, size_t n) {
 
 int decompress_want(Decompress *d, size_t n) {
     while (d->end - d->start < n && !decompress_spent(d)) {
-        int r = make_room(d, n);
+        int r = decompress_make_room(d, n);
         ZSTD_outBuffer out = {.dst = d->buffer, .size = d->allocated, .pos = d->end};
         size_t before = d->chunk.pos, status;
 

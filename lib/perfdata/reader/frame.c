@@ -58,7 +58,7 @@ void pd_frames_seek(PdFrames *f, uint64_t offset, uint64_t end) {
     source_seek(&f->source, offset, end);
 }
 
-static int take_head(const uint8_t *p, size_t left, PdRecord *ret, size_t *ret_size) {
+static int frame_take_head(const uint8_t *p, size_t left, PdRecord *ret, size_t *ret_size) {
     PdRecord head;
 
     if (left < PD_RECORD_HEADER_SIZE) {
@@ -77,7 +77,7 @@ static int take_head(const uint8_t *p, size_t left, PdRecord *ret, size_t *ret_s
     return 1;
 }
 
-static int next_on_disk(PdFrames *f, PdRecord *ret) {
+static int frame_next_on_disk(PdFrames *f, PdRecord *ret) {
     Source *s = &f->source;
     size_t wanted = PD_RECORD_HEADER_SIZE;
     int r;
@@ -89,7 +89,7 @@ static int next_on_disk(PdFrames *f, PdRecord *ret) {
             return r;
         if (source_left(s) < wanted)
             return source_left(s) == 0 ? 0 : -EBADMSG;
-        r = take_head(source_at(s), source_left(s), ret, &wanted);
+        r = frame_take_head(source_at(s), source_left(s), ret, &wanted);
         if (r != 0)
             break;
     }
@@ -98,7 +98,7 @@ static int next_on_disk(PdFrames *f, PdRecord *ret) {
     return r;
 }
 
-static int next_inside(PdFrames *f, PdRecord *ret) {
+static int frame_next_inside(PdFrames *f, PdRecord *ret) {
     Bytes window = decompress_window(f->decompress);
     size_t wanted = 0;
     int r;
@@ -106,7 +106,7 @@ static int next_inside(PdFrames *f, PdRecord *ret) {
     ret->offset = f->offset;
     ret->decompressed = true;
     for (;;) {
-        r = take_head(window.data, window.size, ret, &wanted);
+        r = frame_take_head(window.data, window.size, ret, &wanted);
         if (r != 0)
             break;
         r = decompress_want(f->decompress, wanted);
@@ -127,13 +127,13 @@ int pd_frames_next(PdFrames *f, PdRecord *ret) {
 
         *ret = (PdRecord){};
         if (f->inside) {
-            r = next_inside(f, ret);
+            r = frame_next_inside(f, ret);
             if (r != 0)
                 return r;
             f->inside = false;
             *ret = (PdRecord){};
         }
-        r = next_on_disk(f, ret);
+        r = frame_next_on_disk(f, ret);
         if (r <= 0 || ret->type != PD_RECORD_COMPRESSED)
             return r;
         decompress_feed(f->decompress, (Bytes){.data = ret->data + PD_RECORD_HEADER_SIZE,

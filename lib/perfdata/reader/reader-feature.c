@@ -11,7 +11,7 @@
 
 enum { ENTRY_SIZE = 16 };
 
-static unsigned count_bits(const bool *bits) {
+static unsigned reader_feature_count_bits(const bool *bits) {
     unsigned n = 0;
 
     for (unsigned i = 0; i < PD_FEATURE_BITS; i++)
@@ -20,7 +20,7 @@ static unsigned count_bits(const bool *bits) {
 }
 
 bool feature_table_fits(const PdReader *r, const bool *bits, uint64_t offset) {
-    uint64_t n = count_bits(bits), least = offset + n * ENTRY_SIZE;
+    uint64_t n = reader_feature_count_bits(bits), least = offset + n * ENTRY_SIZE;
     uint8_t entry[ENTRY_SIZE];
 
     for (uint64_t i = 0; i < n; i++) {
@@ -59,7 +59,7 @@ void feature_table_read(PdReader *r, const bool *bits) {
     }
 }
 
-static int feature_load(PdReader *r, unsigned bit) {
+static int reader_feature_load(PdReader *r, unsigned bit) {
     Feature *f = &r->features[bit];
     uint8_t *to;
     int rc;
@@ -128,7 +128,7 @@ int pd_reader_feature(PdReader *reader, unsigned bit, Bytes *ret) {
     if (!f->loaded && !f->in_table)
         return -ENOENT;
     if (!f->loaded) {
-        r = feature_load(reader, bit);
+        r = reader_feature_load(reader, bit);
         if (r < 0)
             return r;
     }

@@ -15,7 +15,7 @@
 enum { PARTS_MAX = 65536, PART_NUMBER_MAX = 1000000000 };
 
 /* The N of "data.N" written without leading zeros. */
-static bool part_number(const char *name, uint32_t *ret) {
+static bool reader_folder_part_number(const char *name, uint32_t *ret) {
     uint32_t n = 0;
 
     if (strncmp(name, "data.", 5) != 0 || name[5] == '\0' || (name[5] == '0' && name[6] != '\0'))
@@ -29,19 +29,14 @@ static bool part_number(const char *name, uint32_t *ret) {
     return true;
 }
 
-static int compare_numbers(const void *a, const void *b) {
+static int reader_folder_compare_numbers(const void *a, const void *b) {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
     return x < y ? -1 : x > y;
 }
 
-static void closedirp(DIR **d) {
-    if (*d)
-        closedir(*d);
-}
-
 int folder_list(int fd, uint32_t **ret, size_t *ret_n) {
-    _cleanup_(closedirp) DIR *folder = NULL;
+    _cleanup_closedir_ DIR *folder = NULL;
     _cleanup_free_ uint32_t *parts = NULL;
     _cleanup_close_ int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     size_t n = 0, allocated = 0;
@@ -55,7 +50,7 @@ int folder_list(int fd, uint32_t **ret, size_t *ret_n) {
     for (const struct dirent *e; (e = readdir(folder));) {
         uint32_t number;
 
-        if (!part_number(e->d_name, &number))
+        if (!reader_folder_part_number(e->d_name, &number))
             continue;
         if (n >= PARTS_MAX)
             return -E2BIG;
@@ -70,7 +65,7 @@ int folder_list(int fd, uint32_t **ret, size_t *ret_n) {
         parts[n++] = number;
     }
     if (n > 0)
-        qsort(parts, n, sizeof(*parts), compare_numbers);
+        qsort(parts, n, sizeof(*parts), reader_folder_compare_numbers);
     *ret = TAKE_PTR(parts);
     *ret_n = n;
     return 0;

@@ -41,7 +41,7 @@ void why_set(PdDamage *why, uint64_t offset, const char *format, ...) {
 }
 
 /* PERFFILE reads the same in both byte orders; there the size that follows tells. */
-static bool header_magic(PdHeader *h, const uint8_t *p) {
+static bool reader_header_magic(PdHeader *h, const uint8_t *p) {
     uint64_t magic = load_u64(p, false), size = load_u64(p + 8, false);
 
     h->magic_version = 2;
@@ -61,7 +61,7 @@ static bool header_magic(PdHeader *h, const uint8_t *p) {
     return true;
 }
 
-static Section load_section(const uint8_t *p, bool swap) {
+static Section reader_header_load_section(const uint8_t *p, bool swap) {
     return (Section){.offset = load_u64(p, swap), .size = load_u64(p + 8, swap)};
 }
 
@@ -70,7 +70,7 @@ static Section load_section(const uint8_t *p, bool swap) {
  * endian that is all one. In big endian the words are taken for 32-bit ones where only that puts
  * HOSTNAME, which every recorder writes, in its place.
  */
-static void load_bitmap(bool *bits, const uint8_t *p, const PdHeader *h) {
+static void reader_header_load_bitmap(bool *bits, const uint8_t *p, const PdHeader *h) {
     static const size_t hostname = PD_FEATURE_HOSTNAME;
     size_t word = 8;
 
@@ -88,7 +88,7 @@ static void load_bitmap(bool *bits, const uint8_t *p, const PdHeader *h) {
     }
 }
 
-static int load_file_header(PdReader *r, FileHeader *ret, PdDamage *why) {
+static int reader_header_load_file(PdReader *r, FileHeader *ret, PdDamage *why) {
     uint8_t p[PD_HEADER_SIZE] = {};
     bool swap = r->header.swap;
     FileHeader h = {};
@@ -111,17 +111,17 @@ static int load_file_header(PdReader *r, FileHeader *ret, PdDamage *why) {
         return -EBADMSG;
     }
     h.attr_size = load_u64(p + 16, swap);
-    h.attrs = load_section(p + 24, swap);
-    h.data = load_section(p + 40, swap);
-    h.event_types = load_section(p + 56, swap);
+    h.attrs = reader_header_load_section(p + 24, swap);
+    h.data = reader_header_load_section(p + 40, swap);
+    h.event_types = reader_header_load_section(p + 56, swap);
     if (h.size > HEADER_SIZE_OLD)
-        load_bitmap(h.bits, p + HEADER_SIZE_OLD, &r->header);
+        reader_header_load_bitmap(h.bits, p + HEADER_SIZE_OLD, &r->header);
     *ret = h;
     return 0;
 }
 
 /* Reads the ids of an event piece by piece; how many there are is told by the file's size first. */
-static int read_ids(PdReader *r, PdEvent *event, Section ids) {
+static int reader_header_read_ids(PdReader *r, PdEvent *event, Section ids) {
     bool swap = r->header.swap;
     uint64_t n = ids.size / 8, raw[IDS_AT_ONCE];
     int rc;
@@ -152,7 +152,7 @@ static int read_ids(PdReader *r, PdEvent *event, Section ids) {
     return 0;
 }
 
-static int read_attr(PdReader *r, uint64_t offset, uint64_t attr_size) {
+static int reader_header_read_attr(PdReader *r, uint64_t offset, uint64_t attr_size) {
     uint8_t bytes[ATTR_BYTES_MAX], section[SECTION_SIZE];
     bool swap = r->header.swap;
     Bytes raw = {.data = bytes, .size = (size_t)MIN(attr_size, (uint64_t)sizeof(bytes))};
@@ -173,10 +173,10 @@ static int read_attr(PdReader *r, uint64_t offset, uint64_t attr_size) {
     rc = pd_events_add(r->events, &attr, raw, NULL, 0, &event);
     if (rc < 0)
         return rc;
-    return read_ids(r, event, load_section(section, swap));
+    return reader_header_read_ids(r, event, reader_header_load_section(section, swap));
 }
 
-static int read_attrs(PdReader *r, const FileHeader *h) {
+static int reader_header_read_attrs(PdReader *r, const FileHeader *h) {
     uint64_t n, end;
 
     if (h->attrs.size == 0)
@@ -195,7 +195,7 @@ static int read_attrs(PdReader *r, const FileHeader *h) {
     n = h->attrs.size / h->attr_size;
     for (uint64_t i = 0; i < n; i++) {
         uint64_t at = h->attrs.offset + i * h->attr_size;
-        int rc = read_attr(r, at, h->attr_size - SECTION_SIZE);
+        int rc = reader_header_read_attr(r, at, h->attr_size - SECTION_SIZE);
 
         if (rc == -ENODATA || rc == -EBADMSG) {
             reader_cut_off(r, false, at, "the attr section lies beyond the end of the file");
@@ -211,7 +211,7 @@ static int read_attrs(PdReader *r, const FileHeader *h) {
     return 0;
 }
 
-static int read_event_types(PdReader *r, Section types) {
+static int reader_header_read_event_types(PdReader *r, Section types) {
     uint64_t n = MIN(types.size / EVENT_TYPE_SIZE, (uint64_t)EVENT_TYPES_MAX);
     uint8_t entry[EVENT_TYPE_SIZE];
 
@@ -233,7 +233,7 @@ static int read_event_types(PdReader *r, Section types) {
 }
 
 /* Where the records are, and whether the recorder lived to say how many. */
-static void find_data(PdReader *r, const FileHeader *h) {
+static void reader_header_find_data(PdReader *r, const FileHeader *h) {
     uint64_t end;
 
     r->header.data_offset = h->data.offset;
@@ -253,22 +253,22 @@ static void find_data(PdReader *r, const FileHeader *h) {
     source_seek(&r->main, h->data.offset, end);
 }
 
-static int open_file(PdReader *r, PdDamage *why) {
+static int reader_header_open_file(PdReader *r, PdDamage *why) {
     FileHeader h;
     int rc;
 
-    rc = load_file_header(r, &h, why);
+    rc = reader_header_load_file(r, &h, why);
     if (rc < 0)
         return rc;
     r->header.mode = PD_MODE_FILE;
     r->header.attr_size = h.attr_size;
-    rc = read_attrs(r, &h);
+    rc = reader_header_read_attrs(r, &h);
     if (rc < 0)
         return rc;
-    rc = read_event_types(r, h.event_types);
+    rc = reader_header_read_event_types(r, h.event_types);
     if (rc < 0)
         return rc;
-    find_data(r, &h);
+    reader_header_find_data(r, &h);
     if (!r->header.unfinished)
         feature_table_read(r, h.bits);
     return 0;
@@ -286,12 +286,12 @@ int header_open(PdReader *r, PdDamage *why) {
         why_set(why, 0, source_left(&r->main) == 0 ? "it is empty" : "the header is cut off");
         return -EBADMSG;
     }
-    if (!header_magic(&r->header, source_at(&r->main))) {
+    if (!reader_header_magic(&r->header, source_at(&r->main))) {
         why_set(why, 0, "it does not begin as a perf.data does");
         return -EBADMSG;
     }
     if (load_u64(source_at(&r->main) + 8, r->header.swap) != PD_PIPE_HEADER_SIZE)
-        return open_file(r, why);
+        return reader_header_open_file(r, why);
     r->header.mode = PD_MODE_PIPE;
     r->header.data_offset = PD_PIPE_HEADER_SIZE;
     r->data_end = UINT64_MAX;

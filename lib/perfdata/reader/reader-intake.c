@@ -18,7 +18,7 @@ enum { BUILD_ID_RECORD_MIN = 36 };
 static_assert(sizeof(((PdReader *)NULL)->small) >= 16, "a TRACING_DATA record is 12 or 16 bytes");
 
 /* Of records that a tool made for an event: by id, or the only event, or the first for id 0. */
-static PdEvent *event_meant(const PdReader *r, uint64_t id) {
+static PdEvent *reader_intake_event_meant(const PdReader *r, uint64_t id) {
     PdEvent *event = pd_events_by_id(r->events, id);
     size_t n = pd_events_count(r->events);
 
@@ -27,8 +27,8 @@ static PdEvent *event_meant(const PdReader *r, uint64_t id) {
     return pd_events_at(r->events, 0);
 }
 
-static int take_event_update(PdReader *r, const PdEventUpdate *u) {
-    PdEvent *event = event_meant(r, u->id);
+static int reader_intake_take_event_update(PdReader *r, const PdEventUpdate *u) {
+    PdEvent *event = reader_intake_event_meant(r, u->id);
 
     if (!event)
         return 0;
@@ -41,7 +41,8 @@ static int take_event_update(PdReader *r, const PdEventUpdate *u) {
     return 0;
 }
 
-static int take_header_attr(PdReader *r, const PdRecord *record, const PdHeaderAttr *h) {
+static int reader_intake_take_header_attr(PdReader *r, const PdRecord *record,
+                                          const PdHeaderAttr *h) {
     _cleanup_free_ uint64_t *ids = NULL;
     PdAttr attr;
     int rc;
@@ -64,7 +65,8 @@ static int take_header_attr(PdReader *r, const PdRecord *record, const PdHeaderA
     return rc;
 }
 
-static int take_header_feature(PdReader *r, const PdRecord *record, const PdHeaderFeature *h) {
+static int reader_intake_take_header_feature(PdReader *r, const PdRecord *record,
+                                             const PdHeaderFeature *h) {
     int rc;
 
     /* An empty body is no feature but the mark of their end, whatever its number. */
@@ -81,7 +83,7 @@ static int take_header_feature(PdReader *r, const PdRecord *record, const PdHead
     return h->feature == PD_FEATURE_EVENT_DESC ? intake_names(r) : 0;
 }
 
-static int take_build_id(PdReader *r, const PdRecord *record) {
+static int reader_intake_take_build_id(PdReader *r, const PdRecord *record) {
     int rc;
 
     if (record->size < BUILD_ID_RECORD_MIN)
@@ -92,7 +94,7 @@ static int take_build_id(PdReader *r, const PdRecord *record) {
 }
 
 /* The payload is read here and handed out from memory, so that both can have it. */
-static int take_tracing_data(PdReader *r, PdRecord *record, uint64_t size) {
+static int reader_intake_take_tracing_data(PdReader *r, PdRecord *record, uint64_t size) {
     _cleanup_(buffer_done) Buffer blob = {};
     uint64_t left = MIN(record->payload, size);
     int rc;
@@ -123,7 +125,7 @@ static int take_tracing_data(PdReader *r, PdRecord *record, uint64_t size) {
 }
 
 /* Types that only a pipe says among its records; in a file they are strangers. */
-static bool is_pipes_own(uint32_t type) {
+static bool reader_intake_is_pipes_own(uint32_t type) {
     return type == PD_RECORD_HEADER_ATTR || type == PD_RECORD_HEADER_FEATURE ||
            type == PD_RECORD_BUILD_ID || type == PD_RECORD_TRACING_DATA;
 }
@@ -132,28 +134,28 @@ int intake_record(PdReader *r, PdRecord *record) {
     PdBody body;
     int rc;
 
-    if (is_pipes_own(record->type) && r->header.mode != PD_MODE_PIPE)
+    if (reader_intake_is_pipes_own(record->type) && r->header.mode != PD_MODE_PIPE)
         return 0;
     rc = pd_record_parse(record, NULL, &body);
     if (rc == 0)
         switch (record->type) {
         case PD_RECORD_HEADER_ATTR:
-            rc = take_header_attr(r, record, &body.header_attr);
+            rc = reader_intake_take_header_attr(r, record, &body.header_attr);
             break;
         case PD_RECORD_HEADER_FEATURE:
-            rc = take_header_feature(r, record, &body.header_feature);
+            rc = reader_intake_take_header_feature(r, record, &body.header_feature);
             break;
         case PD_RECORD_EVENT_TYPE:
             rc = intake_event_type(r, body.event_type.id, body.event_type.name);
             break;
         case PD_RECORD_EVENT_UPDATE:
-            rc = take_event_update(r, &body.event_update);
+            rc = reader_intake_take_event_update(r, &body.event_update);
             break;
         case PD_RECORD_BUILD_ID:
-            rc = take_build_id(r, record);
+            rc = reader_intake_take_build_id(r, record);
             break;
         case PD_RECORD_TRACING_DATA:
-            rc = take_tracing_data(r, record, body.tracing_data_size);
+            rc = reader_intake_take_tracing_data(r, record, body.tracing_data_size);
             break;
         }
     if (rc != -EBADMSG)
@@ -164,7 +166,7 @@ int intake_record(PdReader *r, PdRecord *record) {
 }
 
 /* The attr of such an event says what it counts, and perf shows no other name. */
-static bool is_named_by_attr(const PdEvent *event) {
+static bool reader_intake_is_named_by_attr(const PdEvent *event) {
     return event->attr.type == PD_TYPE_HARDWARE || event->attr.type == PD_TYPE_SOFTWARE ||
            event->attr.type == PD_TYPE_HW_CACHE;
 }
@@ -180,7 +182,7 @@ int intake_event_type(PdReader *r, uint64_t config, Bytes name) {
     for (size_t i = 0; i < n; i++) {
         PdEvent *event = pd_events_at(r->events, i);
 
-        if (event->attr.config != config || is_named_by_attr(event))
+        if (event->attr.config != config || reader_intake_is_named_by_attr(event))
             continue;
         if (found && found->attr.type != event->attr.type) {
             bool tracepoint = event->attr.type == PD_TYPE_TRACEPOINT;
@@ -194,7 +196,7 @@ int intake_event_type(PdReader *r, uint64_t config, Bytes name) {
     return found ? pd_events_set_name(r->events, found, name) : 0;
 }
 
-static int name_by_description(PdReader *r) {
+static int reader_intake_name_by_description(PdReader *r) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
     Bytes body;
     int rc;
@@ -224,17 +226,17 @@ static int name_by_description(PdReader *r) {
     return 0;
 }
 
-static bool is_nameless_tracepoint(const PdEvent *event) {
+static bool reader_intake_is_nameless_tracepoint(const PdEvent *event) {
     return event->attr.type == PD_TYPE_TRACEPOINT && !event->name_given;
 }
 
-static int name_by_tracing(PdReader *r) {
+static int reader_intake_name_by_tracing(PdReader *r) {
     _cleanup_(pd_tracing_freep) PdTracing *tracing = NULL;
     size_t n = pd_events_count(r->events), first = 0;
     Bytes blob;
     int rc;
 
-    while (first < n && !is_nameless_tracepoint(pd_events_at(r->events, first)))
+    while (first < n && !reader_intake_is_nameless_tracepoint(pd_events_at(r->events, first)))
         first++;
     if (first == n)
         return 0;
@@ -243,8 +245,9 @@ static int name_by_tracing(PdReader *r) {
         rc = pd_tracing_new(blob, &tracing);
     for (size_t i = first; rc == 0 && i < n; i++) {
         PdEvent *event = pd_events_at(r->events, i);
-        const char *name =
-            is_nameless_tracepoint(event) ? pd_tracing_name(tracing, event->attr.config) : NULL;
+        const char *name = reader_intake_is_nameless_tracepoint(event)
+                               ? pd_tracing_name(tracing, event->attr.config)
+                               : NULL;
 
         if (name)
             rc = pd_events_set_name(r->events, event,
@@ -257,8 +260,8 @@ static int name_by_tracing(PdReader *r) {
 int intake_names(PdReader *r) {
     int rc;
 
-    rc = name_by_description(r);
+    rc = reader_intake_name_by_description(r);
     if (rc == 0 || rc == -ENOENT || rc == -EBADMSG || rc == -EFBIG)
-        rc = name_by_tracing(r);
+        rc = reader_intake_name_by_tracing(r);
     return rc == -ENOENT || rc == -EBADMSG || rc == -EFBIG ? 0 : rc;
 }

@@ -65,7 +65,7 @@ static int reader_begin(PdReader *r, PdDamage *why) {
 }
 
 /* On success the reader has the descriptor of the folder. */
-static int open_folder(PdReader *r, int fd, PdDamage *why) {
+static int reader_open_folder(PdReader *r, int fd, PdDamage *why) {
     _cleanup_close_ int data = openat(fd, "data", O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     struct stat st;
     int rc;
@@ -108,7 +108,7 @@ int pd_reader_open_fd(int fd, const PdReaderLimits *limits, PdReader **ret, PdDa
     if (rc == 0)
         rc = source_open_fd(&r->main, fd);
     if (rc == -EISDIR)
-        rc = open_folder(r, fd, ret_why);
+        rc = reader_open_folder(r, fd, ret_why);
     else if (rc == 0) {
         rc = reader_begin(r, ret_why);
         if (rc < 0)

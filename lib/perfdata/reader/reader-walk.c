@@ -12,7 +12,7 @@
  * itself stays in its window. A directory is read file by file, `data` first.
  */
 
-static inline void read_head(const uint8_t *p, PdRecord *rec) {
+static inline void reader_walk_read_head(const uint8_t *p, PdRecord *rec) {
     PdRecord head = pd_record_at(p, rec->swap);
 
     rec->type = head.type;
@@ -21,29 +21,29 @@ static inline void read_head(const uint8_t *p, PdRecord *rec) {
     rec->data = p;
 }
 
-static int stop(PdReader *r) {
+static int reader_walk_stop(PdReader *r) {
     r->file_ended = true;
     return 0;
 }
 
 /* Says what is wrong with a header that no record has. */
-static int no_record(PdReader *r, const PdRecord *rec) {
+static int reader_walk_no_record(PdReader *r, const PdRecord *rec) {
     if (rec->type - 1 >= UINT16_MAX)
         reader_damage(r, true, rec->offset, "there is no record: its type would be %u", rec->type);
     else
         reader_damage(r, true, rec->offset, "a record of type %u claims %u bytes", rec->type,
                       rec->size);
-    return stop(r);
+    return reader_walk_stop(r);
 }
 
-static int cut_off(PdReader *r, uint64_t offset, size_t wanted, size_t left) {
+static int reader_walk_cut_off(PdReader *r, uint64_t offset, size_t wanted, size_t left) {
     reader_cut_off(r, true, offset, "the last record is cut off: %zu bytes where it has %zu", left,
                    wanted);
-    return stop(r);
+    return reader_walk_stop(r);
 }
 
 /* The record that the source stands at: 1 or, at the end of the file or its damage, 0. */
-static int next_on_disk(PdReader *r, PdRecord *ret) {
+static int reader_walk_next_on_disk(PdReader *r, PdRecord *ret) {
     Source *s = r->source;
     int rc;
 
@@ -52,23 +52,23 @@ static int next_on_disk(PdReader *r, PdRecord *ret) {
         if (rc < 0)
             return rc;
         if (source_left(s) == 0)
-            return stop(r);
+            return reader_walk_stop(r);
         if (source_left(s) < PD_RECORD_HEADER_SIZE)
-            return cut_off(r, source_offset(s), PD_RECORD_HEADER_SIZE, source_left(s));
+            return reader_walk_cut_off(r, source_offset(s), PD_RECORD_HEADER_SIZE, source_left(s));
     }
     ret->offset = source_offset(s);
-    read_head(source_at(s), ret);
+    reader_walk_read_head(source_at(s), ret);
     if (!pd_record_is_sane(ret))
-        return no_record(r, ret);
+        return reader_walk_no_record(r, ret);
     if (source_left(s) < ret->size) {
         /* Only a long record is worth asking first; a file that grows may hold the others yet. */
         if (ret->size > UINT16_MAX && ret->size > source_remaining(s))
-            return cut_off(r, ret->offset, ret->size, (size_t)source_remaining(s));
+            return reader_walk_cut_off(r, ret->offset, ret->size, (size_t)source_remaining(s));
         rc = source_want(s, ret->size);
         if (rc < 0)
             return rc;
         if (source_left(s) < ret->size)
-            return cut_off(r, ret->offset, ret->size, source_left(s));
+            return reader_walk_cut_off(r, ret->offset, ret->size, source_left(s));
         ret->data = source_at(s);
     }
     s->start += ret->size;
@@ -76,7 +76,7 @@ static int next_on_disk(PdReader *r, PdRecord *ret) {
 }
 
 /* The next record out of the chunk: 1, or 0 when the chunk has no further whole one. */
-static int next_inside(PdReader *r, PdRecord *ret) {
+static int reader_walk_next_inside(PdReader *r, PdRecord *ret) {
     size_t wanted = PD_RECORD_HEADER_SIZE;
     Bytes window;
 
@@ -92,7 +92,7 @@ static int next_inside(PdReader *r, PdRecord *ret) {
                 reader_damage(r, true, r->chunk_offset,
                               "what is compressed here makes no sense: %s",
                               decompress_why(r->decompress));
-                return stop(r);
+                return reader_walk_stop(r);
             }
             if (rc < 0)
                 return rc;
@@ -100,16 +100,16 @@ static int next_inside(PdReader *r, PdRecord *ret) {
         }
         if (window.size < wanted)
             return 0;
-        read_head(window.data, ret);
+        reader_walk_read_head(window.data, ret);
         if (!pd_record_is_sane(ret))
-            return no_record(r, ret);
+            return reader_walk_no_record(r, ret);
         wanted = ret->size;
     }
     decompress_skip(r->decompress, ret->size);
     return 1;
 }
 
-static void count_other(PdReader *r, uint32_t type) {
+static void reader_walk_count_other(PdReader *r, uint32_t type) {
     size_t low = 0, high = r->n_others;
     DiskCount *grown;
 
@@ -136,7 +136,7 @@ static void count_other(PdReader *r, uint32_t type) {
     r->n_others++;
 }
 
-static int begin_chunk(PdReader *r, const PdRecord *rec) {
+static int reader_walk_begin_chunk(PdReader *r, const PdRecord *rec) {
     Bytes chunk = {.data = rec->data + PD_RECORD_HEADER_SIZE,
                    .size = rec->size - PD_RECORD_HEADER_SIZE};
     uint64_t size;
@@ -150,7 +150,7 @@ static int begin_chunk(PdReader *r, const PdRecord *rec) {
     if (rec->type == PD_RECORD_COMPRESSED2) {
         if (chunk.size < 8) {
             reader_damage(r, true, rec->offset, "a COMPRESSED2 record does not say its size");
-            return stop(r);
+            return reader_walk_stop(r);
         }
         size = load_u64(chunk.data, rec->swap);
         chunk.data += 8;
@@ -167,7 +167,7 @@ static int begin_chunk(PdReader *r, const PdRecord *rec) {
 }
 
 /* What a tool's record means for the reader itself. */
-static int take_in(PdReader *r, PdRecord *rec) {
+static int reader_walk_take_in(PdReader *r, PdRecord *rec) {
     switch (rec->type) {
     case PD_RECORD_AUXTRACE:
     case PD_RECORD_TRACING_DATA:
@@ -191,7 +191,7 @@ static int take_in(PdReader *r, PdRecord *rec) {
     return intake_record(r, rec);
 }
 
-static int end_of_file(PdReader *r) {
+static int reader_walk_end_of_file(PdReader *r) {
     Bytes window = r->decompress ? decompress_window(r->decompress) : (Bytes){};
     int fd;
 
@@ -224,24 +224,24 @@ static int end_of_file(PdReader *r) {
 }
 
 /* A record was found: 1 to hand it out, 0 to go on. */
-static int accept_record(PdReader *r, PdRecord *rec) {
+static int reader_walk_accept_record(PdReader *r, PdRecord *rec) {
     int rc;
 
     if (!rec->decompressed) {
         if (rec->type < DISK_TYPES)
             r->on_disk[rec->type]++;
         else
-            count_other(r, rec->type);
+            reader_walk_count_other(r, rec->type);
     }
     if (rec->type == PD_RECORD_COMPRESSED || rec->type == PD_RECORD_COMPRESSED2) {
         if (!rec->decompressed)
-            return begin_chunk(r, rec);
+            return reader_walk_begin_chunk(r, rec);
         reader_damage(r, true, rec->offset, "a compressed record holds a compressed record");
-        return stop(r);
+        return reader_walk_stop(r);
     }
     r->n_records++;
     if (rec->type >= PD_RECORD_USER) {
-        rc = take_in(r, rec);
+        rc = reader_walk_take_in(r, rec);
         if (rc < 0)
             return rc;
     }
@@ -259,14 +259,14 @@ int pd_reader_next(PdReader *reader, PdRecord *ret) {
     while (!reader->ended) {
         *ret = (PdRecord){.swap = reader->header.swap, .file = reader->file};
         if (reader->file_ended)
-            r = end_of_file(reader);
+            r = reader_walk_end_of_file(reader);
         else if (reader->inside) {
-            r = next_inside(reader, ret);
+            r = reader_walk_next_inside(reader, ret);
             reader->inside = r > 0;
         } else
-            r = next_on_disk(reader, ret);
+            r = reader_walk_next_on_disk(reader, ret);
         if (r > 0 && !reader->file_ended)
-            r = accept_record(reader, ret);
+            r = reader_walk_accept_record(reader, ret);
         if (r != 0)
             return r;
     }

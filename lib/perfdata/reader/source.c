@@ -71,7 +71,7 @@ uint64_t source_remaining(const Source *source) {
 
 /* Moves what is left to the front when n bytes would not fit behind it, and grows when they would
  * not fit at all. */
-static int make_room(Source *source, size_t n) {
+static int source_make_room(Source *source, size_t n) {
     size_t left = source_left(source);
     uint8_t *grown;
 
@@ -94,7 +94,7 @@ static int make_room(Source *source, size_t n) {
 }
 
 /* Appends what one read gives: the number of bytes, 0 at the end, or a negative errno. */
-static ssize_t read_some(Source *source) {
+static ssize_t source_read_some(Source *source) {
     uint64_t at = source->base + source->end;
     uint64_t room = MIN((uint64_t)(source->allocated - source->end),
                         source->limit > at ? source->limit - at : 0);
@@ -127,11 +127,11 @@ int source_want(Source *source, size_t n) {
     while (source_left(source) < n && !source->ended) {
         ssize_t k;
 
-        r = make_room(source, n);
+        r = source_make_room(source, n);
         if (r < 0)
             return r;
         /* Offsets beyond what the system can seek to are beyond the end. */
-        k = source->base + source->end > INT64_MAX ? 0 : read_some(source);
+        k = source->base + source->end > INT64_MAX ? 0 : source_read_some(source);
         if (k < 0)
             return (int)k;
         source->ended = k == 0;

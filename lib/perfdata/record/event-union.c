@@ -31,7 +31,7 @@ void pd_event_source_done(PdEventSource *source) {
     source->rewriter = pd_rewriter_free(source->rewriter);
 }
 
-static bool same_bytes(const PdEvent *a, const PdEvent *b, const PdAttr *attr) {
+static bool event_union_same_bytes(const PdEvent *a, const PdEvent *b, const PdAttr *attr) {
     enum { SAMPLE_TYPE_AT = 24 };
 
     /* `attr` has what was added already, `b` has it in its bytes too. */
@@ -45,17 +45,18 @@ static bool same_bytes(const PdEvent *a, const PdEvent *b, const PdAttr *attr) {
 
 /* The event of the result that this one becomes, if it is there: the first that is the same and is
  * not taken by an earlier event of the same recording. */
-static PdEvent *find_same(const Plan *plan, const PdEvent *event, const PdAttr *attr) {
+static PdEvent *event_union_find_same(const Plan *plan, const PdEvent *event, const PdAttr *attr) {
     for (size_t i = 0; i < pd_events_count(plan->events); i++) {
         PdEvent *other = pd_events_at(plan->events, i);
 
-        if (!plan->taken[i] && same_bytes(event, other, attr))
+        if (!plan->taken[i] && event_union_same_bytes(event, other, attr))
             return other;
     }
     return NULL;
 }
 
-static int add_event(Plan *plan, const PdEventSource *source, const PdEvent *event, PdEvent **ret) {
+static int event_union_add_event(Plan *plan, const PdEventSource *source, const PdEvent *event,
+                                 PdEvent **ret) {
     _cleanup_free_ uint8_t *raw = malloc(event->raw_size + 1);
     PdAttr attr = event->attr;
     PdEvent *made;
@@ -67,7 +68,7 @@ static int add_event(Plan *plan, const PdEventSource *source, const PdEvent *eve
         memcpy(raw, event->raw, event->raw_size);
     if (plan->add_identifier)
         pd_attr_add_identifier(&attr, raw, event->raw_size, source->swap);
-    made = find_same(plan, event, &attr);
+    made = event_union_find_same(plan, event, &attr);
     if (made) {
         *ret = made;
         return 0;
@@ -85,7 +86,7 @@ static int add_event(Plan *plan, const PdEventSource *source, const PdEvent *eve
     return r;
 }
 
-static bool id_is_known(const Plan *plan, uint64_t id) {
+static bool event_union_id_is_known(const Plan *plan, uint64_t id) {
     if (id == 0 || pd_events_by_id(plan->events, id))
         return true;
     for (size_t i = 0; i < plan->n; i++)
@@ -94,14 +95,14 @@ static bool id_is_known(const Plan *plan, uint64_t id) {
     return false;
 }
 
-static uint64_t fresh_id(Plan *plan) {
-    while (id_is_known(plan, plan->fresh))
+static uint64_t event_union_fresh_id(Plan *plan) {
+    while (event_union_id_is_known(plan, plan->fresh))
         plan->fresh++;
     return plan->fresh++;
 }
 
 /* Where the event's records carry its id, the result's event `to` has it as well. */
-static int add_id(Plan *plan, PdEventSource *source, PdEvent *to, uint64_t id) {
+static int event_union_add_id(Plan *plan, PdEventSource *source, PdEvent *to, uint64_t id) {
     PdEvent *holder = pd_events_by_id(plan->events, id);
     uint64_t as = id;
 
@@ -110,7 +111,7 @@ static int add_id(Plan *plan, PdEventSource *source, PdEvent *to, uint64_t id) {
     if (holder) {
         int r;
 
-        as = fresh_id(plan);
+        as = event_union_fresh_id(plan);
         source->changes = true;
         r = pd_rewriter_map_id(source->rewriter, id, as);
         if (r < 0)
@@ -119,15 +120,16 @@ static int add_id(Plan *plan, PdEventSource *source, PdEvent *to, uint64_t id) {
     return pd_events_add_ids(plan->events, to, &as, 1);
 }
 
-static int add_ids(Plan *plan, PdEventSource *source, const PdEvent *event, PdEvent *to) {
+static int event_union_add_ids(Plan *plan, PdEventSource *source, const PdEvent *event,
+                               PdEvent *to) {
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < event->n_ids; i++)
-        r = add_id(plan, source, to, event->ids[i]);
+        r = event_union_add_id(plan, source, to, event->ids[i]);
     return r;
 }
 
-static int plan_source(Plan *plan, PdEventSource *source) {
+static int event_union_plan_source(Plan *plan, PdEventSource *source) {
     size_t n = pd_events_count(source->events);
     int r;
 
@@ -142,9 +144,9 @@ static int plan_source(Plan *plan, PdEventSource *source) {
         const PdEvent *event = pd_events_at(source->events, i);
         PdEvent *to = NULL;
 
-        r = add_event(plan, source, event, &to);
+        r = event_union_add_event(plan, source, event, &to);
         if (r == 0)
-            r = add_ids(plan, source, event, to);
+            r = event_union_add_ids(plan, source, event, to);
         if (r < 0)
             break;
         source->index[i] = to->index;
@@ -156,7 +158,7 @@ static int plan_source(Plan *plan, PdEventSource *source) {
 }
 
 /* Where all have IDENTIFIER, or all have the same fields, ID being one of them. */
-static bool ids_have_one_place(const PdEvents *events) {
+static bool event_union_ids_have_one_place(const PdEvents *events) {
     bool all_identify = true, all_alike = true;
     uint64_t first = pd_events_count(events) > 0 ? pd_events_at(events, 0)->attr.sample_type : 0;
 
@@ -170,8 +172,8 @@ static bool ids_have_one_place(const PdEvents *events) {
 }
 
 /* What stands for the event where a record has no id; made up where it has none at all. */
-static int default_id_of(Plan *plan, const PdEventSource *source, const PdEvent *event,
-                         uint64_t *ret) {
+static int event_union_default_id_of(Plan *plan, const PdEventSource *source, const PdEvent *event,
+                                     uint64_t *ret) {
     PdEvent *to = pd_events_at(plan->events, source->index[event->index]);
     uint64_t id;
     int r;
@@ -180,7 +182,7 @@ static int default_id_of(Plan *plan, const PdEventSource *source, const PdEvent 
         *ret = pd_rewriter_id(source->rewriter, event->ids[0]);
         return 0;
     }
-    id = fresh_id(plan);
+    id = event_union_fresh_id(plan);
     r = pd_events_add_ids(plan->events, to, &id, 1);
     if (r == 0)
         *ret = id;
@@ -189,7 +191,7 @@ static int default_id_of(Plan *plan, const PdEventSource *source, const PdEvent 
 
 /* Records that a tool made up have an id of 0, which is read as the first event; with several
  * events in the result they get that of the event they had. */
-static int set_default_ids(Plan *plan) {
+static int event_union_set_default_ids(Plan *plan) {
     for (size_t i = 0; i < plan->n; i++) {
         PdEventSource *source = &plan->sources[i];
 
@@ -199,7 +201,7 @@ static int set_default_ids(Plan *plan) {
             int r;
 
             source->changes |= event->n_ids == 0;
-            r = default_id_of(plan, source, event, &id);
+            r = event_union_default_id_of(plan, source, event, &id);
             if (r == 0)
                 r = pd_rewriter_set_default_id(source->rewriter, event, id);
             if (r < 0)
@@ -209,16 +211,16 @@ static int set_default_ids(Plan *plan) {
     return 0;
 }
 
-static int plan_all(Plan *plan) {
+static int event_union_plan_all(Plan *plan) {
     int r;
 
     plan->fresh = 0;
     plan->events = pd_events_free(plan->events);
     r = pd_events_new(&plan->events);
     for (size_t i = 0; r == 0 && i < plan->n; i++)
-        r = plan_source(plan, &plan->sources[i]);
+        r = event_union_plan_source(plan, &plan->sources[i]);
     if (r == 0 && pd_events_count(plan->events) > 1)
-        r = set_default_ids(plan);
+        r = event_union_set_default_ids(plan);
     return r;
 }
 
@@ -229,10 +231,10 @@ int pd_events_unite(PdEventSource *sources, size_t n, PdEvents **ret) {
     if (!plan)
         return -ENOMEM;
     *plan = (Plan){.sources = sources, .n = n};
-    r = plan_all(plan);
-    if (r == 0 && !ids_have_one_place(plan->events)) {
+    r = event_union_plan_all(plan);
+    if (r == 0 && !event_union_ids_have_one_place(plan->events)) {
         plan->add_identifier = true;
-        r = plan_all(plan);
+        r = event_union_plan_all(plan);
     }
     if (r < 0) {
         pd_events_free(plan->events);

@@ -9,7 +9,7 @@
 
 enum { BUILD_ID_SIZE_MAX = 20, BPF_TAG_SIZE = 8, NAMESPACE_LINK_SIZE = 16 };
 
-static PdU64s u64s(Cursor *c, uint64_t n) {
+static PdU64s record_kernel_u64s(Cursor *c, uint64_t n) {
     Bytes bytes = cursor_array(c, n, 8);
 
     return (PdU64s){.data = bytes.data, .n = n, .swap = c->swap};
@@ -38,7 +38,7 @@ void record_parse_mmap(Cursor *c, const RecordContext *in, PdBody *ret) {
  * look like a build id: a size that fits and zeroes around it. Of the sizes that linkers make, 8 is
  * also the major number of disks; a minor number behind it, unlike a hash, is small.
  */
-static bool is_build_id(const uint8_t *p) {
+static bool record_kernel_is_build_id(const uint8_t *p) {
     if (p[0] == 0 || p[0] > BUILD_ID_SIZE_MAX || p[1] || p[2] || p[3])
         return false;
     for (size_t i = 4 + p[0]; i < 4 + BUILD_ID_SIZE_MAX; i++)
@@ -47,12 +47,12 @@ static bool is_build_id(const uint8_t *p) {
     return p[0] == 16 || p[0] == 20 || p[5] || p[6] || p[7];
 }
 
-static void parse_identity(Cursor *c, bool flag, PdMmap *m) {
+static void record_kernel_parse_identity(Cursor *c, bool flag, PdMmap *m) {
     if (cursor_left(c) < 4 + BUILD_ID_SIZE_MAX) {
         cursor_fail(c);
         return;
     }
-    if (!flag || !is_build_id(c->at)) {
+    if (!flag || !record_kernel_is_build_id(c->at)) {
         m->major = cursor_u32(c);
         m->minor = cursor_u32(c);
         m->inode = cursor_u64(c);
@@ -72,7 +72,7 @@ void record_parse_mmap2(Cursor *c, const RecordContext *in, PdBody *ret) {
     m.start = cursor_u64(c);
     m.length = cursor_u64(c);
     m.pgoff = cursor_u64(c);
-    parse_identity(c, in->record->misc & PD_MISC_MMAP_BUILD_ID, &m);
+    record_kernel_parse_identity(c, in->record->misc & PD_MISC_MMAP_BUILD_ID, &m);
     m.prot = cursor_u32(c);
     m.flags = cursor_u32(c);
     m.data = in->record->misc & PD_MISC_MMAP_DATA;
@@ -214,6 +214,6 @@ void record_parse_callchain_deferred(Cursor *c, const RecordContext *in, PdBody 
     PdCallchainDeferred d = {};
 
     d.cookie = cursor_u64(c);
-    d.chain = u64s(c, cursor_u64(c));
+    d.chain = record_kernel_u64s(c, cursor_u64(c));
     ret->callchain_deferred = d;
 }

@@ -100,13 +100,13 @@ const char *pd_record_type_name(uint32_t type) {
     return row ? row->name : NULL;
 }
 
-static const char *without_prefix(const char *name, const char *prefix) {
+static const char *record_table_without_prefix(const char *name, const char *prefix) {
     size_t n = strlen(prefix);
 
     return strncasecmp(name, prefix, n) == 0 ? name + n : name;
 }
 
-static int number_from_name(const char *name, uint32_t *ret) {
+static int record_table_number_from_name(const char *name, uint32_t *ret) {
     char *end;
     unsigned long v;
 
@@ -122,14 +122,15 @@ static int number_from_name(const char *name, uint32_t *ret) {
 
 int pd_record_type_from_name(const char *name, uint32_t *ret) {
     /* perf itself says ATTR for what its headers call HEADER_ATTR. */
-    name = without_prefix(without_prefix(name, "PERF_RECORD_"), "HEADER_");
+    name =
+        record_table_without_prefix(record_table_without_prefix(name, "PERF_RECORD_"), "HEADER_");
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-        if (strcasecmp(name, without_prefix(rows[i].name, "HEADER_")) != 0)
+        if (strcasecmp(name, record_table_without_prefix(rows[i].name, "HEADER_")) != 0)
             continue;
         *ret = rows[i].type;
         return 0;
     }
-    return number_from_name(name, ret);
+    return record_table_number_from_name(name, ret);
 }
 
 int record_parse_into(const RecordRow *row, const PdRecord *record, const PdEvent *event,

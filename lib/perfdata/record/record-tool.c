@@ -21,7 +21,7 @@ enum {
 };
 
 /* A string in a field of fixed size, of which old writers may have cut the end. */
-static Bytes string_of_at_most(Cursor *c, size_t n) {
+static Bytes record_tool_string_of_at_most(Cursor *c, size_t n) {
     Cursor field = *c;
 
     if (cursor_left(c) > n)
@@ -50,7 +50,7 @@ void record_parse_event_type(Cursor *c, const RecordContext *in, PdBody *ret) {
     PdEventType t = {};
 
     t.id = cursor_u64(c);
-    t.name = string_of_at_most(c, EVENT_TYPE_NAME_SIZE);
+    t.name = record_tool_string_of_at_most(c, EVENT_TYPE_NAME_SIZE);
     ret->event_type = t;
 }
 
@@ -115,7 +115,7 @@ void record_parse_auxtrace_error(Cursor *c, const RecordContext *in, PdBody *ret
     e.ip = cursor_u64(c);
     if (e.fmt > 0)
         e.time = cursor_u64(c);
-    e.message = string_of_at_most(c, AUXTRACE_MESSAGE_SIZE);
+    e.message = record_tool_string_of_at_most(c, AUXTRACE_MESSAGE_SIZE);
     if (e.fmt >= 2 && cursor_left(c) >= 8) {
         e.machine_pid = cursor_u32(c);
         e.vcpu = cursor_u32(c);
@@ -133,7 +133,7 @@ void record_parse_thread_map(Cursor *c, const RecordContext *in, PdBody *ret) {
 
 /* struct perf_record_cpu_map_data, which is packed: the longs of a mask of 8-byte ones lie 10
  * bytes in, those of 4-byte ones 6 bytes. */
-static void parse_cpu_map_data(Cursor *c, PdCpuMap *ret) {
+static void record_tool_parse_cpu_map_data(Cursor *c, PdCpuMap *ret) {
     PdCpuMap m = {.kind = cursor_u16(c)};
 
     switch (m.kind) {
@@ -163,7 +163,7 @@ static void parse_cpu_map_data(Cursor *c, PdCpuMap *ret) {
 }
 
 void record_parse_cpu_map(Cursor *c, const RecordContext *in, PdBody *ret) {
-    parse_cpu_map_data(c, &ret->cpu_map);
+    record_tool_parse_cpu_map_data(c, &ret->cpu_map);
 }
 
 void record_parse_stat_config(Cursor *c, const RecordContext *in, PdBody *ret) {
@@ -206,7 +206,7 @@ void record_parse_event_update(Cursor *c, const RecordContext *in, PdBody *ret) 
         memcpy(&u.scale, &bits, sizeof(u.scale));
         break;
     case PD_EVENT_UPDATE_CPUS:
-        parse_cpu_map_data(c, &u.cpus);
+        record_tool_parse_cpu_map_data(c, &u.cpus);
         break;
     default:
         u.text = cursor_string(c);
@@ -252,7 +252,7 @@ void record_parse_compressed2(Cursor *c, const RecordContext *in, PdBody *ret) {
 void record_parse_bpf_metadata(Cursor *c, const RecordContext *in, PdBody *ret) {
     PdBpfMetadata b = {};
 
-    b.prog_name = string_of_at_most(c, BPF_METADATA_NAME_SIZE);
+    b.prog_name = record_tool_string_of_at_most(c, BPF_METADATA_NAME_SIZE);
     b.n = cursor_u64(c);
     b.entries = cursor_array(c, b.n, BPF_METADATA_ENTRY_SIZE);
     ret->bpf_metadata = b;

@@ -66,7 +66,7 @@ PdRewriter *pd_rewriter_free(PdRewriter *rewriter) {
 }
 
 /* The row of the id, or the free one where it belongs. */
-static IdRow *row_of(const PdRewriter *rewriter, uint64_t id) {
+static IdRow *rewrite_row_of(const PdRewriter *rewriter, uint64_t id) {
     size_t mask = ((size_t)1 << rewriter->rows_log) - 1;
     uint64_t h = (id ^ rewriter->seed) * 0x9e3779b97f4a7c15ULL;
 
@@ -76,7 +76,7 @@ static IdRow *row_of(const PdRewriter *rewriter, uint64_t id) {
             return &rewriter->rows[i];
 }
 
-static int rows_grow(PdRewriter *rewriter) {
+static int rewrite_rows_grow(PdRewriter *rewriter) {
     _cleanup_free_ IdRow *old = NULL;
     size_t n_old = rewriter->rows ? (size_t)1 << rewriter->rows_log : 0;
     IdRow *rows;
@@ -91,28 +91,28 @@ static int rows_grow(PdRewriter *rewriter) {
     rewriter->rows_log = n_old ? rewriter->rows_log + 1 : 6;
     for (size_t i = 0; i < n_old; i++)
         if (old[i].used)
-            *row_of(rewriter, old[i].from) = old[i];
+            *rewrite_row_of(rewriter, old[i].from) = old[i];
     return 0;
 }
 
-static int rows_set(PdRewriter *rewriter, IdRow row) {
+static int rewrite_rows_set(PdRewriter *rewriter, IdRow row) {
     IdRow *place;
-    int r = rows_grow(rewriter);
+    int r = rewrite_rows_grow(rewriter);
 
     if (r < 0)
         return r;
-    place = row_of(rewriter, row.from);
+    place = rewrite_row_of(rewriter, row.from);
     rewriter->n_rows += !place->used;
     *place = row;
     return 0;
 }
 
 int pd_rewriter_map_id(PdRewriter *rewriter, uint64_t from, uint64_t to) {
-    return rows_set(rewriter, (IdRow){.from = from, .to = to, .used = true});
+    return rewrite_rows_set(rewriter, (IdRow){.from = from, .to = to, .used = true});
 }
 
 int pd_rewriter_drop_id(PdRewriter *rewriter, uint64_t id) {
-    return rows_set(rewriter, (IdRow){.from = id, .to = id, .used = true, .dropped = true});
+    return rewrite_rows_set(rewriter, (IdRow){.from = id, .to = id, .used = true, .dropped = true});
 }
 
 int pd_rewriter_set_default_id(PdRewriter *rewriter, const PdEvent *event, uint64_t id) {
@@ -147,37 +147,37 @@ void pd_attr_add_identifier(PdAttr *attr, uint8_t *raw, size_t raw_size, bool sw
         store_u64(raw + SAMPLE_TYPE_AT, attr->sample_type, swap);
 }
 
-static const IdRow *lookup(const PdRewriter *rewriter, uint64_t id) {
-    const IdRow *row = rewriter->rows && id != 0 ? row_of(rewriter, id) : NULL;
+static const IdRow *rewrite_lookup(const PdRewriter *rewriter, uint64_t id) {
+    const IdRow *row = rewriter->rows && id != 0 ? rewrite_row_of(rewriter, id) : NULL;
 
     return row && row->used ? row : NULL;
 }
 
 uint64_t pd_rewriter_id(const PdRewriter *rewriter, uint64_t id) {
-    const IdRow *row = lookup(rewriter, id);
+    const IdRow *row = rewrite_lookup(rewriter, id);
 
     return row ? row->to : id;
 }
 
-static uint64_t default_id(const PdRewriter *rewriter, const PdEvent *event) {
+static uint64_t rewrite_default_id(const PdRewriter *rewriter, const PdEvent *event) {
     return event && event->index < rewriter->n_default_ids ? rewriter->default_ids[event->index]
                                                            : 0;
 }
 
-static void patch_id(const Patch *p, uint8_t *at) {
+static void rewrite_patch_id(const Patch *p, uint8_t *at) {
     store_u64(at, pd_rewriter_id(p->rewriter, load_u64(at, p->swap)), p->swap);
 }
 
 /* The id at an offset of the body; false when the body ends before. */
-static bool patch_id_at(const Patch *p, uint64_t offset) {
+static bool rewrite_patch_id_at(const Patch *p, uint64_t offset) {
     if (offset > p->size || p->size - offset < 8)
         return false;
-    patch_id(p, p->body + offset);
+    rewrite_patch_id(p, p->body + offset);
     return true;
 }
 
 /* A read block at an offset: one value, or a group of them, each with its id. */
-static bool patch_read(const Patch *p, uint64_t offset) {
+static bool rewrite_patch_read(const Patch *p, uint64_t offset) {
     uint64_t format = p->event->attr.read_format;
     size_t times = !!(format & PD_FORMAT_TOTAL_TIME_ENABLED) * 8 +
                    !!(format & PD_FORMAT_TOTAL_TIME_RUNNING) * 8;
@@ -187,7 +187,7 @@ static bool patch_read(const Patch *p, uint64_t offset) {
     if (!(format & PD_FORMAT_ID))
         return true;
     if (!(format & PD_FORMAT_GROUP))
-        return patch_id_at(p, offset + 8 + times);
+        return rewrite_patch_id_at(p, offset + 8 + times);
     if (offset > p->size || p->size - offset < 8 + times)
         return false;
     n = load_u64(p->body + offset, p->swap);
@@ -195,11 +195,11 @@ static bool patch_read(const Patch *p, uint64_t offset) {
     if (n > (p->size - offset) / each)
         return false;
     for (uint64_t i = 0; i < n; i++)
-        patch_id(p, p->body + offset + i * each + 8);
+        rewrite_patch_id(p, p->body + offset + i * each + 8);
     return true;
 }
 
-static bool patch_sample(const Patch *p) {
+static bool rewrite_patch_sample(const Patch *p) {
     const uint64_t in_front =
         PD_SAMPLE_IDENTIFIER | PD_SAMPLE_IP | PD_SAMPLE_TID | PD_SAMPLE_TIME | PD_SAMPLE_ADDR;
     uint64_t had = p->event->attr.sample_type;
@@ -207,35 +207,35 @@ static bool patch_sample(const Patch *p) {
     uint64_t at = 8 * (uint64_t)__builtin_popcountll(type & in_front);
 
     /* An IDENTIFIER that was added has its final value already. */
-    if (had & PD_SAMPLE_IDENTIFIER && !patch_id_at(p, 0))
+    if (had & PD_SAMPLE_IDENTIFIER && !rewrite_patch_id_at(p, 0))
         return false;
     if (type & PD_SAMPLE_ID) {
-        if (!patch_id_at(p, at))
+        if (!rewrite_patch_id_at(p, at))
             return false;
         at += 8;
     }
     if (type & PD_SAMPLE_STREAM_ID) {
-        if (!patch_id_at(p, at))
+        if (!rewrite_patch_id_at(p, at))
             return false;
         at += 8;
     }
     at += 8 * (uint64_t)__builtin_popcountll(type & (PD_SAMPLE_CPU | PD_SAMPLE_PERIOD));
-    return !(type & PD_SAMPLE_READ) || patch_read(p, at);
+    return !(type & PD_SAMPLE_READ) || rewrite_patch_read(p, at);
 }
 
-static bool patch_first(const Patch *p) {
-    return patch_id_at(p, 0);
+static bool rewrite_patch_first(const Patch *p) {
+    return rewrite_patch_id_at(p, 0);
 }
 
-static bool patch_throttle(const Patch *p) {
-    return patch_id_at(p, 8) && patch_id_at(p, 16);
+static bool rewrite_patch_throttle(const Patch *p) {
+    return rewrite_patch_id_at(p, 8) && rewrite_patch_id_at(p, 16);
 }
 
-static bool patch_read_record(const Patch *p) {
-    return patch_read(p, 8);
+static bool rewrite_patch_read_record(const Patch *p) {
+    return rewrite_patch_read(p, 8);
 }
 
-static bool patch_task(const Patch *p) {
+static bool rewrite_patch_task(const Patch *p) {
     uint64_t time = p->rewriter->zero_time;
 
     if (p->size < FORK_TIME_AT + 8)
@@ -245,8 +245,8 @@ static bool patch_task(const Patch *p) {
     return true;
 }
 
-static bool patch_event_update(const Patch *p) {
-    return patch_id_at(p, 8);
+static bool rewrite_patch_event_update(const Patch *p) {
+    return rewrite_patch_id_at(p, 8);
 }
 
 /* clang-format off */
@@ -256,27 +256,27 @@ static const struct {
     bool (*patch)(const Patch *p);
     int16_t about_id_at;   /* the record is about the id that stands here; -1: about none */
 } bodies[] = {
-    {PD_RECORD_LOST,         false, patch_first,        -1},
-    {PD_RECORD_EXIT,         false, patch_task,         -1},
-    {PD_RECORD_THROTTLE,     false, patch_throttle,     -1},
-    {PD_RECORD_UNTHROTTLE,   false, patch_throttle,     -1},
-    {PD_RECORD_FORK,         false, patch_task,         -1},
-    {PD_RECORD_READ,         true,  patch_read_record,  -1},
-    {PD_RECORD_SAMPLE,       true,  patch_sample,       -1},
-    {PD_RECORD_STAT,         false, patch_first,         0},
-    {PD_RECORD_EVENT_UPDATE, false, patch_event_update,  8},
+    {PD_RECORD_LOST,         false, rewrite_patch_first,        -1},
+    {PD_RECORD_EXIT,         false, rewrite_patch_task,         -1},
+    {PD_RECORD_THROTTLE,     false, rewrite_patch_throttle,     -1},
+    {PD_RECORD_UNTHROTTLE,   false, rewrite_patch_throttle,     -1},
+    {PD_RECORD_FORK,         false, rewrite_patch_task,         -1},
+    {PD_RECORD_READ,         true,  rewrite_patch_read_record,  -1},
+    {PD_RECORD_SAMPLE,       true,  rewrite_patch_sample,       -1},
+    {PD_RECORD_STAT,         false, rewrite_patch_first,         0},
+    {PD_RECORD_EVENT_UPDATE, false, rewrite_patch_event_update,  8},
 };
 /* clang-format on */
 
 /* From the end: IDENTIFIER, CPU, STREAM_ID, ID, TIME, TID. */
-static void patch_trailer(const Patch *p, uint8_t *end) {
+static void rewrite_patch_trailer(const Patch *p, uint8_t *end) {
     uint64_t type = p->event->attr.sample_type;
-    uint64_t id = default_id(p->rewriter, p->event);
+    uint64_t id = rewrite_default_id(p->rewriter, p->event);
     uint8_t *at = end;
 
     if (type & PD_SAMPLE_IDENTIFIER) {
         at -= 8;
-        patch_id(p, at);
+        rewrite_patch_id(p, at);
         if (load_u64(at, p->swap) == 0)
             store_u64(at, id, p->swap);
     } else if (p->rewriter->add_identifier) {
@@ -285,11 +285,11 @@ static void patch_trailer(const Patch *p, uint8_t *end) {
     at -= type & PD_SAMPLE_CPU ? 8 : 0;
     if (type & PD_SAMPLE_STREAM_ID) {
         at -= 8;
-        patch_id(p, at);
+        rewrite_patch_id(p, at);
     }
     if (type & PD_SAMPLE_ID) {
         at -= 8;
-        patch_id(p, at);
+        rewrite_patch_id(p, at);
         if (load_u64(at, p->swap) == 0)
             store_u64(at, id, p->swap);
     }
@@ -300,12 +300,13 @@ static void patch_trailer(const Patch *p, uint8_t *end) {
     }
 }
 
-static bool about_dropped(const PdRewriter *rewriter, const PdRecord *record, int16_t at) {
+static bool rewrite_about_dropped(const PdRewriter *rewriter, const PdRecord *record, int16_t at) {
     const IdRow *row;
 
     if (at < 0 || record->size < PD_RECORD_HEADER_SIZE + (uint32_t)at + 8)
         return false;
-    row = lookup(rewriter, load_u64(record->data + PD_RECORD_HEADER_SIZE + at, record->swap));
+    row =
+        rewrite_lookup(rewriter, load_u64(record->data + PD_RECORD_HEADER_SIZE + at, record->swap));
     return row && row->dropped;
 }
 
@@ -324,7 +325,7 @@ static int rewrite_id_index(const PdRewriter *rewriter, const PdRecord *record, 
     for (uint64_t i = 0; i < n; i++) {
         const uint8_t *entry = entries.data + i * ID_INDEX_ENTRY;
         uint64_t id = load_u64(entry, record->swap);
-        const IdRow *row = lookup(rewriter, id);
+        const IdRow *row = rewrite_lookup(rewriter, id);
 
         if (row && row->dropped)
             continue;
@@ -334,7 +335,7 @@ static int rewrite_id_index(const PdRewriter *rewriter, const PdRecord *record, 
     }
     for (uint64_t i = 0; machines.size > 0 && i < n; i++) {
         const IdRow *row =
-            lookup(rewriter, load_u64(entries.data + i * ID_INDEX_ENTRY, record->swap));
+            rewrite_lookup(rewriter, load_u64(entries.data + i * ID_INDEX_ENTRY, record->swap));
 
         if (!row || !row->dropped)
             buffer_append(out, machines.data + i * ID_INDEX_MACHINE, ID_INDEX_MACHINE);
@@ -351,13 +352,13 @@ static int rewrite_id_index(const PdRewriter *rewriter, const PdRecord *record, 
 }
 
 /* Appends the record with an IDENTIFIER in front of its body or behind its trailer. */
-static int copy_with_identifier(const PdRewriter *rewriter, const PdRecord *record,
-                                const PdStamp *stamp, Buffer *out) {
+static int rewrite_copy_with_identifier(const PdRewriter *rewriter, const PdRecord *record,
+                                        const PdStamp *stamp, Buffer *out) {
     size_t start = out->size;
     /* An event whose ids the recording does not tell has one that was made up. */
     uint64_t id = stamp->has_id && pd_events_by_id(rewriter->events, stamp->id)
                       ? pd_rewriter_id(rewriter, stamp->id)
-                      : default_id(rewriter, stamp->event);
+                      : rewrite_default_id(rewriter, stamp->event);
 
     if (record->size > UINT16_MAX - 8)
         return -EMSGSIZE;
@@ -373,26 +374,27 @@ static int copy_with_identifier(const PdRewriter *rewriter, const PdRecord *reco
     return 0;
 }
 
-static bool lacks_identifier(const PdEvent *event, const PdRecord *record) {
+static bool rewrite_lacks_identifier(const PdEvent *event, const PdRecord *record) {
     if (event->attr.sample_type & PD_SAMPLE_IDENTIFIER)
         return false;
     return record->type == PD_RECORD_SAMPLE || event->attr.flags & PD_ATTR_SAMPLE_ID_ALL;
 }
 
 /* Patches the copy that begins at `start`: its trailer, then its body by the row of its type. */
-static int patch_copy(Patch *p, const PdRecord *record, size_t row, Buffer *out, size_t start) {
+static int rewrite_patch_copy(Patch *p, const PdRecord *record, size_t row, Buffer *out,
+                              size_t start) {
     size_t size = out->size - start - PD_RECORD_HEADER_SIZE;
     size_t trailer = 0;
 
     p->body = out->data + start + PD_RECORD_HEADER_SIZE;
     if (record->type != PD_RECORD_SAMPLE && record->type < PD_RECORD_USER && p->event) {
         trailer = p->event->trailer_size;
-        if (p->rewriter->add_identifier && lacks_identifier(p->event, record))
+        if (p->rewriter->add_identifier && rewrite_lacks_identifier(p->event, record))
             trailer += 8;
         if (trailer > size)
             return -EBADMSG;
         if (trailer > 0)
-            patch_trailer(p, p->body + size);
+            rewrite_patch_trailer(p, p->body + size);
     }
     p->size = size - trailer;
     return row == ARRAY_SIZE(bodies) || bodies[row].patch(p) ? 0 : -EBADMSG;
@@ -409,19 +411,20 @@ int pd_rewriter_record(const PdRewriter *rewriter, const PdRecord *record, const
         return rewrite_id_index(rewriter, record, out);
     while (row < ARRAY_SIZE(bodies) && bodies[row].type != record->type)
         row++;
-    if (row < ARRAY_SIZE(bodies) && about_dropped(rewriter, record, bodies[row].about_id_at))
+    if (row < ARRAY_SIZE(bodies) &&
+        rewrite_about_dropped(rewriter, record, bodies[row].about_id_at))
         return 0;
     if (!p.event && ((row < ARRAY_SIZE(bodies) && bodies[row].needs_event) ||
                      (of_kernel && rewriter->add_identifier)))
         return -EBADMSG;
-    if (of_kernel && rewriter->add_identifier && lacks_identifier(p.event, record))
-        r = copy_with_identifier(rewriter, record, stamp, out);
+    if (of_kernel && rewriter->add_identifier && rewrite_lacks_identifier(p.event, record))
+        r = rewrite_copy_with_identifier(rewriter, record, stamp, out);
     else
         buffer_append(out, record->data, record->size);
     if (r == 0)
         r = buffer_error(out);
     if (r == 0)
-        r = patch_copy(&p, record, row, out, start);
+        r = rewrite_patch_copy(&p, record, row, out, start);
     if (r < 0) {
         out->size = MIN(out->size, start);
         return r;

@@ -14,13 +14,13 @@
 
 enum { BRANCH_WORDS = 3, BRANCH_SIZE = BRANCH_WORDS * 8 };
 
-static PdU64s take_u64s(Cursor *c, uint64_t n) {
+static PdU64s sample_parse_take_u64s(Cursor *c, uint64_t n) {
     Bytes bytes = cursor_array(c, n, 8);
 
     return (PdU64s){.data = bytes.data, .n = bytes.data ? n : 0, .swap = c->swap};
 }
 
-static void parse_read_group(Cursor *c, PdRead *r) {
+static void sample_parse_read_group(Cursor *c, PdRead *r) {
     unsigned words = 1;
 
     r->n = cursor_u64(c);
@@ -37,7 +37,7 @@ static void parse_read_group(Cursor *c, PdRead *r) {
     r->words.n = r->words.data ? r->n * words : 0;
 }
 
-static void parse_read_one(Cursor *c, PdRead *r) {
+static void sample_parse_read_one(Cursor *c, PdRead *r) {
     unsigned words = 1;
     const PdU64s *w = &r->words;
     unsigned enabled_at = 0, running_at = 0;
@@ -50,7 +50,7 @@ static void parse_read_one(Cursor *c, PdRead *r) {
         r->id_at = (uint8_t)words++;
     if (r->format & PD_FORMAT_LOST)
         r->lost_at = (uint8_t)words++;
-    r->words = take_u64s(c, words);
+    r->words = sample_parse_take_u64s(c, words);
     if (c->failed)
         return;
     r->n = 1;
@@ -63,9 +63,9 @@ void pd_read_parse(Cursor *c, uint64_t read_format, PdRead *ret) {
     PdRead r = {.format = read_format, .words.swap = c->swap};
 
     if (read_format & PD_FORMAT_GROUP)
-        parse_read_group(c, &r);
+        sample_parse_read_group(c, &r);
     else
-        parse_read_one(c, &r);
+        sample_parse_read_one(c, &r);
     if (c->failed)
         r.n = r.words.n = 0;
     *ret = r;
@@ -76,7 +76,7 @@ typedef struct Shape {
     bool hw_index, counters;
 } Shape;
 
-static void parse_branches(Cursor *c, Shape shape, PdBranches *b) {
+static void sample_parse_branches(Cursor *c, Shape shape, PdBranches *b) {
     b->n = cursor_u64(c);
     b->has_hw_index = shape.hw_index;
     b->has_counters = shape.counters;
@@ -86,18 +86,18 @@ static void parse_branches(Cursor *c, Shape shape, PdBranches *b) {
     b->entries.swap = c->swap;
     b->entries.n = b->entries.data ? b->n * BRANCH_WORDS : 0;
     if (shape.counters)
-        b->counters = take_u64s(c, b->n);
+        b->counters = sample_parse_take_u64s(c, b->n);
 }
 
-static void parse_registers(Cursor *c, uint64_t mask, PdRegisters *r) {
+static void sample_parse_registers(Cursor *c, uint64_t mask, PdRegisters *r) {
     r->abi = cursor_u64(c);
     if (r->abi == 0)
         return;
     r->mask = mask;
-    r->values = take_u64s(c, (uint64_t)__builtin_popcountll(mask));
+    r->values = sample_parse_take_u64s(c, (uint64_t)__builtin_popcountll(mask));
 }
 
-static void parse_user_stack(Cursor *c, PdSample *s) {
+static void sample_parse_user_stack(Cursor *c, PdSample *s) {
     uint64_t used;
 
     s->user_stack_size = cursor_u64(c);
@@ -112,7 +112,7 @@ static void parse_user_stack(Cursor *c, PdSample *s) {
 }
 
 /* What is there in most samples: who, when, where. */
-static inline void parse_head(Cursor *c, uint64_t type, PdSample *s) {
+static inline void sample_parse_head(Cursor *c, uint64_t type, PdSample *s) {
     if (type & PD_SAMPLE_IDENTIFIER)
         s->id = cursor_u64(c);
     if (type & PD_SAMPLE_IP)
@@ -137,13 +137,13 @@ static inline void parse_head(Cursor *c, uint64_t type, PdSample *s) {
         s->period = cursor_u64(c);
 }
 
-static void parse_tail(Cursor *c, const PdAttr *attr, PdSample *s) {
+static void sample_parse_tail(Cursor *c, const PdAttr *attr, PdSample *s) {
     uint64_t type = attr->sample_type;
 
     if (type & PD_SAMPLE_REGS_USER)
-        parse_registers(c, attr->sample_regs_user, &s->user_regs);
+        sample_parse_registers(c, attr->sample_regs_user, &s->user_regs);
     if (type & PD_SAMPLE_STACK_USER)
-        parse_user_stack(c, s);
+        sample_parse_user_stack(c, s);
     /* As a whole number the parts of the struct lie alike in both byte orders. */
     if (type & (PD_SAMPLE_WEIGHT | PD_SAMPLE_WEIGHT_STRUCT))
         s->weight = cursor_u64(c);
@@ -152,7 +152,7 @@ static void parse_tail(Cursor *c, const PdAttr *attr, PdSample *s) {
     if (type & PD_SAMPLE_TRANSACTION)
         s->transaction = cursor_u64(c);
     if (type & PD_SAMPLE_REGS_INTR)
-        parse_registers(c, attr->sample_regs_intr, &s->intr_regs);
+        sample_parse_registers(c, attr->sample_regs_intr, &s->intr_regs);
     if (type & PD_SAMPLE_PHYS_ADDR)
         s->phys_addr = cursor_u64(c);
     if (type & PD_SAMPLE_CGROUP)
@@ -166,7 +166,8 @@ static void parse_tail(Cursor *c, const PdAttr *attr, PdSample *s) {
 }
 
 /* Returns the bytes left behind the last field, or -EBADMSG. */
-static ssize_t parse_as(const PdRecord *record, const PdEvent *event, Shape shape, PdSample *s) {
+static ssize_t sample_parse_as(const PdRecord *record, const PdEvent *event, Shape shape,
+                               PdSample *s) {
     const PdAttr *attr = &event->attr;
     uint64_t type = attr->sample_type;
     Cursor c = pd_record_cursor(record);
@@ -179,43 +180,43 @@ static ssize_t parse_as(const PdRecord *record, const PdEvent *event, Shape shap
         .cpu = UINT32_MAX,
         .period = attr->sample_period,
     };
-    parse_head(&c, type, s);
+    sample_parse_head(&c, type, s);
     if (type & PD_SAMPLE_READ)
         pd_read_parse(&c, attr->read_format, &s->read);
     if (type & PD_SAMPLE_CALLCHAIN)
-        s->callchain = take_u64s(&c, cursor_u64(&c));
+        s->callchain = sample_parse_take_u64s(&c, cursor_u64(&c));
     if (type & PD_SAMPLE_RAW)
         s->raw = cursor_bytes(&c, cursor_u32(&c));
     if (type & PD_SAMPLE_BRANCH_STACK)
-        parse_branches(&c, shape, &s->branches);
-    parse_tail(&c, attr, s);
+        sample_parse_branches(&c, shape, &s->branches);
+    sample_parse_tail(&c, attr, s);
     return c.failed ? -EBADMSG : (ssize_t)cursor_left(&c);
 }
 
 /* With branches the size decides: the shape that the attr tells, else one that fills the record. */
-static int parse_branchy(const PdRecord *record, const PdEvent *event, PdSample *ret) {
+static int sample_parse_branchy(const PdRecord *record, const PdEvent *event, PdSample *ret) {
     uint64_t branch_type = event->attr.branch_sample_type;
     Shape told = {.hw_index = branch_type & PD_BRANCH_HW_INDEX,
                   .counters = branch_type & PD_BRANCH_COUNTERS};
     Shape counted = {.hw_index = told.hw_index, .counters = !told.counters};
     Shape empty = {.hw_index = false, .counters = told.counters};
-    ssize_t left = parse_as(record, event, told, ret);
+    ssize_t left = sample_parse_as(record, event, told, ret);
 
     if (left >= 0 && left < 8)
         return 0;
-    if (parse_as(record, event, counted, ret) == 0)
+    if (sample_parse_as(record, event, counted, ret) == 0)
         return 0;
-    if (told.hw_index && parse_as(record, event, empty, ret) == 0 && ret->branches.n == 0)
+    if (told.hw_index && sample_parse_as(record, event, empty, ret) == 0 && ret->branches.n == 0)
         return 0;
-    return parse_as(record, event, told, ret) < 0 ? -EBADMSG : 0;
+    return sample_parse_as(record, event, told, ret) < 0 ? -EBADMSG : 0;
 }
 
 int sample_parse_into(const PdRecord *record, const PdEvent *event, PdSample *ret) {
     if (record->size < PD_RECORD_HEADER_SIZE)
         return -EBADMSG;
     if (event->attr.sample_type & PD_SAMPLE_BRANCH_STACK)
-        return parse_branchy(record, event, ret);
-    return parse_as(record, event, (Shape){}, ret) < 0 ? -EBADMSG : 0;
+        return sample_parse_branchy(record, event, ret);
+    return sample_parse_as(record, event, (Shape){}, ret) < 0 ? -EBADMSG : 0;
 }
 
 int pd_sample_parse(const PdRecord *record, const PdEvent *event, PdSample *ret) {
@@ -236,8 +237,8 @@ bool pd_sample_is_whole(const PdRecord *record, const PdEvent *event) {
         return false;
     /* The shape of branches is guessed by the size already. */
     return event->attr.sample_type & PD_SAMPLE_BRANCH_STACK
-               ? parse_branchy(record, event, &s) == 0
-               : parse_as(record, event, (Shape){}, &s) == 0;
+               ? sample_parse_branchy(record, event, &s) == 0
+               : sample_parse_as(record, event, (Shape){}, &s) == 0;
 }
 
 PdBranch pd_branch_at(const PdBranches *branches, uint64_t i) {

@@ -38,7 +38,7 @@ static const struct {
 /* clang-format on */
 
 /* A part of the blob by its offset from the end of the header. */
-static Cursor part(Bytes btf, bool swap, uint32_t header, uint32_t at, uint32_t size) {
+static Cursor btf_name_part(Bytes btf, bool swap, uint32_t header, uint32_t at, uint32_t size) {
     Cursor c = cursor_of(btf.data, btf.size, swap);
 
     (void)cursor_take(&c, (uint64_t)header + at);
@@ -52,7 +52,7 @@ static Cursor part(Bytes btf, bool swap, uint32_t header, uint32_t at, uint32_t 
 
 /* Walks to the type and returns the offset of its name; 0, the empty string, when it is not there.
  */
-static uint32_t name_offset(Cursor types, uint32_t id, size_t *steps) {
+static uint32_t btf_name_offset(Cursor types, uint32_t id, size_t *steps) {
     for (uint32_t i = 1; *steps > 0 && cursor_left(&types) >= BTF_TYPE_SIZE; i++, --*steps) {
         uint32_t name = cursor_u32(&types), info = cursor_u32(&types);
         uint32_t kind = info >> 24 & 0x1f, members = info & 0xffff;
@@ -79,8 +79,8 @@ Bytes btf_type_name(Bytes btf, bool swap, uint32_t id, size_t *steps) {
     types_size = cursor_u32(&c);
     strings_at = cursor_u32(&c);
     strings_size = cursor_u32(&c);
-    name = name_offset(part(btf, swap, header, types_at, types_size), id, steps);
-    strings = part(btf, swap, header, strings_at, strings_size);
+    name = btf_name_offset(btf_name_part(btf, swap, header, types_at, types_size), id, steps);
+    strings = btf_name_part(btf, swap, header, strings_at, strings_size);
     if (name == 0 || !cursor_take(&strings, name))
         return (Bytes){};
     return cursor_string(&strings);

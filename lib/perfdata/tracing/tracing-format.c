@@ -19,7 +19,7 @@
 
 enum { FIELDS_MAX = 256 };
 
-static Bytes trim(Bytes b) {
+static Bytes tracing_format_trim(Bytes b) {
     while (b.size > 0 && (b.data[0] == ' ' || b.data[0] == '\t')) {
         b.data++;
         b.size--;
@@ -29,7 +29,7 @@ static Bytes trim(Bytes b) {
     return b;
 }
 
-static bool strip_front(Bytes *b, const char *word) {
+static bool tracing_format_strip_front(Bytes *b, const char *word) {
     size_t n = strlen(word);
 
     if (b->size < n || memcmp(b->data, word, n) != 0)
@@ -40,7 +40,7 @@ static bool strip_front(Bytes *b, const char *word) {
 }
 
 /* What stands before the next `end`, which is passed over; all of it when there is none. */
-static Bytes take_until(Bytes *b, char end) {
+static Bytes tracing_format_take_until(Bytes *b, char end) {
     const uint8_t *p = b->size > 0 ? memchr(b->data, end, b->size) : NULL;
     size_t n = p ? (size_t)(p - b->data) : b->size, passed = p ? n + 1 : n;
     Bytes head = {.data = b->data, .size = n};
@@ -50,10 +50,10 @@ static Bytes take_until(Bytes *b, char end) {
     return head;
 }
 
-static bool parse_number(Bytes b, uint32_t *ret) {
+static bool tracing_format_parse_number(Bytes b, uint32_t *ret) {
     uint64_t v = 0;
 
-    b = trim(b);
+    b = tracing_format_trim(b);
     if (b.size == 0 || b.size > 10)
         return false;
     for (size_t i = 0; i < b.size; i++) {
@@ -67,16 +67,16 @@ static bool parse_number(Bytes b, uint32_t *ret) {
     return true;
 }
 
-static bool has_word(Bytes b, const char *word) {
+static bool tracing_format_has_word(Bytes b, const char *word) {
     return b.size > 0 && memmem(b.data, b.size, word, strlen(word));
 }
 
-static bool is_identifier(uint8_t c) {
+static bool tracing_format_is_identifier(uint8_t c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
 /* Bytes of an integer type, 0 when it is not one that we know. */
-static uint32_t size_of_type(Bytes type, unsigned long_size) {
+static uint32_t tracing_format_size_of_type(Bytes type, unsigned long_size) {
     /* clang-format off */
     static const struct { const char *word; uint32_t size; } types[] = {
         {"char", 1}, {"u8", 1}, {"s8", 1}, {"int8", 1}, {"bool", 1},
@@ -86,94 +86,96 @@ static uint32_t size_of_type(Bytes type, unsigned long_size) {
     /* clang-format on */
 
     for (size_t i = 0; i < ARRAY_SIZE(types); i++)
-        if (has_word(type, types[i].word))
+        if (tracing_format_has_word(type, types[i].word))
             return types[i].size ? types[i].size : long_size;
     return 0;
 }
 
-static bool is_number_size(uint32_t size) {
+static bool tracing_format_is_number_size(uint32_t size) {
     return size == 1 || size == 2 || size == 4 || size == 8;
 }
 
 /* "type name[count]" without what `place` has taken off its front. */
-static int parse_declaration(Bytes d, unsigned long_size, TracingField *f, Bytes *ret_name) {
+static int tracing_format_parse_declaration(Bytes d, unsigned long_size, TracingField *f,
+                                            Bytes *ret_name) {
     bool array = false, dynamic = f->place != TRACING_FIXED;
     uint32_t count = 0;
     Bytes type, name;
 
-    d = trim(d);
+    d = tracing_format_trim(d);
     if (d.size > 0 && d.data[d.size - 1] == ']') {
         const uint8_t *open = memrchr(d.data, '[', d.size);
 
         if (!open)
             return -EBADMSG;
         array = true;
-        (void)parse_number((Bytes){open + 1, (size_t)(d.data + d.size - 2 - open)}, &count);
+        (void)tracing_format_parse_number((Bytes){open + 1, (size_t)(d.data + d.size - 2 - open)},
+                                          &count);
         d.size = (size_t)(open - d.data);
     }
-    d = trim(d);
+    d = tracing_format_trim(d);
     name = (Bytes){.data = d.data + d.size};
-    while (name.size < d.size && is_identifier(name.data[-1])) {
+    while (name.size < d.size && tracing_format_is_identifier(name.data[-1])) {
         name.data--;
         name.size++;
     }
-    type = trim((Bytes){.data = d.data, .size = d.size - name.size});
+    type = tracing_format_trim((Bytes){.data = d.data, .size = d.size - name.size});
     if (name.size == 0 || type.size == 0)
         return -EBADMSG;
 
     if (!array && !dynamic) {
-        f->kind = !is_number_size(f->size) ? TRACING_BYTES
-                  : has_word(type, "*")    ? TRACING_POINTER
-                                           : TRACING_INTEGER;
+        f->kind = !tracing_format_is_number_size(f->size) ? TRACING_BYTES
+                  : tracing_format_has_word(type, "*")    ? TRACING_POINTER
+                                                          : TRACING_INTEGER;
     } else {
         if (!dynamic && count > 0 && f->size % count == 0)
             f->element = f->size / count;
         else
-            f->element = size_of_type(type, long_size);
-        if (has_word(type, "char") && !has_word(type, "unsigned"))
+            f->element = tracing_format_size_of_type(type, long_size);
+        if (tracing_format_has_word(type, "char") && !tracing_format_has_word(type, "unsigned"))
             f->kind = TRACING_STRING;
         else
-            f->kind =
-                is_number_size(f->element) && f->element > 1 ? TRACING_NUMBERS : TRACING_BYTES;
+            f->kind = tracing_format_is_number_size(f->element) && f->element > 1 ? TRACING_NUMBERS
+                                                                                  : TRACING_BYTES;
     }
     *ret_name = name;
     return 0;
 }
 
-static char *copy_text(Bytes b) {
+static char *tracing_format_copy_text(Bytes b) {
     return strndup((const char *)b.data, b.size);
 }
 
 /* The part of a line behind "field:". */
-static int parse_field(Bytes line, unsigned long_size, TracingFormat *format) {
-    Bytes declaration = trim(take_until(&line, ';')), name = {};
+static int tracing_format_parse_field(Bytes line, unsigned long_size, TracingFormat *format) {
+    Bytes declaration = tracing_format_trim(tracing_format_take_until(&line, ';')), name = {};
     TracingField f = {}, *p;
     bool has_offset = false, has_size = false;
     uint32_t v;
     int r;
 
     while (line.size > 0) {
-        Bytes part = trim(take_until(&line, ';'));
+        Bytes part = tracing_format_trim(tracing_format_take_until(&line, ';'));
 
-        if (strip_front(&part, "offset:"))
-            has_offset = parse_number(part, &f.offset);
-        else if (strip_front(&part, "size:"))
-            has_size = parse_number(part, &f.size);
-        else if (strip_front(&part, "signed:"))
-            f.is_signed = parse_number(part, &v) && v;
+        if (tracing_format_strip_front(&part, "offset:"))
+            has_offset = tracing_format_parse_number(part, &f.offset);
+        else if (tracing_format_strip_front(&part, "size:"))
+            has_size = tracing_format_parse_number(part, &f.size);
+        else if (tracing_format_strip_front(&part, "signed:"))
+            f.is_signed = tracing_format_parse_number(part, &v) && v;
     }
     if (!has_offset || !has_size)
         return -EBADMSG;
-    if (strip_front(&declaration, "__data_loc "))
+    if (tracing_format_strip_front(&declaration, "__data_loc "))
         f.place = TRACING_DATA_LOC;
-    else if (strip_front(&declaration, "__rel_loc "))
+    else if (tracing_format_strip_front(&declaration, "__rel_loc "))
         f.place = TRACING_REL_LOC;
     if (f.place != TRACING_FIXED && f.size != 4)
         return -EBADMSG;
-    r = parse_declaration(declaration, long_size, &f, &name);
+    r = tracing_format_parse_declaration(declaration, long_size, &f, &name);
     if (r < 0)
         return r;
-    if (strip_front(&(Bytes){name.data, name.size}, "common_"))
+    if (tracing_format_strip_front(&(Bytes){name.data, name.size}, "common_"))
         return 0;
     if (format->n_fields >= FIELDS_MAX)
         return -EBADMSG;
@@ -181,17 +183,17 @@ static int parse_field(Bytes line, unsigned long_size, TracingFormat *format) {
     if (!p)
         return -ENOMEM;
     format->fields = p;
-    f.name = copy_text(name);
+    f.name = tracing_format_copy_text(name);
     if (!f.name)
         return -ENOMEM;
     p[format->n_fields++] = f;
     return 0;
 }
 
-static int set_name(TracingFormat *format, Bytes system, Bytes name) {
+static int tracing_format_set_name(TracingFormat *format, Bytes system, Bytes name) {
     char *p;
 
-    name = trim(name);
+    name = tracing_format_trim(name);
     if (format->name || name.size == 0 || system.size == 0)
         return -EBADMSG;
     p = malloc(system.size + name.size + 2);
@@ -212,15 +214,16 @@ int tracing_format_parse(Bytes system, Bytes text, unsigned long_size, TracingFo
     int r = 0;
 
     while (text.size > 0 && r == 0) {
-        Bytes line = trim(take_until(&text, '\n'));
+        Bytes line = tracing_format_trim(tracing_format_take_until(&text, '\n'));
 
-        if (strip_front(&line, "name:"))
-            r = set_name(&format, system, line);
-        else if (strip_front(&line, "ID:"))
-            has_id = parse_number(line, &id);
-        else if (strip_front(&line, "field:") || strip_front(&line, "field special:"))
-            r = parse_field(line, long_size, &format);
-        else if (strip_front(&line, "print fmt:"))
+        if (tracing_format_strip_front(&line, "name:"))
+            r = tracing_format_set_name(&format, system, line);
+        else if (tracing_format_strip_front(&line, "ID:"))
+            has_id = tracing_format_parse_number(line, &id);
+        else if (tracing_format_strip_front(&line, "field:") ||
+                 tracing_format_strip_front(&line, "field special:"))
+            r = tracing_format_parse_field(line, long_size, &format);
+        else if (tracing_format_strip_front(&line, "print fmt:"))
             break;
     }
     if (r < 0)
@@ -241,7 +244,7 @@ void tracing_format_done(TracingFormat *format) {
     *format = (TracingFormat){};
 }
 
-static uint64_t load_number(const uint8_t *p, uint32_t size, bool swap) {
+static uint64_t tracing_format_load_number(const uint8_t *p, uint32_t size, bool swap) {
     switch (size) {
     case 1:
         return *p;
@@ -254,9 +257,9 @@ static uint64_t load_number(const uint8_t *p, uint32_t size, bool swap) {
     }
 }
 
-static void describe_number(const char *name, const uint8_t *p, uint32_t size, bool is_signed,
-                            bool swap, Fields *f) {
-    uint64_t v = load_number(p, size, swap);
+static void tracing_format_describe_number(const char *name, const uint8_t *p, uint32_t size,
+                                           bool is_signed, bool swap, Fields *f) {
+    uint64_t v = tracing_format_load_number(p, size, swap);
     unsigned unused = 64 - size * 8;
 
     if (is_signed)
@@ -265,7 +268,8 @@ static void describe_number(const char *name, const uint8_t *p, uint32_t size, b
         fields_u64(f, name, v);
 }
 
-static void describe_array(const TracingField *field, Bytes b, bool swap, Fields *f) {
+static void tracing_format_describe_array(const TracingField *field, Bytes b, bool swap,
+                                          Fields *f) {
     Cursor c = cursor_of(b.data, b.size, swap);
 
     switch (field->kind) {
@@ -275,8 +279,8 @@ static void describe_array(const TracingField *field, Bytes b, bool swap, Fields
     case TRACING_NUMBERS:
         fields_begin_array(f, field->name);
         for (size_t i = 0; i < b.size / field->element; i++)
-            describe_number(NULL, b.data + i * field->element, field->element, field->is_signed,
-                            swap, f);
+            tracing_format_describe_number(NULL, b.data + i * field->element, field->element,
+                                           field->is_signed, swap, f);
         fields_end_array(f);
         return;
     default:
@@ -285,7 +289,7 @@ static void describe_array(const TracingField *field, Bytes b, bool swap, Fields
 }
 
 /* Where the field's content lies; false when that is not inside the raw data. */
-static bool locate(const TracingField *field, Bytes raw, bool swap, Bytes *ret) {
+static bool tracing_format_locate(const TracingField *field, Bytes raw, bool swap, Bytes *ret) {
     uint64_t offset = field->offset, size = field->size;
 
     if (offset > raw.size || size > raw.size - offset)
@@ -309,19 +313,20 @@ void tracing_format_describe(const TracingFormat *format, Bytes raw, bool swap, 
         const TracingField *field = &format->fields[i];
         Bytes b;
 
-        if (!locate(field, raw, swap, &b)) {
+        if (!tracing_format_locate(field, raw, swap, &b)) {
             fields_null(f, field->name);
             continue;
         }
         if (field->kind == TRACING_POINTER)
-            fields_hex(f, field->name, load_number(b.data, field->size, swap));
+            fields_hex(f, field->name, tracing_format_load_number(b.data, field->size, swap));
         else if (field->kind == TRACING_INTEGER)
-            describe_number(field->name, b.data, field->size, field->is_signed, swap, f);
+            tracing_format_describe_number(field->name, b.data, field->size, field->is_signed, swap,
+                                           f);
         else if (b.size > budget)
             fields_null(f, field->name);
         else {
             budget -= b.size;
-            describe_array(field, b, swap, f);
+            tracing_format_describe_array(field, b, swap, f);
         }
     }
 }

@@ -35,16 +35,16 @@ typedef struct Blob {
     bool swap;
 } Blob;
 
-static void blob_done(Blob *b) {
+static void tracing_merge_blob_done(Blob *b) {
     free(b->formats);
     b->formats = NULL;
 }
 
-static Bytes between(const uint8_t *start, const Cursor *c) {
+static Bytes tracing_merge_between(const uint8_t *start, const Cursor *c) {
     return (Bytes){.data = start, .size = (size_t)(c->at - start)};
 }
 
-static void skip_head(Cursor *c) {
+static void tracing_merge_skip_head(Cursor *c) {
     cursor_take(c, 3 + strlen("tracing"));
     cursor_string(c);
     c->swap = cursor_u8(c) != (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
@@ -56,7 +56,7 @@ static void skip_head(Cursor *c) {
     cursor_take(c, cursor_u64(c));
 }
 
-static int add_format(Blob *b, Format format) {
+static int tracing_merge_add_format(Blob *b, Format format) {
     if (b->n == FORMATS_MAX)
         return -E2BIG;
     if (b->n == b->allocated) {
@@ -72,7 +72,7 @@ static int add_format(Blob *b, Format format) {
     return 0;
 }
 
-static int take_system(Blob *b, Cursor *c) {
+static int tracing_merge_take_system(Blob *b, Cursor *c) {
     Bytes system = cursor_string(c);
     uint32_t n = cursor_u32(c);
 
@@ -82,41 +82,41 @@ static int take_system(Blob *b, Cursor *c) {
 
         if (c->failed)
             return -EBADMSG;
-        r = add_format(b, (Format){.system = system, .text = text});
+        r = tracing_merge_add_format(b, (Format){.system = system, .text = text});
         if (r < 0)
             return r;
     }
     return c->failed ? -EBADMSG : 0;
 }
 
-static int take_blob(Bytes bytes, Blob *b) {
+static int tracing_merge_take_blob(Bytes bytes, Blob *b) {
     Cursor c = cursor_of(bytes.data, bytes.size, false);
     const uint8_t *start = c.at;
     uint32_t n;
 
-    skip_head(&c);
+    tracing_merge_skip_head(&c);
     b->swap = c.swap;
-    b->head = between(start, &c);
+    b->head = tracing_merge_between(start, &c);
     start = c.at;
     n = cursor_u32(&c);
     for (uint32_t i = 0; i < n && !c.failed; i++)
         cursor_take(&c, cursor_u64(&c));
-    b->ftrace = between(start, &c);
+    b->ftrace = tracing_merge_between(start, &c);
     n = cursor_u32(&c);
     if (c.failed || n > SYSTEMS_MAX)
         return -EBADMSG;
     for (uint32_t i = 0; i < n; i++) {
-        int r = take_system(b, &c);
+        int r = tracing_merge_take_system(b, &c);
 
         if (r < 0)
             return r;
     }
-    b->rest = between(c.at, &(Cursor){.at = c.end});
+    b->rest = tracing_merge_between(c.at, &(Cursor){.at = c.end});
     return 0;
 }
 
 /* "name: x\nID: 12\n" */
-static Bytes subject_of(Bytes text) {
+static Bytes tracing_merge_subject_of(Bytes text) {
     const uint8_t *at = text.data, *end = text.data + text.size;
 
     for (unsigned line = 0; line < 2 && at < end; line++) {
@@ -127,28 +127,30 @@ static Bytes subject_of(Bytes text) {
     return (Bytes){.data = text.data, .size = (size_t)(at - text.data)};
 }
 
-static int compare_bytes(Bytes a, Bytes b) {
+static int tracing_merge_compare_bytes(Bytes a, Bytes b) {
     int d = memcmp(a.data, b.data, MIN(a.size, b.size));
 
     return d != 0 ? d : a.size < b.size ? -1 : a.size > b.size;
 }
 
-static int by_subject(const void *a, const void *b) {
+static int tracing_merge_by_subject(const void *a, const void *b) {
     const Format *x = a, *y = b;
-    int d = compare_bytes(x->system, y->system);
+    int d = tracing_merge_compare_bytes(x->system, y->system);
 
-    return d != 0 ? d : compare_bytes(subject_of(x->text), subject_of(y->text));
+    return d != 0 ? d
+                  : tracing_merge_compare_bytes(tracing_merge_subject_of(x->text),
+                                                tracing_merge_subject_of(y->text));
 }
 
 /* Sorts, and drops what is there twice. -EEXIST: two formats of one tracepoint. */
-static int unite(Blob *b) {
+static int tracing_merge_unite(Blob *b) {
     size_t kept = 0;
 
     if (b->n == 0)
         return 0;
-    qsort(b->formats, b->n, sizeof(*b->formats), by_subject);
+    qsort(b->formats, b->n, sizeof(*b->formats), tracing_merge_by_subject);
     for (size_t i = 0; i < b->n; i++) {
-        if (kept == 0 || by_subject(&b->formats[kept - 1], &b->formats[i]) != 0)
+        if (kept == 0 || tracing_merge_by_subject(&b->formats[kept - 1], &b->formats[i]) != 0)
             b->formats[kept++] = b->formats[i];
         else if (!bytes_equal(b->formats[kept - 1].text, b->formats[i].text))
             return -EEXIST;
@@ -157,7 +159,7 @@ static int unite(Blob *b) {
     return 0;
 }
 
-static size_t end_of_system(const Blob *b, size_t start) {
+static size_t tracing_merge_end_of_system(const Blob *b, size_t start) {
     size_t end = start;
 
     while (end < b->n && bytes_equal(b->formats[end].system, b->formats[start].system))
@@ -165,14 +167,14 @@ static size_t end_of_system(const Blob *b, size_t start) {
     return end;
 }
 
-static void write_systems(const Blob *b, Buffer *out) {
+static void tracing_merge_write_systems(const Blob *b, Buffer *out) {
     uint32_t n = 0;
 
-    for (size_t i = 0; i < b->n; i = end_of_system(b, i))
+    for (size_t i = 0; i < b->n; i = tracing_merge_end_of_system(b, i))
         n++;
     buffer_u32(out, n, b->swap);
     for (size_t i = 0, end; i < b->n; i = end) {
-        end = end_of_system(b, i);
+        end = tracing_merge_end_of_system(b, i);
         buffer_append(out, b->formats[i].system.data, b->formats[i].system.size);
         buffer_zero(out, 1);
         buffer_u32(out, (uint32_t)(end - i), b->swap);
@@ -184,22 +186,22 @@ static void write_systems(const Blob *b, Buffer *out) {
 }
 
 int pd_tracing_merge(Bytes first, Bytes second, Buffer *out) {
-    _cleanup_(blob_done) Blob a = {}, b = {};
-    int r = take_blob(first, &a);
+    _cleanup_(tracing_merge_blob_done) Blob a = {}, b = {};
+    int r = tracing_merge_take_blob(first, &a);
 
     if (r == 0)
-        r = take_blob(second, &b);
+        r = tracing_merge_take_blob(second, &b);
     if (r == 0 && !(bytes_equal(a.head, b.head) && bytes_equal(a.ftrace, b.ftrace)))
         r = -EEXIST;
     for (size_t i = 0; r == 0 && i < b.n; i++)
-        r = add_format(&a, b.formats[i]);
+        r = tracing_merge_add_format(&a, b.formats[i]);
     if (r == 0)
-        r = unite(&a);
+        r = tracing_merge_unite(&a);
     if (r < 0)
         return r;
     buffer_append(out, a.head.data, a.head.size);
     buffer_append(out, a.ftrace.data, a.ftrace.size);
-    write_systems(&a, out);
+    tracing_merge_write_systems(&a, out);
     buffer_append(out, a.rest.data, a.rest.size);
     return buffer_error(out);
 }

@@ -34,7 +34,7 @@ PdTracing *pd_tracing_free(PdTracing *t) {
 }
 
 /* Memory grows with the formats that were taken in, each of which stands in the blob. */
-static int make_room(PdTracing *t) {
+static int tracing_make_room(PdTracing *t) {
     size_t n = MAX(t->allocated * 2, (size_t)16);
     TracingFormat *p;
 
@@ -48,13 +48,13 @@ static int make_room(PdTracing *t) {
     return 0;
 }
 
-static int read_format(PdTracing *t, Cursor *c, Bytes system) {
+static int tracing_read_format(PdTracing *t, Cursor *c, Bytes system) {
     Bytes text = cursor_bytes(c, cursor_u64(c));
     int r;
 
     if (c->failed)
         return -EBADMSG;
-    r = make_room(t);
+    r = tracing_make_room(t);
     if (r < 0)
         return r;
     r = tracing_format_parse(system, text, t->long_size, &t->formats[t->n]);
@@ -64,54 +64,54 @@ static int read_format(PdTracing *t, Cursor *c, Bytes system) {
 }
 
 /* -EBADMSG where the blob ends too early. */
-static int read_formats(PdTracing *t, Cursor *c, Bytes system) {
+static int tracing_read_formats(PdTracing *t, Cursor *c, Bytes system) {
     uint32_t n = cursor_u32(c);
     int r = 0;
 
     for (uint32_t i = 0; i < n && r == 0; i++)
-        r = read_format(t, c, system);
+        r = tracing_read_format(t, c, system);
     return r;
 }
 
-static int read_systems(PdTracing *t, Cursor *c) {
+static int tracing_read_systems(PdTracing *t, Cursor *c) {
     uint32_t n = cursor_u32(c);
     int r = 0;
 
     for (uint32_t i = 0; i < n && r == 0 && !c->failed; i++) {
         Bytes system = cursor_string(c);
 
-        r = read_formats(t, c, system);
+        r = tracing_read_formats(t, c, system);
     }
     return r;
 }
 
-static bool take_word(Cursor *c, const void *word, size_t n) {
+static bool tracing_take_word(Cursor *c, const void *word, size_t n) {
     const uint8_t *p = cursor_take(c, n);
 
     return p && memcmp(p, word, n) == 0;
 }
 
-static int read_head(PdTracing *t, Cursor *c) {
+static int tracing_read_head(PdTracing *t, Cursor *c) {
     static const uint8_t magic[] = {23, 8, 68};
     bool big_endian;
 
-    if (!take_word(c, magic, sizeof(magic)) || !take_word(c, "tracing", 7))
+    if (!tracing_take_word(c, magic, sizeof(magic)) || !tracing_take_word(c, "tracing", 7))
         return -EBADMSG;
     cursor_string(c);
     big_endian = cursor_u8(c);
     c->swap = big_endian != (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
     t->long_size = cursor_u8(c);
     cursor_u32(c);
-    if (t->long_size > LONG_SIZE_MAX || !take_word(c, "header_page", 12))
+    if (t->long_size > LONG_SIZE_MAX || !tracing_take_word(c, "header_page", 12))
         return -EBADMSG;
     cursor_bytes(c, cursor_u64(c));
-    if (!take_word(c, "header_event", 13))
+    if (!tracing_take_word(c, "header_event", 13))
         return -EBADMSG;
     cursor_bytes(c, cursor_u64(c));
     return c->failed ? -EBADMSG : 0;
 }
 
-static int compare_ids(const void *pa, const void *pb) {
+static int tracing_compare_ids(const void *pa, const void *pb) {
     const TracingFormat *a = pa, *b = pb;
 
     return a->id < b->id ? -1 : a->id > b->id;
@@ -127,35 +127,35 @@ int pd_tracing_new(Bytes blob, PdTracing **ret) {
     if (blob.size == 0)
         return -EBADMSG;
     c = cursor_of(blob.data, blob.size, false);
-    r = read_head(t, &c);
+    r = tracing_read_head(t, &c);
     if (r < 0)
         return r;
-    r = read_formats(t, &c, (Bytes){.data = (const uint8_t *)"ftrace", .size = 6});
+    r = tracing_read_formats(t, &c, (Bytes){.data = (const uint8_t *)"ftrace", .size = 6});
     if (r == 0)
-        r = read_systems(t, &c);
+        r = tracing_read_systems(t, &c);
     if (r < 0 && r != -EBADMSG)
         return r;
     if (t->n > 0)
-        qsort(t->formats, t->n, sizeof(*t->formats), compare_ids);
+        qsort(t->formats, t->n, sizeof(*t->formats), tracing_compare_ids);
     *ret = TAKE_PTR(t);
     return 0;
 }
 
-static const TracingFormat *find(const PdTracing *t, uint64_t id) {
+static const TracingFormat *tracing_find(const PdTracing *t, uint64_t id) {
     TracingFormat key = {.id = id};
 
-    return t->n > 0 ? bsearch(&key, t->formats, t->n, sizeof(key), compare_ids) : NULL;
+    return t->n > 0 ? bsearch(&key, t->formats, t->n, sizeof(key), tracing_compare_ids) : NULL;
 }
 
 const char *pd_tracing_name(const PdTracing *tracing, uint64_t id) {
-    const TracingFormat *format = find(tracing, id);
+    const TracingFormat *format = tracing_find(tracing, id);
 
     return format ? format->name : NULL;
 }
 
 void pd_tracing_describe(const PdTracing *tracing, uint64_t id, Bytes raw, bool swap,
                          Fields *fields) {
-    const TracingFormat *format = find(tracing, id);
+    const TracingFormat *format = tracing_find(tracing, id);
 
     if (format)
         tracing_format_describe(format, raw, swap, fields);

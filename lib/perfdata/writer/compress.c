@@ -30,7 +30,7 @@ struct PdCompressor {
     size_t chunk; /* raw bytes to try next */
 };
 
-static bool set(PdCompressor *c, ZSTD_cParameter parameter, int value) {
+static bool compress_set(PdCompressor *c, ZSTD_cParameter parameter, int value) {
     return !ZSTD_isError(ZSTD_CCtx_setParameter(c->context, parameter, value));
 }
 
@@ -44,10 +44,11 @@ int pd_compressor_new(int level, bool swap, PdCompressor **ret) {
         return -ENOMEM;
     c->swap = swap;
     c->chunk = PD_FRAME_RAW_MAX;
-    if (!set(c, ZSTD_c_compressionLevel, level) || !set(c, ZSTD_c_checksumFlag, 1))
+    if (!compress_set(c, ZSTD_c_compressionLevel, level) ||
+        !compress_set(c, ZSTD_c_checksumFlag, 1))
         return -EINVAL;
-    if (level <= TABLES_LEVEL_MAX &&
-        (!set(c, ZSTD_c_hashLog, HASH_LOG) || !set(c, ZSTD_c_chainLog, CHAIN_LOG)))
+    if (level <= TABLES_LEVEL_MAX && (!compress_set(c, ZSTD_c_hashLog, HASH_LOG) ||
+                                      !compress_set(c, ZSTD_c_chainLog, CHAIN_LOG)))
         return -EINVAL;
     *ret = TAKE_PTR(c);
     return 0;
@@ -62,7 +63,8 @@ PdCompressor *pd_compressor_free(PdCompressor *c) {
 }
 
 /* Bytes of whole records, at most max of them but one record at least. */
-static size_t whole_records(const PdCompressor *c, Bytes records, size_t max, bool *ret_single) {
+static size_t compress_whole_records(const PdCompressor *c, Bytes records, size_t max,
+                                     bool *ret_single) {
     size_t n = 0;
     unsigned count = 0;
 
@@ -86,7 +88,7 @@ static size_t whole_records(const PdCompressor *c, Bytes records, size_t max, bo
 }
 
 /* 1: appended, 0: the frame is larger than a record, negative errno. */
-static int put_frame(PdCompressor *c, Bytes raw, Buffer *out) {
+static int compress_put_frame(PdCompressor *c, Bytes raw, Buffer *out) {
     uint8_t *p = buffer_reserve(out, PD_RECORD_HEADER_SIZE + PD_FRAME_STORED_MAX);
     size_t n;
 
@@ -117,8 +119,8 @@ int pd_compressor_take(PdCompressor *c, Bytes records, bool all, Buffer *out, si
     while (records.size - taken >= (all ? 1 : c->chunk)) {
         Bytes left = {.data = records.data + taken, .size = records.size - taken};
         bool single;
-        size_t n = whole_records(c, left, c->chunk, &single);
-        int r = put_frame(c, (Bytes){.data = left.data, .size = n}, out);
+        size_t n = compress_whole_records(c, left, c->chunk, &single);
+        int r = compress_put_frame(c, (Bytes){.data = left.data, .size = n}, out);
 
         if (r < 0)
             return r;

@@ -20,7 +20,8 @@ typedef struct Section {
 } Section;
 
 /* Appends the ids of all events, then their attrs, for a place at `base` in the file. */
-static Section encode_attrs(const PdWriter *w, uint32_t attr_size, uint64_t base, Buffer *out) {
+static Section container_encode_attrs(const PdWriter *w, uint32_t attr_size, uint64_t base,
+                                      Buffer *out) {
     size_t start = out->size, n = pd_events_count(w->events);
     Section attrs, ids = {.offset = base};
 
@@ -44,8 +45,8 @@ static Section encode_attrs(const PdWriter *w, uint32_t attr_size, uint64_t base
     return attrs;
 }
 
-static void encode_header(const PdWriter *w, uint32_t attr_size, Section attrs, Section data,
-                          bool finished, Buffer *out) {
+static void container_encode_header(const PdWriter *w, uint32_t attr_size, Section attrs,
+                                    Section data, bool finished, Buffer *out) {
     bool swap = w->options.swap;
     uint64_t bits[PD_FEATURE_BITS / 64] = {};
 
@@ -70,10 +71,11 @@ int pd_container_begin(PdWriter *w) {
     Section attrs;
 
     w->attr_size = pd_encode_attrs_size(w->events);
-    attrs = encode_attrs(w, w->attr_size, PD_HEADER_SIZE, &front);
+    attrs = container_encode_attrs(w, w->attr_size, PD_HEADER_SIZE, &front);
     w->attrs_offset = attrs.offset;
     w->data_offset = PD_HEADER_SIZE + front.size;
-    encode_header(w, w->attr_size, attrs, (Section){.offset = w->data_offset}, false, &header);
+    container_encode_header(w, w->attr_size, attrs, (Section){.offset = w->data_offset}, false,
+                            &header);
     buffer_append(&header, front.data, front.size);
     if (buffer_error(&front) < 0 || buffer_error(&header) < 0)
         return -ENOMEM;
@@ -83,7 +85,7 @@ int pd_container_begin(PdWriter *w) {
 }
 
 /* The table of feature sections, then their bodies, for a place at `base`. */
-static void encode_features(const PdWriter *w, uint64_t base, Buffer *out) {
+static void container_encode_features(const PdWriter *w, uint64_t base, Buffer *out) {
     uint64_t at = base;
 
     for (unsigned bit = 0; bit < PD_FEATURE_BITS; bit++)
@@ -109,14 +111,15 @@ int pd_container_finish(PdWriter *w) {
                      .size = w->n_attrs_written * (attr_size + 2 * sizeof(uint64_t))};
     int r;
 
-    encode_features(w, end, &tail);
+    container_encode_features(w, end, &tail);
     if (pd_events_count(w->events) > w->n_attrs_written) {
         buffer_zero(&tail, ALIGN8(end + tail.size) - (end + tail.size));
         attr_size = pd_encode_attrs_size(w->events);
-        attrs = encode_attrs(w, attr_size, end + tail.size, &tail);
+        attrs = container_encode_attrs(w, attr_size, end + tail.size, &tail);
     }
-    encode_header(w, attr_size, attrs,
-                  (Section){.offset = w->data_offset, .size = end - w->data_offset}, true, &header);
+    container_encode_header(w, attr_size, attrs,
+                            (Section){.offset = w->data_offset, .size = end - w->data_offset}, true,
+                            &header);
     if (buffer_error(&tail) < 0 || buffer_error(&header) < 0)
         return -ENOMEM;
     r = file_write_all_at(s->fd, tail.data, tail.size, end);

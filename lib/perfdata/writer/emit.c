@@ -16,8 +16,8 @@ enum {
     BUILD_ID_MAX = 20,
 };
 
-/* Returns where the record starts, for end(). */
-static size_t begin(Buffer *out, uint32_t type, uint16_t misc) {
+/* Returns where the record starts, for emit_end(). */
+static size_t emit_begin(Buffer *out, uint32_t type, uint16_t misc) {
     size_t start = out->size;
 
     buffer_u32(out, type, false);
@@ -26,7 +26,7 @@ static size_t begin(Buffer *out, uint32_t type, uint16_t misc) {
     return start;
 }
 
-static void end(Buffer *out, size_t start, const PdTrailer *t) {
+static void emit_end(Buffer *out, size_t start, const PdTrailer *t) {
     uint64_t type = t ? t->sample_type : 0;
 
     if (type & PD_SAMPLE_TID) {
@@ -50,7 +50,7 @@ static void end(Buffer *out, size_t start, const PdTrailer *t) {
 }
 
 /* The string, a NUL at least, and zeros up to a multiple of 8. */
-static void put_string(Buffer *out, Bytes s, size_t max) {
+static void emit_put_string(Buffer *out, Bytes s, size_t max) {
     size_t n = MIN(s.size, max);
 
     buffer_append(out, s.data, n);
@@ -58,15 +58,15 @@ static void put_string(Buffer *out, Bytes s, size_t max) {
 }
 
 void pd_emit_comm(Buffer *out, const PdTrailer *trailer, const PdComm *comm) {
-    size_t start = begin(out, PD_RECORD_COMM, comm->exec ? PD_MISC_COMM_EXEC : 0);
+    size_t start = emit_begin(out, PD_RECORD_COMM, comm->exec ? PD_MISC_COMM_EXEC : 0);
 
     buffer_u32(out, comm->pid, false);
     buffer_u32(out, comm->tid, false);
-    put_string(out, comm->comm, COMM_MAX_BYTES);
-    end(out, start, trailer);
+    emit_put_string(out, comm->comm, COMM_MAX_BYTES);
+    emit_end(out, start, trailer);
 }
 
-static void put_range(Buffer *out, const PdMmap *m) {
+static void emit_put_range(Buffer *out, const PdMmap *m) {
     buffer_u32(out, m->pid, false);
     buffer_u32(out, m->tid, false);
     buffer_u64(out, m->start, false);
@@ -75,20 +75,20 @@ static void put_range(Buffer *out, const PdMmap *m) {
 }
 
 void pd_emit_mmap(Buffer *out, const PdTrailer *trailer, uint16_t misc, const PdMmap *mmap) {
-    size_t start = begin(out, PD_RECORD_MMAP, misc);
+    size_t start = emit_begin(out, PD_RECORD_MMAP, misc);
 
-    put_range(out, mmap);
-    put_string(out, mmap->filename, FILENAME_MAX_BYTES);
-    end(out, start, trailer);
+    emit_put_range(out, mmap);
+    emit_put_string(out, mmap->filename, FILENAME_MAX_BYTES);
+    emit_end(out, start, trailer);
 }
 
 void pd_emit_mmap2(Buffer *out, const PdTrailer *trailer, uint16_t misc, const PdMmap *mmap) {
     bool identified = mmap->build_id_size > 0;
     size_t n = MIN((size_t)mmap->build_id_size, (size_t)BUILD_ID_MAX);
-    size_t start =
-        begin(out, PD_RECORD_MMAP2, (uint16_t)(misc | (identified ? PD_MISC_MMAP_BUILD_ID : 0)));
+    size_t start = emit_begin(out, PD_RECORD_MMAP2,
+                              (uint16_t)(misc | (identified ? PD_MISC_MMAP_BUILD_ID : 0)));
 
-    put_range(out, mmap);
+    emit_put_range(out, mmap);
     if (identified) {
         buffer_append(out, (const uint8_t[4]){(uint8_t)n}, 4);
         buffer_append(out, mmap->build_id, n);
@@ -101,65 +101,65 @@ void pd_emit_mmap2(Buffer *out, const PdTrailer *trailer, uint16_t misc, const P
     }
     buffer_u32(out, mmap->prot, false);
     buffer_u32(out, mmap->flags, false);
-    put_string(out, mmap->filename, FILENAME_MAX_BYTES);
-    end(out, start, trailer);
+    emit_put_string(out, mmap->filename, FILENAME_MAX_BYTES);
+    emit_end(out, start, trailer);
 }
 
 void pd_emit_task(Buffer *out, const PdTrailer *trailer, PdRecordType type, uint16_t misc,
                   const PdTask *task) {
-    size_t start = begin(out, type, misc);
+    size_t start = emit_begin(out, type, misc);
 
     buffer_u32(out, task->pid, false);
     buffer_u32(out, task->ppid, false);
     buffer_u32(out, task->tid, false);
     buffer_u32(out, task->ptid, false);
     buffer_u64(out, task->time, false);
-    end(out, start, trailer);
+    emit_end(out, start, trailer);
 }
 
 void pd_emit_ksymbol(Buffer *out, const PdTrailer *trailer, const PdKsymbol *symbol) {
-    size_t start = begin(out, PD_RECORD_KSYMBOL, 0);
+    size_t start = emit_begin(out, PD_RECORD_KSYMBOL, 0);
 
     buffer_u64(out, symbol->addr, false);
     buffer_u32(out, symbol->length, false);
     buffer_u16(out, symbol->ksym_type, false);
     buffer_u16(out, symbol->flags, false);
-    put_string(out, symbol->name, SYMBOL_MAX_BYTES);
-    end(out, start, trailer);
+    emit_put_string(out, symbol->name, SYMBOL_MAX_BYTES);
+    emit_end(out, start, trailer);
 }
 
 void pd_emit_lost_samples(Buffer *out, const PdTrailer *trailer, uint64_t lost) {
-    size_t start = begin(out, PD_RECORD_LOST_SAMPLES, 0);
+    size_t start = emit_begin(out, PD_RECORD_LOST_SAMPLES, 0);
 
     buffer_u64(out, lost, false);
-    end(out, start, trailer);
+    emit_end(out, start, trailer);
 }
 
 void pd_emit_cgroup(Buffer *out, const PdTrailer *trailer, const PdCgroup *cgroup) {
-    size_t start = begin(out, PD_RECORD_CGROUP, 0);
+    size_t start = emit_begin(out, PD_RECORD_CGROUP, 0);
 
     buffer_u64(out, cgroup->id, false);
-    put_string(out, cgroup->path, FILENAME_MAX_BYTES);
-    end(out, start, trailer);
+    emit_put_string(out, cgroup->path, FILENAME_MAX_BYTES);
+    emit_end(out, start, trailer);
 }
 
 void pd_emit_namespaces(Buffer *out, const PdTrailer *trailer, const PdNamespaces *namespaces) {
-    size_t start = begin(out, PD_RECORD_NAMESPACES, 0);
+    size_t start = emit_begin(out, PD_RECORD_NAMESPACES, 0);
 
     buffer_u32(out, namespaces->pid, false);
     buffer_u32(out, namespaces->tid, false);
     buffer_u64(out, namespaces->n, false);
     buffer_append(out, namespaces->links.data, namespaces->links.size);
-    end(out, start, trailer);
+    emit_end(out, start, trailer);
 }
 
 void pd_emit_record(Buffer *out, const PdTrailer *trailer, Bytes record) {
     size_t start = out->size;
 
     buffer_append(out, record.data, record.size);
-    end(out, start, trailer);
+    emit_end(out, start, trailer);
 }
 
 void pd_emit_mark(Buffer *out, PdRecordType type) {
-    end(out, begin(out, type, 0), NULL);
+    emit_end(out, emit_begin(out, type, 0), NULL);
 }

@@ -73,7 +73,7 @@ void pd_encode_event_desc(Buffer *out, const PdEvents *events, bool swap) {
     }
 }
 
-static uint32_t count_members(const PdEvents *events, uint32_t leader) {
+static uint32_t encode_count_members(const PdEvents *events, uint32_t leader) {
     uint32_t n = 0;
 
     for (size_t i = 0; i < pd_events_count(events); i++)
@@ -85,12 +85,12 @@ void pd_encode_group_desc(Buffer *out, const PdEvents *events, bool swap) {
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < pd_events_count(events); i++)
-        n += count_members(events, i) > 1;
+        n += encode_count_members(events, i) > 1;
     if (n == 0)
         return;
     buffer_u32(out, n, swap);
     for (uint32_t i = 0; i < pd_events_count(events); i++) {
-        uint32_t members = count_members(events, i);
+        uint32_t members = encode_count_members(events, i);
 
         if (members < 2)
             continue;

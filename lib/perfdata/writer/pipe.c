@@ -24,8 +24,8 @@ enum {
     ATTR_SAMPLE_TYPE_AT = 24,
 };
 
-/* Appends a header; the size goes in with end_record(). */
-static size_t begin_record(Buffer *out, uint32_t type, bool swap) {
+/* Appends a header; the size goes in with pipe_end_record(). */
+static size_t pipe_begin_record(Buffer *out, uint32_t type, bool swap) {
     size_t start = out->size;
 
     buffer_u32(out, type, swap);
@@ -34,12 +34,12 @@ static size_t begin_record(Buffer *out, uint32_t type, bool swap) {
     return start;
 }
 
-static void end_record(Buffer *out, size_t start, bool swap) {
+static void pipe_end_record(Buffer *out, size_t start, bool swap) {
     if (buffer_error(out) == 0)
         store_u16(out->data + start + 6, (uint16_t)(out->size - start), swap);
 }
 
-static int put(PdWriter *w, const Buffer *records) {
+static int pipe_put(PdWriter *w, const Buffer *records) {
     int r = pd_stream_make_room(&w->streams[0]);
 
     if (r >= 0)
@@ -47,20 +47,20 @@ static int put(PdWriter *w, const Buffer *records) {
     return r < 0 ? r : pd_stream_plain(&w->streams[0], records->data, records->size);
 }
 
-static void put_update(Buffer *out, const PdEvent *event, uint64_t kind, const void *data, size_t n,
-                       bool swap) {
-    size_t start = begin_record(out, PD_RECORD_EVENT_UPDATE, swap);
+static void pipe_put_update(Buffer *out, const PdEvent *event, uint64_t kind, const void *data,
+                            size_t n, bool swap) {
+    size_t start = pipe_begin_record(out, PD_RECORD_EVENT_UPDATE, swap);
 
     buffer_u64(out, kind, swap);
     buffer_u64(out, event->ids[0], swap);
     buffer_append(out, data, n);
     buffer_zero(out, ALIGN8(n) - n);
-    end_record(out, start, swap);
+    pipe_end_record(out, start, swap);
 }
 
 /* perf stat leaves IDENTIFIER out in a stream, because perf script takes an event that has it for
  * one that samples: what tells otherwise, the STAT feature, it only knows from files. */
-static bool counts_only(const PdWriter *w, const PdEvent *event) {
+static bool pipe_counts_only(const PdWriter *w, const PdEvent *event) {
     return w->features[PD_FEATURE_STAT].set && event->attr.sample_type == PD_SAMPLE_IDENTIFIER &&
            !(event->attr.flags & PD_ATTR_SAMPLE_ID_ALL);
 }
@@ -73,29 +73,31 @@ int pd_pipe_event(PdWriter *w, const PdEvent *event) {
 
     if (event->n_ids > (PD_RECORD_SIZE_MAX - PD_RECORD_HEADER_SIZE - attr_size) / sizeof(uint64_t))
         return -E2BIG;
-    start = begin_record(&out, PD_RECORD_HEADER_ATTR, swap);
+    start = pipe_begin_record(&out, PD_RECORD_HEADER_ATTR, swap);
     pd_encode_attr(&out, event, attr_size, swap);
-    if (counts_only(w, event) && buffer_error(&out) == 0)
+    if (pipe_counts_only(w, event) && buffer_error(&out) == 0)
         store_u64(out.data + start + PD_RECORD_HEADER_SIZE + ATTR_SAMPLE_TYPE_AT, 0, swap);
     for (size_t i = 0; i < event->n_ids; i++)
         buffer_u64(&out, event->ids[i], swap);
-    end_record(&out, start, swap);
+    pipe_end_record(&out, start, swap);
     if (event->n_ids > 0 && event->unit)
-        put_update(&out, event, PD_EVENT_UPDATE_UNIT, event->unit, strlen(event->unit) + 1, swap);
+        pipe_put_update(&out, event, PD_EVENT_UPDATE_UNIT, event->unit, strlen(event->unit) + 1,
+                        swap);
     if (event->n_ids > 0 && event->scale != 1 && event->scale != 0) {
         uint64_t scale;
 
         memcpy(&scale, &event->scale, sizeof(scale));
         store_u64(&scale, scale, swap);
-        put_update(&out, event, PD_EVENT_UPDATE_SCALE, &scale, sizeof(scale), swap);
+        pipe_put_update(&out, event, PD_EVENT_UPDATE_SCALE, &scale, sizeof(scale), swap);
     }
     if (event->n_ids > 0 && event->name_given)
-        put_update(&out, event, PD_EVENT_UPDATE_NAME, event->name, strlen(event->name) + 1, swap);
-    return put(w, &out);
+        pipe_put_update(&out, event, PD_EVENT_UPDATE_NAME, event->name, strlen(event->name) + 1,
+                        swap);
+    return pipe_put(w, &out);
 }
 
 /* The next entry of a BUILD_ID feature, 0 at its end or where it makes no sense. */
-static size_t build_id_entry(Bytes body, size_t at, bool swap) {
+static size_t pipe_build_id_entry(Bytes body, size_t at, bool swap) {
     size_t size = body.size - at >= PD_RECORD_HEADER_SIZE ? load_u16(body.data + at + 6, swap) : 0;
 
     return size < BUILD_ID_SIZE_MIN || size > body.size - at || ALIGN8(size) > PD_RECORD_SIZE_MAX
@@ -110,7 +112,7 @@ bool pd_pipe_takes_feature(const PdWriter *w, unsigned bit, Bytes body) {
     case PD_FEATURE_TRACING_DATA:
         return body.size <= UINT32_MAX - 8;
     case PD_FEATURE_BUILD_ID:
-        for (size_t n; (n = build_id_entry(body, at, w->options.swap)) > 0;)
+        for (size_t n; (n = pipe_build_id_entry(body, at, w->options.swap)) > 0;)
             at += n;
         return at == body.size;
     case PD_FEATURE_AUXTRACE: /* an index of places in a file */
@@ -121,29 +123,29 @@ bool pd_pipe_takes_feature(const PdWriter *w, unsigned bit, Bytes body) {
     }
 }
 
-static void encode_tracing_data(Buffer *out, Bytes body, bool swap) {
-    size_t start = begin_record(out, PD_RECORD_TRACING_DATA, swap);
+static void pipe_encode_tracing_data(Buffer *out, Bytes body, bool swap) {
+    size_t start = pipe_begin_record(out, PD_RECORD_TRACING_DATA, swap);
     size_t padded = ALIGN8(body.size);
 
     buffer_u32(out, (uint32_t)padded, swap);
     buffer_zero(out, TRACING_HEADER_SIZE - PD_RECORD_HEADER_SIZE - 4);
-    end_record(out, start, swap);
+    pipe_end_record(out, start, swap);
     buffer_append(out, body.data, body.size);
     buffer_zero(out, padded - body.size);
 }
 
 /* The entries are records already, but for the type, and perf 7 wants their sizes aligned. */
-static void encode_build_ids(Buffer *out, Bytes body, bool swap) {
+static void pipe_encode_build_ids(Buffer *out, Bytes body, bool swap) {
     size_t at = 0;
 
-    for (size_t n; (n = build_id_entry(body, at, swap)) > 0; at += n) {
+    for (size_t n; (n = pipe_build_id_entry(body, at, swap)) > 0; at += n) {
         size_t start = out->size;
 
         buffer_append(out, body.data + at, n);
         buffer_zero(out, ALIGN8(n) - n);
         if (buffer_error(out) == 0)
             store_u32(out->data + start, PD_RECORD_BUILD_ID, swap);
-        end_record(out, start, swap);
+        pipe_end_record(out, start, swap);
     }
 }
 
@@ -154,17 +156,17 @@ int pd_pipe_feature(PdWriter *w, unsigned bit) {
     bool swap = w->options.swap;
 
     if (bit == PD_FEATURE_TRACING_DATA) {
-        encode_tracing_data(&out, body, swap);
+        pipe_encode_tracing_data(&out, body, swap);
     } else if (bit == PD_FEATURE_BUILD_ID) {
-        encode_build_ids(&out, body, swap);
+        pipe_encode_build_ids(&out, body, swap);
     } else {
-        size_t start = begin_record(&out, PD_RECORD_HEADER_FEATURE, swap);
+        size_t start = pipe_begin_record(&out, PD_RECORD_HEADER_FEATURE, swap);
 
         buffer_u64(&out, bit, swap);
         buffer_append(&out, body.data, body.size);
-        end_record(&out, start, swap);
+        pipe_end_record(&out, start, swap);
     }
-    return put(w, &out);
+    return pipe_put(w, &out);
 }
 
 int pd_pipe_begin(PdWriter *w) {
@@ -173,7 +175,7 @@ int pd_pipe_begin(PdWriter *w) {
 
     buffer_u64(&header, PD_MAGIC_2, w->options.swap);
     buffer_u64(&header, PD_PIPE_HEADER_SIZE, w->options.swap);
-    r = put(w, &header);
+    r = pipe_put(w, &header);
     for (size_t i = 0; r >= 0 && i < pd_events_count(w->events); i++)
         r = pd_pipe_event(w, pd_events_at(w->events, i));
     /* Tracing data and build ids work on what the features told. */

@@ -29,14 +29,14 @@ typedef struct Recovery {
     uint64_t attrs_offset, attrs_size;
 } Recovery;
 
-static void recovery_done(Recovery *rc) {
+static void recover_recovery_done(Recovery *rc) {
     for (unsigned i = 0; rc->owned && i < rc->n; i++)
         (void)close(rc->fds[i]);
     pd_reader_free(rc->reader);
     pd_tally_free(rc->tally);
 }
 
-static int open_files(Recovery *rc, int fd, PdLayout layout) {
+static int recover_open_files(Recovery *rc, int fd, PdLayout layout) {
     rc->owned = layout == PD_LAYOUT_DIRECTORY;
     if (layout == PD_LAYOUT_FILE) {
         rc->fds[rc->n++] = fd;
@@ -58,7 +58,7 @@ static int open_files(Recovery *rc, int fd, PdLayout layout) {
     return 0;
 }
 
-static int measure(Recovery *rc) {
+static int recover_measure(Recovery *rc) {
     for (unsigned i = 0; i < rc->n; i++) {
         struct stat st;
 
@@ -71,12 +71,12 @@ static int measure(Recovery *rc) {
     return 0;
 }
 
-static bool fits(uint64_t offset, uint64_t size, uint64_t limit) {
+static bool recover_fits(uint64_t offset, uint64_t size, uint64_t limit) {
     return offset <= limit && size <= limit - offset;
 }
 
 /* The sections of the header that the reader keeps to itself. */
-static int read_front(Recovery *rc, const PdHeader *header) {
+static int recover_read_front(Recovery *rc, const PdHeader *header) {
     uint8_t p[PD_HEADER_SIZE];
     ssize_t n = pread(rc->fds[0], p, sizeof(p), 0);
 
@@ -86,7 +86,7 @@ static int read_front(Recovery *rc, const PdHeader *header) {
         return -EBADMSG;
     rc->attrs_offset = load_u64(p + 24, header->swap);
     rc->attrs_size = load_u64(p + 32, header->swap);
-    return fits(rc->attrs_offset, rc->attrs_size, rc->sizes[0]) &&
+    return recover_fits(rc->attrs_offset, rc->attrs_size, rc->sizes[0]) &&
                    header->data_offset <= rc->sizes[0] &&
                    header->data_offset >= rc->attrs_offset + rc->attrs_size
                ? 0
@@ -94,7 +94,7 @@ static int read_front(Recovery *rc, const PdHeader *header) {
 }
 
 /* The ids of each event must lie in front of the data too: what lies behind may be cut off. */
-static int check_ids(const Recovery *rc, const PdHeader *header, size_t n_events) {
+static int recover_check_ids(const Recovery *rc, const PdHeader *header, size_t n_events) {
     for (size_t i = 0; i < n_events; i++) {
         uint8_t p[2 * sizeof(uint64_t)];
         uint64_t end = rc->attrs_offset + (i + 1) * header->attr_size;
@@ -102,14 +102,14 @@ static int check_ids(const Recovery *rc, const PdHeader *header, size_t n_events
 
         if (n < 0)
             return -errno;
-        if (n != sizeof(p) ||
-            !fits(load_u64(p, header->swap), load_u64(p + 8, header->swap), header->data_offset))
+        if (n != sizeof(p) || !recover_fits(load_u64(p, header->swap),
+                                            load_u64(p + 8, header->swap), header->data_offset))
             return -EBADMSG;
     }
     return 0;
 }
 
-static int open_reader(Recovery *rc) {
+static int recover_open_reader(Recovery *rc) {
     int fd = fcntl(rc->fds[0], F_DUPFD_CLOEXEC, 0), r;
 
     if (fd < 0)
@@ -121,11 +121,11 @@ static int open_reader(Recovery *rc) {
 }
 
 /* Reads everything, changes nothing. */
-static int look(Recovery *rc) {
+static int recover_look(Recovery *rc) {
     const PdHeader *header;
     PdEvents *events;
     uint64_t each;
-    int r = open_reader(rc);
+    int r = recover_open_reader(rc);
 
     if (r < 0)
         return r;
@@ -135,14 +135,14 @@ static int look(Recovery *rc) {
         return -EBADMSG;
     if (!header->unfinished)
         return -EALREADY;
-    r = read_front(rc, header);
+    r = recover_read_front(rc, header);
     if (r < 0)
         return r;
     each = header->attr_size;
     if (pd_events_count(events) == 0 || each == 0 ||
         rc->attrs_size / each < pd_events_count(events))
         return -EBADMSG;
-    r = check_ids(rc, header, pd_events_count(events));
+    r = recover_check_ids(rc, header, pd_events_count(events));
     if (r < 0)
         return r;
     r = pd_tally_new(&rc->tally);
@@ -153,13 +153,13 @@ static int look(Recovery *rc) {
 }
 
 /* That the file was not finished is said at its data, and is why we are here. */
-static const PdDamage *front_damage(const PdReader *reader) {
+static const PdDamage *recover_front_damage(const PdReader *reader) {
     const PdDamage *damage = pd_reader_damage(reader);
 
     return damage && damage->offset != pd_reader_header(reader)->data_offset ? damage : NULL;
 }
 
-static int add_events(PdWriter *w, const PdEvents *events) {
+static int recover_add_events(PdWriter *w, const PdEvents *events) {
     for (size_t i = 0; i < pd_events_count(events); i++) {
         int r = pd_writer_add_event(w, pd_events_at(events, i));
 
@@ -170,7 +170,7 @@ static int add_events(PdWriter *w, const PdEvents *events) {
 }
 
 /* A writer in the state in which the old one was at its last whole record. */
-static int resume(Recovery *rc, PdLayout layout, PdWriter **ret) {
+static int recover_resume(Recovery *rc, PdLayout layout, PdWriter **ret) {
     const PdHeader *header = pd_reader_header(rc->reader);
     PdWriterOptions options = {.layout = layout, .swap = header->swap};
     _cleanup_(pd_writer_freep) PdWriter *w = NULL;
@@ -178,13 +178,13 @@ static int resume(Recovery *rc, PdLayout layout, PdWriter **ret) {
 
     if (r < 0)
         return r;
-    r = add_events(w, pd_reader_events(rc->reader));
+    r = recover_add_events(w, pd_reader_events(rc->reader));
     if (r < 0)
         return r;
     w->begun = true;
     w->attr_size = (uint32_t)header->attr_size - 2 * sizeof(uint64_t);
     /* Attrs of which the reader could make only a part are written anew. */
-    w->n_attrs_written = front_damage(rc->reader) ? 0 : pd_events_count(w->events);
+    w->n_attrs_written = recover_front_damage(rc->reader) ? 0 : pd_events_count(w->events);
     w->attrs_offset = rc->attrs_offset;
     w->data_offset = header->data_offset;
     for (unsigned i = 0; i < rc->n; i++) {
@@ -200,7 +200,7 @@ static int resume(Recovery *rc, PdLayout layout, PdWriter **ret) {
 
 /* The kernel starts and stops a group with its leader, so recorders leave only leaders disabled;
  * the event of side-band, which is on from the start, belongs to none. */
-static void find_groups(PdEvents *events) {
+static void recover_find_groups(PdEvents *events) {
     const PdEvent *leader = NULL;
 
     for (size_t i = 0; i < pd_events_count(events); i++) {
@@ -215,10 +215,10 @@ static void find_groups(PdEvents *events) {
     }
 }
 
-static int set_groups(PdWriter *w) {
+static int recover_set_groups(PdWriter *w) {
     _cleanup_(buffer_done) Buffer groups = {};
 
-    find_groups(w->events);
+    recover_find_groups(w->events);
     pd_encode_group_desc(&groups, w->events, w->options.swap);
     if (groups.size == 0)
         return buffer_error(&groups);
@@ -227,7 +227,7 @@ static int set_groups(PdWriter *w) {
 }
 
 /* What the data tells goes above what the environment may hold of another time. */
-static int set_features(PdWriter *w, const PdEnvironment *environment) {
+static int recover_set_features(PdWriter *w, const PdEnvironment *environment) {
     _cleanup_(buffer_done) Buffer desc = {};
     PdTallyTotals totals = pd_tally_totals(w->tally);
     int r = environment ? pd_writer_set_environment(w, environment) : 0;
@@ -239,7 +239,7 @@ static int set_features(PdWriter *w, const PdEnvironment *environment) {
     w->features[PD_FEATURE_SAMPLE_TIME].set &= !totals.has_times;
     w->features[PD_FEATURE_BUILD_ID].set &= totals.n_build_ids == 0;
     if (!w->features[PD_FEATURE_GROUP_DESC].set)
-        r = set_groups(w);
+        r = recover_set_groups(w);
     if (r < 0 || w->features[PD_FEATURE_EVENT_DESC].set)
         return r;
     pd_encode_event_desc(&desc, w->events, w->options.swap);
@@ -247,7 +247,7 @@ static int set_features(PdWriter *w, const PdEnvironment *environment) {
                ?: pd_writer_set_feature(w, PD_FEATURE_EVENT_DESC, buffer_bytes(&desc));
 }
 
-static PdRecovery summary(const Recovery *rc, PdTallyTotals totals) {
+static PdRecovery recover_summary(const Recovery *rc, PdTallyTotals totals) {
     PdRecovery did = {.records = totals.records,
                       .samples = totals.samples,
                       .unidentified = totals.n_unidentified};
@@ -265,12 +265,12 @@ static PdRecovery summary(const Recovery *rc, PdTallyTotals totals) {
         snprintf(did.damage, sizeof(did.damage), "%s%s%s", rc->owned ? name : "",
                  rc->owned ? ": " : "", rc->scans[i].damage);
     }
-    if (did.damage[0] == '\0' && front_damage(rc->reader))
-        snprintf(did.damage, sizeof(did.damage), "%s", front_damage(rc->reader)->text);
+    if (did.damage[0] == '\0' && recover_front_damage(rc->reader))
+        snprintf(did.damage, sizeof(did.damage), "%s", recover_front_damage(rc->reader)->text);
     return did;
 }
 
-static int on_read(const PdRecoverOptions *options, PdTallyTotals totals) {
+static int recover_on_read(const PdRecoverOptions *options, PdTallyTotals totals) {
     const PdRecoveredTimes times = {.last_ns = totals.has_times ? totals.last_sample_time : 0,
                                     .round_ns = totals.round_time};
 
@@ -284,26 +284,26 @@ int pd_segment_recover(int fd, PdLayout layout, const PdEnvironment *environment
 
 int pd_segment_recover_with(int fd, const PdRecoverOptions *options, PdRecovery *ret) {
     PdLayout layout = options->layout;
-    _cleanup_(recovery_done) Recovery rc = {};
+    _cleanup_(recover_recovery_done) Recovery rc = {};
     _cleanup_(pd_writer_freep) PdWriter *w = NULL;
     PdRecovery did;
     int r;
 
     if (layout != PD_LAYOUT_FILE && layout != PD_LAYOUT_DIRECTORY)
         return -EINVAL;
-    r = open_files(&rc, fd, layout);
+    r = recover_open_files(&rc, fd, layout);
     if (r >= 0)
-        r = measure(&rc);
+        r = recover_measure(&rc);
     if (r >= 0)
-        r = look(&rc);
+        r = recover_look(&rc);
     if (r < 0)
         return r;
-    did = summary(&rc, pd_tally_totals(rc.tally));
-    r = on_read(options, pd_tally_totals(rc.tally));
+    did = recover_summary(&rc, pd_tally_totals(rc.tally));
+    r = recover_on_read(options, pd_tally_totals(rc.tally));
     if (r >= 0)
-        r = resume(&rc, layout, &w);
+        r = recover_resume(&rc, layout, &w);
     if (r >= 0)
-        r = set_features(w, options->environment);
+        r = recover_set_features(w, options->environment);
     if (r < 0)
         return r;
     for (unsigned i = 0; i < rc.n; i++)

@@ -37,14 +37,14 @@ typedef struct Scanner {
     PdScan scan;
 } Scanner;
 
-static void scanner_done(Scanner *s) {
+static void scan_scanner_done(Scanner *s) {
     ZSTD_freeDCtx(s->context);
     free(s->window);
     free(s->frame);
 }
 
 /* Bytes at an offset, all of which lie in the file; NULL and an errno when it cannot be read. */
-static int look(Scanner *s, uint64_t at, size_t n, const uint8_t **ret) {
+static int scan_look(Scanner *s, uint64_t at, size_t n, const uint8_t **ret) {
     assert(n <= WINDOW && at + n <= s->size);
     if (at < s->window_at || at + n > s->window_at + s->window_size) {
         size_t want = (size_t)MIN((uint64_t)WINDOW, s->size - at), got = 0;
@@ -67,16 +67,16 @@ static int look(Scanner *s, uint64_t at, size_t n, const uint8_t **ret) {
 }
 
 /* Such as we write: new ones of the kernel are, frames of COMPRESSED2 and simpleperf's are not. */
-static bool is_ours(const PdRecord *record) {
+static bool scan_is_ours(const PdRecord *record) {
     return pd_record_is_sane(record) && record->type <= TYPE_MAX &&
            record->type != PD_RECORD_COMPRESSED2;
 }
 
 /* Whether the record can be what it says; *ret_why tells otherwise. */
-static bool makes_sense(const Scanner *s, const PdRecord *record, const char **ret_why) {
+static bool scan_makes_sense(const Scanner *s, const PdRecord *record, const char **ret_why) {
     PdStamp stamp;
 
-    if (!is_ours(record))
+    if (!scan_is_ours(record))
         *ret_why = "no record";
     else if (record->type < PD_RECORD_USER && record->size % 8 > 0)
         *ret_why = "a record of a size that the kernel never gives";
@@ -88,7 +88,7 @@ static bool makes_sense(const Scanner *s, const PdRecord *record, const char **r
 }
 
 /* Walks the n bytes that a frame held: 1 whole records, 0 not, negative errno. */
-static int walk_frame(Scanner *s, size_t n, bool tally) {
+static int scan_walk_frame(Scanner *s, size_t n, bool tally) {
     for (size_t at = 0; at < n;) {
         const char *why;
         PdRecord record;
@@ -97,7 +97,7 @@ static int walk_frame(Scanner *s, size_t n, bool tally) {
         if (n - at < PD_RECORD_HEADER_SIZE)
             return 0;
         record = pd_record_at(s->frame + at, s->swap);
-        if (record.size > n - at || !makes_sense(s, &record, &why))
+        if (record.size > n - at || !scan_makes_sense(s, &record, &why))
             return 0;
         r = tally ? pd_tally_add(s->tally, s->events, &record) : 0;
         if (r < 0)
@@ -108,7 +108,7 @@ static int walk_frame(Scanner *s, size_t n, bool tally) {
 }
 
 /* 1: whole, 0: not (*ret_why), negative errno. */
-static int take_frame(Scanner *s, const uint8_t *body, size_t n, const char **ret_why) {
+static int scan_take_frame(Scanner *s, const uint8_t *body, size_t n, const char **ret_why) {
     unsigned long long content = ZSTD_getFrameContentSize(body, n);
     size_t got;
     int r;
@@ -123,9 +123,9 @@ static int take_frame(Scanner *s, const uint8_t *body, size_t n, const char **re
     if (ZSTD_isError(got) || got != content)
         return 0;
     *ret_why = "a frame that holds no whole records";
-    r = walk_frame(s, got, false);
+    r = scan_walk_frame(s, got, false);
     if (r > 0)
-        r = walk_frame(s, got, true);
+        r = scan_walk_frame(s, got, true);
     if (r <= 0)
         return r;
     s->scan.frame_raw = MAX(s->scan.frame_raw, (uint32_t)got);
@@ -134,7 +134,7 @@ static int take_frame(Scanner *s, const uint8_t *body, size_t n, const char **re
 }
 
 /* Bytes behind the record that belong to it, as the reader takes them. */
-static uint64_t payload_of(const PdRecord *record) {
+static uint64_t scan_payload_of(const PdRecord *record) {
     const uint8_t *body = record->data + PD_RECORD_HEADER_SIZE;
 
     if (record->type == PD_RECORD_AUXTRACE && record->size >= AUXTRACE_SIZE)
@@ -145,7 +145,7 @@ static uint64_t payload_of(const PdRecord *record) {
 }
 
 /* 1: s->scan.end moved on, 0: the end (*ret_why or ""), negative errno. */
-static int step(Scanner *s, const char **ret_why) {
+static int scan_step(Scanner *s, const char **ret_why) {
     uint64_t at = s->scan.end, left = s->size - at, size, payload;
     const uint8_t *p;
     PdRecord record;
@@ -154,28 +154,28 @@ static int step(Scanner *s, const char **ret_why) {
     *ret_why = left == 0 ? "" : "a record that is cut short";
     if (left < PD_RECORD_HEADER_SIZE)
         return 0;
-    r = look(s, at, PD_RECORD_HEADER_SIZE, &p);
+    r = scan_look(s, at, PD_RECORD_HEADER_SIZE, &p);
     if (r < 0)
         return r;
     record = pd_record_at(p, s->swap);
-    if (!is_ours(&record)) {
+    if (!scan_is_ours(&record)) {
         *ret_why = "no record";
         return 0;
     }
     size = record.size;
     if (size > left)
         return 0;
-    r = look(s, at, (size_t)MIN(size, (uint64_t)WINDOW), &p);
+    r = scan_look(s, at, (size_t)MIN(size, (uint64_t)WINDOW), &p);
     if (r < 0)
         return r;
     record.data = p;
-    payload = payload_of(&record);
+    payload = scan_payload_of(&record);
     if (payload > left - size)
         return 0;
-    if (!makes_sense(s, &record, ret_why))
+    if (!scan_makes_sense(s, &record, ret_why))
         return 0;
     if (record.type == PD_RECORD_COMPRESSED) {
-        r = take_frame(s, p + PD_RECORD_HEADER_SIZE, size - PD_RECORD_HEADER_SIZE, ret_why);
+        r = scan_take_frame(s, p + PD_RECORD_HEADER_SIZE, size - PD_RECORD_HEADER_SIZE, ret_why);
     } else {
         r = pd_tally_add(s->tally, s->events, &record);
         s->scan.raw_bytes += size + payload;
@@ -188,21 +188,21 @@ static int step(Scanner *s, const char **ret_why) {
 
 int pd_scan_file(int fd, uint64_t start, uint64_t size, const PdEvents *events, bool swap,
                  PdTally *tally, PdScan *ret) {
-    _cleanup_(scanner_done) Scanner s = {.fd = fd,
-                                         .size = size,
-                                         .swap = swap,
-                                         .events = events,
-                                         .tally = tally,
-                                         .context = ZSTD_createDCtx(),
-                                         .window = malloc(WINDOW),
-                                         .frame = malloc(PD_FRAME_RAW_MAX),
-                                         .scan = {.end = start}};
+    _cleanup_(scan_scanner_done) Scanner s = {.fd = fd,
+                                              .size = size,
+                                              .swap = swap,
+                                              .events = events,
+                                              .tally = tally,
+                                              .context = ZSTD_createDCtx(),
+                                              .window = malloc(WINDOW),
+                                              .frame = malloc(PD_FRAME_RAW_MAX),
+                                              .scan = {.end = start}};
     const char *why;
     int r;
 
     if (!s.context || !s.window || !s.frame)
         return -ENOMEM;
-    while ((r = step(&s, &why)) > 0)
+    while ((r = scan_step(&s, &why)) > 0)
         ;
     if (r < 0)
         return r;

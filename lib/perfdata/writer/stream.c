@@ -19,7 +19,7 @@ void pd_stream_done(PdStream *s) {
     buffer_done(&s->raw);
 }
 
-static int write_out(PdStream *s) {
+static int stream_write_out(PdStream *s) {
     int r;
 
     if (s->broken < 0)
@@ -36,11 +36,11 @@ static int write_out(PdStream *s) {
 }
 
 int pd_stream_make_room(PdStream *s) {
-    return s->out.size < OUT_ENOUGH ? 0 : write_out(s);
+    return s->out.size < OUT_ENOUGH ? 0 : stream_write_out(s);
 }
 
 /* Appends or changes nothing: what does not fit memory may be tried again. */
-static int append(Buffer *b, const void *data, size_t n) {
+static int stream_append(Buffer *b, const void *data, size_t n) {
     uint8_t *p = n > 0 ? buffer_reserve(b, n) : NULL;
 
     if (n > 0 && !p) {
@@ -53,7 +53,7 @@ static int append(Buffer *b, const void *data, size_t n) {
     return 0;
 }
 
-static int compress(PdStream *s, Bytes records, bool all, size_t *ret_taken) {
+static int stream_compress(PdStream *s, Bytes records, bool all, size_t *ret_taken) {
     size_t before = s->out.size;
     int r = pd_compressor_take(s->compressor, records, all, &s->out, ret_taken);
 
@@ -64,9 +64,9 @@ static int compress(PdStream *s, Bytes records, bool all, size_t *ret_taken) {
     return r;
 }
 
-static int compress_raw(PdStream *s, bool all) {
+static int stream_compress_raw(PdStream *s, bool all) {
     size_t taken;
-    int r = compress(s, buffer_bytes(&s->raw), all, &taken);
+    int r = stream_compress(s, buffer_bytes(&s->raw), all, &taken);
 
     if (r < 0)
         return r;
@@ -77,11 +77,11 @@ static int compress_raw(PdStream *s, bool all) {
 }
 
 /* Behind others that wait for their frame to fill. */
-static int gather(PdStream *s, const void *records, size_t n) {
-    int r = append(&s->raw, records, n);
+static int stream_gather(PdStream *s, const void *records, size_t n) {
+    int r = stream_append(&s->raw, records, n);
 
     if (r == 0 && s->raw.size >= PD_FRAME_RAW_MAX) {
-        r = compress_raw(s, false);
+        r = stream_compress_raw(s, false);
         s->raw.size -= r < 0 ? n : 0;
     }
     return r;
@@ -94,20 +94,20 @@ int pd_stream_records(PdStream *s, const void *records, size_t n) {
     assert(s->compressor);
     /* What is large enough for a frame of its own is packed where it lies. */
     r = s->raw.size == 0 && n >= FRAME_LARGE
-            ? compress(s, (Bytes){.data = records, .size = n}, true, &taken)
-            : gather(s, records, n);
+            ? stream_compress(s, (Bytes){.data = records, .size = n}, true, &taken)
+            : stream_gather(s, records, n);
     if (r == 0)
         s->raw_bytes += n;
     return r;
 }
 
 int pd_stream_end_frame(PdStream *s) {
-    return s->raw.size > 0 ? compress_raw(s, true) : 0;
+    return s->raw.size > 0 ? stream_compress_raw(s, true) : 0;
 }
 
 /* What a failed write has left is written over by the next one. */
-static int write_through(PdStream *s, const void *bytes, size_t n) {
-    int r = write_out(s);
+static int stream_write_through(PdStream *s, const void *bytes, size_t n) {
+    int r = stream_write_out(s);
 
     if (r == 0)
         r = file_write_all_at(s->fd, bytes, n, s->position);
@@ -121,7 +121,8 @@ int pd_stream_plain(PdStream *s, const void *bytes, size_t n) {
 
     if (r < 0)
         return r;
-    r = s->positioned && n >= PLAIN_LARGE ? write_through(s, bytes, n) : append(&s->out, bytes, n);
+    r = s->positioned && n >= PLAIN_LARGE ? stream_write_through(s, bytes, n)
+                                          : stream_append(&s->out, bytes, n);
     if (r < 0)
         return r;
     s->raw_bytes += n;
@@ -131,7 +132,7 @@ int pd_stream_plain(PdStream *s, const void *bytes, size_t n) {
 int pd_stream_flush(PdStream *s) {
     int r = pd_stream_end_frame(s);
 
-    return r < 0 ? r : write_out(s);
+    return r < 0 ? r : stream_write_out(s);
 }
 
 uint64_t pd_stream_end(const PdStream *s) {

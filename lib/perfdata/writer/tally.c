@@ -62,36 +62,37 @@ PdTallyTotals pd_tally_totals(const PdTally *tally) {
     return tally->totals;
 }
 
-static Entry *entry_at(const PdTally *tally, size_t i) {
+static Entry *tally_entry_at(const PdTally *tally, size_t i) {
     return (Entry *)(void *)tally->entries.data + i;
 }
 
-static Bytes entry_name(const PdTally *tally, const Entry *entry) {
+static Bytes tally_entry_name(const PdTally *tally, const Entry *entry) {
     return (Bytes){.data = tally->names.data + entry->name_at, .size = entry->name_size};
 }
 
-static uint64_t mix(uint64_t h, const uint8_t *p, size_t n) {
+static uint64_t tally_mix(uint64_t h, const uint8_t *p, size_t n) {
     for (size_t i = 0; i < n; i++)
         h = (h ^ p[i]) * 0x100000001b3ULL;
     return h ^ h >> 29;
 }
 
-static uint32_t *slot_of(const PdTally *tally, const Entry *entry, Bytes name) {
-    uint64_t h = mix(mix(tally->seed, entry->build_id, entry->size), name.data, name.size);
+static uint32_t *tally_slot_of(const PdTally *tally, const Entry *entry, Bytes name) {
+    uint64_t h =
+        tally_mix(tally_mix(tally->seed, entry->build_id, entry->size), name.data, name.size);
     size_t mask = ((size_t)1 << tally->slots_log) - 1;
 
     for (size_t i = (h * 0x9e3779b97f4a7c15ULL) >> (64 - tally->slots_log);; i = (i + 1) & mask) {
         uint32_t *slot = &tally->slots[i];
-        const Entry *e = *slot > 0 ? entry_at(tally, *slot - 1) : NULL;
+        const Entry *e = *slot > 0 ? tally_entry_at(tally, *slot - 1) : NULL;
 
         if (!e || (e->pid == entry->pid && e->cpumode == entry->cpumode && e->size == entry->size &&
                    memcmp(e->build_id, entry->build_id, BUILD_ID_MAX) == 0 &&
-                   bytes_equal(entry_name(tally, e), name)))
+                   bytes_equal(tally_entry_name(tally, e), name)))
             return slot;
     }
 }
 
-static int grow(PdTally *tally) {
+static int tally_grow(PdTally *tally) {
     size_t n = tally->n_entries;
     unsigned log = MAX(tally->slots_log, 6U);
     uint32_t *slots;
@@ -107,20 +108,20 @@ static int grow(PdTally *tally) {
     tally->slots = slots;
     tally->slots_log = log;
     for (size_t i = 0; i < n; i++) {
-        const Entry *e = entry_at(tally, i);
+        const Entry *e = tally_entry_at(tally, i);
 
-        *slot_of(tally, e, entry_name(tally, e)) = (uint32_t)i + 1;
+        *tally_slot_of(tally, e, tally_entry_name(tally, e)) = (uint32_t)i + 1;
     }
     return 0;
 }
 
-static int keep(PdTally *tally, Entry entry, Bytes name) {
+static int tally_keep(PdTally *tally, Entry entry, Bytes name) {
     uint32_t *slot;
-    int r = grow(tally);
+    int r = tally_grow(tally);
 
     if (r < 0)
         return r;
-    slot = slot_of(tally, &entry, name);
+    slot = tally_slot_of(tally, &entry, name);
     if (*slot > 0)
         return 0;
     if (tally->n_entries >= BUILD_IDS_MAX || name.size > NAMES_MAX - tally->names.size) {
@@ -139,19 +140,19 @@ static int keep(PdTally *tally, Entry entry, Bytes name) {
     return 0;
 }
 
-static int keep_build_id(PdTally *tally, uint32_t pid, uint16_t misc, const uint8_t *build_id,
-                         uint8_t size, Bytes name) {
+static int tally_keep_build_id(PdTally *tally, uint32_t pid, uint16_t misc, const uint8_t *build_id,
+                               uint8_t size, Bytes name) {
     Entry entry = {.pid = pid, .cpumode = misc & PD_MISC_CPUMODE_MASK};
 
     entry.size = MIN(size, (uint8_t)BUILD_ID_MAX);
     if (entry.size == 0 || name.size == 0)
         return 0;
     memcpy(entry.build_id, build_id, entry.size);
-    return keep(tally, entry, name);
+    return tally_keep(tally, entry, name);
 }
 
 /* The kernel's map is named after the symbol that it is placed by: "[kernel.kallsyms]_text". */
-static Bytes object_name(Bytes filename) {
+static Bytes tally_object_name(Bytes filename) {
     const uint8_t *end = filename.size > 0 && filename.data[0] == '['
                              ? memchr(filename.data, ']', filename.size)
                              : NULL;
@@ -161,25 +162,26 @@ static Bytes object_name(Bytes filename) {
     return filename;
 }
 
-static int look_into(PdTally *tally, const PdEvent *event, const PdRecord *record) {
+static int tally_look_into(PdTally *tally, const PdEvent *event, const PdRecord *record) {
     uint16_t mode = record->misc & PD_MISC_CPUMODE_MASK;
     bool guest = mode == PD_MISC_GUEST_KERNEL || mode == PD_MISC_GUEST_USER;
     PdBody body;
 
     if (record->type == PD_RECORD_MMAP2 && (record->misc & PD_MISC_MMAP_BUILD_ID) &&
         pd_record_parse(record, event, &body) == 0 && !body.mmap.data)
-        return keep_build_id(tally, guest ? body.mmap.pid : UINT32_MAX, mode, body.mmap.build_id,
-                             body.mmap.build_id_size, object_name(body.mmap.filename));
+        return tally_keep_build_id(tally, guest ? body.mmap.pid : UINT32_MAX, mode,
+                                   body.mmap.build_id, body.mmap.build_id_size,
+                                   tally_object_name(body.mmap.filename));
     if (record->type == PD_RECORD_MMAP2 && pd_record_parse(record, event, &body) == 0 &&
         pd_filename_is_marked(body.mmap.filename))
-        return keep(tally, (Entry){.pid = UINT32_MAX, .cpumode = mode}, body.mmap.filename);
+        return tally_keep(tally, (Entry){.pid = UINT32_MAX, .cpumode = mode}, body.mmap.filename);
     if (record->type == PD_RECORD_BUILD_ID && pd_record_parse(record, event, &body) == 0)
-        return keep_build_id(tally, body.build_id.pid, mode, body.build_id.build_id,
-                             body.build_id.size, body.build_id.filename);
+        return tally_keep_build_id(tally, body.build_id.pid, mode, body.build_id.build_id,
+                                   body.build_id.size, body.build_id.filename);
     return 0;
 }
 
-static void add_span(PdTallyTotals *t, uint64_t first, uint64_t last) {
+static void tally_add_span(PdTallyTotals *t, uint64_t first, uint64_t last) {
     t->first_sample_time = t->has_times ? MIN(t->first_sample_time, first) : first;
     t->last_sample_time = t->has_times ? MAX(t->last_sample_time, last) : last;
     t->has_times = true;
@@ -189,7 +191,7 @@ void pd_tally_add_samples(PdTally *tally, uint64_t samples, uint64_t first, uint
     tally->totals.records += samples;
     tally->totals.samples += samples;
     if (samples > 0)
-        add_span(&tally->totals, first, last);
+        tally_add_span(&tally->totals, first, last);
 }
 
 int pd_tally_add(PdTally *tally, const PdEvents *events, const PdRecord *record) {
@@ -201,7 +203,7 @@ int pd_tally_add(PdTally *tally, const PdEvents *events, const PdRecord *record)
         t->samples++;
         if (pd_events_stamp(events, record, &stamp) < 0 || !stamp.has_time)
             return 0;
-        add_span(t, stamp.time, stamp.time);
+        tally_add_span(t, stamp.time, stamp.time);
         return 0;
     }
     if (record->type == PD_RECORD_FINISHED_ROUND)
@@ -210,16 +212,16 @@ int pd_tally_add(PdTally *tally, const PdEvents *events, const PdRecord *record)
         return 0;
     if (pd_events_stamp(events, record, &stamp) < 0)
         return 0;
-    return look_into(tally, stamp.event, record);
+    return tally_look_into(tally, stamp.event, record);
 }
 
 void pd_tally_encode_build_ids(const PdTally *tally, Buffer *out, bool swap) {
     for (size_t i = 0; i < tally->n_entries; i++) {
-        const Entry *e = entry_at(tally, i);
+        const Entry *e = tally_entry_at(tally, i);
 
         if (e->size == 0)
             continue;
         pd_encode_build_id(out, e->pid, e->cpumode, (Bytes){.data = e->build_id, .size = e->size},
-                           entry_name(tally, e), swap);
+                           tally_entry_name(tally, e), swap);
     }
 }

@@ -16,7 +16,7 @@
 
 enum { LEVEL_MAX = 22, FILES_MAX = 64, RUN_MAX = 64 * 1024 };
 
-static int open_files(PdWriter *w, int folder) {
+static int writer_append_open_files(PdWriter *w, int folder) {
     for (unsigned i = 0; i < w->n_streams; i++) {
         char name[32] = "data";
         int fd;
@@ -72,7 +72,7 @@ int pd_writer_new(int fd, const PdWriterOptions *options, PdWriter **ret) {
     if (r >= 0 && options->tally)
         r = pd_tally_new(&w->tally);
     if (r >= 0 && folder)
-        r = open_files(w, fd);
+        r = writer_append_open_files(w, fd);
     if (r < 0)
         return r;
     for (unsigned i = 0; i < w->n_streams; i++)
@@ -140,7 +140,7 @@ int pd_writer_begin(PdWriter *w) {
 }
 
 /* Records that a reader must find in the file itself, or that it must not unpack twice. */
-static bool stays_plain(uint32_t type) {
+static bool writer_append_stays_plain(uint32_t type) {
     switch (type) {
     case PD_RECORD_HEADER_ATTR:
     case PD_RECORD_EVENT_TYPE:
@@ -157,7 +157,7 @@ static bool stays_plain(uint32_t type) {
     }
 }
 
-static bool all_whole(const uint8_t *p, size_t n, bool swap) {
+static bool writer_append_all_whole(const uint8_t *p, size_t n, bool swap) {
     while (n > 0) {
         uint64_t size = n >= PD_RECORD_HEADER_SIZE ? pd_record_at(p, swap).size : 0;
 
@@ -169,7 +169,7 @@ static bool all_whole(const uint8_t *p, size_t n, bool swap) {
     return true;
 }
 
-static int tally_records(PdWriter *w, const uint8_t *p, size_t n) {
+static int writer_append_tally_records(PdWriter *w, const uint8_t *p, size_t n) {
     for (size_t at = 0; at < n;) {
         PdRecord record = pd_record_at(p + at, w->options.swap);
         int r = pd_tally_add(w->tally, w->events, &record);
@@ -182,7 +182,7 @@ static int tally_records(PdWriter *w, const uint8_t *p, size_t n) {
 }
 
 /* Splits into runs of records that go the same way, none much longer than RUN_MAX. */
-static int put_records(PdWriter *w, PdStream *s, const uint8_t *p, size_t n) {
+static int writer_append_put_records(PdWriter *w, PdStream *s, const uint8_t *p, size_t n) {
     size_t run = 0, at = 0;
     int r = 0;
 
@@ -191,7 +191,7 @@ static int put_records(PdWriter *w, PdStream *s, const uint8_t *p, size_t n) {
     while (at < n && r >= 0) {
         PdRecord record = pd_record_at(p + at, w->options.swap);
         size_t size = record.size;
-        bool plain = stays_plain(record.type);
+        bool plain = writer_append_stays_plain(record.type);
 
         if (at > run && (plain || at - run >= RUN_MAX)) {
             r = pd_stream_records(s, p + run, at - run);
@@ -211,18 +211,18 @@ int pd_writer_write(PdWriter *w, uint32_t file, const void *records, size_t n) {
     int r;
 
     assert(w->begun && !w->finished);
-    if (file >= w->n_streams || !all_whole(records, n, w->options.swap))
+    if (file >= w->n_streams || !writer_append_all_whole(records, n, w->options.swap))
         return -EINVAL;
     s = &w->streams[file];
     r = pd_stream_make_room(s);
     if (r < 0)
         return r;
     if (w->tally)
-        r = tally_records(w, records, n);
+        r = writer_append_tally_records(w, records, n);
     if (r < 0)
         return r;
     w->last = file;
-    return put_records(w, s, records, n);
+    return writer_append_put_records(w, s, records, n);
 }
 
 int pd_writer_write_samples(PdWriter *w, uint32_t file, const void *records, size_t n,
@@ -292,7 +292,7 @@ int pd_writer_flush(PdWriter *w) {
 }
 
 /* A data section without a byte would say that the file was never finished. */
-static int fill_empty(PdWriter *w) {
+static int writer_append_fill_empty(PdWriter *w) {
     _cleanup_(buffer_done) Buffer mark = {};
 
     if (w->options.layout == PD_LAYOUT_PIPE || pd_stream_end(&w->streams[0]) > w->data_offset)
@@ -314,7 +314,7 @@ int pd_writer_finish(PdWriter *w) {
     }
     r = pd_writer_flush(w);
     if (r >= 0)
-        r = fill_empty(w);
+        r = writer_append_fill_empty(w);
     if (r >= 0)
         r = pd_writer_flush(w);
     if (r >= 0 && w->options.layout != PD_LAYOUT_PIPE) {

@@ -89,11 +89,11 @@ int pd_writer_keep_own_features(PdWriter *w) {
                ?: pd_writer_keep_feature(w, PD_FEATURE_COMPRESSED, buffer_bytes(&body));
 }
 
-static bool is_ours_to_make(const PdWriter *w, unsigned bit) {
+static bool writer_feature_is_ours_to_make(const PdWriter *w, unsigned bit) {
     return !w->features[bit].set || w->features[bit].made;
 }
 
-static int make_feature(PdWriter *w, unsigned bit, const Buffer *body) {
+static int writer_feature_make(PdWriter *w, unsigned bit, const Buffer *body) {
     int r = buffer_error(body) ?: pd_writer_set_feature(w, bit, buffer_bytes(body));
 
     w->features[bit].made = r == 0;
@@ -106,13 +106,13 @@ int pd_writer_keep_tally(PdWriter *w) {
     PdTallyTotals totals = pd_tally_totals(w->tally);
     int r = 0;
 
-    if (totals.has_times && is_ours_to_make(w, PD_FEATURE_SAMPLE_TIME)) {
+    if (totals.has_times && writer_feature_is_ours_to_make(w, PD_FEATURE_SAMPLE_TIME)) {
         pd_encode_sample_time(&times, totals.first_sample_time, totals.last_sample_time,
                               w->options.swap);
-        r = make_feature(w, PD_FEATURE_SAMPLE_TIME, &times);
+        r = writer_feature_make(w, PD_FEATURE_SAMPLE_TIME, &times);
     }
-    if (r < 0 || totals.n_build_ids == 0 || !is_ours_to_make(w, PD_FEATURE_BUILD_ID))
+    if (r < 0 || totals.n_build_ids == 0 || !writer_feature_is_ours_to_make(w, PD_FEATURE_BUILD_ID))
         return r;
     pd_tally_encode_build_ids(w->tally, &build_ids, w->options.swap);
-    return make_feature(w, PD_FEATURE_BUILD_ID, &build_ids);
+    return writer_feature_make(w, PD_FEATURE_BUILD_ID, &build_ids);
 }

@@ -8,22 +8,22 @@
  * the processes of the recording, once a sweep in which an answer came.
  */
 
-static bool is_due(const Emission *e, ProcessImage *image) {
+static bool emission_late_is_due(const Emission *e, ProcessImage *image) {
     const ProcessImage *code = emission_code_of(e, image);
 
     return code && code->owed & e->slot && (code->is_due || (e->releases && code->waits));
 }
 
 /* False: none was due. */
-static bool write_maps_due(Emission *e, uint32_t pid, const ProcessMaps *maps, bool all,
-                           uint64_t stamp) {
+static bool emission_late_write_maps_due(Emission *e, uint32_t pid, const ProcessMaps *maps,
+                                         bool all, uint64_t stamp) {
     PdTrailer trailer = emission_trailer(e, pid, pid, stamp);
     const ProcessMapping *m;
     bool any = false;
     size_t at = 0;
 
     while (maps && (m = maps_next(maps, &at))) {
-        if (!all && !is_due(e, m->image))
+        if (!all && !emission_late_is_due(e, m->image))
             continue;
         emission_write_mapping(e, &trailer, m);
         any = true;
@@ -32,37 +32,38 @@ static bool write_maps_due(Emission *e, uint32_t pid, const ProcessMaps *maps, b
 }
 
 /* A sample that was older than the floor got the state at its own time. */
-static uint64_t stamp_of(const EmittedProcess *m) {
+static uint64_t emission_late_stamp_of(const EmittedProcess *m) {
     const History *h = m->emission->history;
 
     return m->floor_ns == h->floor_ns ? m->stamp_ns : history_stamp(h);
 }
 
-static void write_state_due(const EmittedProcess *m) {
+static void emission_late_write_state_due(const EmittedProcess *m) {
     const Process *p = m->process;
-    uint64_t stamp = stamp_of(m);
-    bool over = write_maps_due(m->emission, p->pid, p->before_exec, false, stamp);
+    uint64_t stamp = emission_late_stamp_of(m);
+    bool over = emission_late_write_maps_due(m->emission, p->pid, p->before_exec, false, stamp);
 
     /* What it maps now lies over what it mapped before. */
-    write_maps_due(m->emission, p->pid, p->maps, over, stamp);
+    emission_late_write_maps_due(m->emission, p->pid, p->maps, over, stamp);
 }
 
-static void write_birth_due(const EmittedProcess *m) {
+static void emission_late_write_birth_due(const EmittedProcess *m) {
     History *h = m->emission->history;
     const Process *p = m->process;
     ProcessMaps *maps = maps_at(h, p, p->birth_ns);
 
-    write_maps_due(m->emission, p->pid, maps, false, MAX(p->birth_ns, history_stamp(h)));
+    emission_late_write_maps_due(m->emission, p->pid, maps, false,
+                                 MAX(p->birth_ns, history_stamp(h)));
     maps_put(&h->strings, maps);
 }
 
-static void write_process_due(const EmittedProcess *m) {
+static void emission_late_write_process_due(const EmittedProcess *m) {
     if (m->process->birth)
-        write_birth_due(m);
+        emission_late_write_birth_due(m);
     else
-        write_state_due(m);
+        emission_late_write_state_due(m);
     for (const Entry *entry = m->process->queue.first; entry; entry = entry->next)
-        if (entry->image && is_due(m->emission, entry->image))
+        if (entry->image && emission_late_is_due(m->emission, entry->image))
             emission_write_entry(m->emission, entry);
 }
 
@@ -71,11 +72,11 @@ void emission_write_due(Emission *e) {
     bool any = false;
 
     for (size_t i = 0; i < e->n_owed && !any; i++)
-        any = is_due(e, e->owed[i]);
+        any = emission_late_is_due(e, e->owed[i]);
     if (!any)
         return;
     for (const EmittedProcess *m = e->emitted; m; m = m->after)
-        write_process_due(m);
+        emission_late_write_process_due(m);
     for (size_t i = 0; i < e->n_owed; i++) {
         ProcessImage *image = e->owed[i];
 

@@ -24,7 +24,7 @@ PdTrailer emission_trailer(const Emission *e, uint32_t pid, uint32_t tid, uint64
 }
 
 /* The path with the mark at its end, in `scratch`. */
-static Bytes mark_path(Bytes path, uint8_t scratch[MARKED_MAX]) {
+static Bytes emission_record_mark_path(Bytes path, uint8_t scratch[MARKED_MAX]) {
     const size_t n = sizeof(PD_NO_BUILD_ID) - 1;
 
     path.size = MIN(path.size, MARKED_MAX - n);
@@ -34,7 +34,7 @@ static Bytes mark_path(Bytes path, uint8_t scratch[MARKED_MAX]) {
 }
 
 /* The recording names the image without a build id; false: no room to remember that. */
-static bool owe(Emission *e, ProcessImage *image) {
+static bool emission_record_owe(Emission *e, ProcessImage *image) {
     ProcessBudget *budget = &e->history->strings.budget;
     size_t n = MAX(e->owed_allocated * 2, (size_t)16);
     ProcessImage **owed;
@@ -67,11 +67,12 @@ void emission_forget_owed(Emission *e) {
 }
 
 /* Whether the mapping is held back until the build id is known. */
-static bool holds_back(Emission *e, ProcessImage *image, const PdMmap *m) {
+static bool emission_record_holds_back(Emission *e, ProcessImage *image, const PdMmap *m) {
     History *h = e->history;
 
     /* What was asked for in vain is asked for again when it is named the next time. */
-    if (!owe(e, image) || h->identify != HISTORY_ASKS || e->releases || image->is_due)
+    if (!emission_record_owe(e, image) || h->identify != HISTORY_ASKS || e->releases ||
+        image->is_due)
         return false;
     image_want(h, image, m->pid, m->start, m->start + m->length);
     return image_wait(h, image);
@@ -83,7 +84,7 @@ ProcessImage *emission_code_of(const Emission *e, ProcessImage *image) {
     return e->has_data ? images_find_code(&e->history->strings, image) : NULL;
 }
 
-static bool needs_mark(const Emission *e, const PdMmap *m) {
+static bool emission_record_needs_mark(const Emission *e, const PdMmap *m) {
     return m->build_id_size == 0 && e->history->identify != HISTORY_AS_TOLD &&
            path_is_file(m->filename);
 }
@@ -93,7 +94,8 @@ static bool needs_mark(const Emission *e, const PdMmap *m) {
  * is left out where that is not executed: the kernel and ld.so map what comes before the code of a
  * file just before the code, and nearly always both are known by now.
  */
-static void write_map(Emission *e, const PdTrailer *trailer, PdMmap *mmap, ProcessImage *image) {
+static void emission_record_write_map(Emission *e, const PdTrailer *trailer, PdMmap *mmap,
+                                      ProcessImage *image) {
     ProcessImage *code = emission_code_of(e, image);
     uint16_t misc = PD_MISC_USER | (code != image ? PD_MISC_MMAP_DATA : 0);
     uint8_t scratch[MARKED_MAX];
@@ -109,27 +111,27 @@ static void write_map(Emission *e, const PdTrailer *trailer, PdMmap *mmap, Proce
     mmap->prot = image->prot;
     mmap->flags = image->flags;
     mmap->filename = name_bytes(image->path);
-    if (needs_mark(e, mmap)) {
-        if (holds_back(e, code, mmap))
+    if (emission_record_needs_mark(e, mmap)) {
+        if (emission_record_holds_back(e, code, mmap))
             return;
-        mmap->filename = mark_path(mmap->filename, scratch);
+        mmap->filename = emission_record_mark_path(mmap->filename, scratch);
     }
     pd_emit_mmap2(&e->pending, trailer, misc, mmap);
 }
 
 /* There was no memory for its image. */
-static void write_bare(Emission *e, const PdTrailer *trailer, const Entry *entry) {
+static void emission_record_write_bare(Emission *e, const PdTrailer *trailer, const Entry *entry) {
     uint8_t scratch[MARKED_MAX];
     PdBody body;
     PdRecord record = entry_parse(entry, &body);
 
     if (record.type == PD_RECORD_MMAP2 && record.misc & PD_MISC_MMAP_DATA)
         return;
-    if (record.type != PD_RECORD_MMAP2 || !needs_mark(e, &body.mmap)) {
+    if (record.type != PD_RECORD_MMAP2 || !emission_record_needs_mark(e, &body.mmap)) {
         pd_emit_record(&e->pending, trailer, entry_record(entry));
         return;
     }
-    body.mmap.filename = mark_path(pd_filename_unmark(body.mmap.filename), scratch);
+    body.mmap.filename = emission_record_mark_path(pd_filename_unmark(body.mmap.filename), scratch);
     pd_emit_mmap2(&e->pending, trailer, PD_MISC_USER, &body.mmap);
 }
 
@@ -140,11 +142,11 @@ void emission_write_entry(Emission *e, const Entry *entry) {
 
     trailer.cpu = entry->cpu;
     if (!entry->image) {
-        write_bare(e, &trailer, entry);
+        emission_record_write_bare(e, &trailer, entry);
         return;
     }
     entry_parse(entry, &body);
-    write_map(e, &trailer, &body.mmap, entry->image);
+    emission_record_write_map(e, &trailer, &body.mmap, entry->image);
 }
 
 void emission_write_mapping(Emission *e, const PdTrailer *trailer, const ProcessMapping *m) {
@@ -154,7 +156,7 @@ void emission_write_mapping(Emission *e, const PdTrailer *trailer, const Process
                    .length = m->end - m->start,
                    .pgoff = m->pgoff};
 
-    write_map(e, trailer, &mmap, m->image);
+    emission_record_write_map(e, trailer, &mmap, m->image);
 }
 
 void emission_kernel_record(Emission *e, Bytes record, uint64_t stamp) {

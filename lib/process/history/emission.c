@@ -58,21 +58,23 @@ Emission *emission_free(Emission *e) {
     return NULL;
 }
 
-static void write_fork(Emission *e, uint32_t pid, uint32_t ppid, uint32_t tid, uint64_t time) {
+static void emission_write_fork(Emission *e, uint32_t pid, uint32_t ppid, uint32_t tid,
+                                uint64_t time) {
     PdTrailer trailer = emission_trailer(e, pid, tid, time);
     PdTask task = {.pid = pid, .ppid = ppid, .tid = tid, .ptid = ppid, .time = time};
 
     pd_emit_task(&e->pending, &trailer, PD_RECORD_FORK, PD_MISC_FORK_EXEC, &task);
 }
 
-static void write_comm(Emission *e, uint32_t pid, uint32_t tid, Bytes comm, uint64_t time) {
+static void emission_write_comm(Emission *e, uint32_t pid, uint32_t tid, Bytes comm,
+                                uint64_t time) {
     PdTrailer trailer = emission_trailer(e, pid, tid, time);
 
     if (comm.data)
         pd_emit_comm(&e->pending, &trailer, &(PdComm){.pid = pid, .tid = tid, .comm = comm});
 }
 
-static void write_maps(Emission *e, uint32_t pid, const ProcessMaps *maps, uint64_t time) {
+static void emission_write_maps(Emission *e, uint32_t pid, const ProcessMaps *maps, uint64_t time) {
     PdTrailer trailer = emission_trailer(e, pid, pid, time);
     const ProcessMapping *m;
     size_t at = 0;
@@ -81,12 +83,12 @@ static void write_maps(Emission *e, uint32_t pid, const ProcessMaps *maps, uint6
         emission_write_mapping(e, &trailer, m);
 }
 
-static Bytes comm_bytes(const ProcessName *comm) {
+static Bytes emission_comm_bytes(const ProcessName *comm) {
     return comm ? name_bytes(comm) : (Bytes){};
 }
 
 /* A parent that is gone may have left its number to a thread of somebody else. */
-static uint32_t living_parent(const History *h, const Process *p) {
+static uint32_t emission_living_parent(const History *h, const Process *p) {
     const Process *parent = process_find_born(h, p->ppid, p->birth_ns);
 
     if (p->pid == 1 || (parent && parent != p && !parent->birth && parent->ended_ns == 0))
@@ -94,28 +96,28 @@ static uint32_t living_parent(const History *h, const Process *p) {
     return 1;
 }
 
-static void write_task(Emission *e, Task *task, uint64_t stamp) {
+static void emission_write_task(Emission *e, Task *task, uint64_t stamp) {
     uint32_t pid = task->process->pid;
 
-    write_fork(e, pid, pid, task->tid, stamp);
-    write_comm(e, pid, task->tid, comm_bytes(task->comm), stamp);
+    emission_write_fork(e, pid, pid, task->tid, stamp);
+    emission_write_comm(e, pid, task->tid, emission_comm_bytes(task->comm), stamp);
     task->held |= e->slot;
 }
 
 /* What it was at the floor; nothing where nothing is known. */
-static void write_state(Emission *e, const Process *p, uint64_t stamp) {
+static void emission_write_state(Emission *e, const Process *p, uint64_t stamp) {
     if (!p->known && !p->comm && !p->maps)
         return;
-    write_fork(e, p->pid, living_parent(e->history, p), p->pid, stamp);
-    write_comm(e, p->pid, p->pid, comm_bytes(p->comm), stamp);
+    emission_write_fork(e, p->pid, emission_living_parent(e->history, p), p->pid, stamp);
+    emission_write_comm(e, p->pid, p->pid, emission_comm_bytes(p->comm), stamp);
     if (p->namespaces) {
         PdTrailer trailer = emission_trailer(e, p->pid, p->pid, stamp);
 
         pd_emit_record(&e->pending, &trailer,
                        (Bytes){.data = p->namespaces, .size = p->namespaces_size});
     }
-    write_maps(e, p->pid, p->before_exec, stamp);
-    write_maps(e, p->pid, p->maps, stamp);
+    emission_write_maps(e, p->pid, p->before_exec, stamp);
+    emission_write_maps(e, p->pid, p->maps, stamp);
 }
 
 static EmittedProcess *emission_find(const Emission *e, const Process *p) {
@@ -126,31 +128,31 @@ static EmittedProcess *emission_find(const Emission *e, const Process *p) {
 }
 
 /* A thread that existed at the floor; others come by the FORK that made them. */
-static void hold_task(Emission *e, const Process *p, uint32_t tid, uint64_t stamp) {
+static void emission_hold_task(Emission *e, const Process *p, uint32_t tid, uint64_t stamp) {
     Task *task = tid != p->pid ? task_find(e->history, p, tid) : NULL;
 
     if (task && task->ended_ns != 0)
         task->ended_ns = MAX(task->ended_ns, stamp);
     if (task && !(task->held & e->slot))
-        write_task(e, task, stamp);
+        emission_write_task(e, task, stamp);
 }
 
 /* What a process that was born after the floor was then, whoever its parent is. */
-static void write_born(Emission *e, const Process *p, uint64_t stamp) {
+static void emission_write_born(Emission *e, const Process *p, uint64_t stamp) {
     History *h = e->history;
     ProcessMaps *maps;
     PdBody body;
 
     entry_parse(p->birth, &body);
-    write_fork(e, p->pid, body.task.ppid, p->pid, stamp);
-    write_comm(e, p->pid, p->pid, comm_at(h, p, p->pid, p->birth_ns), stamp);
+    emission_write_fork(e, p->pid, body.task.ppid, p->pid, stamp);
+    emission_write_comm(e, p->pid, p->pid, comm_at(h, p, p->pid, p->birth_ns), stamp);
     maps = maps_at(h, p, p->birth_ns);
-    write_maps(e, p->pid, maps, stamp);
+    emission_write_maps(e, p->pid, maps, stamp);
     maps_put(&h->strings, maps);
 }
 
 /* A child of one that is told of in full is told by its FORK alone. */
-static void write_birth(Emission *e, const Process *p) {
+static void emission_write_birth(Emission *e, const Process *p) {
     History *h = e->history;
     const Process *parent;
     const EmittedProcess *m;
@@ -160,10 +162,10 @@ static void write_birth(Emission *e, const Process *p) {
     parent = process_find_born(h, body.task.ppid, p->birth_ns);
     m = parent && parent != p ? emission_find(e, parent) : NULL;
     if (!m || m->blank || p->based) {
-        write_born(e, p, MAX(p->birth_ns, history_stamp(h)));
+        emission_write_born(e, p, MAX(p->birth_ns, history_stamp(h)));
         return;
     }
-    hold_task(e, parent, body.task.ptid, history_stamp(h));
+    emission_hold_task(e, parent, body.task.ptid, history_stamp(h));
     emission_write_entry(e, p->birth);
 }
 
@@ -179,18 +181,18 @@ void emission_forward(Emission *e, const Entry *entry) {
         if (body.task.tid == body.task.pid)
             return;
         /* perf gives a thread the name of the one that made it. */
-        hold_task(e, entry->process, body.task.ptid, history_stamp(e->history));
+        emission_hold_task(e, entry->process, body.task.ptid, history_stamp(e->history));
     }
     emission_write_entry(e, entry);
 }
 
-static void write_queue(Emission *e, const Process *p) {
+static void emission_write_queue(Emission *e, const Process *p) {
     for (const Entry *entry = p->queue.first; entry; entry = entry->next)
         if (entry != p->birth)
             emission_forward(e, entry);
 }
 
-static EmittedProcess *hold(Emission *e, Process *p, uint64_t stamp) {
+static EmittedProcess *emission_hold(Emission *e, Process *p, uint64_t stamp) {
     EmittedProcess *m = budget_alloc(&e->history->strings.budget, sizeof(*m));
 
     if (!m) {
@@ -205,10 +207,10 @@ static EmittedProcess *hold(Emission *e, Process *p, uint64_t stamp) {
     m->stamp_ns = stamp;
     m->floor_ns = e->history->floor_ns;
     if (p->birth)
-        write_birth(e, p);
+        emission_write_birth(e, p);
     else
-        write_state(e, p, stamp);
-    write_queue(e, p);
+        emission_write_state(e, p, stamp);
+    emission_write_queue(e, p);
     return m;
 }
 
@@ -226,14 +228,14 @@ void emitted_process_fill(EmittedProcess *m) {
     m->blank = false;
     if (p->birth) {
         stamp = MAX(stamp, p->birth_ns);
-        write_born(m->emission, p, stamp);
+        emission_write_born(m->emission, p, stamp);
     } else
-        write_state(m->emission, p, stamp);
+        emission_write_state(m->emission, p, stamp);
     for (Task *t = p->tasks; t; t = t->after)
-        write_task(m->emission, t, stamp);
+        emission_write_task(m->emission, t, stamp);
 }
 
-static void need_cgroup(Emission *e, uint64_t id, uint64_t stamp) {
+static void emission_need_cgroup(Emission *e, uint64_t id, uint64_t stamp) {
     PdTrailer trailer = emission_trailer(e, 0, 0, stamp);
     Cgroup *c = cgroup_of(e->history, id);
 
@@ -246,7 +248,7 @@ static void need_cgroup(Emission *e, uint64_t id, uint64_t stamp) {
     pd_emit_cgroup(&e->pending, &trailer, &(PdCgroup){.id = id, .path = name_bytes(c->path)});
 }
 
-static Process *find_or_make(History *h, uint32_t pid, uint64_t time) {
+static Process *emission_find_or_make(History *h, uint32_t pid, uint64_t time) {
     Process *p = process_find(h, pid, time);
 
     if (!p && (p = process_new(h, pid, 0))) {
@@ -257,22 +259,23 @@ static Process *find_or_make(History *h, uint32_t pid, uint64_t time) {
     return p;
 }
 
-static bool is_newest(const Emission *e, const Process *p) {
+static bool emission_is_newest(const Emission *e, const Process *p) {
     return process_find_born(e->history, p->pid, UINT64_MAX) == p;
 }
 
-static void need_process(Emission *e, uint32_t pid, uint32_t tid, uint64_t time, uint64_t stamp) {
+static void emission_need_process(Emission *e, uint32_t pid, uint32_t tid, uint64_t time,
+                                  uint64_t stamp) {
     Recent *recent = &e->recent[tid % RECENT_MAX];
     Process *p;
 
     if (recent->tid == tid && recent->pid == pid && recent->generation == e->history->generation &&
         time >= recent->from_ns)
         return;
-    p = find_or_make(e->history, pid, time);
-    if (!p || (!emission_find(e, p) && !hold(e, p, stamp)))
+    p = emission_find_or_make(e->history, pid, time);
+    if (!p || (!emission_find(e, p) && !emission_hold(e, p, stamp)))
         return;
-    hold_task(e, p, tid, stamp);
-    if (is_newest(e, p))
+    emission_hold_task(e, p, tid, stamp);
+    if (emission_is_newest(e, p))
         *recent = (Recent){e->history->generation, p->birth_ns, pid, tid};
 }
 
@@ -284,9 +287,9 @@ int emission_need(Emission *e, uint32_t pid, uint32_t tid, uint64_t time, uint64
     stamp = history_stamp(e->history);
     stamp = time > 0 && time < stamp ? time : stamp;
     if (cgroup != 0 && cgroup != e->recent_cgroup)
-        need_cgroup(e, cgroup, stamp);
+        emission_need_cgroup(e, cgroup, stamp);
     if ((int32_t)pid > 0 && (int32_t)tid > 0)
-        need_process(e, pid, tid, time, stamp);
+        emission_need_process(e, pid, tid, time, stamp);
     return buffer_error(&e->pending);
 }
 
@@ -301,7 +304,7 @@ int emission_preamble(Emission *e, Buffer *out) {
     e->begun = true;
     for (const KernelRecord *k = e->history->oldest_kernel; k; k = k->newer)
         emission_kernel_record(e, (Bytes){.data = k->record, .size = k->size}, stamp);
-    write_queue(e, &e->history->kernel);
+    emission_write_queue(e, &e->history->kernel);
     *out = e->pending;
     e->pending = pending;
     return buffer_error(out);

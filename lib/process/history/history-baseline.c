@@ -10,11 +10,11 @@
  * entered as records made up, which then take the way of all others.
  */
 
-static Bytes bytes_of(const char *s) {
+static Bytes history_baseline_bytes_of(const char *s) {
     return (Bytes){.data = (const uint8_t *)s, .size = strlen(s)};
 }
 
-static bool heard_between(const Process *p, uint64_t begin, uint64_t end) {
+static bool history_baseline_heard_between(const Process *p, uint64_t begin, uint64_t end) {
     if (p->folded_ns >= begin)
         return true;
     for (const Entry *e = p->queue.first; e && e->time <= end; e = e->next)
@@ -23,17 +23,17 @@ static bool heard_between(const Process *p, uint64_t begin, uint64_t end) {
     return false;
 }
 
-static bool is_skipped(const History *h, const PdMmap *mmap) {
+static bool history_baseline_is_skipped(const History *h, const PdMmap *mmap) {
     return prot_is_data(mmap->prot) && (!h->keeps_data || !mmap_is_needed(h, mmap));
 }
 
-static void fill_maps(History *h, Process *p, const Baseline *b) {
+static void history_baseline_fill_maps(History *h, Process *p, const Baseline *b) {
     p->maps = maps_put(&h->strings, p->maps);
     for (size_t i = 0; i < b->n_maps; i++) {
         const PdMmap *mmap = &b->maps[i];
         ProcessImage *image;
 
-        if (is_skipped(h, mmap))
+        if (history_baseline_is_skipped(h, mmap))
             continue;
         image = image_of(h, mmap);
         maps_apply(h, &p->maps, mmap, image);
@@ -43,10 +43,10 @@ static void fill_maps(History *h, Process *p, const Baseline *b) {
     }
 }
 
-static void fill_tasks(History *h, Process *p, const Baseline *b) {
+static void history_baseline_fill_tasks(History *h, Process *p, const Baseline *b) {
     h->mark++;
     for (size_t i = 0; i < b->n_threads; i++) {
-        ProcessName *comm = history_name(h, bytes_of(b->threads[i].comm));
+        ProcessName *comm = history_name(h, history_baseline_bytes_of(b->threads[i].comm));
         Task *task;
 
         if (b->threads[i].tid == p->pid) {
@@ -68,7 +68,7 @@ static void fill_tasks(History *h, Process *p, const Baseline *b) {
     }
 }
 
-static void emit_namespaces(Buffer *out, const Process *p, const Baseline *b) {
+static void history_baseline_emit_namespaces(Buffer *out, const Process *p, const Baseline *b) {
     pd_emit_namespaces(out, NULL,
                        &(PdNamespaces){.pid = p->pid,
                                        .tid = p->pid,
@@ -77,23 +77,23 @@ static void emit_namespaces(Buffer *out, const Process *p, const Baseline *b) {
                                                  .size = sizeof(b->namespaces)}});
 }
 
-static void fill_namespaces(History *h, Process *p, const Baseline *b) {
+static void history_baseline_fill_namespaces(History *h, Process *p, const Baseline *b) {
     _cleanup_(buffer_done) Buffer record = {};
 
     if (!b->has_namespaces || p->namespaces)
         return;
-    emit_namespaces(&record, p, b);
+    history_baseline_emit_namespaces(&record, p, b);
     if (buffer_error(&record) == 0)
         process_set_namespaces(h, p, buffer_bytes(&record));
 }
 
-static void fill_emitted(Process *p) {
+static void history_baseline_fill_emitted(Process *p) {
     for (EmittedProcess *m = p->emitted; m; m = m->next)
         emitted_process_fill(m);
 }
 
 /* What the child did by itself since its birth lies over what it inherited. */
-static void inherit(History *h, Process *child, const Process *parent) {
+static void history_baseline_inherit(History *h, Process *child, const Process *parent) {
     ProcessMaps *maps = parent->maps ? maps_ref(parent->maps) : NULL;
     const ProcessMapping *m;
     size_t at = 0;
@@ -112,15 +112,15 @@ static void inherit(History *h, Process *child, const Process *parent) {
         process_set_comm(h, child, name_ref(parent->comm), child->birth_ns);
 }
 
-static void adopt_one(History *h, Process *p, const Process *parent) {
+static void history_baseline_adopt_one(History *h, Process *p, const Process *parent) {
     if (!p->birth)
-        inherit(h, p, parent);
+        history_baseline_inherit(h, p, parent);
     process_set_known(h, p);
-    fill_emitted(p);
+    history_baseline_fill_emitted(p);
 }
 
 /* Those who wait for somebody who waits no longer; false when there are none. */
-static bool adopt_further(History *h) {
+static bool history_baseline_adopt_further(History *h) {
     bool any = false;
 
     for (Process *p = h->first_unknown, *after; p; p = after) {
@@ -129,32 +129,32 @@ static bool adopt_further(History *h) {
         after = p->unknown_after;
         if (!parent || parent->serial != p->waits_on || !parent->known || parent->waits_on)
             continue;
-        adopt_one(h, p, parent);
+        history_baseline_adopt_one(h, p, parent);
         any = true;
     }
     return any;
 }
 
-static void adopt(History *h, const Process *parent) {
+static void history_baseline_adopt(History *h, const Process *parent) {
     bool any = false;
 
     for (Process *p = h->first_unknown, *after; p; p = after) {
         after = p->unknown_after;
         if (p->waits_on != parent->serial)
             continue;
-        adopt_one(h, p, parent);
+        history_baseline_adopt_one(h, p, parent);
         any = true;
     }
     while (any)
-        any = adopt_further(h);
+        any = history_baseline_adopt_further(h);
 }
 
-static int fill(History *h, Process *p, const Baseline *b) {
+static int history_baseline_fill(History *h, Process *p, const Baseline *b) {
     bool was_unknown = !p->known;
 
-    fill_maps(h, p, b);
-    fill_tasks(h, p, b);
-    fill_namespaces(h, p, b);
+    history_baseline_fill_maps(h, p, b);
+    history_baseline_fill_tasks(h, p, b);
+    history_baseline_fill_namespaces(h, p, b);
     if (!p->birth)
         p->ppid = b->ppid;
     p->based = p->birth != NULL;
@@ -163,13 +163,13 @@ static int fill(History *h, Process *p, const Baseline *b) {
         return 0;
     p->ended_ns = 0;
     process_set_known(h, p);
-    fill_emitted(p);
-    adopt(h, p);
+    history_baseline_fill_emitted(p);
+    history_baseline_adopt(h, p);
     return 0;
 }
 
-static int infer(History *h, uint32_t pid, uint32_t tid, uint64_t time, const Buffer *record,
-                 ProcessImage *image) {
+static int history_baseline_infer(History *h, uint32_t pid, uint32_t tid, uint64_t time,
+                                  const Buffer *record, ProcessImage *image) {
     Entry *e = buffer_error(record) == 0 ? entry_new(h, record->size) : NULL;
 
     if (!e)
@@ -185,15 +185,16 @@ static int infer(History *h, uint32_t pid, uint32_t tid, uint64_t time, const Bu
     return 0;
 }
 
-static int infer_task(History *h, PdRecordType type, uint32_t pid, uint32_t tid, uint64_t time) {
+static int history_baseline_infer_task(History *h, PdRecordType type, uint32_t pid, uint32_t tid,
+                                       uint64_t time) {
     _cleanup_(buffer_done) Buffer record = {};
     PdTask task = {.pid = pid, .ppid = pid, .tid = tid, .ptid = pid, .time = time};
 
     pd_emit_task(&record, NULL, type, 0, &task);
-    return infer(h, pid, tid, time, &record, NULL);
+    return history_baseline_infer(h, pid, tid, time, &record, NULL);
 }
 
-static bool is_same(const ProcessMapping *m, const PdMmap *mmap) {
+static bool history_baseline_is_same(const ProcessMapping *m, const PdMmap *mmap) {
     const ProcessImage *image = m->image;
     bool same_file = mmap->inode != 0 && mmap->inode == image->inode &&
                      mmap->major == image->major && mmap->minor == image->minor;
@@ -206,7 +207,7 @@ static bool is_same(const ProcessMapping *m, const PdMmap *mmap) {
 
 /* When what differs came about is not known: as soon as may be, so that no sample comes before it.
  */
-static uint64_t change_ns(const History *h, const Process *p, const Baseline *b) {
+static uint64_t history_baseline_change_ns(const History *h, const Process *p, const Baseline *b) {
     uint64_t heard = MAX(p->folded_ns, p->birth_ns);
 
     for (const Entry *e = p->queue.first; e && e->time <= b->end_ns; e = e->next)
@@ -215,11 +216,11 @@ static uint64_t change_ns(const History *h, const Process *p, const Baseline *b)
     return MIN(heard + 1, b->end_ns);
 }
 
-static uint16_t misc_of(const PdMmap *mmap) {
+static uint16_t history_baseline_misc_of(const PdMmap *mmap) {
     return PD_MISC_USER | (prot_is_data(mmap->prot) ? PD_MISC_MMAP_DATA : 0);
 }
 
-static int compare_maps(History *h, Process *p, const Baseline *b, uint64_t time) {
+static int history_baseline_compare_maps(History *h, Process *p, const Baseline *b, uint64_t time) {
     ProcessMaps *maps = maps_at(h, p, b->end_ns + 1);
     int r = 0;
 
@@ -229,19 +230,20 @@ static int compare_maps(History *h, Process *p, const Baseline *b, uint64_t time
         const ProcessMapping *there = maps ? maps_find(maps, mmap.start) : NULL;
         ProcessImage *image;
 
-        if (is_skipped(h, &mmap) || (there && is_same(there, &mmap)))
+        if (history_baseline_is_skipped(h, &mmap) ||
+            (there && history_baseline_is_same(there, &mmap)))
             continue;
         mmap.pid = mmap.tid = p->pid;
-        pd_emit_mmap2(&record, NULL, misc_of(&mmap), &mmap);
+        pd_emit_mmap2(&record, NULL, history_baseline_misc_of(&mmap), &mmap);
         image = image_of(h, &mmap);
-        r = infer(h, p->pid, p->pid, time, &record, image);
+        r = history_baseline_infer(h, p->pid, p->pid, time, &record, image);
         images_put(&h->strings, image);
     }
     maps_put(&h->strings, maps);
     return r;
 }
 
-static bool in_queue(const Process *p, uint32_t tid) {
+static bool history_baseline_in_queue(const Process *p, uint32_t tid) {
     for (const Entry *e = p->queue.first; e; e = e->next) {
         PdBody body;
         PdRecord record = entry_parse(e, &body);
@@ -253,25 +255,25 @@ static bool in_queue(const Process *p, uint32_t tid) {
     return false;
 }
 
-static int compare_thread(History *h, Process *p, const Baseline *b, const BaselineThread *t,
-                          uint64_t time) {
+static int history_baseline_compare_thread(History *h, Process *p, const Baseline *b,
+                                           const BaselineThread *t, uint64_t time) {
     _cleanup_(buffer_done) Buffer record = {};
     Task *task = t->tid != p->pid ? task_find(h, p, t->tid) : NULL;
-    PdComm comm = {.pid = p->pid, .tid = t->tid, .comm = bytes_of(t->comm)};
+    PdComm comm = {.pid = p->pid, .tid = t->tid, .comm = history_baseline_bytes_of(t->comm)};
     int r = 0;
 
     if (task)
         task->mark = h->mark;
-    else if (t->tid != p->pid && !in_queue(p, t->tid))
-        r = infer_task(h, PD_RECORD_FORK, p->pid, t->tid, time);
+    else if (t->tid != p->pid && !history_baseline_in_queue(p, t->tid))
+        r = history_baseline_infer_task(h, PD_RECORD_FORK, p->pid, t->tid, time);
     if (r < 0 || b->is_kernel_thread ||
         bytes_equal(comm_at(h, p, t->tid, b->end_ns + 1), comm.comm))
         return r;
     pd_emit_comm(&record, NULL, &comm);
-    return infer(h, p->pid, t->tid, time, &record, NULL);
+    return history_baseline_infer(h, p->pid, t->tid, time, &record, NULL);
 }
 
-static bool tells_namespaces(const Process *p) {
+static bool history_baseline_tells_namespaces(const Process *p) {
     for (const Entry *e = p->queue.first; e; e = e->next)
         if (load_u32(e->record, false) == PD_RECORD_NAMESPACES && e->tid == p->pid)
             return true;
@@ -279,28 +281,29 @@ static bool tells_namespaces(const Process *p) {
 }
 
 /* Those of before somebody asked for them; a change is always told by side-band. */
-static int compare_namespaces(History *h, Process *p, const Baseline *b, uint64_t time) {
+static int history_baseline_compare_namespaces(History *h, Process *p, const Baseline *b,
+                                               uint64_t time) {
     _cleanup_(buffer_done) Buffer record = {};
 
-    if (!b->has_namespaces || p->namespaces || tells_namespaces(p))
+    if (!b->has_namespaces || p->namespaces || history_baseline_tells_namespaces(p))
         return 0;
-    emit_namespaces(&record, p, b);
-    return infer(h, p->pid, p->pid, time, &record, NULL);
+    history_baseline_emit_namespaces(&record, p, b);
+    return history_baseline_infer(h, p->pid, p->pid, time, &record, NULL);
 }
 
-static int compare(History *h, Process *p, const Baseline *b) {
-    uint64_t time = change_ns(h, p, b);
-    int r = compare_maps(h, p, b, time);
+static int history_baseline_compare(History *h, Process *p, const Baseline *b) {
+    uint64_t time = history_baseline_change_ns(h, p, b);
+    int r = history_baseline_compare_maps(h, p, b, time);
 
     if (r == 0)
-        r = compare_namespaces(h, p, b, time);
+        r = history_baseline_compare_namespaces(h, p, b, time);
 
     h->mark++;
     for (size_t i = 0; i < b->n_threads && r == 0; i++)
-        r = compare_thread(h, p, b, &b->threads[i], time);
+        r = history_baseline_compare_thread(h, p, b, &b->threads[i], time);
     for (Task *t = p->tasks; t && r == 0; t = t->after)
-        if (t->mark != h->mark && !in_queue(p, t->tid))
-            r = infer_task(h, PD_RECORD_EXIT, p->pid, t->tid, b->end_ns);
+        if (t->mark != h->mark && !history_baseline_in_queue(p, t->tid))
+            r = history_baseline_infer_task(h, PD_RECORD_EXIT, p->pid, t->tid, b->end_ns);
     return r;
 }
 
@@ -322,23 +325,23 @@ int history_install(History *h, const Baseline *b) {
         process_set_unknown(h, p);
     }
     p->scanned_ns = b->begin_ns;
-    if (!b->force && heard_between(p, b->begin_ns, b->end_ns))
+    if (!b->force && history_baseline_heard_between(p, b->begin_ns, b->end_ns))
         return 1;
     h->generation++;
-    return p->known ? compare(h, p, b) : fill(h, p, b);
+    return p->known ? history_baseline_compare(h, p, b) : history_baseline_fill(h, p, b);
 }
 
 /* All of its threads end where we are now; the floor will pass that moment as it passes others. */
-static int end(History *h, Process *p) {
-    int r = infer_task(h, PD_RECORD_EXIT, p->pid, p->pid, h->settled_ns);
+static int history_baseline_end(History *h, Process *p) {
+    int r = history_baseline_infer_task(h, PD_RECORD_EXIT, p->pid, p->pid, h->settled_ns);
 
     for (Task *t = p->tasks; t && r == 0; t = t->after)
-        r = infer_task(h, PD_RECORD_EXIT, p->pid, t->tid, h->settled_ns);
+        r = history_baseline_infer_task(h, PD_RECORD_EXIT, p->pid, t->tid, h->settled_ns);
     return r;
 }
 
 /* What would have told what these inherited is gone: they have to be read themselves. */
-static void give_up_waiting(History *h) {
+static void history_baseline_give_up_waiting(History *h) {
     for (Process *p = h->first_unknown, *after; p; p = after) {
         const Process *parent = p->waits_on ? process_find_born(h, p->ppid, p->birth_ns) : NULL;
 
@@ -358,7 +361,7 @@ static void give_up_waiting(History *h) {
 int history_sweep_missing(History *h, uint64_t begin_ns) {
     int r = 0;
 
-    give_up_waiting(h);
+    history_baseline_give_up_waiting(h);
 
     for (size_t i = 0; i < h->n_buckets && r == 0; i++)
         for (Process *p = h->buckets[i]; p && r == 0; p = p->next) {
@@ -367,7 +370,7 @@ int history_sweep_missing(History *h, uint64_t begin_ns) {
             if (p->scanned_ns >= begin_ns || p->folded_ns >= begin_ns || p->birth_ns >= begin_ns ||
                 (last && last->time >= begin_ns))
                 continue;
-            r = end(h, p);
+            r = history_baseline_end(h, p);
         }
     return r;
 }

@@ -8,7 +8,7 @@
  * its parent exactly as the parent was at that moment.
  */
 
-static uint64_t holders_of(const Process *p) {
+static uint64_t history_entry_holders_of(const Process *p) {
     uint64_t held = 0;
 
     for (const EmittedProcess *m = p->emitted; m; m = m->next)
@@ -16,30 +16,31 @@ static uint64_t holders_of(const Process *p) {
     return held;
 }
 
-static ProcessName *comm_of(const History *h, const Process *p, uint32_t tid) {
+static ProcessName *history_entry_comm_of(const History *h, const Process *p, uint32_t tid) {
     const Task *task = tid != p->pid ? task_find(h, p, tid) : NULL;
     ProcessName *comm = tid == p->pid ? p->comm : task ? task->comm : NULL;
 
     return comm ? name_ref(comm) : NULL;
 }
 
-static void fold_birth(History *h, Process *p, const PdTask *fork) {
+static void history_entry_fold_birth(History *h, Process *p, const PdTask *fork) {
     const Process *parent;
 
     process_free_older(h, p);
     parent = process_find_born(h, fork->ppid, p->birth_ns);
     if (!p->based && parent && parent != p) {
-        process_set_comm(h, p, comm_of(h, parent, fork->ptid), p->birth_ns);
+        process_set_comm(h, p, history_entry_comm_of(h, parent, fork->ptid), p->birth_ns);
         p->maps = parent->maps ? maps_ref(parent->maps) : NULL;
     }
     p->based = false;
 }
 
-static void fold_fork(History *h, Process *p, const PdTask *fork, uint64_t time, bool is_birth) {
+static void history_entry_fold_fork(History *h, Process *p, const PdTask *fork, uint64_t time,
+                                    bool is_birth) {
     Task *task;
 
     if (fork->tid == fork->pid && is_birth) {
-        fold_birth(h, p, fork);
+        history_entry_fold_birth(h, p, fork);
         return;
     }
     if (fork->tid == fork->pid) {
@@ -53,12 +54,12 @@ static void fold_fork(History *h, Process *p, const PdTask *fork, uint64_t time,
     task = task_get(h, p, fork->tid);
     if (!task)
         return;
-    task_set_comm(h, task, comm_of(h, p, fork->ptid), time);
-    task->held = holders_of(p);
+    task_set_comm(h, task, history_entry_comm_of(h, p, fork->ptid), time);
+    task->held = history_entry_holders_of(p);
     p->ended_ns = 0;
 }
 
-static void stop_waiting(History *h, Process *p) {
+static void history_entry_stop_waiting(History *h, Process *p) {
     process_set_known(h, p);
     for (EmittedProcess *m = p->emitted; m; m = m->next)
         m->blank = false;
@@ -66,7 +67,7 @@ static void stop_waiting(History *h, Process *p) {
 
 /* The thread that executes becomes the leader. Threads of a state began since, and nobody asks what
  * was before it. */
-static void fold_exec(History *h, Process *p, uint64_t time) {
+static void history_entry_fold_exec(History *h, Process *p, uint64_t time) {
     if (time == p->stated_ns)
         p->maps = maps_put(&h->strings, p->maps);
     while (p->tasks && time != p->stated_ns)
@@ -74,29 +75,29 @@ static void fold_exec(History *h, Process *p, uint64_t time) {
     process_exec(h, p, time);
     p->leader_exited = false;
     p->ended_ns = 0;
-    stop_waiting(h, p);
+    history_entry_stop_waiting(h, p);
 }
 
-static void fold_comm(History *h, Process *p, const PdComm *comm, uint64_t time) {
+static void history_entry_fold_comm(History *h, Process *p, const PdComm *comm, uint64_t time) {
     ProcessName *name = history_name(h, comm->comm);
     Task *task;
 
     if (comm->tid == p->pid) {
         if (comm->exec && time > p->exec_ns)
-            fold_exec(h, p, time);
+            history_entry_fold_exec(h, p, time);
         if (time >= p->comm_ns)
             process_set_comm(h, p, TAKE_PTR(name), time);
     } else {
         task = task_find(h, p, comm->tid);
         if (!task && (task = task_get(h, p, comm->tid)))
-            task->held = holders_of(p);
+            task->held = history_entry_holders_of(p);
         if (task && time >= task->comm_ns)
             task_set_comm(h, task, TAKE_PTR(name), time);
     }
     names_put(&h->strings.names, &h->strings.budget, name);
 }
 
-static void fold_exit(History *h, Process *p, const PdTask *exit, uint64_t time) {
+static void history_entry_fold_exit(History *h, Process *p, const PdTask *exit, uint64_t time) {
     Task *task = exit->tid != p->pid ? task_find(h, p, exit->tid) : NULL;
 
     if (task)
@@ -110,7 +111,7 @@ void exit_fold(History *h, const PdTask *exit, uint64_t time) {
     Process *p = process_find_born(h, exit->pid, time);
 
     if (p)
-        fold_exit(h, p, exit, time);
+        history_entry_fold_exit(h, p, exit, time);
 }
 
 void entry_fold(History *h, Entry *e) {
@@ -123,10 +124,10 @@ void entry_fold(History *h, Entry *e) {
     p->folded_ns = MAX(p->folded_ns, e->time);
     switch (record.type) {
     case PD_RECORD_FORK:
-        fold_fork(h, p, &body.task, e->time, is_birth);
+        history_entry_fold_fork(h, p, &body.task, e->time, is_birth);
         break;
     case PD_RECORD_COMM:
-        fold_comm(h, p, &body.comm, e->time);
+        history_entry_fold_comm(h, p, &body.comm, e->time);
         break;
     case PD_RECORD_MMAP2:
         /* What comes late was the old program's. */
@@ -142,13 +143,13 @@ void entry_fold(History *h, Entry *e) {
         kernel_fold(h, entry_record(e));
         break;
     case PD_RECORD_EXIT:
-        fold_exit(h, p, &body.task, e->time);
+        history_entry_fold_exit(h, p, &body.task, e->time);
         break;
     }
     entry_free(h, e);
 }
 
-static Process *process_get(History *h, uint32_t pid, uint64_t time) {
+static Process *history_entry_process_get(History *h, uint32_t pid, uint64_t time) {
     Process *p = process_find_born(h, pid, time);
 
     if (!p && (p = process_new(h, pid, 0)))
@@ -157,19 +158,19 @@ static Process *process_get(History *h, uint32_t pid, uint64_t time) {
 }
 
 /* Told already: what an earlier recording holds may lie in a ring still. */
-static bool is_born(const History *h, const Entry *e, const PdTask *fork) {
+static bool history_entry_is_born(const History *h, const Entry *e, const PdTask *fork) {
     const Process *p = process_find_born(h, fork->pid, e->time);
 
     return p && (p->birth_ns == e->time || p->stated_ns >= e->time);
 }
 
-static Process *born(History *h, Entry *e, const PdTask *fork) {
+static Process *history_entry_born(History *h, Entry *e, const PdTask *fork) {
     bool rooted = (int32_t)fork->ppid <= 0;
     Process *parent, *p;
 
-    if (is_born(h, e, fork))
+    if (history_entry_is_born(h, e, fork))
         return NULL;
-    parent = rooted ? NULL : process_get(h, fork->ppid, e->time);
+    parent = rooted ? NULL : history_entry_process_get(h, fork->ppid, e->time);
     p = process_new(h, fork->pid, e->time);
     if (!p)
         return NULL;
@@ -183,7 +184,7 @@ static Process *born(History *h, Entry *e, const PdTask *fork) {
 }
 
 /* How a recording of ours begins a process: it existed before, and what follows is all of it. */
-static Process *stated(History *h, const Entry *e, const PdTask *fork) {
+static Process *history_entry_stated(History *h, const Entry *e, const PdTask *fork) {
     Process *p = process_find_born(h, fork->pid, e->time);
     /* Somebody's parent so far, of which nothing was told. */
     bool blank = p && !p->known && p->birth_ns == 0 && !p->queue.first && !p->emitted;
@@ -197,7 +198,7 @@ static Process *stated(History *h, const Entry *e, const PdTask *fork) {
         p->ppid = fork->ppid;
     }
     if (p && !p->known)
-        stop_waiting(h, p);
+        history_entry_stop_waiting(h, p);
     return p;
 }
 
@@ -205,8 +206,8 @@ static Process *stated(History *h, const Entry *e, const PdTask *fork) {
  * Part of a state, which held before it was told as well. What happened before a recording bears
  * the stamp of the moment of which its states tell, and stands behind them.
  */
-static bool is_statement(const History *h, const Entry *e, const PdRecord *record,
-                         const PdBody *body) {
+static bool history_entry_is_statement(const History *h, const Entry *e, const PdRecord *record,
+                                       const PdBody *body) {
     const Process *p = e->process;
     bool same = p->stated_ns == e->time;
     const Task *task;
@@ -228,7 +229,7 @@ static bool is_statement(const History *h, const Entry *e, const PdRecord *recor
  * From here on everything about the process is known. What its children of before inherited will be
  * told by a baseline only where that is one of its own parent.
  */
-static void executed(History *h, Process *p) {
+static void history_entry_executed(History *h, Process *p) {
     if (p->known)
         return;
     p->known = true;
@@ -237,37 +238,38 @@ static void executed(History *h, Process *p) {
     for (Process *child = h->first_unknown; child; child = child->unknown_after)
         if (child->waits_on == p->serial)
             child->waits_on = 0;
-    stop_waiting(h, p);
+    history_entry_stop_waiting(h, p);
 }
 
-static Process *owner_of(History *h, Entry *e, const PdRecord *record, const PdBody *body) {
+static Process *history_entry_owner_of(History *h, Entry *e, const PdRecord *record,
+                                       const PdBody *body) {
     switch (record->type) {
     case PD_RECORD_FORK:
         if (body->task.tid != body->task.pid)
-            return process_get(h, body->task.pid, e->time);
-        return record->misc & PD_MISC_FORK_EXEC ? stated(h, e, &body->task)
-                                                : born(h, e, &body->task);
+            return history_entry_process_get(h, body->task.pid, e->time);
+        return record->misc & PD_MISC_FORK_EXEC ? history_entry_stated(h, e, &body->task)
+                                                : history_entry_born(h, e, &body->task);
     case PD_RECORD_EXIT:
-        return process_get(h, body->task.pid, e->time);
+        return history_entry_process_get(h, body->task.pid, e->time);
     case PD_RECORD_COMM:
-        return process_get(h, body->comm.pid, e->time);
+        return history_entry_process_get(h, body->comm.pid, e->time);
     case PD_RECORD_MMAP2:
-        return process_get(h, body->mmap.pid, e->time);
+        return history_entry_process_get(h, body->mmap.pid, e->time);
     case PD_RECORD_NAMESPACES:
-        return process_get(h, body->namespaces.pid, e->time);
+        return history_entry_process_get(h, body->namespaces.pid, e->time);
     default:
         return &h->kernel;
     }
 }
 
 /* What a recording holds of a process it holds without a gap, up to what it holds last. */
-static bool is_told(const History *h, const Entry *e, uint32_t type) {
+static bool history_entry_is_told(const History *h, const Entry *e, uint32_t type) {
     return type != PD_RECORD_EXIT && e->process != &h->kernel && e->time <= h->resumed_ns &&
            e->time <= e->process->folded_ns;
 }
 
 /* Nobody was handed what was folded at once. */
-static void let_go(History *h, const Process *p, uint32_t tid) {
+static void history_entry_let_go(History *h, const Process *p, uint32_t tid) {
     Task *task = tid != p->pid ? task_find(h, p, tid) : NULL;
 
     if (task)
@@ -278,23 +280,24 @@ Entry *entry_settle(History *h, Entry *e, Entry *hint) {
     PdBody body;
     PdRecord record = entry_parse(e, &body);
 
-    e->process = owner_of(h, e, &record, &body);
+    e->process = history_entry_owner_of(h, e, &record, &body);
     /* What happened before a state was told is part of it. */
-    if (!e->process || e->time < e->process->stated_ns || is_told(h, e, record.type)) {
+    if (!e->process || e->time < e->process->stated_ns ||
+        history_entry_is_told(h, e, record.type)) {
         entry_free(h, e);
         return hint;
     }
     entry_link(h, e, hint);
-    if (e->process->stated_ns != 0 && is_statement(h, e, &record, &body)) {
+    if (e->process->stated_ns != 0 && history_entry_is_statement(h, e, &record, &body)) {
         Process *p = e->process;
 
         entry_fold(h, e);
         if (record.type == PD_RECORD_FORK)
-            let_go(h, p, body.task.tid);
+            history_entry_let_go(h, p, body.task.tid);
         return hint;
     }
     if (record.type == PD_RECORD_COMM && body.comm.exec && body.comm.tid == body.comm.pid)
-        executed(h, e->process);
+        history_entry_executed(h, e->process);
     if (record.type == PD_RECORD_MMAP2 && e->image)
         image_want(h, e->image, body.mmap.pid, body.mmap.start, body.mmap.start + body.mmap.length);
     if (record.type == PD_RECORD_EXIT)

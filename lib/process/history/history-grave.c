@@ -15,7 +15,7 @@
 #define GRACE_NS 2000000000ULL
 
 /* What was taken from the front is given back only when the rest is worth moving. */
-static int make_room(History *h) {
+static int history_grave_make_room(History *h) {
     size_t left = h->n_graves - h->first_grave, n = MAX(h->graves_allocated * 2, (size_t)64);
     Grave *graves = h->graves;
 
@@ -36,8 +36,8 @@ static int make_room(History *h) {
     return 0;
 }
 
-static int bury(History *h, const Process *p, uint32_t tid, uint64_t time) {
-    if (make_room(h) < 0) {
+static int history_grave_bury(History *h, const Process *p, uint32_t tid, uint64_t time) {
+    if (history_grave_make_room(h) < 0) {
         h->dropped++;
         return -ENOMEM;
     }
@@ -50,7 +50,7 @@ Process *process_end(History *h, Process *p, uint64_t time) {
     bool first = p->ended_ns == 0;
 
     p->ended_ns = MAX(p->ended_ns, time);
-    if (!first || bury(h, p, p->pid, time) == 0)
+    if (!first || history_grave_bury(h, p, p->pid, time) == 0)
         return p;
     process_free(h, p);
     return NULL;
@@ -61,7 +61,7 @@ void task_end(History *h, Task *task, uint64_t time) {
         return;
     task->ended_ns = time;
     task->process->n_living--;
-    if (bury(h, task->process, task->tid, time) < 0)
+    if (history_grave_bury(h, task->process, task->tid, time) < 0)
         task_free(h, task);
 }
 
@@ -69,27 +69,27 @@ void process_exec(History *h, Process *p, uint64_t time) {
     maps_put(&h->strings, p->before_exec);
     p->before_exec = TAKE_PTR(p->maps);
     p->exec_ns = time;
-    if (p->before_exec && bury(h, p, 0, time) < 0)
+    if (p->before_exec && history_grave_bury(h, p, 0, time) < 0)
         p->before_exec = maps_put(&h->strings, p->before_exec);
 }
 
-static void expire_exec(History *h, Process *p) {
+static void history_grave_expire_exec(History *h, Process *p) {
     if (p && p->exec_ns + GRACE_NS <= h->floor_ns)
         p->before_exec = maps_put(&h->strings, p->before_exec);
 }
 
-static void expire(History *h, const Grave *grave) {
+static void history_grave_expire(History *h, const Grave *grave) {
     Process *p = process_find_serial(h, grave->pid, grave->serial);
     Task *task = p && grave->tid != p->pid ? task_find(h, p, grave->tid) : NULL;
     uint64_t *ended = task ? &task->ended_ns : p && grave->tid == p->pid ? &p->ended_ns : NULL;
 
     if (grave->tid == 0) {
-        expire_exec(h, p);
+        history_grave_expire_exec(h, p);
         return;
     }
     if (!ended || *ended == 0)
         return;
-    if (*ended + GRACE_NS > h->floor_ns && bury(h, p, grave->tid, *ended) == 0)
+    if (*ended + GRACE_NS > h->floor_ns && history_grave_bury(h, p, grave->tid, *ended) == 0)
         return;
     if (task)
         task_free(h, task);
@@ -104,7 +104,7 @@ void graves_expire(History *h) {
     while (n-- > 0 && h->graves[h->first_grave].due_ns <= h->floor_ns) {
         Grave grave = h->graves[h->first_grave++];
 
-        expire(h, &grave);
+        history_grave_expire(h, &grave);
     }
     if (h->first_grave == h->n_graves) {
         h->graves =

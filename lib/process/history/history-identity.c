@@ -13,7 +13,7 @@ void history_set_identify(History *h, HistoryIdentify identify) {
     h->identify = identify;
 }
 
-static void expire_waits(History *h, uint64_t start_ns) {
+static void history_identity_expire_waits(History *h, uint64_t start_ns) {
     size_t kept = 0;
 
     for (size_t i = 0; i < h->n_waiting; i++) {
@@ -34,7 +34,7 @@ static void expire_waits(History *h, uint64_t start_ns) {
 }
 
 void identity_settle(History *h, uint64_t start_ns) {
-    expire_waits(h, start_ns);
+    history_identity_expire_waits(h, start_ns);
     if (!h->first_due)
         return;
     for (size_t i = 0; i < EMISSIONS_MAX; i++)

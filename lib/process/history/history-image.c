@@ -15,7 +15,7 @@
 #define WAIT_NS 3000000000ULL /* for a build id, at most */
 
 /* Ring of the images made last. */
-static void retain(History *h, ProcessImage *image) {
+static void history_image_retain(History *h, ProcessImage *image) {
     ProcessImage **slot;
 
     if (!h->retained)
@@ -35,7 +35,7 @@ void history_set_vdso(History *h, Bytes build_id) {
 }
 
 /* A 32-bit process has another vdso, below 4 GiB. */
-static bool is_known_vdso(const History *h, const PdMmap *mmap) {
+static bool history_image_is_known_vdso(const History *h, const PdMmap *mmap) {
     return h->vdso_id_size > 0 && mmap->build_id_size == 0 && mmap->inode == 0 &&
            mmap->start > UINT32_MAX && bytes_equal_str(mmap->filename, "[vdso]");
 }
@@ -44,7 +44,7 @@ ProcessImage *image_of(History *h, const PdMmap *mmap) {
     PdMmap identified = *mmap;
     ProcessImage *image;
 
-    if (is_known_vdso(h, mmap)) {
+    if (history_image_is_known_vdso(h, mmap)) {
         identified.build_id = h->vdso_id;
         identified.build_id_size = h->vdso_id_size;
     }
@@ -55,7 +55,7 @@ ProcessImage *image_of(History *h, const PdMmap *mmap) {
         return NULL;
     }
     if (image->refs == 1)
-        retain(h, image);
+        history_image_retain(h, image);
     return image;
 }
 
@@ -64,7 +64,7 @@ bool image_has_id(const ProcessImage *image) {
 }
 
 /* Memory that the kernel calls by a path, and in which perf looks for no symbols. */
-static bool is_memory(Bytes path) {
+static bool history_image_is_memory(Bytes path) {
     static const char *const prefixes[] = {"//", "/dev/zero", "/anon_hugepage", "/SYSV", "/memfd:"};
 
     for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
@@ -75,10 +75,10 @@ static bool is_memory(Bytes path) {
 }
 
 bool path_is_file(Bytes path) {
-    return path.size > 0 && path.data[0] == '/' && !is_memory(path);
+    return path.size > 0 && path.data[0] == '/' && !history_image_is_memory(path);
 }
 
-static bool can_be_read(const ProcessImage *image) {
+static bool history_image_can_be_read(const ProcessImage *image) {
     Bytes path = name_bytes(image->path);
 
     return image->inode != 0 && path.size > 1 && path.data[0] == '/' && path.data[1] != '/';
@@ -88,7 +88,7 @@ void image_want(History *h, ProcessImage *image, uint32_t pid, uint64_t start, u
     Wanted *slot;
 
     if (image->asked || image->tries >= TRIES_MAX || h->identify == HISTORY_MARKS ||
-        image_is_data(image) || image_has_id(image) || !can_be_read(image))
+        image_is_data(image) || image_has_id(image) || !history_image_can_be_read(image))
         return;
     if (!h->wanted)
         h->wanted = budget_alloc(&h->strings.budget, WANTED_MAX * sizeof(*h->wanted));
@@ -155,7 +155,7 @@ void image_set_due(History *h, ProcessImage *image) {
     h->first_due = image_ref(image);
 }
 
-static void count_unidentified(History *h, ProcessImage *image, bool unidentified) {
+static void history_image_count_unidentified(History *h, ProcessImage *image, bool unidentified) {
     if (image->counted == unidentified)
         return;
     image->counted = unidentified;
@@ -166,11 +166,11 @@ void image_found(History *h, ProcessImage *image, Bytes build_id) {
     image->asked = image->is_late = false;
     if (build_id.size == 0 || build_id.size > sizeof(image->found_id)) {
         image->tries++;
-        count_unidentified(h, image, path_is_file(name_bytes(image->path)));
+        history_image_count_unidentified(h, image, path_is_file(name_bytes(image->path)));
     } else {
         image->found_id_size = (uint8_t)build_id.size;
         memcpy(image->found_id, build_id.data, build_id.size);
-        count_unidentified(h, image, false);
+        history_image_count_unidentified(h, image, false);
     }
     if (image->waits || image_has_id(image))
         image_set_due(h, image);

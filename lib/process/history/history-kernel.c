@@ -14,7 +14,8 @@ enum { KERNEL_RECORDS_MAX = 65536, CGROUPS_MAX = 16384, PROG_LOAD = 1, PROG_UNLO
 enum { KSYMBOL_UNREGISTER = 1 << 0 };
 
 /* What the record is about: an address or the id of a program. False: of another kind. */
-static bool key_of(Bytes bytes, PdRecord *ret_record, PdBody *ret_body, uint64_t *ret) {
+static bool history_kernel_key_of(Bytes bytes, PdRecord *ret_record, PdBody *ret_body,
+                                  uint64_t *ret) {
     PdRecord record = pd_record_at(bytes.data, false);
 
     if (pd_record_parse(&record, NULL, ret_body) < 0)
@@ -36,14 +37,14 @@ static bool key_of(Bytes bytes, PdRecord *ret_record, PdBody *ret_body, uint64_t
     }
 }
 
-static KernelRecord **bucket_of(History *h, uint64_t key) {
+static KernelRecord **history_kernel_bucket_of(History *h, uint64_t key) {
     return &h->kernel_buckets[hash_u64(h->seed, key) % KERNEL_BUCKETS];
 }
 
-static void drop(History *h, KernelRecord *k) {
+static void history_kernel_drop(History *h, KernelRecord *k) {
     KernelRecord **at;
 
-    for (at = bucket_of(h, k->key); *at != k; at = &(*at)->next)
+    for (at = history_kernel_bucket_of(h, k->key); *at != k; at = &(*at)->next)
         ;
     *at = k->next;
     *(k->older ? &k->older->newer : &h->oldest_kernel) = k->newer;
@@ -52,15 +53,15 @@ static void drop(History *h, KernelRecord *k) {
     budget_free(&h->strings.budget, k, sizeof(*k) + k->size);
 }
 
-static KernelRecord *find(History *h, uint64_t key, Bytes record) {
-    for (KernelRecord *k = *bucket_of(h, key); k; k = k->next)
+static KernelRecord *history_kernel_find(History *h, uint64_t key, Bytes record) {
+    for (KernelRecord *k = *history_kernel_bucket_of(h, key); k; k = k->next)
         if (k->key == key && bytes_equal((Bytes){.data = k->record, .size = k->size}, record))
             return k;
     return NULL;
 }
 
-static KernelRecord *add(History *h, uint64_t key, Bytes record) {
-    KernelRecord *k = NULL, **bucket = bucket_of(h, key);
+static KernelRecord *history_kernel_add(History *h, uint64_t key, Bytes record) {
+    KernelRecord *k = NULL, **bucket = history_kernel_bucket_of(h, key);
 
     if (h->n_kernel < KERNEL_RECORDS_MAX)
         k = budget_alloc(&h->strings.budget, sizeof(*k) + record.size);
@@ -80,11 +81,11 @@ static KernelRecord *add(History *h, uint64_t key, Bytes record) {
     return k;
 }
 
-static void drop_all(History *h, uint64_t key, uint32_t type) {
-    for (KernelRecord *k = *bucket_of(h, key), *after; k; k = after) {
+static void history_kernel_drop_all(History *h, uint64_t key, uint32_t type) {
+    for (KernelRecord *k = *history_kernel_bucket_of(h, key), *after; k; k = after) {
         after = k->next;
         if (k->key == key && load_u32(k->record, false) == type)
-            drop(h, k);
+            history_kernel_drop(h, k);
     }
 }
 
@@ -94,7 +95,7 @@ void kernel_fold(History *h, Bytes bytes) {
     uint64_t key;
     bool gone;
 
-    if (!key_of(bytes, &record, &body, &key))
+    if (!history_kernel_key_of(bytes, &record, &body, &key))
         return;
     if (record.type == PD_RECORD_KSYMBOL)
         gone = body.ksymbol.flags & KSYMBOL_UNREGISTER;
@@ -103,15 +104,15 @@ void kernel_fold(History *h, Bytes bytes) {
     else
         return;
     if (gone)
-        drop_all(h, key, record.type);
-    else if (!find(h, key, bytes))
-        add(h, key, bytes);
+        history_kernel_drop_all(h, key, record.type);
+    else if (!history_kernel_find(h, key, bytes))
+        history_kernel_add(h, key, bytes);
 }
 
-static void install(History *h, uint64_t key, Bytes record) {
-    KernelRecord *k = find(h, key, record);
+static void history_kernel_install(History *h, uint64_t key, Bytes record) {
+    KernelRecord *k = history_kernel_find(h, key, record);
 
-    if (!k && (k = add(h, key, record)))
+    if (!k && (k = history_kernel_add(h, key, record)))
         for (size_t i = 0; i < EMISSIONS_MAX; i++)
             if (h->emissions[i] && h->emissions[i]->begun)
                 emission_kernel_record(h->emissions[i], record, history_stamp(h));
@@ -119,7 +120,7 @@ static void install(History *h, uint64_t key, Bytes record) {
         k->stays = true;
 }
 
-static bool is_map(uint32_t type) {
+static bool history_kernel_is_map(uint32_t type) {
     return type == PD_RECORD_MMAP || type == PD_RECORD_MMAP2;
 }
 
@@ -131,7 +132,7 @@ int history_install_kernel(History *h, Bytes records) {
 
     h->knows_kernel = true;
     for (KernelRecord *k = h->oldest_kernel; k; k = k->newer)
-        k->stays = !is_map(load_u32(k->record, false));
+        k->stays = !history_kernel_is_map(load_u32(k->record, false));
     while (records.size - at >= PD_RECORD_HEADER_SIZE) {
         PdRecord record = pd_record_at(records.data + at, false);
         PdBody body;
@@ -139,39 +140,40 @@ int history_install_kernel(History *h, Bytes records) {
 
         if (!pd_record_is_sane(&record) || record.size > records.size - at)
             break;
-        if ((first || is_map(record.type)) &&
-            key_of((Bytes){.data = record.data, .size = record.size}, &record, &body, &key))
-            install(h, key, (Bytes){.data = record.data, .size = record.size});
+        if ((first || history_kernel_is_map(record.type)) &&
+            history_kernel_key_of((Bytes){.data = record.data, .size = record.size}, &record, &body,
+                                  &key))
+            history_kernel_install(h, key, (Bytes){.data = record.data, .size = record.size});
         at += record.size;
     }
     for (KernelRecord *k = h->oldest_kernel, *after; k; k = after) {
         after = k->newer;
         if (!k->stays)
-            drop(h, k);
+            history_kernel_drop(h, k);
     }
     return at == records.size ? 0 : -EBADMSG;
 }
 
 void kernel_done(History *h) {
     while (h->oldest_kernel)
-        drop(h, h->oldest_kernel);
+        history_kernel_drop(h, h->oldest_kernel);
 }
 
-static Cgroup **cgroup_bucket_of(History *h, uint64_t id) {
+static Cgroup **history_kernel_cgroup_bucket_of(History *h, uint64_t id) {
     return &h->cgroups[hash_u64(h->seed, id) % CGROUP_BUCKETS];
 }
 
 Cgroup *cgroup_of(History *h, uint64_t id) {
-    for (Cgroup *c = *cgroup_bucket_of(h, id); c; c = c->next)
+    for (Cgroup *c = *history_kernel_cgroup_bucket_of(h, id); c; c = c->next)
         if (c->id == id)
             return c;
     return NULL;
 }
 
-static void drop_oldest_cgroup(History *h) {
+static void history_kernel_drop_oldest_cgroup(History *h) {
     Cgroup *c = h->oldest_cgroup, **at;
 
-    for (at = cgroup_bucket_of(h, c->id); *at != c; at = &(*at)->next)
+    for (at = history_kernel_cgroup_bucket_of(h, c->id); *at != c; at = &(*at)->next)
         ;
     *at = c->next;
     h->oldest_cgroup = c->newer;
@@ -185,7 +187,7 @@ static void drop_oldest_cgroup(History *h) {
 /* Cgroups go without a word, so the oldest ones make room. */
 void cgroup_hear(History *h, uint64_t id, Bytes text) {
     ProcessName *path = history_name(h, text);
-    Cgroup *c = cgroup_of(h, id), **bucket = cgroup_bucket_of(h, id);
+    Cgroup *c = cgroup_of(h, id), **bucket = history_kernel_cgroup_bucket_of(h, id);
 
     if (!path)
         return;
@@ -196,7 +198,7 @@ void cgroup_hear(History *h, uint64_t id, Bytes text) {
         return;
     }
     if (h->n_cgroups >= CGROUPS_MAX)
-        drop_oldest_cgroup(h);
+        history_kernel_drop_oldest_cgroup(h);
     c = budget_alloc(&h->strings.budget, sizeof(*c));
     if (!c) {
         h->dropped++;
@@ -222,5 +224,5 @@ void cgroups_let_go(History *h, uint64_t slot) {
 
 void cgroups_done(History *h) {
     while (h->oldest_cgroup)
-        drop_oldest_cgroup(h);
+        history_kernel_drop_oldest_cgroup(h);
 }

@@ -35,7 +35,7 @@ PdRecord entry_parse(const Entry *e, PdBody *ret) {
     return record;
 }
 
-static void link_to_process(Entry *e) {
+static void history_list_link_to_process(Entry *e) {
     Queue *q = &e->process->queue;
     Entry **at = &q->first;
 
@@ -62,7 +62,7 @@ void entry_link(History *h, Entry *e, Entry *hint) {
     *(e->newer ? &e->newer->older : &h->newest) = e;
     *(at ? &at->newer : &h->oldest) = e;
     h->n_entries++;
-    link_to_process(e);
+    history_list_link_to_process(e);
 }
 
 void entry_detach(History *h, Entry *e) {

@@ -8,16 +8,16 @@
  * in the process. Those of which no baseline told hang in a list, in the order of their coming.
  */
 
-static Process **bucket_of(const History *h, uint32_t pid) {
+static Process **history_process_bucket_of(const History *h, uint32_t pid) {
     return &h->buckets[hash_u64(h->seed, pid) & (h->n_buckets - 1)];
 }
 
-static Task **task_bucket_of(const History *h, uint32_t tid) {
+static Task **history_process_task_bucket_of(const History *h, uint32_t tid) {
     return &h->task_buckets[hash_u64(h->seed, tid) & (h->n_task_buckets - 1)];
 }
 
 /* Without memory for more buckets the chains grow. */
-static void buckets_grow(History *h) {
+static void history_process_buckets_grow(History *h) {
     size_t n_old = h->n_buckets, n = n_old ? n_old * 2 : 256;
     Process **old = h->buckets, **buckets = budget_alloc(&h->strings.budget, n * sizeof(*buckets));
 
@@ -27,7 +27,7 @@ static void buckets_grow(History *h) {
     h->n_buckets = n;
     for (size_t i = 0; i < n_old; i++)
         for (Process *p = old[i], *after; p; p = after) {
-            Process **bucket = bucket_of(h, p->pid);
+            Process **bucket = history_process_bucket_of(h, p->pid);
 
             after = p->next;
             p->next = *bucket;
@@ -36,7 +36,7 @@ static void buckets_grow(History *h) {
     budget_free(&h->strings.budget, old, n_old * sizeof(*old));
 }
 
-static void task_buckets_grow(History *h) {
+static void history_process_task_buckets_grow(History *h) {
     size_t n_old = h->n_task_buckets, n = n_old ? n_old * 2 : 256;
     Task **old = h->task_buckets,
          **buckets = budget_alloc(&h->strings.budget, n * sizeof(*buckets));
@@ -47,7 +47,7 @@ static void task_buckets_grow(History *h) {
     h->n_task_buckets = n;
     for (size_t i = 0; i < n_old; i++)
         for (Task *t = old[i], *after; t; t = after) {
-            Task **bucket = task_bucket_of(h, t->tid);
+            Task **bucket = history_process_task_bucket_of(h, t->tid);
 
             after = t->next;
             t->next = *bucket;
@@ -61,7 +61,7 @@ Process *process_find_born(const History *h, uint32_t pid, uint64_t time) {
 
     if (h->n_buckets == 0)
         return NULL;
-    for (Process *p = *bucket_of(h, pid); p; p = p->next)
+    for (Process *p = *history_process_bucket_of(h, pid); p; p = p->next)
         if (p->pid == pid && p->birth_ns <= time && (!found || p->birth_ns >= found->birth_ns))
             found = p;
     return found;
@@ -72,14 +72,14 @@ Process *process_find(const History *h, uint32_t pid, uint64_t time) {
 
     if (found || h->n_buckets == 0)
         return found;
-    for (Process *p = *bucket_of(h, pid); p; p = p->next)
+    for (Process *p = *history_process_bucket_of(h, pid); p; p = p->next)
         if (p->pid == pid && (!found || p->birth_ns < found->birth_ns))
             found = p;
     return found;
 }
 
 Process *process_find_serial(const History *h, uint32_t pid, uint64_t serial) {
-    Process *p = h->n_buckets > 0 ? *bucket_of(h, pid) : NULL;
+    Process *p = h->n_buckets > 0 ? *history_process_bucket_of(h, pid) : NULL;
 
     while (p && p->serial != serial)
         p = p->next;
@@ -90,13 +90,13 @@ Process *process_new(History *h, uint32_t pid, uint64_t birth_ns) {
     Process *p, **bucket;
 
     if (h->n_processes >= h->n_buckets)
-        buckets_grow(h);
+        history_process_buckets_grow(h);
     p = h->n_buckets > 0 ? budget_alloc(&h->strings.budget, sizeof(*p)) : NULL;
     if (!p) {
         h->dropped++;
         return NULL;
     }
-    bucket = bucket_of(h, pid);
+    bucket = history_process_bucket_of(h, pid);
     p->pid = pid;
     p->birth_ns = birth_ns;
     p->serial = ++h->serial;
@@ -149,7 +149,7 @@ void process_free(History *h, Process *p) {
     maps_put(&h->strings, p->maps);
     maps_put(&h->strings, p->before_exec);
     budget_free(&h->strings.budget, p->namespaces, p->namespaces_size);
-    for (at = bucket_of(h, p->pid); *at != p; at = &(*at)->next)
+    for (at = history_process_bucket_of(h, p->pid); *at != p; at = &(*at)->next)
         ;
     *at = p->next;
     h->n_processes--;
@@ -157,15 +157,15 @@ void process_free(History *h, Process *p) {
     budget_free(&h->strings.budget, p, sizeof(*p));
 }
 
-static bool is_older(const Process *p, const Process *than) {
+static bool history_process_is_older(const Process *p, const Process *than) {
     return p->birth_ns < than->birth_ns ||
            (p->birth_ns == than->birth_ns && p->serial < than->serial);
 }
 
 void process_free_older(History *h, const Process *than) {
-    for (Process *p = *bucket_of(h, than->pid), *after; p; p = after) {
+    for (Process *p = *history_process_bucket_of(h, than->pid), *after; p; p = after) {
         after = p->next;
-        if (p->pid == than->pid && is_older(p, than))
+        if (p->pid == than->pid && history_process_is_older(p, than))
             process_free(h, p);
     }
 }
@@ -195,7 +195,7 @@ void process_set_namespaces(History *h, Process *p, Bytes record) {
 Task *task_find(const History *h, const Process *p, uint32_t tid) {
     if (h->n_task_buckets == 0)
         return NULL;
-    for (Task *t = *task_bucket_of(h, tid); t; t = t->next)
+    for (Task *t = *history_process_task_bucket_of(h, tid); t; t = t->next)
         if (t->tid == tid && t->process == p)
             return t;
     return NULL;
@@ -207,13 +207,13 @@ Task *task_get(History *h, Process *p, uint32_t tid) {
     if (t)
         return t;
     if (h->n_tasks >= h->n_task_buckets)
-        task_buckets_grow(h);
+        history_process_task_buckets_grow(h);
     t = h->n_task_buckets > 0 ? budget_alloc(&h->strings.budget, sizeof(*t)) : NULL;
     if (!t) {
         h->dropped++;
         return NULL;
     }
-    bucket = task_bucket_of(h, tid);
+    bucket = history_process_task_bucket_of(h, tid);
     t->tid = tid;
     t->process = p;
     t->next = *bucket;
@@ -230,7 +230,7 @@ Task *task_get(History *h, Process *p, uint32_t tid) {
 void task_free(History *h, Task *task) {
     Task **at;
 
-    for (at = task_bucket_of(h, task->tid); *at != task; at = &(*at)->next)
+    for (at = history_process_task_bucket_of(h, task->tid); *at != task; at = &(*at)->next)
         ;
     *at = task->next;
     *(task->before ? &task->before->after : &task->process->tasks) = task->after;

@@ -29,7 +29,7 @@ int history_new(const ProcessLimits *limits, History **ret) {
     return 0;
 }
 
-static void free_processes(History *h) {
+static void history_read_free_processes(History *h) {
     for (size_t i = 0; i < h->n_buckets; i++)
         while (h->buckets[i])
             process_free(h, h->buckets[i]);
@@ -40,7 +40,7 @@ static void free_processes(History *h) {
 History *history_free(History *h) {
     if (!h)
         return NULL;
-    free_processes(h);
+    history_read_free_processes(h);
     for (size_t i = 0; i < h->n_fed; i++)
         entry_free(h, h->fed[i]);
     kernel_done(h);
@@ -58,7 +58,7 @@ History *history_free(History *h) {
 }
 
 /* Whose it is; 0 or below: no process that anybody could sample. */
-static int32_t pid_of(const PdRecord *record, const PdBody *body) {
+static int32_t history_read_pid_of(const PdRecord *record, const PdBody *body) {
     switch (record->type) {
     case PD_RECORD_FORK:
     case PD_RECORD_EXIT:
@@ -74,7 +74,7 @@ static int32_t pid_of(const PdRecord *record, const PdBody *body) {
     }
 }
 
-static bool is_kept(const History *h, const PdRecord *record) {
+static bool history_read_is_kept(const History *h, const PdRecord *record) {
     switch (record->type) {
     case PD_RECORD_FORK:
     case PD_RECORD_EXIT:
@@ -92,7 +92,7 @@ static bool is_kept(const History *h, const PdRecord *record) {
     }
 }
 
-static Entry **fed_slot(History *h) {
+static Entry **history_read_fed_slot(History *h) {
     if (h->n_fed == h->fed_allocated) {
         size_t n = h->fed_allocated ? h->fed_allocated * 2 : 256;
         Entry **fed = budget_resize(&h->strings.budget, h->fed, h->fed_allocated * sizeof(*h->fed),
@@ -116,7 +116,8 @@ bool mmap_is_needed(const History *h, const PdMmap *mmap) {
 }
 
 /* The event that tells of data tells of code as well: the same record, once more. */
-static bool is_repeated(const History *h, const PdRecord *record, const PdEvent *event) {
+static bool history_read_is_repeated(const History *h, const PdRecord *record,
+                                     const PdEvent *event) {
     const Entry *last = h->n_fed > 0 ? h->fed[h->n_fed - 1] : NULL;
     uint64_t time = load_u64(record->data + record->size - event->in_trailer.time, false);
     size_t size = record->size - event->trailer_size;
@@ -127,15 +128,16 @@ static bool is_repeated(const History *h, const PdRecord *record, const PdEvent 
                   size - PD_RECORD_HEADER_SIZE) == 0;
 }
 
-static bool is_surplus(const History *h, const PdRecord *record, const PdEvent *event,
-                       const PdBody *body) {
+static bool history_read_is_surplus(const History *h, const PdRecord *record, const PdEvent *event,
+                                    const PdBody *body) {
     if (!h->keeps_data || record->type != PD_RECORD_MMAP2)
         return false;
     return record->misc & PD_MISC_MMAP_DATA ? !mmap_is_needed(h, &body->mmap)
-                                            : is_repeated(h, record, event);
+                                            : history_read_is_repeated(h, record, event);
 }
 
-static void keep_mmap(History *h, Entry *e, const PdRecord *record, const PdMmap *mmap) {
+static void history_read_keep_mmap(History *h, Entry *e, const PdRecord *record,
+                                   const PdMmap *mmap) {
     PdMmap unmarked = *mmap;
 
     /* The kernel leaves the flag of another recorder's event on ours. */
@@ -148,10 +150,11 @@ static void keep_mmap(History *h, Entry *e, const PdRecord *record, const PdMmap
     e->image = image_of(h, &unmarked);
 }
 
-static void keep(History *h, const PdRecord *record, const PdEvent *event, const PdBody *body) {
+static void history_read_keep(History *h, const PdRecord *record, const PdEvent *event,
+                              const PdBody *body) {
     const uint8_t *end = record->data + record->size;
     size_t size = record->size - event->trailer_size;
-    Entry *e = entry_new(h, size), **slot = e ? fed_slot(h) : NULL;
+    Entry *e = entry_new(h, size), **slot = e ? history_read_fed_slot(h) : NULL;
 
     if (!slot) {
         h->dropped += e != NULL;
@@ -170,7 +173,7 @@ static void keep(History *h, const PdRecord *record, const PdEvent *event, const
     if (event->in_trailer.cpu >= 0)
         e->cpu = load_u32(end - event->in_trailer.cpu, false);
     if (record->type == PD_RECORD_MMAP2)
-        keep_mmap(h, e, record, &body->mmap);
+        history_read_keep_mmap(h, e, record, &body->mmap);
     history_heard(h, e->time);
     *slot = e;
     h->n_fed++;
@@ -180,7 +183,7 @@ int history_feed(History *h, const PdRecord *record, const PdEvent *event) {
     PdBody body;
     int r;
 
-    if (!is_kept(h, record))
+    if (!history_read_is_kept(h, record))
         return 0;
     if (record->swap || event->in_trailer.time < 0 || record->size > PD_RECORD_SIZE_MAX ||
         record->size < PD_RECORD_HEADER_SIZE + (uint32_t)event->trailer_size)
@@ -192,13 +195,14 @@ int history_feed(History *h, const PdRecord *record, const PdEvent *event) {
         h->lost += body.lost.lost;
     else if (record->type == PD_RECORD_CGROUP)
         cgroup_hear(h, body.cgroup.id, body.cgroup.path);
-    else if (pid_of(record, &body) > 0 && !is_surplus(h, record, event, &body))
-        keep(h, record, event, &body);
+    else if (history_read_pid_of(record, &body) > 0 &&
+             !history_read_is_surplus(h, record, event, &body))
+        history_read_keep(h, record, event, &body);
     return 0;
 }
 
 /* A fork comes before what the child did in the same nanosecond. */
-static int compare(const void *a, const void *b) {
+static int history_read_compare(const void *a, const void *b) {
     const Entry *x = *(Entry *const *)a, *y = *(Entry *const *)b;
     bool x_forks = load_u32(x->record, false) == PD_RECORD_FORK,
          y_forks = load_u32(y->record, false) == PD_RECORD_FORK;
@@ -226,7 +230,7 @@ int history_settle(History *h, uint64_t start_ns) {
     if (start_ns != UINT64_MAX)
         h->sweep_ns = MAX(h->sweep_ns, start_ns);
     if (h->n_fed > 1)
-        qsort(h->fed, h->n_fed, sizeof(*h->fed), compare);
+        qsort(h->fed, h->n_fed, sizeof(*h->fed), history_read_compare);
     for (size_t i = 0; i < h->n_fed && h->fed[i]->time <= h->floor_ns; i++)
         h->late++;
     while (n < h->n_fed && h->fed[n]->time <= start_ns)

@@ -30,7 +30,8 @@ void maps_apply(History *h, ProcessMaps **maps, const PdMmap *mmap, ProcessImage
     h->dropped += r < 0;
 }
 
-static const Process *parent_of(const History *h, const Process *p, PdTask *ret_fork) {
+static const Process *history_state_parent_of(const History *h, const Process *p,
+                                              PdTask *ret_fork) {
     const Process *parent;
     PdBody body;
 
@@ -41,8 +42,8 @@ static const Process *parent_of(const History *h, const Process *p, PdTask *ret_
 }
 
 /* What last named the thread: a COMM, or the FORK that made it. */
-static const Entry *named_by(const Process *p, uint32_t tid, uint64_t time, PdRecord *ret,
-                             PdBody *ret_body) {
+static const Entry *history_state_named_by(const Process *p, uint32_t tid, uint64_t time,
+                                           PdRecord *ret, PdBody *ret_body) {
     const Entry *found = NULL;
 
     for (const Entry *e = p->queue.first; e && e->time < time; e = e->next) {
@@ -59,7 +60,7 @@ static const Entry *named_by(const Process *p, uint32_t tid, uint64_t time, PdRe
     return found;
 }
 
-static Bytes name_or_nothing(const ProcessName *name) {
+static Bytes history_state_name_or_nothing(const ProcessName *name) {
     return name ? name_bytes(name) : (Bytes){};
 }
 
@@ -68,7 +69,7 @@ Bytes comm_at(const History *h, const Process *p, uint32_t tid, uint64_t time) {
         PdRecord record;
         PdBody body;
         PdTask fork;
-        const Entry *e = named_by(p, tid, time, &record, &body);
+        const Entry *e = history_state_named_by(p, tid, time, &record, &body);
 
         if (e && record.type == PD_RECORD_COMM)
             return body.comm.comm;
@@ -80,12 +81,12 @@ Bytes comm_at(const History *h, const Process *p, uint32_t tid, uint64_t time) {
         if (tid != p->pid) {
             const Task *task = task_find(h, p, tid);
 
-            return name_or_nothing(task ? task->comm : NULL);
+            return history_state_name_or_nothing(task ? task->comm : NULL);
         }
         if (!p->birth || p->based)
-            return name_or_nothing(p->comm);
+            return history_state_name_or_nothing(p->comm);
         time = p->birth_ns;
-        p = parent_of(h, p, &fork);
+        p = history_state_parent_of(h, p, &fork);
         tid = fork.ptid;
     }
     return (Bytes){};
@@ -98,7 +99,7 @@ Bytes history_comm(const History *h, uint32_t pid, uint32_t tid, uint64_t time) 
 }
 
 /* The records of the process before `time`, on top of what there was. */
-static void replay(History *h, const Process *p, uint64_t time, ProcessMaps **maps) {
+static void history_state_replay(History *h, const Process *p, uint64_t time, ProcessMaps **maps) {
     for (const Entry *e = p->queue.first; e && e->time < time; e = e->next) {
         PdBody body;
         PdRecord record = entry_parse(e, &body);
@@ -123,7 +124,7 @@ ProcessMaps *maps_at(History *h, const Process *p, uint64_t time) {
     size_t n = 0;
     PdTask fork;
 
-    for (; p && n < ANCESTORS_MAX; p = parent_of(h, p, &fork)) {
+    for (; p && n < ANCESTORS_MAX; p = history_state_parent_of(h, p, &fork)) {
         Ancestor *next = array_grow(&line, &n);
 
         if (!next) {
@@ -138,6 +139,6 @@ ProcessMaps *maps_at(History *h, const Process *p, uint64_t time) {
         time = p->birth_ns;
     }
     while (n-- > 0)
-        replay(h, line[n].process, line[n].until, &maps);
+        history_state_replay(h, line[n].process, line[n].until, &maps);
     return maps;
 }

@@ -18,7 +18,7 @@
 
 enum { KSYMBOL_UNREGISTER = 1 << 0 };
 
-static ProcessName *get_name(ProcessTable *table, Bytes text) {
+static ProcessName *feed_get_name(ProcessTable *table, Bytes text) {
     ProcessName *name = names_get(&table->strings.names, &table->strings.budget, text);
 
     table->dropped += !name;
@@ -30,12 +30,12 @@ static void feed_comm(ProcessTable *table, const PdComm *comm) {
 
     if (!thread)
         return;
-    thread_set_comm(table, thread, get_name(table, comm->comm));
+    thread_set_comm(table, thread, feed_get_name(table, comm->comm));
     if (comm->exec)
         thread_exec(table, thread);
 }
 
-static Thread *parent_of(ProcessTable *table, const PdTask *task) {
+static Thread *feed_parent_of(ProcessTable *table, const PdTask *task) {
     Thread *parent = thread_get(table, task->ppid, task->ptid);
 
     if (!parent || parent->pid == task->ppid)
@@ -44,7 +44,7 @@ static Thread *parent_of(ProcessTable *table, const PdTask *task) {
     return thread_get(table, task->ppid, task->ptid);
 }
 
-static void inherit_maps(ProcessTable *table, Thread *child, const Thread *parent) {
+static void feed_inherit_maps(ProcessTable *table, Thread *child, const Thread *parent) {
     if (child->pid == parent->pid || child->space == parent->space)
         return;
     maps_put(&table->strings, child->space->maps);
@@ -61,7 +61,7 @@ static void feed_fork(ProcessTable *table, const PdTask *task, uint16_t misc) {
     }
     if (child)
         thread_remove(table, child);
-    if (!parent_of(table, task))
+    if (!feed_parent_of(table, task))
         return;
     child = thread_get(table, task->pid, task->tid);
     /* Room for the child may have been made by forgetting the parent. */
@@ -71,7 +71,7 @@ static void feed_fork(ProcessTable *table, const PdTask *task, uint16_t misc) {
     if (parent->comm)
         thread_set_comm(table, child, name_ref(parent->comm));
     if (!(misc & PD_MISC_FORK_EXEC))
-        inherit_maps(table, child, parent);
+        feed_inherit_maps(table, child, parent);
 }
 
 static void feed_exit(ProcessTable *table, const PdTask *task) {
@@ -81,8 +81,8 @@ static void feed_exit(ProcessTable *table, const PdTask *task) {
         thread_exited(table, thread);
 }
 
-static void map(ProcessTable *table, ProcessMaps **maps, const PdMmap *mmap, Bytes dso,
-                bool kernel) {
+static void feed_map(ProcessTable *table, ProcessMaps **maps, const PdMmap *mmap, Bytes dso,
+                     bool kernel) {
     ProcessMapping mapping;
 
     if (!mapping_range(mmap, &mapping))
@@ -97,7 +97,7 @@ static void map(ProcessTable *table, ProcessMaps **maps, const PdMmap *mmap, Byt
     table->dropped += maps_insert(&table->strings, maps, &mapping) < 0;
 }
 
-static Bytes kernel_name(const ProcessTable *table) {
+static Bytes feed_kernel_name(const ProcessTable *table) {
     static const char none[] = "[kernel.kallsyms]";
 
     if (table->kernel_name)
@@ -113,13 +113,13 @@ static void feed_kernel_map(ProcessTable *table, PdMmap *mmap) {
         /* perf has written kernels of no size where it could not read addresses. */
         if (mmap->start == 0 && mmap->length == 0)
             mmap->length = UINT64_MAX;
-        map(table, &table->kernel, mmap, kernel_name(table), true);
+        feed_map(table, &table->kernel, mmap, feed_kernel_name(table), true);
         break;
     case DSO_MODULE:
-        map(table, &table->kernel, mmap, dso_module_name(mmap->filename, scratch), false);
+        feed_map(table, &table->kernel, mmap, dso_module_name(mmap->filename, scratch), false);
         break;
     case DSO_KERNEL_EXTRA:
-        map(table, &table->kernel, mmap, kernel_name(table), true);
+        feed_map(table, &table->kernel, mmap, feed_kernel_name(table), true);
         break;
     }
 }
@@ -138,7 +138,8 @@ static void feed_mmap(ProcessTable *table, const PdRecord *record, PdMmap *mmap)
         return;
     thread = thread_get(table, mmap->pid, mmap->tid);
     if (thread)
-        map(table, &thread->space->maps, mmap, dso_user_name(mmap, executable, scratch), false);
+        feed_map(table, &thread->space->maps, mmap, dso_user_name(mmap, executable, scratch),
+                 false);
 }
 
 /* Generated code of the kernel (BPF programs, trampolines) that no mapping tells of. */
@@ -148,7 +149,7 @@ static void feed_ksymbol(ProcessTable *table, const PdKsymbol *ksymbol) {
 
     if (!(ksymbol->flags & KSYMBOL_UNREGISTER)) {
         if (!there)
-            map(table, &table->kernel, &mmap, ksymbol->name, false);
+            feed_map(table, &table->kernel, &mmap, ksymbol->name, false);
     } else if (there && !there->image->kernel)
         (void)maps_remove(&table->strings, &table->kernel, there->start, there->end);
 }
@@ -156,7 +157,7 @@ static void feed_ksymbol(ProcessTable *table, const PdKsymbol *ksymbol) {
 static void feed_cgroup(ProcessTable *table, const PdCgroup *cgroup) {
     ProcessStrings *s = &table->strings;
     Cgroup *known = cgroup_find(table, cgroup->id), **bucket;
-    ProcessName *path = get_name(table, cgroup->path);
+    ProcessName *path = feed_get_name(table, cgroup->path);
 
     if (!path)
         return;
@@ -184,7 +185,7 @@ void process_table_feed_build_id(ProcessTable *table, uint16_t misc, Bytes filen
     if ((misc & PD_MISC_CPUMODE_MASK) != PD_MISC_KERNEL || table->kernel_name ||
         filename.size == 0 || dso_is_module(filename))
         return;
-    table->kernel_name = get_name(table, filename);
+    table->kernel_name = feed_get_name(table, filename);
 }
 
 bool process_table_takes(const PdRecord *record) {

@@ -22,12 +22,12 @@ enum {
 
 static const uint64_t memory_default = 64 << 20;
 
-static Thread **bucket_of(const ProcessTable *table, uint32_t tid) {
+static Thread **process_table_bucket_of(const ProcessTable *table, uint32_t tid) {
     return &table->buckets[hash_u64(table->seed, tid) & (table->n_buckets - 1)];
 }
 
 /* Without memory for more buckets the chains grow. */
-static void buckets_grow(ProcessTable *table) {
+static void process_table_buckets_grow(ProcessTable *table) {
     size_t n_old = table->n_buckets, n = n_old * 2;
     Thread **old = table->buckets,
            **buckets = budget_alloc(&table->strings.budget, n * sizeof(*buckets));
@@ -38,7 +38,7 @@ static void buckets_grow(ProcessTable *table) {
     table->n_buckets = n;
     for (size_t i = 0; i < n_old; i++)
         for (Thread *t = old[i], *after; t; t = after) {
-            Thread **bucket = bucket_of(table, t->tid);
+            Thread **bucket = process_table_bucket_of(table, t->tid);
 
             after = t->next;
             t->next = *bucket;
@@ -52,13 +52,13 @@ Thread *thread_find(ProcessTable *table, uint32_t tid) {
 
     if (table->recent && table->recent->tid == tid)
         return table->recent;
-    for (t = *bucket_of(table, tid); t; t = t->next)
+    for (t = *process_table_bucket_of(table, tid); t; t = t->next)
         if (t->tid == tid)
             return table->recent = t;
     return NULL;
 }
 
-static Space *space_new(ProcessTable *table) {
+static Space *process_table_space_new(ProcessTable *table) {
     ProcessStrings *s = &table->strings;
     Space *space = budget_alloc(&s->budget, sizeof(*space));
 
@@ -69,14 +69,14 @@ static Space *space_new(ProcessTable *table) {
     return space->maps ? space : budget_free(&s->budget, space, sizeof(*space));
 }
 
-static void space_put(ProcessTable *table, Space *space) {
+static void process_table_space_put(ProcessTable *table, Space *space) {
     if (!space || --space->refs > 0)
         return;
     maps_put(&table->strings, space->maps);
     budget_free(&table->strings.budget, space, sizeof(*space));
 }
 
-static void exited_unlink(ProcessTable *table, Thread *t) {
+static void process_table_exited_unlink(ProcessTable *table, Thread *t) {
     if (!t->exited)
         return;
     *(t->older ? &t->older->newer : &table->oldest_exited) = t->newer;
@@ -86,7 +86,7 @@ static void exited_unlink(ProcessTable *table, Thread *t) {
     table->n_exited--;
 }
 
-static void exited_link(ProcessTable *table, Thread *t) {
+static void process_table_exited_link(ProcessTable *table, Thread *t) {
     t->older = table->newest_exited;
     *(t->older ? &t->older->newer : &table->oldest_exited) = t;
     table->newest_exited = t;
@@ -98,26 +98,26 @@ void thread_remove(ProcessTable *table, Thread *thread) {
     ProcessStrings *s = &table->strings;
     Thread **at;
 
-    for (at = bucket_of(table, thread->tid); *at != thread; at = &(*at)->next)
+    for (at = process_table_bucket_of(table, thread->tid); *at != thread; at = &(*at)->next)
         ;
     *at = thread->next;
-    exited_unlink(table, thread);
+    process_table_exited_unlink(table, thread);
     if (table->recent == thread)
         table->recent = NULL;
     table->n_threads--;
     names_put(&s->names, &s->budget, thread->comm);
-    space_put(table, thread->space);
+    process_table_space_put(table, thread->space);
     budget_free(&s->budget, thread, sizeof(*thread));
 }
 
 /* Lets go of the one that ended first. A leader whose threads live on is the way to their mappings
  * for threads yet to come, so it waits once more. */
-static void forget_oldest(ProcessTable *table) {
+static void process_table_forget_oldest(ProcessTable *table) {
     Thread *t = table->oldest_exited;
 
     if (t->pid == t->tid && t->space->refs > 1 && t != table->newest_exited) {
-        exited_unlink(table, t);
-        exited_link(table, t);
+        process_table_exited_unlink(table, t);
+        process_table_exited_link(table, t);
         t = table->oldest_exited;
     }
     thread_remove(table, t);
@@ -128,26 +128,27 @@ void thread_exited(ProcessTable *table, Thread *thread) {
         thread_remove(table, thread);
         return;
     }
-    exited_unlink(table, thread);
-    exited_link(table, thread);
+    process_table_exited_unlink(table, thread);
+    process_table_exited_link(table, thread);
     if (table->n_exited > table->exited_max)
-        forget_oldest(table);
+        process_table_forget_oldest(table);
 }
 
 /* Takes over the space. */
-static Thread *thread_add(ProcessTable *table, uint32_t pid, uint32_t tid, Space *space) {
+static Thread *process_table_thread_add(ProcessTable *table, uint32_t pid, uint32_t tid,
+                                        Space *space) {
     Thread *t = space ? budget_alloc(&table->strings.budget, sizeof(*t)) : NULL, **bucket;
 
     if (!t) {
-        space_put(table, space);
+        process_table_space_put(table, space);
         return NULL;
     }
     if (table->n_threads >= table->n_buckets)
-        buckets_grow(table);
+        process_table_buckets_grow(table);
     t->pid = pid;
     t->tid = tid;
     t->space = space;
-    bucket = bucket_of(table, tid);
+    bucket = process_table_bucket_of(table, tid);
     t->next = *bucket;
     *bucket = t;
     table->n_threads++;
@@ -156,22 +157,22 @@ static Thread *thread_add(ProcessTable *table, uint32_t pid, uint32_t tid, Space
 
 /* The leader of an exec'ed or forked process is alone at first; what is left to tell is whose
  * space a further thread shares. */
-static Thread *thread_new(ProcessTable *table, uint32_t pid, uint32_t tid) {
+static Thread *process_table_thread_new(ProcessTable *table, uint32_t pid, uint32_t tid) {
     Thread *leader;
 
     if (pid == tid || pid == UINT32_MAX)
-        return thread_add(table, pid, tid, space_new(table));
+        return process_table_thread_add(table, pid, tid, process_table_space_new(table));
     leader = thread_find(table, pid);
     if (!leader)
-        leader = thread_add(table, pid, pid, space_new(table));
+        leader = process_table_thread_add(table, pid, pid, process_table_space_new(table));
     if (!leader)
         return NULL;
     leader->space->refs++;
-    return thread_add(table, pid, tid, leader->space);
+    return process_table_thread_add(table, pid, tid, leader->space);
 }
 
 /* A thread that was known before its process was joins it. */
-static void thread_join(ProcessTable *table, Thread *thread, uint32_t pid) {
+static void process_table_thread_join(ProcessTable *table, Thread *thread, uint32_t pid) {
     Thread *leader;
 
     if (thread->pid != UINT32_MAX || pid == UINT32_MAX)
@@ -181,11 +182,11 @@ static void thread_join(ProcessTable *table, Thread *thread, uint32_t pid) {
         return;
     leader = thread_find(table, pid);
     if (!leader)
-        leader = thread_new(table, pid, pid);
+        leader = process_table_thread_new(table, pid, pid);
     if (!leader)
         return;
     leader->space->refs++;
-    space_put(table, thread->space);
+    process_table_space_put(table, thread->space);
     thread->space = leader->space;
 }
 
@@ -193,28 +194,28 @@ Thread *thread_get(ProcessTable *table, uint32_t pid, uint32_t tid) {
     Thread *t = thread_find(table, tid);
 
     if (t) {
-        exited_unlink(table, t);
-        thread_join(table, t, pid);
+        process_table_exited_unlink(table, t);
+        process_table_thread_join(table, t, pid);
         return t;
     }
-    t = thread_new(table, pid, tid);
+    t = process_table_thread_new(table, pid, tid);
     if (!t) {
         for (size_t n = table->n_exited / 2 + 1; n > 0 && table->n_exited > 0; n--)
-            forget_oldest(table);
-        t = thread_new(table, pid, tid);
+            process_table_forget_oldest(table);
+        t = process_table_thread_new(table, pid, tid);
     }
     table->dropped += !t;
     return t;
 }
 
 void thread_exec(ProcessTable *table, Thread *thread) {
-    Space *space = space_new(table);
+    Space *space = process_table_space_new(table);
 
     if (!space) {
         table->dropped++;
         return;
     }
-    space_put(table, thread->space);
+    process_table_space_put(table, thread->space);
     thread->space = space;
 }
 
@@ -231,7 +232,7 @@ Cgroup *cgroup_find(const ProcessTable *table, uint64_t id) {
     return cgroup;
 }
 
-static ProcessName *get_constant(ProcessTable *table, const char *text) {
+static ProcessName *process_table_get_constant(ProcessTable *table, const char *text) {
     return names_get(&table->strings.names, &table->strings.budget,
                      (Bytes){.data = (const uint8_t *)text, .size = strlen(text)});
 }
@@ -254,9 +255,9 @@ int process_table_new(const ProcessLimits *limits, ProcessTable **ret) {
     if (!table->buckets)
         return -ENOMEM;
     table->kernel = maps_new(&table->strings);
-    table->unknown = get_constant(table, "[unknown]");
-    swapper = get_constant(table, "swapper");
-    idle = thread_new(table, 0, 0);
+    table->unknown = process_table_get_constant(table, "[unknown]");
+    swapper = process_table_get_constant(table, "swapper");
+    idle = process_table_thread_new(table, 0, 0);
     if (!table->kernel || !table->unknown || !swapper || !idle)
         return -ENOMEM;
     thread_set_comm(table, idle, swapper);
@@ -286,9 +287,9 @@ ProcessTable *process_table_free(ProcessTable *table) {
     return NULL;
 }
 
-static ProcessAnswer answer_scratch(ProcessTable *table, const char *text) {
+static ProcessAnswer process_table_answer_scratch(ProcessTable *table, const char *text) {
     names_put(&table->strings.names, &table->strings.budget, table->scratch);
-    table->scratch = get_constant(table, text);
+    table->scratch = process_table_get_constant(table, text);
     table->dropped += !table->scratch;
     return (ProcessAnswer){.name = table->scratch ?: table->unknown};
 }
@@ -300,11 +301,11 @@ ProcessAnswer process_table_comm(ProcessTable *table, uint32_t pid, uint32_t tid
     if (t && t->comm)
         return (ProcessAnswer){.name = t->comm, .known = true};
     snprintf(text, sizeof(text), ":%" PRIi32, (int32_t)tid);
-    return answer_scratch(table, text);
+    return process_table_answer_scratch(table, text);
 }
 
-static const ProcessMaps *maps_for(ProcessTable *table, uint32_t pid, uint32_t tid,
-                                   unsigned cpumode) {
+static const ProcessMaps *process_table_maps_for(ProcessTable *table, uint32_t pid, uint32_t tid,
+                                                 unsigned cpumode) {
     const Thread *t;
 
     if (cpumode == PD_MISC_KERNEL)
@@ -319,7 +320,7 @@ static const ProcessMaps *maps_for(ProcessTable *table, uint32_t pid, uint32_t t
 
 ProcessAnswer process_table_dso(ProcessTable *table, uint32_t pid, uint32_t tid, unsigned cpumode,
                                 uint64_t ip, const ProcessMapping **ret_mapping) {
-    const ProcessMaps *maps = maps_for(table, pid, tid, cpumode);
+    const ProcessMaps *maps = process_table_maps_for(table, pid, tid, cpumode);
     const ProcessMapping *mapping = maps ? maps_find(maps, ip) : NULL;
 
     if (ret_mapping)
