@@ -3,7 +3,9 @@
 
 /* What lies between the thread that reads and the loop: requests one way, results the other. */
 
-#include "scan/build-id.h"
+#include "elf/note.h"
+#include "scan/cache/mapped-image.h"
+#include "util/macro.h"
 
 enum {
     SCAN_PROCESSES_MAX = 4096, /* asked for one by one and not yet read */

@@ -12,6 +12,7 @@
 
 #include "scan/baseline.h"
 #include "scan/cgroup-scan.h"
+#include "scan/elf-reader.h"
 #include "scan/kernel.h"
 #include "scan/queue.h"
 #include "util/clock.h"
@@ -52,7 +53,7 @@ struct Scanner {
     int proc;
     ProcessReader *processes;
     KernelReader *kernel;
-    BuildIdReader *build_ids;
+    ElfReader *elf;
     uint32_t *pids; /* of the pass that goes on */
     size_t n_pids, next_pid;
     uint64_t pass_begin_ns;
@@ -147,21 +148,21 @@ static void scanner_charge_images(Scanner *s, uint64_t used_ns) {
 }
 
 static uint64_t scanner_images_cpu_ns(const Scanner *s) {
-    return clock_ns(CLOCK_THREAD_CPUTIME_ID) + build_id_reader_cpu_ns(s->build_ids);
+    return clock_ns(CLOCK_THREAD_CPUTIME_ID) + elf_reader_cpu_ns(s->elf);
 }
 
 /* 0, or -EAGAIN: it is asked for again later. */
 static int scanner_find_build_id(Scanner *s, ScanImage *image, BuildId *ret) {
     uint64_t before_ns = scanner_images_cpu_ns(s), ready_ns;
-    int r = build_id_reader_read(s->build_ids, &image->mapped, ret);
+    int r = elf_reader_build_id(s->elf, &image->mapped, ret);
 
-    atomic_store(&s->lacks_elf, build_id_reader_lacks_elf(s->build_ids));
+    atomic_store(&s->lacks_elf, elf_reader_lacks_helper(s->elf));
     if (r < 0)
         ret->size = 0;
     scanner_charge_images(s, scanner_images_cpu_ns(s) - before_ns);
     if (r != -EAGAIN || ++image->tries >= IMAGE_TRIES)
         return 0;
-    ready_ns = build_id_reader_ready_ns(s->build_ids);
+    ready_ns = elf_reader_ready_ns(s->elf);
     if (ready_ns > clock_monotonic_ns())
         scan_queue_rest(s->queue, ready_ns);
     return scan_queue_ask_image(s->queue, image) < 0 ? 0 : -EAGAIN;
@@ -385,7 +386,7 @@ int scanner_new(Keeper *keeper, Loop *loop, const ScannerSinks *sinks, Scanner *
     if (r == 0)
         r = kernel_reader_new("", keeper, &s->kernel);
     if (r == 0)
-        r = build_id_reader_new(keeper, s->processes, s->proc, &s->build_ids);
+        r = elf_reader_new(keeper, s->processes, s->proc, &s->elf);
     if (r == 0)
         r = loop_add_readable(loop, scan_queue_fd(s->queue), scanner_on_results, s, &s->readable);
     if (r == 0)
@@ -405,7 +406,7 @@ Scanner *scanner_free(Scanner *s) {
         (void)pthread_join(s->thread, NULL);
     }
     loop_source_free(s->readable);
-    build_id_reader_free(s->build_ids);
+    elf_reader_free(s->elf);
     kernel_reader_free(s->kernel);
     process_reader_free(s->processes);
     scan_queue_free(s->queue);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "scan/elf-cache.h"
+#include "scan/cache/elf-cache.h"
 
 #include <errno.h>
 

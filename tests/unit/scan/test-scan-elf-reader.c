@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "scan/build-id.h"
+#include "scan/elf-reader.h"
 
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -22,13 +22,13 @@
 #define FIRST  "/bin/sleep"
 #define SECOND "/bin/cat"
 
-static char folder[] = "/tmp/test-scan-build-id-XXXXXX";
+static char folder[] = "/tmp/test-scan-elf-reader-XXXXXX";
 static char program[sizeof(folder) + 16];
 
 static Keeper keeper;
 static int proc = -1;
 static ProcessReader *processes;
-static BuildIdReader *reader;
+static ElfReader *reader;
 
 static void begin(bool copies) {
     strcpy(folder + sizeof(folder) - 7, "XXXXXX");
@@ -40,14 +40,14 @@ static void begin(bool copies) {
     keeper.copies = copies;
     proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (proc < 0 || process_reader_new(proc, &keeper, &processes) < 0 ||
-        build_id_reader_new(&keeper, processes, proc, &reader) < 0)
+        elf_reader_new(&keeper, processes, proc, &reader) < 0)
         abort();
 }
 
 static void end(void) {
     char command[256];
 
-    reader = build_id_reader_free(reader);
+    reader = elf_reader_free(reader);
     processes = process_reader_free(processes);
     closep(&proc);
     snprintf(command, sizeof(command), "rm -rf %s", folder);
@@ -180,7 +180,7 @@ TEST(a_running_program_has_the_id_that_readelf_shows) {
         copy(FIRST, program);
         pid = run(program);
         CHECK(wait_for_image(pid, &image));
-        CHECK_OK(build_id_reader_read(reader, &image, &id));
+        CHECK_OK(elf_reader_build_id(reader, &image, &id));
         CHECK_STREQ(hex(&id), readelf(FIRST));
         CHECK_EQ(atomic_load(&keeper.n_images), 0U);
         end_process(pid);
@@ -204,11 +204,11 @@ TEST(a_program_that_was_replaced_or_deleted_keeps_its_id) {
             CHECK_OK(unlink(program));
         else
             copy(SECOND, program);
-        CHECK_OK(build_id_reader_read(reader, &image, &id));
+        CHECK_OK(elf_reader_build_id(reader, &image, &id));
         CHECK_STREQ(hex(&id), readelf(FIRST));
         end_process(pid);
         /* Now only the path could tell, and must not. */
-        CHECK(build_id_reader_read(reader, &image, &id) < 0);
+        CHECK(elf_reader_build_id(reader, &image, &id) < 0);
         end();
     }
 }
@@ -242,10 +242,10 @@ TEST(a_program_without_a_path_has_its_id) {
         }
         CHECK(wait_for_image(pid, &image));
         CHECK_STREQ(image.path, "/memfd:in memory");
-        CHECK_OK(build_id_reader_read(reader, &image, &id));
+        CHECK_OK(elf_reader_build_id(reader, &image, &id));
         CHECK_STREQ(hex(&id), readelf(FIRST));
         end_process(pid);
-        CHECK(build_id_reader_read(reader, &image, &id) < 0);
+        CHECK(elf_reader_build_id(reader, &image, &id) < 0);
         close(fd);
         close(memory);
         end();
@@ -267,22 +267,22 @@ TEST(a_mapping_that_gave_way_to_another_is_not_believed) {
         other = image;
         /* The same place, but a file that nobody has mapped. */
         other.inode++;
-        CHECK(build_id_reader_read(reader, &other, &id) < 0);
+        CHECK(elf_reader_build_id(reader, &other, &id) < 0);
         other = image;
         other.minor++;
-        CHECK(build_id_reader_read(reader, &other, &id) < 0);
+        CHECK(elf_reader_build_id(reader, &other, &id) < 0);
         /* The same file, at another place of the same process. */
         other = image;
         other.start = 4096;
-        CHECK_OK(build_id_reader_read(reader, &other, &id));
+        CHECK_OK(elf_reader_build_id(reader, &other, &id));
         CHECK_STREQ(hex(&id), readelf(FIRST));
         /* The same inode number, of a file that was there before. */
         other = image;
         generation_of(program, &other);
         if (other.generation != 0) {
-            CHECK_OK(build_id_reader_read(reader, &other, &id));
+            CHECK_OK(elf_reader_build_id(reader, &other, &id));
             other.generation++;
-            CHECK(build_id_reader_read(reader, &other, &id) < 0);
+            CHECK(elf_reader_build_id(reader, &other, &id) < 0);
         }
         end_process(pid);
         end();
@@ -305,13 +305,13 @@ TEST(a_program_that_has_ended_is_known_by_generation_or_by_age) {
     if (image.major == 0 || major(st.st_dev) != image.major)
         TEST_SKIP("a file system without a device of its own");
     /* Too young to be known without a generation. */
-    CHECK_EQ(build_id_reader_read(reader, &image, &id), -ESTALE);
+    CHECK_EQ(elf_reader_build_id(reader, &image, &id), -ESTALE);
     generation_of(program, &image);
     if (image.generation != 0) {
-        CHECK_OK(build_id_reader_read(reader, &image, &id));
+        CHECK_OK(elf_reader_build_id(reader, &image, &id));
         CHECK_STREQ(hex(&id), readelf(FIRST));
         image.generation++;
-        CHECK_EQ(build_id_reader_read(reader, &image, &id), -ESTALE);
+        CHECK_EQ(elf_reader_build_id(reader, &image, &id), -ESTALE);
     }
     CHECK_OK(stat(FIRST, &st));
     old = (MappedImage){.pid = (uint32_t)pid,
@@ -320,7 +320,7 @@ TEST(a_program_that_has_ended_is_known_by_generation_or_by_age) {
                         .minor = minor(st.st_dev),
                         .inode = st.st_ino,
                         .path = FIRST};
-    CHECK_OK(build_id_reader_read(reader, &old, &id));
+    CHECK_OK(elf_reader_build_id(reader, &old, &id));
     CHECK_STREQ(hex(&id), readelf(FIRST));
     end();
 }
@@ -342,11 +342,11 @@ TEST(a_number_that_a_newer_file_took_over_is_not_believed) {
     /* Most file systems give the number to the next file. */
     copy(SECOND, program);
     CHECK_OK(stat(program, &st));
-    CHECK(build_id_reader_read(reader, &image, &id) < 0);
+    CHECK(elf_reader_build_id(reader, &image, &id) < 0);
     printf("# the inode number was %sused again\n", st.st_ino == image.inode ? "" : "not ");
     image.generation = 0;
     image.inode = st.st_ino;
-    CHECK(build_id_reader_read(reader, &image, &id) < 0);
+    CHECK(elf_reader_build_id(reader, &image, &id) < 0);
     end();
 }
 
@@ -372,9 +372,9 @@ TEST(what_has_no_build_id_has_none) {
                               .minor = minor(st.st_dev),
                               .inode = st.st_ino,
                               .path = path};
-        CHECK(build_id_reader_read(reader, &image, &id) < 0);
+        CHECK(elf_reader_build_id(reader, &image, &id) < 0);
         image.inode = 0;
-        CHECK_EQ(build_id_reader_read(reader, &image, &id), -ENODATA);
+        CHECK_EQ(elf_reader_build_id(reader, &image, &id), -ENODATA);
         munmap(data, 4096);
         close(fd);
         end();
@@ -390,7 +390,7 @@ TEST(a_file_is_opened_once_through_its_mapping) {
     begin(false);
     pid = run(FIRST);
     CHECK(wait_for_image(pid, &image));
-    CHECK_OK(build_id_reader_read(reader, &image, &id));
+    CHECK_OK(elf_reader_build_id(reader, &image, &id));
     CHECK_EQ(atomic_load(&keeper.n_opened), 1U); /* the maps */
     CHECK_EQ(atomic_load(&keeper.n_mapped), 1U);
     CHECK_EQ(atomic_load(&keeper.n_images), 0U);

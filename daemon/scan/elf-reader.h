@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What the ELF file says that a process has mapped, has had mapped, or has deleted. */
+
+#include "elf/note.h"
+#include "scan/cache/mapped-image.h"
+#include "scan/process.h"
+
+typedef struct ElfReader ElfReader;
+
+/* Borrows all; proc: a descriptor of /proc. */
+int elf_reader_new(Keeper *keeper, ProcessReader *processes, int proc, ElfReader **ret);
+ElfReader *elf_reader_free(ElfReader *reader);
+DEFINE_CLEANUP(ElfReader *, elf_reader_free);
+
+/* 0; -ENODATA: it has none; -EAGAIN: ask again, after elf_reader_ready_ns(); any other: it could
+ * not be had, or not for certain. */
+int elf_reader_build_id(ElfReader *reader, const MappedImage *image, BuildId *ret);
+uint64_t elf_reader_ready_ns(const ElfReader *reader);
+/* profd-elf, which reads the files, does not run. */
+bool elf_reader_lacks_helper(const ElfReader *reader);
+/* What profd-elf has used of the CPU for this reader. */
+uint64_t elf_reader_cpu_ns(const ElfReader *reader);

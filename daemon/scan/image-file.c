@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "scan/image-file.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "scan/device.h"
+#include "scan/line.h"
+#include "scan/mapping.h"
+#include "scan/procmap.h"
+#include "util/clock.h"
+
+/*
+ * A wrong file is worse than none: its symbols would be believed. So each of the ways to one proves
+ * that the file is the one that was mapped.
+ *
+ * While the process has it mapped, device and inode of the mapping say so, in the numbers of the
+ * kernel's own records: the file is opened through the mapping, and the mapping looked at before
+ * and after. Device numbers of stat() are another matter (btrfs and overlayfs invent them) and
+ * count only where mappings cannot be opened, as without root, and the path has to do.
+ *
+ * When the process or the mapping is gone only the path is left, and it only opens what the
+ * recorder's own user may read. What lies there now may be a newer file with the inode number of
+ * the old, so that the number has to come with the same generation, or with a change time from
+ * before we began. A mapping, too, can have given way to that of a newer file with an old number,
+ * which is told by the generation where it is known.
+ *
+ * Nothing of a file is read here. What opens it is a process of the keeper: a file system that does
+ * not answer holds up neither us nor those that wait for us for longer than it takes to notice.
+ */
+
+#define PATHS_REST_NS (60 * NS_PER_SECOND)
+
+typedef struct Range {
+    uint64_t start, end;
+} Range;
+
+struct ImageOpener {
+    Keeper *keeper;
+    ProcessReader *processes;
+    bool has_no_query; /* the kernel, older than 6.11 */
+    int64_t began_s;   /* by the clock of files */
+    int64_t offset_s;  /* of that clock from the one that never jumps */
+    DeviceTable devices;
+    uint64_t paths_after_ns; /* a path led to a file system that does not answer */
+    LineReader lines;
+};
+
+static int64_t image_file_seconds(clockid_t clock) {
+    return (int64_t)(clock_ns(clock) / NS_PER_SECOND);
+}
+
+int image_opener_new(Keeper *keeper, ProcessReader *processes, int proc, ImageOpener **ret) {
+    ImageOpener *o = calloc(1, sizeof(*o));
+
+    if (!o)
+        return -ENOMEM;
+    o->keeper = keeper;
+    o->processes = processes;
+    o->began_s = image_file_seconds(CLOCK_REALTIME);
+    o->offset_s = o->began_s - image_file_seconds(CLOCK_BOOTTIME);
+    device_table_init(&o->devices, proc, &o->lines);
+    *ret = o;
+    return 0;
+}
+
+ImageOpener *image_opener_free(ImageOpener *opener) {
+    free(opener);
+    return NULL;
+}
+
+static bool image_file_is_image(const MappedImage *image, uint64_t major, uint64_t minor,
+                                uint64_t inode) {
+    return image->major == major && image->minor == minor && image->inode == inode;
+}
+
+/* -ESTALE: something else is there. -ENOTTY: the kernel does not know of this. */
+static int image_file_query(int maps, const MappedImage *image, Range *ret) {
+    ProcmapQuery q = {.address = image->start};
+    int r = procmap_query(maps, &q);
+
+    if (r < 0)
+        return r == -ENOENT ? -ESTALE : r;
+    if (!image_file_is_image(image, q.major, q.minor, q.inode))
+        return -ESTALE;
+    *ret = (Range){.start = q.vma_start, .end = q.vma_end};
+    return 0;
+}
+
+/* Any mapping of the image, by the text of the maps. */
+static int image_file_search(ImageOpener *o, int maps, const MappedImage *image, Range *ret) {
+    size_t size;
+    PdMmap map;
+    char *line;
+    int r;
+
+    if (lseek(maps, 0, SEEK_SET) < 0)
+        return -errno;
+    line_reader_init(&o->lines, maps);
+    while ((r = line_reader_next(&o->lines, &line, &size)) > 0) {
+        if (!mapping_parse_any(line, size, &map) ||
+            !image_file_is_image(image, map.major, map.minor, map.inode))
+            continue;
+        *ret = (Range){.start = map.start, .end = map.start + map.length};
+        return 0;
+    }
+    return r < 0 ? r : -ESTALE;
+}
+
+/* Where the image is mapped now: where it was, or anywhere. */
+static int image_file_find(ImageOpener *o, int maps, const MappedImage *image, Range *ret) {
+    int r = o->has_no_query ? -ENOTTY : image_file_query(maps, image, ret);
+
+    if (r == 0)
+        return 0;
+    o->has_no_query |= r == -ENOTTY;
+    return image_file_search(o, maps, image, ret);
+}
+
+static Device image_file_device_of(const MappedImage *image) {
+    return (Device){.major = image->major, .minor = image->minor};
+}
+
+static bool image_file_is_other_generation(const KeeperFileId *id, const MappedImage *image) {
+    return image->generation != 0 && id->has_generation &&
+           id->generation != (uint32_t)image->generation;
+}
+
+/*
+ * As the process sees the path, or, where it ended or is another user's, as we see it: whatever is
+ * there must prove to be the file that was mapped. Either opens only what our own user may read.
+ */
+static int image_file_open_by_path(ImageOpener *o, const MappedImage *image, KeeperFileId *ret_id,
+                                   int *ret_fd) {
+    int r = keeper_open_image(o->keeper, image->pid, image->path, ret_id, ret_fd);
+
+    if (r == -ESRCH || r == -ENOENT || r == -EACCES)
+        r = keeper_open_image(o->keeper, (uint32_t)getpid(), image->path, ret_id, ret_fd);
+    return r;
+}
+
+/* Opens the path instead of the mapping; while the file is mapped nobody gets its number. */
+static int image_file_open_living_path(ImageOpener *o, const MappedImage *image,
+                                       KeeperFileId *ret_id, int *ret_fd) {
+    _cleanup_close_ int fd = -1;
+    KeeperFileId id;
+    int r = image->path[0] == '/' ? image_file_open_by_path(o, image, &id, &fd) : -EACCES;
+
+    if (r < 0)
+        return r;
+    if (!image_file_is_image(image, id.major, id.minor, id.inode))
+        return -EACCES;
+    *ret_id = id;
+    *ret_fd = TAKE_FD(fd);
+    return 0;
+}
+
+static int image_file_open_mapping(ImageOpener *o, int maps, const MappedImage *image,
+                                   KeeperFileId *ret_id, int *ret_fd) {
+    _cleanup_close_ int fd = -1;
+    Range before, after;
+    KeeperFileId id;
+    int r = image_file_find(o, maps, image, &before);
+
+    if (r < 0)
+        return r;
+    r = keeper_open_mapped(o->keeper, image->pid, before.start, before.end, &id, &fd);
+    if (r == -EPERM || r == -EACCES)
+        r = image_file_open_living_path(o, image, &id, &fd);
+    /* Also when the opener was killed. */
+    if (r == -EIO)
+        r = -EAGAIN;
+    if (r == -ETIMEDOUT)
+        image_opener_avoid(o, image);
+    if (r == 0)
+        r = image_file_find(o, maps, image, &after);
+    if (r < 0)
+        return r;
+    if (before.start != after.start || before.end != after.end ||
+        image_file_is_other_generation(&id, image))
+        return -ESTALE;
+    *ret_id = id;
+    *ret_fd = TAKE_FD(fd);
+    return 0;
+}
+
+/* Whether the file was there, as it is, before anything was mapped that we heard of. */
+static bool image_file_is_old(const ImageOpener *o, const KeeperFileId *id) {
+    int64_t offset_s = image_file_seconds(CLOCK_REALTIME) - image_file_seconds(CLOCK_BOOTTIME);
+
+    return offset_s - o->offset_s <= 1 && o->offset_s - offset_s <= 1 &&
+           id->ctime_ns < o->began_s * (int64_t)NS_PER_SECOND;
+}
+
+static bool image_file_is_same_file(const ImageOpener *o, const MappedImage *image,
+                                    const KeeperFileId *id) {
+    if (!image_file_is_image(image, id->major, id->minor, id->inode))
+        return false;
+    if (image->generation != 0 && id->has_generation)
+        return id->generation == (uint32_t)image->generation;
+    return image_file_is_old(o, id);
+}
+
+static int image_file_open_path(ImageOpener *o, const MappedImage *image, KeeperFileId *ret_id,
+                                int *ret_fd) {
+    _cleanup_close_ int fd = -1;
+    uint64_t now_ns = clock_monotonic_ns();
+    KeeperFileId id;
+    int r;
+
+    /* Numbers of devices that stat() might invent, and clocks of other machines, prove nothing. */
+    if (image->path[0] != '/' || image->major == 0)
+        return -ESTALE;
+    if (now_ns < o->paths_after_ns)
+        return -EHOSTDOWN;
+    r = image_file_open_by_path(o, image, &id, &fd);
+    /* The device of the image is not to blame for where its path leads now. */
+    if (r == -ETIMEDOUT)
+        o->paths_after_ns = now_ns + PATHS_REST_NS;
+    if (r < 0)
+        return r;
+    if (!image_file_is_same_file(o, image, &id))
+        return -ESTALE;
+    *ret_id = id;
+    *ret_fd = TAKE_FD(fd);
+    return 0;
+}
+
+int image_opener_open(ImageOpener *o, const MappedImage *image, KeeperFileId *ret_id, int *ret_fd) {
+    _cleanup_close_ int maps = -1;
+    int r;
+
+    if (image->inode == 0)
+        return -ENODATA;
+    if (device_is_avoided(&o->devices, image_file_device_of(image), image->pid))
+        return -EHOSTDOWN;
+    r = process_reader_open_maps(o->processes, image->pid, &maps) < 0
+            ? -ESRCH
+            : image_file_open_mapping(o, maps, image, ret_id, ret_fd);
+    if (r == -ESTALE || r == -ESRCH)
+        r = image_file_open_path(o, image, ret_id, ret_fd);
+    return r;
+}
+
+void image_opener_avoid(ImageOpener *o, const MappedImage *image) {
+    device_avoid(&o->devices, image_file_device_of(image));
+}
