@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * The unwind table of one ELF file: for each address of its code, the rule that finds the caller.
+ * The table is one flat run of bytes without pointers, in the byte order of the host:
+ *
+ *     UnwindHeader | segments | rules | pages (u32) | pcs (u32) | rules of rows (u16)
+ *
+ * A row begins at base + pc and holds up to the next row. Rows are sorted by pc. Page p names the
+ * first row whose pc is not below p << page_shift, so that a search looks at a few rows only.
+ *
+ * Whoever makes a table read a stranger's file and may have been taken over by it. So the reader
+ * bounds each index at its use: a hostile table gives wrong callers and nothing worse.
+ */
+
+#include <assert.h>
+
+#include "unwind/unwind-machine.h"
+#include "util/bytes.h"
+
+enum {
+    UNWIND_MAGIC = 0x70756e77, /* "wnup" */
+    UNWIND_VERSION = 1,
+    UNWIND_SEGMENTS_MAX = 64,
+};
+
+/* How a rule finds the canonical frame address (CFA), which is the caller's stack pointer. */
+typedef enum UnwindKind {
+    UNWIND_NONE,   /* not at all: nothing is known of this code */
+    UNWIND_OFFSET, /* register + offset */
+    UNWIND_DEREF,  /* *(register + offset) + second */
+    UNWIND_PLT,    /* register + offset + 8 where the low four bits of the pc are >= second */
+    UNWIND_SIGNAL, /* the registers lie in the ucontext that the kernel left on the stack */
+    UNWIND_END,    /* there is no caller */
+} UnwindKind;
+
+/* Where a register of the caller lies: an even number is an offset from the CFA, an odd one, less
+ * one, is an offset from the frame pointer. */
+enum {
+    UNWIND_SAME = 0, /* the callee has not changed it */
+    UNWIND_UNKNOWN = INT16_MIN,
+};
+
+typedef struct UnwindRule {
+    uint8_t kind, base; /* UnwindKind, the number of a register in perf's order */
+    int16_t saved[UNWIND_SAVED];
+    int32_t offset, second;
+} UnwindRule;
+
+/* An executable PT_LOAD of the file. */
+typedef struct UnwindSegment {
+    uint64_t offset, size; /* in the file */
+    uint64_t address;      /* that the file asks for */
+} UnwindSegment;
+
+typedef struct UnwindHeader {
+    uint32_t magic;
+    uint16_t version, machine; /* EM_X86_64 or EM_AARCH64 */
+    uint64_t base;             /* the address, as of the file, that pcs count from */
+    uint32_t span;             /* of pcs, less one */
+    uint32_t page_shift;
+    uint32_t n_segments, n_rules, n_pages, n_rows;
+} UnwindHeader;
+
+static_assert(sizeof(UnwindRule) == 24 && sizeof(UnwindSegment) == 24 && sizeof(UnwindHeader) == 40,
+              "the image has no padding");
+
+/* A view of an image, which must stay where it is and may change under us. */
+typedef struct UnwindTable {
+    UnwindHeader header; /* our copy */
+    const UnwindSegment *segments;
+    const UnwindRule *rules;
+    const uint32_t *pages, *pcs;
+    const uint16_t *rule_of_row;
+} UnwindTable;
+
+/* The number of bytes of an image with this header; 0: no image has such a header. */
+uint64_t unwind_image_size(const UnwindHeader *header);
+
+/* 0, or -EBADMSG: the bytes are no image. `image` is aligned to 8. */
+int unwind_table_open(Bytes image, UnwindTable *ret);
+
+/* The rule at an address as of the file. A copy, checked: its kind, registers and offsets may be
+ * used as they are. UNWIND_NONE where the table knows nothing. */
+UnwindRule unwind_table_find(const UnwindTable *table, uint64_t address);
+
+/* What must be subtracted from an address in the mapping [start, start + size) of the file from
+ * `offset` on, to have an address as of the file. -ENOENT: no code of the file is mapped there. */
+int unwind_table_bias(const UnwindTable *table, uint64_t start, uint64_t size, uint64_t offset,
+                      uint64_t *ret_bias);
