@@ -63,7 +63,7 @@ static void metrics_print_metric(Buffer *out, const json_t *metric) {
 }
 
 /* Whether one before it has its name. */
-static bool metrics_is_told(const json_t *metrics, size_t i) {
+static bool metrics_is_reported(const json_t *metrics, size_t i) {
     const char *name = reply_string(json_array_get(metrics, i), "name");
 
     for (size_t k = 0; k < i; k++)
@@ -98,7 +98,7 @@ static int metrics_print(void *userdata, const json_t *reply) {
     } else
         for (size_t i = 0; i < json_array_size(metrics); i++)
             if (metrics_is_name(reply_string(json_array_get(metrics, i), "name")) &&
-                !metrics_is_told(metrics, i))
+                !metrics_is_reported(metrics, i))
                 metrics_print_family(&c->out.buffer, metrics, i);
     return STATUS_OK;
 }

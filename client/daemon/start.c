@@ -113,7 +113,7 @@ static json_t *start_parameters_of(StartSettings *o, const char *session) {
 }
 
 /* Nothing is the result of a start: what is said goes to stderr. */
-static void start_tell(const Context *c, const json_t *session) {
+static void start_report(const Context *c, const json_t *session) {
     _cleanup_(buffer_done) Buffer text = {};
     const json_t *reason;
     size_t i;
@@ -147,7 +147,7 @@ static int start_run(Context *c, void *settings, char **arguments) {
     if (c->json)
         r = reply_print(c, json_object_get(reply, "session"));
     else
-        start_tell(c, json_object_get(reply, "session"));
+        start_report(c, json_object_get(reply, "session"));
     json_decref(reply);
     return r;
 }

@@ -18,7 +18,7 @@ typedef struct Order {
     const char *state; /* of the session when it is done */
 } Order;
 
-static void stop_tell_stopped(const Context *c, const json_t *session) {
+static void stop_report_stopped(const Context *c, const json_t *session) {
     _cleanup_(buffer_done) Buffer text = {};
     uint64_t segments = reply_count(session, "segments");
 
@@ -52,7 +52,7 @@ static int stop_call(Context *c, Remote *remote, const Order *order, const char 
     if (c->json)
         value_append(results, json_incref(result));
     else if (strcmp(order->method, "Stop") == 0)
-        stop_tell_stopped(c, result);
+        stop_report_stopped(c, result);
     else
         remark(c, "Session '%s' is %s.", session, order->state);
     json_decref(result);

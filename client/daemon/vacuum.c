@@ -53,7 +53,7 @@ static json_t *vacuum_parameters_of(const VacuumSettings *o) {
     return parameters;
 }
 
-static void vacuum_tell(Context *c, const json_t *reply) {
+static void vacuum_report(Context *c, const json_t *reply) {
     uint64_t removed = reply_count(reply, "removed");
     Buffer *out = &c->out.buffer;
 
@@ -80,7 +80,7 @@ static int vacuum_run(Context *c, void *settings, char **arguments) {
     if (c->json)
         r = reply_print(c, reply);
     else
-        vacuum_tell(c, reply);
+        vacuum_report(c, reply);
     json_decref(reply);
     return r;
 }

@@ -131,8 +131,8 @@ static bool doctor_counter_count_event(Doctor *d, void *userdata, const char *fo
     return true;
 }
 
-static bool doctor_counter_look_at_process(Doctor *d, void *userdata, const char *folder,
-                                           const char *name) {
+static bool doctor_counter_check_process(Doctor *d, void *userdata, const char *folder,
+                                         const char *name) {
     char path[64], comm[COMM_MAX], shown[COMM_MAX * 4];
     Users *u = userdata;
     int r;
@@ -186,7 +186,7 @@ void doctor_counters(Doctor *d) {
     Users u = {};
     int64_t watchdog = 0;
 
-    (void)doctor_counter_each_entry(d, "/proc", doctor_counter_look_at_process, &u);
+    (void)doctor_counter_each_entry(d, "/proc", doctor_counter_check_process, &u);
     doctor_counter_judge_users(d, &u);
     buffer_done(&u.text);
     if (d->has_pmu && doctor_read_number(d, "/proc/sys/kernel/nmi_watchdog", &watchdog) == 0 &&

@@ -167,7 +167,7 @@ static int convert_carry_features(Convert *c) {
 }
 
 /* A stream has no room for long bodies, nor a place for what perf 6.1 does not know. */
-static void convert_tell_left_out(const Convert *c) {
+static void convert_report_left_out(const Convert *c) {
     for (unsigned bit = 1; bit < PD_FEATURE_BITS; bit++)
         if (bit != PD_FEATURE_PROFD_COVERAGE && pd_writer_left_out(c->sink.writer, bit))
             remark(c->context, "The feature %s of '%s' has no place in a stream and is left out.",
@@ -401,7 +401,7 @@ static int convert(Convert *c) {
     if (r == 0)
         r = target_commit(&c->target);
     if (r == 0) {
-        convert_tell_left_out(c);
+        convert_report_left_out(c);
         return recording_verdict(c->in, c->reader, &c->bad_feature);
     }
     if (r == -EPIPE)

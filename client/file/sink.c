@@ -116,7 +116,7 @@ int sink_carry_features(Sink *sink, PdReader *reader, const bool *skip, PdDamage
     return MIN(r, 0);
 }
 
-static bool sink_all_tell_the_time(const PdEvents *events) {
+static bool sink_all_have_time(const PdEvents *events) {
     for (size_t i = 0; i < pd_events_count(events); i++) {
         const PdAttr *attr = &pd_events_at(events, i)->attr;
 
@@ -127,7 +127,7 @@ static bool sink_all_tell_the_time(const PdEvents *events) {
 }
 
 int sink_begin(Sink *sink, const PdEvents *events, bool makes_rounds) {
-    sink->split = sink->options.layout == PD_LAYOUT_DIRECTORY && sink_all_tell_the_time(events);
+    sink->split = sink->options.layout == PD_LAYOUT_DIRECTORY && sink_all_have_time(events);
     sink->makes_rounds = makes_rounds;
     return pd_writer_begin(sink->writer);
 }

@@ -78,7 +78,7 @@ static bool host_print_next_line(const HostLines *lines, bool ended, size_t most
 }
 
 /* Moves what was told out of the way. */
-static void host_print_forget_told(HostLines *lines) {
+static void host_print_forget_printed(HostLines *lines) {
     size_t left = lines->held.size - lines->told;
 
     if (lines->told == 0)
@@ -103,7 +103,7 @@ int host_print_lines(Context *c, HostLines *lines, bool ended, bool remarks) {
             host_print_put_text(remarks ? &said : &c->out.buffer, lines, line);
         lines->told += taken;
     }
-    host_print_forget_told(lines);
+    host_print_forget_printed(lines);
     if (said.size > 0 && buffer_error(&said) == 0)
         (void)file_write_all(STDERR_FILENO, said.data, said.size);
     return r;

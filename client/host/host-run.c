@@ -141,7 +141,7 @@ static bool host_run_is_at_turn(const Run *run, const Host *host) {
 }
 
 /* Tells what may be told now. */
-static void host_run_tell(Run *run, Host *host) {
+static void host_run_report(Run *run, Host *host) {
     int r = host_print_lines(run->c, &host->remarks, host->err < 0, true);
 
     if (r == 0 && host_run_is_at_turn(run, host))
@@ -174,7 +174,7 @@ static void host_run_serve(Run *run, Host *host, const struct pollfd *fds) {
         host_run_take(run, host, &host->err, &host->remarks);
     if ((fds[2].revents || host->ended) && host_run_wants_more(run, host))
         host_run_take(run, host, &host->out, &host->lines);
-    host_run_tell(run, host);
+    host_run_report(run, host);
 }
 
 static bool host_run_is_done(const Host *host) {
@@ -184,12 +184,12 @@ static bool host_run_is_done(const Host *host) {
 /* Those whose turn has come, and what they said before. */
 static void host_run_pass_turn(Run *run) {
     while (run->turn < run->n && host_run_is_done(&run->hosts[run->turn])) {
-        host_run_tell(run, &run->hosts[run->turn]);
+        host_run_report(run, &run->hosts[run->turn]);
         host_lines_done(&run->hosts[run->turn].lines);
         host_lines_done(&run->hosts[run->turn].remarks);
         run->turn++;
         if (run->turn < run->n && run->hosts[run->turn].begun)
-            host_run_tell(run, &run->hosts[run->turn]);
+            host_run_report(run, &run->hosts[run->turn]);
     }
 }
 

@@ -145,7 +145,7 @@ static bool merge_scan_same_clock(const MergeInput *a, const MergeInput *b) {
 }
 
 /* Each record of it must tell when it was. */
-static bool merge_scan_tells_the_time(const MergeInput *in) {
+static bool merge_scan_has_time(const MergeInput *in) {
     const PdEvents *events = pd_reader_events(in->reader);
 
     for (size_t i = 0; i < pd_events_count(events); i++) {
@@ -191,7 +191,7 @@ int merge_compare(Merge *m) {
 
         if (status != STATUS_OK)
             return status;
-        if (!merge_scan_tells_the_time(in))
+        if (!merge_scan_has_time(in))
             return complain(STATUS_FAILED,
                             "'%s' cannot be merged, since not all of its records have a time.",
                             in->path);

@@ -252,7 +252,7 @@ static int snapshot_list_run_show(Context *c, void *settings, char **arguments) 
 }
 
 /* What was done to each, as JSON where it is asked for; takes it. */
-static int snapshot_list_tell(Context *c, int status, json_t *done) {
+static int snapshot_list_report(Context *c, int status, json_t *done) {
     int r = c->json != JSON_OFF && done ? reply_print(c, done) : STATUS_OK;
 
     json_decref(done);
@@ -289,8 +289,8 @@ static int snapshot_list_run_rm(Context *c, void *settings, char **arguments) {
         json_decref(removed);
         return worst;
     }
-    return snapshot_list_tell(c, worst,
-                              json_pack("{so sI}", "removed", removed, "bytes", (json_int_t)bytes));
+    return snapshot_list_report(
+        c, worst, json_pack("{so sI}", "removed", removed, "bytes", (json_int_t)bytes));
 }
 
 typedef struct PinSettings {
@@ -304,20 +304,20 @@ static int snapshot_list_run_pin(Context *c, void *settings, char **arguments) {
     json_t *done = json_array();
 
     for (size_t i = 0; remote && arguments[i] && status != STATUS_NOT_RUNNING; i++) {
-        json_t *wish =
+        json_t *request =
             json_pack("{so sb}", "name", remote_word(arguments[i]), "pinned", (int)!s->off);
 
-        status = remote_call(remote, "PinSnapshot", json_incref(wish), NULL);
+        status = remote_call(remote, "PinSnapshot", json_incref(request), NULL);
         if (status == STATUS_OK)
-            value_append(&done, json_incref(wish));
-        json_decref(wish);
+            value_append(&done, json_incref(request));
+        json_decref(request);
         worst = worst == STATUS_OK ? status : worst;
     }
     if (!remote) {
         json_decref(done);
         return worst;
     }
-    return snapshot_list_tell(c, worst, done);
+    return snapshot_list_report(c, worst, done);
 }
 
 /* clang-format off */

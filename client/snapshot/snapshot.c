@@ -249,7 +249,7 @@ static int snapshot_on_reply(void *userdata, const json_t *reply) {
 }
 
 /* What to do with it next, in words that can be run as they stand. */
-static void snapshot_tell_hint(const Context *c, const json_t *snapshot, const char *path) {
+static void snapshot_print_hint(const Context *c, const json_t *snapshot, const char *path) {
     _cleanup_(buffer_done) Buffer said = {}, hint = {};
 
     if (snapshot_hint(&hint, path)) {
@@ -271,7 +271,7 @@ static void snapshot_tell_hint(const Context *c, const json_t *snapshot, const c
 }
 
 /* The path on stdout, the rest on stderr; STATUS_PARTIAL where something is missing. */
-static int snapshot_tell(Context *c, json_t *snapshot, const char *path) {
+static int snapshot_print_result(Context *c, json_t *snapshot, const char *path) {
     _cleanup_(buffer_done) Buffer said = {};
     bool partial = json_array_size(json_object_get(snapshot, "partial")) > 0;
     int status = STATUS_OK;
@@ -286,7 +286,7 @@ static int snapshot_tell(Context *c, json_t *snapshot, const char *path) {
     if (!buffer_error(&said) && (partial || !c->quiet))
         (void)complain_shown(STATUS_OK, (const char *)said.data);
     if (path && reply_count(snapshot, "samples") > 0 && !c->quiet && !c->no_legend && !c->remote)
-        snapshot_tell_hint(c, snapshot, path);
+        snapshot_print_hint(c, snapshot, path);
     return status == STATUS_OK && partial ? STATUS_PARTIAL : status;
 }
 
@@ -296,14 +296,14 @@ static int snapshot_deliver(Context *c, const SnapshotSettings *s, json_t *snaps
 
     if (snapshot_to_stdout(s)) {
         status = snapshot_pass_on(c, snapshot, snapshot_becomes_stream(s));
-        return status == STATUS_OK ? snapshot_tell(c, snapshot, NULL) : status;
+        return status == STATUS_OK ? snapshot_print_result(c, snapshot, NULL) : status;
     }
     status = snapshot_save(c, snapshot, s->output, s->force);
     if (status != STATUS_OK)
         return status;
     if (json_object_set_new(snapshot, "path", remote_word(s->output)) < 0)
         return complain(STATUS_FAILED, "Failed to print the snapshot: %s.", strerror(ENOMEM));
-    return snapshot_tell(c, snapshot, s->output);
+    return snapshot_print_result(c, snapshot, s->output);
 }
 
 static int snapshot_run(Context *c, void *settings, char **arguments) {
@@ -329,9 +329,9 @@ static int snapshot_run(Context *c, void *settings, char **arguments) {
     if (status == STATUS_OK && !taking.snapshot)
         status = complain(STATUS_FAILED, "profd ended without a word about the snapshot.");
     if (status == STATUS_OK)
-        status = s->output
-                     ? snapshot_deliver(c, s, taking.snapshot)
-                     : snapshot_tell(c, taking.snapshot, reply_string(taking.snapshot, "path"));
+        status = s->output ? snapshot_deliver(c, s, taking.snapshot)
+                           : snapshot_print_result(c, taking.snapshot,
+                                                   reply_string(taking.snapshot, "path"));
     json_decref(taking.snapshot);
     return status;
 }

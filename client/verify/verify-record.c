@@ -130,7 +130,7 @@ static const Fault faults[] = {
 };
 /* clang-format on */
 
-static void verify_record_tell(const RecordChecks *c, const Fault *fault, Findings *findings) {
+static void verify_record_report(const RecordChecks *c, const Fault *fault, Findings *findings) {
     const RecordTally *t = (const RecordTally *)((const char *)c + fault->tally);
     const char *name = pd_record_type_name(t->type);
     char type[48] = "";
@@ -145,7 +145,7 @@ static void verify_record_tell(const RecordChecks *c, const Fault *fault, Findin
                  t->n == 1 ? fault->one : fault->many, type);
 }
 
-static void verify_record_tell_lost(const RecordChecks *c, Findings *findings) {
+static void verify_record_report_lost(const RecordChecks *c, Findings *findings) {
     if (c->lost_events > 0)
         findings_add(findings, SEVERITY_WARNING, "lost", NULL, c->lost_events,
                      "%" PRIu64 " record%s lost while it was recorded", c->lost_events,
@@ -203,8 +203,8 @@ static void verify_record_check_compressed(PdReader *reader, Findings *findings)
 
 int verify_records_end(const RecordChecks *c, PdReader *reader, Findings *findings) {
     for (size_t i = 0; i < ARRAY_SIZE(faults); i++)
-        verify_record_tell(c, &faults[i], findings);
-    verify_record_tell_lost(c, findings);
+        verify_record_report(c, &faults[i], findings);
+    verify_record_report_lost(c, findings);
     verify_record_check_compressed(reader, findings);
     return verify_record_check_sample_time(c, reader, findings);
 }

@@ -129,7 +129,7 @@ static int verify_side_band_by_no_map(const void *x, const void *y) {
     return (a->pid > b->pid) - (a->pid < b->pid);
 }
 
-static void verify_side_band_tell_comms(SideBand *s, Findings *findings) {
+static void verify_side_band_report_comms(SideBand *s, Findings *findings) {
     uint64_t rest = 0, n_rest = 0;
 
     qsort(s->processes, s->n, sizeof(*s->processes), verify_side_band_by_no_comm);
@@ -153,7 +153,7 @@ static void verify_side_band_tell_comms(SideBand *s, Findings *findings) {
                      rest, n_rest);
 }
 
-static void verify_side_band_tell_maps(SideBand *s, Findings *findings) {
+static void verify_side_band_report_maps(SideBand *s, Findings *findings) {
     uint64_t rest = 0, n_rest = 0;
 
     qsort(s->processes, s->n, sizeof(*s->processes), verify_side_band_by_no_map);
@@ -184,8 +184,8 @@ int side_band_end(SideBand *s, Findings *findings) {
     if (r < 0)
         return r;
     if (s->n > 0) {
-        verify_side_band_tell_comms(s, findings);
-        verify_side_band_tell_maps(s, findings);
+        verify_side_band_report_comms(s, findings);
+        verify_side_band_report_maps(s, findings);
     }
     if (s->no_kernel_map > 0)
         findings_add(findings, SEVERITY_WARNING, "mapping", NULL, s->no_kernel_map,

@@ -67,7 +67,7 @@ static bool call_monitor_send(const Listener *listener, const MonitorEvent *even
     return parameters && call_continue(listener->call, parameters) >= 0;
 }
 
-static void call_monitor_tell(Listener *listener, const MonitorEvent *event) {
+static void call_monitor_report(Listener *listener, const MonitorEvent *event) {
     const MonitorEvent dropped = {.event = "dropped",
                                   .text = "events found no room, the client reads too slowly",
                                   .count = listener->dropped,
@@ -89,13 +89,13 @@ int monitor_subscribe(Monitor *monitor, Call *call, const char *text) {
     *listener = (Listener){.next = monitor->listeners, .monitor = monitor, .call = call};
     monitor->listeners = listener;
     call_on_gone(call, call_monitor_on_gone, listener);
-    call_monitor_tell(listener, &(MonitorEvent){.event = "ready", .text = text});
+    call_monitor_report(listener, &(MonitorEvent){.event = "ready", .text = text});
     return 0;
 }
 
 void monitor_publish(Monitor *monitor, const MonitorEvent *event) {
     for (Listener *listener = monitor->listeners, *next; listener; listener = next) {
         next = listener->next;
-        call_monitor_tell(listener, event);
+        call_monitor_report(listener, event);
     }
 }

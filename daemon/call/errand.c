@@ -41,7 +41,7 @@ static void errand_release(void *userdata) {
     errand_free(userdata);
 }
 
-static bool errand_look(void *userdata, Call *call) {
+static bool errand_check(void *userdata, Call *call) {
     const Errand *errand = userdata;
 
     if (!errand->is_done)
@@ -56,12 +56,12 @@ int errand_wait(Errand *errand, Call *call) {
     errand->n_ends++;
     return waits_add(
         errand->waits, call,
-        &(WaitOptions){.look = errand_look, .release = errand_release, .userdata = errand});
+        &(WaitOptions){.check = errand_check, .release = errand_release, .userdata = errand});
 }
 
 void errand_done(Errand *errand) {
     errand->is_done = true;
-    waits_look(errand->waits);
+    waits_check(errand->waits);
     errand_free(errand);
 }
 

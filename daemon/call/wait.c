@@ -67,7 +67,7 @@ static void wait_on_gone(void *userdata) {
         wait_reap(wait->waits);
 }
 
-void waits_look(Waits *waits) {
+void waits_check(Waits *waits) {
     if (waits->looking) {
         waits->again = true;
         return;
@@ -76,7 +76,7 @@ void waits_look(Waits *waits) {
     do {
         waits->again = false;
         for (Wait *wait = waits->first; wait; wait = wait->next)
-            if (wait->call && wait->options.look(wait->options.userdata, wait->call))
+            if (wait->call && wait->options.check(wait->options.userdata, wait->call))
                 wait->call = NULL;
     } while (waits->again);
     waits->looking = false;
@@ -94,6 +94,6 @@ int waits_add(Waits *waits, Call *call, const WaitOptions *options) {
     *wait = (Wait){.next = waits->first, .waits = waits, .call = call, .options = *options};
     waits->first = wait;
     call_on_gone(call, wait_on_gone, wait);
-    waits_look(waits);
+    waits_check(waits);
     return 0;
 }

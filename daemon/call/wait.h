@@ -10,7 +10,7 @@ typedef struct Waits Waits;
 
 typedef struct WaitOptions {
     /* Whether it is over: then the call was ended, by a reply or an error. */
-    bool (*look)(void *userdata, Call *call);
+    bool (*check)(void *userdata, Call *call);
     void (*release)(void *userdata); /* always, and last; may be NULL */
     void *userdata;
 } WaitOptions;
@@ -22,4 +22,4 @@ DEFINE_CLEANUP(Waits *, waits_free);
 /* Looks at once. Without memory -ENOMEM, and then it is released too. */
 int waits_add(Waits *waits, Call *call, const WaitOptions *options);
 /* At all of them. */
-void waits_look(Waits *waits);
+void waits_check(Waits *waits);

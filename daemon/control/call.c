@@ -176,7 +176,7 @@ static bool call_is_of_limits(const char *error) {
     return false;
 }
 
-static void call_tell_limit(const Call *call, const char *error) {
+static void call_log_limit(const Call *call, const char *error) {
     static LogRate rate = {.interval_ns = CONTROL_RATE_NS, .burst = 10};
     const Peer *peer = &call->caller->peer;
 
@@ -197,7 +197,7 @@ int call_fail(Call *call, const char *error, json_t *parameters) {
                   "make profd",
                   error, field);
     if (call_is_of_limits(error))
-        call_tell_limit(call, error);
+        call_log_limit(call, error);
     call_audit(call, "refused", error, taken);
     snprintf(name, sizeof(name), "%s%s%s", is_ours ? interface_name(interface) : "",
              is_ours ? "." : "", error);

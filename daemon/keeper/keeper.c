@@ -381,7 +381,7 @@ static int keeper_give_up_rights(const Keeping *k) {
     int r;
 
     sandbox_raise_limits();
-    sandbox_tell_missing();
+    sandbox_log_missing();
     if (k->host.has_user)
         log_info("The recorder runs as user %u without any capability", (unsigned)k->host.uid);
     else if (geteuid() == 0)

@@ -91,7 +91,7 @@ static void method_config_on_problem(void *userdata, const char *path, unsigned 
                                      answer_count(line), "text", answer_text(problem)));
 }
 
-static bool method_config_look_reloaded(void *userdata, Call *call) {
+static bool method_config_check_reloaded(void *userdata, Call *call) {
     const Daemon *daemon = userdata;
 
     if (session_table_is_changing(daemon->sessions))
@@ -112,7 +112,7 @@ int method_reload(void *userdata, Call *call) {
         return call_fail_reason(call, r, NULL);
     /* Sessions that began anew record by then. */
     return waits_add(daemon->waits, call,
-                     &(WaitOptions){.look = method_config_look_reloaded, .userdata = daemon});
+                     &(WaitOptions){.check = method_config_check_reloaded, .userdata = daemon});
 }
 
 int method_set_log_level(void *userdata, Call *call) {

@@ -28,7 +28,7 @@ static bool method_rotate_is_finished(const Daemon *daemon, const Ended *ended) 
            session_rotations(entry->session).finished >= ended->asked;
 }
 
-static bool method_rotate_look_rotated(void *userdata, Call *call) {
+static bool method_rotate_check_rotated(void *userdata, Call *call) {
     Rotation *rotation = userdata;
     json_t *paths;
 
@@ -101,7 +101,8 @@ int method_rotate(void *userdata, Call *call) {
         free(rotation);
         return r == -EBUSY ? call_fail_busy(call) : r;
     }
-    return waits_add(
-        daemon->waits, call,
-        &(WaitOptions){.look = method_rotate_look_rotated, .release = free, .userdata = rotation});
+    return waits_add(daemon->waits, call,
+                     &(WaitOptions){.check = method_rotate_check_rotated,
+                                    .release = free,
+                                    .userdata = rotation});
 }

@@ -131,10 +131,10 @@ void method_vacuum_ended(void *userdata, const VacuumResult *result) {
                                                          .text = "old segments were deleted",
                                                          .count = result->removed,
                                                          .has_count = true});
-    waits_look(daemon->waits);
+    waits_check(daemon->waits);
 }
 
-static bool method_segment_look_vacuumed(void *userdata, Call *call) {
+static bool method_segment_check_vacuumed(void *userdata, Call *call) {
     Vacuuming *vacuuming = userdata;
     Vacuum *vacuum = vacuuming->daemon->vacuum;
     VacuumResult result;
@@ -172,7 +172,7 @@ int method_vacuum(void *userdata, Call *call) {
         return -ENOMEM;
     *vacuuming = (Vacuuming){.daemon = daemon, .limits = limits};
     return waits_add(daemon->waits, call,
-                     &(WaitOptions){.look = method_segment_look_vacuumed,
+                     &(WaitOptions){.check = method_segment_check_vacuumed,
                                     .release = free,
                                     .userdata = vacuuming});
 }

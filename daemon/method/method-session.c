@@ -211,7 +211,7 @@ static void method_session_starting_free(void *userdata) {
     free(starting);
 }
 
-static bool method_session_look_started(void *userdata, Call *call) {
+static bool method_session_check_started(void *userdata, Call *call) {
     const Starting *starting = userdata;
     Daemon *daemon = starting->daemon;
     const SessionEntry *entry = session_table_find(daemon->sessions, starting->name);
@@ -261,7 +261,7 @@ static int method_session_start(Daemon *daemon, Call *call) {
         return r;
     }
     return waits_add(daemon->waits, call,
-                     &(WaitOptions){.look = method_session_look_started,
+                     &(WaitOptions){.check = method_session_check_started,
                                     .release = method_session_starting_free,
                                     .userdata = starting});
 }
@@ -331,7 +331,7 @@ typedef struct Stopping {
     char name[CONFIG_NAME_MAX];
 } Stopping;
 
-static bool method_session_look_stopped(void *userdata, Call *call) {
+static bool method_session_check_stopped(void *userdata, Call *call) {
     const Stopping *stopping = userdata;
     const SessionEntry *entry = session_table_find(stopping->daemon->sessions, stopping->name);
 
@@ -352,9 +352,10 @@ static int method_session_answer_when_stopped(Daemon *daemon, Call *call,
         return -ENOMEM;
     stopping->daemon = daemon;
     memcpy(stopping->name, entry->config.name, sizeof(stopping->name));
-    return waits_add(
-        daemon->waits, call,
-        &(WaitOptions){.look = method_session_look_stopped, .release = free, .userdata = stopping});
+    return waits_add(daemon->waits, call,
+                     &(WaitOptions){.check = method_session_check_stopped,
+                                    .release = free,
+                                    .userdata = stopping});
 }
 
 int method_stop(void *userdata, Call *call) {

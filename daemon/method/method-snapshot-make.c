@@ -19,7 +19,7 @@
 typedef enum Phase { PHASE_WAIT, PHASE_RECORD, PHASE_SWEEP, PHASE_BUILD, PHASE_DONE } Phase;
 
 #define PROGRESS_NS 100000000ULL
-#define LOOK_NS     1000000000ULL /* a clock that is set moves moments */
+#define CHECK_NS    1000000000ULL /* a clock that is set moves moments */
 
 typedef struct Job {
     Daemon *daemon;
@@ -33,7 +33,7 @@ typedef struct Job {
     uint64_t sweep;      /* that has to be written; 0: it has not ended */
     uint64_t session_ns; /* since when the session is that counts its sweeps */
     Snapshot *building;
-    uint64_t told_ns, done_bytes, total_bytes;
+    uint64_t reported_ns, done_bytes, total_bytes;
     bool has_failed;
     SnapshotFailure failure;
     SnapshotInfo info;
@@ -64,18 +64,18 @@ static json_t *method_snapshot_make_progress(const Job *job, json_t *snapshot) {
                      answer_count(job->total_bytes), "snapshot", snapshot);
 }
 
-static void method_snapshot_make_tell_progress(Job *job) {
+static void method_snapshot_make_report_progress(Job *job) {
     json_t *parameters =
         call_wants_more(job->call) ? method_snapshot_make_progress(job, json_null()) : NULL;
 
-    job->told_ns = clock_monotonic_ns();
+    job->reported_ns = clock_monotonic_ns();
     if (parameters)
         (void)call_continue(job->call, parameters);
 }
 
 static void method_snapshot_make_enter(Job *job, Phase phase) {
     job->phase = phase;
-    method_snapshot_make_tell_progress(job);
+    method_snapshot_make_report_progress(job);
 }
 
 static void method_snapshot_make_on_progress(void *userdata, uint64_t done_bytes,
@@ -84,8 +84,8 @@ static void method_snapshot_make_on_progress(void *userdata, uint64_t done_bytes
 
     job->done_bytes = done_bytes;
     job->total_bytes = total_bytes;
-    if (clock_monotonic_ns() - job->told_ns >= PROGRESS_NS)
-        method_snapshot_make_tell_progress(job);
+    if (clock_monotonic_ns() - job->reported_ns >= PROGRESS_NS)
+        method_snapshot_make_report_progress(job);
 }
 
 static void method_snapshot_make_on_done(void *userdata, const SnapshotFailure *failure,
@@ -99,7 +99,7 @@ static void method_snapshot_make_on_done(void *userdata, const SnapshotFailure *
         job->failure = *failure;
     else
         job->info = *info;
-    waits_look(job->daemon->waits);
+    waits_check(job->daemon->waits);
 }
 
 static int method_snapshot_make_fail_window(Call *call, uint64_t oldest_ns, uint64_t newest_ns) {
@@ -150,7 +150,7 @@ static int method_snapshot_make_fail(const Job *job) {
     return call_fail_reason(call, failure->code, failure->text);
 }
 
-static void method_snapshot_make_tell_taken(const Job *job) {
+static void method_snapshot_make_log_taken(const Job *job) {
     const SnapshotInfo *info = &job->info;
 
     log_struct(LOG_LEVEL_INFO, 0,
@@ -169,7 +169,7 @@ static void method_snapshot_make_succeed(Job *job) {
     if (job->info.transient)
         (void)method_hold_snapshot(daemon, job->call, job->info.name);
     else
-        method_snapshot_make_tell_taken(job);
+        method_snapshot_make_log_taken(job);
     (void)call_reply(job->call, method_snapshot_make_progress(job, snapshot_json(&job->info)));
 }
 
@@ -253,7 +253,7 @@ static int method_snapshot_make_is_written(Job *job) {
     return totals.error;
 }
 
-static bool method_snapshot_make_look_sweep(Job *job) {
+static bool method_snapshot_make_check_sweep(Job *job) {
     int r = method_snapshot_make_is_written(job);
 
     if (r == 0)
@@ -287,16 +287,16 @@ static void method_snapshot_make_settle(Job *job) {
 /* Moments may be far away, and few calls may wait for them. */
 static int method_snapshot_make_wait_until(Job *job, uint64_t left_ns) {
     call_end_with_client(job->call);
-    return loop_trigger_after(job->timer, MIN(left_ns, LOOK_NS));
+    return loop_trigger_after(job->timer, MIN(left_ns, CHECK_NS));
 }
 
-static void method_snapshot_make_look_time(Job *job) {
+static void method_snapshot_make_check_time(Job *job) {
     uint64_t real = clock_ns(CLOCK_REALTIME), now;
 
     if (job->phase == PHASE_WAIT) {
         if (job->asked.has_at && real < job->asked.at_ns) {
-            if (clock_monotonic_ns() - job->told_ns >= LOOK_NS)
-                method_snapshot_make_tell_progress(job);
+            if (clock_monotonic_ns() - job->reported_ns >= CHECK_NS)
+                method_snapshot_make_report_progress(job);
             (void)method_snapshot_make_wait_until(job, job->asked.at_ns - real);
             return;
         }
@@ -305,8 +305,8 @@ static void method_snapshot_make_look_time(Job *job) {
     }
     now = clock_monotonic_ns();
     if (job->phase == PHASE_RECORD && now < job->end_ns) {
-        if (now - job->told_ns >= LOOK_NS)
-            method_snapshot_make_tell_progress(job);
+        if (now - job->reported_ns >= CHECK_NS)
+            method_snapshot_make_report_progress(job);
         (void)method_snapshot_make_wait_until(job, job->end_ns - now);
         return;
     }
@@ -314,12 +314,12 @@ static void method_snapshot_make_look_time(Job *job) {
         method_snapshot_make_enter(job, PHASE_SWEEP);
 }
 
-static bool method_snapshot_make_look(void *userdata, Call *call _unused_) {
+static bool method_snapshot_make_check(void *userdata, Call *call _unused_) {
     Job *job = userdata;
 
-    method_snapshot_make_look_time(job);
+    method_snapshot_make_check_time(job);
     if (job->phase == PHASE_SWEEP)
-        return method_snapshot_make_look_sweep(job);
+        return method_snapshot_make_check_sweep(job);
     if (job->phase != PHASE_DONE)
         return false;
     if (job->has_failed)
@@ -330,7 +330,7 @@ static bool method_snapshot_make_look(void *userdata, Call *call _unused_) {
 }
 
 static int method_snapshot_make_on_timer(void *userdata) {
-    waits_look(((Job *)userdata)->daemon->waits);
+    waits_check(((Job *)userdata)->daemon->waits);
     return 0;
 }
 
@@ -363,7 +363,7 @@ int method_snapshot(void *userdata, Call *call) {
         return MIN(r, 0);
     }
     return waits_add(daemon->waits, call,
-                     &(WaitOptions){.look = method_snapshot_make_look,
+                     &(WaitOptions){.check = method_snapshot_make_check,
                                     .release = method_snapshot_make_job_free,
                                     .userdata = job});
 }

@@ -8,11 +8,12 @@
 #include "util/log.h"
 
 /*
- * A session is known by its name. One that reads the same goes on; one with other limits goes on
- * with these; one with other events ends, beside the others, and begins anew when its last segment
- * is finished; one that somebody stopped stays so. Before anything changes, events that are to be
- * opened are tried: where one of them cannot be, the configuration before stays. Where the file
- * names one that Start() began, the file's takes its place.
+ * Sessions are matched by name. A session with unchanged keys goes on; one with other limits goes
+ * on with the new limits; one with other events ends without stopping the others and starts again
+ * when its last segment is finished; one that a client stopped stays stopped. Before anything
+ * changes, the events that would be opened are opened on trial: if one of them fails, the old
+ * configuration stays. When the file names a session that Start() began, the session in the file
+ * replaces it.
  */
 
 static void config_reload_on_problem(void *userdata, const char *path, unsigned line,
@@ -34,7 +35,7 @@ static int config_reload_add(const Reload *reload, const SessionConfig *config,
     return *ret ? 0 : session_table_add(reload->sessions, config, false, NULL, ret);
 }
 
-/* What Start() gave it holds no more. */
+/* Drop the settings that Start() passed: the configuration file owns the session now. */
 static void config_reload_take_from_client(SessionEntry *entry) {
     entry->runtime = false;
     json_decref(entry->settings);
@@ -95,7 +96,8 @@ static int config_reload_apply_session(void *userdata, ConfigFate fate, const Se
     return 0;
 }
 
-/* What is not there any more goes; what is not enabled is listed, for it may be begun by name. */
+/* Removes sessions that the file no longer names, and lists disabled ones so that a client can
+ * start them by name. */
 static void config_reload_settle_rest(const Reload *reload, const Config *config) {
     for (size_t i = session_table_count(reload->sessions); i-- > 0;) {
         SessionEntry *entry = session_table_at(reload->sessions, i);
@@ -118,7 +120,7 @@ static void config_reload_settle_rest(const Reload *reload, const Config *config
     }
 }
 
-/* One that goes on as it is records what it says already. */
+/* An unchanged session that records already has proved that its events can be opened. */
 static bool config_reload_opens_anew(const Reload *reload, const SessionConfig *session) {
     const Config *old = *reload->config;
     ConfigFate fate = config_session_fate(config_session(old, session->name), session);
@@ -132,7 +134,7 @@ static bool config_reload_opens_anew(const Reload *reload, const SessionConfig *
             plan_notes_left_out(sampler_notes(session_sampler(entry->session))));
 }
 
-/* The number of problems that sessions would have on this host. */
+/* Returns the number of problems that the new sessions have on this host. */
 static int config_reload_check_host(const Reload *reload, const Config *config) {
     int problems = 0;
 

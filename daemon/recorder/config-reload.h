@@ -2,23 +2,23 @@
 #pragma once
 
 /*
- * A new configuration into a running recorder: all of it is read and checked before anything
- * changes. Sessions that it does not touch go on without a gap.
+ * Applies a new configuration to a running recorder. The whole configuration is read and checked
+ * before anything changes, and sessions whose keys are unchanged record without a gap.
  */
 
 #include "config/config.h"
 #include "session/session-table.h"
 
 typedef struct Reload {
-    const char *path; /* NULL: the default one */
+    const char *path; /* NULL: the default path */
     SessionTable *sessions;
-    Sampler *sampler; /* by which events are tried */
+    Sampler *sampler; /* opens events on trial */
     Store *store;
-    Config **config;          /* replaced */
-    ConfigProblem on_problem; /* beside the log; may be NULL */
+    Config **config;          /* freed and replaced on success */
+    ConfigProblem on_problem; /* called for each problem in addition to the log; may be NULL */
     void *userdata;
 } Reload;
 
-/* What fails is logged, and then nothing has changed, or one session alone. -EINVAL: the
- * configuration has problems. */
+/* Logs its failures. After a failure either nothing has changed or a single session has failed.
+ * -EINVAL: the configuration has problems. */
 int reload_run(const Reload *reload);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the files of the recorder as a whole share: daemon-run.c (its parts), daemon-sweep.c (what
- * moves through them), daemon-session.c (which sessions there are); and methods, which do what
- * clients ask. */
+/* What the files of the recorder share: daemon-run.c (builds and frees the parts), daemon-sweep.c
+ * (moves records through them) and daemon-session.c (manages the list of sessions). The methods use
+ * it too, to do what clients ask for. */
 
 #include "call/call-monitor.h"
 #include "call/call-vacuum.h"
@@ -20,7 +20,7 @@
 #include "tracker/own-search.h"
 #include "tracker/tracker.h"
 
-/* What a connection reads, see method-read.c. */
+/* The state of a connection that reads a recording, see method-read.c. */
 typedef struct Reading Reading;
 
 struct Daemon {
@@ -28,11 +28,11 @@ struct Daemon {
     Config *config;
     Loop *loop;
     LoopSource *sweep_source, *flush_timer;
-    LoopSource *late_source; /* sweeps when a wait for build ids ends */
+    LoopSource *late_source; /* triggers a sweep when the wait for build ids times out */
     PdEnvironment *environment;
     Sampler *sampler;
     Tracker *tracker;
-    Own *own; /* NULL: whole CPUs are recorded */
+    Own *own; /* NULL: profd records whole CPUs */
     Store *store;
     ByteRate rate;
     Notify *notify;
@@ -41,9 +41,9 @@ struct Daemon {
     Waits *waits;
     GroupSearches *searches;
     Housekeeper *housekeeper;
-    Housekeeper *opener; /* of sessions, and it closes them */
+    Housekeeper *opener; /* runs the opening and closing of sessions on its thread */
     LoopSource *opened_source;
-    bool learns; /* what the store reaches back to, from its manifests */
+    bool learns; /* the manifests are being read to find how far back the store reaches */
     SnapshotEngine *snapshots;
     Vacuum *vacuum;
     Reading *readings;
@@ -52,60 +52,64 @@ struct Daemon {
     Control *control;
     KeeperStatus keeper;
     MemoryPlan memory;
-    int written_fd;                        /* readable when a writer has written a sweep */
-    uint64_t sweep_begin_ns, side_band_ns; /* of the sweep that runs, or the last one */
-    uint64_t completed_ns;                 /* the side_band_ns of the last complete one */
+    int written_fd;                        /* becomes readable when a writer has written a sweep */
+    uint64_t sweep_begin_ns, side_band_ns; /* of the running sweep, or of the last one */
+    uint64_t completed_ns;                 /* side_band_ns of the last complete sweep */
     uint64_t sweep_end_ns, losses_ns, status_ns;
     uint64_t began_real_ns;
     uint64_t cpu_at_ns, cpu_ns, cpu_before_at_ns, cpu_before_ns; /* what we used by when */
-    uint64_t scan_ns, scan_before_ns; /* likewise, for /proc and programs */
-    bool is_ready;                    /* the first pass is over */
+    uint64_t scan_ns, scan_before_ns; /* the part of it for /proc and programs, at the same
+                                       * moments */
+    bool is_ready;                    /* the first pass over /proc is complete */
     bool is_outdated;                 /* the last reload was refused */
-    bool leaving;                     /* another recorder takes over: rings stay */
-    bool stopping;                    /* what is left is finished */
-    bool waits_for_keeper;            /* and sweeps meanwhile */
+    bool leaving;                     /* another recorder takes over: keep the rings open */
+    bool stopping;                    /* the main loop has ended, segments are being finished */
+    bool waits_for_keeper;            /* sweeps that run meanwhile must not open events */
 };
 
-/* daemon-run.c */
-/* Problems go to the log, and to on_problem, which may be NULL. As reload_run(). */
+/* In daemon-run.c: */
+/* Reports problems to the log and to on_problem, which may be NULL. Returns what reload_run()
+ * returns. */
 int daemon_reload(Daemon *daemon, ConfigProblem on_problem, void *userdata);
 
-/* A control group may be given as we print it, with \xNN; the one of that very name counts first.
- */
+/* Unescapes \xNN in the path of a control group, because status prints it escaped. A group whose
+ * name really contains a backslash takes precedence. */
 void daemon_settle_group(Daemon *daemon, SessionConfig *config);
 
-/* daemon-sweep.c */
+/* In daemon-sweep.c: */
 int daemon_sweep(void *userdata);
-/* As soon as it may be: now, or 10 ms after the last one began. */
+/* Starts a sweep now, or 10 ms after the last one began, whichever is later. */
 int daemon_sweep_soon(void *userdata);
-/* While the main thread waits for the keeper: rings and watchdog must not wait for that. */
+/* Sweeps while the main thread waits for the keeper, so that rings do not overflow and the watchdog
+ * is fed. */
 void daemon_sweep_meanwhile(void *userdata);
-/* Between two sweeps: sessions and CPUs may come and go. */
+/* Completes a running sweep. Sessions and CPUs may only be added or removed between two sweeps. */
 int daemon_end_sweep(Daemon *daemon);
-/* All that the rings hold is in the queues of the writers, losses are told. */
+/* Moves everything that the rings hold into the queues of the writers and records losses. */
 int daemon_drain(void *userdata);
 int daemon_on_cpus(void *userdata);
-/* The next segment; between two sweeps only. */
+/* Begins the next segment; call it only between two sweeps. */
 int daemon_rotate(Daemon *daemon, SessionEntry *entry, RotateReason reason,
                   const ClockAnchor *clock);
-/* Segments for sessions that have none yet, where the kernel's maps are known. */
+/* Begins a segment for each session that has none, as soon as the kernel's maps are known. */
 int daemon_begin_segments(Daemon *daemon);
-/* Why all of it is less than asked for, whatever sessions there are; a set of Degraded. */
+/* The reasons that degrade every session alike; a set of Degraded. */
 unsigned daemon_degraded(const Daemon *daemon);
-/* For what cannot wait for the next time it would be done. */
+/* Updates the status before its next periodic update. */
 void daemon_update_status(Daemon *daemon, uint64_t now_ns);
-/* What writers have done since. */
-int daemon_look(Daemon *daemon);
+/* Handles what the writers have finished since the last call. */
+int daemon_check_writers(Daemon *daemon);
 
-/* daemon-session.c */
-/* Those of the configuration and those that outlived another recorder: their events. */
+/* In daemon-session.c: */
+/* Opens the events of the configured sessions and of those that the previous recorder left
+ * behind. */
 int daemon_open_sessions(Daemon *daemon);
-/* Their places in the history and the store. */
+/* Attaches the open sessions to the history and the store. */
 int daemon_begin_sessions(Daemon *daemon);
-/* In the log: what it records, and at its end how much that was. */
-void daemon_tell_started(const SessionEntry *entry);
-void daemon_tell_stopped(const SessionEntry *entry);
-/* Where the next recorder finds what was begun, stopped and paused. */
+/* Log what a session records when it starts, and how much it recorded when it stops. */
+void daemon_log_started(const SessionEntry *entry);
+void daemon_log_stopped(const SessionEntry *entry);
+/* Saves the sessions that clients started, stopped or paused, for the next recorder. */
 void daemon_remember(Daemon *daemon);
-/* What was begun by Start() ends with us. */
+/* Drops saved sessions: those that Start() began end together with profd. */
 void daemon_forget(Daemon *daemon);

@@ -17,18 +17,20 @@
 #include "util/text.h"
 
 /*
- * Joins the rooms: opens them in their order, runs the loop, closes them in the reverse. Sampling
- * begins before anything slow: while the host is described, the store is looked through and /proc
- * is read for the first time, the rings hold what is sampled. The control socket is listened to
- * last, when there is something to be asked.
+ * Builds the recorder: opens its parts in order, runs the loop, closes the parts in reverse.
+ * Sampling starts before anything slow, so the rings already collect samples while profd reads the
+ * description of the host, scans the store and reads /proc for the first time. The control socket
+ * is opened last, when there is something to answer.
  */
 
-#define NS_PER_MS    1000000ULL
-#define SWEEP_MAX_NS (30000 * NS_PER_MS) /* beyond the flush interval: it hangs */
-/* profd waits for the last build ids this long when it stops. */
+#define NS_PER_MS 1000000ULL
+#define SWEEP_MAX_NS                                                                               \
+    (30000 * NS_PER_MS) /* longer than this beyond the flush interval means that                   \
+                         * the sweep hangs */
+/* How long profd waits for the last build ids when it stops. */
 #define BUILD_IDS_MAX_NS (1000 * NS_PER_MS)
 
-/* On a writer's thread; the room in the rings is given back on ours. */
+/* Called on a writer's thread; the main thread then gives the space in the rings back. */
 static void daemon_run_on_written(void *userdata) {
     uint64_t one = 1;
 
@@ -39,11 +41,11 @@ static int daemon_run_on_give_back(void *userdata) {
     Daemon *daemon = userdata;
     uint64_t n;
 
-    return read(daemon->written_fd, &n, sizeof(n)) == sizeof(n) ? daemon_look(daemon) : 0;
+    return read(daemon->written_fd, &n, sizeof(n)) == sizeof(n) ? daemon_check_writers(daemon) : 0;
 }
 
-static int daemon_run_on_opened_look(void *userdata) {
-    return daemon_look(userdata);
+static int daemon_run_on_opened_check(void *userdata) {
+    return daemon_check_writers(userdata);
 }
 
 static int daemon_run_end(Daemon *daemon) {
@@ -51,7 +53,7 @@ static int daemon_run_end(Daemon *daemon) {
     return 0;
 }
 
-/* The service manager hears only of the end of the whole service. */
+/* A handover to another recorder must not send STOPPING=1; only the end of the service does. */
 static int daemon_run_on_stop(void *userdata) {
     notify_stopping();
     return daemon_run_end(userdata);
@@ -71,14 +73,14 @@ static int daemon_run_on_keeper_gone(void *userdata) {
     return daemon_run_end(userdata);
 }
 
-/* Instead of the one that is there, if any. */
+/* Replaces the current timer, if any. */
 static int daemon_run_add_flush_timer(Daemon *daemon) {
     daemon->flush_timer = loop_source_free(daemon->flush_timer);
     return loop_add_timer(daemon->loop, daemon->config->flush_interval_ns, daemon_sweep_soon,
                           daemon, &daemon->flush_timer);
 }
 
-/* Takes over the new settings that concern neither sessions nor the store. */
+/* Takes over new settings that concern neither sessions nor the store. */
 static int daemon_run_take_config(Daemon *daemon) {
     byte_rate_set(&daemon->rate, daemon->config->max_bytes_per_sec, clock_monotonic_ns());
     monitor_publish(daemon->monitor,
@@ -129,7 +131,7 @@ static void daemon_run_log_reach(const Daemon *daemon) {
                  (uint64_t)(use.reach_ns / (3600 * NS_PER_SECOND)));
 }
 
-/* The first pass is complete: from here on the kernel tells what changes. */
+/* The first pass over /proc is complete: from now on side-band reports what changes. */
 static int daemon_run_on_ready(void *userdata) {
     Daemon *daemon = userdata;
     int r = keeper_ready(daemon->options.keeper);
@@ -140,14 +142,14 @@ static int daemon_run_on_ready(void *userdata) {
     daemon->is_ready = true;
     daemon_run_log_reach(daemon);
     for (size_t at = 0; (entry = session_table_next(daemon->sessions, &at));)
-        daemon_tell_started(entry);
-    /* The sweep that runs ends with it. */
+        daemon_log_started(entry);
+    /* Makes the running sweep update the status when it ends. */
     daemon->status_ns = 0;
     notify_ready();
     return 0;
 }
 
-/* Sweeps end; before the first one there is nothing to hang. */
+/* Whether sweeps still complete. Before the first sweep there is nothing that could hang. */
 static bool daemon_run_is_alive(void *userdata) {
     Daemon *daemon = userdata;
     uint64_t limit_ns = daemon->config->flush_interval_ns + SWEEP_MAX_NS;
@@ -177,7 +179,7 @@ static int daemon_run_add_sources(Daemon *daemon) {
     if (r == 0)
         r = loop_add_deferred(daemon->loop, daemon_sweep_soon, daemon, &daemon->late_source);
     if (r == 0)
-        r = loop_add_deferred(daemon->loop, daemon_run_on_opened_look, daemon,
+        r = loop_add_deferred(daemon->loop, daemon_run_on_opened_check, daemon,
                               &daemon->opened_source);
     if (r == 0)
         r = daemon_run_add_flush_timer(daemon);
@@ -196,7 +198,7 @@ static int daemon_run_add_sources(Daemon *daemon) {
     return r < 0 ? log_error(r, "Failed to set up the main loop: %m") : 0;
 }
 
-/* What the host itself does not tell: who records, by which clock. */
+/* Adds what the host's description lacks: which program records, and by which clock. */
 static int daemon_run_note_recorder(PdEnvironment *environment) {
     environment->version = strdup("profd " PROFD_VERSION);
     if (!environment->version)
@@ -221,7 +223,8 @@ static int daemon_run_seal(void *userdata, int fd, bool sensitive) {
     return keeper_seal(((Daemon *)userdata)->options.keeper, fd, sensitive);
 }
 
-/* Final paths of segments and snapshots begin with it, and clients are in folders of their own. */
+/* The final paths of segments and snapshots begin with this path, and clients run in other folders,
+ * so it must be absolute. */
 static int daemon_run_settle_store_path(Daemon *daemon) {
     bool is_volatile = daemon->config->storage == STORAGE_VOLATILE;
     const char *path = is_volatile ? daemon->options.runtime : daemon->options.store;
@@ -276,9 +279,9 @@ static int daemon_run_make_parts(Daemon *daemon) {
     return r < 0 ? log_error(r, "Failed to set up the recorder: %m") : 0;
 }
 
-static int daemon_run_on_look(void *userdata, const ScannerLook *look) {
+static int daemon_run_on_processes(void *userdata, const ScannerListing *listing) {
     Daemon *daemon = userdata;
-    int r = own_look(daemon->own, look);
+    int r = own_on_listing(daemon->own, listing);
 
     return r == 0 ? daemon_sweep_soon(daemon) : r;
 }
@@ -306,7 +309,7 @@ static int daemon_run_start_tracker(Daemon *daemon) {
                               .sees_own = sampler_is_own(daemon->sampler),
                               .sees_kernel = sampler_sees_kernel(daemon->sampler),
                               .sees_data = sampler_tells_data(daemon->sampler),
-                              .on_look = daemon_run_on_look,
+                              .on_processes = daemon_run_on_processes,
                               .on_known = daemon_run_on_known,
                               .on_group = daemon_run_on_group,
                               .on_groups_done = daemon_run_on_groups_done,
@@ -325,7 +328,7 @@ static int daemon_run_open_aside(void *userdata, void (*work)(void *job), void (
     return housekeeper_add(daemon->opener, &(Chore){work, done, job}, true);
 }
 
-/* Also when the processes of a session have ended. */
+/* Called when events are open and also when the processes of a session have ended. */
 static void daemon_run_on_opened(void *userdata) {
     Daemon *daemon = userdata;
 
@@ -345,7 +348,7 @@ static int daemon_run_start_sampling(Daemon *daemon) {
     int r = sampler_new(&sampler, &daemon->sampler);
 
     byte_rate_set(&daemon->rate, daemon->config->max_bytes_per_sec, clock_monotonic_ns());
-    /* Processes that are followed are looked for when there is something to follow them with. */
+    /* The tracker must exist before sessions that follow processes start to look for them. */
     if (r == 0 && sampler_is_own(daemon->sampler))
         r = daemon_run_start_tracker(daemon);
     if (r == 0)
@@ -366,7 +369,7 @@ static int daemon_run_listen_to_clients(Daemon *daemon) {
                               .userdata = daemon};
     int r = keeper_listen(daemon->options.keeper, &options.fd);
 
-    /* Recording goes on without it. */
+    /* Recording does not need the control socket, so go on without it. */
     if (r < 0 && r != -ENOENT)
         log_warning(r, "Failed to get the control socket, so profctl cannot be served: %m");
     return r < 0 ? 0 : control_new(&options, &daemon->control);
@@ -377,7 +380,7 @@ static int daemon_run_start(Daemon *daemon) {
     bool is_volatile = config->storage == STORAGE_VOLATILE;
     uint64_t floor_ns = clock_monotonic_ns();
     SessionEntry *entry;
-    /* What the keeper holds is counted before we open anything. */
+    /* Plan the memory before we open anything. */
     int r;
 
     daemon->memory = memory_plan_here(is_volatile ? config->runtime_max_use_bytes : 0);
@@ -423,7 +426,7 @@ int daemon_new(const DaemonOptions *options, Config *config, Daemon **ret) {
     return 0;
 }
 
-/* All at once, and what the disk does not take is known when their writers have ended. */
+/* End all sessions at once; each one's loss is known when its writer has ended. */
 static void daemon_run_end_sessions(Daemon *daemon) {
     SessionEntry *entry;
 
@@ -436,7 +439,7 @@ static void daemon_run_end_sessions(Daemon *daemon) {
         if (!entry->session)
             continue;
         session_wait(entry->session);
-        daemon_tell_stopped(entry);
+        daemon_log_stopped(entry);
     }
 }
 
@@ -459,7 +462,7 @@ static int daemon_run_stop(Daemon *daemon) {
 int daemon_run(Daemon *daemon) {
     int r, k;
 
-    /* From here on others wait for disks. */
+    /* From here on the main thread must not touch a disk; helper threads do. */
     (void)disk_forbid(true);
     r = loop_run(daemon->loop);
     (void)disk_forbid(false);
@@ -476,13 +479,13 @@ Daemon *daemon_free(Daemon *daemon) {
 
     if (!daemon)
         return NULL;
-    /* Clients first: what their calls hold is of the rest. */
+    /* Free the control socket first: its calls hold references to the other parts. */
     control_free(daemon->control);
     daemon->options.methods->forget(daemon);
     housekeeper_free(daemon->housekeeper, &is_over);
     waits_free(daemon->waits);
     vacuum_free(daemon->vacuum);
-    /* What hangs on a disk goes on using these. */
+    /* A thread that hangs on a disk still uses the snapshots, so leak them. */
     if (is_over)
         snapshot_engine_free(daemon->snapshots);
     session_table_free(daemon->sessions, daemon->leaving);
@@ -492,7 +495,7 @@ Daemon *daemon_free(Daemon *daemon) {
     tracker_free(daemon->tracker);
     group_searches_free(daemon->searches);
     housekeeper_free(daemon->opener, &is_opened);
-    /* What hangs in the kernel goes on using it. */
+    /* A thread that hangs in the kernel still uses the sampler, so leak it. */
     if (is_opened)
         sampler_free(daemon->sampler);
     if (is_over)

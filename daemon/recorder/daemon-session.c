@@ -11,12 +11,12 @@
 #include "util/text.h"
 
 /*
- * Which sessions there are: those of the configuration, and, where this recorder follows another
- * one, what clients had made of them. Nothing that Start() began outlives profd as a whole: the log
- * says so, when it stops or when it starts again.
+ * Manages which sessions exist: those of the configuration and, after another recorder, the changes
+ * that clients made to them. A session that Start() began never outlives profd: the log says so
+ * when profd stops, or when it starts again after a crash.
  */
 
-void daemon_tell_started(const SessionEntry *entry) {
+void daemon_log_started(const SessionEntry *entry) {
     bool has_segment = session_has_segment(entry->session);
     size_t n_cpus = sampler_n_cpus(session_sampler(entry->session));
     char cpus[32];
@@ -40,7 +40,7 @@ void daemon_tell_started(const SessionEntry *entry) {
                has_segment ? session_path(entry->session) : entry->config.name);
 }
 
-void daemon_tell_stopped(const SessionEntry *entry) {
+void daemon_log_stopped(const SessionEntry *entry) {
     SessionTotals totals = session_entry_totals(entry);
     char samples[32], lost[32];
 
@@ -54,12 +54,12 @@ void daemon_tell_stopped(const SessionEntry *entry) {
 }
 
 /* Logs that a client changed the session, or that it ended. */
-static void daemon_session_tell_change(const Daemon *daemon, const char *event,
-                                       const SessionEntry *entry, const char *text) {
+static void daemon_session_log_change(const Daemon *daemon, const char *event,
+                                      const SessionEntry *entry, const char *text) {
     if (strcmp(event, "stopped") == 0)
-        daemon_tell_stopped(entry);
+        daemon_log_stopped(entry);
     else if (strcmp(event, "started") == 0 && daemon->is_ready)
-        daemon_tell_started(entry);
+        daemon_log_started(entry);
     else if (strcmp(event, "failed") == 0)
         log_struct(LOG_LEVEL_ERROR, 0,
                    LOG_FIELDS({"PROFD_EVENT", event}, {"PROFD_SESSION", entry->config.name}),
@@ -75,7 +75,7 @@ static void daemon_session_on_event(void *userdata, const char *event, const Ses
                                     const char *text) {
     Daemon *daemon = userdata;
 
-    daemon_session_tell_change(daemon, event, entry, text);
+    daemon_session_log_change(daemon, event, entry, text);
     monitor_publish(daemon->monitor,
                     &(MonitorEvent){.event = event, .session = entry->config.name, .text = text});
     if (daemon->is_ready && !daemon->stopping)
@@ -88,14 +88,14 @@ static int daemon_session_on_retry(void *userdata, SessionEntry *entry) {
     Daemon *daemon = userdata;
     int r = daemon_end_sweep(daemon);
 
-    /* That it fails again concerns nobody but itself. */
+    /* A session that fails again keeps its error in its entry; the others go on. */
     if (r == 0)
         (void)session_table_retry(daemon->sessions, entry);
     return r;
 }
 
-static int daemon_session_on_look(void *userdata) {
-    return daemon_look(userdata);
+static int daemon_session_on_check(void *userdata) {
+    return daemon_check_writers(userdata);
 }
 
 static int daemon_session_new_session_table(Daemon *daemon) {
@@ -104,19 +104,19 @@ static int daemon_session_new_session_table(Daemon *daemon) {
                                                     .drain = daemon_drain,
                                                     .on_retry = daemon_session_on_retry,
                                                     .on_event = daemon_session_on_event,
-                                                    .on_look = daemon_session_on_look,
+                                                    .on_check = daemon_session_on_check,
                                                     .userdata = daemon},
                              &daemon->sessions);
 }
 
-/* By whether the keeper has events open, or had recorders before us. */
+/* True when the keeper has events open or started recorders before this one. */
 static bool daemon_session_follows_another(const Daemon *daemon) {
     const KeeperStatus *status = &daemon->keeper;
 
     return status->n_events > 0 || status->restarts > 0 || status->upgraded;
 }
 
-static void daemon_session_tell_ended(void *userdata _unused_, const SavedSession *saved) {
+static void daemon_session_log_ended(void *userdata _unused_, const SavedSession *saved) {
     if (saved->runtime)
         log_notice("Session '%s', which was begun at runtime, ended with the profd before this one",
                    saved->name);
@@ -132,7 +132,7 @@ void daemon_settle_group(Daemon *daemon, SessionConfig *config) {
         memcpy(config->cgroup, path, sizeof(path));
 }
 
-/* The entries as they were; those of the configuration are there already. */
+/* Restores the saved entries. The configured sessions are in the table already. */
 static void daemon_session_restore_runtime(Daemon *daemon, const SavedSession *saved) {
     ConfigSetting settings[64];
     SessionConfig config;
@@ -183,19 +183,19 @@ static int daemon_session_add_configured(Daemon *daemon) {
         SessionEntry *entry;
 
         r = session_table_add(daemon->sessions, config, false, NULL, &entry);
-        /* The state that it is to get. */
+        /* The state that the session shall reach once it is open. */
         if (r == 0)
             entry->state = config->enabled ? SESSION_ACTIVE : SESSION_INACTIVE;
     }
     return r;
 }
 
-/* What clients made of them, or what is to be told of it. */
+/* Restores what clients had changed, or logs which sessions were lost. */
 static void daemon_session_take_over(Daemon *daemon) {
     const char *folder = daemon->options.runtime;
     bool follows = daemon_session_follows_another(daemon);
     RuntimeLog log = {};
-    int r = runtime_load(folder, follows ? daemon_session_restore : daemon_session_tell_ended,
+    int r = runtime_load(folder, follows ? daemon_session_restore : daemon_session_log_ended,
                          daemon, &log);
 
     if (r == -EBADMSG)
@@ -239,8 +239,8 @@ static int daemon_session_begin(Daemon *daemon, SessionEntry *entry) {
     return r;
 }
 
-/* A session that cannot begin has failed and is tried again; it ends profd only where no session
- * ever can. */
+/* A session that cannot begin is marked as failed and retried. profd exits only when no session can
+ * ever begin. */
 static int daemon_session_each(Daemon *daemon, int (*act)(Daemon *daemon, SessionEntry *entry)) {
     int r = 0;
 

@@ -14,17 +14,19 @@
 #include "util/log.h"
 
 /*
- * A sweep moves what the rings hold: side-band to the tracker, samples to their sessions, in
- * bounded slices between which the loop runs. Sweeps come when three eighths of a ring are full and
- * at each flush interval, never closer than 10 ms. What was seen on the way (losses, segments that
- * ended) is told to whoever listens.
+ * A sweep moves what the rings hold: side-band to the tracker, samples to their sessions. It works
+ * in bounded slices so that the loop runs in between. A sweep starts when a ring is three eighths
+ * full and at each flush interval, but never within 10 ms of the one before. After a sweep, losses
+ * and finished segments are published to the clients of Monitor().
  */
 
 enum { SLICE_BYTES = 4 << 20 };
 
-#define NS_PER_MS        1000000ULL
-#define SWEEP_GAP_NS     (10 * NS_PER_MS)
-#define PASS_SWEEP_NS    (50 * NS_PER_MS) /* while /proc is read, and baselines wait for sweeps */
+#define NS_PER_MS    1000000ULL
+#define SWEEP_GAP_NS (10 * NS_PER_MS)
+#define PASS_SWEEP_NS                                                                              \
+    (50 * NS_PER_MS) /* while /proc is read for the first time: baselines                          \
+                      * take effect only after sweeps */
 #define LOSSES_PERIOD_NS (1000 * NS_PER_MS)
 #define STATUS_PERIOD_NS (10000 * NS_PER_MS)
 #define REACH_LEAST_NS   (86400000 * NS_PER_MS)
@@ -60,16 +62,16 @@ static int daemon_sweep_on_loss(void *userdata, SamplerSession *sampler, uint64_
     return tracker_resync(daemon->tracker);
 }
 
-static void daemon_sweep_tell_losses(Daemon *daemon) {
+static void daemon_sweep_publish_losses(Daemon *daemon) {
     SessionEntry *entry;
 
     for (size_t at = 0; (entry = session_table_next(daemon->sessions, &at));) {
-        uint64_t lost = session_totals(entry->session).lost, since = lost - entry->lost_told;
+        uint64_t lost = session_totals(entry->session).lost, since = lost - entry->lost_published;
         char text[96];
 
         if (since == 0)
             continue;
-        entry->lost_told = lost;
+        entry->lost_published = lost;
         snprintf(text, sizeof(text), "%" PRIu64 " samples were lost, %" PRIu64 " so far", since,
                  lost);
         monitor_publish(daemon->monitor, &(MonitorEvent){.event = "lost",
@@ -88,7 +90,7 @@ static int daemon_sweep_check_losses(Daemon *daemon) {
         return 0;
     daemon->losses_ns = now;
     r = sampler_losses(daemon->sampler, daemon_sweep_on_loss, daemon);
-    daemon_sweep_tell_losses(daemon);
+    daemon_sweep_publish_losses(daemon);
     return r;
 }
 
@@ -105,8 +107,8 @@ static int daemon_sweep_rotate_where_due(Daemon *daemon, const ClockAnchor *cloc
     return r;
 }
 
-static void daemon_sweep_tell_degraded(Daemon *daemon, const char *session, const char *event,
-                                       unsigned set) {
+static void daemon_sweep_publish_degraded(Daemon *daemon, const char *session, const char *event,
+                                          unsigned set) {
     size_t n;
     const DegradedReason *reasons = degraded_reasons(&n);
 
@@ -133,7 +135,8 @@ static void daemon_sweep_note_cpu(Daemon *daemon, uint64_t now_ns) {
     daemon->scan_ns = account_scan_ns(daemon->tracker);
 }
 
-/* How much of it the store is to hold: a day, or less where it is stopped before. */
+/* How far back the store must reach for this session: a day, or less if the session stops
+ * earlier. */
 static uint64_t daemon_sweep_least_reach_ns(const SessionEntry *entry) {
     uint64_t boot_ns = clock_ns(CLOCK_BOOTTIME), real_ns = clock_ns(CLOCK_REALTIME), whole_ns;
 
@@ -170,8 +173,8 @@ void daemon_update_status(Daemon *daemon, uint64_t now_ns) {
                  before = session_degraded(entry->session),
                  set = session_update_degraded(entry->session, others, now_ns);
 
-        daemon_sweep_tell_degraded(daemon, name, "degraded", set & ~before);
-        daemon_sweep_tell_degraded(daemon, name, "recovered", before & ~set);
+        daemon_sweep_publish_degraded(daemon, name, "degraded", set & ~before);
+        daemon_sweep_publish_degraded(daemon, name, "recovered", before & ~set);
     }
     session_table_note_rates(daemon->sessions, now_ns);
     notify_status(daemon->sessions, now_ns, daemon->is_outdated);
@@ -199,10 +202,10 @@ static int daemon_sweep_complete(Daemon *daemon) {
         r = tracker_see_data(daemon->tracker, sampler_tells_data(daemon->sampler));
     if (r == 0)
         r = daemon_sweep_end_sessions(daemon, &clock);
-    /* It opens events, for which the keeper must be free. */
+    /* This opens events, so the keeper must be free. */
     if (r == 0 && daemon->own && !daemon->waits_for_keeper)
         r = own_complete(daemon->own, daemon->side_band_ns);
-    waits_look(daemon->waits);
+    waits_check(daemon->waits);
     daemon->sweep_end_ns = clock.monotonic_ns;
     if (clock.monotonic_ns - daemon->status_ns >= STATUS_PERIOD_NS) {
         daemon_update_status(daemon, clock.monotonic_ns);
@@ -210,16 +213,17 @@ static int daemon_sweep_complete(Daemon *daemon) {
     return r == 0 ? daemon_sweep_rotate_where_due(daemon, &clock) : r;
 }
 
-/* A segment that ended is told of when it is there to be read. */
-static void daemon_sweep_tell_rotations(Daemon *daemon) {
+/* Publishes a segment only when it is finished and can be read. */
+static void daemon_sweep_publish_rotations(Daemon *daemon) {
     SessionEntry *entry;
 
     for (size_t at = 0; (entry = session_table_next(daemon->sessions, &at));) {
         SessionRotations rotations = session_rotations(entry->session);
 
-        if (rotations.finished <= entry->rotations_told || rotations.finished < rotations.asked)
+        if (rotations.finished <= entry->rotations_published ||
+            rotations.finished < rotations.asked)
             continue;
-        entry->rotations_told = rotations.finished;
+        entry->rotations_published = rotations.finished;
         if (entry->ended_path[0])
             monitor_publish(daemon->monitor, &(MonitorEvent){.event = "rotated",
                                                              .session = entry->config.name,
@@ -228,28 +232,28 @@ static void daemon_sweep_tell_rotations(Daemon *daemon) {
     }
 }
 
-/* Sessions whose folders are there by now begin, and those that are finished go. */
-static int daemon_sweep_settle_sessions(Daemon *daemon) {
+/* Sessions whose folders exist by now begin to record, and finished ones are removed. */
+static int daemon_sweep_advance_sessions(Daemon *daemon) {
     int r = daemon_end_sweep(daemon);
 
     if (r < 0)
         return r;
-    session_table_look(daemon->sessions);
+    session_table_advance(daemon->sessions);
     r = daemon_begin_segments(daemon);
     return r < 0 ? r : daemon_sweep_soon(daemon);
 }
 
-int daemon_look(Daemon *daemon) {
+int daemon_check_writers(Daemon *daemon) {
     SessionEntry *entry;
     int r = 0;
 
     for (size_t at = 0; (entry = session_table_next(daemon->sessions, &at));)
         session_give_back(entry->session);
-    daemon_sweep_tell_rotations(daemon);
+    daemon_sweep_publish_rotations(daemon);
     r = session_table_stop_ended(daemon->sessions);
     if (r == 0 && session_table_is_changing(daemon->sessions))
-        r = daemon_sweep_settle_sessions(daemon);
-    waits_look(daemon->waits);
+        r = daemon_sweep_advance_sessions(daemon);
+    waits_check(daemon->waits);
     session_table_forget_ended(daemon->sessions);
     return r;
 }
@@ -266,7 +270,7 @@ int daemon_rotate(Daemon *daemon _unused_, SessionEntry *entry, RotateReason rea
     return r;
 }
 
-/* Records begin with the kernel's maps, so there are none before these are known. */
+/* A segment begins with the kernel's maps, so it cannot begin before they are known. */
 int daemon_begin_segments(Daemon *daemon) {
     ClockAnchor clock = clock_anchor_now();
     SessionEntry *entry;
@@ -280,7 +284,7 @@ int daemon_begin_segments(Daemon *daemon) {
     return r;
 }
 
-/* One slice: 1 when the sweep is complete. */
+/* Returns 1 when the sweep is complete. */
 static int daemon_sweep_slice(Daemon *daemon) {
     SamplerSinks sinks = daemon_sweep_sinks_of(daemon);
     int r = 0;
@@ -299,7 +303,7 @@ static int daemon_sweep_slice(Daemon *daemon) {
     return r < 0 ? r : 1;
 }
 
-/* Mappings whose build id does not come are written without, by a sweep. */
+/* Triggers the sweep that writes mappings without their build id after a wait that is too long. */
 static int daemon_sweep_when_late(Daemon *daemon) {
     uint64_t until_ns = history_waits_until(tracker_history(daemon->tracker)),
              now_ns = clock_monotonic_ns();
@@ -335,7 +339,7 @@ int daemon_sweep_soon(void *userdata) {
                               passed < SWEEP_GAP_NS ? SWEEP_GAP_NS - passed : 0);
 }
 
-/* Until nothing of the sweep is left; for what cannot wait for the loop. */
+/* Completes the sweep at once, for callers that cannot wait for the loop. */
 static int daemon_sweep_all(Daemon *daemon) {
     int r;
 
@@ -349,7 +353,7 @@ int daemon_end_sweep(Daemon *daemon) {
     return sampler_is_sweeping(daemon->sampler) ? daemon_sweep_all(daemon) : 0;
 }
 
-/* At the end of profd no session samples any more. */
+/* While profd stops, no session samples any more and there is nothing to sweep. */
 void daemon_sweep_meanwhile(void *userdata) {
     Daemon *daemon = userdata;
     SessionEntry *entry;
@@ -361,7 +365,7 @@ void daemon_sweep_meanwhile(void *userdata) {
     for (size_t at = 0; (entry = session_table_next(daemon->sessions, &at));)
         session_give_back(entry->session);
     daemon->waits_for_keeper = true;
-    /* What fails now fails in the next sweep, too. */
+    /* A failure here repeats in the next sweep, which handles it. */
     (void)daemon_sweep_all(daemon);
     daemon->waits_for_keeper = false;
 }
@@ -396,7 +400,7 @@ int daemon_on_cpus(void *userdata) {
                                     .text = only_sessions ? "sessions record on other CPUs or in "
                                                             "another control group"
                                                           : "CPUs came or went"});
-    /* Samples of new events belong into segments that know these. */
+    /* New events need segments whose event table includes them. */
     r = daemon_sweep_complete(daemon);
     daemon_update_status(daemon, clock_monotonic_ns());
     return r == 0 && !only_sessions ? tracker_resync(daemon->tracker) : r;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Faults that a test brings about, in builds with -Ddebug-hooks=true alone. */
+/* Faults that tests inject. Compiled in only with -Ddebug-hooks=true. */
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-/* No sweep comes to an end while the file is there that PROFD_DEBUG_HANG names. */
+/* While the file that PROFD_DEBUG_HANG names exists, no sweep completes. */
 static inline bool debug_sweep_hangs(void) {
 #if PROFD_DEBUG_HOOKS
     const char *path = getenv("PROFD_DEBUG_HANG");

@@ -9,9 +9,9 @@
 #include "util/log.h"
 
 /*
- * Sentences of capture/check.h find the line of their key. profd --check-config opens events with
- * the rights of its user; what is refused to it may be allowed to the service, so it is not
- * checked.
+ * Maps each message of capture/check.h to the line of its key. profd --check-config opens events
+ * with the rights of the user who runs it; a refusal says nothing about the rights of the service,
+ * so it counts as not checked.
  */
 
 enum { PROBLEM_MAX = 2048 };
@@ -26,7 +26,8 @@ typedef struct Checking {
     int problems;
 } Checking;
 
-/* A key that stands nowhere belongs to the configuration as a whole. */
+/* A default value has no line of its own, so its problem is reported for the configuration as a
+ * whole. */
 static ConfigOrigin host_check_origin_of(const Checking *checking, const char *key) {
     const Config *config = checking->config;
     ConfigOrigin origin =

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A configuration held against this host: whether what it says is recorded here. */
+/* Checks a configuration against this host: whether its events can be recorded here. */
 
 #include "capture/sampler/check.h"
 
-/* Reports what would not be recorded as problems, and logs what cannot be checked. `options` is
- * borrowed, without its report. The number of problems, or a negative errno. */
+/* Reports each event that would not be recorded as a problem, and logs what cannot be checked.
+ * `options` is borrowed; its report callback is replaced. Returns the number of problems or a
+ * negative errno. */
 int host_check_session(const CheckOptions *options, const Config *config,
                        const SessionConfig *session, ConfigProblem on_problem, void *userdata);
-/* All sessions, for a program that does not record. Problems are logged. */
+/* Checks all sessions, for `profd --check-config`, which does not record. Problems are logged. */
 int host_check_config(const Config *config);

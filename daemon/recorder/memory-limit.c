@@ -11,25 +11,27 @@
 #include "util/parse.h"
 
 /*
- * Beyond the limit of its control group a process is not refused memory, it is killed; and what
- * lies on a tmpfs stays charged to the group, so that the next one would be killed too. So what
- * profd may come to hold is made to fit before it grows. Rings are the kernel's and not charged.
- * Where something was not foreseen and the kernel kills all the same, the next recorder plans with
- * half.
+ * A process that exceeds the limit of its control group gets no ENOMEM: the kernel kills it. What
+ * lies on a tmpfs stays charged to the group, so the next process would be killed too. Therefore
+ * everything that may grow gets a bound that fits before it grows. The rings belong to the kernel
+ * and are not charged. If the kernel kills profd nevertheless, the next recorder plans with half
+ * the memory.
  */
 
 #define MIB (1ULL << 20)
 
 enum { PATH_MAX_BYTES = 4096, HALVINGS_MAX = 4 };
 
-#define NO_LIMIT    (1ULL << 50) /* more than this is none, as cgroup v1 writes it */
-#define BASE_BYTES  (16 * MIB)   /* programs, buffers of zstd and of whoever reads /proc */
+#define NO_LIMIT (1ULL << 50) /* cgroup v1 writes a number above this for "no limit" */
+#define BASE_BYTES                                                                                 \
+    (16 * MIB) /* code, zstd buffers, and buffers of the thread that reads                         \
+                * /proc */
 #define LEAST_BYTES MIB
 #define TABLE_BYTES (64 * MIB)
 #define QUEUE_BYTES (32 * MIB)
 
 typedef struct Group {
-    char path[PATH_MAX_BYTES]; /* from the root of the host; ends without a slash */
+    char path[PATH_MAX_BYTES]; /* from the root of the host, without a trailing slash */
     bool is_v1;
 } Group;
 
@@ -46,7 +48,8 @@ static bool memory_limit_holds_memory(const char *controllers, size_t n) {
     return false;
 }
 
-/* "0::/system.slice/x.service", and with cgroup v1 "4:cpu,memory:/x" beside it, which counts. */
+/* Prefers the line of cgroup v1, "4:cpu,memory:/x", over that of v2,
+ * "0::/system.slice/x.service". */
 static bool memory_limit_find_group(const char *root, Group *ret) {
     char path[PATH_MAX_BYTES], text[16384], *line, *rest = text;
     const char *found = NULL;
@@ -69,7 +72,7 @@ static bool memory_limit_find_group(const char *root, Group *ret) {
         if (group == controllers + 1)
             found = group + 1;
     }
-    /* A group above the root that we see has no files here. */
+    /* A path with "/.." lies above the root of our namespace, so its files are not visible here. */
     if (!found || found[0] != '/' || strstr(found, "/.."))
         return false;
     return snprintf(ret->path, sizeof(ret->path), "%s/sys/fs/cgroup%s%s", root,
@@ -77,7 +80,7 @@ static bool memory_limit_find_group(const char *root, Group *ret) {
                     strcmp(found, "/") == 0 ? "" : found) < (int)sizeof(ret->path);
 }
 
-/* "max", and what cannot be read, is none. */
+/* "max" or an unreadable file means no limit. */
 static uint64_t memory_limit_read(const char *folder, const char *name) {
     char path[PATH_MAX_BYTES + 32], text[32];
     uint64_t bytes;
@@ -95,7 +98,7 @@ static uint64_t memory_limit_of(const Group *group) {
                memory_limit_read(group->path, "memory.high"));
 }
 
-/* A line "oom_kill 2" among others. */
+/* Finds the line "oom_kill 2" in memory.events. */
 static uint64_t memory_limit_kills_of(const Group *group) {
     char path[PATH_MAX_BYTES + 32], text[1024];
     const char *word;
@@ -135,7 +138,7 @@ MemoryPlan memory_plan(uint64_t limit_bytes, uint64_t kills, uint64_t store_byte
     share = (rest >> MIN(kills, (uint64_t)HALVINGS_MAX)) / n_shares;
     share = MAX(share, LEAST_BYTES);
     plan.table_bytes = MIN(share, TABLE_BYTES);
-    /* A queue may be a quarter larger for what others depend on. */
+    /* A queue may exceed its bound by a quarter for records that samples depend on. */
     plan.queue_bytes = MAX(share / 5 * 4, LEAST_BYTES);
     plan.store_bytes = store_bytes > 0 ? MIN(share, store_bytes) : 0;
     plan.is_small = kills > 0 || plan.table_bytes < TABLE_BYTES / 2 ||

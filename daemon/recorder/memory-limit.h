@@ -2,30 +2,30 @@
 #pragma once
 
 /*
- * What memory the control groups around this process let it have, and how it is shared out among
- * what may grow: the process table (and another one while a snapshot is made), what waits for the
- * disk, a store in memory.
+ * How much memory our control groups allow us, and how it is divided among what may grow: the
+ * process table (and a second one while a snapshot is made), the queues for the disk, and a store
+ * in memory.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The tightest limit, MemoryMax= or MemoryHigh=, of our group and those above it; 0: none. `root`
- * stands before /proc and /sys; *ret_kills (may be NULL): how many of the group the kernel has
- * killed for it. */
+/* The tightest MemoryMax= or MemoryHigh= of our group and its parents; 0: no limit. `root` is
+ * prefixed to /proc and /sys; *ret_kills (may be NULL) receives how many processes of the group the
+ * kernel has killed for exceeding it. */
 uint64_t memory_limit(const char *root, uint64_t *ret_kills);
 
-/* 0: as large as it would be anyway. */
+/* In each field, 0 means that the default size fits. */
 typedef struct MemoryPlan {
-    uint64_t limit_bytes; /* that this was made for */
-    uint64_t table_bytes; /* of one process table */
-    uint64_t queue_bytes; /* what waits for the disk, of all sessions */
-    uint64_t store_bytes; /* a store in memory */
-    bool is_small;        /* it may come to be felt */
+    uint64_t limit_bytes; /* the limit that the plan was made for */
+    uint64_t table_bytes; /* for one process table */
+    uint64_t queue_bytes; /* for the queues of all sessions together */
+    uint64_t store_bytes; /* for a store in memory */
+    bool is_small;        /* the limit is so low that something may not fit */
 } MemoryPlan;
 
-/* `store_bytes`: what a store in memory may take; 0: the store is on a disk. After each kill the
- * plan is smaller. */
+/* `store_bytes`: how much a store in memory may take; 0: the store is on a disk. Each kill that
+ * happened halves the plan. */
 MemoryPlan memory_plan(uint64_t limit_bytes, uint64_t kills, uint64_t store_bytes);
-/* The one for this process; the log tells when it is small. */
+/* The plan for this process; logs a limit that is low. */
 MemoryPlan memory_plan_here(uint64_t store_bytes);

@@ -13,9 +13,9 @@
 #include "util/text.h"
 
 /*
- * The recorder speaks for the service: its unit takes notifications of all its processes. The
- * watchdog is fed from the main loop, and only while sweeps end; a writer that waits for a sick
- * disk is degraded, not dead.
+ * The recorder sends notifications for the whole service: the unit accepts them from all its
+ * processes. The main loop feeds the watchdog only while sweeps complete. A writer that waits for a
+ * faulty disk makes a session degraded, and that is no reason for a restart.
  */
 
 enum { NS_PER_US = 1000 };
@@ -24,11 +24,11 @@ struct Notify {
     bool (*is_alive)(void *userdata);
     void *userdata;
     LoopSource *timer;
-    uint64_t interval_ns, looked_ns; /* interval 0: nobody waits to hear that we are alive */
+    uint64_t interval_ns, checked_ns; /* interval_ns is 0 when no watchdog is set */
     bool told;
 };
 
-/* The variable names the process that systemd started, which is the keeper. */
+/* WATCHDOG_PID holds the pid that systemd started, which is the keeper. */
 static uint64_t notify_watchdog_ns(void) {
     const char *text = getenv("WATCHDOG_USEC");
     uint64_t us = 0;
@@ -40,7 +40,7 @@ static int notify_on_timer(void *userdata) {
     Notify *notify = userdata;
     bool is_alive = notify->is_alive(notify->userdata);
 
-    notify->looked_ns = clock_monotonic_ns();
+    notify->checked_ns = clock_monotonic_ns();
     if (is_alive)
         (void)sd_notify(false, "WATCHDOG=1");
     else if (!notify->told)
@@ -79,7 +79,7 @@ Notify *notify_free(Notify *notify) {
 
 void notify_feed(Notify *notify) {
     if (notify && notify->interval_ns > 0 &&
-        clock_monotonic_ns() - notify->looked_ns >= notify->interval_ns / 2)
+        clock_monotonic_ns() - notify->checked_ns >= notify->interval_ns / 2)
         (void)notify_on_timer(notify);
 }
 
@@ -96,7 +96,7 @@ void notify_stopping(void) {
     (void)sd_notify(false, "STOPPING=1");
 }
 
-/* Figures only of a session that takes samples: those of another one are old. */
+/* Prints the rate only of a session that samples now: other rates are stale. */
 static void notify_put_session(Buffer *line, const SessionEntry *entry, uint64_t now_ns) {
     unsigned degraded = session_entry_degraded(entry);
     SessionTotals totals = session_entry_totals(entry);

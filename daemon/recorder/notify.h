@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What systemd is told: ready, a line of status, and that the loop and the sweeps still run. All of
- * it is nothing where nobody listens.
+ * Notifications to systemd: ready, a status line, and a watchdog ping while the loop and the sweeps
+ * run. Does nothing when no service manager listens.
  */
 
 #include "loop/loop.h"
@@ -11,9 +11,9 @@
 
 typedef struct Notify Notify;
 
-/* is_alive tells whether sweeps come to an end as they should. */
+/* is_alive returns whether sweeps still complete in time. */
 int notify_new(Loop *loop, bool (*is_alive)(void *userdata), void *userdata, Notify **ret);
-/* For when the loop does not run for a while; accepts NULL. */
+/* Feeds the watchdog while the loop does not run; accepts NULL. */
 void notify_feed(Notify *notify);
 Notify *notify_free(Notify *notify);
 DEFINE_CLEANUP(Notify *, notify_free);
@@ -21,5 +21,6 @@ DEFINE_CLEANUP(Notify *, notify_free);
 void notify_ready(void);
 void notify_reloading(void);
 void notify_stopping(void);
-/* One line for `systemctl status`; is_outdated: the configuration is not what its file says. */
+/* Sends one line for `systemctl status`; is_outdated: the running configuration differs from its
+ * file. */
 void notify_status(const SessionTable *sessions, uint64_t now_ns, bool is_outdated);

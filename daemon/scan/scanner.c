@@ -186,7 +186,7 @@ static int scanner_list_processes(const Scanner *s, uint32_t **ret_pids, size_t 
 }
 
 /* In one piece of memory: when they began, then who they are. */
-static int scanner_look_now(Scanner *s) {
+static int scanner_list_now(Scanner *s) {
     uint64_t begin_ns = clock_monotonic_ns();
     _cleanup_free_ uint32_t *pids = NULL;
     _cleanup_free_ uint64_t *starts = NULL;
@@ -247,7 +247,7 @@ static int scanner_work(Scanner *s, const ScanRequest *request) {
     case SCAN_CGROUPS:
         return scanner_read_cgroups(s);
     case SCAN_LOOK:
-        return scanner_look_now(s);
+        return scanner_list_now(s);
     case SCAN_PROCESS:
         return scanner_read_process(s, request->pid);
     case SCAN_IMAGE:
@@ -288,15 +288,15 @@ static void *scanner_run(void *userdata) {
     return NULL;
 }
 
-static int scanner_deliver_look(const ScannerSinks *sinks, const ScanResult *result) {
+static int scanner_deliver_list(const ScannerSinks *sinks, const ScanResult *result) {
     size_t n = result->data_size / (sizeof(uint64_t) + sizeof(uint32_t));
     const uint64_t *starts = result->data;
-    ScannerLook seen = {.begin_ns = result->number,
-                        .starts_ns = starts,
-                        .pids = (const uint32_t *)(starts + n),
-                        .n = n};
+    ScannerListing seen = {.begin_ns = result->number,
+                           .starts_ns = starts,
+                           .pids = (const uint32_t *)(starts + n),
+                           .n = n};
 
-    return sinks->on_look(sinks->userdata, &seen);
+    return sinks->on_processes(sinks->userdata, &seen);
 }
 
 static int scanner_deliver(const ScannerSinks *sinks, const ScanResult *result) {
@@ -317,7 +317,7 @@ static int scanner_deliver(const ScannerSinks *sinks, const ScanResult *result) 
     case SCAN_IS_ALL_DONE:
         return sinks->on_all_done(sinks->userdata, result->number);
     case SCAN_IS_LOOK:
-        return scanner_deliver_look(sinks, result);
+        return scanner_deliver_list(sinks, result);
     }
     return 0;
 }
@@ -441,7 +441,7 @@ void scanner_see_data(Scanner *s, bool see) {
     process_reader_see_data(s->processes, see);
 }
 
-int scanner_look(Scanner *s) {
+int scanner_list(Scanner *s) {
     scan_queue_ask(s->queue, SCAN_LOOK);
     return 0;
 }

@@ -14,12 +14,12 @@
 typedef struct Scanner Scanner;
 
 /* Who runs of the user whose processes are all there is to see. */
-typedef struct ScannerLook {
+typedef struct ScannerListing {
     uint64_t begin_ns;
     const uint32_t *pids;      /* valid during the call, as all of it */
     const uint64_t *starts_ns; /* by CLOCK_BOOTTIME */
     size_t n;
-} ScannerLook;
+} ScannerListing;
 
 typedef struct ScannerSinks {
     /* The Baseline is valid during the call; copy by baseline_copy() of baseline.h if it must wait.
@@ -32,8 +32,8 @@ typedef struct ScannerSinks {
     int (*on_build_id)(void *userdata, uint64_t image, Bytes build_id);
     /* A scanner_all() is through; 0 when not all could be read, and who was not found may live. */
     int (*on_all_done)(void *userdata, uint64_t begin_ns);
-    /* Only where there is a scanner_look(). */
-    int (*on_look)(void *userdata, const ScannerLook *look);
+    /* Only where there is a scanner_list(). */
+    int (*on_processes)(void *userdata, const ScannerListing *listing);
     void *userdata;
 } ScannerSinks;
 
@@ -50,7 +50,7 @@ void scanner_see_namespaces(Scanner *scanner);
 /* Whether to read the data mappings of files that are executed as well. */
 void scanner_see_data(Scanner *scanner, bool see);
 /* Which processes of this user are there. */
-int scanner_look(Scanner *scanner);
+int scanner_list(Scanner *scanner);
 /* Every process, then on_all_done(). A second call while one goes on begins anew after it. */
 int scanner_all(Scanner *scanner);
 /* One, again; nothing comes when it is gone. -ENOBUFS: too many are wanted already; so below. */

@@ -7,7 +7,7 @@
 #include "util/clock.h"
 #include "util/file.h"
 
-/* The sums only grow, so that a difference of two accounts is what came between them. */
+/* All sums only grow, so the difference of two accounts is what happened between them. */
 
 uint64_t account_memory_bytes(void) {
     char text[128];
@@ -25,7 +25,7 @@ uint64_t account_scan_ns(const Tracker *tracker) {
     return cpu.scan_ns + cpu.keeper_ns;
 }
 
-/* Ours is that of all our threads. */
+/* CLOCK_PROCESS_CPUTIME_ID covers all threads of this process; add the keeper's time. */
 uint64_t account_cpu_ns(const Tracker *tracker) {
     return clock_ns(CLOCK_PROCESS_CPUTIME_ID) + tracker_cpu(tracker).keeper_ns;
 }

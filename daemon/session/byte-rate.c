@@ -5,11 +5,11 @@
 #include "util/macro.h"
 
 /*
- * A bucket that fills with time and may be overdrawn by the one batch that empties it, so that
- * batches larger than a second's worth pass now and then rather than never.
+ * A token bucket that fills with time. One batch may overdraw it, so that a batch larger than one
+ * second's worth passes now and then instead of never.
  */
 
-/* So that the sums below stay far from the ends of their types. */
+/* Keeps the sums below far from overflow. */
 static const uint64_t limit_max = 1ULL << 42;
 
 void byte_rate_set(ByteRate *rate, uint64_t limit, uint64_t now_ns) {
@@ -30,7 +30,7 @@ bool byte_rate_pass(ByteRate *rate, uint64_t bytes, uint64_t now_ns) {
         rate->left = (int64_t)rate->limit;
         rate->filled_ns = MAX(now_ns, rate->filled_ns);
     } else {
-        /* The part of a byte that has passed counts the next time. */
+        /* Carry the remaining fraction of a byte over to the next call. */
         rate->left += (int64_t)filled;
         rate->filled_ns += (uint64_t)(filled * NS_PER_SECOND / rate->limit);
     }

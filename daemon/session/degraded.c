@@ -5,8 +5,8 @@
 #include "util/log.h"
 #include "util/text.h"
 
-/* A row a reason: its name for programs, its event in the log, and for people what it means and
- * what helps. */
+/* One row for each reason: its name in JSON, its event in the log, and what it means and what
+ * helps, in words for people. */
 
 /* clang-format off */
 static const DegradedReason rows[] = {
@@ -52,7 +52,7 @@ void degraded_names(Buffer *out, unsigned set) {
         }
 }
 
-void degraded_tell(const char *session, unsigned before, unsigned now) {
+void degraded_log(const char *session, unsigned before, unsigned now) {
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         if (now & ~before & rows[i].reason)
             log_struct(LOG_LEVEL_WARNING, 0,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Words for the reasons why a session is less than asked for; the set itself is Degraded. */
+/* Names and texts for the reasons why a session is degraded; the set itself is Degraded. */
 
 #include "util/buffer.h"
 
@@ -10,9 +10,9 @@ typedef struct DegradedReason {
     const char *name, *event, *meaning, *remedy;
 } DegradedReason;
 
-/* All there are, each with its bit; *ret_n of them. */
+/* Returns all reasons and their bits; *ret_n of them. */
 const DegradedReason *degraded_reasons(size_t *ret_n);
-/* "lost, throttled"; nothing for an empty set. */
+/* Appends names like "lost, throttled"; appends nothing for an empty set. */
 void degraded_names(Buffer *out, unsigned set);
-/* One line in the log for each reason that is new, with what helps, and one for what is over. */
-void degraded_tell(const char *session, unsigned before, unsigned now);
+/* Logs one line for each new reason, with its remedy, and one for each reason that has ended. */
+void degraded_log(const char *session, unsigned before, unsigned now);

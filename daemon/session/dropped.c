@@ -6,8 +6,8 @@
 #include "util/macro.h"
 
 /*
- * Samples of several CPUs share a batch, because they go to one file. When the batch is refused
- * each sample counts for its own CPU, so that a reader of the manifest knows which CPU has a hole.
+ * Samples of several CPUs share a batch because they go to one file. When a batch is refused, each
+ * sample counts for its own CPU, so that the manifest shows which CPU has a hole.
  */
 
 void dropped_done(Dropped *dropped) {
@@ -15,7 +15,7 @@ void dropped_done(Dropped *dropped) {
     *dropped = (Dropped){};
 }
 
-/* Without memory the count goes to a CPU that is there. */
+/* Out of memory: add the count to a CPU that has an entry already. */
 void dropped_add(Dropped *dropped, unsigned cpu, uint64_t samples) {
     DroppedCpu *found = NULL;
 

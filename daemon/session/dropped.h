@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Samples that were taken from a ring and found no room, by the CPU that they are of. */
+/* Counts, for each CPU, the samples that were taken from a ring and then dropped because a queue
+ * was full. */
 
 #include "perfdata/event/event.h"
 #include "store/disk/batch.h"
@@ -18,5 +19,5 @@ typedef struct Dropped {
 
 void dropped_done(Dropped *dropped);
 void dropped_add(Dropped *dropped, unsigned cpu, uint64_t samples);
-/* All samples of a batch, which may hold those of several CPUs. */
+/* Counts all samples of a batch, which may come from several CPUs. */
 void dropped_add_batch(Dropped *dropped, const PdEvents *events, const StoreBatch *batch);

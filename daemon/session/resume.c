@@ -6,15 +6,15 @@
 #include "perfdata/reader/reader.h"
 
 /*
- * Samples of a CPU lie in a segment in the order of the CPU's ring, and the ids of events outlive
- * recorders. So of what a ring holds everything up to the sample that was written last is written,
- * and if that one is not there any more, everything that is older.
+ * A segment holds the samples of a CPU in the order of the CPU's ring, and event ids survive a
+ * recorder. So everything in a ring up to the last written sample is written already. If the ring
+ * no longer holds that sample, everything older than it is written.
  */
 
 enum { CPUS_MAX = 8192 };
 
 typedef struct Last {
-    bool known; /* and not yet passed */
+    bool known; /* still to be found in the ring */
     uint64_t id, time;
     uint32_t tid;
 } Last;

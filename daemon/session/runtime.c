@@ -12,9 +12,9 @@
 #include "util/file.h"
 
 /*
- * One small file of JSON, written anew whenever something changes, by a rename. Settings are kept
- * as they were given and pass the same checks when they are read; times are of this boot, so a file
- * of another one is of no use.
+ * One small JSON file, replaced by a rename whenever something changes. Settings are saved as the
+ * client sent them and pass the same checks when they are loaded. Times count from this boot, so a
+ * file from an earlier boot is useless.
  */
 
 #define KEPT_FILE ".sessions.json"
@@ -63,8 +63,8 @@ static json_t *runtime_encode(const SessionTable *sessions, const RuntimeLog *lo
                      log->is_set ? log_level_name(log->level) : NULL, "sessions", list);
 }
 
-/* On the main thread: the runtime folder lies in memory, and what is kept must be there before a
- * client hears that it was done. */
+/* Writes on the main thread: the runtime folder is in memory, and the change must be saved before
+ * the client gets its reply. */
 static int runtime_write_kept(int folder, Bytes text) {
     bool before = disk_forbid(false);
     int r = dirfd_write(folder, KEPT_FILE, text);
@@ -87,8 +87,7 @@ int runtime_save(const char *folder, const SessionTable *sessions, const Runtime
 }
 
 static int runtime_decode_entry(json_t *value, SavedSession *ret) {
-    json_int_t since, stop,
-        in_state = 0; /* a recorder before this one may not have kept the last */
+    json_int_t since, stop, in_state = 0; /* absent in a file that an older version wrote */
     const char *state;
     json_t *settings;
     int runtime;
@@ -109,7 +108,7 @@ static int runtime_decode_entry(json_t *value, SavedSession *ret) {
     return 0;
 }
 
-/* One that no version of us has is none. */
+/* A level that no version of profd knows counts as not set. */
 static RuntimeLog runtime_decode_log(const json_t *root) {
     const char *name = json_string_value(json_object_get(root, "logLevel"));
     RuntimeLog log = {};

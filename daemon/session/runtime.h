@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * What clients did, kept in the runtime folder for the recorder that follows one that died or made
- * room: sessions that Start() began, those that were stopped, those that rest, and the level of the
- * log.
+ * The changes that clients made, saved in the runtime folder for a recorder that follows after a
+ * crash or an upgrade: sessions that Start() began, sessions that were stopped or paused, and the
+ * log level.
  */
 
 #include "session/session-table.h"
@@ -18,15 +18,15 @@ typedef struct SavedSession {
     json_t *settings; /* borrowed; NULL: none */
 } SavedSession;
 
-/* That was set while we ran. */
+/* The log level, if a client set it at run time. */
 typedef struct RuntimeLog {
     bool is_set;
     LogLevel level;
 } RuntimeLog;
 
 int runtime_save(const char *folder, const SessionTable *sessions, const RuntimeLog *log);
-/* Calls fn for each. -ENOENT: nothing was kept; -ESTALE: it is of another boot; -EBADMSG: it makes
- * no sense. */
+/* Calls fn for each saved session. -ENOENT: nothing was saved; -ESTALE: the file is from an earlier
+ * boot; -EBADMSG: the file cannot be parsed. */
 int runtime_load(const char *folder, void (*fn)(void *userdata, const SavedSession *saved),
                  void *userdata, RuntimeLog *ret_log);
 void runtime_forget(const char *folder);

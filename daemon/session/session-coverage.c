@@ -6,12 +6,12 @@
 #include "util/clock.h"
 
 /*
- * From when to when the session recorded, and where it did not. A segment begins with the CPUs that
- * are recorded then and with the gaps that go on; what comes later is noted in it. What the store
- * has no room for is kept here until it has, so that no gap is ever forgotten.
+ * Tracks the time that the session recorded and its gaps. A segment begins with the CPUs that are
+ * recorded at that moment and with the gaps that have not ended; later changes are added to it. If
+ * the store has no room for a change, the change is kept here until it has, so that no gap is lost.
  */
 
-/* Shorter than that, what a ring lost is told by its count alone. */
+/* A shorter loss on a ring is reported only as a count, not as a gap. */
 #define LOST_GAP_NS 1000000000ULL
 
 static void session_coverage_flush(Session *session) {
@@ -79,8 +79,8 @@ static int session_coverage_add_cpu_gap(PdCoverage *coverage, unsigned cpu, PdGa
         &(PdGap){.from_ns = coverage->from_ns, .to_ns = PD_GAP_OPEN, .cpu = cpu, .reason = reason});
 }
 
-/* CPUs that are recorded, those that were and went, and those that should be. Without its control
- * group a session has none, and they are all there. */
+/* Notes the CPUs that are recorded, those that went away, and those that should be recorded. While
+ * its control group is missing, a session has no rings and counts none of its CPUs as missing. */
 static int session_coverage_see_cpus(Session *session, PdCoverage *coverage) {
     bool waits = sampler_is_waiting(session->sampler);
     int r = 0;
@@ -100,7 +100,8 @@ static int session_coverage_see_cpus(Session *session, PdCoverage *coverage) {
     return r;
 }
 
-/* Its control group came or went: what is over may reach into the segment that begins. */
+/* Notes a control group that came or went: a gap that has ended may reach into the segment that
+ * begins. */
 static int session_coverage_see_group(Session *session, PdCoverage *coverage) {
     PdGap gap = {.cpu = PD_ALL_CPUS, .reason = PD_GAP_ABSENT};
 

@@ -2,7 +2,7 @@
 #include "session/session-private.h"
 #include "util/log.h"
 
-/* What every part of a session notes: failures in the log, facts in the manifest. */
+/* What every part of a session reports: failures to the log, facts to the manifest. */
 
 bool session_waits(const Session *session) {
     return session->emission && emission_waits(session->emission);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the files behind session.h share. */
+/* What the source files behind session.h share. */
 
 #include "capture/sampler/cpu-list.h"
 #include "session/account.h"
@@ -17,57 +17,60 @@ struct Session {
     SamplerSession *sampler;
     StoreSession *store;
     Emission *emission;
-    Resume *resume; /* NULL: nothing in the rings was written by another */
+    Resume *resume; /* NULL: the rings hold nothing that a previous recorder has written */
     StoreBatch gathered[SESSION_GATHERS];
-    uint8_t seen_cpus[CPU_LIST_MAX / 8]; /* in the open segment */
-    Dropped dropped;                     /* not yet told in the segment */
+    uint8_t seen_cpus[CPU_LIST_MAX / 8]; /* a bit for each CPU with a sample in the open segment */
+    Dropped dropped;                     /* not yet recorded in the segment */
     Account account, at_rotation, at_log;
     unsigned degraded;
-    uint64_t dropped_seen, dropped_ns; /* by the writer's count, and when it grew last */
+    uint64_t dropped_seen, dropped_ns; /* the writer's drop count when last seen, and when it
+                                        * last grew */
     uint64_t sweep;
-    bool lacks_side_band;        /* in the open segment: there was no room */
-    bool removes_broken_samples; /* some of its events are of a kind that kernels confuse */
-    Buffer sifted;
-    uint64_t round_start_ns; /* of the sweep at the last FINISHED_ROUND; 0: none yet */
+    bool lacks_side_band;        /* the open segment lacks side-band for which the queue had no
+                                  * room */
+    bool removes_broken_samples; /* it has events whose samples some kernels write incorrectly */
+    Buffer cleaned;
+    uint64_t round_start_ns; /* start of the sweep at the last FINISHED_ROUND; 0: none yet */
     unsigned generation;
     ClockAnchor began;
-    uint64_t n_begun; /* segments */
+    uint64_t n_begun; /* number of segments */
     bool is_paused, is_sensitive;
-    bool is_ending;          /* its events are closed, its segment is not */
-    bool rotate_asked;       /* when nothing in the segment waits for a build id */
-    uint64_t rotate_held_ns; /* since when the end of the segment is put off; 0: it is not */
-    bool is_open;            /* its folder is there */
-    uint64_t enabled_ns;     /* since when its events run, or rest */
-    uint64_t swept_ns;       /* up to when all was taken */
-    uint64_t gap_since_ns[PD_GAP_REASONS]; /* that go on, on all CPUs; 0: none */
-    PdCoverage pending;                    /* gaps that the store does not know yet */
+    bool is_ending;          /* its events are closed, its segment is still open */
+    bool rotate_asked;       /* rotate when no mapping in the segment waits for a build id */
+    uint64_t rotate_held_ns; /* since when the rotation is delayed; 0: it is not */
+    bool is_open;            /* its folder in the store exists */
+    uint64_t enabled_ns;     /* since when its events have been enabled or disabled */
+    uint64_t swept_ns;       /* all samples up to this time were taken */
+    uint64_t gap_since_ns[PD_GAP_REASONS]; /* begin of each gap on all CPUs that has not ended;
+                                            * 0: no gap */
+    PdCoverage pending;                    /* changes for which the store had no room */
     uint8_t had_cpus[CPU_LIST_MAX / 8], lost_bits[CPU_LIST_MAX / 8];
-    uint64_t sampled_ns[CPU_LIST_MAX]; /* the last sample of each CPU */
+    uint64_t sampled_ns[CPU_LIST_MAX]; /* time of the last sample of each CPU */
 };
 
-/* session-note.c */
+/* In session-note.c: */
 int session_log_failure(const Session *session, int error, const char *what);
 
-/* session-queue.c */
-/* Takes the records; what the writer has no room for is lost, and counted. */
+/* In session-queue.c: */
+/* Takes ownership of the records. If the writer has no room, they are lost and counted. */
 int session_queue(Session *session, StoreBatch *batch);
 void session_forget_batch(StoreBatch *batch);
-/* What the history wants written before the samples that wait. */
+/* Queues the side-band that the history wants written before the samples that wait. */
 int session_queue_side_band(Session *session);
-/* That, and then all that was gathered. */
+/* Queues side-band first, then all gathered samples. */
 int session_queue_gathered(Session *session);
-/* Mappings that wait for build ids are written without. */
+/* Writes the mappings that wait for a build id without one. */
 int session_release_held(Session *session);
 
-/* session-coverage.c */
+/* In session-coverage.c: */
 void session_note_gap(Session *session, const PdGap *gap);
-/* The ring of a CPU had no room, between the samples before and after. */
+/* Notes that the ring of a CPU lost samples between the samples before and after this call. */
 void session_see_lost(Session *session, unsigned cpu);
 void session_see_sample(Session *session, unsigned cpu, uint64_t time_ns);
-/* As a segment begins; *ret is overwritten. */
+/* The coverage at the beginning of a segment; *ret is overwritten. */
 int session_coverage(Session *session, PdCoverage *ret);
-/* The sweep that began at start_ns is queued. */
+/* Notes that the sweep that began at start_ns is queued. */
 void session_cover(Session *session, uint64_t start_ns);
 
-/* session-rotate.c: into the manifest of the segment that is about to end. */
+/* In session-rotate.c: writes the cost of recording into the manifest of the segment that ends. */
 void session_settle_account(Session *session, const char *why);

@@ -4,7 +4,7 @@
 #include "session/session-private.h"
 
 /*
- * Batches on their way to the store. What the queue of the writer has no room for is lost, counted
+ * Queues batches for the store. Batches for which the writer's queue has no room are lost, counted
  * and noted as a gap.
  */
 
@@ -13,14 +13,14 @@ void session_forget_batch(StoreBatch *batch) {
     *batch = (StoreBatch){};
 }
 
-/* Records that the writer has no room for are lost, and counted. */
 int session_queue(Session *session, StoreBatch *batch) {
     int r;
 
     if (batch->records.size == 0)
         return 0;
     r = buffer_error(&batch->records);
-    /* It waits for as long as the writer is busy, and counts for what it takes. */
+    /* The batch may wait for a long time and its allocation counts against the queue, so shrink it
+     * to fit. */
     if (r == 0)
         buffer_fit(&batch->records);
     if (r == 0)

@@ -10,16 +10,17 @@
 #include "util/log.h"
 
 /*
- * A segment ends by its age, by its size, when a clock moves against that of the samples (so that
- * CLOCK_DATA holds throughout a segment), when CPUs come or go (so that ids are in its table), or
- * when somebody asks. Events are not touched: the next sweep goes into the next segment.
+ * A segment ends by age, by size, when the wall clock steps against the clock of the samples (so
+ * that CLOCK_DATA holds for a whole segment), when CPUs come or go (so that the event table knows
+ * all ids), or on request. The events stay open: the next sweep goes into the next segment.
  */
 
 enum { NS_PER_MS = 1000000 };
 
 #define HELD_MAX_NS 3000000000ULL
 
-/* Then the next segment would be as empty as this one. */
+/* A resting session gets no new segment by age, because the next one would be as empty as this
+ * one. */
 static bool session_rotate_is_resting(const Session *session) {
     return (session->is_paused || sampler_is_waiting(session->sampler)) &&
            session->account.samples == session->at_rotation.samples;
@@ -36,7 +37,7 @@ RotateReason session_is_due(const Session *session, const ClockAnchor *clock) {
     if (config->rotate_interval_ns > 0 && !session_rotate_is_resting(session) &&
         clock->monotonic_ns - session->began.monotonic_ns >= config->rotate_interval_ns)
         return ROTATE_TIME;
-    /* The writer has not begun the segment yet: its figures are those of the one before. */
+    /* While the writer has not begun the segment, the counts are those of the segment before. */
     if (counts.begun < session->n_begun)
         return ROTATE_NOT;
     if ((config->max_segment_bytes > 0 && counts.stored_bytes >= config->max_segment_bytes) ||
@@ -46,7 +47,7 @@ RotateReason session_is_due(const Session *session, const ClockAnchor *clock) {
         return ROTATE_STORE;
     if (session->rotate_asked)
         return ROTATE_ASKED;
-    /* The next one tells anew who is who. */
+    /* The next segment repeats the side-band, so rotating repairs the gap. */
     if (session->lacks_side_band && !counts.is_full)
         return ROTATE_GAP;
     return ROTATE_NOT;
@@ -75,7 +76,7 @@ static const char *const rotate_reasons[] = {
     [ROTATE_ASKED] = "it was asked for",
 };
 
-/* The segment that ends, as it is before the next one begins. */
+/* State of the segment that ends, taken before the next one begins. */
 typedef struct Ending {
     char path[CONFIG_PATH_MAX];
     StoreSessionCounts counts;
@@ -119,7 +120,7 @@ static void session_rotate_log_ending(Session *session, const Ending *ending, co
                    session->config.name, cost->lost);
 }
 
-/* What recording has cost since the last note goes into the segment that is open. */
+/* Writes the cost since the last note into the manifest of the open segment. */
 static void session_rotate_note_account(Session *session) {
     Account cost;
 
@@ -167,7 +168,7 @@ int session_rotate(Session *session, RotateReason reason, const ClockAnchor *clo
     Ending ending;
     int r;
 
-    /* The open one goes on: nothing would end it before there is room. */
+    /* With a full queue the next segment would begin incomplete, so keep the open one. */
     if (session->emission && store_session_counts(session->store).is_full)
         return 0;
     /* The disk has not answered yet. */
@@ -189,7 +190,7 @@ int session_rotate(Session *session, RotateReason reason, const ClockAnchor *clo
         r = store_session_begin(session->store, &head);
     buffer_done(&head.preamble);
     pd_coverage_done(&coverage);
-    /* Not yet; the next sweep tries again. */
+    /* The queue has no room; the next sweep tries again. */
     if (r == -ENOBUFS)
         return 0;
     if (r < 0)

@@ -11,9 +11,10 @@
 #include "util/log.h"
 
 /*
- * Samples are gathered by the file they go to, a frame's worth each, and queued when one is full
- * or the sweep ends; what the history wants written before them goes first. A full queue loses
- * what does not fit, which is counted and told in the segment; it never stops a sweep.
+ * Samples are gathered per file, up to a frame's worth, and queued when a frame is full or the
+ * sweep ends; the side-band that the history wants written first is queued before them. When the
+ * queue is full, the batch is lost; the loss is counted and recorded in the segment. A full queue
+ * never stops a sweep.
  */
 
 enum { GATHER_BYTES = 256 << 10 };
@@ -35,7 +36,7 @@ static void session_run_end_segment(Session *session) {
     session->emission = emission_free(session->emission);
 }
 
-/* The last mappings of the segment may still wait for their build ids. */
+/* Ends the segment once none of its mappings waits for a build id. */
 static void session_run_try_to_end(Session *session) {
     if (!session->is_ending || session_waits(session))
         return;
@@ -60,7 +61,7 @@ void session_give_up(Session *session) {
 }
 
 void session_wait(Session *session) {
-    /* What still waits for a build id goes without it. */
+    /* Write the remaining mappings without a build id. */
     session->is_ending = false;
     session_run_end_segment(session);
     store_session_wait(session->store);
@@ -73,7 +74,7 @@ Session *session_close(Session *session, bool keep_rings) {
     session_run_end_segment(session);
     store_session_close(session->store);
     resume_free(session->resume);
-    buffer_done(&session->sifted);
+    buffer_done(&session->cleaned);
     dropped_done(&session->dropped);
     pd_coverage_done(&session->pending);
     for (size_t i = 0; i < SESSION_GATHERS; i++)
@@ -82,7 +83,8 @@ Session *session_close(Session *session, bool keep_rings) {
     return NULL;
 }
 
-/* Files with other users' stacks, registers or tracepoint data are for administrators alone. */
+/* Files with stacks, registers or tracepoint data of other users are readable by administrators
+ * only. */
 static bool session_run_is_sensitive(const PdEvents *events) {
     const uint64_t types = PD_SAMPLE_STACK_USER | PD_SAMPLE_REGS_USER | PD_SAMPLE_RAW;
 
@@ -92,7 +94,7 @@ static bool session_run_is_sensitive(const PdEvents *events) {
     return false;
 }
 
-/* The older one first: of what both tell of a CPU the newer one holds. */
+/* Read the older segment first, because the newer one overrides what both say about a CPU. */
 static int session_run_read_previous(Session *session) {
     History *history = tracker_history(session->host.tracker);
     int r = resume_new(&session->resume);
@@ -101,7 +103,8 @@ static int session_run_read_previous(Session *session) {
         const char *path = store_session_previous(session->store, back);
 
         r = path ? resume_read(session->resume, path, history) : 0;
-        /* The rings hold what came after it, which is worth more than what may be told twice. */
+        /* What the rings hold is newer and worth more, even if some samples are then recorded
+         * twice. */
         if (r < 0 && r != -ENOMEM) {
             log_warning(r,
                         "Failed to read segment '%s' of the recorder before this one, going on "
@@ -138,7 +141,7 @@ int session_attach(Session *session, const SessionHost *host) {
 
     session->host = *host;
     session->generation = sampler_generation(session->sampler);
-    /* The session does not pay for what others cost before. */
+    /* The session is not charged for what profd used before it began. */
     account_take(&session->account, session->sampler, host->tracker);
     session->at_rotation = session->at_log = session->account;
     session->is_sensitive = session_run_is_sensitive(sampler_events(session->sampler));
@@ -173,7 +176,7 @@ SamplerSession *session_sampler(const Session *session) {
     return session->sampler;
 }
 
-/* One that rests for its first time rested since the recorder before us. */
+/* A session that begins paused has rested since the previous recorder's last sample. */
 static uint64_t session_run_gap_moment(Session *session) {
     uint64_t now_ns = clock_monotonic_ns();
 
@@ -205,7 +208,7 @@ void session_configure(Session *session, const SessionConfig *config) {
     store_session_configure(session->store, config);
 }
 
-/* The cgroup's id is the last thing in a sample: nothing is asked for that would lie behind it. */
+/* The cgroup id is the last field of our samples, because we request no field that follows it. */
 static uint64_t session_run_cgroup_of(const PdRecord *record, const PdEvent *event) {
     bool has = event->attr.sample_type & PD_SAMPLE_CGROUP;
 
@@ -214,7 +217,7 @@ static uint64_t session_run_cgroup_of(const PdRecord *record, const PdEvent *eve
                : 0;
 }
 
-/* The address is what follows the identifier, with which every sample of ours begins. */
+/* The address follows the identifier, the first field of each of our samples. */
 static void session_run_see_kernel(Session *session, const PdRecord *record, const PdStamp *stamp) {
     const size_t at = PD_RECORD_HEADER_SIZE + sizeof(uint64_t);
 
@@ -240,17 +243,17 @@ static int session_run_take_sample(Session *session, StoreBatch *batch, unsigned
                          session_run_cgroup_of(record, stamp.event));
 }
 
-/* Without samples that no reader could make sense of; these are lost. */
-static Bytes session_run_sift(Session *session, unsigned cpu, Bytes records) {
+/* Removes samples that no reader could parse and counts them as lost. */
+static Bytes session_run_remove_broken(Session *session, unsigned cpu, Bytes records) {
     size_t left_out;
 
-    buffer_clear(&session->sifted);
-    left_out = broken_samples_remove(sampler_events(session->sampler), records, &session->sifted);
+    buffer_clear(&session->cleaned);
+    left_out = broken_samples_remove(sampler_events(session->sampler), records, &session->cleaned);
     if (left_out > 0) {
         session->account.lost += left_out;
         session_note(session, &(SegmentFacts){.lost = left_out, .cpu = cpu});
     }
-    return buffer_error(&session->sifted) < 0 ? (Bytes){} : buffer_bytes(&session->sifted);
+    return buffer_error(&session->cleaned) < 0 ? (Bytes){} : buffer_bytes(&session->cleaned);
 }
 
 static void session_run_drop(Session *session, unsigned cpu, Bytes records) {
@@ -276,7 +279,7 @@ static void session_run_drop(Session *session, unsigned cpu, Bytes records) {
     dropped_add(&session->dropped, cpu, dropped);
 }
 
-static int session_run_tell_limit(const Session *session) {
+static int session_run_log_limit(const Session *session) {
     static LogRate rate = {.interval_ns = 60 * NS_PER_SECOND, .burst = 1};
 
     return log_limited_struct(
@@ -287,7 +290,7 @@ static int session_run_tell_limit(const Session *session) {
         session->config.name, session->host.rate->limit);
 }
 
-/* The manifest knows a CPU by the batch that begins with it. */
+/* The manifest notes a CPU with the first batch that contains its samples. */
 static bool session_run_is_new_cpu(Session *session, unsigned cpu) {
     uint8_t *bits = &session->seen_cpus[cpu % CPU_LIST_MAX / 8], bit = (uint8_t)(1 << cpu % 8);
     bool is_new = !(*bits & bit);
@@ -297,7 +300,7 @@ static bool session_run_is_new_cpu(Session *session, unsigned cpu) {
 }
 
 int session_take(Session *session, const Batch *batch) {
-    /* What goes to one file may share a frame, and large frames are cheap. */
+    /* Samples for one file may share a frame, and large frames compress better. */
     bool one_file = session->config.layout == LAYOUT_FILE;
     StoreBatch *gathered = &session->gathered[one_file ? 0 : batch->cpu % SESSION_GATHERS];
     Bytes records = batch->records;
@@ -308,15 +311,15 @@ int session_take(Session *session, const Batch *batch) {
         records =
             resume_skip(session->resume, sampler_events(session->sampler), batch->cpu, records);
     if (session->removes_broken_samples)
-        records = session_run_sift(session, batch->cpu, records);
-    /* There is no room to begin one. */
+        records = session_run_remove_broken(session, batch->cpu, records);
+    /* No segment is open, because the queue had no room to begin one. */
     if (!session->emission) {
         session_run_drop(session, batch->cpu, records);
         return 0;
     }
     if (!byte_rate_pass(session->host.rate, records.size, clock_monotonic_ns())) {
         session_run_drop(session, batch->cpu, records);
-        return session_run_tell_limit(session);
+        return session_run_log_limit(session);
     }
     if (gathered->records.size + records.size > GATHER_BYTES ||
         session_run_is_new_cpu(session, batch->cpu))
@@ -358,12 +361,12 @@ int session_lost(Session *session, uint64_t id, unsigned cpu, uint64_t lost, uin
     return session_run_lose(session, STORE_LOST_RING, id, cpu, lost, time_ns);
 }
 
-/* What the queue had no room for is told in the segment too, as losses of the first event. */
-static int session_run_tell_dropped(Session *session, uint64_t time_ns) {
+/* Records drops at the queue in the segment as LOST records of the first event. */
+static int session_run_record_dropped(Session *session, uint64_t time_ns) {
     const PdEvent *event = pd_events_at(sampler_events(session->sampler), 0);
     int r = 0;
 
-    /* What room is left is for what names the samples that are kept. */
+    /* The room that is left is reserved for the side-band of the samples that are kept. */
     if (session->dropped.n > 0 && store_session_counts(session->store).is_full)
         return 0;
     for (size_t i = 0; r == 0 && i < session->dropped.n; i++) {
@@ -378,8 +381,8 @@ static int session_run_tell_dropped(Session *session, uint64_t time_ns) {
     return r;
 }
 
-/* perf takes a round for a promise: nothing that comes is older than what came before the round
- * before it. What the history hands out is never older than its floor. */
+/* perf relies on FINISHED_ROUND: no record after it may be older than a record before the previous
+ * round. The history never emits a record older than its floor. */
 static bool session_run_is_round(Session *session, uint64_t start_ns) {
     bool due = session->round_start_ns == 0 ||
                (session->round_start_ns <= history_floor(tracker_history(session->host.tracker)) &&
@@ -396,7 +399,7 @@ int session_end_sweep(Session *session, uint64_t start_ns, const ClockAnchor *cl
 
     if (!session->emission)
         return 0;
-    r = session_run_tell_dropped(session, clock->monotonic_ns);
+    r = session_run_record_dropped(session, clock->monotonic_ns);
     if (r == 0)
         r = session_queue_gathered(session);
     session_cover(session, start_ns);
@@ -433,7 +436,7 @@ unsigned session_update_degraded(Session *session, unsigned others, uint64_t now
         set |= DEGRADED_WRITER_BLOCKED;
     if (session_run_drops_lately(session, counts.dropped_samples, now_ns))
         set |= DEGRADED_LOST;
-    degraded_tell(session->config.name, session->degraded, set);
+    degraded_log(session->config.name, session->degraded, set);
     session->degraded = set;
     return set;
 }

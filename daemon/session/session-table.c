@@ -9,16 +9,16 @@
 #include "util/log.h"
 
 /*
- * An entry is there before and after its session. To end one takes two steps, since a disk may be
- * slow and the main thread waits for none: its events are closed at once, and when its writer says
- * that it is done the rest goes. To begin one takes two steps as well, beside the main thread:
- * its events are opened, one session after the other, and then its folder, and it records from
- * then on. A moment to stop by itself counts on through suspend.
+ * An entry exists before and after its session. The main thread never waits for a disk, so ending a
+ * session takes two steps: its events are closed at once, and the rest is freed when its writer
+ * reports that it is done. Starting takes two steps as well: helper threads open its events, one
+ * session after the other, and then its folder; it records from then on. The time until a session
+ * stops by itself includes suspend.
  */
 
 enum {
     RATE_PERIOD_SEC = 10,
-    LOOK_SEC = 1,
+    CHECK_SEC = 1,
     GIVE_UP_SEC = 8,
     RETRY_FIRST_SEC = 1,
     RETRY_LAST_SEC = 60,
@@ -26,14 +26,14 @@ enum {
     ENDED_KEPT_MAX = 16,
 };
 
-#define WAIT_LOOK_NS 20000000ULL /* while the last build ids of a segment are read */
+#define WAIT_CHECK_NS 20000000ULL /* while the last build ids of a segment are read */
 
 struct SessionTable {
     SessionTableOptions options;
     SessionEntry *entries[SESSION_TABLE_MAX];
     size_t n;
     LoopSource *timer;
-    uint64_t stopping_ns; /* since when the oldest one ends; 0: none does */
+    uint64_t stopping_ns; /* when the oldest ending session began to end; 0: none is ending */
 };
 
 /* clang-format off */
@@ -139,7 +139,7 @@ static bool session_table_starts_late(const SessionEntry *entry) {
     return clock_monotonic_ns() - entry->starting_ns > LATE_START_SEC * NS_PER_SECOND;
 }
 
-/* A session that nobody wants to record now lacks nothing. */
+/* A session that is stopped on purpose is not degraded. */
 static unsigned session_table_state_degraded(const SessionEntry *entry) {
     switch (entry->state) {
     case SESSION_PAUSED:
@@ -217,18 +217,19 @@ void session_table_remove(SessionTable *sessions, SessionEntry *entry) {
     session_entry_free(entry);
 }
 
-static void session_table_tell(const SessionTable *sessions, const char *event,
-                               const SessionEntry *entry, const char *text) {
+static void session_table_publish(const SessionTable *sessions, const char *event,
+                                  const SessionEntry *entry, const char *text) {
     sessions->options.on_event(sessions->options.userdata, event, entry, text);
 }
 
-/* It records, and may record more one day: a module is loaded, a probe is defined. */
+/* A session with missing events is tried again, because a module may be loaded or a probe defined
+ * later. */
 static bool session_table_lacks_events(const SessionEntry *entry) {
     return session_entry_records(entry) && !entry->awaits &&
            plan_notes_left_out(sampler_notes(session_sampler(entry->session)));
 }
 
-/* For the next entry whose time comes, or to look after those that end. */
+/* Arms the timer for the next stop or retry, or to check the sessions that are ending. */
 static int session_table_arm(SessionTable *sessions) {
     uint64_t now = clock_ns(CLOCK_BOOTTIME), next = UINT64_MAX;
 
@@ -236,8 +237,8 @@ static int session_table_arm(SessionTable *sessions) {
         const SessionEntry *entry = sessions->entries[i];
 
         if (entry->state == SESSION_STOPPING)
-            next = MIN(next, now + (session_waits(entry->session) ? WAIT_LOOK_NS
-                                                                  : LOOK_SEC * NS_PER_SECOND));
+            next = MIN(next, now + (session_waits(entry->session) ? WAIT_CHECK_NS
+                                                                  : CHECK_SEC * NS_PER_SECOND));
         else if (entry->stop_at_ns > 0 && session_entry_records(entry))
             next = MIN(next, entry->stop_at_ns);
         else if ((entry->state == SESSION_FAILED && !entry->awaits) ||
@@ -252,7 +253,7 @@ void session_table_set_host(SessionTable *sessions, const SessionHost *host) {
     sessions->options.host = *host;
 }
 
-/* A failure that is like the one before is not logged again. */
+/* Do not log the same failure twice. */
 static void session_table_keep_error(SessionEntry *entry) {
     log_keep_error(entry->error, sizeof(entry->error));
     log_mute(entry->error_logged[0] != '\0');
@@ -270,7 +271,7 @@ static void session_table_log_failure(const SessionTable *sessions, SessionEntry
     if (entry->error_logged[0])
         (void)log_error(error, "%s", entry->error);
     memcpy(entry->error_logged, entry->error, sizeof(entry->error_logged));
-    session_table_tell(sessions, "failed", entry, entry->error);
+    session_table_publish(sessions, "failed", entry, entry->error);
 }
 
 static void session_table_retry_later(SessionEntry *entry) {
@@ -287,7 +288,7 @@ static int session_table_begin_failed(SessionTable *sessions, SessionEntry *entr
     if (!entry->error_logged[0])
         entry->state_real_ns = clock_ns(CLOCK_REALTIME);
 
-    /* Sweeps go on while its events are closed, and it is in none of them any more. */
+    /* Sweeps run while its events are closed; SESSION_STOPPING makes them skip it. */
     entry->state = SESSION_STOPPING;
     entry->session = session_close(entry->session, false);
     entry->failed_part = part;
@@ -317,7 +318,7 @@ int session_table_open(SessionTable *sessions, SessionEntry *entry, bool paused)
     return r < 0 ? session_table_begin_failed(sessions, entry, SESSION_EVENTS, r) : 0;
 }
 
-/* With its events open. */
+/* Requires that its events are open. */
 static int session_table_attach(SessionTable *sessions, SessionEntry *entry) {
     bool paused = entry->retry_paused;
     int r;
@@ -335,7 +336,8 @@ static int session_table_attach(SessionTable *sessions, SessionEntry *entry) {
     return 0;
 }
 
-/* One at a time: how much room there is for rings is known when those before are open. */
+/* Opens one session at a time: the remaining memory for rings is only known when the ones before
+ * are open. */
 static int session_table_open_next(SessionTable *sessions) {
     SessionEntry *next = NULL;
     int r;
@@ -355,7 +357,7 @@ static int session_table_open_next(SessionTable *sessions) {
     return r < 0 ? session_table_begin_failed(sessions, next, SESSION_EVENTS, r) : 0;
 }
 
-/* One that failed has failed until it records. */
+/* A failed session stays in SESSION_FAILED until it records. */
 static int session_table_start(SessionTable *sessions, SessionEntry *entry, bool paused) {
     entry->retry_paused = paused;
     entry->next = NEXT_NOTHING;
@@ -388,7 +390,7 @@ void session_table_abandon(SessionTable *sessions, SessionEntry *entry) {
     (void)session_table_open_next(sessions);
 }
 
-/* Its folder is there: from here on it records. */
+/* Its folder exists: it records from now on. */
 static int session_table_settle(SessionTable *sessions, SessionEntry *entry) {
     int r = 0;
 
@@ -405,10 +407,10 @@ static int session_table_settle(SessionTable *sessions, SessionEntry *entry) {
     session_table_retry_later(entry);
     entry->since_real_ns = entry->state_real_ns = clock_ns(CLOCK_REALTIME);
     entry->points[0] = entry->points[1] = (SessionPoint){.at_ns = clock_monotonic_ns()};
-    entry->lost_told = entry->rotations_told = 0;
+    entry->lost_published = entry->rotations_published = 0;
     if (entry->duration_ns > 0)
         r = session_table_stop_after(sessions, entry, entry->duration_ns);
-    session_table_tell(sessions, "started", entry, entry->describe);
+    session_table_publish(sessions, "started", entry, entry->describe);
     return r == 0 ? session_table_arm(sessions) : r;
 }
 
@@ -422,8 +424,8 @@ int session_table_await(SessionTable *sessions, SessionEntry *entry) {
                  : session_table_settle(sessions, entry);
 }
 
-/* Its events are open: next is its place in the store. */
-static void session_table_look_opening(SessionTable *sessions, SessionEntry *entry) {
+/* Once its events are open, attach it to the store. */
+static void session_table_check_opening(SessionTable *sessions, SessionEntry *entry) {
     SamplerSession *sampler;
     int r = sampler_opening_end(entry->opening, &sampler, entry->error, sizeof(entry->error));
 
@@ -438,8 +440,8 @@ static void session_table_look_opening(SessionTable *sessions, SessionEntry *ent
         (void)session_table_attach(sessions, entry);
 }
 
-/* The other events of a group may have changed with it, so the session begins anew. */
-static void session_table_look_trial(SessionTable *sessions, SessionEntry *entry) {
+/* Opening may have changed other events of the group too, so the whole session starts again. */
+static void session_table_check_trial(SessionTable *sessions, SessionEntry *entry) {
     SessionNext next = entry->state == SESSION_PAUSED ? NEXT_BEGIN_PAUSED : NEXT_BEGIN;
     int r = sampler_trial_end(entry->trial, session_sampler(entry->session));
 
@@ -456,11 +458,11 @@ static void session_table_look_trial(SessionTable *sessions, SessionEntry *entry
     (void)session_table_arm(sessions);
 }
 
-static void session_table_look_awaiting(SessionTable *sessions, SessionEntry *entry) {
+static void session_table_check_awaiting(SessionTable *sessions, SessionEntry *entry) {
     int r;
 
     if (entry->opening)
-        session_table_look_opening(sessions, entry);
+        session_table_check_opening(sessions, entry);
     if (!entry->session)
         return;
     session_table_keep_error(entry);
@@ -495,7 +497,7 @@ int session_table_stop(SessionTable *sessions, SessionEntry *entry, PdGapReason 
     r = sessions->options.drain(sessions->options.userdata);
     if (r < 0)
         return r;
-    /* Sweeps go on while its events are closed, and it is in none of them any more. */
+    /* Sweeps run while its events are closed; SESSION_STOPPING makes them skip it. */
     entry->state = SESSION_STOPPING;
     entry->stop_at_ns = entry->duration_ns = 0;
     entry->awaits = false;
@@ -512,7 +514,7 @@ int session_table_pause(SessionTable *sessions, SessionEntry *entry) {
         return r;
     entry->state = SESSION_PAUSED;
     entry->state_real_ns = clock_ns(CLOCK_REALTIME);
-    session_table_tell(sessions, "paused", entry, "its events rest");
+    session_table_publish(sessions, "paused", entry, "its events rest");
     return 0;
 }
 
@@ -523,10 +525,10 @@ int session_table_resume(SessionTable *sessions, SessionEntry *entry) {
         return r;
     entry->state = entry->awaits ? SESSION_STARTING : SESSION_ACTIVE;
     entry->state_real_ns = clock_ns(CLOCK_REALTIME);
-    /* Its rate begins anew. */
+    /* The rate must not include the pause. */
     entry->points[0] = entry->points[1] = (SessionPoint){
         .at_ns = clock_monotonic_ns(), .samples = session_totals(entry->session).samples};
-    session_table_tell(sessions, "resumed", entry, "its events count again");
+    session_table_publish(sessions, "resumed", entry, "its events count again");
     return 0;
 }
 
@@ -538,7 +540,7 @@ static void session_table_finish(SessionTable *sessions, SessionEntry *entry, co
     entry->state = SESSION_INACTIVE;
     entry->since_real_ns = entry->stop_at_ns = 0;
     entry->state_real_ns = clock_ns(CLOCK_REALTIME);
-    session_table_tell(sessions, "stopped", entry, text);
+    session_table_publish(sessions, "stopped", entry, text);
     if (next == NEXT_BEGIN || next == NEXT_BEGIN_PAUSED)
         (void)session_table_begin(sessions, entry, next == NEXT_BEGIN_PAUSED);
 }
@@ -553,7 +555,7 @@ int session_table_end(SessionTable *sessions, SessionEntry *entry, SessionNext n
     return r;
 }
 
-void session_table_look(SessionTable *sessions) {
+void session_table_advance(SessionTable *sessions) {
     bool gives_up = sessions->stopping_ns > 0 &&
                     clock_monotonic_ns() - sessions->stopping_ns > GIVE_UP_SEC * NS_PER_SECOND;
     bool left = false;
@@ -562,9 +564,9 @@ void session_table_look(SessionTable *sessions) {
         SessionEntry *entry = sessions->entries[i];
 
         if (entry->awaits)
-            session_table_look_awaiting(sessions, entry);
+            session_table_check_awaiting(sessions, entry);
         if (entry->trial)
-            session_table_look_trial(sessions, entry);
+            session_table_check_trial(sessions, entry);
         if (entry->state != SESSION_STOPPING)
             continue;
         if (gives_up)
@@ -580,7 +582,7 @@ void session_table_look(SessionTable *sessions) {
     (void)session_table_open_next(sessions);
 }
 
-/* The newest ones are last. */
+/* New entries are appended, so counting from the end keeps the newest ones. */
 void session_table_forget_ended(SessionTable *sessions) {
     size_t kept = 0;
 
@@ -595,7 +597,7 @@ void session_table_forget_ended(SessionTable *sessions) {
     }
 }
 
-/* In the words of who named them. */
+/* Uses the client's words: processes or threads. */
 static const char *session_table_ended_text(const SessionConfig *config) {
     if (config->n_tids > 0)
         return config->n_tids == 1 ? "its thread has ended" : "its threads have ended";
@@ -642,13 +644,13 @@ static int session_table_stop_due(SessionTable *sessions) {
 }
 
 static int session_table_retry_one(SessionTable *sessions, SessionEntry *entry, uint64_t now) {
-    /* The time that it was given is over, and it never recorded. */
+    /* Its time is over before it could record. */
     if (entry->stop_at_ns > 0 && entry->stop_at_ns <= now) {
         entry->state = SESSION_INACTIVE;
         entry->stop_at_ns = 0;
         return 0;
     }
-    /* They ended while a recorder died, and another process may have their number some day. */
+    /* Its processes ended while no recorder ran; do not retry, because their pids may be reused. */
     if (entry->runtime && entry->failed_part == SESSION_EVENTS && entry->failed_error == -ESRCH) {
         session_table_note_ended(entry);
         entry->state = SESSION_INACTIVE;
@@ -680,7 +682,7 @@ static int session_table_on_timer(void *userdata) {
         r = session_table_retry_due(sessions);
     if (r < 0)
         return r;
-    r = sessions->options.on_look(sessions->options.userdata);
+    r = sessions->options.on_check(sessions->options.userdata);
     return r < 0 ? r : session_table_arm(sessions);
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "session/session-private.h"
 
-/* What a session is asked about itself, from the sampler, the store and its own counts. */
+/* The figures that a session reports, from the sampler, the store and its own counts. */
 
-/* Losses that the segment does not tell yet. */
-static uint64_t session_totals_untold_losses(const Session *session) {
+/* Losses that are not yet recorded in the segment. */
+static uint64_t session_totals_unrecorded_losses(const Session *session) {
     uint64_t samples = 0;
 
     for (size_t i = 0; i < session->dropped.n; i++)
@@ -14,8 +14,8 @@ static uint64_t session_totals_untold_losses(const Session *session) {
 
 SessionTotals session_totals(const Session *session) {
     StoreSessionCounts counts = store_session_counts(session->store);
-    uint64_t lost =
-        session->account.lost + session_totals_untold_losses(session) + counts.unwritten_samples;
+    uint64_t lost = session->account.lost + session_totals_unrecorded_losses(session) +
+                    counts.unwritten_samples;
     SessionTotals totals = {.samples = session->account.samples,
                             .lost = lost,
                             .dropped = counts.dropped_samples + counts.unwritten_samples,

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * A session: its rings at the sampler's, its place in the history, its segments in the store. Here
- * the samples of a sweep become batches for the writer, with the side-band they need before them,
- * and here it is decided when a segment ends.
+ * A session connects its rings in the sampler, its position in the history and its segments in the
+ * store. It turns the samples of a sweep into batches for the writer, puts the side-band that they
+ * need before them, and decides when a segment ends.
  */
 
 #include "capture/sampler/sampler.h"
@@ -14,7 +14,7 @@
 #include "tracker/tracker.h"
 #include "util/macro.h"
 
-/* What all sessions of a recorder share; borrowed. */
+/* What all sessions of a recorder share; all pointers are borrowed. */
 typedef struct SessionHost {
     Sampler *sampler;
     Tracker *tracker;
@@ -24,56 +24,61 @@ typedef struct SessionHost {
 
 typedef struct Session Session;
 
-/* What of it could not be. */
+/* Which part of the session failed. */
 typedef enum SessionPart { SESSION_EVENTS, SESSION_STORE } SessionPart;
 
-/* Opens its events alone, which may be started or paused then. What fails is logged. */
+/* Opens only the events; they can be started or paused afterwards. Logs its failures. */
 int session_new(Sampler *sampler, const SessionConfig *config, Session **ret);
-/* The same with events that are open; takes them. */
+/* The same with events that are open already; takes ownership of them. */
 int session_new_opened(SamplerSession *sampler, const SessionConfig *config, Session **ret);
-/* And its place in the store, which takes a disk: session_is_open() tells when it is there. Both
- * are running where a recorder before us left them so. What fails is logged. */
+/* Attaches the session to the history and the store. The store has to wait for a disk:
+ * session_is_open() returns whether its folder is ready. Resumes after the point that the previous
+ * recorder reached. Logs its failures. */
 int session_attach(Session *session, const SessionHost *host);
-/* 1: it may record; 0: the disk has not answered yet; a negative errno: it never will (logged). */
+/* 1: it may record; 0: the disk has not answered yet; a negative errno: it can never record
+ * (logged). */
 int session_is_open(Session *session);
-/* Waits until it may record, and reads what a recorder before us wrote last; before the main loop
- * runs. */
+/* Waits until it may record, and reads what the previous recorder wrote last. Call it before the
+ * main loop runs. */
 int session_await(Session *session);
-/* Finishes its segment. `keep_rings`: they stay with the keeper, for the next recorder. */
+/* Finishes its segment. `keep_rings`: the keeper keeps the rings for the next recorder. */
 Session *session_close(Session *session, bool keep_rings);
-/* Closes its events and begins to finish its segment, without waiting; it is in no sweep any more.
- * session_close() follows, and does not wait when session_has_ended(). */
+/* Closes its events and begins to finish its segment, without waiting; sweeps skip the session from
+ * now on. session_close() must follow; it does not block once session_has_ended() is true. */
 void session_end(Session *session);
 bool session_has_ended(Session *session);
-/* What the disk has not taken by now is lost. */
+/* Drops everything that the disk has not taken by now. */
 void session_give_up(Session *session);
-/* Begins to finish its segment and waits; for when the main loop has ended. */
+/* Begins to finish its segment and waits for it; call it after the main loop has ended. */
 void session_wait(Session *session);
 
-/* What another recorder left in its rings is not older; UINT64_MAX: nothing is there. */
+/* No sample that another recorder left in the rings is older than this; UINT64_MAX: there is
+ * none. */
 uint64_t session_oldest_ns(const Session *session);
 SamplerSession *session_sampler(const Session *session);
 int session_start(Session *session);
-/* Its events rest: what the rings hold is still taken, and no segment ends by its time alone. */
+/* Disables its events. Samples that the rings hold are still taken, and age alone ends no
+ * segment. */
 int session_pause(Session *session);
-/* Its events rest for good: nothing is recorded from now on, for this reason. */
+/* Disables its events for good and begins a gap for this reason. */
 void session_leave(Session *session, PdGapReason reason);
-/* From at_ns (CLOCK_MONOTONIC) on nothing is recorded for this reason, until it ends. Gaps of
- * several reasons may overlap; one of a reason that goes on already begins no other. */
+/* Begins a gap for this reason at at_ns (CLOCK_MONOTONIC); session_end_gap() ends it. Gaps of
+ * different reasons may overlap; a second gap of the same reason is ignored while the first one
+ * lasts. */
 void session_begin_gap(Session *session, PdGapReason reason, uint64_t at_ns);
 void session_end_gap(Session *session, PdGapReason reason, uint64_t at_ns);
-/* New limits that need no new events. */
+/* Applies new limits, which need no new events. */
 void session_configure(Session *session, const SessionConfig *config);
 
-/* Samples that were taken, in a sweep; between them the side-band they need. */
+/* Takes the samples of a sweep and adds the side-band that they need. */
 int session_take(Session *session, const Batch *batch);
-/* The sweep that began at start_ns is complete, for the history too: hands over what was gathered.
- */
+/* Call it when the sweep that began at start_ns is complete, also in the history. Queues what was
+ * gathered. */
 int session_end_sweep(Session *session, uint64_t start_ns, const ClockAnchor *clock);
-/* Before a sweep: gives back to the kernel what is safe by now. */
+/* Gives the space of written samples back to the kernel; call it before a sweep. */
 void session_give_back(Session *session);
 int session_lost(Session *session, uint64_t id, unsigned cpu, uint64_t lost, uint64_t time_ns);
-/* For the manifest; userdata is the session. */
+/* Adds facts to the manifest; userdata is the session. */
 int session_note(void *userdata, const SegmentFacts *facts);
 
 typedef enum RotateReason {
@@ -87,43 +92,44 @@ typedef enum RotateReason {
     ROTATE_ASKED,
 } RotateReason;
 
-/* Whether the segment is to end now. */
+/* Reason to rotate now, or ROTATE_NOT. */
 RotateReason session_is_due(const Session *session, const ClockAnchor *clock);
-/* Mappings in its segment wait for their build ids, for a few seconds at most. */
+/* Whether mappings in its segment still wait for their build ids, which takes a few seconds at
+ * most. */
 bool session_waits(const Session *session);
-/* Whether the segment may end for that reason now. One that waits for build ids ends a little
+/* Whether the segment may end now for that reason. A segment that waits for build ids ends a little
  * later, unless the reason allows no delay. */
 bool session_may_rotate(Session *session, RotateReason reason, const ClockAnchor *clock);
-/* The segment ends as soon as it may. */
+/* Ends the segment as soon as session_may_rotate() allows. */
 void session_ask_rotation(Session *session);
-/* The next segment; between two sweeps only. */
+/* Begins the next segment; call it only between two sweeps. */
 int session_rotate(Session *session, RotateReason reason, const ClockAnchor *clock);
-/* How often that was done, and of how many the segment before is finished. */
+/* How many rotations were requested, and for how many of them the previous segment is finished. */
 typedef struct SessionRotations {
     uint64_t asked, finished;
 } SessionRotations;
 SessionRotations session_rotations(const Session *session);
 
-/* Since the session began. */
+/* Sums since the session began. */
 typedef struct SessionTotals {
-    uint64_t samples, lost, dropped; /* dropped ones are among the lost */
+    uint64_t samples, lost, dropped; /* dropped ones are included in lost */
     uint64_t throttles, throttled_ns;
     uint64_t raw_bytes, stored_bytes, segments;
     uint64_t queue_bytes, queue_high_bytes;
-    uint64_t segment_bytes;   /* of the open one, written so far */
-    uint64_t segment_real_ns; /* when it began; 0: there is none */
-    uint64_t sweep;           /* the last one that ended */
-    uint64_t written_sweep;   /* and the last one that is written */
-    int error;                /* the writer's present trouble */
+    uint64_t segment_bytes;   /* written so far to the open segment */
+    uint64_t segment_real_ns; /* when the open segment began; 0: there is none */
+    uint64_t sweep;           /* the last sweep that ended */
+    uint64_t written_sweep;   /* the last sweep that is written completely */
+    int error;                /* why the writer fails at present; 0: it does not */
 } SessionTotals;
 
 SessionTotals session_totals(const Session *session);
-/* Where the open segment will lie. */
+/* The final path of the open segment. */
 const char *session_path(const Session *session);
-/* Holds other users' memory: for administrators alone. */
+/* Whether its files hold other users' memory, so that only administrators may read them. */
 bool session_is_sensitive(const Session *session);
 bool session_has_segment(const Session *session);
-/* Why it is less than asked for: what it knows itself and `others`, told in the log when it
- * changes. For some times a minute. */
+/* Updates the reasons why it is degraded, from its own state and `others`, and logs each change.
+ * Called a few times a minute. */
 unsigned session_update_degraded(Session *session, unsigned others, uint64_t now_ns);
 unsigned session_degraded(const Session *session);

@@ -33,7 +33,7 @@ struct Own {
 };
 
 static int own_search_on_due(void *userdata) {
-    return tracker_look(((Own *)userdata)->tracker);
+    return tracker_list(((Own *)userdata)->tracker);
 }
 
 /* A session came, for which all that runs has to be followed anew. */
@@ -75,17 +75,17 @@ Own *own_free(Own *own) {
     return NULL;
 }
 
-int own_look(Own *own, const ScannerLook *look) {
+int own_on_listing(Own *own, const ScannerListing *listing) {
     own_search_clear(own);
-    own->pids = calloc(look->n + 1, sizeof(*own->pids));
-    own->starts_ns = calloc(look->n + 1, sizeof(*own->starts_ns));
+    own->pids = calloc(listing->n + 1, sizeof(*own->pids));
+    own->starts_ns = calloc(listing->n + 1, sizeof(*own->starts_ns));
     if (!own->pids || !own->starts_ns)
         return -ENOMEM;
-    memcpy(own->pids, look->pids, look->n * sizeof(*own->pids));
-    memcpy(own->starts_ns, look->starts_ns, look->n * sizeof(*own->starts_ns));
-    own->n = look->n;
+    memcpy(own->pids, listing->pids, listing->n * sizeof(*own->pids));
+    memcpy(own->starts_ns, listing->starts_ns, listing->n * sizeof(*own->starts_ns));
+    own->n = listing->n;
     own->seen_ns = clock_monotonic_ns();
-    own->took_ns = own->seen_ns - look->begin_ns;
+    own->took_ns = own->seen_ns - listing->begin_ns;
     own->is_waiting = true;
     return 0;
 }

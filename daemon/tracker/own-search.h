@@ -17,6 +17,6 @@ Own *own_free(Own *own);
 DEFINE_CLEANUP(Own *, own_free);
 
 /* Lists the processes. The next complete sweep that begins after it is due. */
-int own_look(Own *own, const ScannerLook *look);
+int own_on_listing(Own *own, const ScannerListing *listing);
 /* A sweep is complete that began at start_ns. */
 int own_complete(Own *own, uint64_t start_ns);

@@ -34,7 +34,7 @@ struct Tracker {
     Scanner *scanner;
     CgroupNames *cgroup_names;
     LoopCallback on_ready, on_due;
-    int (*on_look)(void *userdata, const ScannerLook *look);
+    int (*on_processes)(void *userdata, const ScannerListing *listing);
     int (*on_known)(void *userdata, uint32_t pid);
     int (*on_group)(void *userdata, const char *path);
     int (*on_groups_done)(void *userdata, uint64_t begin_ns);
@@ -113,10 +113,10 @@ static int tracker_on_all_done(void *userdata, uint64_t begin_ns) {
     return tracker->on_due(tracker->userdata);
 }
 
-static int tracker_on_look(void *userdata, const ScannerLook *look) {
+static int tracker_on_processes(void *userdata, const ScannerListing *listing) {
     Tracker *tracker = userdata;
 
-    return tracker->on_look(tracker->userdata, look);
+    return tracker->on_processes(tracker->userdata, listing);
 }
 
 /* What is followed is read when it is followed. */
@@ -129,7 +129,7 @@ static int tracker_begin_reading(Tracker *tracker, const TrackerOptions *options
     if (r == 0)
         r = scanner_cgroups(tracker->scanner);
     if (r == 0)
-        r = options->sees_own ? scanner_look(tracker->scanner) : scanner_all(tracker->scanner);
+        r = options->sees_own ? scanner_list(tracker->scanner) : scanner_all(tracker->scanner);
     return r;
 }
 
@@ -142,8 +142,8 @@ static void tracker_set_data(Tracker *tracker, bool see) {
 int tracker_new(const TrackerOptions *options, Tracker **ret) {
     _cleanup_(tracker_freep) Tracker *tracker = calloc(1, sizeof(*tracker));
     ScannerSinks sinks = {
-        tracker_on_process,  tracker_on_kernel,   tracker_on_cgroup, tracker_on_cgroups_done,
-        tracker_on_build_id, tracker_on_all_done, tracker_on_look,   tracker};
+        tracker_on_process,  tracker_on_kernel,   tracker_on_cgroup,    tracker_on_cgroups_done,
+        tracker_on_build_id, tracker_on_all_done, tracker_on_processes, tracker};
     BuildId vdso;
     int r;
 
@@ -151,7 +151,7 @@ int tracker_new(const TrackerOptions *options, Tracker **ret) {
         return -ENOMEM;
     tracker->on_ready = options->on_ready;
     tracker->on_due = options->on_due;
-    tracker->on_look = options->on_look;
+    tracker->on_processes = options->on_processes;
     tracker->on_known = options->on_known;
     tracker->on_group = options->on_group;
     tracker->on_groups_done = options->on_groups_done;
@@ -353,8 +353,8 @@ int tracker_await(Tracker *tracker, uint64_t limit_ns) {
     return MIN(r, 0);
 }
 
-int tracker_look(Tracker *tracker) {
-    return scanner_look(tracker->scanner);
+int tracker_list(Tracker *tracker) {
+    return scanner_list(tracker->scanner);
 }
 
 int tracker_read(Tracker *tracker, uint32_t pid) {

@@ -23,8 +23,8 @@ typedef struct TrackerOptions {
     bool sees_kernel;
     bool sees_data;       /* as tracker_see_data(), from the first pass on */
     uint64_t table_bytes; /* of the history; 0: its default */
-    int (*on_look)(void *userdata, const ScannerLook *look); /* with sees_own */
-    int (*on_known)(void *userdata, uint32_t pid);           /* NULL: nobody wants to know */
+    int (*on_processes)(void *userdata, const ScannerListing *listing); /* with sees_own */
+    int (*on_known)(void *userdata, uint32_t pid); /* NULL: nobody wants to know */
     /* Of a walk through the control groups; NULL: nobody wants to know. */
     int (*on_group)(void *userdata, const char *path);
     int (*on_groups_done)(void *userdata, uint64_t begin_ns);
@@ -50,8 +50,8 @@ int tracker_settle(Tracker *tracker, uint64_t start_ns);
 int tracker_complete(Tracker *tracker, uint64_t start_ns);
 /* Waits for the build ids for which recordings hold mappings back, where no loop runs any more. */
 int tracker_await(Tracker *tracker, uint64_t limit_ns);
-/* Who is there: on_look() tells. */
-int tracker_look(Tracker *tracker);
+/* Who is there: on_processes() tells. */
+int tracker_list(Tracker *tracker);
 /* One process, again; on_known() tells. */
 int tracker_read(Tracker *tracker, uint32_t pid);
 /* Walks through the control groups: on_group() and on_groups_done() report what it finds. */

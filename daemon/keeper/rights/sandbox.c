@@ -163,7 +163,7 @@ static uint64_t sandbox_locking_right(void) {
                : 0;
 }
 
-void sandbox_tell_missing(void) {
+void sandbox_log_missing(void) {
     char names[256] = "", paranoid[16] = "unknown";
     uint64_t have = capabilities_permitted();
 

@@ -8,7 +8,7 @@
 /* Locked memory and descriptors, as much as we may give ourselves. */
 void sandbox_raise_limits(void);
 /* One line in the log on rights that recording all CPUs needs and that are not there. */
-void sandbox_tell_missing(void);
+void sandbox_log_missing(void);
 /* The keeper gives up all but its set, and all of its descendants with it. */
 int sandbox_keeper(void);
 /* A fork of it keeps what opening files takes. */

@@ -39,7 +39,7 @@ void seal_give(Seal *seal, int fd, const char *what, bool sensitive) {
                     what, seal->store_path);
 }
 
-static int seal_look_for_owned(void *userdata, const char *name _unused_, int fd) {
+static int seal_find_owned(void *userdata, const char *name _unused_, int fd) {
     bool *found = userdata;
 
     *found = seal_owns(fd);
@@ -56,7 +56,7 @@ bool seal_is_missing(const Seal *seal, int folder, const char *name, bool direct
     fd = openat(folder, name,
                 O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (directory ? O_DIRECTORY : 0));
     if (fd >= 0 && directory)
-        (void)dirfd_each_file(fd, seal_look_for_owned, &found);
+        (void)dirfd_each_file(fd, seal_find_owned, &found);
     return found || (fd >= 0 && seal_owns(fd));
 }
 

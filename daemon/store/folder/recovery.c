@@ -263,7 +263,7 @@ static const char *recovery_path_of(const Mending *m, char path[PATH_TEXT_MAX]) 
     return path;
 }
 
-static void recovery_tell_recovered(const Mending *m) {
+static void recovery_log_recovered(const Mending *m) {
     char path[PATH_TEXT_MAX], samples[32];
 
     snprintf(samples, sizeof(samples), "%" PRIu64, m->entry.samples);
@@ -290,7 +290,7 @@ static int recovery_finish(Mending *m, int segment) {
         r = recovery_rename_mended(m);
     }
     if (r == 0)
-        recovery_tell_recovered(m);
+        recovery_log_recovered(m);
     return r;
 }
 

@@ -31,8 +31,8 @@ enum { KNOW_MAX = 8, RUNTIME_SHARE = 4 };
  * its newest segments. */
 enum { INODES_PART = 100, INODES_MIN = 16, INODES_MAX = 1024, NEWEST_KEPT = 4 };
 
-#define JUMP_NS  (3600 * NS) /* the time of day may drift by this much unasked */
-#define DOUBT_NS (3600 * NS) /* how long it must then stay before it is believed */
+#define JUMP_NS     (3600 * NS) /* the time of day may drift by this much unasked */
+#define DISTRUST_NS (3600 * NS) /* how long it must then stay before it is believed */
 
 #define PAUSE_NS 50000 /* between what is deleted at somebody's word */
 
@@ -144,11 +144,11 @@ static void retention_believe(Store *store, const ClockAnchor *now) {
     uint64_t off = now->real_ns > expected ? now->real_ns - expected : expected - now->real_ns;
     BelievedClock *believed = &store->believed;
 
-    if (off > JUMP_NS && believed->doubted_since_ns == 0) {
-        believed->doubted_since_ns = MAX(now->boot_ns, (uint64_t)1);
+    if (off > JUMP_NS && believed->distrusted_since_ns == 0) {
+        believed->distrusted_since_ns = MAX(now->boot_ns, (uint64_t)1);
         return;
     }
-    if (off > JUMP_NS && now->boot_ns - believed->doubted_since_ns < DOUBT_NS)
+    if (off > JUMP_NS && now->boot_ns - believed->distrusted_since_ns < DISTRUST_NS)
         return;
     *believed = (BelievedClock){.base = *now};
 }

@@ -73,7 +73,7 @@ typedef struct Folder {
 /* The time of day that is believed; see retention.c. */
 typedef struct BelievedClock {
     ClockAnchor base;
-    uint64_t doubted_since_ns; /* CLOCK_BOOTTIME; 0: not doubted */
+    uint64_t distrusted_since_ns; /* CLOCK_BOOTTIME; 0: not doubted */
 } BelievedClock;
 
 struct Store {

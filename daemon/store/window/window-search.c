@@ -73,7 +73,7 @@ static int window_search_copy_view(Search *s) {
 }
 
 /* One look at both, so that a segment that is just being finished is seen. */
-static int window_search_look(Search *s) {
+static int window_search_list(Search *s) {
     Store *store = s->window->store;
     int r;
 
@@ -328,7 +328,7 @@ static int window_search_cover(Search *s) {
 }
 
 static int window_search_run(Search *s, SnapshotFailure *why) {
-    int r = window_search_look(s);
+    int r = window_search_list(s);
 
     if (r == -ENOENT && !s->folder) {
         *why = (SnapshotFailure){.error = SNAPSHOT_NO_SESSION, .code = r};

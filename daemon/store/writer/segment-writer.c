@@ -26,7 +26,7 @@ enum {
     ROTATE_MIN_BYTES = 512 << 10
 };
 
-static void segment_writer_tell_owner(const StoreSession *s) {
+static void segment_writer_publish_owner(const StoreSession *s) {
     if (s->store->on_written)
         s->store->on_written(s->store->userdata);
 }
@@ -221,7 +221,7 @@ static int segment_writer_do_begin(StoreSession *s, Op *op) {
     s->counts.rotate_wanted = false;
     s->counts.begun++;
     pthread_mutex_unlock(&s->mutex);
-    segment_writer_tell_owner(s);
+    segment_writer_publish_owner(s);
     segment_writer_survey_now_and_then(s);
     segment_writer_keep_budget(s);
     /* By count and age, whatever the bytes. */
@@ -298,7 +298,7 @@ static int segment_writer_do_sweep(StoreSession *s, Op *op) {
     else
         segment_writer_want_rotation(s, true);
     if (r == 0)
-        segment_writer_tell_owner(s);
+        segment_writer_publish_owner(s);
     if (segment_writer_is_gone(s->segment)) {
         segment_writer_regain_ground(s, op);
         return 0;
@@ -359,7 +359,7 @@ static const char *segment_writer_lacking(StoreSession *s, int r) {
     return lacks ? " (its file system has no inodes left)" : "";
 }
 
-static void segment_writer_tell_trouble(StoreSession *s, int r) {
+static void segment_writer_log_trouble(StoreSession *s, int r) {
     segment_writer_set_error(s, r);
     if (s->logged_error == r)
         return;
@@ -373,7 +373,7 @@ static void segment_writer_tell_trouble(StoreSession *s, int r) {
         s->name, s->store->path, segment_writer_lacking(s, r));
 }
 
-static void segment_writer_tell_relief(StoreSession *s) {
+static void segment_writer_log_relief(StoreSession *s) {
     if (s->logged_error == 0)
         return;
     s->logged_error = 0;
@@ -416,7 +416,7 @@ static bool segment_writer_perform_until_done(StoreSession *s, Op *op) {
     int r;
 
     while ((r = segment_writer_perform(s, op)) < 0) {
-        segment_writer_tell_trouble(s, r);
+        segment_writer_log_trouble(s, r);
         if (r == -ENOSPC || r == -EDQUOT)
             (void)store_vacuum(s->store);
         else
@@ -425,7 +425,7 @@ static bool segment_writer_perform_until_done(StoreSession *s, Op *op) {
             return false;
     }
     if (op->type == OP_SWEEP || op->type == OP_BEGIN)
-        segment_writer_tell_relief(s);
+        segment_writer_log_relief(s);
     segment_writer_publish(s);
     return true;
 }
@@ -549,7 +549,7 @@ static void segment_writer_end(StoreSession *s) {
     pthread_cond_broadcast(&s->ended);
     pthread_mutex_unlock(&s->mutex);
     if (!owner_gone) {
-        segment_writer_tell_owner(s);
+        segment_writer_publish_owner(s);
         return;
     }
     session_free(s);
@@ -563,7 +563,7 @@ void *session_write(void *session) {
     int r = session_claim(s);
 
     if (r == 0) {
-        segment_writer_tell_owner(s);
+        segment_writer_publish_owner(s);
         segment_writer_set_recovering(s, true);
         folder_recover(s->store, s->folder);
         segment_writer_write_queue(s);

@@ -121,7 +121,7 @@ static int recover_open_reader(Recovery *rc) {
 }
 
 /* Reads everything, changes nothing. */
-static int recover_look(Recovery *rc) {
+static int recover_scan(Recovery *rc) {
     const PdHeader *header;
     PdEvents *events;
     uint64_t each;
@@ -295,7 +295,7 @@ int pd_segment_recover_with(int fd, const PdRecoverOptions *options, PdRecovery 
     if (r >= 0)
         r = recover_measure(&rc);
     if (r >= 0)
-        r = recover_look(&rc);
+        r = recover_scan(&rc);
     if (r < 0)
         return r;
     did = recover_summary(&rc, pd_tally_totals(rc.tally));

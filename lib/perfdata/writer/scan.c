@@ -44,7 +44,7 @@ static void scan_scanner_done(Scanner *s) {
 }
 
 /* Bytes at an offset, all of which lie in the file; NULL and an errno when it cannot be read. */
-static int scan_look(Scanner *s, uint64_t at, size_t n, const uint8_t **ret) {
+static int scan_peek(Scanner *s, uint64_t at, size_t n, const uint8_t **ret) {
     assert(n <= WINDOW && at + n <= s->size);
     if (at < s->window_at || at + n > s->window_at + s->window_size) {
         size_t want = (size_t)MIN((uint64_t)WINDOW, s->size - at), got = 0;
@@ -154,7 +154,7 @@ static int scan_step(Scanner *s, const char **ret_why) {
     *ret_why = left == 0 ? "" : "a record that is cut short";
     if (left < PD_RECORD_HEADER_SIZE)
         return 0;
-    r = scan_look(s, at, PD_RECORD_HEADER_SIZE, &p);
+    r = scan_peek(s, at, PD_RECORD_HEADER_SIZE, &p);
     if (r < 0)
         return r;
     record = pd_record_at(p, s->swap);
@@ -165,7 +165,7 @@ static int scan_step(Scanner *s, const char **ret_why) {
     size = record.size;
     if (size > left)
         return 0;
-    r = scan_look(s, at, (size_t)MIN(size, (uint64_t)WINDOW), &p);
+    r = scan_peek(s, at, (size_t)MIN(size, (uint64_t)WINDOW), &p);
     if (r < 0)
         return r;
     record.data = p;

@@ -162,7 +162,7 @@ static Bytes tally_object_name(Bytes filename) {
     return filename;
 }
 
-static int tally_look_into(PdTally *tally, const PdEvent *event, const PdRecord *record) {
+static int tally_parse_record(PdTally *tally, const PdEvent *event, const PdRecord *record) {
     uint16_t mode = record->misc & PD_MISC_CPUMODE_MASK;
     bool guest = mode == PD_MISC_GUEST_KERNEL || mode == PD_MISC_GUEST_USER;
     PdBody body;
@@ -212,7 +212,7 @@ int pd_tally_add(PdTally *tally, const PdEvents *events, const PdRecord *record)
         return 0;
     if (pd_events_stamp(events, record, &stamp) < 0)
         return 0;
-    return tally_look_into(tally, stamp.event, record);
+    return tally_parse_record(tally, stamp.event, record);
 }
 
 void pd_tally_encode_build_ids(const PdTally *tally, Buffer *out, bool swap) {

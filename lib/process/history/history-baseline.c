@@ -273,7 +273,7 @@ static int history_baseline_compare_thread(History *h, Process *p, const Baselin
     return history_baseline_infer(h, p->pid, t->tid, time, &record, NULL);
 }
 
-static bool history_baseline_tells_namespaces(const Process *p) {
+static bool history_baseline_reports_namespaces(const Process *p) {
     for (const Entry *e = p->queue.first; e; e = e->next)
         if (load_u32(e->record, false) == PD_RECORD_NAMESPACES && e->tid == p->pid)
             return true;
@@ -285,7 +285,7 @@ static int history_baseline_compare_namespaces(History *h, Process *p, const Bas
                                                uint64_t time) {
     _cleanup_(buffer_done) Buffer record = {};
 
-    if (!b->has_namespaces || p->namespaces || history_baseline_tells_namespaces(p))
+    if (!b->has_namespaces || p->namespaces || history_baseline_reports_namespaces(p))
         return 0;
     history_baseline_emit_namespaces(&record, p, b);
     return history_baseline_infer(h, p->pid, p->pid, time, &record, NULL);

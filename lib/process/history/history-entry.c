@@ -263,7 +263,7 @@ static Process *history_entry_owner_of(History *h, Entry *e, const PdRecord *rec
 }
 
 /* What a recording holds of a process it holds without a gap, up to what it holds last. */
-static bool history_entry_is_told(const History *h, const Entry *e, uint32_t type) {
+static bool history_entry_is_emitted(const History *h, const Entry *e, uint32_t type) {
     return type != PD_RECORD_EXIT && e->process != &h->kernel && e->time <= h->resumed_ns &&
            e->time <= e->process->folded_ns;
 }
@@ -283,7 +283,7 @@ Entry *entry_settle(History *h, Entry *e, Entry *hint) {
     e->process = history_entry_owner_of(h, e, &record, &body);
     /* What happened before a state was told is part of it. */
     if (!e->process || e->time < e->process->stated_ns ||
-        history_entry_is_told(h, e, record.type)) {
+        history_entry_is_emitted(h, e, record.type)) {
         entry_free(h, e);
         return hint;
     }

@@ -9,7 +9,7 @@
 
 /* Where the kernel's code is, as it is told to a recording: at its start, and when modules come. */
 
-enum { LOOK_NS = 5000000, LOOKS_MAX = 4000 };
+enum { CHECK_NS = 5000000, LOOKS_MAX = 4000 };
 
 static const char one_module[] = "first 4096 0 - Live 0xffffffffc0a00000\n";
 static const char two_modules[] = "first 4096 0 - Live 0xffffffffc0a00000\n"
@@ -55,7 +55,7 @@ static int begin(World *w) {
     *w = (World){.keeper.root = root};
     r = loop_new(&w->loop);
     if (r == 0)
-        r = loop_add_timer(w->loop, LOOK_NS, look, w, NULL);
+        r = loop_add_timer(w->loop, CHECK_NS, look, w, NULL);
     if (r == 0)
         r = tracker_new(&(TrackerOptions){.keeper = &w->keeper,
                                           .loop = w->loop,

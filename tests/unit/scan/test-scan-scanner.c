@@ -105,7 +105,7 @@ static int on_all_done(void *userdata, uint64_t begin_ns) {
     return 0;
 }
 
-static int on_look(void *userdata, const ScannerLook *look) {
+static int on_processes(void *userdata, const ScannerListing *look) {
     uint64_t now_ns = clock_ns(CLOCK_BOOTTIME);
     Told *t = userdata;
 
@@ -127,7 +127,7 @@ static const ScannerSinks sinks = {
     .on_cgroups_done = on_cgroups_done,
     .on_build_id = on_build_id,
     .on_all_done = on_all_done,
-    .on_look = on_look,
+    .on_processes = on_processes,
     .userdata = &told,
 };
 
@@ -380,7 +380,7 @@ TEST(whose_processes_are_his_own_sees_no_others) {
     scanner_see_own(scanner, true);
     told.stranger = spawn_stranger();
     spawn_children(10);
-    CHECK_OK(scanner_look(scanner));
+    CHECK_OK(scanner_list(scanner));
     CHECK_OK(loop_run(loop));
     for (size_t i = 0; i < 10; i++)
         CHECK_EQ(told.found[i], 1U);
