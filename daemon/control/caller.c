@@ -110,12 +110,12 @@ static int caller_on_writable(void *userdata) {
 }
 
 static int caller_set_source(Caller *caller, LoopSource **source, bool wanted,
-                             int (*add)(Loop *, int, LoopCallback, void *, LoopSource **),
-                             LoopCallback callback) {
+                             int (*add)(Loop *, int, LoopHandler, void *, LoopSource **),
+                             LoopHandler handler) {
     if (wanted == (*source != NULL))
         return 0;
     if (wanted)
-        return add(caller->control->options.loop, caller->fd, callback, caller, source);
+        return add(caller->control->options.loop, caller->fd, handler, caller, source);
     *source = loop_source_free(*source);
     return 0;
 }
@@ -125,10 +125,10 @@ static void caller_watch(Caller *caller) {
     bool reads = is_open && !caller->has_ended && !caller->is_ending && caller_room(caller) > 0;
     bool writes = is_open && caller_waiting(caller) > 0;
 
-    if (caller_set_source(caller, &caller->readable, reads, loop_add_readable, caller_on_readable) <
-            0 ||
-        caller_set_source(caller, &caller->writable, writes, loop_add_writable,
-                          caller_on_writable) < 0)
+    if (caller_set_source(caller, &caller->readable, reads, loop_add_readable_handler,
+                          LOOP_HANDLER(caller_on_readable)) < 0 ||
+        caller_set_source(caller, &caller->writable, writes, loop_add_writable_handler,
+                          LOOP_HANDLER(caller_on_writable)) < 0)
         caller->is_done = true;
 }
 

@@ -124,6 +124,8 @@ static void keeper_on_current_end(Keeping *k, int status) {
     if (k->is_stopping) {
         /* One that had not set up its handlers yet just went. */
         is_well |= WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM;
+        if (!is_well)
+            log_error(0, "The recorder %s while it stopped, what it had not written is lost", text);
         keeper_finish(k, is_well ? 0 : WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE);
         return;
     }
@@ -182,8 +184,10 @@ static void keeper_on_stop(Keeping *k) {
     k->is_stopping = true;
     child_signal(&k->current, SIGTERM);
     child_signal(&k->next, SIGTERM);
-    if (k->current.pid <= 0)
-        keeper_finish(k, EXIT_FAILURE);
+    if (k->current.pid > 0)
+        return;
+    log_error(0, "Told to stop while no recorder runs, what the rings hold is lost");
+    keeper_finish(k, EXIT_FAILURE);
 }
 
 static uint64_t keeper_moment_in(uint64_t ms, uint64_t usual_ms) {

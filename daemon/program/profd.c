@@ -91,7 +91,9 @@ static int profd_record(const Options *options, char **argv) {
                                     .keeper = keeper,
                                     .methods = &daemon_methods},
                    config, &daemon);
-    if (r == 0)
+    if (r < 0)
+        log_error(r, "Failed to start the recorder: %m");
+    else
         r = daemon_run(daemon);
     return r < 0 ? STATUS_FAILED : EXIT_SUCCESS;
 }

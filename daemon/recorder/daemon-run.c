@@ -443,17 +443,27 @@ static void daemon_run_end_sessions(Daemon *daemon) {
     }
 }
 
+static int daemon_run_take_rest(Daemon *daemon) {
+    int r = daemon_drain(daemon);
+
+    if (r < 0)
+        return log_error(r, "Failed to take the last samples from the rings: %m");
+    if (history_waits_until(tracker_history(daemon->tracker)) == 0)
+        return 0;
+    r = tracker_await(daemon->tracker, BUILD_IDS_MAX_NS);
+    if (r < 0)
+        return log_error(r, "Failed to wait for the last build ids: %m");
+    r = daemon_drain(daemon);
+    return r < 0 ? log_error(r, "Failed to take what came while profd stopped: %m") : 0;
+}
+
 static int daemon_run_stop(Daemon *daemon) {
     SessionEntry *entry;
     int r;
 
     for (size_t at = 0; !daemon->leaving && (entry = session_table_next(daemon->sessions, &at));)
         session_leave(entry->session, PD_GAP_DOWN);
-    r = daemon_drain(daemon);
-    if (r == 0 && history_waits_until(tracker_history(daemon->tracker)) > 0) {
-        r = tracker_await(daemon->tracker, BUILD_IDS_MAX_NS);
-        r = r == 0 ? daemon_drain(daemon) : r;
-    }
+    r = daemon_run_take_rest(daemon);
     if (!daemon->leaving)
         daemon_run_end_sessions(daemon);
     return r;
@@ -466,6 +476,8 @@ int daemon_run(Daemon *daemon) {
     (void)disk_forbid(true);
     r = loop_run(daemon->loop);
     (void)disk_forbid(false);
+    if (r < 0)
+        log_error(r, "The recorder ends because %s() failed: %m", loop_failed_in(daemon->loop));
     daemon->stopping = true;
     daemon->control = control_free(daemon->control);
     if (!daemon->leaving)
@@ -490,7 +502,8 @@ Daemon *daemon_free(Daemon *daemon) {
         snapshot_engine_free(daemon->snapshots);
     session_table_free(daemon->sessions, daemon->leaving);
     monitor_free(daemon->monitor);
-    notify_free(daemon->notify);
+    /* It is fed while the events are closed. */
+    daemon->notify = notify_free(daemon->notify);
     own_free(daemon->own);
     tracker_free(daemon->tracker);
     group_searches_free(daemon->searches);

@@ -358,6 +358,11 @@ static int session_run_lose(Session *session, StoreCause cause, uint64_t id, uns
 }
 
 int session_lost(Session *session, uint64_t id, unsigned cpu, uint64_t lost, uint64_t time_ns) {
+    /* The segment that is to report it could not begin yet. */
+    if (!session->emission) {
+        dropped_add(&session->dropped, cpu, lost);
+        return 0;
+    }
     return session_run_lose(session, STORE_LOST_RING, id, cpu, lost, time_ns);
 }
 

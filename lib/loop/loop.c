@@ -15,7 +15,7 @@ struct LoopSource {
     LoopSource *next, *previous;
     Loop *loop;
     struct event *event;
-    LoopCallback callback;
+    LoopHandler handler;
     void *userdata;
 };
 
@@ -23,6 +23,7 @@ struct Loop {
     struct event_base *base;
     LoopSource *sources;
     int result;
+    const char *failed_in;
 };
 
 LoopSource *loop_source_free(LoopSource *s) {
@@ -66,11 +67,13 @@ Loop *loop_free(Loop *loop) {
 /* The source may be gone when its callback returns. */
 static void loop_dispatch(evutil_socket_t fd _unused_, short what _unused_, void *userdata) {
     LoopSource *s = userdata;
+    const char *name = s->handler.name;
     Loop *loop = s->loop;
-    int r = s->callback(s->userdata);
+    int r = s->handler.run(s->userdata);
 
     if (r < 0) {
         loop->result = r;
+        loop->failed_in = name;
         loop_stop(loop);
     }
 }
@@ -82,13 +85,13 @@ static struct timeval loop_timeval_of(uint64_t ns) {
     };
 }
 
-static int loop_new_source(Loop *loop, int fd_or_signal, short what, LoopCallback callback,
+static int loop_new_source(Loop *loop, int fd_or_signal, short what, LoopHandler handler,
                            void *userdata, LoopSource **ret) {
     _cleanup_(loop_source_freep) LoopSource *s = calloc(1, sizeof(*s));
 
     if (!s)
         return -ENOMEM;
-    *s = (LoopSource){.loop = loop, .callback = callback, .userdata = userdata};
+    *s = (LoopSource){.loop = loop, .handler = handler, .userdata = userdata};
     s->event = event_new(loop->base, fd_or_signal, what, loop_dispatch, s);
     if (!s->event)
         return -ENOMEM;
@@ -101,9 +104,9 @@ static int loop_new_source(Loop *loop, int fd_or_signal, short what, LoopCallbac
 }
 
 static int loop_add(Loop *loop, int fd_or_signal, short what, const struct timeval *period,
-                    LoopCallback callback, void *userdata, LoopSource **ret) {
+                    LoopHandler handler, void *userdata, LoopSource **ret) {
     _cleanup_(loop_source_freep) LoopSource *s = NULL;
-    int r = loop_new_source(loop, fd_or_signal, what | EV_PERSIST, callback, userdata, &s);
+    int r = loop_new_source(loop, fd_or_signal, what | EV_PERSIST, handler, userdata, &s);
 
     if (r == 0 && event_add(s->event, period) < 0)
         r = -ENOMEM;
@@ -115,30 +118,30 @@ static int loop_add(Loop *loop, int fd_or_signal, short what, const struct timev
     return 0;
 }
 
-int loop_add_readable(Loop *loop, int fd, LoopCallback on_readable, void *userdata,
-                      LoopSource **ret) {
+int loop_add_readable_handler(Loop *loop, int fd, LoopHandler on_readable, void *userdata,
+                              LoopSource **ret) {
     return loop_add(loop, fd, EV_READ, NULL, on_readable, userdata, ret);
 }
 
-int loop_add_writable(Loop *loop, int fd, LoopCallback on_writable, void *userdata,
-                      LoopSource **ret) {
+int loop_add_writable_handler(Loop *loop, int fd, LoopHandler on_writable, void *userdata,
+                              LoopSource **ret) {
     return loop_add(loop, fd, EV_WRITE, NULL, on_writable, userdata, ret);
 }
 
-int loop_add_timer(Loop *loop, uint64_t period_ns, LoopCallback on_timer, void *userdata,
-                   LoopSource **ret) {
+int loop_add_timer_handler(Loop *loop, uint64_t period_ns, LoopHandler on_timer, void *userdata,
+                           LoopSource **ret) {
     struct timeval period = loop_timeval_of(period_ns);
 
     return loop_add(loop, -1, 0, &period, on_timer, userdata, ret);
 }
 
-int loop_add_signal(Loop *loop, int signal, LoopCallback on_signal, void *userdata,
-                    LoopSource **ret) {
+int loop_add_signal_handler(Loop *loop, int signal, LoopHandler on_signal, void *userdata,
+                            LoopSource **ret) {
     return loop_add(loop, signal, EV_SIGNAL, NULL, on_signal, userdata, ret);
 }
 
-int loop_add_deferred(Loop *loop, LoopCallback callback, void *userdata, LoopSource **ret) {
-    return loop_new_source(loop, -1, 0, callback, userdata, ret);
+int loop_add_deferred_handler(Loop *loop, LoopHandler handler, void *userdata, LoopSource **ret) {
+    return loop_new_source(loop, -1, 0, handler, userdata, ret);
 }
 
 int loop_trigger(LoopSource *deferred) {
@@ -153,9 +156,14 @@ int loop_trigger_after(LoopSource *deferred, uint64_t delay_ns) {
 
 int loop_run(Loop *loop) {
     loop->result = 0;
+    loop->failed_in = NULL;
     if (event_base_dispatch(loop->base) < 0)
         return -EIO;
     return loop->result;
+}
+
+const char *loop_failed_in(const Loop *loop) {
+    return loop->failed_in ?: "the loop";
 }
 
 void loop_stop(Loop *loop) {

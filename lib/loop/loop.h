@@ -21,17 +21,35 @@ int loop_new(Loop **ret);
 Loop *loop_free(Loop *loop);
 DEFINE_CLEANUP(Loop *, loop_free);
 
-int loop_add_readable(Loop *loop, int fd, LoopCallback on_readable, void *userdata,
-                      LoopSource **ret);
-int loop_add_writable(Loop *loop, int fd, LoopCallback on_writable, void *userdata,
-                      LoopSource **ret);
+/* A callback and its name, by which loop_failed_in() reports it. */
+typedef struct LoopHandler {
+    LoopCallback run;
+    const char *name;
+} LoopHandler;
+#define LOOP_HANDLER(callback) ((LoopHandler){callback, #callback})
+
+int loop_add_readable_handler(Loop *loop, int fd, LoopHandler on_readable, void *userdata,
+                              LoopSource **ret);
+int loop_add_writable_handler(Loop *loop, int fd, LoopHandler on_writable, void *userdata,
+                              LoopSource **ret);
+int loop_add_timer_handler(Loop *loop, uint64_t period_ns, LoopHandler on_timer, void *userdata,
+                           LoopSource **ret);
+int loop_add_signal_handler(Loop *loop, int signal, LoopHandler on_signal, void *userdata,
+                            LoopSource **ret);
+int loop_add_deferred_handler(Loop *loop, LoopHandler handler, void *userdata, LoopSource **ret);
+
+#define loop_add_readable(loop, fd, on_readable, userdata, ret)                                    \
+    loop_add_readable_handler(loop, fd, LOOP_HANDLER(on_readable), userdata, ret)
+#define loop_add_writable(loop, fd, on_writable, userdata, ret)                                    \
+    loop_add_writable_handler(loop, fd, LOOP_HANDLER(on_writable), userdata, ret)
 /* Again and again, each period. */
-int loop_add_timer(Loop *loop, uint64_t period_ns, LoopCallback on_timer, void *userdata,
-                   LoopSource **ret);
-int loop_add_signal(Loop *loop, int signal, LoopCallback on_signal, void *userdata,
-                    LoopSource **ret);
+#define loop_add_timer(loop, period_ns, on_timer, userdata, ret)                                   \
+    loop_add_timer_handler(loop, period_ns, LOOP_HANDLER(on_timer), userdata, ret)
+#define loop_add_signal(loop, signal, on_signal, userdata, ret)                                    \
+    loop_add_signal_handler(loop, signal, LOOP_HANDLER(on_signal), userdata, ret)
 /* Runs once for each loop_trigger() or loop_trigger_after(), behind what is ready already. */
-int loop_add_deferred(Loop *loop, LoopCallback callback, void *userdata, LoopSource **ret);
+#define loop_add_deferred(loop, callback, userdata, ret)                                           \
+    loop_add_deferred_handler(loop, LOOP_HANDLER(callback), userdata, ret)
 int loop_trigger(LoopSource *deferred);
 /* A later call takes the place of one that is pending. */
 int loop_trigger_after(LoopSource *deferred, uint64_t delay_ns);
@@ -41,4 +59,6 @@ DEFINE_CLEANUP(LoopSource *, loop_source_free);
 
 /* Returns 0 after loop_stop(), or what a callback failed with. */
 int loop_run(Loop *loop);
+/* The name of the callback that made loop_run() fail, or "the loop" itself. */
+const char *loop_failed_in(const Loop *loop);
 void loop_stop(Loop *loop);

@@ -24,10 +24,10 @@
  * A keeper with a recorder that only pretends, for test-keeper.py: `keeper-tool FOLDER` keeps, and
  * what the keeper starts from it, with --recorder=FD, does what FOLDER/mode says and notes each
  * thing that happens to it as a line in FOLDER/log. Modes: `record`; `fail N` ends with N before it
- * records; `crash` dies as soon as it records; `hang` never gets so far; `stay` makes no room for
- * another; `probe` tries what it must not do; `seal` hands over a file and a folder in the store;
- * `images` asks for what the lines of FOLDER/images say: `path PID PATH` or `mapped PID START END`,
- * where the PID 0 stands for its own.
+ * records; `crash` dies as soon as it records; `crash-late` dies when it is told to end; `hang`
+ * never gets so far; `stay` makes no room for another; `probe` tries what it must not do; `seal`
+ * hands over a file and a folder in the store; `images` asks for what the lines of FOLDER/images
+ * say: `path PID PATH` or `mapped PID START END`, where the PID 0 stands for its own.
  * FOLDER/leave-ms and FOLDER/ask-ms say how long the keeper waits for one that stays or hangs.
  */
 
@@ -191,6 +191,8 @@ static int record(const Recorder *recorder, int signals) {
         note(recorder, "signal %s", sigabbrev_np((int)info.ssi_signo));
         if (info.ssi_signo == SIGUSR1 && strcmp(recorder->mode, "stay") == 0)
             continue;
+        if (strcmp(recorder->mode, "crash-late") == 0)
+            (void)raise(SIGKILL);
         if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGUSR1)
             return 0;
     }

@@ -154,6 +154,22 @@ def a_recorder_that_dies_is_followed_by_another_on_its_events():
 
 
 @test
+def a_recorder_that_dies_while_it_stops_is_in_the_log():
+    with keeper("crash-late") as kept:
+        kept.wait_for("ready 0")
+        equal(kept.stop(), 1, "status")
+        check("The recorder died of signal 9 (Killed) while it stopped" in kept.read("stderr"), kept.read("stderr"))
+
+
+@test
+def a_stop_between_two_recorders_is_in_the_log():
+    with keeper("crash") as kept:
+        kept.wait_for_log("starting it again in 400 ms")
+        equal(kept.stop(), 1, "status")
+        check("Told to stop while no recorder runs" in kept.read("stderr"), kept.read("stderr"))
+
+
+@test
 def a_recorder_that_dies_is_no_reason_for_the_watchdog():
     with tempfile.TemporaryDirectory(prefix="profd-test.") as folder, \
             socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:

@@ -69,8 +69,9 @@ static void opening_open_aside(void *job) {
                                         : sampler_session_open(opening->session);
     log_mute(false);
     log_keep_error(NULL, 0);
+    /* The session itself is the main thread's to free, which may cancel it at any time. */
     if (opening->result < 0)
-        opening->session = sampler_session_free(opening->session, true);
+        ring_set_done(&opening->session->rings, true);
 }
 
 static SamplerOpening *opening_free(SamplerOpening *opening) {
@@ -85,6 +86,8 @@ static void opening_opened(void *job) {
     const SamplerOptions *options = &opening->sampler->options;
 
     opening->is_done = true;
+    if (opening->result < 0)
+        opening->session = sampler_session_free(opening->session, false);
     if (opening->is_cancelled)
         opening_free(opening);
     else

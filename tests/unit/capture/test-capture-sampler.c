@@ -142,12 +142,20 @@ static void begin_job(Aside *aside) {
     CHECK_EQ(pthread_create(&aside->thread, NULL, work_aside, aside), 0);
 }
 
-static void end_job(Aside *aside) {
+static void wait_for_job(Aside *aside) {
+    CHECK_EQ(pthread_join(aside->thread, NULL), 0);
+}
+
+static void finish_job(Aside *aside) {
     void *job = aside->job;
 
-    CHECK_EQ(pthread_join(aside->thread, NULL), 0);
     aside->job = NULL;
     aside->done(job);
+}
+
+static void end_job(Aside *aside) {
+    wait_for_job(aside);
+    finish_job(aside);
 }
 
 static size_t heard_of_first(const Heard *heard, const Sampler *sampler) {
@@ -232,6 +240,26 @@ TEST(an_opening_that_fails_or_that_nobody_wants_any_more_leaves_nothing) {
     CHECK_EQ(made_count(f.keeper), before);
     CHECK_OK(sampler_enable(f.session));
     CHECK_SWEPT(f);
+}
+
+/* profd stops, or the session is stopped, before the main thread hears of the failure. */
+TEST(an_opening_that_failed_can_be_cancelled_before_its_end_is_known) {
+    SessionConfig config = clock_config("one", 499), other = clock_config("two", 499);
+    SamplerOpening *opening = NULL;
+    Aside aside = {};
+    uint32_t before;
+    FIXTURE(f, config);
+
+    use_aside(f.sampler, &aside);
+    before = made_count(f.keeper);
+    snprintf(other.events, sizeof(other.events), "no-such-event");
+    CHECK_OK(sampler_opening_begin(f.sampler, &other, true, &opening));
+    begin_job(&aside);
+    wait_for_job(&aside);
+    CHECK(!sampler_opening_cancel(opening));
+    finish_job(&aside);
+    CHECK_EQ(aside.n_opened, 0U);
+    CHECK_EQ(made_count(f.keeper), before);
 }
 
 static int pass(void *userdata _unused_) {
