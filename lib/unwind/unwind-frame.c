@@ -31,20 +31,18 @@ static UnwindStep unwind_frame_cfa(const UnwindFrame *frame, const UnwindRule *r
 static UnwindStep unwind_frame_caller(const UnwindFrame *frame, const UnwindRule *rule,
                                       uint64_t cfa, uint64_t *ret) {
     const UnwindMachine *machine = frame->machine;
+    int16_t saved = rule->saved[0];
     UnwindStep step = UNWIND_STEPPED;
 
-    if (rule->saved[0] == UNWIND_UNKNOWN || rule->saved[0] & 1)
-        return UNWIND_STEP_UNKNOWN;
-    if (rule->saved[0] != UNWIND_SAME) {
-        step = unwind_load(frame, cfa + (uint64_t)(int64_t)rule->saved[0], ret);
+    if (unwind_saved_is_at_cfa(saved)) {
+        step = unwind_load(frame, cfa + (uint64_t)unwind_saved_distance(saved), ret);
     } else {
         /* A function that has called another one has overwritten its link register. */
-        if (!frame->is_exact || !unwind_is_known(frame, machine->link))
+        if (saved != UNWIND_SAME || !frame->is_exact || !unwind_is_known(frame, machine->link))
             return UNWIND_STEP_UNKNOWN;
         *ret = frame->registers[machine->link];
     }
-    if (step == UNWIND_STEPPED)
-        *ret &= machine->address_mask;
+    *ret &= machine->address_mask;
     return step;
 }
 
@@ -72,33 +70,43 @@ static UnwindStep unwind_frame_signal(UnwindFrame *frame) {
     return UNWIND_STEPPED;
 }
 
-/* Where the caller's register lies, or UINT64_MAX, where no word can be read. */
-static uint64_t unwind_frame_at(int16_t saved, uint64_t fp, uint64_t cfa) {
-    if (saved == UNWIND_UNKNOWN || (saved & 1 && fp == UINT64_MAX))
-        return UINT64_MAX;
-    return saved & 1 ? fp + (uint64_t)(int64_t)(saved - 1) : cfa + (uint64_t)(int64_t)saved;
+/* A register of the caller that the callee has saved; false where it is not known. */
+static bool unwind_frame_saved(const UnwindFrame *frame, int16_t saved, uint64_t cfa,
+                               uint64_t *ret) {
+    uint8_t fp = frame->machine->fp, other = unwind_saved_register(saved);
+    uint64_t from = cfa;
+
+    if (saved == UNWIND_UNKNOWN)
+        return false;
+    if (other != UNWIND_NO_REGISTER) {
+        *ret = frame->registers[other % UNWIND_REGISTERS];
+        return unwind_is_known(frame, other);
+    }
+    if (!unwind_saved_is_at_cfa(saved)) {
+        if (!unwind_is_known(frame, fp))
+            return false;
+        from = frame->registers[fp];
+    }
+    return unwind_load(frame, from + (uint64_t)unwind_saved_distance(saved), ret) == UNWIND_STEPPED;
 }
 
 static void unwind_frame_restore(UnwindFrame *frame, const UnwindRule *rule, uint64_t cfa) {
     const UnwindMachine *machine = frame->machine;
-    uint64_t fp = unwind_is_known(frame, machine->fp) ? frame->registers[machine->fp] : UINT64_MAX;
-    uint64_t kept = 0;
+    uint64_t values[UNWIND_SAVED], kept = 0;
+    unsigned n;
 
-    for (unsigned i = 1; i < UNWIND_SAVED; i++) {
-        uint8_t reg = machine->saved[i];
-        uint64_t value;
+    for (n = 1; n < UNWIND_SAVED && machine->saved[n] != UNWIND_NO_REGISTER; n++) {
+        uint8_t reg = machine->saved[n];
 
-        if (reg == UNWIND_NO_REGISTER)
-            break;
-        if (rule->saved[i] != UNWIND_SAME) {
-            if (unwind_load(frame, unwind_frame_at(rule->saved[i], fp, cfa), &value) !=
-                UNWIND_STEPPED)
-                continue;
-            unwind_set(frame, reg, value);
-        }
-        kept |= 1ULL << reg;
+        values[n] = frame->registers[reg];
+        if (rule->saved[n] == UNWIND_SAME
+                ? unwind_is_known(frame, reg)
+                : unwind_frame_saved(frame, rule->saved[n], cfa, &values[n]))
+            kept |= 1ULL << reg;
     }
-    frame->known &= kept;
+    for (unsigned i = 1; i < n; i++)
+        frame->registers[machine->saved[i]] = values[i];
+    frame->known = kept;
 }
 
 UnwindStep unwind_step(UnwindFrame *frame, const UnwindRule *rule) {

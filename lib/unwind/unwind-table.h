@@ -35,11 +35,14 @@ typedef enum UnwindKind {
     UNWIND_END,    /* there is no caller */
 } UnwindKind;
 
-/* Where a register of the caller lies: an even number is an offset from the CFA, an odd one, less
- * one, is an offset from the frame pointer. */
+/* Where a register of the caller lies. Other numbers than these are made and read by the functions
+ * below: an even one is a distance from the CFA, an odd one a distance from the frame pointer or
+ * the number of another register. Distances are multiples of eight. */
 enum {
     UNWIND_SAME = 0, /* the callee has not changed it */
     UNWIND_UNKNOWN = INT16_MIN,
+    UNWIND_FROM_FRAME_POINTER = 1,
+    UNWIND_IN_REGISTER = 1 << 14, /* with the bit of the frame pointer */
 };
 
 typedef struct UnwindRule {
@@ -47,6 +50,42 @@ typedef struct UnwindRule {
     int16_t saved[UNWIND_SAVED];
     int32_t offset, second;
 } UnwindRule;
+
+/* What lies at the CFA itself is not the callee's to save. */
+static inline int16_t unwind_saved_at_cfa(int64_t offset) {
+    int64_t saved = offset / 4;
+
+    return offset % 8 != 0 || saved <= INT16_MIN || saved > INT16_MAX ? UNWIND_UNKNOWN
+                                                                      : (int16_t)saved;
+}
+
+static inline int16_t unwind_saved_at_pointer(int64_t offset) {
+    int64_t saved = offset / 4;
+
+    return offset % 8 != 0 || saved <= -UNWIND_IN_REGISTER || saved >= UNWIND_IN_REGISTER
+               ? UNWIND_UNKNOWN
+               : (int16_t)(saved | UNWIND_FROM_FRAME_POINTER);
+}
+
+static inline int16_t unwind_saved_in_register(uint8_t reg) {
+    return (int16_t)(UNWIND_IN_REGISTER | reg << 1 | UNWIND_FROM_FRAME_POINTER);
+}
+
+static inline bool unwind_saved_is_at_cfa(int16_t saved) {
+    return !(saved & UNWIND_FROM_FRAME_POINTER) && saved != UNWIND_SAME && saved != UNWIND_UNKNOWN;
+}
+
+/* The register that holds it, or UNWIND_NO_REGISTER. */
+static inline uint8_t unwind_saved_register(int16_t saved) {
+    return saved & UNWIND_FROM_FRAME_POINTER && saved > UNWIND_IN_REGISTER
+               ? (uint8_t)((saved - UNWIND_IN_REGISTER) >> 1)
+               : (uint8_t)UNWIND_NO_REGISTER;
+}
+
+/* From the CFA, or from the frame pointer. */
+static inline int64_t unwind_saved_distance(int16_t saved) {
+    return (int64_t)(saved & ~UNWIND_FROM_FRAME_POINTER) * 4;
+}
 
 /* An executable PT_LOAD of the file. */
 typedef struct UnwindSegment {

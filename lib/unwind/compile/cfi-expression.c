@@ -107,9 +107,8 @@ int16_t cfi_expression_saved(uint16_t machine, Bytes expression) {
     int64_t offset;
     uint8_t base;
 
-    if (!cfi_expression_base(&c, &base, &offset) || cursor_left(&c) > 0 || offset & 1 ||
-        offset <= INT16_MIN || offset >= INT16_MAX ||
+    if (!cfi_expression_base(&c, &base, &offset) || cursor_left(&c) > 0 ||
         unwind_register_of_dwarf(machine, base) != unwind_machine(machine)->fp)
         return UNWIND_UNKNOWN;
-    return (int16_t)(offset + 1);
+    return unwind_saved_at_pointer(offset);
 }

@@ -89,11 +89,18 @@ static int64_t cfi_run_factored(const CfiRun *run, int64_t value) {
 }
 
 static void cfi_run_save_at(CfiRun *run, uint64_t number, int64_t factored) {
-    int64_t offset = cfi_run_factored(run, factored);
-    /* What lies at the CFA itself is the caller's. */
-    bool fits = offset > INT16_MIN && offset <= INT16_MAX && offset != 0 && offset % 2 == 0;
+    int16_t saved = unwind_saved_at_cfa(cfi_run_factored(run, factored));
 
-    cfi_run_save(run, number, fits ? (int16_t)offset : (int16_t)UNWIND_UNKNOWN);
+    /* What lies at the CFA itself is the caller's. */
+    cfi_run_save(run, number, saved == UNWIND_SAME ? (int16_t)UNWIND_UNKNOWN : saved);
+}
+
+static void cfi_run_save_in(CfiRun *run, uint64_t number, uint64_t other) {
+    uint8_t reg = unwind_register_of_dwarf(run->section->machine, other);
+
+    cfi_run_save(run, number,
+                 reg == UNWIND_NO_REGISTER ? (int16_t)UNWIND_UNKNOWN
+                                           : unwind_saved_in_register(reg));
 }
 
 static void cfi_run_restore(CfiRun *run, uint64_t number) {
@@ -226,6 +233,8 @@ static bool cfi_run_register(CfiRun *run, uint8_t op, Cursor *c) {
         cfi_run_save(run, number, cfi_expression_saved(run->section->machine, cfi_run_block(c)));
         return true;
     case CFA_REGISTER:
+        cfi_run_save_in(run, number, cfi_uleb(c));
+        return true;
     case CFA_VAL_OFFSET:
     case CFA_VAL_OFFSET_SF:
         (void)cfi_uleb(c);
@@ -292,7 +301,8 @@ static UnwindRule cfi_run_rule(const CfiRun *run) {
         return (UnwindRule){.kind = UNWIND_END};
     if (run->cie->is_signal && (is_x86_signal || machine->link != UNWIND_NO_REGISTER))
         return (UnwindRule){.kind = UNWIND_SIGNAL};
-    if (rule->kind == UNWIND_NONE || rule->saved[0] == UNWIND_UNKNOWN || rule->saved[0] & 1)
+    if (rule->kind == UNWIND_NONE ||
+        (rule->saved[0] != UNWIND_SAME && !unwind_saved_is_at_cfa(rule->saved[0])))
         return (UnwindRule){};
     return *rule;
 }
