@@ -37,6 +37,18 @@ static inline void scene_done(Scene *s) {
     place_done(&s->place);
 }
 
+/* The engine ends behind the housekeeper, which may still work for it. */
+static inline void end_engine(Scene *s) {
+    s->housekeeper = housekeeper_free(s->housekeeper, NULL);
+    s->engine = snapshot_engine_free(s->engine);
+}
+
+static inline int begin_engine(Scene *s) {
+    int r = housekeeper_new(s->loop, "profd-house", &s->housekeeper);
+
+    return r == 0 ? snapshot_engine_new(s->place.store, s->loop, s->housekeeper, &s->engine) : r;
+}
+
 static inline int scene_init(Scene *s) {
     int r;
 
@@ -46,9 +58,7 @@ static inline int scene_init(Scene *s) {
         r = place_open(&s->place);
     if (r == 0)
         r = loop_new(&s->loop);
-    if (r == 0)
-        r = housekeeper_new(s->loop, "profd-house", &s->housekeeper);
-    return r == 0 ? snapshot_engine_new(s->place.store, s->loop, s->housekeeper, &s->engine) : r;
+    return r == 0 ? begin_engine(s) : r;
 }
 
 /* The outcome of a change. */

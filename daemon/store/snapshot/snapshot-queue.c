@@ -262,6 +262,8 @@ SnapshotEngine *snapshot_engine_free(SnapshotEngine *engine) {
         Kept *kept = engine->kept;
 
         engine->kept = kept->next;
+        /* The housekeeper has gone, and its changes with it. */
+        assert(!kept->changes);
         if (kept->info.transient || kept->fate == FATE_UNWANTED)
             (void)snapshot_delete(engine, kept);
         free(kept);
