@@ -107,13 +107,13 @@ def in_namespaces():
 
 
 class Perf:
-    """perf record of all CPUs by the clock of profd, until stopped."""
+    """perf record of all CPUs by the clock of profd, until stopped; of each event where there is no frequency."""
 
     def __init__(self, path, *options, frequency=999, event="cpu-clock"):
         self.path = path
         self.process = subprocess.Popen(
-            ["perf", "record", "-q", "-N", "-B", "-a", "-k", "CLOCK_MONOTONIC", "-e", event, "-F",
-             str(frequency), *options, "-o", path, "--", "sleep", "100000"],
+            ["perf", "record", "-q", "-N", "-B", "-a", "-k", "CLOCK_MONOTONIC", "-e", event,
+             *(["-F", str(frequency)] if frequency else ["-c", "1"]), *options, "-o", path, "--", "sleep", "100000"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         try:
             wait_until(lambda: self.records() or self.process.poll() is not None, READY_S,

@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 
@@ -126,6 +127,16 @@ class Machine:
         """Its pid within the machine."""
         said = self.run("pgrep", "-f", "--", "--recorder=").stdout.split()
         return said[0] if said else None
+
+    def host_pid(self, unit):
+        """The pid, as we see it, of the main process of a unit."""
+        inside = self.show_of(unit, "MainPID")
+        for child in children(self.first):
+            with contextlib.suppress(OSError):
+                with open(f"/proc/{child}/status", encoding="utf-8", errors="replace") as f:
+                    if re.search(rf"^NSpid:.*\t{inside}$", f.read(), re.MULTILINE):
+                        return child
+        return check(False, f"{unit} has no main process: {self.journal()}")
 
     def files(self):
         return self.do("ls", STORE).split()

@@ -6,6 +6,7 @@ journal says of it, deaths, a watchdog, and what a restart and an upgrade cost u
 import contextlib
 import glob
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -236,34 +237,83 @@ NICE = -15  # as the unit says
 LOAD = f"for i in $(seq {BUSY}); do (while :; do :; done) & done; wait"
 
 
-def recorded_under_load(machine):
-    """The finished segments of some seconds, and when profd was started."""
+PEER = "/root/peer.data"
+PEER_COMMAND = ["perf", "record", "-q", "-N", "-a", "-e", "cpu-clock", "-F", "999", "-k", "CLOCK_MONOTONIC", "-o", PEER,
+                "--", "sleep", "1000"]
+
+
+class Start:
+    """When systemd began to start a unit, and when the unit's program began to run. Until then the process is
+    systemd's own; the unit's nice value counts for a part of that time only."""
+
+    def __init__(self, machine, unit, execs):
+        self.begin_ns = int(machine.show_of(unit, "ExecMainStartTimestampMonotonic")) * 1000
+        self.pid, self.execs, self.exec_ns = machine.host_pid(unit), execs, 0
+
+    def read_exec(self):
+        said = subprocess.run(["perf", "script", "--ns", "-F", "pid,time", "-i", self.execs], capture_output=True,
+                              text=True, check=True).stdout
+        moments = [int(s) * 10**9 + int(ns) for pid, s, ns in re.findall(r"^ *(\d+) +(\d+)\.(\d+):", said, re.MULTILINE)
+                   if int(pid) == self.pid]
+        self.exec_ns = max(moments, default=0)
+        check(self.exec_ns > self.begin_ns, f"process {self.pid} has no exec after {self.begin_ns}: {said[-500:]}")
+
+    def parts_ms(self, paths):
+        """Of systemd, and of the program up to its first sample."""
+        first_ns = min(s.time for s in recording.samples(paths))
+        return (self.exec_ns - self.begin_ns) / 1e6, (first_ns - self.exec_ns) / 1e6
+
+
+def begin_load(machine):
     machine.do("systemd-run", "--quiet", "--unit=busy", "sh", "-c", LOAD)
     shell = machine.show_of("busy", "MainPID")
     wait_until(lambda: machine.run("pgrep", "-c", "-P", shell).stdout.strip() == str(BUSY), 60, "the load to begin")
-    machine.do("systemctl", "start", UNIT)
-    machine.wait_for_journal("Recording ")
-    for pid in (machine.show("MainPID"), machine.recorder()):
-        equal(machine.do("ps", "-o", "ni=", "-p", pid), str(NICE), f"nice value of process {pid}")
-    time.sleep(4)
-    begin_ns = int(machine.show("ExecMainStartTimestampMonotonic")) * 1000
-    machine.do("systemctl", "stop", UNIT)
-    machine.do("systemctl", "stop", "busy")
-    return segments(machine, 1), begin_ns
+
+
+def end_peer(machine):
+    """perf record writes its file only when it has run its command, which takes long beside the load."""
+    wait_until(lambda: "sleep" in machine.run("ps", "-o", "comm=", "--ppid", machine.show_of("peer", "MainPID")).stdout, 60,
+               "perf record to begin")
+    time.sleep(1)
+    machine.do("systemctl", "kill", "--kill-who=main", "-s", "INT", "peer")
+    wait_until(lambda: machine.show_of("peer", "ActiveState") in ("inactive", "failed"), 60, "perf record to end")
+
+
+def recorded_under_load(machine):
+    """The finished segments of some seconds beside the load, and how profd and perf record started there."""
+    with perf_record(os.path.join(machine.disk.folder, "execs"), event="sched:sched_process_exec", frequency=None) as execs:
+        begin_load(machine)
+        machine.do("systemctl", "start", "--no-block", UNIT)
+        machine.do("systemd-run", "--quiet", "--unit=peer", *PEER_COMMAND)
+        machine.wait_for_journal("Recording ")
+        for pid in (machine.show("MainPID"), machine.recorder()):
+            equal(machine.do("ps", "-o", "ni=", "-p", pid), str(NICE), f"nice value of process {pid}")
+        time.sleep(4)
+        starts = [Start(machine, unit, execs.path) for unit in (UNIT, "peer")]
+        machine.do("systemctl", "stop", UNIT)
+        machine.do("systemctl", "stop", "busy")
+        end_peer(machine)
+    for start in starts:
+        start.read_exec()
+    return segments(machine, 1), starts
 
 
 @on_each
-def beside_a_hundred_busy_processes_the_service_loses_nothing(name):
+def beside_a_hundred_busy_processes_the_service_loses_nothing_and_records_before_perf_does(name):
     with machine_of(name) as machine:
         configure(machine, "[Session default]\nEvent=cpu-clock\nFrequency=999\n")
-        paths, begin_ns = recorded_under_load(machine)
+        paths, starts = recorded_under_load(machine)
         times = recording.by_cpu(recording.samples(paths))
         equal(sorted(times), list(range(CPUS)), "CPUs with samples")
         equal(recording.lost(paths), 0, "samples that were lost")
         taken = sum(len(t) for t in times.values())
         check(taken > CPUS * 999, f"only {taken} samples of four seconds")
-        first = (min(t[0] for t in times.values()) - begin_ns) / 1e6
-        print(f"# on {name} beside {BUSY} busy processes the first sample came {first:.0f} ms after the start, 0 of {taken} lost")
+        ours, theirs = (start.parts_ms(path) for start, path in zip(starts, (paths, machine.disk.path(PEER))))
+        print(f"# on {name} beside {BUSY} busy processes 0 of {taken} samples were lost")
+        for who, (systemd, program_ms) in (("profd", ours), ("perf record", theirs)):
+            print(f"# {who}: {systemd:.0f} ms of systemd up to its exec, and {program_ms:.0f} ms from there to its first sample")
+        # The machine has no controller of CPU time, so that the unit's CPUWeight= does not count for systemd's part.
+        check(ours[1] < theirs[1], f"the first sample came {ours[1]:.0f} ms after the exec, that of perf record {theirs[1]:.0f} ms")
 
 
 def build_with_hooks():
