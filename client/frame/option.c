@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "client/frame/option.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/clock.h"
 #include "util/near.h"
+#include "util/parse.h"
 
 /*
  * The option parser. It walks the words of a command line once: an option goes to the first table
@@ -328,26 +331,22 @@ void option_words_done(OptionWords *words) {
 }
 
 int parse_seconds(const char *s, size_t n, uint64_t *ret_ns) {
-    uint64_t ns = 0;
-    size_t i = 0, decimals = 0;
+    const char *p = s, *point;
+    uint64_t whole = 0, ns = 0;
+    int r = *p == '.' ? 0 : parse_take_digits(&p, &whole);
 
-    for (; i < n && s[i] >= '0' && s[i] <= '9'; i++)
-        if (__builtin_mul_overflow(ns, 10, &ns) ||
-            __builtin_add_overflow(ns, (uint64_t)(s[i] - '0'), &ns))
-            return -ERANGE;
-    if (__builtin_mul_overflow(ns, 1000000000ULL, &ns))
+    point = p;
+    if (r == 0 && p > s && *p == '.' && !isdigit((unsigned char)p[1]))
+        p++; /* "5." */
+    else if (r == 0)
+        r = parse_take_fraction(&p, &ns);
+    if (r == 0 && (p != s + n || p - point > 1 + 9))
+        r = -EINVAL;
+    if (r < 0)
+        return r;
+    if (__builtin_mul_overflow(whole, NS_PER_SECOND, &whole) ||
+        __builtin_add_overflow(whole, ns, &ns))
         return -ERANGE;
-    if (i < n && s[i] == '.') {
-        uint64_t unit = 100000000;
-
-        for (i++; i < n && s[i] >= '0' && s[i] <= '9'; i++, decimals++, unit /= 10)
-            if (__builtin_add_overflow(ns, unit * (uint64_t)(s[i] - '0'), &ns))
-                return -ERANGE;
-        if (decimals > 9)
-            return -EINVAL;
-    }
-    if (i < n || n == 0 || (n == 1 && s[0] == '.'))
-        return -EINVAL;
     *ret_ns = ns;
     return 0;
 }

@@ -24,8 +24,6 @@ enum {
     TEXT_MAX = 128,
     ZONE_MAX = 64,
     PATH_MAX_LENGTH = 256,
-    US_PER_SEC = 1000000,
-    NS_PER_US = 1000,
     SEC_PER_MIN = 60,
     MIN_PER_HOUR = 60,
     OFFSET_HOURS_MAX = 14,
@@ -134,7 +132,7 @@ static Zone timestamp_take_zone(char *text) {
 }
 
 static void timestamp_break_down(uint64_t us, Zone zone, struct tm *ret) {
-    time_t t = (time_t)(us / US_PER_SEC);
+    time_t t = (time_t)(us / US_PER_SECOND);
 
     if (zone.local) {
         (void)localtime_r(&t, ret);
@@ -149,9 +147,9 @@ static int timestamp_put_together(struct tm *tm, Zone zone, unsigned us, uint64_
 
     tm->tm_isdst = zone.dst;
     t = zone.local ? mktime(tm) : timegm(tm) - zone.offset_s;
-    if (t < 0 || (uint64_t)t > US_MAX / US_PER_SEC - 1)
+    if (t < 0 || (uint64_t)t > US_MAX / US_PER_SECOND - 1)
         return -ERANGE;
-    *ret_us = (uint64_t)t * US_PER_SEC + us;
+    *ret_us = (uint64_t)t * US_PER_SECOND + us;
     return 0;
 }
 
@@ -213,21 +211,6 @@ static bool timestamp_take_date(const char **p, struct tm *tm) {
     return true;
 }
 
-/* ".25" in microseconds; digits beyond the sixth round nothing. */
-static bool timestamp_take_fraction(const char **p, unsigned *ret_us) {
-    unsigned us = 0, n = 0;
-
-    if (**p != '.')
-        return true;
-    for ((*p)++; isdigit((unsigned char)**p); (*p)++, n++)
-        if (n < 6)
-            us = us * 10 + (unsigned)(**p - '0');
-    for (unsigned i = n; i < 6; i++)
-        us *= 10;
-    *ret_us = us;
-    return n > 0;
-}
-
 /* "10:00", "10:00:00.5". */
 static bool timestamp_take_time(const char **p, struct tm *tm, unsigned *ret_us) {
     if (!timestamp_take_number(p, 2, &tm->tm_hour) || *(*p)++ != ':' ||
@@ -235,9 +218,12 @@ static bool timestamp_take_time(const char **p, struct tm *tm, unsigned *ret_us)
         return false;
     tm->tm_sec = 0;
     if (**p == ':') {
+        uint64_t ns;
+
         (*p)++;
-        if (!timestamp_take_number(p, 2, &tm->tm_sec) || !timestamp_take_fraction(p, ret_us))
+        if (!timestamp_take_number(p, 2, &tm->tm_sec) || parse_take_fraction(p, &ns) < 0)
             return false;
+        *ret_us = (unsigned)(ns / NS_PER_US);
     }
     return tm->tm_hour < 24 && tm->tm_min < 60 && tm->tm_sec <= 60;
 }

@@ -6,6 +6,7 @@
 
 #include "client/frame/figure.h"
 #include "client/remote/reply.h"
+#include "util/clock.h"
 #include "util/macro.h"
 #include "util/text.h"
 
@@ -14,13 +15,13 @@
  * with its reason. Moments of today go without their day.
  */
 
-enum { US_PER_S = 1000000, US_PER_MS = 1000, NS_PER_US = 1000, GAPS_SHOWN = 8 };
+enum { GAPS_SHOWN = 8 };
 
 /* Then the second alone does not tell begin from end. */
-#define SHORT_US (2 * (uint64_t)US_PER_S)
+#define SHORT_US (2 * US_PER_SECOND)
 
 static bool coverage_text_same_day(uint64_t a_us, uint64_t b_us) {
-    time_t a = (time_t)(a_us / US_PER_S), b = (time_t)(b_us / US_PER_S);
+    time_t a = (time_t)(a_us / US_PER_SECOND), b = (time_t)(b_us / US_PER_SECOND);
     struct tm x, y;
 
     return localtime_r(&a, &x) && localtime_r(&b, &y) && x.tm_year == y.tm_year &&
@@ -28,7 +29,7 @@ static bool coverage_text_same_day(uint64_t a_us, uint64_t b_us) {
 }
 
 static void coverage_text_put_moment(Buffer *out, uint64_t us, bool with_day, bool with_ms) {
-    time_t seconds = (time_t)(us / US_PER_S);
+    time_t seconds = (time_t)(us / US_PER_SECOND);
     char text[40];
     struct tm tm;
 
@@ -38,7 +39,7 @@ static void coverage_text_put_moment(Buffer *out, uint64_t us, bool with_day, bo
     else
         figure_moment_short(out, us);
     if (with_ms)
-        text_printf(out, ".%03u", (unsigned)(us % US_PER_S / US_PER_MS));
+        text_printf(out, ".%03u", (unsigned)(us % US_PER_SECOND / US_PER_MS));
 }
 
 void coverage_times(Buffer *out, uint64_t since_us, uint64_t until_us) {

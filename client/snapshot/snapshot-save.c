@@ -16,6 +16,7 @@
 #include "client/remote/coverage-text.h"
 #include "client/remote/remote.h"
 #include "client/remote/reply.h"
+#include "util/clock.h"
 #include "util/file.h"
 #include "util/text.h"
 
@@ -26,7 +27,7 @@
  * the file, so that lies in an unlinked one meanwhile.
  */
 
-enum { CHUNK = 256 * 1024, FILES_MAX = 64, NS_PER_US = 1000 };
+enum { CHUNK = 256 * 1024, FILES_MAX = 64 };
 
 /* "data" or "data.N": what a recording in a folder has. */
 static bool snapshot_save_is_file_name(const char *name) {

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "util/clock.h"
 #include "util/text.h"
 
 /*
@@ -10,8 +11,6 @@
  * paths pass the escape of everything else that we show. Times are microseconds, which stay below
  * what a double holds.
  */
-
-enum { NS_PER_US = 1000 };
 
 #define NUMBER_MAX (1ULL << 53) /* of JSON, where it is a double */
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "call/answer.h"
+#include "util/clock.h"
 
 /*
  * What a call asks, and the ways to end one that several methods have. Parameters were held against
@@ -10,7 +11,7 @@
  * call has ended.
  */
 
-enum { NS_PER_US = 1000, BUSY_MS = 1000 };
+enum { BUSY_MS = 1000 };
 
 static json_t *ask_parameter(const Call *call, const char *name) {
     json_t *value = json_object_get(call_parameters(call), name);

@@ -6,8 +6,9 @@
 #include "control/control.h"
 #include "protocol/interface.h"
 #include "protocol/message.h"
+#include "util/clock.h"
 
-#define CONTROL_TICK_NS 1000000000ULL
+#define CONTROL_TICK_NS NS_PER_SECOND
 #define CONTROL_RATE_NS 60000000000ULL /* in which so many lines of a kind are logged */
 
 enum {

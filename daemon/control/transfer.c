@@ -20,8 +20,6 @@
  * again and again do not fill the process with such threads.
  */
 
-#define NS_PER_MS 1000000ULL
-
 enum {
     STACK_BYTES = 64 * 1024,
     SLICE_BYTES = 1 << 20,

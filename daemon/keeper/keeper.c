@@ -30,7 +30,6 @@
  * started again, later each time, for the rings go on filling and somebody must empty them.
  */
 
-#define NS_PER_MS   1000000ULL
 #define ELF_PROGRAM "profd-elf"
 
 enum {

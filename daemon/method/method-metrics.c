@@ -14,7 +14,7 @@
  * or file is ever a label.
  */
 
-enum { INTERVAL_MIN_MS = 100, NS_PER_MS = 1000000 };
+enum { INTERVAL_MIN_MS = 100 };
 
 #define SECONDS(ns) ((double)(ns) / (double)NS_PER_SECOND)
 

@@ -19,7 +19,7 @@
 typedef enum Phase { PHASE_WAIT, PHASE_RECORD, PHASE_SWEEP, PHASE_BUILD, PHASE_DONE } Phase;
 
 #define PROGRESS_NS 100000000ULL
-#define CHECK_NS    1000000000ULL /* a clock that is set moves moments */
+#define CHECK_NS    NS_PER_SECOND /* a clock that is set moves moments */
 
 typedef struct Job {
     Daemon *daemon;

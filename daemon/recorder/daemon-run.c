@@ -23,7 +23,6 @@
  * is opened last, when there is something to answer.
  */
 
-#define NS_PER_MS 1000000ULL
 #define SWEEP_MAX_NS                                                                               \
     (30000 * NS_PER_MS) /* longer than this beyond the flush interval means that                   \
                          * the sweep hangs */

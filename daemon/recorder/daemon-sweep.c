@@ -22,7 +22,6 @@
 
 enum { SLICE_BYTES = 4 << 20 };
 
-#define NS_PER_MS    1000000ULL
 #define SWEEP_GAP_NS (10 * NS_PER_MS)
 #define PASS_SWEEP_NS                                                                              \
     (50 * NS_PER_MS) /* while /proc is read for the first time: baselines                          \

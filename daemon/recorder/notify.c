@@ -18,8 +18,6 @@
  * faulty disk makes a session degraded, and that is no reason for a restart.
  */
 
-enum { NS_PER_US = 1000 };
-
 struct Notify {
     bool (*is_alive)(void *userdata);
     void *userdata;

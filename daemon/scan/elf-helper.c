@@ -23,8 +23,6 @@
  * signal reaches it; when it only waits for a CPU, so do we. After each end it is started later.
  */
 
-#define NS_PER_MS 1000000ULL
-
 enum {
     LOOK_MS = 1000,  /* between two looks at a helper that does not answer */
     STUCK_LOOKS = 4, /* in a row at which it waits for a file system */

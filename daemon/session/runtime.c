@@ -9,6 +9,7 @@
 #include "protocol/value.h"
 #include "store/disk/dirfd.h"
 #include "store/disk/disk.h"
+#include "util/clock.h"
 #include "util/file.h"
 
 /*
@@ -19,7 +20,7 @@
 
 #define KEPT_FILE ".sessions.json"
 
-enum { RUNTIME_BYTES_MAX = 4 << 20, BOOT_ID_SIZE = 64, NS_PER_US = 1000 };
+enum { RUNTIME_BYTES_MAX = 4 << 20, BOOT_ID_SIZE = 64 };
 
 static void runtime_read_boot_id(char ret[BOOT_ID_SIZE]) {
     if (file_read_text("/proc/sys/kernel/random/boot_id", ret, BOOT_ID_SIZE) < 0)
@@ -97,8 +98,8 @@ static int runtime_decode_entry(json_t *value, SavedSession *ret) {
                     &runtime, "state", &state, "sinceUsec", &since, "stateUsec", &in_state,
                     "stopUsec", &stop, "settings", &settings) < 0 ||
         !config_name_is_valid(ret->name) || session_state_from_name(state, &ret->state) < 0 ||
-        since < 0 || in_state < 0 || stop < 0 || since > INT64_MAX / NS_PER_US ||
-        in_state > INT64_MAX / NS_PER_US || stop > INT64_MAX / NS_PER_US)
+        (uint64_t)since > INT64_MAX / NS_PER_US || (uint64_t)in_state > INT64_MAX / NS_PER_US ||
+        (uint64_t)stop > INT64_MAX / NS_PER_US)
         return -EBADMSG;
     ret->runtime = runtime;
     ret->since_real_ns = (uint64_t)since * NS_PER_US;

@@ -12,7 +12,7 @@
  */
 
 /* A shorter loss on a ring is reported only as a count, not as a gap. */
-#define LOST_GAP_NS 1000000000ULL
+#define LOST_GAP_NS NS_PER_SECOND
 
 static void session_coverage_flush(Session *session) {
     PdCoverage *pending = &session->pending;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "capture/ring/broken-sample.h"
+#include "util/clock.h"
 #include "util/log.h"
 
 /*
@@ -14,8 +15,6 @@
  * that CLOCK_DATA holds for a whole segment), when CPUs come or go (so that the event table knows
  * all ids), or on request. The events stay open: the next sweep goes into the next segment.
  */
-
-enum { NS_PER_MS = 1000000 };
 
 #define HELD_MAX_NS 3000000000ULL
 

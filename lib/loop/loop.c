@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <event2/event.h>
 
+#include "util/clock.h"
+
 /*
  * libevent behind a few verbs. Sources are chained so that the loop can free what is left; what a
  * callback returns decides whether the loop goes on.
  */
-
-enum { NS_PER_SEC = 1000000000, NS_PER_US = 1000 };
 
 struct LoopSource {
     LoopSource *next, *previous;
@@ -80,8 +80,8 @@ static void loop_dispatch(evutil_socket_t fd _unused_, short what _unused_, void
 
 static struct timeval loop_timeval_of(uint64_t ns) {
     return (struct timeval){
-        .tv_sec = (time_t)(ns / NS_PER_SEC),
-        .tv_usec = (suseconds_t)(ns % NS_PER_SEC / NS_PER_US),
+        .tv_sec = (time_t)(ns / NS_PER_SECOND),
+        .tv_usec = (suseconds_t)(ns % NS_PER_SECOND / NS_PER_US),
     };
 }
 

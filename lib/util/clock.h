@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What time it is, in nanoseconds. */
+/* What time it is, in nanoseconds, and how many of them other units have. */
 
 #include <stdint.h>
 #include <time.h>
 
-#define NS_PER_SECOND 1000000000ULL
+#define NS_PER_US     UINT64_C(1000)
+#define NS_PER_MS     UINT64_C(1000000)
+#define NS_PER_SECOND UINT64_C(1000000000)
+#define US_PER_MS     UINT64_C(1000)
+#define US_PER_SECOND UINT64_C(1000000)
 
 static inline uint64_t clock_ns(clockid_t clock) {
     struct timespec t;

@@ -6,14 +6,13 @@
 #include <string.h>
 #include <strings.h>
 
+#include "util/clock.h"
 #include "util/macro.h"
 
 /*
  * Text to numbers, without strtoul's signs, spaces and bases. Units are tables; fractions as in
  * "1.5h" are taken to nine digits.
  */
-
-#define NS_PER_SEC 1000000000ULL
 
 typedef struct Unit {
     const char *name;
@@ -33,24 +32,23 @@ static const Unit span_units[] = {
     { "us",      1000                     }, { "usec",    1000                     },
     { "\u00b5s", 1000                     }, { "\u03bcs", 1000                     },
     { "ms",      1000000                  }, { "msec",    1000000                  },
-    { "s",       NS_PER_SEC               }, { "sec",     NS_PER_SEC               },
-    { "second",  NS_PER_SEC               }, { "seconds", NS_PER_SEC               },
-    { "m",       60 * NS_PER_SEC          }, { "min",     60 * NS_PER_SEC          },
-    { "minute",  60 * NS_PER_SEC          }, { "minutes", 60 * NS_PER_SEC          },
-    { "h",       3600 * NS_PER_SEC        }, { "hr",      3600 * NS_PER_SEC        },
-    { "hour",    3600 * NS_PER_SEC        }, { "hours",   3600 * NS_PER_SEC        },
-    { "d",       86400 * NS_PER_SEC       }, { "day",     86400 * NS_PER_SEC       },
-    { "days",    86400 * NS_PER_SEC       }, { "w",       7 * 86400 * NS_PER_SEC   },
-    { "week",    7 * 86400 * NS_PER_SEC   }, { "weeks",   7 * 86400 * NS_PER_SEC   },
-    { "M",       2629800 * NS_PER_SEC     }, { "month",   2629800 * NS_PER_SEC     },
-    { "months",  2629800 * NS_PER_SEC     }, { "y",       31557600 * NS_PER_SEC    },
-    { "year",    31557600 * NS_PER_SEC    }, { "years",   31557600 * NS_PER_SEC    },
-    { "",        NS_PER_SEC               },
+    { "s",       NS_PER_SECOND               }, { "sec",     NS_PER_SECOND               },
+    { "second",  NS_PER_SECOND               }, { "seconds", NS_PER_SECOND               },
+    { "m",       60 * NS_PER_SECOND          }, { "min",     60 * NS_PER_SECOND          },
+    { "minute",  60 * NS_PER_SECOND          }, { "minutes", 60 * NS_PER_SECOND          },
+    { "h",       3600 * NS_PER_SECOND        }, { "hr",      3600 * NS_PER_SECOND        },
+    { "hour",    3600 * NS_PER_SECOND        }, { "hours",   3600 * NS_PER_SECOND        },
+    { "d",       86400 * NS_PER_SECOND       }, { "day",     86400 * NS_PER_SECOND       },
+    { "days",    86400 * NS_PER_SECOND       }, { "w",       7 * 86400 * NS_PER_SECOND   },
+    { "week",    7 * 86400 * NS_PER_SECOND   }, { "weeks",   7 * 86400 * NS_PER_SECOND   },
+    { "M",       2629800 * NS_PER_SECOND     }, { "month",   2629800 * NS_PER_SECOND     },
+    { "months",  2629800 * NS_PER_SECOND     }, { "y",       31557600 * NS_PER_SECOND    },
+    { "year",    31557600 * NS_PER_SECOND    }, { "years",   31557600 * NS_PER_SECOND    },
+    { "",        NS_PER_SECOND               },
 };
 /* clang-format on */
 
-/* Digits at *p, which moves behind them. */
-static int parse_take_digits(const char **p, uint64_t *ret) {
+int parse_take_digits(const char **p, uint64_t *ret) {
     uint64_t v = 0;
 
     if (!isdigit((unsigned char)**p))
@@ -63,8 +61,7 @@ static int parse_take_digits(const char **p, uint64_t *ret) {
     return 0;
 }
 
-/* ".5" as parts of a billion; 0 without a point. */
-static int parse_take_fraction(const char **p, uint64_t *ret_billionths) {
+int parse_take_fraction(const char **p, uint64_t *ret_billionths) {
     uint64_t v = 0, digits = 0;
 
     *ret_billionths = 0;
@@ -106,7 +103,7 @@ static int parse_take_quantity(const char **p, const Unit *units, size_t n, uint
         *p += length;
         if (__builtin_mul_overflow(whole, units[i].factor, &value) ||
             __builtin_add_overflow(
-                value, (uint64_t)((unsigned __int128)billionths * units[i].factor / NS_PER_SEC),
+                value, (uint64_t)((unsigned __int128)billionths * units[i].factor / NS_PER_SECOND),
                 &value) ||
             __builtin_add_overflow(*sum, value, sum))
             return -ERANGE;

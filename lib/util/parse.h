@@ -9,6 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Digits at *p, which moves behind them. */
+int parse_take_digits(const char **p, uint64_t *ret);
+/* ".5" at *p as parts of a billion; 0 without a point. Digits beyond the ninth round nothing. */
+int parse_take_fraction(const char **p, uint64_t *ret_billionths);
 /* Digits only. */
 int parse_u64(const char *text, uint64_t *ret);
 /* "64M": K, M, G and T mean powers of 1024; no unit means bytes. */

@@ -25,8 +25,6 @@
  * sent, shows when the keeper is gone.
  */
 
-#define NS_PER_MS 1000000ULL
-
 enum {
     HELPER_TIMEOUT_MS = 5000,
     HELPER_TIMEOUTS_MAX = 12, /* for one that only waits for a CPU */

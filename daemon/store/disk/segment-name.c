@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "store/disk/dirfd.h"
+#include "util/clock.h"
 #include "util/macro.h"
 #include "util/parse.h"
 
@@ -17,8 +18,7 @@
  * its own, for the names may all be gone.
  */
 
-#define SUFFIX     ".perf.data"
-#define NS_PER_SEC 1000000000ULL
+#define SUFFIX ".perf.data"
 
 enum { DIGITS_MIN = 8, DIGITS_MAX = 15, STAMP_LENGTH = SEGMENT_STAMP_SIZE - 1 };
 
@@ -39,7 +39,7 @@ static const struct {
 SegmentName segment_name_at(uint64_t number, uint64_t real_ns) {
     /* Four digits of a year, whatever the clock says. */
     const uint64_t last = 253402300799;
-    time_t seconds = (time_t)MIN(real_ns / NS_PER_SEC, last);
+    time_t seconds = (time_t)MIN(real_ns / NS_PER_SECOND, last);
     SegmentName name = {.number = number};
     struct tm utc;
 
@@ -141,7 +141,7 @@ uint64_t segment_name_real_ns(const SegmentName *name) {
     utc.tm_year -= 1900;
     utc.tm_mon -= 1;
     seconds = timegm(&utc);
-    return seconds < 0 ? 0 : (uint64_t)seconds * NS_PER_SEC;
+    return seconds < 0 ? 0 : (uint64_t)seconds * NS_PER_SECOND;
 }
 
 uint64_t sequence_read(int folder) {

@@ -9,6 +9,7 @@
 #include "store/disk/dirfd.h"
 #include "store/disk/disk.h"
 #include "store/folder/store-private.h"
+#include "util/clock.h"
 #include "util/log.h"
 
 /*
@@ -22,7 +23,6 @@
 #define KIB 1024ULL
 #define MIB (1024 * KIB)
 #define GIB (1024 * MIB)
-#define NS  1000000000ULL
 
 enum { KNOW_MAX = 8, RUNTIME_SHARE = 4 };
 
@@ -31,8 +31,8 @@ enum { KNOW_MAX = 8, RUNTIME_SHARE = 4 };
  * its newest segments. */
 enum { INODES_PART = 100, INODES_MIN = 16, INODES_MAX = 1024, NEWEST_KEPT = 4 };
 
-#define JUMP_NS     (3600 * NS) /* the time of day may drift by this much unasked */
-#define DISTRUST_NS (3600 * NS) /* how long it must then stay before it is believed */
+#define JUMP_NS     (3600 * NS_PER_SECOND) /* the time of day may drift by this much unasked */
+#define DISTRUST_NS (3600 * NS_PER_SECOND) /* how long it must then stay before it is believed */
 
 #define PAUSE_NS 50000 /* between what is deleted at somebody's word */
 
@@ -423,7 +423,7 @@ static void retention_let_others(Store *store) {
 }
 
 static void retention_warn_of_inodes(Store *store) {
-    static LogRate rate = {.interval_ns = 3600 * NS, .burst = 1};
+    static LogRate rate = {.interval_ns = 3600 * NS_PER_SECOND, .burst = 1};
     uint64_t free_inodes, all, keep;
     bool lacks;
 

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "util/clock.h"
+
 /*
  * A plan crosses from the main thread to the writer and may wait in the queue for long, so it owns
  * everything: events are copied with their ids and names.
@@ -64,7 +66,7 @@ uint64_t segment_sample_weight(const PdEvents *events) {
             continue;
         if (!(attr->flags & PD_ATTR_FREQ))
             return attr->sample_period;
-        return attr->sample_period ? 1000000000ULL / attr->sample_period : 0;
+        return attr->sample_period ? NS_PER_SECOND / attr->sample_period : 0;
     }
     return 0;
 }

@@ -8,6 +8,7 @@
 #include "store/disk/dirfd.h"
 #include "store/disk/disk.h"
 #include "store/snapshot/snapshot-private.h"
+#include "util/clock.h"
 #include "util/log.h"
 
 /*
@@ -68,7 +69,7 @@ static void snapshot_catalog_make_up(int folder, const char *data, const char *n
     snprintf(kept->info.name, sizeof(kept->info.name), "%s", name);
     snprintf(kept->info.reason, sizeof(kept->info.reason), "Its manifest is lost");
     if (fstatat(folder, data, &st, AT_SYMLINK_NOFOLLOW) == 0)
-        kept->info.created_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000ULL;
+        kept->info.created_ns = (uint64_t)st.st_mtim.tv_sec * NS_PER_SECOND;
 }
 
 /* It was finished while nobody could seal it. There are few such, and nothing waits yet. */

@@ -7,6 +7,7 @@
 
 #include "store/folder/store-private.h"
 #include "store/window/window.h"
+#include "util/clock.h"
 
 /*
  * Which part of a window was recorded, from what each segment says of itself. Segments of a boot
@@ -14,9 +15,9 @@
  * one before says why. A segment of which nothing is known makes no part of a window complete.
  */
 
-enum { NS_PER_SEC = 1000000000, NS_PER_MS = 1000000, STAMP_MAX = 32 };
+enum { STAMP_MAX = 32 };
 
-#define SHORT_NS (2 * (uint64_t)NS_PER_SEC) /* with seconds alone, begin and end may look alike */
+#define SHORT_NS (2 * NS_PER_SECOND) /* with seconds alone, begin and end may look alike */
 
 typedef struct Composing {
     const WindowQuery *query;
@@ -203,14 +204,14 @@ StoreCoverage window_covered(const Window *w) {
 }
 
 static void window_coverage_print_stamp(uint64_t ns, bool with_ms, char ret[STAMP_MAX]) {
-    time_t seconds = (time_t)(ns / NS_PER_SEC);
+    time_t seconds = (time_t)(ns / NS_PER_SECOND);
     char text[24], ms[8] = "";
     struct tm utc;
 
     if (with_ms)
-        snprintf(ms, sizeof(ms), ".%03u", (unsigned)(ns % NS_PER_SEC / NS_PER_MS));
+        snprintf(ms, sizeof(ms), ".%03u", (unsigned)(ns % NS_PER_SECOND / NS_PER_MS));
     if (!gmtime_r(&seconds, &utc) || strftime(text, sizeof(text), "%FT%T", &utc) == 0)
-        snprintf(ret, STAMP_MAX, "%" PRIu64, ns / NS_PER_SEC);
+        snprintf(ret, STAMP_MAX, "%" PRIu64, ns / NS_PER_SECOND);
     else
         snprintf(ret, STAMP_MAX, "%s%sZ", text, ms);
 }

@@ -16,8 +16,6 @@
  * and the main thread goes on. When it is over, that is logged too.
  */
 
-#define NS_PER_MS 1000000ULL
-
 enum {
     PAUSE_MIN_MS = 50,
     PAUSE_MAX_MS = 5000,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "util/array.h"
+#include "util/clock.h"
 #include "util/macro.h"
 
 /*
@@ -12,7 +13,7 @@
  * to each other become one that spans both.
  */
 
-#define LOST_NEAR_NS 1000000000ULL
+#define LOST_NEAR_NS NS_PER_SECOND
 
 /* clang-format off */
 static const struct {

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <time.h>
 
+#include "util/clock.h"
 #include "util/text.h"
 
 /*
@@ -16,7 +17,7 @@
  * u64 from, u64 to, u32 cpu (all: 2^32 - 1), u32 reason.
  */
 
-enum { VERSION = 1, GAP_BYTES = 24, NS_PER_SEC = 1000000000, NS_PER_US = 1000 };
+enum { VERSION = 1, GAP_BYTES = 24 };
 
 static uint32_t feature_coverage_count_words(const PdCoverage *coverage) {
     uint32_t n = PD_COVERAGE_WORDS_MAX;
@@ -66,13 +67,13 @@ void code_coverage(Codec *c, PdEnvironment *env) {
 }
 
 static void feature_coverage_print_moment(Buffer *out, uint64_t ns) {
-    time_t seconds = (time_t)(ns / NS_PER_SEC);
+    time_t seconds = (time_t)(ns / NS_PER_SECOND);
     char text[64] = "?";
     struct tm tm;
 
     if (localtime_r(&seconds, &tm))
         (void)strftime(text, sizeof(text), "%F %T", &tm);
-    text_printf(out, "%s.%06" PRIu64, text, ns % NS_PER_SEC / NS_PER_US);
+    text_printf(out, "%s.%06" PRIu64, text, ns % NS_PER_SECOND / NS_PER_US);
 }
 
 static void feature_coverage_print_span(Buffer *out, const char *label, uint64_t from_ns,

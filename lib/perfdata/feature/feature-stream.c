@@ -4,13 +4,14 @@
 #include <inttypes.h>
 #include <time.h>
 
+#include "util/clock.h"
 #include "util/text.h"
 
 /*
  * The recording itself: what its samples hold, its time span, its clock and how its bytes are kept.
  */
 
-enum { NS_PER_SEC = 1000000000, NS_PER_US = 1000, CLOCK_DATA_VERSION = 1 };
+enum { CLOCK_DATA_VERSION = 1 };
 
 /* Two features are told by their bit alone. */
 void code_branch_stack(_unused_ Codec *c, _unused_ PdEnvironment *env) {
@@ -41,8 +42,8 @@ void code_sample_time(Codec *c, PdEnvironment *env) {
 }
 
 static void feature_stream_print_usec(Buffer *out, const char *label, uint64_t time_ns) {
-    text_printf(out, "# %s : %" PRIu64 ".%06" PRIu64 "\n", label, time_ns / NS_PER_SEC,
-                time_ns % NS_PER_SEC / NS_PER_US);
+    text_printf(out, "# %s : %" PRIu64 ".%06" PRIu64 "\n", label, time_ns / NS_PER_SECOND,
+                time_ns % NS_PER_SECOND / NS_PER_US);
 }
 
 void print_sample_time(const PdEnvironment *env, Buffer *out) {
@@ -99,8 +100,8 @@ static const char *feature_stream_clock_name(uint32_t clockid) {
 
 void print_clock_data(const PdEnvironment *env, Buffer *out) {
     const char *name = feature_stream_clock_name(env->clock_data_clockid);
-    time_t seconds = (time_t)(env->clock_data_wall_ns / NS_PER_SEC);
-    uint64_t us = env->clock_data_wall_ns % NS_PER_SEC / NS_PER_US;
+    time_t seconds = (time_t)(env->clock_data_wall_ns / NS_PER_SECOND);
+    uint64_t us = env->clock_data_wall_ns % NS_PER_SECOND / NS_PER_US;
     char date[64] = "<error>";
     struct tm tm;
 

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "util/clock.h"
+
 /*
  * What one recording holds of the History: an EmittedProcess for each process, a bit in each thread
  * and cgroup. A process that existed at the floor is written as it was then, stamped with the
@@ -15,7 +17,7 @@
  * Stamps are never below the floor: perf sorts by time, and has passed on what is older.
  */
 
-#define PREAMBLE_EARLIER_NS 1000000000ULL
+#define PREAMBLE_EARLIER_NS NS_PER_SECOND
 
 int emission_new(History *h, const PdTrailer *trailer, Emission **ret) {
     Emission *e;
