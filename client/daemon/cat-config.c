@@ -49,27 +49,19 @@ static void cat_config_print(Context *c, const json_t *settings) {
 }
 
 static int cat_config_run(Context *c, void *settings, char **arguments) {
-    _cleanup_(remote_freep) Remote *remote = NULL;
     json_t *parameters = json_object(), *list;
-    int r = remote_open(c, &remote);
+    int r;
 
-    if (r != STATUS_OK) {
-        json_decref(parameters);
-        return r;
-    }
     if (arguments[0])
         value_set(&parameters, "session", remote_word(arguments[0]));
-    r = remote_list(remote, "Describe", parameters, "setting", &list);
+    r = remote_ask_list(c, "Describe", parameters, "setting", &list);
     if (r != STATUS_OK)
         return r;
-    if (c->json)
-        r = reply_print(c, list);
-    else {
+    if (!c->json) {
         context_page(c);
         cat_config_print(c, list);
     }
-    json_decref(list);
-    return r;
+    return reply_print_done(c, r, list);
 }
 
 const Command command_cat_config = {

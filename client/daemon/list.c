@@ -46,18 +46,12 @@ static const Column segment_columns[] = {
 };
 /* clang-format on */
 
-static void list_shown_buffer(Table *table, Buffer *text) {
-    text_putc(text, '\0');
-    table_shown(table, buffer_error(text) ? "?" : (const char *)text->data);
-    buffer_clear(text);
-}
-
 static void list_moment_cell(Table *table, const json_t *object, const char *name, Buffer *text) {
     if (reply_has(object, name))
         figure_moment_short(text, reply_count(object, name));
     else
         text_putc(text, '-');
-    list_shown_buffer(table, text);
+    table_buffer(table, text);
 }
 
 /* From its sinceUsec to then; `until_us` 0: not known. */
@@ -68,12 +62,12 @@ static void list_span_cell(Table *table, const json_t *object, uint64_t until_us
         figure_span(text, until_us - since_us);
     else
         text_putc(text, '-');
-    list_shown_buffer(table, text);
+    table_buffer(table, text);
 }
 
 static void list_size_cell(Table *table, const json_t *object, const char *name, Buffer *text) {
     figure_size(text, reply_count(object, name));
-    list_shown_buffer(table, text);
+    table_buffer(table, text);
 }
 
 static void list_lost_cell(Table *table, const json_t *object) {
@@ -123,7 +117,7 @@ static void list_gaps_cell(Table *table, const json_t *segment, Buffer *text) {
     } else {
         text_putc(text, '-');
     }
-    list_shown_buffer(table, text);
+    table_buffer(table, text);
     table_color(table, longest ? COLOR_WARNING : COLOR_NONE);
     pd_coverage_done(&coverage);
 }
@@ -173,25 +167,17 @@ static json_t *list_parameters_of(const ListSettings *o, const char *session) {
 
 static int list_run(Context *c, void *settings, char **arguments) {
     const ListSettings *o = settings;
-    _cleanup_(remote_freep) Remote *remote = NULL;
-    json_t *list;
+    json_t *list = NULL;
     int r;
 
     if (!o->segments && (o->since.set || o->until.set))
         return complain(STATUS_USAGE, "--since and --until choose segments, add --segments.");
-    r = remote_open(c, &remote);
-    if (r == STATUS_OK)
-        r = remote_list(remote, o->segments ? "ListSegments" : "ListSessions",
+    r = remote_ask_list(c, o->segments ? "ListSegments" : "ListSessions",
                         list_parameters_of(o, arguments[0]), o->segments ? "segment" : "session",
                         &list);
-    if (r != STATUS_OK)
-        return r;
-    if (c->json)
-        r = reply_print(c, list);
-    else if (list_print(c, list, o->segments) < 0)
+    if (r == STATUS_OK && !c->json && list_print(c, list, o->segments) < 0)
         r = complain(STATUS_FAILED, "Failed to print the list: out of memory.");
-    json_decref(list);
-    return r;
+    return reply_print_done(c, r, list);
 }
 
 /* clang-format off */

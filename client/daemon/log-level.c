@@ -3,6 +3,7 @@
 
 #include "client/remote/remote.h"
 #include "client/remote/reply.h"
+#include "protocol/value.h"
 #include "util/text.h"
 
 /* `profctl log-level`: how much the daemon logs until profd is stopped; prints what it was before.
@@ -10,19 +11,15 @@
 
 static int log_level_print(Context *c, const char *level, const json_t *reply) {
     const char *previous = reply_string(reply, "previous");
-    json_t *answer;
-    int r;
 
     if (!c->json) {
         text_printf(&c->out.buffer, "%s\n", previous);
         remark(c, "profd logs at level '%s' now, until it is stopped.", level);
         return STATUS_OK;
     }
-    answer =
-        json_pack("{s:o, s:o}", "level", remote_word(level), "previous", remote_word(previous));
-    r = reply_print(c, answer);
-    json_decref(answer);
-    return r;
+    return reply_print_done(
+        c, STATUS_OK,
+        json_pack("{s:o, s:o}", "level", remote_word(level), "previous", remote_word(previous)));
 }
 
 static bool log_level_is(const char *word) {
@@ -35,24 +32,16 @@ static bool log_level_is(const char *word) {
 }
 
 static int log_level_run(Context *c, void *settings, char **arguments) {
-    _cleanup_(remote_freep) Remote *remote = NULL;
-    json_t *reply;
+    _cleanup_json_ json_t *reply = NULL;
     int r;
 
     if (!log_level_is(arguments[0]))
         return complain(STATUS_USAGE,
                         "There is no log level '%s': it is err, warning, notice, info or debug.",
                         arguments[0]);
-    r = remote_open(c, &remote);
-    if (r != STATUS_OK)
-        return r;
-    r = remote_call(remote, "SetLogLevel", json_pack("{s:o}", "level", remote_word(arguments[0])),
-                    &reply);
-    if (r != STATUS_OK)
-        return r;
-    r = log_level_print(c, arguments[0], reply);
-    json_decref(reply);
-    return r;
+    r = remote_ask(c, "SetLogLevel", json_pack("{s:o}", "level", remote_word(arguments[0])),
+                   &reply);
+    return r == STATUS_OK ? log_level_print(c, arguments[0], reply) : r;
 }
 
 const Command command_log_level = {

@@ -5,6 +5,7 @@
 #include "client/frame/timestamp.h"
 #include "client/remote/remote.h"
 #include "client/remote/reply.h"
+#include "protocol/value.h"
 #include "util/text.h"
 
 /*
@@ -90,16 +91,12 @@ static int metrics_print(void *userdata, const json_t *reply) {
     const json_t *metrics = reply_member(reply, "metrics");
     Context *c = userdata;
 
-    if (c->json) {
-        int r = reply_print(c, metrics ? metrics : reply);
-
-        if (r != STATUS_OK)
-            return r;
-    } else
-        for (size_t i = 0; i < json_array_size(metrics); i++)
-            if (metrics_is_name(reply_string(json_array_get(metrics, i), "name")) &&
-                !metrics_is_reported(metrics, i))
-                metrics_print_family(&c->out.buffer, metrics, i);
+    if (c->json)
+        return reply_print(c, metrics ? metrics : reply);
+    for (size_t i = 0; i < json_array_size(metrics); i++)
+        if (metrics_is_name(reply_string(json_array_get(metrics, i), "name")) &&
+            !metrics_is_reported(metrics, i))
+            metrics_print_family(&c->out.buffer, metrics, i);
     return STATUS_OK;
 }
 
@@ -115,7 +112,8 @@ static int metrics_print_again(void *userdata, const json_t *reply) {
 static int metrics_run(Context *c, void *settings, char **arguments) {
     const MetricsSettings *o = settings;
     _cleanup_(remote_freep) Remote *remote = NULL;
-    json_t *parameters = NULL, *reply;
+    _cleanup_json_ json_t *reply = NULL;
+    json_t *parameters;
     int r = remote_open(c, &remote);
 
     if (r != STATUS_OK)
@@ -130,9 +128,7 @@ static int metrics_run(Context *c, void *settings, char **arguments) {
         return r;
     if (!c->json)
         context_page(c);
-    r = metrics_print(c, reply);
-    json_decref(reply);
-    return r;
+    return metrics_print(c, reply);
 }
 
 /* clang-format off */

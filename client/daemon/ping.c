@@ -12,7 +12,6 @@
 static int ping_run(Context *c, void *settings, char **arguments) {
     _cleanup_(remote_freep) Remote *remote = NULL;
     uint64_t began = clock_monotonic_ns(), us;
-    json_t *answer;
     int r = remote_open(c, &remote);
 
     if (r != STATUS_OK)
@@ -22,12 +21,8 @@ static int ping_run(Context *c, void *settings, char **arguments) {
     us = (clock_monotonic_ns() - began) / 1000;
     if (r != STATUS_OK)
         return r;
-    if (c->json) {
-        answer = json_pack("{s:I}", "roundTripUsec", (json_int_t)us);
-        r = reply_print(c, answer);
-        json_decref(answer);
-        return r;
-    }
+    if (c->json)
+        return reply_print_done(c, r, json_pack("{s:I}", "roundTripUsec", (json_int_t)us));
     text_puts(&c->out.buffer, "profd answers in ");
     figure_span(&c->out.buffer, us);
     text_puts(&c->out.buffer, ".\n");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "client/remote/remote.h"
 #include "client/remote/reply.h"
+#include "util/clock.h"
 
 /* `profctl reload`: the daemon reads its configuration anew, all of it or nothing. */
 
@@ -8,22 +9,17 @@ enum { RELOAD_TIMEOUT_S = 120 };
 
 static int reload_run(Context *c, void *settings, char **arguments) {
     _cleanup_(remote_freep) Remote *remote = NULL;
-    json_t *answer;
     int r = remote_open(c, &remote);
 
     if (r != STATUS_OK)
         return r;
-    remote_set_timeout(remote, RELOAD_TIMEOUT_S * 1000000000ULL);
+    remote_set_timeout(remote, RELOAD_TIMEOUT_S * NS_PER_SECOND);
     r = remote_call(remote, "Reload", json_object(), NULL);
     if (r != STATUS_OK)
         return r;
-    if (c->json) {
-        answer = json_pack("{s:b}", "reloaded", 1);
-        r = reply_print(c, answer);
-        json_decref(answer);
-    } else
+    if (!c->json)
         remark(c, "The configuration was loaded.");
-    return r;
+    return reply_print_done(c, STATUS_OK, json_pack("{s:b}", "reloaded", 1));
 }
 
 const Command command_reload = {

@@ -6,54 +6,33 @@
 
 /* `profctl rotate`: ends open segments, so that they are whole files; prints where they are. */
 
-static int rotate(Remote *remote, const char *session, json_t **all) {
-    json_t *parameters = json_object(), *reply, *path;
+static int rotate(Context *c, Remote *remote, const char *session, void *userdata,
+                  json_t **segments) {
+    _cleanup_json_ json_t *reply = NULL;
+    json_t *parameters = json_object(), *path;
     size_t i;
     int r;
 
     if (session)
         value_set(&parameters, "session", remote_word(session));
     r = remote_call(remote, "Rotate", parameters, &reply);
-    if (r != STATUS_OK)
-        return r;
     json_array_foreach(reply_member(reply, "segments"), i, path)
-        value_append(all, json_incref(path));
-    json_decref(reply);
+        value_append(segments, json_incref(path));
     return r;
 }
 
-static int rotate_print(Context *c, json_t *all) {
-    const json_t *path;
-    json_t *answer;
-    size_t i;
-    int r;
-
-    if (c->json) {
-        answer = json_pack("{s:O}", "segments", all);
-        r = reply_print(c, answer);
-        json_decref(answer);
-        return r;
-    }
-    json_array_foreach(all, i, path) if (json_is_string(path))
-        text_printf(&c->out.buffer, "%s\n", json_string_value(path));
-    return STATUS_OK;
-}
-
 static int rotate_run(Context *c, void *settings, char **arguments) {
-    _cleanup_(remote_freep) Remote *remote = NULL;
-    json_t *all = NULL;
-    int status = remote_open(c, &remote), r;
+    json_t *segments;
+    const json_t *path;
+    size_t i;
+    int status = remote_for_each(c, arguments, rotate, NULL, &segments);
 
-    if (status != STATUS_OK)
-        return status;
-    all = json_array();
-    do {
-        r = rotate(remote, *arguments, &all);
-        status = status == STATUS_OK ? r : status;
-    } while (*arguments && *++arguments && r != STATUS_NOT_RUNNING && r != STATUS_TIMED_OUT);
-    r = rotate_print(c, all);
-    json_decref(all);
-    return status == STATUS_OK ? r : status;
+    if (c->json && segments)
+        return reply_print_done(c, status, json_pack("{s:o}", "segments", segments));
+    json_array_foreach(segments, i, path) if (json_is_string(path))
+        text_printf(&c->out.buffer, "%s\n", json_string_value(path));
+    json_decref(segments);
+    return status;
 }
 
 const Command command_rotate = {

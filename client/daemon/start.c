@@ -129,26 +129,18 @@ static void start_report(const Context *c, const json_t *session) {
         text_puts(&text, " Degraded: ");
         session_put_reason(&text, reason);
     }
-    text_putc(&text, '\0');
-    if (!c->quiet && !buffer_error(&text))
-        (void)complain_shown(STATUS_OK, (const char *)text.data);
+    if (!c->quiet)
+        remark_buffer(&text);
 }
 
 static int start_run(Context *c, void *settings, char **arguments) {
-    _cleanup_(remote_freep) Remote *remote = NULL;
-    StartSettings *o = settings;
-    json_t *reply;
-    int r = remote_open(c, &remote);
+    _cleanup_json_ json_t *reply = NULL;
+    int r = remote_ask(c, "Start", start_parameters_of(settings, arguments[0]), &reply);
 
-    if (r == STATUS_OK)
-        r = remote_call(remote, "Start", start_parameters_of(o, arguments[0]), &reply);
-    if (r != STATUS_OK)
-        return r;
-    if (c->json)
+    if (r == STATUS_OK && c->json)
         r = reply_print(c, json_object_get(reply, "session"));
-    else
+    else if (r == STATUS_OK)
         start_report(c, json_object_get(reply, "session"));
-    json_decref(reply);
     return r;
 }
 

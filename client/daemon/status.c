@@ -6,6 +6,7 @@
 #include "client/remote/remote.h"
 #include "client/remote/reply.h"
 #include "client/remote/session-text.h"
+#include "protocol/value.h"
 #include "util/text.h"
 
 /*
@@ -144,12 +145,9 @@ static void status_show(Context *c, const json_t *status) {
 
 static int status_run(Context *c, void *settings, char **arguments) {
     const StatusSettings *o = settings;
-    _cleanup_(remote_freep) Remote *remote = NULL;
-    json_t *status = NULL;
-    int r = remote_open(c, &remote);
+    _cleanup_json_ json_t *status = NULL;
+    int r = remote_ask(c, "GetStatus", json_object(), &status);
 
-    if (r == STATUS_OK)
-        r = remote_call(remote, "GetStatus", json_object(), &status);
     if (r != STATUS_OK)
         return r;
     if (c->json)
@@ -160,7 +158,6 @@ static int status_run(Context *c, void *settings, char **arguments) {
     }
     if (r == STATUS_OK && o->check && status_is_degraded(status))
         r = STATUS_DEGRADED;
-    json_decref(status);
     return r;
 }
 

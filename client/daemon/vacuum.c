@@ -64,7 +64,6 @@ static void vacuum_report(Context *c, const json_t *reply) {
 
 static int vacuum_run(Context *c, void *settings, char **arguments) {
     const VacuumSettings *o = settings;
-    _cleanup_(remote_freep) Remote *remote = NULL;
     json_t *reply;
     int r;
 
@@ -72,17 +71,12 @@ static int vacuum_run(Context *c, void *settings, char **arguments) {
         return complain(STATUS_USAGE, "Say down to what: --size=SIZE, --time=SPAN, --segments=N.");
     if (o->bytes.n > INT64_MAX || o->segments.n > INT64_MAX)
         return complain(STATUS_USAGE, "That limit is larger than any that could hold.");
-    r = remote_open(c, &remote);
-    if (r == STATUS_OK)
-        r = remote_call(remote, "Vacuum", vacuum_parameters_of(o), &reply);
+    r = remote_ask(c, "Vacuum", vacuum_parameters_of(o), &reply);
     if (r != STATUS_OK)
         return r;
-    if (c->json)
-        r = reply_print(c, reply);
-    else
+    if (!c->json)
         vacuum_report(c, reply);
-    json_decref(reply);
-    return r;
+    return reply_print_done(c, r, reply);
 }
 
 /* clang-format off */

@@ -50,6 +50,12 @@ int complain(int status, const char *format, ...) {
     return status;
 }
 
+void remark_buffer(Buffer *sentence) {
+    text_putc(sentence, '\0');
+    if (!buffer_error(sentence))
+        (void)complain_shown(STATUS_OK, (const char *)sentence->data);
+}
+
 void remark(const Context *c, const char *format, ...) {
     va_list ap;
 

@@ -60,3 +60,6 @@ int complain(int status, const char *format, ...) _printf_(2, 3);
 int complain_shown(int status, const char *sentence);
 /* The same for what does not stop us; --quiet drops it. */
 void remark(const Context *c, const char *format, ...) _printf_(2, 3);
+/* The same for a sentence that is safe to show, whatever --quiet says; nothing when memory ran out.
+ */
+void remark_buffer(Buffer *sentence);

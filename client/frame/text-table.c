@@ -91,6 +91,12 @@ void table_shown(Table *table, const char *text) {
     text_table_add(table, strdup(text));
 }
 
+void table_buffer(Table *table, Buffer *text) {
+    text_putc(text, '\0');
+    table_shown(table, buffer_error(text) ? "?" : (const char *)text->data);
+    buffer_clear(text);
+}
+
 void table_color(Table *table, Color color) {
     if (table->n > 0)
         table->cells[table->n - 1].color = color;

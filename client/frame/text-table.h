@@ -29,6 +29,8 @@ void table_printf(Table *table, const char *format, ...) _printf_(2, 3);
 void table_count(Table *table, uint64_t n);
 /* Text that is safe to show as it is. */
 void table_shown(Table *table, const char *text);
+/* The same of what figure_…() appended, which is cleared. */
+void table_buffer(Table *table, Buffer *text);
 /* Colours the cell that was put last. */
 void table_color(Table *table, Color color);
 

@@ -9,6 +9,7 @@
 #include "client/remote/reply.h"
 #include "protocol/connection.h"
 #include "protocol/message.h"
+#include "protocol/value.h"
 #include "util/text.h"
 
 /*
@@ -243,6 +244,28 @@ int remote_call(Remote *remote, const char *method, json_t *parameters, json_t *
     return remote_call_with(remote, method, parameters, 0, ret);
 }
 
+int remote_ask(const Context *c, const char *method, json_t *parameters, json_t **ret) {
+    _cleanup_(remote_freep) Remote *remote = NULL;
+    _cleanup_json_ json_t *held = parameters;
+    int status = remote_open(c, &remote);
+
+    return status == STATUS_OK ? remote_call(remote, method, TAKE_PTR(held), ret) : status;
+}
+
+int remote_for_each(Context *c, char **names, RemoteStep step, void *userdata, json_t **ret_done) {
+    _cleanup_(remote_freep) Remote *remote = NULL;
+    int status = remote_open(c, &remote), r;
+
+    *ret_done = status == STATUS_OK ? json_array() : NULL;
+    if (status != STATUS_OK)
+        return status;
+    do {
+        r = step(c, remote, *names, userdata, ret_done);
+        status = status == STATUS_OK ? r : status;
+    } while (*names && *++names && r != STATUS_NOT_RUNNING && r != STATUS_TIMED_OUT);
+    return status;
+}
+
 int remote_upgrade(Remote *remote, const char *method, json_t *parameters, json_t **ret) {
     return remote_call_with(remote, method, parameters, CALL_UPGRADE, ret);
 }
@@ -298,4 +321,13 @@ int remote_list(Remote *remote, const char *method, json_t *parameters, const ch
     else
         json_decref(g.array);
     return status;
+}
+
+int remote_ask_list(const Context *c, const char *method, json_t *parameters, const char *member,
+                    json_t **ret) {
+    _cleanup_(remote_freep) Remote *remote = NULL;
+    _cleanup_json_ json_t *held = parameters;
+    int status = remote_open(c, &remote);
+
+    return status == STATUS_OK ? remote_list(remote, method, TAKE_PTR(held), member, ret) : status;
 }

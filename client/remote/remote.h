@@ -36,6 +36,17 @@ void remote_set_timeout(Remote *remote, uint64_t timeout_ns);
 /* One call, one reply, which is the caller's; `ret` may be NULL. */
 int remote_call(Remote *remote, const char *method, json_t *parameters, json_t **ret);
 
+/* The same over a connection of its own; takes `parameters` also where nobody answers. */
+int remote_ask(const Context *c, const char *method, json_t *parameters, json_t **ret);
+
+/* Calls `step` for each of the names over one connection, or once with NULL where there is none. A
+ * name that fails is no reason to leave out the others, a daemon that does not answer is. Returns
+ * the first status that is not STATUS_OK; *ret_done is the array of what the steps put into it,
+ * which is the caller's, and NULL without a connection. */
+typedef int (*RemoteStep)(Context *c, Remote *remote, const char *name, void *userdata,
+                          json_t **done);
+int remote_for_each(Context *c, char **names, RemoteStep step, void *userdata, json_t **ret_done);
+
 /* A call with several replies: `on_reply` gets each of them (borrowed) until one is the last or
  * it returns something else than STATUS_OK, which is then returned, and the connection is of no
  * more use. */
@@ -46,6 +57,9 @@ int remote_each(Remote *remote, const char *method, json_t *parameters, RemoteRe
 /* The same, with `member` of each reply gathered in an array, which is the caller's. */
 int remote_list(Remote *remote, const char *method, json_t *parameters, const char *member,
                 json_t **ret);
+/* The same over a connection of its own; takes `parameters` also where nobody answers. */
+int remote_ask_list(const Context *c, const char *method, json_t *parameters, const char *member,
+                    json_t **ret);
 
 /* A call whose reply is followed by bytes: remote_read() up to 0 at their end, or a negative
  * errno. The number announced is in the reply ("bytes"). */

@@ -120,3 +120,10 @@ int reply_print(Context *c, const json_t *value) {
     text_putc(&c->out.buffer, '\n');
     return STATUS_OK;
 }
+
+int reply_print_done(Context *c, int status, json_t *done) {
+    int r = c->json && (done || status == STATUS_OK) ? reply_print(c, done) : STATUS_OK;
+
+    json_decref(done);
+    return status == STATUS_OK ? r : status;
+}

@@ -28,3 +28,6 @@ json_t *reply_shown(const json_t *value);
 
 /* Appends the value as --json asks for it, and a newline. Returns an ExitStatus. */
 int reply_print(Context *c, const json_t *value);
+/* With --json prints what was done, where there is any; drops it. Returns `status`, or where that
+ * is STATUS_OK why printing failed. */
+int reply_print_done(Context *c, int status, json_t *done);

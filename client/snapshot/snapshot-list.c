@@ -12,21 +12,13 @@
 #include "client/remote/reply.h"
 #include "client/snapshot/snapshot-save.h"
 #include "protocol/value.h"
+#include "util/clock.h"
 #include "util/text.h"
 
 /*
  * The snapshots that profd keeps: a table of all, a screen of one, and what becomes of them (`rm`,
  * `pin`). Several names are done one after the other; the first failure is the status.
  */
-
-enum { NS_PER_US = 1000 };
-
-/* What a figure_…() appended, as a cell. */
-static void snapshot_list_cell(Table *table, Buffer *figure) {
-    text_putc(figure, '\0');
-    table_shown(table, buffer_error(figure) ? "?" : (const char *)figure->data);
-    buffer_clear(figure);
-}
 
 static void snapshot_list_put_kept(Buffer *out, const json_t *snapshot) {
     uint64_t expires = reply_count(snapshot, "expiresUsec"), now = figure_now_us();
@@ -52,26 +44,26 @@ static void snapshot_list_put_row(Table *table, const json_t *snapshot) {
         figure_moment_short(&figure, since);
     else
         text_putc(&figure, '-');
-    snapshot_list_cell(table, &figure);
+    table_buffer(table, &figure);
     if (since && until >= since)
         figure_span_tenths(&figure, until - since);
     else
         text_putc(&figure, '-');
     if (partial)
         text_putc(&figure, '~');
-    snapshot_list_cell(table, &figure);
+    table_buffer(table, &figure);
     if (partial)
         table_color(table, COLOR_WARNING);
     figure_count(&figure, reply_count(snapshot, "samples"));
-    snapshot_list_cell(table, &figure);
+    table_buffer(table, &figure);
     figure_count(&figure, reply_count(snapshot, "lost"));
-    snapshot_list_cell(table, &figure);
+    table_buffer(table, &figure);
     if (reply_count(snapshot, "lost") > 0)
         table_color(table, COLOR_WARNING);
     figure_size(&figure, reply_count(snapshot, "bytes"));
-    snapshot_list_cell(table, &figure);
+    table_buffer(table, &figure);
     snapshot_list_put_kept(&figure, snapshot);
-    snapshot_list_cell(table, &figure);
+    table_buffer(table, &figure);
     table_shown(table, reply_string(snapshot, "reason"));
 }
 
@@ -102,23 +94,17 @@ static int snapshot_list_print_table(Context *c, const json_t *snapshots) {
 }
 
 static int snapshot_list_run_snapshots(Context *c, void *settings, char **arguments) {
-    _cleanup_(remote_freep) Remote *remote = NULL;
     json_t *snapshots = NULL;
-    int status = remote_open(c, &remote);
+    int status = remote_ask_list(c, "ListSnapshots", json_object(), "snapshot", &snapshots);
 
-    if (status == STATUS_OK)
-        status = remote_list(remote, "ListSnapshots", json_object(), "snapshot", &snapshots);
     if (status != STATUS_OK)
         return status;
     context_page(c);
-    if (c->json != JSON_OFF)
-        status = reply_print(c, snapshots);
-    else if (json_array_size(snapshots) > 0)
+    if (!c->json && json_array_size(snapshots) > 0)
         status = snapshot_list_print_table(c, snapshots);
-    else
+    else if (!c->json)
         remark(c, "There are no snapshots; 'profctl snapshot --last=60s' takes one.");
-    json_decref(snapshots);
-    return status;
+    return reply_print_done(c, status, snapshots);
 }
 
 static void snapshot_list_put_owner(Buffer *out, uint64_t uid) {
@@ -228,96 +214,76 @@ static int snapshot_list_show(Context *c, const ShowSettings *s, const json_t *s
 
 static int snapshot_list_run_show(Context *c, void *settings, char **arguments) {
     const ShowSettings *s = settings;
-    _cleanup_(remote_freep) Remote *remote = NULL;
-    json_t *snapshots = NULL;
+    _cleanup_json_ json_t *snapshots = NULL;
     int status;
 
     if (snapshot_list_show_streams(s, arguments) && isatty(STDOUT_FILENO))
         return complain(STATUS_FAILED, "A recording is not for a terminal; redirect stdout.");
-    status = remote_open(c, &remote);
-    if (status == STATUS_OK)
-        status = remote_list(remote, "ListSnapshots",
-                             json_pack("{so}", "name", remote_word(arguments[0])), "snapshot",
-                             &snapshots);
+    status =
+        remote_ask_list(c, "ListSnapshots", json_pack("{so}", "name", remote_word(arguments[0])),
+                        "snapshot", &snapshots);
     if (status != STATUS_OK)
         return status;
     if (json_array_size(snapshots) == 0)
-        status = complain(STATUS_NOT_FOUND,
-                          "There is no snapshot '%s'; 'profctl snapshots' lists those there are.",
-                          arguments[0]);
-    else
-        status = snapshot_list_show(c, s, json_array_get(snapshots, 0));
-    json_decref(snapshots);
+        return complain(STATUS_NOT_FOUND,
+                        "There is no snapshot '%s'; 'profctl snapshots' lists those there are.",
+                        arguments[0]);
+    return snapshot_list_show(c, s, json_array_get(snapshots, 0));
+}
+
+static int snapshot_list_remove(Context *c, Remote *remote, const char *name, void *userdata,
+                                json_t **done) {
+    _cleanup_json_ json_t *reply = NULL;
+    uint64_t *bytes = userdata;
+    int status =
+        remote_call(remote, "RemoveSnapshot", json_pack("{so}", "name", remote_word(name)), &reply);
+
+    if (status == STATUS_OK) {
+        *bytes += reply_count(reply, "bytes");
+        value_append(done, remote_word(name));
+    }
     return status;
 }
 
-/* What was done to each, as JSON where it is asked for; takes it. */
-static int snapshot_list_report(Context *c, int status, json_t *done) {
-    int r = c->json != JSON_OFF && done ? reply_print(c, done) : STATUS_OK;
-
-    json_decref(done);
-    return status == STATUS_OK ? r : status;
-}
-
 static int snapshot_list_run_rm(Context *c, void *settings, char **arguments) {
-    _cleanup_(remote_freep) Remote *remote = NULL;
     _cleanup_(buffer_done) Buffer size = {};
-    int worst = remote_open(c, &remote), status = worst;
-    json_t *removed = json_array();
     uint64_t bytes = 0;
-    size_t n;
+    json_t *removed;
+    int status = remote_for_each(c, arguments, snapshot_list_remove, &bytes, &removed);
+    size_t n = json_array_size(removed);
 
-    for (size_t i = 0; remote && arguments[i] && status != STATUS_NOT_RUNNING; i++) {
-        json_t *reply = NULL;
-
-        status = remote_call(remote, "RemoveSnapshot",
-                             json_pack("{so}", "name", remote_word(arguments[i])), &reply);
-        if (status == STATUS_OK) {
-            bytes += reply_count(reply, "bytes");
-            value_append(&removed, remote_word(arguments[i]));
-        }
-        worst = worst == STATUS_OK ? status : worst;
-        json_decref(reply);
-    }
-    n = json_array_size(removed);
     figure_size(&size, bytes);
     text_putc(&size, '\0');
     if (n > 0 && buffer_error(&size) == 0)
         remark(c, "Removed %zu snapshot%s, %s are free again.", n, n == 1 ? "" : "s",
                (const char *)size.data);
-    if (!remote) {
-        json_decref(removed);
-        return worst;
-    }
-    return snapshot_list_report(
-        c, worst, json_pack("{so sI}", "removed", removed, "bytes", (json_int_t)bytes));
+    return removed ? reply_print_done(
+                         c, status,
+                         json_pack("{so sI}", "removed", removed, "bytes", (json_int_t)bytes))
+                   : status;
 }
 
 typedef struct PinSettings {
     bool off;
 } PinSettings;
 
+static int snapshot_list_pin(Context *c, Remote *remote, const char *name, void *userdata,
+                             json_t **done) {
+    const PinSettings *s = userdata;
+    _cleanup_json_ json_t *parameters =
+        json_pack("{so sb}", "name", remote_word(name), "pinned", (int)!s->off);
+    int status = remote_call(remote, "PinSnapshot", json_incref(parameters), NULL);
+
+    if (status == STATUS_OK)
+        value_append(done, json_incref(parameters));
+    return status;
+}
+
 static int snapshot_list_run_pin(Context *c, void *settings, char **arguments) {
-    const PinSettings *s = settings;
-    _cleanup_(remote_freep) Remote *remote = NULL;
-    int worst = remote_open(c, &remote), status = worst;
-    json_t *done = json_array();
+    json_t *pinned;
+    int status = remote_for_each(c, arguments, snapshot_list_pin, settings, &pinned);
 
-    for (size_t i = 0; remote && arguments[i] && status != STATUS_NOT_RUNNING; i++) {
-        json_t *request =
-            json_pack("{so sb}", "name", remote_word(arguments[i]), "pinned", (int)!s->off);
-
-        status = remote_call(remote, "PinSnapshot", json_incref(request), NULL);
-        if (status == STATUS_OK)
-            value_append(&done, json_incref(request));
-        json_decref(request);
-        worst = worst == STATUS_OK ? status : worst;
-    }
-    if (!remote) {
-        json_decref(done);
-        return worst;
-    }
-    return snapshot_list_report(c, worst, done);
+    return reply_print_done(c, status, pinned);
 }
 
 /* clang-format off */

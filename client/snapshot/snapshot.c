@@ -265,9 +265,8 @@ static void snapshot_print_hint(const Context *c, const json_t *snapshot, const 
         text_printf(&said, "show-snapshot %s -o %s.perf.data", reply_string(snapshot, "name"),
                     reply_string(snapshot, "name"));
     }
-    text_putc(&said, '\0');
-    if (!buffer_error(&said) && !buffer_error(&hint))
-        (void)complain_shown(STATUS_OK, (const char *)said.data);
+    if (!buffer_error(&hint))
+        remark_buffer(&said);
 }
 
 /* The path on stdout, the rest on stderr; STATUS_PARTIAL where something is missing. */
@@ -282,9 +281,8 @@ static int snapshot_print_result(Context *c, json_t *snapshot, const char *path)
         text_printf(&c->out.buffer, "%s\n", path);
     (void)output_flush(&c->out); /* on a terminal it comes first */
     snapshot_describe(&said, snapshot);
-    text_putc(&said, '\0');
-    if (!buffer_error(&said) && (partial || !c->quiet))
-        (void)complain_shown(STATUS_OK, (const char *)said.data);
+    if (partial || !c->quiet)
+        remark_buffer(&said);
     if (path && reply_count(snapshot, "samples") > 0 && !c->quiet && !c->no_legend && !c->remote)
         snapshot_print_hint(c, snapshot, path);
     return status == STATUS_OK && partial ? STATUS_PARTIAL : status;

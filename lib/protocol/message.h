@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "protocol/value.h"
 #include "util/buffer.h"
 
 enum {
@@ -37,12 +38,6 @@ const char *message_fault_name(MessageFault fault);
 int message_parse(const void *bytes, size_t n, json_t **ret);
 /* Compact, with its NUL, all of it or nothing: 0 or a negative errno. */
 int message_append(Buffer *out, const json_t *object);
-
-static inline void message_json_freep(json_t **object) {
-    json_decref(*object);
-    *object = NULL;
-}
-#define _cleanup_json_ _cleanup_(message_json_freep)
 
 /* What it names lives as long as the object. */
 typedef struct MessageCall {

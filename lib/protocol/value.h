@@ -10,6 +10,14 @@
 
 #include <jansson.h>
 
+#include "util/macro.h"
+
 /* Takes the value. */
 void value_set(json_t **object, const char *name, json_t *value);
 void value_append(json_t **array, json_t *value);
+
+static inline void value_freep(json_t **object) {
+    json_decref(*object);
+    *object = NULL;
+}
+#define _cleanup_json_ _cleanup_(value_freep)
