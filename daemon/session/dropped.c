@@ -38,14 +38,10 @@ void dropped_add(Dropped *dropped, unsigned cpu, uint64_t samples) {
 void dropped_add_batch(Dropped *dropped, const PdEvents *events, const StoreBatch *batch) {
     Bytes records = buffer_bytes(&batch->records);
     uint64_t left = batch->samples;
+    PdRecord record;
+    PdStamp stamp;
 
-    for (size_t at = 0; at < records.size && left > 0;) {
-        PdRecord record = pd_record_at(records.data + at, false);
-        PdStamp stamp;
-
-        if (!pd_record_is_sane(&record) || record.size > records.size - at)
-            break;
-        at += record.size;
+    while (left > 0 && pd_records_next(&records, &record)) {
         if (record.type != PD_RECORD_SAMPLE || pd_events_stamp(events, &record, &stamp) < 0 ||
             !stamp.event)
             continue;

@@ -85,23 +85,20 @@ static bool resume_is_last(const Last *last, const PdStamp *stamp) {
 Bytes resume_skip(Resume *resume, const PdEvents *events, unsigned cpu, Bytes records) {
     Last *last = cpu < CPUS_MAX ? &resume->cpus[cpu] : NULL;
     uint64_t newest = 0;
+    Bytes left = records;
+    PdRecord record;
+    PdStamp stamp;
 
     if (!last || !last->known)
         return records;
-    for (size_t at = 0; at < records.size;) {
-        PdRecord record = pd_record_at(records.data + at, false);
-        PdStamp stamp;
-
-        if (!pd_record_is_sane(&record) || record.size > records.size - at)
-            break;
-        at += record.size;
+    while (pd_records_next(&left, &record)) {
         if (record.type != PD_RECORD_SAMPLE || pd_events_stamp(events, &record, &stamp) < 0)
             continue;
         newest = MAX(newest, stamp.time);
         if (!resume_is_last(last, &stamp))
             continue;
         last->known = false;
-        return (Bytes){.data = records.data + at, .size = records.size - at};
+        return left;
     }
     if (newest < last->time)
         return (Bytes){};

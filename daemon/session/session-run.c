@@ -21,7 +21,7 @@ enum { GATHER_BYTES = 256 << 10 };
 
 #define LATELY_NS 60000000000ULL
 
-#define ROUND_PERIOD_NS 1000000000ULL
+#define ROUND_PERIOD_NS NS_PER_SECOND
 
 static void session_run_close_events(Session *session, bool keep_rings) {
     if (session->emission && session->sampler)
@@ -208,15 +208,6 @@ void session_configure(Session *session, const SessionConfig *config) {
     store_session_configure(session->store, config);
 }
 
-/* The cgroup id is the last field of our samples, because we request no field that follows it. */
-static uint64_t session_run_cgroup_of(const PdRecord *record, const PdEvent *event) {
-    bool has = event->attr.sample_type & PD_SAMPLE_CGROUP;
-
-    return has && record->size >= PD_RECORD_HEADER_SIZE + sizeof(uint64_t)
-               ? load_u64(record->data + record->size - sizeof(uint64_t), false)
-               : 0;
-}
-
 /* The address follows the identifier, the first field of each of our samples. */
 static void session_run_see_kernel(Session *session, const PdRecord *record, const PdStamp *stamp) {
     const size_t at = PD_RECORD_HEADER_SIZE + sizeof(uint64_t);
@@ -240,7 +231,7 @@ static int session_run_take_sample(Session *session, StoreBatch *batch, unsigned
     session_see_sample(session, batch_cpu, stamp.time);
     session_run_see_kernel(session, record, &stamp);
     return emission_need(session->emission, stamp.pid, stamp.tid, stamp.time,
-                         session_run_cgroup_of(record, stamp.event));
+                         pd_sample_cgroup(record, stamp.event));
 }
 
 /* Removes samples that no reader could parse and counts them as lost. */
@@ -260,15 +251,11 @@ static void session_run_drop(Session *session, unsigned cpu, Bytes records) {
     const PdEvents *events = sampler_events(session->sampler);
     PdGap gap = {.from_ns = UINT64_MAX, .cpu = cpu, .reason = PD_GAP_LOST};
     uint64_t dropped = 0;
+    PdRecord record;
     PdStamp stamp;
 
-    for (size_t at = 0; at < records.size;) {
-        PdRecord record = pd_record_at(records.data + at, false);
-
-        if (!pd_record_is_sane(&record) || record.size > records.size - at)
-            break;
+    while (pd_records_next(&records, &record)) {
         dropped += record.type == PD_RECORD_SAMPLE;
-        at += record.size;
         if (record.type != PD_RECORD_SAMPLE || pd_events_stamp(events, &record, &stamp) < 0)
             continue;
         gap.from_ns = MIN(gap.from_ns, stamp.time);
@@ -303,8 +290,8 @@ int session_take(Session *session, const Batch *batch) {
     /* Samples for one file may share a frame, and large frames compress better. */
     bool one_file = session->config.layout == LAYOUT_FILE;
     StoreBatch *gathered = &session->gathered[one_file ? 0 : batch->cpu % SESSION_GATHERS];
-    Bytes records = batch->records;
-    size_t at = 0;
+    Bytes records = batch->records, left;
+    PdRecord record;
     int r = 0;
 
     if (session->resume)
@@ -329,18 +316,12 @@ int session_take(Session *session, const Batch *batch) {
         gathered->cpu = batch->cpu;
         (void)buffer_reserve(&gathered->records, GATHER_BYTES);
     }
-    while (r == 0 && at < records.size) {
-        PdRecord record = pd_record_at(records.data + at, false);
-
-        if (!pd_record_is_sane(&record) || record.size > records.size - at)
-            break;
+    for (left = records; r == 0 && pd_records_next(&left, &record);)
         if (record.type == PD_RECORD_SAMPLE)
             r = session_run_take_sample(session, gathered, batch->cpu, &record);
         else if (record.type == PD_RECORD_LOST)
             session_see_lost(session, batch->cpu);
-        at += record.size;
-    }
-    buffer_append(&gathered->records, records.data, at);
+    buffer_append(&gathered->records, records.data, records.size - left.size);
     return r;
 }
 

@@ -70,18 +70,13 @@ static void kernel_range_sort_and_merge(KernelRanges *ranges) {
 
 int kernel_ranges_read(KernelRanges *ranges, Bytes records) {
     KernelRanges found = {};
+    PdRecord record;
 
-    for (size_t at = 0; at + PD_RECORD_HEADER_SIZE <= records.size;) {
-        PdRecord record = pd_record_at(records.data + at, false);
-
-        if (!pd_record_is_sane(&record) || record.size > records.size - at)
-            break;
-        at += record.size;
+    while (pd_records_next(&records, &record))
         if (kernel_range_add_record(&found, &record) < 0) {
             kernel_ranges_done(&found);
             return -ENOMEM;
         }
-    }
     kernel_range_sort_and_merge(&found);
     kernel_ranges_done(ranges);
     *ranges = found;

@@ -222,14 +222,10 @@ static int tracker_feed_cgroup(Tracker *tracker, const PdEvent *side_band, const
 }
 
 int tracker_feed(Tracker *tracker, const PdEvent *side_band, Bytes records) {
+    PdRecord record;
     int r = 0;
 
-    for (size_t at = 0; r == 0 && at + PD_RECORD_HEADER_SIZE <= records.size;) {
-        PdRecord record = pd_record_at(records.data + at, false);
-
-        if (!pd_record_is_sane(&record) || record.size > records.size - at)
-            break;
-        at += record.size;
+    while (r == 0 && pd_records_next(&records, &record)) {
         r = record.type == PD_RECORD_CGROUP ? tracker_feed_cgroup(tracker, side_band, &record)
                                             : history_feed(tracker->history, &record, side_band);
         if (r == -EBADMSG) {

@@ -20,14 +20,11 @@ enum { ANCHOR_MOVED_NS = 1000000 };
 static void segment_find_times(const PdEvents *events, const uint8_t *p, size_t n,
                                uint64_t *ret_first, uint64_t *ret_last) {
     uint64_t first = UINT64_MAX, last = 0;
+    Bytes records = {.data = p, .size = n};
+    PdRecord record;
+    PdStamp stamp;
 
-    for (size_t at = 0; at < n;) {
-        PdRecord record = pd_record_at(p + at, false);
-        PdStamp stamp;
-
-        if (record.size < PD_RECORD_HEADER_SIZE || record.size > n - at)
-            break;
-        at += record.size;
+    while (pd_records_next(&records, &record)) {
         if (pd_events_stamp(events, &record, &stamp) < 0 || !stamp.has_time)
             continue;
         first = MIN(first, stamp.time);

@@ -241,15 +241,6 @@ static int snapshot_part_take_side_band(Part *p, const PdRecord *record, const P
     return r == -EBADMSG ? 0 : r;
 }
 
-/* The cgroup's id is the last thing in a sample: nothing is asked for that would lie behind it. */
-static uint64_t snapshot_part_cgroup_of(const PdRecord *record, const PdEvent *event) {
-    bool has = event->attr.sample_type & PD_SAMPLE_CGROUP;
-
-    return has && record->size >= PD_RECORD_HEADER_SIZE + sizeof(uint64_t)
-               ? load_u64(record->data + record->size - sizeof(uint64_t), false)
-               : 0;
-}
-
 static int snapshot_part_take_sample(Part *p, const PdRecord *record, const PdStamp *stamp) {
     Making *m = p->making;
     uint64_t cgroup = 0;
@@ -259,7 +250,7 @@ static int snapshot_part_take_sample(Part *p, const PdRecord *record, const PdSt
     if (!stamp->event || !stamp->has_time || !snapshot_part_is_inside(p, stamp->time))
         return 0;
     if (record->type == PD_RECORD_SAMPLE) {
-        cgroup = snapshot_part_cgroup_of(record, stamp->event);
+        cgroup = pd_sample_cgroup(record, stamp->event);
         if (!record_filter_accepts(&m->filter, segment_replay_history(m->replay), stamp, cgroup))
             return 0;
         r = emission_need(m->emission, stamp->pid, stamp->tid, stamp->time, cgroup);

@@ -45,6 +45,18 @@ static inline bool pd_record_is_sane(const PdRecord *r) {
            r->size <= PD_RECORD_BIG_MAX;
 }
 
+/* Takes the next record off *records, which are in the byte order of this host. False where none is
+ * whole and sane: at the end, or at bytes that are no record, which stay in *records. */
+static inline bool pd_records_next(Bytes *records, PdRecord *ret) {
+    if (records->size < PD_RECORD_HEADER_SIZE)
+        return false;
+    *ret = pd_record_at(records->data, false);
+    if (!pd_record_is_sane(ret) || ret->size > records->size)
+        return false;
+    *records = (Bytes){.data = records->data + ret->size, .size = records->size - ret->size};
+    return true;
+}
+
 static inline Cursor pd_record_cursor(const PdRecord *r) {
     return cursor_of(r->data + PD_RECORD_HEADER_SIZE, r->size - PD_RECORD_HEADER_SIZE, r->swap);
 }

@@ -241,6 +241,14 @@ bool pd_sample_is_whole(const PdRecord *record, const PdEvent *event) {
                : sample_parse_as(record, event, (Shape){}, &s) == 0;
 }
 
+uint64_t pd_sample_cgroup(const PdRecord *record, const PdEvent *event) {
+    bool has = event->attr.sample_type & PD_SAMPLE_CGROUP;
+
+    return has && record->size >= PD_RECORD_HEADER_SIZE + sizeof(uint64_t)
+               ? load_u64(record->data + record->size - sizeof(uint64_t), record->swap)
+               : 0;
+}
+
 PdBranch pd_branch_at(const PdBranches *branches, uint64_t i) {
     const PdU64s *words = &branches->entries;
     bool big_endian = words->swap != (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);

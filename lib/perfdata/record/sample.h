@@ -115,5 +115,8 @@ typedef struct PdRecord PdRecord;
 int pd_sample_parse(const PdRecord *record, const PdEvent *event, PdSample *ret);
 /* The fields fill the record: it was written for an event of this attr. */
 bool pd_sample_is_whole(const PdRecord *record, const PdEvent *event);
+/* The id of its control group, 0 for none, of an event that asks for nothing that would lie behind
+ * it: it is the last thing in the sample then. */
+uint64_t pd_sample_cgroup(const PdRecord *record, const PdEvent *event);
 /* Walks a read block by its format; shared with READ records. */
 void pd_read_parse(Cursor *c, uint64_t read_format, PdRead *ret);

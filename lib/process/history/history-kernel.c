@@ -128,30 +128,26 @@ static bool history_kernel_is_map(uint32_t type) {
  */
 int history_install_kernel(History *h, Bytes records) {
     bool first = !h->knows_kernel;
-    size_t at = 0;
+    PdRecord record;
+    PdBody body;
+    uint64_t key;
 
     h->knows_kernel = true;
     for (KernelRecord *k = h->oldest_kernel; k; k = k->newer)
         k->stays = !history_kernel_is_map(load_u32(k->record, false));
-    while (records.size - at >= PD_RECORD_HEADER_SIZE) {
-        PdRecord record = pd_record_at(records.data + at, false);
-        PdBody body;
-        uint64_t key;
+    while (pd_records_next(&records, &record)) {
+        Bytes bytes = {.data = record.data, .size = record.size};
 
-        if (!pd_record_is_sane(&record) || record.size > records.size - at)
-            break;
         if ((first || history_kernel_is_map(record.type)) &&
-            history_kernel_key_of((Bytes){.data = record.data, .size = record.size}, &record, &body,
-                                  &key))
-            history_kernel_install(h, key, (Bytes){.data = record.data, .size = record.size});
-        at += record.size;
+            history_kernel_key_of(bytes, &record, &body, &key))
+            history_kernel_install(h, key, bytes);
     }
     for (KernelRecord *k = h->oldest_kernel, *after; k; k = after) {
         after = k->newer;
         if (!k->stays)
             history_kernel_drop(h, k);
     }
-    return at == records.size ? 0 : -EBADMSG;
+    return records.size == 0 ? 0 : -EBADMSG;
 }
 
 void kernel_done(History *h) {
