@@ -61,6 +61,7 @@ WHOLE(sweeps, f->sampled.sweeps)
 WHOLE(drain, SECONDS(f->sampled.drain_ns))
 WHOLE(side_band, f->sampled.side_band_bytes)
 WHOLE(side_band_lost, f->sampled.side_band_lost)
+WHOLE(data_lost, f->sampled.data_lost)
 WHOLE(processes, f->history.processes)
 WHOLE(history_bytes, f->history.memory_bytes)
 WHOLE(inferred, f->history.inferred)
@@ -95,6 +96,7 @@ static const WholeRow whole_rows[] = {
     { "profd_drain_seconds_total",          "counter", "Time that they took",                                      whole_drain          },
     { "profd_side_band_bytes_total",        "counter", "Records of what processes did",                            whole_side_band      },
     { "profd_side_band_lost_total",         "counter", "Such records that the kernel had no room for",             whole_side_band_lost },
+    { "profd_data_mappings_lost_total",     "counter", "Mappings of data, for unwinding, that the kernel had no room for", whole_data_lost },
     { "profd_processes",                    "gauge",   "Processes in the table",                                   whole_processes      },
     { "profd_process_table_bytes",          "gauge",   "Memory of the table of processes",                         whole_history_bytes  },
     { "profd_process_facts_inferred_total", "counter", "What a look into /proc found and no record had told",      whole_inferred       },

@@ -55,7 +55,7 @@ struct Daemon {
     int written_fd;                        /* becomes readable when a writer has written a sweep */
     uint64_t sweep_begin_ns, side_band_ns; /* of the running sweep, or of the last one */
     uint64_t completed_ns;                 /* side_band_ns of the last complete sweep */
-    uint64_t sweep_end_ns, losses_ns, status_ns;
+    uint64_t sweep_end_ns, losses_ns, data_loss_ns, status_ns;
     uint64_t began_real_ns;
     uint64_t cpu_at_ns, cpu_ns, cpu_before_at_ns, cpu_before_ns; /* what we used by when */
     uint64_t scan_ns, scan_before_ns; /* the part of it for /proc and programs, at the same

@@ -26,9 +26,10 @@ enum { SLICE_BYTES = 4 << 20 };
 #define PASS_SWEEP_NS                                                                              \
     (50 * NS_PER_MS) /* while /proc is read for the first time: baselines                          \
                       * take effect only after sweeps */
-#define LOSSES_PERIOD_NS (1000 * NS_PER_MS)
-#define STATUS_PERIOD_NS (10000 * NS_PER_MS)
-#define REACH_LEAST_NS   (86400000 * NS_PER_MS)
+#define LOSSES_PERIOD_NS    (1000 * NS_PER_MS)
+#define DATA_LOSS_PERIOD_NS (60000 * NS_PER_MS)
+#define STATUS_PERIOD_NS    (10000 * NS_PER_MS)
+#define REACH_LEAST_NS      (86400000 * NS_PER_MS)
 
 static int daemon_sweep_on_side_band_end(void *userdata, uint64_t start_ns) {
     Daemon *daemon = userdata;
@@ -49,15 +50,32 @@ static SamplerSinks daemon_sweep_sinks_of(Daemon *daemon) {
     return (SamplerSinks){daemon_sweep_on_batch, daemon_sweep_on_side_band_end, daemon};
 }
 
-static int daemon_sweep_on_loss(void *userdata, SamplerSession *sampler, uint64_t id, unsigned cpu,
-                                uint64_t lost) {
+/* A program that maps memory in a loop loses some each second, and few of them are of a file. */
+static int daemon_sweep_on_data_loss(Daemon *daemon, const Loss *loss) {
+    uint64_t now_ns = clock_monotonic_ns();
+
+    if (daemon->data_loss_ns > 0 && now_ns - daemon->data_loss_ns < DATA_LOSS_PERIOD_NS)
+        return 0;
+    daemon->data_loss_ns = now_ns;
+    log_warning(0,
+                "CPU %u had no room for %" PRIu64
+                " mappings of data, with which stacks are unwound, reading /proc again; some "
+                "program maps or protects memory all the time",
+                loss->cpu, loss->lost);
+    return tracker_resync(daemon->tracker);
+}
+
+static int daemon_sweep_on_loss(void *userdata, const Loss *loss) {
     Daemon *daemon = userdata;
 
-    if (sampler)
-        return session_lost(sampler_userdata(sampler), id, cpu, lost, clock_monotonic_ns());
+    if (loss->session)
+        return session_lost(sampler_userdata(loss->session), loss->id, loss->cpu, loss->lost,
+                            clock_monotonic_ns());
+    if (loss->is_data)
+        return daemon_sweep_on_data_loss(daemon, loss);
     log_warning(
         0, "CPU %u had no room for %" PRIu64 " records of what processes did, reading /proc again",
-        cpu, lost);
+        loss->cpu, loss->lost);
     return tracker_resync(daemon->tracker);
 }
 

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 
-#include "capture/sampler/limit.h"
 #include "capture/sampler/sampler-private.h"
+#include "perfdata/record/record.h"
 
 /*
- * Data mappings. Who unwinds the stack in a sample looks up the unwind tables of an ELF file where
- * the process has them mapped, beside its code, and takes the lowest of its mappings for its base.
- * So while a session samples stacks an event of its own tells of mappings that are not executed;
- * for all others they would be a burden. The kernel lets it tell of code as well, which is passed
- * over behind the same from the side-band event.
+ * Data mappings. perf unwinds the stack in a sample by the unwind tables of an ELF file, where the
+ * process has them mapped beside its code, and takes the lowest of its mappings as its base. So
+ * while a session samples stacks, an event records mappings that are not executed; no other session
+ * needs them. It has rings of its own: a program that maps, unmaps or protects memory in a loop
+ * fills a ring within milliseconds, and must not cost anybody a fork, a name or a mapping of code.
+ *
+ * The kernel lets the event record mappings of code as well. They are in the ring of side-band
+ * already, and are left out here.
  */
 
 PdAttr data_attr(const Sampler *sampler) {
@@ -30,49 +33,21 @@ bool sampler_tells_data(const Sampler *sampler) {
     return sampler->tells_data;
 }
 
-static bool data_map_is_open_for(const CpuRing *ring, int32_t tid) {
-    for (size_t i = 0; i < ring->n_counters; i++)
-        if (ring->counters[i].event == DATA_EVENT && ring->counters[i].tid == tid)
-            return true;
-    return false;
-}
+/* A CPU without is no failure: most stacks need only what ran before. */
+void data_open_missing(Sampler *sampler) {
+    for (size_t i = 0; sampler->tells_data && i < sampler->side_band.n; i++) {
+        unsigned cpu = sampler->side_band.rings[i]->cpu;
 
-int data_open(CpuRing *ring, int32_t tid) {
-    return data_map_is_open_for(ring, tid)
-               ? 0
-               : open_beside(ring, data_attr(ring->sampler), tid, DATA_EVENT);
-}
-
-/* For each thread that is followed, or for the CPU as a whole. A thread may be gone by now. */
-static int data_map_open_on(CpuRing *ring) {
-    size_t n = ring->n_counters;
-
-    for (size_t i = 0; i < n; i++) {
-        int r =
-            ring->counters[i].event == SIDE_BAND_EVENT ? data_open(ring, ring->counters[i].tid) : 0;
-
-        if (r < 0 && r != -ESRCH && r != -ENODEV)
-            return r;
+        if (!ring_set_find(&sampler->data, cpu) && open_shared(sampler, &sampler->data, cpu) > 0)
+            (void)watch_ring(ring_set_find(&sampler->data, cpu));
     }
-    return 0;
 }
 
-static void data_map_close_on(CpuRing *ring) {
-    for (size_t i = ring->n_counters; i-- > 1;)
-        if (ring->counters[i].event == DATA_EVENT)
-            counter_close(ring, i);
-}
-
-/* Stacks are still worth more than nothing. */
-static void data_map_open_all(Sampler *sampler) {
+static void data_map_begin(Sampler *sampler) {
     sampler->tells_data = true;
-    for (size_t i = 0; i < sampler->side_band.n; i++) {
-        CpuRing *ring = sampler->side_band.rings[i];
-        int r = data_map_open_on(ring);
-
-        if (r < 0)
-            (void)limit_log_open_failure(r, NULL, "dummy", ring->cpu);
-    }
+    data_open_missing(sampler);
+    if (sampler->is_own && sampler->on_follow)
+        (void)sampler->on_follow(sampler->follow_userdata);
 }
 
 void data_update(Sampler *sampler) {
@@ -81,10 +56,35 @@ void data_update(Sampler *sampler) {
     for (const SamplerSession *s = sampler->sessions; s; s = s->next)
         wanted |= sampler_takes_stacks(s);
     if (wanted && !sampler->tells_data)
-        data_map_open_all(sampler);
+        data_map_begin(sampler);
     if (wanted || sampler->n_held > 0)
         return;
     sampler->tells_data = false;
-    for (size_t i = 0; i < sampler->side_band.n; i++)
-        data_map_close_on(sampler->side_band.rings[i]);
+    ring_set_done(&sampler->data, true);
+}
+
+static bool data_map_is_data(const PdRecord *record) {
+    return record->type == PD_RECORD_MMAP2 && (record->misc & PD_MISC_MMAP_DATA);
+}
+
+static int data_map_hand_out_run(const CpuRing *ring, Bytes records, const SamplerSinks *sinks) {
+    Batch batch = {.cpu = ring->cpu, .records = records};
+
+    return records.size > 0 ? sinks->on_batch(sinks->userdata, &batch) : 0;
+}
+
+int data_hand_out(const CpuRing *ring, Bytes records, const SamplerSinks *sinks) {
+    size_t from = 0, at = 0;
+    int r = 0;
+
+    while (r == 0 && at < records.size) {
+        PdRecord record = pd_record_at(records.data + at, false);
+
+        if (!data_map_is_data(&record)) {
+            r = data_map_hand_out_run(ring, (Bytes){records.data + from, at - from}, sinks);
+            from = at + record.size;
+        }
+        at += record.size;
+    }
+    return r == 0 ? data_map_hand_out_run(ring, (Bytes){records.data + from, at - from}, sinks) : r;
 }

@@ -44,6 +44,7 @@ static void hotplug_read_uevent(Sampler *sampler, const char *text) {
         return;
     sampler->n_offline++;
     hotplug_mark_gone(&sampler->side_band, cpu);
+    hotplug_mark_gone(&sampler->data, cpu);
     for (SamplerSession *s = sampler->sessions; s; s = s->next)
         hotplug_mark_gone(&s->rings, cpu);
 }
@@ -81,7 +82,7 @@ static bool hotplug_any_gone(const RingSet *set) {
 }
 
 static bool hotplug_some_gone(const Sampler *sampler) {
-    bool gone = hotplug_any_gone(&sampler->side_band);
+    bool gone = hotplug_any_gone(&sampler->side_band) || hotplug_any_gone(&sampler->data);
 
     for (const SamplerSession *s = sampler->sessions; !gone && s; s = s->next)
         gone = hotplug_any_gone(&s->rings);
@@ -213,6 +214,7 @@ static int hotplug_close_gone(Sampler *sampler, const SamplerSinks *sinks, Chang
     if (r < 0)
         return r;
     changes->closed = hotplug_remove_gone(&sampler->side_band);
+    (void)hotplug_remove_gone(&sampler->data);
     for (SamplerSession *s = sampler->sessions; s; s = s->next)
         s->has_changed |= hotplug_remove_gone(&s->rings) > 0;
     return 0;
@@ -226,11 +228,13 @@ static void hotplug_open_side_bands(Sampler *sampler, Changes *changes) {
     for (size_t i = 0; i < sampler->online.n; i++) {
         unsigned cpu = sampler->online.cpus[i];
 
-        if (!ring_set_find(&sampler->side_band, cpu) && open_side_band(sampler, cpu) > 0) {
+        if (!ring_set_find(&sampler->side_band, cpu) &&
+            open_shared(sampler, &sampler->side_band, cpu) > 0) {
             changes->opened++;
             (void)watch_ring(ring_set_find(&sampler->side_band, cpu));
         }
     }
+    data_open_missing(sampler);
 }
 
 static int hotplug_open_one(SamplerSession *session, unsigned cpu) {

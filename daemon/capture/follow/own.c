@@ -280,22 +280,15 @@ static void own_control_threads(const RingSet *set, const Followed *followed,
                 (void)counter_control(&set->rings[i]->counters[k], request);
 }
 
-static uint64_t own_count_all(const Sampler *sampler) {
-    uint64_t n = ring_set_counters(&sampler->side_band);
-
-    for (const SamplerSession *s = sampler->sessions; s; s = s->next)
-        n += ring_set_counters(&s->rings);
-    return n;
-}
-
 /* For side-band and for what comes with it. */
 static bool own_has_room(const Sampler *sampler, const RingSet *set, const SamplerSession *session,
                          const Followed *followed) {
     uint64_t each = session ? session->plan.n : 1, limit;
 
-    for (const SamplerSession *s = session ? NULL : sampler->sessions; s; s = s->next)
+    for (const SamplerSession *s = set == &sampler->side_band ? sampler->sessions : NULL; s;
+         s = s->next)
         each += own_is_for(sampler, &s->config) ? s->plan.n : 0;
-    return limit_descriptors(own_count_all(sampler) + followed->n_tids * set->n * each +
+    return limit_descriptors(sampler_descriptors(sampler) + followed->n_tids * set->n * each +
                                  KEPT_DESCRIPTORS,
                              &limit) == 0;
 }
@@ -346,7 +339,7 @@ static int own_join(Sampler *sampler, RingSet *set, const SamplerSession *sessio
         free(followed.tids);
         return -ENOMEM;
     }
-    if (!session)
+    if (set == &sampler->side_band)
         log_debug("Following process %" PRIu32 ", which has %zu threads", added->pid,
                   added->n_tids);
     if (session && session->is_enabled && !added->is_held)
@@ -475,7 +468,11 @@ static int own_follow_process(Sampler *sampler, const SamplerLook *look, size_t 
     int r = own_follow_one(sampler, &sampler->side_band, NULL, look, i, false);
     bool holds = r > 0;
 
-    if (r > 0)
+    if (r >= 0 && sampler->tells_data) {
+        r = own_follow_one(sampler, &sampler->data, NULL, look, i, false);
+        holds |= r > 0;
+    }
+    if (r >= 0 && holds)
         r = look->on_joined(look->userdata, pid);
     if (r < 0 || (!own_find(&sampler->side_band, pid) &&
                   !own_has_inherited(&sampler->side_band, look, pid) &&
@@ -497,7 +494,7 @@ static void own_tell_full(const Sampler *sampler, bool was_full, const SamplerLo
                 "Not all of the %zu processes of this user are followed, their events take more "
                 "than the %" PRIu64 " file descriptors that the limit leaves, %" PRIu64
                 " are used, raise ulimit -n",
-                look->n, limit, own_count_all(sampler));
+                look->n, limit, sampler_descriptors(sampler));
 }
 
 int sampler_follow(Sampler *sampler, const SamplerLook *look) {
@@ -506,6 +503,7 @@ int sampler_follow(Sampler *sampler, const SamplerLook *look) {
 
     sampler->is_full = false;
     own_begin_look(&sampler->side_band);
+    own_begin_look(&sampler->data);
     for (SamplerSession *s = sampler->sessions; s; s = s->next)
         own_begin_look(&s->rings);
     for (size_t i = 0; r >= 0 && i < look->n; i++)
@@ -513,6 +511,7 @@ int sampler_follow(Sampler *sampler, const SamplerLook *look) {
     if (r < 0)
         return r;
     own_end_look(&sampler->side_band, NULL, sampler->options.own_pid);
+    own_end_look(&sampler->data, NULL, sampler->options.own_pid);
     for (SamplerSession *s = sampler->sessions; s; s = s->next)
         own_end_look(&s->rings, s, sampler->options.own_pid);
     own_tell_full(sampler, was_full, look);

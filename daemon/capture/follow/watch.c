@@ -70,7 +70,7 @@ static int watch_on_tick(void *userdata) {
  * again before it holds much more than a sweep is for.
  */
 static bool watch_is_worth_a_sweep(const CpuRing *ring) {
-    unsigned part = ring->session ? WORTH_SAMPLES : WORTH_SIDE_BAND;
+    unsigned part = ring->set->kind == TAG_SIDE_BAND ? WORTH_SIDE_BAND : WORTH_SAMPLES;
 
     return ring_head(&ring->ring) - ring->taken >= ring->ring.size / part;
 }
@@ -141,6 +141,8 @@ int sampler_watch(Sampler *sampler, Loop *loop, LoopCallback on_full, LoopCallba
     sampler->on_cpus = on_cpus;
     sampler->watch_userdata = userdata;
     r = watch_set(&sampler->side_band);
+    if (r == 0)
+        r = watch_set(&sampler->data);
     for (SamplerSession *s = sampler->sessions; r == 0 && s; s = s->next)
         r = watch_set(&s->rings);
     if (r == 0)

@@ -113,6 +113,8 @@ static void loss_count(CpuRing *ring, uint64_t lost) {
     if (ring->session) {
         ring->session->counts.lost += lost;
         ring->session->lost_ns = clock_monotonic_ns();
+    } else if (ring->set->kind == TAG_DATA) {
+        ring->sampler->counts.data_lost += lost;
     } else {
         ring->sampler->counts.side_band_lost += lost;
         own_doubt(ring->sampler);
@@ -122,16 +124,19 @@ static void loss_count(CpuRing *ring, uint64_t lost) {
 static int loss_tell(CpuRing *ring, SamplerLoss fn, void *userdata) {
     for (size_t i = 0; i < ring->n_counters; i++) {
         Counter *counter = &ring->counters[i];
-        uint64_t lost;
+        Loss loss = {.session = ring->session,
+                     .is_data = ring->set->kind == TAG_DATA,
+                     .id = counter->id,
+                     .cpu = ring->cpu};
         int r;
 
         loss_read(ring, counter);
         if (counter->lost <= counter->told)
             continue;
-        lost = counter->lost - counter->told;
+        loss.lost = counter->lost - counter->told;
         counter->told = counter->lost;
-        loss_count(ring, lost);
-        r = fn(userdata, ring->session, counter->id, ring->cpu, lost);
+        loss_count(ring, loss.lost);
+        r = fn(userdata, &loss);
         if (r < 0)
             return r;
     }
@@ -149,6 +154,8 @@ static int loss_tell_set(const RingSet *set, SamplerLoss fn, void *userdata) {
 int sampler_losses(Sampler *sampler, SamplerLoss fn, void *userdata) {
     int r = loss_tell_set(&sampler->side_band, fn, userdata);
 
+    if (r == 0)
+        r = loss_tell_set(&sampler->data, fn, userdata);
     for (SamplerSession *s = sampler->sessions; r == 0 && s; s = s->next)
         r = loss_tell_set(&s->rings, fn, userdata);
     return r;

@@ -16,14 +16,13 @@ CpuRing *ring_set_find(const RingSet *set, unsigned cpu) {
     return NULL;
 }
 
-int ring_set_add(RingSet *set, Sampler *sampler, SamplerSession *session, unsigned cpu,
-                 CpuRing **ret) {
+int ring_set_add(RingSet *set, Sampler *sampler, unsigned cpu, CpuRing **ret) {
     _cleanup_free_ CpuRing *ring = calloc(1, sizeof(*ring));
     size_t i;
 
     if (!ring || !array_grow(&set->rings, &set->n))
         return -ENOMEM;
-    *ring = (CpuRing){.sampler = sampler, .session = session, .cpu = cpu};
+    *ring = (CpuRing){.set = set, .sampler = sampler, .session = set->session, .cpu = cpu};
     for (i = set->n - 1; i > 0 && set->rings[i - 1]->cpu > cpu; i--)
         set->rings[i] = set->rings[i - 1];
     *ret = set->rings[i] = ring;
@@ -70,7 +69,7 @@ void ring_set_done(RingSet *set, bool at_keeper) {
         ring_free(set->rings[i], at_keeper);
     free(set->rings);
     own_done(set);
-    *set = (RingSet){};
+    *set = (RingSet){.kind = set->kind, .session = set->session};
 }
 
 uint64_t ring_set_counters(const RingSet *set) {

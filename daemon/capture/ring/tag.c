@@ -42,7 +42,7 @@ bool tag_decode(const uint8_t bytes[KEEPER_TAG_SIZE], Tag *ret) {
 
     memcpy(&tag, bytes, sizeof(tag));
     if (tag.magic != TAG_MAGIC || tag.version != TAG_VERSION ||
-        (tag.kind != TAG_SIDE_BAND && tag.kind != TAG_SAMPLES))
+        (tag.kind != TAG_SIDE_BAND && tag.kind != TAG_SAMPLES && tag.kind != TAG_DATA))
         return false;
     *ret = (Tag){.kind = (TagKind)tag.kind,
                  .event = tag.event,

@@ -11,7 +11,8 @@
 
 #include "keeper/request/keeper-client.h"
 
-typedef enum TagKind { TAG_SIDE_BAND = 1, TAG_SAMPLES = 2 } TagKind;
+/* What the ring holds that the event writes into. */
+typedef enum TagKind { TAG_SIDE_BAND = 1, TAG_SAMPLES = 2, TAG_DATA = 3 } TagKind;
 
 typedef struct Tag {
     TagKind kind;

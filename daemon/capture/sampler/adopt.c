@@ -73,11 +73,9 @@ void adopt_forget(Sampler *sampler) {
     sampler->n_held = 0;
 }
 
-static bool adopt_is_of(const Held *held, const SamplerSession *session) {
-    if (held->fd < 0)
-        return false;
-    return session ? held->tag.kind == TAG_SAMPLES && held->tag.identity == session->identity
-                   : held->tag.kind == TAG_SIDE_BAND;
+static bool adopt_is_of(const Held *held, const RingSet *set) {
+    return held->fd >= 0 && held->tag.kind == set->kind &&
+           (!set->session || held->tag.identity == set->session->identity);
 }
 
 /* Sizes and rates aside, which follow what the host allowed at the time. */
@@ -101,25 +99,23 @@ static bool adopt_is_same(const PdAttr *a, const PdAttr *b) {
            bytes_equal(buffer_bytes(&x), buffer_bytes(&y));
 }
 
-static bool adopt_is_expected(const Sampler *sampler, const SamplerSession *session,
-                              const Held *held) {
+static bool adopt_is_expected(const Sampler *sampler, const RingSet *set, const Held *held) {
     PdAttr namespaces = open_namespaces_attr(sampler), data = data_attr(sampler);
+    const SamplerSession *session = set->session;
 
-    if (!session && held->tag.event == DATA_EVENT)
-        return adopt_is_same(&held->attr, &data);
-    if (!session && held->tag.event == NAMESPACES_EVENT)
+    if (set->kind == TAG_SIDE_BAND && held->tag.event == NAMESPACES_EVENT)
         return adopt_is_same(&held->attr, &namespaces);
     if (!session)
         return held->tag.event == SIDE_BAND_EVENT &&
-               adopt_is_same(&held->attr, &sampler->side_band_attr);
+               adopt_is_same(&held->attr, set->kind == TAG_DATA ? &data : &sampler->side_band_attr);
     return held->tag.event < session->plan.n &&
            adopt_is_same(&held->attr, &session->plan.events[held->tag.event].attr);
 }
 
-static bool adopt_has_event(const Sampler *sampler, const SamplerSession *session, unsigned cpu,
+static bool adopt_has_event(const Sampler *sampler, const RingSet *set, unsigned cpu,
                             size_t event) {
     for (size_t i = 0; i < sampler->n_held; i++)
-        if (adopt_is_of(&sampler->held[i], session) && sampler->held[i].cpu == cpu &&
+        if (adopt_is_of(&sampler->held[i], set) && sampler->held[i].cpu == cpu &&
             sampler->held[i].tag.event == event)
             return true;
     return false;
@@ -127,7 +123,8 @@ static bool adopt_has_event(const Sampler *sampler, const SamplerSession *sessio
 
 /* One ring, and every event of it as we would open it. A CPU that is not online is taken too, for
  * what its ring still holds. */
-static bool adopt_is_whole(const Sampler *sampler, const SamplerSession *session, unsigned cpu) {
+static bool adopt_is_whole(const Sampler *sampler, const RingSet *set, unsigned cpu) {
+    const SamplerSession *session = set->session;
     size_t n_rings = 0;
 
     if (session && !session_wants_cpu(session, cpu))
@@ -135,16 +132,16 @@ static bool adopt_is_whole(const Sampler *sampler, const SamplerSession *session
     for (size_t i = 0; i < sampler->n_held; i++) {
         const Held *held = &sampler->held[i];
 
-        if (!adopt_is_of(held, session) || held->cpu != cpu)
+        if (!adopt_is_of(held, set) || held->cpu != cpu)
             continue;
-        if (!adopt_is_expected(sampler, session, held))
+        if (!adopt_is_expected(sampler, set, held))
             return false;
         n_rings += held->ring_bytes > 0;
     }
     for (size_t e = 0; session && e < session->plan.n; e++) {
         const CpuList *cpus = &session->plan.events[e].cpus;
 
-        if ((cpus->n == 0 || cpu_list_has(cpus, cpu)) && !adopt_has_event(sampler, session, cpu, e))
+        if ((cpus->n == 0 || cpu_list_has(cpus, cpu)) && !adopt_has_event(sampler, set, cpu, e))
             return false;
     }
     return n_rings == 1;
@@ -185,7 +182,7 @@ static int adopt_take_matching(Sampler *sampler, CpuRing *ring, bool with_ring) 
         Held *held = &sampler->held[i];
         int r;
 
-        if (!adopt_is_of(held, ring->session) || held->cpu != ring->cpu ||
+        if (!adopt_is_of(held, ring->set) || held->cpu != ring->cpu ||
             (held->ring_bytes > 0) != with_ring)
             continue;
         r = with_ring ? ring_init(&ring->ring, held->fd, held->ring_bytes) : 0;
@@ -197,14 +194,14 @@ static int adopt_take_matching(Sampler *sampler, CpuRing *ring, bool with_ring) 
     return 0;
 }
 
-static int adopt_take_cpu(Sampler *sampler, SamplerSession *session, unsigned cpu, RingSet *set) {
+static int adopt_take_cpu(Sampler *sampler, unsigned cpu, RingSet *set) {
     CpuRing *ring;
-    int r = ring_set_add(set, sampler, session, cpu, &ring);
+    int r = ring_set_add(set, sampler, cpu, &ring);
 
     if (r < 0)
         return r;
     ring->lost_by_records = true;
-    ring->is_own = session ? own_is_for(sampler, &session->config) : sampler->is_own;
+    ring->is_own = set->session ? own_is_for(sampler, &set->session->config) : sampler->is_own;
     r = adopt_take_matching(sampler, ring, true);
     if (r == 0)
         r = adopt_take_matching(sampler, ring, false);
@@ -239,7 +236,7 @@ static bool adopt_is_alive(const CpuRing *ring) {
 }
 
 /* What the side-band event of a CPU went through the others went through too. */
-static void adopt_mark_dead(Sampler *sampler, const SamplerSession *session, const RingSet *set) {
+static void adopt_mark_dead(Sampler *sampler, const RingSet *set) {
     for (size_t i = 0; i < set->n; i++) {
         CpuRing *ring = set->rings[i];
         const CpuRing *side_band = ring_set_find(&sampler->side_band, ring->cpu);
@@ -250,23 +247,24 @@ static void adopt_mark_dead(Sampler *sampler, const SamplerSession *session, con
          */
         if (ring->is_own)
             continue;
-        ring->is_gone = session ? side_band && side_band->is_gone : !adopt_is_alive(ring);
+        ring->is_gone =
+            set->kind == TAG_SIDE_BAND ? !adopt_is_alive(ring) : side_band && side_band->is_gone;
     }
 }
 
-int adopt_rings(Sampler *sampler, SamplerSession *session, RingSet *set) {
+int adopt_rings(Sampler *sampler, RingSet *set) {
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < sampler->n_held; i++) {
         Held *held = &sampler->held[i];
 
-        if (adopt_is_of(held, session) && !ring_set_find(set, held->cpu) &&
-            adopt_is_whole(sampler, session, held->cpu))
-            r = adopt_take_cpu(sampler, session, held->cpu, set);
-        if (adopt_is_of(held, session))
+        if (adopt_is_of(held, set) && !ring_set_find(set, held->cpu) &&
+            adopt_is_whole(sampler, set, held->cpu))
+            r = adopt_take_cpu(sampler, held->cpu, set);
+        if (adopt_is_of(held, set))
             adopt_held_close(sampler, held);
     }
-    adopt_mark_dead(sampler, session, set);
+    adopt_mark_dead(sampler, set);
     if (set->n > 0 && set->rings[0]->is_own)
         own_adopt(set, sampler);
     return r;

@@ -18,9 +18,8 @@
  * brings the ring, the others write into it. With processes as the target each of their threads
  * has an event on each CPU, inherited by what it starts, since the kernel has no ring for an event
  * that is inherited and follows its thread over CPUs. A CPU may leave while we open, which is no
- * failure. What few ask for (namespaces here, data mappings in data-map.c) is told by an event of
- * its own that writes into the ring of side-band: so it may come at any time, and nothing that is
- * told already is interrupted.
+ * failure. Namespaces, for which few ask, have an event of their own that writes into the ring of
+ * side-band: so it may come at any time, and nothing that is recorded already is interrupted.
  */
 
 enum { COUNT_SW_DUMMY = 9, TIDS_MAX = 4096 };
@@ -140,7 +139,7 @@ static int sampler_open_counter(CpuRing *ring, const KeeperEvent *event, unsigne
 
 static void sampler_open_fill_tag(const CpuRing *ring, unsigned event, KeeperEvent *ret) {
     const SamplerSession *session = ring->session;
-    Tag tag = {.kind = session ? TAG_SAMPLES : TAG_SIDE_BAND,
+    Tag tag = {.kind = ring->set->kind,
                .event = (uint16_t)event,
                .cpu = ring->cpu,
                .identity = session ? session->identity : 0,
@@ -169,13 +168,23 @@ static int sampler_open_log_failure(const CpuRing *ring, int error, const char *
                      ring->cpu, who ?: "all sessions");
 }
 
-static int sampler_open_side_band_ring(CpuRing *ring, KeeperEvent *event) {
-    PdAttr attr = ring->sampler->side_band_attr;
-    uint64_t wanted = ring->sampler->side_band_bytes, size = wanted;
+static PdAttr sampler_open_shared_attr(const CpuRing *ring, uint64_t ring_bytes) {
+    bool is_data = ring->set->kind == TAG_DATA;
+    PdAttr attr = is_data ? data_attr(ring->sampler) : ring->sampler->side_band_attr;
+
+    attr.wakeup_events = watermark(ring_bytes, is_data ? SAMPLES_EIGHTHS : SIDE_BAND_EIGHTHS);
+    return attr;
+}
+
+static int sampler_open_shared_ring(CpuRing *ring, KeeperEvent *event) {
+    const Sampler *sampler = ring->sampler;
+    uint64_t size = ring->set->kind == TAG_DATA ? sampler->data_bytes : sampler->side_band_bytes,
+             wanted = size;
     int r;
 
     do {
-        attr.wakeup_events = watermark(size, SIDE_BAND_EIGHTHS);
+        PdAttr attr = sampler_open_shared_attr(ring, size);
+
         event->ring_bytes = size;
         r = plan_encode(&attr, event);
         if (r == 0)
@@ -191,7 +200,8 @@ static int sampler_open_side_band_ring(CpuRing *ring, KeeperEvent *event) {
     return r;
 }
 
-int open_beside(CpuRing *ring, PdAttr attr, int32_t pid, unsigned index) {
+/* One more event, which writes to the ring that is there; `pid` is a thread, or -1. */
+static int sampler_open_beside(CpuRing *ring, PdAttr attr, int32_t pid, unsigned index) {
     KeeperEvent event = {.pid = pid,
                          .cpu = (int32_t)ring->cpu,
                          .leader_slot = KEEPER_NO_SLOT,
@@ -199,16 +209,14 @@ int open_beside(CpuRing *ring, PdAttr attr, int32_t pid, unsigned index) {
     int r;
 
     sampler_open_fill_tag(ring, index, &event);
-    attr.wakeup_events = watermark(ring->ring.size, SIDE_BAND_EIGHTHS);
     r = plan_encode(&attr, &event);
     return r == 0 ? sampler_open_counter(ring, &event, index) : r;
 }
 
-static int sampler_open_side_band_of(CpuRing *ring, uint32_t tid) {
-    int r = open_beside(ring, ring->sampler->side_band_attr, (int32_t)tid, SIDE_BAND_EVENT);
+static int sampler_open_shared_of(CpuRing *ring, uint32_t tid) {
+    int r = sampler_open_beside(ring, sampler_open_shared_attr(ring, ring->ring.size), (int32_t)tid,
+                                SIDE_BAND_EVENT);
 
-    if (r == 0 && ring->sampler->tells_data)
-        r = data_open(ring, (int32_t)tid);
     return r == -ESRCH ? 0 : r;
 }
 
@@ -222,10 +230,13 @@ PdAttr open_namespaces_attr(const Sampler *sampler) {
 }
 
 static int sampler_open_namespaces_on(CpuRing *ring) {
+    PdAttr attr = open_namespaces_attr(ring->sampler);
+
     for (size_t i = 0; i < ring->n_counters; i++)
         if (ring->counters[i].event == NAMESPACES_EVENT)
             return 0;
-    return open_beside(ring, open_namespaces_attr(ring->sampler), -1, NAMESPACES_EVENT);
+    attr.wakeup_events = watermark(ring->ring.size, SIDE_BAND_EIGHTHS);
+    return sampler_open_beside(ring, attr, -1, NAMESPACES_EVENT);
 }
 
 int open_namespaces(Sampler *sampler) {
@@ -246,39 +257,38 @@ bool sampler_tells_namespaces(const Sampler *sampler) {
     return sampler->tells_namespaces;
 }
 
-static int sampler_open_side_band_on(Sampler *sampler, CpuRing *ring, KeeperEvent *event) {
+static int sampler_open_shared_on(Sampler *sampler, RingSet *set, CpuRing *ring,
+                                  KeeperEvent *event) {
     int r;
 
     ring->is_own = sampler->is_own;
     ring->lost_by_records =
         sampler->is_own || !(sampler->side_band_attr.read_format & PD_FORMAT_LOST);
     sampler_open_fill_tag(ring, SIDE_BAND_EVENT, event);
-    r = sampler_open_side_band_ring(ring, event);
-    if (r == 0 && sampler->tells_namespaces)
+    r = sampler_open_shared_ring(ring, event);
+    if (r == 0 && set->kind == TAG_SIDE_BAND && sampler->tells_namespaces)
         r = sampler_open_namespaces_on(ring);
-    if (r == 0 && sampler->tells_data)
-        r = data_open(ring, sampler_open_side_band_target(sampler).pid);
     if (r == 0 && sampler->is_own)
-        r = own_begin(&sampler->side_band, sampler);
-    return r == 0 && sampler->is_own ? own_open(&sampler->side_band, ring) : r;
+        r = own_begin(set, sampler);
+    return r == 0 && sampler->is_own ? own_open(set, ring) : r;
 }
 
-int open_side_band(Sampler *sampler, unsigned cpu) {
+int open_shared(Sampler *sampler, RingSet *set, unsigned cpu) {
     KeeperEvent event = {.pid = sampler_open_side_band_target(sampler).pid,
                          .cpu = (int32_t)cpu,
                          .leader_slot = KEEPER_NO_SLOT,
                          .output_slot = KEEPER_NO_SLOT};
     CpuRing *ring;
-    int r = ring_set_add(&sampler->side_band, sampler, NULL, cpu, &ring);
+    int r = ring_set_add(set, sampler, cpu, &ring);
 
     if (r < 0)
         return r;
-    r = sampler_open_side_band_on(sampler, ring, &event);
+    r = sampler_open_shared_on(sampler, set, ring, &event);
     if (r == 0)
         return 1;
     if (r != -ENODEV)
         (void)sampler_open_log_failure(ring, r, "dummy");
-    ring_set_remove(&sampler->side_band, ring, true);
+    ring_set_remove(set, ring, true);
     return r == -ENODEV ? 0 : r;
 }
 
@@ -378,7 +388,7 @@ static int sampler_open_target(CpuRing *ring, int32_t pid) {
 
 int open_thread(CpuRing *ring, uint32_t tid) {
     return ring->session ? sampler_open_target(ring, (int32_t)tid)
-                         : sampler_open_side_band_of(ring, tid);
+                         : sampler_open_shared_of(ring, tid);
 }
 
 static int sampler_open_own(SamplerSession *session, CpuRing *ring) {
@@ -404,7 +414,7 @@ static int sampler_open_targets(SamplerSession *session, CpuRing *ring) {
 
 int open_session(SamplerSession *session, unsigned cpu) {
     CpuRing *ring;
-    int r = ring_set_add(&session->rings, session->sampler, session, cpu, &ring);
+    int r = ring_set_add(&session->rings, session->sampler, cpu, &ring);
 
     if (r < 0)
         return r;

@@ -37,9 +37,12 @@ typedef struct Counter {
     uint64_t throttled_at; /* since when it is held back; 0: it is not */
 } Counter;
 
+typedef struct RingSet RingSet;
+
 typedef struct CpuRing {
+    const RingSet *set;
     Sampler *sampler;
-    SamplerSession *session; /* NULL: side-band */
+    SamplerSession *session; /* NULL: side-band, or data mappings */
     unsigned cpu;
     Counter *counters; /* the first one owns the ring */
     size_t n_counters;
@@ -47,7 +50,7 @@ typedef struct CpuRing {
     uint64_t taken;                /* handed to the sink up to here */
     uint64_t noted;                /* where the present sweep ends */
     uint64_t marks[SAMPLER_MARKS]; /* what was taken when each of the session's sweeps ended */
-    size_t n_marks;                /* of side-band; else the session counts them */
+    size_t n_marks;                /* without a session; else the session counts them */
     uint64_t pace_ns, pace_head;   /* when and where its pace was looked at */
     bool fills_fast;               /* it holds less than a second */
     bool lost_by_records;          /* adopted: only LOST records tell what is new */
@@ -68,14 +71,16 @@ typedef struct Followed {
     bool is_there;
 } Followed;
 
-typedef struct RingSet {
-    CpuRing **rings; /* by CPU */
+struct RingSet {
+    TagKind kind;
+    SamplerSession *session; /* of TAG_SAMPLES; else NULL */
+    CpuRing **rings;         /* by CPU */
     size_t n;
     Followed *followed; /* by pid */
     size_t n_followed;
     uint64_t since_ns; /* when all that ran were followed; 0: not yet */
     bool is_adopted;   /* of some of those that are followed only the counters are known */
-} RingSet;
+};
 
 /* An event that the keeper held for an earlier recorder, until a session takes it. */
 typedef struct Held {
@@ -141,8 +146,9 @@ struct SamplerSession {
     ((uint64_t)(PD_ATTR_MMAP | PD_ATTR_MMAP2 | PD_ATTR_COMM | PD_ATTR_COMM_EXEC | PD_ATTR_TASK |   \
                 PD_ATTR_KSYMBOL | PD_ATTR_BPF_EVENT | PD_ATTR_CGROUP))
 
-/* Of side-band; a Tag has it, so it lasts. */
-enum { SIDE_BAND_EVENT = 0, NAMESPACES_EVENT = 1, DATA_EVENT = 2 };
+/* In the ring of side-band; a Tag has it, so it lasts. 2 was the event of data mappings, before it
+ * had a ring of its own. */
+enum { SIDE_BAND_EVENT = 0, NAMESPACES_EVENT = 1 };
 
 typedef enum SweepPhase {
     SWEEP_NONE,
@@ -155,13 +161,13 @@ struct Sampler {
     SamplerOptions options;
     Held *held;
     size_t n_held;
-    RingSet side_band;
+    RingSet side_band, data;
     PdAttr side_band_attr;
-    uint64_t side_band_bytes; /* of a ring */
+    uint64_t side_band_bytes, data_bytes; /* of a ring */
     PdEvents *side_band_events;
     bool is_own;            /* no whole CPUs */
     bool tells_namespaces;  /* side-band has the event that does */
-    bool tells_data;        /* the same for data mappings */
+    bool tells_data;        /* data mappings are recorded */
     bool is_full;           /* there are no descriptors for more processes */
     uint64_t doubted_ns;    /* who started before, by CLOCK_BOOTTIME, may be followed unheard */
     LoopCallback on_follow; /* NULL: nobody looks */
@@ -191,8 +197,7 @@ struct Sampler {
 
 /* The ring of that CPU, or NULL. */
 CpuRing *ring_set_find(const RingSet *set, unsigned cpu);
-int ring_set_add(RingSet *set, Sampler *sampler, SamplerSession *session, unsigned cpu,
-                 CpuRing **ret);
+int ring_set_add(RingSet *set, Sampler *sampler, unsigned cpu, CpuRing **ret);
 void ring_set_done(RingSet *set, bool at_keeper);
 uint64_t ring_set_counters(const RingSet *set);
 uint64_t ring_set_bytes(const RingSet *set);
@@ -202,31 +207,34 @@ void ring_set_remove(RingSet *set, CpuRing *ring, bool at_keeper);
 /* What an earlier recorder left. */
 int adopt_list(Sampler *sampler);
 void adopt_forget(Sampler *sampler);
-/* The rings of the session (NULL: side-band) that can go on as they are, on any CPU; events of it
- * that cannot are closed. */
-int adopt_rings(Sampler *sampler, SamplerSession *session, RingSet *set);
+/* The rings of the set that can go on as they are, on any CPU; events of it that cannot are closed.
+ */
+int adopt_rings(Sampler *sampler, RingSet *set);
 
 /* Beside what the ring has already: what it is for, of one more thread. */
 int open_thread(CpuRing *ring, uint32_t tid);
 /* Adds the threads of a process, `max` in all; -E2BIG: there are more. */
 int open_read_tasks(uint32_t pid, size_t max, uint32_t **tids, size_t *n);
-/* Opens on one CPU: 1 when there is a ring now, 0 when the CPU is away or has no such event. */
-int open_side_band(Sampler *sampler, unsigned cpu);
+/* Opens on one CPU: 1 when there is a ring now, 0 when the CPU is away or has no such event. The
+ * first is for side-band and for data mappings. */
+int open_shared(Sampler *sampler, RingSet *set, unsigned cpu);
 int open_session(SamplerSession *session, unsigned cpu);
 /* On all CPUs that side-band is on, and from now on with it; where only processes of one user are
  * followed there is no such event. */
 int open_namespaces(Sampler *sampler);
 PdAttr open_namespaces_attr(const Sampler *sampler);
-/* One more event, which writes to the ring that is there; `pid` is a thread, or -1. */
-int open_beside(CpuRing *ring, PdAttr attr, int32_t pid, unsigned index);
 /* Closes one that does not bring the ring. */
 void counter_close(CpuRing *ring, size_t i);
 
-/* Side-band tells of data mappings while a session samples stacks, and no longer. */
+/* Data mappings are recorded while a session samples stacks, and no longer. */
 void data_update(Sampler *sampler);
+/* On each CPU that has side-band and lacks them. */
+void data_open_missing(Sampler *sampler);
 PdAttr data_attr(const Sampler *sampler);
-/* Beside the side-band event of that thread, which is open (-1: of whatever runs). */
-int data_open(CpuRing *ring, int32_t tid);
+/* Hands out those records of the slice that are data mappings. */
+int data_hand_out(const CpuRing *ring, Bytes records, const SamplerSinks *sinks);
+/* Descriptors of all events that are open. */
+uint64_t sampler_descriptors(const Sampler *sampler);
 
 /* The kernel's answer to the side-band attr, with less asked for on old kernels. */
 int open_settle_side_band(Sampler *sampler, unsigned cpu);

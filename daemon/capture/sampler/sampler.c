@@ -92,8 +92,8 @@ int session_build_events(SamplerSession *session) {
     return 0;
 }
 
-static uint64_t sampler_count_descriptors(const Sampler *sampler) {
-    uint64_t n = ring_set_counters(&sampler->side_band);
+uint64_t sampler_descriptors(const Sampler *sampler) {
+    uint64_t n = ring_set_counters(&sampler->side_band) + ring_set_counters(&sampler->data);
 
     for (const SamplerSession *s = sampler->sessions; s; s = s->next)
         n += ring_set_counters(&s->rings);
@@ -110,7 +110,7 @@ CheckOptions sampler_check_options(const Sampler *sampler, const SamplerSession 
         .no_lost = !(sampler->side_band_attr.read_format & PD_FORMAT_LOST),
         .no_cgroup = !(sampler->side_band_attr.flags & PD_ATTR_CGROUP),
         .used_descriptors =
-            sampler_count_descriptors(sampler) - (old ? ring_set_counters(&old->rings) : 0)};
+            sampler_descriptors(sampler) - (old ? ring_set_counters(&old->rings) : 0)};
 }
 
 static int sampler_check_descriptors(const char *name, uint64_t needed) {
@@ -148,6 +148,7 @@ static int sampler_prepare_own(Sampler *sampler) {
         return r;
     each = limit_locked_bytes() / sampler->online.n;
     sampler->side_band_bytes = limit_ring_bytes(SIDE_BAND_RING_BYTES, 1, each / 4);
+    sampler->data_bytes = limit_ring_bytes(SIDE_BAND_RING_BYTES, 1, each / 8);
     return 0;
 }
 
@@ -157,13 +158,14 @@ static int sampler_open_all_side_band(Sampler *sampler) {
     if (r == 0 && sampler->is_own)
         r = sampler_prepare_own(sampler);
     if (r == 0)
-        r = sampler_check_descriptors("profd",
-                                      sampler_count_descriptors(sampler) + sampler->online.n);
+        r = sampler_check_descriptors("profd", sampler_descriptors(sampler) + sampler->online.n);
     if (r == 0)
-        r = adopt_rings(sampler, NULL, &sampler->side_band);
+        r = adopt_rings(sampler, &sampler->side_band);
+    if (r == 0)
+        r = adopt_rings(sampler, &sampler->data);
     for (size_t i = 0; r >= 0 && i < sampler->online.n; i++)
         if (!ring_set_find(&sampler->side_band, sampler->online.cpus[i]))
-            r = open_side_band(sampler, sampler->online.cpus[i]);
+            r = open_shared(sampler, &sampler->side_band, sampler->online.cpus[i]);
     return r < 0 ? r : sampler_build_events(sampler);
 }
 
@@ -176,7 +178,9 @@ int sampler_new(const SamplerOptions *options, Sampler **ret) {
     sampler->options = *options;
     sampler->uevent_fd = sampler->online_fd = sampler->groups_fd = sampler->groups_watch = -1;
     sampler->max_rate_hz = limit_sample_rate();
-    sampler->side_band_bytes = SIDE_BAND_RING_BYTES;
+    sampler->side_band.kind = TAG_SIDE_BAND;
+    sampler->data.kind = TAG_DATA;
+    sampler->side_band_bytes = sampler->data_bytes = SIDE_BAND_RING_BYTES;
     r = sampler_read_cpus(sampler, online_path);
     if (r == 0)
         r = adopt_list(sampler);
@@ -212,6 +216,7 @@ Sampler *sampler_free(Sampler *sampler) {
     }
     watch_done(sampler);
     ring_set_done(&sampler->side_band, false);
+    ring_set_done(&sampler->data, false);
     for (size_t i = 0; i < sampler->n_held; i++)
         closep(&sampler->held[i].fd);
     free(sampler->held);
@@ -257,16 +262,17 @@ static size_t sampler_count_wanted(const SamplerSession *session) {
     return n;
 }
 
-/* Where only processes are followed the kernel counts rings against the user, with a page each. */
+/* Where only processes are followed the kernel counts rings against the user, with a page each.
+ * Data mappings keep their part, since a session that samples stacks may come at any time. */
 static uint64_t sampler_rings_budget(const Sampler *sampler) {
-    uint64_t budget = sampler->options.buffer_total_bytes, side_band, locked;
+    uint64_t budget = sampler->options.buffer_total_bytes, shared, locked;
 
     if (!sampler->is_own)
         return budget;
-    side_band = ring_set_bytes(&sampler->side_band) +
-                2 * sampler->side_band.n * (uint64_t)sysconf(_SC_PAGESIZE);
+    shared = ring_set_bytes(&sampler->side_band) +
+             sampler->side_band.n * (sampler->data_bytes + 3 * (uint64_t)sysconf(_SC_PAGESIZE));
     locked = limit_locked_bytes();
-    locked = side_band < locked ? locked - side_band : 0;
+    locked = shared < locked ? locked - shared : 0;
     return MIN(budget, locked);
 }
 
@@ -390,16 +396,17 @@ static int sampler_open_cpus(SamplerSession *session) {
     int r;
 
     sampler_size_rings(session, n);
-    r = adopt_rings(session->sampler, session, &session->rings);
+    r = adopt_rings(session->sampler, &session->rings);
     session->was_taken_over = session->rings.n > 0;
     if (r == 0 && session->n_tids == 0 && plan_has_threads(config) && !session->was_taken_over)
         return limit_log_open_failure(-ESRCH, config->name, session->plan.description,
                                       online->cpus[0]);
     if (r == 0)
-        r = sampler_check_descriptors(config->name, session->room.used_descriptors +
-                                                        (n - MIN(n, session->rings.n)) *
-                                                            session->plan.n *
-                                                            MAX(session->n_tids, (size_t)1));
+        r = sampler_check_descriptors(config->name,
+                                      session->room.used_descriptors +
+                                          (n - MIN(n, session->rings.n)) * session->plan.n *
+                                              MAX(session->n_tids, (size_t)1) +
+                                          (sampler_takes_stacks(session) ? online->n : 0));
     for (size_t i = 0; r >= 0 && i < online->n; i++)
         if (session_wants_cpu(session, online->cpus[i]) &&
             !ring_set_find(&session->rings, online->cpus[i]) && !group_is_absent(session))
@@ -419,7 +426,7 @@ static int sampler_find_room(Sampler *sampler, SessionRoom *ret) {
         used += ring_set_bytes(&s->rings);
     *ret = (SessionRoom){.ring_bytes = budget - MIN(budget, used),
                          .is_by_config = budget == sampler->options.buffer_total_bytes,
-                         .used_descriptors = sampler_count_descriptors(sampler),
+                         .used_descriptors = sampler_descriptors(sampler),
                          .n_offline = sampler->n_offline};
     return cpu_list_copy(&sampler->online, &ret->online);
 }
@@ -431,6 +438,7 @@ int sampler_session_prepare(Sampler *sampler, const SessionConfig *config, Sampl
     if (!session)
         return -ENOMEM;
     session->sampler = sampler;
+    session->rings = (RingSet){.kind = TAG_SAMPLES, .session = session};
     session->config = *config;
     watch_rate(sampler);
     r = sampler_find_room(sampler, &session->room);
@@ -624,6 +632,7 @@ SamplerCounts sampler_counts(const SamplerSession *session) {
 
     counts.side_band_bytes = all->side_band_bytes;
     counts.side_band_lost = all->side_band_lost;
+    counts.data_lost = all->data_lost;
     counts.sweeps = all->sweeps;
     counts.drain_ns = all->drain_ns;
     return counts;

@@ -3,7 +3,8 @@
 
 /*
  * Events and rings. On every online CPU a side-band event in a ring of its own, shared by all
- * sessions, and for each session a ring of samples. Records leave in Batches, whole, in the order
+ * sessions, another one for data mappings while a session samples stacks, and for each session a
+ * ring of samples. Records leave in Batches, whole, in the order
  * of a sweep, to a sink that the owner gives; the sampler does not know where they go.
  *
  * What was taken from a session's ring stays in it until the owner says that it is written: a
@@ -148,9 +149,9 @@ bool sampler_misses_cpu(const SamplerSession *session, unsigned cpu);
 
 /*
  * One slice of a sweep, at most about budget_bytes of it. A sweep notes the heads of all sample
- * rings, takes all side-band (batches with session NULL), calls on_side_band_end, then takes the
- * samples up to the noted heads. Returns 1 when this slice ends the sweep, 0 when more is to be
- * done, or a negative errno (the sink's too).
+ * rings, takes all side-band and data mappings (batches with session NULL), calls on_side_band_end,
+ * then takes the samples up to the noted heads. Returns 1 when this slice ends the sweep, 0 when
+ * more is to be done, or a negative errno (the sink's too).
  */
 typedef struct SamplerSinks {
     SamplerSink on_batch;
@@ -167,9 +168,16 @@ void sampler_note_sweep(SamplerSession *session, uint64_t sweep);
 void sampler_written(SamplerSession *session, uint64_t sweep);
 
 /* What the kernel dropped since the last call, CPU by CPU; fn is called for those that lost. Reads
- * a counter of every event, so it is for once in some seconds. cpu of side-band: session NULL. */
-typedef int (*SamplerLoss)(void *userdata, SamplerSession *session, uint64_t id, unsigned cpu,
-                           uint64_t lost);
+ * a counter of every event, so it is for once in some seconds. */
+typedef struct Loss {
+    SamplerSession *session; /* NULL: side-band, or data mappings */
+    bool is_data;
+    uint64_t id;
+    unsigned cpu;
+    uint64_t lost; /* records */
+} Loss;
+
+typedef int (*SamplerLoss)(void *userdata, const Loss *loss);
 int sampler_losses(Sampler *sampler, SamplerLoss fn, void *userdata);
 
 /* Watches all rings (on_full: three eighths of one are full, and was not emptied for another one's
@@ -204,7 +212,7 @@ bool sampler_sees_kernel(const Sampler *sampler);
 /* Whether side-band tells of namespaces, as a session asked. */
 bool sampler_tells_namespaces(const Sampler *sampler);
 
-/* Whether side-band tells of data mappings, with which stacks are unwound. */
+/* Whether data mappings are recorded, with which stacks are unwound; in rings of their own. */
 bool sampler_tells_data(const Sampler *sampler);
 /* Whether samples of the session bring stacks. */
 bool sampler_takes_stacks(const SamplerSession *session);
@@ -230,7 +238,7 @@ void sampler_release(Sampler *sampler, uint32_t pid);
 
 typedef struct SamplerCounts {
     uint64_t bytes, side_band_bytes;
-    uint64_t lost, side_band_lost;
+    uint64_t lost, side_band_lost, data_lost;
     uint64_t throttles, throttled_ns;
     uint64_t sweeps, drain_ns;
 } SamplerCounts;

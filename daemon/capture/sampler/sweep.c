@@ -25,7 +25,9 @@ enum {
 };
 
 static const char *sweep_ring_owner(const CpuRing *ring) {
-    return ring->session ? ring->session->config.name : "side-band";
+    return ring->session                 ? ring->session->config.name
+           : ring->set->kind == TAG_DATA ? "data mappings"
+                                         : "side-band";
 }
 
 /* Nothing between tail and head can be believed, so all of it goes. */
@@ -144,7 +146,8 @@ static int sweep_drain_slice(CpuRing *ring, uint64_t limit, const SamplerSinks *
     if (r < 0)
         return r;
     batch.records = slice.records;
-    r = sinks->on_batch(sinks->userdata, &batch);
+    r = ring->set->kind == TAG_DATA ? data_hand_out(ring, slice.records, sinks)
+                                    : sinks->on_batch(sinks->userdata, &batch);
     if (r < 0)
         return r;
     sweep_count(ring, slice.records.size);
@@ -176,6 +179,20 @@ static int sweep_drain_set(const RingSet *set, uint64_t *left, const SamplerSink
     return 1;
 }
 
+/* What the history needs, and of it the records first that all sessions need. */
+static void sweep_note_shared(Sampler *sampler) {
+    uint64_t now_ns = clock_monotonic_ns();
+
+    sweep_note_heads(&sampler->side_band, now_ns);
+    sweep_note_heads(&sampler->data, now_ns);
+}
+
+static int sweep_drain_shared(Sampler *sampler, uint64_t *left, const SamplerSinks *sinks) {
+    int r = sweep_drain_set(&sampler->side_band, left, sinks);
+
+    return r > 0 ? sweep_drain_set(&sampler->data, left, sinks) : r;
+}
+
 static void sweep_begin(Sampler *sampler) {
     uint64_t now_ns = clock_monotonic_ns();
 
@@ -183,7 +200,7 @@ static void sweep_begin(Sampler *sampler) {
         sweep_note_heads(&s->rings, now_ns);
     /* No sample of the sweep is later than this, and all side-band up to it is in the rings. */
     sampler->start_ns = clock_monotonic_ns();
-    sweep_note_heads(&sampler->side_band, now_ns);
+    sweep_note_shared(sampler);
     sampler->phase = SWEEP_SIDE_BAND;
 }
 
@@ -191,14 +208,14 @@ static int sweep_on(Sampler *sampler, uint64_t left, const SamplerSinks *sinks) 
     int r;
 
     if (sampler->phase == SWEEP_SIDE_BAND) {
-        r = sweep_drain_set(&sampler->side_band, &left, sinks);
+        r = sweep_drain_shared(sampler, &left, sinks);
         if (r <= 0)
             return r;
-        sweep_note_heads(&sampler->side_band, clock_monotonic_ns());
+        sweep_note_shared(sampler);
         sampler->phase = SWEEP_SIDE_BAND_LATE;
     }
     if (sampler->phase == SWEEP_SIDE_BAND_LATE) {
-        r = sweep_drain_set(&sampler->side_band, &left, sinks);
+        r = sweep_drain_shared(sampler, &left, sinks);
         if (r <= 0)
             return r;
         r = sinks->on_side_band_end(sinks->userdata, sampler->start_ns);

@@ -15,8 +15,6 @@
 
 static const uint64_t memory_default = 64 << 20;
 
-#define REPEATED_NS 100000
-
 int history_new(const ProcessLimits *limits, History **ret) {
     History *h = calloc(1, sizeof(*h));
 
@@ -115,25 +113,9 @@ bool mmap_is_needed(const History *h, const PdMmap *mmap) {
            budget->used_bytes < budget->limit_bytes / 2;
 }
 
-/* The event that tells of data tells of code as well: the same record, once more. */
-static bool history_read_is_repeated(const History *h, const PdRecord *record,
-                                     const PdEvent *event) {
-    const Entry *last = h->n_fed > 0 ? h->fed[h->n_fed - 1] : NULL;
-    uint64_t time = load_u64(record->data + record->size - event->in_trailer.time, false);
-    size_t size = record->size - event->trailer_size;
-
-    return last && last->size == size && load_u32(last->record, false) == record->type &&
-           time >= last->time && time - last->time < REPEATED_NS &&
-           memcmp(last->record + PD_RECORD_HEADER_SIZE, record->data + PD_RECORD_HEADER_SIZE,
-                  size - PD_RECORD_HEADER_SIZE) == 0;
-}
-
-static bool history_read_is_surplus(const History *h, const PdRecord *record, const PdEvent *event,
-                                    const PdBody *body) {
-    if (!h->keeps_data || record->type != PD_RECORD_MMAP2)
-        return false;
-    return record->misc & PD_MISC_MMAP_DATA ? !mmap_is_needed(h, &body->mmap)
-                                            : history_read_is_repeated(h, record, event);
+static bool history_read_is_surplus(const History *h, const PdRecord *record, const PdBody *body) {
+    return record->type == PD_RECORD_MMAP2 && (record->misc & PD_MISC_MMAP_DATA) &&
+           !mmap_is_needed(h, &body->mmap);
 }
 
 static void history_read_keep_mmap(History *h, Entry *e, const PdRecord *record,
@@ -195,8 +177,7 @@ int history_feed(History *h, const PdRecord *record, const PdEvent *event) {
         h->lost += body.lost.lost;
     else if (record->type == PD_RECORD_CGROUP)
         cgroup_hear(h, body.cgroup.id, body.cgroup.path);
-    else if (history_read_pid_of(record, &body) > 0 &&
-             !history_read_is_surplus(h, record, event, &body))
+    else if (history_read_pid_of(record, &body) > 0 && !history_read_is_surplus(h, record, &body))
         history_read_keep(h, record, event, &body);
     return 0;
 }

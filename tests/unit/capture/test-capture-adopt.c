@@ -237,6 +237,33 @@ TEST(side_band_of_late_is_heard_again) {
     CHECK(first.size - at >= SIDE_BAND_RING_BYTES / 4);
 }
 
+TEST(data_mappings_of_late_are_heard_again) {
+    SessionConfig config = clock_config("stacks", 99);
+    uint64_t ids[2];
+    uint32_t before;
+    FIXTURE(f, config);
+
+    sampler_remove(f.session);
+    config.call_graph = CALL_GRAPH_DWARF;
+    config.dwarf_bytes = 1024;
+    CHECK_OK(sampler_add(f.sampler, &config, &f.session));
+    before = made_count(f.keeper);
+    ids[0] = f.sampler->data.rings[0]->counters[0].id;
+    CHECK_OK(succeed(&f, &config));
+    CHECK(sampler_tells_data(f.sampler));
+    CHECK_EQ(made_count(f.keeper), before);
+    CHECK_EQ(f.sampler->data.n, f.sampler->online.n);
+    ids[1] = f.sampler->data.rings[0]->counters[0].id;
+    CHECK_EQ(ids[0], ids[1]);
+    /* No session of the next recorder takes stacks. */
+    config.call_graph = CALL_GRAPH_NONE;
+    config.dwarf_bytes = 0;
+    CHECK_OK(succeed(&f, &config));
+    CHECK(!sampler_tells_data(f.sampler));
+    CHECK_EQ(f.sampler->data.n, (size_t)0);
+    CHECK_EQ(made_count(f.keeper), before - (uint32_t)f.sampler->online.n);
+}
+
 TEST(another_rate_is_another_session) {
     SessionConfig config = clock_config("default", 99);
     uint64_t before;

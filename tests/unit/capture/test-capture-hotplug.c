@@ -123,6 +123,26 @@ TEST(a_cpu_that_goes_is_drained_and_comes_back_sampling) {
     CHECK(!f.heard.out_of_order);
 }
 
+TEST(data_mappings_of_a_cpu_that_comes_back_are_recorded_again) {
+    SessionConfig config = clock_config("stacks", 99);
+    size_t n;
+
+    config.call_graph = CALL_GRAPH_DWARF;
+    config.dwarf_bytes = 1024;
+    PLUGGED(f, config);
+
+    n = f.sampler->online.n;
+    CHECK_EQ(f.sampler->data.n, n);
+    CHECK_OK(switch_cpu(false));
+    CHECK_EQ(refresh(&f), 1);
+    CHECK_EQ(f.sampler->data.n, n - 1);
+    CHECK_EQ(made_count(f.keeper), 3 * (uint32_t)(n - 1));
+    CHECK_OK(switch_cpu(true));
+    CHECK_EQ(refresh(&f), 1);
+    CHECK_EQ(f.sampler->data.n, n);
+    CHECK(!ring_set_find(&f.sampler->data, 1)->is_gone);
+}
+
 static int on_full(void *userdata) {
     Plugged *f = userdata;
 

@@ -320,6 +320,34 @@ TEST(session_that_comes_later_follows_all_anew) {
     CHECK_EQ(births.n_joined, 0U);
 }
 
+TEST(data_mappings_are_followed_too_while_a_session_takes_stacks) {
+    SessionConfig config = clock_config("default", 99), stacks = clock_config("stacks", 99);
+    Births births = {};
+    unsigned n_wanted = 0;
+    _cleanup_(end_childp) pid_t child = spin_in_child();
+    uint32_t pid = (uint32_t)child, n_before;
+    SamplerSession *session;
+    OWN_FIXTURE(f, config, refuse_cpus);
+
+    CHECK_OK(look(f.sampler, &births, &pid, 1));
+    CHECK_EQ(births.n_joined, 1U);
+    n_before = made_count(f.keeper);
+    sampler_watch_follow(f.sampler, count_calls, &n_wanted);
+    stacks.call_graph = CALL_GRAPH_DWARF;
+    stacks.dwarf_bytes = 1024;
+    CHECK_OK(sampler_add(f.sampler, &stacks, &session));
+    CHECK(n_wanted > 0);
+    CHECK_OK(look(f.sampler, &births, &pid, 1));
+    CHECK_EQ(counters_of(&f.sampler->data, child), f.sampler->data.n);
+    CHECK_EQ(f.sampler->data.n, f.sampler->side_band.n);
+    CHECK_EQ(births.n_joined, 2U);
+    CHECK_OK(look(f.sampler, &births, &pid, 1));
+    CHECK_EQ(births.n_joined, 2U);
+    CHECK_EQ(counters_of(&f.sampler->data, child), f.sampler->data.n);
+    sampler_remove(session);
+    CHECK_EQ(made_count(f.keeper), n_before);
+}
+
 TEST(next_recorder_opens_nothing_twice) {
     SessionConfig config = clock_config("default", 999);
     Births births = {};

@@ -273,22 +273,18 @@ TEST(a_head_that_lies_is_told_and_not_fatal) {
 /* -- losses -- */
 
 typedef struct Told {
-    uint64_t lost, side_band;
+    uint64_t lost, side_band, data;
     unsigned calls;
     SamplerSession *session;
 } Told;
 
-static int hear_loss(void *userdata, SamplerSession *session, uint64_t id _unused_,
-                     unsigned cpu _unused_, uint64_t lost) {
+static int hear_loss(void *userdata, const Loss *loss) {
     Told *told = userdata;
 
     told->calls++;
-    if (!session) {
-        told->side_band += lost;
-        return 0;
-    }
-    told->session = session;
-    told->lost += lost;
+    if (loss->session)
+        told->session = loss->session;
+    *(loss->session ? &told->lost : loss->is_data ? &told->data : &told->side_band) += loss->lost;
     return 0;
 }
 
@@ -325,6 +321,93 @@ TEST(what_side_band_lost_is_told_without_a_session) {
     CHECK(told.side_band > 0);
     CHECK_EQ(told.lost, 0ULL);
     CHECK_EQ(sampler_counts(f.session).side_band_lost, told.side_band);
+}
+
+/* -- data mappings -- */
+
+static SessionConfig stacks_config(void) {
+    SessionConfig config = clock_config("stacks", 99);
+
+    config.call_graph = CALL_GRAPH_DWARF;
+    config.dwarf_bytes = 1024;
+    return config;
+}
+
+static void protect_often(unsigned n) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    void *memory = mmap(NULL, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    for (unsigned i = 0; i < n; i++)
+        CHECK_OK(mprotect(memory, page, i % 2 ? PROT_READ : PROT_READ | PROT_WRITE));
+    CHECK_OK(munmap(memory, page));
+}
+
+/* Of this process. */
+static size_t count_records(Bytes records, uint32_t type, uint16_t misc) {
+    size_t n = 0;
+
+    for (size_t at = 0; at < records.size;) {
+        PdRecord record = pd_record_at(records.data + at, false);
+
+        n += record.type == type && (record.misc & PD_MISC_MMAP_DATA) == misc &&
+             load_u32(record.data + PD_RECORD_HEADER_SIZE, false) == (uint32_t)getpid();
+        at += record.size;
+    }
+    return n;
+}
+
+TEST(a_flood_of_data_mappings_costs_no_name_and_no_mapping_of_code) {
+    enum { ROUNDS = 50, FLOOD = 4 * SIDE_BAND_RING_BYTES / 64 / ROUNDS };
+    SessionConfig config = stacks_config();
+    Told told = {};
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    FIXTURE(f, config);
+
+    CHECK_OK(sweep_all(f.sampler, UINT64_MAX, &f.heard));
+    buffer_clear(&f.heard.side_band);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        void *code = mmap(NULL, page, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        protect_often(FLOOD);
+        rename_often(2);
+        CHECK_OK(munmap(code, page));
+    }
+    CHECK_OK(sampler_losses(f.sampler, hear_loss, &told));
+    CHECK_OK(sweep_all(f.sampler, UINT64_MAX, &f.heard));
+    CHECK(told.data > 0);
+    CHECK_EQ(told.side_band, 0ULL);
+    CHECK_EQ(sampler_counts(f.session).data_lost, told.data);
+    CHECK_EQ(sampler_counts(f.session).side_band_lost, 0ULL);
+    CHECK_EQ(count_records(buffer_bytes(&f.heard.side_band), PD_RECORD_COMM, 0),
+             (size_t)(2 * ROUNDS));
+    /* Once, though the event of data mappings records them as well. */
+    CHECK_EQ(count_records(buffer_bytes(&f.heard.side_band), PD_RECORD_MMAP2, 0), (size_t)ROUNDS);
+    CHECK(count_records(buffer_bytes(&f.heard.side_band), PD_RECORD_MMAP2, PD_MISC_MMAP_DATA) > 0);
+}
+
+TEST(data_mappings_are_recorded_while_a_session_takes_stacks) {
+    SessionConfig config = clock_config("default", 99), stacks = stacks_config();
+    SamplerSession *session;
+    uint32_t before;
+    FIXTURE(f, config);
+
+    before = made_count(f.keeper);
+    CHECK(!sampler_tells_data(f.sampler));
+    CHECK_OK(sampler_add(f.sampler, &stacks, &session));
+    CHECK(sampler_tells_data(f.sampler));
+    CHECK_EQ(made_count(f.keeper), before + 2 * (uint32_t)f.sampler->online.n);
+    protect_often(10);
+    CHECK_OK(sweep_all(f.sampler, UINT64_MAX, &f.heard));
+    CHECK(count_records(buffer_bytes(&f.heard.side_band), PD_RECORD_MMAP2, PD_MISC_MMAP_DATA) >=
+          10);
+    sampler_remove(session);
+    CHECK(!sampler_tells_data(f.sampler));
+    CHECK_EQ(made_count(f.keeper), before);
+    buffer_clear(&f.heard.side_band);
+    protect_often(10);
+    CHECK_OK(sweep_all(f.sampler, UINT64_MAX, &f.heard));
+    CHECK_EQ(count_records(buffer_bytes(&f.heard.side_band), PD_RECORD_MMAP2, PD_MISC_MMAP_DATA),
+             (size_t)0);
 }
 
 TEST_MAIN()

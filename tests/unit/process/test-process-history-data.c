@@ -82,18 +82,6 @@ TEST(data_that_is_no_part_of_a_program_is_left_out) {
     CHECK_EQ(history_counts(f.history).queued, 1U);
 }
 
-TEST(code_that_two_events_told_counts_once) {
-    _cleanup_(fixture_done) Fixture f = with_stacks();
-
-    (void)needs(&f, 10, 10, 150);
-    maps(&f, 210, 10, 0x6000, "/lib/a");
-    maps(&f, 211, 10, 0x6000, "/lib/a");
-    maps(&f, 212, 10, 0x8000, "/lib/a");
-    sweep(&f, 300);
-    CHECK_STREQ(said(&f), "210 maps 10 6000 /lib/a\n"
-                          "212 maps 10 8000 /lib/a\n");
-}
-
 TEST(data_waits_for_the_build_id_of_its_code_and_bears_it) {
     _cleanup_(fixture_done) Fixture f = with_stacks();
     HistoryWanted wanted;
