@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <fcntl.h>
 #include <seccomp.h>
 #include <stddef.h>
 #include <sys/mman.h>
@@ -10,9 +11,12 @@
 
 /*
  * What is left: to read descriptors that are handed over, to answer, to have memory, to end. No
- * path is ever opened, no file written, no socket made, no process started. The keeper has set the
- * user, the limits of memory and descriptors, and no_new_privs.
+ * path is ever opened, no file written that has one, no socket made, no process started. The keeper
+ * has set the user, the limits of memory and descriptors, and no_new_privs.
  */
+
+/* Of memfd_create(), such as huge pages, of which there may be none when they are touched. */
+#define OTHER_FLAGS (UINT32_MAX & ~(MFD_CLOEXEC | MFD_ALLOW_SEALING | 0x8U /* MFD_NOEXEC_SEAL */))
 
 /* clang-format off */
 static const struct CallRow {
@@ -26,12 +30,17 @@ static const struct CallRow {
     { "pread64",         0, 0, 0 },
     { "close",           0, 0, 0 },
     { "setitimer",       0, 0, 0 },
+    /* To answer with a memfd: of plain pages, filled once, then sealed. */
+    { "memfd_create",    1, OTHER_FLAGS, 0 },
+    { "pwrite64",        0, 0, 0 },
+    { "fcntl",           1, UINT32_MAX, F_ADD_SEALS },
     { "clock_gettime",   0, 0, 0 },
     { "restart_syscall", 0, 0, 0 },
     /* Of the C library. */
     { "brk",             0, 0, 0 },
     { "mmap",            3, MAP_ANONYMOUS, MAP_ANONYMOUS },
     { "munmap",          0, 0, 0 },
+    { "mremap",          0, 0, 0 }, /* of realloc(), which has anonymous memory alone */
     { "futex",           0, 0, 0 },
     { "rt_sigprocmask",  0, 0, 0 },
     { "rt_sigreturn",    0, 0, 0 },

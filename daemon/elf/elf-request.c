@@ -8,8 +8,19 @@
 
 /*
  * Neither end believes the other. The helper reads files of strangers, so it counts as fallen: a
- * reply is checked before any of it is used.
+ * reply is checked before any of it is used. For each thing that can be wanted a row says where it
+ * is when it was found.
  */
+
+static const struct WantRow {
+    uint32_t build_id_max; /* bytes in the reply; 0: it is not there */
+    uint64_t file_max;     /* bytes of the memfd; 0: it is not there */
+} wants[] = {
+    [ELF_BUILD_ID] = {.build_id_max = BUILD_ID_SIZE_MAX},
+    [ELF_UNWIND] = {.file_max = ELF_TABLE_BYTES_MAX},
+};
+
+static_assert(ARRAY_SIZE(wants) == ELF_WANTS, "a row for each");
 
 int elf_request_check(const void *bytes, size_t n, bool has_fd, ElfRequest *ret) {
     ElfRequest request;
@@ -25,16 +36,26 @@ int elf_request_check(const void *bytes, size_t n, bool has_fd, ElfRequest *ret)
     return 0;
 }
 
-int elf_reply_check(const void *bytes, size_t n, const ElfRequest *request, ElfReply *ret) {
+/* Whether as much is there as must be. */
+static bool elf_request_fits(uint64_t size, uint64_t max, bool found) {
+    return found && max > 0 ? size > 0 && size <= max : size == 0;
+}
+
+int elf_reply_check(const void *bytes, size_t n, bool has_fd, const ElfRequest *request,
+                    ElfReply *ret) {
+    const struct WantRow *row = &wants[request->want];
     ElfReply reply;
+    bool found;
 
     if (n != sizeof(reply))
         return -EBADMSG;
     memcpy(&reply, bytes, sizeof(reply));
     if (reply.protocol != ELF_PROTOCOL)
         return -EPROTO;
+    found = reply.result == 0;
     if (reply.serial != request->serial || reply.result > 0 || reply.result < -4095 ||
-        reply.build_id_size > BUILD_ID_SIZE_MAX || (reply.result == 0) != (reply.build_id_size > 0))
+        !elf_request_fits(reply.build_id_size, row->build_id_max, found) ||
+        !elf_request_fits(reply.file_size, row->file_max, found) || has_fd != (reply.file_size > 0))
         return -EBADMSG;
     *ret = reply;
     return 0;

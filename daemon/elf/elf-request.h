@@ -5,16 +5,24 @@
  * What passes between profd-elf and whoever asks it: one request with the descriptor of an ELF
  * file, one reply, each of one fixed size, each a message of its own on a SOCK_SEQPACKET socket.
  * Both ends are of one installation, but may be of two versions while it is replaced, hence
- * `protocol`. A request names one thing that it wants of the file.
+ * `protocol`. A request names one thing that it wants of the file. What is small is in the reply,
+ * what is large in a memfd beside it, which nobody can change any more.
  */
+
+#include <fcntl.h>
 
 #include "elf/note.h"
 #include "util/macro.h"
 
-enum { ELF_PROTOCOL = 0x656c0001 };
+enum {
+    ELF_PROTOCOL = 0x656c0002,
+    ELF_TABLE_BYTES_MAX = 32 << 20,
+    ELF_SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE, /* of each memfd */
+};
 
 typedef enum ElfWant {
     ELF_BUILD_ID, /* in the reply itself */
+    ELF_UNWIND,   /* the table of unwind/unwind-table.h, in a memfd */
     ELF_WANTS,    /* how many there are */
 } ElfWant;
 
@@ -25,17 +33,21 @@ typedef struct ElfRequest {
 
 typedef struct ElfReply {
     uint32_t protocol;
-    int32_t result; /* 0; -ENODATA: the file has none; or another negative errno */
+    int32_t result; /* 0; -ENODATA: the file has none; -EAGAIN: the file is not to blame, ask again;
+                       or another negative errno */
     uint64_t serial;
-    uint64_t cpu_ns; /* what the helper has used since it began */
+    uint64_t cpu_ns;    /* what the helper has used since it began */
+    uint64_t file_size; /* of the memfd; 0: there is none */
     uint32_t build_id_size;
     uint8_t build_id[BUILD_ID_SIZE_MAX];
 } ElfReply;
 
 /* Padding would carry what lay in memory before. */
-static_assert(sizeof(ElfRequest) == 16 && sizeof(ElfReply) == 48, "padded");
+static_assert(sizeof(ElfRequest) == 16 && sizeof(ElfReply) == 56, "padded");
 
 /* -EBADMSG: it is no request; -EPROTO: one of another version. */
 int elf_request_check(const void *bytes, size_t n, bool has_fd, ElfRequest *ret);
-/* Likewise for a reply, whose sender may have fallen to a file that it read. */
-int elf_reply_check(const void *bytes, size_t n, const ElfRequest *request, ElfReply *ret);
+/* Likewise for a reply, whose sender may have fallen to a file that it read. What is in the memfd
+ * is for whoever opens it to check. */
+int elf_reply_check(const void *bytes, size_t n, bool has_fd, const ElfRequest *request,
+                    ElfReply *ret);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <limits.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@
  * 1 failed, 2 wrong usage.
  */
 
-enum { STATUS_FAILED = 1, STATUS_USAGE = 2 };
+enum { STATUS_FAILED = 1, STATUS_USAGE = 2, LARGE_BYTES = 128 << 10 };
 
 int main(int argc, char **argv) {
     static const char option[] = "--socket=";
@@ -24,6 +25,8 @@ int main(int argc, char **argv) {
         fputs("profd-elf: profd starts this program; it is of no use by hand.\n", stderr);
         return STATUS_USAGE;
     }
+    /* What a file needed goes back to the system with the file, and leaves no holes. */
+    (void)mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
     /* Without what exit() would do: nothing is buffered, and little may be called any more. */
     _exit(elf_sandbox() < 0 || elf_serve((int)socket) < 0 ? STATUS_FAILED : 0);
 }

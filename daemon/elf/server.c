@@ -6,6 +6,8 @@
 #include <sys/time.h>
 
 #include "elf/elf-request.h"
+#include "elf/sealed-file.h"
+#include "unwind/compile/unwind-compile.h"
 #include "util/clock.h"
 #include "util/fd-message.h"
 #include "util/macro.h"
@@ -20,7 +22,7 @@
 
 enum { LIMIT_S = 2 }; /* of CPU time, for one file */
 
-static int server_find_build_id(int fd, ElfReply *reply) {
+static int server_find_build_id(int fd, ElfReply *reply, int *ret_fd _unused_) {
     BuildId id;
     int r = elf_build_id_of_fd(fd, &id);
 
@@ -31,8 +33,25 @@ static int server_find_build_id(int fd, ElfReply *reply) {
     return 0;
 }
 
-static int (*const finders[])(int fd, ElfReply *reply) = {
+static int server_find_table(int fd, ElfReply *reply, int *ret_fd) {
+    _cleanup_(buffer_done) Buffer image = {};
+    int r = unwind_compile_fd(fd, &image);
+
+    if (r < 0)
+        return r;
+    if (image.size > ELF_TABLE_BYTES_MAX)
+        return -E2BIG;
+    /* It is the system that has no room for it. */
+    if (sealed_file_new(buffer_bytes(&image), ret_fd) < 0)
+        return -EAGAIN;
+    reply->file_size = image.size;
+    return 0;
+}
+
+/* What was found is in the reply, or in a file that goes with it. */
+static int (*const finders[])(int fd, ElfReply *reply, int *ret_fd) = {
     [ELF_BUILD_ID] = server_find_build_id,
+    [ELF_UNWIND] = server_find_table,
 };
 
 static_assert(ARRAY_SIZE(finders) == ELF_WANTS, "a finder for each");
@@ -45,12 +64,13 @@ static void server_set_limit(time_t seconds) {
 
 static int server_answer(int socket, const ElfRequest *request, int fd) {
     ElfReply reply = {.protocol = ELF_PROTOCOL, .serial = request->serial};
+    _cleanup_close_ int found = -1;
 
     server_set_limit(LIMIT_S);
-    reply.result = finders[request->want](fd, &reply);
+    reply.result = finders[request->want](fd, &reply, &found);
     server_set_limit(0);
     reply.cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-    return message_send(socket, &reply, sizeof(reply), -1, 0);
+    return message_send(socket, &reply, sizeof(reply), found, 0);
 }
 
 int elf_serve(int socket) {

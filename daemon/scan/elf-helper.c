@@ -171,7 +171,7 @@ static int elf_helper_wait_for_answer(const ElfHelper *h) {
     return -EAGAIN;
 }
 
-static int elf_helper_receive(ElfHelper *h, const ElfRequest *request, ElfReply *ret) {
+static int elf_helper_receive(ElfHelper *h, const ElfRequest *request, ElfReply *ret, int *ret_fd) {
     uint8_t bytes[sizeof(ElfReply)];
     _cleanup_close_ int fd = -1;
     int r = elf_helper_wait_for_answer(h);
@@ -179,10 +179,23 @@ static int elf_helper_receive(ElfHelper *h, const ElfRequest *request, ElfReply 
     if (r < 0)
         return r;
     r = message_receive(h->socket, bytes, sizeof(bytes), &fd);
-    return r < 0 ? r : elf_reply_check(bytes, (size_t)r, request, ret);
+    if (r >= 0)
+        r = elf_reply_check(bytes, (size_t)r, fd >= 0, request, ret);
+    if (r == 0)
+        *ret_fd = TAKE_FD(fd);
+    return r;
 }
 
-static int elf_helper_ask(ElfHelper *h, ElfWant want, int fd, ElfReply *ret) {
+/* What makes no sense was said by one that the file took over. */
+static int elf_helper_disbelieve(ElfHelper *h) {
+    log_warning(0, "profd-elf gave an answer that makes no sense over a file, which is not read "
+                   "again");
+    elf_helper_give_up(h);
+    return -ECANCELED;
+}
+
+/* *ret_fd: what comes with the reply, -1 if nothing does. */
+static int elf_helper_ask(ElfHelper *h, ElfWant want, int fd, ElfReply *ret, int *ret_fd) {
     ElfRequest request = {.protocol = ELF_PROTOCOL, .want = want, .serial = ++h->serial};
     int r = h->socket < 0 ? elf_helper_start(h) : 0;
 
@@ -190,7 +203,7 @@ static int elf_helper_ask(ElfHelper *h, ElfWant want, int fd, ElfReply *ret) {
         return r;
     r = message_send(h->socket, &request, sizeof(request), fd, 0);
     if (r == 0)
-        r = elf_helper_receive(h, &request, ret);
+        r = elf_helper_receive(h, &request, ret, ret_fd);
     if (r == 0) {
         h->answers++;
         h->n_ends = 0;
@@ -199,16 +212,18 @@ static int elf_helper_ask(ElfHelper *h, ElfWant want, int fd, ElfReply *ret) {
     }
     if (r == -EPIPE)
         return elf_helper_judge_end(h);
+    if (r == -EBADMSG || r == -EPROTO || r == -EMSGSIZE)
+        return elf_helper_disbelieve(h);
     if (r == -ETIMEDOUT)
         log_warning(0, "profd-elf waits for a file system that does not answer, leaving it behind");
     elf_helper_give_up(h);
-    /* What makes no sense was said by one that the file took over. */
-    return r == -EBADMSG || r == -EPROTO || r == -EMSGSIZE ? -ECANCELED : r;
+    return r;
 }
 
 int elf_helper_build_id(ElfHelper *helper, int fd, BuildId *ret) {
+    _cleanup_close_ int none = -1;
     ElfReply reply;
-    int r = elf_helper_ask(helper, ELF_BUILD_ID, fd, &reply);
+    int r = elf_helper_ask(helper, ELF_BUILD_ID, fd, &reply, &none);
 
     if (r < 0)
         return r;
@@ -217,4 +232,20 @@ int elf_helper_build_id(ElfHelper *helper, int fd, BuildId *ret) {
     ret->size = reply.build_id_size;
     memcpy(ret->bytes, reply.build_id, reply.build_id_size);
     return 0;
+}
+
+int elf_helper_table(ElfHelper *helper, int fd, MappedTable **ret) {
+    _cleanup_close_ int file = -1;
+    ElfReply reply;
+    int r = elf_helper_ask(helper, ELF_UNWIND, fd, &reply, &file);
+
+    if (r < 0)
+        return r;
+    if (reply.result < 0)
+        return reply.result;
+    r = mapped_table_new(file, reply.file_size, ret);
+    if (r == -EBADMSG)
+        return elf_helper_disbelieve(helper);
+    /* It is we that have no room for it. */
+    return r < 0 ? -EAGAIN : 0;
 }

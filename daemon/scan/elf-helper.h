@@ -5,6 +5,7 @@
 
 #include "elf/note.h"
 #include "keeper/request/keeper-client.h"
+#include "scan/cache/mapped-table.h"
 
 typedef struct ElfHelper ElfHelper;
 
@@ -14,12 +15,13 @@ ElfHelper *elf_helper_free(ElfHelper *helper);
 DEFINE_CLEANUP(ElfHelper *, elf_helper_free);
 
 /*
- * 0; -ENODATA: the file has no build id; -ENOEXEC: it is no ELF file; -ECANCELED: the helper died
- * of it, and would again; -ETIMEDOUT: its file system does not answer; -EAGAIN: the helper was
- * killed by somebody, or is not to be started before elf_helper_ready_ns(), so ask again; or
- * another error.
+ * 0; -ENODATA: the file has none; -ENOEXEC: it is no ELF file; -ECANCELED: the helper died of it,
+ * and would again; -ETIMEDOUT: its file system does not answer; -EAGAIN: the helper was killed by
+ * somebody, or is not to be started before elf_helper_ready_ns(), or has no room, so ask again; or
+ * another error, of a table those of unwind_compile().
  */
 int elf_helper_build_id(ElfHelper *helper, int fd, BuildId *ret);
+int elf_helper_table(ElfHelper *helper, int fd, MappedTable **ret);
 /* The moment from which on it can be asked, by the monotonic clock. */
 uint64_t elf_helper_ready_ns(const ElfHelper *helper);
 /* It could not be started when it was asked last, or ends each time before it answers. */

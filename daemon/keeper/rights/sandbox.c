@@ -35,7 +35,8 @@
 
 enum {
     NOFILE_WANTED = 1 << 20,
-    ELF_MEMORY_BYTES = 64 << 20,
+    ELF_MEMORY_BYTES = 256 << 20, /* eight times the largest table that it makes */
+    ELF_FILE_BYTES = 32 << 20,    /* of a memfd that it answers with; it has no other file */
     ELF_DESCRIPTORS = 64,
 };
 
@@ -329,7 +330,7 @@ static int sandbox_limit_elf(void) {
         {RLIMIT_AS, ELF_MEMORY_BYTES},
 #endif
         {RLIMIT_NOFILE, ELF_DESCRIPTORS},
-        {RLIMIT_FSIZE, 0},
+        {RLIMIT_FSIZE, ELF_FILE_BYTES},
         {RLIMIT_CORE, 0},
     };
 

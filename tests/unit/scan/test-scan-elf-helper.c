@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "scan/elf-helper.h"
 
+#include <link.h>
+
 #include "elf/elf-request.h"
+#include "elf/sealed-file.h"
 #include "keeper-stand-in.h"
 #include "test.h"
 #include "util/clock.h"
@@ -190,6 +193,145 @@ TEST(an_answer_that_makes_no_sense_is_not_believed) {
     for (size_t i = 0; i < ARRAY_SIZE(lies); i++) {
         begin(lies[i]);
         CHECK_EQ(elf_helper_build_id(helper, program, &id), -ECANCELED);
+        end();
+    }
+}
+
+/* Of the first one, which is the program. */
+static int note_bias(struct dl_phdr_info *info, size_t size _unused_, void *userdata) {
+    *(uint64_t *)userdata = info->dlpi_addr;
+    return 1;
+}
+
+TEST(a_table_comes_and_knows_the_code_of_the_file) {
+    uint64_t bias = 1;
+    _cleanup_(mapped_table_freep) MappedTable *table = NULL, *again = NULL, *none = NULL;
+    _cleanup_close_ int text = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
+
+    begin(NULL);
+    CHECK_OK(elf_helper_table(helper, program, &table));
+    (void)dl_iterate_phdr(note_bias, &bias);
+    CHECK_EQ(unwind_table_find(&table->table, (uintptr_t)note_bias - bias).kind, UNWIND_OFFSET);
+    CHECK_EQ(unwind_table_find(&table->table, (uintptr_t)&bias - bias).kind, UNWIND_NONE);
+    CHECK_OK(elf_helper_table(helper, program, &again));
+    CHECK(mapped_table_equals(table, again));
+    CHECK_EQ(elf_helper_table(helper, text, &none), -ENOEXEC);
+    CHECK(!none);
+    CHECK_EQ(atomic_load(&keeper.n_elf), 1U);
+    end();
+}
+
+TEST(a_helper_that_is_killed_over_a_table_is_asked_again_and_one_that_crashes_is_not) {
+    _cleanup_(mapped_table_freep) MappedTable *table = NULL;
+
+    begin(be_killed);
+    CHECK_EQ(elf_helper_table(helper, program, &table), -EAGAIN);
+    keeper.elf = crash;
+    wait_until_ready();
+    CHECK_EQ(elf_helper_table(helper, program, &table), -ECANCELED);
+    keeper.elf = NULL;
+    wait_until_ready();
+    CHECK_OK(elf_helper_table(helper, program, &table));
+    end();
+}
+
+/* A reply with a file of which one thing is wrong. */
+static void send_table(int socket, int file, uint64_t size) {
+    ElfReply reply = {.protocol = ELF_PROTOCOL, .serial = 1, .file_size = size};
+
+    receive_one(socket);
+    (void)message_send(socket, &reply, sizeof(reply), file, 0);
+    receive_one(socket);
+}
+
+static UnwindHeader good_header(void) {
+    return (UnwindHeader){.magic = UNWIND_MAGIC,
+                          .version = UNWIND_VERSION,
+                          .machine = EM_X86_64,
+                          .n_rules = 1,
+                          .n_pages = 2};
+}
+
+typedef struct Image {
+    UnwindHeader header;
+    UnwindRule rule;
+    uint32_t pages[2];
+} Image;
+
+static int seal(const Image *image, size_t size) {
+    int fd = -1;
+
+    if (sealed_file_new((Bytes){.data = (const uint8_t *)image, .size = size}, &fd) < 0)
+        abort();
+    return fd;
+}
+
+static void send_good(int socket) {
+    Image image = {.header = good_header()};
+
+    send_table(socket, seal(&image, sizeof(image)), sizeof(image));
+}
+
+static void send_no_file(int socket) {
+    send_table(socket, -1, sizeof(Image));
+}
+
+static void send_unsealed(int socket) {
+    Image image = {.header = good_header()};
+    int fd = memfd_create("open", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (write(fd, &image, sizeof(image)) == sizeof(image) &&
+        fcntl(fd, F_ADD_SEALS, ELF_SEALS & ~F_SEAL_SHRINK) == 0)
+        send_table(socket, fd, sizeof(image));
+}
+
+static void send_a_file_on_disk(int socket) {
+    send_table(socket, open("/proc/self/exe", O_RDONLY), sizeof(Image));
+}
+
+static void send_another_size(int socket) {
+    Image image = {.header = good_header()};
+
+    send_table(socket, seal(&image, sizeof(image)), sizeof(image) + 1);
+}
+
+static void send_more_than_its_header_says(int socket) {
+    struct {
+        Image image;
+        uint64_t more;
+    } large = {.image.header = good_header()};
+
+    send_table(socket, seal(&large.image, sizeof(large)), sizeof(large));
+}
+
+static void send_no_table(int socket) {
+    Image image = {.header = good_header()};
+
+    image.header.n_pages = 3;
+    send_table(socket, seal(&image, sizeof(image)), sizeof(image));
+}
+
+static void send_half_a_header(int socket) {
+    Image image = {.header = good_header()};
+
+    send_table(socket, seal(&image, 8), 8);
+}
+
+TEST(a_table_that_could_change_or_is_none_is_not_used) {
+    static void (*const lies[])(int) = {send_no_file,        send_unsealed,
+                                        send_a_file_on_disk, send_another_size,
+                                        send_no_table,       send_more_than_its_header_says,
+                                        send_half_a_header};
+    _cleanup_(mapped_table_freep) MappedTable *table = NULL;
+
+    begin(send_good);
+    CHECK_OK(elf_helper_table(helper, program, &table));
+    end();
+    table = mapped_table_free(table);
+    for (size_t i = 0; i < ARRAY_SIZE(lies); i++) {
+        begin(lies[i]);
+        CHECK_EQ(elf_helper_table(helper, program, &table), -ECANCELED);
+        CHECK(!table);
         end();
     }
 }

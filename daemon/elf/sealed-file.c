@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "elf/sealed-file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "elf/elf-request.h"
+#include "util/file.h"
+#include "util/macro.h"
+
+/*
+ * Written by pwrite(), which alone of the calls that write is allowed: a socket cannot be written
+ * to by it, so that the only thing that it reaches is a memfd that is not sealed yet.
+ */
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U /* since Linux 6.3, which may be told to make no other */
+#endif
+
+int sealed_file_new(Bytes bytes, int *ret_fd) {
+    const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+    _cleanup_close_ int fd = memfd_create("profd-elf", flags | MFD_NOEXEC_SEAL);
+    int r;
+
+    if (fd < 0 && errno == EINVAL)
+        fd = memfd_create("profd-elf", flags);
+    if (fd < 0)
+        return -errno;
+    r = file_write_all_at(fd, bytes.data, bytes.size, 0);
+    if (r < 0)
+        return r;
+    if (fcntl(fd, F_ADD_SEALS, ELF_SEALS) < 0)
+        return -errno;
+    *ret_fd = TAKE_FD(fd);
+    return 0;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "scan/cache/mapped-table.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "elf/elf-request.h"
+#include "util/hash.h"
+
+/*
+ * Whoever made the table may have fallen to the file that it read. So the descriptor must be a file
+ * of plain memory that can neither shrink under the mapping, which would kill us, nor change, and
+ * the size of its content must be that of the table that its header announces. What the table says
+ * is checked by whoever looks something up in it.
+ */
+
+static bool mapped_table_stays(int fd, uint64_t size) {
+    int seals = fcntl(fd, F_GET_SEALS);
+    struct statfs system;
+    struct stat st;
+
+    return seals >= 0 && (seals & ELF_SEALS) == ELF_SEALS && fstatfs(fd, &system) == 0 &&
+           system.f_type == TMPFS_MAGIC && fstat(fd, &st) == 0 && st.st_size >= 0 &&
+           (uint64_t)st.st_size == size;
+}
+
+int mapped_table_new(int fd, uint64_t size, MappedTable **ret) {
+    _cleanup_(mapped_table_freep) MappedTable *table = NULL;
+    void *image;
+
+    if (size == 0 || size > ELF_TABLE_BYTES_MAX || !mapped_table_stays(fd, size))
+        return -EBADMSG;
+    table = calloc(1, sizeof(*table));
+    if (!table)
+        return -ENOMEM;
+    /* Private: older kernels map nothing shared that is sealed against writing. */
+    image = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
+    if (image == MAP_FAILED)
+        return -errno;
+    table->image = (Bytes){.data = image, .size = size};
+    if (unwind_table_open(table->image, &table->table) < 0 ||
+        unwind_image_size(&table->table.header) != size)
+        return -EBADMSG;
+    table->hash = hash_bytes(hash_seed(), table->image);
+    *ret = TAKE_PTR(table);
+    return 0;
+}
+
+MappedTable *mapped_table_free(MappedTable *table) {
+    if (!table)
+        return NULL;
+    if (table->image.size > 0)
+        (void)munmap((void *)table->image.data, table->image.size);
+    free(table);
+    return NULL;
+}
+
+bool mapped_table_equals(const MappedTable *a, const MappedTable *b) {
+    return a->image.size == b->image.size && a->hash == b->hash &&
+           memcmp(a->image.data, b->image.data, a->image.size) == 0;
+}
