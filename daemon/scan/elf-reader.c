@@ -2,10 +2,13 @@
 #include "scan/elf-reader.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 
 #include "scan/cache/elf-cache.h"
 #include "scan/elf-helper.h"
 #include "scan/image-file.h"
+#include "util/clock.h"
 
 /*
  * A file is opened, and what was found in it before is taken as long as the file is the same; else
@@ -58,30 +61,85 @@ uint64_t elf_reader_cpu_ns(const ElfReader *reader) {
 
 /* What never changes as long as the file does not. */
 static bool elf_reader_is_final(int r) {
-    return r == 0 || r == -ENODATA || r == -ENOEXEC || r == -ECANCELED || r == -ENOMEM;
+    static const int results[] = {0,        -ENODATA, -ENOEXEC,   -ENOTSUP,
+                                  -EBADMSG, -E2BIG,   -ECANCELED, -ENOMEM};
+
+    for (size_t i = 0; i < ARRAY_SIZE(results); i++)
+        if (r == results[i])
+            return true;
+    return false;
 }
 
-static int elf_reader_read_build_id(ElfReader *reader, const MappedImage *image,
-                                    const KeeperFileId *id, int fd, BuildId *ret) {
-    const ElfFact *fact = elf_cache_find(&reader->cache, id);
-    int r;
+/* Whether the file has changed since it was opened; a link or an owner more is no change. */
+static bool elf_reader_has_changed(int fd, const KeeperFileId *id) {
+    struct statx st;
 
+    return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_SIZE | STATX_MTIME, &st) == 0 &&
+           (st.stx_size != id->size ||
+            st.stx_mtime.tv_sec * (int64_t)NS_PER_SECOND + st.stx_mtime.tv_nsec != id->mtime_ns);
+}
+
+/* The helper has read the file, or tried: what follows from how it went. */
+static int elf_reader_conclude(ElfReader *reader, const MappedImage *image, const KeeperFileId *id,
+                               int fd, int r) {
+    if (r == -ETIMEDOUT)
+        image_opener_avoid(reader->opener, image);
+    /* A half of one file and a half of another. */
+    return elf_reader_is_final(r) && elf_reader_has_changed(fd, id) ? -EAGAIN : r;
+}
+
+int elf_reader_build_id(ElfReader *reader, const MappedImage *image, BuildId *ret) {
+    _cleanup_close_ int fd = -1;
+    const ElfFact *fact;
+    KeeperFileId id;
+    int r = image_opener_open(reader->opener, image, &id, &fd);
+
+    if (r < 0)
+        return r;
+    fact = elf_cache_find(&reader->cache, &id, ELF_BUILD_ID);
     if (fact) {
         *ret = fact->build_id;
         return fact->result;
     }
     r = elf_helper_build_id(reader->helper, fd, ret);
+    r = elf_reader_conclude(reader, image, &id, fd, r);
     if (elf_reader_is_final(r))
-        elf_cache_add(&reader->cache, id, r, ret);
-    if (r == -ETIMEDOUT)
-        image_opener_avoid(reader->opener, image);
+        elf_cache_add(&reader->cache, &id, ELF_BUILD_ID, r, ret);
     return r;
 }
 
-int elf_reader_build_id(ElfReader *reader, const MappedImage *image, BuildId *ret) {
-    _cleanup_close_ int fd = -1;
-    KeeperFileId id;
-    int r = image_opener_open(reader->opener, image, &id, &fd);
+/* Of an opened file. What was refused is kept here, what was found where it is used. */
+static int elf_reader_read_table(ElfReader *reader, const MappedImage *image,
+                                 const KeeperFileId *id, int fd, MappedTable **ret) {
+    _cleanup_(mapped_table_freep) MappedTable *table = NULL;
+    const ElfFact *fact = elf_cache_find(&reader->cache, id, ELF_UNWIND);
+    int r;
 
-    return r < 0 ? r : elf_reader_read_build_id(reader, image, &id, fd, ret);
+    if (fact)
+        return fact->result;
+    r = elf_helper_table(reader->helper, fd, &table);
+    r = elf_reader_conclude(reader, image, id, fd, r);
+    if (r == 0)
+        *ret = TAKE_PTR(table);
+    else if (elf_reader_is_final(r))
+        elf_cache_add(&reader->cache, id, ELF_UNWIND, r, NULL);
+    return r;
+}
+
+int elf_reader_table(ElfReader *reader, const MappedImage *image, TableCache *tables,
+                     TableAnswer *ret) {
+    _cleanup_close_ int fd = -1;
+    int r;
+
+    *ret = (TableAnswer){.image = *image};
+    ret->image.path = NULL;
+    r = image_opener_open(reader->opener, image, &ret->id, &fd);
+    if (r == 0 && !table_cache_has(tables, &ret->id)) {
+        r = elf_reader_read_table(reader, image, &ret->id, fd, &ret->table);
+        ret->is_final = r < 0 && elf_reader_is_final(r);
+    } else
+        /* There is no such file, as far as one can see: nothing that could change. */
+        ret->is_final = r == -ENODATA || r == -ENOEXEC;
+    ret->result = r;
+    return r;
 }

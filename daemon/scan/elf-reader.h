@@ -5,6 +5,7 @@
 
 #include "elf/note.h"
 #include "scan/cache/mapped-image.h"
+#include "scan/cache/table-cache.h"
 #include "scan/process.h"
 
 typedef struct ElfReader ElfReader;
@@ -17,6 +18,9 @@ DEFINE_CLEANUP(ElfReader *, elf_reader_free);
 /* 0; -ENODATA: it has none; -EAGAIN: ask again, after elf_reader_ready_ns(); any other: it could
  * not be had, or not for certain. */
 int elf_reader_build_id(ElfReader *reader, const MappedImage *image, BuildId *ret);
+/* The unwind table of a file that `tables` has none of; the result is in the answer too. */
+int elf_reader_table(ElfReader *reader, const MappedImage *image, TableCache *tables,
+                     TableAnswer *ret);
 uint64_t elf_reader_ready_ns(const ElfReader *reader);
 /* profd-elf, which reads the files, does not run. */
 bool elf_reader_lacks_helper(const ElfReader *reader);

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sys/eventfd.h>
 
+#include "scan/cache/table-cache.h"
 #include "util/clock.h"
 
 /*
@@ -14,6 +15,11 @@
  * good many of them, or when the thread has nothing else to do.
  */
 
+typedef struct ImageList {
+    ScanImage *first, **last;
+    size_t n;
+} ImageList;
+
 struct ScanQueue {
     pthread_mutex_t lock;
     pthread_cond_t has_work, has_room;
@@ -22,8 +28,8 @@ struct ScanQueue {
 
     uint32_t pids[SCAN_PROCESSES_MAX]; /* a ring */
     size_t first_pid, n_pids;
-    ScanImage *images, **last_image;
-    size_t n_images, image_bytes;
+    ImageList images, tables; /* of SCAN_IMAGE, of SCAN_TABLE */
+    size_t image_bytes;       /* of both */
     uint64_t images_after_ns;
 
     ScanResult *results, **last_result;
@@ -35,6 +41,8 @@ struct ScanQueue {
 ScanResult *scan_result_free(ScanResult *result) {
     if (!result)
         return NULL;
+    if (result->kind == SCAN_IS_TABLE && result->data)
+        mapped_table_free(((TableAnswer *)result->data)->table);
     free(result->data);
     free(result);
     return NULL;
@@ -46,7 +54,8 @@ int scan_queue_new(ScanQueue **ret) {
 
     if (!queue)
         return -ENOMEM;
-    queue->last_image = &queue->images;
+    queue->images.last = &queue->images.first;
+    queue->tables.last = &queue->tables.first;
     queue->last_result = &queue->results;
     queue->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (queue->event_fd < 0)
@@ -61,13 +70,18 @@ int scan_queue_new(ScanQueue **ret) {
     return 0;
 }
 
+static void queue_free_images(ImageList *list) {
+    for (ScanImage *image; (image = list->first);) {
+        list->first = image->next;
+        free(image);
+    }
+}
+
 ScanQueue *scan_queue_free(ScanQueue *queue) {
     if (!queue)
         return NULL;
-    for (ScanImage *image; (image = queue->images);) {
-        queue->images = image->next;
-        free(image);
-    }
+    queue_free_images(&queue->images);
+    queue_free_images(&queue->tables);
     for (ScanResult *result; (result = queue->results);) {
         queue->results = result->next;
         scan_result_free(result);
@@ -104,17 +118,22 @@ int scan_queue_ask_process(ScanQueue *q, uint32_t pid) {
     return r;
 }
 
+static ImageList *queue_list_of(ScanQueue *q, ScanWork work) {
+    return work == SCAN_TABLE ? &q->tables : &q->images;
+}
+
 int scan_queue_ask_image(ScanQueue *q, ScanImage *image) {
+    ImageList *list = queue_list_of(q, image->work);
     int r = -ENOBUFS;
 
     (void)pthread_mutex_lock(&q->lock);
-    if (q->n_images < SCAN_IMAGES_MAX && q->image_bytes < SCAN_IMAGES_MAX_BYTES) {
+    if (list->n < SCAN_IMAGES_MAX && q->image_bytes < SCAN_IMAGES_MAX_BYTES) {
         image->next = NULL;
-        *q->last_image = image;
-        q->last_image = &image->next;
-        q->n_images++;
+        *list->last = image;
+        list->last = &image->next;
+        list->n++;
         q->image_bytes += image->size;
-        queue_want(q, SCAN_IMAGE);
+        queue_want(q, image->work);
         r = 0;
     }
     (void)pthread_mutex_unlock(&q->lock);
@@ -143,13 +162,15 @@ static void queue_take_pid(ScanQueue *q, ScanRequest *ret) {
 }
 
 static void queue_take_image(ScanQueue *q, ScanRequest *ret) {
-    ret->image = q->images;
-    q->images = ret->image->next;
-    q->n_images--;
+    ImageList *list = queue_list_of(q, ret->work);
+
+    ret->image = list->first;
+    list->first = ret->image->next;
+    list->n--;
     q->image_bytes -= ret->image->size;
-    if (!q->images) {
-        q->last_image = &q->images;
-        q->wanted &= ~(1U << SCAN_IMAGE);
+    if (!list->first) {
+        list->last = &list->first;
+        q->wanted &= ~(1U << ret->work);
     }
 }
 
@@ -163,9 +184,10 @@ static void queue_announce(ScanQueue *q) {
 
 /* What is wanted and may be done now. */
 static unsigned queue_due(const ScanQueue *q) {
-    bool rests = q->wanted & 1U << SCAN_IMAGE && clock_monotonic_ns() < q->images_after_ns;
+    const unsigned of_images = 1U << SCAN_IMAGE | 1U << SCAN_TABLE;
+    bool rests = q->wanted & of_images && clock_monotonic_ns() < q->images_after_ns;
 
-    return rests ? q->wanted & ~(1U << SCAN_IMAGE) : q->wanted;
+    return rests ? q->wanted & ~of_images : q->wanted;
 }
 
 /* For more work, or until the images have rested. */
@@ -195,7 +217,7 @@ ScanRequest scan_queue_next(ScanQueue *q, bool in_pass) {
         next.work = SCAN_PASS;
     if (next.work == SCAN_PROCESS)
         queue_take_pid(q, &next);
-    else if (next.work == SCAN_IMAGE)
+    else if (next.work == SCAN_IMAGE || next.work == SCAN_TABLE)
         queue_take_image(q, &next);
     else if (next.work == SCAN_PASS)
         next.begins = !in_pass;

@@ -9,7 +9,7 @@
 
 enum {
     SCAN_PROCESSES_MAX = 4096, /* asked for one by one and not yet read */
-    SCAN_IMAGES_MAX = 8192,
+    SCAN_IMAGES_MAX = 8192,    /* whose build ids are wanted, whose tables are wanted */
     SCAN_RESULTS_MAX = 128,
     SCAN_ANNOUNCED = 32, /* results that are announced at once, if more work follows */
     SCAN_IMAGES_MAX_BYTES = 4 << 20,
@@ -23,12 +23,14 @@ typedef enum ScanWork {
     SCAN_CGROUPS,
     SCAN_LOOK, /* which processes are there */
     SCAN_PROCESS,
-    SCAN_IMAGE,
-    SCAN_PASS, /* the next process of all of them */
+    SCAN_IMAGE, /* the build id of a file */
+    SCAN_TABLE, /* its unwind table */
+    SCAN_PASS,  /* the next process of all of them */
 } ScanWork;
 
 typedef struct ScanImage {
     struct ScanImage *next;
+    ScanWork work; /* IMAGE or TABLE */
     uint64_t image;
     MappedImage mapped; /* its path is the one below */
     size_t size;        /* of all of it */
@@ -49,6 +51,7 @@ typedef enum ScanKind {
     SCAN_IS_CGROUP,
     SCAN_IS_CGROUPS_DONE,
     SCAN_IS_BUILD_ID,
+    SCAN_IS_TABLE,
     SCAN_IS_ALL_DONE,
     SCAN_IS_LOOK,
 } ScanKind;
@@ -58,7 +61,9 @@ typedef struct ScanResult {
     ScanKind kind;
     size_t size;
     uint64_t number; /* CGROUP: id; BUILD_ID: image; CGROUPS_DONE, ALL_DONE, LOOK: when it began */
-    void *data; /* PROCESS: Baseline; KERNEL: records; CGROUP: path; LOOK: array. Freed with it */
+    /* PROCESS: Baseline; KERNEL: records; CGROUP: path; LOOK: array; TABLE: TableAnswer. Freed with
+     * it. */
+    void *data;
     size_t data_size;
     BuildId build_id;
 } ScanResult;
@@ -75,7 +80,7 @@ DEFINE_CLEANUP(ScanQueue *, scan_queue_free);
 
 /* KERNEL, CGROUPS, LOOK or PASS; asking again before it is begun changes nothing. */
 void scan_queue_ask(ScanQueue *queue, ScanWork work);
-/* -ENOBUFS: too many wait. The image is taken over only on success. */
+/* -ENOBUFS: too many wait. The image is taken over only on success, for what its `work` says. */
 int scan_queue_ask_process(ScanQueue *queue, uint32_t pid);
 int scan_queue_ask_image(ScanQueue *queue, ScanImage *image);
 /* Images wait until then, by the monotonic clock, and other work goes on. The thread's side. */

@@ -54,7 +54,8 @@ struct Scanner {
     ProcessReader *processes;
     KernelReader *kernel;
     ElfReader *elf;
-    uint32_t *pids; /* of the pass that goes on */
+    TableCache *tables; /* of the loop's thread; this one only asks what is there */
+    uint32_t *pids;     /* of the pass that goes on */
     size_t n_pids, next_pid;
     uint64_t pass_begin_ns;
     bool in_pass;
@@ -151,30 +152,52 @@ static uint64_t scanner_images_cpu_ns(const Scanner *s) {
     return clock_ns(CLOCK_THREAD_CPUTIME_ID) + elf_reader_cpu_ns(s->elf);
 }
 
-/* 0, or -EAGAIN: it is asked for again later. */
-static int scanner_find_build_id(Scanner *s, ScanImage *image, BuildId *ret) {
-    uint64_t before_ns = scanner_images_cpu_ns(s), ready_ns;
-    int r = elf_reader_build_id(s->elf, &image->mapped, ret);
+/* After a file was looked up: true where it is looked up again later. */
+static bool scanner_asks_again(Scanner *s, ScanImage *image, int r) {
+    uint64_t ready_ns;
 
     atomic_store(&s->lacks_elf, elf_reader_lacks_helper(s->elf));
-    if (r < 0)
-        ret->size = 0;
-    scanner_charge_images(s, scanner_images_cpu_ns(s) - before_ns);
     if (r != -EAGAIN || ++image->tries >= IMAGE_TRIES)
-        return 0;
+        return false;
     ready_ns = elf_reader_ready_ns(s->elf);
     if (ready_ns > clock_monotonic_ns())
         scan_queue_rest(s->queue, ready_ns);
-    return scan_queue_ask_image(s->queue, image) < 0 ? 0 : -EAGAIN;
+    return scan_queue_ask_image(s->queue, image) == 0;
 }
 
 static int scanner_read_image(Scanner *s, ScanImage *image) {
     ScanResult result = {.kind = SCAN_IS_BUILD_ID, .number = image->image};
+    uint64_t before_ns = scanner_images_cpu_ns(s);
+    int r = elf_reader_build_id(s->elf, &image->mapped, &result.build_id);
 
-    if (scanner_find_build_id(s, image, &result.build_id) < 0)
+    if (r < 0)
+        result.build_id.size = 0;
+    scanner_charge_images(s, scanner_images_cpu_ns(s) - before_ns);
+    if (scanner_asks_again(s, image, r))
         return 0;
     free(image);
     return scanner_put(s, &result);
+}
+
+static int scanner_read_table(Scanner *s, ScanImage *image) {
+    uint64_t before_ns = scanner_images_cpu_ns(s);
+    TableAnswer answer, *copy;
+    int r = elf_reader_table(s->elf, &image->mapped, s->tables, &answer);
+    size_t table_bytes = answer.table ? answer.table->image.size : 0;
+
+    scanner_charge_images(s, scanner_images_cpu_ns(s) - before_ns);
+    if (scanner_asks_again(s, image, r))
+        return 0;
+    free(image);
+    copy = malloc(sizeof(*copy));
+    if (!copy) {
+        mapped_table_free(answer.table);
+        return log_error(-ENOMEM, "Failed to tell what became of an unwind table: %m");
+    }
+    *copy = answer;
+    return scanner_put(s, &(ScanResult){.kind = SCAN_IS_TABLE,
+                                        .data = copy,
+                                        .data_size = sizeof(*copy) + table_bytes});
 }
 
 static int scanner_list_processes(const Scanner *s, uint32_t **ret_pids, size_t *ret_n) {
@@ -252,6 +275,8 @@ static int scanner_work(Scanner *s, const ScanRequest *request) {
         return scanner_read_process(s, request->pid);
     case SCAN_IMAGE:
         return scanner_read_image(s, request->image);
+    case SCAN_TABLE:
+        return scanner_read_table(s, request->image);
     case SCAN_PASS:
         return scanner_go_on_with_pass(s, request->begins);
     case SCAN_STOP:
@@ -299,7 +324,9 @@ static int scanner_deliver_list(const ScannerSinks *sinks, const ScanResult *res
     return sinks->on_processes(sinks->userdata, &seen);
 }
 
-static int scanner_deliver(const ScannerSinks *sinks, const ScanResult *result) {
+static int scanner_deliver(Scanner *s, const ScanResult *result) {
+    const ScannerSinks *sinks = &s->sinks;
+
     switch (result->kind) {
     case SCAN_IS_PROCESS:
         return sinks->on_process(sinks->userdata, result->data);
@@ -312,6 +339,9 @@ static int scanner_deliver(const ScannerSinks *sinks, const ScanResult *result) 
         return sinks->on_build_id(
             sinks->userdata, result->number,
             (Bytes){.data = result->build_id.bytes, .size = result->build_id.size});
+    case SCAN_IS_TABLE:
+        table_cache_answer(s->tables, result->data, clock_monotonic_ns());
+        return 0;
     case SCAN_IS_CGROUPS_DONE:
         return sinks->on_cgroups_done(sinks->userdata, result->number);
     case SCAN_IS_ALL_DONE:
@@ -330,7 +360,7 @@ static int scanner_on_results(void *userdata) {
     for (ScanResult *result; (result = chain);) {
         chain = result->next;
         if (r >= 0)
-            r = scanner_deliver(&s->sinks, result);
+            r = scanner_deliver(s, result);
         scan_result_free(result);
     }
     return r < 0 ? r : 0;
@@ -360,6 +390,26 @@ static int scanner_open_proc(Keeper *keeper, int *ret_fd) {
     return 0;
 }
 
+static int scanner_ask(Scanner *s, ScanWork work, uint64_t number, const MappedImage *mapped) {
+    size_t n = strnlen(mapped->path, PROCESS_NAME_MAX), size = sizeof(ScanImage) + n + 1;
+    ScanImage *image = calloc(1, size);
+    int r;
+
+    if (!image)
+        return -ENOMEM;
+    *image = (ScanImage){.work = work, .image = number, .mapped = *mapped, .size = size};
+    memcpy(image->path, mapped->path, n);
+    image->mapped.path = image->path;
+    r = scan_queue_ask_image(s->queue, image);
+    if (r < 0)
+        free(image);
+    return r;
+}
+
+static int scanner_ask_for_table(void *userdata, const MappedImage *image) {
+    return scanner_ask(userdata, SCAN_TABLE, 0, image);
+}
+
 /* Nothing can be taken from the rings before the first map of the kernel is there. */
 static int scanner_start_thread(Scanner *s) {
     int r = thread_start(&(ThreadOptions){.name = "profd-scan", .nice = THREAD_NICE_PROMPT},
@@ -371,6 +421,8 @@ static int scanner_start_thread(Scanner *s) {
 
 int scanner_new(Keeper *keeper, Loop *loop, const ScannerSinks *sinks, Scanner **ret) {
     _cleanup_(scanner_freep) Scanner *s = calloc(1, sizeof(*s));
+    TableCacheOptions tables = {
+        .limit_bytes = TABLE_CACHE_MAX_BYTES, .ask = scanner_ask_for_table, .userdata = s};
     int r;
 
     if (!s)
@@ -387,6 +439,8 @@ int scanner_new(Keeper *keeper, Loop *loop, const ScannerSinks *sinks, Scanner *
         r = kernel_reader_new("", keeper, &s->kernel);
     if (r == 0)
         r = elf_reader_new(keeper, s->processes, s->proc, &s->elf);
+    if (r == 0)
+        r = table_cache_new(&tables, &s->tables);
     if (r == 0)
         r = loop_add_readable(loop, scan_queue_fd(s->queue), scanner_on_results, s, &s->readable);
     if (r == 0)
@@ -407,6 +461,7 @@ Scanner *scanner_free(Scanner *s) {
     }
     loop_source_free(s->readable);
     elf_reader_free(s->elf);
+    table_cache_free(s->tables);
     kernel_reader_free(s->kernel);
     process_reader_free(s->processes);
     scan_queue_free(s->queue);
@@ -466,26 +521,16 @@ int scanner_cgroups(Scanner *s) {
 }
 
 int scanner_image(Scanner *s, const HistoryWanted *wanted) {
-    size_t n = strnlen(wanted->path, sizeof(wanted->path)), size = sizeof(ScanImage) + n + 1;
-    ScanImage *image = calloc(1, size);
-    int r;
+    return scanner_ask(s, SCAN_IMAGE, wanted->image,
+                       &(MappedImage){.pid = wanted->pid,
+                                      .start = wanted->start,
+                                      .major = wanted->major,
+                                      .minor = wanted->minor,
+                                      .inode = wanted->inode,
+                                      .generation = wanted->generation,
+                                      .path = wanted->path});
+}
 
-    if (!image)
-        return -ENOMEM;
-    image->image = wanted->image;
-    image->size = size;
-    memcpy(image->path, wanted->path, n);
-    image->mapped = (MappedImage){
-        .pid = wanted->pid,
-        .start = wanted->start,
-        .major = wanted->major,
-        .minor = wanted->minor,
-        .inode = wanted->inode,
-        .generation = wanted->generation,
-        .path = image->path,
-    };
-    r = scan_queue_ask_image(s->queue, image);
-    if (r < 0)
-        free(image);
-    return r;
+TableCache *scanner_tables(Scanner *s) {
+    return s->tables;
 }

@@ -10,6 +10,7 @@
 #include "keeper/request/keeper-client.h"
 #include "loop/loop.h"
 #include "process/history/history.h"
+#include "scan/cache/table-cache.h"
 
 typedef struct Scanner Scanner;
 
@@ -74,6 +75,8 @@ typedef struct ScannerHealth {
 ScannerHealth scanner_health(const Scanner *scanner, uint64_t now_ns);
 /* Always answered; empty when there is no build id or it is not for certain. */
 int scanner_image(Scanner *scanner, const HistoryWanted *wanted);
+/* The unwind tables of what is asked for there; on the main thread, as long as the scanner is. */
+TableCache *scanner_tables(Scanner *scanner);
 
 /* Delivers what there is, or comes within that time; for those who left the loop. */
 int scanner_await(Scanner *scanner, uint64_t limit_ns);

@@ -19,24 +19,25 @@ static bool elf_cache_is_same(const KeeperFileId *a, const KeeperFileId *b) {
     return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-const ElfFact *elf_cache_find(ElfCache *cache, const KeeperFileId *id) {
+const ElfFact *elf_cache_find(ElfCache *cache, const KeeperFileId *id, ElfWant want) {
     ElfFact *set = elf_cache_set_of(cache, id);
 
     for (size_t i = 0; i < ELF_CACHE_WAYS; i++)
-        if (set[i].used > 0 && elf_cache_is_same(&set[i].id, id)) {
+        if (set[i].used > 0 && set[i].want == want && elf_cache_is_same(&set[i].id, id)) {
             set[i].used = ++cache->uses;
             return &set[i];
         }
     return NULL;
 }
 
-void elf_cache_add(ElfCache *cache, const KeeperFileId *id, int result, const BuildId *build_id) {
+void elf_cache_add(ElfCache *cache, const KeeperFileId *id, ElfWant want, int result,
+                   const BuildId *build_id) {
     ElfFact *set = elf_cache_set_of(cache, id), *place = set;
 
     for (size_t i = 0; i < ELF_CACHE_WAYS; i++)
         if (set[i].used < place->used)
             place = &set[i];
-    *place = (ElfFact){.id = *id, .used = ++cache->uses, .result = result};
+    *place = (ElfFact){.id = *id, .want = want, .used = ++cache->uses, .result = result};
     if (result == 0)
         place->build_id = *build_id;
 }

@@ -3,15 +3,16 @@
 
 /* What ELF files were found to hold, by which file it is and when it was changed last. */
 
-#include "elf/note.h"
+#include "elf/elf-request.h"
 #include "keeper/request/keeper-client.h"
 
 enum { ELF_CACHE_SETS = 128, ELF_CACHE_WAYS = 8 };
 
 typedef struct ElfFact {
     KeeperFileId id;
+    ElfWant want;
     uint64_t used; /* 0: a free place */
-    int result;    /* 0, or why there is no build id */
+    int result;    /* 0, or why the file has none */
     BuildId build_id;
 } ElfFact;
 
@@ -21,6 +22,8 @@ typedef struct ElfCache {
 } ElfCache;
 
 /* NULL: it is not known. Valid until the next call. */
-const ElfFact *elf_cache_find(ElfCache *cache, const KeeperFileId *id);
-/* In place of what was not asked for for the longest time. */
-void elf_cache_add(ElfCache *cache, const KeeperFileId *id, int result, const BuildId *build_id);
+const ElfFact *elf_cache_find(ElfCache *cache, const KeeperFileId *id, ElfWant want);
+/* In place of what was not asked for for the longest time. The build id is that of a result of 0.
+ */
+void elf_cache_add(ElfCache *cache, const KeeperFileId *id, ElfWant want, int result,
+                   const BuildId *build_id);

@@ -21,10 +21,10 @@ TEST(a_file_is_known_until_anything_about_it_changes) {
     KeeperFileId other[8];
 
     memset(&cache, 0, sizeof(cache));
-    CHECK(!elf_cache_find(&cache, &file));
-    elf_cache_add(&cache, &file, 0, &id);
-    CHECK(elf_cache_find(&cache, &file));
-    CHECK_EQ(memcmp(&elf_cache_find(&cache, &file)->build_id, &id, sizeof(id)), 0);
+    CHECK(!elf_cache_find(&cache, &file, ELF_BUILD_ID));
+    elf_cache_add(&cache, &file, ELF_BUILD_ID, 0, &id);
+    CHECK(elf_cache_find(&cache, &file, ELF_BUILD_ID));
+    CHECK_EQ(memcmp(&elf_cache_find(&cache, &file, ELF_BUILD_ID)->build_id, &id, sizeof(id)), 0);
     for (size_t i = 0; i < ARRAY_SIZE(other); i++)
         other[i] = file;
     other[0].major++;
@@ -36,23 +36,23 @@ TEST(a_file_is_known_until_anything_about_it_changes) {
     other[6].generation++;
     other[7].has_generation = 0;
     for (size_t i = 0; i < ARRAY_SIZE(other); i++)
-        CHECK(!elf_cache_find(&cache, &other[i]));
+        CHECK(!elf_cache_find(&cache, &other[i], ELF_BUILD_ID));
 }
 
 TEST(what_is_asked_for_stays_and_the_rest_makes_room) {
     KeeperFileId other = file;
 
     memset(&cache, 0, sizeof(cache));
-    elf_cache_add(&cache, &file, -ECANCELED, NULL);
+    elf_cache_add(&cache, &file, ELF_BUILD_ID, -ECANCELED, NULL);
     for (uint64_t i = 0; i < 100000; i++) {
         other.inode = 10000 + i;
-        elf_cache_add(&cache, &other, -ENODATA, NULL);
-        CHECK(elf_cache_find(&cache, &file));
+        elf_cache_add(&cache, &other, ELF_BUILD_ID, -ENODATA, NULL);
+        CHECK(elf_cache_find(&cache, &file, ELF_BUILD_ID));
     }
-    CHECK_EQ(elf_cache_find(&cache, &file)->result, -ECANCELED);
-    CHECK(elf_cache_find(&cache, &other));
+    CHECK_EQ(elf_cache_find(&cache, &file, ELF_BUILD_ID)->result, -ECANCELED);
+    CHECK(elf_cache_find(&cache, &other, ELF_BUILD_ID));
     other.inode = 10000;
-    CHECK(!elf_cache_find(&cache, &other));
+    CHECK(!elf_cache_find(&cache, &other, ELF_BUILD_ID));
 }
 
 TEST_MAIN()

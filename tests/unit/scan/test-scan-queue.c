@@ -12,8 +12,16 @@
 static ScanImage *image_of(uint64_t number, size_t size) {
     ScanImage *image = calloc(1, sizeof(*image) + size);
 
+    image->work = SCAN_IMAGE;
     image->image = number;
     image->size = sizeof(*image) + size;
+    return image;
+}
+
+static ScanImage *table_of(uint64_t number) {
+    ScanImage *image = image_of(number, 0);
+
+    image->work = SCAN_TABLE;
     return image;
 }
 
@@ -38,6 +46,7 @@ TEST(the_most_urgent_comes_first_and_a_pass_goes_on_in_between) {
 
     CHECK_OK(scan_queue_new(&queue));
     scan_queue_ask(queue, SCAN_PASS);
+    CHECK_OK(scan_queue_ask_image(queue, table_of(8)));
     CHECK_OK(scan_queue_ask_image(queue, image_of(7, 0)));
     CHECK_OK(scan_queue_ask_process(queue, 42));
     CHECK_OK(scan_queue_ask_process(queue, 43));
@@ -51,6 +60,10 @@ TEST(the_most_urgent_comes_first_and_a_pass_goes_on_in_between) {
     next = scan_queue_next(queue, false);
     CHECK_EQ(next.work, SCAN_IMAGE);
     CHECK_EQ(next.image->image, 7U);
+    free(next.image);
+    next = scan_queue_next(queue, false);
+    CHECK_EQ(next.work, SCAN_TABLE);
+    CHECK_EQ(next.image->image, 8U);
     free(next.image);
     next = scan_queue_next(queue, false);
     CHECK_EQ(next.work, SCAN_PASS);

@@ -350,6 +350,80 @@ TEST(every_image_is_answered) {
     end();
 }
 
+/* What ends one before it is asked is no file's fault either. */
+static void be_killed_twice(int socket) {
+    if (atomic_load(&keeper.n_elf) < 2)
+        (void)raise(SIGKILL);
+    (void)elf_serve(socket);
+}
+
+static MappedImage own_program(void) {
+    struct stat st = {};
+
+    if (stat("/proc/self/exe", &st) < 0)
+        abort();
+    return (MappedImage){.pid = (uint32_t)getpid(),
+                         .start = (uintptr_t)begin,
+                         .major = major(st.st_dev),
+                         .minor = minor(st.st_dev),
+                         .inode = st.st_ino,
+                         .path = "/nowhere"};
+}
+
+#define NEEDS_MAPPINGS(image)                                                                      \
+    do {                                                                                           \
+        if (geteuid() != 0)                                                                        \
+            TEST_SKIP("no root, so mappings cannot be opened");                                    \
+        if ((image)->major == 0)                                                                   \
+            TEST_SKIP("device numbers of this file system are not those of its mappings");         \
+    } while (0)
+
+/* Until it is no longer being made. */
+static TableState await_table(const MappedImage *image, const UnwindTable **ret) {
+    TableState state = TABLE_PENDING;
+
+    for (unsigned i = 0; state == TABLE_PENDING && i < 1000; i++) {
+        if (scanner_await(scanner, NS_PER_SECOND / 100) < 0)
+            return TABLE_UNKNOWN;
+        state = table_cache_find(scanner_tables(scanner), image, ret);
+    }
+    return state;
+}
+
+TEST(the_table_of_a_file_comes_after_it_was_wanted) {
+    MappedImage image = own_program(), other = own_program();
+    const UnwindTable *table = NULL;
+
+    NEEDS_MAPPINGS(&image);
+    CHECK_OK(begin());
+    CHECK_EQ(table_cache_find(scanner_tables(scanner), &image, &table), TABLE_UNKNOWN);
+    CHECK_OK(table_cache_want(scanner_tables(scanner), &image, clock_monotonic_ns()));
+    CHECK_EQ(await_table(&image, &table), TABLE_READY);
+    CHECK(table->header.n_rows > 100);
+    /* A file that no process has mapped. */
+    other.inode++;
+    CHECK_OK(table_cache_want(scanner_tables(scanner), &other, clock_monotonic_ns()));
+    for (unsigned i = 0; table_cache_counts(scanner_tables(scanner)).asked > 0 && i < 1000; i++)
+        CHECK_OK(scanner_await(scanner, NS_PER_SECOND / 100));
+    CHECK_EQ(table_cache_find(scanner_tables(scanner), &other, &table), TABLE_PENDING);
+    CHECK_EQ(table_cache_counts(scanner_tables(scanner)).asked, 0U);
+    end();
+}
+
+TEST(a_table_comes_although_its_helper_is_killed_twice) {
+    MappedImage image = own_program();
+    const UnwindTable *table = NULL;
+
+    NEEDS_MAPPINGS(&image);
+    CHECK_OK(begin());
+    keeper.elf = be_killed_twice;
+    CHECK_OK(table_cache_want(scanner_tables(scanner), &image, clock_monotonic_ns()));
+    CHECK_EQ(await_table(&image, &table), TABLE_READY);
+    CHECK_EQ(atomic_load(&keeper.n_elf), 3U);
+    CHECK(!scanner_health(scanner, clock_monotonic_ns()).lacks_elf);
+    end();
+}
+
 /* Only a program that was executed shows whose it is. */
 static pid_t spawn_stranger(void) {
     pid_t pid = fork();
