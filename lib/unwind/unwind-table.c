@@ -75,17 +75,28 @@ UnwindRule unwind_table_find(const UnwindTable *table, uint64_t address) {
     return rule;
 }
 
+/* How well a segment fits a mapping. Where two segments share a page of the file, a mapping that
+ * begins with that page shows the one that begins in it. */
+static unsigned unwind_table_fit(const UnwindSegment *s, uint64_t size, uint64_t offset) {
+    enum { PAGE = 4096 };
+
+    if (s->offset >= offset)
+        return s->offset - offset < PAGE ? 3 : s->offset - offset < size ? 1 : 0;
+    return offset - s->offset < s->size ? 2 : 0;
+}
+
 int unwind_table_bias(const UnwindTable *table, uint64_t start, uint64_t size, uint64_t offset,
                       uint64_t *ret_bias) {
+    unsigned best = 0;
+
     for (uint32_t i = 0; i < table->header.n_segments; i++) {
         UnwindSegment s = table->segments[i];
-        /* A mapping begins with a page, which the segment need not fill. */
-        bool is_in = offset >= s.offset ? offset - s.offset < s.size : s.offset - offset < size;
+        unsigned fit = unwind_table_fit(&s, size, offset);
 
-        if (!is_in)
-            continue;
-        *ret_bias = start - (offset - s.offset + s.address);
-        return 0;
+        if (fit > best) {
+            best = fit;
+            *ret_bias = start - (offset - s.offset + s.address);
+        }
     }
-    return -ENOENT;
+    return best > 0 ? 0 : -ENOENT;
 }

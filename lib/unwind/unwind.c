@@ -169,6 +169,9 @@ static UnwindVerdict unwind_frames(Walk *walk, UnwindChain *chain) {
             step = unwind_step(frame, &rule);
         if (step == UNWIND_STEP_UNKNOWN)
             step = unwind_without_rule(walk, code);
+        /* Code that has a rule says itself where the end is. */
+        if (step == UNWIND_STEP_END && rule.kind != UNWIND_NONE && rule.kind != UNWIND_END)
+            step = UNWIND_STEP_UNKNOWN;
         if (step != UNWIND_STEPPED)
             return unwind_verdict(walk, step, code);
     }

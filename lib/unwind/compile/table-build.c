@@ -17,6 +17,7 @@ enum {
     RULES_MAX = UINT16_MAX,
     INDEX_SIZE = 1 << 18, /* a power of two, above RULES_MAX */
     PAGE_SHIFT_MIN = 6,
+    PAGE_SHIFT_MAX = 31,
     ROWS_A_PAGE = 4,
 };
 
@@ -113,7 +114,8 @@ int table_build_image(const TableBuild *build, const UnwindSegment *segments, un
                            .n_rows = table_build_n_rows(build)};
     uint64_t size;
 
-    while (header.span >> header.page_shift > header.n_rows / ROWS_A_PAGE)
+    while (header.page_shift < PAGE_SHIFT_MAX &&
+           header.span >> header.page_shift > header.n_rows / ROWS_A_PAGE)
         header.page_shift++;
     header.n_pages = (header.span >> header.page_shift) + 2;
     size = unwind_image_size(&header);

@@ -231,7 +231,7 @@ static int unwind_compile_file(Compile *compile, Buffer *ret_image) {
     if (r < 0)
         return r;
     if (compile->n_runs == 0)
-        return -ENODATA;
+        return code->has_compressed ? -ENOTSUP : -ENODATA;
     r = unwind_compile_sort(compile);
     if (r < 0)
         return r;

@@ -5,7 +5,455 @@
 #include <ucontext.h>
 
 #include "make-unwind.h"
+#include "make-walk.h"
 #include "test.h"
+
+enum {
+    BX = 1,
+    BP = 6,
+    SP = 7,
+    IP = 8,
+    R10 = 18,
+    X19 = 19,
+    FP_ARM = 29,
+    LR_ARM = 30,
+    SP_ARM = 31,
+    PC_ARM = 32,
+};
+
+/* Rules of x86-64 and aarch64, in the order in which they lie in the file. */
+enum {
+    LEAF,     /* CFA = sp + 8 */
+    FRAME_32, /* CFA = sp + 32 */
+    POINTER,  /* CFA = rbp + 16, rbp saved */
+    END,
+    SIGNAL,
+    PLT,
+    REALIGNED, /* CFA = *(rbp - 8), rbp saved beside itself */
+    BY_R10,
+    BACKWARDS, /* CFA = sp - 64 */
+    BY_BX,
+    IN_R10, /* rbx lies in r10 */
+};
+
+#define RA_BELOW(cfa) .saved = {unwind_saved_at_cfa(-8), (cfa)}
+
+static void init_x86(MadeWalk *walk) {
+    const UnwindRule rules[] = {
+        [LEAF] = {.kind = UNWIND_OFFSET, .base = SP, .offset = 8, RA_BELOW(UNWIND_SAME)},
+        [FRAME_32] = {.kind = UNWIND_OFFSET, .base = SP, .offset = 32, RA_BELOW(UNWIND_SAME)},
+        [POINTER] = {.kind = UNWIND_OFFSET,
+                     .base = BP,
+                     .offset = 16,
+                     RA_BELOW(unwind_saved_at_cfa(-16))},
+        [END] = {.kind = UNWIND_END},
+        [SIGNAL] = {.kind = UNWIND_SIGNAL},
+        [PLT] = {.kind = UNWIND_PLT, .base = SP, .offset = 8, .second = 11, RA_BELOW(UNWIND_SAME)},
+        [REALIGNED] = {.kind = UNWIND_DEREF,
+                       .base = BP,
+                       .offset = -8,
+                       RA_BELOW(unwind_saved_at_pointer(0))},
+        [BY_R10] = {.kind = UNWIND_OFFSET, .base = R10, RA_BELOW(UNWIND_SAME)},
+        [BACKWARDS] = {.kind = UNWIND_OFFSET, .base = SP, .offset = -64, RA_BELOW(UNWIND_SAME)},
+        [BY_BX] = {.kind = UNWIND_OFFSET, .base = BX, .offset = 16, RA_BELOW(UNWIND_SAME)},
+        [IN_R10] = {.kind = UNWIND_OFFSET,
+                    .base = SP,
+                    .offset = 8,
+                    .saved = {unwind_saved_at_cfa(-8), 0, unwind_saved_in_register(R10)}},
+    };
+
+    made_walk_init(walk, EM_X86_64, rules, ARRAY_SIZE(rules));
+    walk->version = 1;
+}
+
+/* An address in the middle of the code of a rule. */
+static uint64_t code_of(unsigned rule) {
+    return WALK_FILE + rule * WALK_RULE_SIZE + WALK_RULE_SIZE / 2;
+}
+
+static uint64_t stack_at(size_t word) {
+    return WALK_STACK + word * 8;
+}
+
+static void set_words(MadeWalk *walk, const uint64_t *words, size_t n) {
+    memcpy(walk->words, words, n * sizeof(*words));
+    walk->n_words = n;
+}
+
+#define WORDS(walk, ...)                                                                           \
+    set_words((walk), (const uint64_t[]){__VA_ARGS__},                                             \
+              sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
+
+/* The chain is the ip and these addresses. */
+static bool is_chain(const MadeWalk *walk, const uint64_t *addresses, size_t n) {
+    return walk->chain.n == n &&
+           memcmp(walk->chain.addresses, addresses, n * sizeof(*addresses)) == 0;
+}
+
+#define CHAIN(walk, ...)                                                                           \
+    is_chain((walk), (const uint64_t[]){__VA_ARGS__},                                              \
+             sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
+
+/* -- by rules --------------------------------------------------------------------------------- */
+
+TEST(leaf_and_frames_lead_to_the_start) {
+    _cleanup_(made_walk_done) MadeWalk w;
+
+    init_x86(&w);
+    w.registers[IP] = code_of(LEAF);
+    WORDS(&w, code_of(FRAME_32), 0, 0, 0, code_of(END));
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_WHOLE);
+    CHECK(CHAIN(&w, code_of(LEAF), code_of(FRAME_32), code_of(END)));
+}
+
+TEST(call_at_the_end_of_a_function_is_looked_up_before_its_return) {
+    _cleanup_(made_walk_done) MadeWalk w;
+
+    init_x86(&w);
+    w.registers[IP] = WALK_FILE; /* exact: the first byte of the leaf */
+    /* The return address is the first byte of FRAME_32, the call the last of LEAF. */
+    WORDS(&w, WALK_FILE + FRAME_32 * WALK_RULE_SIZE, code_of(END));
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_WHOLE);
+    CHECK_EQ(w.chain.n, 3);
+}
+
+TEST(stack_that_ends_too_soon_is_truncated) {
+    _cleanup_(made_walk_done) MadeWalk w;
+
+    init_x86(&w);
+    w.registers[IP] = code_of(LEAF);
+    WORDS(&w, code_of(FRAME_32), 0, 0, 0);
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_TRUNCATED);
+    CHECK(CHAIN(&w, code_of(LEAF), code_of(FRAME_32)));
+    w.n_words = 0;
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_TRUNCATED);
+    CHECK(CHAIN(&w, code_of(LEAF)));
+}
+
+TEST(saved_frame_pointer_is_restored_across_frames) {
+    _cleanup_(made_walk_done) MadeWalk w;
+
+    init_x86(&w);
+    w.registers[IP] = code_of(POINTER);
+    w.registers[BP] = stack_at(1);
+    WORDS(&w, 0, stack_at(5), code_of(FRAME_32), 0, 0, 0, code_of(POINTER));
+    /* FRAME_32 ends at word 7, and leaves rbp at word 5: its saved rbp is there. */
+    w.words[5] = 0;
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_STUCK);
+    CHECK(CHAIN(&w, code_of(POINTER), code_of(FRAME_32), code_of(POINTER)));
+    WORDS(&w, 0, stack_at(7), code_of(FRAME_32), 0, 0, 0, code_of(POINTER), 0, code_of(END));
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_WHOLE);
+    CHECK_EQ(w.chain.n, 4);
+}
+
+TEST(realigned_stack_is_left_by_its_frame_pointer) {
+    _cleanup_(made_walk_done) MadeWalk w;
+
+    init_x86(&w);
+    w.registers[IP] = code_of(REALIGNED);
+    w.registers[BP] = stack_at(3);
+    /* CFA at word 6; rbp saved at word 3: it leads the caller to word 9. */
+    WORDS(&w, 0, 0, stack_at(6), stack_at(8), 0, code_of(POINTER), 0, 0, 0, code_of(END));
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_WHOLE);
+    CHECK(CHAIN(&w, code_of(REALIGNED), code_of(POINTER), code_of(END)));
+}
+
+TEST(procedure_linkage_table_is_known_by_its_low_bits) {
+    _cleanup_(made_walk_done) MadeWalk w;
+
+    init_x86(&w);
+    WORDS(&w, code_of(END), code_of(FRAME_32), 0, 0);
+    w.registers[IP] = code_of(PLT) / 16 * 16 + 10;
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_WHOLE);
+    CHECK_EQ(w.chain.addresses[1], code_of(END));
+    w.registers[IP] = code_of(PLT) / 16 * 16 + 11;
+    (void)made_walk_run(&w, NULL);
+    CHECK_EQ(w.chain.addresses[1], code_of(FRAME_32));
+}
+
+TEST(registers_of_the_caller_may_lie_in_others_of_the_innermost_frame) {
+    _cleanup_(made_walk_done) MadeWalk w;
+
+    init_x86(&w);
+    w.registers[IP] = code_of(IN_R10);
+    w.registers[R10] = stack_at(2);
+    WORDS(&w, code_of(BY_BX), 0, 0, code_of(END));
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_WHOLE);
+    CHECK(CHAIN(&w, code_of(IN_R10), code_of(BY_BX), code_of(END)));
+    /* r10 of an outer frame is not known. */
+    w.registers[IP] = code_of(LEAF);
+    WORDS(&w, code_of(BY_R10), 0, 0, code_of(END));
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_NO_RULE);
+    CHECK(CHAIN(&w, code_of(LEAF), code_of(BY_R10)));
+}
+
+TEST(frames_never_go_down) {
+    _cleanup_(made_walk_done) MadeWalk w;
+
+    init_x86(&w);
+    w.registers[IP] = code_of(LEAF);
+    WORDS(&w, code_of(BACKWARDS), 0, 0);
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_STUCK);
+    w.registers[IP] = code_of(BACKWARDS);
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_STUCK);
+    CHECK_EQ(w.chain.n, 1);
+}
+
+TEST(chain_has_a_last_place) {
+    _cleanup_(made_walk_done) MadeWalk w;
+
+    init_x86(&w);
+    w.registers[IP] = code_of(LEAF);
+    for (unsigned i = 0; i < WALK_WORDS_MAX; i++)
+        w.words[i] = code_of(LEAF);
+    w.n_words = WALK_WORDS_MAX;
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_TRUNCATED);
+    CHECK_EQ(w.chain.n, UNWIND_FRAMES_MAX);
+}
+
+TEST(address_of_no_code_is_not_in_the_chain) {
+    _cleanup_(made_walk_done) MadeWalk w;
+
+    init_x86(&w);
+    w.registers[IP] = code_of(LEAF);
+    WORDS(&w, 0x1234, 0);
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_NO_CODE);
+    CHECK(CHAIN(&w, code_of(LEAF)));
+    w.words[0] = 0;
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_WHOLE);
+    w.registers[IP] = 0x1234;
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_NO_CODE);
+    CHECK(CHAIN(&w, 0x1234));
+}
+
+TEST(signal_frame_gives_back_all_registers) {
+    const UnwindMachine *x86 = unwind_machine(EM_X86_64);
+    _cleanup_(made_walk_done) MadeWalk w;
+
+    init_x86(&w);
+    /* A handler, its return into the restorer, the ucontext, the interrupted frame. */
+    w.registers[IP] = code_of(LEAF);
+    WORDS(&w, code_of(SIGNAL));
+    w.words[1 + x86->in_signal[IP] / 8] = WALK_FILE + BY_R10 * WALK_RULE_SIZE;
+    w.words[1 + x86->in_signal[SP] / 8] = stack_at(40);
+    w.words[1 + x86->in_signal[R10] / 8] = stack_at(50);
+    w.words[49] = code_of(END);
+    w.n_words = 60;
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_WHOLE);
+    CHECK(CHAIN(&w, code_of(LEAF), code_of(SIGNAL), WALK_FILE + BY_R10 * WALK_RULE_SIZE,
+                code_of(END)));
+    w.n_words = 15;
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_TRUNCATED);
+}
+
+/* -- by frame pointers ------------------------------------------------------------------------ */
+
+TEST(code_without_a_table_is_left_by_frame_pointers) {
+    static const struct {
+        uint64_t code;
+        UnwindVerdict lost; /* where frame pointers lead no further */
+        UnwindVerdict whole;
+    } codes[] = {
+        {WALK_ANONYMOUS, UNWIND_ANONYMOUS, UNWIND_WHOLE},
+        {WALK_REFUSED, UNWIND_REFUSED, UNWIND_WHOLE},
+        {WALK_FILE + 0x8000, UNWIND_NO_RULE, UNWIND_WHOLE},
+        {WALK_PENDING, UNWIND_PENDING, UNWIND_PENDING},
+    };
+
+    for (unsigned i = 0; i < ARRAY_SIZE(codes); i++) {
+        _cleanup_(made_walk_done) MadeWalk w;
+        uint64_t ip = codes[i].code + 0x10;
+
+        init_x86(&w);
+        w.registers[IP] = ip;
+        w.registers[BP] = stack_at(1);
+        WORDS(&w, 0, stack_at(4), ip, 0, 0, ip);
+        CHECK_EQ(made_walk_run(&w, NULL), codes[i].whole); /* the last rbp is 0 */
+        CHECK(CHAIN(&w, ip, ip, ip));
+        w.words[4] = 12345;
+        CHECK_EQ(made_walk_run(&w, NULL), codes[i].lost);
+        CHECK_EQ(w.chain.n, 3);
+        /* A table behind it is used again: the sp is known. */
+        WORDS(&w, 0, 0, code_of(FRAME_32), 0, 0, 0, code_of(END));
+        CHECK_EQ(made_walk_run(&w, NULL), codes[i].whole);
+        CHECK(CHAIN(&w, ip, code_of(FRAME_32), code_of(END)));
+    }
+}
+
+TEST(frame_pointer_is_checked) {
+    static const uint64_t odd[] = {WALK_STACK - 8, WALK_STACK + 9, UINT64_MAX, 1};
+    _cleanup_(made_walk_done) MadeWalk w;
+
+    init_x86(&w);
+    w.registers[IP] = WALK_ANONYMOUS;
+    WORDS(&w, 0, 0, code_of(END), 0, 0);
+    for (unsigned i = 0; i < ARRAY_SIZE(odd); i++) {
+        w.registers[BP] = odd[i];
+        CHECK_EQ(made_walk_run(&w, NULL), UNWIND_ANONYMOUS);
+        CHECK_EQ(w.chain.n, 1);
+    }
+    w.registers[BP] = stack_at(0x1000);
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_TRUNCATED);
+    w.registers[BP] = stack_at(1);
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_WHOLE);
+    w.words[2] = 0x1234; /* no code */
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_ANONYMOUS);
+}
+
+TEST(trampolines_of_python_are_passed) {
+    _cleanup_(made_walk_done) MadeWalk w;
+
+    init_x86(&w);
+    w.registers[IP] = code_of(LEAF);
+    w.registers[BP] = 0x77;
+    WORDS(&w, WALK_ANONYMOUS + 9, 0, code_of(FRAME_32), 0, 0, 0, code_of(END));
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_WHOLE);
+    CHECK(CHAIN(&w, code_of(LEAF), WALK_ANONYMOUS + 9, code_of(FRAME_32), code_of(END)));
+    /* Not where the sample was taken, and only into a file with a table. */
+    w.words[2] = WALK_REFUSED + 1;
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_ANONYMOUS);
+    w.registers[IP] = WALK_ANONYMOUS + 9;
+    WORDS(&w, 0, code_of(FRAME_32), 0, 0);
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_ANONYMOUS);
+    CHECK_EQ(w.chain.n, 1);
+}
+
+TEST(register_of_all_ones_is_not_known) {
+    _cleanup_(made_walk_done) MadeWalk w;
+
+    init_x86(&w);
+    w.registers[IP] = code_of(BY_BX);
+    w.registers[BX] = UINT64_MAX;
+    w.registers[BP] = 0x77;
+    WORDS(&w, 0, 0, 0);
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_NO_RULE);
+    CHECK_EQ(w.chain.n, 1);
+}
+
+/* -- what is not walked ----------------------------------------------------------------------- */
+
+TEST(sample_of_another_abi_is_its_ip_alone) {
+    uint64_t registers[] = {1, 2, WALK_STACK, code_of(LEAF)};
+    UnwindSample sample = {.machine = EM_X86_64,
+                           .abi = PERF_SAMPLE_REGS_ABI_32,
+                           .mask = 1ULL << 1 | 1ULL << 2 | 1ULL << SP | 1ULL << IP,
+                           .registers = {.data = (const void *)registers, .size = 32}};
+    _cleanup_(made_walk_done) MadeWalk w;
+    UnwindSpace space = {.find = made_walk_find, .userdata = &w};
+
+    init_x86(&w);
+    CHECK_EQ(unwind_walk(&sample, &space, NULL, &w.chain), UNWIND_NO_USER);
+    CHECK(CHAIN(&w, code_of(LEAF)));
+    sample.abi = PERF_SAMPLE_REGS_ABI_NONE;
+    CHECK_EQ(unwind_walk(&sample, &space, NULL, &w.chain), UNWIND_NO_USER);
+    CHECK_EQ(w.chain.n, 0);
+    sample.abi = PERF_SAMPLE_REGS_ABI_64;
+    CHECK_EQ(unwind_walk(&sample, &space, NULL, &w.chain), UNWIND_TRUNCATED);
+    sample.registers.size = 31;
+    CHECK_EQ(unwind_walk(&sample, &space, NULL, &w.chain), UNWIND_NO_USER);
+    CHECK_EQ(w.chain.n, 0);
+    sample.registers.size = 32;
+    sample.machine = EM_386;
+    CHECK_EQ(unwind_walk(&sample, &space, NULL, &w.chain), UNWIND_NO_USER);
+}
+
+TEST(cache_holds_rules_until_the_version_changes) {
+    static UnwindCache cache;
+    _cleanup_(made_walk_done) MadeWalk w;
+    unsigned first;
+
+    init_x86(&w);
+    w.registers[IP] = code_of(LEAF);
+    WORDS(&w, code_of(FRAME_32), 0, 0, 0, code_of(END));
+    for (w.version = 1; w.version < 4; w.version++) {
+        first = w.n_finds;
+        CHECK_EQ(made_walk_run(&w, &cache), UNWIND_WHOLE);
+        CHECK_EQ(w.n_finds, first + 1);
+        CHECK_EQ(made_walk_run(&w, &cache), UNWIND_WHOLE);
+        CHECK_EQ(w.n_finds, first + 1);
+        CHECK_EQ(w.chain.n, 3);
+    }
+    CHECK_EQ(cache.hits, 9);
+    CHECK_EQ(cache.misses, 9);
+}
+
+/* -- aarch64 ---------------------------------------------------------------------------------- */
+
+enum { ARM_LEAF, ARM_FRAME, ARM_END, ARM_SIGNAL, ARM_UNSAVED };
+
+static void init_arm(MadeWalk *walk) {
+    const UnwindRule rules[] = {
+        [ARM_LEAF] = {.kind = UNWIND_OFFSET, .base = SP_ARM},
+        [ARM_FRAME] = {.kind = UNWIND_OFFSET,
+                       .base = FP_ARM,
+                       .offset = 32,
+                       .saved = {unwind_saved_at_cfa(-24), unwind_saved_at_cfa(-32)}},
+        [ARM_END] = {.kind = UNWIND_END},
+        [ARM_SIGNAL] = {.kind = UNWIND_SIGNAL},
+        [ARM_UNSAVED] = {.kind = UNWIND_OFFSET, .base = SP_ARM, .offset = 16},
+    };
+
+    made_walk_init(walk, EM_AARCH64, rules, ARRAY_SIZE(rules));
+}
+
+TEST(link_register_leads_out_of_a_leaf_of_aarch64) {
+    _cleanup_(made_walk_done) MadeWalk w;
+
+    init_arm(&w);
+    w.registers[PC_ARM] = code_of(ARM_LEAF);
+    /* A return address may be signed in its upper bits. */
+    w.registers[LR_ARM] = code_of(ARM_FRAME) | 0x2aULL << 48;
+    w.registers[FP_ARM] = stack_at(2);
+    WORDS(&w, 0, 0, 0, code_of(ARM_END) | 0x55ULL << 55);
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_WHOLE);
+    CHECK(CHAIN(&w, code_of(ARM_LEAF), code_of(ARM_FRAME), code_of(ARM_END)));
+}
+
+TEST(link_register_is_not_used_twice) {
+    _cleanup_(made_walk_done) MadeWalk w;
+
+    init_arm(&w);
+    w.registers[PC_ARM] = code_of(ARM_LEAF);
+    w.registers[LR_ARM] = code_of(ARM_UNSAVED);
+    w.registers[FP_ARM] = 0x77;
+    WORDS(&w, 0, 0, 0, 0);
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_NO_RULE);
+    CHECK(CHAIN(&w, code_of(ARM_LEAF), code_of(ARM_UNSAVED)));
+}
+
+TEST(signal_frame_of_aarch64_gives_back_all_registers) {
+    const UnwindMachine *arm = unwind_machine(EM_AARCH64);
+    _cleanup_(made_walk_done) MadeWalk w;
+
+    init_arm(&w);
+    w.registers[PC_ARM] = code_of(ARM_LEAF);
+    w.registers[LR_ARM] = code_of(ARM_SIGNAL);
+    w.words[arm->in_signal[PC_ARM] / 8] = WALK_FILE + ARM_LEAF * WALK_RULE_SIZE;
+    w.words[arm->in_signal[SP_ARM] / 8] = stack_at(100);
+    w.words[arm->in_signal[LR_ARM] / 8] = code_of(ARM_FRAME);
+    w.words[arm->in_signal[FP_ARM] / 8] = stack_at(100);
+    w.words[101] = code_of(ARM_END);
+    w.n_words = 110;
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_WHOLE);
+    CHECK(CHAIN(&w, code_of(ARM_LEAF), code_of(ARM_SIGNAL), WALK_FILE + ARM_LEAF * WALK_RULE_SIZE,
+                code_of(ARM_FRAME), code_of(ARM_END)));
+}
+
+TEST(frame_pointers_of_aarch64_say_nothing_of_the_sp) {
+    _cleanup_(made_walk_done) MadeWalk w;
+
+    init_arm(&w);
+    w.registers[PC_ARM] = WALK_ANONYMOUS;
+    w.registers[FP_ARM] = stack_at(1);
+    /* Behind it a rule by the frame pointer holds, one by the sp does not. */
+    WORDS(&w, 0, stack_at(4), code_of(ARM_FRAME), 0, 0, code_of(ARM_END));
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_WHOLE);
+    CHECK(CHAIN(&w, WALK_ANONYMOUS, code_of(ARM_FRAME), code_of(ARM_END)));
+    WORDS(&w, 0, 0x77, code_of(ARM_UNSAVED), 0, 0, 0);
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_NO_RULE);
+}
+
+/* -- this very program ------------------------------------------------------------------------ */
 
 #if defined(__x86_64__)
 
@@ -44,7 +492,7 @@ __attribute__((noinline)) static void take(Taken *taken, size_t size) {
     copy_stack(taken, taken->registers[7], size);
 }
 
-static UnwindVerdict walk(const Taken *taken, UnwindCache *cache, UnwindChain *chain) {
+static UnwindVerdict walk_taken(const Taken *taken, UnwindCache *cache, UnwindChain *chain) {
     static const uint64_t mask = 0x1ff | 0xffULL << 16;
     _cleanup_(scene_freep) Scene *scene = scene_new(0);
     UnwindSample sample = {
@@ -72,7 +520,7 @@ TEST(the_chain_of_this_test_reaches_its_start) {
     UnwindChain chain;
 
     (void)deep(30, &taken, 8 << 10);
-    CHECK_EQ(walk(&taken, NULL, &chain), UNWIND_WHOLE);
+    CHECK_EQ(walk_taken(&taken, NULL, &chain), UNWIND_WHOLE);
     CHECK(chain.n >= 35);
     /* The frames of one function that calls itself have one return address. */
     for (unsigned i = 3; i < 30; i++)
