@@ -7,8 +7,8 @@
 #include "util/clock.h"
 
 /*
- * The clocks are read one after another, so their reading takes time of its own; of a few tries
- * the quickest counts, which keeps an interrupt in between from looking like a clock that moved.
+ * The clocks are read one after another, which takes time. The quickest of a few tries counts, so
+ * that an interrupt in between does not look like a clock step.
  */
 
 enum { TRIES = 3 };
@@ -30,7 +30,7 @@ ClockAnchor clock_anchor_now(void) {
 }
 
 static bool anchor_apart(uint64_t a, uint64_t b, uint64_t ns) {
-    /* Differences modulo 2^64: one clock may stand before or behind the other. */
+    /* Differences are modulo 2^64, because either clock may be ahead. */
     int64_t d = (int64_t)(a - b);
 
     return d > 0 ? (uint64_t)d > ns : 0 - (uint64_t)d > ns;

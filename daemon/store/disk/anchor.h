@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The same moment by several clocks, and what may be concluded from two such moments. */
+/* The same moment on several clocks, and what two such moments show. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* In nanoseconds. CLOCK_MONOTONIC is the clock of samples, CLOCK_BOOTTIME runs on through suspend.
- */
+/* In nanoseconds. Samples use CLOCK_MONOTONIC; CLOCK_BOOTTIME also counts suspend. */
 typedef struct ClockAnchor {
     uint64_t monotonic_ns, real_ns, boot_ns;
 } ClockAnchor;
 
-/* A clock that moves by more ends the segments that are open. */
+/* Open segments end when a clock steps by more than this. */
 #define CLOCK_STEP_NS 10000000ULL
 
 ClockAnchor clock_anchor_now(void);
-/* Whether one clock moved against another by more than `ns` between the two: the time of day was
- * set, or the machine slept. */
+/* Whether one clock moved against another by more than `ns` between the two anchors: the wall clock
+ * was set, or the machine was suspended. */
 bool clock_anchor_moved(const ClockAnchor *from, const ClockAnchor *to, uint64_t ns);
-/* Whether the kernel holds the time of day for right (adjtimex()); false if it is not known. */
+/* Whether the kernel considers the wall clock synchronised (adjtimex()); false if unknown. */
 bool clock_is_synchronised(void);

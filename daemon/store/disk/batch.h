@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * What a session hands to its writer: the head of a segment, batches of records, and facts for the
+ * What a session passes to its writer: the head of a segment, batches of records, and facts for the
  * manifest.
  */
 
@@ -15,41 +15,42 @@
 #include "util/buffer.h"
 #include "util/bytes.h"
 
-/* What begins with it: events (copied), tracing data, clock, and records that every segment has
- * (kernel maps, ending in FINISHED_INIT). */
+/* The beginning of a segment: events (copied), tracing data, clock, and the records that every
+ * segment starts with (kernel maps, ending in FINISHED_INIT). */
 typedef struct SegmentHead {
     const PdEvents *events;
     Bytes tracing;
     ClockAnchor clock;
-    /* From when on it is recorded, on which CPUs, and which gaps go on when it begins; borrowed.
-     * from_ns 0: not known. The segment before it ends where this one begins. */
+    /* When recording began, on which CPUs, and the gaps that are open at the beginning; borrowed.
+     * from_ns 0: unknown. The previous segment ends where this one begins. */
     const PdCoverage *coverage;
-    bool continues;  /* begins where the last one of this boot ended: its rings went on */
-    Buffer preamble; /* taken, when it succeeds */
+    bool continues;  /* the rings were kept since the previous segment of this boot */
+    Buffer preamble; /* taken on success */
 } SegmentHead;
 
 typedef enum StoreKind { STORE_SIDE_BAND, STORE_SAMPLES } StoreKind;
 
 typedef struct StoreBatch {
     StoreKind kind;
-    unsigned cpu;               /* which data.N samples go to */
-    uint64_t first_ns, last_ns; /* least and greatest time in it; 0: not known, then looked for */
+    unsigned cpu;               /* which data.N the samples go to */
+    uint64_t first_ns, last_ns; /* smallest and largest time in it; 0: unknown, the writer finds
+                                 * them */
     uint64_t samples;
-    Buffer records; /* taken, when it succeeds */
+    Buffer records; /* taken on success */
 } StoreBatch;
 
 typedef enum StoreCause {
-    STORE_LOST_RING,  /* the kernel had no room */
-    STORE_LOST_QUEUE, /* we had none */
+    STORE_LOST_RING,  /* the ring was full */
+    STORE_LOST_QUEUE, /* our queue was full */
 } StoreCause;
 
-/* Facts for the manifest of the open segment, added to what it has. */
+/* Facts that are added to the manifest of the open segment. */
 typedef struct SegmentFacts {
-    uint64_t lost; /* samples, for which these two hold */
+    uint64_t lost; /* lost samples; the next two fields describe them */
     unsigned cpu;
     StoreCause cause;
     uint64_t throttled_ns, throttles, inferred, dropped;
-    uint64_t sweeps, drain_ns, cpu_ns; /* what recording took */
-    uint64_t memory_bytes;             /* resident; the greatest counts */
+    uint64_t sweeps, drain_ns, cpu_ns; /* the cost of recording */
+    uint64_t memory_bytes;             /* resident; the manifest keeps the maximum */
     const PdGap *gap;                  /* NULL: none; see pd_coverage_add_gap() */
 } SegmentFacts;

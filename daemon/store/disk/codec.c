@@ -6,7 +6,7 @@
 
 #include "util/text.h"
 
-/* Names may hold any bytes and pass the one escape; on the way in nothing is believed. */
+/* Names may contain any bytes and pass the one escape; everything that is read is checked. */
 
 json_t *codec_number(uint64_t v) {
     return json_integer((json_int_t)MIN(v, (uint64_t)INT64_MAX));

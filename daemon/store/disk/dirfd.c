@@ -12,8 +12,8 @@
 #include "util/macro.h"
 
 /*
- * The store's hands on the file system. Every path is one name below a descriptor, so nobody can
- * move the ground while a name is used.
+ * The store's access to the file system. Every path is a single name relative to a descriptor, so
+ * nobody can replace a parent folder while the name is used.
  */
 
 enum { READ_FLAGS = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC };
@@ -132,7 +132,8 @@ int dirfd_open_part(int folder, const char *name, bool directory, const char *fi
     return 0;
 }
 
-/* A descriptor of its own: fdopendir() takes it, and shares its place with no other. */
+/* Uses a new descriptor, because fdopendir() takes ownership of it and a duplicate would share its
+ * position. */
 static DIR *dirfd_list(int folder, const char *name) {
     int fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -201,7 +202,8 @@ int dirfd_rename(int folder, const char *from, const char *to) {
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return -errno;
-    /* Nobody but us makes such names, and the lock says that we are alone. */
+    /* Not atomic, but only profd creates such names, and the store's lock excludes other
+     * daemons. */
     if (faccessat(folder, to, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         return -EEXIST;
     return renameat(folder, from, folder, to) < 0 ? -errno : 0;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Small files and segments inside an open folder. Nothing here follows a symbolic link or waits
- * for a FIFO: whoever can write into the store gets nowhere with either.
+ * Small files and segments inside an open folder. No function follows a symbolic link or blocks on
+ * a FIFO, so a user who can write into the store cannot use either against us.
  */
 
 #include <stdbool.h>
@@ -13,34 +13,37 @@
 #include "util/buffer.h"
 #include "util/bytes.h"
 
-#define DIRFD_SCRATCH ".tmp" /* behind `.NAME`, while NAME is written */
+#define DIRFD_SCRATCH ".tmp" /* `.NAME.tmp` holds the new content while NAME is replaced */
 
 enum { DIRFD_FOLDER_MODE = 0750, DIRFD_FILE_MODE = 0640 };
 
-/* A regular file for reading: its descriptor, or a negative errno (-EBADMSG: it is none). */
+/* Opens a regular file for reading. Returns a descriptor or a negative errno (-EBADMSG: not a
+ * regular file). */
 int dirfd_open_file(int folder, const char *name, struct stat *ret_st);
-/* A regular file, whole: -EFBIG above `max` bytes, -EBADMSG for what is no regular file. */
+/* Reads a whole regular file: -EFBIG above `max` bytes, -EBADMSG if it is not a regular file. */
 int dirfd_read(int folder, const char *name, size_t max, Buffer *ret);
-/* The same of one that is open. */
+/* The same for an open file. */
 int dirfd_read_fd(int fd, size_t max, Buffer *ret);
-/* The file, synced, under its name or as it was before. */
+/* Replaces a file atomically and syncs it: afterwards it has either the new or the old content. */
 int dirfd_write(int folder, const char *name, Bytes bytes);
 
-/* A folder below `parent`, made where it lacks. */
+/* Opens a folder below `parent` and creates it if it is missing. */
 int dirfd_open_folder(int parent, const char *name, int *ret_fd);
 
-/* A file of a recording for reading: `file` is "" (the recording itself, or its `data`), "data" or
- * "data.N"; -ENOENT: it has none of that name. */
+/* Opens a file of a recording for reading: `file` is "" (the recording itself, or its `data`),
+ * "data" or "data.N"; -ENOENT: it has no such file. */
 int dirfd_open_part(int folder, const char *name, bool directory, const char *file, int *ret_fd,
                     uint64_t *ret_bytes);
 
-/* What a file, or a folder with all the files in it, takes on the disk, and whether it is a folder.
+/* How much a file, or a folder with its files, takes on the disk, and whether it is a folder.
  * -EBADMSG: it is neither. */
 int dirfd_measure(int folder, const char *name, uint64_t *ret_bytes, bool *ret_is_folder);
-/* Deletes a file, or a folder with the files in it. */
+/* Deletes a file, or a folder and the files in it. */
 int dirfd_remove(int folder, const char *name);
-/* A new name that nothing has (-EEXIST), on file systems that cannot do so in one step too. */
+/* Renames to a name that must not exist (-EEXIST), also on file systems without
+ * RENAME_NOREPLACE. */
 int dirfd_rename(int folder, const char *from, const char *to);
-/* Calls fn with each regular file of a folder, opened for reading; stops at a negative errno. */
+/* Calls fn with each regular file of a folder, opened for reading; stops when fn returns a negative
+ * errno. */
 int dirfd_each_file(int folder, int (*fn)(void *userdata, const char *name, int fd),
                     void *userdata);

@@ -7,8 +7,8 @@
 #include "util/log.h"
 
 /*
- * Holds the store to the rule that the main thread waits for no disk. One flag a thread, which
- * costs nothing beside a system call.
+ * Enforces the rule that the main thread does not wait for a disk, with one flag per thread, which
+ * is cheap compared with a system call.
  */
 
 static _Thread_local bool is_forbidden;

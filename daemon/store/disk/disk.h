@@ -2,16 +2,15 @@
 #pragma once
 
 /*
- * The main thread waits for no disk: a disk may take a minute to answer, and the rings of the
- * kernel hold samples for less than that. Every function of the store that reaches the disk says so
- * here, and a thread that must not wait says that.
+ * The main thread never waits for a disk: a disk may take a minute to answer, and the rings
+ * overflow sooner. Every function of the store that touches the disk calls disk_touch(), and a
+ * thread that must not wait calls disk_forbid().
  */
 
 #include <stdbool.h>
 
-/* For the calling thread: from now on it may not touch the disk of the store, or may again. Returns
- * what held before. */
+/* Forbids or allows disk access by the calling thread. Returns the previous setting. */
 bool disk_forbid(bool forbidden);
-/* `what` is about to touch the disk. Where that is forbidden it is an error of ours: the log says
- * so once a minute, and builds with -Ddebug-hooks=true end. */
+/* `what` is about to touch the disk. If that is forbidden, it is a bug: profd logs it once a
+ * minute, and builds with -Ddebug-hooks=true abort. */
 void disk_touch(const char *what);

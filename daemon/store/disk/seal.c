@@ -13,12 +13,12 @@
 #include "util/macro.h"
 
 /*
- * Seals files and folders. Where files stay the recorder's after they were sealed (profd without
- * root), no recording ever counts as unsealed.
+ * Seals files and folders. When profd runs without root, files keep their owner after sealing, so
+ * no recording ever counts as unsealed.
  */
 
-/* A regular file that was never sealed, or that sealing leaves to the recorder. A file of root's is
- * sealed when it has the group of its readers. */
+/* True for a regular file that was not sealed yet. A file owned by root is sealed when it has the
+ * group of its readers. */
 static bool seal_owns(int fd) {
     struct stat st;
 
@@ -46,7 +46,7 @@ static int seal_find_owned(void *userdata, const char *name _unused_, int fd) {
     return *found ? -ECANCELED : 0;
 }
 
-/* A folder always stays the recorder's: the files in it are looked at. */
+/* A folder always belongs to the recorder, so check the files in it. */
 bool seal_is_missing(const Seal *seal, int folder, const char *name, bool directory) {
     _cleanup_close_ int fd = -1;
     bool found = false;

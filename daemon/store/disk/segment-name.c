@@ -13,9 +13,9 @@
 #include "util/parse.h"
 
 /*
- * Names are both the order of a session and its list of contents, so they are read strictly: what
- * is not exactly as it would have been printed is not ours. The next number is kept in a file of
- * its own, for the names may all be gone.
+ * The names define the order of a session and its contents, so parsing is strict: a name that would
+ * not be printed exactly like this is not ours. The next number is kept in a file of its own,
+ * because all segments may have been deleted.
  */
 
 #define SUFFIX ".perf.data"
@@ -24,7 +24,7 @@ enum { DIGITS_MIN = 8, DIGITS_MAX = 15, STAMP_LENGTH = SEGMENT_STAMP_SIZE - 1 };
 
 /* clang-format off */
 static const struct {
-    const char  *suffix; /* behind the stem */
+    const char  *suffix; /* after the stem */
     NameKind     kind;
     SegmentState state;
 } suffixes[] = {
@@ -37,7 +37,7 @@ static const struct {
 /* clang-format on */
 
 SegmentName segment_name_at(uint64_t number, uint64_t real_ns) {
-    /* Four digits of a year, whatever the clock says. */
+    /* The last second of the year 9999, so that the year has four digits. */
     const uint64_t last = 253402300799;
     time_t seconds = (time_t)MIN(real_ns / NS_PER_SECOND, last);
     SegmentName name = {.number = number};

@@ -2,22 +2,22 @@
 #pragma once
 
 /*
- * What things in a session's folder are called. A segment is NNNNNNNN-UTC.perf.data, with a `~`
- * before the suffix when it was recovered, `.open` behind it while it is written and `.damaged`
- * when it cannot be mended. Its stem is what stands before the suffix; beside a file lie
- * STEM.json and, while it is open and has tracepoints, STEM.tracing.
+ * The names in a session's folder. A segment is NNNNNNNN-UTC.perf.data, with a `~` before the
+ * suffix when it was recovered, `.open` appended while it is written and `.damaged` when it cannot
+ * be repaired. Its stem is the part before the suffix; next to a file are STEM.json and, while it
+ * is open and has tracepoints, STEM.tracing.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SEGMENT_NAME_MAX = 64, SEGMENT_STAMP_SIZE = 17 }; /* both with their NUL */
+enum { SEGMENT_NAME_MAX = 64, SEGMENT_STAMP_SIZE = 17 }; /* both include the NUL */
 
 typedef enum SegmentState { SEGMENT_CLOSED, SEGMENT_OPEN, SEGMENT_DAMAGED } SegmentState;
 
 typedef struct SegmentName {
     uint64_t number;
-    char stamp[SEGMENT_STAMP_SIZE]; /* 20261120T100019Z */
+    char stamp[SEGMENT_STAMP_SIZE]; /* like 20261120T100019Z */
     bool recovered;
     SegmentState state;
 } SegmentName;
@@ -30,21 +30,22 @@ typedef enum NameKind {
     NAME_OURS
 } NameKind;
 
-/* The name of a segment that begins at this time of day. */
+/* The name of a segment that begins at this wall-clock time. */
 SegmentName segment_name_at(uint64_t number, uint64_t real_ns);
 void segment_name_print(const SegmentName *name, char ret[SEGMENT_NAME_MAX]);
-/* STEM and what is given: ".json", ".tracing". */
+/* STEM and a suffix: ".json", ".tracing". */
 void segment_name_beside(const SegmentName *name, const char *suffix, char ret[SEGMENT_NAME_MAX]);
-/* What a name in a session's folder means; -EBADMSG: nothing of ours. *ret is filled for all but
- * NAME_SCRATCH and NAME_OURS. */
+/* Parses a name in a session's folder; -EBADMSG: profd did not make it. *ret is filled for all
+ * kinds but NAME_SCRATCH and NAME_OURS. */
 int segment_name_parse(const char *text, NameKind *ret_kind, SegmentName *ret);
-/* The time of day in the stamp; 0 when it is none. */
+/* The wall-clock time of the stamp; 0: it is invalid. */
 uint64_t segment_name_real_ns(const SegmentName *name);
 
 #define SEQUENCE_FILE ".sequence"
-/* In the folder of a session that no configuration has: what it may take is less. */
+/* Marks the folder of a session that is not in the configuration: its share of the store is
+ * smaller. */
 #define RUNTIME_FILE ".runtime"
-/* The next number that the file in this folder promises; 0: there is none, or it says nothing. */
+/* The next number according to the file in this folder; 0: the file is missing or invalid. */
 uint64_t sequence_read(int folder);
-/* Promises that no number below `next` will be given again. */
+/* Promises that numbers below `next` are never used again. */
 int sequence_write(int folder, uint64_t next);

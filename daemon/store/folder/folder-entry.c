@@ -8,8 +8,8 @@
 #include "util/file.h"
 
 /*
- * The folder of one session, and the list of its segments, sorted by number. Nothing here touches
- * the disk.
+ * The folder of one session and its list of segments, sorted by number. These functions do not
+ * touch the disk.
  */
 
 int store_folder_fd(Store *store, Folder *folder) {

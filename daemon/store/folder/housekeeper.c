@@ -13,8 +13,8 @@
 #include "util/thread.h"
 
 /*
- * Two lists under one mutex: chores that wait, and chores that are done. An eventfd brings the main
- * thread to those that are done. The thread touches nothing but these lists.
+ * Two lists under one mutex: chores that wait and chores that are done. An eventfd makes the main
+ * thread collect those that are done. The thread touches nothing but these lists.
  */
 
 enum { WAITING_MAX = 64, UNPRIVILEGED_MAX = 48, END_SEC = 5 };
@@ -83,7 +83,7 @@ static void *housekeeper_run(void *userdata) {
     return NULL;
 }
 
-/* With what was not begun, when `all`. */
+/* `all`: including the chores that were not started. */
 static void housekeeper_deliver(Housekeeper *housekeeper, bool all) {
     for (;;) {
         Item *item;
@@ -187,7 +187,7 @@ Housekeeper *housekeeper_free(Housekeeper *housekeeper, bool *ret_is_over) {
         return NULL;
     loop_source_free(housekeeper->source);
     housekeeper_deliver(housekeeper, true);
-    /* It hangs in the kernel and may wake up yet. */
+    /* The thread hangs in the kernel and may still wake up, so leak the struct. */
     if (!is_over)
         return NULL;
     closep(&housekeeper->event);

@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * The thread that does for the main thread what takes a disk and belongs to no session: snapshots
- * are pinned and removed, manifests are read, files are opened. One chore at a time, in their
- * order.
+ * A thread that does disk work which belongs to no session for the main thread: pinning and
+ * removing snapshots, reading manifests, opening files. It does one chore at a time, in order.
  */
 
 #include <stdbool.h>
@@ -14,16 +13,16 @@
 typedef struct Housekeeper Housekeeper;
 
 typedef struct Chore {
-    void (*work)(void *userdata); /* on the thread; not called for what the end comes before */
-    void (*done)(void *userdata); /* on the main thread, always, and last */
+    void (*work)(void *userdata); /* runs on the thread; not called if the housekeeper ends first */
+    void (*done)(void *userdata); /* runs on the main thread; always called, and last */
     void *userdata;
 } Chore;
 
-/* `name`: of the thread, up to 15 bytes. */
+/* `name`: the name of the thread, up to 15 bytes. */
 int housekeeper_new(Loop *loop, const char *name, Housekeeper **ret);
-/* The chore that is being done ends first; those that wait are not begun. A disk that does not
- * answer for some seconds is not waited for: then false is left in *ret_is_over, and what the chore
- * uses has to stay. */
+/* Finishes the current chore and skips those that wait. If a disk does not answer for some
+ * seconds, sets *ret_is_over to false and returns; everything that the chore uses must then stay
+ * allocated. */
 Housekeeper *housekeeper_free(Housekeeper *housekeeper, bool *ret_is_over);
-/* -EBUSY: too many wait. Of the room that there is some is for the `privileged` alone. */
+/* -EBUSY: too many wait. Some places are reserved for `privileged` chores. */
 int housekeeper_add(Housekeeper *housekeeper, const Chore *chore, bool privileged);

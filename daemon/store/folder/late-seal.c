@@ -3,13 +3,13 @@
 #include "store/folder/store-private.h"
 
 /*
- * Seals what was finished while nobody could seal it: the keeper had died, or the disk did not
- * answer in time. Such a file still belongs to the recorder's user, so that root's perf refuses it
- * and its readers cannot open it. A survey finds these segments, and a writer with nothing else to
- * do seals them, one a call.
+ * Seals segments that were finished while sealing was impossible: the keeper had died, or the disk
+ * did not answer in time. Such a file still belongs to the recorder's user, so root's perf refuses
+ * it and its readers cannot open it. A survey finds these segments, and an idle writer seals them,
+ * one per call.
  */
 
-/* Of any session's; it is taken once, whatever comes of it, until the next survey. */
+/* Takes an unsealed entry of any session. Each is tried only once until the next survey. */
 static Folder *late_seal_take(Store *store, Entry *ret) {
     Folder *folder, *found = NULL;
 
@@ -25,7 +25,8 @@ static Folder *late_seal_take(Store *store, Entry *ret) {
     return found;
 }
 
-/* Who may read it is in its manifest; where that cannot be read, it may hold anything. */
+/* The manifest says who may read the segment; if it is unreadable, treat the segment as
+ * sensitive. */
 static void late_seal_segment(Store *store, const char *session, int fd, const Entry *entry) {
     _cleanup_(manifest_freep) Manifest *manifest = NULL;
     _cleanup_close_ int beside = -1;

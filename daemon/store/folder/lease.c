@@ -7,16 +7,17 @@
 
 #include "store/folder/store-private.h"
 
-/* A segment that is read; while it is known here what it takes on the disk counts. */
+/* A segment that is being read; its bytes count as used while it is in this list. */
 struct StoreLease {
     StoreLease *next;
     Store *store;
     char session[CONFIG_NAME_MAX];
     uint64_t number;
-    uint64_t bytes; /* once its name is gone; of several of a segment one has them */
+    uint64_t bytes; /* set once the file is deleted, in only one of the segment's leases */
 };
 
-/* A list, since few read at a time. A segment is named by its number, which never comes again. */
+/* A list is enough, since there are few readers. The number identifies a segment, because numbers
+ * are never reused. */
 
 static bool lease_is_of(const StoreLease *lease, const char *session, uint64_t number) {
     return lease->number == number && strcmp(lease->session, session) == 0;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Who reads a segment holds a lease of it. Retention may take its name away meanwhile, but what it
- * takes on the disk counts until the last lease of it ends. From any thread.
+ * A reader of a segment holds a lease on it. Retention may delete the segment meanwhile, but its
+ * bytes count until the last lease on it ends. Usable from any thread.
  */
 
 #include "store/disk/segment-name.h"

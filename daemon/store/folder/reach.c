@@ -5,17 +5,17 @@
 #include "store/folder/store-private.h"
 
 /*
- * How far back each session will reach when the store is full, at the rates of today. Retention
- * deletes from the session that is furthest over its share, so a full store has one level: each
- * session holds its share plus that level, or all that it wants where that is less. The level is
- * looked for by halving. A session that nobody writes holds what it has.
+ * Forecasts how far back each session will reach when the store is full, at its present rate.
+ * Retention deletes from the session that exceeds its share the most, so in a full store there is
+ * one level: each session holds its share plus that level, or all that it wants if that is less.
+ * The level is found by bisection. A session that nobody writes keeps what it has.
  */
 
 enum { RATE_SEGMENTS = 8, HALVINGS = 64 };
 
-/* What the last segments of a session say. */
+/* The rates of a session's latest segments. */
 typedef struct Pace {
-    double bytes_per_ns; /* 0: not known */
+    double bytes_per_ns; /* 0: unknown */
     double segment_ns;
 } Pace;
 
@@ -38,7 +38,7 @@ static Pace reach_pace_of(const Folder *folder) {
                   .segment_ns = (double)duration_ns / n};
 }
 
-/* How long it is to keep what it records, whatever room there is; infinite: for ever. */
+/* How long the session keeps its segments if there is enough space; infinite: for ever. */
 static double reach_asked_ns(const Store *store, const Folder *folder, const Pace *pace) {
     uint64_t age_ns = folder->max_retention_ns ? folder->max_retention_ns : store->max_retention_ns;
     double asked = age_ns > 0 ? (double)age_ns : INFINITY;
@@ -46,7 +46,7 @@ static double reach_asked_ns(const Store *store, const Folder *folder, const Pac
     return folder->max_segments > 0 ? fmin(asked, folder->max_segments * pace->segment_ns) : asked;
 }
 
-/* What it would hold if the disk had no end. */
+/* How much it would hold on an infinite disk. */
 static double reach_wanted_bytes(const Store *store, const Folder *folder) {
     double bytes = (double)(folder->bytes + folder->open_bytes);
     Pace pace = reach_pace_of(folder);
@@ -56,7 +56,7 @@ static double reach_wanted_bytes(const Store *store, const Folder *folder) {
     return folder->max_use_bytes > 0 ? fmin(bytes, (double)folder->max_use_bytes) : bytes;
 }
 
-/* At this level; its forecast so far is the most that it may hold. */
+/* The bytes that it holds at this level; its forecast so far is the upper bound. */
 static double reach_bytes_at(const Store *store, const Folder *folder, uint64_t limit, bool runtime,
                              double level) {
     double share = (double)store_share_bytes(store, folder, limit, runtime);
@@ -64,7 +64,8 @@ static double reach_bytes_at(const Store *store, const Folder *folder, uint64_t 
     return fmin(fmax(share + level, 0), folder->forecast_bytes);
 }
 
-/* Those of runtime, or all: `room` is what they may have together, `limit` what shares are of. */
+/* For the runtime sessions or for all: `room` is what they may hold together, `limit` is what
+ * shares are computed from. */
 static void reach_fill(Store *store, uint64_t limit, double room, bool runtime) {
     double low = -(double)limit, high = (double)limit, sum = 0;
 
@@ -88,7 +89,7 @@ static void reach_fill(Store *store, uint64_t limit, double room, bool runtime) 
             f->forecast_bytes = reach_bytes_at(store, f, limit, runtime, low);
 }
 
-/* As retention does it: first those of runtime within their quarter, then all. */
+/* In the order of retention: first runtime sessions within their quarter, then all. */
 static void reach_forecast(Store *store) {
     uint64_t limit = store_limit_bytes(store), others = store_used_bytes(store);
 
@@ -101,7 +102,7 @@ static void reach_forecast(Store *store) {
     reach_fill(store, limit, limit > others ? (double)(limit - others) : 0, false);
 }
 
-/* After reach_forecast(); 0: not known. */
+/* Call it after reach_forecast(); 0: unknown. */
 static double reach_of(const Store *store, const Folder *folder) {
     Pace pace = reach_pace_of(folder);
 
@@ -122,7 +123,7 @@ bool store_session_is_short(Store *store, const char *name, uint64_t least_ns) {
 
         reach_forecast(store);
         reach = reach_of(store, folder);
-        /* What is asked for is one of its bounds, but for what rounding takes. */
+        /* The requested time is one of the bounds, so allow for rounding. */
         is_short = reach > 0 && reach < least * 0.999;
     }
     pthread_mutex_unlock(&store->mutex);

@@ -15,10 +15,10 @@
 #include "util/log.h"
 
 /*
- * What a killed daemon left open is cut at its last whole record, finished as usual and marked by
- * a `~`, so that nobody takes it for a whole one. What the file itself does not hold (boot, clock,
- * tracepoints) was written beside it when it was begun. Nothing is deleted because it is damaged:
- * what cannot be mended is set aside. All of it runs on a writer thread.
+ * A segment that a killed daemon left open is cut after its last whole record, finished as usual
+ * and marked with a `~`, so that nobody takes it for a complete one. What the file itself does not
+ * hold (boot, clocks, tracepoints) was written next to it when it was begun. Nothing is deleted
+ * because it is damaged: what cannot be repaired is set aside. All of this runs on a writer thread.
  */
 
 enum { TRACING_BYTES_MAX = 64 << 20, PATH_TEXT_MAX = 4096 };
@@ -26,16 +26,16 @@ enum { TRACING_BYTES_MAX = 64 << 20, PATH_TEXT_MAX = 4096 };
 typedef struct Mending {
     Store *store;
     Folder *folder;
-    int fd;           /* of the folder */
-    Entry entry;      /* as it was found */
-    SegmentName name; /* as it will be called */
+    int fd;           /* of the session's folder */
+    Entry entry;      /* as it was found on the disk */
+    SegmentName name; /* the name that it will get */
     char text[SEGMENT_NAME_MAX];
-    Manifest *before; /* NULL: there is none that can be read */
+    Manifest *before; /* NULL: there is no readable manifest */
     bool sensitive;
-    bool foreign; /* not ours to write: it must be whole as it is */
+    bool foreign; /* it belongs to another user already, so it must be used as it is */
     PdRecovery did;
-    PdEnvironment *environment; /* for its header, borrows all that it points to */
-    PdCoverage coverage;        /* for it too, by the time of day */
+    PdEnvironment *environment; /* for its header; borrows everything it points to */
+    PdCoverage coverage;        /* for its header, in wall-clock time */
 } Mending;
 
 static void recovery_mending_done(Mending *m) {
@@ -70,8 +70,8 @@ static bool recovery_same_host(const Mending *m) {
            strcmp(m->before->host, environment->hostname) == 0;
 }
 
-/* What may be said of the host in its header: all where it is ours, nothing of another's; and no
- * clock but its own. The copy borrows. */
+/* Chooses what the header says about the host: everything if the segment is from this boot, nothing
+ * of another boot's host. The copy borrows its strings. */
 static void recovery_describe_host(const Mending *m, Bytes tracing, PdEnvironment *ret) {
     bool here = recovery_same_host(m) || !m->before;
 
@@ -105,7 +105,7 @@ static void recovery_read_tracing(const Mending *m, int segment, Buffer *out) {
                               : dirfd_read(m->fd, text, TRACING_BYTES_MAX, out));
 }
 
-/* One that was finished may have changed hands, and then only can be looked at. */
+/* A finished file may have been sealed, and then it can only be opened for reading. */
 static int recovery_open_segment(const Mending *m) {
     const int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
     int fd = openat(m->fd, m->text, flags | (m->entry.directory ? O_RDONLY | O_DIRECTORY : O_RDWR));
@@ -116,9 +116,9 @@ static int recovery_open_segment(const Mending *m) {
 }
 
 /*
- * Up to its last sample, at least. After a power loss the end of a sweep may be missing of one CPU
- * while another's is there: then up to the last round, which ends a sweep, or to where it was
- * synced, which the manifest says.
+ * The segment covers at least the time up to its last sample. After a power loss the end of a sweep
+ * may be on the disk for one CPU but not for another. Then it covers the time up to the last
+ * FINISHED_ROUND, which ends a sweep, or up to the last sync, which the manifest has.
  */
 static uint64_t recovery_covered_to(const Mending *m, uint64_t last_ns, uint64_t round_ns) {
     bool same_boot = strcmp(m->before->boot, m->store->boot) == 0;
@@ -128,7 +128,7 @@ static uint64_t recovery_covered_to(const Mending *m, uint64_t last_ns, uint64_t
     return MAX(known_ns, same_boot ? last_ns : round_ns);
 }
 
-/* The header says the same of its coverage as the manifest will. */
+/* Sets the same coverage in the header that the manifest will have. */
 static int recovery_describe_coverage(void *userdata, const PdRecoveredTimes *times) {
     Mending *m = userdata;
     int r;
@@ -159,7 +159,7 @@ static int recovery_mend(Mending *m, int segment) {
     recovery_read_tracing(m, segment, &tracing);
     recovery_describe_host(m, buffer_bytes(&tracing), m->environment);
     r = pd_segment_recover_with(segment, &options, &m->did);
-    /* Files change hands after they were finished, and then do not open for writing. */
+    /* Sealed files cannot be opened for writing. */
     m->foreign = r == -EACCES && m->entry.directory;
     return r == -EALREADY || m->foreign ? 0 : r;
 }
@@ -173,7 +173,7 @@ static void recovery_restore_coverage(Mending *m, Manifest *manifest) {
     pd_coverage_clip(&manifest->coverage);
 }
 
-/* The data counts more than what was written when the segment began. */
+/* The data overrides the manifest that was written when the segment began. */
 static int recovery_write_manifest(Mending *m) {
     _cleanup_(manifest_freep) Manifest *manifest = NULL;
     SegmentName where = m->entry.directory ? m->entry.name : m->name;
@@ -211,7 +211,8 @@ static int recovery_rename_mended(Mending *m) {
     r = dirfd_rename(m->fd, m->text, to);
     if (r < 0)
         return r;
-    /* The new manifest stands beside the new name; of what is set aside the old one stays. */
+    /* The new manifest has the new name, so delete the old files; a segment that is set aside keeps
+     * its old manifest. */
     for (size_t i = 0; m->name.recovered && !m->entry.directory && i < ARRAY_SIZE(beside); i++) {
         char text[SEGMENT_NAME_MAX];
 
@@ -230,7 +231,7 @@ static int recovery_add_size(void *userdata, const char *name, int fd) {
     return 0;
 }
 
-/* Killed before anything was written: there is nothing to keep. */
+/* The daemon was killed before it wrote anything, so there is nothing to keep. */
 static bool recovery_is_empty(const Mending *m, int segment) {
     uint64_t bytes = 0;
     int r = m->entry.directory ? dirfd_each_file(segment, recovery_add_size, &bytes)
@@ -256,7 +257,7 @@ static int recovery_fsync_file(void *userdata _unused_, const char *name _unused
     return fsync(fd) < 0 ? -errno : 0;
 }
 
-/* As it is called now. */
+/* The path under its current name. */
 static const char *recovery_path_of(const Mending *m, char path[PATH_TEXT_MAX]) {
     (void)snprintf(path, PATH_TEXT_MAX, "%s/sessions/%s/%s", m->store->path, m->folder->name,
                    m->text);
@@ -311,7 +312,8 @@ static int recovery_set_aside(Mending *m) {
     return r;
 }
 
-/* 1: mended or set aside as m->name, 0: it is no more, negative errno: it stays. */
+/* 1: recovered or set aside as m->name; 0: it no longer exists; a negative errno: it stays as it
+ * is. */
 static int recovery_recover(Mending *m) {
     _cleanup_close_ int segment = -1;
     int r;

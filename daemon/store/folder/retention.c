@@ -13,11 +13,11 @@
 #include "util/log.h"
 
 /*
- * What may stay. Sums are kept, never counted anew, so asking costs nothing; only what goes is
- * touched. The order is that of the numbers, clocks only say how old a thing is: within this boot
- * by CLOCK_BOOTTIME, which nobody sets, and beyond it by the time of day, where that was and is
- * held for right and did not just jump. What has no believable time is as old as the next one that
- * has. So a clock set wrong deletes nothing, it keeps things too long.
+ * Decides which segments may stay. Sums are updated, never recomputed, so a check is cheap.
+ * Segments are ordered by number; clocks only give their age: within this boot CLOCK_BOOTTIME,
+ * which nobody can set, and before it the wall clock, where it was and is synchronised and has not
+ * just jumped. A segment without a trustworthy time is as old as the next one that has one. So a
+ * clock that is set wrong deletes nothing; it only keeps segments too long.
  */
 
 #define KIB 1024ULL
@@ -26,15 +26,19 @@
 
 enum { KNOW_MAX = 8, RUNTIME_SHARE = 4 };
 
-/* Of the inodes of the file system this part is left free, within these bounds and two for each
- * CPU: a segment takes a few, or one for each CPU. What others take may cost all of a session but
- * its newest segments. */
+/* One part in 100 of the file system's inodes is kept free, within these bounds and at least two
+ * per CPU: a segment takes a few inodes, or one per CPU. Inodes that others use up may cost a
+ * session all but its newest segments. */
 enum { INODES_PART = 100, INODES_MIN = 16, INODES_MAX = 1024, NEWEST_KEPT = 4 };
 
-#define JUMP_NS     (3600 * NS_PER_SECOND) /* the time of day may drift by this much unasked */
-#define DISTRUST_NS (3600 * NS_PER_SECOND) /* how long it must then stay before it is believed */
+#define JUMP_NS                                                                                    \
+    (3600 * NS_PER_SECOND) /* the wall clock may drift by this much without being                  \
+                            * distrusted */
+#define DISTRUST_NS                                                                                \
+    (3600 * NS_PER_SECOND) /* how long a jump must last before the new time is                     \
+                            * trusted */
 
-#define PAUSE_NS 50000 /* between what is deleted at somebody's word */
+#define PAUSE_NS 50000 /* between two deletions of a vacuum that a client asked for */
 
 void store_set_budget(Store *store, const Config *config) {
     bool is_volatile = config->storage == STORAGE_VOLATILE;
@@ -138,7 +142,7 @@ uint64_t store_believed_real_ns(const Store *store, const ClockAnchor *now) {
     return base->real_ns + (now->boot_ns - base->boot_ns);
 }
 
-/* A jump is believed after it has stood for a while. */
+/* Trusts the wall clock again after a jump has lasted for a while. */
 static void retention_believe(Store *store, const ClockAnchor *now) {
     uint64_t expected = store_believed_real_ns(store, now);
     uint64_t off = now->real_ns > expected ? now->real_ns - expected : expected - now->real_ns;
@@ -153,7 +157,7 @@ static void retention_believe(Store *store, const ClockAnchor *now) {
     *believed = (BelievedClock){.base = *now};
 }
 
-/* 1 and *ret when it is known how old it is. */
+/* 1 and *ret if its age is known. */
 static int retention_age_of(const Store *store, const Entry *entry, const ClockAnchor *now,
                             bool synchronised, uint64_t *ret) {
     uint64_t real = store_believed_real_ns(store, now);
@@ -207,7 +211,7 @@ static bool retention_take_by_session(Store *store, Folder *folder, const ClockA
     return true;
 }
 
-/* Of the session that is furthest over its share. */
+/* Takes the oldest segment of the session that exceeds its share the most. */
 static bool retention_take_of_most(Store *store, uint64_t limit, bool runtime, const char *why,
                                    Victim *ret) {
     int64_t most = INT64_MIN;
@@ -238,7 +242,7 @@ static bool retention_take_by_whole(Store *store, Victim *ret) {
                                   "the store holds more than MaxUse= and KeepFree= let it", ret);
 }
 
-/* Of the session with the most segments. */
+/* Takes the oldest segment of the session with the most segments. */
 static bool retention_take_for_inodes(Store *store, Victim *ret) {
     size_t most = NEWEST_KEPT;
 
@@ -257,8 +261,8 @@ static bool retention_take_for_inodes(Store *store, Victim *ret) {
     return most > NEWEST_KEPT;
 }
 
-/* The manifest goes last: without its segment it says nothing, but the other way round it would
- * have to be made anew. */
+/* Delete the manifest last: without its segment it is harmless, but a segment without a manifest
+ * would need a rebuild. */
 static int retention_delete_victim(Store *store, const Victim *victim) {
     _cleanup_close_ int fd = store_folder_fd(store, victim->folder);
     char text[SEGMENT_NAME_MAX];
@@ -300,7 +304,7 @@ static void retention_forget_victim(Store *store, Victim *victim, int error) {
                   (unsigned long long)victim->entry.name.number, victim->folder->name, victim->why);
 }
 
-/* The first entry of a folder whose manifest was not read, among those whose age counts. */
+/* The first entry of a folder with an unread manifest, among those whose age matters. */
 static bool retention_next_unknown(Store *store, Folder *folder, Entry *ret) {
     bool found = false;
 
@@ -318,7 +322,7 @@ static bool retention_next_unknown(Store *store, Folder *folder, Entry *ret) {
 }
 
 static void retention_know_oldest(Store *store) {
-    /* Folders are only ever added, and in front. */
+    /* Folders are only ever added, at the front. */
     Folder *first;
 
     pthread_mutex_lock(&store->mutex);
@@ -332,7 +336,7 @@ static void retention_know_oldest(Store *store) {
     }
 }
 
-/* What somebody asked for, beside what holds anyway. */
+/* Applies the limits of a client's request besides the configured ones. */
 static bool retention_take_by_limits(Store *store, Folder *folder, const StoreLimits *limits,
                                      const ClockAnchor *now, Victim *ret) {
     Entry *entry = retention_oldest(folder);
@@ -398,7 +402,7 @@ static bool retention_take(Store *store, const StoreLimits *limits, const ClockA
     return found;
 }
 
-/* With `disk` held: 1 and what went, 0 when nothing has to. */
+/* Requires `disk`. 1: one segment was deleted; 0: nothing has to be deleted. */
 static int retention_vacuum_one(Store *store, const StoreLimits *limits, int *ret_error,
                                 uint64_t *ret_bytes) {
     ClockAnchor now = store->now();
@@ -413,7 +417,7 @@ static int retention_vacuum_one(Store *store, const StoreLimits *limits, int *re
     return 1;
 }
 
-/* A writer that waits for `disk` is not woken in time when it is taken again at once. */
+/* Without a pause, a writer that waits for `disk` would starve. */
 static void retention_let_others(Store *store) {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
 

@@ -15,9 +15,9 @@
 #include "util/log.h"
 
 /*
- * The whole: STORE/sessions/NAME and STORE/snapshots, the lock, and the list of what lies there,
- * which is read once at start and kept by whoever adds or deletes. Everything below is reached by
- * descriptors; when somebody deletes or moves the folders away they are made anew.
+ * The store as a whole: STORE/sessions/NAME and STORE/snapshots, the lock, and the list of
+ * segments, which is read once at start and updated by whoever adds or deletes. Everything below is
+ * reached by descriptors; if somebody deletes or moves the folders, they are created again.
  */
 
 #define LOCK_FILE ".lock"
@@ -45,7 +45,7 @@ static int store_write_holder(int root) {
     return file_write_all(fd, text, (size_t)n);
 }
 
-/* Whatever profd makes in its store could be replaced by a link to somewhere else. */
+/* If others may write to this folder, they could replace our files by links to other places. */
 static int store_log_not_ours(const Store *store, const char *name, int error) {
     static LogRate rate = {.interval_ns = 60 * NS_PER_SECOND, .burst = 1};
 
@@ -68,7 +68,8 @@ int store_take_lock(Store *store, int root, int *ret_fd) {
     if (writable < 0)
         return log_error(store_log_not_ours(store, LOCK_FILE, -errno),
                          "Failed to open the lock '%s' of store '%s': %m", LOCK_FILE, store->path);
-    /* A descriptor that cannot write keeps nobody from making the file system read-only. */
+    /* Open read-only: a writable descriptor would prevent a remount of the file system as
+     * read-only. */
     fd = openat(root, LOCK_FILE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return log_error(-errno, "Failed to open the lock of store '%s': %m", store->path);
@@ -104,7 +105,7 @@ static bool store_same_folder(int fd, int parent, const char *name) {
            a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* Sets a descriptor that others may be about to copy. */
+/* Replaces a descriptor that another thread may be about to copy. */
 static void store_replace_fd(Store *store, int *fd, int by) {
     int old;
 
@@ -115,7 +116,7 @@ static void store_replace_fd(Store *store, int *fd, int by) {
     closep(&old);
 }
 
-/* Who may not write the folder above cannot make it anew. */
+/* Without the right to write to the parent folder profd cannot create the store again. */
 static int store_log_deleted(const Store *store, int error) {
     static LogRate rate = {.interval_ns = 600 * NS_PER_SECOND, .burst = 1};
 
@@ -128,8 +129,8 @@ static int store_log_deleted(const Store *store, int error) {
     return error;
 }
 
-/* One that we made ourselves, as a volatile store is. An administrator's choice of readers stays.
- */
+/* True for a folder that we created, like a volatile store. Readers that an administrator has
+ * chosen are kept. */
 static bool store_is_without_readers(int root) {
     struct stat st;
 
@@ -157,7 +158,7 @@ static int store_open_root(Store *store) {
     if (r < 0)
         return r;
     store_replace_fd(store, &store->lock, lock);
-    /* At the start the keeper has done so, but for a volatile store. */
+    /* At start the keeper has done this already, except for a volatile store. */
     if (anew || store_is_without_readers(root))
         seal_give(&store->seal, root, "its folder", false);
     store_replace_fd(store, &store->root, TAKE_FD(root));

@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * What the files behind store.h share; nobody else includes it, but tests that turn its clock.
+ * What the files behind store.h share; only tests that set its clock may include it too.
  *
- * Two locks. `mutex` guards the lists and figures and is never held across I/O, since the main
- * thread takes it. `disk` is held by whoever deletes, reopens or surveys, one at a time. A writer
- * takes disk before mutex, and a session's own mutex on its own.
+ * There are two locks. `mutex` protects the lists and sums and is never held across I/O, because
+ * the main thread takes it. `disk` is held by a thread that deletes, reopens or surveys, so that
+ * only one does. A writer takes `disk` before `mutex`, and the mutex of a session alone.
  */
 
 #include <pthread.h>
@@ -17,15 +17,15 @@
 
 enum { STORE_BOOT_SIZE = 64, ENTRY_GAPS_MAX = 4 };
 
-/* A segment that nobody writes. */
+/* A segment that is not being written. */
 typedef struct Entry {
     SegmentName name; /* SEGMENT_OPEN: left by a killed daemon, not yet recovered */
     bool directory;
-    bool stuck;      /* could not be deleted or mended; not tried again before the next survey */
-    bool is_known;   /* its manifest was read, and what follows is filled in */
+    bool stuck;      /* deleting or repairing it failed; not tried again before the next survey */
+    bool is_known;   /* its manifest was read and the fields below are filled in */
     bool unreadable; /* the manifest is missing or bad */
-    bool unsealed;   /* finished, and still the recorder's; see late-seal.c */
-    bool timed;      /* end_real_ns can be believed */
+    bool unsealed;   /* finished but not sealed; see late-seal.c */
+    bool timed;      /* end_real_ns can be trusted */
     bool this_boot;
     uint64_t bytes;
     uint64_t end_real_ns, end_boot_ns, duration_ns, samples, lost, raw_bytes;
@@ -33,16 +33,16 @@ typedef struct Entry {
     uint64_t first_real_ns, last_real_ns; /* the same by CLOCK_REALTIME */
     Completeness completeness;
     bool sensitive;
-    bool covered; /* what follows is known; by CLOCK_MONOTONIC */
+    bool covered; /* the fields below are known; in CLOCK_MONOTONIC */
     uint64_t covered_from_ns, covered_to_ns;
-    uint64_t real_shift_ns; /* what makes the time of day of it, modulo 2^64 */
+    uint64_t real_shift_ns; /* add it to get wall-clock time, modulo 2^64 */
     PdGapReason after;
-    PdGap gaps[ENTRY_GAPS_MAX]; /* of many the nearest are one */
+    PdGap gaps[ENTRY_GAPS_MAX]; /* when there are more, close ones are merged */
     size_t n_gaps;
     char boot[STORE_BOOT_SIZE];
 } Entry;
 
-/* Nothing was recorded into it, and it does not say when: its recorder was killed as it began. */
+/* The segment has no samples and no span, because its recorder was killed when it began. */
 static inline bool entry_is_blank(const Entry *entry) {
     return entry->is_known && !entry->unreadable && entry->samples == 0 && !entry->covered &&
            entry->name.state == SEGMENT_CLOSED;
@@ -51,29 +51,30 @@ static inline bool entry_is_blank(const Entry *entry) {
 typedef struct Folder {
     struct Folder *next;
     char name[CONFIG_NAME_MAX];
-    StoreSession *session; /* that claims it; NULL: none */
+    StoreSession *session; /* the session that claims it; NULL: none */
     int fd;
-    Entry *entries; /* by number */
+    Entry *entries; /* sorted by number */
     size_t n_entries, n_allocated;
     uint64_t bytes;      /* of all entries */
-    uint64_t open_bytes; /* of the segment that is being written */
+    uint64_t open_bytes; /* of the open segment */
     uint64_t next_number;
-    uint64_t max_use_bytes, max_retention_ns; /* 0: those of the whole */
-    uint32_t max_segments;                    /* 0: any number */
-    uint64_t surveyed_ns;                     /* CLOCK_BOOTTIME */
-    double forecast_bytes;                    /* reach.c's, while it works */
+    uint64_t max_use_bytes, max_retention_ns; /* 0: only the limits of the whole store apply */
+    uint32_t max_segments;                    /* 0: no limit */
+    uint64_t surveyed_ns;                     /* CLOCK_BOOTTIME of the last survey */
+    double forecast_bytes;                    /* used by reach.c while it computes */
     bool sensitive;                           /* of the session that claims it */
-    bool runtime;                             /* the session is of no configuration */
-    bool claimed;                             /* a session's, whose writer alone adds entries */
-    bool stray;     /* no session's, and being recovered by the writer of another */
-    bool abandoned; /* the last session could not finish what it wrote */
-    bool recovered; /* the newest one that was left open is */
+    bool runtime;                             /* the session is not in the configuration */
+    bool claimed;                             /* a session has it; only that session's writer
+                                               * adds entries */
+    bool stray;     /* no session has it; another session's writer recovers it */
+    bool abandoned; /* the last session could not finish its segment */
+    bool recovered; /* the newest segment that was left open is recovered */
 } Folder;
 
-/* The time of day that is believed; see retention.c. */
+/* The trusted wall clock; see retention.c. */
 typedef struct BelievedClock {
     ClockAnchor base;
-    uint64_t distrusted_since_ns; /* CLOCK_BOOTTIME; 0: not doubted */
+    uint64_t distrusted_since_ns; /* CLOCK_BOOTTIME; 0: it is trusted */
 } BelievedClock;
 
 struct Store {
@@ -94,77 +95,78 @@ struct Store {
     pthread_cond_t recovered;
     Folder *folders;
     StoreSession *open_sessions;
-    uint64_t doomed_bytes; /* taken out of a list, not yet deleted */
+    uint64_t doomed_bytes; /* removed from a list but not yet deleted */
     StoreLease *leases;
-    uint64_t leased_bytes;   /* without a name, but still read */
-    uint64_t snapshot_bytes; /* of snapshots, made and being made */
+    uint64_t leased_bytes;   /* deleted but still open by readers */
+    uint64_t snapshot_bytes; /* of snapshots, finished or in progress */
     uint64_t fs_total, fs_free;
-    uint64_t fs_inodes, fs_free_inodes; /* 0 in all: the file system has no limit of them */
+    uint64_t fs_inodes, fs_free_inodes; /* both 0: the file system does not limit them */
     BelievedClock believed;
     uint64_t max_use_bytes, keep_free_bytes, min_use_bytes, max_retention_ns, sync_interval_ns;
     uint64_t snapshot_max_bytes, snapshot_retention_ns;
-    unsigned n_abandoned; /* writers that hang in the kernel and still use all this */
+    unsigned n_abandoned; /* writers that hang in the kernel and still use this struct */
 };
 
-/* store-open.c */
+/* In store-open.c: */
 int store_take_lock(Store *store, int root, int *ret_fd);
-/* Opens the folder again if it was deleted or moved away. */
+/* Opens the folder again if it was deleted or moved. */
 int store_reopen(Store *store, Folder *folder);
-/* Returns a descriptor of the folder `snapshots` if it is another folder than `current` by now.
- * -EALREADY: it is the same. */
+/* Returns a descriptor of the folder `snapshots` if it is no longer the folder `current`.
+ * -EALREADY: it is the same folder. */
 int store_reopen_snapshots(Store *store, int current);
 
-/* folder-entry.c */
-/* A copy of the descriptor, since the folder may be opened again meanwhile. */
+/* In folder-entry.c: */
+/* Returns a duplicate, since the folder may be reopened meanwhile. */
 int store_folder_fd(Store *store, Folder *folder);
-/* With the mutex held. NULL: no folder has this name. */
+/* Call it with the mutex held. NULL: no folder has this name. */
 Folder *store_folder(Store *store, const char *name);
-/* With the mutex held; by number. NULL: memory. */
+/* Call it with the mutex held; keeps the entries sorted. NULL: no memory. */
 Entry *folder_insert(Folder *folder, const Entry *entry);
 Entry *folder_find(Folder *folder, const SegmentName *name);
 void folder_remove(Folder *folder, Entry *entry);
 void folder_configure(Folder *folder, const SessionConfig *config);
 Folder *folder_free(Folder *folder);
 
-/* survey.c */
-/* Opens the folder of a session, makes it if it is missing, and lists it. */
+/* In survey.c: */
+/* Opens the folder of a session, creates it if it is missing, and lists it. */
 int store_folder_new(Store *store, const char *name, Folder **ret);
 int store_survey(Store *store);
-/* Lists the folder anew and takes over what differs. */
+/* Lists the folder again and updates the entries. */
 int folder_survey(Store *store, Folder *folder);
-/* Fills in what the manifest says. */
+/* Fills in the fields from the manifest. */
 void entry_fill(const Store *store, Entry *entry, const Manifest *manifest);
-/* Fills in *entry, and the folder's entry of that name, from its manifest, which is read once.
- * False: the segment is gone meanwhile. */
+/* Fills in *entry, and the folder's entry of that name, from the manifest, which is read once.
+ * False: the segment is gone. */
 bool folder_know(Store *store, Folder *folder, Entry *entry);
 
-/* recovery.c: what a killed daemon left open in the folder, newest first. */
+/* In recovery.c: recovers what a killed daemon left open in the folder, newest first. */
 void folder_recover(Store *store, Folder *folder);
-/* The folders that no session claims, one a call; false: there is none. */
+/* Recovers one folder that no session claims; false: there is none left. */
 bool store_recover_stray(Store *store);
-/* Writes manifests that lack, one a call; false: there is none. */
+/* Writes one missing manifest; false: none is missing. */
 bool folder_mend_manifest(Store *store, Folder *folder);
 
-/* late-seal.c: segments that a survey found unsealed, one a call; false: there is none. */
+/* In late-seal.c: seals one segment that a survey found unsealed; false: there is none left. */
 bool store_seal_late(Store *store);
 
-/* retention.c, with the mutex held. */
+/* In retention.c; call them with the mutex held. */
 uint64_t store_used_bytes(const Store *store);
 uint64_t store_limit_bytes(const Store *store);
-/* What sessions that are of no configuration may have of it together. */
+/* The limit for all sessions together that are not in the configuration. */
 uint64_t store_runtime_limit_bytes(const Store *store);
-/* A share of the whole, the same for each session (of those at runtime) that has something, but for
- * those with a limit of their own. Where bytes are to go, the session gives them that is furthest
- * over its share. */
+/* The share of a session: an equal part of the whole for each session (or each runtime session)
+ * that has segments, except those with a limit of their own. When space is needed, the session that
+ * exceeds its share the most gives it. */
 uint64_t store_share_bytes(const Store *store, const Folder *folder, uint64_t limit, bool runtime);
 void store_set_budget(Store *store, const Config *config);
-/* Without it: asks the file system. */
+/* Asks the file system for its free space; call it without the mutex. */
 void store_measure(Store *store);
 bool store_is_over(Store *store);
-/* The file system has hardly any inodes left, with or without bytes. */
+/* The file system is running out of inodes, whatever its free bytes. */
 bool store_lacks_inodes(const Store *store);
-/* The time of day, as it would be had nobody set the clock since it was last believed. */
+/* The wall-clock time as if nobody had set the clock since it was last trusted. */
 uint64_t store_believed_real_ns(const Store *store, const ClockAnchor *now);
 
-/* lease.c, with the mutex held: a segment lost its name; true: its bytes count with a lease. */
+/* In lease.c, with the mutex held: a segment was deleted; true: its bytes now count with a
+ * lease. */
 bool store_lease_keep(Store *store, const char *session, uint64_t number, uint64_t bytes);

@@ -12,17 +12,17 @@
 #include "util/log.h"
 
 /*
- * What lies in the store, read at start and again now and then: names and sizes, no contents but
- * the manifests of the newest ones, which show how fast the store fills. What is not ours is logged
- * once and left alone.
+ * Lists what is in the store, at start and again now and then: names and sizes, and the manifests
+ * of the newest segments only, which show how fast the store fills. Files that are not ours are
+ * logged once and left alone.
  */
 
 enum { KNOW_NEWEST = 4 };
 
-/* A listing on its way into a folder. */
+/* A listing that will be merged into a folder. */
 typedef struct Survey {
     const Store *store;
-    Folder found; /* entries alone */
+    Folder found; /* only its entries are used */
     SegmentName *manifests;
     size_t n_manifests;
     unsigned strange;
@@ -66,7 +66,7 @@ static int survey_take_name(Survey *survey, int fd, const char *text, bool first
     }
     if (kind == NAME_SEGMENT)
         return survey_take_segment(survey, fd, text, &name);
-    /* A daemon that was killed while it wrote. */
+    /* A daemon was killed while it wrote this file. */
     if (kind == NAME_SCRATCH && first)
         (void)unlinkat(fd, text, 0);
     if (kind != NAME_MANIFEST && kind != NAME_TRACING)
@@ -78,7 +78,7 @@ static int survey_take_name(Survey *survey, int fd, const char *text, bool first
     return 0;
 }
 
-/* What lies beside a segment counts with it, and goes when there is none. */
+/* Files next to a segment count with it; without a segment they are deleted. */
 static void survey_match_manifests(Survey *survey, int fd, bool first) {
     static const char *const suffixes[] = {".json", ".tracing"};
 
@@ -122,7 +122,7 @@ static int survey_list(Survey *survey, int folder, bool first) {
     return r;
 }
 
-/* What was known stays known; what our own session writes is no entry. */
+/* Keeps what is known about an entry; the segment that our session writes is not an entry. */
 static void survey_merge(Folder *folder, Survey *survey) {
     Folder *found = &survey->found;
 
@@ -286,7 +286,7 @@ static int survey_session(Store *store, const char *name) {
 
         (void)folder_know(store, folder, &entry);
     }
-    /* And the oldest one, which shows how far back it reaches. */
+    /* Read the oldest manifest too: it shows how far back the session reaches. */
     if (n > KNOW_NEWEST) {
         Entry entry = folder->entries[0];
 

@@ -9,9 +9,10 @@
 #include "util/text.h"
 
 /*
- * A manifest as JSON. Plain members are rows of two tables, lists have a function each way. Names
- * may hold any bytes and pass the one escape. Frames and anchors are arrays of numbers, since
- * there are many. On the way in nothing is believed: each number has its bound, each list too.
+ * A manifest as JSON. Plain members are rows of two tables; lists have one function for each
+ * direction. Names may contain any bytes and pass the one escape. Frames and anchors are arrays of
+ * numbers, since there are many. Everything that is read is checked: each number and each list has
+ * a bound.
  */
 
 static_assert((int)CONFIG_NAME_MAX <= (int)MANIFEST_TEXT_MAX, "texts pass through one that long");
@@ -21,7 +22,7 @@ enum { VERSION = 1, FILES_MAX = 64, FRAME_FIELDS = 6, ANCHOR_FIELDS = 3, OLD_GAP
 typedef struct NumberRow {
     const char *name;
     size_t offset;
-    bool is_new; /* manifests that an earlier version wrote lack it: 0 */
+    bool is_new; /* absent in manifests of an earlier version: 0 */
 } NumberRow;
 
 typedef struct TextRow {
@@ -82,7 +83,8 @@ static json_t *manifest_codec_encode_anchor(const ClockAnchor *a) {
                      codec_number(a->boot_ns));
 }
 
-/* Versions before this one read `what`, and no `reason`. An open end is the greatest number. */
+/* Earlier versions read `what` and know no `reason`. A gap without an end has the largest
+ * number. */
 static json_t *manifest_codec_encode_gap(const PdGap *g) {
     json_t *json =
         json_pack("{s:o,s:o,s:s,s:s}", "from_ns", codec_number(g->from_ns), "to_ns",
@@ -97,7 +99,7 @@ static json_t *manifest_codec_encode_gap(const PdGap *g) {
     return json;
 }
 
-/* Appends what may be NULL for want of memory; the list is then NULL for good. */
+/* Appends an item, which is NULL when memory ran out; the list is then NULL for good. */
 static json_t *manifest_codec_append(json_t *list, json_t *item) {
     if (json_array_append_new(list, item) == 0)
         return list;
@@ -202,7 +204,7 @@ int manifest_encode(const Manifest *m, Buffer *out) {
     return buffer_error(out);
 }
 
-/* A list of lists of exactly n numbers. */
+/* Parses a list of lists of exactly n numbers. */
 static int manifest_codec_take_numbers(const json_t *json, const uint64_t *max, size_t n,
                                        uint64_t *ret) {
     if (!json_is_array(json) || json_array_size(json) != n)
@@ -240,7 +242,7 @@ static int manifest_codec_decode_anchor(Manifest *m, const json_t *json) {
         m, &(ClockAnchor){.monotonic_ns = v[0], .real_ns = v[1], .boot_ns = v[2]});
 }
 
-/* A later version may know more reasons. */
+/* A later version may have other reasons. */
 static PdGapReason manifest_codec_take_reason(const json_t *json) {
     PdGapReason reason = PD_GAP_UNKNOWN;
 
@@ -257,7 +259,7 @@ static int manifest_codec_decode_gap(Manifest *m, const json_t *json) {
         codec_take_number(json_object_get(json, "to_ns"), INT64_MAX, &to) < 0 || from > to ||
         (on && codec_take_number(on, PD_COVERAGE_CPUS_MAX - 1, &cpu) < 0))
         return -EBADMSG;
-    /* Of a version before this one, which noted some gaps and not from when to when it recorded. */
+    /* An earlier version wrote this: it noted some gaps but not the time span. */
     if (!json_is_string(reason))
         return m->covered ? -EBADMSG : 0;
     return pd_coverage_add_gap(&m->coverage,
@@ -303,7 +305,7 @@ static int manifest_codec_decode_loss(Manifest *m, const json_t *json) {
         if (strcmp(cause, causes[i]) == 0) {
             int r = manifest_add_loss(m, (uint32_t)cpu, (StoreCause)i, samples);
 
-            /* The sum is a member of its own. */
+            /* The sum is a separate member. */
             m->lost = lost;
             return r;
         }

@@ -7,7 +7,7 @@
 #include "store/disk/dirfd.h"
 #include "store/manifest/manifest.h"
 
-/* The file of a manifest: STEM.json beside a segment in one file, manifest.json in a folder. */
+/* The file of a manifest: STEM.json next to a segment file, manifest.json in a segment folder. */
 
 int manifest_write(int folder, const SegmentName *name, const Manifest *manifest) {
     _cleanup_(buffer_done) Buffer json = {};

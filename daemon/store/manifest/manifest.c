@@ -8,8 +8,8 @@
 #include "util/array.h"
 
 /*
- * The struct in memory, and how it grows. manifest-codec.c turns it into JSON and back,
- * manifest-file.c reads and writes its file, manifest-rebuild.c makes it from the data of a
+ * The struct in memory and the functions that extend it. manifest-codec.c converts it to JSON and
+ * back, manifest-file.c reads and writes its file, manifest-rebuild.c makes it from the data of a
  * segment.
  */
 
@@ -84,7 +84,7 @@ static void manifest_widen(ManifestFrame *frame, const ManifestFrame *by) {
     frame->last_ns = MAX(frame->last_ns, by->last_ns);
 }
 
-/* Of the entries of a file and kind every second one is merged into the one before it. */
+/* Merges every second entry of a file and kind into the one before it. */
 static void manifest_thin_one(Manifest *manifest, uint32_t file, StoreKind kind) {
     ManifestFrame *last = NULL;
     size_t kept = 0;
@@ -122,7 +122,8 @@ int manifest_add_frame(Manifest *manifest, const ManifestFrame *frame) {
     if (manifest->n_frames >= MANIFEST_FRAMES_MAX)
         manifest_thin(manifest);
     if (!manifest->frames) {
-        /* All at once: thinning leaves counts that array_grow() could not go on from. */
+        /* Allocate the maximum at once, because thinning leaves counts that array_grow() cannot
+         * extend. */
         manifest->frames = calloc(MANIFEST_FRAMES_MAX, sizeof(*manifest->frames));
         if (!manifest->frames)
             return -ENOMEM;
@@ -148,7 +149,7 @@ void manifest_add_samples(Manifest *manifest, uint64_t n, uint64_t first_ns, uin
     manifest->samples += n;
 }
 
-/* Between two anchors the clocks ran alike. */
+/* Between two anchors the clocks ran at the same rate. */
 uint64_t manifest_real_ns(const Manifest *manifest, uint64_t monotonic_ns) {
     const ClockAnchor *a = manifest->anchors;
     uint64_t before;
@@ -179,7 +180,7 @@ uint64_t manifest_monotonic_ns(const Manifest *manifest, uint64_t real_ns) {
     return before < a->monotonic_ns ? a->monotonic_ns - before : 0;
 }
 
-/* A segment ends where the clock is set, so one moment stands for all of them. */
+/* A segment ends when the clock is set, so one offset holds for the whole segment. */
 int manifest_real_coverage(const Manifest *manifest, PdCoverage *ret) {
     uint64_t shift;
     int r;

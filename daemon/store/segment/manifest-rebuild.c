@@ -11,9 +11,8 @@
 #include "util/log.h"
 
 /*
- * A manifest out of the data alone: one walk over all records. What lay in one frame becomes one
- * entry of the index; where nothing is compressed, neighbours of a kind share entries of the size
- * that a frame may have.
+ * Makes a manifest from the data alone, in one pass over all records. Each frame becomes one index
+ * entry; without compression, neighbouring records of a kind share entries of up to a frame's size.
  */
 
 enum { FILES = 65 };
@@ -22,7 +21,7 @@ typedef struct Walk {
     PdReader *reader;
     Manifest *manifest;
     struct {
-        ManifestFrame frame; /* .raw 0: none */
+        ManifestFrame frame; /* .raw is 0: no entry is open */
         bool compressed;
     } open[FILES];
 } Walk;
@@ -78,7 +77,7 @@ static int manifest_rebuild_index_record(Walk *w, const PdRecord *record, const 
 
     if (record->type == PD_RECORD_FINISHED_ROUND)
         w->manifest->round_ns = w->manifest->last_ns;
-    /* Marks between sweeps stand by themselves. */
+    /* Round marks belong to no frame. */
     if (record->file >= FILES || record->type == PD_RECORD_FINISHED_ROUND)
         return 0;
     frame = &w->open[record->file].frame;
@@ -138,7 +137,7 @@ static int manifest_rebuild_walk(Walk *w) {
     return r;
 }
 
-/* Such as hold what other users had in memory. */
+/* Whether samples contain other users' memory. */
 static bool manifest_rebuild_is_sensitive(const PdAttr *attr) {
     return attr->sample_type &
            (PD_SAMPLE_STACK_USER | PD_SAMPLE_REGS_USER | PD_SAMPLE_REGS_INTR | PD_SAMPLE_RAW);
@@ -184,7 +183,7 @@ static int manifest_rebuild_describe_header(Walk *w) {
     return r;
 }
 
-/* The data sections of all files. */
+/* Adds up the data sections of all files. */
 static int manifest_rebuild_measure(Walk *w, int folder, const SegmentName *name) {
     const PdHeader *header = pd_reader_header(w->reader);
     char text[SEGMENT_NAME_MAX], path[SEGMENT_NAME_MAX + 32];

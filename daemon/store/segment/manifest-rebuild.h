@@ -3,5 +3,6 @@
 
 #include "store/manifest/manifest.h"
 
-/* From the data itself: all but boot, coverage, and what was throttled, inferred or dropped. */
+/* Makes a manifest from the data alone: everything except boot, coverage, and what was throttled,
+ * inferred or dropped. */
 int manifest_rebuild(int folder, const SegmentName *name, const char *session, Manifest **ret);

@@ -8,15 +8,15 @@
 #include "store/segment/segment-private.h"
 
 /*
- * Batches in, frames out. Batches of a kind that follow each other in a sweep share a frame, up to
- * what a frame holds, since small frames compress badly; a frame never outlives its sweep and never
- * mixes kinds. Each frame is an entry of the manifest's index. In a directory side-band goes to
- * `data` and samples to data.N, by their CPU.
+ * Turns batches into frames. Consecutive batches of a kind within a sweep share a frame up to its
+ * maximum size, since small frames compress badly; a frame never spans sweeps or mixes kinds. Each
+ * frame is an entry in the manifest's index. In a directory, side-band goes to `data` and samples
+ * go to data.N of their CPU.
  */
 
 enum { ANCHOR_MOVED_NS = 1000000 };
 
-/* Least and greatest time of the records; 0 and 0 when none has a time. */
+/* The smallest and largest time of the records; both 0 if none has a time. */
 static void segment_find_times(const PdEvents *events, const uint8_t *p, size_t n,
                                uint64_t *ret_first, uint64_t *ret_last) {
     uint64_t first = UINT64_MAX, last = 0;
@@ -58,7 +58,7 @@ int segment_end_frames(Segment *s) {
     return 0;
 }
 
-/* As many whole records as a frame may hold; 0: what stands there is no record. */
+/* The size of the whole records that fit into one frame; 0: there is no valid record. */
 static size_t segment_chunk_of(const uint8_t *p, size_t n) {
     size_t at = 0;
 
@@ -72,7 +72,8 @@ static size_t segment_chunk_of(const uint8_t *p, size_t n) {
     return at;
 }
 
-/* A chunk into its file, and into the index. `span`: it holds samples, and these. */
+/* Writes a chunk to its file and adds it to the index. `span`: the chunk holds samples with these
+ * times. */
 static int segment_put(Segment *s, uint32_t file, const uint8_t *p, size_t n, ManifestFrame by,
                        const PdSpan *span) {
     ManifestFrame *frame = &s->open[file];
@@ -109,7 +110,7 @@ int segment_write(Segment *s, const StoreBatch *batch, size_t *done) {
         .kind = batch->kind, .first_ns = batch->first_ns, .last_ns = batch->last_ns};
 
     disk_touch(__func__);
-    /* The usual case: all of it fits a frame, and whoever gathered it has looked at each record. */
+    /* The usual case: everything fits into one frame, and the sampler has checked each record. */
     if (samples && *done == 0 && batch->records.size <= SEGMENT_FRAME_RAW_MAX) {
         int r = segment_put(s, file, batch->records.data, batch->records.size, by,
                             &(PdSpan){batch->samples, batch->first_ns, batch->last_ns});
@@ -140,7 +141,8 @@ static int segment_write_mark(Segment *s) {
     return buffer_error(&mark) ?: pd_writer_write(s->writer, 0, mark.data, mark.size);
 }
 
-/* What a clock says after a step belongs to the next segment: one has one CLOCK_DATA. */
+/* A clock value after a step belongs to the next segment, because a segment has a single
+ * CLOCK_DATA. */
 int segment_note_clock(Segment *s, const ClockAnchor *clock, bool always) {
     const Manifest *m = s->manifest;
 
@@ -210,7 +212,7 @@ void segment_leave(Segment *s, PdGapReason reason, uint64_t at_ns) {
     pd_coverage_clip(coverage);
 }
 
-/* Without the index, which a recovery makes anew. */
+/* Skip the index: a recovery rebuilds it. */
 int segment_save_coverage(Segment *s) {
     size_t n_frames = s->manifest->n_frames;
     int r;

@@ -11,10 +11,10 @@
 #include "store/segment/segment-private.h"
 
 /*
- * The end of a segment, in stages, each of which may have to wait for a disk and is then tried
- * again. The manifest comes before the final name, so that what has a final name has a manifest;
- * the header is the last thing written into the segment itself, so that at any moment it is either
- * recoverable or whole.
+ * Finishes a segment in stages. Each stage may have to wait for a disk and is then repeated. The
+ * manifest is written before the final name, so every segment with a final name has a manifest. The
+ * header is the last write to the segment itself, so at any moment it is either recoverable or
+ * complete.
  */
 
 static int segment_seal_file(void *userdata, const char *name, int fd) {
@@ -25,7 +25,7 @@ static int segment_seal_file(void *userdata, const char *name, int fd) {
     return 0;
 }
 
-/* A folder stays ours, or we could delete nothing in it later; its files do not. */
+/* Only the files are sealed: in a folder that belonged to others we could delete nothing later. */
 static int segment_seal(Segment *s) {
     int r = s->plan->directory ? dirfd_each_file(s->fd, segment_seal_file, s) : 0;
 
@@ -33,7 +33,7 @@ static int segment_seal(Segment *s) {
     return r;
 }
 
-/* The clock of this segment's own beginning, by which its samples get their time of day. */
+/* Uses the clock at the beginning of the segment, which maps its samples to wall-clock time. */
 static int segment_set_clock_data(Segment *s) {
     _cleanup_(buffer_done) Buffer body = {};
     const PdEnvironment clock = {
@@ -48,7 +48,7 @@ static int segment_set_clock_data(Segment *s) {
     return r < 0 ? r : pd_writer_set_feature(s->writer, PD_FEATURE_CLOCK_DATA, buffer_bytes(&body));
 }
 
-/* By the time of day: whoever has the file alone has no other clock. */
+/* In wall-clock time, because a reader of the file alone has no other clock. */
 static int segment_set_coverage(Segment *s) {
     _cleanup_(buffer_done) Buffer body = {};
     PdCoverage coverage;

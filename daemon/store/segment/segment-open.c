@@ -10,8 +10,8 @@
 #include "store/segment/segment-private.h"
 
 /*
- * The begin of a segment: its file or folder, the attrs, the preamble, a first manifest, and the
- * tracing data beside it, which a recovery needs.
+ * Begins a segment: creates its file or folder, writes the attrs, the preamble, a first manifest,
+ * and the tracing data in a file of its own, which a recovery needs.
  */
 
 static int segment_create(Segment *s) {
@@ -55,7 +55,7 @@ static int segment_write_preamble(Segment *s) {
     return r == 0 ? pd_writer_flush(s->writer) : r;
 }
 
-/* A name may be cut, and is then ours to cut. */
+/* Long names are cut. */
 static void segment_set_text(char ret[MANIFEST_TEXT_MAX], const char *text) {
     snprintf(ret, MANIFEST_TEXT_MAX, "%s", text ? text : "");
 }
@@ -82,7 +82,7 @@ static int segment_begin_manifest(Segment *s) {
     return r;
 }
 
-/* What a recovery will want to know; kept apart, since a file has no room for it yet. */
+/* Writes what a recovery needs to separate files, because the segment has no place for it yet. */
 static int segment_write_beside(Segment *s) {
     char text[SEGMENT_NAME_MAX];
     int r = manifest_write(s->folder, &s->plan->name, s->manifest);

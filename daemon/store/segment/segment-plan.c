@@ -6,7 +6,7 @@
 #include "util/clock.h"
 
 /*
- * A plan crosses from the main thread to the writer and may wait in the queue for long, so it owns
+ * A plan goes from the main thread to the writer and may wait in the queue for long, so it owns
  * everything: events are copied with their ids and names.
  */
 
@@ -54,7 +54,7 @@ size_t segment_plan_bytes(const SegmentPlan *plan) {
 }
 
 static bool segment_plan_counts_nothing(const PdAttr *attr) {
-    /* PERF_COUNT_SW_DUMMY: there for side-band alone. */
+    /* PERF_COUNT_SW_DUMMY, which exists only for side-band. */
     return attr->type == PD_TYPE_SOFTWARE && attr->config == 9;
 }
 

@@ -6,7 +6,8 @@
 #include "store/disk/segment-name.h"
 #include "util/macro.h"
 
-/* What a segment is to be; kept as long as it is written, for it may have to begin anew. */
+/* The description of a segment; kept while it is written, since the segment may have to begin
+ * again. */
 typedef struct SegmentPlan {
     char session[CONFIG_NAME_MAX];
     SegmentName name;
@@ -16,14 +17,14 @@ typedef struct SegmentPlan {
     PdEvents *events;
     Buffer tracing, preamble;
     ClockAnchor clock;
-    PdCoverage coverage; /* as it begins; from_ns 0: not known */
+    PdCoverage coverage; /* at its beginning; from_ns 0: unknown */
     bool continues;
 } SegmentPlan;
 
-/* Takes the head's preamble and copies the rest. */
+/* Takes the head's preamble and copies everything else. */
 int segment_plan_new(SegmentHead *head, SegmentPlan **ret);
 SegmentPlan *segment_plan_free(SegmentPlan *plan);
 DEFINE_CLEANUP(SegmentPlan *, segment_plan_free);
 size_t segment_plan_bytes(const SegmentPlan *plan);
-/* What one sample stands for; see Manifest.weight. */
+/* The value of one sample; see Manifest.weight. */
 uint64_t segment_sample_weight(const PdEvents *events);

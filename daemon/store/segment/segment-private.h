@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the files behind segment.h share; nobody else includes it. */
+/* What the files behind segment.h share; no other file includes it. */
 
 #include "perfdata/writer/writer.h"
 #include "store/segment/segment.h"
@@ -24,12 +24,12 @@ struct Segment {
     PdWriter *writer;
     Manifest *manifest;
     uint64_t sample_weight;
-    ManifestFrame open[1 + SEGMENT_FILES_MAX]; /* .raw 0: none */
+    ManifestFrame open[1 + SEGMENT_FILES_MAX]; /* .raw is 0: no frame is open */
     Stage stage;
     bool ended; /* the last anchor is set */
 };
 
-/* Ends the frames that are open, and so makes entries of them. */
+/* Ends the open frames and adds them to the index. */
 int segment_end_frames(Segment *segment);
-/* Keeps the moment where a clock moved since the last one, or `always`. */
+/* Adds a clock anchor if a clock moved since the last one, or if `always`. */
 int segment_note_clock(Segment *segment, const ClockAnchor *clock, bool always);

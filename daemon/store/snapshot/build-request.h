@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which window of a session becomes which recording, and who hears of the progress. */
+/* Which window of a session is written to which recording, and who is notified of the progress. */
 
 #include <stdatomic.h>
 
@@ -10,17 +10,17 @@
 
 typedef struct BuildProgress {
     _Atomic bool cancelled;
-    _Atomic uint64_t done_bytes, total_bytes; /* of what is read, before compression */
+    _Atomic uint64_t done_bytes, total_bytes; /* of the data that is read, before compression */
 } BuildProgress;
 
 typedef struct Build {
     Store *store;
     WindowQuery query;
     SnapshotFilter filter;
-    bool privileged; /* may have what is sensitive */
+    bool privileged; /* may have sensitive data */
     SnapshotWriterOptions output;
     BuildProgress *progress;
-    /* Of what is written so far; a negative errno ends it. */
+    /* Called with the bytes written so far; a negative errno stops the build. */
     int (*on_bytes)(void *userdata, uint64_t bytes);
     void (*on_progress)(void *userdata);
     void *userdata;

@@ -4,12 +4,12 @@
 
 #include "store/snapshot/snapshot-private.h"
 
-/* What snapshots take of the store, and how much of it each user may have. */
+/* How much of the store snapshots take, and how much each user may have. */
 
 /*
- * What each snapshot of an unprivileged user counts as at least: tiny ones take next to nothing of
- * the disk, but all of them are listed, and looked through for each name. Small limits still hold
- * some of them.
+ * Each snapshot of an unprivileged user counts as at least this much: a tiny one takes little
+ * space, but it is listed and checked for each new name. A small limit must still hold some
+ * snapshots.
  */
 static uint64_t snapshot_budget_least_weight(uint64_t limit) {
     return MIN((uint64_t)SNAPSHOT_LEAST_BYTES, limit / SNAPSHOT_LEAST_PART);
@@ -28,7 +28,7 @@ static void snapshot_budget_add(Sums *sums, const Kept *kept, uint64_t bytes, ui
     sums->of_uid += !kept->privileged && kept->info.uid == uid ? weight : 0;
 }
 
-/* What waits for its turn takes nothing yet. */
+/* A job that waits for its turn takes no space yet. */
 static Sums snapshot_budget_sum_up(const SnapshotEngine *engine, const Snapshot *without,
                                    uint32_t uid, uint64_t least) {
     Sums sums = {};
@@ -45,7 +45,7 @@ static uint64_t snapshot_budget_sum_bytes(const SnapshotEngine *engine) {
     return snapshot_budget_sum_up(engine, NULL, 0, 0).all;
 }
 
-/* Never so much that nothing would be left for recordings. */
+/* Snapshots may never take so much that nothing is left for recordings. */
 static uint64_t snapshot_budget_limit_of(Store *store) {
     uint64_t limit;
 

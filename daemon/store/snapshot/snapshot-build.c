@@ -11,9 +11,9 @@
 #include "util/text.h"
 
 /*
- * Segment after segment, oldest first. Their events become one table; records change only where
- * ids clash. What the snapshot says of its host is what its newest finished segment says, or, where
- * all is in the open one, what the recorder knows.
+ * Reads one segment after another, oldest first. Their events are merged into one table, and
+ * records are rewritten only where ids clash. The description of the host comes from the newest
+ * finished segment or, if everything is in the open segment, from the recorder.
  */
 
 static void snapshot_build_making_done(Making *m) {
@@ -27,7 +27,7 @@ static void snapshot_build_making_done(Making *m) {
     window_free(m->window);
 }
 
-/* Members of a group that still follow on each other. */
+/* Keeps groups whose members are still adjacent. */
 static void snapshot_build_set_groups(Making *m) {
     for (size_t i = 0; i < m->window->n_sources; i++) {
         const PdEventSource *source = &m->window->sources[i];
@@ -65,7 +65,7 @@ static int snapshot_build_add_tracing(Making *m, Bytes tracing) {
     return 0;
 }
 
-/* What a finished segment says; of the host the newest one's counts. */
+/* Copies the features of a finished segment; `of_host`: also those of the host. */
 static int snapshot_build_read_features(Making *m, const WindowPart *part, bool of_host) {
     _cleanup_(pd_reader_freep) PdReader *reader = NULL;
     _cleanup_close_ int fd = window_open_file(part, 0);
@@ -81,7 +81,7 @@ static int snapshot_build_read_features(Making *m, const WindowPart *part, bool 
     return r;
 }
 
-/* One finished segment of those with the same events is enough; `last` is the newest of all. */
+/* One finished segment per set of events is enough; `last` is the newest of all. */
 static int snapshot_build_take_features(Making *m, size_t i, size_t last) {
     const WindowPart *part = &m->window->parts[i];
     bool is_new = i == 0 || m->window->parts[i - 1].source != part->source;
@@ -169,7 +169,7 @@ static int snapshot_build_begin(Making *m, int fd) {
     return snapshot_writer_open(&m->writer, fd, &m->build->output, m->events);
 }
 
-/* By the clock of the newest part, so that its times of day are those that the host had last. */
+/* Uses the clock of the newest part, so that wall-clock times are those that the host had last. */
 static int snapshot_build_clock_of(Window *w, ClockAnchor *ret) {
     WindowPart *part = NULL;
     const Manifest *m;
@@ -230,7 +230,7 @@ static void snapshot_build_fill_result(const Making *m, BuildResult *ret) {
     ret->coverage = window_covered(w);
 }
 
-/* A CPU that idled is an answer; one that no segment of the window recorded is a mistake. */
+/* A CPU without samples was idle; a CPU that no segment recorded is an error of the request. */
 static bool snapshot_build_find_absent_cpus(const Making *m, SnapshotFilter *ret) {
     const SnapshotFilter *filter = &m->build->filter;
     bool any_recorded = false;
@@ -259,8 +259,8 @@ static int snapshot_build_fail_selection(const Mismatch *mismatch, const Snapsho
     return -ENODATA;
 }
 
-/* A host that was idle has no samples, and that is an answer; filters that no sample passes are
- * most likely wrong. */
+/* No samples from an idle host is a valid result, but filters that match no sample are probably
+ * wrong. */
 static int snapshot_build_check_selection(const Making *m, SnapshotFailure *why) {
     SnapshotFilter absent = {};
 

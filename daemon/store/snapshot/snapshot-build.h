@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A window of a session into a recording, on whichever thread. */
+/* Writes a window of a session to a recording; runs on any thread. */
 
 #include "store/snapshot/build-request.h"
 
 typedef struct BuildResult {
     uint64_t samples, lost, bytes;
-    uint64_t unidentified; /* files whose mappings have no build id */
+    uint64_t unidentified; /* mapped files without a build id */
     uint64_t first_ns, last_ns, first_real_ns, last_real_ns;
     bool sensitive;
     char partial[SNAPSHOT_PARTIAL_MAX][SNAPSHOT_TEXT_MAX];
@@ -15,5 +15,6 @@ typedef struct BuildResult {
     StoreCoverage coverage;
 } BuildResult;
 
-/* Onto an empty file or folder, finished but not synced. -ECANCELED; else *ret_why says why. */
+/* Writes to an empty file or folder and finishes it without a sync. -ECANCELED: cancelled;
+ * otherwise *ret_why has the reason. */
 int snapshot_build(const Build *build, int fd, BuildResult *ret, SnapshotFailure *ret_why);

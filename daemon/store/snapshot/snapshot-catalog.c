@@ -12,9 +12,9 @@
 #include "util/log.h"
 
 /*
- * The finished snapshots: read from the folder at start, kept by us from then on. A dot in front
- * means that a thing was never finished. A snapshot that has lost its manifest is nobody's and
- * stays until somebody removes it.
+ * The list of finished snapshots: read from the folder at start and kept in memory. A name with a
+ * leading dot was never finished. A snapshot without a manifest has no owner and stays until
+ * somebody removes it.
  */
 
 static bool snapshot_catalog_has_suffix(const char *text, const char *suffix,
@@ -58,7 +58,7 @@ static size_t snapshot_catalog_count_files(int folder, const char *data) {
     return n;
 }
 
-/* Describes a snapshot that has lost its manifest. */
+/* Fills in what is known about a snapshot without a manifest. */
 static void snapshot_catalog_make_up(int folder, const char *data, const char *name, bool is_folder,
                                      Kept *kept) {
     struct stat st;
@@ -72,7 +72,8 @@ static void snapshot_catalog_make_up(int folder, const char *data, const char *n
         kept->info.created_ns = (uint64_t)st.st_mtim.tv_sec * NS_PER_SECOND;
 }
 
-/* It was finished while nobody could seal it. There are few such, and nothing waits yet. */
+/* Seals a snapshot that could not be sealed when it was finished. There are few of these, and this
+ * runs at start, when nothing waits. */
 static void snapshot_catalog_seal_late(SnapshotEngine *engine, const char *data, bool is_folder,
                                        const Kept *kept) {
     char manifest[SNAPSHOT_FILE_MAX];
@@ -112,7 +113,7 @@ static int snapshot_catalog_load_data(SnapshotEngine *engine, const char *data, 
     return 0;
 }
 
-/* Of a snapshot whose data never came. */
+/* Removes the manifest of a snapshot whose data was never finished. */
 static void snapshot_catalog_remove_stray_manifest(SnapshotEngine *engine, const char *text,
                                                    const char *name) {
     char data[SNAPSHOT_FILE_MAX];

@@ -10,17 +10,17 @@
 #include "util/log.h"
 
 /*
- * Finished snapshots are pinned and removed by the housekeeper, while the list is the main
- * thread's: it begins a change with a copy of what the disk is to hold, and takes the change over
- * into the list when it is made. One that changes is not changed by a second one. One that is to go
- * whoever asks (too old, of a client that went) is marked, and no longer found, until the
- * housekeeper has room for it.
+ * The housekeeper pins and removes finished snapshots, while the main thread owns the list. The
+ * main thread begins a change with a copy of what the disk shall hold, and updates the list when
+ * the change is done. Only one change per snapshot runs at a time. A snapshot that must go anyway
+ * (too old, or its client has disconnected) is marked and no longer found until the housekeeper has
+ * room for the removal.
  */
 
 typedef struct Change {
     SnapshotEngine *engine;
     bool removes;
-    Kept kept; /* as it is to be, or was */
+    Kept kept; /* as it shall be, or as it was */
     int result;
     SnapshotAnswer answer;
 } Change;
@@ -93,7 +93,7 @@ static void snapshot_change_done(void *userdata) {
     kept->changes = false;
     if (change->removes && kept->fate == FATE_EXPIRED && change->result != -ECANCELED)
         snapshot_change_log_expiry(kept->info.name, change->result);
-    /* What cannot be removed stays. */
+    /* A snapshot that could not be removed stays. */
     if (change->removes && change->result < 0 && change->result != -ECANCELED)
         kept->fate = FATE_STAYS;
     if (change->removes && change->result == 0)
@@ -158,7 +158,7 @@ int snapshot_set_pinned(SnapshotEngine *engine, const char *name, bool pinned,
 void snapshot_remove_doomed(SnapshotEngine *engine) {
     const SnapshotAnswer nobody = {.privileged = true};
 
-    /* By then there is no housekeeper any more, and the end itself removes them. */
+    /* While the engine ends there is no housekeeper, and freeing the engine removes them. */
     for (Kept *k = engine->ending ? NULL : engine->kept; k; k = k->next)
         if (k->fate != FATE_STAYS && !k->changes &&
             snapshot_change_begin(engine, k, true, k->info.pinned, &nobody) < 0)
@@ -174,7 +174,7 @@ void snapshot_doom(SnapshotEngine *engine, const char *name) {
     snapshot_remove_doomed(engine);
 }
 
-/* As retention of segments does: a clock that nobody vouches for deletes nothing. */
+/* Like retention of segments: an untrusted clock deletes nothing. */
 void snapshot_expire(SnapshotEngine *engine) {
     Store *store = engine->store;
     ClockAnchor now = store->now();

@@ -6,7 +6,7 @@
 #include "store/disk/dirfd.h"
 #include "store/snapshot/snapshot-private.h"
 
-/* NAME.json, strictly read: rows of two tables, three words, a list of sentences. */
+/* Reads NAME.json strictly: rows of two tables, three enumerations, a list of sentences. */
 
 enum { VERSION = 1, BYTES_MAX = 64 << 10 };
 
@@ -19,7 +19,7 @@ static_assert((int)SNAPSHOT_TEXT_MAX <= (int)CODEC_TEXT_MAX, "texts pass through
 static const struct {
     const char *name;
     size_t      offset;
-    bool        is_new; /* what an earlier version wrote lacks it: 0 */
+    bool        is_new; /* absent in files of an earlier version: 0 */
 } numbers[] = {
     { NUMBER(created_ns) },
     { NUMBER(since_ns)   },
@@ -145,7 +145,7 @@ static int snapshot_codec_decode_gap(const json_t *json, PdGap *ret) {
     return 0;
 }
 
-/* Versions before this one noted none. */
+/* Earlier versions noted no coverage. */
 static int snapshot_codec_decode_coverage(const json_t *json, StoreCoverage *ret) {
     const json_t *list = json_object_get(json, "gaps");
 

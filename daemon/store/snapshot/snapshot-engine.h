@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * Snapshots: a window of what a session recorded, cut record-exact over its segments (the open one
- * included) into a recording of its own in the store's folder `snapshots`. They are chosen, read
- * and written by threads of the engine; its callbacks run on the main thread, by the loop.
+ * A snapshot is a time window of a session, cut record by record out of its segments (including the
+ * open one) into a recording of its own in the store's folder `snapshots`. Threads of the engine
+ * choose, read and write; its callbacks run on the main thread, in the loop.
  *
- * NAME.perf.data is a file or a folder, NAME.json beside it describes it. While it is built,
- * and when it is transient, its name begins with a dot.
+ * NAME.perf.data is a file or a folder, and NAME.json next to it describes it. While a snapshot is
+ * built, and if it is transient, its name begins with a dot.
  *
  * All functions belong to the main thread.
  */
@@ -18,7 +18,7 @@
 #include "store/window/snapshot-request.h"
 
 typedef struct SnapshotEngine SnapshotEngine;
-typedef struct Snapshot Snapshot; /* one that is being made */
+typedef struct Snapshot Snapshot; /* a snapshot that is being made */
 
 typedef struct SnapshotInfo {
     char name[SNAPSHOT_NAME_MAX];
@@ -29,71 +29,72 @@ typedef struct SnapshotInfo {
     char reason[SNAPSHOT_TEXT_MAX];
     uint32_t uid;
     uint64_t created_ns, expires_ns; /* CLOCK_REALTIME; 0: never */
-    uint64_t since_ns, until_ns;     /* of its samples, CLOCK_REALTIME; both 0 when there is none */
+    uint64_t since_ns, until_ns;     /* of its samples, CLOCK_REALTIME; both 0: there are none */
     uint64_t first_ns, last_ns;      /* the same by CLOCK_MONOTONIC */
     uint64_t samples, lost, bytes;
-    uint64_t unidentified; /* files whose mappings have no build id */
-    char partial[SNAPSHOT_PARTIAL_MAX][SNAPSHOT_TEXT_MAX]; /* why it is less than was asked for */
+    uint64_t unidentified;                                 /* mapped files without a build id */
+    char partial[SNAPSHOT_PARTIAL_MAX][SNAPSHOT_TEXT_MAX]; /* why it has less than was requested */
     size_t n_partial;
-    StoreCoverage coverage; /* of the window as it was asked for */
-    size_t n_files;         /* 1, or `data` and data.N of a folder */
+    StoreCoverage coverage; /* of the requested window */
+    size_t n_files;         /* 1 for a file; `data` and data.N for a folder */
 } SnapshotInfo;
 
 typedef struct SnapshotCallbacks {
-    /* Of how much that has to be read so much is done; may be NULL. */
+    /* Reports how much of the input has been read; may be NULL. */
     void (*on_progress)(void *userdata, uint64_t done_bytes, uint64_t total_bytes);
-    /* Once, the last call: either `failure` or `info`. The Snapshot is gone when it returns. */
+    /* Called once, as the last callback, with either `failure` or `info`. The Snapshot is freed
+     * when it returns. */
     void (*on_done)(void *userdata, const SnapshotFailure *failure, const SnapshotInfo *info);
     void *userdata;
 } SnapshotCallbacks;
 
-/* Removes what a killed daemon left half made and lists what is there. Store and loop outlive it,
- * the housekeeper goes before it. */
+/* Removes unfinished snapshots of a killed daemon and lists the finished ones. The store and the
+ * loop must outlive the engine; the housekeeper must be freed before it. */
 int snapshot_engine_new(Store *store, Loop *loop, Housekeeper *housekeeper, SnapshotEngine **ret);
-/* What is being made is given up, without a call. */
+/* Cancels what is being made, without a callback. */
 SnapshotEngine *snapshot_engine_free(SnapshotEngine *engine);
 DEFINE_CLEANUP(SnapshotEngine *, snapshot_engine_free);
 
-/* A letter or digit, then letters, digits, `.`, `_`, `-`, 64 at most. */
+/* A letter or digit, then letters, digits, `.`, `_`, `-`; at most 64. */
 bool snapshot_name_is_valid(const char *name);
 
 /*
- * Queues it. What is to be in it was written already: the caller has had the session sweep after
- * the window's end, and that sweep is written (store_session_written()). -EINVAL: a name that is
- * none, or a window that ends before it begins; -EEXIST: the name is taken; -EBUSY: too many wait,
- * or of this uid.
+ * Queues it. All data of the window must have been written: the caller has had the session sweep
+ * after the window's end and that sweep is written (store_session_written()). -EINVAL: an invalid
+ * name, or a window that ends before it begins; -EEXIST: the name is taken; -EBUSY: too many wait,
+ * in total or for this uid.
  */
 int snapshot_begin(SnapshotEngine *engine, const SnapshotRequest *request,
                    const SnapshotCallbacks *callbacks, Snapshot **ret);
-/* Nothing of it is kept, and no more calls come. Accepts and returns NULL. */
+/* Deletes everything and calls no callback any more. Accepts and returns NULL. */
 Snapshot *snapshot_cancel(Snapshot *snapshot);
 
-/* Those that are finished and not transient, by name; fn may not change the list. A negative return
- * ends it. */
+/* Calls fn with the finished, not transient snapshots, sorted by name; fn must not change the list.
+ * A negative return value stops the iteration. */
 int snapshot_each(SnapshotEngine *engine, int (*fn)(void *userdata, const SnapshotInfo *info),
                   void *userdata);
-/* Transient ones too. -ENOENT. */
+/* Finds transient ones too. -ENOENT. */
 int snapshot_find(SnapshotEngine *engine, const char *name, SnapshotInfo *ret);
-/* What became of a change: 0 or a negative errno, and what it took on the disk. */
+/* The result of a change: 0 or a negative errno, and the bytes that it took on the disk. */
 typedef struct SnapshotAnswer {
     void (*on_done)(void *userdata, int error, uint64_t bytes); /* may be NULL */
     void *userdata;
-    bool privileged; /* has more of the housekeeper's room */
+    bool privileged; /* may use the housekeeper's reserved places */
 } SnapshotAnswer;
-/* Begins it; the answer comes where 0 is returned. -ENOENT; -EBUSY: it changes already, or too many
- * changes wait. What others read of it they may finish. */
+/* Begins the change; on_done is called if 0 is returned. -ENOENT; -EBUSY: another change of it is
+ * running, or too many changes wait. Files that are open can still be read to the end. */
 int snapshot_remove(SnapshotEngine *engine, const char *name, const SnapshotAnswer *answer);
 int snapshot_set_pinned(SnapshotEngine *engine, const char *name, bool pinned,
                         const SnapshotAnswer *answer);
-/* Is no longer found, and removed as soon as may be. */
+/* Marks it: it is no longer found, and removed as soon as possible. */
 void snapshot_doom(SnapshotEngine *engine, const char *name);
 
-/* The name of file i: "" for a snapshot in one file, else "data", "data.0" … */
+/* The name of file i: "" if the snapshot is one file, else "data", "data.0" … */
 void snapshot_file_name(const SnapshotInfo *info, size_t i, char ret[16]);
-/* Opens a file for reading, by such a name or the first one (""); on any thread. */
+/* Opens a file for reading, by such a name or the first one (""); usable on any thread. */
 int snapshot_open_file(const SnapshotEngine *engine, const SnapshotInfo *info, const char *file,
                        int *ret_fd, uint64_t *ret_bytes);
-/* Removes what is too old; now and then the engine does so by itself. */
+/* Removes snapshots that are too old; the engine calls it by itself now and then. */
 void snapshot_expire(SnapshotEngine *engine);
 
 typedef struct SnapshotUse {

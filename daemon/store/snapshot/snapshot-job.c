@@ -11,9 +11,9 @@
 #include "store/snapshot/snapshot-private.h"
 
 /*
- * One snapshot from nothing to its name. It is built under a hidden name, synced, given to its
- * readers, described, and renamed last; whatever goes wrong before, nothing of it stays. Nothing
- * here touches a session, but for a look at what its writer shows.
+ * Makes one snapshot. It is built under a hidden name, synced, sealed, described, and renamed last;
+ * if anything fails before that, all of it is deleted. The job does not touch a session, except for
+ * the view that its writer publishes.
  */
 
 enum { NAMES_MAX = 1000 };
@@ -156,7 +156,7 @@ static int snapshot_job_publish(Snapshot *job, const char *scratch) {
         return r;
     }
     r = fsync(engine->folder) < 0 ? -errno : 0;
-    /* Nobody will hear that it is there. */
+    /* The client is gone, or the name was taken: delete it. */
     if (r < 0) {
         (void)dirfd_remove(engine->folder, data);
         (void)unlinkat(engine->folder, manifest, 0);
@@ -186,7 +186,7 @@ static bool snapshot_job_is_there(const Snapshot *job) {
     return faccessat(job->engine->folder, data, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Somebody else may have given its name to a thing in the folder. */
+/* A file that profd did not make may already have the name. */
 static int snapshot_job_settle_name(Snapshot *job) {
     unsigned number = 1;
 
@@ -198,7 +198,7 @@ static int snapshot_job_settle_name(Snapshot *job) {
     return 0;
 }
 
-/* The folder may have been deleted under us; what was in it is lost. */
+/* If the folder was deleted meanwhile, its snapshots are lost. */
 static int snapshot_job_regain_folder(SnapshotEngine *engine) {
     _cleanup_close_ int fd = -1;
     int r = store_reopen_snapshots(engine->store, engine->folder);

@@ -5,7 +5,7 @@
 #include "store/snapshot/snapshot-private.h"
 
 /*
- * The names of a snapshot and of its files: which names are valid, and which file belongs to a
+ * The names of a snapshot and of its files: which names are valid, and which files belong to a
  * name.
  */
 

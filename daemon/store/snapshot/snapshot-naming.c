@@ -7,9 +7,9 @@
 #include "store/snapshot/snapshot-private.h"
 #include "util/clock.h"
 
-/* Chooses a name that no other snapshot has, finished or being made. */
+/* Chooses a name that no other snapshot has, whether finished or in progress. */
 
-/* By one that we know of; what else lies in the folder the worker sees. */
+/* Checks the snapshots that the engine knows; the worker checks for other files in the folder. */
 bool snapshot_name_is_taken(SnapshotEngine *engine, const char *name) {
     for (const Snapshot *job = engine->jobs; job; job = job->next)
         if (job->kept && strcmp(job->kept->info.name, name) == 0)
@@ -17,7 +17,7 @@ bool snapshot_name_is_taken(SnapshotEngine *engine, const char *name) {
     return snapshot_list_find(engine, name) != NULL;
 }
 
-/* UTC time, and a number behind it from the second on. */
+/* The UTC time, with a number appended from the second try on. */
 static void snapshot_print_name(uint64_t real_ns, unsigned number, char ret[SNAPSHOT_NAME_MAX]) {
     time_t seconds = (time_t)(real_ns / NS_PER_SECOND);
     char stamp[32] = "";
@@ -31,14 +31,15 @@ static void snapshot_print_name(uint64_t real_ns, unsigned number, char ret[SNAP
         snprintf(ret, SNAPSHOT_NAME_MAX, "%s-%u", stamp, number);
 }
 
-/* Others may have given such a name to theirs. */
+/* Another snapshot may already have such a name. */
 static void snapshot_make_transient_name(SnapshotEngine *engine, char ret[SNAPSHOT_NAME_MAX]) {
     do
         snprintf(ret, SNAPSHOT_NAME_MAX, "transient-%" PRIu64, ++engine->counter);
     while (snapshot_name_is_taken(engine, ret));
 }
 
-/* With the mutex held: one that no other snapshot has, behind the number that was tried last. */
+/* Call it with the mutex held: chooses a name that no other snapshot has, starting after the last
+ * number tried. */
 void snapshot_make_name(SnapshotEngine *engine, const SnapshotInfo *info, unsigned *number,
                         char ret[SNAPSHOT_NAME_MAX]) {
     if (info->transient)

@@ -8,16 +8,16 @@
 #include "util/array.h"
 
 /*
- * The frames of a segment by its index. Side-band is read in full and in the order in which it was
- * written, samples where they touch the window. Before the samples of a group of frames are looked
- * at, all side-band is fed that begins before they end, and the History's floor follows what is
- * still to come. So memory holds what happens while some frames last, whatever the length of the
- * window.
+ * Reads the frames of a segment by its index. All side-band is read, in the order in which it was
+ * written; samples are read only where they touch the window. Before the samples of a group of
+ * frames are processed, all side-band that begins before their end is fed to the History, and the
+ * History's floor advances to what is still to come. So memory is bounded by the activity during a
+ * few frames, not by the length of the window.
  */
 
 enum { GROUP_BYTES = 1 << 20 };
 
-/* An entry of the index, and where the next one of its file and kind begins. */
+/* An index entry, and where the next one of its file and kind begins. */
 typedef struct Reach {
     ManifestFrame frame;
     uint64_t end;
@@ -28,15 +28,15 @@ typedef struct Part {
     WindowPart *window;
     const PdEventSource *source;
     PdFrames *files[PART_FILES_MAX];
-    Reach *index;     /* of which the next two are parts */
-    Reach *side_band; /* in the order of the file; first_ns: of all from there on */
-    Reach *samples;   /* by their first time */
+    Reach *index;     /* the next two arrays are parts of it */
+    Reach *side_band; /* in file order; first_ns: the minimum from there on */
+    Reach *samples;   /* sorted by first time */
     size_t n_side_band, n_samples;
-    size_t side_at;             /* the next one to be fed */
-    uint64_t bound_ns;          /* what the segments behind it begin with */
-    uint64_t first_ns, last_ns; /* of the samples taken */
+    size_t side_at;             /* index of the next entry to feed */
+    uint64_t bound_ns;          /* no record of the following segments is older */
+    uint64_t first_ns, last_ns; /* of the samples that were taken */
     bool damaged;
-    Buffer packed; /* the frame that is being taken, */
+    Buffer packed; /* the packed bytes of the current frame */
     uint64_t packed_offset, packed_raw;
 } Part;
 
@@ -93,7 +93,7 @@ static int snapshot_part_open_frames(Part *p, uint32_t file) {
     return r;
 }
 
-/* `whole`: all of its records passed. */
+/* `whole`: all of its records are wanted. */
 static int snapshot_part_end_frame(Part *p, bool whole) {
     Making *m = p->making;
     int r = 0;
@@ -105,7 +105,7 @@ static int snapshot_part_end_frame(Part *p, bool whole) {
     return r;
 }
 
-/* Before a record of samples is taken. */
+/* Called before a record of samples is processed. */
 static int snapshot_part_follow_frame(Part *p, const PdFrames *frames, const PdRecord *record) {
     Bytes packed = pd_frames_packed(frames);
     int r = 0;
@@ -124,7 +124,7 @@ static int snapshot_part_follow_frame(Part *p, const PdFrames *frames, const PdR
     return buffer_error(&p->packed);
 }
 
-/* Where an entry ends in the middle of a frame, that is not all of it. */
+/* An entry that ends in the middle of a frame does not include all of it. */
 static int snapshot_part_leave_frame(Part *p, PdFrames *frames) {
     int spent = pd_frames_is_spent(frames), r = snapshot_part_end_frame(p, spent == 1);
 
@@ -133,8 +133,8 @@ static int snapshot_part_leave_frame(Part *p, PdFrames *frames) {
 
 typedef int (*TakeRecord)(Part *p, const PdRecord *record, const PdStamp *stamp);
 
-/* An entry may stand for several frames, between which lie those of the other kind. Whatever it
- * says of itself, it ends where the next one begins, so that nothing is read twice. */
+/* Reads an entry. It may stand for several frames with frames of the other kind in between.
+ * Whatever size it claims, it ends where the next one begins, so that nothing is read twice. */
 static int snapshot_part_read_entry(Part *p, const Reach *reach, TakeRecord take) {
     const ManifestFrame *entry = &reach->frame;
     bool follow = entry->kind == STORE_SAMPLES && p->making->writer.options.keep_frames &&
@@ -155,7 +155,7 @@ static int snapshot_part_read_entry(Part *p, const Reach *reach, TakeRecord take
         PdStamp stamp;
 
         r = pd_frames_next(frames, &record);
-        /* The last is what an offset gives that no file can have. */
+        /* -EINVAL comes from an offset that no file can have. */
         if (r == 0 || r == -EBADMSG || r == -EINVAL)
             return snapshot_part_end_frame(p, false) ?: snapshot_part_note_damage(p, entry->offset);
         if (r > 0)
@@ -184,7 +184,7 @@ static bool snapshot_part_is_inside(const Part *p, uint64_t time) {
     return time >= p->window->since_ns && time < p->window->until_ns;
 }
 
-/* The record as it is in the result. */
+/* Returns the record with the ids of the result. */
 static int snapshot_part_rewrite(Part *p, const PdRecord *record, const PdStamp *stamp,
                                  PdRecord *ret) {
     Buffer *to = &p->making->rewritten;
@@ -272,7 +272,8 @@ static uint64_t snapshot_part_next_side_band(const Part *p) {
     return p->side_at < p->n_side_band ? p->side_band[p->side_at].frame.first_ns : UINT64_MAX;
 }
 
-/* What is to come of this segment and those behind it, `sample_ns` of its samples. */
+/* The smallest time of what is still to come in this and the following segments; `sample_ns` is
+ * that of this segment's samples. */
 static uint64_t snapshot_part_least_to_come(const Part *p, uint64_t sample_ns) {
     uint64_t least = MIN(snapshot_part_next_side_band(p), p->bound_ns);
 
@@ -290,14 +291,14 @@ static int snapshot_part_feed_next(Part *p, uint64_t sample_ns) {
     if (r < 0)
         return r;
     p->side_at++;
-    /* What begins with the next frame may belong before what this one held. */
+    /* Records of the next frame may belong before some of this frame. */
     r = segment_replay_settle(m->replay, MAX(snapshot_part_next_side_band(p), 1ULL) - 1);
     m->writer.greatest_ns = MAX(m->writer.greatest_ns, reach->frame.last_ns);
     segment_replay_set_floor(m->replay, snapshot_part_least_to_come(p, sample_ns));
     return r;
 }
 
-/* Side-band that begins not after `until_ns`; samples to come begin with sample_ns. */
+/* Feeds side-band that begins at or before `until_ns`; the samples to come begin at sample_ns. */
 static int snapshot_part_feed_until(Part *p, uint64_t until_ns, uint64_t sample_ns) {
     int r = 0;
 
@@ -306,7 +307,7 @@ static int snapshot_part_feed_until(Part *p, uint64_t until_ns, uint64_t sample_
     return r;
 }
 
-/* With the first samples: from here on the History is listened to. */
+/* Called with the first samples: from here on the History emits to the snapshot. */
 static int snapshot_part_begin_emission(Part *p) {
     Making *m = p->making;
     const PdEvent *event = pd_events_at(m->events, 0);
@@ -321,7 +322,7 @@ static int snapshot_part_begin_emission(Part *p) {
     r = emission_new(segment_replay_history(m->replay), &m->trailer, &m->emission);
     if (r < 0)
         return r;
-    /* Segments of sessions that sample no stacks hold none. */
+    /* Segments of sessions without stacks contain no data mappings. */
     emission_set_data(m->emission);
     r = emission_preamble(m->emission, &preamble);
     pd_emit_mark(&preamble, PD_RECORD_FINISHED_INIT);
@@ -388,7 +389,7 @@ static int snapshot_part_by_time(const void *a, const void *b) {
     return snapshot_part_by_offset(a, b);
 }
 
-/* All of the index in the order of the files. */
+/* Collects the whole index in file order. */
 static int snapshot_part_reach_out(const Manifest *m, Reach **ret) {
     Reach *all = calloc(m->n_frames + 1, sizeof(*all));
 
@@ -425,7 +426,7 @@ static int snapshot_part_sort_frames(Part *p, const Manifest *m) {
         else
             raw += frame->raw;
     }
-    /* Counted as a whole before it was known what is wanted of it. */
+    /* These bytes were counted in the total before it was known which are wanted. */
     atomic_fetch_add_explicit(&p->making->build->progress->done_bytes, raw, memory_order_relaxed);
     for (size_t i = p->n_side_band; i > 1; i--)
         p->side_band[i - 2].frame.first_ns =
@@ -434,7 +435,8 @@ static int snapshot_part_sort_frames(Part *p, const Manifest *m) {
     return 0;
 }
 
-/* With what it begins, but for the preamble, whose stamps mean nothing. A bound below is enough. */
+/* A lower bound of where the part's records begin, without the preamble, whose times mean
+ * nothing. */
 static uint64_t snapshot_part_begin_of(const WindowPart *part) {
     const Manifest *m = part ? window_manifest(part) : NULL;
     uint64_t least = UINT64_MAX;
@@ -472,7 +474,7 @@ int making_take_part(Making *m, WindowPart *window, WindowPart *next) {
                                             .window = window,
                                             .source = &m->window->sources[window->source],
                                             .bound_ns = snapshot_part_begin_of(next)};
-    /* A recorder that was killed may have had more. */
+    /* A recorder that was killed may have had records that are not in the segment. */
     uint64_t covered = window->name.recovered ? 0 : snapshot_part_end_of(manifest);
     int r = segment_replay_begin(m->replay, p.source->events, covered);
 
@@ -483,7 +485,7 @@ int making_take_part(Making *m, WindowPart *window, WindowPart *next) {
         r = snapshot_part_sort_frames(&p, manifest);
     if (r == 0)
         r = snapshot_part_take_samples(&p);
-    /* The next one passes over what this one held. */
+    /* The next part skips what this part contained. */
     if (r == 0 && next)
         r = snapshot_part_feed_until(&p, UINT64_MAX, UINT64_MAX);
     if (r == 0)

@@ -14,10 +14,9 @@
 #include "util/thread.h"
 
 /*
- * The queue between the main thread and the workers. Whose turn it is goes by an order in which
- * each user's snapshots stand one behind the other, and those of different users side by side: who
- * asks for many waits for his own. A worker wakes the loop, and the callbacks run
- * there.
+ * The queue between the main thread and the workers. Snapshots are ordered so that those of one
+ * user follow each other and those of different users alternate: a user who requests many waits
+ * only for his own. A worker wakes the loop, and the callbacks run there.
  */
 
 enum { EXPIRE_SEC = 600 };
@@ -42,7 +41,7 @@ static Snapshot *snapshot_queue_job_free(Snapshot *job) {
 }
 DEFINE_CLEANUP(Snapshot *, snapshot_queue_job_free);
 
-/* With the mutex held. */
+/* Call it with the mutex held. */
 static void snapshot_queue_unlink_job(Snapshot *job) {
     Snapshot **at = &job->engine->jobs;
 
@@ -60,7 +59,7 @@ static Snapshot *snapshot_queue_next_job(SnapshotEngine *engine) {
     return found;
 }
 
-/* The first one of those that wait; NULL: the engine ends. */
+/* Waits for the first queued job; NULL: the engine ends. */
 static Snapshot *snapshot_queue_wait_for_job(SnapshotEngine *engine) {
     Snapshot *job = NULL;
 
@@ -102,7 +101,7 @@ static int snapshot_queue_start_workers(SnapshotEngine *engine) {
     return r;
 }
 
-/* One that ended, taken out of the list; what it made counts among the finished. */
+/* Takes a job that ended out of the list and adds its result to the finished snapshots. */
 static Snapshot *snapshot_queue_take_ended(SnapshotEngine *engine) {
     Snapshot *job;
 
@@ -119,7 +118,7 @@ static Snapshot *snapshot_queue_take_ended(SnapshotEngine *engine) {
     return job;
 }
 
-/* What lay in a folder that somebody deleted is listed no more. */
+/* Removes snapshots from the list whose folder somebody deleted. */
 static void snapshot_queue_forget_lost(SnapshotEngine *engine) {
     bool any = false;
 
@@ -152,7 +151,7 @@ static void snapshot_queue_deliver(SnapshotEngine *engine, Snapshot *job) {
         callbacks->on_done(callbacks->userdata, NULL, &info);
 }
 
-/* Callbacks may begin or cancel others, so each is looked for anew. */
+/* Callbacks may begin or cancel other jobs, so search again for each. */
 static Snapshot *snapshot_queue_take_progressed(SnapshotEngine *engine) {
     Snapshot *job;
 
@@ -363,7 +362,7 @@ static int snapshot_queue_fill_info(SnapshotEngine *engine, const SnapshotReques
     return snapshot_name_is_taken(engine, info->name) ? -EEXIST : 0;
 }
 
-/* With the mutex held. */
+/* Call it with the mutex held. */
 static int snapshot_queue_enqueue(SnapshotEngine *engine, Snapshot *job) {
     unsigned waiting = 0, of_uid = 0;
     uint64_t turn = engine->clock;

@@ -4,8 +4,8 @@
 #include "util/hash.h"
 
 /*
- * Open addressing, at most half full. Nothing is ever taken out; when there is no room, what is not
- * noted here counts as new, and is written twice at worst.
+ * Open addressing, at most half full. Rows are never removed; when the table is full, threads that
+ * are not in it count as new, and in the worst case their state is written twice.
  */
 
 enum { ROWS_MIN = 256, ROWS_MAX = 1 << 20 };
@@ -15,7 +15,7 @@ void known_done(KnownTable *table) {
     *table = (KnownTable){};
 }
 
-/* Where it is, or belongs. */
+/* The row where it is or belongs. */
 static KnownThread *known_slot(const KnownTable *table, uint32_t pid, uint32_t tid) {
     size_t mask = table->n_allocated - 1;
     size_t at = hash_u64(table->seed, (uint64_t)pid << 32 | tid) & mask;

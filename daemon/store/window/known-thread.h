@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Which threads are known from the side-band of the segments so far, and up to when: a bounded
+ * Which threads are known from the side-band of the segments so far, and up to what time: a bounded
  * table by pid and tid.
  */
 
@@ -12,18 +12,18 @@
 #include "util/macro.h"
 
 typedef struct KnownThread {
-    uint32_t pid, tid;  /* tid == pid: the process */
-    uint32_t part;      /* the last segment that began with it; counted from 1 */
-    uint64_t known_ns;  /* a segment before held what is not younger */
-    uint64_t exec_ns;   /* its state came as a new one at that time, and is not named yet */
-    bool reborn;        /* its state came as a new one once, */
-    uint64_t reborn_ns; /* and threads of the time before are forgotten */
+    uint32_t pid, tid;  /* tid == pid: the entry of the process */
+    uint32_t part;      /* the last segment that stated its beginning; counted from 1 */
+    uint64_t known_ns;  /* an earlier segment held its records up to this time */
+    uint64_t exec_ns;   /* when its replaced state began, until a COMM names it; 0: none */
+    bool reborn;        /* its state was replaced by a new one */
+    uint64_t reborn_ns; /* at this time; threads from before it are forgotten */
     uint64_t stated_ns;
-    uint64_t begun_ns; /* the last time of which it was begun */
+    uint64_t begun_ns; /* the latest time at which it began */
 } KnownThread;
 
 typedef struct KnownTable {
-    KnownThread *rows; /* open addressing; part 0: free */
+    KnownThread *rows; /* open addressing; part is 0 in a free row */
     size_t n, n_allocated;
     uint64_t seed;
 } KnownTable;
@@ -31,5 +31,5 @@ typedef struct KnownTable {
 void known_done(KnownTable *table);
 /* NULL: it is not known. */
 KnownThread *known_find(const KnownTable *table, uint32_t pid, uint32_t tid);
-/* Made where it lacks; NULL: there is no room for more. Others may move. */
+/* Adds it if it is missing; NULL: the table is full. May move other rows. */
 KnownThread *known_get(KnownTable *table, uint32_t pid, uint32_t tid);

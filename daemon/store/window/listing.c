@@ -12,8 +12,8 @@
 #include "util/array.h"
 
 /*
- * Rows are copied first, so that the callback may take its time. Manifests that nobody
- * asked for yet are read here, each once.
+ * Rows are copied first, so that the callback may take its time. Manifests that were not needed
+ * before are read here, each once.
  */
 
 typedef struct Listing {
@@ -48,11 +48,11 @@ static int listing_list_names(Listing *l, const char *session) {
 
 typedef struct Rows {
     Folder *folder;
-    Entry *entries; /* the open one last, where there is one */
+    Entry *entries; /* the open one last, if there is one */
     size_t n;
 } Rows;
 
-/* With the mutex held. */
+/* Call it with the mutex held. */
 static void listing_add_view(Store *store, Rows *rows) {
     StoreSession *session = rows->folder->session;
     const Manifest *manifest;
@@ -213,7 +213,7 @@ int store_open_segment(Store *store, const char *session, const char *segment, c
     return r;
 }
 
-/* Those from the newest back to one of another boot, or that nobody looked at. */
+/* The first of the newest entries that are all read and of this boot. */
 static size_t listing_known_from(const Store *store, const Rows *rows) {
     size_t i = rows->n;
 
@@ -256,7 +256,8 @@ static int listing_widen(void *userdata, const StoreSegmentInfo *info) {
     return 0;
 }
 
-/* Whether the entry has samples, and then what it spans; of one that nobody read yet *untold. */
+/* Whether the entry has samples; then widens the span. Sets *untold if its manifest was not read
+ * yet. */
 static bool listing_widen_by(Store *store, const char *session, const Entry *entry,
                              uint64_t span[2], bool *untold) {
     StoreSegmentInfo info;
@@ -269,7 +270,8 @@ static bool listing_widen_by(Store *store, const char *session, const Entry *ent
     return true;
 }
 
-/* The ends are enough, since numbers go by time. With `reads` on any thread but the main one. */
+/* The first and last entry are enough, since numbers follow time. `reads`: may touch the disk, so
+ * not on the main thread. */
 static bool listing_span_of(Store *store, const char *session, bool reads, uint64_t span[2]) {
     bool untold = false;
     Rows rows = {};

@@ -2,8 +2,7 @@
 #pragma once
 
 /*
- * What a store holds, for those who ask: segments with their spans, their files.
- * On any thread.
+ * Lists what a store contains: segments with their spans and files. Usable on any thread.
  */
 
 #include "store/folder/lease.h"
@@ -15,35 +14,36 @@ typedef struct StoreSegmentInfo {
     char boot[40];
     Layout layout;
     bool sensitive;
-    uint64_t since_ns, until_ns; /* of its samples, CLOCK_REALTIME; both 0: none, or not known */
+    uint64_t since_ns, until_ns; /* of its samples, CLOCK_REALTIME; both 0: none or unknown */
     uint64_t samples, lost, bytes;
     Completeness completeness;
-    StoreCoverage coverage; /* of the segment, from its begin to its end */
+    StoreCoverage coverage; /* of the segment from begin to end */
     size_t n_files;
 } StoreSegmentInfo;
 
 /*
- * Calls fn with each segment, sessions by name and segments by number, the open one last; `session`
- * may be NULL: all. Those that do not touch since_ns to until_ns (CLOCK_REALTIME, 0: open) are left
- * out. A negative return of fn ends it. -ENOENT: no such session.
+ * Calls fn with each segment, sorted by session name and number, the open one last; `session` NULL:
+ * all sessions. Leaves out segments outside of since_ns to until_ns (CLOCK_REALTIME, 0: unbounded).
+ * A negative return value of fn stops the iteration. -ENOENT: no such session.
  */
 int store_each_segment(Store *store, const char *session, uint64_t since_ns, uint64_t until_ns,
                        int (*fn)(void *userdata, const StoreSegmentInfo *info), void *userdata);
-/* "" for a segment in one file, else "data", "data.0" … */
+/* "" if the segment is one file, else "data", "data.0" … */
 void store_segment_file_name(const StoreSegmentInfo *info, size_t i, char ret[16]);
-/* One of its files by such a name, or the first (""), opened for reading. The open segment is given
- * as far as it is written. -ENOENT: no such session, segment or file. */
+/* Opens one of its files for reading, by such a name or the first one (""). The open segment is
+ * readable as far as it is written. -ENOENT: no such session, segment or file. */
 int store_open_segment(Store *store, const char *session, const char *segment, const char *file,
                        int *ret_fd, uint64_t *ret_bytes, bool *ret_sensitive,
                        StoreLease **ret_lease);
 
 /* CLOCK_REALTIME of the first and last sample of a session (NULL: of all); both 0: there is none.
- * Takes no disk: false where manifests would have to be read for it, and then it is of the others.
- */
+ * Does not touch the disk: returns false if manifests would have to be read, and then the span is
+ * that of the other segments. */
 bool store_span(Store *store, const char *session, uint64_t *ret_oldest_ns,
                 uint64_t *ret_newest_ns);
 
-/* Reads these; takes a disk, as what lists and opens segments does: not for the main thread. */
+/* Reads these manifests. This touches the disk, like listing and opening segments, so it is not for
+ * the main thread. */
 void store_learn_span(Store *store);
-/* Of a session in this boot, as far back as its manifests were looked at. */
+/* The coverage of a session in this boot, as far back as its manifests were read. */
 StoreCoverage store_coverage(Store *store, const char *session);

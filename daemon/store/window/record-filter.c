@@ -6,7 +6,7 @@
 
 #include "util/array.h"
 
-/* The cheapest question first; what a thread was called is worked out from its History. */
+/* Checks the cheapest condition first; the name of a thread comes from its History. */
 
 void record_filter_done(RecordFilter *filter) {
     mismatch_done(&filter->mismatch);
@@ -56,7 +56,7 @@ static bool record_filter_accepts_tid(const SnapshotFilter *selection, const PdS
 }
 
 static Bytes record_filter_comm_of(const History *history, const PdStamp *stamp) {
-    /* The idle task has no record that names it. */
+    /* No COMM record names the idle task. */
     if (!stamp->has_tid || stamp->tid == 0)
         return (Bytes){.data = (const uint8_t *)"swapper", .size = 7};
     return history_comm(history, stamp->pid, stamp->tid, stamp->time);
@@ -67,7 +67,7 @@ static bool record_filter_accepts_cgroup(const RecordFilter *filter, uint64_t cg
            (cgroup != 0 && record_filter_find_cgroup(filter, cgroup));
 }
 
-/* No sample was wanted yet: the one that is not says what there is instead. */
+/* No sample has matched yet: a sample that does not match shows what could be selected instead. */
 static bool record_filter_accepts_first(RecordFilter *filter, const History *history,
                                         const PdStamp *stamp, uint64_t cgroup) {
     const SnapshotFilter *selection = filter->selection;

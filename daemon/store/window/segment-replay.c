@@ -10,22 +10,22 @@
 #include "util/buffer.h"
 
 /*
- * A segment begins a process with FORK|FORK_EXEC and what it was as of a moment that may lie
- * before the end of the segment before. Three things may be meant. It is news: then it is handed
- * on, and the History takes it for what always held. The segment before went on telling of that
- * process beyond that moment: then nothing of it is news, up to where that one ends, but for
- * threads that were not sampled there. Or no segment had it for a while: then what is stated takes
- * the place of what was, as if the process had executed it. A FORK in its place would cut its
- * threads off from what it maps later.
+ * A segment introduces a process with FORK|FORK_EXEC and its state at a moment that may be before
+ * the end of the previous segment. There are three cases. The process is new: the statement is
+ * passed on, and the History treats it as the state since ever. The previous segment recorded the
+ * process beyond that moment: then nothing of the statement is new up to the end of the previous
+ * segment, except threads that were not sampled there. Or no segment had the process for a while:
+ * then the stated state replaces the old one, as if the process had called exec. Passing a FORK
+ * instead would cut its threads off from its later mappings.
  *
- * Within one segment a process is begun again only when its number is another's by now. Samples are
- * written CPU by CPU, so a later life may stand before an earlier one: records are sorted by time
- * before any of that is asked, or the later one would be what always held. One that is begun and
- * not named was a child of a parent that was not known yet either: such a FORK is taken for what it
- * was.
+ * Within one segment a process is introduced again only when its pid was reused. Samples are
+ * written CPU by CPU, so a later life of the pid may come before an earlier one: records are sorted
+ * by time before these cases are checked, otherwise the later life would count as the state since
+ * ever. A process that is introduced without a name was the child of a parent that was not known
+ * yet either: its statement is treated as a plain FORK.
  */
 
-/* What may wait for its time: two sweeps of a segment have far less. */
+/* Limits of what waits to be sorted: two sweeps of a segment have far less. */
 enum { KERNEL_BYTES_MAX = 16 << 20, WAITING_BYTES_MAX = 16 << 20 };
 
 typedef enum Verdict { PASS, DROP, AS_BIRTH, AS_EXEC, AS_THREAD } Verdict;
@@ -33,18 +33,18 @@ typedef enum Verdict { PASS, DROP, AS_BIRTH, AS_EXEC, AS_THREAD } Verdict;
 struct SegmentReplay {
     History *history;
     KnownTable known;
-    uint64_t *covers; /* of part i + 1, up to when it holds all records */
+    uint64_t *covers; /* for each part, counted from 0: until when it holds all records */
     size_t n_parts;
     bool in_preamble;
     const PdEvents *events;
     PdSorter *waiting;
     size_t waiting_bytes;
-    /* A FORK|FORK_EXEC with which a state may begin. */
+    /* A FORK|FORK_EXEC that may introduce a state. */
     struct {
         bool is_there;
         PdRecord record;
         PdStamp stamp;
-        Bytes comm; /* what the state is named, while it is judged */
+        Bytes comm; /* the name of the state, while the case is decided */
         uint8_t bytes[PD_RECORD_HEADER_SIZE + 256];
     } held;
     Buffer kernel; /* maps of the kernel, without trailers */
@@ -83,15 +83,15 @@ History *segment_replay_history(SegmentReplay *r) {
     return r->history;
 }
 
-/* Up to when segments held all records of the process. */
+/* Until when segments held all records of the process. */
 static uint64_t segment_replay_known_of(const SegmentReplay *r, const KnownThread *leader) {
     if (!leader)
         return 0;
     return leader->part == r->n_parts ? leader->known_ns : r->covers[leader->part - 1];
 }
 
-/* A life of the number that was too short or too late to be sampled in the segment before, which
- * held an earlier one. */
+/* Whether this is another life of the pid: too short or too late to be sampled in the previous
+ * segment, which held an earlier life. */
 static bool segment_replay_is_another(const SegmentReplay *r, const KnownThread *thread,
                                       uint64_t time, bool is_state) {
     Bytes comm;
@@ -151,7 +151,7 @@ static Verdict segment_replay_begin_thread(SegmentReplay *r, const PdTask *task,
         thread->part = (uint32_t)r->n_parts;
         thread->stated_ns = time;
     }
-    /* It did not hold before the state that its process has now. */
+    /* Before that its process had another state. */
     return reborn ? AS_THREAD : PASS;
 }
 
@@ -193,7 +193,7 @@ static Verdict segment_replay_judge(SegmentReplay *r, const PdRecord *record, co
     return time <= segment_replay_known_of(r, known_find(&r->known, pid, pid)) ? DROP : PASS;
 }
 
-/* That and no statement. */
+/* Makes a plain FORK of it, which states nothing. */
 static PdRecord segment_replay_make_fork(SegmentReplay *r, const PdRecord *record) {
     PdRecord made = *record;
 
@@ -204,7 +204,7 @@ static PdRecord segment_replay_make_fork(SegmentReplay *r, const PdRecord *recor
     return made;
 }
 
-/* Of a process that has no parent here, so that it inherits nothing. */
+/* Makes the FORK of a process whose parent is not in the recording, so that it inherits nothing. */
 static PdRecord segment_replay_make_birth(SegmentReplay *r, const PdRecord *record) {
     PdRecord made = segment_replay_make_fork(r, record);
 
@@ -243,8 +243,8 @@ static bool segment_replay_is_of_kernel(const PdRecord *record) {
            (record->misc & PD_MISC_CPUMODE_MASK) == PD_MISC_KERNEL;
 }
 
-/* Generated code that was there before is in the first segment of a recorder alone, and is
- * news when that one began after the end of the segment before. */
+/* Generated code that was there before is only in the first segment of a recorder. It is new if
+ * that segment began after the end of the previous one. */
 static int segment_replay_feed_preamble(SegmentReplay *r, const PdRecord *record,
                                         const PdStamp *stamp) {
     bool first = r->n_parts == 1;
@@ -276,7 +276,7 @@ static int segment_replay_apply(SegmentReplay *r, const PdRecord *record, const 
         return rc == -EOPNOTSUPP ? 0 : rc;
     switch (segment_replay_judge(r, record, &body, stamp->time)) {
     case DROP:
-        /* The segment before may have ended before this build id was known. */
+        /* The previous segment may have ended before this build id was known. */
         if (record->type == PD_RECORD_MMAP2)
             (void)history_learn_build_id(r->history, &body.mmap, stamp->time);
         return 0;
@@ -295,7 +295,7 @@ static int segment_replay_apply(SegmentReplay *r, const PdRecord *record, const 
     return history_feed(r->history, &made, stamp->event);
 }
 
-/* The one that was held back, now that it is known what follows on it. */
+/* Passes on the record that was held back, now that the record after it is known. */
 static int segment_replay_release(SegmentReplay *r, const PdRecord *next, const PdStamp *stamp) {
     PdRecord *record = &r->held.record;
     PdBody fork, body;
@@ -345,7 +345,7 @@ static int segment_replay_take(SegmentReplay *r, const PdRecord *record) {
                                                        : segment_replay_apply(r, record, &stamp);
 }
 
-/* What is broken is passed over; the record behind it may be whole. */
+/* Skips a broken record; the next one may be valid. */
 static int segment_replay_take_waiting(SegmentReplay *r, uint64_t until_ns) {
     PdRecord record;
     uint64_t time;
@@ -363,7 +363,8 @@ static int segment_replay_take_waiting(SegmentReplay *r, uint64_t until_ns) {
     return rc == -EBADMSG ? 0 : rc;
 }
 
-/* A new one, since what was released once is released for good. It never spills. */
+/* Creates a new PdOrder, because records that were released cannot come back. It never uses a
+ * file. */
 static int segment_replay_renew_waiting(SegmentReplay *r) {
     const PdOrderOptions options = {.memory_bytes = 8ULL * WAITING_BYTES_MAX};
 
@@ -382,7 +383,7 @@ int segment_replay_begin(SegmentReplay *r, const PdEvents *events, uint64_t cove
         return rc < 0 ? rc : -ENOMEM;
     *cover = covered_ns;
     r->events = events;
-    /* It has all of them again. */
+    /* The segment states all of them again. */
     buffer_clear(&r->kernel);
     r->in_preamble = true;
     return 0;
@@ -402,7 +403,7 @@ int segment_replay_feed(SegmentReplay *r, const PdRecord *record, const PdStamp 
     if (rc < 0)
         return rc;
     r->waiting_bytes += record->size;
-    /* An index that lies: better out of order than without end. */
+    /* The index is wrong: records out of order are better than unbounded memory. */
     return r->waiting_bytes > WAITING_BYTES_MAX ? segment_replay_take_waiting(r, UINT64_MAX) : 0;
 }
 
@@ -417,7 +418,7 @@ int segment_replay_settle(SegmentReplay *r, uint64_t until_ns) {
     return rc;
 }
 
-/* Twice: the floor is the start of the sweep before the last complete one. */
+/* Called twice, because the floor is the start of the sweep before the last complete one. */
 void segment_replay_set_floor(SegmentReplay *r, uint64_t ns) {
     history_complete(r->history, ns);
     history_complete(r->history, ns);

@@ -9,13 +9,13 @@
 #include "perfdata/writer/encode.h"
 
 /*
- * Samples gather to a frame's worth for each file. What they need is written before them, so that
- * whoever reads in the order of the file finds it. A FINISHED_ROUND promises that nothing younger
- * than what it follows on has anything older to come; where that holds there is one now and then,
- * so that perf need not keep all of it at once.
+ * Gathers samples into frames for each file. The side-band that they need is written before them,
+ * so that a reader in file order finds it. FINISHED_ROUND promises that no later record is older
+ * than what came before the previous round; where that holds, one is written now and then, so that
+ * perf need not hold all records back.
  *
- * Compressing costs more than all the rest, so a large frame that is wanted as a whole is passed
- * on. Small ones gather, since they compress badly.
+ * Compression costs more than everything else, so a large frame that is wanted as a whole is
+ * copied. Small frames are gathered, since they compress badly.
  */
 
 enum { GATHER_BYTES = 256 << 10, KEEP_BYTES = 64 << 10, ROUND_BYTES = 4 << 20 };
@@ -80,7 +80,7 @@ static PdSpan snapshot_writer_join(PdSpan a, PdSpan b) {
                     .last_ns = MAX(a.last_ns, b.last_ns)};
 }
 
-/* What came of the frame is like all else. */
+/* The records of the frame are treated like all others. */
 static void snapshot_writer_leave_frame(SnapshotWriter *w) {
     for (size_t i = 0; w->in_frame && i < SNAPSHOT_WRITER_FILES_MAX; i++)
         w->gathered[i].span = snapshot_writer_join(w->gathered[i].span_before, w->gathered[i].span);
@@ -131,7 +131,8 @@ void snapshot_writer_begin_frame(SnapshotWriter *w) {
     w->in_frame = true;
 }
 
-/* The only place where the frame's records are; -1: there are others, or not all of them. */
+/* The only file that has records of the frame; -1: there are several, or not all records were
+ * added. */
 static int snapshot_writer_file_of_frame(const SnapshotWriter *w, uint64_t raw) {
     int at = -1;
 
@@ -198,7 +199,7 @@ int snapshot_writer_end_group(SnapshotWriter *w, Buffer *side_band, uint64_t lea
     return r;
 }
 
-/* What is made anew, or speaks of the file it stands in. */
+/* True for features that are generated, or that describe the file they are in. */
 static bool snapshot_writer_is_ours(unsigned bit) {
     switch (bit) {
     case PD_FEATURE_TRACING_DATA:

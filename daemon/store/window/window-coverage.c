@@ -10,21 +10,21 @@
 #include "util/clock.h"
 
 /*
- * Which part of a window was recorded, from what each segment says of itself. Segments of a boot
- * follow each other by the clock of their samples, and where one ends before the next begins, the
- * one before says why. A segment of which nothing is known makes no part of a window complete.
+ * Computes which part of a window was recorded, from the coverage of each segment. Segments of a
+ * boot follow each other on the clock of their samples; where one ends before the next begins, the
+ * former has the reason. A segment without known coverage never makes a part of a window complete.
  */
 
 enum { STAMP_MAX = 32 };
 
-#define SHORT_NS (2 * NS_PER_SECOND) /* with seconds alone, begin and end may look alike */
+#define SHORT_NS (2 * NS_PER_SECOND) /* shown in seconds, begin and end might look the same */
 
 typedef struct Composing {
     const WindowQuery *query;
     PdCoverage *to;
-    uint64_t at; /* up to here all is said, by the clock of the query */
+    uint64_t at; /* everything before this is accounted for, on the clock of the query */
     uint64_t since, until;
-    uint64_t shift; /* makes the time of day, modulo 2^64 */
+    uint64_t shift; /* offset to wall-clock time, modulo 2^64 */
     int error;
 } Composing;
 
@@ -39,7 +39,7 @@ static void window_coverage_put(Composing *c, uint64_t from, uint64_t to, uint32
         &(PdGap){.from_ns = from + c->shift, .to_ns = to + c->shift, .cpu = cpu, .reason = reason});
 }
 
-/* From its own clock to that of the query. */
+/* Converts from the segment's clock to that of the query. */
 static uint64_t window_coverage_of_query(const Composing *c, const Entry *entry, uint64_t ns) {
     return c->query->by_monotonic ? ns : ns + entry->real_shift_ns;
 }
@@ -59,7 +59,7 @@ static bool window_coverage_is_of_boot(const Window *w, const Entry *entry) {
            strcmp(entry->boot, w->boot) == 0 && (entry->covered || entry->samples > 0);
 }
 
-/* Why nothing is there before the first of this boot. */
+/* Notes why nothing exists before the first segment of this boot. */
 static void window_coverage_put_before(Composing *c, const Entry *older, const Entry *first) {
     uint64_t to = window_coverage_from_of(c, first), boundary;
 
@@ -72,7 +72,7 @@ static void window_coverage_put_before(Composing *c, const Entry *older, const E
         window_coverage_put(c, c->since, to, PD_ALL_CPUS, PD_GAP_UNKNOWN);
         return;
     }
-    /* By the clock of samples the window does not reach into the boot before. */
+    /* On the clock of samples the window does not reach into the previous boot. */
     boundary = c->query->by_monotonic ? 0 : older->covered_to_ns + older->real_shift_ns;
     window_coverage_put(c, c->since, MIN(boundary, to), PD_ALL_CPUS, PD_GAP_REBOOTED);
     window_coverage_put(c, MIN(boundary, to), to, PD_ALL_CPUS, older->after);
@@ -95,7 +95,8 @@ static void window_coverage_put_entry(Composing *c, const Entry *entry) {
                             entry->gaps[i].cpu, entry->gaps[i].reason);
 }
 
-/* Two that were joined by their own clock stay so, whatever was done to that of the day. */
+/* Two segments that are adjacent on their own clock stay adjacent, even if the wall clock was
+ * set. */
 static bool window_coverage_is_joined(const Entry *before, const Entry *next) {
     return before->covered && next->covered && before->covered_to_ns >= next->covered_from_ns;
 }
@@ -131,7 +132,8 @@ static void window_coverage_compose(Composing *c, const Window *w, const Entry *
                                                                                   : PD_GAP_UNKNOWN);
 }
 
-/* What was asked for, by the clock of the query; an open end is where what there is ends. */
+/* Sets the bounds of the request on the clock of the query; an open end becomes the end of the
+ * data. */
 static void window_coverage_set_bounds(Composing *c, const Window *w, const Entry *const *entries,
                                        size_t n) {
     const Entry *first = NULL, *last = NULL;
@@ -161,7 +163,7 @@ int window_cover(Window *w, const WindowQuery *query, const Entry *const *entrie
     w->coverage.from_ns = c.since + c.shift;
     w->coverage.to_ns = c.until + c.shift;
     window_coverage_compose(&c, w, entries, n);
-    /* Further back than the clock of the samples goes. */
+    /* The window begins before the clock of the samples does. */
     before_ns = query->asked_ns > c.until - c.since ? query->asked_ns - (c.until - c.since) : 0;
     if (query->by_monotonic && before_ns > 0 && before_ns < w->coverage.from_ns && c.error == 0) {
         w->coverage.from_ns -= before_ns;
@@ -216,7 +218,7 @@ static void window_coverage_print_stamp(uint64_t ns, bool with_ms, char ret[STAM
         snprintf(ret, STAMP_MAX, "%s%sZ", text, ms);
 }
 
-/* Whoever looked for the segments has a sentence for these. */
+/* The search has already noted a sentence for these. */
 static bool window_coverage_is_noted(const Window *w, const PdGap *gap) {
     return gap->reason == PD_GAP_REBOOTED ||
            (gap->reason == PD_GAP_DELETED && gap->from_ns == w->coverage.from_ns);

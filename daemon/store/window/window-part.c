@@ -11,9 +11,9 @@
 #include "util/array.h"
 
 /*
- * The segments of a window, opened and understood one by one. Descriptors and manifests of a long
- * window would be too many at once, so there are some of the former, those that retention would
- * take next, and two of the latter.
+ * Opens and reads the segments of a window one by one. A long window would need too many
+ * descriptors and manifests at once, so only some parts are open, those that retention would take
+ * next, and two manifests are loaded.
  */
 
 enum { OPEN_MAX = 64 };
@@ -95,7 +95,7 @@ static int window_load_manifest(Window *w, WindowPart *part) {
     _cleanup_(buffer_done) Buffer json = {};
     int r;
 
-    /* Of those that are not open yet; one that went meanwhile is noted when it is its turn. */
+    /* Opens parts that are not open yet; a part that is gone is noted when it is processed. */
     if (part->manifest_fd < 0)
         part->manifest_fd = manifest_open(w->folder, &part->name, part->directory);
     r = part->manifest_fd < 0 ? -EBADMSG
@@ -122,7 +122,7 @@ int window_read_manifest(Window *w, WindowPart *part) {
     return manifest_new(&part->manifest);
 }
 
-/* The attrs as they stand in the file; names and groups of the open one are in its view. */
+/* Takes the attrs from the file; names and groups of the open segment come from its view. */
 static int window_complete_events(const WindowPart *part, PdReader *reader, PdEvents *events) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
     Bytes body;
@@ -233,7 +233,7 @@ static int window_add_events(Window *w, WindowPart *part) {
     return r;
 }
 
-/* Those beyond what may be open at once are opened for this alone. */
+/* Parts beyond the limit of open files are opened only for this. */
 int window_read_events(Window *w) {
     int r = 0;
 

@@ -5,7 +5,7 @@
 
 #include "store/window/window.h"
 
-/* The sentences that say why a window holds less than was asked for. */
+/* The sentences that say why a window has less than was requested. */
 
 void window_note_partial(Window *w, const char *format, ...) {
     char text[SNAPSHOT_TEXT_MAX];

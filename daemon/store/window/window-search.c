@@ -9,12 +9,12 @@
 #include "util/array.h"
 
 /*
- * From the newest segment back. Each has clock anchors of its own, so a window by the time of day
- * means in each what that segment's clock says, whatever was done to the clock between them. A
- * window ends where another boot begins: the clock of samples starts anew there.
+ * Searches from the newest segment back. Each segment has its own clock anchors, so a window in
+ * wall-clock time is converted with each segment's own clock, even if the clock was set in between.
+ * A window ends at a reboot, because the clock of the samples starts again there.
  */
 
-enum { STOP_AFTER = 3 }; /* segments that end before the window */
+enum { STOP_AFTER = 3 }; /* number of segments in a row that end before the window */
 
 typedef struct Search {
     Window *window;
@@ -25,8 +25,8 @@ typedef struct Search {
     bool has_view;
     SegmentView view;
     Entry view_entry;
-    bool is_idle;    /* no segment has a sample in it: one that was recorded then will do */
-    unsigned before; /* how many in a row ended before the window */
+    bool is_idle;    /* no segment has samples in the window: accept one that recorded then */
+    unsigned before; /* how many segments in a row ended before the window */
 } Search;
 
 Window *window_free(Window *w) {
@@ -72,7 +72,8 @@ static int window_search_copy_view(Search *s) {
     return r;
 }
 
-/* One look at both, so that a segment that is just being finished is seen. */
+/* Copies the list and the view under one lock, so that a segment that is just being finished is in
+ * one of them. */
 static int window_search_list(Search *s) {
     Store *store = s->window->store;
     int r;
@@ -95,7 +96,7 @@ static int window_search_list(Search *s) {
     return 0;
 }
 
-/* While nothing happens there are no samples, and that is known, too. */
+/* A span without samples may have been recorded too, while the host was idle. */
 static bool window_search_is_recorded(const Entry *entry) {
     return entry->samples > 0 || (entry->covered && entry->covered_to_ns > entry->covered_from_ns);
 }
@@ -105,7 +106,7 @@ static bool window_search_know(Search *s, Entry *entry) {
            window_search_is_recorded(entry) && !entry->unreadable;
 }
 
-/* By the clock of the query: what it covers, and all of its samples. */
+/* On the clock of the query: the begin of what it covers and of its samples. */
 static uint64_t window_search_begin_of(const WindowQuery *q, const Entry *e) {
     uint64_t first = q->by_monotonic ? e->first_ns : e->first_real_ns,
              from = e->covered_from_ns + (q->by_monotonic ? 0 : e->real_shift_ns);
@@ -168,13 +169,13 @@ static void window_search_note_boot(Window *w) {
     window_note_partial(w, "What was recorded before the machine started anew is left out");
 }
 
-/* 1: it is one of them, 0: it is not, or (with *stop) neither is any older one. */
+/* 1: it belongs to the window; 0: it does not, and with *stop no older segment does either. */
 static int window_search_consider(Search *s, const Entry *entry, bool *stop) {
     Window *w = s->window;
     int r;
 
     if (s->query->by_monotonic && strcmp(entry->boot, w->store->boot) != 0) {
-        /* No earlier moment is to be had by that clock, so it may have been meant. */
+        /* This clock cannot express an earlier moment, so an earlier one may have been meant. */
         if (w->n_parts > 0 && s->query->since_ns <= 1)
             window_search_note_boot(w);
         *stop = true;
@@ -193,7 +194,7 @@ static int window_search_consider(Search *s, const Entry *entry, bool *stop) {
     return r < 0 ? r : 1;
 }
 
-/* From the newest back. */
+/* Adds parts from the newest segment back. */
 static int window_search_add_parts(Search *s) {
     Window *w = s->window;
     bool stop = false;
@@ -238,7 +239,7 @@ static int window_search_find_parts(Search *s) {
     return r;
 }
 
-/* What there is at all, by the time of day, for whoever asked for what is not. */
+/* The wall-clock span of everything that exists, for a request outside of it. */
 static void window_search_find_span(Search *s, uint64_t *ret_oldest, uint64_t *ret_newest,
                                     Entry *ret_first) {
     const WindowQuery by_day = {};
@@ -276,14 +277,14 @@ static int window_search_judge(Search *s, SnapshotFailure *why) {
         snprintf(why->text, sizeof(why->text), "Nothing of the window is recorded");
         return -ENODATA;
     }
-    /* Something older was there once, or there would be no later number. */
+    /* Something older existed once, because the numbers do not begin at 1. */
     if (q->since_ns > 0 && first.name.number == w->parts[0].name.number && first.name.number > 1 &&
         window_search_begin_of(q, &first) > q->since_ns)
         window_note_partial(w, "What is older was deleted to make room");
     return 0;
 }
 
-/* By the clock of its samples. */
+/* Converts the window to the clock of each part. */
 static int window_search_set_times(Window *w, const WindowQuery *q) {
     for (size_t i = 0; i < w->n_parts; i++) {
         WindowPart *part = &w->parts[i];
@@ -304,7 +305,7 @@ static int window_search_set_times(Window *w, const WindowQuery *q) {
     return 0;
 }
 
-/* Those whose manifests were looked at; they reach back to before the window. */
+/* Uses the segments whose manifests were read; they reach back to before the window. */
 static int window_search_cover(Search *s) {
     const Entry **known = calloc(s->n_entries + 1, sizeof(*known));
     size_t n = 0;
@@ -315,7 +316,7 @@ static int window_search_cover(Search *s) {
     for (size_t i = 0; i < s->n_entries; i++) {
         if (s->has_view && s->entries[i].name.number == s->view_entry.name.number)
             continue;
-        /* Nothing before what was not looked at matters. */
+        /* Only the entries after the last unread one count. */
         if (!s->entries[i].is_known)
             n = 0;
         known[n++] = &s->entries[i];

@@ -9,9 +9,9 @@
 #include "util/log.h"
 
 /*
- * Which session has which folder. The writer of a session claims the folder first of all, since a
- * disk may be slow to make and to list it, and gives it back last of all. Until then a session of
- * the same name waits, as it does for a writer that recovers the folder.
+ * Assigns folders to sessions. The writer of a session claims its folder first, since creating and
+ * listing it may take a slow disk a while, and releases it last. Until then a session of the same
+ * name waits, as it does for a writer that recovers the folder.
  */
 
 static int claim_find_or_make(Store *store, const char *name, Folder **ret) {
@@ -27,7 +27,7 @@ static int claim_find_or_make(Store *store, const char *name, Folder **ret) {
     return r;
 }
 
-/* With the store's mutex held. */
+/* Call it with the store's mutex held. */
 static bool claim_is_given_up(StoreSession *s) {
     bool given_up;
 
@@ -37,7 +37,7 @@ static bool claim_is_given_up(StoreSession *s) {
     return given_up;
 }
 
-/* Until nobody else has it. */
+/* Waits until no other session has the folder. */
 static int claim_take(StoreSession *s, Folder *folder, bool *ret_abandoned) {
     Store *store = s->store;
     int r;
@@ -57,7 +57,7 @@ static int claim_take(StoreSession *s, Folder *folder, bool *ret_abandoned) {
     return r;
 }
 
-/* So that the next profd knows whose they were. */
+/* Marks the folder, so that the next profd knows that the session is not in the configuration. */
 static void claim_mark_runtime(Store *store, Folder *folder, bool runtime) {
     int r = 0;
 
@@ -75,7 +75,7 @@ static void claim_mark_runtime(Store *store, Folder *folder, bool runtime) {
     pthread_mutex_unlock(&store->mutex);
 }
 
-/* From here on the main thread may use it. */
+/* From here on the main thread may use the folder. */
 static void claim_publish(StoreSession *s, Folder *folder) {
     pthread_mutex_lock(&s->store->mutex);
     s->first_number = folder->next_number;

@@ -12,15 +12,15 @@
 #include "util/thread.h"
 
 /*
- * The main thread's side: everything becomes an Op at the end of the queue, which is bounded by
- * bytes. What can be merged with the last one that still waits is, so that marks and facts cost
- * nothing while a disk is sick; only records and heads are ever refused.
+ * The main thread's side: every request becomes an Op at the end of the queue, which is bounded by
+ * bytes. A request is merged with the last waiting Op where possible, so that marks and facts cost
+ * nothing while a disk does not answer; only records and heads are ever refused.
  */
 
-/* A recovery may unpack half a gigabyte and more. */
+/* A recovery may decompress half a gigabyte or more. */
 enum { RECOVERY_SEC = 60, WAKE_BYTES = 1 << 20 };
 
-/* When its queue is full, samples are lost. */
+/* Samples are lost when its queue is full, so it gets more CPU time than other helper threads. */
 static int op_queue_session_start_thread(StoreSession *session) {
     return thread_start(&(ThreadOptions){.name = "profd-writer", .nice = THREAD_NICE_PROMPT},
                         session_write, session, &session->thread);
@@ -49,7 +49,7 @@ static void op_queue_session_init(StoreSession *session, Store *store,
     pthread_condattr_destroy(&monotonic);
 }
 
-/* One that was given up may hang in the kernel for long, and has its name no more. */
+/* A session that was given up may hang in the kernel for long; its name is free. */
 static int op_queue_session_join_list(StoreSession *session) {
     Store *store = session->store;
     int r = 0;
@@ -141,7 +141,7 @@ void store_session_configure(StoreSession *session, const SessionConfig *config)
     pthread_mutex_unlock(&session->store->mutex);
 }
 
-/* With the mutex held. */
+/* Call it with the mutex held. */
 static void op_queue_session_append(StoreSession *session, Op *op) {
     StoreSessionCounts *counts = &session->counts;
 
@@ -152,12 +152,12 @@ static void op_queue_session_append(StoreSession *session, Op *op) {
     counts->queue_bytes += op->bytes;
     counts->queue_high_bytes = MAX(counts->queue_high_bytes, counts->queue_bytes);
     atomic_fetch_add(&session->store->queued_bytes, op->bytes);
-    /* Batches wait for the end of their sweep, so that a sweep wakes the writer once. */
+    /* Batches wait for the end of their sweep, so that each sweep wakes the writer only once. */
     if (op->type != OP_BATCH || counts->queue_bytes > WAKE_BYTES)
         pthread_cond_signal(&session->wake);
 }
 
-/* With the mutex held: the last one that the writer has not begun. */
+/* Call it with the mutex held: the last Op of that type that the writer has not begun. */
 static Op *op_queue_session_waiting(StoreSession *session, OpType type) {
     Op *op = session->first;
 
@@ -167,11 +167,11 @@ static Op *op_queue_session_waiting(StoreSession *session, OpType type) {
     return op->type == type ? op : NULL;
 }
 
-/* Here, and in the memory that all sessions share. */
+/* Whether the Op fits into this queue and into the memory that all sessions share. */
 static bool op_queue_session_has_room(StoreSession *session, const Op *op) {
     uint64_t max = session->queue_max, all = session->store->memory.queue_bytes;
 
-    /* What is lost of the rest spoils samples that come later: it has some room more. */
+    /* Losing other records spoils later samples, so they get some reserve. */
     if (!(op->type == OP_BATCH && op->batch.kind == STORE_SAMPLES)) {
         max += max / 4;
         all += all / 4;
@@ -180,7 +180,7 @@ static bool op_queue_session_has_room(StoreSession *session, const Op *op) {
            (all == 0 || atomic_load(&session->store->queued_bytes) + op->bytes <= all);
 }
 
-/* -ENOBUFS when it does not fit; owned on success. */
+/* -ENOBUFS if it does not fit; takes ownership on success. */
 static int op_queue_session_enqueue(StoreSession *session, Op *op) {
     int r = 0;
 
@@ -234,7 +234,7 @@ int store_session_begin(StoreSession *session, SegmentHead *head) {
     if (r == 0)
         r = op_queue_session_enqueue(session, op);
     if (r < 0) {
-        /* The preamble stays the caller's. */
+        /* The caller keeps the preamble. */
         head->preamble = plan->preamble;
         plan->preamble = (Buffer){};
         return r;
@@ -381,7 +381,7 @@ const char *store_session_path(const StoreSession *session) {
     return session->path;
 }
 
-/* Entries below ours, newest first, from `*at` down: the next closed one. */
+/* The next finished entry below *at among those of earlier recorders, newest first. */
 static bool op_queue_session_previous_entry(StoreSession *session, size_t *at, Entry *ret) {
     Store *store = session->store;
     Folder *folder = session->folder;
@@ -433,7 +433,7 @@ const char *store_session_previous(StoreSession *session, unsigned back) {
     return back < ARRAY_SIZE(session->previous) ? session->previous[back] : NULL;
 }
 
-/* Waits for the end as long as something gets done. */
+/* Waits for the end as long as the writer makes progress. */
 static bool op_queue_session_wait_for_end(StoreSession *session) {
     uint64_t done = 0, patience = 0, recovering = 0;
     bool ended;
@@ -469,7 +469,7 @@ void store_session_give_up(StoreSession *session) {
     pthread_mutex_unlock(&session->mutex);
     if (!gives_up)
         return;
-    /* It may wait for its folder. */
+    /* The writer may be waiting for its folder. */
     pthread_mutex_lock(&session->store->mutex);
     pthread_cond_broadcast(&session->store->recovered);
     pthread_mutex_unlock(&session->store->mutex);
@@ -494,7 +494,7 @@ void store_session_end(StoreSession *session) {
         op->leave_ns = session->leave_ns;
     }
     pthread_mutex_lock(&session->mutex);
-    /* Only the main thread ever says so. */
+    /* Only the main thread sets this. */
     session->closing = true;
     session->give_up_ns = clock_monotonic_ns() + SESSION_DRAIN_SEC * NS_PER_SECOND;
     if (op)
@@ -512,7 +512,7 @@ bool store_session_has_ended(StoreSession *session) {
     return ended;
 }
 
-/* True: it has not ended, and frees itself when it does. */
+/* True: the writer has not ended; it frees the session when it does. */
 static bool op_queue_session_leave_alone(StoreSession *session) {
     Store *store = session->store;
     bool leaves;

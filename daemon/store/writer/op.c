@@ -4,8 +4,8 @@
 #include "store/writer/session-private.h"
 
 /*
- * The operations in the queue of a session. Both threads use these functions: the thread that is
- * the last one to have the session frees it.
+ * The operations in the queue of a session. Both threads use these functions; the last thread that
+ * uses the session frees it.
  */
 
 Op *op_new(OpType type) {

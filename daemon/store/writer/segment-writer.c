@@ -10,10 +10,10 @@
 #include "util/log.h"
 
 /*
- * The writer's side: one Op after the other, each tried until it is done. What stands in the way
- * of one (a full disk, a folder that vanished, a file system gone read-only) is logged once, dealt
- * with as far as that is possible, and tried again with growing pauses, while the queue fills up
- * and the main thread goes on. When it is over, that is logged too.
+ * The writer's side: performs one Op after the other, each repeated until it is done. An obstacle
+ * (a full disk, a deleted folder, a read-only file system) is logged once, removed if possible, and
+ * the Op is tried again with growing pauses, while the queue fills up and the main thread goes on.
+ * The end of the trouble is logged too.
  */
 
 enum {
@@ -29,7 +29,7 @@ static void segment_writer_publish_owner(const StoreSession *s) {
         s->store->on_written(s->store->userdata);
 }
 
-/* The figures that the main thread may ask for. */
+/* Publishes the figures that the main thread may read. */
 static void segment_writer_publish(StoreSession *s) {
     uint64_t raw = s->segment ? segment_raw_bytes(s->segment) : 0,
              stored = s->segment ? segment_stored_bytes(s->segment) : 0;
@@ -42,7 +42,7 @@ static void segment_writer_publish(StoreSession *s) {
     pthread_mutex_unlock(&s->mutex);
 }
 
-/* What others may read: all that is written up to here. */
+/* Publishes what readers may see: everything that is written so far. */
 static void segment_writer_show(StoreSession *s) {
     int r;
 
@@ -60,7 +60,7 @@ static void segment_writer_want_rotation(StoreSession *s, bool wanted) {
     pthread_mutex_unlock(&s->mutex);
 }
 
-/* What the open segments take, and whether that is too much. */
+/* Measures the open segments and deletes old ones if they exceed the budget. */
 static void segment_writer_keep_budget(StoreSession *s) {
     uint64_t now = clock_monotonic_ns(), bytes = s->segment ? segment_bytes(s->segment) : 0, limit;
     Store *store = s->store;
@@ -108,7 +108,7 @@ static bool segment_writer_is_gone(const Segment *segment) {
     return segment && segment_is_gone(segment);
 }
 
-/* Adds up what is no more the current one, however it ended. */
+/* Adds the segment to the totals when it is closed, whatever the reason. */
 static void segment_writer_drop_segment(StoreSession *s) {
     s->base_raw += segment_raw_bytes(s->segment);
     s->base_stored += segment_stored_bytes(s->segment);
@@ -172,8 +172,8 @@ static void segment_writer_survey_now_and_then(StoreSession *s) {
     pthread_mutex_unlock(&s->store->disk);
 }
 
-/* Where the recorder before us ended: what its rings held then is ours to write. One that was
- * killed before it wrote anything has left a segment without samples, which says nothing. */
+/* Begins where the previous recorder ended, because we write what its rings held. A recorder that
+ * was killed at once has left a segment without samples, which is skipped. */
 static void segment_writer_continue_coverage(StoreSession *s, SegmentPlan *plan) {
     Folder *folder = s->folder;
     const Entry *last = NULL;
@@ -189,8 +189,8 @@ static void segment_writer_continue_coverage(StoreSession *s, SegmentPlan *plan)
     plan->continues = false;
 }
 
-/* What is recorded goes on there without a gap; should one be found behind it later, somebody
- * deleted the next one. */
+/* Recording continues in the next segment without a gap; if a gap is found there later, somebody
+ * deleted that segment. */
 static void segment_writer_join_coverage(StoreSession *s) {
     const Manifest *next = segment_manifest(s->following);
 
@@ -222,7 +222,7 @@ static int segment_writer_do_begin(StoreSession *s, Op *op) {
     segment_writer_publish_owner(s);
     segment_writer_survey_now_and_then(s);
     segment_writer_keep_budget(s);
-    /* By count and age, whatever the bytes. */
+    /* Enforces the limits of count and age, which do not depend on bytes. */
     (void)store_vacuum(s->store);
     return 0;
 }
@@ -248,7 +248,7 @@ static int segment_writer_do_batch(StoreSession *s, Op *op) {
     return 0;
 }
 
-/* Gives back the plan of a segment that somebody deleted. */
+/* Returns the plan of a segment that somebody deleted. */
 static SegmentPlan *segment_writer_salvage(StoreSession *s, Segment **segment) {
     SegmentPlan *plan;
 
@@ -269,8 +269,8 @@ static SegmentPlan *segment_writer_salvage(StoreSession *s, Segment **segment) {
     return plan;
 }
 
-/* Where the ground was pulled away: all folders anew. A segment that went begins again with the
- * next Op; one that is about to be finished does not. */
+/* Files were deleted, so open all folders again. A deleted segment begins again with the next Op,
+ * unless it is about to be finished. */
 static void segment_writer_regain_ground(StoreSession *s, Op *op) {
     (void)store_reopen(s->store, s->folder);
     if (op->type == OP_BEGIN && segment_writer_is_gone(s->following))
@@ -289,7 +289,7 @@ static int segment_writer_do_sweep(StoreSession *s, Op *op) {
         return r;
     if (r == 0)
         segment_cover(s->segment, op->covered_ns);
-    /* Whoever waits for the sweep may look at once. */
+    /* Show the sweep before it counts as written, so that a waiting client sees it. */
     segment_writer_show(s);
     if (r == 0)
         atomic_store_explicit(&s->written, op->sweep, memory_order_release);
@@ -346,7 +346,7 @@ static void segment_writer_set_error(StoreSession *s, int r) {
     pthread_mutex_unlock(&s->mutex);
 }
 
-/* The system says the same of both. */
+/* ENOSPC means a lack of bytes or of inodes: find out which. */
 static const char *segment_writer_lacking(StoreSession *s, int r) {
     bool lacks;
 
@@ -382,7 +382,7 @@ static void segment_writer_log_relief(StoreSession *s) {
                "Writing session '%s' into store '%s' again", s->name, s->store->path);
 }
 
-/* Waits before the next try; false when there is none because the session closes. */
+/* Waits before the next try; false: the session closes and there is no next try. */
 static bool segment_writer_pause_writing(StoreSession *s, unsigned *pause_ms) {
     bool go_on;
 
@@ -394,7 +394,7 @@ static bool segment_writer_pause_writing(StoreSession *s, unsigned *pause_ms) {
         struct timespec at = {.tv_sec = (time_t)(until / NS_PER_SECOND),
                               .tv_nsec = (long)(until % NS_PER_SECOND)};
 
-        /* Woken by whatever is queued, it waits on: nothing but the end is worth a hurry. */
+        /* A new Op does not shorten the pause; only closing does. */
         while (clock_monotonic_ns() < until) {
             bool closing = s->closing;
 
@@ -428,7 +428,7 @@ static bool segment_writer_perform_until_done(StoreSession *s, Op *op) {
     return true;
 }
 
-/* The first one, left in its place; NULL: none is coming any more. */
+/* Returns the first Op and leaves it in the queue; NULL: no more will come. */
 static Op *segment_writer_wait_for_op(StoreSession *s) {
     Op *op;
 
@@ -470,7 +470,7 @@ static void segment_writer_set_recovering(StoreSession *s, bool recovering) {
     pthread_mutex_unlock(&s->mutex);
 }
 
-/* What can wait until there is nothing else to do. */
+/* Does what can wait until the queue is empty. */
 static void segment_writer_tidy(StoreSession *s) {
     segment_writer_set_recovering(s, true);
     while (segment_writer_queue_is_empty(s) &&
@@ -480,7 +480,7 @@ static void segment_writer_tidy(StoreSession *s) {
     segment_writer_set_recovering(s, false);
 }
 
-/* Until nothing is to be written any more. */
+/* Writes until the session ends. */
 static void segment_writer_write_queue(StoreSession *s) {
     Op *op;
 
@@ -495,7 +495,7 @@ static void segment_writer_write_queue(StoreSession *s) {
     }
 }
 
-/* What is left in the queue is lost, unless somebody counted it already. */
+/* Counts the samples left in the queue as lost, unless that was done already. */
 static void segment_writer_count_rest(StoreSession *s) {
     uint64_t samples = 0;
     bool gives_up;
@@ -514,7 +514,7 @@ static void segment_writer_count_rest(StoreSession *s) {
                     samples, s->name);
 }
 
-/* Here, since to close a file that was deleted takes a disk. */
+/* On this thread, since closing a deleted file touches the disk. */
 static void segment_writer_close_all(StoreSession *s) {
     SegmentView view;
 
@@ -536,7 +536,7 @@ static void segment_writer_set_opened(StoreSession *s, int r) {
     pthread_mutex_unlock(&s->mutex);
 }
 
-/* Whoever closed the session waits for this, or went and left all to us. */
+/* The closing thread waits for this flag, or has left the session to us. */
 static void segment_writer_end(StoreSession *s) {
     bool owner_gone;
     Store *store = s->store;

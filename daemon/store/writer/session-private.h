@@ -3,7 +3,8 @@
 
 /*
  * A session between its two threads: op-queue.c is the main thread's side of the queue,
- * segment-writer.c the other. `mutex` guards what both touch; the rest says whose it is.
+ * segment-writer.c is the writer's. `mutex` protects what both use; the comments on other fields
+ * name their thread.
  */
 
 #include <stdatomic.h>
@@ -23,33 +24,33 @@ typedef struct Op {
     struct Op *next;
     OpType type;
     size_t bytes;
-    SegmentPlan *plan; /* BEGIN; NULL once it is taken */
-    StoreBatch batch;  /* BATCH */
-    size_t done;       /* of its records */
-    uint64_t sweep;    /* SWEEP */
-    bool marked;       /* its round is written, or was not asked for */
-    ClockAnchor clock; /* SWEEP, CLOSE */
+    SegmentPlan *plan; /* for BEGIN; NULL once it is taken */
+    StoreBatch batch;  /* for BATCH */
+    size_t done;       /* for BATCH: bytes of its records that are written */
+    uint64_t sweep;    /* for SWEEP */
+    bool marked;       /* for SWEEP: FINISHED_ROUND is written or was not requested */
+    ClockAnchor clock; /* for SWEEP and CLOSE */
     bool has_clock;
-    SegmentFacts facts; /* NOTE */
+    SegmentFacts facts; /* for NOTE */
     PdGap gap;
-    uint64_t covered_ns; /* SWEEP */
-    PdGapReason after;   /* CLOSE */
-    uint64_t leave_ns;   /* CLOSE; 0: what the last sweep covered */
+    uint64_t covered_ns; /* for SWEEP */
+    PdGapReason after;   /* for CLOSE */
+    uint64_t leave_ns;   /* for CLOSE; 0: where the last sweep ended */
 } Op;
 
-/* What others may know of the segment that is written: as far as it was flushed. */
+/* What readers may see of the open segment: everything that is flushed. */
 typedef struct SegmentView {
     Manifest *manifest; /* NULL: there is none */
     SegmentName name;
     int fd;           /* the file, or the segment's own folder */
-    PdEvents *events; /* with names and groups, which the file itself has not yet */
+    PdEvents *events; /* with names and groups, which the file does not have yet */
     Buffer tracing;
 } SegmentView;
 
 struct StoreSession {
-    StoreSession *next; /* of the store's */
+    StoreSession *next; /* in the store's list */
     Store *store;
-    Folder *folder; /* the writer's until `opened`; NULL: it has none yet */
+    Folder *folder; /* the writer's until `opened`; NULL: none yet */
     char name[CONFIG_NAME_MAX];
     bool sensitive;
     pthread_t thread;
@@ -59,63 +60,65 @@ struct StoreSession {
     Op *first, **last;
     size_t queue_max;
     bool busy;    /* the writer works on `first` */
-    bool refused; /* something, since the queue was half empty */
+    bool refused; /* a request was refused and the queue has not been half empty since */
     SessionConfig config;
-    int opened; /* 1: it has its folder; 0: not yet; a negative errno: it cannot be had */
+    int opened; /* 1: its folder is open; 0: not yet; a negative errno: it cannot be opened */
     bool closing, has_ended;
-    bool given_up;       /* what waits is lost: the disk did not answer in time */
-    bool owner_gone;     /* then the writer frees all this */
-    bool recovering;     /* what others left, which takes its time */
-    uint64_t give_up_ns; /* CLOCK_MONOTONIC; a writer in trouble that is closing ends then */
+    bool given_up;       /* the disk did not answer in time: the queue is lost */
+    bool owner_gone;     /* the writer must free the session */
+    bool recovering;     /* recovering segments of earlier recorders, which takes time */
+    uint64_t give_up_ns; /* CLOCK_MONOTONIC; when a closing writer in trouble gives up */
     uint64_t n_done;
-    uint64_t waits_since_ns; /* CLOCK_MONOTONIC; for `first` to be written */
+    uint64_t waits_since_ns; /* CLOCK_MONOTONIC; since when `first` waits */
     StoreSessionCounts counts;
     _Atomic uint64_t written;
     SegmentView view;
 
-    /* The main thread's. */
+    /* The main thread's fields. */
     int zstd_level;
     Layout layout;
     char *path;
     bool begun;
-    uint64_t first_number; /* of those that this session gave */
+    uint64_t first_number; /* the first number that this session assigned */
     uint64_t covered_ns;
     PdGapReason after;
     uint64_t leave_ns;
     bool has_previous;
     char *previous[2];
 
-    /* The writer's. */
+    /* The writer's fields. */
     Segment *segment, *following;
-    bool left_open;                  /* at its end: a segment that could not be finished */
-    SegmentPlan *plan;               /* of one that was deleted and is to begin anew */
-    bool coverage_changed;           /* by a gap, which a recovery has to know */
+    bool left_open;                  /* a segment could not be finished at the end */
+    SegmentPlan *plan;               /* of a deleted segment that is to begin again */
+    bool coverage_changed;           /* a gap changed it, which must be saved for a recovery */
     uint64_t synced_ns, measured_ns; /* CLOCK_MONOTONIC */
     LogRate dropping, hiding;
-    int logged_error;               /* the trouble that was logged last; 0: none */
-    uint64_t base_raw, base_stored; /* of segments that are finished */
+    int logged_error;               /* the error logged last; 0: none */
+    uint64_t base_raw, base_stored; /* of finished segments */
 };
 
-/* op.c */
+/* In op.c: */
 Op *op_new(OpType type);
 Op *op_free(Op *op);
 DEFINE_CLEANUP(Op *, op_free);
-/* With the mutex held: samples in the queue. */
+/* Call it with the mutex held: the number of samples in the queue. */
 uint64_t session_queued_samples(const StoreSession *session);
-/* Frees what the writer has not; by whoever is the last to have it. */
+/* Frees what the writer has not freed; called by the last thread that uses the session. */
 StoreSession *session_free(StoreSession *session);
 
-/* claim.c, on the writer: its folder, made where it lacks. */
+/* In claim.c, on the writer: opens its folder, and creates it if it is missing. */
 int session_claim(StoreSession *session);
-/* `abandoned`: with a segment that was not finished. */
+/* `abandoned`: its last segment was not finished. */
 void session_release(StoreSession *session, bool abandoned);
 
-/* segment-writer.c: the writer thread. */
+/* In segment-writer.c: the writer thread. */
 void *session_write(void *session);
 
-/* view.c */
-/* A copy, with a descriptor of its own; with both mutexes held, the store's and the session's. */
+/* In view.c: */
+/* Copies the view, with a duplicate of its descriptor; call it with both mutexes held, the store's
+ * and the session's. */
 int segment_view_copy(const SegmentView *view, SegmentView *ret);
 void segment_view_done(SegmentView *view);
-/* The session's mutex held, on its writer: what `segment` (NULL: none) has by now. */
+/* Updates the view from `segment` (NULL: none); call it on the writer with the session's mutex
+ * held. */
 int segment_view_follow(SegmentView *view, const Segment *segment);

@@ -6,8 +6,8 @@
 #include "store/writer/session-private.h"
 
 /*
- * The open segment as others see it. Its writer alone touches the segment itself; after each sweep
- * it adds to the view what was written, which costs what is new. Nobody waits for a disk here.
+ * The open segment as readers see it. Only its writer touches the segment itself; after each sweep
+ * the writer adds what is new to the view. No function here waits for a disk.
  */
 
 void segment_view_done(SegmentView *view) {
