@@ -7,12 +7,12 @@
 #include "util/text.h"
 
 /*
- * Replies carry no byte that a terminal or a parser could stumble over: names of processes and
- * paths pass the escape of everything else that we show. Times are microseconds, which stay below
- * what a double holds.
+ * Replies contain no byte that could confuse a terminal or a parser: names of processes and paths
+ * pass the same escape as everything else that we print. Times are in microseconds, which a double
+ * represents exactly.
  */
 
-#define NUMBER_MAX (1ULL << 53) /* of JSON, where it is a double */
+#define NUMBER_MAX (1ULL << 53) /* the largest exact integer in JSON, where numbers are doubles */
 
 static json_t *answer_buffer(const Buffer *text) {
     return buffer_error(text) < 0

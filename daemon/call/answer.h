@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What replies are made of. A value that is NULL, for want of memory, makes the whole NULL. */
+/* The JSON values that replies are made of. When one value is NULL because memory ran out, the
+ * object that contains it becomes NULL too. */
 
 #include <jansson.h>
 
@@ -9,37 +10,39 @@
 
 enum { ANSWER_TEXT_MAX = 256 };
 
-/* Bytes from anywhere, through the one escape. */
+/* Escapes bytes from any source with text_escape(). */
 json_t *answer_text(const char *text);
-/* Likewise; null for NULL and for nothing. */
+/* Likewise; null for NULL and for an empty string. */
 json_t *answer_text_or_null(const char *text);
 /* Microseconds; null for 0. */
 json_t *answer_time(uint64_t ns);
 json_t *answer_count(uint64_t n);
-/* What a caller said, back to him. It came in the form that we print, and is not escaped twice. */
+/* Returns a parameter to its caller. The caller sent it in the form that we print, so it is not
+ * escaped again. */
 json_t *answer_echo(const char *text);
 
-/* Why a parameter is refused, where several methods have the same reason. */
+/* The reasons that several methods give for refusing a parameter. */
 #define ASK_NAME                                                                                   \
     "a name has letters, digits, '.', '_' and '-', at most 63, and begins with a letter or digit"
 #define ASK_COUNT "it is negative"
 #define ASK_TIME  "it is negative or too large"
 #define ASK_SPAN  "it is 0, negative or too large"
 
-/* What a parameter says; false when it is missing or null. */
+/* The value of a parameter; false when it is missing or null. */
 bool ask_text(const Call *call, const char *name, const char **ret);
 bool ask_flag(const Call *call, const char *name);
-/* 1 when it is there, 0 when not, -EINVAL when it is negative. */
+/* 1 when the parameter is present, 0 when it is missing, -EINVAL when it is negative. */
 int ask_count(const Call *call, const char *name, uint64_t *ret);
-/* The same for microseconds, as nanoseconds; too many of them are -EINVAL too. */
+/* The same for microseconds, converted to nanoseconds; -EINVAL also when the value is too large. */
 int ask_span(const Call *call, const char *name, uint64_t *ret_ns);
 
-/* Replies with each member of an array (taken; NULL: no memory), none of them for none. */
+/* Streams one reply for each element of an array, and a single empty reply for an empty array.
+ * Takes ownership of the array; NULL means no memory. */
 int call_stream_array(Call *call, json_t *array);
-/* The standard PermissionDenied. */
+/* Fails with the standard error PermissionDenied. */
 int call_fail_permission(Call *call);
-/* Failed(), with a sentence of why; NULL: the words of the error. */
+/* Fails with Failed() and this reason; NULL: the text of the error. */
 int call_fail_reason(Call *call, int error, const char *reason);
-/* Busy(): in a second it may be better. */
+/* Fails with Busy(): the client may try again in a second. */
 int call_fail_busy(Call *call);
 int call_fail_session(Call *call, const char *error, const char *session);

@@ -6,9 +6,9 @@
 #include "util/clock.h"
 
 /*
- * What a call asks, and the ways to end one that several methods have. Parameters were held against
- * the interface; that a number makes sense is seen to here. None of them may be asked for once the
- * call has ended.
+ * Reads the parameters of a call, and has the failures that several methods share. The control room
+ * has checked types against the interface; this file checks ranges. Do not read a parameter after
+ * the call has ended.
  */
 
 enum { BUSY_MS = 1000 };

@@ -7,8 +7,8 @@
 #include "util/clock.h"
 
 /*
- * Nobody is waited for: what a listener's connection has no room for is dropped, and the next event
- * that fits comes after one that says how many went missing.
+ * Publishing never waits for a client. Events that do not fit into a client's buffer are dropped,
+ * and the next event that fits comes after one with the number of dropped events.
  */
 
 typedef struct Listener Listener;
@@ -29,7 +29,7 @@ int monitor_new(Monitor **ret) {
     return *ret ? 0 : -ENOMEM;
 }
 
-/* Their calls are the control's to end. */
+/* The control frees these calls. */
 Monitor *monitor_free(Monitor *monitor) {
     if (!monitor)
         return NULL;

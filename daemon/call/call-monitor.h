@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What happens, to whoever called Monitor() and still listens. */
+/* Publishes events to the clients that called Monitor() and are still connected. */
 
 #include "control/control.h"
 #include "util/macro.h"
@@ -19,6 +19,6 @@ int monitor_new(Monitor **ret);
 Monitor *monitor_free(Monitor *monitor);
 DEFINE_CLEANUP(Monitor *, monitor_free);
 
-/* The call is answered from now on; `text` is the first answer's. */
+/* Subscribes the call; `text` goes into its first reply. */
 int monitor_subscribe(Monitor *monitor, Call *call, const char *text);
 void monitor_publish(Monitor *monitor, const MonitorEvent *event);

@@ -8,24 +8,23 @@
 #include "util/thread.h"
 
 /*
- * A file system may take seconds to delete some thousand segments, so a thread does it that lives
- * as long as that takes. There is one at a time: two would only stand in each other's way. What the
- * main thread is to know comes by an eventfd; the thread touches nothing but the store, its result
- * and that.
+ * A file system may take seconds to delete some thousand segments, so a thread that lives for one
+ * vacuum does it. Only one runs at a time, because two would slow each other down. The thread
+ * reports its end by an eventfd and touches nothing but the store, its result and that eventfd.
  */
 
 struct Vacuum {
     Store *store;
     void (*on_end)(void *userdata, const VacuumResult *result);
     void *userdata;
-    int event; /* readable when the thread is done */
+    int event; /* becomes readable when the thread is done */
     LoopSource *source;
     atomic_bool is_enough;
     pthread_t thread;
     bool is_running;
-    StoreLimits limits; /* of the one that runs, as is `found` */
+    StoreLimits limits; /* of the running vacuum, like `found` */
     VacuumResult found, last;
-    uint64_t number; /* of the one that runs or ran last */
+    uint64_t number; /* of the vacuum that runs or ran last */
 };
 
 static void *call_vacuum_run(void *userdata) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Deletes segments at somebody's word without keeping the main thread from its work. */
+/* Deletes segments on request, on a thread of its own. */
 
 #include "loop/loop.h"
 #include "store/folder/store.h"
@@ -9,18 +9,18 @@
 typedef struct Vacuum Vacuum;
 
 typedef struct VacuumResult {
-    int error; /* the first one */
+    int error; /* the first error; 0: none */
     uint64_t removed, bytes;
 } VacuumResult;
 
-/* on_end: one is over, on the main thread. */
+/* on_end runs on the main thread when a vacuum is over. */
 int vacuum_new(Store *store, Loop *loop, void (*on_end)(void *userdata, const VacuumResult *result),
                void *userdata, Vacuum **ret);
-/* What is under way ends with the segment that it is at, without a call. */
+/* A running vacuum stops after its current segment; its call gets no answer. */
 Vacuum *vacuum_free(Vacuum *vacuum);
 DEFINE_CLEANUP(Vacuum *, vacuum_free);
 
-/* Limits are copied. -EBUSY: another one is under way. */
+/* Copies the limits. -EBUSY: another vacuum is running. */
 int vacuum_begin(Vacuum *vacuum, const StoreLimits *limits, uint64_t *ret_number);
-/* Of the last one that is over; false where that is not it. */
+/* The result of the last vacuum; false when its number is not this one. */
 bool vacuum_result(const Vacuum *vacuum, uint64_t number, VacuumResult *ret);

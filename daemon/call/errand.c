@@ -6,8 +6,8 @@
 #include "call/answer.h"
 
 /*
- * An errand has two ends: the work, which cannot be stopped, and the call, which may go at any
- * time. It lives as long as one of them.
+ * An errand is shared by its work, which cannot be cancelled, and its call, which may go away at
+ * any time. The last of the two frees it.
  */
 
 struct Errand {
@@ -46,7 +46,7 @@ static bool errand_check(void *userdata, Call *call) {
 
     if (!errand->is_done)
         return false;
-    /* It may stream its answer, when we are no more. */
+    /* Unregister first: the answer may be a stream that outlives the errand. */
     call_on_gone(call, NULL, NULL);
     errand->options.answer(errand->options.userdata, call);
     return true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Calls that need the disk: the housekeeper of the store works for them, and they are answered when
- * it is done. */
+/* Calls that need the disk: the housekeeper of the store does the work, and the call is answered
+ * when it is done. */
 
 #include "call/wait.h"
 #include "store/folder/housekeeper.h"
@@ -10,17 +10,18 @@
 typedef struct Errand Errand;
 
 typedef struct ErrandOptions {
-    void (*work)(void *userdata);               /* on the housekeeper's thread */
-    void (*answer)(void *userdata, Call *call); /* ends the call, unless its client is gone */
-    void (*release)(void *userdata);            /* always, and last */
+    void (*work)(void *userdata);               /* runs on the housekeeper's thread */
+    void (*answer)(void *userdata, Call *call); /* ends the call; not called when the client is
+                                                 * gone */
+    void (*release)(void *userdata);            /* always called, and last */
     void *userdata;
 } ErrandOptions;
 
-/* Ends the call with Busy where too many wait. For handlers to return. */
+/* Ends the call with Busy when too many errands wait. Returns what a handler returns. */
 int errand_run(Waits *waits, Housekeeper *housekeeper, Call *call, const ErrandOptions *options);
 
-/* The same where others do the work: errand_wait() once that began, errand_done() when it is done,
- * or errand_free() where it did not begin. */
+/* The same for work that runs elsewhere: call errand_wait() once it has begun and errand_done()
+ * when it is done, or errand_free() if it did not begin. */
 int errand_new(Waits *waits, const ErrandOptions *options, Errand **ret);
 int errand_wait(Errand *errand, Call *call);
 void errand_done(Errand *errand);

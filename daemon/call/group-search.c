@@ -10,9 +10,9 @@
 
 /*
  * The scan thread walks the tree and reports every group; each search keeps the groups that match.
- * A walk may be under way when a search begins. What is left of it is offered too, but the search
- * ends only with a walk that began later and so saw the whole tree. Hence a group may be offered
- * twice, and is kept once.
+ * A search may begin in the middle of a walk. It gets the rest of that walk too, but it ends only
+ * with a walk that began later and so saw the whole tree. A group may therefore be reported twice;
+ * it is kept once.
  */
 
 typedef struct GroupSearch GroupSearch;
@@ -20,13 +20,13 @@ typedef struct GroupSearch GroupSearch;
 struct GroupSearch {
     GroupSearch *next;
     GroupSearches *searches;
-    Call *call; /* NULL: its client is gone */
+    Call *call; /* NULL: the client is gone */
     bool by_unit;
     uint64_t begin_ns;
     GroupsFoundCallback on_found;
     void *userdata;
     GroupsFound found;
-    const char *plain; /* `wanted` without the escapes of a name that we printed */
+    const char *plain; /* `wanted` with the escapes of a printed name removed */
     char wanted[];
 };
 

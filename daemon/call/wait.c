@@ -4,8 +4,9 @@
 #include <errno.h>
 
 /*
- * Few wait at a time, a call a connection, so all are looked at whenever something might have come
- * about. Ending one may bring about more: then it is looked once more.
+ * There are few waits, at most one for each connection, so all of them are checked whenever
+ * something may have changed. A call that ends may cause other changes, so then all are checked
+ * again.
  */
 
 typedef struct Wait Wait;
@@ -13,7 +14,7 @@ typedef struct Wait Wait;
 struct Wait {
     Wait *next;
     Waits *waits;
-    Call *call; /* NULL: over, or its client went */
+    Call *call; /* NULL: the wait is over, or its client is gone */
     WaitOptions options;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Calls that are answered later: when a writer has written, a session has ended, and the like. */
+/* Calls that are answered later, for example when a writer has written or a session has ended. */
 
 #include "control/control.h"
 #include "util/macro.h"
@@ -9,9 +9,9 @@
 typedef struct Waits Waits;
 
 typedef struct WaitOptions {
-    /* Whether it is over: then the call was ended, by a reply or an error. */
+    /* Returns true when the wait is over; it must have ended the call by then. */
     bool (*check)(void *userdata, Call *call);
-    void (*release)(void *userdata); /* always, and last; may be NULL */
+    void (*release)(void *userdata); /* always called, and last; may be NULL */
     void *userdata;
 } WaitOptions;
 
@@ -19,7 +19,7 @@ int waits_new(Waits **ret);
 Waits *waits_free(Waits *waits);
 DEFINE_CLEANUP(Waits *, waits_free);
 
-/* Looks at once. Without memory -ENOMEM, and then it is released too. */
+/* Checks once at once. -ENOMEM: the wait was released. */
 int waits_add(Waits *waits, Call *call, const WaitOptions *options);
-/* At all of them. */
+/* Checks all waiting calls. */
 void waits_check(Waits *waits);

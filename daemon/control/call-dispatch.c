@@ -7,9 +7,10 @@
 #include "util/log.h"
 
 /*
- * From a message to a call of a method. A call is refused, in this order, for an interface or
- * method that is not there, for lack of a right, for the way it was called, and for its parameters.
- * So nobody learns more about a method than the interface shows before he may call it.
+ * Parses a message and calls the method that it names. A call is refused, in this order, for an
+ * unknown interface or method, for a missing right, for a wrong call mode, and for wrong
+ * parameters. So a client without the right to call a method learns nothing about it beyond the
+ * interface.
  */
 
 static const ControlMethod *call_dispatch_find_method(const Control *control, const char *name) {
@@ -34,7 +35,7 @@ static int call_dispatch_deny(Call *call) {
     return call_fail(call, "org.varlink.service.PermissionDenied", NULL);
 }
 
-/* 0 when it was called as it has to be; 1 when it was refused and is gone. */
+/* 0: the mode is right; 1: the call was refused and freed. */
 static int call_dispatch_check_mode(Call *call) {
     MethodMode mode = call->method ? call->method->mode : METHOD_PLAIN;
 
@@ -90,7 +91,7 @@ static int call_dispatch_run(Call *call) {
     return 0;
 }
 
-/* INTERFACE.METHOD to what it names, and on. */
+/* Finds the method by its full name, "INTERFACE.METHOD", and calls it. */
 static int call_dispatch_dispatch(Call *call, const char *method) {
     Control *control = call->caller->control;
     Interface *const interfaces[] = {control->interface, control->service};

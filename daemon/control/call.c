@@ -8,21 +8,21 @@
 #include "util/text.h"
 
 /*
- * A call under way, and what a handler may do with it: reply, fail, send a list or a file. Each
- * reply is checked against the interface before it is sent, so that a client can rely on it.
+ * A call in progress, and what a handler may do with it: reply, fail, stream a list, send a file.
+ * Each reply is checked against the interface before it is sent, so that clients can rely on it.
  */
 
 enum {
-    STREAM_SLICE = 64, /* replies of a list before others have their turn */
+    STREAM_SLICE = 64, /* replies of a list that are sent before other connections have a turn */
     BUSY_RETRY_MS = 1000,
     AUDIT_TEXT_MAX = 400,
     AUDIT_REASON_MAX = 200,
     AUDIT_BURST = 200,
 };
 
-/* Who asked for a change, and what came of it; `error` NULL: it was done. Of those who are no
- * administrators so many lines a minute: who calls without end must not have the journal drop what
- * others log. */
+/* Logs who requested a change and the outcome; `error` NULL: success. Lines for users other than
+ * administrators are rate-limited, so that a client cannot flood the journal until other messages
+ * are dropped. */
 static void call_audit(Call *call, const char *outcome, const char *error, const json_t *reason) {
     static LogRate rate = {.interval_ns = CONTROL_RATE_NS, .burst = AUDIT_BURST};
     const Peer *peer = &call->caller->peer;
@@ -101,7 +101,7 @@ void call_end_with_client(Call *call) {
     call->ends_with_client = true;
 }
 
-/* Takes parameters. */
+/* Takes ownership of parameters. */
 static int call_send_error(Caller *caller, const char *error, json_t *parameters) {
     _cleanup_json_ json_t *message = json_pack("{s:s, s:o}", "error", error, "parameters",
                                                parameters ? parameters : json_object());
@@ -121,13 +121,13 @@ int call_refuse_message(Caller *caller, MessageFault fault) {
     return -EBADMSG;
 }
 
-/* Takes parameters. */
+/* Takes ownership of parameters. */
 static int call_send_reply(Call *call, json_t *parameters, bool continues, size_t limit) {
     _cleanup_json_ json_t *taken = parameters, *message = NULL;
     char field[INTERFACE_FIELD_SIZE] = "";
     int r;
 
-    /* Whoever put it together had no memory for a part of it. */
+    /* A handler ran out of memory while it built the reply. */
     if (!taken)
         return -ENOMEM;
     r = interface_check(call->interface, INTERFACE_REPLY, call->member, taken, INTERFACE_STRICT,
@@ -166,7 +166,7 @@ int call_reply(Call *call, json_t *parameters) {
     return 0;
 }
 
-/* What somebody wanted more of than he may have. */
+/* Whether the error reports that the client reached a limit. */
 static bool call_is_of_limits(const char *error) {
     static const char *const names[] = {"Busy", "DiskBudget", "TooManySessions"};
 

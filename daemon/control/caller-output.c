@@ -6,10 +6,10 @@
 #include "util/clock.h"
 
 /*
- * What a connection has to send: messages wait in a buffer and leave as the socket takes them.
+ * The output of a connection: messages wait in a buffer until the socket takes them.
  */
 
-/* Asked again before it came, a turn would move behind whoever asked since. */
+/* A second trigger would move the turn behind connections that asked later. */
 void caller_wake(Caller *caller) {
     if (!caller->is_awake)
         caller->is_awake = loop_trigger(caller->turn) == 0;
@@ -19,7 +19,7 @@ size_t caller_waiting(const Caller *caller) {
     return caller->out.size - caller->sent;
 }
 
-/* Memory of long replies goes too. */
+/* Also frees a buffer that a long reply has enlarged. */
 void caller_drop_output(Caller *caller) {
     if (caller->out.allocated > 2 * CALLER_READ_BYTES)
         buffer_done(&caller->out);
@@ -27,7 +27,7 @@ void caller_drop_output(Caller *caller) {
     caller->sent = 0;
 }
 
-/* As much as the socket takes. */
+/* Sends as much as the socket takes. */
 void caller_flush(Caller *caller) {
     while (caller_waiting(caller) > 0 && !caller->is_gone) {
         ssize_t n = send(caller->fd, caller->out.data + caller->sent, caller_waiting(caller),
@@ -57,7 +57,8 @@ int caller_send(Caller *caller, const json_t *message, size_t limit) {
     if (caller_waiting(caller) == 0)
         caller->stuck_since_ns = clock_monotonic_ns();
     r = message_append(&caller->out, message);
-    /* What follows would make no sense without it. */
+    /* A message is missing, so the client could not make sense of later ones: drop the
+     * connection. */
     if (r < 0)
         caller->is_gone = caller->has_ended = true;
     caller_wake(caller);

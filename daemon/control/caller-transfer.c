@@ -2,12 +2,12 @@
 #include "control/control-private.h"
 
 /*
- * Files for clients. Each is sent by a thread of its own, so their number is limited: nobody takes
- * all of them, and some are kept for administrators.
+ * Sends files to clients. Each file is sent by a thread of its own, so their number is limited, per
+ * user too, and some are reserved for administrators.
  */
 
 enum {
-    /* Files on their way at a time, a thread each. */
+    /* The number of simultaneous transfers, each with a thread. */
     TRANSFERS_MAX = 16,
     TRANSFERS_FOR_ADMINS = 8,
     TRANSFERS_OF_UID_MAX = 4,
@@ -21,7 +21,8 @@ static int caller_transfer_on_transferred(void *userdata) {
     return 0;
 }
 
-/* As with connections: nobody takes all there is, and some is kept for those with rights. */
+/* As for connections: one user cannot take all transfers, and some are reserved for
+ * administrators. */
 bool caller_may_transfer(const Caller *caller) {
     unsigned all = transfer_running(), of_uid = 0, left = TRANSFERS_MAX;
 

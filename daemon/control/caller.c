@@ -8,36 +8,37 @@
 #include "util/clock.h"
 
 /*
- * A connection: bytes in, messages one after the other, bytes out. It does one step in its turn, a
- * message or a piece of a list, and then waits behind all others, so one that sends much gets no
- * more than its share. What it sends is read no further than one message ahead; what it does not
- * read holds up what it called next, and nobody else.
+ * A connection reads bytes, handles messages one after the other, and writes bytes. It does one
+ * step per turn (one message, or a piece of a list) and then waits behind all other connections, so
+ * a client that sends much gets no more than its share. At most one message is read ahead. A client
+ * that does not read its replies delays only its own later calls.
  *
- * A message that is long, or comes behind one that took long, waits among its like, of which one is
- * handled between two rounds of the others, and together they get a part of the time: many that ask
- * for much keep each other waiting, and a short call has its answer after one of them at most.
+ * A message that is long, or that follows one that took long, is heavy: it waits in a queue from
+ * which one message is handled between two rounds of the others, and the queue as a whole gets a
+ * limited share of the CPU. So clients with heavy calls delay each other, and a short call waits
+ * for at most one heavy message.
  *
- * Another end that sends no more may still read (has_ended). One that does neither (is_gone) is
- * owed no reply, but what it sent before counts: calls that were to have no reply are made, unless
- * they wait for a moment that may be far away.
+ * A client that has shut down its sending side may still read (has_ended). A client that has closed
+ * both directions (is_gone) gets no reply, but its earlier messages count: oneway calls are still
+ * run, unless they would wait for a moment that may be far away.
  */
 
 enum {
-    LIGHT_BYTES = 4096, /* more than any call that makes sense has */
+    LIGHT_BYTES = 4096, /* longer than any reasonable call */
     LIGHT_NS = 1000000,
-    HEAVY_SHARE = 8, /* of a CPU, one part */
+    HEAVY_SHARE = 8, /* heavy messages get one part in 8 of a CPU */
 };
 
 static int caller_on_turn(void *userdata);
 
-/* Closed in both directions. */
+/* Whether the client has closed both directions. */
 static bool caller_is_hung_up(const Caller *caller) {
     struct pollfd fd = {.fd = caller->fd};
 
     return poll(&fd, 1, 0) > 0 && (fd.revents & (POLLHUP | POLLERR)) != 0;
 }
 
-/* 1 and a whole message, without its NUL; 0: there is none; -EMSGSIZE: it is too long. */
+/* 1: *ret is a whole message without its NUL; 0: there is none yet; -EMSGSIZE: it is too long. */
 static int caller_find_message(Caller *caller, Bytes *ret) {
     Buffer *in = &caller->in;
     const uint8_t *nul = NULL;
@@ -59,7 +60,7 @@ static void caller_take_message(Caller *caller, Bytes bytes) {
     caller->scanned = caller->taken;
 }
 
-/* What was handled goes; memory of a long message too. */
+/* Removes handled messages from the buffer, and frees the buffer of a long one. */
 static void caller_tidy(Caller *caller) {
     Buffer *in = &caller->in;
 
@@ -132,7 +133,7 @@ static void caller_watch(Caller *caller) {
         caller->is_done = true;
 }
 
-/* How many of the same user wait before it; NULL: before one that is about to. */
+/* How many heavy connections of this user wait before `caller`; NULL: all of them. */
 static unsigned caller_heavy_rank(const Control *control, const Caller *caller, uid_t uid) {
     unsigned rank = 0;
 
@@ -148,7 +149,8 @@ static int caller_trigger_heavy(const Control *control) {
                               control->heavy_from_ns - MIN(control->heavy_from_ns, now_ns));
 }
 
-/* Each user has one of his own done before another one has a second. */
+/* Queues the connection so that each user has one heavy message handled before any user has a
+ * second one. */
 static void caller_wait_heavy(Caller *caller) {
     const Control *control = caller->control;
     unsigned rank = caller_heavy_rank(control, NULL, caller->peer.uid);
@@ -174,8 +176,8 @@ static void caller_leave_heavy(Caller *caller) {
     caller->is_heavy = false;
 }
 
-/* One message, when nothing is under way and what was said before is on its way: 1 when there was
- * one. */
+/* Handles one message if no call is in progress and earlier replies were sent; returns 1 if it
+ * did. */
 static int caller_handle_message(Caller *caller, bool heavy_too) {
     uint64_t begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     Bytes bytes;
@@ -228,7 +230,7 @@ static void caller_step(Caller *caller) {
         is_busy = call_pump(caller->call) > 0;
     else
         is_busy = caller_handle_message(caller, false) > 0;
-    /* What can be answered at once is: rounds may be long ones. */
+    /* Send what is ready now, because a round of all connections may take long. */
     if (is_busy)
         caller_flush(caller);
     if (is_busy)

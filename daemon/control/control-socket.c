@@ -10,15 +10,15 @@
 #include "util/log.h"
 
 /*
- * The listening socket and who is let in. There is room for so many connections, some of it kept
- * for those who have to set things right when others take all there is. Whoever finds none hears so
- * before the connection ends.
+ * The listening socket and who may connect. The number of connections is limited, and some are
+ * reserved for administrators and for profd-read, so that they can act when others take the rest. A
+ * client for which there is no room gets an error before its connection is closed.
  */
 
 #define IDLE_NS (45 * NS_PER_SECOND)
 
 enum {
-    ACCEPTS = 32, /* at once, before others have their turn */
+    ACCEPTS = 32, /* accepted in a row before other sources have their turn */
     CONNECTIONS_MAX = 64,
     KEPT_FOR_ADMINS = 16,
     OF_UID_MAX = 16,
@@ -47,8 +47,8 @@ static bool control_socket_has_room(const Control *control, const Peer *peer) {
     return of_uid < OF_UID_MAX;
 }
 
-/* Takes the descriptor and parameters. It was not asked anything yet, but this is what it reads
- * instead of a reply. */
+/* Takes ownership of fd and parameters. The client has sent nothing yet, but it reads this error
+ * instead of its first reply. */
 static void control_socket_turn_away(int fd, const char *error, json_t *parameters) {
     _cleanup_json_ json_t *message = json_pack("{s:s, s:o}", "error", error, "parameters",
                                                parameters ? parameters : json_object());
@@ -59,7 +59,7 @@ static void control_socket_turn_away(int fd, const char *error, json_t *paramete
     closep(&fd);
 }
 
-/* Takes the descriptor. */
+/* Takes ownership of fd. */
 static void control_socket_let_in(Control *control, int fd) {
     static LogRate rate = {.interval_ns = 60 * NS_PER_SECOND, .burst = 5};
     Peer peer;
@@ -81,7 +81,7 @@ static void control_socket_let_in(Control *control, int fd) {
         (void)caller_new(control, fd, &peer);
 }
 
-/* One that is due stays due when others connect. */
+/* Do not move a tick that is scheduled already. */
 static int control_socket_tick_later(Control *control) {
     if (control->has_tick)
         return 0;
@@ -102,7 +102,8 @@ static int control_socket_on_tick(void *userdata) {
     return control->callers || !control->listening ? control_socket_tick_later(control) : 0;
 }
 
-/* Without descriptors or memory the queue would be seen again and again: it waits for a tick. */
+/* Without descriptors or memory, accept() would fail again and again: stop listening until the next
+ * tick. */
 static int control_socket_on_listening(void *userdata) {
     Control *control = userdata;
 

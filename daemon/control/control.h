@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The control socket: connections, frames, limits, authorisation, introspection. What methods do
- * is not known here: the daemon brings one table of them, which has to agree with the interface.
- * All of it lives on the main thread.
+ * The control socket: connections, messages, limits, authorisation, introspection. This room does
+ * not know what the methods do: the daemon passes a table of them, which must agree with the
+ * interface. Everything here runs on the main thread.
  */
 
 #include <jansson.h>
@@ -14,79 +14,81 @@
 #include "loop/loop.h"
 
 /*
- * A call under way. Its parameters were checked against the interface: those that it demands are
- * there, each of its type, and no other. It ends by exactly one call_reply…(), call_fail…() or
- * call_stream(); until then it may wait for as long as it likes, and its connection is not idle.
- * All of these take their json_t.
+ * A call in progress. Its parameters were checked against the interface: required ones are present,
+ * each has its type, and there are no others. The call must end with exactly one call_reply…(),
+ * call_fail…() or call_stream(). Until then it may wait for any time, and its connection does not
+ * count as idle. All these functions take ownership of their json_t.
  */
 typedef struct Call Call;
 
 const Peer *call_peer(const Call *call);
-/* An object; borrowed, until the call ends. */
+/* The parameters: an object, borrowed until the call ends. */
 json_t *call_parameters(const Call *call);
-/* Several replies may be given. */
+/* Whether the client accepts several replies. */
 bool call_wants_more(const Call *call);
-/* A number of its own for each connection, never used again. */
+/* A number that is unique to the connection and never reused. */
 uint64_t call_connection(const Call *call);
 
-/* The last reply; NULL, for want of memory, makes it Failed. Frees the call. 0, for handlers to
- * return. */
+/* Sends the last reply and frees the call. NULL parameters mean that memory ran out; the call then
+ * fails. Returns 0, for the handler to return. */
 int call_reply(Call *call, json_t *parameters);
-/* One of several. -EPIPE: nobody waits any more; -ENOBUFS: the client does not read, and it was not
- * sent. The call lives on in both cases. */
+/* Sends one of several replies. -EPIPE: the client is gone; -ENOBUFS: the client does not read, so
+ * nothing was sent. The call goes on in both cases. */
 int call_continue(Call *call, json_t *parameters);
-/* `error` without a dot is one of io.profd.Control. Frees the call. 0, for handlers to return. */
+/* An `error` without a dot is one of io.profd.Control. Frees the call. Returns 0, for the handler
+ * to return. */
 int call_fail(Call *call, const char *error, json_t *parameters);
-/* The standard InvalidParameter, and beside the parameter the reason, a clause with a subject and a
- * verb. Clients that know of no reason look past it. */
+/* Fails with the standard error InvalidParameter and adds a reason, a clause with a subject and a
+ * verb. Clients that do not know this field ignore it. */
 int call_fail_parameter(Call *call, const char *parameter, const char *reason);
 /*
- * A reply for each object that next() gives (1 and the object; 0: no more; a negative errno ends
- * the call as Failed), as fast as the client reads; one without parameters where there is none.
- * free() follows, also when the client went away. For lists of any length.
+ * Streams one reply for each object that next() returns (1: an object; 0: the end; a negative errno
+ * ends the call as Failed), as fast as the client reads. Sends one reply without parameters if
+ * there are no objects. Calls free() at the end, also when the client goes away. Suitable for lists
+ * of any length.
  */
 int call_stream(Call *call, int (*next)(void *userdata, json_t **ret), void (*free)(void *userdata),
                 void *userdata);
 /*
- * Of upgraded calls: the reply, then `bytes` of fd from its start (taken), on a thread of its own,
- * then the connection ends; Busy where too many are sent already. Frees the call. 1: the file is
- * under way, and what its reader holds may go when the connection does; 0: it is not, and the
- * connection may live on.
+ * For upgraded calls: sends the reply, then `bytes` bytes of fd from its start, on a thread of its
+ * own, then closes the connection. Takes ownership of fd and frees the call. Fails with Busy if too
+ * many transfers run. Returns 1: the transfer has begun, and resources for it can be released when
+ * the connection ends; 0: it has not, and the connection may stay open.
  */
 int call_reply_file(Call *call, json_t *parameters, int fd, uint64_t bytes);
-/* Called once, just before the call is freed because the client went away or the daemon ends:
- * whatever works for it stops. */
+/* on_gone is called once, just before the call is freed because the client went away or the daemon
+ * ends; it must stop the work for this call. */
 void call_on_gone(Call *call, void (*on_gone)(void *userdata), void *userdata);
 
-/* From here on it ends with its client even where no reply is to be given: for what may wait for as
- * long as somebody says. Calls without a reply live on by themselves else. */
+/* Makes the call end together with its client even if it is oneway; for calls whose wait the client
+ * chooses. Other oneway calls outlive their client. */
 void call_end_with_client(Call *call);
 
-/* How a method has to be called. */
+/* The mode in which a method must be called. */
 typedef enum MethodMode {
-    METHOD_PLAIN,    /* one reply, `more` or not */
-    METHOD_MAY_MORE, /* call_wants_more() tells */
+    METHOD_PLAIN,    /* one reply, with or without `more` */
+    METHOD_MAY_MORE, /* the handler asks call_wants_more() */
     METHOD_MORE,     /* refused without `more` */
-    METHOD_UPGRADE,  /* refused without `upgrade`; ends by call_reply_file() or call_fail() */
+    METHOD_UPGRADE,  /* refused without `upgrade`; must end with call_reply_file() or call_fail() */
 } MethodMode;
 
 typedef struct ControlMethod {
-    const char *name; /* "Ping" */
+    const char *name; /* for example "Ping" */
     Right right;
     MethodMode mode;
-    bool changes; /* told in the log with uid and pid */
-    /* 0; a negative errno ends the call as Failed, unless it has ended. */
+    bool changes; /* each call is logged with uid and pid */
+    /* Returns 0; a negative errno ends the call as Failed, unless it has ended already. */
     int (*run)(void *userdata, Call *call);
 } ControlMethod;
 
 typedef struct ControlOptions {
     Loop *loop;
-    int fd; /* listening; taken */
+    int fd; /* the listening socket; taken */
     const ControlMethod *methods;
     size_t n_methods;
     Groups groups;
     const char *version;
-    uint64_t idle_ns; /* 0: 45 s */
+    uint64_t idle_ns; /* 0: the default of 45 s */
     /* May be NULL. */
     void (*on_connection_gone)(void *userdata, uint64_t connection);
     void *userdata;
@@ -94,8 +96,8 @@ typedef struct ControlOptions {
 
 typedef struct Control Control;
 
-/* -EINVAL, and told in the log: a method of io.profd.Control has no row, or a row no method. */
+/* -EINVAL, which is logged: a method of io.profd.Control has no row, or a row has no method. */
 int control_new(const ControlOptions *options, Control **ret);
-/* Calls that wait go, their on_gone() is called. */
+/* Frees waiting calls and calls their on_gone(). */
 Control *control_free(Control *control);
 DEFINE_CLEANUP(Control *, control_free);

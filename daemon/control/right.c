@@ -8,14 +8,14 @@
 #include "util/macro.h"
 
 /*
- * The kernel notes uid, gid, pid and groups of whoever connects, at that moment; nothing that a
- * client says counts. A uid that has no meaning here (of a user namespace that maps it to nothing)
- * is shown as the overflow uid, as `nobody` is, and that one has no right whatever its groups are.
+ * The kernel records uid, gid, pid and groups when a client connects; nothing that the client says
+ * about itself counts. A uid that our user namespace does not map appears as the overflow uid, like
+ * `nobody`. That uid gets no right, whatever its groups are.
  */
 
 enum {
     OVERFLOW_UID = 65534,
-    GROUPS_MAX = 65536, /* as many as the kernel lets one have */
+    GROUPS_MAX = 65536, /* the most groups that the kernel allows */
 };
 
 static bool right_find_group(const char *name, gid_t *ret) {
@@ -40,7 +40,7 @@ static Right right_by_group(const Groups *groups, gid_t gid) {
     return groups->has_read && gid == groups->read ? RIGHT_READ : RIGHT_ANYONE;
 }
 
-/* Besides the primary one. A kernel that cannot tell them gives none. */
+/* Checks the supplementary groups. A kernel that does not report them gives no right. */
 static int right_by_groups(int fd, const Groups *groups, Right *ret) {
     _cleanup_free_ gid_t *gids = NULL;
     socklen_t size = 0;

@@ -5,8 +5,8 @@
 #include "control/control-private.h"
 
 /*
- * org.varlink.service, which every service has: who we are, and the text of our interfaces, so that
- * a client that knows nothing of us can find out what there is to call.
+ * org.varlink.service, which every Varlink service implements: our name and the text of our
+ * interfaces, so that a generic client can discover what it may call.
  */
 
 static int service_get_info(Call *call) {

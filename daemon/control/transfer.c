@@ -13,11 +13,11 @@
 #include "util/thread.h"
 
 /*
- * Sends a file to a socket. The bytes may have to come from a disk, for which the main thread must
- * not wait, so each transfer has a thread. The main thread ends a transfer by shutting its socket
- * down, and does not wait for the thread either, which may hang in a read. The holder that lets go
- * last frees the transfer. A thread that hangs counts as running, so that clients who come back
- * again and again do not fill the process with such threads.
+ * Sends a file to a socket. Reading may have to wait for a disk, so each transfer has a thread. The
+ * main thread ends a transfer by shutting its socket down, and does not wait for the thread, which
+ * may hang in a read. The last of the two to finish frees the transfer. A thread that hangs counts
+ * as running, so that clients who reconnect again and again cannot fill the process with such
+ * threads.
  */
 
 enum {
@@ -27,8 +27,8 @@ enum {
 
 struct Transfer {
     TransferOptions options;
-    int socket; /* of our own, since the caller's may be closed before the thread ends */
-    int ended;  /* readable when the thread is done */
+    int socket; /* a duplicate, since the caller's may be closed before the thread ends */
+    int ended;  /* becomes readable when the thread is done */
     LoopSource *source;
     atomic_uint holders;
 };
@@ -45,7 +45,7 @@ static void transfer_release(Transfer *transfer) {
     free(transfer);
 }
 
-/* A socket that takes nothing for long is given up. */
+/* Gives up a socket that takes nothing for a long time. */
 static int transfer_wait_writable(const Transfer *transfer) {
     struct pollfd fd = {.fd = transfer->socket, .events = POLLOUT};
     int n = poll(&fd, 1, (int)(transfer->options.stuck_ns / NS_PER_MS));

@@ -8,7 +8,7 @@
 #include "util/log.h"
 #include "util/text.h"
 
-/* What the configuration is, with the place that each value comes from, and a new one. */
+/* Shows the configuration with the origin of each value, and reloads it. */
 
 static json_t *method_config_value_json(const ConfigKey *key, const void *base) {
     _cleanup_(buffer_done) Buffer value = {};
@@ -110,7 +110,7 @@ int method_reload(void *userdata, Call *call) {
     json_decref(problems);
     if (r < 0)
         return call_fail_reason(call, r, NULL);
-    /* Sessions that began anew record by then. */
+    /* Answer when the sessions that were restarted record again. */
     return waits_add(daemon->waits, call,
                      &(WaitOptions){.check = method_config_check_reloaded, .userdata = daemon});
 }

@@ -5,9 +5,9 @@
 #include "protocol/value.h"
 #include "util/near.h"
 
-/* Finds what a call names: a session, or a snapshot that its caller may know of. */
+/* Finds the session or snapshot that a call names, within what the caller may see. */
 
-/* `field` is the parameter of the error that holds the name. */
+/* `field` is the field of the error that holds the name. */
 static int method_lookup_fail_unknown(Call *call, const char *error, const char *field,
                                       const char *name, const NearNames *near) {
     json_t *list = json_array(), *parameters = json_pack("{s:o}", field, answer_echo(name));
@@ -68,7 +68,7 @@ int method_fail_not_active(Call *call, const SessionEntry *entry) {
                                session_state_name(entry->state)));
 }
 
-/* Another's transient one is nobody's business. */
+/* A transient snapshot is visible to its owner only. */
 int method_find_snapshot(Daemon *daemon, const Call *call, const char *name, SnapshotInfo *ret) {
     const Peer *peer = call_peer(call);
     int r = snapshot_name_is_valid(name) ? snapshot_find(daemon->snapshots, name, ret) : -ENOENT;

@@ -9,16 +9,16 @@
 #include "util/clock.h"
 
 /*
- * Figures for machines, named as Prometheus has them. Two tables: what there is once, and what each
- * session has. How many there are is bounded by the number of sessions alone: no name of a process
- * or file is ever a label.
+ * Figures for machines, with names in the style of Prometheus. One table has the figures that exist
+ * once, another those of each session. Their number depends only on the number of sessions: names
+ * of processes or files are never labels.
  */
 
 enum { INTERVAL_MIN_MS = 100 };
 
 #define SECONDS(ns) ((double)(ns) / (double)NS_PER_SECOND)
 
-/* All that the rows are taken from, gathered once. */
+/* All sources of the rows, gathered once per reply. */
 typedef struct Facts {
     StoreUse use;
     SnapshotUse snapshots;
@@ -198,7 +198,7 @@ static void method_metrics_on_gone(void *userdata) {
     free(stream);
 }
 
-/* A slow reader gets fewer of them. */
+/* A client that reads slowly misses some of them. */
 static int method_metrics_on_timer(void *userdata) {
     Stream *stream = userdata;
     json_t *parameters = method_metrics_metrics(stream->daemon);

@@ -8,21 +8,22 @@
 #include "store/window/listing.h"
 
 /*
- * Read(): a segment or a file of a snapshot, sent to the caller. What somebody reads is leased
- * until his connection ends, so that retention does not count on room that it has not got yet.
- * Snapshots that are read count for whose they are as long: he does not get room by removing them
- * while they are still there.
+ * Read(): sends a segment or a file of a snapshot. What a client reads is leased until its
+ * connection ends, so retention does not count on space that is not free yet. A snapshot counts
+ * against its owner's limit as long as it is read, so removing snapshots while they are read frees
+ * nothing.
  */
 
 enum { FILE_NAME_MAX = 16 };
 
-/* What a connection reads, or a transient snapshot that is kept for it. */
+/* What a connection reads, or a transient snapshot that exists until it closes. */
 struct Reading {
     Reading *next;
     uint64_t connection;
-    StoreLease *lease; /* of a segment */
+    StoreLease *lease; /* for a segment */
     char snapshot[SNAPSHOT_NAME_MAX];
-    bool reads, keeps; /* the snapshot; one that is kept goes with the connection */
+    bool reads, keeps; /* for a snapshot: it is being read; it is removed when the connection
+                        * closes */
 };
 
 static Reading *method_read_reader_of(Daemon *daemon, const char *snapshot) {
@@ -37,19 +38,19 @@ bool method_is_read(Daemon *daemon, const char *snapshot) {
     return method_read_reader_of(daemon, snapshot) != NULL;
 }
 
-/* Who still reads it keeps it from then on. */
+/* A connection that still reads the snapshot becomes responsible for removing it. */
 static void method_read_let_go(Daemon *daemon, const char *snapshot) {
     Reading *heir = method_read_reader_of(daemon, snapshot);
     SnapshotInfo info;
 
     if (heir)
         heir->keeps = true;
-    /* It may have been removed, and its name be another one's. */
+    /* Check first: it may have been removed and its name reused. */
     else if (snapshot_find(daemon->snapshots, snapshot, &info) == 0 && info.transient)
         snapshot_doom(daemon->snapshots, snapshot);
 }
 
-/* One that is in no list. */
+/* The reading must not be in the list any more. */
 static void method_read_reading_free(Daemon *daemon, Reading *reading) {
     store_lease_free(reading->lease);
     if (reading->keeps)
@@ -95,7 +96,7 @@ int method_hold_snapshot(Daemon *daemon, const Call *call, const char *name) {
     return 0;
 }
 
-/* A Read() that waits for its file to be opened. */
+/* A Read() call that waits until its file is opened. */
 typedef struct Opening {
     Daemon *daemon;
     bool of_snapshot;
@@ -135,8 +136,7 @@ static int method_read_fail_opening(Call *call, const Opening *o) {
                                answer_echo(o->segment)));
 }
 
-/* What is read is kept only while the file is under way: who is refused may ask again, as often as
- * he likes. */
+/* The lease is kept only if the transfer begins: a client may be refused any number of times. */
 static void method_read_answer_opening(void *userdata, Call *call) {
     Opening *o = userdata;
     Daemon *daemon = o->daemon;
@@ -166,7 +166,7 @@ static void method_read_answer_opening(void *userdata, Call *call) {
         method_read_reading_free(daemon, reading);
 }
 
-/* Takes `o`. */
+/* Takes ownership of `o`. */
 static int method_read_open_later(Daemon *daemon, Call *call, Opening *o) {
     o->daemon = daemon;
     o->fd = -1;

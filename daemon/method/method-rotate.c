@@ -6,12 +6,12 @@
 #include "method/method-private.h"
 #include "protocol/value.h"
 
-/* Rotate() ends open segments, and answers when their files are there to be read. */
+/* Rotate() ends open segments and replies when their files can be read. */
 
 typedef struct Ended {
     char session[CONFIG_NAME_MAX];
     char path[CONFIG_PATH_MAX];
-    uint64_t since_real_ns; /* of the session, which may have been opened anew meanwhile */
+    uint64_t since_real_ns; /* start of the session, to detect that it was restarted meanwhile */
     uint64_t asked;
 } Ended;
 
@@ -42,7 +42,7 @@ static bool method_rotate_check_rotated(void *userdata, Call *call) {
     return true;
 }
 
-/* 1: there is one more that ends; 0: there is nothing to end; -EBUSY: its writer is behind. */
+/* 1: one more segment is ending; 0: there is nothing to end; -EBUSY: its writer is behind. */
 static int method_rotate_rotate(Daemon *daemon, SessionEntry *entry, Ended *ret) {
     ClockAnchor clock = clock_anchor_now();
     uint64_t before = session_rotations(entry->session).asked;
@@ -64,7 +64,7 @@ static int method_rotate_rotate(Daemon *daemon, SessionEntry *entry, Ended *ret)
     return session_rotations(entry->session).asked > before ? 1 : -EBUSY;
 }
 
-/* One, or all that record. */
+/* Rotates one session, or all that record. */
 static int method_rotate_all(Daemon *daemon, SessionEntry *only, Rotation *rotation) {
     SessionEntry *entry;
     int r = daemon_drain(daemon);

@@ -8,7 +8,7 @@
 #include "protocol/value.h"
 #include "store/window/listing.h"
 
-/* Lists segments, and deletes old ones. Both wait for a disk, so others do the work. */
+/* Lists segments and deletes old ones. Both need the disk, so helper threads do the work. */
 
 static const char *method_segment_completeness_name(Completeness completeness) {
     static const char *const names[] = {[SEGMENT_IS_OPEN] = "open",
@@ -31,12 +31,12 @@ static json_t *method_segment_files_json(const StoreSegmentInfo *info) {
     return list;
 }
 
-/* A ListSegments() that waits for manifests to be read. */
+/* A ListSegments() call that waits until manifests are read. */
 typedef struct Listing {
     Daemon *daemon;
     Store *store;
     const char *store_path;
-    char session[CONFIG_NAME_MAX]; /* "": all */
+    char session[CONFIG_NAME_MAX]; /* "": all sessions */
     uint64_t since_ns, until_ns;
     json_t *list;
     int error;
@@ -116,7 +116,7 @@ int method_list_segments(void *userdata, Call *call) {
                                        .userdata = listing});
 }
 
-/* A Vacuum() that waits: for its turn, then for its end. */
+/* A Vacuum() call that waits for its turn and then for its end. */
 typedef struct Vacuuming {
     Daemon *daemon;
     StoreLimits limits;

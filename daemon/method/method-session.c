@@ -9,9 +9,9 @@
 #include "util/log.h"
 
 /*
- * Sessions at somebody's word. What Start() is given are keys of the configuration, so their words
- * and limits are those of the file; what cannot be opened is told with the sentence that the log
- * has. Start() answers when the disk has, Stop() when the last segment is finished.
+ * Starts, pauses and stops sessions for clients. Start() takes keys of the configuration, with the
+ * same words and limits; if an event cannot be opened, the reply has the sentence that is logged.
+ * Start() replies when the disk has answered, Stop() when the last segment is finished.
  */
 
 enum { SETTINGS_MAX = 64 };
@@ -43,7 +43,7 @@ static int method_session_fail_setting(Call *call, const char *key, const char *
                                answer_echo(value), "expected", answer_text(expected)));
 }
 
-/* What only shows beside the sessions that there are. 1: it was wrong, and the call was ended. */
+/* Checks what depends on the existing sessions. 1: refused, and the call was ended. */
 static int method_session_check_config(Call *call, const SessionConfig *config) {
     if (!config->enabled)
         return method_session_fail_setting(call, "Enabled", "no", "yes, since it is to begin now"),
@@ -51,7 +51,7 @@ static int method_session_check_config(Call *call, const SessionConfig *config) 
     return 0;
 }
 
-/* `name` is what there is no group for. */
+/* `name` is the group that was not found. */
 static int method_session_fail_no_group(Call *call, const char *error, const char *key,
                                         const char *name, const NearNames *near) {
     json_t *list = json_array(), *parameters;
@@ -76,7 +76,7 @@ static void method_session_on_near_groups(void *userdata _unused_, Call *call,
     (void)method_session_fail_no_group(call, "NoSuchCgroup", "cgroup", cgroup ?: "", &found->near);
 }
 
-/* A walk through the tree is left to the scan thread. */
+/* The scan thread walks the tree of groups. */
 static int method_session_search(Daemon *daemon, Call *call, const char *wanted, bool by_unit,
                                  GroupsFoundCallback on_found) {
     int r = group_search_add(daemon->searches, call, wanted, by_unit, on_found, daemon);
@@ -86,7 +86,8 @@ static int method_session_search(Daemon *daemon, Call *call, const char *wanted,
     return r;
 }
 
-/* A configured session waits for its control group; who starts one by hand most likely mistyped. */
+/* A configured session waits for its control group; a missing group in Start() is probably a
+ * typo. */
 static int method_session_check_group(Daemon *daemon, Call *call, const SessionConfig *config) {
     int r;
 
@@ -96,7 +97,7 @@ static int method_session_check_group(Daemon *daemon, Call *call, const SessionC
     return r < 0 ? r : 1;
 }
 
-/* A configuration may be for hosts of many sizes; who starts a session by hand means this one. */
+/* A configuration file may be shared by hosts of many sizes, but Start() refers to this host. */
 static int method_session_check_cpus(Call *call, const SessionConfig *config) {
     unsigned absent;
 
@@ -122,7 +123,7 @@ static size_t method_session_take_settings(json_t *settings, ConfigSetting ret[S
     return n;
 }
 
-/* An entry for a session that nobody knows yet; NULL: the call was ended. */
+/* Adds an entry for a new session; NULL: the call was ended. */
 static int method_session_make(Daemon *daemon, Call *call, const char *name, json_t *settings,
                                SessionEntry **ret) {
     ConfigSetting list[SETTINGS_MAX];
@@ -145,7 +146,7 @@ static int method_session_make(Daemon *daemon, Call *call, const char *name, jso
         r = method_session_check_cpus(call, &config);
     if (r != 0)
         return r;
-    /* A typo must not begin to record the whole machine. */
+    /* A mistyped name must not start to record the whole machine. */
     if (!json_object_get(settings, "Event"))
         return method_fail_no_session(daemon, call, "NotConfigured", name), 1;
     daemon_settle_group(daemon, &config);
@@ -168,7 +169,7 @@ static int method_session_fail_begin(Daemon *daemon, Call *call, const SessionEn
         json_pack("{s:o, s:o}", "event", answer_echo(events), "reason", answer_text(entry->error)));
 }
 
-/* The call was ended, or an entry is there that may begin. */
+/* Finds or adds the entry to start; NULL: the call was ended. */
 static int method_session_find_or_make(Daemon *daemon, Call *call, SessionEntry **ret) {
     json_t *settings = json_object_get(call_parameters(call), "settings");
     const char *name = "";
@@ -178,7 +179,7 @@ static int method_session_find_or_make(Daemon *daemon, Call *call, SessionEntry 
     if (!config_name_is_valid(name))
         return call_fail_parameter(call, "session", ASK_NAME), 1;
     entry = session_table_find(daemon->sessions, name);
-    /* What is to be recorded under its name now is something else. */
+    /* Start() with settings replaces the ended session of that name. */
     if (entry && session_entry_has_ended(entry) && json_object_size(settings) > 0) {
         session_table_remove(daemon->sessions, entry);
         entry = NULL;
@@ -201,7 +202,7 @@ typedef struct Starting {
     char name[CONFIG_NAME_MAX];
 } Starting;
 
-/* Nobody can ask why it failed once its call has ended. */
+/* Remove a session that failed to start: nobody could ask for its error after this call. */
 static void method_session_starting_free(void *userdata) {
     Starting *starting = userdata;
     SessionEntry *entry = session_table_find(starting->daemon->sessions, starting->name);
@@ -226,7 +227,7 @@ static bool method_session_check_started(void *userdata, Call *call) {
         (void)call_fail_reason(call, -ECANCELED, "It was stopped before it began");
         return true;
     }
-    /* What it had to do without is known by now. */
+    /* The session knows by now which events it lacks. */
     daemon_update_status(daemon, clock_monotonic_ns());
     (void)call_reply(call, method_session_wrap(daemon, entry));
     return true;
@@ -277,8 +278,8 @@ static int method_session_fail_ambiguous(Call *call, const char *unit, const Gro
                                answer_echo(unit), "cgroups", list));
 }
 
-/* From here on the session is like one that was started with the path of the group, in the form
- * that is printed where JSON cannot hold its bytes. */
+/* From here on the session is the same as one that was started with the path of the group. The path
+ * is escaped where JSON cannot hold its bytes. */
 static int method_session_start_in_group(Daemon *daemon, Call *call, const char *path) {
     json_t *parameters = call_parameters(call);
     json_t *settings = json_object_get(parameters, "settings");
@@ -395,7 +396,7 @@ static int method_session_set_paused(Daemon *daemon, Call *call, bool paused) {
     if (r < 0)
         return call_fail_reason(call, r, NULL);
     daemon_remember(daemon);
-    /* What was sampled before the pause is not to wait for what comes after it. */
+    /* Samples from before the pause must not wait for those after it. */
     r = paused ? daemon_sweep_soon(daemon) : 0;
     return r < 0 ? r : call_reply(call, json_object());
 }

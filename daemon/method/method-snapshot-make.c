@@ -10,16 +10,19 @@
 #include "util/log.h"
 
 /*
- * Snapshot() step by step: wait for the moment that was named, let the future come that is to be in
- * it, see to it that a sweep that began after the window's end is written, then let the engine
- * build. The client may go at any step, and then nothing is kept. The window is settled by the
- * clock of the samples at the moment that is named, or of the call.
+ * Snapshot() step by step: wait for the moment that the window refers to, record the part of the
+ * window that lies in the future, wait until a sweep that began after the window's end is written,
+ * then let the engine build the snapshot. The client may disconnect at any step; then nothing is
+ * kept. The window is fixed on the clock of the samples, at the named moment or at the time of the
+ * call.
  */
 
 typedef enum Phase { PHASE_WAIT, PHASE_RECORD, PHASE_SWEEP, PHASE_BUILD, PHASE_DONE } Phase;
 
 #define PROGRESS_NS 100000000ULL
-#define CHECK_NS    NS_PER_SECOND /* a clock that is set moves moments */
+#define CHECK_NS                                                                                   \
+    NS_PER_SECOND /* check again, because setting the clock shifts moments of                      \
+                   * wall time */
 
 typedef struct Job {
     Daemon *daemon;
@@ -27,11 +30,11 @@ typedef struct Job {
     SnapshotCall asked;
     Phase phase;
     LoopSource *timer;
-    uint64_t end_ns;     /* CLOCK_MONOTONIC; the window's, or the moment of the call */
-    uint64_t from_ns;    /* of lastUsec */
-    uint64_t swept_ns;   /* when the first sweep began that holds all of the window; 0: not yet */
-    uint64_t sweep;      /* that has to be written; 0: it has not ended */
-    uint64_t session_ns; /* since when the session is that counts its sweeps */
+    uint64_t end_ns;     /* CLOCK_MONOTONIC; the end of the window, or the time of the call */
+    uint64_t from_ns;    /* the moment that lastUsec counts back from */
+    uint64_t swept_ns;   /* when the first sweep began that covers the whole window; 0: not yet */
+    uint64_t sweep;      /* the sweep that has to be written; 0: it has not ended */
+    uint64_t session_ns; /* start of the session whose sweeps are counted */
     Snapshot *building;
     uint64_t reported_ns, done_bytes, total_bytes;
     bool has_failed;
@@ -173,7 +176,7 @@ static void method_snapshot_make_succeed(Job *job) {
     (void)call_reply(job->call, method_snapshot_make_progress(job, snapshot_json(&job->info)));
 }
 
-/* Answered by us, not by the engine. */
+/* Errors before the engine has begun are answered here. True: the call was ended. */
 static bool method_snapshot_make_fail_begin(Job *job, int error) {
     if (error == -EBUSY)
         (void)call_fail_busy(job->call);
@@ -190,7 +193,7 @@ static bool method_snapshot_make_fail_begin(Job *job, int error) {
     return true;
 }
 
-/* True: it could not, and the call was ended. */
+/* Starts the engine. True: it could not start, and the call was ended. */
 static bool method_snapshot_make_build(Job *job) {
     const SnapshotCall *asked = &job->asked;
     const Peer *peer = call_peer(job->call);
@@ -222,12 +225,13 @@ static bool method_snapshot_make_build(Job *job) {
     return r < 0 ? method_snapshot_make_fail_begin(job, r) : false;
 }
 
-/* Programs that began just now are in the window, and their build ids are on their way. */
+/* A program that started a moment ago belongs to the window, and its build id may still be
+ * pending. */
 static bool method_snapshot_make_waits_for_build_ids(const Job *job) {
     return history_waits_since(tracker_history(job->daemon->tracker)) <= job->swept_ns;
 }
 
-/* 1: a sweep that began after the end is written, or nothing is to come; 0: not yet; a negative
+/* 1: a sweep that began after the end is written, or nothing more will come; 0: not yet; a negative
  * errno: the store cannot be written. */
 static int method_snapshot_make_is_written(Job *job) {
     const SessionEntry *entry = session_table_find(job->daemon->sessions, job->asked.session);
@@ -235,7 +239,7 @@ static int method_snapshot_make_is_written(Job *job) {
 
     if (!entry || !session_entry_records(entry) || !session_has_segment(entry->session))
         return !entry || !entry->session;
-    /* One that was opened anew counts from the beginning. */
+    /* The sweeps of a restarted session count from the beginning. */
     if (job->session_ns != entry->since_real_ns)
         job->sweep = 0;
     job->session_ns = entry->since_real_ns;
@@ -267,7 +271,7 @@ static bool method_snapshot_make_check_sweep(Job *job) {
     return true;
 }
 
-/* At the moment from which it counts. */
+/* Fixes the window at the moment that it counts from. */
 static void method_snapshot_make_settle(Job *job) {
     SnapshotCall *asked = &job->asked;
     uint64_t mono = clock_monotonic_ns(), real = clock_ns(CLOCK_REALTIME), moment = mono;
@@ -279,12 +283,12 @@ static void method_snapshot_make_settle(Job *job) {
         job->end_ns = mono + (asked->until_ns - real);
     if (asked->has_last)
         job->from_ns = moment > asked->last_ns ? moment - asked->last_ns : 1;
-    /* Open to the end: to this moment, and not what comes while it is built. */
+    /* A window without an end reaches up to this moment, not to the end of the build. */
     if (!asked->has_until && !asked->has_last)
         asked->until_ns = real - (mono - moment) + asked->follow_up_ns;
 }
 
-/* Moments may be far away, and few calls may wait for them. */
+/* The wait may be long and the number of waiting calls is limited, so end it with its client. */
 static int method_snapshot_make_wait_until(Job *job, uint64_t left_ns) {
     call_end_with_client(job->call);
     return loop_trigger_after(job->timer, MIN(left_ns, CHECK_NS));
@@ -334,8 +338,8 @@ static int method_snapshot_make_on_timer(void *userdata) {
     return 0;
 }
 
-/* What is recorded is for administrators alone. What was recorded before is the engine's to judge:
- * that reads manifests. */
+/* Whether the session records data for administrators only. The engine checks what was recorded
+ * earlier, because that needs the manifests. */
 static bool method_snapshot_make_is_sensitive(const Job *job) {
     const SessionEntry *entry = session_table_find(job->daemon->sessions, job->asked.session);
 

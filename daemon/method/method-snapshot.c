@@ -8,7 +8,7 @@
 #include "protocol/value.h"
 #include "util/log.h"
 
-/* Snapshots that are there, and the answer of one that was made. */
+/* Lists and changes snapshots, and describes a new one. */
 
 static json_t *method_snapshot_files_json(const SnapshotInfo *info) {
     json_t *list = json_array();
@@ -70,7 +70,7 @@ int method_list_snapshots(void *userdata, Call *call) {
     return r;
 }
 
-/* His own, or any for administrators. NULL: the call was ended. */
+/* The named snapshot, if the caller owns it or is an administrator. NULL: the call was ended. */
 static const char *method_snapshot_changeable(Daemon *daemon, Call *call) {
     const Peer *peer = call_peer(call);
     const char *name = "";
@@ -88,7 +88,7 @@ static const char *method_snapshot_changeable(Daemon *daemon, Call *call) {
     return name;
 }
 
-/* A RemoveSnapshot() or PinSnapshot() that waits for the disk. */
+/* A RemoveSnapshot() or PinSnapshot() call that waits for the disk. */
 typedef struct Changing {
     Daemon *daemon;
     Errand *errand;
@@ -98,7 +98,7 @@ typedef struct Changing {
     uint64_t bytes;
 } Changing;
 
-/* It is done, whether somebody waits for it or not. */
+/* The change is done; the client may be gone. */
 static void method_snapshot_on_changed(void *userdata, int error, uint64_t bytes) {
     Changing *changing = userdata;
 
@@ -153,7 +153,7 @@ static int method_snapshot_new_changing(Daemon *daemon, const char *name, bool r
     return r;
 }
 
-/* `begun`: whether the engine works for it. */
+/* `begun`: 0 if the engine works on it, or a negative errno. */
 static int method_snapshot_answer_later(Call *call, Changing *changing, int begun) {
     const Daemon *daemon = changing->daemon;
     char name[SNAPSHOT_NAME_MAX];
@@ -180,7 +180,7 @@ int method_remove_snapshot(void *userdata, Call *call) {
 
     if (!name)
         return 0;
-    /* Until it is read it takes its room, which would no longer count as his. */
+    /* The space is in use until reading ends but would no longer count against the owner. */
     if (call_peer(call)->right < RIGHT_ADMIN && method_is_read(daemon, name))
         return call_fail_busy(call);
     r = method_snapshot_new_changing(daemon, name, true, &changing);

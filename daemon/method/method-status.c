@@ -14,8 +14,8 @@
 #include "util/text.h"
 
 /*
- * How we are: what anyone may know, and for those who may read the sessions and the store. Figures
- * are those of the moment; rates are those of the last ten to twenty seconds.
+ * Our status: a part for everyone and, for those who may read, the sessions and the store. Totals
+ * are current; rates are averages of the last ten to twenty seconds.
  */
 
 enum { HOST_NAME_MAX_BYTES = 256, BOOT_ID_BYTES = 64 };
@@ -38,7 +38,7 @@ static json_t *method_status_degraded_json(unsigned set) {
     return list;
 }
 
-/* Those that are open, else what is asked for. */
+/* The open events, or the configured ones when none is open. */
 static json_t *method_status_events_json(const SessionEntry *entry) {
     json_t *list = json_array();
     const PdEvents *events;
@@ -48,7 +48,7 @@ static json_t *method_status_events_json(const SessionEntry *entry) {
         return list;
     }
     events = sampler_events(session_sampler(entry->session));
-    /* The last one is that of side-band. */
+    /* The last event is that of side-band. */
     for (size_t i = 0; i + 1 < pd_events_count(events); i++) {
         const char *name = pd_events_at(events, i)->name;
 
@@ -57,7 +57,7 @@ static json_t *method_status_events_json(const SessionEntry *entry) {
     return list;
 }
 
-/* One sentence for each event that it leaves out. */
+/* One sentence for each event that the session lacks. */
 static json_t *method_status_missing_json(const SessionEntry *entry) {
     json_t *list = json_array();
     const PlanNotes *notes;
@@ -120,7 +120,7 @@ static json_t *method_status_key_json(const SessionConfig *config, const char *n
     return method_status_text_of(&text);
 }
 
-/* By the time of day, as it is now. */
+/* Converted to the current wall clock. */
 static uint64_t method_status_stops_real_ns(const SessionEntry *entry) {
     uint64_t now = clock_ns(CLOCK_BOOTTIME), real = clock_ns(CLOCK_REALTIME);
 
@@ -129,7 +129,8 @@ static uint64_t method_status_stops_real_ns(const SessionEntry *entry) {
     return entry->stop_at_ns > now ? real + (entry->stop_at_ns - now) : real;
 }
 
-/* 0: by periods alone, or as high as is allowed, where that is not known. */
+/* 0: it samples by period only, or uses the maximum frequency, which is unknown while it is
+ * closed. */
 static uint64_t method_status_frequency_of(const SessionEntry *entry) {
     const SessionConfig *config = &entry->config;
 
@@ -148,7 +149,7 @@ static const char *method_status_state_word(const SessionEntry *entry) {
                : session_state_name(entry->state);
 }
 
-/* The session as it is configured. */
+/* How the session is configured. */
 static json_t *method_status_session_nature(const SessionEntry *entry) {
     const SessionConfig *config = &entry->config;
     size_t cpus =
@@ -295,8 +296,8 @@ static void method_status_on_learned(void *userdata) {
     ((Daemon *)userdata)->learns = false;
 }
 
-/* How far back the store reaches is in manifests that nobody has read yet: the next one who asks is
- * told. */
+/* The manifests that tell how far back the store reaches are unread, so let the housekeeper read
+ * them: the next status call has the answer. */
 static void method_status_learn_span(Daemon *daemon) {
     uint64_t oldest, newest;
 

@@ -9,8 +9,8 @@
 #include "util/log.h"
 
 /*
- * The table of methods: who may call one, how, and whether it changes something, which the control
- * tells in the log. It is held against the interface when the socket is taken.
+ * The table of methods: which right a method needs, how it is called, and whether it changes
+ * something and is logged. The control compares the table with the interface at start.
  */
 
 /* clang-format off */

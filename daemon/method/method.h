@@ -3,5 +3,5 @@
 
 #include "recorder/daemon.h"
 
-/* io.profd.Control: what its methods are, and what they hold. */
+/* io.profd.Control: its methods, and the resources that their calls hold. */
 extern const DaemonMethods daemon_methods;

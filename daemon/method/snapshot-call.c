@@ -10,8 +10,8 @@
 #include "util/text.h"
 
 /*
- * What Snapshot() is asked for. Words and limits of what the configuration knows too are the
- * configuration's; names are of the one pattern, and no text becomes part of a path unchecked.
+ * Parses the parameters of Snapshot(). Words and limits are those of the configuration, names must
+ * match one pattern, and no text becomes part of a path unchecked.
  */
 
 enum { FILTERS_MAX = 256, PID_MAX = 1 << 22 };
@@ -85,8 +85,8 @@ static int snapshot_call_take_format(Daemon *daemon, Call *call, SnapshotCall *a
     return 0;
 }
 
-/* A name may be given as it is, which for control groups may well be "a\x2db.slice", or as we print
- * it. Both are looked for. */
+/* A name may be literal, and a control group may be called "a\x2db.slice", or escaped as we print
+ * it. Search for both. */
 static int snapshot_call_take_texts(Call *call, const char *name, const char *const **ret,
                                     size_t *ret_n) {
     json_t *list = json_object_get(call_parameters(call), name), *value;
@@ -186,7 +186,7 @@ static int snapshot_call_take_names(Daemon *daemon, Call *call, SnapshotCall *as
 int snapshot_call_take(Daemon *daemon, Call *call, SnapshotCall *ret) {
     int r = snapshot_call_take_names(daemon, call, ret);
 
-    /* The call has ended where something in it was wrong. */
+    /* A wrong parameter has ended the call. */
     if (r != 0)
         return r;
     ret->pin = ask_flag(call, "pin");

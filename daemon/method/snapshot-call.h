@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What Snapshot() is asked for, taken from its parameters. */
+/* The request of a Snapshot() call, taken from its parameters. */
 
 #include "call/answer.h"
 #include "recorder/daemon-private.h"
 
-/* What of the parameters goes to the engine as it is; all in one piece of memory of its own. */
+/* The parameters for the engine; all strings and arrays are in one allocation. */
 typedef struct SnapshotCall {
     char session[CONFIG_NAME_MAX];
     const char *name; /* borrowed from the call */
@@ -14,12 +14,12 @@ typedef struct SnapshotCall {
     bool pin, transient;
     Layout layout;
     int zstd_level;
-    bool keep_frames;      /* nobody asked for a compression */
-    SnapshotFilter filter; /* its arrays are ours */
+    bool keep_frames;      /* the client did not choose a compression */
+    SnapshotFilter filter; /* its arrays belong to this struct */
     uint64_t since_ns, until_ns, last_ns, at_ns, follow_up_ns;
     bool has_since, has_until, has_last, has_at, has_follow_up;
 } SnapshotCall;
 
-/* 0; 1: the call was ended, with what is wrong; -ENOMEM. */
+/* 0; 1: a parameter is wrong and the call was ended; -ENOMEM. */
 int snapshot_call_take(Daemon *daemon, Call *call, SnapshotCall *ret);
 void snapshot_call_done(SnapshotCall *asked);
