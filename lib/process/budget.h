@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Memory with an upper bound. Everything that a process table keeps is charged here, so what a
- * hostile recording can make it hold is one number. Each allocation is told its size again when it
- * is given back.
+ * Memory with an upper limit. Everything that a process table keeps is charged here, so one number
+ * bounds what a hostile recording can make it hold. The caller passes the size of an allocation
+ * again when it frees it.
  */
 
 #include "util/macro.h"
@@ -13,12 +13,12 @@ typedef struct ProcessBudget {
     uint64_t used_bytes, limit_bytes;
 } ProcessBudget;
 
-/* What the C library takes for a piece of memory, give or take. */
+/* The approximate size of an allocation in the C library. */
 static inline size_t budget_cost(size_t size) {
     return (size + 8 + 15) & ~(size_t)15;
 }
 
-/* Zeroed; NULL when it would go past the limit, or when the system has no more. */
+/* Returns zeroed memory; NULL when the limit would be exceeded or the system has no more. */
 static inline void *budget_alloc(ProcessBudget *budget, size_t size) {
     void *p;
 
@@ -30,7 +30,7 @@ static inline void *budget_alloc(ProcessBudget *budget, size_t size) {
     return p;
 }
 
-/* As realloc(); what is there stays as it was on failure. What is new is not zeroed. */
+/* Like realloc(): the old memory is unchanged on failure. New bytes are not zeroed. */
 static inline void *budget_resize(ProcessBudget *budget, void *p, size_t old_size, size_t size) {
     size_t old_cost = p ? budget_cost(old_size) : 0, cost = budget_cost(size);
     void *q;

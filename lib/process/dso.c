@@ -8,9 +8,9 @@
 #include "util/macro.h"
 
 /*
- * perf shows a file by its path, generated code by the name of the file in which a JIT would have
- * left its symbols (/tmp/perf-PID.map), a module by its bare name in brackets. These rules are
- * those of its map.c and dso.c, found by reading and by comparing output.
+ * perf names a file by its path, generated code by the file in which a JIT would write its symbols
+ * (/tmp/perf-PID.map), and a module by its bare name in brackets. These rules are those of perf's
+ * map.c and dso.c, and were compared with its output.
  */
 
 static bool dso_starts(Bytes text, const char *with) {
@@ -61,7 +61,7 @@ static bool dso_cut_end(Bytes *text, const char *end) {
     return true;
 }
 
-/* The bare name of a module's file; false when it is none. */
+/* Reduces the path of a module's file to its bare name; false when it is not a module. */
 static bool dso_module_base(Bytes *name) {
     static const char *const compressions[] = {".gz", ".xz", ".zst"};
     Bytes base = *name;

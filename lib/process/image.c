@@ -3,7 +3,7 @@
 
 #include "util/hash.h"
 
-/* A hash with chains, as that of the names; the names of an image are interned first, so that two
+/* A hash table with chains, like that of the names. The names of an image are interned first, so
  * images are compared by pointers and numbers. */
 
 enum { BUCKETS_MIN = 64 };
@@ -34,7 +34,7 @@ static bool image_images_grow(ProcessImages *images, ProcessBudget *budget) {
     return true;
 }
 
-/* Of the file: all its images are in one bucket. */
+/* Hashes the identity of the file, so that all images of a file are in one bucket. */
 static uint64_t image_hash(uint64_t seed, const ProcessImage *image) {
     Bytes build_id = {.data = image->build_id, .size = image->build_id_size};
     uint64_t h = hash_u64(seed, image->path->hash);
@@ -55,7 +55,7 @@ static bool image_equal(const ProcessImage *a, const ProcessImage *b) {
     return a->prot == b->prot && a->flags == b->flags && image_is_same_file(a, b);
 }
 
-/* Takes over the names of `key`, or gives them back. */
+/* Takes ownership of the names of `key`, or releases them. */
 static ProcessImage *image_images_intern(ProcessStrings *s, const ProcessImage *key) {
     ProcessImage **bucket = image_bucket_of(&s->images, key->hash), *image;
 

@@ -3,8 +3,8 @@
 
 /*
  * What a mapping maps: a file by its identity (build id, else device, inode and generation), the
- * path under which the process saw it, and the dso name that perf prints for it. One object for
- * all processes that map the same thing in the same way.
+ * path by which the process mapped it, and the dso name that perf prints. Processes that map the
+ * same thing in the same way share one object.
  */
 
 #include <sys/mman.h>
@@ -15,25 +15,25 @@
 typedef struct ProcessImage ProcessImage;
 
 struct ProcessImage {
-    ProcessImage *next; /* in its bucket */
+    ProcessImage *next; /* in its hash bucket */
     uint64_t hash;
     uint32_t refs;
-    uint32_t prot, flags; /* of MMAP2; 0 where the record did not say */
+    uint32_t prot, flags; /* of MMAP2; 0 if the record has none */
     uint32_t major, minor;
     uint64_t inode, generation;
     uint8_t build_id_size; /* 0: none */
     uint8_t build_id[20];
-    uint8_t found_id_size; /* looked up later, and so not part of what it is */
+    uint8_t found_id_size; /* looked up later, so it is not part of the identity */
     uint8_t found_id[20];
-    uint8_t tries; /* to look it up that found nothing */
-    bool asked;    /* somebody looks it up */
-    bool waits;    /* recordings hold its mappings back until the answer comes */
-    bool is_late;  /* the answer did not come in time */
-    bool is_due;   /* recordings that owe it write it now */
-    bool counted;  /* among those that could not be identified */
-    uint64_t owed; /* by which Emissions: what they wrote of it has no build id */
+    uint8_t tries; /* number of lookups that found nothing */
+    bool asked;    /* a lookup is running */
+    bool waits;    /* recordings hold its mappings back until the lookup is done */
+    bool is_late;  /* the lookup took too long */
+    bool is_due;   /* recordings that owe it write it in this settle */
+    bool counted;  /* counted as unidentified */
+    uint64_t owed; /* bit mask of Emissions that wrote it without a build id */
     ProcessImage *next_due;
-    bool kernel; /* the kernel proper, neither module nor generated code */
+    bool kernel; /* the kernel itself, not a module or generated code */
     ProcessName *path, *dso;
 };
 
@@ -43,7 +43,7 @@ typedef struct ProcessImages {
     uint64_t seed;
 } ProcessImages;
 
-/* The table's names hold the images' names, so they go together. */
+/* The names of the images are references into `names`, so both live together. */
 typedef struct ProcessStrings {
     ProcessBudget budget;
     ProcessNames names;
@@ -51,14 +51,14 @@ typedef struct ProcessStrings {
 } ProcessStrings;
 
 void images_done(ProcessStrings *s);
-/* A reference to the image of a mapping that is shown as `dso`, or NULL for want of memory. */
+/* Returns a reference to the image of a mapping whose dso name is `dso`; NULL: no memory. */
 ProcessImage *images_get(ProcessStrings *s, const PdMmap *mmap, Bytes dso, bool kernel);
 ProcessImage *images_put(ProcessStrings *s, ProcessImage *image);
-/* The image as which the file of a data mapping is executed, in whatever process; borrowed. NULL:
- * nobody maps it so. */
+/* The image that maps the same file as `data` as code, in any process; borrowed. NULL: no mapping
+ * of the file is executable. */
 ProcessImage *images_find_code(const ProcessStrings *s, const ProcessImage *data);
 
-/* Read and not executed; not where nobody says. */
+/* Readable and not executable; false if the protection is unknown. */
 static inline bool prot_is_data(uint32_t prot) {
     return (prot & PROT_READ) && !(prot & PROT_EXEC);
 }

@@ -4,11 +4,11 @@
 #include <errno.h>
 
 /*
- * Two levels: a directory of blocks, a block of up to 32 mappings. Both are counted references, so
- * that a fork costs one increment, and the first mapping that the child makes costs a copy of the
- * directory and of the one block it falls into. A search is two short bisections; an insertion
- * moves at most one block's worth of memory and the directory's pointers, also where a hostile
- * file fills one process with all the mappings that it may have.
+ * Two levels: a directory of blocks, and blocks of up to 32 mappings. Both are reference-counted,
+ * so a fork costs one increment, and the child's first mapping costs a copy of the directory and of
+ * one block. A search is two short bisections. An insertion moves at most one block of memory and
+ * the pointers of the directory, even if a hostile file fills a process with the maximum number of
+ * mappings.
  */
 
 enum { BLOCK_MAX = 32, BLOCK_MIN = 4 };
@@ -21,9 +21,9 @@ typedef struct Block {
 
 struct ProcessMaps {
     uint32_t refs;
-    uint32_t n; /* mappings */
+    uint32_t n; /* number of mappings */
     uint32_t n_blocks, allocated;
-    Block **blocks; /* none is empty */
+    Block **blocks; /* no block is empty */
 };
 
 typedef struct Place {
@@ -74,7 +74,7 @@ ProcessMaps *maps_put(ProcessStrings *s, ProcessMaps *maps) {
     return budget_free(&s->budget, maps, sizeof(*maps));
 }
 
-/* A directory of one's own. */
+/* Makes the directory unshared. */
 static int maps_own(ProcessStrings *s, ProcessMaps **at) {
     ProcessMaps *maps = *at, *copy;
 
@@ -101,7 +101,7 @@ static int maps_own(ProcessStrings *s, ProcessMaps **at) {
     return 0;
 }
 
-/* A block of one's own, with room for one more mapping unless it is full. */
+/* Makes a block unshared, with room for one more mapping unless it is full. */
 static int maps_block_own(ProcessStrings *s, ProcessMaps *maps, uint32_t i) {
     Block *block = maps->blocks[i], *copy;
     size_t allocated = block->allocated;
@@ -122,7 +122,7 @@ static int maps_block_own(ProcessStrings *s, ProcessMaps *maps, uint32_t i) {
     return 0;
 }
 
-/* The first mapping that ends behind the address; its block is n_blocks when there is none. */
+/* The first mapping that ends after the address; its block is n_blocks if there is none. */
 static Place maps_place_of(const ProcessMaps *maps, uint64_t address) {
     uint32_t block = 0, item = 0;
 
@@ -183,7 +183,7 @@ static void maps_drop_block(ProcessStrings *s, ProcessMaps *maps, uint32_t at) {
             (maps->n_blocks - at) * sizeof(*maps->blocks));
 }
 
-/* Makes two of a full block; `p` goes with its half. */
+/* Splits a full block; `p` moves with its mapping. */
 static int maps_split_block(ProcessStrings *s, ProcessMaps *maps, Place *p) {
     Block *block = maps->blocks[p->block], *upper = maps_block_new(s, BLOCK_MAX);
     uint16_t half = p->item == block->n ? block->n : block->n / 2;
@@ -218,7 +218,7 @@ static int maps_first_block(ProcessStrings *s, ProcessMaps *maps) {
     return r;
 }
 
-/* In front of the mapping at `p`. The maps are ours. */
+/* Inserts before the mapping at `p`. The maps must be unshared. */
 static int maps_insert_at(ProcessStrings *s, ProcessMaps *maps, Place p,
                           const ProcessMapping *mapping) {
     Block *block;
@@ -256,7 +256,7 @@ static void maps_drop_item(ProcessStrings *s, ProcessMaps *maps, Place p) {
             (block->n - p.item) * sizeof(*block->items));
 }
 
-/* What lies in the middle of a mapping becomes a hole. */
+/* Cuts a hole into the middle of a mapping. */
 static int maps_punch(ProcessStrings *s, ProcessMaps *maps, Place p, uint64_t start, uint64_t end) {
     ProcessMapping *m = &maps->blocks[p.block]->items[p.item], right = *m;
     int r;
@@ -271,7 +271,7 @@ static int maps_punch(ProcessStrings *s, ProcessMaps *maps, Place p, uint64_t st
     return r;
 }
 
-/* Unmaps a range in maps of one's own. */
+/* Unmaps a range; the maps must be unshared. */
 static int maps_cut(ProcessStrings *s, ProcessMaps *maps, uint64_t start, uint64_t end) {
     Place p = maps_place_of(maps, start);
 

@@ -2,22 +2,22 @@
 #pragma once
 
 /*
- * An address space: mappings in order of their addresses, none over another. A forked process
- * shares its parent's until one of the two changes, and then shares all but what changed.
+ * An address space: mappings sorted by address, without overlaps. A forked process shares its
+ * parent's maps until one of the two changes, and afterwards shares all blocks that did not change.
  */
 
 #include "process/image.h"
 
 typedef struct ProcessMapping {
-    uint64_t start, end; /* end is outside */
+    uint64_t start, end; /* end is exclusive */
     uint64_t pgoff;
     ProcessImage *image;
 } ProcessMapping;
 
 typedef struct ProcessMaps ProcessMaps;
 
-/* Where a record maps, without the image; false where it maps nothing. A length that would go round
- * ends at the top. */
+/* The address range of a record; false if it is empty. A range that would wrap around ends at the
+ * highest address. */
 static inline bool mapping_range(const PdMmap *mmap, ProcessMapping *ret) {
     if (mmap->length == 0)
         return false;
@@ -28,24 +28,23 @@ static inline bool mapping_range(const PdMmap *mmap, ProcessMapping *ret) {
     return ret->start < ret->end;
 }
 
-enum { PROCESS_MAPS_MAX = 65536 }; /* of one process; the kernel's default is 65,530 */
+enum { PROCESS_MAPS_MAX = 65536 }; /* per process; the kernel's default is 65,530 */
 
 ProcessMaps *maps_new(ProcessStrings *s);
 ProcessMaps *maps_ref(ProcessMaps *maps);
-/* Gives back a reference; accepts and returns NULL. */
+/* Releases a reference; accepts and returns NULL. */
 ProcessMaps *maps_put(ProcessStrings *s, ProcessMaps *maps);
 
 /*
- * Puts a mapping where others may be: what it covers of them is gone, as after mmap(2). Takes over
- * the mapping's reference to its image, always. *maps is replaced by a copy where it is shared.
- * -ENOMEM or -E2BIG: the mapping was dropped; what it would have covered is unmapped as far as
- * memory allowed.
+ * Inserts a mapping and removes what it overlaps, like mmap(2). Always takes over the mapping's
+ * reference to its image. *maps is replaced by a copy if it is shared. -ENOMEM or -E2BIG: the
+ * mapping was dropped; what it overlaps is unmapped as far as memory allowed.
  */
 int maps_insert(ProcessStrings *s, ProcessMaps **maps, const ProcessMapping *mapping);
-/* Unmaps a range. */
+/* Unmaps an address range. */
 int maps_remove(ProcessStrings *s, ProcessMaps **maps, uint64_t start, uint64_t end);
-/* NULL when nothing is mapped there. Valid until the maps change. */
+/* NULL: nothing is mapped there. Valid until the maps change. */
 const ProcessMapping *maps_find(const ProcessMaps *maps, uint64_t address);
 size_t maps_count(const ProcessMaps *maps);
-/* The mappings in turn, *at being 0 at first; NULL after the last. */
+/* Iterates over the mappings; *at is 0 at first; NULL after the last one. */
 const ProcessMapping *maps_next(const ProcessMaps *maps, size_t *at);

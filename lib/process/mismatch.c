@@ -12,9 +12,9 @@
 #include "util/text.h"
 
 /*
- * As long as no sample has passed all filters, this keeps which filters were passed by any sample,
- * and the names of the recording that are near to the wanted ones. Groups are offered only when a
- * sample is in them: recordings hold paths of others, too. All of it is bounded.
+ * As long as no sample has passed all filters, this notes which filters any sample has passed, and
+ * the names in the recording that are similar to the wanted ones. Groups are suggested only if a
+ * sample is in them, because recordings also hold paths of other groups. All of it is bounded.
  */
 
 enum { GROUPS_MAX = 4096, SHOWN_MAX = 4 };
@@ -92,7 +92,7 @@ static void mismatch_join(Buffer *out, const char *word) {
         text_printf(out, " %s ", word);
 }
 
-/* Where a name was given as we print it, the name itself follows, and looks the same. */
+/* A name may be followed by its other form, literal or escaped, which prints the same. */
 static bool mismatch_is_other_form(const char *before, const char *word) {
     _cleanup_free_ char *text = strdup(before);
 
@@ -137,7 +137,7 @@ static void mismatch_put_cpus(Buffer *out, const Selection *filter) {
     mismatch_put_numbers(out, "CPU", numbers, n);
 }
 
-/* All kinds have to match; a group may be named either way. */
+/* All kinds of filter must match; --cgroup and --unit are one kind. */
 static void mismatch_put_kinds(Buffer *out, const Selection *filter, unsigned kinds) {
     if (kinds & SELECTION_PID)
         mismatch_put_numbers(out, "process", filter->pids, filter->n_pids);

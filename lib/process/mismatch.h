@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Explains a selection that no sample passes. */
+/* Explains why no sample matches a selection. */
 
 #include "perfdata/record/record.h"
 #include "process/selection.h"
@@ -17,20 +17,20 @@ typedef struct MismatchGroup {
 } MismatchGroup;
 
 typedef struct Mismatch {
-    unsigned passed; /* the filters that some sample passes */
+    unsigned passed; /* the filters that at least one sample passes */
     MismatchGroup *groups;
     size_t n_groups;
-    char comms[MISMATCH_COMMS][MISMATCH_COMM_MAX]; /* seen lately, by their hash */
+    char comms[MISMATCH_COMMS][MISMATCH_COMM_MAX]; /* recently seen names, indexed by their hash */
     NearNames near_comms, near_groups;
 } Mismatch;
 
-/* A group that is not wanted. -ENOMEM. */
+/* Notes a group that does not match. -ENOMEM. */
 int mismatch_add_group(Mismatch *mismatch, const PdCgroup *cgroup);
-/* A sample that is not wanted: the filters that it passes, and what it is of. */
+/* Notes a sample that does not match: the filters that it passes, and its thread name and group. */
 void mismatch_add_sample(Mismatch *mismatch, const Selection *selection, unsigned passed,
                          Bytes comm, uint64_t cgroup);
-/* Which filters match nothing: "cgroup 'shop.service'", without a NUL. Returns the names that were
- * probably meant. */
+/* Appends the filters that match nothing, like "cgroup 'shop.service'", without a NUL. Returns
+ * similar names. */
 const NearNames *mismatch_describe(const Mismatch *mismatch, const Selection *selection,
                                    Buffer *out);
 void mismatch_done(Mismatch *mismatch);

@@ -4,8 +4,8 @@
 #include "util/hash.h"
 
 /*
- * A hash with chains. It doubles when it has more names than buckets; where memory does not allow
- * that, chains grow longer and nothing else changes.
+ * A hash table with chains. It doubles when it has more names than buckets; if there is no memory
+ * for that, the chains just grow longer.
  */
 
 enum { BUCKETS_MIN = 64 };

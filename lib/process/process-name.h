@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Interned strings: one object for each distinct comm, path or dso name, so that equal names are
- * equal pointers and a process costs no copy of what its parent was called already.
+ * Interned strings: one object for each distinct comm, path or dso name. Equal names are equal
+ * pointers, and a process needs no copy of a name that its parent had already.
  */
 
 #include "process/budget.h"
@@ -12,11 +12,11 @@
 typedef struct ProcessName ProcessName;
 
 struct ProcessName {
-    ProcessName *next; /* in its bucket */
+    ProcessName *next; /* in its hash bucket */
     uint64_t hash;
     uint32_t refs;
     uint32_t size;
-    uint8_t text[]; /* ended by NUL, and may hold any other byte */
+    uint8_t text[]; /* ends with NUL and may contain any other byte */
 };
 
 typedef struct ProcessNames {
@@ -25,12 +25,12 @@ typedef struct ProcessNames {
     uint64_t seed;
 } ProcessNames;
 
-enum { PROCESS_NAME_MAX = 4096 }; /* a longer one is cut; as PATH_MAX */
+enum { PROCESS_NAME_MAX = 4096 }; /* longer names are cut; same as PATH_MAX */
 
 void names_done(ProcessNames *names, ProcessBudget *budget);
-/* A reference to the name of these bytes (up to the first NUL), or NULL for want of memory. */
+/* Returns a reference to the name of these bytes (up to the first NUL); NULL: no memory. */
 ProcessName *names_get(ProcessNames *names, ProcessBudget *budget, Bytes text);
-/* Gives back a reference; accepts and returns NULL. */
+/* Releases a reference; accepts and returns NULL. */
 ProcessName *names_put(ProcessNames *names, ProcessBudget *budget, ProcessName *name);
 
 static inline ProcessName *name_ref(ProcessName *name) {

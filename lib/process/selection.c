@@ -4,8 +4,8 @@
 #include "util/cgroup-path.h"
 
 /*
- * The one meaning of --pid, --tid, --comm, --cgroup, --unit and --cpu, for snapshots of profd and
- * for recordings that profctl reads. The lists are short, so a walk over them is fast enough.
+ * Defines what --pid, --tid, --comm, --cgroup, --unit and --cpu mean, both for snapshots and for
+ * recordings that profctl reads. The lists are short, so a linear search is fast enough.
  */
 
 unsigned selection_kinds(const Selection *s) {

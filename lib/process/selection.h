@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which samples of a recording are wanted, by what they are of. */
+/* Selects samples of a recording by process, name, group or CPU. */
 
 #include "perfdata/feature/coverage.h"
 #include "util/bytes.h"
 
-/* Empty: all. What is asked for by several holds when all of them do. */
+/* An empty list selects everything. When several lists are set, a sample must match all of them. */
 typedef struct Selection {
     const uint32_t *pids;
     size_t n_pids;
     const uint32_t *tids;
     size_t n_tids;
-    const char *const *comms; /* of the thread, at the time of the sample */
+    const char *const *comms; /* names of the sample's thread at that time */
     size_t n_comms;
-    const char *const *cgroups; /* paths, as cgroup_path_matches() takes them */
+    const char *const *cgroups; /* paths, as for cgroup_path_matches() */
     size_t n_cgroups;
-    const char *const *units; /* names, as cgroup_unit_matches() takes them; or else a cgroup */
+    const char *const *units; /* unit names, as for cgroup_unit_matches(); a sample matches a
+                               * unit or a cgroup */
     size_t n_units;
     bool by_cpu;
     uint8_t cpus[PD_COVERAGE_CPUS_MAX / 8];
 } Selection;
 
-/* The kinds of filter; a set. */
+/* The kinds of filter, as a bit set. */
 typedef enum SelectionKind {
     SELECTION_PID = 1 << 0,
     SELECTION_TID = 1 << 1,
@@ -31,9 +32,9 @@ typedef enum SelectionKind {
     SELECTION_CPU = 1 << 4,
 } SelectionKind;
 
-/* Which kinds of filter are given. */
+/* The kinds of filter that are set. */
 unsigned selection_kinds(const Selection *selection);
-/* Each is true where nothing of its kind is given, too. */
+/* Each function also returns true if no filter of its kind is set. */
 bool selection_has_pid(const Selection *selection, uint32_t pid);
 bool selection_has_tid(const Selection *selection, uint32_t tid);
 bool selection_has_comm(const Selection *selection, Bytes comm);

@@ -2,9 +2,9 @@
 #include "perfdata/describe/data-src.h"
 
 /*
- * Where a memory access was served, as union perf_mem_data_src packs it: sets of flags and small
- * enumerations side by side in one number, which reads alike in both byte orders. A part that says
- * nothing is left out.
+ * Where a memory access was served, as packed in union perf_mem_data_src: flags and small
+ * enumerations in one number, which has the same layout in both byte orders. Parts without
+ * information are omitted.
  */
 
 static const char *const ops[] = {"na", "load", "store", "prefetch", "exec"};
@@ -22,7 +22,7 @@ static const char *const levels[] = {"na",
                                      "remote_cache_2",
                                      "io",
                                      "uncached"};
-/* Five bits of snoop, then the two that came later. */
+/* The five bits of snoop, then the two that were added later. */
 static const char *const snoops[] = {"na", "none", "hit", "miss", "hitm", "forward", "peer"};
 static const char *const locks[] = {"na", "locked"};
 static const char *const tlbs[] = {"na", "hit", "miss", "l1", "l2", "walker", "os_fault"};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Inside lib/perfdata: the parts of PERF_SAMPLE_DATA_SRC as an object `data_src`. */
+/* Inside lib/perfdata: describes PERF_SAMPLE_DATA_SRC as an object `data_src`. */
 
 #include "util/fields.h"
 

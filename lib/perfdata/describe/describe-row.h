@@ -6,15 +6,15 @@
 #include "perfdata/record/record.h"
 #include "perfdata/tracing/tracing.h"
 
-/* What a describer may need beside the body. */
+/* What a describer may need besides the body. */
 typedef struct RecordView {
     const PdRecord *record;
     const PdStamp *stamp;
     const PdTracing *tracing; /* may be NULL */
 } RecordView;
 
-/* Names the fields of the body, into the object in which the header's and the stamp's stand
- * already: what they name, a body names otherwise. */
+/* Adds the fields of the body to the object that already has the members of the header and the
+ * stamp. A body must not reuse their names. */
 typedef void RecordDescribe(const PdBody *body, const RecordView *in, Fields *f);
 
 RecordDescribe record_describe_mmap, record_describe_comm, record_describe_task,
@@ -33,10 +33,10 @@ RecordDescribe record_describe_header_attr, record_describe_event_type,
     record_describe_time_conv, record_describe_header_feature, record_describe_compressed,
     record_describe_bpf_metadata, record_describe_schedstat;
 
-/* Shared by SAMPLE and the records that hold a part of one. */
+/* Used by SAMPLE and by records that contain a part of one. */
 void describe_read(const PdRead *read, Fields *f);
 void describe_callchain(const char *name, const PdCallchain *chain, Fields *f);
-/* Thread ids are signed: -1 is a task that is gone, or all of them. */
+/* Thread ids are signed: -1 means a task that is gone, or all tasks. */
 static inline void describe_id(Fields *f, const char *name, uint32_t id) {
     fields_i64(f, name, (int32_t)id);
 }

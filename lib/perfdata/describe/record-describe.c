@@ -7,10 +7,10 @@
 #include "perfdata/record/record-row.h"
 
 /*
- * What pd_record_describe() prints of any record: its header, its stamp, and then the fields of its
- * body, by the function of its type. One member a fact, under a name that no other member of the
- * record has: `pid` and `tid` are those of the body where it has them (the task a COMM is about)
- * and those of the stamp become `stamp_pid` and `stamp_tid`; everywhere else they are the stamp's.
+ * What pd_record_describe() prints for any record: its header, its stamp, and then the fields of
+ * its body, by the function of its type. Every member of a record has a unique name: where the body
+ * has a `pid` and `tid` (the task that a COMM is about), those of the stamp become `stamp_pid` and
+ * `stamp_tid`.
  */
 
 static const char *const cpumodes[] = {"unknown",    "kernel",       "user",
@@ -68,7 +68,7 @@ static RecordDescribe *const of_tools[] = {
 };
 /* clang-format on */
 
-/* Every type that has a parser has one of these, too. */
+/* Every type with a parser also has a describer. */
 static RecordDescribe *record_describe_describer_of(uint32_t type) {
     return type < PD_RECORD_USER ? of_kernel[type] : of_tools[type - PD_RECORD_USER];
 }
@@ -86,7 +86,7 @@ static void record_describe_header(const PdRecord *r, const RecordRow *row, Fiel
     fields_u64(f, "size", r->size);
     if (r->payload > 0)
         fields_u64(f, "payload", r->payload);
-    if (r->type > PD_RECORD_SIMPLEPERF) /* the size goes on in misc */
+    if (r->type > PD_RECORD_SIMPLEPERF) /* misc holds the upper bits of the size */
         return;
     fields_hex(f, "misc", r->misc);
     if (r->type < PD_RECORD_USER || r->type == PD_RECORD_BUILD_ID)
@@ -108,7 +108,7 @@ static void record_describe_stamp(const PdStamp *s, bool tasks, Fields *f) {
         fields_str(f, "event", s->event->name);
 }
 
-/* What cannot be read is shown as it is. */
+/* Shows a record that cannot be parsed as bytes. */
 static void record_describe_bytes(const PdRecord *r, const char *why, Fields *f) {
     if (why)
         fields_str(f, "error", why);

@@ -6,8 +6,8 @@
 #include "util/fields.h"
 
 /*
- * Names every field of the record, its header and stamp included, into an open object of `fields`.
- * `tracing` (may be NULL) names the fields of a tracepoint's raw data. A record that cannot be
+ * Adds every field of the record, including header and stamp, to an open object of `fields`.
+ * `tracing` (may be NULL) provides the fields of a tracepoint's raw data. A record that cannot be
  * parsed is shown as bytes, with the reason.
  */
 void pd_record_describe(const PdRecord *record, const PdStamp *stamp, const PdTracing *tracing,

@@ -2,8 +2,8 @@
 #include "perfdata/describe/describe-row.h"
 
 /*
- * Bodies of the kernel's records for people and for JSON: numbers of a known meaning by their
- * names, and beside them what perf would print of them.
+ * Bodies of the kernel's records for people and for JSON: known numbers by name, together with what
+ * perf would print.
  */
 
 enum { MAP_SHARED_FLAG = 1, NAMESPACE_LINK_SIZE = 16, BPF_TAG_SIZE = 8 };

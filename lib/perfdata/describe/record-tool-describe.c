@@ -4,8 +4,8 @@
 #include "util/text.h"
 
 /*
- * Bodies of perf's own records for people and for JSON. They have no stamp, so the names that a
- * stamp uses elsewhere (time, cpu, id) are free for them.
+ * Bodies of perf's own records for people and for JSON. These records have no stamp, so they may
+ * use its member names (time, cpu, id).
  */
 
 static Bytes record_tool_describe_fixed_text(const uint8_t *p, size_t n) {
@@ -123,7 +123,7 @@ void record_describe_thread_map(const PdBody *body, const RecordView *in, Fields
     fields_end_array(f);
 }
 
-/* A CPU list in the kernel's manner, made of CPUs that come in ascending order. */
+/* Prints a CPU list like the kernel does; CPUs must be added in ascending order. */
 typedef struct CpuList {
     Buffer text;
     int64_t first, last;
@@ -263,7 +263,7 @@ void record_describe_header_feature(const PdBody *body, const RecordView *in, Fi
     const PdHeaderFeature *h = &body->header_feature;
     const char *name = h->feature < PD_FEATURE_BITS ? pd_feature_name((unsigned)h->feature) : NULL;
 
-    /* An empty body is the mark behind the last feature, whose number differs between releases. */
+    /* An empty body marks the end of the features; its number differs between releases. */
     fields_u64(f, "feature", h->feature);
     if (h->body.size > 0 && name)
         fields_str(f, "name", name);

@@ -5,10 +5,9 @@
 
 /*
  * Samples for people and for JSON, and the blocks that other records share with them. A dump calls
- * this millions of times, so it goes through the record once and allocates nothing; who, when and
- * where are in the stamp already. Registers are numbered, not named: which numbers mean what
- * depends on the architecture, which a record does not tell. Raw data and user stacks are shown
- * whole.
+ * this millions of times, so it makes one pass over the record and allocates nothing. The stamp is
+ * already printed. Registers have numbers instead of names, because their names depend on the
+ * architecture, which a record does not contain. Raw data and user stacks are shown completely.
  */
 
 void describe_read(const PdRead *read, Fields *f) {

@@ -5,10 +5,9 @@
 #include "util/text.h"
 
 /*
- * The name of an event that the recording itself does not name, made from its attr in the words
- * that perf uses. The modifiers for host and guest appear only where one of the two is counted
- * and it is not the host: a recorder leaves guests out as often as not, and no release of perf
- * agrees with the one before on whether to say so.
+ * The name of an event that has no name in the recording, made from its attr in perf's words. The
+ * modifiers for host and guest appear only if exactly one of them is counted and it is the guest:
+ * recorders often exclude guests, and releases of perf disagree on whether to print that.
  */
 
 /* clang-format off */
@@ -107,7 +106,7 @@ static void attr_name_number(const char *word, uint64_t value, Buffer *out) {
 }
 
 void pd_attr_name(const PdAttr *attr, Buffer *out) {
-    /* On hybrid machines the upper half says which PMU. */
+    /* On hybrid machines the upper half selects the PMU. */
     uint64_t config = attr->config & UINT32_MAX;
 
     switch (attr->type) {

@@ -7,9 +7,9 @@
 
 /*
  * A perf_event_attr on disk and as a PdAttr. The struct has grown by eight bytes at a time, so one
- * table says where each field stands and how wide it is; reading, writing and the smallest size
- * that will do all walk it. The bit-field alone is special: a big-endian compiler fills it from the
- * top, which reverses the bits inside each byte, and the two bits of precise_ip with them.
+ * table has the offset and width of each field; reading, writing and the smallest sufficient size
+ * all use it. The bit-field is special: a big-endian compiler fills it from the top, which reverses
+ * the bits in each byte and also the two bits of precise_ip.
  */
 
 typedef struct AttrField {
@@ -202,7 +202,7 @@ int pd_attr_parse(PdAttr *ret, Bytes bytes, bool swap) {
 
     if (bytes.size < PD_ATTR_SIZE_MIN)
         return -EBADMSG;
-    /* What lies behind attr.size is padding (simpleperf) or the ids; 0 means the first version. */
+    /* Bytes after attr.size are padding (simpleperf) or the ids; 0 means the first version. */
     known = MAX(load_u32(bytes.data + 4, swap), (uint32_t)PD_ATTR_SIZE_MIN);
     known = MIN(known, bytes.size);
     for (size_t i = 0; i < ARRAY_SIZE(attr_fields); i++)
@@ -240,7 +240,7 @@ void pd_attr_encode(const PdAttr *attr, uint32_t size, Buffer *out, bool swap) {
     buffer_commit(out, size);
 }
 
-/* Names of the bits that are set; what has no name is added as one number. */
+/* Adds the names of the set bits, and unnamed bits as one number. */
 static void attr_describe_bits(Fields *fields, const char *name, uint64_t bits,
                                const __typeof__(flag_names[0]) *names, size_t n) {
     fields_begin_array(fields, name);

@@ -8,18 +8,18 @@
 #include "util/macro.h"
 
 /*
- * The table of a recording's events, and the way from a record to its event. Each event's sample
- * layout is worked out once, when it is added, so that a stamp costs a few loads and one look into
- * a hash of ids. Where an id stands depends on the event it leads to; so the table keeps the few
- * places that occur among its events (one, but for recordings that mix them without IDENTIFIER)
- * and believes an id only where the event it names would have put it there.
+ * The table of a recording's events, and how to find the event of a record. Each event's sample
+ * layout is computed once, when it is added, so that a stamp costs a few loads and one hash lookup.
+ * The position of an id depends on its event. So the table keeps the few positions that occur among
+ * its events (one, except in recordings that mix events without IDENTIFIER) and accepts an id only
+ * if its event has it at that position.
  */
 
 enum {
     EVENTS_MAX = 65536,
     IDS_MAX = 4 * 1024 * 1024,
-    RAW_MAX = 4096, /* the kernel takes no attr above a page */
-    PLACES_MAX = 8, /* slots of a sample or trailer in which an id may stand */
+    RAW_MAX = 4096, /* the kernel rejects attrs larger than a page */
+    PLACES_MAX = 8, /* different positions of the id in samples or trailers */
     TEXT_MAX = 4096,
 };
 
@@ -38,13 +38,14 @@ struct PdEvents {
     PdEvent **items;
     size_t n, allocated;
     IdSlot *slots;
-    unsigned slots_log;  /* 0: none yet */
-    uint64_t slots_seed; /* ids come from outside: nobody shall choose where they collide */
+    unsigned slots_log;  /* 0: not allocated */
+    uint64_t slots_seed; /* the seed is random, since ids from a hostile file must not choose
+                          * their collisions */
     size_t slots_used;
     size_t n_ids;
     IdPlaces sample_places, trailer_places;
     bool uniform;
-    bool same_layout; /* all events have the fields of a stamp in the same places */
+    bool same_layout; /* all events have the fields of a stamp at the same positions */
 };
 
 int pd_events_new(PdEvents **ret) {
@@ -83,7 +84,7 @@ PdEvents *pd_events_free(PdEvents *events) {
     return NULL;
 }
 
-/* The leading fields of a sample have fixed places; what follows PERIOD does not matter here. */
+/* The leading fields of a sample have fixed positions; fields after PERIOD do not matter here. */
 static void event_lay_out_sample(PdEvent *event) {
     uint64_t type = event->attr.sample_type;
     int16_t at = 0;
@@ -248,7 +249,7 @@ static size_t event_slot_of(const PdEvents *events, uint64_t id) {
     return h >> (64 - events->slots_log);
 }
 
-/* The slot that holds the id, or the free one where it belongs. */
+/* The slot of the id, or the free slot where it belongs. */
 static IdSlot *event_slots_find(const PdEvents *events, uint64_t id) {
     size_t mask = ((size_t)1 << events->slots_log) - 1;
 
@@ -371,7 +372,7 @@ bool pd_events_uniform(const PdEvents *events) {
     return events->uniform;
 }
 
-/* Where a record keeps its id when it is one of those that have it at `at`; NULL: too short. */
+/* The position of the id if the record has it at `at`; NULL: the record is too short. */
 static const uint8_t *event_id_at(const PdRecord *record, int16_t at) {
     size_t n = record->size - PD_RECORD_HEADER_SIZE;
 
@@ -380,8 +381,8 @@ static const uint8_t *event_id_at(const PdRecord *record, int16_t at) {
     return (size_t)at > n ? NULL : record->data + record->size - at;
 }
 
-/* Tries each place where the events have their ids; the right one gives an event that has it
- * there. Records that a tool made up in the kernel's name have an id of 0. */
+/* Tries each position at which the events have their ids; the right one leads to an event with the
+ * id at that position. Records that a tool made have an id of 0. */
 static const PdEvent *event_of(const PdEvents *events, const PdRecord *record) {
     bool sample = record->type == PD_RECORD_SAMPLE;
     const IdPlaces *places = sample ? &events->sample_places : &events->trailer_places;
@@ -450,7 +451,8 @@ int pd_events_stamp(const PdEvents *events, const PdRecord *record, PdStamp *ret
     if (record->type >= PD_RECORD_USER || events->n == 0)
         return 0;
     ret->event = event_of(events, record);
-    /* An id that nobody has still leaves a time, where all events have theirs in one place. */
+    /* A record with an unknown id still has a time if all events have theirs at the same
+     * position. */
     layout = ret->event ?: events->same_layout ? events->items[0] : NULL;
     if (!layout)
         return 0;

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The numbers of the perf.data format, under names of our own, because the kernel headers of the
- * base platform are older than the files we read. They mirror include/uapi/linux/perf_event.h and
- * tools/perf/util/{header,event}.h; values are on disk for ever.
+ * The numbers of the perf.data format under our own names, because the kernel headers of the base
+ * platform are older than the files we read. They mirror include/uapi/linux/perf_event.h and
+ * tools/perf/util/{header,event}.h; the values never change.
  */
 
 #include <stdint.h>
@@ -18,7 +18,7 @@ enum {
     PD_RECORD_HEADER_SIZE = 8,
     PD_RECORD_SIZE_MAX = 65528, /* the largest multiple of 8 that a u16 holds */
     PD_ATTR_SIZE_MIN = 64,      /* PERF_ATTR_SIZE_VER0 */
-    PD_ATTR_SIZE_KNOWN = 144,   /* PERF_ATTR_SIZE_VER9, the newest that we understand */
+    PD_ATTR_SIZE_KNOWN = 144,   /* PERF_ATTR_SIZE_VER9, the newest version that we know */
 };
 
 /* struct perf_event_header.type: the kernel's, then (from 64) perf's own, then simpleperf's. */
@@ -46,7 +46,7 @@ typedef enum PdRecordType {
     PD_RECORD_AUX_OUTPUT_HW_ID = 21,
     PD_RECORD_CALLCHAIN_DEFERRED = 22,
 
-    PD_RECORD_USER = 64, /* from here on written by tools, without a sample_id trailer */
+    PD_RECORD_USER = 64, /* types from here on are written by tools, without a sample_id trailer */
     PD_RECORD_HEADER_ATTR = 64,
     PD_RECORD_EVENT_TYPE = 65,
     PD_RECORD_TRACING_DATA = 66,
@@ -71,7 +71,7 @@ typedef enum PdRecordType {
     PD_RECORD_SCHEDSTAT_CPU = 85,
     PD_RECORD_SCHEDSTAT_DOMAIN = 86,
 
-    PD_RECORD_SIMPLEPERF = 32768, /* misc holds the high 16 bits of the size from here on */
+    PD_RECORD_SIMPLEPERF = 32768, /* from here on misc holds the upper 16 bits of the size */
 } PdRecordType;
 
 /* struct perf_event_header.misc */
@@ -135,7 +135,7 @@ enum {
 #define PD_BRANCH_HW_INDEX   (1ULL << 17)
 #define PD_BRANCH_COUNTERS   (1ULL << 19)
 
-/* The bit-field of perf_event_attr as a number, bit 0 being `disabled` whatever the byte order. */
+/* The bit-field of perf_event_attr as a number: bit 0 is `disabled` in both byte orders. */
 #define PD_ATTR_DISABLED                 (1ULL << 0)
 #define PD_ATTR_INHERIT                  (1ULL << 1)
 #define PD_ATTR_PINNED                   (1ULL << 2)
@@ -237,7 +237,7 @@ typedef enum PdFeature {
     PD_FEATURE_SIMPLEPERF_DEBUG_UNWIND = 130,
     PD_FEATURE_SIMPLEPERF_DEBUG_UNWIND_FILE = 131,
     PD_FEATURE_SIMPLEPERF_FILE2 = 132,
-    PD_FEATURE_PROFD_COVERAGE = 192, /* profd's own; perf passes over bits that it does not know */
+    PD_FEATURE_PROFD_COVERAGE = 192, /* profd's own; perf ignores bits that it does not know */
 } PdFeature;
 
 /* COMPRESSED feature body: struct perf_header_compressed of perf: version, type, level, ratio,

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A borrowed view of one record: its header in host order, and its bytes. A view from a reader is
- * valid until the next call on that reader.
+ * A borrowed view of one record: its header in host byte order, and its bytes. A view from a reader
+ * is valid until the next call on that reader.
  */
 
 #include <stdbool.h>
@@ -16,17 +16,18 @@ typedef struct PdRecord {
     uint32_t type;
     uint16_t misc;
     bool swap;           /* the bytes are in the other byte order */
-    bool decompressed;   /* came out of a COMPRESSED record */
+    bool decompressed;   /* from a COMPRESSED record */
     uint32_t file;       /* 0: the file, the stream or `data`; N + 1: `data.N` */
     uint32_t size;       /* of data, header included */
-    const uint8_t *data; /* header first; not necessarily aligned */
-    uint64_t offset;     /* in its file; that of the COMPRESSED record for what was inside one */
-    uint64_t payload;    /* bytes of payload behind it (AUXTRACE, TRACING_DATA): see the reader */
+    const uint8_t *data; /* begins with the header; may be unaligned */
+    uint64_t offset;     /* in its file; for a record from a COMPRESSED record, the offset of
+                          * that one */
+    uint64_t payload;    /* bytes of payload after it (AUXTRACE, TRACING_DATA): see the reader */
 } PdRecord;
 
 enum { PD_RECORD_BIG_MAX = 64 << 20 }; /* simpleperf's sizes have 32 bits; this is our bound */
 
-/* The record that begins at p, of which the header must be there; where it is is not filled in. */
+/* The record at p, whose header must be readable; file and offset are not set. */
 static inline PdRecord pd_record_at(const uint8_t *p, bool swap) {
     PdRecord r = {.type = load_u32(p, swap),
                   .misc = load_u16(p + 4, swap),
@@ -39,7 +40,7 @@ static inline PdRecord pd_record_at(const uint8_t *p, bool swap) {
     return r;
 }
 
-/* Whether there can be such a record at all. */
+/* Whether type and size are possible at all. */
 static inline bool pd_record_is_sane(const PdRecord *r) {
     return r->type - 1 < UINT16_MAX && r->size >= PD_RECORD_HEADER_SIZE &&
            r->size <= PD_RECORD_BIG_MAX;

@@ -6,8 +6,8 @@
 #include "util/text.h"
 
 /*
- * The fields of an attr in the words and the order of perf's header listing: those that are not
- * zero, each after a comma. Names are perf's where a field has two meanings.
+ * Prints the fields of an attr that are not zero, like perf's header listing, in its words and
+ * order.
  */
 
 typedef struct BitName {
@@ -78,7 +78,7 @@ static const BitName read_formats[] = {
     {}
 };
 
-/* In the order of the bit-field; precise_ip is wider than a bit. */
+/* In the order of the bit-field; precise_ip has two bits. */
 static const BitName flags[] = {
     {PD_ATTR_DISABLED,                 "disabled"},
     {PD_ATTR_INHERIT,                  "inherit"},

@@ -9,8 +9,8 @@
 #include "util/macro.h"
 
 /*
- * A list of gaps, sorted by their begin. It is bounded: when it is full, the two that are nearest
- * to each other become one that spans both.
+ * A list of gaps, sorted by their start. It is bounded: when it is full, the two closest gaps
+ * become one that spans both.
  */
 
 #define LOST_NEAR_NS NS_PER_SECOND
@@ -80,7 +80,7 @@ static bool coverage_same_kind(const PdGap *a, const PdGap *b) {
     return a->cpu == b->cpu && a->reason == b->reason;
 }
 
-/* Losses come in bursts of a queue that is full again and again. */
+/* Losses come in bursts, since a full queue drops again and again. */
 static bool coverage_touches(const PdGap *a, const PdGap *b) {
     uint64_t near = a->reason == PD_GAP_LOST ? LOST_NEAR_NS : 0;
 
@@ -94,7 +94,7 @@ static void coverage_remove_gap(PdCoverage *coverage, size_t i) {
             (coverage->n_gaps - i) * sizeof(*coverage->gaps));
 }
 
-/* How far apart two neighbours are. */
+/* The distance between two neighbours. */
 static uint64_t coverage_between(const PdGap *a, const PdGap *b) {
     return b->from_ns > a->to_ns ? b->from_ns - a->to_ns : 0;
 }
@@ -109,7 +109,7 @@ static void coverage_join_nearest(PdCoverage *coverage) {
             nearest = i;
     a = &coverage->gaps[nearest];
     b = &coverage->gaps[nearest + 1];
-    /* What counts outweighs what does not. */
+    /* Prefer a reason that counts, then the longer gap. */
     if (!pd_gap_counts(a) || (pd_gap_counts(b) && b->to_ns - b->from_ns > a->to_ns - a->from_ns))
         a->reason = b->reason;
     a->cpu = a->cpu == b->cpu ? a->cpu : PD_ALL_CPUS;
@@ -122,7 +122,7 @@ void pd_coverage_thin(PdCoverage *coverage, size_t n) {
         coverage_join_nearest(coverage);
 }
 
-/* At its place by from_ns. */
+/* Inserts it in order of from_ns. */
 static int coverage_insert_gap(PdCoverage *coverage, const PdGap *gap) {
     size_t i;
 
@@ -156,7 +156,7 @@ int pd_coverage_add_gap(PdCoverage *coverage, const PdGap *add) {
     return coverage_insert_gap(coverage, &gap);
 }
 
-/* The first one that begins behind this one, by begin and place in the list; NULL: none. */
+/* The next gap of all lists by start and position; NULL: none. */
 static const PdCoverage *coverage_next_by_begin(const PdCoverage *const *list, size_t n, size_t *at,
                                                 const PdCoverage *before) {
     const PdCoverage *next = NULL;

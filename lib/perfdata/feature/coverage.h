@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * From when to when a recording was being made, on which CPUs, and where it was not. Samples alone
- * cannot say so: a CPU that idles has none either. Times are by one clock; which one is the
- * holder's affair. Where a list must shrink, it claims less than was recorded, never more.
+ * The time span of a recording, its CPUs, and its gaps. Samples alone cannot show this, because an
+ * idle CPU has none either. All times are on one clock, which the user of the struct chooses. When
+ * a list must shrink, the result claims less than was recorded, never more.
  */
 
 #include <stdbool.h>
@@ -18,23 +18,23 @@ enum {
 };
 
 #define PD_ALL_CPUS UINT32_MAX
-#define PD_GAP_OPEN UINT64_MAX /* as `to_ns`: the gap goes on */
+#define PD_GAP_OPEN UINT64_MAX /* as `to_ns`: the gap has not ended */
 
 typedef enum PdGapReason {
     PD_GAP_STOPPED,
     PD_GAP_PAUSED,
     PD_GAP_DOWN,        /* the recorder did not run */
-    PD_GAP_LOST,        /* samples were taken and found no room */
-    PD_GAP_OFFLINE,     /* the CPU was: nothing ran that could have been recorded */
+    PD_GAP_LOST,        /* samples were taken but did not fit into a buffer */
+    PD_GAP_OFFLINE,     /* the CPU was offline, so nothing ran that could have been recorded */
     PD_GAP_ABSENT,      /* the control group did not exist */
-    PD_GAP_NOT_STARTED, /* nothing was ever recorded before */
-    PD_GAP_DELETED,     /* it was recorded, and deleted since */
-    PD_GAP_DAMAGED,     /* it was recorded, and cannot be read */
-    PD_GAP_REBOOTED,    /* it lies before the last boot, and is left out */
-    PD_GAP_UNKNOWN,     /* nobody noted whether it was recorded */
-    PD_GAP_RELOADED,    /* a new configuration opened the events anew */
-    PD_GAP_FAILED,      /* the CPU was online, and the events could not be opened on it */
-    PD_GAP_REOPENED,    /* the events were opened anew, with one that was missing */
+    PD_GAP_NOT_STARTED, /* nothing had ever been recorded before */
+    PD_GAP_DELETED,     /* it was recorded and has been deleted */
+    PD_GAP_DAMAGED,     /* it was recorded and cannot be read */
+    PD_GAP_REBOOTED,    /* it is before the last boot and is left out */
+    PD_GAP_UNKNOWN,     /* unknown whether it was recorded */
+    PD_GAP_RELOADED,    /* a new configuration reopened the events */
+    PD_GAP_FAILED,      /* the CPU was online, but the events could not be opened on it */
+    PD_GAP_REOPENED,    /* the events were reopened together with one that had been missing */
     PD_GAP_REASONS,
 } PdGapReason;
 
@@ -46,37 +46,37 @@ typedef struct PdGap {
 
 typedef struct PdCoverage {
     uint64_t from_ns, to_ns;
-    PdGap *gaps; /* by from_ns */
+    PdGap *gaps; /* sorted by from_ns */
     size_t n_gaps;
-    uint64_t cpus[PD_COVERAGE_WORDS_MAX]; /* a bit for each that was recorded */
+    uint64_t cpus[PD_COVERAGE_WORDS_MAX]; /* a bit for each recorded CPU */
 } PdCoverage;
 
 void pd_coverage_done(PdCoverage *coverage);
 /* -ENOMEM; *ret is overwritten. */
 int pd_coverage_copy(const PdCoverage *coverage, PdCoverage *ret);
 
-/* Joins what touches of the same CPU and reason. One that is open is closed by the next of its
- * kind. -ENOMEM. */
+/* Joins gaps of the same CPU and reason that touch. A gap that has not ended is ended by the next
+ * one of its kind. -ENOMEM. */
 int pd_coverage_add_gap(PdCoverage *coverage, const PdGap *gap);
-/* What n recordings cover together, of which each claims its own span: gaps of any of them stay,
- * and what lies between two of them is not known. -ENOMEM; *ret is overwritten. */
+/* The coverage of n recordings together, each with its own span: the gaps of all of them remain,
+ * and the time between two recordings is unknown. -ENOMEM; *ret is overwritten. */
 int pd_coverage_unite(const PdCoverage *const *list, size_t n, PdCoverage *ret);
-/* So that no more than n are left, 1 at least: the nearest ones become one. */
+/* Merges the closest gaps until at most n (at least 1) are left. */
 void pd_coverage_thin(PdCoverage *coverage, size_t n);
-/* Cuts all that lies outside of from_ns to to_ns. */
+/* Cuts everything outside of from_ns to to_ns. */
 void pd_coverage_clip(PdCoverage *coverage);
 
 void pd_coverage_add_cpu(PdCoverage *coverage, uint32_t cpu);
 bool pd_coverage_has_cpu(const PdCoverage *coverage, uint32_t cpu);
 
-/* A CPU that is offline takes nothing from a recording. */
+/* An offline CPU does not make a recording incomplete. */
 bool pd_gap_counts(const PdGap *gap);
-/* All of from_ns to to_ns, on each CPU that was online. */
+/* Whether all of from_ns to to_ns was recorded on each online CPU. */
 bool pd_coverage_is_whole(const PdCoverage *coverage);
-/* How much of it. */
+/* How much of the span was recorded. */
 uint64_t pd_coverage_recorded_ns(const PdCoverage *coverage);
 
-/* One word for programs ("notStarted"), and for people what stands in brackets. */
+/* A word for JSON ("notStarted"), and a text for people in parentheses. */
 const char *pd_gap_reason_name(PdGapReason reason);
 const char *pd_gap_reason_text(PdGapReason reason);
 /* -EINVAL. */

@@ -6,9 +6,9 @@
 #include "util/array.h"
 
 /*
- * The steps that every feature's body is made of. Each does the one thing that the mode asks for;
- * after a failure reading steps leave zeros, so a walk needs no check between them. Memory is only
- * ever allocated for what the body has bytes for.
+ * The steps that code functions are made of. Each step does what the mode asks for; after a failure
+ * reading steps return zeros, so the function needs no checks in between. Memory is allocated only
+ * for data that the body really has.
  */
 
 void codec_fail(Codec *c, int error) {
@@ -26,7 +26,7 @@ void codec_spend(Codec *c, size_t n) {
         c->budget -= n;
 }
 
-/* A cursor that ran out is what most damage looks like. */
+/* Most damage shows up as a cursor that ran out of bytes. */
 static bool environment_codec_reading(Codec *c) {
     if (c->in.failed && !c->error)
         c->error = -EBADMSG;

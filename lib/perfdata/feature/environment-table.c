@@ -8,20 +8,20 @@
 #include "util/text.h"
 
 /*
- * The header features as one struct, by one table. A body comes in, its row's code function takes
- * it apart, and what it does not understand is kept as bytes: a whole body under `unknown`, the
- * rest of an understood one under `tails`. Going out, the same functions put it together again.
+ * The header features as one struct, described by one table. The code function of a feature's row
+ * parses the body. Bytes that it does not understand are kept: a whole body in `unknown`, the rest
+ * of an understood one in `tails`. The same functions write the body again.
  */
 
 typedef struct FeatureRow {
     unsigned bit;
     const char *name;
-    void (*code)(Codec *c, PdEnvironment *env); /* reads, writes, frees; NULL: kept as bytes */
+    void (*code)(Codec *c, PdEnvironment *env); /* reads, writes and frees; NULL: kept as bytes */
     void (*print)(const PdEnvironment *env, Buffer *out);
     void (*describe)(const PdEnvironment *env, Fields *fields);
 } FeatureRow;
 
-/* What perf does not print has NULL there; events are for whoever counts them to describe. */
+/* NULL where perf prints nothing; events are described by the code that counts them. */
 /* clang-format off */
 static const FeatureRow features[] = {
     {PD_FEATURE_TRACING_DATA,    "TRACING_DATA",    code_tracing_data,    NULL,                  describe_tracing_data},
@@ -154,10 +154,10 @@ void environment_forget(PdEnvironment *env, unsigned bit) {
     env->has[bit] = false;
 }
 
-/* A body that its row understands, but for a tail. */
+/* Reads a body that its row understands, except for a tail. */
 static int environment_table_read_known(PdEnvironment *env, const FeatureRow *row, Bytes body,
                                         bool swap) {
-    /* An empty body may come without an address. */
+    /* An empty body may have a NULL pointer. */
     static const uint8_t nothing[1];
     Codec c = {
         .mode = CODEC_READ,
@@ -207,7 +207,7 @@ int pd_environment_write(const PdEnvironment *env, unsigned bit, Buffer *out, bo
     }
     if (bit >= PD_FEATURE_BITS || !env->has[bit] || !row || !row->code)
         return -ENOENT;
-    /* One walk serves all modes; writing does not change what it walks over. */
+    /* One function serves all modes; writing does not change the environment. */
     row->code(&c, (PdEnvironment *)env);
     if (tail)
         buffer_append(out, tail->body, tail->size);

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Where and how a recording was made: the header features, decoded. One table in environment.c has
- * a row a feature {bit, name, read, write, print, json}. A feature that is not there leaves its
- * `has` bit unset. A PdEnvironment owns everything it points to; strings are NUL-terminated and
- * may hold any other byte.
+ * Where and how a recording was made: the decoded header features. A table in environment-table.c
+ * has a row for each feature {bit, name, read, write, print, json}. `has` is false for a missing
+ * feature. A PdEnvironment owns everything it points to; strings are NUL-terminated and may contain
+ * any other byte.
  */
 
 #include <stdbool.h>
@@ -25,7 +25,7 @@ typedef struct PdStrings {
 
 typedef struct PdEventDesc {
     PdAttr attr;
-    uint8_t *raw; /* the attr's bytes as on disk; NULL: made on this host */
+    uint8_t *raw; /* the attr's bytes as on disk; NULL: made here */
     size_t raw_size;
     bool raw_swapped; /* they are in the other byte order */
     char *name;
@@ -37,13 +37,13 @@ typedef struct PdBuildIdEntry {
     uint32_t pid;
     uint16_t misc;
     uint8_t build_id[20];
-    uint8_t size;  /* bytes of build_id that count: 16 or 20 mostly */
+    uint8_t size;  /* valid bytes of build_id: usually 16 or 20 */
     uint32_t type; /* of the record: 0, or PD_RECORD_HEADER_BUILD_ID */
-    uint16_t room; /* what the padded filename took on disk; 0: as much as perf gives */
+    uint16_t room; /* size of the padded filename on disk; 0: as perf pads it */
     char *filename;
 } PdBuildIdEntry;
 
-typedef struct PdCpuPlace { /* of a CPU, in the newer revisions of CPU_TOPOLOGY */
+typedef struct PdCpuPlace { /* the position of a CPU, in newer revisions of CPU_TOPOLOGY */
     uint32_t core, socket, die;
 } PdCpuPlace;
 
@@ -74,7 +74,7 @@ typedef struct PdMemNode {
     uint64_t *bits; /* (n_bits + 63) / 64 words */
 } PdMemNode;
 
-typedef struct PdPmuCaps { /* of one PMU; name "" or "cpu" for CPU_PMU_CAPS */
+typedef struct PdPmuCaps { /* of one PMU; the name is "" or "cpu" in CPU_PMU_CAPS */
     char *pmu;
     PdStrings names, values;
 } PdPmuCaps;
@@ -83,7 +83,7 @@ typedef struct PdHybrid {
     char *pmu, *cpus;
 } PdHybrid;
 
-typedef struct PdBpfProg { /* the fixed part that people look at, and all of the bytes */
+typedef struct PdBpfProg { /* the fixed part that is printed, and all bytes */
     uint32_t type, id, jited_len, xlated_len;
     char name[17];
     uint8_t *raw; /* from info_len on: bpf_prog_info and its arrays, as on disk */
@@ -115,9 +115,9 @@ typedef struct PdUnknownFeature {
 } PdUnknownFeature;
 
 typedef struct PdEnvironment {
-    bool has[PD_FEATURE_BITS]; /* read, and makes sense */
+    bool has[PD_FEATURE_BITS]; /* the feature was read and is valid */
 
-    uint8_t *tracing_data; /* whole; see tracing.h */
+    uint8_t *tracing_data; /* complete; see tracing.h */
     size_t tracing_data_size;
     PdBuildIdEntry *build_ids;
     size_t n_build_ids;
@@ -128,7 +128,7 @@ typedef struct PdEnvironment {
     PdEventDesc *event_descs;
     size_t n_event_descs;
     PdStrings core_siblings, thread_siblings, die_siblings; /* CPU_TOPOLOGY */
-    PdCpuPlace *cpu_places; /* nrcpus_available of them, or NULL in the oldest revision */
+    PdCpuPlace *cpu_places; /* nrcpus_available items, or NULL in the oldest revision */
     size_t n_cpu_places;
     bool has_dies;
     PdNumaNode *numa_nodes;
@@ -139,7 +139,7 @@ typedef struct PdEnvironment {
     size_t n_groups;
     size_t n_auxtrace; /* words of the AUXTRACE index: an entry is {offset, size} */
     uint64_t *auxtrace;
-    bool auxtrace_bare; /* without a count in front, as simpleperf has it */
+    bool auxtrace_bare; /* without a leading count, as simpleperf writes it */
     PdCache *caches;
     size_t n_caches;
     uint32_t cache_version;
@@ -168,10 +168,10 @@ typedef struct PdEnvironment {
     uint32_t e_machine, e_flags;
     uint32_t cln_size;
     PdStrings meta_info;       /* simpleperf: key, value, key, value … */
-    PdCoverage coverage;       /* by CLOCK_REALTIME */
-    PdUnknownFeature *unknown; /* bits that nobody named, or whose body makes no sense */
+    PdCoverage coverage;       /* in CLOCK_REALTIME */
+    PdUnknownFeature *unknown; /* unknown bits, or features with an invalid body */
     size_t n_unknown;
-    PdUnknownFeature *tails; /* what followed the part of a body that we understand */
+    PdUnknownFeature *tails; /* the rest of bodies that are longer than we understand */
     size_t n_tails;
 } PdEnvironment;
 
@@ -179,28 +179,28 @@ int pd_environment_new(PdEnvironment **ret);
 PdEnvironment *pd_environment_free(PdEnvironment *env);
 DEFINE_CLEANUP(PdEnvironment *, pd_environment_free);
 
-/* "HOSTNAME", …; NULL for a bit that has no name. */
+/* "HOSTNAME", …; NULL for an unknown bit. */
 const char *pd_feature_name(unsigned bit);
 
-/* Takes in the body of a feature, in place of what was there. -EBADMSG: it does not hold what it
- * announces; the bytes are then kept as unknown. Bounded by the body: no count is believed that
- * the body cannot hold. CPU_TOPOLOGY needs NRCPUS to have been read before. */
+/* Reads the body of a feature and replaces the old value. -EBADMSG: the body is shorter than it
+ * claims; the bytes are then kept as unknown. Memory is bounded by the body, since a count is
+ * accepted only if the body can hold it. CPU_TOPOLOGY requires that NRCPUS was read before. */
 int pd_environment_read(PdEnvironment *env, unsigned bit, Bytes body, bool swap);
-/* Appends the body; -ENOENT when the feature is not there. What was kept as bytes (unknown ones,
- * tails, tracing data, arrays of BPF programs) is written as it was, whatever the byte order. */
+/* Appends the body; -ENOENT if the feature is missing. What was kept as bytes (unknown features,
+ * tails, tracing data, arrays of BPF programs) is written unchanged in either byte order. */
 int pd_environment_write(const PdEnvironment *env, unsigned bit, Buffer *out, bool swap);
 
-/* Lines as `perf report --header-only -I` prints them, `# hostname : x`; all outside bytes escaped.
- */
+/* Prints lines like `perf report --header-only -I`, `# hostname : x`; all bytes from outside are
+ * escaped. */
 void pd_environment_print(const PdEnvironment *env, Buffer *out);
-/* Members, named in lower case, into an open object. */
+/* Adds members, with lowercase names, to an open object. */
 void pd_environment_describe(const PdEnvironment *env, Fields *fields);
 
 typedef struct PdReader PdReader;
 typedef struct PdDamage PdDamage;
-/* What to say of a feature that pd_environment_read() refused, and where it is. */
+/* Describes why pd_environment_read() refused a feature, and its position. */
 void pd_feature_damage(const PdReader *reader, unsigned bit, int error, PdDamage *ret);
-/* Reads every feature that a reader has. Returns 0, or the first negative errno that is not about
- * the file (damaged features are counted in *ret_damaged and named in ret_why). */
+/* Reads every feature of a reader. Returns 0, or the first negative errno that is not caused by the
+ * file (damaged features are counted in *ret_damaged and described in ret_why). */
 int pd_environment_from_reader(PdEnvironment *env, PdReader *reader, unsigned *ret_damaged,
                                PdDamage *ret_why);

@@ -9,8 +9,8 @@
 
 /*
  * BPF programs and their types, as the kernel described them when the recording was made: a struct
- * bpf_prog_info whose pointers became offsets into the arrays behind it. The bytes are kept; what
- * people look at is read out of them.
+ * bpf_prog_info whose pointers became offsets into the arrays after it. The bytes are kept; printed
+ * values are read out of them.
  */
 
 enum {
@@ -31,10 +31,10 @@ enum {
     INFO_PROG_TAGS = 184,
     NAME_BYTES = 16,
     TAG_BYTES = 8,
-    LOOKUP_STEPS_MAX = 1 << 24, /* of types walked in one listing, before names are left out */
+    LOOKUP_STEPS_MAX = 1 << 24, /* types visited in one listing before names are omitted */
 };
 
-/* The widths of bpf_prog_info's numbers in order; 1 stands for a byte that has no order. */
+/* The widths of the numbers of bpf_prog_info in order; 1 is a byte, which needs no swap. */
 static const char info_widths[] = "44"
                                   "11111111"
                                   "44"
@@ -56,7 +56,7 @@ static const char info_widths[] = "44"
                                   "888"
                                   "4444";
 
-/* A number of the info; 0 where it is of an older kernel and ends before. */
+/* A number of the info; 0 if an older kernel wrote a shorter info. */
 static uint32_t feature_bpf_info_u32(const PdBpfProg *p, size_t at) {
     return at + 4 <= load_u32(p->raw, p->raw_swapped)
                ? load_u32(p->raw + INFO_AT + at, p->raw_swapped)
@@ -90,7 +90,7 @@ static void feature_bpf_read_prog(Codec *c, PdBpfProg *p) {
         memcpy(p->name, p->raw + INFO_AT + INFO_NAME, NAME_BYTES);
 }
 
-/* The same bytes with the numbers of head and info turned around; the arrays stay as they are. */
+/* Writes the bytes with the numbers of head and info swapped; the arrays are not changed. */
 static void feature_bpf_write_turned(Codec *c, const PdBpfProg *p) {
     size_t info_end = INFO_AT + load_u32(p->raw, p->raw_swapped), at = INFO_AT;
 
@@ -126,7 +126,7 @@ void code_bpf_prog_info(Codec *c, PdEnvironment *env) {
     codec_end(c, &env->n_bpf_progs, &env->bpf_progs);
 }
 
-/* `each` bytes of element i of an array behind the info; NULL where the file does not hold them. */
+/* `each` bytes of element i of an array after the info; NULL if the file does not have them. */
 static const uint8_t *feature_bpf_element(const PdBpfProg *p, size_t offset_at, uint64_t i,
                                           size_t each) {
     size_t info = load_u32(p->raw, p->raw_swapped), data_at = INFO_AT + info;
@@ -147,7 +147,7 @@ static const PdBtf *feature_bpf_find_btf(const PdEnvironment *env, uint32_t id, 
     return NULL;
 }
 
-/* The function's own name, after the name that the kernel makes of its tag. */
+/* Prints the function's name after the name that the kernel makes from its tag. */
 static void feature_bpf_put_function(const PdEnvironment *env, const PdBpfProg *p, uint32_t i,
                                      uint32_t n, size_t *steps, Buffer *out) {
     const PdBtf *btf = feature_bpf_find_btf(env, feature_bpf_info_u32(p, INFO_BTF_ID), steps);
@@ -187,7 +187,7 @@ static void feature_bpf_print_prog(const PdEnvironment *env, const PdBpfProg *p,
                                    Buffer *out) {
     uint32_t n = feature_bpf_info_u32(p, INFO_KSYM_COUNT);
 
-    /* perf leaves out what does not fit together; so much can be told all the same. */
+    /* perf omits inconsistent programs; print the part that is known. */
     if (n == 0 || n != feature_bpf_info_u32(p, INFO_TAG_COUNT) ||
         n != feature_bpf_info_u32(p, INFO_FUNC_LEN_COUNT) ||
         !feature_bpf_element(p, INFO_KSYMS, n - 1, sizeof(uint64_t))) {

@@ -9,9 +9,8 @@
 #include "util/text.h"
 
 /*
- * PROFD_COVERAGE, a feature of profd's own: from when to when the recording claims to hold what
- * happened, on which CPUs, and where it does not, by the time of day. perf passes over features
- * whose number it does not know.
+ * PROFD_COVERAGE, profd's own feature: the time span that the recording claims to cover, its CPUs,
+ * and its gaps, in wall-clock time. perf ignores features with unknown numbers.
  *
  * u32 version (1), u32 n_words, u64 from, u64 to, u64 cpus[n_words], u32 n_gaps, then for each gap
  * u64 from, u64 to, u32 cpu (all: 2^32 - 1), u32 reason.
@@ -36,7 +35,7 @@ static void feature_coverage_code_gap(Codec *c, PdGap *gap) {
     codec_u32(c, &reason);
     if (c->mode != CODEC_READ)
         return;
-    /* A later version may know more of them. */
+    /* A later version may have more reasons. */
     gap->reason = reason < PD_GAP_REASONS ? (PdGapReason)reason : PD_GAP_UNKNOWN;
     if (gap->from_ns > gap->to_ns)
         codec_fail(c, -EBADMSG);

@@ -7,8 +7,8 @@
 #include "util/text.h"
 
 /*
- * The scheduling domains of each CPU, as /proc/schedstat had them. CPUs are not counted in the
- * body: they go on to its end.
+ * The scheduling domains of each CPU, as in /proc/schedstat. The body has no count of CPUs: it ends
+ * after the last one.
  */
 
 enum {
@@ -36,7 +36,7 @@ static void feature_domain_code_cpu(Codec *c, PdEnvironment *env, PdCpuDomains *
 void code_cpu_domain_info(Codec *c, PdEnvironment *env) {
     codec_u32(c, &env->schedstat_version);
     codec_u32(c, &env->max_sched_domains);
-    /* Less than a CPU takes is the padding of a pipe. */
+    /* A rest that is shorter than a CPU is the padding of a pipe. */
     while (c->mode == CODEC_READ && cursor_left(&c->in) >= CPU_FIXED) {
         PdCpuDomains *cpu = codec_grow(c, &env->n_cpu_domains, &env->cpu_domains);
 

@@ -7,12 +7,12 @@
 #include "util/text.h"
 
 /*
- * What was counted and which images were seen. Attrs keep their bytes, so that events newer than
- * we are survive a copy in the same byte order; build ids keep the shape of their records.
+ * The events and the images. Attrs keep their bytes, so that newer events survive a copy in the
+ * same byte order; build ids keep the form of their records.
  */
 
 enum {
-    EVENTS_MAX = 65536,      /* as many as a PdEvents takes */
+    EVENTS_MAX = 65536,      /* the maximum of PdEvents */
     BUILD_ID_FIXED = 36,     /* struct perf_record_header_build_id of perf */
     BUILD_ID_FIXED_OLD = 32, /* the same without its pid */
     BUILD_ID_BYTES = 20,     /* BUILD_ID_SIZE of perf; the size and three zeros follow */
@@ -57,7 +57,7 @@ static void feature_event_write_build_id(Codec *c, const PdBuildIdEntry *e) {
     buffer_zero(c->out, room - n);
 }
 
-/* The pid that perf gives to an entry of the old form: the host's kernel or a guest's. */
+/* The pid that perf assumes for an entry of the old form: the host's kernel or a guest's. */
 static uint32_t feature_event_pid_by_misc(uint16_t misc) {
     return misc == PD_MISC_GUEST_KERNEL || misc == PD_MISC_GUEST_USER ? 0 : UINT32_MAX;
 }
@@ -99,8 +99,8 @@ static void feature_event_clear_build_ids(PdEnvironment *env) {
 }
 
 /*
- * Entries up to the end. perf of 2010 had no pid in them; read the new way, the name of its kernel
- * then lacks the four bytes where the pid would be.
+ * Reads entries up to the end. perf of 2010 wrote no pid; read as the new form, its kernel's name
+ * then lacks four bytes.
  */
 static void feature_event_read_build_ids(Codec *c, PdEnvironment *env, bool old) {
     Cursor start = c->in;
@@ -144,7 +144,7 @@ void describe_build_id(const PdEnvironment *env, Fields *fields) {
     fields_end_array(fields);
 }
 
-/* All attrs of a body have one size: that of the largest. */
+/* All attrs of a body have the size of the largest one. */
 static uint32_t feature_event_attr_size_of(const PdEnvironment *env, bool swap) {
     size_t size = 0;
     bool encode = env->n_event_descs == 0;
@@ -223,13 +223,13 @@ void code_group_desc(Codec *c, PdEnvironment *env) {
     codec_end(c, &env->n_groups, &env->groups);
 }
 
-/* perf's stand-in for a group without a name. */
+/* perf's placeholder for a group without a name. */
 static const char *feature_event_group_name(const PdGroup *g) {
     return strcmp(g->name, "{anon_group}") == 0 ? "" : g->name;
 }
 
-/* Groups lie one behind the other; one that reaches back into another is shown without members,
- * or a few bytes could name every event a million times. */
+/* Groups follow each other. One that overlaps an earlier one is printed without members, otherwise
+ * a few bytes could print every event a million times. */
 void print_group_desc(const PdEnvironment *env, Buffer *out) {
     uint64_t next = 0;
 
@@ -261,7 +261,7 @@ void describe_group_desc(const PdEnvironment *env, Fields *fields) {
     fields_end_array(fields);
 }
 
-/* perf counts the entries, in front of them; simpleperf does not, which the size tells. */
+/* perf writes a leading count of entries, simpleperf does not; the size shows which one it is. */
 void code_auxtrace(Codec *c, PdEnvironment *env) {
     size_t n = env->n_auxtrace / 2;
 

@@ -8,7 +8,7 @@
 
 /*
  * The machine and the command: names, numbers of CPUs, memory, the command line. Most of these
- * features are one string, so one macro makes their three functions.
+ * features are a single string, so one macro defines their three functions.
  */
 
 void print_line(Buffer *out, const char *label, const char *s) {
@@ -74,7 +74,7 @@ void code_cmdline(Codec *c, PdEnvironment *env) {
     codec_strings(c, &env->cmdline);
 }
 
-/* Each word is followed by a space, the last one too, and quotes are escaped but not added. */
+/* A space follows each word, also the last one; quotes are escaped, but none are added. */
 void print_cmdline(const PdEnvironment *env, Buffer *out) {
     text_puts(out, "# cmdline : ");
     for (size_t i = 0; i < env->cmdline.n; i++) {
@@ -120,7 +120,7 @@ void describe_cln_size(const PdEnvironment *env, Fields *fields) {
     fields_u64(fields, "cln_size", env->cln_size);
 }
 
-/* NUL-terminated strings up to the end of the body, without counts or padding. */
+/* NUL-terminated strings up to the end of the body, without count or padding. */
 static void feature_host_read_meta_info(Codec *c, PdStrings *info) {
     while (cursor_left(&c->in) > 0) {
         Bytes s = cursor_string(&c->in);
@@ -157,7 +157,7 @@ void print_meta_info(const PdEnvironment *env, Buffer *out) {
     }
 }
 
-/* The keys come from the file, so they cannot be names of members. */
+/* The keys come from the file, so they cannot be used as member names. */
 void describe_meta_info(const PdEnvironment *env, Fields *fields) {
     fields_begin_array(fields, "meta_info");
     for (size_t i = 0; i + 1 < env->meta_info.n; i += 2) {

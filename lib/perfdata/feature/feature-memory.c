@@ -7,16 +7,16 @@
 #include "util/text.h"
 
 /*
- * The physical memory map: for each node the blocks of memory that belong to it, as a bitmap.
+ * The physical memory map: for each node a bitmap of its memory blocks.
  */
 
 enum {
     MEM_TOPOLOGY_VERSION = 1,
     WORD_BITS = 64,
-    BITS_A_BUDGET_ITEM = 16, /* a bit may become ten characters */
+    BITS_A_BUDGET_ITEM = 16, /* a bit may print as ten characters */
 };
 
-/* The size stands twice in a row: as the node's, and as that of the bitmap that follows. */
+/* The size occurs twice in a row: as the node's, and as that of the following bitmap. */
 static void feature_memory_code_mem_node(Codec *c, PdMemNode *n) {
     uint64_t size = n->n_bits;
     size_t words = (size_t)(n->n_bits / WORD_BITS + (n->n_bits % WORD_BITS != 0));
@@ -78,7 +78,7 @@ static uint64_t feature_memory_count_bits(const PdMemNode *n) {
     return count;
 }
 
-/* perf's unit: the next one only from twice its size on. */
+/* perf changes to the next unit only from twice its size. */
 static void feature_memory_put_size(Buffer *out, uint64_t size) {
     static const char units[] = "BKMG";
     unsigned i = 0;

@@ -4,8 +4,8 @@
 #include "util/text.h"
 
 /*
- * What the processors can count: the kernel's PMUs with their type numbers, what each is capable
- * of, and on which CPUs of a hybrid machine it is.
+ * What the processors can count: the kernel's PMUs with their type numbers, their capabilities, and
+ * their CPUs on a hybrid machine.
  */
 
 void code_pmu_mappings(Codec *c, PdEnvironment *env) {

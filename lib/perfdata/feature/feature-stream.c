@@ -8,12 +8,13 @@
 #include "util/text.h"
 
 /*
- * The recording itself: what its samples hold, its time span, its clock and how its bytes are kept.
+ * The recording itself: what its samples contain, its time span, its clock and its container
+ * format.
  */
 
 enum { CLOCK_DATA_VERSION = 1 };
 
-/* Two features are told by their bit alone. */
+/* Two features are only a bit without a body. */
 void code_branch_stack(_unused_ Codec *c, _unused_ PdEnvironment *env) {
 }
 
@@ -54,7 +55,7 @@ void print_sample_time(const PdEnvironment *env, Buffer *out) {
     text_printf(out, "# sample duration : %10.3f ms\n", (double)duration / 1e6);
 }
 
-/* Nested, because the times that were found in the samples themselves go by the plain names. */
+/* A nested object, because the plain names are used for times found in the samples themselves. */
 void describe_sample_time(const PdEnvironment *env, Fields *fields) {
     fields_begin_object(fields, "sample_time");
     fields_time_ns(fields, "first", env->first_sample_time);
@@ -66,7 +67,7 @@ void code_clockid(Codec *c, PdEnvironment *env) {
     codec_u64(c, &env->clockid_resolution_ns);
 }
 
-/* perf multiplies where it should divide; its words are kept. */
+/* perf multiplies where it should divide; its output is reproduced. */
 void print_clockid(const PdEnvironment *env, Buffer *out) {
     text_printf(out, "# clockid frequency: %" PRIu64 " MHz\n", env->clockid_resolution_ns * 1000);
 }

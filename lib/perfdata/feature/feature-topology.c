@@ -7,8 +7,9 @@
 #include "util/text.h"
 
 /*
- * How the machine hangs together: which CPUs share a package, a die, a core, a cache, a memory
- * node and a scheduling domain. The CPU topology grew twice; how far a body goes tells its age.
+ * The structure of the machine: which CPUs share a package, a die, a core, a cache, a memory node
+ * and a scheduling domain. The CPU topology was extended twice; the length of a body shows its
+ * revision.
  */
 
 enum {
@@ -21,7 +22,8 @@ static void feature_topology_put_each(Buffer *out, const char *label, const PdSt
         print_line(out, label, strings->items[i]);
 }
 
-/* What the first revision lacked: where each CPU is. The number of CPUs is in another feature. */
+/* Added after the first revision: the position of each CPU. The number of CPUs comes from another
+ * feature. */
 static void feature_topology_code_places(Codec *c, PdEnvironment *env) {
     if (c->mode == CODEC_READ) {
         env->n_cpu_places = env->nrcpus_available;
@@ -152,7 +154,7 @@ void code_cache(Codec *c, PdEnvironment *env) {
     codec_end(c, &env->n_caches, &env->caches);
 }
 
-/* Escaped, and filled up with spaces on the right (width > 0) or on the left. */
+/* Escaped and padded with spaces on the right (width > 0) or on the left. */
 static void feature_topology_put_column(Buffer *out, const char *s, int width) {
     _cleanup_(buffer_done) Buffer escaped = {};
     size_t wide = (size_t)(width < 0 ? -width : width), pad;

@@ -10,8 +10,8 @@
 #include "util/text.h"
 
 /*
- * What the processor is called and which it is, in the words that perf has for each architecture,
- * because its event tables are found by them.
+ * The name and the model of the processor, in perf's words for each architecture, because perf
+ * selects its event tables by them.
  */
 
 static int host_cpu_take_string(Buffer *b, char **ret) {
@@ -23,10 +23,10 @@ static int host_cpu_take_string(Buffer *b, char **ret) {
     return 0;
 }
 
-/* The line of /proc/cpuinfo that names the processor. */
+/* The line of /proc/cpuinfo with the name of the processor. */
 /* clang-format off */
 static const struct {
-    const char *arch; /* as uname's machine begins; "": any other */
+    const char *arch; /* a prefix of uname's machine; "": any other */
     const char *keys[2];
 } names[] = {
     {"ppc",       {"cpu"}},
@@ -57,7 +57,7 @@ int host_cpudesc(const Host *host, PdEnvironment *env) {
         r = host_field(host, "/proc/cpuinfo", names[i].keys[1], text);
     if (r < 0)
         return r;
-    /* Brand strings are filled up with spaces: one of a run is enough. */
+    /* Brand strings are padded with spaces: keep one of each run. */
     for (const char *p = text; *p; p++)
         if (!isspace((unsigned char)p[0]))
             text_putc(&out, *p);
@@ -78,7 +78,7 @@ static int host_cpu_put_field(const Host *host, const char *path, const char *ke
     return 0;
 }
 
-/* The fields one after the other, each the first word of its line. */
+/* The fields one after the other, the first word of each line. */
 static int host_cpu_join_fields(const Host *host, const char *const keys[], char between,
                                 Buffer *out) {
     for (size_t i = 0; keys[i]; i++) {
@@ -105,7 +105,7 @@ static int host_cpu_cpuid_riscv(const Host *host, Buffer *out) {
     return host_cpu_join_fields(host, keys, '-', out);
 }
 
-/* The MIDR of the first CPU that tells it. */
+/* The MIDR of the first CPU that provides it. */
 static int host_cpu_cpuid_arm64(const Host *host, Buffer *out) {
     char text[HOST_TEXT_SIZE];
     HostIds online;
@@ -122,7 +122,7 @@ static int host_cpu_cpuid_arm64(const Host *host, Buffer *out) {
     return r < 0 ? r : -ENODATA;
 }
 
-/* "2.3 (pvr 004e 1203)": version and revision. */
+/* For example "2.3 (pvr 004e 1203)": version and revision. */
 static int host_cpu_cpuid_powerpc(const Host *host, Buffer *out) {
     char text[HOST_TEXT_SIZE];
     unsigned version, revision;
@@ -155,7 +155,7 @@ static int host_cpu_put_words(const Host *host, const char *key, const char *bet
     return first ? -ENODATA : 0;
 }
 
-/* Version and authorization of the counter facility, where the hypervisor tells them. */
+/* Version and authorization of the counter facility, if the hypervisor provides them. */
 static void host_cpu_put_counter_facility(const Host *host, Buffer *out) {
     char text[HOST_TEXT_SIZE], *state = NULL;
     const char *version = NULL, *authorization = NULL;

@@ -7,8 +7,8 @@
 #include "util/array.h"
 
 /*
- * The PMUs of this host, from /sys/bus/event_source/devices, in the order in which the folder has
- * them, which is perf's order too.
+ * The PMUs of this host, from /sys/bus/event_source/devices, in the order of the folder, which perf
+ * uses too.
  */
 
 #define DEVICES "/sys/bus/event_source/devices"
@@ -54,7 +54,7 @@ static int host_pmu_add_cap(PdPmuCaps *caps, const char *name, char *text) {
     return *n && *v ? 0 : -ENOMEM;
 }
 
-/* A PMU without the folder has no capabilities to tell, which is no failure. */
+/* A PMU without the folder has no capabilities, which is not an error. */
 static int host_pmu_read_caps(const Host *host, PdPmuCaps *caps, const char *pmu) {
     _cleanup_closedir_ DIR *dir = host_folder(host, DEVICES "/%s/caps", pmu);
     size_t left = HOST_NAMES_MAX;
@@ -87,7 +87,7 @@ static void host_pmu_drop_caps(PdEnvironment *env) {
     free(caps->pmu);
 }
 
-/* All but the one that CPU_PMU_CAPS is about; those that have none are left out. */
+/* All PMUs except that of CPU_PMU_CAPS; those without capabilities are left out. */
 int host_pmu_caps(const Host *host, PdEnvironment *env) {
     for (size_t i = 0; i < env->n_pmus; i++) {
         const char *name = env->pmus[i].name;
@@ -109,7 +109,7 @@ int host_pmu_caps(const Host *host, PdEnvironment *env) {
     return env->has[PD_FEATURE_PMU_MAPPINGS] ? 0 : -ENODATA;
 }
 
-/* A hybrid machine has a PMU a kind of core instead of the one named "cpu". */
+/* A hybrid machine has a PMU for each kind of core instead of one named "cpu". */
 int host_hybrid_topology(const Host *host, PdEnvironment *env) {
     for (size_t i = 0; i < env->n_pmus; i++) {
         const char *name = env->pmus[i].name;

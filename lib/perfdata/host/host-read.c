@@ -11,8 +11,8 @@
 #include "util/file.h"
 
 /*
- * The small readers that collecting a host is made of. Nothing here trusts a file to hold what its
- * name says: it is there whole and makes sense, or it is an error.
+ * Small readers for files of the host. They trust no file: its content is complete and valid, or
+ * they fail.
  */
 
 _printf_(3, 0) static int format_path(const Host *host, char ret[PATH_MAX], const char *format,
@@ -85,7 +85,7 @@ int host_u64(const Host *host, uint64_t *ret, unsigned base, const char *format,
     return r < 0 ? r : host_read_parse_number(text, base, ret);
 }
 
-/* Ids may be -1, which is kept as all ones. */
+/* Ids may be -1, which becomes all ones. */
 int host_u32(const Host *host, uint32_t *ret, const char *format, ...) {
     char text[HOST_TEXT_SIZE];
     uint64_t v = 0;
@@ -163,7 +163,7 @@ static inline void host_read_fclosep(FILE **f) {
         (void)fclose(*f);
 }
 
-/* "key", white space, a colon; what follows but for one space, or NULL. */
+/* Parses "key", white space and a colon; returns the text after one space, or NULL. */
 static const char *host_read_field_of(const char *line, const char *key) {
     size_t n = strlen(key);
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Reading /proc and /sys below a root. Paths are given by a format that begins with a slash. What
- * a file holds is bounded and checked like any other outside bytes.
+ * Reads /proc and /sys below a root. Paths are formats that begin with a slash. File contents are
+ * bounded and checked like any other bytes from outside.
  */
 
 #include <dirent.h>
@@ -21,7 +21,7 @@ enum {
 
 typedef struct Host {
     const char *root;
-    const char *arch; /* as uname has it */
+    const char *arch; /* as in uname */
 } Host;
 
 /* A set of CPUs or nodes, as "0-3,8" in sysfs. */
@@ -35,16 +35,16 @@ static inline bool host_ids_has(const HostIds *ids, uint32_t id) {
     return id < ids->end && (ids->bits[id / 64] >> id % 64 & 1);
 }
 
-/* A whole short file without its last newline. */
+/* A short file without its last newline. */
 int host_text(const Host *host, char ret[HOST_TEXT_SIZE], const char *format, ...) _printf_(3, 4);
-/* A file that is one string, one number (decimal, or any base with its prefix), one list. */
+/* A file with one string, one number (decimal, or any base with its prefix), or one list. */
 int host_string(const Host *host, char **ret, const char *format, ...) _printf_(3, 4);
 int host_u64(const Host *host, uint64_t *ret, unsigned base, const char *format, ...)
     _printf_(4, 5);
 int host_u32(const Host *host, uint32_t *ret, const char *format, ...) _printf_(3, 4);
 int host_ids(const Host *host, HostIds *ret, const char *format, ...) _printf_(3, 4);
-/* What follows "key :" and one space in the first line that begins so; of /proc/cpuinfo and the
- * like, however long. */
+/* The text after "key :" and one space in the first line that begins like that; for /proc/cpuinfo
+ * and the like, of any length. */
 int host_field(const Host *host, const char *path, const char *key, char ret[HOST_TEXT_SIZE]);
 DIR *host_folder(const Host *host, const char *format, ...) _printf_(2, 3);
 /* The next name that does not begin with a dot; NULL at the end, or past `*left` names. */
@@ -55,8 +55,8 @@ int host_parse_ids(const char *text, HostIds *ret);
 /* The number in "node12" after "node"; false for any other name. */
 bool host_numbered(const char *name, const char *prefix, uint32_t *ret);
 
-/* The parts of an environment that are collected, each 0 or a negative errno; those that fail
- * leave what they had so far, which the caller forgets. */
+/* Collect one part of an environment each; return 0 or a negative errno. After a failure the caller
+ * frees what was collected of that part. */
 int host_cpudesc(const Host *host, PdEnvironment *env);
 int host_cpuid(const Host *host, PdEnvironment *env);
 int host_nrcpus(const Host *host, PdEnvironment *env);

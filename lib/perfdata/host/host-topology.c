@@ -8,8 +8,8 @@
 #include "util/array.h"
 
 /*
- * How this host hangs together, read CPU by CPU and node by node from /sys/devices/system, in the
- * order in which perf collects it, so that the same host gives the same bytes.
+ * The structure of this host, read CPU by CPU and node by node from /sys/devices/system, in the
+ * same order as perf, so that a host always gives the same bytes.
  */
 
 #define CPU  "/sys/devices/system/cpu"
@@ -17,7 +17,7 @@
 
 enum {
     CACHE_VERSION = 1,
-    CACHE_INDEX_MAX = 8, /* caches of one CPU */
+    CACHE_INDEX_MAX = 8, /* per CPU */
     MEM_VERSION = 1,
     MEM_BLOCKS_MAX = 1 << 22,
 };
@@ -37,7 +37,7 @@ int host_nrcpus(const Host *host, PdEnvironment *env) {
     return 0;
 }
 
-/* Takes over s, when the list does not have it yet. */
+/* Adds s unless the list has it; takes ownership of it. */
 static int host_topology_add_once(PdStrings *list, char *s) {
     char **item;
 
@@ -55,7 +55,7 @@ static int host_topology_add_once(PdStrings *list, char *s) {
     return 0;
 }
 
-/* A CPU's list of siblings, under its name of today or of before Linux 5.3. */
+/* A CPU's list of siblings, under its present name or its name before Linux 5.3. */
 static int host_topology_add_siblings(const Host *host, PdStrings *list, uint32_t cpu,
                                       const char *name, const char *old_name) {
     char *s = NULL;
@@ -80,7 +80,7 @@ static int host_topology_add_cpu(const Host *host, PdEnvironment *env, uint32_t 
     return r;
 }
 
-/* What is not known is -1; a CPU that is offline knows nothing. */
+/* Unknown values are -1; for an offline CPU all are unknown. */
 static void host_topology_read_place(const Host *host, PdCpuPlace *place, uint32_t cpu) {
     *place = (PdCpuPlace){.core = UINT32_MAX, .socket = UINT32_MAX, .die = UINT32_MAX};
     (void)host_u32(host, &place->core, CPU "/cpu%u/topology/core_id", cpu);
@@ -88,7 +88,7 @@ static void host_topology_read_place(const Host *host, PdCpuPlace *place, uint32
     (void)host_u32(host, &place->die, CPU "/cpu%u/topology/die_id", cpu);
 }
 
-/* perf looks for dies where there may be several in a package. */
+/* perf looks for dies only where a package may have several. */
 static bool host_topology_knows_dies(const Host *host) {
     char text[HOST_TEXT_SIZE];
 
@@ -96,7 +96,7 @@ static bool host_topology_knows_dies(const Host *host) {
            host_text(host, text, CPU "/cpu0/topology/die_cpus_list") == 0;
 }
 
-/* Needs NRCPUS, whose number of places is here. */
+/* Needs NRCPUS, which is the number of positions. */
 int host_cpu_topology(const Host *host, PdEnvironment *env) {
     HostIds online;
     int r = host_ids(host, &online, CPU "/online");
@@ -157,7 +157,7 @@ static bool host_topology_same_cache(const PdCache *a, const PdCache *b) {
            strcmp(a->size, b->size) == 0;
 }
 
-/* Caches that CPUs share are seen from each of them. */
+/* A cache that CPUs share appears at each of them. */
 static int host_topology_add_cache(PdEnvironment *env, PdCache *cache) {
     PdCache *item;
 
@@ -175,7 +175,7 @@ static int host_topology_add_cache(PdEnvironment *env, PdCache *cache) {
     return 0;
 }
 
-/* By level, in the order found; few levels, so one pass a level. */
+/* By level, then in the order found; there are few levels, so one pass for each. */
 static int host_topology_sort_caches(PdEnvironment *env) {
     PdCache *sorted = calloc(MAX(env->n_caches, (size_t)1), sizeof(*sorted));
     size_t n = 0;
@@ -270,7 +270,7 @@ static int host_topology_add_block(PdMemNode *n, size_t *room, uint32_t block) {
     return 0;
 }
 
-/* A node without a block still has a bitmap, of one bit that is not set. */
+/* A node without memory blocks still has a bitmap with one unset bit. */
 static int host_topology_add_mem_node(const Host *host, PdEnvironment *env, uint32_t node) {
     _cleanup_closedir_ DIR *dir = host_folder(host, NODE "/node%u", node);
     PdMemNode *n = array_grow(&env->mem_nodes, &env->n_mem_nodes);

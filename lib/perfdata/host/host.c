@@ -10,8 +10,8 @@
 #include "util/array.h"
 
 /*
- * This host as an environment. Each part is a row of a table and stands for itself: what a kernel,
- * a container or an architecture does not tell is left out, and the rest is there.
+ * Collects a description of this host. Each part is an independent row of a table: if a kernel, a
+ * container or an architecture does not provide a part, only that part is left out.
  */
 
 static int host_copy_string(char **ret, const char *s) {
@@ -29,7 +29,7 @@ static int host_total_mem(const Host *host, PdEnvironment *env) {
     return env->total_mem_kb > 0 ? 0 : -ENODATA;
 }
 
-/* In this order: CPU_TOPOLOGY looks at NRCPUS, the others of PMUs at PMU_MAPPINGS. */
+/* The order matters: CPU_TOPOLOGY needs NRCPUS, and the other PMU features need PMU_MAPPINGS. */
 /* clang-format off */
 static const struct {
     unsigned bit;

@@ -6,21 +6,21 @@
 #include "util/macro.h"
 
 /*
- * A reader's records by time. At a FINISHED_ROUND everything up to the greatest time that had been
- * seen at the round before may go; the file's end lets go of the rest. A directory's rounds say
- * nothing about its other files, so there only the end counts.
+ * Sorts a reader's records by time. FINISHED_ROUND releases everything up to the latest time before
+ * the previous round; the end of the file releases the rest. The rounds of a directory say nothing
+ * about its other files, so there only the end releases.
  */
 
 struct PdOrder {
     PdReader *reader;
     PdSorter *sorter;
-    PdRecord round; /* a FINISHED_ROUND that waits for what it let go */
+    PdRecord round; /* a FINISHED_ROUND that is returned after the records it releases */
     uint8_t round_bytes[PD_RECORD_HEADER_SIZE];
     bool has_round;
     bool releasing;
     bool at_end;
     PdRounds rounds;
-    uint64_t let_go_to; /* all up to here is out */
+    uint64_t let_go_to; /* everything up to this time was returned */
     uint64_t late;
 };
 
@@ -59,7 +59,8 @@ static void order_release(PdOrder *order, uint64_t limit) {
     order->releasing = true;
 }
 
-/* The round itself goes out behind what it let go, out of the reader's window by then. */
+/* Keeps a copy of the record, since it is returned after those that it releases and leaves the
+ * reader's window before. */
 static void order_end_round(PdOrder *order, const PdRecord *record) {
     order->round = *record;
     order->round.size = MIN(record->size, (uint32_t)sizeof(order->round_bytes));
@@ -69,11 +70,11 @@ static void order_end_round(PdOrder *order, const PdRecord *record) {
     order_release(order, pd_rounds_end(&order->rounds));
 }
 
-/* Takes one record from the reader: 1 when it goes out at once, 0 when it waits. */
+/* Takes a record from the reader: 1 when it is returned at once, 0 when it waits. */
 static int order_take_in(PdOrder *order, PdRecord *record, PdStamp *stamp) {
     int r = pd_events_stamp(pd_reader_events(order->reader), record, stamp);
 
-    if (r < 0) /* too short for its event: it has no time to be sorted by */
+    if (r < 0) /* too short for its event: it has no time to sort by */
         *stamp = (PdStamp){};
     if (record->type == PD_RECORD_FINISHED_ROUND &&
         pd_reader_header(order->reader)->mode != PD_MODE_DIRECTORY) {
@@ -83,13 +84,13 @@ static int order_take_in(PdOrder *order, PdRecord *record, PdStamp *stamp) {
     if (!stamp->has_time || stamp->time == 0 || stamp->time == UINT64_MAX ||
         !pd_order_applies(order->reader))
         return 1;
-    /* A late one goes out with the next round, before what is younger: perf does the same. */
+    /* A late record is returned with the next round, before younger ones, like in perf. */
     order->late += stamp->time < order->let_go_to;
     pd_rounds_saw(&order->rounds, stamp->time);
     return pd_sorter_add(order->sorter, record, stamp->time);
 }
 
-/* What the last release let go, then the round that did it: 1, 0 when that is all. */
+/* Returns what was released last, then the round that released it: 1; 0 when nothing is left. */
 static int order_give_out(PdOrder *order, PdRecord *ret, PdStamp *ret_stamp) {
     uint64_t time;
     int r = pd_sorter_next(order->sorter, ret, &time);

@@ -2,18 +2,19 @@
 #pragma once
 
 /*
- * Records in the order of their time. A recording holds one run of records a ring buffer, pass
- * after pass; FINISHED_ROUND promises that nothing later is older than what stood before the
- * previous one. PdOrder puts a sorter behind a reader.
+ * Sorts records by time. A recording has one run of records for each ring buffer, pass after pass;
+ * FINISHED_ROUND promises that no later record is older than those before the previous
+ * FINISHED_ROUND. PdOrder puts a sorter behind a reader.
  */
 
 #include "perfdata/order/sorter.h"
 #include "perfdata/reader/reader.h"
 
-/* What FINISHED_ROUND promises, for whoever feeds a sorter by itself: at the end of a round all may
- * go that is not younger than what had been seen when the round before it ended. */
+/* Computes what FINISHED_ROUND promises, for code that feeds a sorter itself: at the end of a round
+ * all records can be released that are not younger than the newest one at the end of the previous
+ * round. */
 typedef struct PdRounds {
-    uint64_t greatest; /* time seen so far */
+    uint64_t greatest; /* the latest time so far */
     uint64_t at_end;   /* `greatest` at the end of the last round */
 } PdRounds;
 
@@ -22,7 +23,7 @@ static inline void pd_rounds_saw(PdRounds *rounds, uint64_t time) {
         rounds->greatest = time;
 }
 
-/* The time up to which records may go. */
+/* The time up to which records can be released. */
 static inline uint64_t pd_rounds_end(PdRounds *rounds) {
     uint64_t limit = rounds->at_end;
 
@@ -30,18 +31,18 @@ static inline uint64_t pd_rounds_end(PdRounds *rounds) {
     return limit;
 }
 
-/* False where order in the file is all there is: without sample_id_all only samples have a time, so
- * that sorting would part them from the side-band around them. */
+/* False if only the file's own order makes sense: without sample_id_all only samples have a time,
+ * and sorting would separate them from the side-band around them. */
 bool pd_order_applies(const PdReader *reader);
 
 typedef struct PdOrder PdOrder;
 
-/* Borrows the reader, which must stay and be read by nobody else. Records of tools and those
- * without a time come at once, in their place in the file. FINISHED_ROUND is handed out too. */
+/* Borrows the reader; nobody else may read from it meanwhile. Records of tools and those without a
+ * time are returned at once, in file order. FINISHED_ROUND is returned too. */
 int pd_order_new(PdReader *reader, const PdOrderOptions *options, PdOrder **ret);
 PdOrder *pd_order_free(PdOrder *order);
 DEFINE_CLEANUP(PdOrder *, pd_order_free);
-/* As pd_reader_next(); *ret_stamp as pd_events_stamp(). */
+/* Like pd_reader_next(); *ret_stamp as from pd_events_stamp(). */
 int pd_order_next(PdOrder *order, PdRecord *ret, PdStamp *ret_stamp);
-/* Records that came after a round had promised there would be none so old. */
+/* The number of records that came although a FINISHED_ROUND had promised none so old. */
 uint64_t pd_order_late(const PdOrder *order);

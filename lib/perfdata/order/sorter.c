@@ -11,16 +11,16 @@
 #include "util/macro.h"
 
 /*
- * Records in, records by time out. What is held lies in an arena in the order it came, with an
- * index that is sorted when somebody asks: a merge of the runs that are there already, which are
- * few, since each CPU's records come in order. When the arena is full its older half goes, sorted,
- * to a run in an unlinked file; the runs and the arena are then merged while they are taken. What
- * is not older than the end of the newest run is appended to that, so a recording whose records are
- * out of order by less than half the arena makes one run, and a directory one a file. When there
- * are many runs they become one, so neither memory nor descriptors grow.
+ * Takes records and returns them by time. They are kept in an arena in order of arrival, with an
+ * index that is sorted on demand by merging its ascending runs, which are few, since each CPU's
+ * records are in order. When the arena is full, its older half is written, sorted, to a run in an
+ * unlinked file; reading merges the runs and the arena. Records not older than the end of the
+ * newest run are appended to it, so a recording whose records are out of order by less than half
+ * the arena makes one run, and a directory one run per file. If there are many runs they are merged
+ * into one, so neither memory nor descriptors grow.
  *
- * Equal times keep their order because a run is older than every later run and than the arena, and
- * of equals the arena lets go of those first that came first.
+ * Equal times keep their order because a run is older than all later runs and the arena, and the
+ * arena releases equal times in order of arrival.
  */
 
 enum {
@@ -28,10 +28,10 @@ enum {
     MEMORY_MIN = 64 << 10,
     RUNS_MAX = 32,
     RUN_BUFFER_BYTES = 64 << 10,
-    RUN_PUNCH_BYTES = 8 << 20, /* taken, before the disk gets it back */
+    RUN_PUNCH_BYTES = 8 << 20, /* read bytes before their disk space is freed */
 };
 
-/* A record as it is held, in the arena and in a run; its bytes follow, padded to 8. */
+/* A record in the arena or a run; its bytes follow, padded to 8. */
 typedef struct Held {
     uint64_t time, offset, payload;
     uint32_t type, size, file;
@@ -46,14 +46,14 @@ typedef struct Item {
 } Item;
 
 typedef struct Run {
-    int fd;        /* its offset is where the run ends */
-    Buffer window; /* read, from `at` on not yet taken */
+    int fd;        /* its offset is the end of the run */
+    Buffer window; /* read from the file; from `at` on not yet returned */
     size_t at;
-    off_t read_to; /* in the file, the end of the window */
-    off_t punched; /* up to here the file is a hole */
+    off_t read_to; /* file offset of the end of the window */
+    off_t punched; /* the file is a hole up to here */
     bool empty;
     uint64_t time; /* of the record at `at` */
-    uint64_t last; /* time that was written */
+    uint64_t last; /* the latest time written */
 } Run;
 
 struct PdSorter {
@@ -62,11 +62,11 @@ struct PdSorter {
     Buffer arena;
     uint64_t taken_bytes; /* of the arena */
     Item *items, *spare;
-    size_t first, n, allocated; /* items[first … n) are to come */
+    size_t first, n, allocated; /* items[first … n) are left */
     bool unsorted;
     Run runs[RUNS_MAX];
     unsigned n_runs;
-    Run *last_taken; /* moves on at the next call, its record being out */
+    Run *last_taken; /* its record was returned; it advances at the next call */
     uint64_t released;
     bool spilled;
 };
@@ -116,7 +116,7 @@ PdSorter *pd_sorter_free(PdSorter *s) {
     return NULL;
 }
 
-/* Where the run that begins at `from` ends. One that strictly falls is turned round. */
+/* The end of the run that begins at `from`. A strictly descending run is reversed. */
 static size_t sorter_run_end(Item *items, size_t from, size_t n) {
     size_t end = from + 1;
 
@@ -171,7 +171,7 @@ static void sorter_sort_items(PdSorter *s) {
     s->unsorted = false;
 }
 
-/* Slides what is still to come over what was taken. */
+/* Moves the remaining records to the start of the arena. */
 static void sorter_compact(PdSorter *s) {
     uint64_t to = 0;
 
@@ -207,7 +207,7 @@ static int sorter_open_unlinked(const char *folder) {
     return fd;
 }
 
-/* What was taken long ago needs no room on the disk. */
+/* Frees the disk space of records that were returned. */
 static void sorter_run_punch(Run *run) {
     if (run->read_to - run->punched < RUN_PUNCH_BYTES)
         return;
@@ -216,7 +216,7 @@ static void sorter_run_punch(Run *run) {
     run->punched += RUN_PUNCH_BYTES;
 }
 
-/* Reads on until the record at `at` is whole; empty when there is none. */
+/* Reads until the record at `at` is complete; leaves the window empty if there is none. */
 static int sorter_run_fill(Run *run) {
     size_t left = run->window.size - run->at, want = sizeof(Held);
     Held held;
@@ -264,7 +264,7 @@ static int sorter_run_advance(Run *run) {
     return sorter_run_fill(run);
 }
 
-/* The run with the least time, the oldest of equals; NULL when all are empty. */
+/* The run with the smallest time, the oldest one if equal; NULL when all are empty. */
 static Run *sorter_least_run(PdSorter *s) {
     Run *least = NULL;
 
@@ -285,7 +285,7 @@ static int sorter_write_held(int fd, Buffer *out, const Held *held) {
     return r < 0 ? r : buffer_error(out);
 }
 
-/* All runs become one. */
+/* Merges all runs into one. */
 static int sorter_merge_runs(PdSorter *s) {
     _cleanup_(buffer_done) Buffer out = {};
     Run *run, merged = {.fd = sorter_open_unlinked(s->folder)};
@@ -313,7 +313,7 @@ static int sorter_merge_runs(PdSorter *s) {
     return sorter_run_fill(&s->runs[0]);
 }
 
-/* The newest run, if records of such a time may follow there; else one more. */
+/* The newest run if a record with this time may follow it; else a new one. */
 static int sorter_run_for(PdSorter *s, uint64_t time, Run **ret) {
     int r, fd;
 
@@ -332,7 +332,7 @@ static int sorter_run_for(PdSorter *s, uint64_t time, Run **ret) {
     return 0;
 }
 
-/* The older half of the arena goes to a run. */
+/* Writes the older half of the arena to a run. */
 static int sorter_spill(PdSorter *s) {
     _cleanup_(buffer_done) Buffer out = {};
     uint64_t bytes = s->arena.size / 2;
@@ -382,7 +382,7 @@ static int sorter_grow_items(PdSorter *s) {
     return 0;
 }
 
-/* The record that a run gave out last is only now let go. */
+/* The record that was returned last may be dropped only now. */
 static int sorter_let_go(PdSorter *s) {
     Run *run = s->last_taken;
 

@@ -4,9 +4,9 @@
 #include <errno.h>
 
 /*
- * The window that zstd writes into. However much a chunk expands to, no more than a window of it
- * exists at a time: a bomb costs time, not memory. zstd's own memory is bounded by the largest
- * window that a frame may ask for.
+ * The window that zstd writes into. Only one window of the output exists at a time, however much a
+ * chunk expands to: a decompression bomb costs time, not memory. zstd's own memory is bounded by
+ * the largest window that a frame may request.
  */
 
 enum { WINDOW = 256 * 1024 };

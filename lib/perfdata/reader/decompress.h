@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * One stream of zstd frames that comes in chunks, one a COMPRESSED record, and goes out as a run
- * of records. Frames may end and begin anywhere, records may straddle chunks: what is left of a
- * record waits for the next one. What comes out is seen through a window, as in a Source.
+ * Decompresses a stream of zstd frames that comes in chunks, one per COMPRESSED record, into a run
+ * of records. Frames may begin and end anywhere, and records may cross chunks: the rest of a record
+ * waits for the next chunk. The output is seen through a window, as in a Source.
  */
 
 #include <stdbool.h>
@@ -14,7 +14,7 @@
 #include "util/macro.h"
 
 typedef struct Decompress {
-    uint8_t *buffer; /* the window lies in it from start to end */
+    uint8_t *buffer; /* contains the window from start to end */
     size_t start, end, allocated;
     ZSTD_DCtx *zstd;
     ZSTD_inBuffer chunk;
@@ -26,15 +26,15 @@ int decompress_new(unsigned window_log, Decompress **ret);
 Decompress *decompress_free(Decompress *d);
 DEFINE_CLEANUP(Decompress *, decompress_free);
 
-/* Forgets everything, for the stream of another file. */
+/* Drops all state before another file. */
 void decompress_reset(Decompress *d);
-/* The next chunk, borrowed until it is spent. The one before must be spent. */
+/* The next chunk, borrowed until it is spent. The previous chunk must be spent. */
 void decompress_feed(Decompress *d, Bytes chunk);
-/* Nothing more will come out until the next chunk is fed. */
+/* True when no more output comes until the next chunk is fed. */
 bool decompress_spent(const Decompress *d);
 
-/* Tries for n bytes in the window; there are fewer only when the chunk is spent. Returns 0,
- * -EBADMSG for what is no zstd (decompress_why() says how), or -ENOMEM. */
+/* Tries to have n bytes in the window; there are fewer only when the chunk is spent. Returns 0,
+ * -EBADMSG for invalid data (see decompress_why()), or -ENOMEM. */
 int decompress_want(Decompress *d, size_t n);
 const char *decompress_why(const Decompress *d);
 
@@ -44,7 +44,7 @@ static inline Bytes decompress_window(const Decompress *d) {
     return (Bytes){.data = d->buffer + d->start, .size = d->end - d->start};
 }
 
-/* n is at most what the window holds. */
+/* n must not exceed the size of the window. */
 static inline void decompress_skip(Decompress *d, size_t n) {
     d->start += n;
 }

@@ -7,8 +7,8 @@
 #include "perfdata/reader/reader.h"
 
 /*
- * From a recording to its environment: every feature that the reader has, in ascending order, so
- * that NRCPUS is there when CPU_TOPOLOGY asks for it.
+ * Reads the environment of a recording: every feature of the reader in ascending order, so that
+ * NRCPUS is there before CPU_TOPOLOGY needs it.
  */
 
 void pd_feature_damage(const PdReader *reader, unsigned bit, int error, PdDamage *ret) {

@@ -8,9 +8,9 @@
 #include "perfdata/reader/source.h"
 
 /*
- * Two windows as in a reader: over what lies on disk, and over what comes out of the COMPRESSED
- * record at which the first one stands. Here no record goes on in the next frame, so one that is
- * cut off there is damage.
+ * Two windows as in a reader: one over the file, and one over the output of the COMPRESSED record
+ * at the start of the first. Records must not continue in the next frame here, so a record that is
+ * cut off at the end of a frame is damage.
  */
 
 enum { WINDOW_LOG = 27 };
@@ -19,8 +19,8 @@ struct PdFrames {
     Source source;
     Decompress *decompress;
     bool inside;
-    uint64_t offset; /* of the COMPRESSED record, */
-    Bytes packed;    /* which lies in the source's window */
+    uint64_t offset; /* of the COMPRESSED record */
+    Bytes packed;    /* its frame, in the source's window */
 };
 
 int pd_frames_new(int fd, PdFrames **ret) {

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 /*
- * Where a recording first stops making sense, in one sentence. Damage that ends the reading
+ * Describes in one sentence where a recording first stops making sense. Damage that stops reading
  * replaces damage that does not.
  */
 

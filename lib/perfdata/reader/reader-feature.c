@@ -4,9 +4,9 @@
 #include <errno.h>
 
 /*
- * The features of a recording, as bytes. In a file a table behind the data says where each one
- * lies, and it is read when first asked for; in a pipe they come as records and are kept. All that
- * are kept together stay below one limit.
+ * The features of a recording as bytes. In a file a table after the data has the position of each,
+ * and a feature is read when first requested; in a pipe they come as records and are kept. All kept
+ * features together are limited.
  */
 
 enum { ENTRY_SIZE = 16 };

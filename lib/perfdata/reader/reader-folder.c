@@ -8,13 +8,13 @@
 #include <sys/stat.h>
 
 /*
- * The folder of a recording by several threads. `data` is a whole perf.data, each data.N a bare run
- * of records; every other name is somebody else's business.
+ * The folder of a recording by several threads. `data` is a whole perf.data, each data.N is a plain
+ * run of records; other names are ignored.
  */
 
 enum { PARTS_MAX = 65536, PART_NUMBER_MAX = 1000000000 };
 
-/* The N of "data.N" written without leading zeros. */
+/* The N of "data.N", written without leading zeros. */
 static bool reader_folder_part_number(const char *name, uint32_t *ret) {
     uint32_t n = 0;
 

@@ -6,14 +6,14 @@
 #include <stdio.h>
 
 /*
- * The front of a recording: the magic, from which follow version and byte order, then for a file
- * its header, the attrs with their ids, the names of PERFFILE times, the table of features. Any of
- * these may lead anywhere; what does not fit the file is told as damage and left out.
+ * The front of a recording: the magic, which gives version and byte order, then for a file its
+ * header, the attrs with their ids, the event names of PERFFILE, the table of features. Any offset
+ * may point anywhere; a section that does not fit into the file is reported as damage and ignored.
  */
 
 enum {
     SECTION_SIZE = 16,    /* struct perf_file_section */
-    HEADER_SIZE_OLD = 72, /* before there were features */
+    HEADER_SIZE_OLD = 72, /* before features were introduced */
     EVENT_TYPE_SIZE = 72, /* struct perf_trace_event_type */
     ATTR_BYTES_MAX = 4096,
     IDS_AT_ONCE = 512,
@@ -40,7 +40,7 @@ void why_set(PdDamage *why, uint64_t offset, const char *format, ...) {
     va_end(ap);
 }
 
-/* PERFFILE reads the same in both byte orders; there the size that follows tells. */
+/* The magic PERFFILE is the same in both byte orders; there the size after it decides. */
 static bool reader_header_magic(PdHeader *h, const uint8_t *p) {
     uint64_t magic = load_u64(p, false), size = load_u64(p + 8, false);
 
@@ -66,9 +66,9 @@ static Section reader_header_load_section(const uint8_t *p, bool swap) {
 }
 
 /*
- * The bitmap is an array of longs, and of which size they were the file does not say. In little
- * endian that is all one. In big endian the words are taken for 32-bit ones where only that puts
- * HOSTNAME, which every recorder writes, in its place.
+ * The bitmap is an array of longs, and the file does not contain the size of a long. In little
+ * endian this does not matter. In big endian the words are taken as 32-bit ones if only that
+ * reading has HOSTNAME set, which every recorder writes.
  */
 static void reader_header_load_bitmap(bool *bits, const uint8_t *p, const PdHeader *h) {
     static const size_t hostname = PD_FEATURE_HOSTNAME;
@@ -120,7 +120,7 @@ static int reader_header_load_file(PdReader *r, FileHeader *ret, PdDamage *why) 
     return 0;
 }
 
-/* Reads the ids of an event piece by piece; how many there are is told by the file's size first. */
+/* Reads the ids of an event piece by piece; their number is checked against the file size first. */
 static int reader_header_read_ids(PdReader *r, PdEvent *event, Section ids) {
     bool swap = r->header.swap;
     uint64_t n = ids.size / 8, raw[IDS_AT_ONCE];
@@ -232,7 +232,7 @@ static int reader_header_read_event_types(PdReader *r, Section types) {
     return 0;
 }
 
-/* Where the records are, and whether the recorder lived to say how many. */
+/* Finds the records, and whether the recorder lived long enough to write their size. */
 static void reader_header_find_data(PdReader *r, const FileHeader *h) {
     uint64_t end;
 

@@ -8,16 +8,16 @@
 #include "util/macro.h"
 
 /*
- * What a recording says of itself among its records. In a pipe that is everything: attrs, features,
- * the formats of tracepoints, build ids; in a file units and names of events. Each such record is
- * taken in once, however often the recording is read, and handed out all the same.
+ * Processes records that describe the recording. In a pipe these contain everything: attrs,
+ * features, formats of tracepoints, build ids; in a file units and names of events. Each is
+ * processed once, however often the recording is read, and is returned as well.
  */
 
 enum { BUILD_ID_RECORD_MIN = 36 };
 
 static_assert(sizeof(((PdReader *)NULL)->small) >= 16, "a TRACING_DATA record is 12 or 16 bytes");
 
-/* Of records that a tool made for an event: by id, or the only event, or the first for id 0. */
+/* The event of a record made by a tool: by id, or the only event, or the first event for id 0. */
 static PdEvent *reader_intake_event_meant(const PdReader *r, uint64_t id) {
     PdEvent *event = pd_events_by_id(r->events, id);
     size_t n = pd_events_count(r->events);
@@ -69,7 +69,7 @@ static int reader_intake_take_header_feature(PdReader *r, const PdRecord *record
                                              const PdHeaderFeature *h) {
     int rc;
 
-    /* An empty body is no feature but the mark of their end, whatever its number. */
+    /* An empty body is not a feature but marks their end, whatever its number. */
     if (h->feature >= PD_FEATURE_BITS || h->body.size == 0)
         return 0;
     rc = feature_keep(r, (unsigned)h->feature, h->body, false);
@@ -93,7 +93,7 @@ static int reader_intake_take_build_id(PdReader *r, const PdRecord *record) {
     return rc == -EFBIG ? 0 : rc;
 }
 
-/* The payload is read here and handed out from memory, so that both can have it. */
+/* The payload is read here and also returned to the caller from memory. */
 static int reader_intake_take_tracing_data(PdReader *r, PdRecord *record, uint64_t size) {
     _cleanup_(buffer_done) Buffer blob = {};
     uint64_t left = MIN(record->payload, size);
@@ -101,7 +101,7 @@ static int reader_intake_take_tracing_data(PdReader *r, PdRecord *record, uint64
 
     if (left > r->limits.feature_bytes - r->feature_bytes || record->size > sizeof(r->small))
         return 0;
-    /* Reading on moves the window that the record lies in. */
+    /* Reading moves the window, so copy the record out of it. */
     memcpy(r->small, record->data, record->size);
     record->data = r->small;
     while (left > 0) {
@@ -124,7 +124,7 @@ static int reader_intake_take_tracing_data(PdReader *r, PdRecord *record, uint64
     return intake_names(r);
 }
 
-/* Types that only a pipe says among its records; in a file they are strangers. */
+/* Types that have a meaning only in a pipe; in a file they are ignored. */
 static bool reader_intake_is_pipes_own(uint32_t type) {
     return type == PD_RECORD_HEADER_ATTR || type == PD_RECORD_HEADER_FEATURE ||
            type == PD_RECORD_BUILD_ID || type == PD_RECORD_TRACING_DATA;
@@ -165,14 +165,14 @@ int intake_record(PdReader *r, PdRecord *record) {
     return 0;
 }
 
-/* The attr of such an event says what it counts, and perf shows no other name. */
+/* Such an event is named by its attr, and perf shows no other name. */
 static bool reader_intake_is_named_by_attr(const PdEvent *event) {
     return event->attr.type == PD_TYPE_HARDWARE || event->attr.type == PD_TYPE_SOFTWARE ||
            event->attr.type == PD_TYPE_HW_CACHE;
 }
 
-/* The table knows no more than the config; a tracepoint's is its own, that of others counts only
- * where no second event has it. */
+/* The table has only the config. For a tracepoint the config is unique; for other types the name is
+ * used only if no second event has this config. */
 int intake_event_type(PdReader *r, uint64_t config, Bytes name) {
     PdEvent *found = NULL;
     size_t n = pd_events_count(r->events);
@@ -256,7 +256,7 @@ static int reader_intake_name_by_tracing(PdReader *r) {
     return rc;
 }
 
-/* A description that makes no sense leaves the names as they are; the environment tells of it. */
+/* An invalid description leaves the names unchanged; the environment reports it. */
 int intake_names(PdReader *r) {
     int rc;
 

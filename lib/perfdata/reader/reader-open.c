@@ -9,8 +9,8 @@
 #include "util/macro.h"
 
 /*
- * Making a reader from a path, a descriptor or memory, and ending it. A descriptor is the reader's
- * only when opening succeeds; a directory is opened twice, as the folder and as its `data`.
+ * Creates a reader from a path, a descriptor or memory, and frees it. The reader owns a descriptor
+ * only if opening succeeds. A directory is opened twice, as the folder and as its `data`.
  */
 
 enum { FEATURE_BYTES = 64 * 1024 * 1024, WINDOW_LOG = 27 };
@@ -48,7 +48,7 @@ PdReader *pd_reader_free(PdReader *reader) {
     return NULL;
 }
 
-/* The source is open: reads what comes before the records. */
+/* Reads everything before the records from the open source. */
 static int reader_begin(PdReader *r, PdDamage *why) {
     int rc;
 
@@ -64,7 +64,7 @@ static int reader_begin(PdReader *r, PdDamage *why) {
     return intake_names(r);
 }
 
-/* On success the reader has the descriptor of the folder. */
+/* On success the reader owns the descriptor of the folder. */
 static int reader_open_folder(PdReader *r, int fd, PdDamage *why) {
     _cleanup_close_ int data = openat(fd, "data", O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     struct stat st;
@@ -112,7 +112,7 @@ int pd_reader_open_fd(int fd, const PdReaderLimits *limits, PdReader **ret, PdDa
     else if (rc == 0) {
         rc = reader_begin(r, ret_why);
         if (rc < 0)
-            r->main.fd = -1; /* it stays the caller's */
+            r->main.fd = -1; /* the caller keeps it */
     }
     if (rc < 0) {
         if (ret_why && ret_why->text[0] == '\0')

@@ -4,8 +4,8 @@
 #include "util/macro.h"
 
 /*
- * The bytes that follow some records without being part of their size: trace data, and the names of
- * tracepoints. Each is bounded by what is left of the file.
+ * The bytes that follow some records without being included in their size: trace data, and the
+ * names of tracepoints. Each is bounded by the rest of the file.
  */
 
 enum {

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * What the files of the reader share. reader-walk.c walks over the records; of the others
- * reader-header.c opens, reader-feature.c keeps the features, reader-intake.c takes in what a
- * recording says of itself among its records, reader-folder.c lists the files of a directory.
+ * What the files of the reader share. reader-walk.c iterates over the records; reader-header.c
+ * opens, reader-feature.c keeps the features, reader-intake.c processes records that describe the
+ * recording, reader-folder.c lists the files of a directory.
  */
 
 #include "perfdata/event/format.h"
@@ -14,13 +14,13 @@
 #include "util/buffer.h"
 
 enum {
-    DISK_TYPES = 96, /* types that have a counter of their own */
+    DISK_TYPES = 96, /* types with a counter of their own */
     DISK_OTHERS_MAX = 4096,
-    EVENT_TYPES_MAX = 4096, /* each is held against each event */
+    EVENT_TYPES_MAX = 4096, /* a bound, because each is compared with each event */
 };
 
 typedef struct Feature {
-    bool present;  /* the header says so, or a HEADER_FEATURE came */
+    bool present;  /* according to the header or a HEADER_FEATURE */
     bool in_table; /* offset and size are known */
     bool loaded;
     uint64_t offset, size;
@@ -40,23 +40,23 @@ struct PdReader {
     Source part; /* the data.N that is being read */
     Source *source;
 
-    int folder_fd; /* -1: no directory */
+    int folder_fd; /* -1: not a directory */
     uint32_t *parts;
     size_t n_parts;
     uint32_t file; /* as PdRecord.file */
     bool file_ended, ended;
-    uint64_t position_before, total; /* bytes of the files before this one, and of all */
+    uint64_t position_before, total; /* size of the files before this one, and of all files */
     uint64_t data_end;
 
     Decompress *decompress;
-    bool inside; /* records still come out of the chunk at chunk_offset */
+    bool inside; /* records still come from the chunk at chunk_offset */
     uint64_t chunk_offset;
 
     uint64_t payload_left;
-    uint8_t small[64];  /* a record whose payload was read before it was handed out */
-    Bytes payload_kept; /* what is left of a payload that was taken in as a feature */
+    uint8_t small[64];  /* a record whose payload was read before it was returned */
+    Bytes payload_kept; /* the rest of a payload that was kept as a feature */
 
-    uint64_t n_records, n_taken; /* handed out since the start, and how many were ever taken in */
+    uint64_t n_records, n_taken; /* returned since the start, and how many were ever processed */
     unsigned n_event_types;
     Feature features[PD_FEATURE_BITS];
     uint64_t feature_bytes;
@@ -69,37 +69,37 @@ struct PdReader {
     size_t n_others;
 };
 
-/* reader-damage.c: notes damage. The first counts; but that which stopped the reading counts more.
- */
+/* In reader-damage.c: notes damage. The first one is kept, unless a later one stopped the
+ * reading. */
 void reader_damage(PdReader *r, bool final, uint64_t offset, const char *format, ...)
     _printf_(4, 5);
-/* The same, where the cause is that the file ends too early. */
+/* The same for a file that ends too early. */
 void reader_cut_off(PdReader *r, bool final, uint64_t offset, const char *format, ...)
     _printf_(4, 5);
 
-/* reader-payload.c: finds out how much follows the record, and moves behind what nobody read. */
+/* In reader-payload.c: determines how much follows the record, and skips what was not read. */
 void reader_payload_begin(PdReader *r, PdRecord *record);
 int reader_payload_skip(PdReader *r);
 
-/* reader-header.c: the header at the front of r->main, and what it leads to. On failure *why is
- * set. */
+/* In reader-header.c: reads the header at the start of r->main and the sections it points to. Sets
+ * *why on failure. */
 int header_open(PdReader *r, PdDamage *why);
 void why_set(PdDamage *why, uint64_t offset, const char *format, ...) _printf_(3, 4);
 
-/* reader-feature.c */
+/* In reader-feature.c: */
 void feature_table_read(PdReader *r, const bool *bits);
-/* Whether a feature table that makes sense stands at offset: then the file was finished. */
+/* Whether there is a valid feature table at offset: then the file was finished. */
 bool feature_table_fits(const PdReader *r, const bool *bits, uint64_t offset);
-/* Keeps a body that came in a record, in place of the one before or behind it. */
+/* Keeps a body that came in a record; replaces the one before or appends to it. */
 int feature_keep(PdReader *r, unsigned bit, Bytes body, bool append);
 void features_done(PdReader *r);
 
-/* reader-intake.c */
+/* In reader-intake.c: */
 int intake_record(PdReader *r, PdRecord *record);
 int intake_names(PdReader *r);
-/* A name from an event_types table or an EVENT_TYPE record. */
+/* Sets a name from an event_types table or an EVENT_TYPE record. */
 int intake_event_type(PdReader *r, uint64_t config, Bytes name);
 
-/* reader-folder.c: the N of each data.N, ascending. */
+/* In reader-folder.c: the N of each data.N, in ascending order. */
 int folder_list(int fd, uint32_t **ret, size_t *ret_n);
 int folder_open_part(int fd, uint32_t n);

@@ -6,10 +6,10 @@
 #include "util/macro.h"
 
 /*
- * The walk over a recording's records. Two windows feed it: the source's, over what lies on disk,
- * and the decompressor's, over what comes out of COMPRESSED records; a record is handed out as a
- * pointer into one of them. While records come out of a chunk the source stands still, so the chunk
- * itself stays in its window. A directory is read file by file, `data` first.
+ * Iterates over a recording's records. There are two windows: the source's, over the file, and the
+ * decompressor's, over the contents of COMPRESSED records; a record is returned as a pointer into
+ * one of them. While records come from a chunk the source does not move, so the chunk stays in its
+ * window. A directory is read file by file, `data` first.
  */
 
 static inline void reader_walk_read_head(const uint8_t *p, PdRecord *rec) {
@@ -26,7 +26,7 @@ static int reader_walk_stop(PdReader *r) {
     return 0;
 }
 
-/* Says what is wrong with a header that no record has. */
+/* Describes what is wrong with an impossible header. */
 static int reader_walk_no_record(PdReader *r, const PdRecord *rec) {
     if (rec->type - 1 >= UINT16_MAX)
         reader_damage(r, true, rec->offset, "there is no record: its type would be %u", rec->type);
@@ -42,7 +42,7 @@ static int reader_walk_cut_off(PdReader *r, uint64_t offset, size_t wanted, size
     return reader_walk_stop(r);
 }
 
-/* The record that the source stands at: 1 or, at the end of the file or its damage, 0. */
+/* The record at the position of the source: 1, or 0 at the end of the file or at damage. */
 static int reader_walk_next_on_disk(PdReader *r, PdRecord *ret) {
     Source *s = r->source;
     int rc;
@@ -61,7 +61,7 @@ static int reader_walk_next_on_disk(PdReader *r, PdRecord *ret) {
     if (!pd_record_is_sane(ret))
         return reader_walk_no_record(r, ret);
     if (source_left(s) < ret->size) {
-        /* Only a long record is worth asking first; a file that grows may hold the others yet. */
+        /* Check only a long record early; for the others a growing file may get the rest. */
         if (ret->size > UINT16_MAX && ret->size > source_remaining(s))
             return reader_walk_cut_off(r, ret->offset, ret->size, (size_t)source_remaining(s));
         rc = source_want(s, ret->size);
@@ -75,7 +75,7 @@ static int reader_walk_next_on_disk(PdReader *r, PdRecord *ret) {
     return 1;
 }
 
-/* The next record out of the chunk: 1, or 0 when the chunk has no further whole one. */
+/* The next record of the chunk: 1, or 0 when the chunk has no further whole one. */
 static int reader_walk_next_inside(PdReader *r, PdRecord *ret) {
     size_t wanted = PD_RECORD_HEADER_SIZE;
     Bytes window;
@@ -166,7 +166,7 @@ static int reader_walk_begin_chunk(PdReader *r, const PdRecord *rec) {
     return 0;
 }
 
-/* What a tool's record means for the reader itself. */
+/* Processes a tool's record that concerns the reader itself. */
 static int reader_walk_take_in(PdReader *r, PdRecord *rec) {
     switch (rec->type) {
     case PD_RECORD_AUXTRACE:
@@ -223,7 +223,7 @@ static int reader_walk_end_of_file(PdReader *r) {
     return 0;
 }
 
-/* A record was found: 1 to hand it out, 0 to go on. */
+/* 1: return the record; 0: continue with the next one. */
 static int reader_walk_accept_record(PdReader *r, PdRecord *rec) {
     int rc;
 

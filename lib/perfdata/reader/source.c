@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 
 /*
- * The window over a file, a stream or memory. It holds WINDOW bytes, more only when a caller wants
- * more in one piece, and is filled with what the system has at hand: a stream that stays open is
- * never waited on for longer than the bytes that are wanted.
+ * The window over a file, a stream or memory. It has WINDOW bytes, more only if a caller needs more
+ * in one piece, and takes what the system has available: reading from an open stream never waits
+ * for more than the bytes that are needed.
  */
 
 enum { WINDOW = 256 * 1024 };
@@ -69,8 +69,8 @@ uint64_t source_remaining(const Source *source) {
     return end > source_offset(source) ? end - source_offset(source) : 0;
 }
 
-/* Moves what is left to the front when n bytes would not fit behind it, and grows when they would
- * not fit at all. */
+/* Moves the remaining bytes to the front if n bytes would not fit after them, and grows the buffer
+ * if needed. */
 static int source_make_room(Source *source, size_t n) {
     size_t left = source_left(source);
     uint8_t *grown;
@@ -93,7 +93,7 @@ static int source_make_room(Source *source, size_t n) {
     return 0;
 }
 
-/* Appends what one read gives: the number of bytes, 0 at the end, or a negative errno. */
+/* Appends the result of one read: the number of bytes, 0 at the end, or a negative errno. */
 static ssize_t source_read_some(Source *source) {
     uint64_t at = source->base + source->end;
     uint64_t room = MIN((uint64_t)(source->allocated - source->end),
@@ -130,7 +130,7 @@ int source_want(Source *source, size_t n) {
         r = source_make_room(source, n);
         if (r < 0)
             return r;
-        /* Offsets beyond what the system can seek to are beyond the end. */
+        /* Offsets beyond the range of the system are beyond the end. */
         k = source->base + source->end > INT64_MAX ? 0 : source_read_some(source);
         if (k < 0)
             return (int)k;

@@ -3,8 +3,8 @@
 
 /*
  * Where a reader gets its bytes: a regular file, a stream or memory, seen through a window of
- * bounded size. The bytes from `start` to `end` of `data` are there; source_want() makes there be
- * more of them. Files are read, never mapped, because a file may shrink under its reader.
+ * bounded size. The bytes from `start` to `end` of `data` are available; source_want() gets more.
+ * Files are read, not mapped, because a file may shrink while it is read.
  */
 
 #include <stdbool.h>
@@ -18,13 +18,13 @@
 typedef struct Source {
     int fd;              /* -1: memory */
     bool stream;         /* cannot seek */
-    bool ended;          /* no byte will come any more */
-    uint64_t size;       /* UINT64_MAX: not known */
-    uint64_t limit;      /* offset at which reading ends, that of the section */
+    bool ended;          /* no more bytes will come */
+    uint64_t size;       /* UINT64_MAX: unknown */
+    uint64_t limit;      /* the end of the section, where reading stops */
     uint64_t base;       /* offset of data[0] */
     const uint8_t *data; /* the window */
     size_t start, end;
-    uint8_t *buffer; /* what the window is of, unless it is memory */
+    uint8_t *buffer; /* the memory of the window, unless the source is memory */
     size_t allocated;
 } Source;
 
@@ -33,7 +33,7 @@ int source_open_fd(Source *source, int fd);
 void source_open_memory(Source *source, Bytes bytes);
 void source_done(Source *source);
 
-/* The section to read: from offset, to end (UINT64_MAX: all there is). Not for streams. */
+/* Selects a section: from offset to end (UINT64_MAX: everything). Not for streams. */
 void source_seek(Source *source, uint64_t offset, uint64_t end);
 
 static inline uint64_t source_offset(const Source *source) {
@@ -48,13 +48,13 @@ static inline const uint8_t *source_at(const Source *source) {
     return source->data + source->start;
 }
 
-/* Tries for n bytes in the window; fewer are there only when `ended` is set. Returns 0 or a
- * negative errno. What source_at() gave before is void. */
+/* Tries to have n bytes in the window; there are fewer only if `ended` is set. Returns 0 or a
+ * negative errno. Earlier results of source_at() become invalid. */
 int source_want(Source *source, size_t n);
-/* Passes over n bytes, or over as many as there are. */
+/* Skips n bytes, or as many as there are. */
 int source_skip(Source *source, uint64_t n);
-/* How many bytes are left of the section, UINT64_MAX when that is not known. */
+/* The rest of the section in bytes, UINT64_MAX if unknown. */
 uint64_t source_remaining(const Source *source);
-/* Exactly n bytes from anywhere, without moving the window; -ENODATA when they are not there. Not
- * for streams. */
+/* Reads exactly n bytes at any offset without moving the window; -ENODATA if the file is too short.
+ * Not for streams. */
 int source_read_at(const Source *source, uint64_t offset, void *buffer, size_t n);

@@ -6,23 +6,24 @@
 #include <string.h>
 
 /*
- * Of two events of one recording that are the same each stays itself. The kernel counts ids up from
- * each boot, so recordings of one boot share an id only where they share the event (perf record
- * --switch-output); where two events claim an id all the same, the later one gets a new one.
+ * Two equal events of one recording stay separate. The kernel counts ids up from each boot, so
+ * recordings of one boot share an id only if they share the event (perf record --switch-output). If
+ * two events have the same id anyway, the later one gets a new id.
  *
- * A reader finds the event of a record by the id in it. That works when there is one event, when
- * all have the id in the same place, or when all have an IDENTIFIER; else every record gets one.
+ * A reader finds the event of a record by the id in it. That works if there is one event, if all
+ * have the id at the same position, or if all have an IDENTIFIER; otherwise every record gets an
+ * IDENTIFIER.
  */
 
-enum { EVENTS_MAX = 8192 }; /* each is compared with each */
+enum { EVENTS_MAX = 8192 }; /* a bound, because each is compared with each */
 
 typedef struct Plan {
     PdEventSource *sources;
     size_t n;
     PdEvents *events; /* of the result */
     bool add_identifier;
-    uint64_t fresh;         /* the next id that nobody has */
-    bool taken[EVENTS_MAX]; /* events of the result that one of this recording became */
+    uint64_t fresh;         /* the next unused id */
+    bool taken[EVENTS_MAX]; /* events of the result that this recording's events have become */
 } Plan;
 
 void pd_event_source_done(PdEventSource *source) {
@@ -34,7 +35,7 @@ void pd_event_source_done(PdEventSource *source) {
 static bool event_union_same_bytes(const PdEvent *a, const PdEvent *b, const PdAttr *attr) {
     enum { SAMPLE_TYPE_AT = 24 };
 
-    /* `attr` has what was added already, `b` has it in its bytes too. */
+    /* `attr` was extended already, `b` has it in its bytes too. */
     return a->attr.size == b->attr.size && attr->sample_type == b->attr.sample_type &&
            a->raw_size == b->raw_size && a->raw_size >= SAMPLE_TYPE_AT + 8 &&
            memcmp(a->raw, b->raw, SAMPLE_TYPE_AT) == 0 &&
@@ -43,8 +44,8 @@ static bool event_union_same_bytes(const PdEvent *a, const PdEvent *b, const PdA
            strcmp(a->name, b->name) == 0;
 }
 
-/* The event of the result that this one becomes, if it is there: the first that is the same and is
- * not taken by an earlier event of the same recording. */
+/* The event of the result that this event becomes: the first equal one that no earlier event of the
+ * same recording has become; NULL: none. */
 static PdEvent *event_union_find_same(const Plan *plan, const PdEvent *event, const PdAttr *attr) {
     for (size_t i = 0; i < pd_events_count(plan->events); i++) {
         PdEvent *other = pd_events_at(plan->events, i);
@@ -101,7 +102,7 @@ static uint64_t event_union_fresh_id(Plan *plan) {
     return plan->fresh++;
 }
 
-/* Where the event's records carry its id, the result's event `to` has it as well. */
+/* If records of the event have an id, adds it to the event `to` of the result. */
 static int event_union_add_id(Plan *plan, PdEventSource *source, PdEvent *to, uint64_t id) {
     PdEvent *holder = pd_events_by_id(plan->events, id);
     uint64_t as = id;
@@ -157,7 +158,7 @@ static int event_union_plan_source(Plan *plan, PdEventSource *source) {
     return r;
 }
 
-/* Where all have IDENTIFIER, or all have the same fields, ID being one of them. */
+/* True if all have IDENTIFIER, or all have the same fields, including ID. */
 static bool event_union_ids_have_one_place(const PdEvents *events) {
     bool all_identify = true, all_alike = true;
     uint64_t first = pd_events_count(events) > 0 ? pd_events_at(events, 0)->attr.sample_type : 0;
@@ -171,7 +172,7 @@ static bool event_union_ids_have_one_place(const PdEvents *events) {
     return all_identify || all_alike || pd_events_count(events) == 1;
 }
 
-/* What stands for the event where a record has no id; made up where it has none at all. */
+/* The id to add to records without an id; a new id if the event has none. */
 static int event_union_default_id_of(Plan *plan, const PdEventSource *source, const PdEvent *event,
                                      uint64_t *ret) {
     PdEvent *to = pd_events_at(plan->events, source->index[event->index]);
@@ -189,8 +190,8 @@ static int event_union_default_id_of(Plan *plan, const PdEventSource *source, co
     return r;
 }
 
-/* Records that a tool made up have an id of 0, which is read as the first event; with several
- * events in the result they get that of the event they had. */
+/* Records that a tool made have an id of 0, which means the first event; if the result has several
+ * events, they get the id of their event. */
 static int event_union_set_default_ids(Plan *plan) {
     for (size_t i = 0; i < plan->n; i++) {
         PdEventSource *source = &plan->sources[i];

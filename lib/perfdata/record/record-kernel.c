@@ -2,9 +2,9 @@
 #include "perfdata/record/record-row.h"
 
 /*
- * Bodies of the records that the kernel writes (and that tools write in its name), as
- * include/uapi/linux/perf_event.h lays them out. Strings end at their NUL or where the trailer
- * begins; a count is believed only as far as the body can hold it.
+ * Bodies of the records that the kernel writes (and of those that tools write in its format), as
+ * defined in include/uapi/linux/perf_event.h. Strings end at their NUL or at the trailer; a count
+ * is limited to what the body can hold.
  */
 
 enum { BUILD_ID_SIZE_MAX = 20, BPF_TAG_SIZE = 8, NAMESPACE_LINK_SIZE = 16 };
@@ -32,11 +32,11 @@ void record_parse_mmap(Cursor *c, const RecordContext *in, PdBody *ret) {
 }
 
 /*
- * The 24 bytes are either a build id or what identifies the file on its host. The flag alone does
- * not tell: the kernel forgets to take it back when it writes one mapping first to an event with
- * attr.build_id and then to one without (as when two recorders run), so what it announces must also
- * look like a build id: a size that fits and zeroes around it. Of the sizes that linkers make, 8 is
- * also the major number of disks; a minor number behind it, unlike a hash, is small.
+ * The 24 bytes are either a build id or the identity of the file on its host. The flag alone does
+ * not decide: the kernel forgets to clear it when it writes one mapping first to an event with
+ * attr.build_id and then to one without (when two recorders run). So the bytes must also look like
+ * a build id: a valid size and zeroes around it. Among the usual sizes, 8 is also the major number
+ * of disks; a minor number after it is small, unlike a hash.
  */
 static bool record_kernel_is_build_id(const uint8_t *p) {
     if (p[0] == 0 || p[0] > BUILD_ID_SIZE_MAX || p[1] || p[2] || p[3])

@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Inside lib/perfdata: the row of each record type, and the parsers that the rows point to. */
+/* Inside lib/perfdata: the rows of the record types, and the parsers that they point to. */
 
 #include "perfdata/record/record.h"
 
-/* What a parser may need beside the bytes. The cursor it gets ends where the trailer begins. */
+/* What a parser may need besides the bytes. Its cursor ends at the trailer. */
 typedef struct RecordContext {
     const PdRecord *record;
     const PdEvent *event; /* may be NULL */
 } RecordContext;
 
-/* A parser reads all it needs and lets the cursor fail on what does not fit. */
+/* A parser reads everything it needs; the cursor fails if the body is too short. */
 typedef void RecordParse(Cursor *c, const RecordContext *in, PdBody *ret);
 
 typedef struct RecordRow {
     uint32_t type;
     const char *name;
-    bool tasks; /* the body says pid and tid itself, and those of the stamp are another thing */
-    RecordParse *parse; /* NULL: nothing but bytes is known of it */
+    bool tasks; /* the body has its own pid and tid, which differ in meaning from those of the
+                 * stamp */
+    RecordParse *parse; /* NULL: the body is shown as bytes */
 } RecordRow;
 
 /* NULL for a type without a row. */
 const RecordRow *record_row(uint32_t type);
 
-/* pd_record_parse() and pd_sample_parse() without the promise to leave *ret alone on failure, which
- * would cost a copy of half a kilobyte each. */
+/* pd_record_parse() and pd_sample_parse() without the guarantee that *ret is unchanged on failure,
+ * which would cost a copy of half a kilobyte each. */
 int record_parse_into(const RecordRow *row, const PdRecord *record, const PdEvent *event,
                       PdBody *ret);
 int sample_parse_into(const PdRecord *record, const PdEvent *event, PdSample *ret);

@@ -9,10 +9,10 @@
 #include "perfdata/record/record-row.h"
 
 /*
- * The table of record types, and what looks into it: names, and the one way from a record to its
- * body. The parsers are in record-kernel.c and record-tool.c. A parser gets a cursor over the body
- * without header and trailer and cannot read past it, so whatever a record claims, the worst that
- * comes of it is -EBADMSG.
+ * The table of record types, and the functions that use it: names, and parsing of a record's body.
+ * The parsers are in record-kernel.c and record-tool.c. A parser gets a cursor over the body
+ * without header and trailer and cannot read beyond it, so the worst result of a hostile record is
+ * -EBADMSG.
  */
 
 /* clang-format off */
@@ -121,7 +121,7 @@ static int record_table_number_from_name(const char *name, uint32_t *ret) {
 }
 
 int pd_record_type_from_name(const char *name, uint32_t *ret) {
-    /* perf itself says ATTR for what its headers call HEADER_ATTR. */
+    /* perf prints ATTR for what its headers call HEADER_ATTR. */
     name =
         record_table_without_prefix(record_table_without_prefix(name, "PERF_RECORD_"), "HEADER_");
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {

@@ -2,9 +2,9 @@
 #include "perfdata/record/record-row.h"
 
 /*
- * Bodies of the records that perf writes itself (types from 64), as tools/lib/perf's event.h lays
- * them out. None has a trailer, so a body is all that is behind the header. Where perf grew a
- * record over the years, the size tells which shape it has.
+ * Bodies of the records that perf itself writes (types from 64), as defined in tools/lib/perf's
+ * event.h. They have no trailer, so the body is everything after the header. Where perf has
+ * extended a record over the years, the size determines its form.
  */
 
 enum {
@@ -20,7 +20,7 @@ enum {
     BPF_METADATA_ENTRY_SIZE = 64 + 256,
 };
 
-/* A string in a field of fixed size, of which old writers may have cut the end. */
+/* A string in a field of fixed size, whose end old writers may have cut off. */
 static Bytes record_tool_string_of_at_most(Cursor *c, size_t n) {
     Cursor field = *c;
 
@@ -37,7 +37,7 @@ void record_parse_header_attr(Cursor *c, const RecordContext *in, PdBody *ret) {
 
     cursor_u32(&peek);
     size = cursor_u32(&peek);
-    /* Writers before attr.size was looked at left it zero and meant the first published one. */
+    /* Early writers left attr.size zero and meant the first published version. */
     h.attr = cursor_bytes(c, size ? size : PD_ATTR_SIZE_MIN);
     if (h.attr.size < PD_ATTR_SIZE_MIN)
         cursor_fail(c);
@@ -102,7 +102,7 @@ void record_parse_auxtrace(Cursor *c, const RecordContext *in, PdBody *ret) {
     ret->auxtrace = a;
 }
 
-/* fmt 0 has no time, fmt 2 and newer name the guest when they are long enough. */
+/* fmt 0 has no time; fmt 2 and newer have the guest if they are long enough. */
 void record_parse_auxtrace_error(Cursor *c, const RecordContext *in, PdBody *ret) {
     PdAuxtraceError e = {};
 
@@ -131,8 +131,8 @@ void record_parse_thread_map(Cursor *c, const RecordContext *in, PdBody *ret) {
     ret->thread_map = m;
 }
 
-/* struct perf_record_cpu_map_data, which is packed: the longs of a mask of 8-byte ones lie 10
- * bytes in, those of 4-byte ones 6 bytes. */
+/* struct perf_record_cpu_map_data, which is packed: the longs of a mask with 8-byte longs begin at
+ * offset 10, those with 4-byte longs at offset 6. */
 static void record_tool_parse_cpu_map_data(Cursor *c, PdCpuMap *ret) {
     PdCpuMap m = {.kind = cursor_u16(c)};
 
@@ -245,7 +245,7 @@ void record_parse_compressed(Cursor *c, const RecordContext *in, PdBody *ret) {
 void record_parse_compressed2(Cursor *c, const RecordContext *in, PdBody *ret) {
     uint64_t size = cursor_u64(c);
 
-    /* perf 6.16 to 6.18 may announce what it spread over several records. */
+    /* perf 6.16 to 6.18 may write the total size of data that is spread over several records. */
     ret->compressed = (PdCompressed){.frame = cursor_bytes(c, MIN(size, (uint64_t)cursor_left(c)))};
 }
 

@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * Records: the units of which a recording consists. pd_record_parse() turns a PdRecord
- * (record-view.h) into a PdBody whose strings and arrays point into the record. The table of types
- * is in record-table.c.
+ * The records of a recording. pd_record_parse() turns a PdRecord (record-view.h) into a PdBody
+ * whose strings and arrays point into the record. The table of types is in record-table.c.
  */
 
 #include <stdbool.h>
@@ -26,13 +25,14 @@ typedef struct PdMmap { /* MMAP and MMAP2 */
     uint8_t build_id_size; /* 0: none */
     const uint8_t *build_id;
     uint32_t prot, flags; /* MMAP2 */
-    bool data;            /* MISC_MMAP_DATA: no code */
+    bool data;            /* MISC_MMAP_DATA: not code */
     Bytes filename;
 } PdMmap;
 
 /*
- * Ends the name of a mapping that has no build id. perf would take symbols from whatever file lies
- * at the path when the recording is read; no file has this name, so perf shows addresses instead.
+ * The suffix of the name of a mapping without a build id. perf would take symbols from whatever
+ * file is at the path when the recording is read; no file has this name, so perf shows addresses
+ * instead.
  */
 #define PD_NO_BUILD_ID "[no-build-id]"
 
@@ -126,10 +126,10 @@ typedef struct PdEventType {
     Bytes name;
 } PdEventType;
 
-typedef struct PdBuildId { /* a BUILD_ID record, and an entry of the BUILD_ID feature */
+typedef struct PdBuildId { /* a BUILD_ID record, or an entry of the BUILD_ID feature */
     uint32_t pid;
     uint16_t misc;
-    uint8_t size; /* 20 where the entry does not say */
+    uint8_t size; /* 20 if the entry has no size */
     const uint8_t *build_id;
     Bytes filename;
 } PdBuildId;
@@ -201,7 +201,7 @@ typedef struct PdEventUpdate {
 
 typedef struct PdTimeConv {
     uint64_t shift, mult, zero, cycles, mask;
-    bool has_cycles; /* the newer, longer shape */
+    bool has_cycles; /* the newer, longer form */
     uint8_t cap_user_time_zero, cap_user_time_short;
 } PdTimeConv;
 
@@ -211,7 +211,7 @@ typedef struct PdHeaderFeature {
 } PdHeaderFeature;
 
 typedef struct PdCompressed {
-    Bytes frame; /* what zstd made */
+    Bytes frame; /* the zstd frame */
 } PdCompressed;
 
 typedef struct PdBpfMetadata {
@@ -266,16 +266,16 @@ typedef union PdBody {
     PdSchedstat schedstat;
 } PdBody;
 
-/* "MMAP2", "SAMPLE", …; NULL for a type that nobody has named. */
+/* "MMAP2", "SAMPLE", …; NULL for an unknown type. */
 const char *pd_record_type_name(uint32_t type);
-/* By such a name, any case, with or without PERF_RECORD_, or a number; -EINVAL when it is neither.
- */
+/* The type by such a name in any case, with or without PERF_RECORD_, or by number; -EINVAL if it is
+ * neither. */
 int pd_record_type_from_name(const char *name, uint32_t *ret);
 
 /*
- * Parses the body. `event` is what pd_events_stamp() found; it gives SAMPLE, READ and
- * CALLCHAIN_DEFERRED their shape and the others the size of their trailer, and may be NULL for the
- * rest. Returns 0; -EOPNOTSUPP for a type without a row; -EBADMSG for a body that does not hold
- * what its type announces.
+ * Parses the body. `event` is the one from pd_events_stamp(); it determines the format of SAMPLE,
+ * READ and CALLCHAIN_DEFERRED and the size of the trailer of other records, and may be NULL for the
+ * rest. Returns 0; -EOPNOTSUPP for a type without a row; -EBADMSG for a body that is shorter than
+ * its type requires.
  */
 int pd_record_parse(const PdRecord *record, const PdEvent *event, PdBody *ret);

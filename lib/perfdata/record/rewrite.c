@@ -6,14 +6,14 @@
 #include <sys/auxv.h>
 
 /*
- * A record is copied first, with room for the IDENTIFIER where one is added, and then patched in
- * place: the fields that hold an id have known positions in front of anything whose size varies,
- * or (trailers) counted back from the end. What a type keeps in its body is a row of `bodies`.
- * Records go out in the byte order they came in.
+ * A record is copied first, with room for an IDENTIFIER if one is added, and then changed in place:
+ * fields with an id have fixed positions before all fields of variable size, or (in trailers) fixed
+ * distances from the end. The ids in the body of each type are a row of `bodies`. The byte order
+ * stays the same.
  */
 
 enum {
-    FORK_TIME_AT = 16, /* in the body: behind pid, ppid, tid, ptid */
+    FORK_TIME_AT = 16, /* in the body: after pid, ppid, tid, ptid */
     ID_INDEX_ENTRY = 32,
     ID_INDEX_MACHINE = 16,
 };
@@ -28,14 +28,15 @@ struct PdRewriter {
     IdRow *rows; /* open addressing */
     size_t n_rows;
     unsigned rows_log;
-    uint64_t seed;         /* ids come from outside: nobody shall choose where they collide */
+    uint64_t seed;         /* the seed is random, since ids from a hostile file must not choose
+                            * their collisions */
     uint64_t *default_ids; /* by index of the event; 0: none */
     size_t n_default_ids;
     uint64_t zero_time;
     bool add_identifier;
 };
 
-/* A copy under work: the body behind the header, without the trailer. */
+/* A copy that is being changed: its body without header and trailer. */
 typedef struct Patch {
     const PdRewriter *rewriter;
     const PdEvent *event;
@@ -65,7 +66,7 @@ PdRewriter *pd_rewriter_free(PdRewriter *rewriter) {
     return NULL;
 }
 
-/* The row of the id, or the free one where it belongs. */
+/* The row of the id, or the free row where it belongs. */
 static IdRow *rewrite_row_of(const PdRewriter *rewriter, uint64_t id) {
     size_t mask = ((size_t)1 << rewriter->rows_log) - 1;
     uint64_t h = (id ^ rewriter->seed) * 0x9e3779b97f4a7c15ULL;
@@ -168,7 +169,7 @@ static void rewrite_patch_id(const Patch *p, uint8_t *at) {
     store_u64(at, pd_rewriter_id(p->rewriter, load_u64(at, p->swap)), p->swap);
 }
 
-/* The id at an offset of the body; false when the body ends before. */
+/* Replaces the id at an offset of the body; false when the body is too short. */
 static bool rewrite_patch_id_at(const Patch *p, uint64_t offset) {
     if (offset > p->size || p->size - offset < 8)
         return false;
@@ -176,7 +177,7 @@ static bool rewrite_patch_id_at(const Patch *p, uint64_t offset) {
     return true;
 }
 
-/* A read block at an offset: one value, or a group of them, each with its id. */
+/* Replaces the ids of a read block at an offset: one value or a group, each with its id. */
 static bool rewrite_patch_read(const Patch *p, uint64_t offset) {
     uint64_t format = p->event->attr.read_format;
     size_t times = !!(format & PD_FORMAT_TOTAL_TIME_ENABLED) * 8 +
@@ -206,7 +207,7 @@ static bool rewrite_patch_sample(const Patch *p) {
     uint64_t type = had | (p->rewriter->add_identifier ? PD_SAMPLE_IDENTIFIER : 0);
     uint64_t at = 8 * (uint64_t)__builtin_popcountll(type & in_front);
 
-    /* An IDENTIFIER that was added has its final value already. */
+    /* An added IDENTIFIER already has its final value. */
     if (had & PD_SAMPLE_IDENTIFIER && !rewrite_patch_id_at(p, 0))
         return false;
     if (type & PD_SAMPLE_ID) {
@@ -252,9 +253,9 @@ static bool rewrite_patch_event_update(const Patch *p) {
 /* clang-format off */
 static const struct {
     uint32_t type;
-    bool needs_event;      /* the body has the shape that the event gives it */
+    bool needs_event;      /* the format of the body depends on the event */
     bool (*patch)(const Patch *p);
-    int16_t about_id_at;   /* the record is about the id that stands here; -1: about none */
+    int16_t about_id_at;   /* offset of the id that the record is about; -1: none */
 } bodies[] = {
     {PD_RECORD_LOST,         false, rewrite_patch_first,        -1},
     {PD_RECORD_EXIT,         false, rewrite_patch_task,         -1},
@@ -351,11 +352,11 @@ static int rewrite_id_index(const PdRewriter *rewriter, const PdRecord *record, 
     return 1;
 }
 
-/* Appends the record with an IDENTIFIER in front of its body or behind its trailer. */
+/* Appends the record with an IDENTIFIER before its body or after its trailer. */
 static int rewrite_copy_with_identifier(const PdRewriter *rewriter, const PdRecord *record,
                                         const PdStamp *stamp, Buffer *out) {
     size_t start = out->size;
-    /* An event whose ids the recording does not tell has one that was made up. */
+    /* An event without ids in the recording has a generated one. */
     uint64_t id = stamp->has_id && pd_events_by_id(rewriter->events, stamp->id)
                       ? pd_rewriter_id(rewriter, stamp->id)
                       : rewrite_default_id(rewriter, stamp->event);
@@ -380,7 +381,7 @@ static bool rewrite_lacks_identifier(const PdEvent *event, const PdRecord *recor
     return record->type == PD_RECORD_SAMPLE || event->attr.flags & PD_ATTR_SAMPLE_ID_ALL;
 }
 
-/* Patches the copy that begins at `start`: its trailer, then its body by the row of its type. */
+/* Changes the copy at `start`: its trailer, then its body by the row of its type. */
 static int rewrite_patch_copy(Patch *p, const PdRecord *record, size_t row, Buffer *out,
                               size_t start) {
     size_t size = out->size - start - PD_RECORD_HEADER_SIZE;

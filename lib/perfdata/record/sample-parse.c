@@ -6,10 +6,10 @@
 #include "perfdata/record/record-row.h"
 
 /*
- * The body of a SAMPLE and the blocks inside it. This is the hot path of every reader, so it walks
- * the record once, allocates nothing and copies no array. The order is that of
- * perf_output_sample() in kernel/events/core.c; numbers are swapped one by one in their own width,
- * so that pairs of u32 come out right whatever the writer's byte order was.
+ * The body of a SAMPLE and the blocks in it. This is the hot path of every reader, so it makes one
+ * pass over the record, allocates nothing and copies no array. The order is that of
+ * perf_output_sample() in kernel/events/core.c. Numbers are swapped one by one in their own width,
+ * so pairs of u32 are right in both byte orders.
  */
 
 enum { BRANCH_WORDS = 3, BRANCH_SIZE = BRANCH_WORDS * 8 };
@@ -71,7 +71,7 @@ void pd_read_parse(Cursor *c, uint64_t read_format, PdRead *ret) {
     *ret = r;
 }
 
-/* Where the attr and the size of a record do not settle the shape, these do. */
+/* What attr and size of a record leave open. */
 typedef struct Shape {
     bool hw_index, counters;
 } Shape;
@@ -111,7 +111,7 @@ static void sample_parse_user_stack(Cursor *c, PdSample *s) {
         s->user_stack.size = (size_t)used;
 }
 
-/* What is there in most samples: who, when, where. */
+/* The fields of most samples: IP, TID, TIME, CPU and so on. */
 static inline void sample_parse_head(Cursor *c, uint64_t type, PdSample *s) {
     if (type & PD_SAMPLE_IDENTIFIER)
         s->id = cursor_u64(c);
@@ -144,7 +144,7 @@ static void sample_parse_tail(Cursor *c, const PdAttr *attr, PdSample *s) {
         sample_parse_registers(c, attr->sample_regs_user, &s->user_regs);
     if (type & PD_SAMPLE_STACK_USER)
         sample_parse_user_stack(c, s);
-    /* As a whole number the parts of the struct lie alike in both byte orders. */
+    /* Read as one number, the struct has the same layout in both byte orders. */
     if (type & (PD_SAMPLE_WEIGHT | PD_SAMPLE_WEIGHT_STRUCT))
         s->weight = cursor_u64(c);
     if (type & PD_SAMPLE_DATA_SRC)
@@ -165,7 +165,7 @@ static void sample_parse_tail(Cursor *c, const PdAttr *attr, PdSample *s) {
         s->aux = cursor_bytes(c, cursor_u64(c));
 }
 
-/* Returns the bytes left behind the last field, or -EBADMSG. */
+/* Returns the number of bytes after the last field, or -EBADMSG. */
 static ssize_t sample_parse_as(const PdRecord *record, const PdEvent *event, Shape shape,
                                PdSample *s) {
     const PdAttr *attr = &event->attr;
@@ -193,7 +193,8 @@ static ssize_t sample_parse_as(const PdRecord *record, const PdEvent *event, Sha
     return c.failed ? -EBADMSG : (ssize_t)cursor_left(&c);
 }
 
-/* With branches the size decides: the shape that the attr tells, else one that fills the record. */
+/* With branches the size decides: first tries the shape of the attr, then one that fills the
+ * record. */
 static int sample_parse_branchy(const PdRecord *record, const PdEvent *event, PdSample *ret) {
     uint64_t branch_type = event->attr.branch_sample_type;
     Shape told = {.hw_index = branch_type & PD_BRANCH_HW_INDEX,
@@ -235,7 +236,7 @@ bool pd_sample_is_whole(const PdRecord *record, const PdEvent *event) {
 
     if (record->size < PD_RECORD_HEADER_SIZE)
         return false;
-    /* The shape of branches is guessed by the size already. */
+    /* For branches the shape was already chosen so that it fills the record. */
     return event->attr.sample_type & PD_SAMPLE_BRANCH_STACK
                ? sample_parse_branchy(record, event, &s) == 0
                : sample_parse_as(record, event, (Shape){}, &s) == 0;

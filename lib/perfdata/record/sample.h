@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The body of a SAMPLE, in the order in which the kernel writes it (perf_output_sample()). Which
- * fields are there is told by the event's sample_type; arrays are borrowed from the record and may
- * be unaligned and in the other byte order: read them by pd_u64_at().
+ * The body of a SAMPLE, in the order in which the kernel writes it (perf_output_sample()). The
+ * event's sample_type determines which fields exist. Arrays are borrowed from the record and may be
+ * unaligned and in the other byte order: read them with pd_u64_at().
  */
 
 #include <stdbool.h>
@@ -26,13 +26,13 @@ static inline uint64_t pd_u64_at(const PdU64s *a, uint64_t i) {
 typedef PdU64s PdCallchain;
 
 /* The values of PERF_SAMPLE_READ, of a READ record or of read(): one or a group. Without GROUP the
- * times stand between the value and its id, so take values by pd_read_at(). */
+ * times are between the value and its id, so get values with pd_read_at(). */
 typedef struct PdRead {
     uint64_t format; /* PD_FORMAT_* */
     uint64_t time_enabled, time_running;
-    uint64_t n;                     /* values: 1 without GROUP */
+    uint64_t n;                     /* number of values: 1 without GROUP */
     PdU64s words;                   /* all of the values' words */
-    uint8_t stride, id_at, lost_at; /* in words: of a value, and inside it */
+    uint8_t stride, id_at, lost_at; /* in words: of a value, and offsets in it */
 } PdRead;
 
 typedef struct PdReadValue {
@@ -56,11 +56,11 @@ typedef struct PdBranches {
     uint64_t n;
     bool has_hw_index, has_counters;
     uint64_t hw_index;
-    PdU64s entries;  /* n times from, to, flags: take them by pd_branch_at() */
+    PdU64s entries;  /* n times from, to, flags: get them with pd_branch_at() */
     PdU64s counters; /* n */
 } PdBranches;
 
-/* struct perf_branch_entry. Its flags are a bit-field, so their places depend on the writer. */
+/* struct perf_branch_entry. Its flags are a bit-field, so their positions depend on the writer. */
 typedef struct PdBranch {
     uint64_t from, to;
     bool mispredicted, predicted, in_tx, abort;
@@ -74,7 +74,7 @@ PdBranch pd_branch_at(const PdBranches *branches, uint64_t i);
 typedef struct PdRegisters {
     uint64_t abi; /* 0: none, 1: 32 bit, 2: 64 bit */
     uint64_t mask;
-    PdU64s values; /* one a bit of mask */
+    PdU64s values; /* one for each bit of mask */
 } PdRegisters;
 
 typedef struct PdSample {
@@ -82,19 +82,19 @@ typedef struct PdSample {
     uint64_t sample_type;
     uint64_t id; /* IDENTIFIER or ID */
     uint64_t ip;
-    uint32_t pid, tid; /* UINT32_MAX where the sample has none */
+    uint32_t pid, tid; /* UINT32_MAX if the sample has none */
     uint64_t time;
     uint64_t addr;
     uint64_t stream_id;
     uint32_t cpu;    /* likewise */
-    uint64_t period; /* attr.sample_period where the sample has none */
+    uint64_t period; /* attr.sample_period if the sample has none */
     PdRead read;
     PdCallchain callchain;
     Bytes raw;
     PdBranches branches;
     PdRegisters user_regs;
-    uint64_t user_stack_size; /* what was asked for */
-    Bytes user_stack;         /* what was copied: dyn_size bytes */
+    uint64_t user_stack_size; /* the requested size */
+    Bytes user_stack;         /* the copied part: dyn_size bytes */
     uint64_t weight;          /* whole, or var1_dw | var2_w << 32 | var3_w << 48 */
     uint64_t data_src;
     uint64_t transaction;
@@ -108,15 +108,16 @@ typedef struct PdSample {
 typedef struct PdRecord PdRecord;
 
 /*
- * Returns 0, or -EBADMSG when a field does not fit into what is left of the record. Two things the
- * attr alone does not tell are taken from the size of the record: a kernel without a branch stack
- * at hand leaves out hw_index, and branch counters may be there for another event of the group.
+ * Returns 0, or -EBADMSG when a field does not fit into the rest of the record. Two things that the
+ * attr alone does not determine follow from the size of the record: a kernel without a branch stack
+ * omits hw_index, and branch counters may be present because of another event of the group.
  */
 int pd_sample_parse(const PdRecord *record, const PdEvent *event, PdSample *ret);
-/* The fields fill the record: it was written for an event of this attr. */
+/* Whether the fields fill the record exactly, so that it was written for an event with this
+ * attr. */
 bool pd_sample_is_whole(const PdRecord *record, const PdEvent *event);
 /* The id of its control group, 0 for none, of an event that asks for nothing that would lie behind
  * it: it is the last thing in the sample then. */
 uint64_t pd_sample_cgroup(const PdRecord *record, const PdEvent *event);
-/* Walks a read block by its format; shared with READ records. */
+/* Parses a read block by its format; shared with READ records. */
 void pd_read_parse(Cursor *c, uint64_t read_format, PdRead *ret);

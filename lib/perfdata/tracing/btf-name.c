@@ -4,13 +4,13 @@
 #include "util/macro.h"
 
 /*
- * As much of BTF (Documentation/bpf/btf.rst) as gives a type its name: a header, types of different
- * lengths one after the other, counted from 1, and the strings that they name by offset.
+ * The part of BTF (Documentation/bpf/btf.rst) that gives the name of a type: a header, types of
+ * different lengths, counted from 1, and their names as offsets into strings.
  */
 
 enum { BTF_MAGIC = 0xeb9f, BTF_HEADER_SIZE = 24, BTF_TYPE_SIZE = 12 };
 
-/* What follows a struct btf_type: a fixed number of bytes, and some a member. */
+/* The data after a struct btf_type: a fixed number of bytes, and a number for each member. */
 /* clang-format off */
 static const struct {
     uint8_t fixed, each;
@@ -50,8 +50,7 @@ static Cursor btf_name_part(Bytes btf, bool swap, uint32_t header, uint32_t at, 
     return c;
 }
 
-/* Walks to the type and returns the offset of its name; 0, the empty string, when it is not there.
- */
+/* Finds the type and returns the offset of its name; 0, the empty string, if it does not exist. */
 static uint32_t btf_name_offset(Cursor types, uint32_t id, size_t *steps) {
     for (uint32_t i = 1; *steps > 0 && cursor_left(&types) >= BTF_TYPE_SIZE; i++, --*steps) {
         uint32_t name = cursor_u32(&types), info = cursor_u32(&types);

@@ -6,6 +6,6 @@
 
 #include "util/bytes.h"
 
-/* The name of type `id` in a BTF blob, borrowed from it; empty when it has none. Types have no
- * index, so each one passed costs a step; with no step left nothing is found. */
+/* The name of type `id` in a BTF blob, borrowed from it; empty if it has none. Types have no index,
+ * so each type that is skipped costs a step; without steps left the result is empty. */
 Bytes btf_type_name(Bytes btf, bool swap, uint32_t id, size_t *steps);

@@ -8,13 +8,13 @@
 #include "util/macro.h"
 
 /*
- * A tracepoint's `format` file: lines of text that say, in the words of C declarations, which
- * fields lie where in its raw data. Only what it takes to show a value is kept: where it is, how
- * long, and which of five kinds. The common_* fields, which repeat what a sample has anyway, are
- * passed over. A text that does not make sense as a whole is refused as a whole.
+ * A tracepoint's `format` file: lines of text that describe, as C declarations, where each field is
+ * in its raw data. Only what is needed to print a value is kept: position, length, and one of five
+ * kinds. The common_* fields are skipped, because they repeat what a sample has anyway. A text that
+ * is invalid in some part is rejected completely.
  *
- * Showing believes nothing: a field outside the raw data is null, and all arrays of one record
- * together show no more bytes than the record has, however they overlap.
+ * Printing trusts nothing: a field outside of the raw data is null, and all arrays of one record
+ * together print no more bytes than the record has, even if they overlap.
  */
 
 enum { FIELDS_MAX = 256 };
@@ -39,7 +39,7 @@ static bool tracing_format_strip_front(Bytes *b, const char *word) {
     return true;
 }
 
-/* What stands before the next `end`, which is passed over; all of it when there is none. */
+/* Returns the text before the next `end` and skips both; everything if there is none. */
 static Bytes tracing_format_take_until(Bytes *b, char end) {
     const uint8_t *p = b->size > 0 ? memchr(b->data, end, b->size) : NULL;
     size_t n = p ? (size_t)(p - b->data) : b->size, passed = p ? n + 1 : n;
@@ -75,7 +75,7 @@ static bool tracing_format_is_identifier(uint8_t c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* Bytes of an integer type, 0 when it is not one that we know. */
+/* The size of an integer type, 0 if it is unknown. */
 static uint32_t tracing_format_size_of_type(Bytes type, unsigned long_size) {
     /* clang-format off */
     static const struct { const char *word; uint32_t size; } types[] = {
@@ -95,7 +95,7 @@ static bool tracing_format_is_number_size(uint32_t size) {
     return size == 1 || size == 2 || size == 4 || size == 8;
 }
 
-/* "type name[count]" without what `place` has taken off its front. */
+/* Parses "type name[count]" after a __data_loc or __rel_loc was removed. */
 static int tracing_format_parse_declaration(Bytes d, unsigned long_size, TracingField *f,
                                             Bytes *ret_name) {
     bool array = false, dynamic = f->place != TRACING_FIXED;
@@ -146,7 +146,7 @@ static char *tracing_format_copy_text(Bytes b) {
     return strndup((const char *)b.data, b.size);
 }
 
-/* The part of a line behind "field:". */
+/* Parses the part of a line after "field:". */
 static int tracing_format_parse_field(Bytes line, unsigned long_size, TracingFormat *format) {
     Bytes declaration = tracing_format_trim(tracing_format_take_until(&line, ';')), name = {};
     TracingField f = {}, *p;
@@ -288,7 +288,7 @@ static void tracing_format_describe_array(const TracingField *field, Bytes b, bo
     }
 }
 
-/* Where the field's content lies; false when that is not inside the raw data. */
+/* Finds the content of the field; false if it is outside of the raw data. */
 static bool tracing_format_locate(const TracingField *field, Bytes raw, bool swap, Bytes *ret) {
     uint64_t offset = field->offset, size = field->size;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Inside lib/perfdata: one tracepoint of the tracing data, from its `format` text. */
+/* Inside lib/perfdata: one tracepoint of the tracing data, parsed from its `format` text. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,14 +20,14 @@ typedef enum TracingKind {
 
 typedef enum TracingPlace {
     TRACING_FIXED,
-    TRACING_DATA_LOC, /* at the offset lies where it is: from the start of the raw data */
-    TRACING_REL_LOC,  /* likewise, from the end of the field */
+    TRACING_DATA_LOC, /* the offset has the position: from the start of the raw data */
+    TRACING_REL_LOC,  /* the same, from the end of the field */
 } TracingPlace;
 
 typedef struct TracingField {
     char *name;
     uint32_t offset, size;
-    uint32_t element; /* NUMBERS: bytes of one */
+    uint32_t element; /* NUMBERS: bytes of one element */
     TracingKind kind;
     TracingPlace place;
     bool is_signed;
@@ -40,7 +40,7 @@ typedef struct TracingFormat {
     size_t n_fields;
 } TracingFormat;
 
-/* -EBADMSG when the text is no format that could be shown. */
+/* -EBADMSG if the text is not a valid format. */
 int tracing_format_parse(Bytes system, Bytes text, unsigned long_size, TracingFormat *ret);
 void tracing_format_done(TracingFormat *format);
 void tracing_format_describe(const TracingFormat *format, Bytes raw, bool swap, Fields *f);

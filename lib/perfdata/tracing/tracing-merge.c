@@ -9,12 +9,12 @@
 #include "util/macro.h"
 
 /*
- * Two recordings of one kernel describe tracepoints alike, but each only those that it had, and
- * with the command lines of its time, so their blobs are never the same bytes. A blob is cut into
- * its sections; the result has the head and the rest of the first one, and system by system the
+ * Two recordings of one kernel describe tracepoints in the same way, but each has only its own
+ * tracepoints and the command lines of its time, so their blobs always differ. A blob is split into
+ * its sections; the result has the head and the rest of the first blob, and for each system the
  * formats of both, each once.
  *
- * What a format is about is its first two lines: name and ID.
+ * The first two lines of a format, name and ID, identify its tracepoint.
  */
 
 enum {
@@ -27,8 +27,8 @@ typedef struct Format {
 } Format;
 
 typedef struct Blob {
-    Bytes head;      /* up to the number of ftrace's own formats */
-    Bytes ftrace;    /* with their number */
+    Bytes head;      /* everything before the number of ftrace's own formats */
+    Bytes ftrace;    /* including their number */
     Format *formats; /* of all systems */
     size_t n, allocated;
     Bytes rest; /* kallsyms, printk formats, command lines */
@@ -142,7 +142,7 @@ static int tracing_merge_by_subject(const void *a, const void *b) {
                                                 tracing_merge_subject_of(y->text));
 }
 
-/* Sorts, and drops what is there twice. -EEXIST: two formats of one tracepoint. */
+/* Sorts them and removes duplicates. -EEXIST: a tracepoint has two different formats. */
 static int tracing_merge_unite(Blob *b) {
     size_t kept = 0;
 

@@ -8,11 +8,11 @@
 #include "util/macro.h"
 
 /*
- * The container of the tracing data: what perf copies out of tracefs, in the layout of trace.dat.
- * A head with byte order and sizes, the formats of ftrace's own events, then system by system
- * those of the tracepoints that were recorded. What follows (kallsyms, printk formats, command
- * lines) names nothing in raw data and is not looked at. Numbers are in the byte order that the
- * head tells. Where the blob is cut off, the formats before the cut stand.
+ * The container of the tracing data: what perf copies from tracefs, in the layout of trace.dat. A
+ * head with byte order and sizes, the formats of ftrace's own events, then system by system those
+ * of the recorded tracepoints. What follows (kallsyms, printk formats, command lines) has no names
+ * for raw data and is not read. Numbers are in the byte order of the head. If the blob is cut off,
+ * the formats before that point are valid.
  */
 
 enum { LONG_SIZE_MAX = 8 };
@@ -33,7 +33,7 @@ PdTracing *pd_tracing_free(PdTracing *t) {
     return NULL;
 }
 
-/* Memory grows with the formats that were taken in, each of which stands in the blob. */
+/* Memory grows only with formats that were read, each of which is in the blob. */
 static int tracing_make_room(PdTracing *t) {
     size_t n = MAX(t->allocated * 2, (size_t)16);
     TracingFormat *p;
@@ -63,7 +63,7 @@ static int tracing_read_format(PdTracing *t, Cursor *c, Bytes system) {
     return r == -ENOMEM ? r : 0;
 }
 
-/* -EBADMSG where the blob ends too early. */
+/* -EBADMSG if the blob ends too early. */
 static int tracing_read_formats(PdTracing *t, Cursor *c, Bytes system) {
     uint32_t n = cursor_u32(c);
     int r = 0;

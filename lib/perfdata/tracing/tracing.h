@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The TRACING_DATA blob, as far as it names tracepoints and the fields of their raw data. The blob
- * itself is kept whole by whoever has it; this borrows nothing from it.
+ * The TRACING_DATA blob, as far as it names tracepoints and the fields of their raw data. The
+ * caller keeps the blob; PdTracing borrows nothing from it.
  */
 
 #include "util/buffer.h"
@@ -12,17 +12,17 @@
 
 typedef struct PdTracing PdTracing;
 
-/* -EBADMSG when it is no tracing data; formats that make no sense are left out one by one. */
+/* -EBADMSG if it is no tracing data; invalid formats are skipped one by one. */
 int pd_tracing_new(Bytes blob, PdTracing **ret);
 PdTracing *pd_tracing_free(PdTracing *tracing);
 DEFINE_CLEANUP(PdTracing *, pd_tracing_free);
 
-/* "sched:sched_switch" for a tracepoint's config; NULL when it is not there. */
+/* "sched:sched_switch" for a tracepoint's config; NULL if it is unknown. */
 const char *pd_tracing_name(const PdTracing *tracing, uint64_t id);
-/* The fields of a sample's raw data as members; nothing when the id is not known. */
+/* Adds the fields of a sample's raw data as members; nothing if the id is unknown. */
 void pd_tracing_describe(const PdTracing *tracing, uint64_t id, Bytes raw, bool swap,
                          Fields *fields);
 
-/* Appends a blob with the tracepoints of both; all else is that of the first. -EEXIST: they say
- * different things of one tracepoint or of the host; -EBADMSG: one is cut off; -E2BIG. */
+/* Appends a blob with the tracepoints of both; everything else is that of the first. -EEXIST: they
+ * disagree about a tracepoint or the host; -EBADMSG: one is cut off; -E2BIG. */
 int pd_tracing_merge(Bytes first, Bytes second, Buffer *out);

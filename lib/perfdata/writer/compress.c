@@ -9,25 +9,25 @@
 #include "util/macro.h"
 
 /*
- * In flow whole records, out flow frames. How much raw data fits a record of 64 KiB is only known
- * once it is compressed, so the compressor guesses: it halves its chunk when a frame came out too
- * large and doubles it when one came out small. A single record that does not shrink, and any
- * chunk that does not, is passed on plain; readers take both kinds mixed.
+ * Takes whole records and produces frames. How much raw data fits into a record of 64 KiB is only
+ * known after compressing, so the compressor guesses: it halves its chunk when a frame was too
+ * large and doubles it when one was small. A record or chunk that does not shrink is passed on
+ * uncompressed; readers accept a mix of both.
  */
 
 /*
- * Level 3 looks for matches through tables of 512 KiB. A recorder that writes a few times a second
- * finds none of that in a cache, and fetching it takes longer than compressing: a chunk of samples
- * then takes 1.2 to 2.9 times as long as with tables of 96 KiB, which find as much, since records
- * resemble those right before them. Levels 1 and 2 have such tables anyway; from level 4 on they
- * serve another way of searching, and whoever asks for that wants what it finds.
+ * Level 3 searches for matches with tables of 512 KiB. In a recorder that writes a few times a
+ * second, they are no longer in a cache, and fetching them takes longer than compressing: a chunk
+ * of samples then takes 1.2 to 2.9 times as long as with tables of 96 KiB, which find as many
+ * matches, because records resemble those right before them. Levels 1 and 2 have such tables
+ * anyway; from level 4 on the tables belong to another search, which the user has chosen.
  */
 enum { TABLES_LEVEL_MAX = 3, HASH_LOG = 14, CHAIN_LOG = 13 };
 
 struct PdCompressor {
     ZSTD_CCtx *context;
     bool swap;
-    size_t chunk; /* raw bytes to try next */
+    size_t chunk; /* raw bytes of the next attempt */
 };
 
 static bool compress_set(PdCompressor *c, ZSTD_cParameter parameter, int value) {
@@ -62,7 +62,7 @@ PdCompressor *pd_compressor_free(PdCompressor *c) {
     return NULL;
 }
 
-/* Bytes of whole records, at most max of them but one record at least. */
+/* The size of whole records up to max bytes, but at least one record. */
 static size_t compress_whole_records(const PdCompressor *c, Bytes records, size_t max,
                                      bool *ret_single) {
     size_t n = 0;

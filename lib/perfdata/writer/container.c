@@ -7,19 +7,19 @@
 #include "util/macro.h"
 
 /*
- * The frame of a perf.data file around its records: header, ids and attrs in front, features
- * behind. In front go whatever events are known at the start, with a data size of 0, which tells
- * everyone that the file is not finished; at the end the features follow the data, and the header
- * is written anew, last, so that a file is either recoverable or whole. Events that came late
- * have the attr section written once more behind the features.
+ * The frame of a perf.data file around its records: header, ids and attrs before, features after.
+ * The front has the events that are known at the start, and a data size of 0, which marks the file
+ * as unfinished. At the end the features are written after the data, and the header last, so that a
+ * file is always either recoverable or complete. If events were added late, the attr section is
+ * written again after the features.
  */
 
-/* Where a section starts, and how much of it there is. */
+/* The position and size of a section. */
 typedef struct Section {
     uint64_t offset, size;
 } Section;
 
-/* Appends the ids of all events, then their attrs, for a place at `base` in the file. */
+/* Appends the ids of all events, then their attrs, as written at offset `base` of the file. */
 static Section container_encode_attrs(const PdWriter *w, uint32_t attr_size, uint64_t base,
                                       Buffer *out) {
     size_t start = out->size, n = pd_events_count(w->events);
@@ -60,7 +60,7 @@ static void container_encode_header(const PdWriter *w, uint32_t attr_size, Secti
     buffer_u64(out, attrs.size, swap);
     buffer_u64(out, data.offset, swap);
     buffer_u64(out, data.size, swap);
-    buffer_zero(out, 2 * sizeof(uint64_t)); /* event_types, of old */
+    buffer_zero(out, 2 * sizeof(uint64_t)); /* event_types, obsolete */
     for (unsigned i = 0; i < ARRAY_SIZE(bits); i++)
         buffer_u64(out, bits[i], swap);
 }
@@ -84,7 +84,7 @@ int pd_container_begin(PdWriter *w) {
     return file_write_all_at(s->fd, header.data, header.size, 0);
 }
 
-/* The table of feature sections, then their bodies, for a place at `base`. */
+/* Appends the table of feature sections, then their bodies, as written at offset `base`. */
 static void container_encode_features(const PdWriter *w, uint64_t base, Buffer *out) {
     uint64_t at = base;
 

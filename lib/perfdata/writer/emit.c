@@ -5,18 +5,18 @@
 #include <string.h>
 
 /*
- * The inverse of record.c for the few kinds that we write ourselves. A record is begun with its
- * header, filled, and ended with the trailer, when its size goes into the header.
+ * The inverse of record-kernel.c for the few types that we write ourselves. A record is begun with
+ * its header, filled, and ended with the trailer, when its size is set in the header.
  */
 
 enum {
-    FILENAME_MAX_BYTES = 4095, /* PATH_MAX less the NUL */
-    COMM_MAX_BYTES = 15,       /* TASK_COMM_LEN less the NUL */
-    SYMBOL_MAX_BYTES = 511,    /* KSYM_NAME_LEN less the NUL */
+    FILENAME_MAX_BYTES = 4095, /* PATH_MAX minus the NUL */
+    COMM_MAX_BYTES = 15,       /* TASK_COMM_LEN minus the NUL */
+    SYMBOL_MAX_BYTES = 511,    /* KSYM_NAME_LEN minus the NUL */
     BUILD_ID_MAX = 20,
 };
 
-/* Returns where the record starts, for emit_end(). */
+/* Returns the start of the record, for emit_end(). */
 static size_t emit_begin(Buffer *out, uint32_t type, uint16_t misc) {
     size_t start = out->size;
 
@@ -49,7 +49,7 @@ static void emit_end(Buffer *out, size_t start, const PdTrailer *t) {
         store_u16(out->data + start + 6, (uint16_t)(out->size - start), false);
 }
 
-/* The string, a NUL at least, and zeros up to a multiple of 8. */
+/* The string, at least one NUL, and zeros up to a multiple of 8. */
 static void emit_put_string(Buffer *out, Bytes s, size_t max) {
     size_t n = MIN(s.size, max);
 

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Records of the kernel's kinds that a tool writes by itself: the processes that ran before the
- * recording began, what was lost, the marks between rounds. Each is appended to a Buffer whole and
- * in host order, with the trailer that the event of the recording asks for. Strings too long for
- * a record are cut. Without a trailer (NULL) the record ends with its body.
+ * Writes records of kernel types that a tool generates: processes that ran before the recording
+ * began, losses, the marks between rounds. Each is appended to a Buffer complete and in host byte
+ * order, with the trailer that the recording's event requires. Strings too long for a record are
+ * cut. Without a trailer (NULL) the record ends with its body.
  */
 
 #include "perfdata/record/record.h"
@@ -31,7 +31,7 @@ void pd_emit_ksymbol(Buffer *out, const PdTrailer *trailer, const PdKsymbol *sym
 void pd_emit_lost_samples(Buffer *out, const PdTrailer *trailer, uint64_t lost);
 void pd_emit_cgroup(Buffer *out, const PdTrailer *trailer, const PdCgroup *cgroup);
 void pd_emit_namespaces(Buffer *out, const PdTrailer *trailer, const PdNamespaces *namespaces);
-/* A record that is there, header and body, and gets a trailer. Its size is a multiple of 8. */
+/* Appends a trailer to an existing record, header and body. Its size must be a multiple of 8. */
 void pd_emit_record(Buffer *out, const PdTrailer *trailer, Bytes record);
 /* A record without body or trailer: FINISHED_ROUND, FINISHED_INIT. */
 void pd_emit_mark(Buffer *out, PdRecordType type);

@@ -5,9 +5,9 @@
 #include "util/macro.h"
 
 /*
- * Encoders without state. All attrs of a file share one size, because perf looks for an event's
- * ids behind attr.size while others look where the section's stride says: the two must be one
- * place. perf 6.1 takes no attr above 128 bytes, so zeros beyond that are not written.
+ * Encoders without state. All attrs of a file have one size, because perf looks for an event's ids
+ * after attr.size while others use the section's entry size: both must be the same. perf 6.1
+ * rejects attrs above 128 bytes, so zeros beyond that are not written.
  */
 
 enum {
@@ -94,7 +94,7 @@ void pd_encode_group_desc(Buffer *out, const PdEvents *events, bool swap) {
 
         if (members < 2)
             continue;
-        /* perf's word for a group without a name. */
+        /* perf's placeholder for a group without a name. */
         encode_string(out, "{anon_group}", swap);
         buffer_u32(out, i, swap);
         buffer_u32(out, members, swap);

@@ -6,25 +6,25 @@
 #include "util/macro.h"
 
 /*
- * A pipe stream says as records what a file says in its header: an attr is a HEADER_ATTR, names
- * and units are EVENT_UPDATEs, most features HEADER_FEATUREs; tracing data and build ids have
- * records of their own. All of them are appended plain, so that a reader knows the events before
- * the first sample and the frames' bound before the first frame.
+ * A pipe stream has records for what a file has in its header: an attr is a HEADER_ATTR, names and
+ * units are EVENT_UPDATEs, most features are HEADER_FEATUREs; tracing data and build ids have
+ * records of their own. All of them are written uncompressed, so that a reader knows the events
+ * before the first sample and the maximum frame size before the first frame.
  *
- * No end mark follows the features: its number is one in perf 6 and means a feature in perf 7, and
- * neither takes the other's. It is only wanted for `perf report --group` of a pipe.
+ * No end mark follows the features: its number in perf 6 is a feature in perf 7, and neither
+ * accepts the other's. Only `perf report --group` of a pipe needs it.
  */
 
 enum {
-    ATTR_SIZE_FIXED = 128,     /* where old readers look for the ids, whatever attr.size says */
-    FEATURE_KNOWN_TO_ALL = 31, /* perf 6.1 stops at a greater one */
+    ATTR_SIZE_FIXED = 128,     /* old readers expect the ids here, whatever attr.size says */
+    FEATURE_KNOWN_TO_ALL = 31, /* perf 6.1 stops at a larger one */
     FEATURE_BODY_MAX = UINT16_MAX - PD_RECORD_HEADER_SIZE - 8,
     TRACING_HEADER_SIZE = 16,
     BUILD_ID_SIZE_MIN = 36, /* header, pid and id */
     ATTR_SAMPLE_TYPE_AT = 24,
 };
 
-/* Appends a header; the size goes in with pipe_end_record(). */
+/* Appends a header; pipe_end_record() sets the size. */
 static size_t pipe_begin_record(Buffer *out, uint32_t type, bool swap) {
     size_t start = out->size;
 
@@ -58,8 +58,8 @@ static void pipe_put_update(Buffer *out, const PdEvent *event, uint64_t kind, co
     pipe_end_record(out, start, swap);
 }
 
-/* perf stat leaves IDENTIFIER out in a stream, because perf script takes an event that has it for
- * one that samples: what tells otherwise, the STAT feature, it only knows from files. */
+/* perf stat omits IDENTIFIER in a stream, because perf script takes an event that has it for one
+ * that samples: it knows the STAT feature, which shows that it does not, only from files. */
 static bool pipe_counts_only(const PdWriter *w, const PdEvent *event) {
     return w->features[PD_FEATURE_STAT].set && event->attr.sample_type == PD_SAMPLE_IDENTIFIER &&
            !(event->attr.flags & PD_ATTR_SAMPLE_ID_ALL);
@@ -96,7 +96,7 @@ int pd_pipe_event(PdWriter *w, const PdEvent *event) {
     return pipe_put(w, &out);
 }
 
-/* The next entry of a BUILD_ID feature, 0 at its end or where it makes no sense. */
+/* The size of the next entry of a BUILD_ID feature, 0 at its end or if it is invalid. */
 static size_t pipe_build_id_entry(Bytes body, size_t at, bool swap) {
     size_t size = body.size - at >= PD_RECORD_HEADER_SIZE ? load_u16(body.data + at + 6, swap) : 0;
 
@@ -115,7 +115,7 @@ bool pd_pipe_takes_feature(const PdWriter *w, unsigned bit, Bytes body) {
         for (size_t n; (n = pipe_build_id_entry(body, at, w->options.swap)) > 0;)
             at += n;
         return at == body.size;
-    case PD_FEATURE_AUXTRACE: /* an index of places in a file */
+    case PD_FEATURE_AUXTRACE: /* an index of file offsets */
         return false;
     default:
         return body.size <= FEATURE_BODY_MAX &&
@@ -134,7 +134,7 @@ static void pipe_encode_tracing_data(Buffer *out, Bytes body, bool swap) {
     buffer_zero(out, padded - body.size);
 }
 
-/* The entries are records already, but for the type, and perf 7 wants their sizes aligned. */
+/* The entries are records except for the type, and perf 7 requires aligned sizes. */
 static void pipe_encode_build_ids(Buffer *out, Bytes body, bool swap) {
     size_t at = 0;
 
@@ -178,7 +178,7 @@ int pd_pipe_begin(PdWriter *w) {
     r = pipe_put(w, &header);
     for (size_t i = 0; r >= 0 && i < pd_events_count(w->events); i++)
         r = pd_pipe_event(w, pd_events_at(w->events, i));
-    /* Tracing data and build ids work on what the features told. */
+    /* Tracing data and build ids need what the features contain, so they come after them. */
     for (unsigned bit = PD_FEATURE_HOSTNAME; r >= 0 && bit < PD_FEATURE_BITS; bit++)
         if (w->features[bit].set)
             r = pd_pipe_feature(w, bit);

@@ -10,10 +10,10 @@
 #include "util/macro.h"
 
 /*
- * Recovery of what a writer left behind. First everything is only read: the front of the file for
- * its events, then each file up to its last whole record. Only when that went well is anything
- * changed: the files are cut, and a writer that stands where the old one stood finishes as usual,
- * header last, so that a recovery that dies half-way is recovered in its turn.
+ * Recovers an unfinished file. First everything is only read: the front of the file for its events,
+ * then each file up to its last whole record. Only if that succeeds anything is changed: the files
+ * are cut, and a writer in the state of the old one finishes as usual, header last, so that an
+ * interrupted recovery can itself be recovered.
  */
 
 enum { FILES_MAX = 64, SOFTWARE_DUMMY = 9 /* PERF_COUNT_SW_DUMMY */ };
@@ -24,7 +24,7 @@ typedef struct Recovery {
     unsigned n;
     PdScan scans[1 + FILES_MAX];
     uint64_t sizes[1 + FILES_MAX];
-    PdReader *reader; /* of the front alone */
+    PdReader *reader; /* only for the front */
     PdTally *tally;
     uint64_t attrs_offset, attrs_size;
 } Recovery;
@@ -75,7 +75,7 @@ static bool recover_fits(uint64_t offset, uint64_t size, uint64_t limit) {
     return offset <= limit && size <= limit - offset;
 }
 
-/* The sections of the header that the reader keeps to itself. */
+/* Reads the sections of the header that the reader does not expose. */
 static int recover_read_front(Recovery *rc, const PdHeader *header) {
     uint8_t p[PD_HEADER_SIZE];
     ssize_t n = pread(rc->fds[0], p, sizeof(p), 0);
@@ -93,7 +93,7 @@ static int recover_read_front(Recovery *rc, const PdHeader *header) {
                : -EBADMSG;
 }
 
-/* The ids of each event must lie in front of the data too: what lies behind may be cut off. */
+/* The ids of each event must be before the data too, because what follows it may be cut off. */
 static int recover_check_ids(const Recovery *rc, const PdHeader *header, size_t n_events) {
     for (size_t i = 0; i < n_events; i++) {
         uint8_t p[2 * sizeof(uint64_t)];
@@ -152,7 +152,7 @@ static int recover_scan(Recovery *rc) {
     return r;
 }
 
-/* That the file was not finished is said at its data, and is why we are here. */
+/* Ignores the damage that the file is not finished, which is why it is recovered. */
 static const PdDamage *recover_front_damage(const PdReader *reader) {
     const PdDamage *damage = pd_reader_damage(reader);
 
@@ -169,7 +169,7 @@ static int recover_add_events(PdWriter *w, const PdEvents *events) {
     return 0;
 }
 
-/* A writer in the state in which the old one was at its last whole record. */
+/* Creates a writer in the state of the old one at its last whole record. */
 static int recover_resume(Recovery *rc, PdLayout layout, PdWriter **ret) {
     const PdHeader *header = pd_reader_header(rc->reader);
     PdWriterOptions options = {.layout = layout, .swap = header->swap};
@@ -183,7 +183,7 @@ static int recover_resume(Recovery *rc, PdLayout layout, PdWriter **ret) {
         return r;
     w->begun = true;
     w->attr_size = (uint32_t)header->attr_size - 2 * sizeof(uint64_t);
-    /* Attrs of which the reader could make only a part are written anew. */
+    /* Attrs of which the reader understood only a part are written again. */
     w->n_attrs_written = recover_front_damage(rc->reader) ? 0 : pd_events_count(w->events);
     w->attrs_offset = rc->attrs_offset;
     w->data_offset = header->data_offset;
@@ -199,7 +199,7 @@ static int recover_resume(Recovery *rc, PdLayout layout, PdWriter **ret) {
 }
 
 /* The kernel starts and stops a group with its leader, so recorders leave only leaders disabled;
- * the event of side-band, which is on from the start, belongs to none. */
+ * the side-band event, which is enabled from the start, is in no group. */
 static void recover_find_groups(PdEvents *events) {
     const PdEvent *leader = NULL;
 
@@ -226,7 +226,7 @@ static int recover_set_groups(PdWriter *w) {
                ?: pd_writer_set_feature(w, PD_FEATURE_GROUP_DESC, buffer_bytes(&groups));
 }
 
-/* What the data tells goes above what the environment may hold of another time. */
+/* Features from the data override those of the environment, which may be from another time. */
 static int recover_set_features(PdWriter *w, const PdEnvironment *environment) {
     _cleanup_(buffer_done) Buffer desc = {};
     PdTallyTotals totals = pd_tally_totals(w->tally);

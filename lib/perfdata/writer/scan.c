@@ -10,10 +10,9 @@
 #include "util/macro.h"
 
 /*
- * A reader of its own, because recovery asks what no reader should: not what can still be made
- * out, but which bytes may stay so that the next reader finds nothing amiss. It reads by position
- * through a small window and believes a frame only when its checksum held and it was cut at record
- * ends.
+ * A reader for recovery only: it does not ask what can still be understood, but which bytes may
+ * stay so that the next reader finds nothing wrong. It reads by offset through a small window and
+ * accepts a frame only if its checksum is right and it ends at the end of a record.
  */
 
 enum {
@@ -43,7 +42,7 @@ static void scan_scanner_done(Scanner *s) {
     free(s->frame);
 }
 
-/* Bytes at an offset, all of which lie in the file; NULL and an errno when it cannot be read. */
+/* Returns bytes at an offset, all within the file; NULL and an errno if they cannot be read. */
 static int scan_peek(Scanner *s, uint64_t at, size_t n, const uint8_t **ret) {
     assert(n <= WINDOW && at + n <= s->size);
     if (at < s->window_at || at + n > s->window_at + s->window_size) {
@@ -66,13 +65,14 @@ static int scan_peek(Scanner *s, uint64_t at, size_t n, const uint8_t **ret) {
     return 0;
 }
 
-/* Such as we write: new ones of the kernel are, frames of COMPRESSED2 and simpleperf's are not. */
+/* Whether a record may be in a file of ours: new kernel types may, COMPRESSED2 and simpleperf's
+ * records may not. */
 static bool scan_is_ours(const PdRecord *record) {
     return pd_record_is_sane(record) && record->type <= TYPE_MAX &&
            record->type != PD_RECORD_COMPRESSED2;
 }
 
-/* Whether the record can be what it says; *ret_why tells otherwise. */
+/* Whether the content of the record is plausible; else *ret_why has the reason. */
 static bool scan_makes_sense(const Scanner *s, const PdRecord *record, const char **ret_why) {
     PdStamp stamp;
 
@@ -87,7 +87,7 @@ static bool scan_makes_sense(const Scanner *s, const PdRecord *record, const cha
     return false;
 }
 
-/* Walks the n bytes that a frame held: 1 whole records, 0 not, negative errno. */
+/* Reads the n bytes of a frame: 1 whole records, 0 not, negative errno. */
 static int scan_walk_frame(Scanner *s, size_t n, bool tally) {
     for (size_t at = 0; at < n;) {
         const char *why;
@@ -133,7 +133,7 @@ static int scan_take_frame(Scanner *s, const uint8_t *body, size_t n, const char
     return 1;
 }
 
-/* Bytes behind the record that belong to it, as the reader takes them. */
+/* The number of bytes after the record that belong to it, computed like in the reader. */
 static uint64_t scan_payload_of(const PdRecord *record) {
     const uint8_t *body = record->data + PD_RECORD_HEADER_SIZE;
 
@@ -144,7 +144,7 @@ static uint64_t scan_payload_of(const PdRecord *record) {
     return 0;
 }
 
-/* 1: s->scan.end moved on, 0: the end (*ret_why or ""), negative errno. */
+/* 1: advanced s->scan.end; 0: the end (*ret_why or ""); a negative errno. */
 static int scan_step(Scanner *s, const char **ret_why) {
     uint64_t at = s->scan.end, left = s->size - at, size, payload;
     const uint8_t *p;

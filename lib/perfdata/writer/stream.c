@@ -7,9 +7,9 @@
 #include "util/macro.h"
 
 /*
- * The way out of a writer. Small writes are gathered, in a buffer that is bounded by what one call
- * hands over, because memory is only asked for after the system took what was there before. What is
- * large and stays as it is goes to a file from where it lies.
+ * The output of a writer. Small writes are gathered in a buffer; its size is bounded by one call's
+ * data, because it is only extended after the system took its old content. Large data that is not
+ * changed is written to a file without a copy.
  */
 
 enum { OUT_ENOUGH = 256 * 1024, PLAIN_LARGE = 32 * 1024, FRAME_LARGE = PD_FRAME_RAW_MAX / 2 };
@@ -39,7 +39,7 @@ int pd_stream_make_room(PdStream *s) {
     return s->out.size < OUT_ENOUGH ? 0 : stream_write_out(s);
 }
 
-/* Appends or changes nothing: what does not fit memory may be tried again. */
+/* Appends everything or nothing: after a lack of memory the call may be repeated. */
 static int stream_append(Buffer *b, const void *data, size_t n) {
     uint8_t *p = n > 0 ? buffer_reserve(b, n) : NULL;
 
@@ -76,7 +76,7 @@ static int stream_compress_raw(PdStream *s, bool all) {
     return 0;
 }
 
-/* Behind others that wait for their frame to fill. */
+/* Adds records to the frame that is being filled. */
 static int stream_gather(PdStream *s, const void *records, size_t n) {
     int r = stream_append(&s->raw, records, n);
 
@@ -92,7 +92,7 @@ int pd_stream_records(PdStream *s, const void *records, size_t n) {
     int r;
 
     assert(s->compressor);
-    /* What is large enough for a frame of its own is packed where it lies. */
+    /* Data that is large enough for a frame of its own is compressed without a copy. */
     r = s->raw.size == 0 && n >= FRAME_LARGE
             ? stream_compress(s, (Bytes){.data = records, .size = n}, true, &taken)
             : stream_gather(s, records, n);
@@ -105,7 +105,7 @@ int pd_stream_end_frame(PdStream *s) {
     return s->raw.size > 0 ? stream_compress_raw(s, true) : 0;
 }
 
-/* What a failed write has left is written over by the next one. */
+/* The next write overwrites what a failed write has left. */
 static int stream_write_through(PdStream *s, const void *bytes, size_t n) {
     int r = stream_write_out(s);
 

@@ -8,9 +8,9 @@
 #include "util/macro.h"
 
 /*
- * Looks at every record once, and into few: a sample gives its time, an MMAP2 with a build id (or a
- * BUILD_ID record) an entry of a set. The set is a list of entries, the names in one run of bytes,
- * and a hash over both; it only grows.
+ * Every record is examined once: a sample gives its time, an MMAP2 with a build id (or a BUILD_ID
+ * record) an entry of a set. The set is a list of entries, the names in one buffer, and a hash
+ * table; it only grows.
  */
 
 enum {
@@ -30,7 +30,7 @@ typedef struct Entry {
 struct PdTally {
     PdTallyTotals totals;
     size_t n_entries;
-    Buffer entries; /* of Entry; without a build id those that could not be identified */
+    Buffer entries; /* of Entry; those without a build id are unidentified */
     Buffer names;
     uint32_t *slots; /* entry + 1; 0: free */
     unsigned slots_log;
@@ -151,7 +151,7 @@ static int tally_keep_build_id(PdTally *tally, uint32_t pid, uint16_t misc, cons
     return tally_keep(tally, entry, name);
 }
 
-/* The kernel's map is named after the symbol that it is placed by: "[kernel.kallsyms]_text". */
+/* The kernel's map is named with its reference symbol: "[kernel.kallsyms]_text". */
 static Bytes tally_object_name(Bytes filename) {
     const uint8_t *end = filename.size > 0 && filename.data[0] == '['
                              ? memchr(filename.data, ']', filename.size)

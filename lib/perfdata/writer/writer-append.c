@@ -9,9 +9,9 @@
 #include "util/macro.h"
 
 /*
- * The public face: keeps what the recording says about itself (events, features) until its place
- * has come, and sends records down one stream a file. The features are in writer-feature.c; what a
- * layout makes of them and of events in container.c (FILE, and `data` of a DIRECTORY) and pipe.c.
+ * The public functions: they keep what the recording says about itself (events, features) until it
+ * can be written, and send records through one stream for each file. The features are in
+ * writer-feature.c; the layouts are in container.c (FILE, and `data` of a DIRECTORY) and pipe.c.
  */
 
 enum { LEVEL_MAX = 22, FILES_MAX = 64, RUN_MAX = 64 * 1024 };
@@ -63,7 +63,7 @@ int pd_writer_new(int fd, const PdWriterOptions *options, PdWriter **ret) {
     if (options->zstd_level < 0 || options->zstd_level > LEVEL_MAX ||
         (folder && (options->n_files < 1 || options->n_files > FILES_MAX)))
         return -EINVAL;
-    /* By such a descriptor even pwrite() appends. */
+    /* With O_APPEND even pwrite() appends. */
     if (options->layout == PD_LAYOUT_FILE && (fcntl(fd, F_GETFL) & O_APPEND))
         return -EINVAL;
     r = pd_writer_alloc(options, folder ? 1 + options->n_files : 1, &w);
@@ -139,7 +139,8 @@ int pd_writer_begin(PdWriter *w) {
     return r;
 }
 
-/* Records that a reader must find in the file itself, or that it must not unpack twice. */
+/* Whether a record must not be compressed: readers look for it in the file itself, or must not
+ * decompress it twice. */
 static bool writer_append_stays_plain(uint32_t type) {
     switch (type) {
     case PD_RECORD_HEADER_ATTR:
@@ -181,7 +182,8 @@ static int writer_append_tally_records(PdWriter *w, const uint8_t *p, size_t n) 
     return 0;
 }
 
-/* Splits into runs of records that go the same way, none much longer than RUN_MAX. */
+/* Splits the records into runs that are either compressed or plain, none much longer than
+ * RUN_MAX. */
 static int writer_append_put_records(PdWriter *w, PdStream *s, const uint8_t *p, size_t n) {
     size_t run = 0, at = 0;
     int r = 0;
@@ -291,7 +293,7 @@ int pd_writer_flush(PdWriter *w) {
     return first;
 }
 
-/* A data section without a byte would say that the file was never finished. */
+/* An empty data section would mark the file as unfinished. */
 static int writer_append_fill_empty(PdWriter *w) {
     _cleanup_(buffer_done) Buffer mark = {};
 

@@ -6,10 +6,10 @@
 #include "util/macro.h"
 
 /*
- * The features of a recording that is being written: kept as bodies until a file ends or a pipe
- * has its place for them. Three kinds meet here: those the caller sets, those only the writer
- * knows (how it compresses, that it is a directory), and those that the tally of the records
- * makes where the caller set none.
+ * The features of a recording that is being written: their bodies are kept until a file ends or a
+ * pipe can take them. There are three kinds: those that the caller sets, those that only the writer
+ * knows (how it compresses, that it is a directory), and those from the tally of the records where
+ * the caller set none.
  */
 
 int pd_writer_keep_feature(PdWriter *w, unsigned bit, Bytes body) {
@@ -68,7 +68,7 @@ bool pd_writer_left_out(const PdWriter *w, unsigned bit) {
     return bit < PD_FEATURE_BITS && w->features[bit].left_out && !w->features[bit].set;
 }
 
-/* The features that only the writer knows. */
+/* Sets the features that only the writer knows. */
 int pd_writer_keep_own_features(PdWriter *w) {
     _cleanup_(buffer_done) Buffer body = {};
     uint64_t raw = pd_writer_raw_bytes(w), stored = pd_writer_stored_bytes(w);
@@ -100,7 +100,7 @@ static int writer_feature_make(PdWriter *w, unsigned bit, const Buffer *body) {
     return r;
 }
 
-/* What the records told, where the caller did not say it himself. */
+/* Sets the features from the records where the caller did not set them. */
 int pd_writer_keep_tally(PdWriter *w) {
     _cleanup_(buffer_done) Buffer times = {}, build_ids = {};
     PdTallyTotals totals = pd_tally_totals(w->tally);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "perfdata/writer/writer-internal.h"
 
-/* How much has been written: sums over the streams of a recording, and what the tally counted. */
+/* How much has been written: sums over the streams of a recording, and the tally's counts. */
 
 uint64_t pd_writer_raw_bytes(const PdWriter *w) {
     uint64_t n = 0;

@@ -3,9 +3,9 @@
 #include "util/macro.h"
 
 /*
- * What a recording owes: mappings that it holds back until their build id is known, and those that
- * it wrote without one. Either is written when the id comes. That costs a look at what is mapped in
- * the processes of the recording, once a sweep in which an answer came.
+ * What a recording owes: mappings that are held back until their build id is known, and those that
+ * were written without one. Both are written when the build id arrives. That costs a pass over the
+ * mappings of the recording's processes, once in each sweep in which an answer arrived.
  */
 
 static bool emission_late_is_due(const Emission *e, ProcessImage *image) {
@@ -14,7 +14,7 @@ static bool emission_late_is_due(const Emission *e, ProcessImage *image) {
     return code && code->owed & e->slot && (code->is_due || (e->releases && code->waits));
 }
 
-/* False: none was due. */
+/* False: none had to be written. */
 static bool emission_late_write_maps_due(Emission *e, uint32_t pid, const ProcessMaps *maps,
                                          bool all, uint64_t stamp) {
     PdTrailer trailer = emission_trailer(e, pid, pid, stamp);
@@ -31,7 +31,7 @@ static bool emission_late_write_maps_due(Emission *e, uint32_t pid, const Proces
     return any;
 }
 
-/* A sample that was older than the floor got the state at its own time. */
+/* A sample older than the floor got the state at its own time. */
 static uint64_t emission_late_stamp_of(const EmittedProcess *m) {
     const History *h = m->emission->history;
 
@@ -43,7 +43,7 @@ static void emission_late_write_state_due(const EmittedProcess *m) {
     uint64_t stamp = emission_late_stamp_of(m);
     bool over = emission_late_write_maps_due(m->emission, p->pid, p->before_exec, false, stamp);
 
-    /* What it maps now lies over what it mapped before. */
+    /* Write current mappings after those from before exec, because they overlap them. */
     emission_late_write_maps_due(m->emission, p->pid, p->maps, over, stamp);
 }
 

@@ -5,13 +5,13 @@
 #include "util/macro.h"
 
 /*
- * How one record of the history is written into a recording: with the recording's own trailer, a
- * mapping with the build id of its file. A file whose build id is not known gets a name that no
- * file has, or its mapping is held back until the answer comes. The recording remembers such files
- * as owed.
+ * Writes one record of the history into a recording, with the recording's own trailer, and a
+ * mapping with the build id of its file. If the build id is unknown, the file gets a name that no
+ * file has, or its mapping is held back until the lookup is done. The recording remembers these
+ * files as owed.
  */
 
-enum { MARKED_MAX = 4095 }; /* as of a path in a record */
+enum { MARKED_MAX = 4095 }; /* the longest path in a record */
 
 PdTrailer emission_trailer(const Emission *e, uint32_t pid, uint32_t tid, uint64_t time) {
     PdTrailer trailer = e->trailer;
@@ -23,7 +23,7 @@ PdTrailer emission_trailer(const Emission *e, uint32_t pid, uint32_t tid, uint64
     return trailer;
 }
 
-/* The path with the mark at its end, in `scratch`. */
+/* Appends the mark to the path, in `scratch`. */
 static Bytes emission_record_mark_path(Bytes path, uint8_t scratch[MARKED_MAX]) {
     const size_t n = sizeof(PD_NO_BUILD_ID) - 1;
 
@@ -33,7 +33,7 @@ static Bytes emission_record_mark_path(Bytes path, uint8_t scratch[MARKED_MAX]) 
     return (Bytes){.data = scratch, .size = path.size + n};
 }
 
-/* The recording names the image without a build id; false: no room to remember that. */
+/* Remembers that the recording names the image without a build id; false: no memory. */
 static bool emission_record_owe(Emission *e, ProcessImage *image) {
     ProcessBudget *budget = &e->history->strings.budget;
     size_t n = MAX(e->owed_allocated * 2, (size_t)16);
@@ -66,11 +66,11 @@ void emission_forget_owed(Emission *e) {
     e->n_owed = e->owed_allocated = 0;
 }
 
-/* Whether the mapping is held back until the build id is known. */
+/* Whether the mapping is held back until its build id is known. */
 static bool emission_record_holds_back(Emission *e, ProcessImage *image, const PdMmap *m) {
     History *h = e->history;
 
-    /* What was asked for in vain is asked for again when it is named the next time. */
+    /* A lookup that found nothing is repeated when a recording names the image again. */
     if (!emission_record_owe(e, image) || h->identify != HISTORY_ASKS || e->releases ||
         image->is_due)
         return false;
@@ -90,9 +90,9 @@ static bool emission_record_needs_mark(const Emission *e, const PdMmap *m) {
 }
 
 /*
- * `mmap` says who maps it and where, the image what. Data has the build id of its file's code, and
- * is left out where that is not executed: the kernel and ld.so map what comes before the code of a
- * file just before the code, and nearly always both are known by now.
+ * `mmap` has process and addresses, the image has the file. A data mapping gets the build id of its
+ * file's code, and is left out if the file is not mapped as code: the kernel and ld.so map what
+ * precedes the code of a file just before the code, so both are nearly always known by now.
  */
 static void emission_record_write_map(Emission *e, const PdTrailer *trailer, PdMmap *mmap,
                                       ProcessImage *image) {
@@ -119,7 +119,7 @@ static void emission_record_write_map(Emission *e, const PdTrailer *trailer, PdM
     pd_emit_mmap2(&e->pending, trailer, misc, mmap);
 }
 
-/* There was no memory for its image. */
+/* Writes a mapping whose image could not be allocated. */
 static void emission_record_write_bare(Emission *e, const PdTrailer *trailer, const Entry *entry) {
     uint8_t scratch[MARKED_MAX];
     PdBody body;

@@ -7,14 +7,15 @@
 #include "util/clock.h"
 
 /*
- * What one recording holds of the History: an EmittedProcess for each process, a bit in each thread
- * and cgroup. A process that existed at the floor is written as it was then, stamped with the
- * floor, and what happened since follows with its own times; one that was born later is forked at
- * its own time. FORK|FORK_EXEC begins it, so that an earlier life of the pid leaves no mappings
- * behind. What ended stays: samples may come after the EXIT of their own thread, and newer perf
- * would not know it any more, so EXIT is never written.
+ * What one recording holds of the History: an EmittedProcess for each process, and a bit in each
+ * thread and cgroup. A process that existed at the floor is written in its state at the floor,
+ * stamped with the floor; what happened since follows with its own times. A process that was born
+ * later is forked at its own time. FORK|FORK_EXEC begins each state, so that an earlier life of the
+ * pid leaves no mappings behind. EXIT is never written: samples of a thread may come after its
+ * EXIT, and newer perf would no longer know the thread.
  *
- * Stamps are never below the floor: perf sorts by time, and has passed on what is older.
+ * Stamps are never below the floor, because perf sorts by time and may already have passed on older
+ * records.
  */
 
 #define PREAMBLE_EARLIER_NS NS_PER_SECOND
@@ -89,7 +90,7 @@ static Bytes emission_comm_bytes(const ProcessName *comm) {
     return comm ? name_bytes(comm) : (Bytes){};
 }
 
-/* A parent that is gone may have left its number to a thread of somebody else. */
+/* If the parent has ended, its pid may belong to a thread of another process. */
 static uint32_t emission_living_parent(const History *h, const Process *p) {
     const Process *parent = process_find_born(h, p->ppid, p->birth_ns);
 
@@ -106,7 +107,7 @@ static void emission_write_task(Emission *e, Task *task, uint64_t stamp) {
     task->held |= e->slot;
 }
 
-/* What it was at the floor; nothing where nothing is known. */
+/* Writes the state at the floor; writes nothing if the state is unknown. */
 static void emission_write_state(Emission *e, const Process *p, uint64_t stamp) {
     if (!p->known && !p->comm && !p->maps)
         return;
@@ -129,7 +130,7 @@ static EmittedProcess *emission_find(const Emission *e, const Process *p) {
     return NULL;
 }
 
-/* A thread that existed at the floor; others come by the FORK that made them. */
+/* Writes a thread that existed at the floor; later threads come with their FORK. */
 static void emission_hold_task(Emission *e, const Process *p, uint32_t tid, uint64_t stamp) {
     Task *task = tid != p->pid ? task_find(e->history, p, tid) : NULL;
 
@@ -139,7 +140,7 @@ static void emission_hold_task(Emission *e, const Process *p, uint32_t tid, uint
         emission_write_task(e, task, stamp);
 }
 
-/* What a process that was born after the floor was then, whoever its parent is. */
+/* Writes the initial state of a process that was born after the floor, whatever its parent is. */
 static void emission_write_born(Emission *e, const Process *p, uint64_t stamp) {
     History *h = e->history;
     ProcessMaps *maps;
@@ -153,7 +154,7 @@ static void emission_write_born(Emission *e, const Process *p, uint64_t stamp) {
     maps_put(&h->strings, maps);
 }
 
-/* A child of one that is told of in full is told by its FORK alone. */
+/* A child of a process that was written in full needs only its FORK. */
 static void emission_write_birth(Emission *e, const Process *p) {
     History *h = e->history;
     const Process *parent;
@@ -179,10 +180,11 @@ void emission_forward(Emission *e, const Entry *entry) {
         return;
     if (type == PD_RECORD_FORK) {
         entry_parse(entry, &body);
-        /* A process that another recording began is there already. */
+        /* This FORK introduced the process in another recording; here the process exists
+         * already. */
         if (body.task.tid == body.task.pid)
             return;
-        /* perf gives a thread the name of the one that made it. */
+        /* perf names a new thread after the thread that created it. */
         emission_hold_task(e, entry->process, body.task.ptid, history_stamp(e->history));
     }
     emission_write_entry(e, entry);
@@ -217,9 +219,9 @@ static EmittedProcess *emission_hold(Emission *e, Process *p, uint64_t stamp) {
 }
 
 /*
- * Its threads too: those that were sampled while it was blank are not remembered. It was begun as
- * of its birth already, and a FORK of the same moment would leave open which of the two holds: so
- * it is begun again, in full.
+ * Writes the threads again too, because those that were sampled while the process was blank are not
+ * remembered. The process was already begun as of its birth, and a FORK at the same moment would be
+ * ambiguous, so the whole state is written again.
  */
 void emitted_process_fill(EmittedProcess *m) {
     const Process *p = m->process;
@@ -285,7 +287,7 @@ int emission_need(Emission *e, uint32_t pid, uint32_t tid, uint64_t time, uint64
     uint64_t stamp;
 
     history_heard(e->history, time);
-    /* A sample that was under way when the floor was noted is older than it. */
+    /* A sample that was in progress when the floor was noted may be older than the floor. */
     stamp = history_stamp(e->history);
     stamp = time > 0 && time < stamp ? time : stamp;
     if (cgroup != 0 && cgroup != e->recent_cgroup)
@@ -299,7 +301,8 @@ int emission_preamble(Emission *e, Buffer *out) {
     uint64_t stamp = history_stamp(e->history);
     Buffer pending = e->pending;
 
-    /* Nothing was passed on yet, so there is time enough for samples that were under way. */
+    /* No record was passed on yet, so the preamble may be earlier than samples that were in
+     * progress. */
     stamp -= MIN(stamp - 1, PREAMBLE_EARLIER_NS);
 
     e->pending = *out;

@@ -4,10 +4,10 @@
 #include "process/history/history-private.h"
 
 /*
- * What was read from /proc. A process that nobody knew takes its state from there, and so do the
- * children that it forked meanwhile; recordings that had samples of them get what was missing. A
- * known process is compared: what side-band should have told and did not (records were lost) is
- * entered as records made up, which then take the way of all others.
+ * Takes in what was read from /proc. An unknown process takes its state from there, and so do the
+ * children that it forked meanwhile; recordings that have samples of them get what was missing. A
+ * known process is compared: a difference means that side-band was lost, and is entered as a
+ * generated record, which is then treated like any other.
  */
 
 static Bytes history_baseline_bytes_of(const char *s) {
@@ -92,7 +92,7 @@ static void history_baseline_fill_emitted(Process *p) {
         emitted_process_fill(m);
 }
 
-/* What the child did by itself since its birth lies over what it inherited. */
+/* What the child did since its birth overrides what it inherited. */
 static void history_baseline_inherit(History *h, Process *child, const Process *parent) {
     ProcessMaps *maps = parent->maps ? maps_ref(parent->maps) : NULL;
     const ProcessMapping *m;
@@ -119,7 +119,7 @@ static void history_baseline_adopt_one(History *h, Process *p, const Process *pa
     history_baseline_fill_emitted(p);
 }
 
-/* Those who wait for somebody who waits no longer; false when there are none. */
+/* Completes processes that wait for a parent that is complete now; false when there are none. */
 static bool history_baseline_adopt_further(History *h) {
     bool any = false;
 
@@ -179,7 +179,7 @@ static int history_baseline_infer(History *h, uint32_t pid, uint32_t tid, uint64
     e->pid = pid;
     e->tid = tid;
     e->image = image ? image_ref(image) : NULL;
-    /* Nobody listened to data before it was wanted. */
+    /* Data mappings were not recorded before they were wanted, so they are no difference. */
     h->inferred += !image || !image_is_data(image);
     entry_settle(h, e, NULL);
     return 0;
@@ -205,8 +205,8 @@ static bool history_baseline_is_same(const ProcessMapping *m, const PdMmap *mmap
     return mmap->inode == 0 || m->pgoff + (mmap->start - m->start) == mmap->pgoff;
 }
 
-/* When what differs came about is not known: as soon as may be, so that no sample comes before it.
- */
+/* When the difference came about is unknown: use the earliest possible time, so that no sample is
+ * before it. */
 static uint64_t history_baseline_change_ns(const History *h, const Process *p, const Baseline *b) {
     uint64_t heard = MAX(p->folded_ns, p->birth_ns);
 
@@ -280,7 +280,7 @@ static bool history_baseline_reports_namespaces(const Process *p) {
     return false;
 }
 
-/* Those of before somebody asked for them; a change is always told by side-band. */
+/* Adds namespaces from before they were recorded; later changes always come with side-band. */
 static int history_baseline_compare_namespaces(History *h, Process *p, const Baseline *b,
                                                uint64_t time) {
     _cleanup_(buffer_done) Buffer record = {};
@@ -331,7 +331,7 @@ int history_install(History *h, const Baseline *b) {
     return p->known ? history_baseline_compare(h, p, b) : history_baseline_fill(h, p, b);
 }
 
-/* All of its threads end where we are now; the floor will pass that moment as it passes others. */
+/* All its threads end now; the floor passes this moment later, as usual. */
 static int history_baseline_end(History *h, Process *p) {
     int r = history_baseline_infer_task(h, PD_RECORD_EXIT, p->pid, p->pid, h->settled_ns);
 
@@ -340,7 +340,7 @@ static int history_baseline_end(History *h, Process *p) {
     return r;
 }
 
-/* What would have told what these inherited is gone: they have to be read themselves. */
+/* The parent whose state they inherit is gone, so they have to be read themselves. */
 static void history_baseline_give_up_waiting(History *h) {
     for (Process *p = h->first_unknown, *after; p; p = after) {
         const Process *parent = p->waits_on ? process_find_born(h, p->ppid, p->birth_ns) : NULL;

@@ -2,10 +2,10 @@
 #include "process/history/history-private.h"
 
 /*
- * The life of a record in the History. Settled, it hangs in the list of all, in the list of its
- * process, and is handed to the recordings that hold the process. When the floor passes it, it is
- * folded: it changes the state at the floor and is gone. Since folding goes by time, a fork finds
- * its parent exactly as the parent was at that moment.
+ * The life of a record in the History. After settling it is in the list of all records and in the
+ * list of its process, and was passed to the recordings that hold the process. When the floor
+ * passes it, it is folded: it changes the state at the floor and is freed. Folding is in order of
+ * time, so a fork finds its parent exactly in its state at that moment.
  */
 
 static uint64_t history_entry_holders_of(const Process *p) {
@@ -44,7 +44,7 @@ static void history_entry_fold_fork(History *h, Process *p, const PdTask *fork, 
         return;
     }
     if (fork->tid == fork->pid) {
-        /* The state of another recording follows. */
+        /* The state from another recording follows this record. */
         p->maps = maps_put(&h->strings, p->maps);
         return;
     }
@@ -65,8 +65,8 @@ static void history_entry_stop_waiting(History *h, Process *p) {
         m->blank = false;
 }
 
-/* The thread that executes becomes the leader. Threads of a state began since, and nobody asks what
- * was before it. */
+/* The thread that calls exec becomes the leader. Threads of a stated state were begun since, and
+ * nothing needs what was before. */
 static void history_entry_fold_exec(History *h, Process *p, uint64_t time) {
     if (time == p->stated_ns)
         p->maps = maps_put(&h->strings, p->maps);
@@ -130,7 +130,7 @@ void entry_fold(History *h, Entry *e) {
         history_entry_fold_comm(h, p, &body.comm, e->time);
         break;
     case PD_RECORD_MMAP2:
-        /* What comes late was the old program's. */
+        /* An earlier mapping belonged to the old program. */
         if (e->time >= p->exec_ns)
             maps_apply(h, &p->maps, &body.mmap, e->image);
         break;
@@ -157,7 +157,7 @@ static Process *history_entry_process_get(History *h, uint32_t pid, uint64_t tim
     return p;
 }
 
-/* Told already: what an earlier recording holds may lie in a ring still. */
+/* Whether the FORK is known already: a ring may hold records that an earlier recording has too. */
 static bool history_entry_is_born(const History *h, const Entry *e, const PdTask *fork) {
     const Process *p = process_find_born(h, fork->pid, e->time);
 
@@ -183,10 +183,10 @@ static Process *history_entry_born(History *h, Entry *e, const PdTask *fork) {
     return p;
 }
 
-/* How a recording of ours begins a process: it existed before, and what follows is all of it. */
+/* One of our recordings introduces a process: it existed before, and its whole state follows. */
 static Process *history_entry_stated(History *h, const Entry *e, const PdTask *fork) {
     Process *p = process_find_born(h, fork->pid, e->time);
-    /* Somebody's parent so far, of which nothing was told. */
+    /* True for a process known only as the parent of others. */
     bool blank = p && !p->known && p->birth_ns == 0 && !p->queue.first && !p->emitted;
 
     if (!p) {
@@ -203,8 +203,9 @@ static Process *history_entry_stated(History *h, const Entry *e, const PdTask *f
 }
 
 /*
- * Part of a state, which held before it was told as well. What happened before a recording bears
- * the stamp of the moment of which its states tell, and stands behind them.
+ * Whether the record is part of a stated state, which holds before it was written too. What
+ * happened before a recording began has the stamp of the moment of its states, and comes after
+ * them.
  */
 static bool history_entry_is_statement(const History *h, const Entry *e, const PdRecord *record,
                                        const PdBody *body) {
@@ -226,8 +227,8 @@ static bool history_entry_is_statement(const History *h, const Entry *e, const P
 }
 
 /*
- * From here on everything about the process is known. What its children of before inherited will be
- * told by a baseline only where that is one of its own parent.
+ * From here on everything about the process is known. What its earlier children inherited will only
+ * be known from a baseline of their own.
  */
 static void history_entry_executed(History *h, Process *p) {
     if (p->known)
@@ -262,13 +263,13 @@ static Process *history_entry_owner_of(History *h, Entry *e, const PdRecord *rec
     }
 }
 
-/* What a recording holds of a process it holds without a gap, up to what it holds last. */
+/* A recording has the records of a process without a gap, up to the last one that it was passed. */
 static bool history_entry_is_emitted(const History *h, const Entry *e, uint32_t type) {
     return type != PD_RECORD_EXIT && e->process != &h->kernel && e->time <= h->resumed_ns &&
            e->time <= e->process->folded_ns;
 }
 
-/* Nobody was handed what was folded at once. */
+/* No recording was passed a record that was folded at once. */
 static void history_entry_let_go(History *h, const Process *p, uint32_t tid) {
     Task *task = tid != p->pid ? task_find(h, p, tid) : NULL;
 
@@ -281,7 +282,7 @@ Entry *entry_settle(History *h, Entry *e, Entry *hint) {
     PdRecord record = entry_parse(e, &body);
 
     e->process = history_entry_owner_of(h, e, &record, &body);
-    /* What happened before a state was told is part of it. */
+    /* A record from before a stated state is included in that state. */
     if (!e->process || e->time < e->process->stated_ns ||
         history_entry_is_emitted(h, e, record.type)) {
         entry_free(h, e);

@@ -4,17 +4,16 @@
 #include "process/history/history-private.h"
 
 /*
- * What ended goes on for a while: the kernel tells of an exit before it takes down the address
- * space, which may take long, and samples that it spends on that still bear pid and tid. So a
- * process or thread is forgotten two seconds after the floor has passed what was last heard of it,
- * its EXIT or a sample. The same goes for what is known from nothing but a sample, and for what was
- * mapped before exec: while the kernel loads the new program, samples still bear addresses of the
- * old one.
+ * What has ended is remembered for a while: the kernel reports an exit before it frees the address
+ * space, which may take long, and samples from that time still have pid and tid. So a process or
+ * thread is forgotten two seconds after the floor has passed its last record, its EXIT or a sample.
+ * The same holds for a process that is known only from a sample, and for the mappings from before
+ * an exec, because samples from the loading of the new program still have addresses of the old one.
  */
 
 #define GRACE_NS 2000000000ULL
 
-/* What was taken from the front is given back only when the rest is worth moving. */
+/* Space at the front is reclaimed only when few entries have to move. */
 static int history_grave_make_room(History *h) {
     size_t left = h->n_graves - h->first_grave, n = MAX(h->graves_allocated * 2, (size_t)64);
     Grave *graves = h->graves;
@@ -100,7 +99,7 @@ static void history_grave_expire(History *h, const Grave *grave) {
 void graves_expire(History *h) {
     size_t n = h->n_graves - h->first_grave;
 
-    /* Those that are buried again stand behind. */
+    /* Entries that are added again go to the end. */
     while (n-- > 0 && h->graves[h->first_grave].due_ns <= h->floor_ns) {
         Grave grave = h->graves[h->first_grave++];
 

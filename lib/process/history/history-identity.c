@@ -2,11 +2,11 @@
 #include "process/history/history-private.h"
 
 /*
- * Which images recordings wait for. A program that was just started is sampled before anybody has
- * read its build id. Its mappings are held back then, and the floor with them: when the answer
- * comes, they are written with the times at which they were made, and perf, which sorts by time,
- * finds them in place for all samples. After a while (a file system that hangs) they are written
- * without, and an answer that comes even later holds from the floor on.
+ * Which images recordings wait for. A program that has just started is sampled before its build id
+ * was read. Then its mappings are held back, and the floor with them. When the lookup is done, they
+ * are written with their original times, and perf, which sorts by time, has them in place for all
+ * samples. After a while (for example on a file system that hangs) they are written without a build
+ * id, and a build id that is found later holds from the floor on.
  */
 
 void history_set_identify(History *h, HistoryIdentify identify) {

@@ -6,15 +6,15 @@
 
 /*
  * Images and their build ids. The kernel is not asked for build ids. Each image is looked up once,
- * soon after it was mapped first, and the answer stays with the image; where nothing was found it
- * is looked up again when a recording names it, a few times. The last few hundred images stay
- * although nobody maps them any more, so that a program that runs again and again is looked up
- * once.
+ * soon after it was first mapped, and keeps the result. If nothing was found, the lookup is
+ * repeated a few times, whenever a recording names the image. The last few hundred images are kept
+ * even if nothing maps them any more, so that a program that is started again and again is looked
+ * up once.
  */
 
-#define WAIT_NS 3000000000ULL /* for a build id, at most */
+#define WAIT_NS 3000000000ULL /* the longest wait for a build id */
 
-/* Ring of the images made last. */
+/* Adds the image to the ring of the latest images. */
 static void history_image_retain(History *h, ProcessImage *image) {
     ProcessImage **slot;
 
@@ -63,7 +63,8 @@ bool image_has_id(const ProcessImage *image) {
     return image->build_id_size > 0 || image->found_id_size > 0;
 }
 
-/* Memory that the kernel calls by a path, and in which perf looks for no symbols. */
+/* Memory to which the kernel gives a path although it is no file; perf looks for no symbols in
+ * it. */
 static bool history_image_is_memory(Bytes path) {
     static const char *const prefixes[] = {"//", "/dev/zero", "/anon_hugepage", "/SYSV", "/memfd:"};
 
@@ -92,7 +93,8 @@ void image_want(History *h, ProcessImage *image, uint32_t pid, uint64_t start, u
         return;
     if (!h->wanted)
         h->wanted = budget_alloc(&h->strings.budget, WANTED_MAX * sizeof(*h->wanted));
-    /* Full of questions without an answer: it is asked again when a recording names it. */
+    /* The queue is full of unanswered lookups: the image is queued again when a recording names
+     * it. */
     if (!h->wanted || h->wanted_end - h->wanted_first >= WANTED_MAX)
         return;
     slot = &h->wanted[h->wanted_end % WANTED_MAX];

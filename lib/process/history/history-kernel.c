@@ -5,15 +5,15 @@
 #include "util/hash.h"
 
 /*
- * What belongs to no process: the kernel's text, its modules and generated code, each as the record
- * that tells of it, and the paths of cgroups by id. A recording begins with all of the former; of
- * cgroups it gets those that its samples name.
+ * What belongs to no process: the text of the kernel, its modules and generated code, each as a
+ * record, and the paths of cgroups by id. A recording begins with all of the kernel's records; of
+ * the cgroups it gets those that its samples name.
  */
 
 enum { KERNEL_RECORDS_MAX = 65536, CGROUPS_MAX = 16384, PROG_LOAD = 1, PROG_UNLOAD = 2 };
 enum { KSYMBOL_UNREGISTER = 1 << 0 };
 
-/* What the record is about: an address or the id of a program. False: of another kind. */
+/* The key of the record: an address or the id of a program. False: another type of record. */
 static bool history_kernel_key_of(Bytes bytes, PdRecord *ret_record, PdBody *ret_body,
                                   uint64_t *ret) {
     PdRecord record = pd_record_at(bytes.data, false);
@@ -124,8 +124,8 @@ static bool history_kernel_is_map(uint32_t type) {
     return type == PD_RECORD_MMAP || type == PD_RECORD_MMAP2;
 }
 
-/* Of generated code the first call tells, and side-band from then on; that of modules is not told.
- */
+/* Generated code is listed by the first call and reported by side-band from then on; changes of
+ * modules are not reported. */
 int history_install_kernel(History *h, Bytes records) {
     bool first = !h->knows_kernel;
     PdRecord record;
@@ -180,7 +180,7 @@ static void history_kernel_drop_oldest_cgroup(History *h) {
     budget_free(&h->strings.budget, c, sizeof(*c));
 }
 
-/* Cgroups go without a word, so the oldest ones make room. */
+/* The end of a cgroup is not reported, so the oldest ones are dropped to make room. */
 void cgroup_hear(History *h, uint64_t id, Bytes text) {
     ProcessName *path = history_name(h, text);
     Cgroup *c = cgroup_of(h, id), **bucket = history_kernel_cgroup_bucket_of(h, id);

@@ -2,9 +2,9 @@
 #include "process/history/history-private.h"
 
 /*
- * The lists that hold a history together: entries in the list of all and in the list of their
- * process, and emitted processes in the list of their process and in the list of their recording.
- * Everything else here stands on these lists; they know nothing of what a record means.
+ * The lists of a history: entries in the list of all and in that of their process, and emitted
+ * processes in the list of their process and in that of their recording. The other files build on
+ * these lists, which know nothing about the meaning of a record.
  */
 
 Entry *entry_new(History *h, size_t size) {
@@ -29,7 +29,7 @@ Entry *entry_free(History *h, Entry *e) {
 PdRecord entry_parse(const Entry *e, PdBody *ret) {
     PdRecord record = pd_record_at(e->record, false);
 
-    /* It could be parsed when it was fed. */
+    /* Cannot fail: the record was parsed when it was fed. */
     if (pd_record_parse(&record, NULL, ret) < 0)
         memset(ret, 0, sizeof(*ret));
     return record;

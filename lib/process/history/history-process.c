@@ -3,9 +3,9 @@
 #include "util/hash.h"
 
 /*
- * Processes by pid, several lives of one side by side where a pid was used again within the window,
- * and threads by tid and process. Leaders have no object of their own: what they are called stands
- * in the process. Those of which no baseline told hang in a list, in the order of their coming.
+ * Processes by pid (several lives of a pid if it was reused within the window) and threads by tid
+ * and process. The leader has no object of its own: its name is in the process. Processes without a
+ * baseline are in a list, in order of arrival.
  */
 
 static Process **history_process_bucket_of(const History *h, uint32_t pid) {

@@ -7,10 +7,10 @@
 #include "util/hash.h"
 
 /*
- * The way of side-band: fed CPU by CPU and kept, sorted by time when a sweep has drained all rings
- * (settle), folded into the state of its process two sweeps later (complete). What lies between is
- * what samples may still ask for: they were taken after the floor. Nothing here walks over all
- * processes; a sweep costs what was told in it.
+ * Side-band is fed CPU by CPU and kept, sorted by time when a sweep has drained all rings (settle),
+ * and folded into the state of its process two sweeps later (complete). Samples may still need what
+ * lies in between, since they were taken after the floor. No function here iterates over all
+ * processes; a sweep costs as much as it has records.
  */
 
 static const uint64_t memory_default = 64 << 20;
@@ -55,7 +55,7 @@ History *history_free(History *h) {
     return NULL;
 }
 
-/* Whose it is; 0 or below: no process that anybody could sample. */
+/* The process of the record; 0 or below: none that could be sampled. */
 static int32_t history_read_pid_of(const PdRecord *record, const PdBody *body) {
     switch (record->type) {
     case PD_RECORD_FORK:
@@ -104,7 +104,7 @@ static Entry **history_read_fed_slot(History *h) {
     return &h->fed[h->n_fed];
 }
 
-/* With what perf unwinds: no writable data, no memory, no files that are shared. */
+/* Keeps only what perf needs to unwind: no writable data, no anonymous memory, no shared files. */
 bool mmap_is_needed(const History *h, const PdMmap *mmap) {
     const ProcessBudget *budget = &h->strings.budget;
 
@@ -122,7 +122,7 @@ static void history_read_keep_mmap(History *h, Entry *e, const PdRecord *record,
                                    const PdMmap *mmap) {
     PdMmap unmarked = *mmap;
 
-    /* The kernel leaves the flag of another recorder's event on ours. */
+    /* The kernel leaves the flag that another recorder's event requested set in our record. */
     if (mmap->build_id_size == 0)
         store_u16(e->record + 4, record->misc & (uint16_t)~PD_MISC_MMAP_BUILD_ID, false);
     if (mmap->build_id_size == 0 && pd_filename_is_marked(mmap->filename)) {
@@ -182,7 +182,7 @@ int history_feed(History *h, const PdRecord *record, const PdEvent *event) {
     return 0;
 }
 
-/* A fork comes before what the child did in the same nanosecond. */
+/* A fork sorts before the child's records of the same nanosecond. */
 static int history_read_compare(const void *a, const void *b) {
     const Entry *x = *(Entry *const *)a, *y = *(Entry *const *)b;
     bool x_forks = load_u32(x->record, false) == PD_RECORD_FORK,
@@ -248,7 +248,7 @@ void history_complete(History *h, uint64_t start_ns) {
 int history_resume(History *h, uint64_t floor_ns) {
     int r = history_settle(h, floor_ns);
 
-    /* The floor is the start of the sweep before the last one. */
+    /* Called twice, because the floor is the start of the sweep before the last one. */
     history_complete(h, floor_ns);
     history_complete(h, floor_ns);
     h->resumed_ns = h->floor_ns;

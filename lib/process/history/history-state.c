@@ -5,10 +5,11 @@
 #include "util/array.h"
 
 /*
- * What a process was like at a moment after the floor. Nothing keeps that: it is worked out from
- * the state at the floor and the records since, and for a process that was born after the floor
- * from its parent's at that moment, up to an ancestor that existed at the floor. It is asked for
- * when such a process is sampled first and its parent is not in the recording.
+ * Computes the state of a process at a moment after the floor. It is not stored but computed from
+ * the state at the floor and the records since. For a process that was born after the floor, it is
+ * computed from the state of its parent at that moment, up to an ancestor that existed at the
+ * floor. This is needed when such a process is first sampled and its parent is not in the
+ * recording.
  */
 
 enum { ANCESTORS_MAX = 4096 };
@@ -25,7 +26,7 @@ void maps_apply(History *h, ProcessMaps **maps, const PdMmap *mmap, ProcessImage
         mapping.image = image_ref(image);
         r = maps_insert(&h->strings, maps, &mapping);
     } else if (*maps)
-        /* Better unknown than shown as what was there before. */
+        /* An unknown mapping is better than showing the old one. */
         (void)maps_remove(&h->strings, maps, mapping.start, mapping.end);
     h->dropped += r < 0;
 }
@@ -41,7 +42,7 @@ static const Process *history_state_parent_of(const History *h, const Process *p
     return parent != p ? parent : NULL;
 }
 
-/* What last named the thread: a COMM, or the FORK that made it. */
+/* The record that last named the thread: a COMM, or its FORK. */
 static const Entry *history_state_named_by(const Process *p, uint32_t tid, uint64_t time,
                                            PdRecord *ret, PdBody *ret_body) {
     const Entry *found = NULL;
@@ -98,7 +99,7 @@ Bytes history_comm(const History *h, uint32_t pid, uint32_t tid, uint64_t time) 
     return p ? comm_at(h, p, tid, time + 1) : (Bytes){};
 }
 
-/* The records of the process before `time`, on top of what there was. */
+/* Applies the records of the process before `time` to `maps`. */
 static void history_state_replay(History *h, const Process *p, uint64_t time, ProcessMaps **maps) {
     for (const Entry *e = p->queue.first; e && e->time < time; e = e->next) {
         PdBody body;

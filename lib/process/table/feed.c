@@ -9,11 +9,11 @@
 #include "util/hash.h"
 
 /*
- * What each record of the side-band does to the table. The rules are perf's, so that an answer is
- * what perf would have printed: a thread is known by its tid alone, a parent that is in the wrong
- * process is replaced, FORK_EXEC keeps the child from inheriting mappings (recorders write it for
- * processes that ran before they began, whose mappings follow). A record for which there is no
- * room is dropped and counted; nothing here fails for want of memory.
+ * Applies each side-band record to the table. The rules are perf's, so that an answer is what perf
+ * would print: a thread is known by its tid alone, a parent in the wrong process is replaced, and
+ * FORK_EXEC makes the child inherit no mappings (recorders write it for processes that ran before
+ * they began, followed by their mappings). A record for which there is no memory is dropped and
+ * counted; no function fails for lack of memory.
  */
 
 enum { KSYMBOL_UNREGISTER = 1 << 0 };
@@ -64,7 +64,7 @@ static void feed_fork(ProcessTable *table, const PdTask *task, uint16_t misc) {
     if (!feed_parent_of(table, task))
         return;
     child = thread_get(table, task->pid, task->tid);
-    /* Room for the child may have been made by forgetting the parent. */
+    /* Adding the child may have evicted the parent. */
     parent = thread_find(table, task->ptid);
     if (!child || !parent)
         return;
@@ -89,7 +89,7 @@ static void feed_map(ProcessTable *table, ProcessMaps **maps, const PdMmap *mmap
         return;
     mapping.image = images_get(&table->strings, mmap, dso, kernel);
     if (!mapping.image) {
-        /* Better unknown than shown as what was there before. */
+        /* An unknown mapping is better than showing the old one. */
         (void)maps_remove(&table->strings, maps, mapping.start, mapping.end);
         table->dropped++;
         return;
@@ -110,7 +110,7 @@ static void feed_kernel_map(ProcessTable *table, PdMmap *mmap) {
 
     switch (dso_kernel_kind(mmap->filename)) {
     case DSO_KERNEL:
-        /* perf has written kernels of no size where it could not read addresses. */
+        /* perf writes an empty kernel mapping when it cannot read addresses. */
         if (mmap->start == 0 && mmap->length == 0)
             mmap->length = UINT64_MAX;
         feed_map(table, &table->kernel, mmap, feed_kernel_name(table), true);
@@ -142,7 +142,7 @@ static void feed_mmap(ProcessTable *table, const PdRecord *record, PdMmap *mmap)
                  false);
 }
 
-/* Generated code of the kernel (BPF programs, trampolines) that no mapping tells of. */
+/* Generated kernel code (BPF programs, trampolines) that has no mapping record. */
 static void feed_ksymbol(ProcessTable *table, const PdKsymbol *ksymbol) {
     const ProcessMapping *there = maps_find(table->kernel, ksymbol->addr);
     PdMmap mmap = {.start = ksymbol->addr, .length = ksymbol->length, .filename = ksymbol->name};

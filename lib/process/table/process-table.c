@@ -9,10 +9,10 @@
 #include "util/hash.h"
 
 /*
- * Threads by tid, their comms, and the address spaces that they share; and the answers to what
- * samples ask. A thread costs some sixty bytes beside what it shares with others: its comm is an
- * interned name, its space belongs to its process, and a space's mappings belong to the parent
- * until they differ. The last thread asked for is at hand at once, since samples come in bunches.
+ * Threads by tid, their comms, their shared address spaces, and the answers for samples. A thread
+ * costs some sixty bytes besides what it shares: its comm is an interned name, its space belongs to
+ * its process, and the mappings of a space are shared with the parent until they differ. The last
+ * thread is cached, since samples of a thread come in runs.
  */
 
 enum {
@@ -110,8 +110,8 @@ void thread_remove(ProcessTable *table, Thread *thread) {
     budget_free(&s->budget, thread, sizeof(*thread));
 }
 
-/* Lets go of the one that ended first. A leader whose threads live on is the way to their mappings
- * for threads yet to come, so it waits once more. */
+/* Forgets the thread that ended first. A leader with living threads waits once more, since new
+ * threads get their mappings through it. */
 static void process_table_forget_oldest(ProcessTable *table) {
     Thread *t = table->oldest_exited;
 
@@ -134,7 +134,7 @@ void thread_exited(ProcessTable *table, Thread *thread) {
         process_table_forget_oldest(table);
 }
 
-/* Takes over the space. */
+/* Takes ownership of the space. */
 static Thread *process_table_thread_add(ProcessTable *table, uint32_t pid, uint32_t tid,
                                         Space *space) {
     Thread *t = space ? budget_alloc(&table->strings.budget, sizeof(*t)) : NULL, **bucket;
@@ -155,8 +155,7 @@ static Thread *process_table_thread_add(ProcessTable *table, uint32_t pid, uint3
     return table->recent = t;
 }
 
-/* The leader of an exec'ed or forked process is alone at first; what is left to tell is whose
- * space a further thread shares. */
+/* The leader of a new or exec'ed process has its own space; further threads share the leader's. */
 static Thread *process_table_thread_new(ProcessTable *table, uint32_t pid, uint32_t tid) {
     Thread *leader;
 
@@ -171,7 +170,7 @@ static Thread *process_table_thread_new(ProcessTable *table, uint32_t pid, uint3
     return process_table_thread_add(table, pid, tid, leader->space);
 }
 
-/* A thread that was known before its process was joins it. */
+/* A thread that was known before its process joins the process. */
 static void process_table_thread_join(ProcessTable *table, Thread *thread, uint32_t pid) {
     Thread *leader;
 

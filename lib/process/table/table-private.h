@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What table.c (threads and answers) and feed.c (records) share. */
+/* What process-table.c (threads and answers) and feed.c (records) share. */
 
 #include "process/table/table.h"
 
-/* The mappings that all threads of a process have in common. */
+/* The mappings that all threads of a process share. */
 typedef struct Space {
     uint32_t refs;
     ProcessMaps *maps;
@@ -14,11 +14,11 @@ typedef struct Space {
 typedef struct Thread Thread;
 
 struct Thread {
-    Thread *next;          /* in its bucket */
-    Thread *older, *newer; /* among the exited */
+    Thread *next;          /* in its hash bucket */
+    Thread *older, *newer; /* in the list of exited threads */
     uint32_t pid, tid;
     bool exited;
-    ProcessName *comm; /* NULL: nobody said */
+    ProcessName *comm; /* NULL: unknown */
     Space *space;
 };
 
@@ -37,25 +37,25 @@ struct ProcessTable {
     Thread **buckets;
     size_t n_buckets, n_threads, n_exited;
     uint64_t seed;
-    Thread *recent;                        /* the one last asked for */
-    Thread *oldest_exited, *newest_exited; /* in order of their ends */
+    Thread *recent;                        /* the thread of the last lookup */
+    Thread *oldest_exited, *newest_exited; /* in order of their exits */
     uint32_t exited_max;
     bool forget_exited;
     uint64_t dropped;
     ProcessMaps *kernel;
     ProcessName *kernel_name; /* NULL: "[kernel.kallsyms]" */
     ProcessName *unknown;     /* "[unknown]" */
-    ProcessName *scratch;     /* an answer that nothing else holds */
+    ProcessName *scratch;     /* a reference for an answer that nothing else holds */
     Cgroup *cgroups[CGROUP_BUCKETS];
 };
 
 Thread *thread_find(ProcessTable *table, uint32_t tid);
-/* As perf finds threads: by tid, whatever process it was last seen in. NULL for want of memory,
- * which is counted. */
+/* Finds threads like perf: by tid, whatever process it was last seen in. NULL: no memory, which is
+ * counted. */
 Thread *thread_get(ProcessTable *table, uint32_t pid, uint32_t tid);
 void thread_remove(ProcessTable *table, Thread *thread);
 void thread_exited(ProcessTable *table, Thread *thread);
-/* A fresh address space for the thread alone. */
+/* Gives the thread an empty address space of its own. */
 void thread_exec(ProcessTable *table, Thread *thread);
 /* Takes over the reference. */
 void thread_set_comm(ProcessTable *table, Thread *thread, ProcessName *comm);

@@ -2,34 +2,34 @@
 #pragma once
 
 /*
- * The process table: who was called what and had what mapped where. It is fed the side-band of a
- * recording in order of time and answers for the moment up to which it was fed, as perf does:
- * threads share the mappings of their process, a fork inherits comm and mappings, a new mapping
- * takes the place of what it covers. In one thing it is stricter than perf: exec drops all
- * mappings, where perf keeps the old program's until they are covered.
+ * The process table: names and mappings of threads. It is fed the side-band of a recording in order
+ * of time and answers for the time up to which it was fed, as perf does: threads share the mappings
+ * of their process, a fork inherits comm and mappings, a new mapping replaces what it overlaps. One
+ * thing is stricter than in perf: exec drops all mappings, where perf keeps those of the old
+ * program until they are overlapped.
  *
- * What exited stays known until its id is used again or room is needed, since samples may come
- * after the EXIT of their own thread. Memory is bounded by one limit; what found no room is
- * counted and then unknown.
+ * A thread that has exited stays known until its id is reused or its memory is needed, since
+ * samples may come after the EXIT of their own thread. One limit bounds the memory; what does not
+ * fit is counted and then unknown.
  */
 
 #include "process/maps.h"
 
 typedef struct ProcessTable ProcessTable;
 
-/* Zero: the default, given here. */
+/* Zero means the default given here. */
 typedef struct ProcessLimits {
     uint64_t memory_bytes; /* of everything, 64 MiB */
-    uint32_t exited;       /* threads that are remembered after their end, 16384 */
-    bool forget_exited;    /* none of them: perf's way since 6.12, by which samples that come after
-                            * the EXIT of their own thread have lost its name */
+    uint32_t exited;       /* threads that are remembered after their exit, 16384 */
+    bool forget_exited;    /* remember none, like perf since 6.12; samples after the EXIT of
+                            * their own thread then have no name */
 } ProcessLimits;
 
 typedef struct ProcessCounts {
-    uint64_t threads, exited; /* exited ones are among the threads */
+    uint64_t threads, exited; /* threads includes the exited ones */
     uint64_t names, images;
     uint64_t memory_bytes;
-    uint64_t dropped; /* threads, mappings and names for which there was no room */
+    uint64_t dropped; /* threads, mappings and names that did not fit into memory */
 } ProcessCounts;
 
 int process_table_new(const ProcessLimits *limits, ProcessTable **ret);
@@ -37,25 +37,25 @@ ProcessTable *process_table_free(ProcessTable *table);
 DEFINE_CLEANUP(ProcessTable *, process_table_free);
 
 /*
- * Takes in a record: COMM, FORK, EXIT, MMAP, MMAP2, KSYMBOL, CGROUP and BUILD_ID, which may name
- * the kernel; others pass by. `event` as for pd_record_parse(). 0, or -EBADMSG for a record that
- * does not hold what its type announces.
+ * Feeds a record: COMM, FORK, EXIT, MMAP, MMAP2, KSYMBOL, CGROUP and BUILD_ID, which may name the
+ * kernel; others are ignored. `event` as for pd_record_parse(). 0, or -EBADMSG for a record that is
+ * shorter than its type requires.
  */
 int process_table_feed(ProcessTable *table, const PdRecord *record, const PdEvent *event);
 bool process_table_takes(const PdRecord *record);
-/* What a BUILD_ID record, or an entry of that feature, says. */
+/* Applies a BUILD_ID record or an entry of that feature. */
 void process_table_feed_build_id(ProcessTable *table, uint16_t misc, Bytes filename);
 
-/* Answers are borrowed and good until the table's next call; process_table_keep() makes a name stay
- * until process_table_forget(). */
+/* Answers are borrowed and valid until the next call on the table; process_table_keep() keeps a
+ * name until process_table_forget(). */
 typedef struct ProcessAnswer {
-    const ProcessName *name; /* what perf prints; NULL only for want of memory */
-    bool known;              /* false: ":TID" or "[unknown]" */
+    const ProcessName *name; /* what perf prints; NULL: no memory */
+    bool known;              /* false: the name is ":TID" or "[unknown]" */
 } ProcessAnswer;
 
 ProcessAnswer process_table_comm(ProcessTable *table, uint32_t pid, uint32_t tid);
-/* `cpumode` as in misc. Guests' and a hypervisor's addresses are unknown. *ret_mapping (may be
- * NULL) is NULL where nothing is known. */
+/* `cpumode` as in misc. Addresses of guests and of a hypervisor are unknown. *ret_mapping (may be
+ * NULL) is NULL if the address is unknown. */
 ProcessAnswer process_table_dso(ProcessTable *table, uint32_t pid, uint32_t tid, unsigned cpumode,
                                 uint64_t ip, const ProcessMapping **ret_mapping);
 /* The path of a cgroup by the id that samples carry. */
@@ -64,7 +64,7 @@ ProcessAnswer process_table_cgroup(ProcessTable *table, uint64_t id);
 void process_table_keep(const ProcessName *name);
 void process_table_forget(ProcessTable *table, const ProcessName *name);
 
-/* The address space of the kernel; NULL when it is not known. */
+/* The address space of the kernel; NULL: unknown. */
 const ProcessMaps *process_table_kernel_maps(const ProcessTable *table);
 
 ProcessCounts process_table_counts(const ProcessTable *table);
