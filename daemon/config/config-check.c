@@ -5,11 +5,11 @@
 #include "config/config-private.h"
 
 /*
- * What keys say together, once all are read. Only what somebody wrote is complained of, at its
- * line; a default that does not fit gives way without a word.
+ * Checks combinations of keys after all were read. Only values that somebody has written are
+ * reported, at their line; a default that does not fit is corrected without a message.
  */
 
-/* The line of a session's key, or NULL when it stands at its default. */
+/* The line of a session's key, or NULL if it has its default. */
 static const ConfigOrigin *config_check_said(const ConfigLoad *load, ptrdiff_t session,
                                              const char *name) {
     const ConfigOrigin *origin =
@@ -38,7 +38,7 @@ static void config_check_frequency(ConfigLoad *load, ptrdiff_t i) {
     SessionConfig *session = &load->config->sessions[i];
     uint64_t max = load->config->max_frequency_hz;
 
-    /* As high as is allowed is no more than that. */
+    /* CONFIG_FREQUENCY_MAX never exceeds the limit. */
     if (max == 0 || session->frequency_hz <= max || session->frequency_hz == CONFIG_FREQUENCY_MAX)
         return;
     if (at)
@@ -84,7 +84,7 @@ static void config_check_rings(ConfigLoad *load, ptrdiff_t i) {
     session->user_samples = session->kernel_samples = true;
 }
 
-/* The most that the segments of a session may take, where that is known as bytes. */
+/* The most that the segments of a session may take, if it is known in bytes. */
 static uint64_t config_check_budget(const Config *config, const SessionConfig *session) {
     uint64_t all =
         config->storage == STORAGE_VOLATILE ? config->runtime_max_use_bytes : config->max_use_bytes;

@@ -4,8 +4,8 @@
 #include "config/config-private.h"
 
 /*
- * What a new configuration changes, by the table: each row knows where its key lies in the struct
- * and what a change of it asks for.
+ * Finds what a new configuration changes, by the table: each row knows the offset of its key and
+ * what a change of it touches.
  */
 
 static unsigned config_diff_touches(const char *section, const void *old, const void *new) {

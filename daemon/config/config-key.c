@@ -5,8 +5,8 @@
 #include "config/config.h"
 
 /*
- * The table of keys: everything that is known of one is in its row. profd.conf and profd.conf(5)
- * are held against it.
+ * The table of keys: everything about a key is in its row. Lint tests compare profd.conf and
+ * profd.conf(5) with it.
  */
 
 #define MS      1000000ULL
@@ -22,7 +22,7 @@ enum { FREQUENCY_MAX_HZ = 100000, ZSTD_LEVEL_MAX = 22, PID_MAX = 1 << 22, SEGMEN
 
 #define OF_D(field) offsetof(Config, field), sizeof(((Config *)NULL)->field)
 #define OF_S(field) offsetof(SessionConfig, field), sizeof(((SessionConfig *)NULL)->field)
-/* Two members side by side, which the one key sets. */
+/* Two adjacent members that one key sets. */
 #define CALL_GRAPH                                                                                 \
     offsetof(SessionConfig, call_graph), offsetof(SessionConfig, dwarf_bytes) + sizeof(uint32_t) - \
                                              offsetof(SessionConfig, call_graph)

@@ -9,11 +9,11 @@
 #include "util/log.h"
 
 /*
- * Text into a Config. inih splits Key=value and comments; what it would do quietly is done before
- * the line reaches it: it cuts long lines and long section names short, takes an indented line for
- * more of the value before, goes on in the old section after a broken heading, and tells of the
- * first bad line alone. So headings are read here, lines come to it without indentation, and a
- * line that it makes no key of is known by the handler not being called.
+ * Parses text into a Config. inih splits Key=value and comments, but it has silent habits that are
+ * prevented here: it cuts long lines and long section names, takes an indented line as a
+ * continuation of the previous value, stays in the old section after an invalid heading, and
+ * reports only the first bad line. So headings are parsed here, lines are passed to inih without
+ * indentation, and a line is invalid if inih does not call the handler for it.
  */
 
 typedef struct Reader {
@@ -21,9 +21,9 @@ typedef struct Reader {
     const ConfigFile *file;
     size_t offset;
     unsigned line;
-    bool waiting;      /* the line is with inih and was no key yet */
-    bool passed_over;  /* the section is not known, and that was told */
-    const char *kind;  /* of the section: "Profd", "Session"; NULL: none yet */
+    bool waiting;      /* inih has the line and has not called the handler yet */
+    bool passed_over;  /* the section is unknown, which was reported */
+    const char *kind;  /* the kind of section: "Profd", "Session"; NULL: none yet */
     ptrdiff_t session; /* by index; -1: the daemon */
     int error;
 } Reader;
@@ -48,7 +48,7 @@ static int config_load_enter_session(Reader *reader, const char *name) {
     return 0;
 }
 
-/* What stands between the brackets; it is cut there. NULL: no heading. */
+/* The text between the brackets, which is terminated in place. NULL: not a heading. */
 static char *config_load_heading(char *line) {
     char *end = strchr(line, ']'), *rest;
 
@@ -101,7 +101,7 @@ static void config_load_report_unknown(Reader *reader, const char *name) {
                reader->kind);
 }
 
-/* Event= may be given several times and adds to what was said so far, but not to the default. */
+/* Event= may be given several times; each adds to the previous ones, but not to the default. */
 static const char *config_load_joined(const Reader *reader, const ConfigKey *key, const char *value,
                                       char *to, size_t size) {
     const ConfigOrigin *origin = config_load_origin(reader->load, key, reader->session);
@@ -158,7 +158,7 @@ static void config_load_end_line(Reader *reader) {
     reader->waiting = false;
 }
 
-/* The text of the next line, or why there is none of it for inih. */
+/* The text of the next line; NULL if inih shall not see it. */
 static const char *config_load_take_line(Reader *reader, size_t *ret_n) {
     const char *from = reader->file->text + reader->offset;
     size_t left = reader->file->size - reader->offset, n;
@@ -186,7 +186,7 @@ static const char *config_load_take_line(Reader *reader, size_t *ret_n) {
     return from;
 }
 
-/* A line for inih, as fgets() gives it; an empty one where it has nothing to do. */
+/* Returns a line to inih like fgets(); an empty one if inih has nothing to do. */
 static char *config_load_next_line(char *buffer, int size, void *userdata) {
     Reader *reader = userdata;
     const char *line;
@@ -217,7 +217,7 @@ static int config_load_read_file(ConfigLoad *load, const ConfigFile *file) {
     return r < 0 ? -ENOMEM : 0;
 }
 
-/* They name the files, so these names go along. */
+/* The origins point to the names of the files, so keep these names too. */
 static int config_load_keep_origins(ConfigLoad *load) {
     Config *config = load->config;
 

@@ -7,8 +7,8 @@
 #include "util/near.h"
 
 /*
- * Looks for the key of the same section whose name is nearest to a name that no key has, so that
- * the complaint about a typo can name the key.
+ * Finds the key of the same section whose name is most similar to an unknown one, so that the
+ * message about a typo can suggest it.
  */
 
 const char *config_near_key(const char *section, const char *name) {

@@ -11,15 +11,15 @@
 #include "util/file.h"
 
 /*
- * Which files make the configuration, as systemd finds its own: the main file is the first there
- * is, drop-ins are sorted by name over all folders, and a name in an earlier folder hides the same
- * name in later ones, with /dev/null to hide it altogether. Files are read whole, up to a limit,
- * so that nothing of them changes while they are taken in.
+ * Finds the files of the configuration like systemd does: the main file is the first one that
+ * exists; drop-ins are sorted by name over all folders, and a file in an earlier folder hides those
+ * of the same name in later ones, a link to /dev/null included. Files are read completely, up to a
+ * limit, so that they cannot change while they are parsed.
  */
 
 #define MAIN_FILE "profd/profd.conf"
 
-/* Earlier ones hide later ones. */
+/* Earlier folders override later ones. */
 static const char *const folders[] = {PROFD_SYSCONFDIR, "/run", "/usr/lib"};
 
 typedef struct DropIns {
@@ -52,7 +52,7 @@ static int config_path_read_text(int fd, char **ret, size_t *ret_size) {
     return 0;
 }
 
-/* The file becomes the last of the load. */
+/* Appends the file to those to load. */
 static int config_path_add_file(ConfigLoad *load, const char *path) {
     _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     _cleanup_free_ char *name = strdup(path);
@@ -162,7 +162,7 @@ static int config_path_add_main_file(ConfigLoad *load, const char *root) {
         if (asprintf(&path, "%s%s/" MAIN_FILE, root, folders[i]) < 0)
             return -ENOMEM;
         r = config_path_add_file(load, path);
-        /* Whoever runs without the rights of the system still has the defaults. */
+        /* A user who may not read the system's file still gets the defaults. */
         if (r == -EACCES) {
             config_report(load, path, 0, "This file cannot be read: %s", strerror(-r));
             r = -ENOENT;

@@ -6,8 +6,8 @@
 #include "util/text.h"
 
 /*
- * Members back to values, the other direction of the parsers: a row for each of them. What is
- * printed is what holds, which may be less than what was written.
+ * Prints values, the inverse of the parsers, with one row for each parser. It prints the effective
+ * value, which may be lower than the one in the file.
  */
 
 typedef void (*Printer)(const ConfigKey *key, const void *base, Buffer *out);
@@ -32,7 +32,7 @@ static void config_print_count(const ConfigKey *key, const void *base, Buffer *o
     text_u64(out, config_print_number_of(key, base));
 }
 
-/* In the largest unit that leaves nothing over. */
+/* In the largest unit that divides the value. */
 static void config_print_put_scaled(Buffer *out, uint64_t v, const uint64_t *units,
                                     const char *const *names, size_t n) {
     size_t i = 0;

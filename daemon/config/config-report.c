@@ -5,7 +5,7 @@
 #include "config/config-private.h"
 
 /*
- * What every step of a loading shares: it reports problems, and notes where each key was set.
+ * Functions for every step of loading: they report problems, and note where each key was set.
  */
 
 void config_report(ConfigLoad *load, const char *path, unsigned line, const char *format, ...) {

@@ -6,8 +6,8 @@
 #include "config/config-private.h"
 
 /*
- * A session out of settings that somebody gives while we run: the same keys, words and limits as
- * in a file, whose lines are here the settings by number.
+ * Makes a session from settings of a client: the same keys, words and limits as in a file; the
+ * number of a setting takes the place of a line number.
  */
 
 static void config_session_on_problem(void *userdata, const char *path _unused_, unsigned line,

@@ -8,8 +8,8 @@
 #include "config/config-private.h"
 
 /*
- * The structs themselves: made from the defaults of the table, and set by names. Sessions are
- * found by walking, since there are few.
+ * Fills the structs: sets the defaults of the table, and keys by name. Sessions are searched
+ * linearly, since there are few.
  */
 
 static void config_set_defaults(const char *section, void *base) {

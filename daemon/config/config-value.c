@@ -10,8 +10,8 @@
 #include "util/parse.h"
 
 /*
- * Values to members. A parser works on a copy and stores it last, so that a bad value leaves what
- * was there. Lists are written by people with commas, spaces or both, and kept in one way.
+ * Parses values into members. A parser stores its result last, so that an invalid value changes
+ * nothing. Lists may be written with commas, spaces or both, and are stored in one form.
  */
 
 enum {
@@ -125,7 +125,7 @@ int config_parse_amount(const ConfigKey *key, const char *value, void *base) {
     return 0;
 }
 
-/* The one of two words. */
+/* Parses one of two words. */
 static int config_value_parse_word(const char *value, const char *no, const char *yes, bool *ret) {
     *ret = strcmp(value, yes) == 0;
     return *ret || strcmp(value, no) == 0 ? 0 : -EINVAL;
@@ -149,7 +149,8 @@ int config_parse_layout(const ConfigKey *key _unused_, const char *value, void *
     return r;
 }
 
-/* What follows `word` and a colon, NULL after the word alone. -EINVAL: it is another word. */
+/* Returns the text after `word` and a colon, NULL after the word alone. -EINVAL: it is another
+ * word. */
 static int config_value_split_word(const char *value, const char *word, const char **ret_rest) {
     size_t n = strlen(word);
 
@@ -183,7 +184,7 @@ int config_parse_power_of_two(const ConfigKey *key, const char *value, void *bas
     return config_value_store(key, v, base);
 }
 
-/* Only what no event can be: what it means is for those who open it. */
+/* Rejects only what can never be an event; the code that opens events checks the rest. */
 int config_parse_events(const ConfigKey *key _unused_, const char *value, void *base) {
     char *events = ((SessionConfig *)base)->events;
     size_t n = strlen(value);
@@ -217,7 +218,7 @@ int config_parse_frequency(const ConfigKey *key, const char *value, void *base) 
     if (r < 0)
         return r;
     session->frequency_hz = hz;
-    /* The default comes as the very text of the table. */
+    /* The default is passed as the same pointer that the table has. */
     session->frequency_is_said = value != key->fallback;
     session->period = 0;
     return 0;
@@ -247,7 +248,7 @@ int config_parse_call_graph(const ConfigKey *key _unused_, const char *value, vo
     return 0;
 }
 
-/* A number at *p, which moves behind it. */
+/* Parses a number at *p and advances *p. */
 static int config_value_take_number(const char **p, uint64_t max, uint64_t *ret) {
     char digits[12] = {};
     size_t n = strspn(*p, "0123456789");
@@ -296,7 +297,7 @@ int config_parse_cpus(const ConfigKey *key _unused_, const char *value, void *ba
     return 0;
 }
 
-/* Names between slashes, none of which leads elsewhere or is longer than a name may be. */
+/* Whether it consists of names between slashes, none of them `.`, `..` or too long. */
 static bool config_value_is_path_below(const char *path) {
     while (*path) {
         size_t n = strcspn(path, "/");

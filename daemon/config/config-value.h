@@ -5,16 +5,17 @@
 
 #include "config/config.h"
 
-/* A member of 1 (bool), 4 or 8 bytes, as the row's size says, between min and max. */
+/* Parse into a member of 1 (bool), 4 or 8 bytes, according to the row's size, between min and
+ * max. */
 int config_parse_bool(const ConfigKey *key, const char *value, void *base);
 int config_parse_count(const ConfigKey *key, const char *value, void *base);
 int config_parse_size(const ConfigKey *key, const char *value, void *base);
 int config_parse_span(const ConfigKey *key, const char *value, void *base);
-/* The same where `0` and `infinity` both mean no limit and are kept as 0. */
+/* The same, where `0` and `infinity` both mean no limit and are stored as 0. */
 int config_parse_count_limit(const ConfigKey *key, const char *value, void *base);
 int config_parse_size_limit(const ConfigKey *key, const char *value, void *base);
 int config_parse_span_limit(const ConfigKey *key, const char *value, void *base);
-/* A size, `10%`, nothing for the rule that is built in, `infinity` where max is CONFIG_NO_LIMIT. */
+/* A size, `10%`, an empty text for the built-in rule, or `infinity` if max is CONFIG_NO_LIMIT. */
 int config_parse_amount(const ConfigKey *key, const char *value, void *base);
 
 int config_parse_storage(const ConfigKey *key, const char *value, void *base);
@@ -22,12 +23,12 @@ int config_parse_layout(const ConfigKey *key, const char *value, void *base);
 int config_parse_compress(const ConfigKey *key, const char *value, void *base);
 int config_parse_power_of_two(const ConfigKey *key, const char *value, void *base);
 
-/* Of a SessionConfig alone. */
+/* For a SessionConfig only. */
 int config_parse_events(const ConfigKey *key, const char *value, void *base);
 int config_parse_frequency(const ConfigKey *key, const char *value, void *base);
 int config_parse_call_graph(const ConfigKey *key, const char *value, void *base);
 int config_parse_cpus(const ConfigKey *key, const char *value, void *base);
 int config_parse_cgroup(const ConfigKey *key, const char *value, void *base);
 int config_parse_pids(const ConfigKey *key, const char *value, void *base);
-/* How many numbers a key of config_parse_pids() has. */
+/* Where a key of config_parse_pids() stores its number of items. */
 uint32_t *config_count_of(const ConfigKey *key, void *base);

@@ -21,8 +21,8 @@
 /* clang-format off */
 static const struct CallRow {
     const char *name;
-    unsigned    argument; /* that is checked ... */
-    uint64_t    mask;     /* ... in these bits; 0: any */
+    unsigned    argument; /* index of the argument that is checked ... */
+    uint64_t    mask;     /* ... in these bits; 0: no check */
     uint64_t    value;
 } allowed[] = {
     { "recvmsg",         0, 0, 0 },
@@ -36,7 +36,7 @@ static const struct CallRow {
     { "fcntl",           1, UINT32_MAX, F_ADD_SEALS },
     { "clock_gettime",   0, 0, 0 },
     { "restart_syscall", 0, 0, 0 },
-    /* Of the C library. */
+    /* Needed by the C library. */
     { "brk",             0, 0, 0 },
     { "mmap",            3, MAP_ANONYMOUS, MAP_ANONYMOUS },
     { "munmap",          0, 0, 0 },

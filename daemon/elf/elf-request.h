@@ -23,12 +23,12 @@ enum {
 typedef enum ElfWant {
     ELF_BUILD_ID, /* in the reply itself */
     ELF_UNWIND,   /* the table of unwind/unwind-table.h, in a memfd */
-    ELF_WANTS,    /* how many there are */
+    ELF_WANTS,    /* the number of kinds */
 } ElfWant;
 
 typedef struct ElfRequest {
     uint32_t protocol, want;
-    uint64_t serial; /* the reply has the same */
+    uint64_t serial; /* copied to the reply */
 } ElfRequest;
 
 typedef struct ElfReply {
@@ -36,16 +36,16 @@ typedef struct ElfReply {
     int32_t result; /* 0; -ENODATA: the file has none; -EAGAIN: the file is not to blame, ask again;
                        or another negative errno */
     uint64_t serial;
-    uint64_t cpu_ns;    /* what the helper has used since it began */
+    uint64_t cpu_ns;    /* CPU time of the helper since it began */
     uint64_t file_size; /* of the memfd; 0: there is none */
     uint32_t build_id_size;
     uint8_t build_id[BUILD_ID_SIZE_MAX];
 } ElfReply;
 
-/* Padding would carry what lay in memory before. */
+/* Padding would leak uninitialised memory. */
 static_assert(sizeof(ElfRequest) == 16 && sizeof(ElfReply) == 56, "padded");
 
-/* -EBADMSG: it is no request; -EPROTO: one of another version. */
+/* -EBADMSG: not a request; -EPROTO: a request of another version. */
 int elf_request_check(const void *bytes, size_t n, bool has_fd, ElfRequest *ret);
 /* Likewise for a reply, whose sender may have fallen to a file that it read. What is in the memfd
  * is for whoever opens it to check. */

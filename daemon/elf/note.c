@@ -8,24 +8,24 @@
 #include "util/macro.h"
 
 /*
- * Anyone may map a file of any content as executable, so this is read like an attack: a bounded
- * number of program headers, then of section headers for files that have notes in sections alone,
- * of each run of notes a bounded piece, of all of them together another, and no more reads than
- * that. The build id is the note of type NT_GNU_BUILD_ID by the name of GNU.
+ * Anyone may map a file of any content as executable, so the file is treated as hostile: the number
+ * of program headers is bounded, as is that of section headers (for files that have notes only in
+ * sections), the size of each run of notes, the size of all of them together, and the number of
+ * reads. The build id is the note of type NT_GNU_BUILD_ID with the name GNU.
  */
 
 enum {
-    ENTRIES_MAX = 1024,         /* headers of one kind that are looked at */
-    ENTRIES_AT_ONCE = 32,       /* that are read together */
+    ENTRIES_MAX = 1024,         /* the most headers of one kind that are examined */
+    ENTRIES_AT_ONCE = 32,       /* read at once */
     RUN_MAX_BYTES = 16 << 10,   /* of one run of notes */
-    NOTES_MAX_BYTES = 64 << 10, /* of a file */
+    NOTES_MAX_BYTES = 64 << 10, /* of all notes of a file */
     NOTE_RUNS_MAX = 64,
 };
 
-/* What the two classes of ELF call by the same name and keep elsewhere. */
+/* Offsets that differ between the two classes of ELF. */
 typedef struct Layout {
     uint8_t header_size;
-    uint8_t table[2], entry_size[2], n_entries[2]; /* of program headers, of section headers */
+    uint8_t table[2], entry_size[2], n_entries[2]; /* for program headers and for section headers */
     uint8_t entry[2];
     uint8_t offset[2], size[2], align[2]; /* within an entry */
     bool wide;
@@ -69,7 +69,8 @@ int elf_notes_build_id(Bytes notes, size_t align, bool swap, BuildId *ret) {
         uint32_t name_size = cursor_u32(&c), size = cursor_u32(&c), type = cursor_u32(&c);
         const uint8_t *name, *desc;
 
-        /* What comes next is aligned from the start of the notes; so is the end, unless cut. */
+        /* The next field is aligned relative to the start of the notes; so is the end, unless it is
+         * cut off. */
         name = cursor_take(&c, name_size);
         if (c.failed)
             break;
@@ -110,13 +111,13 @@ static int note_try_notes(Elf *elf, uint64_t offset, uint64_t size, uint64_t ali
 }
 
 static bool note_is_notes(const Elf *elf, unsigned kind, const uint8_t *entry) {
-    /* A program header begins with its type; a section header has its name in front. */
+    /* A program header begins with its type; a section header begins with its name. */
     uint32_t type = load_u32(entry + (kind == SECTIONS ? 4 : 0), elf->swap);
 
     return type == (kind == SECTIONS ? (uint32_t)SHT_NOTE : (uint32_t)PT_NOTE);
 }
 
-/* Of as many entries as the file has of those that were asked for. */
+/* Examines at most as many entries as the file has. */
 static int note_try_entries(Elf *elf, unsigned kind, uint64_t at, size_t n, BuildId *ret) {
     uint8_t entries[ENTRIES_AT_ONCE * sizeof(Elf64_Shdr)];
     const Layout *l = elf->layout;

@@ -9,9 +9,9 @@
 #include "util/parse.h"
 
 /*
- * profd-elf: the only program of a recording profd that reads what is in ELF files. profd starts it
- * without any right and hands it one descriptor at a time. Exit statuses: 0 nobody asks any more,
- * 1 failed, 2 wrong usage.
+ * profd-elf: the only program of a recording profd that reads the content of ELF files. profd
+ * starts it without any rights and passes one descriptor at a time. Exit statuses: 0 the caller is
+ * gone, 1 failed, 2 wrong usage.
  */
 
 enum { STATUS_FAILED = 1, STATUS_USAGE = 2, LARGE_BYTES = 128 << 10 };
@@ -27,6 +27,6 @@ int main(int argc, char **argv) {
     }
     /* What a file needed goes back to the system with the file, and leaves no holes. */
     (void)mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
-    /* Without what exit() would do: nothing is buffered, and little may be called any more. */
+    /* Skip what exit() would do: nothing is buffered, and few system calls are still allowed. */
     _exit(elf_sandbox() < 0 || elf_serve((int)socket) < 0 ? STATUS_FAILED : 0);
 }

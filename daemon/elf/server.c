@@ -13,11 +13,11 @@
 #include "util/macro.h"
 
 /*
- * One table from what is wanted to who finds it. A file is read by bounded pread() calls into our
- * own memory and never mapped, since it may shrink meanwhile. Each file has a limit of CPU time: a
- * timer that counts what we use, in the kernel too, ends the process by SIGPROF, which nobody
- * outside would send, so that whoever asked knows that the file is to blame. How long the file
- * system takes to answer is not our time.
+ * A table has the function for each kind of request. A file is read with bounded pread() calls into
+ * our own memory and never mapped, since it may shrink meanwhile. Each file has a limit of CPU
+ * time: a timer that counts our user and system time ends the process with SIGPROF, which nobody
+ * else would send, so the caller knows that the file is the cause. Time spent waiting for the file
+ * system does not count.
  */
 
 enum { LIMIT_S = 2 }; /* of CPU time, for one file */

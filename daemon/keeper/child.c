@@ -13,12 +13,12 @@
 #include "util/log.h"
 
 /*
- * Fork, give up everything, exec. The program is found by its path each time, so that one that was
- * installed meanwhile is taken. It leads a process group of its own: ^C on a terminal reaches the
- * keeper alone, which passes it on once.
+ * Forks, drops all rights, and executes the recorder. The program is looked up by its path each
+ * time, so that a newly installed version is used. It leads its own process group, so ^C on a
+ * terminal reaches only the keeper, which forwards it once.
  */
 
-enum { KILLED_FIRST = 300 }; /* see exec_be_killed_first(): the next one finds the rings */
+enum { KILLED_FIRST = 300 }; /* see exec_be_killed_first(): the next recorder finds the rings */
 
 static void child_run(const KeeperHost *host, const char *program, char *const *argv, int socket) {
     _cleanup_close_ int fd = open(program, O_PATH | O_CLOEXEC);

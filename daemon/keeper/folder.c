@@ -13,9 +13,9 @@
 #include "util/macro.h"
 
 /*
- * The store may have been made by another: by a package or systemd as root's and empty, or by a
- * profd that ran before there was a user for it. What is the keeper's in it becomes the recorder's,
- * but for finished recordings, which stay root's. Links are never followed.
+ * Somebody else may have created the store: a package or systemd, owned by root and empty, or a
+ * profd that ran before the user profd existed. Files in it that the keeper's user owns become the
+ * recorder's, except finished recordings, which stay root's. Links are never followed.
  */
 
 enum {
@@ -29,7 +29,7 @@ static int folder_open(int above, const char *name) {
     return fd < 0 ? -errno : fd;
 }
 
-/* By its name: one that is being written is called otherwise. */
+/* By its name: a recording in progress has a different suffix. */
 static bool folder_is_finished(const char *name, const struct stat *status) {
     const char *suffix = strstr(name, ".perf.data");
 
@@ -74,12 +74,12 @@ static int folder_hand_over(const KeeperHost *host, int folder, unsigned depth) 
     return r == 0 && fchown(folder, host->uid, host->gid) < 0 ? -errno : r;
 }
 
-/* What a runtime folder has. */
+/* Whether a runtime folder may contain it. */
 static bool folder_is_known(const char *name) {
     return name[0] == '.' || strcmp(name, LISTEN_NAME) == 0 || strcmp(name, "store") == 0;
 }
 
-/* Empty, or with what a store has. */
+/* Whether it is empty or contains only what a store has. */
 static bool folder_is_ours(int folder) {
     int copy = folder_open(folder, ".");
     DIR *entries = copy < 0 ? NULL : fdopendir(copy);
@@ -98,7 +98,7 @@ static bool folder_is_ours(int folder) {
     return is_empty || has_sessions;
 }
 
-/* Each that lacks gets this very mode. */
+/* Creates missing folders, each with exactly this mode. */
 static int folder_make(const char *path, mode_t mode) {
     mode_t before = umask(0777 & ~mode);
     int r = file_make_folders(path, mode);
@@ -128,7 +128,7 @@ int folder_prepare(const KeeperHost *host, const char *path, mode_t mode) {
 
     if (r < 0 || !host->has_user)
         return r;
-    /* Here a link is right: the administrator named it. */
+    /* Following a link is right here, because the administrator chose the path. */
     folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0)
         return -errno;

@@ -3,6 +3,6 @@
 
 #include "keeper/rights/keeper-host.h"
 
-/* A folder that the recorder may write to, and the folders for sessions in it; `mode` where it is
- * made. One that holds something else, as /tmp does, is left to whom it belongs. */
+/* Prepares a folder that the recorder may write to, and the session folders in it; `mode` if it is
+ * created. A folder with other content, like /tmp, keeps its owner. */
 int folder_prepare(const KeeperHost *host, const char *path, mode_t mode);

@@ -23,11 +23,11 @@
 #include "util/log.h"
 
 /*
- * One loop over a signalfd and the sockets of at most two recorders: the one that records, and one
- * that is to follow it. What became of a recorder is only ever learned from wait: a socket that
- * closes just ends its link. The rule for an end: before anybody ever recorded, the recorder's
- * status is ours; after that a recorder that ended well was told to, and one that did not is
- * started again, later each time, for the rings go on filling and somebody must empty them.
+ * One loop over a signalfd and the sockets of at most two recorders: the current one, and one that
+ * is to follow it. Only wait() tells how a recorder ended; a socket that closes just ends its link.
+ * When a recorder ends before any recorder has ever recorded, its exit status becomes ours. After
+ * that, a recorder that exits with success was asked to; any other is started again, with growing
+ * delays, because the rings fill and must be drained.
  */
 
 #define ELF_PROGRAM "profd-elf"
@@ -35,11 +35,13 @@
 enum {
     RESTART_FIRST_MS = 100,
     RESTART_LAST_MS = 10000,
-    RESTART_READY_MS = 400, /* at most, of one that had recorded: its rings fill meanwhile */
-    LIVED_WELL_SEC = 1,     /* a ring holds some seconds, no more */
-    LEAVE_MS = 30000,       /* for a recorder to finish its segments when another is to follow */
-    ASK_MS = 60000,         /* for the other to get so far */
-    ABORT_MS = 20000,       /* for a recorder to leave its core dump */
+    RESTART_READY_MS = 400, /* the longest delay after a recorder that had recorded, since its
+                             * rings are filling */
+    LIVED_WELL_SEC = 1,     /* a ring holds only some seconds */
+    LEAVE_MS = 30000,       /* for a recorder to finish its segments before the next one takes
+                             * over */
+    ASK_MS = 60000,         /* for the next one to start up */
+    ABORT_MS = 20000,       /* for a recorder to write its core dump */
     UMASK = 027,
 };
 
@@ -51,7 +53,7 @@ typedef struct Keeping {
     Child current, next;
     int signals;
     int life[2];
-    uint64_t restart_at_ns; /* 0: none is due */
+    uint64_t restart_at_ns; /* 0: no restart is scheduled */
     uint64_t restart_delay_ms;
     bool has_recorded, is_stopping, is_over;
     int status;
@@ -75,7 +77,7 @@ static int keeper_start(Keeping *k, Child *child, bool may_take_over) {
     return child_start(child, &k->context, k->program, k->options->argv, may_take_over);
 }
 
-/* A fork that failed is tried again like a recorder that died. */
+/* A failed fork is retried like a recorder that died. */
 static void keeper_restart_later(Keeping *k, const char *why) {
     char restarts[16];
 
@@ -97,7 +99,7 @@ static void keeper_restart(Keeping *k) {
         keeper_restart_later(k, "could not be started");
 }
 
-/* The one that was to follow follows. */
+/* The next recorder becomes the current one. */
 static void keeper_promote(Keeping *k) {
     k->current = k->next;
     k->next = (Child){.link.fd = -1};
@@ -121,7 +123,7 @@ static void keeper_on_current_end(Keeping *k, int status) {
     keeper_describe_end(status, text, sizeof(text));
     child_close(&k->current);
     if (k->is_stopping) {
-        /* One that had not set up its handlers yet just went. */
+        /* A recorder that has not installed its handlers yet dies of SIGTERM. */
         is_well |= WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM;
         if (!is_well)
             log_error(0, "The recorder %s while it stopped, what it had not written is lost", text);
@@ -193,8 +195,8 @@ static uint64_t keeper_moment_in(uint64_t ms, uint64_t usual_ms) {
     return clock_monotonic_ns() + (ms ? ms : usual_ms) * NS_PER_MS;
 }
 
-/* The watchdog's word for the one that hangs, which is not us. We wait for it: what is left in the
- * service is killed when we end, and a core dump is not written at once. */
+/* systemd's watchdog sends SIGABRT for a recorder that hangs; pass it on. Wait for the recorder:
+ * systemd kills the rest of the service when we exit, and a core dump takes time. */
 static void keeper_on_abort(Keeping *k) {
     log_struct(LOG_LEVEL_ERROR, 0, LOG_FIELDS({"PROFD_EVENT", "watchdog"}),
                "Told to abort, as systemd does when it has not heard of the recorder for "
@@ -219,7 +221,7 @@ static void keeper_on_upgrade(Keeping *k) {
         k->next.leave_by_ns = keeper_moment_in(k->options->ask_ms, ASK_MS);
 }
 
-/* A signal that tells to stop counts before the end that it caused. */
+/* Process a stop signal before the exit of the recorder that it caused. */
 static void keeper_on_signals(Keeping *k) {
     struct signalfd_siginfo info;
     bool has_ended = false;
@@ -331,7 +333,7 @@ static int keeper_block_signals(int *ret) {
     return 0;
 }
 
-/* Beside this program, as in a build, or where it is installed. */
+/* Next to this program, as in a build folder, or where it is installed. */
 static void keeper_find_elf(Keeping *k) {
     const char *slash = strrchr(k->program, '/');
 
@@ -360,7 +362,7 @@ static int keeper_prepare(Keeping *k) {
 }
 
 static int keeper_prepare_folders(Keeping *k) {
-    /* Any user comes through the one to the control socket. */
+    /* Any user must be able to reach the control socket in the runtime folder. */
     const struct {
         const char *path;
         mode_t mode;

@@ -3,7 +3,7 @@
 
 /*
  * The privileged process: holds events and rings, opens what only it may open, and runs the
- * recorder, which does everything else without a right.
+ * recorder, which does everything else without any rights.
  */
 
 #include <stddef.h>
@@ -11,12 +11,12 @@
 
 typedef struct KeeperOptions {
     char *const *argv;   /* of this process; the recorder gets them, and --recorder=FD */
-    const char *store;   /* made where it lacks, and the recorder's; NULL: none */
-    const char *runtime; /* likewise */
-    /* How long a recorder may take to make room for the next, and that one to ask for it; 0: as
-     * long as is usual. */
+    const char *store;   /* created if it is missing, and given to the recorder; NULL: none */
+    const char *runtime; /* the same */
+    /* How long a recorder may take to finish before the next one, and the next one to ask for the
+     * takeover; 0: the default. */
     uint64_t leave_ms, ask_ms;
 } KeeperOptions;
 
-/* Until it is told to stop, or the first recorder could not start. The status to exit with. */
+/* Runs until a signal stops it or the first recorder fails to start. Returns the exit status. */
 int keeper_run(const KeeperOptions *options);

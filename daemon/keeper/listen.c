@@ -14,17 +14,17 @@
 #include "util/macro.h"
 
 /*
- * The folder may be the recorder's, so nothing in it is followed or given another mode by name: the
- * socket gets its mode from the umask as it is made. It is bound by way of the open folder, so that
- * a path of any length will do. A socket that is there already is somebody's when a connection is
- * taken, and a leftover else.
+ * The folder may belong to the recorder, so no link in it is followed and no mode is changed by
+ * name: the socket gets its mode from the umask when it is created. It is bound relative to the
+ * open folder, so the path may have any length. An existing socket is in use if it accepts a
+ * connection, and stale otherwise.
  */
 
 enum {
-    BACKLOG = 1024, /* they wait here while a recorder is started again */
+    BACKLOG = 1024, /* connections wait here while a recorder is restarted */
     TRIES = 40,
     TRY_MS = 50,
-    NOT_SOCKET_MODE = 0111, /* who may do what is decided a call at a time */
+    NOT_SOCKET_MODE = 0111, /* the rights are checked at each call */
 };
 
 static struct sockaddr_un listen_address_in(int folder) {
@@ -52,7 +52,7 @@ static int listen_bind_socket(int fd, const struct sockaddr_un *address) {
     return r;
 }
 
-/* -EADDRINUSE: one that is listened on. */
+/* -EADDRINUSE: somebody listens on it. */
 static int listen_remove_leftover(int folder, const struct sockaddr_un *address) {
     _cleanup_close_ int probe = -1;
     int r = listen_new_socket(&probe);
@@ -74,7 +74,7 @@ static int listen_open_below(int folder, int *ret_fd) {
     r = listen_bind_socket(fd, &address);
     if (r == -EADDRINUSE) {
         r = listen_remove_leftover(folder, &address);
-        /* Of a profd that was killed, the recorder goes a moment later. */
+        /* After a profd was killed, its recorder may live a moment longer. */
         for (int i = 0; r == -EADDRINUSE && i < TRIES; i++) {
             (void)poll(NULL, 0, TRY_MS);
             r = listen_remove_leftover(folder, &address);
@@ -90,7 +90,8 @@ static int listen_open_below(int folder, int *ret_fd) {
     return 0;
 }
 
-/* As who owns the folder: without CAP_DAC_OVERRIDE root may not write to that of another. */
+/* Acts as the owner of the folder: without CAP_DAC_OVERRIDE root may not write to other users'
+ * folders. */
 static int listen_open_as_owner(int folder, int *ret_fd) {
     struct stat status;
     int before, r;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The control socket, which any user may reach: what who may do is decided behind it. */
+/* The control socket. Any user may connect to it; the recorder decides what each may do. */
 
 #define LISTEN_NAME "io.profd.Control"
 
-/* Listens below the folder `runtime`, in the place of a socket that nobody listens on any more.
- * Only while there is one thread. What fails is logged. */
+/* Listens in the folder `runtime` and replaces a socket that nobody listens on any more. Must be
+ * called while there is only one thread. Logs its failures. */
 int listen_open(const char *runtime, int *ret_fd);

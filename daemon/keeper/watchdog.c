@@ -9,10 +9,11 @@
 #include "util/macro.h"
 
 /*
- * The recorder feeds the watchdog. One that dies is the keeper's to deal with, not systemd's, whose
- * way would cost what the rings hold: so the next one gets the watchdog's whole time from its start
- * on. This is the one word of systemd's protocol that the keeper knows: a datagram to the address
- * that NOTIFY_SOCKET names, where a leading @ stands for an abstract one.
+ * Normally the recorder feeds the watchdog. When a recorder dies, the keeper restarts it; a restart
+ * by systemd would lose what the rings hold. So the keeper feeds the watchdog once at each start,
+ * and the next recorder has the whole watchdog time. This is the only message of systemd's protocol
+ * that the keeper sends: a datagram to the address in NOTIFY_SOCKET, where a leading @ means an
+ * abstract address.
  */
 
 void watchdog_feed(void) {

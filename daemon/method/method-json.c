@@ -2,7 +2,7 @@
 #include "method/method-private.h"
 #include "protocol/value.h"
 
-/* JSON that several methods return: coverage and gaps. */
+/* JSON that several methods return: the coverage of a segment or snapshot, and its gaps. */
 
 static json_t *method_json_gap(const PdGap *gap) {
     return json_pack("{s:o, s:o, s:s, s:o}", "sinceUsec", answer_count(gap->from_ns / 1000),

@@ -8,7 +8,7 @@
 #include "protocol/value.h"
 #include "util/log.h"
 
-/* Lists and changes snapshots, and describes a new one. */
+/* Lists, pins and removes snapshots, and describes the one that a Snapshot() call made. */
 
 static json_t *method_snapshot_files_json(const SnapshotInfo *info) {
     json_t *list = json_array();

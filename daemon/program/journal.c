@@ -12,14 +12,14 @@
 #include "program/log-event.h"
 
 /*
- * The backend of the log under systemd. A line of text can only carry its priority; an entry of
- * the journal carries who is concerned (PROFD_SESSION=, PROFD_SEGMENT=), so that `journalctl
- * PROFD_SESSION=default` finds it. One that tells of an event by its name (PROFD_EVENT=) gets the
- * number of that as well, by which the catalog is read. A journal that is away gives an error, and
- * the line goes to stderr, which systemd brings back to life. So does an error without fields,
- * which may be the last word of a process: the journal asks who sent an entry only when it reads
- * it, and no unit is found for a process that is gone, while the stream of stderr belongs to its
- * unit for good.
+ * The backend of the log under systemd. A line of text has only a priority; an entry of the journal
+ * also has fields (PROFD_SESSION=, PROFD_SEGMENT=), so that `journalctl PROFD_SESSION=default`
+ * finds it. An entry with an event name (PROFD_EVENT=) also gets the event's message id, by which
+ * journalctl finds the text in the catalog. If the journal is not running, sending fails, and the
+ * line goes to stderr, which makes systemd start the journal again. An error without fields goes to
+ * stderr too, because it may be the last message of a process: the journal determines the sender of
+ * an entry when it reads it, and finds no unit for a process that is gone, while the stream of
+ * stderr always belongs to its unit.
  */
 
 enum { NAME_MAX_LENGTH = 64 };
@@ -55,7 +55,7 @@ static int journal_add(JournalEntry *entry, const char *name, const char *format
     return 0;
 }
 
-/* journald silently drops a field with another name. */
+/* journald silently drops a field with an invalid name. */
 static bool journal_name_is_valid(const char *name) {
     size_t n = strlen(name);
 

@@ -6,10 +6,9 @@
 #include "util/macro.h"
 
 /*
- * The one table of what happens, as the journal knows it. Who logs names the event by a field,
- * PROFD_EVENT; the number that its entry carries besides, and that leads `journalctl -x` to the
- * text in systemd/profd.catalog, comes from here. A number never changes its meaning, and one that
- * is not used any more is not given again.
+ * The table of all log events. A log call names its event in a field, PROFD_EVENT; the message id
+ * comes from this table, and `journalctl -x` finds the text in systemd/profd.catalog by it. An id
+ * never changes its meaning, and the id of a removed event is not reused.
  */
 
 typedef struct Event {

@@ -10,9 +10,9 @@
 #include "util/macro.h"
 #include "util/parse.h"
 
-/* One table of options: a row has its name, what it takes, its help and what it does. */
+/* One table of options: a row has the name, the argument, the help text and the handler. */
 
-/* NULL, or what would have been right. */
+/* Returns NULL, or a description of valid values. */
 typedef const char *(*Handler)(Options *options, const char *value);
 
 static const char *profd_option_set_store(Options *options, const char *value) {
@@ -84,8 +84,8 @@ static const char *profd_option_set_version(Options *options, const char *value 
 /* clang-format off */
 static const struct OptionRow {
     const char *name;
-    const char *value; /* NULL: takes none */
-    const char *help;  /* NULL: not shown */
+    const char *value; /* NULL: no argument */
+    const char *help;  /* NULL: hidden */
     Handler     handle;
 } rows[] = {
     { "config",            "FILE",  "configuration (default: " PROFD_SYSCONFDIR "/profd/profd.conf)", profd_option_set_config            },

@@ -17,14 +17,14 @@
 #include "util/log.h"
 
 /*
- * profd: one program, two processes. Started by somebody, it is the keeper, which starts it once
- * more as the recorder. Exit statuses: 0 stopped as asked, 1 failed (the log says why; with
- * --check-config, that something is wrong), 2 wrong usage.
+ * profd: one program, two processes. The process that a user starts is the keeper, which starts the
+ * program again as the recorder. Exit statuses: 0 stopped on request, 1 failed (the log has the
+ * reason; with --check-config, the configuration has problems), 2 wrong usage.
  */
 
 enum { STATUS_FAILED = 1, STATUS_USAGE = 2 };
 
-/* For the lint that holds profd.conf and its page against the table. */
+/* For the lint test that compares profd.conf and its manual with the table. */
 static void profd_print_config_keys(void) {
     size_t n;
     const ConfigKey *keys = config_keys(&n);
@@ -39,7 +39,7 @@ static void profd_print_event(void *userdata _unused_, const char *name) {
     puts(name);
 }
 
-/* A typo must not take the recorder away: what is wrong is warned of, and its default holds. */
+/* A typo must not stop recording: profd logs a warning and uses the default. */
 static int profd_load_config(const Options *options, Config **ret) {
     int r = config_load(options->config, config_log_problem, NULL, ret);
 
@@ -60,7 +60,7 @@ static int profd_check_config(const Options *options) {
     return problems == 0 && r <= 0 ? EXIT_SUCCESS : STATUS_FAILED;
 }
 
-/* Until then nobody else's file was parsed. */
+/* Enter the sandbox before any file of another user is parsed. */
 static int profd_connect_keeper(const Options *options, Keeper **ret) {
     int r = sandbox_recorder();
 
@@ -98,8 +98,8 @@ static int profd_record(const Options *options, char **argv) {
     return r < 0 ? STATUS_FAILED : EXIT_SUCCESS;
 }
 
-/* The folders of the system are root's: who is not has his own, and tells the recorder, whose user
- * is no guide. */
+/* The folders of the system are root's. Other users have folders of their own, and the recorder
+ * gets their paths as options, because it may run as another user. */
 static int profd_keep(const Options *options, int argc, char **argv) {
     _cleanup_(user_folders_done) UserFolders own = {};
     KeeperOptions keeper = {.argv = argv, .store = options->store, .runtime = options->runtime};
@@ -114,7 +114,7 @@ static int profd_keep(const Options *options, int argc, char **argv) {
     }
     keeper.argv = own.argv;
     keeper.store = own.store ?: options->store;
-    /* Without any there is none, and whoever needs it says so. */
+    /* Without a runtime folder there is none; code that needs it reports that. */
     keeper.runtime = options->has_runtime ? options->runtime : own.runtime;
     return keeper_run(&keeper);
 }
@@ -143,7 +143,7 @@ int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN);
     if (options.recorder < 0)
         return profd_keep(&options, argc, argv);
-    /* The last word is the keeper's, and no part of what recordings tell. */
+    /* The last argument comes from the keeper and is not part of the command line in recordings. */
     argv[argc - 1] = NULL;
     return profd_record(&options, argv);
 }

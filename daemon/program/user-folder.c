@@ -9,8 +9,8 @@
 #include "util/macro.h"
 
 /*
- * $XDG_STATE_HOME/profd, else ~/.local/state/profd, and $XDG_RUNTIME_DIR/profd. Only absolute paths
- * count, as the specification of these variables has it.
+ * $XDG_STATE_HOME/profd, else ~/.local/state/profd, and $XDG_RUNTIME_DIR/profd. Relative paths are
+ * ignored, as the specification of these variables demands.
  */
 
 static const char *user_folder_of(const char *variable) {

@@ -5,8 +5,8 @@
 #include <string.h>
 
 /*
- * A Baseline on its way from the thread that read it to the one that wants it: the struct, its
- * arrays, then its names, in one piece of memory, so that one free() is the end of it.
+ * A Baseline that is passed from the reading thread to the main thread: the struct, its arrays and
+ * its names in one allocation, so that a single free() releases it.
  */
 
 static size_t baseline_names_size(const Baseline *b) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Copies of Baselines. */
+/* Makes copies of Baselines. */
 
 #include "process/history/history.h"
 
-/* A deep copy in one piece of memory; free() it. */
+/* A deep copy in one allocation; free() it. */
 Baseline *baseline_copy(const Baseline *baseline);
-/* The size of that memory. */
+/* The size of that allocation. */
 size_t baseline_size(const Baseline *baseline);

@@ -13,10 +13,10 @@
 #include "util/macro.h"
 
 /*
- * A walk of the tree that perf events follow, wherever it is mounted, folder by folder and never
- * through a link. The id of a cgroup is what its folder's file handle holds. Anyone to whom a
- * subtree was delegated may nest it deeply and give it any names, so depth and number are bounded,
- * and what is beyond is left out.
+ * Walks the tree that perf events use, wherever it is mounted, folder by folder and never through a
+ * link. The id of a cgroup is in the file handle of its folder. A user to whom a subtree was
+ * delegated may nest it deeply and use any names, so depth and number are bounded; cgroups beyond
+ * the bounds are left out.
  */
 
 typedef struct Walk {
@@ -27,7 +27,7 @@ typedef struct Walk {
     char path[PATH_MAX];
 } Walk;
 
-/* Opens the mount, and puts the path of its root within the tree into the walk. */
+/* Opens the mount, and begins the path with the position of its root in the tree. */
 static int cgroup_scan_open_tree(const char *root, Walk *walk) {
     _cleanup_free_ CgroupTree *tree = malloc(sizeof(*tree));
     char path[PATH_MAX];
@@ -67,7 +67,7 @@ static int cgroup_scan_id_of(int fd, uint64_t *ret) {
 
 static int cgroup_scan_visit(Walk *walk, int fd, unsigned depth);
 
-/* A child that is gone by now, or that we may not look into, is passed over. */
+/* Skips a child that is gone or that we may not read. */
 static int cgroup_scan_visit_child(Walk *walk, int folder, const char *name, unsigned depth) {
     size_t size = walk->size, n = strlen(name);
     int fd, r;
@@ -91,7 +91,7 @@ static bool cgroup_scan_is_child(const struct dirent *e) {
            strcmp(e->d_name, "..") != 0;
 }
 
-/* Takes over the descriptor. */
+/* Takes ownership of the descriptor. */
 static int cgroup_scan_visit(Walk *walk, int fd, unsigned depth) {
     _cleanup_closedir_ DIR *dir = fdopendir(fd);
     uint64_t id;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The cgroups there are, by the ids that samples carry. */
+/* Lists the existing cgroups, with the ids that samples have. */
 
 #include <stdint.h>
 
@@ -10,10 +10,10 @@ enum {
     CGROUP_DEPTH_MAX = 64,
 };
 
-/* A negative return ends the walk. */
+/* A negative return value stops the walk. */
 typedef int (*CgroupCallback)(void *userdata, uint64_t id, const char *path);
 
-/* Calls back for each cgroup, parents first, with its path from the root of the hierarchy as the
- * kernel's CGROUP record has it. -ENOENT: none are mounted that perf events follow. `root` is ""
- * but in tests. */
+/* Calls back for each cgroup, parents first, with its path from the root of the hierarchy as in the
+ * kernel's CGROUP record. -ENOENT: no hierarchy that perf events use is mounted. `root` is ""
+ * except in tests. */
 int cgroup_walk(const char *root, CgroupCallback callback, void *userdata);

@@ -10,19 +10,19 @@
 #include "util/macro.h"
 
 /*
- * A file system can let whoever opens or reads a file of it wait for ever: FUSE, whose server is
- * anybody's program, and those of a network. Maps tell the device of a file before it is touched,
- * and the table of mounts tells which devices are FUSE. Others are tried; one that did not answer
- * is left alone for a minute, and twice as long each time that this happens again, so that a hung
+ * Opening or reading a file can block for ever on some file systems: FUSE, whose server is any
+ * user's program, and network file systems. The maps of a process show the device of a file before
+ * it is touched, and the mount table shows which devices are FUSE. Other devices are tried; one
+ * that did not answer is avoided for a minute, and twice as long each further time, so that a hung
  * server costs one attempt and not one for each of its files.
  */
 
 #define AVOID_FIRST_NS (60 * NS_PER_SECOND)
 #define AVOID_LAST_NS  (3600 * NS_PER_SECOND)
-/* Numbers are given out again when a file system is unmounted. */
+/* Device numbers are reused after an unmount. */
 #define KNOWN_NS (10 * NS_PER_SECOND)
 
-enum { MOUNTS_MAX = 10000 }; /* lines that are looked at */
+enum { MOUNTS_MAX = 10000 }; /* lines of the mount table that are read */
 
 void device_table_init(DeviceTable *table, int proc, LineReader *lines) {
     *table = (DeviceTable){.proc = proc, .lines = lines};
@@ -85,7 +85,7 @@ bool device_is_avoided(DeviceTable *table, Device device, uint32_t pid) {
     return device_is_fuse(table, device, pid);
 }
 
-/* Its own place, or a free one, or that of which the time is over first. */
+/* The device's slot, a free one, or the one that expires first. */
 static size_t device_place_of(const DeviceTable *t, Device device) {
     size_t best = 0;
 

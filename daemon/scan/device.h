@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Devices of files that other processes have mapped, as far as it may be unwise to touch them. */
+/* Decides which devices of mapped files are unsafe to touch. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,7 +21,7 @@ typedef struct DeviceTable {
     int proc; /* a descriptor of /proc, borrowed */
     struct {
         Device device;
-        uint64_t until_ns, delay_ns; /* 0: a free place */
+        uint64_t until_ns, delay_ns; /* until_ns is 0 in a free slot */
     } avoided[DEVICES_AVOIDED_MAX];
     struct {
         Device device;
@@ -29,12 +29,12 @@ typedef struct DeviceTable {
         uint64_t until_ns;
     } known[DEVICES_KNOWN_MAX];
     unsigned next_known;
-    LineReader *lines; /* borrowed, to read mounts by */
+    LineReader *lines; /* borrowed, to read the mount table */
 } DeviceTable;
 
 void device_table_init(DeviceTable *table, int proc, LineReader *lines);
-/* Whether files on it are left alone now: it did not answer lately, or the mounts that the process
- * sees say that it is FUSE. */
+/* Whether files on it must not be touched now: it recently did not answer, or it is FUSE according
+ * to the process's mount table. */
 bool device_is_avoided(DeviceTable *table, Device device, uint32_t pid);
-/* It did not answer: for a while nobody is to touch it, and longer each time. */
+/* It did not answer: avoid it for a while, longer each time. */
 void device_avoid(DeviceTable *table, Device device);

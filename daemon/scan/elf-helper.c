@@ -16,36 +16,36 @@
 #include "util/log.h"
 
 /*
- * profd-elf reads files of strangers, and may end, hang or lie. A helper that ended is judged by
- * the signal that ended it: by its own limit or by a crash, and then the file is to blame; by
- * SIGKILL or another signal that people and the kernel send, and then the file is innocent. One
- * that does not answer is looked at: when it waits for a file system, it is left behind, since no
- * signal reaches it; when it only waits for a CPU, so do we. After each end it is started later.
+ * profd-elf reads hostile files, and may exit, hang or give false answers. The signal that ended it
+ * decides who is to blame: its CPU limit or a crash, the file; SIGKILL or another signal that
+ * people and the kernel send, not the file. If it does not answer, its state is checked: if it
+ * waits for a file system, it is abandoned, since no signal reaches it; if it only waits for a CPU,
+ * so do we. After each end it is started later.
  */
 
 enum {
-    LOOK_MS = 1000,  /* between two looks at a helper that does not answer */
-    STUCK_LOOKS = 4, /* in a row at which it waits for a file system */
+    LOOK_MS = 1000,  /* between two checks of a helper that does not answer */
+    STUCK_LOOKS = 4, /* consecutive checks that find it waiting for a file system */
     LOOKS_MAX = 60,  /* for one answer */
-    END_MS = 10,     /* between two questions how it ended */
+    END_MS = 10,     /* between two queries of its exit status */
     END_TRIES = 200,
     RESTART_FIRST_MS = 100,
     RESTART_LAST_MS = 10000,
-    LIVED_WELL_ANSWERS = 64, /* after which it is started as if for the first time */
-    ENDS_MAX = 3,            /* in a row before it answered anything */
+    LIVED_WELL_ANSWERS = 64, /* after this many answers the restart delay is reset */
+    ENDS_MAX = 3,            /* consecutive ends before it answered anything */
     STAT_SIZE = 1024,
 };
 
 struct ElfHelper {
     Keeper *keeper;
     int proc;
-    int socket;   /* -1: none runs */
-    uint32_t pid; /* of the one that runs, or the last one */
+    int socket;   /* -1: it is not running */
+    uint32_t pid; /* of the current or the last process */
     uint64_t serial;
-    uint64_t cpu_ns, ended_cpu_ns; /* of the one that runs, of those before it */
-    uint64_t answers;              /* of the one that runs */
+    uint64_t cpu_ns, ended_cpu_ns; /* of the current process, and of those before it */
+    uint64_t answers;              /* of the current process */
     uint64_t ready_ns, delay_ms;
-    unsigned n_ends; /* in a row, before it answered anything */
+    unsigned n_ends; /* consecutive, before it answered anything */
 };
 
 int elf_helper_new(Keeper *keeper, int proc, ElfHelper **ret) {
@@ -79,7 +79,7 @@ bool elf_helper_is_missing(const ElfHelper *helper) {
     return helper->n_ends == ENDS_MAX;
 }
 
-/* It has ended, or is left behind. */
+/* Closes the connection to a helper that has ended or is abandoned. */
 static void elf_helper_give_up(ElfHelper *h) {
     closep(&h->socket);
     if (h->answers >= LIVED_WELL_ANSWERS)
@@ -108,7 +108,7 @@ static int elf_helper_start(ElfHelper *h) {
     return r;
 }
 
-/* What people and the kernel send whatever a program does. */
+/* Signals that people and the kernel send regardless of what the program does. */
 static bool elf_helper_is_from_outside(int number) {
     static const int numbers[] = {SIGKILL, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
@@ -118,7 +118,7 @@ static bool elf_helper_is_from_outside(int number) {
     return false;
 }
 
-/* -EAGAIN or -ECANCELED. */
+/* Returns -EAGAIN or -ECANCELED. */
 static int elf_helper_judge_end(ElfHelper *h) {
     int status = 0, r = -EINPROGRESS;
 
@@ -139,7 +139,7 @@ static int elf_helper_judge_end(ElfHelper *h) {
     return -ECANCELED;
 }
 
-/* Waits in the kernel in a way that no signal ends. */
+/* Whether it is in an uninterruptible wait in the kernel. */
 static bool elf_helper_waits_for_a_file_system(const ElfHelper *h) {
     char path[32], text[STAT_SIZE];
     _cleanup_close_ int fd = -1;
@@ -154,7 +154,7 @@ static bool elf_helper_waits_for_a_file_system(const ElfHelper *h) {
            stat.state == 'D';
 }
 
-/* 0 when there is something to receive. */
+/* 0: an answer can be received. */
 static int elf_helper_wait_for_answer(const ElfHelper *h) {
     unsigned stuck = 0;
 
@@ -186,7 +186,7 @@ static int elf_helper_receive(ElfHelper *h, const ElfRequest *request, ElfReply 
     return r;
 }
 
-/* What makes no sense was said by one that the file took over. */
+/* Only a helper that the file has compromised sends an invalid answer. */
 static int elf_helper_disbelieve(ElfHelper *h) {
     log_warning(0, "profd-elf gave an answer that makes no sense over a file, which is not read "
                    "again");

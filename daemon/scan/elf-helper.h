@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The scanner's end of profd-elf: it is started when it is needed, and again when it has ended. */
+/* The scanner's connection to profd-elf, which is started when it is needed, and again when it has
+ * ended. */
 
 #include "elf/note.h"
 #include "keeper/request/keeper-client.h"
@@ -9,7 +10,7 @@
 
 typedef struct ElfHelper ElfHelper;
 
-/* Borrows both; proc: a descriptor of /proc. */
+/* Borrows the keeper and proc, a descriptor of /proc. */
 int elf_helper_new(Keeper *keeper, int proc, ElfHelper **ret);
 ElfHelper *elf_helper_free(ElfHelper *helper);
 DEFINE_CLEANUP(ElfHelper *, elf_helper_free);
@@ -22,9 +23,9 @@ DEFINE_CLEANUP(ElfHelper *, elf_helper_free);
  */
 int elf_helper_build_id(ElfHelper *helper, int fd, BuildId *ret);
 int elf_helper_table(ElfHelper *helper, int fd, MappedTable **ret);
-/* The moment from which on it can be asked, by the monotonic clock. */
+/* When it can be used again, in CLOCK_MONOTONIC. */
 uint64_t elf_helper_ready_ns(const ElfHelper *helper);
-/* It could not be started when it was asked last, or ends each time before it answers. */
+/* Whether it could not be started last time, or always ends before it answers. */
 bool elf_helper_is_missing(const ElfHelper *helper);
-/* What it has used of the CPU, and those before it. */
+/* The CPU time of all its processes so far. */
 uint64_t elf_helper_cpu_ns(const ElfHelper *helper);

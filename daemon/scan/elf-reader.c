@@ -11,10 +11,10 @@
 #include "util/clock.h"
 
 /*
- * A file is opened, and what was found in it before is taken as long as the file is the same; else
- * profd-elf reads it. The kernel would read the build id for us (PROCMAP_QUERY), but it reads all
- * the notes that a file claims to have, in one piece that nothing ends. A descriptor is only ever
- * passed on here: the recorder reads no byte of the file.
+ * Opens a file and uses the cached result as long as the file is the same; otherwise profd-elf
+ * reads it. The kernel could read the build id (PROCMAP_QUERY), but it reads all notes that a file
+ * claims to have in one go that cannot be interrupted. The descriptor is only passed on: the
+ * recorder reads no byte of the file.
  */
 
 struct ElfReader {
@@ -59,7 +59,7 @@ uint64_t elf_reader_cpu_ns(const ElfReader *reader) {
     return elf_helper_cpu_ns(reader->helper);
 }
 
-/* What never changes as long as the file does not. */
+/* Whether the result stays valid as long as the file does not change. */
 static bool elf_reader_is_final(int r) {
     static const int results[] = {0,        -ENODATA, -ENOEXEC,   -ENOTSUP,
                                   -EBADMSG, -E2BIG,   -ECANCELED, -ENOMEM};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the ELF file says that a process has mapped, has had mapped, or has deleted. */
+/* Finds the build id of an ELF file that a process maps or has mapped, even if it was deleted. */
 
 #include "elf/note.h"
 #include "scan/cache/mapped-image.h"
@@ -10,19 +10,19 @@
 
 typedef struct ElfReader ElfReader;
 
-/* Borrows all; proc: a descriptor of /proc. */
+/* Borrows all arguments; proc: a descriptor of /proc. */
 int elf_reader_new(Keeper *keeper, ProcessReader *processes, int proc, ElfReader **ret);
 ElfReader *elf_reader_free(ElfReader *reader);
 DEFINE_CLEANUP(ElfReader *, elf_reader_free);
 
-/* 0; -ENODATA: it has none; -EAGAIN: ask again, after elf_reader_ready_ns(); any other: it could
- * not be had, or not for certain. */
+/* 0; -ENODATA: it has none; -EAGAIN: try again after elf_reader_ready_ns(); other errors: it could
+ * not be read, or the file is not certain. */
 int elf_reader_build_id(ElfReader *reader, const MappedImage *image, BuildId *ret);
 /* The unwind table of a file that `tables` has none of; the result is in the answer too. */
 int elf_reader_table(ElfReader *reader, const MappedImage *image, TableCache *tables,
                      TableAnswer *ret);
 uint64_t elf_reader_ready_ns(const ElfReader *reader);
-/* profd-elf, which reads the files, does not run. */
+/* Whether profd-elf, which reads the files, cannot run. */
 bool elf_reader_lacks_helper(const ElfReader *reader);
-/* What profd-elf has used of the CPU for this reader. */
+/* The CPU time of profd-elf for this reader. */
 uint64_t elf_reader_cpu_ns(const ElfReader *reader);

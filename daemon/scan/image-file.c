@@ -11,22 +11,22 @@
 #include "util/clock.h"
 
 /*
- * A wrong file is worse than none: its symbols would be believed. So each of the ways to one proves
- * that the file is the one that was mapped.
+ * A wrong file is worse than none, because its symbols would be believed. So each way to open a
+ * file proves that it is the mapped one.
  *
- * While the process has it mapped, device and inode of the mapping say so, in the numbers of the
- * kernel's own records: the file is opened through the mapping, and the mapping looked at before
- * and after. Device numbers of stat() are another matter (btrfs and overlayfs invent them) and
- * count only where mappings cannot be opened, as without root, and the path has to do.
+ * While the process maps it, device and inode of the mapping identify it, in the numbers of the
+ * kernel's own records: the file is opened through the mapping, and the mapping is checked before
+ * and after. Device numbers from stat() may differ (btrfs and overlayfs invent them) and are used
+ * only if mappings cannot be opened, as without root, and the path has to do.
  *
- * When the process or the mapping is gone only the path is left, and it only opens what the
- * recorder's own user may read. What lies there now may be a newer file with the inode number of
- * the old, so that the number has to come with the same generation, or with a change time from
- * before we began. A mapping, too, can have given way to that of a newer file with an old number,
- * which is told by the generation where it is known.
+ * When the process or the mapping is gone, only the path is left, and it only opens files that the
+ * recorder's own user may read. The path may now lead to a newer file with the inode number of the
+ * old one, so the generation must be the same too, or the change time must be from before profd
+ * began. A mapping may also have been replaced by one of a newer file with a reused number, which
+ * the generation shows if it is known.
  *
- * Nothing of a file is read here. What opens it is a process of the keeper: a file system that does
- * not answer holds up neither us nor those that wait for us for longer than it takes to notice.
+ * This code does not read files. A process of the keeper opens them: a file system that does not
+ * answer delays us and our callers only until the timeout.
  */
 
 #define PATHS_REST_NS (60 * NS_PER_SECOND)
@@ -38,9 +38,9 @@ typedef struct Range {
 struct ImageOpener {
     Keeper *keeper;
     ProcessReader *processes;
-    bool has_no_query; /* the kernel, older than 6.11 */
-    int64_t began_s;   /* by the clock of files */
-    int64_t offset_s;  /* of that clock from the one that never jumps */
+    bool has_no_query; /* the kernel is older than 6.11 */
+    int64_t began_s;   /* in the clock of file times */
+    int64_t offset_s;  /* difference from that clock to the one that never steps */
     DeviceTable devices;
     uint64_t paths_after_ns; /* a path led to a file system that does not answer */
     LineReader lines;
@@ -74,7 +74,7 @@ static bool image_file_is_image(const MappedImage *image, uint64_t major, uint64
     return image->major == major && image->minor == minor && image->inode == inode;
 }
 
-/* -ESTALE: something else is there. -ENOTTY: the kernel does not know of this. */
+/* -ESTALE: something else is mapped there. -ENOTTY: the kernel has no such query. */
 static int image_file_query(int maps, const MappedImage *image, Range *ret) {
     ProcmapQuery q = {.address = image->start};
     int r = procmap_query(maps, &q);
@@ -87,7 +87,7 @@ static int image_file_query(int maps, const MappedImage *image, Range *ret) {
     return 0;
 }
 
-/* Any mapping of the image, by the text of the maps. */
+/* Finds any mapping of the image in the text of the maps. */
 static int image_file_search(ImageOpener *o, int maps, const MappedImage *image, Range *ret) {
     size_t size;
     PdMmap map;
@@ -107,7 +107,7 @@ static int image_file_search(ImageOpener *o, int maps, const MappedImage *image,
     return r < 0 ? r : -ESTALE;
 }
 
-/* Where the image is mapped now: where it was, or anywhere. */
+/* Finds where the image is mapped now: at the old address, or anywhere. */
 static int image_file_find(ImageOpener *o, int maps, const MappedImage *image, Range *ret) {
     int r = o->has_no_query ? -ENOTTY : image_file_query(maps, image, ret);
 
@@ -127,8 +127,8 @@ static bool image_file_is_other_generation(const KeeperFileId *id, const MappedI
 }
 
 /*
- * As the process sees the path, or, where it ended or is another user's, as we see it: whatever is
- * there must prove to be the file that was mapped. Either opens only what our own user may read.
+ * Opens the path in the process's view or, if it has ended or belongs to another user, in ours; the
+ * file found must prove to be the mapped one. Both open only files that our own user may read.
  */
 static int image_file_open_by_path(ImageOpener *o, const MappedImage *image, KeeperFileId *ret_id,
                                    int *ret_fd) {
@@ -139,7 +139,7 @@ static int image_file_open_by_path(ImageOpener *o, const MappedImage *image, Kee
     return r;
 }
 
-/* Opens the path instead of the mapping; while the file is mapped nobody gets its number. */
+/* Opens the path instead of the mapping; no other file gets its number while it is mapped. */
 static int image_file_open_living_path(ImageOpener *o, const MappedImage *image,
                                        KeeperFileId *ret_id, int *ret_fd) {
     _cleanup_close_ int fd = -1;
@@ -167,7 +167,7 @@ static int image_file_open_mapping(ImageOpener *o, int maps, const MappedImage *
     r = keeper_open_mapped(o->keeper, image->pid, before.start, before.end, &id, &fd);
     if (r == -EPERM || r == -EACCES)
         r = image_file_open_living_path(o, image, &id, &fd);
-    /* Also when the opener was killed. */
+    /* The opener may also have been killed. */
     if (r == -EIO)
         r = -EAGAIN;
     if (r == -ETIMEDOUT)
@@ -184,7 +184,7 @@ static int image_file_open_mapping(ImageOpener *o, int maps, const MappedImage *
     return 0;
 }
 
-/* Whether the file was there, as it is, before anything was mapped that we heard of. */
+/* Whether the file already existed unchanged before the first mapping that we know of. */
 static bool image_file_is_old(const ImageOpener *o, const KeeperFileId *id) {
     int64_t offset_s = image_file_seconds(CLOCK_REALTIME) - image_file_seconds(CLOCK_BOOTTIME);
 
@@ -208,13 +208,13 @@ static int image_file_open_path(ImageOpener *o, const MappedImage *image, Keeper
     KeeperFileId id;
     int r;
 
-    /* Numbers of devices that stat() might invent, and clocks of other machines, prove nothing. */
+    /* Device numbers that stat() may invent, and clocks of other machines, prove nothing. */
     if (image->path[0] != '/' || image->major == 0)
         return -ESTALE;
     if (now_ns < o->paths_after_ns)
         return -EHOSTDOWN;
     r = image_file_open_by_path(o, image, &id, &fd);
-    /* The device of the image is not to blame for where its path leads now. */
+    /* The path may lead to another device by now, so do not blame the image's device. */
     if (r == -ETIMEDOUT)
         o->paths_after_ns = now_ns + PATHS_REST_NS;
     if (r < 0)

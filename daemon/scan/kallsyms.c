@@ -7,18 +7,17 @@
 #include "util/array.h"
 
 /*
- * "ADDRESS TYPE NAME" or, of a module, "ADDRESS TYPE NAME\t[MODULE]"; programs that BPF compiled
- * come last, as module [bpf]. Megabytes, so a line is looked at no more than it takes to see that
- * it does not matter, and nothing is kept of it.
+ * "ADDRESS TYPE NAME" or, in a module, "ADDRESS TYPE NAME\t[MODULE]"; compiled BPF programs come
+ * last, as module [bpf]. The file has megabytes, so each line is parsed only as far as needed to
+ * skip it, and skipped lines are not kept.
  *
- * kallsyms does not say how long an image is. An image ends at the latest where the next one
- * begins, and what reaches beyond the end of the program is not code of anybody else, so it may
- * be told too long, within reason.
+ * kallsyms has no length of an image. An image ends at the latest where the next one begins, and no
+ * other code follows the end of the program, so the length may be too large, within reason.
  */
 
 enum {
-    LENGTH_MAX = 64 << 10,   /* of a program before whose end no other begins */
-    TRAMPOLINE_BYTES = 4096, /* trampolines and dispatchers are a page each */
+    LENGTH_MAX = 64 << 10,   /* of a program with no other after it */
+    TRAMPOLINE_BYTES = 4096, /* trampolines and dispatchers take one page each */
 };
 
 typedef struct Symbol {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The text of /proc/kallsyms: a hundred thousand symbols, of which a few matter. */
+/* The text of /proc/kallsyms: a hundred thousand symbols, of which a few are needed. */
 
 #include "util/buffer.h"
 
@@ -17,12 +17,12 @@ typedef struct BpfImage {
 } BpfImage;
 
 typedef struct Kallsyms {
-    uint64_t text, stext, etext; /* 0: not there, or hidden from us */
-    BpfImage *images;            /* in order of address */
+    uint64_t text, stext, etext; /* 0: missing, or hidden from us */
+    BpfImage *images;            /* sorted by address */
     size_t n_images;
     Buffer names;
 } Kallsyms;
 
-/* Fills an all-zero Kallsyms; what came before an error stays. */
+/* Fills a zeroed Kallsyms; after an error the part before it is valid. */
 int kallsyms_read(int fd, Kallsyms *ret);
 void kallsyms_done(Kallsyms *kallsyms);

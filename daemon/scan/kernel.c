@@ -12,11 +12,11 @@
 #include "scan/module.h"
 
 /*
- * The text of the kernel runs from _text (or _stext, where that is no function) to _etext; perf
- * finds its symbols by the name of the map, "[kernel.kallsyms]" and that of the first symbol, and
- * by the offset, which is the symbol's address. kallsyms is read once in a run, since the kernel's
- * text stays where it is and BPF images tell of themselves from then on. Modules have no such
- * voice and are read each time.
+ * The text of the kernel extends from _text (or _stext, if _text is not a function) to _etext; perf
+ * finds its symbols by the name of the map, "[kernel.kallsyms]" and the first symbol, and by the
+ * offset, which is the symbol's address. kallsyms is read only once, since the kernel's text does
+ * not move and later BPF images are reported by side-band. Modules are not reported and are read
+ * each time.
  */
 
 /* PERF_RECORD_KSYMBOL_TYPE_BPF of include/uapi/linux/perf_event.h */
@@ -49,7 +49,7 @@ KernelReader *kernel_reader_free(KernelReader *reader) {
     return NULL;
 }
 
-/* Its headers and notes lie in its first page. */
+/* Its headers and notes are in its first page. */
 static int64_t kernel_read_vdso(void *userdata, uint64_t offset, void *to, size_t n) {
     size_t size = (size_t)sysconf(_SC_PAGESIZE);
 
@@ -64,7 +64,7 @@ int kernel_vdso_build_id(BuildId *ret) {
     /* The kernel passes addresses as numbers. */
     void *vdso = (void *)(uintptr_t)getauxval(AT_SYSINFO_EHDR); /* NOLINT */
 
-    /* That of a 32-bit profd is not the one of 64-bit processes. */
+    /* The vdso of a 32-bit profd is not that of 64-bit processes. */
     if (!vdso || sizeof(void *) < 8)
         return -ENODATA;
     return elf_build_id(&(ElfSource){.read = kernel_read_vdso, .userdata = vdso}, ret);
@@ -123,7 +123,7 @@ static int kernel_read_kallsyms(KernelReader *k) {
         r = kallsyms_read(fd, &kallsyms);
     kernel_put_text(k, &kallsyms);
     kernel_put_images(k, &kallsyms);
-    /* Where addresses are hidden from us they are all zero. */
+    /* Addresses that are hidden from us are all zero. */
     return r < 0 ? r : k->text.size > 0 ? 0 : -EACCES;
 }
 
@@ -136,8 +136,9 @@ static int kernel_read_modules(KernelReader *k, Buffer *out) {
         return 0;
     if (r == 0)
         r = modules_read(fd, &modules);
-    /* Modules without a path still have a name. Without a build id it is all they get: perf would
-     * take their symbols from whatever file lies at the path when the recording is read. */
+    /* Modules without a path still have a name. A module without a build id gets only the name,
+     * because perf would take its symbols from whatever file is at the path when the recording is
+     * read. */
     (void)modules_identify(k->root, &modules);
     for (size_t i = 0; i < modules.n; i++) {
         const Module *m = &modules.items[i];
@@ -162,7 +163,7 @@ int kernel_reader_read(KernelReader *k, Buffer *out) {
         buffer_clear(&k->text);
         buffer_clear(&k->images);
         r = kernel_read_kallsyms(k);
-        /* What is hidden stays so; what failed may go well the next time. */
+        /* Hidden addresses stay hidden; other failures may be temporary. */
         k->has_read = r == 0 || r == -EACCES;
     }
     kernel_put_records(out, &k->text);

@@ -5,9 +5,8 @@
 #include <string.h>
 
 /*
- * One buffer: lines are handed out of it where they lie, and what is left of the last one moves to
- * the front before the next read. The files of /proc give a page at a time however much is asked,
- * so what a read costs is the kernel's part of it.
+ * One buffer: lines are returned as pointers into it, and the rest moves to the front before the
+ * next read. Files of /proc return a page at a time, so the cost of a read is mostly the kernel's.
  */
 
 void line_reader_init(LineReader *reader, int fd) {

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Lines of a file that may be endless and may hold anything: read in large pieces, held in bounded
- * memory. A line that does not fit is passed over as a whole, and a NUL does not end it.
+ * Reads lines from a file that may be endless and hostile: in large pieces, with bounded memory. A
+ * line that does not fit is skipped completely, and a NUL does not end a line.
  */
 
 #include <stdbool.h>
@@ -21,6 +21,6 @@ typedef struct LineReader {
 } LineReader;
 
 void line_reader_init(LineReader *reader, int fd);
-/* 1: a line without its newline, ended by a NUL behind it, valid until the next call and the
- * caller's to write to. 0: the end. A last line without newline is one. */
+/* 1: a line without its newline, terminated by a NUL, valid until the next call and writable. 0:
+ * the end. A last line without newline counts as a line. */
 int line_reader_next(LineReader *reader, char **ret_line, size_t *ret_size);

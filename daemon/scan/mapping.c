@@ -4,13 +4,13 @@
 #include <sys/mman.h>
 
 /*
- * "START-END rwxp PGOFF MAJ:MIN INODE   NAME". The kernel writes everything but the name, in which
- * only a newline is escaped, so a name may look like anything, another line included.
+ * "START-END rwxp PGOFF MAJ:MIN INODE   NAME". The kernel chooses everything but the name, in which
+ * only a newline is escaped, so a name may look like anything, even like another line.
  *
- * A process whose mappings are read here and one whose mappings were told by MMAP2 records are to
- * look the same. Hence memory without a file is "//anon" wherever the kernel's record calls it
- * so, named by prctl() or not, with its own address as the offset; shared memory that was named
- * has its path back; and [vsyscall], which no record ever tells, is left out.
+ * A process whose mappings are read here and one whose mappings came as MMAP2 records must look the
+ * same. So memory without a file is "//anon" wherever the kernel's record has that name, even if it
+ * was named with prctl(), with its own address as the offset; named shared memory has its path; and
+ * [vsyscall], which no record contains, is left out.
  */
 
 typedef struct Text {
@@ -31,7 +31,7 @@ static inline unsigned mapping_digit_of(char c) {
     return c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 16;
 }
 
-/* At least one digit, and none too many. */
+/* At least one digit, and at most as many as fit. */
 static bool mapping_get_number(Text *t, unsigned base, uint64_t *ret) {
     const char *first = t->at;
     uint64_t v = 0;
@@ -114,7 +114,7 @@ static Bytes mapping_constant(const char *s) {
     return (Bytes){.data = (const uint8_t *)s, .size = strlen(s)};
 }
 
-/* As the kernel's record calls it; the name has no newline escaped any more. */
+/* Changes the name to that in the kernel's record; newlines are no longer escaped. */
 static void mapping_name_as_record(PdMmap *m) {
     Text t = {.at = (char *)m->filename.data, .end = (char *)m->filename.data + m->filename.size};
 

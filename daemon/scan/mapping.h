@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What /proc/PID/maps tells of a mapping, as text or in answer to a query. */
+/* Parses mappings from /proc/PID/maps, from its text or from a query. */
 
 #include "perfdata/record/record.h"
 #include "scan/procmap.h"
 
 /*
- * A line without its newline: true for an executable mapping, told as the kernel's MMAP2 would
- * tell it, with pid and tid 0. The filename points into the line, which is written to, or at a
- * constant. with_data: also for a file that is read, in a mapping of its own.
+ * Parses a line without its newline: true for an executable mapping, with the values of the
+ * kernel's MMAP2, and pid and tid 0. The filename points into the line, which is modified, or to a
+ * constant. with_data: also returns true for a readable private mapping of a file.
  */
 bool mapping_parse(char *line, size_t size, bool with_data, PdMmap *ret);
-/* Executable, or such data. */
+/* Whether it is executable or such a data mapping. */
 bool mapping_is_wanted(const PdMmap *mmap, bool with_data);
-/* Any mapping, for its range and identity alone. */
+/* Parses any mapping, but only its range and identity. */
 bool mapping_parse_any(char *line, size_t size, PdMmap *ret);
-/* A mapping that was asked for; the name is ended by NUL, empty where there is none. */
+/* The mapping of a query; the name ends with NUL and is empty if there is none. */
 void mapping_of_query(const ProcmapQuery *query, const char *name, PdMmap *ret);

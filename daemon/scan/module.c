@@ -12,11 +12,11 @@
 #include "util/file.h"
 
 /*
- * "NAME SIZE USERS DEPENDENTS STATE 0xADDRESS": the size is that of all of a module's memory,
- * though newer kernels lay its code and its data in different places, so a module may claim more
- * than its code; it is cut where the next begins. Paths come from modules.dep, by which modprobe
- * finds them: one file instead of a walk through thousands. A file is called by the module's name
- * but for dashes, and may be compressed.
+ * "NAME SIZE USERS DEPENDENTS STATE 0xADDRESS": the size is that of all memory of a module,
+ * although newer kernels place its code and data separately, so a module may claim more than its
+ * code; it is cut where the next one begins. Paths come from modules.dep, which modprobe uses too:
+ * one file instead of a walk through thousands. A file has the module's name, with dashes instead
+ * of underscores in places, and may be compressed.
  */
 
 enum { NOTES_SIZE = 16 << 10 };
@@ -31,7 +31,7 @@ static int module_by_name(const void *a, const void *b) {
     return strcmp((*(Module *const *)a)->name, (*(Module *const *)b)->name);
 }
 
-/* A name that sysfs and we can have in a path. */
+/* Whether the name is safe in a path below sysfs. */
 static bool module_is_name(const char *name) {
     return name[0] != '\0' && name[0] != '.' && !strchr(name, '/');
 }
@@ -76,9 +76,8 @@ int modules_read(int fd, Modules *ret) {
     return r < 0 ? r : more < 0 ? more : 0;
 }
 
-/* The kernel wrote these notes into memory, from itself or a module that root loaded, so that no
- * file system is waited for and no user chooses the bytes; they are bounded and checked all the
- * same. */
+/* These notes are in memory, from the kernel itself or a module that root has loaded, so no file
+ * system can block and no user chooses the bytes; they are bounded and checked all the same. */
 int sysfs_build_id(const char *path, BuildId *ret) {
     _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
     uint8_t notes[NOTES_SIZE];
@@ -92,7 +91,7 @@ int sysfs_build_id(const char *path, BuildId *ret) {
     return elf_notes_build_id((Bytes){.data = notes, .size = (size_t)n}, 4, false, ret);
 }
 
-/* The name of a module by its path; false where it is none. */
+/* The name of a module from its path; false if it is not a module. */
 static bool module_name_of_path(const char *path, size_t size, char ret[MODULE_NAME_MAX + 1]) {
     const char *slash = memrchr(path, '/', size), *base = slash ? slash + 1 : path;
     const char *suffix = memmem(base, (size_t)(path + size - base), ".ko", 3);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The modules of the kernel: where they are and which files they came from. */
+/* The modules of the kernel: their addresses and files. */
 
 #include "elf/note.h"
 
@@ -18,13 +18,13 @@ typedef struct Module {
 } Module;
 
 typedef struct Modules {
-    Module *items; /* in order of address, none over another */
+    Module *items; /* sorted by address, without overlaps */
     size_t n;
 } Modules;
 
-/* Fills all-zero Modules from /proc/modules; what came before an error stays. */
+/* Fills zeroed Modules from /proc/modules; after an error the part before it is valid. */
 int modules_read(int fd, Modules *ret);
-/* Looks for their paths and build ids, in /lib/modules and /sys below the root. */
+/* Finds their paths and build ids, in /lib/modules and /sys below the root. */
 int modules_identify(const char *root, Modules *modules);
 void modules_done(Modules *modules);
 

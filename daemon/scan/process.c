@@ -19,25 +19,25 @@
 #include "util/clock.h"
 
 /*
- * Of a process the stat file is opened first and read again last: the kernel answers only while
- * that very process is there, and so everything in between, asked for by number, was its own. What
- * else happens to it meanwhile (a thread, an exec, a new mapping) is told by side-band, and then it
- * is read again by whoever wants it.
+ * The stat file of a process is opened first and read again last: the kernel answers only while
+ * that very process exists, so everything in between, although accessed by pid, belonged to it. If
+ * something else happens to the process meanwhile (a thread, an exec, a new mapping), side-band
+ * reports it and the caller reads the process again.
  *
  * Most processes have one thread and a handful of executable mappings, and there are thousands of
- * them: the stat line tells the comm and that there is no other thread, and newer kernels find the
- * executable mappings by themselves, so that such a process costs two files and a few questions.
- * A giant's memory is given back with the next process.
+ * them. The stat line has the comm and the number of threads, and newer kernels search for
+ * executable mappings, so such a process costs two files and a few queries. The memory of a huge
+ * process is freed with the next one.
  */
 
 enum {
     PF_KTHREAD = 0x00200000, /* include/linux/sched.h */
     STAT_SIZE = 1024,        /* 52 numbers and a comm */
-    NAMES_MAX = 4 << 20,     /* bytes of the paths of a process, which it chooses */
+    NAMES_MAX = 4 << 20,     /* bytes of the paths of a process, which the process chooses */
     COMM_SIZE = 16,
     NAMES_KEEP = 1 << 20,
-    LINES_MAX = 1 << 20, /* of maps: many more than there can be at a time */
-    TASKS_SLACK = 64,    /* threads beyond those that the stat line counted */
+    LINES_MAX = 1 << 20, /* of maps: many more than can exist at a time */
+    TASKS_SLACK = 64,    /* threads beyond those in the stat line */
     ATTEMPTS = 3,
     NO_THREAD = 0,
 };
@@ -45,16 +45,17 @@ enum {
 struct ProcessReader {
     int proc;
     Keeper *keeper;
-    Buffer names; /* comms and paths, each ended by NUL; as they move, they are known by offset */
+    Buffer names; /* comms and paths, each ended by NUL; the buffer moves, so they are referenced
+                   * by offset */
     BaselineThread *threads;
     size_t n_threads;
     PdMmap *maps;
     size_t n_maps;
-    bool has_no_query; /* the kernel, older than 6.11 */
+    bool has_no_query; /* the kernel is older than 6.11 */
     atomic_bool sees_namespaces, sees_data;
-    bool with_data;                    /* the present process is read so */
-    struct {                           /* the last mappings, all of one file */
-        size_t n_before, names_before; /* what was there before them */
+    bool with_data;                    /* read data mappings of the current process */
+    struct {                           /* the latest mappings, all of one file */
+        size_t n_before, names_before; /* how many there were before them */
         bool is_executed;
     } file;
     char name[PATH_MAX];
@@ -82,7 +83,7 @@ ProcessReader *process_reader_free(ProcessReader *reader) {
     return NULL;
 }
 
-/* The arrays begin small again by themselves. */
+/* Frees large buffers; the arrays grow again from a small size. */
 static void process_forget(ProcessReader *p) {
     if (p->names.allocated > NAMES_KEEP)
         buffer_done(&p->names);
@@ -100,7 +101,7 @@ static int process_open_stat(const ProcessReader *p, uint32_t pid) {
     return fd < 0 ? -errno : fd;
 }
 
-/* What one read() gives of a file below a folder: all of a comm. */
+/* Returns what one read() of a file below a folder gives: enough for a comm. */
 static int process_read_once(int folder, const char *path, char *buf, size_t size, Bytes *ret) {
     _cleanup_close_ int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
     ssize_t n;
@@ -140,8 +141,8 @@ static DIR *process_open_tasks(const ProcessReader *p, uint32_t pid) {
     return process_open_folder(p->proc, path);
 }
 
-/* The next one, or NO_THREAD; also past `*left` of them, since threads may come as fast as they
- * are listed, but those tell of themselves. */
+/* The next thread, or NO_THREAD; also after `*left` of them, since threads may start as fast as
+ * they are listed, but those have side-band. */
 static uint32_t process_next_task(DIR *tasks, size_t *left) {
     uint32_t tid;
 
@@ -155,7 +156,7 @@ static size_t process_tasks_to_list(const ProcessStat *stat) {
     return MIN(stat->n_threads, (uint64_t)PROCESS_THREADS_MAX) + TASKS_SLACK;
 }
 
-/* Offsets wait in the place of pointers until the names have come to rest. */
+/* Stores an offset in place of a pointer until the buffer no longer moves. */
 static void *process_keep_name(Buffer *names, Bytes text) {
     size_t at = names->size;
 
@@ -206,7 +207,8 @@ static bool process_is_of_last_file(const ProcessReader *p, const PdMmap *map) {
            map->minor == last->minor;
 }
 
-/* The parts of a program lie side by side, and a file of which none is executed is no program. */
+/* The mappings of a program are adjacent; a file without executable mapping is not a program, so
+ * its data mappings are dropped. */
 static void process_begin_file(ProcessReader *p) {
     if (!p->file.is_executed) {
         p->n_maps = p->file.n_before;
@@ -215,7 +217,7 @@ static void process_begin_file(ProcessReader *p) {
     p->file = (typeof(p->file)){.n_before = p->n_maps, .names_before = p->names.size};
 }
 
-/* 1: there is no room for more. */
+/* 1: there is no space for more. */
 static int process_add_map(ProcessReader *p, const PdMmap *map, uint32_t pid) {
     PdMmap *kept;
 
@@ -249,7 +251,7 @@ static int process_read_text(ProcessReader *p, int fd, uint32_t pid) {
     return r;
 }
 
-/* -ENOTTY and -ENAMETOOLONG: the text has to tell. */
+/* -ENOTTY or -ENAMETOOLONG: use the text of the maps instead. */
 static int process_ask(ProcessReader *p, int fd, uint32_t pid) {
     uint64_t from = 0;
     size_t n = 0;
@@ -290,7 +292,7 @@ static int process_add_maps(ProcessReader *p, int fd, uint32_t pid) {
         r = process_read_text(p, fd, pid);
     }
     process_begin_file(p);
-    /* A process that ends while it is read. */
+    /* -ESRCH: the process ended while it was read. */
     return r == -ESRCH || r > 0 ? 0 : r;
 }
 
@@ -304,7 +306,7 @@ static bool process_is_living(int tasks, uint32_t tid) {
            process_stat_parse(bytes, &stat) == 0 && stat.state != 'Z' && stat.state != 'X';
 }
 
-/* A thread that still has the address space, which a leader that has ended has not; NO_THREAD when
+/* A thread that still has the address space, in place of a leader that has ended; NO_THREAD when
  * all have ended. */
 static uint32_t process_living_thread(const ProcessReader *p, uint32_t pid,
                                       const ProcessStat *stat) {
@@ -337,7 +339,7 @@ static int process_read_parts(ProcessReader *p, uint32_t pid, const ProcessStat 
     _cleanup_close_ int maps = -1;
     int r;
 
-    /* All but buried, and its EXIT may have been told long ago. */
+    /* Such a process has no thread left, and its EXIT may have been recorded long ago. */
     if (living == NO_THREAD)
         return -ESRCH;
     r = process_add_thread(p, pid, stat->comm);
@@ -348,7 +350,8 @@ static int process_read_parts(ProcessReader *p, uint32_t pid, const ProcessStat 
     r = keeper_open_file(p->keeper, KEEPER_MAPS, pid, living, &maps);
     if (r == 0)
         return process_add_maps(p, maps, pid);
-    /* What is about to end has no maps, and those of another we may be refused. */
+    /* A process that is about to end has no maps, and we may not be allowed to read those of
+     * others. */
     return r == -ESRCH || r == -ENOENT || r == -EACCES || r == -EPERM ? 0 : r;
 }
 
@@ -360,7 +363,7 @@ void process_reader_see_data(ProcessReader *reader, bool see) {
     atomic_store(&reader->sees_data, see);
 }
 
-/* Those that we may not see are left out. */
+/* Namespaces that we may not read are left out. */
 static void process_read_namespaces(ProcessReader *p, Baseline *baseline) {
     KeeperNamespace found[KEEPER_NAMESPACES];
 
@@ -372,7 +375,7 @@ static void process_read_namespaces(ProcessReader *p, Baseline *baseline) {
     baseline->has_namespaces = true;
 }
 
-/* 0; -EAGAIN: it was two processes. */
+/* 0; -EAGAIN: the pid was reused in between. */
 static int process_read_whole(ProcessReader *p, uint32_t pid, Baseline *ret) {
     _cleanup_close_ int fd = -1;
     Baseline baseline = {.pid = pid, .begin_ns = clock_monotonic_ns()};

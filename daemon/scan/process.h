@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* One process as /proc shows it. */
+/* Reads the state of one process from /proc. */
 
 #include <sys/types.h>
 
@@ -9,8 +9,8 @@
 #include "process/history/history.h"
 
 enum {
-    PROCESS_THREADS_MAX = 1 << 20, /* of one process; the rest is left out */
-    PROCESSES_MAX = 1 << 22,       /* PID_MAX_LIMIT of the kernel */
+    PROCESS_THREADS_MAX = 1 << 20, /* of one process; others are left out */
+    PROCESSES_MAX = 1 << 22,       /* the kernel's PID_MAX_LIMIT */
 };
 
 typedef struct ProcessReader ProcessReader;
@@ -20,21 +20,21 @@ int process_reader_new(int proc, Keeper *keeper, ProcessReader **ret);
 ProcessReader *process_reader_free(ProcessReader *reader);
 DEFINE_CLEANUP(ProcessReader *, process_reader_free);
 
-/* From now on where they live is read too. Any thread may say so. */
+/* From now on namespaces are read too. May be called from any thread. */
 void process_reader_see_namespaces(ProcessReader *reader);
-/* Whether to read the data mappings of files that are executed as well. Any thread may say so. */
+/* Whether to read the data mappings of executed files too. May be called from any thread. */
 void process_reader_see_data(ProcessReader *reader, bool see);
-/* The Baseline is good until the next call. -ESRCH: there is no such process, or it has ended;
- * -EAGAIN: its pid passed from one to another again and again while it was read. A process whose
- * maps we may not read has none. */
+/* The Baseline is valid until the next call. -ESRCH: there is no such process, or it has ended;
+ * -EAGAIN: its pid was reused repeatedly while it was read. If we may not read the maps of a
+ * process, the Baseline has none. */
 int process_reader_read(ProcessReader *reader, uint32_t pid, Baseline *ret);
-/* The maps of a process whose leader may have ended before its threads. */
+/* Opens the maps of a process whose leader may have ended before its threads. */
 int process_reader_open_maps(ProcessReader *reader, uint32_t pid, int *ret_fd);
-/* When it began, by CLOCK_BOOTTIME. */
+/* When the process began, in CLOCK_BOOTTIME. */
 int process_reader_start(ProcessReader *reader, uint32_t pid, uint64_t *ret_ns);
-/* Leaves those of one user, of which he may know more than that they are there. */
+/* Keeps only the processes of one user whose details he may read. */
 void process_list_of(int proc, uid_t uid, uint32_t *pids, size_t *n);
-/* The pids that are there now; free() them. */
+/* The pids of all processes; free() them. */
 int process_list(int proc, uint32_t **ret_pids, size_t *ret_n);
-/* Whether it shows the processes of others, of which init is always one. */
+/* Whether /proc shows the processes of other users; init is always one. */
 bool process_shows_all(int proc);

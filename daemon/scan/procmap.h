@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * PROCMAP_QUERY of Linux 6.11: what is mapped at an address, asked of an open /proc/PID/maps. The
- * struct is procmap_query of include/uapi/linux/fs.h, which older headers lack.
+ * PROCMAP_QUERY of Linux 6.11: asks an open /proc/PID/maps what is mapped at an address. The struct
+ * is procmap_query of include/uapi/linux/fs.h, which older headers lack.
  */
 
 #include <errno.h>
@@ -16,7 +16,8 @@ typedef struct ProcmapQuery {
     uint64_t vma_start, vma_end, vma_flags, vma_page_size, vma_offset;
     uint64_t inode;
     uint32_t major, minor;
-    uint32_t name_size, build_id_size; /* of the memory there is, then of what was put there */
+    uint32_t name_size, build_id_size; /* in: the size of the buffers; out: the size of the
+                                        * content */
     uint64_t name_address, build_id_address;
 } ProcmapQuery;
 
@@ -30,7 +31,7 @@ enum {
     PROCMAP_COVERING_OR_NEXT = 16,
 };
 
-/* -ENOENT: nothing (more) is mapped there. -ENOTTY: the kernel does not know of this. */
+/* -ENOENT: nothing (more) is mapped there. -ENOTTY: the kernel has no such query. */
 static inline int procmap_query(int maps, ProcmapQuery *query) {
     query->size = sizeof(*query);
     return ioctl(maps, _IOWR('f', 17, ProcmapQuery), query) < 0 ? -errno : 0;

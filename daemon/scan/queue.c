@@ -9,10 +9,10 @@
 #include "util/clock.h"
 
 /*
- * One lock, held for a few instructions at a time, and two conditions of which the one thread waits
- * on one or the other. Both queues are bounded in number and in bytes, since what lies in them was
- * named by strangers. To wake the loop costs as much as to read a process, so it is woken for a
- * good many of them, or when the thread has nothing else to do.
+ * One lock, held only briefly, and two conditions; the reading thread waits on one of them at a
+ * time. Both queues are bounded in number and bytes, since hostile processes choose their contents.
+ * Waking the loop costs as much as reading a process, so it is woken for many results at once, or
+ * when the thread has no other work.
  */
 
 typedef struct ImageList {
@@ -26,7 +26,7 @@ struct ScanQueue {
     bool stops;
     unsigned wanted; /* bits of ScanWork */
 
-    uint32_t pids[SCAN_PROCESSES_MAX]; /* a ring */
+    uint32_t pids[SCAN_PROCESSES_MAX]; /* a ring buffer */
     size_t first_pid, n_pids;
     ImageList images, tables; /* of SCAN_IMAGE, of SCAN_TABLE */
     size_t image_bytes;       /* of both */
@@ -177,12 +177,12 @@ static void queue_take_image(ScanQueue *q, ScanRequest *ret) {
 static void queue_announce(ScanQueue *q) {
     uint64_t one = 1;
 
-    /* A counter that is read in between cannot be full. */
+    /* The counter is read again and again, so the write cannot block. */
     if (!q->is_announced && q->results && write(q->event_fd, &one, sizeof(one)) > 0)
         q->is_announced = true;
 }
 
-/* What is wanted and may be done now. */
+/* Requested work that may be done now. */
 static unsigned queue_due(const ScanQueue *q) {
     const unsigned of_images = 1U << SCAN_IMAGE | 1U << SCAN_TABLE;
     bool rests = q->wanted & of_images && clock_monotonic_ns() < q->images_after_ns;
@@ -190,7 +190,7 @@ static unsigned queue_due(const ScanQueue *q) {
     return rests ? q->wanted & ~of_images : q->wanted;
 }
 
-/* For more work, or until the images have rested. */
+/* Waits for more work, or until images may be read again. */
 static void queue_wait_for_work(ScanQueue *q) {
     struct timespec until = {.tv_sec = (time_t)(q->images_after_ns / NS_PER_SECOND),
                              .tv_nsec = (long)(q->images_after_ns % NS_PER_SECOND)};
@@ -221,7 +221,7 @@ ScanRequest scan_queue_next(ScanQueue *q, bool in_pass) {
         queue_take_image(q, &next);
     else if (next.work == SCAN_PASS)
         next.begins = !in_pass;
-    /* A pass that is asked for while one goes on begins when that is done. */
+    /* A pass that is requested during another one begins after it. */
     if (next.work < SCAN_PROCESS || next.begins)
         q->wanted &= ~(1U << next.work);
     (void)pthread_mutex_unlock(&q->lock);

@@ -1,39 +1,39 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What lies between the thread that reads and the loop: requests one way, results the other. */
+/* The queues between the reading thread and the loop: requests one way, results the other. */
 
 #include "elf/note.h"
 #include "scan/cache/mapped-image.h"
 #include "util/macro.h"
 
 enum {
-    SCAN_PROCESSES_MAX = 4096, /* asked for one by one and not yet read */
+    SCAN_PROCESSES_MAX = 4096, /* requested one by one and not yet read */
     SCAN_IMAGES_MAX = 8192,    /* whose build ids are wanted, whose tables are wanted */
     SCAN_RESULTS_MAX = 128,
-    SCAN_ANNOUNCED = 32, /* results that are announced at once, if more work follows */
+    SCAN_ANNOUNCED = 32, /* results that wake the loop together if more work follows */
     SCAN_IMAGES_MAX_BYTES = 4 << 20,
-    SCAN_RESULTS_MAX_BYTES = 4 << 20, /* or a single one, however large */
+    SCAN_RESULTS_MAX_BYTES = 4 << 20, /* or a single result, however large */
 };
 
-/* What is wanted, the most urgent first. */
+/* The kinds of work, the most urgent first. */
 typedef enum ScanWork {
     SCAN_STOP,
     SCAN_KERNEL,
     SCAN_CGROUPS,
-    SCAN_LOOK, /* which processes are there */
+    SCAN_LOOK, /* list the processes */
     SCAN_PROCESS,
     SCAN_IMAGE, /* the build id of a file */
     SCAN_TABLE, /* its unwind table */
-    SCAN_PASS,  /* the next process of all of them */
+    SCAN_PASS,  /* the next process in a pass over all */
 } ScanWork;
 
 typedef struct ScanImage {
     struct ScanImage *next;
     ScanWork work; /* IMAGE or TABLE */
     uint64_t image;
-    MappedImage mapped; /* its path is the one below */
-    size_t size;        /* of all of it */
+    MappedImage mapped; /* its path is the array below */
+    size_t size;        /* of the whole struct */
     unsigned tries;     /* so far */
     char path[];
 } ScanImage;
@@ -41,8 +41,8 @@ typedef struct ScanImage {
 typedef struct ScanRequest {
     ScanWork work;
     uint32_t pid;
-    ScanImage *image; /* the taker's to free */
-    bool begins;      /* PASS: a new one */
+    ScanImage *image; /* owned by the thread that takes the request */
+    bool begins;      /* PASS: a new pass begins */
 } ScanRequest;
 
 typedef enum ScanKind {
@@ -60,7 +60,7 @@ typedef struct ScanResult {
     struct ScanResult *next;
     ScanKind kind;
     size_t size;
-    uint64_t number; /* CGROUP: id; BUILD_ID: image; CGROUPS_DONE, ALL_DONE, LOOK: when it began */
+    uint64_t number; /* CGROUP: id; BUILD_ID: image; CGROUPS_DONE, ALL_DONE, LIST: when it began */
     /* PROCESS: Baseline; KERNEL: records; CGROUP: path; LOOK: array; TABLE: TableAnswer. Freed with
      * it. */
     void *data;
@@ -74,27 +74,28 @@ DEFINE_CLEANUP(ScanResult *, scan_result_free);
 typedef struct ScanQueue ScanQueue;
 
 int scan_queue_new(ScanQueue **ret);
-/* No thread may wait any more. */
+/* No thread may be waiting any more. */
 ScanQueue *scan_queue_free(ScanQueue *queue);
 DEFINE_CLEANUP(ScanQueue *, scan_queue_free);
 
-/* KERNEL, CGROUPS, LOOK or PASS; asking again before it is begun changes nothing. */
+/* For KERNEL, CGROUPS, LIST or PASS; a second request before the first is begun changes nothing. */
 void scan_queue_ask(ScanQueue *queue, ScanWork work);
 /* -ENOBUFS: too many wait. The image is taken over only on success, for what its `work` says. */
 int scan_queue_ask_process(ScanQueue *queue, uint32_t pid);
 int scan_queue_ask_image(ScanQueue *queue, ScanImage *image);
-/* Images wait until then, by the monotonic clock, and other work goes on. The thread's side. */
+/* Delays images until then, in CLOCK_MONOTONIC, while other work goes on. For the reading
+ * thread. */
 void scan_queue_rest(ScanQueue *queue, uint64_t until_ns);
-/* From now on the thread is told to stop and its results are dropped. */
+/* From now on the thread gets SCAN_STOP and its results are dropped. */
 void scan_queue_stop(ScanQueue *queue);
 
-/* The thread's side: waits for the next thing to do. */
+/* For the reading thread: waits for the next work. */
 ScanRequest scan_queue_next(ScanQueue *queue, bool in_pass);
-/* Takes over the result, and waits until there is room. -ECANCELED: it is time to stop. */
+/* Takes over the result, and waits until there is space. -ECANCELED: the thread must stop. */
 int scan_queue_put(ScanQueue *queue, ScanResult *result);
 
-/* The loop's side: readable while there is something to take, though results that follow each
- * other closely are announced together. */
+/* For the loop: readable while there are results, though results in quick succession wake it
+ * together. */
 int scan_queue_fd(const ScanQueue *queue);
-/* Up to max results, chained, the first one first; or NULL. */
+/* Up to max results in a list, oldest first; or NULL. */
 ScanResult *scan_queue_take(ScanQueue *queue, size_t max);

@@ -20,26 +20,26 @@
 #include "util/thread.h"
 
 /*
- * One thread that reads, and the loop's thread that asks and is told. What is asked for lies in a
- * ScanQueue until the thread takes it, the most urgent first; results lie there until the loop
+ * A reading thread, and the loop's thread that sends requests and gets results. Requests wait in a
+ * ScanQueue until the thread takes them, the most urgent first; results wait there until the loop
  * takes them, in slices, so that a thousand processes do not keep it from its rings. The thread
- * waits when results pile up; whoever asks is told when requests do. A pass over all processes
- * goes on only while nothing else is wanted, process by process.
+ * waits when there are too many results; a caller gets -ENOBUFS when there are too many requests. A
+ * pass over all processes reads one at a time, only while there is nothing more urgent.
  *
- * What the thread reads with is its own alone, and so needs no lock.
+ * The readers belong to the reading thread, and so need no lock.
  */
 
 enum {
-    SLICE = 32,      /* results that are delivered before the loop sees to others */
-    IMAGE_TRIES = 3, /* for one that was asked for when the reader was away */
+    SLICE = 32,      /* results that are delivered before other sources have their turn */
+    IMAGE_TRIES = 3, /* for an image that was requested while the helper was not available */
 };
 
 #define CPU_NOTED_NS (NS_PER_SECOND / 10)
 #define STUCK_NS     (30 * NS_PER_SECOND)
 
-/* What looking up images may cost: this much at once, and a share of one CPU over time. */
+/* The CPU time that images may take: a burst, and a share of one CPU over time. */
 #define IMAGES_BURST_NS NS_PER_SECOND
-#define IMAGES_SHARE    20 /* one in so many */
+#define IMAGES_SHARE    20 /* one part in this many */
 
 struct Scanner {
     Keeper *keeper;
@@ -55,20 +55,20 @@ struct Scanner {
     KernelReader *kernel;
     ElfReader *elf;
     TableCache *tables; /* of the loop's thread; this one only asks what is there */
-    uint32_t *pids;     /* of the pass that goes on */
+    uint32_t *pids;     /* of the current pass */
     size_t n_pids, next_pid;
     uint64_t pass_begin_ns;
     bool in_pass;
-    uint64_t debt_ns, debt_at_ns; /* CPU time that images took, less their share since */
+    uint64_t debt_ns, debt_at_ns; /* CPU time of images minus their share since */
     atomic_uint_fast64_t scan_cpu_ns, keeper_cpu_ns;
     uint64_t cpu_noted_ns;
-    atomic_uint_fast64_t busy_since_ns; /* 0: it waits for something to do */
+    atomic_uint_fast64_t busy_since_ns; /* 0: it waits for work */
     atomic_bool lacks_elf;
-    bool is_partial; /* some could not be read, or not be seen */
+    bool is_partial; /* some processes could not be read or seen */
     bool has_warned;
 };
 
-/* Takes over the data, also when it fails. */
+/* Takes over the data, also on failure. */
 static int scanner_put(Scanner *s, const ScanResult *filled) {
     ScanResult *result = malloc(sizeof(*result));
 
@@ -90,7 +90,7 @@ static int scanner_read_kernel(Scanner *s) {
         log_limited(&rate, LOG_LEVEL_WARNING, r,
                     "Cannot read where the kernel's code lies, so kernel samples have no symbols, "
                     "unless kernel.kptr_restrict is below 2 and profd may see it: %m");
-    /* An empty set is an answer as well. */
+    /* An empty set is a result too. */
     return scanner_put(s, &(ScanResult){.kind = SCAN_IS_KERNEL,
                                         .data = TAKE_PTR(records.data),
                                         .data_size = records.size});
@@ -137,8 +137,8 @@ static int scanner_read_process(Scanner *s, uint32_t pid) {
         s, &(ScanResult){.kind = SCAN_IS_PROCESS, .data = copy, .data_size = baseline_size(copy)});
 }
 
-/* Anybody can map as many files as he likes, each of them as expensive as we allow, so that files
- * that took more than their share make those behind them wait; nothing else waits for them. */
+/* Any user can map any number of files, each as expensive as we allow, so files that exceeded their
+ * share delay later files; other work is not delayed. */
 static void scanner_charge_images(Scanner *s, uint64_t used_ns) {
     uint64_t now_ns = clock_monotonic_ns(), earned_ns = (now_ns - s->debt_at_ns) / IMAGES_SHARE;
 
@@ -208,7 +208,7 @@ static int scanner_list_processes(const Scanner *s, uint32_t **ret_pids, size_t 
     return r;
 }
 
-/* In one piece of memory: when they began, then who they are. */
+/* One allocation: first the start times, then the pids. */
 static int scanner_list_now(Scanner *s) {
     uint64_t begin_ns = clock_monotonic_ns();
     _cleanup_free_ uint32_t *pids = NULL;
@@ -285,7 +285,7 @@ static int scanner_work(Scanner *s, const ScanRequest *request) {
     return -ECANCELED;
 }
 
-/* The keeper is asked here, since the loop's thread waits for nobody. */
+/* Asks the keeper on this thread, since the loop's thread must not wait. */
 static void scanner_note_cpu(Scanner *s) {
     uint64_t now_ns = clock_monotonic_ns();
     KeeperStatus status;
@@ -294,7 +294,7 @@ static void scanner_note_cpu(Scanner *s) {
     if (now_ns - s->cpu_noted_ns < CPU_NOTED_NS || keeper_status(s->keeper, &status) < 0)
         return;
     s->cpu_noted_ns = now_ns;
-    /* What has ended is known to the microsecond alone. */
+    /* The times of helpers that have ended are less precise, so never let the sum decrease. */
     if (status.cpu_ns > atomic_load(&s->keeper_cpu_ns))
         atomic_store(&s->keeper_cpu_ns, status.cpu_ns);
 }
@@ -375,7 +375,7 @@ int scanner_await(Scanner *s, uint64_t limit_ns) {
     return scanner_on_results(s);
 }
 
-/* Where the system's own /proc hides processes from us, the keeper has one that does not. */
+/* If the system's own /proc hides processes from us, the keeper can open one that does not. */
 static int scanner_open_proc(Keeper *keeper, int *ret_fd) {
     _cleanup_close_ int fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
     int other;
@@ -410,7 +410,7 @@ static int scanner_ask_for_table(void *userdata, const MappedImage *image) {
     return scanner_ask(userdata, SCAN_TABLE, 0, image);
 }
 
-/* Nothing can be taken from the rings before the first map of the kernel is there. */
+/* Nothing can be taken from the rings before the first kernel map is known. */
 static int scanner_start_thread(Scanner *s) {
     int r = thread_start(&(ThreadOptions){.name = "profd-scan", .nice = THREAD_NICE_PROMPT},
                          scanner_run, s, &s->thread);

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * What /proc and ELF files tell, read on a helper thread, since maps can block: processes as
- * Baselines, kernel and module maps, BPF images, cgroups, build ids. Requests are queued, results
- * come back on the main thread through the loop. Bounded both ways.
+ * Reads /proc and ELF files on a helper thread, since reading maps can block: processes as
+ * Baselines, kernel and module maps, BPF images, cgroups, build ids. Requests are queued; results
+ * are delivered on the main thread by the loop. Both queues are bounded.
  */
 
 #include "keeper/request/keeper-client.h"
@@ -14,69 +14,72 @@
 
 typedef struct Scanner Scanner;
 
-/* Who runs of the user whose processes are all there is to see. */
+/* The processes of the user, when only these can be recorded. */
 typedef struct ScannerListing {
     uint64_t begin_ns;
-    const uint32_t *pids;      /* valid during the call, as all of it */
-    const uint64_t *starts_ns; /* by CLOCK_BOOTTIME */
+    const uint32_t *pids;      /* valid during the call, like the whole struct */
+    const uint64_t *starts_ns; /* in CLOCK_BOOTTIME */
     size_t n;
 } ScannerListing;
 
 typedef struct ScannerSinks {
-    /* The Baseline is valid during the call; copy by baseline_copy() of baseline.h if it must wait.
-     */
+    /* The Baseline is valid during the call; copy it with baseline_copy() if it must wait. */
     int (*on_process)(void *userdata, const Baseline *baseline);
     int (*on_kernel)(void *userdata, Bytes records); /* for history_install_kernel() */
     int (*on_cgroup)(void *userdata, uint64_t id, const char *path);
-    /* A scanner_cgroups() is through. */
+    /* A scanner_cgroups() is complete. */
     int (*on_cgroups_done)(void *userdata, uint64_t begin_ns);
     int (*on_build_id)(void *userdata, uint64_t image, Bytes build_id);
-    /* A scanner_all() is through; 0 when not all could be read, and who was not found may live. */
+    /* A scanner_all() is complete; begin_ns is 0 if not everything could be read, so that a missing
+     * process may still live. */
     int (*on_all_done)(void *userdata, uint64_t begin_ns);
-    /* Only where there is a scanner_list(). */
+    /* Needed only for scanner_list(). */
     int (*on_processes)(void *userdata, const ScannerListing *listing);
     void *userdata;
 } ScannerSinks;
 
 int scanner_new(Keeper *keeper, Loop *loop, const ScannerSinks *sinks, Scanner **ret);
-/* Stops the thread as soon as what it reads returns. Not to be called out of a sink. */
+/* Stops the thread as soon as its present read returns. Do not call it from a sink. */
 Scanner *scanner_free(Scanner *scanner);
 DEFINE_CLEANUP(Scanner *, scanner_free);
 
-/* From now on the processes of other users are none, and whether the kernel hides from us where its
- * code is does not matter unless it is sampled. Before anything else is asked for. */
+/* From now on ignores processes of other users, and does not treat hidden kernel addresses as a
+ * failure unless the kernel is sampled. Call it before any request. */
 void scanner_see_own(Scanner *scanner, bool with_kernel);
-/* From now on of each process that is read its namespaces too. */
+/* From now on the namespaces of each process are read too. */
 void scanner_see_namespaces(Scanner *scanner);
-/* Whether to read the data mappings of files that are executed as well. */
+/* Whether to read the data mappings of executed files too. */
 void scanner_see_data(Scanner *scanner, bool see);
-/* Which processes of this user are there. */
+/* Lists the processes of this user. */
 int scanner_list(Scanner *scanner);
-/* Every process, then on_all_done(). A second call while one goes on begins anew after it. */
+/* Reads every process, then calls on_all_done(). A second call during a pass starts another one
+ * after it. */
 int scanner_all(Scanner *scanner);
-/* One, again; nothing comes when it is gone. -ENOBUFS: too many are wanted already; so below. */
+/* Reads one process again; there is no result if it is gone. -ENOBUFS: too many requests wait; also
+ * for the functions below. */
 int scanner_process(Scanner *scanner, uint32_t pid);
-/* Where the kernel's code is, all of it each time, and nothing where that could not be read. */
+/* Reads where the kernel's code is, everything each time; the result is empty if it cannot be
+ * read. */
 int scanner_kernel(Scanner *scanner);
 int scanner_cgroups(Scanner *scanner);
-/* What was used of the CPU until a moment ago. */
+/* CPU time, as of a moment ago. */
 typedef struct ScannerCpu {
-    uint64_t scan_ns;   /* by the thread that reads */
-    uint64_t keeper_ns; /* by the keeper, its openers and profd-elf */
+    uint64_t scan_ns;   /* of the reading thread */
+    uint64_t keeper_ns; /* of the keeper, its openers and profd-elf */
 } ScannerCpu;
 
 ScannerCpu scanner_cpu(const Scanner *scanner);
 typedef struct ScannerHealth {
-    bool is_stuck;  /* what the thread reads has not answered for half a minute */
+    bool is_stuck;  /* the current read has not returned for half a minute */
     bool lacks_elf; /* profd-elf cannot be started, or ends before it answers */
 } ScannerHealth;
 
-/* At that moment of the monotonic clock. */
+/* now_ns is CLOCK_MONOTONIC. */
 ScannerHealth scanner_health(const Scanner *scanner, uint64_t now_ns);
-/* Always answered; empty when there is no build id or it is not for certain. */
+/* Always delivers a result; it is empty when there is no build id or the file is not certain. */
 int scanner_image(Scanner *scanner, const HistoryWanted *wanted);
 /* The unwind tables of what is asked for there; on the main thread, as long as the scanner is. */
 TableCache *scanner_tables(Scanner *scanner);
 
-/* Delivers what there is, or comes within that time; for those who left the loop. */
+/* Delivers results that exist or come within that time; for use after the loop has ended. */
 int scanner_await(Scanner *scanner, uint64_t limit_ns);

@@ -5,11 +5,11 @@
 #include <limits.h>
 
 /*
- * "PID (COMM) STATE PPID …": the comm is whatever the process chose, parentheses and newlines
- * included, so what follows is counted from the last parenthesis.
+ * "PID (COMM) STATE PPID …": the process chooses its comm, which may contain parentheses and
+ * newlines, so fields are counted from the last parenthesis.
  */
 
-/* proc_pid_stat(5) numbers the fields from 1; those behind the comm begin with 3. */
+/* proc_pid_stat(5) numbers the fields from 1; those after the comm begin with 3. */
 enum {
     FIELD_STATE = 3,
     FIELD_PPID = 4,
@@ -18,8 +18,8 @@ enum {
     FIELD_START = 22,
 };
 
-/* What /proc shows as the comm of a kernel worker has what it works on behind its name, a moving
- * target that no COMM record ever held. */
+/* In /proc the comm of a kernel worker is followed by its current work, which changes all the time
+ * and is in no COMM record. */
 static size_t stat_worker_name_size(Bytes text) {
     size_t i = 8;
 
@@ -44,7 +44,7 @@ static bool stat_is_digit(uint8_t c) {
     return c >= '0' && c <= '9';
 }
 
-/* One field and the blank behind it; a negative number counts as 0. */
+/* Parses a field and the blank after it; a negative number counts as 0. */
 static uint64_t stat_take_number(Cursor *c) {
     uint64_t v = 0;
     bool negative = c->at < c->end && *c->at == '-';

@@ -13,18 +13,18 @@
 #include "util/text.h"
 
 /*
- * In a cgroup namespace (a container) a path begins at the namespace's own root, for everybody who
- * reads /proc or lists the mount; only the kernel's records of new groups begin at the root of the
- * host. The kernel tells nobody in between where the namespace begins. It shows with the first
- * record whose group is found below our mount: the number proves that it is the one, and what is in
- * front of its path there is the path of the namespace. From then on it is taken away. A group
- * outside of the namespace is written as the kernel does, with `..` up to where the paths part.
+ * In a cgroup namespace (a container), paths in /proc and in the mount begin at the root of the
+ * namespace; only the kernel's records of new groups begin at the root of the host. A process in
+ * the namespace cannot ask where it begins. The first record of a group below our mount shows it:
+ * the id proves that it is the same group, and the part of the record's path before its path below
+ * the mount is the path of the namespace. From then on this prefix is removed. A group outside of
+ * the namespace is written as the kernel does, with `..` up to the common part.
  */
 
 enum { INITIAL_NAMESPACE = 0xeffffffb /* PROC_CGROUP_INIT_INO */, DEPTH_MAX = 64 };
 
 struct CgroupNames {
-    int fd; /* of our mount; -1: nothing is taken away, or all is known */
+    int fd; /* of our mount; -1: no prefix is removed, or it is known already */
     bool has_prefix;
     char prefix[PATH_MAX];
     Buffer spelled;
@@ -46,7 +46,7 @@ int cgroup_names_new(const char *root, bool is_initial, CgroupNames **ret) {
         return -ENOMEM;
     }
     names->fd = -1;
-    /* Where only a part is mounted, its place in the whole is known. */
+    /* If only a part of the tree is mounted, its position in the tree is known. */
     if (!is_initial && cgroup_tree_find(root, tree) == 0 && !tree->top[0] &&
         snprintf(path, sizeof(path), "%s%s", root, tree->mount) < (int)sizeof(path))
         names->fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -72,7 +72,7 @@ static bool cgroup_name_is_group(int fd, const char *path, uint64_t id) {
            S_ISDIR(st.st_mode) && st.st_ino == id;
 }
 
-/* Finds the end of the path that leads to the group below our mount. */
+/* Finds the suffix of the path that leads to the group below our mount. */
 static void cgroup_name_learn(CgroupNames *names, uint64_t id, const char *path) {
     const char *end = path;
 
@@ -88,7 +88,7 @@ static void cgroup_name_learn(CgroupNames *names, uint64_t id, const char *path)
     }
 }
 
-/* The length of what both begin with, in whole parts. */
+/* The length of the common prefix in whole path components. */
 static size_t cgroup_name_common_length(const char *a, const char *b) {
     size_t common = 0;
 

@@ -9,9 +9,9 @@
 #include "util/macro.h"
 
 /*
- * Ranges are sorted, and those that overlap or touch become one, so that a bisection finds the only
- * one that can hold an address. A host with many modules and BPF programs has thousands of them,
- * and generated code that is in none is sampled again and again.
+ * Ranges are sorted, and ranges that overlap or touch are merged, so that a bisection finds the
+ * only one that can contain an address. A host with many modules and BPF programs has thousands of
+ * them, and generated code in none of them is sampled again and again.
  */
 
 void kernel_ranges_done(KernelRanges *ranges) {
@@ -86,7 +86,7 @@ int kernel_ranges_read(KernelRanges *ranges, Bytes records) {
 const KernelRange *kernel_ranges_find(const KernelRanges *ranges, uint64_t address) {
     size_t first = 0;
 
-    /* The first one that ends behind the address. */
+    /* The first range that ends after the address. */
     for (size_t n = ranges->n; n > 0;)
         if (ranges->items[first + n / 2].end <= address) {
             first += n / 2 + 1;

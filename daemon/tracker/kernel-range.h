@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Where the code of the kernel lies that is known: its text, modules, generated code. */
+/* The known addresses of kernel code: its text, modules, generated code. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,17 +10,17 @@
 #include "util/bytes.h"
 
 typedef struct KernelRange {
-    uint64_t start, end; /* end is outside */
+    uint64_t start, end; /* end is exclusive */
 } KernelRange;
 
 typedef struct KernelRanges {
-    KernelRange *items; /* in order of address, none touches another */
+    KernelRange *items; /* sorted by address, none touching another */
     size_t n;
 } KernelRanges;
 
 void kernel_ranges_done(KernelRanges *ranges);
-/* Takes the place of what was there: the ranges of whole MMAP, MMAP2 and KSYMBOL records without
- * trailer. -ENOMEM: what was there stays. */
+/* Replaces the ranges by those of whole MMAP, MMAP2 and KSYMBOL records without trailer. -ENOMEM:
+ * the old ranges stay. */
 int kernel_ranges_read(KernelRanges *ranges, Bytes records);
-/* The range that holds the address, or NULL. */
+/* The range that contains the address, or NULL. */
 const KernelRange *kernel_ranges_find(const KernelRanges *ranges, uint64_t address);

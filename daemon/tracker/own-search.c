@@ -8,17 +8,16 @@
 #include "util/clock.h"
 
 /*
- * Between two looks lie three seconds, and more where looking takes long. What a look finds waits
- * for a sweep, since only then it is known who was forked by one that is followed already. After
- * the first one all of /proc is read, as it is at once where whole CPUs are recorded: then
- * side-band runs, and what it tells from there on meets what was read. A process that is found
- * later is read alone. Samples of either begin when it was read: those of a process that ends
- * before would have no name.
+ * Processes are listed every three seconds, less often if listing takes long. A list waits for a
+ * sweep, because only then it is known which processes were forked by followed ones. After the
+ * first list all of /proc is read, as it is at start when whole CPUs are recorded: side-band runs
+ * by then, so no change is missed. A process that is found later is read alone. Samples of a
+ * process begin when it was read: those of one that ends before would have no name.
  */
 
 #define PERIOD_NS     (3 * NS_PER_SECOND)
 #define PERIOD_MAX_NS (60 * NS_PER_SECOND)
-enum { SHARE = 200 /* of the time, for looking */ };
+enum { SHARE = 200 /* of the time, for listing */ };
 
 struct Own {
     Loop *loop;
@@ -36,7 +35,7 @@ static int own_search_on_due(void *userdata) {
     return tracker_list(((Own *)userdata)->tracker);
 }
 
-/* A session came, for which all that runs has to be followed anew. */
+/* A new session has to follow all running processes. */
 static int own_search_on_wanted(void *userdata) {
     return loop_trigger(((Own *)userdata)->timer);
 }

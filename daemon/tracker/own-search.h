@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Where only processes of one user may be recorded: looks from time to time who they are, and has
- * those followed that nobody followed yet.
+ * Used when only processes of one user may be recorded: lists them from time to time and follows
+ * those that are not followed yet.
  */
 
 #include "capture/sampler/sampler.h"
@@ -16,7 +16,8 @@ int own_new(Loop *loop, Sampler *sampler, Tracker *tracker, Own **ret);
 Own *own_free(Own *own);
 DEFINE_CLEANUP(Own *, own_free);
 
-/* Lists the processes. The next complete sweep that begins after it is due. */
+/* Takes a list of the processes. The next complete sweep that begins after it processes the
+ * list. */
 int own_on_listing(Own *own, const ScannerListing *listing);
-/* A sweep is complete that began at start_ns. */
+/* Must be called when the sweep that began at start_ns is complete. */
 int own_complete(Own *own, uint64_t start_ns);

@@ -14,15 +14,15 @@
 #include "util/log.h"
 
 /*
- * A baseline was read at some time between begin and end; whether something happened to the process
- * meanwhile is known only when side-band was drained in a sweep that began after the end. So
- * baselines wait for such a sweep. Until the first pass is complete the floor stays below the
- * oldest sample: those that came before their process was read still find its state.
+ * A baseline was read at some time between begin and end; whether the process changed meanwhile is
+ * known only after a sweep that began after the end has drained side-band. So baselines wait for
+ * such a sweep. Until the first pass is complete the floor stays below the oldest sample, so that
+ * samples from before their process was read still find its state.
  */
 
 enum { TRIES_MAX = 8, RETRIED_MAX = 256 };
 
-#define DATA_WAIT_NS      (3 * NS_PER_SECOND) /* for data mappings of who runs already */
+#define DATA_WAIT_NS      (3 * NS_PER_SECOND) /* for data mappings of running processes */
 #define MODULES_PERIOD_NS (30 * NS_PER_SECOND)
 
 typedef struct Retried {
@@ -44,7 +44,7 @@ struct Tracker {
     Retried retried[RETRIED_MAX];
     size_t n_retried;
     KernelRanges kernel;
-    const KernelRange *recent; /* where the last sample was found; NULL: nowhere */
+    const KernelRange *recent; /* the range of the last sample; NULL: none */
     uint64_t modules_read_ns;
     bool knows_kernel, all_read, ready, sees_namespaces, sees_data;
     uint64_t all_begin_ns;
@@ -94,7 +94,7 @@ static int tracker_on_cgroups_done(void *userdata, uint64_t begin_ns) {
     return tracker->on_groups_done ? tracker->on_groups_done(tracker->userdata, begin_ns) : 0;
 }
 
-/* Recordings get what they wait for by a sweep, one when all answers are there. */
+/* Schedule a sweep that writes what recordings hold back, one for all answers. */
 static int tracker_on_build_id(void *userdata, uint64_t image, Bytes build_id) {
     Tracker *tracker = userdata;
 
@@ -119,7 +119,7 @@ static int tracker_on_processes(void *userdata, const ScannerListing *listing) {
     return tracker->on_processes(tracker->userdata, listing);
 }
 
-/* What is followed is read when it is followed. */
+/* A followed process is read when it is followed. */
 static int tracker_begin_reading(Tracker *tracker, const TrackerOptions *options) {
     int r;
 
@@ -236,7 +236,7 @@ int tracker_feed(Tracker *tracker, const PdEvent *side_band, Bytes records) {
     return r;
 }
 
-/* How often a process was read already because it changed meanwhile; NULL: too many such. */
+/* The retry counter of a process that changed while it was read; NULL: there are too many. */
 static Retried *tracker_retried_of(Tracker *tracker, uint32_t pid) {
     for (size_t i = 0; i < tracker->n_retried; i++)
         if (tracker->retried[i].pid == pid)
@@ -251,7 +251,7 @@ static int tracker_note_known(Tracker *tracker, uint32_t pid) {
     return tracker->on_known ? tracker->on_known(tracker->userdata, pid) : 0;
 }
 
-/* A process that never rests is read a few times, and then taken as it was found. */
+/* A process that changes all the time is read a few times, and then accepted as it was found. */
 static int tracker_install(Tracker *tracker, Baseline *baseline) {
     int r = history_install(tracker->history, baseline);
     Retried *retried = r > 0 ? tracker_retried_of(tracker, baseline->pid) : NULL;
@@ -288,7 +288,7 @@ static int tracker_install_waiting(Tracker *tracker, uint64_t start_ns) {
 static int tracker_finish_pass(Tracker *tracker) {
     int r = 0;
 
-    /* 0: not everything could be seen, so nothing follows from what was not found. */
+    /* 0: the pass was incomplete, so a missing process may still live. */
     if (tracker->all_begin_ns > 0)
         r = history_sweep_missing(tracker->history, tracker->all_begin_ns);
     tracker->all_read = false;
@@ -334,7 +334,7 @@ int tracker_complete(Tracker *tracker, uint64_t start_ns) {
     history_complete(tracker->history, start_ns);
     while (r == 0 && history_next_unknown(tracker->history, &pid) > 0)
         r = scanner_process(tracker->scanner, pid);
-    /* Some are wanted by recordings that named them just now. */
+    /* Recordings have just named more images. */
     if (r == 0)
         r = tracker_ask_for_build_ids(tracker);
     return r == -ENOBUFS ? 0 : r;
@@ -406,7 +406,7 @@ void tracker_see_kernel(Tracker *tracker, uint64_t address, uint64_t time_ns) {
     tracker->recent = kernel_ranges_find(&tracker->kernel, address);
     if (tracker->recent)
         return;
-    /* Code that is generated is in no list of modules: its addresses are seen again and again. */
+    /* Generated code is in no list of modules, and its addresses are sampled again and again. */
     if (tracker->modules_read_ns > 0 && time_ns < tracker->modules_read_ns + MODULES_PERIOD_NS)
         return;
     tracker->modules_read_ns = time_ns;

@@ -7,8 +7,8 @@
 #include "util/clock.h"
 
 /*
- * libevent behind a few verbs. Sources are chained so that the loop can free what is left; what a
- * callback returns decides whether the loop goes on.
+ * Wraps libevent in a few functions. Sources are in a list so that the loop can free the remaining
+ * ones; the return value of a callback decides whether the loop goes on.
  */
 
 struct LoopSource {
@@ -64,7 +64,7 @@ Loop *loop_free(Loop *loop) {
     return NULL;
 }
 
-/* The source may be gone when its callback returns. */
+/* The callback may have freed the source. */
 static void loop_dispatch(evutil_socket_t fd _unused_, short what _unused_, void *userdata) {
     LoopSource *s = userdata;
     const char *name = s->handler.name;

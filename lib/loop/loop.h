@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The main loop: descriptors, timers, signals and deferred work, one thread. The only room that
- * knows libevent. A source is owned by who added it and may go while the loop runs, from its own
- * callback too; where ret is NULL it lives as long as the loop.
+ * The main loop: descriptors, timers, signals and deferred work, on one thread. The only room that
+ * uses libevent. The caller that adds a source owns it and may free it while the loop runs, also
+ * from its own callback; if ret is NULL it lives as long as the loop.
  */
 
 #include <stdint.h>
@@ -13,11 +13,11 @@
 
 typedef struct Loop Loop;
 typedef struct LoopSource LoopSource;
-/* A negative return stops the loop, which then returns it. */
+/* A negative return value stops the loop, which then returns it. */
 typedef int (*LoopCallback)(void *userdata);
 
 int loop_new(Loop **ret);
-/* Sources that are still there go with it. */
+/* Also frees the remaining sources. */
 Loop *loop_free(Loop *loop);
 DEFINE_CLEANUP(Loop *, loop_free);
 
@@ -42,22 +42,23 @@ int loop_add_deferred_handler(Loop *loop, LoopHandler handler, void *userdata, L
     loop_add_readable_handler(loop, fd, LOOP_HANDLER(on_readable), userdata, ret)
 #define loop_add_writable(loop, fd, on_writable, userdata, ret)                                    \
     loop_add_writable_handler(loop, fd, LOOP_HANDLER(on_writable), userdata, ret)
-/* Again and again, each period. */
+/* Calls on_timer once in each period. */
 #define loop_add_timer(loop, period_ns, on_timer, userdata, ret)                                   \
     loop_add_timer_handler(loop, period_ns, LOOP_HANDLER(on_timer), userdata, ret)
 #define loop_add_signal(loop, signal, on_signal, userdata, ret)                                    \
     loop_add_signal_handler(loop, signal, LOOP_HANDLER(on_signal), userdata, ret)
-/* Runs once for each loop_trigger() or loop_trigger_after(), behind what is ready already. */
+/* Runs once for each loop_trigger() or loop_trigger_after(), after sources that are ready
+ * already. */
 #define loop_add_deferred(loop, callback, userdata, ret)                                           \
     loop_add_deferred_handler(loop, LOOP_HANDLER(callback), userdata, ret)
 int loop_trigger(LoopSource *deferred);
-/* A later call takes the place of one that is pending. */
+/* A later call replaces a pending one. */
 int loop_trigger_after(LoopSource *deferred, uint64_t delay_ns);
 /* Accepts and returns NULL. */
 LoopSource *loop_source_free(LoopSource *source);
 DEFINE_CLEANUP(LoopSource *, loop_source_free);
 
-/* Returns 0 after loop_stop(), or what a callback failed with. */
+/* Returns 0 after loop_stop(), or the error of a callback. */
 int loop_run(Loop *loop);
 /* The name of the callback that made loop_run() fail, or "the loop" itself. */
 const char *loop_failed_in(const Loop *loop);

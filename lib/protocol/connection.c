@@ -14,27 +14,27 @@
 #include "util/clock.h"
 
 /*
- * Bytes come as they come: they gather until a NUL ends a message; what lies behind it is the next
- * message, or the bytes of an upgraded connection. The socket never blocks, waiting is poll's.
+ * Received bytes are gathered until a NUL ends a message; what follows it is the next message, or
+ * the data of an upgraded connection. The socket is non-blocking; poll() does the waiting.
  */
 
 #define CONNECT_NS (5 * NS_PER_SECOND)
 
 enum {
     READ_BYTES = 1 << 16,
-    /* Replies tell what was asked for, however much it is, up to here. */
+    /* Replies may be large, but not larger than this. */
     REPLY_BYTES_MAX = 64 << 20,
 };
 
 struct Connection {
     int fd;
     Interface *interface;
-    char *member; /* of the interface, called last; NULL: of another one */
+    char *member; /* in the interface, of the last call; NULL: a method of another interface */
     Buffer in;
-    size_t taken;   /* of `in`: messages that were handed out */
-    size_t scanned; /* of `in`: without a NUL behind `taken` */
+    size_t taken;   /* bytes of `in` that belong to returned messages */
+    size_t scanned; /* bytes of `in` that are known to hold no NUL after `taken` */
     json_t *reply;
-    json_t *nothing; /* the parameters of a reply without any */
+    json_t *nothing; /* the parameters of a reply that has none */
 };
 
 Connection *connection_free(Connection *connection) {
@@ -50,7 +50,7 @@ Connection *connection_free(Connection *connection) {
     return NULL;
 }
 
-/* A path that is too long for an address is reached by way of its folder. */
+/* A path that is too long for an address is used relative to its folder. */
 static int connection_address_of(const char *path, struct sockaddr_un *ret, int *ret_folder) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     const char *name = strrchr(path, '/');
@@ -75,7 +75,8 @@ static int connection_address_of(const char *path, struct sockaddr_un *ret, int 
     return 0;
 }
 
-/* Where many connect at once, the queue may be full for a moment; nothing tells when it is not. */
+/* When many clients connect at once, the queue may be full for a moment, and there is no
+ * notification when it has room. */
 static int connection_connect_patiently(int fd, const struct sockaddr_un *address) {
     uint64_t end_ns = clock_monotonic_ns() + CONNECT_NS;
 
@@ -160,7 +161,7 @@ static int connection_send_all(const Connection *connection, Bytes bytes, uint64
     return 0;
 }
 
-/* Of another interface, replies are taken as they are. */
+/* Replies of another interface are not checked. */
 static int connection_note_member(Connection *connection, const char *method) {
     const char *name = interface_name(connection->interface);
     size_t n = strlen(name);
@@ -204,13 +205,13 @@ int connection_call(Connection *connection, const char *method, json_t *paramete
         r = message_append(&out, call);
     if (r == 0 && out.size - 1 > MESSAGE_BYTES_MAX)
         r = -EMSGSIZE;
-    /* A daemon that refuses a connection says why and hangs up before it was asked anything. */
+    /* A daemon that refuses a connection sends its reason and closes before it gets a call. */
     if (r == 0)
         r = connection_send_all(connection, buffer_bytes(&out), connection_end_of(timeout_ns));
     return r == -EPIPE ? 0 : r;
 }
 
-/* 1 and the message, which ends with a NUL in the buffer; 0: it is not whole yet. */
+/* 1: a message, which ends with a NUL in the buffer; 0: it is not complete yet. */
 static int connection_take_message(Connection *connection, Bytes *ret) {
     Buffer *in = &connection->in;
     const uint8_t *begin, *nul;
@@ -227,7 +228,7 @@ static int connection_take_message(Connection *connection, Bytes *ret) {
     return 1;
 }
 
-/* More bytes behind those that are there; -EPIPE at their end. */
+/* Reads more bytes; -EPIPE at their end. */
 static int connection_fill(Connection *connection) {
     Buffer *in = &connection->in;
     ssize_t n;

@@ -7,9 +7,9 @@
 #include "util/text.h"
 
 /*
- * A value against its type. The first thing that is wrong ends the walk, and its place is put
- * together on the way back: a field, an index, a key at a time. How deep the walk goes is bounded
- * by how deep messages nest.
+ * Compares a value with its type. The first error ends the check, and its position is assembled on
+ * the way back: fields, indexes and keys. The depth of the recursion is bounded by the nesting of
+ * messages.
  */
 
 typedef struct Check {
@@ -17,7 +17,7 @@ typedef struct Check {
     char *field; /* INTERFACE_FIELD_SIZE bytes */
 } Check;
 
-/* In front of what was wrong below; a name may be anything that JSON holds. */
+/* Prepends a step to the position of the error; the name may contain anything that JSON allows. */
 static int interface_check_wrong_in(Check *check, const char *open, const char *name,
                                     const char *close) {
     _cleanup_(buffer_done) Buffer text = {};
@@ -124,7 +124,7 @@ static int interface_check_map(Check *check, const Type *type, const json_t *val
     return 0;
 }
 
-/* A value that is not there is NULL. */
+/* A missing value is NULL. */
 static int interface_check_value(Check *check, const Type *type, const json_t *value) {
     switch (type->kind) {
     case TYPE_BOOL:

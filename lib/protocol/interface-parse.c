@@ -54,7 +54,7 @@ Interface *interface_free(Interface *interface) {
     return NULL;
 }
 
-/* White space and comments. */
+/* Skips white space and comments. */
 static void interface_parse_skip(Reader *r) {
     for (; *r->at; r->at++)
         if (*r->at == '\n')
@@ -79,7 +79,7 @@ static bool interface_parse_is_word(char c) {
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* Letters, digits and _, `more` within too; empty where there is none. */
+/* Letters, digits and _, inside also `more`; empty if there is none. */
 static Bytes interface_parse_take_word(Reader *r, char more) {
     const char *begin;
 
@@ -200,7 +200,7 @@ static int interface_parse_read_type(Reader *r, unsigned depth, Type **ret) {
                          : interface_parse_read_name(r, ret);
 }
 
-/* What is passed is no enum. */
+/* Parameters cannot be an enum. */
 static int interface_parse_read_fields(Reader *r, Type **ret) {
     int k = interface_parse_read_struct(r, 0, ret);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What an interface consists of. Names are ranges of its text. */
+/* The parts of a parsed interface. Names are ranges of its text. */
 
 #include "protocol/interface.h"
 #include "util/bytes.h"
@@ -11,7 +11,7 @@ typedef enum TypeKind {
     TYPE_INT,
     TYPE_FLOAT,
     TYPE_STRING,
-    TYPE_OBJECT, /* any */
+    TYPE_OBJECT, /* any value */
     TYPE_ENUM,   /* fields without a type */
     TYPE_STRUCT,
     TYPE_NAMED,
@@ -28,8 +28,9 @@ typedef struct TypeField {
 
 struct Type {
     TypeKind kind;
-    Type *of;   /* what an array, map or nullable holds; of a named one the type itself, borrowed */
-    Bytes name; /* of a named one */
+    Type *of;   /* the element type of an array, map or nullable; of a named one the type itself,
+                 * borrowed */
+    Bytes name; /* for a named type */
     TypeField *fields;
     size_t n_fields;
 };

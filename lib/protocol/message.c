@@ -5,10 +5,10 @@
 #include <string.h>
 
 /*
- * Bytes to JSON and back. Before the JSON library sees a message, one pass over its bytes counts
- * how deep it nests and how many values it has, so that neither the stack nor memory follow what a
- * stranger writes. The library then refuses what is no UTF-8, keys that come twice, NUL in a
- * string, and anything behind the object.
+ * Converts bytes to JSON and back. Before the JSON library gets a message, one pass over its bytes
+ * checks its nesting and counts its values, so that a hostile message can exhaust neither the stack
+ * nor memory. The library then refuses invalid UTF-8, duplicate keys, NUL in a string, and anything
+ * after the object.
  */
 
 /* clang-format off */
@@ -34,7 +34,7 @@ const char *message_fault_name(MessageFault fault) {
     return fault_names[fault];
 }
 
-/* Where a string ends, its closing quote taken as read. */
+/* The end of a string whose opening quote was consumed. */
 static const uint8_t *message_skip_string(const uint8_t *at, const uint8_t *end) {
     while (at < end && *at != '"')
         at += *at == '\\' && end - at > 1 ? 2 : 1;
@@ -126,7 +126,7 @@ int message_append(Buffer *out, const json_t *object) {
     return buffer_error(out);
 }
 
-/* An object, or null, which is none. */
+/* An object; null counts as none. */
 static int message_take_parameters(json_t *value, json_t **ret) {
     if (value && !json_is_object(value) && !json_is_null(value))
         return MESSAGE_FIELD;

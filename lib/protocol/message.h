@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Varlink messages: one JSON object each, ended by NUL, read strictly. */
+/* Varlink messages: each is one JSON object, ended by NUL, parsed strictly. */
 
 #include <jansson.h>
 
@@ -9,12 +9,13 @@
 #include "util/buffer.h"
 
 enum {
-    MESSAGE_BYTES_MAX = 1 << 20, /* without its NUL */
+    MESSAGE_BYTES_MAX = 1 << 20, /* not counting its NUL */
     MESSAGE_DEPTH_MAX = 32,
-    MESSAGE_VALUES_MAX = 1 << 14, /* each costs memory and time that a byte or two ask for */
+    MESSAGE_VALUES_MAX = 1 << 14, /* a bound, because a value of a byte or two costs much more
+                                   * memory and time */
 };
 
-/* Why bytes are no message. */
+/* Why the bytes are not a valid message. */
 typedef enum MessageFault {
     MESSAGE_NO_FAULT,
     MESSAGE_SIZE,
@@ -25,21 +26,21 @@ typedef enum MessageFault {
     MESSAGE_DUPLICATE,
     MESSAGE_NUL,
     MESSAGE_NUMBER,
-    MESSAGE_OBJECT, /* it is none */
-    MESSAGE_FIELD,  /* one is missing, unknown or of another type */
-    MESSAGE_FLAGS,  /* that exclude each other */
-    MESSAGE_FAULTS, /* how many there are */
+    MESSAGE_OBJECT, /* it is not an object */
+    MESSAGE_FIELD,  /* a field is missing, unknown or has another type */
+    MESSAGE_FLAGS,  /* flags that exclude each other */
+    MESSAGE_FAULTS, /* the number of faults */
 } MessageFault;
 
-/* "nesting", as BadMessage has it. */
+/* For example "nesting", as in BadMessage. */
 const char *message_fault_name(MessageFault fault);
 
-/* The object that n bytes (without the NUL) hold: 0, a MessageFault, or -ENOMEM. */
+/* Parses n bytes (without the NUL) into an object: 0, a MessageFault, or -ENOMEM. */
 int message_parse(const void *bytes, size_t n, json_t **ret);
-/* Compact, with its NUL, all of it or nothing: 0 or a negative errno. */
+/* Appends compact JSON with its NUL, everything or nothing: 0 or a negative errno. */
 int message_append(Buffer *out, const json_t *object);
 
-/* What it names lives as long as the object. */
+/* The strings are borrowed from the object. */
 typedef struct MessageCall {
     const char *method; /* "io.profd.Control.Ping" */
     json_t *parameters; /* NULL: none */
@@ -52,6 +53,6 @@ typedef struct MessageReply {
     bool continues;
 } MessageReply;
 
-/* Nothing but the fields that a call or a reply has, each of its type: 0 or a MessageFault. */
+/* Accepts only the fields of a call or a reply, each with its type: 0 or a MessageFault. */
 int message_to_call(json_t *object, MessageCall *ret);
 int message_to_reply(json_t *object, MessageReply *ret);

@@ -3,7 +3,8 @@
 
 #include <stddef.h>
 
-/* The two ways to add to a JSON value, each of which gives up the whole where a part is missing. */
+/* The two ways to add to a JSON value; both free the whole and set it to NULL if a part is
+ * missing. */
 
 static void value_give_up(json_t **whole) {
     json_decref(*whole);

@@ -2,17 +2,17 @@
 #pragma once
 
 /*
- * JSON values put together so that nothing gets lost on the way. jansson returns NULL for want of
- * memory and for text that is no UTF-8, and where NULL is added to something it adds nothing. Here
- * a part that failed makes the whole NULL, and it stays NULL; so whoever made it asks once, at the
- * end. NULL never means "nothing": that is json_object(), or json_null().
+ * Builds JSON values without losing errors. jansson returns NULL for lack of memory and for invalid
+ * UTF-8, and adding to NULL does nothing. Here a part that is NULL makes the whole value NULL, and
+ * it stays NULL; so the caller checks once, at the end. NULL never means "nothing": that is
+ * json_object(), or json_null().
  */
 
 #include <jansson.h>
 
 #include "util/macro.h"
 
-/* Takes the value. */
+/* Takes ownership of the value. */
 void value_set(json_t **object, const char *name, json_t *value);
 void value_append(json_t **array, json_t *value);
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* An array that grows by one, for whoever counts its elements anyway. */
+/* Grows an array by one element, for code that counts its elements anyway. */
 
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* One element more at the end of *items, zeroed, and *n counted up; NULL without memory, and then
- * nothing changed. Room doubles, so that growing one by one stays linear; an array that was
- * allocated elsewhere with exactly *n elements may be grown only when *n is a power of two or 0. */
+/* Appends a zeroed element to *items and increments *n; NULL without memory, and then nothing
+ * changed. The capacity doubles, so that growing one by one is linear; an array that was allocated
+ * elsewhere with exactly *n elements may be grown only if *n is a power of two or 0. */
 #define array_grow(items, n)                                                                       \
     ((__typeof__(*(items)))array_grow_sized((void **)(items), (n), sizeof(**(items))))
 

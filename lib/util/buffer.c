@@ -5,8 +5,8 @@
 #include <string.h>
 
 /*
- * The growing byte run behind every encoder. It doubles, so appending n bytes one by one costs
- * O(n), and an error sticks, so encoders need no check a field.
+ * The growing byte array of all encoders. It doubles, so appending n bytes one by one costs O(n),
+ * and errors are sticky, so encoders need no check per field.
  */
 
 enum { BUFFER_SIZE_MIN = 256 };

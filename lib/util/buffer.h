@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * A growing run of bytes. The first allocation that fails is remembered in `error` and every later
- * append does nothing, so an encoder appends a whole structure and asks once with buffer_error().
- * An all-zero Buffer is a valid empty one.
+ * A growing byte array. The first failed allocation is remembered in `error`, and every later
+ * append does nothing, so an encoder appends a whole structure and checks once with buffer_error().
+ * A zeroed Buffer is valid and empty.
  */
 
 #include <stdarg.h>
@@ -24,16 +24,16 @@ typedef struct Buffer {
 
 void buffer_done(Buffer *b);
 
-/* Forgets the content and a past error, keeps the memory. */
+/* Drops the content and a past error, keeps the memory. */
 void buffer_clear(Buffer *b);
 
-/* Gives back what is allocated beyond the size. */
+/* Frees allocated memory beyond the size. */
 void buffer_fit(Buffer *b);
 
-/* The slow half of buffer_reserve(). */
+/* The slow path of buffer_reserve(). */
 uint8_t *buffer_grow(Buffer *b, size_t n);
 
-/* Room for n more bytes at the end, or NULL; the size grows only with buffer_commit(). */
+/* Space for n more bytes at the end, or NULL; the size changes only with buffer_commit(). */
 static inline uint8_t *buffer_reserve(Buffer *b, size_t n) {
     if (__builtin_expect(n <= b->allocated - b->size && b->error == 0 && b->data, 1))
         return b->data + b->size;

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Reading untrusted bytes. A Bytes is a borrowed range. A Cursor walks one: every read is checked
- * against what is left, and the first read that does not fit makes the cursor fail for good, so a
- * parser reads a whole structure and asks once, at the end, whether all of it was there. With
- * `swap` the numbers are those of a host of the other byte order. Nothing needs to be aligned.
+ * Reads untrusted bytes. A Bytes is a borrowed range. A Cursor moves through one: every read is
+ * checked against the rest, and the first read that does not fit makes the cursor fail for good, so
+ * a parser reads a whole structure and checks once, at the end, whether all of it was there. With
+ * `swap` numbers are in the other byte order. Nothing needs to be aligned.
  */
 
 #include <byteswap.h>
@@ -63,7 +63,7 @@ static inline void store_u64(void *p, uint64_t v, bool swap) {
 }
 
 static inline Cursor cursor_of(const void *data, size_t size, bool swap) {
-    /* An empty range may be NULL, to which not even 0 may be added. */
+    /* An empty range may be NULL, and adding even 0 to NULL is undefined. */
     const uint8_t *at = data ? data : (const void *)"";
 
     return (Cursor){.at = at, .end = at + size, .swap = swap};
@@ -96,7 +96,7 @@ static inline Bytes cursor_bytes(Cursor *c, uint64_t n) {
     return (Bytes){.data = p, .size = p ? (size_t)n : 0};
 }
 
-/* n elements of `each` bytes; the product cannot wrap. */
+/* n elements of `each` bytes; the product cannot overflow. */
 static inline Bytes cursor_array(Cursor *c, uint64_t n, size_t each) {
     if (n > cursor_left(c) / each) {
         cursor_fail(c);
@@ -129,7 +129,7 @@ static inline uint64_t cursor_u64(Cursor *c) {
     return p ? load_u64(p, c->swap) : 0;
 }
 
-/* Bytes up to a NUL or the end of the range; the NUL, if there is one, is passed over. */
+/* Bytes up to a NUL or the end of the range; skips the NUL if there is one. */
 static inline Bytes cursor_string(Cursor *c) {
     size_t left = cursor_left(c);
     const uint8_t *p = c->at, *nul = left > 0 ? memchr(p, 0, left) : NULL;

@@ -9,9 +9,9 @@
 #include "util/macro.h"
 
 /*
- * A path names a group from the root of the tree on; a unit names it by the one part of the path
- * that systemd calls like the unit. systemd puts `_` before the name of a unit that the kernel
- * would take for a file of the group. Names hold backslashes (`\x2d`), which escape nothing here.
+ * A path names a group from the root of the tree; a unit names it by the one part of the path that
+ * has the unit's name. systemd puts `_` before a unit name that would collide with a kernel file of
+ * the group. Names contain backslashes (`\x2d`), which are literal here.
  */
 
 enum { SHORTEST_PART_OF_A_NAME = 3 };
@@ -39,7 +39,7 @@ static bool cgroup_path_is_glob(const char *s) {
     return strpbrk(s, "*?[") != NULL;
 }
 
-/* With a NUL behind it; false: it is too long, or has a NUL inside. */
+/* Adds a NUL; false: it is too long, or contains a NUL. */
 static bool cgroup_path_copy_text(Bytes text, char ret[PATH_MAX]) {
     if (text.size >= PATH_MAX || memchr(text.data, '\0', text.size))
         return false;
@@ -48,7 +48,7 @@ static bool cgroup_path_copy_text(Bytes text, char ret[PATH_MAX]) {
     return true;
 }
 
-/* As many parts of the path as the pattern has. */
+/* As many leading parts of the path as the pattern has. */
 static Bytes cgroup_path_first_parts(Bytes path, Bytes pattern) {
     size_t parts = 1;
 
@@ -73,7 +73,7 @@ bool cgroup_path_matches(Bytes path, const char *pattern) {
            fnmatch(glob, text, FNM_NOESCAPE | FNM_PATHNAME) == 0;
 }
 
-/* The next part of a path, from *at on; false: there are no more. */
+/* The next part of a path from *at on; false: there is none. */
 static bool cgroup_path_next_part(Bytes path, size_t *at, char ret[PATH_MAX]) {
     size_t from, n = 0;
 
@@ -116,7 +116,7 @@ bool cgroup_unit_matches(Bytes path, const char *unit) {
     return false;
 }
 
-/* `shop` for shop.service, or a part of a long name. */
+/* Compares with `shop` for shop.service, or with a part of a long name. */
 static unsigned cgroup_path_distance_of(const char *part, const char *name) {
     size_t n = strlen(name);
     unsigned distance;

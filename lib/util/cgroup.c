@@ -8,10 +8,10 @@
 #include "util/macro.h"
 
 /*
- * The controller perf_event goes with cgroup2 until somebody mounts a version 1 hierarchy with it,
- * as systemd does in its legacy and hybrid modes; then the kernel tells ids and paths of that one,
- * and takes no group of cgroup2 for an event any more. Ids of the two mean different groups, so the
- * wrong tree would give wrong names.
+ * The controller perf_event belongs to cgroup2 until somebody mounts a version 1 hierarchy with it,
+ * as systemd does in its legacy and hybrid modes. Then the kernel reports ids and paths of that
+ * hierarchy, and accepts no group of cgroup2 for an event. Ids differ between the two, so the wrong
+ * tree would give wrong names.
  */
 
 enum { LINE_MAX_BYTES = 16384 };
@@ -52,7 +52,7 @@ static bool cgroup_is_octal(char c) {
     return c >= '0' && c <= '7';
 }
 
-/* The kernel writes blanks and backslashes in a path as \040 and the like. */
+/* The kernel escapes blanks and backslashes in a path as \040 and the like. */
 static void cgroup_unescape(char *path) {
     char *to = path;
 
@@ -69,7 +69,7 @@ static void cgroup_unescape(char *path) {
 static bool cgroup_take(const Mount *mount, unsigned version, CgroupTree *ret) {
     cgroup_unescape(mount->where);
     cgroup_unescape(mount->top);
-    /* In a namespace that begins elsewhere the true path is not to be had. */
+    /* In another namespace the true path is not available. */
     if (mount->top[1] == '\0' || strncmp(mount->top, "/..", 3) == 0)
         mount->top[0] = '\0';
     if (strlen(mount->where) >= sizeof(ret->mount) || strlen(mount->top) >= sizeof(ret->top))
@@ -90,7 +90,7 @@ static FILE *cgroup_open_below(const char *root, const char *path) {
     return fopen(full, "re");
 }
 
-/* "perf_event\tHIERARCHY\t…": 0 is cgroup2. It may be mounted where we cannot see it. */
+/* Parses "perf_event\tHIERARCHY\t…": 0 means cgroup2. Its mount may be invisible to us. */
 static bool cgroup_is_elsewhere(const char *root) {
     unsigned hierarchy = 0;
     char line[256];

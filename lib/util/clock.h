@@ -19,7 +19,7 @@ static inline uint64_t clock_ns(clockid_t clock) {
     return (uint64_t)t.tv_sec * NS_PER_SECOND + (uint64_t)t.tv_nsec;
 }
 
-/* By the clock of the samples. */
+/* The clock of the samples. */
 static inline uint64_t clock_monotonic_ns(void) {
     return clock_ns(CLOCK_MONOTONIC);
 }

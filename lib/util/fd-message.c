@@ -7,8 +7,8 @@
 #include <sys/socket.h>
 
 /*
- * sendmsg and recvmsg with SCM_RIGHTS, for both ends. Whatever descriptors arrive are ours at once,
- * also those that nobody asked for: each is taken out and closed unless it is the only one.
+ * sendmsg and recvmsg with SCM_RIGHTS, for both sides. Received descriptors are open in our process
+ * even if we did not expect them: all but a single expected one are closed.
  */
 
 int message_send(int socket, const void *bytes, size_t n, int fd, int flags) {
@@ -33,7 +33,7 @@ int message_send(int socket, const void *bytes, size_t n, int fd, int flags) {
     return k < 0 ? -errno : 0;
 }
 
-/* How many descriptors came; the first is *ret_fd, the others are closed. */
+/* Returns how many descriptors were received; the first is *ret_fd, the others are closed. */
 static size_t fd_message_take_fds(struct msghdr *message, int *ret_fd) {
     size_t taken = 0;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* One message, with at most one descriptor beside it, over a SOCK_SEQPACKET socket. */
+/* Messages over a SOCK_SEQPACKET socket, each with at most one descriptor. */
 
 #include <stddef.h>
 
@@ -10,8 +10,8 @@
 /* fd -1: none. */
 int message_send(int socket, const void *bytes, size_t n, int fd, int flags);
 /*
- * How many bytes came (never more than n), or a negative errno: -EPIPE when the other side is gone,
- * -EMSGSIZE for a message that is longer or brings more than one descriptor; what it brought is
- * then closed. *ret_fd is -1 when none came.
+ * The number of received bytes (at most n), or a negative errno: -EPIPE when the other side is
+ * gone, -EMSGSIZE for a message that is longer or has more than one descriptor, all of which are
+ * then closed. *ret_fd is -1 if none was received.
  */
 int message_receive(int socket, void *ret, size_t n, int *ret_fd);

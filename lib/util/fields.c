@@ -7,9 +7,9 @@
 #include "util/text.h"
 
 /*
- * The two outputs of a description. The only state is how deep we are and whether something
- * stands before us in the innermost container; what ends a container makes the next member of the
- * outer one a second one, so one flag is enough.
+ * The two outputs of a description. The only state is the depth, and whether the innermost
+ * container has a member already. The end of a container always makes the next member of the outer
+ * one a later one, so a single flag is enough.
  */
 
 Fields fields_to(Buffer *out, FieldsFormat format) {
@@ -29,9 +29,9 @@ static void fields_break_line(Fields *f) {
 }
 
 /*
- * What stands between the member before and this one, and the name. Returns where the value goes,
- * with room for NUMBER_ROOM bytes, to be ended by fields_close_member(); NULL without memory. Names
- * are short, so they are copied here rather than measured first.
+ * Appends the separator and the name. Returns where to write the value, with space for NUMBER_ROOM
+ * bytes; fields_close_member() ends it. NULL without memory. Names are short, so they are copied
+ * without measuring them first.
  */
 static char *fields_open_member(Fields *f, const char *name) {
     bool json = f->format != FIELDS_TEXT, pretty = f->format == FIELDS_JSON_PRETTY;
@@ -69,7 +69,7 @@ static char *fields_open_member(Fields *f, const char *name) {
     return p;
 }
 
-/* The separator and the name alone. */
+/* Appends only the separator and the name. */
 static void fields_begin(Fields *f, const char *name) {
     char *p = fields_open_member(f, name);
 
@@ -145,7 +145,7 @@ void fields_hex(Fields *f, const char *name, uint64_t v) {
     fields_close_member(f, p);
 }
 
-/* Addresses of one chain mostly share their upper half, whose text is then made once. */
+/* Addresses of a call chain mostly share their upper half, so its text is made once. */
 void fields_hex_items(Fields *f, const uint8_t *data, size_t n, bool swap) {
     bool json = f->format != FIELDS_TEXT;
     char upper_text[TEXT_NUMBER_MAX] = {};
@@ -182,7 +182,7 @@ void fields_hex_items(Fields *f, const uint8_t *data, size_t n, bool swap) {
 void fields_hex_array(Fields *f, const char *name, const uint8_t *data, size_t n, bool swap) {
     fields_begin_array(f, name);
     fields_hex_items(f, data, n, swap);
-    /* Pretty JSON keeps the array in one line. */
+    /* Pretty JSON prints the array on one line. */
     f->first = true;
     fields_end_array(f);
 }

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * One description, two outputs. Whoever knows a structure names its fields once; a Fields turns
+ * One description, two outputs. Code that knows a structure names its fields once; a Fields turns
  * them into one line of text (`pid 12 comm sh chain [0x1 0x2]`) or into JSON. Inside an array the
- * name is NULL. Addresses and masks go by fields_hex(): text 0x…, JSON a string "0x…"; counts, ids
- * and times are plain integers. Bytes from outside always go by fields_bytes(), which escapes.
+ * name is NULL. Addresses and masks use fields_hex(): 0x… in text, a string "0x…" in JSON; counts,
+ * ids and times are plain integers. Bytes from outside must use fields_bytes(), which escapes them.
  */
 
 #include "util/buffer.h"
@@ -21,7 +21,7 @@ typedef struct Fields {
     Buffer *out;
     FieldsFormat format;
     unsigned depth;
-    bool first; /* nothing yet in the innermost object or array */
+    bool first; /* the innermost object or array is empty */
 } Fields;
 
 Fields fields_to(Buffer *out, FieldsFormat format);
@@ -39,17 +39,17 @@ void fields_double(Fields *f, const char *name, double v);
 void fields_null(Fields *f, const char *name);
 /* Nanoseconds: text as seconds with nine decimals, JSON as an integer. */
 void fields_time_ns(Fields *f, const char *name, uint64_t time_ns);
-/* Our own words: escaped all the same. */
+/* For our own strings; escaped as well. */
 void fields_str(Fields *f, const char *name, const char *s);
 void fields_bytes(Fields *f, const char *name, Bytes bytes);
-/* An array of n u64 (unaligned, perhaps in the other byte order) as by fields_hex(). */
+/* An array of n u64 (unaligned, maybe in the other byte order), printed like fields_hex(). */
 void fields_hex_array(Fields *f, const char *name, const uint8_t *data, size_t n, bool swap);
-/* The same as members of the innermost array, behind what stands there. */
+/* Appends the numbers to the innermost array. */
 void fields_hex_items(Fields *f, const uint8_t *data, size_t n, bool swap);
 /* Binary content as hex digits. */
 void fields_hex_bytes(Fields *f, const char *name, Bytes bytes);
-/* A set of flags as an array of their names, names[i] being that of bit i (NULL: it has none);
- * what has no name comes last, as one number in hex. */
+/* An array with the names of the set flags, names[i] for bit i (NULL: unnamed); unnamed bits come
+ * last, as one hex number. */
 void fields_flags(Fields *f, const char *name, uint64_t bits, const char *const *names, size_t n);
-/* names[v], or the number where there is no such name. */
+/* names[v], or the number if it has no name. */
 void fields_choice(Fields *f, const char *name, uint64_t v, const char *const *names, size_t n);

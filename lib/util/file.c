@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Loops around read, write and mkdir, which may do half of what they were asked. */
+/* Loops around read, write and mkdir, which may do only a part of a request. */
 
 int file_read_text(const char *path, char *ret, size_t size) {
     _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -36,7 +36,7 @@ int file_read_text(const char *path, char *ret, size_t size) {
     return (int)n;
 }
 
-/* After a failed write: 0 when it is worth trying again, or the negative errno. */
+/* After a failed write: 0 if it is worth another try, or the negative errno. */
 static int file_wait_writable(int fd) {
     struct pollfd p = {.fd = fd, .events = POLLOUT};
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Small things with files, each whole or not at all. */
+/* Helpers for files; each succeeds completely or fails. */
 
 #include <stddef.h>
 
 #include "util/macro.h"
 
-/* Reads up to size - 1 bytes, ends them with NUL and drops a last newline; the length. -EFBIG when
- * there is more. */
+/* Reads up to size - 1 bytes, terminates them with NUL and drops a final newline; returns the
+ * length. -EFBIG if there is more. */
 int file_read_text(const char *path, char *ret, size_t size);
-/* All n bytes or a negative errno; a descriptor that would block is waited for. */
+/* Writes all n bytes, or returns a negative errno; waits for a descriptor that would block. */
 int file_write_all(int fd, const void *data, size_t n);
 /* The same by pwrite(). */
 int file_write_all_at(int fd, const void *data, size_t n, uint64_t offset);
-/* mkdir -p with the mode for each folder made. */
+/* Like mkdir -p, with this mode for each folder that it creates. */
 int file_make_folders(const char *path, unsigned mode);

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Hashes for tables whose keys come from outside: with a seed of the process, so that nobody can
+ * Hashes for tables whose keys come from outside. The seed differs for each process, so nobody can
  * prepare a file whose keys all collide.
  */
 
@@ -11,7 +11,7 @@
 
 #include "util/bytes.h"
 
-/* The same throughout a process, another one in the next. */
+/* Constant within a process, and different in the next one. */
 static inline uint64_t hash_seed(void) {
     const void *random = (const void *)getauxval(AT_RANDOM);
 

@@ -15,9 +15,9 @@
 #include "util/text.h"
 
 /*
- * The log: one write(2) a line, so that lines of two threads or processes do not mix. What the
- * line is made of may hold bytes from outside, so it passes the one escape on its way out. A
- * backend gets the line in parts; what it cannot take goes to stderr like the rest.
+ * The log: one write(2) for each line, so that lines of two threads or processes do not mix. A line
+ * may contain bytes from outside, so it is escaped. A backend gets the line in parts; what it
+ * refuses goes to stderr.
  */
 
 enum { FIELDS_MAX = 16, TEXT_MAX = 1024 };
@@ -82,7 +82,7 @@ int log_level_from_name(const char *name, LogLevel *ret) {
     return -EINVAL;
 }
 
-/* A reader of stderr that knows priorities finds them in front of the line, see sd-daemon(3). */
+/* A reader of stderr that understands priorities expects them before the line, see sd-daemon(3). */
 static void log_to_stderr(LogLevel level, const char *message) {
     _cleanup_(buffer_done) Buffer line = {};
 
@@ -94,7 +94,7 @@ static void log_to_stderr(LogLevel level, const char *message) {
         (void)!write(STDERR_FILENO, line.data, line.size);
 }
 
-/* Values, escaped one behind the other; their places are known when all are there. */
+/* Escapes the values into one buffer; their pointers are set when all are there. */
 static int log_escape_fields(const LogField *fields, size_t n, Buffer *values, LogField *ret) {
     size_t at[FIELDS_MAX];
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The few macros that every room uses: scope-bound clean-up, ownership hand-over and arithmetic
- * on sizes. Destructors accept NULL (or -1 for descriptors) and return NULL (or -1).
+ * The macros that every room uses: scope-bound clean-up, transfer of ownership and arithmetic on
+ * sizes. Destructors accept NULL (or -1 for descriptors) and return NULL (or -1).
  */
 
 #include <assert.h>
@@ -59,7 +59,7 @@
         _a > _b ? _a : _b;                                                                         \
     })
 
-/* Rounds up to a multiple of 8; the caller has bounded x. */
+/* Rounds up to a multiple of 8; the caller must have bounded x. */
 #define ALIGN8(x) (((x) + 7) & ~(__typeof__(x))7)
 
 static inline void freep(void *p) {

@@ -7,9 +7,9 @@
 #include "util/macro.h"
 
 /*
- * The usual edit distance, in which two neighbours that changed places are one typo. Three rows of
- * its table are enough, and names are short. Up to two typos count in a long name, one in a name of
- * up to four letters.
+ * The usual edit distance, in which two swapped neighbours are one typo. Three rows of its table
+ * are enough, and names are short. A long name may have up to two typos, a name of up to four
+ * letters one.
  */
 
 enum { LENGTH_MAX = 64, TYPOS_MAX = 2, SHORT_LENGTH = 4 };

@@ -10,8 +10,8 @@
 #include "util/macro.h"
 
 /*
- * Text to numbers, without strtoul's signs, spaces and bases. Units are tables; fractions as in
- * "1.5h" are taken to nine digits.
+ * Parses numbers without strtoul's signs, spaces and bases. Units are tables; fractions as in
+ * "1.5h" may have nine digits.
  */
 
 typedef struct Unit {
@@ -84,7 +84,7 @@ static bool parse_is_of_unit(char c) {
     return isalpha((unsigned char)c) || (unsigned char)c >= 0x80;
 }
 
-/* One number with its unit, added to *sum. Case matters: m is a minute, M a month. */
+/* Adds one number with its unit to *sum. Case matters: m is a minute, M a month. */
 static int parse_take_quantity(const char **p, const Unit *units, size_t n, uint64_t *sum) {
     uint64_t whole, billionths = 0, value;
     size_t length;

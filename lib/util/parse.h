@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Values as administrators write them in systemd's files. All return 0, -EINVAL for what is no
- * such value, -ERANGE for one that does not fit; the output is untouched on failure.
+ * Values as administrators write them in systemd's files. All functions return 0, -EINVAL for an
+ * invalid value, -ERANGE for one that is too large; the output is unchanged on failure.
  */
 
 #include <stdbool.h>
@@ -15,10 +15,10 @@ int parse_take_digits(const char **p, uint64_t *ret);
 int parse_take_fraction(const char **p, uint64_t *ret_billionths);
 /* Digits only. */
 int parse_u64(const char *text, uint64_t *ret);
-/* "64M": K, M, G and T mean powers of 1024; no unit means bytes. */
+/* For example "64M": K, M, G and T are powers of 1024; no unit means bytes. */
 int parse_size(const char *text, uint64_t *ret_bytes);
-/* "500ms", "10min", "1h 30min": us, ms, s, min (m), h, d, w, M (months of 30.44 days), y
- * (of 365.25) and their long names; no unit: seconds. */
+/* For example "500ms", "10min", "1h 30min": us, ms, s, min (m), h, d, w, M (months of 30.44 days),
+ * y (of 365.25) and their long names; no unit means seconds. */
 int parse_span(const char *text, uint64_t *ret_ns);
 /* yes, true, on, 1; no, false, off, 0. */
 int parse_bool(const char *text, bool *ret);

@@ -7,9 +7,9 @@
 #include <string.h>
 
 /*
- * Numbers and strings into a Buffer. Digits are made two at a time from a table; strings are
- * passed over in runs that need no escape. What counts as printable is decided here and nowhere
- * else: well-formed UTF-8 that cannot move a cursor, reorder a line or hide.
+ * Writes numbers and strings to a Buffer. Digits are made two at a time from a table; strings are
+ * scanned in runs that need no escape. Only this file decides what is printable: valid UTF-8 that
+ * cannot move a cursor, reorder a line or hide.
  */
 
 enum { CODE_POINT_MAX = 0x10ffff };
@@ -43,13 +43,13 @@ static unsigned text_count_digits(uint64_t v) {
         1000000000000000000,
         10000000000000000000U,
     };
-    /* log10(v) from log2(v), too large by one at most */
+    /* log10(v) from log2(v), at most one too large */
     unsigned n = (64 - (unsigned)__builtin_clzll(v | 1)) * 1233 >> 12;
 
     return n + (v >= powers[n]);
 }
 
-/* The last n digits of v, leading zeros and all. */
+/* The last n digits of v, including leading zeros. */
 static char *text_put_digits(char *to, uint64_t v, unsigned n) {
     char *p = to + n;
 
@@ -169,7 +169,7 @@ size_t text_code_point(const uint8_t *p, size_t left, uint32_t *ret) {
     return n;
 }
 
-/* Code points that change how what stands around them is shown. */
+/* Code points that change how the text around them is displayed. */
 static bool text_is_deceptive(uint32_t c) {
     return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0xad || c == 0x61c ||
            (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
@@ -177,11 +177,11 @@ static bool text_is_deceptive(uint32_t c) {
            (c >= 0xe0000 && c <= 0xe0fff);
 }
 
-/* What else than deceptive code points has to be written otherwise. */
+/* What has to be escaped besides deceptive code points. */
 typedef enum Escape {
     ESCAPE_TEXT,  /* the backslash */
     ESCAPE_JSON,  /* and the quote */
-    ESCAPE_AGAIN, /* nothing: what has a backslash got it from an escape */
+    ESCAPE_AGAIN, /* nothing: a backslash belongs to an escape */
 } Escape;
 
 static void text_escape_into(Buffer *b, Bytes bytes, Escape kind) {

@@ -11,10 +11,9 @@
 #include "util/macro.h"
 
 /*
- * A new thread inherits the nice value of the one that starts it, and that is the main thread,
- * which is favoured because it empties the rings. So each thread gives up what it does not need,
- * before it does anything else. To be favoured less takes no right; to be favoured more does, so
- * nothing here ever asks for it.
+ * A new thread inherits the nice value of the thread that starts it. That is the main thread, which
+ * has a high priority because it drains the rings. So each thread first lowers its priority to what
+ * it needs. Lowering a priority needs no rights; raising one does, so no thread raises its own.
  */
 
 typedef struct Start {

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Starts all threads of profd but the main one. */
+/* Starts all threads of profd except the main one. */
 
 #include <pthread.h>
 #include <stddef.h>
 
-/* What a thread gets when every CPU is busy, as nice values: the smaller, the sooner it runs. The
- * main thread keeps what the process has, and no other thread is favoured as much. */
+/* The priority of a thread when every CPU is busy, as a nice value: the smaller, the sooner it
+ * runs. The main thread keeps the value of the process, and no other thread has a higher
+ * priority. */
 enum {
-    THREAD_NICE_PROMPT = -10, /* somebody loses data when it does not keep up */
+    THREAD_NICE_PROMPT = -10, /* data is lost if it does not keep up */
     THREAD_NICE_USUAL = 0,
-    THREAD_NICE_LAST = 5, /* recording and all others come first */
+    THREAD_NICE_LAST = 5, /* recording and other programs come first */
 };
 
 typedef struct ThreadOptions {
-    const char *name;   /* up to 15 bytes, as ps shows it */
-    int nice;           /* not favoured more than this */
-    size_t stack_bytes; /* 0: as usual */
+    const char *name;   /* up to 15 bytes, as shown by ps */
+    int nice;           /* the smallest nice value it may have */
+    size_t stack_bytes; /* 0: the default */
 } ThreadOptions;
 
-/* All signals are blocked in it: they are for the main thread. */
+/* All signals are blocked in it: the main thread handles them. */
 int thread_start(const ThreadOptions *options, void *(*run)(void *userdata), void *userdata,
                  pthread_t *ret);
-/* The calling thread is favoured no more than this from now on. */
+/* From now on the calling thread has at least this nice value. */
 void thread_limit_nice(int nice);

@@ -16,35 +16,35 @@
 #include "util/fd-message.h"
 
 /*
- * The recorder's end. Each lane is a socket and a lock: one to the keeper for events and what
- * concerns the recorder itself, and one to each helper, which can take as long as a file system
- * likes: an opener for files of the kernel, another for files of other processes, and the sealer.
- * So a thread that scans or writes never holds up one that records. A helper is asked for when it
- * is needed, and left behind when it does not answer in time: a file system that hangs costs build
- * ids, or leaves a file unsealed, and nothing else. Another descriptor, on which nothing is ever
- * sent, shows when the keeper is gone.
+ * The recorder's side. Each lane is a socket and a lock: one lane to the keeper for events and the
+ * recorder's own state, and one to each helper, which may take as long as a file system does: an
+ * opener for files of the kernel, another for files of other processes, and the sealer. So a thread
+ * that scans or writes never delays one that records. A helper is started when it is needed, and
+ * abandoned when it does not answer in time: a file system that hangs costs build ids, or leaves a
+ * file unsealed, and nothing else. A separate descriptor on which nothing is ever sent shows when
+ * the keeper is gone.
  */
 
 enum {
     HELPER_TIMEOUT_MS = 5000,
-    HELPER_TIMEOUTS_MAX = 12, /* for one that only waits for a CPU */
+    HELPER_TIMEOUTS_MAX = 12, /* for a helper that is only waiting for a CPU */
     WAIT_MS = 2,
-    STAT_SIZE = 512, /* the state stands in the first bytes of the line */
+    STAT_SIZE = 512, /* enough of the line for the process state */
 };
 
-/* A thread that asks again and again leaves `turn` to whoever waits, and so comes after it. */
+/* `turn` makes it fair: a thread that calls again and again queues behind waiting threads. */
 typedef struct Lane {
     int fd;
-    uint32_t pid; /* of the helper; 0: it is the keeper, for which we wait as long as it takes */
+    uint32_t pid;      /* of the helper; 0: the keeper itself, which has no timeout */
     bool is_stoppable; /* see keeper_stop_waiting() */
     pthread_mutex_t turn, lock;
 } Lane;
 
 struct Keeper {
-    Lane main, helpers[KEEPER_LANE_ELF]; /* by KeeperLane */
+    Lane main, helpers[KEEPER_LANE_ELF]; /* indexed by KeeperLane */
     int life;
-    int stop; /* readable once nobody is to wait for a helper any more */
-    /* Of one thread; the others just wait. */
+    int stop; /* becomes readable when threads must no longer wait for helpers */
+    /* Used by one thread; others just wait. */
     void (*on_wait)(void *userdata);
     void *wait_userdata;
     _Atomic pid_t waiter; /* 0: none */
@@ -67,7 +67,8 @@ static void keeper_client_lock(Keeper *keeper, Lane *lane) {
     }
 }
 
-/* In a file system, or stopped, as far as one can see: a helper that is about to run is neither. */
+/* Whether the helper seems to be blocked in a file system, or stopped; a helper that is about to
+ * run is not stuck. */
 static bool keeper_client_is_stuck(uint32_t pid) {
     char path[32], text[STAT_SIZE];
     _cleanup_close_ int fd = -1;
@@ -84,12 +85,12 @@ static bool keeper_client_is_stuck(uint32_t pid) {
     return !name_end || strncmp(name_end, ") R", 3) != 0;
 }
 
-/* How long the lane is waited for before it is looked at; -1: for ever. */
+/* How long to wait before the state of the helper is checked; -1: for ever. */
 static int keeper_client_timeout_of(const Lane *lane) {
     return lane->pid ? HELPER_TIMEOUT_MS : -1;
 }
 
-/* Once: 0 when there is an answer, -ETIMEDOUT when there is none in time. */
+/* Waits once: 0 when there is an answer, -ETIMEDOUT when there is none in time. */
 static int keeper_client_wait_once(const Keeper *keeper, const Lane *lane) {
     struct pollfd fds[] = {{.fd = lane->fd, .events = POLLIN},
                            {.fd = lane->is_stoppable ? keeper->stop : -1, .events = POLLIN}};
@@ -106,8 +107,7 @@ static int keeper_client_wait_once(const Keeper *keeper, const Lane *lane) {
     return fds[0].revents == 0 && fds[1].revents != 0 ? -ECANCELED : 0;
 }
 
-/* A helper that does not get a CPU on a busy host is to blame for nothing, and neither is the file
- * system that it would look at. */
+/* A helper that gets no CPU on a busy host is not stuck, so keep waiting for it. */
 static int keeper_client_wait_for_answer(const Keeper *keeper, const Lane *lane) {
     int r = keeper_client_wait_once(keeper, lane);
 
@@ -117,7 +117,7 @@ static int keeper_client_wait_for_answer(const Keeper *keeper, const Lane *lane)
     return r;
 }
 
-/* A descriptor that nobody asked for, ret_fd NULL, is closed. */
+/* If ret_fd is NULL, a received descriptor is closed. */
 static int keeper_client_exchange(const Keeper *keeper, const Lane *lane,
                                   const KeeperRequest *request, int fd, KeeperReply *ret,
                                   int *ret_fd) {
@@ -158,7 +158,7 @@ static KeeperRequest keeper_client_request_of(KeeperKind kind) {
     return (KeeperRequest){.protocol = KEEPER_PROTOCOL, .kind = kind};
 }
 
-/* A call that must bring a descriptor when it succeeds. */
+/* A call that must return a descriptor when it succeeds. */
 static int keeper_client_call_for_fd(Keeper *keeper, const KeeperRequest *request, KeeperReply *ret,
                                      int *ret_fd) {
     int fd = -1, r = keeper_client_call(keeper, request, -1, ret, &fd);
@@ -188,7 +188,7 @@ static int keeper_client_start_helper(Keeper *keeper, KeeperLane number, Lane *l
     return 0;
 }
 
-/* A helper that does not come back, or died, is left behind, and the next call gets another. */
+/* A helper that is stuck or died is abandoned, and the next call starts another. */
 static int keeper_client_call_helper(Keeper *keeper, KeeperLane number,
                                      const KeeperRequest *request, int fd, KeeperReply *ret,
                                      int *ret_fd) {

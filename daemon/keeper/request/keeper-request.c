@@ -10,12 +10,12 @@
 #include "util/bytes.h"
 
 /*
- * What a recorder may ask. The recorder parses what others wrote, so it counts as fallen: a message
- * is looked at byte by byte before anything is done with it. One table says which fields a kind of
- * request holds; all others must be zero, so that no field can smuggle what a later version reads.
- * Of an event everything that a recording does not need is refused here, before the kernel is asked
- * with the keeper's rights: flags that harm other users of perf (build_id), signal or end somebody,
- * or reach for memory (AUX areas, physical addresses).
+ * Checks requests of the recorder. The recorder parses hostile data, so it may be compromised:
+ * every byte of a message is checked before it is used. A table has the fields of each kind of
+ * request; all others must be zero, so that no field can contain data for a later version. Options
+ * of an event that no recording needs are refused here, before the kernel sees them with the
+ * keeper's rights: flags that harm other users of perf (build_id), that send signals to or kill
+ * processes, or that access memory (AUX areas, physical addresses).
  */
 
 typedef enum Field {
@@ -65,7 +65,7 @@ static bool keeper_request_is_process(uint32_t pid) {
     return pid > 0 && pid <= INT32_MAX;
 }
 
-/* Ended within the field, and nothing behind its end. */
+/* Whether it ends within the field, followed only by zeros. */
 static bool keeper_request_is_path(const char *path) {
     size_t n = strnlen(path, KEEPER_PATH_SIZE);
 
@@ -99,7 +99,7 @@ static bool keeper_request_is_tracefs_word(const char *word, size_t n) {
     return n > 0 && n < 128 && word[0] != '.' && strspn(word, letters) >= n;
 }
 
-/* "SYSTEM/EVENT/id", "SYSTEM/EVENT/format", the folder "SYSTEM/" and what stands in the table. */
+/* "SYSTEM/EVENT/id", "SYSTEM/EVENT/format", the folder "SYSTEM/" and the paths of the table. */
 static int keeper_request_check_tracefs(const KeeperRequest *r) {
     static const char *const single[] = {"./", "header_page", "header_event", "../printk_formats",
                                          "../saved_cmdlines"};
@@ -144,7 +144,7 @@ static int keeper_request_check_nothing(const KeeperRequest *r _unused_) {
     return 0;
 }
 
-/* perf_event_open()'s own rules on pid, cpu and cgroup, and pid 0 would be the keeper itself. */
+/* perf_event_open()'s own rules for pid, cpu and cgroup; pid 0 would be the keeper itself. */
 static int keeper_request_check_target(const KeeperRequest *r) {
     const KeeperEventData *e = &r->event;
 
@@ -164,19 +164,19 @@ static int keeper_request_check_ring(const KeeperEventData *e) {
         return -EINVAL;
     if (e->ring_bytes == 0)
         return 0;
-    /* The kernel looks at the page size; two rings for one event make no sense. */
+    /* The kernel checks the page size; an event cannot have two rings. */
     return e->output_slot == KEEPER_NO_SLOT && e->ring_bytes <= KEEPER_RING_BYTES_MAX &&
                    e->ring_bytes >= 4096 && (e->ring_bytes & (e->ring_bytes - 1)) == 0
                ? 0
                : -EINVAL;
 }
 
-/* The flags are bit fields in the kernel's header, and lie behind read_format. */
+/* The flags are bit fields in the kernel's header, after read_format. */
 static uint64_t keeper_request_attr_flags(const uint8_t *attr) {
     return load_u64(attr + offsetof(struct perf_event_attr, read_format) + 8, false);
 }
 
-/* It has no name in older headers. */
+/* The field has no name in older headers. */
 static uint32_t keeper_request_aux_action(const uint8_t *attr) {
     return load_u32(attr + offsetof(struct perf_event_attr, aux_sample_size) + 4, false);
 }
@@ -215,7 +215,7 @@ static int keeper_request_check_event(const KeeperRequest *request) {
 /* clang-format off */
 static const struct KindRow {
     const char *name;
-    unsigned    fields; /* that may be other than zero */
+    unsigned    fields; /* fields that may be non-zero */
     bool        has_fd;
     int       (*check)(const KeeperRequest *request);
 } kinds[] = {

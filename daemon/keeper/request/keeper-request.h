@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * What passes between recorder and keeper: one request, one reply, each of one fixed size, each a
- * message of its own on a SOCK_SEQPACKET socket, with a descriptor beside it where one belongs to
- * it. Both ends are of one machine, but not always of one version: a keeper lives on when the
- * program is replaced and its recorder is started anew, hence `protocol`.
+ * The messages between recorder and keeper: one request, one reply, each of a fixed size and each
+ * one message on a SOCK_SEQPACKET socket, with a descriptor where needed. Both run on one machine,
+ * but may be of different versions: a keeper goes on when the program is upgraded and its recorder
+ * is restarted, hence `protocol`.
  */
 
 #include <stdbool.h>
@@ -17,7 +17,7 @@
 
 enum {
     KEEPER_PROTOCOL = 0x6b650003,
-    KEEPER_PATH_SIZE = 4096, /* with its NUL */
+    KEEPER_PATH_SIZE = 4096, /* includes the NUL */
     KEEPER_SLOTS_MAX = 65536,
     KEEPER_RING_BYTES_MAX = 256 * 1024 * 1024, /* of one ring */
 };
@@ -39,19 +39,19 @@ typedef enum KeeperKind {
     KEEPER_READY,
     KEEPER_STATUS,
     KEEPER_LISTEN,
-    KEEPER_KINDS, /* how many there are */
+    KEEPER_KINDS, /* the number of kinds */
 } KeeperKind;
 
-/* Sockets to processes that the keeper starts, one each. */
+/* Sockets to processes that the keeper starts, one for each lane. */
 typedef enum KeeperLane {
     KEEPER_LANE_SYSTEM, /* opens files of the kernel: /proc, tracefs */
-    KEEPER_LANE_IMAGES, /* opens files of other processes, on whatever file system they are */
-    KEEPER_LANE_SEAL,   /* gives finished files to their readers */
-    KEEPER_LANE_ELF,    /* reads ELF files, see elf/request.h */
-    KEEPER_LANES,       /* how many there are */
+    KEEPER_LANE_IMAGES, /* opens files of other processes, on any file system */
+    KEEPER_LANE_SEAL,   /* hands finished files to their readers */
+    KEEPER_LANE_ELF,    /* reads ELF files, see elf/elf-request.h */
+    KEEPER_LANES,       /* the number of lanes */
 } KeeperLane;
 
-/* An event as both messages carry it. */
+/* An event in either message. */
 typedef struct KeeperEventData {
     int32_t pid, cpu;
     uint32_t leader_slot, output_slot;
@@ -61,7 +61,7 @@ typedef struct KeeperEventData {
     uint8_t tag[KEEPER_TAG_SIZE];
 } KeeperEventData;
 
-/* What a kind does not use is zero. */
+/* Fields that a kind does not use are zero. */
 typedef struct KeeperRequest {
     uint32_t protocol, kind;
     uint32_t file, pid, tid;
@@ -83,7 +83,7 @@ typedef struct KeeperReply {
     KeeperEventData event;
 } KeeperReply;
 
-/* Padding would carry what lay in memory before. */
+/* Padding would leak uninitialised memory. */
 static_assert(sizeof(KeeperEventData) == 32 + KEEPER_ATTR_MAX + KEEPER_TAG_SIZE, "padded");
 static_assert(sizeof(KeeperRequest) == 48 + sizeof(KeeperEventData) + KEEPER_PATH_SIZE, "padded");
 static_assert(sizeof(KeeperReply) ==
@@ -92,12 +92,11 @@ static_assert(sizeof(KeeperReply) ==
 static_assert(sizeof(KeeperFileId) == 48, "padded");
 
 /*
- * Takes a message in when every field of it is one that recording needs: -EBADMSG for what is no
- * request at all, -EPROTO for one of another version, -EINVAL for a value out of bounds, -EPERM
- * for an event that asks for more than recordings need.
+ * Checks every field of a message: -EBADMSG: not a request, -EPROTO: another version, -EINVAL: a
+ * value out of bounds, -EPERM: an event with options that no recording needs.
  */
 int keeper_request_check(const void *bytes, size_t n, KeeperRequest *ret);
-/* Whether a descriptor comes with it. */
+/* Whether the request comes with a descriptor. */
 bool keeper_request_has_fd(KeeperKind kind);
 /* "open-event", for the log. */
 const char *keeper_request_name(KeeperKind kind);

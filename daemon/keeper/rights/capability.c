@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The calls of the kernel, which takes a set as two halves. */
+/* Wraps the kernel's calls for capabilities, which take a set as two halves of 32 bits. */
 
 enum { LAST_CAPABILITY = 63 };
 
@@ -42,8 +42,8 @@ int capabilities_limit(uint64_t set) {
     return capability_capabilities_set(set, set);
 }
 
-/* Those that this kernel does not know, and those that we could not drop without CAP_SETPCAP and
- * then do not have either, are no failure. */
+/* Not an error: capabilities that this kernel does not know, and those that cannot be dropped
+ * without CAP_SETPCAP, since we do not have them either. */
 void capabilities_empty_bounding_set(void) {
     for (unsigned long i = 0; i <= LAST_CAPABILITY; i++)
         if (prctl(PR_CAPBSET_DROP, i, 0, 0, 0) < 0 && errno == EINVAL)

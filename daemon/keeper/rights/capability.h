@@ -6,10 +6,10 @@
 #include <stdint.h>
 
 uint64_t capabilities_permitted(void);
-/* Gives up all others for good. The set must be permitted. */
+/* Drops all others for good. The set must be permitted. */
 int capabilities_limit(uint64_t set);
-/* Nothing that this process executes has any capability. */
+/* Programs that this process executes get no capabilities. */
 void capabilities_empty_bounding_set(void);
-/* Puts all of them aside: the thread may do what its user may, until capabilities_use(). */
+/* Disables all of them: the thread may do what its user may, until capabilities_use(). */
 int capabilities_rest(void);
 int capabilities_use(void);

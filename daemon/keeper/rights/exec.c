@@ -14,9 +14,9 @@
 #include "util/thread.h"
 
 /*
- * A program is found by its path each time, so that one that was installed meanwhile is taken. The
- * log is not for the program that reads ELF files: it may outlive the keeper, when a file system
- * does not answer, and whoever reads the log would wait for it.
+ * A program is looked up by its path each time, so that a newly installed version is used. The
+ * program that reads ELF files gets no log: it may outlive the keeper if a file system does not
+ * answer, and a reader of the log would wait for it.
  */
 
 enum {
@@ -48,7 +48,7 @@ void exec_program(const char *program, int fd, char *const *argv, char *last) {
     }
     arguments[n] = last;
     (void)execv(program, arguments);
-    /* Its user may not reach the folder that it lies in, as in somebody's home. */
+    /* The recorder's user may not reach the program's folder, for example in a home folder. */
     if (errno == EACCES && fd >= 0)
         (void)execveat(fd, "", arguments, environ, AT_EMPTY_PATH);
 }
@@ -69,7 +69,7 @@ void exec_elf(const KeeperHost *host, const char *program, int socket) {
         helper_let_go(socket, fd, true);
         exec_program(program, fd, argv, NULL);
     }
-    /* As where it is not installed: nobody crashed, and no file is to blame. */
+    /* Ends as if the program were not installed: nothing crashed, and no file is the cause. */
     (void)raise(SIGKILL);
     _exit(EXIT_FAILURE);
 }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What a child of the keeper does between fork and exec, whatever program it becomes. */
+/* What a child of the keeper does between fork and exec, for any program. */
 
 #include "keeper/rights/keeper-host.h"
 
 enum { EXEC_ARGUMENTS_MAX = 64 };
 
-/* The kernel takes it before others when memory runs out: `first` thousandths of the limit before
- * the keeper. While we may still write there. */
+/* Makes the kernel kill this process before others when memory runs out: adds `first` thousandths
+ * of the limit to the keeper's score. Call it before the right to do so is dropped. */
 void exec_be_killed_first(int first);
-/* Only returns when it fails, with errno. fd: the same program, opened while we still could; argv
- * and, where it is not NULL, one more word. */
+/* Returns only on failure, with errno. fd: the same program, opened while that was possible; the
+ * arguments are argv and, if it is not NULL, `last`. */
 void exec_program(const char *program, int fd, char *const *argv, char *last);
-/* The program that reads ELF files, without any right, with a socket to whoever asks it. */
+/* Executes the program that reads ELF files, without any rights, with a socket to its caller. */
 _Noreturn void exec_elf(const KeeperHost *host, const char *program, int socket);

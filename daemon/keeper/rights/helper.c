@@ -12,8 +12,8 @@
 #include "util/macro.h"
 
 /*
- * A list of processes. A child that waits for a file system outlives SIGKILL, and so may outlive
- * the keeper: it must hold nothing that anybody else waits for. Rings are not inherited by a fork.
+ * A list of processes. A child that waits for a file system survives SIGKILL, and so may outlive
+ * the keeper: it must hold nothing that others wait for. Rings are not inherited by a fork.
  */
 
 bool helpers_have_room(const Helpers *helpers, KeeperLane lane) {
@@ -56,7 +56,7 @@ void helpers_kill(const Helpers *helpers) {
         (void)kill(helpers->list[i].pid, SIGKILL);
 }
 
-/* Events that a fork holds would live on when they are closed by the keeper. */
+/* An inherited event would stay open after the keeper has closed it. */
 static void helper_close_others(int a, int b) {
     int low = MIN(a, b), high = MAX(a, b);
 

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The keeper's children that are no recorders: those that open files, and the program that reads
- * ELF files. One that waits for a file system cannot be killed before that answers, so they are
- * counted by kind, and a kind of which all are stuck holds up no other.
+ * The keeper's children that are not recorders: processes that open files, and the program that
+ * reads ELF files. A helper that waits for a file system cannot be killed before that answers, so
+ * helpers are counted by kind, and a kind that is stuck completely does not affect the others.
  */
 
 #include <stdbool.h>
@@ -14,7 +14,7 @@
 
 #include "keeper/request/keeper-request.h"
 
-enum { HELPERS_MAX = 16 }; /* of a lane; more than one is alive where some are stuck */
+enum { HELPERS_MAX = 16 }; /* of a lane; more than one is alive only if some are stuck */
 
 typedef struct Helpers {
     struct {
@@ -27,12 +27,12 @@ typedef struct Helpers {
 
 bool helpers_have_room(const Helpers *helpers, KeeperLane lane);
 void helpers_add(Helpers *helpers, KeeperLane lane, pid_t pid);
-/* One was reaped, and had used so much. */
+/* Notes that a helper was reaped, and the CPU time it had used. */
 void helpers_ended(Helpers *helpers, pid_t pid, uint64_t cpu_ns);
-/* What all of them have used so far. */
+/* The CPU time of all helpers so far. */
 uint64_t helpers_cpu_ns(const Helpers *helpers);
 void helpers_kill(const Helpers *helpers);
 
-/* In a fork: nothing of the keeper stays open but a and b (-1: none), and with `is_silent` not
- * the log either. It ends with the keeper. */
+/* In a fork: closes everything of the keeper but a and b (-1: none), with `is_silent` the log too.
+ * The child ends with the keeper. */
 void helper_let_go(int a, int b, bool is_silent);

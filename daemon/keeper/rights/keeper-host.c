@@ -12,8 +12,8 @@
 #include "util/macro.h"
 
 /*
- * Users and groups that an installation made, and two mounts. Each may be missing: a profd that is
- * run by hand has no user of its own, and a machine may have neither cgroups nor tracefs.
+ * Looks up the users and groups of an installation, and two mounts. Each may be missing: a profd
+ * that is run by hand has no user of its own, and a machine may have neither cgroups nor tracefs.
  */
 
 static const char user_name[] = "profd", read_name[] = "profd-read", admin_name[] = "profd-admin";

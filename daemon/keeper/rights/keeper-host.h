@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the keeper knows of the machine it runs on, found once, before it gives up rights. */
+/* What the keeper knows about its machine; found once, before it drops its rights. */
 
 #include <stdbool.h>
 #include <sys/types.h>
 
 typedef struct KeeperHost {
-    uid_t uid; /* the recorder's; the keeper's own where there is no user `profd` */
+    uid_t uid; /* of the recorder; the keeper's own if there is no user `profd` */
     gid_t gid;
-    bool has_user;     /* it is another than the keeper's */
-    gid_t read_group;  /* profd-read; root's where it lacks */
-    gid_t admin_group; /* profd-admin; root's where it lacks */
+    bool has_user;     /* it differs from the keeper's */
+    gid_t read_group;  /* profd-read; root's if it is missing */
+    gid_t admin_group; /* profd-admin; root's if it is missing */
     bool has_read_group, has_admin_group;
-    int cgroup;  /* the root of the tree that perf events follow; -1: none */
-    int tracefs; /* its events folder; -1: none */
+    int cgroup;  /* the root of the cgroup tree that perf events use; -1: none */
+    int tracefs; /* the events folder of tracefs; -1: none */
 } KeeperHost;
 
 void keeper_host_find(KeeperHost *ret);

@@ -11,16 +11,16 @@
 #include "util/log.h"
 
 /*
- * Rings fill at the same pace on a busy host as on an idle one, so what empties them must not wait
- * for its turn behind a hundred busy processes. Nice is enough for that: profd needs little of a
- * CPU, and a nice value can starve nobody for good, as a real-time priority could. All that the
- * keeper starts inherits it, and threads that need it less give it up (util/thread).
+ * Rings fill as fast on a busy host as on an idle one, so the thread that drains them must not
+ * queue behind a hundred busy processes. A nice value is enough: profd needs little CPU time, and
+ * unlike a real-time priority it cannot starve others. All children of the keeper inherit it, and
+ * threads that need it less reduce it (util/thread).
  *
- * A kernel with autogroups weighs sessions of processes against each other and nice values only
- * within one, so a keeper that leads its session asks for the whole of it.
+ * A kernel with autogroups weighs sessions of processes against each other and applies nice values
+ * only within one, so a keeper that leads its session raises the whole session.
  */
 
-enum { NICE = -15 }; /* the unit has the same */
+enum { NICE = -15 }; /* the same value as in the unit */
 
 static void priority_raise_autogroup(void) {
     static const char path[] = "/proc/self/autogroup";

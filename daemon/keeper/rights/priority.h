@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Lets the keeper, its helpers and the recorder's main thread run when every CPU is busy. To be
- * called before rights are given up; without the right, or where somebody chose a nice value, it
- * does nothing. */
+/* Makes the keeper, its helpers and the recorder's main thread run even if every CPU is busy. Call
+ * it before rights are dropped; it does nothing without the right, or if a nice value was chosen
+ * already. */
 void priority_raise(void);

@@ -21,16 +21,15 @@
 
 /*
  * Tables of what is kept and what is refused: capabilities, system calls, namespaces and sockets.
- * The bounding set is emptied in the keeper already: it never executes anything but the recorder,
- * which is to have no right, and its own rights do not depend on it. Without root there is nothing
- * to give up, and the rest holds all the same. Calls that look as well as change (adjtimex, which
- * tells whether the clock is synchronised) stay, since to change anything by them takes a
- * capability.
+ * The bounding set is emptied in the keeper already: the keeper executes only programs without
+ * rights, and its own rights do not depend on that set. Without root there are no capabilities to
+ * drop; everything else applies too. System calls that both read and change (adjtimex, which
+ * reports whether the clock is synchronised) are allowed, since a change needs a capability.
  *
- * A namespace of its own would give a process all rights within it, and with them most of the
- * kernel's code to attack. clone3() has its flags in memory, where no filter can look, so it is
- * refused as a kernel without it does, and the C library takes clone(). Of sockets there are those
- * of this machine (unix), and the kernel's messages about CPUs.
+ * In a namespace of its own a process would have all rights, and could attack most of the kernel's
+ * code with them. clone3() has its flags in memory, where no filter can check them, so it fails as
+ * on a kernel without it, and the C library uses clone(). Allowed sockets are local ones (unix),
+ * and the kernel's messages about CPUs.
  */
 
 enum {
@@ -43,9 +42,9 @@ enum {
 /* clang-format off */
 static const struct CapabilityRow {
     unsigned    capability;
-    bool        opener;  /* keeps it too */
-    bool        sealer;  /* keeps it too */
-    bool        missed;  /* told when it is not there */
+    bool        opener;  /* the opener keeps it too */
+    bool        sealer;  /* the sealer keeps it too */
+    bool        missed;  /* logged if it is missing */
     const char *name;
 } capabilities[] = {
     { CAP_SYS_ADMIN,       true,  false, true,  "CAP_SYS_ADMIN"       },
@@ -59,7 +58,7 @@ static const struct CapabilityRow {
     { CAP_KILL,            false, false, false, "CAP_KILL"            },
 };
 
-/* LeakSanitizer looks at its own process by ptrace. */
+/* LeakSanitizer inspects its own process with ptrace. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define PTRACE_IS_NEEDED 1
@@ -128,7 +127,7 @@ static const uint64_t namespaces[] = {
 };
 /* clang-format on */
 
-/* Which argument of clone() has the flags. */
+/* The index of the flags among the arguments of clone(). */
 #ifdef __s390__
 enum { CLONE_FLAGS = 1 };
 #else
@@ -155,7 +154,7 @@ void sandbox_raise_limits(void) {
     sandbox_raise_limit(RLIMIT_NOFILE, NOFILE_WANTED);
 }
 
-/* Rings count against locked memory, unless one has the right to lock any. */
+/* Rings count as locked memory, unless the process may lock any amount. */
 static uint64_t sandbox_locking_right(void) {
     struct rlimit limit;
 
@@ -221,7 +220,8 @@ static int sandbox_deny_family(scmp_filter_ctx filter, enum scmp_compare how, un
                             sandbox_compare(0, how, family));
 }
 
-/* A rule compares an argument once, so that families between the two are refused one by one. */
+/* A rule compares an argument only once, so families between the two allowed ones are refused one
+ * by one. */
 static int sandbox_deny_sockets(scmp_filter_ctx filter, bool is_keeper) {
     int r = sandbox_deny_family(filter, SCMP_CMP_LT, AF_UNIX);
 
@@ -244,7 +244,7 @@ static int sandbox_deny(bool is_keeper) {
 
     if (!filter)
         return -ENOMEM;
-    /* Numbers of another architecture would pass by the names above. */
+    /* System calls of another architecture have other numbers and would pass the filter. */
     r = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(EPERM));
     if (r == 0)
         r = sandbox_deny_calls(filter, is_keeper);
@@ -253,7 +253,7 @@ static int sandbox_deny(bool is_keeper) {
     if (r == 0)
         r = sandbox_deny_sockets(filter, is_keeper);
     if (r == 0)
-        r = seccomp_load(filter); /* with no_new_privs */
+        r = seccomp_load(filter); /* also sets no_new_privs */
     seccomp_release(filter);
     return r;
 }
@@ -278,7 +278,7 @@ int sandbox_opener(const KeeperHost *host _unused_) {
     return sandbox_keep(set);
 }
 
-/* Whether it became that user shows in a second call, which changes nothing. */
+/* The result of setfsuid() shows only in a second call, which changes nothing. */
 static int sandbox_open_as_recorder(const KeeperHost *host) {
     if (setgroups(0, NULL) < 0)
         return -errno;
@@ -309,7 +309,8 @@ static int sandbox_become_user(const KeeperHost *host) {
     size_t n = 0;
 
     groups[n++] = host->gid;
-    /* What it wrote itself is in these when it was sealed, and is read again for snapshots. */
+    /* The recorder's own segments belong to these groups once sealed, and it reads them again for
+     * snapshots. */
     if (host->has_read_group)
         groups[n++] = host->read_group;
     if (host->has_admin_group)
@@ -320,7 +321,7 @@ static int sandbox_become_user(const KeeperHost *host) {
     return 0;
 }
 
-/* AddressSanitizer needs terabytes of addresses. */
+/* AddressSanitizer needs terabytes of address space. */
 static int sandbox_limit_elf(void) {
     static const struct {
         __rlimit_resource_t resource;

@@ -1,28 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Rights: which each process of profd keeps, and what none of them may do again. */
+/* The rights of each process of profd, and how they are dropped for good. */
 
 #include "keeper/rights/keeper-host.h"
 
-/* Locked memory and descriptors, as much as we may give ourselves. */
+/* Raises the limits of locked memory and descriptors as far as possible. */
 void sandbox_raise_limits(void);
-/* One line in the log on rights that recording all CPUs needs and that are not there. */
+/* Logs one line about missing rights that recording all CPUs needs. */
 void sandbox_log_missing(void);
-/* The keeper gives up all but its set, and all of its descendants with it. */
+/* The keeper, and so all its descendants, keeps only its set. */
 int sandbox_keeper(void);
-/* A fork of it keeps what opening files takes. */
+/* A fork of the keeper keeps only what opening files needs. */
 int sandbox_opener(const KeeperHost *host);
-/* Another that opens files as the recorder's user, in no other group, when it puts its capabilities
- * aside. */
+/* The same; when it disables its capabilities, it opens files as the recorder's user, in no other
+ * group. */
 int sandbox_images(const KeeperHost *host);
-/* Another keeps what changing the owner of a file takes. */
+/* Keeps only what changing the owner of a file needs. */
 int sandbox_sealer(const KeeperHost *host);
-/* Between fork and exec: the recorder's user, and no right at all. */
+/* Between fork and exec: becomes the recorder's user, without any rights. */
 int sandbox_become_recorder(const KeeperHost *host);
-/* Likewise for the program that reads ELF files, with its limits of memory; it has no group either.
- */
+/* The same for the program that reads ELF files, with limits of memory; it has no groups either. */
 int sandbox_become_elf(const KeeperHost *host);
-/* In the recorder, before it does anything: system calls that no recorder needs fail from now on.
- */
+/* In the recorder, before anything else: system calls that no recorder needs fail from now on. */
 int sandbox_recorder(void);

@@ -11,10 +11,10 @@
 #include <sys/xattr.h>
 
 /*
- * A file has one group, and recordings have two kinds of readers: members of profd-read, and
- * members of profd-admin, who need not be in the former. So the second group comes in an access
- * list. The list is five entries of fixed size, as the kernel defines them; the mask, which the
- * mode of the file shows for its group, stays what the group may.
+ * A file has one group, but recordings have two kinds of readers: members of profd-read, and
+ * members of profd-admin, who need not be in the former. So the second group is in an access list.
+ * The list has five entries of fixed size, as defined by the kernel; its mask, which the file mode
+ * shows as the group's rights, stays the same as the rights of the group.
  */
 
 static const char name[] = "system.posix_acl_access";

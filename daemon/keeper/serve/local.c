@@ -11,8 +11,8 @@
 #include "keeper/serve/serve.h"
 
 /*
- * A child process that answers like the keeper of a recorder, so that what is checked is opened by
- * the same code. It has no rights of its own, holds no rings, and ends when its socket is closed.
+ * A child process that answers like the keeper of a recorder, so that a check opens events with the
+ * same code. It has no rights of its own, holds no rings, and ends when its socket is closed.
  */
 
 static void local_serve_until_closed(int fd, int life) {

@@ -23,13 +23,13 @@
 #include "util/bytes.h"
 
 /*
- * Paths that come with a request are resolved by openat2() below a folder that was chosen here, and
- * never through a magic link. A file of a process is first looked at through an O_PATH descriptor,
- * because opening a device or a FIFO can do something; only a regular file that is an ELF program
- * or library is handed over, or a module of the running kernel, and so no core dump. What a process
- * maps is handed over whoever may read it. A path, which a recorder may make up, lends no right:
- * all of its way, from the root of the process on, is gone as the recorder's user without any
- * capability.
+ * Paths of a request are resolved with openat2() below a folder that this file chose, and never
+ * through a magic link. A file of a process is first examined through an O_PATH descriptor, because
+ * opening a device or a FIFO can have effects. Only a regular file that is an ELF program or
+ * library, or a module of the running kernel, is returned, so never a core dump. A file that a
+ * process maps is returned regardless of who may read it. A path, which a recorder may invent,
+ * gives no rights: it is resolved completely, from the root of the process on, as the recorder's
+ * user without capabilities.
  */
 
 static int opener_open_below(int folder, const char *path, uint64_t flags, uint64_t resolve) {
@@ -48,8 +48,8 @@ static int opener_open_plain(const char *path, int flags, int *ret_fd) {
     return 0;
 }
 
-/* A mount of our own, attached nowhere. What is in it is readable for whoever asks as ever; only
- * the options with which the system mounted its own do not hold. */
+/* A mount of our own that is attached nowhere. The usual access checks apply in it, but not the
+ * mount options of the system's own /proc. */
 static int opener_open_proc(int *ret_fd) {
     _cleanup_close_ int system = fsopen("proc", FSOPEN_CLOEXEC);
     int fd;
@@ -89,7 +89,7 @@ int opener_file(const KeeperRequest *request, int *ret_fd) {
     return opener_open_plain(path, O_RDONLY, ret_fd);
 }
 
-/* The type, -ENOEXEC where it is no ELF file. */
+/* Returns the ELF type, or -ENOEXEC if it is no ELF file. */
 static int opener_read_elf_type(int fd) {
     uint8_t start[EI_NIDENT + sizeof(uint16_t)];
 
@@ -122,7 +122,7 @@ static int64_t opener_ns_of(const struct statx_timestamp *t) {
     return t->tv_sec * 1000000000LL + t->tv_nsec;
 }
 
-/* What the kernel knows already: a server that is asked may never answer. */
+/* Uses only what the kernel has cached: a file server may never answer. */
 static int opener_identify(int found, KeeperFileId *ret) {
     struct statx st;
 
@@ -139,8 +139,8 @@ static int opener_identify(int found, KeeperFileId *ret) {
     return 0;
 }
 
-/* The generation of an inode, where its file system has one. The kernel writes an int, whatever the
- * number of the ioctl says. */
+/* The generation of an inode, if the file system has one. The kernel writes an int, whatever the
+ * number of the ioctl implies. */
 static void opener_find_generation(int fd, KeeperFileId *id) {
     union {
         uint32_t value;
@@ -151,7 +151,7 @@ static void opener_find_generation(int fd, KeeperFileId *id) {
     id->generation = id->has_generation ? version.value : 0;
 }
 
-/* found: an O_PATH descriptor of what is to be looked into. */
+/* found: an O_PATH descriptor of the file to examine. */
 static int opener_open_elf(int found, KeeperFileId *ret_id, int *ret_fd) {
     _cleanup_close_ int fd = -1;
     char path[64];
@@ -163,7 +163,7 @@ static int opener_open_elf(int found, KeeperFileId *ret_id, int *ret_fd) {
         return r;
     if (fstatfs(found, &system) < 0)
         return -errno;
-    /* There somebody's program answers, or does not. */
+    /* A user's program serves this file system and may never answer. */
     if (system.f_type == FUSE_SUPER_MAGIC)
         return -EOPNOTSUPP;
     snprintf(path, sizeof(path), "/proc/self/fd/%d", found);
@@ -223,7 +223,7 @@ int opener_tracefs(const KeeperHost *host, const KeeperRequest *request, int *re
 
     if (host->tracefs < 0)
         return -ENOENT;
-    /* The two beside the events folder cannot be reached from below it. */
+    /* The two files next to the events folder cannot be reached from inside it. */
     if (strncmp(path, "../", 3) == 0) {
         above = openat(host->tracefs, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
         path += 3;

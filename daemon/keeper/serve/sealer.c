@@ -9,11 +9,11 @@
 #include "keeper/serve/acl.h"
 
 /*
- * Runs in a process of its own: the file system of the store can keep a change of the owner waiting
- * for as long as it likes, and the recorder then leaves that process behind. Such a process still
- * makes the change it waits for, and nothing after it. So each change is one that may be the last:
- * a file belongs to root at once, with the mode that the recorder made it with, and a folder
- * belongs to the recorder all the time, who could otherwise never empty it.
+ * Runs in a process of its own: the file system of the store may delay a change of owner for any
+ * time, and the recorder then abandons that process. Such a process still completes the change that
+ * it waits for, and nothing after it. So after each single change the state must be acceptable: a
+ * file belongs to root at once, with the mode that the recorder gave it, and a folder always
+ * belongs to the recorder, which could not delete files in it otherwise.
  */
 
 enum { FILE_MODE = 0640, FOLDER_MODE = 0750 };
@@ -24,8 +24,8 @@ static gid_t sealer_readers_of(const KeeperHost *host, bool sensitive) {
     return host->has_read_group ? host->read_group : getegid();
 }
 
-/* Only the owner may change the mode and the access list, and that takes no right. A file system
- * without access lists leaves out those who are in profd-admin alone. */
+/* Acts as the owner, who may change the mode and the access list without special rights. On a file
+ * system without access lists, users who are only in profd-admin cannot read the file. */
 static int sealer_admit_as(uid_t owner, const KeeperHost *host, int fd, mode_t mode,
                            bool sensitive) {
     uid_t ours = geteuid();
@@ -52,8 +52,8 @@ static int sealer_seal_folder(const KeeperHost *host, int fd, const struct stat 
     return sealer_admit_as(host->uid, host, fd, FOLDER_MODE, sensitive);
 }
 
-/* The owner comes first, so that the recorder cannot change the mode once it is checked. A file
- * with a second name could be anybody's. */
+/* Change the owner first, so that the recorder cannot change the mode after it was checked. A file
+ * with a second link could be anybody's. */
 static int sealer_seal_file(const KeeperHost *host, int fd, const struct stat *status,
                             bool sensitive) {
     gid_t group = sealer_readers_of(host, sensitive);

@@ -16,20 +16,20 @@
 #include "util/log.h"
 
 /*
- * One table from kinds to handlers. Requests that look into other processes are answered by
- * processes of their own, the openers, each over a socket of its own: somebody's file system can
- * let an open() wait for ever, and then neither the keeper nor what records may wait with it. Files
- * of the kernel have another opener than those of processes. The file system of the store can be as
- * slow, so a sealer changes the owner of what is finished. Each of these helpers is a fork of the
- * keeper that holds nothing but its socket and ends with it: the openers also with the keeper, the
+ * One table from kinds to handlers. Requests that open files of other processes are answered by
+ * separate processes, the openers, each over its own socket: a file system can block an open() for
+ * ever, and neither the keeper nor a recording thread may wait for that. Files of the kernel have
+ * another opener than those of processes. The file system of the store can be as slow, so a sealer
+ * changes the owner of finished files. Each of these helpers is a fork of the keeper that holds
+ * nothing but its socket and ends when it is closed: the openers also end with the keeper, the
  * sealer only with the recorder, which finishes its segments when the keeper is gone.
  */
 
 typedef struct Answer {
     KeeperReply reply;
     int fd;      /* -1: none */
-    bool is_own; /* the descriptor is closed when it was sent */
-    bool later;  /* somebody else answers */
+    bool is_own; /* close the descriptor after it was sent */
+    bool later;  /* the reply is sent later */
 } Answer;
 
 typedef int (*Handler)(ServeLink *link, const KeeperRequest *request, int fd, Answer *answer);
@@ -42,7 +42,7 @@ static int serve_answer_fd(Answer *answer, int r, int fd) {
     return 0;
 }
 
-/* Which process a kind of request is for: the keeper, or one of its helpers. */
+/* The process that handles a kind of request: the keeper, or one of its helpers. */
 typedef enum Side { KEEPER, SYSTEM, IMAGES, SEALER } Side;
 
 /* clang-format off */
@@ -51,7 +51,7 @@ static const struct HelperRow {
     const char *name;
     int       (*sandbox)(const KeeperHost *host);
     bool        has_tracefs, is_silent;
-    bool        outlives_keeper; /* as long as the recorder has something to finish */
+    bool        outlives_keeper; /* the recorder needs it until its segments are finished */
 } helpers[] = {
     [KEEPER_LANE_SYSTEM] = { SYSTEM, "profd-opener", sandbox_opener, true,  false, false },
     [KEEPER_LANE_IMAGES] = { IMAGES, "profd-images", sandbox_images, false, true,  false },
@@ -59,7 +59,7 @@ static const struct HelperRow {
 };
 /* clang-format on */
 
-/* A silent one can be stuck for ever, and then must not hold the log. */
+/* A silent helper may hang for ever, and then must not keep the log open. */
 static void serve_run_helper(const ServeContext *keeper, KeeperLane lane, int socket) {
     const struct HelperRow *row = &helpers[lane];
     ServeContext context = {.host = keeper->host, .life = -1, .listen = -1};
@@ -83,7 +83,7 @@ static int serve_open_lane(ServeLink *link, const KeeperRequest *request, int fd
     int pair[2];
     pid_t pid;
 
-    /* Who asks for another was let down by the last one. */
+    /* The recorder asks for a new helper because the last one failed it. */
     if (link->lanes[lane].pid > 0)
         (void)kill(link->lanes[lane].pid, SIGKILL);
     if (!helpers_have_room(&context->helpers, lane))
@@ -247,8 +247,8 @@ static const struct HandlerRow {
 
 static_assert(ARRAY_SIZE(handlers) == KEEPER_KINDS, "a handler for each kind");
 
-/* A recorder that asks for what it must not have is broken or fallen. It hears so, and so does the
- * log, but not each time. */
+/* A recorder that asks for something forbidden is broken or compromised. It gets an error; the log
+ * gets a line whenever the number of refusals has doubled. */
 static int serve_refuse(ServeLink *link, const char *what, int error) {
     if ((link->refused & (link->refused + 1)) == 0)
         log_warning(error, "Refused the recorder a request (%s): %m, %" PRIu64 " so far", what,
@@ -272,7 +272,7 @@ static int serve_handle(ServeLink *link, const KeeperRequest *request, int fd, A
     return row->handle(link, request, fd, answer);
 }
 
-/* The answer never waits: a recorder that does not read has no use for it. */
+/* Sending never blocks: a recorder that does not read does not need the answer. */
 static int serve_send_answer(ServeLink *link, Answer *answer, int result) {
     int r;
 

@@ -17,15 +17,16 @@
 #include "util/parse.h"
 
 /*
- * perf_event_open() with the keeper's rights. A ring lives as long as somebody maps it, so it is
- * mapped here, in the way that makes it a ring (writable, so that the reader's tail counts) or, for
- * events that write backward, a buffer that the kernel overwrites. Nothing here ever reads a ring.
+ * perf_event_open() with the keeper's rights. A ring exists as long as it is mapped, so it is
+ * mapped here, in the way that makes it a ring (writable, so that the reader's tail is respected)
+ * or, for events that write backward, a buffer that the kernel overwrites. The keeper never reads a
+ * ring.
  */
 
 enum {
     RINGS_BYTES_MAX = 1 << 30,    /* all rings together */
-    TYPES_MAX = 4096,             /* PMUs looked at */
-    TYPE_DYNAMIC = PERF_TYPE_MAX, /* the first type that sysfs gives */
+    TYPES_MAX = 4096,             /* the most PMUs that are listed */
+    TYPE_DYNAMIC = PERF_TYPE_MAX, /* the first type number that sysfs assigns */
 };
 
 typedef struct Slot {
@@ -38,7 +39,7 @@ typedef struct Slot {
 struct Slots {
     Slot *slots;
     size_t n;
-    size_t lowest; /* none below it is free */
+    size_t lowest; /* no slot below it is free */
     uint32_t used;
     uint64_t ring_bytes;
 };
@@ -73,8 +74,8 @@ static Slot *slot_at(const Slots *slots, uint32_t slot) {
     return slot < slots->n && slots->slots[slot].fd >= 0 ? &slots->slots[slot] : NULL;
 }
 
-/* Those of kprobe and uprobe take a pointer into the caller's memory, which is ours, and make a
- * probe where it says; recordings have no use for them. */
+/* kprobe and uprobe are excluded: they take a pointer into the caller's memory, here the keeper's,
+ * and create a probe; recordings do not need them. */
 static bool slot_is_pmu(const char *name, uint32_t type) {
     char path[320], text[32];
     uint64_t value;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The events that are open, each in a slot, with its ring mapped so that it outlives recorders. */
+/* The open events, each in a slot, with its ring mapped so that it outlives recorders. */
 
 #include "keeper/request/keeper-request.h"
 
@@ -11,11 +11,11 @@ int slots_new(Slots **ret);
 Slots *slots_free(Slots *slots);
 DEFINE_CLEANUP(Slots *, slots_free);
 
-/* A checked request; cgroup_fd -1: none. The descriptor stays the slot's. */
+/* Takes a checked request; cgroup_fd -1: none. The slot owns the returned descriptor. */
 int slots_open(Slots *slots, const KeeperEventData *event, int cgroup_fd, uint32_t *ret_slot,
                int *ret_fd);
 int slots_close(Slots *slots, uint32_t slot);
-/* The first one above `slot` (KEEPER_NO_SLOT: the first of all): 1, or 0 at the end. */
+/* The first slot above `slot` (KEEPER_NO_SLOT: the first of all): 1, or 0 at the end. */
 int slots_next(const Slots *slots, uint32_t slot, uint32_t *ret_slot, KeeperEventData *ret,
                int *ret_fd);
 uint32_t slots_count(const Slots *slots);

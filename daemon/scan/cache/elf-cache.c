@@ -6,9 +6,9 @@
 #include "util/hash.h"
 
 /*
- * A fixed number of places, in sets that a hash of the file finds. A file that is written to gets
- * another change time, and so is another file here. A build id names nothing here: a file only
- * claims it.
+ * A fixed number of slots, in sets indexed by a hash of the file. Writing to a file changes its
+ * change time, so it counts as another file here. The build id is not part of the key, because any
+ * file may claim any build id.
  */
 
 static ElfFact *elf_cache_set_of(ElfCache *cache, const KeeperFileId *id) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What ELF files were found to hold, by which file it is and when it was changed last. */
+/* Remembers the results of reading ELF files, by the identity of the file and its change time. */
 
 #include "elf/elf-request.h"
 #include "keeper/request/keeper-client.h"
@@ -11,7 +11,7 @@ enum { ELF_CACHE_SETS = 128, ELF_CACHE_WAYS = 8 };
 typedef struct ElfFact {
     KeeperFileId id;
     ElfWant want;
-    uint64_t used; /* 0: a free place */
+    uint64_t used; /* 0: a free slot */
     int result;    /* 0, or why the file has none */
     BuildId build_id;
 } ElfFact;
@@ -21,7 +21,7 @@ typedef struct ElfCache {
     ElfFact facts[ELF_CACHE_SETS][ELF_CACHE_WAYS];
 } ElfCache;
 
-/* NULL: it is not known. Valid until the next call. */
+/* NULL: unknown. Valid until the next call. */
 const ElfFact *elf_cache_find(ElfCache *cache, const KeeperFileId *id, ElfWant want);
 /* In place of what was not asked for for the longest time. The build id is that of a result of 0.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A file, named by a mapping of it. */
+/* Identifies a file by one of its mappings. */
 
 #include <stdint.h>
 
@@ -9,6 +9,6 @@ typedef struct MappedImage {
     uint32_t pid;
     uint64_t start;
     uint32_t major, minor;
-    uint64_t inode, generation; /* generation 0: not known */
-    const char *path;           /* any */
+    uint64_t inode, generation; /* generation 0: unknown */
+    const char *path;           /* may be any bytes */
 } MappedImage;
