@@ -385,6 +385,24 @@ TEST(who_may_not_be_looked_into_is_left_out) {
     CHECK_EQ(sampler_degraded(f.session), (unsigned)DEGRADED_OWN_PROCESSES);
 }
 
+TEST(want_of_memory_ends_a_look_and_leaves_no_event) {
+    SessionConfig config = clock_config("default", 999);
+    Births births = {};
+    _cleanup_(end_childp) pid_t child = spin_in_child();
+    uint32_t pid = (uint32_t)child, n_before;
+    OWN_FIXTURE(f, config, refuse_others);
+
+    error_of_others = -ENOMEM;
+    n_before = made_count(f.keeper);
+    CHECK_EQ(look(f.sampler, &births, &pid, 1), -ENOMEM);
+    CHECK_EQ(births.n_joined, 0U);
+    CHECK_EQ(made_count(f.keeper), n_before);
+    CHECK_EQ(counters_of(&f.sampler->side_band, child), 0U);
+    error_of_others = 0;
+    CHECK_OK(look(f.sampler, &births, &pid, 1));
+    CHECK_EQ(counters_of(&f.session->rings, child), f.session->rings.n);
+}
+
 TEST(too_few_descriptors_leave_some_out) {
     SessionConfig config = clock_config("default", 999);
     Births births = {};

@@ -596,6 +596,27 @@ TEST(a_process_is_sampled_alone) {
     CHECK(s.n > 10);
 }
 
+/* As perf record -p and -t do. */
+TEST(a_process_is_sampled_with_what_it_starts_and_a_thread_alone) {
+    SessionConfig config = clock_config("one", 999), thread = clock_config("two", 999);
+    SamplerSession *two;
+    pid_t child = spin_in_child();
+    int r;
+    _cleanup_(fixture_done) Fixture f = {.keeper = calloc(1, sizeof(Keeper))};
+
+    NEED_EVENTS(f.keeper);
+    CHECK_OK(make_sampler(f.keeper, &f.sampler));
+    config.n_pids = thread.n_tids = 1;
+    config.pids[0] = thread.tids[0] = (uint32_t)child;
+    r = sampler_add(f.sampler, &config, &f.session);
+    if (r == 0)
+        r = sampler_add(f.sampler, &thread, &two);
+    end_child(child);
+    CHECK_OK(r);
+    CHECK(pd_events_at(sampler_events(f.session), 0)->attr.flags & PD_ATTR_INHERIT);
+    CHECK(!(pd_events_at(sampler_events(two), 0)->attr.flags & PD_ATTR_INHERIT));
+}
+
 TEST(of_several_processes_some_may_be_gone) {
     pid_t child = spin_in_child();
     SessionConfig config = clock_config("one", 999);
