@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "recorder/host-check.h"
+#include "util/clock.h"
 #include "util/log.h"
 
 /*
@@ -15,6 +16,8 @@
  * configuration stays. When the file names a session that Start() began, the session in the file
  * replaces it.
  */
+
+#define CHECK_MAX_NS (2 * NS_PER_SECOND)
 
 static void config_reload_on_problem(void *userdata, const char *path, unsigned line,
                                      const char *problem) {
@@ -134,8 +137,10 @@ static bool config_reload_opens_anew(const Reload *reload, const SessionConfig *
             plan_notes_left_out(sampler_notes(session_sampler(entry->session))));
 }
 
-/* Returns the number of problems that the new sessions have on this host. */
+/* Returns the number of problems that the new sessions have on this host. Sweeps go on between two
+ * events, but nothing else does, so a slow host gets a limit. */
 static int config_reload_check_host(const Reload *reload, const Config *config) {
+    uint64_t until_ns = clock_monotonic_ns() + CHECK_MAX_NS;
     int problems = 0;
 
     for (uint32_t i = 0; i < config->n_sessions; i++) {
@@ -148,6 +153,7 @@ static int config_reload_check_host(const Reload *reload, const Config *config) 
 
         if (!config_reload_opens_anew(reload, session))
             continue;
+        options.until_ns = until_ns;
         r = host_check_session(&options, config, session, config_reload_on_problem, (void *)reload);
         if (r < 0)
             return r;

@@ -187,6 +187,24 @@ def a_recorder_that_is_killed_goes_on_with_whom_it_followed():
 
 
 @test
+def a_reload_tries_its_events_on_own_processes():
+    need_own()
+    with place() as folder, load("spin", 0, **user()) as before:
+        with recorded(folder) as daemon:
+            for event, answer in (("cycels", "The configuration has 1 problem, keeping the old one"),
+                                  ("task-clock", "Reloaded the configuration")):
+                mark = daemon.mark()
+                daemon.configure(CONFIG + session("more", Event=event, Frequency=99))
+                daemon.send(signal.SIGHUP)
+                daemon.wait_for_log(answer, begin=mark)
+            # It was not checked by opening it for a whole CPU, which this user may not do.
+            check("Not checked" not in daemon.log(), daemon.log()[-2000:])
+            daemon.wait_for_log("Recording task-clock.* 'more'|Recording task-clock.*/more/", begin=mark)
+            sampled(daemon, before.pid, now_ns())
+            equal(daemon.stop(), 0, "status")
+
+
+@test
 def folders_of_the_user_are_used_where_none_are_named():
     need_own()
     with place() as folder:

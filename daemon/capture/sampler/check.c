@@ -112,7 +112,7 @@ static void check_cgroup(const CheckOptions *options, const SessionConfig *confi
 
     if (!config->cgroup[0])
         return;
-    if (!tree || cgroup_tree_find("", tree) < 0) {
+    if (!tree || cgroup_tree_find(options->root ?: "", tree) < 0) {
         check_report(options, CHECK_UNKNOWN, "Cgroup",
                      "No control groups are mounted that perf events follow");
         return;
@@ -188,7 +188,8 @@ static int check_events(const CheckOptions *options, const SessionConfig *config
                                 .max_hz = options->max_hz,
                                 .online = options->online,
                                 .no_lost = options->no_lost,
-                                .no_cgroup = options->no_cgroup};
+                                .no_cgroup = options->no_cgroup,
+                                .until_ns = options->until_ns};
     _cleanup_(plan_notes_done) PlanNotes notes = {};
     _cleanup_(plan_done) Plan plan = {};
     char error[SENTENCE_MAX];
@@ -204,6 +205,9 @@ static int check_events(const CheckOptions *options, const SessionConfig *config
         check_plan(options, config, &plan);
     else if (r == -ENOMEM || r == -EPIPE)
         return r;
+    else if (r == -ETIME)
+        check_report(options, CHECK_UNKNOWN, "Event",
+                     "This host takes too long to open events to try all of them");
     else if (!plan_notes_left_out(&notes))
         check_report(options, check_judge(options, r), "Event", "%s", error);
     return 0;

@@ -26,6 +26,8 @@ typedef struct CheckOptions {
     bool no_lost, no_cgroup;     /* what the kernel cannot tell */
     bool is_elsewhere;           /* in a process with other rights and limits than the recorder */
     uint64_t used_descriptors;   /* by the events that are open */
+    uint64_t until_ns; /* CLOCK_MONOTONIC; what is not tried by then is not checked; 0: no limit */
+    const char *root;  /* where /proc is looked for; NULL: here */
     CheckReport report;
     void *userdata;
 } CheckOptions;

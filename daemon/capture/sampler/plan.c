@@ -15,6 +15,7 @@
 #include "capture/sampler/sampler.h"
 #include "util/cgroup.h"
 #include "util/hash.h"
+#include "util/clock.h"
 #include "util/log.h"
 #include "util/text.h"
 
@@ -378,14 +379,22 @@ static int plan_settle_item(Planning *planning, size_t first, size_t *ret_n) {
     return r;
 }
 
+/* Before the next event is opened. */
+static int plan_may_go_on(const PlanOptions *options) {
+    if (options->is_unwanted && atomic_load(options->is_unwanted))
+        return -ECANCELED;
+    return options->until_ns > 0 && clock_monotonic_ns() > options->until_ns ? -ETIME : 0;
+}
+
 static int plan_settle_items(Planning *planning) {
-    const atomic_bool *is_unwanted = planning->options->is_unwanted;
     size_t n;
     int r = 0;
 
-    for (size_t i = 0; r == 0 && i < planning->plan->n; i += n)
-        r = is_unwanted && atomic_load(is_unwanted) ? -ECANCELED
-                                                    : plan_settle_item(planning, i, &n);
+    for (size_t i = 0; r == 0 && i < planning->plan->n; i += n) {
+        r = plan_may_go_on(planning->options);
+        if (r == 0)
+            r = plan_settle_item(planning, i, &n);
+    }
     return r;
 }
 

@@ -45,6 +45,7 @@ typedef struct PlanOptions {
     const CpuList *online;          /* where it may be tried, in this order */
     bool no_lost, no_cgroup;        /* what the kernel cannot tell */
     const atomic_bool *is_unwanted; /* true: the plan may be left; NULL: it is wanted */
+    uint64_t until_ns;              /* CLOCK_MONOTONIC; behind it -ETIME; 0: no limit */
     const char *events;             /* instead of those of the configuration; NULL: those */
 } PlanOptions;
 

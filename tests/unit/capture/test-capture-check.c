@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "capture/sampler/check.h"
 
+#include "make-root.h"
 #include "make-sampler.h"
 #include "util/log.h"
 
@@ -35,19 +36,23 @@ static int refuse_descriptors(const KeeperEvent *event _unused_) {
     return -EMFILE;
 }
 
-static int check(Keeper *keeper, const SessionConfig *config, bool is_elsewhere, Report *ret) {
+static int check_with(CheckOptions options, Keeper *keeper, const SessionConfig *config,
+                      Report *ret) {
     unsigned cpus[] = {0};
     CpuList online = {.cpus = cpus, .n = 1};
-    CheckOptions options = {.keeper = keeper,
-                            .online = &online,
-                            .max_hz = 1000,
-                            .buffer_total_bytes = 64 << 20,
-                            .is_elsewhere = is_elsewhere,
-                            .report = hear,
-                            .userdata = ret};
 
+    options.keeper = keeper;
+    options.online = &online;
+    options.max_hz = 1000;
+    options.buffer_total_bytes = 64 << 20;
+    options.report = hear;
+    options.userdata = ret;
     *ret = (Report){};
     return check_session(&options, config);
+}
+
+static int check(Keeper *keeper, const SessionConfig *config, bool is_elsewhere, Report *ret) {
+    return check_with((CheckOptions){.is_elsewhere = is_elsewhere}, keeper, config, ret);
 }
 
 TEST(what_a_host_does_not_record_does_not_pass) {
@@ -127,6 +132,68 @@ TEST(a_key_that_fits_no_host_is_reported_and_what_comes_and_goes_is_not_wrong) {
     CHECK_OK(check(keeper, &config, false, &report));
     CHECK_EQ(report.n[CHECK_REMARK], 0U);
     CHECK_EQ(made_count(keeper), 0U);
+}
+
+TEST(what_is_not_tried_in_time_is_not_checked) {
+    _cleanup_free_ Keeper *keeper = calloc(1, sizeof(Keeper));
+    SessionConfig config = clock_config("one", 99);
+    Report report;
+
+    CHECK(keeper);
+    NEED_EVENTS(keeper);
+    keeper->refuse = refuse_all;
+    CHECK_OK(check_with((CheckOptions){.until_ns = 1}, keeper, &config, &report));
+    CHECK_EQ(report.n[CHECK_WRONG], 0U);
+    CHECK_EQ(report.n[CHECK_UNKNOWN], 1U);
+    CHECK_STREQ(report.key, "Event");
+    CHECK(strstr(report.sentence, "too long"));
+    /* What can be known without an event is checked all the same. */
+    snprintf(config.cpus, sizeof(config.cpus), "8000");
+    CHECK_OK(check_with((CheckOptions){.until_ns = 1}, keeper, &config, &report));
+    CHECK_EQ(report.n[CHECK_WRONG], 1U);
+    config.cpus[0] = '\0';
+    CHECK_OK(check_with((CheckOptions){.until_ns = UINT64_MAX}, keeper, &config, &report));
+    CHECK_EQ(report.n[CHECK_WRONG], 1U);
+}
+
+static char tried_group[64];
+
+static int note_group(const KeeperEvent *event) {
+    snprintf(tried_group, sizeof(tried_group), "%s", event->cgroup ?: "none");
+    return -EBUSY;
+}
+
+/* A container that has a part of the tree at its mount, where samples have whole paths. */
+TEST(a_control_group_below_the_mount_is_found_by_its_whole_path_and_by_the_one_below) {
+    static const struct {
+        const char *cgroup, *tried;
+    } rows[] = {{"payload/system.slice/shop.service", "system.slice/shop.service"},
+                {"system.slice/shop.service", "system.slice/shop.service"},
+                {"payload/system.slice/other.service", NULL},
+                {"other/system.slice/shop.service", NULL}};
+    _cleanup_free_ Keeper *keeper = calloc(1, sizeof(Keeper));
+    char line[256];
+    Report report;
+
+    CHECK(keeper);
+    NEED_EVENTS(keeper);
+    keeper->refuse = note_group;
+    begin_root();
+    snprintf(line, sizeof(line), "30 1 0:28 /payload %s/cg rw - cgroup2 cgroup2 rw\n", root);
+    put("/proc/self/mountinfo", line);
+    put_folder("/cg/system.slice/shop.service");
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        SessionConfig config = clock_config("one", 99);
+
+        snprintf(config.cgroup, sizeof(config.cgroup), "%s", rows[i].cgroup);
+        snprintf(tried_group, sizeof(tried_group), "nothing");
+        CHECK_OK(check_with((CheckOptions){.root = root}, keeper, &config, &report));
+        CHECK_EQ(report.n[CHECK_WRONG], 0U);
+        CHECK_STREQ(tried_group, rows[i].tried ?: "none");
+        CHECK_STREQ(report.key, "Event");
+        CHECK_EQ(report.n[CHECK_UNKNOWN], rows[i].tried ? 1U : 2U);
+    }
+    end_root();
 }
 
 TEST_MAIN()
