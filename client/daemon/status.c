@@ -33,6 +33,39 @@ static bool status_is_degraded(const json_t *status) {
     return json_array_size(reply_member(status, "degraded")) > 0;
 }
 
+/* The reasons of sessions that are to record and record nothing. */
+static const char *const idle_reasons[] = {"stopped",   "paused", "failed",
+                                           "lateStart", "noCpus", "absentGroup"};
+
+static bool status_is_idle_reason(const char *name) {
+    for (size_t i = 0; i < ARRAY_SIZE(idle_reasons); i++)
+        if (strcmp(name, idle_reasons[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool status_session_is_idle(const json_t *session) {
+    const json_t *degraded = reply_member(session, "degraded");
+    bool is_idle = strcmp(reply_string(session, "state"), "failed") == 0;
+
+    for (size_t i = 0; !is_idle && i < json_array_size(degraded); i++)
+        is_idle = status_is_idle_reason(reply_string(json_array_get(degraded, i), "reason"));
+    return is_idle;
+}
+
+/* While another session records: what is idle must not pass for recorded. */
+static void status_count_idle(const json_t *status, Buffer *text) {
+    const json_t *session;
+    uint64_t n = 0;
+    size_t i;
+
+    json_array_foreach(reply_member(status, "sessions"), i, session) n +=
+        status_session_is_idle(session);
+    if (n > 0)
+        text_printf(text, "; %" PRIu64 " %s nothing", n,
+                    n == 1 ? "session records" : "sessions record");
+}
+
 static void status_show_title(const Screen *s, const json_t *status, Buffer *text,
                               uint64_t now_us) {
     Color color = status_is_degraded(status) ? COLOR_WARNING : COLOR_GOOD;
@@ -47,6 +80,8 @@ static void status_show_title(const Screen *s, const json_t *status, Buffer *tex
         text_puts(text, " since ");
         figure_since(text, reply_count(status, "sinceUsec"), now_us);
     }
+    if (!is_idle)
+        status_count_idle(status, text);
     text_putc(text, '\0');
     if (!buffer_error(text))
         screen_title(s, color, "profd", (const char *)text->data);

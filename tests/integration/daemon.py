@@ -200,6 +200,13 @@ class Daemon:
         return sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in self.pids())
 
 
+def look_anew(daemon):
+    """Why sessions are degraded is looked at every ten seconds, and at a reload."""
+    mark = daemon.mark()
+    daemon.send(signal.SIGHUP)
+    daemon.wait_for_log("Reloaded the configuration", mark)
+
+
 class Shared:
     """One profd for all tests of a suite that do not end it, started when it is first asked for."""
 

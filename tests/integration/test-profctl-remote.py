@@ -306,6 +306,26 @@ def status_tells_what_records_what_is_lost_and_what_helps():
             ended(profctl("status", "--check", socket=daemon.path), 0)
 
 
+def of_reason(name, reason, **more):
+    return {**SESSION, "name": name, "degraded": [{**DEGRADED, "reason": reason}], **more}
+
+
+@test
+def the_title_of_status_counts_the_sessions_that_record_nothing():
+    rows = (([SESSION], "recording", None),
+            ([of_reason("a", "fallbackEvent")], "recording", None),
+            ([SESSION, of_reason("a", "failed", state="failed")], "recording", "1 session records nothing"),
+            ([SESSION, of_reason("a", "stopped", state="inactive")], "recording", "1 session records nothing"),
+            ([SESSION, of_reason("a", "paused", state="paused"), of_reason("b", "noCpus"), of_reason("c", "lateStart"),
+              of_reason("d", "absentGroup")], "recording", "4 sessions record nothing"),
+            ([of_reason("a", "failed", state="failed")], "idle", None))
+    for listed, state, words in rows:
+        with folder() as where, StandIn(where, {"GetStatus": [{**STATUS, "state": state, "sessions": listed}]}) as daemon:
+            title = ended(profctl("status", socket=daemon.path), 0).stdout.splitlines()[0]
+            check(("records nothing, runs since" if state == "idle" else "recording since") in title, title)
+            equal(re.findall("[0-9]+ sessions? records? nothing", title), [words] if words else [], title)
+
+
 @test
 def a_reason_that_a_session_has_is_not_told_twice():
     other = {"reason": "config", "meaning": "there are problems", "remedy": "see"}

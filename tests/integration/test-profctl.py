@@ -157,6 +157,11 @@ def a_session_stops_by_itself_after_its_duration():
         told = as_json(call("start", "short", "-e", "cpu-clock", "--duration=500ms", "-j"), "start")
         check(told["stopsUsec"] > told["sinceUsec"], f"{told}")
         monitor.wait_for("stopped", "short")
+    # It did what it was to do: nothing is wrong, and nothing lacks.
+    reasons = {d["reason"] for d in sessions().get("short", {}).get("degraded", [])}
+    equal(reasons, set(), "what is wrong with a session whose time is over")
+    title = ended(call("status"), 0).stdout.splitlines()[0]
+    check("nothing" not in title, title)
 
 
 @test

@@ -15,12 +15,14 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import recording  # noqa: E402
-from daemon import Daemon, session  # noqa: E402
+from daemon import Daemon, look_anew, session  # noqa: E402
 from varlink import Varlink, fault  # noqa: E402
 from workload import (CPUS, LONG, need_root, now_ns, perf_record, scratch, spinning,  # noqa: E402
                       wait_until)
-from tap import check, equal, main, skip, test  # noqa: E402
+from tap import build_path, check, equal, main, skip, test  # noqa: E402
 
+PROFCTL = build_path("client", "profctl")
+USER = 64551
 PERIOD_NS = 10**9 // 999
 FAST_HZ = 4999
 STOPPED_S = 3
@@ -68,6 +70,15 @@ def resumed(daemon, name, since_ns):
     wait_until(is_there, 20, f"samples of {name} in a new segment; {daemon.log()[-1500:]}")
 
 
+def troubles(v):
+    return {d["reason"] for d in v.one("GetStatus")["degraded"]} & {"writerBlocked", "diskFull"}
+
+
+def profctl(daemon, *arguments):
+    return subprocess.run([PROFCTL, f"--socket={daemon.control()}", *arguments], capture_output=True, text=True, timeout=60,
+                          check=False)
+
+
 def check_all(daemon, with_loss=False):
     for name in SESSIONS:
         segments = daemon.segments(name)
@@ -89,7 +100,12 @@ def a_full_disk_is_told_and_recording_goes_on_when_there_is_room():
                 with fault("DiskFull", path=store):
                     v.one("Snapshot")
                 equal(os.listdir(os.path.join(store, "snapshots")), [], "what is left of a snapshot")
-            time.sleep(5 if LONG else 2)
+            wait_until(lambda: look_anew(daemon) or "diskFull" in profctl(daemon, "status").stdout, 20, "status to say that the disk is full")
+            checked = profctl(daemon, "status", "--check")
+            equal(checked.returncode, 7, "the status of status --check")
+            check("diskFull" in checked.stdout, checked.stdout)
+            if LONG:
+                time.sleep(5)
             check(daemon.process.poll() is None, f"profd ended: {daemon.log()[-1000:]}")
             check(daemon.private_bytes() < MEMORY_MAX, f"{daemon.private_bytes()} bytes of memory")
             pid = daemon.recorder()
@@ -209,8 +225,33 @@ def a_store_that_is_deleted_is_made_again_and_keeps_snapshots():
         v.one("Snapshot", name="after")
         equal([s["name"] for s in v.members("ListSnapshots", "snapshot")], ["after"], "snapshots")
         recording.check_clean([os.path.join(daemon.store, "snapshots", "after.perf.data")], False)
-        wait_until(lambda: not {d["reason"] for d in v.one("GetStatus")["degraded"]} & {"writerBlocked", "diskFull"},
-                   20, "the end of the trouble")
+        wait_until(lambda: look_anew(daemon) or not troubles(v), 20, "the end of the trouble")
+        equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+
+
+@test
+def a_store_that_profd_may_not_make_again_is_waited_for_and_the_log_says_what_to_do():
+    need_root()
+    with scratch() as folder, spinning(), \
+            Daemon(folder, config=CONFIG, profd_user=USER, groups={"profd": USER}) as daemon, Varlink(daemon.control()) as v:
+        daemon.wait_for_segments(1)
+        recorder, mark = daemon.recorder(), daemon.mark()
+        remove(daemon.store)
+        daemon.wait_for_log(f"The folder '{daemon.store}' was deleted while profd recorded into it, and profd has no right to "
+                            "make it again; run 'systemd-tmpfiles --create'", mark)
+        wait_until(lambda: look_anew(daemon) or troubles(v) == {"writerBlocked"}, 20, "the trouble to be reported")
+        check(not os.path.exists(daemon.store), "the recorder could make its store, so the test shows nothing")
+        checked = profctl(daemon, "status", "--check")
+        equal(checked.returncode, 7, "the status of status --check")
+        check("writerBlocked" in checked.stdout and "journalctl -u profd" in checked.stdout, checked.stdout)
+        # As systemd-tmpfiles makes it.
+        os.mkdir(daemon.store, 0o750)
+        os.chown(daemon.store, USER, USER)
+        made_ns = now_ns()
+        for name in SESSIONS:
+            resumed(daemon, name, made_ns)
+        wait_until(lambda: look_anew(daemon) or not troubles(v), 20, "the end of the trouble")
+        equal(daemon.recorder(), recorder, "the recorder")
         equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
 
 

@@ -14,12 +14,14 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import recording  # noqa: E402
-from daemon import Daemon, children, session, status_of  # noqa: E402
+from daemon import Daemon, children, look_anew, session, status_of  # noqa: E402
 from hostile import state_of  # noqa: E402
 from varlink import Fault, Varlink, fault  # noqa: E402
 from workload import CPUS, LONG, need_root, now_ns, perf_record, scratch, spinning, wait_until  # noqa: E402
-from tap import check, equal, main, skip, test  # noqa: E402
+from tap import build_path, check, equal, main, skip, test  # noqa: E402
 
+PROFCTL = build_path("client", "profctl")
+TROUBLES = {"writerBlocked", "diskFull", "lateStart", "failed", "stopped"}
 HZ = 999
 PERIOD_NS = 10**9 // HZ
 FROZEN_S = 25 if LONG else 10
@@ -107,6 +109,12 @@ def state(daemon, name):
         return {s["name"]: s["state"] for s in v.members("ListSessions", "session")}.get(name)
 
 
+def reasons(daemon, name):
+    """Why the session is degraded."""
+    with Varlink(daemon.control()) as v:
+        return {d["reason"] for s in v.members("ListSessions", "session") if s["name"] == name for d in s["degraded"]}
+
+
 def lost(daemon, name="default"):
     with Varlink(daemon.control()) as v:
         return {s["name"]: s["lost"] for s in v.members("ListSessions", "session")}[name]
@@ -182,6 +190,14 @@ def whatever_clients_ask_of_a_frozen_disk_costs_no_sample():
                          Waiting(daemon, "Snapshot", name="later")]
                 serve(daemon, FROZEN_S)
                 equal(state(daemon, "web"), "starting", "state of a session whose folder cannot be made")
+                look_anew(daemon)
+                equal(reasons(daemon, "default") & TROUBLES, {"writerBlocked"}, "what is wrong with a session that waits for its disk")
+                equal(reasons(daemon, "web") & TROUBLES, {"lateStart"}, "what is wrong with one that cannot begin")
+                checked = subprocess.run([PROFCTL, f"--socket={daemon.control()}", "status", "--check"], capture_output=True,
+                                         text=True, timeout=30, check=False)
+                equal(checked.returncode, 7, f"status --check ({checked.stdout})")
+                for reason in ("writerBlocked", "lateStart"):
+                    check(reason in checked.stdout, f"status --check does not name {reason}: {checked.stdout}")
             answers = {call.method: call.answers() for call in calls}
             check(len(answers["ListSegments"]) >= 3, "segments that are listed")
             equal(answers["Start"][0]["session"]["state"], "active", "state of a session that was begun")

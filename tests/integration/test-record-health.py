@@ -160,6 +160,16 @@ def a_session_of_a_process_stops_with_it_and_stays_listed():
             equal(started(daemon, "web", Pid=str(other.pid))["state"] in ("starting", "active"), True, "the name is free again")
             end(other)
             wait_until(lambda: shown(daemon, "web")["stopReason"], 20, "the next one to stop")
+        # As profctl start -t begins one.
+        with subprocess.Popen(["sh", "-c", "while :; do :; done"]) as thread:
+            ended(profctl("start", "web", "-e", "cpu-clock", "-t", str(thread.pid), socket=daemon.control()), 0)
+            thread.kill()
+        wait_until(lambda: shown(daemon, "web")["state"] == "inactive", 20, "the session of a thread to stop")
+        web = shown(daemon, "web")
+        equal((web["stopReason"], web["degraded"], web["error"]), ("its thread has ended", [], None), "what is said of it")
+        ended(profctl("status", "--check", socket=daemon.control()), 0 if not reasons(daemon) else 7)
+        title = profctl("status", socket=daemon.control()).stdout.splitlines()[0]
+        check("recording since" in title and "nothing" not in title, title)
         with Varlink(daemon.control()) as v:
             v.one("Stop", session="web")
             equal([s["name"] for s in v.members("ListSessions", "session")], ["default"], "sessions at the end")
