@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "client/profctl.h"
 
-/* The process around profctl, apart so that tests can link all the rest. */
+/* main() of profctl, in a file of its own so that tests can link everything else. */
 
 int main(int argc, char **argv) {
     return client_run(argc, argv);

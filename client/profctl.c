@@ -12,9 +12,9 @@
 #include "util/text.h"
 
 /*
- * The table of commands, the global options, and the way from a command line to an exit status. It
- * owns the settings of the command while that runs, and stdout: a failure to write there turns
- * success into failure.
+ * The table of commands and the global options; runs a command line and returns the exit status. It
+ * owns the settings of the running command, and stdout: a failed write to stdout turns success into
+ * failure.
  */
 
 static int profctl_option_json(const Option *option, const char *argument, void *field) {
@@ -92,7 +92,7 @@ static int profctl_parse(const OptionSet *sets, size_t n_sets, bool stop_at_argu
     return STATUS_OK;
 }
 
-/* Options before the command; shows what asks for no command. */
+/* Handles global options that need no command, such as --help and --version. */
 static int profctl_run_bare(Context *c) {
     if (c->print_options)
         help_print_options(c);
@@ -134,7 +134,7 @@ static int profctl_run_parsed(Context *c, const Command *command, void *settings
     return command->run(c, settings, arguments);
 }
 
-/* Over there someone puts what we print into objects of his own, and may go away. */
+/* Another host started us: its profctl embeds our output in JSON of its own, and may disconnect. */
 static void profctl_serve_other_host(Context *c) {
     enum { LEASH = 1 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The table of commands, the global options, and all of profctl but the process around it. */
+/* The table of commands, the global options, and all of profctl except main(). */
 
 #include "client/frame/command.h"
 
@@ -33,7 +33,7 @@ extern const Command command_snapshot;
 extern const Command command_snapshots;
 extern const Command command_verify;
 
-/* Ended by NULL; every command takes the global options. */
+/* Ended by NULL; every command accepts the global options. */
 extern const Command *const commands[];
 extern const Option global_options[];
 

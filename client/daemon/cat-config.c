@@ -9,8 +9,8 @@
 #include "util/text.h"
 
 /*
- * `profctl cat-config`: the configuration in effect, as a file that profd would read again, with
- * the place that each value comes from in a comment behind it.
+ * `profctl cat-config`: prints the effective configuration as a file that profd could read, with
+ * the origin of each value in a comment after it.
  */
 
 enum { SOURCE_COLUMN = 40 };
@@ -27,7 +27,7 @@ static void cat_config_print_setting(Context *c, const json_t *setting) {
         text_putc(out, '\n');
         return;
     }
-    /* A comment needs a space before it. */
+    /* A comment must be preceded by a space. */
     text_printf(out, "%*s", n < SOURCE_COLUMN ? (int)(SOURCE_COLUMN - n) : 1, "");
     text_printf(out, "%s; %s%s\n", colors ? color_sequence(COLOR_FAINT) : "", source,
                 colors ? color_sequence(COLOR_NONE) : "");

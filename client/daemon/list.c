@@ -11,7 +11,8 @@
 #include "protocol/value.h"
 #include "util/text.h"
 
-/* `profctl list`: sessions, one a line; with --segments what they have recorded, oldest first. */
+/* `profctl list`: one line for each session; with --segments one for each recorded segment, oldest
+ * first. */
 
 typedef struct ListSettings {
     bool segments;
@@ -31,7 +32,7 @@ static const Column session_columns[] = {
     {},
 };
 
-/* A name begins with its number, which is what is left of it on a narrow terminal. */
+/* A segment name begins with its number, which stays visible on a narrow terminal. */
 static const Column segment_columns[] = {
     {.name = "SESSION"},
     {.name = "SINCE"},
@@ -54,7 +55,7 @@ static void list_moment_cell(Table *table, const json_t *object, const char *nam
     table_buffer(table, text);
 }
 
-/* From its sinceUsec to then; `until_us` 0: not known. */
+/* From its sinceUsec to `until_us`; 0: unknown. */
 static void list_span_cell(Table *table, const json_t *object, uint64_t until_us, Buffer *text) {
     uint64_t since_us = reply_count(object, "sinceUsec");
 
@@ -94,7 +95,7 @@ static void list_session_row(Table *table, const json_t *session, uint64_t now_u
     table_shown(table, reply_string(session, "describe"));
 }
 
-/* How long, and why; nothing where all of it was. */
+/* The length and reason of its gaps; empty if there are none. */
 static void list_gaps_cell(Table *table, const json_t *segment, Buffer *text) {
     PdCoverage coverage;
     const PdGap *longest = NULL;

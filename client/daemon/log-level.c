@@ -6,8 +6,8 @@
 #include "protocol/value.h"
 #include "util/text.h"
 
-/* `profctl log-level`: how much the daemon logs until profd is stopped; prints what it was before.
- */
+/* `profctl log-level`: sets how much the daemon logs until profd is stopped; prints the previous
+ * level. */
 
 static int log_level_print(Context *c, const char *level, const json_t *reply) {
     const char *previous = reply_string(reply, "previous");

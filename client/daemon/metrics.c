@@ -9,23 +9,24 @@
 #include "util/text.h"
 
 /*
- * `profctl metrics`: the daemon's counters in the text format of Prometheus, for a collector of
- * text files or a look by hand. That format wants all values of one metric together, under one
- * HELP and TYPE, in whatever order the daemon tells them.
+ * `profctl metrics`: prints the daemon's counters in the text format of Prometheus, for a collector
+ * or for people. The format requires that all values of a metric follow each other, with one HELP
+ * and TYPE, whatever the order in which the daemon sends them.
  */
 
 typedef struct MetricsSettings {
     OptionTimestamp watch;
 } MetricsSettings;
 
-/* Of metrics and labels; what is none would break the line for every reader. */
+/* Whether it is a valid name of a metric or label; an invalid one would make the line
+ * unreadable. */
 static bool metrics_is_name(const char *name) {
     size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_:0123456789");
 
     return n > 0 && !name[n] && !(*name >= '0' && *name <= '9');
 }
 
-/* Backslash, quote and newline have a meaning there. Newlines were escaped before. */
+/* Escapes backslash and quote, which have a meaning in the format. Newlines were escaped before. */
 static void metrics_print_quoted(Buffer *out, const char *text, bool quotes) {
     for (; *text; text++) {
         if (*text == '\\' || (quotes && *text == '"'))
@@ -63,7 +64,7 @@ static void metrics_print_metric(Buffer *out, const json_t *metric) {
     text_putc(out, '\n');
 }
 
-/* Whether one before it has its name. */
+/* Whether an earlier value of this metric was printed. */
 static bool metrics_is_reported(const json_t *metrics, size_t i) {
     const char *name = reply_string(json_array_get(metrics, i), "name");
 

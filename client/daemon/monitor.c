@@ -10,9 +10,9 @@
 #include "util/text.h"
 
 /*
- * `profctl monitor`: what happens to sessions, a line each, as it happens. Each line leaves at
- * once. What the daemon says about the stream itself (ready, dropped) happens to no session: it is
- * for programs, which must know from when on they miss nothing; people are told of what they miss.
+ * `profctl monitor`: prints one line for each event of a session, at once. Messages of the daemon
+ * about the stream itself (ready, dropped) are no session events: they are for programs, which must
+ * know from when on they miss nothing; people get a remark when events were dropped.
  */
 
 typedef struct MonitorSettings {
@@ -92,12 +92,12 @@ static int monitor_on_event(void *userdata, const json_t *event) {
     m->done = m->settings->count > 0 && m->n >= m->settings->count;
     if (output_flush(&c->out) < 0)
         return STATUS_FAILED;
-    /* Anything but STATUS_OK ends the stream. */
+    /* Any status but STATUS_OK ends the stream. */
     return m->done ? STATUS_FAILED : r;
 }
 
-/* A session may be started later, and a newer profd may have more events. Names that none of them
- * can have would be waited for without an end. */
+/* Unknown names are allowed, since a session may be started later and a newer profd may have more
+ * events. Names that can never exist are refused, because waiting for them would not end. */
 static int monitor_check_names(const Monitor *m) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
     static const char others[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";

@@ -5,7 +5,7 @@
 #include "util/clock.h"
 #include "util/text.h"
 
-/* `profctl ping`: whether the daemon answers, and how long it takes to. */
+/* `profctl ping`: prints whether the daemon answers, and how long that takes. */
 
 #define PING_TIMEOUT_NS (5 * NS_PER_SECOND)
 

@@ -3,7 +3,7 @@
 #include "client/remote/reply.h"
 #include "util/clock.h"
 
-/* `profctl reload`: the daemon reads its configuration anew, all of it or nothing. */
+/* `profctl reload`: the daemon reads its configuration again and applies all of it or nothing. */
 
 enum { RELOAD_TIMEOUT_S = 120 };
 

@@ -4,7 +4,8 @@
 #include "protocol/value.h"
 #include "util/text.h"
 
-/* `profctl rotate`: ends open segments, so that they are whole files; prints where they are. */
+/* `profctl rotate`: ends open segments, so that they become complete files, and prints their
+ * paths. */
 
 static int rotate(Context *c, Remote *remote, const char *session, void *userdata,
                   json_t **segments) {

@@ -9,8 +9,8 @@
 #include "util/text.h"
 
 /*
- * `profctl show-session`: all that the daemon knows of a session: how it does, and each of its
- * settings with the place that it comes from.
+ * `profctl show-session`: prints everything that the daemon knows about a session: its state, and
+ * each of its settings with the origin of the value.
  */
 
 static void show_settings(Context *c, const Screen *s, const json_t *settings) {
@@ -26,7 +26,7 @@ static void show_settings(Context *c, const Screen *s, const json_t *settings) {
     }
 }
 
-/* Both answers about a session as one object. */
+/* Combines both replies about a session into one object. */
 static int show_session_ask(Remote *remote, const char *name, json_t **ret) {
     json_t *session = NULL, *settings = NULL;
     int r;

@@ -11,12 +11,12 @@
 #include "util/text.h"
 
 /*
- * `profctl start`: options in perf's words become keys of a session in profd's. What a value means
- * is not judged here: the daemon has the one table of keys, and its answer names what is wrong.
+ * `profctl start`: translates options in perf's words to keys of a session. The daemon validates
+ * the values, since it has the table of keys; its reply names what is wrong.
  */
 
 typedef struct StartSettings {
-    json_t *keys; /* of a [Session] section; NULL: none given */
+    json_t *keys; /* of a [Session] section; NULL: no options given */
     OptionTimestamp duration;
     const char *unit; /* NULL: none */
 } StartSettings;
@@ -44,11 +44,11 @@ static int start_set(json_t **settings, const char *key, const char *value) {
         *settings = json_object();
     if (!*settings)
         return -ENOMEM;
-    /* No key holds anything but UTF-8. */
+    /* Keys accept only UTF-8. */
     return json_object_set_new(*settings, key, remote_word(value)) == 0 ? 0 : -EINVAL;
 }
 
-/* Lists may be given in parts. */
+/* Lists may be given in several options. */
 static int start_add(json_t **settings, const char *key, const char *value) {
     _cleanup_(buffer_done) Buffer list = {};
     const char *before = json_string_value(json_object_get(*settings, key));
@@ -78,7 +78,7 @@ static int start_option_key_list(const Option *option, const char *argument, voi
     return -EINVAL;
 }
 
-/* perf parts the size of stacks by a comma. */
+/* perf separates the size of stacks with a comma. */
 static int start_option_call_graph(const Option *option, const char *argument, void *field) {
     _cleanup_free_ char *value = strdup(argument ? argument : "fp");
     char *comma = value ? strchr(value, ',') : NULL;
@@ -112,7 +112,7 @@ static json_t *start_parameters_of(StartSettings *o, const char *session) {
     return parameters;
 }
 
-/* Nothing is the result of a start: what is said goes to stderr. */
+/* `start` has no result on stdout; messages go to stderr. */
 static void start_report(const Context *c, const json_t *session) {
     _cleanup_(buffer_done) Buffer text = {};
     const json_t *reason;

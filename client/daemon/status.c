@@ -10,9 +10,9 @@
 #include "util/text.h"
 
 /*
- * `profctl status`: one screen for the engineer on call. First what concerns the whole daemon,
- * what is wrong before what is fine, then a block a session. With --check the exit status says
- * whether anything is degraded, for monitoring.
+ * `profctl status`: one screen for the engineer on call. First the daemon as a whole, problems
+ * before everything else, then a block for each session. With --check the exit status shows whether
+ * anything is degraded, for monitoring.
  */
 
 typedef struct StatusSettings {
@@ -88,7 +88,7 @@ static void status_show_title(const Screen *s, const json_t *status, Buffer *tex
     buffer_clear(text);
 }
 
-/* Less is no news. */
+/* Less than this is not worth showing. */
 #define SCAN_SHOWN_PERCENT 0.1
 
 static void status_show_cost(const Screen *s, const json_t *status, Buffer *text) {

@@ -12,7 +12,7 @@
 
 typedef struct Order {
     const char *method;
-    const char *state; /* of the session when it is done */
+    const char *state; /* the state of the session afterwards */
 } Order;
 
 static void stop_report_stopped(const Context *c, const json_t *session) {

@@ -9,7 +9,8 @@
 #include "util/parse.h"
 #include "util/text.h"
 
-/* `profctl vacuum`: deletes old segments until limits hold, in the manner of journalctl. */
+/* `profctl vacuum`: deletes old segments until the limits hold, with options like those of
+ * journalctl. */
 
 typedef struct OptionCount {
     bool set;

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * What `doctor` looks at: a table of checks, each a function that reads what it needs below
- * `root` and says what it found, and what mends it. To add one, write the function beside its
- * like, declare it here and give it a row in doctor.c.
+ * The checks of `doctor`: a table of functions, each of which reads what it needs below `root` and
+ * reports findings and remedies. To add one, write the function next to similar ones, declare it
+ * here and give it a row in doctor.c.
  */
 
 #include <stddef.h>
@@ -18,58 +18,58 @@ typedef enum Health { HEALTH_OK, HEALTH_WARN, HEALTH_FAIL, N_HEALTHS } Health;
 typedef struct Diagnosis {
     const char *check; /* constant */
     Health health;
-    char *text, *remedy; /* safe to show; remedy may be NULL */
+    char *text, *remedy; /* escaped; remedy may be NULL */
 } Diagnosis;
 
 typedef struct Doctor {
     const char *root; /* "": this host */
     const Context *context;
     uid_t uid;
-    const char *check; /* that is being made */
+    const char *check; /* the running check */
     Diagnosis *items;
     size_t n;
     size_t counts[N_HEALTHS];
-    bool failed; /* memory ran out: some are missing */
+    bool failed; /* memory ran out: findings are missing */
 
-    /* What one check learns and later ones need. */
+    /* Results of earlier checks that later ones need. */
     bool daemon_answers, has_pmu;
-    pid_t daemon;    /* a process of profd; 0: none seen */
-    char store[512]; /* where recordings lie */
+    pid_t daemon;    /* a process of profd; 0: none found */
+    char store[512]; /* the folder of the recordings */
 } Doctor;
 
 typedef struct DoctorCheck {
     const char *name;
-    bool live; /* asks the host rather than its files, and is left out for another root */
+    bool live; /* queries the running host instead of files, and is skipped with --root */
     void (*run)(Doctor *d);
 } DoctorCheck;
 
-/* A diagnosis of the check under way. What comes from outside passes doctor_escape() first, but for
- * what the daemon has escaped. */
+/* Adds a finding of the running check. Text from outside must pass doctor_escape() first, unless
+ * the daemon has escaped it. */
 void doctor_say(Doctor *d, Health health, const char *format, ...) _printf_(3, 4);
-/* How to mend what was said last. */
+/* Adds a remedy to the last finding. */
 void doctor_mend(Doctor *d, const char *format, ...) _printf_(2, 3);
 void doctor_done(Doctor *d);
 
-/* The file `path` of the host, cut at size - 1 bytes, without its last newline; its length or a
- * negative errno. */
+/* Reads the file `path` of the host, cut to size - 1 bytes, without its last newline; returns its
+ * length or a negative errno. */
 int doctor_read(const Doctor *d, const char *path, char *ret, size_t size);
-/* A file that holds one number. */
+/* Reads a file that contains one number. */
 int doctor_read_number(const Doctor *d, const char *path, int64_t *ret);
-/* `path` below the root; -ENAMETOOLONG. */
+/* Prefixes `path` with the root; -ENAMETOOLONG. */
 int doctor_path(const Doctor *d, const char *path, char *ret, size_t size);
 bool doctor_exists(const Doctor *d, const char *path);
-/* At most size - 1 bytes of `text` escaped, whole escapes only; `ret`. */
+/* Escapes `text` into at most size - 1 bytes, never a part of an escape; returns `ret`. */
 const char *doctor_escape(const char *text, char *ret, size_t size);
-/* CPUs that are online, at least 1. */
+/* The number of online CPUs, at least 1. */
 unsigned doctor_cpus(const Doctor *d);
 
-/* A mount of this type: where, as it is written in /proc/self/mounts. */
+/* Finds a mount of this type; its path is in the form of /proc/self/mounts. */
 bool doctor_mount(const Doctor *d, const char *type, char *ret, size_t size);
 
-/* doctor-daemon.c: profd itself. */
+/* In doctor-daemon.c: profd itself. */
 void doctor_daemon(Doctor *d);
 void doctor_groups(Doctor *d);
-/* doctor-kernel.c: what the kernel lets us see. */
+/* In doctor-kernel.c: what the kernel permits. */
 void doctor_events(Doctor *d);
 void doctor_paranoid(Doctor *d);
 void doctor_kptr(Doctor *d);
@@ -77,20 +77,20 @@ void doctor_lockdown(Doctor *d);
 void doctor_rate(Doctor *d);
 void doctor_tracefs(Doctor *d);
 void doctor_cgroup(Doctor *d);
-/* doctor-counter.c: hardware counters, and who else has them. */
+/* In doctor-counter.c: hardware counters and their users. */
 void doctor_pmu(Doctor *d);
 void doctor_counters(Doctor *d);
-/* doctor-limit.c: rights and limits of processes, room, time. */
+/* In doctor-limit.c: rights and limits of processes, disk space, time. */
 void doctor_rights(Doctor *d);
 void doctor_limits(Doctor *d);
 void doctor_clock(Doctor *d);
 void doctor_disk(Doctor *d);
-/* doctor-tool.c: what looks at recordings. */
+/* In doctor-tool.c: the tools that read recordings. */
 void doctor_perf(Doctor *d);
-/* doctor-debuginfo.c: and what it finds names by. */
+/* In doctor-debuginfo.c: where these tools find symbols. */
 void doctor_debuginfo(Doctor *d);
 
-/* The verdicts of checks that ask the host, apart from the asking. */
+/* Evaluations of checks that query the running host, separate from the query for tests. */
 void doctor_judge_clock(Doctor *d, bool synchronised);
 void doctor_judge_disk(Doctor *d, const char *path, uint64_t free_bytes, uint64_t all_bytes,
                        bool read_only);

@@ -11,16 +11,16 @@
 #include "util/text.h"
 
 /*
- * Hardware counters: whether there are any, and who holds some already. A process that has opened
- * perf events shows them among its descriptors; root sees those of all processes, others their
- * own.
+ * Hardware counters: whether there are any, and which processes use some already. Open perf events
+ * are among the descriptors of a process; root sees those of all processes, other users their own.
  */
 
-enum { USERS_TOLD = 6, COMM_MAX = 64, CPUINFO_READ = 16384 };
+enum { USERS_SHOWN = 6, COMM_MAX = 64, CPUINFO_READ = 16384 };
 
 typedef bool (*Visit)(Doctor *d, void *userdata, const char *folder, const char *name);
 
-/* Calls visit() for each entry of a folder until it returns false; a negative errno. */
+/* Calls visit() for each entry of a folder until it returns false; returns a negative errno on
+ * failure. */
 static int doctor_counter_each_entry(Doctor *d, const char *folder, Visit visit, void *userdata) {
     char path[PATH_MAX];
     DIR *dir;
@@ -38,7 +38,7 @@ static int doctor_counter_each_entry(Doctor *d, const char *folder, Visit visit,
     return 0;
 }
 
-/* Those of CPUs; what counts elsewhere (uncore, power, breakpoints) cannot sample cycles. */
+/* Only PMUs of CPUs: others (uncore, power, breakpoints) cannot sample cycles. */
 static bool doctor_counter_find_pmu(Doctor *d, void *userdata, const char *folder,
                                     const char *name) {
     static const char *const of_cpus[] = {"cpu", "cpu_core", "cpu_atom"};
@@ -55,7 +55,7 @@ static bool doctor_counter_find_pmu(Doctor *d, void *userdata, const char *folde
     return !found;
 }
 
-/* The kernel tells x86 guests among the flags of a CPU; others by what made the machine. */
+/* On x86 a CPU flag shows a guest; elsewhere the vendor of the machine does. */
 static bool doctor_counter_is_guest(const Doctor *d) {
     static const char *const makers[] = {
         "QEMU", "KVM", "VMware", "VirtualBox", "Amazon EC2", "Google Compute", "Bochs", "Xen"};
@@ -63,7 +63,7 @@ static bool doctor_counter_is_guest(const Doctor *d) {
     char maker[128];
     int r = text ? doctor_read(d, "/proc/cpuinfo", text, CPUINFO_READ) : -ENOMEM;
 
-    /* The first CPU is enough; the file of many is long. */
+    /* Reading the first CPU is enough, since the file is long on large machines. */
     if ((r > 0 || r == -EFBIG) && memmem(text, CPUINFO_READ, " hypervisor", 11))
         return true;
     if (doctor_exists(d, "/sys/hypervisor/type"))
@@ -92,7 +92,7 @@ void doctor_pmu(Doctor *d) {
         doctor_mend(d, "mount sysfs at /sys");
         return;
     }
-    /* In a guest that is how it is, and not what is wrong with it. */
+    /* Missing counters are normal in a guest. */
     if (doctor_counter_is_guest(d)) {
         doctor_say(d, HEALTH_OK,
                    "no hardware counters in this virtual machine: profd samples cpu-clock, which "
@@ -109,7 +109,7 @@ void doctor_pmu(Doctor *d) {
 typedef struct Users {
     Buffer text;
     size_t n, n_hidden;
-    /* of the process under way */
+    /* of the current process */
     size_t events;
 } Users;
 
@@ -152,7 +152,7 @@ static bool doctor_counter_check_process(Doctor *d, void *userdata, const char *
     u->n_hidden += r == -EACCES || r == -EPERM;
     if (u->events == 0)
         return true;
-    if (u->n < USERS_TOLD)
+    if (u->n < USERS_SHOWN)
         text_printf(&u->text, "%s%s (pid %s) has %zu", u->n > 0 ? ", " : "",
                     doctor_escape(comm, shown, sizeof(shown)), name, u->events);
     u->n++;
@@ -165,10 +165,10 @@ static void doctor_counter_judge_users(Doctor *d, Users *u) {
         d->failed = true;
         return;
     }
-    if (u->n > USERS_TOLD)
+    if (u->n > USERS_SHOWN)
         doctor_say(d, d->has_pmu ? HEALTH_WARN : HEALTH_OK,
                    "others have perf events open: %s, and %zu more", (char *)u->text.data,
-                   u->n - USERS_TOLD);
+                   u->n - USERS_SHOWN);
     else if (u->n > 0)
         doctor_say(d, d->has_pmu ? HEALTH_WARN : HEALTH_OK, "others have perf events open: %s",
                    (char *)u->text.data);

@@ -16,8 +16,8 @@
 #include "util/text.h"
 
 /*
- * profd itself: whether it answers, what it says of itself, and whether the one who asks may ask
- * for more. That it does not run is one check that fails, the others go on.
+ * profd itself: whether it answers, what it reports about itself, and whether this user may ask for
+ * more. If profd does not run, only this check fails; the others go on.
  */
 
 #define ANSWER_NS 5000000000ULL
@@ -39,7 +39,7 @@ static void doctor_daemon_say_unreachable(Doctor *d, int r) {
     }
 }
 
-/* profd runs, and lets this user know nothing of it. That is no fault of profd's. */
+/* profd runs but tells this user nothing, which is not a fault of profd. */
 static void doctor_daemon_say_refused(Doctor *d, const Reply *reply) {
     _cleanup_json_ json_t *parameters = reply->parameters ? reply_shown(reply->parameters) : NULL;
     _cleanup_(buffer_done) Buffer text = {};
@@ -59,7 +59,8 @@ static void doctor_daemon_say_refused(Doctor *d, const Reply *reply) {
         doctor_mend(d, "'journalctl -u profd' shows more");
 }
 
-/* The reply of GetStatus(), which the caller frees; 1: it was refused, and that was printed. */
+/* Gets the reply of GetStatus(), which the caller frees; 1: it was refused, and that was
+ * reported. */
 static int doctor_daemon_ask_status(Doctor *d, json_t **ret) {
     _cleanup_(remote_freep) Remote *remote = NULL;
     Connection *connection = NULL;
@@ -82,7 +83,7 @@ static int doctor_daemon_ask_status(Doctor *d, json_t **ret) {
     return *ret ? 0 : -ENOMEM;
 }
 
-/* Whether a session tells of this reason by itself. */
+/* Whether some session reports this reason itself. */
 static bool doctor_daemon_is_of_a_session(const json_t *sessions, const char *reason) {
     const json_t *session, *own;
     size_t i, k;
@@ -93,7 +94,8 @@ static bool doctor_daemon_is_of_a_session(const json_t *sessions, const char *re
     return false;
 }
 
-/* `session`: NULL for those of the whole, which are told of `sessions` where they are theirs. */
+/* `session`: NULL for the reasons of the daemon as a whole; those that one of `sessions` reports
+ * are skipped. */
 static void doctor_daemon_say_degraded(Doctor *d, const json_t *list, const char *session,
                                        const json_t *sessions) {
     const json_t *reason;
@@ -159,7 +161,7 @@ void doctor_daemon(Doctor *d) {
     json_decref(status);
 }
 
-/* A line of /etc/group or /etc/passwd: 1 and its number, 0: none, or a negative errno. */
+/* Finds a line of /etc/group or /etc/passwd: 1 and its number, 0: none, or a negative errno. */
 static int doctor_daemon_find_entry(const Doctor *d, const char *file, const char *name,
                                     unsigned *ret_id, char *ret_members, size_t size) {
     _cleanup_free_ char *line = NULL;
@@ -185,7 +187,7 @@ static int doctor_daemon_find_entry(const Doctor *d, const char *file, const cha
     return found;
 }
 
-/* The groups of a directory service are not in /etc/group; of this host the system knows them. */
+/* Groups of a directory service are not in /etc/group; for this host use the system's functions. */
 static bool doctor_daemon_find_group(const Doctor *d, const char *name, gid_t *ret) {
     char members[1024];
     struct group *group = d->root[0] ? NULL : getgrnam(name);
@@ -220,7 +222,7 @@ static bool doctor_daemon_is_member(gid_t group) {
     return false;
 }
 
-/* Whether the system's list names the user, while this login does not know of it yet. */
+/* Whether the system lists the user in the group although this login does not have it yet. */
 static bool doctor_daemon_is_member_to_be(const char *group, const char *user) {
     struct group *entry = getgrnam(group);
 
@@ -230,7 +232,7 @@ static bool doctor_daemon_is_member_to_be(const char *group, const char *user) {
     return false;
 }
 
-/* Whether the one who asks may ask profd for more than its health. */
+/* Checks whether this user may ask profd for more than its health. */
 static void doctor_daemon_judge_membership(Doctor *d, gid_t read, gid_t admin) {
     const struct passwd *who = getpwuid(d->uid);
     const char *name = who ? who->pw_name : "you";

@@ -13,9 +13,8 @@
 #include <sys/wait.h>
 
 /*
- * Where perf finds names for what was stripped: on this host, or at a debuginfod server. Whether
- * one is there is tried by a connection, by a child for each, since asking for an address may take
- * longer than anybody waits.
+ * Where perf finds symbols of stripped files: on this host, or at a debuginfod server. Each server
+ * is tried with a connection from a child process, since resolving an address may take too long.
  */
 
 enum { SERVERS_MAX = 4, HOST_MAX = 256, TRY_S = 4 };
@@ -50,7 +49,7 @@ typedef struct Server {
     pid_t pid;
 } Server;
 
-/* "https://host:port/path", as far as a space. */
+/* Parses "https://host:port/path", up to a space. */
 static bool doctor_debuginfo_parse_server(const char *url, Server *ret) {
     const char *at = strstr(url, "://");
     bool plain = strncmp(url, "http:", 5) == 0;
@@ -91,7 +90,7 @@ __attribute__((noreturn)) static void try_server(const Server *server) {
     _exit(1);
 }
 
-/* How many of the servers answer; -1: that cannot be told from here. */
+/* The number of servers that answer; -1: it cannot be determined here. */
 static int doctor_debuginfo_count_answering(const char *urls, unsigned *ret_n) {
     Server servers[SERVERS_MAX];
     unsigned n = 0;

@@ -11,7 +11,7 @@
 #include "util/file.h"
 #include "util/parse.h"
 
-/* Reads files of the host for the checks, below its root, which --root may put somewhere else. */
+/* Reads files of the host for the checks, relative to the root that --root may set. */
 
 bool doctor_mount(const Doctor *d, const char *type, char *ret, size_t size) {
     _cleanup_free_ char *line = NULL;

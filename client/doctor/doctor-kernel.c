@@ -10,9 +10,9 @@
 #include "util/cgroup.h"
 
 /*
- * What the kernel lets profd see: whether perf events are there at all and for whom, kernel
- * addresses, tracepoints, control groups. Sysctls are told by what they mean to profd, which is
- * started as root and keeps CAP_PERFMON and CAP_SYS_ADMIN.
+ * What the kernel permits profd: whether perf events exist and for whom, kernel addresses,
+ * tracepoints, control groups. Sysctls are reported by their effect on profd, which is started as
+ * root and keeps CAP_PERFMON and CAP_SYS_ADMIN.
  */
 
 static int doctor_kernel_open_event(pid_t pid, int cpu, bool exclude_kernel) {
@@ -29,7 +29,7 @@ static int doctor_kernel_open_event(pid_t pid, int cpu, bool exclude_kernel) {
     return fd < 0 ? -errno : (int)fd;
 }
 
-/* Where the kernel itself refuses it says EACCES. */
+/* When the kernel itself refuses root, the error is EACCES. */
 static void doctor_kernel_say_refused_to_root(Doctor *d, int error) {
     if (error == -EPERM) {
         doctor_say(d, HEALTH_FAIL,
@@ -177,7 +177,7 @@ void doctor_tracefs(Doctor *d) {
     }
 }
 
-/* Version 1 too where some of its controllers are mounted. */
+/* Also reports version 1 if some of its controllers are mounted. */
 static void doctor_kernel_say_cgroup2(Doctor *d, const char *where) {
     char any[256];
 

@@ -13,14 +13,13 @@
 #include "util/text.h"
 
 /*
- * What processes may have here: capabilities, descriptors, locked memory; room on the disk and a
- * clock that others agree with. Of a profd that runs its own limits count, else those that it would
- * get from here.
+ * Resources for processes: capabilities, descriptors, locked memory, disk space and a synchronised
+ * clock. If profd runs, its own limits are checked, else those that it would inherit from here.
  */
 
 enum { STATUS_TEXT_MAX = 8192, RING_KIB = 512 };
 
-/* What stands behind `name` and a colon at the begin of a line; NULL. */
+/* The text after `name` and a colon at the start of a line; NULL: there is none. */
 static const char *doctor_limit_value_of(const char *text, const char *name) {
     size_t n = strlen(name);
 
@@ -38,7 +37,7 @@ static bool doctor_limit_read_mask(const char *text, const char *name, uint64_t 
     return value && sscanf(value, "%" SCNx64, ret) == 1;
 }
 
-/* /proc/PID/… of a process, or of this one; the length or a negative errno. */
+/* Reads /proc/PID/… of a process, or of this one; returns the length or a negative errno. */
 static int doctor_limit_read_process(const Doctor *d, pid_t pid, const char *file, char *ret,
                                      size_t size) {
     char path[64];
@@ -64,7 +63,7 @@ static const struct { unsigned bit; bool vital; const char *name; } capabilities
 };
 /* clang-format on */
 
-/* "0 0 4294967295" where uids mean what they mean to the host. */
+/* The uid map is "0 0 4294967295" in the initial user namespace. */
 static bool doctor_limit_is_user_namespace(const Doctor *d) {
     unsigned long inside, outside, n;
     char text[STATUS_TEXT_MAX];
@@ -112,7 +111,7 @@ void doctor_rights(Doctor *d) {
                 "capabilities");
 }
 
-/* The soft and hard limit of a row of /proc/PID/limits; UINT64_MAX: unlimited. */
+/* The soft and hard limit in a row of /proc/PID/limits; UINT64_MAX: unlimited. */
 static bool doctor_limit_read(const char *text, const char *name, uint64_t *ret_soft,
                               uint64_t *ret_hard) {
     const char *value = doctor_limit_value_of(text, name);
@@ -125,7 +124,7 @@ static bool doctor_limit_read(const char *text, const char *name, uint64_t *ret_
            (strcmp(hard, "unlimited") == 0 || sscanf(hard, "%" SCNu64, ret_hard) == 1);
 }
 
-/* A session of four events and what every CPU needs besides. */
+/* Estimates a session of four events and what every CPU needs besides. */
 static void doctor_limit_judge_descriptors(Doctor *d, uint64_t limit, const char *whose) {
     enum { EVENTS = 5, OTHERS = 256 };
     unsigned cpus = doctor_cpus(d);
@@ -191,7 +190,7 @@ void doctor_limits(Doctor *d) {
         return;
     if (doctor_limit_read(text, "Max open files", &soft, &hard))
         doctor_limit_judge_descriptors(d, hard, whose);
-    /* A limit that can be lifted is none. */
+    /* The limit does not matter to a process that may exceed it. */
     if (doctor_limit_read_process(d, pid, "status", status, sizeof(status)) > 0)
         (void)doctor_limit_read_mask(status, pid ? "CapEff" : "CapBnd", &bound);
     if (doctor_limit_read(text, "Max locked memory", &soft, &hard))
@@ -250,7 +249,7 @@ void doctor_judge_disk(Doctor *d, const char *path, uint64_t free_bytes, uint64_
     buffer_done(&b);
 }
 
-/* Where recordings lie, or will lie: the nearest folder that is there. */
+/* Checks the folder of the recordings, or its nearest existing parent. */
 void doctor_disk(Doctor *d) {
     char path[sizeof(d->store)];
     struct statvfs fs;

@@ -9,9 +9,9 @@
 #include "util/array.h"
 #include "util/text.h"
 
-/* Keeps the findings of the checks: sentences and remedies, in the order in which they came. */
+/* Stores the findings of the checks: sentences and remedies, in order of arrival. */
 
-/* Formatted, and made safe where it is not; NULL without memory. */
+/* Formats the text and escapes it where needed; NULL without memory. */
 _printf_(2, 0) static char *make_text(Doctor *d, const char *format, va_list ap) {
     _cleanup_(buffer_done) Buffer safe = {};
     _cleanup_free_ char *text = NULL;
@@ -74,7 +74,7 @@ const char *doctor_escape(const char *text, char *ret, size_t size) {
 
     for (; *text; text++) {
         buffer_clear(&b);
-        /* Byte by byte: what is not ASCII is nowhere needed to be read here. */
+        /* Escapes byte by byte: these texts need no characters beyond ASCII. */
         text_escape(&b, (Bytes){.data = (const uint8_t *)text, .size = 1});
         if (buffer_error(&b) || n + b.size >= size)
             break;

@@ -13,13 +13,13 @@
 #include "util/text.h"
 
 /*
- * What looks at recordings: perf, whose age decides whether it reads ours. It is asked, within a
- * few seconds; what it says is bytes from outside.
+ * The tools that read recordings: perf, which must be new enough for ours. perf is executed with a
+ * timeout; its output is text from outside.
  */
 
 enum { SAID_MAX = 16384, WAIT_MS = 5000 };
 
-/* Our files are read from this version on. */
+/* The first version that reads our files. */
 enum { PERF_MAJOR = 6, PERF_MINOR = 1 };
 
 __attribute__((noreturn)) static void run_tool(char *const argv[], int to) {
@@ -34,7 +34,7 @@ __attribute__((noreturn)) static void run_tool(char *const argv[], int to) {
     _exit(127);
 }
 
-/* Reads until the end or until time is up; the number of bytes. */
+/* Reads until the end or a timeout; returns the number of bytes. */
 static size_t doctor_tool_read_all(int fd, char *ret, size_t size) {
     uint64_t end = clock_monotonic_ns() + WAIT_MS * 1000000ULL;
     size_t n = 0;
@@ -55,7 +55,7 @@ static size_t doctor_tool_read_all(int fd, char *ret, size_t size) {
     return n;
 }
 
-/* What a tool prints; -ENOENT: there is none. */
+/* Returns the output of a tool; -ENOENT: it is not installed. */
 static int doctor_tool_ask(char *const argv[], char *ret, size_t size) {
     int fds[2], status = 0;
     pid_t pid;
@@ -78,7 +78,7 @@ static int doctor_tool_ask(char *const argv[], char *ret, size_t size) {
     return WIFEXITED(status) && WEXITSTATUS(status) == 127 ? -ENOENT : 0;
 }
 
-/* "    zstd: [ on  ]" of `perf version --build-options`. */
+/* Looks for "    zstd: [ on  ]" in `perf version --build-options`. */
 static bool doctor_tool_lacks_zstd(const char *options) {
     const char *zstd = options ? strstr(options, "zstd: [") : NULL;
 

@@ -13,9 +13,9 @@
 #include "util/text.h"
 
 /*
- * The command `doctor`: makes one check after the other and prints what each said. It needs no
- * daemon, changes nothing and asks for no right; what it may not look at it says. With --root the
- * checks read the files of a host that lies somewhere else, as that of a made-up one in the tests.
+ * The command `doctor`: runs one check after the other and prints the findings. It needs no daemon,
+ * changes nothing and needs no rights; it reports what it may not read. With --root the checks read
+ * the files of another host, such as the simulated ones of the tests.
  */
 
 /* clang-format off */
@@ -79,7 +79,7 @@ static void doctor_print_text(Context *c, const Doctor *d) {
                     d->counts[HEALTH_WARN], d->counts[HEALTH_FAIL]);
 }
 
-/* The caller's; NULL without memory. */
+/* The caller owns the result; NULL without memory. */
 static json_t *doctor_describe(const Doctor *d) {
     json_t *rows = json_array();
 

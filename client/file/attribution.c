@@ -7,8 +7,8 @@
 
 /*
  * A row for each pair of comm and dso that occurs. Both are interned names of the process table,
- * kept as long as their row, so a pair is two pointers and the row of the sample before is often
- * the row of this one.
+ * kept as long as their row, so a pair is two pointers. The row of the previous sample is cached,
+ * since it is often the right one.
  */
 
 enum {
@@ -27,7 +27,7 @@ struct Attribution {
     uint32_t *slots; /* the number of a row + 1; 0: free */
     size_t n, allocated, n_slots, recent;
     uint64_t seed, uncounted;
-    bool boundless_used; /* a sample was found in a kernel without bounds */
+    bool boundless_used; /* a sample was in a kernel mapping without bounds */
 };
 
 static uint32_t *attribution_slot_of(const Attribution *a, const ProcessName *comm,
@@ -83,7 +83,7 @@ static int attribution_add_row(Attribution *a, const ProcessName *comm, const Pr
     return 0;
 }
 
-/* One kernel from the first address to the last, whatever lies in between. */
+/* Whether one kernel mapping covers all addresses. */
 static bool attribution_is_boundless(const ProcessMaps *maps) {
     const ProcessMapping *first = maps_find(maps, 0), *last = maps_find(maps, UINT64_MAX - 1);
 
@@ -91,8 +91,8 @@ static bool attribution_is_boundless(const ProcessMaps *maps) {
 }
 
 /*
- * simpleperf may map the kernel over the whole address space. perf takes that down to the symbols
- * it finds as soon as the first sample makes it look for them, and they are not of that kernel.
+ * simpleperf may map the kernel over the whole address space. perf shrinks that mapping to the
+ * symbols it finds when the first sample needs them, and they are not those of that kernel.
  */
 static const ProcessName *attribution_dso_of(Attribution *a, ProcessTable *table,
                                              const ReplaySample *s) {
@@ -192,7 +192,7 @@ static int attribution_by_comm(const void *x, const void *y) {
     return (a->comm > b->comm) - (a->comm < b->comm);
 }
 
-/* Rows of the same comm become one; returns how many are left. */
+/* Merges rows of the same comm; returns how many are left. */
 static size_t attribution_fold_dsos(Row *rows, size_t n) {
     size_t to = 0;
 

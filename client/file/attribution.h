@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Whose samples they are: counts by comm and dso, as perf script names them; where versions of perf
- * differ (samples after the EXIT of their own thread) as those since 6.12 do.
+ * Counts samples by comm and dso, with the names that perf script prints; where versions of perf
+ * differ (samples after the EXIT of their own thread), those of perf 6.12 and newer.
  */
 
 #include "client/file/replay.h"
@@ -19,13 +19,13 @@ int attribution_new(PdReader *reader, Attribution **ret);
 Attribution *attribution_free(Attribution *attribution);
 DEFINE_CLEANUP(Attribution *, attribution_free);
 
-/* Each record of the recording with its stamp; then finish. */
+/* Add each record of the recording with its stamp; then call finish. */
 int attribution_add(Attribution *attribution, const PdRecord *record, const PdStamp *stamp);
 int attribution_finish(Attribution *attribution);
 
-/* After finish: the most frequent first, equals by name; at most n of them. The bytes belong to the
- * attribution. How many were filled in, or -ENOMEM. */
+/* After finish: the most frequent ones first, ties by name; at most n. The bytes belong to the
+ * attribution. Returns the number, or -ENOMEM. */
 int attribution_top_comms(const Attribution *attribution, Share *ret, size_t n);
 int attribution_top_dsos(const Attribution *attribution, Share *ret, size_t n);
-/* Samples that found no row because there were too many distinct ones. */
+/* Samples without a row because there were too many distinct ones. */
 uint64_t attribution_uncounted(const Attribution *attribution);

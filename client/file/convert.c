@@ -14,14 +14,13 @@
 #include "perfdata/writer/encode.h"
 
 /*
- * `profctl convert`: the same recording in another container, or a part of it. Records flow from
- * the reader through the filter into the sink, one by one and in their order; only those of a
- * folder, which has several files and no rounds, are put in the order of their time on the way, and
- * so is everything where samples are chosen by comm or control group.
- * Features and attrs go as the bytes they are, in the byte order they have.
+ * `profctl convert`: writes a recording in another container, or a part of it. Records go from the
+ * reader through the filter to the sink, one by one and in order. Only records of a folder, which
+ * has several files and no rounds, are sorted by time, and all records if samples are selected by
+ * comm or control group. Features and attrs are copied as bytes, in the same byte order.
  *
- * The header records of a stream become sections where the result is no stream. From stream to
- * stream they are handed on where they stand.
+ * The header records of a stream become sections, unless the result is a stream too; then they are
+ * copied in place.
  */
 
 typedef struct ConvertTime {
@@ -30,7 +29,7 @@ typedef struct ConvertTime {
 } ConvertTime;
 
 typedef struct ConvertSettings {
-    unsigned layout; /* index of the word, from 1; 0: by OUT */
+    unsigned layout; /* index of the word, from 1; 0: chosen by OUT */
     int zstd_level;
     ConvertTime since, until;
     OptionWords events;
@@ -43,21 +42,21 @@ typedef struct Convert {
     const ConvertSettings *settings;
     const char *in;
     PdReader *reader;
-    PdOrder *order; /* NULL: the order of the file stays */
+    PdOrder *order; /* NULL: the file's order is kept */
     Target target;
     Sink sink;
     Filter filter;
     uint64_t records;
-    PdEnvironment *environment; /* what the features of a stream hold; NULL: none came */
-    PdDamage bad_feature;       /* the first that was left out; no text: none */
+    PdEnvironment *environment; /* the features of a stream; NULL: none came */
+    PdDamage bad_feature;       /* the first feature that was left out; no text: none */
     bool begun;
-    bool verbatim;    /* header records are handed on as they are */
-    bool event_types; /* names came in another way than EVENT_DESC */
-    bool has_counts;  /* of perf stat record */
-    bool behind_attr; /* nothing but EVENT_UPDATE came since a HEADER_ATTR */
+    bool verbatim;    /* header records are copied unchanged */
+    bool event_types; /* names came from another source than EVENT_DESC */
+    bool has_counts;  /* the input is from perf stat record */
+    bool behind_attr; /* only EVENT_UPDATEs came since a HEADER_ATTR */
 } Convert;
 
-/* Seconds of the recording's clock; with - in front, so long before the last sample. */
+/* Seconds of the recording's clock; with a leading -, this long before the last sample. */
 static int convert_option_convert_time(const Option *option, const char *argument, void *field) {
     ConvertTime *time = field;
     size_t n;
@@ -98,7 +97,7 @@ static void convert_done(Convert *c) {
     target_done(&c->target);
 }
 
-/* Only a stream has its header in records; in a file the same types are records like any other. */
+/* Only a stream has its header in records; in a file the same types are ordinary records. */
 static bool convert_is_header_record(const Convert *c, uint32_t type) {
     return pd_reader_header(c->reader)->mode == PD_MODE_PIPE &&
            (type == PD_RECORD_HEADER_ATTR || type == PD_RECORD_EVENT_TYPE ||
@@ -150,7 +149,7 @@ static int convert_set_sample_time(Convert *c) {
                                  (Bytes){.data = body, .size = sizeof(body)});
 }
 
-/* What is known of the features by now; a stream has told all of them only at its end. */
+/* Copies the features that are known so far; for a stream all are known only at its end. */
 static int convert_carry_features(Convert *c) {
     bool skip[PD_FEATURE_BITS] = {};
     bool has_desc = pd_reader_has_feature(c->reader, PD_FEATURE_EVENT_DESC);
@@ -166,7 +165,7 @@ static int convert_carry_features(Convert *c) {
     return r < 0 ? r : 0;
 }
 
-/* A stream has no room for long bodies, nor a place for what perf 6.1 does not know. */
+/* A stream cannot hold long bodies, nor features that perf 6.1 does not know. */
 static void convert_report_left_out(const Convert *c) {
     for (unsigned bit = 1; bit < PD_FEATURE_BITS; bit++)
         if (bit != PD_FEATURE_PROFD_COVERAGE && pd_writer_left_out(c->sink.writer, bit))
@@ -175,7 +174,8 @@ static void convert_report_left_out(const Convert *c) {
                    recording_name(c->in));
 }
 
-/* Features without a body, which a stream cannot tell from the end mark; its records imply them. */
+/* Sets features without a body, which in a stream look like the end mark; its records imply
+ * them. */
 static int convert_set_implied_features(Convert *c) {
     const PdEvents *events = convert_events_out(c);
     int r = 0;
@@ -187,7 +187,7 @@ static int convert_set_implied_features(Convert *c) {
     for (size_t i = 0; r == 0 && i < pd_events_count(events); i++) {
         const PdAttr *attr = &pd_events_at(events, i)->attr;
 
-        /* Branches that stand for a call chain are not told. */
+        /* Branches that form a call chain do not imply the feature. */
         if (attr->sample_type & PD_SAMPLE_BRANCH_STACK &&
             !(attr->branch_sample_type & PD_BRANCH_CALL_STACK))
             r = pd_writer_set_feature(c->sink.writer, PD_FEATURE_BRANCH_STACK, (Bytes){});
@@ -215,9 +215,9 @@ static int convert_begin(Convert *c) {
 }
 
 /*
- * A stream made by us has the name of an event as an EVENT_UPDATE behind its HEADER_ATTR, since
- * perf takes it from nowhere else there. Where there is EVENT_DESC it goes again, so that a file
- * that became a stream becomes the same file. perf itself puts it behind the features.
+ * A stream of ours has the name of an event in an EVENT_UPDATE after its HEADER_ATTR, since perf
+ * reads the name only there. If there is an EVENT_DESC, drop the EVENT_UPDATE again, so that a file
+ * converted to a stream and back stays the same. perf itself puts it after the features.
  */
 static bool convert_is_of_the_attr(Convert *c, const PdRecord *record) {
     bool behind = c->behind_attr;
@@ -230,7 +230,7 @@ static bool convert_is_of_the_attr(Convert *c, const PdRecord *record) {
     return true;
 }
 
-/* 1: the HEADER_FEATURE of a stream goes into the copy as it is, 0: it stays behind. */
+/* 1: the HEADER_FEATURE is copied unchanged; 0: it is dropped. */
 static int convert_hand_on_feature(Convert *c, const PdRecord *record) {
     PdBody body;
     unsigned bit;
@@ -254,7 +254,7 @@ static int convert_hand_on_feature(Convert *c, const PdRecord *record) {
     return r == -EBADMSG ? 0 : r < 0 ? r : 1;
 }
 
-/* Of a stream; what it says the reader has taken in. */
+/* Handles a header record of a stream; the reader has already processed its content. */
 static int convert_take_header_record(Convert *c, const PdRecord *record) {
     int r = 1;
 
@@ -318,7 +318,7 @@ static int convert_copy_records(Convert *c) {
     return r >= 0 ? sink_finish(&c->sink) : r;
 }
 
-/* -5s means so long before the last sample, which a first pass over the records finds. */
+/* -5s means this long before the last sample, which a first pass over the records finds. */
 static int convert_last_sample_time(Convert *c, uint64_t *ret) {
     uint64_t last = 0;
     PdRecord record;

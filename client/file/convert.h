@@ -3,5 +3,5 @@
 
 #include "client/frame/command.h"
 
-/* Does what `profctl convert IN -` does. Returns an ExitStatus. */
+/* Does the work of `profctl convert IN -`. Returns an ExitStatus. */
 int convert_to_stream(Context *c, const char *in);

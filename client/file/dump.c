@@ -14,11 +14,11 @@
 #include "util/text.h"
 
 /*
- * `profctl dump`: every record of a recording, one a line, as text or JSON. Records flow from the
- * reader (or, in time order, from a PdOrder in front of it) through the filters into the output
- * buffer; nothing is kept, so memory does not grow with the recording. Comms and control groups are
- * known only in time order, which they switch on. What a record does not tell
- * (a time, a process, a CPU) cannot match a filter on it, and such a record is left out.
+ * `profctl dump`: prints every record of a recording on one line, as text or JSON. Records go from
+ * the reader (or, in order of time, from a PdOrder) through the filters to the output buffer;
+ * nothing is kept, so memory does not grow with the recording. Comms and control groups are known
+ * only in order of time, so filters on them switch it on. A record without a property (a time, a
+ * process, a CPU) never matches a filter on it and is skipped.
  */
 
 typedef enum DumpSort { SORT_DEFAULT, SORT_FILE, SORT_TIME } DumpSort;
@@ -42,7 +42,7 @@ typedef struct Dump {
     PdTracing *tracing;
     bool tracing_tried;
     Selector selector;
-    Buffer chosen; /* an event's index -> EventChoice, as far as events were met */
+    Buffer chosen; /* maps an event's index to an EventChoice, for the events seen so far */
 } Dump;
 
 typedef enum EventChoice { EVENT_NOT_MET, EVENT_CHOSEN, EVENT_LEFT_OUT } EventChoice;
@@ -88,7 +88,7 @@ static bool dump_is_wanted(Dump *d, const PdRecord *record, const PdStamp *stamp
     return selector_wants(&d->selector, record, stamp);
 }
 
-/* In a pipe the tracing data comes as a record, before the first sample that needs it. */
+/* In a pipe the tracing data comes as a record before the first sample that needs it. */
 static int dump_load_tracing(Dump *d) {
     Bytes blob;
     int r;
@@ -129,7 +129,7 @@ static int dump_print_in_file_order(Dump *d) {
     while ((r = pd_reader_next(d->reader, &record)) > 0) {
         PdStamp stamp = {};
 
-        /* A record too short for its stamp is shown all the same, as bytes. */
+        /* A record too short for its stamp is still printed, as bytes. */
         (void)pd_events_stamp(pd_reader_events(d->reader), &record, &stamp);
         q = dump_print_record(d, &record, &stamp);
         if (q < 0)
@@ -160,7 +160,7 @@ static int dump_print_in_time_order(Dump *d) {
     return r;
 }
 
-/* Percent need the span of the samples: the file says, or a pass over it finds out. */
+/* Percentages need the time span of the samples: from the file, or from a pass over it. */
 static int dump_resolve_time(Dump *d) {
     uint64_t first = UINT64_MAX, last = 0;
     PdRecord record;
@@ -182,7 +182,7 @@ static int dump_resolve_time(Dump *d) {
     return pd_reader_rewind(d->reader);
 }
 
-/* Names that no event has are a mistake; an event without records is none. */
+/* A name that matches no event is an error; an event without records is not. */
 static int dump_check_events(const Dump *d) {
     PdEvents *events = pd_reader_events(d->reader);
     size_t n = pd_events_count(events);

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 
 /*
- * A group is told by the index of its leader and by how many events follow on it, so one that loses
- * events, or whose events are moved, is counted anew. An environment knows the format.
+ * A group is stored as the index of its leader and the number of events, so a group that loses
+ * events, or whose events move, is computed again. PdEnvironment encodes the result.
  */
 
-/* False when the group cannot be told any more. */
+/* False if the group can no longer be expressed. */
 static bool event_feature_remake_group(PdGroup *group, const uint32_t *new_index, size_t end) {
     uint32_t leader = UINT32_MAX, n = 0;
 
@@ -57,7 +57,7 @@ int group_desc_add(PdEnvironment *env, Bytes body, bool swap, const uint32_t *ne
     for (size_t i = 0; i < from->n_groups; i++) {
         PdGroup *group = &from->groups[i];
 
-        /* They follow on each other; one that goes back is not looked at. */
+        /* Groups follow each other; one that overlaps an earlier one is ignored. */
         if (group->leader < end)
             continue;
         end = MIN((uint64_t)group->leader + group->n_members, (uint64_t)n);

@@ -7,10 +7,10 @@
 #include "client/file/recording.h"
 
 /*
- * Side-band before `until` stays whole, whatever was chosen, since samples resolve through it. An
- * attr stays where its event was chosen or switches side-band on. Where events differ in the shape
- * of their records, or read each other's values as a group, all attrs stay: then a record that
- * says nothing of its event, or a value of a group, still means what it did.
+ * Side-band before `until` is copied completely, whatever was selected, since samples are resolved
+ * with it. An attr is kept if its event was selected or switches side-band on. If events differ in
+ * the format of their records, or read each other's values as a group, all attrs are kept, so that
+ * a record without an event id, or a value of a group, keeps its meaning.
  */
 
 enum { FILTER_GONE, FILTER_ATTR_STAYS, FILTER_CHOSEN };
@@ -126,7 +126,7 @@ int filter_begin(Filter *filter, const PdEvents *events, const char **ret_name) 
     return r;
 }
 
-/* Told by the event's own records, not needed by those of others. */
+/* Records about their own event only, which other events do not need. */
 static bool filter_is_of_its_event(uint32_t type) {
     switch (type) {
     case PD_RECORD_SAMPLE:
@@ -148,12 +148,12 @@ static bool filter_in_time(const Filter *filter, const PdRecord *record, const P
         return false;
     if (!filter_is_of_its_event(record->type) && record->type != PD_RECORD_LOST)
         return true;
-    /* What a tool told at the end, without a time, is about all of the recording. */
+    /* A record of a tool at the end, without a time, is about the whole recording. */
     return stamp->time >= filter->since ||
            (stamp->time == 0 && record->type == PD_RECORD_LOST_SAMPLES);
 }
 
-/* A record whose event is not chosen, or not there any more. */
+/* Handles a record whose event was not selected or was dropped. */
 static int filter_pass_by_event(Filter *filter, PdRecord *record, const PdStamp *stamp) {
     uint8_t choice = stamp->event && stamp->event->index < filter->n_chosen
                          ? filter->chosen[stamp->event->index]
@@ -178,7 +178,7 @@ static int filter_pass_by_event(Filter *filter, PdRecord *record, const PdStamp 
     return r;
 }
 
-/* Losses have no process, and side-band names what samples resolve through: both stay. */
+/* Losses have no process, and side-band has the names for samples: both are kept. */
 static bool filter_is_selected(Filter *filter, const PdRecord *record, const PdStamp *stamp) {
     return record->type != PD_RECORD_SAMPLE || selector_wants(&filter->selector, record, stamp);
 }

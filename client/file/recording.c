@@ -9,8 +9,8 @@
 #include <string.h>
 
 /*
- * The sentences about recordings, in one place, so that every command says the same of the same
- * file and ends with the same status.
+ * The messages about recordings in one place, so that every command prints the same about the same
+ * file and exits with the same status.
  */
 
 const char *recording_name(const char *path) {

@@ -7,9 +7,9 @@
 #include "perfdata/order/order.h"
 
 /*
- * Sorting by time costs a copy of what is sorted, so of a sample only what resolves it is kept: a
- * small record of our own, 24 bytes where the sample may have kilobytes of stack. Side-band is rare
- * and kept whole. What has no time takes effect where it stands, as in perf.
+ * Sorting by time copies the records, so only the part of a sample that is needed to resolve it is
+ * kept: a small record of our own, 24 bytes instead of maybe kilobytes of stack. Side-band is rare
+ * and kept completely. A record without a time takes effect in file order, as in perf.
  */
 
 enum { KEPT_SIZE = PD_RECORD_HEADER_SIZE + 16 };
@@ -21,10 +21,10 @@ struct Replay {
     ProcessTable *table;
     PdSorter *sorter;
     PdRounds rounds;
-    uint64_t last; /* time shown */
+    uint64_t last; /* the latest time passed on */
 };
 
-/* The kernel's own name may be there, where perf found a file for it. */
+/* The kernel's name may be in the file, if perf found a file for it. */
 static int replay_learn_kernel_name(Replay *replay) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
     bool swap = pd_reader_header(replay->reader)->swap;
@@ -79,7 +79,7 @@ Replay *replay_free(Replay *replay) {
 
 static int replay_show(Replay *replay, const PdRecord *record) {
     if (record->type != PD_RECORD_SAMPLE) {
-        /* What makes no sense is told by others; here it changes nothing. */
+        /* An invalid record is reported elsewhere and changes nothing here. */
         (void)process_table_feed(replay->table, record, NULL);
         return 0;
     }
@@ -105,7 +105,7 @@ static int replay_show_released(Replay *replay, uint64_t limit) {
     return r;
 }
 
-/* The part of a sample that resolves it, in `bytes`. */
+/* Writes the part of a sample that is needed to resolve it to `bytes`. */
 static PdRecord replay_keep_sample(const PdRecord *record, const PdStamp *stamp,
                                    uint8_t bytes[KEPT_SIZE]) {
     uint64_t type = stamp->event->attr.sample_type, ip = 0;

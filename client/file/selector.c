@@ -11,18 +11,18 @@
 #include "util/text.h"
 
 /*
- * Ids are held against the stamp of a record, and against its body where that is about a process.
- * Comms and groups come from a process table, which takes in the side-band as it passes. Until a
- * record is wanted, everything that is not goes into the Mismatch, which then knows the reason.
+ * Ids are compared with the stamp of a record, and with its body if that describes a process. Comms
+ * and groups come from a process table, which is fed the side-band. Until a record matches, all
+ * others go into the Mismatch, which then can explain the reason.
  */
 
 enum { IDS_SHOWN_MAX = 256 };
 
-/* How the body of a record begins that is about a process. Those that perf synthesizes carry zeros
- * in their trailer, so the body names the process. */
+/* The layout of bodies that describe a process. The trailers of records that perf synthesizes are
+ * zero, so the body identifies the process. */
 typedef struct Subject {
     uint32_t type;
-    int pid, tid, parent_pid, parent_tid; /* offsets behind the header, -1: none */
+    int pid, tid, parent_pid, parent_tid; /* offsets after the header, -1: none */
 } Subject;
 
 /* clang-format off */
@@ -94,7 +94,7 @@ static int selector_take_ids(const OptionNumbers *numbers, const uint32_t **ret,
     return 0;
 }
 
-/* A name may be given as it is, or as we print it. Both are looked for. */
+/* A name may be literal or escaped as we print it. Both forms match. */
 static int selector_take_words(Selector *s, const OptionWords *words, const char *const **ret,
                                size_t *ret_n) {
     const char **items = calloc(2 * words->n + 1, sizeof(*items));
@@ -157,7 +157,7 @@ int selector_feed(Selector *s, const PdRecord *record, const PdStamp *stamp) {
         s->seen_cpus[stamp->cpu / 8] |= (uint8_t)(1 << stamp->cpu % 8);
     if (!s->table || !process_table_takes(record))
         return 0;
-    /* A body that makes no sense changes nothing here; whoever reads it reports it. */
+    /* An invalid body changes nothing here; it is reported elsewhere. */
     (void)process_table_feed(s->table, record, stamp->event);
     if (s->any || record->type != PD_RECORD_CGROUP ||
         pd_record_parse(record, stamp->event, &body) < 0 ||
@@ -195,7 +195,7 @@ static Bytes selector_comm_of(const Selector *s, const PdRecord *record, const P
 
     if (!s->table || (!subject && !stamp->has_tid))
         return (Bytes){};
-    /* The idle task has no record that names it. */
+    /* No COMM record names the idle task. */
     if (tid == 0)
         return (Bytes){.data = (const uint8_t *)"swapper", .size = 7};
     return selector_name_of(process_table_comm(s->table, pid, tid));
@@ -252,7 +252,7 @@ bool selector_wants(Selector *s, const PdRecord *record, const PdStamp *stamp) {
     return false;
 }
 
-/* How many CPUs the host of the recording can have; 0: it does not say. */
+/* How many CPUs the host of the recording can have; 0: unknown. */
 static uint32_t selector_count_cpus(PdReader *reader) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
     Bytes body;
@@ -263,7 +263,7 @@ static uint32_t selector_count_cpus(PdReader *reader) {
     return env->nrcpus_available;
 }
 
-/* A CPU that idled is in the recording; one that its host lacks is a mistake. */
+/* A CPU without samples was idle; a CPU that the host does not have is an error. */
 static bool selector_find_absent_cpu(const Selector *s, PdReader *reader, uint32_t *ret) {
     uint32_t n = s->options->cpus.n > 0 ? selector_count_cpus(reader) : 0;
 

@@ -8,17 +8,16 @@
 #include "perfdata/writer/emit.h"
 
 /*
- * Which file of a folder takes a record: perf hands on a record without a time when it reads it,
- * and sorts the others by time, equal ones in the order it read them. So everything that carries
- * a time goes to data.0, where it keeps its order, and the rest, which is handed on before, to
- * `data`. A recording whose events do not all tell the time is not sorted at all, and stays whole
- * in `data`.
+ * Chooses the file of a folder for each record. perf processes a record without a time when it
+ * reads it, and sorts the others by time, equal ones in reading order. So all records with a time
+ * go to data.0, where they keep their order, and the others, which are processed first, to `data`.
+ * A recording in which some event has no time is not sorted at all, and stays complete in `data`.
  *
- * The writer gets records one by one and gathers them by itself.
+ * Records go to the writer one by one; it gathers them itself.
  */
 
 enum {
-    ROUND_BYTES = 4 * 1024 * 1024, /* what perf has to keep and sort at once is two of these */
+    ROUND_BYTES = 4 * 1024 * 1024, /* perf has to hold and sort two of these at once */
     PAYLOAD_CHUNK = 256 * 1024,
 };
 
@@ -70,7 +69,7 @@ int sink_add_events(Sink *sink, const PdEvents *events) {
         PdEvent event = *pd_events_at(events, sink->n_events);
         int r;
 
-        /* Those come along as records. */
+        /* These come as records. */
         event.unit = NULL;
         event.scale = 1;
         r = pd_writer_add_event(sink->writer, &event);
@@ -81,14 +80,14 @@ int sink_add_events(Sink *sink, const PdEvents *events) {
     return 0;
 }
 
-/* COMPRESSED and DIR_FORMAT are the writer's, AUXTRACE tells where records lie. */
+/* COMPRESSED and DIR_FORMAT belong to the writer, AUXTRACE contains offsets of records. */
 static bool sink_is_of_the_container(unsigned bit) {
     return bit == PD_FEATURE_COMPRESSED || bit == PD_FEATURE_DIR_FORMAT ||
            bit == PD_FEATURE_AUXTRACE;
 }
 
 int sink_read_feature(PdReader *reader, PdEnvironment *env, unsigned bit, Bytes *ret) {
-    /* Tracing data and build ids of a stream are there without being a feature of it. */
+    /* Tracing data and build ids of a stream are available without being a feature of it. */
     int r = pd_reader_feature(reader, bit, ret);
 
     return r < 0 ? r : pd_environment_read(env, bit, *ret, pd_reader_header(reader)->swap);
@@ -165,7 +164,7 @@ static int sink_copy_payload(Sink *sink, PdReader *reader) {
     }
 }
 
-/* Its place is known only when everything in front of it has been written. */
+/* Its offset is known only when everything before it has been written. */
 static int sink_index_auxtrace(Sink *sink, const PdRecord *record) {
     int r = pd_writer_flush(sink->writer);
 

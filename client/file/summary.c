@@ -6,14 +6,14 @@
 #include <string.h>
 
 /*
- * Counters for `info`. A gigabyte of samples passes through here, so a sample is never parsed: its
- * stamp tells who and when, and the period stands at an offset that only the event decides. What
- * grows with the number of distinct things (types, processes) is bounded, whatever a file claims.
+ * Counters for `info`. They must handle gigabytes of samples, so a sample is never parsed: its
+ * stamp has process and time, and the offset of the period depends only on the event. Everything
+ * that grows with the number of distinct types or processes is bounded, whatever a file claims.
  */
 
 enum {
-    TYPES_MAX = 65536, /* hostile files only; real ones have some twenty */
-    /* PID_MAX_LIMIT of the kernel: more distinct processes than that are no recording's truth. */
+    TYPES_MAX = 65536, /* reached by hostile files only; real ones have some twenty */
+    /* PID_MAX_LIMIT of the kernel: no real recording has more processes. */
     SET_MAX = 4 * 1024 * 1024,
     SET_SLOTS_MIN = 256,
 };
@@ -104,13 +104,13 @@ static int summary_set_add(SummarySet *set, uint32_t v) {
     return 0;
 }
 
-/* A sum that stays at its limit instead of starting again from zero. */
+/* A sum that stops at its maximum instead of overflowing. */
 static void summary_add_bounded(uint64_t *sum, uint64_t n) {
     if (__builtin_add_overflow(*sum, n, sum))
         *sum = UINT64_MAX;
 }
 
-/* What stands in front of PERIOD, in any order, has eight bytes a bit. */
+/* Each field before PERIOD has eight bytes, so counting bits gives the offset. */
 static uint64_t summary_period_of(const PdRecord *record, const PdAttr *attr) {
     uint64_t before = PD_SAMPLE_IDENTIFIER | PD_SAMPLE_IP | PD_SAMPLE_TID | PD_SAMPLE_TIME |
                       PD_SAMPLE_ADDR | PD_SAMPLE_ID | PD_SAMPLE_STREAM_ID | PD_SAMPLE_CPU;
@@ -151,7 +151,7 @@ static int summary_add_sample(Summary *s, const PdRecord *record, const PdStamp 
     return 0;
 }
 
-/* The nth u64 behind the header; 0 where the record is too short for it. */
+/* The nth u64 after the header; 0 if the record is too short. */
 static uint64_t summary_word(const PdRecord *record, size_t n) {
     size_t offset = PD_RECORD_HEADER_SIZE + 8 * n;
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What `info` counts while a recording passes by: records by type, samples by event, the span of
- * time, processes and threads, losses.
+ * The counts of `info`, made while a recording is read: records by type, samples by event, the time
+ * span, processes and threads, losses.
  */
 
 #include "perfdata/reader/reader.h"
@@ -15,36 +15,36 @@ typedef struct SummaryType {
 
 typedef struct SummaryEvent {
     uint64_t samples;
-    uint64_t period_sum; /* of the sample's PERIOD, else of attr.sample_period */
+    uint64_t period_sum; /* from the sample's PERIOD, else attr.sample_period */
 } SummaryEvent;
 
-/* A set of numbers with a bound, past which it only knows that there were more. */
+/* A bounded set of numbers; beyond the bound it only knows that there were more. */
 typedef struct SummarySet {
     uint32_t *slots; /* a number + 1; 0: free */
     size_t n, n_slots;
-    bool has_max; /* UINT32_MAX, which no slot can hold */
+    bool has_max; /* UINT32_MAX is in the set, which no slot can hold */
     bool full;
 } SummarySet;
 
 typedef struct Summary {
-    SummaryType *types; /* ascending */
+    SummaryType *types; /* sorted by type */
     size_t n_types;
     SummaryEvent *events; /* in attr order */
     size_t n_events;
 
     uint64_t records, samples;
-    uint64_t unmatched_samples; /* of no event that the recording has */
+    uint64_t unmatched_samples; /* of unknown events */
     bool has_time;
     uint64_t first_time, last_time; /* of samples */
     SummarySet pids, tids;          /* of samples */
-    uint64_t lost_events;           /* LOST: records that a ring had no room for */
+    uint64_t lost_events;           /* LOST: records that did not fit into a ring */
     uint64_t lost_samples;          /* LOST_SAMPLES */
     uint64_t throttled;
     uint64_t auxtrace_bytes;
     uint64_t build_id_records;
 } Summary;
 
-/* Takes in one record. Returns 0, or -ENOMEM. */
+/* Adds one record. Returns 0, or -ENOMEM. */
 int summary_add(Summary *summary, const PdRecord *record, const PdStamp *stamp);
 void summary_done(Summary *summary);
 

@@ -13,12 +13,12 @@
 #include "client/frame/command.h"
 
 /*
- * A file comes from mkstemp(), a folder from mkdtemp(), both in the folder of OUT, so that one
- * rename puts them in place: with RENAME_NOREPLACE where nothing may be replaced, and with
- * RENAME_EXCHANGE where a folder is, since rename(2) cannot put one over what is not empty. A
- * folder is only ever replaced or removed when it holds a recording and nothing else.
+ * A file is made by mkstemp(), a folder by mkdtemp(), both in the parent folder of OUT, so that one
+ * rename moves them into place: with RENAME_NOREPLACE if nothing may be replaced, and with
+ * RENAME_EXCHANGE if OUT is a folder, since rename(2) cannot replace a folder that is not empty. A
+ * folder is only replaced or removed if it contains a recording and nothing else.
  *
- * The one global is what the signal handler has to remove.
+ * The only global variable is what the signal handler has to remove.
  */
 
 enum { FILES_MAX = 64 }; /* data.N of a folder that we write */
@@ -26,12 +26,12 @@ enum { FILES_MAX = 64 }; /* data.N of a folder that we write */
 static struct {
     volatile sig_atomic_t armed;
     char path[PATH_MAX];
-    int folder; /* descriptor of it; -1: a file */
+    int folder; /* its descriptor; -1: a file */
 } unfinished = {.folder = -1};
 
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 
-/* "data.N" without printf, for the handler. */
+/* "data.N" without printf, for the signal handler. */
 static void target_name_of_file(char name[16], unsigned n) {
     strcpy(name, "data.");
     if (n >= 10)
@@ -86,7 +86,7 @@ static bool target_is_own_name(const char *name) {
     return strcmp(name, "data") == 0 || strncmp(name, "data.", 5) == 0;
 }
 
-/* Whether the folder holds nothing but the files of a recording: 0, -ENOTEMPTY or an error. */
+/* Whether the folder contains only files of a recording: 0, -ENOTEMPTY or an error. */
 static int target_folder_is_recording(const char *path) {
     DIR *dir = opendir(path);
     int r = 0;
@@ -107,7 +107,7 @@ static int target_folder_is_recording(const char *path) {
     return r;
 }
 
-/* 0: nothing is there; 1: something that may be replaced; a negative errno. */
+/* 0: nothing exists there; 1: something that may be replaced; a negative errno. */
 static int target_may_write(const char *path, bool force) {
     struct stat st;
     int r;
@@ -125,7 +125,7 @@ static int target_may_write(const char *path, bool force) {
     return S_ISREG(st.st_mode) ? 1 : -EINVAL;
 }
 
-/* OUT/ is the folder OUT; its parent is where the temporary name goes. */
+/* OUT/ is the folder OUT; the temporary name goes into its parent. */
 static size_t target_parent_length(const char *path, size_t *ret_length) {
     size_t n = strlen(path), parent;
 
@@ -207,7 +207,7 @@ static int target_sync_all(const Target *target) {
     return fsync(target->fd) < 0 ? -errno : 0;
 }
 
-/* Of what an exchange has put under the temporary name. */
+/* Removes what an exchange has left under the temporary name. */
 static int target_remove_replaced(const char *path) {
     struct stat st;
     DIR *dir;
@@ -230,7 +230,7 @@ static int target_remove_replaced(const char *path) {
     return rmdir(path) < 0 ? -errno : 0;
 }
 
-/* Where the file system has no RENAME_NOREPLACE: a second name fails as well where one is. */
+/* Without RENAME_NOREPLACE, link(2) also fails if the name exists. */
 static int target_move_by_link(const Target *target, const char *path) {
     struct stat st;
 
@@ -259,7 +259,7 @@ static int target_move_into_place(const Target *target, const char *path) {
         return rename(target->temporary, path) < 0 ? -errno : 0;
     if (renameat2(AT_FDCWD, target->temporary, AT_FDCWD, path, RENAME_EXCHANGE) < 0)
         return -errno;
-    /* What the handler would remove is the result from here on. */
+    /* The handler must not remove the result from here on. */
     unfinished.armed = false;
     return target_remove_replaced(target->temporary);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The few colours there are, by what they mean; context_colors() says whether there are any. */
+/* The colours by their meaning; context_colors() says whether to use them. */
 
 typedef enum Color {
     COLOR_NONE,

@@ -5,7 +5,7 @@
 
 #include "util/near.h"
 
-/* Looks a command up by its name, and names the nearest one when the name is mistyped. */
+/* Finds a command by its name, and suggests the most similar one if the name is mistyped. */
 
 const Command *command_by_name(const Command *const *commands, const char *name) {
     for (size_t i = 0; commands[i]; i++)

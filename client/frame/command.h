@@ -28,23 +28,23 @@
 
 typedef struct Command {
     const char *name;
-    bool offline;          /* concerns recordings, not the daemon; those stand together */
-    const char *arguments; /* as the usage line shows them */
-    unsigned n_min, n_max; /* how many arguments; UINT_MAX: no bound */
+    bool offline;          /* works on recordings, not on the daemon; listed together */
+    const char *arguments; /* as shown in the usage line */
+    unsigned n_min, n_max; /* the number of arguments; UINT_MAX: unlimited */
     const char *summary;   /* one line without a full stop */
-    const char *notes;     /* paragraphs for --help, wrapped there; may be NULL */
+    const char *notes;     /* paragraphs for --help, which wraps them; may be NULL */
     const Option *options; /* ends with a row of zeros; may be NULL */
     size_t settings_size;  /* run() gets this many bytes, zeroed and filled by the options */
-    /* Returns an ExitStatus. Whatever failed has been said, by complain(); but what failed on
-     * c->out is left to the frame, which sees it there. arguments ends with NULL; "-" as a file
-     * means stdin or stdout. */
+    /* Returns an ExitStatus. Failures must have been reported with complain(), except those of
+     * c->out, which the frame reports. arguments ends with NULL; "-" as a file means stdin or
+     * stdout. */
     int (*run)(Context *c, void *settings, char **arguments);
-    void (*done)(void *settings); /* frees what the options put into settings; may be NULL */
-    bool live;                    /* tells what happens while it happens, perhaps without an end */
-    /* Whether stdout gets a recording; NULL: never. */
+    void (*done)(void *settings); /* frees what the options have stored in settings; may be NULL */
+    bool live;                    /* prints events as they happen, maybe without an end */
+    /* Whether a recording goes to stdout; NULL: never. */
     bool (*streams)(const void *settings, char **arguments);
 } Command;
 
 const Command *command_by_name(const Command *const *commands, const char *name);
-/* There is none of this name: says so, and which one was probably meant. Returns STATUS_USAGE. */
+/* Complains that no command has this name and suggests a similar one. Returns STATUS_USAGE. */
 int command_complain_unknown(const Command *const *commands, const char *name);

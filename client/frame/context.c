@@ -12,7 +12,7 @@
 #include "util/text.h"
 
 /*
- * What every command shares: sentences on stderr, the pager, and what the terminal can show.
+ * What every command shares: messages on stderr, the pager, and the abilities of the terminal.
  */
 
 enum { WIDTH_MAX = 10000 };
@@ -71,7 +71,7 @@ void context_page(Context *c) {
         output_page(&c->out);
 }
 
-/* Whoever exports COLUMNS wants that width, of a pipe as well. */
+/* A user who exports COLUMNS wants that width, for a pipe as well. */
 static bool context_width_of_environment(unsigned *ret) {
     const char *text = getenv("COLUMNS");
     uint64_t width;

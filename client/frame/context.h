@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * What every command of profctl has: the global options, the way out, and the sentences on stderr.
+ * What every command of profctl has: the global options, the output, and messages on stderr.
  */
 
 #include "client/frame/host-list.h"
@@ -23,29 +23,29 @@ typedef enum ExitStatus {
 
 typedef enum JsonMode { JSON_OFF, JSON_SHORT, JSON_PRETTY } JsonMode;
 
-/* The tables of profctl, the values of the global options, and where the result goes. */
+/* The tables of profctl, the values of the global options, and the output. */
 typedef struct Context {
     const struct Command *const *commands; /* ended by NULL */
-    const Option *options;                 /* which every command takes */
+    const Option *options;                 /* the global options */
     JsonMode json;
     bool no_pager, no_legend, quiet;
     bool help, version, print_options;
-    const char *command; /* that runs, by its name */
-    const char *socket;  /* of the daemon; NULL: where it is by default */
-    int argc;            /* as we were called, before options were sorted out */
+    const char *command; /* the name of the running command */
+    const char *socket;  /* of the daemon; NULL: the default */
+    int argc;            /* the original command line, before options were sorted out */
     char *const *argv;
-    OptionHosts hosts; /* where the command is to run instead of here */
-    unsigned remote;   /* we were started by the profctl of another host; 0: we were not */
+    OptionHosts hosts; /* where the command shall run instead of here */
+    unsigned remote;   /* the profctl of another host started us; 0: it did not */
     Output out;        /* stdout; a command appends to out.buffer, see output.h */
 } Context;
 
-/* Opens the pager in front of c->out where the options and the terminal ask for one; a command
- * whose result may be long calls it before it prints. */
+/* Starts the pager for c->out if options and terminal call for one; a command with a long result
+ * calls it before it prints. */
 void context_page(Context *c);
-/* $COLUMNS, or the columns of the terminal that the result ends up on, behind a pager too. 0: there
- * is no limit, and nothing is wrapped or cut. */
+/* $COLUMNS, or the width of the terminal that shows the result, also behind a pager. 0: no limit,
+ * nothing is wrapped or cut. */
 unsigned context_width(const Context *c);
-/* Whether it may be coloured: a terminal that can, and no $NO_COLOR. */
+/* Whether colours may be used: the terminal has them and $NO_COLOR is not set. */
 bool context_colors(const Context *c);
 static inline FieldsFormat context_fields_format(const Context *c) {
     return c->json == JSON_PRETTY  ? FIELDS_JSON_PRETTY
@@ -53,12 +53,13 @@ static inline FieldsFormat context_fields_format(const Context *c) {
                                    : FIELDS_TEXT;
 }
 
-/* "profctl: …" and a newline on stderr, escaped; returns `status`. One sentence with a full stop
- * that says what failed, on what, why, and what can be done. */
+/* Prints "profctl: …" and a newline on stderr, escaped; returns `status`. The message is one
+ * sentence with a full stop that says what failed, on which object, why, and what the user can
+ * do. */
 int complain(int status, const char *format, ...) _printf_(2, 3);
-/* The same for a sentence that is safe to show as it is. */
+/* The same for a sentence that is escaped already. */
 int complain_shown(int status, const char *sentence);
-/* The same for what does not stop us; --quiet drops it. */
+/* The same for what does not stop the command; --quiet suppresses it. */
 void remark(const Context *c, const char *format, ...) _printf_(2, 3);
 /* The same for a sentence that is safe to show, whatever --quiet says; nothing when memory ran out.
  */

@@ -6,9 +6,9 @@
 #include "util/text.h"
 
 /*
- * Sizes, spans and moments as eyes trained on systemctl expect them: one decimal for a size, the
- * two greatest units for a span, the local zone by its name for a moment. Nothing here is meant to
- * be read back; programs ask for JSON.
+ * Sizes, spans and moments in the style of systemctl: one decimal for a size, the two largest units
+ * for a span, the name of the local zone for a moment. The output is not meant to be parsed;
+ * programs use JSON.
  */
 
 #define SECOND ((uint64_t)1000000)
@@ -73,7 +73,7 @@ void figure_span(Buffer *out, uint64_t us) {
         if (n > 0)
             text_printf(out, "%s%" PRIu64 "%s", shown ? " " : "", n,
                         n == 1 ? units[i].one : units[i].many);
-        /* 59s and some ms are 59s. */
+        /* 59 s and some ms are printed as 59s. */
         shown += units[i].us <= SECOND ? 2 : 1;
         us %= units[i].us;
     }

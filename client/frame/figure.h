@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Figures for people, in the manner of systemctl. Times are microseconds since 1970, spans
+ * Figures for people, in the style of systemctl. Times are microseconds since 1970, spans are
  * microseconds.
  */
 
@@ -17,11 +17,12 @@ void figure_size(Buffer *out, uint64_t bytes);
 void figure_count(Buffer *out, uint64_t n);
 /* "12 ms", "5 min 20 s", "1 h 30 min", "2 days 3 h". */
 void figure_span(Buffer *out, uint64_t us);
-/* The same, rounded to a second, and to a tenth of it below a minute: "1.5 s", "1 min 21 s". */
+/* The same, rounded to a second, and to a tenth of a second below a minute: "1.5 s", "1 min 21
+ * s". */
 void figure_span_tenths(Buffer *out, uint64_t us);
 /* "Sat 2026-11-21 15:00:00 UTC", in the local zone. */
 void figure_moment(Buffer *out, uint64_t us);
-/* The same to the second without the day of the week and the zone: "2026-11-21 15:00:00". */
+/* The same, to the second, without weekday and zone: "2026-11-21 15:00:00". */
 void figure_moment_short(Buffer *out, uint64_t us);
 /* "5 min ago", "now", "in 5 min". */
 void figure_ago(Buffer *out, uint64_t us, uint64_t now_us);

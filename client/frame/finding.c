@@ -8,7 +8,7 @@
 
 #include "util/text.h"
 
-/* A bounded list. A file may be wrong in a million places, and nobody reads a million lines. */
+/* A bounded list. A file may be wrong in a million places, but nobody reads a million lines. */
 
 static const char *const names[N_SEVERITIES] = {
     [SEVERITY_NOTE] = "note",

@@ -8,13 +8,13 @@
 #include "util/text.h"
 
 /*
- * Help for people and for scripts, and the command `help`. All of it is read off the tables; there
- * is no second list of anything.
+ * Help for people and for scripts, and the command `help`. Everything comes from the tables; there
+ * is no second list.
  */
 
 enum { NAME_COLUMN_MAX = 26, WIDTH_DEFAULT = 80, WIDTH_MIN = 40 };
 
-/* Help stays prose in a pipe, where nothing else is wrapped. */
+/* Help is wrapped even in a pipe, where nothing else is. */
 static size_t help_width(const Context *c) {
     size_t width = context_width(c);
 
@@ -26,7 +26,8 @@ static void help_spaces(Buffer *out, size_t n) {
         text_putc(out, ' ');
 }
 
-/* A name in a column of its own and what it does beside it, below where the name is too long. */
+/* Prints a name in a column of its own and the text next to it, or below it if the name is too
+ * long. */
 static void help_print_row(Context *c, const char *name, size_t column, const char *help) {
     Buffer *out = &c->out.buffer;
     size_t n = width_of(name, strlen(name));
@@ -119,7 +120,7 @@ void help_print_program(Context *c) {
                    "4 not permitted, 5 not found, 6 timed out, 7 degraded, 8 done in part.\n");
 }
 
-/* Paragraphs are apart by an empty line; where lines end within one means nothing. */
+/* An empty line separates paragraphs; line ends within a paragraph are ignored. */
 static void help_print_notes(Context *c, const char *notes) {
     Buffer *out = &c->out.buffer;
 

@@ -9,11 +9,11 @@
 #include "util/array.h"
 
 /*
- * The value of -H: names of hosts, several separated by commas. It also keeps where each argument
- * stands in argv, so that the command line for another host can leave it out.
+ * The value of -H: names of hosts, separated by commas. It also keeps the position of each argument
+ * in argv, so that the command line for another host can omit it.
  */
 
-/* A name is refused when ssh could read it as an option, or a shell as more than a name. */
+/* A name is refused if ssh could read it as an option, or a shell as more than a word. */
 static bool host_list_is_host(const char *name, size_t n) {
     if (n == 0 || name[0] == '-')
         return false;

@@ -13,10 +13,10 @@
 #include "util/parse.h"
 
 /*
- * The option parser. It walks the words of a command line once: an option goes to the first table
- * that has a row for it, everything else is an argument and moves to the front. Long names must be
- * written out, so that a new option never changes what an old script means. What is wrong comes
- * back as a sentence; nothing is printed here.
+ * The option parser. It makes one pass over the words of a command line: an option goes to the
+ * first table that has a row for it, everything else is an argument and moves to the front. Long
+ * names must be written in full, so that a new option never changes the meaning of an old script.
+ * Errors are returned as a sentence; nothing is printed here.
  */
 
 typedef struct Parser {
@@ -67,7 +67,7 @@ static int option_store(Parser *p, const Option *o, void *settings, const char *
     return r;
 }
 
-/* The argument of an option that needs one and does not carry it: the next word. */
+/* Takes the next word as the argument of an option that needs one. */
 static int option_next_word(Parser *p, const Option *o, const char **ret) {
     if (p->at >= p->argc)
         return wrong(p, "Option --%s wants an argument: --%s=%s.", o->long_name, o->long_name,
@@ -90,8 +90,8 @@ static int option_wrong_name(Parser *p, const char *name, size_t n) {
     return wrong(p, "There is no option --%.*s, see --help for those there are.", (int)n, name);
 }
 
-/* Whether a word is one of the values that a row as "[fp|dwarf[:SIZE]|none]" names. perf parts the
- * rest of one by a comma. */
+/* Whether a word is one of the values of a row like "[fp|dwarf[:SIZE]|none]". perf separates the
+ * size with a comma. */
 static bool option_is_known_value(const Option *o, const char *word) {
     for (const char *at = o->argument + 1; *at && *at != ']';) {
         size_t n = strcspn(at, "[|]");
@@ -108,7 +108,7 @@ static bool option_is_known_value(const Option *o, const char *word) {
     return false;
 }
 
-/* An argument that may be left out follows behind a space only where it can mean nothing else. */
+/* An optional argument may follow after a space only if it can mean nothing else. */
 static const char *option_optional_word(Parser *p, const Option *o) {
     if (!option_argument_is_optional(o) || p->at >= p->argc ||
         !option_is_known_value(o, p->argv[p->at]))
@@ -137,7 +137,7 @@ static int option_parse_long(Parser *p, const char *name) {
     return option_store(p, o, settings, argument);
 }
 
-/* A cluster of short options: the first that takes an argument gets the rest of the word. */
+/* Parses a cluster of short options: the first that takes an argument gets the rest of the word. */
 static int option_parse_short(Parser *p, const char *letters) {
     void *settings;
     int r;
@@ -290,7 +290,7 @@ void option_numbers_done(OptionNumbers *numbers) {
     *numbers = (OptionNumbers){};
 }
 
-/* The next word; commas between the slashes of a PMU's event belong to it. */
+/* The length of the next word, including commas between the slashes of a PMU event. */
 static size_t option_word_length(const char *s) {
     bool inside = false;
     size_t n = 0;

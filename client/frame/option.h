@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Options as rows. A row is all that is known of an option: the parser, --help, --print-options,
- * and through that the completions and the lint of the man page read it and nothing else.
+ * Options as rows. A row is everything known about an option: the parser, --help, --print-options,
+ * and through that the completions and the lint test of the manual, use only this table.
  */
 
 #include <stdbool.h>
@@ -16,14 +16,14 @@ typedef struct Option Option;
 
 struct Option {
     char short_name;       /* 0: none */
-    const char *long_name; /* never NULL but in the row that ends a table */
-    /* NULL: the option takes no argument. "[X]": the argument may be left out; it is given as
-     * --name=X, or behind a space where it is one of the words of the row. "a|b|c": one of these
-     * words. A name that ends in FILE, FOLDER or PATH is one. */
+    const char *long_name; /* NULL only in the row that ends a table */
+    /* NULL: the option takes no argument. "[X]": the argument is optional; it is given as --name=X,
+     * or after a space if it is one of the words of the row. "a|b|c": one of these words. A name
+     * that ends in FILE, FOLDER or PATH is a path. */
     const char *argument;
     const char *help; /* one line without a full stop; NULL: hidden */
-    /* Stores into `field`, which lies `offset` bytes into the settings. `argument` is NULL where
-     * none was given. -EINVAL: the argument is wrong, and the parser says so; -ENOMEM. */
+    /* Stores the value into `field`, at `offset` in the settings. `argument` is NULL if none was
+     * given. -EINVAL: the argument is invalid, and the parser reports that; -ENOMEM. */
     int (*parse)(const Option *option, const char *argument, void *field);
     size_t offset;
 };
@@ -32,13 +32,13 @@ struct Option {
 int option_flag(const Option *option, const char *argument, void *field);
 int option_string(const Option *option, const char *argument, void *field);
 
-/* Field: unsigned, the index of the word among the "a|b|c" of the row, counted from 1. */
+/* Field: unsigned, the index of the word among "a|b|c" of the row, counted from 1. */
 int option_choice(const Option *option, const char *argument, void *field);
 
 /* Field: uint64_t. Decimal, or hex after 0x. */
 int option_u64(const Option *option, const char *argument, void *field);
 
-/* Numbers separated by commas, ranges as 2-5; an option given twice adds. */
+/* Numbers separated by commas, with ranges like 2-5; a repeated option adds. */
 typedef struct OptionNumbers {
     struct {
         uint32_t first, last;
@@ -46,12 +46,12 @@ typedef struct OptionNumbers {
     size_t n;
 } OptionNumbers;
 int option_numbers(const Option *option, const char *argument, void *field);
-/* A range; -EINVAL when it is none of u32. */
+/* Adds a range; -EINVAL if it is not a range of u32. */
 int option_numbers_add(OptionNumbers *numbers, uint64_t first, uint64_t last);
 bool option_numbers_hold(const OptionNumbers *numbers, uint32_t v);
 void option_numbers_done(OptionNumbers *numbers);
 
-/* Words separated by commas, but not by those in pmu/a=1,b=2/; an option given twice adds. */
+/* Words separated by commas, except the commas in pmu/a=1,b=2/; a repeated option adds. */
 typedef struct OptionWords {
     char **items;
     size_t n;
@@ -59,22 +59,21 @@ typedef struct OptionWords {
 int option_words(const Option *option, const char *argument, void *field);
 void option_words_done(OptionWords *words);
 
-/* n characters as seconds with up to nine decimals, as perf script prints the time of a recording's
- * own clock; -EINVAL for anything else than digits and one point, -ERANGE. */
+/* Parses n characters as seconds with up to nine decimals, as perf script prints times; -EINVAL for
+ * anything but digits and one point, -ERANGE. */
 int parse_seconds(const char *s, size_t n, uint64_t *ret_ns);
 
-/* A table of options and the settings that it fills. */
+/* A table of options and the settings that they fill. */
 typedef struct OptionSet {
     const Option *options;
     void *settings;
 } OptionSet;
 
 /*
- * Parses argv[*index…] against the sets, as getopt_long() does: options and arguments may be
- * mixed, `--` ends the options, `-` is an argument. Arguments are moved to the front of
- * argv + *index, their number is put into *ret_n. With `stop_at_argument` parsing ends before the
- * first argument and *index is left pointing at it. Returns 0, or -EINVAL with one sentence in
- * *ret_why (to be freed), or -ENOMEM.
+ * Parses argv[*index…] with the sets, like getopt_long(): options and arguments may be mixed, `--`
+ * ends the options, `-` is an argument. Arguments are moved to the front of argv + *index, and
+ * *ret_n is their number. With `stop_at_argument` parsing ends before the first argument and *index
+ * points to it. Returns 0, or -EINVAL with one sentence in *ret_why (to be freed), or -ENOMEM.
  */
 int options_parse(const OptionSet *sets, size_t n_sets, bool stop_at_argument, int argc,
                   char **argv, int *index, int *ret_n, char **ret_why);

@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 /*
- * The way out. What commands print gathers in a buffer and leaves in blocks of 256 KiB, so that
- * a dump costs one system call per some thousand records. The pager is a child that has the
- * terminal; we have the pipe to it. While it runs we ignore SIGPIPE and SIGINT: the first tells
- * us by EPIPE that the reader has seen enough, the second is the pager's to handle.
+ * Commands print into a buffer, which is written in blocks of 256 KiB, so that a dump needs one
+ * system call for some thousand records. The pager is a child that owns the terminal and reads from
+ * a pipe. While it runs we ignore SIGPIPE and SIGINT: EPIPE shows that the pager was quit, and
+ * SIGINT is for the pager.
  */
 
 Output output_to(int fd) {
@@ -51,8 +51,8 @@ static const char *output_pager_of_environment(void) {
     return *pager && strcmp(pager, "cat") != 0 ? pager : NULL;
 }
 
-/* The child: reads from the pipe, owns the terminal. Options of less: quit if it fits, let colours
- * through, chop nothing, keep the screen. */
+/* The child: reads from the pipe and owns the terminal. Options of less: quit if it fits on the
+ * screen, keep colours, cut no lines, do not clear the screen. */
 __attribute__((noreturn)) static void run_pager(const char *pager, int from) {
     (void)dup2(from, STDIN_FILENO);
     (void)setenv("LESS", "FRXMK", 0);

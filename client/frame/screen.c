@@ -9,9 +9,9 @@
 #include "util/text.h"
 
 /*
- * Text laid out for eyes: words wrapped at the width of the terminal, of which a pipe has none,
- * and labels that end in one column. Colours go around marks and labels only, so that they never
- * count as columns.
+ * Layout for people: words are wrapped at the width of the terminal, and not at all in a pipe;
+ * labels end in one column. Only marks and labels are coloured, so that colours never affect the
+ * layout.
  */
 
 enum { LABEL_COLUMNS = 12, WIDTH_MIN = 40 };

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A screen of facts, as systemctl status lays them out: a label that ends in one column, and
- * beside it a text that is wrapped there. Text is safe to show as it is.
+ * Prints facts like systemctl status: labels that end in one column, and next to each a wrapped
+ * text. The text must be escaped already.
  */
 
 #include "client/frame/color.h"
@@ -17,14 +17,14 @@ typedef struct Screen {
 
 Screen screen_of(Context *c);
 
-/* "● name text": what the lines below it are about. */
+/* "● name text": the title of the lines below it. */
 void screen_title(const Screen *s, Color color, const char *name, const char *text);
-/* "    Label: text". Without a label the text stands below the one before. The colour is the
- * label's. */
+/* "    Label: text". Without a label the text is below the previous one. The colour is that of the
+ * label. */
 void screen_line(const Screen *s, const char *label, Color color, const char *text);
 void screen_printf(const Screen *s, const char *label, const char *format, ...) _printf_(3, 4);
-/* The content of a buffer, which is emptied. */
+/* Prints the content of a buffer and clears it. */
 void screen_buffer(const Screen *s, const char *label, Buffer *text);
 
-/* Text wrapped at `width`, its lines after the first indented; `column` is where it starts. */
+/* Text wrapped at `width`, with all lines but the first indented; `column` is where it starts. */
 void screen_wrap(Buffer *out, const char *text, size_t column, size_t indent, size_t width);

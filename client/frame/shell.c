@@ -5,7 +5,7 @@
 
 #include "util/text.h"
 
-/* Single quotes mean the same to every shell there is, but for the quote itself. */
+/* Single quotes mean the same in every shell; only the quote itself needs special care. */
 
 void shell_put_word(Buffer *out, const char *word, size_t n) {
     bool plain = n > 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Words for a shell: of a command that is printed to be run, or sent to be. */
+/* Quotes words for a shell, in commands that are printed or sent to another host. */
 
 #include "util/buffer.h"
 
-/* A word of n bytes, quoted where a shell would take it for more than it is. */
+/* Appends a word of n bytes, quoted if a shell would interpret it. */
 void shell_put_word(Buffer *out, const char *word, size_t n);

@@ -13,9 +13,9 @@
 #include "util/text.h"
 
 /*
- * All cells are kept until the table is printed, because the widest one sets the width of its
- * column. Where a terminal is too narrow, first the columns go that say least, then columns that
- * may shrink are cut, the widest of them first. Text goes out as the UTF-8 it is, in every locale.
+ * All cells are kept until the table is printed, because the widest cell determines the width of
+ * its column. If the terminal is too narrow, the least important columns are omitted first, then
+ * columns that may shrink are cut, the widest first. Text is printed as UTF-8 in every locale.
  */
 
 enum { SEPARATOR_WIDTH = 2, SHRUNK_MIN = 16 };
@@ -29,7 +29,7 @@ typedef struct Cell {
 struct Table {
     const Column *columns; /* borrowed */
     size_t n_columns, terminal_width;
-    size_t *widths; /* of each column; 0: not shown */
+    size_t *widths; /* of each column; 0: omitted */
     Cell *cells;    /* row by row */
     size_t n;
     bool colors, no_legend;
@@ -65,7 +65,7 @@ Table *table_free(Table *table) {
     return NULL;
 }
 
-/* Takes the text over; NULL: there was no memory for it. */
+/* Takes ownership of the text; NULL: there was no memory for it. */
 static void text_table_add(Table *table, char *text) {
     Cell *cell = text ? array_grow(&table->cells, &table->n) : NULL;
 
@@ -132,7 +132,7 @@ static void text_table_measure(Table *table) {
     }
 }
 
-/* Of the columns that are shown; `shrunk`: with each cut as far as it may be. */
+/* The width of the remaining columns; `shrunk`: with each cut to its minimum. */
 static size_t text_table_width(const Table *table, bool shrunk) {
     size_t sum = 0;
 
@@ -160,7 +160,7 @@ static void text_table_drop_columns(Table *table) {
                 table->widths[i] = 0;
 }
 
-/* Where no more columns may go, one is cut as far as its heading. */
+/* If no more columns can be omitted, one is cut down to the width of its heading. */
 static void text_table_shrink_columns(Table *table) {
     size_t width = text_table_width(table, false);
 
@@ -198,7 +198,7 @@ static void text_table_put_cell(const Table *table, size_t column, const Cell *c
         text_table_put_spaces(out, space);
 }
 
-/* A row; the line ends with its last character. */
+/* Prints a row without trailing blanks. */
 static void text_table_put_row(const Table *table, const Cell *cells, Buffer *out) {
     size_t start = out->size;
     bool first = true;

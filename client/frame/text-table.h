@@ -3,7 +3,7 @@
 
 /*
  * Aligned columns on a terminal. Cells are filled from left to right, row by row; all text in them
- * is escaped. A table that ran out of memory prints nothing and says -ENOMEM at the end.
+ * is escaped. If memory runs out, nothing is printed and table_print() returns -ENOMEM.
  */
 
 #include "client/frame/color.h"
@@ -14,9 +14,9 @@ typedef struct Table Table;
 
 typedef struct Column {
     const char *name; /* NULL ends the list */
-    bool right;       /* a number */
-    bool shrinks;     /* may be cut when the terminal is narrow */
-    unsigned drops;   /* goes as a whole where even that is not enough, 1 first; 0: never */
+    bool right;       /* right-aligned, for numbers */
+    bool shrinks;     /* may be cut on a narrow terminal */
+    unsigned drops;   /* omitted if cutting is not enough, 1 first; 0: never */
 } Column;
 
 int table_new(const Context *c, const Column *columns, Table **ret);
@@ -27,12 +27,12 @@ DEFINE_CLEANUP(Table *, table_free);
 void table_bytes(Table *table, Bytes text);
 void table_printf(Table *table, const char *format, ...) _printf_(2, 3);
 void table_count(Table *table, uint64_t n);
-/* Text that is safe to show as it is. */
+/* Text that is escaped already. */
 void table_shown(Table *table, const char *text);
 /* The same of what figure_…() appended, which is cleared. */
 void table_buffer(Table *table, Buffer *text);
-/* Colours the cell that was put last. */
+/* Colours the last cell. */
 void table_color(Table *table, Color color);
 
-/* Appends all rows, and a heading unless --no-legend. */
+/* Appends all rows, with a heading unless --no-legend is set. */
 int table_print(Table *table, Buffer *out);

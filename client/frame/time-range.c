@@ -5,13 +5,13 @@
 #include <string.h>
 
 /*
- * Spans of time as people type them after looking at perf script. Percent stay millionths until
- * the recording's own span is known; no floating point, so that equal words give equal cuts.
+ * Time spans as people type them after reading perf script. Percentages stay millionths until the
+ * span of the recording is known; integers make the result the same everywhere.
  */
 
 enum { MILLION = 1000000 };
 
-/* "12.5%" in millionths. */
+/* Parses "12.5%" in millionths. */
 static int time_range_parse_percent(const char *s, size_t n, uint64_t *ret) {
     uint64_t ns;
     int r;
@@ -27,7 +27,7 @@ static int time_range_parse_percent(const char *s, size_t n, uint64_t *ret) {
     return 0;
 }
 
-/* "10%/2": the second tenth. */
+/* Parses "10%/2", the second tenth. */
 static int time_range_parse_slice(const char *s, const char *slash, TimeRange *ret) {
     uint64_t each, n, end;
     int r = time_range_parse_percent(s, (size_t)(slash - s), &each);

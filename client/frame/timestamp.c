@@ -13,11 +13,11 @@
 #include "util/parse.h"
 
 /*
- * A time is read from both ends: its zone is taken off the end first, since that decides which day
- * is today; then words, spans before and after now, and what is left is a day and a time of day,
- * each of which may be missing. A day that the calendar does not have is refused rather than taken
- * for the one after it: a window is cut by what is typed. The zone of another place becomes ours
- * while its time is worked out, since the C library knows no other way.
+ * A time is parsed from both ends: first the zone is removed from the end, since it decides which
+ * day is today; then words and spans relative to now; the rest is a day and a time of day, each of
+ * which is optional. A day that does not exist is refused instead of shifted to the next one,
+ * because the text selects a window. For the zone of another place, TZ is set while its time is
+ * computed, since the C library has no other way.
  */
 
 enum {
@@ -29,15 +29,16 @@ enum {
     OFFSET_HOURS_MAX = 14,
 };
 
-#define US_MAX ((uint64_t)1 << 53) /* what JSON numbers hold */
+#define US_MAX ((uint64_t)1 << 53) /* the largest exact integer in JSON */
 
 #define ZONE_FOLDER "/usr/share/zoneinfo"
 
 typedef struct Zone {
     bool local;
     int offset_s;            /* east of UTC */
-    int dst;                 /* of a local one: 1 summer, 0 winter, -1 whichever it is */
-    char name[ZONE_MAX + 1]; /* of the one that local is to mean, with a colon; "": ours */
+    int dst;                 /* for local time: 1 summer, 0 winter, -1 either */
+    char name[ZONE_MAX + 1]; /* the zone that local time refers to, with a leading colon; "":
+                              * ours */
 } Zone;
 
 /* Drops the last n characters, and blanks before them. */
@@ -77,7 +78,7 @@ static size_t timestamp_offset_length(const char *text, int *ret_s) {
     return strlen(sign);
 }
 
-/* As the data base of zones names its files. */
+/* Whether it is a name in the database of zones. */
 static bool timestamp_is_zone(const char *name) {
     const char *folder = getenv("TZDIR") ?: ZONE_FOLDER;
     char path[PATH_MAX_LENGTH];
@@ -92,7 +93,7 @@ static bool timestamp_is_zone(const char *name) {
            stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* A word behind the time: how ours is called in winter or summer, or a place. */
+/* Takes a word after the time: the name of our zone in winter or summer, or a place. */
 static void timestamp_take_zone_name(char *text, Zone *zone) {
     const char *word = strrchr(text, ' ');
 
@@ -165,7 +166,7 @@ static int timestamp_around_now(const char *span, bool before, uint64_t now_us, 
     return 0;
 }
 
-/* Up to `most` digits at *p as a number; false where there is none, or more. */
+/* Parses up to `most` digits at *p; false if there are none, or more. */
 static bool timestamp_take_number(const char **p, unsigned most, int *ret) {
     unsigned n = 0;
     int v = 0;
@@ -179,7 +180,7 @@ static bool timestamp_take_number(const char **p, unsigned most, int *ret) {
     return true;
 }
 
-/* "Sat", "saturday": its number into *ret, or -1, and *p behind it. */
+/* Parses "Sat" or "saturday" into a number in *ret, or -1, and advances *p. */
 static void timestamp_take_weekday(const char **p, int *ret) {
     static const char *const days[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
                                        "Thursday", "Friday", "Saturday"};
@@ -194,7 +195,7 @@ static void timestamp_take_weekday(const char **p, int *ret) {
         }
 }
 
-/* "2026-11-21" or "26-11-21"; false where it is none. */
+/* Parses "2026-11-21" or "26-11-21"; false if it is not a date. */
 static bool timestamp_take_date(const char **p, struct tm *tm) {
     const char *begin = *p;
     int year, month, day;
@@ -211,7 +212,7 @@ static bool timestamp_take_date(const char **p, struct tm *tm) {
     return true;
 }
 
-/* "10:00", "10:00:00.5". */
+/* Parses "10:00" or "10:00:00.5". */
 static bool timestamp_take_time(const char **p, struct tm *tm, unsigned *ret_us) {
     if (!timestamp_take_number(p, 2, &tm->tm_hour) || *(*p)++ != ':' ||
         !timestamp_take_number(p, 2, &tm->tm_min))
@@ -228,7 +229,7 @@ static bool timestamp_take_time(const char **p, struct tm *tm, unsigned *ret_us)
     return tm->tm_hour < 24 && tm->tm_min < 60 && tm->tm_sec <= 60;
 }
 
-/* Whether the calendar has this day, and calls it so. */
+/* Whether this day exists and is this weekday. */
 static bool timestamp_day_exists(const struct tm *tm, int weekday) {
     struct tm same = {.tm_year = tm->tm_year, .tm_mon = tm->tm_mon, .tm_mday = tm->tm_mday};
 
@@ -238,7 +239,7 @@ static bool timestamp_day_exists(const struct tm *tm, int weekday) {
            (weekday < 0 || same.tm_wday == weekday);
 }
 
-/* What stands between a day and a time of day: blanks or a T. False where something else does. */
+/* Skips blanks or a T between a day and a time of day. False for anything else. */
 static bool timestamp_take_separator(const char **p) {
     if (**p == 'T') {
         (*p)++;

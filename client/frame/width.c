@@ -4,10 +4,10 @@
 #include "util/text.h"
 
 /*
- * Columns from code points, by two short tables: characters of two columns (East Asian ones and
- * emoji) and those of none (marks that combine with the character before them). wcwidth() is of no
- * use: it knows only what the locale of the process covers, and a server has none. A code point
- * that the tables get wrong shifts one line of a table, and does no other harm.
+ * Computes columns from code points with two short tables: characters of two columns (East Asian
+ * ones and emoji) and of none (combining marks). wcwidth() cannot be used: it depends on the locale
+ * of the process, and a server often has none. A code point that is missing from the tables shifts
+ * one line of a table and has no other effect.
  */
 
 typedef struct Range {
@@ -37,7 +37,8 @@ static bool width_is_in(const Range *ranges, size_t n, uint32_t c) {
     return false;
 }
 
-/* The columns of the character at `text`, and its bytes. A byte that is no UTF-8 takes one. */
+/* The columns of the character at `text`, and its bytes. A byte that is not valid UTF-8 takes
+ * one. */
 static size_t width_of_next(const char *text, size_t n, size_t *ret_bytes) {
     uint32_t c = 0;
     size_t bytes = text_code_point((const uint8_t *)text, n, &c);

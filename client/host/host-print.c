@@ -12,20 +12,20 @@
 #include "util/text.h"
 
 /*
- * Another host is as little to be trusted as any other input: its lines pass the escape once more,
- * which leaves alone what passed it over there, and its JSON is read and written anew. A line that
- * does not end is broken.
+ * Another host is as untrusted as any other input: its lines are escaped again, which does not
+ * change what was escaped there, and its JSON is parsed and written again. A line without an end is
+ * broken up.
  */
 
 enum { TEXT_LINE_MAX = 1 << 16, JSON_LINE_MAX = 64 << 20 };
 
 void host_lines_done(HostLines *lines) {
     buffer_done(&lines->held);
-    lines->told = 0;
+    lines->printed = 0;
 }
 
 static void host_print_put_text(Buffer *out, const HostLines *lines, Bytes line) {
-    /* ssh itself ends its lines for a terminal. */
+    /* ssh itself ends its lines with \r\n. */
     line.size -= line.size > 0 && line.data[line.size - 1] == '\r';
     text_printf(out, "%s:%*s", lines->host, lines->width - (int)strlen(lines->host) + 1, "");
     text_escape_again(out, line);
@@ -55,15 +55,15 @@ static int host_print_put_json(Context *c, const char *host, Bytes line) {
     return status == STATUS_OK ? 0 : -ENOMEM;
 }
 
-/* The next line that can be told; its length, and how much it takes with what ends it. */
+/* The next line that can be printed; its length, and how much to skip including its end. */
 static bool host_print_next_line(const HostLines *lines, bool ended, size_t most, Bytes *ret,
                                  size_t *ret_taken) {
-    size_t left = lines->held.size - lines->told, n;
+    size_t left = lines->held.size - lines->printed, n;
     const uint8_t *at, *end;
 
     if (left == 0)
         return false;
-    at = lines->held.data + lines->told;
+    at = lines->held.data + lines->printed;
     end = memchr(at, '\n', left);
     n = end ? (size_t)(end - at) : left;
     if (!end && !ended && left < most)
@@ -77,15 +77,15 @@ static bool host_print_next_line(const HostLines *lines, bool ended, size_t most
     return true;
 }
 
-/* Moves what was told out of the way. */
+/* Removes what was printed from the buffer. */
 static void host_print_forget_printed(HostLines *lines) {
-    size_t left = lines->held.size - lines->told;
+    size_t left = lines->held.size - lines->printed;
 
-    if (lines->told == 0)
+    if (lines->printed == 0)
         return;
-    memmove(lines->held.data, lines->held.data + lines->told, left);
+    memmove(lines->held.data, lines->held.data + lines->printed, left);
     lines->held.size = left;
-    lines->told = 0;
+    lines->printed = 0;
 }
 
 int host_print_lines(Context *c, HostLines *lines, bool ended, bool remarks) {
@@ -101,7 +101,7 @@ int host_print_lines(Context *c, HostLines *lines, bool ended, bool remarks) {
             r = host_print_put_json(c, lines->host, line);
         else if (!json)
             host_print_put_text(remarks ? &said : &c->out.buffer, lines, line);
-        lines->told += taken;
+        lines->printed += taken;
     }
     host_print_forget_printed(lines);
     if (said.size > 0 && buffer_error(&said) == 0)

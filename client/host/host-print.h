@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What other hosts said, as we say it: lines behind a name, JSON in an object, statuses in words.
- */
+/* Prints what other hosts sent: lines with the name of the host, JSON in an object, statuses in
+ * words. */
 
 #include "client/frame/command.h"
 
 typedef struct HostLines {
     const char *host;
-    int width;   /* of the names of all hosts */
-    Buffer held; /* read and not told yet */
-    size_t told; /* bytes at its begin that were */
+    int width;      /* of the longest host name */
+    Buffer held;    /* read and not printed yet */
+    size_t printed; /* bytes at its start that were printed */
 } HostLines;
 
 void host_lines_done(HostLines *lines);
 
 /*
- * Tells all whole lines, at the end (`ended`) also one that is not; `remarks`: on stderr, else as
- * the result, which is JSON where --json asks for it. -EBADMSG: it was none, and was told as such.
+ * Prints all whole lines, at the end (`ended`) also an unfinished one; `remarks`: on stderr, else
+ * as the result, which is JSON with --json. -EBADMSG: it was not valid JSON, which was reported.
  */
 int host_print_lines(Context *c, HostLines *lines, bool ended, bool remarks);
 
-/* One sentence about a host whose command failed; where there is but `one`, only what it cannot
- * have said itself. */
+/* Prints one sentence about a host whose command failed; for a single host (`one`) only what it
+ * cannot have printed itself. */
 void host_print_failure(const char *host, int status, bool one);
-/* A status that profctl has, for one it may not. */
+/* Maps a status that profctl may not know to one that it has. */
 int host_known_status(int status);

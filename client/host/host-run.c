@@ -13,19 +13,19 @@
 #include "util/text.h"
 
 /*
- * One ssh a host, so many at a time, and one loop over what they say. Results are told in the
- * order in which the hosts were named; who is not at the turn is read until his share of memory is
- * full and then has to wait. What goes wrong is told at once, on stderr. An ssh that has ended may
- * have left a master connection behind that holds the pipes open, so its end is seen by its
- * process, not by theirs.
+ * Starts one ssh for each host, a limited number at a time, and reads from all of them in one loop.
+ * Results are printed in the order of the hosts on the command line; a host whose turn has not come
+ * is read until its share of memory is full, and then has to wait. Errors are printed at once, on
+ * stderr. An ssh that has ended may have left a master connection behind that keeps the pipes open,
+ * so its process shows the end, not its pipes.
  *
- * All of them have the same pipe for stdin, into which nothing is ever written: when we end, in
- * whatever way, it ends, and with it what runs over there.
+ * All of them have the same pipe as stdin, into which nothing is ever written: when we end, for any
+ * reason, it closes, and the remote commands end too.
  */
 
 enum {
     PARALLEL_MAX = 64,
-    AHEAD_MAX = 256, /* hosts that may have said something before their turn */
+    AHEAD_MAX = 256, /* hosts that may send output before their turn */
     HELD_MAX = 256 * 1024,
     CHUNK = 64 * 1024,
     FDS_A_HOST = 3,
@@ -35,7 +35,7 @@ typedef struct Host {
     const char *name;
     pid_t pid;
     int process, out, err; /* descriptors; -1: closed */
-    bool begun, ended;     /* its ssh */
+    bool begun, ended;     /* of its ssh process */
     int status;
     HostLines lines, remarks;
 } Host;
@@ -45,14 +45,14 @@ typedef struct Run {
     const HostWork *work;
     Host *hosts;
     size_t n, n_begun, n_running, turn;
-    char *line; /* for the shell over there */
-    int leash;  /* what they have for stdin */
+    char *line; /* for the shell of the remote host */
+    int leash;  /* the pipe that is their stdin */
     bool failed;
 } Run;
 
 __attribute__((noreturn)) static void become_ssh(const Run *run, const Host *host, int out,
                                                  int err) {
-    /* Several cannot ask for passwords on one terminal. */
+    /* Several ssh processes cannot ask for passwords on one terminal. */
     const char *batch = run->n > 1 ? "-oBatchMode=yes" : "-T";
     const char *argv[] = {
         "ssh",      "-T",      batch, "-oConnectTimeout=10", "-oServerAliveInterval=15", "--",
@@ -112,7 +112,7 @@ static void host_run_begin_more(Run *run) {
     }
 }
 
-/* Reads what there is, but no more than a share; closes at the end. */
+/* Reads what is available, up to the host's share; closes the descriptor at the end. */
 static void host_run_take(Run *run, Host *host, int *fd, HostLines *lines) {
     size_t most = lines->held.size + HELD_MAX;
 
@@ -128,7 +128,8 @@ static void host_run_take(Run *run, Host *host, int *fd, HostLines *lines) {
         n = read(*fd, room, CHUNK);
         if (n > 0)
             buffer_commit(&lines->held, (size_t)n);
-        /* Nothing more will come of an ssh that has ended, whoever else holds the pipe. */
+        /* Nothing more will come from an ssh that has ended, even if another process holds the
+         * pipe. */
         else if (n == 0 || (errno != EAGAIN && errno != EINTR) || host->ended)
             closep(fd);
         else if (errno == EAGAIN)
@@ -140,7 +141,7 @@ static bool host_run_is_at_turn(const Run *run, const Host *host) {
     return run->work->live || host == &run->hosts[run->turn];
 }
 
-/* Tells what may be told now. */
+/* Prints what may be printed now. */
 static void host_run_report(Run *run, Host *host) {
     int r = host_print_lines(run->c, &host->remarks, host->err < 0, true);
 
@@ -162,7 +163,7 @@ static void host_run_reap(Run *run, Host *host) {
         host_worse(host->status, WIFEXITED(status) ? WEXITSTATUS(status) : HOST_STATUS_UNREACHABLE);
 }
 
-/* Whether there is room for more of his results. */
+/* Whether there is room for more output of this host. */
 static bool host_run_wants_more(const Run *run, const Host *host) {
     return host->lines.held.size < HELD_MAX || host_run_is_at_turn(run, host);
 }
@@ -181,7 +182,7 @@ static bool host_run_is_done(const Host *host) {
     return host->ended && host->out < 0 && host->err < 0;
 }
 
-/* Those whose turn has come, and what they said before. */
+/* Starts the turn of the next hosts and prints what they have sent so far. */
 static void host_run_pass_turn(Run *run) {
     while (run->turn < run->n && host_run_is_done(&run->hosts[run->turn])) {
         host_run_report(run, &run->hosts[run->turn]);
@@ -193,7 +194,7 @@ static void host_run_pass_turn(Run *run) {
     }
 }
 
-/* Whether something is to be done without waiting: what an ssh that has ended left in its pipes. */
+/* Whether to continue without waiting, to read what an ssh that has ended left in its pipes. */
 static bool host_run_fill_fds(const Run *run, struct pollfd *fds) {
     bool at_once = false;
 
@@ -218,7 +219,7 @@ static int host_run_serve_all(Run *run) {
         host_run_begin_more(run);
         host_run_pass_turn(run);
         if (output_flush(&run->c->out) < 0)
-            return -EPIPE; /* the frame tells */
+            return -EPIPE; /* the frame reports it */
         if (run->turn == run->n)
             return run->failed ? -ENOMEM : 0;
         if (poll(fds, run->n * FDS_A_HOST, host_run_fill_fds(run, fds) ? 0 : -1) < 0 &&
@@ -266,7 +267,7 @@ static void host_run_close_all(Run *run) {
     free(run->line);
 }
 
-/* Names are as wide as the longest, so that what they say begins in one column. */
+/* Pads names to the longest one, so that all output begins in the same column. */
 static void host_run_name_hosts(Run *run) {
     size_t width = 0;
 
@@ -304,7 +305,7 @@ int host_run(Context *c, const HostWork *work) {
     run.leash = pipe[0];
     if (r == 0)
         host_run_name_hosts(&run);
-    /* No pager: it would take Ctrl-C for itself, which has to end what runs over there. */
+    /* No pager: it would catch Ctrl-C, which has to end the remote commands. */
     if (r == 0)
         r = host_run_serve_all(&run);
     status = r == 0 ? host_run_judge(&run)

@@ -10,12 +10,12 @@
 #include "util/text.h"
 
 /*
- * The words of -H: which hosts, and what of our own command line is for them. The line goes
- * through a shell over there, so each word is quoted; which of our words belong to -H is known by
- * where its argument points to, however it was written (-H a, -qHa, --host=a).
+ * The words of -H: the hosts, and the part of our command line that is for them. The remote shell
+ * parses the line, so each word is quoted. The words of -H are recognised by the position of its
+ * argument in argv, in every form (-H a, -qHa, --host=a).
  */
 
-/* Where in a word the argument of a -H begins; NULL: nowhere. */
+/* Where in a word the argument of a -H begins; NULL: it has none. */
 static const char *host_words_argument_in(const OptionHosts *hosts, const char *word) {
     for (size_t i = 0; i < hosts->n_arguments; i++)
         if (hosts->arguments[i] >= word && hosts->arguments[i] <= word + strlen(word))
@@ -33,7 +33,7 @@ void host_quote_words(Buffer *out, const OptionHosts *hosts, int argc, char *con
             continue;
         if ((at || before) && argv[i][1] == '-')
             continue;
-        /* A cluster ends at its H; a lone dash is left of -H itself. */
+        /* A cluster ends at its H; a lone dash remains of a separate -H. */
         if (at)
             n = (size_t)(at - argv[i]) - 1;
         else if (before)
@@ -57,7 +57,7 @@ void host_leash(void) {
     struct pollfd p = {.fd = STDIN_FILENO};
     int flags = fcntl(STDIN_FILENO, F_GETFL);
 
-    /* What is neither pipe nor socket has no end to wait for, and refuses. */
+    /* Only a pipe or a socket can report its end; others refuse this. */
     if (flags < 0 || fcntl(STDIN_FILENO, F_SETOWN, getpid()) < 0 ||
         fcntl(STDIN_FILENO, F_SETSIG, SIGTERM) < 0 ||
         fcntl(STDIN_FILENO, F_SETFL, flags | O_ASYNC) < 0)

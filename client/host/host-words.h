@@ -2,29 +2,30 @@
 #pragma once
 
 /*
- * -H: the same command on other hosts, over ssh, side by side. What we were told is told to the
- * profctl of each host, and what they print comes back with the host's name.
+ * -H: runs the same command on other hosts, in parallel, over ssh. The profctl of each host gets
+ * our command line, and its output is printed with the name of the host.
  */
 
 #include "client/frame/context.h"
 #include "util/buffer.h"
 
-enum { HOST_STATUS_UNREACHABLE = 255 }; /* as ssh has it */
+enum { HOST_STATUS_UNREACHABLE = 255 }; /* the same status as in ssh */
 
-/* The words of a command line without its -H, quoted for a shell, each behind a blank. */
+/* Appends the words of a command line without its -H, quoted for a shell, each after a blank. */
 void host_quote_words(Buffer *out, const OptionHosts *hosts, int argc, char *const *argv);
 
 /* The worse of two exit statuses: 255, then 1, 2, … up to 8; 0 is the best. */
 int host_worse(int a, int b);
 
 typedef struct HostWork {
-    bool live;        /* lines are told as they come, not host by host */
-    bool streams;     /* stdout is a recording: of one host, and passed on as it is */
-    bool reads_stdin; /* so does the command, of one host */
+    bool live;        /* lines are printed as they come, not host by host */
+    bool streams;     /* stdout is a recording, of one host, and copied unchanged */
+    bool reads_stdin; /* the command reads stdin; only with one host */
 } HostWork;
 
-/* Runs our command line on all hosts and prints what comes of it. Returns the worst status. */
+/* Runs our command line on all hosts and prints the results. Returns the worst status. */
 int host_run(Context *c, const HostWork *work);
 
-/* Of the profctl that ssh starts: ends us when stdin ends, since then nobody waits any more. */
+/* In the profctl that ssh starts: ends the process when stdin closes, since nobody waits any
+ * more. */
 void host_leash(void);

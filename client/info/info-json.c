@@ -8,9 +8,9 @@
 #include "client/file/recording.h"
 
 /*
- * `info --json`: one object. Its top level is what scripts ask for, in flat names and plain units;
- * all that the header features say stands once more, whole, in `environment`. The manual page
- * documents each member.
+ * `info --json`: one object. Its top level has what scripts need, with flat names and plain units;
+ * the complete header features are repeated in `environment`. The manual page documents each
+ * member.
  */
 
 static void info_json_print_count(uint32_t type, uint64_t n, void *arg) {
@@ -83,7 +83,7 @@ static void info_json_print_features(const PdReader *reader, Fields *f) {
     fields_end_array(f);
 }
 
-/* What most want to know of the host, at the top. */
+/* The most important facts about the host, at the top level. */
 static void info_json_print_host(const PdEnvironment *e, Fields *f) {
     const struct {
         unsigned bit;

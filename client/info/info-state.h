@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What `info` found out, and its two faces. */
+/* The results of `info`, and the functions that print them as text and JSON. */
 
 #include "client/file/attribution.h"
 #include "client/file/summary.h"
@@ -9,7 +9,7 @@
 #include "perfdata/feature/environment.h"
 #include "perfdata/writer/tally.h"
 
-enum { INFO_TOP = 10 }; /* rows of the lists of the most frequent */
+enum { INFO_TOP = 10 }; /* rows in the lists of most frequent items */
 
 typedef struct Info {
     const char *path;
@@ -17,21 +17,21 @@ typedef struct Info {
     PdEnvironment *environment;
     Summary summary;
     Attribution *attribution;
-    PdTally *tally;   /* of what is mapped */
-    PdDamage damage;  /* the first of the records or of the features; text "" when there is none */
-    int64_t captured; /* when the file was last written, seconds; 0: not known */
+    PdTally *tally;   /* of mapped files */
+    PdDamage damage;  /* the first damage in the records or the features; text "": none */
+    int64_t captured; /* when the file was last written, in seconds; 0: unknown */
 } Info;
 
 int info_print_text(const Context *c, const Info *info, Buffer *out);
 int info_print_json(const Info *info, Fields *fields);
 
-/* Entries of the BUILD_ID feature, or BUILD_ID records where a pipe has those instead. */
+/* Entries of the BUILD_ID feature, or BUILD_ID records in a pipe. */
 static inline uint64_t info_build_ids(const Info *info) {
     return info->environment->has[PD_FEATURE_BUILD_ID] ? info->environment->n_build_ids
                                                        : info->summary.build_id_records;
 }
 
-/* Files that are mapped without a build id, in a recording of profd. */
+/* Mapped files without a build id, in a recording of profd. */
 static inline uint64_t info_unidentified(const Info *info) {
     return pd_tally_totals(info->tally).n_unidentified;
 }

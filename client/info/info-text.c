@@ -12,12 +12,12 @@
 #include "util/text.h"
 
 /*
- * `info` for people. What is in the recording and whether it is whole comes first, since that is
- * asked most and fits a screen; then the header as perf report --header-only -I shows it, so that
- * eyes trained on that find everything in its place.
+ * `info` for people. What the recording contains and whether it is complete comes first, since that
+ * is asked most often and fits on a screen; then the header in the format of perf report
+ * --header-only -I, so that people who know that find everything in its place.
  */
 
-/* perf counts versions from zero, and so do people who compare. */
+/* perf counts versions from zero, and so do people who compare them. */
 static void info_text_print_container(const PdHeader *header, Buffer *out) {
     if (header->mode == PD_MODE_PIPE)
         return;
@@ -75,7 +75,7 @@ static void info_text_print_complete(const Info *info, Buffer *out) {
     text_putc(out, '\n');
 }
 
-/* profd alone notes it. */
+/* Only profd writes this feature. */
 static void info_text_print_coverage(const Info *info, Buffer *out) {
     const PdEnvironment *env = info->environment;
 
@@ -151,7 +151,7 @@ static void info_text_share_cell(Table *table, uint64_t n, uint64_t all) {
     table_printf(table, "%.1f%%", all > 0 ? 100.0 * (double)n / (double)all : 0.0);
 }
 
-/* Rows of types that are met on disk alone: the containers of compressed records. */
+/* Rows of types that exist only on disk: the containers of compressed records. */
 typedef struct DiskRows {
     const Info *info;
     Table *table;

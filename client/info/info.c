@@ -9,9 +9,9 @@
 #include "util/text.h"
 
 /*
- * `profctl info`: reads a recording once, from the first record to the last, and tells where it
- * was made and what is in it. The features come after the records, because a pipe has them only
- * then. What was damaged is part of the answer, not a reason to give none.
+ * `profctl info`: reads a recording once, from the first record to the last, and prints where it
+ * was made and what it contains. The features are read after the records, because in a pipe they
+ * are only known then. Damage is part of the result, not a reason to print nothing.
  */
 
 static void info_done(Info *info) {

@@ -4,8 +4,8 @@
 #include <errno.h>
 
 /*
- * Which events the result of a merge has: those of all its inputs, each once, and for each input
- * what its records have to be rewritten by.
+ * Computes the events of the merged recording: those of all inputs, each once, and for each input a
+ * rewriter for its records.
  */
 
 int merge_plan_events(Merge *m) {

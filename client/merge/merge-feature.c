@@ -11,9 +11,9 @@
 #include "perfdata/writer/encode.h"
 
 /*
- * Features of the result. What describes the host is the same in all recordings (merge_compare()
- * saw to it) and comes from the first that has it; lists of things seen are united; what depends
- * on events is made anew.
+ * The features of the result. Those that describe the host are equal in all recordings
+ * (merge_compare() has checked that) and come from the first one that has them; lists are united;
+ * what depends on events is made again.
  */
 
 typedef int (*Maker)(Merge *m, unsigned bit);
@@ -24,14 +24,14 @@ static int merge_feature_set_body(Merge *m, unsigned bit, const Buffer *body) {
     return r < 0 ? r : pd_writer_set_feature(m->sink.writer, bit, buffer_bytes(body));
 }
 
-/* 0: *ret is the body, -ENOENT: the recording has none that holds what it announces. */
+/* 0: *ret is the body, -ENOENT: the recording has no valid one. */
 static int merge_feature_body_of(const MergeInput *in, unsigned bit, Bytes *ret) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
     int r = pd_environment_new(&env);
 
     if (r < 0)
         return r;
-    /* CPU_TOPOLOGY has an entry for each CPU that NRCPUS counts. */
+    /* CPU_TOPOLOGY has an entry for each CPU counted by NRCPUS. */
     (void)sink_read_feature(in->reader, env, PD_FEATURE_NRCPUS, ret);
     r = sink_read_feature(in->reader, env, bit, ret);
     return r == -EBADMSG ? -ENOENT : r;
@@ -54,7 +54,7 @@ static int merge_feature_leave_to_others(Merge *m, unsigned bit) {
     return 0;
 }
 
-/* Tracing data and build ids of a stream are there without being a feature of it. */
+/* Tracing data and build ids of a stream are available without being a feature of it. */
 static bool merge_feature_any_has(const Merge *m, unsigned bit) {
     Bytes body;
 
@@ -182,7 +182,7 @@ static const struct {
 };
 /* clang-format on */
 
-/* The lists of all recordings one behind the other, borrowed from environments that are put into
+/* Concatenates the lists of all recordings, borrowed from environments that are stored in
  * `envs`. */
 static int merge_feature_gather_list(Merge *m, size_t row, PdEnvironment **envs, Buffer *ret) {
     for (size_t i = 0; i < m->n_inputs; i++) {
@@ -255,8 +255,7 @@ static int merge_feature_unite_lists(Merge *m, unsigned bit) {
     return r;
 }
 
-/* -ENOENT: of a recording nobody knows when it was recorded, and then nobody knows of the result.
- */
+/* -ENOENT: the coverage of some recording is unknown, so that of the result is too. */
 static int merge_feature_read_coverages(const Merge *m, PdEnvironment **envs,
                                         const PdCoverage **ret) {
     int r = 0;

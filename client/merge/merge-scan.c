@@ -9,12 +9,12 @@
 #include "perfdata/feature/environment.h"
 
 /*
- * The first pass. Whether recordings may be merged is told by what they say of their host and
- * clock; a thing that one of them does not say (a stream may lack a feature, a killed recorder
- * lacks them all) keeps nobody out.
+ * The first pass. Recordings may be merged if what they say about host and clock agrees; a missing
+ * fact (a stream may lack a feature, a recorder that was killed writes none) does not prevent
+ * merging.
  */
 
-/* The address at which the kernel's text was mapped; it is another after every boot. */
+/* The address at which the kernel's text was mapped; it changes at every boot. */
 static void merge_scan_note_kernel(MergeInput *in, const PdRecord *record, const PdStamp *stamp) {
     PdBody body;
 
@@ -55,7 +55,7 @@ static int merge_scan_input(MergeInput *in) {
     return r < 0 ? r : pd_reader_rewind(in->reader);
 }
 
-/* By the time at which they begin; of equal ones the order of the arguments stays. */
+/* Sorts by the time at which they begin; equal ones keep the order of the arguments. */
 static void merge_scan_sort_inputs(Merge *m) {
     for (size_t i = 1; i < m->n_inputs; i++)
         for (size_t k = i; k > 0 && m->inputs[k].first_time < m->inputs[k - 1].first_time; k--) {
@@ -111,7 +111,7 @@ static bool merge_scan_same_feature(Merge *m, const MergeInput *a, const MergeIn
 
     if (pd_reader_feature(a->reader, bit, &x) < 0 || pd_reader_feature(b->reader, bit, &y) < 0)
         return true;
-    /* Strings are padded, and not always by as much. */
+    /* Strings are padded, to different lengths. */
     if (bit == PD_FEATURE_HOSTNAME || bit == PD_FEATURE_ARCH || bit == PD_FEATURE_OSRELEASE) {
         if (x.size <= 4 || y.size <= 4)
             return x.size == y.size;
@@ -144,7 +144,7 @@ static bool merge_scan_same_clock(const MergeInput *a, const MergeInput *b) {
     return x.use_clockid == y.use_clockid && x.clockid == y.clockid;
 }
 
-/* Each record of it must tell when it was. */
+/* Whether all its records have a time. */
 static bool merge_scan_has_time(const MergeInput *in) {
     const PdEvents *events = pd_reader_events(in->reader);
 

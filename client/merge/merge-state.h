@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * What the files behind `profctl merge` share: merge.c is the command and moves the records,
- * merge-scan.c looks at what is to be merged and whether it may be, merge-event.c decides which
- * events and ids come out, merge-feature.c makes the features.
+ * What the files of `profctl merge` share: merge.c is the command and copies the records,
+ * merge-scan.c checks the inputs, merge-event.c decides which events and ids the result has,
+ * merge-feature.c makes the features.
  */
 
 #include "client/file/sink.h"
@@ -17,17 +17,17 @@ typedef struct MergeInput {
     const char *path;
     PdReader *reader;
 
-    /* What the first pass found. */
+    /* The results of the first pass. */
     bool has_samples, has_time, has_auxtrace;
-    uint64_t first_time; /* of all records that tell one */
+    uint64_t first_time; /* of all records with a time */
     uint64_t first_sample_time, last_sample_time;
-    uint64_t kernel_start; /* address of _text; 0: not known */
+    uint64_t kernel_start; /* address of _text; 0: unknown */
 
-    uint32_t *index; /* of the event that each of its events becomes */
+    uint32_t *index; /* for each event its index in the result */
     PdRewriter *rewriter;
     PdOrder *order;
 
-    /* The record that is next. */
+    /* The next record. */
     bool ended;
     PdRecord record;
     PdStamp stamp;
@@ -35,22 +35,22 @@ typedef struct MergeInput {
 
 typedef struct Merge {
     Context *context;
-    MergeInput *inputs; /* by first_time, once they were scanned */
+    MergeInput *inputs; /* sorted by first_time after the scan */
     size_t n_inputs;
     PdEvents *events; /* of the result */
     Sink sink;
     Target target;
-    uint64_t now;      /* time of the record last written */
-    uint64_t left_out; /* records that could not be taken over */
+    uint64_t now;      /* time of the last written record */
+    uint64_t left_out; /* records that could not be copied */
     bool has_time_conv, has_finished_init;
     Buffer rewritten;
 } Merge;
 
-/* Reads each input once and rewinds it. STATUS_OK, or it was said why not. */
+/* Reads each input once and rewinds it. STATUS_OK, or a status after a message. */
 int merge_scan(Merge *m);
-/* Whether the recordings belong together; STATUS_OK, or it was said why not. */
+/* Whether the recordings belong together; STATUS_OK, or a status after a message. */
 int merge_compare(Merge *m);
 /* Fills m->events and each input's index and rewriter. Negative errno, or 0. */
 int merge_plan_events(Merge *m);
-/* Hands the features to the writer. -ECANCELED: it was said why not. */
+/* Passes the features to the writer. -ECANCELED: a message was printed. */
 int merge_features(Merge *m);

@@ -8,14 +8,14 @@
 #include "client/file/recording.h"
 
 /*
- * `profctl merge`: several recordings of one host as one. Each is read twice: once to see what is
- * in it, then in the order of its time, so that the earliest of the records that are next is
- * always known. Records of tools, which have no time, go on as they come.
+ * `profctl merge`: merges several recordings of one host into one. Each is read twice: once to see
+ * what it contains, then in order of time, so that the earliest next record is always known.
+ * Records of tools, which have no time, are copied in place.
  *
- * What perf tells at the start of a recording about the processes that run already carries the
- * time 0 and would hold from the beginning of the result. Only that of the earliest recording
- * stays so; that of a later one gets the time at which that one begins, because until then a pid
- * may have been another process.
+ * Records that perf writes at the start about running processes have the time 0 and would take
+ * effect at the beginning of the result. This is right only for the earliest recording; in a later
+ * one they get the time at which it begins, because before that a pid may have been another
+ * process.
  */
 
 typedef struct MergeSettings {
@@ -58,8 +58,8 @@ static int merge_advance(MergeInput *in) {
     return r < 0 ? r : 0;
 }
 
-/* When the record is to be written. One that tells no time goes in its place, which for a later
- * recording does not come before that begins. */
+/* The time at which to write the record. A record without a time keeps its place, which in a later
+ * recording is not before its beginning. */
 static uint64_t merge_due(const Merge *m, const MergeInput *in) {
     uint64_t time = in->record.type < PD_RECORD_USER && in->stamp.has_time ? in->stamp.time : 0;
 
@@ -78,7 +78,7 @@ static MergeInput *merge_next_input(const Merge *m) {
     return next;
 }
 
-/* What only one recording may say, or what is made anew. */
+/* Whether the record may come from one recording only, or is made again. */
 static bool merge_is_left_to_us(Merge *m, const MergeInput *in) {
     bool had;
 

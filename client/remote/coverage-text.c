@@ -11,13 +11,13 @@
 #include "util/text.h"
 
 /*
- * One sentence for what was recorded of a window: first how much, then each time that is missing
- * with its reason. Moments of today go without their day.
+ * One sentence about what was recorded of a window: first how much, then each missing span with its
+ * reason. Times of today have no date.
  */
 
 enum { GAPS_SHOWN = 8 };
 
-/* Then the second alone does not tell begin from end. */
+/* Below this, whole seconds might not distinguish begin and end. */
 #define SHORT_US (2 * US_PER_SECOND)
 
 static bool coverage_text_same_day(uint64_t a_us, uint64_t b_us) {
@@ -78,7 +78,7 @@ bool coverage_put_gaps(Buffer *out, const PdCoverage *coverage, size_t n) {
     return n_counting > 0;
 }
 
-/* Both may be the same where little is missing. */
+/* Both figures may print the same if little is missing. */
 static void coverage_text_put_part(Buffer *out, uint64_t recorded_us, uint64_t span_us) {
     _cleanup_(buffer_done) Buffer recorded = {}, span = {};
 

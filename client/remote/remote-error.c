@@ -13,10 +13,10 @@
 #include "util/text.h"
 
 /*
- * One table: an error, the status that profctl ends with, and a sentence in which {name} stands
- * for a parameter of the error, shown as {name|size}, a moment, or a span of milliseconds. Of the
- * rows for one error the first holds whose needed parameter is there. A denial is worded by who
- * asks: what helps one who is in no group does not help one who joined it after logging in.
+ * One table: an error, the exit status of profctl, and a sentence in which {name} stands for a
+ * parameter of the error, formatted by {name|size} and the like. Of the rows for one error, the
+ * first whose required parameter is present is used. A denial depends on the user: a user in no
+ * group needs other advice than one who joined the group after logging in.
  */
 
 enum { NAME_MAX_LENGTH = 32 };
@@ -24,7 +24,7 @@ enum { NAME_MAX_LENGTH = 32 };
 typedef struct ErrorRow {
     const char *error;
     int status;
-    const char *needs; /* a parameter that is not null, or NULL */
+    const char *needs; /* a parameter that must not be null, or NULL */
     const char *sentence;
 } ErrorRow;
 
@@ -66,7 +66,7 @@ static const ErrorRow rows[] = {
     { "org.varlink.service.InvalidParameter", STATUS_USAGE, "parameter", "profd{version} does not accept {parameter|option}, and does not say why; this profctl is " PROFD_VERSION "." },
 };
 
-/* Parameters as the user knows them. What is not here is called by its own name. */
+/* The names of parameters that users know. Others keep their own name. */
 static const struct {
     const char *parameter, *option;
 } options[] = {
@@ -95,7 +95,7 @@ static const struct {
     { "untilUsec",    "--until"     },
 };
 
-/* What members of profd-read may call too; everything else that anyone may not is for admins. */
+/* What members of profd-read may call too; other restricted methods are for administrators. */
 static const char *const readers[] = {
     "Describe", "GetMetrics", "GetStatus", "ListSegments", "ListSessions", "ListSnapshots",
     "Monitor", "PinSnapshot", "Read", "RemoveSnapshot", "Snapshot",
@@ -114,7 +114,7 @@ static void remote_error_put_problems(Buffer *out, const json_t *problems) {
                         reply_count(problem, "line"));
         text_puts(out, reply_string(problem, "text"));
     }
-    /* Each is a sentence, with its full stop or without. */
+    /* Reasons are sentences with or without a full stop. */
     if (out->size > 0 && out->data[out->size - 1] != '.')
         text_putc(out, '.');
 }
@@ -130,7 +130,7 @@ static void remote_error_put_near(Buffer *out, const json_t *names) {
     text_puts(out, n > 0 ? "?" : "");
 }
 
-/* A parameter, as text or number. */
+/* Formats a parameter as text or number. */
 static void remote_error_put_plain(Buffer *out, const json_t *value) {
     if (json_is_string(value))
         text_puts(out, json_string_value(value));
@@ -207,7 +207,7 @@ static bool remote_error_holds(const gid_t *groups, int n, gid_t group) {
     return false;
 }
 
-/* Whether this process has the group; what the files say does not count. */
+/* Whether this process is in the group, whatever the files say. */
 static bool remote_error_is_in_group(gid_t group) {
     _cleanup_free_ gid_t *groups = NULL;
     int n = getgroups(0, NULL);
@@ -219,7 +219,7 @@ static bool remote_error_is_in_group(gid_t group) {
     return remote_error_holds(groups, MAX(n, 0), group);
 }
 
-/* Whether the user has it when he logs in. */
+/* Whether the user will be in it at the next login. */
 static bool remote_error_will_be_in_group(const struct passwd *user, gid_t group) {
     gid_t groups[256];
     int n = ARRAY_SIZE(groups);
@@ -234,7 +234,7 @@ void remote_error_describe_denial(const char *command, const char *method, Buffe
     const struct passwd *user;
     bool member = group && remote_error_is_in_group(group->gr_gid);
 
-    /* Whoever may read and was refused wanted what only admins get. */
+    /* A member of profd-read who was refused needs the rights of administrators. */
     if (member && strcmp(name, "profd-read") == 0) {
         name = "profd-admin";
         group = getgrnam(name);

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Errors of the daemon as a sentence and an exit status. */
+/* Words errors of the daemon as a sentence and an exit status. */
 
 #include <jansson.h>
 
 #include "util/buffer.h"
 
-/* What is known of the call that failed; all but `method` may be missing. */
+/* What is known about the failed call; all fields but `method` are optional. */
 typedef struct RemoteFailure {
-    const char *method;       /* as "ListSessions" */
-    const char *command;      /* as the user typed it; NULL: not known */
-    const char *error;        /* "NoSuchSession", or with its interface where that is not ours */
-    const json_t *parameters; /* safe to show */
+    const char *method;       /* like "ListSessions" */
+    const char *command;      /* as the user typed it; NULL: unknown */
+    const char *error;        /* "NoSuchSession", or with its interface if that is not ours */
+    const json_t *parameters; /* escaped */
     const char *version;      /* of the daemon */
 } RemoteFailure;
 
-/* Appends the sentence, safe to show, and returns the ExitStatus. */
+/* Appends the escaped sentence and returns the ExitStatus. */
 int remote_error_describe(const RemoteFailure *failure, Buffer *out);
 
-/* Why the caller may not, and on a line of its own what he can do. For tests, the group names are
- * put in. */
+/* Explains why the user lacks the right, and on a line of its own what helps. The group names are
+ * parameters for tests. */
 void remote_error_describe_denial(const char *command, const char *method, Buffer *out);

@@ -13,9 +13,9 @@
 #include "util/text.h"
 
 /*
- * The way from a command to the daemon and back: one connection, one call at a time. Replies are
- * made safe to show before a command sees them; whatever goes wrong becomes one sentence here,
- * which remote-error.c words, so that all commands fail alike.
+ * The connection between a command and the daemon: one connection, one call at a time. Replies are
+ * escaped before a command gets them. Every failure becomes one sentence, worded in remote-error.c,
+ * so that all commands fail alike.
  */
 
 #define INTERFACE "io.profd.Control."
@@ -37,7 +37,7 @@ Remote *remote_free(Remote *remote) {
     return NULL;
 }
 
-/* A profd that its user started for himself, where the system has none. */
+/* Tries a profd of this user, if the system has none. */
 static int remote_open_own(Connection **ret) {
     const char *folder = getenv("XDG_RUNTIME_DIR");
     _cleanup_free_ char *path = NULL;
@@ -70,7 +70,7 @@ int remote_try(const Context *c, Remote **ret) {
     return 0;
 }
 
-/* For sentences. */
+/* The path for messages. */
 static const char *remote_path_of(const char *path) {
     return path ? path : CONNECTION_DEFAULT_PATH;
 }
@@ -121,7 +121,7 @@ Connection *remote_connection(Remote *remote) {
     return remote->connection;
 }
 
-/* The connection failed, not the call. */
+/* Reports that the connection failed, not the call. */
 static int remote_lost(const Remote *remote, int r) {
     const char *method = remote->method;
 
@@ -149,7 +149,7 @@ static int remote_lost(const Remote *remote, int r) {
     }
 }
 
-/* The version of a daemon that does not know what we asked for; to be freed, or NULL. */
+/* The version of a daemon that does not know the request; must be freed; may be NULL. */
 static char *remote_ask_version(Remote *remote) {
     Reply reply;
     int r;
@@ -170,7 +170,7 @@ static bool remote_is_unknown(const char *error) {
            strcmp(error, "org.varlink.service.InvalidParameter") == 0;
 }
 
-/* The daemon refused: says it. The reply is gone once the daemon is asked for more. */
+/* Reports an error of the daemon. The reply becomes invalid when the daemon is asked for more. */
 static int remote_refused(Remote *remote, const Reply *reply) {
     _cleanup_(buffer_done) Buffer sentence = {};
     _cleanup_free_ char *version = NULL, *error = NULL;
@@ -199,7 +199,7 @@ static int remote_begin(Remote *remote, const char *method, json_t *parameters, 
     char name[METHOD_MAX + sizeof(INTERFACE)];
     int r;
 
-    /* Part of it could not be made. To ask for something else would be worse than not to ask. */
+    /* Building the parameters failed. Sending a different request would be worse than failing. */
     if (!parameters)
         return remote_lost(remote, -ENOMEM);
     snprintf(remote->method, sizeof(remote->method), "%s", method);
@@ -208,7 +208,7 @@ static int remote_begin(Remote *remote, const char *method, json_t *parameters, 
     return r < 0 ? remote_lost(remote, r) : STATUS_OK;
 }
 
-/* One reply, the caller's; *ret_continues tells whether there will be more. */
+/* One reply, owned by the caller; *ret_continues: whether more will follow. */
 static int remote_next(Remote *remote, json_t **ret, bool *ret_continues) {
     Reply reply = {};
     int r;
@@ -300,7 +300,7 @@ static int remote_gather(void *userdata, const json_t *reply) {
     Gathering *g = userdata;
     json_t *item = json_object_get(reply, g->member);
 
-    /* An empty list is one reply with nothing in it. */
+    /* An empty list is one reply without the member. */
     if (!item || json_is_null(item))
         return STATUS_OK;
     return json_array_append(g->array, item) < 0 ? remote_lost(g->remote, -ENOMEM) : STATUS_OK;

@@ -7,12 +7,12 @@
 #include "util/text.h"
 
 /*
- * What the daemon said, made safe and read. The daemon has escaped what came from outside; that
- * whoever listens at a socket did so is checked here once for all strings, so that tables,
- * sentences and JSON can show them as they are.
+ * Escapes and reads replies. The daemon has escaped text from outside; all strings are escaped
+ * again here, in case something else listens at the socket, so that tables, sentences and JSON can
+ * print them directly.
  */
 
-/* Whole numbers below 2^53 keep all of theirs, and 0.1 is not shown as what it is. */
+/* Enough for whole numbers below 2^53, and few enough to print 0.1 as 0.1. */
 enum { REAL_DIGITS = 16 };
 
 const char *reply_string(const json_t *object, const char *name) {
@@ -91,7 +91,7 @@ static json_t *reply_shown_object(const json_t *value) {
     return copy;
 }
 
-/* Recursion is bounded by the nesting that a message may have. */
+/* The recursion is bounded by the nesting of a message. */
 json_t *reply_shown(const json_t *value) {
     switch (json_typeof(value)) {
     case JSON_STRING:

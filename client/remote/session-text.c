@@ -10,8 +10,8 @@
 #include "util/text.h"
 
 /*
- * What an engineer asks of a session, in the order in which he asks: does it record, what, how
- * much of it is lost, how far back can I look, what is wrong and what do I do about it.
+ * What an engineer asks about a session, in the usual order: does it record, what, how much is
+ * lost, how far back does it reach, what is wrong and what helps.
  */
 
 enum { GAPS_SHOWN = 3 };
@@ -26,7 +26,7 @@ Color session_color(const json_t *session) {
     return strcmp(state, "active") == 0 ? COLOR_GOOD : COLOR_NONE;
 }
 
-/* A sentence out of a part of one. */
+/* Makes a sentence out of a clause. */
 static void session_text_put_sentence(Buffer *out, const char *text) {
     size_t at = out->size;
 
@@ -132,7 +132,7 @@ static void session_text_show_stored(const Screen *s, const json_t *session, Buf
     screen_buffer(s, "Stored", text);
 }
 
-/* What a snapshot can have. */
+/* Prints the window that a snapshot can have. */
 static void session_text_show_window(const Screen *s, const json_t *session, Buffer *text,
                                      uint64_t now_us) {
     if (!reply_has(session, "oldestUsec"))
@@ -146,7 +146,7 @@ static void session_text_show_window(const Screen *s, const json_t *session, Buf
     screen_buffer(s, "Window", text);
 }
 
-/* Times that no snapshot can have. */
+/* Prints the times that no snapshot can have. */
 static void session_text_show_gaps(const Screen *s, const json_t *session, Buffer *text) {
     PdCoverage coverage;
 
@@ -155,7 +155,7 @@ static void session_text_show_gaps(const Screen *s, const json_t *session, Buffe
     pd_coverage_done(&coverage);
 }
 
-/* The rest, for who looks at this session alone. */
+/* Prints the details for a user who asked for this session. */
 static void session_text_show_details(const Screen *s, const json_t *session, Buffer *text,
                                       uint64_t now_us) {
     screen_printf(s, "Kind", "%s%s",

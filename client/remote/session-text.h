@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Sessions of the daemon as people read them. */
+/* Prints sessions of the daemon for people. */
 
 #include <jansson.h>
 
 #include "client/frame/screen.h"
 
-/* Of a session's state, given whether it is degraded. */
+/* The colour of a session's state, which depends on whether it is degraded. */
 Color session_color(const json_t *session);
-/* A block of a screen; `whole`: with what only who looks at this one session wants to know. */
+/* Prints a block on a screen; `whole`: with details for a user who asked for this session. */
 void session_show(const Screen *s, const json_t *session, bool whole, uint64_t now_us);
-/* A reason why something is degraded: what it means, what helps, and its name. */
+/* Appends a reason for being degraded: its meaning, its remedy, and its name. */
 void session_put_reason(Buffer *out, const json_t *reason);
-/* Reasons with their remedies, of anything that has a member "degraded"; where it has sessions
- * too, those reasons that none of them names. */
+/* Prints reasons with their remedies for any object with a member "degraded"; if it has sessions
+ * too, only the reasons that none of them has. */
 void session_show_degraded(const Screen *s, const json_t *object);

@@ -16,8 +16,8 @@
 #include "util/text.h"
 
 /*
- * The snapshots that profd keeps: a table of all, a screen of one, and what becomes of them (`rm`,
- * `pin`). Several names are done one after the other; the first failure is the status.
+ * The snapshots that profd keeps: a table of all, a screen for one, and the commands `rm` and
+ * `pin`. Several names are processed one after the other; the first failure is the exit status.
  */
 
 static void snapshot_list_put_kept(Buffer *out, const json_t *snapshot) {

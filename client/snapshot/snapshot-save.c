@@ -21,15 +21,15 @@
 #include "util/text.h"
 
 /*
- * A snapshot on its way to the one who asked: each file of it is one call, answered by as many
- * bytes as were announced. What comes is not looked into, only counted; names of files are checked,
- * since they become paths here. For a pipe it is made into a stream, which wants to jump about in
- * the file, so that lies in an unlinked one meanwhile.
+ * Fetches a snapshot: one call for each file, answered with the announced number of bytes. The
+ * content is not parsed, only counted; file names are checked, since they become paths. For a pipe
+ * the snapshot is converted to a stream, which needs a seekable input, so it is first saved to an
+ * unlinked file.
  */
 
 enum { CHUNK = 256 * 1024, FILES_MAX = 64 };
 
-/* "data" or "data.N": what a recording in a folder has. */
+/* "data" or "data.N": the names in a recording folder. */
 static bool snapshot_save_is_file_name(const char *name) {
     size_t n = strlen(name);
 
@@ -44,7 +44,7 @@ static int snapshot_save_write_complain(const char *path, int r) {
                     strerror(-r));
 }
 
-/* One file of it into a descriptor; `path` is for words. */
+/* Fetches one file into a descriptor; `path` is for messages. */
 static int snapshot_save_fetch(const Context *c, const json_t *snapshot, const char *file, int to,
                                const char *path) {
     _cleanup_(remote_freep) Remote *remote = NULL;
@@ -69,7 +69,7 @@ static int snapshot_save_fetch(const Context *c, const json_t *snapshot, const c
         if (n <= 0)
             return complain(STATUS_FAILED, "profd ended %" PRIu64 " bytes before the end: %s.",
                             left, n < 0 ? strerror((int)-n) : "the connection was closed");
-        /* Who does not want more of a stream says so himself. */
+        /* EPIPE means that the reader of our stream has left, which needs no message. */
         if (r < 0)
             return r == -EPIPE ? STATUS_FAILED : snapshot_save_write_complain(path, r);
         left -= (uint64_t)n;
@@ -117,7 +117,7 @@ int snapshot_save(const Context *c, const json_t *snapshot, const char *path, bo
     return status;
 }
 
-/* A file without a name, where there is room for big ones. */
+/* Opens an unlinked file where large files have room. */
 static int snapshot_save_open_unlinked(void) {
     const char *folder = getenv("TMPDIR");
     int fd = open(folder && *folder ? folder : "/var/tmp", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
@@ -144,7 +144,7 @@ int snapshot_pass_on(Context *c, const json_t *snapshot, bool stream) {
     return convert_to_stream(c, path);
 }
 
-/* Gaps have their sentences there too, for whoever reads no coverage. */
+/* Gaps are also described here, for users who do not read the coverage. */
 static void snapshot_save_describe_rest(Buffer *out, const json_t *snapshot, bool has_coverage) {
     static const char gap[] = "Not recorded from ";
     const json_t *reason;
@@ -219,10 +219,10 @@ void snapshot_describe(Buffer *out, const json_t *snapshot) {
 bool snapshot_hint(Buffer *out, const char *path) {
     struct stat st;
 
-    /* What was escaped is no path any more. */
+    /* An escaped string is no longer the path. */
     if (strchr(path, '\\') || stat(path, &st) < 0 || access(path, R_OK) < 0)
         return false;
-    /* perf reads what is root's or the reader's own, all else by force. */
+    /* perf reads files of root or of the user without -f, others only with it. */
     text_printf(out, "perf report %s-i ", st.st_uid == 0 || st.st_uid == geteuid() ? "" : "-f ");
     shell_put_word(out, path, strlen(path));
     return true;
@@ -242,7 +242,7 @@ void progress_show(Progress *progress, const char *phase, uint64_t done, uint64_
         text_printf(&line, " %" PRIu64 "%% of ", MIN(done, total) / MAX(total / 100, (uint64_t)1));
         figure_size(&line, total);
     }
-    /* Whatever is said next begins where this does, and covers it. */
+    /* The next message begins in column 0 and overwrites this line. */
     text_putc(&line, '\r');
     if (buffer_error(&line) == 0)
         progress->shown |= file_write_all(STDERR_FILENO, line.data, line.size) == 0;

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the verbs of snapshots share. Snapshots are objects as the daemon sent them, safe to show.
- */
+/* What the snapshot commands share. Snapshots are objects from the daemon, escaped already. */
 
 #include <jansson.h>
 
 #include "client/frame/command.h"
 
-/* How far the daemon is, on stderr where that is a terminal and nobody asked for quiet. */
+/* Shows the progress of the daemon on stderr, if that is a terminal and --quiet is not set. */
 typedef struct Progress {
-    bool shown; /* something stands there */
+    bool shown; /* a line is shown at present */
     bool wanted;
 } Progress;
 
@@ -18,15 +17,16 @@ Progress progress_of(const Context *c);
 void progress_show(Progress *progress, const char *phase, uint64_t done, uint64_t total);
 void progress_end(Progress *progress);
 
-/* Writes the files of a snapshot to `path`, a file or a folder that appears whole or not at all. */
+/* Writes the files of a snapshot to `path`, a file or a folder that appears complete or not at
+ * all. */
 int snapshot_save(const Context *c, const json_t *snapshot, const char *path, bool force);
-/* Its one file to stdout; `stream`: in the layout that readers of a pipe want. */
+/* Writes its only file to stdout; `stream`: in the layout for pipes. */
 int snapshot_pass_on(Context *c, const json_t *snapshot, bool stream);
 
-/* One sentence: how long, of what, how many samples, what is missing. */
+/* One sentence: its length, its session, the number of samples, what is missing. */
 void snapshot_describe(Buffer *out, const json_t *snapshot);
-/* How many of its files have no build id; 0 where profd is older and does not say. */
+/* How many mapped files have no build id; 0 if profd is too old to report it. */
 uint64_t snapshot_unidentified(const json_t *snapshot);
-/* The perf that shows what lies at `path`, as the one who asked has to write it. False where he
+/* A perf command that shows the file at `path`, in the form that this user needs. False if the user
  * cannot read it. */
 bool snapshot_hint(Buffer *out, const char *path);

@@ -14,13 +14,13 @@
 #include "util/text.h"
 
 /*
- * `profctl snapshot`: asks for a window of the past and tells where it is. What the daemon keeps
- * has a name and a path, which is all that goes to stdout. With -o it is kept only while our
- * connection is open, read over others, and becomes a file of the one who asked; should we be
- * interrupted at any point, the connection ends and with it what was made.
+ * `profctl snapshot`: requests a window of the past and prints where the snapshot is. A snapshot
+ * that the daemon keeps has a name and a path, and the path alone goes to stdout. With -o the
+ * daemon keeps it only while our connection is open; its bytes are sent to us and become a file of
+ * this user. If we are interrupted, the connection closes and the daemon deletes the snapshot.
  */
 
-/* The limits of profd. */
+/* The same limits as in profd. */
 enum { IDS_MAX = 256, PID_MAX = 1 << 22, NAME_LENGTH_MAX = 64, REASON_LENGTH_MAX = 255 };
 
 typedef struct SnapshotSettings {
@@ -81,14 +81,14 @@ static bool snapshot_streams(const void *settings, char **arguments) {
     return snapshot_to_stdout(settings);
 }
 
-/* As profd has it. */
+/* The same rule as in profd. */
 static bool snapshot_name_is_valid(const char *name) {
     size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
 
     return n > 0 && n <= NAME_LENGTH_MAX && !name[n] && !strchr("._-", name[0]);
 }
 
-/* A window that begins where it ends, or later, can hold nothing. */
+/* A window that begins at or after its end can contain nothing. */
 static int snapshot_check_start(const SnapshotSettings *s) {
     uint64_t now = figure_now_us(), end = s->until.set ? s->until.us : s->at.set ? s->at.us : now;
 
@@ -103,7 +103,7 @@ static int snapshot_check_start(const SnapshotSettings *s) {
     return complain(STATUS_USAGE, "--since lies in the future; --follow-up=SPAN waits for it.");
 }
 
-/* Refuses what profd would refuse, with words for it. */
+/* Refuses what profd would refuse, with better messages. */
 static int snapshot_check_values(const SnapshotSettings *s) {
     if (s->name && !snapshot_name_is_valid(s->name))
         return complain(STATUS_USAGE,
@@ -124,7 +124,7 @@ static int snapshot_check_values(const SnapshotSettings *s) {
     return snapshot_check_start(s);
 }
 
-/* What contradicts itself. */
+/* Refuses contradictory options. */
 static int snapshot_check(const SnapshotSettings *s) {
     if (s->last.set && (s->since.set || s->until.set))
         return complain(STATUS_USAGE, "--last is counted from the end; leave out --since and "
@@ -163,7 +163,7 @@ static void snapshot_set_words(json_t **parameters, const char *name, const Opti
         json_decref(list);
 }
 
-/* `what` they are, for a sentence about too many of them. */
+/* `what`: their name in the message about too many of them. */
 static int snapshot_set_ids(json_t **parameters, const char *name, const OptionNumbers *ids,
                             const char *what) {
     json_t *list = json_array();
@@ -187,11 +187,11 @@ static int snapshot_set_ids(json_t **parameters, const char *name, const OptionN
 static const char *snapshot_layout_word(const SnapshotSettings *s) {
     if (s->layout == WORD_DIRECTORY)
         return "directory";
-    /* What goes elsewhere has one layout, whatever the session's is. */
+    /* A snapshot with -o always has the same layout, whatever the session's layout is. */
     return s->layout || s->output ? "file" : NULL;
 }
 
-/* Does it become a stream on its way out? */
+/* Whether it is converted to a stream for output. */
 static bool snapshot_becomes_stream(const SnapshotSettings *s) {
     return snapshot_to_stdout(s) && s->layout != WORD_FILE;
 }
@@ -209,7 +209,7 @@ static int snapshot_make_parameters(const SnapshotSettings *s, json_t **ret) {
     snapshot_set_string(&parameters, "name", s->name);
     snapshot_set_string(&parameters, "reason", s->reason);
     snapshot_set_string(&parameters, "layout", snapshot_layout_word(s));
-    /* A stream is made of what was unpacked again. */
+    /* A stream is made from uncompressed data. */
     snapshot_set_string(&parameters, "compress", snapshot_becomes_stream(s) ? "none" : s->compress);
     snapshot_set_words(&parameters, "comms", &s->comms);
     snapshot_set_words(&parameters, "cgroups", &s->cgroups);
@@ -248,7 +248,7 @@ static int snapshot_on_reply(void *userdata, const json_t *reply) {
     return STATUS_OK;
 }
 
-/* What to do with it next, in words that can be run as they stand. */
+/* Prints a command to continue with, ready to run. */
 static void snapshot_print_hint(const Context *c, const json_t *snapshot, const char *path) {
     _cleanup_(buffer_done) Buffer said = {}, hint = {};
 
@@ -269,7 +269,7 @@ static void snapshot_print_hint(const Context *c, const json_t *snapshot, const 
         remark_buffer(&said);
 }
 
-/* The path on stdout, the rest on stderr; STATUS_PARTIAL where something is missing. */
+/* Prints the path on stdout, the rest on stderr; STATUS_PARTIAL if something is missing. */
 static int snapshot_print_result(Context *c, json_t *snapshot, const char *path) {
     _cleanup_(buffer_done) Buffer said = {};
     bool partial = json_array_size(json_object_get(snapshot, "partial")) > 0;
@@ -279,7 +279,7 @@ static int snapshot_print_result(Context *c, json_t *snapshot, const char *path)
         status = reply_print(c, snapshot);
     else if (path)
         text_printf(&c->out.buffer, "%s\n", path);
-    (void)output_flush(&c->out); /* on a terminal it comes first */
+    (void)output_flush(&c->out); /* flush it so that it comes first on a terminal */
     snapshot_describe(&said, snapshot);
     if (partial || !c->quiet)
         remark_buffer(&said);
@@ -288,7 +288,7 @@ static int snapshot_print_result(Context *c, json_t *snapshot, const char *path)
     return status == STATUS_OK && partial ? STATUS_PARTIAL : status;
 }
 
-/* Where the one who asked wants it, out of the daemon's hands. */
+/* Fetches the snapshot from the daemon and writes it to the requested place. */
 static int snapshot_deliver(Context *c, const SnapshotSettings *s, json_t *snapshot) {
     int status;
 

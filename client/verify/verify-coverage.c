@@ -7,7 +7,7 @@
 #include "client/remote/coverage-text.h"
 #include "perfdata/feature/environment.h"
 
-/* What the recorder itself says that it did not record. Only profd says so. */
+/* What the recorder itself reports as not recorded. Only profd writes this feature. */
 
 static void verify_coverage_add_gap(const PdGap *gap, Findings *findings) {
     _cleanup_(buffer_done) Buffer text = {};
@@ -22,7 +22,7 @@ static bool verify_coverage_is_of_profd(const PdEnvironment *env) {
     return env->has[PD_FEATURE_VERSION] && strncmp(env->version, "profd", 5) == 0;
 }
 
-/* What makes no sense is told of with the other features. */
+/* An invalid body is reported with the other features. */
 static int verify_coverage_read_feature(PdReader *reader, unsigned bit, PdEnvironment *env) {
     Bytes body;
     int r = pd_reader_feature(reader, bit, &body);

@@ -10,11 +10,11 @@
 
 /*
  * What can be wrong with records, one at a time and as a stream: sizes, bodies, ids, and the
- * promise of FINISHED_ROUND. A kind of fault is counted and its first place kept, so that a file
- * that is wrong throughout costs one line a kind.
+ * promise of FINISHED_ROUND. Each kind of fault is counted and its first place is kept, so that a
+ * broken file costs one line for each kind.
  */
 
-/* What a tool may write in sizes that are no multiple of 8, and does. */
+/* Records of tools whose size may legitimately not be a multiple of 8. */
 static bool verify_record_may_be_odd(uint32_t type) {
     switch (type) {
     case PD_RECORD_TRACING_DATA:
@@ -109,7 +109,7 @@ void verify_record(RecordChecks *c, const PdReader *reader, const PdRecord *reco
     verify_record_check_time(c, reader, record, stamp);
 }
 
-/* Each kind of fault with its words, for one record and for several. */
+/* Each kind of fault with its text, for one record and for several. */
 typedef struct Fault {
     size_t tally; /* offset in RecordChecks */
     Severity severity;
@@ -160,7 +160,7 @@ static void verify_record_report_lost(const RecordChecks *c, Findings *findings)
                      c->throttled == 1 ? "" : "s");
 }
 
-/* What SAMPLE_TIME says of the whole, against what was seen. */
+/* Compares SAMPLE_TIME with the samples. */
 static int verify_record_check_sample_time(const RecordChecks *c, PdReader *reader,
                                            Findings *findings) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
@@ -178,7 +178,7 @@ static int verify_record_check_sample_time(const RecordChecks *c, PdReader *read
     r = pd_environment_read(env, PD_FEATURE_SAMPLE_TIME, body, swap);
     if (r < 0)
         return r == -EBADMSG ? 0 : r;
-    /* perf leaves zeroes where it had no need to look at the samples, and all ones with them. */
+    /* perf leaves zeroes if it did not examine the samples, and all ones if there were none. */
     if (env->last_sample_time == 0 || env->first_sample_time == UINT64_MAX)
         return 0;
     if (c->first_ns < env->first_sample_time || c->last_ns > env->last_sample_time)
@@ -228,7 +228,7 @@ static void verify_record_check_feature(PdReader *reader, PdEnvironment *env, un
                      "feature %s is larger than what is read of one", name ?: number);
         return;
     }
-    /* verify_sections() reports what lies behind the end of the file. */
+    /* verify_sections() reports what is beyond the end of the file. */
     if (r == -EBADMSG)
         return;
     if (r >= 0 && name)

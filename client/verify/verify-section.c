@@ -11,14 +11,14 @@
 #include "perfdata/feature/environment.h"
 
 /*
- * Sections as the header, the attrs and the feature table place them, read anew from the file: the
- * reader takes what it can use and need not care whether two sections share bytes. All of them go
- * into one list, which is sorted and walked once.
+ * Reads the sections that the header, the attrs and the feature table define again from the file:
+ * the reader takes what it can use and does not check whether two sections share bytes. All of them
+ * go into one list, which is sorted and checked in one pass.
  */
 
 enum {
-    SECTIONS_MAX = 70000, /* an ids section each for the most events there can be, and features */
-    OVERLAPS_MAX = 10,    /* told one by one */
+    SECTIONS_MAX = 70000, /* an ids section for each of the most events possible, and features */
+    OVERLAPS_MAX = 10,    /* printed one by one */
     FILE_SECTION = 16,    /* struct perf_file_section */
 };
 
@@ -31,12 +31,13 @@ typedef struct Sections {
     int fd;
     bool swap;
     uint64_t file_size;
-    Section behind;    /* the first that ends behind the file */
-    uint64_t n_behind; /* how many do: a file that was cut off has one flaw, not one a section */
+    Section behind;    /* the first one that ends after the file */
+    uint64_t n_behind; /* their number: a file that was cut off has one flaw, not one for each
+                        * section */
     Findings *findings;
     Section *items;
     size_t n, allocated;
-    int error; /* the first that is not about the file */
+    int error; /* the first error that is not about the file */
 } Sections;
 
 static bool verify_section_grow(Sections *s) {
@@ -52,7 +53,7 @@ static bool verify_section_grow(Sections *s) {
     return true;
 }
 
-/* False where it does not lie in the file. */
+/* False if it is not within the file. */
 _printf_(4, 5) static bool add(Sections *s, uint64_t offset, uint64_t size, const char *format,
                                ...) {
     Section section = {.offset = offset};
@@ -75,7 +76,7 @@ _printf_(4, 5) static bool add(Sections *s, uint64_t offset, uint64_t size, cons
     return true;
 }
 
-/* Zeroes where the file ends: what is said about such a section is said by its bounds. */
+/* Fills with zeroes after the end of the file: a section there is reported by its bounds. */
 static void verify_section_read_at(Sections *s, uint64_t offset, uint8_t *to, size_t n) {
     ssize_t got = pread(s->fd, to, n, (off_t)offset);
 
@@ -135,7 +136,7 @@ static int verify_section_by_offset(const void *x, const void *y) {
 }
 
 static void verify_section_find_overlaps(Sections *s) {
-    const Section *reaching = NULL; /* the one that ends last so far */
+    const Section *reaching = NULL; /* the one with the highest end so far */
     uint64_t n = 0;
 
     if (s->n == 0)

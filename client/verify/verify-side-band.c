@@ -8,15 +8,15 @@
 #include "util/hash.h"
 
 /*
- * Samples whose thread has no name or whose address lies in no mapping, by process. Both mean that
+ * Samples whose thread has no name or whose address is in no mapping, by process. Both mean that
  * side-band is missing: it was lost, written too late, or never recorded. The processes with most
- * of them are told one by one, the rest in a sum.
+ * of them are listed one by one, the rest as a sum.
  */
 
 enum {
     PROCESSES_MAX = 65536,
     SLOTS = 2 * PROCESSES_MAX,
-    TOLD_MAX = 10,
+    LISTED_MAX = 10,
 };
 
 typedef struct Process {
@@ -61,7 +61,7 @@ static int verify_side_band_on_sample(ProcessTable *table, const ReplaySample *s
     ProcessAnswer comm, dso;
     Process *p;
 
-    /* A thread past its end has no number of its own any more. */
+    /* A sample after the end of its thread has no pid. */
     if (sample->pid == UINT32_MAX)
         return 0;
     dso = process_table_dso(table, sample->pid, sample->tid, sample->cpumode, sample->ip, NULL);
@@ -136,7 +136,7 @@ static void verify_side_band_report_comms(SideBand *s, Findings *findings) {
     for (size_t i = 0; i < s->n && s->processes[i].no_comm > 0; i++) {
         const Process *p = &s->processes[i];
 
-        if (i < TOLD_MAX) {
+        if (i < LISTED_MAX) {
             findings_add(findings, SEVERITY_WARNING, "comm", NULL, p->no_comm,
                          "%" PRIu64 " of %" PRIu64 " samples of process %" PRIi32
                          " are of threads that nothing names",
@@ -160,7 +160,7 @@ static void verify_side_band_report_maps(SideBand *s, Findings *findings) {
     for (size_t i = 0; i < s->n && s->processes[i].no_map > 0; i++) {
         const Process *p = &s->processes[i];
 
-        if (i < TOLD_MAX) {
+        if (i < LISTED_MAX) {
             findings_add(findings, SEVERITY_WARNING, "mapping", NULL, p->no_map,
                          "%" PRIu64 " of %" PRIu64 " samples of process %" PRIi32
                          "%s%s%s lie in no mapping",

@@ -2,32 +2,33 @@
 #pragma once
 
 /*
- * The parts of `verify`. Each looks at one thing and adds what it finds; none stops at the first
- * finding. Negative returns mean that the system failed, not that the recording is bad.
+ * The parts of `verify`. Each checks one thing and adds its findings; none stops at the first one.
+ * Negative return values mean that the system failed, not that the recording is bad.
  */
 
 #include "client/frame/finding.h"
 #include "perfdata/reader/reader.h"
 
-/* What lies where in the file: sections within its bounds, none over another. `path` is that of
- * a file or of a directory; a stream has no sections. */
-/* 1: some end behind the file, which is one finding; 0: none does. */
+/* Checks the positions in the file: sections within its bounds, without overlaps. `path` is a file
+ * or a directory; a stream has no sections. */
+/* 1: some sections end after the file, which is one finding; 0: none does. */
 int verify_sections(const char *path, const PdReader *reader, Findings *findings);
 
-/* Each feature says what it announces. After the records, since a pipe has them only then. */
+/* Checks that each feature is valid. Call it after the records, because a pipe has features only
+ * then. */
 int verify_features(PdReader *reader, Findings *findings);
 
-/* Which times its recorder says that it did not record. */
+/* Reports the times that the recorder says it did not record. */
 int verify_coverage(PdReader *reader, Findings *findings);
 
-/* Ids lead to one event each. After the records likewise. */
+/* Checks that ids identify one event each. Also after the records. */
 void verify_events(PdReader *reader, bool truncated, Findings *findings);
 
-/* Records one by one. An all-zero one is valid before the first. */
+/* Checks records one by one. A zeroed struct is valid before the first one. */
 typedef struct RecordTally {
     uint64_t n;
     Place first;
-    uint32_t type; /* of the first */
+    uint32_t type; /* type of the first one */
 } RecordTally;
 
 typedef struct RecordChecks {
@@ -44,7 +45,7 @@ void verify_record(RecordChecks *checks, const PdReader *reader, const PdRecord 
                    const PdStamp *stamp, int stamped);
 int verify_records_end(const RecordChecks *checks, PdReader *reader, Findings *findings);
 
-/* Which samples nobody can name or place. */
+/* Finds samples without a name or a mapping. */
 typedef struct SideBand SideBand;
 
 int side_band_new(PdReader *reader, SideBand **ret);

@@ -11,9 +11,10 @@
 #include "util/text.h"
 
 /*
- * `profctl verify`: reads each recording once, from the first record to the last, and tells one
- * line a finding. Errors are contradictions of the file with itself or with the format, and make
- * the status 8; warnings and notes are about what its recorder could not see, and do not.
+ * `profctl verify`: reads each recording once, from the first record to the last, and prints one
+ * line for each finding. Errors are contradictions within the file or with the format, and make the
+ * exit status 8; warnings and notes are about what the recorder could not see, and do not change
+ * it.
  */
 
 typedef struct Verify {
@@ -59,7 +60,7 @@ static void verify_report_damage(Verify *v, bool truncated) {
     if (pd_reader_header(v->reader)->unfinished && !damage)
         findings_add(&v->findings, SEVERITY_ERROR, "unfinished", NULL, 1,
                      "its recorder never finished it, so it ends early and has no features");
-    /* A section that ends behind the file is the same flaw. */
+    /* A section that ends after the end of the file is the same flaw. */
     if (!damage || (truncated && damage->cut_off))
         return;
     place.file = damage->file;
@@ -148,7 +149,7 @@ static int verify_one(Context *c, const char *path, Fields *f) {
     return v.findings.counts[SEVERITY_ERROR] > 0 ? STATUS_PARTIAL : STATUS_OK;
 }
 
-/* What could not be read at all outweighs what has findings. */
+/* A file that could not be read outweighs one with findings. */
 static int verify_worse(int a, int b) {
     if (a == STATUS_OK || b == STATUS_FAILED)
         return b;

@@ -24,10 +24,10 @@
  */
 
 enum {
-    LOOK_MS = 1000,  /* between two checks of a helper that does not answer */
-    STUCK_LOOKS = 4, /* consecutive checks that find it waiting for a file system */
-    LOOKS_MAX = 60,  /* for one answer */
-    END_MS = 10,     /* between two queries of its exit status */
+    CHECK_MS = 1000,  /* between two checks of a helper that does not answer */
+    STUCK_CHECKS = 4, /* consecutive checks that find it waiting for a file system */
+    CHECKS_MAX = 60,  /* for one answer */
+    END_MS = 10,      /* between two queries of its exit status */
     END_TRIES = 200,
     RESTART_FIRST_MS = 100,
     RESTART_LAST_MS = 10000,
@@ -158,14 +158,14 @@ static bool elf_helper_waits_for_a_file_system(const ElfHelper *h) {
 static int elf_helper_wait_for_answer(const ElfHelper *h) {
     unsigned stuck = 0;
 
-    for (unsigned i = 0; i < LOOKS_MAX; i++) {
+    for (unsigned i = 0; i < CHECKS_MAX; i++) {
         struct pollfd fds[] = {{.fd = h->socket, .events = POLLIN},
                                {.fd = keeper_stop_fd(h->keeper), .events = POLLIN}};
 
-        if (poll(fds, ARRAY_SIZE(fds), LOOK_MS) > 0)
+        if (poll(fds, ARRAY_SIZE(fds), CHECK_MS) > 0)
             return fds[0].revents != 0 ? 0 : -EAGAIN;
         stuck = elf_helper_waits_for_a_file_system(h) ? stuck + 1 : 0;
-        if (stuck == STUCK_LOOKS)
+        if (stuck == STUCK_CHECKS)
             return -ETIMEDOUT;
     }
     return -EAGAIN;

@@ -21,7 +21,7 @@ typedef enum ScanWork {
     SCAN_STOP,
     SCAN_KERNEL,
     SCAN_CGROUPS,
-    SCAN_LOOK, /* list the processes */
+    SCAN_LIST, /* list the processes */
     SCAN_PROCESS,
     SCAN_IMAGE, /* the build id of a file */
     SCAN_TABLE, /* its unwind table */

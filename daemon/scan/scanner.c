@@ -269,7 +269,7 @@ static int scanner_work(Scanner *s, const ScanRequest *request) {
         return r;
     case SCAN_CGROUPS:
         return scanner_read_cgroups(s);
-    case SCAN_LOOK:
+    case SCAN_LIST:
         return scanner_list_now(s);
     case SCAN_PROCESS:
         return scanner_read_process(s, request->pid);
@@ -497,7 +497,7 @@ void scanner_see_data(Scanner *s, bool see) {
 }
 
 int scanner_list(Scanner *s) {
-    scan_queue_ask(s->queue, SCAN_LOOK);
+    scan_queue_ask(s->queue, SCAN_LIST);
     return 0;
 }
 

@@ -256,13 +256,13 @@ static int listing_widen(void *userdata, const StoreSegmentInfo *info) {
     return 0;
 }
 
-/* Whether the entry has samples; then widens the span. Sets *untold if its manifest was not read
+/* Whether the entry has samples; then widens the span. Sets *unread if its manifest was not read
  * yet. */
 static bool listing_widen_by(Store *store, const char *session, const Entry *entry,
-                             uint64_t span[2], bool *untold) {
+                             uint64_t span[2], bool *unread) {
     StoreSegmentInfo info;
 
-    *untold |= !entry->is_known;
+    *unread |= !entry->is_known;
     if (!entry->is_known || entry->samples == 0)
         return false;
     info = listing_info_of(store, session, entry);
@@ -273,21 +273,21 @@ static bool listing_widen_by(Store *store, const char *session, const Entry *ent
 /* The first and last entry are enough, since numbers follow time. `reads`: may touch the disk, so
  * not on the main thread. */
 static bool listing_span_of(Store *store, const char *session, bool reads, uint64_t span[2]) {
-    bool untold = false;
+    bool unread = false;
     Rows rows = {};
 
     if (listing_copy_rows(store, session, &rows) < 0)
         return true;
     for (size_t i = 0; i < rows.n; i++)
         if ((!reads || folder_know(store, rows.folder, &rows.entries[i])) &&
-            listing_widen_by(store, session, &rows.entries[i], span, &untold))
+            listing_widen_by(store, session, &rows.entries[i], span, &unread))
             break;
     for (size_t i = rows.n; i > 0; i--)
         if ((!reads || folder_know(store, rows.folder, &rows.entries[i - 1])) &&
-            listing_widen_by(store, session, &rows.entries[i - 1], span, &untold))
+            listing_widen_by(store, session, &rows.entries[i - 1], span, &unread))
             break;
     free(rows.entries);
-    return !untold;
+    return !unread;
 }
 
 static bool listing_span_of_all(Store *store, const char *session, bool reads, uint64_t span[2]) {

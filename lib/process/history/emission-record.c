@@ -85,7 +85,7 @@ ProcessImage *emission_code_of(const Emission *e, ProcessImage *image) {
 }
 
 static bool emission_record_needs_mark(const Emission *e, const PdMmap *m) {
-    return m->build_id_size == 0 && e->history->identify != HISTORY_AS_TOLD &&
+    return m->build_id_size == 0 && e->history->identify != HISTORY_UNCHANGED &&
            path_is_file(m->filename);
 }
 

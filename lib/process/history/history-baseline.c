@@ -355,7 +355,7 @@ static void history_baseline_give_up_waiting(History *h) {
         for (EmittedProcess *m = p->emitted; m; m = m->next)
             m->blank = false;
     }
-    h->untold = h->first_unknown;
+    h->unknown_next = h->first_unknown;
 }
 
 int history_sweep_missing(History *h, uint64_t begin_ns) {
@@ -376,10 +376,10 @@ int history_sweep_missing(History *h, uint64_t begin_ns) {
 }
 
 int history_next_unknown(History *h, uint32_t *ret_pid) {
-    while (h->untold) {
-        Process *p = h->untold;
+    while (h->unknown_next) {
+        Process *p = h->unknown_next;
 
-        h->untold = p->unknown_after;
+        h->unknown_next = p->unknown_after;
         if (p->waits_on)
             continue;
         *ret_pid = p->pid;

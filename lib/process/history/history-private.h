@@ -147,7 +147,7 @@ struct History {
     Task **task_buckets;
     size_t n_task_buckets, n_tasks;
     Process *first_unknown, *last_unknown;
-    Process *untold; /* where history_next_unknown() continues */
+    Process *unknown_next; /* where history_next_unknown() continues */
     uint64_t n_unknown;
     uint32_t mark;
 

@@ -116,8 +116,8 @@ void process_set_unknown(History *h, Process *p) {
     p->unknown_before = h->last_unknown;
     *(h->last_unknown ? &h->last_unknown->unknown_after : &h->first_unknown) = p;
     h->last_unknown = p;
-    if (!h->untold)
-        h->untold = p;
+    if (!h->unknown_next)
+        h->unknown_next = p;
     h->n_unknown++;
 }
 
@@ -127,8 +127,8 @@ void process_set_known(History *h, Process *p) {
     if (!p->listed)
         return;
     p->listed = false;
-    if (h->untold == p)
-        h->untold = p->unknown_after;
+    if (h->unknown_next == p)
+        h->unknown_next = p->unknown_after;
     *(p->unknown_before ? &p->unknown_before->unknown_after : &h->first_unknown) = p->unknown_after;
     *(p->unknown_after ? &p->unknown_after->unknown_before : &h->last_unknown) = p->unknown_before;
     p->unknown_before = p->unknown_after = NULL;

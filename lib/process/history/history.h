@@ -130,8 +130,8 @@ void history_set_vdso(History *history, Bytes build_id);
  * file is at the path when it reads the recording.
  */
 typedef enum HistoryIdentify {
-    HISTORY_AS_TOLD, /* written unchanged */
-    HISTORY_MARKS,   /* written with PD_NO_BUILD_ID appended to their names */
+    HISTORY_UNCHANGED, /* written unchanged */
+    HISTORY_MARKS,     /* written with PD_NO_BUILD_ID appended to their names */
     /* The same, but while a lookup through history_next_wanted() is running, the mapping is held
      * back, for at most 3 s. It is then written with its own time, because the floor waits too. */
     HISTORY_ASKS,
