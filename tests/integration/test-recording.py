@@ -16,30 +16,46 @@ from tap import check, equal, main, test  # noqa: E402
 FOLDER = tempfile.TemporaryDirectory(prefix="profd-test.")
 PERIOD_NS = 10**9 // 999
 PAIR = []
+RECORDINGS_MAX = 5
+# CPUs and how many ticks in a row the tests take out.
+STRETCHES = ((0, 5), (1, 3))
+
+
+def record_pair():
+    paths = [os.path.join(FOLDER.name, name) for name in ("a.data", "b.data")]
+    with spinning(), perf_record(paths[0], "-g"), perf_record(paths[1], "-g"):
+        run_load("storm", FOLDER.name, 2)
+    return [(p, recording.samples(p), recording.rows(p)) for p in paths]
 
 
 def pair():
-    """Two recordings of the same storm, once for all tests."""
+    """Two recordings of the same storm, once for all tests. On a host whose CPUs are taken away from it
+    the ticks may not keep their beat for long enough; then the storm is recorded again."""
     need_root()
-    if not PAIR:
-        paths = [os.path.join(FOLDER.name, name) for name in ("a.data", "b.data")]
-        with spinning(), perf_record(paths[0], "-g"), perf_record(paths[1], "-g"):
-            run_load("storm", FOLDER.name, 2)
-        PAIR.extend((p, recording.samples(p), recording.rows(p)) for p in paths)
+    for _ in range(0 if PAIR else RECORDINGS_MAX):
+        PAIR[:] = record_pair()
+        if all(find_steady(PAIR, cpu, count) for cpu, count in STRETCHES):
+            break
     return PAIR
 
 
 def steady(cpu, count):
+    found = find_steady(pair(), cpu, count)
+    check(found, "the ticks never keep their beat here")
+    return found
+
+
+def find_steady(recordings, cpu, count):
     """The times of as many samples in a row, in the midst of ticks that keep their beat in both
     recordings: what is taken out there is missed, and is no stall of the machine."""
-    (_, samples, _), (_, others, _) = pair()
+    (_, samples, _), (_, others, _) = recordings
     begin, end = recording.common_window(samples, others, margin_ns=20 * PERIOD_NS)
     own, other = (recording.by_cpu(recording.within(s, begin, end))[cpu] for s in (samples, others))
     late = [b for t in (own, other) for a, b in zip(t, t[1:]) if abs(b - a - PERIOD_NS) > PERIOD_NS / 10]
     for i in range(10, len(own) - count - 10):
         if not any(own[i - 10] <= t <= own[i + count + 10] for t in late):
             return own[i:i + count]
-    check(False, "the ticks never keep their beat here")
+    return None
 
 
 def without(samples, cpu, times):
