@@ -15,6 +15,8 @@
  * up.
  */
 
+enum { FETCHED_BYTES = 4096 }; /* of a stack, before the walk begins */
+
 typedef struct Walk {
     const UnwindSpace *space;
     UnwindCache *cache;
@@ -196,6 +198,15 @@ static bool unwind_take_registers(const UnwindSample *sample, UnwindFrame *frame
     return unwind_is_known(frame, machine->ip);
 }
 
+/* The stack comes from memory, or from the caches of another CPU. Its first lines are asked for all
+ * at once, since the walk would wait for one after the other. */
+static void unwind_fetch(Bytes stack) {
+    enum { LINE = 64 };
+
+    for (size_t i = 0; i < MIN(stack.size, (size_t)FETCHED_BYTES); i += LINE)
+        __builtin_prefetch(stack.data + i);
+}
+
 UnwindVerdict unwind_walk(const UnwindSample *sample, const UnwindSpace *space, UnwindCache *cache,
                           UnwindChain *ret) {
     Walk walk = {.space = space, .cache = cache};
@@ -213,6 +224,7 @@ UnwindVerdict unwind_walk(const UnwindSample *sample, const UnwindSpace *space, 
     frame->stack = sample->stack;
     frame->stack_at = frame->floor = frame->registers[frame->machine->sp];
     frame->is_exact = true;
+    unwind_fetch(sample->stack);
     return unwind_frames(&walk, ret);
 }
 

@@ -15,7 +15,7 @@
 
 enum {
     RULES_MAX = UINT16_MAX,
-    INDEX_SIZE = 1 << 18, /* a power of two, above RULES_MAX */
+    INDEX_SIZE = 1 << 17, /* a power of two */
     PAGE_SHIFT_MIN = 6,
     PAGE_SHIFT_MAX = 31,
     ROWS_A_PAGE = 4,

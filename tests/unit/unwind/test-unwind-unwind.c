@@ -458,7 +458,7 @@ TEST(frame_pointers_of_aarch64_say_nothing_of_the_sp) {
 #if defined(__x86_64__)
 
 /* The registers of this very place and the stack above it, as perf records them. */
-enum { STACK_SIZE = 16 << 10 };
+enum { STACK_SIZE = 64 << 10 };
 
 static const uint8_t order[] = {REG_RAX, REG_RBX, REG_RCX, REG_RDX, REG_RSI, REG_RDI,
                                 REG_RBP, REG_RSP, REG_RIP, REG_R8,  REG_R9,  REG_R10,
@@ -519,7 +519,7 @@ TEST(the_chain_of_this_test_reaches_its_start) {
     static Taken taken;
     UnwindChain chain;
 
-    (void)deep(30, &taken, 8 << 10);
+    (void)deep(30, &taken, STACK_SIZE);
     CHECK_EQ(walk_taken(&taken, NULL, &chain), UNWIND_WHOLE);
     CHECK(chain.n >= 35);
     /* The frames of one function that calls itself have one return address. */
