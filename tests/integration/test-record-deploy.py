@@ -6,7 +6,6 @@ of the build that ran, or none, and never those of the file that lies at its pat
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -14,67 +13,15 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import recording  # noqa: E402
 from daemon import Daemon, session  # noqa: E402
+from naming import BARE, NEW, OLD, build_id, check_ran, check_unnamed, deploy, listed, start, symbols  # noqa: E402
 from profctl import profctl  # noqa: E402
 from varlink import Varlink  # noqa: E402
-from workload import need_root, program, scratch, wait_until  # noqa: E402
+from workload import need_root, scratch, wait_until  # noqa: E402
 from tap import check, equal, main, test  # noqa: E402
 
-OLD, NEW, BARE = (program(f"deploy-{build}") for build in ("old", "new", "bare"))
-MARK = "[no-build-id]"
 CONFIG = session(Event="cpu-clock", Frequency=499) + \
     session("folder", Event="cpu-clock", Frequency=499, Layout="directory")
 NAMES = ("default", "folder")
-MAPPED = re.compile(r"PERF_RECORD_MMAP2 (-?\d+)/\d+: \[\S+ @ \S+ (?:<([0-9a-f]+)>|[^\]]*)\]: \S+ (.*)$")
-ID = re.compile(r"Build ID: ([0-9a-f]+)")
-
-
-def build_id(path):
-    said = subprocess.run(["readelf", "-n", path], capture_output=True, text=True, check=True).stdout
-    found = ID.search(said)
-    return found and found.group(1)
-
-
-def mappings(path, pid):
-    """(build id or None, file) of what this process maps, as the recording has it."""
-    said = subprocess.run(["perf", "script", "-i", path, "--show-mmap-events"], capture_output=True,
-                          text=True, errors="replace", check=True).stdout
-    found = filter(None, map(MAPPED.search, said.splitlines()))
-    return {(m.group(2), m.group(3)) for m in found if int(m.group(1)) == pid}
-
-
-def symbols(path, pid):
-    """(file, function or '[unknown]') of its samples in user space."""
-    return {(r.dso, re.sub(r"\+0x[0-9a-f]+$", "", r.sym)) for r in recording.rows(path)
-            if r.pid == pid and r.ip < 1 << 63}
-
-
-class Cache:
-    """The copies of binaries that perf keeps, in the private home of these tests."""
-
-    def __init__(self, *files):
-        self.files = files
-
-    def __enter__(self):
-        for path in self.files:
-            subprocess.run(["perf", "buildid-cache", "-a", path], check=True, capture_output=True)
-
-    def __exit__(self, *_):
-        shutil.rmtree(os.path.join(os.environ["HOME"], ".debug"), ignore_errors=True)
-
-
-def listed(path):
-    return subprocess.run(["perf", "buildid-list", "-i", path], capture_output=True, text=True,
-                          check=True).stdout.splitlines()
-
-
-def deploy(build, path):
-    """In one step, as installers do."""
-    shutil.copy(build, path + ".tmp")
-    os.rename(path + ".tmp", path)
-
-
-def start(path, milliseconds=60_000):
-    return subprocess.Popen([path, str(milliseconds)], stdout=subprocess.DEVNULL)
 
 
 def snapshot(daemon, name="default", **asked):
@@ -88,17 +35,6 @@ def segments(daemon, pid, *names):
              if any(s.pid == pid for s in recording.samples(path))]
     check(found, f"no segment has samples of {pid}")
     return found
-
-
-def check_ran(path, pid, file, build, function):
-    """The recording has the id of this build for the file, perf its functions, and no others."""
-    mapped = {m for m in mappings(path, pid) if m[1].startswith(file)}
-    equal(mapped, {(build_id(build), file)}, f"what {path} says is mapped")
-    equal({line.split()[0] for line in listed(path) if line.split()[-1] == file} - {build_id(OLD), build_id(NEW)},
-          set(), f"other build ids of {file} in {path}")
-    with Cache(OLD, NEW):
-        found = {function for dso, function in symbols(path, pid) if dso == file and "deploy_" in function}
-    equal(found, {function}, f"the functions of {file} that perf script {path} shows")
 
 
 @test
@@ -196,10 +132,7 @@ def a_segment_that_ends_at_once_waits_for_the_id():
 
 
 def check_unidentified(recorded, pid, file):
-    mapped = {m for m in mappings(recorded, pid) if m[1].startswith(file)}
-    equal(mapped, {(None, file + MARK)}, f"what {recorded} says is mapped")
-    named = {f for dso, f in symbols(recorded, pid) if dso.startswith(file)}
-    equal(named, {"[unknown]"}, f"functions that perf takes from {file} in {recorded}")
+    check_unnamed(recorded, pid, file)
     unidentified = recording.manifest(recorded)["unidentified"]
     check(unidentified >= 1, f"nothing is unidentified in {recorded}")
     said = profctl("-j", "info", recorded).stdout

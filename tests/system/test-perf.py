@@ -1,22 +1,28 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Files that we write, under the perfs of Debian 13 and of its backports: what profctl converts reads
-as the original, and each sample of what profd records of a storm, with rotation and in both layouts,
-has the process and the file that this Debian's perf gives it."""
+as the original, each sample of what profd records of a storm, with rotation and in both layouts,
+has the process and the file that this Debian's perf gives it, and a program whose build id comes late
+or never is named by no other file."""
 
 import contextlib
 import itertools
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 from debian import debian  # noqa: E402
 import recording  # noqa: E402
-from daemon import Daemon, session  # noqa: E402
-from workload import run_load, scratch, spinning  # noqa: E402
+from daemon import Daemon, children, session, status_of  # noqa: E402
+from naming import (BARE, MARK, NEW, OLD, build_id, check_ran, check_unnamed, deploy, mappings, start,  # noqa: E402
+                    symbols)
+from varlink import Varlink  # noqa: E402
+from workload import run_load, scratch, spinning, wait_until  # noqa: E402
 from tap import build_path, check, equal, main, test  # noqa: E402
 
 PERFS = ("trixie", "trixie-backports")
@@ -51,7 +57,7 @@ def record(name, path):
 def perf_of(suite, folder):
     """That Debian with our folder under its own name, and the kernel, which has its symbols."""
     with debian(suite) as machine:
-        for place in (folder, "/proc", "/sys"):
+        for place in (folder, "/proc", "/sys", os.environ["HOME"]):
             machine.bind(place)
         recording.PERF = ["chroot", machine.root, "perf"]
         try:
@@ -157,6 +163,91 @@ def storms_in_segments_of_both_layouts_read_the_same():
                     print(f"# {version}: {len(here[name])} samples of {len(segments)} segments of {name}, "
                           f"{len(found)} complaints")
                     check(not found, "\n".join(words[:400] for words in found[:5]))
+
+
+ANSWER_LATE_S = 4  # profd waits 3 s for a build id
+
+
+def elf_helper(daemon):
+    """The process that reads build ids."""
+    return next((pid for pid in children(daemon.process.pid) if status_of(pid, "Name") == "profd-elf"), None)
+
+
+@contextlib.contextmanager
+def stopped(pid):
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+class Deployed:
+    """Programs whose build id comes late or never, and at whose paths other files lie by now."""
+
+    def __init__(self, folder):
+        self.paths = {name: os.path.join(folder, name) for name in ("late", "ended", "bare")}
+        with Daemon(folder, config=session(Event="cpu-clock", Frequency=499)) as daemon:
+            self.pids = self.run(daemon)
+            self.after = take_snapshot(daemon, "after")
+            equal(daemon.stop(), 0, f"status of profd ({daemon.log()[-1000:]})")
+            self.segments = daemon.segments()
+
+    def start(self, name, build, milliseconds):
+        deploy(build, self.paths[name])
+        return start(self.paths[name], milliseconds)
+
+    def run(self, daemon):
+        # One that is asked for first, so that the helper runs.
+        bare = self.start("bare", BARE, 500)
+        bare.wait()
+        helper = wait_until(lambda: elf_helper(daemon), 10, "the helper that reads build ids")
+        with stopped(helper):
+            late = self.start("late", OLD, 60_000)
+            time.sleep(0.5)
+            ended = self.start("ended", OLD, 500)
+            ended.wait()
+            for path in self.paths.values():
+                deploy(NEW, path)
+            time.sleep(ANSWER_LATE_S)
+            self.before = take_snapshot(daemon, "before")
+        time.sleep(2)
+        late.kill()
+        late.wait()
+        return {"late": late.pid, "ended": ended.pid, "bare": bare.pid}
+
+
+def take_snapshot(daemon, name):
+    with Varlink(daemon.control()) as v:
+        return v.one("Snapshot", name=name, lastUsec=60_000_000)["snapshot"]["path"]
+
+
+def check_late_and_missing_ids(deployed):
+    """By the perf in use."""
+    late, pid = deployed.paths["late"], deployed.pids["late"]
+    check_unnamed(deployed.before, pid, late)
+    for path in [deployed.after, *deployed.segments]:
+        mapped = {m for m in mappings(path, pid) if m[1].startswith(late)}
+        equal(mapped, {(None, late + MARK), (build_id(OLD), late)}, f"what {path} says is mapped")
+        check_ran(path, pid, late, OLD, "deploy_old_work")
+        for name in ("ended", "bare"):
+            check_unnamed(path, deployed.pids[name], deployed.paths[name])
+    for path in [deployed.before, deployed.after, *deployed.segments]:
+        # Without the old build at hand, nothing is taken from the new one at the same path.
+        named = {function for dso, function in symbols(path, pid) if dso.startswith(late)}
+        equal(named, {"[unknown]"}, f"functions in {path} of a file that is gone")
+        equal(recording.judge(path), [], f"complaints of {path}")
+
+
+@test
+def ids_that_come_late_or_never_name_no_function_of_the_file_at_the_path():
+    with scratch() as folder:
+        deployed = Deployed(folder)
+        check_late_and_missing_ids(deployed)
+        for suite in PERFS:
+            with perf_of(suite, folder) as machine:
+                check_late_and_missing_ids(deployed)
+                print(f"# {machine.run('perf', '--version').stdout.strip()}: late and missing build ids are as here")
 
 
 if __name__ == "__main__":
