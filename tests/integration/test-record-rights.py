@@ -81,21 +81,45 @@ def keeper_has_no_capability_that_it_does_not_need():
             equal(beyond, 0, f"bits of {kind} beyond its own")
 
 
+def helpers_of(daemon):
+    """name -> pid."""
+    def found():
+        pids = {status_of(pid, "Name"): pid for pid in children(daemon.process.pid)}
+        # One that has just begun is still as its parent was.
+        return pids if all(status_of(pids.get(name), "CapEff") for name in HELPERS) else None
+    return wait_until(found, 30, f"helpers {list(HELPERS)}")
+
+
 @test
 def each_helper_has_no_capability_that_it_does_not_need():
     need_root()
     with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
-        def found():
-            pids = {status_of(pid, "Name"): pid for pid in children(daemon.process.pid)}
-            # One that has just begun is still as its parent was.
-            return pids if all(status_of(pids.get(name), "CapEff") for name in HELPERS) else None
-        pids = wait_until(found, 30, f"helpers {list(HELPERS)}")
+        pids = helpers_of(daemon)
         for name, allowed in HELPERS.items():
             mask = sum(1 << NAMES[capability] for capability in allowed)
             for kind in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
                 wait_until(lambda: capabilities(pids[name], kind) & ~mask == 0, 10,
                            f"{name} to have nothing beyond {allowed} in {kind}")
             equal(status_of(pids[name], "Seccomp"), "2", f"Seccomp of {name}")
+
+
+def killed_first(pid, keeper):
+    """How much sooner than the keeper the kernel takes a process when memory runs out."""
+    scores = []
+    for each in (pid, keeper):
+        with open(f"/proc/{each}/oom_score_adj", encoding="ascii") as f:
+            scores.append(int(f.read()))
+    return scores[0] - scores[1]
+
+
+@test
+def the_kernel_takes_the_keeper_last_when_memory_runs_out():
+    need_root()
+    with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
+        pids = helpers_of(daemon)
+        for name, pid in {"recorder": daemon.recorder(), **{name: pids[name] for name in HELPERS}}.items():
+            wait_until(lambda pid=pid: killed_first(pid, daemon.process.pid) > 0, 10,
+                       f"{name} to be killed sooner than the keeper, which has the rings")
 
 
 def refusals(pid):

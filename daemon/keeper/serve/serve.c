@@ -59,6 +59,10 @@ static const struct HelperRow {
 };
 /* clang-format on */
 
+/* See exec_be_killed_first(): the recorder has more memory, and goes before it. The rings are lost
+ * with the keeper alone. */
+enum { HELPER_KILLED_FIRST = 200 };
+
 /* A silent helper may hang for ever, and then must not keep the log open. */
 static void serve_run_helper(const ServeContext *keeper, KeeperLane lane, int socket) {
     const struct HelperRow *row = &helpers[lane];
@@ -66,6 +70,7 @@ static void serve_run_helper(const ServeContext *keeper, KeeperLane lane, int so
     ServeLink link = {.context = &context, .fd = socket, .lane = lane};
 
     (void)prctl(PR_SET_NAME, row->name, 0, 0, 0);
+    exec_be_killed_first(HELPER_KILLED_FIRST);
     if (row->sandbox(keeper->host) < 0)
         _exit(EXIT_FAILURE);
     helper_let_go(socket, row->has_tracefs ? keeper->host->tracefs : -1, row->is_silent);
