@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "capture/sampler/check.h"
+#include "capture/plan/check.h"
 #include "method/method-private.h"
 #include "protocol/value.h"
 #include "util/clock.h"

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "capture/sampler/cpu-list.h"
+#include "capture/plan/cpu-list.h"
 #include "method/method-private.h"
 #include "method/snapshot-call.h"
 #include "store/manifest/manifest.h"

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "capture/sampler/limit.h"
+#include "capture/plan/limit.h"
 #include "keeper/serve/local.h"
 #include "util/log.h"
 

@@ -3,7 +3,7 @@
 
 /* Checks a configuration against this host: whether its events can be recorded here. */
 
-#include "capture/sampler/check.h"
+#include "capture/plan/check.h"
 
 /* Reports each event that would not be recorded as a problem, and logs what cannot be checked.
  * `options` is borrowed; its report callback is replaced. Returns the number of problems or a

@@ -3,7 +3,7 @@
 
 /* What the source files behind session.h share. */
 
-#include "capture/sampler/cpu-list.h"
+#include "capture/plan/cpu-list.h"
 #include "session/account.h"
 #include "session/dropped.h"
 #include "session/resume.h"

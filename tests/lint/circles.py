@@ -15,10 +15,6 @@ from tap import check, main, test
 FILES_MAX = 15
 PAGE_LINES = range(10, 26)
 
-# Rooms whose files, or rooms inside, still need each other. A room that is in order leaves the list.
-TABLE = SOURCE / "tests/lint/circles.table"
-OPEN = TABLE.read_text(encoding="utf-8").split() if TABLE.exists() else []
-
 
 def module(path):
     return Path(path).with_suffix("")
@@ -60,15 +56,6 @@ def circles(graph):
     return sorted(found)
 
 
-def room(path):
-    """daemon/store of daemon/store/window/view, daemon of daemon/daemon-sweep."""
-    return "/".join(Path(path).parts[:2]) if len(Path(path).parts) > 2 else Path(path).parts[0]
-
-
-def is_open(names):
-    return all((name if name in OPEN else room(name)) in OPEN for name in names)
-
-
 def of_folders(graph):
     found = {}
     for start, ends in graph.items():
@@ -82,20 +69,12 @@ ARROWS = arrows()
 
 @test
 def no_modules_need_each_other():
-    none(f"in a circle: {', '.join(names)}" for names in circles(ARROWS) if not is_open(names))
+    none(f"in a circle: {', '.join(names)}" for names in circles(ARROWS))
 
 
 @test
 def no_folders_need_each_other():
-    none(f"in a circle: {', '.join(names)}" for names in circles(of_folders(ARROWS))
-         if not is_open(names))
-
-
-@test
-def no_room_is_on_the_list_that_is_in_order():
-    found = circles(ARROWS) + circles(of_folders(ARROWS))
-    still = {name if name in OPEN else room(name) for names in found for name in names}
-    none(f"{name} has no circle any more" for name in OPEN if name not in still)
+    none(f"in a circle: {', '.join(names)}" for names in circles(of_folders(ARROWS)))
 
 
 @test

@@ -11,7 +11,9 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "capture/sampler/sampler-private.h"
+#include "capture/open/sampler-state.h"
+#include "capture/open/side-band.h"
+#include "capture/sampler/sampler.h"
 #include "perfdata/record/record.h"
 
 #include "make-keeper.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "capture/follow/group-watch.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <unistd.h>
-
-#include "capture/sampler/sampler-private.h"
 
 /*
  * Hears at once of control groups that are made and removed. A session watches the lowest folder

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "capture/follow/group.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "capture/sampler/sampler-private.h"
+#include "capture/follow/group-watch.h"
 #include "util/cgroup.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -83,10 +85,6 @@ bool sampler_group_exists(Sampler *sampler, const char *cgroup) {
     return group_find(sampler, cgroup, &path, &id) < 0 || id != 0;
 }
 
-bool group_is_absent(const SamplerSession *session) {
-    return session->group.is_followed && session->group.id == 0;
-}
-
 static void group_log_change(const SamplerSession *session, uint64_t before) {
     const char *name = session->config.name, *cgroup = session->config.cgroup;
 
@@ -104,25 +102,16 @@ void group_begin(SamplerSession *session) {
     SessionGroup *group = &session->group;
 
     *group = (SessionGroup){.path = cgroup};
-    if (!cgroup[0] || session->sampler->is_own)
+    if (!cgroup[0] || sampler_is_own(session->sampler))
         return;
     group->is_followed = group_find(session->sampler, cgroup, &group->path, &group->id) == 0;
     if (group->is_followed)
         group_watch(session);
     group->seen_ns = clock_monotonic_ns();
-    if (!group_is_absent(session))
+    if (!session_lacks_group(session))
         return;
     group->gap_from_ns = group->seen_ns;
     group_log_change(session, 0);
-}
-
-void group_adopt(SamplerSession *session, uint64_t id) {
-    SessionGroup *group = &session->group;
-
-    if (!group->is_followed || id == 0)
-        return;
-    group->id = id;
-    group->gap_from_ns = 0;
 }
 
 /* A group that went is heard of at once, unless nothing hears or we were kept from looking. */
@@ -175,7 +164,7 @@ void group_opened(SamplerSession *session) {
 }
 
 bool sampler_is_waiting(const SamplerSession *session) {
-    return group_is_absent(session);
+    return session_lacks_group(session);
 }
 
 bool sampler_take_group_gap(SamplerSession *session, uint64_t *ret_from_ns, uint64_t *ret_to_ns) {

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "capture/follow/hotplug.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
@@ -7,8 +9,16 @@
 #include <sys/socket.h>
 #include <linux/netlink.h>
 
-#include "capture/sampler/limit.h"
-#include "capture/sampler/sampler-private.h"
+#include "capture/follow/data-map.h"
+#include "capture/follow/group.h"
+#include "capture/follow/rate.h"
+#include "capture/follow/watch-ring.h"
+#include "capture/open/event-table.h"
+#include "capture/open/open-ring.h"
+#include "capture/open/thread-list.h"
+#include "capture/plan/degraded-reason.h"
+#include "capture/ring/loss.h"
+#include "capture/sweep/sweep.h"
 #include "util/log.h"
 
 /*
@@ -38,7 +48,7 @@ static void hotplug_read_uevent(Sampler *sampler, const char *text) {
     unsigned cpu;
 
     /* Events of processes outlive it. */
-    if (sampler->is_own)
+    if (sampler_is_own(sampler))
         return;
     if (sscanf(text, "offline@/devices/system/cpu/cpu%u", &cpu) != 1)
         return;
@@ -71,7 +81,7 @@ static void hotplug_read_uevents(Sampler *sampler) {
 }
 
 static bool hotplug_is_gone(const CpuRing *ring) {
-    return ring->is_gone || !cpu_list_has(&ring->sampler->online, ring->cpu);
+    return ring->is_gone || !cpu_list_has(&ring->set->sampler->online, ring->cpu);
 }
 
 static bool hotplug_any_gone(const RingSet *set) {
@@ -106,7 +116,7 @@ static bool hotplug_side_band_is_due(const Sampler *sampler) {
 
 static bool hotplug_session_is_due(const SamplerSession *session) {
     return hotplug_is_worth_a_try(session->sampler, session->n_retries) &&
-           !group_is_absent(session) && session_lacks_cpu(session, true);
+           !session_lacks_group(session) && session_lacks_cpu(session, true);
 }
 
 static bool hotplug_some_lacking(const Sampler *sampler) {
@@ -178,11 +188,11 @@ static unsigned hotplug_remove_gone(RingSet *set) {
         if (!hotplug_is_gone(ring))
             continue;
         /* Ids are what tells of losses, and these are about to go. */
-        for (size_t k = 0; ring->session && k < ring->n_counters; k++) {
+        for (size_t k = 0; ring->set->session && k < ring->n_counters; k++) {
             Counter *counter = &ring->counters[k];
 
             loss_read(ring, counter);
-            ring->session->counts.lost += counter->lost - MIN(counter->lost, counter->told);
+            set->counts.lost += counter->lost - MIN(counter->lost, counter->told);
         }
         ring_set_remove(set, ring, true);
         n++;
@@ -228,8 +238,7 @@ static void hotplug_open_side_bands(Sampler *sampler, Changes *changes) {
     for (size_t i = 0; i < sampler->online.n; i++) {
         unsigned cpu = sampler->online.cpus[i];
 
-        if (!ring_set_find(&sampler->side_band, cpu) &&
-            open_shared(sampler, &sampler->side_band, cpu) > 0) {
+        if (!ring_set_find(&sampler->side_band, cpu) && open_ring(&sampler->side_band, cpu) > 0) {
             changes->opened++;
             (void)watch_ring(ring_set_find(&sampler->side_band, cpu));
         }
@@ -238,7 +247,7 @@ static void hotplug_open_side_bands(Sampler *sampler, Changes *changes) {
 }
 
 static int hotplug_open_one(SamplerSession *session, unsigned cpu) {
-    int r = open_session(session, cpu);
+    int r = open_ring(&session->rings, cpu);
     CpuRing *ring = r > 0 ? ring_set_find(&session->rings, cpu) : NULL;
 
     if (!ring)
@@ -256,7 +265,7 @@ static void hotplug_open_missing(SamplerSession *session) {
     if (!hotplug_session_is_due(session))
         return;
     session->n_retries++;
-    if (plan_has_threads(&session->config) && open_list_threads(session) < 0)
+    if (plan_has_threads(&session->config) && thread_list_read(session) < 0)
         return;
     for (size_t i = 0; i < online->n; i++) {
         unsigned cpu = online->cpus[i];
@@ -269,7 +278,7 @@ static void hotplug_open_missing(SamplerSession *session) {
 }
 
 void hotplug_check_partial(SamplerSession *session) {
-    bool partial = !group_is_absent(session) && session_lacks_cpu(session, false);
+    bool partial = !session_lacks_group(session) && session_lacks_cpu(session, false);
 
     session->degraded &= ~(unsigned)(DEGRADED_PARTIAL_CPUS | DEGRADED_NO_CPUS);
     if (!partial) {
@@ -287,13 +296,13 @@ void hotplug_check_partial(SamplerSession *session) {
 
 /* 1: the side-band changed, which all sessions have in their tables; 2: only sessions did; 0. */
 static int hotplug_rebuild(Sampler *sampler, bool all) {
-    int r = all ? sampler_build_events(sampler) : 0, result = all ? 1 : 0;
+    int r = all ? event_table_of_sampler(sampler) : 0, result = all ? 1 : 0;
 
     for (SamplerSession *s = sampler->sessions; r == 0 && s; s = s->next) {
         if (!all && !s->has_changed)
             continue;
         s->has_changed = false;
-        r = session_build_events(s);
+        r = event_table_of_session(s);
         s->generation++;
         result = all ? 1 : 2;
     }
@@ -310,7 +319,7 @@ int sampler_refresh_cpus(Sampler *sampler, const SamplerSinks *sinks) {
         r = hotplug_close_gone(sampler, sinks, &changes);
     if (r < 0)
         return r;
-    watch_rate(sampler);
+    rate_watch(sampler);
     hotplug_open_side_bands(sampler, &changes);
     for (SamplerSession *s = sampler->sessions; s; s = s->next) {
         hotplug_open_missing(s);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <errno.h>
+#include "capture/ring/loss.h"
 
-#include "capture/sampler/sampler-private.h"
+#include <errno.h>
+#include <unistd.h>
+
 #include "perfdata/record/record.h"
 #include "util/clock.h"
 
@@ -25,24 +27,24 @@ static Counter *loss_counter_by_id(CpuRing *ring, uint64_t id) {
 static void loss_note_throttle(CpuRing *ring, const PdThrottle *throttle, bool ends) {
     Counter *counter = loss_counter_by_id(ring, throttle->id);
 
-    if (!counter || !ring->session)
+    if (!counter)
         return;
     if (!ends) {
-        ring->session->counts.throttles++;
+        ring->set->counts.throttles++;
         counter->throttled_at = MAX(throttle->time, (uint64_t)1);
     } else if (counter->throttled_at) {
         if (throttle->time > counter->throttled_at)
-            ring->session->counts.throttled_ns += throttle->time - counter->throttled_at;
+            ring->set->counts.throttled_ns += throttle->time - counter->throttled_at;
         counter->throttled_at = 0;
     }
-    ring->session->throttled_ns = clock_monotonic_ns();
+    ring->set->counts.throttled_at_ns = clock_monotonic_ns();
 }
 
 static void loss_note_lost(CpuRing *ring, const PdLost *lost) {
     Counter *counter = loss_counter_by_id(ring, lost->id);
 
-    if (counter && ring->is_own)
-        counter = own_teller(ring, counter->event);
+    if (counter)
+        counter = ring->set->ops->reporter(ring, counter);
     if (ring->lost_by_records)
         (counter ?: &ring->counters[0])->lost += lost->lost;
 }
@@ -91,11 +93,6 @@ int loss_parse(uint64_t read_format, Bytes bytes, uint64_t id, uint64_t *ret) {
     return -EBADMSG;
 }
 
-static const PdAttr *loss_attr_of(const CpuRing *ring, const Counter *counter) {
-    return ring->session ? &ring->session->plan.events[counter->event].attr
-                         : &ring->sampler->side_band_attr;
-}
-
 void loss_read(CpuRing *ring, Counter *counter) {
     uint64_t words[READ_BYTES_MAX / sizeof(uint64_t)];
     ssize_t n;
@@ -104,27 +101,15 @@ void loss_read(CpuRing *ring, Counter *counter) {
         return;
     n = read(counter->fd, words, sizeof(words));
     if (n > 0)
-        (void)loss_parse(loss_attr_of(ring, counter)->read_format,
+        (void)loss_parse(counter->read_format,
                          (Bytes){.data = (const uint8_t *)words, .size = (size_t)n}, counter->id,
                          &counter->lost);
 }
 
-static void loss_count(CpuRing *ring, uint64_t lost) {
-    if (ring->session) {
-        ring->session->counts.lost += lost;
-        ring->session->lost_ns = clock_monotonic_ns();
-    } else if (ring->set->kind == TAG_DATA) {
-        ring->sampler->counts.data_lost += lost;
-    } else {
-        ring->sampler->counts.side_band_lost += lost;
-        own_doubt(ring->sampler);
-    }
-}
-
-static int loss_tell(CpuRing *ring, SamplerLoss fn, void *userdata) {
+static int loss_report_ring(CpuRing *ring, SamplerLoss fn, void *userdata) {
     for (size_t i = 0; i < ring->n_counters; i++) {
         Counter *counter = &ring->counters[i];
-        Loss loss = {.session = ring->session,
+        Loss loss = {.session = ring->set->session,
                      .is_data = ring->set->kind == TAG_DATA,
                      .id = counter->id,
                      .cpu = ring->cpu};
@@ -135,7 +120,8 @@ static int loss_tell(CpuRing *ring, SamplerLoss fn, void *userdata) {
             continue;
         loss.lost = counter->lost - counter->told;
         counter->told = counter->lost;
-        loss_count(ring, loss.lost);
+        ring->set->counts.lost += loss.lost;
+        ring->set->counts.lost_at_ns = clock_monotonic_ns();
         r = fn(userdata, &loss);
         if (r < 0)
             return r;
@@ -143,20 +129,10 @@ static int loss_tell(CpuRing *ring, SamplerLoss fn, void *userdata) {
     return 0;
 }
 
-static int loss_tell_set(const RingSet *set, SamplerLoss fn, void *userdata) {
+int loss_report(const RingSet *set, SamplerLoss fn, void *userdata) {
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < set->n; i++)
-        r = loss_tell(set->rings[i], fn, userdata);
-    return r;
-}
-
-int sampler_losses(Sampler *sampler, SamplerLoss fn, void *userdata) {
-    int r = loss_tell_set(&sampler->side_band, fn, userdata);
-
-    if (r == 0)
-        r = loss_tell_set(&sampler->data, fn, userdata);
-    for (SamplerSession *s = sampler->sessions; r == 0 && s; s = s->next)
-        r = loss_tell_set(&s->rings, fn, userdata);
+        r = loss_report_ring(set->rings[i], fn, userdata);
     return r;
 }

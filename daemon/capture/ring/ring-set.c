@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <errno.h>
+#include "capture/ring/ring-set.h"
 
-#include "capture/sampler/sampler-private.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
 #include "util/array.h"
 
 /*
@@ -16,13 +20,13 @@ CpuRing *ring_set_find(const RingSet *set, unsigned cpu) {
     return NULL;
 }
 
-int ring_set_add(RingSet *set, Sampler *sampler, unsigned cpu, CpuRing **ret) {
+int ring_set_add(RingSet *set, unsigned cpu, CpuRing **ret) {
     _cleanup_free_ CpuRing *ring = calloc(1, sizeof(*ring));
     size_t i;
 
     if (!ring || !array_grow(&set->rings, &set->n))
         return -ENOMEM;
-    *ring = (CpuRing){.set = set, .sampler = sampler, .session = set->session, .cpu = cpu};
+    *ring = (CpuRing){.set = set, .cpu = cpu};
     for (i = set->n - 1; i > 0 && set->rings[i - 1]->cpu > cpu; i--)
         set->rings[i] = set->rings[i - 1];
     *ret = set->rings[i] = ring;
@@ -37,7 +41,7 @@ static void ring_free(CpuRing *ring, bool at_keeper) {
     for (size_t i = ring->n_counters; i-- > 0;) {
         closep(&ring->counters[i].fd);
         if (at_keeper)
-            (void)keeper_close_event(ring->sampler->options.keeper, ring->counters[i].slot);
+            (void)keeper_close_event(ring->set->keeper, ring->counters[i].slot);
     }
     free(ring->counters);
     free(ring);
@@ -49,7 +53,7 @@ void counter_close(CpuRing *ring, size_t i) {
 
     ring->counters[0].lost += counter->lost - counter->told;
     closep(&counter->fd);
-    (void)keeper_close_event(ring->sampler->options.keeper, counter->slot);
+    (void)keeper_close_event(ring->set->keeper, counter->slot);
     memmove(counter, counter + 1, (ring->n_counters - i - 1) * sizeof(*counter));
     ring->n_counters--;
 }
@@ -68,8 +72,10 @@ void ring_set_done(RingSet *set, bool at_keeper) {
     for (size_t i = 0; i < set->n; i++)
         ring_free(set->rings[i], at_keeper);
     free(set->rings);
-    own_done(set);
-    *set = (RingSet){.kind = set->kind, .session = set->session};
+    set->rings = NULL;
+    set->n = 0;
+    if (set->ops->done)
+        set->ops->done(set);
 }
 
 uint64_t ring_set_counters(const RingSet *set) {
@@ -86,4 +92,8 @@ uint64_t ring_set_bytes(const RingSet *set) {
     for (size_t i = 0; i < set->n; i++)
         bytes += set->rings[i]->ring.size;
     return bytes;
+}
+
+int counter_control(const Counter *counter, unsigned long request) {
+    return ioctl(counter->fd, request, 0) < 0 ? -errno : 0;
 }

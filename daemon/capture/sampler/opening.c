@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "capture/sampler/opening.h"
+
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
-#include "capture/sampler/sampler-private.h"
+#include "capture/sampler/closing.h"
+#include "capture/sampler/sampler-session.h"
 #include "util/log.h"
 
 /*
- * Opening and closing a session while others record. The kernel may take a second for the events
+ * Opening a session while others record. The kernel may take a second for the events
  * of a session, and much more on a busy host: a tracepoint that is closed waits for every CPU. So
  * the owner lends a thread, and the main thread goes on with sweeps and calls. The thread works on
  * a session that is in no list yet, or no more, and the lock of the keeper's lane is all that both
@@ -22,43 +26,6 @@ struct SamplerOpening {
     int result;
     char error[ERROR_TEXT_MAX];
 };
-
-typedef struct Closing {
-    SamplerSession *session; /* NULL: it is closed */
-} Closing;
-
-static void opening_close_aside(void *job) {
-    Closing *closing = job;
-
-    closing->session = sampler_session_free(closing->session, true);
-}
-
-/* When profd ends before this runs, the keeper closes the events. */
-static void opening_closed(void *job) {
-    Closing *closing = job;
-
-    if (closing->session)
-        sampler_session_free(closing->session, false);
-    free(closing);
-}
-
-SamplerSession *opening_close(SamplerSession *session) {
-    const SamplerOptions *options = &session->sampler->options;
-    Closing *closing = options->aside ? malloc(sizeof(*closing)) : NULL;
-
-    for (size_t i = 0; i < session->rings.n; i++) {
-        CpuRing *ring = session->rings.rings[i];
-
-        ring->source = loop_source_free(ring->source);
-    }
-    if (closing) {
-        closing->session = session;
-        if (options->aside(options->userdata, opening_close_aside, opening_closed, closing) == 0)
-            return NULL;
-        free(closing);
-    }
-    return sampler_session_free(session, true);
-}
 
 static void opening_open_aside(void *job) {
     SamplerOpening *opening = job;
@@ -76,7 +43,7 @@ static void opening_open_aside(void *job) {
 
 static SamplerOpening *opening_free(SamplerOpening *opening) {
     if (opening->session)
-        opening_close(opening->session);
+        closing_begin(opening->session);
     free(opening);
     return NULL;
 }

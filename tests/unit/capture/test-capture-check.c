@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "capture/sampler/check.h"
+#include "capture/plan/check.h"
 
 #include "make-root.h"
 #include "make-sampler.h"

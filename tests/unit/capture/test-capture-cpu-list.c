@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "capture/sampler/cpu-list.h"
+#include "capture/plan/cpu-list.h"
 
 #include "test.h"
 

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "capture/sampler/sampler-private.h"
+#include "capture/open/sampler-state.h"
 #include "keeper/serve/serve.h"
 #include "perfdata/record/record.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "capture/sampler/limit.h"
+#include "capture/plan/limit.h"
 
 #include <sys/resource.h>
 #include <unistd.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "capture/ring/tag.h"
+#include "capture/ring/loss.h"
 
+#include "capture/open/target.h"
 #include "make-sampler.h"
 
 /* The losses that the kernel reports, in records and figures made by hand. */
@@ -19,7 +20,7 @@ static void put_throttle(Buffer *out, bool ends, uint64_t time_ns, uint64_t id) 
 }
 
 typedef struct Made {
-    SamplerSession session;
+    RingSet set;
     Counter counters[2];
     CpuRing ring;
     Buffer records;
@@ -30,9 +31,9 @@ static void noticed_done(Made *f) {
 }
 
 #define MADE(f)                                                                                    \
-    _cleanup_(noticed_done) Made f = {.counters = {{.id = 7}, {.id = 9}}};                         \
+    _cleanup_(noticed_done) Made f = {.set.ops = &cpu_target, .counters = {{.id = 7}, {.id = 9}}}; \
     f.ring = (CpuRing) {                                                                           \
-        .session = &f.session, .counters = f.counters, .n_counters = 2                             \
+        .set = &f.set, .counters = f.counters, .n_counters = 2                                     \
     }
 
 TEST(time_held_back_is_summed_event_by_event) {
@@ -44,9 +45,9 @@ TEST(time_held_back_is_summed_event_by_event) {
     put_throttle(&f.records, true, 2000, 7);
     put_throttle(&f.records, true, 4000, 9);
     loss_notice(&f.ring, buffer_bytes(&f.records));
-    CHECK_EQ(f.session.counts.throttles, 2ULL);
-    CHECK_EQ(f.session.counts.throttled_ns, 1000ULL + 2500);
-    CHECK(f.session.throttled_ns > 0);
+    CHECK_EQ(f.set.counts.throttles, 2ULL);
+    CHECK_EQ(f.set.counts.throttled_ns, 1000ULL + 2500);
+    CHECK(f.set.counts.throttled_at_ns > 0);
 }
 
 TEST(an_event_may_stay_held_back_over_batches) {
@@ -54,12 +55,12 @@ TEST(an_event_may_stay_held_back_over_batches) {
 
     put_throttle(&f.records, false, 1000, 7);
     loss_notice(&f.ring, buffer_bytes(&f.records));
-    CHECK_EQ(f.session.counts.throttled_ns, 0ULL);
+    CHECK_EQ(f.set.counts.throttled_ns, 0ULL);
     buffer_clear(&f.records);
     put_throttle(&f.records, true, 3000, 7);
     put_throttle(&f.records, true, 5000, 7);
     loss_notice(&f.ring, buffer_bytes(&f.records));
-    CHECK_EQ(f.session.counts.throttled_ns, 2000ULL);
+    CHECK_EQ(f.set.counts.throttled_ns, 2000ULL);
 }
 
 TEST(an_end_without_a_beginning_counts_nothing) {
@@ -70,8 +71,8 @@ TEST(an_end_without_a_beginning_counts_nothing) {
     put_throttle(&f.records, false, 3000, 9);
     put_throttle(&f.records, true, 2000, 9);
     loss_notice(&f.ring, buffer_bytes(&f.records));
-    CHECK_EQ(f.session.counts.throttled_ns, 0ULL);
-    CHECK_EQ(f.session.counts.throttles, 1ULL);
+    CHECK_EQ(f.set.counts.throttled_ns, 0ULL);
+    CHECK_EQ(f.set.counts.throttles, 1ULL);
 }
 
 TEST(records_of_loss_count_where_read_tells_too_much) {

@@ -9,7 +9,8 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "capture/sampler/limit.h"
+#include "capture/open/open-ring.h"
+#include "capture/plan/limit.h"
 #include "make-sampler.h"
 #include "util/log.h"
 
@@ -298,7 +299,7 @@ TEST(a_control_group_is_heard_of_when_it_is_made_and_when_it_is_removed) {
     snprintf(groups.outer, sizeof(groups.outer), "%s/profd-test-%d.slice", f.sampler->groups->mount,
              (int)getpid());
     snprintf(groups.inner, sizeof(groups.inner), "%s/shop.service", groups.outer);
-    CHECK(group_is_absent(f.session));
+    CHECK(session_lacks_group(f.session));
     if (mkdir(groups.outer, 0755) < 0)
         TEST_SKIP("no control group can be made here: %s", strerror(errno));
     CHECK(hears(f.sampler));
@@ -306,11 +307,11 @@ TEST(a_control_group_is_heard_of_when_it_is_made_and_when_it_is_removed) {
     CHECK_OK(mkdir(groups.inner, 0755));
     CHECK(hears(f.sampler));
     CHECK(groups_look(f.sampler));
-    CHECK(!group_is_absent(f.session));
+    CHECK(!session_lacks_group(f.session));
     CHECK_OK(rmdir(groups.inner));
     CHECK(hears(f.sampler));
     CHECK(groups_look(f.sampler));
-    CHECK(group_is_absent(f.session));
+    CHECK(session_lacks_group(f.session));
 }
 
 TEST(a_list_of_cpus_is_kept_to) {
@@ -770,7 +771,7 @@ TEST(a_cpu_that_comes_when_the_limit_was_lowered_is_opened_below_it) {
     cpu = f.session->rings.rings[0]->cpu;
     ring_set_remove(&f.session->rings, f.session->rings.rings[0], true);
     f.sampler->max_rate_hz = 500;
-    CHECK_EQ(open_session(f.session, cpu), 1);
+    CHECK_EQ(open_ring(&f.session->rings, cpu), 1);
     ring = ring_set_find(&f.session->rings, cpu);
     CHECK_OK(pd_attr_parse(
         &attr, (Bytes){f.keeper->events[ring->counters[0].slot].event.attr, KEEPER_ATTR_MAX},

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <sys/prctl.h>
 
-#include "capture/sampler/limit.h"
+#include "capture/plan/limit.h"
 #include "make-sampler.h"
 
 /* The records that leave the rings, their order and when their room is free again; real events. */
@@ -176,7 +176,7 @@ TEST(a_writer_that_is_far_behind_gives_back_nothing_too_early) {
 
     CHECK_OK(sampler_enable(f.session));
     ring = fullest(f.session);
-    for (uint64_t sweep = 1; sweep <= 3 * SAMPLER_MARKS; sweep++) {
+    for (uint64_t sweep = 1; sweep <= 3 * RING_MARKS; sweep++) {
         CHECK(wait_for_bytes(f.session, 100));
         CHECK_OK(sweep_all(f.sampler, UINT64_MAX, &f.heard));
         sampler_note_sweep(f.session, sweep);
@@ -184,9 +184,9 @@ TEST(a_writer_that_is_far_behind_gives_back_nothing_too_early) {
     }
     sampler_written(f.session, 5);
     CHECK_EQ(ring_tail(&ring->ring), at_sweep_five);
-    sampler_written(f.session, 3 * SAMPLER_MARKS - 1);
+    sampler_written(f.session, 3 * RING_MARKS - 1);
     CHECK(ring_tail(&ring->ring) < ring->taken);
-    sampler_written(f.session, 3 * SAMPLER_MARKS);
+    sampler_written(f.session, 3 * RING_MARKS);
     CHECK_EQ(ring_tail(&ring->ring), ring->taken);
 }
 

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "capture/sweep/sweep.h"
+
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
-#include "capture/sampler/sampler-private.h"
+#include "capture/ring/loss.h"
 #include "perfdata/event/format.h"
+#include "perfdata/record/record.h"
 #include "util/clock.h"
 #include "util/log.h"
 
@@ -20,12 +24,12 @@
 
 enum {
     BATCH_BYTES_MAX = 256 * 1024,
-    SIDE_BAND_MARKS = 2 * SAMPLER_MARKS,
+    SIDE_BAND_MARKS = 2 * RING_MARKS,
     PACE_NS = 20000000,
 };
 
 static const char *sweep_ring_owner(const CpuRing *ring) {
-    return ring->session                 ? ring->session->config.name
+    return ring->set->session            ? ring->set->session->config.name
            : ring->set->kind == TAG_DATA ? "data mappings"
                                          : "side-band";
 }
@@ -41,7 +45,7 @@ static void sweep_reset(CpuRing *ring, uint64_t head) {
     ring->taken = ring->noted = head;
     ring->n_marks = 0;
     ring->pace_ns = 0;
-    for (size_t i = 0; i < SAMPLER_MARKS; i++)
+    for (size_t i = 0; i < RING_MARKS; i++)
         ring->marks[i] = head;
     ring_give_back(&ring->ring, head);
 }
@@ -89,7 +93,7 @@ static uint64_t sweep_most_to_keep(const CpuRing *ring) {
 static void sweep_give_back_early(CpuRing *ring) {
     uint64_t most = sweep_most_to_keep(ring);
 
-    for (size_t i = 0; i < ring->session->n_sweeps; i++)
+    for (size_t i = 0; i < ring->set->session->n_sweeps; i++)
         if (ring->taken - ring_tail(&ring->ring) > most)
             sweep_give_back(ring, ring->marks[i]);
     if (ring->taken - ring_tail(&ring->ring) > most)
@@ -106,7 +110,7 @@ static void sweep_give_back_side_band(CpuRing *ring) {
     size_t n = ring->n_marks;
 
     if (n == 0 || ring->taken - ring->marks[n - 1] >= ring->ring.size / SIDE_BAND_MARKS) {
-        if (n == SAMPLER_MARKS)
+        if (n == RING_MARKS)
             memmove(ring->marks, ring->marks + 1, --n * sizeof(*ring->marks));
         ring->marks[n++] = ring->taken;
     }
@@ -119,18 +123,39 @@ static void sweep_give_back_side_band(CpuRing *ring) {
     ring->n_marks = n;
 }
 
-static void sweep_count(CpuRing *ring, uint64_t bytes) {
-    if (ring->session)
-        ring->session->counts.bytes += bytes;
-    else
-        ring->sampler->counts.side_band_bytes += bytes;
+static bool sweep_is_data(const PdRecord *record) {
+    return record->type == PD_RECORD_MMAP2 && (record->misc & PD_MISC_MMAP_DATA);
+}
+
+static int sweep_hand_out_run(const CpuRing *ring, Bytes records, const SamplerSinks *sinks) {
+    Batch batch = {.cpu = ring->cpu, .records = records};
+
+    return records.size > 0 ? sinks->on_batch(sinks->userdata, &batch) : 0;
+}
+
+/* The kernel lets the event of data mappings record mappings of code as well. They are in the ring
+ * of side-band already, and are left out here. */
+static int sweep_hand_out_data(const CpuRing *ring, Bytes records, const SamplerSinks *sinks) {
+    size_t from = 0, at = 0;
+    int r = 0;
+
+    while (r == 0 && at < records.size) {
+        PdRecord record = pd_record_at(records.data + at, false);
+
+        if (!sweep_is_data(&record)) {
+            r = sweep_hand_out_run(ring, (Bytes){records.data + from, at - from}, sinks);
+            from = at + record.size;
+        }
+        at += record.size;
+    }
+    return r == 0 ? sweep_hand_out_run(ring, (Bytes){records.data + from, at - from}, sinks) : r;
 }
 
 static int sweep_drain_slice(CpuRing *ring, uint64_t limit, const SamplerSinks *sinks) {
-    Batch batch = {.session = ring->session, .cpu = ring->cpu};
+    Batch batch = {.session = ring->set->session, .cpu = ring->cpu};
     RingSlice slice;
-    int r =
-        ring_slice(&ring->ring, ring->taken, ring->noted, limit, &ring->sampler->scratch, &slice);
+    int r = ring_slice(&ring->ring, ring->taken, ring->noted, limit, &ring->set->sampler->scratch,
+                       &slice);
 
     if (r == -EBADMSG) {
         sweep_reset(ring, ring->noted);
@@ -141,18 +166,18 @@ static int sweep_drain_slice(CpuRing *ring, uint64_t limit, const SamplerSinks *
     if (slice.types &
         (1ULL << PD_RECORD_THROTTLE | 1ULL << PD_RECORD_UNTHROTTLE | 1ULL << PD_RECORD_LOST))
         loss_notice(ring, slice.records);
-    if (ring->is_own && ring->session)
-        r = own_unify(ring, &slice.records);
+    if (ring->set->session && ring->set->ops->unify)
+        r = ring->set->ops->unify(ring, &slice.records);
     if (r < 0)
         return r;
     batch.records = slice.records;
-    r = ring->set->kind == TAG_DATA ? data_hand_out(ring, slice.records, sinks)
+    r = ring->set->kind == TAG_DATA ? sweep_hand_out_data(ring, slice.records, sinks)
                                     : sinks->on_batch(sinks->userdata, &batch);
     if (r < 0)
         return r;
-    sweep_count(ring, slice.records.size);
+    ring->set->counts.bytes += slice.records.size;
     ring->taken = slice.end;
-    if (ring->session)
+    if (ring->set->session)
         sweep_give_back_early(ring);
     else
         sweep_give_back_side_band(ring);
@@ -229,7 +254,7 @@ static int sweep_on(Sampler *sampler, uint64_t left, const SamplerSinks *sinks) 
             return r;
     }
     sampler->phase = SWEEP_NONE;
-    sampler->counts.sweeps++;
+    sampler->n_sweeps++;
     return 1;
 }
 
@@ -240,7 +265,7 @@ int sampler_sweep(Sampler *sampler, uint64_t budget_bytes, const SamplerSinks *s
     if (sampler->phase == SWEEP_NONE)
         sweep_begin(sampler);
     r = sweep_on(sampler, MAX(budget_bytes, (uint64_t)1), sinks);
-    sampler->counts.drain_ns += clock_monotonic_ns() - began_ns;
+    sampler->drain_ns += clock_monotonic_ns() - began_ns;
     return r;
 }
 
@@ -251,7 +276,7 @@ bool sampler_is_sweeping(const Sampler *sampler) {
 /* When the owner is slow to write, the newest sweeps share a mark: the older of them is then said
  * to be written only with the newer one. */
 void sampler_note_sweep(SamplerSession *session, uint64_t sweep) {
-    size_t i = MIN(session->n_sweeps, (size_t)SAMPLER_MARKS - 1);
+    size_t i = MIN(session->n_sweeps, (size_t)RING_MARKS - 1);
 
     session->sweeps[i] = sweep;
     session->n_sweeps = i + 1;

@@ -3,7 +3,7 @@
 
 /* What of a session's configuration this host would not record. */
 
-#include "capture/sampler/cpu-list.h"
+#include "capture/plan/cpu-list.h"
 #include "config/config.h"
 #include "keeper/request/keeper-client.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "capture/sampler/plan-note.h"
+#include "capture/plan/plan-note.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "capture/sampler/plan.h"
+#include "capture/plan/plan.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,8 +11,8 @@
 #include "capture/event/event-attr.h"
 #include "capture/event/event-list.h"
 #include "capture/event/event-tracing.h"
-#include "capture/sampler/limit.h"
-#include "capture/sampler/sampler.h"
+#include "capture/plan/limit.h"
+#include "capture/plan/degraded-reason.h"
 #include "util/cgroup.h"
 #include "util/hash.h"
 #include "util/clock.h"
@@ -74,6 +74,13 @@ static KeeperEvent plan_event_on(PlanTarget target, unsigned cpu) {
                          .cgroup = target.cgroup,
                          .leader_slot = KEEPER_NO_SLOT,
                          .output_slot = KEEPER_NO_SLOT};
+}
+
+bool plan_takes_stacks(const Plan *plan) {
+    for (size_t i = 0; i < plan->n; i++)
+        if (plan->events[i].attr.sample_type & PD_SAMPLE_STACK_USER)
+            return true;
+    return false;
 }
 
 int plan_try(Keeper *keeper, const PdAttr *attr, PlanTarget target, unsigned cpu) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "capture/sampler/check.h"
+#include "capture/plan/check.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "capture/sampler/limit.h"
-#include "capture/sampler/plan.h"
-#include "capture/sampler/sampler.h"
+#include "capture/plan/limit.h"
+#include "capture/plan/plan.h"
+#include "capture/plan/degraded-reason.h"
 #include "util/cgroup.h"
 #include "util/log.h"
 

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "capture/open/adopt.h"
+
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
-#include "capture/sampler/sampler-private.h"
+#include "capture/open/side-band.h"
 #include "util/array.h"
 #include "util/log.h"
 
@@ -19,6 +23,17 @@ enum {
     HELD_MAX = 1 << 20,
     ALIVE_LOOKS = 10,
     ALIVE_LOOK_US = 2000, /* clocks that tick no finer exist */
+};
+
+/* An event that the keeper held for an earlier recorder, until a session takes it. */
+struct Held {
+    uint32_t slot;
+    int fd; /* -1: taken */
+    PdAttr attr;
+    unsigned cpu;
+    int32_t tid;
+    uint64_t ring_bytes;
+    Tag tag;
 };
 
 static void adopt_held_close(Sampler *sampler, Held *held) {
@@ -65,6 +80,14 @@ int adopt_list(Sampler *sampler) {
     }
 }
 
+void adopt_leave(Sampler *sampler) {
+    for (size_t i = 0; i < sampler->n_held; i++)
+        closep(&sampler->held[i].fd);
+    free(sampler->held);
+    sampler->held = NULL;
+    sampler->n_held = 0;
+}
+
 void adopt_forget(Sampler *sampler) {
     for (size_t i = 0; i < sampler->n_held; i++)
         adopt_held_close(sampler, &sampler->held[i]);
@@ -100,7 +123,7 @@ static bool adopt_is_same(const PdAttr *a, const PdAttr *b) {
 }
 
 static bool adopt_is_expected(const Sampler *sampler, const RingSet *set, const Held *held) {
-    PdAttr namespaces = open_namespaces_attr(sampler), data = data_attr(sampler);
+    PdAttr namespaces = side_band_namespaces_attr(sampler), data = side_band_data_attr(sampler);
     const SamplerSession *session = set->session;
 
     if (set->kind == TAG_SIDE_BAND && held->tag.event == NAMESPACES_EVENT)
@@ -149,7 +172,7 @@ static bool adopt_is_whole(const Sampler *sampler, const RingSet *set, unsigned 
 
 /* What is opened beside it later is to be the same, but for a rate that is too high now. */
 static void adopt_take_attr(CpuRing *ring, const Held *held) {
-    PdAttr *attr = &ring->session->plan.events[held->tag.event].attr;
+    PdAttr *attr = &ring->set->session->plan.events[held->tag.event].attr;
 
     if ((attr->flags & PD_ATTR_FREQ) && held->attr.sample_period > attr->sample_period)
         return;
@@ -160,7 +183,8 @@ static int adopt_take_counter(CpuRing *ring, Held *held) {
     Counter counter = {.slot = held->slot,
                        .fd = held->fd,
                        .tid = held->tid,
-                       .event = held->tag.event},
+                       .event = held->tag.event,
+                       .read_format = held->attr.read_format},
             *to;
 
     if (ioctl(held->fd, PERF_EVENT_IOC_ID, &counter.id) < 0)
@@ -170,10 +194,10 @@ static int adopt_take_counter(CpuRing *ring, Held *held) {
         return -ENOMEM;
     *to = counter;
     held->fd = -1;
-    if (ring->session)
+    if (ring->set->session) {
         adopt_take_attr(ring, held);
-    if (ring->session)
-        group_adopt(ring->session, held->tag.group);
+        session_adopt_group(ring->set->session, held->tag.group);
+    }
     return 0;
 }
 
@@ -196,12 +220,11 @@ static int adopt_take_matching(Sampler *sampler, CpuRing *ring, bool with_ring) 
 
 static int adopt_take_cpu(Sampler *sampler, unsigned cpu, RingSet *set) {
     CpuRing *ring;
-    int r = ring_set_add(set, sampler, cpu, &ring);
+    int r = ring_set_add(set, cpu, &ring);
 
     if (r < 0)
         return r;
     ring->lost_by_records = true;
-    ring->is_own = set->session ? own_is_for(sampler, &set->session->config) : sampler->is_own;
     r = adopt_take_matching(sampler, ring, true);
     if (r == 0)
         r = adopt_take_matching(sampler, ring, false);
@@ -211,7 +234,7 @@ static int adopt_take_cpu(Sampler *sampler, unsigned cpu, RingSet *set) {
         return r == -ENOMEM ? r : 0;
     }
     ring->taken = ring->noted = ring_tail(&ring->ring);
-    for (size_t i = 0; i < SAMPLER_MARKS; i++)
+    for (size_t i = 0; i < RING_MARKS; i++)
         ring->marks[i] = ring->taken;
     return 0;
 }
@@ -236,16 +259,15 @@ static bool adopt_is_alive(const CpuRing *ring) {
 }
 
 /* What the side-band event of a CPU went through the others went through too. */
-static void adopt_mark_dead(Sampler *sampler, const RingSet *set) {
+static void adopt_mark_dead(const Sampler *sampler, const RingSet *set) {
+    /* Time passes for a thread while it runs, and its events outlive what a CPU goes through. */
+    if (set->ops->inherits)
+        return;
     for (size_t i = 0; i < set->n; i++) {
         CpuRing *ring = set->rings[i];
         const CpuRing *side_band = ring_set_find(&sampler->side_band, ring->cpu);
 
         if (!cpu_list_has(&sampler->online, ring->cpu))
-            continue;
-        /* Time passes for a thread while it runs, and its events outlive what a CPU goes through.
-         */
-        if (ring->is_own)
             continue;
         ring->is_gone =
             set->kind == TAG_SIDE_BAND ? !adopt_is_alive(ring) : side_band && side_band->is_gone;
@@ -265,7 +287,5 @@ int adopt_rings(Sampler *sampler, RingSet *set) {
             adopt_held_close(sampler, held);
     }
     adopt_mark_dead(sampler, set);
-    if (set->n > 0 && set->rings[0]->is_own)
-        own_adopt(set, sampler);
-    return r;
+    return r == 0 && set->n > 0 && set->ops->adopt ? set->ops->adopt(set) : r;
 }

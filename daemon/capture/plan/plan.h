@@ -7,8 +7,8 @@
 
 #include <stdatomic.h>
 
-#include "capture/sampler/cpu-list.h"
-#include "capture/sampler/plan-note.h"
+#include "capture/plan/cpu-list.h"
+#include "capture/plan/plan-note.h"
 #include "config/config.h"
 #include "keeper/request/keeper-client.h"
 #include "perfdata/event/event.h"
@@ -53,6 +53,9 @@ typedef struct PlanOptions {
 static inline bool plan_has_threads(const SessionConfig *config) {
     return config->n_pids > 0 || config->n_tids > 0;
 }
+
+/* Samples bring copies of stacks. */
+bool plan_takes_stacks(const Plan *plan);
 
 static const PlanTarget plan_any = {.pid = -1};
 

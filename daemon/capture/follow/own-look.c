@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "capture/follow/own-look.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/perf_event.h>
+#include <poll.h>
+#include <stdlib.h>
+
+#include "capture/open/followed.h"
+#include "capture/open/open-ring.h"
+#include "capture/open/target.h"
+#include "capture/open/thread-list.h"
+#include "capture/plan/limit.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+/*
+ * Following processes, where whole CPUs are refused. Who must be followed is learned by looks at
+ * who runs. A process inherited its events when side-band recorded its fork by one that was
+ * followed then; to open events for it too would count it twice. Where that cannot be known, since
+ * side-band was lost or went to an earlier recorder, it is taken to have inherited them. An event
+ * whose thread has ended lives on in what that thread started; when the last of these is gone too
+ * it hangs up, and is closed.
+ */
+
+enum {
+    TRIES = 3, /* to find the threads of a process that starts some meanwhile */
+    FOLLOWED_TASKS_MAX = 65536,
+    KEPT_DESCRIPTORS = 256, /* for all but events */
+    ANCESTORS_MAX = 64,
+};
+
+static int own_read_tids(uint32_t pid, Followed *ret) {
+    int r;
+
+    free(ret->tids);
+    ret->tids = NULL;
+    ret->n_tids = 0;
+    r = thread_list_tasks(pid, FOLLOWED_TASKS_MAX, &ret->tids, &ret->n_tids);
+    if (r == 0 && ret->n_tids > 0)
+        qsort(ret->tids, ret->n_tids, sizeof(*ret->tids), followed_compare_tids);
+    return r;
+}
+
+/* 1: it has; 0: it has not, or is gone. */
+static int own_has_more_threads(const Followed *followed) {
+    Followed now = {.pid = followed->pid};
+    int r = own_read_tids(followed->pid, &now);
+    bool more = false;
+
+    for (size_t i = 0; r == 0 && !more && i < now.n_tids; i++)
+        more = !followed_has_tid(followed, (int32_t)now.tids[i]);
+    free(now.tids);
+    return r == -ENOMEM ? r : more;
+}
+
+static void own_close_threads(const RingSet *set, const Followed *followed) {
+    for (size_t i = 0; i < set->n; i++)
+        for (size_t k = set->rings[i]->n_counters; k-- > 1;)
+            if (followed_has_tid(followed, set->rings[i]->counters[k].tid))
+                counter_close(set->rings[i], k);
+}
+
+static int own_open_threads(const RingSet *set, const Followed *followed) {
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && i < set->n; i++)
+        for (size_t k = 0; r >= 0 && k < followed->n_tids; k++)
+            r = open_target(set->rings[i], (int32_t)followed->tids[k]);
+    return MIN(r, 0);
+}
+
+static void own_control_threads(const RingSet *set, const Followed *followed,
+                                unsigned long request) {
+    for (size_t i = 0; i < set->n; i++)
+        for (size_t k = 1; k < set->rings[i]->n_counters; k++)
+            if (followed_has_tid(followed, set->rings[i]->counters[k].tid))
+                (void)counter_control(&set->rings[i]->counters[k], request);
+}
+
+/* For side-band and for what comes with it. */
+static bool own_has_room(const Sampler *sampler, const RingSet *set, const SamplerSession *session,
+                         const Followed *followed) {
+    uint64_t each = session ? session->plan.n : 1, limit;
+
+    for (const SamplerSession *s = set == &sampler->side_band ? sampler->sessions : NULL; s;
+         s = s->next)
+        each += s->rings.ops->inherits ? s->plan.n : 0;
+    return limit_descriptors(sampler_descriptors(sampler) + followed->n_tids * set->n * each +
+                                 KEPT_DESCRIPTORS,
+                             &limit) == 0;
+}
+
+/* Threads that one which had no events yet started meanwhile have none either, and those of one
+ * that had some have them. */
+static int own_try_join(Sampler *sampler, const RingSet *set, const SamplerSession *session,
+                        Followed *followed) {
+    int r = 0;
+
+    for (unsigned i = 0; i < TRIES; i++) {
+        r = own_read_tids(followed->pid, followed);
+        if (r < 0)
+            return r;
+        if (!own_has_room(sampler, set, session, followed))
+            return -EMFILE;
+        followed->begin_ns = clock_monotonic_ns();
+        r = own_open_threads(set, followed);
+        if (r == 0 && i + 1 < TRIES)
+            r = own_has_more_threads(followed);
+        if (r == 0)
+            return 0;
+        own_close_threads(set, followed);
+        if (r < 0)
+            return r;
+    }
+    return r;
+}
+
+/* 1: it is followed now; 0: it is gone, or not for us to look into. */
+static int own_join(Sampler *sampler, RingSet *set, const SamplerSession *session,
+                    const Followed *wanted) {
+    Followed followed = *wanted;
+    const Followed *added;
+    int r = own_try_join(sampler, set, session, &followed);
+
+    if (r < 0) {
+        free(followed.tids);
+        sampler->is_full |= r == -EMFILE || r == -ENFILE || r == -ENOSPC;
+        if (r == -ENOMEM || r == -EPIPE)
+            return r;
+        log_debug("Process %" PRIu32 " cannot be followed, error %d", wanted->pid, -r);
+        return 0;
+    }
+    added = followed_add(set, &followed);
+    if (!added) {
+        own_close_threads(set, &followed);
+        free(followed.tids);
+        return -ENOMEM;
+    }
+    if (set == &sampler->side_band)
+        log_debug("Following process %" PRIu32 ", which has %zu threads", added->pid,
+                  added->n_tids);
+    if (session && session->is_enabled && !added->is_held)
+        own_control_threads(set, added, PERF_EVENT_IOC_ENABLE);
+    return 1;
+}
+
+/* By fork, from one that was followed when it did that. */
+static bool own_has_inherited(const RingSet *set, const SamplerLook *look, uint32_t pid) {
+    uint64_t born_ns = 0, since_ns = followed_of(set)->since_ns;
+
+    for (unsigned i = 0; i < ANCESTORS_MAX; i++) {
+        uint32_t ppid = 0;
+        uint64_t ns = look->born_ns(look->userdata, pid, &ppid);
+        const Followed *parent = ns > 0 ? followed_find(set, ppid) : NULL;
+
+        if (parent)
+            return ns >= parent->begin_ns;
+        if (ns == 0)
+            break;
+        born_ns = ns;
+        pid = ppid;
+    }
+    /* Its parent is gone and forgotten. */
+    return born_ns > 0 && since_ns > 0 && born_ns >= since_ns;
+}
+
+static bool own_has_counter(const RingSet *set, uint32_t tid) {
+    for (size_t i = 0; set->n > 0 && i < set->rings[0]->n_counters; i++)
+        if (set->rings[0]->counters[i].tid == (int32_t)tid)
+            return true;
+    return false;
+}
+
+static bool own_is_doubtful(const Sampler *sampler, const RingSet *set, uint64_t start_ns) {
+    return followed_of(set)->since_ns > 0 && start_ns < sampler->doubted_ns;
+}
+
+static void own_release(const RingSet *set, const SamplerSession *session, Followed *followed) {
+    if (!followed->is_held)
+        return;
+    followed->is_held = false;
+    if (session->is_enabled)
+        own_control_threads(set, followed, PERF_EVENT_IOC_ENABLE);
+}
+
+/* Its events are open already; only its threads are to be known. One that is gone is no loss. */
+static int own_take_adopted(RingSet *set, Followed *wanted) {
+    int r = own_read_tids(wanted->pid, wanted);
+
+    if (r == 0 && !followed_add(set, wanted))
+        r = -ENOMEM;
+    if (r < 0)
+        free(wanted->tids);
+    return r == -ENOMEM ? r : 0;
+}
+
+/* 1: its events were opened just now. */
+static int own_follow_one(Sampler *sampler, RingSet *set, const SamplerSession *session,
+                          const SamplerLook *look, size_t i, bool holds) {
+    Followed wanted = {.pid = look->pids[i], .start_ns = look->starts_ns[i], .is_there = true};
+    Followed *known = followed_find(set, wanted.pid);
+
+    if (known && known->start_ns == 0)
+        known->start_ns = wanted.start_ns;
+    if (known && known->start_ns == wanted.start_ns) {
+        known->is_there = true;
+        own_release(set, session, known);
+        return 0;
+    }
+    if (followed_of(set)->is_adopted && own_has_counter(set, wanted.pid))
+        return own_take_adopted(set, &wanted);
+    if (own_has_inherited(set, look, wanted.pid) || own_is_doubtful(sampler, set, wanted.start_ns))
+        return 0;
+    wanted.is_held = holds;
+    return own_join(sampler, set, session, &wanted);
+}
+
+/* What it started meanwhile goes on, and begins with samples at last. */
+static void own_forget_gone(RingSet *set, const SamplerSession *session, uint32_t keeper) {
+    for (size_t i = followed_of(set)->n; i-- > 0;) {
+        Followed *followed = &set->followers->items[i];
+
+        if (followed->is_there || followed->pid == keeper)
+            continue;
+        own_release(set, session, followed);
+        followed_forget(set, followed);
+    }
+}
+
+/* The thread has ended, and all that it started. */
+static void own_close_hung(CpuRing *ring) {
+    _cleanup_free_ struct pollfd *fds = calloc(ring->n_counters, sizeof(*fds));
+
+    if (!fds)
+        return;
+    for (size_t i = 0; i < ring->n_counters; i++)
+        fds[i].fd = ring->counters[i].fd;
+    if (poll(fds, ring->n_counters, 0) <= 0)
+        return;
+    for (size_t i = ring->n_counters; i-- > 1;)
+        if (fds[i].revents & (POLLHUP | POLLERR))
+            counter_close(ring, i);
+}
+
+static void own_begin_look(RingSet *set) {
+    if (!set->ops->inherits)
+        return;
+    for (size_t i = 0; i < followed_of(set)->n; i++)
+        set->followers->items[i].is_there = false;
+    for (size_t i = 0; i < set->n; i++)
+        own_close_hung(set->rings[i]);
+}
+
+static int own_end_look(RingSet *set, const SamplerSession *session, uint32_t keeper) {
+    Followers *all = set->ops->inherits ? followed_make(set) : NULL;
+
+    if (!all)
+        return set->ops->inherits ? -ENOMEM : 0;
+    own_forget_gone(set, session, keeper);
+    if (all->since_ns == 0)
+        all->since_ns = clock_monotonic_ns();
+    return 0;
+}
+
+/* Side-band first, and samples only where there is side-band. */
+static int own_follow_process(Sampler *sampler, const SamplerLook *look, size_t i) {
+    uint32_t pid = look->pids[i];
+    int r = own_follow_one(sampler, &sampler->side_band, NULL, look, i, false);
+    bool holds = r > 0;
+
+    if (r >= 0 && sampler->tells_data) {
+        r = own_follow_one(sampler, &sampler->data, NULL, look, i, false);
+        holds |= r > 0;
+    }
+    if (r >= 0 && holds)
+        r = look->on_joined(look->userdata, pid);
+    if (r < 0 || (!followed_find(&sampler->side_band, pid) &&
+                  !own_has_inherited(&sampler->side_band, look, pid) &&
+                  !own_is_doubtful(sampler, &sampler->side_band, look->starts_ns[i])))
+        return r;
+    for (SamplerSession *s = sampler->sessions; r >= 0 && s; s = s->next)
+        if (s->rings.ops->inherits)
+            r = own_follow_one(sampler, &s->rings, s, look, i, holds);
+    return r;
+}
+
+static void own_tell_full(const Sampler *sampler, bool was_full, const SamplerLook *look) {
+    uint64_t limit = 0;
+
+    if (!sampler->is_full || was_full)
+        return;
+    (void)limit_descriptors(UINT32_MAX, &limit);
+    log_warning(0,
+                "Not all of the %zu processes of this user are followed, their events take more "
+                "than the %" PRIu64 " file descriptors that the limit leaves, %" PRIu64
+                " are used, raise ulimit -n",
+                look->n, limit, sampler_descriptors(sampler));
+}
+
+int sampler_follow(Sampler *sampler, const SamplerLook *look) {
+    bool was_full = sampler->is_full;
+    int r = 0;
+
+    sampler->is_full = false;
+    own_begin_look(&sampler->side_band);
+    own_begin_look(&sampler->data);
+    for (SamplerSession *s = sampler->sessions; s; s = s->next)
+        own_begin_look(&s->rings);
+    for (size_t i = 0; r >= 0 && i < look->n; i++)
+        r = own_follow_process(sampler, look, i);
+    if (r >= 0)
+        r = own_end_look(&sampler->side_band, NULL, sampler->options.own_pid);
+    if (r == 0)
+        r = own_end_look(&sampler->data, NULL, sampler->options.own_pid);
+    for (SamplerSession *s = sampler->sessions; r == 0 && s; s = s->next)
+        r = own_end_look(&s->rings, s, sampler->options.own_pid);
+    if (r == 0)
+        own_tell_full(sampler, was_full, look);
+    return r;
+}
+
+void sampler_release(Sampler *sampler, uint32_t pid) {
+    for (SamplerSession *s = sampler->sessions; s; s = s->next) {
+        Followed *followed = followed_find(&s->rings, pid);
+
+        if (followed)
+            own_release(&s->rings, s, followed);
+    }
+}

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+#include "capture/open/sampler-state.h"
+
+/* Where there is a loop. */
+int watch_ring(CpuRing *ring);

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+#include "capture/ring/ring-set.h"
+
+/* Whatever runs on a CPU, or in a control group, or the threads of a session. */
+extern const TargetOps cpu_target;
+/* All processes of the keeper's user; see follow/own-look.h. */
+extern const TargetOps own_target;

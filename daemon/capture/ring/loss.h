@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What was not recorded, ring by ring. */
+
+#include "capture/ring/ring-set.h"
+
+typedef struct Loss {
+    SamplerSession *session; /* NULL: side-band, or data mappings */
+    bool is_data;
+    uint64_t id;
+    unsigned cpu;
+    uint64_t lost; /* records */
+} Loss;
+
+typedef int (*SamplerLoss)(void *userdata, const Loss *loss);
+
+/* Counts what the kernel says in the ring about throttling and loss. */
+void loss_notice(CpuRing *ring, Bytes records);
+/* Takes a counter's figure before it is closed. */
+void loss_read(CpuRing *ring, Counter *counter);
+/* Counts what was lost since the last call, and calls fn for each counter that lost. */
+int loss_report(const RingSet *set, SamplerLoss fn, void *userdata);
+/* The `lost` of the event with this id out of what read() gave; -EBADMSG when it is not there. */
+int loss_parse(uint64_t read_format, Bytes bytes, uint64_t id, uint64_t *ret);

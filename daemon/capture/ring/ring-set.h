@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * A CpuRing is one CPU's ring with the counters that write into it; a RingSet has those of a
+ * session, of side-band or of data mappings, by CPU. What uses them lies above: `sampler` and
+ * `session` are kept for it and not looked into here.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "capture/ring/ring.h"
+#include "capture/ring/tag.h"
+#include "keeper/request/keeper-client.h"
+#include "loop/loop.h"
+
+enum {
+    RING_MARKS = 8,
+    /* A ring wakes the loop when this much came since it did so last. */
+    SAMPLES_EIGHTHS = 3,
+    SIDE_BAND_EIGHTHS = 1,
+};
+
+static inline uint32_t watermark(uint64_t ring_bytes, unsigned eighths) {
+    return (uint32_t)(ring_bytes / 8 * eighths);
+}
+
+typedef struct Sampler Sampler;
+typedef struct SamplerSession SamplerSession;
+typedef struct Followers Followers;
+typedef struct RingSet RingSet;
+
+typedef struct Counter {
+    uint32_t slot; /* at the keeper */
+    int fd;
+    int32_t tid; /* -1: whatever runs */
+    uint64_t id;
+    unsigned event; /* in the session's order */
+    uint64_t read_format;
+    uint64_t lost, told;   /* records that the kernel could not place, and how many were reported */
+    uint64_t throttled_at; /* since when it is held back; 0: it is not */
+} Counter;
+
+typedef struct CpuRing {
+    RingSet *set;
+    unsigned cpu;
+    Counter *counters; /* the first one owns the ring */
+    size_t n_counters;
+    Ring ring;
+    uint64_t taken;              /* handed to the sink up to here */
+    uint64_t noted;              /* where the present sweep ends */
+    uint64_t marks[RING_MARKS];  /* what was taken when each of the session's sweeps ended */
+    size_t n_marks;              /* without a session; else the session counts them */
+    uint64_t pace_ns, pace_head; /* when and where its pace was looked at */
+    bool fills_fast;             /* it holds less than a second */
+    bool lost_by_records;        /* only LOST records say what is new */
+    bool is_gone;                /* the CPU went away, even if it is back */
+    LoopSource *source;
+    size_t watched; /* the counter whose descriptor the loop watches */
+} CpuRing;
+
+/* What the events of a set are opened for: whatever runs on a CPU, a control group or threads; or
+ * all processes of a user, which are followed. */
+typedef struct TargetOps {
+    /* What a thread starts inherits its events. They outlive what a CPU goes through, and read()
+     * does not say what they lost. */
+    bool inherits;
+    /* All events on the CPU of the ring. None is there yet; the first one brings the memory. */
+    int (*open)(CpuRing *ring);
+    /* The rings were taken over. NULL: nothing is to be done. */
+    int (*adopt)(RingSet *set);
+    /* The counter whose id stands for this one in recordings. */
+    Counter *(*reporter)(const CpuRing *ring, Counter *counter);
+    /* Gives records the ids of reporters. NULL: they have them. */
+    int (*unify)(const CpuRing *ring, Bytes *records);
+    /* Forgets what is followed. NULL: nothing is. */
+    void (*done)(RingSet *set);
+} TargetOps;
+
+typedef struct RingCounts {
+    uint64_t bytes, lost;
+    uint64_t throttles, throttled_ns;
+    uint64_t lost_at_ns, throttled_at_ns; /* when it last happened */
+} RingCounts;
+
+struct RingSet {
+    TagKind kind;
+    const TargetOps *ops;
+    Keeper *keeper;
+    Sampler *sampler;
+    SamplerSession *session; /* of TAG_SAMPLES; else NULL */
+    CpuRing **rings;         /* by CPU */
+    size_t n;
+    Followers *followers; /* of ops that follow processes; NULL: nobody yet */
+    RingCounts counts;
+};
+
+/* The ring of that CPU, or NULL. */
+CpuRing *ring_set_find(const RingSet *set, unsigned cpu);
+int ring_set_add(RingSet *set, unsigned cpu, CpuRing **ret);
+/* Closes all rings, here and at the keeper too if asked. */
+void ring_set_done(RingSet *set, bool at_keeper);
+void ring_set_remove(RingSet *set, CpuRing *ring, bool at_keeper);
+uint64_t ring_set_counters(const RingSet *set);
+uint64_t ring_set_bytes(const RingSet *set);
+/* Closes a counter that does not bring the ring. */
+void counter_close(CpuRing *ring, size_t i);
+int counter_control(const Counter *counter, unsigned long request);
