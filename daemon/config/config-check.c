@@ -25,7 +25,7 @@ static void config_check_buffer(ConfigLoad *load, ptrdiff_t i) {
     if (session->buffer_bytes <= load->config->max_buffer_total_bytes)
         return;
     if (at)
-        config_report(load, at->path, at->line,
+        config_report(&load->files, at->path, at->line,
                       "BufferSize= is more than MaxBufferTotal=: one ring alone may have %" PRIu64
                       "K at most",
                       load->config->max_buffer_total_bytes >> 10);
@@ -42,7 +42,7 @@ static void config_check_frequency(ConfigLoad *load, ptrdiff_t i) {
     if (max == 0 || session->frequency_hz <= max || session->frequency_hz == CONFIG_FREQUENCY_MAX)
         return;
     if (at)
-        config_report(load, at->path, at->line,
+        config_report(&load->files, at->path, at->line,
                       "Frequency= is more than MaxFrequency=: it may be %" PRIu64 " at most", max);
     session->frequency_hz = max;
 }
@@ -51,7 +51,7 @@ static void config_check_refuse_target(ConfigLoad *load, ptrdiff_t i, const char
                                        const char *other) {
     const ConfigOrigin *at = config_check_said(load, i, key);
 
-    config_report(load, at->path, at->line,
+    config_report(&load->files, at->path, at->line,
                   "%s= and %s= do not go together: keep one of them, or make two sessions", key,
                   other);
 }
@@ -78,7 +78,7 @@ static void config_check_rings(ConfigLoad *load, ptrdiff_t i) {
 
     if (session->user_samples || session->kernel_samples)
         return;
-    config_report(load, at->path, at->line,
+    config_report(&load->files, at->path, at->line,
                   "KernelSamples=no with UserSamples=no leaves nothing to sample: one of them is "
                   "to be yes, or Enabled=no");
     session->user_samples = session->kernel_samples = true;
@@ -103,7 +103,7 @@ static void config_check_segment(ConfigLoad *load, ptrdiff_t i) {
     if (most >= CONFIG_NO_LIMIT / 2)
         return;
     if (at)
-        config_report(load, at->path, at->line,
+        config_report(&load->files, at->path, at->line,
                       "MaxSegmentSize= is more than half of what may be stored: it may be %" PRIu64
                       "K at most",
                       most >> 10);
@@ -121,7 +121,8 @@ static void config_check_count(ConfigLoad *load) {
         if (!session->enabled || enabled <= load->config->max_sessions)
             continue;
         at = config_check_said(load, i, "Enabled");
-        config_report(load, at ? at->path : load->files[load->n_files - 1].path, at ? at->line : 0,
+        config_report(&load->files, at ? at->path : load->files.list[load->files.n - 1].path,
+                      at ? at->line : 0,
                       "[Session %s] is not started: MaxSessions=%" PRIu32 " are running then",
                       session->name, load->config->max_sessions);
         session->enabled = false;

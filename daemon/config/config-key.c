@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <string.h>
-
+#include "config/config-number.h"
 #include "config/config-value.h"
-#include "config/config.h"
+#include "config/config-private.h"
 
 /*
  * The table of keys: everything about a key is in its row. Lint tests compare profd.conf and
@@ -82,8 +81,5 @@ const ConfigKey *config_keys(size_t *ret_n) {
 }
 
 const ConfigKey *config_key(const char *section, const char *name) {
-    for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-        if (strcmp(keys[i].section, section) == 0 && strcmp(keys[i].name, name) == 0)
-            return &keys[i];
-    return NULL;
+    return config_table_find(config_table(), section, name);
 }

@@ -2,91 +2,19 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "config/config-number.h"
 #include "config/config-value.h"
 #include "util/text.h"
 
 /*
- * Prints values, the inverse of the parsers, with one row for each parser. It prints the effective
- * value, which may be lower than the one in the file.
+ * Prints values, the inverse of the parsers, with one row for each parser that only profd has. It
+ * prints the effective value, which may be lower than the one in the file.
  */
 
 typedef void (*Printer)(const ConfigKey *key, const void *base, Buffer *out);
 
-static uint64_t config_print_number_of(const ConfigKey *key, const void *base) {
-    const char *at = (const char *)base + key->offset;
-    uint32_t narrow;
-    uint64_t v;
-
-    memcpy(&narrow, at, sizeof(narrow));
-    if (key->size == sizeof(narrow))
-        return narrow;
-    memcpy(&v, at, sizeof(v));
-    return v;
-}
-
-static void config_print_bool(const ConfigKey *key, const void *base, Buffer *out) {
-    text_puts(out, *(const bool *)((const char *)base + key->offset) ? "yes" : "no");
-}
-
-static void config_print_count(const ConfigKey *key, const void *base, Buffer *out) {
-    text_u64(out, config_print_number_of(key, base));
-}
-
-/* In the largest unit that divides the value. */
-static void config_print_put_scaled(Buffer *out, uint64_t v, const uint64_t *units,
-                                    const char *const *names, size_t n) {
-    size_t i = 0;
-
-    while (i + 1 < n && (v == 0 || v % units[i] != 0))
-        i++;
-    text_u64(out, v / units[i]);
-    text_puts(out, names[i]);
-}
-
-static void config_print_put_size(Buffer *out, uint64_t v) {
-    static const uint64_t units[] = {1ULL << 40, 1ULL << 30, 1ULL << 20, 1ULL << 10, 1};
-    static const char *const names[] = {"T", "G", "M", "K", ""};
-
-    config_print_put_scaled(out, v, units, names, ARRAY_SIZE(units));
-}
-
-static void config_print_put_span(Buffer *out, uint64_t v) {
-    static const uint64_t us = 1000, s = 1000000 * us;
-    const uint64_t units[] = {86400 * s, 3600 * s, 60 * s, s, 1000 * us, us};
-    static const char *const names[] = {"d", "h", "min", "s", "ms", "us"};
-
-    config_print_put_scaled(out, v, units, names, ARRAY_SIZE(units));
-}
-
-static void config_print_size(const ConfigKey *key, const void *base, Buffer *out) {
-    config_print_put_size(out, config_print_number_of(key, base));
-}
-
-static void config_print_span(const ConfigKey *key, const void *base, Buffer *out) {
-    config_print_put_span(out, config_print_number_of(key, base));
-}
-
-static void config_print_limit(const ConfigKey *key, const void *base, Buffer *out, Printer print) {
-    if (config_print_number_of(key, base) == 0)
-        text_puts(out, "infinity");
-    else
-        print(key, base, out);
-}
-
-static void config_print_count_limit(const ConfigKey *key, const void *base, Buffer *out) {
-    config_print_limit(key, base, out, config_print_count);
-}
-
-static void config_print_size_limit(const ConfigKey *key, const void *base, Buffer *out) {
-    config_print_limit(key, base, out, config_print_size);
-}
-
-static void config_print_span_limit(const ConfigKey *key, const void *base, Buffer *out) {
-    config_print_limit(key, base, out, config_print_span);
-}
-
 static void config_print_amount(const ConfigKey *key, const void *base, Buffer *out) {
-    uint64_t v = config_print_number_of(key, base);
+    uint64_t v = config_number_of(key, base);
 
     if (v == CONFIG_BUILT_IN)
         return;
@@ -95,7 +23,7 @@ static void config_print_amount(const ConfigKey *key, const void *base, Buffer *
     else if (v & CONFIG_PERCENT)
         text_printf(out, "%" PRIu64 "%%", (uint64_t)(v & ~CONFIG_PERCENT));
     else
-        config_print_put_size(out, v);
+        config_put_size(out, v);
 }
 
 static void config_print_storage(const ConfigKey *key _unused_, const void *base, Buffer *out) {
@@ -144,10 +72,10 @@ static void config_print_pids(const ConfigKey *key, const void *base, Buffer *ou
 }
 
 static void config_print_frequency(const ConfigKey *key, const void *base, Buffer *out) {
-    if (config_print_number_of(key, base) == CONFIG_FREQUENCY_MAX)
+    if (config_number_of(key, base) == CONFIG_FREQUENCY_MAX)
         text_puts(out, "max");
     else
-        config_print_count(key, base, out);
+        text_u64(out, config_number_of(key, base));
 }
 
 /* clang-format off */
@@ -155,18 +83,10 @@ static const struct {
     int   (*parse)(const ConfigKey *key, const char *value, void *base);
     Printer print;
 } rows[] = {
-    { config_parse_bool,         config_print_bool        },
-    { config_parse_count,        config_print_count       },
-    { config_parse_size,         config_print_size        },
-    { config_parse_span,         config_print_span        },
-    { config_parse_count_limit,  config_print_count_limit },
-    { config_parse_size_limit,   config_print_size_limit  },
-    { config_parse_span_limit,   config_print_span_limit  },
     { config_parse_amount,       config_print_amount      },
     { config_parse_storage,      config_print_storage     },
     { config_parse_layout,       config_print_layout      },
     { config_parse_compress,     config_print_compress    },
-    { config_parse_power_of_two, config_print_size        },
     { config_parse_events,       config_print_text        },
     { config_parse_frequency,    config_print_frequency   },
     { config_parse_call_graph,   config_print_call_graph  },
@@ -177,6 +97,8 @@ static const struct {
 /* clang-format on */
 
 void config_print(const ConfigKey *key, const void *base, Buffer *out) {
+    if (config_print_number(key, base, out))
+        return;
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
         if (rows[i].parse == key->parse)
             rows[i].print(key, base, out);

@@ -51,7 +51,7 @@ static int config_session_take_settings(ConfigLoad *load, const char *name,
     if (r < 0)
         return r;
     config_check_session(load, 0);
-    return load->problems > 0 ? -EINVAL : 0;
+    return load->files.problems > 0 ? -EINVAL : 0;
 }
 
 int config_make_session(const Config *config, const char *name, const ConfigSetting *settings,
@@ -59,16 +59,14 @@ int config_make_session(const Config *config, const char *name, const ConfigSett
     SessionConfig session;
     Config around = *config;
     ConfigFault fault = {};
-    ConfigLoad load = {
-        .config = &around, .on_problem = config_session_on_problem, .userdata = &fault};
-    size_t n_keys;
+    ConfigLoad load = {.config = &around,
+                       .files = {.on_problem = config_session_on_problem, .userdata = &fault}};
     int r;
 
-    (void)config_keys(&n_keys);
     config_session_defaults(&session, name);
     around.sessions = &session;
     around.n_sessions = 1;
-    load.origins = calloc(2 * n_keys, sizeof(*load.origins));
+    load.origins = calloc(2 * config_table().n, sizeof(*load.origins));
     if (!load.origins)
         return -ENOMEM;
     r = config_session_take_settings(&load, name, settings, n, &fault);

@@ -12,26 +12,11 @@
  * linearly, since there are few.
  */
 
-static void config_set_defaults(const char *section, void *base) {
-    size_t n;
-    const ConfigKey *keys = config_keys(&n);
-
-    for (size_t i = 0; i < n; i++) {
-        int r;
-
-        if (strcmp(keys[i].section, section) != 0)
-            continue;
-        r = keys[i].parse(&keys[i], keys[i].fallback, base);
-        assert(r == 0);
-        (void)r;
-    }
-}
-
 void config_session_defaults(SessionConfig *ret, const char *name) {
     assert(config_name_is_valid(name));
     memset(ret, 0, sizeof(*ret));
     strcpy(ret->name, name);
-    config_set_defaults(CONFIG_SESSION, ret);
+    config_table_defaults(config_table(), CONFIG_SESSION, ret);
 }
 
 int config_new(Config **ret) {
@@ -41,7 +26,7 @@ int config_new(Config **ret) {
 
     if (!config)
         return -ENOMEM;
-    config_set_defaults(CONFIG_PROFD, config);
+    config_table_defaults(config_table(), CONFIG_PROFD, config);
     r = config_need_session(config, CONFIG_DEFAULT_SESSION, &session);
     if (r < 0)
         return r;
@@ -133,6 +118,16 @@ uint64_t config_amount(uint64_t amount, uint64_t file_system_bytes, uint64_t bui
     if (amount == CONFIG_BUILT_IN)
         return built_in;
     return amount & CONFIG_PERCENT ? file_system_bytes / 100 * percent : amount;
+}
+
+size_t config_origin_index(const ConfigKey *key, ptrdiff_t session) {
+    ConfigTable table = config_table();
+
+    return (size_t)(session + 1) * table.n + (size_t)(key - table.keys);
+}
+
+ConfigOrigin *config_load_origin(const ConfigLoad *load, const ConfigKey *key, ptrdiff_t session) {
+    return &load->origins[config_origin_index(key, session)];
 }
 
 ConfigOrigin config_origin(const Config *config, const ConfigKey *key, const char *session) {

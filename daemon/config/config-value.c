@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "config/config-number.h"
 #include "util/parse.h"
 
 /*
@@ -22,75 +23,6 @@ enum {
 };
 
 static const char separators[] = ", \t";
-
-static int config_value_store(const ConfigKey *key, uint64_t v, void *base) {
-    void *at = (char *)base + key->offset;
-    uint32_t narrow = (uint32_t)v;
-
-    if (v < key->min || v > key->max)
-        return -ERANGE;
-    assert(key->size == sizeof(v) || (key->size == sizeof(narrow) && v <= UINT32_MAX));
-    memcpy(at, key->size == sizeof(v) ? (void *)&v : (void *)&narrow, key->size);
-    return 0;
-}
-
-static int config_value_store_limit(const ConfigKey *key, int r, const char *value, uint64_t v,
-                                    void *base) {
-    ConfigKey any = *key;
-
-    if (strcasecmp(value, "infinity") == 0 || (r == 0 && v == 0)) {
-        any.min = 0;
-        return config_value_store(&any, 0, base);
-    }
-    return r < 0 ? r : config_value_store(key, v, base);
-}
-
-int config_parse_bool(const ConfigKey *key, const char *value, void *base) {
-    assert(key->size == sizeof(bool));
-    return parse_bool(value, (bool *)((char *)base + key->offset));
-}
-
-int config_parse_count(const ConfigKey *key, const char *value, void *base) {
-    uint64_t v;
-    int r = parse_u64(value, &v);
-
-    return r < 0 ? r : config_value_store(key, v, base);
-}
-
-int config_parse_size(const ConfigKey *key, const char *value, void *base) {
-    uint64_t v;
-    int r = parse_size(value, &v);
-
-    return r < 0 ? r : config_value_store(key, v, base);
-}
-
-int config_parse_span(const ConfigKey *key, const char *value, void *base) {
-    uint64_t v;
-    int r = parse_span(value, &v);
-
-    return r < 0 ? r : config_value_store(key, v, base);
-}
-
-int config_parse_count_limit(const ConfigKey *key, const char *value, void *base) {
-    uint64_t v = 0;
-    int r = parse_u64(value, &v);
-
-    return config_value_store_limit(key, r, value, v, base);
-}
-
-int config_parse_size_limit(const ConfigKey *key, const char *value, void *base) {
-    uint64_t v = 0;
-    int r = parse_size(value, &v);
-
-    return config_value_store_limit(key, r, value, v, base);
-}
-
-int config_parse_span_limit(const ConfigKey *key, const char *value, void *base) {
-    uint64_t v = 0;
-    int r = parse_span(value, &v);
-
-    return config_value_store_limit(key, r, value, v, base);
-}
 
 static int config_value_parse_percent(const ConfigKey *key, const char *value, uint64_t *ret) {
     char digits[4] = {};
@@ -172,16 +104,7 @@ int config_parse_compress(const ConfigKey *key, const char *value, void *base) {
     r = config_value_split_word(value, "zstd", &rest);
     if (r == 0 && rest)
         r = parse_u64(rest, &level);
-    return r < 0 ? r : config_value_store(key, level, base);
-}
-
-int config_parse_power_of_two(const ConfigKey *key, const char *value, void *base) {
-    uint64_t v;
-    int r = parse_size(value, &v);
-
-    if (r < 0 || (v & (v - 1)) != 0)
-        return r < 0 ? r : -EINVAL;
-    return config_value_store(key, v, base);
+    return r < 0 ? r : config_store_number(key, level, base);
 }
 
 /* Rejects only what can never be an event; the code that opens events checks the rest. */

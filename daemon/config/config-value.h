@@ -1,27 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The parsers of the table of keys, see ConfigKey. */
+/* The parsers of the table of keys that only profd has, see ConfigKey. */
 
 #include "config/config.h"
 
-/* Parse into a member of 1 (bool), 4 or 8 bytes, according to the row's size, between min and
- * max. */
-int config_parse_bool(const ConfigKey *key, const char *value, void *base);
-int config_parse_count(const ConfigKey *key, const char *value, void *base);
-int config_parse_size(const ConfigKey *key, const char *value, void *base);
-int config_parse_span(const ConfigKey *key, const char *value, void *base);
-/* The same, where `0` and `infinity` both mean no limit and are stored as 0. */
-int config_parse_count_limit(const ConfigKey *key, const char *value, void *base);
-int config_parse_size_limit(const ConfigKey *key, const char *value, void *base);
-int config_parse_span_limit(const ConfigKey *key, const char *value, void *base);
 /* A size, `10%`, an empty text for the built-in rule, or `infinity` if max is CONFIG_NO_LIMIT. */
 int config_parse_amount(const ConfigKey *key, const char *value, void *base);
 
 int config_parse_storage(const ConfigKey *key, const char *value, void *base);
 int config_parse_layout(const ConfigKey *key, const char *value, void *base);
 int config_parse_compress(const ConfigKey *key, const char *value, void *base);
-int config_parse_power_of_two(const ConfigKey *key, const char *value, void *base);
 
 /* For a SessionConfig only. */
 int config_parse_events(const ConfigKey *key, const char *value, void *base);

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "config/config-file.h"
+#include "config/config-table.h"
 #include "util/buffer.h"
 #include "util/macro.h"
 
@@ -109,19 +111,6 @@ typedef enum ConfigTouch {
     CONFIG_TOUCHES_RESTART = 1 << 3, /* takes effect at the next start */
 } ConfigTouch;
 
-typedef struct ConfigKey ConfigKey;
-struct ConfigKey {
-    const char *section; /* "Profd" or "Session" */
-    const char *name;
-    const char *fallback; /* the default, in the form in which it is written */
-    const char *expected; /* which values are valid, for people */
-    /* Parses into a Config or a SessionConfig, which is unchanged on failure. */
-    int (*parse)(const ConfigKey *key, const char *value, void *base);
-    uint64_t min, max; /* bounds of the parsed value, inclusive */
-    size_t offset, size;
-    ConfigTouch touches;
-};
-
 /* Rows in the order of the configuration file; *ret_n of them. */
 const ConfigKey *config_keys(size_t *ret_n);
 /* NULL: no such key. `section` is "Profd" or "Session". */
@@ -167,8 +156,6 @@ int config_make_session(const Config *config, const char *name, const ConfigSett
  * becomes `built_in`. CONFIG_NO_LIMIT is unchanged: it is more than any disk has. */
 uint64_t config_amount(uint64_t amount, uint64_t file_system_bytes, uint64_t built_in);
 
-/* Called for each problem, with the line it is in (0: the file as a whole) and one sentence. */
-typedef void (*ConfigProblem)(void *userdata, const char *path, unsigned line, const char *problem);
 /* A ConfigProblem that logs. */
 void config_log_problem(void *userdata, const char *path, unsigned line, const char *problem);
 

@@ -21,7 +21,7 @@ static void on_problem(void *userdata, const char *path, unsigned line, const ch
 }
 
 static void add_file(ConfigLoad *load, const uint8_t *data, size_t size) {
-    ConfigFile *file = &load->files[load->n_files];
+    ConfigFile *file = &load->files.list[load->files.n];
 
     file->path = strdup("a.conf");
     file->text = malloc(size + 1);
@@ -31,11 +31,11 @@ static void add_file(ConfigLoad *load, const uint8_t *data, size_t size) {
         memcpy(file->text, data, size);
     file->text[size] = '\0';
     file->size = size;
-    load->n_files++;
+    load->files.n++;
 }
 
 static void split(ConfigLoad *load, const uint8_t *data, size_t size) {
-    while (load->n_files < FILES_MAX) {
+    while (load->files.n < FILES_MAX) {
         const uint8_t *end = size > 0 ? memchr(data, SEPARATOR, size) : NULL;
         size_t n = end ? (size_t)(end - data) : size;
 
@@ -78,14 +78,14 @@ static int on_change(void *userdata, ConfigFate fate, const SessionConfig *old,
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    _cleanup_(config_load_done) ConfigLoad whole = {.on_problem = on_problem};
-    _cleanup_(config_load_done) ConfigLoad less = {.on_problem = on_problem};
+    _cleanup_(config_load_done) ConfigLoad whole = {.files = {.on_problem = on_problem}};
+    _cleanup_(config_load_done) ConfigLoad less = {.files = {.on_problem = on_problem}};
 
     split(&whole, data, size);
     split(&less, data, size);
-    less.n_files--;
-    free(less.files[less.n_files].path);
-    free(less.files[less.n_files].text);
+    less.files.n--;
+    free(less.files.list[less.files.n].path);
+    free(less.files.list[less.files.n].text);
     if (config_take(&whole) < 0 || config_take(&less) < 0)
         abort();
     check_sound(whole.config);
