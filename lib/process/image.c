@@ -3,35 +3,11 @@
 
 #include "util/hash.h"
 
-/* A hash table with chains, like that of the names. The names of an image are interned first, so
+/* In a hash table, like the names. The names of an image are interned first, so that two
  * images are compared by pointers and numbers. */
 
-enum { BUCKETS_MIN = 64 };
-
-static ProcessImage **image_bucket_of(const ProcessImages *images, uint64_t hash) {
-    return &images->buckets[hash & (images->n_buckets - 1)];
-}
-
-static bool image_images_grow(ProcessImages *images, ProcessBudget *budget) {
-    ProcessImages next = *images;
-
-    next.n_buckets = images->n_buckets ? images->n_buckets * 2 : BUCKETS_MIN;
-    next.buckets = budget_alloc(budget, next.n_buckets * sizeof(*next.buckets));
-    if (!next.buckets)
-        return images->buckets;
-    if (!images->buckets)
-        next.seed = hash_seed();
-    for (size_t i = 0; i < images->n_buckets; i++)
-        for (ProcessImage *image = images->buckets[i], *after; image; image = after) {
-            ProcessImage **bucket = image_bucket_of(&next, image->hash);
-
-            after = image->next;
-            image->next = *bucket;
-            *bucket = image;
-        }
-    budget_free(budget, images->buckets, images->n_buckets * sizeof(*images->buckets));
-    *images = next;
-    return true;
+static uint64_t image_key(const void *image) {
+    return ((const ProcessImage *)image)->hash;
 }
 
 /* Hashes the identity of the file, so that all images of a file are in one bucket. */
@@ -57,9 +33,9 @@ static bool image_equal(const ProcessImage *a, const ProcessImage *b) {
 
 /* Takes ownership of the names of `key`, or releases them. */
 static ProcessImage *image_images_intern(ProcessStrings *s, const ProcessImage *key) {
-    ProcessImage **bucket = image_bucket_of(&s->images, key->hash), *image;
+    ProcessImage *image;
 
-    for (image = *bucket; image; image = image->next)
+    for (image = hash_table_chain(&s->images, key->hash); image; image = image->next)
         if (image_equal(image, key)) {
             names_put(&s->names, &s->budget, key->path);
             names_put(&s->names, &s->budget, key->dso);
@@ -73,9 +49,7 @@ static ProcessImage *image_images_intern(ProcessStrings *s, const ProcessImage *
     }
     *image = *key;
     image->refs = 1;
-    image->next = *bucket;
-    *bucket = image;
-    s->images.n++;
+    hash_table_add(&s->images, image, image->hash);
     return image;
 }
 
@@ -90,7 +64,7 @@ ProcessImage *images_get(ProcessStrings *s, const PdMmap *mmap, Bytes dso, bool 
         .kernel = kernel,
     };
 
-    if (s->images.n >= s->images.n_buckets && !image_images_grow(&s->images, &s->budget))
+    if (!hash_table_make_room(&s->images, &s->budget, image_key))
         return NULL;
     key.path = names_get(&s->names, &s->budget, mmap->filename);
     if (!key.path)
@@ -109,34 +83,29 @@ ProcessImage *images_get(ProcessStrings *s, const PdMmap *mmap, Bytes dso, bool 
 }
 
 ProcessImage *images_find_code(const ProcessStrings *s, const ProcessImage *data) {
-    for (ProcessImage *image = *image_bucket_of(&s->images, data->hash); image; image = image->next)
+    ProcessImage *image = hash_table_chain(&s->images, data->hash);
+
+    for (; image; image = image->next)
         if ((image->prot & PROT_EXEC) && image_is_same_file(image, data))
             return image;
     return NULL;
 }
 
 ProcessImage *images_put(ProcessStrings *s, ProcessImage *image) {
-    ProcessImage **at;
-
     if (!image || --image->refs > 0)
         return NULL;
-    for (at = image_bucket_of(&s->images, image->hash); *at != image; at = &(*at)->next)
-        ;
-    *at = image->next;
-    s->images.n--;
+    hash_table_remove(&s->images, image, image->hash);
     names_put(&s->names, &s->budget, image->path);
     names_put(&s->names, &s->budget, image->dso);
     return budget_free(&s->budget, image, sizeof(*image));
 }
 
 void images_done(ProcessStrings *s) {
-    ProcessImages *images = &s->images;
+    ProcessImage *image;
 
-    for (size_t i = 0; i < images->n_buckets; i++)
-        while (images->buckets[i]) {
-            images->buckets[i]->refs = 1;
-            images_put(s, images->buckets[i]);
-        }
-    budget_free(&s->budget, images->buckets, images->n_buckets * sizeof(*images->buckets));
-    *images = (ProcessImages){};
+    for (size_t at = 0; (image = hash_table_from(&s->images, &at));) {
+        image->refs = 1;
+        images_put(s, image);
+    }
+    hash_table_done(&s->images, &s->budget);
 }

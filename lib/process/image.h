@@ -15,7 +15,7 @@
 typedef struct ProcessImage ProcessImage;
 
 struct ProcessImage {
-    ProcessImage *next; /* in its hash bucket */
+    ProcessImage *next; /* in its bucket; first, see hash-table.h */
     uint64_t hash;
     uint32_t refs;
     uint32_t prot, flags; /* of MMAP2; 0 if the record has none */
@@ -37,11 +37,7 @@ struct ProcessImage {
     ProcessName *path, *dso;
 };
 
-typedef struct ProcessImages {
-    ProcessImage **buckets;
-    size_t n_buckets, n;
-    uint64_t seed;
-} ProcessImages;
+typedef HashTable ProcessImages;
 
 /* The names of the images are references into `names`, so both live together. */
 typedef struct ProcessStrings {

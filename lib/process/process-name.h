@@ -6,24 +6,20 @@
  * pointers, and a process needs no copy of a name that its parent had already.
  */
 
-#include "process/budget.h"
+#include "process/hash-table.h"
 #include "util/bytes.h"
 
 typedef struct ProcessName ProcessName;
 
 struct ProcessName {
-    ProcessName *next; /* in its hash bucket */
+    ProcessName *next; /* in its bucket; first, see hash-table.h */
     uint64_t hash;
     uint32_t refs;
     uint32_t size;
     uint8_t text[]; /* ends with NUL and may contain any other byte */
 };
 
-typedef struct ProcessNames {
-    ProcessName **buckets;
-    size_t n_buckets, n;
-    uint64_t seed;
-} ProcessNames;
+typedef HashTable ProcessNames;
 
 enum { PROCESS_NAME_MAX = 4096 }; /* longer names are cut; same as PATH_MAX */
 

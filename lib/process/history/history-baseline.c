@@ -359,12 +359,13 @@ static void history_baseline_give_up_waiting(History *h) {
 }
 
 int history_sweep_missing(History *h, uint64_t begin_ns) {
+    Process *p;
     int r = 0;
 
     history_baseline_give_up_waiting(h);
 
-    for (size_t i = 0; i < h->n_buckets && r == 0; i++)
-        for (Process *p = h->buckets[i]; p && r == 0; p = p->next) {
+    for (size_t at = 0; r == 0 && (p = hash_table_from(&h->processes, &at)); at++)
+        for (; p && r == 0; p = p->next) {
             const Entry *last = p->queue.last;
 
             if (p->scanned_ns >= begin_ns || p->folded_ns >= begin_ns || p->birth_ns >= begin_ns ||

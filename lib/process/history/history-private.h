@@ -37,7 +37,7 @@ typedef struct Queue {
 
 /* A thread other than the leader, in its state at the floor. */
 struct Task {
-    Task *next;           /* in its hash bucket */
+    Task *next;           /* in its bucket; first, see hash-table.h */
     Task *before, *after; /* in the list of its process */
     Process *process;
     ProcessName *comm; /* NULL: unknown */
@@ -53,7 +53,7 @@ struct Task {
  * was born after the floor and has a baseline.
  */
 struct Process {
-    Process *next; /* in its hash bucket */
+    Process *next; /* in its bucket; first, see hash-table.h */
     uint64_t serial;
     uint64_t birth_ns;   /* 0: before the first record */
     uint64_t folded_ns;  /* time of the last folded record */
@@ -142,10 +142,8 @@ struct History {
     uint64_t settled_ns;
     uint64_t resumed_ns; /* the floor at which this recorder took over */
 
-    Process **buckets;
-    size_t n_buckets, n_processes;
-    Task **task_buckets;
-    size_t n_task_buckets, n_tasks;
+    HashTable processes; /* by pid */
+    HashTable tasks;     /* by tid */
     Process *first_unknown, *last_unknown;
     Process *unknown_next; /* where history_next_unknown() continues */
     uint64_t n_unknown;

@@ -8,60 +8,18 @@
  * baseline are in a list, in order of arrival.
  */
 
-static Process **history_process_bucket_of(const History *h, uint32_t pid) {
-    return &h->buckets[hash_u64(h->seed, pid) & (h->n_buckets - 1)];
+static uint64_t history_process_key(const void *process) {
+    return ((const Process *)process)->pid;
 }
 
-static Task **history_process_task_bucket_of(const History *h, uint32_t tid) {
-    return &h->task_buckets[hash_u64(h->seed, tid) & (h->n_task_buckets - 1)];
-}
-
-/* Without memory for more buckets the chains grow. */
-static void history_process_buckets_grow(History *h) {
-    size_t n_old = h->n_buckets, n = n_old ? n_old * 2 : 256;
-    Process **old = h->buckets, **buckets = budget_alloc(&h->strings.budget, n * sizeof(*buckets));
-
-    if (!buckets)
-        return;
-    h->buckets = buckets;
-    h->n_buckets = n;
-    for (size_t i = 0; i < n_old; i++)
-        for (Process *p = old[i], *after; p; p = after) {
-            Process **bucket = history_process_bucket_of(h, p->pid);
-
-            after = p->next;
-            p->next = *bucket;
-            *bucket = p;
-        }
-    budget_free(&h->strings.budget, old, n_old * sizeof(*old));
-}
-
-static void history_process_task_buckets_grow(History *h) {
-    size_t n_old = h->n_task_buckets, n = n_old ? n_old * 2 : 256;
-    Task **old = h->task_buckets,
-         **buckets = budget_alloc(&h->strings.budget, n * sizeof(*buckets));
-
-    if (!buckets)
-        return;
-    h->task_buckets = buckets;
-    h->n_task_buckets = n;
-    for (size_t i = 0; i < n_old; i++)
-        for (Task *t = old[i], *after; t; t = after) {
-            Task **bucket = history_process_task_bucket_of(h, t->tid);
-
-            after = t->next;
-            t->next = *bucket;
-            *bucket = t;
-        }
-    budget_free(&h->strings.budget, old, n_old * sizeof(*old));
+static uint64_t history_process_task_key(const void *task) {
+    return ((const Task *)task)->tid;
 }
 
 Process *process_find_born(const History *h, uint32_t pid, uint64_t time) {
     Process *found = NULL;
 
-    if (h->n_buckets == 0)
-        return NULL;
-    for (Process *p = *history_process_bucket_of(h, pid); p; p = p->next)
+    for (Process *p = hash_table_chain(&h->processes, pid); p; p = p->next)
         if (p->pid == pid && p->birth_ns <= time && (!found || p->birth_ns >= found->birth_ns))
             found = p;
     return found;
@@ -70,16 +28,16 @@ Process *process_find_born(const History *h, uint32_t pid, uint64_t time) {
 Process *process_find(const History *h, uint32_t pid, uint64_t time) {
     Process *found = process_find_born(h, pid, time);
 
-    if (found || h->n_buckets == 0)
+    if (found)
         return found;
-    for (Process *p = *history_process_bucket_of(h, pid); p; p = p->next)
+    for (Process *p = hash_table_chain(&h->processes, pid); p; p = p->next)
         if (p->pid == pid && (!found || p->birth_ns < found->birth_ns))
             found = p;
     return found;
 }
 
 Process *process_find_serial(const History *h, uint32_t pid, uint64_t serial) {
-    Process *p = h->n_buckets > 0 ? *history_process_bucket_of(h, pid) : NULL;
+    Process *p = hash_table_chain(&h->processes, pid);
 
     while (p && p->serial != serial)
         p = p->next;
@@ -87,23 +45,19 @@ Process *process_find_serial(const History *h, uint32_t pid, uint64_t serial) {
 }
 
 Process *process_new(History *h, uint32_t pid, uint64_t birth_ns) {
-    Process *p, **bucket;
+    ProcessBudget *budget = &h->strings.budget;
+    bool has_room = hash_table_make_room(&h->processes, budget, history_process_key);
+    Process *p = has_room ? budget_alloc(budget, sizeof(*p)) : NULL;
 
-    if (h->n_processes >= h->n_buckets)
-        history_process_buckets_grow(h);
-    p = h->n_buckets > 0 ? budget_alloc(&h->strings.budget, sizeof(*p)) : NULL;
     if (!p) {
         h->dropped++;
         return NULL;
     }
-    bucket = history_process_bucket_of(h, pid);
     p->pid = pid;
     p->birth_ns = birth_ns;
     p->serial = ++h->serial;
     p->known = true;
-    p->next = *bucket;
-    *bucket = p;
-    h->n_processes++;
+    hash_table_add(&h->processes, p, pid);
     h->generation++;
     return p;
 }
@@ -136,8 +90,6 @@ void process_set_known(History *h, Process *p) {
 }
 
 void process_free(History *h, Process *p) {
-    Process **at;
-
     process_set_known(h, p);
     while (p->tasks)
         task_free(h, p->tasks);
@@ -149,10 +101,7 @@ void process_free(History *h, Process *p) {
     maps_put(&h->strings, p->maps);
     maps_put(&h->strings, p->before_exec);
     budget_free(&h->strings.budget, p->namespaces, p->namespaces_size);
-    for (at = history_process_bucket_of(h, p->pid); *at != p; at = &(*at)->next)
-        ;
-    *at = p->next;
-    h->n_processes--;
+    hash_table_remove(&h->processes, p, p->pid);
     h->generation++;
     budget_free(&h->strings.budget, p, sizeof(*p));
 }
@@ -163,7 +112,7 @@ static bool history_process_is_older(const Process *p, const Process *than) {
 }
 
 void process_free_older(History *h, const Process *than) {
-    for (Process *p = *history_process_bucket_of(h, than->pid), *after; p; p = after) {
+    for (Process *p = hash_table_chain(&h->processes, than->pid), *after; p; p = after) {
         after = p->next;
         if (p->pid == than->pid && history_process_is_older(p, than))
             process_free(h, p);
@@ -193,52 +142,42 @@ void process_set_namespaces(History *h, Process *p, Bytes record) {
 }
 
 Task *task_find(const History *h, const Process *p, uint32_t tid) {
-    if (h->n_task_buckets == 0)
-        return NULL;
-    for (Task *t = *history_process_task_bucket_of(h, tid); t; t = t->next)
+    for (Task *t = hash_table_chain(&h->tasks, tid); t; t = t->next)
         if (t->tid == tid && t->process == p)
             return t;
     return NULL;
 }
 
 Task *task_get(History *h, Process *p, uint32_t tid) {
-    Task *t = task_find(h, p, tid), **bucket;
+    ProcessBudget *budget = &h->strings.budget;
+    Task *t = task_find(h, p, tid);
 
     if (t)
         return t;
-    if (h->n_tasks >= h->n_task_buckets)
-        history_process_task_buckets_grow(h);
-    t = h->n_task_buckets > 0 ? budget_alloc(&h->strings.budget, sizeof(*t)) : NULL;
+    if (hash_table_make_room(&h->tasks, budget, history_process_task_key))
+        t = budget_alloc(budget, sizeof(*t));
     if (!t) {
         h->dropped++;
         return NULL;
     }
-    bucket = history_process_task_bucket_of(h, tid);
     t->tid = tid;
     t->process = p;
-    t->next = *bucket;
-    *bucket = t;
+    hash_table_add(&h->tasks, t, tid);
     t->after = p->tasks;
     if (p->tasks)
         p->tasks->before = t;
     p->tasks = t;
     p->n_living++;
-    h->n_tasks++;
     return t;
 }
 
 void task_free(History *h, Task *task) {
-    Task **at;
-
-    for (at = history_process_task_bucket_of(h, task->tid); *at != task; at = &(*at)->next)
-        ;
-    *at = task->next;
+    hash_table_remove(&h->tasks, task, task->tid);
     *(task->before ? &task->before->after : &task->process->tasks) = task->after;
     if (task->after)
         task->after->before = task->before;
     names_put(&h->strings.names, &h->strings.budget, task->comm);
     task->process->n_living -= task->ended_ns == 0;
-    h->n_tasks--;
     budget_free(&h->strings.budget, task, sizeof(*task));
 }
 

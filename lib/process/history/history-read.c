@@ -28,9 +28,10 @@ int history_new(const ProcessLimits *limits, History **ret) {
 }
 
 static void history_read_free_processes(History *h) {
-    for (size_t i = 0; i < h->n_buckets; i++)
-        while (h->buckets[i])
-            process_free(h, h->buckets[i]);
+    Process *p;
+
+    for (size_t at = 0; (p = hash_table_from(&h->processes, &at));)
+        process_free(h, p);
     while (h->oldest)
         entry_unlink(h, h->oldest);
 }
@@ -47,8 +48,8 @@ History *history_free(History *h) {
     images_forget(h);
     images_done(&h->strings);
     names_done(&h->strings.names, &h->strings.budget);
-    budget_free(&h->strings.budget, h->buckets, h->n_buckets * sizeof(*h->buckets));
-    budget_free(&h->strings.budget, h->task_buckets, h->n_task_buckets * sizeof(*h->task_buckets));
+    hash_table_done(&h->processes, &h->strings.budget);
+    hash_table_done(&h->tasks, &h->strings.budget);
     budget_free(&h->strings.budget, h->graves, h->graves_allocated * sizeof(*h->graves));
     budget_free(&h->strings.budget, h->fed, h->fed_allocated * sizeof(*h->fed));
     free(h);
@@ -270,8 +271,8 @@ uint64_t history_floor(const History *h) {
 
 HistoryCounts history_counts(const History *h) {
     return (HistoryCounts){
-        .processes = h->n_processes,
-        .threads = h->n_processes + h->n_tasks,
+        .processes = h->processes.n,
+        .threads = h->processes.n + h->tasks.n,
         .images = h->strings.images.n,
         .queued = h->n_entries + h->n_fed,
         .unknown = h->n_unknown,

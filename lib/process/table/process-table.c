@@ -16,35 +16,13 @@
  */
 
 enum {
-    BUCKETS_MIN = 256,
     EXITED_DEFAULT = 16384,
 };
 
 static const uint64_t memory_default = 64 << 20;
 
-static Thread **process_table_bucket_of(const ProcessTable *table, uint32_t tid) {
-    return &table->buckets[hash_u64(table->seed, tid) & (table->n_buckets - 1)];
-}
-
-/* Without memory for more buckets the chains grow. */
-static void process_table_buckets_grow(ProcessTable *table) {
-    size_t n_old = table->n_buckets, n = n_old * 2;
-    Thread **old = table->buckets,
-           **buckets = budget_alloc(&table->strings.budget, n * sizeof(*buckets));
-
-    if (!buckets)
-        return;
-    table->buckets = buckets;
-    table->n_buckets = n;
-    for (size_t i = 0; i < n_old; i++)
-        for (Thread *t = old[i], *after; t; t = after) {
-            Thread **bucket = process_table_bucket_of(table, t->tid);
-
-            after = t->next;
-            t->next = *bucket;
-            *bucket = t;
-        }
-    budget_free(&table->strings.budget, old, n_old * sizeof(*old));
+static uint64_t process_table_key(const void *thread) {
+    return ((const Thread *)thread)->tid;
 }
 
 Thread *thread_find(ProcessTable *table, uint32_t tid) {
@@ -52,7 +30,7 @@ Thread *thread_find(ProcessTable *table, uint32_t tid) {
 
     if (table->recent && table->recent->tid == tid)
         return table->recent;
-    for (t = *process_table_bucket_of(table, tid); t; t = t->next)
+    for (t = hash_table_chain(&table->threads, tid); t; t = t->next)
         if (t->tid == tid)
             return table->recent = t;
     return NULL;
@@ -96,15 +74,11 @@ static void process_table_exited_link(ProcessTable *table, Thread *t) {
 
 void thread_remove(ProcessTable *table, Thread *thread) {
     ProcessStrings *s = &table->strings;
-    Thread **at;
 
-    for (at = process_table_bucket_of(table, thread->tid); *at != thread; at = &(*at)->next)
-        ;
-    *at = thread->next;
+    hash_table_remove(&table->threads, thread, thread->tid);
     process_table_exited_unlink(table, thread);
     if (table->recent == thread)
         table->recent = NULL;
-    table->n_threads--;
     names_put(&s->names, &s->budget, thread->comm);
     process_table_space_put(table, thread->space);
     budget_free(&s->budget, thread, sizeof(*thread));
@@ -137,21 +111,18 @@ void thread_exited(ProcessTable *table, Thread *thread) {
 /* Takes ownership of the space. */
 static Thread *process_table_thread_add(ProcessTable *table, uint32_t pid, uint32_t tid,
                                         Space *space) {
-    Thread *t = space ? budget_alloc(&table->strings.budget, sizeof(*t)) : NULL, **bucket;
+    ProcessBudget *budget = &table->strings.budget;
+    bool has_room = space && hash_table_make_room(&table->threads, budget, process_table_key);
+    Thread *t = has_room ? budget_alloc(budget, sizeof(*t)) : NULL;
 
     if (!t) {
         process_table_space_put(table, space);
         return NULL;
     }
-    if (table->n_threads >= table->n_buckets)
-        process_table_buckets_grow(table);
     t->pid = pid;
     t->tid = tid;
     t->space = space;
-    bucket = process_table_bucket_of(table, tid);
-    t->next = *bucket;
-    *bucket = t;
-    table->n_threads++;
+    hash_table_add(&table->threads, t, tid);
     return table->recent = t;
 }
 
@@ -248,11 +219,6 @@ int process_table_new(const ProcessLimits *limits, ProcessTable **ret) {
     table->exited_max = limits && limits->exited ? limits->exited : EXITED_DEFAULT;
     table->forget_exited = limits && limits->forget_exited;
     table->seed = hash_seed();
-    table->n_buckets = BUCKETS_MIN;
-    table->buckets =
-        budget_alloc(&table->strings.budget, table->n_buckets * sizeof(*table->buckets));
-    if (!table->buckets)
-        return -ENOMEM;
     table->kernel = maps_new(&table->strings);
     table->unknown = process_table_get_constant(table, "[unknown]");
     swapper = process_table_get_constant(table, "swapper");
@@ -266,14 +232,14 @@ int process_table_new(const ProcessLimits *limits, ProcessTable **ret) {
 
 ProcessTable *process_table_free(ProcessTable *table) {
     ProcessStrings *s;
+    Thread *thread;
 
     if (!table)
         return NULL;
     s = &table->strings;
-    for (size_t i = 0; table->buckets && i < table->n_buckets; i++)
-        while (table->buckets[i])
-            thread_remove(table, table->buckets[i]);
-    budget_free(&s->budget, table->buckets, table->n_buckets * sizeof(*table->buckets));
+    for (size_t at = 0; (thread = hash_table_from(&table->threads, &at));)
+        thread_remove(table, thread);
+    hash_table_done(&table->threads, &s->budget);
     for (size_t i = 0; i < CGROUP_BUCKETS; i++)
         for (Cgroup *cgroup = table->cgroups[i], *after; cgroup; cgroup = after) {
             after = cgroup->next;
@@ -349,7 +315,7 @@ const ProcessMaps *process_table_kernel_maps(const ProcessTable *table) {
 
 ProcessCounts process_table_counts(const ProcessTable *table) {
     return (ProcessCounts){
-        .threads = table->n_threads,
+        .threads = table->threads.n,
         .exited = table->n_exited,
         .names = table->strings.names.n,
         .images = table->strings.images.n,

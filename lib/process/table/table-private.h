@@ -14,7 +14,7 @@ typedef struct Space {
 typedef struct Thread Thread;
 
 struct Thread {
-    Thread *next;          /* in its hash bucket */
+    Thread *next;          /* in its bucket; first, see hash-table.h */
     Thread *older, *newer; /* in the list of exited threads */
     uint32_t pid, tid;
     bool exited;
@@ -34,8 +34,8 @@ enum { CGROUP_BUCKETS = 1024 };
 
 struct ProcessTable {
     ProcessStrings strings;
-    Thread **buckets;
-    size_t n_buckets, n_threads, n_exited;
+    HashTable threads; /* by tid */
+    size_t n_exited;
     uint64_t seed;
     Thread *recent;                        /* the thread of the last lookup */
     Thread *oldest_exited, *newest_exited; /* in order of their exits */
