@@ -244,8 +244,8 @@ static int method_snapshot_make_is_written(Job *job) {
         job->sweep = 0;
     job->session_ns = entry->since_real_ns;
     totals = session_totals(entry->session);
-    if (job->swept_ns == 0 && job->daemon->completed_ns >= job->end_ns)
-        job->swept_ns = job->daemon->completed_ns;
+    if (job->swept_ns == 0 && job->daemon->sweep.completed_ns >= job->end_ns)
+        job->swept_ns = job->daemon->sweep.completed_ns;
     if (job->swept_ns == 0)
         return daemon_sweep_soon(job->daemon);
     if (job->sweep == 0 && !method_snapshot_make_waits_for_build_ids(job))

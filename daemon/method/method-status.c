@@ -230,19 +230,19 @@ static json_t *method_status_store_json(const Daemon *daemon) {
 }
 
 static double method_status_percent_since(const Daemon *daemon, uint64_t used_ns) {
-    uint64_t now = clock_monotonic_ns(), from = daemon->cpu_before_at_ns;
+    uint64_t now = clock_monotonic_ns(), from = daemon->cpu_before.at_ns;
 
     return now <= from ? 0 : 100.0 * (double)used_ns / (double)(now - from);
 }
 
 double daemon_cpu_percent(const Daemon *daemon) {
     return method_status_percent_since(daemon,
-                                       account_cpu_ns(daemon->tracker) - daemon->cpu_before_ns);
+                                       account_cpu_ns(daemon->tracker) - daemon->cpu_before.cpu_ns);
 }
 
 double daemon_scan_percent(const Daemon *daemon) {
-    return method_status_percent_since(daemon,
-                                       account_scan_ns(daemon->tracker) - daemon->scan_before_ns);
+    return method_status_percent_since(daemon, account_scan_ns(daemon->tracker) -
+                                                   daemon->cpu_before.scan_ns);
 }
 
 static unsigned method_status_all_degraded(const Daemon *daemon) {
@@ -315,7 +315,7 @@ int method_get_status(void *userdata, Call *call) {
     uint64_t now_ns = clock_monotonic_ns();
     json_t *status, *fine;
 
-    if (now_ns - daemon->status_ns >= NS_PER_SECOND)
+    if (now_ns - daemon->sweep.status_ns >= NS_PER_SECOND)
         daemon_update_status(daemon, now_ns);
     method_status_learn_span(daemon);
     status = method_status_coarse(daemon);

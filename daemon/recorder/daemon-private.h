@@ -23,6 +23,22 @@
 /* The state of a connection that reads a recording, see method-read.c. */
 typedef struct Reading Reading;
 
+/* When the running or the last sweep passed each stage, and when it last made its checks. */
+typedef struct SweepTimes {
+    uint64_t begin_ns;
+    uint64_t side_band_ns; /* the heads of the sample rings were noted */
+    uint64_t end_ns;
+    uint64_t completed_ns; /* side_band_ns of the last complete sweep */
+    uint64_t losses_ns, data_loss_ns, status_ns;
+} SweepTimes;
+
+/* The CPU time of all processes of profd up to a moment, and the part of it for /proc and ELF
+ * files.
+ */
+typedef struct CpuPoint {
+    uint64_t at_ns, cpu_ns, scan_ns;
+} CpuPoint;
+
 struct Daemon {
     DaemonOptions options;
     Config *config;
@@ -52,19 +68,15 @@ struct Daemon {
     Control *control;
     KeeperStatus keeper;
     MemoryPlan memory;
-    int written_fd;                        /* becomes readable when a writer has written a sweep */
-    uint64_t sweep_begin_ns, side_band_ns; /* of the running sweep, or of the last one */
-    uint64_t completed_ns;                 /* side_band_ns of the last complete sweep */
-    uint64_t sweep_end_ns, losses_ns, data_loss_ns, status_ns;
+    int written_fd; /* becomes readable when a writer has written a sweep */
+    SweepTimes sweep;
+    CpuPoint cpu, cpu_before; /* two moments, for the rate */
     uint64_t began_real_ns;
-    uint64_t cpu_at_ns, cpu_ns, cpu_before_at_ns, cpu_before_ns; /* what we used by when */
-    uint64_t scan_ns, scan_before_ns; /* the part of it for /proc and programs, at the same
-                                       * moments */
-    bool is_ready;                    /* the first pass over /proc is complete */
-    bool is_outdated;                 /* the last reload was refused */
-    bool leaving;                     /* another recorder takes over: keep the rings open */
-    bool stopping;                    /* the main loop has ended, segments are being finished */
-    bool waits_for_keeper;            /* sweeps that run meanwhile must not open events */
+    bool is_ready;         /* the first pass over /proc is complete */
+    bool is_outdated;      /* the last reload was refused */
+    bool leaving;          /* another recorder takes over: keep the rings open */
+    bool stopping;         /* the main loop has ended, segments are being finished */
+    bool waits_for_keeper; /* sweeps that run meanwhile must not open events */
 };
 
 /* In daemon-run.c: */

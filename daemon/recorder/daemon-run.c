@@ -143,7 +143,7 @@ static int daemon_run_on_ready(void *userdata) {
     for (size_t at = 0; (entry = session_table_next(daemon->sessions, &at));)
         daemon_log_started(entry);
     /* Makes the running sweep update the status when it ends. */
-    daemon->status_ns = 0;
+    daemon->sweep.status_ns = 0;
     notify_ready();
     return 0;
 }
@@ -153,7 +153,7 @@ static bool daemon_run_is_alive(void *userdata) {
     Daemon *daemon = userdata;
     uint64_t limit_ns = daemon->config->flush_interval_ns + SWEEP_MAX_NS;
 
-    return daemon->sweep_end_ns == 0 || clock_monotonic_ns() - daemon->sweep_end_ns < limit_ns;
+    return daemon->sweep.end_ns == 0 || clock_monotonic_ns() - daemon->sweep.end_ns < limit_ns;
 }
 
 static int daemon_run_add_signals(Daemon *daemon) {
@@ -414,7 +414,7 @@ int daemon_new(const DaemonOptions *options, Config *config, Daemon **ret) {
     daemon->options = *options;
     daemon->config = config;
     daemon->began_real_ns = clock_ns(CLOCK_REALTIME);
-    daemon->cpu_at_ns = daemon->cpu_before_at_ns = clock_monotonic_ns();
+    daemon->cpu.at_ns = daemon->cpu_before.at_ns = clock_monotonic_ns();
     daemon->written_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     r = daemon->written_fd < 0 ? -errno : loop_new(&daemon->loop);
     if (r == 0)

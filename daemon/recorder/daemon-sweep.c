@@ -34,7 +34,7 @@ enum { SLICE_BYTES = 4 << 20 };
 static int daemon_sweep_on_side_band_end(void *userdata, uint64_t start_ns) {
     Daemon *daemon = userdata;
 
-    daemon->side_band_ns = start_ns;
+    daemon->sweep.side_band_ns = start_ns;
     return tracker_settle(daemon->tracker, start_ns);
 }
 
@@ -54,9 +54,9 @@ static SamplerSinks daemon_sweep_sinks_of(Daemon *daemon) {
 static int daemon_sweep_on_data_loss(Daemon *daemon, const Loss *loss) {
     uint64_t now_ns = clock_monotonic_ns();
 
-    if (daemon->data_loss_ns > 0 && now_ns - daemon->data_loss_ns < DATA_LOSS_PERIOD_NS)
+    if (daemon->sweep.data_loss_ns > 0 && now_ns - daemon->sweep.data_loss_ns < DATA_LOSS_PERIOD_NS)
         return 0;
-    daemon->data_loss_ns = now_ns;
+    daemon->sweep.data_loss_ns = now_ns;
     log_warning(0,
                 "CPU %u had no room for %" PRIu64
                 " mappings of data, with which stacks are unwound, reading /proc again; some "
@@ -103,9 +103,9 @@ static int daemon_sweep_check_losses(Daemon *daemon) {
     uint64_t now = clock_monotonic_ns();
     int r;
 
-    if (now - daemon->losses_ns < LOSSES_PERIOD_NS)
+    if (now - daemon->sweep.losses_ns < LOSSES_PERIOD_NS)
         return 0;
-    daemon->losses_ns = now;
+    daemon->sweep.losses_ns = now;
     r = sampler_losses(daemon->sampler, daemon_sweep_on_loss, daemon);
     daemon_sweep_publish_losses(daemon);
     return r;
@@ -142,14 +142,12 @@ static void daemon_sweep_publish_degraded(Daemon *daemon, const char *session, c
 }
 
 static void daemon_sweep_note_cpu(Daemon *daemon, uint64_t now_ns) {
-    if (now_ns - daemon->cpu_at_ns < STATUS_PERIOD_NS)
+    if (now_ns - daemon->cpu.at_ns < STATUS_PERIOD_NS)
         return;
-    daemon->cpu_before_at_ns = daemon->cpu_at_ns;
-    daemon->cpu_before_ns = daemon->cpu_ns;
-    daemon->cpu_at_ns = now_ns;
-    daemon->cpu_ns = account_cpu_ns(daemon->tracker);
-    daemon->scan_before_ns = daemon->scan_ns;
-    daemon->scan_ns = account_scan_ns(daemon->tracker);
+    daemon->cpu_before = daemon->cpu;
+    daemon->cpu = (CpuPoint){.at_ns = now_ns,
+                             .cpu_ns = account_cpu_ns(daemon->tracker),
+                             .scan_ns = account_scan_ns(daemon->tracker)};
 }
 
 /* How far back the store must reach for this session: a day, or less if the session stops
@@ -182,7 +180,7 @@ void daemon_update_status(Daemon *daemon, uint64_t now_ns) {
     unsigned all = daemon_degraded(daemon);
     SessionEntry *entry;
 
-    daemon->status_ns = now_ns;
+    daemon->sweep.status_ns = now_ns;
     daemon_sweep_note_cpu(daemon, now_ns);
     for (size_t at = 0; (entry = session_table_next(daemon->sessions, &at));) {
         const char *name = entry->config.name;
@@ -202,7 +200,7 @@ static int daemon_sweep_end_sessions(Daemon *daemon, const ClockAnchor *clock) {
     int r = 0;
 
     for (size_t at = 0; r == 0 && (entry = session_table_next(daemon->sessions, &at));)
-        r = session_end_sweep(entry->session, daemon->side_band_ns, clock);
+        r = session_end_sweep(entry->session, daemon->sweep.side_band_ns, clock);
     return r;
 }
 
@@ -210,9 +208,9 @@ static int daemon_sweep_complete(Daemon *daemon) {
     ClockAnchor clock = clock_anchor_now();
     int r = daemon_sweep_check_losses(daemon);
 
-    if (r == 0 && daemon->completed_ns != daemon->side_band_ns)
-        r = tracker_complete(daemon->tracker, daemon->side_band_ns);
-    daemon->completed_ns = daemon->side_band_ns;
+    if (r == 0 && daemon->sweep.completed_ns != daemon->sweep.side_band_ns)
+        r = tracker_complete(daemon->tracker, daemon->sweep.side_band_ns);
+    daemon->sweep.completed_ns = daemon->sweep.side_band_ns;
     if (r == 0 && sampler_tells_namespaces(daemon->sampler))
         r = tracker_see_namespaces(daemon->tracker);
     if (r == 0)
@@ -221,10 +219,10 @@ static int daemon_sweep_complete(Daemon *daemon) {
         r = daemon_sweep_end_sessions(daemon, &clock);
     /* This opens events, so the keeper must be free. */
     if (r == 0 && daemon->own && !daemon->waits_for_keeper)
-        r = own_complete(daemon->own, daemon->side_band_ns);
+        r = own_complete(daemon->own, daemon->sweep.side_band_ns);
     waits_check(daemon->waits);
-    daemon->sweep_end_ns = clock.monotonic_ns;
-    if (clock.monotonic_ns - daemon->status_ns >= STATUS_PERIOD_NS) {
+    daemon->sweep.end_ns = clock.monotonic_ns;
+    if (clock.monotonic_ns - daemon->sweep.status_ns >= STATUS_PERIOD_NS) {
         daemon_update_status(daemon, clock.monotonic_ns);
     }
     return r == 0 ? daemon_sweep_rotate_where_due(daemon, &clock) : r;
@@ -309,7 +307,7 @@ static int daemon_sweep_slice(Daemon *daemon) {
     if (debug_sweep_hangs())
         return 0;
     if (!sampler_is_sweeping(daemon->sampler)) {
-        daemon->sweep_begin_ns = clock_monotonic_ns();
+        daemon->sweep.begin_ns = clock_monotonic_ns();
         r = daemon_begin_segments(daemon);
     }
     if (r == 0)
@@ -348,7 +346,7 @@ int daemon_sweep(void *userdata) {
 
 int daemon_sweep_soon(void *userdata) {
     Daemon *daemon = userdata;
-    uint64_t passed = clock_monotonic_ns() - daemon->sweep_begin_ns;
+    uint64_t passed = clock_monotonic_ns() - daemon->sweep.begin_ns;
 
     if (sampler_is_sweeping(daemon->sampler))
         return 0;
@@ -377,7 +375,7 @@ void daemon_sweep_meanwhile(void *userdata) {
 
     notify_feed(daemon->notify);
     if (daemon->stopping || !daemon->store || !tracker_knows_kernel(daemon->tracker) ||
-        clock_monotonic_ns() - daemon->sweep_begin_ns < SWEEP_GAP_NS)
+        clock_monotonic_ns() - daemon->sweep.begin_ns < SWEEP_GAP_NS)
         return;
     for (size_t at = 0; (entry = session_table_next(daemon->sessions, &at));)
         session_give_back(entry->session);
@@ -394,7 +392,7 @@ int daemon_drain(void *userdata) {
     if (!tracker_knows_kernel(daemon->tracker))
         return 0;
     r = daemon_end_sweep(daemon);
-    daemon->losses_ns = 0;
+    daemon->sweep.losses_ns = 0;
     return r == 0 ? daemon_sweep_all(daemon) : r;
 }
 

@@ -42,15 +42,6 @@ typedef enum KeeperKind {
     KEEPER_KINDS, /* the number of kinds */
 } KeeperKind;
 
-/* Sockets to processes that the keeper starts, one for each lane. */
-typedef enum KeeperLane {
-    KEEPER_LANE_SYSTEM, /* opens files of the kernel: /proc, tracefs */
-    KEEPER_LANE_IMAGES, /* opens files of other processes, on any file system */
-    KEEPER_LANE_SEAL,   /* hands finished files to their readers */
-    KEEPER_LANE_ELF,    /* reads ELF files, see elf/elf-request.h */
-    KEEPER_LANES,       /* the number of lanes */
-} KeeperLane;
-
 /* An event in either message. */
 typedef struct KeeperEventData {
     int32_t pid, cpu;

@@ -11,6 +11,15 @@ enum {
     KEEPER_NO_SLOT = UINT32_MAX,
 };
 
+/* Sockets to processes that the keeper starts, one for each lane. */
+typedef enum KeeperLane {
+    KEEPER_LANE_SYSTEM, /* opens files of the kernel: /proc, tracefs */
+    KEEPER_LANE_IMAGES, /* opens files of other processes, on any file system */
+    KEEPER_LANE_SEAL,   /* hands finished files to their readers */
+    KEEPER_LANE_ELF,    /* reads ELF files, see elf/elf-request.h */
+    KEEPER_LANES,       /* the number of lanes */
+} KeeperLane;
+
 typedef enum KeeperFile {
     KEEPER_MAPS,     /* /proc/PID/task/TID/maps */
     KEEPER_CGROUP,   /* /proc/PID/cgroup */

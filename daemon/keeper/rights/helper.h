@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "keeper/request/keeper-request.h"
+#include "keeper/request/keeper-type.h"
 
 enum { HELPERS_MAX = 16 }; /* of a lane; more than one is alive only if some are stuck */
 
