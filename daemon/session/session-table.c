@@ -22,7 +22,6 @@ enum {
     GIVE_UP_SEC = 8,
     RETRY_FIRST_SEC = 1,
     RETRY_LAST_SEC = 60,
-    LATE_START_SEC = 10,
     ENDED_KEPT_MAX = 16,
 };
 
@@ -35,30 +34,6 @@ struct SessionTable {
     LoopSource *timer;
     uint64_t stopping_ns; /* when the oldest ending session began to end; 0: none is ending */
 };
-
-/* clang-format off */
-static const char *const state_names[] = {
-    [SESSION_INACTIVE] = "inactive",
-    [SESSION_STARTING] = "starting",
-    [SESSION_ACTIVE]   = "active",
-    [SESSION_PAUSED]   = "paused",
-    [SESSION_STOPPING] = "stopping",
-    [SESSION_FAILED]   = "failed",
-};
-/* clang-format on */
-
-const char *session_state_name(SessionState state) {
-    return state_names[state];
-}
-
-int session_state_from_name(const char *name, SessionState *ret) {
-    for (size_t i = 0; i < ARRAY_SIZE(state_names); i++)
-        if (strcmp(name, state_names[i]) == 0) {
-            *ret = (SessionState)i;
-            return 0;
-        }
-    return -EINVAL;
-}
 
 static SessionEntry *session_entry_free(SessionEntry *entry) {
     sampler_opening_cancel(entry->opening);
@@ -113,53 +88,6 @@ SessionEntry *session_table_find(const SessionTable *sessions, const char *name)
         if (strcmp(sessions->entries[i]->config.name, name) == 0)
             return sessions->entries[i];
     return NULL;
-}
-
-bool session_entry_records(const SessionEntry *entry) {
-    return entry->session && entry->state != SESSION_STOPPING;
-}
-
-bool session_entry_is_opening(const SessionEntry *entry) {
-    return entry->awaits && !entry->session;
-}
-
-bool session_entry_samples(const SessionEntry *entry) {
-    bool rests = entry->awaits && !entry->was_opened;
-
-    return (entry->state == SESSION_STARTING || entry->state == SESSION_ACTIVE) && !rests &&
-           entry->session && !sampler_is_waiting(session_sampler(entry->session)) &&
-           sampler_n_cpus(session_sampler(entry->session)) > 0;
-}
-
-bool session_entry_has_ended(const SessionEntry *entry) {
-    return entry->runtime && entry->state == SESSION_INACTIVE && entry->stop_reason;
-}
-
-static bool session_table_starts_late(const SessionEntry *entry) {
-    return clock_monotonic_ns() - entry->starting_ns > LATE_START_SEC * NS_PER_SECOND;
-}
-
-/* A session that is stopped on purpose is not degraded. */
-static unsigned session_table_state_degraded(const SessionEntry *entry) {
-    switch (entry->state) {
-    case SESSION_PAUSED:
-        return DEGRADED_PAUSED;
-    case SESSION_FAILED:
-        return DEGRADED_FAILED;
-    case SESSION_INACTIVE:
-    case SESSION_STOPPING:
-        return !entry->runtime && entry->config.enabled ? DEGRADED_STOPPED : 0;
-    case SESSION_STARTING:
-        return session_table_starts_late(entry) ? DEGRADED_LATE_START : 0;
-    case SESSION_ACTIVE:
-        break;
-    }
-    return 0;
-}
-
-unsigned session_entry_degraded(const SessionEntry *entry) {
-    return session_table_state_degraded(entry) |
-           (session_entry_records(entry) ? session_degraded(entry->session) : 0);
 }
 
 SessionEntry *session_table_next(const SessionTable *sessions, size_t *at) {
@@ -624,10 +552,6 @@ int session_table_stop_ended(SessionTable *sessions) {
     return r;
 }
 
-SessionTotals session_entry_totals(const SessionEntry *entry) {
-    return entry->session ? session_totals(entry->session) : entry->last;
-}
-
 static int session_table_stop_due(SessionTable *sessions) {
     uint64_t now = clock_ns(CLOCK_BOOTTIME);
     int r = 0;
@@ -696,15 +620,4 @@ void session_table_note_rates(SessionTable *sessions, uint64_t now_ns) {
         entry->points[1] =
             (SessionPoint){.at_ns = now_ns, .samples = session_totals(entry->session).samples};
     }
-}
-
-double session_entry_rate(const SessionEntry *entry, uint64_t now_ns) {
-    const SessionPoint *from = &entry->points[0];
-    uint64_t samples;
-
-    if (!session_entry_samples(entry) || now_ns <= from->at_ns)
-        return 0;
-    samples = session_totals(entry->session).samples;
-    return (double)(samples - from->samples) * (double)NS_PER_SECOND /
-           (double)(now_ns - from->at_ns);
 }

@@ -7,72 +7,10 @@
  * nor those that are notified of it.
  */
 
-#include <jansson.h>
-
 #include "loop/loop.h"
-#include "session/session.h"
+#include "session/session-entry.h"
 
-enum {
-    SESSION_ERROR_MAX = 512,
-    SESSION_TEXT_MAX = 256,
-    SESSION_TABLE_MAX = 2 * CONFIG_SESSIONS_MAX
-};
-
-typedef enum SessionState {
-    SESSION_INACTIVE,
-    SESSION_STARTING, /* no sample taken yet; its events or its folder may still be opening */
-    SESSION_ACTIVE,
-    SESSION_PAUSED,
-    SESSION_STOPPING, /* its last segment is being finished */
-    SESSION_FAILED,
-} SessionState;
-
-/* What happens when a session has ended. */
-typedef enum SessionNext {
-    NEXT_NOTHING,
-    NEXT_BEGIN, /* start it again with its configuration at that time */
-    NEXT_BEGIN_PAUSED,
-    NEXT_REMOVE,
-} SessionNext;
-
-/* The number of samples at a moment. */
-typedef struct SessionPoint {
-    uint64_t at_ns, samples;
-} SessionPoint;
-
-typedef struct SessionEntry {
-    SessionConfig config;
-    SessionState state;
-    bool runtime;     /* begun by Start(); removed when it is stopped */
-    Session *session; /* NULL when inactive or failed */
-    json_t *settings; /* what Start() was given; may be NULL */
-    char describe[SESSION_TEXT_MAX];
-    bool sensitive;
-    SessionTotals last;            /* the totals of the last run, after it has ended */
-    uint64_t since_real_ns;        /* when its events were opened; 0: they are not open */
-    uint64_t state_real_ns;        /* when it entered its state; 0: when profd began */
-    uint64_t starting_ns;          /* CLOCK_MONOTONIC; when it was asked to record */
-    uint64_t stop_at_ns;           /* CLOCK_BOOTTIME; 0: it does not stop by itself */
-    const char *stop_reason;       /* why it stopped by itself; NULL: it did not */
-    char error[SESSION_ERROR_MAX]; /* why it failed */
-    char error_logged[SESSION_ERROR_MAX];
-    uint64_t retry_at_ns, retry_delay_ns; /* CLOCK_BOOTTIME; for one that failed or lacks events */
-    bool retry_paused;                    /* whether the retry begins it paused */
-    SessionPart failed_part;
-    int failed_error;
-    bool awaits;             /* its events or its folder are still opening; until then nothing is
-                              * recorded */
-    SamplerOpening *trial;   /* trial opening of the events that it lacks */
-    SamplerOpening *opening; /* NULL: it waits for another session's opening, or its events are
-                              * open */
-    bool was_opened;         /* session_table_open() started its events already */
-    uint64_t duration_ns;    /* how long it records, counted from its start; 0: until it is
-                              * stopped */
-    SessionNext next;
-    SessionPoint points[2]; /* an older and a newer point, for the rate */
-    uint64_t lost_published, rotations_published;
-    char ended_path[CONFIG_PATH_MAX]; /* path of the segment before the open one */
-} SessionEntry;
+enum { SESSION_TABLE_MAX = 2 * CONFIG_SESSIONS_MAX };
 
 typedef struct SessionTableOptions {
     Loop *loop;
@@ -106,19 +44,6 @@ SessionEntry *session_table_next(const SessionTable *sessions, size_t *at);
 size_t session_table_n_sampling(const SessionTable *sessions);
 /* The number of sessions whose events are open or opening. */
 size_t session_table_n_open(const SessionTable *sessions);
-bool session_entry_records(const SessionEntry *entry);
-/* It was started, and its events are not open yet. */
-bool session_entry_is_opening(const SessionEntry *entry);
-/* Whether it takes samples now: it is not paused, and its control group and at least one of its
- * CPUs exist. */
-bool session_entry_samples(const SessionEntry *entry);
-/* It was begun by Start() and has stopped by itself. */
-bool session_entry_has_ended(const SessionEntry *entry);
-/* All reasons why it records less than its configuration asks for; a set of Degraded. */
-unsigned session_entry_degraded(const SessionEntry *entry);
-const char *session_state_name(SessionState state);
-/* -EINVAL: no state has that name. */
-int session_state_from_name(const char *name, SessionState *ret);
 
 /* Adds an inactive session. `settings` is borrowed. -E2BIG: there are too many sessions. */
 int session_table_add(SessionTable *sessions, const SessionConfig *config, bool runtime,
@@ -159,7 +84,5 @@ void session_table_advance(SessionTable *sessions);
 /* Removes sessions of Start() that a client stopped. Of those that stopped by themselves the newest
  * ones stay listed, with the reason, until a client stops them or starts one of the same name. */
 void session_table_forget_ended(SessionTable *sessions);
-SessionTotals session_entry_totals(const SessionEntry *entry);
 /* Notes each session's sample count every few seconds, for session_entry_rate(). */
 void session_table_note_rates(SessionTable *sessions, uint64_t now_ns);
-double session_entry_rate(const SessionEntry *entry, uint64_t now_ns);

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "session/session-entry.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "util/clock.h"
+
+/*
+ * Questions about one entry: the name of its state, whether it records, and why it records less
+ * than its configuration asks for. Nothing here changes an entry.
+ */
+
+enum { LATE_START_SEC = 10 };
+
+/* clang-format off */
+static const char *const state_names[] = {
+    [SESSION_INACTIVE] = "inactive",
+    [SESSION_STARTING] = "starting",
+    [SESSION_ACTIVE]   = "active",
+    [SESSION_PAUSED]   = "paused",
+    [SESSION_STOPPING] = "stopping",
+    [SESSION_FAILED]   = "failed",
+};
+/* clang-format on */
+
+const char *session_state_name(SessionState state) {
+    return state_names[state];
+}
+
+int session_state_from_name(const char *name, SessionState *ret) {
+    for (size_t i = 0; i < ARRAY_SIZE(state_names); i++)
+        if (strcmp(name, state_names[i]) == 0) {
+            *ret = (SessionState)i;
+            return 0;
+        }
+    return -EINVAL;
+}
+
+bool session_entry_records(const SessionEntry *entry) {
+    return entry->session && entry->state != SESSION_STOPPING;
+}
+
+bool session_entry_is_opening(const SessionEntry *entry) {
+    return entry->awaits && !entry->session;
+}
+
+bool session_entry_samples(const SessionEntry *entry) {
+    bool rests = entry->awaits && !entry->was_opened;
+
+    return (entry->state == SESSION_STARTING || entry->state == SESSION_ACTIVE) && !rests &&
+           entry->session && !sampler_is_waiting(session_sampler(entry->session)) &&
+           sampler_n_cpus(session_sampler(entry->session)) > 0;
+}
+
+bool session_entry_has_ended(const SessionEntry *entry) {
+    return entry->runtime && entry->state == SESSION_INACTIVE && entry->stop_reason;
+}
+
+static bool session_entry_starts_late(const SessionEntry *entry) {
+    return clock_monotonic_ns() - entry->starting_ns > LATE_START_SEC * NS_PER_SECOND;
+}
+
+/* A session that is stopped on purpose is not degraded. */
+static unsigned session_entry_state_degraded(const SessionEntry *entry) {
+    switch (entry->state) {
+    case SESSION_PAUSED:
+        return DEGRADED_PAUSED;
+    case SESSION_FAILED:
+        return DEGRADED_FAILED;
+    case SESSION_INACTIVE:
+    case SESSION_STOPPING:
+        return !entry->runtime && entry->config.enabled ? DEGRADED_STOPPED : 0;
+    case SESSION_STARTING:
+        return session_entry_starts_late(entry) ? DEGRADED_LATE_START : 0;
+    case SESSION_ACTIVE:
+        break;
+    }
+    return 0;
+}
+
+unsigned session_entry_degraded(const SessionEntry *entry) {
+    return session_entry_state_degraded(entry) |
+           (session_entry_records(entry) ? session_degraded(entry->session) : 0);
+}
+
+SessionTotals session_entry_totals(const SessionEntry *entry) {
+    return entry->session ? session_totals(entry->session) : entry->last;
+}
+
+double session_entry_rate(const SessionEntry *entry, uint64_t now_ns) {
+    const SessionPoint *from = &entry->points[0];
+    uint64_t samples;
+
+    if (!session_entry_samples(entry) || now_ns <= from->at_ns)
+        return 0;
+    samples = session_totals(entry->session).samples;
+    return (double)(samples - from->samples) * (double)NS_PER_SECOND /
+           (double)(now_ns - from->at_ns);
+}
