@@ -3,9 +3,9 @@
 
 /*
  * A test is a plain C program. TEST(a_sentence) { … } registers a function; the program ends with
- * TEST_MAIN(). A CHECK that fails says where and leaves the function. Output is TAP; the exit
- * status is 0 (passed), 1 (failed) or 77 (everything skipped). A word on the command line runs
- * only the tests whose names hold it.
+ * TEST_MAIN(). A CHECK that fails prints its position and leaves the function. Output is TAP; the
+ * exit status is 0 (passed), 1 (failed) or 77 (everything skipped). A word on the command line runs
+ * only the tests whose names contain it.
  */
 
 #include <errno.h>
@@ -77,7 +77,7 @@ static char test_skipped[256];
         }                                                                                          \
     } while (0)
 
-/* Leaves the function as neither passed nor failed; the words say what the machine lacks. */
+/* Leaves the function as neither passed nor failed; the text says what the machine lacks. */
 #define TEST_SKIP(...)                                                                             \
     do {                                                                                           \
         snprintf(test_skipped, sizeof(test_skipped), __VA_ARGS__);                                 \

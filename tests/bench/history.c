@@ -10,9 +10,9 @@
 #include "util/file.h"
 
 /*
- * What a History costs: many processes that only stand there, then a storm of short-lived ones
- * (fork, exec, five mappings, exit) at 1,000 a second in sweeps of 100 ms, of which one in ten is
- * sampled. Prints one JSON object.
+ * Measures a History: many idle processes, then a storm of short-lived ones (fork, exec, five
+ * mappings, exit) at 1,000 a second in sweeps of 100 ms, of which one in ten is sampled. Prints one
+ * JSON object.
  *
  * Usage: history [PROCESSES [SECONDS]]
  */

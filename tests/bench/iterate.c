@@ -8,8 +8,8 @@
 #include "util/macro.h"
 
 /*
- * Goes through a recording in the order of time and does nothing else, for the bench: what every
- * command that needs that order pays.
+ * Reads a recording in order of time and does nothing else, for the bench: the cost of sorting in
+ * every command that needs it.
  *
  * Usage: iterate FILE
  */

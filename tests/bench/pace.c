@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 /*
- * How fast a load runs, for the bench: a thread on each CPU works under 20 frames and counts its
- * rounds. For each line on stdin a line on stdout: all rounds so far, and all CPU time they took
- * in nanoseconds. What a recorder costs beyond the CPU time of its own processes, and the load has
- * to bear, is in the second without being in the first.
+ * Measures how fast a load runs, for the bench: a thread on each CPU works under 20 frames and
+ * counts its rounds. For each line on stdin it prints all rounds so far, and their CPU time in
+ * nanoseconds. What a recorder costs the load, beyond the CPU time of its own processes, slows the
+ * second figure without being in it.
  *
  * Usage: pace
  */

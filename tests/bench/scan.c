@@ -11,9 +11,8 @@
 #include "scan/scanner.h"
 
 /*
- * What it costs to read all processes that there are, in a recorder and in its keeper, as at the
- * start of a recording: CPU, wall clock, and how many processes, threads and mappings were found,
- * as one line of JSON.
+ * Measures reading all processes, in a recorder and in its keeper, as at the start of a recording:
+ * CPU, wall clock, and how many processes, threads and mappings were found, as one line of JSON.
  */
 
 typedef struct Told {
@@ -75,7 +74,7 @@ static void serve(int fd) {
     context.life = life[0];
     while (serve_request(&link) == 0)
         ;
-    /* What opens files for us is a child. */
+    /* A child process opens files for us. */
     while (wait(NULL) > 0)
         ;
     _exit(0);

@@ -47,7 +47,7 @@ static void split(ConfigLoad *load, const uint8_t *data, size_t size) {
     }
 }
 
-/* A default may not fit another key, so these are rules of the whole. */
+/* A default may not fit another key, so these rules hold only for the whole configuration. */
 static void check_sound(const Config *config) {
     uint32_t enabled = 0;
 

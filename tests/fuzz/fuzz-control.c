@@ -92,7 +92,7 @@ static int stop_loop(void *userdata) {
     return 0;
 }
 
-/* The events that are ready now. */
+/* Handles the events that are ready now. */
 static void turn(void) {
     _cleanup_(loop_source_freep) LoopSource *source = NULL;
 
@@ -134,7 +134,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         (void)shutdown(pair[0], SHUT_WR);
     turn();
     (void)close(pair[0]);
-    /* It is seen to be gone by its own, or at the tick that looks for such. */
+    /* A vanished client is noticed by its socket or by the periodic tick. */
     for (int i = 0; control->callers && i < TURNS_MAX; i++) {
         caller_tick(control->callers, clock_monotonic_ns());
         turn();

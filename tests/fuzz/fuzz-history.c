@@ -28,7 +28,7 @@ static uint32_t pid_of(Life *l) {
     return cursor_u8(&l->in) % 12;
 }
 
-/* Mostly near to now, of either side. */
+/* Mostly close to now, on either side. */
 static uint64_t time_of(Life *l) {
     uint64_t t = l->now + cursor_u8(&l->in);
 
@@ -222,7 +222,7 @@ static void step(Life *l) {
         install_kernel(l);
         break;
     case 7:
-        /* Long enough for what ended to be forgotten. */
+        /* Long enough for ended processes to be forgotten. */
         l->now += 3000000000;
         break;
     case 8:

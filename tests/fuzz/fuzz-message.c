@@ -58,7 +58,7 @@ static void check_same(const json_t *object) {
 
     require(message_append(&out, object) == 0);
     require(memchr(out.data, 0, out.size) == out.data + out.size - 1);
-    /* Escapes may be longer than what they stand for. */
+    /* Escapes may be longer than the characters they stand for. */
     if (out.size <= MESSAGE_BYTES_MAX)
         require(message_parse(out.data, out.size - 1, &again) == 0 && json_equal(object, again));
 }

@@ -50,7 +50,7 @@ typedef struct Play {
     Buffer bytes, kernel;
     Kept *side_band, *samples;
     size_t n_side_band, n_samples;
-    size_t side_band_at, samples_at; /* all before are done */
+    size_t side_band_at, samples_at; /* all entries before this one are done */
     Known *known;
     size_t n_known, n_installed;
     uint64_t random;
@@ -100,7 +100,7 @@ static int keep(Play *play, Kept **items, size_t *n, const PdRecord *record, con
 static Known *known(Play *play, uint32_t pid) {
     Known *k;
 
-    /* perf tells of one process after the other. */
+    /* perf writes one process after the other. */
     for (size_t i = play->n_known; i-- > 0;)
         if (play->known[i].pid == pid)
             return &play->known[i];
@@ -118,7 +118,7 @@ static Bytes copy_of(Bytes text) {
     return (Bytes){.data = copy, .size = copy ? text.size : 0};
 }
 
-/* The records that perf made up before it began, which have no time. */
+/* Notes records that perf generated before it began, which have no time. */
 static int note(Play *play, const PdRecord *record, const PdEvent *event) {
     PdBody body;
     Known *k = NULL;
@@ -206,7 +206,7 @@ static int begin(Play *play) {
     return r < 0 ? r : history_install_kernel(play->history, buffer_bytes(&play->kernel));
 }
 
-/* The next few, or all that are left. */
+/* Installs the next few, or all that are left. */
 static int install(Play *play, size_t n) {
     uint64_t time = play->first - 1;
     int r = 0;
@@ -279,7 +279,7 @@ static int begin_piece(Play *play) {
     return r;
 }
 
-/* CPU by CPU, each up to a moment of its own after the start of the sweep. */
+/* CPU by CPU, each up to a random moment after the start of the sweep. */
 static int take_side_band(Play *play, uint64_t start, uint64_t sweep_ns, bool all) {
     size_t end = play->side_band_at;
     uint64_t ahead = sweep_ns / AHEAD_PARTS, began;
@@ -338,7 +338,7 @@ static int take_samples(Play *play, uint64_t start, bool all) {
             if (kept->cpu != cpu || kept->done)
                 continue;
             any = true;
-            /* Being written when the head was noted. */
+            /* This sample was being written when the head was noted. */
             if (!all && i + CPUS_MAX / 256 > end && chance(play, 4) == 0)
                 continue;
             r = take_sample(play, kept, &out);

@@ -38,7 +38,7 @@ typedef struct Recorder {
     int clock_error; /* of a look at the clock's state, before the sandbox */
 } Recorder;
 
-/* EFAULT where it is allowed. */
+/* EFAULT means that the call is allowed. */
 static int look_at_clock(void) {
     return syscall(SYS_clock_adjtime, CLOCK_REALTIME, NULL) < 0 ? errno : 0;
 }
@@ -101,7 +101,8 @@ static void probe(const Recorder *recorder) {
         long result;
     } rows[5];
 
-    /* None of them would succeed with these arguments, but with another error than EPERM. */
+    /* With these arguments none of them would succeed; without a filter the error would not be
+     * EPERM. */
     errno = 0;
     rows[0].name = "ptrace";
     rows[0].result = ptrace(PTRACE_CONT, 0x7ffffff0, NULL, NULL) < 0 ? errno : 0;
@@ -140,7 +141,7 @@ static void seal(const Recorder *recorder) {
     again = openat(folder, "data", O_RDONLY | O_CLOEXEC);
     note(recorder, "read %d", again < 0 ? -errno : 0);
     note(recorder, "write %d", openat(folder, "data", O_WRONLY | O_CLOEXEC) < 0 ? -errno : 0);
-    /* Which it must still be able to do, to make room. */
+    /* A recorder must still be able to do this in order to delete segments. */
     note(recorder, "rename %d", renameat(folder, "data", folder, "more") < 0 ? -errno : 0);
     note(recorder, "rename %d", renameat(folder, "more", folder, "data") < 0 ? -errno : 0);
 }
@@ -173,7 +174,7 @@ static void ask_for_images(const Recorder *recorder) {
         (void)fclose(wanted);
 }
 
-/* Until it is told to end, or the keeper is gone. */
+/* Runs until it is told to end, or the keeper is gone. */
 static int record(const Recorder *recorder, int signals) {
     struct pollfd fds[] = {{.fd = signals, .events = POLLIN},
                            {.fd = keeper_fd(recorder->keeper), .events = POLLIN}};

@@ -110,7 +110,7 @@ static void set_cpus(SnapshotFilter *filter, char *list) {
     }
 }
 
-/* Where what is no option begins; a negative number: one is not known. */
+/* Returns the index of the first argument; a negative number: an option is unknown. */
 static int take_options(Tool *tool, int argc, char **argv) {
     static const struct option options[] = {
         {"real", no_argument, NULL, 'r'},

@@ -25,7 +25,7 @@ static bool have_perf(void) {
     return geteuid() == 0 && system("perf --version >/dev/null 2>&1") == 0;
 }
 
-/* Makes the recording anew and opens it, read to its end. */
+/* Makes the recording again and opens it, read to its end. */
 static PdReader *record(const char *arguments) {
     char command[512], path[128];
     PdReader *reader = NULL;
@@ -42,7 +42,7 @@ static PdReader *record(const char *arguments) {
     (void)snprintf(command, sizeof(command),
                    "cd %s && rm -rf perf.data && (perf %s) >/dev/null 2>&1 </dev/null", folder,
                    arguments);
-    /* perf 6.1 dies now and then of its own while it reads build ids at the end. */
+    /* perf 6.1 sometimes crashes while it reads build ids at the end. */
     for (unsigned i = 0; r != 0 && i < ATTEMPTS; i++)
         r = system(command);
     if (r != 0 || pd_reader_open(path, NULL, &reader, NULL) < 0)
@@ -64,7 +64,7 @@ static PdEnvironment *environment_of(PdReader *reader) {
     return env;
 }
 
-/* The facts that do not change between two looks at a host; PMUs come in the order of a folder. */
+/* Compares facts that do not change between two reads; the order of PMUs is that of a folder. */
 TEST(a_host_is_collected_byte_for_byte_as_perf_does) {
     static const unsigned bits[] = {
         PD_FEATURE_HOSTNAME,     PD_FEATURE_OSRELEASE,    PD_FEATURE_ARCH,      PD_FEATURE_NRCPUS,
@@ -158,7 +158,7 @@ static void check_turned(PdReader *reader, PdEnvironment *env) {
     }
 }
 
-/* Lines that speak of the file, not of the environment. */
+/* Lines about the file, not about the environment. */
 static bool about_file(const char *line) {
     static const char *const starts[] = {
         "# ====",      "# captured on", "# header version",   "# data offset",

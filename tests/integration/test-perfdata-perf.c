@@ -11,9 +11,8 @@
 #include "util/file.h"
 
 /*
- * The real perf judges what the writer writes: recordings of perf record are copied into every
- * layout, compressed or not, and cut and mended; what perf script prints of them must stay the
- * same.
+ * The real perf checks what the writer writes: recordings of perf record are copied into every
+ * layout, compressed or not, and cut and recovered; the output of perf script must stay the same.
  */
 
 static char folder[] = "/tmp/perfdata-perf-XXXXXX";
@@ -57,7 +56,7 @@ static bool has_perf(void) {
            shell("perf record -q -e cpu-clock -o /dev/null -- true >/dev/null 2>&1") == 0;
 }
 
-/* As it is to lie in a folder: samples by CPU, all else together. */
+/* The file of a record in a folder: samples by CPU, everything else together. */
 static uint32_t file_of(const PdWriterOptions *options, PdReader *reader, const PdRecord *record) {
     PdStamp stamp;
 
@@ -93,7 +92,7 @@ static int copy_front(PdReader *reader, PdWriter *w) {
     return pd_writer_begin(w);
 }
 
-/* `finish` false: as a recorder leaves it that is killed. */
+/* `finish` false: leaves the file like a recorder that was killed. */
 static int copy(const char *from, int fd, const PdWriterOptions *options, bool finish) {
     _cleanup_(pd_reader_freep) PdReader *reader = NULL;
     _cleanup_(pd_writer_freep) PdWriter *w = NULL;
@@ -188,7 +187,8 @@ TEST(perf_finds_times_and_build_ids_in_what_was_compressed) {
         0);
 }
 
-/* Cuts the files of an unfinished copy somewhere, mends it and asks perf to count the samples. */
+/* Cuts the files of an unfinished copy at some point, recovers it and makes perf count the
+ * samples. */
 static void check_mended(const PdWriterOptions *options, unsigned tenths, uint64_t *total) {
     char from[128], path[128], file[160];
     bool directory = options->layout == PD_LAYOUT_DIRECTORY;
@@ -218,9 +218,9 @@ static void check_mended(const PdWriterOptions *options, unsigned tenths, uint64
                    "test $(awk '/SAMPLE events:/ {n = $3; exit} END {print n + 0}' stats) = %llu",
                    folder, (unsigned long long)did.samples),
              0);
-    /* Not a beginning of the whole: what is left of the last round comes from some CPUs only. Nor
-     * by name: a COMM may stand behind the cut. Of one compressed record that is cut nothing is
-     * left. */
+    /* The result is not a prefix of the whole: the rest of the last round comes from some CPUs
+     * only. Names may differ too, since a COMM may be after the cut. Nothing is left of a
+     * compressed record that was cut. */
     CHECK_EQ(shell("cd %s && for f in chains mended; do perf script -F cpu,time,event,period -i $f "
                    "2>/dev/null | sort > $f.samples; done; "
                    "test $(wc -l <mended.samples) -ge %d && "

@@ -5,8 +5,8 @@
 #include "unit/make-store.h"
 
 /*
- * Disks that fill up, turn read-only or vanish while a session records: nothing waits for them, no
- * sample that was taken in is lost, and all goes on by itself when they are back.
+ * Disks that fill up, become read-only or vanish while a session records: nothing waits for them,
+ * no sample that the queue took is lost, and recording continues by itself when they are back.
  */
 
 enum { DISK_BYTES = 2 << 20, BATCH = 2000 };
@@ -37,7 +37,7 @@ static int disk_init(Disk *disk, const char *options) {
         mount("none", disk->place.path, "tmpfs", MS_NOSUID, options) < 0)
         return -errno;
     disk->mounted = true;
-    /* The disk is the limit. */
+    /* Only the disk limits the store. */
     disk->place.config->max_use_bytes = 1024 * MIB;
     disk->place.config->min_use_bytes = 1024 * MIB;
     return place_open(&disk->place);
@@ -64,7 +64,7 @@ static int sweep(Disk *disk) {
     return r == 0 ? end_sweep(disk->session, ++disk->sweep) : r;
 }
 
-/* Until the writer says so; false: not within twenty seconds. */
+/* Waits until the writer reports the error; false: not within twenty seconds. */
 static bool wait_error(Disk *disk, int error) {
     for (unsigned i = 0; i < 20000; i++) {
         if (store_session_counts(disk->session).error == error)
@@ -183,7 +183,7 @@ TEST(a_file_system_without_inodes_costs_the_oldest_folders_first) {
     run_out_of_inodes(LAYOUT_DIRECTORY);
 }
 
-/* All that are left. */
+/* Uses up all remaining inodes. */
 static void take_inodes(const Disk *disk) {
     char path[200];
 
@@ -198,7 +198,7 @@ static void take_inodes(const Disk *disk) {
     }
 }
 
-/* Until all is written, or the writer says that it cannot. */
+/* Whether everything is written, or the writer reports that it cannot write. */
 static bool is_settled(const Disk *disk) {
     return store_session_written(disk->session) >= disk->sweep ||
            store_session_counts(disk->session).error < 0;
@@ -217,7 +217,7 @@ TEST(inodes_that_others_take_leave_a_session_its_newest_segments) {
     CHECK_OK(rotate_and_sweep(&disk, 20));
     CHECK_EQ(count_names(&disk.place, "default", ".perf.data", NULL), 19);
     take_inodes(&disk);
-    /* The oldest give room to the next one. */
+    /* The oldest segments are deleted for the next one. */
     CHECK_OK(rotate_and_sweep(&disk, 1));
     CHECK(count_names(&disk.place, "default", ".perf.data", NULL) >= 4);
     CHECK(count_names(&disk.place, "default", ".perf.data", NULL) < 19);
@@ -279,7 +279,7 @@ TEST(a_disk_that_is_read_only_for_a_while_is_waited_for) {
     CHECK_EQ(count_all(&disk.place, "default"), disk.taken);
 }
 
-/* `command` deletes what is being written, in the store. */
+/* `command` deletes the open segment in the store. */
 static void delete_and_go_on(Layout layout, const char *command) {
     uint64_t before;
 
@@ -291,7 +291,7 @@ static void delete_and_go_on(Layout layout, const char *command) {
     }
     CHECK(wait_all(&disk));
     CHECK_EQ(shell("cd %s && %s", disk.place.path, command), 0);
-    /* This one still goes where nobody finds it, and tells. */
+    /* This segment is still written to the deleted file, which the writer reports. */
     CHECK_OK(sweep(&disk));
     CHECK(wait_all(&disk));
     for (unsigned i = 0; i < 5000 && !store_session_counts(disk.session).rotate_wanted; i++)

@@ -22,14 +22,14 @@ static bool has_perf(void) {
 
 static int record(Place *place, Way way, StoreSession **ret) {
     SessionConfig config = store_session("default", way.layout, way.level);
-    /* Later than any beginning. */
+    /* Later than the start of any segment. */
     uint64_t sweep = 0, now = clock_anchor_now().monotonic_ns + 60000000000;
     int r = store_session_new(place->store, &config, false, ret);
 
     for (unsigned i = 0; r == 0 && i < SEGMENTS; i++) {
         r = begin_segment(place, *ret);
         for (unsigned k = 0; r == 0 && k < SWEEPS; k++) {
-            /* Behind all that the sweep before it holds. */
+            /* After everything in the previous sweep. */
             now += SAMPLES * 2000;
             r = write_side_band(*ret, now);
             for (unsigned cpu = 0; r == 0 && cpu < CPUS; cpu++)
@@ -41,7 +41,7 @@ static int record(Place *place, Way way, StoreSession **ret) {
     return r == 0 && !wait_written(*ret, sweep) ? -ETIMEDOUT : r;
 }
 
-/* All samples with their names from perf script, none unknown; perf report without a word. */
+/* perf script must name all samples, and perf report must print no warning. */
 static int judge(void *userdata, const char *path) {
     const char *home = userdata;
     int r = shell("export HOME=%s; cd %s && perf script -F comm,tid,cpu,time,ip,dso,event -i %s "

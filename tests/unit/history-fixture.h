@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A History, a recording of it, and side-band by hand. What a recording is given is compared as
- * text, a line a record: its stamp, its type, and what it says.
+ * A History, a recording of it, and generated side-band. The records for the recording are compared
+ * as text, one line for each: its stamp, its type, and its content.
  */
 
 #include <sys/mman.h>
@@ -223,7 +223,7 @@ static inline const char *needs(Fixture *f, uint32_t pid, uint32_t tid, uint64_t
     return said(f);
 }
 
-/* first_namespace 0: they were not read. */
+/* first_namespace 0: the namespaces were not read. */
 static inline int install_living_in(Fixture *f, uint32_t pid, uint64_t begin, uint64_t end,
                                     const char *comm, uint64_t start, const char *path,
                                     uint64_t first_namespace) {
@@ -255,7 +255,7 @@ static inline int install(Fixture *f, uint32_t pid, uint64_t begin, uint64_t end
     return install_living_in(f, pid, begin, end, comm, start, path, 0);
 }
 
-/* sh (10, with a thread 11) is there, the floor is 100, all up to 200 is settled. */
+/* Process sh (10, with a thread 11) exists, the floor is 100, everything up to 200 is settled. */
 static inline Fixture with_shell(void) {
     Fixture f = fixture();
 

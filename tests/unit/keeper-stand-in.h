@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A keeper in the same process, for tests of what reads through one: it opens what is below a
- * root, with the rights that the test has, and can be told to refuse.
+ * A keeper in the same process, for tests of code that reads through one: it opens files below a
+ * root with the rights of the test, and can be made to refuse.
  */
 
 #include <elf.h>
@@ -29,15 +29,15 @@
 struct Keeper {
     const char *root;
     bool copies;        /* maps are handed out as a file of no process: no PROCMAP_QUERY */
-    int refuses;        /* every maps file with this errno */
-    int kallsyms_fails; /* with this errno */
+    int refuses;        /* fails for every maps file with this errno */
+    int kallsyms_fails; /* fails with this errno */
     int proc;           /* a /proc that shows all; 0: none */
-    int refuses_mapped; /* every mapping with this errno */
+    int refuses_mapped; /* fails for every mapping with this errno */
     atomic_uint n_opened, n_mapped, n_images, n_elf;
-    void (*elf)(int socket); /* NULL: the usual one */
+    void (*elf)(int socket); /* NULL: the default */
     pid_t elf_pid;
     bool stopped;
-    /* Called before maps are opened, to change the world in between. */
+    /* Called before maps are opened, to change the files in between. */
     void (*before_maps)(Keeper *keeper, uint32_t pid);
     void *userdata;
 };
@@ -143,7 +143,7 @@ int keeper_open_image(Keeper *keeper, uint32_t pid, const char *path, KeeperFile
     return stand_in_identify(r, *ret_fd, ret_id);
 }
 
-/* A fork that reads as profd-elf does; `elf` may take its place. */
+/* Starts a fork that reads like profd-elf; `elf` may replace it. */
 int keeper_start_elf(Keeper *keeper, uint32_t *ret_pid, int *ret_fd) {
     int pair[2];
     pid_t pid;
@@ -188,7 +188,7 @@ void keeper_stop_waiting(Keeper *keeper) {
     keeper->stopped = true;
 }
 
-/* Never readable: what a test asks for is answered. */
+/* Never readable: the requests of a test are always answered. */
 int keeper_stop_fd(const Keeper *keeper _unused_) {
     return -1;
 }

@@ -2,8 +2,7 @@
 #pragma once
 
 /*
- * Recordings made by hand, byte by byte, in every container and both byte orders, for the tests of
- * what reads them.
+ * Recordings made byte by byte, in every container and both byte orders, for the tests of readers.
  */
 
 #include <zstd.h>

@@ -63,7 +63,7 @@ static inline SamplerSinks sinks_to(Heard *heard) {
         .on_batch = hear_batch, .on_side_band_end = hear_side_band_end, .userdata = heard};
 }
 
-/* A whole sweep, slice by slice. */
+/* Completes a sweep, slice by slice. */
 static inline int sweep_all(Sampler *sampler, uint64_t budget, Heard *heard) {
     SamplerSinks sinks = sinks_to(heard);
     int r;
@@ -95,7 +95,7 @@ static inline void sleep_ms(unsigned ms) {
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L}, NULL);
 }
 
-/* Until some CPU of the session has this many bytes to take, or some seconds have passed. */
+/* Waits until some CPU of the session has this many bytes to take, or for some seconds. */
 static inline bool wait_for_bytes(const SamplerSession *session, uint64_t bytes) {
     for (unsigned i = 0; i < 1000; i++) {
         for (size_t k = 0; k < session->rings.n; k++)
@@ -106,7 +106,7 @@ static inline bool wait_for_bytes(const SamplerSession *session, uint64_t bytes)
     return false;
 }
 
-/* Samples in it, each checked to be whole, in order of time and of events of the table. */
+/* Counts samples, and checks that each is whole, in order of time and of an event of the table. */
 typedef struct Samples {
     size_t n;
     uint64_t first_ns, last_ns;
@@ -153,7 +153,7 @@ static inline void end_child(pid_t pid) {
     waitpid(pid, NULL, 0);
 }
 
-/* Where the kernel lets us open nothing there is nothing to test. */
+/* Skips the test if the kernel refuses to open events. */
 #define NEED_EVENTS(keeper)                                                                        \
     do {                                                                                           \
         PdAttr _attr = {.type = PD_TYPE_SOFTWARE, .sample_period = 1000000};                       \
@@ -184,7 +184,7 @@ static inline void fixture_done(Fixture *f) {
     CHECK_OK(make_sampler(f.keeper, &f.sampler));                                                  \
     CHECK_OK(sampler_add(f.sampler, &(config), &f.session))
 
-/* The ring that holds most. */
+/* The ring that holds the most bytes. */
 static inline CpuRing *fullest(const SamplerSession *session) {
     CpuRing *best = session->rings.rings[0];
 
@@ -194,7 +194,7 @@ static inline CpuRing *fullest(const SamplerSession *session) {
     return best;
 }
 
-/* An idle CPU need not sample; true when this one does within some seconds. */
+/* An idle CPU need not produce samples; true when this one does within some seconds. */
 static inline bool spin_on(unsigned cpu, const SamplerSession *session) {
     const CpuRing *ring = ring_set_find(&session->rings, cpu);
     uint64_t began_ns = clock_monotonic_ns();

@@ -37,7 +37,7 @@ static inline void scene_done(Scene *s) {
     place_done(&s->place);
 }
 
-/* The engine ends behind the housekeeper, which may still work for it. */
+/* Frees the engine after the housekeeper, which may still work for it. */
 static inline void end_engine(Scene *s) {
     s->housekeeper = housekeeper_free(s->housekeeper, NULL);
     s->engine = snapshot_engine_free(s->engine);
@@ -89,7 +89,7 @@ static inline void stop_loop(void *userdata) {
     loop_stop(userdata);
 }
 
-/* Until the housekeeper has done what it was given. */
+/* Waits until the housekeeper has finished its chores. */
 static inline int wait_housekeeper(Scene *s) {
     const Chore chore = {.work = do_nothing, .done = stop_loop, .userdata = s->loop};
     int r = housekeeper_add(s->housekeeper, &chore, true);
@@ -124,7 +124,7 @@ static inline int scene_record(Scene *s, Way way, unsigned segments) {
             r = write_samples(s->session, 1, s->first_ns[i], SAMPLES);
         if (r == 0)
             r = end_sweep(s->session, ++s->sweep);
-        /* The next one begins behind it. */
+        /* The next segment begins later. */
         usleep(2000);
     }
     return r == 0 && !wait_written(s->session, s->sweep) ? -ETIMEDOUT : r;
@@ -162,7 +162,7 @@ static inline int make(Scene *s, const SnapshotRequest *request) {
     return r == 0 ? loop_run(s->loop) : r;
 }
 
-/* Names in the folder of snapshots, hidden ones too. */
+/* The number of names in the folder of snapshots, including hidden ones. */
 static inline unsigned count_left(const Scene *s) {
     struct dirent **names;
     char path[160];

@@ -59,7 +59,7 @@ static inline int place_init(Place *place) {
     int r;
 
     *place = (Place){};
-    /* In memory where there is such a place: every segment is synced. */
+    /* Uses a folder in memory if possible, because every segment is synced. */
     snprintf(place->folder, sizeof(place->folder), "%s/profd-store.XXXXXX",
              access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     if (!mkdtemp(place->folder))
@@ -114,7 +114,7 @@ static inline PdTrailer store_trailer(uint64_t time) {
                        .time = time};
 }
 
-/* The process that all samples are of. */
+/* The process of all samples. */
 static inline void put_process(Buffer *b, uint64_t time) {
     PdTrailer trailer = store_trailer(time);
     const PdComm comm = {
@@ -134,7 +134,7 @@ static inline void put_process(Buffer *b, uint64_t time) {
     pd_emit_mmap2(b, &trailer, PD_MISC_USER, &mmap);
 }
 
-/* Without which perf says that maps of the kernel are restricted. */
+/* Without this perf warns that kernel maps are restricted. */
 static inline void put_kernel(Buffer *b, uint64_t time) {
     PdTrailer trailer = store_trailer(time);
     const PdMmap mmap = {
@@ -209,7 +209,7 @@ static inline int end_sweep(StoreSession *session, uint64_t sweep) {
     return store_session_end_sweep(session, sweep, true, &clock);
 }
 
-/* Until the writer has written a sweep; false: not within ten seconds. */
+/* Waits until the writer has written a sweep; false: not within ten seconds. */
 static inline bool wait_written(StoreSession *session, uint64_t sweep) {
     for (unsigned i = 0; i < 10000; i++) {
         if (store_session_written(session) >= sweep)
@@ -247,7 +247,7 @@ static inline int dots_filter(const struct dirent *e) {
     return e->d_name[0] != '.';
 }
 
-/* Names in a session's folder that end so, and the last of them. */
+/* Counts names in a session's folder with this suffix, and returns the last of them. */
 static inline unsigned count_names(const Place *place, const char *session, const char *suffix,
                                    char ret_last[256]) {
     struct dirent **names;

@@ -14,9 +14,9 @@ uint64_t load_now_ns(void);
 void load_sleep_ns(uint64_t ns);
 /* fork() whose child ends with us; ends the program where the kernel refuses. */
 int load_fork(void);
-/* Says what failed and ends the program. */
+/* Prints what failed and ends the program. */
 void load_die(const char *what) __attribute__((noreturn));
-/* A number from the command line, or the end of the program. */
+/* Parses a number of the command line, or ends the program. */
 uint64_t load_number(const char *text);
 
 /*

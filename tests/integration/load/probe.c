@@ -34,7 +34,7 @@ enum {
     ATTEMPTS = 200,
     INSTRUCTION = 0x050f,
     INSTRUCTION_BYTES = 2,
-    STACK_BELOW = 4096, /* there the process has nothing */
+    STACK_BELOW = 4096, /* there is no mapping of the process */
     TEXT_MAX = 64,
     NEW_FILE = O_CREAT | O_WRONLY | O_CLOEXEC,
     WRITE_EXECUTE = PROT_WRITE | PROT_EXEC,
@@ -45,7 +45,7 @@ typedef struct Probe {
     const char *name;
     long number;
     unsigned long arguments[5];
-    const char *text; /* laid on the stack of the process; TEXT stands for its address */
+    const char *text; /* written to the stack of the process; TEXT stands for its address */
 } Probe;
 
 static const unsigned long TEXT = 0x7e57;
@@ -128,7 +128,7 @@ static void wait_for_stop(pid_t pid) {
     }
 }
 
-/* Right behind the instruction of a system call, where the process waits most of the time. */
+/* Right after a system call instruction, where the process waits most of the time. */
 static int is_behind_call(pid_t pid, const struct user_regs_struct *regs) {
     long word = ptrace(PTRACE_PEEKTEXT, pid, regs->rip - INSTRUCTION_BYTES, NULL);
 
@@ -173,7 +173,7 @@ static long call(pid_t pid, const struct user_regs_struct *base, const Probe *pr
         arguments[i] = probe->arguments[i] == TEXT ? text : probe->arguments[i];
     regs.rip -= INSTRUCTION_BYTES;
     regs.rax = (unsigned long)probe->number;
-    regs.orig_rax = ~0UL; /* no call is to be started again */
+    regs.orig_rax = ~0UL; /* do not restart an interrupted call */
     regs.rdi = arguments[0];
     regs.rsi = arguments[1];
     regs.rdx = arguments[2];

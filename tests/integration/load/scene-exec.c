@@ -55,7 +55,7 @@ static void copy_to(const char *from, int to) {
     (void)close(fd);
 }
 
-/* A whole copy in place of whatever had that name. */
+/* Replaces any file of that name by a complete copy. */
 static void put_copy(const Stage *stage, const char *name, char *ret_path) {
     char temporary[PATH_BYTES + 8];
     int fd;
@@ -71,7 +71,7 @@ static void put_copy(const Stage *stage, const char *name, char *ret_path) {
         load_die(ret_path);
 }
 
-/* The same copy each time, made when first asked for. */
+/* The same copy each time, made on first use. */
 static void lasting_copy(const Stage *stage, const char *name, char *ret_path) {
     (void)snprintf(ret_path, PATH_BYTES, "%s/%s", stage->folder, name);
     if (access(ret_path, X_OK) < 0)
@@ -150,7 +150,7 @@ void scene_deleted(const Stage *stage) {
     wait_for(pid);
 }
 
-/* What runs is no longer what its path names. */
+/* The running program is no longer the one at its path. */
 void scene_replaced(const Stage *stage) {
     char path[PATH_BYTES];
     pid_t pid;

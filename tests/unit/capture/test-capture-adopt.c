@@ -71,8 +71,8 @@ static int write_taken(Heard *heard, int to) {
     return 0;
 }
 
-/* A recorder that takes for a while and now and then writes what it took to a pipe, until it is
- * killed. What is in the pipe is written; only that is given back. */
+/* A recorder that takes samples for a while and sometimes writes them to a pipe, until it is
+ * killed. What is in the pipe counts as written; only that is given back. */
 static void record_until_killed(Keeper *keeper, const SessionConfig *config, int to) {
     Heard heard = {};
     Sampler *sampler;
@@ -95,7 +95,8 @@ static void record_until_killed(Keeper *keeper, const SessionConfig *config, int
     }
 }
 
-/* Until the pipe has no more; a write that the kill cut short is left out, as a store would. */
+/* Reads until the pipe is empty; drops a write that was cut short by the kill, like a store
+ * would. */
 static int read_written(int from, Buffer *ret_by_cpu) {
     for (;;) {
         _cleanup_(buffer_done) Buffer part = {};
@@ -121,9 +122,8 @@ static uint64_t last_time(Bytes bytes, const PdEvents *events) {
     return read_samples(bytes, events, NULL, NULL).last_ns;
 }
 
-/* The samples of the dead one, then those after it without the ones that were written already:
- * nothing may be missing or be there twice. The rings, which nobody gave back before, know the
- * truth. */
+/* The samples of the killed recorder, then those after it without the ones that were written: none
+ * may be missing or doubled. The rings, which were never given back, have the truth. */
 TEST(a_killed_recorder_loses_and_doubles_nothing) {
     SessionConfig config = clock_config("default", 4999);
     Buffer written[HEARD_CPUS] = {};
@@ -176,7 +176,7 @@ TEST(a_killed_recorder_loses_and_doubles_nothing) {
     CHECK(total > 0);
 }
 
-TEST(what_a_process_left_is_taken_when_it_is_gone) {
+TEST(samples_of_an_ended_process_are_taken) {
     pid_t child = spin_in_child();
     SessionConfig config = clock_config("default", 999);
     size_t n = 0;
@@ -202,7 +202,7 @@ TEST(what_a_process_left_is_taken_when_it_is_gone) {
     CHECK(n >= 1000);
 }
 
-/* All of it on one CPU, so that bytes can be compared. */
+/* Everything runs on one CPU, so that bytes can be compared. */
 TEST(side_band_of_late_is_heard_again) {
     SessionConfig config = clock_config("default", 99);
     _cleanup_(buffer_done) Buffer first = {};
@@ -229,7 +229,7 @@ TEST(side_band_of_late_is_heard_again) {
     CHECK_OK(sweep_all(f.sampler, UINT64_MAX, &f.heard));
     n = f.heard.side_band.size;
     CHECK(n >= kept);
-    /* Its first record lies somewhere in what was heard before, and what follows it too. */
+    /* Its first record was heard before, and so was what follows it. */
     for (at = 0; at + 4096 <= first.size; at += 8)
         if (memcmp(first.data + at, f.heard.side_band.data, 4096) == 0)
             break;
@@ -255,7 +255,7 @@ TEST(data_mappings_of_late_are_heard_again) {
     CHECK_EQ(f.sampler->data.n, f.sampler->online.n);
     ids[1] = f.sampler->data.rings[0]->counters[0].id;
     CHECK_EQ(ids[0], ids[1]);
-    /* No session of the next recorder takes stacks. */
+    /* No session of the next recorder samples stacks. */
     config.call_graph = CALL_GRAPH_NONE;
     config.dwarf_bytes = 0;
     CHECK_OK(succeed(&f, &config));
@@ -277,7 +277,7 @@ TEST(another_rate_is_another_session) {
     CHECK_EQ(made_count(f.keeper), 2 * (uint32_t)f.sampler->online.n);
 }
 
-TEST(what_only_the_store_cares_for_changes_no_session) {
+TEST(store_key_changes_no_session) {
     SessionConfig config = clock_config("default", 99);
     FIXTURE(f, config);
 
@@ -356,7 +356,7 @@ TEST(events_with_a_strange_tag_are_closed) {
     CHECK_EQ(made_count(f.keeper), 2 * (uint32_t)f.sampler->online.n);
 }
 
-TEST(what_was_lost_in_between_is_told_by_records) {
+TEST(losses_between_samples_are_written_as_records) {
     SessionConfig config = clock_config("default", 4999);
     uint64_t lost = 0;
     FIXTURE(f, config);

@@ -55,7 +55,7 @@ static int check(Keeper *keeper, const SessionConfig *config, bool is_elsewhere,
     return check_with((CheckOptions){.is_elsewhere = is_elsewhere}, keeper, config, ret);
 }
 
-TEST(what_a_host_does_not_record_does_not_pass) {
+TEST(events_that_the_host_cannot_record_are_refused) {
     /* clang-format off */
     static const struct {
         int (*refuse)(const KeeperEvent *event);
@@ -134,7 +134,7 @@ TEST(a_key_that_fits_no_host_is_reported_and_what_comes_and_goes_is_not_wrong) {
     CHECK_EQ(made_count(keeper), 0U);
 }
 
-TEST(what_is_not_tried_in_time_is_not_checked) {
+TEST(check_that_times_out_counts_as_not_checked) {
     _cleanup_free_ Keeper *keeper = calloc(1, sizeof(Keeper));
     SessionConfig config = clock_config("one", 99);
     Report report;

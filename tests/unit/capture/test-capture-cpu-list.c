@@ -21,7 +21,7 @@ TEST(untidy_lists_become_tidy) {
     CHECK(reads_as("8,0-2,1-3,8", (unsigned[]){0, 1, 2, 3, 8}, 5));
 }
 
-TEST(what_is_no_list_is_refused) {
+TEST(invalid_list_is_refused) {
     static const char *const texts[] = {",", "1,", ",1", "1-", "-1", "a", "1 2", "2-1", "1-2-3"};
 
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {

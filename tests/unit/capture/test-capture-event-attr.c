@@ -148,7 +148,7 @@ static void give_up(PdAttr *a, const EventPolicy *policy, int with, Buffer *told
     buffer_append(told, "", 1);
 }
 
-TEST(what_is_given_up_depends_on_the_error) {
+TEST(error_decides_which_setting_is_given_up) {
     /* clang-format off */
     static const struct { const char *text; int error; const char *told; } rows[] = {
         { "cycles",             -ENOENT,     "CPU cycles, for cpu-clock; " },

@@ -270,7 +270,7 @@ TEST(each_kind_of_cpu_gets_its_own_event) {
     CHECK_EQ(list->specs[7].config, 0x1a8);
 }
 
-TEST(what_is_wrong_is_told_in_a_sentence) {
+TEST(error_is_one_sentence) {
     /* clang-format off */
     static const struct { const char *text, *sentence; } rows[] = {
         { "cpu-clok",              "Event 'cpu-clok' at offset 0 is not known, did you mean 'cpu-clock'?" },
@@ -387,7 +387,7 @@ static int refuse(void *userdata _unused_, const char *path _unused_, int *ret_f
     return -EACCES;
 }
 
-TEST(a_tracefs_that_may_not_be_read_is_told) {
+TEST(unreadable_tracefs_is_reported) {
     _cleanup_(event_list_freep) EventList *list = NULL;
     EventHost host = {.sysfs = "/nowhere", .open_tracefs = refuse};
 

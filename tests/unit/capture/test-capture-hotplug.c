@@ -192,7 +192,7 @@ TEST(a_cpu_that_was_away_for_a_moment_is_opened_anew) {
     CHECK(cpu_1_samples(&f));
 }
 
-TEST(the_loop_is_told_of_a_cpu_without_messages_too) {
+TEST(cpu_change_without_uevent_reaches_the_loop) {
     SessionConfig config = clock_config("default", 99);
     PLUGGED(f, config);
 
@@ -211,7 +211,7 @@ TEST(the_loop_is_told_of_a_cpu_without_messages_too) {
     CHECK_EQ(sampler_n_cpus(f.session), f.sampler->online.n);
 }
 
-TEST(what_a_dead_recorder_left_of_a_cpu_that_is_away_is_drained) {
+TEST(rings_of_an_offline_cpu_are_drained_after_a_crash) {
     SessionConfig config = clock_config("default", 999);
     size_t held, n;
     PLUGGED(f, config);

@@ -37,7 +37,7 @@ TEST(a_ring_of_512k_holds_two_seconds_at_999_hz) {
     CHECK_EQ(limit_ring_span_ms(512 * K, 0) > 0, true);
 }
 
-TEST(the_kernel_tells_its_rate) {
+TEST(rate_limit_of_the_kernel_is_read) {
     CHECK(limit_sample_rate() > 0);
 }
 

@@ -109,7 +109,7 @@ TEST(every_shape_of_read_is_understood) {
     CHECK_EQ(lost, 3ULL);
 }
 
-TEST(a_read_that_does_not_tell_changes_nothing) {
+TEST(read_without_loss_figures_changes_nothing) {
     uint64_t lost = 42;
 
     CHECK_EQ(loss_parse(PD_FORMAT_ID, words((uint64_t[]){1, 7, 6}, 3), 7, &lost), -EBADMSG);

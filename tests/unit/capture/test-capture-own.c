@@ -54,7 +54,7 @@ static int on_joined(void *userdata, uint32_t pid _unused_) {
     return 0;
 }
 
-/* At these processes, all of which began long ago. */
+/* Passes a list of these processes, all of which began long ago. */
 static int look(Sampler *sampler, Births *births, const uint32_t *pids, size_t n) {
     uint64_t starts_ns[8];
 
@@ -86,7 +86,7 @@ static bool is_of_another(const PdStamp *stamp, void *userdata) {
     return stamp->pid != *(uint32_t *)userdata;
 }
 
-/* Whether what was heard has samples of that process. */
+/* Whether samples of that process were delivered. */
 static bool was_heard(const Fixture *f, uint32_t pid) {
     const PdEvents *events = sampler_events(f->session);
     bool heard = false;
@@ -121,7 +121,7 @@ static pid_t spin_in_grandchild(int to_parent) {
     CHECK_OK(make_own(f.keeper, &f.sampler));                                                      \
     CHECK_OK(sampler_add(f.sampler, &(config), &f.session))
 
-TEST(who_may_not_record_cpus_records_processes) {
+TEST(user_without_the_right_to_record_cpus_records_processes) {
     SessionConfig config = clock_config("default", 999);
     OWN_FIXTURE(f, config, refuse_cpus);
 
@@ -133,7 +133,7 @@ TEST(who_may_not_record_cpus_records_processes) {
     CHECK(pd_events_at(sampler_events(f.session), 0)->attr.flags & PD_ATTR_INHERIT);
 }
 
-TEST(who_may_not_record_the_kernel_leaves_it_out) {
+TEST(user_without_the_right_to_record_the_kernel_excludes_it) {
     SessionConfig config = clock_config("default", 999);
     OWN_FIXTURE(f, config, refuse_kernel);
 
@@ -142,14 +142,14 @@ TEST(who_may_not_record_the_kernel_leaves_it_out) {
     CHECK_EQ(sampler_degraded(f.session), (unsigned)(DEGRADED_OWN_PROCESSES | DEGRADED_NO_KERNEL));
 }
 
-TEST(who_may_record_nothing_is_refused) {
+TEST(user_who_may_record_nothing_is_refused) {
     Keeper keeper = {.refuse = refuse_all};
     Sampler *sampler;
 
     CHECK_EQ(make_own(&keeper, &sampler), -EACCES);
 }
 
-TEST(who_may_record_cpus_does_not_follow) {
+TEST(user_who_may_record_cpus_follows_no_processes) {
     SessionConfig config = clock_config("default", 999);
     OWN_FIXTURE(f, config, NULL);
 
@@ -216,7 +216,7 @@ TEST(samples_wait_until_they_are_let_go) {
     CHECK(was_heard(&f, pid));
 }
 
-/* Nobody could read what the parent was before it ended. */
+/* Nobody could read the parent before it ended. */
 TEST(samples_of_a_child_begin_when_its_parent_is_gone) {
     SessionConfig config = clock_config("default", 999);
     Births births = {};
@@ -242,7 +242,7 @@ TEST(samples_of_a_child_begin_when_its_parent_is_gone) {
     close(to_parent[1]);
 }
 
-TEST(who_inherited_events_gets_no_others) {
+TEST(process_with_inherited_events_gets_no_others) {
     SessionConfig config = clock_config("default", 999);
     Births births = {};
     _cleanup_(end_childp) pid_t child = spin_in_child();
@@ -254,7 +254,7 @@ TEST(who_inherited_events_gets_no_others) {
     births = (Births){.pid = pids[1], .ppid = pids[0], .born_ns = clock_monotonic_ns()};
     CHECK_OK(look(f.sampler, &births, pids, 2));
     CHECK_EQ(counters_of(&f.session->rings, other), 0U);
-    /* Its parent was not followed then. */
+    /* Its parent was not followed at that time. */
     births.born_ns = 1;
     CHECK_OK(look(f.sampler, &births, pids, 2));
     CHECK_EQ(counters_of(&f.session->rings, other), f.session->rings.n);
@@ -278,7 +278,7 @@ TEST(events_are_closed_when_nobody_has_them_any_more) {
     kill(child, SIGCONT);
     CHECK_EQ(read(to_parent[0], &grandchild, sizeof(grandchild)), (ssize_t)sizeof(grandchild));
     waitpid(child, NULL, 0);
-    /* Its child has them still. */
+    /* Its child still has them. */
     CHECK_OK(look(f.sampler, &births, NULL, 0));
     CHECK_EQ(counters_of(&f.session->rings, child), f.session->rings.n);
     kill(grandchild, SIGKILL);
@@ -313,7 +313,7 @@ TEST(session_that_comes_later_follows_all_anew) {
     CHECK_OK(sampler_add(f.sampler, &later, &session));
     CHECK_EQ(n_wanted, 1U);
     CHECK_OK(look(f.sampler, &births, pids, 2));
-    /* The one inherited events of the first session and none of this one. */
+    /* It inherited events of the first session and has none of this one. */
     CHECK_EQ(counters_of(&f.session->rings, other), 0U);
     CHECK_EQ(counters_of(&session->rings, other), session->rings.n);
     CHECK_EQ(counters_of(&session->rings, child), session->rings.n);
@@ -364,13 +364,13 @@ TEST(next_recorder_opens_nothing_twice) {
     sampler_forget_rest(f.sampler);
     CHECK(sampler_was_taken_over(f.session));
     CHECK_EQ(made_count(f.keeper), n_before);
-    /* It is no child that anybody heard of, but it was there long before. */
+    /* It is not a known child, but it is older than the events. */
     CHECK_OK(look(f.sampler, &births, pids, 2));
     CHECK_EQ(made_count(f.keeper), n_before);
     CHECK_EQ(counters_of(&f.session->rings, child), f.session->rings.n);
 }
 
-TEST(who_may_not_be_looked_into_is_left_out) {
+TEST(process_that_may_not_be_inspected_is_skipped) {
     SessionConfig config = clock_config("default", 999);
     Births births = {};
     _cleanup_(end_childp) pid_t child = spin_in_child();

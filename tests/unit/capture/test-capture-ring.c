@@ -108,7 +108,7 @@ TEST(a_record_that_wraps_is_joined) {
     ring_done(&m.ring);
 }
 
-TEST(what_is_no_record_is_refused) {
+TEST(invalid_record_is_refused) {
     static const uint16_t sizes[] = {0, 4, 12, 4096, 65535};
 
     for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
@@ -135,7 +135,7 @@ TEST(a_head_beyond_the_ring_is_refused) {
     ring_done(&m.ring);
 }
 
-TEST(what_is_given_back_is_the_tail) {
+TEST(giving_back_moves_the_tail) {
     MadeRing m = make_ring(RING - 24);
 
     put(&m, RECORD, PD_RECORD_SAMPLE);

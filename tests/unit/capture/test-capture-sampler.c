@@ -618,7 +618,7 @@ TEST(a_process_is_sampled_with_what_it_starts_and_a_thread_alone) {
     CHECK(!(pd_events_at(sampler_events(two), 0)->attr.flags & PD_ATTR_INHERIT));
 }
 
-TEST(of_several_processes_some_may_be_gone) {
+TEST(missing_processes_among_several_are_accepted) {
     pid_t child = spin_in_child();
     SessionConfig config = clock_config("one", 999);
     bool samples = false;
@@ -845,7 +845,7 @@ TEST(side_band_too_makes_do_with_less_memory) {
     CHECK_EQ(made_count(f.keeper), (uint32_t)f.sampler->online.n);
 }
 
-TEST(too_few_descriptors_are_told_before_anything_is_opened) {
+TEST(too_few_descriptors_are_reported_before_anything_is_opened) {
     SessionConfig config = clock_config("one", 99);
     _cleanup_(fixture_done) Fixture f = {.keeper = calloc(1, sizeof(Keeper))};
     struct rlimit few;
@@ -870,7 +870,7 @@ static int refuse_all(const KeeperEvent *event _unused_) {
     return -EACCES;
 }
 
-TEST(a_kernel_that_refuses_is_told) {
+TEST(refusal_of_the_kernel_is_reported) {
     _cleanup_(fixture_done) Fixture f = {.keeper = calloc(1, sizeof(Keeper))};
 
     f.keeper->refuse = refuse_all;

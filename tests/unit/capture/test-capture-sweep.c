@@ -121,7 +121,7 @@ TEST(small_slices_bring_the_same_bytes) {
     CHECK(!sampler_is_sweeping(f.sampler));
 }
 
-TEST(what_comes_during_a_sweep_waits_for_the_next) {
+TEST(samples_during_a_sweep_wait_for_the_next_one) {
     SessionConfig config = clock_config("default", 4999);
     SamplerSinks sinks;
     CpuRing *ring;
@@ -222,7 +222,7 @@ static void rename_often(unsigned n) {
         prctl(PR_SET_NAME, i % 2 ? "a" : "b");
 }
 
-TEST(of_side_band_the_newer_half_is_kept) {
+TEST(newer_half_of_side_band_is_kept) {
     SessionConfig config = clock_config("default", 99);
     uint64_t taken = 0, most = 0;
     FIXTURE(f, config);
@@ -245,7 +245,7 @@ TEST(of_side_band_the_newer_half_is_kept) {
     CHECK_EQ(taken, f.heard.side_band.size);
 }
 
-TEST(a_head_that_lies_is_told_and_not_fatal) {
+TEST(wrong_header_is_reported_and_not_fatal) {
     SessionConfig config = clock_config("default", 999);
     struct perf_event_mmap_page *control;
     CpuRing *ring;
@@ -288,7 +288,7 @@ static int hear_loss(void *userdata, const Loss *loss) {
     return 0;
 }
 
-TEST(what_a_full_ring_lost_is_told_once) {
+TEST(loss_of_a_full_ring_is_counted_once) {
     SessionConfig config = clock_config("default", 4999);
     Told told = {};
     FIXTURE(f, config);
@@ -310,7 +310,7 @@ TEST(what_a_full_ring_lost_is_told_once) {
     CHECK_EQ(told.lost, 0ULL);
 }
 
-TEST(what_side_band_lost_is_told_without_a_session) {
+TEST(side_band_loss_is_reported_without_a_session) {
     SessionConfig config = clock_config("default", 99);
     Told told = {};
     FIXTURE(f, config);

@@ -75,7 +75,7 @@ TEST(perf_is_judged_by_its_version_and_by_zstd) {
     }
 }
 
-TEST(what_is_escaped_fits_whole) {
+TEST(escaped_text_is_never_cut_inside_an_escape) {
     char room[10];
 
     CHECK_STREQ(doctor_escape("a\x1b\n\xff", room, sizeof(room)), "a\\x1b\\x0a");

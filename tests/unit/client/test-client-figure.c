@@ -92,7 +92,7 @@ TEST(moments_are_shown_in_the_local_zone_by_its_name) {
     CHECK_STREQ(taken(&b), "Sat 2026-11-21 15:00:00 UTC (5 min ago)");
 }
 
-TEST(what_is_to_come_is_told_as_such) {
+TEST(future_time_is_printed_as_future) {
     _cleanup_(buffer_done) Buffer b = {};
 
     figure_ago(&b, 10 * SECOND, 10 * SECOND + 5);

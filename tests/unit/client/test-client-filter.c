@@ -124,7 +124,7 @@ TEST(a_name_without_its_modifier_chooses_and_attrs_without_use_go) {
     CHECK_EQ(pass(&b, PD_RECORD_COMM, DUMMY, 1, &r), 1);
 }
 
-TEST(a_loss_told_by_an_event_that_is_gone_is_told_by_another) {
+TEST(loss_of_a_dropped_event_is_moved_to_another_event) {
     _cleanup_(bench_done) Bench b = {};
     PdRecord r;
 
@@ -140,7 +140,7 @@ TEST(a_loss_told_by_an_event_that_is_gone_is_told_by_another) {
     CHECK_EQ(pass(&b, PD_RECORD_STAT, CLOCK, 0, &r), 1);
 }
 
-TEST(where_events_read_each_other_all_attrs_stay) {
+TEST(all_attrs_are_kept_if_events_read_each_other) {
     _cleanup_(bench_done) Bench b = {};
     PdRecord r;
 

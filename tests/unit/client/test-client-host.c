@@ -145,7 +145,7 @@ TEST(json_becomes_an_object_a_host) {
     free(out);
 }
 
-TEST(what_is_no_json_is_refused) {
+TEST(invalid_json_is_refused) {
     static const char *const bad[] = {"hello\n", "{\"a\":1,\"a\":2}\n", "{}{}\n", "[\n"};
 
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {

@@ -121,7 +121,7 @@ TEST(parsing_stops_before_the_first_argument_when_asked) {
     CHECK(!l.settings.other);
 }
 
-TEST(what_is_wrong_comes_as_a_sentence_that_names_it) {
+TEST(error_is_a_sentence_that_names_the_word) {
     static const struct {
         const char *line, *named;
     } cases[] = {

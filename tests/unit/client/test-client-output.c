@@ -7,7 +7,7 @@
 #include "test.h"
 #include "util/text.h"
 
-TEST(what_is_buffered_arrives_when_closed) {
+TEST(buffered_output_is_written_at_close) {
     _cleanup_close_ int from = -1;
     char got[16] = "";
     Output o;
@@ -47,7 +47,7 @@ TEST(a_full_disk_is_noticed_and_remembered) {
     output_done(&o);
 }
 
-TEST(a_reader_that_went_away_is_told_as_epipe) {
+TEST(reader_that_left_gives_epipe) {
     Output o;
     int fds[2];
 

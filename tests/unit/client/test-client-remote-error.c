@@ -83,7 +83,7 @@ TEST(parameters_that_are_missing_break_nothing) {
                     "Nothing of that time is kept: nothing was recorded yet.");
 }
 
-TEST(each_problem_of_a_configuration_is_told_with_its_place) {
+TEST(each_configuration_problem_has_its_file_and_line) {
     CHECK_DESCRIBED("ConfigInvalid",
                     "{\"problems\":[{\"path\":\"/a\",\"line\":3,\"text\":\"one\"},"
                     "{\"path\":\"/b\",\"line\":4,\"text\":\"two.\"}]}",
@@ -93,7 +93,7 @@ TEST(each_problem_of_a_configuration_is_told_with_its_place) {
                     "  /b:4: two.");
 }
 
-TEST(an_older_daemon_is_told_as_such) {
+TEST(older_daemon_is_named_in_the_message) {
     char text[1024];
 
     CHECK_EQ(
@@ -139,7 +139,7 @@ TEST(a_refused_argument_is_named_with_the_reason) {
     CHECK_DESCRIBED("org.varlink.service.InvalidParameter",
                     "{\"parameter\":\"new\",\"reason\":\"it is unknown\"}", STATUS_USAGE,
                     "Invalid 'new': it is unknown.");
-    /* An older profd gives none, and nothing is made up. */
+    /* An older profd sends no reason, and none is invented. */
     CHECK_EQ(describe("org.varlink.service.InvalidParameter", "{\"parameter\":\"cpus\"}", text,
                       sizeof(text)),
              (int)STATUS_USAGE);
@@ -155,13 +155,13 @@ TEST(a_denial_names_the_group_that_the_method_takes) {
     char text[1024];
     int status;
 
-    /* Root is denied nothing, and what it was is told by its groups. */
+    /* Root is denied nothing, so become another user; the sentence depends on its groups. */
     if (is_root) {
         CHECK_OK(setgroups(0, NULL));
         CHECK_OK(seteuid(65534));
     }
     status = describe("org.varlink.service.PermissionDenied", NULL, text, sizeof(text));
-    /* Without both, LeakSanitizer may not look into its own process. */
+    /* Without both, LeakSanitizer may not inspect its own process. */
     if (is_root) {
         CHECK_OK(seteuid(0));
         CHECK_OK(prctl(PR_SET_DUMPABLE, 1));

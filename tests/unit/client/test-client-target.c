@@ -82,7 +82,7 @@ TEST(a_file_appears_when_it_is_committed) {
     leave();
 }
 
-TEST(what_is_not_committed_is_gone) {
+TEST(uncommitted_target_is_removed) {
     for (unsigned i = 0; i < 2; i++) {
         Target t = {.fd = -1};
 
@@ -178,7 +178,7 @@ TEST(stdout_takes_streams_alone) {
     target_done(&t);
 }
 
-TEST(a_folder_that_is_not_there_is_told) {
+TEST(missing_folder_is_reported) {
     enter();
     CHECK_EQ(write_target("none/out", PD_LAYOUT_FILE, false, "x"), -ENOENT);
     leave();

@@ -52,7 +52,7 @@ TEST(a_whole_clock_does_not_overflow) {
     CHECK_EQ(range.to, UINT64_MAX);
 }
 
-TEST(what_is_no_range_is_refused) {
+TEST(invalid_range_is_refused) {
     static const char *const cases[] = {
         "",     "5",     "2,1",   "a,b",  "1,2,3",    "%",       "10%",      "20%-10%",
         "0%/1", "10%/0", "60%/2", "-5,1", "10%-101%", "10%/1.5", "1%-2%-3%", "1e9,",

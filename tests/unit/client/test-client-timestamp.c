@@ -174,7 +174,7 @@ TEST(spans_count_from_now_and_numbers_from_1970) {
     CHECK_ROWS(rows);
 }
 
-TEST(what_is_no_time_is_refused) {
+TEST(invalid_time_is_refused) {
     static const char *const bad[] = {"",
                                       " ",
                                       "-",

@@ -129,7 +129,7 @@ TEST(a_larger_copy_of_stacks_is_a_change) {
     CHECK_EQ(config_session_fate(&old, &new), CONFIG_REOPENED);
 }
 
-TEST(keys_of_the_daemon_tell_what_they_touch) {
+TEST(daemon_keys_have_their_touches) {
     _cleanup_(config_freep) Config *old = WITH({"Profd", "MaxUse", "1G"});
     _cleanup_(config_freep) Config *new = WITH({"Profd", "MaxUse", "10%"});
 
@@ -140,7 +140,7 @@ TEST(keys_of_the_daemon_tell_what_they_touch) {
              (unsigned)(CONFIG_TOUCHES_STORE | CONFIG_TOUCHES_DAEMON | CONFIG_TOUCHES_RESTART));
 }
 
-TEST(what_needs_a_restart_stays_as_it_was) {
+TEST(keys_that_need_a_restart_are_kept) {
     _cleanup_(config_freep) Config *old = WITH({"Profd", "MaxUse", "1G"});
     _cleanup_(config_freep) Config *new =
         WITH({"Profd", "MaxUse", "2G"}, {"Profd", "Storage", "volatile"});
@@ -151,7 +151,7 @@ TEST(what_needs_a_restart_stays_as_it_was) {
     CHECK_EQ(config_touches(old, new), (unsigned)CONFIG_TOUCHES_STORE);
 }
 
-TEST(the_walk_ends_where_it_is_told_to) {
+TEST(walk_stops_when_the_callback_says_so) {
     _cleanup_(config_freep) Config *old = WITH({"Profd", "MaxUse", "1G"});
     _cleanup_(config_freep) Config *new =
         WITH({"Session poison", "Frequency", "1"}, {"Session z", "Frequency", "1"});

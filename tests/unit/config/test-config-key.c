@@ -258,7 +258,7 @@ TEST(a_refused_value_changes_nothing) {
     }
 }
 
-TEST(what_is_printed_of_a_key_is_taken_as_the_same) {
+TEST(printed_value_parses_to_the_same_value) {
     for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
         const Value *v = &values[i];
         const ConfigKey *key = config_key(section_of(v), v->key + 2);

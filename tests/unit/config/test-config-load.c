@@ -93,7 +93,7 @@ TEST(a_bad_value_leaves_the_default_and_names_its_line) {
     CHECK_EQ(config->sessions[0].buffer_bytes, (uint64_t)1048576);
 }
 
-TEST(unknown_keys_and_lines_that_are_none_are_told) {
+TEST(unknown_keys_and_invalid_lines_are_reported) {
     _cleanup_(config_freep) Config *config = NULL;
     Problems problems;
 
@@ -163,7 +163,7 @@ TEST(long_names_that_begin_alike_are_two_sessions) {
     CHECK_EQ(load(text, &config, &problems), 1);
 }
 
-TEST(a_bad_section_is_told_once_and_its_keys_go_nowhere) {
+TEST(unknown_section_is_reported_once_and_its_keys_are_ignored) {
     static const char *const headings[] = {"[Sessions default]",
                                            "[Session]",
                                            "[Session a/b]",
@@ -256,7 +256,7 @@ TEST(indented_lines_are_lines_and_do_not_go_on) {
     CHECK_EQ(config->sessions[0].period, (uint64_t)8);
 }
 
-TEST(keys_before_any_section_are_told) {
+TEST(keys_before_any_section_are_reported) {
     _cleanup_(config_freep) Config *config = NULL;
     Problems problems;
 
@@ -294,7 +294,7 @@ TEST(near_names_are_offered_and_far_ones_are_not) {
     }
 }
 
-TEST(bytes_that_are_no_text_are_told_line_by_line) {
+TEST(bytes_that_are_not_text_are_reported_line_by_line) {
     static const char text[] = "[Session default]\nFrequency=7\0\nPeriod=\xff\xfe\n\x01\x02\n"
                                "=5\nCgroup=\x1b[2J\n:::\nPeriod=6";
     _cleanup_(config_freep) Config *config = NULL;

@@ -186,7 +186,7 @@ TEST(a_section_does_not_reach_into_the_next_file) {
     CHECK_EQ(root.line, 1U);
 }
 
-TEST(what_is_no_file_is_told) {
+TEST(missing_file_is_reported) {
     _cleanup_(root_done) Root root = root_new();
     Config *config = NULL;
     char path[PATH_MAX];

@@ -143,7 +143,7 @@ TEST(pipelined_calls_are_answered_in_their_order_and_oneway_ones_not_at_all) {
     CHECK_EQ(control_server_end(&server), 0);
 }
 
-TEST(one_that_sends_no_more_is_still_answered) {
+TEST(half_closed_client_still_gets_its_replies) {
     char text[TEXT_MAX];
     ControlServer server;
     int fd;

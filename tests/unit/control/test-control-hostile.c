@@ -8,7 +8,8 @@
 #include "protocol/message.h"
 #include "util/clock.h"
 
-/* Clients that are slow, silent, deaf or many: they hurt themselves, and others are served. */
+/* Clients that are slow, silent, do not read, or are many: they hurt only themselves, and others
+ * are served. */
 
 enum {
     TEXT_MAX = 1 << 16,
@@ -84,7 +85,7 @@ static int64_t drain(int fd, uint64_t limit) {
     return (int64_t)n;
 }
 
-/* As much of it as is taken at once, again and again. */
+/* Sends as much as the socket takes at once, again and again. */
 static size_t flood(int fd, const char *bytes, size_t n) {
     size_t sent = 0;
     ssize_t k;
@@ -119,7 +120,7 @@ TEST(a_message_may_have_a_mebibyte_and_not_a_byte_more) {
     CHECK_EQ(control_server_end(&server), 0);
 }
 
-TEST(what_nests_10000_deep_or_has_half_a_million_values_is_refused_by_name) {
+TEST(message_that_is_nested_too_deep_or_too_large_is_refused_by_name) {
     static char bytes[1000100];
     char text[TEXT_MAX];
     ControlServer server;
@@ -145,7 +146,7 @@ TEST(what_nests_10000_deep_or_has_half_a_million_values_is_refused_by_name) {
     CHECK_EQ(control_server_end(&server), 0);
 }
 
-TEST(one_that_idles_is_hung_up_on_and_one_that_waits_for_a_reply_is_not) {
+TEST(idle_client_is_disconnected_but_not_one_that_waits_for_a_reply) {
     ControlServer server;
     int waiting, slow, silent;
     char text[TEXT_MAX];
@@ -155,7 +156,7 @@ TEST(one_that_idles_is_hung_up_on_and_one_that_waits_for_a_reply_is_not) {
     CHECK_OK(control_say(waiting, STOP, sizeof(STOP)));
     silent = control_connect(&server);
     slow = control_connect(&server);
-    /* A byte now and then is no call. */
+    /* A single byte now and then is not a call. */
     for (int i = 0; i < 2000 && control_say(slow, "{", 1) == 0; i++)
         (void)usleep(IDLE_MS * 1000 / 30);
     CHECK(control_say(slow, "{", 1) < 0);
@@ -168,7 +169,7 @@ TEST(one_that_idles_is_hung_up_on_and_one_that_waits_for_a_reply_is_not) {
     CHECK_EQ(control_server_end(&server), 0);
 }
 
-TEST(one_that_never_reads_is_read_no_further_and_hung_up_on) {
+TEST(client_that_never_reads_is_throttled_and_disconnected) {
     static const char *const calls[] = {PING, LIST, READ};
     ControlServer server;
 
@@ -183,7 +184,7 @@ TEST(one_that_never_reads_is_read_no_further_and_hung_up_on) {
             (void)flood(deaf, calls[i], strlen(calls[i]) + 1);
             (void)usleep(1000);
         }
-        /* Without reading, so what is queued for it stays. */
+        /* It does not read, so its replies stay queued. */
         for (int k = 0; !(gone.revents & (POLLHUP | POLLRDHUP)) && k < 200; k++)
             (void)poll(&gone, 1, 100);
         CHECK(gone.revents & (POLLHUP | POLLRDHUP));
@@ -220,7 +221,7 @@ TEST(a_stream_that_is_not_read_ends_while_others_are_served) {
     CHECK_EQ(control_server_end(&server), 0);
 }
 
-/* Until the other end has taken all that was said. */
+/* Waits until the other end has taken all bytes. */
 static bool is_taken(int fd) {
     int left = 1;
 
@@ -277,7 +278,7 @@ static int compare(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* Figures, no promise: the machine that runs tests is a busy one. */
+/* Prints latencies without checking them, because machines that run tests are busy. */
 static int tell_latency(const char *what, int fd) {
     enum { CALLS = 500 };
     uint64_t ns[CALLS];
@@ -296,7 +297,7 @@ static int tell_latency(const char *what, int fd) {
     return 0;
 }
 
-/* Everything at once, from processes of their own, until they are killed. */
+/* Attacks of all kinds at once, from separate processes, until they are killed. */
 static pid_t attack(const ControlServer *server, int kind) {
     static char big[MESSAGE_BYTES_MAX];
     char text[TEXT_MAX];

@@ -49,7 +49,7 @@ TEST(each_gets_the_methods_that_are_his_and_no_other) {
         for (size_t k = 0; k < n && peers[i].right > RIGHT_NOTHING; k++) {
             bool is_denied;
 
-            /* A parameter that no method has: who may call it hears of that. */
+            /* No method has this parameter, so a user with the right gets another error. */
             snprintf(call, sizeof(call),
                      "{\"method\":\"io.profd.Control.%s\",\"parameters\":{\"zz\":1}%s}",
                      methods[k].name,
@@ -72,7 +72,7 @@ TEST(each_gets_the_methods_that_are_his_and_no_other) {
     CHECK_EQ(control_server_end(&server), 0);
 }
 
-/* Whether it was let in; -errno. */
+/* Whether the client was admitted; -errno. */
 static int is_let_in(int fd) {
     char text[TEXT_MAX];
     int r = fd;
@@ -86,7 +86,7 @@ static int is_let_in(int fd) {
     return strcmp(text, "{\"parameters\":{}}") == 0 ? 1 : strcmp(text, BUSY) == 0 ? 0 : -EBADMSG;
 }
 
-/* How many of n are let in; they stay. */
+/* The number of n clients that are admitted; they stay connected. */
 static int let_in(const ControlServer *server, uid_t uid, gid_t group, int n, int *ret_fds) {
     int in = 0;
 
@@ -102,7 +102,8 @@ static int let_in(const ControlServer *server, uid_t uid, gid_t group, int n, in
     return in;
 }
 
-/* Until the server saw that they are gone: one of root's is let in as soon as there is room. */
+/* Waits until the server has noticed that they are gone: root is admitted as soon as there is
+ * room. */
 static void close_all(int *fds, size_t n) {
     for (size_t i = 0; i < n; i++)
         closep(&fds[i]);
@@ -127,7 +128,7 @@ TEST(there_is_room_for_64_and_some_of_it_is_kept_for_those_with_rights) {
     CHECK_EQ(let_in(&server, READER + 2, CONTROL_READ_GID, 9, fds + n), 8);
     n += 9;
     CHECK_EQ(let_in(&server, READER + 3, CONTROL_READ_GID, 1, fds + n++), 0);
-    /* The rest is for those who may do all. */
+    /* The rest is reserved for administrators. */
     CHECK_EQ(let_in(&server, 0, 0, 10, fds + n), 10);
     n += 10;
     CHECK_EQ(let_in(&server, ADMIN, CONTROL_ADMIN_GID, 7, fds + n), 6);
@@ -162,7 +163,7 @@ TEST(room_that_was_left_is_given_again) {
 
 #define READ "{\"method\":\"io.profd.Control.Read\",\"upgrade\":true}"
 
-TEST(nobody_takes_all_files_that_may_be_on_their_way) {
+TEST(one_user_cannot_use_all_transfers) {
     static const struct {
         uid_t uid;
         gid_t group;

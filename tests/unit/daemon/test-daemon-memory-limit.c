@@ -36,7 +36,7 @@ TEST(the_root_of_a_container_has_a_limit_too) {
     CHECK_EQ(limit_of("0::/\n"), 30000000);
 }
 
-TEST(where_all_is_max_there_is_no_limit) {
+TEST(limit_of_max_at_every_level_means_no_limit) {
     begin_root();
     put("/sys/fs/cgroup/a/memory.max", "max\n");
     CHECK_EQ(limit_of("0::/a\n"), 0);
@@ -92,7 +92,7 @@ static uint64_t most_of(const MemoryPlan *plan) {
     return 2 * plan->table_bytes + plan->queue_bytes / 4 * 5 + plan->store_bytes;
 }
 
-TEST(what_may_grow_fits_into_the_limit) {
+TEST(plan_fits_into_the_limit) {
     for (uint64_t limit = 16; limit <= 1024; limit++) {
         MemoryPlan disk = memory_plan(limit * MIB, 0, 0);
         MemoryPlan memory = memory_plan(limit * MIB, 0, 64 * MIB);

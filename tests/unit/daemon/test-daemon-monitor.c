@@ -37,7 +37,7 @@ void call_on_gone(Call *call, void (*on_gone)(void *userdata), void *userdata) {
     call->userdata = userdata;
 }
 
-TEST(who_listens_hears_what_happens_from_then_on) {
+TEST(monitor_gets_events_from_its_call_on) {
     _cleanup_(monitor_freep) Monitor *monitor = NULL;
     Call first = {}, second = {};
 
@@ -54,7 +54,7 @@ TEST(who_listens_hears_what_happens_from_then_on) {
     CHECK_STREQ(second.heard[1], "paused");
 }
 
-TEST(what_finds_no_room_is_counted_and_told_first) {
+TEST(dropped_events_are_counted_and_reported_before_the_next_event) {
     _cleanup_(monitor_freep) Monitor *monitor = NULL;
     Call slow = {}, other = {};
 
@@ -77,7 +77,7 @@ TEST(what_finds_no_room_is_counted_and_told_first) {
     CHECK_STREQ(other.heard[7], "paused");
 }
 
-TEST(who_goes_is_told_nothing_any_more) {
+TEST(client_that_leaves_gets_no_more_events) {
     _cleanup_(monitor_freep) Monitor *monitor = NULL;
     Call first = {}, second = {};
 

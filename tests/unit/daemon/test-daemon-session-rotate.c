@@ -148,11 +148,11 @@ TEST(a_segment_is_finished_in_the_log_when_the_next_one_has_begun_and_not_before
     const ClockAnchor clock = {.monotonic_ns = 1};
 
     log_set_backend(on_log);
-    /* The first one has none before it. */
+    /* The first segment has none before it. */
     CHECK_OK(session_rotate(&session, ROTATE_ASKED, &clock));
     CHECK(session.emission && n_begun == 1);
     CHECK_EQ(n_finished_logged, 0);
-    /* The queue is full, or memory is: it goes on. */
+    /* The queue is full, or memory ran out: the segment goes on. */
     begin_result = -ENOBUFS;
     for (unsigned i = 0; i < 3; i++)
         CHECK_OK(session_rotate(&session, ROTATE_TIME, &clock));

@@ -80,7 +80,7 @@ static void end(World *w) {
     end_root();
 }
 
-TEST(a_module_that_comes_is_told_when_its_code_is_sampled) {
+TEST(new_module_is_written_when_its_code_is_sampled) {
     _cleanup_(end) World w;
 
     CHECK_OK(begin(&w));

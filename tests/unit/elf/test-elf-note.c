@@ -117,7 +117,7 @@ TEST(a_file_cut_anywhere_has_no_build_id) {
     }
 }
 
-TEST(what_is_no_elf_file_is_told) {
+TEST(non_elf_file_is_reported) {
     BuildId id;
 
     file_size = sizeof(file);

@@ -219,7 +219,7 @@ TEST(a_path_ends_within_its_field_and_nothing_lies_behind) {
     CHECK_EQ(check(&request), -EINVAL);
 }
 
-TEST(of_the_flags_only_those_that_record_pass) {
+TEST(only_flags_that_recordings_need_pass) {
     static const uint64_t refused =
         PD_ATTR_ENABLE_ON_EXEC | PD_ATTR_AUX_OUTPUT | PD_ATTR_TEXT_POKE | PD_ATTR_BUILD_ID |
         PD_ATTR_REMOVE_ON_EXEC | PD_ATTR_SIGTRAP | PD_ATTR_DEFER_CALLCHAIN | PD_ATTR_DEFER_OUTPUT;
@@ -232,7 +232,7 @@ TEST(of_the_flags_only_those_that_record_pass) {
     }
 }
 
-TEST(of_what_a_sample_holds_no_physical_address_and_no_aux_area) {
+TEST(samples_with_physical_addresses_or_aux_areas_are_refused) {
     for (unsigned bit = 0; bit < 64; bit++) {
         KeeperRequest request = an_event();
         bool is_refused =

@@ -363,7 +363,7 @@ TEST(a_proc_that_hides_nothing_is_opened_where_it_may_be) {
     CHECK(file >= 0);
     CHECK_OK(fstat(file, &status));
     CHECK_OK(stat("/proc/self/stat", &ours));
-    /* Another mount, with the options of none. */
+    /* Another mount without the options of the system's /proc. */
     CHECK(status.st_dev != ours.st_dev);
     CHECK(openat(proc, "sys/kernel/hostname", O_WRONLY | O_CLOEXEC) < 0);
 }
@@ -382,8 +382,9 @@ static int find_own_text(uint64_t *ret_start, uint64_t *ret_end) {
     return r;
 }
 
-/* A process with the user of a recorder and without any capability, whose root is where paths
- * begin; it ends with the test. Who is not root is such a process already. */
+/* A process with the user of a recorder and without capabilities, from whose root paths are
+ * resolved; it ends with the test. If the test does not run as root, it is such a process
+ * itself. */
 static uint32_t begin_recorder(uid_t uid) {
     int ready[2];
     char byte;
@@ -418,7 +419,7 @@ static void end_recorder(uint32_t pid) {
     (void)waitpid((pid_t)pid, NULL, 0);
 }
 
-/* By its path, as a recorder sees it; the descriptor is closed. */
+/* Opens the file by its path, as a recorder would; closes the descriptor. */
 static int try_image(const Served *served, uint32_t recorder, const char *path) {
     KeeperFileId id;
     int fd = -1, r = keeper_open_image(served->keeper, recorder, path, &id, &fd);
@@ -427,7 +428,7 @@ static int try_image(const Served *served, uint32_t recorder, const char *path) 
     return r;
 }
 
-TEST(what_is_mapped_and_what_is_named_comes_if_it_is_elf) {
+TEST(mapped_and_named_files_are_opened_only_if_elf) {
     uint64_t start, end;
     struct stat status;
     KeeperFileId id;
@@ -467,7 +468,7 @@ TEST(what_is_mapped_and_what_is_named_comes_if_it_is_elf) {
     CHECK_EQ(served_end(&served), 0);
 }
 
-/* A name that nobody else has. */
+/* A unique name. */
 static const char *own_path(const char *name) {
     static char path[256];
 
@@ -549,8 +550,8 @@ TEST(by_path_only_programs_and_libraries_that_the_recorders_user_may_read_are_op
     CHECK_EQ(served_end(&served), 0);
 }
 
-/* The file is for all, but the way to it is not: the folder, or the process at whose root it
- * begins. */
+/* Everybody may read the file, but not reach it: because of its folder, or of the process from
+ * whose root the path begins. */
 TEST(a_path_leads_through_no_folder_and_no_process_that_is_closed_to_the_recorders_user) {
     const char *const folder = "/tmp/test-keeper.private";
     char path[64];
@@ -583,8 +584,8 @@ TEST(a_path_leads_through_no_folder_and_no_process_that_is_closed_to_the_recorde
     (void)rmdir(path);
 }
 
-/* Before and after a request by path, for which the capabilities rest. */
-TEST(what_is_mapped_is_opened_whoever_may_read_it) {
+/* Checked before and after a request by path, during which the capabilities are disabled. */
+TEST(mapped_file_is_opened_regardless_of_its_mode) {
     const char *path = own_path("library");
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     _cleanup_close_ int file = -1;
@@ -616,7 +617,7 @@ TEST(what_is_mapped_is_opened_whoever_may_read_it) {
     CHECK_EQ(served_end(&served), 0);
 }
 
-/* A folder of modules that this process alone sees, and a module in it and one beside it. */
+/* Makes a modules folder that only this process sees, with one module in it and one next to it. */
 static int make_modules(const char *folder, char *module, char *stray, size_t size) {
     struct utsname system;
 
@@ -654,7 +655,7 @@ static int try_modules(void) {
     return served_end(&served) == 0 ? r : 3;
 }
 
-TEST(of_object_files_only_the_modules_of_the_running_kernel_are_opened) {
+TEST(only_object_files_that_are_modules_of_the_running_kernel_are_opened) {
     int status = 0;
     pid_t pid;
 
@@ -694,7 +695,7 @@ TEST(a_core_dump_that_a_process_maps_is_not_opened) {
     CHECK_EQ(served_end(&served), 0);
 }
 
-TEST(of_tracefs_only_what_describes_events_is_opened) {
+TEST(only_event_descriptions_of_tracefs_are_opened) {
     static const char *const wrong[] = {"../../../etc/shadow", "../trace", "/etc/shadow",
                                         "sched/sched_switch/enable"};
     char text[256] = "";
@@ -730,7 +731,7 @@ static int make_file(const char *path, mode_t mode) {
     return fd < 0 || fchmod(fd, mode) < 0 ? -errno : 0;
 }
 
-TEST(what_is_sealed_is_read_only_to_others) {
+TEST(sealed_file_is_read_only_for_others) {
     char path[] = "/tmp/test-keeper.XXXXXX", file[64];
     struct stat status;
     Served served;
@@ -756,8 +757,8 @@ TEST(what_is_sealed_is_read_only_to_others) {
     CHECK_EQ(served_end(&served), 0);
 }
 
-/* As a seal that a slow disk left unfinished: nobody but root owns what is root's, and a folder is
- * never taken from the recorder. */
+/* Like a seal that a slow disk left unfinished: only root owns sealed files, and a folder always
+ * belongs to the recorder. */
 TEST(a_folder_of_the_recorder_stays_its_own_and_is_sealed_again) {
     char path[] = "/tmp/test-keeper.XXXXXX";
     struct stat status;
@@ -784,7 +785,7 @@ TEST(a_folder_of_the_recorder_stays_its_own_and_is_sealed_again) {
     CHECK_EQ(served_end(&served), 0);
 }
 
-TEST(what_is_no_plain_file_of_the_recorder_is_not_sealed) {
+TEST(only_regular_files_of_the_recorder_are_sealed) {
     char path[] = "/tmp/test-keeper.XXXXXX", file[64], other[64];
     Served served;
     int fd;
@@ -870,7 +871,7 @@ TEST(messages_of_any_bytes_are_answered_with_an_error_and_survived) {
     request.kind = KEEPER_OPEN_FILE; /* which is the opener's to answer */
     request.pid = 1;
     CHECK_EQ(answer_to(served.sockets[1], &request, sizeof(request), NULL, 0), -EOPNOTSUPP);
-    /* Of the descriptors that were sent none is left open there. */
+    /* The keeper must have closed all descriptors that were sent. */
     (void)close(pipes[1]);
     CHECK_EQ(read(pipes[0], bytes, 1), 0);
     (void)close(pipes[0]);
@@ -923,7 +924,7 @@ static pid_t newest_helper_of(const Served *served) {
     return (pid_t)atoi(last ? last + 1 : text);
 }
 
-/* Nobody reaps it here. */
+/* Not reaped, so it is a zombie. */
 static bool is_dead(pid_t pid) {
     char path[64], text[256];
 
@@ -981,11 +982,10 @@ TEST(helpers_that_died_or_hang_are_followed_by_others_and_hold_up_nobody) {
     (void)close(fd);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     CHECK_EQ(sealing.result, -ETIMEDOUT);
-    /* A recorder that is stopping scans no more, and still seals the segments that it has finished.
-     */
+    /* A recorder that is stopping scans no more, but still seals finished segments. */
     keeper_stop_waiting(served.keeper);
     CHECK_OK(keeper_seal(served.keeper, file, false));
-    /* It was ended, or a file system that is away would cost an opener each time. */
+    /* The helper must have been killed, or a missing file system would cost an opener each time. */
     for (unsigned i = 0; i < 1000 && !(is_dead(second) && is_dead(sealer)); i++)
         (void)usleep(1000);
     CHECK(is_dead(second));
@@ -993,7 +993,7 @@ TEST(helpers_that_died_or_hang_are_followed_by_others_and_hold_up_nobody) {
     CHECK_EQ(served_end(&served), 0);
 }
 
-TEST(that_the_keeper_is_gone_is_seen_and_told) {
+TEST(death_of_the_keeper_is_detected) {
     KeeperStatus status;
     struct pollfd life;
     Served served;

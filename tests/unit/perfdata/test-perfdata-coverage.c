@@ -112,7 +112,7 @@ TEST(a_list_without_end_is_bounded_and_never_claims_more_than_was_recorded) {
     CHECK(pd_coverage_recorded_ns(&c) <= recorded);
 }
 
-TEST(what_lies_outside_is_cut) {
+TEST(gap_outside_of_the_span_is_cut) {
     _cleanup_(pd_coverage_done) PdCoverage c = {.from_ns = 10 * S, .to_ns = 20 * S};
 
     CHECK_OK(add(&c, 0, 5, PD_ALL_CPUS, PD_GAP_DOWN));

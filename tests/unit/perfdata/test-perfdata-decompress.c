@@ -92,7 +92,7 @@ static const char *damage_of_chunk(Bytes frame, size_t lie, Seen *seen) {
     return damage.text;
 }
 
-TEST(damage_in_compressed_data_is_told) {
+TEST(damage_in_compressed_data_is_reported) {
     _cleanup_(buffer_done) Buffer samples = make_samples(false, 3);
     uint8_t out[4096];
     size_t n = ZSTD_compress(out, sizeof(out), samples.data, samples.size, 1);

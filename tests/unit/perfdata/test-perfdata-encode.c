@@ -49,7 +49,7 @@ TEST(events_without_groups_make_no_description_of_them) {
     CHECK_EQ(body.size, 0);
 }
 
-TEST(an_event_leads_itself_until_told_otherwise) {
+TEST(event_leads_itself_by_default) {
     _cleanup_(pd_events_freep) PdEvents *events = NULL;
     PdAttr attr = {.type = PD_TYPE_SOFTWARE};
     PdEvent *event = NULL;

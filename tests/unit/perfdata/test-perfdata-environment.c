@@ -5,8 +5,8 @@
 #include "util/text.h"
 
 /*
- * The bodies here are put together by hand, number by number, as perf lays them out, so that the
- * codec is held against the format and not against itself.
+ * The bodies are written number by number, as perf lays them out, so that the codec is compared
+ * with the format and not with itself.
  */
 
 enum { CPUS = 2 };
@@ -357,7 +357,8 @@ TEST(a_feature_that_is_not_there_is_not_written) {
     CHECK_EQ(out.size, 0u);
 }
 
-/* Exact memory of a cut body, so that a sanitizer sees the first byte too far. */
+/* The cut body is in memory of exactly its size, so that a sanitizer detects the first byte beyond
+ * it. */
 static void check_cut(PdEnvironment *env, unsigned bit, const Buffer *body, size_t n, bool swap) {
     _cleanup_free_ uint8_t *exact = malloc(n > 0 ? n : 1);
     _cleanup_(buffer_done) Buffer written = {};

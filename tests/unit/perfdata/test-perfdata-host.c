@@ -122,7 +122,7 @@ static PdEnvironment *collect(char *const *argv) {
     return env;
 }
 
-TEST(an_empty_root_leaves_what_uname_tells) {
+TEST(empty_root_leaves_only_uname) {
     WITH_ROOT;
     _cleanup_(pd_environment_freep) PdEnvironment *env = collect(NULL);
     struct utsname names;
@@ -246,7 +246,7 @@ TEST(the_pmu_named_cpu_has_a_feature_of_its_own) {
 }
 
 /* All that was collected can be written and read again. */
-TEST(what_was_collected_makes_bodies_that_can_be_read) {
+TEST(collected_features_can_be_written_and_read) {
     WITH_ROOT;
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL, *copy = NULL;
 
@@ -411,7 +411,7 @@ TEST(an_arm64_processor_is_known_by_its_midr) {
     CHECK_STREQ(env->cpuid, "0x00000000410fd0c0");
 }
 
-TEST(an_s390_tells_its_counter_facility_where_it_may) {
+TEST(s390_includes_its_counter_facility_if_visible) {
     WITH_ROOT;
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
     Host host = {.root = root, .arch = "s390x"};

@@ -37,7 +37,7 @@ static Buffer make(const uint64_t *times, size_t n, bool swap, bool sample_id_al
     return m.b;
 }
 
-/* The times in the order in which they are handed out, told in the same way. */
+/* Returns the times in the order of the output, in the same notation. */
 static int order(const Buffer *recording, uint64_t *seen, size_t *ret_n, uint64_t *ret_late) {
     PdOrderOptions options = {.memory_bytes = 1, .spill_folder = "/tmp"};
     _cleanup_(pd_reader_freep) PdReader *reader = NULL;
@@ -92,12 +92,12 @@ TEST(a_round_lets_go_of_what_was_seen_before_the_one_before_it) {
               LIST(ROUND, 40, 45, 50, ROUND, 55, 60, ROUND, 70));
 }
 
-TEST(what_comes_after_it_was_promised_not_to_is_sorted_into_the_next_round_and_counted) {
+TEST(late_record_is_sorted_into_the_next_round_and_counted) {
     COMES_OUT(2, LIST(50, ROUND, 60, ROUND, 30, 70, 20, 50, ROUND),
               LIST(ROUND, 50, ROUND, 20, 30, 50, 60, ROUND, 70));
 }
 
-TEST(what_has_no_time_passes_where_it_stands) {
+TEST(record_without_time_keeps_its_place) {
     COMES_OUT(0, LIST(50, NONE, 40, NONE, ROUND, 10, NONE),
               LIST(NONE, NONE, ROUND, NONE, 10, 40, 50));
     COMES_OUT(0, LIST(50, UINT64_MAX, 40), LIST(UINT64_MAX, 40, 50));

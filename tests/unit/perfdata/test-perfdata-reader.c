@@ -129,7 +129,7 @@ TEST(feature_bits_of_a_32_bit_big_endian_writer) {
     CHECK(!pd_reader_damage(r));
 }
 
-TEST(pipe_of_either_byte_order_tells_of_itself) {
+TEST(pipe_of_either_byte_order_describes_itself) {
     for (int swap = 0; swap < 2; swap++) {
         _cleanup_(pd_reader_freep) PdReader *r = NULL;
         _cleanup_(buffer_done) Buffer pipe = make_pipe(swap);
@@ -190,7 +190,7 @@ TEST(event_update_names_scales_and_measures) {
     CHECK_STREQ(pd_events_at(pd_reader_events(r), 0)->name, "dummy");
 }
 
-/* The file cut at each byte: what is whole before the cut is read, and nothing is invented. */
+/* Cuts the file at each byte: everything before the cut is read, and nothing is invented. */
 static void check_cuts(const Buffer *whole, size_t records_at, size_t record_size,
                        unsigned before) {
     for (size_t n = 0; n < whole->size; n++) {
@@ -505,7 +505,7 @@ TEST(directory_is_read_in_the_order_of_its_numbers) {
     remove_folder(path, folder);
 }
 
-TEST(what_is_no_recording_is_refused_with_a_reason) {
+TEST(file_that_is_not_a_recording_is_refused_with_a_reason) {
     PdReader *r = NULL;
     PdDamage why = {};
 

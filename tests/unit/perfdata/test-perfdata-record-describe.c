@@ -207,7 +207,7 @@ TEST(a_header_attr_shows_the_attr_and_its_ids) {
     CHECK(strstr(s, " ids [301 302]"));
 }
 
-TEST(the_head_tells_where_a_record_is_and_who_it_is_of) {
+TEST(header_line_has_offset_and_process_of_a_record) {
     PdStamp stamp = {.event = &event,
                      .id = 5,
                      .time = 1500000000,
@@ -237,7 +237,7 @@ TEST(the_head_tells_where_a_record_is_and_who_it_is_of) {
                 "\"id\":5,\"event\":\"cycles\",\"switch\":\"in\"}");
 }
 
-TEST(what_cannot_be_read_is_shown_as_bytes_with_the_reason) {
+TEST(unparsable_record_is_shown_as_bytes_with_the_reason) {
     PdStamp stamp = {.event = NULL};
     _cleanup_(make_done) Make m = {};
     PdRecord r;

@@ -201,7 +201,7 @@ TEST(counts_beyond_the_record_are_refused) {
     }
 }
 
-TEST(what_a_sample_lacks_reads_as_none) {
+TEST(missing_sample_fields_read_as_none) {
     PdEvent e = {.attr = {.sample_type = PD_SAMPLE_IP, .sample_period = 99}};
     _cleanup_(make_done) Make m = {};
     PdRecord r;
@@ -369,7 +369,7 @@ TEST(a_sample_cut_off_anywhere_is_described_as_bytes) {
     }
 }
 
-TEST(where_memory_was_served_is_told_in_words) {
+TEST(memory_source_is_described_in_words) {
     PdEvent e = {.attr.sample_type = PD_SAMPLE_DATA_SRC};
     static const struct {
         uint64_t v;

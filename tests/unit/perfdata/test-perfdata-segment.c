@@ -189,7 +189,7 @@ TEST(a_page_that_never_reached_the_disk_ends_the_data) {
     }
 }
 
-TEST(what_is_no_unfinished_recording_of_ours_is_not_touched) {
+TEST(recovery_does_not_touch_other_files) {
     _cleanup_close_ int fd = memory_file(), other = memory_file();
     uint8_t stream[64] = {81, 0, 0, 0, 0, 0, 64, 0, 0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x58};
     char junk[400];

@@ -81,7 +81,7 @@ TEST(random_times_with_many_equal_ones_come_out_sorted_and_stable) {
     sorts(entries, 5000, 0, false);
 }
 
-TEST(what_does_not_fit_memory_is_spilled_and_merged) {
+TEST(records_beyond_the_memory_limit_are_spilled_and_merged) {
     static Entry entries[60000];
 
     for (size_t i = 0; i < 60000; i++)

@@ -94,7 +94,7 @@ static int open_file_of(const uint8_t *bytes, size_t n, Source *ret) {
     return r < 0 ? r : source_open_fd(ret, fd);
 }
 
-TEST(section_of_a_file_ends_where_it_is_told_to) {
+TEST(section_of_a_file_ends_at_its_limit) {
     uint8_t bytes[5000], two[2];
     Source s;
 

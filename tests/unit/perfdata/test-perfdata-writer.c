@@ -268,7 +268,7 @@ TEST(a_pipe_says_as_records_what_a_file_says_in_its_header) {
     CHECK_EQ(load_u64(p + 16 + 8 + 128, false), made_ids[0]);
 }
 
-TEST(what_a_pipe_cannot_hold_is_left_out_and_told) {
+TEST(features_that_a_pipe_cannot_hold_are_left_out_and_reported) {
     _cleanup_(pd_writer_freep) PdWriter *w = NULL;
     _cleanup_close_ int fd = memory_file();
     PdWriterOptions options = {.layout = PD_LAYOUT_PIPE};

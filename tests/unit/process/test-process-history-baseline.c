@@ -68,7 +68,7 @@ TEST(a_child_of_an_unread_parent_inherits_when_the_parent_is_read) {
                                         "400 maps 50 8000 /lib/own.so\n");
 }
 
-TEST(a_child_that_was_told_of_with_its_unread_parent_is_told_anew_when_that_is_read) {
+TEST(child_of_an_unread_parent_is_written_again_when_the_parent_is_read) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     forks(&f, 210, 50, 50, 40, 40);
@@ -115,7 +115,7 @@ TEST(a_child_that_was_folded_before_its_parent_was_read_inherits_beneath_its_own
                                         "300 maps 50 8000 /lib/own.so\n");
 }
 
-TEST(a_resync_enters_what_no_record_told) {
+TEST(resync_adds_missing_facts) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     (void)needs(&f, 10, 10, 150);
@@ -129,7 +129,7 @@ TEST(a_resync_enters_what_no_record_told) {
     CHECK_EQ(history_counts(f.history).inferred, 2);
 }
 
-TEST(namespaces_that_are_read_later_are_told_once_and_belong_to_the_state_then) {
+TEST(namespaces_read_later_are_written_once_as_part_of_the_state) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     (void)needs(&f, 10, 10, 150);
@@ -155,7 +155,7 @@ TEST(a_process_nobody_knew_has_its_namespaces_from_the_start) {
     CHECK(strstr(needs(&f, 40, 40, 250), "200 namespaces 40/40 112 bytes, first 78\n"));
 }
 
-TEST(what_a_resync_does_not_find_is_gone_as_if_it_had_exited) {
+TEST(process_missing_from_a_resync_counts_as_exited) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     forks(&f, 290, 20, 20, 10, 10);
@@ -168,7 +168,7 @@ TEST(what_a_resync_does_not_find_is_gone_as_if_it_had_exited) {
     CHECK_EQ(history_counts(f.history).threads, 1);
 }
 
-TEST(an_earlier_recording_tells_what_was_before_it_too) {
+TEST(earlier_recording_adds_the_state_before_it) {
     _cleanup_(fixture_done) Fixture f = fixture();
 
     stated(&f, 150, 10, 10, "sh");
@@ -178,7 +178,7 @@ TEST(an_earlier_recording_tells_what_was_before_it_too) {
     forks(&f, 190, 20, 20, 10, 10);
     maps(&f, 195, 20, 0x3000, "/lib/a.so");
     (void)history_resume(f.history, 120);
-    /* The ring holds the end of it still. */
+    /* The ring still holds the end of it. */
     forks(&f, 190, 20, 20, 10, 10);
     maps(&f, 195, 20, 0x3000, "/lib/a.so");
     (void)history_settle(f.history, 200);
@@ -194,7 +194,7 @@ TEST(an_earlier_recording_tells_what_was_before_it_too) {
                                         "195 maps 20 3000 /lib/a.so\n");
 }
 
-TEST(what_a_ring_holds_from_before_a_state_was_told_is_part_of_it) {
+TEST(records_older_than_a_stated_state_are_part_of_it) {
     _cleanup_(fixture_done) Fixture f = fixture();
 
     stated(&f, 90, 10, 10, "ls");
@@ -211,7 +211,7 @@ TEST(what_a_ring_holds_from_before_a_state_was_told_is_part_of_it) {
                                         "110 comm 10/10 later\n");
 }
 
-TEST(what_one_ring_holds_of_what_is_told_already_undoes_nothing_of_the_others) {
+TEST(repeated_records_of_one_ring_undo_nothing_from_others) {
     _cleanup_(fixture_done) Fixture f = fixture();
 
     stated(&f, 50, 10, 10, "sh");
@@ -222,7 +222,7 @@ TEST(what_one_ring_holds_of_what_is_told_already_undoes_nothing_of_the_others) {
     (void)history_resume(f.history, 100);
     forks(&f, 60, 10, 11, 10, 10);
     maps(&f, 65, 10, 0x1000, "/bin/old");
-    /* This one nobody told of yet. */
+    /* This mapping was not reported before. */
     maps(&f, 90, 10, 0x2000, "/lib/late.so");
     (void)history_settle(f.history, 200);
     CHECK_STREQ(needs(&f, 10, 11, 150), "100 fork 10/10 of 1/1 anew\n"
@@ -233,7 +233,7 @@ TEST(what_one_ring_holds_of_what_is_told_already_undoes_nothing_of_the_others) {
                                         "100 comm 10/11 worker\n");
 }
 
-TEST(what_a_recording_tells_of_before_it_stands_behind_its_states) {
+TEST(records_from_before_a_recording_come_after_its_states) {
     _cleanup_(fixture_done) Fixture f = fixture();
 
     stated(&f, 90, 10, 10, "sh");
@@ -251,7 +251,7 @@ TEST(what_a_recording_tells_of_before_it_stands_behind_its_states) {
                                         "100 comm 10/12 helper\n");
 }
 
-TEST(a_state_that_is_told_again_takes_the_place_of_the_first) {
+TEST(restated_state_replaces_the_first) {
     _cleanup_(fixture_done) Fixture f = fixture();
 
     stated(&f, 50, 10, 10, "old");

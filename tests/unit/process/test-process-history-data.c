@@ -59,7 +59,7 @@ TEST(a_recording_without_stacks_has_none_whatever_others_want) {
     CHECK_STREQ(said(&f), "211 maps 10 6000 /lib/a\n");
 }
 
-TEST(nothing_is_kept_while_nobody_has_stacks) {
+TEST(data_mappings_are_dropped_while_no_session_samples_stacks) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     emission_set_data(f.emission);

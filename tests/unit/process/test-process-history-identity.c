@@ -153,7 +153,7 @@ TEST(a_child_inherits_what_its_parent_waits_for) {
     CHECK_STREQ(said(&f), "3000000005 maps 20 1000 /bin/sh id abcd\n");
 }
 
-TEST(what_an_exec_left_behind_does_not_cover_what_it_started) {
+TEST(mappings_from_before_exec_do_not_hide_later_ones) {
     _cleanup_(fixture_done) Fixture f = with_asking_shell();
 
     answer(&f, "/bin/sh", false);

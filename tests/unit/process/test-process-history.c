@@ -5,7 +5,7 @@
 
 /* The side-band that a recording gets for its samples, and how long the history keeps it. */
 
-TEST(what_existed_is_written_as_of_the_floor_and_once) {
+TEST(existing_process_is_written_once_with_the_stamp_of_the_floor) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     CHECK_EQ(history_floor(f.history), 100);
@@ -36,7 +36,7 @@ TEST(nothing_is_written_for_idle_and_exiting_tasks) {
     CHECK_EQ(history_counts(f.history).processes, 1);
 }
 
-TEST(what_happened_after_the_floor_follows_and_then_what_happens) {
+TEST(records_after_the_floor_follow_the_state) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     named(&f, 210, 10, 10, "busy", false);
@@ -53,7 +53,7 @@ TEST(what_happened_after_the_floor_follows_and_then_what_happens) {
     CHECK_STREQ(said(&f), "310 comm 10/10 idle\n");
 }
 
-TEST(what_is_older_than_the_floor_is_folded_into_the_state) {
+TEST(records_older_than_the_floor_are_folded) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     named(&f, 210, 10, 10, "busy", false);
@@ -89,7 +89,7 @@ TEST(a_child_of_an_emitted_parent_is_the_real_fork) {
     forks(&f, 220, 20, 20, 10, 11);
     sweep(&f, 300);
     (void)needs(&f, 10, 10, 250);
-    /* perf gives it the name of the thread that forked, so that one has to be there. */
+    /* perf copies the name of the thread that forked, so that thread has to be written. */
     CHECK_STREQ(needs(&f, 20, 20, 251), "200 fork 10/11 of 10/10 anew\n"
                                         "200 comm 10/11 helper\n"
                                         "220 fork 20/20 of 10/11\n");
@@ -136,7 +136,7 @@ TEST(exec_drops_mappings_and_threads) {
                                                "3000000000 maps 10 2000 /bin/ls\n");
 }
 
-TEST(two_lives_of_a_pid_are_told_apart_by_time) {
+TEST(two_lives_of_a_pid_are_distinguished_by_time) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     exits(&f, 210, 10, 11);
@@ -159,7 +159,7 @@ TEST(a_process_goes_two_seconds_after_its_last_thread) {
     exits(&f, 210, 10, 10);
     sweep(&f, 300);
     sweep(&f, 400);
-    /* The leader is gone, its thread goes on. */
+    /* The leader has ended, its thread goes on. */
     CHECK_EQ(history_counts(f.history).processes, 1);
     CHECK_STREQ(needs(&f, 10, 11, 350), "300 fork 10/10 of 1/1 anew\n"
                                         "300 comm 10/10 sh\n"
@@ -176,7 +176,7 @@ TEST(a_process_goes_two_seconds_after_its_last_thread) {
     CHECK_EQ(history_counts(f.history).threads, 0);
 }
 
-TEST(what_ended_stays_as_long_as_samples_name_it) {
+TEST(ended_process_is_kept_while_samples_need_it) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     exits(&f, 210, 10, 10);
@@ -192,7 +192,7 @@ TEST(what_ended_stays_as_long_as_samples_name_it) {
     CHECK_EQ(history_counts(f.history).processes, 0);
 }
 
-TEST(what_only_a_sample_told_goes_with_the_samples) {
+TEST(process_known_only_from_samples_is_forgotten_with_them) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     CHECK_STREQ(needs(&f, 40, 40, 150), "");
@@ -246,7 +246,7 @@ TEST(a_fork_comes_before_its_child_at_the_same_moment) {
                                         "210 comm 20/20 child\n");
 }
 
-TEST(what_comes_late_is_stamped_with_the_floor_and_undoes_nothing) {
+TEST(late_record_is_stamped_with_the_floor_and_undoes_nothing) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     named(&f, 210, 10, 10, "new", false);
@@ -428,7 +428,7 @@ TEST(a_record_that_does_not_hold_what_it_announces_is_refused) {
     CHECK_EQ(feed(&f, &m, PD_RECORD_FORK, 0, 210), -EBADMSG);
 }
 
-TEST(who_forked_whom_is_told_while_it_lives) {
+TEST(parent_of_a_living_process_is_known) {
     _cleanup_(fixture_done) Fixture f = with_shell();
     uint32_t ppid = 0;
 
@@ -436,11 +436,11 @@ TEST(who_forked_whom_is_told_while_it_lives) {
     sweep(&f, 300);
     CHECK_EQ(history_birth(f.history, 20, &ppid), 220U);
     CHECK_EQ(ppid, 10U);
-    /* Long after the record was folded away. */
+    /* Long after the record was folded. */
     for (uint64_t at = 400; at < 1000; at += 100)
         sweep(&f, at);
     CHECK_EQ(history_birth(f.history, 20, &ppid), 220U);
-    /* The state that was read from /proc was there before. */
+    /* The process existed before, according to /proc. */
     CHECK_EQ(history_birth(f.history, 10, &ppid), 0U);
     CHECK_EQ(history_birth(f.history, 30, &ppid), 0U);
     exits(&f, 1010, 20, 20);

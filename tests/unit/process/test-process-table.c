@@ -278,7 +278,7 @@ TEST(generated_code_is_named_as_its_symbol_file_would_be) {
     CHECK_STREQ(user_dso(t, 5, 5, 0x5000), "[vdso]");
 }
 
-TEST(a_cgroup_has_the_path_last_told) {
+TEST(cgroup_has_its_latest_path) {
     _cleanup_(process_table_freep) ProcessTable *t = table(NULL);
 
     for (int i = 0; i < 2; i++) {

@@ -127,7 +127,7 @@ TEST(parameters_that_could_not_be_made_ask_for_nothing) {
     CHECK_STREQ(service.heard, "{\"method\":\"io.profd.Control.Ping\",\"parameters\":{}}");
 }
 
-TEST(replies_are_told_apart_however_their_bytes_come) {
+TEST(replies_are_split_however_their_bytes_arrive) {
     Service service = {
         .parts = {PART("{\"parameters\":{\"removed\":1,"),
                   PART("\"bytes\":2},\"continues\":true}\0{\"par"),
@@ -149,7 +149,7 @@ TEST(replies_are_told_apart_however_their_bytes_come) {
     service_end(&service);
 }
 
-TEST(what_is_no_reply_is_refused) {
+TEST(invalid_reply_is_refused) {
     /* clang-format off */
     static const char *const rows[] = {
         "",
@@ -223,7 +223,7 @@ TEST(why_a_connection_was_refused_is_read_though_it_was_closed) {
     CHECK_STREQ(reply.error, "io.profd.Control.Busy");
 }
 
-TEST(a_path_of_any_length_is_reached_and_one_that_is_not_there_is_told) {
+TEST(path_of_any_length_works_and_a_missing_one_is_reported) {
     Service service = {.parts = {SAYS("{}")}};
     _cleanup_(connection_freep) Connection *connection = NULL;
     char below[201];

@@ -153,7 +153,7 @@ TEST(a_call_has_the_fields_of_a_call_and_no_other) {
     }
 }
 
-TEST(a_reply_is_told_from_an_error) {
+TEST(reply_and_error_are_distinguished) {
     _cleanup_json_ json_t *object =
         json_pack("{s:{s:i}, s:b}", "parameters", "a", 1, "continues", 1);
     _cleanup_json_ json_t *error = json_pack("{s:s}", "error", "a.B");
@@ -171,7 +171,7 @@ TEST(a_reply_is_told_from_an_error) {
     CHECK_EQ(message_to_reply(unknown, &reply), MESSAGE_FIELD);
 }
 
-TEST(what_is_written_is_read_as_the_same) {
+TEST(written_value_is_read_back_unchanged) {
     _cleanup_json_ json_t *object =
         json_pack("{s:s, s:[i, f, n, b]}", "a", "\xc3\xa4\"\\\n", "b", 1, 0.5, 1);
     _cleanup_json_ json_t *again = NULL;

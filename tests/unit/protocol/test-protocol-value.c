@@ -25,7 +25,7 @@ TEST(text_that_is_no_utf8_makes_the_whole_null) {
     CHECK(!array);
 }
 
-TEST(what_failed_once_stays_null) {
+TEST(failed_value_stays_null) {
     json_t *object = json_object(), *array = json_array();
 
     value_set(&object, "\xff", json_integer(1));

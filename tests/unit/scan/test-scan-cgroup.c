@@ -42,7 +42,7 @@ static void begin(const char *mountinfo) {
     put("/proc/self/mountinfo", mountinfo);
 }
 
-TEST(each_cgroup_is_told_parents_first_with_the_path_from_the_top) {
+TEST(cgroups_are_listed_parents_first_with_full_paths) {
     begin("21 1 0:20 / /proc rw - proc proc rw\n"
           "30 1 0:28 / /sys/fs/cgroup\\040two rw,nosuid shared:4 - cgroup2 cgroup2 rw\n");
     put_folder("/sys/fs/cgroup two/a.slice/b c");
@@ -68,7 +68,7 @@ TEST(a_link_is_not_followed) {
     end_root();
 }
 
-TEST(a_mount_of_a_part_is_told_by_its_path_in_the_whole) {
+TEST(mount_of_a_part_has_its_path_in_the_whole_tree) {
     begin("30 1 0:28 /docker/abc /cg rw - cgroup2 cgroup2 rw\n");
     put_folder("/cg/inner");
     CHECK_OK(cgroup_walk(root, note, &seen));
@@ -84,7 +84,7 @@ TEST(without_cgroup2_there_is_nothing_to_walk) {
     end_root();
 }
 
-TEST(where_perf_events_follow_version_1_that_is_walked) {
+TEST(version_1_hierarchy_is_walked_if_perf_events_use_it) {
     begin("30 1 0:28 / /two rw - cgroup2 cgroup2 rw\n"
           "31 1 0:29 /lxc/x /one rw - cgroup cgroup rw,perf_event\n");
     put_folder("/two/wrong");

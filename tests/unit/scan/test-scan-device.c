@@ -75,7 +75,7 @@ TEST(a_network_file_system_is_tried_and_left_alone_once_it_did_not_answer) {
     }
 }
 
-TEST(a_device_that_no_mount_tells_of_is_tried) {
+TEST(device_in_no_mount_table_is_tried) {
     begin();
     CHECK(!device_is_avoided(&table, (Device){0, 99}, PROCESS));
     CHECK(!device_is_avoided(&table, (Device){0, 50}, OTHER));
@@ -83,7 +83,7 @@ TEST(a_device_that_no_mount_tells_of_is_tried) {
     end();
 }
 
-TEST(one_that_did_not_answer_is_left_alone_whoever_has_mapped_it) {
+TEST(device_that_did_not_answer_is_avoided_for_all_processes) {
     begin();
     device_avoid(&table, (Device){0, 51});
     CHECK(device_is_avoided(&table, (Device){0, 51}, PROCESS));

@@ -39,7 +39,7 @@ TEST(a_file_is_known_until_anything_about_it_changes) {
         CHECK(!elf_cache_find(&cache, &other[i], ELF_BUILD_ID));
 }
 
-TEST(what_is_asked_for_stays_and_the_rest_makes_room) {
+TEST(selected_records_are_kept_and_others_dropped) {
     KeeperFileId other = file;
 
     memset(&cache, 0, sizeof(cache));

@@ -63,7 +63,7 @@ TEST(one_helper_answers_for_many_files) {
     end();
 }
 
-TEST(a_file_that_is_no_elf_file_is_told_apart) {
+TEST(file_that_is_not_elf_has_its_own_error) {
     _cleanup_close_ int fd = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
     BuildId id;
 

@@ -354,7 +354,7 @@ TEST(a_number_that_a_newer_file_took_over_is_not_believed) {
     end();
 }
 
-TEST(what_has_no_build_id_has_none) {
+TEST(file_without_build_id_gives_none) {
     char path[64], *data;
     MappedImage image;
     BuildId id;

@@ -158,7 +158,7 @@ TEST(a_kernel_whose_text_begins_otherwise_is_called_after_its_first_function) {
     end_root();
 }
 
-TEST(hidden_addresses_are_told_and_what_is_not_hidden_is_kept) {
+TEST(hidden_addresses_are_reported_and_visible_ones_kept) {
     Keeper keeper = {.root = root};
     _cleanup_(kernel_reader_freep) KernelReader *reader = NULL;
     _cleanup_(buffer_done) Buffer records = {};
@@ -232,7 +232,7 @@ static bool ask_perf(uint64_t *start, uint64_t *length, uint64_t *pgoff, char na
     return found;
 }
 
-TEST(the_running_kernel_is_told_as_perf_tells_it) {
+TEST(running_kernel_matches_perf) {
     Keeper keeper = {.root = ""};
     _cleanup_(kernel_reader_freep) KernelReader *reader = NULL;
     _cleanup_(buffer_done) Buffer records = {};
@@ -274,7 +274,7 @@ static int load_program(void) {
     return (int)syscall(SYS_bpf, BPF_PROG_LOAD, &attr, sizeof(attr));
 }
 
-TEST(a_program_that_bpf_compiled_is_told_where_it_lies) {
+TEST(compiled_bpf_program_has_its_address) {
     _cleanup_close_ int program = load_program();
     Keeper keeper = {.root = ""};
     _cleanup_(kernel_reader_freep) KernelReader *reader = NULL;

@@ -85,7 +85,7 @@ TEST(lines_are_the_same_in_pieces_of_any_size) {
     close(ends[1]);
 }
 
-TEST(what_cannot_be_read_is_an_error) {
+TEST(unreadable_input_is_an_error) {
     size_t size;
     char *line;
 

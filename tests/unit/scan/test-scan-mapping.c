@@ -21,7 +21,7 @@ static bool is_named(const PdMmap *m, const char *name) {
     return bytes_equal_str(m->filename, name);
 }
 
-TEST(an_executable_file_is_told_in_full) {
+TEST(executable_mapping_is_parsed_completely) {
     PdMmap m;
 
     CHECK(parse("7feb74e44000-7feb74f9a000 r-xp 00026000 fe:1f 326269                     "
@@ -38,7 +38,7 @@ TEST(an_executable_file_is_told_in_full) {
     CHECK(is_named(&m, "/usr/lib/libc.so.6"));
 }
 
-TEST(what_is_not_executable_is_passed_over) {
+TEST(mapping_that_is_not_executable_is_skipped) {
     PdMmap m;
 
     CHECK(!parse("1000-2000 rw-p 00000000 fe:00 12 /bin/sh", &m));
@@ -86,7 +86,7 @@ TEST(a_file_that_is_called_like_memory_is_a_file) {
     CHECK(is_named(&m, "[vsyscall]"));
 }
 
-TEST(the_top_of_the_address_space_is_told) {
+TEST(mapping_at_the_top_of_the_address_space_is_kept) {
     PdMmap m;
 
     CHECK(parse("fffffffffffff000-ffffffffffffffff r-xp ffffffffffffffff ffffffff:ffffffff "
@@ -96,7 +96,7 @@ TEST(the_top_of_the_address_space_is_told) {
     CHECK_EQ(m.minor, UINT32_MAX);
 }
 
-TEST(what_is_no_mapping_is_refused) {
+TEST(invalid_mapping_line_is_refused) {
     static const char *const lines[] = {
         "",
         "-",
@@ -129,7 +129,7 @@ TEST(what_is_no_mapping_is_refused) {
     }
 }
 
-TEST(a_file_that_is_read_in_a_mapping_of_its_own_is_told_where_data_is_wanted) {
+TEST(private_readable_mapping_is_returned_when_data_is_wanted) {
     static const char *const wanted[] = {
         "1000-2000 r--p 00000000 fe:00 12   /lib/a",
         "1000-2000 r-xp 00000000 fe:00 12   /lib/a",

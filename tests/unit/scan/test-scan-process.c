@@ -57,7 +57,7 @@ static void begin(void) {
         abort();
 }
 
-/* The folder, until the next is asked for. */
+/* Returns the folder; valid until the next call. */
 static int proc_of(const char *of) {
     static int fd = -1;
     char path[256];
@@ -259,7 +259,7 @@ static char *lines_of(size_t n, size_t name_size) {
     return text;
 }
 
-TEST(a_giant_is_told_as_far_as_there_is_room) {
+TEST(huge_process_is_reported_as_far_as_memory_allows) {
     _cleanup_(process_reader_freep) ProcessReader *reader = NULL;
     _cleanup_free_ char *many = lines_of(PROCESS_MAPS_MAX + 10, 1),
                         *long_ones = lines_of(5000, 4000);
@@ -299,7 +299,7 @@ static void become_another_once(Keeper *keeper, uint32_t pid) {
     keeper->before_maps = NULL;
 }
 
-/* A file of a process that is gone cannot be read, though it was open before. */
+/* Files of a process that is gone cannot be read, even if they were open before. */
 static void vanish(Keeper *keeper, uint32_t pid) {
     char command[256];
 

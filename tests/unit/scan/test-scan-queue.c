@@ -86,7 +86,7 @@ TEST(a_pass_asked_for_during_one_begins_after_it) {
     CHECK(!scan_queue_next(queue, true).begins);
 }
 
-TEST(who_asks_for_too_much_is_told) {
+TEST(request_beyond_the_limits_is_refused_with_a_reason) {
     _cleanup_(scan_queue_freep) ScanQueue *queue = NULL;
     _cleanup_free_ ScanImage *refused = image_of(1, 0);
     size_t n = 0;

@@ -288,7 +288,7 @@ TEST(a_slow_loop_makes_the_thread_wait_and_keeps_its_turns) {
     end();
 }
 
-TEST(a_single_process_is_read_again_and_one_that_is_gone_is_not_told) {
+TEST(single_process_is_read_again_unless_it_is_gone) {
     pid_t gone;
 
     CHECK_OK(begin());
@@ -447,7 +447,7 @@ static pid_t spawn_stranger(void) {
     return pid;
 }
 
-TEST(whose_processes_are_his_own_sees_no_others) {
+TEST(user_mode_sees_no_other_users_processes) {
     if (geteuid() != 0)
         TEST_SKIP("no root, so nobody else to be");
     CHECK_OK(begin());
@@ -538,7 +538,7 @@ static int look_under_hidepid(bool has_other_proc) {
     return found == (has_other_proc ? 10 : 0) ? 0 : 2;
 }
 
-TEST(where_proc_hides_processes_the_keeper_has_another) {
+TEST(keeper_opens_a_proc_that_hides_no_process) {
     int status[2];
 
     memset(&told, 0, sizeof(told));

@@ -230,7 +230,7 @@ TEST(a_table_stays_when_its_file_cannot_be_looked_at_again) {
     end();
 }
 
-TEST(what_was_looked_up_longest_ago_makes_room_and_comes_back) {
+TEST(least_recently_used_entry_is_evicted_and_can_return) {
     MappedTable *table = table_of(1000, 0);
     uint64_t size = table->image.size;
 

@@ -72,7 +72,7 @@ TEST(a_full_queue_is_busy_and_keeps_room_for_administrators) {
     CHECK_OK(add_slow(&desk, false));
 }
 
-TEST(what_was_not_begun_at_the_end_is_told_without_being_done) {
+TEST(waiting_chore_is_released_without_running_at_the_end) {
     Desk desk;
 
     CHECK_OK(desk_init(&desk));

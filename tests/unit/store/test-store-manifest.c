@@ -130,7 +130,7 @@ TEST(an_index_is_thinned_and_still_covers_everything) {
     CHECK_EQ(end, N - 1 + 3);
 }
 
-TEST(what_grows_is_bounded) {
+TEST(growing_tables_are_bounded) {
     _cleanup_(manifest_freep) Manifest *m = made(), *back = NULL;
     _cleanup_(buffer_done) Buffer json = {};
 
@@ -164,7 +164,7 @@ static int decode_with(const char *piece, const char *by) {
     return manifest_decode(buffer_bytes(&changed), &back);
 }
 
-TEST(what_we_would_not_write_is_refused) {
+TEST(text_in_a_form_that_profd_never_writes_is_refused) {
     static const struct {
         const char *piece, *by;
     } changes[] = {
@@ -213,7 +213,7 @@ TEST(what_we_would_not_write_is_refused) {
     }
 }
 
-TEST(what_a_later_version_adds_is_no_harm) {
+TEST(fields_of_a_later_version_are_accepted) {
     CHECK_EQ(decode_with("\"version\":1", "\"version\":1,\"colour\":{\"a\":[1]}"), 0);
 }
 

@@ -31,7 +31,7 @@ TEST(names_read_as_they_are_printed) {
             }
 }
 
-TEST(what_lies_beside_a_segment_is_known) {
+TEST(files_next_to_a_segment_are_recognised) {
     SegmentName name;
     NameKind kind;
 

@@ -277,7 +277,7 @@ TEST(another_hosts_segment_stays_that_hosts) {
     munmap(shared, sizeof(*shared));
 }
 
-TEST(what_cannot_be_mended_is_set_aside_and_what_is_empty_goes) {
+TEST(unrecoverable_segment_is_set_aside_and_an_empty_one_deleted) {
     PLACE(place);
     CHECK_OK(place_open(&place));
     place.store = store_free(place.store);

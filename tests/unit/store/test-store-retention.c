@@ -159,7 +159,7 @@ static void pass(uint64_t ns) {
     fake_synchronised = true;                                                                      \
     CHECK_OK(place_open(&place))
 
-TEST(what_is_too_old_goes_and_the_rest_stays) {
+TEST(expired_segments_are_deleted_and_others_kept) {
     FAKED(place);
     for (unsigned i = 0; i < 10; i++)
         CHECK_OK(fake_segment(&place, "default", i + 1, 4096, "another",
@@ -266,7 +266,7 @@ TEST(a_clock_that_jumps_back_deletes_nothing) {
     CHECK_EQ(count_names(&place, "default", ".perf.data", NULL), 5);
 }
 
-TEST(what_was_recorded_without_a_clock_is_as_old_as_what_follows) {
+TEST(segment_without_trusted_time_has_the_age_of_the_next) {
     FAKED(place);
     CHECK_OK(fake_segment(&place, "default", 1, 4096, "another", at(DAY, 1), false));
     CHECK_OK(fake_segment(&place, "default", 2, 4096, "another",
@@ -331,7 +331,7 @@ TEST(limits_of_a_session_hold_for_it_alone) {
     CHECK_EQ(count_names(&place, "default", ".perf.data", NULL), 5);
 }
 
-TEST(what_is_open_or_a_snapshot_is_never_deleted) {
+TEST(open_segments_and_snapshots_are_never_deleted) {
     FAKED(place);
     CHECK_OK(fake_segment(&place, "default", 1, MIB, "another", at(YEAR, 1), true));
     CHECK_EQ(shell("cd %s && cp sessions/default/*.perf.data "

@@ -62,7 +62,7 @@ TEST(segments_of_every_kind_hold_what_was_written) {
     }
 }
 
-TEST(what_a_clock_says_after_a_step_is_not_in_the_segment_that_ends_by_it) {
+TEST(clock_after_a_step_is_not_in_the_segment_that_the_step_ends) {
     PLACE(place);
     SessionConfig config = store_session("default", LAYOUT_FILE, 3);
     _cleanup_(store_session_closep) StoreSession *session = NULL;
@@ -145,7 +145,7 @@ TEST(sessions_share_the_memory_for_what_waits_and_give_it_back) {
     CHECK_EQ(atomic_load(&place.store->queued_bytes), others - others / 2);
 }
 
-TEST(a_second_daemon_is_told_who_has_the_store) {
+TEST(second_daemon_logs_who_holds_the_store) {
     Store *second = NULL;
     char words[400] = "", me[32];
     int saved = dup(2), fds[2];
@@ -167,7 +167,7 @@ TEST(a_second_daemon_is_told_who_has_the_store) {
     CHECK(strstr(words, me));
 }
 
-TEST(what_is_strange_in_a_store_is_left_alone) {
+TEST(unknown_files_in_a_store_are_left_alone) {
     PLACE(place);
     SessionConfig config = store_session("default", LAYOUT_FILE, 3);
     _cleanup_(store_session_closep) StoreSession *session = NULL;
@@ -304,7 +304,7 @@ TEST(one_file_of_a_recording_that_was_left_unsealed_changes_hands_later) {
     }
 }
 
-TEST(what_was_finished_without_a_keeper_changes_hands_when_there_is_one_again) {
+TEST(segments_finished_without_a_keeper_are_sealed_later) {
     static const Layout layouts[] = {LAYOUT_FILE, LAYOUT_DIRECTORY};
 
     if (geteuid() != 0)

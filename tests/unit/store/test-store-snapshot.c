@@ -110,7 +110,7 @@ static int count_kept_frames(const Scene *s, const char *path) {
     return r < 0 || pieces.n != 3 ? -EIO : (int)pieces.found;
 }
 
-TEST(what_is_wanted_as_a_whole_stays_as_it_was_compressed) {
+TEST(whole_frame_is_copied_compressed) {
     _cleanup_(scene_done) Scene s;
     SnapshotRequest wanted = request("kept");
     char kept[sizeof(s.path)];
@@ -199,7 +199,7 @@ TEST(a_name_is_given_once) {
     CHECK_EQ(first[8], 'T');
 }
 
-TEST(what_is_not_there_is_told_with_what_is) {
+TEST(missing_window_is_reported_with_the_existing_span) {
     _cleanup_(scene_done) Scene s;
     SnapshotRequest wanted = request("early");
 
@@ -257,7 +257,7 @@ TEST(filters_that_no_sample_passes_keep_nothing_and_name_what_was_meant) {
     CHECK_EQ(s.info.samples, 0);
 }
 
-TEST(what_retention_took_is_told) {
+TEST(deletion_by_retention_is_logged) {
     _cleanup_(scene_done) Scene s;
     SnapshotRequest wanted = request("rest");
     uint64_t removed, bytes;
@@ -275,7 +275,7 @@ TEST(what_retention_took_is_told) {
     CHECK_EQ(s.info.n_partial, 1);
 }
 
-TEST(a_segment_that_vanished_is_told_and_the_rest_is_there) {
+TEST(missing_segment_is_reported_and_the_rest_is_used) {
     _cleanup_(scene_done) Scene s;
     SnapshotRequest wanted = request("rest");
 
@@ -517,7 +517,7 @@ static int count_one(void *userdata, const SnapshotInfo *info) {
     return 0;
 }
 
-TEST(what_is_there_is_known_after_a_restart_and_what_was_half_made_goes) {
+TEST(finished_snapshots_survive_a_restart_and_unfinished_ones_are_deleted) {
     _cleanup_(scene_done) Scene s;
     SnapshotRequest wanted = request("kept");
     SnapshotInfo info;
@@ -590,7 +590,7 @@ static unsigned count_without(const Scene *s, unsigned group) {
     return n;
 }
 
-TEST(one_that_could_not_be_sealed_is_given_to_its_readers_at_the_next_start) {
+TEST(unsealed_snapshot_is_sealed_at_the_next_start) {
     static const Layout layouts[] = {LAYOUT_FILE, LAYOUT_DIRECTORY};
 
     if (geteuid() != 0)
@@ -619,7 +619,7 @@ TEST(one_that_could_not_be_sealed_is_given_to_its_readers_at_the_next_start) {
 }
 
 /* What nobody knows the readers of is for those alone who may read anything. */
-TEST(one_that_lost_its_manifest_unsealed_is_for_administrators) {
+TEST(unsealed_snapshot_without_manifest_is_for_administrators) {
     _cleanup_(scene_done) Scene s;
     SnapshotRequest wanted = request("kept");
     bool gone = true;
@@ -688,7 +688,7 @@ TEST(a_transient_one_is_made_whatever_others_are_called) {
     CHECK_EQ(count_left(&s), 2 * 8 + 4);
 }
 
-TEST(one_that_is_cancelled_leaves_nothing) {
+TEST(cancelled_snapshot_leaves_nothing) {
     _cleanup_(scene_done) Scene s;
     const SnapshotCallbacks callbacks = {.on_done = on_done, .userdata = &s};
     Snapshot *snapshots[6];
@@ -718,7 +718,7 @@ static bool job_has_ended(SnapshotEngine *engine, const Snapshot *job) {
     return has_ended;
 }
 
-TEST(one_that_is_cancelled_when_it_is_made_already_goes_at_the_end) {
+TEST(snapshot_cancelled_after_its_build_is_removed) {
     _cleanup_(scene_done) Scene s;
     const SnapshotCallbacks callbacks = {.on_done = on_done, .userdata = &s};
     SnapshotRequest wanted = request("made");

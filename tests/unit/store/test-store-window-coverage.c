@@ -54,7 +54,7 @@ TEST(segments_that_follow_each_other_leave_no_gap) {
     CHECK(pd_coverage_is_whole(&c));
 }
 
-TEST(what_is_missing_between_two_has_the_reason_of_the_first) {
+TEST(gap_between_two_segments_has_the_reason_of_the_first) {
     const Entry entries[] = {segment(1, 10, 20, PD_GAP_RELOADED), segment(2, 25, 30, PD_GAP_DOWN)};
     _cleanup_(pd_coverage_done) PdCoverage c = {};
 
@@ -66,7 +66,7 @@ TEST(what_is_missing_between_two_has_the_reason_of_the_first) {
     CHECK_EQ(pd_coverage_recorded_ns(&c), 15 * S);
 }
 
-TEST(what_the_boot_before_recorded_is_a_gap_and_so_is_the_time_between) {
+TEST(previous_boot_and_time_between_boots_are_gaps) {
     Entry entries[] = {segment(1, 500, 600, PD_GAP_DOWN), segment(2, 10, 30, PD_GAP_DOWN)};
     _cleanup_(pd_coverage_done) PdCoverage c = {};
 

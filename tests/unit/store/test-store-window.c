@@ -156,7 +156,7 @@ static const struct {
 };
 /* clang-format on */
 
-TEST(what_leads_out_of_the_store_or_is_no_file_is_left_out) {
+TEST(links_out_of_the_store_and_special_files_are_ignored) {
     for (size_t i = 0; i < ARRAY_SIZE(deeds); i++) {
         _cleanup_(scene_done) Scene s;
         SnapshotRequest wanted = request("all");
@@ -178,7 +178,7 @@ TEST(what_leads_out_of_the_store_or_is_no_file_is_left_out) {
     }
 }
 
-TEST(a_file_of_samples_that_leads_out_is_told) {
+TEST(link_out_of_the_folder_is_reported_as_damage) {
     _cleanup_(scene_done) Scene s;
     SnapshotRequest wanted = request("all");
 
@@ -224,7 +224,7 @@ static void ignore_progress(void *userdata) {
     (void)userdata;
 }
 
-TEST(segments_that_vanish_while_it_is_built_are_told) {
+TEST(segments_that_vanish_during_a_build_are_reported) {
     _cleanup_(scene_done) Scene s;
     _cleanup_close_ int fd = -1;
     BuildProgress progress = {};

@@ -82,7 +82,7 @@ static const char *nearest(const char *of, const char *wanted, bool is_unit) {
     return near.n > 0 ? near.names[0].name : "";
 }
 
-TEST(what_was_meant_is_offered_in_the_spelling_that_is_understood) {
+TEST(suggestion_uses_a_spelling_that_is_accepted) {
     CHECK_STREQ(nearest(SHOP "/worker", "shop.service", false), SHOP);
     CHECK_STREQ(nearest(SHOP, "system.slice/shop.service", false), SHOP);
     CHECK_STREQ(nearest(SHOP, "shop", false), SHOP);

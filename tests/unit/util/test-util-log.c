@@ -110,7 +110,7 @@ TEST(a_backend_gets_the_line_in_parts_and_stderr_nothing) {
     log_set_backend(NULL);
 }
 
-TEST(what_a_backend_does_not_take_goes_to_stderr) {
+TEST(lines_refused_by_the_backend_go_to_stderr) {
     char said[512];
 
     answer = -ECONNREFUSED;
@@ -145,7 +145,7 @@ TEST(a_burst_passes_then_silence_then_a_count) {
     CHECK(!log_rate_pass(&rate, 107, &left_out));
 }
 
-TEST(a_limited_line_tells_what_was_left_out) {
+TEST(rate_limited_line_has_the_number_left_out) {
     LogRate rate = {.interval_ns = 0, .burst = 1, .n = 1, .left_out = 3};
 
     answer = 0;

@@ -94,7 +94,7 @@ TEST(hostile_bytes_are_escaped) {
     CHECK_STREQ(escaped(NULL, 0), "");
 }
 
-TEST(what_passed_the_escape_once_stays_and_the_rest_can_do_no_harm) {
+TEST(escaped_text_is_unchanged_by_a_second_escape) {
     static const char text[] = "a\\xff\x1b[2J \xc2\x9b\"";
     _cleanup_(buffer_done) Buffer b = {};
 
@@ -103,7 +103,7 @@ TEST(what_passed_the_escape_once_stays_and_the_rest_can_do_no_harm) {
     CHECK_STREQ((char *)b.data, "a\\xff\\x1b[2J \\xc2\\x9b\"");
 }
 
-TEST(what_was_escaped_comes_back_and_what_was_not_stays) {
+TEST(unescape_restores_escapes_and_keeps_other_text) {
     static const struct {
         const char *from, *to;
     } rows[] = {
