@@ -10,6 +10,10 @@
  * while a session samples stacks, an event records mappings that are not executed; no other session
  * needs them. It has rings of its own: a program that maps, unmaps or protects memory in a loop
  * fills a ring within milliseconds, and must not cost anybody a fork, a name or a mapping of code.
+ *
+ * The rings are opened and closed on the main thread: with the first session that samples stacks
+ * and with the end of the last one. Through the keeper 256 of them took 0.12 s to open on a busy
+ * host, and 0.01 s to close.
  */
 
 /* A CPU without is no failure: most stacks need only what ran before. */

@@ -28,6 +28,12 @@
  * list of CPUs once a second for hosts and containers that give us no such messages. What a CPU
  * that went still held is drained, then its events are closed; on one that came side-band is opened
  * first, then what each session has there.
+ *
+ * This is done on the main thread, between two sweeps: the events of one CPU are few, and those of
+ * a control group that was replaced are one for each event and CPU. Through the keeper an event
+ * with a ring of 512K takes 0.1 ms to open and 0.04 ms to close, so 256 CPUs take some 35 ms for
+ * each event of the session; the last one of a tracepoint takes some 35 ms to close, since the
+ * kernel waits for every CPU. Rings hold seconds.
  */
 
 enum {

@@ -10,5 +10,6 @@ int open_ring(RingSet *set, unsigned cpu);
  * the thread is gone. */
 int open_target(CpuRing *ring, int32_t pid);
 /* On all CPUs that side-band is on, and from now on with it; where only processes of one user are
- * followed there is no such event. */
+ * followed there is no such event. Once in the life of a sampler, on the main thread: without a
+ * ring of its own an event takes 0.04 ms to open. */
 int open_namespaces(Sampler *sampler);
