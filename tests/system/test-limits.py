@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """profd as a service of Debian 12 and 13 on their own kernels, which come with perf_event_paranoid 3, a
-pure cgroup v2 and enforced limits: what it does with little memory, with a disk that others filled, with
-a mistake in its configuration, and when the plug is pulled."""
+pure cgroup v2 and enforced limits: what it does with little memory, with a disk that others filled,
+beside a hundred busy processes, with a mistake in its configuration, and when the plug is pulled."""
 
 import contextlib
 import json
@@ -27,6 +27,9 @@ MIB = 1 << 20
 # As a store in memory would, within the group and out of the kernel's reach.
 TAKE_MEMORY = (f"echo $BASHPID >{GROUP}/cgroup.procs && echo -1000 >/proc/self/oom_score_adj && "
                "head -c 22M /dev/zero >/run/taken")
+
+BUSY = "for ((i = 0; i < 100; i++)); do (while :; do :; done) & done; wait"
+PEER = "perf record -q -N -a -e cpu-clock -F 999 -k CLOCK_MONOTONIC -o /root/peer.data -- sleep 1000"
 
 # User time in dash, and kernel time in dd.
 LOADS = {"inside": "while :; do :; done", "reading": "exec dd if=/dev/zero of=/dev/null bs=64K"}
@@ -63,6 +66,25 @@ def configure(machine, text):
 def start_loads(machine):
     for name, script in LOADS.items():
         machine.run(f"systemctl is-active -q {name} || systemd-run -q --unit={name} /bin/sh -c '{script}'")
+
+
+def stop_loads(machine):
+    for name in LOADS:
+        machine.run(f"systemctl stop {name}")
+
+
+def mount_small_disk(machine):
+    """It holds the store from now on."""
+    machine.do(f"systemctl stop {UNIT}; mount -t ext4 /dev/vdb /var/lib/profd && systemd-tmpfiles --create profd.conf")
+
+
+def unmount_small_disk(machine):
+    machine.run(f"systemctl stop {UNIT}; umount /var/lib/profd; rm -f {PIECE}; systemctl start {UNIT}")
+
+
+def start_of(machine, unit):
+    """When systemd began to start it, in seconds."""
+    return int(machine.do(f"systemctl show -P ExecMainStartTimestampMonotonic {unit}")) / 1e6
 
 
 def script_of(machine, path, fields):
@@ -136,7 +158,7 @@ def define(name, release):
     def a_disk_that_somebody_else_fills_is_told_and_costs_no_recorder():
         machine = running.get(name)
         start_loads(machine)
-        machine.do(f"systemctl stop {UNIT}; mount -t ext4 /dev/vdb /var/lib/profd && systemd-tmpfiles --create profd.conf")
+        mount_small_disk(machine)
         try:
             configure(machine, "[Profd]\nFlushIntervalSec=1s\n[Session default]\nFrequency=199\n")
             recorder = recorder_of(machine)
@@ -151,7 +173,32 @@ def define(name, release):
             segment = machine.do("profctl rotate default").split()[-1]
             machine.do(f"perf report --stdio -i {segment} >/tmp/report")
         finally:
-            machine.run(f"systemctl stop {UNIT}; umount /var/lib/profd; systemctl start {UNIT}")
+            unmount_small_disk(machine)
+
+    def beside_a_hundred_busy_processes_it_records_before_perf_does():
+        machine = running.get(name)
+        stop_loads(machine)
+        machine.do(f"systemctl stop {UNIT}; systemd-run -q --unit=busy /bin/bash -c '{BUSY}'")
+        try:
+            machine.do("while [ $(pgrep -c -P $(systemctl show -P MainPID busy)) != 100 ]; do sleep 0.2; done")
+            machine.write(PIECE, "[Session default]\nEvent=cpu-clock\nFrequency=999\n")
+            machine.do(f"systemctl start --no-block {UNIT}; systemd-run -q --unit=peer {PEER}")
+            machine.wait(machine.samples, 120, "samples")
+            machine.wait(lambda: machine.run("[ $(ps -o comm= --ppid $(systemctl show -P MainPID peer)) = sleep ]").status == 0,
+                         120, "perf record to begin")
+            machine.do("sleep 3")
+            begins = {unit: start_of(machine, unit) for unit in (UNIT, "peer")}
+            session = machine.status()["sessions"][0]
+            path = machine.do("profctl rotate default").split()[-1]
+        finally:
+            machine.run("systemctl kill --kill-who=main -s INT peer; systemctl stop busy")
+        machine.wait(lambda: machine.do("systemctl show -P ActiveState peer") in ("inactive", "failed"), 120, "perf record to end")
+        equal(session["lost"], 0, "samples that were lost")
+        ours, theirs = (times_of(machine, file)[0] - begins[unit] for unit, file in ((UNIT, path), ("peer", "/root/peer.data")))
+        print(f"# {release} beside 100 busy processes the first sample came {ours * 1000:.0f} ms after systemd began to start "
+              f"profd, that of perf record after {theirs * 1000:.0f} ms; 0 of {session['samples']} lost")
+        check(ours < theirs, f"the first sample came after {ours} s, that of perf record after {theirs} s")
+        machine.run("rm -f /root/peer.data")
 
     def with_little_memory_it_keeps_less_and_is_not_killed():
         machine = running.get(name)
@@ -242,6 +289,7 @@ def define(name, release):
                      it_records_kernel_and_user_samples_at_paranoid_3,
                      a_session_of_a_control_group_records_that_alone,
                      a_disk_that_somebody_else_fills_is_told_and_costs_no_recorder,
+                     beside_a_hundred_busy_processes_it_records_before_perf_does,
                      with_little_memory_it_keeps_less_and_is_not_killed,
                      a_recorder_that_the_kernel_kills_for_memory_comes_back_and_the_rings_are_kept,
                      after_the_plug_was_pulled_segments_of_both_boots_are_there):
