@@ -10,8 +10,10 @@
  * A row begins at base + pc and holds up to the next row. Rows are sorted by pc. Page p names the
  * first row whose pc is not below p << page_shift, so that a search looks at a few rows only.
  *
- * Whoever makes a table read a stranger's file and may have been taken over by it. So the reader
- * bounds each index at its use: a hostile table gives wrong callers and nothing worse.
+ * The process that makes a table has read a stranger's file and may have been taken over by it. So
+ * the reader bounds each index at its use: a hostile table gives wrong callers and nothing worse.
+ * The bytes must not change while they are read: an image that comes from another process is
+ * sealed.
  */
 
 #include <assert.h>
@@ -105,7 +107,7 @@ typedef struct UnwindHeader {
 static_assert(sizeof(UnwindRule) == 24 && sizeof(UnwindSegment) == 24 && sizeof(UnwindHeader) == 40,
               "the image has no padding");
 
-/* A view of an image, which must stay where it is and may change under us. */
+/* A view of an image, which must stay where and as it is. */
 typedef struct UnwindTable {
     UnwindHeader header; /* our copy */
     const UnwindSegment *segments;

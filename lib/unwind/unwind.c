@@ -115,9 +115,35 @@ static UnwindStep unwind_by_trampoline(Walk *walk) {
     return UNWIND_STEPPED;
 }
 
+/*
+ * On aarch64 the code that a signal handler returns to may have no rule. The kernel has put a copy
+ * of the interrupted frame pointer and link register behind the frame of the signal, and lets the
+ * frame pointer lead there: where both pairs are equal, this is such a frame.
+ */
+static bool unwind_is_signal(const UnwindFrame *frame) {
+    const UnwindMachine *machine = frame->machine;
+    uint64_t sp = frame->registers[machine->sp], fp = frame->registers[machine->fp];
+    uint64_t outer, link, kept_outer, kept_link;
+
+    return !frame->is_exact && machine->link != UNWIND_NO_REGISTER &&
+           unwind_is_known(frame, machine->sp) && unwind_is_known(frame, machine->fp) &&
+           fp > sp + machine->in_signal[machine->ip] &&
+           unwind_load(frame, fp, &outer) == UNWIND_STEPPED &&
+           unwind_load(frame, fp + 8, &link) == UNWIND_STEPPED &&
+           unwind_load(frame, sp + machine->in_signal[machine->fp], &kept_outer) ==
+               UNWIND_STEPPED &&
+           unwind_load(frame, sp + machine->in_signal[machine->link], &kept_link) ==
+               UNWIND_STEPPED &&
+           link != 0 && outer == kept_outer && link == kept_link;
+}
+
 /* To the caller where no rule says how. */
 static UnwindStep unwind_without_rule(Walk *walk, UnwindCode code) {
-    UnwindStep step = unwind_by_pointer(walk);
+    UnwindStep step;
+
+    if (unwind_is_signal(&walk->frame))
+        return unwind_step(&walk->frame, &(UnwindRule){.kind = UNWIND_SIGNAL});
+    step = unwind_by_pointer(walk);
 
     if (step != UNWIND_STEPPED && code == UNWIND_CODE_ANONYMOUS &&
         unwind_by_trampoline(walk) == UNWIND_STEPPED)

@@ -279,8 +279,12 @@ TEST(rows_of_openssl_are_those_of_readelf) {
     ROWS_ARE_EQUAL("/usr/bin/openssl", 1, 1000);
 }
 
-TEST(rows_of_node_are_those_of_readelf) {
-    ROWS_ARE_EQUAL("/usr/bin/node", 16, 100000);
+TEST(rows_of_whatever_else_is_here_are_those_of_readelf) {
+    static const char *const paths[] = {"/usr/bin/node", "/usr/bin/perl", "/usr/bin/python3"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
+        if (access(paths[i], R_OK) == 0)
+            ROWS_ARE_EQUAL(paths[i], 16, 1000);
 }
 
 TEST(rows_of_a_program_with_debug_frame_are_those_of_readelf) {

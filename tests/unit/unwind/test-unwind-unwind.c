@@ -439,6 +439,30 @@ TEST(signal_frame_of_aarch64_gives_back_all_registers) {
                 code_of(ARM_FRAME), code_of(ARM_END)));
 }
 
+TEST(signal_frame_of_aarch64_is_known_without_a_rule) {
+    const UnwindMachine *arm = unwind_machine(EM_AARCH64);
+    uint64_t restorer = WALK_FILE + 0x8000, interrupted = WALK_FILE + ARM_LEAF * WALK_RULE_SIZE;
+    _cleanup_(made_walk_done) MadeWalk w;
+
+    init_arm(&w);
+    w.registers[PC_ARM] = code_of(ARM_LEAF);
+    w.registers[LR_ARM] = restorer;
+    w.registers[FP_ARM] = stack_at(90);
+    w.words[90] = w.words[arm->in_signal[FP_ARM] / 8] = stack_at(100);
+    w.words[91] = w.words[arm->in_signal[LR_ARM] / 8] = code_of(ARM_FRAME);
+    w.words[arm->in_signal[PC_ARM] / 8] = interrupted;
+    w.words[arm->in_signal[SP_ARM] / 8] = stack_at(100);
+    w.words[101] = code_of(ARM_END);
+    w.n_words = 110;
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_WHOLE);
+    CHECK(
+        CHAIN(&w, code_of(ARM_LEAF), restorer, interrupted, code_of(ARM_FRAME), code_of(ARM_END)));
+    /* Another record of a frame is one of an ordinary function. */
+    w.words[91] = code_of(ARM_END);
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_WHOLE);
+    CHECK(CHAIN(&w, code_of(ARM_LEAF), restorer, code_of(ARM_END)));
+}
+
 TEST(frame_pointers_of_aarch64_say_nothing_of_the_sp) {
     _cleanup_(made_walk_done) MadeWalk w;
 
