@@ -7,10 +7,11 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 
 #include "elf/elf-request.h"
-#include "scan/stat.h"
 #include "util/clock.h"
 #include "util/fd-message.h"
 #include "util/log.h"
@@ -18,14 +19,15 @@
 /*
  * profd-elf reads hostile files, and may exit, hang or give false answers. The signal that ended it
  * decides who is to blame: its CPU limit or a crash, the file; SIGKILL or another signal that
- * people and the kernel send, not the file. If it does not answer, its state is checked: if it
- * waits for a file system, it is abandoned, since no signal reaches it; if it only waits for a CPU,
- * so do we. After each end it is started later.
+ * people and the kernel send, not the file. A file is not to blame either if the helper had ended
+ * before it got the file. If the helper does not answer, its state is checked: if it waits for a
+ * file system that sends nothing, it is abandoned, since no signal reaches it; if it waits for a
+ * slow disk or for a CPU, so do we. After each end it is started later.
  */
 
 enum {
     CHECK_MS = 1000,  /* between two checks of a helper that does not answer */
-    STUCK_CHECKS = 4, /* consecutive checks that find it waiting for a file system */
+    STUCK_CHECKS = 4, /* consecutive checks that find it in the same wait */
     CHECKS_MAX = 60,  /* for one answer */
     END_MS = 10,      /* between two queries of its exit status */
     END_TRIES = 200,
@@ -33,7 +35,7 @@ enum {
     RESTART_LAST_MS = 10000,
     LIVED_WELL_ANSWERS = 64, /* after this many answers the restart delay is reset */
     ENDS_MAX = 3,            /* consecutive ends before it answered anything */
-    STAT_SIZE = 1024,
+    STATUS_SIZE = 8192,
 };
 
 struct ElfHelper {
@@ -118,8 +120,8 @@ static bool elf_helper_is_from_outside(int number) {
     return false;
 }
 
-/* Returns -EAGAIN or -ECANCELED. */
-static int elf_helper_judge_end(ElfHelper *h) {
+/* Returns -EAGAIN or -ECANCELED. had_file: it got the request and may have begun to read. */
+static int elf_helper_judge_end(ElfHelper *h, bool had_file) {
     int status = 0, r = -EINPROGRESS;
 
     for (unsigned i = 0; r == -EINPROGRESS && i < END_TRIES; i++) {
@@ -133,40 +135,59 @@ static int elf_helper_judge_end(ElfHelper *h) {
         log_info("profd-elf was ended from outside, it is started again when it is needed");
         return -EAGAIN;
     }
-    log_warning(0, "profd-elf died of %s %d over a file, which is not read again",
-                WIFSIGNALED(status) ? "signal" : "status",
-                WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-    return -ECANCELED;
+    log_warning(0, "profd-elf died of %s %d %s", WIFSIGNALED(status) ? "signal" : "status",
+                WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
+                had_file ? "over a file, which is not read again"
+                         : "between two files, it is started again when it is needed");
+    return had_file ? -ECANCELED : -EAGAIN;
 }
 
-/* Whether it is in an uninterruptible wait in the kernel. */
-static bool elf_helper_waits_for_a_file_system(const ElfHelper *h) {
-    char path[32], text[STAT_SIZE];
+/* The state of a helper that has not answered yet. */
+typedef struct HelperState {
+    bool is_in_kernel; /* in an uninterruptible wait */
+    uint64_t n_waits;  /* the number of its waits so far: if it grows, the file system sends data */
+} HelperState;
+
+static HelperState elf_helper_state(const ElfHelper *h) {
+    static const char state[] = "\nState:\t", waits[] = "\nvoluntary_ctxt_switches:\t";
+    char path[32], text[STATUS_SIZE];
     _cleanup_close_ int fd = -1;
-    ProcessStat stat;
+    HelperState helper = {};
+    const char *found;
     ssize_t n;
 
-    snprintf(path, sizeof(path), "%" PRIu32 "/stat", h->pid);
+    snprintf(path, sizeof(path), "%" PRIu32 "/status", h->pid);
     fd = openat(h->proc, path, O_RDONLY | O_CLOEXEC);
-    n = fd < 0 ? -1 : pread(fd, text, sizeof(text), 0);
-    return n > 0 &&
-           process_stat_parse((Bytes){.data = (uint8_t *)text, .size = (size_t)n}, &stat) == 0 &&
-           stat.state == 'D';
+    n = fd < 0 ? -1 : pread(fd, text, sizeof(text) - 1, 0);
+    text[MAX(n, (ssize_t)0)] = '\0';
+    found = strstr(text, state);
+    helper.is_in_kernel = found && found[strlen(state)] == 'D';
+    found = strstr(text, waits);
+    if (found)
+        helper.n_waits = strtoull(found + strlen(waits), NULL, 10);
+    return helper;
 }
 
 /* 0: an answer can be received. */
 static int elf_helper_wait_for_answer(const ElfHelper *h) {
+    HelperState last = {};
     unsigned stuck = 0;
 
     for (unsigned i = 0; i < CHECKS_MAX; i++) {
         struct pollfd fds[] = {{.fd = h->socket, .events = POLLIN},
                                {.fd = keeper_stop_fd(h->keeper), .events = POLLIN}};
+        HelperState state;
 
         if (poll(fds, ARRAY_SIZE(fds), CHECK_MS) > 0)
             return fds[0].revents != 0 ? 0 : -EAGAIN;
-        stuck = elf_helper_waits_for_a_file_system(h) ? stuck + 1 : 0;
+        state = elf_helper_state(h);
+        if (!state.is_in_kernel)
+            stuck = 0;
+        else
+            stuck = state.n_waits == last.n_waits ? stuck + 1 : 1;
         if (stuck == STUCK_CHECKS)
             return -ETIMEDOUT;
+        last = state;
     }
     return -EAGAIN;
 }
@@ -202,6 +223,9 @@ static int elf_helper_ask(ElfHelper *h, ElfWant want, int fd, ElfReply *ret, int
     if (r < 0)
         return r;
     r = message_send(h->socket, &request, sizeof(request), fd, 0);
+    /* It had ended before. */
+    if (r == -EPIPE)
+        return elf_helper_judge_end(h, false);
     if (r == 0)
         r = elf_helper_receive(h, &request, ret, ret_fd);
     if (r == 0) {
@@ -211,7 +235,7 @@ static int elf_helper_ask(ElfHelper *h, ElfWant want, int fd, ElfReply *ret, int
         return 0;
     }
     if (r == -EPIPE)
-        return elf_helper_judge_end(h);
+        return elf_helper_judge_end(h, true);
     if (r == -EBADMSG || r == -EPROTO || r == -EMSGSIZE)
         return elf_helper_disbelieve(h);
     if (r == -ETIMEDOUT)

@@ -2,6 +2,7 @@
 #include "scan/elf-helper.h"
 
 #include <link.h>
+#include <sys/prctl.h>
 
 #include "elf/elf-request.h"
 #include "elf/sealed-file.h"
@@ -72,10 +73,14 @@ TEST(file_that_is_not_elf_has_its_own_error) {
     end();
 }
 
-static void crash(int socket) {
-    receive_one(socket);
+static void crash_now(void) {
     (void)signal(SIGSEGV, SIG_DFL);
     (void)raise(SIGSEGV);
+}
+
+static void crash(int socket) {
+    receive_one(socket);
+    crash_now();
 }
 
 static void exceed_limit(int socket) {
@@ -97,6 +102,29 @@ TEST(the_file_over_which_a_helper_dies_is_to_blame) {
         CHECK_EQ(elf_helper_build_id(helper, program, &id), -ECANCELED);
         end();
     }
+}
+
+static void answer_and_crash(int socket) {
+    ElfReply reply = {.protocol = ELF_PROTOCOL, .serial = 1, .result = -ENODATA};
+
+    receive_one(socket);
+    (void)message_send(socket, &reply, sizeof(reply), -1, 0);
+    crash_now();
+}
+
+TEST(a_helper_that_dies_between_two_files_blames_none) {
+    BuildId id;
+    siginfo_t ended;
+
+    begin(answer_and_crash);
+    CHECK_EQ(elf_helper_build_id(helper, program, &id), -ENODATA);
+    CHECK_OK(waitid(P_PID, (id_t)keeper.elf_pid, &ended, WEXITED | WNOWAIT));
+    CHECK_EQ(ended.si_status, SIGSEGV);
+    CHECK_EQ(elf_helper_build_id(helper, program, &id), -EAGAIN);
+    keeper.elf = NULL;
+    wait_until_ready();
+    CHECK_OK(elf_helper_build_id(helper, program, &id));
+    end();
 }
 
 static void be_killed(int socket) {
@@ -232,6 +260,50 @@ TEST(a_helper_that_is_killed_over_a_table_is_asked_again_and_one_that_crashes_is
     keeper.elf = NULL;
     wait_until_ready();
     CHECK_OK(elf_helper_table(helper, program, &table));
+    end();
+}
+
+/* As a read of a file system that does not answer: whoever has a child by vfork() waits in the
+ * kernel until that ends, and no look shows what for. */
+static void wait_in_kernel(unsigned ms) {
+    pid_t child = vfork();
+
+    if (child == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        (void)usleep(ms * 1000);
+        _exit(0);
+    }
+    (void)waitpid(child, NULL, 0);
+}
+
+static void be_stuck(int socket) {
+    receive_one(socket);
+    wait_in_kernel(60000);
+}
+
+static void answer_slowly(int socket) {
+    ElfReply reply = {.protocol = ELF_PROTOCOL, .serial = 1, .result = -ENODATA};
+
+    receive_one(socket);
+    for (unsigned i = 0; i < 45; i++)
+        wait_in_kernel(100);
+    (void)message_send(socket, &reply, sizeof(reply), -1, 0);
+    receive_one(socket);
+}
+
+TEST(a_helper_that_waits_for_one_thing_for_ever_is_left_behind) {
+    BuildId id;
+
+    begin(be_stuck);
+    CHECK_EQ(elf_helper_build_id(helper, program, &id), -ETIMEDOUT);
+    end();
+}
+
+TEST(a_helper_that_reads_a_slow_disk_is_waited_for) {
+    BuildId id;
+
+    begin(answer_slowly);
+    CHECK_EQ(elf_helper_build_id(helper, program, &id), -ENODATA);
     end();
 }
 
