@@ -194,6 +194,10 @@ History *tracker_history(Tracker *tracker) {
     return tracker->history;
 }
 
+TableCache *tracker_tables(Tracker *tracker) {
+    return scanner_tables(tracker->scanner);
+}
+
 bool tracker_knows_kernel(const Tracker *tracker) {
     return tracker->knows_kernel;
 }

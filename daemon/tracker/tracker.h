@@ -37,6 +37,8 @@ Tracker *tracker_free(Tracker *tracker);
 DEFINE_CLEANUP(Tracker *, tracker_free);
 
 History *tracker_history(Tracker *tracker);
+/* The unwind tables. They live as long as the tracker does. */
+TableCache *tracker_tables(Tracker *tracker);
 /* Whether the kernel maps are known, so that recordings may begin. */
 bool tracker_knows_kernel(const Tracker *tracker);
 bool tracker_is_ready(const Tracker *tracker);
