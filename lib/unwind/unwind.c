@@ -49,17 +49,17 @@ static UnwindCode unwind_look_up(Walk *walk, uint64_t address, UnwindRule *ret) 
         if (entry->version == version && entry->address == address) {
             walk->cache->hits++;
             *ret = entry->rule;
-            return UNWIND_CODE_TABLE;
+            return (UnwindCode)entry->code;
         }
         walk->cache->misses++;
     }
     code = unwind_code(walk, address);
     *ret = (UnwindRule){};
-    if (code != UNWIND_CODE_TABLE)
-        return code;
-    *ret = unwind_table_find(walk->mapping.table, address - walk->mapping.bias);
-    if (entry)
-        *entry = (UnwindCacheEntry){.version = version, .address = address, .rule = *ret};
+    if (code == UNWIND_CODE_TABLE)
+        *ret = unwind_table_find(walk->mapping.table, address - walk->mapping.bias);
+    if (entry && code != UNWIND_CODE_NONE && code != UNWIND_CODE_PENDING)
+        *entry =
+            (UnwindCacheEntry){.version = version, .code = code, .address = address, .rule = *ret};
     return code;
 }
 

@@ -36,7 +36,8 @@ typedef struct UnwindSpace {
     void (*find)(void *userdata, uint64_t address, UnwindMapping *ret);
     void *userdata;
     /* A number that this space has as long as its mappings and tables stay what they are, and that
-     * no other space ever has: a count that grows. 0: nothing of it is cached. */
+     * no other space ever has: a count that grows. 0: nothing of it is cached. Code whose table is
+     * pending is never cached, so it is asked for each time. */
     uint64_t version;
 } UnwindSpace;
 
@@ -68,9 +69,10 @@ typedef struct UnwindChain {
     uint64_t addresses[UNWIND_FRAMES_MAX]; /* the ip, then return addresses, innermost first */
 } UnwindChain;
 
-/* Rules that were found before. One belongs to one thread at a time; all zero is an empty one. */
+/* What was looked up before. One belongs to one thread at a time; all zero is an empty one. */
 typedef struct UnwindCacheEntry {
-    uint64_t version, address;
+    uint64_t version : 61, code : 3; /* UnwindCode */
+    uint64_t address;
     UnwindRule rule;
 } UnwindCacheEntry;
 

@@ -87,6 +87,8 @@ int main(int argc, char **argv) {
     Figures warm = {}, bare = {}, cold = {};
     int r = samples_take(argc > 1 ? argv + 1 : python, MS, DUMP, &samples);
 
+    if (r == 0 && samples.n == 0)
+        r = -ENODATA;
     if (r < 0) {
         fprintf(stderr, "unwind: No samples could be taken: %s\n", strerror(-r));
         return EXIT_FAILURE;

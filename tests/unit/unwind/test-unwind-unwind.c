@@ -377,6 +377,29 @@ TEST(cache_holds_rules_until_the_version_changes) {
     CHECK_EQ(cache.misses, 9);
 }
 
+TEST(cache_holds_code_without_a_table_but_not_what_is_pending) {
+    static const struct {
+        uint64_t code;
+        unsigned n_finds;
+    } codes[] = {{WALK_ANONYMOUS, 0}, {WALK_REFUSED, 0}, {WALK_PENDING, 1}};
+
+    for (unsigned i = 0; i < ARRAY_SIZE(codes); i++) {
+        static UnwindCache cache;
+        _cleanup_(made_walk_done) MadeWalk w;
+        UnwindVerdict first;
+        unsigned n_finds;
+
+        init_x86(&w);
+        w.version = i + 1;
+        w.registers[IP] = codes[i].code;
+        w.registers[BP] = 1; /* leads nowhere */
+        first = made_walk_run(&w, &cache);
+        n_finds = w.n_finds;
+        CHECK_EQ(made_walk_run(&w, &cache), first);
+        CHECK_EQ(w.n_finds - n_finds, codes[i].n_finds);
+    }
+}
+
 /* -- aarch64 ---------------------------------------------------------------------------------- */
 
 enum { ARM_LEAF, ARM_FRAME, ARM_END, ARM_SIGNAL, ARM_UNSAVED };
