@@ -44,6 +44,7 @@ typedef struct ProcessStrings {
     ProcessBudget budget;
     ProcessNames names;
     ProcessImages images;
+    uint64_t maps_version; /* the last one that was given away */
 } ProcessStrings;
 
 void images_done(ProcessStrings *s);

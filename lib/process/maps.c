@@ -20,6 +20,7 @@ typedef struct Block {
 } Block;
 
 struct ProcessMaps {
+    uint64_t version;
     uint32_t refs;
     uint32_t n; /* number of mappings */
     uint32_t n_blocks, allocated;
@@ -55,8 +56,10 @@ static void maps_block_put(ProcessStrings *s, Block *block) {
 ProcessMaps *maps_new(ProcessStrings *s) {
     ProcessMaps *maps = budget_alloc(&s->budget, sizeof(*maps));
 
-    if (maps)
+    if (maps) {
         maps->refs = 1;
+        maps->version = ++s->maps_version;
+    }
     return maps;
 }
 
@@ -311,7 +314,10 @@ static int maps_cut(ProcessStrings *s, ProcessMaps *maps, uint64_t start, uint64
 int maps_remove(ProcessStrings *s, ProcessMaps **maps, uint64_t start, uint64_t end) {
     int r = maps_own(s, maps);
 
-    return r < 0 ? r : maps_cut(s, *maps, start, end);
+    if (r < 0)
+        return r;
+    (*maps)->version = ++s->maps_version;
+    return maps_cut(s, *maps, start, end);
 }
 
 int maps_insert(ProcessStrings *s, ProcessMaps **maps, const ProcessMapping *mapping) {
@@ -322,6 +328,10 @@ int maps_insert(ProcessStrings *s, ProcessMaps **maps, const ProcessMapping *map
     if (r < 0)
         images_put(s, mapping->image);
     return r;
+}
+
+uint64_t maps_version(const ProcessMaps *maps) {
+    return maps->version;
 }
 
 size_t maps_count(const ProcessMaps *maps) {

@@ -135,6 +135,16 @@ typedef struct Waiting {
 
 enum { WAITING_MAX = 1024, TRIES_MAX = 3 };
 
+/* What a process maps, and from when to when. */
+typedef struct Space {
+    uint64_t generation; /* of the history; 0: nobody's */
+    uint64_t from_ns, until_ns;
+    uint32_t pid;
+    ProcessMaps *maps; /* NULL: nothing is known */
+} Space;
+
+enum { SPACES_MAX = 64 };
+
 struct History {
     ProcessStrings strings;
     uint64_t seed, serial, generation;
@@ -183,6 +193,7 @@ struct History {
     bool keeps_data;
     uint64_t hold_until_ns;
 
+    Space spaces[SPACES_MAX]; /* by pid, for samples */
     Emission *emissions[EMISSIONS_MAX];
     uint64_t inferred, dropped, late, lost;
 };
@@ -261,6 +272,10 @@ Bytes comm_at(const History *h, const Process *p, uint32_t tid, uint64_t time);
 /* A reference; NULL: nothing is mapped, or no memory. */
 ProcessMaps *maps_at(History *h, const Process *p, uint64_t time);
 void maps_apply(History *h, ProcessMaps **maps, const PdMmap *mmap, ProcessImage *image);
+
+/* In history-space.c: */
+/* Gives the references back, so that a change of a process copies nothing. */
+void spaces_release(History *h);
 
 /* In history-image.c: */
 ProcessImage *image_of(History *h, const PdMmap *mmap);

@@ -39,6 +39,7 @@ static void history_read_free_processes(History *h) {
 History *history_free(History *h) {
     if (!h)
         return NULL;
+    spaces_release(h);
     history_read_free_processes(h);
     for (size_t i = 0; i < h->n_fed; i++)
         entry_free(h, h->fed[i]);
@@ -209,6 +210,7 @@ int history_settle(History *h, uint64_t start_ns) {
     size_t n = 0;
     int r = 0;
 
+    spaces_release(h);
     if (start_ns != UINT64_MAX)
         h->sweep_ns = MAX(h->sweep_ns, start_ns);
     if (h->n_fed > 1)

@@ -15,6 +15,7 @@
 
 #include "perfdata/event/event.h"
 #include "perfdata/writer/emit.h"
+#include "process/maps.h"
 #include "process/table/table.h"
 
 typedef struct History History;
@@ -183,6 +184,10 @@ void emission_release(Emission *emission);
 
 /* The name of a thread at a time after the floor; borrowed until the next call; empty: unknown. */
 Bytes history_comm(const History *history, uint32_t pid, uint32_t tid, uint64_t time);
+
+/* What the process maps at a time after the floor. Borrowed until the next call for another process
+ * or time, or the next change of the history. NULL: nothing is known of it. */
+const ProcessMaps *history_maps(History *history, uint32_t pid, uint64_t time);
 
 typedef struct HistoryCounts {
     uint64_t processes, threads, images; /* threads: of processes that existed at the floor */

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "process/history/history.h"
+
+#include "history-fixture.h"
+
+/* What a process had mapped when it was sampled, which is what its stack is unwound with. */
+
+/* The names of what is mapped, in order of address; "?": nothing is known. Good for one call. */
+static const char *mapped(Fixture *f, uint32_t pid, uint64_t time) {
+    static Buffer names;
+    const ProcessMaps *maps = history_maps(f->history, pid, time);
+    const ProcessMapping *m;
+    size_t at = 0;
+
+    buffer_clear(&names);
+    if (!maps)
+        return "?";
+    while ((m = maps_next(maps, &at)))
+        text_printf(&names, "%s%s", names.size > 0 ? " " : "", m->image->path->text);
+    text_putc(&names, '\0');
+    return (const char *)names.data;
+}
+
+TEST(a_sample_finds_what_was_mapped_at_its_time) {
+    _cleanup_(fixture_done) Fixture f = with_shell();
+
+    maps(&f, 250, 10, 0x5000, "/lib/x.so");
+    maps(&f, 270, 10, 0x1000, "/bin/other");
+    (void)history_settle(f.history, 300);
+    CHECK_STREQ(mapped(&f, 10, 249), "/bin/sh");
+    CHECK_STREQ(mapped(&f, 10, 250), "/bin/sh /lib/x.so");
+    CHECK_STREQ(mapped(&f, 10, 269), "/bin/sh /lib/x.so");
+    CHECK_STREQ(mapped(&f, 10, 290), "/bin/other /lib/x.so");
+    /* Samples come CPU by CPU, so that an older one may follow. */
+    CHECK_STREQ(mapped(&f, 10, 249), "/bin/sh");
+}
+
+TEST(a_child_has_what_its_parent_had_when_it_was_forked) {
+    _cleanup_(fixture_done) Fixture f = with_shell();
+
+    forks(&f, 220, 20, 20, 10, 10);
+    maps(&f, 230, 10, 0x5000, "/lib/late.so");
+    maps(&f, 240, 20, 0x6000, "/lib/child.so");
+    (void)history_settle(f.history, 300);
+    CHECK_STREQ(mapped(&f, 20, 225), "/bin/sh");
+    CHECK_STREQ(mapped(&f, 20, 245), "/bin/sh /lib/child.so");
+    CHECK_STREQ(mapped(&f, 10, 245), "/bin/sh /lib/late.so");
+}
+
+TEST(an_exec_leaves_nothing_of_the_program_before) {
+    _cleanup_(fixture_done) Fixture f = with_shell();
+
+    named(&f, 250, 10, 10, "new", true);
+    maps(&f, 251, 10, 0x9000, "/bin/new");
+    (void)history_settle(f.history, 300);
+    CHECK_STREQ(mapped(&f, 10, 240), "/bin/sh");
+    CHECK_STREQ(mapped(&f, 10, 260), "/bin/new");
+}
+
+TEST(a_pid_that_is_used_again_is_another_process) {
+    _cleanup_(fixture_done) Fixture f = with_shell();
+
+    exits(&f, 220, 10, 10);
+    forks(&f, 240, 10, 10, 1, 1);
+    maps(&f, 245, 10, 0x9000, "/bin/second");
+    (void)history_settle(f.history, 300);
+    CHECK_STREQ(mapped(&f, 10, 210), "/bin/sh");
+    CHECK_STREQ(mapped(&f, 10, 250), "/bin/second");
+}
+
+TEST(an_unknown_process_maps_nothing_that_is_known) {
+    _cleanup_(fixture_done) Fixture f = with_shell();
+
+    CHECK(!history_maps(f.history, 99, 150));
+}
+
+TEST(an_answer_does_not_outlive_a_change) {
+    _cleanup_(fixture_done) Fixture f = with_shell();
+
+    CHECK_STREQ(mapped(&f, 10, 150), "/bin/sh");
+    maps(&f, 210, 10, 0x5000, "/lib/x.so");
+    sweep(&f, 300);
+    CHECK_STREQ(mapped(&f, 10, 220), "/bin/sh /lib/x.so");
+    sweep(&f, 400);
+    sweep(&f, 500);
+    CHECK_STREQ(mapped(&f, 10, 450), "/bin/sh /lib/x.so");
+}
+
+TEST(the_version_of_maps_changes_with_them_and_only_then) {
+    _cleanup_(fixture_done) Fixture f = with_shell();
+    uint64_t before = maps_version(history_maps(f.history, 10, 150)), after;
+
+    sweep(&f, 300);
+    CHECK_EQ(maps_version(history_maps(f.history, 10, 250)), before);
+    maps(&f, 310, 10, 0x5000, "/lib/x.so");
+    sweep(&f, 400);
+    after = maps_version(history_maps(f.history, 10, 350));
+    CHECK(after != before);
+    CHECK_EQ(maps_version(history_maps(f.history, 10, 305)), before);
+}
+
+TEST_MAIN()
