@@ -137,13 +137,18 @@ static inline void sample_parse_head(Cursor *c, uint64_t type, PdSample *s) {
         s->period = cursor_u64(c);
 }
 
+static void sample_parse_user(Cursor *c, const PdRecord *record, const PdAttr *attr, PdSample *s) {
+    s->user_at = (uint32_t)(c->at - record->data);
+    if (attr->sample_type & PD_SAMPLE_REGS_USER)
+        sample_parse_registers(c, attr->sample_regs_user, &s->user_regs);
+    if (attr->sample_type & PD_SAMPLE_STACK_USER)
+        sample_parse_user_stack(c, s);
+    s->user_end = (uint32_t)(c->at - record->data);
+}
+
 static void sample_parse_tail(Cursor *c, const PdAttr *attr, PdSample *s) {
     uint64_t type = attr->sample_type;
 
-    if (type & PD_SAMPLE_REGS_USER)
-        sample_parse_registers(c, attr->sample_regs_user, &s->user_regs);
-    if (type & PD_SAMPLE_STACK_USER)
-        sample_parse_user_stack(c, s);
     /* Read as one number, the struct has the same layout in both byte orders. */
     if (type & (PD_SAMPLE_WEIGHT | PD_SAMPLE_WEIGHT_STRUCT))
         s->weight = cursor_u64(c);
@@ -183,12 +188,16 @@ static ssize_t sample_parse_as(const PdRecord *record, const PdEvent *event, Sha
     sample_parse_head(&c, type, s);
     if (type & PD_SAMPLE_READ)
         pd_read_parse(&c, attr->read_format, &s->read);
-    if (type & PD_SAMPLE_CALLCHAIN)
+    if (type & PD_SAMPLE_CALLCHAIN) {
+        s->chain_at = (uint32_t)(c.at - record->data);
         s->callchain = sample_parse_take_u64s(&c, cursor_u64(&c));
+    }
     if (type & PD_SAMPLE_RAW)
         s->raw = cursor_bytes(&c, cursor_u32(&c));
     if (type & PD_SAMPLE_BRANCH_STACK)
         sample_parse_branches(&c, shape, &s->branches);
+    if (type & (PD_SAMPLE_REGS_USER | PD_SAMPLE_STACK_USER))
+        sample_parse_user(&c, record, attr, s);
     sample_parse_tail(&c, attr, s);
     return c.failed ? -EBADMSG : (ssize_t)cursor_left(&c);
 }

@@ -103,6 +103,9 @@ typedef struct PdSample {
     uint64_t cgroup;
     uint64_t data_page_size, code_page_size;
     Bytes aux;
+    /* Where in the record the call chain begins, and where what is there to unwind a user stack
+     * (registers and the copy of it) begins and ends; 0: the sample has none. */
+    uint32_t chain_at, user_at, user_end;
 } PdSample;
 
 typedef struct PdRecord PdRecord;
