@@ -11,7 +11,7 @@
 /*
  * profd-elf: the only program of a recording profd that reads the content of ELF files. profd
  * starts it without any rights and passes one descriptor at a time. Exit statuses: 0 the caller is
- * gone, 1 failed, 2 wrong usage.
+ * gone or of another version, 1 failed, 2 wrong usage.
  */
 
 enum { STATUS_FAILED = 1, STATUS_USAGE = 2, LARGE_BYTES = 128 << 10 };
@@ -25,7 +25,7 @@ int main(int argc, char **argv) {
         fputs("profd-elf: profd starts this program; it is of no use by hand.\n", stderr);
         return STATUS_USAGE;
     }
-    /* What a file needed goes back to the system with the file, and leaves no holes. */
+    /* The memory for one file goes back to the system after that file. */
     (void)mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
     /* Skip what exit() would do: nothing is buffered, and few system calls are still allowed. */
     _exit(elf_sandbox() < 0 || elf_serve((int)socket) < 0 ? STATUS_FAILED : 0);

@@ -41,14 +41,14 @@ static int server_find_table(int fd, ElfReply *reply, int *ret_fd) {
         return r;
     if (image.size > ELF_TABLE_BYTES_MAX)
         return -E2BIG;
-    /* It is the system that has no room for it. */
+    /* The system has no memory; the file is not to blame. */
     if (sealed_file_new(buffer_bytes(&image), ret_fd) < 0)
         return -EAGAIN;
     reply->file_size = image.size;
     return 0;
 }
 
-/* What was found is in the reply, or in a file that goes with it. */
+/* Each puts the result into the reply, or into a file that is sent with it. */
 static int (*const finders[])(int fd, ElfReply *reply, int *ret_fd) = {
     [ELF_BUILD_ID] = server_find_build_id,
     [ELF_UNWIND] = server_find_table,
@@ -84,7 +84,8 @@ int elf_serve(int socket) {
             r = elf_request_check(bytes, (size_t)r, fd >= 0, &request);
         if (r == 0)
             r = server_answer(socket, &request, fd);
+        /* Another version asks while an installation is replaced: no file is to blame. */
         if (r < 0)
-            return r == -EPIPE ? 0 : r;
+            return r == -EPIPE || r == -EPROTO ? 0 : r;
     }
 }

@@ -215,7 +215,7 @@ static int elf_helper_disbelieve(ElfHelper *h) {
     return -ECANCELED;
 }
 
-/* *ret_fd: what comes with the reply, -1 if nothing does. */
+/* *ret_fd: the descriptor that comes with the reply, or -1. */
 static int elf_helper_ask(ElfHelper *h, ElfWant want, int fd, ElfReply *ret, int *ret_fd) {
     ElfRequest request = {.protocol = ELF_PROTOCOL, .want = want, .serial = ++h->serial};
     int r = h->socket < 0 ? elf_helper_start(h) : 0;
@@ -236,12 +236,13 @@ static int elf_helper_ask(ElfHelper *h, ElfWant want, int fd, ElfReply *ret, int
     }
     if (r == -EPIPE)
         return elf_helper_judge_end(h, true);
-    if (r == -EBADMSG || r == -EPROTO || r == -EMSGSIZE)
+    if (r == -EBADMSG || r == -EMSGSIZE)
         return elf_helper_disbelieve(h);
     if (r == -ETIMEDOUT)
         log_warning(0, "profd-elf waits for a file system that does not answer, leaving it behind");
     elf_helper_give_up(h);
-    return r;
+    /* A helper of another version, while an installation is replaced. */
+    return r == -EPROTO ? -EAGAIN : r;
 }
 
 int elf_helper_build_id(ElfHelper *helper, int fd, BuildId *ret) {
@@ -270,6 +271,6 @@ int elf_helper_table(ElfHelper *helper, int fd, MappedTable **ret) {
     r = mapped_table_new(file, reply.file_size, ret);
     if (r == -EBADMSG)
         return elf_helper_disbelieve(helper);
-    /* It is we that have no room for it. */
+    /* The recorder has no memory; the file is not to blame. */
     return r < 0 ? -EAGAIN : 0;
 }

@@ -263,6 +263,21 @@ TEST(a_helper_that_is_killed_over_a_table_is_asked_again_and_one_that_crashes_is
     end();
 }
 
+static void be_of_another_version(int socket) {
+    send_reply(socket, &(ElfReply){.protocol = ELF_PROTOCOL + 1, .serial = 1});
+}
+
+TEST(a_helper_of_another_version_refuses_no_file) {
+    BuildId id;
+
+    begin(be_of_another_version);
+    CHECK_EQ(elf_helper_build_id(helper, program, &id), -EAGAIN);
+    keeper.elf = NULL;
+    wait_until_ready();
+    CHECK_OK(elf_helper_build_id(helper, program, &id));
+    end();
+}
+
 /* As a read of a file system that does not answer: whoever has a child by vfork() waits in the
  * kernel until that ends, and no look shows what for. */
 static void wait_in_kernel(unsigned ms) {
