@@ -15,7 +15,8 @@
  * has set the user, the limits of memory and descriptors, and no_new_privs.
  */
 
-/* Of memfd_create(), such as huge pages, of which there may be none when they are touched. */
+/* Flags of memfd_create() that are refused, such as huge pages: the reader of such a memfd could be
+ * killed by SIGBUS if no huge page is free. */
 #define OTHER_FLAGS (UINT32_MAX & ~(MFD_CLOEXEC | MFD_ALLOW_SEALING | 0x8U /* MFD_NOEXEC_SEAL */))
 
 /* clang-format off */
@@ -30,7 +31,7 @@ static const struct CallRow {
     { "pread64",         0, 0, 0 },
     { "close",           0, 0, 0 },
     { "setitimer",       0, 0, 0 },
-    /* To answer with a memfd: of plain pages, filled once, then sealed. */
+    /* To answer with a memfd that has plain pages, is filled once, and then sealed. */
     { "memfd_create",    1, OTHER_FLAGS, 0 },
     { "pwrite64",        0, 0, 0 },
     { "fcntl",           1, UINT32_MAX, F_ADD_SEALS },
@@ -40,7 +41,7 @@ static const struct CallRow {
     { "brk",             0, 0, 0 },
     { "mmap",            3, MAP_ANONYMOUS, MAP_ANONYMOUS },
     { "munmap",          0, 0, 0 },
-    { "mremap",          0, 0, 0 }, /* of realloc(), which has anonymous memory alone */
+    { "mremap",          0, 0, 0 }, /* realloc() of anonymous memory */
     { "futex",           0, 0, 0 },
     { "rt_sigprocmask",  0, 0, 0 },
     { "rt_sigreturn",    0, 0, 0 },

@@ -8,8 +8,8 @@
 
 /*
  * Neither end believes the other. The helper reads files of strangers, so it counts as fallen: a
- * reply is checked before any of it is used. For each thing that can be wanted a row says where it
- * is when it was found.
+ * reply is checked before any of it is used. A row for each
+ * kind of request says where the reply has the result.
  */
 
 static const struct WantRow {
@@ -36,7 +36,7 @@ int elf_request_check(const void *bytes, size_t n, bool has_fd, ElfRequest *ret)
     return 0;
 }
 
-/* Whether as much is there as must be. */
+/* A size is above 0 and within its limit if that result was found, and 0 otherwise. */
 static bool elf_request_fits(uint64_t size, uint64_t max, bool found) {
     return found && max > 0 ? size > 0 && size <= max : size == 0;
 }

@@ -10,12 +10,12 @@
 #include "util/macro.h"
 
 /*
- * Written by pwrite(), which alone of the calls that write is allowed: a socket cannot be written
- * to by it, so that the only thing that it reaches is a memfd that is not sealed yet.
+ * The content is written by pwrite(), the only allowed call that writes. It cannot write to a
+ * socket, so the helper can write to nothing but a memfd that is not sealed yet.
  */
 
 #ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 0x0008U /* since Linux 6.3, which may be told to make no other */
+#define MFD_NOEXEC_SEAL 0x0008U /* since Linux 6.3; vm.memfd_noexec=2 allows no other memfd */
 #endif
 
 int sealed_file_new(Bytes bytes, int *ret_fd) {

@@ -70,7 +70,8 @@ static bool elf_reader_is_final(int r) {
     return false;
 }
 
-/* Whether the file has changed since it was opened; a link or an owner more is no change. */
+/* Whether the content may have changed since the file was opened. Links and owners do not matter.
+ */
 static bool elf_reader_has_changed(int fd, const KeeperFileId *id) {
     struct statx st;
 
@@ -79,12 +80,12 @@ static bool elf_reader_has_changed(int fd, const KeeperFileId *id) {
             st.stx_mtime.tv_sec * (int64_t)NS_PER_SECOND + st.stx_mtime.tv_nsec != id->mtime_ns);
 }
 
-/* The helper has read the file, or tried: what follows from how it went. */
+/* Returns what the result r of the helper means for the file. */
 static int elf_reader_conclude(ElfReader *reader, const MappedImage *image, const KeeperFileId *id,
                                int fd, int r) {
     if (r == -ETIMEDOUT)
         image_opener_avoid(reader->opener, image);
-    /* A half of one file and a half of another. */
+    /* It may have read one half of the old content and one of the new. */
     return elf_reader_is_final(r) && elf_reader_has_changed(fd, id) ? -EAGAIN : r;
 }
 
@@ -108,7 +109,8 @@ int elf_reader_build_id(ElfReader *reader, const MappedImage *image, BuildId *re
     return r;
 }
 
-/* Of an opened file. What was refused is kept here, what was found where it is used. */
+/* Reads the table of an opened file. Refusals are remembered here; the table cache has the tables.
+ */
 static int elf_reader_read_table(ElfReader *reader, const MappedImage *image,
                                  const KeeperFileId *id, int fd, MappedTable **ret) {
     _cleanup_(mapped_table_freep) MappedTable *table = NULL;
@@ -138,7 +140,7 @@ int elf_reader_table(ElfReader *reader, const MappedImage *image, TableCache *ta
         r = elf_reader_read_table(reader, image, &ret->id, fd, &ret->table);
         ret->is_final = r < 0 && elf_reader_is_final(r);
     } else
-        /* There is no such file, as far as one can see: nothing that could change. */
+        /* No ELF file is mapped there, which does not change. */
         ret->is_final = r == -ENODATA || r == -ENOEXEC;
     ret->result = r;
     return r;

@@ -18,7 +18,8 @@ DEFINE_CLEANUP(ElfReader *, elf_reader_free);
 /* 0; -ENODATA: it has none; -EAGAIN: try again after elf_reader_ready_ns(); other errors: it could
  * not be read, or the file is not certain. */
 int elf_reader_build_id(ElfReader *reader, const MappedImage *image, BuildId *ret);
-/* The unwind table of a file that `tables` has none of; the result is in the answer too. */
+/* Makes the unwind table of a file, unless `tables` has it already. Returns the result that is in
+ * the answer too. */
 int elf_reader_table(ElfReader *reader, const MappedImage *image, TableCache *tables,
                      TableAnswer *ret);
 uint64_t elf_reader_ready_ns(const ElfReader *reader);

@@ -54,7 +54,7 @@ struct Scanner {
     ProcessReader *processes;
     KernelReader *kernel;
     ElfReader *elf;
-    TableCache *tables; /* of the loop's thread; this one only asks what is there */
+    TableCache *tables; /* the loop's thread owns it; this one only calls table_cache_has() */
     uint32_t *pids;     /* of the current pass */
     size_t n_pids, next_pid;
     uint64_t pass_begin_ns;
@@ -152,7 +152,7 @@ static uint64_t scanner_images_cpu_ns(const Scanner *s) {
     return clock_ns(CLOCK_THREAD_CPUTIME_ID) + elf_reader_cpu_ns(s->elf);
 }
 
-/* After a file was looked up: true where it is looked up again later. */
+/* Whether a file that was just read with result r is put back into the queue. */
 static bool scanner_asks_again(Scanner *s, ScanImage *image, int r) {
     uint64_t ready_ns;
 
@@ -192,7 +192,7 @@ static int scanner_read_table(Scanner *s, ScanImage *image) {
     copy = malloc(sizeof(*copy));
     if (!copy) {
         mapped_table_free(answer.table);
-        return log_error(-ENOMEM, "Failed to tell what became of an unwind table: %m");
+        return log_error(-ENOMEM, "Failed to keep an unwind table: %m");
     }
     *copy = answer;
     return scanner_put(s, &(ScanResult){.kind = SCAN_IS_TABLE,

@@ -78,7 +78,7 @@ typedef struct ScannerHealth {
 ScannerHealth scanner_health(const Scanner *scanner, uint64_t now_ns);
 /* Always delivers a result; it is empty when there is no build id or the file is not certain. */
 int scanner_image(Scanner *scanner, const HistoryWanted *wanted);
-/* The unwind tables of what is asked for there; on the main thread, as long as the scanner is. */
+/* The unwind tables, for the main thread. They live as long as the scanner does. */
 TableCache *scanner_tables(Scanner *scanner);
 
 /* Delivers results that exist or come within that time; for use after the loop has ended. */

@@ -18,8 +18,8 @@
 /*
  * A keeper with a recorder that records nothing and wants unwind tables, for test-elf-table.py:
  * `table-tool FOLDER` keeps, and what the keeper starts from it, with --recorder=FD, wants the
- * tables of the mappings in FOLDER/maps, again and again as one who drains samples. Each line is a
- * PID and a line of its maps. What becomes of them is noted in FOLDER/log: "NUMBER STATE ROWS" with
+ * tables of the mappings in FOLDER/maps, again and again, as the drain will. Each line is a
+ * PID and a line of its maps. Changes of state are written to FOLDER/log: "NUMBER STATE ROWS" with
  * the number of the line, and "counts FILES READY REFUSED TABLES".
  */
 

@@ -35,7 +35,7 @@
 enum {
     NOFILE_WANTED = 1 << 20,
     ELF_MEMORY_BYTES = 256 << 20, /* eight times the largest table that it makes */
-    ELF_FILE_BYTES = 32 << 20,    /* of a memfd that it answers with; it has no other file */
+    ELF_FILE_BYTES = 32 << 20,    /* the largest memfd; it writes no other file */
     ELF_DESCRIPTORS = 64,
 };
 

@@ -13,10 +13,10 @@
 #include "util/hash.h"
 
 /*
- * Whoever made the table may have fallen to the file that it read. So the descriptor must be a file
- * of plain memory that can neither shrink under the mapping, which would kill us, nor change, and
- * the size of its content must be that of the table that its header announces. What the table says
- * is checked by whoever looks something up in it.
+ * The helper that made the table may have been taken over by the file that it read. So the
+ * descriptor must be plain memory that can neither change nor shrink (a mapping of a file that
+ * shrinks would kill the recorder), and its size must match the header of the table. lib/unwind
+ * checks the content at each look-up.
  */
 
 static bool mapped_table_stays(int fd, uint64_t size) {
@@ -38,7 +38,8 @@ int mapped_table_new(int fd, uint64_t size, MappedTable **ret) {
     table = calloc(1, sizeof(*table));
     if (!table)
         return -ENOMEM;
-    /* Private: older kernels map nothing shared that is sealed against writing. */
+    /* Private: kernels before 6.7 refuse a shared mapping of a memfd that is sealed against
+     * writing. */
     image = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
     if (image == MAP_FAILED)
         return -errno;

@@ -10,13 +10,13 @@ typedef struct MappedTable {
     UnwindTable table;
     Bytes image;
     uint64_t hash; /* of the image */
-    /* For whoever keeps it, at first 0: how many share it, and when it was looked up last. */
+    /* For the table cache: the number of files that share it, and its last look-up. */
     unsigned n_uses;
     uint64_t used;
 } MappedTable;
 
-/* Borrows the descriptor. -EBADMSG: it is no table, or none that stays as it is; or why it cannot
- * be mapped. */
+/* Borrows the descriptor. -EBADMSG: it is no table, or its file could still change; any other error
+ * is that of the mapping. */
 int mapped_table_new(int fd, uint64_t size, MappedTable **ret);
 MappedTable *mapped_table_free(MappedTable *table);
 DEFINE_CLEANUP(MappedTable *, mapped_table_free);

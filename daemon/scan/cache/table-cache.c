@@ -9,17 +9,19 @@
 #include "util/clock.h"
 
 /*
- * An entry for each file, sorted by how mappings name it, and a list of tables, of which entries
- * share those that are equal in all bytes. An entry also knows which opened file its table is of:
- * after some minutes of use the file is opened again, and only a file that changed is read again.
+ * The cache has an entry for each file, sorted by the numbers by which mappings name it, and a list
+ * of tables. Files whose tables are equal in all bytes share one table. An entry also has the
+ * identity of the opened file. After five minutes of use the file is opened again; it is read again
+ * only if its identity has changed.
  *
- * One thread looks up and changes, so that a look-up takes no lock. Another thread only asks which
- * files are there, under the lock under which the first one changes anything.
+ * The main thread looks up and changes entries, so a look-up takes no lock. The scanner's thread
+ * only asks which files have tables. It does so under a lock, and the main thread changes entries
+ * under the same lock.
  *
- * What nobody looked up for the longest time makes room, tables by their bytes and entries by their
- * number. A file whose table went is asked for again after a while only, and so is one that could
- * not be read for a reason that is not its own: memory that is too small for what is sampled costs
- * little more than stacks.
+ * If tables take too many bytes, or there are too many entries, the least recently used one is
+ * dropped. The table of that file is made again after a minute at the earliest, so a cache that is
+ * too small for the host costs stacks and not CPU time. A file that could not be read for a reason
+ * that is not its own is tried again, later each time.
  */
 
 #define RETRY_FIRST_NS NS_PER_SECOND
@@ -37,18 +39,18 @@ typedef struct TableEntry {
     TableKey key;
     TableState state;
     bool is_asked;
-    MappedTable *table; /* when it is ready */
-    KeeperFileId id;    /* when it is ready */
-    uint64_t used;      /* the count of look-ups at the last one */
-    uint64_t next_ns;   /* before that nothing is asked */
-    uint64_t delay_ns;  /* of the last try that failed */
+    MappedTable *table; /* if it is ready */
+    KeeperFileId id;    /* if it is ready */
+    uint64_t used;      /* the number of its last look-up */
+    uint64_t next_ns;   /* the file is not asked for before */
+    uint64_t delay_ns;  /* after the last failure */
 } TableEntry;
 
 struct TableCache {
     TableCacheOptions options;
     pthread_mutex_t lock;
     TableEntry *entries[TABLE_FILES_MAX];
-    MappedTable *tables[TABLE_FILES_MAX + 1]; /* one before its file lets another one go */
+    MappedTable *tables[TABLE_FILES_MAX + 1]; /* one more while a file changes its table */
     size_t n_entries, n_tables, n_asked;
     uint64_t n_finds, version, bytes, n_evicted;
 };
@@ -83,7 +85,7 @@ static TableKey table_cache_key_of(const MappedImage *image) {
                       .minor = image->minor};
 }
 
-/* Where the entry is, or belongs. */
+/* The index of the entry, or where it is to be inserted. */
 static size_t table_cache_search(const TableCache *c, const TableKey *key, bool *ret_found) {
     size_t low = 0, high = c->n_entries;
 
@@ -123,7 +125,7 @@ TableState table_cache_find(TableCache *c, const MappedImage *image,
     return entry->state;
 }
 
-/* Nobody uses it any more. Under the lock. */
+/* No file uses it. Under the lock. */
 static void table_cache_drop_table(TableCache *c, MappedTable *table) {
     for (size_t i = 0; i < c->n_tables; i++)
         if (c->tables[i] == table) {
@@ -134,7 +136,7 @@ static void table_cache_drop_table(TableCache *c, MappedTable *table) {
     mapped_table_free(table);
 }
 
-/* What the entry knows is forgotten. Under the lock. */
+/* Sets the state of an entry and takes its table away. Under the lock. */
 static void table_cache_set(TableCache *c, TableEntry *entry, TableState state) {
     MappedTable *table = TAKE_PTR(entry->table);
 
@@ -145,7 +147,7 @@ static void table_cache_set(TableCache *c, TableEntry *entry, TableState state) 
         table_cache_drop_table(c, table);
 }
 
-/* Makes room for one more. False: all are being asked for. Under the lock. */
+/* Drops the least recently used entry. False: all are asked for. Under the lock. */
 static bool table_cache_drop_entry(TableCache *c) {
     size_t least = SIZE_MAX;
 
@@ -219,7 +221,7 @@ static void table_cache_try_later(TableEntry *entry, uint64_t now_ns) {
     entry->next_ns = now_ns + entry->delay_ns;
 }
 
-/* What was looked up longest ago, by whatever file. */
+/* The least recently used table but `kept`; NULL: there is no other. */
 static MappedTable *table_cache_least(const TableCache *c, const MappedTable *kept) {
     MappedTable *least = NULL;
 
@@ -229,7 +231,7 @@ static MappedTable *table_cache_least(const TableCache *c, const MappedTable *ke
     return least;
 }
 
-/* All files that share the table lose it. Under the lock. */
+/* Takes the table from all files that share it. Under the lock. */
 static void table_cache_evict(TableCache *c, const MappedTable *table, uint64_t now_ns) {
     unsigned n_left = table->n_uses;
 
@@ -243,7 +245,7 @@ static void table_cache_evict(TableCache *c, const MappedTable *table, uint64_t 
     c->n_evicted++;
 }
 
-/* A table with the same bytes, or this one. Under the lock. */
+/* Returns a table with the same bytes that is there already, or adds this one. Under the lock. */
 static MappedTable *table_cache_share(TableCache *c, MappedTable *table) {
     for (size_t i = 0; i < c->n_tables; i++)
         if (mapped_table_equals(c->tables[i], table)) {
@@ -256,7 +258,7 @@ static MappedTable *table_cache_share(TableCache *c, MappedTable *table) {
     return table;
 }
 
-/* NULL: the table went since the scanner looked. */
+/* The table of an opened file; NULL: there is none. */
 static MappedTable *table_cache_table_of(const TableCache *c, const KeeperFileId *id) {
     for (size_t i = 0; i < c->n_entries; i++)
         if (c->entries[i]->table && memcmp(&c->entries[i]->id, id, sizeof(*id)) == 0)
@@ -311,7 +313,7 @@ static void table_cache_take_in(TableCache *c, TableEntry *entry, TableAnswer *a
 void table_cache_answer(TableCache *c, TableAnswer *answer, uint64_t now_ns) {
     TableEntry *entry = table_cache_entry(c, &answer->image);
 
-    /* An entry stays as long as it is asked for. */
+    /* An entry that is asked for is never dropped. */
     assert(entry && entry->is_asked && c->n_asked > 0);
     c->n_asked--;
     entry->is_asked = false;
