@@ -97,21 +97,37 @@ static UnwindStep unwind_by_pointer(Walk *walk) {
 }
 
 /*
- * The code that CPython makes for each function under -X perf takes eight bytes of stack and calls
- * the interpreter: the return address lies behind them, and no register is changed.
+ * The code that CPython makes for each function under -X perf takes eight bytes of stack, calls the
+ * interpreter and returns: the return address lies behind them, or at the sp where it is about to
+ * take them or to return. Only an address in a file with a table is believed, and of two none.
  */
 static UnwindStep unwind_by_trampoline(Walk *walk) {
     UnwindFrame *frame = &walk->frame;
     const UnwindMachine *machine = frame->machine;
-    uint64_t sp = frame->registers[machine->sp], ip;
+    uint64_t sp = frame->registers[machine->sp], caller = 0, cfa = 0, kept = 0;
 
-    if (frame->is_exact || !machine->frame_is_cfa || !unwind_is_known(frame, machine->sp) ||
-        unwind_load(frame, sp + 8, &ip) != UNWIND_STEPPED || ip == 0 ||
-        unwind_code(walk, ip - 1) != UNWIND_CODE_TABLE)
+    if (!machine->frame_is_cfa || !unwind_is_known(frame, machine->sp))
         return UNWIND_STEP_UNKNOWN;
-    unwind_set(frame, machine->sp, sp + 16);
-    unwind_set(frame, machine->ip, ip);
-    frame->floor = sp + 16;
+    for (unsigned skipped = frame->is_exact ? 0 : 8; skipped <= 8; skipped += 8) {
+        uint64_t ip;
+
+        if (unwind_load(frame, sp + skipped, &ip) != UNWIND_STEPPED || ip == 0 ||
+            unwind_code(walk, ip - 1) != UNWIND_CODE_TABLE)
+            continue;
+        if (caller != 0)
+            return UNWIND_STEP_UNKNOWN;
+        caller = ip;
+        cfa = sp + skipped + 8;
+    }
+    if (caller == 0)
+        return UNWIND_STEP_UNKNOWN;
+    for (unsigned i = 0; i < UNWIND_SAVED && machine->saved[i] != UNWIND_NO_REGISTER; i++)
+        kept |= 1ULL << machine->saved[i];
+    frame->known &= kept;
+    unwind_set(frame, machine->sp, cfa);
+    unwind_set(frame, machine->ip, caller);
+    frame->floor = cfa;
+    frame->is_exact = false;
     return UNWIND_STEPPED;
 }
 

@@ -309,11 +309,25 @@ TEST(trampolines_of_python_are_passed) {
     WORDS(&w, WALK_ANONYMOUS + 9, 0, code_of(FRAME_32), 0, 0, 0, code_of(END));
     CHECK_EQ(made_walk_run(&w, NULL), UNWIND_WHOLE);
     CHECK(CHAIN(&w, code_of(LEAF), WALK_ANONYMOUS + 9, code_of(FRAME_32), code_of(END)));
-    /* Not where the sample was taken, and only into a file with a table. */
+    /* Only into a file with a table. */
     w.words[2] = WALK_REFUSED + 1;
     CHECK_EQ(made_walk_run(&w, NULL), UNWIND_ANONYMOUS);
+}
+
+TEST(trampolines_of_python_are_left_where_the_sample_was_taken_in_one) {
+    _cleanup_(made_walk_done) MadeWalk w;
+
+    init_x86(&w);
+    w.registers[BP] = 0x77;
     w.registers[IP] = WALK_ANONYMOUS + 9;
-    WORDS(&w, 0, code_of(FRAME_32), 0, 0);
+    WORDS(&w, code_of(FRAME_32), 0, 0, 0, code_of(END));
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_WHOLE);
+    CHECK(CHAIN(&w, WALK_ANONYMOUS + 9, code_of(FRAME_32), code_of(END)));
+    WORDS(&w, 0, code_of(FRAME_32), 0, 0, 0, code_of(END));
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_WHOLE);
+    CHECK(CHAIN(&w, WALK_ANONYMOUS + 9, code_of(FRAME_32), code_of(END)));
+    /* Where both words may be it, neither is. */
+    WORDS(&w, code_of(FRAME_32), code_of(FRAME_32), 0, 0, 0, code_of(END));
     CHECK_EQ(made_walk_run(&w, NULL), UNWIND_ANONYMOUS);
     CHECK_EQ(w.chain.n, 1);
 }
@@ -328,6 +342,23 @@ TEST(register_of_all_ones_is_not_known) {
     WORDS(&w, 0, 0, 0);
     CHECK_EQ(made_walk_run(&w, NULL), UNWIND_NO_RULE);
     CHECK_EQ(w.chain.n, 1);
+}
+
+TEST(sp_at_the_end_of_all_addresses_is_one_like_any_other) {
+    static const uint64_t codes[] = {WALK_FILE, WALK_ANONYMOUS, WALK_PENDING, WALK_REFUSED};
+
+    for (unsigned i = 0; i < ARRAY_SIZE(codes); i++) {
+        for (uint64_t sp = UINT64_MAX - 1; sp > UINT64_MAX - 300; sp -= 1) {
+            _cleanup_(made_walk_done) MadeWalk w;
+
+            init_x86(&w);
+            w.registers[IP] = codes[i];
+            w.registers[SP] = sp;
+            w.registers[BP] = sp;
+            w.n_words = WALK_WORDS_MAX;
+            CHECK(made_walk_run(&w, NULL) != UNWIND_NO_USER);
+        }
+    }
 }
 
 /* -- what is not walked ----------------------------------------------------------------------- */
