@@ -45,8 +45,8 @@ int maps_insert(ProcessStrings *s, ProcessMaps **maps, const ProcessMapping *map
 int maps_remove(ProcessStrings *s, ProcessMaps **maps, uint64_t start, uint64_t end);
 /* NULL: nothing is mapped there. Valid until the maps change. */
 const ProcessMapping *maps_find(const ProcessMaps *maps, uint64_t address);
-/* A number that no other content ever has: it changes with the mappings, and a forked process shares
- * its parent's as long as it shares the mappings. Never 0. */
+/* A number that no other content ever has: it changes with the mappings, and a forked process
+ * shares its parent's as long as it shares the mappings. Never 0. */
 uint64_t maps_version(const ProcessMaps *maps);
 size_t maps_count(const ProcessMaps *maps);
 /* Iterates over the mappings; *at is 0 at first; NULL after the last one. */
