@@ -119,6 +119,43 @@ static void session_text_show_samples(const Screen *s, const json_t *session, Bu
     screen_buffer(s, "Samples", text);
 }
 
+/* Why stacks are not whole, in the order in which it is shown. */
+static const struct {
+    const char *key, *text;
+} stack_results[] = {
+    {"truncated", "truncated"},
+    {"pending", "before their unwind tables were made"},
+    {"refused", "in files without unwind tables"},
+    {"anonymous", "in code made at run time"},
+    {"noRule", "in code without unwind rules"},
+    {"noCode", "with a return address in no code"},
+    {"stuck", "on a stack that is not in order"},
+};
+
+static void session_text_show_stacks(const Screen *s, const json_t *session, Buffer *text) {
+    const json_t *stacks = reply_member(session, "stacks");
+    uint64_t whole = reply_count(stacks, "whole"), all = whole, n;
+    const char *separator = "; ";
+
+    for (size_t i = 0; i < ARRAY_SIZE(stack_results); i++)
+        all += reply_count(stacks, stack_results[i].key);
+    if (all == 0)
+        return;
+    text_printf(text, "%.1f %% of ", 100.0 * (double)whole / (double)all);
+    figure_count(text, all);
+    text_puts(text, " whole");
+    for (size_t i = 0; i < ARRAY_SIZE(stack_results); i++) {
+        n = reply_count(stacks, stack_results[i].key);
+        if (n == 0)
+            continue;
+        text_puts(text, separator);
+        figure_count(text, n);
+        text_printf(text, " %s", stack_results[i].text);
+        separator = ", ";
+    }
+    screen_buffer(s, "Stacks", text);
+}
+
 static void session_text_show_stored(const Screen *s, const json_t *session, Buffer *text) {
     uint64_t segments = reply_count(session, "segments");
 
@@ -199,6 +236,7 @@ void session_show(const Screen *s, const json_t *session, bool whole, uint64_t n
         screen_buffer(s, "Stops", &text);
     }
     session_text_show_samples(s, session, &text);
+    session_text_show_stacks(s, session, &text);
     session_text_show_stored(s, session, &text);
     session_text_show_window(s, session, &text, now_us);
     session_text_show_gaps(s, session, &text);

@@ -23,7 +23,7 @@ enum { FREQUENCY_MAX_HZ = 100000, ZSTD_LEVEL_MAX = 22, PID_MAX = 1 << 22, SEGMEN
 #define OF_S(field) offsetof(SessionConfig, field), sizeof(((SessionConfig *)NULL)->field)
 /* Two adjacent members that one key sets. */
 #define CALL_GRAPH                                                                                 \
-    offsetof(SessionConfig, call_graph), offsetof(SessionConfig, dwarf_bytes) + sizeof(uint32_t) - \
+    offsetof(SessionConfig, call_graph), offsetof(SessionConfig, stack_bytes) + sizeof(uint32_t) - \
                                              offsetof(SessionConfig, call_graph)
 #define FREQUENCY                                                                                  \
     offsetof(SessionConfig, frequency_hz), offsetof(SessionConfig, frequency_is_said) +            \
@@ -54,7 +54,7 @@ static const ConfigKey keys[] = {
     { "Session", "Event",             CONFIG_DEFAULT_EVENT, "events as perf record -e takes them, without spaces, 1023 characters at most", config_parse_events, 0,   0,                OF_S(events),                 EVENTS  },
     { "Session", "Frequency",         "99",         "samples a second from 1 to 100000, or max",                          config_parse_frequency,    1,       FREQUENCY_MAX_HZ, FREQUENCY,                    EVENTS  },
     { "Session", "Period",            "0",          "a number of events between samples, or 0",                           config_parse_count,        0,       INT64_MAX,        OF_S(period),                 EVENTS  },
-    { "Session", "CallGraph",         "fp",         "fp, dwarf, dwarf:SIZE up to 65528, lbr or none",                     config_parse_call_graph,   0,       0,                CALL_GRAPH,                   EVENTS  },
+    { "Session", "CallGraph",         "fp",         "fp, unwind, unwind:SIZE up to 65528, dwarf, dwarf:SIZE, lbr or none", config_parse_call_graph,   0,       0,                CALL_GRAPH,                   EVENTS  },
     { "Session", "ExcludeIdle",       "yes",        "yes or no",                                                          config_parse_bool,         0,       1,                OF_S(exclude_idle),           EVENTS  },
     { "Session", "UserSamples",       "yes",        "yes or no",                                                          config_parse_bool,         0,       1,                OF_S(user_samples),           EVENTS  },
     { "Session", "KernelSamples",     "yes",        "yes or no",                                                          config_parse_bool,         0,       1,                OF_S(kernel_samples),         EVENTS  },

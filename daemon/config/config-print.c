@@ -51,12 +51,13 @@ static void config_print_call_graph(const ConfigKey *key _unused_, const void *b
     static const char *const words[] = {[CALL_GRAPH_NONE] = "none",
                                         [CALL_GRAPH_FP] = "fp",
                                         [CALL_GRAPH_DWARF] = "dwarf",
-                                        [CALL_GRAPH_LBR] = "lbr"};
+                                        [CALL_GRAPH_LBR] = "lbr",
+                                        [CALL_GRAPH_UNWIND] = "unwind"};
     const SessionConfig *session = base;
 
     text_puts(out, words[session->call_graph]);
-    if (session->call_graph == CALL_GRAPH_DWARF)
-        text_printf(out, ":%" PRIu32, session->dwarf_bytes);
+    if (session->stack_bytes > 0)
+        text_printf(out, ":%" PRIu32, session->stack_bytes);
 }
 
 static void config_print_text(const ConfigKey *key, const void *base, Buffer *out) {

@@ -18,7 +18,8 @@
 enum {
     ZSTD_LEVEL_DEFAULT = 3,
     DWARF_BYTES_DEFAULT = 8192,
-    DWARF_BYTES_MAX = 65528,
+    UNWIND_BYTES_DEFAULT = 16384,
+    STACK_BYTES_MAX = 65528,
     CPU_MAX = 8191
 };
 
@@ -151,23 +152,24 @@ int config_parse_call_graph(const ConfigKey *key _unused_, const char *value, vo
     static const char *const words[] = {
         [CALL_GRAPH_NONE] = "none", [CALL_GRAPH_FP] = "fp", [CALL_GRAPH_LBR] = "lbr"};
     SessionConfig *session = base;
-    uint64_t bytes = DWARF_BYTES_DEFAULT;
+    bool is_dwarf = value[0] == 'd';
+    uint64_t bytes = is_dwarf ? DWARF_BYTES_DEFAULT : UNWIND_BYTES_DEFAULT;
     const char *rest = NULL;
     int r;
 
     for (size_t i = 0; i < ARRAY_SIZE(words); i++)
         if (words[i] && strcmp(value, words[i]) == 0) {
             session->call_graph = (CallGraph)i;
-            session->dwarf_bytes = 0;
+            session->stack_bytes = 0;
             return 0;
         }
-    r = config_value_split_word(value, "dwarf", &rest);
+    r = config_value_split_word(value, is_dwarf ? "dwarf" : "unwind", &rest);
     if (r == 0 && rest)
         r = parse_size(rest, &bytes);
-    if (r < 0 || bytes < 1 || bytes > DWARF_BYTES_MAX)
+    if (r < 0 || bytes < 1 || bytes > STACK_BYTES_MAX)
         return r < 0 ? r : -ERANGE;
-    session->call_graph = CALL_GRAPH_DWARF;
-    session->dwarf_bytes = (uint32_t)ALIGN8(bytes);
+    session->call_graph = is_dwarf ? CALL_GRAPH_DWARF : CALL_GRAPH_UNWIND;
+    session->stack_bytes = (uint32_t)ALIGN8(bytes);
     return 0;
 }
 

@@ -34,7 +34,8 @@ typedef enum CallGraph {
     CALL_GRAPH_NONE,
     CALL_GRAPH_FP,
     CALL_GRAPH_DWARF,
-    CALL_GRAPH_LBR
+    CALL_GRAPH_LBR,
+    CALL_GRAPH_UNWIND
 } CallGraph;
 typedef enum Layout { LAYOUT_FILE, LAYOUT_DIRECTORY } Layout;
 typedef enum Storage { STORAGE_PERSISTENT, STORAGE_VOLATILE } Storage;
@@ -55,7 +56,7 @@ typedef struct SessionConfig {
     bool frequency_is_said;         /* set explicitly; then it applies to tracepoints, too */
     uint64_t period;                /* 0: sample by frequency */
     CallGraph call_graph;
-    uint32_t dwarf_bytes; /* stack size with CALL_GRAPH_DWARF; else 0 */
+    uint32_t stack_bytes; /* stack size in a sample with CALL_GRAPH_DWARF or _UNWIND; else 0 */
     bool exclude_idle, user_samples, kernel_samples, namespaces;
     char cpus[CONFIG_CPUS_MAX];     /* a list like "0-3,8"; "": all */
     char cgroup[CONFIG_PATH_MAX];   /* relative to the cgroup root, no slash before or after; "":

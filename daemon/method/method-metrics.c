@@ -128,6 +128,16 @@ static json_t *method_metrics_label_session(const SessionEntry *entry) {
     return json_pack("{s:s}", "session", entry->config.name);
 }
 
+static void method_metrics_add_stacks(json_t **list, const SessionEntry *entry,
+                                      const SessionTotals *totals) {
+    for (unsigned i = 0; totals->is_unwound && i < UNWIND_VERDICTS; i++)
+        method_metrics_add(list, "profd_stacks_total", "counter",
+                           "Stacks of user code that were unwound, by how that ended",
+                           json_pack("{s:s, s:s}", "session", entry->config.name, "result",
+                                     unwind_verdict_name(i)),
+                           (double)totals->stacks.samples[i]);
+}
+
 static void method_metrics_add_states(json_t **list, const SessionEntry *entry) {
     size_t n;
     const DegradedReason *reasons = degraded_reasons(&n);
@@ -180,6 +190,7 @@ static json_t *method_metrics_metrics(const Daemon *daemon) {
             method_metrics_add(&list, row->name, row->type, row->help,
                                method_metrics_label_session(entry), row->value(&totals));
         }
+        method_metrics_add_stacks(&list, entry, &totals);
         method_metrics_add_states(&list, entry);
     }
     return json_pack("{s:o}", "metrics", list);

@@ -75,7 +75,8 @@ static const char *method_status_call_graph_words(const SessionConfig *config) {
     static const char *const words[] = {[CALL_GRAPH_NONE] = "no call graphs",
                                         [CALL_GRAPH_FP] = "fp call graphs",
                                         [CALL_GRAPH_DWARF] = "dwarf call graphs",
-                                        [CALL_GRAPH_LBR] = "lbr call graphs"};
+                                        [CALL_GRAPH_LBR] = "lbr call graphs",
+                                        [CALL_GRAPH_UNWIND] = "unwound call graphs"};
 
     return words[config->call_graph];
 }
@@ -171,6 +172,18 @@ static json_t *method_status_session_nature(const SessionEntry *entry) {
         method_status_missing_json(entry));
 }
 
+/* NULL where no stacks are unwound. */
+static json_t *method_status_stacks_json(const SessionTotals *totals) {
+    json_t *stacks = totals->is_unwound ? json_object() : json_null();
+
+    if (!totals->is_unwound)
+        return stacks;
+    for (unsigned i = 0; stacks && i < UNWIND_VERDICTS; i++)
+        value_set(&stacks, unwind_verdict_name(i), answer_count(totals->stacks.samples[i]));
+    value_set(&stacks, "stackBytes", answer_count(totals->stack_bytes));
+    return stacks;
+}
+
 /* The figures of the session so far. */
 static json_t *method_status_session_figures(const Daemon *daemon, const SessionEntry *entry) {
     SessionTotals totals = session_entry_totals(entry);
@@ -180,7 +193,7 @@ static json_t *method_status_session_figures(const Daemon *daemon, const Session
 
     (void)store_span(daemon->store, entry->config.name, &oldest, &newest);
     coverage = store_coverage(daemon->store, entry->config.name);
-    return json_pack("{s:o, s:o, s:o, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+    return json_pack("{s:o, s:o, s:o, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
                      "samples", answer_count(totals.samples), "lost", answer_count(totals.lost),
                      "throttled", answer_count(totals.throttles), "samplesPerSecond",
                      session_entry_rate(entry, clock_monotonic_ns()), "storedBytes",
@@ -191,7 +204,7 @@ static json_t *method_status_session_figures(const Daemon *daemon, const Session
                      "oldestUsec", answer_time(oldest), "newestUsec", answer_time(newest),
                      "queueBytes", answer_count(totals.queue_bytes), "degraded",
                      method_status_degraded_json(session_entry_degraded(entry)), "coverage",
-                     coverage_json(&coverage));
+                     coverage_json(&coverage), "stacks", method_status_stacks_json(&totals));
 }
 
 json_t *session_json(const Daemon *daemon, const SessionEntry *entry) {

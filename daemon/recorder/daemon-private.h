@@ -48,6 +48,7 @@ struct Daemon {
     PdEnvironment *environment;
     Sampler *sampler;
     Tracker *tracker;
+    Unwinder *unwinder;
     Own *own; /* NULL: profd records whole CPUs */
     Store *store;
     ByteRate rate;

@@ -315,6 +315,9 @@ static int daemon_run_start_tracker(Daemon *daemon) {
                               .userdata = daemon};
     int r = tracker_new(&options, &daemon->tracker);
 
+    if (r == 0)
+        r = unwinder_new(tracker_history(daemon->tracker), tracker_tables(daemon->tracker),
+                         &daemon->unwinder);
     return r == 0 && options.sees_own
                ? own_new(daemon->loop, daemon->sampler, daemon->tracker, &daemon->own)
                : r;
@@ -504,6 +507,7 @@ Daemon *daemon_free(Daemon *daemon) {
     /* It is fed while the events are closed. */
     daemon->notify = notify_free(daemon->notify);
     own_free(daemon->own);
+    unwinder_free(daemon->unwinder);
     tracker_free(daemon->tracker);
     group_searches_free(daemon->searches);
     housekeeper_free(daemon->opener, &is_opened);

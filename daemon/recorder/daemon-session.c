@@ -263,7 +263,8 @@ int daemon_open_sessions(Daemon *daemon) {
 }
 
 int daemon_begin_sessions(Daemon *daemon) {
-    SessionHost host = {daemon->sampler, daemon->tracker, daemon->store, &daemon->rate};
+    SessionHost host = {daemon->sampler, daemon->tracker, daemon->store, &daemon->rate,
+                        daemon->unwinder};
     int r;
 
     session_table_set_host(daemon->sessions, &host);

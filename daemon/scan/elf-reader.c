@@ -8,6 +8,7 @@
 #include "scan/cache/elf-cache.h"
 #include "scan/elf-helper.h"
 #include "scan/image-file.h"
+#include "scan/cache/vdso-file.h"
 #include "util/clock.h"
 
 /*
@@ -135,7 +136,8 @@ int elf_reader_table(ElfReader *reader, const MappedImage *image, TableCache *ta
 
     *ret = (TableAnswer){.image = *image};
     ret->image.path = NULL;
-    r = image_opener_open(reader->opener, image, &ret->id, &fd);
+    r = vdso_is_mapped(image) ? vdso_open(&fd)
+                              : image_opener_open(reader->opener, image, &ret->id, &fd);
     if (r == 0 && !table_cache_has(tables, &ret->id)) {
         r = elf_reader_read_table(reader, image, &ret->id, fd, &ret->table);
         ret->is_final = r < 0 && elf_reader_is_final(r);

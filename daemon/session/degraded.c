@@ -34,6 +34,7 @@ static const DegradedReason rows[] = {
     { DEGRADED_NO_CPUS,           "noCpus",           "degraded-no-cpus",           "none of its CPUs is online, and it records nothing",          "bring one online, or name others in CPUs="            },
     { DEGRADED_SCAN_STUCK,        "scanStuck",        "degraded-scan-stuck",        "profd waits for what it reads of /proc, and new programs have no names", "end the process that hangs, or restart profd"    },
     { DEGRADED_NO_BUILD_IDS,      "noBuildIds",       "degraded-no-build-ids",      "profd-elf does not run, and new programs have no build ids",  "see journalctl -u profd, or install profd again"      },
+    { DEGRADED_SHORT_STACKS,      "shortStacks",      "degraded-short-stacks",      "fewer than 80 % of its stacks reach their outermost frame",   "see 'profctl show-session' for the reasons"           },
 };
 /* clang-format on */
 

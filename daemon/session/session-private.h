@@ -8,6 +8,7 @@
 #include "session/dropped.h"
 #include "session/resume.h"
 #include "session/session.h"
+#include "stack/stack-share.h"
 
 enum { SESSION_GATHERS = 8 };
 
@@ -30,6 +31,9 @@ struct Session {
                                   * room */
     bool removes_broken_samples; /* it has events whose samples some kernels write incorrectly */
     Buffer cleaned;
+    Buffer unwound;
+    UnwinderCounts stacks, shared; /* since the session began, and those that `share` knows */
+    StackShare share;
     uint64_t round_start_ns; /* start of the sweep at the last FINISHED_ROUND; 0: none yet */
     unsigned generation;
     ClockAnchor began;

@@ -75,6 +75,7 @@ Session *session_close(Session *session, bool keep_rings) {
     store_session_close(session->store);
     resume_free(session->resume);
     buffer_done(&session->cleaned);
+    buffer_done(&session->unwound);
     dropped_done(&session->dropped);
     pd_coverage_done(&session->pending);
     for (size_t i = 0; i < SESSION_GATHERS; i++)
@@ -239,12 +240,21 @@ static Bytes session_run_remove_broken(Session *session, unsigned cpu, Bytes rec
     size_t left_out;
 
     buffer_clear(&session->cleaned);
-    left_out = broken_samples_remove(sampler_events(session->sampler), records, &session->cleaned);
+    left_out =
+        broken_samples_remove(sampler_taken_events(session->sampler), records, &session->cleaned);
     if (left_out > 0) {
         session->account.lost += left_out;
         session_note(session, &(SegmentFacts){.lost = left_out, .cpu = cpu});
     }
     return buffer_error(&session->cleaned) < 0 ? (Bytes){} : buffer_bytes(&session->cleaned);
+}
+
+/* With call chains where the records have copies of stacks. */
+static Bytes session_run_unwind(Session *session, Bytes records) {
+    buffer_clear(&session->unwound);
+    unwinder_take(session->host.unwinder, sampler_taken_events(session->sampler), records,
+                  &session->unwound, &session->stacks);
+    return buffer_error(&session->unwound) < 0 ? (Bytes){} : buffer_bytes(&session->unwound);
 }
 
 static void session_run_drop(Session *session, unsigned cpu, Bytes records) {
@@ -295,8 +305,8 @@ int session_take(Session *session, const Batch *batch) {
     int r = 0;
 
     if (session->resume)
-        records =
-            resume_skip(session->resume, sampler_events(session->sampler), batch->cpu, records);
+        records = resume_skip(session->resume, sampler_taken_events(session->sampler), batch->cpu,
+                              records);
     if (session->removes_broken_samples)
         records = session_run_remove_broken(session, batch->cpu, records);
     /* No segment is open, because the queue had no room to begin one. */
@@ -304,6 +314,8 @@ int session_take(Session *session, const Batch *batch) {
         session_run_drop(session, batch->cpu, records);
         return 0;
     }
+    if (sampler_is_unwound(session->sampler))
+        records = session_run_unwind(session, records);
     if (!byte_rate_pass(session->host.rate, records.size, clock_monotonic_ns())) {
         session_run_drop(session, batch->cpu, records);
         return session_run_log_limit(session);
@@ -379,6 +391,18 @@ static bool session_run_is_round(Session *session, uint64_t start_ns) {
     return due;
 }
 
+/* Adds the stacks of this sweep. Samples without user code have none. */
+static void session_run_share_stacks(Session *session, uint64_t now_ns) {
+    uint64_t all = 0,
+             whole = session->stacks.samples[UNWIND_WHOLE] - session->shared.samples[UNWIND_WHOLE];
+
+    for (unsigned i = 0; i < UNWIND_VERDICTS; i++)
+        if (i != UNWIND_NO_USER)
+            all += session->stacks.samples[i] - session->shared.samples[i];
+    session->shared = session->stacks;
+    stack_share_add(&session->share, now_ns, whole, all);
+}
+
 int session_end_sweep(Session *session, uint64_t start_ns, const ClockAnchor *clock) {
     bool round;
     int r;
@@ -389,6 +413,8 @@ int session_end_sweep(Session *session, uint64_t start_ns, const ClockAnchor *cl
     if (r == 0)
         r = session_queue_gathered(session);
     session_cover(session, start_ns);
+    if (sampler_is_unwound(session->sampler))
+        session_run_share_stacks(session, clock->monotonic_ns);
     round = session_run_is_round(session, start_ns);
     session->sweep++;
     sampler_note_sweep(session->sampler, session->sweep);
@@ -422,6 +448,8 @@ unsigned session_update_degraded(Session *session, unsigned others, uint64_t now
         set |= DEGRADED_WRITER_BLOCKED;
     if (session_run_drops_lately(session, counts.dropped_samples, now_ns))
         set |= DEGRADED_LOST;
+    if (sampler_is_unwound(session->sampler) && stack_share_is_short(&session->share, now_ns))
+        set |= DEGRADED_SHORT_STACKS;
     degraded_log(session->config.name, session->degraded, set);
     session->degraded = set;
     return set;

@@ -29,6 +29,7 @@ SessionTotals session_totals(const Session *session) {
                             .segment_bytes = counts.stored_bytes,
                             .sweep = session->sweep,
                             .written_sweep = store_session_written(session->store),
+                            .stacks = session->stacks,
                             .error = counts.error};
 
     if (session->emission)
@@ -36,6 +37,8 @@ SessionTotals session_totals(const Session *session) {
     if (session->sampler) {
         SamplerCounts sampled = sampler_counts(session->sampler);
 
+        totals.is_unwound = sampler_is_unwound(session->sampler);
+        totals.stack_bytes = sampler_stack_bytes(session->sampler);
         totals.throttles = sampled.throttles;
         totals.throttled_ns = sampled.throttled_ns;
     }

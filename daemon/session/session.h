@@ -10,6 +10,7 @@
 #include "capture/sampler/sampler.h"
 #include "process/history/history.h"
 #include "session/byte-rate.h"
+#include "stack/unwinder.h"
 #include "store/writer/store-session.h"
 #include "tracker/tracker.h"
 #include "util/macro.h"
@@ -20,6 +21,7 @@ typedef struct SessionHost {
     Tracker *tracker;
     Store *store;
     ByteRate *rate; /* of all sessions together */
+    Unwinder *unwinder;
 } SessionHost;
 
 typedef struct Session Session;
@@ -121,6 +123,9 @@ typedef struct SessionTotals {
     uint64_t sweep;           /* the last sweep that ended */
     uint64_t written_sweep;   /* the last sweep that is written completely */
     int error;                /* why the writer fails at present; 0: it does not */
+    bool is_unwound;          /* its stacks are unwound before they are stored */
+    UnwinderCounts stacks;    /* of these */
+    uint32_t stack_bytes;     /* that a sample copies at most */
 } SessionTotals;
 
 SessionTotals session_totals(const Session *session);

@@ -64,7 +64,8 @@ static void check_sound(const Config *config) {
         assert(s->buffer_bytes <= config->max_buffer_total_bytes);
         assert(s->n_pids == 0 || !s->cgroup[0]);
         assert(s->user_samples || s->kernel_samples);
-        assert((s->call_graph == CALL_GRAPH_DWARF) == (s->dwarf_bytes > 0));
+        assert((s->call_graph == CALL_GRAPH_DWARF || s->call_graph == CALL_GRAPH_UNWIND) ==
+               (s->stack_bytes > 0));
         enabled += s->enabled;
     }
     assert(enabled <= config->max_sessions);

@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Stacks of user space (CallGraph=dwarf): perf unwinds them from what profd records as from what
+"""Stacks of user space. CallGraph=dwarf: perf unwinds them from what profd records as from what
 perf records, of programs without frame pointers that ran before and that began after, and other
-sessions hold nothing more for it."""
+sessions hold nothing more for it. CallGraph=unwind: profd unwinds them itself, down to the first
+function of each program, and stores nothing of the stack."""
 
 import collections
 import contextlib
+import json
 import os
 import re
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from daemon import Daemon, session  # noqa: E402
@@ -101,6 +104,62 @@ def stacks_are_unwound_as_those_of_perf_record():
         check(data_mappings(path) > 0, "a snapshot of stacks has no data mappings")
         for recording in daemon.segments():
             equal(data_mappings(recording), 0, "data mappings of a session without stacks")
+
+
+SECRET = "profd-marker-of-a-secret"
+UNWIND = ["-e", "cpu-clock", "-F", str(HZ), "--call-graph=unwind", "--set=RotateIntervalSec=1s", "--compress=none"]
+
+
+def check_outermost(found, what):
+    n, good = found.total(), sum(n for stack, n in found.items() if stack[-1:] == ("_start",) and len(stack) > DEEP)
+    check(n >= 5 and good >= n * 0.99, f"of {n} stacks of {what} {good} reach _start, the others are "
+                                            f"{[stack for stack in found if stack[-1:] != ('_start',)][:3]}")
+
+
+def ready(daemon):
+    """The samples since the last look had all tables that they need."""
+    stacks = show(daemon)
+    return stacks["whole"] > HZ and stacks["pending"] == ready.pending or setattr(ready, "pending", stacks["pending"])
+
+
+def show(daemon):
+    return json.loads(call(daemon, "show-session", "stacks", "--json"))[0]["session"]["stacks"]
+
+
+def holding(folder, text):
+    """Files in which the text stands."""
+    found = []
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(parent, name)
+            if os.path.isfile(path):
+                with open(path, "rb") as file:
+                    if text.encode() in file.read():
+                        found.append(path)
+    return found
+
+
+@test
+def profd_unwinds_down_to_the_first_function_and_stores_no_stack():
+    need_root()
+    with scratch() as folder, load("deep", SECRET) as before, Daemon(folder, config=CONFIG) as daemon:
+        call(daemon, "start", "stacks", *UNWIND)
+        with load("deep", SECRET) as after:
+            ready.pending = None
+            wait_until(lambda: ready(daemon), 30, "the unwind tables of all that runs")
+            time.sleep(4)
+            path = call(daemon, "snapshot", "--last=3s", "-s", "stacks").strip()
+            stacks = show(daemon)
+        equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+        found = chains(path)
+        for pid, what in ((before.pid, "a program that ran before"), (after.pid, "a program that began later")):
+            check_outermost(found[pid], what)
+        equal(stacks["stackBytes"], 16384, "bytes of stack in a sample")
+        for recording in (path, *daemon.segments("stacks")):
+            attrs = subprocess.run(["perf", "evlist", "-v", "-i", recording], capture_output=True, text=True,
+                                   check=True).stdout
+            check("CALLCHAIN" in attrs and "STACK_USER" not in attrs and "REGS_USER" not in attrs, attrs)
+        equal(holding(folder, SECRET), [], "files that hold a secret of a stack")
 
 
 main()

@@ -111,7 +111,8 @@ static int event_attr_settle_call_graph(const EventSpec *s, const EventPolicy *p
         return event_attr_fail(
             s, error, error_size,
             "cannot have the call graph 'dwarf' on this architecture, 'fp' works");
-    else if (kind == EVENT_CALL_GRAPH_DWARF)
+    else if (kind == EVENT_CALL_GRAPH_DWARF ||
+             (kind == EVENT_CALL_GRAPH_UNWIND && !(a->flags & PD_ATTR_EXCLUDE_USER)))
         event_attr_settle_stack(s, policy, a);
     else if (kind == EVENT_CALL_GRAPH_LBR && !(a->flags & PD_ATTR_EXCLUDE_USER)) {
         a->sample_type |= PD_SAMPLE_BRANCH_STACK;
@@ -198,6 +199,23 @@ static void event_attr_settle_reads(const EventList *list, PdAttr *attrs) {
 
 bool event_attr_has_registers(void) {
     return user_registers != 0;
+}
+
+PdAttr event_attr_unwound(const PdAttr *attr) {
+    PdAttr unwound = *attr;
+
+    unwound.sample_type &= ~(uint64_t)(PD_SAMPLE_REGS_USER | PD_SAMPLE_STACK_USER);
+    unwound.flags &= ~PD_ATTR_EXCLUDE_CALLCHAIN_USER;
+    unwound.sample_regs_user = 0;
+    unwound.sample_stack_user = 0;
+    return unwound;
+}
+
+bool event_attr_is_for_unwinding(const EventSpec *spec, const EventPolicy *policy,
+                                 const PdAttr *attr) {
+    return spec->call_graph == EVENT_CALL_GRAPH_UNSET && spec->max_stack == 0 &&
+           policy->call_graph == EVENT_CALL_GRAPH_UNWIND &&
+           attr->sample_type & PD_SAMPLE_STACK_USER;
 }
 
 int event_attrs_settle(const EventList *list, const EventPolicy *policy, PdAttr *ret,

@@ -19,7 +19,7 @@ typedef struct EventPolicy {
     bool frequency_is_said;    /* then it holds for events that have a period by nature, too */
     uint64_t period;           /* instead of a frequency, for all events; 0: none */
     EventCallGraph call_graph; /* UNSET is none */
-    uint32_t stack_bytes;      /* with EVENT_CALL_GRAPH_DWARF; 0: the usual */
+    uint32_t stack_bytes;      /* with EVENT_CALL_GRAPH_DWARF or _UNWIND; 0: the usual */
     bool exclude_idle;         /* where the event is a clock: some PMUs refuse it */
     bool exclude_user, exclude_kernel;
     bool inherit;   /* the target is a process, not CPUs */
@@ -30,6 +30,11 @@ typedef struct EventPolicy {
 
 /* Whether stacks can be taken along with the registers of user code. */
 bool event_attr_has_registers(void);
+/* What a recording says of an event whose stacks are unwound before they are stored. */
+PdAttr event_attr_unwound(const PdAttr *attr);
+/* Whether that is to happen to the samples of `attr`, which was made of the spec. */
+bool event_attr_is_for_unwinding(const EventSpec *spec, const EventPolicy *policy,
+                                 const PdAttr *attr);
 /* ret holds list->n attrs. -EINVAL: `error` has one sentence about the event *ret_bad. An event
  * that leaves out user code and has the call graph of `lbr` gets that of `fp`, as with perf. */
 int event_attrs_settle(const EventList *list, const EventPolicy *policy, PdAttr *ret,

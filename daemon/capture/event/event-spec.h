@@ -32,6 +32,7 @@ typedef enum EventCallGraph {
     EVENT_CALL_GRAPH_FP,
     EVENT_CALL_GRAPH_DWARF,
     EVENT_CALL_GRAPH_LBR,
+    EVENT_CALL_GRAPH_UNWIND, /* as dwarf, and unwound before it is stored */
 } EventCallGraph;
 
 typedef struct EventSpec {

@@ -48,15 +48,17 @@ int event_table_of_sampler(Sampler *sampler) {
     return 0;
 }
 
-int event_table_of_session(SamplerSession *session) {
+/* As they are stored, or as their records lie in the rings. */
+static int event_table_make(const SamplerSession *session, bool stored, PdEvents **ret) {
     _cleanup_(pd_events_freep) PdEvents *events = NULL;
     int r = pd_events_new(&events);
 
     for (size_t e = 0; r == 0 && e < session->plan.n; e++) {
         const PlanEvent *planned = &session->plan.events[e];
+        PdAttr attr = stored ? plan_stored_attr(planned) : planned->attr;
         PdEvent *event;
 
-        r = pd_events_add(events, &planned->attr, (Bytes){}, NULL, 0, &event);
+        r = pd_events_add(events, &attr, (Bytes){}, NULL, 0, &event);
         if (r == 0 && planned->leader != PLAN_NO_LEADER)
             event->leader = (uint32_t)planned->leader;
         if (r == 0)
@@ -68,9 +70,22 @@ int event_table_of_session(SamplerSession *session) {
     }
     if (r == 0)
         r = event_table_add_side_band(events, session->sampler);
+    if (r == 0)
+        *ret = TAKE_PTR(events);
+    return r;
+}
+
+int event_table_of_session(SamplerSession *session) {
+    _cleanup_(pd_events_freep) PdEvents *events = NULL, *taken = NULL;
+    int r = event_table_make(session, true, &events);
+
+    if (r == 0 && plan_unwinds(&session->plan))
+        r = event_table_make(session, false, &taken);
     if (r < 0)
         return r;
     pd_events_free(session->events);
+    pd_events_free(session->taken);
     session->events = TAKE_PTR(events);
+    session->taken = TAKE_PTR(taken);
     return 0;
 }

@@ -48,7 +48,7 @@ struct SamplerSession {
     uint32_t *tids; /* with pids: their threads */
     size_t n_tids;
     uint64_t identity;
-    PdEvents *events;
+    PdEvents *events, *taken; /* as stored; as in the rings, NULL: the same */
 
     /* sweep */
     uint64_t sweeps[RING_MARKS]; /* that ended and are not written yet */

@@ -28,4 +28,5 @@ typedef enum Degraded {
     DEGRADED_NO_CPUS = 1 << 21,
     DEGRADED_SCAN_STUCK = 1 << 22,
     DEGRADED_NO_BUILD_IDS = 1 << 23,
+    DEGRADED_SHORT_STACKS = 1 << 24,
 } Degraded;

@@ -21,8 +21,11 @@ uint64_t limit_frequency(uint64_t wanted_hz, uint64_t configured_hz, uint64_t ke
  * the budget, but no less than LIMIT_RING_PAGES_MIN pages. */
 uint64_t limit_ring_bytes(uint64_t wanted, size_t n_rings, uint64_t budget);
 uint64_t limit_ring_bytes_min(void);
-/* How long such a ring holds what one CPU samples at that rate. */
-uint64_t limit_ring_span_ms(uint64_t ring_bytes, uint64_t frequency_hz);
+/* Of a ring that holds three seconds of samples with copies of the stack. */
+uint64_t limit_ring_bytes_for_stacks(uint64_t stack_bytes, uint64_t frequency_hz);
+/* How long such a ring holds what one CPU samples at that rate, with a copy of so many bytes of
+ * stack in each sample. */
+uint64_t limit_ring_span_ms(uint64_t ring_bytes, uint64_t stack_bytes, uint64_t frequency_hz);
 
 /* What the rings of a user may take who may not lock as much as he likes, each mapped twice. */
 uint64_t limit_locked_bytes(void);

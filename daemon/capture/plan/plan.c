@@ -28,7 +28,12 @@
 
 #define PRECISE_BITS (3ULL << PD_ATTR_PRECISE_IP_SHIFT)
 
-enum { ERROR_TEXT_MAX = 1024, DESCRIBED_MAX = 4, FREQUENCY_MAX_HZ = 100000 };
+enum {
+    ERROR_TEXT_MAX = 1024,
+    DESCRIBED_MAX = 4,
+    FREQUENCY_MAX_HZ = 100000,
+    UNWIND_BYTES_MIN = 4096
+};
 
 /* A plan that is being made. */
 typedef struct Planning {
@@ -52,6 +57,39 @@ void plan_done(Plan *plan) {
     free(plan->description);
     buffer_done(&plan->tracing);
     *plan = (Plan){};
+}
+
+PdAttr plan_stored_attr(const PlanEvent *event) {
+    return event->is_unwound ? event_attr_unwound(&event->attr) : event->attr;
+}
+
+uint64_t plan_stack_bytes(const Plan *plan) {
+    uint64_t most = 0;
+
+    for (size_t i = 0; i < plan->n; i++)
+        most = MAX(most, (uint64_t)plan->events[i].attr.sample_stack_user);
+    return most;
+}
+
+bool plan_halve_stacks(Plan *plan) {
+    bool halved = false;
+
+    for (size_t i = 0; i < plan->n; i++) {
+        PlanEvent *event = &plan->events[i];
+
+        if (!event->is_unwound || event->attr.sample_stack_user < 2 * UNWIND_BYTES_MIN)
+            continue;
+        event->attr.sample_stack_user = ALIGN8(event->attr.sample_stack_user / 2);
+        halved = true;
+    }
+    return halved;
+}
+
+bool plan_unwinds(const Plan *plan) {
+    for (size_t i = 0; i < plan->n; i++)
+        if (plan->events[i].is_unwound)
+            return true;
+    return false;
 }
 
 int plan_encode(const PdAttr *attr, KeeperEvent *ret) {
@@ -78,7 +116,7 @@ static KeeperEvent plan_event_on(PlanTarget target, unsigned cpu) {
 
 bool plan_takes_stacks(const Plan *plan) {
     for (size_t i = 0; i < plan->n; i++)
-        if (plan->events[i].attr.sample_type & PD_SAMPLE_STACK_USER)
+        if (plan_stored_attr(&plan->events[i]).sample_type & PD_SAMPLE_STACK_USER)
             return true;
     return false;
 }
@@ -109,7 +147,7 @@ static uint64_t plan_hash_text(uint64_t seed, const char *text) {
 uint64_t plan_identity(const SessionConfig *config) {
     const uint64_t numbers[] = {
         config->frequency_hz,      config->period,       config->call_graph,
-        config->dwarf_bytes,       config->exclude_idle, config->user_samples,
+        config->stack_bytes,       config->exclude_idle, config->user_samples,
         config->kernel_samples,    config->n_pids,       config->n_tids,
         config->frequency_is_said,
     };
@@ -127,7 +165,8 @@ uint64_t plan_identity(const SessionConfig *config) {
 /* Registers of user code are known on few architectures; without them there is nothing to unwind.
  */
 static CallGraph plan_call_graph_of(const SessionConfig *config) {
-    return config->call_graph == CALL_GRAPH_DWARF && !event_attr_has_registers()
+    return (config->call_graph == CALL_GRAPH_DWARF || config->call_graph == CALL_GRAPH_UNWIND) &&
+                   !event_attr_has_registers()
                ? CALL_GRAPH_FP
                : config->call_graph;
 }
@@ -135,10 +174,11 @@ static CallGraph plan_call_graph_of(const SessionConfig *config) {
 static EventPolicy plan_policy_of(const PlanOptions *options) {
     /* clang-format off */
     static const EventCallGraph call_graphs[] = {
-        [CALL_GRAPH_NONE]  = EVENT_CALL_GRAPH_NONE,
-        [CALL_GRAPH_FP]    = EVENT_CALL_GRAPH_FP,
-        [CALL_GRAPH_DWARF] = EVENT_CALL_GRAPH_DWARF,
-        [CALL_GRAPH_LBR]   = EVENT_CALL_GRAPH_LBR,
+        [CALL_GRAPH_NONE]   = EVENT_CALL_GRAPH_NONE,
+        [CALL_GRAPH_FP]     = EVENT_CALL_GRAPH_FP,
+        [CALL_GRAPH_DWARF]  = EVENT_CALL_GRAPH_DWARF,
+        [CALL_GRAPH_LBR]    = EVENT_CALL_GRAPH_LBR,
+        [CALL_GRAPH_UNWIND] = EVENT_CALL_GRAPH_UNWIND,
     };
     /* clang-format on */
     const SessionConfig *config = options->config;
@@ -149,7 +189,7 @@ static EventPolicy plan_policy_of(const PlanOptions *options) {
         .frequency_is_said = config->frequency_is_said,
         .period = config->period,
         .call_graph = call_graphs[plan_call_graph_of(config)],
-        .stack_bytes = config->dwarf_bytes,
+        .stack_bytes = config->stack_bytes,
         .exclude_idle = config->exclude_idle,
         .exclude_user = !config->user_samples,
         .exclude_kernel = !config->kernel_samples,
@@ -405,7 +445,10 @@ static int plan_settle_items(Planning *planning) {
     return r;
 }
 
-static int plan_take_specs(const EventList *list, const PdAttr *attrs, Plan *plan) {
+static int plan_take_specs(const Planning *planning, const PdAttr *attrs) {
+    const EventList *list = planning->list;
+    Plan *plan = planning->plan;
+
     plan->events = calloc(list->n, sizeof(*plan->events));
     if (!plan->events)
         return -ENOMEM;
@@ -415,6 +458,8 @@ static int plan_take_specs(const EventList *list, const PdAttr *attrs, Plan *pla
         int r;
 
         *event = (PlanEvent){.attr = attrs[i],
+                             .is_unwound =
+                                 event_attr_is_for_unwinding(spec, &planning->policy, &attrs[i]),
                              .name = strdup(spec->name),
                              .leader = spec->leader == i ? PLAN_NO_LEADER : (int)spec->leader};
         if (!event->name)
@@ -515,7 +560,7 @@ static int plan_parse(Planning *planning) {
     if (r == 0)
         r = plan_settle_attrs(planning, &attrs);
     if (r == 0)
-        r = plan_take_specs(planning->list, attrs, planning->plan);
+        r = plan_take_specs(planning, attrs);
     return r == 0 ? plan_settle_items(planning) : r;
 }
 

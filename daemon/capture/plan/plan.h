@@ -16,7 +16,8 @@
 enum { PLAN_NO_LEADER = -1 };
 
 typedef struct PlanEvent {
-    PdAttr attr;
+    PdAttr attr;     /* as it is opened */
+    bool is_unwound; /* its stacks become call chains before they are stored */
     char *name;
     int leader;   /* index of the event that leads its group, before it; or PLAN_NO_LEADER */
     CpuList cpus; /* where its counters are; empty: everywhere */
@@ -59,6 +60,14 @@ bool plan_takes_stacks(const Plan *plan);
 
 static const PlanTarget plan_any = {.pid = -1};
 
+/* Whether samples of some event are unwound before they are stored. */
+bool plan_unwinds(const Plan *plan);
+/* The most bytes of stack that a sample copies. */
+uint64_t plan_stack_bytes(const Plan *plan);
+/* Lets events whose samples are unwound copy half of that, down to 4K. False: none can do so. */
+bool plan_halve_stacks(Plan *plan);
+/* The attr of the event in a recording. */
+PdAttr plan_stored_attr(const PlanEvent *event);
 void plan_done(Plan *plan);
 /*
  * Tries what this machine has. An event or group that cannot be opened is left out and noted, the

@@ -25,6 +25,11 @@
  * the others. A session that cannot be opened leaves nothing behind and touches no other.
  */
 
+enum {
+    STACK_SPAN_MS = 2000, /* the least that a ring with copies of stacks holds */
+    STACK_HZ_USUAL = 99,
+};
+
 static bool sampler_follows_for(const Sampler *sampler, const SessionConfig *config) {
     return sampler_is_own(sampler) && !plan_has_threads(config) && !config->cgroup[0];
 }
@@ -45,6 +50,7 @@ int sampler_check_descriptors(const char *name, uint64_t needed) {
 SamplerSession *sampler_session_free(SamplerSession *session, bool at_keeper) {
     ring_set_done(&session->rings, at_keeper);
     pd_events_free(session->events);
+    pd_events_free(session->taken);
     plan_done(&session->plan);
     plan_notes_done(&session->notes);
     cpu_list_done(&session->wanted);
@@ -77,19 +83,40 @@ static uint64_t sampler_rings_budget(const Sampler *sampler) {
     return MIN(budget, locked);
 }
 
+/* Copies of stacks need rings larger than BufferSize=. */
+static uint64_t sampler_wanted_ring_bytes(const SamplerSession *session) {
+    uint64_t stack_bytes = plan_stack_bytes(&session->plan);
+    uint64_t hz = MAX(session->plan.hz, (uint64_t)STACK_HZ_USUAL);
+    uint64_t of_stacks = stack_bytes > 0 ? limit_ring_bytes_for_stacks(stack_bytes, hz) : 0;
+
+    return MAX(session->config.buffer_bytes, of_stacks);
+}
+
+static uint64_t sampler_ring_span_ms(const SamplerSession *session) {
+    return limit_ring_span_ms(session->ring_bytes, plan_stack_bytes(&session->plan),
+                              session->plan.hz ?: 1000);
+}
+
+/* Where rings cannot be as large as wanted, shorter copies of stacks are taken before less than two
+ * seconds of them fit. */
 static void sampler_size_rings(SamplerSession *session, size_t n_cpus) {
     const SessionRoom *room = &session->room;
-    uint64_t wanted = session->config.buffer_bytes, hz = session->plan.hz;
+    uint64_t wanted;
+    bool is_long;
 
-    session->ring_bytes = limit_ring_bytes(wanted, n_cpus, room->ring_bytes);
-    if (session->ring_bytes * 2 > wanted)
+    do {
+        wanted = sampler_wanted_ring_bytes(session);
+        session->ring_bytes = limit_ring_bytes(wanted, n_cpus, room->ring_bytes);
+        is_long =
+            plan_stack_bytes(&session->plan) == 0 || sampler_ring_span_ms(session) >= STACK_SPAN_MS;
+    } while (!is_long && plan_halve_stacks(&session->plan));
+    if (session->ring_bytes * 2 > session->config.buffer_bytes && is_long)
         return;
     session->degraded |= DEGRADED_SMALL_RINGS;
     log_warning(0,
                 "The rings of session '%s' get %" PRIu64 " bytes a CPU instead of %" PRIu64
                 " and hold about %" PRIu64 " ms of samples, raise %s for all %zu CPUs to have more",
-                session->config.name, session->ring_bytes, wanted,
-                limit_ring_span_ms(session->ring_bytes, hz ?: 1000),
+                session->config.name, session->ring_bytes, wanted, sampler_ring_span_ms(session),
                 room->is_by_config ? "MaxBufferTotal=" : "kernel.perf_event_mlock_kb or ulimit -l",
                 n_cpus);
 }

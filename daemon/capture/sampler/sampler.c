@@ -220,6 +220,18 @@ const PdEvents *sampler_events(const SamplerSession *session) {
     return session->events;
 }
 
+const PdEvents *sampler_taken_events(const SamplerSession *session) {
+    return session->taken ?: session->events;
+}
+
+bool sampler_is_unwound(const SamplerSession *session) {
+    return session->taken != NULL;
+}
+
+uint32_t sampler_stack_bytes(const SamplerSession *session) {
+    return (uint32_t)plan_stack_bytes(&session->plan);
+}
+
 const PdEvent *sampler_side_band_event(const Sampler *sampler) {
     return pd_events_at(sampler->side_band_events, 0);
 }

@@ -61,6 +61,13 @@ bool sampler_was_taken_over(const SamplerSession *session);
 /* What the session's files hold: its sampling events in order, then the side-band event; ids in
  * CPU order. They change, and sampler_generation() with them, when CPUs come and go. */
 const PdEvents *sampler_events(const SamplerSession *session);
+/* The same events as the records of a Batch have them: with the registers and stacks that are
+ * unwound before they are stored. */
+const PdEvents *sampler_taken_events(const SamplerSession *session);
+/* Whether samples of the session are unwound. */
+bool sampler_is_unwound(const SamplerSession *session);
+/* The most bytes of stack that a sample copies; 0: none. */
+uint32_t sampler_stack_bytes(const SamplerSession *session);
 /* The side-band event, with which emitted records are stamped. */
 const PdEvent *sampler_side_band_event(const Sampler *sampler);
 unsigned sampler_generation(const SamplerSession *session);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <stdio.h>
+#include <string.h>
 
 #include "load.h"
 
@@ -7,7 +8,7 @@
  * A known number of functions over one that keeps a CPU busy, without frame pointers, so that the
  * stack can be followed by unwind tables alone.
  *
- * Usage: deep     until killed
+ * Usage: deep [SECRET]     until killed; SECRET lies on its stack, again and again
  */
 
 enum { DEPTH = 12, TURN = 20000 };
@@ -30,7 +31,13 @@ __attribute__((noinline)) static uint64_t deep_odd(unsigned depth, uint64_t x) {
     return (depth > 0 ? deep_even(depth - 1, x * 5) : deep_leaf(x)) + 1;
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    volatile char secrets[256];
+    const char *secret = argc > 1 ? argv[1] : ".";
+    size_t length = strlen(secret);
+
+    for (size_t i = 0; i < sizeof(secrets); i++)
+        secrets[i] = secret[i % length];
     printf("ready\n");
     fflush(stdout);
     for (;;)

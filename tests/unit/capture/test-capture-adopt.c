@@ -245,7 +245,7 @@ TEST(data_mappings_of_late_are_heard_again) {
 
     sampler_remove(f.session);
     config.call_graph = CALL_GRAPH_DWARF;
-    config.dwarf_bytes = 1024;
+    config.stack_bytes = 1024;
     CHECK_OK(sampler_add(f.sampler, &config, &f.session));
     before = made_count(f.keeper);
     ids[0] = f.sampler->data.rings[0]->counters[0].id;
@@ -257,7 +257,7 @@ TEST(data_mappings_of_late_are_heard_again) {
     CHECK_EQ(ids[0], ids[1]);
     /* No session of the next recorder samples stacks. */
     config.call_graph = CALL_GRAPH_NONE;
-    config.dwarf_bytes = 0;
+    config.stack_bytes = 0;
     CHECK_OK(succeed(&f, &config));
     CHECK(!sampler_tells_data(f.sampler));
     CHECK_EQ(f.sampler->data.n, (size_t)0);

@@ -128,7 +128,7 @@ TEST(data_mappings_of_a_cpu_that_comes_back_are_recorded_again) {
     size_t n;
 
     config.call_graph = CALL_GRAPH_DWARF;
-    config.dwarf_bytes = 1024;
+    config.stack_bytes = 1024;
     PLUGGED(f, config);
 
     n = f.sampler->online.n;

@@ -33,8 +33,9 @@ TEST(rings_have_eight_pages_whatever_is_left) {
 }
 
 TEST(a_ring_of_512k_holds_two_seconds_at_999_hz) {
-    CHECK_EQ(limit_ring_span_ms(512 * K, 999) / 100, 20ULL);
-    CHECK_EQ(limit_ring_span_ms(512 * K, 0) > 0, true);
+    CHECK_EQ(limit_ring_span_ms(512 * K, 0, 999) / 100, 20ULL);
+    CHECK_EQ(limit_ring_span_ms(512 * K, 0, 0) > 0, true);
+    CHECK_EQ(limit_ring_span_ms(8192 * K, 16 * K, 99) / 1000, 5ULL);
 }
 
 TEST(rate_limit_of_the_kernel_is_read) {

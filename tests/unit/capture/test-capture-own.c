@@ -334,7 +334,7 @@ TEST(data_mappings_are_followed_too_while_a_session_takes_stacks) {
     n_before = made_count(f.keeper);
     sampler_watch_follow(f.sampler, count_calls, &n_wanted);
     stacks.call_graph = CALL_GRAPH_DWARF;
-    stacks.dwarf_bytes = 1024;
+    stacks.stack_bytes = 1024;
     CHECK_OK(sampler_add(f.sampler, &stacks, &session));
     CHECK(n_wanted > 0);
     CHECK_OK(look(f.sampler, &births, &pid, 1));

@@ -329,7 +329,7 @@ static SessionConfig stacks_config(void) {
     SessionConfig config = clock_config("stacks", 99);
 
     config.call_graph = CALL_GRAPH_DWARF;
-    config.dwarf_bytes = 1024;
+    config.stack_bytes = 1024;
     return config;
 }
 

@@ -127,6 +127,11 @@ static const Value values[] = {
     { "S.CallGraph",         "dwarf:0",     FAR, 0                   },
     { "S.CallGraph",         "dwarf:",      BAD, 0                   },
     { "S.CallGraph",         "dwarf,8192",  BAD, 0                   },
+    { "S.CallGraph",         "unwind",      0,   TEXT                },
+    { "S.CallGraph",         "unwind:8K",   0,   TEXT                },
+    { "S.CallGraph",         "unwind:64K",  FAR, 0                   },
+    { "S.CallGraph",         "unwind:",     BAD, 0                   },
+    { "S.CallGraph",         "unwinding",   BAD, 0                   },
     { "S.CallGraph",         "yes",         BAD, 0                   },
     { "S.ExcludeIdle",       "false",       0,   0                   },
     { "S.ExcludeIdle",       "maybe",       BAD, 0                   },
@@ -426,11 +431,11 @@ TEST(stacks_are_copied_in_whole_words) {
     config_session_defaults(&session, "s");
     CHECK_OK(key->parse(key, "dwarf:4001", &session));
     CHECK_EQ(session.call_graph, CALL_GRAPH_DWARF);
-    CHECK_EQ(session.dwarf_bytes, 4008U);
+    CHECK_EQ(session.stack_bytes, 4008U);
     CHECK_OK(key->parse(key, "dwarf", &session));
-    CHECK_EQ(session.dwarf_bytes, 8192U);
+    CHECK_EQ(session.stack_bytes, 8192U);
     CHECK_OK(key->parse(key, "fp", &session));
-    CHECK_EQ(session.dwarf_bytes, 0U);
+    CHECK_EQ(session.stack_bytes, 0U);
 }
 
 /* For tracepoints it makes a difference whether somebody asked for it. */

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "stack/stack-share.h"
+
+/*
+ * A few stacks are cut on every host: deep recursion, programs that have just started. Only when
+ * that goes on for minutes and concerns many samples is it worth a user's attention, so sums of
+ * whole minutes are kept and old ones are overwritten.
+ */
+
+#define NS_PER_MINUTE 60000000000ULL
+
+void stack_share_add(StackShare *share, uint64_t now_ns, uint64_t whole, uint64_t all) {
+    uint64_t minute = now_ns / NS_PER_MINUTE;
+    typeof(&share->minutes[0]) sum = &share->minutes[minute % STACK_SHARE_MINUTES];
+
+    if (sum->minute != minute) {
+        sum->minute = minute;
+        sum->whole = sum->all = 0;
+    }
+    sum->whole += whole;
+    sum->all += all;
+}
+
+bool stack_share_is_short(const StackShare *share, uint64_t now_ns) {
+    uint64_t minute = now_ns / NS_PER_MINUTE, whole = 0, all = 0;
+
+    for (unsigned i = 0; i < STACK_SHARE_MINUTES; i++) {
+        if (share->minutes[i].minute + STACK_SHARE_MINUTES <= minute)
+            continue;
+        whole += share->minutes[i].whole;
+        all += share->minutes[i].all;
+    }
+    return all >= STACK_SHARE_LEAST && whole * 5 < all * 4;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "stack/stack-share.h"
+
+#include "test.h"
+
+/* When a session is said to have short stacks. */
+
+#define MINUTE 60000000000ULL
+
+TEST(stacks_are_short_when_fewer_than_four_fifths_are_whole) {
+    StackShare share = {};
+
+    stack_share_add(&share, MINUTE, 800, 1000);
+    CHECK(!stack_share_is_short(&share, MINUTE));
+    stack_share_add(&share, MINUTE, 0, 1);
+    CHECK(stack_share_is_short(&share, MINUTE));
+}
+
+TEST(a_few_stacks_say_nothing) {
+    StackShare share = {};
+
+    stack_share_add(&share, MINUTE, 0, STACK_SHARE_LEAST - 1);
+    CHECK(!stack_share_is_short(&share, MINUTE));
+}
+
+TEST(only_the_last_ten_minutes_count) {
+    StackShare share = {};
+
+    stack_share_add(&share, 100 * MINUTE, 0, 2000);
+    CHECK(stack_share_is_short(&share, 109 * MINUTE));
+    CHECK(!stack_share_is_short(&share, 110 * MINUTE));
+    stack_share_add(&share, 110 * MINUTE, 2000, 2000);
+    CHECK(!stack_share_is_short(&share, 110 * MINUTE));
+}
+
+TEST_MAIN()

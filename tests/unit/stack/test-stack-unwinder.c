@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "stack/unwinder.h"
+
+#include <linux/perf_event.h>
+#include <stdatomic.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "history-fixture.h"
+#include "make-unwind.h"
+#include "perfdata/record/sample.h"
+
+/* Samples of this very process, as the kernel takes them, become samples with call chains. */
+
+enum { RING_BYTES = 4 << 20, DEPTH = 20 };
+
+typedef struct Sampling {
+    PdEvents *taken, *stored;
+    int fd;
+    struct perf_event_mmap_page *ring;
+} Sampling;
+
+static void sampling_done(Sampling *s) {
+    if (s->ring)
+        munmap(s->ring, RING_BYTES + (size_t)getpagesize());
+    if (s->fd >= 0)
+        close(s->fd);
+    pd_events_free(s->taken);
+    pd_events_free(s->stored);
+}
+
+static PdEvents *events_of(uint64_t sample_type, uint64_t id) {
+    PdAttr attr = {.type = PERF_TYPE_SOFTWARE,
+                   .config = PERF_COUNT_SW_CPU_CLOCK,
+                   .sample_type = sample_type,
+                   .sample_regs_user = 0xff0fff,
+                   .sample_stack_user = 16 << 10};
+    PdEvents *events = NULL;
+    PdEvent *event;
+
+    if (pd_events_new(&events) < 0 || pd_events_add(events, &attr, (Bytes){}, &id, 1, &event) < 0)
+        abort();
+    return events;
+}
+
+/* Of user code of this thread. */
+static Sampling sampling_begin(void) {
+    const uint64_t stored = PD_SAMPLE_IDENTIFIER | PD_SAMPLE_IP | PD_SAMPLE_TID | PD_SAMPLE_TIME |
+                            PD_SAMPLE_CPU | PD_SAMPLE_CALLCHAIN;
+    struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
+                                   .size = sizeof(attr),
+                                   .config = PERF_COUNT_SW_CPU_CLOCK,
+                                   .sample_period = 200000,
+                                   .sample_type =
+                                       stored | PD_SAMPLE_REGS_USER | PD_SAMPLE_STACK_USER,
+                                   .sample_regs_user = 0xff0fff,
+                                   .sample_stack_user = 16 << 10,
+                                   .exclude_kernel = 1,
+                                   .exclude_callchain_user = 1,
+                                   .use_clockid = 1,
+                                   .clockid = CLOCK_MONOTONIC};
+    Sampling s = {.fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC)};
+    uint64_t id = 0;
+
+    if (s.fd < 0 || ioctl(s.fd, PERF_EVENT_IOC_ID, &id) < 0)
+        abort();
+    s.ring =
+        mmap(NULL, RING_BYTES + (size_t)getpagesize(), PROT_READ | PROT_WRITE, MAP_SHARED, s.fd, 0);
+    if (s.ring == MAP_FAILED)
+        abort();
+    s.taken = events_of(attr.sample_type, id);
+    s.stored = events_of(stored, id);
+    return s;
+}
+
+static Bytes sampling_end(const Sampling *s) {
+    (void)ioctl(s->fd, PERF_EVENT_IOC_DISABLE, 0);
+    return (Bytes){.data = (const uint8_t *)s->ring + s->ring->data_offset,
+                   .size = (size_t)MIN(s->ring->data_head, (uint64_t)RING_BYTES)};
+}
+
+static uint64_t now_ns(void) {
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
+}
+
+/* A chain of DEPTH frames below us, busy for a while. */
+__attribute__((noinline)) static unsigned burn(unsigned depth, uint64_t until) {
+    volatile unsigned n = 0;
+
+    if (depth > 0) {
+        n = burn(depth - 1, until);
+        return n + 1;
+    }
+    while (now_ns() < until)
+        for (unsigned i = 0; i < 10000; i++)
+            n += i;
+    return n;
+}
+
+/* All executable mappings of ours into the history. */
+static void feed_own_maps(Fixture *f) {
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char line[1024];
+
+    while (maps && fgets(line, sizeof(line), maps)) {
+        char name[512] = "", rights[8];
+        unsigned long start, end, offset, inode;
+        Make m = {};
+
+        line[strcspn(line, "\n")] = '\0';
+        if (sscanf(line, "%lx-%lx %7s %lx %*s %lu %511[^\n]", &start, &end, rights, &offset, &inode,
+                   name) < 6 ||
+            rights[2] != 'x')
+            continue;
+        u32(&m, (uint32_t)getpid());
+        u32(&m, (uint32_t)getpid());
+        u64(&m, start);
+        u64(&m, end - start);
+        u64(&m, offset);
+        u32(&m, 8);
+        u32(&m, 1);
+        u64(&m, inode);
+        u64(&m, 5);
+        u32(&m, PROT_READ | PROT_EXEC);
+        u32(&m, MAP_PRIVATE);
+        text(&m, name, (strlen(name) + 8) / 8 * 8);
+        (void)feed(f, &m, PD_RECORD_MMAP2, PD_MISC_USER, 110);
+    }
+    if (maps)
+        fclose(maps);
+}
+
+/* The files whose tables were asked for, in turn; made when they are wanted. */
+typedef struct Asked {
+    MappedImage images[64];
+    char paths[64][256];
+    size_t n;
+} Asked;
+
+static int ask(void *userdata, const MappedImage *image) {
+    Asked *asked = userdata;
+
+    if (asked->n == ARRAY_SIZE(asked->images))
+        return -ENOBUFS;
+    (void)snprintf(asked->paths[asked->n], sizeof(asked->paths[0]), "%s", image->path);
+    asked->images[asked->n] = *image;
+    asked->images[asked->n++].path = NULL;
+    return 0;
+}
+
+static int table_of(const Scene *scene, const char *path, MappedTable **ret) {
+    for (size_t i = 0; i < scene->n_files; i++) {
+        const SceneFile *file = &scene->files[i];
+        int fd, r;
+
+        if (strcmp(file->path, path) != 0 || file->error < 0)
+            continue;
+        fd = memfd_create("table", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        if (write(fd, file->image.data, file->image.size) != (ssize_t)file->image.size ||
+            fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
+            abort();
+        r = mapped_table_new(fd, file->image.size, ret);
+        close(fd);
+        return r;
+    }
+    return -ENODATA;
+}
+
+static void answer_all(TableCache *cache, const Asked *asked, const Scene *scene) {
+    for (size_t i = 0; i < asked->n; i++) {
+        TableAnswer answer = {
+            .image = asked->images[i], .is_final = true, .id = {.inode = asked->images[i].inode}};
+
+        answer.result = table_of(scene, asked->paths[i], &answer.table);
+        table_cache_answer(cache, &answer, now_ns());
+    }
+}
+
+/* How many samples have the frames of burn(), or -1: a record makes no sense. */
+static int count_deep(const PdEvents *stored, const Buffer *records, int *ret_samples) {
+    int deep = 0;
+
+    *ret_samples = 0;
+    for (size_t at = 0; at < records->size;) {
+        PdRecord record = pd_record_at(records->data + at, false);
+        PdSample sample;
+
+        at += record.size;
+        if (record.type != PD_RECORD_SAMPLE)
+            continue;
+        if (pd_sample_parse(&record, pd_events_at(stored, 0), &sample) < 0 ||
+            !pd_sample_is_whole(&record, pd_events_at(stored, 0)))
+            return -1;
+        ++*ret_samples;
+        deep += sample.callchain.n > DEPTH;
+    }
+    return deep;
+}
+
+TEST(samples_of_the_kernel_become_samples_with_whole_call_chains) {
+    _cleanup_(fixture_done) Fixture f = with_shell();
+    _cleanup_(scene_freep) Scene *scene = scene_new(0);
+    _cleanup_(sampling_done) Sampling sampling = sampling_begin();
+    _cleanup_(buffer_done) Buffer out = {};
+    _cleanup_(table_cache_freep) TableCache *tables = NULL;
+    _cleanup_(unwinder_freep) Unwinder *unwinder = NULL;
+    static Asked asked; /* not on the stack, which is sampled */
+    TableCacheOptions options = {
+        .limit_bytes = TABLE_CACHE_MAX_BYTES, .ask = ask, .userdata = &asked};
+    UnwinderCounts counts = {};
+    Bytes records;
+    int n;
+
+    forks(&f, 105, (uint32_t)getpid(), (uint32_t)getpid(), 1, 1);
+    feed_own_maps(&f);
+    (void)history_settle(f.history, 300);
+    CHECK_OK(table_cache_new(&options, &tables));
+    CHECK_OK(unwinder_new(f.history, tables, &unwinder));
+    (void)burn(DEPTH, now_ns() + SECOND / 10);
+    records = sampling_end(&sampling);
+
+    unwinder_take(unwinder, sampling.taken, records, &out, &counts);
+    CHECK(asked.n > 0);
+    CHECK_EQ(counts.samples[UNWIND_WHOLE], 0);
+    /* A walk that has no table for its first file does not come to the next one. */
+    for (unsigned i = 0; i < 5; i++) {
+        answer_all(tables, &asked, scene);
+        asked.n = 0;
+        buffer_clear(&out);
+        counts = (UnwinderCounts){};
+        unwinder_take(unwinder, sampling.taken, records, &out, &counts);
+    }
+    CHECK_EQ(counts.samples[UNWIND_PENDING], 0);
+    CHECK(count_deep(sampling.stored, &out, &n) >= n * 9 / 10);
+    CHECK(n >= 20);
+    CHECK(counts.samples[UNWIND_WHOLE] >= (uint64_t)n * 9 / 10);
+}
+
+TEST_MAIN()
