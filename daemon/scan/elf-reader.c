@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 
 #include "scan/cache/elf-cache.h"
+#include "scan/cache/vdso-file.h"
 #include "scan/elf-helper.h"
 #include "scan/image-file.h"
-#include "scan/cache/vdso-file.h"
 #include "util/clock.h"
 
 /*
@@ -71,14 +71,17 @@ static bool elf_reader_is_final(int r) {
     return false;
 }
 
+static int64_t elf_reader_ns_of(const struct statx_timestamp *t) {
+    return t->tv_sec * (int64_t)NS_PER_SECOND + t->tv_nsec;
+}
+
 /* Whether the content may have changed since the file was opened. Links and owners do not matter.
  */
 static bool elf_reader_has_changed(int fd, const KeeperFileId *id) {
     struct statx st;
 
     return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_SIZE | STATX_MTIME, &st) == 0 &&
-           (st.stx_size != id->size ||
-            st.stx_mtime.tv_sec * (int64_t)NS_PER_SECOND + st.stx_mtime.tv_nsec != id->mtime_ns);
+           (st.stx_size != id->size || elf_reader_ns_of(&st.stx_mtime) != id->mtime_ns);
 }
 
 /* Returns what the result r of the helper means for the file. */
@@ -129,6 +132,21 @@ static int elf_reader_read_table(ElfReader *reader, const MappedImage *image,
     return r;
 }
 
+/* A copy of the vdso, with the identity that the check for changes expects. */
+static int elf_reader_open_vdso(KeeperFileId *ret_id, int *ret_fd) {
+    _cleanup_close_ int fd = -1;
+    struct statx st;
+    int r = vdso_open(&fd);
+
+    if (r < 0)
+        return r;
+    if (statx(fd, "", AT_EMPTY_PATH, STATX_SIZE | STATX_MTIME, &st) < 0)
+        return -errno;
+    *ret_id = (KeeperFileId){.size = st.stx_size, .mtime_ns = elf_reader_ns_of(&st.stx_mtime)};
+    *ret_fd = TAKE_FD(fd);
+    return 0;
+}
+
 int elf_reader_table(ElfReader *reader, const MappedImage *image, TableCache *tables,
                      TableAnswer *ret) {
     _cleanup_close_ int fd = -1;
@@ -136,7 +154,7 @@ int elf_reader_table(ElfReader *reader, const MappedImage *image, TableCache *ta
 
     *ret = (TableAnswer){.image = *image};
     ret->image.path = NULL;
-    r = vdso_is_mapped(image) ? vdso_open(&fd)
+    r = vdso_is_mapped(image) ? elf_reader_open_vdso(&ret->id, &fd)
                               : image_opener_open(reader->opener, image, &ret->id, &fd);
     if (r == 0 && !table_cache_has(tables, &ret->id)) {
         r = elf_reader_read_table(reader, image, &ret->id, fd, &ret->table);

@@ -5,6 +5,7 @@
 #include <linux/fs.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/auxv.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -476,6 +477,25 @@ TEST(a_file_that_mappings_name_in_two_ways_is_read_once) {
     CHECK_EQ(table_cache_counts(tables).tables, 1U);
     end_process(pid);
     (void)kill(keeper.elf_pid, SIGKILL);
+    end_tables();
+}
+
+TEST(the_code_that_the_kernel_maps_as_vdso_has_a_table) {
+    MappedImage image = {.pid = (uint32_t)getpid(), .start = UINT64_MAX, .path = "[vdso]"};
+    const UnwindTable *table = NULL;
+    TableAnswer answer;
+    uint64_t version;
+
+    begin(false);
+    if (getauxval(AT_SYSINFO_EHDR) == 0)
+        TEST_SKIP("no vdso");
+    CHECK_EQ(make_table(&image, 1, &answer), TABLE_READY);
+    CHECK_EQ(table_cache_find(tables, &image, &table), TABLE_READY);
+    CHECK(table->header.n_rows > 0);
+    CHECK_EQ(atomic_load(&keeper.n_mapped) + atomic_load(&keeper.n_images), 0U);
+    version = table_cache_version(tables);
+    CHECK_EQ(make_table(&image, 600 * NS_PER_SECOND, &answer), TABLE_READY);
+    CHECK_EQ(table_cache_version(tables), version);
     end_tables();
 }
 
