@@ -35,12 +35,12 @@ static int profctl_option_json(const Option *option, const char *argument, void 
 
 /* clang-format off */
 const Option global_options[] = {
-    {'j', "json",          "[pretty|short|off]", "Print JSON; without a word pretty on a terminal, else short", profctl_option_json, offsetof(Context, json)},
+    {'j', "json",          "[pretty|short|off]", "Print JSON: pretty on a terminal, otherwise short, or as named", profctl_option_json, offsetof(Context, json)},
     {0,   "socket",        "PATH", "Talk to the daemon at this socket",      option_string, offsetof(Context, socket)},
     {'H', "host",          "HOST,…", "Run on these hosts, each HOST or USER@HOST, by ssh, side by side", option_hosts, offsetof(Context, hosts)},
     {0,   "no-pager",      NULL, "Do not pipe output into a pager",          option_flag, offsetof(Context, no_pager)},
     {0,   "no-legend",     NULL, "Leave out headings and hints",             option_flag, offsetof(Context, no_legend)},
-    {'q', "quiet",         NULL, "Leave out remarks on stderr, errors stay", option_flag, offsetof(Context, quiet)},
+    {'q', "quiet",         NULL, "Print errors alone on stderr, no remarks", option_flag, offsetof(Context, quiet)},
     {'h', "help",          NULL, "Show this help",                           option_flag, offsetof(Context, help)},
     {0,   "version",       NULL, "Show the version",                         option_flag, offsetof(Context, version)},
     {0,   "print-options", NULL, NULL,                                       option_flag, offsetof(Context, print_options)},

@@ -184,7 +184,7 @@ static int list_run(Context *c, void *settings, char **arguments) {
 /* clang-format off */
 static const Option list_options[] = {
     {'s', "segments", NULL,   "List segments, the files that sessions recorded", option_flag,      offsetof(ListSettings, segments)},
-    {'S', "since",    "TIME", "Only segments that reach behind this time",       option_timestamp, offsetof(ListSettings, since)},
+    {'S', "since",    "TIME", "Only segments that end after this time",       option_timestamp, offsetof(ListSettings, since)},
     {'U', "until",    "TIME", "Only segments that begin before this time",       option_timestamp, offsetof(ListSettings, until)},
     {},
 };

@@ -36,9 +36,10 @@ static int log_level_run(Context *c, void *settings, char **arguments) {
     int r;
 
     if (!log_level_is(arguments[0]))
-        return complain(STATUS_USAGE,
-                        "There is no log level '%s': it is err, warning, notice, info or debug.",
-                        arguments[0]);
+        return complain(
+            STATUS_USAGE,
+            "There is no log level '%s'; the levels are err, warning, notice, info and debug.",
+            arguments[0]);
     r = remote_ask(c, "SetLogLevel", json_pack("{s:o}", "level", remote_word(arguments[0])),
                    &reply);
     return r == STATUS_OK ? log_level_print(c, arguments[0], reply) : r;

@@ -134,7 +134,7 @@ static int metrics_run(Context *c, void *settings, char **arguments) {
 
 /* clang-format off */
 static const Option metrics_options[] = {
-    {'w', "watch", "SPAN", "Show them again and again, as each 5s", option_span, offsetof(MetricsSettings, watch)},
+    {'w', "watch", "SPAN", "Show them again after each SPAN, as 5s", option_span, offsetof(MetricsSettings, watch)},
     {},
 };
 /* clang-format on */
@@ -143,8 +143,8 @@ const Command command_metrics = {
     .name = "metrics",
     .arguments = "",
     .summary = "Print the daemon's counters in the text format of Prometheus",
-    .notes = "With --json an array of metrics; with --watch one array a time, and an empty line\n"
-             "between texts.",
+    .notes = "--json prints an array of metrics, and --watch an array each time. Without --json "
+             "an\nempty line separates the texts of --watch.",
     .options = metrics_options,
     .settings_size = sizeof(MetricsSettings),
     .run = metrics_run,

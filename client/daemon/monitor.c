@@ -78,7 +78,8 @@ static int monitor_on_event(void *userdata, const json_t *event) {
 
     if (monitor_is_of_stream(name) && !c->json) {
         if (strcmp(name, "dropped") == 0)
-            remark(c, "%" PRIu64 " events were dropped, since they were not read fast enough.",
+            remark(c,
+                   "%" PRIu64 " events were dropped because profctl did not read them fast enough.",
                    reply_count(event, "count"));
         return STATUS_OK;
     }
@@ -136,8 +137,8 @@ static void monitor_done(void *settings) {
 
 /* clang-format off */
 static const Option monitor_options[] = {
-    {'e', "event", "EVENT", "Only these events, by commas: rotated, lost, degraded, …", option_words, offsetof(MonitorSettings, events)},
-    {'n', "count", "N",     "End after so many lines",                                  option_u64,   offsetof(MonitorSettings, count)},
+    {'e', "event", "EVENT", "Only these events, separated by commas: rotated, lost, degraded, …", option_words, offsetof(MonitorSettings, events)},
+    {'n', "count", "N",     "End after N lines",                                  option_u64,   offsetof(MonitorSettings, count)},
     {},
 };
 /* clang-format on */
@@ -148,9 +149,9 @@ const Command command_monitor = {
     .n_max = UINT32_MAX,
     .summary = "Print events of sessions as they happen",
     .notes = "Ends with the daemon, or by Ctrl-C. Events are started, stopped, paused, resumed,\n"
-             "rotated, snapshot, removed, lost, degraded, recovered, reloaded, cpus, failed. With\n"
-             "--json an object a line, the first of which, ready, says that from then on nothing\n"
-             "is missed.",
+             "rotated, snapshot, removed, lost, degraded, recovered, reloaded, cpus, failed. "
+             "With\n--json each line is an object; the first one, ready, means that no later event "
+             "is\nmissed.",
     .options = monitor_options,
     .settings_size = sizeof(MonitorSettings),
     .run = monitor_run,

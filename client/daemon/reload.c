@@ -25,7 +25,8 @@ static int reload_run(Context *c, void *settings, char **arguments) {
 const Command command_reload = {
     .name = "reload",
     .arguments = "",
-    .summary = "Read the configuration of the daemon anew",
-    .notes = "One mistake in it, and nothing changes; each is printed with its file and line.",
+    .summary = "Load the configuration of the daemon again",
+    .notes = "If the configuration has a mistake, nothing changes. Each mistake is printed with "
+             "its\nfile and line.",
     .run = reload_run,
 };

@@ -77,6 +77,6 @@ const Command command_show_session = {
     .arguments = "[SESSION…]",
     .n_max = UINT32_MAX,
     .summary = "Show sessions in full, with their settings",
-    .notes = "Where no session is named it is 'default'.",
+    .notes = "Shows the session 'default' when none is named.",
     .run = show_session_run,
 };

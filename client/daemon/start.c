@@ -152,17 +152,17 @@ static void start_done(void *settings) {
 
 /* clang-format off */
 static const Option start_options[] = {
-    {'e', "event",      "EVENT",                "Sample this event, as perf writes it; several by commas, or given again", start_option_key_list, KEYS},
-    {'F', "frequency",  "HZ",                   "Samples a second and CPU; max for as many as the kernel allows",      start_option_key,        KEYS},
-    {'c', "count",      "N",                    "A sample each N events, instead of a frequency",                     start_option_key,        KEYS},
-    {'p', "pid",        "PID",                  "Only these processes, with what they start; several by commas",      start_option_key_list,   KEYS},
-    {'t', "tid",        "TID",                  "Only these threads, without what they start; several by commas",     start_option_key_list,   KEYS},
+    {'e', "event",      "EVENT",                "Sample this event, in perf's syntax; separate several by commas, or repeat -e", start_option_key_list, KEYS},
+    {'F', "frequency",  "HZ",                   "Samples a second on each CPU; max is the highest rate that the kernel allows",      start_option_key,        KEYS},
+    {'c', "count",      "N",                    "Take a sample every N events, instead of a frequency",                     start_option_key,        KEYS},
+    {'p', "pid",        "PID",                  "Only these processes and those that they start; separate several by commas",      start_option_key_list,   KEYS},
+    {'t', "tid",        "TID",                  "Only these threads, without those that they start; separate several by commas",     start_option_key_list,   KEYS},
     {'C', "cpu",        "CPU",                  "Only these CPUs, as 0-3,8",                                          start_option_key_list,   KEYS},
     {0,   "cgroup",     "GROUP",                "Only this control group, as system.slice/nginx.service",             start_option_key,        KEYS},
     {'u', "unit",       "UNIT",                 "Only the control group of this systemd unit, as shop or 'web@1*'",      option_string,     offsetof(StartSettings, unit)},
-    {0,   "call-graph", "fp|unwind[:SIZE]|dwarf[:SIZE]|lbr|none", "How call chains are taken",                                      start_option_call_graph, KEYS},
-    {'g', "call-chains", "[MODE]",              "The same, and fp without a word",                                    start_option_call_graph, KEYS},
-    {0,   "duration",   "SPAN",                 "Stop by itself after this time, as 30s or 5min",                     option_span,       offsetof(StartSettings, duration)},
+    {0,   "call-graph", "fp|unwind[:SIZE]|dwarf[:SIZE]|lbr|none", "How to take call chains",                                      start_option_call_graph, KEYS},
+    {'g', "call-chains", "[MODE]",              "The same as --call-graph; without MODE fp",                                    start_option_call_graph, KEYS},
+    {0,   "duration",   "SPAN",                 "Stop after this time, as 30s or 5min",                     option_span,       offsetof(StartSettings, duration)},
     {0,   "layout",     "file|directory",       "Layout of its segments",                                             start_option_key,        KEYS},
     {0,   "compress",   "none|zstd[:LEVEL]",    "Compression of its segments",                                        start_option_key,        KEYS},
     {0,   "set",        "KEY=VALUE",            "Any other key of a [Session] in profd.conf(5)",                      start_option_set,        KEYS},
@@ -176,9 +176,9 @@ const Command command_start = {
     .n_min = 1,
     .n_max = 1,
     .summary = "Start a session, a new one or one that was stopped",
-    .notes = "Without options a configured session starts again as it is configured. With\n"
-             "an event a new one starts, beside all others; what is not given is as in\n"
-             "profd.conf(5). It survives a crash of the recorder, not a stop of profd.",
+    .notes = "Without options a configured session starts again with its configuration. With "
+             "an\nevent a new session starts beside all others; profd.conf(5) has the defaults of "
+             "its\nsettings. A new session survives a crash of the recorder, not a stop of profd.",
     .options = start_options,
     .settings_size = sizeof(StartSettings),
     .run = start_run,

@@ -205,9 +205,9 @@ static const Option status_options[] = {
 const Command command_status = {
     .name = "status",
     .arguments = "",
-    .summary = "Show the state of the daemon: what records, since when, how far back",
-    .notes = "Each reason why something is degraded comes with its remedy. Window is what a\n"
-             "snapshot can reach back to.",
+    .summary = "Show the daemon and its sessions: since when they record, and how far back",
+    .notes = "Prints a remedy beside each reason why something is degraded. 'Window' is how "
+             "far\nback a snapshot can reach.",
     .options = status_options,
     .settings_size = sizeof(StatusSettings),
     .run = status_run,

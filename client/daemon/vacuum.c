@@ -58,6 +58,10 @@ static void vacuum_report(Context *c, const json_t *reply) {
     uint64_t removed = reply_count(reply, "removed");
     Buffer *out = &c->out.buffer;
 
+    if (removed == 0) {
+        text_puts(out, "No segment removed, the limits hold already.\n");
+        return;
+    }
     text_printf(out, "%" PRIu64 " segment%s removed, ", removed, removed == 1 ? "" : "s");
     figure_size(out, reply_count(reply, "bytes"));
     text_puts(out, " freed.\n");
@@ -69,9 +73,10 @@ static int vacuum_run(Context *c, void *settings, char **arguments) {
     int r;
 
     if (!o->bytes.set && !o->segments.set && !o->age.set)
-        return complain(STATUS_USAGE, "Say down to what: --size=SIZE, --time=SPAN, --segments=N.");
+        return complain(STATUS_USAGE,
+                        "No limit given; use --size=SIZE, --time=SPAN or --segments=N.");
     if (o->bytes.n > INT64_MAX || o->segments.n > INT64_MAX)
-        return complain(STATUS_USAGE, "That limit is larger than any that could hold.");
+        return complain(STATUS_USAGE, "This limit is too large.");
     r = remote_ask(c, "Vacuum", vacuum_parameters_of(o), &reply);
     if (r != STATUS_OK)
         return r;
@@ -82,9 +87,9 @@ static int vacuum_run(Context *c, void *settings, char **arguments) {
 
 /* clang-format off */
 static const Option vacuum_options[] = {
-    {'s', "size",     "SIZE", "Until all sessions together take no more, as 500M", vacuum_option_bytes, offsetof(VacuumSettings, bytes)},
-    {'t', "time",     "SPAN", "Until none is older, as 2d or 12h",                 option_span,  offsetof(VacuumSettings, age)},
-    {'n', "segments", "N",    "Until no session has more",                         vacuum_option_count, offsetof(VacuumSettings, segments)},
+    {'s', "size",     "SIZE", "Until all sessions together take at most SIZE, as 500M", vacuum_option_bytes, offsetof(VacuumSettings, bytes)},
+    {'t', "time",     "SPAN", "Until no segment is older than SPAN, as 2d or 12h",                 option_span,  offsetof(VacuumSettings, age)},
+    {'n', "segments", "N",    "Until no session has more than N segments",                         vacuum_option_count, offsetof(VacuumSettings, segments)},
     {},
 };
 /* clang-format on */
@@ -92,8 +97,8 @@ static const Option vacuum_options[] = {
 const Command command_vacuum = {
     .name = "vacuum",
     .arguments = "",
-    .summary = "Delete old segments until limits hold",
-    .notes = "Oldest first. Open segments and snapshots stay.",
+    .summary = "Delete old segments until they fit the limits",
+    .notes = "Deletes the oldest segments first, and no open segment or snapshot.",
     .options = vacuum_options,
     .settings_size = sizeof(VacuumSettings),
     .run = vacuum_run,

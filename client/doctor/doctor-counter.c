@@ -167,19 +167,18 @@ static void doctor_counter_judge_users(Doctor *d, Users *u) {
     }
     if (u->n > USERS_SHOWN)
         doctor_say(d, d->has_pmu ? HEALTH_WARN : HEALTH_OK,
-                   "others have perf events open: %s, and %zu more", (char *)u->text.data,
+                   "other programs have perf events open: %s, and %zu more", (char *)u->text.data,
                    u->n - USERS_SHOWN);
     else if (u->n > 0)
-        doctor_say(d, d->has_pmu ? HEALTH_WARN : HEALTH_OK, "others have perf events open: %s",
-                   (char *)u->text.data);
+        doctor_say(d, d->has_pmu ? HEALTH_WARN : HEALTH_OK,
+                   "other programs have perf events open: %s", (char *)u->text.data);
     else
         doctor_say(d, HEALTH_OK, "%s has perf events open%s",
                    u->n_hidden > 0 ? "none of your processes" : "no other program",
                    u->n_hidden > 0 ? "; ask as root to see those of others" : "");
     if (u->n > 0 && d->has_pmu)
-        doctor_mend(d,
-                    "end them, where counters run short: the kernel then gives each only a share "
-                    "of the time");
+        doctor_mend(d, "if the CPUs have too few counters, end these programs: the kernel "
+                       "otherwise gives each event only a share of the time");
 }
 
 void doctor_counters(Doctor *d) {
@@ -192,6 +191,6 @@ void doctor_counters(Doctor *d) {
     if (d->has_pmu && doctor_read_number(d, "/proc/sys/kernel/nmi_watchdog", &watchdog) == 0 &&
         watchdog == 1)
         doctor_say(d, HEALTH_OK,
-                   "the NMI watchdog holds one hardware counter of each CPU; where "
-                   "they run short, sysctl kernel.nmi_watchdog=0 frees it");
+                   "the NMI watchdog holds one hardware counter of each CPU; if there are too few, "
+                   "sysctl kernel.nmi_watchdog=0 frees it");
 }

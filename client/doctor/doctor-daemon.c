@@ -28,11 +28,12 @@ static void doctor_daemon_say_unreachable(Doctor *d, int r) {
 
     (void)doctor_escape(path, shown, sizeof(shown));
     if (r == -ENOENT || r == -ECONNREFUSED) {
-        doctor_say(d, HEALTH_FAIL, "profd is not running: nobody listens at %s", shown);
+        doctor_say(d, HEALTH_FAIL, "profd is not running: nothing listens at %s", shown);
         doctor_mend(d, "systemctl start profd; 'journalctl -u profd' shows why it ended");
     } else if (r == -EACCES || r == -EPERM) {
         doctor_say(d, HEALTH_FAIL, "you may not reach profd at %s", shown);
-        doctor_mend(d, "ask as root; 'ls -l' shows who may pass the folder and the socket");
+        doctor_mend(
+            d, "run it as root; 'ls -l' shows the permissions of the folder and of the socket");
     } else {
         doctor_say(d, HEALTH_FAIL, "profd does not answer at %s: %s", shown, strerror(-r));
         doctor_mend(d, "systemctl restart profd; 'journalctl -u profd' shows more");
@@ -240,20 +241,20 @@ static void doctor_daemon_judge_membership(Doctor *d, gid_t read, gid_t admin) {
 
     (void)doctor_escape(name, shown, sizeof(shown));
     if (doctor_daemon_is_member(admin))
-        doctor_say(d, HEALTH_OK, "%s is in profd-admin and may do all", shown);
+        doctor_say(d, HEALTH_OK, "%s is in profd-admin and may do everything", shown);
     else if (doctor_daemon_is_member(read))
-        doctor_say(d, HEALTH_OK, "%s is in profd-read and may look at and take what is recorded",
+        doctor_say(d, HEALTH_OK, "%s is in profd-read and may read recordings and take snapshots",
                    shown);
     else if (doctor_daemon_is_member_to_be("profd-read", name) ||
              doctor_daemon_is_member_to_be("profd-admin", name)) {
         doctor_say(d, HEALTH_WARN, "%s has joined profd's groups since logging in", shown);
-        doctor_mend(d, "log in anew");
+        doctor_mend(d, "log in again");
     } else {
-        doctor_say(d, HEALTH_WARN,
-                   "%s is in neither profd-read nor profd-admin, and may ask profd "
-                   "for its health alone",
-                   shown);
-        doctor_mend(d, "usermod -aG profd-read %s, then log in anew", shown);
+        doctor_say(
+            d, HEALTH_WARN,
+            "%s is in neither profd-read nor profd-admin, and may only see the health of profd",
+            shown);
+        doctor_mend(d, "usermod -aG profd-read %s, then log in again", shown);
     }
 }
 
@@ -264,15 +265,14 @@ void doctor_groups(Doctor *d) {
 
     if (!doctor_daemon_find_user(d, "profd")) {
         doctor_say(d, HEALTH_WARN,
-                   "there is no user 'profd': the half of profd without rights runs "
-                   "as root, though without capabilities");
+                   "there is no user 'profd': the recorder runs as root, without capabilities");
         doctor_mend(d, "systemd-sysusers profd.conf");
     }
     if (!has_read || !has_admin) {
         doctor_say(d, HEALTH_WARN, "there is no group '%s': only root %s",
                    has_read ? "profd-admin" : "profd-read",
                    has_read ? "may change what is recorded"
-                            : "may look at what is recorded and use profctl");
+                            : "may read recordings and use profctl");
         doctor_mend(d, "systemd-sysusers profd.conf");
         return;
     }

@@ -130,18 +130,18 @@ void doctor_debuginfo(Doctor *d) {
         doctor_say(d, HEALTH_WARN,
                    n > 0 ? "no server of DEBUGINFOD_URLS can be reached%s"
                          : "DEBUGINFOD_URLS names no server%s",
-                   local ? "; /usr/lib/debug has what is there" : "");
+                   local ? "; there is debug information in /usr/lib/debug" : "");
         doctor_mend(d, "let this host reach it, or install packages of debug symbols");
     } else if (server || local)
         doctor_say(d, HEALTH_OK, "debug information comes from %s%s%s; %s",
                    local ? "/usr/lib/debug" : "", server && local ? " and " : "",
                    server ? "a debuginfod server" : "",
                    doctor_debuginfo_has_kernel_symbols(d) ? "the kernel's is there too"
-                                                          : "the kernel is told by its symbols");
+                                                          : "the kernel has symbols only");
     else {
         doctor_say(d, HEALTH_WARN,
-                   "no debug information is within reach: stripped programs show "
-                   "addresses, and no lines of source");
+                   "no debug information is available: stripped programs have addresses instead of "
+                   "functions, and no source lines");
         doctor_mend(d,
                     "set DEBUGINFOD_URLS to your distribution's debuginfod server, or install its "
                     "packages of debug symbols");

@@ -113,8 +113,8 @@ void doctor_kptr(Doctor *d) {
         doctor_mend(d, "mount /proc");
     } else if (level >= 2) {
         doctor_say(d, HEALTH_WARN,
-                   "kernel.kptr_restrict is %" PRIi64 ": nobody sees kernel "
-                   "addresses, so kernel functions stay without names",
+                   "kernel.kptr_restrict is %" PRIi64
+                   ": no program sees kernel addresses, so kernel functions have no names",
                    level);
         doctor_mend(d, "sysctl kernel.kptr_restrict=1, which hides them from users alone, and keep "
                        "it in /etc/sysctl.d");
@@ -154,9 +154,9 @@ void doctor_rate(Doctor *d) {
                    rate);
         return;
     }
-    doctor_say(
-        d, HEALTH_WARN, "the kernel allows only %" PRIi64 " samples a second on each CPU%s", rate,
-        percent > 0 && percent < 100 ? ", perhaps since it found that sampling took too long" : "");
+    doctor_say(d, HEALTH_WARN, "the kernel allows only %" PRIi64 " samples a second on each CPU%s",
+               rate,
+               percent > 0 && percent < 100 ? ", probably because sampling took too long" : "");
     doctor_mend(d, "sysctl kernel.perf_event_max_sample_rate=100000%s",
                 percent > 0 && percent < 100
                     ? ", and kernel.perf_cpu_time_max_percent=0 to keep the kernel from lowering it"
@@ -185,12 +185,12 @@ static void doctor_kernel_say_cgroup2(Doctor *d, const char *where) {
         doctor_say(d, HEALTH_OK, "control groups are of version 2, at %s", where);
         return;
     }
-    doctor_say(d, HEALTH_WARN,
-               "control groups are mixed: samples tell, and --cgroup takes, those of version 2, "
-               "at %s",
-               where);
-    doctor_mend(d, "see that services are in groups there, or boot with "
-                   "systemd.unified_cgroup_hierarchy=1");
+    doctor_say(
+        d, HEALTH_WARN,
+        "control groups are mixed: samples contain, and --cgroup takes, groups of version 2, at %s",
+        where);
+    doctor_mend(d,
+                "put services into groups there, or boot with systemd.unified_cgroup_hierarchy=1");
 }
 
 void doctor_cgroup(Doctor *d) {
@@ -222,8 +222,8 @@ void doctor_cgroup(Doctor *d) {
         return;
     }
     doctor_say(d, HEALTH_WARN,
-               "control groups are of version 1: samples tell, and --cgroup takes, those of the "
-               "controller perf_event, at %s, where systemd puts no service",
+               "control groups are of version 1: samples contain, and --cgroup takes, groups of "
+               "the controller perf_event, at %s, where systemd puts no service",
                shown);
     doctor_mend(d, "boot with systemd.unified_cgroup_hierarchy=1, or put processes into groups "
                    "there yourself");

@@ -80,7 +80,7 @@ void doctor_rights(Doctor *d) {
     bool vital = false;
 
     if (r < 0 || !doctor_limit_read_mask(text, "CapBnd", &bound)) {
-        doctor_say(d, HEALTH_WARN, "/proc/self/status does not show what rights there are here");
+        doctor_say(d, HEALTH_WARN, "/proc/self/status does not list capabilities");
         doctor_mend(d, "mount /proc");
         return;
     }
@@ -185,7 +185,7 @@ void doctor_limits(Doctor *d) {
         pid = 0;
         r = doctor_limit_read_process(d, pid, "limits", text, sizeof(text));
     }
-    whose = pid ? "profd" : "what is started here";
+    whose = pid ? "profd" : "a program started here";
     if (r < 0)
         return;
     if (doctor_limit_read(text, "Max open files", &soft, &hard))
@@ -204,8 +204,8 @@ void doctor_judge_clock(Doctor *d, bool synchronised) {
         return;
     }
     doctor_say(d, HEALTH_WARN,
-               "the clock is not synchronised: windows by the time of day differ from "
-               "those of other hosts, and MaxRetentionSec= does not hold meanwhile");
+               "the clock is not synchronised: windows by the time of day differ from those of "
+               "other hosts, and MaxRetentionSec= has no effect meanwhile");
     doctor_mend(d, "timedatectl set-ntp true, or run chrony");
 }
 
@@ -215,7 +215,7 @@ void doctor_clock(Doctor *d) {
 
     if (r < 0) {
         doctor_say(d, HEALTH_WARN, "the state of the clock cannot be read: %s", strerror(errno));
-        doctor_mend(d, "ask on the host, where this is a container");
+        doctor_mend(d, "in a container, run this on the host");
     } else
         doctor_judge_clock(d, r != TIME_ERROR && !(timex.status & STA_UNSYNC));
 }
@@ -259,8 +259,8 @@ void doctor_disk(Doctor *d) {
     while ((r = statvfs(path, &fs)) < 0 && errno == ENOENT && strrchr(path, '/') > path)
         *strrchr(path, '/') = '\0';
     if (r < 0) {
-        doctor_say(d, errno == EACCES ? HEALTH_OK : HEALTH_WARN, "the room at %s is unknown: %s",
-                   d->store, strerror(errno));
+        doctor_say(d, errno == EACCES ? HEALTH_OK : HEALTH_WARN,
+                   "the free space at %s is unknown: %s", d->store, strerror(errno));
         return;
     }
     doctor_judge_disk(d, d->store, (uint64_t)fs.f_bavail * fs.f_frsize,

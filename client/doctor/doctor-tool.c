@@ -92,9 +92,9 @@ void doctor_judge_perf(Doctor *d, const char *version, const char *options) {
     char shown[256], first[128] = "";
 
     if (!version) {
-        doctor_say(d, HEALTH_WARN, "there is no perf here to look at recordings with");
-        doctor_mend(d, "install it (Debian: linux-perf, Fedora: perf), or copy recordings to where "
-                       "it is");
+        doctor_say(d, HEALTH_WARN, "perf, which reads recordings, is not installed here");
+        doctor_mend(d, "install it (Debian: linux-perf, Fedora: perf), or copy recordings to a "
+                       "host that has it");
         return;
     }
     (void)snprintf(first, sizeof(first), "%.*s", (int)MIN(strcspn(version, "\n"), (size_t)100),
@@ -102,20 +102,19 @@ void doctor_judge_perf(Doctor *d, const char *version, const char *options) {
     (void)doctor_escape(first, shown, sizeof(shown));
     if (!number || sscanf(number, "%u.%u", &major, &minor) != 2) {
         doctor_say(d, HEALTH_WARN, "perf does not print its version: '%s'", shown);
-        doctor_mend(d, "see what 'perf --version' says; Debian's wrapper wants linux-perf of the "
-                       "running kernel");
+        doctor_mend(
+            d, "run 'perf --version'; Debian's wrapper needs linux-perf of the running kernel");
     } else if (major < PERF_MAJOR || (major == PERF_MAJOR && minor < PERF_MINOR)) {
-        doctor_say(d, HEALTH_WARN, "%s is older than 6.1, from which on our files can be read",
+        doctor_say(d, HEALTH_WARN, "%s is older than 6.1, the first that reads profd's files",
                    shown);
-        doctor_mend(d, "install a newer perf, any kernel takes it");
+        doctor_mend(d, "install a newer perf; it works with any kernel");
     } else if (doctor_tool_lacks_zstd(options)) {
         doctor_say(d, HEALTH_FAIL, "%s was built without zstd and reads no compressed recording",
                    shown);
-        doctor_mend(d,
-                    "'profctl convert --compress=none', or Compress=none in profd.conf, or another "
-                    "perf");
+        doctor_mend(d, "use 'profctl convert --compress=none', set Compress=none in profd.conf, or "
+                       "install another perf");
     } else
-        doctor_say(d, HEALTH_OK, "%s reads our files", shown);
+        doctor_say(d, HEALTH_OK, "%s reads profd's files", shown);
 }
 
 void doctor_perf(Doctor *d) {

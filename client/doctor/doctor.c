@@ -54,6 +54,18 @@ static void doctor_put_color(Context *c, Color color) {
         text_puts(&c->out.buffer, color_sequence(color));
 }
 
+/* As the column of the table calls them; what is not there has no count. */
+static void doctor_print_counts(const Doctor *d, Buffer *out) {
+    const char *separator = "\n";
+
+    for (unsigned health = HEALTH_OK; health <= HEALTH_FAIL; health++)
+        if (d->counts[health] > 0) {
+            text_printf(out, "%s%zu %s", separator, d->counts[health], health_names[health]);
+            separator = ", ";
+        }
+    text_puts(out, "\n");
+}
+
 static void doctor_print_text(Context *c, const Doctor *d) {
     unsigned terminal = context_width(c);
     size_t width = terminal > MARGIN * 2 ? terminal : terminal ? MARGIN * 2 : NO_WIDTH;
@@ -75,8 +87,7 @@ static void doctor_print_text(Context *c, const Doctor *d) {
         screen_wrap(out, a->remedy, MARGIN, MARGIN, width);
     }
     if (!c->no_legend && !c->quiet)
-        text_printf(out, "\n%zu ok, %zu to look at, %zu to mend\n", d->counts[HEALTH_OK],
-                    d->counts[HEALTH_WARN], d->counts[HEALTH_FAIL]);
+        doctor_print_counts(d, out);
 }
 
 /* The caller owns the result; NULL without memory. */
@@ -121,7 +132,7 @@ static int doctor_run(Context *c, void *settings, char **arguments) {
     int status;
 
     if (s->root && access(s->root, X_OK) < 0)
-        return complain(STATUS_FAILED, "There is no folder '%s' to look into: %s.", s->root,
+        return complain(STATUS_FAILED, "Failed to open the folder '%s': %s.", s->root,
                         strerror(errno));
     snprintf(d.store, sizeof(d.store), "/var/lib/profd");
     for (size_t i = 0; i < ARRAY_SIZE(checks); i++)
@@ -148,11 +159,11 @@ static const Option doctor_options[] = {
 const Command command_doctor = {
     .name = "doctor",
     .arguments = "",
-    .summary = "Check what profd can see on this host, and print how to mend it",
-    .notes = "Works without a daemon and changes nothing. Each line is 'ok', 'warn' (recordings "
-             "are less than they could be) or 'fail' (there are none, or they cannot be used), "
-             "with what mends it below. --quiet leaves out what is ok.\n\n"
-             "Exit status: 0 nothing fails, 7 something does.",
+    .summary = "Check this host for all that profd needs, and print remedies",
+    .notes =
+        "Works without a daemon and changes nothing. Each line is 'ok', 'warn' (recordings lack "
+        "something) or 'fail' (nothing is recorded, or recordings cannot be used), with a remedy "
+        "below. --quiet prints no 'ok' lines.\n\nExit status: 0 no check fails, 7 a check fails.",
     .options = doctor_options,
     .settings_size = sizeof(DoctorSettings),
     .run = doctor_run,

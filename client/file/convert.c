@@ -72,18 +72,18 @@ static int convert_option_convert_time(const Option *option, const char *argumen
 
 /* clang-format off */
 static const Option convert_options[] = {
-    {0,   "layout",   LAYOUT_WORDS,           "What to write; a file, or for - a stream, where not given",      option_choice,       offsetof(ConvertSettings, layout)},
-    {0,   "compress", "zstd[:LEVEL]|none",   "Compress records by zstd, level 1 to 22, or not (default)",      option_compress,     offsetof(ConvertSettings, zstd_level)},
-    {0,   "since",    "TIME",                "Leave out samples before TIME, as perf script shows it; -5s: 5 s before the last one", convert_option_convert_time, offsetof(ConvertSettings, since)},
-    {0,   "until",    "TIME",                "Leave out all from TIME on",                                     convert_option_convert_time, offsetof(ConvertSettings, until)},
-    {'e', "event",    "NAME,…",              "Keep the samples of these events alone",                         option_words,        offsetof(ConvertSettings, events)},
-    {'p', "pid",      "PID,…",               "Keep the samples of these processes alone",                      option_numbers,      offsetof(ConvertSettings, selected.pids)},
-    {'t', "tid",      "TID,…",               "Keep the samples of these threads alone",                        option_numbers,      offsetof(ConvertSettings, selected.tids)},
-    {0,   "comm",     "NAME,…",              "Keep the samples of threads with these names alone",             option_words,        offsetof(ConvertSettings, selected.comms)},
-    {'G', "cgroup",   "PATH,…",              "Keep the samples of these control groups, and those below them, alone", option_words, offsetof(ConvertSettings, selected.cgroups)},
-    {'u', "unit",     "UNIT,…",              "Keep the samples of these systemd units, as shop or 'web@*', alone", option_words,     offsetof(ConvertSettings, selected.units)},
-    {'C', "cpu",      "CPU,…",               "Keep the samples of these CPUs alone; ranges as 0-3",           option_numbers,      offsetof(ConvertSettings, selected.cpus)},
-    {'f', "force",    NULL,                  "Replace OUT where it exists",                                    option_flag,         offsetof(ConvertSettings, force)},
+    {0,   "layout",   LAYOUT_WORDS,           "Layout of OUT; by default a file, and for - a stream",      option_choice,       offsetof(ConvertSettings, layout)},
+    {0,   "compress", "zstd[:LEVEL]|none",   "Compress records by zstd, level 1 to 22; none is the default",      option_compress,     offsetof(ConvertSettings, zstd_level)},
+    {0,   "since",    "TIME",                "Leave out samples before TIME, as perf script prints it; -5s is 5 s before the last", convert_option_convert_time, offsetof(ConvertSettings, since)},
+    {0,   "until",    "TIME",                "Leave out samples from TIME on",                                     convert_option_convert_time, offsetof(ConvertSettings, until)},
+    {'e', "event",    "NAME,…",              "Keep only the samples of these events",                         option_words,        offsetof(ConvertSettings, events)},
+    {'p', "pid",      "PID,…",               "Keep only the samples of these processes",                      option_numbers,      offsetof(ConvertSettings, selected.pids)},
+    {'t', "tid",      "TID,…",               "Keep only the samples of these threads",                        option_numbers,      offsetof(ConvertSettings, selected.tids)},
+    {0,   "comm",     "NAME,…",              "Keep only the samples of threads with these names",             option_words,        offsetof(ConvertSettings, selected.comms)},
+    {'G', "cgroup",   "PATH,…",              "Keep only the samples of these control groups and those below them", option_words, offsetof(ConvertSettings, selected.cgroups)},
+    {'u', "unit",     "UNIT,…",              "Keep only the samples of these systemd units, as shop or 'web@*'", option_words,     offsetof(ConvertSettings, selected.units)},
+    {'C', "cpu",      "CPU,…",               "Keep only the samples of these CPUs, as 0-3,8",           option_numbers,      offsetof(ConvertSettings, selected.cpus)},
+    {'f', "force",    NULL,                  "Replace OUT if it exists",                                    option_flag,         offsetof(ConvertSettings, force)},
     {},
 };
 /* clang-format on */
@@ -169,9 +169,8 @@ static int convert_carry_features(Convert *c) {
 static void convert_report_left_out(const Convert *c) {
     for (unsigned bit = 1; bit < PD_FEATURE_BITS; bit++)
         if (bit != PD_FEATURE_PROFD_COVERAGE && pd_writer_left_out(c->sink.writer, bit))
-            remark(c->context, "The feature %s of '%s' has no place in a stream and is left out.",
-                   pd_feature_name(bit) ?: "of a number that nobody has named",
-                   recording_name(c->in));
+            remark(c->context, "A stream cannot hold the feature %s of '%s'; it is left out.",
+                   pd_feature_name(bit) ?: "of an unknown number", recording_name(c->in));
 }
 
 /* Sets features without a body, which in a stream look like the end mark; its records imply
@@ -201,7 +200,7 @@ static int convert_begin(Convert *c) {
 
     c->begun = true;
     if (r == -ENOENT && name) {
-        complain(STATUS_FAILED, "'%s' has no event '%s'; profctl info lists those it has.",
+        complain(STATUS_FAILED, "'%s' has no event '%s'; 'profctl info' lists its events.",
                  recording_name(c->in), name);
         return -ECANCELED;
     }
@@ -446,10 +445,10 @@ const Command command_convert = {
     .n_min = 2,
     .n_max = 2,
     .summary = "Write a recording, or a part of it, in another layout",
-    .notes = "IN is a file, a folder, or - for a stream on standard input; OUT is a file or a\n"
-             "folder to be, or - for a stream on standard output. Nothing is lost between the\n"
-             "layouts. OUT appears when it is whole; the status is 8 when IN was damaged and OUT\n"
-             "holds what could be read of it.",
+    .notes = "IN is a file, a folder, or - for a stream on standard input. OUT is a new file "
+             "or\nfolder, or - for a stream on standard output. Every layout holds the same "
+             "records.\nOUT appears when it is complete. The status is 8 when IN is damaged: OUT "
+             "then holds\nthe part that could be read.",
     .options = convert_options,
     .settings_size = sizeof(ConvertSettings),
     .run = convert_run,

@@ -154,8 +154,8 @@ static int dump_print_in_time_order(Dump *d) {
     }
     if (r == 0 && pd_order_late(order) > 0)
         remark(d->context,
-               "%" PRIu64 " records of '%s' came later than a finished round had promised and "
-               "are out of order.",
+               "%" PRIu64
+               " records of '%s' are out of order: they come after the end of their round.",
                pd_order_late(order), d->path);
     return r;
 }
@@ -194,7 +194,7 @@ static int dump_check_events(const Dump *d) {
     for (size_t i = 0; i < n && i < EVENTS_TOLD_MAX; i++)
         text_printf(&names, "%s%s", i > 0 ? ", " : "", pd_events_at(events, i)->name);
     text_putc(&names, '\0');
-    complain(STATUS_FAILED, "'%s' has no such event, it has %s.", recording_name(d->path),
+    complain(STATUS_FAILED, "'%s' has no such event; its events are %s.", recording_name(d->path),
              buffer_error(&names) || n == 0 ? "none" : (const char *)names.data);
     buffer_done(&names);
     return STATUS_FAILED;
@@ -267,11 +267,11 @@ static void dump_settings_done(void *settings) {
 
 /* clang-format off */
 static const Option dump_options[] = {
-    {0,   "time",    "START,END", "Only from START to END, in seconds as shown; either may be left out; 10%-20% and 10%/2 are shares of the recording", option_time_range, offsetof(DumpSettings, time)},
+    {0,   "time",    "START,END", "Only from START to END, in seconds as printed; START or END may be left out; 10%-20% and 10%/2 are shares of the recording", option_time_range, offsetof(DumpSettings, time)},
     {'t', "type",    "TYPE,…",    "Only records of these types, by name or number", dump_option_types,   offsetof(DumpSettings, types)},
     {'e', "event",   "EVENT,…",   "Only records of these events; * and ? match",    option_words,   offsetof(DumpSettings, events)},
-    {'p', "pid",     "PID,…",     "Only records of or about these processes",       option_numbers, offsetof(DumpSettings, selected.pids)},
-    {0,   "tid",     "TID,…",     "Only records of or about these threads",         option_numbers, offsetof(DumpSettings, selected.tids)},
+    {'p', "pid",     "PID,…",     "Only records of these processes, and records about them",       option_numbers, offsetof(DumpSettings, selected.pids)},
+    {0,   "tid",     "TID,…",     "Only records of these threads, and records about them",         option_numbers, offsetof(DumpSettings, selected.tids)},
     {'C', "cpu",     "CPU,…",     "Only records from these CPUs; ranges as 0-3",    option_numbers, offsetof(DumpSettings, selected.cpus)},
     {0,   "comm",    "NAME,…",     "Only records of threads with these names",       option_words,  offsetof(DumpSettings, selected.comms)},
     {'G', "cgroup",  "PATH,…",    "Only samples of these control groups and those below them", option_words, offsetof(DumpSettings, selected.cgroups)},

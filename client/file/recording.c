@@ -37,14 +37,13 @@ int recording_open(const char *path, PdReader **ret) {
     if (r >= 0)
         return STATUS_OK;
     if (r == -EBADMSG)
-        return complain(STATUS_FAILED, "Failed to read '%s', it is no perf.data: %s.",
+        return complain(STATUS_FAILED, "Failed to read '%s': it is no perf.data, %s.",
                         recording_name(path), why.text[0] ? why.text : "it holds no known header");
     if (r == -ESPIPE)
-        return complain(
-            STATUS_FAILED,
-            "Failed to read '%s', it is a file sent through a pipe, and its tables stand "
-            "behind its records; give the file itself.",
-            recording_name(path));
+        return complain(STATUS_FAILED,
+                        "Failed to read '%s': the file layout cannot be read from a pipe; name the "
+                        "file instead.",
+                        recording_name(path));
     return complain(STATUS_FAILED, "Failed to open '%s': %s.", recording_name(path), strerror(-r));
 }
 
@@ -61,10 +60,10 @@ int recording_verdict(const char *path, const PdReader *reader, const PdDamage *
                         "Only a part of '%s' could be read: %s (offset %" PRIu64 "%s).",
                         recording_name(path), damage->text, damage->offset, file);
     if (pd_reader_header(reader)->unfinished)
-        return complain(STATUS_PARTIAL,
-                        "'%s' was never finished by its recorder, so it ends early and holds "
-                        "nothing of its host.",
-                        recording_name(path));
+        return complain(
+            STATUS_PARTIAL,
+            "The recorder did not finish '%s', so it ends early and does not describe its host.",
+            recording_name(path));
     return STATUS_OK;
 }
 

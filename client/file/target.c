@@ -324,19 +324,21 @@ int target_complain(const Target *target, int error) {
         return complain(STATUS_FAILED, "'%s' exists; give another name, or --force to replace it.",
                         path);
     case -ENOTEMPTY:
-        return complain(STATUS_FAILED,
-                        "'%s' is a folder that holds more than a recording; it is left alone.",
-                        path);
+        return complain(
+            STATUS_FAILED,
+            "'%s' is a folder with other files than a recording; profctl does not replace it.",
+            path);
     case -EINVAL:
         if (strcmp(path, "-") == 0)
-            return complain(STATUS_FAILED,
-                            "stdout takes the layout 'pipe' alone; give a file for others.");
-        return complain(STATUS_FAILED, "'%s' is neither a file nor a folder; it is left alone.",
-                        path);
+            return complain(
+                STATUS_FAILED,
+                "Only the layout 'pipe' can be written to stdout; name a file for other layouts.");
+        return complain(STATUS_FAILED,
+                        "'%s' is neither a file nor a folder; profctl does not replace it.", path);
     case -ENOTTY:
-        return complain(STATUS_FAILED, "A recording is not for a terminal; redirect stdout.");
+        return complain(STATUS_FAILED,
+                        "A recording cannot be written to a terminal; redirect stdout.");
     default:
-        return complain(STATUS_FAILED, "'%s' could not be written, since the system said: %s.",
-                        path, strerror(-error));
+        return complain(STATUS_FAILED, "Failed to write '%s': %s.", path, strerror(-error));
     }
 }

@@ -22,5 +22,6 @@ int command_complain_unknown(const Command *const *commands, const char *name) {
     if (near.n > 0)
         return complain(STATUS_USAGE, "There is no command '%s'. Did you mean '%s'?", name,
                         near.names[0].name);
-    return complain(STATUS_USAGE, "There is no command '%s', see 'profctl --help'.", name);
+    return complain(STATUS_USAGE, "There is no command '%s'; 'profctl --help' lists the commands.",
+                    name);
 }

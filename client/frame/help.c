@@ -106,7 +106,7 @@ void help_print_program(Context *c) {
     size_t column = 0;
 
     text_puts(out, "Usage: profctl [OPTION…] COMMAND [ARGUMENT…]\n\n"
-                   "Drives the profiler profd, and looks into recordings of perf and profd.\n\n");
+                   "Controls the profiler profd, and reads recordings of perf and profd.\n\n");
     for (size_t i = 0; commands[i]; i++)
         column =
             MAX(column, strlen(commands[i]->name) +

@@ -62,7 +62,7 @@ static int option_store(Parser *p, const Option *o, void *settings, const char *
     int r = o->parse(o, argument, (char *)settings + o->offset);
 
     if (r == -EINVAL || r == -ERANGE)
-        return wrong(p, "Option --%s cannot take '%s', it wants %s, see --help.", o->long_name,
+        return wrong(p, "Option --%s does not accept '%s': it takes %s, see --help.", o->long_name,
                      argument ? argument : "", o->argument ? o->argument : "nothing");
     return r;
 }
@@ -70,7 +70,7 @@ static int option_store(Parser *p, const Option *o, void *settings, const char *
 /* Takes the next word as the argument of an option that needs one. */
 static int option_next_word(Parser *p, const Option *o, const char **ret) {
     if (p->at >= p->argc)
-        return wrong(p, "Option --%s wants an argument: --%s=%s.", o->long_name, o->long_name,
+        return wrong(p, "Option --%s needs an argument: --%s=%s.", o->long_name, o->long_name,
                      o->argument);
     *ret = p->argv[p->at++];
     return 0;
@@ -87,7 +87,7 @@ static int option_wrong_name(Parser *p, const char *name, size_t n) {
     if (near.n > 0)
         return wrong(p, "There is no option --%.*s. Did you mean --%s?", (int)n, name,
                      near.names[0].name);
-    return wrong(p, "There is no option --%.*s, see --help for those there are.", (int)n, name);
+    return wrong(p, "There is no option --%.*s; --help lists the options.", (int)n, name);
 }
 
 /* Whether a word is one of the values of a row like "[fp|dwarf[:SIZE]|none]". perf separates the
@@ -148,7 +148,7 @@ static int option_parse_short(Parser *p, const char *letters) {
         bool wants = o && o->argument && !option_argument_is_optional(o);
 
         if (!o)
-            return wrong(p, "There is no option -%c, see --help for those there are.", *letters);
+            return wrong(p, "There is no option -%c; --help lists the options.", *letters);
         if (wants && letters[1])
             argument = letters + 1;
         else if (wants) {

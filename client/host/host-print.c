@@ -42,8 +42,7 @@ static int host_print_put_json(Context *c, const char *host, Bytes line) {
                        NULL);
     if (!value) {
         (void)complain(STATUS_FAILED,
-                       "'%s' sent something else than JSON; its profctl may be of "
-                       "another version.",
+                       "The answer of '%s' is not JSON; its profctl may have another version.",
                        host);
         return -EBADMSG;
     }

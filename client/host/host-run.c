@@ -292,12 +292,13 @@ int host_run(Context *c, const HostWork *work) {
     int pipe[2] = {-1, -1}, status, r;
 
     if ((work->streams || work->reads_stdin) && run.n > 1)
-        return complain(STATUS_USAGE,
-                        "A recording on standard %s is for one host at a time; name "
-                        "a file, or one host.",
-                        work->streams ? "output" : "input");
+        return complain(
+            STATUS_USAGE,
+            "A recording on standard %s works with one host only; name a file, or one host.",
+            work->streams ? "output" : "input");
     if (work->streams && isatty(STDOUT_FILENO))
-        return complain(STATUS_FAILED, "A recording is not for a terminal; redirect stdout.");
+        return complain(STATUS_FAILED,
+                        "A recording cannot be written to a terminal; redirect stdout.");
     run.hosts = calloc(run.n, sizeof(*run.hosts));
     r = run.hosts ? host_run_make_line(&run) : -ENOMEM;
     if (r == 0 && pipe2(pipe, O_CLOEXEC) < 0)

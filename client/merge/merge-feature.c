@@ -327,8 +327,8 @@ int merge_features(Merge *m) {
         if (r < 0)
             return r;
         if (r == PD_WRITER_LEFT_OUT)
-            remark(m->context, "The feature %s has no place in a stream and is left out.",
-                   pd_feature_name(bit) ?: "of a number that nobody has named");
+            remark(m->context, "A stream cannot hold the feature %s; it is left out.",
+                   pd_feature_name(bit) ?: "of an unknown number");
     }
     return 0;
 }

@@ -72,15 +72,16 @@ int merge_scan(Merge *m) {
         int r = merge_scan_input(in);
 
         if (r == -ESPIPE)
-            return complain(STATUS_FAILED,
-                            "'%s' can be read only once, but merge reads twice; save it first.",
-                            recording_name(in->path));
+            return complain(
+                STATUS_FAILED,
+                "'%s' can be read only once, and merge reads twice; save it to a file first.",
+                recording_name(in->path));
         if (r < 0)
             return complain(STATUS_FAILED, "Failed to read '%s': %s.", recording_name(in->path),
                             strerror(-r));
         if (pd_events_count(pd_reader_events(in->reader)) == 0)
             return complain(STATUS_FAILED,
-                            "'%s' describes no event, so nothing in it has a meaning.",
+                            "'%s' describes no event, so its records cannot be read.",
                             recording_name(in->path));
     }
     merge_scan_sort_inputs(m);
@@ -193,12 +194,11 @@ int merge_compare(Merge *m) {
             return status;
         if (!merge_scan_has_time(in))
             return complain(STATUS_FAILED,
-                            "'%s' cannot be merged, since not all of its records have a time.",
-                            in->path);
+                            "'%s' cannot be merged: some of its records have no time.", in->path);
         if (in->has_auxtrace && with_auxtrace)
             return complain(STATUS_FAILED,
-                            "'%s' and '%s' cannot be merged, since both hold AUX area data, of "
-                            "which a recording can hold one only.",
+                            "'%s' and '%s' cannot be merged: both hold AUX area data, and a "
+                            "recording holds at most one.",
                             with_auxtrace->path, in->path);
         with_auxtrace = in->has_auxtrace ? in : with_auxtrace;
     }

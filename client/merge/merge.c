@@ -27,10 +27,10 @@ typedef struct MergeSettings {
 
 /* clang-format off */
 static const Option merge_options[] = {
-    {'o', "output",   "FILE",              "What to write; - for a stream on standard output",               option_string,   offsetof(MergeSettings, out)},
-    {0,   "layout",   LAYOUT_WORDS,        "Its layout; a file, or for - a stream, where not given",         option_choice,   offsetof(MergeSettings, layout)},
-    {0,   "compress", "zstd[:LEVEL]|none", "Compress records by zstd, level 1 to 22, or not (default)", option_compress, offsetof(MergeSettings, zstd_level)},
-    {'f', "force",    NULL,                "Replace the file where it exists",                               option_flag,     offsetof(MergeSettings, force)},
+    {'o', "output",   "FILE",              "Recording to write; - is a stream on standard output",               option_string,   offsetof(MergeSettings, out)},
+    {0,   "layout",   LAYOUT_WORDS,        "Its layout; by default a file, and for - a stream",         option_choice,   offsetof(MergeSettings, layout)},
+    {0,   "compress", "zstd[:LEVEL]|none", "Compress records by zstd, level 1 to 22; none is the default", option_compress, offsetof(MergeSettings, zstd_level)},
+    {'f', "force",    NULL,                "Replace the file if it exists",                               option_flag,     offsetof(MergeSettings, force)},
     {},
 };
 /* clang-format on */
@@ -177,7 +177,7 @@ static int merge_verdict(const Merge *m) {
         if (recording_verdict(m->inputs[i].path, m->inputs[i].reader, NULL) != STATUS_OK)
             worst = STATUS_PARTIAL;
     if (m->left_out > 0)
-        worst = complain(STATUS_PARTIAL, "%" PRIu64 " records could not be taken over into '%s'.",
+        worst = complain(STATUS_PARTIAL, "%" PRIu64 " records could not be copied to '%s'.",
                          m->left_out, m->target.path);
     return worst;
 }
@@ -220,7 +220,7 @@ static int merge_run(Context *context, void *settings, char **arguments) {
         return STATUS_FAILED;
     if (r == -E2BIG)
         return complain(STATUS_FAILED,
-                        "The recordings have more events together than one can have.");
+                        "Together the recordings have more events than one recording can have.");
     return r < 0 ? target_complain(&m.target, r) : merge_verdict(&m);
 }
 
@@ -237,10 +237,9 @@ const Command command_merge = {
     .n_min = 1,
     .n_max = UINT32_MAX,
     .summary = "Write several recordings of one host as one",
-    .notes =
-        "Each IN is a file or a folder. Recordings of another host, kernel, boot, byte order\n"
-        "or clock are refused. Events that are the same become one; ids that two events claim\n"
-        "are given out anew. The status is 8 when something could not be taken over.",
+    .notes = "Each IN is a file or a folder. Recordings of another host, kernel, boot, byte order\n"
+             "or clock are refused. Equal events become one event; ids that two events share "
+             "are\nreplaced. The status is 8 when something could not be copied.",
     .options = merge_options,
     .settings_size = sizeof(MergeSettings),
     .run = merge_run,

@@ -83,18 +83,19 @@ int remote_open(const Context *c, Remote **ret) {
         return STATUS_OK;
     case -ENOENT:
     case -ECONNREFUSED:
-        return complain(STATUS_NOT_RUNNING,
-                        "profd is not running, nobody listens at '%s'; 'systemctl start profd' "
-                        "starts it.",
-                        remote_path_of(c->socket));
+        return complain(
+            STATUS_NOT_RUNNING,
+            "profd is not running: nothing listens at '%s'; 'systemctl start profd' starts it.",
+            remote_path_of(c->socket));
     case -EACCES:
     case -EPERM:
         return complain(STATUS_NOT_PERMITTED,
-                        "Permission denied: you may not connect to profd at '%s'; its folder or "
-                        "its socket is closed to you.",
+                        "Permission denied: you may not connect to profd at '%s'; 'ls -l' shows "
+                        "the permissions of the folder and of the socket.",
                         remote_path_of(c->socket));
     case -EAGAIN:
-        return complain(STATUS_TIMED_OUT, "profd at '%s' has too many callers waiting, try again.",
+        return complain(STATUS_TIMED_OUT,
+                        "profd at '%s' has too many connections that wait, try again.",
                         remote_path_of(c->socket));
     default:
         return complain(STATUS_FAILED, "Failed to connect to profd at '%s': %s.",
@@ -139,8 +140,8 @@ static int remote_lost(const Remote *remote, int r) {
                         method);
     case -EBADMSG:
         return complain(STATUS_FAILED,
-                        "What listens at '%s' does not answer '%s' as profd would: it is another "
-                        "service.",
+                        "The program that listens at '%s' does not answer '%s' as profd does: it "
+                        "is another service.",
                         remote_path_of(remote->path), method);
     case -EINTR:
         return STATUS_FAILED;

@@ -196,7 +196,7 @@ static void session_text_show_gaps(const Screen *s, const json_t *session, Buffe
 static void session_text_show_details(const Screen *s, const json_t *session, Buffer *text,
                                       uint64_t now_us) {
     screen_printf(s, "Kind", "%s%s",
-                  reply_bool(session, "runtime") ? "started at runtime" : "configured",
+                  reply_bool(session, "runtime") ? "started by 'profctl start'" : "configured",
                   reply_bool(session, "sensitive")
                       ? ", holds memory of programs: for root and profd-admin only"
                       : "");

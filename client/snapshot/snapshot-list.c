@@ -218,7 +218,8 @@ static int snapshot_list_run_show(Context *c, void *settings, char **arguments) 
     int status;
 
     if (snapshot_list_show_streams(s, arguments) && isatty(STDOUT_FILENO))
-        return complain(STATUS_FAILED, "A recording is not for a terminal; redirect stdout.");
+        return complain(STATUS_FAILED,
+                        "A recording cannot be written to a terminal; redirect stdout.");
     status =
         remote_ask_list(c, "ListSnapshots", json_pack("{so}", "name", remote_word(arguments[0])),
                         "snapshot", &snapshots);
@@ -226,7 +227,7 @@ static int snapshot_list_run_show(Context *c, void *settings, char **arguments) 
         return status;
     if (json_array_size(snapshots) == 0)
         return complain(STATUS_NOT_FOUND,
-                        "There is no snapshot '%s'; 'profctl snapshots' lists those there are.",
+                        "There is no snapshot '%s'; 'profctl snapshots' lists the snapshots.",
                         arguments[0]);
     return snapshot_list_show(c, s, json_array_get(snapshots, 0));
 }
@@ -288,13 +289,13 @@ static int snapshot_list_run_pin(Context *c, void *settings, char **arguments) {
 
 /* clang-format off */
 static const Option show_options[] = {
-    {'o', "output", "FILE", "Write the recording to FILE as well, or for - to stdout alone", option_string, offsetof(ShowSettings, output)},
-    {'f', "force",  NULL,   "Replace FILE where it exists",                                  option_flag,   offsetof(ShowSettings, force)},
+    {'o', "output", "FILE", "Also write the recording to FILE; - writes it to stdout and shows nothing", option_string, offsetof(ShowSettings, output)},
+    {'f', "force",  NULL,   "Replace FILE if it exists",                                  option_flag,   offsetof(ShowSettings, force)},
     {},
 };
 
 static const Option pin_options[] = {
-    {0, "off", NULL, "Let them expire again", option_flag, offsetof(PinSettings, off)},
+    {0, "off", NULL, "Let these snapshots expire again", option_flag, offsetof(PinSettings, off)},
     {},
 };
 /* clang-format on */
@@ -323,7 +324,7 @@ const Command command_rm = {
     .arguments = "SNAPSHOT…",
     .n_min = 1,
     .n_max = UINT32_MAX,
-    .summary = "Remove snapshots, your own or as an administrator any",
+    .summary = "Remove snapshots: your own, or any as an administrator",
     .run = snapshot_list_run_rm,
 };
 

@@ -40,8 +40,7 @@ static bool snapshot_save_is_file_name(const char *name) {
 }
 
 static int snapshot_save_write_complain(const char *path, int r) {
-    return complain(STATUS_FAILED, "'%s' could not be written, since the system said: %s.", path,
-                    strerror(-r));
+    return complain(STATUS_FAILED, "Failed to write '%s': %s.", path, strerror(-r));
 }
 
 /* Fetches one file into a descriptor; `path` is for messages. */
@@ -67,8 +66,9 @@ static int snapshot_save_fetch(const Context *c, const json_t *snapshot, const c
         int r = n > 0 ? file_write_all(to, chunk, (size_t)n) : 0;
 
         if (n <= 0)
-            return complain(STATUS_FAILED, "profd ended %" PRIu64 " bytes before the end: %s.",
-                            left, n < 0 ? strerror((int)-n) : "the connection was closed");
+            return complain(STATUS_FAILED,
+                            "profd stopped sending %" PRIu64 " bytes before the end: %s.", left,
+                            n < 0 ? strerror((int)-n) : "the connection was closed");
         /* EPIPE means that the reader of our stream has left, which needs no message. */
         if (r < 0)
             return r == -EPIPE ? STATUS_FAILED : snapshot_save_write_complain(path, r);
@@ -88,7 +88,8 @@ static int snapshot_save_fetch_folder(const Context *c, const json_t *snapshot,
         int status;
 
         if (!name || !snapshot_save_is_file_name(name) || i >= FILES_MAX)
-            return complain(STATUS_FAILED, "profd named a file that no recording has.");
+            return complain(STATUS_FAILED,
+                            "profd sent a file name that is not part of a recording.");
         fd = openat(target->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (fd < 0)
             return snapshot_save_write_complain(target->path, -errno);

@@ -48,25 +48,25 @@ static int snapshot_option_cpus(const Option *option, const char *argument, void
 
 /* clang-format off */
 static const Option snapshot_options[] = {
-    {0,   "last",      "SPAN",              "So much of the past, as 60s or '1h 30min'",                       option_span,          offsetof(SnapshotSettings, last)},
-    {'S', "since",     "TIME",              "From TIME on: '2026-11-21 10:00', -5min, today; see profctl(1)",  option_timestamp,     offsetof(SnapshotSettings, since)},
-    {'U', "until",     "TIME",              "Up to TIME",                                                      option_timestamp,     offsetof(SnapshotSettings, until)},
-    {0,   "at",        "TIME",              "Take it at TIME, as if asked then: the same on many hosts",       option_timestamp,     offsetof(SnapshotSettings, at)},
-    {0,   "follow-up", "SPAN",              "So much of the future as well: returns when that is over",        option_span,          offsetof(SnapshotSettings, follow_up)},
-    {'s', "session",   "SESSION",           "Of this session, where it is not the default one",                option_string,        offsetof(SnapshotSettings, session)},
-    {'n', "name",      "NAME",              "Keep it under NAME, where it is not to be the time",              option_string,        offsetof(SnapshotSettings, name)},
-    {'r', "reason",    "TEXT",              "Note why it was taken",                                           option_string,        offsetof(SnapshotSettings, reason)},
+    {0,   "last",      "SPAN",              "The last SPAN, as 60s or '1h 30min'",                       option_span,          offsetof(SnapshotSettings, last)},
+    {'S', "since",     "TIME",              "Begin of the window: '2026-11-21 10:00', -5min, today; see profctl(1)",  option_timestamp,     offsetof(SnapshotSettings, since)},
+    {'U', "until",     "TIME",              "End of the window",                                                      option_timestamp,     offsetof(SnapshotSettings, until)},
+    {0,   "at",        "TIME",              "Use TIME as the present, for the same window on many hosts",       option_timestamp,     offsetof(SnapshotSettings, at)},
+    {0,   "follow-up", "SPAN",              "Add the next SPAN to the window, and return when it is over",        option_span,          offsetof(SnapshotSettings, follow_up)},
+    {'s', "session",   "SESSION",           "Session to read, by default 'default'",                option_string,        offsetof(SnapshotSettings, session)},
+    {'n', "name",      "NAME",              "Name of the snapshot, by default its time",              option_string,        offsetof(SnapshotSettings, name)},
+    {'r', "reason",    "TEXT",              "Note this reason in the snapshot",                                           option_string,        offsetof(SnapshotSettings, reason)},
     {0,   "pin",       NULL,                "Keep it until it is removed",                                     option_flag,          offsetof(SnapshotSettings, pin)},
-    {0,   "layout",    LAYOUT_WORDS,        "What to write; pipe is for -o -, and what that writes if nothing is given", option_choice, offsetof(SnapshotSettings, layout)},
-    {0,   "compress",  "zstd[:LEVEL]|none", "Compress records by zstd, level 1 to 22, or not",                 snapshot_option_compress_word, offsetof(SnapshotSettings, compress)},
+    {0,   "layout",    LAYOUT_WORDS,        "Layout to write; -o - takes and defaults to pipe", option_choice, offsetof(SnapshotSettings, layout)},
+    {0,   "compress",  "zstd[:LEVEL]|none", "Compress records by zstd, level 1 to 22, or do not",                 snapshot_option_compress_word, offsetof(SnapshotSettings, compress)},
     {'p', "pid",       "PID,…",             "Only samples of these processes",                                 option_numbers,       offsetof(SnapshotSettings, pids)},
     {'t', "tid",       "TID,…",             "Only samples of these threads",                                   option_numbers,       offsetof(SnapshotSettings, tids)},
     {0,   "comm",      "NAME,…",            "Only samples of threads with these names",                        option_words,         offsetof(SnapshotSettings, comms)},
     {'G', "cgroup",    "PATH,…",            "Only samples of these control groups and those below them",       option_words,         offsetof(SnapshotSettings, cgroups)},
     {'u', "unit",      "UNIT,…",            "Only samples of these systemd units, as shop or 'web@*'",         option_words,         offsetof(SnapshotSettings, units)},
     {'C', "cpu",       "CPU,…",             "Only samples of these CPUs, as 0-3,8",                            snapshot_option_cpus,          offsetof(SnapshotSettings, cpus)},
-    {'o', "output",    "FILE",              "Write it to FILE, which is yours, or for - to stdout; nothing is kept", option_string,  offsetof(SnapshotSettings, output)},
-    {'f', "force",     NULL,                "Replace FILE where it exists",                                    option_flag,          offsetof(SnapshotSettings, force)},
+    {'o', "output",    "FILE",              "Write it to FILE, which you own, or for - to stdout; profd keeps no copy", option_string,  offsetof(SnapshotSettings, output)},
+    {'f', "force",     NULL,                "Replace FILE if it exists",                                    option_flag,          offsetof(SnapshotSettings, force)},
     {},
 };
 /* clang-format on */
@@ -138,7 +138,7 @@ static int snapshot_check(const SnapshotSettings *s) {
     if (s->layout == WORD_PIPE && !snapshot_to_stdout(s))
         return complain(STATUS_USAGE, "The layout 'pipe' is for --output=-.");
     if (s->layout == WORD_DIRECTORY && snapshot_to_stdout(s))
-        return complain(STATUS_USAGE, "A directory does not fit through stdout; give a name.");
+        return complain(STATUS_USAGE, "A directory cannot be written to stdout; name a folder.");
     return snapshot_check_values(s);
 }
 
@@ -175,7 +175,7 @@ static int snapshot_set_ids(json_t **parameters, const char *name, const OptionN
                 value_append(&list, json_integer((json_int_t)v));
             else {
                 json_decref(list);
-                return complain(STATUS_USAGE, "These are more than %d %s.", IDS_MAX, what);
+                return complain(STATUS_USAGE, "More than %d %s are given.", IDS_MAX, what);
             }
     if (ids->n > 0)
         value_set(parameters, name, list);
@@ -312,7 +312,8 @@ static int snapshot_run(Context *c, void *settings, char **arguments) {
     int status = snapshot_check(s);
 
     if (status == STATUS_OK && snapshot_to_stdout(s) && isatty(STDOUT_FILENO))
-        status = complain(STATUS_FAILED, "A recording is not for a terminal; redirect stdout.");
+        status = complain(STATUS_FAILED,
+                          "A recording cannot be written to a terminal; redirect stdout.");
     if (status == STATUS_OK)
         status = snapshot_make_parameters(s, &parameters);
     if (status == STATUS_OK)
@@ -325,7 +326,7 @@ static int snapshot_run(Context *c, void *settings, char **arguments) {
     status = remote_each(remote, "Snapshot", parameters, snapshot_on_reply, &taking);
     progress_end(&taking.progress);
     if (status == STATUS_OK && !taking.snapshot)
-        status = complain(STATUS_FAILED, "profd ended without a word about the snapshot.");
+        status = complain(STATUS_FAILED, "profd closed the connection before it answered.");
     if (status == STATUS_OK)
         status = s->output ? snapshot_deliver(c, s, taking.snapshot)
                            : snapshot_print_result(c, taking.snapshot,
@@ -348,11 +349,12 @@ const Command command_snapshot = {
     .name = "snapshot",
     .arguments = "",
     .summary = "Save a window of the past as a recording of its own",
-    .notes = "Without --last, --since and --until all that there is of the session. The recording "
-             "goes on undisturbed. stdout gets the path, or with --output=- the recording itself, "
-             "as a stream that 'perf report -i -' reads; a summary is printed on stderr.\n\n"
-             "Exit status: 8 when a part of the window is not there any more, 5 when no sample of "
-             "it matches the filters. Ctrl-C ends it and keeps nothing.",
+    .notes =
+        "Without --last, --since and --until the window is all that the session has. Recording "
+        "goes on undisturbed. stdout gets the path, or with --output=- the recording itself, "
+        "as a stream that 'perf report -i -' reads; a summary is printed on stderr.\n\n"
+        "Exit status: 8 when a part of the window was not recorded or was deleted, 5 when no "
+        "sample matches the filters. Ctrl-C ends the command, and profd keeps nothing.",
     .options = snapshot_options,
     .settings_size = sizeof(SnapshotSettings),
     .run = snapshot_run,

@@ -46,6 +46,6 @@ int verify_coverage(PdReader *reader, Findings *findings) {
         verify_coverage_add_gap(&env->coverage.gaps[i], findings);
     if (verify_coverage_is_of_profd(env) && !env->has[PD_FEATURE_PROFD_COVERAGE])
         findings_add(findings, SEVERITY_NOTE, "coverage", NULL, 1,
-                     "it does not say whether all of its time was recorded");
+                     "it does not contain which times were recorded");
     return 0;
 }

@@ -119,12 +119,12 @@ typedef struct Fault {
 
 /* clang-format off */
 static const Fault faults[] = {
-    {offsetof(RecordChecks, misaligned),   SEVERITY_ERROR,   "alignment", "record has a size that is no multiple of 8",      "records have sizes that are no multiple of 8", true},
+    {offsetof(RecordChecks, misaligned),   SEVERITY_ERROR,   "alignment", "record has a size that is not a multiple of 8",      "records have sizes that are not multiples of 8", true},
     {offsetof(RecordChecks, too_short),    SEVERITY_ERROR,   "body",      "record is too short for its event",               "records are too short for their events",       true},
     {offsetof(RecordChecks, broken),       SEVERITY_ERROR,   "body",      "record does not hold what it announces",          "records do not hold what they announce",       true},
     {offsetof(RecordChecks, no_event),     SEVERITY_ERROR,   "id",        "record has an id that no event has",              "records have ids that no event has",           true},
-    {offsetof(RecordChecks, late),         SEVERITY_WARNING, "order",     "record is older than a finished round promised",  "records are older than a finished round promised", true},
-    {offsetof(RecordChecks, no_build_id),  SEVERITY_WARNING, "build-id",  "mapping is flagged to have a build id and has none, which perf cannot read", "mappings are flagged to have a build id and have none, which perf cannot read", false},
+    {offsetof(RecordChecks, late),         SEVERITY_WARNING, "order",     "record comes after the end of its round",  "records come after the end of their round", true},
+    {offsetof(RecordChecks, no_build_id),  SEVERITY_WARNING, "build-id",  "mapping has the flag of a build id but no build id, which perf cannot read", "mappings have the flag of a build id but no build id, which perf cannot read", false},
     {offsetof(RecordChecks, no_time),      SEVERITY_NOTE,    "time",      "sample has no time",                              "samples have no time",                         false},
     {offsetof(RecordChecks, unknown_type), SEVERITY_NOTE,    "type",      "record is of a type whose body is not understood", "records are of types whose bodies are not understood", true},
 };
@@ -196,8 +196,8 @@ static void verify_record_check_compressed(PdReader *reader, Findings *findings)
     if (n > 0 && !pd_reader_header(reader)->unfinished &&
         !pd_reader_has_feature(reader, PD_FEATURE_COMPRESSED))
         findings_add(findings, SEVERITY_ERROR, "compressed", NULL, n,
-                     "%" PRIu64 " records are compressed, but feature COMPRESSED is not there, "
-                     "without which perf reads none of them",
+                     "%" PRIu64 " records are compressed, but feature COMPRESSED is missing, and "
+                     "perf reads none of them without it",
                      n);
 }
 
@@ -220,12 +220,11 @@ static void verify_record_check_feature(PdReader *reader, PdEnvironment *env, un
 
     snprintf(number, sizeof(number), "%u", bit);
     if (!name)
-        findings_add(findings, SEVERITY_NOTE, "feature", &place, 1, "feature %u is not known here",
-                     bit);
+        findings_add(findings, SEVERITY_NOTE, "feature", &place, 1, "feature %u is unknown", bit);
     r = pd_reader_feature(reader, bit, &body);
     if (r == -EFBIG) {
         findings_add(findings, SEVERITY_WARNING, "feature", &place, 1,
-                     "feature %s is larger than what is read of one", name ?: number);
+                     "feature %s is larger than profctl reads", name ?: number);
         return;
     }
     /* verify_sections() reports what is beyond the end of the file. */
@@ -256,7 +255,7 @@ void verify_events(PdReader *reader, bool truncated, Findings *findings) {
     const PdEvent *a = NULL, *b = NULL;
 
     if (pd_events_count(events) == 0 && !truncated)
-        findings_add(findings, SEVERITY_ERROR, "event", NULL, 1, "it holds no event");
+        findings_add(findings, SEVERITY_ERROR, "event", NULL, 1, "it describes no event");
     for (size_t i = 0; i < pd_events_count(events); i++) {
         const PdEvent *event = pd_events_at(events, i);
 

@@ -166,7 +166,7 @@ static void verify_section_report_behind(Sections *s) {
     if (s->n_behind > 1)
         snprintf(others, sizeof(others), ", and so do %" PRIu64 " more sections", s->n_behind - 1);
     findings_add(s->findings, SEVERITY_ERROR, "section-bounds", &place, s->n_behind,
-                 "%s of %" PRIu64 " bytes ends behind the file, which has %" PRIu64 "%s",
+                 "%s of %" PRIu64 " bytes ends beyond the file, which has %" PRIu64 "%s",
                  s->behind.what, s->behind.end, s->file_size, others);
 }
 

@@ -139,7 +139,7 @@ static void verify_side_band_report_comms(SideBand *s, Findings *findings) {
         if (i < LISTED_MAX) {
             findings_add(findings, SEVERITY_WARNING, "comm", NULL, p->no_comm,
                          "%" PRIu64 " of %" PRIu64 " samples of process %" PRIi32
-                         " are of threads that nothing names",
+                         " are of threads without a name",
                          p->no_comm, p->samples, (int32_t)p->pid);
             continue;
         }
@@ -149,7 +149,7 @@ static void verify_side_band_report_comms(SideBand *s, Findings *findings) {
     if (n_rest > 0)
         findings_add(findings, SEVERITY_WARNING, "comm", NULL, rest,
                      "%" PRIu64 " samples of %" PRIu64
-                     " further processes are of threads that nothing names",
+                     " further processes are of threads without a name",
                      rest, n_rest);
 }
 
@@ -194,11 +194,11 @@ int side_band_end(SideBand *s, Findings *findings) {
                      s->no_kernel_map == 1 ? "s" : "");
     if (s->too_many > 0)
         findings_add(findings, SEVERITY_NOTE, "side-band", NULL, s->too_many,
-                     "%" PRIu64 " samples are of more processes than are looked at", s->too_many);
+                     "%" PRIu64 " samples are of more processes than verify checks", s->too_many);
     counts = process_table_counts(replay_table(s->replay));
     if (counts.dropped > 0)
         findings_add(findings, SEVERITY_NOTE, "side-band", NULL, counts.dropped,
-                     "%" PRIu64 " processes and mappings are more than fit the memory for them",
+                     "%" PRIu64 " processes and mappings do not fit into the memory for them",
                      counts.dropped);
     return 0;
 }

@@ -59,7 +59,7 @@ static void verify_report_damage(Verify *v, bool truncated) {
 
     if (pd_reader_header(v->reader)->unfinished && !damage)
         findings_add(&v->findings, SEVERITY_ERROR, "unfinished", NULL, 1,
-                     "its recorder never finished it, so it ends early and has no features");
+                     "its recorder did not finish it, so it ends early and has no features");
     /* A section that ends after the end of the file is the same flaw. */
     if (!damage || (truncated && damage->cut_off))
         return;
@@ -182,8 +182,8 @@ const Command command_verify = {
     .n_max = UINT32_MAX,
     .summary = "Check that recordings are whole and make sense",
     .notes = "Each FILE is a perf.data file, a folder of perf record --threads, or - for a\n"
-             "stream on standard input. One line a finding: the place, how bad it is, what it\n"
-             "is. With --quiet only errors are printed. The status is 0 when there are no errors\n"
+             "stream on standard input. Each finding is a line: the place, its severity and "
+             "a\nsentence. --quiet prints errors only. The status is 0 when there are no errors\n"
              "(warnings and notes do not count), 8 when there are, 1 when a FILE is no\n"
              "perf.data or cannot be read.",
     .run = verify_run,

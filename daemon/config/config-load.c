@@ -76,7 +76,7 @@ static void config_load_report_unknown(Reader *reader, const char *name) {
     else if (near)
         report(reader, "There is no key %s= in [%s]: did you mean %s=?", name, reader->kind, near);
     else
-        report(reader, "There is no key %s= in [%s]: see profd.conf(5) for those that are", name,
+        report(reader, "There is no key %s= in [%s]: profd.conf(5) lists the keys", name,
                reader->kind);
 }
 

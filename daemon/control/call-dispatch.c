@@ -65,7 +65,7 @@ static int call_dispatch_check_parameters(Call *call) {
         return 0;
     if (r == -EINVAL)
         (void)call_fail_parameter(call, field,
-                                  "this profd does not know it, misses it, or wants another type");
+                                  "it is unknown to this profd, missing, or of another type");
     else if (r == -ENOENT)
         (void)call_dispatch_fail_method(call);
     else

@@ -114,8 +114,8 @@ int call_refuse_message(Caller *caller, MessageFault fault) {
     const Peer *peer = &caller->peer;
 
     log_limited(&rate, LOG_LEVEL_NOTICE, 0,
-                "User %u (pid %d) sent what is no call (%s), hanging up", (unsigned)peer->uid,
-                (int)peer->pid, message_fault_name(fault));
+                "User %u (pid %d) sent a message that is no call (%s), closing the connection",
+                (unsigned)peer->uid, (int)peer->pid, message_fault_name(fault));
     (void)call_send_error(caller, "io.profd.Control.BadMessage",
                           json_pack("{s:s}", "reason", message_fault_name(fault)));
     return -EBADMSG;
@@ -135,8 +135,8 @@ static int call_send_reply(Call *call, json_t *parameters, bool continues, size_
 
     if (r < 0)
         return log_error(r,
-                         "The reply to %s is not as its interface has it at '%s', please tell "
-                         "those who make profd",
+                         "The reply to %s does not match its interface at '%s', please report this "
+                         "fault of profd",
                          call->member, field);
     if (call->oneway)
         return 0;
@@ -192,10 +192,10 @@ int call_fail(Call *call, const char *error, json_t *parameters) {
 
     if (is_ours &&
         interface_check(interface, INTERFACE_ERROR, error, taken, INTERFACE_STRICT, field) < 0)
-        log_error(0,
-                  "The error %s is not as its interface has it at '%s', please tell those who "
-                  "make profd",
-                  error, field);
+        log_error(
+            0,
+            "The error %s does not match its interface at '%s', please report this fault of profd",
+            error, field);
     if (call_is_of_limits(error))
         call_log_limit(call, error);
     call_audit(call, "refused", error, taken);

@@ -66,8 +66,9 @@ static void control_socket_let_in(Control *control, int fd) {
     int r = peer_of(fd, &control->options.groups, &peer);
 
     if (r < 0) {
-        log_limited(&rate, LOG_LEVEL_WARNING, r,
-                    "Failed to learn who connected to the control socket, hanging up: %m");
+        log_limited(
+            &rate, LOG_LEVEL_WARNING, r,
+            "Failed to read the user of a connection to the control socket, closing it: %m");
         closep(&fd);
     } else if (peer.right == RIGHT_NOTHING)
         control_socket_turn_away(fd, "org.varlink.service.PermissionDenied", NULL);
@@ -117,7 +118,7 @@ static int control_socket_on_listening(void *userdata) {
         if (errno == EINTR || errno == ECONNABORTED)
             continue;
         if (errno != EAGAIN) {
-            log_warning(-errno, "Failed to take a connection to the control socket, trying again "
+            log_warning(-errno, "Failed to accept a connection to the control socket, trying again "
                                 "in a second: %m");
             control->listening = loop_source_free(control->listening);
         }

@@ -22,7 +22,8 @@ int main(int argc, char **argv) {
 
     if (argc != 2 || strncmp(argv[1], option, strlen(option)) != 0 ||
         parse_u64(argv[1] + strlen(option), &socket) < 0 || socket > INT_MAX) {
-        fputs("profd-elf: profd starts this program; it is of no use by hand.\n", stderr);
+        fputs("profd-elf: profd starts this program; it does nothing when started by hand.\n",
+              stderr);
         return STATUS_USAGE;
     }
     /* The memory for one file goes back to the system after that file. */

@@ -143,7 +143,7 @@ static void keeper_on_current_end(Keeping *k, int status) {
             log_error(0, "The recorder %s before it recorded anything", text);
         keeper_finish(k, WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE);
     } else if (is_well && !was_leaving) {
-        log_notice("The recorder was told to end, so the keeper ends too");
+        log_notice("The recorder was asked to end, so the keeper ends too");
         keeper_finish(k, 0);
     } else
         keeper_restart_later(k, text);
@@ -199,7 +199,7 @@ static uint64_t keeper_moment_in(uint64_t ms, uint64_t usual_ms) {
  * systemd kills the rest of the service when we exit, and a core dump takes time. */
 static void keeper_on_abort(Keeping *k) {
     log_struct(LOG_LEVEL_ERROR, 0, LOG_FIELDS({"PROFD_EVENT", "watchdog"}),
-               "Told to abort, as systemd does when it has not heard of the recorder for "
+               "Received SIGABRT, which systemd sends when the recorder has not reported for "
                "WatchdogSec=, aborting the recorder");
     k->is_stopping = true;
     child_signal(&k->current, SIGABRT);
@@ -277,7 +277,7 @@ static void keeper_on_time(Keeping *k) {
     if (k->restart_at_ns != 0 && now >= k->restart_at_ns && !k->is_stopping)
         keeper_restart(k);
     keeper_kill_if_late(&k->current, now,
-                        k->is_stopping ? "recorder did not end" : "recorder did not make room");
+                        k->is_stopping ? "recorder did not end" : "recorder did not hand over");
     if (!k->next.link.is_waiting)
         keeper_kill_if_late(&k->next, now, "new recorder did not get ready to take over");
 }

@@ -81,40 +81,40 @@ OF_SESSION(queue_high, t->queue_high_bytes)
 
 /* clang-format off */
 static const WholeRow whole_rows[] = {
-    { "profd_sessions",                     "gauge",   "Sessions that have events open",                           whole_sessions       },
-    { "profd_recorder_restarts_total",      "counter", "Recorders that died and were started again",               whole_restarts       },
-    { "profd_cpu_seconds_total",            "counter", "CPU time that all processes of profd used",                whole_cpu            },
-    { "profd_scan_cpu_seconds_total",       "counter", "Of it, to read /proc and programs",                        whole_scan           },
-    { "profd_resident_bytes",               "gauge",   "Memory of the recorder",                                   whole_memory         },
-    { "profd_store_used_bytes",             "gauge",   "What segments take on the disk",                           whole_used           },
-    { "profd_store_limit_bytes",            "gauge",   "What they may take",                                       whole_limit          },
-    { "profd_store_free_bytes",             "gauge",   "What is free on that file system",                         whole_free           },
-    { "profd_store_reach_seconds",          "gauge",   "How far back a full store reaches, in the session with the least; 0 while not known", whole_reach},
-    { "profd_snapshots",                    "gauge",   "Snapshots that are kept",                                  whole_snapshots      },
-    { "profd_snapshot_bytes",               "gauge",   "What they take",                                           whole_snapshot_bytes },
-    { "profd_sweeps_total",                 "counter", "Sweeps over all rings",                                    whole_sweeps         },
-    { "profd_drain_seconds_total",          "counter", "Time that they took",                                      whole_drain          },
-    { "profd_side_band_bytes_total",        "counter", "Records of what processes did",                            whole_side_band      },
-    { "profd_side_band_lost_total",         "counter", "Such records that the kernel had no room for",             whole_side_band_lost },
-    { "profd_data_mappings_lost_total",     "counter", "Mappings of data, for unwinding, that the kernel had no room for", whole_data_lost },
-    { "profd_processes",                    "gauge",   "Processes in the table",                                   whole_processes      },
-    { "profd_process_table_bytes",          "gauge",   "Memory of the table of processes",                         whole_history_bytes  },
-    { "profd_process_facts_inferred_total", "counter", "What a look into /proc found and no record had told",      whole_inferred       },
-    { "profd_unidentified_files",           "gauge",   "Mapped files whose build id could not be had",             whole_unidentified   },
-    { "profd_resyncs_total",                "counter", "How often /proc was read again",                           whole_resyncs        },
+    { "profd_sessions",                     "gauge",   "Sessions that have events open",                                                               whole_sessions       },
+    { "profd_recorder_restarts_total",      "counter", "Recorders that died and were started again",                                                   whole_restarts       },
+    { "profd_cpu_seconds_total",            "counter", "CPU time that all processes of profd used",                                                    whole_cpu            },
+    { "profd_scan_cpu_seconds_total",       "counter", "CPU time that reading /proc and programs took",                                                whole_scan           },
+    { "profd_resident_bytes",               "gauge",   "Memory of the recorder",                                                                       whole_memory         },
+    { "profd_store_used_bytes",             "gauge",   "Bytes that segments take on the disk",                                                         whole_used           },
+    { "profd_store_limit_bytes",            "gauge",   "Bytes that segments may take",                                                                 whole_limit          },
+    { "profd_store_free_bytes",             "gauge",   "Bytes that are free on the file system of the store",                                          whole_free           },
+    { "profd_store_reach_seconds",          "gauge",   "How far back a full store reaches, in the session with the shortest reach; 0 while not known", whole_reach          },
+    { "profd_snapshots",                    "gauge",   "Snapshots that are kept",                                                                      whole_snapshots      },
+    { "profd_snapshot_bytes",               "gauge",   "Bytes that snapshots take",                                                                    whole_snapshot_bytes },
+    { "profd_sweeps_total",                 "counter", "Sweeps over all rings",                                                                        whole_sweeps         },
+    { "profd_drain_seconds_total",          "counter", "Time that sweeps took",                                                                        whole_drain          },
+    { "profd_side_band_bytes_total",        "counter", "Bytes of records about processes",                                                             whole_side_band      },
+    { "profd_side_band_lost_total",         "counter", "Records about processes that were lost because a ring was full",                               whole_side_band_lost },
+    { "profd_data_mappings_lost_total",     "counter", "Mappings of data, for unwinding, that were lost because a ring was full",                      whole_data_lost      },
+    { "profd_processes",                    "gauge",   "Processes in the table",                                                                       whole_processes      },
+    { "profd_process_table_bytes",          "gauge",   "Memory of the table of processes",                                                             whole_history_bytes  },
+    { "profd_process_facts_inferred_total", "counter", "Facts about processes that /proc showed and no record had reported",                           whole_inferred       },
+    { "profd_unidentified_files",           "gauge",   "Mapped files without a known build id",                                                        whole_unidentified   },
+    { "profd_resyncs_total",                "counter", "How often /proc was read again",                                                               whole_resyncs        },
 };
 
 static const SessionRow session_rows[] = {
-    { "profd_samples_total",             "counter", "Samples taken",                                   of_samples         },
-    { "profd_lost_samples_total",        "counter", "Samples lost, for whatever cause",                of_lost       },
-    { "profd_dropped_samples_total",     "counter", "Of them those that the writer had no room for",   of_dropped    },
-    { "profd_throttles_total",           "counter", "How often the kernel throttled an event",         of_throttles  },
-    { "profd_throttled_seconds_total",   "counter", "For how long, over all CPUs",                     of_throttled  },
-    { "profd_raw_bytes_total",           "counter", "Records before compression",                      of_raw        },
-    { "profd_stored_bytes_total",        "counter", "Bytes written into segments",                     of_stored     },
-    { "profd_segments_total",            "counter", "Segments finished",                               of_segments   },
-    { "profd_queue_bytes",               "gauge",   "Records that wait for the writer",                of_queue      },
-    { "profd_queue_high_bytes",          "gauge",   "The most that ever waited",                       of_queue_high },
+    { "profd_samples_total",           "counter", "Samples taken",                                         of_samples    },
+    { "profd_lost_samples_total",      "counter", "Samples lost for any reason",                           of_lost       },
+    { "profd_dropped_samples_total",   "counter", "Samples lost because the queue of the writer was full", of_dropped    },
+    { "profd_throttles_total",         "counter", "How often the kernel throttled an event",               of_throttles  },
+    { "profd_throttled_seconds_total", "counter", "Time that events were throttled, summed over all CPUs", of_throttled  },
+    { "profd_raw_bytes_total",         "counter", "Bytes of records before compression",                   of_raw        },
+    { "profd_stored_bytes_total",      "counter", "Bytes written into segments",                           of_stored     },
+    { "profd_segments_total",          "counter", "Segments finished",                                     of_segments   },
+    { "profd_queue_bytes",             "gauge",   "Bytes of records that wait for the writer",             of_queue      },
+    { "profd_queue_high_bytes",        "gauge",   "Most bytes that ever waited for the writer",            of_queue_high },
 };
 /* clang-format on */
 
@@ -148,7 +148,8 @@ static void method_metrics_add_states(json_t **list, const SessionEntry *entry) 
     for (size_t i = 0; i < n; i++)
         if (set & reasons[i].reason)
             method_metrics_add(
-                list, "profd_session_degraded", "gauge", "Why the session is less than asked for",
+                list, "profd_session_degraded", "gauge",
+                "Why the session records less than it was asked to",
                 json_pack("{s:s, s:s}", "session", entry->config.name, "reason", reasons[i].name),
                 1);
 }
@@ -172,7 +173,7 @@ static json_t *method_metrics_metrics(const Daemon *daemon) {
     json_t *list = json_array();
     Facts facts = method_metrics_gather(daemon);
 
-    method_metrics_add(&list, "profd_build_info", "gauge", "Which profd this is, always 1",
+    method_metrics_add(&list, "profd_build_info", "gauge", "Version of profd, always 1",
                        json_pack("{s:s}", "version", PROFD_VERSION), 1);
     for (size_t i = 0; i < ARRAY_SIZE(whole_rows); i++) {
         const WholeRow *row = &whole_rows[i];

@@ -46,7 +46,8 @@ static int method_session_fail_setting(Call *call, const char *key, const char *
 /* Checks what depends on the existing sessions. 1: refused, and the call was ended. */
 static int method_session_check_config(Call *call, const SessionConfig *config) {
     if (!config->enabled)
-        return method_session_fail_setting(call, "Enabled", "no", "yes, since it is to begin now"),
+        return method_session_fail_setting(call, "Enabled", "no",
+                                           "yes for a session that is started"),
                1;
     return 0;
 }

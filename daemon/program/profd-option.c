@@ -90,7 +90,7 @@ static const struct OptionRow {
 } rows[] = {
     { "config",            "FILE",  "configuration (default: " PROFD_SYSCONFDIR "/profd/profd.conf)", profd_option_set_config            },
     { "store",             "DIR",   "where recordings go (default: /var/lib/profd)",           profd_option_set_store             },
-    { "runtime",           "DIR",   "what goes with the system (default: /run/profd)",         profd_option_set_runtime           },
+    { "runtime",           "DIR",   "where the control socket goes (default: /run/profd)",         profd_option_set_runtime           },
     { "check-config",      NULL,    "check the configuration and exit",                        profd_option_set_check_config      },
     { "log-level",         "LEVEL", "err, warning, notice, info or debug (default: info)",     profd_option_set_log_level         },
     { "print-config-keys", NULL,    NULL,                                                      profd_option_set_print_config_keys },

@@ -179,7 +179,7 @@ int reload_run(const Reload *reload) {
                           "The configuration has %d problem%s, keeping the old one", r,
                           r == 1 ? "" : "s");
     if (config_touches(*reload->config, config) & CONFIG_TOUCHES_RESTART)
-        log_notice("Some of the keys that changed hold from the next start on");
+        log_notice("Some changed keys take effect at the next start of profd");
     config_keep_until_restart(*reload->config, config);
     (void)config_diff(*reload->config, config, config_reload_apply_session, (void *)reload);
     config_reload_settle_rest(reload, config);

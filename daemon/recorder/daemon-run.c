@@ -61,14 +61,14 @@ static int daemon_run_on_stop(void *userdata) {
 static int daemon_run_on_leave(void *userdata) {
     Daemon *daemon = userdata;
 
-    log_notice("Making room for another recorder, the rings stay");
+    log_notice("Handing over to another recorder, the rings are kept");
     daemon->leaving = true;
     return daemon_run_end(daemon);
 }
 
 static int daemon_run_on_keeper_gone(void *userdata) {
     log_struct(LOG_LEVEL_ERROR, 0, LOG_FIELDS({"PROFD_EVENT", "keeper-gone"}),
-               "The keeper is gone, finishing what was recorded");
+               "The keeper has ended, finishing the segments");
     return daemon_run_end(userdata);
 }
 
@@ -137,7 +137,7 @@ static int daemon_run_on_ready(void *userdata) {
     SessionEntry *entry;
 
     if (r < 0)
-        return log_error(r, "Failed to tell the keeper that recording has begun: %m");
+        return log_error(r, "Failed to report to the keeper that recording has begun: %m");
     daemon->is_ready = true;
     daemon_run_log_reach(daemon);
     for (size_t at = 0; (entry = session_table_next(daemon->sessions, &at));)

@@ -49,8 +49,8 @@ void daemon_log_stopped(const SessionEntry *entry) {
     log_struct(LOG_LEVEL_NOTICE, 0,
                LOG_FIELDS({"PROFD_EVENT", "stopped"}, {"PROFD_SESSION", entry->config.name},
                           {"PROFD_SAMPLES", samples}, {"PROFD_LOST", lost}),
-               "Stopped session '%s', which took %" PRIu64 " samples and lost %" PRIu64,
-               entry->config.name, totals.samples, totals.lost);
+               "Stopped session '%s', which took %" PRIu64 " samples, %s lost", entry->config.name,
+               totals.samples, totals.lost > 0 ? lost : "none");
 }
 
 /* Logs that a client changed the session, or that it ended. */
@@ -118,7 +118,7 @@ static bool daemon_session_follows_another(const Daemon *daemon) {
 
 static void daemon_session_log_ended(void *userdata _unused_, const SavedSession *saved) {
     if (saved->runtime)
-        log_notice("Session '%s', which was begun at runtime, ended with the profd before this one",
+        log_notice("Session '%s', which 'profctl start' began, ended with the previous profd",
                    saved->name);
 }
 
@@ -152,7 +152,7 @@ static void daemon_session_restore_runtime(Daemon *daemon, const SavedSession *s
         r = session_table_add(daemon->sessions, &config, true, saved->settings, &entry);
     }
     if (r < 0) {
-        log_warning(r, "Session '%s', which was begun at runtime, cannot go on: %m", saved->name);
+        log_warning(r, "Session '%s', which 'profctl start' began, cannot go on: %m", saved->name);
         return;
     }
     entry->state = saved->state;
@@ -199,8 +199,9 @@ static void daemon_session_take_over(Daemon *daemon) {
                          daemon, &log);
 
     if (r == -EBADMSG)
-        log_warning(r, "What '%s' keeps of sessions begun at runtime makes no sense, ignoring it",
-                    folder);
+        log_warning(
+            r, "The list of sessions begun by 'profctl start' in '%s' makes no sense, ignoring it",
+            folder);
     if (!follows) {
         runtime_forget(folder);
         return;
@@ -286,8 +287,8 @@ void daemon_remember(Daemon *daemon) {
 
     if (r < 0 && daemon_session_has_runtime_sessions(daemon))
         log_limited(&rate, LOG_LEVEL_WARNING, r,
-                    "Failed to keep what sessions there are in '%s', so those that were begun at "
-                    "runtime end with this recorder: %m",
+                    "Failed to save the list of sessions in '%s', so sessions begun by 'profctl "
+                    "start' end with this recorder: %m",
                     daemon->options.runtime);
 }
 
@@ -296,8 +297,8 @@ void daemon_forget(Daemon *daemon) {
         const SessionEntry *entry = session_table_at(daemon->sessions, i);
 
         if (entry->runtime && session_entry_records(entry))
-            log_notice("Session '%s' was begun at runtime and ends with profd, begin it again with "
-                       "profctl start",
+            log_notice("Session '%s' was begun by 'profctl start' and ends with profd; 'profctl "
+                       "start' begins it again",
                        entry->config.name);
     }
     runtime_forget(daemon->options.runtime);

@@ -58,8 +58,8 @@ static int daemon_sweep_on_data_loss(Daemon *daemon, const Loss *loss) {
         return 0;
     daemon->sweep.data_loss_ns = now_ns;
     log_warning(0,
-                "CPU %u had no room for %" PRIu64
-                " mappings of data, with which stacks are unwound, reading /proc again; some "
+                "The ring of CPU %u was full and lost %" PRIu64
+                " mappings of data, with which stacks are unwound, reading /proc again; a "
                 "program maps or protects memory all the time",
                 loss->cpu, loss->lost);
     return tracker_resync(daemon->tracker);
@@ -73,9 +73,10 @@ static int daemon_sweep_on_loss(void *userdata, const Loss *loss) {
                             clock_monotonic_ns());
     if (loss->is_data)
         return daemon_sweep_on_data_loss(daemon, loss);
-    log_warning(
-        0, "CPU %u had no room for %" PRIu64 " records of what processes did, reading /proc again",
-        loss->cpu, loss->lost);
+    log_warning(0,
+                "The ring of CPU %u was full and lost %" PRIu64
+                " records about processes, reading /proc again",
+                loss->cpu, loss->lost);
     return tracker_resync(daemon->tracker);
 }
 

@@ -149,12 +149,16 @@ MemoryPlan memory_plan(uint64_t limit_bytes, uint64_t kills, uint64_t store_byte
 MemoryPlan memory_plan_here(uint64_t store_bytes) {
     uint64_t kills = 0, limit = memory_limit("", &kills);
     MemoryPlan plan = memory_plan(limit, kills, store_bytes);
+    char killed[80] = "";
 
+    if (kills > 0)
+        snprintf(killed, sizeof(killed), " and the kernel killed %" PRIu64 " processes for it",
+                 kills);
     if (plan.is_small)
         log_warning(0,
-                    "The control group allows %" PRIu64 " MiB of memory, for which %" PRIu64
-                    " processes were killed, so at most %" PRIu64 " MiB hold what runs and %" PRIu64
-                    " MiB what waits for the disk, raise MemoryMax= and MemoryHigh=",
-                    limit >> 20, kills, plan.table_bytes >> 20, plan.queue_bytes >> 20);
+                    "The control group allows %" PRIu64 " MiB of memory%s, so at most %" PRIu64
+                    " MiB hold the table of processes and %" PRIu64
+                    " MiB the queue to the disk, raise MemoryMax= and MemoryHigh=",
+                    limit >> 20, killed, plan.table_bytes >> 20, plan.queue_bytes >> 20);
     return plan;
 }

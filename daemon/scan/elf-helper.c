@@ -132,7 +132,7 @@ static int elf_helper_judge_end(ElfHelper *h, bool had_file) {
     elf_helper_give_up(h);
     if (r < 0 || (WIFSIGNALED(status) && elf_helper_is_from_outside(WTERMSIG(status))) ||
         (WIFEXITED(status) && WEXITSTATUS(status) == 0)) {
-        log_info("profd-elf was ended from outside, it is started again when it is needed");
+        log_info("Another program ended profd-elf, profd starts it again when it is needed");
         return -EAGAIN;
     }
     log_warning(0, "profd-elf died of %s %d %s", WIFSIGNALED(status) ? "signal" : "status",
@@ -239,7 +239,8 @@ static int elf_helper_ask(ElfHelper *h, ElfWant want, int fd, ElfReply *ret, int
     if (r == -EBADMSG || r == -EMSGSIZE)
         return elf_helper_disbelieve(h);
     if (r == -ETIMEDOUT)
-        log_warning(0, "profd-elf waits for a file system that does not answer, leaving it behind");
+        log_warning(0,
+                    "profd-elf waits for a file system that does not answer, starting another one");
     elf_helper_give_up(h);
     /* A helper of another version, while an installation is replaced. */
     return r == -EPROTO ? -EAGAIN : r;

@@ -74,7 +74,7 @@ static int scanner_put(Scanner *s, const ScanResult *filled) {
 
     if (!result) {
         free(filled->data);
-        return log_error(-ENOMEM, "Failed to tell what was read from /proc: %m");
+        return log_error(-ENOMEM, "Failed to hand on what was read from /proc: %m");
     }
     *result = *filled;
     result->size = sizeof(*result) + result->data_size;
@@ -88,8 +88,8 @@ static int scanner_read_kernel(Scanner *s) {
 
     if (r < 0 && !atomic_load(&s->without_kernel))
         log_limited(&rate, LOG_LEVEL_WARNING, r,
-                    "Cannot read where the kernel's code lies, so kernel samples have no symbols, "
-                    "unless kernel.kptr_restrict is below 2 and profd may see it: %m");
+                    "Cannot read the addresses of the kernel's code, so kernel samples have no "
+                    "symbols; that takes kernel.kptr_restrict below 2: %m");
     /* An empty set is a result too. */
     return scanner_put(s, &(ScanResult){.kind = SCAN_IS_KERNEL,
                                         .data = TAKE_PTR(records.data),
@@ -112,8 +112,8 @@ static int scanner_read_cgroups(Scanner *s) {
     int r = cgroup_walk("", scanner_put_cgroup, s);
 
     if (r < 0 && r != -ENOENT && r != -ECANCELED)
-        log_warning(r, "Cannot walk the cgroups, so samples may be told by the number of theirs "
-                       "alone: %m");
+        log_warning(r, "Cannot walk the cgroups, so samples may have the number of a cgroup "
+                       "instead of its path: %m");
     if (r == -ECANCELED)
         return r;
     return scanner_put(s, &(ScanResult){.kind = SCAN_IS_CGROUPS_DONE, .number = begin_ns});
@@ -219,7 +219,7 @@ static int scanner_list_now(Scanner *s) {
     size = n * (sizeof(*starts) + sizeof(*pids));
     starts = r < 0 ? NULL : malloc(MAX(size, (size_t)1));
     if (!starts)
-        return log_error(r < 0 ? r : -ENOMEM, "Failed to look which processes are there: %m");
+        return log_error(r < 0 ? r : -ENOMEM, "Failed to list the processes in /proc: %m");
     for (size_t i = 0; i < n; i++)
         if (process_reader_start(s->processes, pids[i], &starts[kept]) == 0)
             pids[kept++] = pids[i];
@@ -243,8 +243,8 @@ static void scanner_begin_pass(Scanner *s) {
     if (r == 0 && s->is_partial)
         r = -EACCES;
     if (r < 0 && !s->has_warned)
-        log_warning(r, "Cannot see all processes in /proc, so those that run already have no name, "
-                       "unless it is mounted without hidepid or with gid= of profd's group: %m");
+        log_warning(r, "Cannot see all processes in /proc, so running ones have no name; mount it "
+                       "without hidepid, or with gid= of profd's group: %m");
     s->is_partial |= r < 0;
     s->has_warned |= r < 0;
 }

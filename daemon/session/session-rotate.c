@@ -9,6 +9,7 @@
 #include "capture/ring/broken-sample.h"
 #include "util/clock.h"
 #include "util/log.h"
+#include "util/text.h"
 
 /*
  * A segment ends by age, by size, when the wall clock steps against the clock of the samples (so
@@ -71,7 +72,7 @@ static const char *const rotate_reasons[] = {
     [ROTATE_CLOCK] = "the clock was set or the machine slept",
     [ROTATE_CPUS] = "CPUs or its control group came or went",
     [ROTATE_STORE] = "the store asked for it",
-    [ROTATE_GAP] = "it lacks names that there was no room for",
+    [ROTATE_GAP] = "it lacks names that did not fit",
     [ROTATE_ASKED] = "it was asked for",
 };
 
@@ -88,27 +89,47 @@ static Ending session_rotate_ending_of(const Session *session) {
     return ending;
 }
 
+/* What the segment has cost; what did not happen is left out. */
+static void session_rotate_describe_cost(const Account *cost, const StoreSessionCounts *counts,
+                                         Buffer *text) {
+    text_printf(text, "%" PRIu64 " samples, ", cost->samples);
+    if (cost->lost > 0)
+        text_printf(text, "%" PRIu64 " lost, ", cost->lost);
+    else
+        text_puts(text, "none lost, ");
+    text_printf(text, "%" PRIu64 " bytes written so far, %" PRIu64 " before compression; ",
+                counts->stored_bytes, counts->raw_bytes);
+    text_printf(text, "%" PRIu64 " sweeps took %" PRIu64 " ms", cost->sweeps,
+                cost->drain_ns / NS_PER_MS);
+    if (counts->queue_high_bytes > 0)
+        text_printf(text, ", the queue held up to %" PRIu64 " bytes", counts->queue_high_bytes);
+    if (cost->throttles > 0)
+        text_printf(text, ", the kernel throttled %" PRIu64 " %s", cost->throttles,
+                    cost->throttles == 1 ? "time" : "times");
+    text_printf(text, "; profd used %" PRIu64 " ms of CPU", cost->cpu_ns / NS_PER_MS);
+    if (cost->scan_ns >= NS_PER_MS)
+        text_printf(text, " (%" PRIu64 " ms to read /proc and programs)",
+                    cost->scan_ns / NS_PER_MS);
+    text_printf(text, " and %" PRIu64 " KiB of memory", cost->memory_bytes >> 10);
+    text_putc(text, '\0');
+}
+
 static void session_rotate_log_ending(Session *session, const Ending *ending, const char *why) {
     const Account whole = account_between(&session->at_log, &session->account), *cost = &whole;
-    const StoreSessionCounts *counts = &ending->counts;
+    _cleanup_(buffer_done) Buffer text = {};
     const char *path = ending->path;
     char samples[32], lost[32];
 
     session->at_log = session->account;
     snprintf(samples, sizeof(samples), "%" PRIu64, cost->samples);
     snprintf(lost, sizeof(lost), "%" PRIu64, cost->lost);
-    log_struct(
-        LOG_LEVEL_INFO, 0,
-        LOG_FIELDS({"PROFD_EVENT", "segment-finished"}, {"PROFD_SESSION", session->config.name},
-                   {"PROFD_SEGMENT", path}, {"PROFD_SAMPLES", samples}, {"PROFD_LOST", lost}),
-        "Finishing segment '%s', since %s: %" PRIu64 " samples, %" PRIu64 " lost, %" PRIu64
-        " bytes written so far, %" PRIu64 " before compression; %" PRIu64 " sweeps took %" PRIu64
-        " ms, the queue held up to %" PRIu64 " bytes, the kernel throttled %" PRIu64
-        " times; profd used %" PRIu64 " ms of CPU, %" PRIu64
-        " of them to read /proc and programs, and %" PRIu64 " KiB of memory",
-        path, why, cost->samples, cost->lost, counts->stored_bytes, counts->raw_bytes, cost->sweeps,
-        cost->drain_ns / NS_PER_MS, counts->queue_high_bytes, cost->throttles,
-        cost->cpu_ns / NS_PER_MS, cost->scan_ns / NS_PER_MS, cost->memory_bytes >> 10);
+    session_rotate_describe_cost(cost, &ending->counts, &text);
+    log_struct(LOG_LEVEL_INFO, 0,
+               LOG_FIELDS({"PROFD_EVENT", "segment-finished"},
+                          {"PROFD_SESSION", session->config.name}, {"PROFD_SEGMENT", path},
+                          {"PROFD_SAMPLES", samples}, {"PROFD_LOST", lost}),
+               "Finishing segment '%s', since %s: %s", path, why,
+               buffer_error(&text) ? "no memory for its counts" : (const char *)text.data);
     if (cost->lost > 0)
         log_struct(LOG_LEVEL_WARNING, 0,
                    LOG_FIELDS({"PROFD_EVENT", "samples-lost"},

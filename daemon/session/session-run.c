@@ -108,8 +108,8 @@ static int session_run_read_previous(Session *session) {
          * twice. */
         if (r < 0 && r != -ENOMEM) {
             log_warning(r,
-                        "Failed to read segment '%s' of the recorder before this one, going on "
-                        "without, some of its samples may be there twice: %m",
+                        "Failed to read segment '%s' of the previous recorder, some of its samples "
+                        "may be recorded twice: %m",
                         path);
             r = 0;
         }

@@ -378,7 +378,7 @@ static void session_table_check_trial(SessionTable *sessions, SessionEntry *entr
     entry->trial = NULL;
     session_table_retry_later(entry);
     if (r > 0) {
-        log_notice("Session '%s' begins anew, an event that it lacked can be recorded now",
+        log_notice("Restarting session '%s', an event that it lacked can be recorded now",
                    entry->config.name);
         (void)session_table_stop(sessions, entry, PD_GAP_REOPENED);
         entry->next = next;
@@ -442,7 +442,7 @@ int session_table_pause(SessionTable *sessions, SessionEntry *entry) {
         return r;
     entry->state = SESSION_PAUSED;
     entry->state_real_ns = clock_ns(CLOCK_REALTIME);
-    session_table_publish(sessions, "paused", entry, "its events rest");
+    session_table_publish(sessions, "paused", entry, "its events do not count");
     return 0;
 }
 

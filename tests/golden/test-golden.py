@@ -159,7 +159,7 @@ def a_file_through_a_pipe_is_told_what_to_do():
     content = Path(SCRATCH.name, "little.data").read_bytes()
     result = profctl("info", "-", input=content)
     equal(result.returncode, 1, "the status")
-    check(b"give the file itself" in result.stderr, result.stderr.decode())
+    check(b"name the file instead" in result.stderr, result.stderr.decode())
 
 
 @test

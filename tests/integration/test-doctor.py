@@ -114,7 +114,7 @@ def each_fault_is_told_with_what_mends_it():
         ("cgroup", {"/proc/self/mounts": "cgroup /sys/fs/cgroup/cpu cgroup rw 0 0\n",
                     "/proc/self/mountinfo": "gone"}, "warn", "unified_cgroup_hierarchy"),
         ("cgroup", {"/proc/self/mounts": "cgroup /sys/fs/cgroup/cpu cgroup rw 0 0\n"}, "warn",
-         "see that services are in groups there"),
+         "put services into groups there"),
         ("cgroup", {"/proc/self/mountinfo": "30 1 0:28 / /x rw - cgroup2 cgroup2 rw\n"
                                             "31 1 0:29 / /y rw - cgroup cgroup rw,perf_event\n"},
          "warn", "put processes into groups"),
@@ -178,7 +178,7 @@ def files_that_make_no_sense_are_met():
 
 @test
 def a_root_that_is_none_is_an_error():
-    ended(profctl("doctor", "--root=/nowhere/at/all"), 1, "no folder '/nowhere/at/all'")
+    ended(profctl("doctor", "--root=/nowhere/at/all"), 1, "open the folder '/nowhere/at/all'")
 
 
 @test
@@ -226,7 +226,7 @@ def a_perf_that_hangs_or_is_missing_is_met():
     with tempfile.TemporaryDirectory() as folder:
         env = environment(PATH=folder)
         (state, text, _), = states(examine(env=env)["checks"], "perf")
-        check(state == "warn" and "no perf" in text, text)
+        check(state == "warn" and "not installed" in text, text)
         path = os.path.join(folder, "perf")
         with open(path, "w", encoding="ascii") as f:
             f.write("#!/bin/sh\n[ $1 = --version ] && echo perf version 5.4.1 || echo junk\n")

@@ -149,19 +149,19 @@ def it_ends_with_profd_and_the_log_says_so():
                     v.one("SetLogLevel", level="debug")
                 if end == "stop":
                     equal(daemon.stop(), 0, "status")
-                    check("'web' was begun at runtime and ends" in daemon.log(), f"the log says {daemon.log()[-1000:]}")
+                    check("'web' was begun by 'profctl start' and ends" in daemon.log(), f"the log says {daemon.log()[-1000:]}")
                 else:
                     daemon.kill()
                 # A recorder may see its keeper go before it is killed itself, and say so then.
-                said = "'web' was begun at runtime and ends" in daemon.log()
+                said = "'web' was begun by 'profctl start' and ends" in daemon.log()
             with Daemon(folder, config=CONFIG) as daemon:
                 equal(states(daemon), {"default": "active", "other": "active"}, "states after a new start")
-                equal("ended with the profd before" in daemon.log(), not said, "the log tells of it at the start")
+                equal("ended with the previous profd" in daemon.log(), not said, "the log tells of it at the start")
             # A second start has nothing to tell any more.
             with Daemon(folder, config=CONFIG) as daemon:
                 with Varlink(daemon.control()) as v:
                     equal(v.one("SetLogLevel", level="info")["previous"], "info", "the level of the log")
-                check("ended with the profd before" not in daemon.log(), "the log tells of it twice")
+                check("ended with the previous profd" not in daemon.log(), "the log tells of it twice")
 
 
 @test

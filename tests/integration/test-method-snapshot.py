@@ -501,7 +501,7 @@ def segments_that_vanish_are_told_and_nothing_else_suffers():
         # By hand, behind the back of whoever counts them.
         os.unlink(first)
         said = take(v, sinceUsec=begin)
-        check(any("went while it was to be read" in p for p in said["partial"]), f"{said['partial']}")
+        check(any("was deleted while it was read" in p for p in said["partial"]), f"{said['partial']}")
         check(said["samples"] > 100 and said["sinceUsec"] > begin + 200_000, f"{said}")
         verified(said["path"])
         v.one("RemoveSnapshot", name=said["name"])

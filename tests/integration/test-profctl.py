@@ -514,7 +514,7 @@ def a_wrong_argument_is_named_with_the_reason():
                         (["--pid=5000000"], "Invalid --pid 5000000: a process id is at most 4194304"),
                         (["-t", "5000000"], "Invalid --tid 5000000: a thread id is at most 4194304"),
                         (["--reason=" + "x" * 256], "Invalid --reason: it has more than 255 bytes"),
-                        (["--last=99999999d"], "--last cannot take '99999999d'")):
+                        (["--last=99999999d"], "--last does not accept '99999999d'")):
         done = ended(call("snapshot", *words), 2, says)
         check("update" not in done.stderr and "0.1.0" not in done.stderr, done.stderr)
     ended(call("start", "no/name", "-e", "cpu-clock"), 2, "Invalid name of a session: a name has letters")

@@ -121,7 +121,7 @@ def what_contradicts_itself_is_told_before_anything_is_asked():
 def as_many_processes_as_profd_takes_may_be_named():
     equal(len(asked(["-p", "1-256"])["pids"]), 256, "processes")
     with tempfile.TemporaryDirectory() as folder, StandIn(folder, {}) as daemon:
-        ended(profctl("snapshot", "-p", "1-257", socket=daemon.path), 2, "more than 256 processes")
+        ended(profctl("snapshot", "-p", "1-257", socket=daemon.path), 2, "More than 256 processes")
         equal(daemon.calls, [], "calls")
 
 
@@ -250,7 +250,7 @@ def a_folder_of_ones_own_has_the_names_that_recordings_have():
             answers = {**files(layout="directory", files=["data", name]), "Read": sent(b"x")}
             with StandIn(folder, answers) as daemon:
                 done = profctl("snapshot", "-fo", out + "2", "--layout=directory", socket=daemon.path)
-                ended(done, 1, "no recording has")
+                ended(done, 1, "not part of a recording")
                 check(not os.path.exists(out + "2"), f"{name}: it is there")
 
 
@@ -275,7 +275,7 @@ def stdout_gets_a_stream_that_perf_reads():
             check(done.stdout == data, "the file is not as it was")
             status, text = on_terminal("snapshot", "-o", "-", socket=daemon.path)
             equal(status, 1)
-            check("not for a terminal" in text, text)
+            check("cannot be written to a terminal" in text, text)
 
 
 @test
@@ -629,12 +629,12 @@ def what_was_vacuumed_is_told_with_how_far_back_there_is_something():
     with Varlink(Run.get().control()) as v:
         oldest = v.call("ListSessions", session="default")[0]["session"]["oldestUsec"]
     since = f"--since=@{begin / 1e6:.6f}"
-    done = ended(verb("snapshot", since), 8, "[Ww]hat is older was deleted to make room")
+    done = ended(verb("snapshot", since), 8, "[Oo]lder recordings were deleted to make room")
     check(times_of(done.stdout.strip()), "no samples")
     value = as_json(verb("snapshot", since, "-j"), "snapshot", status=8)
     check(value["partial"] and value["sinceUsec"] >= oldest, f"{value}")
     moment = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(oldest // 10**6))
-    ended(verb("snapshot", since, f"--until=@{begin / 1e6 + 0.05:.6f}"), 5, f"reaches from \\w+ {moment}")
+    ended(verb("snapshot", since, f"--until=@{begin / 1e6 + 0.05:.6f}"), 5, f"reach from \\w+ {moment}")
 
 
 @test

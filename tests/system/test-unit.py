@@ -33,20 +33,20 @@ FREE = ("process_vm_readv", "write-etc", "write-usr", "write-var", "write-run", 
 EXPOSURE_MAX = 4.5
 # An event and a phrase of what the catalog says of it.
 TOLD = {
-    "started": "hands over what it has seen",
+    "started": "saves the last minute",
     "segment-finished": "perf report and profctl read it",
     "degraded-fallback-event": "Give the machine a virtual PMU",
     "config-problem": "profd --check-config",
-    "reload-refused": "All sessions go on as they were",
+    "reload-refused": "All sessions go on as before",
     "reloaded": "go on without a gap",
     "recorder-died": "coredumpctl info profd",
     "recorder-replaced": "Nothing is lost",
     "snapshot-taken": "show-snapshot",
-    "snapshot-removed": "is gone",
-    "call": "Who may do that is said in profd(8)",
-    "call-refused": "to the group profd-read",
+    "snapshot-removed": "A user removed",
+    "call": "lists which users may call what",
+    "call-refused": "Members of the group profd-read",
     "paused": "profctl resume default",
-    "resumed": "counts again",
+    "resumed": "takes samples again",
     "stopped": "profctl start default",
 }
 

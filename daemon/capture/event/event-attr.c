@@ -137,7 +137,7 @@ static int event_attr_settle_exclusions(const EventSpec *s, const EventPolicy *p
         (s->flags & user_and_kernel) != user_and_kernel)
         return event_attr_fail(
             s, error, error_size,
-            "would count nothing, since the session leaves out what its modifiers let in");
+            "would count nothing: its modifiers ask only for what the session leaves out");
     return 0;
 }
 

@@ -265,7 +265,8 @@ static int event_list_parse_what(EventParser *p) {
     int r;
 
     if (word.size == 0)
-        return event_fail(p, -EINVAL, "is empty or begins with a letter that no event begins with");
+        return event_fail(p, -EINVAL,
+                          "is empty or begins with a character that no event begins with");
     if (word.size >= EVENT_WORD_MAX)
         return event_fail(p, -EINVAL, "has a name longer than %d letters", EVENT_WORD_MAX - 1);
     if (bytes_equal_str(word, "mem") && event_list_take_char(p, ':'))
@@ -318,10 +319,9 @@ static int event_list_parse_event(EventParser *p) {
         r = event_modifiers(p, first, false);
     }
     if (r == 0 && *p->at && *p->at != ',' && *p->at != '}')
-        return event_fail(p, -EINVAL,
-                          "goes on at offset %zu with what is no part of it, where ':', ',' or the "
-                          "end may stand",
-                          (size_t)(p->at - p->text));
+        return event_fail(
+            p, -EINVAL, "has unexpected text at offset %zu, where ':', ',' or the end is expected",
+            (size_t)(p->at - p->text));
     return r == 0 ? event_list_name_event(p, first) : r;
 }
 
@@ -402,7 +402,7 @@ static int event_list_parse_item(EventParser *p) {
     if (r < 0 || !*p->at || *p->at == ',')
         return r;
     p->event = p->at;
-    return event_fail(p, -EINVAL, "stands where ',' or the end is to be");
+    return event_fail(p, -EINVAL, "stands where ',' or the end is expected");
 }
 
 static int event_list_parse_all(EventParser *p) {

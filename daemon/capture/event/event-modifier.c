@@ -104,7 +104,7 @@ int event_modifiers(EventParser *p, size_t first, bool add) {
     if (p->at[n] != '\0' && p->at[n] != ',' && p->at[n] != '}')
         return event_fail(p, -EINVAL,
                           "has an unknown modifier at offset %zu, where u, k, h, G, H, p, P, S, D, "
-                          "I, W or e may stand",
+                          "I, W or e is expected",
                           (size_t)(p->at + n - p->text));
     for (size_t i = first; i < p->list->n && n > 0; i++) {
         EventSpec *s = &p->list->specs[i];

@@ -176,5 +176,5 @@ int event_spread(EventParser *p, size_t first) {
     }
     if (n >= 0)
         event_names_free(pmus);
-    return r == -ENOENT ? event_fail(p, -EINVAL, "is counted by a PMU that has just gone") : r;
+    return r == -ENOENT ? event_fail(p, -EINVAL, "is counted by a PMU that was just removed") : r;
 }

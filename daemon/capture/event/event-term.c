@@ -226,7 +226,7 @@ static int event_term_read_terms(EventParser *p, const char **at, Term *terms) {
         if (**at == ',')
             (*at)++;
         else if (**at && **at != '/')
-            return event_fail(p, -EINVAL, "has more behind the quoted value of '%.*s'",
+            return event_fail(p, -EINVAL, "has text behind the quoted value of '%.*s'",
                               (int)t->name.size, t->name.data);
     }
     return n;
@@ -257,7 +257,7 @@ static int event_term_apply_format(EventParser *p, EventSpec *s, const Term *t) 
         return r;
     n_bits = (unsigned)__builtin_popcountll(f.bits);
     if (!t->is_number)
-        return event_fail(p, -EINVAL, "has '%.*s=%.*s', where a number is to stand",
+        return event_fail(p, -EINVAL, "has '%.*s=%.*s', where a number is expected",
                           (int)t->name.size, t->name.data, (int)t->value.size, t->value.data);
     if (n_bits < 64 && t->number >> n_bits != 0)
         return event_fail(p, -EINVAL, "has a value of '%.*s' that is too big, the most is %llu",
@@ -294,7 +294,7 @@ static int event_term_bad_value(EventParser *p, const TermRow *row, int r) {
                           "never ends",
                           row->name);
     if (r == -EINVAL)
-        return event_fail(p, r, "has the term '%s', behind which '=' and %s may stand", row->name,
+        return event_fail(p, r, "has the term '%s' with a bad value, it takes %s", row->name,
                           row->expected);
     return event_fail(p, r, "does not fit into memory");
 }

@@ -160,7 +160,7 @@ static bool hotplug_read_online(Sampler *sampler) {
     if (r == 0)
         r = cpu_list_parse(text, &online);
     if (r < 0 || online.n == 0) {
-        log_debug("Failed to read '%s', going by the list of before", sampler->cpus_path);
+        log_debug("Failed to read '%s', using the previous list", sampler->cpus_path);
         cpu_list_done(&online);
         return false;
     }
@@ -315,6 +315,20 @@ static int hotplug_rebuild(Sampler *sampler, bool all) {
     return r < 0 ? r : result;
 }
 
+static void hotplug_log_changes(const Sampler *sampler, const Changes *changes) {
+    char closed[32] = "", opened[32] = "";
+
+    if (changes->closed + changes->opened == 0)
+        return;
+    if (changes->closed > 0)
+        snprintf(closed, sizeof(closed), "%u went%s", changes->closed, changes->opened ? ", " : "");
+    if (changes->opened > 0)
+        snprintf(opened, sizeof(opened), "%u came", changes->opened);
+    log_struct(LOG_LEVEL_NOTICE, 0, LOG_FIELDS({"PROFD_EVENT", "cpus-changed"}),
+               "CPUs came or went: %s%s, %zu are sampled now", closed, opened,
+               sampler->side_band.n);
+}
+
 int sampler_refresh_cpus(Sampler *sampler, const SamplerSinks *sinks) {
     Changes changes = {};
     int r = 0;
@@ -331,9 +345,6 @@ int sampler_refresh_cpus(Sampler *sampler, const SamplerSinks *sinks) {
         hotplug_open_missing(s);
         hotplug_check_partial(s);
     }
-    if (changes.closed + changes.opened > 0)
-        log_struct(LOG_LEVEL_NOTICE, 0, LOG_FIELDS({"PROFD_EVENT", "cpus-changed"}),
-                   "CPUs came or went, %u are not sampled any more and %u are now, %zu in all",
-                   changes.closed, changes.opened, sampler->side_band.n);
+    hotplug_log_changes(sampler, &changes);
     return hotplug_rebuild(sampler, changes.closed + changes.opened > 0);
 }

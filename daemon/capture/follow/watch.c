@@ -65,7 +65,8 @@ static int watch_listen_to_uevents(Sampler *sampler) {
     int fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT);
 
     if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
-        log_debug("No messages about devices here, reading the list of CPUs each second");
+        log_debug("The kernel sends no messages about devices here, reading the list of CPUs each "
+                  "second");
         closep(&fd);
         return 0;
     }

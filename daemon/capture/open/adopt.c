@@ -229,7 +229,7 @@ static int adopt_take_cpu(Sampler *sampler, unsigned cpu, RingSet *set) {
     if (r == 0)
         r = adopt_take_matching(sampler, ring, false);
     if (r < 0) {
-        log_warning(r, "Failed to take over what CPU %u sampled before, beginning anew: %m", cpu);
+        log_warning(r, "Failed to take over the rings of CPU %u, opening new ones: %m", cpu);
         ring_set_remove(set, ring, true);
         return r == -ENOMEM ? r : 0;
     }

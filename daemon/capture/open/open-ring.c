@@ -121,7 +121,7 @@ static int open_ring_shared_ring(CpuRing *ring, KeeperEvent *event) {
     } while (open_ring_is_want_of_memory(r) && ring->n_counters == 0 &&
              size >= limit_ring_bytes_min());
     if (r == 0 && ring->ring.size < wanted)
-        log_notice("The ring for what processes do has %" PRIu64
+        log_notice("The ring for records of processes has %" PRIu64
                    " bytes on CPU %u, the kernel gives no more, raise LimitMEMLOCK= or "
                    "kernel.perf_event_mlock_kb",
                    ring->ring.size, ring->cpu);

@@ -66,7 +66,7 @@ static int side_band_settle_for(Sampler *sampler, PlanTarget target, unsigned cp
         sampler->side_band_attr.read_format &= ~steps[i].read_format;
         r = plan_try(sampler->options.keeper, &sampler->side_band_attr, target, cpu);
         if (r == 0 && i > 0)
-            log_notice("This kernel is older than %s, doing with what it tells of processes",
+            log_notice("This kernel is older than %s, using the records of processes that it has",
                        steps[i].since);
     }
     return r;

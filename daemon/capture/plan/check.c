@@ -95,7 +95,7 @@ static void check_threads(const CheckOptions *options, const char *key, const ui
             return;
         }
     if (n > 0)
-        check_report(options, CHECK_UNKNOWN, key, "None of these runs now");
+        check_report(options, CHECK_UNKNOWN, key, "None of these processes or threads runs now");
 }
 
 static bool check_group_exists(const CgroupTree *tree, const char *cgroup) {

@@ -272,8 +272,8 @@ static int plan_note_given_up(Planning *planning, const EventSpec *spec, const P
     if (after->flags & ~before->flags & PD_ATTR_EXCLUDE_KERNEL)
         planning->plan->degraded |= DEGRADED_NO_KERNEL;
     (void)log_at(plan_is_precision_only(before, after) ? LOG_LEVEL_DEBUG : LOG_LEVEL_NOTICE, 0,
-                 "Event '%s' of session '%s' does without %s, which this machine or our rights do "
-                 "not give",
+                 "Event '%s' of session '%s' is recorded without %s, which this machine or profd's "
+                 "rights do not allow",
                  event->name, config->name, given_up);
     if (before->branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK && !after->branch_sample_type)
         planning->plan->degraded |= DEGRADED_FALLBACK_CALL_GRAPH;
@@ -580,8 +580,8 @@ static int plan_finish(const Planning *planning) {
     r = event_tracing(planning->list, &planning->host, &plan->tracing);
     if (r < 0)
         return log_error(r,
-                         "Failed to read how the tracepoints of session '%s' look, is tracefs "
-                         "mounted?: %m",
+                         "Failed to read the formats of the tracepoints of session '%s', is "
+                         "tracefs mounted?: %m",
                          options->config->name);
     return plan_describe(options->config, plan);
 }

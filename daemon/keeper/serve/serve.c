@@ -256,7 +256,7 @@ static_assert(ARRAY_SIZE(handlers) == KEEPER_KINDS, "a handler for each kind");
  * gets a line whenever the number of refusals has doubled. */
 static int serve_refuse(ServeLink *link, const char *what, int error) {
     if ((link->refused & (link->refused + 1)) == 0)
-        log_warning(error, "Refused the recorder a request (%s): %m, %" PRIu64 " so far", what,
+        log_warning(error, "Refused a request of the recorder (%s): %m, %" PRIu64 " so far", what,
                     link->refused + 1);
     link->refused++;
     return error;

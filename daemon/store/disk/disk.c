@@ -27,7 +27,7 @@ void disk_touch(const char *what) {
         return;
     log_limited(&rate, LOG_LEVEL_ERROR, 0,
                 "The main thread touches the disk (%s), so a slow disk can cost samples; please "
-                "report this to those who make profd",
+                "report this fault of profd",
                 what);
 #if PROFD_DEBUG_HOOKS
     abort();

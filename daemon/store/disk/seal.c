@@ -35,7 +35,7 @@ void seal_give(Seal *seal, int fd, const char *what, bool sensitive) {
     if (r < 0 && !atomic_exchange(&seal->is_warned, true))
         log_warning(r,
                     "Failed to make '%s' in store '%s' readable for the groups profd-read and "
-                    "profd-admin, leaving it ours until it is looked for again: %m",
+                    "profd-admin, only profd can read it until the next attempt: %m",
                     what, seal->store_path);
 }
 

@@ -265,15 +265,19 @@ static const char *recovery_path_of(const Mending *m, char path[PATH_TEXT_MAX]) 
 }
 
 static void recovery_log_recovered(const Mending *m) {
-    char path[PATH_TEXT_MAX], samples[32];
+    char path[PATH_TEXT_MAX], samples[32], cut[64] = "";
 
+    if (m->did.cut_bytes > 0)
+        snprintf(cut, sizeof(cut), ", %" PRIu64 " bytes cut off", m->did.cut_bytes);
     snprintf(samples, sizeof(samples), "%" PRIu64, m->entry.samples);
     log_struct(LOG_LEVEL_NOTICE, 0,
                LOG_FIELDS({"PROFD_EVENT", "segment-recovered"}, {"PROFD_SESSION", m->folder->name},
                           {"PROFD_SEGMENT", recovery_path_of(m, path)}, {"PROFD_SAMPLES", samples}),
-               "Recovered segment '%s' of session '%s' with %s samples, %" PRIu64
-               " bytes cut off%s%s",
-               m->text, m->folder->name, samples, m->did.cut_bytes, m->did.damage[0] ? " at " : "",
+               "Recovered segment '%s' of session '%s' with %s samples%s%s%s", m->text,
+               m->folder->name, samples, cut,
+               !m->did.damage[0] ? ""
+               : cut[0]          ? " at "
+                                 : ", damaged at ",
                m->did.damage);
 }
 
@@ -306,8 +310,8 @@ static int recovery_set_aside(Mending *m) {
                    LOG_FIELDS({"PROFD_EVENT", "segment-damaged"},
                               {"PROFD_SESSION", m->folder->name},
                               {"PROFD_SEGMENT", recovery_path_of(m, path)}),
-                   "Segment '%s' of session '%s' cannot be mended, set it aside; delete it when "
-                   "nobody wants it any more",
+                   "Segment '%s' of session '%s' cannot be repaired and was set aside; delete it "
+                   "when you do not need it",
                    m->text, m->folder->name);
     return r;
 }
@@ -451,10 +455,10 @@ bool folder_mend_manifest(Store *store, Folder *folder) {
     }
     pthread_mutex_unlock(&store->mutex);
     if (r < 0)
-        log_warning(r, "Failed to make the manifest of segment %08llu of session '%s' anew: %m",
+        log_warning(r, "Failed to rebuild the manifest of segment %08llu of session '%s': %m",
                     (unsigned long long)entry.name.number, folder->name);
     else
-        log_notice("Made the manifest of segment %08llu of session '%s' anew",
+        log_notice("Rebuilt the manifest of segment %08llu of session '%s'",
                    (unsigned long long)entry.name.number, folder->name);
     return true;
 }

@@ -233,13 +233,13 @@ static bool retention_take_by_whole(Store *store, Victim *ret) {
     uint64_t limit = store_limit_bytes(store), runtime_limit = store_runtime_limit_bytes(store);
 
     if (retention_runtime_bytes(store) > runtime_limit &&
-        retention_take_of_most(store, runtime_limit, true,
-                               "sessions begun at runtime hold more than a quarter of the store",
-                               ret))
+        retention_take_of_most(
+            store, runtime_limit, true,
+            "sessions begun by 'profctl start' hold more than a quarter of the store", ret))
         return true;
     return store_used_bytes(store) > limit &&
            retention_take_of_most(store, limit, false,
-                                  "the store holds more than MaxUse= and KeepFree= let it", ret);
+                                  "the store holds more than MaxUse= and KeepFree= allow", ret);
 }
 
 /* Takes the oldest segment of the session with the most segments. */
@@ -441,7 +441,7 @@ static void retention_warn_of_inodes(Store *store) {
         log_limited(&rate, LOG_LEVEL_WARNING, 0,
                     "The file system of store '%s' has %" PRIu64 " of %" PRIu64
                     " inodes left, deleting the oldest segments until %" PRIu64
-                    " are free; remove files there, or raise RotateIntervalSec=",
+                    " are free; delete other files, or raise RotateIntervalSec=",
                     store->path, free_inodes, all, keep);
 }
 

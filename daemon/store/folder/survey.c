@@ -158,6 +158,7 @@ static void survey_merge(Folder *folder, Survey *survey) {
 int folder_survey(Store *store, Folder *folder) {
     _cleanup_(survey_done) Survey survey = {.store = store};
     bool first = folder->surveyed_ns == 0;
+    char more[32] = "";
     uint64_t next = sequence_read(folder->fd);
     int r = survey_list(&survey, folder->fd, first);
 
@@ -169,9 +170,12 @@ int folder_survey(Store *store, Folder *folder) {
     folder->next_number = MAX(folder->next_number, next);
     folder->surveyed_ns = store->now().boot_ns;
     pthread_mutex_unlock(&store->mutex);
+    if (survey.strange > 1)
+        snprintf(more, sizeof(more), " and %u more", survey.strange - 1);
     if (first && survey.strange > 0)
-        log_notice("Ignoring '%s' and %u more in '%s/sessions/%s', which are no segments",
-                   survey.strange_name, survey.strange - 1, store->path, folder->name);
+        log_notice("Ignoring '%s'%s in '%s/sessions/%s', which %s", survey.strange_name, more,
+                   store->path, folder->name,
+                   survey.strange > 1 ? "are not segments" : "is not a segment");
     return 0;
 }
 
@@ -308,8 +312,8 @@ int store_survey(Store *store) {
         if (r == -ENOMEM)
             return r;
         if (r < 0)
-            log_notice("Ignoring '%.60s' in '%s/sessions', which is no session's folder", e->d_name,
-                       store->path);
+            log_notice("Ignoring '%.60s' in '%s/sessions', which is not the folder of a session",
+                       e->d_name, store->path);
     }
     return 0;
 }

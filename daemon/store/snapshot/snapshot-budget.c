@@ -76,7 +76,7 @@ int snapshot_budget(const SnapshotEngine *engine, const Snapshot *job, uint64_t 
     *ret_why = (SnapshotFailure){
         .error = SNAPSHOT_BUDGET, .code = -EDQUOT, .limit_bytes = limit, .need_bytes = need};
     snprintf(ret_why->text, sizeof(ret_why->text),
-             "Snapshots would take more than they may; remove some, or raise SnapshotMaxUse=");
+             "All snapshots together would exceed SnapshotMaxUse=; remove some, or raise it");
     return -EDQUOT;
 }
 

@@ -55,8 +55,8 @@ static int snapshot_build_add_tracing(Making *m, Bytes tracing) {
     if (r < 0) {
         if (r == -ENOMEM)
             return r;
-        window_note_partial(m->window, "Tracepoints are described in more than one way, the first "
-                                       "one counts");
+        window_note_partial(
+            m->window, "Segments describe tracepoints differently, the first description is used");
         return 0;
     }
     buffer_done(&m->tracing);
@@ -204,8 +204,8 @@ static int snapshot_build_finish(Making *m, const ClockAnchor *clock) {
     int r = snapshot_writer_flush(&m->writer, m->emission ? emission_pending(m->emission) : &none);
 
     if (counts.dropped > 0)
-        window_note_partial(m->window, "There were more processes than could be kept in mind, some "
-                                       "samples lack their names");
+        window_note_partial(m->window,
+                            "There were too many processes, some samples lack their names");
     window_uncover(m->window);
     if (r == 0)
         r = snapshot_writer_finish(&m->writer, m->events, buffer_bytes(&m->tracing), clock,

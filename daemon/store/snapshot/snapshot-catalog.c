@@ -129,8 +129,8 @@ static int snapshot_catalog_load_name(SnapshotEngine *engine, const char *text) 
     if (text[0] == '.') {
         if (strcmp(text, ".") != 0 && strcmp(text, "..") != 0 &&
             dirfd_remove(engine->folder, text) == 0)
-            log_notice("Removed '%.100s', a snapshot that was never finished, from store '%s'",
-                       text, engine->store->path);
+            log_notice("Removed '%.100s', an unfinished snapshot, from store '%s'", text,
+                       engine->store->path);
         return 0;
     }
     if (snapshot_catalog_has_suffix(text, SNAPSHOT_DATA, name))

@@ -61,7 +61,8 @@ static int window_open_part(Window *w, WindowPart *part) {
     if (r != -ENOENT && r != -ENOTDIR && r != -EBADMSG)
         return r;
     part->gone = true;
-    window_note_partial(w, "Segment %08" PRIu64 " went while it was to be read", part->name.number);
+    window_note_partial(w, "Segment %08" PRIu64 " was deleted while it was read",
+                        part->name.number);
     return 0;
 }
 
@@ -115,9 +116,9 @@ int window_read_manifest(Window *w, WindowPart *part) {
     if (r != -EBADMSG)
         return r;
     if (!part->gone)
-        window_note_partial(w,
-                            "The manifest of segment %08" PRIu64 " makes no sense, it is left out",
-                            part->name.number);
+        window_note_partial(
+            w, "The manifest of segment %08" PRIu64 " makes no sense, the segment is left out",
+            part->name.number);
     part->gone = true;
     return manifest_new(&part->manifest);
 }

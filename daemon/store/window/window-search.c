@@ -166,7 +166,7 @@ static int window_search_add_part(Search *s, const Entry *entry) {
 }
 
 static void window_search_note_boot(Window *w) {
-    window_note_partial(w, "What was recorded before the machine started anew is left out");
+    window_note_partial(w, "Recordings from before the last boot are left out");
 }
 
 /* 1: it belongs to the window; 0: it does not, and with *stop no older segment does either. */
@@ -274,13 +274,13 @@ static int window_search_judge(Search *s, SnapshotFailure *why) {
                                  .code = -ENODATA,
                                  .oldest_ns = oldest,
                                  .newest_ns = newest};
-        snprintf(why->text, sizeof(why->text), "Nothing of the window is recorded");
+        snprintf(why->text, sizeof(why->text), "Nothing in the window is recorded");
         return -ENODATA;
     }
     /* Something older existed once, because the numbers do not begin at 1. */
     if (q->since_ns > 0 && first.name.number == w->parts[0].name.number && first.name.number > 1 &&
         window_search_begin_of(q, &first) > q->since_ns)
-        window_note_partial(w, "What is older was deleted to make room");
+        window_note_partial(w, "Older recordings were deleted to make room");
     return 0;
 }
 

@@ -68,7 +68,7 @@ static void claim_mark_runtime(Store *store, Folder *folder, bool runtime) {
     else if (unlinkat(folder->fd, RUNTIME_FILE, 0) < 0)
         r = -errno;
     if (r < 0)
-        log_debug("Failed to mark the folder of session '%s', it counts as before after a restart",
+        log_debug("Failed to mark the folder of session '%s', a restart forgets the change",
                   folder->name);
     pthread_mutex_lock(&store->mutex);
     folder->runtime = runtime;

@@ -475,7 +475,7 @@ void store_session_give_up(StoreSession *session) {
     pthread_mutex_unlock(&session->store->mutex);
     log_warning(-ETIMEDOUT,
                 "Leaving segment '%s.open' to recovery and giving up on %" PRIu64
-                " samples behind it, the disk does not answer: %m",
+                " samples after it, the disk does not answer: %m",
                 session->path ? session->path : session->name, samples);
 }
 

@@ -253,8 +253,8 @@ static SegmentPlan *segment_writer_salvage(StoreSession *s, Segment **segment) {
     SegmentPlan *plan;
 
     log_warning(0,
-                "Segment %08" PRIu64 " of session '%s' was deleted while it was written, beginning "
-                "it anew",
+                "Segment %08" PRIu64
+                " of session '%s' was deleted while it was written, beginning a new one",
                 segment_name(*segment)->number, s->name);
     plan = segment_take_plan(*segment);
     (void)pd_coverage_add_gap(&plan->coverage,
@@ -366,8 +366,8 @@ static void segment_writer_log_trouble(StoreSession *s, int r) {
         LOG_LEVEL_WARNING, r,
         LOG_FIELDS({"PROFD_EVENT", r == -ENOSPC || r == -EDQUOT ? "disk-full" : "store-failed"},
                    {"PROFD_SESSION", s->name}, {"PROFD_STORE", s->store->path}),
-        "Failed to write session '%s' into store '%s', keeping what comes in memory until "
-        "it can be written: %m%s",
+        "Failed to write session '%s' into store '%s', keeping its samples in memory until it can "
+        "be written: %m%s",
         s->name, s->store->path, segment_writer_lacking(s, r));
 }
 

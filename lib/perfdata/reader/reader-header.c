@@ -279,7 +279,7 @@ int header_open(PdReader *r, PdDamage *why) {
 
     rc = source_want(&r->main, PD_PIPE_HEADER_SIZE);
     if (rc < 0) {
-        why_set(why, 0, "the front could not be read");
+        why_set(why, 0, "its first bytes could not be read");
         return rc;
     }
     if (source_left(&r->main) < PD_PIPE_HEADER_SIZE) {

@@ -89,8 +89,7 @@ static int reader_walk_next_inside(PdReader *r, PdRecord *ret) {
         if (window.size < wanted) {
             rc = decompress_want(r->decompress, wanted);
             if (rc == -EBADMSG) {
-                reader_damage(r, true, r->chunk_offset,
-                              "what is compressed here makes no sense: %s",
+                reader_damage(r, true, r->chunk_offset, "the compressed data makes no sense: %s",
                               decompress_why(r->decompress));
                 return reader_walk_stop(r);
             }

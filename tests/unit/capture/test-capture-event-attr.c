@@ -84,8 +84,8 @@ TEST(an_event_that_would_count_nothing_is_refused) {
     CHECK_OK(settle("cycles", &policy, &a, 1));
     CHECK_EQ(settle("cycles:k", &policy, &a, 1), -EINVAL);
     CHECK_STREQ(error,
-                "Event 'cycles:k' would count nothing, since the session leaves out what its "
-                "modifiers let in");
+                "Event 'cycles:k' would count nothing: its modifiers ask only for what the session "
+                "leaves out");
     CHECK_OK(settle("cycles:h", &policy, &a, 1));
 }
 

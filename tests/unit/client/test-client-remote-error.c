@@ -33,7 +33,7 @@ static int describe(const char *error, const char *parameters, char *text, size_
 
 TEST(a_sentence_names_what_the_error_is_about) {
     CHECK_DESCRIBED("NoSuchSession", "{\"session\":\"web\"}", STATUS_NOT_FOUND,
-                    "There is no session 'web'; 'profctl list' shows those there are.");
+                    "There is no session 'web'; 'profctl list' shows the sessions.");
     CHECK_DESCRIBED("NoSuchSession", "{\"session\":\"wbe\",\"near\":[\"web\"]}", STATUS_NOT_FOUND,
                     "There is no session 'wbe'. Did you mean 'web'?");
     CHECK_DESCRIBED("NoSuchSnapshot", "{\"name\":\"mnie\",\"near\":[\"mine\"]}", STATUS_NOT_FOUND,
@@ -48,12 +48,12 @@ TEST(a_sentence_names_what_the_error_is_about) {
                     "{\"key\":\"Frequency\",\"value\":\"x\",\"expected\":\"a number\"}",
                     STATUS_USAGE, "Frequency=x is not understood: it takes a number.");
     CHECK_DESCRIBED("Busy", "{\"retryAfterMs\":2500}", STATUS_FAILED,
-                    "profd has too much to do at the moment; try again in 2 s.");
+                    "profd is too busy; try again in 2 s.");
 }
 
 TEST(parameters_that_are_missing_break_nothing) {
     CHECK_DESCRIBED("NoSuchSession", NULL, STATUS_NOT_FOUND,
-                    "There is no session '?'; 'profctl list' shows those there are.");
+                    "There is no session '?'; 'profctl list' shows the sessions.");
     CHECK_DESCRIBED("Failed", "{\"reason\":null}", STATUS_FAILED,
                     "profd failed; 'journalctl -u profd' shows more.");
     CHECK_DESCRIBED("NoSuchCgroup", "{\"session\": \"x\", \"cgroup\": \"nosuch.slice\"}",
@@ -80,7 +80,7 @@ TEST(parameters_that_are_missing_break_nothing) {
                     "No samples match cgroup 'b' in this window. Did you mean '/a/b', '/c/b' or "
                     "'/b2'?");
     CHECK_DESCRIBED("WindowUnavailable", "{}", STATUS_NOT_FOUND,
-                    "Nothing of that time is kept: nothing was recorded yet.");
+                    "profd has no recording of this window: it has recorded nothing yet.");
 }
 
 TEST(each_configuration_problem_has_its_file_and_line) {
@@ -88,7 +88,7 @@ TEST(each_configuration_problem_has_its_file_and_line) {
                     "{\"problems\":[{\"path\":\"/a\",\"line\":3,\"text\":\"one\"},"
                     "{\"path\":\"/b\",\"line\":4,\"text\":\"two.\"}]}",
                     STATUS_FAILED,
-                    "The configuration was not loaded, the one before stays:\n"
+                    "The configuration was not loaded, the previous one stays in effect:\n"
                     "  /a:3: one\n"
                     "  /b:4: two.");
 }
@@ -143,7 +143,7 @@ TEST(a_refused_argument_is_named_with_the_reason) {
     CHECK_EQ(describe("org.varlink.service.InvalidParameter", "{\"parameter\":\"cpus\"}", text,
                       sizeof(text)),
              (int)STATUS_USAGE);
-    CHECK(strstr(text, "profd 0.9 does not accept --cpu, and does not say why"));
+    CHECK(strstr(text, "profd 0.9 does not accept --cpu and gives no reason"));
 }
 
 TEST(an_error_that_nobody_knows_is_named_and_escaped) {

@@ -10,7 +10,7 @@ enum { TEXT_MAX = 1 << 16 };
 
 #define PING    "{\"method\":\"io.profd.Control.Ping\"}"
 #define NOTHING "{\"parameters\":{}}"
-#define UNKNOWN "\"this profd does not know it, misses it, or wants another type\""
+#define UNKNOWN "\"it is unknown to this profd, missing, or of another type\""
 
 TEST(calls_are_answered_and_what_is_none_is_named) {
     /* clang-format off */
