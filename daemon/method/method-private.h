@@ -6,6 +6,17 @@
 #include "call/answer.h"
 #include "recorder/daemon-private.h"
 
+/* What a step of a method returns beside a negative errno. */
+typedef enum MethodStep {
+    METHOD_GOES_ON = 0, /* the next step follows */
+    METHOD_ENDED = 1,   /* the call was answered, or is in other hands; the method returns 0 */
+} MethodStep;
+
+/* Of a call_fail…(), which returns 0 or a negative errno. */
+static inline int method_ended(int r) {
+    return r < 0 ? r : METHOD_ENDED;
+}
+
 /* In method-session.c: */
 int method_list_sessions(void *userdata, Call *call);
 int method_start(void *userdata, Call *call);

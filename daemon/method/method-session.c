@@ -43,12 +43,11 @@ static int method_session_fail_setting(Call *call, const char *key, const char *
                                answer_echo(value), "expected", answer_text(expected)));
 }
 
-/* Checks what depends on the existing sessions. 1: refused, and the call was ended. */
+/* Checks what depends on the existing sessions. A MethodStep. */
 static int method_session_check_config(Call *call, const SessionConfig *config) {
     if (!config->enabled)
-        return method_session_fail_setting(call, "Enabled", "no",
-                                           "yes for a session that is started"),
-               1;
+        return method_ended(method_session_fail_setting(call, "Enabled", "no",
+                                                        "yes for a session that is started"));
     return 0;
 }
 
@@ -95,7 +94,7 @@ static int method_session_check_group(Daemon *daemon, Call *call, const SessionC
     if (!config->cgroup[0] || sampler_group_exists(daemon->sampler, config->cgroup))
         return 0;
     r = method_session_search(daemon, call, config->cgroup, false, method_session_on_near_groups);
-    return r < 0 ? r : 1;
+    return method_ended(r);
 }
 
 /* A configuration file may be shared by hosts of many sizes, but Start() refers to this host. */
@@ -104,11 +103,10 @@ static int method_session_check_cpus(Call *call, const SessionConfig *config) {
 
     if (check_has_cpus(config->cpus, &absent))
         return 0;
-    return call_fail(call, "NoSuchCpu",
-                     json_pack("{s:O, s:o}", "session",
-                               json_object_get(call_parameters(call), "session"), "cpu",
-                               answer_count(absent))),
-           1;
+    return method_ended(call_fail(call, "NoSuchCpu",
+                                  json_pack("{s:O, s:o}", "session",
+                                            json_object_get(call_parameters(call), "session"),
+                                            "cpu", answer_count(absent))));
 }
 
 static size_t method_session_take_settings(json_t *settings, ConfigSetting ret[SETTINGS_MAX]) {
@@ -124,7 +122,7 @@ static size_t method_session_take_settings(json_t *settings, ConfigSetting ret[S
     return n;
 }
 
-/* Adds an entry for a new session; NULL: the call was ended. */
+/* Adds an entry for a new session. A MethodStep. */
 static int method_session_make(Daemon *daemon, Call *call, const char *name, json_t *settings,
                                SessionEntry **ret) {
     ConfigSetting list[SETTINGS_MAX];
@@ -134,12 +132,11 @@ static int method_session_make(Daemon *daemon, Call *call, const char *name, jso
     int r;
 
     if (n > SETTINGS_MAX)
-        return call_fail_parameter(call, "settings", "it has more than 64 keys"), 1;
+        return method_ended(call_fail_parameter(call, "settings", "it has more than 64 keys"));
     r = config_make_session(daemon->config, name, list, n, &config, &fault);
     if (r == -EINVAL)
-        return method_session_fail_setting(call, list[fault.setting].key, list[fault.setting].value,
-                                           fault.expected),
-               1;
+        return method_ended(method_session_fail_setting(call, list[fault.setting].key,
+                                                        list[fault.setting].value, fault.expected));
     if (r < 0)
         return r;
     r = method_session_check_config(call, &config);
@@ -149,7 +146,7 @@ static int method_session_make(Daemon *daemon, Call *call, const char *name, jso
         return r;
     /* A mistyped name must not start to record the whole machine. */
     if (!json_object_get(settings, "Event"))
-        return method_fail_no_session(daemon, call, "NotConfigured", name), 1;
+        return method_ended(method_fail_no_session(daemon, call, "NotConfigured", name));
     daemon_settle_group(daemon, &config);
     r = method_session_check_group(daemon, call, &config);
     return r != 0 ? r : session_table_add(daemon->sessions, &config, true, settings, ret);
@@ -170,7 +167,7 @@ static int method_session_fail_begin(Daemon *daemon, Call *call, const SessionEn
         json_pack("{s:o, s:o}", "event", answer_echo(events), "reason", answer_text(entry->error)));
 }
 
-/* Finds or adds the entry to start; NULL: the call was ended. */
+/* Finds or adds the entry to start. A MethodStep. */
 static int method_session_find_or_make(Daemon *daemon, Call *call, SessionEntry **ret) {
     json_t *settings = json_object_get(call_parameters(call), "settings");
     const char *name = "";
@@ -178,7 +175,7 @@ static int method_session_find_or_make(Daemon *daemon, Call *call, SessionEntry 
 
     (void)ask_text(call, "session", &name);
     if (!config_name_is_valid(name))
-        return call_fail_parameter(call, "session", ASK_NAME), 1;
+        return method_ended(call_fail_parameter(call, "session", ASK_NAME));
     entry = session_table_find(daemon->sessions, name);
     /* Start() with settings replaces the ended session of that name. */
     if (entry && session_entry_has_ended(entry) && json_object_size(settings) > 0) {
@@ -187,11 +184,11 @@ static int method_session_find_or_make(Daemon *daemon, Call *call, SessionEntry 
     }
     if (entry && (entry->session || json_object_size(settings) > 0 ||
                   (entry->awaits && entry->state != SESSION_FAILED)))
-        return call_fail_session(call, "SessionExists", name), 1;
+        return method_ended(call_fail_session(call, "SessionExists", name));
     if (session_table_n_open(daemon->sessions) >= daemon->config->max_sessions)
-        return call_fail(call, "TooManySessions",
-                         json_pack("{s:o}", "limit", answer_count(daemon->config->max_sessions))),
-               1;
+        return method_ended(
+            call_fail(call, "TooManySessions",
+                      json_pack("{s:o}", "limit", answer_count(daemon->config->max_sessions))));
     if (!entry)
         return method_session_make(daemon, call, name, settings, ret);
     *ret = entry;

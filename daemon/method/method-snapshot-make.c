@@ -356,10 +356,8 @@ int method_snapshot(void *userdata, Call *call) {
     job->daemon = daemon;
     job->call = call;
     r = snapshot_call_take(daemon, call, &job->asked);
-    if (r == 0 && call_peer(call)->right < RIGHT_ADMIN && method_snapshot_make_is_sensitive(job)) {
-        (void)call_fail_permission(call);
-        r = 1;
-    }
+    if (r == 0 && call_peer(call)->right < RIGHT_ADMIN && method_snapshot_make_is_sensitive(job))
+        r = method_ended(call_fail_permission(call));
     if (r == 0)
         r = loop_add_deferred(daemon->loop, method_snapshot_make_on_timer, job, &job->timer);
     if (r != 0) {

@@ -45,17 +45,19 @@ static int snapshot_call_take_times(Call *call, SnapshotCall *asked) {
         int r = ask_span(call, rows[i].name, rows[i].value);
 
         if (r < 0)
-            return call_fail_parameter(call, rows[i].name, ASK_TIME), 1;
+            return method_ended(call_fail_parameter(call, rows[i].name, ASK_TIME));
         *rows[i].has = r > 0;
     }
     if (asked->has_last && asked->last_ns == 0)
-        return call_fail_parameter(call, "lastUsec", "it is 0"), 1;
+        return method_ended(call_fail_parameter(call, "lastUsec", "it is 0"));
     if (asked->has_last && (asked->has_since || asked->has_until))
-        return call_fail_parameter(call, "lastUsec", "it excludes a start and an end"), 1;
+        return method_ended(
+            call_fail_parameter(call, "lastUsec", "it excludes a start and an end"));
     if (asked->has_follow_up && asked->has_until)
-        return call_fail_parameter(call, "followUpUsec", "it excludes an end"), 1;
+        return method_ended(call_fail_parameter(call, "followUpUsec", "it excludes an end"));
     if (asked->has_since && asked->has_until && asked->until_ns <= asked->since_ns)
-        return call_fail_parameter(call, "untilUsec", "it is not after the start of the window"), 1;
+        return method_ended(
+            call_fail_parameter(call, "untilUsec", "it is not after the start of the window"));
     return 0;
 }
 
@@ -74,12 +76,12 @@ static int snapshot_call_take_format(Daemon *daemon, Call *call, SnapshotCall *a
     if (entry)
         config.zstd_level = entry->config.zstd_level;
     if (ask_text(call, "layout", &text) && !snapshot_call_parse_key("Layout", text, &config))
-        return call_fail_parameter(call, "layout", "it is neither file nor directory"), 1;
+        return method_ended(
+            call_fail_parameter(call, "layout", "it is neither file nor directory"));
     asked->keep_frames = !ask_text(call, "compress", &text);
     if (!asked->keep_frames && !snapshot_call_parse_key("Compress", text, &config))
-        return call_fail_parameter(call, "compress",
-                                   "it is neither none nor zstd, with a level from 1 to 22"),
-               1;
+        return method_ended(call_fail_parameter(
+            call, "compress", "it is neither none nor zstd, with a level from 1 to 22"));
     asked->layout = config.layout;
     asked->zstd_level = config.zstd_level;
     return 0;
@@ -95,7 +97,7 @@ static int snapshot_call_take_texts(Call *call, const char *name, const char *co
     char *room;
 
     if (n > FILTERS_MAX)
-        return call_fail_parameter(call, name, "it has more than 256 names"), 1;
+        return method_ended(call_fail_parameter(call, name, "it has more than 256 names"));
     *ret = NULL;
     *ret_n = 0;
     if (n == 0)
@@ -123,7 +125,7 @@ static int snapshot_call_take_ids(Call *call, const char *name, const uint32_t *
     uint32_t *ids;
 
     if (n > FILTERS_MAX)
-        return call_fail_parameter(call, name, "it has more than 256 ids"), 1;
+        return method_ended(call_fail_parameter(call, name, "it has more than 256 ids"));
     ids = n > 0 ? calloc(n, sizeof(*ids)) : NULL;
     if (n > 0 && !ids)
         return -ENOMEM;
@@ -133,7 +135,8 @@ static int snapshot_call_take_ids(Call *call, const char *name, const uint32_t *
         json_int_t id = json_integer_value(value);
 
         if (id < 0 || id > PID_MAX)
-            return call_fail_parameter(call, name, "a process or thread id is at most 4194304"), 1;
+            return method_ended(
+                call_fail_parameter(call, name, "a process or thread id is at most 4194304"));
         ids[i] = (uint32_t)id;
     }
     return 0;
@@ -149,9 +152,9 @@ static int snapshot_call_take_cpus(Call *call, SnapshotFilter *filter) {
     r = cpu_list_parse(text, &cpus);
     if (r < 0 || cpus.n == 0 || cpus.cpus[cpus.n - 1] >= MANIFEST_CPUS_MAX) {
         cpu_list_done(&cpus);
-        return r == -ENOMEM
-                   ? r
-                   : (call_fail_parameter(call, "cpus", "it is no list of CPUs, as 0-3,8"), 1);
+        return r == -ENOMEM ? r
+                            : method_ended(call_fail_parameter(call, "cpus",
+                                                               "it is no list of CPUs, as 0-3,8"));
     }
     filter->by_cpu = true;
     for (size_t i = 0; i < cpus.n; i++)
@@ -166,20 +169,19 @@ static int snapshot_call_take_names(Daemon *daemon, Call *call, SnapshotCall *as
 
     (void)ask_text(call, "session", &session);
     if (!config_name_is_valid(session))
-        return method_fail_no_session(daemon, call, "NoSuchSession", session), 1;
+        return method_ended(method_fail_no_session(daemon, call, "NoSuchSession", session));
     snprintf(asked->session, sizeof(asked->session), "%s", session);
     (void)ask_text(call, "reason", &reason);
     if (strlen(reason) >= sizeof(asked->reason))
-        return call_fail_parameter(call, "reason", "it has more than 255 bytes"), 1;
+        return method_ended(call_fail_parameter(call, "reason", "it has more than 255 bytes"));
     text_unescape(reason, asked->reason);
     if (!ask_text(call, "name", &asked->name))
         return 0;
     if (!snapshot_name_is_valid(asked->name))
-        return call_fail_parameter(call, "name", SNAPSHOT_NAME_RULE), 1;
+        return method_ended(call_fail_parameter(call, "name", SNAPSHOT_NAME_RULE));
     if (snapshot_find(daemon->snapshots, asked->name, &info) == 0)
-        return call_fail(call, "SnapshotExists",
-                         json_pack("{s:o}", "name", answer_echo(asked->name))),
-               1;
+        return method_ended(call_fail(call, "SnapshotExists",
+                                      json_pack("{s:o}", "name", answer_echo(asked->name))));
     return 0;
 }
 

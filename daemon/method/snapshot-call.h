@@ -20,6 +20,6 @@ typedef struct SnapshotCall {
     bool has_since, has_until, has_last, has_at, has_follow_up;
 } SnapshotCall;
 
-/* 0; 1: a parameter is wrong and the call was ended; -ENOMEM. */
+/* A MethodStep: METHOD_ENDED where a parameter is wrong; or -ENOMEM. */
 int snapshot_call_take(Daemon *daemon, Call *call, SnapshotCall *ret);
 void snapshot_call_done(SnapshotCall *asked);
