@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """profd as a service of Debian 12 and 13 on their own kernels, which come with perf_event_paranoid 3, a
-pure cgroup v2 and enforced limits: what it does with little memory, with a disk that others filled,
-beside a hundred busy processes, with a mistake in its configuration, and when the plug is pulled."""
+pure cgroup v2 and enforced limits: what it does with little memory, with a disk that others filled or that
+is frozen, beside a hundred busy processes, with a mistake in its configuration, and when the plug is pulled."""
 
 import contextlib
 import json
@@ -28,6 +28,31 @@ MIB = 1 << 20
 TAKE_MEMORY = (f"echo $BASHPID >{GROUP}/cgroup.procs && echo -1000 >/proc/self/oom_score_adj && "
                "head -c 22M /dev/zero >/run/taken")
 
+# While the disk is frozen: a unit, the user and what profctl is asked for.
+CALLS = (("pin", "reader", "pin pinned"), ("remove", "reader", "rm removed"), ("begin", "root", "start late -e cpu-clock -F 99"))
+LOOKS = 5
+# In one piece, so that it is short on a slow machine too; profctl stops waiting for an answer (status 6) after 30 s.
+# Its last line is the status that profd shows before the thaw; it fails where profd does not answer, takes no
+# samples, or has answered a call that needs the disk.
+FREEZE = f"""
+set -e
+trap 'fsfreeze -u /var/lib/profd' EXIT
+samples() {{ profctl status --json=short | tee /run/status | grep -o '"samples":[0-9]*' | head -n 1 | cut -d: -f2; }}
+fsfreeze -f /var/lib/profd
+{"".join(f"systemd-run -q -r --unit={unit} --uid={user} profctl -q {command}; " for unit, user, command in CALLS)}
+before=$(samples)
+for ((i = 0; i < {LOOKS}; i++)); do
+    sleep 2
+    now=$(samples)
+    [ "$now" -gt "$before" ] || {{ echo "$now samples after $before"; exit 1; }}
+    before=$now
+done
+for unit in {" ".join(unit for unit, _, _ in CALLS)}; do
+    state=$(systemctl show -P SubState $unit),$(systemctl show -P ExecMainStatus $unit)
+    [ "$state" = running,0 ] || [ "$state" = failed,6 ] || {{ journalctl -u $unit -o cat; exit 1; }}
+done
+cat /run/status
+"""
 BUSY = "for ((i = 0; i < 100; i++)); do (while :; do :; done) & done; wait"
 PEER = "perf record -q -N -a -e cpu-clock -F 999 -k CLOCK_MONOTONIC -o /root/peer.data -- sleep 1000"
 
@@ -80,6 +105,15 @@ def mount_small_disk(machine):
 
 def unmount_small_disk(machine):
     machine.run(f"systemctl stop {UNIT}; umount /var/lib/profd; rm -f {PIECE}; systemctl start {UNIT}")
+
+
+def kept_snapshots(machine):
+    return [(s["name"], s["pinned"]) for s in json.loads(machine.do("profctl snapshots --json=short"))]
+
+
+def state_of(machine, session):
+    """And how many samples it lost."""
+    return next(((s["state"], s["lost"]) for s in machine.status()["sessions"] if s["name"] == session), None)
 
 
 def start_of(machine, unit):
@@ -173,6 +207,29 @@ def define(name, release):
             segment = machine.do("profctl rotate default").split()[-1]
             machine.do(f"perf report --stdio -i {segment} >/tmp/report")
         finally:
+            unmount_small_disk(machine)
+
+    def a_frozen_file_system_costs_no_sample_whatever_is_asked_for_meanwhile():
+        machine = running.get(name)
+        start_loads(machine)
+        mount_small_disk(machine)
+        try:
+            configure(machine, "[Session default]\nEvent=cpu-clock\nFrequency=999\n[Profd]\nKeepFree=0\nMaxUse=16M\n")
+            machine.do("id -u reader || useradd --no-create-home -G profd-read reader")
+            for snapshot in ("pinned", "removed"):
+                machine.do(f"runuser -u reader -- profctl snapshot -q --last 5s --name {snapshot} || [ $? -eq 8 ]")
+            before = json.loads(machine.do(FREEZE).splitlines()[-1])["sessions"][0]["samples"]
+            machine.wait(lambda: kept_snapshots(machine) == [("pinned", True)], 60, "the snapshots to be pinned and removed")
+            machine.wait(lambda: state_of(machine, "late") == ("active", 0), 60, "the session that was begun to record")
+            machine.wait(lambda: machine.samples() > before, 60, "samples after the thaw")
+            equal(state_of(machine, "default"), ("active", 0), "state and loss of the session that went on")
+            path = machine.do("profctl rotate default").split()[-1]
+            gap = greatest_gap(machine, path)
+            print(f"# {release} frozen for at least {2 * LOOKS} s at 999 Hz: 0 of {machine.samples()} samples lost, "
+                  f"at most {gap:.2f} s between two of a CPU")
+            check(gap < LOOKS / 2, f"{gap} s without a sample")
+        finally:
+            machine.run("profctl stop late; for unit in pin remove begin; do systemctl stop $unit; done")
             unmount_small_disk(machine)
 
     def beside_a_hundred_busy_processes_it_records_before_perf_does():
@@ -289,6 +346,7 @@ def define(name, release):
                      it_records_kernel_and_user_samples_at_paranoid_3,
                      a_session_of_a_control_group_records_that_alone,
                      a_disk_that_somebody_else_fills_is_told_and_costs_no_recorder,
+                     a_frozen_file_system_costs_no_sample_whatever_is_asked_for_meanwhile,
                      beside_a_hundred_busy_processes_it_records_before_perf_does,
                      with_little_memory_it_keeps_less_and_is_not_killed,
                      a_recorder_that_the_kernel_kills_for_memory_comes_back_and_the_rings_are_kept,
