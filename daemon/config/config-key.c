@@ -75,6 +75,10 @@ static const ConfigKey keys[] = {
 };
 /* clang-format on */
 
+ConfigTable config_table(void) {
+    return (ConfigTable){.keys = keys, .n = ARRAY_SIZE(keys)};
+}
+
 const ConfigKey *config_keys(size_t *ret_n) {
     *ret_n = ARRAY_SIZE(keys);
     return keys;

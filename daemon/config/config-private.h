@@ -21,12 +21,8 @@ typedef struct ConfigLoad {
                             * session's */
 } ConfigLoad;
 
-static inline ConfigTable config_table(void) {
-    ConfigTable table;
-
-    table.keys = config_keys(&table.n);
-    return table;
-}
+/* In config-key.c: all keys. */
+ConfigTable config_table(void);
 /* The origin of a row's key in a session (-1: in the daemon). */
 ConfigOrigin *config_load_origin(const ConfigLoad *load, const ConfigKey *key, ptrdiff_t session);
 size_t config_origin_index(const ConfigKey *key, ptrdiff_t session);
