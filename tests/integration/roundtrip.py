@@ -128,7 +128,7 @@ def convert(source, target, layout, *options):
         done = run(command, source if from_stream else None)
     check(done.returncode == 0,
           f"{' '.join(command)}: {done.returncode} {done.stderr.decode(errors='replace')}")
-    return set(re.findall(r"The feature (.*) of '", done.stderr.decode(errors="replace")))
+    return set(re.findall(r"cannot hold the feature (.*) of '", done.stderr.decode(errors="replace")))
 
 
 def info_mode(path):

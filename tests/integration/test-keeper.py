@@ -272,7 +272,7 @@ def a_recorder_that_makes_no_room_is_killed_and_the_next_one_follows():
         kept.signal(signal.SIGUSR1)
         second = kept.wait_for("ready 0", 2)
         equal(kept.lines("signal USR1"), [first], "who was asked to make room")
-        check("The recorder did not make room in time, killing it" in kept.read("stderr"), kept.read("stderr"))
+        check("The recorder did not hand over in time, killing it" in kept.read("stderr"), kept.read("stderr"))
         check(not os.path.exists(f"/proc/{first}"), "the old one is there")
         events = 0 if kept.lines("event -") else 1
         equal(kept.lines(f"status events={events} restarts=0 upgraded=1"), [second], "who follows")
