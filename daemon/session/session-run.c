@@ -235,28 +235,6 @@ static int session_run_take_sample(Session *session, StoreBatch *batch, unsigned
                          pd_sample_cgroup(record, stamp.event));
 }
 
-/* Removes samples that no reader could parse and counts them as lost. */
-static Bytes session_run_remove_broken(Session *session, unsigned cpu, Bytes records) {
-    size_t left_out;
-
-    buffer_clear(&session->cleaned);
-    left_out =
-        broken_samples_remove(sampler_taken_events(session->sampler), records, &session->cleaned);
-    if (left_out > 0) {
-        session->account.lost += left_out;
-        session_note(session, &(SegmentFacts){.lost = left_out, .cpu = cpu});
-    }
-    return buffer_error(&session->cleaned) < 0 ? (Bytes){} : buffer_bytes(&session->cleaned);
-}
-
-/* With call chains where the records have copies of stacks. */
-static Bytes session_run_unwind(Session *session, Bytes records) {
-    buffer_clear(&session->unwound);
-    unwinder_take(session->host.unwinder, sampler_taken_events(session->sampler), records,
-                  &session->unwound, &session->stacks);
-    return buffer_error(&session->unwound) < 0 ? (Bytes){} : buffer_bytes(&session->unwound);
-}
-
 static void session_run_drop(Session *session, unsigned cpu, Bytes records) {
     const PdEvents *events = sampler_events(session->sampler);
     PdGap gap = {.from_ns = UINT64_MAX, .cpu = cpu, .reason = PD_GAP_LOST};
@@ -274,6 +252,42 @@ static void session_run_drop(Session *session, unsigned cpu, Bytes records) {
     if (dropped > 0 && gap.from_ns <= gap.to_ns)
         session_note_gap(session, &gap);
     dropped_add(&session->dropped, cpu, dropped);
+}
+
+/* Counts samples that were left out because no reader could parse them. */
+static void session_run_note_broken(Session *session, unsigned cpu, size_t n) {
+    if (n == 0)
+        return;
+    session->account.lost += n;
+    session_note(session, &(SegmentFacts){.lost = n, .cpu = cpu});
+}
+
+/* The result of a step that made `made` of `records`. Without memory for it the samples are lost.
+ */
+static Bytes session_run_take_result(Session *session, unsigned cpu, Bytes records,
+                                     const Buffer *made) {
+    if (buffer_error(made) == 0)
+        return buffer_bytes(made);
+    session_run_drop(session, cpu, records);
+    return (Bytes){};
+}
+
+static Bytes session_run_remove_broken(Session *session, unsigned cpu, Bytes records) {
+    buffer_clear(&session->cleaned);
+    session_run_note_broken(
+        session, cpu,
+        broken_samples_remove(sampler_taken_events(session->sampler), records, &session->cleaned));
+    return session_run_take_result(session, cpu, records, &session->cleaned);
+}
+
+/* Replaces the copies of stacks by call chains. */
+static Bytes session_run_unwind(Session *session, unsigned cpu, Bytes records) {
+    buffer_clear(&session->unwound);
+    session_run_note_broken(session, cpu,
+                            unwinder_take(session->host.unwinder,
+                                          sampler_taken_events(session->sampler), records,
+                                          &session->unwound, &session->stacks));
+    return session_run_take_result(session, cpu, records, &session->unwound);
 }
 
 static int session_run_log_limit(const Session *session) {
@@ -315,7 +329,7 @@ int session_take(Session *session, const Batch *batch) {
         return 0;
     }
     if (sampler_is_unwound(session->sampler))
-        records = session_run_unwind(session, records);
+        records = session_run_unwind(session, batch->cpu, records);
     if (!byte_rate_pass(session->host.rate, records.size, clock_monotonic_ns())) {
         session_run_drop(session, batch->cpu, records);
         return session_run_log_limit(session);

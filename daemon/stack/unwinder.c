@@ -121,22 +121,24 @@ static bool unwinder_has_stack(const PdEvent *event) {
     return event && (event->attr.sample_type & needed) == needed;
 }
 
-static void unwinder_take_sample(Unwinder *unwinder, const PdRecord *record, const PdEvent *event,
+static bool unwinder_take_sample(Unwinder *unwinder, const PdRecord *record, const PdEvent *event,
                                  Buffer *out, UnwinderCounts *counts) {
     UnwindVerdict verdict;
     UnwindChain chain;
     PdSample sample;
 
     if (pd_sample_parse(record, event, &sample) < 0)
-        return;
+        return false;
     verdict = unwinder_walk(unwinder, &sample, &chain);
     counts->samples[verdict]++;
     pd_sample_append_unwound(out, record, &sample, chain.addresses, chain.n);
+    return true;
 }
 
-void unwinder_take(Unwinder *unwinder, const PdEvents *taken, Bytes records, Buffer *out,
-                   UnwinderCounts *counts) {
+size_t unwinder_take(Unwinder *unwinder, const PdEvents *taken, Bytes records, Buffer *out,
+                     UnwinderCounts *counts) {
     uint64_t version = table_cache_version(unwinder->tables);
+    size_t left_out = 0;
     PdRecord record;
 
     if (version != unwinder->version)
@@ -148,8 +150,9 @@ void unwinder_take(Unwinder *unwinder, const PdEvents *taken, Bytes records, Buf
 
         if (record.type == PD_RECORD_SAMPLE && pd_events_stamp(taken, &record, &stamp) == 0 &&
             unwinder_has_stack(stamp.event))
-            unwinder_take_sample(unwinder, &record, stamp.event, out, counts);
+            left_out += !unwinder_take_sample(unwinder, &record, stamp.event, out, counts);
         else
             buffer_append(out, record.data, record.size);
     }
+    return left_out;
 }

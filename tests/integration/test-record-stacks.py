@@ -116,14 +116,16 @@ def check_outermost(found, what):
                                             f"{[stack for stack in found if stack[-1:] != ('_start',)][:3]}")
 
 
-def ready(daemon):
-    """The samples since the last look had all tables that they need."""
-    stacks = show(daemon)
-    return stacks["whole"] > HZ and stacks["pending"] == ready.pending or setattr(ready, "pending", stacks["pending"])
-
-
 def show(daemon):
     return json.loads(call(daemon, "show-session", "stacks", "--json"))[0]["session"]["stacks"]
+
+
+def has_tables(daemon):
+    """The samples of half a second had all tables that they need."""
+    before = show(daemon)["pending"]
+    time.sleep(0.5)
+    after = show(daemon)
+    return after["whole"] > HZ and after["pending"] == before
 
 
 def holding(folder, text):
@@ -145,8 +147,7 @@ def profd_unwinds_down_to_the_first_function_and_stores_no_stack():
     with scratch() as folder, load("deep", SECRET) as before, Daemon(folder, config=CONFIG) as daemon:
         call(daemon, "start", "stacks", *UNWIND)
         with load("deep", SECRET) as after:
-            ready.pending = None
-            wait_until(lambda: ready(daemon), 30, "the unwind tables of all that runs")
+            wait_until(lambda: has_tables(daemon), 30, "the unwind tables of all that runs")
             time.sleep(4)
             path = call(daemon, "snapshot", "--last=3s", "-s", "stacks").strip()
             stacks = show(daemon)

@@ -240,4 +240,22 @@ TEST(samples_of_the_kernel_become_samples_with_whole_call_chains) {
     CHECK(counts.samples[UNWIND_WHOLE] >= (uint64_t)n * 9 / 10);
 }
 
+TEST(a_sample_that_ends_too_early_is_left_out_and_counted) {
+    _cleanup_(fixture_done) Fixture f = with_shell();
+    _cleanup_(sampling_done) Sampling sampling = sampling_begin();
+    _cleanup_(table_cache_freep) TableCache *tables = NULL;
+    _cleanup_(unwinder_freep) Unwinder *unwinder = NULL;
+    _cleanup_(buffer_done) Buffer out = {}, cut = {};
+    TableCacheOptions options = {.limit_bytes = TABLE_CACHE_MAX_BYTES, .ask = ask};
+    UnwinderCounts counts = {};
+
+    (void)burn(DEPTH, now_ns() + SECOND / 20);
+    buffer_append(&cut, sampling_end(&sampling).data, 64);
+    store_u16(cut.data + 6, 64, false);
+    CHECK_OK(table_cache_new(&options, &tables));
+    CHECK_OK(unwinder_new(f.history, tables, &unwinder));
+    CHECK_EQ(unwinder_take(unwinder, sampling.taken, buffer_bytes(&cut), &out, &counts), 1);
+    CHECK_EQ(out.size, 0);
+}
+
 TEST_MAIN()
