@@ -15,7 +15,7 @@
  * argument in argv, in every form (-H a, -qHa, --host=a).
  */
 
-/* Where in a word the argument of a -H begins; NULL: it has none. */
+/* Returns where the argument of -H begins in a word, or NULL if it has none. */
 static const char *host_words_argument_in(const OptionHosts *hosts, const char *word) {
     for (size_t i = 0; i < hosts->n_arguments; i++)
         if (hosts->arguments[i] >= word && hosts->arguments[i] <= word + strlen(word))

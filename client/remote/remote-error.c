@@ -95,7 +95,7 @@ static const struct {
     { "untilUsec",    "--until"     },
 };
 
-/* What members of profd-read may call too; other restricted methods are for administrators. */
+/* Members of profd-read may call these too; other restricted methods are for administrators. */
 static const char *const readers[] = {
     "Describe", "GetMetrics", "GetStatus", "ListSegments", "ListSessions", "ListSnapshots",
     "Monitor", "PinSnapshot", "Read", "RemoveSnapshot", "Snapshot",

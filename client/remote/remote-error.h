@@ -7,7 +7,7 @@
 
 #include "util/buffer.h"
 
-/* What is known about the failed call; all fields but `method` are optional. */
+/* The facts about a failed call; all fields but `method` are optional. */
 typedef struct RemoteFailure {
     const char *method;       /* like "ListSessions" */
     const char *command;      /* as the user typed it; NULL: unknown */

@@ -7,7 +7,7 @@
 #include "client/remote/coverage-text.h"
 #include "perfdata/feature/environment.h"
 
-/* What the recorder itself reports as not recorded. Only profd writes this feature. */
+/* The feature lists the gaps that the recorder knows of. Only profd writes it. */
 
 static void verify_coverage_add_gap(const PdGap *gap, Findings *findings) {
     _cleanup_(buffer_done) Buffer text = {};

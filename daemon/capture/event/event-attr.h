@@ -30,7 +30,7 @@ typedef struct EventPolicy {
 
 /* Whether stacks can be taken along with the registers of user code. */
 bool event_attr_has_registers(void);
-/* What a recording says of an event whose stacks are unwound before they are stored. */
+/* The attr in a recording of an event whose stacks are unwound before they are stored. */
 PdAttr event_attr_unwound(const PdAttr *attr);
 /* Whether that is to happen to the samples of `attr`, which was made of the spec. */
 bool event_attr_is_for_unwinding(const EventSpec *spec, const EventPolicy *policy,
