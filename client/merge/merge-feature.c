@@ -9,12 +9,17 @@
 #include "perfdata/feature/environment.h"
 #include "perfdata/tracing/tracing.h"
 #include "perfdata/writer/encode.h"
+#include "util/clock.h"
+#include "util/macro.h"
 
 /*
  * The features of the result. Those that describe the host are equal in all recordings
  * (merge_compare() has checked that) and come from the first one that has them; lists are united;
  * what depends on events is made again.
  */
+
+/* A wall clock that moved by more between two recordings was set. */
+#define ADJUSTED_NS NS_PER_SECOND
 
 typedef int (*Maker)(Merge *m, unsigned bit);
 
@@ -255,24 +260,56 @@ static int merge_feature_unite_lists(Merge *m, unsigned bit) {
     return r;
 }
 
+static int merge_feature_read_into(const MergeInput *in, unsigned bit, PdEnvironment *env) {
+    Bytes body;
+    int r = merge_feature_body_of(in, bit, &body);
+
+    if (r == 0)
+        r = pd_environment_read(env, bit, body, pd_reader_header(in->reader)->swap);
+    return r == -EBADMSG ? -ENOENT : r;
+}
+
 /* -ENOENT: the coverage of some recording is unknown, so that of the result is too. */
-static int merge_feature_read_coverages(const Merge *m, PdEnvironment **envs,
-                                        const PdCoverage **ret) {
+static int merge_feature_read_coverages(const Merge *m, PdEnvironment **envs) {
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < m->n_inputs; i++) {
-        Bytes body;
-
-        r = merge_feature_body_of(&m->inputs[i], PD_FEATURE_PROFD_COVERAGE, &body);
+        r = pd_environment_new(&envs[i]);
         if (r == 0)
-            r = pd_environment_new(&envs[i]);
-        if (r == 0)
-            r = pd_environment_read(envs[i], PD_FEATURE_PROFD_COVERAGE, body,
-                                    pd_reader_header(m->inputs[i].reader)->swap);
-        if (r == 0)
-            ret[i] = &envs[i]->coverage;
+            r = merge_feature_read_into(&m->inputs[i], PD_FEATURE_PROFD_COVERAGE, envs[i]);
+        if (r == 0) {
+            r = merge_feature_read_into(&m->inputs[i], PD_FEATURE_CLOCK_DATA, envs[i]);
+            r = r == -ENOENT ? 0 : r;
+        }
     }
-    return r == -EBADMSG ? -ENOENT : r;
+    return r;
+}
+
+/* What a recording adds to its clock for wall-clock time, modulo 2^64. */
+static uint64_t merge_feature_offset_of(const PdEnvironment *env) {
+    return env->clock_data_wall_ns - env->clock_data_clockid_ns;
+}
+
+/*
+ * The wall clock is adjusted all the time, and each recording converted its coverage by its own
+ * CLOCK_DATA. The result has that of the first one, so all coverages are converted by it: two
+ * recordings that follow each other without a gap on the clock of their samples still do. Where the
+ * clock was set, or the host restarted, only the wall clock can tell how they follow each other.
+ */
+static int merge_feature_align_coverages(const Merge *m, PdEnvironment **envs) {
+    for (size_t i = 1; i < m->n_inputs; i++) {
+        const PdEnvironment *first = envs[0], *env = envs[i];
+        uint64_t offset = merge_feature_offset_of(first) - merge_feature_offset_of(env);
+
+        if (!first->has[PD_FEATURE_CLOCK_DATA] || !env->has[PD_FEATURE_CLOCK_DATA] ||
+            first->clock_data_clockid != env->clock_data_clockid ||
+            MIN(offset, -offset) > ADJUSTED_NS)
+            continue;
+        if (pd_coverage_shift(&envs[i]->coverage, offset) < 0)
+            return -ENOENT;
+        pd_coverage_clip(&envs[i]->coverage);
+    }
+    return 0;
 }
 
 static int merge_feature_make_coverage(Merge *m, unsigned bit) {
@@ -280,8 +317,12 @@ static int merge_feature_make_coverage(Merge *m, unsigned bit) {
     _cleanup_free_ const PdCoverage **list = calloc(m->n_inputs, sizeof(const PdCoverage *));
     _cleanup_(pd_coverage_done) PdCoverage all = {};
     _cleanup_(buffer_done) Buffer body = {};
-    int r = envs && list ? merge_feature_read_coverages(m, envs, list) : -ENOMEM;
+    int r = envs && list ? merge_feature_read_coverages(m, envs) : -ENOMEM;
 
+    if (r == 0)
+        r = merge_feature_align_coverages(m, envs);
+    for (size_t i = 0; r == 0 && i < m->n_inputs; i++)
+        list[i] = &envs[i]->coverage;
     if (r == 0)
         r = pd_coverage_unite(list, m->n_inputs, &all);
     if (r == 0)

@@ -13,6 +13,7 @@ import functools
 import json
 import os
 import re
+import struct
 import subprocess
 import sys
 
@@ -252,6 +253,16 @@ def edges(all_samples, reference, begin, end, cpus):
             ends = ((others[cpu][0], ours[cpu][0]), (ours[cpu][-1], others[cpu][-1]))
             found += [Gap(cpu, a, b) for a, b in ends if b - a > EDGE_NS]
     return found
+
+
+def feature_place(path, bit):
+    """Where the body of a header feature lies in a recording of this machine, and its size."""
+    with open(path, "rb") as file:
+        data = file.read()
+    at, size = struct.unpack_from("<QQ", data, 40)
+    words = struct.unpack_from("<4Q", data, 72)
+    there = [i for i in range(256) if words[i // 64] >> i % 64 & 1]
+    return struct.unpack_from("<QQ", data, at + size + 16 * there.index(bit))
 
 
 def seams(all_samples, reference, period_ns, cpus, begin_ns=0, end_ns=1 << 64):

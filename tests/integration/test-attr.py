@@ -10,13 +10,13 @@ has go into one run, and the others get one each.
 import itertools
 import os
 import re
-import struct
 import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests"))
+from recording import feature_place  # noqa: E402
 from tap import build_path, check, equal, main, skip, test  # noqa: E402
 
 ATTRS = build_path("tests", "integration", "attrs")
@@ -237,15 +237,12 @@ def globs_come_to_the_tracepoints_of_perf():
     equal([name for name, _ in ours(text, ())], sorted(names), "the list of names")
 
 
-def feature(path, wanted):
+def feature(path, bit):
     """The body of a header feature of a recording of this machine."""
+    at, size = feature_place(path, bit)
     with open(path, "rb") as file:
-        data = file.read()
-    at, size = struct.unpack_from("<QQ", data, 40)
-    words = struct.unpack_from("<4Q", data, 72)
-    there = [bit for bit in range(256) if words[bit // 64] >> bit % 64 & 1]
-    start, length = struct.unpack_from("<QQ", data, at + size + 16 * there.index(wanted))
-    return data[start:start + length]
+        file.seek(at)
+        return file.read(size)
 
 
 @test

@@ -5,13 +5,16 @@ was recorded, and each gap is named with its reason."""
 
 import json
 import os
+import shutil
 import signal
+import struct
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from daemon import Daemon, session  # noqa: E402
 from profctl import as_json, profctl  # noqa: E402
+from recording import feature_place  # noqa: E402
 from varlink import Varlink  # noqa: E402
 from workload import need_root, scratch, spinning, wait_until  # noqa: E402
 from tap import check, equal, main, test  # noqa: E402
@@ -239,6 +242,31 @@ def a_reload_that_opens_a_session_anew_is_a_gap():
         check(gap["untilUsec"] - gap["sinceUsec"] < US, f"the gap is {gap}")
 
 
+def merged_gaps(folder, paths):
+    both = os.path.join(folder, "both.data")
+    equal(profctl("merge", "-f", "-o", both, *paths).returncode, 0, "status of merge")
+    coverage = json.loads(profctl("info", "--json=short", both).stdout)["environment"]["coverage"]
+    return [gap["reason"] for gap in coverage["gaps"]]
+
+
+def adjust_wall_clock(path, offset_ns):
+    """Writes another wall-clock time to all of CLOCK_DATA and PROFD_COVERAGE."""
+    clock, _ = feature_place(path, 29)
+    coverage, _ = feature_place(path, 192)
+    with open(path, "r+b") as file:
+        data = bytearray(file.read())
+        n_words, = struct.unpack_from("<I", data, coverage + 4)
+        gaps = coverage + 24 + 8 * n_words
+        n_gaps, = struct.unpack_from("<I", data, gaps)
+        places = [clock + 8, coverage + 8, coverage + 16]
+        for i in range(n_gaps):
+            places += [gaps + 4 + 24 * i, gaps + 12 + 24 * i]
+        for at in places:
+            struct.pack_into("<Q", data, at, struct.unpack_from("<Q", data, at)[0] + offset_ns)
+        file.seek(0)
+        file.write(data)
+
+
 @test
 def segments_and_sessions_tell_what_they_cover():
     need_root()
@@ -259,10 +287,13 @@ def segments_and_sessions_tell_what_they_cover():
         equal(one["coverage"]["sinceUsec"], first["coverage"]["sinceUsec"], "begin of the session")
         check("paused" in profctl("status", socket=daemon.control()).stdout, "status says nothing of it")
         check("paused" in profctl("list", "--segments", socket=daemon.control()).stdout, "list says nothing of it")
-        both = os.path.join(folder, "both.data")
-        equal(profctl("merge", "-o", both, *daemon.segments()[:2]).returncode, 0, "status of merge")
-        merged = json.loads(profctl("info", "--json=short", both).stdout)["environment"]["coverage"]
-        equal([gap["reason"] for gap in merged["gaps"]], ["paused"], "gaps of both as one recording")
+        equal(merged_gaps(folder, daemon.segments()[:2]), ["paused"], "gaps of both as one recording")
+        # Something adjusts the wall clock between the two.
+        for offset_ns in (5000, -5000):
+            adjusted = os.path.join(folder, "adjusted.data")
+            shutil.copy(daemon.segments()[1], adjusted)
+            adjust_wall_clock(adjusted, offset_ns)
+            equal(merged_gaps(folder, [daemon.segments()[0], adjusted]), ["paused"], f"gaps when adjusted by {offset_ns} ns")
 
 
 @test

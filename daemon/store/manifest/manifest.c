@@ -192,12 +192,7 @@ int manifest_real_coverage(const Manifest *manifest, PdCoverage *ret) {
     if (r < 0)
         return r;
     pd_coverage_clip(ret);
-    ret->from_ns += shift;
-    ret->to_ns += shift;
-    for (size_t i = 0; i < ret->n_gaps; i++) {
-        ret->gaps[i].from_ns += shift;
-        ret->gaps[i].to_ns += shift;
-    }
+    (void)pd_coverage_shift(ret, shift);
     return 0;
 }
 

@@ -218,6 +218,16 @@ void pd_coverage_clip(PdCoverage *coverage) {
     }
 }
 
+int pd_coverage_shift(PdCoverage *coverage, uint64_t offset) {
+    coverage->from_ns += offset;
+    coverage->to_ns += offset;
+    for (size_t i = 0; i < coverage->n_gaps; i++) {
+        coverage->gaps[i].from_ns += offset;
+        coverage->gaps[i].to_ns += offset;
+    }
+    return coverage->from_ns <= coverage->to_ns ? 0 : -ERANGE;
+}
+
 void pd_coverage_add_cpu(PdCoverage *coverage, uint32_t cpu) {
     if (cpu < PD_COVERAGE_CPUS_MAX)
         coverage->cpus[cpu / 64] |= 1ULL << cpu % 64;

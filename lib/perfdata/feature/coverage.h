@@ -65,6 +65,9 @@ int pd_coverage_unite(const PdCoverage *const *list, size_t n, PdCoverage *ret);
 void pd_coverage_thin(PdCoverage *coverage, size_t n);
 /* Cuts everything outside of from_ns to to_ns. */
 void pd_coverage_clip(PdCoverage *coverage);
+/* Adds an offset, modulo 2^64, to all times: the difference between two clocks. -ERANGE: the end
+ * is now before the beginning. */
+int pd_coverage_shift(PdCoverage *coverage, uint64_t offset);
 
 void pd_coverage_add_cpu(PdCoverage *coverage, uint32_t cpu);
 bool pd_coverage_has_cpu(const PdCoverage *coverage, uint32_t cpu);

@@ -225,6 +225,21 @@ static int read_hostile(uint32_t version, uint32_t n_words, uint64_t from, uint6
     return r;
 }
 
+TEST(another_clock_shifts_all_times) {
+    _cleanup_(pd_coverage_done) PdCoverage c = {.from_ns = 10 * S, .to_ns = 50 * S};
+
+    CHECK_OK(pd_coverage_add_gap(
+        &c, &(PdGap){.from_ns = 20 * S, .to_ns = 30 * S, .cpu = PD_ALL_CPUS, .reason = PD_GAP_PAUSED}));
+    CHECK_OK(pd_coverage_shift(&c, 1000 * S));
+    CHECK_EQ(c.from_ns, 1010 * S);
+    CHECK_EQ(c.to_ns, 1050 * S);
+    CHECK(is_gap(&c.gaps[0], 1020, 1030, PD_ALL_CPUS, PD_GAP_PAUSED));
+    CHECK_OK(pd_coverage_shift(&c, -1005 * S));
+    CHECK_EQ(c.from_ns, 5 * S);
+    CHECK(is_gap(&c.gaps[0], 15, 25, PD_ALL_CPUS, PD_GAP_PAUSED));
+    CHECK_EQ(pd_coverage_shift(&c, -10 * S), -ERANGE);
+}
+
 TEST(a_hostile_feature_is_refused) {
     PdGapReason reason = PD_GAP_LOST;
 
