@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "util/hash.h"
+#include "util/hash-index.h"
 
 /*
  * A row for each pair of comm and dso that occurs. Both are interned names of the process table,
@@ -11,10 +11,7 @@
  * since it is often the right one.
  */
 
-enum {
-    ROWS_MAX = 65536,
-    SLOTS_MIN = 256,
-};
+enum { ROWS_MAX = 65536 };
 
 typedef struct Row {
     const ProcessName *comm, *dso;
@@ -24,62 +21,36 @@ typedef struct Row {
 struct Attribution {
     Replay *replay;
     Row *rows;
-    uint32_t *slots; /* the number of a row + 1; 0: free */
-    size_t n, allocated, n_slots, recent;
-    uint64_t seed, uncounted;
+    HashIndex index;
+    size_t recent;
+    uint64_t uncounted;
     bool boundless_used; /* a sample was in a kernel mapping without bounds */
 };
 
-static uint32_t *attribution_slot_of(const Attribution *a, const ProcessName *comm,
-                                     const ProcessName *dso) {
-    uint64_t h = hash_u64(a->seed, (uintptr_t)comm);
-    size_t i = hash_u64(h, (uintptr_t)dso);
-
-    for (i &= a->n_slots - 1; a->slots[i] > 0; i = (i + 1) & (a->n_slots - 1)) {
-        const Row *row = &a->rows[a->slots[i] - 1];
-
-        if (row->comm == comm && row->dso == dso)
-            break;
-    }
-    return &a->slots[i];
+static uint64_t attribution_key(const ProcessName *comm, const ProcessName *dso) {
+    return hash_u64((uintptr_t)comm, (uintptr_t)dso);
 }
 
-static int attribution_grow_slots(Attribution *a) {
-    size_t n = a->n_slots ? a->n_slots * 2 : SLOTS_MIN;
-    uint32_t *slots = calloc(n, sizeof(*slots));
+/* The number of the row + 1; 0: there is none. */
+static uint32_t attribution_find(const Attribution *a, const ProcessName *comm,
+                                 const ProcessName *dso) {
+    uint64_t key = attribution_key(comm, dso);
+    uint32_t number;
 
-    if (!slots)
-        return -ENOMEM;
-    free(a->slots);
-    a->slots = slots;
-    a->n_slots = n;
-    for (size_t i = 0; i < a->n; i++)
-        *attribution_slot_of(a, a->rows[i].comm, a->rows[i].dso) = (uint32_t)i + 1;
-    return 0;
-}
-
-static int attribution_grow_rows(Attribution *a) {
-    size_t n = a->allocated ? a->allocated * 2 : SLOTS_MIN;
-    Row *rows = reallocarray(a->rows, n, sizeof(*rows));
-
-    if (!rows)
-        return -ENOMEM;
-    a->rows = rows;
-    a->allocated = n;
+    for (size_t probe = 0; (number = hash_index_next(&a->index, key, &probe)) > 0;)
+        if (a->rows[number - 1].comm == comm && a->rows[number - 1].dso == dso)
+            return number;
     return 0;
 }
 
 static int attribution_add_row(Attribution *a, const ProcessName *comm, const ProcessName *dso) {
-    int r = a->n == a->allocated ? attribution_grow_rows(a) : 0;
+    Row *row = hash_index_append(&a->index, attribution_key(comm, dso), &a->rows);
 
-    if (r >= 0 && a->n * 2 >= a->n_slots)
-        r = attribution_grow_slots(a);
-    if (r < 0)
-        return r;
+    if (!row)
+        return -ENOMEM;
     process_table_keep(comm);
     process_table_keep(dso);
-    a->rows[a->n] = (Row){.comm = comm, .dso = dso};
-    *attribution_slot_of(a, comm, dso) = (uint32_t)++a->n;
+    *row = (Row){.comm = comm, .dso = dso};
     return 0;
 }
 
@@ -115,18 +86,19 @@ static int attribution_on_sample(ProcessTable *table, const ReplaySample *sample
                       *dso = attribution_dso_of(a, table, sample);
     int r;
 
-    if (a->recent >= a->n || a->rows[a->recent].comm != comm || a->rows[a->recent].dso != dso) {
-        uint32_t row = a->n_slots > 0 ? *attribution_slot_of(a, comm, dso) : 0;
+    if (a->recent >= a->index.n || a->rows[a->recent].comm != comm ||
+        a->rows[a->recent].dso != dso) {
+        uint32_t row = attribution_find(a, comm, dso);
 
         if (row == 0) {
-            if (a->n >= ROWS_MAX) {
+            if (a->index.n >= ROWS_MAX) {
                 a->uncounted++;
                 return 0;
             }
             r = attribution_add_row(a, comm, dso);
             if (r < 0)
                 return r;
-            row = (uint32_t)a->n;
+            row = (uint32_t)a->index.n;
         }
         a->recent = row - 1;
     }
@@ -141,7 +113,6 @@ int attribution_new(PdReader *reader, Attribution **ret) {
 
     if (!a)
         return -ENOMEM;
-    a->seed = hash_seed();
     r = replay_new(reader, &limits, attribution_on_sample, a, &a->replay);
     if (r < 0)
         return r;
@@ -152,13 +123,13 @@ int attribution_new(PdReader *reader, Attribution **ret) {
 Attribution *attribution_free(Attribution *a) {
     if (!a)
         return NULL;
-    for (size_t i = 0; i < a->n; i++) {
+    for (size_t i = 0; i < a->index.n; i++) {
         process_table_forget(replay_table(a->replay), a->rows[i].comm);
         process_table_forget(replay_table(a->replay), a->rows[i].dso);
     }
     replay_free(a->replay);
     free(a->rows);
-    free(a->slots);
+    hash_index_done(&a->index);
     free(a);
     return NULL;
 }
@@ -207,7 +178,7 @@ static size_t attribution_fold_dsos(Row *rows, size_t n) {
 
 static int attribution_top(const Attribution *a, bool comms_only, Share *ret, size_t n) {
     _cleanup_free_ Row *rows = NULL;
-    size_t n_rows = a->n;
+    size_t n_rows = a->index.n;
 
     if (n_rows == 0)
         return 0;

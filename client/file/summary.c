@@ -15,7 +15,6 @@ enum {
     TYPES_MAX = 65536, /* reached by hostile files only; real ones have some twenty */
     /* PID_MAX_LIMIT of the kernel: no real recording has more processes. */
     SET_MAX = 4 * 1024 * 1024,
-    SET_SLOTS_MIN = 256,
 };
 
 static SummaryType *summary_type_row(Summary *s, uint32_t type) {
@@ -58,49 +57,18 @@ static SummaryEvent *summary_event_row(Summary *s, uint32_t index) {
     return &s->events[index];
 }
 
-static uint32_t *summary_set_slot(const SummarySet *set, uint32_t stored) {
-    size_t mask = set->n_slots - 1, i = (stored * 2654435761U) & mask;
-
-    while (set->slots[i] != 0 && set->slots[i] != stored)
-        i = (i + 1) & mask;
-    return &set->slots[i];
-}
-
-static int summary_set_grow(SummarySet *set) {
-    SummarySet next = *set;
-
-    next.n_slots = set->n_slots ? set->n_slots * 2 : SET_SLOTS_MIN;
-    next.slots = calloc(next.n_slots, sizeof(*next.slots));
-    if (!next.slots)
-        return -ENOMEM;
-    for (size_t i = 0; i < set->n_slots; i++)
-        if (set->slots[i])
-            *summary_set_slot(&next, set->slots[i]) = set->slots[i];
-    free(set->slots);
-    *set = next;
-    return 0;
-}
-
 static int summary_set_add(SummarySet *set, uint32_t v) {
-    uint32_t *slot;
-    int r;
+    uint32_t number, *item;
 
-    if (v == UINT32_MAX) {
-        set->has_max = true;
+    for (size_t probe = 0; (number = hash_index_next(&set->index, v, &probe)) > 0;)
+        if (set->items[number - 1] == v)
+            return 0;
+    if (set->index.n >= SET_MAX)
         return 0;
-    }
-    if (set->n >= SET_MAX) {
-        set->full = true;
-        return 0;
-    }
-    if (set->n * 2 >= set->n_slots) {
-        r = summary_set_grow(set);
-        if (r < 0)
-            return r;
-    }
-    slot = summary_set_slot(set, v + 1);
-    set->n += *slot == 0;
-    *slot = v + 1;
+    item = hash_index_append(&set->index, v, &set->items);
+    if (!item)
+        return -ENOMEM;
+    *item = v;
     return 0;
 }
 
@@ -192,7 +160,9 @@ int summary_add(Summary *s, const PdRecord *record, const PdStamp *stamp) {
 void summary_done(Summary *s) {
     free(s->types);
     free(s->events);
-    free(s->pids.slots);
-    free(s->tids.slots);
+    free(s->pids.items);
+    free(s->tids.items);
+    hash_index_done(&s->pids.index);
+    hash_index_done(&s->tids.index);
     *s = (Summary){};
 }

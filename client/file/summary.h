@@ -7,6 +7,7 @@
  */
 
 #include "perfdata/reader/reader.h"
+#include "util/hash-index.h"
 
 typedef struct SummaryType {
     uint32_t type;
@@ -18,12 +19,10 @@ typedef struct SummaryEvent {
     uint64_t period_sum; /* from the sample's PERIOD, else attr.sample_period */
 } SummaryEvent;
 
-/* A bounded set of numbers; beyond the bound it only knows that there were more. */
+/* A bounded set of numbers. */
 typedef struct SummarySet {
-    uint32_t *slots; /* a number + 1; 0: free */
-    size_t n, n_slots;
-    bool has_max; /* UINT32_MAX is in the set, which no slot can hold */
-    bool full;
+    uint32_t *items;
+    HashIndex index; /* its n is the count */
 } SummarySet;
 
 typedef struct Summary {
@@ -47,7 +46,3 @@ typedef struct Summary {
 /* Adds one record. Returns 0, or -ENOMEM. */
 int summary_add(Summary *summary, const PdRecord *record, const PdStamp *stamp);
 void summary_done(Summary *summary);
-
-static inline uint64_t summary_set_count(const SummarySet *set) {
-    return set->n + set->has_max;
-}

@@ -188,8 +188,8 @@ int info_print_json(const Info *info, Fields *f) {
     info_json_print_events(info, f);
     info_json_print_time(f, "first_sample_time", s->has_time, s->first_time);
     info_json_print_time(f, "last_sample_time", s->has_time, s->last_time);
-    fields_u64(f, "distinct_sample_pids", summary_set_count(&s->pids));
-    fields_u64(f, "distinct_sample_tids", summary_set_count(&s->tids));
+    fields_u64(f, "distinct_sample_pids", s->pids.index.n);
+    fields_u64(f, "distinct_sample_tids", s->tids.index.n);
     fields_u64(f, "auxtrace_bytes", s->auxtrace_bytes);
     fields_u64(f, "lost_events", s->lost_events);
     fields_u64(f, "lost_samples", s->lost_samples);

@@ -116,9 +116,9 @@ static void info_text_print_overview(const Info *info, Buffer *out) {
     text_printf(out, "%" PRIu64 "\n", s->records);
     info_text_label(out, "Samples");
     text_printf(out, "%" PRIu64 ", of ", s->samples);
-    info_text_print_several(out, summary_set_count(&s->pids), "process", "processes");
+    info_text_print_several(out, s->pids.index.n, "process", "processes");
     text_puts(out, " and ");
-    info_text_print_several(out, summary_set_count(&s->tids), "thread", "threads");
+    info_text_print_several(out, s->tids.index.n, "thread", "threads");
     text_putc(out, '\n');
     info_text_label(out, "Time");
     if (s->has_time) {

@@ -5,7 +5,7 @@
 
 #include "client/file/replay.h"
 #include "client/verify/verify-state.h"
-#include "util/hash.h"
+#include "util/hash-index.h"
 
 /*
  * Samples whose thread has no name or whose address is in no mapping, by process. Both mean that
@@ -15,7 +15,6 @@
 
 enum {
     PROCESSES_MAX = 65536,
-    SLOTS = 2 * PROCESSES_MAX,
     LISTED_MAX = 10,
 };
 
@@ -28,32 +27,21 @@ typedef struct Process {
 struct SideBand {
     Replay *replay;
     Process *processes;
-    size_t n, allocated;
-    uint32_t *slots; /* the number of a process + 1; 0: free */
-    uint64_t seed, no_kernel_map, too_many;
+    HashIndex index; /* of processes by pid */
+    uint64_t no_kernel_map, too_many;
 };
 
 static Process *verify_side_band_find(SideBand *s, uint32_t pid) {
-    size_t i = hash_u64(s->seed, pid) % SLOTS;
+    uint32_t number;
     Process *p;
 
-    for (; s->slots[i] > 0; i = (i + 1) % SLOTS)
-        if (s->processes[s->slots[i] - 1].pid == pid)
-            return &s->processes[s->slots[i] - 1];
-    if (s->n >= PROCESSES_MAX)
-        return NULL;
-    if (s->n == s->allocated) {
-        size_t n = s->allocated ? s->allocated * 2 : 64;
-
-        p = reallocarray(s->processes, n, sizeof(*p));
-        if (!p)
-            return NULL;
-        s->processes = p;
-        s->allocated = n;
-    }
-    s->processes[s->n] = (Process){.pid = pid};
-    s->slots[i] = (uint32_t)++s->n;
-    return &s->processes[s->n - 1];
+    for (size_t probe = 0; (number = hash_index_next(&s->index, pid, &probe)) > 0;)
+        if (s->processes[number - 1].pid == pid)
+            return &s->processes[number - 1];
+    p = s->index.n < PROCESSES_MAX ? hash_index_append(&s->index, pid, &s->processes) : NULL;
+    if (p)
+        p->pid = pid;
+    return p;
 }
 
 static int verify_side_band_on_sample(ProcessTable *table, const ReplaySample *sample, void *arg) {
@@ -88,10 +76,6 @@ int side_band_new(PdReader *reader, SideBand **ret) {
 
     if (!s)
         return -ENOMEM;
-    s->seed = hash_seed();
-    s->slots = calloc(SLOTS, sizeof(*s->slots));
-    if (!s->slots)
-        return -ENOMEM;
     r = replay_new(reader, NULL, verify_side_band_on_sample, s, &s->replay);
     if (r < 0)
         return r;
@@ -104,7 +88,7 @@ SideBand *side_band_free(SideBand *s) {
         return NULL;
     replay_free(s->replay);
     free(s->processes);
-    free(s->slots);
+    hash_index_done(&s->index);
     free(s);
     return NULL;
 }
@@ -132,8 +116,8 @@ static int verify_side_band_by_no_map(const void *x, const void *y) {
 static void verify_side_band_report_comms(SideBand *s, Findings *findings) {
     uint64_t rest = 0, n_rest = 0;
 
-    qsort(s->processes, s->n, sizeof(*s->processes), verify_side_band_by_no_comm);
-    for (size_t i = 0; i < s->n && s->processes[i].no_comm > 0; i++) {
+    qsort(s->processes, s->index.n, sizeof(*s->processes), verify_side_band_by_no_comm);
+    for (size_t i = 0; i < s->index.n && s->processes[i].no_comm > 0; i++) {
         const Process *p = &s->processes[i];
 
         if (i < LISTED_MAX) {
@@ -156,8 +140,8 @@ static void verify_side_band_report_comms(SideBand *s, Findings *findings) {
 static void verify_side_band_report_maps(SideBand *s, Findings *findings) {
     uint64_t rest = 0, n_rest = 0;
 
-    qsort(s->processes, s->n, sizeof(*s->processes), verify_side_band_by_no_map);
-    for (size_t i = 0; i < s->n && s->processes[i].no_map > 0; i++) {
+    qsort(s->processes, s->index.n, sizeof(*s->processes), verify_side_band_by_no_map);
+    for (size_t i = 0; i < s->index.n && s->processes[i].no_map > 0; i++) {
         const Process *p = &s->processes[i];
 
         if (i < LISTED_MAX) {
@@ -183,7 +167,7 @@ int side_band_end(SideBand *s, Findings *findings) {
 
     if (r < 0)
         return r;
-    if (s->n > 0) {
+    if (s->index.n > 0) {
         verify_side_band_report_comms(s, findings);
         verify_side_band_report_maps(s, findings);
     }

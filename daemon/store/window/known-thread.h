@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "util/macro.h"
+#include "util/hash-index.h"
 
 typedef struct KnownThread {
     uint32_t pid, tid;  /* tid == pid: the entry of the process */
@@ -23,9 +23,8 @@ typedef struct KnownThread {
 } KnownThread;
 
 typedef struct KnownTable {
-    KnownThread *rows; /* open addressing; part is 0 in a free row */
-    size_t n, n_allocated;
-    uint64_t seed;
+    KnownThread *rows;
+    HashIndex index;
 } KnownTable;
 
 void known_done(KnownTable *table);

@@ -2,9 +2,9 @@
 #include "perfdata/event/event.h"
 
 #include <errno.h>
-#include <sys/auxv.h>
 
 #include "perfdata/event/format.h"
+#include "util/hash-index.h"
 #include "util/macro.h"
 
 /*
@@ -23,10 +23,10 @@ enum {
     TEXT_MAX = 4096,
 };
 
-typedef struct IdSlot {
+typedef struct IdRow {
     uint64_t id;
-    PdEvent *event; /* NULL: free */
-} IdSlot;
+    PdEvent *event;
+} IdRow;
 
 typedef struct IdPlaces {
     int16_t at[PLACES_MAX];
@@ -37,12 +37,9 @@ typedef struct IdPlaces {
 struct PdEvents {
     PdEvent **items;
     size_t n, allocated;
-    IdSlot *slots;
-    unsigned slots_log;  /* 0: not allocated */
-    uint64_t slots_seed; /* the seed is random, since ids from a hostile file must not choose
-                          * their collisions */
-    size_t slots_used;
+    IdRow *ids; /* each id once */
     size_t n_ids;
+    HashIndex index; /* of ids */
     IdPlaces sample_places, trailer_places;
     bool uniform;
     bool same_layout; /* all events have the fields of a stamp at the same positions */
@@ -54,8 +51,6 @@ int pd_events_new(PdEvents **ret) {
     if (!events)
         return -ENOMEM;
     events->uniform = events->same_layout = true;
-    if (getauxval(AT_RANDOM))
-        events->slots_seed = load_u64((const void *)getauxval(AT_RANDOM), false);
     *ret = events;
     return 0;
 }
@@ -79,7 +74,8 @@ PdEvents *pd_events_free(PdEvents *events) {
     for (size_t i = 0; i < events->n; i++)
         event_free(events->items[i]);
     free(events->items);
-    free(events->slots);
+    free(events->ids);
+    hash_index_done(&events->index);
     free(events);
     return NULL;
 }
@@ -242,55 +238,26 @@ int pd_events_add(PdEvents *events, const PdAttr *attr, Bytes raw, const uint64_
     return 0;
 }
 
-static size_t event_slot_of(const PdEvents *events, uint64_t id) {
-    uint64_t h = (id ^ events->slots_seed) * 0x9e3779b97f4a7c15ULL;
+static int event_add_id(PdEvents *events, PdEvent *event, uint64_t id) {
+    IdRow *row;
 
-    h = (h ^ h >> 32) * 0xd6e8feb86659fd93ULL;
-    return h >> (64 - events->slots_log);
-}
-
-/* The slot of the id, or the free slot where it belongs. */
-static IdSlot *event_slots_find(const PdEvents *events, uint64_t id) {
-    size_t mask = ((size_t)1 << events->slots_log) - 1;
-
-    for (size_t i = event_slot_of(events, id);; i = (i + 1) & mask)
-        if (!events->slots[i].event || events->slots[i].id == id)
-            return &events->slots[i];
-}
-
-static int event_slots_grow(PdEvents *events, size_t more) {
-    IdSlot *old = events->slots;
-    size_t n_old = old ? (size_t)1 << events->slots_log : 0;
-    unsigned log = MAX(events->slots_log, 6U);
-    IdSlot *slots;
-
-    while (((size_t)1 << log) / 8 * 5 < events->slots_used + more)
-        log++;
-    if (old && log == events->slots_log)
+    if (pd_events_by_id(events, id))
         return 0;
-    slots = calloc((size_t)1 << log, sizeof(*slots));
-    if (!slots)
+    row = hash_index_append(&events->index, id, &events->ids);
+    if (!row)
         return -ENOMEM;
-    events->slots = slots;
-    events->slots_log = log;
-    for (size_t i = 0; i < n_old; i++)
-        if (old[i].event)
-            *event_slots_find(events, old[i].id) = old[i];
-    free(old);
+    *row = (IdRow){.id = id, .event = event};
     return 0;
 }
 
 int pd_events_add_ids(PdEvents *events, PdEvent *event, const uint64_t *ids, size_t n_ids) {
     uint64_t *grown;
-    int r;
+    int r = 0;
 
     if (n_ids == 0)
         return 0;
     if (n_ids > IDS_MAX - events->n_ids)
         return -E2BIG;
-    r = event_slots_grow(events, n_ids);
-    if (r < 0)
-        return r;
     grown = reallocarray(event->ids, event->n_ids + n_ids, sizeof(*grown));
     if (!grown)
         return -ENOMEM;
@@ -298,15 +265,9 @@ int pd_events_add_ids(PdEvents *events, PdEvent *event, const uint64_t *ids, siz
     memcpy(event->ids + event->n_ids, ids, n_ids * sizeof(*ids));
     event->n_ids += n_ids;
     events->n_ids += n_ids;
-    for (size_t i = 0; i < n_ids; i++) {
-        IdSlot *slot = event_slots_find(events, ids[i]);
-
-        if (slot->event)
-            continue;
-        *slot = (IdSlot){.id = ids[i], .event = event};
-        events->slots_used++;
-    }
-    return 0;
+    for (size_t i = 0; r == 0 && i < n_ids; i++)
+        r = event_add_id(events, event, ids[i]);
+    return r;
 }
 
 static int event_set_string(char **string, Bytes value) {
@@ -365,7 +326,12 @@ PdEvent *pd_events_at(const PdEvents *events, size_t index) {
 }
 
 PdEvent *pd_events_by_id(const PdEvents *events, uint64_t id) {
-    return events->slots_log == 0 ? NULL : event_slots_find(events, id)->event;
+    uint32_t number;
+
+    for (size_t probe = 0; (number = hash_index_next(&events->index, id, &probe)) > 0;)
+        if (events->ids[number - 1].id == id)
+            return events->ids[number - 1].event;
+    return NULL;
 }
 
 bool pd_events_uniform(const PdEvents *events) {

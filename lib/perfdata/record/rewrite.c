@@ -3,7 +3,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/auxv.h>
+
+#include "util/hash-index.h"
 
 /*
  * A record is copied first, with room for an IDENTIFIER if one is added, and then changed in place:
@@ -20,16 +21,13 @@ enum {
 
 typedef struct IdRow {
     uint64_t from, to;
-    bool used, dropped;
+    bool dropped;
 } IdRow;
 
 struct PdRewriter {
     const PdEvents *events;
-    IdRow *rows; /* open addressing */
-    size_t n_rows;
-    unsigned rows_log;
-    uint64_t seed;         /* the seed is random, since ids from a hostile file must not choose
-                            * their collisions */
+    IdRow *rows;
+    HashIndex index;       /* of rows by from */
     uint64_t *default_ids; /* by index of the event; 0: none */
     size_t n_default_ids;
     uint64_t zero_time;
@@ -51,8 +49,6 @@ int pd_rewriter_new(const PdEvents *events, PdRewriter **ret) {
     if (!rewriter)
         return -ENOMEM;
     rewriter->events = events;
-    if (getauxval(AT_RANDOM))
-        rewriter->seed = load_u64((const void *)getauxval(AT_RANDOM), false);
     *ret = rewriter;
     return 0;
 }
@@ -61,59 +57,38 @@ PdRewriter *pd_rewriter_free(PdRewriter *rewriter) {
     if (!rewriter)
         return NULL;
     free(rewriter->rows);
+    hash_index_done(&rewriter->index);
     free(rewriter->default_ids);
     free(rewriter);
     return NULL;
 }
 
-/* The row of the id, or the free row where it belongs. */
 static IdRow *rewrite_row_of(const PdRewriter *rewriter, uint64_t id) {
-    size_t mask = ((size_t)1 << rewriter->rows_log) - 1;
-    uint64_t h = (id ^ rewriter->seed) * 0x9e3779b97f4a7c15ULL;
+    uint32_t number;
 
-    h = (h ^ h >> 32) * 0xd6e8feb86659fd93ULL;
-    for (size_t i = h >> (64 - rewriter->rows_log);; i = (i + 1) & mask)
-        if (!rewriter->rows[i].used || rewriter->rows[i].from == id)
-            return &rewriter->rows[i];
-}
-
-static int rewrite_rows_grow(PdRewriter *rewriter) {
-    _cleanup_free_ IdRow *old = NULL;
-    size_t n_old = rewriter->rows ? (size_t)1 << rewriter->rows_log : 0;
-    IdRow *rows;
-
-    if (rewriter->n_rows < n_old / 2)
-        return 0;
-    rows = calloc(n_old ? n_old * 2 : 64, sizeof(*rows));
-    if (!rows)
-        return -ENOMEM;
-    old = rewriter->rows;
-    rewriter->rows = rows;
-    rewriter->rows_log = n_old ? rewriter->rows_log + 1 : 6;
-    for (size_t i = 0; i < n_old; i++)
-        if (old[i].used)
-            *rewrite_row_of(rewriter, old[i].from) = old[i];
-    return 0;
+    for (size_t probe = 0; (number = hash_index_next(&rewriter->index, id, &probe)) > 0;)
+        if (rewriter->rows[number - 1].from == id)
+            return &rewriter->rows[number - 1];
+    return NULL;
 }
 
 static int rewrite_rows_set(PdRewriter *rewriter, IdRow row) {
-    IdRow *place;
-    int r = rewrite_rows_grow(rewriter);
+    IdRow *place = rewrite_row_of(rewriter, row.from);
 
-    if (r < 0)
-        return r;
-    place = rewrite_row_of(rewriter, row.from);
-    rewriter->n_rows += !place->used;
+    if (!place)
+        place = hash_index_append(&rewriter->index, row.from, &rewriter->rows);
+    if (!place)
+        return -ENOMEM;
     *place = row;
     return 0;
 }
 
 int pd_rewriter_map_id(PdRewriter *rewriter, uint64_t from, uint64_t to) {
-    return rewrite_rows_set(rewriter, (IdRow){.from = from, .to = to, .used = true});
+    return rewrite_rows_set(rewriter, (IdRow){.from = from, .to = to});
 }
 
 int pd_rewriter_drop_id(PdRewriter *rewriter, uint64_t id) {
-    return rewrite_rows_set(rewriter, (IdRow){.from = id, .to = id, .used = true, .dropped = true});
+    return rewrite_rows_set(rewriter, (IdRow){.from = id, .to = id, .dropped = true});
 }
 
 int pd_rewriter_set_default_id(PdRewriter *rewriter, const PdEvent *event, uint64_t id) {
@@ -149,9 +124,7 @@ void pd_attr_add_identifier(PdAttr *attr, uint8_t *raw, size_t raw_size, bool sw
 }
 
 static const IdRow *rewrite_lookup(const PdRewriter *rewriter, uint64_t id) {
-    const IdRow *row = rewriter->rows && id != 0 ? rewrite_row_of(rewriter, id) : NULL;
-
-    return row && row->used ? row : NULL;
+    return id != 0 ? rewrite_row_of(rewriter, id) : NULL;
 }
 
 uint64_t pd_rewriter_id(const PdRewriter *rewriter, uint64_t id) {

@@ -2,15 +2,15 @@
 #include "perfdata/writer/tally.h"
 
 #include <errno.h>
-#include <sys/auxv.h>
 
 #include "perfdata/writer/encode.h"
+#include "util/hash-index.h"
 #include "util/macro.h"
 
 /*
  * Every record is examined once: a sample gives its time, an MMAP2 with a build id (or a BUILD_ID
- * record) an entry of a set. The set is a list of entries, the names in one buffer, and a hash
- * table; it only grows.
+ * record) an entry of a set. The set is a list of entries, the names in one buffer, and an
+ * index; it only grows.
  */
 
 enum {
@@ -29,11 +29,9 @@ typedef struct Entry {
 
 struct PdTally {
     PdTallyTotals totals;
-    size_t n_entries;
     Buffer entries; /* of Entry; those without a build id are unidentified */
     Buffer names;
-    uint32_t *slots; /* entry + 1; 0: free */
-    unsigned slots_log;
+    HashIndex index; /* of entries */
     uint64_t seed;
 };
 
@@ -42,8 +40,7 @@ int pd_tally_new(PdTally **ret) {
 
     if (!tally)
         return -ENOMEM;
-    if (getauxval(AT_RANDOM))
-        tally->seed = load_u64((const void *)getauxval(AT_RANDOM), false);
+    tally->seed = hash_seed();
     *ret = tally;
     return 0;
 }
@@ -53,7 +50,7 @@ PdTally *pd_tally_free(PdTally *tally) {
         return NULL;
     buffer_done(&tally->entries);
     buffer_done(&tally->names);
-    free(tally->slots);
+    hash_index_done(&tally->index);
     free(tally);
     return NULL;
 }
@@ -70,72 +67,31 @@ static Bytes tally_entry_name(const PdTally *tally, const Entry *entry) {
     return (Bytes){.data = tally->names.data + entry->name_at, .size = entry->name_size};
 }
 
-static uint64_t tally_mix(uint64_t h, const uint8_t *p, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ p[i]) * 0x100000001b3ULL;
-    return h ^ h >> 29;
-}
-
-static uint32_t *tally_slot_of(const PdTally *tally, const Entry *entry, Bytes name) {
-    uint64_t h =
-        tally_mix(tally_mix(tally->seed, entry->build_id, entry->size), name.data, name.size);
-    size_t mask = ((size_t)1 << tally->slots_log) - 1;
-
-    for (size_t i = (h * 0x9e3779b97f4a7c15ULL) >> (64 - tally->slots_log);; i = (i + 1) & mask) {
-        uint32_t *slot = &tally->slots[i];
-        const Entry *e = *slot > 0 ? tally_entry_at(tally, *slot - 1) : NULL;
-
-        if (!e || (e->pid == entry->pid && e->cpumode == entry->cpumode && e->size == entry->size &&
-                   memcmp(e->build_id, entry->build_id, BUILD_ID_MAX) == 0 &&
-                   bytes_equal(tally_entry_name(tally, e), name)))
-            return slot;
-    }
-}
-
-static int tally_grow(PdTally *tally) {
-    size_t n = tally->n_entries;
-    unsigned log = MAX(tally->slots_log, 6U);
-    uint32_t *slots;
-
-    while (((size_t)1 << log) / 2 <= n)
-        log++;
-    if (log == tally->slots_log)
-        return 0;
-    slots = calloc((size_t)1 << log, sizeof(*slots));
-    if (!slots)
-        return -ENOMEM;
-    free(tally->slots);
-    tally->slots = slots;
-    tally->slots_log = log;
-    for (size_t i = 0; i < n; i++) {
-        const Entry *e = tally_entry_at(tally, i);
-
-        *tally_slot_of(tally, e, tally_entry_name(tally, e)) = (uint32_t)i + 1;
-    }
-    return 0;
+static bool tally_entry_is(const PdTally *tally, const Entry *e, const Entry *entry, Bytes name) {
+    return e->pid == entry->pid && e->cpumode == entry->cpumode && e->size == entry->size &&
+           memcmp(e->build_id, entry->build_id, BUILD_ID_MAX) == 0 &&
+           bytes_equal(tally_entry_name(tally, e), name);
 }
 
 static int tally_keep(PdTally *tally, Entry entry, Bytes name) {
-    uint32_t *slot;
-    int r = tally_grow(tally);
+    Bytes build_id = {.data = entry.build_id, .size = entry.size};
+    uint64_t key = hash_bytes(hash_bytes(tally->seed, build_id), name);
+    uint32_t number;
 
-    if (r < 0)
-        return r;
-    slot = tally_slot_of(tally, &entry, name);
-    if (*slot > 0)
-        return 0;
-    if (tally->n_entries >= BUILD_IDS_MAX || name.size > NAMES_MAX - tally->names.size) {
+    for (size_t probe = 0; (number = hash_index_next(&tally->index, key, &probe)) > 0;)
+        if (tally_entry_is(tally, tally_entry_at(tally, number - 1), &entry, name))
+            return 0;
+    if (tally->index.n >= BUILD_IDS_MAX || name.size > NAMES_MAX - tally->names.size) {
         tally->totals.build_ids_full = true;
         return 0;
     }
     entry.name_at = (uint32_t)tally->names.size;
     entry.name_size = (uint32_t)name.size;
     if (!buffer_reserve(&tally->entries, sizeof(entry)) ||
-        !buffer_reserve(&tally->names, name.size + 1))
+        !buffer_reserve(&tally->names, name.size + 1) || hash_index_add(&tally->index, key) < 0)
         return -ENOMEM;
     buffer_append(&tally->names, name.data, name.size);
     buffer_append(&tally->entries, &entry, sizeof(entry));
-    *slot = (uint32_t)++tally->n_entries;
     *(entry.size > 0 ? &tally->totals.n_build_ids : &tally->totals.n_unidentified) += 1;
     return 0;
 }
@@ -216,7 +172,7 @@ int pd_tally_add(PdTally *tally, const PdEvents *events, const PdRecord *record)
 }
 
 void pd_tally_encode_build_ids(const PdTally *tally, Buffer *out, bool swap) {
-    for (size_t i = 0; i < tally->n_entries; i++) {
+    for (size_t i = 0; i < tally->index.n; i++) {
         const Entry *e = tally_entry_at(tally, i);
 
         if (e->size == 0)

@@ -2,7 +2,6 @@
 #include <errno.h>
 
 #include "process/history/history-private.h"
-#include "util/hash.h"
 
 /*
  * What belongs to no process: the text of the kernel, its modules and generated code, each as a
@@ -37,33 +36,29 @@ static bool history_kernel_key_of(Bytes bytes, PdRecord *ret_record, PdBody *ret
     }
 }
 
-static KernelRecord **history_kernel_bucket_of(History *h, uint64_t key) {
-    return &h->kernel_buckets[hash_u64(h->seed, key) % KERNEL_BUCKETS];
+static uint64_t history_kernel_record_key(const void *record) {
+    return ((const KernelRecord *)record)->key;
 }
 
 static void history_kernel_drop(History *h, KernelRecord *k) {
-    KernelRecord **at;
-
-    for (at = history_kernel_bucket_of(h, k->key); *at != k; at = &(*at)->next)
-        ;
-    *at = k->next;
+    hash_table_remove(&h->kernel_records, k, k->key);
     *(k->older ? &k->older->newer : &h->oldest_kernel) = k->newer;
     *(k->newer ? &k->newer->older : &h->newest_kernel) = k->older;
-    h->n_kernel--;
     budget_free(&h->strings.budget, k, sizeof(*k) + k->size);
 }
 
 static KernelRecord *history_kernel_find(History *h, uint64_t key, Bytes record) {
-    for (KernelRecord *k = *history_kernel_bucket_of(h, key); k; k = k->next)
+    for (KernelRecord *k = hash_table_chain(&h->kernel_records, key); k; k = k->next)
         if (k->key == key && bytes_equal((Bytes){.data = k->record, .size = k->size}, record))
             return k;
     return NULL;
 }
 
 static KernelRecord *history_kernel_add(History *h, uint64_t key, Bytes record) {
-    KernelRecord *k = NULL, **bucket = history_kernel_bucket_of(h, key);
+    KernelRecord *k = NULL;
 
-    if (h->n_kernel < KERNEL_RECORDS_MAX)
+    if (h->kernel_records.n < KERNEL_RECORDS_MAX &&
+        hash_table_make_room(&h->kernel_records, &h->strings.budget, history_kernel_record_key))
         k = budget_alloc(&h->strings.budget, sizeof(*k) + record.size);
     if (!k) {
         h->dropped++;
@@ -72,17 +67,15 @@ static KernelRecord *history_kernel_add(History *h, uint64_t key, Bytes record) 
     memcpy(k->record, record.data, record.size);
     k->size = (uint32_t)record.size;
     k->key = key;
-    k->next = *bucket;
-    *bucket = k;
+    hash_table_add(&h->kernel_records, k, key);
     k->older = h->newest_kernel;
     *(k->older ? &k->older->newer : &h->oldest_kernel) = k;
     h->newest_kernel = k;
-    h->n_kernel++;
     return k;
 }
 
 static void history_kernel_drop_all(History *h, uint64_t key, uint32_t type) {
-    for (KernelRecord *k = *history_kernel_bucket_of(h, key), *after; k; k = after) {
+    for (KernelRecord *k = hash_table_chain(&h->kernel_records, key), *after; k; k = after) {
         after = k->next;
         if (k->key == key && load_u32(k->record, false) == type)
             history_kernel_drop(h, k);
@@ -153,29 +146,27 @@ int history_install_kernel(History *h, Bytes records) {
 void kernel_done(History *h) {
     while (h->oldest_kernel)
         history_kernel_drop(h, h->oldest_kernel);
+    hash_table_done(&h->kernel_records, &h->strings.budget);
 }
 
-static Cgroup **history_kernel_cgroup_bucket_of(History *h, uint64_t id) {
-    return &h->cgroups[hash_u64(h->seed, id) % CGROUP_BUCKETS];
+static uint64_t history_kernel_cgroup_key(const void *cgroup) {
+    return ((const Cgroup *)cgroup)->id;
 }
 
 Cgroup *cgroup_of(History *h, uint64_t id) {
-    for (Cgroup *c = *history_kernel_cgroup_bucket_of(h, id); c; c = c->next)
+    for (Cgroup *c = hash_table_chain(&h->cgroups, id); c; c = c->next)
         if (c->id == id)
             return c;
     return NULL;
 }
 
 static void history_kernel_drop_oldest_cgroup(History *h) {
-    Cgroup *c = h->oldest_cgroup, **at;
+    Cgroup *c = h->oldest_cgroup;
 
-    for (at = history_kernel_cgroup_bucket_of(h, c->id); *at != c; at = &(*at)->next)
-        ;
-    *at = c->next;
+    hash_table_remove(&h->cgroups, c, c->id);
     h->oldest_cgroup = c->newer;
     if (!c->newer)
         h->newest_cgroup = NULL;
-    h->n_cgroups--;
     names_put(&h->strings.names, &h->strings.budget, c->path);
     budget_free(&h->strings.budget, c, sizeof(*c));
 }
@@ -183,7 +174,7 @@ static void history_kernel_drop_oldest_cgroup(History *h) {
 /* The end of a cgroup is not reported, so the oldest ones are dropped to make room. */
 void cgroup_hear(History *h, uint64_t id, Bytes text) {
     ProcessName *path = history_name(h, text);
-    Cgroup *c = cgroup_of(h, id), **bucket = history_kernel_cgroup_bucket_of(h, id);
+    Cgroup *c = cgroup_of(h, id);
 
     if (!path)
         return;
@@ -193,19 +184,19 @@ void cgroup_hear(History *h, uint64_t id, Bytes text) {
         c->path = path;
         return;
     }
-    if (h->n_cgroups >= CGROUPS_MAX)
+    if (h->cgroups.n >= CGROUPS_MAX)
         history_kernel_drop_oldest_cgroup(h);
-    c = budget_alloc(&h->strings.budget, sizeof(*c));
+    if (hash_table_make_room(&h->cgroups, &h->strings.budget, history_kernel_cgroup_key))
+        c = budget_alloc(&h->strings.budget, sizeof(*c));
     if (!c) {
         h->dropped++;
         names_put(&h->strings.names, &h->strings.budget, path);
         return;
     }
-    *c = (Cgroup){.next = *bucket, .id = id, .path = path};
-    *bucket = c;
+    *c = (Cgroup){.id = id, .path = path};
+    hash_table_add(&h->cgroups, c, id);
     *(h->newest_cgroup ? &h->newest_cgroup->newer : &h->oldest_cgroup) = c;
     h->newest_cgroup = c;
-    h->n_cgroups++;
 }
 
 int history_install_cgroup(History *h, uint64_t id, Bytes path) {
@@ -221,4 +212,5 @@ void cgroups_let_go(History *h, uint64_t slot) {
 void cgroups_done(History *h) {
     while (h->oldest_cgroup)
         history_kernel_drop_oldest_cgroup(h);
+    hash_table_done(&h->cgroups, &h->strings.budget);
 }

@@ -93,7 +93,7 @@ struct EmittedProcess {
 };
 
 struct Cgroup {
-    Cgroup *next;  /* in its hash bucket */
+    Cgroup *next;  /* in its bucket; first, see hash-table.h */
     Cgroup *newer; /* in order of arrival */
     uint64_t id;
     uint64_t held;
@@ -101,7 +101,7 @@ struct Cgroup {
 };
 
 struct KernelRecord {
-    KernelRecord *next; /* in its hash bucket, by address or id */
+    KernelRecord *next; /* in its bucket; first, see hash-table.h */
     KernelRecord *older, *newer;
     uint64_t key;
     bool stays; /* used while old and new maps are compared */
@@ -109,7 +109,7 @@ struct KernelRecord {
     uint8_t record[];
 };
 
-enum { CGROUP_BUCKETS = 1024, KERNEL_BUCKETS = 256, WANTED_MAX = 1024, RETAINED_MAX = 512 };
+enum { WANTED_MAX = 1024, RETAINED_MAX = 512 };
 
 /* Things that have ended, in the order in which they are forgotten. */
 typedef struct Grave {
@@ -147,7 +147,7 @@ enum { SPACES_MAX = 64 };
 
 struct History {
     ProcessStrings strings;
-    uint64_t seed, serial, generation;
+    uint64_t serial, generation;
     uint64_t floor_ns, previous_ns, first_ns; /* 0: not set yet */
     uint64_t settled_ns;
     uint64_t resumed_ns; /* the floor at which this recorder took over */
@@ -167,14 +167,12 @@ struct History {
     Grave *graves; /* used from first to n */
     size_t first_grave, n_graves, graves_allocated;
 
-    Process kernel; /* has a queue and nothing else */
-    KernelRecord *kernel_buckets[KERNEL_BUCKETS];
+    Process kernel;           /* has a queue and nothing else */
+    HashTable kernel_records; /* by address or id */
     KernelRecord *oldest_kernel, *newest_kernel;
-    size_t n_kernel;
     bool knows_kernel;
-    Cgroup *cgroups[CGROUP_BUCKETS];
+    HashTable cgroups; /* by id */
     Cgroup *oldest_cgroup, *newest_cgroup;
-    size_t n_cgroups;
 
     Wanted *wanted; /* WANTED_MAX entries, indexed by serial; NULL: not allocated yet */
     uint64_t wanted_first, wanted_next, wanted_end; /* first without an answer, next to return,

@@ -4,7 +4,6 @@
 #include <errno.h>
 
 #include "process/history/history-private.h"
-#include "util/hash.h"
 
 /*
  * Side-band is fed CPU by CPU and kept, sorted by time when a sweep has drained all rings (settle),
@@ -22,7 +21,6 @@ int history_new(const ProcessLimits *limits, History **ret) {
         return -ENOMEM;
     h->strings.budget.limit_bytes =
         limits && limits->memory_bytes ? limits->memory_bytes : memory_default;
-    h->seed = hash_seed();
     *ret = h;
     return 0;
 }

@@ -6,7 +6,6 @@
 
 #include "process/dso.h"
 #include "process/table/table-private.h"
-#include "util/hash.h"
 
 /*
  * Applies each side-band record to the table. The rules are perf's, so that an answer is what perf
@@ -154,9 +153,13 @@ static void feed_ksymbol(ProcessTable *table, const PdKsymbol *ksymbol) {
         (void)maps_remove(&table->strings, &table->kernel, there->start, there->end);
 }
 
+static uint64_t feed_cgroup_key(const void *cgroup) {
+    return ((const Cgroup *)cgroup)->id;
+}
+
 static void feed_cgroup(ProcessTable *table, const PdCgroup *cgroup) {
     ProcessStrings *s = &table->strings;
-    Cgroup *known = cgroup_find(table, cgroup->id), **bucket;
+    Cgroup *known = cgroup_find(table, cgroup->id);
     ProcessName *path = feed_get_name(table, cgroup->path);
 
     if (!path)
@@ -166,15 +169,15 @@ static void feed_cgroup(ProcessTable *table, const PdCgroup *cgroup) {
         known->path = path;
         return;
     }
-    known = budget_alloc(&s->budget, sizeof(*known));
+    if (hash_table_make_room(&table->cgroups, &s->budget, feed_cgroup_key))
+        known = budget_alloc(&s->budget, sizeof(*known));
     if (!known) {
         names_put(&s->names, &s->budget, path);
         table->dropped++;
         return;
     }
-    bucket = &table->cgroups[hash_u64(table->seed, cgroup->id) % CGROUP_BUCKETS];
-    *known = (Cgroup){.next = *bucket, .id = cgroup->id, .path = path};
-    *bucket = known;
+    *known = (Cgroup){.id = cgroup->id, .path = path};
+    hash_table_add(&table->cgroups, known, known->id);
 }
 
 void process_table_feed_build_id(ProcessTable *table, uint16_t misc, Bytes filename) {

@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #include "process/table/table-private.h"
-#include "util/hash.h"
 
 /*
  * Threads by tid, their comms, their shared address spaces, and the answers for samples. A thread
@@ -195,7 +194,7 @@ void thread_set_comm(ProcessTable *table, Thread *thread, ProcessName *comm) {
 }
 
 Cgroup *cgroup_find(const ProcessTable *table, uint64_t id) {
-    Cgroup *cgroup = table->cgroups[hash_u64(table->seed, id) % CGROUP_BUCKETS];
+    Cgroup *cgroup = hash_table_chain(&table->cgroups, id);
 
     while (cgroup && cgroup->id != id)
         cgroup = cgroup->next;
@@ -218,7 +217,6 @@ int process_table_new(const ProcessLimits *limits, ProcessTable **ret) {
         limits && limits->memory_bytes ? limits->memory_bytes : memory_default;
     table->exited_max = limits && limits->exited ? limits->exited : EXITED_DEFAULT;
     table->forget_exited = limits && limits->forget_exited;
-    table->seed = hash_seed();
     table->kernel = maps_new(&table->strings);
     table->unknown = process_table_get_constant(table, "[unknown]");
     swapper = process_table_get_constant(table, "swapper");
@@ -233,6 +231,7 @@ int process_table_new(const ProcessLimits *limits, ProcessTable **ret) {
 ProcessTable *process_table_free(ProcessTable *table) {
     ProcessStrings *s;
     Thread *thread;
+    Cgroup *cgroup;
 
     if (!table)
         return NULL;
@@ -240,11 +239,11 @@ ProcessTable *process_table_free(ProcessTable *table) {
     for (size_t at = 0; (thread = hash_table_from(&table->threads, &at));)
         thread_remove(table, thread);
     hash_table_done(&table->threads, &s->budget);
-    for (size_t i = 0; i < CGROUP_BUCKETS; i++)
-        for (Cgroup *cgroup = table->cgroups[i], *after; cgroup; cgroup = after) {
-            after = cgroup->next;
-            budget_free(&s->budget, cgroup, sizeof(*cgroup));
-        }
+    for (size_t at = 0; (cgroup = hash_table_from(&table->cgroups, &at));) {
+        hash_table_remove(&table->cgroups, cgroup, cgroup->id);
+        budget_free(&s->budget, cgroup, sizeof(*cgroup));
+    }
+    hash_table_done(&table->cgroups, &s->budget);
     maps_put(s, table->kernel);
     images_done(s);
     names_done(&s->names, &s->budget);

@@ -25,18 +25,15 @@ struct Thread {
 typedef struct Cgroup Cgroup;
 
 struct Cgroup {
-    Cgroup *next;
+    Cgroup *next; /* in its bucket; first, see hash-table.h */
     uint64_t id;
     ProcessName *path;
 };
-
-enum { CGROUP_BUCKETS = 1024 };
 
 struct ProcessTable {
     ProcessStrings strings;
     HashTable threads; /* by tid */
     size_t n_exited;
-    uint64_t seed;
     Thread *recent;                        /* the thread of the last lookup */
     Thread *oldest_exited, *newest_exited; /* in order of their exits */
     uint32_t exited_max;
@@ -46,7 +43,7 @@ struct ProcessTable {
     ProcessName *kernel_name; /* NULL: "[kernel.kallsyms]" */
     ProcessName *unknown;     /* "[unknown]" */
     ProcessName *scratch;     /* a reference for an answer that nothing else holds */
-    Cgroup *cgroups[CGROUP_BUCKETS];
+    HashTable cgroups;        /* by id */
 };
 
 Thread *thread_find(ProcessTable *table, uint32_t tid);

@@ -4,7 +4,6 @@
 #include <errno.h>
 
 #include "unwind/compile/unwind-limit.h"
-#include "util/hash.h"
 #include "util/macro.h"
 
 /*
@@ -15,13 +14,10 @@
 
 enum {
     RULES_MAX = UINT16_MAX,
-    INDEX_SIZE = 1 << 17, /* a power of two */
     PAGE_SHIFT_MIN = 6,
     PAGE_SHIFT_MAX = 31,
     ROWS_A_PAGE = 4,
 };
-
-static_assert(INDEX_SIZE > 2 * RULES_MAX, "rules are found within a few steps");
 
 static uint32_t table_build_n_rows(const TableBuild *build) {
     return (uint32_t)(build->pcs.size / sizeof(uint32_t));
@@ -35,40 +31,35 @@ int table_build_init(TableBuild *build, uint16_t machine, uint64_t base, uint32_
     UnwindRule none = {};
 
     *build = (TableBuild){.machine = machine, .base = base, .span = span, .seed = hash_seed()};
-    build->index = calloc(INDEX_SIZE, sizeof(*build->index));
     buffer_append(&build->rules, &none, sizeof(none));
-    return build->index ? buffer_error(&build->rules) : -ENOMEM;
+    return buffer_error(&build->rules);
 }
 
 void table_build_done(TableBuild *build) {
     buffer_done(&build->pcs);
     buffer_done(&build->rule_of_row);
     buffer_done(&build->rules);
-    free(build->index);
-    build->index = NULL;
+    hash_index_done(&build->index);
 }
 
-/* The number of a rule, which is new or not. */
+/* The number of a rule, which is new or not. The index does not have the first rule. */
 static uint16_t table_build_number(TableBuild *build, const UnwindRule *rule) {
-    Bytes bytes = {.data = (const void *)rule, .size = sizeof(*rule)};
+    uint64_t key =
+        hash_bytes(build->seed, (Bytes){.data = (const void *)rule, .size = sizeof(*rule)});
     const UnwindRule *rules = (const void *)build->rules.data;
-    uint32_t n = table_build_n_rules(build);
+    uint32_t number, n = table_build_n_rules(build);
 
     if (rule->kind == UNWIND_NONE)
         return 0;
-    for (uint64_t i = hash_bytes(build->seed, bytes);; i++) {
-        uint32_t *entry = &build->index[i % INDEX_SIZE];
-
-        if (*entry != 0 && memcmp(&rules[*entry - 1], rule, sizeof(*rule)) == 0)
-            return (uint16_t)(*entry - 1);
-        if (*entry != 0)
-            continue;
-        if (n == RULES_MAX)
-            return 0;
-        buffer_append(&build->rules, rule, sizeof(*rule));
-        *entry = n + 1;
-        return (uint16_t)n;
-    }
+    for (size_t probe = 0; (number = hash_index_next(&build->index, key, &probe)) > 0;)
+        if (memcmp(&rules[number], rule, sizeof(*rule)) == 0)
+            return (uint16_t)number;
+    if (n == RULES_MAX)
+        return 0;
+    if (hash_index_add(&build->index, key) < 0)
+        build->rules.error = -ENOMEM;
+    buffer_append(&build->rules, rule, sizeof(*rule));
+    return (uint16_t)n;
 }
 
 int table_build_row(TableBuild *build, uint64_t pc, const UnwindRule *rule) {

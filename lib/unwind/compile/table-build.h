@@ -5,6 +5,7 @@
 
 #include "unwind/unwind-table.h"
 #include "util/buffer.h"
+#include "util/hash-index.h"
 
 typedef struct TableBuild {
     uint16_t machine;
@@ -12,7 +13,7 @@ typedef struct TableBuild {
     uint32_t span;
     Buffer pcs, rule_of_row; /* u32, u16 */
     Buffer rules;            /* UnwindRule; the first is that of UNWIND_NONE */
-    uint32_t *index;         /* a hash table: the number of a rule, plus one */
+    HashIndex index;         /* of the rules */
     uint64_t seed;
     UnwindRule last; /* of the last row */
 } TableBuild;

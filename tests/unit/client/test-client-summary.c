@@ -90,8 +90,8 @@ TEST(processes_are_counted_once_each) {
         CHECK_OK(
             summary_add(&s, &h.record, &(PdStamp){.has_tid = true, .pid = i / 4, .tid = i * 3}));
     CHECK_OK(summary_add(&s, &h.record, &(PdStamp){.has_tid = true, .pid = -1U, .tid = -1U}));
-    CHECK_EQ(summary_set_count(&s.pids), 2501U);
-    CHECK_EQ(summary_set_count(&s.tids), 10001U);
+    CHECK_EQ(s.pids.index.n, 2501U);
+    CHECK_EQ(s.tids.index.n, 10001U);
 }
 
 TEST(the_span_of_time_is_that_of_samples_in_any_order) {
