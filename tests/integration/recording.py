@@ -227,9 +227,11 @@ def gaps(all_samples, limit_ns, begin, end, cpus):
 
 def unexcused(found, reference, period_ns):
     """The gaps in whose time the reference goes on: where the machine itself stood still, every
-    recording has one, though not the same samples right before, after and within it. Ticks keep
-    their beat, so what was taken and lost leaves a gap of whole periods: a short one that is none
-    ends with a tick that came late and stands for those before it."""
+    recording has one, though not the same samples right before, after and within it. Where a
+    process that the machine hides takes turns with others, each recording misses some of its ticks,
+    so a reference that misses one nearby excuses a short gap. Ticks keep their beat, so what was
+    taken and lost leaves a gap of whole periods: a short one that is none ends with a tick that came
+    late and stands for those before it."""
     times, left = by_cpu(reference), []
     for gap in found:
         t, length = times.get(gap.cpu, []), gap.end - gap.begin
@@ -240,7 +242,7 @@ def unexcused(found, reference, period_ns):
         beats = length / period_ns
         if beats < 4 and abs(beats - round(beats)) > 0.2:
             continue
-        if inside > beats / 2 and widest < max(1.3 * period_ns, length - 2 * period_ns):
+        if inside > beats / 2 and widest < max(1.3 * period_ns, length / 4):
             left.append(gap)
     return left
 
