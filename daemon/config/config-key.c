@@ -26,7 +26,7 @@ enum { FREQUENCY_MAX_HZ = 100000, ZSTD_LEVEL_MAX = 22, PID_MAX = 1 << 22, SEGMEN
     offsetof(SessionConfig, call_graph), offsetof(SessionConfig, stack_bytes) + sizeof(uint32_t) - \
                                              offsetof(SessionConfig, call_graph)
 #define FREQUENCY                                                                                  \
-    offsetof(SessionConfig, frequency_hz), offsetof(SessionConfig, frequency_is_said) +            \
+    offsetof(SessionConfig, frequency_hz), offsetof(SessionConfig, frequency_is_set) +             \
                                                sizeof(bool) -                                      \
                                                offsetof(SessionConfig, frequency_hz)
 #define EVENTS  CONFIG_TOUCHES_EVENTS

@@ -143,7 +143,7 @@ int config_parse_frequency(const ConfigKey *key, const char *value, void *base) 
         return r;
     session->frequency_hz = hz;
     /* The default is passed as the same pointer that the table has. */
-    session->frequency_is_said = value != key->fallback;
+    session->frequency_is_set = value != key->fallback;
     session->period = 0;
     return 0;
 }

@@ -53,7 +53,7 @@ typedef struct SessionConfig {
     bool enabled;
     char events[CONFIG_EVENTS_MAX]; /* perf's syntax, several -e joined by commas */
     uint64_t frequency_hz;          /* CONFIG_FREQUENCY_MAX: the highest allowed */
-    bool frequency_is_said;         /* set explicitly; then it applies to tracepoints, too */
+    bool frequency_is_set;          /* set explicitly; then it applies to tracepoints, too */
     uint64_t period;                /* 0: sample by frequency */
     CallGraph call_graph;
     uint32_t stack_bytes; /* stack size in a sample with CALL_GRAPH_DWARF or _UNWIND; else 0 */

@@ -17,7 +17,7 @@
 #include "session/runtime.h"
 #include "session/session-table.h"
 #include "store/snapshot/snapshot-engine.h"
-#include "tracker/own-search.h"
+#include "tracker/process-search.h"
 #include "tracker/tracker.h"
 
 /* The state of a connection that reads a recording, see method-read.c. */
@@ -49,7 +49,7 @@ struct Daemon {
     Sampler *sampler;
     Tracker *tracker;
     Unwinder *unwinder;
-    Own *own; /* NULL: profd records whole CPUs */
+    ProcessSearch *process_search; /* NULL: profd records whole CPUs */
     Store *store;
     ByteRate rate;
     Notify *notify;

@@ -280,7 +280,7 @@ static int daemon_run_make_parts(Daemon *daemon) {
 
 static int daemon_run_on_processes(void *userdata, const ScannerListing *listing) {
     Daemon *daemon = userdata;
-    int r = own_on_listing(daemon->own, listing);
+    int r = process_search_on_listing(daemon->process_search, listing);
 
     return r == 0 ? daemon_sweep_soon(daemon) : r;
 }
@@ -305,9 +305,9 @@ static int daemon_run_start_tracker(Daemon *daemon) {
                               .on_ready = daemon_run_on_ready,
                               .on_due = daemon_sweep_soon,
                               .table_bytes = daemon->memory.table_bytes,
-                              .sees_own = sampler_is_own(daemon->sampler),
+                              .one_user = sampler_follows_processes(daemon->sampler),
                               .sees_kernel = sampler_sees_kernel(daemon->sampler),
-                              .sees_data = sampler_tells_data(daemon->sampler),
+                              .sees_data = sampler_records_data(daemon->sampler),
                               .on_processes = daemon_run_on_processes,
                               .on_known = daemon_run_on_known,
                               .on_group = daemon_run_on_group,
@@ -318,9 +318,9 @@ static int daemon_run_start_tracker(Daemon *daemon) {
     if (r == 0)
         r = unwinder_new(tracker_history(daemon->tracker), tracker_tables(daemon->tracker),
                          &daemon->unwinder);
-    return r == 0 && options.sees_own
-               ? own_new(daemon->loop, daemon->sampler, daemon->tracker, &daemon->own)
-               : r;
+    return r == 0 && options.one_user ? process_search_new(daemon->loop, daemon->sampler,
+                                                           daemon->tracker, &daemon->process_search)
+                                      : r;
 }
 
 static int daemon_run_open_aside(void *userdata, void (*work)(void *job), void (*done)(void *job),
@@ -341,7 +341,7 @@ static int daemon_run_start_sampling(Daemon *daemon) {
     SamplerOptions sampler = {.keeper = daemon->options.keeper,
                               .buffer_total_bytes = daemon->config->max_buffer_total_bytes,
                               .max_frequency_hz = daemon->config->max_frequency_hz,
-                              .own_pid = (uint32_t)getppid(),
+                              .keeper_pid = (uint32_t)getppid(),
                               .on_wait = daemon_sweep_meanwhile,
                               .aside = daemon_run_open_aside,
                               .on_opened = daemon_run_on_opened,
@@ -351,7 +351,7 @@ static int daemon_run_start_sampling(Daemon *daemon) {
 
     byte_rate_set(&daemon->rate, daemon->config->max_bytes_per_sec, clock_monotonic_ns());
     /* The tracker must exist before sessions that follow processes start to look for them. */
-    if (r == 0 && sampler_is_own(daemon->sampler))
+    if (r == 0 && sampler_follows_processes(daemon->sampler))
         r = daemon_run_start_tracker(daemon);
     if (r == 0)
         r = daemon_open_sessions(daemon);
@@ -506,7 +506,7 @@ Daemon *daemon_free(Daemon *daemon) {
     monitor_free(daemon->monitor);
     /* It is fed while the events are closed. */
     daemon->notify = notify_free(daemon->notify);
-    own_free(daemon->own);
+    process_search_free(daemon->process_search);
     unwinder_free(daemon->unwinder);
     tracker_free(daemon->tracker);
     group_searches_free(daemon->searches);

@@ -212,15 +212,15 @@ static int daemon_sweep_complete(Daemon *daemon) {
     if (r == 0 && daemon->sweep.completed_ns != daemon->sweep.side_band_ns)
         r = tracker_complete(daemon->tracker, daemon->sweep.side_band_ns);
     daemon->sweep.completed_ns = daemon->sweep.side_band_ns;
-    if (r == 0 && sampler_tells_namespaces(daemon->sampler))
+    if (r == 0 && sampler_records_namespaces(daemon->sampler))
         r = tracker_see_namespaces(daemon->tracker);
     if (r == 0)
-        r = tracker_see_data(daemon->tracker, sampler_tells_data(daemon->sampler));
+        r = tracker_see_data(daemon->tracker, sampler_records_data(daemon->sampler));
     if (r == 0)
         r = daemon_sweep_end_sessions(daemon, &clock);
     /* This opens events, so the keeper must be free. */
-    if (r == 0 && daemon->own && !daemon->waits_for_keeper)
-        r = own_complete(daemon->own, daemon->sweep.side_band_ns);
+    if (r == 0 && daemon->process_search && !daemon->waits_for_keeper)
+        r = process_search_complete(daemon->process_search, daemon->sweep.side_band_ns);
     waits_check(daemon->waits);
     daemon->sweep.end_ns = clock.monotonic_ns;
     if (clock.monotonic_ns - daemon->sweep.status_ns >= STATUS_PERIOD_NS) {

@@ -23,7 +23,7 @@ struct Notify {
     void *userdata;
     LoopSource *timer;
     uint64_t interval_ns, checked_ns; /* interval_ns is 0 when no watchdog is set */
-    bool told;
+    bool is_reported;
 };
 
 /* WATCHDOG_PID holds the pid that systemd started, which is the keeper. */
@@ -41,11 +41,11 @@ static int notify_on_timer(void *userdata) {
     notify->checked_ns = clock_monotonic_ns();
     if (is_alive)
         (void)sd_notify(false, "WATCHDOG=1");
-    else if (!notify->told)
+    else if (!notify->is_reported)
         log_struct(LOG_LEVEL_ERROR, 0, LOG_FIELDS({"PROFD_EVENT", "drain-hung"}),
                    "No sweep over the rings has come to an end for a long time, leaving it to the "
                    "watchdog to start profd again");
-    notify->told = !is_alive;
+    notify->is_reported = !is_alive;
     return 0;
 }
 

@@ -48,7 +48,7 @@ struct Scanner {
     ScanQueue *queue;
     bool has_thread;
     pthread_t thread;
-    atomic_bool sees_own, without_kernel;
+    atomic_bool one_user, without_kernel;
 
     int proc;
     ProcessReader *processes;
@@ -203,7 +203,7 @@ static int scanner_read_table(Scanner *s, ScanImage *image) {
 static int scanner_list_processes(const Scanner *s, uint32_t **ret_pids, size_t *ret_n) {
     int r = process_list(s->proc, ret_pids, ret_n);
 
-    if (r == 0 && atomic_load(&s->sees_own))
+    if (r == 0 && atomic_load(&s->one_user))
         process_list_of(s->proc, geteuid(), *ret_pids, ret_n);
     return r;
 }
@@ -238,7 +238,7 @@ static void scanner_begin_pass(Scanner *s) {
     s->n_pids = s->next_pid = 0;
     s->pass_begin_ns = clock_monotonic_ns();
     s->in_pass = true;
-    s->is_partial = !atomic_load(&s->sees_own) && !process_shows_all(s->proc);
+    s->is_partial = !atomic_load(&s->one_user) && !process_shows_all(s->proc);
     r = scanner_list_processes(s, &s->pids, &s->n_pids);
     if (r == 0 && s->is_partial)
         r = -EACCES;
@@ -483,8 +483,8 @@ ScannerHealth scanner_health(const Scanner *s, uint64_t now_ns) {
                            .lacks_elf = atomic_load(&s->lacks_elf)};
 }
 
-void scanner_see_own(Scanner *s, bool with_kernel) {
-    atomic_store(&s->sees_own, true);
+void scanner_limit_to_user(Scanner *s, bool with_kernel) {
+    atomic_store(&s->one_user, true);
     atomic_store(&s->without_kernel, !with_kernel);
 }
 

@@ -45,7 +45,7 @@ DEFINE_CLEANUP(Scanner *, scanner_free);
 
 /* From now on ignores processes of other users, and does not treat hidden kernel addresses as a
  * failure unless the kernel is sampled. Call it before any request. */
-void scanner_see_own(Scanner *scanner, bool with_kernel);
+void scanner_limit_to_user(Scanner *scanner, bool with_kernel);
 /* From now on the namespaces of each process are read too. */
 void scanner_see_namespaces(Scanner *scanner);
 /* Whether to read the data mappings of executed files too. */

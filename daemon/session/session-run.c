@@ -146,7 +146,7 @@ int session_attach(Session *session, const SessionHost *host) {
     account_take(&session->account, session->sampler, host->tracker);
     session->at_rotation = session->at_log = session->account;
     session->is_sensitive = session_run_is_sensitive(sampler_events(session->sampler));
-    r = tracker_see_data(host->tracker, sampler_tells_data(host->sampler));
+    r = tracker_see_data(host->tracker, sampler_records_data(host->sampler));
     if (r < 0)
         return r;
     return store_session_start(host->store, &session->config, session->is_sensitive,

@@ -123,13 +123,13 @@ static int tracker_on_processes(void *userdata, const ScannerListing *listing) {
 static int tracker_begin_reading(Tracker *tracker, const TrackerOptions *options) {
     int r;
 
-    if (options->sees_own)
-        scanner_see_own(tracker->scanner, options->sees_kernel);
+    if (options->one_user)
+        scanner_limit_to_user(tracker->scanner, options->sees_kernel);
     r = scanner_kernel(tracker->scanner);
     if (r == 0)
         r = scanner_cgroups(tracker->scanner);
     if (r == 0)
-        r = options->sees_own ? scanner_list(tracker->scanner) : scanner_all(tracker->scanner);
+        r = options->one_user ? scanner_list(tracker->scanner) : scanner_all(tracker->scanner);
     return r;
 }
 

@@ -19,11 +19,11 @@ typedef struct TrackerOptions {
     Loop *loop;
     LoopCallback on_ready; /* the first pass over /proc is in the history */
     LoopCallback on_due;   /* baselines wait until side-band is drained */
-    bool sees_own;         /* only processes of this user, not before tracker_pass() */
+    bool one_user;         /* only processes of this user, not before tracker_pass() */
     bool sees_kernel;
     bool sees_data;       /* like tracker_see_data(), from the first pass on */
     uint64_t table_bytes; /* of the history; 0: its default */
-    int (*on_processes)(void *userdata, const ScannerListing *listing); /* with sees_own */
+    int (*on_processes)(void *userdata, const ScannerListing *listing); /* with one_user */
     int (*on_known)(void *userdata, uint32_t pid);                      /* NULL: not needed */
     /* Results of a walk over the control groups; NULL: not needed. */
     int (*on_group)(void *userdata, const char *path);

@@ -40,7 +40,7 @@ static int set_key(EventPolicy *policy, const char *key, const char *value) {
     else if (strcmp(key, "max-frequency") == 0)
         policy->max_frequency_hz = number;
     else if (strcmp(key, "frequency-said") == 0)
-        policy->frequency_is_said = number;
+        policy->frequency_is_set = number;
     else if (strcmp(key, "period") == 0)
         policy->period = number;
     else if (strcmp(key, "stack-size") == 0)

@@ -68,7 +68,7 @@ static void event_attr_settle_rate(const EventSpec *s, const EventPolicy *policy
         a->sample_type &= ~PD_SAMPLE_PERIOD;
         return;
     }
-    if (hz == 0 && (policy->period > 0 || (s->default_period > 0 && !policy->frequency_is_said))) {
+    if (hz == 0 && (policy->period > 0 || (s->default_period > 0 && !policy->frequency_is_set))) {
         a->sample_period = policy->period > 0 ? policy->period : s->default_period;
         return;
     }

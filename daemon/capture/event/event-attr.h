@@ -16,7 +16,7 @@ enum { EVENT_STACK_BYTES_USUAL = 8192 };
 typedef struct EventPolicy {
     uint64_t frequency_hz;     /* of events that have no rate of their own */
     uint64_t max_frequency_hz; /* the kernel's limit, for any event; 0: not known */
-    bool frequency_is_said;    /* then it holds for events that have a period by nature, too */
+    bool frequency_is_set;     /* then it holds for events that have a period by nature, too */
     uint64_t period;           /* instead of a frequency, for all events; 0: none */
     EventCallGraph call_graph; /* UNSET is none */
     uint32_t stack_bytes;      /* with EVENT_CALL_GRAPH_DWARF or _UNWIND; 0: the usual */

@@ -28,7 +28,7 @@ static void event_modifier_leave_in(EventSpec *s, bool *spoken, uint64_t all, ui
 }
 
 static void event_modifier_apply(EventSpec *s, const char *at, size_t n, bool add) {
-    bool mode_is_said = add && (s->flags & EXCLUDE_MODES);
+    bool mode_is_set = add && (s->flags & EXCLUDE_MODES);
 
     if (!add) {
         s->flags = 0;
@@ -37,29 +37,29 @@ static void event_modifier_apply(EventSpec *s, const char *at, size_t n, bool ad
     for (size_t i = 0; i < n; i++) {
         switch (at[i]) {
         case 'u':
-            if (!s->guest_is_said)
+            if (!s->guest_is_set)
                 s->flags |= PD_ATTR_EXCLUDE_GUEST;
-            event_modifier_leave_in(s, &mode_is_said, EXCLUDE_MODES, PD_ATTR_EXCLUDE_USER);
+            event_modifier_leave_in(s, &mode_is_set, EXCLUDE_MODES, PD_ATTR_EXCLUDE_USER);
             break;
         case 'k':
-            event_modifier_leave_in(s, &mode_is_said, EXCLUDE_MODES, PD_ATTR_EXCLUDE_KERNEL);
+            event_modifier_leave_in(s, &mode_is_set, EXCLUDE_MODES, PD_ATTR_EXCLUDE_KERNEL);
             break;
         case 'h':
-            event_modifier_leave_in(s, &mode_is_said, EXCLUDE_MODES, PD_ATTR_EXCLUDE_HV);
+            event_modifier_leave_in(s, &mode_is_set, EXCLUDE_MODES, PD_ATTR_EXCLUDE_HV);
             break;
         case 'G':
-            event_modifier_leave_in(s, &s->guest_is_said,
+            event_modifier_leave_in(s, &s->guest_is_set,
                                     PD_ATTR_EXCLUDE_GUEST | PD_ATTR_EXCLUDE_HOST,
                                     PD_ATTR_EXCLUDE_GUEST);
             break;
         case 'H':
-            event_modifier_leave_in(s, &s->guest_is_said,
+            event_modifier_leave_in(s, &s->guest_is_set,
                                     PD_ATTR_EXCLUDE_GUEST | PD_ATTR_EXCLUDE_HOST,
                                     PD_ATTR_EXCLUDE_HOST);
             break;
         case 'p':
             s->precise++;
-            if (!s->guest_is_said)
+            if (!s->guest_is_set)
                 s->flags |= PD_ATTR_EXCLUDE_GUEST;
             break;
         case 'P':

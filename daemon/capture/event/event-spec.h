@@ -50,7 +50,7 @@ typedef struct EventSpec {
     bool weak;            /* `W`: a group that does not fit is broken up */
     bool no_inherit;
     bool is_auto;            /* `auto`: a clock will do where there is no counter */
-    bool guest_is_said;      /* `G` or `H` */
+    bool guest_is_set;       /* `G` or `H` */
     uint64_t period;         /* of its own; 0: none */
     uint64_t default_period; /* where neither event nor session says one; 0: by frequency */
     uint64_t frequency_hz;   /* of its own; 0: none */

@@ -148,7 +148,7 @@ static void event_tracepoint_look_near(const EventParser *p, const char *system,
     event_names_free(names);
 }
 
-static int event_tracepoint_tell(EventParser *p, int r, const char *system) {
+static int event_tracepoint_fail(EventParser *p, int r, const char *system) {
     if (r == -EACCES || r == -EPERM)
         return event_fail(p, r,
                           "is a tracepoint, and tracefs cannot be read without the rights of "
@@ -178,5 +178,5 @@ int event_add_tracepoints(EventParser *p, Bytes system, Bytes name, EventNear *n
         if (near->wanted.data == (const uint8_t *)s)
             near->wanted = system;
     }
-    return r < 0 && r != -ENOENT && p->error[0] == '\0' ? event_tracepoint_tell(p, r, s) : r;
+    return r < 0 && r != -ENOENT && p->error[0] == '\0' ? event_tracepoint_fail(p, r, s) : r;
 }

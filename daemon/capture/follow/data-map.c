@@ -18,7 +18,7 @@
 
 /* A CPU without is no failure: most stacks need only what ran before. */
 void data_open_missing(Sampler *sampler) {
-    for (size_t i = 0; sampler->tells_data && i < sampler->side_band.n; i++) {
+    for (size_t i = 0; sampler->records_data && i < sampler->side_band.n; i++) {
         unsigned cpu = sampler->side_band.rings[i]->cpu;
 
         if (!ring_set_find(&sampler->data, cpu) && open_ring(&sampler->data, cpu) > 0)
@@ -27,9 +27,9 @@ void data_open_missing(Sampler *sampler) {
 }
 
 static void data_map_begin(Sampler *sampler) {
-    sampler->tells_data = true;
+    sampler->records_data = true;
     data_open_missing(sampler);
-    if (sampler_is_own(sampler) && sampler->on_follow)
+    if (sampler_follows_processes(sampler) && sampler->on_follow)
         (void)sampler->on_follow(sampler->follow_userdata);
 }
 
@@ -38,10 +38,10 @@ void data_update(Sampler *sampler) {
 
     for (const SamplerSession *s = sampler->sessions; s; s = s->next)
         wanted |= plan_takes_stacks(&s->plan);
-    if (wanted && !sampler->tells_data)
+    if (wanted && !sampler->records_data)
         data_map_begin(sampler);
     if (wanted || sampler->n_held > 0)
         return;
-    sampler->tells_data = false;
+    sampler->records_data = false;
     ring_set_done(&sampler->data, true);
 }

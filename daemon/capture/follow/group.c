@@ -102,7 +102,7 @@ void group_begin(SamplerSession *session) {
     SessionGroup *group = &session->group;
 
     *group = (SessionGroup){.path = cgroup};
-    if (!cgroup[0] || sampler_is_own(session->sampler))
+    if (!cgroup[0] || sampler_follows_processes(session->sampler))
         return;
     group->is_followed = group_find(session->sampler, cgroup, &group->path, &group->id) == 0;
     if (group->is_followed)
@@ -120,7 +120,7 @@ static uint64_t group_gone_since(const SessionGroup *group, uint64_t now_ns) {
 }
 
 /* True: its events are not for the group that is there now. */
-static bool group_look(SamplerSession *session) {
+static bool group_refresh(SamplerSession *session) {
     SessionGroup *group = &session->group;
     uint64_t now_ns = clock_monotonic_ns(), before = group->id, id;
 
@@ -147,12 +147,12 @@ static bool group_look(SamplerSession *session) {
     return true;
 }
 
-bool groups_look(Sampler *sampler) {
+bool groups_refresh(Sampler *sampler) {
     bool changed = false;
 
     group_watch_read(sampler);
     for (SamplerSession *s = sampler->sessions; s; s = s->next)
-        changed |= group_look(s);
+        changed |= group_refresh(s);
     return changed;
 }
 

@@ -7,7 +7,7 @@
 void group_begin(SamplerSession *session);
 /* Looks up the groups of all sessions. True: some session has to be opened anew; its rings are
  * marked as gone. */
-bool groups_look(Sampler *sampler);
+bool groups_refresh(Sampler *sampler);
 /* The session's events are open again, if its group is there. */
 void group_opened(SamplerSession *session);
 

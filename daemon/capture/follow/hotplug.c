@@ -54,7 +54,7 @@ static void hotplug_read_uevent(Sampler *sampler, const char *text) {
     unsigned cpu;
 
     /* Events of processes outlive it. */
-    if (sampler_is_own(sampler))
+    if (sampler_follows_processes(sampler))
         return;
     if (sscanf(text, "offline@/devices/system/cpu/cpu%u", &cpu) != 1)
         return;
@@ -177,7 +177,7 @@ static bool hotplug_read_online(Sampler *sampler) {
 }
 
 bool hotplug_is_due(Sampler *sampler) {
-    bool groups_changed = groups_look(sampler);
+    bool groups_changed = groups_refresh(sampler);
 
     hotplug_read_uevents(sampler);
     return groups_changed || hotplug_read_online(sampler) || hotplug_some_gone(sampler) ||
@@ -198,7 +198,7 @@ static unsigned hotplug_remove_gone(RingSet *set) {
             Counter *counter = &ring->counters[k];
 
             loss_read(ring, counter);
-            set->counts.lost += counter->lost - MIN(counter->lost, counter->told);
+            set->counts.lost += counter->lost - MIN(counter->lost, counter->reported);
         }
         ring_set_remove(set, ring, true);
         n++;
@@ -236,7 +236,8 @@ static int hotplug_close_gone(Sampler *sampler, const SamplerSinks *sinks, Chang
     return 0;
 }
 
-/* What fails here and below is told and tried again later: all goes on with the CPUs there are. */
+/* What fails here and below is reported and tried again later: all goes on with the CPUs there are.
+ */
 static void hotplug_open_side_bands(Sampler *sampler, Changes *changes) {
     if (!hotplug_side_band_is_due(sampler))
         return;
@@ -288,16 +289,16 @@ void hotplug_check_partial(SamplerSession *session) {
 
     session->degraded &= ~(unsigned)(DEGRADED_PARTIAL_CPUS | DEGRADED_NO_CPUS);
     if (!partial) {
-        session->told_partial = false;
+        session->logged_partial = false;
         return;
     }
     session->degraded |= session->rings.n > 0 ? DEGRADED_PARTIAL_CPUS : DEGRADED_NO_CPUS;
-    if (!session->told_partial && session->rings.n > 0)
+    if (!session->logged_partial && session->rings.n > 0)
         log_warning(0,
                     "Session '%s' samples on %zu CPUs only, the others that it is meant for are "
                     "offline or lack its events, see CPUs= and '%s'",
                     session->config.name, session->rings.n, session->sampler->cpus_path);
-    session->told_partial = true;
+    session->logged_partial = true;
 }
 
 /* 1: the side-band changed, which all sessions have in their tables; 2: only sessions did; 0. */

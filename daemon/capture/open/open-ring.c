@@ -81,7 +81,7 @@ static void open_ring_fill_tag(const CpuRing *ring, unsigned event, KeeperEvent 
 
 /* The kernel counts ring memory against a limit of the user, and may have none left in one piece.
  */
-static bool open_ring_is_want_of_memory(int error) {
+static bool open_ring_lacks_memory(int error) {
     return error == -EPERM || error == -ENOMEM || error == -ENOBUFS;
 }
 
@@ -89,7 +89,7 @@ static bool open_ring_is_want_of_memory(int error) {
 static int open_ring_log_failure(const CpuRing *ring, int error, const char *event) {
     const char *who = ring->set->session ? ring->set->session->config.name : NULL;
 
-    if (!open_ring_is_want_of_memory(error) || ring->n_counters > 0)
+    if (!open_ring_lacks_memory(error) || ring->n_counters > 0)
         return limit_log_open_failure(error, who, event, ring->cpu);
     return log_error(error,
                      "The kernel has no memory for even the smallest ring of CPU %u for %s, raise "
@@ -118,8 +118,7 @@ static int open_ring_shared_ring(CpuRing *ring, KeeperEvent *event) {
         event->ring_bytes = size;
         r = open_ring_counter(ring, &attr, event, SIDE_BAND_EVENT);
         size /= 2;
-    } while (open_ring_is_want_of_memory(r) && ring->n_counters == 0 &&
-             size >= limit_ring_bytes_min());
+    } while (open_ring_lacks_memory(r) && ring->n_counters == 0 && size >= limit_ring_bytes_min());
     if (r == 0 && ring->ring.size < wanted)
         log_notice("The ring for records of processes has %" PRIu64
                    " bytes on CPU %u, the kernel gives no more, raise LimitMEMLOCK= or "
@@ -150,7 +149,7 @@ static int open_ring_namespaces_on(CpuRing *ring) {
 }
 
 int open_namespaces(Sampler *sampler) {
-    if (sampler_is_own(sampler) || sampler->tells_namespaces)
+    if (sampler_follows_processes(sampler) || sampler->records_namespaces)
         return 0;
     for (size_t i = 0; i < sampler->side_band.n; i++) {
         CpuRing *ring = sampler->side_band.rings[i];
@@ -159,7 +158,7 @@ int open_namespaces(Sampler *sampler) {
         if (r < 0 && r != -ENODEV)
             return limit_log_open_failure(r, NULL, "dummy", ring->cpu);
     }
-    sampler->tells_namespaces = true;
+    sampler->records_namespaces = true;
     return 0;
 }
 
@@ -175,7 +174,7 @@ static int open_ring_first_shared(CpuRing *ring, int32_t pid) {
         ring->set->ops->inherits || !(sampler->side_band_attr.read_format & PD_FORMAT_LOST);
     open_ring_fill_tag(ring, SIDE_BAND_EVENT, &event);
     r = open_ring_shared_ring(ring, &event);
-    return r == 0 && ring->set->kind == TAG_SIDE_BAND && sampler->tells_namespaces
+    return r == 0 && ring->set->kind == TAG_SIDE_BAND && sampler->records_namespaces
                ? open_ring_namespaces_on(ring)
                : r;
 }
@@ -192,7 +191,7 @@ static int open_ring_shared(CpuRing *ring, int32_t pid) {
 static bool open_ring_may_be_smaller(SamplerSession *session, int error) {
     uint64_t smaller = session->ring_bytes / 2;
 
-    if (!open_ring_is_want_of_memory(error) || smaller < limit_ring_bytes_min())
+    if (!open_ring_lacks_memory(error) || smaller < limit_ring_bytes_min())
         return false;
     if (!(session->degraded & DEGRADED_SMALL_RINGS))
         log_warning(0,
@@ -247,7 +246,7 @@ static int open_ring_planned(CpuRing *ring, unsigned index, int32_t pid, uint32_
 
 /* Who follows processes goes on with the others. */
 static int open_ring_is_one_of_many(const CpuRing *ring, int32_t pid) {
-    return ring->set->ops->inherits && (uint32_t)pid != ring->set->sampler->options.own_pid;
+    return ring->set->ops->inherits && (uint32_t)pid != ring->set->sampler->options.keeper_pid;
 }
 
 static int open_ring_planned_target(CpuRing *ring, int32_t pid) {

@@ -6,7 +6,7 @@
  * alone.
  */
 
-bool sampler_is_own(const Sampler *sampler) {
+bool sampler_follows_processes(const Sampler *sampler) {
     return sampler->side_band.ops->inherits;
 }
 

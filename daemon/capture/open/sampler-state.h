@@ -58,7 +58,7 @@ struct SamplerSession {
     SessionGroup group;
     unsigned generation;
     bool has_changed; /* rings were closed or opened */
-    bool told_partial;
+    bool logged_partial;
     unsigned n_retries; /* to open on CPUs that it lacks */
 
     /* sampler */
@@ -91,7 +91,7 @@ struct Sampler {
     PdAttr side_band_attr;
     uint64_t side_band_bytes, data_bytes; /* of a ring */
     PdEvents *side_band_events;
-    bool tells_namespaces;        /* side-band has the event that does */
+    bool records_namespaces;      /* side-band has the event that does */
     _Atomic uint64_t max_rate_hz; /* the kernel's limit as it was read last */
 
     /* sweep */
@@ -105,12 +105,12 @@ struct Sampler {
     int online_fd, uevent_fd;
     unsigned n_offline; /* CPUs that went away so far */
     unsigned ticks, n_retries;
-    bool tells_data; /* data mappings are recorded */
+    bool records_data; /* data mappings are recorded */
 
     /* follow: processes of a user */
-    bool is_full;           /* there are no descriptors for more processes */
-    uint64_t doubted_ns;    /* who started before, by CLOCK_BOOTTIME, may be followed unheard */
-    LoopCallback on_follow; /* NULL: nobody looks */
+    bool is_full;              /* there are no descriptors for more processes */
+    uint64_t unsure_before_ns; /* who started before, by CLOCK_BOOTTIME, may be followed unheard */
+    LoopCallback on_follow;    /* NULL: nobody looks */
     void *follow_userdata;
 
     /* follow: control groups */

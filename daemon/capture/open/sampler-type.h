@@ -13,7 +13,7 @@ typedef struct SamplerOptions {
     uint64_t max_frequency_hz;   /* 0: only the kernel's limit */
     /* The keeper: where whole CPUs are refused, it and what else its user runs are recorded. 0:
      * then nothing is. */
-    uint32_t own_pid;
+    uint32_t keeper_pid;
     /* Called every few milliseconds while the keeper is waited for, where
      * sampler_sweep_while_waiting() asks for that: the sessions may be swept. NULL: they wait. */
     void (*on_wait)(void *userdata);
@@ -43,4 +43,4 @@ typedef struct SamplerSinks {
 /* Where whole CPUs are refused: only processes of the keeper's user are recorded, those that
  * sampler_follow() was given and all that they start from then on. The owner looks at who runs from
  * time to time. */
-bool sampler_is_own(const Sampler *sampler);
+bool sampler_follows_processes(const Sampler *sampler);

@@ -76,10 +76,10 @@ static bool side_band_is_refusal(int error) {
     return error == -EACCES || error == -EPERM;
 }
 
-static int side_band_settle_own(Sampler *sampler, unsigned cpu) {
+static int side_band_settle_processes(Sampler *sampler, unsigned cpu) {
     const uint64_t without_kernel = PD_ATTR_EXCLUDE_KERNEL | PD_ATTR_EXCLUDE_HV;
     PdAttr attr = side_band_attr();
-    PlanTarget target = {.pid = (int32_t)sampler->options.own_pid};
+    PlanTarget target = {.pid = (int32_t)sampler->options.keeper_pid};
     int r;
 
     attr.flags |= PD_ATTR_INHERIT;
@@ -93,11 +93,11 @@ static int side_band_settle_own(Sampler *sampler, unsigned cpu) {
 int side_band_settle(Sampler *sampler, unsigned cpu) {
     int r = side_band_settle_for(sampler, plan_any, cpu, side_band_attr()), refused = r;
 
-    if (!side_band_is_refusal(r) || sampler->options.own_pid == 0)
+    if (!side_band_is_refusal(r) || sampler->options.keeper_pid == 0)
         return r < 0 ? limit_log_open_failure(r, NULL, "dummy", cpu) : 0;
-    r = side_band_settle_own(sampler, cpu);
+    r = side_band_settle_processes(sampler, cpu);
     if (r < 0)
         return limit_log_open_failure(side_band_is_refusal(r) ? refused : r, NULL, "dummy", cpu);
-    limit_log_own(!(sampler->side_band_attr.flags & PD_ATTR_EXCLUDE_KERNEL));
+    limit_log_followed(!(sampler->side_band_attr.flags & PD_ATTR_EXCLUDE_KERNEL));
     return 1;
 }

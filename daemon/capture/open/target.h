@@ -5,5 +5,5 @@
 
 /* Whatever runs on a CPU, or in a control group, or the threads of a session. */
 extern const TargetOps cpu_target;
-/* All processes of the keeper's user; see follow/own-look.h. */
-extern const TargetOps own_target;
+/* All processes of the keeper's user; see follow/follow-process.h. */
+extern const TargetOps process_target;

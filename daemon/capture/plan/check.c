@@ -214,7 +214,7 @@ static int check_events(const CheckOptions *options, const SessionConfig *config
 }
 
 int check_session(const CheckOptions *options, const SessionConfig *config) {
-    PlanTarget target = {.pid = options->own_pid > 0 ? options->own_pid : -1};
+    PlanTarget target = {.pid = options->keeper_pid > 0 ? options->keeper_pid : -1};
     int r = check_cpus(options, config);
 
     if (r < 0)

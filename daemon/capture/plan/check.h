@@ -22,7 +22,7 @@ typedef struct CheckOptions {
     const CpuList *online;
     uint64_t max_hz;             /* 0: no limit */
     uint64_t buffer_total_bytes; /* of all sessions' rings */
-    int32_t own_pid;             /* > 0: only this process and its children can be recorded */
+    int32_t keeper_pid;          /* > 0: only this process and its children can be recorded */
     bool no_lost, no_cgroup;     /* what the kernel cannot tell */
     bool is_elsewhere;           /* in a process with other rights and limits than the recorder */
     uint64_t used_descriptors;   /* by the events that are open */

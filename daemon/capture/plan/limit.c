@@ -141,7 +141,7 @@ static const char *limit_why_refused(int error, bool is_side_band) {
     return why;
 }
 
-void limit_log_own(bool with_kernel) {
+void limit_log_followed(bool with_kernel) {
     char level[16] = "?";
 
     (void)file_read_text("/proc/sys/kernel/perf_event_paranoid", level, sizeof(level));

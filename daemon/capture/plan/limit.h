@@ -35,7 +35,7 @@ uint64_t limit_locked_bytes(void);
 int limit_descriptors(uint64_t needed, uint64_t *ret_limit);
 
 /* That only processes of this user are recorded, and why. */
-void limit_log_own(bool with_kernel);
+void limit_log_followed(bool with_kernel);
 /* What helps against that error when an event of a session is opened; NULL: nothing that is known.
  */
 const char *limit_remedy(int error);

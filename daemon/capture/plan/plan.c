@@ -146,10 +146,9 @@ static uint64_t plan_hash_text(uint64_t seed, const char *text) {
  */
 uint64_t plan_identity(const SessionConfig *config) {
     const uint64_t numbers[] = {
-        config->frequency_hz,      config->period,       config->call_graph,
-        config->stack_bytes,       config->exclude_idle, config->user_samples,
-        config->kernel_samples,    config->n_pids,       config->n_tids,
-        config->frequency_is_said,
+        config->frequency_hz, config->period,           config->call_graph,     config->stack_bytes,
+        config->exclude_idle, config->user_samples,     config->kernel_samples, config->n_pids,
+        config->n_tids,       config->frequency_is_set,
     };
     uint64_t h = plan_hash_text(1, config->name);
 
@@ -186,7 +185,7 @@ static EventPolicy plan_policy_of(const PlanOptions *options) {
     return (EventPolicy){
         .frequency_hz = plan_frequency(config),
         .max_frequency_hz = options->max_hz,
-        .frequency_is_said = config->frequency_is_said,
+        .frequency_is_set = config->frequency_is_set,
         .period = config->period,
         .call_graph = call_graphs[plan_call_graph_of(config)],
         .stack_bytes = config->stack_bytes,

@@ -11,8 +11,8 @@
  * What was not recorded. The kernel counts for each event the records that it could not place, and
  * read() gives that figure (6.0 on); older kernels tell with a LOST record in front of the next one
  * that fits. Rings that another recorder had before are counted by their LOST records too: the
- * figure of read() holds all that was ever lost, and nobody knows how much of it was told. That an
- * event is held back for sampling too often stands in the ring between two records.
+ * figure of read() holds all that was ever lost, and nobody knows how much of it was reported. That
+ * an event is held back for sampling too often stands in the ring between two records.
  */
 
 enum { READ_BYTES_MAX = 16 * 1024 };
@@ -116,10 +116,10 @@ static int loss_report_ring(CpuRing *ring, SamplerLoss fn, void *userdata) {
         int r;
 
         loss_read(ring, counter);
-        if (counter->lost <= counter->told)
+        if (counter->lost <= counter->reported)
             continue;
-        loss.lost = counter->lost - counter->told;
-        counter->told = counter->lost;
+        loss.lost = counter->lost - counter->reported;
+        counter->reported = counter->lost;
         ring->set->counts.lost += loss.lost;
         ring->set->counts.lost_at_ns = clock_monotonic_ns();
         r = fn(userdata, &loss);

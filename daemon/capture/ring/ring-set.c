@@ -51,7 +51,7 @@ static void ring_free(CpuRing *ring, bool at_keeper) {
 void counter_close(CpuRing *ring, size_t i) {
     Counter *counter = &ring->counters[i];
 
-    ring->counters[0].lost += counter->lost - counter->told;
+    ring->counters[0].lost += counter->lost - counter->reported;
     closep(&counter->fd);
     (void)keeper_close_event(ring->set->keeper, counter->slot);
     memmove(counter, counter + 1, (ring->n_counters - i - 1) * sizeof(*counter));

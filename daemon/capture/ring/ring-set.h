@@ -39,7 +39,8 @@ typedef struct Counter {
     uint64_t id;
     unsigned event; /* in the session's order */
     uint64_t read_format;
-    uint64_t lost, told;   /* records that the kernel could not place, and how many were reported */
+    uint64_t lost,
+        reported;          /* records that the kernel could not place, and how many were reported */
     uint64_t throttled_at; /* since when it is held back; 0: it is not */
 } Counter;
 

@@ -31,7 +31,7 @@ enum {
 };
 
 static bool sampler_follows_for(const Sampler *sampler, const SessionConfig *config) {
-    return sampler_is_own(sampler) && !plan_has_threads(config) && !config->cgroup[0];
+    return sampler_follows_processes(sampler) && !plan_has_threads(config) && !config->cgroup[0];
 }
 
 int sampler_check_descriptors(const char *name, uint64_t needed) {
@@ -74,7 +74,7 @@ static size_t sampler_count_wanted(const SamplerSession *session) {
 static uint64_t sampler_rings_budget(const Sampler *sampler) {
     uint64_t budget = sampler->options.buffer_total_bytes, shared, locked;
 
-    if (!sampler_is_own(sampler))
+    if (!sampler_follows_processes(sampler))
         return budget;
     shared = ring_set_bytes(&sampler->side_band) +
              sampler->side_band.n * (sampler->data_bytes + 3 * (uint64_t)sysconf(_SC_PAGESIZE));
@@ -190,7 +190,7 @@ static PlanOptions sampler_plan_options(const SamplerSession *session) {
     if (config->cgroup[0] && !session_lacks_group(session))
         options.target.cgroup = session->group.path;
     if (session->rings.ops->inherits)
-        options.target.pid = (int32_t)sampler->options.own_pid;
+        options.target.pid = (int32_t)sampler->options.keeper_pid;
     return options;
 }
 
@@ -268,7 +268,7 @@ int sampler_session_prepare(Sampler *sampler, const SessionConfig *config, Sampl
     session->sampler = sampler;
     session->rings =
         (RingSet){.kind = TAG_SAMPLES,
-                  .ops = sampler_follows_for(sampler, config) ? &own_target : &cpu_target,
+                  .ops = sampler_follows_for(sampler, config) ? &process_target : &cpu_target,
                   .keeper = sampler->options.keeper,
                   .sampler = sampler,
                   .session = session};

@@ -32,7 +32,7 @@ CheckOptions sampler_check_options(const Sampler *sampler, const SamplerSession 
         .online = &sampler->online,
         .max_hz = limit_frequency(sampler->options.max_frequency_hz, sampler->max_rate_hz, 0),
         .buffer_total_bytes = sampler->options.buffer_total_bytes,
-        .own_pid = sampler_is_own(sampler) ? (int32_t)sampler->options.own_pid : 0,
+        .keeper_pid = sampler_follows_processes(sampler) ? (int32_t)sampler->options.keeper_pid : 0,
         .no_lost = !(sampler->side_band_attr.read_format & PD_FORMAT_LOST),
         .no_cgroup = !(sampler->side_band_attr.flags & PD_ATTR_CGROUP),
         .used_descriptors =
@@ -53,11 +53,11 @@ static int sampler_read_cpus(Sampler *sampler, const char *path) {
 }
 
 /* A process may be followed on CPUs that are away, and then needs no care when they come. */
-static int sampler_prepare_own(Sampler *sampler) {
+static int sampler_prepare_processes(Sampler *sampler) {
     uint64_t each;
     int r = sampler_read_cpus(sampler, present_path);
 
-    sampler->side_band.ops = sampler->data.ops = &own_target;
+    sampler->side_band.ops = sampler->data.ops = &process_target;
 
     if (r < 0)
         return r;
@@ -71,7 +71,7 @@ static int sampler_open_all_side_band(Sampler *sampler) {
     int r = side_band_settle(sampler, sampler->online.cpus[0]);
 
     if (r > 0)
-        r = sampler_prepare_own(sampler);
+        r = sampler_prepare_processes(sampler);
     if (r == 0)
         r = sampler_check_descriptors("profd", sampler_descriptors(sampler) + sampler->online.n);
     if (r == 0)
@@ -290,12 +290,12 @@ bool sampler_sees_kernel(const Sampler *sampler) {
     return !(sampler->side_band_attr.flags & PD_ATTR_EXCLUDE_KERNEL);
 }
 
-bool sampler_tells_namespaces(const Sampler *sampler) {
-    return sampler->tells_namespaces;
+bool sampler_records_namespaces(const Sampler *sampler) {
+    return sampler->records_namespaces;
 }
 
-bool sampler_tells_data(const Sampler *sampler) {
-    return sampler->tells_data;
+bool sampler_records_data(const Sampler *sampler) {
+    return sampler->records_data;
 }
 
 bool sampler_takes_stacks(const SamplerSession *session) {

@@ -15,7 +15,7 @@
 
 #include "capture/follow/group.h"
 #include "capture/follow/hotplug.h"
-#include "capture/follow/own-look.h"
+#include "capture/follow/follow-process.h"
 #include "capture/follow/watch.h"
 #include "capture/open/sampler-type.h"
 #include "capture/plan/check.h"
@@ -90,10 +90,10 @@ bool sampler_misses_cpu(const SamplerSession *session, unsigned cpu);
 bool sampler_sees_kernel(const Sampler *sampler);
 
 /* Whether side-band tells of namespaces, as a session asked. */
-bool sampler_tells_namespaces(const Sampler *sampler);
+bool sampler_records_namespaces(const Sampler *sampler);
 
 /* Whether data mappings are recorded, with which stacks are unwound; in rings of their own. */
-bool sampler_tells_data(const Sampler *sampler);
+bool sampler_records_data(const Sampler *sampler);
 /* Whether samples of the session bring stacks. */
 bool sampler_takes_stacks(const SamplerSession *session);
 

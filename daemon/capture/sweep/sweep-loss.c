@@ -14,7 +14,7 @@ int sampler_losses(Sampler *sampler, SamplerLoss fn, void *userdata) {
 
     /* Forks may be among them. */
     if (sampler->side_band.counts.lost > before)
-        sampler->doubted_ns = clock_ns(CLOCK_BOOTTIME);
+        sampler->unsure_before_ns = clock_ns(CLOCK_BOOTTIME);
     if (r == 0)
         r = loss_report(&sampler->data, fn, userdata);
     for (SamplerSession *s = sampler->sessions; r == 0 && s; s = s->next)

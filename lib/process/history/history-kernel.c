@@ -172,7 +172,7 @@ static void history_kernel_drop_oldest_cgroup(History *h) {
 }
 
 /* The end of a cgroup is not reported, so the oldest ones are dropped to make room. */
-void cgroup_hear(History *h, uint64_t id, Bytes text) {
+void cgroup_learn(History *h, uint64_t id, Bytes text) {
     ProcessName *path = history_name(h, text);
     Cgroup *c = cgroup_of(h, id);
 
@@ -200,7 +200,7 @@ void cgroup_hear(History *h, uint64_t id, Bytes text) {
 }
 
 int history_install_cgroup(History *h, uint64_t id, Bytes path) {
-    cgroup_hear(h, id, path);
+    cgroup_learn(h, id, path);
     return 0;
 }
 

@@ -300,7 +300,7 @@ void identity_done(History *h);
 /* In history-kernel.c: */
 void kernel_fold(History *h, Bytes record);
 void kernel_done(History *h);
-void cgroup_hear(History *h, uint64_t id, Bytes path);
+void cgroup_learn(History *h, uint64_t id, Bytes path);
 Cgroup *cgroup_of(History *h, uint64_t id);
 void cgroups_let_go(History *h, uint64_t slot);
 void cgroups_done(History *h);

@@ -176,7 +176,7 @@ int history_feed(History *h, const PdRecord *record, const PdEvent *event) {
     if (record->type == PD_RECORD_LOST)
         h->lost += body.lost.lost;
     else if (record->type == PD_RECORD_CGROUP)
-        cgroup_hear(h, body.cgroup.id, body.cgroup.path);
+        cgroup_learn(h, body.cgroup.id, body.cgroup.path);
     else if (history_read_pid_of(record, &body) > 0 && !history_read_is_surplus(h, record, &body))
         history_read_keep(h, record, event, &body);
     return 0;

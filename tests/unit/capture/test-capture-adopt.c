@@ -250,7 +250,7 @@ TEST(data_mappings_of_late_are_heard_again) {
     before = made_count(f.keeper);
     ids[0] = f.sampler->data.rings[0]->counters[0].id;
     CHECK_OK(succeed(&f, &config));
-    CHECK(sampler_tells_data(f.sampler));
+    CHECK(sampler_records_data(f.sampler));
     CHECK_EQ(made_count(f.keeper), before);
     CHECK_EQ(f.sampler->data.n, f.sampler->online.n);
     ids[1] = f.sampler->data.rings[0]->counters[0].id;
@@ -259,7 +259,7 @@ TEST(data_mappings_of_late_are_heard_again) {
     config.call_graph = CALL_GRAPH_NONE;
     config.stack_bytes = 0;
     CHECK_OK(succeed(&f, &config));
-    CHECK(!sampler_tells_data(f.sampler));
+    CHECK(!sampler_records_data(f.sampler));
     CHECK_EQ(f.sampler->data.n, (size_t)0);
     CHECK_EQ(made_count(f.keeper), before - (uint32_t)f.sampler->online.n);
 }

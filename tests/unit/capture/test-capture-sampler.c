@@ -303,14 +303,14 @@ TEST(a_control_group_is_heard_of_when_it_is_made_and_when_it_is_removed) {
     if (mkdir(groups.outer, 0755) < 0)
         TEST_SKIP("no control group can be made here: %s", strerror(errno));
     CHECK(hears(f.sampler));
-    CHECK(!groups_look(f.sampler));
+    CHECK(!groups_refresh(f.sampler));
     CHECK_OK(mkdir(groups.inner, 0755));
     CHECK(hears(f.sampler));
-    CHECK(groups_look(f.sampler));
+    CHECK(groups_refresh(f.sampler));
     CHECK(!session_lacks_group(f.session));
     CHECK_OK(rmdir(groups.inner));
     CHECK(hears(f.sampler));
-    CHECK(groups_look(f.sampler));
+    CHECK(groups_refresh(f.sampler));
     CHECK(session_lacks_group(f.session));
 }
 

@@ -392,16 +392,16 @@ TEST(data_mappings_are_recorded_while_a_session_takes_stacks) {
     FIXTURE(f, config);
 
     before = made_count(f.keeper);
-    CHECK(!sampler_tells_data(f.sampler));
+    CHECK(!sampler_records_data(f.sampler));
     CHECK_OK(sampler_add(f.sampler, &stacks, &session));
-    CHECK(sampler_tells_data(f.sampler));
+    CHECK(sampler_records_data(f.sampler));
     CHECK_EQ(made_count(f.keeper), before + 2 * (uint32_t)f.sampler->online.n);
     protect_often(10);
     CHECK_OK(sweep_all(f.sampler, UINT64_MAX, &f.heard));
     CHECK(count_records(buffer_bytes(&f.heard.side_band), PD_RECORD_MMAP2, PD_MISC_MMAP_DATA) >=
           10);
     sampler_remove(session);
-    CHECK(!sampler_tells_data(f.sampler));
+    CHECK(!sampler_records_data(f.sampler));
     CHECK_EQ(made_count(f.keeper), before);
     buffer_clear(&f.heard.side_band);
     protect_often(10);

@@ -446,15 +446,15 @@ TEST(a_frequency_that_is_set_differs_from_the_default) {
 
     config_session_defaults(&unset, "s");
     config_session_defaults(&set, "s");
-    CHECK(!unset.frequency_is_said);
+    CHECK(!unset.frequency_is_set);
     CHECK_OK(key->parse(key, same, &set));
     CHECK_EQ(set.frequency_hz, unset.frequency_hz);
-    CHECK(set.frequency_is_said);
+    CHECK(set.frequency_is_set);
     CHECK_EQ(config_session_fate(&unset, &set), CONFIG_REOPENED);
     CHECK_OK(key->parse(key, "max", &set));
     CHECK_EQ(set.frequency_hz, CONFIG_FREQUENCY_MAX);
     CHECK_OK(key->parse(key, key->fallback, &set));
-    CHECK(!set.frequency_is_said);
+    CHECK(!set.frequency_is_set);
 }
 
 TEST(a_frequency_ends_what_a_period_began) {

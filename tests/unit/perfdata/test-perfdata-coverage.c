@@ -229,7 +229,8 @@ TEST(another_clock_shifts_all_times) {
     _cleanup_(pd_coverage_done) PdCoverage c = {.from_ns = 10 * S, .to_ns = 50 * S};
 
     CHECK_OK(pd_coverage_add_gap(
-        &c, &(PdGap){.from_ns = 20 * S, .to_ns = 30 * S, .cpu = PD_ALL_CPUS, .reason = PD_GAP_PAUSED}));
+        &c,
+        &(PdGap){.from_ns = 20 * S, .to_ns = 30 * S, .cpu = PD_ALL_CPUS, .reason = PD_GAP_PAUSED}));
     CHECK_OK(pd_coverage_shift(&c, 1000 * S));
     CHECK_EQ(c.from_ns, 1010 * S);
     CHECK_EQ(c.to_ns, 1050 * S);

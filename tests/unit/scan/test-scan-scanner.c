@@ -451,7 +451,7 @@ TEST(user_mode_sees_no_other_users_processes) {
     if (geteuid() != 0)
         TEST_SKIP("no root, so nobody else to be");
     CHECK_OK(begin());
-    scanner_see_own(scanner, true);
+    scanner_limit_to_user(scanner, true);
     told.stranger = spawn_stranger();
     spawn_children(10);
     CHECK_OK(scanner_list(scanner));

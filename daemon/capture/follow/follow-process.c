@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "capture/follow/own-look.h"
+#include "capture/follow/follow-process.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -31,7 +31,7 @@ enum {
     ANCESTORS_MAX = 64,
 };
 
-static int own_read_tids(uint32_t pid, Followed *ret) {
+static int follow_read_tids(uint32_t pid, Followed *ret) {
     int r;
 
     free(ret->tids);
@@ -44,9 +44,9 @@ static int own_read_tids(uint32_t pid, Followed *ret) {
 }
 
 /* 1: it has; 0: it has not, or is gone. */
-static int own_has_more_threads(const Followed *followed) {
+static int follow_has_more_threads(const Followed *followed) {
     Followed now = {.pid = followed->pid};
-    int r = own_read_tids(followed->pid, &now);
+    int r = follow_read_tids(followed->pid, &now);
     bool more = false;
 
     for (size_t i = 0; r == 0 && !more && i < now.n_tids; i++)
@@ -55,14 +55,14 @@ static int own_has_more_threads(const Followed *followed) {
     return r == -ENOMEM ? r : more;
 }
 
-static void own_close_threads(const RingSet *set, const Followed *followed) {
+static void follow_close_threads(const RingSet *set, const Followed *followed) {
     for (size_t i = 0; i < set->n; i++)
         for (size_t k = set->rings[i]->n_counters; k-- > 1;)
             if (followed_has_tid(followed, set->rings[i]->counters[k].tid))
                 counter_close(set->rings[i], k);
 }
 
-static int own_open_threads(const RingSet *set, const Followed *followed) {
+static int follow_open_threads(const RingSet *set, const Followed *followed) {
     int r = 0;
 
     for (size_t i = 0; r >= 0 && i < set->n; i++)
@@ -71,8 +71,8 @@ static int own_open_threads(const RingSet *set, const Followed *followed) {
     return MIN(r, 0);
 }
 
-static void own_control_threads(const RingSet *set, const Followed *followed,
-                                unsigned long request) {
+static void follow_control_threads(const RingSet *set, const Followed *followed,
+                                   unsigned long request) {
     for (size_t i = 0; i < set->n; i++)
         for (size_t k = 1; k < set->rings[i]->n_counters; k++)
             if (followed_has_tid(followed, set->rings[i]->counters[k].tid))
@@ -80,8 +80,8 @@ static void own_control_threads(const RingSet *set, const Followed *followed,
 }
 
 /* For side-band and for what comes with it. */
-static bool own_has_room(const Sampler *sampler, const RingSet *set, const SamplerSession *session,
-                         const Followed *followed) {
+static bool follow_has_room(const Sampler *sampler, const RingSet *set,
+                            const SamplerSession *session, const Followed *followed) {
     uint64_t each = session ? session->plan.n : 1, limit;
 
     for (const SamplerSession *s = set == &sampler->side_band ? sampler->sessions : NULL; s;
@@ -94,23 +94,23 @@ static bool own_has_room(const Sampler *sampler, const RingSet *set, const Sampl
 
 /* Threads that one which had no events yet started meanwhile have none either, and those of one
  * that had some have them. */
-static int own_try_join(Sampler *sampler, const RingSet *set, const SamplerSession *session,
-                        Followed *followed) {
+static int follow_try_join(Sampler *sampler, const RingSet *set, const SamplerSession *session,
+                           Followed *followed) {
     int r = 0;
 
     for (unsigned i = 0; i < TRIES; i++) {
-        r = own_read_tids(followed->pid, followed);
+        r = follow_read_tids(followed->pid, followed);
         if (r < 0)
             return r;
-        if (!own_has_room(sampler, set, session, followed))
+        if (!follow_has_room(sampler, set, session, followed))
             return -EMFILE;
         followed->begin_ns = clock_monotonic_ns();
-        r = own_open_threads(set, followed);
+        r = follow_open_threads(set, followed);
         if (r == 0 && i + 1 < TRIES)
-            r = own_has_more_threads(followed);
+            r = follow_has_more_threads(followed);
         if (r == 0)
             return 0;
-        own_close_threads(set, followed);
+        follow_close_threads(set, followed);
         if (r < 0)
             return r;
     }
@@ -118,11 +118,11 @@ static int own_try_join(Sampler *sampler, const RingSet *set, const SamplerSessi
 }
 
 /* 1: it is followed now; 0: it is gone, or not for us to look into. */
-static int own_join(Sampler *sampler, RingSet *set, const SamplerSession *session,
-                    const Followed *wanted) {
+static int follow_join(Sampler *sampler, RingSet *set, const SamplerSession *session,
+                       const Followed *wanted) {
     Followed followed = *wanted;
     const Followed *added;
-    int r = own_try_join(sampler, set, session, &followed);
+    int r = follow_try_join(sampler, set, session, &followed);
 
     if (r < 0) {
         free(followed.tids);
@@ -134,7 +134,7 @@ static int own_join(Sampler *sampler, RingSet *set, const SamplerSession *sessio
     }
     added = followed_add(set, &followed);
     if (!added) {
-        own_close_threads(set, &followed);
+        follow_close_threads(set, &followed);
         free(followed.tids);
         return -ENOMEM;
     }
@@ -142,52 +142,54 @@ static int own_join(Sampler *sampler, RingSet *set, const SamplerSession *sessio
         log_debug("Following process %" PRIu32 ", which has %zu threads", added->pid,
                   added->n_tids);
     if (session && session->is_enabled && !added->is_held)
-        own_control_threads(set, added, PERF_EVENT_IOC_ENABLE);
+        follow_control_threads(set, added, PERF_EVENT_IOC_ENABLE);
     return 1;
 }
 
 /* By fork, from one that was followed when it did that. */
-static bool own_has_inherited(const RingSet *set, const SamplerLook *look, uint32_t pid) {
-    uint64_t born_ns = 0, since_ns = followed_of(set)->since_ns;
+static bool follow_has_inherited(const RingSet *set, const SamplerProcesses *running,
+                                 uint32_t pid) {
+    uint64_t forked_ns = 0, since_ns = followed_of(set)->since_ns;
 
     for (unsigned i = 0; i < ANCESTORS_MAX; i++) {
         uint32_t ppid = 0;
-        uint64_t ns = look->born_ns(look->userdata, pid, &ppid);
+        uint64_t ns = running->forked_ns(running->userdata, pid, &ppid);
         const Followed *parent = ns > 0 ? followed_find(set, ppid) : NULL;
 
         if (parent)
             return ns >= parent->begin_ns;
         if (ns == 0)
             break;
-        born_ns = ns;
+        forked_ns = ns;
         pid = ppid;
     }
     /* Its parent is gone and forgotten. */
-    return born_ns > 0 && since_ns > 0 && born_ns >= since_ns;
+    return forked_ns > 0 && since_ns > 0 && forked_ns >= since_ns;
 }
 
-static bool own_has_counter(const RingSet *set, uint32_t tid) {
+static bool follow_has_counter(const RingSet *set, uint32_t tid) {
     for (size_t i = 0; set->n > 0 && i < set->rings[0]->n_counters; i++)
         if (set->rings[0]->counters[i].tid == (int32_t)tid)
             return true;
     return false;
 }
 
-static bool own_is_doubtful(const Sampler *sampler, const RingSet *set, uint64_t start_ns) {
-    return followed_of(set)->since_ns > 0 && start_ns < sampler->doubted_ns;
+static bool follow_may_have_inherited(const Sampler *sampler, const RingSet *set,
+                                      uint64_t start_ns) {
+    return followed_of(set)->since_ns > 0 && start_ns < sampler->unsure_before_ns;
 }
 
-static void own_release(const RingSet *set, const SamplerSession *session, Followed *followed) {
+static void follow_release(const RingSet *set, const SamplerSession *session, Followed *followed) {
     if (!followed->is_held)
         return;
     followed->is_held = false;
     if (session->is_enabled)
-        own_control_threads(set, followed, PERF_EVENT_IOC_ENABLE);
+        follow_control_threads(set, followed, PERF_EVENT_IOC_ENABLE);
 }
 
 /* Its events are open already; only its threads are to be known. One that is gone is no loss. */
-static int own_take_adopted(RingSet *set, Followed *wanted) {
-    int r = own_read_tids(wanted->pid, wanted);
+static int follow_take_adopted(RingSet *set, Followed *wanted) {
+    int r = follow_read_tids(wanted->pid, wanted);
 
     if (r == 0 && !followed_add(set, wanted))
         r = -ENOMEM;
@@ -197,40 +199,42 @@ static int own_take_adopted(RingSet *set, Followed *wanted) {
 }
 
 /* 1: its events were opened just now. */
-static int own_follow_one(Sampler *sampler, RingSet *set, const SamplerSession *session,
-                          const SamplerLook *look, size_t i, bool holds) {
-    Followed wanted = {.pid = look->pids[i], .start_ns = look->starts_ns[i], .is_there = true};
+static int follow_in_set(Sampler *sampler, RingSet *set, const SamplerSession *session,
+                         const SamplerProcesses *running, size_t i, bool holds) {
+    Followed wanted = {
+        .pid = running->pids[i], .start_ns = running->starts_ns[i], .is_there = true};
     Followed *known = followed_find(set, wanted.pid);
 
     if (known && known->start_ns == 0)
         known->start_ns = wanted.start_ns;
     if (known && known->start_ns == wanted.start_ns) {
         known->is_there = true;
-        own_release(set, session, known);
+        follow_release(set, session, known);
         return 0;
     }
-    if (followed_of(set)->is_adopted && own_has_counter(set, wanted.pid))
-        return own_take_adopted(set, &wanted);
-    if (own_has_inherited(set, look, wanted.pid) || own_is_doubtful(sampler, set, wanted.start_ns))
+    if (followed_of(set)->is_adopted && follow_has_counter(set, wanted.pid))
+        return follow_take_adopted(set, &wanted);
+    if (follow_has_inherited(set, running, wanted.pid) ||
+        follow_may_have_inherited(sampler, set, wanted.start_ns))
         return 0;
     wanted.is_held = holds;
-    return own_join(sampler, set, session, &wanted);
+    return follow_join(sampler, set, session, &wanted);
 }
 
 /* What it started meanwhile goes on, and begins with samples at last. */
-static void own_forget_gone(RingSet *set, const SamplerSession *session, uint32_t keeper) {
+static void follow_forget_gone(RingSet *set, const SamplerSession *session, uint32_t keeper) {
     for (size_t i = followed_of(set)->n; i-- > 0;) {
         Followed *followed = &set->followers->items[i];
 
         if (followed->is_there || followed->pid == keeper)
             continue;
-        own_release(set, session, followed);
+        follow_release(set, session, followed);
         followed_forget(set, followed);
     }
 }
 
 /* The thread has ended, and all that it started. */
-static void own_close_hung(CpuRing *ring) {
+static void follow_close_hung(CpuRing *ring) {
     _cleanup_free_ struct pollfd *fds = calloc(ring->n_counters, sizeof(*fds));
 
     if (!fds)
@@ -244,49 +248,50 @@ static void own_close_hung(CpuRing *ring) {
             counter_close(ring, i);
 }
 
-static void own_begin_look(RingSet *set) {
+static void follow_begin(RingSet *set) {
     if (!set->ops->inherits)
         return;
     for (size_t i = 0; i < followed_of(set)->n; i++)
         set->followers->items[i].is_there = false;
     for (size_t i = 0; i < set->n; i++)
-        own_close_hung(set->rings[i]);
+        follow_close_hung(set->rings[i]);
 }
 
-static int own_end_look(RingSet *set, const SamplerSession *session, uint32_t keeper) {
+static int follow_end(RingSet *set, const SamplerSession *session, uint32_t keeper) {
     Followers *all = set->ops->inherits ? followed_make(set) : NULL;
 
     if (!all)
         return set->ops->inherits ? -ENOMEM : 0;
-    own_forget_gone(set, session, keeper);
+    follow_forget_gone(set, session, keeper);
     if (all->since_ns == 0)
         all->since_ns = clock_monotonic_ns();
     return 0;
 }
 
 /* Side-band first, and samples only where there is side-band. */
-static int own_follow_process(Sampler *sampler, const SamplerLook *look, size_t i) {
-    uint32_t pid = look->pids[i];
-    int r = own_follow_one(sampler, &sampler->side_band, NULL, look, i, false);
+static int follow_process(Sampler *sampler, const SamplerProcesses *running, size_t i) {
+    uint32_t pid = running->pids[i];
+    int r = follow_in_set(sampler, &sampler->side_band, NULL, running, i, false);
     bool holds = r > 0;
 
-    if (r >= 0 && sampler->tells_data) {
-        r = own_follow_one(sampler, &sampler->data, NULL, look, i, false);
+    if (r >= 0 && sampler->records_data) {
+        r = follow_in_set(sampler, &sampler->data, NULL, running, i, false);
         holds |= r > 0;
     }
     if (r >= 0 && holds)
-        r = look->on_joined(look->userdata, pid);
+        r = running->on_followed(running->userdata, pid);
     if (r < 0 || (!followed_find(&sampler->side_band, pid) &&
-                  !own_has_inherited(&sampler->side_band, look, pid) &&
-                  !own_is_doubtful(sampler, &sampler->side_band, look->starts_ns[i])))
+                  !follow_has_inherited(&sampler->side_band, running, pid) &&
+                  !follow_may_have_inherited(sampler, &sampler->side_band, running->starts_ns[i])))
         return r;
     for (SamplerSession *s = sampler->sessions; r >= 0 && s; s = s->next)
         if (s->rings.ops->inherits)
-            r = own_follow_one(sampler, &s->rings, s, look, i, holds);
+            r = follow_in_set(sampler, &s->rings, s, running, i, holds);
     return r;
 }
 
-static void own_tell_full(const Sampler *sampler, bool was_full, const SamplerLook *look) {
+static void follow_log_full(const Sampler *sampler, bool was_full,
+                            const SamplerProcesses *running) {
     uint64_t limit = 0;
 
     if (!sampler->is_full || was_full)
@@ -296,28 +301,28 @@ static void own_tell_full(const Sampler *sampler, bool was_full, const SamplerLo
                 "Not all of the %zu processes of this user are followed, their events take more "
                 "than the %" PRIu64 " file descriptors that the limit leaves, %" PRIu64
                 " are used, raise ulimit -n",
-                look->n, limit, sampler_descriptors(sampler));
+                running->n, limit, sampler_descriptors(sampler));
 }
 
-int sampler_follow(Sampler *sampler, const SamplerLook *look) {
+int sampler_follow(Sampler *sampler, const SamplerProcesses *running) {
     bool was_full = sampler->is_full;
     int r = 0;
 
     sampler->is_full = false;
-    own_begin_look(&sampler->side_band);
-    own_begin_look(&sampler->data);
+    follow_begin(&sampler->side_band);
+    follow_begin(&sampler->data);
     for (SamplerSession *s = sampler->sessions; s; s = s->next)
-        own_begin_look(&s->rings);
-    for (size_t i = 0; r >= 0 && i < look->n; i++)
-        r = own_follow_process(sampler, look, i);
+        follow_begin(&s->rings);
+    for (size_t i = 0; r >= 0 && i < running->n; i++)
+        r = follow_process(sampler, running, i);
     if (r >= 0)
-        r = own_end_look(&sampler->side_band, NULL, sampler->options.own_pid);
+        r = follow_end(&sampler->side_band, NULL, sampler->options.keeper_pid);
     if (r == 0)
-        r = own_end_look(&sampler->data, NULL, sampler->options.own_pid);
+        r = follow_end(&sampler->data, NULL, sampler->options.keeper_pid);
     for (SamplerSession *s = sampler->sessions; r == 0 && s; s = s->next)
-        r = own_end_look(&s->rings, s, sampler->options.own_pid);
+        r = follow_end(&s->rings, s, sampler->options.keeper_pid);
     if (r == 0)
-        own_tell_full(sampler, was_full, look);
+        follow_log_full(sampler, was_full, running);
     return r;
 }
 
@@ -326,6 +331,6 @@ void sampler_release(Sampler *sampler, uint32_t pid) {
         Followed *followed = followed_find(&s->rings, pid);
 
         if (followed)
-            own_release(&s->rings, s, followed);
+            follow_release(&s->rings, s, followed);
     }
 }

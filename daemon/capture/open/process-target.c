@@ -19,13 +19,13 @@
 
 #define ADOPTED_NS (10 * NS_PER_SECOND) /* of forks that rings have kept */
 
-static int own_target_compare_ids(const void *a, const void *b) {
+static int process_target_compare_ids(const void *a, const void *b) {
     const Counter *x = a, *y = b;
 
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-static int own_target_adopt(RingSet *set) {
+static int process_target_adopt(RingSet *set) {
     uint64_t now_ns = clock_ns(CLOCK_BOOTTIME);
     Followers *all = followed_make(set);
 
@@ -35,21 +35,22 @@ static int own_target_adopt(RingSet *set) {
         CpuRing *ring = set->rings[i];
 
         /* The one that brought the ring was the first. */
-        qsort(ring->counters, ring->n_counters, sizeof(*ring->counters), own_target_compare_ids);
+        qsort(ring->counters, ring->n_counters, sizeof(*ring->counters),
+              process_target_compare_ids);
     }
     all->is_adopted = true;
     all->since_ns = 1;
-    set->sampler->doubted_ns = now_ns - MIN(now_ns, ADOPTED_NS);
+    set->sampler->unsure_before_ns = now_ns - MIN(now_ns, ADOPTED_NS);
     return 0;
 }
 
-static Counter *own_target_find_id(const CpuRing *ring, uint64_t id) {
+static Counter *process_target_find_id(const CpuRing *ring, uint64_t id) {
     Counter key = {.id = id};
 
-    return bsearch(&key, ring->counters, ring->n_counters, sizeof(key), own_target_compare_ids);
+    return bsearch(&key, ring->counters, ring->n_counters, sizeof(key), process_target_compare_ids);
 }
 
-static Counter *own_target_first_of(const CpuRing *ring, unsigned event) {
+static Counter *process_target_first_of(const CpuRing *ring, unsigned event) {
     int32_t keeper = ring->counters[0].tid;
 
     for (size_t i = 0; i < ring->n_counters && ring->counters[i].tid == keeper; i++)
@@ -58,30 +59,31 @@ static Counter *own_target_first_of(const CpuRing *ring, unsigned event) {
     return &ring->counters[0];
 }
 
-static void own_target_unify_id(const CpuRing *ring, uint8_t *at) {
-    const Counter *counter = own_target_find_id(ring, load_u64(at, false));
+static void process_target_unify_id(const CpuRing *ring, uint8_t *at) {
+    const Counter *counter = process_target_find_id(ring, load_u64(at, false));
 
     if (counter)
-        store_u64(at, own_target_first_of(ring, counter->event)->id, false);
+        store_u64(at, process_target_first_of(ring, counter->event)->id, false);
 }
 
-static void own_target_unify_record(const CpuRing *ring, uint8_t *data, const PdRecord *record) {
+static void process_target_unify_record(const CpuRing *ring, uint8_t *data,
+                                        const PdRecord *record) {
     bool throttles = record->type == PD_RECORD_THROTTLE || record->type == PD_RECORD_UNTHROTTLE;
 
     if (record->size < PD_RECORD_HEADER_SIZE + sizeof(uint64_t))
         return;
     if (record->type == PD_RECORD_LOST || record->type == PD_RECORD_SAMPLE)
-        own_target_unify_id(ring, data + PD_RECORD_HEADER_SIZE);
+        process_target_unify_id(ring, data + PD_RECORD_HEADER_SIZE);
     /* Behind the time. */
     if (throttles && record->size >= PD_RECORD_HEADER_SIZE + 4 * sizeof(uint64_t))
         for (size_t i = 1; i <= 2; i++)
-            own_target_unify_id(ring, data + PD_RECORD_HEADER_SIZE + i * sizeof(uint64_t));
+            process_target_unify_id(ring, data + PD_RECORD_HEADER_SIZE + i * sizeof(uint64_t));
     if (record->type != PD_RECORD_SAMPLE)
-        own_target_unify_id(ring, data + record->size - sizeof(uint64_t));
+        process_target_unify_id(ring, data + record->size - sizeof(uint64_t));
 }
 
 /* In a copy, unless they are one already: the kernel lets nobody write to the ring itself. */
-static int own_target_unify(const CpuRing *ring, Bytes *records) {
+static int process_target_unify(const CpuRing *ring, Bytes *records) {
     Buffer *scratch = &ring->set->sampler->scratch;
 
     if (records->data != scratch->data) {
@@ -94,43 +96,43 @@ static int own_target_unify(const CpuRing *ring, Bytes *records) {
     for (size_t at = 0; at < records->size;) {
         PdRecord record = pd_record_at(scratch->data + at, false);
 
-        own_target_unify_record(ring, scratch->data + at, &record);
+        process_target_unify_record(ring, scratch->data + at, &record);
         at += record.size;
     }
     return 0;
 }
 
-static Counter *own_target_reporter(const CpuRing *ring, Counter *counter) {
-    return own_target_first_of(ring, counter->event);
+static Counter *process_target_reporter(const CpuRing *ring, Counter *counter) {
+    return process_target_first_of(ring, counter->event);
 }
 
 /* Other threads of those that are followed, on a ring that is new. */
-static int own_target_open_others(CpuRing *ring) {
+static int process_target_open_others(CpuRing *ring) {
     const Followers *all = followed_of(ring->set);
     int r = 0;
 
     for (size_t i = 0; i < all->n; i++)
         for (size_t k = 0; r >= 0 && k < all->items[i].n_tids; k++)
-            if (all->items[i].tids[k] != ring->set->sampler->options.own_pid)
+            if (all->items[i].tids[k] != ring->set->sampler->options.keeper_pid)
                 r = open_target(ring, (int32_t)all->items[i].tids[k]);
     return MIN(r, 0);
 }
 
 /* The first one that is followed is the keeper, which brings the ring. */
-static int own_target_open(CpuRing *ring) {
-    Followed keeper = {.pid = ring->set->sampler->options.own_pid,
+static int process_target_open(CpuRing *ring) {
+    Followed keeper = {.pid = ring->set->sampler->options.keeper_pid,
                        .begin_ns = clock_monotonic_ns()};
     int r;
 
     if (!followed_find(ring->set, keeper.pid) && !followed_add(ring->set, &keeper))
         return -ENOMEM;
     r = open_target(ring, (int32_t)keeper.pid);
-    return r == 0 && ring->n_counters > 0 ? own_target_open_others(ring) : r;
+    return r == 0 && ring->n_counters > 0 ? process_target_open_others(ring) : r;
 }
 
-const TargetOps own_target = {.inherits = true,
-                              .open = own_target_open,
-                              .adopt = own_target_adopt,
-                              .reporter = own_target_reporter,
-                              .unify = own_target_unify,
-                              .done = followed_done};
+const TargetOps process_target = {.inherits = true,
+                                  .open = process_target_open,
+                                  .adopt = process_target_adopt,
+                                  .reporter = process_target_reporter,
+                                  .unify = process_target_unify,
+                                  .done = followed_done};

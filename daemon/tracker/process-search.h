@@ -10,14 +10,14 @@
 #include "loop/loop.h"
 #include "tracker/tracker.h"
 
-typedef struct Own Own;
+typedef struct ProcessSearch ProcessSearch;
 
-int own_new(Loop *loop, Sampler *sampler, Tracker *tracker, Own **ret);
-Own *own_free(Own *own);
-DEFINE_CLEANUP(Own *, own_free);
+int process_search_new(Loop *loop, Sampler *sampler, Tracker *tracker, ProcessSearch **ret);
+ProcessSearch *process_search_free(ProcessSearch *search);
+DEFINE_CLEANUP(ProcessSearch *, process_search_free);
 
 /* Takes a list of the processes. The next complete sweep that begins after it processes the
  * list. */
-int own_on_listing(Own *own, const ScannerListing *listing);
+int process_search_on_listing(ProcessSearch *search, const ScannerListing *listing);
 /* Must be called when the sweep that began at start_ns is complete. */
-int own_complete(Own *own, uint64_t start_ns);
+int process_search_complete(ProcessSearch *search, uint64_t start_ns);

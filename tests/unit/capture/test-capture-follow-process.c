@@ -8,7 +8,7 @@
 
 typedef struct Births {
     uint32_t pid, ppid;
-    uint64_t born_ns;
+    uint64_t forked_ns;
     unsigned n_joined;
 } Births;
 
@@ -38,18 +38,18 @@ static int refuse_all(const KeeperEvent *event _unused_) {
 static int make_own(Keeper *keeper, Sampler **ret) {
     return sampler_new(&(SamplerOptions){.keeper = keeper,
                                          .buffer_total_bytes = 64 << 20,
-                                         .own_pid = (uint32_t)getpid()},
+                                         .keeper_pid = (uint32_t)getpid()},
                        ret);
 }
 
-static uint64_t born_ns(void *userdata, uint32_t pid, uint32_t *ret_ppid) {
+static uint64_t forked_ns(void *userdata, uint32_t pid, uint32_t *ret_ppid) {
     const Births *births = userdata;
 
     *ret_ppid = births->ppid;
-    return pid == births->pid ? births->born_ns : 0;
+    return pid == births->pid ? births->forked_ns : 0;
 }
 
-static int on_joined(void *userdata, uint32_t pid _unused_) {
+static int on_followed(void *userdata, uint32_t pid _unused_) {
     ((Births *)userdata)->n_joined++;
     return 0;
 }
@@ -60,12 +60,12 @@ static int look(Sampler *sampler, Births *births, const uint32_t *pids, size_t n
 
     for (size_t i = 0; i < n; i++)
         starts_ns[i] = pids[i];
-    return sampler_follow(sampler, &(SamplerLook){.pids = pids,
-                                                  .starts_ns = starts_ns,
-                                                  .n = n,
-                                                  .born_ns = born_ns,
-                                                  .on_joined = on_joined,
-                                                  .userdata = births});
+    return sampler_follow(sampler, &(SamplerProcesses){.pids = pids,
+                                                       .starts_ns = starts_ns,
+                                                       .n = n,
+                                                       .forked_ns = forked_ns,
+                                                       .on_followed = on_followed,
+                                                       .userdata = births});
 }
 
 static size_t counters_of(const RingSet *set, pid_t pid) {
@@ -125,7 +125,7 @@ TEST(user_without_the_right_to_record_cpus_records_processes) {
     SessionConfig config = clock_config("default", 999);
     OWN_FIXTURE(f, config, refuse_cpus);
 
-    CHECK(sampler_is_own(f.sampler));
+    CHECK(sampler_follows_processes(f.sampler));
     CHECK(sampler_sees_kernel(f.sampler));
     CHECK_EQ(sampler_degraded(f.session), (unsigned)DEGRADED_OWN_PROCESSES);
     for (size_t i = 0; i < f.session->rings.n; i++)
@@ -137,7 +137,7 @@ TEST(user_without_the_right_to_record_the_kernel_excludes_it) {
     SessionConfig config = clock_config("default", 999);
     OWN_FIXTURE(f, config, refuse_kernel);
 
-    CHECK(sampler_is_own(f.sampler));
+    CHECK(sampler_follows_processes(f.sampler));
     CHECK(!sampler_sees_kernel(f.sampler));
     CHECK_EQ(sampler_degraded(f.session), (unsigned)(DEGRADED_OWN_PROCESSES | DEGRADED_NO_KERNEL));
 }
@@ -153,7 +153,7 @@ TEST(user_who_may_record_cpus_follows_no_processes) {
     SessionConfig config = clock_config("default", 999);
     OWN_FIXTURE(f, config, NULL);
 
-    CHECK(!sampler_is_own(f.sampler));
+    CHECK(!sampler_follows_processes(f.sampler));
     CHECK_EQ(sampler_degraded(f.session), 0U);
 }
 
@@ -251,11 +251,11 @@ TEST(process_with_inherited_events_gets_no_others) {
     OWN_FIXTURE(f, config, refuse_cpus);
 
     CHECK_OK(look(f.sampler, &births, pids, 1));
-    births = (Births){.pid = pids[1], .ppid = pids[0], .born_ns = clock_monotonic_ns()};
+    births = (Births){.pid = pids[1], .ppid = pids[0], .forked_ns = clock_monotonic_ns()};
     CHECK_OK(look(f.sampler, &births, pids, 2));
     CHECK_EQ(counters_of(&f.session->rings, other), 0U);
     /* Its parent was not followed at that time. */
-    births.born_ns = 1;
+    births.forked_ns = 1;
     CHECK_OK(look(f.sampler, &births, pids, 2));
     CHECK_EQ(counters_of(&f.session->rings, other), f.session->rings.n);
     CHECK_EQ(counters_of(&f.session->rings, child), f.session->rings.n);
@@ -307,7 +307,7 @@ TEST(session_that_comes_later_follows_all_anew) {
     OWN_FIXTURE(f, config, refuse_cpus);
 
     CHECK_OK(look(f.sampler, &births, pids, 1));
-    births = (Births){.pid = pids[1], .ppid = pids[0], .born_ns = clock_monotonic_ns()};
+    births = (Births){.pid = pids[1], .ppid = pids[0], .forked_ns = clock_monotonic_ns()};
     CHECK_OK(look(f.sampler, &births, pids, 2));
     sampler_watch_follow(f.sampler, count_calls, &n_wanted);
     CHECK_OK(sampler_add(f.sampler, &later, &session));
