@@ -112,12 +112,12 @@ int config_set(Config *config, const char *section, const char *name, const char
     return r;
 }
 
-uint64_t config_amount(uint64_t amount, uint64_t file_system_bytes, uint64_t built_in) {
+uint64_t config_amount(uint64_t amount, uint64_t whole_bytes, uint64_t built_in) {
     uint64_t percent = amount & ~CONFIG_PERCENT;
 
     if (amount == CONFIG_BUILT_IN)
         return built_in;
-    return amount & CONFIG_PERCENT ? file_system_bytes / 100 * percent : amount;
+    return amount & CONFIG_PERCENT ? whole_bytes / 100 * percent : amount;
 }
 
 size_t config_origin_index(const ConfigKey *key, ptrdiff_t session) {

@@ -92,8 +92,8 @@ typedef struct Config {
     uint64_t min_use_bytes, runtime_max_use_bytes;
     uint64_t max_retention_ns; /* 0: no limit */
     uint64_t snapshot_max_bytes;
-    uint64_t snapshot_retention_ns; /* 0: no limit */
-    uint64_t max_buffer_total_bytes;
+    uint64_t snapshot_retention_ns;               /* 0: no limit */
+    uint64_t max_buffer_total_bytes;              /* an amount, of the host's memory */
     uint64_t max_frequency_hz, max_bytes_per_sec; /* 0: no limit */
     uint32_t max_sessions;
     uint32_t n_sessions;
@@ -153,9 +153,10 @@ typedef struct ConfigFault {
 int config_make_session(const Config *config, const char *name, const ConfigSetting *settings,
                         size_t n, SessionConfig *ret, ConfigFault *ret_fault);
 
-/* Converts max_use_bytes or keep_free_bytes to bytes on a file system of that size; CONFIG_BUILT_IN
- * becomes `built_in`. CONFIG_NO_LIMIT is unchanged: it is more than any disk has. */
-uint64_t config_amount(uint64_t amount, uint64_t file_system_bytes, uint64_t built_in);
+/* Converts max_use_bytes or keep_free_bytes to bytes on a file system of that size, or
+ * max_buffer_total_bytes with that much memory; CONFIG_BUILT_IN becomes `built_in`. CONFIG_NO_LIMIT
+ * is unchanged: it is more than any disk has. */
+uint64_t config_amount(uint64_t amount, uint64_t whole_bytes, uint64_t built_in);
 
 /* A ConfigProblem that logs. */
 void config_log_problem(void *userdata, const char *path, unsigned line, const char *problem);

@@ -316,6 +316,8 @@ static int daemon_run_start_tracker(Daemon *daemon) {
     int r = tracker_new(&options, &daemon->tracker);
 
     if (r == 0)
+        table_cache_limit(tracker_tables(daemon->tracker), daemon->memory.unwind_bytes);
+    if (r == 0)
         r = unwinder_new(tracker_history(daemon->tracker), tracker_tables(daemon->tracker),
                          &daemon->unwinder);
     return r == 0 && options.one_user ? process_search_new(daemon->loop, daemon->sampler,
@@ -339,7 +341,8 @@ static void daemon_run_on_opened(void *userdata) {
 
 static int daemon_run_start_sampling(Daemon *daemon) {
     SamplerOptions sampler = {.keeper = daemon->options.keeper,
-                              .buffer_total_bytes = daemon->config->max_buffer_total_bytes,
+                              .buffer_total_bytes = memory_for_rings(
+                                  daemon->config->max_buffer_total_bytes, memory_of_host("")),
                               .max_frequency_hz = daemon->config->max_frequency_hz,
                               .keeper_pid = (uint32_t)getppid(),
                               .on_wait = daemon_sweep_meanwhile,

@@ -6,6 +6,7 @@
 
 #include "capture/plan/limit.h"
 #include "keeper/serve/local.h"
+#include "recorder/memory-limit.h"
 #include "util/log.h"
 
 /*
@@ -85,7 +86,7 @@ int host_check_config(const Config *config) {
     CheckOptions options = {
         .online = &online,
         .max_hz = limit_frequency(config->max_frequency_hz, limit_sample_rate(), 0),
-        .buffer_total_bytes = config->max_buffer_total_bytes,
+        .buffer_total_bytes = memory_for_rings(config->max_buffer_total_bytes, memory_of_host("")),
         .is_elsewhere = true,
     };
     int r = cpu_list_read(online_path, &online);

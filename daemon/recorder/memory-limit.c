@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "config/config.h"
 #include "util/file.h"
 #include "util/log.h"
 #include "util/macro.h"
@@ -29,6 +30,11 @@ enum { PATH_MAX_BYTES = 4096, HALVINGS_MAX = 4 };
 #define LEAST_BYTES MIB
 #define TABLE_BYTES (64 * MIB)
 #define QUEUE_BYTES (32 * MIB)
+/* TABLE_CACHE_MAX_BYTES at most, and tables of all that a usual host runs take a tenth of it. */
+#define UNWIND_BYTES    (64 * MIB)
+#define RINGS_SHARE     256
+#define RINGS_BYTES_MIN (16 * MIB)
+#define RINGS_BYTES_MAX (64ULL << 30)
 
 typedef struct Group {
     char path[PATH_MAX_BYTES]; /* from the root of the host, without a trailing slash */
@@ -112,34 +118,81 @@ static uint64_t memory_limit_kills_of(const Group *group) {
     return word && sscanf(word, "oom_kill %llu", &kills) == 1 ? kills : 0;
 }
 
-uint64_t memory_limit(const char *root, uint64_t *ret_kills) {
+static size_t memory_limit_top(const char *root) {
+    return strlen(root) + strlen("/sys/fs/cgroup");
+}
+
+/* Of the group and all around it; uses up the path of the group. */
+static uint64_t memory_limit_tightest(Group *group, const char *root) {
     uint64_t limit = UINT64_MAX;
-    size_t least = strlen(root) + strlen("/sys/fs/cgroup");
+
+    while (strlen(group->path) >= memory_limit_top(root)) {
+        limit = MIN(limit, memory_limit_of(group));
+        *strrchr(group->path, '/') = '\0';
+    }
+    return limit < NO_LIMIT ? limit : 0;
+}
+
+uint64_t memory_limit(const char *root, uint64_t *ret_kills) {
     Group group;
 
     if (!memory_limit_find_group(root, &group))
         return 0;
     if (ret_kills)
         *ret_kills = memory_limit_kills_of(&group);
-    while (strlen(group.path) >= least) {
-        limit = MIN(limit, memory_limit_of(&group));
-        *strrchr(group.path, '/') = '\0';
+    return memory_limit_tightest(&group, root);
+}
+
+static uint64_t memory_limit_physical(const char *root) {
+    char path[PATH_MAX_BYTES], text[4096];
+    const char *line;
+    unsigned long long kib;
+
+    snprintf(path, sizeof(path), "%s/proc/meminfo", root);
+    if (file_read_text(path, text, sizeof(text)) < 0)
+        return 0;
+    line = strstr(text, "MemTotal:");
+    return line && sscanf(line, "MemTotal: %llu kB", &kib) == 1 && kib < NO_LIMIT / 1024
+               ? kib * 1024
+               : 0;
+}
+
+/* MemoryMax= of our unit says how much profd may take of the host, not how large the host is. */
+uint64_t memory_of_host(const char *root) {
+    uint64_t physical = memory_limit_physical(root), limit = 0;
+    Group group;
+
+    if (memory_limit_find_group(root, &group)) {
+        size_t top = memory_limit_top(root) + (group.is_v1 ? strlen("/memory") : 0);
+
+        if (strlen(group.path) > top)
+            *strrchr(group.path, '/') = '\0';
+        limit = memory_limit_tightest(&group, root);
     }
-    return limit < NO_LIMIT ? limit : 0;
+    return physical == 0 || limit == 0 ? MAX(physical, limit) : MIN(physical, limit);
+}
+
+uint64_t memory_for_rings(uint64_t amount, uint64_t host_bytes) {
+    uint64_t usual = MAX(host_bytes / RINGS_SHARE, RINGS_BYTES_MIN);
+    uint64_t bytes = config_amount(amount, host_bytes, usual);
+
+    return MIN(bytes, RINGS_BYTES_MAX);
 }
 
 MemoryPlan memory_plan(uint64_t limit_bytes, uint64_t kills, uint64_t store_bytes) {
     uint64_t rest = limit_bytes > 2 * BASE_BYTES ? limit_bytes - BASE_BYTES : limit_bytes / 2;
-    uint64_t n_shares = store_bytes > 0 ? 4 : 3, share;
+    /* Two process tables, the queue, half a share for unwind tables, and a store. */
+    uint64_t half_shares = store_bytes > 0 ? 9 : 7, share;
     MemoryPlan plan = {.limit_bytes = limit_bytes};
 
     if (limit_bytes == 0)
         return plan;
-    share = (rest >> MIN(kills, (uint64_t)HALVINGS_MAX)) / n_shares;
+    share = (rest >> MIN(kills, (uint64_t)HALVINGS_MAX)) / half_shares * 2;
     share = MAX(share, LEAST_BYTES);
     plan.table_bytes = MIN(share, TABLE_BYTES);
     /* A queue may exceed its bound by a quarter for records that samples depend on. */
     plan.queue_bytes = MAX(share / 5 * 4, LEAST_BYTES);
+    plan.unwind_bytes = MIN(share / 2, UNWIND_BYTES);
     plan.store_bytes = store_bytes > 0 ? MIN(share, store_bytes) : 0;
     plan.is_small = kills > 0 || plan.table_bytes < TABLE_BYTES / 2 ||
                     plan.queue_bytes < QUEUE_BYTES / 2 || plan.store_bytes < store_bytes / 2;
@@ -157,8 +210,10 @@ MemoryPlan memory_plan_here(uint64_t store_bytes) {
     if (plan.is_small)
         log_warning(0,
                     "The control group allows %" PRIu64 " MiB of memory%s, so at most %" PRIu64
-                    " MiB hold the table of processes and %" PRIu64
-                    " MiB the queue to the disk, raise MemoryMax= and MemoryHigh=",
-                    limit >> 20, killed, plan.table_bytes >> 20, plan.queue_bytes >> 20);
+                    " MiB hold the table of processes, %" PRIu64
+                    " MiB the queue to the disk and %" PRIu64
+                    " MiB the unwind tables, raise MemoryMax= and MemoryHigh=",
+                    limit >> 20, killed, plan.table_bytes >> 20, plan.queue_bytes >> 20,
+                    plan.unwind_bytes >> 20);
     return plan;
 }

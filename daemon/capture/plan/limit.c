@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "keeper/request/keeper-client.h"
 #include "util/file.h"
 #include "util/log.h"
 #include "util/macro.h"
@@ -19,9 +20,7 @@
  * here, where the remedy differs by host.
  */
 
-enum { OTHER_DESCRIPTORS = 64, MS_PER_SEC = 1000, STACKS_SEC = 3 };
-
-#define RING_BYTES_MAX (1ULL << 30)
+enum { OTHER_DESCRIPTORS = 64, MS_PER_SEC = 1000 };
 
 uint64_t limit_sample_rate(void) {
     char text[32];
@@ -46,7 +45,7 @@ uint64_t limit_ring_bytes_min(void) {
 }
 
 uint64_t limit_ring_bytes(uint64_t wanted, size_t n_rings, uint64_t budget) {
-    uint64_t size = limit_ring_bytes_min(), most = MIN(wanted, RING_BYTES_MAX);
+    uint64_t size = limit_ring_bytes_min(), most = MIN(wanted, (uint64_t)KEEPER_RING_BYTES_MAX);
 
     n_rings = MAX(n_rings, (size_t)1);
     while (size * 2 <= most && size * 2 <= budget / n_rings)
@@ -54,17 +53,16 @@ uint64_t limit_ring_bytes(uint64_t wanted, size_t n_rings, uint64_t budget) {
     return size;
 }
 
-uint64_t limit_ring_bytes_for_stacks(uint64_t stack_bytes, uint64_t frequency_hz) {
-    uint64_t wanted = STACKS_SEC * frequency_hz * (stack_bytes + LIMIT_SAMPLE_BYTES);
+uint64_t limit_ring_bytes_for(uint64_t bytes) {
     uint64_t size = limit_ring_bytes_min();
 
-    while (size < wanted && size < RING_BYTES_MAX)
+    while (size < bytes && size < KEEPER_RING_BYTES_MAX)
         size *= 2;
     return size;
 }
 
-uint64_t limit_ring_span_ms(uint64_t ring_bytes, uint64_t stack_bytes, uint64_t frequency_hz) {
-    return ring_bytes / (stack_bytes + LIMIT_SAMPLE_BYTES) * MS_PER_SEC / MAX(frequency_hz, 1ULL);
+uint64_t limit_ring_span_ms(uint64_t ring_bytes, uint64_t bytes_per_sec) {
+    return ring_bytes * MS_PER_SEC / MAX(bytes_per_sec, 1ULL);
 }
 
 /* The kernel lets a user have so much for each CPU, and counts what is beyond it for each process

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LIMIT_RING_PAGES_MIN = 8, LIMIT_SAMPLE_BYTES = 250 /* with some twenty frames */ };
+enum { LIMIT_RING_PAGES_MIN = 8 };
 
 /* The kernel's present limit of samples a second; 0: not known. */
 uint64_t limit_sample_rate(void);
@@ -21,11 +21,10 @@ uint64_t limit_frequency(uint64_t wanted_hz, uint64_t configured_hz, uint64_t ke
  * the budget, but no less than LIMIT_RING_PAGES_MIN pages. */
 uint64_t limit_ring_bytes(uint64_t wanted, size_t n_rings, uint64_t budget);
 uint64_t limit_ring_bytes_min(void);
-/* Of a ring that holds three seconds of samples with copies of the stack. */
-uint64_t limit_ring_bytes_for_stacks(uint64_t stack_bytes, uint64_t frequency_hz);
-/* How long such a ring holds what one CPU samples at that rate, with a copy of so many bytes of
- * stack in each sample. */
-uint64_t limit_ring_span_ms(uint64_t ring_bytes, uint64_t stack_bytes, uint64_t frequency_hz);
+/* The power of two that holds so many bytes, within the bounds of a ring. */
+uint64_t limit_ring_bytes_for(uint64_t bytes);
+/* How long a ring holds what one CPU writes. */
+uint64_t limit_ring_span_ms(uint64_t ring_bytes, uint64_t bytes_per_sec);
 
 /* What the rings of a user may take who may not lock as much as he likes, each mapped twice. */
 uint64_t limit_locked_bytes(void);

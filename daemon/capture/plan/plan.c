@@ -28,12 +28,7 @@
 
 #define PRECISE_BITS (3ULL << PD_ATTR_PRECISE_IP_SHIFT)
 
-enum {
-    ERROR_TEXT_MAX = 1024,
-    DESCRIBED_MAX = 4,
-    FREQUENCY_MAX_HZ = 100000,
-    UNWIND_BYTES_MIN = 4096
-};
+enum { ERROR_TEXT_MAX = 1024, DESCRIBED_MAX = 4, FREQUENCY_MAX_HZ = 100000 };
 
 /* A plan that is being made. */
 typedef struct Planning {
@@ -59,39 +54,6 @@ void plan_done(Plan *plan) {
     *plan = (Plan){};
 }
 
-PdAttr plan_stored_attr(const PlanEvent *event) {
-    return event->is_unwound ? event_attr_unwound(&event->attr) : event->attr;
-}
-
-uint64_t plan_stack_bytes(const Plan *plan) {
-    uint64_t most = 0;
-
-    for (size_t i = 0; i < plan->n; i++)
-        most = MAX(most, (uint64_t)plan->events[i].attr.sample_stack_user);
-    return most;
-}
-
-bool plan_halve_stacks(Plan *plan) {
-    bool halved = false;
-
-    for (size_t i = 0; i < plan->n; i++) {
-        PlanEvent *event = &plan->events[i];
-
-        if (!event->is_unwound || event->attr.sample_stack_user < 2 * UNWIND_BYTES_MIN)
-            continue;
-        event->attr.sample_stack_user = ALIGN8(event->attr.sample_stack_user / 2);
-        halved = true;
-    }
-    return halved;
-}
-
-bool plan_unwinds(const Plan *plan) {
-    for (size_t i = 0; i < plan->n; i++)
-        if (plan->events[i].is_unwound)
-            return true;
-    return false;
-}
-
 int plan_encode(const PdAttr *attr, KeeperEvent *ret) {
     _cleanup_(buffer_done) Buffer bytes = {};
 
@@ -112,13 +74,6 @@ static KeeperEvent plan_event_on(PlanTarget target, unsigned cpu) {
                          .cgroup = target.cgroup,
                          .leader_slot = KEEPER_NO_SLOT,
                          .output_slot = KEEPER_NO_SLOT};
-}
-
-bool plan_takes_stacks(const Plan *plan) {
-    for (size_t i = 0; i < plan->n; i++)
-        if (plan_stored_attr(&plan->events[i]).sample_type & PD_SAMPLE_STACK_USER)
-            return true;
-    return false;
 }
 
 int plan_try(Keeper *keeper, const PdAttr *attr, PlanTarget target, unsigned cpu) {

@@ -18,17 +18,13 @@
 #include "capture/open/thread-list.h"
 #include "capture/plan/degraded-reason.h"
 #include "capture/plan/limit.h"
+#include "capture/plan/ring-plan.h"
 #include "util/log.h"
 
 /*
  * How a session begins: what is left for it, what it would count, its rings, and its place beside
  * the others. A session that cannot be opened leaves nothing behind and touches no other.
  */
-
-enum {
-    STACK_SPAN_MS = 2000, /* the least that a ring with copies of stacks holds */
-    STACK_HZ_USUAL = 99,
-};
 
 static bool sampler_follows_for(const Sampler *sampler, const SessionConfig *config) {
     return sampler_follows_processes(sampler) && !plan_has_threads(config) && !config->cgroup[0];
@@ -60,13 +56,18 @@ SamplerSession *sampler_session_free(SamplerSession *session, bool at_keeper) {
     return NULL;
 }
 
-static size_t sampler_count_wanted(const SamplerSession *session) {
+/* The CPUs online that it wants. */
+static int sampler_list_wanted(const SamplerSession *session, CpuList *ret) {
     const CpuList *online = &session->room.online;
-    size_t n = 0;
+    int r = cpu_list_copy(online, ret);
 
+    if (r < 0)
+        return r;
+    ret->n = 0;
     for (size_t i = 0; i < online->n; i++)
-        n += session_wants_cpu(session, online->cpus[i]);
-    return n;
+        if (session_wants_cpu(session, online->cpus[i]))
+            ret->cpus[ret->n++] = online->cpus[i];
+    return 0;
 }
 
 /* Where only processes are followed the kernel counts rings against the user, with a page each.
@@ -83,42 +84,23 @@ static uint64_t sampler_rings_budget(const Sampler *sampler) {
     return MIN(budget, locked);
 }
 
-/* Copies of stacks need rings larger than BufferSize=. */
-static uint64_t sampler_wanted_ring_bytes(const SamplerSession *session) {
-    uint64_t stack_bytes = plan_stack_bytes(&session->plan);
-    uint64_t hz = MAX(session->plan.hz, (uint64_t)STACK_HZ_USUAL);
-    uint64_t of_stacks = stack_bytes > 0 ? limit_ring_bytes_for_stacks(stack_bytes, hz) : 0;
-
-    return MAX(session->config.buffer_bytes, of_stacks);
-}
-
-static uint64_t sampler_ring_span_ms(const SamplerSession *session) {
-    return limit_ring_span_ms(session->ring_bytes, plan_stack_bytes(&session->plan),
-                              session->plan.hz ?: 1000);
-}
-
-/* Where rings cannot be as large as wanted, shorter copies of stacks are taken before less than two
- * seconds of them fit. */
-static void sampler_size_rings(SamplerSession *session, size_t n_cpus) {
+static void sampler_size_rings(SamplerSession *session, const CpuList *cpus) {
     const SessionRoom *room = &session->room;
-    uint64_t wanted;
-    bool is_long;
+    RingPlan rings =
+        ring_plan(&session->plan, &(RingRoom){.cpus = cpus,
+                                              .buffer_bytes = session->config.buffer_bytes,
+                                              .left_bytes = room->ring_bytes});
 
-    do {
-        wanted = sampler_wanted_ring_bytes(session);
-        session->ring_bytes = limit_ring_bytes(wanted, n_cpus, room->ring_bytes);
-        is_long =
-            plan_stack_bytes(&session->plan) == 0 || sampler_ring_span_ms(session) >= STACK_SPAN_MS;
-    } while (!is_long && plan_halve_stacks(&session->plan));
-    if (session->ring_bytes * 2 > session->config.buffer_bytes && is_long)
+    session->ring_bytes = rings.bytes;
+    if (!rings.is_small)
         return;
     session->degraded |= DEGRADED_SMALL_RINGS;
     log_warning(0,
                 "The rings of session '%s' get %" PRIu64 " bytes a CPU instead of %" PRIu64
                 " and hold about %" PRIu64 " ms of samples, raise %s for all %zu CPUs to have more",
-                session->config.name, session->ring_bytes, wanted, sampler_ring_span_ms(session),
+                session->config.name, rings.bytes, rings.wanted_bytes, rings.span_ms,
                 room->is_by_config ? "MaxBufferTotal=" : "kernel.perf_event_mlock_kb or ulimit -l",
-                n_cpus);
+                cpus->n);
 }
 
 /* The kernel has no event that is inherited and whose samples bring the counts of its group. */
@@ -220,10 +202,14 @@ int sampler_session_settle(SamplerSession *session) {
 static int sampler_open_cpus(SamplerSession *session) {
     const SessionConfig *config = &session->config;
     const CpuList *online = &session->room.online;
-    size_t n = sampler_count_wanted(session);
-    int r;
+    _cleanup_(cpu_list_done) CpuList wanted = {};
+    size_t n;
+    int r = sampler_list_wanted(session, &wanted);
 
-    sampler_size_rings(session, n);
+    if (r < 0)
+        return r;
+    n = wanted.n;
+    sampler_size_rings(session, &wanted);
     r = adopt_rings(session->sampler, &session->rings);
     session->was_taken_over = session->rings.n > 0;
     if (r == 0 && session->n_tids == 0 && plan_has_threads(config) && !session->was_taken_over)

@@ -19,7 +19,6 @@ enum {
     KEEPER_PROTOCOL = 0x6b650003,
     KEEPER_PATH_SIZE = 4096, /* includes the NUL */
     KEEPER_SLOTS_MAX = 65536,
-    KEEPER_RING_BYTES_MAX = 256 * 1024 * 1024, /* of one ring */
 };
 
 typedef enum KeeperKind {

@@ -9,6 +9,7 @@ enum {
     KEEPER_ATTR_MAX = 144, /* bytes of a perf_event_attr */
     KEEPER_TAG_SIZE = 64,  /* a recorder's note about an event, for the next recorder */
     KEEPER_NO_SLOT = UINT32_MAX,
+    KEEPER_RING_BYTES_MAX = 256 * 1024 * 1024, /* of one ring */
 };
 
 /* Sockets to processes that the keeper starts, one for each lane. */

@@ -24,10 +24,11 @@
  */
 
 enum {
-    RINGS_BYTES_MAX = 1 << 30,    /* all rings together */
     TYPES_MAX = 4096,             /* the most PMUs that are listed */
     TYPE_DYNAMIC = PERF_TYPE_MAX, /* the first type number that sysfs assigns */
 };
+
+#define RINGS_BYTES_MIN (1ULL << 30)
 
 typedef struct Slot {
     int fd; /* -1: free */
@@ -41,7 +42,7 @@ struct Slots {
     size_t n;
     size_t lowest; /* no slot below it is free */
     uint32_t used;
-    uint64_t ring_bytes;
+    uint64_t ring_bytes, ring_bytes_max; /* of all rings together */
 };
 
 static void slot_done(Slot *slot) {
@@ -51,11 +52,20 @@ static void slot_done(Slot *slot) {
     *slot = (Slot){.fd = -1};
 }
 
+/* Bounded here too, since whoever sends requests may lie: by a sixteenth of the memory. */
+static uint64_t slot_bound_rings(void) {
+    long pages = sysconf(_SC_PHYS_PAGES);
+    uint64_t memory = pages > 0 ? (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+
+    return MAX(RINGS_BYTES_MIN, memory / 16);
+}
+
 int slots_new(Slots **ret) {
     Slots *slots = calloc(1, sizeof(*slots));
 
     if (!slots)
         return -ENOMEM;
+    slots->ring_bytes_max = slot_bound_rings();
     *ret = slots;
     return 0;
 }
@@ -111,7 +121,7 @@ static int slot_map_ring(const Slots *slots, Slot *slot) {
     size_t size = slot->event.ring_bytes + (size_t)sysconf(_SC_PAGESIZE);
     void *ring;
 
-    if (slot->event.ring_bytes > RINGS_BYTES_MAX - slots->ring_bytes)
+    if (slot->event.ring_bytes > slots->ring_bytes_max - slots->ring_bytes)
         return -ENOBUFS;
     ring = mmap(NULL, size, protection, MAP_SHARED, slot->fd, 0);
     if (ring == MAP_FAILED)

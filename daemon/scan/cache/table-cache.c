@@ -66,6 +66,11 @@ int table_cache_new(const TableCacheOptions *options, TableCache **ret) {
     return 0;
 }
 
+void table_cache_limit(TableCache *cache, uint64_t limit_bytes) {
+    cache->options.limit_bytes =
+        limit_bytes > 0 ? MIN(limit_bytes, (uint64_t)TABLE_CACHE_MAX_BYTES) : TABLE_CACHE_MAX_BYTES;
+}
+
 TableCache *table_cache_free(TableCache *cache) {
     if (!cache)
         return NULL;

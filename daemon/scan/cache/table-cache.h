@@ -33,6 +33,9 @@ typedef struct TableCacheOptions {
 typedef struct TableCache TableCache;
 
 int table_cache_new(const TableCacheOptions *options, TableCache **ret);
+/* From now on, fewer bytes of tables: a limit of memory holds for profd. More than
+ * TABLE_CACHE_MAX_BYTES, and 0, are TABLE_CACHE_MAX_BYTES. */
+void table_cache_limit(TableCache *cache, uint64_t limit_bytes);
 TableCache *table_cache_free(TableCache *cache);
 DEFINE_CLEANUP(TableCache *, table_cache_free);
 

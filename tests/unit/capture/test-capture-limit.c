@@ -29,13 +29,20 @@ TEST(rings_are_halved_until_all_fit) {
 TEST(rings_have_eight_pages_whatever_is_left) {
     CHECK_EQ(limit_ring_bytes(512 * K, 2, 0), limit_ring_bytes_min());
     CHECK_EQ(limit_ring_bytes(0, 0, 64 * M), limit_ring_bytes_min());
-    CHECK_EQ(limit_ring_bytes(UINT64_MAX, 1, UINT64_MAX), 1024 * M);
+    CHECK_EQ(limit_ring_bytes(UINT64_MAX, 1, UINT64_MAX), 256 * M);
+}
+
+TEST(a_ring_for_an_amount_is_the_next_power_of_two) {
+    CHECK_EQ(limit_ring_bytes_for(0), limit_ring_bytes_min());
+    CHECK_EQ(limit_ring_bytes_for(512 * K), 512 * K);
+    CHECK_EQ(limit_ring_bytes_for(512 * K + 1), 1024 * K);
+    CHECK_EQ(limit_ring_bytes_for(UINT64_MAX), 256 * M);
 }
 
 TEST(a_ring_of_512k_holds_two_seconds_at_999_hz) {
-    CHECK_EQ(limit_ring_span_ms(512 * K, 0, 999) / 100, 20ULL);
-    CHECK_EQ(limit_ring_span_ms(512 * K, 0, 0) > 0, true);
-    CHECK_EQ(limit_ring_span_ms(8192 * K, 16 * K, 99) / 1000, 5ULL);
+    CHECK_EQ(limit_ring_span_ms(512 * K, 999 * 250) / 100, 20ULL);
+    CHECK(limit_ring_span_ms(512 * K, 0) > 0);
+    CHECK_EQ(limit_ring_span_ms(8192 * K, 99 * 16634ULL) / 1000, 5ULL);
 }
 
 TEST(rate_limit_of_the_kernel_is_read) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "recorder/memory-limit.h"
 
+#include "config/config.h"
+
 #include "make-root.h"
 #include "test.h"
 
@@ -78,6 +80,52 @@ TEST(processes_that_were_killed_are_counted) {
     CHECK_EQ(kills, 4);
 }
 
+TEST(memory_of_a_host_is_what_it_has_and_what_its_container_may_take) {
+    /* clang-format off */
+    static const struct { const char *group, *file; uint64_t limit_mib, expected_mib; } rows[] = {
+        { "0::/\n",                         NULL,                                                  0,    4096 },
+        { "0::/\n",                         "/sys/fs/cgroup/memory.max",                           1024, 1024 },
+        { "0::/\n",                         "/sys/fs/cgroup/memory.max",                           8192, 4096 },
+        { "0::/system.slice/p.service\n",   "/sys/fs/cgroup/memory.max",                           1024, 1024 },
+        { "0::/system.slice/p.service\n",   "/sys/fs/cgroup/system.slice/memory.high",             512,  512  },
+        { "0::/system.slice/p.service\n",   "/sys/fs/cgroup/system.slice/p.service/memory.max",    512,  4096 },
+        { "0::/p\n",                        "/sys/fs/cgroup/p/memory.max",                         512,  4096 },
+        { "4:memory:/p\n",                  "/sys/fs/cgroup/memory/p/memory.limit_in_bytes",       512,  4096 },
+        { "4:memory:/q/p\n",                "/sys/fs/cgroup/memory/q/memory.limit_in_bytes",       512,  512  },
+        { "4:memory:/\n",                   "/sys/fs/cgroup/memory/memory.limit_in_bytes",         512,  512  },
+        { "nonsense",                       "/sys/fs/cgroup/memory.max",                           512,  4096 },
+    };
+    /* clang-format on */
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char text[32];
+
+        begin_root();
+        put("/proc/meminfo", "MemTotal:        4194304 kB\nMemFree:          100 kB\n");
+        put("/proc/self/cgroup", rows[i].group);
+        snprintf(text, sizeof(text), "%llu\n", (unsigned long long)(rows[i].limit_mib * MIB));
+        if (rows[i].file)
+            put(rows[i].file, text);
+        CHECK_EQ(memory_of_host(root), rows[i].expected_mib * MIB);
+        end_root();
+    }
+    begin_root();
+    CHECK_EQ(memory_of_host(root), 0);
+    put("/proc/meminfo", "MemTotal: many kB\n");
+    CHECK_EQ(memory_of_host(root), 0);
+    end_root();
+}
+
+TEST(rings_may_take_a_256th_of_the_host_and_16m_at_least) {
+    CHECK_EQ(memory_for_rings(CONFIG_BUILT_IN, 0), 16 * MIB);
+    CHECK_EQ(memory_for_rings(CONFIG_BUILT_IN, 512 * MIB), 16 * MIB);
+    CHECK_EQ(memory_for_rings(CONFIG_BUILT_IN, 16 * 1024 * MIB), 64 * MIB);
+    CHECK_EQ(memory_for_rings(CONFIG_BUILT_IN, 256 * 1024 * MIB), 1024 * MIB);
+    CHECK_EQ(memory_for_rings(CONFIG_BUILT_IN, UINT64_MAX), 64 * 1024 * MIB);
+    CHECK_EQ(memory_for_rings(CONFIG_PERCENT | 2, 1000 * MIB), 1000 * MIB / 100 * 2);
+    CHECK_EQ(memory_for_rings(MIB, 512 * MIB), MIB);
+}
+
 TEST(without_a_limit_all_is_as_large_as_it_would_be) {
     MemoryPlan plan = memory_plan(0, 3, 64 * MIB);
 
@@ -85,11 +133,13 @@ TEST(without_a_limit_all_is_as_large_as_it_would_be) {
     CHECK_EQ(plan.table_bytes, 0);
     CHECK_EQ(plan.queue_bytes, 0);
     CHECK_EQ(plan.store_bytes, 0);
+    CHECK_EQ(plan.unwind_bytes, 0);
 }
 
 /* Two tables while a snapshot is made, and the quarter that a queue may be larger. */
 static uint64_t most_of(const MemoryPlan *plan) {
-    return 2 * plan->table_bytes + plan->queue_bytes / 4 * 5 + plan->store_bytes;
+    return 2 * plan->table_bytes + plan->queue_bytes / 4 * 5 + plan->store_bytes +
+           plan->unwind_bytes;
 }
 
 TEST(plan_fits_into_the_limit) {
@@ -107,6 +157,13 @@ TEST(a_large_limit_is_not_felt_and_a_small_one_is) {
     CHECK(!memory_plan(128 * MIB, 0, 0).is_small);
     CHECK(memory_plan(64 * MIB, 0, 0).is_small);
     CHECK(memory_plan(96 * MIB, 0, 64 * MIB).is_small);
+}
+
+TEST(unwind_tables_take_64m_at_most_and_less_where_memory_is_limited) {
+    CHECK_EQ(memory_plan(1024 * MIB, 0, 0).unwind_bytes, 64 * MIB);
+    CHECK_EQ(memory_plan(1024 * MIB, 0, 64 * MIB).unwind_bytes, 64 * MIB);
+    CHECK_EQ(memory_plan(128 * MIB, 0, 0).unwind_bytes, 16 * MIB);
+    CHECK(memory_plan(32 * MIB, 3, 0).unwind_bytes > 0);
 }
 
 TEST(after_each_kill_the_plan_is_smaller) {

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "capture/plan/ring-plan.h"
+
+#include "capture/plan/limit.h"
+
+/*
+ * Samples with copies of stacks are some seventy times as large as others, so their rings grow
+ * beyond BufferSize=. The memory for rings is for all sessions, and nobody knows how many come: a
+ * session with stacks leaves room for eight ordinary ones, or half of what is left where that is
+ * less. Whatever the others take, each finds half of the rest.
+ */
+
+enum {
+    SAMPLE_BYTES = 250, /* with some twenty frames */
+    HZ_OF_STACKS = 99,  /* what is planned for where the rate is not known */
+    HZ_OF_OTHERS = 1000,
+    WANTED_SEC = 3,
+    SPAN_MIN_MS = 2000,
+    OTHERS = 8,
+};
+
+static uint64_t ring_plan_rate_on(const Plan *plan, unsigned cpu) {
+    uint64_t rate = 0;
+
+    for (size_t i = 0; i < plan->n; i++) {
+        const PlanEvent *event = &plan->events[i];
+
+        if (event->attr.flags & PD_ATTR_FREQ &&
+            (event->cpus.n == 0 || cpu_list_has(&event->cpus, cpu)))
+            rate += event->attr.sample_period * (event->attr.sample_stack_user + SAMPLE_BYTES);
+    }
+    return rate;
+}
+
+/* What the busiest CPU writes in a second. */
+static uint64_t ring_plan_rate(const Plan *plan, const CpuList *cpus) {
+    uint64_t stack_bytes = plan_stack_bytes(plan), most = 0;
+
+    for (size_t i = 0; i < cpus->n; i++)
+        most = MAX(most, ring_plan_rate_on(plan, cpus->cpus[i]));
+    return most ?: (stack_bytes + SAMPLE_BYTES) * (stack_bytes > 0 ? HZ_OF_STACKS : HZ_OF_OTHERS);
+}
+
+/* What of the memory that is left a session may take. */
+static uint64_t ring_plan_share(const RingRoom *room, bool has_stacks) {
+    uint64_t ordinary = room->buffer_bytes * room->cpus->n, left = room->left_bytes;
+    uint64_t others = OTHERS * ordinary, beside = left > others ? left - others : 0;
+    uint64_t share = MAX(left / 2, beside);
+
+    ordinary = MIN(left, ordinary);
+    return has_stacks ? MAX(share, ordinary) : left;
+}
+
+static RingPlan ring_plan_now(const Plan *plan, const RingRoom *room) {
+    bool has_stacks = plan_stack_bytes(plan) > 0;
+    uint64_t rate = ring_plan_rate(plan, room->cpus), share = ring_plan_share(room, has_stacks);
+    RingPlan rings = {.bytes_per_sec = rate, .wanted_bytes = room->buffer_bytes};
+
+    if (has_stacks)
+        rings.wanted_bytes = MAX(rings.wanted_bytes, limit_ring_bytes_for(WANTED_SEC * rate));
+    rings.bytes = limit_ring_bytes(rings.wanted_bytes, room->cpus->n, share);
+    rings.span_ms = limit_ring_span_ms(rings.bytes, rate);
+    rings.is_small =
+        rings.bytes * 2 <= room->buffer_bytes || (has_stacks && rings.span_ms < SPAN_MIN_MS);
+    return rings;
+}
+
+RingPlan ring_plan(Plan *plan, const RingRoom *room) {
+    RingPlan rings = ring_plan_now(plan, room);
+
+    while (rings.span_ms < SPAN_MIN_MS && plan_halve_stacks(plan))
+        rings = ring_plan_now(plan, room);
+    return rings;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "capture/plan/ring-plan.h"
+
+#include "test.h"
+#include "util/macro.h"
+
+/* Rings on hosts that are made up. */
+
+#define K 1024ULL
+#define M (1024ULL * K)
+#define G (1024ULL * M)
+
+enum { CPUS_MAX = 256, EVENTS_MAX = 2 };
+
+static unsigned numbers[CPUS_MAX];
+
+static CpuList first_cpus(size_t n) {
+    for (unsigned i = 0; i < n; i++)
+        numbers[i] = i;
+    return (CpuList){.cpus = numbers, .n = n};
+}
+
+static PlanEvent clock_at(uint64_t hz, uint32_t stack_bytes, bool is_unwound) {
+    return (PlanEvent){.attr = {.flags = hz > 0 ? PD_ATTR_FREQ : 0,
+                                .sample_period = hz > 0 ? hz : 1,
+                                .sample_type = stack_bytes > 0 ? PD_SAMPLE_STACK_USER : 0,
+                                .sample_stack_user = stack_bytes},
+                       .is_unwound = is_unwound,
+                       .leader = PLAN_NO_LEADER};
+}
+
+static RingPlan plan_rings(PlanEvent *event, size_t n_cpus, uint64_t left) {
+    CpuList cpus = first_cpus(n_cpus);
+    Plan plan = {.events = event, .n = 1};
+
+    return ring_plan(&plan,
+                     &(RingRoom){.cpus = &cpus, .buffer_bytes = 512 * K, .left_bytes = left});
+}
+
+TEST(rings_with_stacks_hold_two_seconds_on_hosts_of_any_size) {
+    /* clang-format off */
+    static const struct { size_t n_cpus; uint64_t budget, hz; uint32_t stack; uint64_t ring; } rows[] = {
+        { 1,   16 * M,   99,  16 * K, 8 * M  }, /* 512 MB */
+        { 2,   16 * M,   99,  16 * K, 4 * M  }, /* 2 GB */
+        { 8,   64 * M,   99,  16 * K, 4 * M  }, /* 16 GB */
+        { 64,  256 * M,  99,  8 * K,  2 * M  }, /* 64 GB */
+        { 256, 1 * G,    99,  8 * K,  2 * M  }, /* 256 GB */
+        { 64,  512 * M,  99,  16 * K, 4 * M  },
+        { 2,   94 * M,   999, 16 * K, 32 * M },
+        { 4,   64 * M,   499, 4 * K,  8 * M  },
+        { 1,   16 * M,   499, 4 * K,  8 * M  },
+    };
+    /* clang-format on */
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        PlanEvent event = clock_at(rows[i].hz, 16 * K, true);
+        RingPlan rings = plan_rings(&event, rows[i].n_cpus, rows[i].budget);
+
+        printf("# %zu CPUs: stacks of %u, rings of %llu hold %llu ms\n", rows[i].n_cpus,
+               event.attr.sample_stack_user, (unsigned long long)rings.bytes,
+               (unsigned long long)rings.span_ms);
+        CHECK_EQ(event.attr.sample_stack_user, rows[i].stack);
+        CHECK_EQ(rings.bytes, rows[i].ring);
+        CHECK(rings.span_ms >= 2000 && !rings.is_small);
+        CHECK(rings.bytes * rows[i].n_cpus <= rows[i].budget);
+    }
+}
+
+TEST(rings_that_are_too_small_for_4k_of_stack_are_reported) {
+    PlanEvent event = clock_at(999, 16 * K, true);
+    RingPlan rings = plan_rings(&event, 64, 64 * M);
+
+    CHECK_EQ(event.attr.sample_stack_user, 4 * K);
+    CHECK(rings.is_small && rings.span_ms < 2000);
+}
+
+TEST(sessions_with_stacks_leave_memory_to_others) {
+    uint64_t left = 16 * M, before = UINT64_MAX;
+
+    for (unsigned i = 0; i < 5; i++) {
+        PlanEvent event = clock_at(99, 16 * K, true);
+        RingPlan rings = plan_rings(&event, 2, left);
+
+        CHECK(rings.bytes <= before && 2 * rings.bytes <= left);
+        before = rings.bytes;
+        left -= 2 * rings.bytes;
+        if (i < 3)
+            CHECK(!rings.is_small && left >= 2 * 512 * K);
+    }
+}
+
+TEST(a_session_without_stacks_takes_its_buffers_as_long_as_there_are_any) {
+    PlanEvent event = clock_at(99, 0, false);
+
+    CHECK_EQ(plan_rings(&event, 2, 1 * M).bytes, 512 * K);
+    CHECK(!plan_rings(&event, 2, 1 * M).is_small);
+    CHECK(plan_rings(&event, 2, 512 * K).is_small);
+    CHECK_EQ(plan_rings(&event, 2, 1 * G).bytes, 512 * K);
+}
+
+TEST(stacks_that_are_stored_keep_their_size_in_rings_that_grow) {
+    PlanEvent event = clock_at(99, 16 * K, false);
+    RingPlan rings = plan_rings(&event, 2, 94 * M);
+
+    CHECK_EQ(event.attr.sample_stack_user, 16 * K);
+    CHECK(rings.bytes == 8 * M && !rings.is_small);
+    rings = plan_rings(&event, 64, 64 * M);
+    CHECK_EQ(event.attr.sample_stack_user, 16 * K);
+    CHECK(rings.is_small);
+}
+
+TEST(rates_of_events_that_share_a_ring_add_up) {
+    unsigned second[] = {1};
+    CpuList cpus = first_cpus(2);
+    PlanEvent events[EVENTS_MAX] = {clock_at(99, 0, false), clock_at(99, 0, false)};
+    Plan plan = {.events = events, .n = 2};
+    RingRoom room = {.cpus = &cpus, .buffer_bytes = 512 * K, .left_bytes = 64 * M};
+
+    CHECK_EQ(ring_plan(&plan, &room).bytes_per_sec, 2 * 99 * 250ULL);
+    events[1].cpus = (CpuList){.cpus = second, .n = 1};
+    CHECK_EQ(ring_plan(&plan, &room).bytes_per_sec, 2 * 99 * 250ULL);
+    events[0].cpus = (CpuList){.cpus = numbers, .n = 1};
+    CHECK_EQ(ring_plan(&plan, &room).bytes_per_sec, 99 * 250ULL);
+}
+
+TEST(stacks_of_events_without_a_rate_are_planned_for_99_hz) {
+    PlanEvent event = clock_at(0, 16 * K, true);
+    RingPlan rings = plan_rings(&event, 2, 94 * M);
+
+    CHECK(rings.bytes == 8 * M && !rings.is_small);
+    CHECK_EQ(event.attr.sample_stack_user, 16 * K);
+}
+
+TEST_MAIN()
