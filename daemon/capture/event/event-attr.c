@@ -8,13 +8,12 @@
 #include <time.h>
 
 /*
- * The policy, in the order in which perf record decides: what each sample holds, at which rate,
- * with which call graph, what is left out, and then what the leader of a group that is read with
- * each sample says for its members. The golden tests hold the result against what the real perf
- * opens.
+ * Makes the attr of an event, in the order in which perf record decides: what each sample holds, at
+ * which rate, with which call graph, what is excluded, and last what a group leader that reads its
+ * members means for them. The golden tests compare the result with what the real perf opens.
  *
- * Fallbacks are steps, each of which gives up one thing, in the order of what is missed least. The
- * kernel tells little by its error, so a step is taken where it may help.
+ * When the kernel refuses an attr, each fallback step gives up one thing; the least important one
+ * is given up first. The kernel's errno explains little, so every step that may help is tried.
  */
 
 enum {
@@ -24,7 +23,7 @@ enum {
 
 #define PRECISE_MASK (3ULL << PRECISE_MASK_SHIFT)
 
-/* The registers that an unwinder begins with: all that user code has but segments that are flat. */
+/* The registers that an unwinder starts with: all of user code except flat segments. */
 #if defined(__x86_64__)
 static const uint64_t user_registers = 0xff0fff;
 #elif defined(__aarch64__)
@@ -59,7 +58,7 @@ static uint64_t event_attr_bounded_rate(const EventPolicy *policy, uint64_t hz) 
     return policy->max_frequency_hz > 0 ? MIN(hz, policy->max_frequency_hz) : hz;
 }
 
-/* A fixed period stands in the attr, so that no sample needs to tell it. */
+/* A fixed period is in the attr, so a sample does not need it. */
 static void event_attr_settle_rate(const EventSpec *s, const EventPolicy *policy, PdAttr *a) {
     uint64_t hz = s->frequency_hz;
 
@@ -78,7 +77,7 @@ static void event_attr_settle_rate(const EventSpec *s, const EventPolicy *policy
 }
 
 static void event_attr_settle_stack(const EventSpec *s, const EventPolicy *policy, PdAttr *a) {
-    /* The session's size goes with the session's call graph. */
+    /* StackSize= belongs to the session's call graph. */
     uint32_t of_session = s->call_graph == EVENT_CALL_GRAPH_UNSET ? policy->stack_bytes : 0;
     uint32_t bytes = s->stack_bytes ? s->stack_bytes : of_session;
 
@@ -177,7 +176,7 @@ static int event_attr_settle_one(const EventList *list, size_t i, const EventPol
     return r < 0 ? r : event_attr_settle_call_graph(s, policy, a, error, error_size);
 }
 
-/* Each sample brings the counts of its group, whose members then take no samples themselves. */
+/* Each sample brings the counts of its group, so the members take no samples themselves. */
 static void event_attr_settle_reads(const EventList *list, PdAttr *attrs) {
     for (size_t i = 0; i < list->n; i++) {
         const EventSpec *s = &list->specs[i], *leader = &list->specs[s->leader];
@@ -238,7 +237,8 @@ int event_attrs_settle(const EventList *list, const EventPolicy *policy, PdAttr 
 typedef struct Step {
     int errors[4];
     const char *given_up;
-    bool (*take)(PdAttr *a, const EventPolicy *policy); /* false: nothing there to give up */
+    bool (*take)(PdAttr *a,
+                 const EventPolicy *policy); /* false: the attr has nothing of this to give up */
 } Step;
 
 static bool event_attr_drop_flag(PdAttr *a, uint64_t flag) {
@@ -270,7 +270,7 @@ static bool event_attr_drop_branch_index(PdAttr *a, const EventPolicy *policy _u
     return had;
 }
 
-/* On machines with several kinds of CPU the upper half says which. */
+/* On machines with several kinds of CPU the upper half of config selects the kind. */
 static bool event_attr_take_clock(PdAttr *a, const EventPolicy *policy) {
     if (a->type != PERF_TYPE_HARDWARE || (a->config & UINT32_MAX) != PERF_COUNT_HW_CPU_CYCLES)
         return false;
@@ -304,7 +304,8 @@ static bool event_attr_drop_cgroup(PdAttr *a, const EventPolicy *policy _unused_
     return had;
 }
 
-/* Of no use where only the kernel is counted, nor for tracepoints, whose data needs the rights. */
+/* Excluding the kernel does not help an event that counts only the kernel, nor a tracepoint, whose
+ * data needs the same rights. */
 static bool event_attr_drop_kernel(PdAttr *a, const EventPolicy *policy _unused_) {
     if (a->flags & (PD_ATTR_EXCLUDE_KERNEL | PD_ATTR_EXCLUDE_USER) ||
         a->type == PERF_TYPE_TRACEPOINT)

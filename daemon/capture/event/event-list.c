@@ -10,12 +10,12 @@
 #include "capture/event/event-symbol.h"
 
 /*
- * The frame of the event grammar: events by commas, groups in braces, and in each event the word
- * that says what it is. The text is walked once from left to right by a parser that nests no
- * deeper than event in group; terms, modifiers, PMUs and tracepoints have files of their own.
+ * The frame of the event grammar: events separated by commas, groups in braces, and in each event
+ * the word that names it. The parser reads the text once from left to right and nests no deeper
+ * than an event in a group; terms, modifiers, PMUs and tracepoints have files of their own.
  *
- * A word may be many things, so it is tried in this order: a name that every machine has, a raw
- * number, an event that a PMU lists in sysfs, a tracepoint, a name that libpfm4 knows.
+ * A word may have several meanings, so they are tried in this order: a name that every machine has,
+ * a raw number, an event that a PMU lists in sysfs, a tracepoint, a name that libpfm4 knows.
  */
 
 enum { ERROR_TEXT_MAX = 1024 };
@@ -86,7 +86,7 @@ static Bytes event_list_take_number(EventParser *p) {
     return digits;
 }
 
-/* Behind "mem:": an address, a length, and what is watched for. */
+/* Parses what follows "mem:": an address, a length, and which accesses count. */
 static int event_list_parse_breakpoint(EventParser *p) {
     uint64_t address, length = 0;
     EventSpec *s;
@@ -122,7 +122,7 @@ static int event_list_parse_breakpoint(EventParser *p) {
     return 0;
 }
 
-/* A name of the machine, a raw number: -ENOENT when it is neither. */
+/* A name that every machine has, or a raw number: -ENOENT when it is neither. */
 static int event_list_parse_symbol(EventParser *p, Bytes word) {
     size_t first = p->list->n;
     EventSpec found = {};
@@ -145,7 +145,7 @@ static int event_list_parse_symbol(EventParser *p, Bytes word) {
     return event_spread(p, first);
 }
 
-/* "1:0": type and config as numbers. */
+/* Type and config as numbers: "1:0". */
 static int event_list_parse_numeric(EventParser *p, Bytes word) {
     uint64_t type, config;
     EventSpec *s;
@@ -164,8 +164,8 @@ static int event_list_parse_numeric(EventParser *p, Bytes word) {
     return 0;
 }
 
-/* libpfm4 has modifiers of its own, so it is asked with all of the text, and then without what
- * stands behind the last colon. */
+/* libpfm4 has modifiers of its own, so it is asked for the whole text first, and then for the text
+ * before the last colon. */
 static int event_list_parse_pfm(EventParser *p) {
     size_t n = strcspn(p->event, ",{}/");
     char text[EVENT_TEXT_MAX];
@@ -199,7 +199,7 @@ static int event_list_module_is_missing(EventParser *p, Bytes word) {
                       (int)word.size, (const char *)word.data);
 }
 
-/* Machines without counters have no PMU `cpu`, and it is good to know that this is why. */
+/* Machines without counters have no PMU `cpu`; the message names this reason. */
 static int event_list_unknown_pmu(EventParser *p, Bytes word) {
     EventNear near = {.wanted = word};
     char hint[1024], **names = NULL;
@@ -216,7 +216,7 @@ static int event_list_unknown_pmu(EventParser *p, Bytes word) {
                       (int)word.size, (const char *)word.data, hint);
 }
 
-/* The words may be those of a tracepoint, and nobody can tell. */
+/* Without tracefs it is unknown whether the words name a tracepoint. */
 static bool event_list_lacks_tracefs(const EventParser *p) {
     _cleanup_close_ int fd = -1;
 
@@ -258,7 +258,7 @@ static int event_list_parse_tracepoint(EventParser *p, Bytes system, EventNear *
     return r;
 }
 
-/* What the word at p->at asks for. */
+/* Adds what the word at p->at names. */
 static int event_list_parse_what(EventParser *p) {
     Bytes word = event_list_take_word(p);
     EventNear near = {};
@@ -332,8 +332,8 @@ static bool event_list_same_pmu(const EventSpec *a, const EventSpec *b) {
     return a->cpus && b->cpus ? strcmp(a->cpus, b->cpus) == 0 : a->cpus == b->cpus;
 }
 
-/* Members that count on other CPUs than their leader make a group of their own: in order, each
- * group in one stretch. What counts anywhere stays with the first. */
+/* Members that count on other CPUs than their leader form groups of their own, each in one stretch.
+ * Members that count on any CPU stay with the first. */
 static void event_list_gather_groups(EventSpec *specs, size_t first, size_t n) {
     for (size_t leader = first; leader < n;) {
         size_t end = leader + 1;
@@ -375,7 +375,7 @@ static bool event_list_is_group(const char *at) {
     return at[strspn(at, word_letters)] == '{';
 }
 
-/* The comma that ends the event or group at `at`, or the end of the text. */
+/* Returns the comma that ends the event or group at `at`, or the end of the text. */
 static const char *event_list_item_end(const char *at) {
     bool has_terms = true, in_terms = false, begins = true;
     unsigned depth = 0;

@@ -6,10 +6,10 @@
 #include "perfdata/event/format.h"
 
 /*
- * The letters behind an event or a group. They say what is counted as soon as one of them speaks
- * of it, so `u` alone leaves out the kernel, and `uk` does not. A group's letters go on where those
- * of each member ended. Guests are left out unless a letter speaks of them; that other letters
- * bring them in again is what perf record does, and what a recording is compared with.
+ * The letters behind an event or a group. The first letter that names a privilege level excludes
+ * the others, so `u` alone excludes the kernel, and `uk` does not. The letters of a group follow
+ * those of each member. Guests are excluded unless a letter includes them; perf record includes
+ * them again with some other letters, and so does this file, because recordings are compared.
  */
 
 enum {
@@ -19,7 +19,7 @@ enum {
 
 static const char letters[] = "ukhHGpPSDIWeb";
 
-/* Letters that speak of one kind of thing: the first of them leaves out all the others. */
+/* Letters that name one kind of thing: the first of them excludes all the others. */
 static void event_modifier_leave_in(EventSpec *s, bool *spoken, uint64_t all, uint64_t mode) {
     if (!*spoken)
         s->flags |= all;
@@ -113,7 +113,7 @@ int event_modifiers(EventParser *p, size_t first, bool add) {
         event_modifier_apply(s, p->at, n, add);
         if (s->precise > PRECISE_MAX)
             return event_fail(p, -EINVAL, "has the modifier 'p' more than three times");
-        /* Only who leads a group can be pinned or exclusive. */
+        /* Only the leader of a group can be pinned or exclusive. */
         if (s->leader != i)
             s->flags = (s->flags & ~(PD_ATTR_PINNED | PD_ATTR_EXCLUSIVE)) |
                        (before & (PD_ATTR_PINNED | PD_ATTR_EXCLUSIVE));

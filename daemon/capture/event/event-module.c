@@ -7,7 +7,8 @@
 
 /*
  * An event of a kernel module that is not loaded looks like one that does not exist. modules.dep
- * has a line for each module that is installed: its path below the folder, a colon, what it needs.
+ * has a line for each installed module: its path below the folder, a colon, the modules that it
+ * needs.
  */
 
 enum { PATH_SIZE = 512 };

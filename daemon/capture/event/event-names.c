@@ -8,7 +8,7 @@
 
 /*
  * Names of what the kernel shows as folders: PMUs, their events and terms, tracepoints and their
- * systems. Nothing says how many there are, so what goes beyond all reason is left out.
+ * systems. The kernel sets no limit, so names beyond a generous one are skipped.
  */
 
 enum { NAMES_MAX = 8192 };
@@ -28,7 +28,7 @@ static int event_names_compare(const void *a, const void *b, void *compare) {
 int event_names_read(DIR *dir, bool (*is_wanted)(const struct dirent *entry, const void *userdata),
                      const void *userdata, int (*compare)(const char *a, const char *b),
                      char ***ret) {
-    /* The end of the names is one element more. */
+    /* One more element ends the names. */
     char **names = calloc(1, sizeof(*names)), **slot;
     const struct dirent *entry;
     size_t n = 1;
@@ -52,7 +52,7 @@ int event_names_read(DIR *dir, bool (*is_wanted)(const struct dirent *entry, con
     return 0;
 }
 
-/* Matches a character with one place of the pattern, and returns where the next place begins. */
+/* Matches a character with one place of the pattern and returns where the next place begins. */
 static bool event_names_match_one(const char *pattern, char c, const char **ret_next) {
     const char *p = pattern + 1;
     bool matches = false;

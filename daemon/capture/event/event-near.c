@@ -6,7 +6,7 @@
 
 #include "util/macro.h"
 
-/* Which events, terms and PMUs were probably meant by a name that does not exist. */
+/* Finds the events, terms and PMUs that a user probably meant by a name that does not exist. */
 
 void event_near_offer(EventNear *near, const char *name) {
     size_t n = near->wanted.size;

@@ -6,7 +6,7 @@
 
 enum { EVENT_WORD_MAX = 256 }; /* bytes of one name */
 
-/* Names that are near to one that does not exist. */
+/* Names that are similar to one that does not exist. */
 typedef struct EventNear {
     NearNames names;
     Bytes wanted;

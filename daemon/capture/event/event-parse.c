@@ -14,10 +14,10 @@
 
 enum { SHOWN_MAX = 200 /* bytes of an event in a sentence about it */ };
 
-/* From the event's first byte to the comma that would end it. */
+/* The text from the event's first byte to the comma that ends it. */
 static Bytes event_text(const EventParser *p) {
     const char *from = p->event;
-    /* In an address with a length one slash stands alone. */
+    /* In an address with a length one slash has no partner. */
     bool has_terms = strncmp(from, "mem:", 4) != 0, in_terms = false;
     size_t n = 0;
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What the files of the event grammar share: the place in the text, the list that grows, the
- * sentence about a failure; and what each of these files has for the others.
+ * What the files of the event grammar share: the position in the text, the list that grows, the
+ * sentence about a failure, and the functions that each file offers to the others.
  */
 
 #include <dirent.h>
@@ -17,7 +17,7 @@
 
 typedef struct EventParser {
     const char *text, *at; /* NUL at the end */
-    const char *event;     /* where the event at hand begins */
+    const char *event;     /* where the current event begins */
     const EventHost *host;
     EventList *list;
     char *error;
@@ -28,33 +28,33 @@ typedef struct EventParser {
 
 /* -- event-parse.c -- */
 
-/* Writes "Event 'TEXT' at offset N " and the rest; r. */
+/* Writes "Event 'TEXT' at offset N " and the rest to the error; returns r. */
 int event_fail(EventParser *p, int r, const char *format, ...) _printf_(3, 4);
-/* A zeroed spec at the end, excluding guests as perf record does; NULL: no memory, or too many,
- * and *ret_error (told) is why. */
+/* Appends a zeroed spec, which excludes guests as perf record does. NULL: there is no memory or
+ * there are too many; *ret_error is the reason, and the sentence is written. */
 EventSpec *event_list_add(EventParser *p, int *ret_error);
 static inline char *event_strdup(Bytes b) {
     return strndup((const char *)b.data, b.size);
 }
-/* "0x1f" or "31", all of it. */
+/* The whole text must be a number: "0x1f" or "31". */
 int event_number(Bytes text, uint64_t *ret);
 
 /* -- event-modifier.c -- */
 
-/* Letters at p->at, none being fine, for the specs from `first` on; `add` to what they have (a
- * group's). */
+/* Parses letters at p->at (there may be none) for the specs from `first` on; `add` appends them to
+ * the letters of a group. */
 int event_modifiers(EventParser *p, size_t first, bool add);
 
 /* -- event-term.c -- */
 
-/* "/term,term/" at p->at, or nothing, for the specs from `first` on. */
+/* Parses "/term,term/" at p->at, or nothing, for the specs from `first` on. */
 int event_terms(EventParser *p, size_t first);
-/* What a PMU has in its folder `events`, for one spec of that PMU. */
+/* Applies the terms that a PMU's folder `events` has for this event to one spec of that PMU. */
 int event_alias_terms(EventParser *p, EventSpec *spec, Bytes alias);
 
 /* -- event-sysfs.c: /sys/bus/event_source/devices -- */
 
-enum { EVENT_VALUE_MAX = 4096 }; /* bytes of a file there */
+enum { EVENT_VALUE_MAX = 4096 }; /* bytes of a file of a PMU */
 
 /* The text of a file of a PMU, or of one in its `folder`; -ENOENT: there is none. */
 int event_pmu_value(const EventHost *host, const char *pmu, const char *folder, Bytes name,
@@ -67,45 +67,47 @@ typedef struct EventFormat {
     uint64_t bits;
 } EventFormat;
 
-/* The bits that a term of that PMU sets; -ENOENT: there is none of that name. */
+/* The bits that a term of that PMU sets; -ENOENT: the PMU has no such term. */
 int event_pmu_format(const EventHost *host, const char *pmu, Bytes name, EventFormat *ret);
 /* The names in a folder of a PMU ("format", "events"), or with pmu NULL all PMUs, in order. */
 int event_pmu_names(const EventHost *host, const char *pmu, const char *folder, char ***ret);
 
 /* -- event-pmu.c: PMUs by name -- */
 
-/* Adds a spec for a PMU by its name, or one for each whose name begins so (`uncore_imc` for
- * uncore_imc_0 …) or is matched; -ENOENT (not told) when there is none. */
+/* Adds a spec for the PMU of this name, or one for each whose name begins with it (`uncore_imc` for
+ * uncore_imc_0 …) or matches. -ENOENT, without a sentence: there is none. */
 int event_add_pmus(EventParser *p, Bytes name);
-/* Adds a spec for each PMU that has an event of this name, taken in; -ENOENT (not told). */
+/* Adds a spec for each PMU that has an event of this name, and applies the event's terms. -ENOENT,
+ * without a sentence: none has. */
 int event_add_alias(EventParser *p, Bytes name);
-/* On machines with several kinds of CPU, makes one spec for each kind out of the only one from
- * `first` on, which counts something that every PMU has. */
+/* On machines with several kinds of CPU, replaces the only spec from `first` on, which counts
+ * something that every PMU has, by one for each kind. */
 int event_spread(EventParser *p, size_t first);
 /* -- event-module.c -- */
 
-/* The name of a tracepoint's system or of a PMU is that of a kernel module that is installed and
- * not loaded: so it is not known whether the module has the event. */
+/* Whether the name of a tracepoint's system or of a PMU is that of an installed kernel module that
+ * is not loaded, so that nobody knows whether it has the event. */
 bool event_module_is_missing(const EventHost *host, Bytes name);
 
 /* -- event-names.c -- */
 
-/* The names in a folder that are wanted, in order, up to a NULL. Closes `dir`. */
+/* The names in a folder for which is_wanted() holds, sorted, with a NULL at the end. Closes
+ * `dir`. */
 int event_names_read(DIR *dir, bool (*is_wanted)(const struct dirent *entry, const void *userdata),
                      const void *userdata, int (*compare)(const char *a, const char *b),
                      char ***ret);
 void event_names_free(char **names);
-/* A glob of *, ? and [set], in time bounded by the product of both lengths. */
+/* Matches a glob of *, ? and [set] in time bounded by the product of both lengths. */
 bool event_glob(const char *pattern, const char *name);
 
 /* -- event-tracepoint.c -- */
 
-/* Adds tracepoints, globs resolved; -ENOENT (not told) when there is no such system, or no such
- * tracepoint, about which `near` then knows more. */
+/* Adds tracepoints and resolves globs. -ENOENT, without a sentence: no such system or tracepoint
+ * exists; `near` has similar names. */
 int event_add_tracepoints(EventParser *p, Bytes system, Bytes name, EventNear *near);
 
 /* -- event-pfm.c -- */
 
-/* The event that libpfm4 knows by `text`, modifiers and all; -ENOENT: none, or it is not built in.
- */
+/* Asks libpfm4 for `text`, with all its modifiers. -ENOENT: it does not know the event, or is not
+ * built in. */
 int event_pfm(const char *text, EventSpec *spec);

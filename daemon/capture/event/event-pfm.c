@@ -13,12 +13,13 @@
 #endif
 
 /*
- * Names out of the vendors' manuals (`INST_RETIRED.ANY`, `amd64_fam17h_zen1::RETIRED_UOPS`), which
- * neither kernel nor sysfs knows: libpfm4 has them for the CPUs it knows. What it gives is type and
- * config; its own modifiers are part of the name.
+ * Names from the vendors' manuals (`INST_RETIRED.ANY`, `amd64_fam17h_zen1::RETIRED_UOPS`), which
+ * neither kernel nor sysfs know: libpfm4 has them for the CPUs that it supports. It returns type
+ * and config; its own modifiers are part of the name.
  *
- * Its tables are a megabyte of memory that few need, so it is loaded when a name is looked up that
- * nothing else knows, and let go again. Where it is not installed it knows no name.
+ * Its tables take a megabyte of memory, and few users need them, so the library is loaded for a
+ * name that nothing else knows, and unloaded afterwards. Where it is not installed, it knows no
+ * name.
  */
 
 #ifdef PROFD_HAS_LIBPFM
@@ -58,14 +59,14 @@ static uint64_t event_pfm_flags_of(const struct perf_event_attr *attr) {
                                                                   : flags | PD_ATTR_EXCLUDE_GUEST;
 }
 
-/* The library has tables that it fills while it is used. */
+/* The library has global tables and fills them while it works. */
 static bool event_pfm_encode(const char *text, pfm_perf_encode_arg_t *argument) {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     Pfm pfm = {};
     bool done;
 
     pthread_mutex_lock(&mutex);
-    /* Every level is on where nothing is said, as for any other event. */
+    /* Without a modifier every privilege level counts, as for any other event. */
     done = event_pfm_open(&pfm) == 0 && pfm.encode(text, PFM_PLM0 | PFM_PLM3 | PFM_PLMH,
                                                    PFM_OS_PERF_EVENT_EXT, argument) == PFM_SUCCESS;
     event_pfm_close(&pfm);

@@ -8,7 +8,7 @@
 #include "capture/event/event-symbol.h"
 
 /*
- * Events that name a PMU: one spec for each PMU that is meant. A driver may come or go while the
+ * Events that name a PMU: one spec for each PMU that matches. A driver may come or go while the
  * text is parsed.
  */
 
@@ -42,7 +42,7 @@ static int event_pmu_add(EventParser *p, const char *pmu) {
         return r;
     s->type = type;
     s->pmu = strdup(pmu);
-    /* Either a kind of CPU, or the one of each package that counts for all. */
+    /* The CPUs are either of one kind, or one of each package that counts for all of it. */
     if (event_pmu_value(p->host, pmu, "cpumask", (Bytes){}, cpus, sizeof(cpus)) < 0)
         (void)event_pmu_value(p->host, pmu, "cpus", (Bytes){}, cpus, sizeof(cpus));
     s->cpus = cpus[0] ? strdup(cpus) : NULL;
@@ -169,7 +169,7 @@ int event_spread(EventParser *p, size_t first) {
         s->name = event_pmu_spread_name(pmus[i], p, meant.is_auto);
         s->config = meant.config;
         if (meant.type != PERF_TYPE_RAW) {
-            /* The kernel takes the PMU from the upper half. */
+            /* The kernel reads the PMU from the upper half. */
             s->config |= (uint64_t)s->type << 32;
             s->type = meant.type;
         }

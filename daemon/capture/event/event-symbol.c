@@ -10,8 +10,8 @@
 #include "util/macro.h"
 
 /*
- * Events that have a name of their own on every machine: software, hardware, and the caches, whose
- * names are put together of a cache, an operation and a result in many spellings.
+ * Events that have a name on every machine: software, hardware, and caches. The name of a cache
+ * event consists of a cache, an operation and a result, each with several spellings.
  */
 
 /* clang-format off */
@@ -111,7 +111,7 @@ static const struct {
 };
 /* clang-format on */
 
-/* What follows `prefix` and a dash, or nothing at all; NULL: it does not begin so. */
+/* What follows `prefix` and a dash, or an empty text; NULL: it does not begin with `prefix`. */
 static const char *event_symbol_after(const char *text, const char *prefix) {
     size_t n = strlen(prefix);
 
@@ -120,7 +120,7 @@ static const char *event_symbol_after(const char *text, const char *prefix) {
     return text + n + (text[n] == '-');
 }
 
-/* "load-misses": an operation and a result, either of them, in either order; empty: reads. */
+/* An operation and a result, in either order ("load-misses"); both may be missing: reads. */
 static int event_symbol_parse_cache_words(const char *rest, unsigned cache, EventSpec *spec) {
     int op = -1, result = -1;
 
@@ -171,7 +171,7 @@ int event_symbol(Bytes name, EventSpec *spec) {
             spec->type = symbols[i].type;
             spec->config = symbols[i].config;
             spec->is_auto = strcmp(word, auto_name) == 0;
-            /* What a program hands over is told each time. */
+            /* Each output of a BPF program is a sample. */
             spec->default_period = symbols[i].type == PERF_TYPE_SOFTWARE &&
                                    symbols[i].config == PERF_COUNT_SW_BPF_OUTPUT;
             return 0;

@@ -9,14 +9,14 @@
 #include "util/file.h"
 
 /*
- * The PMUs of this machine, as the kernel describes them below /sys/bus/event_source/devices: a
- * folder each with its type, what the bits of its terms are, events by name, and the CPUs it counts
- * on. Nothing is kept: a text is parsed at a start or a reload, and drivers come and go.
+ * The PMUs of this machine, as the kernel describes them below /sys/bus/event_source/devices: each
+ * has a folder with its type, the bits of its terms, events by name, and the CPUs on which it
+ * counts. Nothing is cached: texts are parsed only at a start or a reload, and drivers come and go.
  */
 
 enum { PATH_SIZE = 1024 };
 
-/* Words go into paths: no slash can be in them, and nothing that begins with a dot is one. */
+/* Words become parts of paths: a word with a slash or with a dot at its beginning is refused. */
 static int event_sysfs_make_path(const EventHost *host, char *ret, const char *pmu,
                                  const char *folder, Bytes name) {
     int n;
@@ -39,7 +39,7 @@ int event_pmu_value(const EventHost *host, const char *pmu, const char *folder, 
     if (r < 0)
         return r;
     r = file_read_text(path, ret, size);
-    /* A folder's name where an event's is looked for, and what else makes no event. */
+    /* An event whose file cannot be read, such as a folder, counts as missing. */
     return r < 0 ? -ENOENT : 0;
 }
 
@@ -67,7 +67,7 @@ int event_pmu_alias(const EventHost *host, const char *pmu, Bytes name, char *re
     return event_pmu_value(host, pmu, "events", name, ret, size);
 }
 
-/* "0-7,32-35" */
+/* A list of CPUs: "0-7,32-35". */
 static int event_sysfs_parse_bits(const char *at, uint64_t *ret) {
     uint64_t bits = 0;
 

@@ -9,13 +9,13 @@
 #include "util/text.h"
 
 /*
- * What stands between slashes: terms that every event has (config, period, call-graph …), in one
- * table, and those of a PMU, which its folder `format` gives bits to and its folder `events` whole
- * sets of values. Terms are read first and then applied to each spec, since one text may have come
- * to several PMUs.
+ * The terms between slashes: those of every event (config, period, call-graph …), which are rows of
+ * one table, and those of a PMU, whose bits are in its folder `format`, and whose folder `events`
+ * has sets of values. Terms are read first and then applied to each spec, since one text may have
+ * produced specs for several PMUs.
  *
- * As in perf a value of a PMU's term is added to what is there: an event of sysfs with a default
- * for one of its terms keeps the bits of the default when the term is given again.
+ * As in perf, the value of a PMU's term is added to the bits that are set: an event of sysfs with a
+ * default for one of its terms keeps the bits of the default when the term is given again.
  */
 
 enum {
@@ -189,7 +189,7 @@ static const TermRow rows[] = {
 /* -- reading ------------------------------------------------------------------------------------
  */
 
-/* The text of a value: quoted, or up to what may follow. */
+/* The text of a value: quoted, or up to the next separator. */
 static const char *event_term_read_value(const char *at, Bytes *ret) {
     size_t n;
 
@@ -203,7 +203,8 @@ static const char *event_term_read_value(const char *at, Bytes *ret) {
     return at + n;
 }
 
-/* Terms up to a '/' or the end. Returns their number, or a negative errno (told). */
+/* Reads terms up to a '/' or the end. Returns their number, or a negative errno after it wrote the
+ * sentence. */
 static int event_term_read_terms(EventParser *p, const char **at, Term *terms) {
     int n = 0;
 
@@ -235,7 +236,7 @@ static int event_term_read_terms(EventParser *p, const char **at, Term *terms) {
 /* -- the terms of a PMU -------------------------------------------------------------------------
  */
 
-/* The value's bits, lowest first, to where the format has them. */
+/* Moves the value's bits, lowest first, to the positions of the format. */
 static uint64_t event_term_spread(uint64_t bits, uint64_t value) {
     uint64_t out = 0;
 
@@ -311,7 +312,7 @@ static int event_term_apply_one(EventParser *p, EventSpec *s, const Term *t, boo
         return 0;
     if (!s->pmu)
         return event_term_unknown(p, s, t);
-    /* perf knows an event of the folder by its name alone, and as event=NAME. */
+    /* perf accepts an event of the folder by its name alone, and as event=NAME. */
     if (!in_alias && !t->has_value)
         r = event_alias_terms(p, s, t->name);
     else if (!in_alias && !t->is_number && bytes_equal_str(t->name, "event"))
@@ -321,7 +322,7 @@ static int event_term_apply_one(EventParser *p, EventSpec *s, const Term *t, boo
     return r == -ENOENT ? event_term_unknown(p, s, t) : r;
 }
 
-/* An event of sysfs may leave a value open, as "lpar=?"; the others' terms then give it. */
+/* An event of sysfs may leave a value open, as "lpar=?"; the other terms must define it. */
 static bool event_term_is_open(const Term *t) {
     return t->has_value && bytes_equal_str(t->value, "?");
 }

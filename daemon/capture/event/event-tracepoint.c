@@ -9,8 +9,8 @@
 
 /*
  * Tracepoints: "sched:sched_switch", and globs on either side of the colon. tracefs belongs to
- * root, so the host opens what is read: the id of one tracepoint, and for globs the folder of a
- * system or that of all systems, of which nothing but names can be read.
+ * root, so the keeper opens what is read: the id of one tracepoint, and for globs the folder of a
+ * system or of all systems, of which only names can be read.
  */
 
 enum {
@@ -21,7 +21,7 @@ static int event_tracepoint_open_tracefs(const EventParser *p, const char *path,
     return p->host->open_tracefs ? p->host->open_tracefs(p->host->userdata, path, ret_fd) : -ENOENT;
 }
 
-/* As the kernel makes them; above all nothing that leads out of the folder. */
+/* The names that the kernel makes; none leads out of the folder. */
 static bool event_tracepoint_is_name(const char *name) {
     return name[0] != '.' &&
            name[strspn(
@@ -80,7 +80,7 @@ static bool event_tracepoint_is_matching(const struct dirent *entry, const void 
            strlen(entry->d_name) < EVENT_WORD_MAX && event_glob(pattern, entry->d_name);
 }
 
-/* The folders in a folder that `pattern` matches, in order. */
+/* The folders in a folder that `pattern` matches, sorted. */
 static int event_tracepoint_list_folder(const EventParser *p, const char *path, const char *pattern,
                                         char ***ret) {
     _cleanup_close_ int fd = -1;
@@ -96,7 +96,8 @@ static int event_tracepoint_list_folder(const EventParser *p, const char *path, 
     return event_names_read(dir, event_tracepoint_is_matching, pattern, strcmp, ret);
 }
 
-/* All that `pattern` matches in one system; what a module takes away meanwhile is passed over. */
+/* Adds all tracepoints of one system that `pattern` matches; skips those that a module removes
+ * meanwhile. */
 static int event_tracepoint_add_matching(EventParser *p, const char *system, const char *pattern) {
     char path[PATH_SIZE], **names = NULL;
     int r;
@@ -130,7 +131,7 @@ static int event_tracepoint_add_systems(EventParser *p, const char *system, cons
     return r;
 }
 
-/* What was meant: one of the system's names, if there is such a system, else one of the systems. */
+/* Offers similar names: those of the system, if it exists, else the systems. */
 static void event_tracepoint_look_near(const EventParser *p, const char *system, Bytes name,
                                        EventNear *near) {
     char path[PATH_SIZE], **names = NULL;
@@ -174,7 +175,7 @@ int event_add_tracepoints(EventParser *p, Bytes system, Bytes name, EventNear *n
         r = -ENOENT;
     if (r == -ENOENT) {
         event_tracepoint_look_near(p, s, name, near);
-        /* The name is borrowed from the text, the system only from us. */
+        /* The name is borrowed from the text, but the system from this function. */
         if (near->wanted.data == (const uint8_t *)s)
             near->wanted = system;
     }

@@ -8,11 +8,11 @@
 #include "util/text.h"
 
 /*
- * The tracing data of a recording is a container of files of tracefs, each behind its size, as
+ * The tracing data of a recording is a container of tracefs files, each behind its size, as
  * trace.dat has them in version 0.6: byte order and sizes of this machine, the layout of a page of
  * the ring, formats of ftrace's own events and then those of the systems, symbols, the texts of
- * trace_printk, command lines. perf record leaves symbols empty, and so do we with command lines,
- * which the COMM records of the recording tell.
+ * trace_printk, command lines. perf record leaves the symbols empty. The command lines are empty
+ * too, because the COMM records of the recording have them.
  */
 
 enum {
@@ -47,7 +47,8 @@ static int event_tracing_read_file(const EventHost *host, const char *path, Buff
     }
 }
 
-/* The file behind its size, a u64 or (for_small) a u32. One that may be missing is empty then. */
+/* Appends the file behind its size, a u64 or (for_small) a u32. A file that may be missing counts
+ * as empty. */
 static int event_tracing_put_file(const EventHost *host, const char *path, bool is_small,
                                   bool may_miss, Buffer *out) {
     size_t at = out->size, head = is_small ? 4 : 8;
@@ -87,7 +88,7 @@ static bool event_tracing_is_ftrace(const EventSpec *s) {
     return s->system && strcmp(s->system, "ftrace") == 0;
 }
 
-/* The same one may be asked for twice, with other modifiers. */
+/* The same tracepoint may occur twice, with other modifiers. */
 static bool event_tracing_is_first(const EventList *list, size_t i) {
     for (size_t j = 0; j < i; j++)
         if (list->specs[j].system && list->specs[j].config == list->specs[i].config)
@@ -101,7 +102,7 @@ static bool event_tracing_belongs(const EventList *list, size_t i, const char *s
     return s->system && strcmp(s->system, system) == 0 && event_tracing_is_first(list, i);
 }
 
-/* Their number, and each one's format. */
+/* Appends their number and each one's format. */
 static int event_tracing_put_system(const EventList *list, const EventHost *host,
                                     const char *system, Buffer *out) {
     uint32_t n = 0;
@@ -121,7 +122,7 @@ static int event_tracing_put_system(const EventList *list, const EventHost *host
     return r;
 }
 
-/* The event with which its system comes for the first time. */
+/* Whether the event is the first one of its system. */
 static bool event_tracing_begins_system(const EventList *list, size_t i) {
     const EventSpec *s = &list->specs[i];
 
