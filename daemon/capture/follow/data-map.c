@@ -5,18 +5,19 @@
 #include "capture/open/open-ring.h"
 
 /*
- * Data mappings. perf unwinds the stack in a sample by the unwind tables of an ELF file, where the
- * process has them mapped beside its code, and takes the lowest of its mappings as its base. So
- * while a session samples stacks, an event records mappings that are not executed; no other session
- * needs them. It has rings of its own: a program that maps, unmaps or protects memory in a loop
- * fills a ring within milliseconds, and must not cost anybody a fork, a name or a mapping of code.
+ * Data mappings. perf unwinds the stack in a sample with the unwind tables of an ELF file, at the
+ * address where the process has them mapped beside its code, and takes the lowest of its mappings
+ * as its base. So while a session samples stacks, an event records mappings that are not executed;
+ * no other session needs them. It has rings of its own: a program that maps, unmaps or protects
+ * memory in a loop fills a ring within milliseconds, and this must not cost anybody a fork, a name
+ * or a mapping of code.
  *
- * The rings are opened and closed on the main thread: with the first session that samples stacks
- * and with the end of the last one. Through the keeper 256 of them took 0.12 s to open on a busy
- * host, and 0.01 s to close.
+ * The main thread opens these rings with the first session that samples stacks and closes them with
+ * the last one. Through the keeper 256 of them took 0.12 s to open on a busy host, and 0.01 s to
+ * close.
  */
 
-/* A CPU without is no failure: most stacks need only what ran before. */
+/* A CPU without such a ring is no failure: most stacks need only mappings from before. */
 void data_open_missing(Sampler *sampler) {
     for (size_t i = 0; sampler->records_data && i < sampler->side_band.n; i++) {
         unsigned cpu = sampler->side_band.rings[i]->cpu;

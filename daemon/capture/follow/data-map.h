@@ -3,7 +3,7 @@
 
 #include "capture/open/sampler-state.h"
 
-/* Data mappings are recorded while a session samples stacks, and no longer. */
+/* Starts to record data mappings when a session samples stacks, and stops when none does. */
 void data_update(Sampler *sampler);
-/* On each CPU that has side-band and lacks them. */
+/* Opens the rings of data mappings on each CPU that has side-band and lacks one. */
 void data_open_missing(Sampler *sampler);

@@ -16,18 +16,18 @@
 #include "util/log.h"
 
 /*
- * Following processes, where whole CPUs are refused. Who must be followed is learned by looks at
- * who runs. A process inherited its events when side-band recorded its fork by one that was
- * followed then; to open events for it too would count it twice. Where that cannot be known, since
- * side-band was lost or went to an earlier recorder, it is taken to have inherited them. An event
- * whose thread has ended lives on in what that thread started; when the last of these is gone too
- * it hangs up, and is closed.
+ * Follows processes where the kernel refuses events of whole CPUs. The owner lists the running
+ * processes from time to time. A process inherited its events when side-band recorded its fork from
+ * a process that was followed then; events opened for it too would count it twice. When this is
+ * unknown, because side-band was lost or went to an earlier recorder, the process counts as one
+ * that inherited its events. The event of a thread that ended lives on in what the thread started;
+ * when the last of these is gone too, the event hangs up and is closed.
  */
 
 enum {
-    TRIES = 3, /* to find the threads of a process that starts some meanwhile */
+    TRIES = 3, /* to find the threads of a process that starts new ones meanwhile */
     FOLLOWED_TASKS_MAX = 65536,
-    KEPT_DESCRIPTORS = 256, /* for all but events */
+    KEPT_DESCRIPTORS = 256, /* reserved for everything but events */
     ANCESTORS_MAX = 64,
 };
 
@@ -79,7 +79,7 @@ static void follow_control_threads(const RingSet *set, const Followed *followed,
                 (void)counter_control(&set->rings[i]->counters[k], request);
 }
 
-/* For side-band and for what comes with it. */
+/* Whether the descriptors suffice for side-band and for the sessions. */
 static bool follow_has_room(const Sampler *sampler, const RingSet *set,
                             const SamplerSession *session, const Followed *followed) {
     uint64_t each = session ? session->plan.n : 1, limit;
@@ -92,8 +92,8 @@ static bool follow_has_room(const Sampler *sampler, const RingSet *set,
                              &limit) == 0;
 }
 
-/* Threads that one which had no events yet started meanwhile have none either, and those of one
- * that had some have them. */
+/* A thread without events starts threads without events, and a thread with events passes them on.
+ * So when a process started threads meanwhile, all its events are opened again. */
 static int follow_try_join(Sampler *sampler, const RingSet *set, const SamplerSession *session,
                            Followed *followed) {
     int r = 0;
@@ -117,7 +117,7 @@ static int follow_try_join(Sampler *sampler, const RingSet *set, const SamplerSe
     return r;
 }
 
-/* 1: it is followed now; 0: it is gone, or not for us to look into. */
+/* 1: it is followed now; 0: it is gone, or may not be observed. */
 static int follow_join(Sampler *sampler, RingSet *set, const SamplerSession *session,
                        const Followed *wanted) {
     Followed followed = *wanted;
@@ -146,7 +146,7 @@ static int follow_join(Sampler *sampler, RingSet *set, const SamplerSession *ses
     return 1;
 }
 
-/* By fork, from one that was followed when it did that. */
+/* Whether it inherited events: a process that was followed at the time of the fork started it. */
 static bool follow_has_inherited(const RingSet *set, const SamplerProcesses *running,
                                  uint32_t pid) {
     uint64_t forked_ns = 0, since_ns = followed_of(set)->since_ns;
@@ -187,7 +187,7 @@ static void follow_release(const RingSet *set, const SamplerSession *session, Fo
         follow_control_threads(set, followed, PERF_EVENT_IOC_ENABLE);
 }
 
-/* Its events are open already; only its threads are to be known. One that is gone is no loss. */
+/* Its events are open already; only its threads are unknown. If it is gone, nothing is lost. */
 static int follow_take_adopted(RingSet *set, Followed *wanted) {
     int r = follow_read_tids(wanted->pid, wanted);
 
@@ -221,7 +221,7 @@ static int follow_in_set(Sampler *sampler, RingSet *set, const SamplerSession *s
     return follow_join(sampler, set, session, &wanted);
 }
 
-/* What it started meanwhile goes on, and begins with samples at last. */
+/* Forgets processes that ended. What they started goes on, and their samples begin at last. */
 static void follow_forget_gone(RingSet *set, const SamplerSession *session, uint32_t keeper) {
     for (size_t i = followed_of(set)->n; i-- > 0;) {
         Followed *followed = &set->followers->items[i];
@@ -233,7 +233,7 @@ static void follow_forget_gone(RingSet *set, const SamplerSession *session, uint
     }
 }
 
-/* The thread has ended, and all that it started. */
+/* Closes the events whose thread has ended, together with all that it started. */
 static void follow_close_hung(CpuRing *ring) {
     _cleanup_free_ struct pollfd *fds = calloc(ring->n_counters, sizeof(*fds));
 
@@ -268,7 +268,7 @@ static int follow_end(RingSet *set, const SamplerSession *session, uint32_t keep
     return 0;
 }
 
-/* Side-band first, and samples only where there is side-band. */
+/* Side-band first: samples begin only where there is side-band. */
 static int follow_process(Sampler *sampler, const SamplerProcesses *running, size_t i) {
     uint32_t pid = running->pids[i];
     int r = follow_in_set(sampler, &sampler->side_band, NULL, running, i, false);

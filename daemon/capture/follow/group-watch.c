@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 /*
- * Hears at once of control groups that are made and removed. A session watches the lowest folder
- * above its group that exists: there the group comes and goes, or the next folder on the way to it.
- * Where the kernel gives no more watches, the look once a second is enough.
+ * Notices at once when control groups are made and removed. A session watches the lowest folder
+ * above its group that exists: there the group, or the next folder on the way to it, comes and
+ * goes. If the kernel grants no more watches, the lookup once a second is enough.
  */
 
 enum { EVENTS_BYTES = 4096 };
@@ -77,7 +77,7 @@ void group_watch_end(Sampler *sampler) {
     closep(&sampler->groups_watch);
 }
 
-/* The message only says that something happened: a look at the groups finds out what. */
+/* The message only says that something happened: looking up the groups finds out what. */
 void group_watch_read(const Sampler *sampler) {
     char events[EVENTS_BYTES];
 

@@ -3,10 +3,10 @@
 
 #include "capture/open/sampler-state.h"
 
-/* Hears of what happens around the group of the session from now on, or no more. */
+/* Begins or ends watching the group of the session. */
 void group_watch(SamplerSession *session);
 void group_unwatch(SamplerSession *session);
 int group_watch_begin(Sampler *sampler, LoopCallback on_change);
 void group_watch_end(Sampler *sampler);
-/* Forgets what it heard of so far. */
+/* Drops the messages that have arrived so far. */
 void group_watch_read(const Sampler *sampler);

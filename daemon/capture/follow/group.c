@@ -16,11 +16,11 @@
  * event was opened. A service that restarts gets a new group at the same path, and events of the
  * old one never sample again. So the path is looked up when something changes around it, and once a
  * second: when the group is gone, the session's rings are drained and closed, and the session
- * waits; when a group is there that its events are not for, they are opened anew. The number of a
- * group is never given again.
+ * waits; when another group is there than that of its events, they are opened again. The kernel
+ * never uses the number of a group twice.
  */
 
-#define LOOK_LATE_NS (2 * NS_PER_SECOND) /* without a look */
+#define LOOKUP_LATE_NS (2 * NS_PER_SECOND) /* after the previous lookup */
 
 static int group_open_tree(Sampler *sampler) {
     _cleanup_free_ CgroupTree *tree = NULL;
@@ -41,7 +41,7 @@ static int group_open_tree(Sampler *sampler) {
     return 0;
 }
 
-/* 0 with *ret_id 0: it does not exist. A negative errno: it is not known whether it does. */
+/* Returns 0 with *ret_id 0 if it does not exist; a negative errno if this is unknown. */
 static int group_look_up(const Sampler *sampler, const char *path, uint64_t *ret_id) {
     struct stat st;
 
@@ -114,19 +114,19 @@ void group_begin(SamplerSession *session) {
     group_log_change(session, 0);
 }
 
-/* A group that went is heard of at once, unless nothing hears or we were kept from looking. */
+/* With a watch the end of a group is noticed at once, unless the lookup was late. */
 static uint64_t group_gone_since(const SessionGroup *group, uint64_t now_ns) {
-    return group->watch > 0 && now_ns - group->seen_ns < LOOK_LATE_NS ? now_ns : group->seen_ns;
+    return group->watch > 0 && now_ns - group->seen_ns < LOOKUP_LATE_NS ? now_ns : group->seen_ns;
 }
 
-/* True: its events are not for the group that is there now. */
+/* Returns true if its events are not for the group that is there now. */
 static bool group_refresh(SamplerSession *session) {
     SessionGroup *group = &session->group;
     uint64_t now_ns = clock_monotonic_ns(), before = group->id, id;
 
     if (!group->is_followed)
         return false;
-    /* First, so that nothing happens between. */
+    /* Watch first, so that no change is missed in between. */
     group_watch(session);
     if (group_find(session->sampler, session->config.cgroup, &group->path, &id) < 0)
         return false;

@@ -5,16 +5,16 @@
 
 /* Looks up the group of a session that begins. */
 void group_begin(SamplerSession *session);
-/* Looks up the groups of all sessions. True: some session has to be opened anew; its rings are
- * marked as gone. */
+/* Looks up the groups of all sessions. Returns true if some session must be opened again; its rings
+ * are marked as gone. */
 bool groups_refresh(Sampler *sampler);
-/* The session's events are open again, if its group is there. */
+/* Must be called when the session's events are open again; its group may still be missing. */
 void group_opened(SamplerSession *session);
 
-/* Whether there is such a control group; true where that is not known. */
+/* Whether the control group exists; true if this is unknown. */
 bool sampler_group_exists(Sampler *sampler, const char *cgroup);
-/* The session's control group does not exist: it samples when the group is made. */
+/* Whether the session's control group is missing: the session samples as soon as it is made. */
 bool sampler_is_waiting(const SamplerSession *session);
-/* From when to when (or now) the session was without its group; true once for each gap that is
- * over, and each time while it goes on. */
+/* Returns from when to when (or now) the session was without its group: once for each gap that is
+ * over, and each time while one lasts. */
 bool sampler_take_group_gap(SamplerSession *session, uint64_t *ret_from_ns, uint64_t *ret_to_ns);

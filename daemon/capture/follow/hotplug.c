@@ -22,14 +22,14 @@
 #include "util/log.h"
 
 /*
- * CPUs that come and go. An event on a CPU that went away never samples again and nothing says so:
- * neither does its descriptor hang up, nor does enabling it fail. So we listen to the kernel's
- * messages about devices, which also tell of a CPU that was gone for a moment only, and read the
- * list of CPUs once a second for hosts and containers that give us no such messages. What a CPU
- * that went still held is drained, then its events are closed; on one that came side-band is opened
- * first, then what each session has there.
+ * CPUs that come and go. An event on a CPU that went away never samples again, and the kernel does
+ * not report it: its descriptor does not hang up, and enabling it does not fail. So we listen to
+ * the kernel's messages about devices, which also report a CPU that was gone only for a moment, and
+ * read the list of CPUs once a second for hosts and containers without such messages. The rings of
+ * a CPU that went are drained, then its events are closed; on a CPU that came side-band is opened
+ * first, then the events of each session.
  *
- * This is done on the main thread, between two sweeps: the events of one CPU are few, and those of
+ * This happens on the main thread, between two sweeps: the events of one CPU are few, and those of
  * a control group that was replaced are one for each event and CPU. Through the keeper an event
  * with a ring of 512K takes 0.1 ms to open and 0.04 ms to close, so 256 CPUs take some 35 ms for
  * each event of the session; the last one of a tracepoint takes some 35 ms to close, since the
@@ -38,8 +38,8 @@
 
 enum {
     UEVENT_BYTES_MAX = 8192,
-    RETRIES_AT_ONCE = 3, /* to open on a CPU that refuses, one a tick */
-    RETRY_TICKS = 32,    /* between two later ones */
+    RETRIES_AT_ONCE = 3, /* on a CPU that refuses, one a tick */
+    RETRY_TICKS = 32,    /* between two later retries */
 };
 
 static void hotplug_mark_gone(RingSet *set, unsigned cpu) {
@@ -49,11 +49,11 @@ static void hotplug_mark_gone(RingSet *set, unsigned cpu) {
         ring->is_gone = true;
 }
 
-/* "offline@/devices/system/cpu/cpu1", then NUL and the same as variables. */
+/* The message is "offline@/devices/system/cpu/cpu1", a NUL, and the same as variables. */
 static void hotplug_read_uevent(Sampler *sampler, const char *text) {
     unsigned cpu;
 
-    /* Events of processes outlive it. */
+    /* Events of processes outlive a CPU. */
     if (sampler_follows_processes(sampler))
         return;
     if (sscanf(text, "offline@/devices/system/cpu/cpu%u", &cpu) != 1)
@@ -79,7 +79,7 @@ static void hotplug_read_uevents(Sampler *sampler) {
         if (n <= 0)
             return;
         text[n] = '\0';
-        /* Anybody may send to the group of a namespace of his own; the kernel's port is 0. */
+        /* Any user may send to the group from a namespace of his own; the kernel's port is 0. */
         if (length == sizeof(from) && from.nl_pid == 0)
             hotplug_read_uevent(sampler, text);
         length = sizeof(from);
@@ -133,7 +133,7 @@ static bool hotplug_some_lacking(const Sampler *sampler) {
     return lacking;
 }
 
-/* As the kernel writes it: most of the time all that is to be known is that nothing has changed. */
+/* Returns the text of the kernel: usually it is compared only, because nothing has changed. */
 static int hotplug_read_online_text(Sampler *sampler, char *ret, size_t size) {
     ssize_t n;
 
@@ -148,7 +148,7 @@ static int hotplug_read_online_text(Sampler *sampler, char *ret, size_t size) {
     return 0;
 }
 
-/* True when the list is another one than before. */
+/* Returns true if the list has changed. */
 static bool hotplug_read_online(Sampler *sampler) {
     char text[sizeof(sampler->online_text)];
     CpuList online = {};
@@ -184,7 +184,7 @@ bool hotplug_is_due(Sampler *sampler) {
            hotplug_some_lacking(sampler);
 }
 
-/* Returns how many there were. */
+/* Returns the number of rings that it removed. */
 static unsigned hotplug_remove_gone(RingSet *set) {
     unsigned n = 0;
 
@@ -193,7 +193,7 @@ static unsigned hotplug_remove_gone(RingSet *set) {
 
         if (!hotplug_is_gone(ring))
             continue;
-        /* Ids are what tells of losses, and these are about to go. */
+        /* Losses are found by ids, which go with the counters. */
         for (size_t k = 0; ring->set->session && k < ring->n_counters; k++) {
             Counter *counter = &ring->counters[k];
 
@@ -206,12 +206,12 @@ static unsigned hotplug_remove_gone(RingSet *set) {
     return n;
 }
 
-/* Of side-band, which is on every CPU. */
+/* Rings of side-band, which is on every CPU. */
 typedef struct Changes {
     unsigned closed, opened;
 } Changes;
 
-/* A CPU that is away writes nothing more, so one whole sweep leaves its rings empty. */
+/* A CPU that is away writes nothing more, so one whole sweep empties its rings. */
 static int hotplug_drain_all(Sampler *sampler, const SamplerSinks *sinks) {
     int r = sampler_is_sweeping(sampler) ? 0 : 1;
 
@@ -236,8 +236,8 @@ static int hotplug_close_gone(Sampler *sampler, const SamplerSinks *sinks, Chang
     return 0;
 }
 
-/* What fails here and below is reported and tried again later: all goes on with the CPUs there are.
- */
+/* A failure here and below is logged and tried again later: recording goes on with the other
+ * CPUs. */
 static void hotplug_open_side_bands(Sampler *sampler, Changes *changes) {
     if (!hotplug_side_band_is_due(sampler))
         return;
@@ -265,7 +265,7 @@ static int hotplug_open_one(SamplerSession *session, unsigned cpu) {
     return r < 0 ? r : 1;
 }
 
-/* Samples without side-band of their CPU could not be resolved. */
+/* Opens events only on CPUs with side-band, without which samples could not be resolved. */
 static void hotplug_open_missing(SamplerSession *session) {
     const CpuList *online = &session->sampler->online;
 
@@ -301,7 +301,8 @@ void hotplug_check_partial(SamplerSession *session) {
     session->logged_partial = true;
 }
 
-/* 1: the side-band changed, which all sessions have in their tables; 2: only sessions did; 0. */
+/* Returns 1 if side-band changed, whose ids are in the tables of all sessions; 2 if only sessions
+ * changed; 0 if nothing did. */
 static int hotplug_rebuild(Sampler *sampler, bool all) {
     int r = all ? event_table_of_sampler(sampler) : 0, result = all ? 1 : 0;
 

@@ -5,10 +5,10 @@
 
 /* Whether sampler_refresh_cpus() has something to do, by messages and the list of CPUs. */
 bool hotplug_is_due(Sampler *sampler);
-/* Logs, once, a session that lacks CPUs. */
+/* Logs once that a session lacks CPUs. */
 void hotplug_check_partial(SamplerSession *session);
-/* Follows CPUs that came or went, and control groups that were made, removed or replaced: what the
- * rings of what is gone held was handed to the sinks, events of what is new are open and running,
- * the generation of the sessions concerned has changed. 1: CPUs changed; 2: sessions only; 0: all
- * is as it was. */
+/* Follows CPUs that came or went, and control groups that were made, removed or replaced.
+ * Afterwards the sinks have the records of closed rings, new events are open and running, and the
+ * generation of the sessions concerned has changed. Returns 1: CPUs changed; 2: only sessions
+ * changed; 0: nothing did. */
 int sampler_refresh_cpus(Sampler *sampler, const SamplerSinks *sinks);

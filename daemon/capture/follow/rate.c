@@ -9,7 +9,7 @@
 
 /* The kernel's limit on rates, which it lowers by itself when interrupts take too long. */
 
-/* The kernel's limit moved: those above it are throttled from now on. */
+/* Logs that the kernel's limit changed: sessions above it are throttled from now on. */
 void rate_watch(Sampler *sampler) {
     uint64_t max = limit_sample_rate(), before = sampler->max_rate_hz;
 

@@ -3,5 +3,5 @@
 
 #include "capture/open/sampler-state.h"
 
-/* Reads the kernel's limit and says which sessions are above it now. */
+/* Reads the kernel's limit and notes which sessions are above it now. */
 void rate_watch(Sampler *sampler);

@@ -5,15 +5,15 @@
 
 /*
  * Rings that fill wake the loop. The loop watches one descriptor of each ring, and the next one
- * when the thread of that one is gone.
+ * when the thread of the first is gone.
  */
 
 enum { WORTH_SAMPLES = 8, WORTH_SIDE_BAND = 16 };
 
 /*
- * A sweep takes what all rings hold, so that most of what this one tells of was taken with what
- * another told of before; with twice as many CPUs there are not twice as many sweeps. It tells
- * again before it holds much more than a sweep is for.
+ * A sweep empties all rings, so when a ring wakes the loop, another ring's sweep may just have
+ * taken most of its records; a new sweep is not worth it then, and twice as many CPUs do not cause
+ * twice as many sweeps. The ring wakes the loop again in time.
  */
 static bool watch_is_worth_a_sweep(const CpuRing *ring) {
     unsigned part = ring->set->kind == TAG_SIDE_BAND ? WORTH_SIDE_BAND : WORTH_SAMPLES;
@@ -21,8 +21,8 @@ static bool watch_is_worth_a_sweep(const CpuRing *ring) {
     return ring_head(&ring->ring) - ring->taken >= ring->ring.size / part;
 }
 
-/* A descriptor hangs up when its thread is gone, and would be ready for ever; the ring lives on for
- * the other events that write to it, whose descriptors tell as well. */
+/* A descriptor hangs up when its thread is gone, and would then be readable for ever; the ring
+ * lives on for the other events that write to it, whose descriptors wake the loop as well. */
 static int watch_on_ring(void *userdata) {
     CpuRing *ring = userdata;
     Sampler *sampler = ring->set->sampler;

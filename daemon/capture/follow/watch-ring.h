@@ -3,5 +3,5 @@
 
 #include "capture/open/sampler-state.h"
 
-/* Where there is a loop. */
+/* Watches the ring if the sampler has a loop. */
 int watch_ring(CpuRing *ring);

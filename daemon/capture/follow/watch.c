@@ -14,14 +14,13 @@
 #include "util/log.h"
 
 /*
- * The loop's side: messages about devices, and a beat once a second that looks after CPUs where
- * there are no messages, after CPUs that could not be opened, and after the kernel's limit on
- * rates.
+ * What the loop calls: messages about devices, and a tick once a second that checks CPUs where
+ * there are no messages, CPUs that could not be opened, and the kernel's limit on rates.
  */
 
 enum {
     UEVENT_GROUP = 1,
-    RATE_TICKS = 4, /* between two looks at the kernel's limit */
+    RATE_TICKS = 4, /* between two checks of the kernel's limit */
 };
 
 static int watch_on_change(void *userdata) {

@@ -3,11 +3,11 @@
 
 #include "capture/open/sampler-state.h"
 
-/* Watches all rings (on_full: three eighths of one are full, and was not emptied for another one's
- * sake meanwhile) and the coming and going of CPUs (on_cpus: call sampler_refresh_cpus()). */
+/* Watches all rings and the coming and going of CPUs. on_full: three eighths of a ring are full,
+ * and no sweep emptied it meanwhile. on_cpus: call sampler_refresh_cpus(). */
 int sampler_watch(Sampler *sampler, Loop *loop, LoopCallback on_full, LoopCallback on_cpus,
                   void *userdata);
-/* No more. */
+/* Ends all watching. */
 void watch_done(Sampler *sampler);
-/* The processes or threads that the session is for have ended, and all that they started. */
+/* Whether the processes or threads of the session have ended, and all that they started. */
 bool sampler_has_ended(const SamplerSession *session);

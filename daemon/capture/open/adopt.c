@@ -13,22 +13,22 @@
 
 /*
  * Taking over. The keeper holds the events and rings of a recorder that died or made room, each
- * with a tag. What a session of ours would open in the very same way goes on as it is, from where
- * the earlier recorder had given back; the rest is closed. A CPU is taken over whole or not at all.
- * Rates may differ: the kernel's limit on them moves, and samples are worth more than a round
- * number.
+ * with a tag. An event that a session would open in the same way goes on, from the position up to
+ * which the earlier recorder had given back; other events are closed. A CPU is taken over whole or
+ * not at all. Rates may differ: the kernel's limit on them moves, and samples are worth more than a
+ * round number.
  */
 
 enum {
     HELD_MAX = 1 << 20,
     ALIVE_LOOKS = 10,
-    ALIVE_LOOK_US = 2000, /* clocks that tick no finer exist */
+    ALIVE_LOOK_US = 2000, /* the coarsest clocks tick once in so long */
 };
 
 /* An event that the keeper held for an earlier recorder, until a session takes it. */
 struct Held {
     uint32_t slot;
-    int fd; /* -1: taken */
+    int fd; /* -1: a session has it */
     PdAttr attr;
     unsigned cpu;
     int32_t tid;
@@ -101,7 +101,7 @@ static bool adopt_is_of(const Held *held, const RingSet *set) {
            (!set->session || held->tag.identity == set->session->identity);
 }
 
-/* Sizes and rates aside, which follow what the host allowed at the time. */
+/* Encodes the attr without sizes and rates, which depend on what the host allowed at the time. */
 static void adopt_encode_lasting(const PdAttr *attr, bool any_rate, Buffer *out) {
     PdAttr lasting = *attr;
 
@@ -144,8 +144,8 @@ static bool adopt_has_event(const Sampler *sampler, const RingSet *set, unsigned
     return false;
 }
 
-/* One ring, and every event of it as we would open it. A CPU that is not online is taken too, for
- * what its ring still holds. */
+/* Whether a CPU has one ring, and every event as we would open it. A CPU that is not online counts
+ * too, for the records that its ring still holds. */
 static bool adopt_is_whole(const Sampler *sampler, const RingSet *set, unsigned cpu) {
     const SamplerSession *session = set->session;
     size_t n_rings = 0;
@@ -170,7 +170,7 @@ static bool adopt_is_whole(const Sampler *sampler, const RingSet *set, unsigned 
     return n_rings == 1;
 }
 
-/* What is opened beside it later is to be the same, but for a rate that is too high now. */
+/* Events that are opened beside it later get the same attr, unless its rate is too high now. */
 static void adopt_take_attr(CpuRing *ring, const Held *held) {
     PdAttr *attr = &ring->set->session->plan.events[held->tag.event].attr;
 
@@ -239,14 +239,15 @@ static int adopt_take_cpu(Sampler *sampler, unsigned cpu, RingSet *set) {
     return 0;
 }
 
-/* The time for which the event was enabled, by its second word. */
+/* Returns how long the event was enabled: the second word. */
 static uint64_t adopt_enabled_ns(const CpuRing *ring) {
     uint64_t words[4] = {};
 
     return read(ring->counters[0].fd, words, sizeof(words)) > 0 ? words[1] : 0;
 }
 
-/* While a CPU was away the time of its events stood still, and it stays so when the CPU is back. */
+/* While a CPU is away, the time of its events stands still, and it stays so when the CPU is
+ * back. */
 static bool adopt_is_alive(const CpuRing *ring) {
     uint64_t first = adopt_enabled_ns(ring);
 
@@ -258,9 +259,9 @@ static bool adopt_is_alive(const CpuRing *ring) {
     return false;
 }
 
-/* What the side-band event of a CPU went through the others went through too. */
+/* Other events of a CPU share the fate of its side-band event. */
 static void adopt_mark_dead(const Sampler *sampler, const RingSet *set) {
-    /* Time passes for a thread while it runs, and its events outlive what a CPU goes through. */
+    /* For a thread time passes only while it runs, and its events outlive a CPU. */
     if (set->ops->inherits)
         return;
     for (size_t i = 0; i < set->n; i++) {

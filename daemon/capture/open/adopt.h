@@ -3,12 +3,12 @@
 
 #include "capture/open/sampler-state.h"
 
-/* Asks the keeper what an earlier recorder left. */
+/* Asks the keeper for the events of an earlier recorder. */
 int adopt_list(Sampler *sampler);
-/* The rings of the set that can go on as they are, on any CPU; events of it that cannot are closed.
- */
+/* Takes over the rings of the set that can go on as they are, on any CPU; closes other events of
+ * it. */
 int adopt_rings(Sampler *sampler, RingSet *set);
-/* Closes the rest. */
+/* Closes the events that nobody took over. */
 void adopt_forget(Sampler *sampler);
-/* Leaves the rest to the keeper, for the next recorder. */
+/* Leaves them to the keeper, for the next recorder. */
 void adopt_leave(Sampler *sampler);

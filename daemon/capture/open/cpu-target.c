@@ -2,8 +2,7 @@
 #include "capture/open/open-ring.h"
 #include "capture/open/target.h"
 
-/* Events that stay what they were opened for: they end with their CPU, and records have their ids.
- */
+/* Events of a CPU, a group or a thread: they end with their CPU, and records have their ids. */
 
 static int cpu_target_open(CpuRing *ring) {
     const SamplerSession *session = ring->set->session;

@@ -3,10 +3,9 @@
 
 #include <string.h>
 
-/* The tables of events by which recordings know what samples and side-band are of. */
+/* The tables of events by which recordings know the event of a sample and of side-band. */
 
-/* What else read() tells of the side-band event shapes no record; in the table it is like others.
- */
+/* The side-band event has one read_format bit more, which changes no record; the table omits it. */
 static int event_table_add_side_band(PdEvents *events, const Sampler *sampler) {
     PdAttr attr = sampler->side_band_attr;
     PdEvent *event;
@@ -48,7 +47,7 @@ int event_table_of_sampler(Sampler *sampler) {
     return 0;
 }
 
-/* As they are stored, or as their records lie in the rings. */
+/* Makes the table for records as they are stored, or as they are in the rings. */
 static int event_table_make(const SamplerSession *session, bool stored, PdEvents **ret) {
     _cleanup_(pd_events_freep) PdEvents *events = NULL;
     int r = pd_events_new(&events);

@@ -3,6 +3,6 @@
 
 #include "capture/open/sampler-state.h"
 
-/* Anew, when rings came or went. */
+/* Must be called again when rings came or went. */
 int event_table_of_sampler(Sampler *sampler);
 int event_table_of_session(SamplerSession *session);

@@ -15,12 +15,12 @@
 #include "util/log.h"
 
 /*
- * Opening, CPU by CPU, all of it through the keeper. The first event that a set has on a CPU brings
- * the ring, the others write into it. With processes as the target each of their threads has an
- * event on each CPU, inherited by what it starts, since the kernel has no ring for an event that is
- * inherited and follows its thread over CPUs. A CPU may leave while we open, which is no failure.
- * Namespaces, for which few ask, have an event of their own that writes into the ring of side-band:
- * so it may come at any time, and nothing that is recorded already is interrupted.
+ * Opens events, CPU by CPU, through the keeper. The first event of a set on a CPU brings the ring,
+ * and the others write into it. For processes each of their threads has an event on each CPU, which
+ * the threads and processes that it starts inherit: the kernel has no ring for an event that is
+ * inherited and follows its thread over CPUs. A CPU may go while we open, which is no failure.
+ * Namespaces, for which few sessions ask, have an event of their own that writes into the ring of
+ * side-band, so it can be added at any time without an interruption.
  */
 
 static int open_ring_take_opened(CpuRing *ring, uint32_t slot, int fd, const PdAttr *attr,
@@ -40,7 +40,7 @@ static int open_ring_take_opened(CpuRing *ring, uint32_t slot, int fd, const PdA
     return ioctl(fd, PERF_EVENT_IOC_ID, &counter->id) < 0 ? -errno : 0;
 }
 
-/* The keeper's map of it counts too where memory is short, and ours may be the one too many. */
+/* The keeper's mapping uses memory too, so ours may fail where memory is short. */
 static int open_ring_map_opened(CpuRing *ring, uint32_t slot, int fd, uint64_t bytes) {
     int r = ring_init(&ring->ring, fd, bytes);
 
@@ -79,13 +79,12 @@ static void open_ring_fill_tag(const CpuRing *ring, unsigned event, KeeperEvent 
     tag_encode(&tag, ret->tag);
 }
 
-/* The kernel counts ring memory against a limit of the user, and may have none left in one piece.
- */
+/* The kernel counts ring memory against a limit of the user, and may lack contiguous memory. */
 static bool open_ring_lacks_memory(int error) {
     return error == -EPERM || error == -ENOMEM || error == -ENOBUFS;
 }
 
-/* The event itself was opened without a ring before, so it is not that which is not permitted. */
+/* The same event was opened before without a ring, so -EPERM is about memory. */
 static int open_ring_log_failure(const CpuRing *ring, int error, const char *event) {
     const char *who = ring->set->session ? ring->set->session->config.name : NULL;
 
@@ -127,7 +126,7 @@ static int open_ring_shared_ring(CpuRing *ring, KeeperEvent *event) {
     return r;
 }
 
-/* One more event, which writes to the ring that is there; `pid` is a thread, or -1. */
+/* Opens one more event, which writes to the existing ring; `pid` is a thread, or -1. */
 static int open_ring_beside(CpuRing *ring, PdAttr attr, int32_t pid, unsigned index) {
     KeeperEvent event = {.pid = pid,
                          .cpu = (int32_t)ring->cpu,
@@ -204,7 +203,7 @@ static bool open_ring_may_be_smaller(SamplerSession *session, int error) {
     return true;
 }
 
-/* The kernel may have lowered its limit since the session was settled, and a CPU comes now. */
+/* The kernel may have lowered its limit between the plan and a CPU that comes later. */
 static PdAttr open_ring_within_rate(SamplerSession *session, const PdAttr *attr) {
     uint64_t max_hz = session->sampler->max_rate_hz;
     PdAttr lowered = *attr;
@@ -244,7 +243,7 @@ static int open_ring_planned(CpuRing *ring, unsigned index, int32_t pid, uint32_
     return r;
 }
 
-/* Who follows processes goes on with the others. */
+/* A process that cannot be opened does not stop the others. */
 static int open_ring_is_one_of_many(const CpuRing *ring, int32_t pid) {
     return ring->set->ops->inherits && (uint32_t)pid != ring->set->sampler->options.keeper_pid;
 }

@@ -9,15 +9,15 @@
 #include "util/clock.h"
 
 /*
- * Events of processes that are followed. Each thread that runs has its events on every CPU, which
- * write into the CPU's ring and are inherited by what it starts. The rings are the keeper's own:
- * its events come first and stay, whoever else comes and goes.
+ * Events of followed processes. Each running thread has its events on every CPU; they write into
+ * the CPU's ring and are inherited by what the thread starts. The rings belong to the keeper's own
+ * events, which come first and stay whichever processes come and go.
  *
- * Recordings know an event by the ids of the keeper's counters, so that nothing changes in them as
- * processes come and go. Records of other counters get that id as they are taken.
+ * Recordings know an event by the ids of the keeper's counters, so that nothing changes in them
+ * when processes come and go. Records of other counters get that id when they are taken.
  */
 
-#define ADOPTED_NS (10 * NS_PER_SECOND) /* of forks that rings have kept */
+#define ADOPTED_NS (10 * NS_PER_SECOND) /* the age of forks that rings may still hold */
 
 static int process_target_compare_ids(const void *a, const void *b) {
     const Counter *x = a, *y = b;
@@ -34,7 +34,7 @@ static int process_target_adopt(RingSet *set) {
     for (size_t i = 0; i < set->n; i++) {
         CpuRing *ring = set->rings[i];
 
-        /* The one that brought the ring was the first. */
+        /* Sort by id: the counter that brought the ring was opened first. */
         qsort(ring->counters, ring->n_counters, sizeof(*ring->counters),
               process_target_compare_ids);
     }
@@ -74,7 +74,7 @@ static void process_target_unify_record(const CpuRing *ring, uint8_t *data,
         return;
     if (record->type == PD_RECORD_LOST || record->type == PD_RECORD_SAMPLE)
         process_target_unify_id(ring, data + PD_RECORD_HEADER_SIZE);
-    /* Behind the time. */
+    /* The ids follow the time. */
     if (throttles && record->size >= PD_RECORD_HEADER_SIZE + 4 * sizeof(uint64_t))
         for (size_t i = 1; i <= 2; i++)
             process_target_unify_id(ring, data + PD_RECORD_HEADER_SIZE + i * sizeof(uint64_t));
@@ -82,7 +82,7 @@ static void process_target_unify_record(const CpuRing *ring, uint8_t *data,
         process_target_unify_id(ring, data + record->size - sizeof(uint64_t));
 }
 
-/* In a copy, unless they are one already: the kernel lets nobody write to the ring itself. */
+/* Changes a copy, unless the records are one already: the ring itself is read-only. */
 static int process_target_unify(const CpuRing *ring, Bytes *records) {
     Buffer *scratch = &ring->set->sampler->scratch;
 
@@ -106,7 +106,7 @@ static Counter *process_target_reporter(const CpuRing *ring, Counter *counter) {
     return process_target_first_of(ring, counter->event);
 }
 
-/* Other threads of those that are followed, on a ring that is new. */
+/* Opens the other threads of followed processes on a new ring. */
 static int process_target_open_others(CpuRing *ring) {
     const Followers *all = followed_of(ring->set);
     int r = 0;
@@ -118,7 +118,7 @@ static int process_target_open_others(CpuRing *ring) {
     return MIN(r, 0);
 }
 
-/* The first one that is followed is the keeper, which brings the ring. */
+/* The keeper is followed first, and its event brings the ring. */
 static int process_target_open(CpuRing *ring) {
     Followed keeper = {.pid = ring->set->sampler->options.keeper_pid,
                        .begin_ns = clock_monotonic_ns()};

@@ -8,8 +8,8 @@
 #include "util/log.h"
 
 /*
- * The attrs of what all sessions share: the event of side-band, as far as this kernel has it, one
- * for namespaces, for which few ask, and one for data mappings.
+ * The attrs that all sessions share: the side-band event, as far as this kernel supports it, one
+ * for namespaces, for which few sessions ask, and one for data mappings.
  */
 
 enum { COUNT_SW_DUMMY = 9 };
@@ -19,8 +19,7 @@ enum { COUNT_SW_DUMMY = 9 };
     ((uint64_t)(PD_ATTR_MMAP | PD_ATTR_MMAP2 | PD_ATTR_COMM | PD_ATTR_COMM_EXEC | PD_ATTR_TASK |   \
                 PD_ATTR_KSYMBOL | PD_ATTR_BPF_EVENT | PD_ATTR_CGROUP))
 
-/* With namespaces alone the kernel does not see that it is of side-band; COMM_EXEC tells nothing
- * where COMM is not asked for. */
+/* With namespaces alone the kernel does not treat the event as side-band; COMM_EXEC needs COMM. */
 PdAttr side_band_namespaces_attr(const Sampler *sampler) {
     PdAttr attr = sampler->side_band_attr;
 
@@ -49,7 +48,7 @@ static PdAttr side_band_attr(void) {
 }
 
 static int side_band_settle_for(Sampler *sampler, PlanTarget target, unsigned cpu, PdAttr attr) {
-    /* What came to the kernel last goes first. */
+    /* The newest feature of the kernel is dropped first. */
     /* clang-format off */
     static const struct { uint64_t flags, read_format; const char *since; } steps[] = {
         { 0,                                    0,              ""    },

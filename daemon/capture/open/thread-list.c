@@ -12,7 +12,7 @@
 #include "util/log.h"
 #include "util/parse.h"
 
-/* The threads that a session of processes or threads is for, as /proc lists them. */
+/* The threads of the processes that a session names, as /proc lists them. */
 
 enum { TIDS_MAX = 4096 };
 

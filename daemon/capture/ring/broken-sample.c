@@ -8,14 +8,14 @@
 
 /*
  * Where one page fault or context switch is a sample of several events, kernels from 6.2 on prepare
- * it once and hand the same preparation to each: every event but the first gets the id of the first
- * (which may be another session's, or that of a perf record beside us), a size that counts what the
- * first had, and the bytes that happened to lie in the ring behind what was written. For
- * tracepoints that was mended in 6.4, for events that the kernel counts by itself it was not.
+ * it once and pass the same preparation to each: every event but the first gets the id of the first
+ * (which may belong to another session or to a perf record beside us), a size that counts the
+ * fields of the first, and arbitrary bytes of the ring behind what was written. Linux 6.4 fixed
+ * this for tracepoints, but not for events that the kernel counts by itself.
  *
- * perf refuses a recording at the first such sample, so they are taken out: an id that no event of
- * the session has, or a size that is not that of the event's fields. Clocks have a preparation of
- * their own, so recordings without other software events are not looked at.
+ * perf refuses a recording at the first such sample, so they are removed: samples with an id that
+ * no event of the session has, or a size other than that of the event's fields. Clocks have a
+ * preparation of their own, so recordings without other software events are not checked.
  */
 
 static bool broken_sample_is_confused(const PdAttr *a) {
@@ -24,7 +24,7 @@ static bool broken_sample_is_confused(const PdAttr *a) {
            a->config != PERF_COUNT_SW_BPF_OUTPUT;
 }
 
-/* The side-band event is among them, and no matter. */
+/* The side-band event among them does no harm. */
 bool broken_samples_are_possible(const PdEvents *events) {
     for (size_t i = 0; i < pd_events_count(events); i++)
         if (broken_sample_is_confused(&pd_events_at(events, i)->attr))
@@ -39,7 +39,7 @@ static bool broken_sample_is_sound(const PdEvents *events, const PdRecord *recor
         return true;
     if (record->size < PD_RECORD_HEADER_SIZE + sizeof(uint64_t))
         return false;
-    /* The identifier, which every sample of ours begins with. */
+    /* Every sample of ours begins with the identifier. */
     event = pd_events_by_id(events, load_u64(record->data + PD_RECORD_HEADER_SIZE, false));
     return event && pd_sample_is_whole(record, event);
 }

@@ -8,11 +8,11 @@
 #include "util/clock.h"
 
 /*
- * What was not recorded. The kernel counts for each event the records that it could not place, and
- * read() gives that figure (6.0 on); older kernels tell with a LOST record in front of the next one
- * that fits. Rings that another recorder had before are counted by their LOST records too: the
- * figure of read() holds all that was ever lost, and nobody knows how much of it was reported. That
- * an event is held back for sampling too often stands in the ring between two records.
+ * What was not recorded. For each event the kernel counts the records that did not fit into the
+ * ring, and read() returns the count (6.0 on); older kernels write a LOST record before the next
+ * record that fits. Rings of an earlier recorder are counted by their LOST records too: the count
+ * of read() starts at the beginning, and nobody knows how much of it was reported. A throttled
+ * event has a record in the ring when it stops and when it goes on.
  */
 
 enum { READ_BYTES_MAX = 16 * 1024 };

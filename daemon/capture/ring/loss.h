@@ -15,11 +15,12 @@ typedef struct Loss {
 
 typedef int (*SamplerLoss)(void *userdata, const Loss *loss);
 
-/* Counts what the kernel says in the ring about throttling and loss. */
+/* Counts the records about throttling and loss. */
 void loss_notice(CpuRing *ring, Bytes records);
-/* Takes a counter's figure before it is closed. */
+/* Reads a counter's losses before it is closed. */
 void loss_read(CpuRing *ring, Counter *counter);
-/* Counts what was lost since the last call, and calls fn for each counter that lost. */
+/* Counts what was lost since the last call, and calls fn for each counter that lost records. */
 int loss_report(const RingSet *set, SamplerLoss fn, void *userdata);
-/* The `lost` of the event with this id out of what read() gave; -EBADMSG when it is not there. */
+/* Returns the `lost` of the event with this id from what read() returned; -EBADMSG if it is
+ * missing. */
 int loss_parse(uint64_t read_format, Bytes bytes, uint64_t id, uint64_t *ret);

@@ -9,8 +9,8 @@
 #include "util/array.h"
 
 /*
- * The rings of a session, one a CPU, in the order of CPUs, and the counters that write into them.
- * A ring keeps its address while it lives, since the loop knows it by that.
+ * The rings of a session, one for each CPU, in the order of CPUs, and the counters that write into
+ * them. A ring keeps its address while it lives, because the loop's callbacks have it.
  */
 
 CpuRing *ring_set_find(const RingSet *set, unsigned cpu) {
@@ -34,7 +34,7 @@ int ring_set_add(RingSet *set, unsigned cpu, CpuRing **ret) {
     return 0;
 }
 
-/* Counters go in the reverse order of their coming: followers before the ring they write to. */
+/* Counters are freed in reverse order: followers before the owner of their ring. */
 static void ring_free(CpuRing *ring, bool at_keeper) {
     loop_source_free(ring->source);
     ring_done(&ring->ring);
@@ -47,7 +47,7 @@ static void ring_free(CpuRing *ring, bool at_keeper) {
     free(ring);
 }
 
-/* The first counter of the ring reports what this one lost. */
+/* The first counter of the ring reports the losses of this one. */
 void counter_close(CpuRing *ring, size_t i) {
     Counter *counter = &ring->counters[i];
 

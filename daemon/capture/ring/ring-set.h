@@ -3,8 +3,8 @@
 
 /*
  * A CpuRing is one CPU's ring with the counters that write into it; a RingSet has those of a
- * session, of side-band or of data mappings, by CPU. What uses them lies above: `sampler` and
- * `session` are kept for it and not looked into here.
+ * session, of side-band or of data mappings, by CPU. This room only stores `sampler` and `session`
+ * for the rooms above it.
  */
 
 #include <stdbool.h>
@@ -18,7 +18,7 @@
 
 enum {
     RING_MARKS = 8,
-    /* A ring wakes the loop when this much came since it did so last. */
+    /* A ring wakes the loop after this much was written since the last time. */
     SAMPLES_EIGHTHS = 3,
     SIDE_BAND_EIGHTHS = 1,
 };
@@ -33,15 +33,14 @@ typedef struct Followers Followers;
 typedef struct RingSet RingSet;
 
 typedef struct Counter {
-    uint32_t slot; /* at the keeper */
+    uint32_t slot; /* the keeper's number for it */
     int fd;
-    int32_t tid; /* -1: whatever runs */
+    int32_t tid; /* -1: any thread */
     uint64_t id;
-    unsigned event; /* in the session's order */
+    unsigned event; /* its number in the session */
     uint64_t read_format;
-    uint64_t lost,
-        reported;          /* records that the kernel could not place, and how many were reported */
-    uint64_t throttled_at; /* since when it is held back; 0: it is not */
+    uint64_t lost, reported; /* records that did not fit, and how many of them were reported */
+    uint64_t throttled_at;   /* since when it is throttled; 0: it is not */
 } Counter;
 
 typedef struct CpuRing {
@@ -51,32 +50,33 @@ typedef struct CpuRing {
     size_t n_counters;
     Ring ring;
     uint64_t taken;              /* handed to the sink up to here */
-    uint64_t noted;              /* where the present sweep ends */
-    uint64_t marks[RING_MARKS];  /* what was taken when each of the session's sweeps ended */
-    size_t n_marks;              /* without a session; else the session counts them */
-    uint64_t pace_ns, pace_head; /* when and where its pace was looked at */
+    uint64_t noted;              /* the end of the current sweep */
+    uint64_t marks[RING_MARKS];  /* the value of `taken` at the end of each sweep of the session */
+    size_t n_marks;              /* used without a session; otherwise the session counts */
+    uint64_t pace_ns, pace_head; /* when and where its pace was last measured */
     bool fills_fast;             /* it holds less than a second */
-    bool lost_by_records;        /* only LOST records say what is new */
-    bool is_gone;                /* the CPU went away, even if it is back */
+    bool lost_by_records;        /* new losses are known only from LOST records */
+    bool is_gone;                /* its CPU went away, even if it is back */
     LoopSource *source;
     size_t watched; /* the counter whose descriptor the loop watches */
 } CpuRing;
 
-/* What the events of a set are opened for: whatever runs on a CPU, a control group or threads; or
- * all processes of a user, which are followed. */
+/* For what the events of a set are opened: a CPU, a control group, threads, or all processes of a
+ * user, which are followed. */
 typedef struct TargetOps {
-    /* What a thread starts inherits its events. They outlive what a CPU goes through, and read()
-     * does not say what they lost. */
+    /* What a thread starts inherits its events. They outlive a CPU, and read() does not return
+     * their losses. */
     bool inherits;
-    /* All events on the CPU of the ring. None is there yet; the first one brings the memory. */
+    /* Opens all events on the CPU of the ring, which has none yet; the first one brings the
+     * memory. */
     int (*open)(CpuRing *ring);
-    /* The rings were taken over. NULL: nothing is to be done. */
+    /* Called when the rings were taken over. NULL: nothing to do. */
     int (*adopt)(RingSet *set);
-    /* The counter whose id stands for this one in recordings. */
+    /* Returns the counter whose id stands for this one in recordings. */
     Counter *(*reporter)(const CpuRing *ring, Counter *counter);
-    /* Gives records the ids of reporters. NULL: they have them. */
+    /* Gives records the ids of reporters. NULL: they have them already. */
     int (*unify)(const CpuRing *ring, Bytes *records);
-    /* Forgets what is followed. NULL: nothing is. */
+    /* Forgets the followed processes. NULL: there are none. */
     void (*done)(RingSet *set);
 } TargetOps;
 
@@ -94,18 +94,18 @@ struct RingSet {
     SamplerSession *session; /* of TAG_SAMPLES; else NULL */
     CpuRing **rings;         /* by CPU */
     size_t n;
-    Followers *followers; /* of ops that follow processes; NULL: nobody yet */
+    Followers *followers; /* of ops that follow processes; NULL: none yet */
     RingCounts counts;
 };
 
 /* The ring of that CPU, or NULL. */
 CpuRing *ring_set_find(const RingSet *set, unsigned cpu);
 int ring_set_add(RingSet *set, unsigned cpu, CpuRing **ret);
-/* Closes all rings, here and at the keeper too if asked. */
+/* Closes all rings here, and at the keeper if asked. */
 void ring_set_done(RingSet *set, bool at_keeper);
 void ring_set_remove(RingSet *set, CpuRing *ring, bool at_keeper);
 uint64_t ring_set_counters(const RingSet *set);
 uint64_t ring_set_bytes(const RingSet *set);
-/* Closes a counter that does not bring the ring. */
+/* Closes a counter other than the owner of the ring. */
 void counter_close(CpuRing *ring, size_t i);
 int counter_control(const Counter *counter, unsigned long request);

@@ -9,10 +9,10 @@
 #include "perfdata/record/record.h"
 
 /*
- * The consumer's half of the perf ring protocol: head is the kernel's and read with acquire, tail
- * is ours and stored with release once the bytes are of no more use. Between the two nobody writes,
- * so records are handed out where they lie. The control page is written by the kernel alone, but a
- * head that lies would still be caught: never more than the ring is looked at.
+ * The consumer's half of the perf ring protocol: the kernel moves head, which is read with acquire;
+ * we move tail and store it with release when the bytes are no longer needed. The kernel does not
+ * write between the two, so records are handed out in place. Only the kernel writes the control
+ * page, but a wrong head would do no harm: no more than the size of the ring is read.
  */
 
 int ring_init(Ring *ring, int event_fd, uint64_t size) {

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * One kernel ring buffer: mapped, looked at from a position on, given back up to another. Embedded
- * in its owner. Positions count bytes since the ring began and never wrap. The kernel moves head
- * only behind whole records, so what lies before it is whole.
+ * One kernel ring buffer: mapped, read from one position on, given back up to another. Embedded in
+ * its owner. Positions count bytes since the ring began and never wrap. The kernel moves head only
+ * past whole records.
  */
 
 #include <stdint.h>
@@ -22,20 +22,20 @@ int ring_init(Ring *ring, int event_fd, uint64_t size);
 void ring_done(Ring *ring);
 
 uint64_t ring_head(const Ring *ring);
-/* Up to where all was given back to the kernel. */
+/* The position up to which all was given back to the kernel. */
 uint64_t ring_tail(const Ring *ring);
 void ring_give_back(Ring *ring, uint64_t position);
 
 typedef struct RingSlice {
-    Bytes records;  /* whole ones, in the ring itself or in the scratch buffer */
+    Bytes records;  /* whole records, in the ring itself or in the scratch buffer */
     uint64_t end;   /* the position behind them */
     uint64_t types; /* the set of their types, those below 64 */
 } RingSlice;
 
 /*
- * The records from `from` on, none beyond `to`: as many as lie in one piece and make up at most
- * limit bytes, but at least one. A record that wraps comes alone, joined in scratch. Nothing is
- * given back. -EBADMSG: what is there are no records.
+ * Returns the records between `from` and `to` that are contiguous and have at most limit bytes, but
+ * at least one. A record that wraps comes alone, joined in scratch. Gives nothing back. -EBADMSG:
+ * the bytes are no records.
  */
 int ring_slice(const Ring *ring, uint64_t from, uint64_t to, uint64_t limit, Buffer *scratch,
                RingSlice *ret);

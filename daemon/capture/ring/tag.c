@@ -4,8 +4,8 @@
 #include <string.h>
 
 /*
- * A tag is a struct of fixed layout in host order: it never leaves the machine, nor outlives a
- * boot. Another layout gets another version, and events with an unknown one are closed.
+ * A tag is a struct of fixed layout in host order: it never leaves the machine and ends with the
+ * boot. Another layout gets another version; events with an unknown version are closed.
  */
 
 enum { TAG_MAGIC = 0x47544450, TAG_VERSION = 1 };

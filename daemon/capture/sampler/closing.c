@@ -5,7 +5,7 @@
 
 #include "capture/sampler/sampler-session.h"
 
-/* Closing a session while others record: a tracepoint that is closed waits for every CPU. */
+/* Closes a session while others record: to close a tracepoint the kernel waits for every CPU. */
 
 typedef struct Closing {
     SamplerSession *session; /* NULL: it is closed */
@@ -17,7 +17,7 @@ static void closing_work(void *job) {
     closing->session = sampler_session_free(closing->session, true);
 }
 
-/* When profd ends before this runs, the keeper closes the events. */
+/* If profd ends before this runs, the keeper closes the events. */
 static void closing_done(void *job) {
     Closing *closing = job;
 

@@ -3,6 +3,6 @@
 
 #include "capture/open/sampler-state.h"
 
-/* A session that is not beside the others, here and at the keeper, and beside the main thread where
- * that may be; returns NULL. */
+/* Closes a session that has left the list, here and at the keeper, and on the helper thread if
+ * there is one; returns NULL. */
 SamplerSession *closing_begin(SamplerSession *session);

@@ -10,11 +10,10 @@
 #include "util/log.h"
 
 /*
- * Opening a session while others record. The kernel may take a second for the events
- * of a session, and much more on a busy host: a tracepoint that is closed waits for every CPU. So
- * the owner lends a thread, and the main thread goes on with sweeps and calls. The thread works on
- * a session that is in no list yet, or no more, and the lock of the keeper's lane is all that both
- * share.
+ * Opens a session while others record. The kernel may take a second for the events of a session,
+ * and much more on a busy host: to close a tracepoint it waits for every CPU. So the owner lends a
+ * thread, and the main thread goes on with sweeps and calls. The thread works on a session that is
+ * in no list; the two threads share only the lock of the keeper's connection.
  */
 
 enum { ERROR_TEXT_MAX = 512 };
@@ -36,7 +35,7 @@ static void opening_open_aside(void *job) {
                                         : sampler_session_open(opening->session);
     log_mute(false);
     log_keep_error(NULL, 0);
-    /* The session itself is the main thread's to free, which may cancel it at any time. */
+    /* The main thread frees the session itself, and may cancel it at any time. */
     if (opening->result < 0)
         ring_set_done(&opening->session->rings, true);
 }
@@ -107,7 +106,7 @@ int sampler_trial_end(SamplerOpening *opening, const SamplerSession *session) {
 int sampler_opening_end(SamplerOpening *opening, SamplerSession **ret, char *error, size_t size) {
     int r;
 
-    /* Until then the result is the other thread's. */
+    /* Until then the result belongs to the other thread. */
     if (!opening->is_done)
         return 0;
     r = opening->result;

@@ -4,19 +4,20 @@
 #include "capture/open/sampler-state.h"
 
 /*
- * As sampler_add(), while the loop runs: what has to wait for the keeper is done on a thread, and
- * the session is in sweeps from when sampler_opening_end() returned it. One at a time. `quiet`:
- * what fails is not logged.
+ * Like sampler_add() while the loop runs: a thread waits for the keeper, and sweeps include the
+ * session once sampler_opening_end() has returned it. One session at a time. `quiet`: failures are
+ * not logged.
  */
 typedef struct SamplerOpening SamplerOpening;
 int sampler_opening_begin(Sampler *sampler, const SessionConfig *config, bool quiet,
                           SamplerOpening **ret);
-/* 1: it is open, in *ret; 0: not yet; a negative errno: it cannot be, with the sentence of the log
- * in `error`. Unless it is 0, `opening` is gone. Between two sweeps. */
+/* Must be called between two sweeps. 1: the session is open, in *ret; 0: not yet; a negative errno:
+ * it could not be opened, and `error` has the sentence of the log. Unless it returns 0, `opening`
+ * is freed. */
 int sampler_opening_end(SamplerOpening *opening, SamplerSession **ret, char *error, size_t size);
-/* Nobody wants it any more; accepts and returns NULL. */
+/* Cancels the opening; accepts and returns NULL. */
 SamplerOpening *sampler_opening_cancel(SamplerOpening *opening);
-/* Tries, as above and without a ring, whether a session may have more of its events by now. 1: it
- * may, opened anew; 0: not known yet; a negative errno: it may not. */
+/* Tries, as above and without a ring, whether a session could have more of its events by now. 1: it
+ * could if it is opened again; 0: not known yet; a negative errno: it could not. */
 int sampler_trial_begin(const SamplerSession *session, SamplerOpening **ret);
 int sampler_trial_end(SamplerOpening *opening, const SamplerSession *session);

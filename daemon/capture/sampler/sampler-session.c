@@ -22,8 +22,8 @@
 #include "util/log.h"
 
 /*
- * How a session begins: what is left for it, what it would count, its rings, and its place beside
- * the others. A session that cannot be opened leaves nothing behind and touches no other.
+ * How a session begins: the memory that it may use, its plan, its rings, and its place in the list.
+ * A session that cannot be opened leaves nothing behind and disturbs no other.
  */
 
 static bool sampler_follows_for(const Sampler *sampler, const SessionConfig *config) {
@@ -56,7 +56,7 @@ SamplerSession *sampler_session_free(SamplerSession *session, bool at_keeper) {
     return NULL;
 }
 
-/* The CPUs online that it wants. */
+/* The online CPUs that the session wants. */
 static int sampler_list_wanted(const SamplerSession *session, CpuList *ret) {
     const CpuList *online = &session->room.online;
     int r = cpu_list_copy(online, ret);
@@ -70,8 +70,9 @@ static int sampler_list_wanted(const SamplerSession *session, CpuList *ret) {
     return 0;
 }
 
-/* Where only processes are followed the kernel counts rings against the user, with a page each.
- * Data mappings keep their part, since a session that samples stacks may come at any time. */
+/* Where only processes are followed, the kernel counts rings against the user, with a page each.
+ * The part of data mappings is reserved, since a session that samples stacks may be added at any
+ * time. */
 static uint64_t sampler_rings_budget(const Sampler *sampler) {
     uint64_t budget = sampler->options.buffer_total_bytes, shared, locked;
 
@@ -123,8 +124,8 @@ static void sampler_log_left_out(const SamplerSession *session, const char *then
                         session->config.name, then);
 }
 
-/* The session `default` then records its default event: a typo must not stop the recorder on a
- * whole fleet. No other session records what nobody asked for. */
+/* After an error in its events the session `default` records its default event: a typo must not
+ * stop the recorder on a whole fleet. Other sessions record nothing that was not asked for. */
 static int sampler_plan_default(SamplerSession *session, PlanOptions *options) {
     int r;
 
@@ -143,7 +144,7 @@ static int sampler_make_plan(SamplerSession *session, PlanOptions *options) {
 
     if (!left_out)
         return r;
-    /* Who starts a session waits for the answer and hears what is wrong. */
+    /* The caller that starts a session waits for the answer and reports the error itself. */
     if (r == 0 && config->runtime)
         r = left_out->error;
     else if (r == 0)
@@ -168,7 +169,7 @@ static PlanOptions sampler_plan_options(const SamplerSession *session) {
 
     if (session->n_tids > 0)
         options.target.pid = (int32_t)session->tids[0];
-    /* What is sampled is settled before there is a group. */
+    /* Events are planned before their control group exists. */
     if (config->cgroup[0] && !session_lacks_group(session))
         options.target.cgroup = session->group.path;
     if (session->rings.ops->inherits)
@@ -184,7 +185,7 @@ int sampler_session_settle(SamplerSession *session) {
     if (r < 0)
         return log_error(r, "Session '%s' has '%s' as its CPUs, a list is written as 0-3,8",
                          config->name, config->cpus);
-    /* Those that are all gone may have left samples that are not taken yet. */
+    /* Rings of CPUs that are gone may hold samples that are not taken yet. */
     r = thread_list_read(session);
     if (r < 0 && r != -ESRCH)
         return r;
@@ -232,7 +233,7 @@ static int sampler_open_cpus(SamplerSession *session) {
     return MIN(r, 0);
 }
 
-/* What is left for a session beside those that are there. */
+/* Finds what the other sessions leave for this one. */
 static int sampler_find_room(Sampler *sampler, SessionRoom *ret) {
     uint64_t budget = sampler_rings_budget(sampler), used = 0;
 
@@ -278,7 +279,7 @@ int sampler_session_open(SamplerSession *session) {
     return r == 0 ? sampler_open_cpus(session) : r;
 }
 
-/* An event on a CPU that went away meanwhile never samples again, even where the CPU is back. */
+/* An event on a CPU that went away meanwhile never samples again, even if the CPU is back. */
 static void sampler_mark_lost_cpus(SamplerSession *session) {
     if (session->room.n_offline == session->sampler->n_offline)
         return;

@@ -19,9 +19,9 @@
 #include "util/clock.h"
 #include "util/log.h"
 
-/* The object: what it begins with, its list of sessions, and what it says of them. */
+/* The sampler: its start, its list of sessions, and what it reports about them. */
 
-enum { RECENT_SEC = 60 }; /* for so long a loss or a throttle makes a session degraded */
+enum { RECENT_SEC = 60 }; /* a loss or a throttle makes a session degraded for so long */
 
 static const char online_path[] = "/sys/devices/system/cpu/online";
 static const char present_path[] = "/sys/devices/system/cpu/present";
@@ -52,7 +52,7 @@ static int sampler_read_cpus(Sampler *sampler, const char *path) {
     return 0;
 }
 
-/* A process may be followed on CPUs that are away, and then needs no care when they come. */
+/* A process may be followed on CPUs that are away; nothing must be opened when they come. */
 static int sampler_prepare_processes(Sampler *sampler) {
     uint64_t each;
     int r = sampler_read_cpus(sampler, present_path);

@@ -5,14 +5,14 @@
 
 /*
  * Losses of all rings. After a loss of side-band nobody knows which processes inherited events, so
- * those that are new from then on are taken to have.
+ * every process that is new from then on counts as one that did.
  */
 
 int sampler_losses(Sampler *sampler, SamplerLoss fn, void *userdata) {
     uint64_t before = sampler->side_band.counts.lost;
     int r = loss_report(&sampler->side_band, fn, userdata);
 
-    /* Forks may be among them. */
+    /* The lost records may include forks. */
     if (sampler->side_band.counts.lost > before)
         sampler->unsure_before_ns = clock_ns(CLOCK_BOOTTIME);
     if (r == 0)

@@ -3,6 +3,6 @@
 
 #include "capture/open/sampler-state.h"
 
-/* What the kernel dropped since the last call, CPU by CPU; fn is called for those that lost. Reads
- * a counter of every event, so it is for once in some seconds. */
+/* Counts what the kernel dropped since the last call, CPU by CPU, and calls fn for those that lost
+ * records. Reads a counter of every event, so the owner calls it once in some seconds. */
 int sampler_losses(Sampler *sampler, SamplerLoss fn, void *userdata);

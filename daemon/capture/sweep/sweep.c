@@ -12,14 +12,14 @@
 #include "util/log.h"
 
 /*
- * The sweep. A sample may leave only behind the side-band that it needs to be resolved, and a
- * sample that lies in a ring now needs no side-band that comes later. So the heads of all sample
- * rings are noted first, then side-band is taken, up to heads read after that, then the samples up
- * to what was noted. The state between two slices is in the rings themselves: what was taken and
- * what was noted. Rings may therefore come and go between slices.
+ * The sweep. A sample may leave only after the side-band that it needs to be resolved, and a sample
+ * that is in a ring now needs no side-band that comes later. So the sweep notes the heads of all
+ * sample rings first, then takes side-band, up to heads that it reads after that, then the samples
+ * up to the noted heads. Between two slices the state is in the rings: the positions taken and
+ * noted. So rings may come and go between slices.
  *
- * Samples stay in the ring when they are taken; their room is given back when the owner says that
- * they are written, or earlier where the ring would get too small for what is still to come.
+ * Samples stay in the ring when they are taken; their room is given back when the owner has written
+ * them, or earlier if the ring would become too small for new records.
  */
 
 enum {
@@ -34,7 +34,7 @@ static const char *sweep_ring_owner(const CpuRing *ring) {
                                          : "side-band";
 }
 
-/* Nothing between tail and head can be believed, so all of it goes. */
+/* The bytes between tail and head are no records, so all of them are dropped. */
 static void sweep_reset(CpuRing *ring, uint64_t head) {
     static LogRate rate = {.interval_ns = 10 * NS_PER_SECOND, .burst = 5};
 
@@ -50,7 +50,7 @@ static void sweep_reset(CpuRing *ring, uint64_t head) {
     ring_give_back(&ring->ring, head);
 }
 
-/* Whether it would be full within a second, by what came since long enough ago to tell. */
+/* Whether the ring would be full within a second, at the pace since the last measurement. */
 static void sweep_note_pace(CpuRing *ring, uint64_t head, uint64_t now_ns) {
     uint64_t passed_ns = now_ns - ring->pace_ns;
 
@@ -83,13 +83,13 @@ static void sweep_give_back(CpuRing *ring, uint64_t position) {
         ring_give_back(&ring->ring, position);
 }
 
-/* Half of the ring, where it holds seconds; where it fills fast the room is worth more to what
- * comes than to a recorder that may die. */
+/* Half of the ring, if it holds seconds; if it fills fast, room for new records is worth more than
+ * records for the next recorder. */
 static uint64_t sweep_most_to_keep(const CpuRing *ring) {
     return ring->fills_fast ? ring->ring.size / 8 : ring->ring.size / 2;
 }
 
-/* The oldest sweeps first, as few as make enough of the ring free again. */
+/* Gives back the oldest sweeps first, as few as free enough of the ring. */
 static void sweep_give_back_early(CpuRing *ring) {
     uint64_t most = sweep_most_to_keep(ring);
 
@@ -101,9 +101,9 @@ static void sweep_give_back_early(CpuRing *ring) {
 }
 
 /*
- * Of side-band the newer half of the ring stays, for a recorder that follows one that died: what a
- * process did may not have been written yet because nobody sampled it, and it may be gone when
- * /proc is read. Marks are ends of records that lie a sixteenth apart.
+ * Of side-band the newer half of the ring stays, for the recorder after one that died: what a
+ * process did may not have been written yet because nobody sampled it, and the process may be gone
+ * when /proc is read. Marks are ends of records that lie a sixteenth apart.
  */
 static void sweep_give_back_side_band(CpuRing *ring) {
     uint64_t half = ring->ring.size / 2;
@@ -134,7 +134,7 @@ static int sweep_hand_out_run(const CpuRing *ring, Bytes records, const SamplerS
 }
 
 /* The kernel lets the event of data mappings record mappings of code as well. They are in the ring
- * of side-band already, and are left out here. */
+ * of side-band already, and are skipped here. */
 static int sweep_hand_out_data(const CpuRing *ring, Bytes records, const SamplerSinks *sinks) {
     size_t from = 0, at = 0;
     int r = 0;
@@ -204,7 +204,7 @@ static int sweep_drain_set(const RingSet *set, uint64_t *left, const SamplerSink
     return 1;
 }
 
-/* What the history needs, and of it the records first that all sessions need. */
+/* Takes the records for the history; those that all sessions need come first. */
 static void sweep_note_shared(Sampler *sampler) {
     uint64_t now_ns = clock_monotonic_ns();
 
@@ -223,7 +223,7 @@ static void sweep_begin(Sampler *sampler) {
 
     for (SamplerSession *s = sampler->sessions; s; s = s->next)
         sweep_note_heads(&s->rings, now_ns);
-    /* No sample of the sweep is later than this, and all side-band up to it is in the rings. */
+    /* No sample of the sweep is later than this, and all side-band before it is in the rings. */
     sampler->start_ns = clock_monotonic_ns();
     sweep_note_shared(sampler);
     sampler->phase = SWEEP_SIDE_BAND;
@@ -273,8 +273,8 @@ bool sampler_is_sweeping(const Sampler *sampler) {
     return sampler->phase != SWEEP_NONE;
 }
 
-/* When the owner is slow to write, the newest sweeps share a mark: the older of them is then said
- * to be written only with the newer one. */
+/* When the owner writes slowly, the newest sweeps share a mark: the older of them then counts as
+ * written only with the newer one. */
 void sampler_note_sweep(SamplerSession *session, uint64_t sweep) {
     size_t i = MIN(session->n_sweeps, (size_t)RING_MARKS - 1);
 
