@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Inside lib/perfdata: the functions that name the fields of a body, one for each record type. */
+/* Inside lib/perfdata: the functions that show what the fields of a row cannot say. */
 
 #include "perfdata/record/record.h"
 #include "perfdata/tracing/tracing.h"
@@ -13,25 +13,17 @@ typedef struct RecordView {
     const PdTracing *tracing; /* may be NULL */
 } RecordView;
 
-/* Adds the fields of the body to the object that already has the members of the header and the
- * stamp. A body must not reuse their names. */
+/* Adds fields to the object that already has the members of the header and the stamp. A body must
+ * not reuse their names. */
 typedef void RecordDescribe(const PdBody *body, const RecordView *in, Fields *f);
 
-RecordDescribe record_describe_mmap, record_describe_comm, record_describe_task,
-    record_describe_lost, record_describe_lost_samples, record_describe_throttle,
-    record_describe_read, record_describe_sample, record_describe_aux, record_describe_pid_tid,
-    record_describe_nothing, record_describe_namespaces, record_describe_ksymbol,
-    record_describe_bpf_event, record_describe_cgroup, record_describe_text_poke,
-    record_describe_hw_id, record_describe_callchain_deferred, record_describe_mmap2,
-    record_describe_switch, record_describe_switch_cpu_wide;
-
-RecordDescribe record_describe_header_attr, record_describe_event_type,
-    record_describe_tracing_data, record_describe_build_id, record_describe_id_index,
-    record_describe_auxtrace_info, record_describe_auxtrace, record_describe_auxtrace_error,
-    record_describe_thread_map, record_describe_cpu_map, record_describe_stat_config,
-    record_describe_stat, record_describe_stat_round, record_describe_event_update,
-    record_describe_time_conv, record_describe_header_feature, record_describe_compressed,
-    record_describe_bpf_metadata, record_describe_schedstat;
+RecordDescribe record_describe_mmap2, record_describe_read, record_describe_sample,
+    record_describe_switch, record_describe_switch_cpu_wide, record_describe_namespaces,
+    record_describe_text_poke, record_describe_callchain_deferred, record_describe_header_attr,
+    record_describe_build_id, record_describe_id_index, record_describe_auxtrace_info,
+    record_describe_auxtrace_error, record_describe_thread_map, record_describe_cpu_map,
+    record_describe_stat_config, record_describe_event_update, record_describe_time_conv,
+    record_describe_header_feature, record_describe_compressed, record_describe_bpf_metadata;
 
 /* Used by SAMPLE and by records that contain a part of one. */
 void describe_read(const PdRead *read, Fields *f);

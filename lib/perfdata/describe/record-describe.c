@@ -17,61 +17,31 @@ static const char *const cpumodes[] = {"unknown",    "kernel",       "user",
                                        "hypervisor", "guest_kernel", "guest_user"};
 
 /* clang-format off */
-static RecordDescribe *const of_kernel[] = {
-    [PD_RECORD_MMAP]               = record_describe_mmap,
-    [PD_RECORD_LOST]               = record_describe_lost,
-    [PD_RECORD_COMM]               = record_describe_comm,
-    [PD_RECORD_EXIT]               = record_describe_task,
-    [PD_RECORD_THROTTLE]           = record_describe_throttle,
-    [PD_RECORD_UNTHROTTLE]         = record_describe_throttle,
-    [PD_RECORD_FORK]               = record_describe_task,
-    [PD_RECORD_READ]               = record_describe_read,
-    [PD_RECORD_SAMPLE]             = record_describe_sample,
-    [PD_RECORD_MMAP2]              = record_describe_mmap2,
-    [PD_RECORD_AUX]                = record_describe_aux,
-    [PD_RECORD_ITRACE_START]       = record_describe_pid_tid,
-    [PD_RECORD_LOST_SAMPLES]       = record_describe_lost_samples,
-    [PD_RECORD_SWITCH]             = record_describe_switch,
-    [PD_RECORD_SWITCH_CPU_WIDE]    = record_describe_switch_cpu_wide,
-    [PD_RECORD_NAMESPACES]         = record_describe_namespaces,
-    [PD_RECORD_KSYMBOL]            = record_describe_ksymbol,
-    [PD_RECORD_BPF_EVENT]          = record_describe_bpf_event,
-    [PD_RECORD_CGROUP]             = record_describe_cgroup,
-    [PD_RECORD_TEXT_POKE]          = record_describe_text_poke,
-    [PD_RECORD_AUX_OUTPUT_HW_ID]   = record_describe_hw_id,
-    [PD_RECORD_CALLCHAIN_DEFERRED] = record_describe_callchain_deferred,
-};
-static RecordDescribe *const of_tools[] = {
-    [PD_RECORD_HEADER_ATTR - PD_RECORD_USER]      = record_describe_header_attr,
-    [PD_RECORD_EVENT_TYPE - PD_RECORD_USER]       = record_describe_event_type,
-    [PD_RECORD_TRACING_DATA - PD_RECORD_USER]     = record_describe_tracing_data,
-    [PD_RECORD_BUILD_ID - PD_RECORD_USER]         = record_describe_build_id,
-    [PD_RECORD_FINISHED_ROUND - PD_RECORD_USER]   = record_describe_nothing,
-    [PD_RECORD_ID_INDEX - PD_RECORD_USER]         = record_describe_id_index,
-    [PD_RECORD_AUXTRACE_INFO - PD_RECORD_USER]    = record_describe_auxtrace_info,
-    [PD_RECORD_AUXTRACE - PD_RECORD_USER]         = record_describe_auxtrace,
-    [PD_RECORD_AUXTRACE_ERROR - PD_RECORD_USER]   = record_describe_auxtrace_error,
-    [PD_RECORD_THREAD_MAP - PD_RECORD_USER]       = record_describe_thread_map,
-    [PD_RECORD_CPU_MAP - PD_RECORD_USER]          = record_describe_cpu_map,
-    [PD_RECORD_STAT_CONFIG - PD_RECORD_USER]      = record_describe_stat_config,
-    [PD_RECORD_STAT - PD_RECORD_USER]             = record_describe_stat,
-    [PD_RECORD_STAT_ROUND - PD_RECORD_USER]       = record_describe_stat_round,
-    [PD_RECORD_EVENT_UPDATE - PD_RECORD_USER]     = record_describe_event_update,
-    [PD_RECORD_TIME_CONV - PD_RECORD_USER]        = record_describe_time_conv,
-    [PD_RECORD_HEADER_FEATURE - PD_RECORD_USER]   = record_describe_header_feature,
-    [PD_RECORD_COMPRESSED - PD_RECORD_USER]       = record_describe_compressed,
-    [PD_RECORD_FINISHED_INIT - PD_RECORD_USER]    = record_describe_nothing,
-    [PD_RECORD_COMPRESSED2 - PD_RECORD_USER]      = record_describe_compressed,
-    [PD_RECORD_BPF_METADATA - PD_RECORD_USER]     = record_describe_bpf_metadata,
-    [PD_RECORD_SCHEDSTAT_CPU - PD_RECORD_USER]    = record_describe_schedstat,
-    [PD_RECORD_SCHEDSTAT_DOMAIN - PD_RECORD_USER] = record_describe_schedstat,
+static const struct { uint32_t type; RecordDescribe *describe; } special[] = {
+    {PD_RECORD_SAMPLE,             record_describe_sample},
+    {PD_RECORD_MMAP2,              record_describe_mmap2},
+    {PD_RECORD_READ,               record_describe_read},
+    {PD_RECORD_SWITCH,             record_describe_switch},
+    {PD_RECORD_SWITCH_CPU_WIDE,    record_describe_switch_cpu_wide},
+    {PD_RECORD_NAMESPACES,         record_describe_namespaces},
+    {PD_RECORD_TEXT_POKE,          record_describe_text_poke},
+    {PD_RECORD_CALLCHAIN_DEFERRED, record_describe_callchain_deferred},
+    {PD_RECORD_HEADER_ATTR,        record_describe_header_attr},
+    {PD_RECORD_BUILD_ID,           record_describe_build_id},
+    {PD_RECORD_ID_INDEX,           record_describe_id_index},
+    {PD_RECORD_AUXTRACE_INFO,      record_describe_auxtrace_info},
+    {PD_RECORD_AUXTRACE_ERROR,     record_describe_auxtrace_error},
+    {PD_RECORD_THREAD_MAP,         record_describe_thread_map},
+    {PD_RECORD_CPU_MAP,            record_describe_cpu_map},
+    {PD_RECORD_STAT_CONFIG,        record_describe_stat_config},
+    {PD_RECORD_EVENT_UPDATE,       record_describe_event_update},
+    {PD_RECORD_TIME_CONV,          record_describe_time_conv},
+    {PD_RECORD_HEADER_FEATURE,     record_describe_header_feature},
+    {PD_RECORD_COMPRESSED,         record_describe_compressed},
+    {PD_RECORD_COMPRESSED2,        record_describe_compressed},
+    {PD_RECORD_BPF_METADATA,       record_describe_bpf_metadata},
 };
 /* clang-format on */
-
-/* Every type with a parser also has a describer. */
-static RecordDescribe *record_describe_describer_of(uint32_t type) {
-    return type < PD_RECORD_USER ? of_kernel[type] : of_tools[type - PD_RECORD_USER];
-}
 
 static void record_describe_header(const PdRecord *r, const RecordRow *row, Fields *f) {
     if (row)
@@ -124,6 +94,67 @@ static const char *record_describe_why_not(const PdRecord *r, const PdEvent *eve
     return "it does not hold what its type announces";
 }
 
+/* The special part of a body. */
+static void record_describe_special(const PdBody *body, const RecordView *in, Fields *f) {
+    for (size_t i = 0; i < ARRAY_SIZE(special); i++)
+        if (special[i].type == in->record->type) {
+            special[i].describe(body, in, f);
+            return;
+        }
+}
+
+static void record_describe_field(const RecordField *field, const PdBody *body,
+                                  const RecordView *in, Fields *f) {
+    const void *member = (const uint8_t *)body + field->member;
+    const char *name = field->name;
+
+    switch (field->kind) {
+    case FIELD_NUMBER:
+        fields_u64(f, name, record_field_number(field, body));
+        break;
+    case FIELD_ID:
+        describe_id(f, name, (uint32_t)record_field_number(field, body));
+        break;
+    case FIELD_HEX:
+        fields_hex(f, name, record_field_number(field, body));
+        break;
+    case FIELD_TIME:
+        fields_time_ns(f, name, record_field_number(field, body));
+        break;
+    case FIELD_CHOICE:
+        fields_choice(f, name, record_field_number(field, body), field->words, field->n);
+        break;
+    case FIELD_FLAGS:
+        fields_flags(f, name, record_field_number(field, body), field->words, field->n);
+        break;
+    case FIELD_TEXT:
+        fields_bytes(f, name, *(const Bytes *)member);
+        break;
+    case FIELD_BYTES:
+        fields_hex_bytes(f, name,
+                         (Bytes){.data = *(const uint8_t *const *)member, .size = field->n});
+        break;
+    case FIELD_REST:
+        fields_hex_bytes(f, name, *(const Bytes *)member);
+        break;
+    case FIELD_MISC:
+        if (in->record->misc & field->at)
+            fields_bool(f, name, true);
+        break;
+    default:
+        break;
+    }
+}
+
+static void record_describe_body(const RecordField *field, const PdBody *body, const RecordView *in,
+                                 Fields *f) {
+    for (; field->kind != FIELD_END; field++)
+        if (field->kind == FIELD_SPECIAL)
+            record_describe_special(body, in, f);
+        else if (field->name)
+            record_describe_field(field, body, in, f);
+}
+
 void pd_record_describe(const PdRecord *record, const PdStamp *stamp, const PdTracing *tracing,
                         Fields *fields) {
     const RecordRow *row = record_row(record->type);
@@ -133,7 +164,7 @@ void pd_record_describe(const PdRecord *record, const PdStamp *stamp, const PdTr
 
     record_describe_header(record, row, fields);
     record_describe_stamp(stamp, row && row->tasks, fields);
-    if (!row || !row->parse) {
+    if (!row || !row->fields) {
         record_describe_bytes(record, NULL, fields);
         return;
     }
@@ -141,5 +172,5 @@ void pd_record_describe(const PdRecord *record, const PdStamp *stamp, const PdTr
     if (r < 0)
         record_describe_bytes(record, record_describe_why_not(record, stamp->event), fields);
     else
-        record_describe_describer_of(record->type)(&body, &view, fields);
+        record_describe_body(row->fields, &body, &view, fields);
 }

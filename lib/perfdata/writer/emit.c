@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "perfdata/writer/emit.h"
 
-#include <errno.h>
 #include <string.h>
 
+#include "perfdata/record/record-row.h"
+
 /*
- * The inverse of record-kernel.c for the few types that we write ourselves. A record is begun with
+ * Writes the few types that we make ourselves, by the fields of their row. A record is begun with
  * its header, filled, and ended with the trailer, when its size is set in the header.
  */
 
@@ -14,6 +15,7 @@ enum {
     COMM_MAX_BYTES = 15,       /* TASK_COMM_LEN minus the NUL */
     SYMBOL_MAX_BYTES = 511,    /* KSYM_NAME_LEN minus the NUL */
     BUILD_ID_MAX = 20,
+    MMAP2_IDENTITY_AT = 32, /* in the body */
 };
 
 /* Returns the start of the record, for emit_end(). */
@@ -49,108 +51,65 @@ static void emit_end(Buffer *out, size_t start, const PdTrailer *t) {
         store_u16(out->data + start + 6, (uint16_t)(out->size - start), false);
 }
 
-/* The string, at least one NUL, and zeros up to a multiple of 8. */
-static void emit_put_string(Buffer *out, Bytes s, size_t max) {
-    size_t n = MIN(s.size, max);
+static void emit_body(Buffer *out, const PdTrailer *trailer, uint32_t type, uint16_t misc,
+                      const void *body, size_t text_max) {
+    size_t start = emit_begin(out, type, misc);
 
-    buffer_append(out, s.data, n);
-    buffer_zero(out, ALIGN8(n + 1) - n);
+    record_append_body(out, type, body, text_max);
+    emit_end(out, start, trailer);
 }
 
 void pd_emit_comm(Buffer *out, const PdTrailer *trailer, const PdComm *comm) {
-    size_t start = emit_begin(out, PD_RECORD_COMM, comm->exec ? PD_MISC_COMM_EXEC : 0);
-
-    buffer_u32(out, comm->pid, false);
-    buffer_u32(out, comm->tid, false);
-    emit_put_string(out, comm->comm, COMM_MAX_BYTES);
-    emit_end(out, start, trailer);
-}
-
-static void emit_put_range(Buffer *out, const PdMmap *m) {
-    buffer_u32(out, m->pid, false);
-    buffer_u32(out, m->tid, false);
-    buffer_u64(out, m->start, false);
-    buffer_u64(out, m->length, false);
-    buffer_u64(out, m->pgoff, false);
+    emit_body(out, trailer, PD_RECORD_COMM, comm->exec ? PD_MISC_COMM_EXEC : 0, comm,
+              COMM_MAX_BYTES);
 }
 
 void pd_emit_mmap(Buffer *out, const PdTrailer *trailer, uint16_t misc, const PdMmap *mmap) {
-    size_t start = emit_begin(out, PD_RECORD_MMAP, misc);
+    emit_body(out, trailer, PD_RECORD_MMAP, misc, mmap, FILENAME_MAX_BYTES);
+}
 
-    emit_put_range(out, mmap);
-    emit_put_string(out, mmap->filename, FILENAME_MAX_BYTES);
-    emit_end(out, start, trailer);
+/* The build id, or what identifies the file on its host. */
+static void emit_store_identity(uint8_t *p, const PdMmap *m) {
+    if (m->build_id_size > 0) {
+        p[0] = (uint8_t)MIN((size_t)m->build_id_size, (size_t)BUILD_ID_MAX);
+        memcpy(p + 4, m->build_id, p[0]);
+        return;
+    }
+    store_u32(p, m->major, false);
+    store_u32(p + 4, m->minor, false);
+    store_u64(p + 8, m->inode, false);
+    store_u64(p + 16, m->generation, false);
 }
 
 void pd_emit_mmap2(Buffer *out, const PdTrailer *trailer, uint16_t misc, const PdMmap *mmap) {
-    bool identified = mmap->build_id_size > 0;
-    size_t n = MIN((size_t)mmap->build_id_size, (size_t)BUILD_ID_MAX);
-    size_t start = emit_begin(out, PD_RECORD_MMAP2,
-                              (uint16_t)(misc | (identified ? PD_MISC_MMAP_BUILD_ID : 0)));
+    size_t start = out->size;
 
-    emit_put_range(out, mmap);
-    if (identified) {
-        buffer_append(out, (const uint8_t[4]){(uint8_t)n}, 4);
-        buffer_append(out, mmap->build_id, n);
-        buffer_zero(out, BUILD_ID_MAX - n);
-    } else {
-        buffer_u32(out, mmap->major, false);
-        buffer_u32(out, mmap->minor, false);
-        buffer_u64(out, mmap->inode, false);
-        buffer_u64(out, mmap->generation, false);
-    }
-    buffer_u32(out, mmap->prot, false);
-    buffer_u32(out, mmap->flags, false);
-    emit_put_string(out, mmap->filename, FILENAME_MAX_BYTES);
-    emit_end(out, start, trailer);
+    if (mmap->build_id_size > 0)
+        misc |= PD_MISC_MMAP_BUILD_ID;
+    emit_body(out, trailer, PD_RECORD_MMAP2, misc, mmap, FILENAME_MAX_BYTES);
+    if (buffer_error(out) == 0)
+        emit_store_identity(out->data + start + PD_RECORD_HEADER_SIZE + MMAP2_IDENTITY_AT, mmap);
 }
 
 void pd_emit_task(Buffer *out, const PdTrailer *trailer, PdRecordType type, uint16_t misc,
                   const PdTask *task) {
-    size_t start = emit_begin(out, type, misc);
-
-    buffer_u32(out, task->pid, false);
-    buffer_u32(out, task->ppid, false);
-    buffer_u32(out, task->tid, false);
-    buffer_u32(out, task->ptid, false);
-    buffer_u64(out, task->time, false);
-    emit_end(out, start, trailer);
+    emit_body(out, trailer, type, misc, task, 0);
 }
 
 void pd_emit_ksymbol(Buffer *out, const PdTrailer *trailer, const PdKsymbol *symbol) {
-    size_t start = emit_begin(out, PD_RECORD_KSYMBOL, 0);
-
-    buffer_u64(out, symbol->addr, false);
-    buffer_u32(out, symbol->length, false);
-    buffer_u16(out, symbol->ksym_type, false);
-    buffer_u16(out, symbol->flags, false);
-    emit_put_string(out, symbol->name, SYMBOL_MAX_BYTES);
-    emit_end(out, start, trailer);
+    emit_body(out, trailer, PD_RECORD_KSYMBOL, 0, symbol, SYMBOL_MAX_BYTES);
 }
 
 void pd_emit_lost_samples(Buffer *out, const PdTrailer *trailer, uint64_t lost) {
-    size_t start = emit_begin(out, PD_RECORD_LOST_SAMPLES, 0);
-
-    buffer_u64(out, lost, false);
-    emit_end(out, start, trailer);
+    emit_body(out, trailer, PD_RECORD_LOST_SAMPLES, 0, &(PdLost){.lost = lost}, 0);
 }
 
 void pd_emit_cgroup(Buffer *out, const PdTrailer *trailer, const PdCgroup *cgroup) {
-    size_t start = emit_begin(out, PD_RECORD_CGROUP, 0);
-
-    buffer_u64(out, cgroup->id, false);
-    emit_put_string(out, cgroup->path, FILENAME_MAX_BYTES);
-    emit_end(out, start, trailer);
+    emit_body(out, trailer, PD_RECORD_CGROUP, 0, cgroup, FILENAME_MAX_BYTES);
 }
 
 void pd_emit_namespaces(Buffer *out, const PdTrailer *trailer, const PdNamespaces *namespaces) {
-    size_t start = emit_begin(out, PD_RECORD_NAMESPACES, 0);
-
-    buffer_u32(out, namespaces->pid, false);
-    buffer_u32(out, namespaces->tid, false);
-    buffer_u64(out, namespaces->n, false);
-    buffer_append(out, namespaces->links.data, namespaces->links.size);
-    emit_end(out, start, trailer);
+    emit_body(out, trailer, PD_RECORD_NAMESPACES, 0, namespaces, 0);
 }
 
 void pd_emit_record(Buffer *out, const PdTrailer *trailer, Bytes record) {
