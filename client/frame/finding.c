@@ -86,7 +86,6 @@ void findings_print(const Findings *findings, const char *name, Severity least, 
 }
 
 static void finding_describe_one(const Finding *finding, Fields *f) {
-    fields_begin_object(f, NULL);
     fields_str(f, "severity", names[finding->severity]);
     fields_str(f, "check", finding->check);
     fields_str(f, "text", finding->text);
@@ -95,15 +94,12 @@ static void finding_describe_one(const Finding *finding, Fields *f) {
         fields_u64(f, "offset", finding->place.offset);
         fields_u64(f, "file", finding->place.file);
     }
-    fields_end_object(f);
 }
 
 void findings_describe(const Findings *findings, Fields *f) {
     fields_u64(f, "errors", findings->counts[SEVERITY_ERROR]);
     fields_u64(f, "warnings", findings->counts[SEVERITY_WARNING]);
     fields_u64(f, "notes", findings->counts[SEVERITY_NOTE]);
-    fields_begin_array(f, "findings");
-    for (size_t i = 0; i < findings->n; i++)
+    for (size_t i = fields_begin_list(f, "findings"); fields_next(f, i, findings->n); i++)
         finding_describe_one(&findings->items[i], f);
-    fields_end_array(f);
 }

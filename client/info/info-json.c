@@ -58,13 +58,6 @@ static void info_json_print_container(const Info *info, Fields *f) {
     fields_end_object(f);
 }
 
-static void info_json_print_strings(Fields *f, const char *name, const PdStrings *strings) {
-    fields_begin_array(f, name);
-    for (size_t i = 0; i < strings->n; i++)
-        fields_str(f, NULL, strings->items[i]);
-    fields_end_array(f);
-}
-
 static void info_json_print_features(const PdReader *reader, Fields *f) {
     char number[16];
 
@@ -85,33 +78,15 @@ static void info_json_print_features(const PdReader *reader, Fields *f) {
 
 /* The most important facts about the host, at the top level. */
 static void info_json_print_host(const PdEnvironment *e, Fields *f) {
-    const struct {
-        unsigned bit;
-        const char *name, *value;
-    } words[] = {
-        {PD_FEATURE_HOSTNAME, "hostname", e->hostname},
-        {PD_FEATURE_OSRELEASE, "osrelease", e->osrelease},
-        {PD_FEATURE_VERSION, "version", e->version},
-        {PD_FEATURE_ARCH, "arch", e->arch},
-        {PD_FEATURE_CPUDESC, "cpudesc", e->cpudesc},
-        {PD_FEATURE_CPUID, "cpuid", e->cpuid},
-    };
+    static const unsigned bits[] = {PD_FEATURE_HOSTNAME, PD_FEATURE_OSRELEASE, PD_FEATURE_VERSION,
+                                    PD_FEATURE_ARCH,     PD_FEATURE_CPUDESC,   PD_FEATURE_CPUID,
+                                    PD_FEATURE_NRCPUS,   PD_FEATURE_TOTAL_MEM, PD_FEATURE_CMDLINE};
 
-    for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-        if (e->has[words[i].bit] && words[i].value)
-            fields_str(f, words[i].name, words[i].value);
-    if (e->has[PD_FEATURE_NRCPUS]) {
-        fields_u64(f, "nrcpus_online", e->nrcpus_online);
-        fields_u64(f, "nrcpus_avail", e->nrcpus_available);
-    }
-    if (e->has[PD_FEATURE_TOTAL_MEM])
-        fields_u64(f, "total_mem_kb", e->total_mem_kb);
-    if (e->has[PD_FEATURE_CMDLINE])
-        info_json_print_strings(f, "cmdline", &e->cmdline);
+    for (size_t i = 0; i < ARRAY_SIZE(bits); i++)
+        pd_environment_describe_feature(e, bits[i], f);
 }
 
 static void info_json_print_event(const PdEvent *event, const SummaryEvent *counted, Fields *f) {
-    fields_begin_object(f, NULL);
     fields_u64(f, "index", event->index);
     fields_str(f, "name", event->name);
     fields_u64(f, "type", event->attr.type);
@@ -122,7 +97,6 @@ static void info_json_print_event(const PdEvent *event, const SummaryEvent *coun
     fields_u64(f, "samples", counted->samples);
     fields_u64(f, "period_sum", counted->period_sum);
     fields_bool(f, "period_in_sample", event->attr.sample_type & PD_SAMPLE_PERIOD);
-    fields_end_object(f);
 }
 
 static void info_json_print_events(const Info *info, Fields *f) {
@@ -131,11 +105,9 @@ static void info_json_print_events(const Info *info, Fields *f) {
     size_t n = pd_events_count(events);
 
     fields_u64(f, "n_events", n);
-    fields_begin_array(f, "events");
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = fields_begin_list(f, "events"); fields_next(f, i, n); i++)
         info_json_print_event(pd_events_at(events, i),
                               i < info->summary.n_events ? &info->summary.events[i] : &none, f);
-    fields_end_array(f);
 }
 
 static void info_json_print_time(Fields *f, const char *name, bool known, uint64_t time) {

@@ -114,6 +114,21 @@ void fields_end_array(Fields *f) {
     fields_close_container(f, ']', "]");
 }
 
+size_t fields_begin_list(Fields *f, const char *name) {
+    fields_begin_array(f, name);
+    return 0;
+}
+
+bool fields_next(Fields *f, size_t i, size_t n) {
+    if (i > 0)
+        fields_end_object(f);
+    if (i < n)
+        fields_begin_object(f, NULL);
+    else
+        fields_end_array(f);
+    return i < n;
+}
+
 void fields_u64(Fields *f, const char *name, uint64_t v) {
     char *p = fields_open_member(f, name);
 

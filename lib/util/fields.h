@@ -31,6 +31,14 @@ void fields_end_object(Fields *f);
 void fields_begin_array(Fields *f, const char *name);
 void fields_end_array(Fields *f);
 
+/*
+ * An array of n objects, in a loop that must not be left early:
+ *     for (size_t i = fields_begin_list(f, "caches"); fields_next(f, i, n); i++)
+ *         fields_u64(f, "level", caches[i].level);
+ */
+size_t fields_begin_list(Fields *f, const char *name);
+bool fields_next(Fields *f, size_t i, size_t n);
+
 void fields_u64(Fields *f, const char *name, uint64_t v);
 void fields_i64(Fields *f, const char *name, int64_t v);
 void fields_hex(Fields *f, const char *name, uint64_t v);

@@ -62,17 +62,13 @@ void record_describe_namespaces(const PdBody *body, const RecordView *in, Fields
     const PdNamespaces *n = &body->namespaces;
     bool swap = in->record->swap;
 
-    fields_begin_array(f, "namespaces");
-    for (uint64_t i = 0; i < n->n; i++) {
+    for (uint64_t i = fields_begin_list(f, "namespaces"); fields_next(f, i, n->n); i++) {
         const uint8_t *link = n->links.data + i * NAMESPACE_LINK_SIZE;
 
-        fields_begin_object(f, NULL);
         fields_choice(f, "name", i, names, ARRAY_SIZE(names));
         fields_u64(f, "device", load_u64(link, swap));
         fields_u64(f, "inode", load_u64(link + 8, swap));
-        fields_end_object(f);
     }
-    fields_end_array(f);
 }
 
 void record_describe_text_poke(const PdBody *body, const RecordView *in, Fields *f) {
@@ -117,9 +113,7 @@ void record_describe_id_index(const PdBody *body, const RecordView *in, Fields *
 
     if (x->machines.data)
         machines = cursor_of(x->machines.data, x->machines.size, in->record->swap);
-    fields_begin_array(f, "entries");
-    for (uint64_t i = 0; i < x->n; i++) {
-        fields_begin_object(f, NULL);
+    for (uint64_t i = fields_begin_list(f, "entries"); fields_next(f, i, x->n); i++) {
         fields_u64(f, "id", cursor_u64(&c));
         fields_u64(f, "idx", cursor_u64(&c));
         fields_i64(f, "cpu", (int64_t)cursor_u64(&c));
@@ -128,9 +122,7 @@ void record_describe_id_index(const PdBody *body, const RecordView *in, Fields *
             fields_u64(f, "machine_pid", cursor_u64(&machines));
             fields_u64(f, "vcpu", cursor_u64(&machines));
         }
-        fields_end_object(f);
     }
-    fields_end_array(f);
 }
 
 void record_describe_auxtrace_info(const PdBody *body, const RecordView *in, Fields *f) {
@@ -159,16 +151,12 @@ void record_describe_thread_map(const PdBody *body, const RecordView *in, Fields
     enum { ENTRY_SIZE = 24, COMM_SIZE = 16 };
     const PdThreadMap *m = &body->thread_map;
 
-    fields_begin_array(f, "threads");
-    for (uint64_t i = 0; i < m->n; i++) {
+    for (uint64_t i = fields_begin_list(f, "threads"); fields_next(f, i, m->n); i++) {
         const uint8_t *entry = m->entries.data + i * ENTRY_SIZE;
 
-        fields_begin_object(f, NULL);
         fields_i64(f, "tid", (int64_t)load_u64(entry, in->record->swap));
         fields_bytes(f, "comm", record_special_describe_fixed_text(entry + 8, COMM_SIZE));
-        fields_end_object(f);
     }
-    fields_end_array(f);
 }
 
 /* Prints a CPU list like the kernel does; CPUs must be added in ascending order. */
@@ -247,14 +235,10 @@ void record_describe_stat_config(const PdBody *body, const RecordView *in, Field
     const PdStatConfig *s = &body->stat_config;
     Cursor c = cursor_of(s->entries.data, s->entries.size, in->record->swap);
 
-    fields_begin_array(f, "config");
-    for (uint64_t i = 0; i < s->n; i++) {
-        fields_begin_object(f, NULL);
+    for (uint64_t i = fields_begin_list(f, "config"); fields_next(f, i, s->n); i++) {
         fields_choice(f, "tag", cursor_u64(&c), tags, ARRAY_SIZE(tags));
         fields_u64(f, "value", cursor_u64(&c));
-        fields_end_object(f);
     }
-    fields_end_array(f);
 }
 
 void record_describe_event_update(const PdBody *body, const RecordView *in, Fields *f) {
@@ -301,14 +285,10 @@ void record_describe_bpf_metadata(const PdBody *body, const RecordView *in, Fiel
     enum { KEY_SIZE = 64, VALUE_SIZE = 256 };
     const PdBpfMetadata *b = &body->bpf_metadata;
 
-    fields_begin_array(f, "entries");
-    for (uint64_t i = 0; i < b->n; i++) {
+    for (uint64_t i = fields_begin_list(f, "entries"); fields_next(f, i, b->n); i++) {
         const uint8_t *entry = b->entries.data + i * (KEY_SIZE + VALUE_SIZE);
 
-        fields_begin_object(f, NULL);
         fields_bytes(f, "key", record_special_describe_fixed_text(entry, KEY_SIZE));
         fields_bytes(f, "value", record_special_describe_fixed_text(entry + KEY_SIZE, VALUE_SIZE));
-        fields_end_object(f);
     }
-    fields_end_array(f);
 }

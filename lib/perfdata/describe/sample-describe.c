@@ -16,19 +16,15 @@ void describe_read(const PdRead *read, Fields *f) {
         fields_u64(f, "time_enabled", read->time_enabled);
     if (read->format & PD_FORMAT_TOTAL_TIME_RUNNING)
         fields_u64(f, "time_running", read->time_running);
-    fields_begin_array(f, "values");
-    for (uint64_t i = 0; i < read->n; i++) {
+    for (uint64_t i = fields_begin_list(f, "values"); fields_next(f, i, read->n); i++) {
         PdReadValue v = pd_read_at(read, i);
 
-        fields_begin_object(f, NULL);
         fields_u64(f, "value", v.value);
         if (read->format & PD_FORMAT_ID)
             fields_u64(f, "id", v.id);
         if (read->format & PD_FORMAT_LOST)
             fields_u64(f, "lost", v.lost);
-        fields_end_object(f);
     }
-    fields_end_array(f);
     fields_end_object(f);
 }
 
@@ -98,17 +94,13 @@ static void sample_describe_branch(const PdBranch *b, Fields *f) {
 static void sample_describe_branches(const PdBranches *branches, Fields *f) {
     if (branches->has_hw_index)
         fields_i64(f, "branch_hw_index", (int64_t)branches->hw_index);
-    fields_begin_array(f, "branches");
-    for (uint64_t i = 0; i < branches->n; i++) {
+    for (uint64_t i = fields_begin_list(f, "branches"); fields_next(f, i, branches->n); i++) {
         PdBranch b = pd_branch_at(branches, i);
 
-        fields_begin_object(f, NULL);
         sample_describe_branch(&b, f);
         if (branches->has_counters)
             fields_hex(f, "counters", pd_u64_at(&branches->counters, i));
-        fields_end_object(f);
     }
-    fields_end_array(f);
 }
 
 static void sample_describe_registers(const char *name, const PdRegisters *r, Fields *f) {

@@ -238,22 +238,25 @@ void pd_environment_print(const PdEnvironment *env, Buffer *out) {
     }
 }
 
+void pd_environment_describe_feature(const PdEnvironment *env, unsigned bit, Fields *fields) {
+    const FeatureRow *row = environment_table_row_of(bit);
+
+    if (row && env->has[bit] && row->describe)
+        row->describe(env, fields);
+}
+
 void pd_environment_describe(const PdEnvironment *env, Fields *fields) {
     for (size_t i = 0; i < ARRAY_SIZE(features); i++)
-        if (env->has[features[i].bit] && features[i].describe)
-            features[i].describe(env, fields);
+        pd_environment_describe_feature(env, features[i].bit, fields);
     if (env->n_unknown == 0)
         return;
-    fields_begin_array(fields, "unknown_features");
-    for (size_t i = 0; i < env->n_unknown; i++) {
+    for (size_t i = fields_begin_list(fields, "unknown_features");
+         fields_next(fields, i, env->n_unknown); i++) {
         const char *name = pd_feature_name(env->unknown[i].bit);
 
-        fields_begin_object(fields, NULL);
         fields_u64(fields, "bit", env->unknown[i].bit);
         if (name)
             fields_str(fields, "name", name);
         fields_u64(fields, "bytes", env->unknown[i].size);
-        fields_end_object(fields);
     }
-    fields_end_array(fields);
 }

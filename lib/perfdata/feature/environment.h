@@ -193,7 +193,9 @@ int pd_environment_write(const PdEnvironment *env, unsigned bit, Buffer *out, bo
 /* Prints lines like `perf report --header-only -I`, `# hostname : x`; all bytes from outside are
  * escaped. */
 void pd_environment_print(const PdEnvironment *env, Buffer *out);
-/* Adds members, with lowercase names, to an open object. */
+/* Adds members, with lowercase names, to an open object: those of one feature, if it is there, or
+ * of all. */
+void pd_environment_describe_feature(const PdEnvironment *env, unsigned bit, Fields *fields);
 void pd_environment_describe(const PdEnvironment *env, Fields *fields);
 
 typedef struct PdReader PdReader;

@@ -212,19 +212,16 @@ void print_bpf_prog_info(const PdEnvironment *env, Buffer *out) {
 }
 
 void describe_bpf_prog_info(const PdEnvironment *env, Fields *fields) {
-    fields_begin_array(fields, "bpf_prog_info");
-    for (size_t i = 0; i < env->n_bpf_progs; i++) {
+    for (size_t i = fields_begin_list(fields, "bpf_prog_info");
+         fields_next(fields, i, env->n_bpf_progs); i++) {
         const PdBpfProg *p = &env->bpf_progs[i];
 
-        fields_begin_object(fields, NULL);
         fields_u64(fields, "id", p->id);
         fields_u64(fields, "type", p->type);
         fields_str(fields, "name", p->name);
         fields_u64(fields, "jited_len", p->jited_len);
         fields_u64(fields, "xlated_len", p->xlated_len);
-        fields_end_object(fields);
     }
-    fields_end_array(fields);
 }
 
 void code_bpf_btf(Codec *c, PdEnvironment *env) {
@@ -244,12 +241,9 @@ void print_bpf_btf(const PdEnvironment *env, Buffer *out) {
 }
 
 void describe_bpf_btf(const PdEnvironment *env, Fields *fields) {
-    fields_begin_array(fields, "bpf_btf");
-    for (size_t i = 0; i < env->n_btfs; i++) {
-        fields_begin_object(fields, NULL);
+    for (size_t i = fields_begin_list(fields, "bpf_btf"); fields_next(fields, i, env->n_btfs);
+         i++) {
         fields_u64(fields, "id", env->btfs[i].id);
         fields_u64(fields, "bytes", env->btfs[i].size);
-        fields_end_object(fields);
     }
-    fields_end_array(fields);
 }

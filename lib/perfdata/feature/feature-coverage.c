@@ -111,18 +111,15 @@ void describe_coverage(const PdEnvironment *env, Fields *fields) {
         if (pd_coverage_has_cpu(coverage, cpu))
             fields_u64(fields, NULL, cpu);
     fields_end_array(fields);
-    fields_begin_array(fields, "gaps");
-    for (size_t i = 0; i < coverage->n_gaps; i++) {
+    for (size_t i = fields_begin_list(fields, "gaps"); fields_next(fields, i, coverage->n_gaps);
+         i++) {
         const PdGap *gap = &coverage->gaps[i];
 
-        fields_begin_object(fields, NULL);
         fields_time_ns(fields, "since", gap->from_ns);
         fields_time_ns(fields, "until", gap->to_ns);
         fields_str(fields, "reason", pd_gap_reason_name(gap->reason));
         if (gap->cpu != PD_ALL_CPUS)
             fields_u64(fields, "cpu", gap->cpu);
-        fields_end_object(fields);
     }
-    fields_end_array(fields);
     fields_end_object(fields);
 }

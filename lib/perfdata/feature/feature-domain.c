@@ -67,29 +67,24 @@ void print_cpu_domain_info(const PdEnvironment *env, Buffer *out) {
 }
 
 static void feature_domain_describe(const PdCpuDomain *d, Fields *fields) {
-    fields_begin_object(fields, NULL);
     fields_u64(fields, "level", d->level);
     if (d->name)
         fields_str(fields, "name", d->name);
     fields_str(fields, "cpumask", d->cpumask);
     fields_str(fields, "cpus", d->cpulist);
-    fields_end_object(fields);
 }
 
 void describe_cpu_domain_info(const PdEnvironment *env, Fields *fields) {
     fields_begin_object(fields, "cpu_domain_info");
     fields_u64(fields, "schedstat_version", env->schedstat_version);
     fields_u64(fields, "max_sched_domains", env->max_sched_domains);
-    fields_begin_array(fields, "cpus");
-    for (size_t i = 0; i < env->n_cpu_domains; i++) {
-        fields_begin_object(fields, NULL);
-        fields_u64(fields, "cpu", env->cpu_domains[i].cpu);
-        fields_begin_array(fields, "domains");
-        for (size_t k = 0; k < env->cpu_domains[i].n; k++)
-            feature_domain_describe(&env->cpu_domains[i].domains[k], fields);
-        fields_end_array(fields);
-        fields_end_object(fields);
+    for (size_t i = fields_begin_list(fields, "cpus"); fields_next(fields, i, env->n_cpu_domains);
+         i++) {
+        const PdCpuDomains *cpu = &env->cpu_domains[i];
+
+        fields_u64(fields, "cpu", cpu->cpu);
+        for (size_t k = fields_begin_list(fields, "domains"); fields_next(fields, k, cpu->n); k++)
+            feature_domain_describe(&cpu->domains[k], fields);
     }
-    fields_end_array(fields);
     fields_end_object(fields);
 }

@@ -131,17 +131,14 @@ void code_build_id(Codec *c, PdEnvironment *env) {
 }
 
 void describe_build_id(const PdEnvironment *env, Fields *fields) {
-    fields_begin_array(fields, "build_ids");
-    for (size_t i = 0; i < env->n_build_ids; i++) {
+    for (size_t i = fields_begin_list(fields, "build_ids");
+         fields_next(fields, i, env->n_build_ids); i++) {
         const PdBuildIdEntry *e = &env->build_ids[i];
 
-        fields_begin_object(fields, NULL);
         fields_i64(fields, "pid", (int32_t)e->pid);
         fields_hex_bytes(fields, "build_id", (Bytes){.data = e->build_id, .size = e->size});
         fields_str(fields, "filename", e->filename);
-        fields_end_object(fields);
     }
-    fields_end_array(fields);
 }
 
 /* All attrs of a body have the size of the largest one. */
@@ -250,15 +247,12 @@ void print_group_desc(const PdEnvironment *env, Buffer *out) {
 }
 
 void describe_group_desc(const PdEnvironment *env, Fields *fields) {
-    fields_begin_array(fields, "groups");
-    for (size_t i = 0; i < env->n_groups; i++) {
-        fields_begin_object(fields, NULL);
+    for (size_t i = fields_begin_list(fields, "groups"); fields_next(fields, i, env->n_groups);
+         i++) {
         fields_str(fields, "name", feature_event_group_name(&env->groups[i]));
         fields_u64(fields, "leader", env->groups[i].leader);
         fields_u64(fields, "members", env->groups[i].n_members);
-        fields_end_object(fields);
     }
-    fields_end_array(fields);
 }
 
 /* perf writes a leading count of entries, simpleperf does not; the size shows which one it is. */
@@ -283,12 +277,9 @@ void print_auxtrace(_unused_ const PdEnvironment *env, Buffer *out) {
 }
 
 void describe_auxtrace(const PdEnvironment *env, Fields *fields) {
-    fields_begin_array(fields, "auxtrace");
-    for (size_t i = 0; i + 1 < env->n_auxtrace; i += 2) {
-        fields_begin_object(fields, NULL);
-        fields_u64(fields, "offset", env->auxtrace[i]);
-        fields_u64(fields, "size", env->auxtrace[i + 1]);
-        fields_end_object(fields);
+    for (size_t i = fields_begin_list(fields, "auxtrace");
+         fields_next(fields, i, env->n_auxtrace / 2); i++) {
+        fields_u64(fields, "offset", env->auxtrace[2 * i]);
+        fields_u64(fields, "size", env->auxtrace[2 * i + 1]);
     }
-    fields_end_array(fields);
 }

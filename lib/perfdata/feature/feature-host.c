@@ -159,12 +159,11 @@ void print_meta_info(const PdEnvironment *env, Buffer *out) {
 
 /* The keys come from the file, so they cannot be used as member names. */
 void describe_meta_info(const PdEnvironment *env, Fields *fields) {
-    fields_begin_array(fields, "meta_info");
-    for (size_t i = 0; i + 1 < env->meta_info.n; i += 2) {
-        fields_begin_object(fields, NULL);
-        fields_str(fields, "key", env->meta_info.items[i]);
-        fields_str(fields, "value", env->meta_info.items[i + 1]);
-        fields_end_object(fields);
+    char **items = env->meta_info.items;
+
+    for (size_t i = fields_begin_list(fields, "meta_info");
+         fields_next(fields, i, env->meta_info.n / 2); i++) {
+        fields_str(fields, "key", items[2 * i]);
+        fields_str(fields, "value", items[2 * i + 1]);
     }
-    fields_end_array(fields);
 }

@@ -106,16 +106,13 @@ void print_mem_topology(const PdEnvironment *env, Buffer *out) {
 void describe_mem_topology(const PdEnvironment *env, Fields *fields) {
     fields_begin_object(fields, "mem_topology");
     fields_u64(fields, "block_size", env->mem_block_size);
-    fields_begin_array(fields, "nodes");
-    for (size_t i = 0; i < env->n_mem_nodes; i++) {
+    for (size_t i = fields_begin_list(fields, "nodes"); fields_next(fields, i, env->n_mem_nodes);
+         i++) {
         _cleanup_(buffer_done) Buffer ranges = {};
 
         feature_memory_put_ranges(&ranges, &env->mem_nodes[i]);
-        fields_begin_object(fields, NULL);
         fields_u64(fields, "node", env->mem_nodes[i].node);
         fields_bytes(fields, "blocks", buffer_bytes(&ranges));
-        fields_end_object(fields);
     }
-    fields_end_array(fields);
     fields_end_object(fields);
 }

@@ -32,14 +32,11 @@ void print_pmu_mappings(const PdEnvironment *env, Buffer *out) {
 }
 
 void describe_pmu_mappings(const PdEnvironment *env, Fields *fields) {
-    fields_begin_array(fields, "pmu_mappings");
-    for (size_t i = 0; i < env->n_pmus; i++) {
-        fields_begin_object(fields, NULL);
+    for (size_t i = fields_begin_list(fields, "pmu_mappings"); fields_next(fields, i, env->n_pmus);
+         i++) {
         fields_str(fields, "name", env->pmus[i].name);
         fields_u64(fields, "type", env->pmus[i].type);
-        fields_end_object(fields);
     }
-    fields_end_array(fields);
 }
 
 /* Pairs of name and value, counted as one; kept as two lists of the same length. */
@@ -75,14 +72,10 @@ static void feature_pmu_print_caps(const PdPmuCaps *caps, const char *pmu, Buffe
 }
 
 static void feature_pmu_describe_caps(const PdPmuCaps *caps, const char *name, Fields *fields) {
-    fields_begin_array(fields, name);
-    for (size_t i = 0; i < caps->names.n; i++) {
-        fields_begin_object(fields, NULL);
+    for (size_t i = fields_begin_list(fields, name); fields_next(fields, i, caps->names.n); i++) {
         fields_str(fields, "name", caps->names.items[i]);
         fields_str(fields, "value", caps->values.items[i]);
-        fields_end_object(fields);
     }
-    fields_end_array(fields);
 }
 
 void code_cpu_pmu_caps(Codec *c, PdEnvironment *env) {
@@ -113,14 +106,11 @@ void print_pmu_caps(const PdEnvironment *env, Buffer *out) {
 }
 
 void describe_pmu_caps(const PdEnvironment *env, Fields *fields) {
-    fields_begin_array(fields, "pmu_caps");
-    for (size_t i = 0; i < env->n_pmu_caps; i++) {
-        fields_begin_object(fields, NULL);
+    for (size_t i = fields_begin_list(fields, "pmu_caps"); fields_next(fields, i, env->n_pmu_caps);
+         i++) {
         fields_str(fields, "pmu", env->pmu_caps[i].pmu);
         feature_pmu_describe_caps(&env->pmu_caps[i], "caps", fields);
-        fields_end_object(fields);
     }
-    fields_end_array(fields);
 }
 
 void code_hybrid_topology(Codec *c, PdEnvironment *env) {
@@ -145,12 +135,9 @@ void print_hybrid_topology(const PdEnvironment *env, Buffer *out) {
 }
 
 void describe_hybrid_topology(const PdEnvironment *env, Fields *fields) {
-    fields_begin_array(fields, "hybrid_topology");
-    for (size_t i = 0; i < env->n_hybrids; i++) {
-        fields_begin_object(fields, NULL);
+    for (size_t i = fields_begin_list(fields, "hybrid_topology");
+         fields_next(fields, i, env->n_hybrids); i++) {
         fields_str(fields, "pmu", env->hybrids[i].pmu);
         fields_str(fields, "cpus", env->hybrids[i].cpus);
-        fields_end_object(fields);
     }
-    fields_end_array(fields);
 }

@@ -81,16 +81,13 @@ void describe_cpu_topology(const PdEnvironment *env, Fields *fields) {
     if (env->has_dies)
         describe_strings(fields, "dies", &env->die_siblings);
     describe_strings(fields, "cores", &env->thread_siblings);
-    fields_begin_array(fields, "cpus");
-    for (size_t i = 0; i < env->n_cpu_places; i++) {
-        fields_begin_object(fields, NULL);
+    for (size_t i = fields_begin_list(fields, "cpus"); fields_next(fields, i, env->n_cpu_places);
+         i++) {
         fields_i64(fields, "core", (int32_t)env->cpu_places[i].core);
         if (env->has_dies)
             fields_i64(fields, "die", (int32_t)env->cpu_places[i].die);
         fields_i64(fields, "socket", (int32_t)env->cpu_places[i].socket);
-        fields_end_object(fields);
     }
-    fields_end_array(fields);
     fields_end_object(fields);
 }
 
@@ -120,18 +117,15 @@ void print_numa_topology(const PdEnvironment *env, Buffer *out) {
 }
 
 void describe_numa_topology(const PdEnvironment *env, Fields *fields) {
-    fields_begin_array(fields, "numa_topology");
-    for (size_t i = 0; i < env->n_numa_nodes; i++) {
+    for (size_t i = fields_begin_list(fields, "numa_topology");
+         fields_next(fields, i, env->n_numa_nodes); i++) {
         const PdNumaNode *n = &env->numa_nodes[i];
 
-        fields_begin_object(fields, NULL);
         fields_u64(fields, "node", n->node);
         fields_u64(fields, "mem_total_kb", n->mem_total_kb);
         fields_u64(fields, "mem_free_kb", n->mem_free_kb);
         fields_str(fields, "cpus", n->cpus);
-        fields_end_object(fields);
     }
-    fields_end_array(fields);
 }
 
 void code_cache(Codec *c, PdEnvironment *env) {
@@ -182,11 +176,10 @@ void print_cache(const PdEnvironment *env, Buffer *out) {
 }
 
 void describe_cache(const PdEnvironment *env, Fields *fields) {
-    fields_begin_array(fields, "cache");
-    for (size_t i = 0; i < env->n_caches; i++) {
+    for (size_t i = fields_begin_list(fields, "cache"); fields_next(fields, i, env->n_caches);
+         i++) {
         const PdCache *cache = &env->caches[i];
 
-        fields_begin_object(fields, NULL);
         fields_u64(fields, "level", cache->level);
         fields_str(fields, "type", cache->type);
         fields_str(fields, "size", cache->size);
@@ -194,7 +187,5 @@ void describe_cache(const PdEnvironment *env, Fields *fields) {
         fields_u64(fields, "sets", cache->sets);
         fields_u64(fields, "ways", cache->ways);
         fields_str(fields, "cpus", cache->map);
-        fields_end_object(fields);
     }
-    fields_end_array(fields);
 }
