@@ -10,9 +10,9 @@
 #include "util/macro.h"
 
 /*
- * What is left: to read descriptors that are handed over, to answer, to have memory, to end. No
- * path is ever opened, no file written that has one, no socket made, no process started. The keeper
- * has set the user, the limits of memory and descriptors, and no_new_privs.
+ * The system calls that remain: to read received descriptors, to answer, to get memory, to end. The
+ * helper never opens a path, writes a file that has one, makes a socket, or starts a process. The
+ * keeper has set the user, the limits of memory and descriptors, and no_new_privs.
  */
 
 /* Flags of memfd_create() that are refused, such as huge pages: the reader of such a memfd could be

@@ -7,9 +7,9 @@
 #include "util/macro.h"
 
 /*
- * Neither end believes the other. The helper reads files of strangers, so it counts as fallen: a
- * reply is checked before any of it is used. A row for each
- * kind of request says where the reply has the result.
+ * Neither end trusts the other. The helper reads files of strangers and may be compromised, so a
+ * reply is checked before any of it is used. A table has a row for each kind of request, which says
+ * where the reply has the result.
  */
 
 static const struct WantRow {

@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * What passes between profd-elf and whoever asks it: one request with the descriptor of an ELF
- * file, one reply, each of one fixed size, each a message of its own on a SOCK_SEQPACKET socket.
- * Both ends are of one installation, but may be of two versions while it is replaced, hence
- * `protocol`. A request names one thing that it wants of the file. Small results are in the reply;
- * a large one is in a sealed memfd that comes with the reply.
+ * The messages between profd-elf and its caller: one request with the descriptor of an ELF file,
+ * one reply, each of a fixed size, each a message of its own on a SOCK_SEQPACKET socket. Both ends
+ * come from one installation, but may be of two versions while it is replaced, hence `protocol`. A
+ * request asks for one result. Small results are in the reply; a large one is in a sealed memfd
+ * that comes with the reply.
  */
 
 #include <fcntl.h>
@@ -47,7 +47,7 @@ static_assert(sizeof(ElfRequest) == 16 && sizeof(ElfReply) == 56, "padded");
 
 /* -EBADMSG: not a request; -EPROTO: a request of another version. */
 int elf_request_check(const void *bytes, size_t n, bool has_fd, ElfRequest *ret);
-/* The same errors for a reply, whose sender may have been taken over by a file. The caller must
+/* The same errors for a reply, whose sender may have been compromised by a file. The caller must
  * check the content of the memfd. */
 int elf_reply_check(const void *bytes, size_t n, bool has_fd, const ElfRequest *request,
                     ElfReply *ret);

@@ -4,8 +4,9 @@
 #include "util/macro.h"
 
 /*
- * One step to the caller by a rule: first the CFA, then the registers that lie around it. Whatever
- * the rule says, only words of the copy of the stack are read, and frames lie one above the other.
+ * One step to the caller by a rule: first the CFA, then the registers saved around it. Whatever the
+ * rule is, only words of the copy of the stack are read, and each frame must be above the previous
+ * one.
  */
 
 static UnwindStep unwind_frame_cfa(const UnwindFrame *frame, const UnwindRule *rule,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A frame on the way up, what is known of it, and how words are read from the copy of its stack. */
+/* A frame of a walk, the registers known in it, and how words are read from the copy of its
+ * stack. */
 
 #include "unwind/unwind-table.h"
 
@@ -15,7 +16,7 @@ typedef struct UnwindFrame {
     bool is_exact; /* the ip is that of an instruction, not a return address */
 } UnwindFrame;
 
-/* What one step to the caller came to. The frame is changed only when it succeeds. */
+/* The result of one step to the caller. The frame changes only if the step succeeds. */
 typedef enum UnwindStep {
     UNWIND_STEPPED,
     UNWIND_STEP_END,     /* there is no caller */

@@ -10,10 +10,9 @@
  * A row begins at base + pc and holds up to the next row. Rows are sorted by pc. Page p names the
  * first row whose pc is not below p << page_shift, so that a search looks at a few rows only.
  *
- * The process that makes a table has read a stranger's file and may have been taken over by it. So
- * the reader bounds each index at its use: a hostile table gives wrong callers and nothing worse.
- * The bytes must not change while they are read: an image that comes from another process is
- * sealed.
+ * The process that makes a table has read a stranger's file and may be compromised by it. So the
+ * reader bounds each index at its use: a hostile table gives wrong callers and nothing worse. The
+ * bytes must not change while they are read: an image that comes from another process is sealed.
  */
 
 #include <assert.h>

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * From the registers and the copy of a stack that perf took with a sample to its call chain. The
- * walk allocates nothing, does no I/O and touches nothing but what it is given, of which it
- * believes nothing: not the stack, not the registers, not the tables.
+ * Makes a call chain from the registers and the copy of a stack that perf took with a sample. The
+ * walk allocates nothing, does no I/O and reads only its arguments; it trusts neither the stack nor
+ * the registers nor the tables.
  */
 
 #include "unwind/unwind-table.h"
@@ -50,7 +50,7 @@ typedef struct UnwindSample {
     Bytes stack;      /* from the user's sp on: dyn_size bytes */
 } UnwindSample;
 
-/* How a walk ended. What was found until then is in the chain in any case. */
+/* How a walk ended. The frames found so far are in the chain in any case. */
 typedef enum UnwindVerdict {
     UNWIND_WHOLE,     /* at the outermost frame */
     UNWIND_TRUNCATED, /* at the end of the copy of the stack, or of the chain's room */
@@ -69,7 +69,8 @@ typedef struct UnwindChain {
     uint64_t addresses[UNWIND_FRAMES_MAX]; /* the ip, then return addresses, innermost first */
 } UnwindChain;
 
-/* What was looked up before. One belongs to one thread at a time; all zero is an empty one. */
+/* Results of earlier look-ups. A cache belongs to one thread at a time; all zero is an empty
+ * one. */
 typedef struct UnwindCacheEntry {
     uint64_t version : 61, code : 3; /* UnwindCode */
     uint64_t address;

@@ -5,8 +5,8 @@
 
 /*
  * The layout of entries, per "DWARF 5, 6.4.1" and "LSB 5, 10.6.1". A section has up to 64 MiB, so
- * an offset in it has 32 bits. An entry that ends behind the section ends the section; an entry
- * that makes no sense is passed over.
+ * an offset in it has 32 bits. An entry that ends behind the section ends the section; a malformed
+ * entry is skipped.
  */
 
 enum { DWARF_RETURN_X86_64 = 16, DWARF_RETURN_AARCH64 = 30 };
@@ -62,7 +62,7 @@ bool cfi_entry_next(const CfiSection *section, uint32_t *at, CfiEntry *ret) {
     return false;
 }
 
-/* What the letters of an augmentation say; the cursor is at their data. */
+/* Reads the data that the letters of an augmentation announce; the cursor is at its beginning. */
 static bool cfi_entry_augment(Bytes letters, Cursor *c, CfiCie *cie) {
     for (size_t i = 1; i < letters.size; i++) {
         switch (letters.data[i]) {

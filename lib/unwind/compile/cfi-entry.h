@@ -44,10 +44,10 @@ typedef struct CfiEntry {
     Bytes body; /* behind the id */
 } CfiEntry;
 
-/* The entry at *at, which goes on to the next. False: there is none, or what is there makes no
- * sense. */
+/* Reads the entry at *at and moves *at to the next one. Returns false if there is none, or if it is
+ * malformed. */
 bool cfi_entry_next(const CfiSection *section, uint32_t *at, CfiEntry *ret);
-/* A CIE; one that we cannot use is not is_usable. */
+/* Reads a CIE; is_usable stays false for one that we cannot use. */
 CfiCie cfi_entry_cie(const CfiSection *section, const CfiEntry *entry);
 bool cfi_entry_fde(const CfiSection *section, const CfiEntry *entry, const CfiCie *cie,
                    CfiFde *ret);

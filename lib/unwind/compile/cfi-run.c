@@ -10,9 +10,9 @@
 
 /*
  * The instructions of "DWARF 5, 6.4.2" and the GNU ones. A state is one rule, which instructions
- * change piece by piece; a row is handed out where the location advances. What we cannot express, a
- * register saved in a register or a CFA by an odd expression, becomes unknown. Of the registers
- * only those count that a rule may restore.
+ * change piece by piece; a row is complete when the location advances. What a rule cannot express,
+ * a register saved in a register or a CFA by an unusual expression, becomes unknown. Only registers
+ * that a rule may restore are tracked.
  */
 
 enum {
@@ -91,7 +91,7 @@ static int64_t cfi_run_factored(const CfiRun *run, int64_t value) {
 static void cfi_run_save_at(CfiRun *run, uint64_t number, int64_t factored) {
     int16_t saved = unwind_saved_at_cfa(cfi_run_factored(run, factored));
 
-    /* What lies at the CFA itself is the caller's. */
+    /* The word at the CFA itself belongs to the caller. */
     cfi_run_save(run, number, saved == UNWIND_SAME ? (int16_t)UNWIND_UNKNOWN : saved);
 }
 

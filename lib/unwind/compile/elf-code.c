@@ -140,7 +140,7 @@ static void elf_code_section(ElfReader *reader, const Elf64_Shdr *names, const E
     }
 }
 
-/* A file whose section headers make no sense is one without. */
+/* A file with malformed section headers counts as one without. */
 static int elf_code_sections(ElfReader *reader) {
     const Elf64_Ehdr *h = &reader->header;
     size_t n = MIN((size_t)h->e_shnum, (size_t)UNWIND_HEADERS_MAX);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Where an ELF file has its code, and what it says of how to unwind it. */
+/* Where an ELF file has its code and its unwind information. */
 
 #include "unwind/compile/unwind-source.h"
 #include "unwind/unwind-table.h"

@@ -7,9 +7,9 @@
 #include "util/macro.h"
 
 /*
- * A row that says what the row before it says is left out. Equal rules are kept once; a file that
- * has more than a row can number leaves rows without a rule. Pages are made as small as keeps their
- * index below a sixth of the rows.
+ * A row with the same rule as the row before is omitted. Equal rules are kept once; if a file has
+ * more rules than a row can number, the other rows have no rule. Pages are as small as possible
+ * while their index stays below a sixth of the rows.
  */
 
 enum {
@@ -42,7 +42,8 @@ void table_build_done(TableBuild *build) {
     hash_index_done(&build->index);
 }
 
-/* The number of a rule, which is new or not. The index does not have the first rule. */
+/* Returns the number of a rule, and adds it if it is new. The index does not have the first
+ * rule. */
 static uint16_t table_build_number(TableBuild *build, const UnwindRule *rule) {
     uint64_t key =
         hash_bytes(build->seed, (Bytes){.data = (const void *)rule, .size = sizeof(*rule)});

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Rows and rules as they come, made into the image of a table. */
+/* Collects rows and rules and makes the image of a table of them. */
 
 #include "unwind/unwind-table.h"
 #include "util/buffer.h"

@@ -12,9 +12,9 @@
 #include "util/macro.h"
 
 /*
- * From a file to its table: find the sections, read each as a whole, collect its CIEs in the order
- * of their offsets and its FDEs, sort the FDEs by address, drop those that overlap another, and run
- * the rest. Where both sections speak of the same code, .eh_frame is believed, since the program
+ * Makes the table of a file: finds the sections, reads each as a whole, collects its CIEs in the
+ * order of their offsets and its FDEs, sorts the FDEs by address, drops those that overlap another,
+ * and runs the rest. Where both sections describe the same code, .eh_frame wins, since the program
  * itself relies on it.
  */
 
@@ -22,7 +22,7 @@ enum {
     EH_FRAME,
     DEBUG_FRAME,
     SECTIONS,
-    PADDING_MAX = 15, /* bytes between functions, of which nothing need be known */
+    PADDING_MAX = 15, /* bytes between functions, whose rules do not matter */
 };
 
 /* An FDE of a section, small, since there may be millions. */
@@ -56,7 +56,7 @@ static void unwind_compile_done(Compile *compile) {
     table_build_done(&compile->build);
 }
 
-/* The bytes of a section. What its header claims is not allocated unless the file is that long. */
+/* Reads a section. Memory is allocated only if the file is as long as the header claims. */
 static int unwind_compile_section(Compile *compile, unsigned i, const ElfFrames *frames) {
     CfiSection *section = &compile->sections[i];
     uint64_t size = frames->size;
@@ -112,7 +112,7 @@ static int unwind_compile_compare_cie(const void *key, const void *element) {
     return (at > other) - (at < other);
 }
 
-/* The runs of code that a section speaks of, as far as they are code. */
+/* Collects the runs of code that a section describes, as far as they are in executable segments. */
 static int unwind_compile_runs(Compile *compile, unsigned i) {
     const CfiSection *section = &compile->sections[i];
     uint32_t at = 0;
@@ -144,8 +144,8 @@ static int unwind_compile_runs(Compile *compile, unsigned i) {
     return 0;
 }
 
-/* By address, equal ones in the order that they are in. Four rounds of counting take as long for
- * any input, and no more memory than the runs themselves. */
+/* Sorts by address; equal ones keep their order. Four rounds of counting take the same time for any
+ * input, and no more memory than the runs themselves. */
 static int unwind_compile_sort(Compile *compile) {
     _cleanup_free_ Run *other = calloc(compile->n_runs, sizeof(*other));
     Run *from = compile->runs, *to = other;
@@ -168,7 +168,7 @@ static int unwind_compile_sort(Compile *compile) {
     return 0;
 }
 
-/* Leaves those of the sorted runs that overlap no other. */
+/* Keeps those of the sorted runs that overlap no other. */
 static void unwind_compile_separate(Compile *compile) {
     Run *runs = compile->runs;
     size_t kept = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* How much of a file is read and made into a table. Whoever writes the file cannot make us spend
- * more memory or time than this. */
+/* How much of a file is read and made into a table, so that the author of a file cannot make us
+ * spend more memory or time than this. */
 
 enum {
     UNWIND_HEADERS_MAX = 4096,     /* program headers, and section headers, that are looked at */
