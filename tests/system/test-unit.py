@@ -251,12 +251,13 @@ class Start:
         self.pid, self.execs, self.exec_ns = machine.host_pid(unit), execs, 0
 
     def read_exec(self):
-        said = subprocess.run(["perf", "script", "--ns", "-F", "pid,time", "-i", self.execs], capture_output=True,
-                              text=True, check=True).stdout
-        moments = [int(s) * 10**9 + int(ns) for pid, s, ns in re.findall(r"^ *(\d+) +(\d+)\.(\d+):", said, re.MULTILINE)
+        done = subprocess.run(["perf", "script", "--ns", "-F", "pid,time", "-i", self.execs], capture_output=True,
+                              text=True, check=False)
+        equal(done.returncode, 0, f"status of perf script ({done.stderr[-500:]})")
+        moments = [int(s) * 10**9 + int(ns) for pid, s, ns in re.findall(r"^ *(\d+) +(\d+)\.(\d+):", done.stdout, re.MULTILINE)
                    if int(pid) == self.pid]
         self.exec_ns = max(moments, default=0)
-        check(self.exec_ns > self.begin_ns, f"process {self.pid} has no exec after {self.begin_ns}: {said[-500:]}")
+        check(self.exec_ns > self.begin_ns, f"process {self.pid} has no exec after {self.begin_ns}: {done.stdout[-500:]}")
 
     def parts_ms(self, paths):
         """Of systemd, and of the program up to its first sample."""
