@@ -102,7 +102,7 @@ TEST(the_build_id_is_found_in_every_kind_of_file) {
     }
 }
 
-TEST(a_file_cut_anywhere_has_no_build_id) {
+TEST(a_truncated_file_has_no_build_id) {
     size_t whole;
     BuildId id = {.size = 7};
 
@@ -139,7 +139,7 @@ static int64_t count_reads(void *userdata, uint64_t offset, void *to, size_t n) 
     return read_file(userdata, offset, to, n);
 }
 
-TEST(a_file_of_nothing_but_headers_is_given_up) {
+TEST(reading_stops_in_a_file_of_only_headers) {
     ElfSource counting = {.read = count_reads};
     BuildId id;
 
@@ -157,7 +157,7 @@ TEST(a_file_of_nothing_but_headers_is_given_up) {
     CHECK(n_reads < 1200);
 }
 
-TEST(offsets_beyond_all_bounds_are_no_place) {
+TEST(offsets_beyond_the_file_are_refused) {
     static const uint64_t offsets[] = {UINT64_MAX, UINT64_MAX - 55, INT64_MAX, 1ULL << 63};
     BuildId id;
 
@@ -172,7 +172,7 @@ TEST(offsets_beyond_all_bounds_are_no_place) {
     }
 }
 
-TEST(only_ids_that_a_record_has_room_for_are_taken) {
+TEST(only_build_ids_that_fit_into_a_record_are_accepted) {
     uint8_t notes[128];
     BuildId id = {};
     Bytes all = {.data = notes};

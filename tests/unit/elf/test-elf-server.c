@@ -41,7 +41,7 @@ static int status_of(pid_t pid) {
     return status;
 }
 
-TEST(a_build_id_comes_with_what_it_cost) {
+TEST(a_build_id_comes_with_the_cpu_time_that_it_took) {
     ElfRequest request = {.protocol = ELF_PROTOCOL, .want = ELF_BUILD_ID, .serial = 7};
     _cleanup_close_ int program = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     int socket, none = -1;
@@ -70,7 +70,7 @@ static int ask(int socket, ElfWant want, int file, ElfReply *ret, int *ret_fd) {
     return 0;
 }
 
-TEST(a_table_comes_in_a_file_that_nobody_can_change) {
+TEST(a_table_comes_in_a_sealed_file) {
     _cleanup_close_ int program = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), file = -1;
     _cleanup_(buffer_done) Buffer image = {};
     ElfReply reply;
@@ -135,7 +135,7 @@ static Hostile hostile(uint64_t second_at, uint64_t frames_size) {
     return h;
 }
 
-TEST(a_file_that_asks_for_too_much_is_refused_and_the_next_one_is_read) {
+TEST(a_file_above_the_limits_is_refused_and_the_next_one_is_read) {
     const struct {
         Hostile file;
         off_t size; /* with a hole behind it */
@@ -166,7 +166,7 @@ TEST(a_file_that_asks_for_too_much_is_refused_and_the_next_one_is_read) {
     CHECK_EQ(status_of(pid), 0);
 }
 
-TEST(a_request_that_is_none_ends_it) {
+TEST(a_malformed_request_ends_the_helper) {
     const struct {
         ElfRequest request;
         size_t size;
@@ -218,7 +218,7 @@ static int try_everything(int file) {
     return failures;
 }
 
-TEST(it_can_open_nothing_reach_nobody_and_start_nothing) {
+TEST(the_helper_cannot_open_files_connect_or_start_programs) {
     _cleanup_close_ int file = memfd_create("file", MFD_CLOEXEC);
     pid_t pid;
 

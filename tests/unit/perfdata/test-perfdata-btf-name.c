@@ -43,7 +43,7 @@ TEST(types_are_named_by_their_number_in_both_byte_orders) {
     }
 }
 
-TEST(without_steps_nothing_is_found) {
+TEST(without_steps_no_name_is_found) {
     _cleanup_(buffer_done) Buffer b = {};
     size_t steps = 2;
 
@@ -52,7 +52,7 @@ TEST(without_steps_nothing_is_found) {
     CHECK_EQ(steps, 0u);
 }
 
-TEST(a_blob_cut_or_changed_anywhere_is_read_within_its_bytes) {
+TEST(a_blob_truncated_or_changed_anywhere_is_read_within_its_bytes) {
     _cleanup_(buffer_done) Buffer b = {};
 
     add_btf(&b, false);

@@ -87,7 +87,7 @@ TEST(samples_become_large_frames_in_both_byte_orders) {
     }
 }
 
-TEST(noise_is_cut_smaller_until_a_frame_fits) {
+TEST(incompressible_data_is_split_until_a_frame_fits) {
     _cleanup_(buffer_done) Buffer records = {};
     Unpacked u = {};
 
@@ -100,7 +100,7 @@ TEST(noise_is_cut_smaller_until_a_frame_fits) {
     buffer_done(&u.raw);
 }
 
-TEST(a_record_that_does_not_shrink_is_passed_on_plain) {
+TEST(a_record_that_does_not_shrink_is_stored_uncompressed) {
     _cleanup_(buffer_done) Buffer records = {};
     Unpacked u = {};
 
@@ -114,7 +114,7 @@ TEST(a_record_that_does_not_shrink_is_passed_on_plain) {
     buffer_done(&u.raw);
 }
 
-TEST(noise_and_samples_mixed_come_back_in_order) {
+TEST(a_mix_of_noise_and_samples_is_read_back_in_order) {
     _cleanup_(buffer_done) Buffer records = {};
     Unpacked u = {};
 
@@ -130,7 +130,7 @@ TEST(noise_and_samples_mixed_come_back_in_order) {
     buffer_done(&u.raw);
 }
 
-TEST(a_frame_that_could_take_more_is_left_open) {
+TEST(a_frame_with_free_space_is_left_open) {
     _cleanup_(pd_compressor_freep) PdCompressor *c = NULL;
     _cleanup_(buffer_done) Buffer records = {}, out = {};
     size_t taken = 1;

@@ -35,7 +35,7 @@ TEST(every_reason_has_a_name_of_its_own) {
     CHECK_EQ(pd_gap_reason_from_name("nothing", &reason), -EINVAL);
 }
 
-TEST(gaps_that_touch_are_one_when_reason_and_cpu_are_the_same) {
+TEST(adjacent_gaps_of_one_reason_and_cpu_are_merged) {
     _cleanup_(pd_coverage_done) PdCoverage c = {.to_ns = 100 * S};
 
     CHECK_OK(add(&c, 30, 40, PD_ALL_CPUS, PD_GAP_PAUSED));
@@ -51,7 +51,7 @@ TEST(gaps_that_touch_are_one_when_reason_and_cpu_are_the_same) {
     CHECK_EQ(pd_coverage_recorded_ns(&c), (100 - 5 - 40) * S);
 }
 
-TEST(a_gap_that_goes_on_is_closed_by_the_next_of_its_kind) {
+TEST(an_open_gap_is_closed_by_the_next_of_its_kind) {
     _cleanup_(pd_coverage_done) PdCoverage c = {.to_ns = 100 * S};
     const PdGap open = {
         .from_ns = 60 * S, .to_ns = PD_GAP_OPEN, .cpu = PD_ALL_CPUS, .reason = PD_GAP_PAUSED};
@@ -81,7 +81,7 @@ TEST(losses_within_a_second_of_each_other_are_one_gap) {
     CHECK_EQ(c.n_gaps, 4);
 }
 
-TEST(a_cpu_that_is_offline_takes_nothing_and_one_that_failed_does) {
+TEST(an_offline_cpu_is_no_loss_of_coverage_and_a_failed_cpu_is) {
     _cleanup_(pd_coverage_done) PdCoverage c = {.to_ns = 10 * S};
 
     CHECK_OK(add(&c, 0, 10, 1, PD_GAP_OFFLINE));
@@ -92,7 +92,7 @@ TEST(a_cpu_that_is_offline_takes_nothing_and_one_that_failed_does) {
     CHECK_EQ(pd_coverage_recorded_ns(&c), 7 * S);
 }
 
-TEST(a_list_without_end_is_bounded_and_never_claims_more_than_was_recorded) {
+TEST(a_long_list_of_gaps_is_bounded_and_never_claims_too_much) {
     _cleanup_(pd_coverage_done) PdCoverage c = {.to_ns = 100000 * S};
     uint64_t recorded = c.to_ns;
 
@@ -129,7 +129,7 @@ TEST(gap_outside_of_the_span_is_cut) {
     CHECK_EQ(c.n_gaps, 0);
 }
 
-TEST(recordings_that_follow_each_other_cover_the_time_of_all) {
+TEST(consecutive_recordings_cover_the_time_of_all) {
     _cleanup_(pd_coverage_done) PdCoverage a = {.from_ns = 20 * S, .to_ns = 30 * S},
                                            b = {.from_ns = 10 * S, .to_ns = 20 * S},
                                            c = {.from_ns = 40 * S, .to_ns = 50 * S}, all = {};
@@ -148,7 +148,7 @@ TEST(recordings_that_follow_each_other_cover_the_time_of_all) {
     CHECK_EQ(pd_coverage_recorded_ns(&all), 29 * S);
 }
 
-TEST(recordings_at_the_same_time_keep_the_gaps_of_each) {
+TEST(simultaneous_recordings_keep_the_gaps_of_each) {
     _cleanup_(pd_coverage_done) PdCoverage a = {.from_ns = 10 * S, .to_ns = 30 * S},
                                            b = {.from_ns = 10 * S, .to_ns = 20 * S}, all = {};
     const PdCoverage *const list[] = {&a, &b, &b};
@@ -167,7 +167,7 @@ static int read_feature(Bytes body, bool swap, PdEnvironment **ret) {
     return r < 0 ? r : pd_environment_read(*ret, PD_FEATURE_PROFD_COVERAGE, body, swap);
 }
 
-TEST(the_feature_brings_back_what_was_written_in_both_byte_orders) {
+TEST(the_feature_is_read_back_as_written_in_both_byte_orders) {
     for (unsigned swap = 0; swap < 2; swap++) {
         _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
         _cleanup_(pd_coverage_done) PdCoverage c = {.from_ns = 10 * S, .to_ns = 20 * S};
@@ -259,7 +259,7 @@ TEST(a_hostile_feature_is_refused) {
     CHECK_EQ(read_hostile(1, 1, 10, 20, PD_GAPS_MAX + 1, 12, 13, 0, &reason), -EBADMSG);
 }
 
-TEST(a_feature_that_is_cut_anywhere_is_refused) {
+TEST(a_truncated_feature_is_refused) {
     _cleanup_(pd_coverage_done) PdCoverage c = {.from_ns = 10 * S, .to_ns = 20 * S};
     _cleanup_(buffer_done) Buffer body = {};
 

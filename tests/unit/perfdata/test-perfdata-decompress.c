@@ -43,7 +43,7 @@ TEST(records_straddle_compressed_chunks) {
     }
 }
 
-TEST(plain_records_may_stand_between_chunks) {
+TEST(plain_records_may_be_between_chunks) {
     _cleanup_(pd_reader_freep) PdReader *r = NULL;
     _cleanup_(buffer_done) Buffer samples = make_samples(false, 3), whole = {};
     Maker m = {};
@@ -110,7 +110,7 @@ TEST(damage_in_compressed_data_is_reported) {
     CHECK_EQ(seen.samples, 0);
 }
 
-TEST(bomb_is_streamed) {
+TEST(a_compression_bomb_is_read_in_bounded_memory) {
     _cleanup_(buffer_done) Buffer rounds = {}, whole = {};
     _cleanup_(pd_reader_freep) PdReader *r = NULL;
     _cleanup_free_ uint8_t *out = malloc(60000);

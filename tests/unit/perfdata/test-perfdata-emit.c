@@ -35,7 +35,7 @@ TEST(a_comm_has_header_ids_padded_name_and_trailer) {
     CHECK_EQ(load_u64(b.data + 48, false), (uint64_t)77);
 }
 
-TEST(a_symbol_is_read_back_as_it_was) {
+TEST(a_symbol_is_read_back_as_written) {
     _cleanup_(buffer_done) Buffer b = {};
     PdKsymbol symbol = {.addr = 0xffffffffc0100000,
                         .length = 64,
@@ -55,7 +55,7 @@ TEST(a_symbol_is_read_back_as_it_was) {
     CHECK(bytes_equal(body.ksymbol.name, symbol.name));
 }
 
-TEST(a_name_too_long_is_cut_and_still_ends_with_nul) {
+TEST(a_long_name_is_truncated_and_ends_with_nul) {
     _cleanup_(buffer_done) Buffer b = {};
     char name[9000];
     PdMmap mmap = {.filename = {.data = (uint8_t *)name, .size = sizeof(name)}};
@@ -68,7 +68,7 @@ TEST(a_name_too_long_is_cut_and_still_ends_with_nul) {
     CHECK_EQ(b.data[b.size - 34], 'x');
 }
 
-TEST(a_build_id_takes_the_place_of_the_inode) {
+TEST(a_build_id_replaces_the_inode) {
     static const uint8_t id[20] = {1, 2, 3};
     _cleanup_(buffer_done) Buffer b = {};
     PdMmap mmap = {.build_id = id, .build_id_size = 20, .filename = bytes_of("/bin/sh")};
@@ -81,7 +81,7 @@ TEST(a_build_id_takes_the_place_of_the_inode) {
     CHECK_EQ(b.size % 8, (size_t)0);
 }
 
-TEST(a_mark_is_a_bare_header) {
+TEST(a_mark_is_a_header_without_a_body) {
     _cleanup_(buffer_done) Buffer b = {};
 
     pd_emit_mark(&b, PD_RECORD_FINISHED_ROUND);

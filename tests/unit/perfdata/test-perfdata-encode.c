@@ -18,7 +18,7 @@ static int make_events(const uint32_t *leaders, size_t n, PdEvents **ret) {
     return r;
 }
 
-TEST(groups_read_back) {
+TEST(groups_are_read_back_as_written) {
     static const uint32_t leaders[] = {0, 1, 1, 1, 4, 5, 5};
 
     for (unsigned swap = 0; swap < 2; swap++) {
@@ -39,7 +39,7 @@ TEST(groups_read_back) {
     }
 }
 
-TEST(events_without_groups_make_no_description_of_them) {
+TEST(events_without_groups_produce_no_group_feature) {
     _cleanup_(pd_events_freep) PdEvents *events = NULL;
     _cleanup_(buffer_done) Buffer body = {};
     static const uint32_t leaders[] = {0, 1};

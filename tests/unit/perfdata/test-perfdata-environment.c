@@ -331,7 +331,7 @@ static void check_round_trip(bool swap) {
     }
 }
 
-TEST(every_feature_is_written_as_it_was_read_and_turned_into_the_other_byte_order) {
+TEST(every_feature_is_written_as_read_in_both_byte_orders) {
     check_round_trip(false);
     check_round_trip(true);
 }
@@ -345,7 +345,7 @@ TEST(every_feature_of_the_format_has_a_name) {
     CHECK(!pd_feature_name(1000));
 }
 
-TEST(a_feature_that_is_not_there_is_not_written) {
+TEST(a_missing_feature_is_not_written) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
     _cleanup_(buffer_done) Buffer out = {};
 
@@ -375,7 +375,7 @@ static void check_cut(PdEnvironment *env, unsigned bit, const Buffer *body, size
     CHECK(r == 0 || bytes_equal(buffer_bytes(&written), (Bytes){.data = exact, .size = n}));
 }
 
-TEST(a_body_cut_at_any_byte_is_refused_and_kept_or_is_an_older_revision) {
+TEST(a_truncated_body_is_an_older_revision_or_is_refused_and_kept) {
     for (unsigned swap = 0; swap < 2; swap++) {
         _cleanup_(pd_environment_freep) PdEnvironment *env = full_environment(swap);
 
@@ -414,7 +414,7 @@ static void check_hostile(PdEnvironment *env, unsigned bit, uint32_t v) {
     }
 }
 
-TEST(no_number_in_a_body_is_believed) {
+TEST(hostile_numbers_in_a_body_are_bounded) {
     static const uint32_t hostile[] = {UINT32_MAX, INT32_MAX, 1u << 31, 1u << 24, 0xffff, 3, 0};
     _cleanup_(pd_environment_freep) PdEnvironment *env = full_environment(false);
 
@@ -436,7 +436,7 @@ TEST(a_body_of_empty_strings_is_bounded) {
     CHECK_EQ(env->cmdline.n, 0u);
 }
 
-TEST(members_hold_what_the_bodies_say) {
+TEST(members_have_the_values_of_the_bodies) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = full_environment(true);
 
     CHECK(env);
@@ -472,7 +472,7 @@ TEST(members_hold_what_the_bodies_say) {
     CHECK_STREQ(env->pmu_caps[0].values.items[0], "32");
 }
 
-TEST(older_cpu_topologies_are_read_and_written_as_they_were) {
+TEST(older_cpu_topologies_are_read_and_written_unchanged) {
     for (unsigned revision = 1; revision <= 2; revision++) {
         _cleanup_(pd_environment_freep) PdEnvironment *env = full_environment(false);
         _cleanup_(buffer_done) Buffer body = {}, written = {};
@@ -499,7 +499,7 @@ TEST(a_cpu_topology_without_the_number_of_cpus_is_kept_as_bytes) {
     CHECK_EQ(env->unknown[0].size, body.size);
 }
 
-TEST(padding_and_what_newer_writers_append_is_kept) {
+TEST(padding_and_additions_of_newer_writers_are_kept) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = full_environment(false);
     _cleanup_(buffer_done) Buffer body = {}, written = {};
 
@@ -526,7 +526,7 @@ TEST(unknown_bits_are_kept_and_written_back) {
     CHECK(bytes_equal(buffer_bytes(&written), body));
 }
 
-TEST(a_damaged_feature_does_not_leave_its_old_value) {
+TEST(a_damaged_feature_clears_its_old_value) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = full_environment(false);
 
     CHECK(env);
@@ -537,7 +537,7 @@ TEST(a_damaged_feature_does_not_leave_its_old_value) {
     CHECK(!env->has[PD_FEATURE_HOSTNAME]);
 }
 
-TEST(a_string_without_its_nul_ends_with_its_bytes) {
+TEST(a_string_without_a_nul_ends_with_its_bytes) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
     _cleanup_(buffer_done) Buffer body = {};
 
@@ -548,7 +548,7 @@ TEST(a_string_without_its_nul_ends_with_its_bytes) {
     CHECK_STREQ(env->hostname, "name");
 }
 
-TEST(build_ids_of_the_time_before_pids_are_read) {
+TEST(old_build_ids_without_a_pid_are_read) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
     _cleanup_(buffer_done) Buffer body = {};
     uint8_t id[24] = {1, 2, 3};
@@ -674,7 +674,7 @@ TEST(bpf_programs_are_printed_by_function) {
                  "99\n"));
 }
 
-TEST(an_environment_is_described_under_the_names_of_its_members) {
+TEST(an_environment_is_described_by_the_names_of_its_members) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = full_environment(false);
     _cleanup_(buffer_done) Buffer out = {};
     Fields fields = fields_to(&out, FIELDS_JSON);

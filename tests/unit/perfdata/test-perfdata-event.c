@@ -71,7 +71,7 @@ TEST(bit_field_of_a_big_endian_writer_is_reversed_in_each_byte) {
              PD_ATTR_DISABLED | PD_ATTR_FREQ | PD_ATTR_BUILD_ID | 2ULL << PD_ATTR_PRECISE_IP_SHIFT);
 }
 
-TEST(short_attr_is_refused_and_a_long_one_taken) {
+TEST(a_short_attr_is_refused_and_a_long_one_is_accepted) {
     uint8_t b[200] = {};
     PdAttr attr;
 
@@ -113,7 +113,7 @@ TEST(size_needed_is_the_smallest_published_one) {
     CHECK_EQ(pd_attr_size_needed(&attr), 144);
 }
 
-TEST(names_are_those_of_perf) {
+TEST(event_names_are_those_of_perf) {
     /* clang-format off */
     static const struct { PdAttr attr; const char *name; } rows[] = {
         { { .type = 0, .config = 0 }, "cycles" },
@@ -162,7 +162,7 @@ TEST(many_ids_lead_to_their_events) {
     CHECK(pd_events_uniform(events));
 }
 
-TEST(shared_id_stays_with_the_first) {
+TEST(a_shared_id_belongs_to_the_first_event) {
     _cleanup_(pd_events_freep) PdEvents *events = NULL;
     PdAttr attr = {.sample_type = PD_SAMPLE_ID}, other = {.sample_type = PD_SAMPLE_IDENTIFIER};
     uint64_t id = 5;
@@ -194,7 +194,7 @@ static PdRecord record_of(const Body *b, uint32_t type, bool swap) {
     return (PdRecord){.type = type, .swap = swap, .size = b->size, .data = b->bytes};
 }
 
-TEST(stamp_of_a_sample_in_both_byte_orders) {
+TEST(the_stamp_of_a_sample_is_read_in_both_byte_orders) {
     _cleanup_(pd_events_freep) PdEvents *events = NULL;
     PdAttr attr = {.sample_type = PD_SAMPLE_IP | PD_SAMPLE_TID | PD_SAMPLE_TIME | PD_SAMPLE_ADDR |
                                   PD_SAMPLE_ID | PD_SAMPLE_STREAM_ID | PD_SAMPLE_CPU};
@@ -229,7 +229,7 @@ TEST(stamp_of_a_sample_in_both_byte_orders) {
     }
 }
 
-TEST(stamp_of_a_trailer_in_both_byte_orders) {
+TEST(the_stamp_of_a_trailer_is_read_in_both_byte_orders) {
     _cleanup_(pd_events_freep) PdEvents *events = NULL;
     PdAttr attr = {.sample_type = PD_SAMPLE_TID | PD_SAMPLE_TIME | PD_SAMPLE_STREAM_ID |
                                   PD_SAMPLE_CPU | PD_SAMPLE_IDENTIFIER,
@@ -264,7 +264,7 @@ TEST(stamp_of_a_trailer_in_both_byte_orders) {
     }
 }
 
-TEST(tools_record_has_an_empty_stamp) {
+TEST(a_record_of_perf_itself_has_an_empty_stamp) {
     _cleanup_(pd_events_freep) PdEvents *events = NULL;
     PdAttr attr = {.sample_type = PD_SAMPLE_TIME};
     Body b = {.size = 24};
@@ -280,7 +280,7 @@ TEST(tools_record_has_an_empty_stamp) {
     CHECK(s.event && s.has_time);
 }
 
-TEST(only_event_is_meant_whatever_the_id) {
+TEST(with_a_single_event_any_id_belongs_to_it) {
     _cleanup_(pd_events_freep) PdEvents *events = NULL;
     PdAttr attr = {.sample_type = PD_SAMPLE_ID};
     uint64_t id = 1;
@@ -303,7 +303,7 @@ TEST(only_event_is_meant_whatever_the_id) {
     CHECK(s.event && s.event->index == 0);
 }
 
-TEST(id_is_believed_only_where_its_event_puts_it) {
+TEST(an_id_counts_only_at_the_position_of_its_event) {
     _cleanup_(pd_events_freep) PdEvents *events = NULL;
     PdAttr first = {.sample_type = PD_SAMPLE_ID | PD_SAMPLE_IP},
            second = {.sample_type = PD_SAMPLE_ID | PD_SAMPLE_IP | PD_SAMPLE_TIME};
@@ -327,7 +327,7 @@ TEST(id_is_believed_only_where_its_event_puts_it) {
     CHECK(s.event && s.event->index == 0);
 }
 
-TEST(given_name_replaces_the_derived_one) {
+TEST(a_given_name_replaces_the_derived_one) {
     _cleanup_(pd_events_freep) PdEvents *events = NULL;
     PdAttr attr = {.type = 1};
     PdEvent *e;
@@ -343,7 +343,7 @@ TEST(given_name_replaces_the_derived_one) {
     CHECK(e->name_given);
 }
 
-TEST(attr_is_described_in_the_words_of_the_format) {
+TEST(an_attr_is_described_in_the_words_of_the_format) {
     _cleanup_(buffer_done) Buffer b = {};
     PdAttr attr = {.type = 1,
                    .size = 64,

@@ -122,7 +122,7 @@ static PdEnvironment *collect(char *const *argv) {
     return env;
 }
 
-TEST(empty_root_leaves_only_uname) {
+TEST(with_an_empty_root_only_uname_is_collected) {
     WITH_ROOT;
     _cleanup_(pd_environment_freep) PdEnvironment *env = collect(NULL);
     struct utsname names;
@@ -286,7 +286,7 @@ TEST(collecting_again_replaces_what_was_there) {
     CHECK_EQ(env->n_caches, 0u);
 }
 
-TEST(files_that_make_no_sense_leave_their_part_out) {
+TEST(malformed_files_are_skipped) {
     static const char *const contents[] = {
         "",        "\n", "-",    "0-", "1-0", "99999999999999999999",
         "0-99999", "a",  "0-3x", "-1", ",",   "0,,1",
@@ -312,7 +312,7 @@ TEST(files_that_make_no_sense_leave_their_part_out) {
     }
 }
 
-TEST(a_block_numbered_out_of_all_bounds_is_refused) {
+TEST(a_memory_block_number_beyond_the_limit_is_refused) {
     WITH_ROOT;
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
 
@@ -323,7 +323,7 @@ TEST(a_block_numbered_out_of_all_bounds_is_refused) {
     CHECK(env->has[PD_FEATURE_NUMA_TOPOLOGY]);
 }
 
-TEST(a_file_longer_than_a_page_is_left_out) {
+TEST(a_file_longer_than_a_page_is_skipped) {
     WITH_ROOT;
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
     char text[HOST_TEXT_SIZE + 100];
@@ -337,7 +337,7 @@ TEST(a_file_longer_than_a_page_is_left_out) {
     CHECK(env->has[PD_FEATURE_CACHE]);
 }
 
-TEST(a_machine_of_three_hundred_cpus_is_collected_whole) {
+TEST(a_machine_of_three_hundred_cpus_is_collected_completely) {
     WITH_ROOT;
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
 
@@ -399,7 +399,7 @@ TEST(processors_are_named_in_the_words_of_their_architecture) {
     }
 }
 
-TEST(an_arm64_processor_is_known_by_its_midr) {
+TEST(an_arm64_processor_is_identified_by_its_midr) {
     WITH_ROOT;
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
     Host host = {.root = root, .arch = "aarch64"};

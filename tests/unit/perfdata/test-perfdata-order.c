@@ -83,32 +83,32 @@ static bool comes_out(const uint64_t *in, const uint64_t *out, size_t n, uint64_
 #define LIST(...)                                                                                  \
     { __VA_ARGS__ }
 
-TEST(without_rounds_all_is_sorted_at_the_end) {
+TEST(without_rounds_all_records_are_sorted_at_the_end) {
     COMES_OUT(0, LIST(50, 40, 90, 20, 30), LIST(20, 30, 40, 50, 90));
 }
 
-TEST(a_round_lets_go_of_what_was_seen_before_the_one_before_it) {
+TEST(a_round_releases_the_records_seen_before_the_previous_round) {
     COMES_OUT(0, LIST(50, 40, ROUND, 60, 45, ROUND, 70, 55, ROUND),
               LIST(ROUND, 40, 45, 50, ROUND, 55, 60, ROUND, 70));
 }
 
-TEST(late_record_is_sorted_into_the_next_round_and_counted) {
+TEST(a_late_record_is_sorted_into_the_next_round_and_counted) {
     COMES_OUT(2, LIST(50, ROUND, 60, ROUND, 30, 70, 20, 50, ROUND),
               LIST(ROUND, 50, ROUND, 20, 30, 50, 60, ROUND, 70));
 }
 
-TEST(record_without_time_keeps_its_place) {
+TEST(a_record_without_time_keeps_its_place) {
     COMES_OUT(0, LIST(50, NONE, 40, NONE, ROUND, 10, NONE),
               LIST(NONE, NONE, ROUND, NONE, 10, 40, 50));
     COMES_OUT(0, LIST(50, UINT64_MAX, 40), LIST(UINT64_MAX, 40, 50));
 }
 
-TEST(empty_rounds_promise_nothing_new) {
+TEST(empty_rounds_release_nothing) {
     COMES_OUT(0, LIST(ROUND, ROUND, 50, ROUND, ROUND, 60),
               LIST(ROUND, ROUND, ROUND, 50, ROUND, 60));
 }
 
-TEST(without_sample_id_all_the_order_of_the_file_is_kept) {
+TEST(without_sample_id_all_records_keep_the_order_of_the_file) {
     static const uint64_t in[] = {50, 40, ROUND, 60, 45};
     _cleanup_(buffer_done) Buffer recording = make(in, ARRAY_SIZE(in), false, false);
     uint64_t seen[MAX_SEEN], late;
@@ -119,7 +119,7 @@ TEST(without_sample_id_all_the_order_of_the_file_is_kept) {
     CHECK(memcmp(seen, in, sizeof(in)) == 0);
 }
 
-TEST(payload_can_be_read_behind_the_record_it_belongs_to) {
+TEST(a_payload_can_be_read_after_its_record) {
     Maker m = {};
     _cleanup_(pd_reader_freep) PdReader *reader = NULL;
     _cleanup_(pd_order_freep) PdOrder *o = NULL;

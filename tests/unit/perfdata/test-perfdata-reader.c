@@ -9,7 +9,7 @@
 
 /* Every container in both byte orders, whole and damaged. */
 
-TEST(file_of_either_byte_order_is_read) {
+TEST(a_file_of_either_byte_order_is_read) {
     for (int swap = 0; swap < 2; swap++) {
         _cleanup_(pd_reader_freep) PdReader *r = NULL;
         _cleanup_(buffer_done) Buffer records = make_samples(swap, N_MARKS);
@@ -115,7 +115,7 @@ TEST(header_larger_than_its_file_is_refused) {
     }
 }
 
-TEST(feature_bits_of_a_32_bit_big_endian_writer) {
+TEST(feature_bits_of_a_32_bit_big_endian_writer_are_read) {
     bool swap = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
     _cleanup_(pd_reader_freep) PdReader *r = NULL;
     FileShape shape = {.swap = swap, .words_of_32 = true, .data_size = UINT64_MAX};
@@ -157,7 +157,7 @@ TEST(pipe_of_either_byte_order_describes_itself) {
     }
 }
 
-TEST(event_update_names_scales_and_measures) {
+TEST(event_update_sets_name_scale_and_unit) {
     _cleanup_(pd_reader_freep) PdReader *r = NULL;
     Maker m = {};
     _cleanup_(buffer_done) Buffer pipe = {};
@@ -219,14 +219,14 @@ static void check_cuts(const Buffer *whole, size_t records_at, size_t record_siz
     }
 }
 
-TEST(file_cut_anywhere_gives_what_is_before) {
+TEST(a_truncated_file_gives_all_records_before_the_cut) {
     _cleanup_(buffer_done) Buffer records = make_samples(false, N_MARKS), file = {};
 
     file = make_file(&(FileShape){.data_size = UINT64_MAX, .records = buffer_bytes(&records)});
     check_cuts(&file, DATA_AT, 24, N_MARKS);
 }
 
-TEST(pipe_cut_anywhere_gives_what_is_before) {
+TEST(a_truncated_pipe_gives_all_records_before_the_cut) {
     _cleanup_(buffer_done) Buffer pipe = make_pipe(true);
 
     for (size_t n = PD_PIPE_HEADER_SIZE; n < pipe.size; n++) {
@@ -284,7 +284,7 @@ TEST(broken_record_leaves_the_features_usable) {
     CHECK_OK(pd_reader_feature(r, PD_FEATURE_HOSTNAME, &body));
 }
 
-TEST(feature_above_the_limit_is_left_out) {
+TEST(a_feature_above_the_limit_is_skipped) {
     _cleanup_(buffer_done) Buffer file = make_file(&(FileShape){.data_size = UINT64_MAX});
     _cleanup_(pd_reader_freep) PdReader *r = NULL;
     PdReaderLimits limits = {.feature_bytes = 67};
@@ -309,7 +309,7 @@ static Buffer make_auxtrace(uint64_t payload, size_t there) {
     return m.b;
 }
 
-TEST(payload_is_read_or_passed_over) {
+TEST(a_payload_is_read_or_skipped) {
     _cleanup_(buffer_done) Buffer whole = make_auxtrace(100, 100);
     _cleanup_(pd_reader_freep) PdReader *r = NULL;
     uint8_t bytes[64];
@@ -335,7 +335,7 @@ TEST(payload_is_read_or_passed_over) {
     CHECK(!pd_reader_damage(r));
 }
 
-TEST(payload_that_wraps_or_is_cut_ends_the_reading) {
+TEST(a_payload_of_wrong_size_ends_the_reading) {
     static const uint64_t sizes[] = {UINT64_MAX, UINT64_MAX - 47, 1000};
 
     for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
@@ -351,7 +351,7 @@ TEST(payload_that_wraps_or_is_cut_ends_the_reading) {
     }
 }
 
-TEST(tracing_data_of_a_pipe_is_kept_and_handed_out) {
+TEST(tracing_data_of_a_pipe_is_kept_and_returned) {
     _cleanup_(buffer_done) Buffer whole = {};
     _cleanup_(pd_reader_freep) PdReader *r = NULL;
     Maker m = {};

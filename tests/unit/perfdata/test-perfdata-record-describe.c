@@ -165,7 +165,7 @@ static bool is_balanced(const char *s) {
     return n == 0 && !quoted;
 }
 
-TEST(a_record_cut_off_anywhere_is_described_all_the_same) {
+TEST(a_record_truncated_anywhere_is_still_described) {
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
         for (unsigned swap = 0; swap < 2; swap++) {
             _cleanup_(make_done) Make m = {.swap = swap};
@@ -180,7 +180,7 @@ TEST(a_record_cut_off_anywhere_is_described_all_the_same) {
         }
 }
 
-TEST(bytes_of_all_ones_overrun_nothing) {
+TEST(a_body_of_0xff_bytes_is_read_within_bounds) {
     for (uint32_t type = 1; type <= PD_RECORD_SCHEDSTAT_DOMAIN; type++)
         for (size_t n = 0; n <= 128; n += 4) {
             _cleanup_(make_done) Make m = {};
@@ -207,7 +207,7 @@ TEST(a_header_attr_shows_the_attr_and_its_ids) {
     CHECK(strstr(s, " ids [301 302]"));
 }
 
-TEST(header_line_has_offset_and_process_of_a_record) {
+TEST(a_header_line_has_offset_and_process_of_a_record) {
     PdStamp stamp = {.event = &event,
                      .id = 5,
                      .time = 1500000000,
@@ -237,7 +237,7 @@ TEST(header_line_has_offset_and_process_of_a_record) {
                 "\"id\":5,\"event\":\"cycles\",\"switch\":\"in\"}");
 }
 
-TEST(unparsable_record_is_shown_as_bytes_with_the_reason) {
+TEST(an_unparsable_record_is_shown_as_bytes_with_the_reason) {
     PdStamp stamp = {.event = NULL};
     _cleanup_(make_done) Make m = {};
     PdRecord r;

@@ -78,7 +78,7 @@ TEST(a_name_without_nul_ends_at_the_trailer) {
     CHECK(bytes_equal_str(body.comm.comm, "sixteen chars!!!"));
 }
 
-TEST(a_body_is_left_alone_on_failure) {
+TEST(a_body_is_unchanged_on_failure) {
     PdBody body = {.lost = {.id = 1, .lost = 2}};
     _cleanup_(make_done) Make m = {};
     PdRecord r;
@@ -118,7 +118,7 @@ TEST(counts_beyond_the_record_are_refused) {
 }
 
 /* The kernel leaves the flag standing for the next event, which did not ask for build ids. */
-TEST(a_mapping_that_is_flagged_to_have_a_build_id_may_have_none) {
+TEST(a_mapping_with_the_flag_for_a_build_id_may_lack_one) {
     static const uint32_t majors[] = {254, 8, 0, 259};
 
     for (int swap = 0; swap < 2; swap++)
@@ -150,7 +150,7 @@ TEST(a_mapping_that_is_flagged_to_have_a_build_id_may_have_none) {
         }
 }
 
-TEST(a_build_id_longer_than_its_place_is_refused) {
+TEST(a_build_id_longer_than_its_field_is_refused) {
     _cleanup_(make_done) Make b = {};
     PdRecord r;
     PdBody body;

@@ -61,7 +61,7 @@ static PdRecord make_sample(Make *m) {
     return make_record(m, PD_RECORD_SAMPLE, PD_MISC_USER);
 }
 
-TEST(each_id_of_a_sample_is_replaced_and_nothing_else) {
+TEST(replacing_ids_of_a_sample_changes_nothing_else) {
     for (unsigned swap = 0; swap < 2; swap++) {
         const uint64_t want[] = {NEW, 0x1000, OLD, OLD, OLD, NEW, NEW, OLD,   OLD,
                                  2,   OLD,    OLD, OLD, NEW, OLD, 6,   OTHER, 0};
@@ -77,7 +77,7 @@ TEST(each_id_of_a_sample_is_replaced_and_nothing_else) {
     }
 }
 
-TEST(a_sample_cut_anywhere_before_its_last_id_is_refused) {
+TEST(a_sample_truncated_before_its_last_id_is_refused) {
     for (size_t size = 0; size < 8 * 17; size += 8) {
         _cleanup_(bench_done) Bench b = {};
         _cleanup_(make_done) Make m = {};
@@ -203,7 +203,7 @@ TEST(a_trailer_with_an_id_and_a_time_keeps_the_time) {
     CHECK_EQ(word(&b, 5, false), NEW);
 }
 
-TEST(a_fork_of_time_0_gets_it_in_its_body_too) {
+TEST(a_fork_without_time_gets_it_in_its_body_too) {
     _cleanup_(bench_done) Bench b = {};
     _cleanup_(make_done) Make m = {};
     PdRecord record;
@@ -248,7 +248,7 @@ TEST(ids_in_bodies_of_other_records_are_replaced) {
     }
 }
 
-TEST(records_about_an_event_that_is_left_out_are_left_out) {
+TEST(records_about_a_dropped_event_are_dropped) {
     static const uint32_t types[] = {PD_RECORD_STAT, PD_RECORD_EVENT_UPDATE};
 
     for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
@@ -281,7 +281,7 @@ static PdRecord make_id_index(Make *m, bool machines) {
     return make_record(m, PD_RECORD_ID_INDEX, 0);
 }
 
-TEST(an_id_index_loses_the_rows_that_are_left_out) {
+TEST(an_id_index_loses_the_rows_of_dropped_events) {
     for (unsigned swap = 0; swap < 2; swap++) {
         _cleanup_(bench_done) Bench b = {};
         _cleanup_(make_done) Make m = {.swap = swap};
@@ -302,7 +302,7 @@ TEST(an_id_index_loses_the_rows_that_are_left_out) {
     }
 }
 
-TEST(an_id_index_without_rows_is_left_out) {
+TEST(an_id_index_without_rows_is_dropped) {
     _cleanup_(bench_done) Bench b = {};
     _cleanup_(make_done) Make m = {};
     PdRecord record = make_id_index(&m, false);
@@ -314,7 +314,7 @@ TEST(an_id_index_without_rows_is_left_out) {
     CHECK_EQ(b.out.size, 0);
 }
 
-TEST(an_id_index_that_is_cut_is_refused) {
+TEST(a_truncated_id_index_is_refused) {
     for (size_t size = 0; size < 8 + 3 * 32; size += 8) {
         _cleanup_(bench_done) Bench b = {};
         _cleanup_(make_done) Make m = {};
@@ -327,7 +327,7 @@ TEST(an_id_index_that_is_cut_is_refused) {
     }
 }
 
-TEST(thousands_of_ids_are_kept_apart) {
+TEST(thousands_of_ids_are_distinguished) {
     _cleanup_(bench_done) Bench b = {};
 
     bench_init(&b, PD_SAMPLE_IDENTIFIER, 0);
@@ -344,7 +344,7 @@ TEST(thousands_of_ids_are_kept_apart) {
     }
 }
 
-TEST(the_attr_and_its_bytes_both_get_the_bit) {
+TEST(a_new_bit_is_set_in_the_attr_and_in_its_bytes) {
     for (unsigned swap = 0; swap < 2; swap++) {
         PdAttr attr = {.sample_type = PD_SAMPLE_IP};
         uint8_t raw[64] = {};

@@ -57,7 +57,7 @@ static void unwind(const PdRecord *record, const uint64_t *addresses, size_t n, 
     CHECK(!memmem(out->data, out->size, "secret", 6));
 }
 
-TEST(a_user_chain_follows_the_kernels_and_the_rest_stays) {
+TEST(a_user_chain_is_added_after_the_kernel_chain_and_other_fields_stay) {
     static const uint64_t addresses[] = {0x401000, 0x402000, 0x403000};
 
     for (unsigned swap = 0; swap < 2; swap++) {
@@ -77,7 +77,7 @@ TEST(a_user_chain_follows_the_kernels_and_the_rest_stays) {
     }
 }
 
-TEST(without_a_user_chain_the_kernels_stays_alone) {
+TEST(without_a_user_chain_only_the_kernel_chain_is_stored) {
     _cleanup_(buffer_done) Buffer out = {};
     _cleanup_(make_done) Make m = {};
     PdRecord record = make_sample(&m, 2, 4, 0);
@@ -89,7 +89,7 @@ TEST(without_a_user_chain_the_kernels_stays_alone) {
     CHECK_EQ(s.cgroup, 4242);
 }
 
-TEST(a_chain_that_does_not_fit_into_a_record_is_cut_at_its_outer_end) {
+TEST(a_chain_that_is_too_long_for_a_record_loses_its_outermost_frames) {
     _cleanup_(buffer_done) Buffer out = {};
     _cleanup_(make_done) Make m = {};
     uint64_t addresses[127];

@@ -162,7 +162,7 @@ TEST(every_field_is_read_in_both_byte_orders) {
     }
 }
 
-TEST(a_sample_cut_off_anywhere_is_refused) {
+TEST(a_sample_truncated_anywhere_is_refused) {
     _cleanup_(make_done) Make m = {};
 
     make_everything(&m);
@@ -245,7 +245,7 @@ TEST(more_stack_used_than_copied_is_refused) {
     CHECK_EQ(pd_sample_parse(&r, &e, &s), -EBADMSG);
 }
 
-TEST(no_branches_at_hand_means_no_hw_index) {
+TEST(without_branches_there_is_no_hw_index) {
     PdEvent e = {.attr = {.sample_type = PD_SAMPLE_BRANCH_STACK | PD_SAMPLE_DATA_SRC,
                           .branch_sample_type = PD_BRANCH_HW_INDEX}};
     _cleanup_(make_done) Make m = {};
@@ -280,7 +280,7 @@ TEST(branch_counters_of_another_event_of_the_group_are_found) {
     CHECK_EQ(s.data_src, 0x77U);
 }
 
-TEST(every_read_format_has_its_words_in_the_kernels_order) {
+TEST(values_of_every_read_format_are_in_the_order_of_the_kernel) {
     for (uint64_t format = 0; format < 32; format++) {
         _cleanup_(make_done) Make m = {.swap = format & 1};
         bool group = format & PD_FORMAT_GROUP;
@@ -358,7 +358,7 @@ TEST(every_field_is_described_in_both_byte_orders) {
     }
 }
 
-TEST(a_sample_cut_off_anywhere_is_described_as_bytes) {
+TEST(a_sample_truncated_anywhere_is_described_as_bytes) {
     _cleanup_(make_done) Make m = {.swap = true};
 
     make_everything(&m);
@@ -369,7 +369,7 @@ TEST(a_sample_cut_off_anywhere_is_described_as_bytes) {
     }
 }
 
-TEST(memory_source_is_described_in_words) {
+TEST(the_memory_source_is_described_in_words) {
     PdEvent e = {.attr.sample_type = PD_SAMPLE_DATA_SRC};
     static const struct {
         uint64_t v;

@@ -134,12 +134,12 @@ static void check_every_cut(int level, bool swap) {
     }
 }
 
-TEST(a_file_cut_at_any_byte_keeps_its_events_and_every_whole_record) {
+TEST(a_file_truncated_at_any_byte_keeps_its_events_and_every_whole_record) {
     for (size_t i = 0; i < ARRAY_SIZE(variants); i++)
         check_every_cut(variants[i].level, variants[i].swap);
 }
 
-TEST(a_file_that_died_while_it_was_finished_loses_nothing) {
+TEST(a_file_whose_writer_died_at_the_end_loses_nothing) {
     for (size_t i = 0; i < ARRAY_SIZE(variants); i++) {
         _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
         _cleanup_close_ int whole = memory_file();
@@ -167,7 +167,7 @@ TEST(a_file_that_died_while_it_was_finished_loses_nothing) {
     }
 }
 
-TEST(a_page_that_never_reached_the_disk_ends_the_data) {
+TEST(a_page_of_zeros_ends_the_data) {
     for (size_t i = 0; i < ARRAY_SIZE(variants); i++) {
         _cleanup_close_ int fd = memory_file();
         uint8_t zeros[64] = {};
@@ -208,7 +208,7 @@ TEST(recovery_does_not_touch_other_files) {
     CHECK_EQ(lseek(other, 0, SEEK_END), (off_t)(DATA_OFFSET + 112 + N_SAMPLES * 40));
 }
 
-TEST(bytes_of_any_kind_are_survived_and_what_is_left_is_whole) {
+TEST(recovery_of_any_bytes_leaves_only_whole_records) {
     uint64_t state = 1;
 
     for (unsigned i = 0; i < 4000 && !test_failed; i++) {
@@ -286,7 +286,7 @@ static void check_folder(int level) {
     CHECK_EQ(system(path), 0);
 }
 
-TEST(a_directory_is_mended_file_by_file) {
+TEST(a_directory_is_recovered_file_by_file) {
     check_folder(0);
     check_folder(3);
 }
@@ -318,7 +318,7 @@ static int make_unfinished_groups(int fd, bool swap) {
     return r < 0 ? r : pd_writer_flush(w);
 }
 
-TEST(groups_are_known_by_who_starts_whom) {
+TEST(groups_of_an_unfinished_file_are_recovered) {
     for (unsigned swap = 0; swap < 2; swap++) {
         _cleanup_(pd_environment_freep) PdEnvironment *env = NULL, *mended = NULL;
         _cleanup_(pd_reader_freep) PdReader *reader = NULL;

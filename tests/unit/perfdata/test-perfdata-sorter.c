@@ -90,7 +90,7 @@ TEST(records_beyond_the_memory_limit_are_spilled_and_merged) {
     sorts(entries, 60000, 64 << 10, true);
 }
 
-TEST(falling_times_are_turned_round) {
+TEST(descending_times_are_sorted) {
     static Entry entries[20000];
 
     for (size_t i = 0; i < 20000; i++)
@@ -98,7 +98,7 @@ TEST(falling_times_are_turned_round) {
     sorts(entries, 20000, 0, false);
 }
 
-TEST(runs_as_the_kernel_writes_them_are_merged) {
+TEST(sorted_runs_as_the_kernel_writes_them_are_merged) {
     static Entry entries[20000];
 
     for (size_t i = 0; i < 20000; i++)
@@ -106,7 +106,7 @@ TEST(runs_as_the_kernel_writes_them_are_merged) {
     sorts(entries, 20000, 0, false);
 }
 
-TEST(files_of_a_folder_one_behind_the_other_are_merged) {
+TEST(files_of_a_folder_are_merged) {
     static Entry entries[60000];
 
     for (size_t i = 0; i < 60000; i++)
@@ -147,7 +147,7 @@ static void releases_in_rounds(uint64_t memory_bytes) {
     CHECK_EQ(pd_sorter_next(sorter, &record, &time), 0);
 }
 
-TEST(rounds_release_what_is_old_enough_and_no_more) {
+TEST(rounds_release_exactly_the_records_that_are_old_enough) {
     releases_in_rounds(0);
 }
 
@@ -155,7 +155,7 @@ TEST(rounds_and_spilled_runs_go_together) {
     releases_in_rounds(64 << 10);
 }
 
-TEST(a_record_larger_than_all_memory_passes) {
+TEST(a_record_larger_than_the_memory_limit_passes) {
     PdOrderOptions options = {.memory_bytes = 1, .spill_folder = "/tmp"};
     _cleanup_(pd_sorter_freep) PdSorter *sorter = NULL;
 

@@ -10,7 +10,7 @@
 
 /* The window over streams and files. */
 
-TEST(stream_hands_out_what_is_whole_and_waits_for_the_rest) {
+TEST(a_stream_returns_whole_records_and_waits_for_the_rest) {
     _cleanup_(pd_reader_freep) PdReader *r = NULL;
     _cleanup_(buffer_done) Buffer pipe = make_pipe(false);
     size_t half = pipe.size - 30;
@@ -34,7 +34,7 @@ TEST(stream_hands_out_what_is_whole_and_waits_for_the_rest) {
     CHECK(!pd_reader_damage(r));
 }
 
-TEST(file_layout_does_not_come_through_a_pipe) {
+TEST(the_layout_of_a_file_is_refused_from_a_pipe) {
     _cleanup_(buffer_done) Buffer file = make_file(&(FileShape){.data_size = UINT64_MAX});
     PdReader *r = NULL;
     PdDamage why;
@@ -49,7 +49,7 @@ TEST(file_layout_does_not_come_through_a_pipe) {
 }
 
 /* Through a descriptor the window moves; long records and payloads must not notice. */
-TEST(window_moves_under_records_of_any_size) {
+TEST(the_window_moves_over_records_of_any_size) {
     _cleanup_(pd_reader_freep) PdReader *r = NULL;
     _cleanup_(buffer_done) Buffer whole = {};
     Maker m = {};
@@ -94,7 +94,7 @@ static int open_file_of(const uint8_t *bytes, size_t n, Source *ret) {
     return r < 0 ? r : source_open_fd(ret, fd);
 }
 
-TEST(section_of_a_file_ends_at_its_limit) {
+TEST(a_section_of_a_file_ends_at_its_limit) {
     uint8_t bytes[5000], two[2];
     Source s;
 
@@ -121,7 +121,7 @@ TEST(section_of_a_file_ends_at_its_limit) {
     source_done(&s);
 }
 
-TEST(file_that_shrinks_under_its_reader_just_ends) {
+TEST(a_file_that_shrinks_while_it_is_read_ends_early) {
     _cleanup_free_ uint8_t *bytes = calloc(1, 1024 * 1024);
     uint8_t one;
     Source s;
@@ -138,7 +138,7 @@ TEST(file_that_shrinks_under_its_reader_just_ends) {
     source_done(&s);
 }
 
-TEST(stream_is_passed_over_by_reading) {
+TEST(bytes_of_a_stream_are_skipped_by_reading) {
     uint8_t bytes[3000];
     int fds[2];
     Source s;

@@ -31,7 +31,7 @@ static int one_event(PdEvents **ret) {
     return r < 0 ? r : pd_events_add(*ret, &event.attr, (Bytes){}, made_ids, 2, NULL);
 }
 
-TEST(times_span_the_samples_alone) {
+TEST(the_time_span_covers_only_samples) {
     _cleanup_(pd_events_freep) PdEvents *events = NULL;
     _cleanup_(pd_tally_freep) PdTally *tally = NULL;
     _cleanup_(buffer_done) Buffer b = {};
@@ -80,7 +80,7 @@ TEST(a_build_id_is_kept_once_for_each_object) {
     CHECK_STREQ(env->build_ids[3].filename, "[kernel]");
 }
 
-TEST(build_ids_are_bounded_and_say_so) {
+TEST(the_number_of_build_ids_is_bounded_and_the_excess_is_reported) {
     _cleanup_(pd_events_freep) PdEvents *events = NULL;
     _cleanup_(pd_tally_freep) PdTally *tally = NULL;
 
@@ -98,7 +98,7 @@ TEST(build_ids_are_bounded_and_say_so) {
     CHECK(pd_tally_totals(tally).build_ids_full);
 }
 
-TEST(records_that_make_no_sense_are_counted_and_no_more) {
+TEST(malformed_records_are_only_counted) {
     _cleanup_(pd_events_freep) PdEvents *events = NULL;
     _cleanup_(pd_tally_freep) PdTally *tally = NULL;
     _cleanup_(buffer_done) Buffer b = {};
@@ -128,7 +128,7 @@ static void put_bare(Buffer *out, const char *path, uint64_t start) {
                             .filename = {(const uint8_t *)path, strlen(path)}});
 }
 
-TEST(files_without_a_build_id_are_counted_once_and_not_listed) {
+TEST(files_without_a_build_id_are_counted_once_each) {
     _cleanup_(pd_tally_freep) PdTally *tally = NULL;
     _cleanup_(pd_events_freep) PdEvents *events = NULL;
     _cleanup_(buffer_done) Buffer bare = {}, known = {}, listed = {};

@@ -61,7 +61,7 @@ static void make_second(Make *m, const char *exec) {
     put_tail(m, "2 kthreadd\n");
 }
 
-TEST(the_result_has_the_tracepoints_of_both_and_the_rest_of_the_first) {
+TEST(the_merged_blob_has_the_tracepoints_of_both_and_the_rest_of_the_first) {
     for (unsigned swap = 0; swap < 2; swap++) {
         _cleanup_(make_done) Make a = {.swap = swap}, b = {.swap = swap}, want = {.swap = swap};
         _cleanup_(buffer_done) Buffer out = {};
@@ -81,7 +81,7 @@ TEST(the_result_has_the_tracepoints_of_both_and_the_rest_of_the_first) {
     }
 }
 
-TEST(a_blob_merged_with_itself_stays_what_it_is) {
+TEST(a_blob_merged_with_itself_is_unchanged) {
     _cleanup_(make_done) Make a = {};
     _cleanup_(buffer_done) Buffer out = {};
 
@@ -110,7 +110,7 @@ TEST(blobs_of_different_kernels_are_refused) {
     CHECK_EQ(pd_tracing_merge(buffer_bytes(&a.body), buffer_bytes(&b.body), &out), -EEXIST);
 }
 
-TEST(a_blob_cut_before_its_last_format_ends_is_refused) {
+TEST(a_blob_truncated_before_the_end_of_its_last_format_is_refused) {
     _cleanup_(make_done) Make a = {}, b = {}, tail = {};
 
     make_first(&a);

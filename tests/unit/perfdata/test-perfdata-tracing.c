@@ -139,7 +139,7 @@ static const char *described(const PdTracing *t, uint64_t id, const Make *m, siz
     return (const char *)b.data;
 }
 
-TEST(formats_are_named_and_bad_ones_left_out) {
+TEST(formats_are_named_and_malformed_ones_are_skipped) {
     for (unsigned swap = 0; swap < 2; swap++) {
         _cleanup_(make_done) Make m = {.swap = swap};
         _cleanup_(pd_tracing_freep) PdTracing *t = NULL;
@@ -170,7 +170,7 @@ TEST(fields_have_their_sign_width_and_byte_order) {
     }
 }
 
-TEST(strings_and_arrays_are_found_where_they_are) {
+TEST(strings_and_arrays_are_found_by_their_offsets) {
     for (unsigned swap = 0; swap < 2; swap++) {
         _cleanup_(make_done) Make m = {.swap = swap}, raw = {.swap = swap};
         _cleanup_(pd_tracing_freep) PdTracing *t = NULL;
@@ -185,7 +185,7 @@ TEST(strings_and_arrays_are_found_where_they_are) {
     }
 }
 
-TEST(raw_data_cut_off_anywhere_gives_null_for_what_is_gone) {
+TEST(truncated_raw_data_gives_null_for_missing_fields) {
     _cleanup_(make_done) Make m = {}, raw = {};
     _cleanup_(pd_tracing_freep) PdTracing *t = NULL;
 
@@ -197,7 +197,7 @@ TEST(raw_data_cut_off_anywhere_gives_null_for_what_is_gone) {
     CHECK_STREQ(described(t, 600, &raw, 10, FIELDS_TEXT), "nr - filename - mode - small -");
 }
 
-TEST(places_that_overlap_show_no_more_than_there_is) {
+TEST(overlapping_fields_are_read_within_bounds) {
     static const char format[] = "name: x\nID: 1\n"
                                  "\tfield:char a[8];\toffset:0;\tsize:8;\n"
                                  "\tfield:char b[8];\toffset:0;\tsize:8;\n"
@@ -216,7 +216,7 @@ TEST(places_that_overlap_show_no_more_than_there_is) {
     CHECK_STREQ(described(t, 1, &raw, 12, FIELDS_TEXT), "a abcdefgh b - c -");
 }
 
-TEST(too_many_fields_are_no_format) {
+TEST(a_format_with_too_many_fields_is_refused) {
     _cleanup_(make_done) Make m = {}, format = {};
     _cleanup_(pd_tracing_freep) PdTracing *t = NULL;
 
@@ -234,7 +234,7 @@ TEST(too_many_fields_are_no_format) {
     CHECK(!pd_tracing_name(t, 1));
 }
 
-TEST(a_blob_cut_off_anywhere_keeps_what_came_before) {
+TEST(a_truncated_blob_keeps_its_whole_formats) {
     _cleanup_(make_done) Make m = {};
     unsigned named = 0;
 
@@ -254,7 +254,7 @@ TEST(a_blob_cut_off_anywhere_keeps_what_came_before) {
     CHECK_EQ(named, (unsigned)(6 + 4 + 8 + strlen(exec_format) + 1));
 }
 
-TEST(sizes_that_lie_are_believed_no_further_than_the_blob) {
+TEST(wrong_sizes_are_bounded_by_the_blob) {
     static const uint64_t sizes[] = {1, 1ULL << 32, 1ULL << 61, 1ULL << 63, UINT64_MAX};
 
     for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
@@ -274,7 +274,7 @@ TEST(sizes_that_lie_are_believed_no_further_than_the_blob) {
     }
 }
 
-TEST(other_bytes_are_no_tracing_data) {
+TEST(other_bytes_are_refused_as_tracing_data) {
     PdTracing *t = NULL;
 
     CHECK_EQ(pd_tracing_new((Bytes){}, &t), -EBADMSG);

@@ -65,7 +65,7 @@ TEST(a_file_of_the_other_byte_order_has_every_number_swapped) {
     check_plain_file(true);
 }
 
-TEST(an_unfinished_file_says_so_and_has_its_events) {
+TEST(an_unfinished_file_is_marked_and_has_its_events) {
     _cleanup_(pd_writer_freep) PdWriter *w = NULL;
     _cleanup_(buffer_done) Buffer records = {};
     _cleanup_close_ int fd = memory_file();
@@ -89,7 +89,7 @@ TEST(an_unfinished_file_says_so_and_has_its_events) {
     CHECK_EQ(all.size, (size_t)240);
 }
 
-TEST(a_finished_file_without_records_is_not_taken_for_an_unfinished_one) {
+TEST(a_finished_file_without_records_counts_as_finished) {
     _cleanup_(pd_writer_freep) PdWriter *w = NULL;
     _cleanup_(pd_reader_freep) PdReader *reader = NULL;
     int fd = memory_file();
@@ -129,7 +129,7 @@ TEST(attrs_of_several_sizes_all_get_the_largest) {
     CHECK_EQ(load_u64(p + 136 + 136 + 120, false), (uint64_t)120);
 }
 
-TEST(zeros_beyond_what_old_readers_take_do_not_enlarge_an_attr) {
+TEST(trailing_zeros_do_not_enlarge_an_attr) {
     uint8_t raw[144] = {[0] = 1, [4] = 144};
     PdEvent event = made_event();
 
@@ -144,7 +144,7 @@ TEST(zeros_beyond_what_old_readers_take_do_not_enlarge_an_attr) {
     CHECK_EQ(pd_encode_attr_size(&event), 64U);
 }
 
-TEST(an_event_that_comes_late_is_in_the_attrs_behind_the_data) {
+TEST(an_event_that_is_added_late_is_in_the_attrs_after_the_data) {
     _cleanup_(pd_writer_freep) PdWriter *w = NULL;
     _cleanup_(pd_reader_freep) PdReader *reader = NULL;
     int fd = memory_file();
@@ -168,7 +168,7 @@ TEST(an_event_that_comes_late_is_in_the_attrs_behind_the_data) {
     CHECK_EQ(pd_events_by_id(pd_reader_events(reader), 12)->attr.config, (uint64_t)0);
 }
 
-TEST(features_of_the_writer_itself_and_records_in_pieces_are_refused) {
+TEST(features_that_the_writer_makes_and_partial_records_are_refused) {
     _cleanup_(pd_writer_freep) PdWriter *w = NULL;
     _cleanup_(buffer_done) Buffer records = {};
     _cleanup_close_ int fd = memory_file();
@@ -232,7 +232,7 @@ static void put_build_id_body(Buffer *b) {
                        text_bytes("/bin/true"), false);
 }
 
-TEST(a_pipe_says_as_records_what_a_file_says_in_its_header) {
+TEST(a_pipe_has_the_header_of_a_file_as_records) {
     _cleanup_(pd_writer_freep) PdWriter *w = NULL;
     _cleanup_(buffer_done) Buffer records = {}, build_ids = {};
     _cleanup_close_ int fd = memory_file();
@@ -317,7 +317,7 @@ TEST(a_pipe_in_the_other_byte_order_is_never_compressed) {
     CHECK_STREQ(types, "64 78 9 9");
 }
 
-TEST(counters_that_never_sample_lose_their_identifier_in_a_pipe) {
+TEST(events_that_never_sample_have_no_identifier_in_a_pipe) {
     _cleanup_(pd_writer_freep) PdWriter *w = NULL;
     _cleanup_close_ int fd = memory_file();
     PdWriterOptions options = {.layout = PD_LAYOUT_PIPE};
@@ -337,7 +337,7 @@ TEST(counters_that_never_sample_lose_their_identifier_in_a_pipe) {
     CHECK_EQ(load_u64(p + 16 + 152 + 32 + 8 + 24, false), (uint64_t)PD_SAMPLE_IDENTIFIER);
 }
 
-TEST(a_pipe_that_nobody_reads_fails_with_its_errno_for_good) {
+TEST(a_pipe_without_a_reader_fails_with_the_same_errno_each_time) {
     _cleanup_(pd_writer_freep) PdWriter *w = NULL;
     PdWriterOptions options = {.layout = PD_LAYOUT_PIPE};
     PdEvent event = made_event();
@@ -354,7 +354,7 @@ TEST(a_pipe_that_nobody_reads_fails_with_its_errno_for_good) {
     close(ends[1]);
 }
 
-TEST(a_file_that_found_no_room_goes_on_when_there_is_some) {
+TEST(a_file_continues_after_a_full_disk) {
     _cleanup_(pd_writer_freep) PdWriter *w = NULL;
     _cleanup_(buffer_done) Buffer records = {};
     _cleanup_close_ int fd = memory_file();
@@ -387,7 +387,7 @@ TEST(a_file_that_found_no_room_goes_on_when_there_is_some) {
     CHECK(memcmp(p + 280, records.data, 80) == 0);
 }
 
-TEST(much_at_once_that_found_no_room_is_not_taken_and_lies_there_once_in_the_end) {
+TEST(a_large_write_to_a_full_disk_is_refused_and_written_once_when_repeated) {
     enum { SAMPLES = 5000, BYTES = SAMPLES * 40, FRONT = 200 };
     _cleanup_(pd_writer_freep) PdWriter *w = NULL;
     _cleanup_(buffer_done) Buffer records = {};
@@ -425,7 +425,7 @@ TEST(much_at_once_that_found_no_room_is_not_taken_and_lies_there_once_in_the_end
     CHECK(memcmp(p + FRONT + 40 + BYTES, records.data, 40) == 0);
 }
 
-TEST(a_pipe_that_is_full_for_now_is_waited_for) {
+TEST(a_full_pipe_is_waited_for) {
     _cleanup_(pd_writer_freep) PdWriter *w = NULL;
     _cleanup_(buffer_done) Buffer records = {};
     PdWriterOptions options = {.layout = PD_LAYOUT_PIPE};
@@ -469,7 +469,7 @@ TEST(a_descriptor_that_appends_is_refused_for_a_file) {
     CHECK_EQ(pd_writer_new(fd, &options, &w), -EINVAL);
 }
 
-TEST(a_frame_ends_where_the_caller_wants_it) {
+TEST(a_frame_ends_where_the_caller_ends_it) {
     _cleanup_(pd_writer_freep) PdWriter *w = NULL;
     _cleanup_(pd_reader_freep) PdReader *reader = NULL;
     _cleanup_(buffer_done) Buffer b = {};
@@ -496,7 +496,7 @@ TEST(a_frame_ends_where_the_caller_wants_it) {
     CHECK_EQ(pd_reader_on_disk(reader, PD_RECORD_COMPRESSED), (uint64_t)3);
 }
 
-TEST(a_payload_lies_behind_its_record_in_the_middle_of_compressed_data) {
+TEST(a_payload_follows_its_record_within_compressed_data) {
     _cleanup_(pd_writer_freep) PdWriter *w = NULL;
     _cleanup_(pd_reader_freep) PdReader *reader = NULL;
     _cleanup_(buffer_done) Buffer samples = {}, aux = {};

@@ -17,7 +17,7 @@ static void stated(Fixture *f, uint64_t time, uint32_t pid, uint32_t tid, const 
     named(f, time, pid, tid, name, false);
 }
 
-TEST(a_process_nobody_knows_gets_its_state_when_it_is_read) {
+TEST(an_unknown_process_gets_its_state_when_it_is_read) {
     _cleanup_(fixture_done) Fixture f = with_shell();
     uint32_t pid = 0;
 
@@ -37,7 +37,7 @@ TEST(a_process_nobody_knows_gets_its_state_when_it_is_read) {
     CHECK_STREQ(needs(&f, 40, 41, 250), "");
 }
 
-TEST(side_band_while_it_is_read_means_read_again) {
+TEST(a_process_with_side_band_during_its_read_is_read_again) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     named(&f, 215, 40, 40, "moving", false);
@@ -68,7 +68,7 @@ TEST(a_child_of_an_unread_parent_inherits_when_the_parent_is_read) {
                                         "400 maps 50 8000 /lib/own.so\n");
 }
 
-TEST(child_of_an_unread_parent_is_written_again_when_the_parent_is_read) {
+TEST(a_child_of_an_unread_parent_is_written_again_when_the_parent_is_read) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     forks(&f, 210, 50, 50, 40, 40);
@@ -86,7 +86,7 @@ TEST(child_of_an_unread_parent_is_written_again_when_the_parent_is_read) {
                           "210 maps 50 4000 /bin/parent\n");
 }
 
-TEST(a_child_that_executes_before_its_parent_is_read_inherits_for_the_time_before) {
+TEST(a_child_that_executes_before_its_parent_is_read_inherits_until_its_exec) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     forks(&f, 210, 50, 50, 40, 40);
@@ -101,7 +101,7 @@ TEST(a_child_that_executes_before_its_parent_is_read_inherits_for_the_time_befor
     CHECK_EQ(history_counts(f.history).unknown, 0);
 }
 
-TEST(a_child_that_was_folded_before_its_parent_was_read_inherits_beneath_its_own) {
+TEST(a_folded_child_keeps_its_own_mappings_above_those_it_inherits_later) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     forks(&f, 210, 50, 50, 40, 40);
@@ -129,7 +129,7 @@ TEST(resync_adds_missing_facts) {
     CHECK_EQ(history_counts(f.history).inferred, 2);
 }
 
-TEST(namespaces_read_later_are_written_once_as_part_of_the_state) {
+TEST(namespaces_that_are_read_later_are_written_once_with_the_state) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     (void)needs(&f, 10, 10, 150);
@@ -147,7 +147,7 @@ TEST(namespaces_read_later_are_written_once_as_part_of_the_state) {
     CHECK(strstr(needs(&f, 10, 10, 450), "400 namespaces 10/10 112 bytes, first 77\n"));
 }
 
-TEST(a_process_nobody_knew_has_its_namespaces_from_the_start) {
+TEST(an_unknown_process_has_its_namespaces_from_the_start) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     sweep(&f, 300);
@@ -155,7 +155,7 @@ TEST(a_process_nobody_knew_has_its_namespaces_from_the_start) {
     CHECK(strstr(needs(&f, 40, 40, 250), "200 namespaces 40/40 112 bytes, first 78\n"));
 }
 
-TEST(process_missing_from_a_resync_counts_as_exited) {
+TEST(a_process_missing_from_a_resync_counts_as_exited) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     forks(&f, 290, 20, 20, 10, 10);
@@ -168,7 +168,7 @@ TEST(process_missing_from_a_resync_counts_as_exited) {
     CHECK_EQ(history_counts(f.history).threads, 1);
 }
 
-TEST(earlier_recording_adds_the_state_before_it) {
+TEST(an_earlier_recording_adds_the_state_before_it) {
     _cleanup_(fixture_done) Fixture f = fixture();
 
     stated(&f, 150, 10, 10, "sh");
@@ -211,7 +211,7 @@ TEST(records_older_than_a_stated_state_are_part_of_it) {
                                         "110 comm 10/10 later\n");
 }
 
-TEST(repeated_records_of_one_ring_undo_nothing_from_others) {
+TEST(repeated_records_of_one_ring_do_not_undo_records_of_others) {
     _cleanup_(fixture_done) Fixture f = fixture();
 
     stated(&f, 50, 10, 10, "sh");
@@ -233,7 +233,7 @@ TEST(repeated_records_of_one_ring_undo_nothing_from_others) {
                                         "100 comm 10/11 worker\n");
 }
 
-TEST(records_from_before_a_recording_come_after_its_states) {
+TEST(records_older_than_a_recording_follow_its_states) {
     _cleanup_(fixture_done) Fixture f = fixture();
 
     stated(&f, 90, 10, 10, "sh");
@@ -251,7 +251,7 @@ TEST(records_from_before_a_recording_come_after_its_states) {
                                         "100 comm 10/12 helper\n");
 }
 
-TEST(restated_state_replaces_the_first) {
+TEST(a_repeated_state_replaces_the_first) {
     _cleanup_(fixture_done) Fixture f = fixture();
 
     stated(&f, 50, 10, 10, "old");
@@ -269,7 +269,7 @@ TEST(restated_state_replaces_the_first) {
     CHECK_EQ(history_counts(f.history).processes, 0);
 }
 
-TEST(a_child_whose_parent_went_unread_is_to_be_read_itself) {
+TEST(a_child_whose_parent_ended_unread_is_read_itself) {
     _cleanup_(fixture_done) Fixture f = with_shell();
     uint32_t pid = 0;
 

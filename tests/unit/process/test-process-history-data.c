@@ -22,7 +22,7 @@ static void map_library(Fixture *f, uint64_t time) {
     maps_data(f, time + 2, 10, 0x7000, "/lib/a");
 }
 
-TEST(a_recording_with_stacks_has_the_data_mappings_of_code) {
+TEST(a_recording_with_stacks_has_the_data_mappings_of_programs) {
     _cleanup_(fixture_done) Fixture f = with_stacks();
 
     map_library(&f, 210);
@@ -35,7 +35,7 @@ TEST(a_recording_with_stacks_has_the_data_mappings_of_code) {
                                         "212 data: maps 10 7000 /lib/a\n");
 }
 
-TEST(a_state_has_them_too) {
+TEST(a_state_includes_data_mappings) {
     _cleanup_(fixture_done) Fixture f = with_stacks();
 
     map_library(&f, 210);
@@ -49,7 +49,7 @@ TEST(a_state_has_them_too) {
                                         "400 data: maps 10 7000 /lib/a\n");
 }
 
-TEST(a_recording_without_stacks_has_none_whatever_others_want) {
+TEST(a_recording_without_stacks_has_no_data_mappings) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     history_keep_data(f.history, true);
@@ -69,7 +69,7 @@ TEST(data_mappings_are_dropped_while_no_session_samples_stacks) {
     CHECK_STREQ(said(&f), "211 maps 10 6000 /lib/a\n");
 }
 
-TEST(data_that_is_no_part_of_a_program_is_left_out) {
+TEST(data_mappings_of_other_files_than_programs_are_skipped) {
     _cleanup_(fixture_done) Fixture f = with_stacks();
 
     (void)needs(&f, 10, 10, 150);
@@ -82,7 +82,7 @@ TEST(data_that_is_no_part_of_a_program_is_left_out) {
     CHECK_EQ(history_counts(f.history).queued, 1U);
 }
 
-TEST(data_waits_for_the_build_id_of_its_code_and_bears_it) {
+TEST(a_data_mapping_waits_for_the_build_id_of_its_code_and_gets_it) {
     _cleanup_(fixture_done) Fixture f = with_stacks();
     HistoryWanted wanted;
 
@@ -102,7 +102,7 @@ TEST(data_waits_for_the_build_id_of_its_code_and_bears_it) {
                           "212 data: maps 10 7000 /lib/a id abcd\n");
 }
 
-TEST(data_leaves_half_of_the_memory_to_code) {
+TEST(data_mappings_take_at_most_half_of_the_memory) {
     _cleanup_(fixture_done) Fixture f = fixture_with(&(ProcessLimits){.memory_bytes = 1 << 20});
     char path[64];
 
@@ -116,7 +116,7 @@ TEST(data_leaves_half_of_the_memory_to_code) {
 }
 
 /* As of 100, from where on no samples have passed. */
-TEST(while_processes_are_read_again_the_floor_stays) {
+TEST(the_floor_stays_while_processes_are_read_again) {
     _cleanup_(fixture_done) Fixture f = with_stacks();
 
     history_hold_floor(f.history, 1000);

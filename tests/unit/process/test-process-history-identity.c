@@ -28,7 +28,7 @@ static void answer(Fixture *f, const char *path, bool found) {
                          found ? (Bytes){.data = ID_A, .size = sizeof(ID_A)} : (Bytes){});
 }
 
-TEST(a_mapping_waits_for_its_build_id_and_bears_its_own_time) {
+TEST(a_mapping_waits_for_its_build_id_and_keeps_its_time) {
     _cleanup_(fixture_done) Fixture f = with_asking_shell();
 
     answer(&f, "/bin/sh", true);
@@ -57,7 +57,7 @@ TEST(the_state_of_a_process_waits_too) {
     CHECK_STREQ(said(&f), "2000000000 maps 10 1000 /bin/sh id abcd\n");
 }
 
-TEST(a_sample_that_is_older_than_the_floor_has_the_mapping_at_its_time) {
+TEST(a_sample_older_than_the_floor_gets_the_mapping_of_its_time) {
     _cleanup_(fixture_done) Fixture f = with_asking_shell();
 
     (void)needs(&f, 10, 10, 2 * SECOND - 7);
@@ -66,7 +66,7 @@ TEST(a_sample_that_is_older_than_the_floor_has_the_mapping_at_its_time) {
     CHECK_STREQ(said(&f), "1999999993 maps 10 1000 /bin/sh id abcd\n");
 }
 
-TEST(the_floor_waits_with_the_mappings_and_not_longer_than_they) {
+TEST(the_floor_waits_only_as_long_as_mappings_wait) {
     _cleanup_(fixture_done) Fixture f = with_asking_shell();
 
     (void)needs(&f, 10, 10, 2 * SECOND + 1);
@@ -80,7 +80,7 @@ TEST(the_floor_waits_with_the_mappings_and_not_longer_than_they) {
     CHECK_EQ(history_floor(f.history), 6 * SECOND);
 }
 
-TEST(an_answer_that_comes_after_the_wait_is_written_late) {
+TEST(a_build_id_that_comes_after_the_wait_is_written_late) {
     _cleanup_(fixture_done) Fixture f = with_asking_shell();
 
     (void)needs(&f, 10, 10, 2 * SECOND + 1);
@@ -93,7 +93,7 @@ TEST(an_answer_that_comes_after_the_wait_is_written_late) {
     CHECK_EQ(history_counts(f.history).unidentified, 0U);
 }
 
-TEST(a_file_that_cannot_be_identified_is_asked_for_again_marked_and_counted) {
+TEST(an_unidentified_file_is_requested_again_marked_and_counted) {
     _cleanup_(fixture_done) Fixture f = with_asking_shell();
 
     answer(&f, "/bin/sh", true);
@@ -119,7 +119,7 @@ TEST(a_file_that_cannot_be_identified_is_asked_for_again_marked_and_counted) {
     CHECK_EQ(history_counts(f.history).unidentified, 1U);
 }
 
-TEST(memory_that_has_a_path_by_name_only_is_not_marked) {
+TEST(named_memory_that_is_no_file_is_not_marked) {
     static const char *const names[] = {"//anon", "/dev/zero (deleted)", "/SYSV00000000 (deleted)",
                                         "/memfd:jit (deleted)", "[vdso]"};
     _cleanup_(fixture_done) Fixture f = fixture();
@@ -141,7 +141,7 @@ TEST(memory_that_has_a_path_by_name_only_is_not_marked) {
     }
 }
 
-TEST(a_child_inherits_what_its_parent_waits_for) {
+TEST(a_child_inherits_mappings_for_which_its_parent_waits) {
     _cleanup_(fixture_done) Fixture f = with_asking_shell();
 
     forks(&f, 3 * SECOND + 5, 20, 20, 10, 10);
@@ -171,7 +171,7 @@ TEST(mappings_from_before_exec_do_not_hide_later_ones) {
                           "4000000001 maps 10 1000 //anon\n");
 }
 
-TEST(a_recording_that_ends_does_not_wait_and_others_do) {
+TEST(only_a_recording_that_ends_stops_waiting) {
     _cleanup_(fixture_done) Fixture f = with_asking_shell();
     _cleanup_(emission_freep) Emission *other = NULL;
 
@@ -188,7 +188,7 @@ TEST(a_recording_that_ends_does_not_wait_and_others_do) {
     CHECK_STREQ(as_text(&f, emission_pending(other)), "2000000000 maps 10 1000 /bin/sh id abcd\n");
 }
 
-TEST(a_question_that_finds_no_room_is_asked_again) {
+TEST(a_request_that_was_refused_for_lack_of_space_is_repeated) {
     _cleanup_(fixture_done) Fixture f = with_asking_shell();
     HistoryWanted wanted, again;
 
@@ -199,7 +199,7 @@ TEST(a_question_that_finds_no_room_is_asked_again) {
     CHECK_EQ(history_next_wanted(f.history, &again), 0);
 }
 
-TEST(more_questions_than_there_is_room_for_are_asked_when_others_are_answered) {
+TEST(requests_beyond_the_limit_are_sent_when_others_are_answered) {
     _cleanup_(fixture_done) Fixture f = with_asking_shell();
     HistoryWanted wanted;
     uint64_t first, n = 1;
@@ -225,7 +225,7 @@ TEST(more_questions_than_there_is_room_for_are_asked_when_others_are_answered) {
     CHECK_EQ(n, 1101U - 1024U);
 }
 
-TEST(a_marked_mapping_of_another_recording_learns_its_build_id) {
+TEST(a_marked_mapping_of_another_recording_gets_its_build_id) {
     _cleanup_(fixture_done) Fixture f = fixture();
     PdMmap mmap = {.pid = 10,
                    .start = 0x5000,
@@ -246,7 +246,7 @@ TEST(a_marked_mapping_of_another_recording_learns_its_build_id) {
     CHECK_STREQ(said(&f), "100 maps 10 5000 /opt/new id abcd\n");
 }
 
-TEST(the_vdso_of_64_bit_processes_has_the_id_that_is_given) {
+TEST(the_vdso_of_64_bit_processes_has_the_given_build_id) {
     _cleanup_(fixture_done) Fixture f = fixture();
 
     history_set_identify(f.history, HISTORY_ASKS);

@@ -21,7 +21,7 @@ static const char *mapped(Fixture *f, uint32_t pid, uint64_t time) {
     return (const char *)names.data;
 }
 
-TEST(a_sample_finds_what_was_mapped_at_its_time) {
+TEST(a_sample_finds_the_mapping_of_its_time) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     maps(&f, 250, 10, 0x5000, "/lib/x.so");
@@ -35,7 +35,7 @@ TEST(a_sample_finds_what_was_mapped_at_its_time) {
     CHECK_STREQ(mapped(&f, 10, 249), "/bin/sh");
 }
 
-TEST(a_child_has_what_its_parent_had_when_it_was_forked) {
+TEST(a_child_has_the_mappings_of_its_parent_at_the_fork) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     forks(&f, 220, 20, 20, 10, 10);
@@ -47,7 +47,7 @@ TEST(a_child_has_what_its_parent_had_when_it_was_forked) {
     CHECK_STREQ(mapped(&f, 10, 245), "/bin/sh /lib/late.so");
 }
 
-TEST(an_exec_leaves_nothing_of_the_program_before) {
+TEST(an_exec_removes_all_mappings_of_the_previous_program) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     named(&f, 250, 10, 10, "new", true);
@@ -57,7 +57,7 @@ TEST(an_exec_leaves_nothing_of_the_program_before) {
     CHECK_STREQ(mapped(&f, 10, 260), "/bin/new");
 }
 
-TEST(a_pid_that_is_used_again_is_another_process) {
+TEST(a_reused_pid_is_another_process) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     exits(&f, 220, 10, 10);
@@ -68,13 +68,13 @@ TEST(a_pid_that_is_used_again_is_another_process) {
     CHECK_STREQ(mapped(&f, 10, 250), "/bin/second");
 }
 
-TEST(an_unknown_process_maps_nothing_that_is_known) {
+TEST(an_unknown_process_has_no_known_mappings) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     CHECK(!history_maps(f.history, 99, 150));
 }
 
-TEST(an_answer_does_not_outlive_a_change) {
+TEST(a_lookup_is_invalid_after_a_change) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     CHECK_STREQ(mapped(&f, 10, 150), "/bin/sh");
@@ -86,7 +86,7 @@ TEST(an_answer_does_not_outlive_a_change) {
     CHECK_STREQ(mapped(&f, 10, 450), "/bin/sh /lib/x.so");
 }
 
-TEST(the_version_of_maps_changes_with_them_and_only_then) {
+TEST(the_version_of_maps_changes_exactly_when_they_change) {
     _cleanup_(fixture_done) Fixture f = with_shell();
     uint64_t before = maps_version(history_maps(f.history, 10, 150)), after;
 

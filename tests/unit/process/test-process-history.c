@@ -5,7 +5,7 @@
 
 /* The side-band that a recording gets for its samples, and how long the history keeps it. */
 
-TEST(existing_process_is_written_once_with_the_stamp_of_the_floor) {
+TEST(an_existing_process_is_written_once_with_the_time_of_the_floor) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     CHECK_EQ(history_floor(f.history), 100);
@@ -17,7 +17,7 @@ TEST(existing_process_is_written_once_with_the_stamp_of_the_floor) {
     CHECK_STREQ(needs(&f, 10, 10, 250), "");
 }
 
-TEST(a_thread_that_existed_comes_when_it_is_sampled) {
+TEST(an_existing_thread_is_written_when_it_is_sampled) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     (void)needs(&f, 10, 10, 150);
@@ -69,7 +69,7 @@ TEST(records_older_than_the_floor_are_folded) {
                                         "400 maps 10 1000 /lib/x.so\n");
 }
 
-TEST(a_child_is_forked_at_its_time_with_what_it_inherited) {
+TEST(a_child_is_written_at_the_time_of_its_fork_with_its_inherited_state) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     named(&f, 210, 10, 10, "parent", false);
@@ -95,7 +95,7 @@ TEST(a_child_of_an_emitted_parent_is_the_real_fork) {
                                         "220 fork 20/20 of 10/11\n");
 }
 
-TEST(a_line_of_children_inherits_through_all_of_them) {
+TEST(state_is_inherited_over_several_generations) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     forks(&f, 210, 20, 20, 10, 11);
@@ -136,7 +136,7 @@ TEST(exec_drops_mappings_and_threads) {
                                                "3000000000 maps 10 2000 /bin/ls\n");
 }
 
-TEST(two_lives_of_a_pid_are_distinguished_by_time) {
+TEST(two_processes_with_one_pid_are_distinguished_by_time) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     exits(&f, 210, 10, 11);
@@ -153,7 +153,7 @@ TEST(two_lives_of_a_pid_are_distinguished_by_time) {
     CHECK_STREQ(needs(&f, 10, 10, 251), "");
 }
 
-TEST(a_process_goes_two_seconds_after_its_last_thread) {
+TEST(a_process_is_forgotten_two_seconds_after_its_last_thread) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     exits(&f, 210, 10, 10);
@@ -176,7 +176,7 @@ TEST(a_process_goes_two_seconds_after_its_last_thread) {
     CHECK_EQ(history_counts(f.history).threads, 0);
 }
 
-TEST(ended_process_is_kept_while_samples_need_it) {
+TEST(an_ended_process_is_kept_while_samples_need_it) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     exits(&f, 210, 10, 10);
@@ -192,7 +192,7 @@ TEST(ended_process_is_kept_while_samples_need_it) {
     CHECK_EQ(history_counts(f.history).processes, 0);
 }
 
-TEST(process_known_only_from_samples_is_forgotten_with_them) {
+TEST(a_process_known_only_from_samples_is_forgotten_with_them) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     CHECK_STREQ(needs(&f, 40, 40, 150), "");
@@ -203,7 +203,7 @@ TEST(process_known_only_from_samples_is_forgotten_with_them) {
     CHECK_EQ(history_counts(f.history).processes, 1);
 }
 
-TEST(threads_that_are_born_come_with_the_name_of_their_maker) {
+TEST(new_threads_are_written_with_the_name_of_their_creator) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     (void)needs(&f, 10, 10, 150);
@@ -218,7 +218,7 @@ TEST(threads_that_are_born_come_with_the_name_of_their_maker) {
     CHECK_STREQ(needs(&f, 10, 12, 450), "");
 }
 
-TEST(records_are_put_in_order_over_all_rings_and_what_is_beyond_the_sweep_waits) {
+TEST(records_are_sorted_over_all_rings_and_those_after_the_sweep_wait) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     (void)needs(&f, 10, 10, 150);
@@ -234,7 +234,7 @@ TEST(records_are_put_in_order_over_all_rings_and_what_is_beyond_the_sweep_waits)
     CHECK_STREQ(said(&f), "310 comm 10/10 beyond\n");
 }
 
-TEST(a_fork_comes_before_its_child_at_the_same_moment) {
+TEST(a_fork_is_written_before_records_of_its_child_at_the_same_time) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     named(&f, 210, 20, 20, "child", false);
@@ -246,7 +246,7 @@ TEST(a_fork_comes_before_its_child_at_the_same_moment) {
                                         "210 comm 20/20 child\n");
 }
 
-TEST(late_record_is_stamped_with_the_floor_and_undoes_nothing) {
+TEST(a_late_record_gets_the_time_of_the_floor_and_changes_no_newer_state) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     named(&f, 210, 10, 10, "new", false);
@@ -268,7 +268,7 @@ TEST(late_record_is_stamped_with_the_floor_and_undoes_nothing) {
                                         "400 maps 10 9000 /lib/late.so\n");
 }
 
-TEST(a_sample_older_than_the_floor_gets_the_state_at_its_own_time) {
+TEST(a_sample_older_than_the_floor_gets_the_state_of_its_own_time) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     CHECK_STREQ(needs(&f, 10, 10, 95), "95 fork 10/10 of 1/1 anew\n"
@@ -276,7 +276,7 @@ TEST(a_sample_older_than_the_floor_gets_the_state_at_its_own_time) {
                                        "95 maps 10 1000 /bin/sh\n");
 }
 
-TEST(a_build_id_is_asked_for_once_and_written_from_then_on) {
+TEST(a_build_id_is_requested_once_and_written_from_then_on) {
     _cleanup_(fixture_done) Fixture f = with_shell();
     static const uint8_t id[] = {0xab, 0xcd};
     HistoryWanted wanted;
@@ -305,7 +305,7 @@ TEST(a_build_id_is_asked_for_once_and_written_from_then_on) {
     CHECK_EQ(history_next_wanted(f.history, &wanted), 0);
 }
 
-TEST(a_flag_of_build_ids_without_one_is_not_passed_on) {
+TEST(the_flag_for_a_build_id_is_removed_from_a_mapping_without_one) {
     _cleanup_(fixture_done) Fixture f = with_shell();
     PdRecord record;
 
@@ -327,7 +327,7 @@ static void ksymbol(Fixture *f, uint64_t time, uint64_t addr, bool gone, const c
     (void)feed(f, &m, PD_RECORD_KSYMBOL, 0, time);
 }
 
-TEST(the_head_of_a_recording_has_the_kernel_as_it_is_and_the_rest_follows) {
+TEST(a_recording_begins_with_the_kernel_mappings_and_gets_their_changes) {
     _cleanup_(fixture_done) Fixture f = with_shell();
     _cleanup_(buffer_done) Buffer kernel = {}, out = {};
     PdMmap text = {.pid = UINT32_MAX, .start = 0xf000, .length = 0x1000};
@@ -374,7 +374,7 @@ TEST(a_cgroup_is_written_when_a_sample_names_it) {
     CHECK_STREQ(said(&f), "100 cgroup 9 /user.slice\n");
 }
 
-TEST(recordings_hold_what_they_sampled_each_for_itself) {
+TEST(each_recording_has_only_the_processes_that_it_sampled) {
     _cleanup_(fixture_done) Fixture f = with_shell();
     _cleanup_(emission_freep) Emission *other = NULL;
 
@@ -393,7 +393,7 @@ TEST(recordings_hold_what_they_sampled_each_for_itself) {
                                                       "100 comm 10/11 helper\n");
 }
 
-TEST(memory_is_bounded_and_comes_back) {
+TEST(memory_is_bounded_and_freed_again) {
     ProcessLimits limits = {.memory_bytes = 1 << 20};
     _cleanup_(fixture_done) Fixture f = fixture_with(&limits);
     uint64_t before;
@@ -420,7 +420,7 @@ TEST(memory_is_bounded_and_comes_back) {
     CHECK(history_counts(f.history).memory_bytes < before + 200000);
 }
 
-TEST(a_record_that_does_not_hold_what_it_announces_is_refused) {
+TEST(a_record_shorter_than_its_content_is_refused) {
     _cleanup_(fixture_done) Fixture f = with_shell();
     Make m = {};
 
@@ -428,7 +428,7 @@ TEST(a_record_that_does_not_hold_what_it_announces_is_refused) {
     CHECK_EQ(feed(&f, &m, PD_RECORD_FORK, 0, 210), -EBADMSG);
 }
 
-TEST(parent_of_a_living_process_is_known) {
+TEST(the_parent_of_a_living_process_is_known) {
     _cleanup_(fixture_done) Fixture f = with_shell();
     uint32_t ppid = 0;
 

@@ -72,7 +72,7 @@ static bool agree(const ProcessMaps *maps, const Model *model) {
     return n == maps_count(maps);
 }
 
-TEST(a_storm_of_overlapping_mappings_leaves_what_was_mapped_last) {
+TEST(of_many_overlapping_mappings_the_last_ones_remain) {
     ProcessStrings s = strings_of(1 << 20);
     ProcessMaps *maps = maps_new(&s);
     static Model model;
@@ -88,7 +88,7 @@ TEST(a_storm_of_overlapping_mappings_leaves_what_was_mapped_last) {
     CHECK_EQ(s.budget.used_bytes, 0U);
 }
 
-TEST(a_fork_keeps_its_own_maps_whichever_side_changes) {
+TEST(after_a_fork_changes_of_one_side_do_not_affect_the_other) {
     ProcessStrings s = strings_of(4 << 20);
     enum { FORKS = 40 };
     ProcessMaps *maps[FORKS] = {maps_new(&s)};
@@ -117,7 +117,7 @@ TEST(a_fork_keeps_its_own_maps_whichever_side_changes) {
     CHECK_EQ(s.budget.used_bytes, 0U);
 }
 
-TEST(removing_a_range_splits_what_is_around_it) {
+TEST(removing_a_range_splits_the_mapping_around_it) {
     ProcessStrings s = strings_of(1 << 20);
     ProcessMaps *maps = maps_new(&s);
     ProcessMapping m = {.start = 100, .end = 200, .pgoff = 1000, .image = image_of(&s, 1)};
@@ -152,7 +152,7 @@ TEST(mappings_are_bounded_in_number) {
     CHECK_EQ(s.budget.used_bytes, 0U);
 }
 
-TEST(want_of_memory_drops_mappings_and_loses_no_reference) {
+TEST(out_of_memory_drops_mappings_and_leaks_no_reference) {
     for (uint64_t limit = 600; limit < 12000; limit += 97) {
         ProcessStrings s = strings_of(limit);
         ProcessMaps *maps = maps_new(&s), *other;

@@ -119,7 +119,7 @@ static ProcessTable *table(const ProcessLimits *limits) {
     return t;
 }
 
-TEST(a_thread_nobody_named_is_its_number_and_zero_is_the_swapper) {
+TEST(an_unnamed_thread_is_called_by_its_number_and_thread_0_is_the_swapper) {
     _cleanup_(process_table_freep) ProcessTable *t = table(NULL);
     ProcessAnswer a;
 
@@ -156,7 +156,7 @@ TEST(a_comm_without_exec_keeps_the_maps) {
     CHECK_STREQ(user_dso(t, 10, 10, ANY), "/bin/sh");
 }
 
-TEST(threads_share_what_their_process_maps_before_and_after_them) {
+TEST(threads_share_the_mappings_of_their_process) {
     _cleanup_(process_table_freep) ProcessTable *t = table(NULL);
 
     comm(t, 10, 10, "java", false);
@@ -184,7 +184,7 @@ TEST(a_fork_of_a_recorder_does_not_inherit_maps) {
     CHECK_STREQ(user_dso(t, 12, 12, ANY), "[unknown]");
 }
 
-TEST(a_pid_that_is_used_again_has_nothing_of_the_old_process) {
+TEST(a_reused_pid_inherits_nothing_from_the_old_process) {
     _cleanup_(process_table_freep) ProcessTable *t = table(NULL);
 
     comm(t, 1, 1, "init", false);
@@ -198,7 +198,7 @@ TEST(a_pid_that_is_used_again_has_nothing_of_the_old_process) {
     CHECK_STREQ(user_dso(t, 10, 10, ANY), "[unknown]");
 }
 
-TEST(a_parent_known_in_another_process_is_replaced) {
+TEST(a_parent_thread_known_in_another_process_is_replaced) {
     _cleanup_(process_table_freep) ProcessTable *t = table(NULL);
 
     comm(t, 10, 20, "gone", false);
@@ -220,7 +220,7 @@ TEST(a_new_mapping_cuts_what_it_covers) {
     CHECK_EQ(m->end, 0x20000U);
 }
 
-TEST(the_kernel_its_modules_and_its_generated_code_have_perfs_names) {
+TEST(kernel_modules_and_generated_code_have_the_names_that_perf_uses) {
     _cleanup_(process_table_freep) ProcessTable *t = table(NULL);
 
     kernel(t, 0xffffffff81000000, 0x1000000, "[kernel.kallsyms]_text");
@@ -263,7 +263,7 @@ TEST(guests_and_hypervisors_are_unknown) {
         CHECK(!process_table_dso(t, 5, 5, modes[i], ANY, NULL).known);
 }
 
-TEST(generated_code_is_named_as_its_symbol_file_would_be) {
+TEST(generated_code_has_the_name_of_its_perf_map_file) {
     _cleanup_(process_table_freep) ProcessTable *t = table(NULL);
 
     maps2(t, 5, 0x1000, PROT_EXEC, 0, "//anon");
@@ -278,7 +278,7 @@ TEST(generated_code_is_named_as_its_symbol_file_would_be) {
     CHECK_STREQ(user_dso(t, 5, 5, 0x5000), "[vdso]");
 }
 
-TEST(cgroup_has_its_latest_path) {
+TEST(a_cgroup_has_its_latest_path) {
     _cleanup_(process_table_freep) ProcessTable *t = table(NULL);
 
     for (int i = 0; i < 2; i++) {
@@ -306,7 +306,7 @@ TEST(equal_names_and_files_are_one_object) {
     CHECK_EQ(process_table_comm(t, 1, 1).name, process_table_comm(t, 1000, 1000).name);
 }
 
-TEST(exited_threads_are_remembered_up_to_a_number_oldest_forgotten_first) {
+TEST(exited_threads_are_kept_up_to_a_limit_and_the_oldest_is_forgotten_first) {
     ProcessLimits limits = {.exited = 100};
     _cleanup_(process_table_freep) ProcessTable *t = table(&limits);
 
@@ -321,7 +321,7 @@ TEST(exited_threads_are_remembered_up_to_a_number_oldest_forgotten_first) {
     CHECK_STREQ(comm_of(t, 901, 901), ":901");
 }
 
-TEST(exited_threads_are_forgotten_at_once_where_asked) {
+TEST(exited_threads_are_forgotten_at_once_if_asked_for) {
     ProcessLimits limits = {.forget_exited = true};
     _cleanup_(process_table_freep) ProcessTable *t = table(&limits);
 
@@ -350,7 +350,7 @@ TEST(a_leader_that_ended_before_its_threads_keeps_their_maps) {
 }
 
 /* Millions of forks, mappings and names, whatever they say, stay within the limit. */
-TEST(hostile_side_band_stays_within_its_memory_and_is_counted) {
+TEST(hostile_side_band_stays_within_the_memory_limit_and_is_counted) {
     ProcessLimits limits = {.memory_bytes = 1 << 20};
     _cleanup_(process_table_freep) ProcessTable *t = table(&limits);
     char name[16];
@@ -388,7 +388,7 @@ TEST(hostile_side_band_stays_within_its_memory_and_is_counted) {
     (void)comm_of(t, 1, 1);
 }
 
-TEST(records_cut_short_are_refused_and_change_nothing) {
+TEST(truncated_records_are_refused_and_change_nothing) {
     static const uint32_t types[] = {PD_RECORD_COMM, PD_RECORD_FORK,  PD_RECORD_EXIT,
                                      PD_RECORD_MMAP, PD_RECORD_MMAP2, PD_RECORD_KSYMBOL};
     _cleanup_(process_table_freep) ProcessTable *t = table(NULL);

@@ -98,7 +98,7 @@ static int call(Service *service, const char *method, json_t *parameters, unsign
     return r == 0 ? connection_call(*ret, method, parameters, flags, SECOND_NS) : r;
 }
 
-TEST(a_call_is_said_as_varlink_has_it) {
+TEST(a_call_is_written_as_varlink_requires) {
     Service service = {.parts = {SAYS("{\"parameters\":{}}")}};
     _cleanup_(connection_freep) Connection *connection = NULL;
     Reply reply;
@@ -113,7 +113,7 @@ TEST(a_call_is_said_as_varlink_has_it) {
     CHECK_EQ(json_object_size(reply.parameters), 0);
 }
 
-TEST(parameters_that_could_not_be_made_ask_for_nothing) {
+TEST(a_call_with_invalid_parameters_is_not_sent) {
     Service service = {.parts = {SAYS("{\"parameters\":{}}")}};
     _cleanup_(connection_freep) Connection *connection = NULL;
 
@@ -178,7 +178,7 @@ TEST(invalid_reply_is_refused) {
     }
 }
 
-TEST(a_service_that_is_silent_is_waited_for_as_long_as_was_said) {
+TEST(a_silent_service_is_waited_for_until_the_timeout) {
     Service service = {.stays = true};
     _cleanup_(connection_freep) Connection *connection = NULL;
     Reply reply;
@@ -189,7 +189,7 @@ TEST(a_service_that_is_silent_is_waited_for_as_long_as_was_said) {
     service_end(&service);
 }
 
-TEST(bytes_behind_an_upgraded_reply_are_read_as_they_are) {
+TEST(bytes_after_an_upgraded_reply_are_read_unchanged) {
     Service service = {
         .parts = {PART("{\"parameters\":{\"bytes\":7}}\0ab"), PART("\0cd"), PART("ef")}};
     _cleanup_(connection_freep) Connection *connection = NULL;
@@ -209,7 +209,7 @@ TEST(bytes_behind_an_upgraded_reply_are_read_as_they_are) {
     CHECK(memcmp(bytes, "ab\0cdef", 7) == 0);
 }
 
-TEST(why_a_connection_was_refused_is_read_though_it_was_closed) {
+TEST(the_reason_for_a_refusal_is_read_from_a_closed_connection) {
     Service service = {.parts = {SAYS("{\"error\":\"io.profd.Control.Busy\","
                                       "\"parameters\":{\"retryAfterMs\":5}}")}};
     _cleanup_(connection_freep) Connection *connection = NULL;

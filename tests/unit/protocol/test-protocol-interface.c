@@ -57,7 +57,7 @@ TEST(members_are_found_in_their_order) {
     CHECK(interface_text(interface) == text);
 }
 
-TEST(parameters_are_held_against_their_types_and_what_is_wrong_is_named) {
+TEST(parameters_are_checked_against_their_types_and_the_wrong_one_is_named) {
     /* clang-format off */
     static const struct { const char *json, *field; } rows[] = {
         { "{" GOOD "}",                                                       NULL                  },
@@ -100,7 +100,7 @@ TEST(parameters_are_held_against_their_types_and_what_is_wrong_is_named) {
     }
 }
 
-TEST(a_field_of_any_length_is_named_as_far_as_there_is_room) {
+TEST(a_long_field_name_is_truncated_in_the_error) {
     _cleanup_(interface_freep) Interface *interface = NULL;
     _cleanup_json_ json_t *object = json_object();
     char name[4096], field[INTERFACE_FIELD_SIZE];
@@ -114,7 +114,7 @@ TEST(a_field_of_any_length_is_named_as_far_as_there_is_room) {
     CHECK_EQ(strlen(field), INTERFACE_FIELD_SIZE - 1);
 }
 
-TEST(fields_that_a_newer_service_added_are_passed_over_where_that_is_wanted) {
+TEST(fields_of_a_newer_service_are_ignored_if_asked_for) {
     _cleanup_(interface_freep) Interface *interface = NULL;
     char field[INTERFACE_FIELD_SIZE];
 
@@ -134,7 +134,7 @@ TEST(fields_that_a_newer_service_added_are_passed_over_where_that_is_wanted) {
     CHECK_EQ(check(interface, INTERFACE_CALL, "do", "{}", INTERFACE_STRICT, field), -ENOENT);
 }
 
-TEST(a_text_that_is_none_is_refused_with_its_line) {
+TEST(a_malformed_interface_is_refused_with_its_line) {
     /* clang-format off */
     static const struct { const char *text; unsigned line; } rows[] = {
         { "",                                                         1 },
@@ -167,7 +167,7 @@ TEST(a_text_that_is_none_is_refused_with_its_line) {
     }
 }
 
-TEST(our_own_interfaces_are_read) {
+TEST(the_interfaces_of_profd_are_parsed) {
     _cleanup_(interface_freep) Interface *control = NULL, *service = NULL;
 
     CHECK_OK(interface_new(interface_text_control, &control, NULL));

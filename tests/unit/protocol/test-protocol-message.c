@@ -63,7 +63,7 @@ static int parse_values(size_t n) {
     return parse(text);
 }
 
-TEST(every_fault_of_bytes_has_its_name) {
+TEST(every_malformed_message_is_refused_with_its_fault) {
     /* clang-format off */
     static const struct { const char *text; int fault; } rows[] = {
         { "{}",                              0                 },
@@ -112,17 +112,17 @@ TEST(nesting_ends_at_32) {
     CHECK_EQ(parse_nested(MESSAGE_BYTES_MAX / 2 - 8), MESSAGE_NESTING);
 }
 
-TEST(a_message_of_a_mebibyte_is_taken_and_one_byte_more_is_not) {
+TEST(a_message_may_have_one_mebibyte_and_no_more) {
     CHECK_EQ(parse_sized(MESSAGE_BYTES_MAX), 0);
     CHECK_EQ(parse_sized(MESSAGE_BYTES_MAX + 1), MESSAGE_SIZE);
 }
 
-TEST(values_that_would_cost_more_memory_than_bytes_are_counted) {
+TEST(small_values_that_cost_much_memory_are_limited) {
     CHECK_EQ(parse_values(16000), 0);
     CHECK_EQ(parse_values(MESSAGE_VALUES_MAX + 1), MESSAGE_VALUES);
 }
 
-TEST(a_call_has_the_fields_of_a_call_and_no_other) {
+TEST(a_call_may_have_only_the_fields_of_a_call) {
     /* clang-format off */
     static const struct { const char *text; int fault; } rows[] = {
         { "{\"method\":\"a.B\"}",                                    0             },
@@ -171,7 +171,7 @@ TEST(reply_and_error_are_distinguished) {
     CHECK_EQ(message_to_reply(unknown, &reply), MESSAGE_FIELD);
 }
 
-TEST(written_value_is_read_back_unchanged) {
+TEST(a_written_value_is_read_back_unchanged) {
     _cleanup_json_ json_t *object =
         json_pack("{s:s, s:[i, f, n, b]}", "a", "\xc3\xa4\"\\\n", "b", 1, 0.5, 1);
     _cleanup_json_ json_t *again = NULL;

@@ -15,7 +15,7 @@ TEST(parts_are_added_in_order) {
     CHECK_EQ(json_array_size(json_object_get(object, "list")), 2U);
 }
 
-TEST(text_that_is_no_utf8_makes_the_whole_null) {
+TEST(a_text_that_is_not_utf8_makes_the_whole_value_null) {
     json_t *object = json_object(), *array = json_array();
 
     value_set(&object, "before", json_string("a"));
@@ -25,7 +25,7 @@ TEST(text_that_is_no_utf8_makes_the_whole_null) {
     CHECK(!array);
 }
 
-TEST(failed_value_stays_null) {
+TEST(a_failed_value_stays_null) {
     json_t *object = json_object(), *array = json_array();
 
     value_set(&object, "\xff", json_integer(1));

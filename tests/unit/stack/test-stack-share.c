@@ -16,7 +16,7 @@ TEST(stacks_are_short_when_fewer_than_four_fifths_are_whole) {
     CHECK(stack_share_is_short(&share, MINUTE));
 }
 
-TEST(a_few_stacks_say_nothing) {
+TEST(a_few_truncated_stacks_are_no_problem) {
     StackShare share = {};
 
     stack_share_add(&share, MINUTE, 0, STACK_SHARE_LEAST - 1);

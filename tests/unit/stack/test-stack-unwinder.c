@@ -201,7 +201,7 @@ static int count_deep(const PdEvents *stored, const Buffer *records, int *ret_sa
     return deep;
 }
 
-TEST(samples_of_the_kernel_become_samples_with_whole_call_chains) {
+TEST(samples_with_stacks_become_samples_with_whole_call_chains) {
     _cleanup_(fixture_done) Fixture f = with_shell();
     _cleanup_(scene_freep) Scene *scene = scene_new(0);
     _cleanup_(sampling_done) Sampling sampling = sampling_begin();
@@ -240,7 +240,7 @@ TEST(samples_of_the_kernel_become_samples_with_whole_call_chains) {
     CHECK(counts.samples[UNWIND_WHOLE] >= (uint64_t)n * 9 / 10);
 }
 
-TEST(a_sample_that_ends_too_early_is_left_out_and_counted) {
+TEST(a_truncated_sample_is_dropped_and_counted) {
     _cleanup_(fixture_done) Fixture f = with_shell();
     _cleanup_(sampling_done) Sampling sampling = sampling_begin();
     _cleanup_(table_cache_freep) TableCache *tables = NULL;

@@ -62,14 +62,14 @@ TEST(each_letter_of_an_augmentation_is_read) {
     CHECK_EQ(BY_CIE(false, true, 1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x07, RULES), UINT8_MAX);
 }
 
-TEST(signal_frame_is_known_by_its_letter_and_its_cfa) {
+TEST(a_signal_frame_is_recognised_by_its_letter_and_its_cfa) {
 #define CONTEXT(low, high) 0x0f, 4, 0x77, (low), (high), 0x06, 0x90, 1
     CHECK_EQ(BY_CIE(false, true, 1, 'z', 'S', 0, 1, 0x78, 16, 0, CONTEXT(0xa0, 1)), UNWIND_SIGNAL);
     CHECK_EQ(BY_CIE(false, true, 1, 'z', 'S', 0, 1, 0x78, 16, 0, CONTEXT(0xa8, 1)), UNWIND_DEREF);
     CHECK_EQ(BY_CIE(false, true, 1, 'z', 0, 1, 0x78, 16, 0, CONTEXT(0xa0, 1)), UNWIND_DEREF);
 }
 
-TEST(wide_entries_are_read) {
+TEST(entries_with_64_bit_lengths_are_read) {
     MadeElf elf = {};
     Buffer *b = &elf.debug_frame;
     size_t at;
@@ -88,7 +88,7 @@ TEST(wide_entries_are_read) {
     CHECK_EQ(find(&elf, MADE_TEXT).kind, UNWIND_OFFSET);
 }
 
-TEST(first_of_two_overlapping_functions_is_believed) {
+TEST(of_two_overlapping_functions_the_first_counts) {
     for (unsigned i = 0; i < 3; i++) {
         static const uint64_t addresses[] = {MADE_TEXT, MADE_TEXT + 0x80, MADE_TEXT + 0x100};
         static const int offsets[] = {16, 16, 32};
@@ -103,7 +103,7 @@ TEST(first_of_two_overlapping_functions_is_believed) {
     }
 }
 
-TEST(eh_frame_is_believed_before_debug_frame) {
+TEST(eh_frame_wins_over_debug_frame) {
     static const uint8_t other[] = {0x0e, 64};
 
     for (unsigned i = 0; i < 2; i++) {
@@ -117,7 +117,7 @@ TEST(eh_frame_is_believed_before_debug_frame) {
     }
 }
 
-TEST(functions_outside_of_the_code_are_dropped) {
+TEST(functions_outside_of_executable_segments_are_dropped) {
     static const struct {
         uint64_t begin, size;
     } odd[] = {
@@ -172,7 +172,7 @@ TEST(states_are_remembered_up_to_a_limit) {
 }
 
 /* Were CIEs looked for one by one, this would take hours. */
-TEST(each_function_with_a_cie_of_its_own_takes_no_longer) {
+TEST(many_cies_do_not_slow_down_the_compilation) {
     enum { CIES = UNWIND_CIES_MAX - 1 };
     MadeElf elf = {.text_size = CIES * 16};
     size_t first = 0;

@@ -40,7 +40,7 @@ TEST(function_without_instructions_has_the_rule_of_its_cie) {
     CHECK_EQ(RULE(0x100, 0).kind, UNWIND_NONE);
 }
 
-TEST(push_and_frame_pointer_change_the_rule_where_they_stand) {
+TEST(push_and_frame_pointer_change_the_rule_at_their_address) {
 #define PROLOGUE 0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6
     UnwindRule rule = RULE(0, PROLOGUE);
 
@@ -56,7 +56,7 @@ TEST(push_and_frame_pointer_change_the_rule_where_they_stand) {
     CHECK_EQ(RULE(0xff, PROLOGUE).base, BP);
 }
 
-TEST(every_advance_is_counted_in_its_own_size) {
+TEST(every_advance_instruction_moves_by_its_own_unit) {
     CHECK_EQ(RULE(0x0f, 0x02, 0x10, 0x0e, 16).offset, 8);
     CHECK_EQ(RULE(0x10, 0x02, 0x10, 0x0e, 16).offset, 16);
     CHECK_EQ(RULE(0x80, 0x03, 0x80, 0, 0x0e, 16).offset, 16);
@@ -66,7 +66,7 @@ TEST(every_advance_is_counted_in_its_own_size) {
     CHECK_EQ(RULE(0x20, 0x01, 0x20, 0x10, 0x40, 0, 0, 0, 0, 0, 0x0e, 16).offset, 16);
 }
 
-TEST(cfa_may_be_given_in_factors) {
+TEST(the_cfa_may_have_a_factored_offset) {
     UnwindRule rule = RULE(0, 0x12, 6, 0x7c); /* def_cfa_sf: rbp, -4 * -8 */
 
     CHECK_EQ(rule.base, BP);
@@ -94,13 +94,13 @@ TEST(registers_are_found_wherever_they_are_saved) {
     CHECK_EQ(RULE(0, 0x80, 3).kind, UNWIND_OFFSET);
 }
 
-TEST(undefined_return_address_is_the_end) {
+TEST(an_undefined_return_address_ends_the_chain) {
     CHECK_EQ(RULE(0, 0x07, 16).kind, UNWIND_END);
     CHECK_EQ(RULE(0, 0x07, 16, 0xd0).kind, UNWIND_OFFSET);
     CHECK_EQ(RULE(0, 0x09, 16, 1).kind, UNWIND_NONE);
 }
 
-TEST(remembered_state_comes_back) {
+TEST(a_remembered_state_is_restored) {
 #define EPILOGUE 0x41, 0x0e, 16, 0x0a, 0x41, 0x0e, 8, 0x41, 0x0b, 0x41, 0x2e, 16
     CHECK_EQ(RULE(1, EPILOGUE).offset, 16);
     CHECK_EQ(RULE(2, EPILOGUE).offset, 8);
@@ -108,7 +108,7 @@ TEST(remembered_state_comes_back) {
     CHECK_EQ(RULE(0xff, EPILOGUE).offset, 16);
 }
 
-TEST(nothing_is_known_behind_an_instruction_that_makes_no_sense) {
+TEST(after_a_malformed_instruction_there_is_no_rule) {
     CHECK_EQ(RULE(0, 0x41, 0x3f).offset, 8);
     CHECK_EQ(RULE(1, 0x41, 0x3f).kind, UNWIND_NONE);
     CHECK_EQ(RULE(1, 0x41, 0x0b).kind, UNWIND_NONE);       /* nothing was remembered */
@@ -153,14 +153,14 @@ TEST(other_expressions_leave_no_rule) {
     CHECK_EQ(CFA_BY(9, 0x77, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, 0x06).kind, UNWIND_NONE);
 }
 
-TEST(registers_of_a_realigned_stack_lie_beside_its_frame_pointer) {
+TEST(registers_of_a_realigned_stack_are_saved_beside_its_frame_pointer) {
     CHECK_EQ(RULE(0, 0x10, 6, 2, 0x76, 0).saved[IN_BP], unwind_saved_at_pointer(0));
     CHECK_EQ(RULE(0, 0x10, 12, 2, 0x76, 0x70).saved[IN_R12], unwind_saved_at_pointer(-16));
     CHECK_EQ(RULE(0, 0x10, 12, 2, 0x77, 0x70).saved[IN_R12], UNWIND_UNKNOWN);
     CHECK_EQ(RULE(0, 0x10, 12, 3, 0x76, 0x70, 0x06).saved[IN_R12], UNWIND_UNKNOWN);
 }
 
-TEST(places_of_saved_registers_are_numbers_of_their_own) {
+TEST(each_place_of_a_saved_register_has_its_own_number) {
     CHECK_EQ(unwind_saved_distance(unwind_saved_at_cfa(-131064)), -131064);
     CHECK_EQ(unwind_saved_at_cfa(-131072), UNWIND_UNKNOWN);
     CHECK_EQ(unwind_saved_at_cfa(131064), 32766);

@@ -279,7 +279,7 @@ TEST(rows_of_openssl_are_those_of_readelf) {
     ROWS_ARE_EQUAL("/usr/bin/openssl", 1, 1000);
 }
 
-TEST(rows_of_whatever_else_is_here_are_those_of_readelf) {
+TEST(rows_of_other_installed_programs_are_those_of_readelf) {
     static const char *const paths[] = {"/usr/bin/node", "/usr/bin/perl", "/usr/bin/python3"};
 
     for (size_t i = 0; i < ARRAY_SIZE(paths); i++)

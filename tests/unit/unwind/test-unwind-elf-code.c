@@ -56,7 +56,7 @@ TEST(section_is_found_without_section_headers) {
     CHECK_OK(HEADER(e_shentsize, 1));
 }
 
-TEST(files_that_are_no_programs_of_ours_are_refused) {
+TEST(files_that_are_no_programs_of_this_machine_are_refused) {
     CHECK_EQ(HEADER(e_ident[0], 0), -ENOEXEC);
     CHECK_EQ(HEADER(e_ident[EI_CLASS], ELFCLASS32), -ENOEXEC);
     CHECK_EQ(HEADER(e_ident[EI_DATA], ELFDATA2MSB), -ENOEXEC);
@@ -87,7 +87,7 @@ TEST(short_files_are_refused) {
     }
 }
 
-TEST(code_must_be_executable_and_lie_within_4_gib) {
+TEST(code_must_be_executable_and_span_at_most_4_gib) {
     MadeElf elf = {.second_text = MADE_TEXT + (1ULL << 32)};
 
     CHECK_EQ(SEGMENT(0, p_flags, PF_R), -ENODATA);
@@ -122,7 +122,7 @@ TEST(more_segments_than_the_limit_are_refused) {
     CHECK_EQ(made_compile_file(&file, &image), -E2BIG);
 }
 
-TEST(size_that_a_section_header_claims_is_not_believed) {
+TEST(the_size_in_a_section_header_is_bounded_by_the_file) {
     MadeElf elf = {.claimed_size = UNWIND_SECTION_MAX + 1};
 
     put_function(&elf);
@@ -157,7 +157,7 @@ static int64_t fail_to_read(void *userdata, uint64_t offset, void *to, size_t n)
     return (*left)-- == 0 ? -EIO : (int64_t)n;
 }
 
-TEST(error_of_reading_is_the_answer) {
+TEST(an_error_of_reading_is_returned) {
     _cleanup_(buffer_done) Buffer image = {};
     unsigned left = 0;
     UnwindSource source = {.read = fail_to_read, .userdata = &left};

@@ -36,7 +36,7 @@ TEST(rule_is_found_at_each_address) {
     CHECK_EQ(unwind_table_find(&table, UINT64_MAX).kind, UNWIND_NONE);
 }
 
-TEST(part_of_an_image_is_none) {
+TEST(a_truncated_image_is_refused) {
     _cleanup_(buffer_done) Buffer image = {};
     UnwindTable table;
 
@@ -57,7 +57,7 @@ TEST(part_of_an_image_is_none) {
         unwind_table_open(buffer_bytes(&changed), &_table);                                        \
     })
 
-TEST(header_that_does_not_fit_is_refused) {
+TEST(a_header_with_wrong_sizes_is_refused) {
     _cleanup_(buffer_done) Buffer image = {};
     _cleanup_(buffer_done) Buffer changed = {};
 
@@ -76,7 +76,7 @@ TEST(header_that_does_not_fit_is_refused) {
     CHECK_EQ(OPEN_WITH(n_rows, UINT32_MAX), -EBADMSG);
 }
 
-TEST(each_byte_of_an_image_may_lie) {
+TEST(every_byte_of_an_image_may_be_wrong) {
     _cleanup_(buffer_done) Buffer image = {};
     UnwindTable table;
 
@@ -105,7 +105,7 @@ static uint64_t bias_of(const UnwindTable *table, uint64_t start, uint64_t size,
     return unwind_table_bias(table, start, size, offset, &bias) == 0 ? bias : UINT64_MAX;
 }
 
-TEST(mapping_is_matched_with_the_segment_that_it_shows) {
+TEST(a_mapping_is_matched_with_the_segment_that_it_maps) {
     /* As lld lays files out: addresses are not offsets, and segments share pages. */
     static const UnwindSegment segments[] = {
         {.offset = 0x1230, .size = 0x2000, .address = 0x5230},

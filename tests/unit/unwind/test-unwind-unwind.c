@@ -96,7 +96,7 @@ static bool is_chain(const MadeWalk *walk, const uint64_t *addresses, size_t n) 
 
 /* -- by rules --------------------------------------------------------------------------------- */
 
-TEST(leaf_and_frames_lead_to_the_start) {
+TEST(a_leaf_and_its_callers_lead_to_the_start) {
     _cleanup_(made_walk_done) MadeWalk w;
 
     init_x86(&w);
@@ -158,7 +158,7 @@ TEST(realigned_stack_is_left_by_its_frame_pointer) {
     CHECK(CHAIN(&w, code_of(REALIGNED), code_of(POINTER), code_of(END)));
 }
 
-TEST(procedure_linkage_table_is_known_by_its_low_bits) {
+TEST(the_procedure_linkage_table_is_unwound_by_the_low_bits_of_the_address) {
     _cleanup_(made_walk_done) MadeWalk w;
 
     init_x86(&w);
@@ -171,7 +171,7 @@ TEST(procedure_linkage_table_is_known_by_its_low_bits) {
     CHECK_EQ(w.chain.addresses[1], code_of(FRAME_32));
 }
 
-TEST(registers_of_the_caller_may_lie_in_others_of_the_innermost_frame) {
+TEST(registers_of_the_caller_may_be_in_other_registers_of_the_innermost_frame) {
     _cleanup_(made_walk_done) MadeWalk w;
 
     init_x86(&w);
@@ -187,7 +187,7 @@ TEST(registers_of_the_caller_may_lie_in_others_of_the_innermost_frame) {
     CHECK(CHAIN(&w, code_of(LEAF), code_of(BY_R10)));
 }
 
-TEST(frames_never_go_down) {
+TEST(each_frame_is_above_the_previous_one) {
     _cleanup_(made_walk_done) MadeWalk w;
 
     init_x86(&w);
@@ -199,7 +199,7 @@ TEST(frames_never_go_down) {
     CHECK_EQ(w.chain.n, 1);
 }
 
-TEST(chain_has_a_last_place) {
+TEST(the_length_of_a_chain_is_limited) {
     _cleanup_(made_walk_done) MadeWalk w;
 
     init_x86(&w);
@@ -211,7 +211,7 @@ TEST(chain_has_a_last_place) {
     CHECK_EQ(w.chain.n, UNWIND_FRAMES_MAX);
 }
 
-TEST(address_of_no_code_is_not_in_the_chain) {
+TEST(an_address_outside_of_code_is_not_in_the_chain) {
     _cleanup_(made_walk_done) MadeWalk w;
 
     init_x86(&w);
@@ -226,7 +226,7 @@ TEST(address_of_no_code_is_not_in_the_chain) {
     CHECK(CHAIN(&w, 0x1234));
 }
 
-TEST(signal_frame_gives_back_all_registers) {
+TEST(a_signal_frame_restores_all_registers) {
     const UnwindMachine *x86 = unwind_machine(EM_X86_64);
     _cleanup_(made_walk_done) MadeWalk w;
 
@@ -248,7 +248,7 @@ TEST(signal_frame_gives_back_all_registers) {
 
 /* -- by frame pointers ------------------------------------------------------------------------ */
 
-TEST(code_without_a_table_is_left_by_frame_pointers) {
+TEST(code_without_a_table_is_unwound_by_frame_pointers) {
     static const struct {
         uint64_t code;
         UnwindVerdict lost; /* where frame pointers lead no further */
@@ -300,7 +300,7 @@ TEST(frame_pointer_is_checked) {
     CHECK_EQ(made_walk_run(&w, NULL), UNWIND_ANONYMOUS);
 }
 
-TEST(trampolines_of_python_are_passed) {
+TEST(trampolines_of_python_are_unwound) {
     _cleanup_(made_walk_done) MadeWalk w;
 
     init_x86(&w);
@@ -314,7 +314,7 @@ TEST(trampolines_of_python_are_passed) {
     CHECK_EQ(made_walk_run(&w, NULL), UNWIND_ANONYMOUS);
 }
 
-TEST(trampolines_of_python_are_left_where_the_sample_was_taken_in_one) {
+TEST(a_sample_within_a_trampoline_of_python_is_unwound) {
     _cleanup_(made_walk_done) MadeWalk w;
 
     init_x86(&w);
@@ -332,7 +332,7 @@ TEST(trampolines_of_python_are_left_where_the_sample_was_taken_in_one) {
     CHECK_EQ(w.chain.n, 1);
 }
 
-TEST(register_of_all_ones_is_not_known) {
+TEST(a_register_of_all_ones_is_unknown) {
     _cleanup_(made_walk_done) MadeWalk w;
 
     init_x86(&w);
@@ -344,7 +344,7 @@ TEST(register_of_all_ones_is_not_known) {
     CHECK_EQ(w.chain.n, 1);
 }
 
-TEST(sp_at_the_end_of_all_addresses_is_one_like_any_other) {
+TEST(a_stack_at_the_end_of_the_address_space_is_unwound) {
     static const uint64_t codes[] = {WALK_FILE, WALK_ANONYMOUS, WALK_PENDING, WALK_REFUSED};
 
     for (unsigned i = 0; i < ARRAY_SIZE(codes); i++) {
@@ -363,7 +363,7 @@ TEST(sp_at_the_end_of_all_addresses_is_one_like_any_other) {
 
 /* -- what is not walked ----------------------------------------------------------------------- */
 
-TEST(sample_of_another_abi_is_its_ip_alone) {
+TEST(a_sample_of_another_abi_has_only_its_ip) {
     uint64_t registers[] = {1, 2, WALK_STACK, code_of(LEAF)};
     UnwindSample sample = {.machine = EM_X86_64,
                            .abi = PERF_SAMPLE_REGS_ABI_32,
@@ -388,7 +388,7 @@ TEST(sample_of_another_abi_is_its_ip_alone) {
     CHECK_EQ(unwind_walk(&sample, &space, NULL, &w.chain), UNWIND_NO_USER);
 }
 
-TEST(cache_holds_rules_until_the_version_changes) {
+TEST(cached_rules_are_valid_until_the_version_changes) {
     static UnwindCache cache;
     _cleanup_(made_walk_done) MadeWalk w;
     unsigned first;
@@ -408,7 +408,7 @@ TEST(cache_holds_rules_until_the_version_changes) {
     CHECK_EQ(cache.misses, 9);
 }
 
-TEST(cache_holds_code_without_a_table_but_not_what_is_pending) {
+TEST(code_without_a_table_is_cached_and_pending_code_is_not) {
     static const struct {
         uint64_t code;
         unsigned n_finds;
@@ -450,7 +450,7 @@ static void init_arm(MadeWalk *walk) {
     made_walk_init(walk, EM_AARCH64, rules, ARRAY_SIZE(rules));
 }
 
-TEST(link_register_leads_out_of_a_leaf_of_aarch64) {
+TEST(the_caller_of_an_aarch64_leaf_is_in_the_link_register) {
     _cleanup_(made_walk_done) MadeWalk w;
 
     init_arm(&w);
@@ -475,7 +475,7 @@ TEST(link_register_is_not_used_twice) {
     CHECK(CHAIN(&w, code_of(ARM_LEAF), code_of(ARM_UNSAVED)));
 }
 
-TEST(signal_frame_of_aarch64_gives_back_all_registers) {
+TEST(a_signal_frame_of_aarch64_restores_all_registers) {
     const UnwindMachine *arm = unwind_machine(EM_AARCH64);
     _cleanup_(made_walk_done) MadeWalk w;
 
@@ -493,7 +493,7 @@ TEST(signal_frame_of_aarch64_gives_back_all_registers) {
                 code_of(ARM_FRAME), code_of(ARM_END)));
 }
 
-TEST(signal_frame_of_aarch64_is_known_without_a_rule) {
+TEST(a_signal_frame_of_aarch64_is_recognised_without_a_rule) {
     const UnwindMachine *arm = unwind_machine(EM_AARCH64);
     uint64_t restorer = WALK_FILE + 0x8000, interrupted = WALK_FILE + ARM_LEAF * WALK_RULE_SIZE;
     _cleanup_(made_walk_done) MadeWalk w;
@@ -517,7 +517,7 @@ TEST(signal_frame_of_aarch64_is_known_without_a_rule) {
     CHECK(CHAIN(&w, code_of(ARM_LEAF), restorer, code_of(ARM_END)));
 }
 
-TEST(frame_pointers_of_aarch64_say_nothing_of_the_sp) {
+TEST(frame_pointers_of_aarch64_do_not_restore_the_sp) {
     _cleanup_(made_walk_done) MadeWalk w;
 
     init_arm(&w);

@@ -19,7 +19,7 @@ static bool unit(const char *of, const char *name) {
 
 #define SHOP "/payload/system.slice/shop.service"
 
-TEST(a_path_is_the_group_and_what_is_below_it_with_or_without_the_first_slash) {
+TEST(a_path_matches_the_group_and_its_children_with_or_without_the_first_slash) {
     CHECK(path(SHOP, "/payload/system.slice/shop.service"));
     CHECK(path(SHOP, "payload/system.slice/shop.service/"));
     CHECK(path(SHOP, "payload"));
@@ -56,14 +56,14 @@ TEST(a_unit_is_found_wherever_it_is_in_the_tree) {
     CHECK(unit("/system.slice/web@1.service", "web@*"));
 }
 
-TEST(names_that_systemd_escapes_are_taken_as_they_are) {
+TEST(names_that_systemd_escapes_match_as_they_are_written) {
     CHECK(unit("/system.slice/my\\x2dapp.service", "my\\x2dapp"));
     CHECK(unit("/system.slice/my\\x2dapp.service", "my\\x2d*"));
     CHECK(unit("/system.slice/_cpu.service", "cpu.service"));
     CHECK(unit("/system.slice/_cpu.service", "cpu"));
 }
 
-TEST(a_path_of_any_bytes_and_length_is_held_against_them) {
+TEST(a_path_of_any_bytes_and_length_is_matched) {
     char longest[10000];
 
     memset(longest, 'a', sizeof(longest));
@@ -82,7 +82,7 @@ static const char *nearest(const char *of, const char *wanted, bool is_unit) {
     return near.n > 0 ? near.names[0].name : "";
 }
 
-TEST(suggestion_uses_a_spelling_that_is_accepted) {
+TEST(a_suggestion_uses_a_spelling_that_is_accepted) {
     CHECK_STREQ(nearest(SHOP "/worker", "shop.service", false), SHOP);
     CHECK_STREQ(nearest(SHOP, "system.slice/shop.service", false), SHOP);
     CHECK_STREQ(nearest(SHOP, "shop", false), SHOP);

@@ -29,7 +29,7 @@ static int find(const char *mountinfo, const char *cgroups) {
 #define BOTH   "34 1 0:32 / /cg/both rw - cgroup cgroup rw,net_cls,perf_event,net_prio\n"
 #define OTHER  "35 1 0:33 / /cg/x rw - cgroup cgroup rw,perf_event_x,xperf_event\n"
 
-TEST(a_host_with_version_2_has_that_one) {
+TEST(a_host_with_version_2_uses_version_2) {
     CHECK_OK(find(V2, "#subsys_name\thierarchy\tnum_cgroups\tenabled\nperf_event\t0\t1\t1\n"));
     CHECK_EQ(tree.version, 2U);
     CHECK_STREQ(tree.mount, "/sys/fs/cgroup");
@@ -38,7 +38,7 @@ TEST(a_host_with_version_2_has_that_one) {
     CHECK_EQ(tree.version, 2U);
 }
 
-TEST(controllers_of_version_1_take_nothing_from_it_unless_perf_event_is_one) {
+TEST(version_2_is_used_unless_perf_event_is_a_controller_of_version_1) {
     CHECK_OK(find(CPU OTHER V2_TOO, NULL));
     CHECK_EQ(tree.version, 2U);
     CHECK_STREQ(tree.mount, "/sys/fs/cgroup/unified");
@@ -50,20 +50,20 @@ TEST(controllers_of_version_1_take_nothing_from_it_unless_perf_event_is_one) {
     CHECK_STREQ(tree.mount, "/cg/both");
 }
 
-TEST(one_that_is_mounted_where_we_do_not_see_it_makes_version_2_the_wrong_one) {
+TEST(a_hidden_mount_of_perf_event_rules_out_version_2) {
     CHECK_EQ(find(V2, "cpu\t3\t1\t1\nperf_event\t7\t1\t1\n"), -ENOENT);
     CHECK_OK(find(V2 PERF, "perf_event\t7\t1\t1\n"));
     CHECK_EQ(tree.version, 1U);
 }
 
-TEST(without_any_there_is_none) {
+TEST(without_a_mount_no_tree_is_found) {
     CHECK_EQ(find("", NULL), -ENOENT);
     CHECK_EQ(find(CPU OTHER, NULL), -ENOENT);
     CHECK_EQ(find("x\n - \n- cgroup2 - cgroup2\n1 2 3 4 - cgroup2 a b\n1 2 3 4 5 - cgroup2", NULL),
              -ENOENT);
 }
 
-TEST(a_part_that_is_mounted_and_blanks_in_names_are_understood) {
+TEST(partial_mounts_and_blanks_in_names_are_parsed) {
     CHECK_OK(find("1 1 0:1 /docker/a\\040b /c\\134g\\040x rw - cgroup2 n rw\n", NULL));
     CHECK_STREQ(tree.mount, "/c\\g x");
     CHECK_STREQ(tree.top, "/docker/a b");
@@ -71,7 +71,7 @@ TEST(a_part_that_is_mounted_and_blanks_in_names_are_understood) {
     CHECK_STREQ(tree.top, "");
 }
 
-TEST(a_group_is_found_below_a_mount_of_a_part_of_the_tree) {
+TEST(a_group_is_found_below_a_partial_mount_of_the_tree) {
     CgroupTree part = {.version = 2, .mount = "/sys/fs/cgroup", .top = "/payload"};
 
     CHECK_STREQ(cgroup_below_mount(&part, "payload/system.slice/shop.service"),
@@ -83,7 +83,7 @@ TEST(a_group_is_found_below_a_mount_of_a_part_of_the_tree) {
     CHECK(!cgroup_below_mount(&part, "payload/system.slice"));
 }
 
-TEST(a_line_without_end_hides_no_other) {
+TEST(an_endless_line_does_not_hide_later_lines) {
     static char text[100000];
 
     memset(text, 'x', 70000);

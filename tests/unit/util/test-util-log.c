@@ -77,7 +77,7 @@ TEST(a_line_on_stderr_is_one_line_with_hostile_bytes_escaped) {
     CHECK_STREQ(said, "7 lost\n");
 }
 
-TEST(a_line_that_a_journal_reads_carries_its_priority) {
+TEST(a_line_for_the_journal_begins_with_its_priority) {
     char said[512];
 
     (void)setenv("JOURNAL_STREAM", "1:2", 1);
@@ -95,7 +95,7 @@ TEST(lines_above_the_level_are_dropped) {
     log_set_level(LOG_LEVEL_INFO);
 }
 
-TEST(a_backend_gets_the_line_in_parts_and_stderr_nothing) {
+TEST(a_backend_gets_the_parts_of_a_line_and_stderr_gets_nothing) {
     char said[512];
 
     answer = 0;
@@ -120,7 +120,7 @@ TEST(lines_refused_by_the_backend_go_to_stderr) {
     CHECK_STREQ(said, "7 lost\n");
 }
 
-TEST(errno_survives_a_line) {
+TEST(logging_a_line_keeps_errno) {
     answer = 0;
     errno = ECHILD;
     log_set_backend(take);
@@ -129,7 +129,7 @@ TEST(errno_survives_a_line) {
     CHECK_EQ(errno, ECHILD);
 }
 
-TEST(a_burst_passes_then_silence_then_a_count) {
+TEST(a_burst_is_logged_up_to_its_limit_and_the_rest_is_counted) {
     LogRate rate = {.interval_ns = 100, .burst = 2};
     uint64_t left_out = 99;
 
@@ -145,7 +145,7 @@ TEST(a_burst_passes_then_silence_then_a_count) {
     CHECK(!log_rate_pass(&rate, 107, &left_out));
 }
 
-TEST(rate_limited_line_has_the_number_left_out) {
+TEST(a_rate_limited_line_has_the_number_of_dropped_lines) {
     LogRate rate = {.interval_ns = 0, .burst = 1, .n = 1, .left_out = 3};
 
     answer = 0;
@@ -161,7 +161,7 @@ TEST(rate_limited_line_has_the_number_left_out) {
     CHECK_EQ(rate.left_out, (uint64_t)4);
 }
 
-TEST(a_limited_line_brings_its_fields) {
+TEST(a_rate_limited_line_has_its_fields) {
     LogRate rate = {.interval_ns = 3600 * NS_PER_SECOND, .burst = 1};
 
     answer = 0;
@@ -192,7 +192,7 @@ static void *log_often(void *userdata _unused_) {
     return NULL;
 }
 
-TEST(threads_share_a_rate) {
+TEST(threads_share_one_rate_limit) {
     pthread_t threads[4];
 
     log_set_backend(count);

@@ -5,7 +5,7 @@
 
 /* Typos and the names they were meant for. */
 
-TEST(a_typo_or_two_lead_to_the_name) {
+TEST(a_name_is_found_despite_two_typos) {
     CHECK_EQ(near_distance("nginx", "nginx"), 0U);
     CHECK_EQ(near_distance("ngnix", "nginx"), 1U);
     CHECK_EQ(near_distance("gninx", "nginx"), 1U);

@@ -29,7 +29,7 @@ TEST(sizes_are_powers_of_1024) {
     CHECK_EQ(v, (uint64_t)7);
 }
 
-TEST(spans_add_up) {
+TEST(units_of_a_time_span_are_added) {
     static const struct {
         const char *text;
         uint64_t ns;

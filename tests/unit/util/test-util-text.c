@@ -35,7 +35,7 @@ TEST(numbers_print_as_printf_prints_them) {
     }
 }
 
-TEST(every_power_of_ten_and_of_two_has_its_digits) {
+TEST(powers_of_ten_and_of_two_print_all_digits) {
     _cleanup_(buffer_done) Buffer b = {};
     char expect[64];
 
@@ -64,7 +64,7 @@ TEST(time_has_nine_decimals) {
     CHECK_STREQ((char *)b.data, "3772.000000563");
 }
 
-TEST(every_byte_is_escaped_wherever_it_stands) {
+TEST(every_unsafe_byte_is_escaped_at_any_position) {
     for (unsigned size = 1; size <= 20; size++)
         for (unsigned at = 0; at < size; at++)
             for (unsigned c = 0; c < 256; c++) {
