@@ -14,8 +14,11 @@ A word on the command line runs only the tests whose names hold it.
 
 import os
 import sys
+import time
 import traceback
 
+# Tests that take this long print their time, to find what makes a suite slow.
+SLOW_S = 1
 _tests = []
 
 
@@ -77,7 +80,11 @@ def main():
     chosen = [f for f in _tests if not words or any(w in f.__name__ for w in words)]
     results = []
     for number, function in enumerate(chosen, 1):
+        begin = time.monotonic()
         results.append(_run(number, function))
+        took = time.monotonic() - begin
+        if took >= SLOW_S:
+            print(f"# {function.__name__} took {took:.1f} s")
         sys.stdout.flush()
     print(f"1..{len(results)}")
     if "failed" in results:

@@ -3,6 +3,7 @@
 """Files of other processes that are made to hurt: endless notes, a file system that stops answering.
 None of them may touch the recording."""
 
+import contextlib
 import os
 import re
 import signal
@@ -12,14 +13,15 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from daemon import Daemon, children, is_sanitized, session, status_of  # noqa: E402
+import recording  # noqa: E402
+from daemon import READY_S, Daemon, children, is_sanitized, session, status_of  # noqa: E402
 from hostile import (HungMount, cpu_seconds, file_of_notes, mapped_by_a_child, state_of,  # noqa: E402
                      wait_until)
-from workload import LONG, end, need_root, scratch  # noqa: E402
+from workload import end, need_root, scratch  # noqa: E402
 from tap import build_path, check, equal, main, skip, test  # noqa: E402
 
 LOAD = build_path("tests", "bench", "load")
-CONFIG = session(Event="cpu-clock", Frequency=99, RotateIntervalSec="1s")
+CONFIG = "[Profd]\nFlushIntervalSec=200ms\n" + session(Event="cpu-clock", Frequency=99, RotateIntervalSec="1s")
 NOBODY = 65534
 MIB = 1 << 20
 # A kernel that reads all notes of such a file takes 1.5 s, or 20 s for a gigabyte of them.
@@ -27,7 +29,7 @@ NOTES_BYTES, MANY_NOTES_BYTES, FILES = 64 * MIB, 1024 * MIB, 12
 CPU_LIMIT_S = 3
 STOP_LIMIT_S = 15
 FILES_ON_FUSE = 30
-HANG_S = 12 if LONG else 7
+UNREAD = re.compile(r"/\d+" + re.escape(recording.MARK) + "$")
 
 
 def named(daemon, name):
@@ -148,47 +150,80 @@ def killing_profd_elf_costs_no_sample_and_no_build_id():
         equal(lost, [], "segments that lost samples")
 
 
-def hang_and_restart(**options):
-    """The openers that hung, after a recorder was killed and came back."""
-    need_root()
-    with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
-        mount = os.path.join(folder, "mount")
-        os.mkdir(mount)
-        # It has read what runs already.
-        daemon.wait_for_segments(2)
-        with HungMount(mount, FILES_ON_FUSE, **options) as fuse:
+class Hanging:
+    """One profd beside mounts that stopped answering; each kind of mount is made when it is first asked for."""
+
+    KINDS = {"plain": {}, "private": {"private": True}, "detached": {"detached": True}}
+
+    def __init__(self):
+        self.stack, self.daemon, self.folder, self.waiting = contextlib.ExitStack(), None, None, {}
+
+    def openers(self):
+        """The helpers of profd that wait for a file."""
+        return {pid for pid in children(self.daemon.process.pid) if state_of(pid) == "D"}
+
+    def openers_of(self, kind):
+        """The helpers that began to wait when the files of such a mount had been looked at."""
+        need_root()
+        if self.daemon is None:
+            self.folder = self.stack.enter_context(scratch())
+            self.daemon = self.stack.enter_context(Daemon(self.folder, config=CONFIG))
+        if kind not in self.waiting:
+            mount = os.path.join(self.folder, kind)
+            os.makedirs(mount, exist_ok=True)
+            before = self.openers()
+            fuse = self.stack.enter_context(HungMount(mount, FILES_ON_FUSE, **self.KINDS[kind]))
             fuse.hang()
-            # By then an opener would have been asked about several of the files.
-            time.sleep(HANG_S)
-            hung = [pid for pid in children(daemon.process.pid) if state_of(pid) == "D"]
-            begun = daemon.mark()
-            os.kill(daemon.recorder(), signal.SIGKILL)
-            daemon.wait_for_log("Recording ", begun)
-            daemon.wait_for_segments(len(daemon.segments()) + 2)
-            stop_soon(daemon)
-            for pid in hung:
-                check(state_of(pid) in ("D", "Z", None), "a hung opener is not waiting")
-            # Neither the store nor the socket is held by what hangs.
-            with Daemon(folder, config=CONFIG) as again:
-                again.wait_for_segments(len(again.segments()) + 1)
-                stop_soon(again)
-        return hung
+            # A mapping is written when its file was read or given up.
+            wait_until(lambda: self.has_given_up(fuse.mapper), READY_S, "no segment has the mappings of files on the mount")
+            self.waiting[kind] = self.openers() - before
+        return self.waiting[kind]
+
+    def has_given_up(self, pid):
+        """A segment has all the mappings of this process on such a mount, as those of files that were not read."""
+        return any(len({m["filename"] for m in recording.records(path, "MMAP2")
+                        if m["pid"] == pid and UNREAD.search(m["filename"])}) == FILES_ON_FUSE
+                   for path in self.daemon.segments()[-2:])
+
+    def end(self):
+        self.stack.close()
+
+
+hanging = Hanging()
 
 
 @test
 def a_fuse_mount_that_stops_answering_is_not_touched():
-    equal(hang_and_restart(), [], "processes that wait for it")
+    equal(hanging.openers_of("plain"), set(), "helpers that wait for it")
 
 
 @test
 def one_in_another_mount_namespace_is_not_touched_either():
-    equal(hang_and_restart(private=True), [], "processes that wait for it")
+    equal(hanging.openers_of("private"), set(), "helpers that wait for it")
 
 
 @test
 def one_that_was_unmounted_lazily_holds_a_single_helper():
-    hung = hang_and_restart(detached=True)
-    check(len(hung) <= 1, f"{len(hung)} processes wait for it")
+    waiting = hanging.openers_of("detached")
+    check(len(waiting) <= 1, f"{len(waiting)} helpers wait for it")
+
+
+@test
+def a_recorder_that_is_killed_beside_mounts_that_hang_comes_back():
+    waiting = set().union(*map(hanging.openers_of, hanging.KINDS))
+    daemon = hanging.daemon
+    begun = daemon.mark()
+    os.kill(daemon.recorder(), signal.SIGKILL)
+    daemon.wait_for_log("Recording ", begun)
+    daemon.wait_for_segments(len(daemon.segments()) + 2)
+    stop_soon(daemon)
+    for pid in waiting:
+        check(state_of(pid) in ("D", "Z", None), "a hung opener is not waiting")
+    # Neither the store nor the socket is held by what hangs.
+    with Daemon(hanging.folder, config=CONFIG) as again:
+        again.wait_for_segments(len(again.segments()) + 1)
+        stop_soon(again)
+    hanging.end()
 
 
 @test
@@ -211,4 +246,7 @@ def an_opener_of_programs_that_hangs_holds_up_neither_recording_nor_stop():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    finally:
+        hanging.end()
