@@ -62,6 +62,36 @@ static inline void store_u64(void *p, uint64_t v, bool swap) {
     memcpy(p, &v, sizeof(v));
 }
 
+/* A number of 1, 2, 4 or 8 bytes. */
+static inline uint64_t load_uint(const void *p, size_t size, bool swap) {
+    switch (size) {
+    case 1:
+        return *(const uint8_t *)p;
+    case 2:
+        return load_u16(p, swap);
+    case 4:
+        return load_u32(p, swap);
+    default:
+        return load_u64(p, swap);
+    }
+}
+
+static inline void store_uint(void *p, size_t size, uint64_t v, bool swap) {
+    switch (size) {
+    case 1:
+        *(uint8_t *)p = (uint8_t)v;
+        break;
+    case 2:
+        store_u16(p, (uint16_t)v, swap);
+        break;
+    case 4:
+        store_u32(p, (uint32_t)v, swap);
+        break;
+    default:
+        store_u64(p, v, swap);
+    }
+}
+
 static inline Cursor cursor_of(const void *data, size_t size, bool swap) {
     /* An empty range may be NULL, and adding even 0 to NULL is undefined. */
     const uint8_t *at = data ? data : (const void *)"";

@@ -176,7 +176,7 @@ OUR_WORDS = {
     "daemon/method/method-lookup.c": {"entry->config.name"},
     "daemon/call/call-monitor.c": {"event->event"},
     "daemon/session/runtime.c": {"entry->config.name", "boot"},
-    "daemon/store/manifest/manifest-codec.c": {"pd_gap_reason_text(g->reason)", "causes[m->losses[i].cause]"},
+    "daemon/store/manifest/manifest-codec.c": {"causes[loss->cause]"},
     "lib/protocol/connection.c": {"method"},
 }
 

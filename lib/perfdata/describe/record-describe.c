@@ -106,43 +106,40 @@ static void record_describe_special(const PdBody *body, const RecordView *in, Fi
 static void record_describe_field(const RecordField *field, const PdBody *body,
                                   const RecordView *in, Fields *f) {
     const void *member = (const uint8_t *)body + field->member;
+    uint64_t v = field->kind <= FIELD_FLAGS ? load_uint(member, field->size, false) : 0;
     const char *name = field->name;
 
     switch (field->kind) {
     case FIELD_NUMBER:
-        fields_u64(f, name, record_field_number(field, body));
+        fields_u64(f, name, v);
         break;
     case FIELD_ID:
-        describe_id(f, name, (uint32_t)record_field_number(field, body));
+        describe_id(f, name, (uint32_t)v);
         break;
     case FIELD_HEX:
-        fields_hex(f, name, record_field_number(field, body));
+        fields_hex(f, name, v);
         break;
     case FIELD_TIME:
-        fields_time_ns(f, name, record_field_number(field, body));
+        fields_time_ns(f, name, v);
         break;
     case FIELD_CHOICE:
-        fields_choice(f, name, record_field_number(field, body), field->words, field->n);
+        fields_choice(f, name, v, field->words, field->n);
         break;
     case FIELD_FLAGS:
-        fields_flags(f, name, record_field_number(field, body), field->words, field->n);
+        fields_flags(f, name, v, field->words, field->n);
         break;
     case FIELD_TEXT:
         fields_bytes(f, name, *(const Bytes *)member);
         break;
     case FIELD_BYTES:
-        fields_hex_bytes(f, name,
-                         (Bytes){.data = *(const uint8_t *const *)member, .size = field->n});
+        fields_hex_bytes(f, name, (Bytes){*(const uint8_t *const *)member, field->n});
         break;
     case FIELD_REST:
         fields_hex_bytes(f, name, *(const Bytes *)member);
         break;
-    case FIELD_MISC:
-        if (in->record->misc & field->at)
-            fields_bool(f, name, true);
-        break;
     default:
-        break;
+        if (field->kind == FIELD_MISC && in->record->misc & field->at)
+            fields_bool(f, name, true);
     }
 }
 

@@ -60,8 +60,6 @@ typedef struct RecordRow {
 /* NULL for a type without a row. */
 const RecordRow *record_row(uint32_t type);
 
-/* The number in a member of the body. */
-uint64_t record_field_number(const RecordField *field, const PdBody *body);
 /* Appends the body of a record in the byte order of this host; its text is cut after text_max bytes
  * and padded. The bytes of special fields are zeros. `body` is the member of PdBody for the type.
  */

@@ -271,33 +271,6 @@ int pd_record_type_from_name(const char *name, uint32_t *ret) {
     return record_table_number_from_name(name, ret);
 }
 
-uint64_t record_field_number(const RecordField *field, const PdBody *body) {
-    const uint8_t *member = (const uint8_t *)body + field->member;
-
-    switch (field->size) {
-    case 2:
-        return load_u16(member, false);
-    case 4:
-        return load_u32(member, false);
-    default:
-        return load_u64(member, false);
-    }
-}
-
-static void record_table_parse_number(const RecordField *field, const uint8_t *p, bool swap,
-                                      void *member) {
-    switch (field->size) {
-    case 2:
-        store_u16(member, load_u16(p, swap), false);
-        break;
-    case 4:
-        store_u32(member, load_u32(p, swap), false);
-        break;
-    default:
-        store_u64(member, load_u64(p, swap), false);
-    }
-}
-
 /* The count and the bytes behind it are members of every body with an array, as in PdThreadMap. */
 static void record_table_parse_array(const RecordField *field, Cursor *c, uint64_t *count) {
     *count = cursor_u64(c);
@@ -341,7 +314,7 @@ static void record_table_parse_fields(const RecordRow *row, Cursor *c, const Rec
         } else if ((size_t)f->at + (f->kind <= FIELD_FLAGS ? f->size : 0) > size)
             cursor_fail(c);
         else if (f->kind <= FIELD_FLAGS)
-            record_table_parse_number(f, body + f->at, c->swap, member);
+            store_uint(member, f->size, load_uint(body + f->at, f->size, c->swap), false);
         else {
             c->at = body + f->at;
             record_table_parse_field(row, f, c, in, ret);
@@ -387,6 +360,12 @@ void record_append_body(Buffer *out, uint32_t type, const void *body, size_t tex
     }
 }
 
+/* Of all bodies but that of a SAMPLE, which is much larger. */
+enum { PLAIN_BODY_MAX = sizeof(PdMmap) };
+static_assert(sizeof(PdReadRecord) <= PLAIN_BODY_MAX && sizeof(PdEventUpdate) <= PLAIN_BODY_MAX &&
+                  sizeof(PdAuxtraceError) <= PLAIN_BODY_MAX,
+              "the other bodies are smaller than these");
+
 int record_parse_into(const RecordRow *row, const PdRecord *record, const PdEvent *event,
                       PdBody *ret) {
     RecordContext context = {.record = record, .event = event};
@@ -403,7 +382,7 @@ int record_parse_into(const RecordRow *row, const PdRecord *record, const PdEven
         c.end -= event->trailer_size;
     }
     if (record->type != PD_RECORD_SAMPLE)
-        memset(ret, 0, sizeof(*ret));
+        memset(ret, 0, PLAIN_BODY_MAX);
     record_table_parse_fields(row, &c, &context, ret);
     return c.failed ? -EBADMSG : 0;
 }

@@ -244,22 +244,9 @@ void tracing_format_done(TracingFormat *format) {
     *format = (TracingFormat){};
 }
 
-static uint64_t tracing_format_load_number(const uint8_t *p, uint32_t size, bool swap) {
-    switch (size) {
-    case 1:
-        return *p;
-    case 2:
-        return load_u16(p, swap);
-    case 4:
-        return load_u32(p, swap);
-    default:
-        return load_u64(p, swap);
-    }
-}
-
 static void tracing_format_describe_number(const char *name, const uint8_t *p, uint32_t size,
                                            bool is_signed, bool swap, Fields *f) {
-    uint64_t v = tracing_format_load_number(p, size, swap);
+    uint64_t v = load_uint(p, size, swap);
     unsigned unused = 64 - size * 8;
 
     if (is_signed)
@@ -318,7 +305,7 @@ void tracing_format_describe(const TracingFormat *format, Bytes raw, bool swap, 
             continue;
         }
         if (field->kind == TRACING_POINTER)
-            fields_hex(f, field->name, tracing_format_load_number(b.data, field->size, swap));
+            fields_hex(f, field->name, load_uint(b.data, field->size, swap));
         else if (field->kind == TRACING_INTEGER)
             tracing_format_describe_number(field->name, b.data, field->size, field->is_signed, swap,
                                            f);
