@@ -18,7 +18,7 @@ import recording  # noqa: E402
 from daemon import Daemon, children, session  # noqa: E402
 from profctl import ended, profctl  # noqa: E402
 from varlink import Varlink, fault  # noqa: E402
-from workload import CPUS, end, load, need_root, scratch, spinning, wait_until  # noqa: E402
+from workload import CPUS, end, load, need_root, running, scratch, spinning, wait_until  # noqa: E402
 from tap import build_path, check, equal, main, skip, test  # noqa: E402
 
 FLUSH = "[Profd]\nFlushIntervalSec=300ms\n"
@@ -140,8 +140,8 @@ def a_session_of_a_process_stops_with_it_and_stays_listed():
     need_root()
     with scratch() as folder, Daemon(folder, config=FLUSH + session(Event="cpu-clock", Frequency=99)) as daemon:
         # What it starts goes on, and so does the session, as perf record does.
-        with subprocess.Popen(["sh", "-c", "read go; (while :; do :; done) & echo $!"], text=True,
-                              stdin=subprocess.PIPE, stdout=subprocess.PIPE) as shell:
+        with running("sh", "-c", "read go; (while :; do :; done) & echo $!", text=True,
+                     stdin=subprocess.PIPE, stdout=subprocess.PIPE) as shell:
             equal(started(daemon, "web", Pid=str(shell.pid))["stopReason"], None, "why it stopped, while it records")
             shell.stdin.write("go\n")
             shell.stdin.flush()
@@ -160,8 +160,9 @@ def a_session_of_a_process_stops_with_it_and_stays_listed():
             equal(started(daemon, "web", Pid=str(other.pid))["state"] in ("starting", "active"), True, "the name is free again")
             end(other)
             wait_until(lambda: shown(daemon, "web")["stopReason"], 20, "the next one to stop")
+        wait_until(lambda: shown(daemon, "web")["state"] == "inactive", 20, "the next one to have stopped")
         # As profctl start -t begins one.
-        with subprocess.Popen(["sh", "-c", "while :; do :; done"]) as thread:
+        with running("sh", "-c", "while :; do :; done") as thread:
             ended(profctl("start", "web", "-e", "cpu-clock", "-t", str(thread.pid), socket=daemon.control()), 0)
             thread.kill()
         wait_until(lambda: shown(daemon, "web")["state"] == "inactive", 20, "the session of a thread to stop")
@@ -180,9 +181,8 @@ def of_the_sessions_that_ended_by_themselves_the_last_ones_are_listed():
     need_root()
     with scratch() as folder, Daemon(folder, config=FLUSH + session(Event="cpu-clock", Frequency=99)) as daemon:
         for i in range(18):
-            with subprocess.Popen(["sleep", "1000"]) as process:
+            with running("sleep", "1000") as process:
                 started(daemon, f"s{i}", Pid=str(process.pid))
-                process.kill()
             wait_until(lambda i=i: shown(daemon, f"s{i}")["state"] == "inactive", 20, f"s{i} to stop")
         with Varlink(daemon.control()) as v:
             equal([s["name"] for s in v.members("ListSessions", "session")], ["default", *(f"s{i}" for i in range(2, 18))], "sessions")
