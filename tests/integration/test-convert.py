@@ -15,6 +15,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests", "golden"))
+from background import background  # noqa: E402
 from make import Maker, file, pipe, records  # noqa: E402
 from roundtrip import PROFCTL, info, perf, run, same_text  # noqa: E402
 from tap import check, equal, main, skip, test  # noqa: E402
@@ -196,9 +197,9 @@ def a_cut_recording_is_converted_up_to_the_cut(folder):
 @in_folder
 def a_recorder_that_was_killed_leaves_what_perf_can_then_read(folder):
     path, out = os.path.join(folder, "killed.data"), os.path.join(folder, "out.data")
-    with subprocess.Popen(["perf", "record", "-q", "-a", "-e", "cpu-clock", "-F", "4000", "-m", "4",
-                           "-o", path],
-                          stderr=subprocess.DEVNULL) as recorder:
+    with background(["perf", "record", "-q", "-a", "-e", "cpu-clock", "-F", "4000", "-m", "4",
+                     "-o", path],
+                    stderr=subprocess.DEVNULL) as recorder:
         time.sleep(1.5)
         recorder.kill()
     if not os.path.exists(path) or info(path)["n_samples"] == 0:
@@ -225,8 +226,8 @@ def an_interrupt_leaves_nothing(folder):
     path = record(folder, "-e", "cpu-clock")
     stream = convert(path, "-").stdout
     for layout in ("file", "directory"):
-        with subprocess.Popen([PROFCTL, "convert", "-", os.path.join(folder, "out"),
-                               f"--layout={layout}"], stdin=subprocess.PIPE) as process:
+        with background([PROFCTL, "convert", "-", os.path.join(folder, "out"),
+                         f"--layout={layout}"], stdin=subprocess.PIPE) as process:
             process.stdin.write(stream[: len(stream) // 2])
             process.stdin.flush()
             for _ in range(100):

@@ -14,6 +14,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from background import background  # noqa: E402
 from roundtrip import PROFCTL, info, perf, run  # noqa: E402
 from tap import check, equal, main, skip, test  # noqa: E402
 
@@ -233,7 +234,7 @@ while True:
 @test
 @in_folder
 def what_was_so_when_a_later_recording_began_does_not_hold_before(folder):
-    with subprocess.Popen([sys.executable, "-c", RENAMED], stdout=subprocess.PIPE) as process:
+    with background([sys.executable, "-c", RENAMED], stdout=subprocess.PIPE) as process:
         process.stdout.readline()
         first = record(folder, "0.data", "-a", "-e", "cpu-clock", "-F", "500")
         process.send_signal(signal.SIGUSR1)

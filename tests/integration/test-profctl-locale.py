@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 
+from background import background
 from daemon import Daemon, session
 from profctl import check, ended, environment, equal, profctl, safe
 from tap import main, test
@@ -35,7 +36,7 @@ _made = {}
 
 @contextlib.contextmanager
 def spinning(comm):
-    with subprocess.Popen([sys.executable, "-c", SPIN, comm.hex()], stdout=subprocess.PIPE) as process:
+    with background([sys.executable, "-c", SPIN, comm.hex()], stdout=subprocess.PIPE) as process:
         try:
             equal(process.stdout.readline(), b"ready\n", "what it says")
             yield

@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 
+from background import background
 from daemon import Daemon, session
 from profctl import (NOBODY, PROFCTL, as_json, check, ended, environment, equal, on_terminal, plain,
                      profctl, safe)
@@ -354,7 +355,7 @@ def hostile_process():
         os.mkdir(os.path.dirname(program))
         shutil.copy(os.path.realpath("/bin/sh"), program)
         words = "printf '\\377\\033[2J' >/proc/$$/comm; echo ready; while :; do :; done"
-        with subprocess.Popen([program, "-c", words], stdout=subprocess.PIPE, text=True) as process:
+        with background([program, "-c", words], stdout=subprocess.PIPE, text=True) as process:
             try:
                 equal(process.stdout.readline(), "ready\n", "what it says")
                 yield
@@ -431,7 +432,7 @@ def a_snapshot_of_a_thread_that_is_not_the_leader_has_that_thread_alone():
               "def spin():\n while True: pass\n"
               "thread = threading.Thread(target=spin, daemon=True)\nthread.start()\n"
               "print(thread.native_id, flush=True)\nspin()")
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
+    with background([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
         try:
             tid = int(process.stdout.readline())
             check(tid != process.pid, "it is the leader")

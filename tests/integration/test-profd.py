@@ -11,6 +11,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from background import background  # noqa: E402
 from daemon import PROFD, Daemon, children  # noqa: E402
 from workload import need_root, scratch, wait_until  # noqa: E402
 from varlink import Varlink  # noqa: E402
@@ -57,7 +58,7 @@ def a_recording_opens_in_perf_without_a_complaint():
 def every_process_that_ran_before_has_its_name():
     need_root()
     with scratch() as folder:
-        with subprocess.Popen(["sh", "-c", "while :; do :; done"]) as before:
+        with background(["sh", "-c", "while :; do :; done"]) as before:
             try:
                 daemon = Daemon(folder)
                 time.sleep(2)
@@ -176,8 +177,8 @@ def sampling_begins_before_anything_slow():
     need_root()
     with scratch() as folder:
         store, calls = os.path.join(folder, "store"), os.path.join(folder, "calls")
-        with subprocess.Popen(["strace", "-f", "-qq", "-e", "trace=ioctl,openat", "-o", calls, PROFD, f"--store={store}",
-                               "--config=/dev/null", f"--runtime={folder}/run"], stderr=subprocess.PIPE, text=True) as traced:
+        with background(["strace", "-f", "-qq", "-e", "trace=ioctl,openat", "-o", calls, PROFD, f"--store={store}",
+                         "--config=/dev/null", f"--runtime={folder}/run"], stderr=subprocess.PIPE, text=True) as traced:
             while "Recording " not in (line := traced.stderr.readline()):
                 check(line, "profd ended")
             keeper, = children(traced.pid)

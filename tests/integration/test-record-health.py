@@ -13,12 +13,13 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from background import background  # noqa: E402
 import daemon as daemons  # noqa: E402
 import recording  # noqa: E402
 from daemon import Daemon, children, session  # noqa: E402
 from profctl import ended, profctl  # noqa: E402
 from varlink import Varlink, fault  # noqa: E402
-from workload import CPUS, end, load, need_root, running, scratch, spinning, wait_until  # noqa: E402
+from workload import CPUS, end, load, need_root, scratch, spinning, wait_until  # noqa: E402
 from tap import build_path, check, equal, main, skip, test  # noqa: E402
 
 FLUSH = "[Profd]\nFlushIntervalSec=300ms\n"
@@ -140,8 +141,8 @@ def a_session_of_a_process_stops_with_it_and_stays_listed():
     need_root()
     with scratch() as folder, Daemon(folder, config=FLUSH + session(Event="cpu-clock", Frequency=99)) as daemon:
         # What it starts goes on, and so does the session, as perf record does.
-        with running("sh", "-c", "read go; (while :; do :; done) & echo $!", text=True,
-                     stdin=subprocess.PIPE, stdout=subprocess.PIPE) as shell:
+        with background(["sh", "-c", "read go; (while :; do :; done) & echo $!"], text=True,
+                        stdin=subprocess.PIPE, stdout=subprocess.PIPE) as shell:
             equal(started(daemon, "web", Pid=str(shell.pid))["stopReason"], None, "why it stopped, while it records")
             shell.stdin.write("go\n")
             shell.stdin.flush()
@@ -162,7 +163,7 @@ def a_session_of_a_process_stops_with_it_and_stays_listed():
             wait_until(lambda: shown(daemon, "web")["stopReason"], 20, "the next one to stop")
         wait_until(lambda: shown(daemon, "web")["state"] == "inactive", 20, "the next one to have stopped")
         # As profctl start -t begins one.
-        with running("sh", "-c", "while :; do :; done") as thread:
+        with background(["sh", "-c", "while :; do :; done"]) as thread:
             ended(profctl("start", "web", "-e", "cpu-clock", "-t", str(thread.pid), socket=daemon.control()), 0)
             thread.kill()
         wait_until(lambda: shown(daemon, "web")["state"] == "inactive", 20, "the session of a thread to stop")
@@ -181,7 +182,7 @@ def of_the_sessions_that_ended_by_themselves_the_last_ones_are_listed():
     need_root()
     with scratch() as folder, Daemon(folder, config=FLUSH + session(Event="cpu-clock", Frequency=99)) as daemon:
         for i in range(18):
-            with running("sleep", "1000") as process:
+            with background(["sleep", "1000"]) as process:
                 started(daemon, f"s{i}", Pid=str(process.pid))
             wait_until(lambda i=i: shown(daemon, f"s{i}")["state"] == "inactive", 20, f"s{i} to stop")
         with Varlink(daemon.control()) as v:

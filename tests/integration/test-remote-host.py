@@ -16,6 +16,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests"))
 sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests", "integration"))
+from background import background  # noqa: E402
 from profctl import PROFCTL, as_json, ended, environment, safe  # noqa: E402
 from tap import check, equal, main, skip, test  # noqa: E402
 
@@ -204,24 +205,24 @@ def many_hosts_take_their_turns():
 def what_happens_is_shown_while_it_happens():
     with Hosts() as hosts:
         # after1 would be first, but says nothing yet.
-        with subprocess.Popen([PROFCTL, "-H", "after1,wait2", "monitor"], env=hosts.env, text=True,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              bufsize=1) as process:
+        with background([PROFCTL, "-H", "after1,wait2", "monitor"], env=hosts.env, text=True,
+                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                        bufsize=1) as process:
             equal(line_of(process), "wait2:  begun\n")
             with open(hosts.path("go"), "w", encoding="ascii"):
                 pass
             equal(line_of(process), "after1: after1\n")
             process.send_signal(signal.SIGTERM)
             process.wait(timeout=WAIT_S)
-        hosts.wait_for("wait2.end")
+            hosts.wait_for("wait2.end")
 
 
 @test
 def they_end_with_us():
     for number in (signal.SIGTERM, signal.SIGKILL):
         with Hosts() as hosts:
-            with subprocess.Popen([PROFCTL, "-H", "wait1,wait2", "ping"], env=hosts.env,
-                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
+            with background([PROFCTL, "-H", "wait1,wait2", "ping"], env=hosts.env,
+                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
                 hosts.wait_for("wait1.pid")
                 hosts.wait_for("wait2.pid")
                 process.send_signal(number)
@@ -237,8 +238,8 @@ def the_profctl_over_there_ends_when_nobody_waits():
         listener.listen(1)
         for make in (socket.socketpair, os.pipe):
             ours, theirs = reversed(make()) if make is os.pipe else make()
-            with subprocess.Popen([PROFCTL, "--remote=leash", f"--socket={folder}/io.profd.Control",
-                                   "monitor"], stdin=theirs) as process:
+            with background([PROFCTL, "--remote=leash", f"--socket={folder}/io.profd.Control",
+                             "monitor"], stdin=theirs) as process:
                 connection, _ = listener.accept()
                 connection.recv(1)
                 check(process.poll() is None, "it ended by itself")
@@ -394,9 +395,9 @@ def a_real_sshd_lets_go_when_we_do():
         listener.bind(hosts.path("io.profd.Control"))
         listener.listen(1)
         listener.settimeout(WAIT_S)
-        with subprocess.Popen([PROFCTL, "-H", "one", "monitor",
-                               f"--socket={hosts.path('io.profd.Control')}"], env=hosts.env,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
+        with background([PROFCTL, "-H", "one", "monitor",
+                         f"--socket={hosts.path('io.profd.Control')}"], env=hosts.env,
+                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
             connection, _ = listener.accept()
             connection.settimeout(WAIT_S)
             while b"\0" not in connection.recv(4096):

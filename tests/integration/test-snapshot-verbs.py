@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 import time
 
+from background import background
 import recording
 from daemon import Daemon, session
 from profctl import (PROFCTL, as_json, check, ended, environment, equal, on_terminal, plain,
@@ -283,8 +284,8 @@ def an_interrupt_ends_the_call_and_leaves_nothing():
     for words, answers in ((["--follow-up=1h"], {"Snapshot": [taken()[0], SILENT]}),
                            (["-o", "out"], {**files(), "Read": [sent(b"", 1000)[0], SILENT]})):
         with tempfile.TemporaryDirectory() as folder, StandIn(folder, answers) as daemon:
-            with subprocess.Popen([PROFCTL, f"--socket={daemon.path}", "snapshot", *words],
-                                  cwd=folder, stderr=subprocess.DEVNULL) as process:
+            with background([PROFCTL, f"--socket={daemon.path}", "snapshot", *words],
+                            cwd=folder, stderr=subprocess.DEVNULL) as process:
                 end = time.monotonic() + WAIT_S
                 while len(daemon.calls) < len(answers):
                     check(time.monotonic() < end, "it did not call")
@@ -511,8 +512,8 @@ def the_future_comes_too_unless_it_is_interrupted():
     value = as_json(verb("snapshot", "--last=1s", f"--at=@{at:.6f}", "--name=then", "-j"), "snapshot")
     check(abs(value["untilUsec"] / 1e6 - at) < 0.2, f"until {value['untilUsec']}, not {at}")
     ended(verb("rm", "then"), 0)
-    with subprocess.Popen([PROFCTL, f"--socket={Run.get().control()}", "snapshot", "--follow-up=1h"],
-                          stdout=subprocess.PIPE) as process:
+    with background([PROFCTL, f"--socket={Run.get().control()}", "snapshot", "--follow-up=1h"],
+                    stdout=subprocess.PIPE) as process:
         wait_until(lambda: connected(process.pid), 30, "a connection")
         process.send_signal(signal.SIGINT)
         equal(process.wait(timeout=WAIT_S), -signal.SIGINT)
@@ -644,8 +645,8 @@ def a_client_that_is_killed_leaves_no_half_file():
         lost = v.call("ListSessions", session="default")[0]["session"]["lost"]
         for words in (["--follow-up=1h", "-o", "out"], ["--follow-up=1h", "--name=out"], ["-o", "out"]):
             kept = sorted(os.listdir(folder))
-            with subprocess.Popen([PROFCTL, f"--socket={Run.get().control()}", "snapshot", *words], cwd=mine,
-                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            with background([PROFCTL, f"--socket={Run.get().control()}", "snapshot", *words], cwd=mine,
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
                 wait_until(lambda p=process: p.poll() is not None or connected(p.pid), 30, "a connection")
                 process.kill()
             wait_until(lambda k=kept: sorted(os.listdir(folder)) == k, 30, "what the daemon had made of it to go")

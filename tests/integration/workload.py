@@ -84,17 +84,6 @@ def load(name, *arguments, ready=True, prefix=(), **popen):
         process.stdout.close()
 
 
-@contextlib.contextmanager
-def running(*command, **popen):
-    """Any other program, until the block ends; one that does not end by itself must not outlive a
-    test that fails."""
-    with subprocess.Popen(command, **popen) as process:
-        try:
-            yield process
-        finally:
-            end(process)
-
-
 def run_load(name, *arguments, timeout=300):
     """A load that ends by itself; what it printed."""
     done = subprocess.run([program(name), *map(str, arguments)], capture_output=True, text=True,
