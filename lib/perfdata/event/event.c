@@ -80,68 +80,51 @@ PdEvents *pd_events_free(PdEvents *events) {
     return NULL;
 }
 
-/* The leading fields of a sample have fixed positions; fields after PERIOD do not matter here. */
-static void event_lay_out_sample(PdEvent *event) {
-    uint64_t type = event->attr.sample_type;
+/* Each of these fields has 8 bytes; `place` is the member of PdStampPlaces, or -1. */
+typedef struct StampField {
+    uint64_t bit;
+    int place;
+} StampField;
+
+/* clang-format off */
+/* Fields after PERIOD do not matter here. */
+static const StampField sample_fields[] = {
+    {PD_SAMPLE_IDENTIFIER, offsetof(PdStampPlaces, id)},
+    {PD_SAMPLE_IP,         -1},
+    {PD_SAMPLE_TID,        offsetof(PdStampPlaces, tid)},
+    {PD_SAMPLE_TIME,       offsetof(PdStampPlaces, time)},
+    {PD_SAMPLE_ADDR,       -1},
+    {PD_SAMPLE_ID,         offsetof(PdStampPlaces, id)},
+    {PD_SAMPLE_STREAM_ID,  -1},
+    {PD_SAMPLE_CPU,        offsetof(PdStampPlaces, cpu)},
+};
+/* From the end. */
+static const StampField trailer_fields[] = {
+    {PD_SAMPLE_IDENTIFIER, offsetof(PdStampPlaces, id)},
+    {PD_SAMPLE_CPU,        offsetof(PdStampPlaces, cpu)},
+    {PD_SAMPLE_STREAM_ID,  -1},
+    {PD_SAMPLE_ID,         offsetof(PdStampPlaces, id)},
+    {PD_SAMPLE_TIME,       offsetof(PdStampPlaces, time)},
+    {PD_SAMPLE_TID,        offsetof(PdStampPlaces, tid)},
+};
+/* clang-format on */
+
+/* Returns the size of the fields. The first of two ids counts. */
+static uint16_t event_lay_out(uint64_t type, const StampField *fields, size_t n, bool back,
+                              PdStampPlaces *ret) {
     int16_t at = 0;
 
-    event->in_sample.id = event->in_sample.time = event->in_sample.tid = event->in_sample.cpu = -1;
-    if (type & PD_SAMPLE_IDENTIFIER) {
-        event->in_sample.id = at;
-        at += 8;
-    }
-    if (type & PD_SAMPLE_IP)
-        at += 8;
-    if (type & PD_SAMPLE_TID) {
-        event->in_sample.tid = at;
-        at += 8;
-    }
-    if (type & PD_SAMPLE_TIME) {
-        event->in_sample.time = at;
-        at += 8;
-    }
-    if (type & PD_SAMPLE_ADDR)
-        at += 8;
-    if (type & PD_SAMPLE_ID) {
-        if (event->in_sample.id < 0)
-            event->in_sample.id = at;
-        at += 8;
-    }
-    if (type & PD_SAMPLE_STREAM_ID)
-        at += 8;
-    if (type & PD_SAMPLE_CPU) {
-        event->in_sample.cpu = at;
-        at += 8;
-    }
-    event->sample_reach = (uint16_t)at;
-}
+    *ret = (PdStampPlaces){.id = -1, .time = -1, .tid = -1, .cpu = -1};
+    for (size_t i = 0; i < n; i++) {
+        int16_t *place = fields[i].place < 0 ? NULL : (int16_t *)((char *)ret + fields[i].place);
 
-/* From the end: IDENTIFIER, CPU, STREAM_ID, ID, TIME, TID. */
-static void event_lay_out_trailer(PdEvent *event) {
-    uint64_t type = event->attr.sample_type;
-    int16_t back = 0;
-
-    event->in_trailer.id = event->in_trailer.time = -1;
-    event->in_trailer.tid = event->in_trailer.cpu = -1;
-    event->trailer_size = 0;
-    if (!(event->attr.flags & PD_ATTR_SAMPLE_ID_ALL))
-        return;
-    if (type & PD_SAMPLE_IDENTIFIER)
-        event->in_trailer.id = back += 8;
-    if (type & PD_SAMPLE_CPU)
-        event->in_trailer.cpu = back += 8;
-    if (type & PD_SAMPLE_STREAM_ID)
-        back += 8;
-    if (type & PD_SAMPLE_ID) {
-        back += 8;
-        if (event->in_trailer.id < 0)
-            event->in_trailer.id = back;
+        if (!(type & fields[i].bit))
+            continue;
+        if (place && *place < 0)
+            *place = (int16_t)(back ? at + 8 : at);
+        at += 8;
     }
-    if (type & PD_SAMPLE_TIME)
-        event->in_trailer.time = back += 8;
-    if (type & PD_SAMPLE_TID)
-        event->in_trailer.tid = back += 8;
-    event->trailer_size = (uint16_t)back;
+    return (uint16_t)at;
 }
 
 static void event_places_add(IdPlaces *places, int16_t at, const PdEvent *event) {
@@ -226,8 +209,11 @@ int pd_events_add(PdEvents *events, const PdAttr *attr, Bytes raw, const uint64_
     r = pd_events_add_ids(events, event, ids, n_ids);
     if (r < 0)
         return r;
-    event_lay_out_sample(event);
-    event_lay_out_trailer(event);
+    event->sample_reach = event_lay_out(attr->sample_type, sample_fields, ARRAY_SIZE(sample_fields),
+                                        false, &event->in_sample);
+    event->trailer_size =
+        event_lay_out(attr->flags & PD_ATTR_SAMPLE_ID_ALL ? attr->sample_type : 0, trailer_fields,
+                      ARRAY_SIZE(trailer_fields), true, &event->in_trailer);
     event_places_add(&events->sample_places, event->in_sample.id, event);
     event_places_add(&events->trailer_places, event->in_trailer.id, event);
     events->items[events->n++] = event;
@@ -372,40 +358,19 @@ static const PdEvent *event_of(const PdEvents *events, const PdRecord *record) {
     return places->nowhere ?: made_up ? events->items[0] : NULL;
 }
 
-static int event_stamp_sample(const PdRecord *record, const PdEvent *layout, PdStamp *s) {
-    const uint8_t *body = record->data + PD_RECORD_HEADER_SIZE;
-
-    if (layout->sample_reach > record->size - PD_RECORD_HEADER_SIZE)
-        return -EBADMSG;
-    if ((s->has_id = layout->in_sample.id >= 0))
-        s->id = load_u64(body + layout->in_sample.id, record->swap);
-    if ((s->has_tid = layout->in_sample.tid >= 0)) {
-        s->pid = load_u32(body + layout->in_sample.tid, record->swap);
-        s->tid = load_u32(body + layout->in_sample.tid + 4, record->swap);
+/* Places count from `base`, forward (1) or back (-1). */
+static inline void event_stamp_at(const uint8_t *base, int direction, const PdStampPlaces *places,
+                                  bool swap, PdStamp *s) {
+    if ((s->has_id = places->id >= 0))
+        s->id = load_u64(base + direction * places->id, swap);
+    if ((s->has_tid = places->tid >= 0)) {
+        s->pid = load_u32(base + direction * places->tid, swap);
+        s->tid = load_u32(base + direction * places->tid + 4, swap);
     }
-    if ((s->has_time = layout->in_sample.time >= 0))
-        s->time = load_u64(body + layout->in_sample.time, record->swap);
-    if ((s->has_cpu = layout->in_sample.cpu >= 0))
-        s->cpu = load_u32(body + layout->in_sample.cpu, record->swap);
-    return 0;
-}
-
-static int event_stamp_trailer(const PdRecord *record, const PdEvent *layout, PdStamp *s) {
-    const uint8_t *end = record->data + record->size;
-
-    if (layout->trailer_size > record->size - PD_RECORD_HEADER_SIZE)
-        return -EBADMSG;
-    if ((s->has_id = layout->in_trailer.id >= 0))
-        s->id = load_u64(end - layout->in_trailer.id, record->swap);
-    if ((s->has_tid = layout->in_trailer.tid >= 0)) {
-        s->pid = load_u32(end - layout->in_trailer.tid, record->swap);
-        s->tid = load_u32(end - layout->in_trailer.tid + 4, record->swap);
-    }
-    if ((s->has_time = layout->in_trailer.time >= 0))
-        s->time = load_u64(end - layout->in_trailer.time, record->swap);
-    if ((s->has_cpu = layout->in_trailer.cpu >= 0))
-        s->cpu = load_u32(end - layout->in_trailer.cpu, record->swap);
-    return 0;
+    if ((s->has_time = places->time >= 0))
+        s->time = load_u64(base + direction * places->time, swap);
+    if ((s->has_cpu = places->cpu >= 0))
+        s->cpu = load_u32(base + direction * places->cpu, swap);
 }
 
 int pd_events_stamp(const PdEvents *events, const PdRecord *record, PdStamp *ret) {
@@ -422,6 +387,13 @@ int pd_events_stamp(const PdEvents *events, const PdRecord *record, PdStamp *ret
     layout = ret->event ?: events->same_layout ? events->items[0] : NULL;
     if (!layout)
         return 0;
-    return record->type == PD_RECORD_SAMPLE ? event_stamp_sample(record, layout, ret)
-                                            : event_stamp_trailer(record, layout, ret);
+    if ((record->type == PD_RECORD_SAMPLE ? layout->sample_reach : layout->trailer_size) >
+        record->size - PD_RECORD_HEADER_SIZE)
+        return -EBADMSG;
+    if (record->type == PD_RECORD_SAMPLE)
+        event_stamp_at(record->data + PD_RECORD_HEADER_SIZE, 1, &layout->in_sample, record->swap,
+                       ret);
+    else
+        event_stamp_at(record->data + record->size, -1, &layout->in_trailer, record->swap, ret);
+    return 0;
 }

@@ -19,6 +19,12 @@
 #include "util/buffer.h"
 #include "util/bytes.h"
 
+/* Offsets of the fields of a stamp: in a SAMPLE from the end of the record header, in the trailer
+ * of other records back from the end of the record; -1: absent. */
+typedef struct PdStampPlaces {
+    int16_t id, time, tid, cpu;
+} PdStampPlaces;
+
 typedef struct PdEvent {
     uint32_t index;  /* in attr order */
     uint32_t leader; /* index of the event that leads its group; its own index if it has no group */
@@ -32,11 +38,7 @@ typedef struct PdEvent {
     char *unit;
     double scale;
 
-    /* Offsets of the fields of a stamp: in a SAMPLE from the end of the record header, in the
-     * trailer of other records back from the end of the record; -1: absent. */
-    struct {
-        int16_t id, time, tid, cpu;
-    } in_sample, in_trailer;
+    PdStampPlaces in_sample, in_trailer;
     uint16_t sample_reach; /* the size of the part of a sample's body that contains the stamp */
     uint16_t trailer_size; /* 0 without sample_id_all */
 } PdEvent;

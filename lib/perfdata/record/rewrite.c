@@ -197,14 +197,6 @@ static bool rewrite_patch_sample(const Patch *p) {
     return !(type & PD_SAMPLE_READ) || rewrite_patch_read(p, at);
 }
 
-static bool rewrite_patch_first(const Patch *p) {
-    return rewrite_patch_id_at(p, 0);
-}
-
-static bool rewrite_patch_throttle(const Patch *p) {
-    return rewrite_patch_id_at(p, 8) && rewrite_patch_id_at(p, 16);
-}
-
 static bool rewrite_patch_read_record(const Patch *p) {
     return rewrite_patch_read(p, 8);
 }
@@ -219,28 +211,32 @@ static bool rewrite_patch_task(const Patch *p) {
     return true;
 }
 
-static bool rewrite_patch_event_update(const Patch *p) {
-    return rewrite_patch_id_at(p, 8);
-}
-
 /* clang-format off */
 static const struct {
     uint32_t type;
     bool needs_event;      /* the format of the body depends on the event */
-    bool (*patch)(const Patch *p);
-    int16_t about_id_at;   /* offset of the id that the record is about; -1: none */
+    bool is_about;         /* the record is about the event of its id */
+    int16_t id_at[2];      /* offsets of ids in the body; -1: none */
+    bool (*patch)(const Patch *p); /* changes what else there is; may be NULL */
 } bodies[] = {
-    {PD_RECORD_LOST,         false, rewrite_patch_first,        -1},
-    {PD_RECORD_EXIT,         false, rewrite_patch_task,         -1},
-    {PD_RECORD_THROTTLE,     false, rewrite_patch_throttle,     -1},
-    {PD_RECORD_UNTHROTTLE,   false, rewrite_patch_throttle,     -1},
-    {PD_RECORD_FORK,         false, rewrite_patch_task,         -1},
-    {PD_RECORD_READ,         true,  rewrite_patch_read_record,  -1},
-    {PD_RECORD_SAMPLE,       true,  rewrite_patch_sample,       -1},
-    {PD_RECORD_STAT,         false, rewrite_patch_first,         0},
-    {PD_RECORD_EVENT_UPDATE, false, rewrite_patch_event_update,  8},
+    {PD_RECORD_LOST,         false, false, { 0, -1}, NULL},
+    {PD_RECORD_EXIT,         false, false, {-1, -1}, rewrite_patch_task},
+    {PD_RECORD_THROTTLE,     false, false, { 8, 16}, NULL},
+    {PD_RECORD_UNTHROTTLE,   false, false, { 8, 16}, NULL},
+    {PD_RECORD_FORK,         false, false, {-1, -1}, rewrite_patch_task},
+    {PD_RECORD_READ,         true,  false, {-1, -1}, rewrite_patch_read_record},
+    {PD_RECORD_SAMPLE,       true,  false, {-1, -1}, rewrite_patch_sample},
+    {PD_RECORD_STAT,         false, true,  { 0, -1}, NULL},
+    {PD_RECORD_EVENT_UPDATE, false, true,  { 8, -1}, NULL},
 };
 /* clang-format on */
+
+static bool rewrite_patch_body(const Patch *p, size_t row) {
+    for (size_t i = 0; i < ARRAY_SIZE(bodies[row].id_at); i++)
+        if (bodies[row].id_at[i] >= 0 && !rewrite_patch_id_at(p, (uint64_t)bodies[row].id_at[i]))
+            return false;
+    return !bodies[row].patch || bodies[row].patch(p);
+}
 
 /* From the end: IDENTIFIER, CPU, STREAM_ID, ID, TIME, TID. */
 static void rewrite_patch_trailer(const Patch *p, uint8_t *end) {
@@ -277,7 +273,7 @@ static void rewrite_patch_trailer(const Patch *p, uint8_t *end) {
 static bool rewrite_about_dropped(const PdRewriter *rewriter, const PdRecord *record, int16_t at) {
     const IdRow *row;
 
-    if (at < 0 || record->size < PD_RECORD_HEADER_SIZE + (uint32_t)at + 8)
+    if (record->size < PD_RECORD_HEADER_SIZE + (uint32_t)at + 8)
         return false;
     row =
         rewrite_lookup(rewriter, load_u64(record->data + PD_RECORD_HEADER_SIZE + at, record->swap));
@@ -371,7 +367,7 @@ static int rewrite_patch_copy(Patch *p, const PdRecord *record, size_t row, Buff
             rewrite_patch_trailer(p, p->body + size);
     }
     p->size = size - trailer;
-    return row == ARRAY_SIZE(bodies) || bodies[row].patch(p) ? 0 : -EBADMSG;
+    return row == ARRAY_SIZE(bodies) || rewrite_patch_body(p, row) ? 0 : -EBADMSG;
 }
 
 int pd_rewriter_record(const PdRewriter *rewriter, const PdRecord *record, const PdStamp *stamp,
@@ -385,8 +381,8 @@ int pd_rewriter_record(const PdRewriter *rewriter, const PdRecord *record, const
         return rewrite_id_index(rewriter, record, out);
     while (row < ARRAY_SIZE(bodies) && bodies[row].type != record->type)
         row++;
-    if (row < ARRAY_SIZE(bodies) &&
-        rewrite_about_dropped(rewriter, record, bodies[row].about_id_at))
+    if (row < ARRAY_SIZE(bodies) && bodies[row].is_about &&
+        rewrite_about_dropped(rewriter, record, bodies[row].id_at[0]))
         return 0;
     if (!p.event && ((row < ARRAY_SIZE(bodies) && bodies[row].needs_event) ||
                      (of_kernel && rewriter->add_identifier)))
