@@ -39,7 +39,7 @@ typedef struct Plugged {
     SamplerSession *session;
     Loop *loop;
     Heard heard;
-    unsigned on_cpus, on_full;
+    unsigned on_cpus;
     int refreshed;
     bool until_refreshed;
 } Plugged;
@@ -146,7 +146,6 @@ TEST(data_mappings_of_a_cpu_that_comes_back_are_recorded_again) {
 static int on_full(void *userdata) {
     Plugged *f = userdata;
 
-    f->on_full++;
     if (f->until_refreshed)
         return 0;
     loop_stop(f->loop);
@@ -306,10 +305,32 @@ TEST(a_cpu_that_cannot_be_opened_again_ends_nothing) {
     CHECK(cpu_1_samples(&f));
 }
 
+static bool one_tells(const Plugged *f) {
+    uint64_t head = 0;
+
+    for (size_t i = 0; i < f->session->rings.n; i++)
+        head = MAX(head, ring_head(&f->session->rings.rings[i]->ring));
+    return head >= watermark(f->session->ring_bytes, SAMPLES_EIGHTHS);
+}
+
+/* Whether the machine itself filled a part of a ring that all sessions share, with new processes. */
+static bool shared_one_fills(const Plugged *f) {
+    const RingSet *sets[] = {&f->sampler->side_band, &f->sampler->data};
+
+    for (size_t k = 0; k < ARRAY_SIZE(sets); k++)
+        for (size_t i = 0; i < sets[k]->n; i++) {
+            const CpuRing *ring = sets[k]->rings[i];
+
+            if (ring_head(&ring->ring) - ring->taken >= ring->ring.size / 32)
+                return true;
+        }
+    return false;
+}
+
 TEST(a_full_ring_wakes_the_loop) {
     SessionConfig config = clock_config("default", 4999);
     _cleanup_(plugged_done) Plugged f = {.keeper = calloc(1, sizeof(Keeper))};
-    uint64_t head = 0;
+    int r;
 
     NEED_EVENTS(f.keeper);
     CHECK_OK(make_sampler(f.keeper, &f.sampler));
@@ -319,25 +340,17 @@ TEST(a_full_ring_wakes_the_loop) {
     CHECK_OK(sampler_add(f.sampler, &config, &f.session));
     CHECK_OK(sampler_enable(f.session));
     CHECK_OK(loop_add_timer(f.loop, 60000000000ULL, on_timeout, f.loop, NULL));
-    CHECK_OK(loop_run(f.loop));
-    for (size_t i = 0; i < f.session->rings.n; i++)
-        head = MAX(head, ring_head(&f.session->rings.rings[i]->ring));
-    CHECK(f.on_full > 0);
-    CHECK(head >= watermark(f.session->ring_bytes, SAMPLES_EIGHTHS));
-}
-
-static bool one_tells(const Plugged *f) {
-    uint64_t head = 0;
-
-    for (size_t i = 0; i < f->session->rings.n; i++)
-        head = MAX(head, ring_head(&f->session->rings.rings[i]->ring));
-    return head > watermark(f->session->ring_bytes, SAMPLES_EIGHTHS);
+    while ((r = loop_run(f.loop)) == 0 && !one_tells(&f) && shared_one_fills(&f))
+        CHECK_OK(sweep_all(f.sampler, UINT64_MAX, &f.heard));
+    CHECK_OK(r);
+    CHECK(one_tells(&f));
 }
 
 TEST(a_ring_that_was_swept_before_it_is_heard_starts_no_other_sweep) {
     SessionConfig config = clock_config("default", 4999);
     _cleanup_(plugged_done) Plugged f = {.keeper = calloc(1, sizeof(Keeper))};
     uint64_t began_ns = clock_monotonic_ns();
+    int r;
 
     NEED_EVENTS(f.keeper);
     CHECK_OK(make_sampler(f.keeper, &f.sampler));
@@ -352,8 +365,9 @@ TEST(a_ring_that_was_swept_before_it_is_heard_starts_no_other_sweep) {
     CHECK_OK(sampler_disable(f.session));
     CHECK_OK(sweep_all(f.sampler, UINT64_MAX, &f.heard));
     CHECK_OK(loop_add_timer(f.loop, 300000000ULL, on_timeout, f.loop, NULL));
-    CHECK_EQ(loop_run(f.loop), -ETIME);
-    CHECK_EQ(f.on_full, 0U);
+    while ((r = loop_run(f.loop)) == 0 && shared_one_fills(&f))
+        CHECK_OK(sweep_all(f.sampler, UINT64_MAX, &f.heard));
+    CHECK_EQ(r, -ETIME);
 }
 
 TEST(a_target_that_ends_does_not_spin_the_loop) {
