@@ -43,13 +43,13 @@ static int is_shown(const struct dirent *entry) {
     return entry->d_name[0] != '.';
 }
 
-TEST(no_input_at_all_is_survived) {
+TEST(empty_input_does_not_crash_the_fuzzer) {
     uint8_t nothing = 0;
 
     CHECK_EQ(LLVMFuzzerTestOneInput(&nothing, 0), 0);
 }
 
-TEST(every_file_of_the_corpus_is_survived) {
+TEST(no_file_of_the_corpus_crashes_the_fuzzer) {
     struct dirent **entries = NULL;
     char path[4096];
     int n;

@@ -65,7 +65,7 @@ static PdEnvironment *environment_of(PdReader *reader) {
 }
 
 /* Compares facts that do not change between two reads; the order of PMUs is that of a folder. */
-TEST(a_host_is_collected_byte_for_byte_as_perf_does) {
+TEST(the_features_of_a_host_equal_those_of_perf_byte_for_byte) {
     static const unsigned bits[] = {
         PD_FEATURE_HOSTNAME,     PD_FEATURE_OSRELEASE,    PD_FEATURE_ARCH,      PD_FEATURE_NRCPUS,
         PD_FEATURE_CPUDESC,      PD_FEATURE_CPUID,        PD_FEATURE_TOTAL_MEM, PD_FEATURE_CACHE,
@@ -203,7 +203,7 @@ static void check_listing(const PdEnvironment *env) {
 }
 
 /* The words are those of the perf of Linux 6.1; later ones say some things differently. */
-TEST(recordings_of_perf_are_written_back_turned_around_and_printed_as_perf_does) {
+TEST(recordings_of_perf_are_rewritten_in_both_byte_orders_and_printed_as_by_perf) {
     bool same_words = system("perf --version 2>/dev/null | grep -q ' 6\\.1\\.'") == 0;
 
     if (!have_perf())

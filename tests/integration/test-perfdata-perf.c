@@ -174,7 +174,7 @@ TEST(perf_reads_every_copy_of_every_recording_as_it_reads_the_original) {
         check_copies(i);
 }
 
-TEST(perf_finds_times_and_build_ids_in_what_was_compressed) {
+TEST(perf_finds_times_and_build_ids_in_compressed_files) {
     if (!has_perf())
         TEST_SKIP("perf and root are needed");
     CHECK(record_shape(0));
@@ -230,7 +230,7 @@ static void check_mended(const PdWriterOptions *options, unsigned tenths, uint64
     *total += did.samples;
 }
 
-TEST(perf_reads_what_was_cut_and_mended_up_to_the_cut) {
+TEST(perf_reads_a_recovered_file_up_to_the_cut) {
     PdWriterOptions folder_options = {.layout = PD_LAYOUT_DIRECTORY, .n_files = 2};
     uint64_t total = 0;
 

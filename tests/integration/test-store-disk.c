@@ -127,7 +127,7 @@ TEST(memory_is_bounded_while_the_disk_is_full) {
     CHECK_EQ(count_all(&disk.place, "default"), disk.taken);
 }
 
-TEST(a_full_disk_costs_the_oldest_first) {
+TEST(on_a_full_disk_the_oldest_segments_are_deleted_first) {
     DISK(disk, "size=4m");
     disk.place.config->min_use_bytes = 0;
     disk.place.config->keep_free_bytes = MIB;
@@ -175,11 +175,11 @@ static void run_out_of_inodes(Layout layout) {
     CHECK(count_all(&disk.place, "default") > 0);
 }
 
-TEST(a_file_system_without_inodes_costs_the_oldest_files_first) {
+TEST(without_free_inodes_the_oldest_files_are_deleted_first) {
     run_out_of_inodes(LAYOUT_FILE);
 }
 
-TEST(a_file_system_without_inodes_costs_the_oldest_folders_first) {
+TEST(without_free_inodes_the_oldest_folders_are_deleted_first) {
     run_out_of_inodes(LAYOUT_DIRECTORY);
 }
 
@@ -210,7 +210,7 @@ static bool wait_settled(const Disk *disk) {
     return is_settled(disk);
 }
 
-TEST(inodes_that_others_take_leave_a_session_its_newest_segments) {
+TEST(a_session_keeps_its_newest_segments_when_others_use_all_inodes) {
     DISK(disk, "size=64m,nr_inodes=200");
     disk.place.store->n_cpus = INODE_CPUS;
     CHECK_OK(start(&disk, LAYOUT_FILE, 3));
@@ -234,7 +234,7 @@ TEST(inodes_that_others_take_leave_a_session_its_newest_segments) {
     CHECK_EQ(store_session_counts(disk.session).error, 0);
 }
 
-TEST(a_disk_that_stays_full_does_not_hold_up_the_end) {
+TEST(a_disk_that_stays_full_does_not_delay_the_end) {
     DISK(disk, "size=1m");
     CHECK_OK(start(&disk, LAYOUT_FILE, 0));
     CHECK_OK(begin_segment(&disk.place, disk.session));
@@ -249,7 +249,7 @@ TEST(a_disk_that_stays_full_does_not_hold_up_the_end) {
     CHECK(count_all(&disk.place, "default") > 0);
 }
 
-TEST(a_session_that_starts_again_finishes_what_it_could_not) {
+TEST(a_restarted_session_finishes_its_unfinished_segment) {
     DISK(disk, "size=1m");
     CHECK_OK(start(&disk, LAYOUT_FILE, 0));
     CHECK_OK(begin_segment(&disk.place, disk.session));
@@ -264,7 +264,7 @@ TEST(a_session_that_starts_again_finishes_what_it_could_not) {
     CHECK_EQ(count_names(&disk.place, "default", ".open", NULL), 0);
 }
 
-TEST(a_disk_that_is_read_only_for_a_while_is_waited_for) {
+TEST(a_disk_that_is_read_only_for_a_while_loses_nothing) {
     DISK(disk, "size=64m");
     CHECK_OK(start(&disk, LAYOUT_FILE, 3));
     CHECK_EQ(shell("mount -o remount,ro %s", disk.place.path), 0);
@@ -312,23 +312,23 @@ static void delete_and_go_on(Layout layout, const char *command) {
              0);
 }
 
-TEST(a_deleted_file_begins_anew) {
+TEST(a_deleted_file_is_made_again) {
     delete_and_go_on(LAYOUT_FILE, "rm sessions/default/*.open");
 }
 
-TEST(a_deleted_segment_folder_begins_anew) {
+TEST(a_deleted_segment_folder_is_made_again) {
     delete_and_go_on(LAYOUT_DIRECTORY, "rm -r sessions/default/*.open");
 }
 
-TEST(a_deleted_session_is_made_anew) {
+TEST(a_deleted_session_folder_is_made_again) {
     delete_and_go_on(LAYOUT_FILE, "rm -r sessions/default");
 }
 
-TEST(a_deleted_store_is_made_anew) {
+TEST(a_deleted_store_is_made_again) {
     delete_and_go_on(LAYOUT_DIRECTORY, "rm -r sessions snapshots .lock; touch .lock");
 }
 
-TEST(a_store_whose_folder_went_as_a_whole_is_made_anew) {
+TEST(a_store_with_a_deleted_parent_folder_is_made_again) {
     _cleanup_(place_done) Place place;
     SessionConfig config = store_session("default", LAYOUT_FILE, 3);
     StoreSession *session = NULL;

@@ -22,7 +22,7 @@ static int succeed(Fixture *f, const SessionConfig *config) {
     return r;
 }
 
-TEST(rings_go_on_from_what_was_given_back) {
+TEST(rings_continue_where_the_earlier_recorder_gave_back) {
     SessionConfig config = clock_config("default", 999);
     uint64_t given_back, ids[2];
     uint32_t before;
@@ -124,7 +124,7 @@ static uint64_t last_time(Bytes bytes, const PdEvents *events) {
 
 /* The samples of the killed recorder, then those after it without the ones that were written: none
  * may be missing or doubled. The rings, which were never given back, have the truth. */
-TEST(a_killed_recorder_loses_and_doubles_nothing) {
+TEST(a_killed_recorder_loses_and_duplicates_nothing) {
     SessionConfig config = clock_config("default", 4999);
     Buffer written[HEARD_CPUS] = {};
     int ends[2], status;
@@ -176,7 +176,7 @@ TEST(a_killed_recorder_loses_and_doubles_nothing) {
     CHECK(total > 0);
 }
 
-TEST(samples_of_an_ended_process_are_taken) {
+TEST(samples_of_an_ended_process_are_taken_over) {
     pid_t child = spin_in_child();
     SessionConfig config = clock_config("default", 999);
     size_t n = 0;
@@ -203,7 +203,7 @@ TEST(samples_of_an_ended_process_are_taken) {
 }
 
 /* Everything runs on one CPU, so that bytes can be compared. */
-TEST(side_band_of_late_is_heard_again) {
+TEST(recent_side_band_is_read_again) {
     SessionConfig config = clock_config("default", 99);
     _cleanup_(buffer_done) Buffer first = {};
     cpu_set_t before, only;
@@ -237,7 +237,7 @@ TEST(side_band_of_late_is_heard_again) {
     CHECK(first.size - at >= SIDE_BAND_RING_BYTES / 4);
 }
 
-TEST(data_mappings_of_late_are_heard_again) {
+TEST(recent_data_mappings_are_read_again) {
     SessionConfig config = clock_config("stacks", 99);
     uint64_t ids[2];
     uint32_t before;
@@ -264,7 +264,7 @@ TEST(data_mappings_of_late_are_heard_again) {
     CHECK_EQ(made_count(f.keeper), before - (uint32_t)f.sampler->online.n);
 }
 
-TEST(another_rate_is_another_session) {
+TEST(a_session_with_another_rate_is_another_session) {
     SessionConfig config = clock_config("default", 99);
     uint64_t before;
     FIXTURE(f, config);
@@ -277,7 +277,7 @@ TEST(another_rate_is_another_session) {
     CHECK_EQ(made_count(f.keeper), 2 * (uint32_t)f.sampler->online.n);
 }
 
-TEST(store_key_changes_no_session) {
+TEST(a_changed_store_key_keeps_the_session) {
     SessionConfig config = clock_config("default", 99);
     FIXTURE(f, config);
 
@@ -287,7 +287,7 @@ TEST(store_key_changes_no_session) {
     CHECK(sampler_was_taken_over(f.session));
 }
 
-TEST(a_limit_that_moved_does_not_end_what_samples) {
+TEST(a_changed_rate_limit_keeps_running_events) {
     SessionConfig config = clock_config("default", 999);
     FIXTURE(f, config);
 
@@ -300,7 +300,7 @@ TEST(a_limit_that_moved_does_not_end_what_samples) {
     CHECK(sampler_was_taken_over(f.session));
 }
 
-TEST(cpus_that_are_not_wanted_any_more_are_closed) {
+TEST(events_on_cpus_that_are_no_longer_wanted_are_closed) {
     SessionConfig config = clock_config("default", 99);
     size_t n_all;
     FIXTURE(f, config);
@@ -319,7 +319,7 @@ TEST(cpus_that_are_not_wanted_any_more_are_closed) {
     CHECK_EQ(made_count(f.keeper), 2 * (uint32_t)n_all);
 }
 
-TEST(a_cpu_that_was_opened_by_half_is_opened_anew) {
+TEST(a_partly_opened_cpu_is_opened_again) {
     SessionConfig config = clock_config("default", 99);
     FIXTURE(f, config);
 
@@ -334,7 +334,7 @@ TEST(a_cpu_that_was_opened_by_half_is_opened_anew) {
         CHECK_EQ(f.session->rings.rings[i]->n_counters, (size_t)2);
 }
 
-TEST(sessions_that_are_no_more_are_closed) {
+TEST(events_of_removed_sessions_are_closed) {
     SessionConfig config = clock_config("default", 99), other = clock_config("other", 99);
     SamplerSession *two;
     FIXTURE(f, config);
@@ -346,7 +346,7 @@ TEST(sessions_that_are_no_more_are_closed) {
     CHECK_EQ(f.sampler->n_held, (size_t)0);
 }
 
-TEST(events_with_a_strange_tag_are_closed) {
+TEST(events_with_an_unknown_tag_are_closed) {
     SessionConfig config = clock_config("default", 99);
     FIXTURE(f, config);
 
@@ -356,7 +356,7 @@ TEST(events_with_a_strange_tag_are_closed) {
     CHECK_EQ(made_count(f.keeper), 2 * (uint32_t)f.sampler->online.n);
 }
 
-TEST(losses_between_samples_are_written_as_records) {
+TEST(losses_between_samples_are_records_in_the_batch) {
     SessionConfig config = clock_config("default", 4999);
     uint64_t lost = 0;
     FIXTURE(f, config);

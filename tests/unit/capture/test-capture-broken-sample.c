@@ -48,7 +48,7 @@ static void put_lost(Buffer *out) {
     buffer_zero(out, 16);
 }
 
-TEST(samples_that_were_written_for_their_event_pass) {
+TEST(samples_with_the_id_of_their_event_pass) {
     _cleanup_(pd_events_freep) PdEvents *events = NULL;
     _cleanup_(buffer_done) Buffer in = {}, out = {};
 
@@ -61,7 +61,7 @@ TEST(samples_that_were_written_for_their_event_pass) {
     CHECK(bytes_equal(buffer_bytes(&in), buffer_bytes(&out)));
 }
 
-TEST(samples_of_other_sessions_and_of_wrong_size_are_left_out) {
+TEST(samples_of_other_sessions_and_of_wrong_size_are_dropped) {
     _cleanup_(pd_events_freep) PdEvents *events = NULL;
     _cleanup_(buffer_done) Buffer in = {}, out = {}, wanted = {};
 
@@ -79,7 +79,7 @@ TEST(samples_of_other_sessions_and_of_wrong_size_are_left_out) {
     CHECK(bytes_equal(buffer_bytes(&wanted), buffer_bytes(&out)));
 }
 
-TEST(bytes_that_are_no_record_end_it) {
+TEST(malformed_records_end_the_check) {
     _cleanup_(pd_events_freep) PdEvents *events = NULL;
     _cleanup_(buffer_done) Buffer in = {}, out = {};
     size_t whole;
@@ -92,7 +92,7 @@ TEST(bytes_that_are_no_record_end_it) {
     CHECK_EQ(out.size, whole);
 }
 
-TEST(only_events_that_the_kernel_counts_are_in_doubt) {
+TEST(only_software_events_of_the_kernel_are_checked) {
     /* clang-format off */
     static const struct { uint32_t type; uint64_t config; bool due; } rows[] = {
         { PERF_TYPE_SOFTWARE,   PERF_COUNT_SW_CPU_CLOCK,        false },

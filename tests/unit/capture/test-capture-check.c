@@ -101,7 +101,7 @@ TEST(events_that_the_host_cannot_record_are_refused) {
     CHECK_EQ(made_count(keeper), 0U);
 }
 
-TEST(a_key_that_fits_no_host_is_reported_and_what_comes_and_goes_is_not_wrong) {
+TEST(a_key_wrong_on_any_host_is_reported_and_a_missing_target_is_not) {
     _cleanup_free_ Keeper *keeper = calloc(1, sizeof(Keeper));
     SessionConfig config = clock_config("one", 99);
     Report report;
@@ -134,7 +134,7 @@ TEST(a_key_that_fits_no_host_is_reported_and_what_comes_and_goes_is_not_wrong) {
     CHECK_EQ(made_count(keeper), 0U);
 }
 
-TEST(check_that_times_out_counts_as_not_checked) {
+TEST(a_check_that_times_out_counts_as_not_checked) {
     _cleanup_free_ Keeper *keeper = calloc(1, sizeof(Keeper));
     SessionConfig config = clock_config("one", 99);
     Report report;
@@ -164,7 +164,7 @@ static int note_group(const KeeperEvent *event) {
 }
 
 /* A container that has a part of the tree at its mount, where samples have whole paths. */
-TEST(a_control_group_below_the_mount_is_found_by_its_whole_path_and_by_the_one_below) {
+TEST(a_control_group_is_found_by_its_whole_path_and_by_its_path_below_the_mount) {
     static const struct {
         const char *cgroup, *tried;
     } rows[] = {{"payload/system.slice/shop.service", "system.slice/shop.service"},

@@ -10,14 +10,14 @@ static bool reads_as(const char *text, const unsigned *cpus, size_t n) {
     return cpu_list_parse(text, &list) == 0 && cpu_list_equal(&list, &expected);
 }
 
-TEST(lists_read_as_the_kernel_writes_them) {
+TEST(lists_of_the_kernel_are_parsed) {
     CHECK(reads_as("", NULL, 0));
     CHECK(reads_as("0", (unsigned[]){0}, 1));
     CHECK(reads_as("0-3,8", (unsigned[]){0, 1, 2, 3, 8}, 5));
     CHECK(reads_as("8191", (unsigned[]){8191}, 1));
 }
 
-TEST(untidy_lists_become_tidy) {
+TEST(unsorted_lists_with_duplicates_are_normalised) {
     CHECK(reads_as("8,0-2,1-3,8", (unsigned[]){0, 1, 2, 3, 8}, 5));
 }
 
@@ -32,7 +32,7 @@ TEST(invalid_list_is_refused) {
     }
 }
 
-TEST(numbers_that_no_cpu_has_are_refused) {
+TEST(impossible_cpu_numbers_are_refused) {
     CpuList list = {};
 
     CHECK_EQ(cpu_list_parse("8192", &list), -ERANGE);

@@ -24,7 +24,7 @@ static int settle(const char *text, const EventPolicy *policy, PdAttr *ret, size
     return list->n > n ? -E2BIG : event_attrs_settle(list, policy, ret, &bad, error, sizeof(error));
 }
 
-TEST(every_sample_has_what_a_recorder_needs) {
+TEST(every_sample_has_the_fields_that_profd_needs) {
     EventPolicy policy = {.frequency_hz = 99, .watermark_bytes = 131072};
     uint64_t needed = PD_SAMPLE_IDENTIFIER | PD_SAMPLE_IP | PD_SAMPLE_TID | PD_SAMPLE_TIME |
                       PD_SAMPLE_CPU | PD_SAMPLE_CGROUP;
@@ -42,7 +42,7 @@ TEST(every_sample_has_what_a_recorder_needs) {
     CHECK_EQ(a.sample_type, needed);
 }
 
-TEST(an_attr_is_no_larger_than_what_it_holds) {
+TEST(an_attr_is_no_larger_than_its_last_field_that_is_set) {
     EventPolicy policy = {.frequency_hz = 99};
     PdAttr a;
 
@@ -54,7 +54,7 @@ TEST(an_attr_is_no_larger_than_what_it_holds) {
     CHECK_EQ(pd_attr_size_needed(&a), 136);
 }
 
-TEST(no_rate_is_above_that_of_the_kernel) {
+TEST(no_rate_is_above_the_limit_of_the_kernel) {
     EventPolicy policy = {.frequency_hz = 4000, .max_frequency_hz = 1000};
     PdAttr a;
 
@@ -66,7 +66,7 @@ TEST(no_rate_is_above_that_of_the_kernel) {
     CHECK_EQ(a.sample_period, 20000);
 }
 
-TEST(the_idle_task_is_left_out_of_clocks_alone) {
+TEST(only_clocks_exclude_the_idle_task) {
     EventPolicy policy = {.frequency_hz = 99, .exclude_idle = true};
     PdAttr attrs[4];
 
@@ -89,7 +89,7 @@ TEST(an_event_that_would_count_nothing_is_refused) {
     CHECK_OK(settle("cycles:h", &policy, &a, 1));
 }
 
-TEST(stacks_have_the_size_of_the_session_or_their_own) {
+TEST(stacks_have_the_size_of_the_session_or_of_the_event) {
     EventPolicy policy = {
         .frequency_hz = 99, .call_graph = EVENT_CALL_GRAPH_DWARF, .stack_bytes = 4000};
     PdAttr a;
@@ -128,7 +128,7 @@ TEST(only_the_leader_of_a_read_group_samples) {
     CHECK(!(attrs[1].flags & PD_ATTR_FREQ));
 }
 
-TEST(old_kernels_are_not_asked_for_what_they_lack) {
+TEST(attrs_for_old_kernels_omit_newer_features) {
     EventPolicy policy = {.frequency_hz = 99, .no_lost = true, .no_cgroup = true};
     PdAttr a;
 
@@ -148,7 +148,7 @@ static void give_up(PdAttr *a, const EventPolicy *policy, int with, Buffer *told
     buffer_append(told, "", 1);
 }
 
-TEST(error_decides_which_setting_is_given_up) {
+TEST(the_error_decides_which_setting_is_given_up) {
     /* clang-format off */
     static const struct { const char *text; int error; const char *told; } rows[] = {
         { "cycles",             -ENOENT,     "CPU cycles, for cpu-clock; " },
@@ -180,7 +180,7 @@ TEST(error_decides_which_setting_is_given_up) {
     }
 }
 
-TEST(cycles_become_a_clock_that_leaves_out_the_idle_task) {
+TEST(cycles_become_a_clock_that_excludes_the_idle_task) {
     EventPolicy policy = {.frequency_hz = 99, .exclude_idle = true};
     _cleanup_(buffer_done) Buffer name = {};
     const char *what;
@@ -197,7 +197,7 @@ TEST(cycles_become_a_clock_that_leaves_out_the_idle_task) {
     CHECK_STREQ((const char *)name.data, "cpu-clock:u");
 }
 
-TEST(without_rights_for_the_kernel_user_code_is_left) {
+TEST(without_rights_for_the_kernel_only_user_code_is_sampled) {
     EventPolicy policy = {.frequency_hz = 99};
     const char *what;
     PdAttr a;

@@ -75,7 +75,7 @@ static const struct { const char *text; uint32_t type; uint64_t config; } names[
 };
 /* clang-format on */
 
-TEST(names_of_every_machine_have_type_and_config) {
+TEST(names_of_generic_events_have_type_and_config) {
     _cleanup_(made_host_done) MadeHost m = {};
 
     CHECK_OK(made_host_init(&m));
@@ -104,7 +104,7 @@ TEST(a_breakpoint_has_address_length_and_access) {
     CHECK_STREQ(s->name, "mem:0x1000/8:rw:u");
 }
 
-TEST(a_breakpoint_on_code_is_as_long_as_a_word) {
+TEST(a_breakpoint_on_code_has_the_length_of_a_word) {
     PARSE_ONE("mem:4096:x");
 
     CHECK_EQ(s->config1, 4096);
@@ -112,7 +112,7 @@ TEST(a_breakpoint_on_code_is_as_long_as_a_word) {
     CHECK_EQ(s->bp_type, 4);
 }
 
-TEST(terms_of_a_pmu_go_where_its_format_says) {
+TEST(terms_of_a_pmu_set_the_bits_of_its_format) {
     PARSE_ONE("cpu/event=0x3cd,umask=0x1,edge,ldlat=30,offcore_rsp=0xffffffffffffffff,snoop=5/pp");
 
     CHECK_STREQ(s->pmu, "cpu");
@@ -125,7 +125,7 @@ TEST(terms_of_a_pmu_go_where_its_format_says) {
     CHECK(s->flags & PD_ATTR_EXCLUDE_GUEST);
 }
 
-TEST(an_event_of_sysfs_brings_its_terms) {
+TEST(an_event_of_sysfs_sets_its_terms) {
     PARSE_ONE("cpu/mem-loads,name=loads/P");
 
     CHECK_EQ(s->config, 0x1cd);
@@ -134,7 +134,7 @@ TEST(an_event_of_sysfs_brings_its_terms) {
     CHECK(s->precise_is_most);
 }
 
-TEST(an_event_of_sysfs_is_known_without_its_pmu) {
+TEST(an_event_of_sysfs_is_found_without_its_pmu) {
     PARSE_ONE("cycles-ct:k");
 
     CHECK_STREQ(s->pmu, "cpu");
@@ -143,13 +143,13 @@ TEST(an_event_of_sysfs_is_known_without_its_pmu) {
     CHECK_STREQ(s->name, "cycles-ct:k");
 }
 
-TEST(a_value_left_open_is_given_by_another_term) {
+TEST(an_open_value_is_set_by_another_term) {
     PARSE_ONE("hv_24x7/PM_X,core=7/");
 
     CHECK_EQ(s->config, 1 | 7 << 16);
 }
 
-TEST(a_raw_config_may_stand_among_the_terms) {
+TEST(a_raw_config_may_be_among_the_terms) {
     PARSE_ONE("cpu/r1a8,config1=0x7/");
 
     CHECK_EQ(s->config, 0x1a8);
@@ -164,7 +164,7 @@ TEST(a_name_may_be_quoted) {
     CHECK(s->flags & PD_ATTR_EXCLUDE_KERNEL);
 }
 
-TEST(terms_of_every_event_are_known) {
+TEST(terms_that_every_event_has_are_parsed) {
     PARSE_ONE("cycles/freq=50,call-graph=dwarf,stack-size=1001,max-stack=30,no-inherit,time=1/");
 
     CHECK_EQ(s->frequency_hz, 50);
@@ -174,7 +174,7 @@ TEST(terms_of_every_event_are_known) {
     CHECK(s->no_inherit);
 }
 
-TEST(a_prefix_means_all_pmus_that_begin_so) {
+TEST(a_prefix_matches_all_pmus_that_begin_with_it) {
     _cleanup_(made_host_done) MadeHost m = {};
 
     CHECK_OK(made_host_init(&m));
@@ -323,7 +323,7 @@ TEST(error_is_one_sentence) {
     }
 }
 
-TEST(names_of_vendors_are_looked_up) {
+TEST(names_from_vendor_manuals_are_looked_up) {
     _cleanup_(made_host_done) MadeHost m = {};
     _cleanup_(event_list_freep) EventList *list = NULL;
 
@@ -412,7 +412,7 @@ static int hear_bad(void *userdata, int r, const char *sentence) {
     return 0;
 }
 
-TEST(a_bad_event_is_left_out_and_the_others_are_parsed) {
+TEST(a_bad_event_is_skipped_and_the_others_are_parsed) {
     /* clang-format off */
     static const struct { const char *text, *wanted, *bad; } rows[] = {
         { "cs,cycels,faults",                         "cs faults ",       "cycels "           },
@@ -469,7 +469,7 @@ TEST(a_group_is_removed_as_a_whole) {
     CHECK_EQ(list->specs[1].leader, 0);
 }
 
-TEST(an_event_of_a_module_that_is_not_loaded_is_not_called_wrong) {
+TEST(an_event_of_an_unloaded_module_is_not_called_wrong) {
     _cleanup_(made_host_done) MadeHost m = {};
     _cleanup_(event_list_freep) EventList *list = NULL;
     char modules[128];
@@ -499,7 +499,7 @@ static int no_tracefs(void *userdata _unused_, const char *path _unused_, int *r
     return -ENOENT;
 }
 
-TEST(without_tracefs_nobody_knows_whether_there_is_a_tracepoint) {
+TEST(without_tracefs_an_unknown_name_may_be_a_tracepoint) {
     _cleanup_(event_list_freep) EventList *list = NULL;
     EventHost host = {.sysfs = "/nowhere", .open_tracefs = no_tracefs};
 
@@ -509,7 +509,7 @@ TEST(without_tracefs_nobody_knows_whether_there_is_a_tracepoint) {
     CHECK(strstr(error, "did you mean 'cpu-clock'"));
 }
 
-TEST(auto_is_cycles_until_it_is_known_that_nothing_counts_them) {
+TEST(auto_is_cycles_unless_the_machine_has_no_counter) {
     static const char *const rows[][2] = {{"auto", "cycles"},
                                           {"auto:u", "cycles:u"},
                                           {"auto:ppu", "cycles:ppu"},

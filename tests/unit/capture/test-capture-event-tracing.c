@@ -17,7 +17,7 @@ static int build(const char *text, Buffer *out) {
     return r < 0 ? r : event_tracing(list, &m.host, out);
 }
 
-TEST(no_tracepoint_makes_no_tracing_data) {
+TEST(without_a_tracepoint_there_is_no_tracing_data) {
     _cleanup_(buffer_done) Buffer out = {};
 
     CHECK_OK(build("cycles,cs", &out));
@@ -36,7 +36,7 @@ TEST(tracepoints_are_named_by_the_tracing_data) {
     CHECK_STREQ(pd_tracing_name(tracing, 1), "ftrace:function");
 }
 
-TEST(raw_data_can_be_taken_apart_by_it) {
+TEST(raw_data_can_be_decoded_with_the_tracing_data) {
     _cleanup_(pd_tracing_freep) PdTracing *tracing = NULL;
     _cleanup_(buffer_done) Buffer out = {}, text = {};
     const uint32_t raw[] = {0, 0, 77};
@@ -52,7 +52,7 @@ TEST(raw_data_can_be_taken_apart_by_it) {
     CHECK(strstr((const char *)text.data, "pid 77"));
 }
 
-TEST(a_tracepoint_that_goes_leaves_nothing_half_written) {
+TEST(a_vanished_tracepoint_leaves_no_partial_tracing_data) {
     _cleanup_(event_list_freep) EventList *list = NULL;
     _cleanup_(made_host_done) MadeHost m = {};
     _cleanup_(buffer_done) Buffer out = {};

@@ -157,7 +157,7 @@ TEST(user_who_may_record_cpus_follows_no_processes) {
     CHECK_EQ(sampler_degraded(f.session), 0U);
 }
 
-TEST(session_of_another_target_is_not_followed) {
+TEST(a_session_with_another_target_follows_no_processes) {
     SessionConfig config = clock_config("default", 999);
     Births births = {};
     _cleanup_(end_childp) pid_t child = spin_in_child();
@@ -172,7 +172,7 @@ TEST(session_of_another_target_is_not_followed) {
     CHECK(counters_of(&f.sampler->side_band, child) > 0);
 }
 
-TEST(samples_of_all_have_the_ids_of_the_first) {
+TEST(samples_of_all_processes_have_the_ids_of_the_first) {
     SessionConfig config = clock_config("default", 999);
     Births births = {};
     _cleanup_(end_childp) pid_t child = spin_in_child();
@@ -198,7 +198,7 @@ TEST(samples_of_all_have_the_ids_of_the_first) {
     CHECK(n_samples > 5);
 }
 
-TEST(samples_wait_until_they_are_let_go) {
+TEST(samples_of_a_process_begin_when_it_is_released) {
     SessionConfig config = clock_config("default", 999);
     _cleanup_(end_childp) pid_t child = spin_in_child();
     uint32_t pid = (uint32_t)child;
@@ -242,7 +242,7 @@ TEST(samples_of_a_child_begin_when_its_parent_is_gone) {
     close(to_parent[1]);
 }
 
-TEST(process_with_inherited_events_gets_no_others) {
+TEST(a_process_with_inherited_events_gets_no_others) {
     SessionConfig config = clock_config("default", 999);
     Births births = {};
     _cleanup_(end_childp) pid_t child = spin_in_child();
@@ -261,7 +261,7 @@ TEST(process_with_inherited_events_gets_no_others) {
     CHECK_EQ(counters_of(&f.session->rings, child), f.session->rings.n);
 }
 
-TEST(events_are_closed_when_nobody_has_them_any_more) {
+TEST(events_are_closed_when_no_process_has_them_any_more) {
     SessionConfig config = clock_config("default", 999);
     Births births = {};
     int to_parent[2];
@@ -296,7 +296,7 @@ static int count_calls(void *userdata) {
     return 0;
 }
 
-TEST(session_that_comes_later_follows_all_anew) {
+TEST(a_later_session_follows_all_processes_again) {
     SessionConfig config = clock_config("default", 999), later = clock_config("later", 99);
     Births births = {};
     unsigned n_wanted = 0;
@@ -320,7 +320,7 @@ TEST(session_that_comes_later_follows_all_anew) {
     CHECK_EQ(births.n_joined, 0U);
 }
 
-TEST(data_mappings_are_followed_too_while_a_session_takes_stacks) {
+TEST(data_mappings_are_followed_too_while_a_session_samples_stacks) {
     SessionConfig config = clock_config("default", 99), stacks = clock_config("stacks", 99);
     Births births = {};
     unsigned n_wanted = 0;
@@ -348,7 +348,7 @@ TEST(data_mappings_are_followed_too_while_a_session_takes_stacks) {
     CHECK_EQ(made_count(f.keeper), n_before);
 }
 
-TEST(next_recorder_opens_nothing_twice) {
+TEST(the_next_recorder_opens_nothing_twice) {
     SessionConfig config = clock_config("default", 999);
     Births births = {};
     _cleanup_(end_childp) pid_t child = spin_in_child();
@@ -370,7 +370,7 @@ TEST(next_recorder_opens_nothing_twice) {
     CHECK_EQ(counters_of(&f.session->rings, child), f.session->rings.n);
 }
 
-TEST(process_that_may_not_be_inspected_is_skipped) {
+TEST(a_process_that_may_not_be_inspected_is_skipped) {
     SessionConfig config = clock_config("default", 999);
     Births births = {};
     _cleanup_(end_childp) pid_t child = spin_in_child();
@@ -385,7 +385,7 @@ TEST(process_that_may_not_be_inspected_is_skipped) {
     CHECK_EQ(sampler_degraded(f.session), (unsigned)DEGRADED_OWN_PROCESSES);
 }
 
-TEST(want_of_memory_ends_a_look_and_leaves_no_event) {
+TEST(out_of_memory_leaves_no_event_of_a_process_open) {
     SessionConfig config = clock_config("default", 999);
     Births births = {};
     _cleanup_(end_childp) pid_t child = spin_in_child();
@@ -403,7 +403,7 @@ TEST(want_of_memory_ends_a_look_and_leaves_no_event) {
     CHECK_EQ(counters_of(&f.session->rings, child), f.session->rings.n);
 }
 
-TEST(too_few_descriptors_leave_some_out) {
+TEST(too_few_descriptors_skip_some_processes) {
     SessionConfig config = clock_config("default", 999);
     Births births = {};
     _cleanup_(end_childp) pid_t child = spin_in_child();

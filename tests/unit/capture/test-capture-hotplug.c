@@ -87,7 +87,7 @@ static bool cpu_1_samples(Plugged *f) {
     return f->heard.samples[0][1].size >= 500;
 }
 
-TEST(a_cpu_that_goes_is_drained_and_comes_back_sampling) {
+TEST(a_cpu_that_goes_offline_is_drained_and_sampled_when_it_is_back) {
     SessionConfig config = clock_config("default", 999);
     unsigned generation;
     size_t n, before;
@@ -166,7 +166,7 @@ static int on_timeout(void *userdata) {
     return -ETIME;
 }
 
-TEST(a_cpu_that_was_away_for_a_moment_is_opened_anew) {
+TEST(a_cpu_that_was_offline_for_a_moment_is_opened_again) {
     SessionConfig config = clock_config("default", 999);
     uint64_t before;
     size_t n;
@@ -233,7 +233,7 @@ TEST(rings_of_an_offline_cpu_are_drained_after_a_crash) {
     CHECK_EQ(sampler_n_cpus(f.session), n);
 }
 
-TEST(a_cpu_that_was_away_between_two_recorders_is_opened_anew) {
+TEST(a_cpu_that_was_offline_between_two_recorders_is_opened_again) {
     SessionConfig config = clock_config("default", 999);
     size_t held;
     PLUGGED(f, config);
@@ -262,7 +262,7 @@ static int refuse_cpu_1(const KeeperEvent *event) {
     return event->cpu == 1 ? -ENODEV : 0;
 }
 
-TEST(a_cpu_that_leaves_while_it_is_opened_is_no_failure) {
+TEST(a_cpu_that_goes_offline_while_it_is_opened_is_no_failure) {
     SessionConfig config = clock_config("default", 99);
     size_t n;
     PLUGGED(f, config);
@@ -285,7 +285,7 @@ static int refuse_side_band_of_cpu_1(const KeeperEvent *event) {
     return event->cpu == 1 && event->ring_bytes == SIDE_BAND_RING_BYTES ? -EMFILE : 0;
 }
 
-TEST(a_cpu_that_cannot_be_opened_again_ends_nothing) {
+TEST(a_cpu_that_cannot_be_opened_again_stops_no_other) {
     SessionConfig config = clock_config("default", 999);
     size_t n;
     PLUGGED(f, config);
@@ -346,7 +346,7 @@ TEST(a_full_ring_wakes_the_loop) {
     CHECK(one_tells(&f));
 }
 
-TEST(a_ring_that_was_swept_before_it_is_heard_starts_no_other_sweep) {
+TEST(a_ring_that_was_just_swept_starts_no_other_sweep) {
     SessionConfig config = clock_config("default", 4999);
     _cleanup_(plugged_done) Plugged f = {.keeper = calloc(1, sizeof(Keeper))};
     uint64_t began_ns = clock_monotonic_ns();
@@ -370,7 +370,7 @@ TEST(a_ring_that_was_swept_before_it_is_heard_starts_no_other_sweep) {
     CHECK_EQ(r, -ETIME);
 }
 
-TEST(a_target_that_ends_does_not_spin_the_loop) {
+TEST(a_target_that_ends_does_not_wake_the_loop_for_ever) {
     pid_t child = spin_in_child();
     SessionConfig config = clock_config("default", 999);
     unsigned i;

@@ -127,7 +127,7 @@ static uint32_t count_open(Keeper *keeper) {
         TEST_SKIP("perf events refused by the kernel: %s", strerror(-r));                          \
     CHECK_OK(r)
 
-TEST(the_keeper_opens_what_a_session_needs) {
+TEST(the_keeper_opens_the_events_of_a_session) {
     SERVED(s);
 
     CHECK_EQ(sampler_degraded(s.session), 0U);
@@ -139,7 +139,7 @@ TEST(the_keeper_opens_what_a_session_needs) {
     CHECK_EQ(count_open(s.keeper), (uint32_t)s.sampler->online.n);
 }
 
-TEST(groups_and_several_events_go_through_it) {
+TEST(groups_and_several_events_are_opened_through_the_keeper) {
     SERVED(s);
 
     s.session = sampler_remove(s.session);
@@ -150,7 +150,7 @@ TEST(groups_and_several_events_go_through_it) {
     CHECK(takes_samples(&s));
 }
 
-TEST(the_next_recorder_finds_what_the_last_one_left) {
+TEST(the_next_recorder_finds_the_events_of_the_previous_one) {
     uint64_t id, position;
     SERVED(s);
 
@@ -170,7 +170,7 @@ TEST(the_next_recorder_finds_what_the_last_one_left) {
     CHECK_EQ(count_open(s.keeper), 2 * (uint32_t)s.sampler->online.n);
 }
 
-TEST(tracepoints_come_through_it_too) {
+TEST(tracepoints_are_read_through_the_keeper) {
     SERVED(s);
 
     if (access("/sys/kernel/tracing/events/sched/sched_switch/id", R_OK) < 0)

@@ -11,7 +11,7 @@
 #define K 1024ULL
 #define M (1024ULL * K)
 
-TEST(the_lowest_limit_on_the_rate_holds) {
+TEST(the_lowest_of_several_rate_limits_holds) {
     CHECK_EQ(limit_frequency(99, 0, 0), 99ULL);
     CHECK_EQ(limit_frequency(999, 500, 100000), 500ULL);
     CHECK_EQ(limit_frequency(999, 5000, 400), 400ULL);
@@ -26,13 +26,13 @@ TEST(rings_are_halved_until_all_fit) {
     CHECK_EQ(limit_ring_bytes(500 * K, 1, 64 * M), 256 * K);
 }
 
-TEST(rings_have_eight_pages_whatever_is_left) {
+TEST(rings_have_at_least_eight_pages) {
     CHECK_EQ(limit_ring_bytes(512 * K, 2, 0), limit_ring_bytes_min());
     CHECK_EQ(limit_ring_bytes(0, 0, 64 * M), limit_ring_bytes_min());
     CHECK_EQ(limit_ring_bytes(UINT64_MAX, 1, UINT64_MAX), 256 * M);
 }
 
-TEST(a_ring_for_an_amount_is_the_next_power_of_two) {
+TEST(the_size_of_a_ring_is_rounded_up_to_a_power_of_two) {
     CHECK_EQ(limit_ring_bytes_for(0), limit_ring_bytes_min());
     CHECK_EQ(limit_ring_bytes_for(512 * K), 512 * K);
     CHECK_EQ(limit_ring_bytes_for(512 * K + 1), 1024 * K);
@@ -49,7 +49,7 @@ TEST(rate_limit_of_the_kernel_is_read) {
     CHECK(limit_sample_rate() > 0);
 }
 
-TEST(descriptors_are_counted_before_they_are_opened) {
+TEST(descriptors_are_checked_before_events_are_opened) {
     struct rlimit limit, small;
     uint64_t most = 0;
 
@@ -65,7 +65,7 @@ TEST(descriptors_are_counted_before_they_are_opened) {
     CHECK_OK(setrlimit(RLIMIT_NOFILE, &limit));
 }
 
-TEST(a_failure_comes_back_as_it_came) {
+TEST(a_failure_is_returned_with_its_errno) {
     CHECK_EQ(limit_log_open_failure(-EACCES, "default", "cycles", 0), -EACCES);
     CHECK_EQ(limit_log_open_failure(-EXDEV, NULL, "dummy", 3), -EXDEV);
 }

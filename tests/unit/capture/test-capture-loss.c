@@ -36,7 +36,7 @@ static void noticed_done(Made *f) {
         .set = &f.set, .counters = f.counters, .n_counters = 2                                     \
     }
 
-TEST(time_held_back_is_summed_event_by_event) {
+TEST(throttled_time_is_summed_for_each_event) {
     MADE(f);
 
     put_throttle(&f.records, false, 1000, 7);
@@ -50,7 +50,7 @@ TEST(time_held_back_is_summed_event_by_event) {
     CHECK(f.set.counts.throttled_at_ns > 0);
 }
 
-TEST(an_event_may_stay_held_back_over_batches) {
+TEST(an_event_may_stay_throttled_over_batches) {
     MADE(f);
 
     put_throttle(&f.records, false, 1000, 7);
@@ -63,7 +63,7 @@ TEST(an_event_may_stay_held_back_over_batches) {
     CHECK_EQ(f.set.counts.throttled_ns, 2000ULL);
 }
 
-TEST(an_end_without_a_beginning_counts_nothing) {
+TEST(an_unthrottle_without_a_throttle_counts_nothing) {
     MADE(f);
 
     put_throttle(&f.records, true, 1000, 7);
@@ -75,7 +75,7 @@ TEST(an_end_without_a_beginning_counts_nothing) {
     CHECK_EQ(f.set.counts.throttles, 1ULL);
 }
 
-TEST(records_of_loss_count_where_read_tells_too_much) {
+TEST(lost_records_are_counted_where_read_includes_older_losses) {
     MADE(f);
 
     put_words(&f.records, PD_RECORD_LOST, (uint64_t[]){9, 5}, 2);
@@ -94,7 +94,7 @@ static Bytes words(const uint64_t *w, size_t n) {
     return (Bytes){.data = (const uint8_t *)w, .size = n * sizeof(*w)};
 }
 
-TEST(every_shape_of_read_is_understood) {
+TEST(every_read_format_is_parsed) {
     enum { TIMES = PD_FORMAT_TOTAL_TIME_ENABLED | PD_FORMAT_TOTAL_TIME_RUNNING };
     enum { ID = PD_FORMAT_ID, LOST = PD_FORMAT_LOST, GROUP = PD_FORMAT_GROUP };
     uint64_t lost = 0;
@@ -123,7 +123,7 @@ TEST(read_without_loss_figures_changes_nothing) {
     CHECK_EQ(lost, 42ULL);
 }
 
-TEST(tags_come_back_as_they_were) {
+TEST(tags_are_read_back_as_written) {
     Tag tag = {.kind = TAG_SAMPLES, .event = 3, .cpu = 17, .identity = 0x123456789abcdefULL}, back;
     uint8_t bytes[KEEPER_TAG_SIZE];
 
@@ -137,7 +137,7 @@ TEST(tags_come_back_as_they_were) {
     CHECK_STREQ(back.name, "default");
 }
 
-TEST(tags_of_others_are_not_ours) {
+TEST(tags_of_other_programs_are_refused) {
     uint8_t bytes[KEEPER_TAG_SIZE] = {};
     Tag tag = {.kind = TAG_SIDE_BAND}, back;
 

@@ -89,7 +89,7 @@ TEST(sessions_with_stacks_leave_memory_to_others) {
     }
 }
 
-TEST(a_session_without_stacks_takes_its_buffers_as_long_as_there_are_any) {
+TEST(a_session_without_stacks_may_use_all_buffers_that_are_left) {
     PlanEvent event = clock_at(99, 0, false);
 
     CHECK_EQ(plan_rings(&event, 2, 1 * M).bytes, 512 * K);
@@ -98,7 +98,7 @@ TEST(a_session_without_stacks_takes_its_buffers_as_long_as_there_are_any) {
     CHECK_EQ(plan_rings(&event, 2, 1 * G).bytes, 512 * K);
 }
 
-TEST(stacks_that_are_stored_keep_their_size_in_rings_that_grow) {
+TEST(stored_stacks_keep_their_size_and_rings_grow) {
     PlanEvent event = clock_at(99, 16 * K, false);
     RingPlan rings = plan_rings(&event, 2, 94 * M);
 

@@ -62,7 +62,7 @@ static bool is_numbered(Bytes records, uint64_t *next) {
     return true;
 }
 
-TEST(slices_of_any_limit_give_every_record_once) {
+TEST(slices_of_any_size_return_every_record_once) {
     static const uint64_t limits[] = {1, 40, 48, 100, 1000, UINT64_MAX};
 
     for (size_t k = 0; k < ARRAY_SIZE(limits); k++) {

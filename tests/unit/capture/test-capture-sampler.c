@@ -45,7 +45,7 @@ TEST(every_cpu_is_sampled) {
 
 /* -- sessions -- */
 
-TEST(sessions_stand_side_by_side) {
+TEST(several_sessions_sample_side_by_side) {
     SessionConfig config = clock_config("one", 499), other = clock_config("two", 999);
     SamplerSession *two;
     FIXTURE(f, config);
@@ -72,7 +72,7 @@ TEST(sessions_stand_side_by_side) {
     CHECK_EQ(made_count(f.keeper), (uint32_t)f.sampler->online.n);
 }
 
-TEST(a_session_may_go_in_the_midst_of_a_sweep) {
+TEST(a_session_may_be_closed_during_a_sweep) {
     SessionConfig config = clock_config("one", 4999);
     SamplerSinks sinks;
     FIXTURE(f, config);
@@ -86,7 +86,7 @@ TEST(a_session_may_go_in_the_midst_of_a_sweep) {
     CHECK_EQ(sampler_sweep(f.sampler, 1, &sinks), 1);
 }
 
-TEST(a_session_that_fails_leaves_nothing_and_touches_no_other) {
+TEST(a_session_that_fails_leaves_no_event_and_disturbs_no_other) {
     SessionConfig config = clock_config("one", 499), other = clock_config("two", 499);
     SamplerSession *two = NULL;
     uint32_t before;
@@ -215,7 +215,7 @@ TEST(sessions_are_swept_while_another_is_opened_and_closed) {
     CHECK_EQ(made_count(f.keeper), before);
 }
 
-TEST(an_opening_that_fails_or_that_nobody_wants_any_more_leaves_nothing) {
+TEST(an_opening_that_fails_or_is_cancelled_leaves_no_event) {
     SessionConfig config = clock_config("one", 499), other = clock_config("two", 499);
     SamplerOpening *opening = NULL;
     SamplerSession *two = NULL;
@@ -244,7 +244,7 @@ TEST(an_opening_that_fails_or_that_nobody_wants_any_more_leaves_nothing) {
 }
 
 /* profd stops, or the session is stopped, before the main thread hears of the failure. */
-TEST(an_opening_that_failed_can_be_cancelled_before_its_end_is_known) {
+TEST(a_failed_opening_can_be_cancelled_before_its_result_is_read) {
     SessionConfig config = clock_config("one", 499), other = clock_config("two", 499);
     SamplerOpening *opening = NULL;
     Aside aside = {};
@@ -282,7 +282,7 @@ static void remove_groups(Groups *groups) {
     (void)rmdir(groups->outer);
 }
 
-TEST(a_control_group_is_heard_of_when_it_is_made_and_when_it_is_removed) {
+TEST(a_control_group_is_noticed_when_it_is_made_and_when_it_is_removed) {
     _cleanup_(remove_groups) Groups groups = {};
     _cleanup_(loop_freep) Loop *loop = NULL;
     SessionConfig config = clock_config("one", 99);
@@ -314,7 +314,7 @@ TEST(a_control_group_is_heard_of_when_it_is_made_and_when_it_is_removed) {
     CHECK(session_lacks_group(f.session));
 }
 
-TEST(a_list_of_cpus_is_kept_to) {
+TEST(only_the_listed_cpus_are_sampled) {
     SessionConfig config = clock_config("one", 499);
     FIXTURE(f, config);
 
@@ -331,7 +331,7 @@ static int refuse_cycles(const KeeperEvent *event) {
     return load_u32(event->attr, false) == PD_TYPE_HARDWARE ? -ENOENT : 0;
 }
 
-TEST(cycles_become_the_clock_where_nothing_counts_them) {
+TEST(cycles_become_the_clock_without_a_counter) {
     SessionConfig config = clock_config("one", 99);
     FIXTURE(f, config);
 
@@ -344,7 +344,7 @@ TEST(cycles_become_the_clock_where_nothing_counts_them) {
     CHECK_STREQ(pd_events_at(sampler_events(f.session), 0)->name, "cpu-clock");
 }
 
-TEST(auto_is_the_clock_where_nothing_counts_cycles_and_that_is_no_fault) {
+TEST(auto_is_the_clock_without_a_counter_and_the_session_is_not_degraded) {
     SessionConfig config = clock_config("one", 99);
     FIXTURE(f, config);
 
@@ -357,7 +357,7 @@ TEST(auto_is_the_clock_where_nothing_counts_cycles_and_that_is_no_fault) {
     CHECK_EQ(sampler_notes(f.session)->n, 0);
 }
 
-TEST(events_that_cannot_be_opened_are_left_out_and_noted) {
+TEST(events_that_cannot_be_opened_are_skipped_and_noted) {
     SessionConfig config = clock_config("one", 99);
     const PlanNotes *notes;
     FIXTURE(f, config);
@@ -379,7 +379,7 @@ TEST(events_that_cannot_be_opened_are_left_out_and_noted) {
     CHECK(wait_for_bytes(f.session, 500));
 }
 
-TEST(the_default_session_alone_records_its_default_event_when_no_event_is_left) {
+TEST(only_the_default_session_falls_back_to_its_default_event) {
     SessionConfig config = clock_config("one", 99);
     SamplerSession *session = NULL;
     FIXTURE(f, config);
@@ -399,7 +399,7 @@ TEST(the_default_session_alone_records_its_default_event_when_no_event_is_left) 
     CHECK_EQ(sampler_add(f.sampler, &config, &session), -ESRCH);
 }
 
-TEST(a_session_that_somebody_starts_has_all_of_its_events_or_none) {
+TEST(a_session_that_a_user_starts_has_all_of_its_events_or_fails) {
     SessionConfig config = clock_config("one", 99);
     SamplerSession *session = NULL;
     char error[512] = "";
@@ -424,7 +424,7 @@ static int refuse_branches(const KeeperEvent *event) {
                : 0;
 }
 
-TEST(call_graphs_that_the_machine_cannot_take_make_the_session_degraded) {
+TEST(unsupported_call_graphs_make_the_session_degraded) {
     SessionConfig config = clock_config("one", 99);
     FIXTURE(f, config);
 
@@ -444,7 +444,7 @@ static int refuse_kernel(const KeeperEvent *event) {
                : 0;
 }
 
-TEST(kernel_samples_are_given_up_where_they_are_forbidden) {
+TEST(kernel_samples_are_excluded_if_they_are_not_permitted) {
     SessionConfig config = clock_config("one", 99);
     FIXTURE(f, config);
 
@@ -502,7 +502,7 @@ static int refuse_task_clock_on_cpu_1(const KeeperEvent *event) {
     return load_u64(event->attr + 8, false) == 1 && event->cpu == 1 ? -ENOENT : 0;
 }
 
-TEST(an_event_that_a_cpu_lacks_is_left_out_there) {
+TEST(an_event_is_skipped_on_a_cpu_that_lacks_it) {
     SessionConfig config = clock_config("one", 499);
     FIXTURE(f, config);
 
@@ -524,7 +524,7 @@ static int refuse_sampling_on_cpu_1(const KeeperEvent *event) {
     return samples && event->cpu == 1 ? -ENOENT : 0;
 }
 
-TEST(a_cpu_that_is_online_and_could_not_be_opened_is_missed) {
+TEST(an_online_cpu_that_could_not_be_opened_counts_as_missing) {
     SessionConfig config = clock_config("one", 499);
     FIXTURE(f, config);
 
@@ -542,7 +542,7 @@ TEST(a_cpu_that_is_online_and_could_not_be_opened_is_missed) {
     CHECK(!sampler_misses_cpu(f.session, CPU_LIST_MAX - 1));
 }
 
-TEST(tracepoints_bring_their_formats) {
+TEST(a_session_with_tracepoints_has_their_formats) {
     SessionConfig config = clock_config("one", 499);
     FIXTURE(f, config);
 
@@ -574,7 +574,7 @@ static Samples samples_everywhere(const Fixture *f, pid_t *pid) {
     return all;
 }
 
-TEST(a_process_is_sampled_alone) {
+TEST(only_the_process_of_the_session_is_sampled) {
     pid_t child = spin_in_child();
     SessionConfig config = clock_config("one", 999);
     Samples s;
@@ -598,7 +598,7 @@ TEST(a_process_is_sampled_alone) {
 }
 
 /* As perf record -p and -t do. */
-TEST(a_process_is_sampled_with_what_it_starts_and_a_thread_alone) {
+TEST(a_process_is_sampled_with_its_children_and_a_thread_alone) {
     SessionConfig config = clock_config("one", 999), thread = clock_config("two", 999);
     SamplerSession *two;
     pid_t child = spin_in_child();
@@ -653,7 +653,7 @@ static int enter_cgroup(const char *path, pid_t pid) {
     return n < 0 ? -EIO : 0;
 }
 
-TEST(a_cgroup_is_sampled_alone) {
+TEST(only_the_cgroup_of_the_session_is_sampled) {
     SessionConfig config = clock_config("one", 999);
     char path[PATH_MAX];
     pid_t child;
@@ -704,7 +704,7 @@ static int refresh(Fixture *f) {
     return r;
 }
 
-TEST(a_cgroup_is_waited_for_and_followed_when_it_is_replaced) {
+TEST(a_missing_cgroup_is_waited_for_and_a_replaced_one_is_followed) {
     SessionConfig config = clock_config("one", 999);
     uint64_t from_ns, to_ns;
     unsigned generation;
@@ -761,7 +761,7 @@ TEST(the_frequency_is_lowered_to_the_limit) {
     CHECK_EQ(pd_events_at(sampler_events(f.session), 0)->attr.sample_period, 500ULL);
 }
 
-TEST(a_cpu_that_comes_when_the_limit_was_lowered_is_opened_below_it) {
+TEST(a_new_cpu_is_opened_below_a_lowered_rate_limit) {
     SessionConfig config = clock_config("one", 999);
     CpuRing *ring;
     PdAttr attr;
@@ -781,7 +781,7 @@ TEST(a_cpu_that_comes_when_the_limit_was_lowered_is_opened_below_it) {
     CHECK_EQ(sampler_degraded(f.session), (unsigned)DEGRADED_RATE_LOWERED);
 }
 
-TEST(rings_of_all_sessions_keep_to_the_total) {
+TEST(rings_of_all_sessions_stay_within_the_total) {
     SessionConfig config = clock_config("one", 99), other = clock_config("two", 99);
     _cleanup_(fixture_done) Fixture f = {.keeper = calloc(1, sizeof(Keeper))};
     SamplerSession *two;
@@ -808,7 +808,7 @@ static int refuse_large_rings(const KeeperEvent *event) {
                : 0;
 }
 
-TEST(rings_get_smaller_where_memory_may_not_be_locked) {
+TEST(rings_get_smaller_if_locked_memory_is_limited) {
     SessionConfig config = clock_config("one", 99);
     _cleanup_(fixture_done) Fixture f = {.keeper = calloc(1, sizeof(Keeper))};
 
@@ -829,7 +829,7 @@ static int refuse_all_rings(const KeeperEvent *event) {
     return event->ring_bytes > 0 ? -EPERM : 0;
 }
 
-TEST(side_band_too_makes_do_with_less_memory) {
+TEST(rings_of_side_band_get_smaller_too) {
     SessionConfig config = clock_config("one", 99);
     _cleanup_(fixture_done) Fixture f = {.keeper = calloc(1, sizeof(Keeper))};
 
@@ -870,7 +870,7 @@ static int refuse_all(const KeeperEvent *event _unused_) {
     return -EACCES;
 }
 
-TEST(refusal_of_the_kernel_is_reported) {
+TEST(a_refusal_of_the_kernel_is_reported) {
     _cleanup_(fixture_done) Fixture f = {.keeper = calloc(1, sizeof(Keeper))};
 
     f.keeper->refuse = refuse_all;

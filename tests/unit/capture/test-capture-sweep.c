@@ -70,7 +70,7 @@ static int dally(void *userdata _unused_, uint64_t start_ns _unused_) {
     return 0;
 }
 
-TEST(no_sample_leaves_before_the_side_band_that_it_needs) {
+TEST(side_band_leaves_before_the_samples_that_need_it) {
     SessionConfig config = clock_config("default", 4999);
     Renamer renamer = {};
     OrderCheck check = {};
@@ -143,7 +143,7 @@ TEST(samples_during_a_sweep_wait_for_the_next_one) {
 
 /* -- giving back -- */
 
-TEST(room_is_given_back_when_it_is_written) {
+TEST(space_is_given_back_when_samples_are_written) {
     SessionConfig config = clock_config("default", 999);
     CpuRing *ring;
     uint64_t first;
@@ -168,7 +168,7 @@ TEST(room_is_given_back_when_it_is_written) {
     CHECK_EQ(ring_tail(&ring->ring), ring->taken);
 }
 
-TEST(a_writer_that_is_far_behind_gives_back_nothing_too_early) {
+TEST(a_slow_writer_gives_back_nothing_too_early) {
     SessionConfig config = clock_config("default", 499);
     uint64_t at_sweep_five = 0;
     CpuRing *ring;
@@ -245,7 +245,7 @@ TEST(newer_half_of_side_band_is_kept) {
     CHECK_EQ(taken, f.heard.side_band.size);
 }
 
-TEST(wrong_header_is_reported_and_not_fatal) {
+TEST(a_wrong_header_is_reported_and_not_fatal) {
     SessionConfig config = clock_config("default", 999);
     struct perf_event_mmap_page *control;
     CpuRing *ring;
@@ -288,7 +288,7 @@ static int hear_loss(void *userdata, const Loss *loss) {
     return 0;
 }
 
-TEST(loss_of_a_full_ring_is_counted_once) {
+TEST(losses_of_a_full_ring_are_counted_once) {
     SessionConfig config = clock_config("default", 4999);
     Told told = {};
     FIXTURE(f, config);
@@ -356,7 +356,7 @@ static size_t count_records(Bytes records, uint32_t type, uint16_t misc) {
     return n;
 }
 
-TEST(a_flood_of_data_mappings_costs_no_name_and_no_mapping_of_code) {
+TEST(a_flood_of_data_mappings_loses_no_name_and_no_mapping_of_code) {
     enum { ROUNDS = 50, FLOOD = 4 * SIDE_BAND_RING_BYTES / 64 / ROUNDS };
     SessionConfig config = stacks_config();
     Told told = {};
@@ -385,7 +385,7 @@ TEST(a_flood_of_data_mappings_costs_no_name_and_no_mapping_of_code) {
     CHECK(count_records(buffer_bytes(&f.heard.side_band), PD_RECORD_MMAP2, PD_MISC_MMAP_DATA) > 0);
 }
 
-TEST(data_mappings_are_recorded_while_a_session_takes_stacks) {
+TEST(data_mappings_are_recorded_while_a_session_samples_stacks) {
     SessionConfig config = clock_config("default", 99), stacks = stacks_config();
     SamplerSession *session;
     uint32_t before;

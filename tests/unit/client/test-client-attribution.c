@@ -90,7 +90,7 @@ static bool share_is(const Share *s, const char *name, const char *dso, uint64_t
     return bytes_equal_str(s->comm, name) && bytes_equal_str(s->dso, dso) && s->samples == samples;
 }
 
-TEST(samples_belong_to_what_was_true_at_their_time) {
+TEST(samples_belong_to_the_names_of_their_time) {
     _cleanup_(attribution_freep) Attribution *a = NULL;
     _cleanup_(pd_reader_freep) PdReader *reader = NULL;
     _cleanup_(buffer_done) Buffer b = {};
@@ -121,7 +121,7 @@ TEST(samples_belong_to_what_was_true_at_their_time) {
     CHECK(share_is(&top[1], ":5", "", 2));
 }
 
-TEST(many_distinct_names_are_bounded_and_the_rest_is_counted) {
+TEST(distinct_names_are_bounded_and_the_rest_is_counted) {
     _cleanup_(attribution_freep) Attribution *a = NULL;
     _cleanup_(pd_reader_freep) PdReader *reader = NULL;
     _cleanup_(buffer_done) Buffer b = {};

@@ -16,7 +16,7 @@ static void fresh(void) {
     doctor = (Doctor){.root = "", .check = "test"};
 }
 
-TEST(a_clock_on_its_own_is_worth_a_word) {
+TEST(an_unsynchronised_clock_is_mentioned) {
     fresh();
     doctor_judge_clock(&doctor, true);
     CHECK_EQ(said()->health, HEALTH_OK);
@@ -25,7 +25,7 @@ TEST(a_clock_on_its_own_is_worth_a_word) {
     CHECK(said()->remedy);
 }
 
-TEST(room_is_judged_by_what_recordings_need) {
+TEST(free_space_is_compared_with_the_needs_of_recordings) {
     static const struct {
         uint64_t free_bytes, all_bytes;
         bool read_only;
@@ -49,7 +49,7 @@ TEST(room_is_judged_by_what_recordings_need) {
     }
 }
 
-TEST(perf_is_judged_by_its_version_and_by_zstd) {
+TEST(perf_is_checked_for_its_version_and_for_zstd) {
     static const struct {
         const char *version, *options;
         Health health;

@@ -38,7 +38,7 @@ TEST(groups_follow_their_events) {
     CHECK_STREQ(env->groups[0].name, "{anon_group}");
 }
 
-TEST(groups_of_several_recordings_are_united_in_order) {
+TEST(groups_of_several_recordings_are_joined_in_order) {
     static const uint32_t groups[][2] = {{0, 2}};
     static const uint32_t later[] = {4, 5}, earlier[] = {0, 1};
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
@@ -51,7 +51,7 @@ TEST(groups_of_several_recordings_are_united_in_order) {
     CHECK_EQ(env->groups[1].leader, 4U);
 }
 
-TEST(a_group_whose_events_are_apart_is_left_out) {
+TEST(a_group_with_events_that_are_not_adjacent_is_dropped) {
     static const uint32_t groups[][2] = {{0, 2}};
     static const uint32_t apart[] = {0, 2};
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
@@ -61,7 +61,7 @@ TEST(a_group_whose_events_are_apart_is_left_out) {
     CHECK(!env->has[PD_FEATURE_GROUP_DESC]);
 }
 
-TEST(groups_beyond_the_events_cost_nothing) {
+TEST(groups_beyond_the_events_are_ignored) {
     static const uint32_t groups[][2] = {{0, UINT32_MAX}, {1, UINT32_MAX}, {UINT32_MAX, 5}};
     static const uint32_t index[] = {0, 1, 2};
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
@@ -71,7 +71,7 @@ TEST(groups_beyond_the_events_cost_nothing) {
     CHECK_EQ(env->groups[0].n_members, 3U);
 }
 
-TEST(groups_that_are_cut_off_are_refused) {
+TEST(truncated_groups_are_refused) {
     static const uint32_t index[] = {0, 1};
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
     _cleanup_(make_done) Make m = {};

@@ -48,7 +48,7 @@ TEST(counts_are_grouped_by_thousands) {
     CHECK_STREQ(taken(&b), "18,446,744,073,709,551,615");
 }
 
-TEST(spans_have_their_two_greatest_units) {
+TEST(spans_show_their_two_largest_units) {
     static const struct {
         uint64_t us;
         const char *text;
@@ -72,7 +72,7 @@ TEST(spans_have_their_two_greatest_units) {
     }
 }
 
-TEST(moments_are_shown_in_the_local_zone_by_its_name) {
+TEST(times_are_shown_in_the_local_zone_with_its_name) {
     _cleanup_(buffer_done) Buffer b = {};
     uint64_t us = 1795273200 * SECOND;
 
@@ -103,7 +103,7 @@ TEST(future_time_is_printed_as_future) {
     CHECK_STREQ(taken(&b), "30 s ago");
 }
 
-TEST(a_moment_beyond_every_calendar_is_a_number) {
+TEST(a_time_beyond_the_calendar_is_a_number) {
     _cleanup_(buffer_done) Buffer b = {};
 
     figure_moment(&b, UINT64_MAX);

@@ -74,7 +74,7 @@ static int pass(Bench *b, uint32_t type, uint64_t id, uint64_t time, PdRecord *r
     return filter_record(&b->filter, ret, &stamp);
 }
 
-TEST(samples_stay_from_since_up_to_until) {
+TEST(samples_from_since_up_to_until_are_kept) {
     _cleanup_(bench_done) Bench b = {};
     PdRecord r;
 
@@ -89,7 +89,7 @@ TEST(samples_stay_from_since_up_to_until) {
     CHECK_EQ(b.filter.last_time, 199U);
 }
 
-TEST(losses_stay_with_the_samples_and_side_band_from_the_start) {
+TEST(losses_of_the_window_and_all_side_band_before_it_are_kept) {
     _cleanup_(bench_done) Bench b = {};
     PdRecord r;
 
@@ -106,7 +106,7 @@ TEST(losses_stay_with_the_samples_and_side_band_from_the_start) {
     CHECK_EQ(pass(&b, PD_RECORD_FINISHED_ROUND, 0, 0, &r), 1);
 }
 
-TEST(a_name_without_its_modifier_chooses_and_attrs_without_use_go) {
+TEST(an_event_is_selected_without_its_modifier_and_unused_attrs_are_dropped) {
     _cleanup_(bench_done) Bench b = {};
     PdRecord r;
 
@@ -151,7 +151,7 @@ TEST(all_attrs_are_kept_if_events_read_each_other) {
     CHECK_EQ(pass(&b, PD_RECORD_SAMPLE, FAULTS, 1, &r), 1);
 }
 
-TEST(a_name_of_no_event_is_an_error) {
+TEST(a_name_that_no_event_has_is_an_error) {
     _cleanup_(bench_done) Bench b = {};
 
     bench_init(&b, 0);

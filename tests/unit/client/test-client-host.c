@@ -45,7 +45,7 @@ static char *sent_for(const char *line, size_t *ret_n) {
     return (char *)out.data;
 }
 
-TEST(the_words_of_the_option_stay_here_however_they_are_written) {
+TEST(the_host_option_is_removed_however_it_is_written) {
     static const struct {
         const char *line, *sent;
         size_t n;
@@ -77,7 +77,7 @@ TEST(the_words_of_the_option_stay_here_however_they_are_written) {
     }
 }
 
-TEST(a_shell_reads_the_words_that_were_meant) {
+TEST(a_remote_shell_reads_the_words_unchanged) {
     static const char *const words[] = {"plain", "two words", "it's", "$HOME `id` \\",
                                         "",      "a\nb",      "*"};
     Buffer line = {};
@@ -124,7 +124,7 @@ static char *printed(JsonMode json, const char *said, size_t n, int *ret_r) {
     return (char *)c.out.buffer.data;
 }
 
-TEST(lines_have_the_name_of_their_host_and_do_no_harm) {
+TEST(lines_have_the_name_of_their_host_and_are_escaped) {
     static const char said[] = "one\n\x1b[2Jtwo \\x1b\n\nlast";
     int r;
     char *out = printed(JSON_OFF, said, sizeof(said) - 1, &r);
@@ -134,7 +134,7 @@ TEST(lines_have_the_name_of_their_host_and_do_no_harm) {
     free(out);
 }
 
-TEST(json_becomes_an_object_a_host) {
+TEST(json_becomes_one_object_for_each_host) {
     static const char said[] = "{\"a\":[1,\"\\u001b[2J\"]}\n\n\"x\"\n";
     int r;
     char *out = printed(JSON_SHORT, said, sizeof(said) - 1, &r);
@@ -156,7 +156,7 @@ TEST(invalid_json_is_refused) {
     }
 }
 
-TEST(half_a_line_waits_for_its_rest) {
+TEST(a_partial_line_waits_for_its_rest) {
     HostLines lines = {.host = "a", .width = 1};
     Context c = {};
 
@@ -172,7 +172,7 @@ TEST(half_a_line_waits_for_its_rest) {
     buffer_done(&c.out.buffer);
 }
 
-TEST(a_line_without_an_end_is_broken) {
+TEST(an_endless_line_is_split) {
     size_t n = 200000;
     char *said = malloc(n), *out;
     int r;

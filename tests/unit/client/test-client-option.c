@@ -62,7 +62,7 @@ static void line_parse(Line *l, const char *text, bool stop) {
                          &l->n, &l->why);
 }
 
-TEST(options_and_arguments_mix) {
+TEST(options_and_arguments_may_be_mixed) {
     _cleanup_(line_done) Line l;
 
     line_parse(&l, "a --flag b -w c - --word=d e", false);
@@ -87,7 +87,7 @@ TEST(two_dashes_end_the_options) {
     CHECK(!l.settings.other);
 }
 
-TEST(short_options_cluster_and_the_last_takes_the_rest) {
+TEST(short_options_may_be_joined_and_the_last_takes_the_rest) {
     _cleanup_(line_done) Line l, m;
 
     line_parse(&l, "-fgwvalue x", false);
@@ -121,7 +121,7 @@ TEST(parsing_stops_before_the_first_argument_when_asked) {
     CHECK(!l.settings.other);
 }
 
-TEST(error_is_a_sentence_that_names_the_word) {
+TEST(an_error_is_a_sentence_that_names_the_word) {
     static const struct {
         const char *line, *named;
     } cases[] = {
@@ -153,7 +153,7 @@ TEST(error_is_a_sentence_that_names_the_word) {
     }
 }
 
-TEST(values_are_stored_by_kind) {
+TEST(values_are_stored_by_their_kind) {
     _cleanup_(line_done) Line l;
 
     line_parse(&l, "--choice two --number 0x1f -p 1,3-5 --numbers=9 --words a,bc --words d", false);
@@ -215,7 +215,7 @@ static bool name_is_taken_twice(const Option *mine) {
     return false;
 }
 
-TEST(every_row_of_profctl_is_whole_and_unambiguous) {
+TEST(every_row_of_the_option_tables_is_complete_and_unambiguous) {
     CHECK(!name_is_taken_twice(global_options));
     for (size_t i = 0; commands[i]; i++) {
         const Command *c = commands[i];
@@ -243,7 +243,7 @@ static const char *said_of(const char *word, char *text, size_t size) {
     return text;
 }
 
-TEST(an_option_that_was_mistyped_is_offered) {
+TEST(a_similar_option_is_suggested_for_a_typo) {
     char text[256];
 
     CHECK_STREQ(said_of("--no-pagr", text, sizeof(text)),
@@ -258,7 +258,7 @@ static int choose(const Option *option, const char *argument, void *field) {
     return 0;
 }
 
-TEST(an_argument_that_may_be_left_out_is_taken_behind_a_space_where_it_is_known) {
+TEST(an_optional_argument_after_a_space_is_accepted_if_it_is_a_known_word) {
     static const Option rows[] = {{'g', "call-graph", "[fp|dwarf[:SIZE]|lbr|none]", "x", choose, 0},
                                   {}};
     static const struct {

@@ -47,7 +47,7 @@ TEST(a_full_disk_is_noticed_and_remembered) {
     output_done(&o);
 }
 
-TEST(reader_that_left_gives_epipe) {
+TEST(a_reader_that_left_gives_epipe) {
     Output o;
     int fds[2];
 
@@ -60,7 +60,7 @@ TEST(reader_that_left_gives_epipe) {
     output_done(&o);
 }
 
-TEST(memory_that_ran_out_is_an_error_of_the_output) {
+TEST(out_of_memory_is_an_error_of_the_output) {
     _cleanup_close_ int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     Output o = output_to(null);
 
@@ -70,7 +70,7 @@ TEST(memory_that_ran_out_is_an_error_of_the_output) {
     output_done(&o);
 }
 
-TEST(nothing_but_a_terminal_gets_a_pager) {
+TEST(only_a_terminal_gets_a_pager) {
     _cleanup_close_ int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     Output o = output_to(null);
 

@@ -31,7 +31,7 @@ static int describe(const char *error, const char *parameters, char *text, size_
         CHECK_STREQ(_text, sentence);                                                              \
     } while (0)
 
-TEST(a_sentence_names_what_the_error_is_about) {
+TEST(a_sentence_names_the_object_of_the_error) {
     CHECK_DESCRIBED("NoSuchSession", "{\"session\":\"web\"}", STATUS_NOT_FOUND,
                     "There is no session 'web'; 'profctl list' shows the sessions.");
     CHECK_DESCRIBED("NoSuchSession", "{\"session\":\"wbe\",\"near\":[\"web\"]}", STATUS_NOT_FOUND,
@@ -51,7 +51,7 @@ TEST(a_sentence_names_what_the_error_is_about) {
                     "profd is too busy; try again in 2 s.");
 }
 
-TEST(parameters_that_are_missing_break_nothing) {
+TEST(missing_parameters_of_an_error_are_tolerated) {
     CHECK_DESCRIBED("NoSuchSession", NULL, STATUS_NOT_FOUND,
                     "There is no session '?'; 'profctl list' shows the sessions.");
     CHECK_DESCRIBED("Failed", "{\"reason\":null}", STATUS_FAILED,
@@ -93,7 +93,7 @@ TEST(each_configuration_problem_has_its_file_and_line) {
                     "  /b:4: two.");
 }
 
-TEST(older_daemon_is_named_in_the_message) {
+TEST(an_older_daemon_is_named_in_the_message) {
     char text[1024];
 
     CHECK_EQ(
@@ -130,7 +130,7 @@ TEST(every_error_of_the_interface_has_a_sentence) {
     CHECK(n >= 16);
 }
 
-TEST(a_refused_argument_is_named_with_the_reason) {
+TEST(a_refused_argument_is_named_with_its_reason) {
     char text[1024];
 
     CHECK_DESCRIBED("org.varlink.service.InvalidParameter",
@@ -146,11 +146,11 @@ TEST(a_refused_argument_is_named_with_the_reason) {
     CHECK(strstr(text, "profd 0.9 does not accept --cpu and gives no reason"));
 }
 
-TEST(an_error_that_nobody_knows_is_named_and_escaped) {
+TEST(an_unknown_error_is_named_and_escaped) {
     CHECK_DESCRIBED("New\x1b", NULL, STATUS_FAILED, "profd refused 'Start': New\\x1b.");
 }
 
-TEST(a_denial_names_the_group_that_the_method_takes) {
+TEST(a_denial_names_the_group_that_may_call_the_method) {
     bool is_root = geteuid() == 0;
     char text[1024];
     int status;

@@ -8,7 +8,7 @@ static json_t *parsed(const char *text) {
     return json_loads(text, 0, NULL);
 }
 
-TEST(members_that_are_missing_or_of_another_type_read_as_nothing) {
+TEST(missing_members_and_those_of_another_type_read_as_empty) {
     json_t *object = parsed("{\"text\":\"a\",\"n\":-5,\"real\":2.5,\"null\":null,\"list\":[]}");
 
     CHECK(object);
@@ -27,7 +27,7 @@ TEST(members_that_are_missing_or_of_another_type_read_as_nothing) {
     json_decref(object);
 }
 
-TEST(numbers_beyond_an_integer_are_no_counts) {
+TEST(numbers_beyond_an_integer_are_not_counts) {
     json_t *object = parsed("{\"huge\":1e300,\"less\":-1e300}");
 
     CHECK_EQ(reply_count(object, "huge"), 0U);
@@ -35,7 +35,7 @@ TEST(numbers_beyond_an_integer_are_no_counts) {
     json_decref(object);
 }
 
-TEST(every_string_and_key_is_made_safe_and_escaped_ones_stay) {
+TEST(every_string_and_key_is_escaped_once) {
     json_t *hostile = parsed("{\"a\\u001b\":[\"\\u001b[2J\",{\"b\":\"\\\\xff\"}],\"n\":1}");
     json_t *shown = reply_shown(hostile), *list = json_object_get(shown, "a\\x1b");
 
@@ -47,7 +47,7 @@ TEST(every_string_and_key_is_made_safe_and_escaped_ones_stay) {
     json_decref(hostile);
 }
 
-TEST(json_is_one_line_or_indented_and_numbers_are_what_they_were) {
+TEST(json_is_one_line_or_indented_with_unchanged_numbers) {
     json_t *value = parsed("{\"a\":[0.1,12345678901234]}");
     Context c = {.json = JSON_SHORT};
 

@@ -11,7 +11,7 @@ static const char *text_of(Buffer *b) {
     return (const char *)b->data;
 }
 
-TEST(labels_end_in_one_column_and_texts_are_wrapped_beside_them) {
+TEST(labels_share_one_column_and_texts_wrap_beside_them) {
     _cleanup_(buffer_done) Buffer out = {};
     Screen s = {.out = &out, .width = 30};
 
@@ -22,7 +22,7 @@ TEST(labels_end_in_one_column_and_texts_are_wrapped_beside_them) {
                                "              six\n");
 }
 
-TEST(a_word_that_is_too_long_stays_whole) {
+TEST(a_word_longer_than_the_column_stays_whole) {
     _cleanup_(buffer_done) Buffer out = {};
 
     screen_wrap(&out, "a bbbbbbbbbbbbbbbbbbbb c", 0, 2, 10);
@@ -36,7 +36,7 @@ TEST(columns_are_characters_not_bytes) {
     CHECK_STREQ(text_of(&out), "äää äää\n");
 }
 
-TEST(colours_are_around_marks_and_labels_only) {
+TEST(only_marks_and_labels_are_coloured) {
     _cleanup_(buffer_done) Buffer out = {};
     Screen s = {.out = &out, .width = 80, .colors = true};
 
@@ -48,7 +48,7 @@ TEST(colours_are_around_marks_and_labels_only) {
                                "        Disk: text\n");
 }
 
-TEST(nothing_but_a_terminal_gets_colours_or_a_width) {
+TEST(only_a_terminal_gets_colours_or_a_width) {
     Context c = {};
 
     if (isatty(STDOUT_FILENO))
@@ -59,7 +59,7 @@ TEST(nothing_but_a_terminal_gets_colours_or_a_width) {
     CHECK_EQ(screen_of(&c).width, SIZE_MAX);
 }
 
-TEST(columns_of_the_environment_are_honoured) {
+TEST(the_environment_variable_columns_sets_the_width) {
     static const struct {
         const char *text;
         unsigned width;

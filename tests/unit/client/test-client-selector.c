@@ -121,7 +121,7 @@ static void give(Scene *s, const char *words) {
     }
 }
 
-TEST(each_option_chooses_the_samples_that_a_snapshot_would) {
+TEST(each_option_selects_the_samples_that_a_snapshot_would) {
     static const struct {
         const char *words;
         unsigned wanted;
@@ -155,7 +155,7 @@ TEST(each_option_chooses_the_samples_that_a_snapshot_would) {
     }
 }
 
-TEST(options_that_match_nothing_are_named_with_what_was_meant) {
+TEST(options_that_match_nothing_are_named_with_similar_names) {
     static const struct {
         const char *words, *text, *near;
     } rows[] = {
@@ -184,7 +184,7 @@ TEST(options_that_match_nothing_are_named_with_what_was_meant) {
     }
 }
 
-TEST(records_about_a_chosen_process_are_wanted_too) {
+TEST(records_about_a_selected_process_are_kept_too) {
     _cleanup_(scene_done) Scene s;
     Make m = {};
 

@@ -20,7 +20,7 @@ static void hand(Hand *h, uint32_t type, const uint64_t *words, size_t n, bool s
         (PdRecord){.type = type, .swap = swap, .size = (uint32_t)(8 + 8 * n), .data = h->bytes};
 }
 
-TEST(types_are_counted_and_stay_ascending) {
+TEST(types_are_counted_in_ascending_order) {
     static const uint32_t types[] = {9, 3, 70000, 9, 1, 68, 3, 9};
     _cleanup_(summary_done) Summary s = {};
     Hand h;
@@ -38,7 +38,7 @@ TEST(types_are_counted_and_stay_ascending) {
     CHECK_EQ(s.unmatched_samples, 3U);
 }
 
-TEST(period_comes_from_the_sample_in_either_byte_order) {
+TEST(the_period_comes_from_the_sample_in_either_byte_order) {
     PdEvent event = {.index = 2,
                      .attr = {.sample_type = PD_SAMPLE_IDENTIFIER | PD_SAMPLE_IP |
                                              PD_SAMPLE_PERIOD | PD_SAMPLE_CALLCHAIN,
@@ -59,7 +59,7 @@ TEST(period_comes_from_the_sample_in_either_byte_order) {
     }
 }
 
-TEST(period_comes_from_the_attr_where_the_sample_has_none) {
+TEST(the_period_comes_from_the_attr_if_the_sample_has_none) {
     PdEvent event = {.attr = {.sample_type = PD_SAMPLE_IP, .sample_period = 7}};
     _cleanup_(summary_done) Summary s = {};
     Hand h;
@@ -70,7 +70,7 @@ TEST(period_comes_from_the_attr_where_the_sample_has_none) {
     CHECK_EQ(s.events[0].period_sum, 21U);
 }
 
-TEST(sums_stay_at_their_limit) {
+TEST(sums_stop_at_their_maximum) {
     _cleanup_(summary_done) Summary s = {};
     Hand h;
 
@@ -94,7 +94,7 @@ TEST(processes_are_counted_once_each) {
     CHECK_EQ(s.tids.index.n, 10001U);
 }
 
-TEST(the_span_of_time_is_that_of_samples_in_any_order) {
+TEST(the_time_span_covers_samples_in_any_order) {
     static const uint64_t times[] = {50, 20, 90, 30};
     _cleanup_(summary_done) Summary s = {};
     Hand h;

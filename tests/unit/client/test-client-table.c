@@ -38,7 +38,7 @@ TEST(columns_are_aligned_under_their_heading) {
                                                              "b           1000\n");
 }
 
-TEST(no_legend_leaves_the_heading_out) {
+TEST(no_legend_omits_the_heading) {
     _cleanup_(buffer_done) Buffer out = {};
 
     CHECK_STREQ(printed(&out, &(Context){.no_legend = true}, "x", 7), "x         7\n"
@@ -78,7 +78,7 @@ TEST(names_of_any_script_are_aligned_in_every_locale) {
     (void)setlocale(LC_ALL, "C");
 }
 
-TEST(a_narrow_terminal_cuts_characters_as_a_whole) {
+TEST(a_narrow_terminal_cuts_only_between_characters) {
     static const Column shrinking[] = {{.name = "NAME", .shrinks = true}, {.name = "N"}, {}};
     _cleanup_(table_freep) Table *table = NULL;
     _cleanup_(buffer_done) Buffer out = {};
@@ -97,7 +97,7 @@ TEST(a_narrow_terminal_cuts_characters_as_a_whole) {
                 "\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5   1\n");
 }
 
-TEST(columns_that_say_least_go_first_on_a_narrow_terminal) {
+TEST(a_narrow_terminal_drops_the_least_important_columns_first) {
     static const Column columns_that_drop[] = {{.name = "NAME"},
                                                {.name = "A LONG HEADING", .drops = 2},
                                                {.name = "OTHER", .drops = 1},

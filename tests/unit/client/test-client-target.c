@@ -100,7 +100,7 @@ TEST(uncommitted_target_is_removed) {
     }
 }
 
-TEST(what_exists_stays_without_force) {
+TEST(without_force_an_existing_file_stays) {
     enter();
     put(AT_FDCWD, "out", "old");
     CHECK_EQ(write_target("out", PD_LAYOUT_FILE, false, "new"), -EEXIST);
@@ -110,7 +110,7 @@ TEST(what_exists_stays_without_force) {
     leave();
 }
 
-TEST(what_appears_meanwhile_stays_without_force) {
+TEST(without_force_a_file_that_appears_meanwhile_stays) {
     Target t = {.fd = -1};
 
     enter();
@@ -123,7 +123,7 @@ TEST(what_appears_meanwhile_stays_without_force) {
     leave();
 }
 
-TEST(each_kind_replaces_each_kind_by_force) {
+TEST(with_force_files_and_folders_replace_each_other) {
     static const PdLayout layouts[] = {PD_LAYOUT_FILE, PD_LAYOUT_DIRECTORY};
 
     for (unsigned i = 0; i < 4; i++) {
@@ -138,7 +138,7 @@ TEST(each_kind_replaces_each_kind_by_force) {
     }
 }
 
-TEST(a_folder_with_other_things_is_never_replaced) {
+TEST(a_folder_with_other_files_is_never_replaced) {
     enter();
     CHECK_OK(write_target("out", PD_LAYOUT_DIRECTORY, false, "old"));
     put(AT_FDCWD, "out/thesis", "years");
@@ -161,7 +161,7 @@ TEST(a_device_or_fifo_is_never_replaced) {
     leave();
 }
 
-TEST(a_slash_behind_a_folder_changes_nothing) {
+TEST(a_slash_after_the_name_of_a_folder_changes_nothing) {
     enter();
     CHECK_OK(write_target("out/", PD_LAYOUT_DIRECTORY, false, "new"));
     CHECK(holds("out/data", "new"));
@@ -169,7 +169,7 @@ TEST(a_slash_behind_a_folder_changes_nothing) {
     leave();
 }
 
-TEST(stdout_takes_streams_alone) {
+TEST(stdout_accepts_only_streams) {
     Target t = {.fd = -1};
 
     CHECK_EQ(target_open(&t, "-", PD_LAYOUT_FILE, false), -EINVAL);
@@ -184,7 +184,7 @@ TEST(missing_folder_is_reported) {
     leave();
 }
 
-TEST(a_signal_leaves_nothing_behind) {
+TEST(a_signal_removes_the_unfinished_file) {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 
     for (unsigned i = 0; i < 2 * ARRAY_SIZE(signals); i++) {

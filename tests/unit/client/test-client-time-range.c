@@ -5,7 +5,7 @@
 
 static const Option row = {.long_name = "time", .argument = "START,END"};
 
-TEST(either_end_may_be_open) {
+TEST(a_range_may_be_open_at_either_end) {
     TimeRange range;
 
     CHECK_OK(option_time_range(&row, "1.5,2", &range));
@@ -19,7 +19,7 @@ TEST(either_end_may_be_open) {
     CHECK_EQ(range.to, UINT64_MAX);
 }
 
-TEST(both_ends_belong_to_a_range) {
+TEST(a_range_includes_both_ends) {
     TimeRange range;
 
     CHECK_OK(option_time_range(&row, "1,2", &range));
@@ -29,7 +29,7 @@ TEST(both_ends_belong_to_a_range) {
     CHECK(!time_range_holds(&range, 2000000001));
 }
 
-TEST(percent_are_shares_of_the_span) {
+TEST(percentages_are_shares_of_the_span) {
     TimeRange range;
 
     CHECK_OK(option_time_range(&row, "10%-12.5%", &range));
@@ -43,7 +43,7 @@ TEST(percent_are_shares_of_the_span) {
     CHECK_EQ(range.to, 1200U);
 }
 
-TEST(a_whole_clock_does_not_overflow) {
+TEST(percentages_of_the_longest_span_do_not_overflow) {
     TimeRange range;
 
     CHECK_OK(option_time_range(&row, "0%-100%", &range));

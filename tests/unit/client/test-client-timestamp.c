@@ -37,7 +37,7 @@ static void set_zone(const char *zone) {
         CHECK_EQ(us, (rows)[i].us);                                                                \
     }
 
-TEST(days_and_times_are_local_where_no_zone_is_named) {
+TEST(days_and_times_without_a_zone_are_local) {
     static const Row rows[] = {
         {"2026-11-21 10:00:00", MIDNIGHT + 9 * HOUR},
         {"2026-11-21 10:00", MIDNIGHT + 9 * HOUR},
@@ -93,7 +93,7 @@ static int make_zone(const char *path, int offset_s, const char *name) {
     return fclose(f) == 0 && n == 50 + strlen(name) + 1 ? 0 : -EIO;
 }
 
-TEST(a_zone_may_be_a_place_or_what_ours_is_called) {
+TEST(a_zone_may_be_a_place_or_the_name_of_the_local_zone) {
     static const Row rows[] = {
         {"2026-11-21 10:00:00 Far/Off_1", MIDNIGHT + 5 * HOUR},
         {"2026-11-21 Far/Off_1", MIDNIGHT - 5 * HOUR},
@@ -131,7 +131,7 @@ TEST(a_zone_may_be_a_place_or_what_ours_is_called) {
     (void)rmdir(folder);
 }
 
-TEST(words_mean_the_midnights_around_now) {
+TEST(words_stand_for_the_midnights_around_now) {
     static const Row rows[] = {
         {"now", NOW},
         {"today", MIDNIGHT - HOUR},
@@ -143,7 +143,7 @@ TEST(words_mean_the_midnights_around_now) {
     CHECK_ROWS(rows);
 }
 
-TEST(a_day_that_the_clock_changes_is_not_24_hours_long) {
+TEST(a_day_of_a_clock_change_is_not_24_hours_long) {
     uint64_t noon = 1792926000000000, us = 0; /* 2026-10-25 12:00 CET */
 
     set_zone("CET-1CEST,M3.5.0,M10.5.0/3");
@@ -229,7 +229,7 @@ TEST(invalid_time_is_refused) {
     CHECK_EQ(us, (uint64_t)7);
 }
 
-TEST(a_leap_day_is_a_day) {
+TEST(a_leap_day_is_accepted) {
     uint64_t us = 0;
 
     set_zone("UTC");
@@ -237,7 +237,7 @@ TEST(a_leap_day_is_a_day) {
     CHECK_EQ(us, (uint64_t)1835395260000000);
 }
 
-TEST(a_span_of_nothing_is_no_option) {
+TEST(an_empty_span_is_refused) {
     OptionTimestamp span = {};
     const Option row = {.long_name = "last", .argument = "SPAN"};
 

@@ -38,7 +38,7 @@ static Config *with(const char *const (*settings)[3], size_t n) {
 #define WITH(...)                                                                                  \
     with((const char *const[][3]){__VA_ARGS__}, ARRAY_SIZE(((const char *const[][3]){__VA_ARGS__})))
 
-TEST(sessions_come_go_and_change) {
+TEST(added_removed_and_changed_sessions_are_found) {
     _cleanup_(config_freep) Config *old =
         WITH({"Session a", "Frequency", "1"}, {"Session b", "Frequency", "1"},
              {"Session c", "Frequency", "1"}, {"Session d", "Frequency", "1"});
@@ -63,7 +63,7 @@ TEST(the_same_configuration_changes_nothing) {
     CHECK_EQ(config_touches(old, new), 0U);
 }
 
-TEST(a_session_that_was_not_enabled_is_as_good_as_none) {
+TEST(a_disabled_session_counts_as_missing) {
     _cleanup_(config_freep) Config *old = WITH({"Session a", "Enabled", "no"});
     _cleanup_(config_freep) Config *new =
         WITH({"Session a", "Enabled", "yes"}, {"Session b", "Enabled", "no"});
@@ -76,7 +76,7 @@ TEST(a_session_that_was_not_enabled_is_as_good_as_none) {
     CHECK_STREQ(told, "a removed");
 }
 
-TEST(each_key_of_a_session_that_changes_is_seen) {
+TEST(a_change_of_each_session_key_is_found) {
     static const char *const changed[][3] = {
         {"CallGraph", "dwarf:4096", "reopened"},
         {"Event", "faults", "reopened"},
@@ -129,7 +129,7 @@ TEST(a_larger_copy_of_stacks_is_a_change) {
     CHECK_EQ(config_session_fate(&old, &new), CONFIG_REOPENED);
 }
 
-TEST(daemon_keys_have_their_touches) {
+TEST(a_change_of_each_daemon_key_has_its_effect) {
     _cleanup_(config_freep) Config *old = WITH({"Profd", "MaxUse", "1G"});
     _cleanup_(config_freep) Config *new = WITH({"Profd", "MaxUse", "10%"});
 
@@ -140,7 +140,7 @@ TEST(daemon_keys_have_their_touches) {
              (unsigned)(CONFIG_TOUCHES_STORE | CONFIG_TOUCHES_DAEMON | CONFIG_TOUCHES_RESTART));
 }
 
-TEST(keys_that_need_a_restart_are_kept) {
+TEST(keys_that_need_a_restart_keep_their_old_value) {
     _cleanup_(config_freep) Config *old = WITH({"Profd", "MaxUse", "1G"});
     _cleanup_(config_freep) Config *new =
         WITH({"Profd", "MaxUse", "2G"}, {"Profd", "Storage", "volatile"});
@@ -151,7 +151,7 @@ TEST(keys_that_need_a_restart_are_kept) {
     CHECK_EQ(config_touches(old, new), (unsigned)CONFIG_TOUCHES_STORE);
 }
 
-TEST(walk_stops_when_the_callback_says_so) {
+TEST(the_walk_stops_when_the_callback_fails) {
     _cleanup_(config_freep) Config *old = WITH({"Profd", "MaxUse", "1G"});
     _cleanup_(config_freep) Config *new =
         WITH({"Session poison", "Frequency", "1"}, {"Session z", "Frequency", "1"});

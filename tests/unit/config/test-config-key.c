@@ -221,7 +221,7 @@ static uint64_t number_at(const ConfigKey *key, const void *base) {
     return key->size >= sizeof(wide) && key->size < 2 * sizeof(wide) ? wide : narrow;
 }
 
-TEST(each_key_takes_what_is_right_and_refuses_the_rest) {
+TEST(each_key_accepts_right_values_and_refuses_others) {
     for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
         const Value *v = &values[i];
         const ConfigKey *key = config_key(section_of(v), v->key + 2);
@@ -263,7 +263,7 @@ TEST(a_refused_value_changes_nothing) {
     }
 }
 
-TEST(printed_value_parses_to_the_same_value) {
+TEST(a_printed_value_parses_to_the_same_value) {
     for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
         const Value *v = &values[i];
         const ConfigKey *key = config_key(section_of(v), v->key + 2);
@@ -312,7 +312,7 @@ static int make(const Config *config, const char *key, const char *value, Sessio
     return config_make_session(config, "web", settings, key ? 2 : 1, ret, ret_fault);
 }
 
-TEST(a_session_without_a_file_has_the_words_and_limits_of_one) {
+TEST(a_session_started_by_hand_has_the_words_and_limits_of_a_configured_one) {
     _cleanup_(config_freep) Config *config = NULL;
     ConfigFault fault = {};
     SessionConfig session;
@@ -337,7 +337,7 @@ TEST(a_session_without_a_file_has_the_words_and_limits_of_one) {
     CHECK_STREQ(config->sessions[0].name, "default");
 }
 
-TEST(every_key_has_a_value_here_that_it_takes_and_one_that_it_refuses) {
+TEST(the_test_has_a_good_and_a_bad_value_for_every_key) {
     size_t n;
     const ConfigKey *keys = config_keys(&n);
 
@@ -358,7 +358,7 @@ TEST(every_key_has_a_value_here_that_it_takes_and_one_that_it_refuses) {
     }
 }
 
-TEST(every_row_of_the_table_is_whole) {
+TEST(every_row_of_the_table_is_complete) {
     size_t n;
     const ConfigKey *keys = config_keys(&n);
 
@@ -369,7 +369,7 @@ TEST(every_row_of_the_table_is_whole) {
     }
 }
 
-TEST(lists_are_kept_in_one_way) {
+TEST(lists_are_normalised) {
     SessionConfig a, b;
     const ConfigKey *cpus = config_key("Session", "CPUs"),
                     *cgroup = config_key("Session", "Cgroup");
@@ -424,7 +424,7 @@ TEST(lists_have_limits) {
     CHECK_EQ(key->parse(key, text, &session), -ERANGE);
 }
 
-TEST(stacks_are_copied_in_whole_words) {
+TEST(the_size_of_a_stack_is_a_multiple_of_8) {
     SessionConfig session;
     const ConfigKey *key = config_key("Session", "CallGraph");
 
@@ -457,7 +457,7 @@ TEST(a_frequency_that_is_set_differs_from_the_default) {
     CHECK(!set.frequency_is_set);
 }
 
-TEST(a_frequency_ends_what_a_period_began) {
+TEST(a_frequency_replaces_a_period) {
     _cleanup_(config_freep) Config *config = NULL;
     const char *expected = NULL;
 
@@ -501,7 +501,7 @@ TEST(names_of_sessions_are_plain) {
     CHECK(config_name_is_valid(name));
 }
 
-TEST(amounts_become_bytes) {
+TEST(percentages_become_bytes) {
     CHECK_EQ(config_amount(CONFIG_BUILT_IN, 1000, 7), (uint64_t)7);
     CHECK_EQ(config_amount(CONFIG_PERCENT | 10, 1000, 7), (uint64_t)100);
     CHECK_EQ(config_amount(CONFIG_PERCENT | 100, UINT64_MAX, 7), UINT64_MAX / 100 * 100);

@@ -36,7 +36,7 @@ static int load(const char *text, Config **ret, Problems *ret_problems) {
     return r;
 }
 
-TEST(every_default_is_what_its_own_parser_takes) {
+TEST(every_default_is_accepted_by_its_own_parser) {
     _cleanup_(config_freep) Config *config = NULL;
     const SessionConfig *session;
 
@@ -63,7 +63,7 @@ TEST(every_default_is_what_its_own_parser_takes) {
     CHECK(!config_session(config, "other"));
 }
 
-TEST(keys_are_taken_in_with_comments_around_them) {
+TEST(keys_are_read_with_comments_around_them) {
     _cleanup_(config_freep) Config *config = NULL;
     const SessionConfig *session;
     Problems problems;
@@ -105,7 +105,7 @@ TEST(unknown_keys_and_invalid_lines_are_reported) {
     CHECK_EQ(problems.line, 3U);
 }
 
-TEST(a_line_too_long_is_refused_as_a_whole) {
+TEST(a_line_that_is_too_long_is_refused_completely) {
     _cleanup_(config_freep) Config *config = NULL;
     char text[600] = "[Session default]\nFrequency=999";
     Problems problems;
@@ -147,7 +147,7 @@ TEST(sessions_have_sections_of_their_own) {
     CHECK(config_session(config, "empty")->enabled);
 }
 
-TEST(long_names_that_begin_alike_are_two_sessions) {
+TEST(long_names_with_the_same_beginning_are_two_sessions) {
     _cleanup_(config_freep) Config *config = NULL;
     char text[512], name[CONFIG_NAME_MAX];
     Problems problems;
@@ -163,7 +163,7 @@ TEST(long_names_that_begin_alike_are_two_sessions) {
     CHECK_EQ(load(text, &config, &problems), 1);
 }
 
-TEST(unknown_section_is_reported_once_and_its_keys_are_ignored) {
+TEST(an_unknown_section_is_reported_once_and_its_keys_are_ignored) {
     static const char *const headings[] = {"[Sessions default]",
                                            "[Session]",
                                            "[Session a/b]",
@@ -191,7 +191,7 @@ TEST(unknown_section_is_reported_once_and_its_keys_are_ignored) {
     }
 }
 
-TEST(there_are_not_endlessly_many_sessions) {
+TEST(the_number_of_sessions_is_limited) {
     _cleanup_(config_freep) Config *config = NULL;
     char text[8192] = "[Profd]\nMaxSessions=64\n";
     Problems problems;
@@ -205,7 +205,7 @@ TEST(there_are_not_endlessly_many_sessions) {
     CHECK_EQ(config->n_sessions, (uint32_t)CONFIG_SESSIONS_MAX);
 }
 
-TEST(events_add_up_and_begin_anew_after_an_empty_one) {
+TEST(events_are_appended_and_an_empty_value_clears_them) {
     _cleanup_(config_freep) Config *config = NULL;
     Problems problems;
 
@@ -219,7 +219,7 @@ TEST(events_add_up_and_begin_anew_after_an_empty_one) {
     CHECK_STREQ(config->sessions[0].events, "a,c");
 }
 
-TEST(events_that_add_up_to_too_much_are_refused) {
+TEST(events_that_are_too_long_together_are_refused) {
     _cleanup_(config_freep) Config *config = NULL;
     char text[2048] = "[Session default]\n";
     Problems problems;
@@ -231,7 +231,7 @@ TEST(events_that_add_up_to_too_much_are_refused) {
     CHECK_EQ(strlen(config->sessions[0].events), (size_t)1009);
 }
 
-TEST(an_empty_value_is_the_default) {
+TEST(an_empty_value_restores_the_default) {
     _cleanup_(config_freep) Config *config = NULL;
     Problems problems;
 
@@ -244,7 +244,7 @@ TEST(an_empty_value_is_the_default) {
     CHECK_EQ(config->max_use_bytes, CONFIG_BUILT_IN);
 }
 
-TEST(indented_lines_are_lines_and_do_not_go_on) {
+TEST(indented_lines_do_not_continue_the_previous_one) {
     _cleanup_(config_freep) Config *config = NULL;
     Problems problems;
 
@@ -265,7 +265,7 @@ TEST(keys_before_any_section_are_reported) {
                                "[Session NAME] above it");
 }
 
-TEST(near_names_are_offered_and_far_ones_are_not) {
+TEST(similar_names_are_suggested_and_others_are_not) {
     static const struct {
         const char *wrong, *right;
     } names[] = {
@@ -294,7 +294,7 @@ TEST(near_names_are_offered_and_far_ones_are_not) {
     }
 }
 
-TEST(bytes_that_are_not_text_are_reported_line_by_line) {
+TEST(lines_that_are_not_text_are_reported_one_by_one) {
     static const char text[] = "[Session default]\nFrequency=7\0\nPeriod=\xff\xfe\n\x01\x02\n"
                                "=5\nCgroup=\x1b[2J\n:::\nPeriod=6";
     _cleanup_(config_freep) Config *config = NULL;
@@ -311,7 +311,7 @@ TEST(bytes_that_are_not_text_are_reported_line_by_line) {
     CHECK_STREQ(config->sessions[0].cgroup, "");
 }
 
-TEST(a_line_just_short_enough_is_taken_and_one_more_is_not) {
+TEST(a_line_of_the_maximum_length_is_accepted_and_a_longer_one_is_not) {
     _cleanup_(config_freep) Config *config = NULL;
     char text[400] = "[Session default]\nEvent=";
     Problems problems;
@@ -329,7 +329,7 @@ TEST(a_line_just_short_enough_is_taken_and_one_more_is_not) {
 
 /* Keys that do not go together: the line that is told, and the session afterwards. */
 
-TEST(a_buffer_is_at_most_all_that_there_may_be) {
+TEST(a_buffer_is_at_most_as_large_as_the_total) {
     _cleanup_(config_freep) Config *config = NULL;
     Problems problems;
 
@@ -342,7 +342,7 @@ TEST(a_buffer_is_at_most_all_that_there_may_be) {
     CHECK_EQ(config->sessions[0].buffer_bytes, (uint64_t)256 << 10);
 }
 
-TEST(a_frequency_is_at_most_the_greatest) {
+TEST(a_frequency_is_at_most_the_configured_maximum) {
     _cleanup_(config_freep) Config *config = NULL;
     Problems problems;
 
@@ -354,7 +354,7 @@ TEST(a_frequency_is_at_most_the_greatest) {
     CHECK_EQ(config_session(config, "b")->frequency_hz, (uint64_t)50);
 }
 
-TEST(a_session_has_a_group_or_processes) {
+TEST(a_session_may_not_have_both_a_group_and_processes) {
     _cleanup_(config_freep) Config *config = NULL;
     Problems problems;
 
@@ -365,7 +365,7 @@ TEST(a_session_has_a_group_or_processes) {
     CHECK_STREQ(config->sessions[0].cgroup, "a");
 }
 
-TEST(something_is_left_to_sample) {
+TEST(a_session_may_not_exclude_everything) {
     _cleanup_(config_freep) Config *config = NULL;
     Problems problems;
 
@@ -374,7 +374,7 @@ TEST(something_is_left_to_sample) {
     CHECK_EQ(load("[Session default]\nUserSamples=no\n", &config, &problems), 0);
 }
 
-TEST(a_segment_is_at_most_half_of_what_may_be_stored) {
+TEST(a_segment_is_at_most_half_of_the_budget) {
     _cleanup_(config_freep) Config *config = NULL;
     Problems problems;
 
@@ -394,7 +394,7 @@ TEST(a_segment_is_at_most_half_of_what_may_be_stored) {
     CHECK_EQ(config->sessions[0].max_segment_bytes, (uint64_t)32 << 20);
 }
 
-TEST(each_key_knows_where_it_was_set_last) {
+TEST(each_key_has_the_place_where_it_was_last_set) {
     _cleanup_(config_freep) Config *config = NULL;
     Problems problems;
 
@@ -424,7 +424,7 @@ TEST(sessions_beyond_the_limit_are_not_started) {
     CHECK(config_session(config, "b")->enabled && !config_session(config, "c")->enabled);
 }
 
-TEST(the_example_of_the_page_is_right) {
+TEST(the_example_of_the_manual_is_valid) {
     _cleanup_(config_freep) Config *config = NULL;
     Problems problems;
 

@@ -86,14 +86,14 @@ static uint64_t frequency(Root *root, const char *file) {
 
 #define SET(hz) "[Session default]\nFrequency=" #hz "\n"
 
-TEST(no_file_at_all_is_fine) {
+TEST(no_configuration_file_is_needed) {
     _cleanup_(root_done) Root root = root_new();
 
     CHECK_EQ(frequency(&root, NULL), (uint64_t)99);
     CHECK_EQ(root.n, 0U);
 }
 
-TEST(the_first_main_file_is_the_one) {
+TEST(only_the_first_main_file_is_read) {
     _cleanup_(root_done) Root root = root_new();
 
     put(&root, "usr/lib/profd/profd.conf", SET(1));
@@ -104,7 +104,7 @@ TEST(the_first_main_file_is_the_one) {
     CHECK_EQ(frequency(&root, NULL), (uint64_t)99);
 }
 
-TEST(drop_ins_follow_by_name_over_all_folders) {
+TEST(drop_ins_of_all_folders_are_read_in_order_of_their_names) {
     _cleanup_(root_done) Root root = root_new();
 
     put(&root, "etc/profd/profd.conf", SET(1));
@@ -128,7 +128,7 @@ TEST(a_drop_in_hides_the_same_name_in_later_folders) {
     CHECK_EQ(frequency(&root, NULL), (uint64_t)99);
 }
 
-TEST(a_link_to_nowhere_masks) {
+TEST(a_link_to_dev_null_masks_a_drop_in) {
     _cleanup_(root_done) Root root = root_new();
 
     put(&root, "usr/lib/profd/profd.conf.d/10.conf", SET(1));
@@ -151,7 +151,7 @@ TEST(only_names_that_end_in_conf_are_drop_ins) {
     CHECK_EQ(root.n, 0U);
 }
 
-TEST(a_given_file_has_its_drop_ins_beside_it_and_no_others) {
+TEST(a_given_file_has_only_the_drop_ins_beside_it) {
     _cleanup_(root_done) Root root = root_new();
 
     put(&root, "etc/profd/profd.conf.d/90.conf", SET(1));
@@ -176,7 +176,7 @@ TEST(problems_name_the_drop_in) {
                            "samples a second from 1 to 100000, or max");
 }
 
-TEST(a_section_does_not_reach_into_the_next_file) {
+TEST(a_section_ends_with_its_file) {
     _cleanup_(root_done) Root root = root_new();
 
     put(&root, "etc/profd/profd.conf", "[Session default]\n");
@@ -222,7 +222,7 @@ TEST(files_that_are_too_big_are_refused) {
     CHECK_EQ(root.n, 1U);
 }
 
-TEST(there_are_not_endlessly_many_drop_ins) {
+TEST(the_number_of_drop_ins_is_limited) {
     _cleanup_(root_done) Root root = root_new();
     char name[64];
 

@@ -68,7 +68,7 @@ static int read_text(Seen *seen, const char *text) {
     return config_text_read(&files, &file, &reader);
 }
 
-TEST(headings_and_keys_come_with_their_lines) {
+TEST(headings_and_keys_are_passed_with_their_line_numbers) {
     Seen seen = {};
 
     CHECK_OK(
@@ -76,7 +76,7 @@ TEST(headings_and_keys_come_with_their_lines) {
     CHECK_STREQ(seen.text, "2:Gateway;3:Rate=1M;5:?;6:A=b;7:problem;");
 }
 
-TEST(an_error_of_a_section_ends_the_reading) {
+TEST(an_error_of_the_callback_ends_the_reading) {
     Seen seen = {.result = -ENOMEM};
 
     CHECK_EQ(read_text(&seen, "[Gateway]\nRate=1M\n[Other]\n"), -ENOMEM);
@@ -94,14 +94,14 @@ TEST(defaults_come_from_the_table) {
     CHECK_EQ(gateway.rate, 0);
 }
 
-TEST(a_key_is_found_in_its_section_alone) {
+TEST(a_key_is_found_only_in_its_section) {
     CHECK(config_table_find(table, "Gateway", "Rate") == &keys[4]);
     CHECK(config_table_find(table, "Other", "Rate") == NULL);
     CHECK_STREQ(config_table_near(table, "Gateway", "Connection"), "Connections");
     CHECK(config_table_near(table, "Other", "Connection") == NULL);
 }
 
-TEST(a_bad_value_leaves_what_was_there) {
+TEST(a_bad_value_leaves_the_old_value) {
     static const struct {
         unsigned key;
         const char *value;

@@ -12,7 +12,7 @@ enum { TEXT_MAX = 1 << 16 };
 #define NOTHING "{\"parameters\":{}}"
 #define UNKNOWN "\"it is unknown to this profd, missing, or of another type\""
 
-TEST(calls_are_answered_and_what_is_none_is_named) {
+TEST(calls_are_answered_and_unknown_methods_are_named) {
     /* clang-format off */
     static const struct { const char *call, *reply; } rows[] = {
         { PING, NOTHING },
@@ -88,7 +88,7 @@ TEST(an_interface_is_described_by_its_own_text) {
     CHECK_EQ(control_server_end(&server), 0);
 }
 
-TEST(messages_that_are_none_end_their_connection_with_the_reason) {
+TEST(a_malformed_message_ends_its_connection_with_the_reason) {
     /* clang-format off */
     static const struct { const char *text, *reason; } rows[] = {
         { "",                                        "syntax"    },
@@ -119,7 +119,7 @@ TEST(messages_that_are_none_end_their_connection_with_the_reason) {
     CHECK_EQ(control_server_end(&server), 0);
 }
 
-TEST(pipelined_calls_are_answered_in_their_order_and_oneway_ones_not_at_all) {
+TEST(pipelined_calls_are_answered_in_order_and_oneway_calls_are_not) {
     static const char calls[] =
         PING "\0{\"method\":\"io.profd.Control.Nothing\",\"oneway\":true}\0"
              "{\"method\":\"a.b\"}\0"
@@ -143,7 +143,7 @@ TEST(pipelined_calls_are_answered_in_their_order_and_oneway_ones_not_at_all) {
     CHECK_EQ(control_server_end(&server), 0);
 }
 
-TEST(half_closed_client_still_gets_its_replies) {
+TEST(a_half_closed_client_still_gets_its_replies) {
     char text[TEXT_MAX];
     ControlServer server;
     int fd;
@@ -195,7 +195,7 @@ static int wait_for_gone(const ControlServer *server, json_int_t wanted) {
 
 #define STOP "{\"method\":\"io.profd.Control.Stop\",\"parameters\":{\"session\":\"x\"}}"
 
-TEST(whoever_works_for_a_call_hears_that_its_client_is_gone) {
+TEST(a_call_is_notified_when_its_client_is_gone) {
     ControlServer server;
     int a, b, c;
 
@@ -222,7 +222,7 @@ TEST(whoever_works_for_a_call_hears_that_its_client_is_gone) {
     CHECK_EQ(control_server_end(&server), 0);
 }
 
-TEST(a_call_without_a_reply_outlives_its_client_unless_it_may_wait_for_long) {
+TEST(a_oneway_call_outlives_its_client_unless_it_may_wait_long) {
     static const char stays[] = "{\"method\":\"io.profd.Control.Stop\",\"oneway\":true,"
                                 "\"parameters\":{\"session\":\"x\"}}";
     static const char ends[] = "{\"method\":\"io.profd.Control.Pause\",\"oneway\":true,"
@@ -245,7 +245,7 @@ TEST(a_call_without_a_reply_outlives_its_client_unless_it_may_wait_for_long) {
     CHECK_EQ(control_server_end(&server), 0);
 }
 
-TEST(a_list_of_any_length_comes_an_object_a_reply_and_an_empty_one_as_one_without) {
+TEST(a_list_is_streamed_one_object_a_reply_and_an_empty_one_is_one_reply) {
     char text[TEXT_MAX];
     ControlServer server;
     int fd, n = 0;
@@ -268,7 +268,7 @@ TEST(a_list_of_any_length_comes_an_object_a_reply_and_an_empty_one_as_one_withou
     CHECK_EQ(control_server_end(&server), 0);
 }
 
-TEST(an_upgraded_call_gives_the_bytes_of_a_file_and_ends) {
+TEST(an_upgraded_call_sends_the_bytes_of_a_file_and_ends) {
     char text[TEXT_MAX];
     uint32_t numbers[4096];
     ControlServer server;
@@ -293,7 +293,7 @@ static int swallow(LogLevel level _unused_, int error _unused_, const char *mess
     return 0;
 }
 
-TEST(a_table_that_lacks_a_method_is_refused) {
+TEST(a_method_table_without_a_method_of_the_interface_is_refused) {
     ControlMethod methods[CONTROL_METHODS_MAX];
     size_t n = control_table(methods);
     Control *control = NULL;

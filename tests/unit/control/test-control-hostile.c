@@ -95,7 +95,7 @@ static size_t flood(int fd, const char *bytes, size_t n) {
     return sent;
 }
 
-TEST(a_message_may_have_a_mebibyte_and_not_a_byte_more) {
+TEST(a_message_of_more_than_one_mebibyte_is_refused) {
     size_t n = MESSAGE_BYTES_MAX;
     char *bytes = malloc(n + 2), text[TEXT_MAX];
     ControlServer server;
@@ -120,7 +120,7 @@ TEST(a_message_may_have_a_mebibyte_and_not_a_byte_more) {
     CHECK_EQ(control_server_end(&server), 0);
 }
 
-TEST(message_that_is_nested_too_deep_or_too_large_is_refused_by_name) {
+TEST(a_message_that_is_nested_too_deeply_or_too_large_is_refused_by_name) {
     static char bytes[1000100];
     char text[TEXT_MAX];
     ControlServer server;
@@ -146,7 +146,7 @@ TEST(message_that_is_nested_too_deep_or_too_large_is_refused_by_name) {
     CHECK_EQ(control_server_end(&server), 0);
 }
 
-TEST(idle_client_is_disconnected_but_not_one_that_waits_for_a_reply) {
+TEST(an_idle_client_is_disconnected_unless_it_waits_for_a_reply) {
     ControlServer server;
     int waiting, slow, silent;
     char text[TEXT_MAX];
@@ -169,7 +169,7 @@ TEST(idle_client_is_disconnected_but_not_one_that_waits_for_a_reply) {
     CHECK_EQ(control_server_end(&server), 0);
 }
 
-TEST(client_that_never_reads_is_throttled_and_disconnected) {
+TEST(a_client_that_never_reads_is_throttled_and_disconnected) {
     static const char *const calls[] = {PING, LIST, READ};
     ControlServer server;
 
@@ -197,7 +197,7 @@ TEST(client_that_never_reads_is_throttled_and_disconnected) {
     CHECK_EQ(control_server_end(&server), 0);
 }
 
-TEST(a_stream_that_is_not_read_ends_while_others_are_served) {
+TEST(an_unread_stream_ends_while_others_are_served) {
     ControlServer server;
     char text[TEXT_MAX], last[TEXT_MAX] = "";
     int deaf, other, r = 1, n = 0;
@@ -233,7 +233,7 @@ static bool is_taken(int fd) {
     return left == 0;
 }
 
-TEST(a_short_call_is_answered_before_long_ones_that_came_first) {
+TEST(a_short_call_is_answered_before_earlier_long_ones) {
     static char spaces[MESSAGE_BYTES_MAX - 100];
     char text[TEXT_MAX], call[128];
     ControlServer server;
@@ -335,7 +335,7 @@ static pid_t attack(const ControlServer *server, int kind) {
     }
 }
 
-TEST(others_are_served_while_all_that_is_hostile_comes_at_once) {
+TEST(other_clients_are_served_during_all_attacks_at_once) {
     pid_t attackers[4];
     ControlServer server;
     int fd;
@@ -356,7 +356,7 @@ TEST(others_are_served_while_all_that_is_hostile_comes_at_once) {
     CHECK_EQ(control_server_end(&server), 0);
 }
 
-TEST(a_thousand_connections_leave_those_that_are_there_alone) {
+TEST(a_thousand_new_connections_do_not_disturb_existing_ones) {
     ControlServer server;
     int first, fds[MANY];
 

@@ -18,7 +18,7 @@ enum { TEXT_MAX = 4096, NOBODY = 65534, READER = 2001, ADMIN = 3001, OTHER = 100
             TEST_SKIP("needs root, to connect as others");                                         \
     } while (0)
 
-TEST(each_gets_the_methods_that_are_his_and_no_other) {
+TEST(each_user_may_call_exactly_the_methods_of_his_right) {
     /* clang-format off */
     static const struct { uid_t uid; gid_t gid, group; Right right; } peers[] = {
         { 0,      0,                 0,                 RIGHT_ADMIN   },
@@ -109,7 +109,7 @@ static void close_all(int *fds, size_t n) {
         closep(&fds[i]);
 }
 
-TEST(there_is_room_for_64_and_some_of_it_is_kept_for_those_with_rights) {
+TEST(there_are_64_connections_and_some_are_reserved_for_users_with_rights) {
     int fds[256], n = 0;
     ControlServer server;
 
@@ -138,7 +138,7 @@ TEST(there_is_room_for_64_and_some_of_it_is_kept_for_those_with_rights) {
     CHECK_EQ(control_server_end(&server), 0);
 }
 
-TEST(room_that_was_left_is_given_again) {
+TEST(a_closed_connection_makes_room_for_another) {
     ControlServer server;
     int fds[17], fd = -1, r = 0;
 

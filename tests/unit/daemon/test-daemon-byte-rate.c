@@ -4,14 +4,14 @@
 #include "test.h"
 #include "util/clock.h"
 
-TEST(without_a_limit_all_passes) {
+TEST(without_a_rate_limit_everything_passes) {
     ByteRate rate = {};
 
     for (unsigned i = 0; i < 10; i++)
         CHECK(byte_rate_pass(&rate, UINT64_MAX, i));
 }
 
-TEST(over_a_minute_no_more_passes_than_the_limit_allows) {
+TEST(over_a_minute_no_more_than_the_limit_passes) {
     ByteRate rate = {};
     uint64_t passed = 0, now = 5 * NS_PER_SECOND, end = now + 60 * NS_PER_SECOND;
 
@@ -30,7 +30,7 @@ TEST(a_batch_beyond_the_limit_passes_and_the_next_ones_wait) {
     CHECK(byte_rate_pass(&rate, 1, 5 * NS_PER_SECOND));
 }
 
-TEST(a_long_rest_gives_no_more_than_a_second) {
+TEST(a_long_pause_saves_at_most_one_second_of_bytes) {
     ByteRate rate = {};
 
     byte_rate_set(&rate, 1000, 0);
@@ -38,7 +38,7 @@ TEST(a_long_rest_gives_no_more_than_a_second) {
     CHECK(!byte_rate_pass(&rate, 1, UINT64_MAX / 2));
 }
 
-TEST(calls_that_come_fast_do_not_lose_what_fills_between_them) {
+TEST(frequent_calls_do_not_lose_fractions_of_the_rate) {
     ByteRate rate = {};
     unsigned passed = 0;
 
@@ -49,7 +49,7 @@ TEST(calls_that_come_fast_do_not_lose_what_fills_between_them) {
     CHECK(passed >= 1000 && passed <= 1024);
 }
 
-TEST(a_clock_that_stands_or_goes_back_lets_nothing_through) {
+TEST(a_clock_that_stands_or_goes_back_adds_nothing) {
     ByteRate rate = {};
 
     byte_rate_set(&rate, 10, 100 * NS_PER_SECOND);

@@ -47,7 +47,7 @@ static const char *spell(const Inside *f, uint64_t id, const char *path) {
     return text;
 }
 
-TEST(outside_of_a_namespace_paths_stay_as_they_are) {
+TEST(outside_of_a_namespace_paths_are_unchanged) {
     _cleanup_(inside_done) Inside f = {};
 
     CHECK_OK(inside(&f, true));
@@ -56,7 +56,7 @@ TEST(outside_of_a_namespace_paths_stay_as_they_are) {
     CHECK_STREQ(spell(&f, 1, "/"), "/");
 }
 
-TEST(within_one_they_begin_where_it_does_once_that_is_proved) {
+TEST(within_a_namespace_paths_are_relative_to_its_root_once_it_is_known) {
     _cleanup_(inside_done) Inside f = {};
 
     CHECK_OK(inside(&f, false));
@@ -73,7 +73,7 @@ TEST(within_one_they_begin_where_it_does_once_that_is_proved) {
     CHECK_STREQ(spell(&f, 1, "/user.slice/x"), "/../../user.slice/x");
 }
 
-TEST(the_root_of_the_namespace_proves_it_too) {
+TEST(the_root_group_reveals_the_namespace_too) {
     _cleanup_(inside_done) Inside f = {};
 
     CHECK_OK(inside(&f, false));
@@ -81,7 +81,7 @@ TEST(the_root_of_the_namespace_proves_it_too) {
     CHECK_STREQ(spell(&f, 1, "/host/payload/x"), "/x");
 }
 
-TEST(a_namespace_that_begins_at_the_root_takes_nothing_away) {
+TEST(a_namespace_at_the_root_changes_no_path) {
     _cleanup_(inside_done) Inside f = {};
 
     CHECK_OK(inside(&f, false));
@@ -90,7 +90,7 @@ TEST(a_namespace_that_begins_at_the_root_takes_nothing_away) {
                 "/host/payload/system.slice/shop.service");
 }
 
-TEST(texts_that_are_no_paths_stay_as_they_are) {
+TEST(texts_that_are_not_paths_are_unchanged) {
     _cleanup_(inside_done) Inside f = {};
     char longest[PATH_MAX + 10];
 

@@ -60,7 +60,7 @@ TEST(each_sample_of_a_shared_batch_counts_for_its_own_cpu) {
     pd_events_free(events);
 }
 
-TEST(samples_that_name_no_cpu_count_for_that_of_the_batch) {
+TEST(samples_without_a_cpu_count_for_the_cpu_of_the_batch) {
     PdEvents *events = make_events(PD_SAMPLE_IDENTIFIER | PD_SAMPLE_TID | PD_SAMPLE_TIME);
     StoreBatch batch = {.kind = STORE_SAMPLES, .cpu = 3};
     Dropped dropped = {};

@@ -22,7 +22,7 @@ static const char *field(const JournalEntry *entry, size_t i) {
     return text;
 }
 
-TEST(an_entry_says_what_how_bad_by_whom_and_about_whom) {
+TEST(an_entry_has_event_priority_cause_and_session) {
     _cleanup_(journal_entry_done) JournalEntry entry = {};
     const LogField fields[] = {{"PROFD_SESSION", "default"}, {"MESSAGE_ID", "00ff"}};
 
@@ -75,7 +75,7 @@ TEST(names_that_the_journal_drops_are_refused) {
     CHECK_EQ(entry.n, (size_t)0);
 }
 
-TEST(stderr_is_the_journal_only_when_device_and_inode_say_so) {
+TEST(stderr_is_the_journal_only_if_device_and_inode_match) {
     int fds[2];
     struct stat st;
     char text[64];

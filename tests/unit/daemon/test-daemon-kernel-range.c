@@ -20,7 +20,7 @@ static void put_symbol(Buffer *out, uint64_t start, uint32_t length) {
                                  .name = {.data = (const uint8_t *)"bpf", .size = 3}});
 }
 
-TEST(each_address_is_found_in_its_range_and_none_between_them) {
+TEST(addresses_are_found_in_ranges_and_not_between_them) {
     _cleanup_(kernel_ranges_done) KernelRanges ranges = {};
     _cleanup_(buffer_done) Buffer records = {};
 
@@ -41,7 +41,7 @@ TEST(each_address_is_found_in_its_range_and_none_between_them) {
     CHECK(!kernel_ranges_find(&ranges, UINT64_MAX));
 }
 
-TEST(ranges_that_overlap_or_touch_become_one) {
+TEST(overlapping_and_adjacent_ranges_are_merged) {
     _cleanup_(kernel_ranges_done) KernelRanges ranges = {};
     _cleanup_(buffer_done) Buffer records = {};
 
@@ -57,7 +57,7 @@ TEST(ranges_that_overlap_or_touch_become_one) {
     CHECK(!kernel_ranges_find(&ranges, 0x9000));
 }
 
-TEST(a_length_that_goes_round_ends_at_the_top) {
+TEST(a_range_that_overflows_ends_at_the_last_address) {
     _cleanup_(kernel_ranges_done) KernelRanges ranges = {};
     _cleanup_(buffer_done) Buffer records = {};
 
@@ -69,7 +69,7 @@ TEST(a_length_that_goes_round_ends_at_the_top) {
     CHECK(kernel_ranges_find(&ranges, 0x1fff));
 }
 
-TEST(a_record_that_is_cut_ends_the_list) {
+TEST(a_truncated_record_ends_the_list) {
     _cleanup_(kernel_ranges_done) KernelRanges ranges = {};
     _cleanup_(buffer_done) Buffer records = {};
 

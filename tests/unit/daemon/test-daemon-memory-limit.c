@@ -23,7 +23,7 @@ TEST(without_control_groups_there_is_no_limit) {
     end_root();
 }
 
-TEST(the_tightest_limit_of_all_groups_around_counts) {
+TEST(the_lowest_limit_of_all_parent_groups_counts) {
     begin_root();
     put("/sys/fs/cgroup/a.slice/b.service/memory.max", "max\n");
     put("/sys/fs/cgroup/a.slice/b.service/memory.high", "50000000\n");
@@ -38,13 +38,13 @@ TEST(the_root_of_a_container_has_a_limit_too) {
     CHECK_EQ(limit_of("0::/\n"), 30000000);
 }
 
-TEST(limit_of_max_at_every_level_means_no_limit) {
+TEST(a_limit_of_max_at_every_level_means_no_limit) {
     begin_root();
     put("/sys/fs/cgroup/a/memory.max", "max\n");
     CHECK_EQ(limit_of("0::/a\n"), 0);
 }
 
-TEST(a_memory_controller_of_the_old_kind_counts_before_the_new_tree) {
+TEST(a_memory_controller_of_version_1_wins_over_version_2) {
     begin_root();
     put("/sys/fs/cgroup/a/memory.max", "10000000\n");
     put("/sys/fs/cgroup/memory/b/memory.limit_in_bytes", "20000000\n");
@@ -52,13 +52,13 @@ TEST(a_memory_controller_of_the_old_kind_counts_before_the_new_tree) {
     CHECK_EQ(limit_of("5:cpu,cpuacct:/c\n4:hugetlb,memory:/b\n0::/a\n"), 20000000);
 }
 
-TEST(a_controller_that_is_only_called_like_memory_does_not_count) {
+TEST(a_named_hierarchy_called_memory_does_not_count) {
     begin_root();
     put("/sys/fs/cgroup/memory/b/memory.limit_in_bytes", "20000000\n");
     CHECK_EQ(limit_of("4:memoryless,xmemory:/b\n"), 0);
 }
 
-TEST(nonsense_is_no_limit) {
+TEST(a_malformed_limit_is_ignored) {
     const char *rows[] = {"", "\n", ":\n", "0:\n", "0::/../x\n", "0::/none\n", "::::\n"};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -68,7 +68,7 @@ TEST(nonsense_is_no_limit) {
     }
 }
 
-TEST(processes_that_were_killed_are_counted) {
+TEST(killed_processes_are_counted) {
     uint64_t kills = 7;
 
     begin_root();
@@ -80,7 +80,7 @@ TEST(processes_that_were_killed_are_counted) {
     CHECK_EQ(kills, 4);
 }
 
-TEST(memory_of_a_host_is_what_it_has_and_what_its_container_may_take) {
+TEST(the_memory_of_a_host_is_limited_by_its_container) {
     /* clang-format off */
     static const struct { const char *group, *file; uint64_t limit_mib, expected_mib; } rows[] = {
         { "0::/\n",                         NULL,                                                  0,    4096 },
@@ -116,7 +116,7 @@ TEST(memory_of_a_host_is_what_it_has_and_what_its_container_may_take) {
     end_root();
 }
 
-TEST(rings_may_take_a_256th_of_the_host_and_16m_at_least) {
+TEST(rings_may_take_a_256th_of_the_memory_and_at_least_16m) {
     CHECK_EQ(memory_for_rings(CONFIG_BUILT_IN, 0), 16 * MIB);
     CHECK_EQ(memory_for_rings(CONFIG_BUILT_IN, 512 * MIB), 16 * MIB);
     CHECK_EQ(memory_for_rings(CONFIG_BUILT_IN, 16 * 1024 * MIB), 64 * MIB);
@@ -126,7 +126,7 @@ TEST(rings_may_take_a_256th_of_the_host_and_16m_at_least) {
     CHECK_EQ(memory_for_rings(MIB, 512 * MIB), MIB);
 }
 
-TEST(without_a_limit_all_is_as_large_as_it_would_be) {
+TEST(without_a_limit_everything_has_its_full_size) {
     MemoryPlan plan = memory_plan(0, 3, 64 * MIB);
 
     CHECK(!plan.is_small);
@@ -142,7 +142,7 @@ static uint64_t most_of(const MemoryPlan *plan) {
            plan->unwind_bytes;
 }
 
-TEST(plan_fits_into_the_limit) {
+TEST(the_plan_fits_into_the_limit) {
     for (uint64_t limit = 16; limit <= 1024; limit++) {
         MemoryPlan disk = memory_plan(limit * MIB, 0, 0);
         MemoryPlan memory = memory_plan(limit * MIB, 0, 64 * MIB);
@@ -152,21 +152,21 @@ TEST(plan_fits_into_the_limit) {
     }
 }
 
-TEST(a_large_limit_is_not_felt_and_a_small_one_is) {
+TEST(only_a_small_limit_changes_the_plan) {
     CHECK(!memory_plan(256 * MIB, 0, 64 * MIB).is_small);
     CHECK(!memory_plan(128 * MIB, 0, 0).is_small);
     CHECK(memory_plan(64 * MIB, 0, 0).is_small);
     CHECK(memory_plan(96 * MIB, 0, 64 * MIB).is_small);
 }
 
-TEST(unwind_tables_take_64m_at_most_and_less_where_memory_is_limited) {
+TEST(unwind_tables_take_at_most_64m_and_less_under_a_limit) {
     CHECK_EQ(memory_plan(1024 * MIB, 0, 0).unwind_bytes, 64 * MIB);
     CHECK_EQ(memory_plan(1024 * MIB, 0, 64 * MIB).unwind_bytes, 64 * MIB);
     CHECK_EQ(memory_plan(128 * MIB, 0, 0).unwind_bytes, 16 * MIB);
     CHECK(memory_plan(32 * MIB, 3, 0).unwind_bytes > 0);
 }
 
-TEST(after_each_kill_the_plan_is_smaller) {
+TEST(the_plan_is_smaller_after_each_kill) {
     uint64_t before = UINT64_MAX;
 
     for (uint64_t kills = 0; kills < 4; kills++) {

@@ -37,7 +37,7 @@ void call_on_gone(Call *call, void (*on_gone)(void *userdata), void *userdata) {
     call->userdata = userdata;
 }
 
-TEST(monitor_gets_events_from_its_call_on) {
+TEST(a_monitor_gets_events_from_its_call_on) {
     _cleanup_(monitor_freep) Monitor *monitor = NULL;
     Call first = {}, second = {};
 
@@ -77,7 +77,7 @@ TEST(dropped_events_are_counted_and_reported_before_the_next_event) {
     CHECK_STREQ(other.heard[7], "paused");
 }
 
-TEST(client_that_leaves_gets_no_more_events) {
+TEST(a_client_that_leaves_gets_no_more_events) {
     _cleanup_(monitor_freep) Monitor *monitor = NULL;
     Call first = {}, second = {};
 

@@ -143,7 +143,7 @@ static int on_log(LogLevel level, int error, const char *message, const LogField
     return 0;
 }
 
-TEST(a_segment_is_finished_in_the_log_when_the_next_one_has_begun_and_not_before) {
+TEST(a_segment_is_logged_as_finished_when_the_next_one_has_begun) {
     static Session session = {.is_open = true};
     const ClockAnchor clock = {.monotonic_ns = 1};
 

@@ -80,7 +80,7 @@ static void end(World *w) {
     end_root();
 }
 
-TEST(new_module_is_written_when_its_code_is_sampled) {
+TEST(a_new_module_is_written_when_its_code_is_sampled) {
     _cleanup_(end) World w;
 
     CHECK_OK(begin(&w));
@@ -91,7 +91,7 @@ TEST(new_module_is_written_when_its_code_is_sampled) {
     CHECK_OK(loop_run(w.loop));
 }
 
-TEST(what_is_known_is_not_read_again_and_what_is_unknown_not_at_each_sample) {
+TEST(known_kernel_code_is_not_read_again_and_unknown_code_only_now_and_then) {
     _cleanup_(end) World w;
 
     CHECK_OK(begin(&w));

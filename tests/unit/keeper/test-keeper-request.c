@@ -79,7 +79,7 @@ static void set_flags(KeeperRequest *request, uint64_t flags) {
     store_u64(request->event.attr + 40, flags, false);
 }
 
-TEST(a_right_request_of_each_kind_passes_and_has_a_name) {
+TEST(a_valid_request_of_each_kind_passes_and_has_a_name) {
     for (int kind = 0; kind < KEEPER_KINDS; kind++) {
         KeeperRequest request = good((KeeperKind)kind), got;
 
@@ -109,7 +109,7 @@ TEST(a_message_of_another_size_kind_or_version_is_refused) {
     CHECK_EQ(check(&request), -EPROTO);
 }
 
-TEST(a_field_that_a_kind_does_not_hold_must_be_zero) {
+TEST(a_field_that_a_kind_does_not_use_must_be_zero) {
     for (size_t at = 8; at < sizeof(KeeperRequest); at++) {
         KeeperRequest request = of_kind(KEEPER_STATUS);
 
@@ -118,7 +118,7 @@ TEST(a_field_that_a_kind_does_not_hold_must_be_zero) {
     }
 }
 
-TEST(processes_have_numbers_above_0) {
+TEST(the_pid_of_a_process_is_above_0) {
     static const KeeperKind of_process[] = {KEEPER_OPEN_FILE, KEEPER_OPEN_MAPPED, KEEPER_OPEN_IMAGE,
                                             KEEPER_READ_NAMESPACES};
 
@@ -132,7 +132,7 @@ TEST(processes_have_numbers_above_0) {
     }
 }
 
-TEST(files_of_the_kernel_are_of_no_process) {
+TEST(requests_for_files_of_the_kernel_name_no_process) {
     KeeperRequest request = good(KEEPER_OPEN_FILE);
 
     request.file = KEEPER_KALLSYMS;
@@ -148,7 +148,7 @@ TEST(files_of_the_kernel_are_of_no_process) {
     CHECK_EQ(check(&request), -EINVAL);
 }
 
-TEST(a_range_has_a_start_before_its_end) {
+TEST(a_range_must_have_its_start_before_its_end) {
     KeeperRequest request = good(KEEPER_OPEN_MAPPED);
 
     request.start = 4096;
@@ -157,7 +157,7 @@ TEST(a_range_has_a_start_before_its_end) {
     CHECK_EQ(check(&request), -EINVAL);
 }
 
-TEST(tracefs_paths_follow_a_small_grammar) {
+TEST(only_plain_tracefs_paths_pass) {
     static const char *const right[] = {"sched/sched_switch/id",
                                         "sched/sched_switch/format",
                                         "raw_syscalls/sys_enter/format",
@@ -206,7 +206,7 @@ TEST(tracefs_paths_follow_a_small_grammar) {
     }
 }
 
-TEST(a_path_ends_within_its_field_and_nothing_lies_behind) {
+TEST(a_path_ends_within_its_field_and_the_rest_is_zero) {
     KeeperRequest request = good(KEEPER_OPEN_IMAGE);
 
     memset(request.path, 'a', sizeof(request.path));
@@ -219,7 +219,7 @@ TEST(a_path_ends_within_its_field_and_nothing_lies_behind) {
     CHECK_EQ(check(&request), -EINVAL);
 }
 
-TEST(only_flags_that_recordings_need_pass) {
+TEST(only_flags_that_profd_uses_pass) {
     static const uint64_t refused =
         PD_ATTR_ENABLE_ON_EXEC | PD_ATTR_AUX_OUTPUT | PD_ATTR_TEXT_POKE | PD_ATTR_BUILD_ID |
         PD_ATTR_REMOVE_ON_EXEC | PD_ATTR_SIGTRAP | PD_ATTR_DEFER_CALLCHAIN | PD_ATTR_DEFER_OUTPUT;
@@ -246,7 +246,7 @@ TEST(samples_with_physical_addresses_or_aux_areas_are_refused) {
     }
 }
 
-TEST(an_attr_is_as_long_as_it_says_and_zero_behind) {
+TEST(an_attr_has_its_declared_size_and_zeros_after_it) {
     static const uint32_t sizes[] = {0, 56, 63, 65, 152, 4096, UINT32_MAX};
 
     for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
@@ -287,7 +287,7 @@ TEST(signals_aux_areas_and_other_clocks_are_refused) {
     CHECK_EQ(check(&request), -EPERM);
 }
 
-TEST(an_event_is_of_a_cpu_or_a_process_and_never_of_the_keeper) {
+TEST(an_event_is_for_a_cpu_or_a_process_other_than_the_keeper) {
     static const struct {
         int32_t pid, cpu;
         const char *cgroup;
@@ -310,7 +310,7 @@ TEST(an_event_is_of_a_cpu_or_a_process_and_never_of_the_keeper) {
     }
 }
 
-TEST(a_ring_is_a_power_of_two_and_an_event_has_one_at_most) {
+TEST(the_size_of_a_ring_is_a_power_of_two_and_an_event_has_at_most_one) {
     static const uint64_t wrong[] = {1, 4095, 4097, 12288, 512ULL << 20, 1ULL << 63, UINT64_MAX};
     KeeperRequest request = an_event();
 

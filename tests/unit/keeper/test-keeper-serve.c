@@ -152,7 +152,7 @@ static bool wait_for_head(const struct perf_event_mmap_page *control, uint64_t a
     return head_of(control) > above;
 }
 
-TEST(a_ring_outlives_its_recorder_and_is_read_on_from_where_it_was) {
+TEST(a_ring_outlives_its_recorder_and_is_read_from_the_same_position) {
     struct perf_event_mmap_page *control;
     KeeperEvent event = clock_event(), found;
     uint32_t slot, at = KEEPER_NO_SLOT;
@@ -230,7 +230,7 @@ TEST(a_second_event_shares_the_ring_and_the_group_of_the_first) {
     CHECK_EQ(served_end(&served), 0);
 }
 
-TEST(events_that_recordings_do_not_need_are_refused) {
+TEST(events_of_kinds_that_profd_never_records_are_refused) {
     KeeperEvent event = clock_event();
     Served served;
     uint32_t slot;
@@ -299,7 +299,7 @@ static int probe_type(const char *pmu, uint32_t *ret) {
     return r;
 }
 
-TEST(no_probe_is_made_of_what_lies_in_the_keepers_memory) {
+TEST(a_probe_with_a_pointer_to_the_keepers_memory_is_refused) {
     static const char *const pmus[] = {"kprobe", "uprobe"};
     KeeperEvent event = clock_event();
     uint32_t type, slot;
@@ -316,7 +316,7 @@ TEST(no_probe_is_made_of_what_lies_in_the_keepers_memory) {
     CHECK_EQ(served_end(&served), 0);
 }
 
-TEST(files_of_a_process_come_by_number) {
+TEST(files_of_a_process_are_opened_by_pid) {
     char text[4096] = "";
     KeeperNamespace spaces[KEEPER_NAMESPACES];
     struct stat status;
@@ -345,7 +345,7 @@ TEST(files_of_a_process_come_by_number) {
     CHECK_EQ(served_end(&served), 0);
 }
 
-TEST(a_proc_that_hides_nothing_is_opened_where_it_may_be) {
+TEST(a_proc_without_hidden_processes_is_opened_if_permitted) {
     _cleanup_close_ int proc = -1, file = -1;
     struct stat status, ours;
     Served served;
@@ -476,7 +476,7 @@ static const char *own_path(const char *name) {
     return path;
 }
 
-TEST(a_fifo_is_not_waited_for_and_a_link_leads_nowhere_else) {
+TEST(a_fifo_is_not_waited_for_and_links_are_not_followed) {
     uint32_t recorder;
     Served served;
 
@@ -504,7 +504,7 @@ static int make_elf(const char *path, uint16_t type, mode_t mode) {
     return 0;
 }
 
-TEST(by_path_only_programs_and_libraries_that_the_recorders_user_may_read_are_opened) {
+TEST(only_programs_and_libraries_readable_by_the_recorders_user_are_opened_by_path) {
     static const struct {
         uint16_t type;
         mode_t mode;
@@ -552,7 +552,7 @@ TEST(by_path_only_programs_and_libraries_that_the_recorders_user_may_read_are_op
 
 /* Everybody may read the file, but not reach it: because of its folder, or of the process from
  * whose root the path begins. */
-TEST(a_path_leads_through_no_folder_and_no_process_that_is_closed_to_the_recorders_user) {
+TEST(a_path_through_a_folder_closed_to_the_recorders_user_is_refused) {
     const char *const folder = "/tmp/test-keeper.private";
     char path[64];
     uint32_t recorder, stranger, root;
@@ -585,7 +585,7 @@ TEST(a_path_leads_through_no_folder_and_no_process_that_is_closed_to_the_recorde
 }
 
 /* Checked before and after a request by path, during which the capabilities are disabled. */
-TEST(mapped_file_is_opened_regardless_of_its_mode) {
+TEST(a_mapped_file_is_opened_regardless_of_its_mode) {
     const char *path = own_path("library");
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     _cleanup_close_ int file = -1;
@@ -655,7 +655,7 @@ static int try_modules(void) {
     return served_end(&served) == 0 ? r : 3;
 }
 
-TEST(only_object_files_that_are_modules_of_the_running_kernel_are_opened) {
+TEST(only_modules_of_the_running_kernel_are_opened) {
     int status = 0;
     pid_t pid;
 
@@ -671,7 +671,7 @@ TEST(only_object_files_that_are_modules_of_the_running_kernel_are_opened) {
     CHECK_EQ(status, 0);
 }
 
-TEST(a_core_dump_that_a_process_maps_is_not_opened) {
+TEST(a_mapped_core_dump_is_not_opened) {
     const char *path = own_path("core");
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     _cleanup_close_ int file = -1;
@@ -731,7 +731,7 @@ static int make_file(const char *path, mode_t mode) {
     return fd < 0 || fchmod(fd, mode) < 0 ? -errno : 0;
 }
 
-TEST(sealed_file_is_read_only_for_others) {
+TEST(a_sealed_file_is_read_only_for_others) {
     char path[] = "/tmp/test-keeper.XXXXXX", file[64];
     struct stat status;
     Served served;
@@ -759,7 +759,7 @@ TEST(sealed_file_is_read_only_for_others) {
 
 /* Like a seal that a slow disk left unfinished: only root owns sealed files, and a folder always
  * belongs to the recorder. */
-TEST(a_folder_of_the_recorder_stays_its_own_and_is_sealed_again) {
+TEST(a_folder_of_the_recorder_keeps_its_owner_and_can_be_sealed_again) {
     char path[] = "/tmp/test-keeper.XXXXXX";
     struct stat status;
     Served served;
@@ -839,7 +839,7 @@ static int answer_to(int socket, const void *bytes, size_t n, const int *fds, si
     return r < 0 ? -EPIPE : reply.result;
 }
 
-TEST(messages_of_any_bytes_are_answered_with_an_error_and_survived) {
+TEST(malformed_messages_are_answered_with_an_error) {
     static uint8_t bytes[2 * sizeof(KeeperRequest)];
     KeeperRequest request = {.protocol = KEEPER_PROTOCOL, .kind = KEEPER_STATUS};
     int pipes[2], fds[12];
@@ -945,7 +945,7 @@ static void *seal(void *userdata) {
     return NULL;
 }
 
-TEST(helpers_that_died_or_hang_are_followed_by_others_and_hold_up_nobody) {
+TEST(dead_or_hung_helpers_are_replaced_and_delay_nobody) {
     const char *path = own_path("sealed");
     _cleanup_close_ int file = -1;
     Sealing sealing;
@@ -993,7 +993,7 @@ TEST(helpers_that_died_or_hang_are_followed_by_others_and_hold_up_nobody) {
     CHECK_EQ(served_end(&served), 0);
 }
 
-TEST(death_of_the_keeper_is_detected) {
+TEST(the_death_of_the_keeper_is_detected) {
     KeeperStatus status;
     struct pollfd life;
     Served served;

@@ -68,7 +68,7 @@ TEST(a_link_is_not_followed) {
     end_root();
 }
 
-TEST(mount_of_a_part_has_its_path_in_the_whole_tree) {
+TEST(paths_below_a_partial_mount_begin_at_the_root_of_the_tree) {
     begin("30 1 0:28 /docker/abc /cg rw - cgroup2 cgroup2 rw\n");
     put_folder("/cg/inner");
     CHECK_OK(cgroup_walk(root, note, &seen));
@@ -76,7 +76,7 @@ TEST(mount_of_a_part_has_its_path_in_the_whole_tree) {
     end_root();
 }
 
-TEST(without_cgroup2_there_is_nothing_to_walk) {
+TEST(without_a_mounted_tree_the_walk_fails) {
     begin("30 1 0:28 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"
           "31 1 0:29 /x - cgroup2 /y rw - tmpfs a b\n");
     CHECK_EQ(cgroup_walk(root, note, &seen), -ENOENT);
@@ -84,7 +84,7 @@ TEST(without_cgroup2_there_is_nothing_to_walk) {
     end_root();
 }
 
-TEST(version_1_hierarchy_is_walked_if_perf_events_use_it) {
+TEST(a_version_1_hierarchy_is_walked_if_perf_events_use_it) {
     begin("30 1 0:28 / /two rw - cgroup2 cgroup2 rw\n"
           "31 1 0:29 /lxc/x /one rw - cgroup cgroup rw,perf_event\n");
     put_folder("/two/wrong");
@@ -94,7 +94,7 @@ TEST(version_1_hierarchy_is_walked_if_perf_events_use_it) {
     end_root();
 }
 
-TEST(a_hierarchy_too_deep_is_walked_as_far_as_the_bound) {
+TEST(a_deep_hierarchy_is_walked_up_to_the_limit) {
     char path[4096] = "/cg";
 
     begin("30 1 0:28 / /cg rw - cgroup2 cgroup2 rw\n");

@@ -55,7 +55,7 @@ static void end(void) {
         abort();
 }
 
-TEST(fuse_is_left_alone_and_other_file_systems_are_not) {
+TEST(files_on_fuse_are_avoided_and_others_are_not) {
     begin();
     CHECK(device_is_avoided(&table, (Device){0, 50}, PROCESS));
     CHECK(device_is_avoided(&table, (Device){7, 3}, PROCESS));
@@ -64,7 +64,7 @@ TEST(fuse_is_left_alone_and_other_file_systems_are_not) {
     end();
 }
 
-TEST(a_network_file_system_is_tried_and_left_alone_once_it_did_not_answer) {
+TEST(a_network_file_system_is_avoided_after_it_did_not_answer) {
     for (uint32_t minor = 51; minor <= 54; minor++) {
         begin();
         CHECK(!device_is_avoided(&table, (Device){0, minor}, PROCESS));
@@ -75,7 +75,7 @@ TEST(a_network_file_system_is_tried_and_left_alone_once_it_did_not_answer) {
     }
 }
 
-TEST(device_in_no_mount_table_is_tried) {
+TEST(a_device_in_no_mount_table_is_tried) {
     begin();
     CHECK(!device_is_avoided(&table, (Device){0, 99}, PROCESS));
     CHECK(!device_is_avoided(&table, (Device){0, 50}, OTHER));
@@ -83,7 +83,7 @@ TEST(device_in_no_mount_table_is_tried) {
     end();
 }
 
-TEST(device_that_did_not_answer_is_avoided_for_all_processes) {
+TEST(a_device_that_did_not_answer_is_avoided_for_all_processes) {
     begin();
     device_avoid(&table, (Device){0, 51});
     CHECK(device_is_avoided(&table, (Device){0, 51}, PROCESS));
@@ -93,7 +93,7 @@ TEST(device_that_did_not_answer_is_avoided_for_all_processes) {
     end();
 }
 
-TEST(each_time_for_longer_and_never_for_ever) {
+TEST(a_device_is_avoided_longer_each_time_and_never_for_ever) {
     uint64_t first_ns;
 
     begin();
@@ -106,7 +106,7 @@ TEST(each_time_for_longer_and_never_for_ever) {
     end();
 }
 
-TEST(more_devices_than_there_is_room_for_push_out_the_oldest) {
+TEST(the_device_that_expires_first_makes_room_for_another) {
     begin();
     for (uint32_t i = 0; i < DEVICES_AVOIDED_MAX + 1; i++)
         device_avoid(&table, (Device){1, i});

@@ -16,7 +16,7 @@ static const KeeperFileId file = {.major = 8,
                                   .generation = 7,
                                   .has_generation = 1};
 
-TEST(a_file_is_known_until_anything_about_it_changes) {
+TEST(a_cached_file_is_valid_until_anything_about_it_changes) {
     BuildId id = {.size = 20, .bytes = {1, 2, 3}};
     KeeperFileId other[8];
 

@@ -67,7 +67,7 @@ TEST(one_helper_answers_for_many_files) {
     end();
 }
 
-TEST(file_that_is_not_elf_has_its_own_error) {
+TEST(a_file_that_is_not_elf_has_its_own_error) {
     _cleanup_close_ int fd = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
     BuildId id;
 
@@ -96,7 +96,7 @@ static void fail(int socket) {
     _exit(3);
 }
 
-TEST(the_file_over_which_a_helper_dies_is_to_blame) {
+TEST(a_file_that_crashes_the_helper_is_to_blame) {
     static void (*const deaths[])(int) = {crash, exceed_limit, fail};
     BuildId id;
 
@@ -115,7 +115,7 @@ static void answer_and_crash(int socket) {
     crash_now();
 }
 
-TEST(a_helper_that_dies_between_two_files_blames_none) {
+TEST(no_file_is_blamed_for_a_helper_that_dies_between_files) {
     BuildId id;
     siginfo_t ended;
 
@@ -135,7 +135,7 @@ static void be_killed(int socket) {
     (void)raise(SIGKILL);
 }
 
-TEST(a_helper_that_ends_each_time_is_missing_until_one_answers) {
+TEST(a_helper_that_always_ends_counts_as_missing_until_one_answers) {
     BuildId id;
 
     begin(be_killed);
@@ -151,7 +151,7 @@ TEST(a_helper_that_ends_each_time_is_missing_until_one_answers) {
     end();
 }
 
-TEST(a_helper_that_somebody_kills_is_started_again_and_the_file_is_read) {
+TEST(after_a_kill_the_helper_is_started_again_and_the_file_is_read) {
     BuildId id;
 
     begin(be_killed);
@@ -167,7 +167,7 @@ TEST(a_helper_that_somebody_kills_is_started_again_and_the_file_is_read) {
     end();
 }
 
-TEST(a_helper_that_dies_again_and_again_is_started_later_each_time) {
+TEST(a_helper_that_keeps_dying_is_started_after_growing_delays) {
     uint64_t last_ns = 0;
     BuildId id;
 
@@ -216,7 +216,7 @@ static void say_half(int socket) {
     receive_one(socket);
 }
 
-TEST(an_answer_that_makes_no_sense_is_not_believed) {
+TEST(a_malformed_answer_is_refused) {
     static void (*const lies[])(int) = {say_too_much, answer_another, succeed_with_nothing,
                                         say_an_error_that_is_none, say_half};
     BuildId id;
@@ -234,7 +234,7 @@ static int note_bias(struct dl_phdr_info *info, size_t size _unused_, void *user
     return 1;
 }
 
-TEST(a_table_comes_and_knows_the_code_of_the_file) {
+TEST(a_table_has_rules_for_the_code_of_the_file) {
     uint64_t bias = 1;
     _cleanup_(mapped_table_freep) MappedTable *table = NULL, *again = NULL, *none = NULL;
     _cleanup_close_ int text = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
@@ -252,7 +252,7 @@ TEST(a_table_comes_and_knows_the_code_of_the_file) {
     end();
 }
 
-TEST(a_helper_that_is_killed_over_a_table_is_asked_again_and_one_that_crashes_is_not) {
+TEST(a_table_is_requested_again_after_a_kill_and_not_after_a_crash) {
     _cleanup_(mapped_table_freep) MappedTable *table = NULL;
 
     begin(be_killed);
@@ -309,7 +309,7 @@ static void answer_slowly(int socket) {
     receive_one(socket);
 }
 
-TEST(a_helper_that_waits_for_one_thing_for_ever_is_left_behind) {
+TEST(a_helper_in_an_endless_wait_is_abandoned) {
     BuildId id;
 
     begin(be_stuck);
@@ -407,7 +407,7 @@ static void send_half_a_header(int socket) {
     send_table(socket, seal(&image, 8), 8);
 }
 
-TEST(a_table_that_could_change_or_is_none_is_not_used) {
+TEST(an_unsealed_or_malformed_table_is_not_used) {
     static void (*const lies[])(int) = {send_no_file,        send_unsealed,
                                         send_a_file_on_disk, send_another_size,
                                         send_no_table,       send_more_than_its_header_says,

@@ -173,7 +173,7 @@ static bool wait_for_image(pid_t pid, MappedImage *ret) {
     return false;
 }
 
-TEST(a_running_program_has_the_id_that_readelf_shows) {
+TEST(a_running_program_has_the_build_id_that_readelf_shows) {
     MappedImage image;
     BuildId id;
 
@@ -193,7 +193,7 @@ TEST(a_running_program_has_the_id_that_readelf_shows) {
     }
 }
 
-TEST(a_program_that_was_replaced_or_deleted_keeps_its_id) {
+TEST(a_replaced_or_deleted_program_keeps_its_build_id) {
     MappedImage image;
     BuildId id;
 
@@ -226,7 +226,7 @@ static int memory_for_a_program(void) {
     return fd < 0 ? memfd_create("in memory", MFD_CLOEXEC) : fd;
 }
 
-TEST(a_program_without_a_path_has_its_id) {
+TEST(a_program_without_a_path_has_its_build_id) {
     MappedImage image;
     BuildId id;
 
@@ -257,7 +257,7 @@ TEST(a_program_without_a_path_has_its_id) {
     }
 }
 
-TEST(a_mapping_that_gave_way_to_another_is_not_believed) {
+TEST(a_replaced_mapping_is_not_trusted) {
     MappedImage image, other;
     BuildId id;
 
@@ -294,7 +294,7 @@ TEST(a_mapping_that_gave_way_to_another_is_not_believed) {
     }
 }
 
-TEST(a_program_that_has_ended_is_known_by_generation_or_by_age) {
+TEST(the_file_of_an_ended_program_is_identified_by_generation_or_age) {
     MappedImage image, old;
     struct stat st;
     BuildId id;
@@ -330,7 +330,7 @@ TEST(a_program_that_has_ended_is_known_by_generation_or_by_age) {
     end();
 }
 
-TEST(a_number_that_a_newer_file_took_over_is_not_believed) {
+TEST(a_reused_inode_number_is_not_trusted) {
     MappedImage image;
     struct stat st;
     BuildId id;
@@ -355,7 +355,7 @@ TEST(a_number_that_a_newer_file_took_over_is_not_believed) {
     end();
 }
 
-TEST(file_without_build_id_gives_none) {
+TEST(a_file_without_a_build_id_gives_none) {
     char path[64], *data;
     MappedImage image;
     BuildId id;
@@ -433,7 +433,7 @@ static void end_tables(void) {
     end();
 }
 
-TEST(a_running_program_has_a_table_also_when_it_was_deleted) {
+TEST(a_running_program_has_a_table_even_if_it_was_deleted) {
     TableAnswer answer;
     MappedImage image;
 
@@ -455,7 +455,7 @@ TEST(a_running_program_has_a_table_also_when_it_was_deleted) {
     }
 }
 
-TEST(a_file_that_mappings_name_in_two_ways_is_read_once) {
+TEST(a_file_with_two_names_in_mappings_is_read_once) {
     TableAnswer answer;
     MappedImage image;
     pid_t pid;
@@ -520,7 +520,7 @@ static void wait_until_ready(void) {
         (void)usleep(1000);
 }
 
-TEST(a_file_over_which_the_helper_died_is_not_read_again_until_it_changes) {
+TEST(a_file_that_crashed_the_helper_is_not_read_again_until_it_changes) {
     TableAnswer answer;
     MappedImage image;
     unsigned n_elf;
@@ -637,7 +637,7 @@ TEST(a_file_that_changes_while_it_is_read_is_read_again) {
     end_tables();
 }
 
-TEST(a_file_that_is_written_to_gets_another_table) {
+TEST(a_modified_file_gets_another_table) {
     const UnwindTable *before = NULL, *after = NULL;
     TableAnswer answer;
     MappedImage image;

@@ -123,7 +123,7 @@ TEST(symbols_are_read_once_and_modules_again) {
     end_root();
 }
 
-TEST(symbols_that_could_not_be_had_are_read_the_next_time) {
+TEST(symbols_that_could_not_be_read_are_read_the_next_time) {
     Keeper keeper = {.root = root, .kallsyms_fails = ETIMEDOUT};
     _cleanup_(kernel_reader_freep) KernelReader *reader = NULL;
     _cleanup_(buffer_done) Buffer records = {};
@@ -142,7 +142,7 @@ TEST(symbols_that_could_not_be_had_are_read_the_next_time) {
     end_root();
 }
 
-TEST(a_kernel_whose_text_begins_otherwise_is_called_after_its_first_function) {
+TEST(a_kernel_without_text_is_named_after_its_first_function) {
     Keeper keeper = {.root = root};
     _cleanup_(kernel_reader_freep) KernelReader *reader = NULL;
     _cleanup_(buffer_done) Buffer records = {};
@@ -174,7 +174,7 @@ TEST(hidden_addresses_are_reported_and_visible_ones_kept) {
     end_root();
 }
 
-TEST(a_kernel_without_modules_is_no_accident) {
+TEST(a_kernel_without_modules_is_no_failure) {
     Keeper keeper = {.root = root};
     _cleanup_(kernel_reader_freep) KernelReader *reader = NULL;
     _cleanup_(buffer_done) Buffer records = {};
@@ -186,7 +186,7 @@ TEST(a_kernel_without_modules_is_no_accident) {
     end_root();
 }
 
-TEST(hostile_lines_of_kallsyms_are_passed_over) {
+TEST(malformed_lines_of_kallsyms_are_skipped) {
     Keeper keeper = {.root = root};
     _cleanup_(kernel_reader_freep) KernelReader *reader = NULL;
     _cleanup_(buffer_done) Buffer records = {};
@@ -232,7 +232,7 @@ static bool ask_perf(uint64_t *start, uint64_t *length, uint64_t *pgoff, char na
     return found;
 }
 
-TEST(running_kernel_matches_perf) {
+TEST(the_running_kernel_is_described_as_by_perf) {
     Keeper keeper = {.root = ""};
     _cleanup_(kernel_reader_freep) KernelReader *reader = NULL;
     _cleanup_(buffer_done) Buffer records = {};

@@ -17,7 +17,7 @@ static int file_of(const char *text, size_t n) {
     return fd;
 }
 
-TEST(lines_come_one_by_one_the_last_without_newline_too) {
+TEST(lines_are_returned_one_by_one_and_the_last_needs_no_newline) {
     _cleanup_close_ int fd = file_of("a\n\nb\0c\nend", 10);
     size_t size;
     char *line;
@@ -36,7 +36,7 @@ TEST(lines_come_one_by_one_the_last_without_newline_too) {
     CHECK_EQ(line_reader_next(&reader, &line, &size), 0);
 }
 
-TEST(a_line_too_long_is_passed_over_and_the_next_is_whole) {
+TEST(a_line_that_is_too_long_is_skipped_and_the_next_is_whole) {
     static char text[5 * LINE_READER_SIZE];
     _cleanup_close_ int fd = -1;
     size_t size;
@@ -59,7 +59,7 @@ TEST(a_line_too_long_is_passed_over_and_the_next_is_whole) {
     }
 }
 
-TEST(lines_are_the_same_in_pieces_of_any_size) {
+TEST(lines_are_the_same_for_reads_of_any_size) {
     int ends[2];
     size_t size;
     char *line, text[64];

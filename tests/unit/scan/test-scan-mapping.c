@@ -21,7 +21,7 @@ static bool is_named(const PdMmap *m, const char *name) {
     return bytes_equal_str(m->filename, name);
 }
 
-TEST(executable_mapping_is_parsed_completely) {
+TEST(an_executable_mapping_is_parsed_completely) {
     PdMmap m;
 
     CHECK(parse("7feb74e44000-7feb74f9a000 r-xp 00026000 fe:1f 326269                     "
@@ -38,14 +38,14 @@ TEST(executable_mapping_is_parsed_completely) {
     CHECK(is_named(&m, "/usr/lib/libc.so.6"));
 }
 
-TEST(mapping_that_is_not_executable_is_skipped) {
+TEST(a_mapping_that_is_not_executable_is_skipped) {
     PdMmap m;
 
     CHECK(!parse("1000-2000 rw-p 00000000 fe:00 12 /bin/sh", &m));
     CHECK(!parse("1000-2000 r--s 00000000 fe:00 12 /bin/sh", &m));
 }
 
-TEST(a_name_is_kept_as_it_is_but_for_newlines) {
+TEST(only_newlines_of_a_name_are_unescaped) {
     PdMmap m;
 
     CHECK(parse("1000-2000 --xs 0 0:1 5 /memfd:a b\\012c\\013\\\\012 (deleted)", &m));
@@ -59,7 +59,7 @@ TEST(a_name_is_kept_as_it_is_but_for_newlines) {
     CHECK(is_named(&m, "/SYSV00000000 (deleted)"));
 }
 
-TEST(memory_without_a_file_is_called_as_the_kernel_calls_it) {
+TEST(memory_without_a_file_has_the_name_of_the_kernels_record) {
     PdMmap m;
 
     CHECK(parse("7f0000001000-7f0000002000 rwxp 00000000 00:00 0 ", &m));
@@ -79,14 +79,14 @@ TEST(memory_without_a_file_is_called_as_the_kernel_calls_it) {
     CHECK(!parse("ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0   [vsyscall]", &m));
 }
 
-TEST(a_file_that_is_called_like_memory_is_a_file) {
+TEST(a_file_with_the_name_of_special_memory_is_a_file) {
     PdMmap m;
 
     CHECK(parse("1000-2000 r-xp 0 fe:00 7 [vsyscall]", &m));
     CHECK(is_named(&m, "[vsyscall]"));
 }
 
-TEST(mapping_at_the_top_of_the_address_space_is_kept) {
+TEST(a_mapping_at_the_top_of_the_address_space_is_kept) {
     PdMmap m;
 
     CHECK(parse("fffffffffffff000-ffffffffffffffff r-xp ffffffffffffffff ffffffff:ffffffff "
@@ -129,7 +129,7 @@ TEST(invalid_mapping_line_is_refused) {
     }
 }
 
-TEST(private_readable_mapping_is_returned_when_data_is_wanted) {
+TEST(a_private_readable_mapping_is_returned_on_request) {
     static const char *const wanted[] = {
         "1000-2000 r--p 00000000 fe:00 12   /lib/a",
         "1000-2000 r-xp 00000000 fe:00 12   /lib/a",

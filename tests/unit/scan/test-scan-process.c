@@ -76,7 +76,7 @@ static void end(void) {
         abort();
 }
 
-TEST(a_process_with_threads_is_read_in_full) {
+TEST(a_process_with_threads_is_read_completely) {
     _cleanup_(process_reader_freep) ProcessReader *reader = NULL;
     Keeper keeper = {.root = root};
     Baseline b;
@@ -111,7 +111,7 @@ TEST(a_process_with_threads_is_read_in_full) {
     end();
 }
 
-TEST(data_mappings_are_read_where_somebody_asks_for_them_of_programs_alone) {
+TEST(data_mappings_are_read_on_request_and_only_of_programs) {
     _cleanup_(process_reader_freep) ProcessReader *reader = NULL;
     Keeper keeper = {.root = root};
     Baseline b;
@@ -143,7 +143,7 @@ TEST(data_mappings_are_read_where_somebody_asks_for_them_of_programs_alone) {
     end();
 }
 
-TEST(namespaces_are_read_where_somebody_asks_for_them) {
+TEST(namespaces_are_read_on_request) {
     _cleanup_(process_reader_freep) ProcessReader *reader = NULL;
     Keeper keeper = {.root = root};
     Baseline b;
@@ -165,7 +165,7 @@ TEST(namespaces_are_read_where_somebody_asks_for_them) {
     end();
 }
 
-TEST(a_copy_stands_alone) {
+TEST(a_copy_is_independent_of_the_original) {
     _cleanup_(process_reader_freep) ProcessReader *reader = NULL;
     _cleanup_free_ Baseline *copy = NULL;
     Keeper keeper = {.root = root};
@@ -215,7 +215,7 @@ TEST(a_leader_that_ended_is_read_through_a_living_thread) {
     end();
 }
 
-TEST(a_process_of_which_only_the_leader_is_left_to_be_buried_is_gone) {
+TEST(a_process_with_only_a_zombie_leader_is_gone) {
     _cleanup_(process_reader_freep) ProcessReader *reader = NULL;
     Keeper keeper = {.root = root};
     Baseline b;
@@ -229,7 +229,7 @@ TEST(a_process_of_which_only_the_leader_is_left_to_be_buried_is_gone) {
     end();
 }
 
-TEST(a_thread_of_the_kernel_is_not_asked_for_maps) {
+TEST(maps_of_kernel_threads_are_not_read) {
     _cleanup_(process_reader_freep) ProcessReader *reader = NULL;
     Keeper keeper = {.root = root};
     Baseline b;
@@ -259,7 +259,7 @@ static char *lines_of(size_t n, size_t name_size) {
     return text;
 }
 
-TEST(huge_process_is_reported_as_far_as_memory_allows) {
+TEST(a_huge_process_is_reported_as_far_as_memory_allows) {
     _cleanup_(process_reader_freep) ProcessReader *reader = NULL;
     _cleanup_free_ char *many = lines_of(PROCESS_MAPS_MAX + 10, 1),
                         *long_ones = lines_of(5000, 4000);
@@ -310,7 +310,7 @@ static void vanish(Keeper *keeper, uint32_t pid) {
         abort();
 }
 
-TEST(a_pid_that_passes_to_another_process_is_read_again) {
+TEST(a_reused_pid_is_read_again) {
     _cleanup_(process_reader_freep) ProcessReader *reader = NULL;
     Keeper keeper = {.root = root, .before_maps = become_another_once};
     Baseline b;
@@ -342,7 +342,7 @@ TEST(a_process_that_vanishes_while_it_is_read_is_gone) {
     end();
 }
 
-TEST(maps_that_we_may_not_read_are_left_out) {
+TEST(maps_that_may_not_be_read_are_skipped) {
     _cleanup_(process_reader_freep) ProcessReader *reader = NULL;
     Keeper keeper = {.root = root, .refuses = EACCES};
     Baseline b;
@@ -357,7 +357,7 @@ TEST(maps_that_we_may_not_read_are_left_out) {
     end();
 }
 
-TEST(processes_are_listed_by_their_numbers_alone) {
+TEST(only_entries_with_plain_numbers_are_listed_as_processes) {
     _cleanup_free_ uint32_t *pids = NULL;
     size_t n;
 
@@ -513,7 +513,7 @@ static void make_mappings(void) {
         abort();
 }
 
-TEST(threads_of_a_living_process_are_found_by_name) {
+TEST(threads_of_a_living_process_are_read_with_their_names) {
     _cleanup_(process_reader_freep) ProcessReader *reader = NULL;
     Keeper keeper = {.root = ""};
     Child child = spawn(start_threads);
@@ -595,7 +595,7 @@ TEST(a_zombie_leader_of_a_living_process_has_threads_and_maps) {
     close(ends[1]);
 }
 
-TEST(a_process_that_waits_to_be_buried_is_gone) {
+TEST(a_zombie_process_is_gone) {
     _cleanup_(process_reader_freep) ProcessReader *reader = NULL;
     Keeper keeper = {.root = ""};
     pid_t pid = fork();

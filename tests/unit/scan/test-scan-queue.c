@@ -40,7 +40,7 @@ static bool is_readable(const ScanQueue *queue) {
     return poll(&poll_fd, 1, 0) == 1;
 }
 
-TEST(the_most_urgent_comes_first_and_a_pass_goes_on_in_between) {
+TEST(the_most_urgent_work_comes_first_and_a_pass_continues_in_between) {
     _cleanup_(scan_queue_freep) ScanQueue *queue = NULL;
     ScanRequest next;
 
@@ -73,7 +73,7 @@ TEST(the_most_urgent_comes_first_and_a_pass_goes_on_in_between) {
     CHECK(!next.begins);
 }
 
-TEST(a_pass_asked_for_during_one_begins_after_it) {
+TEST(a_pass_requested_during_a_pass_begins_after_it) {
     _cleanup_(scan_queue_freep) ScanQueue *queue = NULL;
 
     CHECK_OK(scan_queue_new(&queue));
@@ -86,7 +86,7 @@ TEST(a_pass_asked_for_during_one_begins_after_it) {
     CHECK(!scan_queue_next(queue, true).begins);
 }
 
-TEST(request_beyond_the_limits_is_refused_with_a_reason) {
+TEST(a_request_beyond_the_limits_is_refused_with_a_reason) {
     _cleanup_(scan_queue_freep) ScanQueue *queue = NULL;
     _cleanup_free_ ScanImage *refused = image_of(1, 0);
     size_t n = 0;
@@ -172,7 +172,7 @@ TEST(processes_are_announced_together) {
     CHECK(!is_readable(queue));
 }
 
-TEST(a_result_of_any_size_fits_when_it_is_alone) {
+TEST(a_single_result_may_have_any_size) {
     _cleanup_(scan_queue_freep) ScanQueue *queue = NULL;
 
     CHECK_OK(scan_queue_new(&queue));
@@ -181,7 +181,7 @@ TEST(a_result_of_any_size_fits_when_it_is_alone) {
     CHECK_OK(scan_queue_put(queue, result_of(2, SCAN_RESULTS_MAX_BYTES)));
 }
 
-TEST(when_it_is_time_to_stop_nothing_waits) {
+TEST(a_stop_ends_every_wait) {
     _cleanup_(scan_queue_freep) ScanQueue *queue = NULL;
 
     CHECK_OK(scan_queue_new(&queue));
@@ -193,7 +193,7 @@ TEST(when_it_is_time_to_stop_nothing_waits) {
     CHECK_EQ(scan_queue_next(queue, false).work, SCAN_STOP);
 }
 
-TEST(images_that_rest_hold_up_nothing_else_and_come_back) {
+TEST(delayed_images_hold_up_no_other_work_and_come_back) {
     _cleanup_(scan_queue_freep) ScanQueue *queue = NULL;
     uint64_t until_ns = clock_monotonic_ns() + NS_PER_SECOND / 5;
     ScanRequest next;

@@ -200,7 +200,7 @@ TEST(a_pass_finds_every_process_once) {
     end();
 }
 
-TEST(a_pass_asked_for_during_another_follows_it) {
+TEST(a_pass_requested_during_another_follows_it) {
     CHECK_OK(begin());
     spawn_children(10);
     told.stop_after_all = 2;
@@ -226,7 +226,7 @@ static void wait_for_byte(Keeper *k, uint32_t pid) {
     (void)!read(*(const int *)k->userdata, &byte, 1);
 }
 
-TEST(a_thread_that_waits_for_what_it_reads_is_stuck_until_that_answers) {
+TEST(a_thread_in_a_blocked_read_is_stuck_until_the_read_returns) {
     const uint64_t late_ns = 31 * NS_PER_SECOND;
     int pipe_fds[2];
 
@@ -265,7 +265,7 @@ static int take_turn(void *userdata) {
     return loop_trigger(turn);
 }
 
-TEST(a_slow_loop_makes_the_thread_wait_and_keeps_its_turns) {
+TEST(a_slow_loop_makes_the_thread_wait_and_serves_other_sources) {
     unsigned opened;
 
     CHECK_OK(begin());
@@ -288,7 +288,7 @@ TEST(a_slow_loop_makes_the_thread_wait_and_keeps_its_turns) {
     end();
 }
 
-TEST(single_process_is_read_again_unless_it_is_gone) {
+TEST(a_single_process_is_read_again_unless_it_is_gone) {
     pid_t gone;
 
     CHECK_OK(begin());
@@ -323,7 +323,7 @@ TEST(kernel_and_cgroups_come_before_the_processes) {
     end();
 }
 
-TEST(every_image_is_answered) {
+TEST(every_requested_image_gets_an_answer) {
     HistoryWanted wanted = {.image = 1000, .pid = (uint32_t)getpid(), .path = "/nowhere"};
     struct stat st;
 
@@ -390,7 +390,7 @@ static TableState await_table(const MappedImage *image, const UnwindTable **ret)
     return state;
 }
 
-TEST(the_table_of_a_file_comes_after_it_was_wanted) {
+TEST(the_table_of_a_file_comes_after_a_request) {
     MappedImage image = own_program(), other = own_program();
     const UnwindTable *table = NULL;
 
@@ -447,7 +447,7 @@ static pid_t spawn_stranger(void) {
     return pid;
 }
 
-TEST(user_mode_sees_no_other_users_processes) {
+TEST(with_the_limit_to_one_user_no_other_processes_are_listed) {
     if (geteuid() != 0)
         TEST_SKIP("no root, so nobody else to be");
     CHECK_OK(begin());
@@ -482,7 +482,7 @@ TEST(a_sink_that_fails_stops_the_loop) {
     end();
 }
 
-TEST(it_can_be_freed_at_any_moment) {
+TEST(the_scanner_can_be_freed_at_any_moment) {
     HistoryWanted wanted = {.image = 1, .pid = 1, .inode = 5, .major = 7, .path = "/nowhere"};
 
     for (unsigned i = 0; i < 50; i++) {
@@ -498,7 +498,7 @@ TEST(it_can_be_freed_at_any_moment) {
     }
 }
 
-TEST(a_keeper_that_is_gone_stops_nothing) {
+TEST(the_scanner_goes_on_without_a_keeper) {
     CHECK_OK(begin());
     keeper.refuses = EPIPE;
     told.stop_after_all = 1;
@@ -538,7 +538,7 @@ static int look_under_hidepid(bool has_other_proc) {
     return found == (has_other_proc ? 10 : 0) ? 0 : 2;
 }
 
-TEST(keeper_opens_a_proc_that_hides_no_process) {
+TEST(the_keeper_opens_a_proc_that_hides_no_process) {
     int status[2];
 
     memset(&told, 0, sizeof(told));

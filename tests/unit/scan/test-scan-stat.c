@@ -11,7 +11,7 @@ static int parse(const char *text, ProcessStat *ret) {
     return process_stat_parse((Bytes){.data = (const uint8_t *)text, .size = strlen(text)}, ret);
 }
 
-TEST(the_fields_are_counted_from_behind_the_comm) {
+TEST(fields_are_counted_from_the_end_of_the_comm) {
     static const char *const comms[] = {"sh", "a b", "x) R 1 (y", ")", "(", "", "((", "\n) Z 0"};
     char text[256];
     ProcessStat stat;
@@ -28,14 +28,14 @@ TEST(the_fields_are_counted_from_behind_the_comm) {
     }
 }
 
-TEST(a_comm_is_cut_to_what_the_kernel_keeps) {
+TEST(a_comm_is_truncated_to_the_length_of_the_kernel) {
     ProcessStat stat;
 
     CHECK_OK(parse("42 (0123456789abcdefgh)" REST, &stat));
     CHECK_STREQ(stat.comm, "0123456789abcde");
 }
 
-TEST(a_kernel_worker_is_called_by_its_name_alone) {
+TEST(a_kernel_worker_has_its_name_without_its_current_work) {
     static const struct {
         const char *shown, *name;
     } workers[] = {
@@ -52,7 +52,7 @@ TEST(a_kernel_worker_is_called_by_its_name_alone) {
     }
 }
 
-TEST(a_stat_line_that_breaks_off_is_refused) {
+TEST(a_truncated_stat_line_is_refused) {
     char text[] = "42 (sh)" REST;
     ProcessStat stat = {.ppid = 99};
 
@@ -66,7 +66,7 @@ TEST(a_stat_line_that_breaks_off_is_refused) {
     CHECK_EQ(stat.ppid, 99U);
 }
 
-TEST(only_plain_numbers_are_ids) {
+TEST(only_plain_numbers_are_accepted_as_pids) {
     uint32_t id = 5;
 
     CHECK(process_id_parse("4194304", &id));

@@ -100,7 +100,7 @@ static void add(uint64_t inode, uint32_t n_rows, uint64_t base) {
     answer(inode, 0, false, table_of(n_rows, base), 1);
 }
 
-TEST(a_file_is_asked_for_once_and_then_has_its_table) {
+TEST(a_table_is_requested_once_and_then_found) {
     const UnwindTable *table = NULL;
     uint64_t version;
 
@@ -138,7 +138,7 @@ TEST(another_device_inode_or_generation_is_another_file) {
     end();
 }
 
-TEST(files_with_equal_tables_share_one_and_no_others_do) {
+TEST(only_files_with_equal_tables_share_one) {
     const UnwindTable *first, *second, *third;
 
     begin(1 << 20);
@@ -155,7 +155,7 @@ TEST(files_with_equal_tables_share_one_and_no_others_do) {
     end();
 }
 
-TEST(a_file_that_is_there_by_another_name_needs_no_table_of_its_own) {
+TEST(a_file_with_a_second_name_uses_the_same_table) {
     MappedImage unknown_generation = image_of(7);
     KeeperFileId id = id_of(7), other = id_of(7);
     TableAnswer given = {.image = unknown_generation, .id = id};
@@ -178,7 +178,7 @@ TEST(a_file_that_is_there_by_another_name_needs_no_table_of_its_own) {
     end();
 }
 
-TEST(a_refusal_is_remembered_and_looked_at_again_after_minutes) {
+TEST(a_refusal_is_remembered_and_checked_again_after_minutes) {
     begin(1 << 20);
     CHECK_OK(want(7, 1));
     answer(7, -ENODATA, true, NULL, 1);
@@ -193,7 +193,7 @@ TEST(a_refusal_is_remembered_and_looked_at_again_after_minutes) {
     end();
 }
 
-TEST(a_file_that_is_not_to_blame_is_tried_again_later_each_time) {
+TEST(a_file_that_is_not_to_blame_is_tried_again_after_growing_delays) {
     uint64_t now_ns = 1, delay_ns = SECOND_NS;
 
     begin(1 << 20);
@@ -219,7 +219,7 @@ TEST(a_file_that_is_not_to_blame_is_tried_again_later_each_time) {
     end();
 }
 
-TEST(a_table_stays_when_its_file_cannot_be_looked_at_again) {
+TEST(a_table_stays_if_its_file_cannot_be_checked_again) {
     begin(1 << 20);
     add(7, 10, 4096);
     CHECK_OK(want(7, 10 * MINUTE_NS));
@@ -230,7 +230,7 @@ TEST(a_table_stays_when_its_file_cannot_be_looked_at_again) {
     end();
 }
 
-TEST(least_recently_used_entry_is_evicted_and_can_return) {
+TEST(the_least_recently_used_entry_is_evicted_and_can_return) {
     MappedTable *table = table_of(1000, 0);
     uint64_t size = table->image.size;
 
@@ -257,7 +257,7 @@ TEST(least_recently_used_entry_is_evicted_and_can_return) {
     end();
 }
 
-TEST(files_that_share_a_table_lose_it_together_and_keep_it_as_long_as_one_is_used) {
+TEST(a_shared_table_is_evicted_when_none_of_its_files_is_used) {
     MappedTable *table = table_of(1000, 0);
     uint64_t size = table->image.size;
 
@@ -285,7 +285,7 @@ TEST(a_table_that_is_larger_than_the_cache_is_refused) {
     end();
 }
 
-TEST(no_more_than_so_many_are_asked_for_at_a_time) {
+TEST(the_number_of_pending_tables_is_limited) {
     begin(1 << 20);
     for (uint64_t i = 0; i < TABLES_ASKED_MAX; i++)
         CHECK_OK(want(i, 1));
@@ -297,7 +297,7 @@ TEST(no_more_than_so_many_are_asked_for_at_a_time) {
     end();
 }
 
-TEST(a_file_that_cannot_be_asked_for_now_is_asked_for_at_the_next_sample) {
+TEST(a_refused_request_is_repeated_at_the_next_sample) {
     begin(1 << 20);
     ask_fails = -ENOBUFS;
     CHECK_EQ(want(7, 1), -ENOBUFS);
@@ -308,7 +308,7 @@ TEST(a_file_that_cannot_be_asked_for_now_is_asked_for_at_the_next_sample) {
     end();
 }
 
-TEST(files_without_number_make_room_for_each_other_and_none_that_is_asked_for_goes) {
+TEST(entries_are_evicted_at_the_limit_except_pending_ones) {
     begin(1 << 20);
     CHECK_OK(want(1, 1));
     add(2, 10, 4096);
@@ -336,7 +336,7 @@ static void *ask_what_is_there(void *userdata _unused_) {
     return &n;
 }
 
-TEST(another_thread_may_ask_what_is_there_while_it_changes) {
+TEST(another_thread_may_query_the_cache_while_it_changes) {
     MappedTable *table = table_of(1000, 0);
     uint64_t now_ns = 1;
     pthread_t thread;

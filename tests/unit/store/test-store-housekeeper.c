@@ -52,7 +52,7 @@ static int add_slow(Desk *desk, bool privileged) {
     return housekeeper_add(desk->housekeeper, &chore, privileged);
 }
 
-TEST(a_full_queue_is_busy_and_keeps_room_for_administrators) {
+TEST(a_full_queue_reserves_space_for_administrators) {
     _cleanup_(desk_done) Desk desk;
     unsigned n_readers = 0, n_all;
 
@@ -72,7 +72,7 @@ TEST(a_full_queue_is_busy_and_keeps_room_for_administrators) {
     CHECK_OK(add_slow(&desk, false));
 }
 
-TEST(waiting_chore_is_released_without_running_at_the_end) {
+TEST(at_the_end_a_waiting_chore_is_freed_without_running) {
     Desk desk;
 
     CHECK_OK(desk_init(&desk));
@@ -96,7 +96,7 @@ static void on_removed(void *userdata, int error, uint64_t bytes) {
     *removal = (Removal){.is_done = true, .error = error};
 }
 
-TEST(a_snapshot_on_a_slow_disk_is_changed_once_and_listed_until_it_is_gone) {
+TEST(a_snapshot_on_a_slow_disk_is_changed_once_and_listed_until_it_is_deleted) {
     _cleanup_(scene_done) Scene s;
     SnapshotRequest wanted = request("kept");
     Removal removal = {};

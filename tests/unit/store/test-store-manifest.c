@@ -52,7 +52,7 @@ static int encode(const Manifest *m, Buffer *out) {
     return manifest_encode(m, out);
 }
 
-TEST(a_manifest_comes_back_as_it_was) {
+TEST(a_manifest_is_read_back_as_written) {
     _cleanup_(manifest_freep) Manifest *m = made(), *back = NULL;
     _cleanup_(buffer_done) Buffer first = {}, second = {};
 
@@ -84,7 +84,7 @@ TEST(a_manifest_comes_back_as_it_was) {
     CHECK_EQ(back->completeness, RECOVERED);
 }
 
-TEST(names_of_any_bytes_pass_the_escape) {
+TEST(names_of_any_bytes_are_escaped_and_restored) {
     _cleanup_(manifest_freep) Manifest *m = made(), *back = NULL;
     _cleanup_(buffer_done) Buffer json = {};
     char longest[MANIFEST_TEXT_MAX];
@@ -130,7 +130,7 @@ TEST(an_index_is_thinned_and_still_covers_everything) {
     CHECK_EQ(end, N - 1 + 3);
 }
 
-TEST(growing_tables_are_bounded) {
+TEST(tables_of_a_manifest_are_bounded) {
     _cleanup_(manifest_freep) Manifest *m = made(), *back = NULL;
     _cleanup_(buffer_done) Buffer json = {};
 
@@ -164,7 +164,7 @@ static int decode_with(const char *piece, const char *by) {
     return manifest_decode(buffer_bytes(&changed), &back);
 }
 
-TEST(text_in_a_form_that_profd_never_writes_is_refused) {
+TEST(manifests_in_another_form_than_profd_writes_are_refused) {
     static const struct {
         const char *piece, *by;
     } changes[] = {
@@ -217,12 +217,12 @@ TEST(fields_of_a_later_version_are_accepted) {
     CHECK_EQ(decode_with("\"version\":1", "\"version\":1,\"colour\":{\"a\":[1]}"), 0);
 }
 
-TEST(a_reason_that_a_later_version_adds_is_unknown) {
+TEST(a_reason_of_a_later_version_is_unknown) {
     CHECK_EQ(decode_with("\"reason\":\"offline\"", "\"reason\":\"asleep\""), 0);
     CHECK_EQ(decode_with("\"after\":\"stopped\"", "\"after\":\"eaten\""), 0);
 }
 
-TEST(a_manifest_of_an_older_version_covers_nothing_that_is_known) {
+TEST(the_coverage_of_an_older_manifest_is_unknown) {
     static const char old[] =
         "{\"version\":1,\"session\":\"default\",\"boot\":\"\",\"host\":\"\",\"recorder\":\"\","
         "\"damage\":\"\",\"sequence\":1,\"first_ns\":1,\"last_ns\":2,\"samples\":2,\"raw_bytes\":0,"

@@ -8,7 +8,7 @@
 
 /* Names of segments, and the numbers that are never given again. */
 
-TEST(names_read_as_they_are_printed) {
+TEST(names_are_parsed_as_they_are_printed) {
     static const uint64_t numbers[] = {1, 42, 99999999, 100000000, 999999999999999};
 
     for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
@@ -46,7 +46,7 @@ TEST(files_next_to_a_segment_are_recognised) {
     CHECK_EQ(kind, NAME_OURS);
 }
 
-TEST(other_names_are_not_ours) {
+TEST(other_file_names_are_ignored) {
     static const char *const names[] = {
         "",
         "1-20260101T000000Z.perf.data",
@@ -76,7 +76,7 @@ TEST(other_names_are_not_ours) {
     }
 }
 
-TEST(any_time_of_day_gives_a_name) {
+TEST(a_name_is_made_for_any_time) {
     static const uint64_t times[] = {0, 1, UINT64_MAX, 253402300799ULL * 1000000000 % UINT64_MAX};
 
     for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
@@ -89,7 +89,7 @@ TEST(any_time_of_day_gives_a_name) {
     }
 }
 
-TEST(a_sequence_that_says_nothing_is_none) {
+TEST(an_invalid_sequence_number_is_refused) {
     static const char *const texts[] = {"", "12", "-1\n", "12 \n", "x\n", "99999999999999999999\n"};
     char path[] = "/tmp/profd-name.XXXXXX", file[64];
     _cleanup_close_ int folder = -1;

@@ -68,7 +68,7 @@ static bool near(uint64_t a, uint64_t b, uint64_t percent) {
     return far <= MAX(a, b) * percent / 100;
 }
 
-TEST(a_busy_session_started_by_hand_leaves_the_others_their_reach) {
+TEST(a_busy_session_started_by_hand_does_not_shorten_the_reach_of_others) {
     Folder *usual, *busy;
 
     STORE(place);
@@ -103,7 +103,7 @@ TEST(a_session_is_short_when_its_own_history_is_cut) {
     CHECK(!store_session_is_short(place.store, "nobody", DAY));
 }
 
-TEST(limits_of_age_and_count_are_asked_for_and_leave_no_session_short) {
+TEST(limits_of_age_and_count_do_not_make_a_session_short) {
     Folder *folder;
 
     STORE(place);
@@ -120,7 +120,7 @@ TEST(limits_of_age_and_count_are_asked_for_and_leave_no_session_short) {
     CHECK(store_session_is_short(place.store, "default", DAY));
 }
 
-TEST(the_forecast_is_what_retention_leaves) {
+TEST(the_forecast_matches_what_retention_keeps) {
     static const struct {
         const char *name;
         bool runtime;

@@ -134,7 +134,7 @@ TEST(a_killed_writer_of_plain_folders_loses_nothing_written) {
     kill_often(ways[3]);
 }
 
-TEST(a_recorder_that_takes_over_finds_what_was_written) {
+TEST(a_recorder_that_takes_over_finds_the_written_samples) {
     for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
         SessionConfig config = store_session("default", ways[i].layout, ways[i].level);
         StoreSession *session = NULL;
@@ -217,7 +217,7 @@ static int compare_coverage(const Place *place, const Manifest *manifest) {
                : -EBADMSG;
 }
 
-TEST(a_recovered_segment_keeps_what_only_its_beginning_knew) {
+TEST(a_recovered_segment_keeps_the_facts_noted_at_its_beginning) {
     for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
         SessionConfig config = store_session("default", ways[i].layout, ways[i].level);
         _cleanup_(manifest_freep) Manifest *open = NULL, *mended = NULL;
@@ -245,7 +245,7 @@ TEST(a_recovered_segment_keeps_what_only_its_beginning_knew) {
     }
 }
 
-TEST(another_hosts_segment_stays_that_hosts) {
+TEST(a_segment_of_another_host_keeps_that_host) {
     SessionConfig config = store_session("default", LAYOUT_FILE, 3);
     _cleanup_(manifest_freep) Manifest *mended = NULL;
     _cleanup_(pd_reader_freep) PdReader *reader = NULL;
@@ -277,7 +277,7 @@ TEST(another_hosts_segment_stays_that_hosts) {
     munmap(shared, sizeof(*shared));
 }
 
-TEST(unrecoverable_segment_is_set_aside_and_an_empty_one_deleted) {
+TEST(an_unrecoverable_segment_is_set_aside_and_an_empty_one_is_deleted) {
     PLACE(place);
     CHECK_OK(place_open(&place));
     place.store = store_free(place.store);
@@ -299,7 +299,7 @@ TEST(unrecoverable_segment_is_set_aside_and_an_empty_one_deleted) {
              0);
 }
 
-TEST(a_session_that_is_gone_is_recovered_by_another) {
+TEST(an_open_segment_of_a_removed_session_is_recovered) {
     SessionConfig gone = store_session("gone", LAYOUT_FILE, 3),
                   other = store_session("other", LAYOUT_FILE, 3);
     StoreSession *session = NULL;
@@ -341,7 +341,7 @@ TEST(a_session_whose_folder_another_recovers_waits_for_it) {
     munmap(shared, sizeof(*shared));
 }
 
-TEST(tracepoints_outlive_their_recorder) {
+TEST(formats_of_tracepoints_outlive_their_recorder) {
     for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
         SessionConfig config = store_session("default", ways[i].layout, ways[i].level);
         static const uint8_t tracing[] = "\x17\x08\x44tracing, or so";
@@ -459,7 +459,7 @@ static int compare_indices(const Manifest *a, const Manifest *b) {
     return 0;
 }
 
-TEST(a_manifest_made_of_the_data_is_the_one_that_was_written) {
+TEST(a_manifest_rebuilt_from_the_data_equals_the_written_one) {
     for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
         _cleanup_(manifest_freep) Manifest *written = NULL, *rebuilt = NULL;
         _cleanup_close_ int fd = -1;
@@ -484,7 +484,7 @@ TEST(a_manifest_made_of_the_data_is_the_one_that_was_written) {
     }
 }
 
-TEST(an_index_leads_to_the_frames) {
+TEST(an_index_has_the_positions_of_the_frames) {
     _cleanup_(manifest_freep) Manifest *m = NULL;
     _cleanup_close_ int fd = -1;
     SegmentName name;
@@ -510,7 +510,7 @@ TEST(an_index_leads_to_the_frames) {
     }
 }
 
-TEST(manifests_that_lack_or_are_bad_are_made_anew) {
+TEST(missing_and_bad_manifests_are_rebuilt) {
     for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
         SessionConfig config = store_session("default", ways[i].layout, ways[i].level);
         const char *file = ways[i].layout == LAYOUT_FILE ? "*.json" : "*/manifest.json";

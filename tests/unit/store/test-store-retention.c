@@ -173,7 +173,7 @@ TEST(expired_segments_are_deleted_and_others_kept) {
     CHECK_EQ(count_names(&place, "default", ".perf.data", NULL), 5);
 }
 
-TEST(sessions_begun_at_runtime_have_a_quarter_together) {
+TEST(sessions_started_at_runtime_share_a_quarter_of_the_budget) {
     static const char *const names[] = {"default", "one", "two"};
 
     FAKED(place);
@@ -199,7 +199,7 @@ TEST(sessions_begun_at_runtime_have_a_quarter_together) {
     CHECK(count_names(&place, "two", ".perf.data", NULL) > 0);
 }
 
-TEST(a_session_says_by_its_folder_that_it_was_begun_at_runtime) {
+TEST(the_folder_of_a_session_marks_it_as_started_at_runtime) {
     SessionConfig config = store_session("web", LAYOUT_FILE, 0);
     StoreSession *session;
 
@@ -214,7 +214,7 @@ TEST(a_session_says_by_its_folder_that_it_was_begun_at_runtime) {
     CHECK(shell("test -f %s/sessions/web/.runtime", place.path) != 0);
 }
 
-TEST(nothing_is_too_old_while_the_clock_is_not_synchronised) {
+TEST(nothing_expires_while_the_clock_is_not_synchronised) {
     FAKED(place);
     CHECK_OK(fake_segment(&place, "default", 1, 4096, "another", at(YEAR, 1), true));
     CHECK_OK(open_faked(&place));
@@ -226,7 +226,7 @@ TEST(nothing_is_too_old_while_the_clock_is_not_synchronised) {
     CHECK_EQ(count_names(&place, "default", ".perf.data", NULL), 0);
 }
 
-TEST(a_clock_that_jumps_ahead_deletes_nothing_young) {
+TEST(a_clock_that_jumps_ahead_deletes_no_young_segment) {
     char boot[STORE_BOOT_SIZE];
 
     FAKED(place);
@@ -266,7 +266,7 @@ TEST(a_clock_that_jumps_back_deletes_nothing) {
     CHECK_EQ(count_names(&place, "default", ".perf.data", NULL), 5);
 }
 
-TEST(segment_without_trusted_time_has_the_age_of_the_next) {
+TEST(a_segment_without_trusted_time_has_the_age_of_the_next) {
     FAKED(place);
     CHECK_OK(fake_segment(&place, "default", 1, 4096, "another", at(DAY, 1), false));
     CHECK_OK(fake_segment(&place, "default", 2, 4096, "another",
@@ -279,7 +279,7 @@ TEST(segment_without_trusted_time_has_the_age_of_the_next) {
     CHECK_EQ(count_names(&place, "default", ".perf.data", NULL), 0);
 }
 
-TEST(the_oldest_go_by_number_whatever_the_clocks_said) {
+TEST(the_oldest_segments_by_number_are_deleted_first) {
     char last[256];
 
     FAKED(place);
@@ -296,7 +296,7 @@ TEST(the_oldest_go_by_number_whatever_the_clocks_said) {
     CHECK(store_use(place.store).used_bytes <= 3 * MIB + 100 * 1024);
 }
 
-TEST(the_session_furthest_over_its_share_gives) {
+TEST(the_session_furthest_over_its_share_loses_segments) {
     FAKED(place);
     for (unsigned i = 0; i < 10; i++)
         CHECK_OK(fake_segment(&place, "big", i + 1, MIB, "another", fake_clock, true));
@@ -310,7 +310,7 @@ TEST(the_session_furthest_over_its_share_gives) {
     CHECK_EQ(count_names(&place, "big", ".perf.data", NULL), 3);
 }
 
-TEST(limits_of_a_session_hold_for_it_alone) {
+TEST(limits_of_a_session_apply_only_to_it) {
     SessionConfig *config;
     const char *expected;
 
@@ -381,7 +381,7 @@ TEST(budgets_follow_the_file_system) {
     CHECK(store_limit_bytes(place.store) > 64 * MIB);
 }
 
-TEST(a_clock_moves_only_against_another) {
+TEST(a_clock_change_is_measured_against_another_clock) {
     ClockAnchor a = at(1000 * NS, 10 * NS), b = at(1001 * NS, 11 * NS);
 
     CHECK(!clock_anchor_moved(&a, &b, NS / 100));

@@ -40,7 +40,7 @@ static int record(Place *place, StoreSession *session, unsigned segments, unsign
     return r == 0 && !wait_written(session, sweep) ? -ETIMEDOUT : r;
 }
 
-TEST(segments_of_every_kind_hold_what_was_written) {
+TEST(segments_of_every_layout_contain_what_was_written) {
     for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
         PLACE(place);
         SessionConfig config = store_session("default", ways[i].layout, ways[i].level);
@@ -62,7 +62,7 @@ TEST(segments_of_every_kind_hold_what_was_written) {
     }
 }
 
-TEST(clock_after_a_step_is_not_in_the_segment_that_the_step_ends) {
+TEST(a_segment_does_not_contain_the_clock_after_the_step_that_ends_it) {
     PLACE(place);
     SessionConfig config = store_session("default", LAYOUT_FILE, 3);
     _cleanup_(store_session_closep) StoreSession *session = NULL;
@@ -78,7 +78,7 @@ TEST(clock_after_a_step_is_not_in_the_segment_that_the_step_ends) {
     CHECK(shell("grep -q ',77,' %s/sessions/default/*.json", place.path) != 0);
 }
 
-TEST(a_session_runs_once) {
+TEST(a_session_cannot_be_opened_twice) {
     PLACE(place);
     SessionConfig config = store_session("default", LAYOUT_FILE, 3);
     _cleanup_(store_session_closep) StoreSession *session = NULL, *second = NULL;
@@ -88,7 +88,7 @@ TEST(a_session_runs_once) {
     CHECK_OK(store_session_new(place.store, &config, false, &second));
 }
 
-TEST(numbers_go_on_when_the_folder_was_emptied) {
+TEST(segment_numbers_continue_in_an_emptied_folder) {
     PLACE(place);
     SessionConfig config = store_session("default", LAYOUT_FILE, 3);
     _cleanup_(store_session_closep) StoreSession *session = NULL;
@@ -120,7 +120,7 @@ TEST(a_full_queue_refuses_and_counts) {
     buffer_done(&batch.records);
 }
 
-TEST(sessions_share_the_memory_for_what_waits_and_give_it_back) {
+TEST(sessions_share_the_memory_of_their_queues_and_give_it_back) {
     PLACE(place);
     SessionConfig config = store_session("default", LAYOUT_FILE, 3);
     _cleanup_(store_session_closep) StoreSession *session = NULL;
@@ -145,7 +145,7 @@ TEST(sessions_share_the_memory_for_what_waits_and_give_it_back) {
     CHECK_EQ(atomic_load(&place.store->queued_bytes), others - others / 2);
 }
 
-TEST(second_daemon_logs_who_holds_the_store) {
+TEST(a_second_daemon_logs_the_owner_of_the_store) {
     Store *second = NULL;
     char words[400] = "", me[32];
     int saved = dup(2), fds[2];
@@ -167,7 +167,7 @@ TEST(second_daemon_logs_who_holds_the_store) {
     CHECK(strstr(words, me));
 }
 
-TEST(unknown_files_in_a_store_are_left_alone) {
+TEST(unknown_files_in_a_store_are_not_touched) {
     PLACE(place);
     SessionConfig config = store_session("default", LAYOUT_FILE, 3);
     _cleanup_(store_session_closep) StoreSession *session = NULL;
@@ -198,7 +198,7 @@ static int note_seal(void *userdata, int fd, bool sensitive) {
     return 0;
 }
 
-TEST(finished_files_change_hands) {
+TEST(finished_files_are_sealed) {
     SessionConfig config = store_session("default", LAYOUT_FILE, 3);
     StoreSession *session = NULL;
     unsigned n = 0;
@@ -270,7 +270,7 @@ static unsigned wait_sealed(Place *place, StoreSession **session, unsigned group
 }
 
 /* Each seal has a limit of time of its own, so that any one of the files can be left over. */
-TEST(one_file_of_a_recording_that_was_left_unsealed_changes_hands_later) {
+TEST(one_unsealed_file_of_a_recording_is_sealed_later) {
     static const struct {
         Layout layout;
         const char *left;

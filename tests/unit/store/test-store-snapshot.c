@@ -24,7 +24,7 @@ int fsync(int fd) {
 static const Way ways[] = {
     {LAYOUT_FILE, 3}, {LAYOUT_FILE, 0}, {LAYOUT_DIRECTORY, 3}, {LAYOUT_DIRECTORY, 0}};
 
-TEST(a_window_holds_exactly_its_samples_in_every_layout) {
+TEST(a_snapshot_has_exactly_the_samples_of_its_window_in_every_layout) {
     for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
         _cleanup_(scene_done) Scene s;
         SnapshotRequest wanted = request("cut");
@@ -48,7 +48,7 @@ TEST(a_window_holds_exactly_its_samples_in_every_layout) {
     }
 }
 
-TEST(all_there_is_holds_the_open_segment_as_far_as_it_is_written) {
+TEST(a_snapshot_of_everything_includes_the_written_part_of_the_open_segment) {
     _cleanup_(scene_done) Scene s;
     SnapshotRequest wanted = request("");
 
@@ -110,7 +110,7 @@ static int count_kept_frames(const Scene *s, const char *path) {
     return r < 0 || pieces.n != 3 ? -EIO : (int)pieces.found;
 }
 
-TEST(whole_frame_is_copied_compressed) {
+TEST(a_frame_within_the_window_is_copied_compressed) {
     _cleanup_(scene_done) Scene s;
     SnapshotRequest wanted = request("kept");
     char kept[sizeof(s.path)];
@@ -134,7 +134,7 @@ TEST(whole_frame_is_copied_compressed) {
     CHECK_EQ(count_kept_frames(&s, s.path), 0);
 }
 
-TEST(snapshots_go_on_after_their_folder_was_deleted) {
+TEST(snapshots_work_after_their_folder_was_deleted) {
     _cleanup_(scene_done) Scene s;
     SnapshotRequest wanted = request("before");
 
@@ -157,7 +157,7 @@ TEST(snapshots_go_on_after_their_folder_was_deleted) {
     CHECK_EQ(count_left(&s), 0);
 }
 
-TEST(names_follow_one_pattern) {
+TEST(only_names_of_one_pattern_are_accepted) {
     static const char *const good[] = {"a", "9", "web-1", "a.b_c-D", "20260101T000000Z-2"};
     static const char *const bad[] = {"",    ".",   "..",  ".a",   "-a", "_a",
                                       "a/b", "a b", "a\n", "\xff", "ä"};
@@ -175,7 +175,7 @@ TEST(names_follow_one_pattern) {
     CHECK(!snapshot_name_is_valid(name));
 }
 
-TEST(a_name_is_given_once) {
+TEST(a_name_can_be_used_once) {
     _cleanup_(scene_done) Scene s;
     SnapshotRequest wanted = request("mine"), bad = request("../mine");
     char first[SNAPSHOT_NAME_MAX];
@@ -199,7 +199,7 @@ TEST(a_name_is_given_once) {
     CHECK_EQ(first[8], 'T');
 }
 
-TEST(missing_window_is_reported_with_the_existing_span) {
+TEST(a_missing_window_is_reported_with_the_existing_span) {
     _cleanup_(scene_done) Scene s;
     SnapshotRequest wanted = request("early");
 
@@ -222,7 +222,7 @@ TEST(missing_window_is_reported_with_the_existing_span) {
     CHECK_EQ(count_left(&s), 0);
 }
 
-TEST(filters_that_no_sample_passes_keep_nothing_and_name_what_was_meant) {
+TEST(filters_that_match_nothing_keep_no_snapshot_and_suggest_names) {
     static const char *const comms[] = {"workre"}, *const right[] = {"worker"},
                              *const units[] = {"shop"};
     static const uint32_t pids[] = {8};
@@ -275,7 +275,7 @@ TEST(deletion_by_retention_is_logged) {
     CHECK_EQ(s.info.n_partial, 1);
 }
 
-TEST(missing_segment_is_reported_and_the_rest_is_used) {
+TEST(a_missing_segment_is_reported_and_the_rest_is_used) {
     _cleanup_(scene_done) Scene s;
     SnapshotRequest wanted = request("rest");
 
@@ -290,7 +290,7 @@ TEST(missing_segment_is_reported_and_the_rest_is_used) {
     CHECK(strstr(s.info.partial[0], "00000002"));
 }
 
-TEST(a_damaged_segment_gives_what_it_has) {
+TEST(a_damaged_segment_is_used_up_to_the_damage) {
     _cleanup_(scene_done) Scene s;
     SnapshotRequest wanted = request("rest");
 
@@ -304,7 +304,7 @@ TEST(a_damaged_segment_gives_what_it_has) {
     CHECK_EQ(count_read(s.path), s.info.samples);
 }
 
-TEST(a_disk_that_fails_at_the_last_step_leaves_nothing) {
+TEST(a_disk_that_fails_at_the_last_step_leaves_no_snapshot) {
     for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
         _cleanup_(scene_done) Scene s;
         SnapshotRequest wanted = request("sick");
@@ -324,7 +324,7 @@ TEST(a_disk_that_fails_at_the_last_step_leaves_nothing) {
     }
 }
 
-TEST(no_user_takes_more_than_a_quarter) {
+TEST(no_user_gets_more_than_a_quarter_of_the_budget) {
     _cleanup_(scene_done) Scene s;
     SnapshotRequest wanted = request("big");
 
@@ -364,7 +364,7 @@ TEST(no_user_takes_more_than_a_quarter) {
     CHECK_EQ(snapshot_use(s.engine).used_bytes, s.place.store->snapshot_bytes);
 }
 
-TEST(tiny_ones_count_as_more_than_they_are) {
+TEST(tiny_snapshots_count_with_a_minimum_size) {
     _cleanup_(scene_done) Scene s;
     SnapshotRequest wanted = request(NULL);
     uint64_t limit = 16 * 4 * SNAPSHOT_LEAST_BYTES;
@@ -420,7 +420,7 @@ static int record_memory(Scene *s) {
     return r;
 }
 
-TEST(memory_of_others_is_refused_where_it_is_in_the_window) {
+TEST(a_window_with_memory_of_other_users_is_refused) {
     _cleanup_(scene_done) Scene s;
     SnapshotRequest wanted = request("cut");
 
@@ -471,7 +471,7 @@ static bool yes(void) {
     return true;
 }
 
-TEST(old_ones_go_but_for_those_that_are_pinned) {
+TEST(old_snapshots_expire_unless_they_are_pinned) {
     _cleanup_(scene_done) Scene s;
     SnapshotRequest wanted = request("kept");
     SnapshotInfo info;
@@ -498,7 +498,7 @@ TEST(old_ones_go_but_for_those_that_are_pinned) {
     CHECK_EQ(count_left(&s), 4);
 }
 
-TEST(a_clock_that_jumped_removes_nothing) {
+TEST(a_clock_jump_removes_no_snapshot) {
     _cleanup_(scene_done) Scene s;
     SnapshotRequest wanted = request("kept");
     SnapshotInfo info;
@@ -590,7 +590,7 @@ static unsigned count_without(const Scene *s, unsigned group) {
     return n;
 }
 
-TEST(unsealed_snapshot_is_sealed_at_the_next_start) {
+TEST(an_unsealed_snapshot_is_sealed_at_the_next_start) {
     static const Layout layouts[] = {LAYOUT_FILE, LAYOUT_DIRECTORY};
 
     if (geteuid() != 0)
@@ -619,7 +619,7 @@ TEST(unsealed_snapshot_is_sealed_at_the_next_start) {
 }
 
 /* What nobody knows the readers of is for those alone who may read anything. */
-TEST(unsealed_snapshot_without_manifest_is_for_administrators) {
+TEST(an_unsealed_snapshot_without_a_manifest_is_for_administrators) {
     _cleanup_(scene_done) Scene s;
     SnapshotRequest wanted = request("kept");
     bool gone = true;
@@ -636,7 +636,7 @@ TEST(unsealed_snapshot_without_manifest_is_for_administrators) {
     CHECK_EQ(count_without(&s, STORE_ADMINS), 0);
 }
 
-TEST(a_transient_one_is_read_and_goes) {
+TEST(a_transient_snapshot_is_deleted_after_it_was_read) {
     for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
         _cleanup_(scene_done) Scene s;
         SnapshotRequest wanted = request(NULL);
@@ -665,7 +665,7 @@ TEST(a_transient_one_is_read_and_goes) {
     }
 }
 
-TEST(a_transient_one_is_made_whatever_others_are_called) {
+TEST(a_transient_snapshot_may_have_a_name_that_exists) {
     _cleanup_(scene_done) Scene s;
     SnapshotRequest wanted = request(NULL);
 
@@ -688,7 +688,7 @@ TEST(a_transient_one_is_made_whatever_others_are_called) {
     CHECK_EQ(count_left(&s), 2 * 8 + 4);
 }
 
-TEST(cancelled_snapshot_leaves_nothing) {
+TEST(a_cancelled_snapshot_leaves_nothing) {
     _cleanup_(scene_done) Scene s;
     const SnapshotCallbacks callbacks = {.on_done = on_done, .userdata = &s};
     Snapshot *snapshots[6];
@@ -718,7 +718,7 @@ static bool job_has_ended(SnapshotEngine *engine, const Snapshot *job) {
     return has_ended;
 }
 
-TEST(snapshot_cancelled_after_its_build_is_removed) {
+TEST(a_snapshot_cancelled_after_its_build_is_removed) {
     _cleanup_(scene_done) Scene s;
     const SnapshotCallbacks callbacks = {.on_done = on_done, .userdata = &s};
     SnapshotRequest wanted = request("made");
@@ -747,7 +747,7 @@ static void count_done(void *userdata, const SnapshotFailure *failure, const Sna
         loop_stop(s->loop);
 }
 
-TEST(many_at_once_are_all_made_and_too_many_refused) {
+TEST(many_simultaneous_snapshots_are_made_and_too_many_are_refused) {
     _cleanup_(scene_done) Scene s;
     const SnapshotCallbacks callbacks = {.on_done = count_done, .userdata = &s};
     SnapshotRequest wanted = request(NULL);
@@ -782,7 +782,7 @@ TEST(many_at_once_are_all_made_and_too_many_refused) {
     CHECK_OK(loop_run(s.loop));
 }
 
-TEST(cpus_processes_and_threads_are_filtered) {
+TEST(filters_for_cpus_processes_and_threads_keep_their_samples) {
     _cleanup_(scene_done) Scene s;
     SnapshotRequest wanted = request("one");
     static const uint32_t pids[] = {8, 7}, others[] = {8};
@@ -820,7 +820,7 @@ TEST(cpus_processes_and_threads_are_filtered) {
     CHECK(s.info.samples <= 4 * SAMPLES);
 }
 
-TEST(a_cpu_that_was_not_recorded_is_named_and_nothing_is_kept) {
+TEST(a_filter_for_an_unrecorded_cpu_is_refused_by_name) {
     static const struct {
         SnapshotFilter filter;
         const char *text; /* NULL: it is made */
@@ -926,7 +926,7 @@ static int record_lives_out_of_order(Scene *s) {
     return r == 0 && !wait_written(s->session, s->sweep) ? -ETIMEDOUT : r;
 }
 
-TEST(each_life_of_a_pid_keeps_its_name_whichever_is_written_first) {
+TEST(each_process_with_a_reused_pid_keeps_its_name) {
     static const struct {
         const char *comm;
         unsigned samples;
@@ -983,7 +983,7 @@ static bool wait_idle(StoreSession *session) {
     return idle;
 }
 
-TEST(segments_are_listed_and_what_is_read_counts_until_it_is_read) {
+TEST(segments_are_listed_and_leased_while_they_are_read) {
     _cleanup_(scene_done) Scene s;
     _cleanup_(store_lease_freep) StoreLease *lease = NULL;
     _cleanup_close_ int fd = -1;

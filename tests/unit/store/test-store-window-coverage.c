@@ -43,7 +43,7 @@ static bool is_gap(const PdGap *gap, uint64_t from_s, uint64_t to_s, PdGapReason
     return false;
 }
 
-TEST(segments_that_follow_each_other_leave_no_gap) {
+TEST(consecutive_segments_have_no_gap) {
     const Entry entries[] = {segment(1, 10, 20, PD_GAP_DELETED), segment(2, 20, 30, PD_GAP_DOWN)};
     _cleanup_(pd_coverage_done) PdCoverage c = {};
 
@@ -54,7 +54,7 @@ TEST(segments_that_follow_each_other_leave_no_gap) {
     CHECK(pd_coverage_is_whole(&c));
 }
 
-TEST(gap_between_two_segments_has_the_reason_of_the_first) {
+TEST(a_gap_between_two_segments_has_the_reason_of_the_first) {
     const Entry entries[] = {segment(1, 10, 20, PD_GAP_RELOADED), segment(2, 25, 30, PD_GAP_DOWN)};
     _cleanup_(pd_coverage_done) PdCoverage c = {};
 
@@ -66,7 +66,7 @@ TEST(gap_between_two_segments_has_the_reason_of_the_first) {
     CHECK_EQ(pd_coverage_recorded_ns(&c), 15 * S);
 }
 
-TEST(previous_boot_and_time_between_boots_are_gaps) {
+TEST(the_previous_boot_and_the_time_between_boots_are_gaps) {
     Entry entries[] = {segment(1, 500, 600, PD_GAP_DOWN), segment(2, 10, 30, PD_GAP_DOWN)};
     _cleanup_(pd_coverage_done) PdCoverage c = {};
 
@@ -81,7 +81,7 @@ TEST(previous_boot_and_time_between_boots_are_gaps) {
     CHECK_EQ(pd_coverage_recorded_ns(&c), 20 * S);
 }
 
-TEST(a_segment_of_which_nothing_is_known_makes_no_window_complete) {
+TEST(a_segment_without_a_manifest_makes_no_window_complete) {
     Entry entries[] = {segment(1, 10, 20, PD_GAP_DELETED), segment(2, 20, 30, PD_GAP_DELETED),
                        segment(3, 30, 40, PD_GAP_DOWN)};
     _cleanup_(pd_coverage_done) PdCoverage c = {};
@@ -116,7 +116,7 @@ static int record_idly(Scene *s) {
     return r == 0 && !wait_written(s->session, s->sweep) ? -ETIMEDOUT : r;
 }
 
-TEST(a_window_in_which_nothing_ran_is_an_answer) {
+TEST(a_window_in_which_nothing_ran_is_complete) {
     for (unsigned closed = 0; closed < 2; closed++) {
         _cleanup_(scene_done) Scene s;
         SnapshotRequest wanted = request("idle");
@@ -158,7 +158,7 @@ TEST(idle_segments_hide_no_older_samples) {
     CHECK_EQ(s.info.coverage.n_gaps, 0);
 }
 
-TEST(a_window_between_two_samples_is_an_answer) {
+TEST(a_window_between_two_samples_is_complete) {
     _cleanup_(scene_done) Scene s;
     SnapshotRequest wanted = request("between");
 

@@ -128,7 +128,7 @@ static void check_lie(Way way, const Lie *lie) {
     CHECK_EQ(count_left(&s), 2);
 }
 
-TEST(a_manifest_that_lies_makes_nothing_up) {
+TEST(a_wrong_manifest_adds_no_samples) {
     for (size_t i = 0; i < ARRAY_SIZE(ways); i++)
         for (size_t k = 0; k < ARRAY_SIZE(lies) && !test_failed; k++) {
             check_lie(ways[i], &lies[k]);
@@ -156,7 +156,7 @@ static const struct {
 };
 /* clang-format on */
 
-TEST(links_out_of_the_store_and_special_files_are_ignored) {
+TEST(links_leaving_the_store_and_special_files_are_ignored) {
     for (size_t i = 0; i < ARRAY_SIZE(deeds); i++) {
         _cleanup_(scene_done) Scene s;
         SnapshotRequest wanted = request("all");
@@ -178,7 +178,7 @@ TEST(links_out_of_the_store_and_special_files_are_ignored) {
     }
 }
 
-TEST(link_out_of_the_folder_is_reported_as_damage) {
+TEST(a_link_leaving_the_folder_is_reported_as_damage) {
     _cleanup_(scene_done) Scene s;
     SnapshotRequest wanted = request("all");
 
@@ -275,7 +275,7 @@ TEST(a_window_from_before_the_boot_is_partial) {
     CHECK_EQ(s.info.n_partial, 0);
 }
 
-TEST(links_among_the_snapshots_are_no_snapshots) {
+TEST(links_in_the_snapshot_folder_are_ignored) {
     _cleanup_(scene_done) Scene s;
     SnapshotRequest wanted = request("mine");
     SnapshotInfo info;
@@ -326,7 +326,7 @@ static const struct {
 };
 /* clang-format on */
 
-TEST(a_forged_manifest_of_a_snapshot_gives_nobody_anything) {
+TEST(a_forged_manifest_of_a_snapshot_grants_no_access) {
     for (size_t i = 0; i < ARRAY_SIZE(forgeries); i++) {
         _cleanup_(scene_done) Scene s;
         SnapshotRequest wanted = request("mine");
