@@ -39,7 +39,7 @@ typedef struct Plugged {
     SamplerSession *session;
     Loop *loop;
     Heard heard;
-    unsigned on_cpus;
+    unsigned on_cpus, on_full;
     int refreshed;
     bool until_refreshed;
 } Plugged;
@@ -146,6 +146,7 @@ TEST(data_mappings_of_a_cpu_that_comes_back_are_recorded_again) {
 static int on_full(void *userdata) {
     Plugged *f = userdata;
 
+    f->on_full++;
     if (f->until_refreshed)
         return 0;
     loop_stop(f->loop);
