@@ -108,11 +108,9 @@ void codec_string(Codec *c, char **s) {
 }
 
 void codec_strings(Codec *c, PdStrings *strings) {
-    codec_count_u32(c, &strings->n);
-    codec_begin(c, &strings->n, &strings->items, sizeof(uint32_t));
-    for (size_t i = 0; i < strings->n; i++)
+    for (size_t i = codec_list(c, &strings->n, &strings->items, sizeof(uint32_t));
+         codec_next(c, i, &strings->n, &strings->items); i++)
         codec_string(c, &strings->items[i]);
-    codec_end(c, &strings->n, &strings->items);
 }
 
 static void environment_codec_read_bytes(Codec *c, uint8_t **ret, size_t n) {
@@ -185,28 +183,30 @@ void codec_count_u64(Codec *c, size_t *n) {
         *n = c->error ? 0 : (size_t)v;
 }
 
-void codec_begin_sized(Codec *c, size_t *n, void **items, size_t each, size_t least) {
+size_t codec_begin_sized(Codec *c, size_t *n, void **items, size_t each, size_t least) {
     if (c->mode != CODEC_READ)
-        return;
+        return 0;
     if (*n > cursor_left(&c->in) / least)
         codec_fail(c, -EBADMSG);
     codec_spend(c, *n);
     if (!environment_codec_reading(c))
         *n = 0;
     if (*n == 0)
-        return;
+        return 0;
     *items = calloc(*n, each);
     if (!*items) {
         codec_fail(c, -ENOMEM);
         *n = 0;
     }
+    return 0;
 }
 
-void codec_end_items(Codec *c, size_t *n, void **items) {
-    if (c->mode != CODEC_CLEAR)
-        return;
-    freep(items);
-    *n = 0;
+bool codec_end_items(Codec *c, size_t *n, void **items) {
+    if (c->mode == CODEC_CLEAR) {
+        freep(items);
+        *n = 0;
+    }
+    return false;
 }
 
 void *codec_grow_sized(Codec *c, size_t *n, void **items, size_t each) {

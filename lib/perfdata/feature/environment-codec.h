@@ -52,14 +52,22 @@ void codec_u64s(Codec *c, uint64_t **words, size_t *n);
 void codec_count_u32(Codec *c, size_t *n);
 void codec_count_u64(Codec *c, size_t *n);
 /*
- * Allocates *n items, each of which takes at least `least` bytes on disk; *n becomes 0 if they do
- * not fit. The caller then visits the items and calls codec_end(), which frees them in CODEC_CLEAR.
+ * A list of *n items, each of which takes at least `least` bytes on disk, in a loop that must not
+ * be left early: for (size_t i = codec_list(c, &n, &items, 4); codec_next(c, i, &n, &items); i++)
+ *         codec_u32(c, &items[i].id);
+ * codec_list() is a u32 count, then codec_begin(), which allocates the items; *n becomes 0 if they
+ * do not fit. codec_next() ends with codec_end(), which frees them in CODEC_CLEAR.
  */
+#define codec_list(c, n, items, least)                                                             \
+    (codec_count_u32((c), (n)), codec_begin((c), (n), (items), (least)))
+#define codec_next(c, i, n, items) ((i) < *(n) || codec_end((c), (n), (items)))
 #define codec_begin(c, n, items, least)                                                            \
     codec_begin_sized((c), (n), (void **)(items), sizeof(**(items)), (least))
 #define codec_end(c, n, items) codec_end_items((c), (n), (void **)(items))
-void codec_begin_sized(Codec *c, size_t *n, void **items, size_t each, size_t least);
-void codec_end_items(Codec *c, size_t *n, void **items);
+/* Returns 0, the number of the first item. */
+size_t codec_begin_sized(Codec *c, size_t *n, void **items, size_t each, size_t least);
+/* Returns false: there is no next item. */
+bool codec_end_items(Codec *c, size_t *n, void **items);
 /* Appends a zeroed item while reading a list without a count; NULL if there can be none. */
 #define codec_grow(c, n, items)                                                                    \
     ((__typeof__(*(items)))codec_grow_sized((c), (n), (void **)(items), sizeof(**(items))))

@@ -17,6 +17,41 @@
     void print_##name(const PdEnvironment *env, Buffer *out);                                      \
     void describe_##name(const PdEnvironment *env, Fields *fields)
 
+/* Most features are a single string or number, or only a bit: these define their functions. */
+#define STRING_FEATURE(member, label)                                                              \
+    void code_##member(Codec *c, PdEnvironment *env) {                                             \
+        codec_string(c, &env->member);                                                             \
+    }                                                                                              \
+    void print_##member(const PdEnvironment *env, Buffer *out) {                                   \
+        print_line(out, "# " label " : ", env->member);                                            \
+    }                                                                                              \
+    void describe_##member(const PdEnvironment *env, Fields *fields) {                             \
+        fields_str(fields, #member, env->member);                                                  \
+    }                                                                                              \
+    struct swallow_the_semicolon_##member
+/* type: u32 or u64; the factor and the format are of the text. */
+#define NUMBER_FEATURE(name, type, member, format, factor)                                         \
+    void code_##name(Codec *c, PdEnvironment *env) {                                               \
+        codec_##type(c, &env->member);                                                             \
+    }                                                                                              \
+    void print_##name(const PdEnvironment *env, Buffer *out) {                                     \
+        text_printf(out, "# " format "\n", env->member *(factor));                                 \
+    }                                                                                              \
+    void describe_##name(const PdEnvironment *env, Fields *fields) {                               \
+        fields_u64(fields, #member, env->member);                                                  \
+    }                                                                                              \
+    struct swallow_the_semicolon_##name
+#define BIT_FEATURE(name, text)                                                                    \
+    void code_##name(Codec *c, PdEnvironment *env) {                                               \
+    }                                                                                              \
+    void print_##name(const PdEnvironment *env, Buffer *out) {                                     \
+        text_puts(out, "# " text "\n");                                                            \
+    }                                                                                              \
+    void describe_##name(const PdEnvironment *env, Fields *fields) {                               \
+        fields_bool(fields, #name, true);                                                          \
+    }                                                                                              \
+    struct swallow_the_semicolon_##name
+
 /* In feature-host.c: the machine and the command. */
 DECLARE_FEATURE(hostname);
 DECLARE_FEATURE(osrelease);

@@ -119,11 +119,9 @@ static void feature_bpf_code_prog(Codec *c, PdBpfProg *p) {
 }
 
 void code_bpf_prog_info(Codec *c, PdEnvironment *env) {
-    codec_count_u32(c, &env->n_bpf_progs);
-    codec_begin(c, &env->n_bpf_progs, &env->bpf_progs, INFO_AT);
-    for (size_t i = 0; i < env->n_bpf_progs; i++)
+    for (size_t i = codec_list(c, &env->n_bpf_progs, &env->bpf_progs, INFO_AT);
+         codec_next(c, i, &env->n_bpf_progs, &env->bpf_progs); i++)
         feature_bpf_code_prog(c, &env->bpf_progs[i]);
-    codec_end(c, &env->n_bpf_progs, &env->bpf_progs);
 }
 
 /* `each` bytes of element i of an array after the info; NULL if the file does not have them. */
@@ -225,14 +223,12 @@ void describe_bpf_prog_info(const PdEnvironment *env, Fields *fields) {
 }
 
 void code_bpf_btf(Codec *c, PdEnvironment *env) {
-    codec_count_u32(c, &env->n_btfs);
-    codec_begin(c, &env->n_btfs, &env->btfs, 2 * sizeof(uint32_t));
-    for (size_t i = 0; i < env->n_btfs; i++) {
+    for (size_t i = codec_list(c, &env->n_btfs, &env->btfs, 2 * sizeof(uint32_t));
+         codec_next(c, i, &env->n_btfs, &env->btfs); i++) {
         codec_u32(c, &env->btfs[i].id);
         codec_count_u32(c, &env->btfs[i].size);
         codec_bytes(c, &env->btfs[i].data, &env->btfs[i].size);
     }
-    codec_end(c, &env->n_btfs, &env->btfs);
 }
 
 void print_bpf_btf(const PdEnvironment *env, Buffer *out) {

@@ -57,10 +57,9 @@ void code_coverage(Codec *c, PdEnvironment *env) {
     codec_count_u32(c, &coverage->n_gaps);
     if (c->mode == CODEC_READ && coverage->n_gaps > PD_GAPS_MAX)
         codec_fail(c, -EBADMSG);
-    codec_begin(c, &coverage->n_gaps, &coverage->gaps, GAP_BYTES);
-    for (size_t i = 0; i < coverage->n_gaps; i++)
+    for (size_t i = codec_begin(c, &coverage->n_gaps, &coverage->gaps, GAP_BYTES);
+         codec_next(c, i, &coverage->n_gaps, &coverage->gaps); i++)
         feature_coverage_code_gap(c, &coverage->gaps[i]);
-    codec_end(c, &coverage->n_gaps, &coverage->gaps);
     if (c->mode == CODEC_CLEAR)
         *coverage = (PdCoverage){};
 }

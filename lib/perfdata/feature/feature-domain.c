@@ -26,11 +26,9 @@ static void feature_domain_code(Codec *c, PdEnvironment *env, PdCpuDomain *d) {
 
 static void feature_domain_code_cpu(Codec *c, PdEnvironment *env, PdCpuDomains *cpu) {
     codec_u32(c, &cpu->cpu);
-    codec_count_u32(c, &cpu->n);
-    codec_begin(c, &cpu->n, &cpu->domains, 3 * sizeof(uint32_t));
-    for (size_t i = 0; i < cpu->n; i++)
+    for (size_t i = codec_list(c, &cpu->n, &cpu->domains, 3 * sizeof(uint32_t));
+         codec_next(c, i, &cpu->n, &cpu->domains); i++)
         feature_domain_code(c, env, &cpu->domains[i]);
-    codec_end(c, &cpu->n, &cpu->domains);
 }
 
 void code_cpu_domain_info(Codec *c, PdEnvironment *env) {

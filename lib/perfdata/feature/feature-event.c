@@ -181,8 +181,9 @@ void code_event_desc(Codec *c, PdEnvironment *env) {
     codec_u32(c, &size);
     if (c->mode == CODEC_READ && (size < PD_ATTR_SIZE_MIN || env->n_event_descs > EVENTS_MAX))
         codec_fail(c, -EBADMSG);
-    codec_begin(c, &env->n_event_descs, &env->event_descs, (size_t)size + 2 * sizeof(uint32_t));
-    for (size_t i = 0; i < env->n_event_descs; i++) {
+    for (size_t i = codec_begin(c, &env->n_event_descs, &env->event_descs,
+                                (size_t)size + 2 * sizeof(uint32_t));
+         codec_next(c, i, &env->n_event_descs, &env->event_descs); i++) {
         PdEventDesc *e = &env->event_descs[i];
 
         feature_event_code_attr(c, e, size);
@@ -190,7 +191,6 @@ void code_event_desc(Codec *c, PdEnvironment *env) {
         codec_string(c, &e->name);
         codec_u64s(c, &e->ids, &e->n_ids);
     }
-    codec_end(c, &env->n_event_descs, &env->event_descs);
 }
 
 void print_event_desc(const PdEnvironment *env, Buffer *out) {
@@ -210,14 +210,12 @@ void print_event_desc(const PdEnvironment *env, Buffer *out) {
 }
 
 void code_group_desc(Codec *c, PdEnvironment *env) {
-    codec_count_u32(c, &env->n_groups);
-    codec_begin(c, &env->n_groups, &env->groups, 3 * sizeof(uint32_t));
-    for (size_t i = 0; i < env->n_groups; i++) {
+    for (size_t i = codec_list(c, &env->n_groups, &env->groups, 3 * sizeof(uint32_t));
+         codec_next(c, i, &env->n_groups, &env->groups); i++) {
         codec_string(c, &env->groups[i].name);
         codec_u32(c, &env->groups[i].leader);
         codec_u32(c, &env->groups[i].n_members);
     }
-    codec_end(c, &env->n_groups, &env->groups);
 }
 
 /* perf's placeholder for a group without a name. */

@@ -7,8 +7,7 @@
 #include "util/text.h"
 
 /*
- * The machine and the command: names, numbers of CPUs, memory, the command line. Most of these
- * features are a single string, so one macro defines their three functions.
+ * The machine and the command: names, numbers of CPUs, memory, the command line.
  */
 
 void print_line(Buffer *out, const char *label, const char *s) {
@@ -17,24 +16,14 @@ void print_line(Buffer *out, const char *label, const char *s) {
     text_putc(out, '\n');
 }
 
-#define STRING_FEATURE(member, label)                                                              \
-    void code_##member(Codec *c, PdEnvironment *env) {                                             \
-        codec_string(c, &env->member);                                                             \
-    }                                                                                              \
-    void print_##member(const PdEnvironment *env, Buffer *out) {                                   \
-        print_line(out, "# " label " : ", env->member);                                            \
-    }                                                                                              \
-    void describe_##member(const PdEnvironment *env, Fields *fields) {                             \
-        fields_str(fields, #member, env->member);                                                  \
-    }                                                                                              \
-    struct swallow_the_semicolon_##member
-
 STRING_FEATURE(hostname, "hostname");
 STRING_FEATURE(osrelease, "os release");
 STRING_FEATURE(version, "perf version");
 STRING_FEATURE(arch, "arch");
 STRING_FEATURE(cpudesc, "cpudesc");
 STRING_FEATURE(cpuid, "cpuid");
+NUMBER_FEATURE(total_mem, u64, total_mem_kb, "total memory : %" PRIu64 " kB", 1);
+NUMBER_FEATURE(cln_size, u32, cln_size, "cacheline size : %u", 1);
 
 void describe_strings(Fields *fields, const char *name, const PdStrings *strings) {
     fields_begin_array(fields, name);
@@ -56,18 +45,6 @@ void print_nrcpus(const PdEnvironment *env, Buffer *out) {
 void describe_nrcpus(const PdEnvironment *env, Fields *fields) {
     fields_u64(fields, "nrcpus_online", env->nrcpus_online);
     fields_u64(fields, "nrcpus_avail", env->nrcpus_available);
-}
-
-void code_total_mem(Codec *c, PdEnvironment *env) {
-    codec_u64(c, &env->total_mem_kb);
-}
-
-void print_total_mem(const PdEnvironment *env, Buffer *out) {
-    text_printf(out, "# total memory : %" PRIu64 " kB\n", env->total_mem_kb);
-}
-
-void describe_total_mem(const PdEnvironment *env, Fields *fields) {
-    fields_u64(fields, "total_mem_kb", env->total_mem_kb);
 }
 
 void code_cmdline(Codec *c, PdEnvironment *env) {
@@ -106,18 +83,6 @@ void print_e_machine(const PdEnvironment *env, Buffer *out) {
 void describe_e_machine(const PdEnvironment *env, Fields *fields) {
     fields_u64(fields, "e_machine", env->e_machine);
     fields_hex(fields, "e_flags", env->e_flags);
-}
-
-void code_cln_size(Codec *c, PdEnvironment *env) {
-    codec_u32(c, &env->cln_size);
-}
-
-void print_cln_size(const PdEnvironment *env, Buffer *out) {
-    text_printf(out, "# cacheline size : %u\n", env->cln_size);
-}
-
-void describe_cln_size(const PdEnvironment *env, Fields *fields) {
-    fields_u64(fields, "cln_size", env->cln_size);
 }
 
 /* NUL-terminated strings up to the end of the body, without count or padding. */

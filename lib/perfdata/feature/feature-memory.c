@@ -39,10 +39,9 @@ void code_mem_topology(Codec *c, PdEnvironment *env) {
     codec_u64_is(c, MEM_TOPOLOGY_VERSION);
     codec_u64(c, &env->mem_block_size);
     codec_count_u64(c, &env->n_mem_nodes);
-    codec_begin(c, &env->n_mem_nodes, &env->mem_nodes, 3 * sizeof(uint64_t));
-    for (size_t i = 0; i < env->n_mem_nodes; i++)
+    for (size_t i = codec_begin(c, &env->n_mem_nodes, &env->mem_nodes, 3 * sizeof(uint64_t));
+         codec_next(c, i, &env->n_mem_nodes, &env->mem_nodes); i++)
         feature_memory_code_mem_node(c, &env->mem_nodes[i]);
-    codec_end(c, &env->n_mem_nodes, &env->mem_nodes);
 }
 
 static bool feature_memory_has_bit(const PdMemNode *n, uint64_t bit) {

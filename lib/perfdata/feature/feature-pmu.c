@@ -9,13 +9,11 @@
  */
 
 void code_pmu_mappings(Codec *c, PdEnvironment *env) {
-    codec_count_u32(c, &env->n_pmus);
-    codec_begin(c, &env->n_pmus, &env->pmus, 2 * sizeof(uint32_t));
-    for (size_t i = 0; i < env->n_pmus; i++) {
+    for (size_t i = codec_list(c, &env->n_pmus, &env->pmus, 2 * sizeof(uint32_t));
+         codec_next(c, i, &env->n_pmus, &env->pmus); i++) {
         codec_u32(c, &env->pmus[i].type);
         codec_string(c, &env->pmus[i].name);
     }
-    codec_end(c, &env->n_pmus, &env->pmus);
 }
 
 void print_pmu_mappings(const PdEnvironment *env, Buffer *out) {
@@ -91,13 +89,11 @@ void describe_cpu_pmu_caps(const PdEnvironment *env, Fields *fields) {
 }
 
 void code_pmu_caps(Codec *c, PdEnvironment *env) {
-    codec_count_u32(c, &env->n_pmu_caps);
-    codec_begin(c, &env->n_pmu_caps, &env->pmu_caps, 2 * sizeof(uint32_t));
-    for (size_t i = 0; i < env->n_pmu_caps; i++) {
+    for (size_t i = codec_list(c, &env->n_pmu_caps, &env->pmu_caps, 2 * sizeof(uint32_t));
+         codec_next(c, i, &env->n_pmu_caps, &env->pmu_caps); i++) {
         feature_pmu_code_caps(c, &env->pmu_caps[i]);
         codec_string(c, &env->pmu_caps[i].pmu);
     }
-    codec_end(c, &env->n_pmu_caps, &env->pmu_caps);
 }
 
 void print_pmu_caps(const PdEnvironment *env, Buffer *out) {
@@ -114,13 +110,11 @@ void describe_pmu_caps(const PdEnvironment *env, Fields *fields) {
 }
 
 void code_hybrid_topology(Codec *c, PdEnvironment *env) {
-    codec_count_u32(c, &env->n_hybrids);
-    codec_begin(c, &env->n_hybrids, &env->hybrids, 2 * sizeof(uint32_t));
-    for (size_t i = 0; i < env->n_hybrids; i++) {
+    for (size_t i = codec_list(c, &env->n_hybrids, &env->hybrids, 2 * sizeof(uint32_t));
+         codec_next(c, i, &env->n_hybrids, &env->hybrids); i++) {
         codec_string(c, &env->hybrids[i].pmu);
         codec_string(c, &env->hybrids[i].cpus);
     }
-    codec_end(c, &env->n_hybrids, &env->hybrids);
 }
 
 void print_hybrid_topology(const PdEnvironment *env, Buffer *out) {

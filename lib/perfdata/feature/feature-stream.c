@@ -14,28 +14,11 @@
 
 enum { CLOCK_DATA_VERSION = 1 };
 
-/* Two features are only a bit without a body. */
-void code_branch_stack(_unused_ Codec *c, _unused_ PdEnvironment *env) {
-}
-
-void print_branch_stack(_unused_ const PdEnvironment *env, Buffer *out) {
-    text_puts(out, "# contains samples with branch stack\n");
-}
-
-void describe_branch_stack(_unused_ const PdEnvironment *env, Fields *fields) {
-    fields_bool(fields, "branch_stack", true);
-}
-
-void code_stat(_unused_ Codec *c, _unused_ PdEnvironment *env) {
-}
-
-void print_stat(_unused_ const PdEnvironment *env, Buffer *out) {
-    text_puts(out, "# contains stat data\n");
-}
-
-void describe_stat(_unused_ const PdEnvironment *env, Fields *fields) {
-    fields_bool(fields, "stat", true);
-}
+BIT_FEATURE(branch_stack, "contains samples with branch stack");
+BIT_FEATURE(stat, "contains stat data");
+/* perf multiplies where it should divide; its output is reproduced. */
+NUMBER_FEATURE(clockid, u64, clockid_resolution_ns, "clockid frequency: %" PRIu64 " MHz", 1000);
+NUMBER_FEATURE(dir_format, u64, dir_version, "directory data version : %" PRIu64, 1);
 
 void code_sample_time(Codec *c, PdEnvironment *env) {
     codec_u64(c, &env->first_sample_time);
@@ -61,19 +44,6 @@ void describe_sample_time(const PdEnvironment *env, Fields *fields) {
     fields_time_ns(fields, "first", env->first_sample_time);
     fields_time_ns(fields, "last", env->last_sample_time);
     fields_end_object(fields);
-}
-
-void code_clockid(Codec *c, PdEnvironment *env) {
-    codec_u64(c, &env->clockid_resolution_ns);
-}
-
-/* perf multiplies where it should divide; its output is reproduced. */
-void print_clockid(const PdEnvironment *env, Buffer *out) {
-    text_printf(out, "# clockid frequency: %" PRIu64 " MHz\n", env->clockid_resolution_ns * 1000);
-}
-
-void describe_clockid(const PdEnvironment *env, Fields *fields) {
-    fields_u64(fields, "clockid_resolution_ns", env->clockid_resolution_ns);
 }
 
 void code_clock_data(Codec *c, PdEnvironment *env) {
@@ -123,18 +93,6 @@ void describe_clock_data(const PdEnvironment *env, Fields *fields) {
     fields_time_ns(fields, "wall", env->clock_data_wall_ns);
     fields_time_ns(fields, "clock", env->clock_data_clockid_ns);
     fields_end_object(fields);
-}
-
-void code_dir_format(Codec *c, PdEnvironment *env) {
-    codec_u64(c, &env->dir_version);
-}
-
-void print_dir_format(const PdEnvironment *env, Buffer *out) {
-    text_printf(out, "# directory data version : %" PRIu64 "\n", env->dir_version);
-}
-
-void describe_dir_format(const PdEnvironment *env, Fields *fields) {
-    fields_u64(fields, "dir_version", env->dir_version);
 }
 
 void code_compressed(Codec *c, PdEnvironment *env) {

@@ -92,9 +92,8 @@ void describe_cpu_topology(const PdEnvironment *env, Fields *fields) {
 }
 
 void code_numa_topology(Codec *c, PdEnvironment *env) {
-    codec_count_u32(c, &env->n_numa_nodes);
-    codec_begin(c, &env->n_numa_nodes, &env->numa_nodes, 4 + 8 + 8 + 4);
-    for (size_t i = 0; i < env->n_numa_nodes; i++) {
+    for (size_t i = codec_list(c, &env->n_numa_nodes, &env->numa_nodes, 4 + 8 + 8 + 4);
+         codec_next(c, i, &env->n_numa_nodes, &env->numa_nodes); i++) {
         PdNumaNode *n = &env->numa_nodes[i];
 
         codec_u32(c, &n->node);
@@ -102,7 +101,6 @@ void code_numa_topology(Codec *c, PdEnvironment *env) {
         codec_u64(c, &n->mem_free_kb);
         codec_string(c, &n->cpus);
     }
-    codec_end(c, &env->n_numa_nodes, &env->numa_nodes);
 }
 
 void print_numa_topology(const PdEnvironment *env, Buffer *out) {
@@ -132,9 +130,8 @@ void code_cache(Codec *c, PdEnvironment *env) {
     if (c->mode == CODEC_READ)
         env->cache_version = CACHE_VERSION;
     codec_u32_is(c, CACHE_VERSION);
-    codec_count_u32(c, &env->n_caches);
-    codec_begin(c, &env->n_caches, &env->caches, 7 * sizeof(uint32_t));
-    for (size_t i = 0; i < env->n_caches; i++) {
+    for (size_t i = codec_list(c, &env->n_caches, &env->caches, 7 * sizeof(uint32_t));
+         codec_next(c, i, &env->n_caches, &env->caches); i++) {
         PdCache *cache = &env->caches[i];
 
         codec_u32(c, &cache->level);
@@ -145,7 +142,6 @@ void code_cache(Codec *c, PdEnvironment *env) {
         codec_string(c, &cache->size);
         codec_string(c, &cache->map);
     }
-    codec_end(c, &env->n_caches, &env->caches);
 }
 
 /* Escaped and padded with spaces on the right (width > 0) or on the left. */
