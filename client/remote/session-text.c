@@ -100,6 +100,33 @@ static void session_text_show_what(const Screen *s, const json_t *session, Buffe
     screen_buffer(s, "Records", text);
 }
 
+/* Which call graphs are taken, and why. */
+static void session_text_show_call_graph(const Screen *s, const json_t *session) {
+    const char *reason = reply_string(session, "callGraphReason");
+
+    if (reply_has(session, "callGraphUsed"))
+        screen_printf(s, "Call graph", "%s%s%s.", reply_string(session, "callGraphUsed"),
+                      *reason ? ": " : "", reason);
+}
+
+/* What the session takes of memory and disk. */
+static void session_text_show_cost(const Screen *s, const json_t *session, Buffer *text) {
+    uint64_t bytes = reply_count(session, "ringBytes");
+
+    if (bytes == 0)
+        return;
+    figure_size(text, bytes);
+    text_printf(text, " of ring buffers, which hold %.1f s of samples; ",
+                (double)reply_count(session, "ringMsec") / 1000);
+    figure_size(text, (uint64_t)reply_number(session, "bytesPerSecond"));
+    text_puts(text, " written a second");
+    screen_buffer(s, "Cost", text);
+}
+
+static bool session_text_stores_stacks(const json_t *session) {
+    return strncmp(reply_string(session, "callGraphUsed"), "dwarf:", strlen("dwarf:")) == 0;
+}
+
 static void session_text_show_samples(const Screen *s, const json_t *session, Buffer *text) {
     uint64_t lost = reply_count(session, "lost"), throttled = reply_count(session, "throttled");
     double rate = reply_number(session, "samplesPerSecond");
@@ -231,6 +258,7 @@ void session_show(const Screen *s, const json_t *session, bool whole, uint64_t n
         screen_line(s, "Stopped", COLOR_NONE, reply_string(session, "stopReason"));
     session_text_show_what(s, session, &text);
     session_text_show_missing(s, session);
+    session_text_show_call_graph(s, session);
     if (reply_has(session, "stopsUsec")) {
         figure_since(&text, reply_count(session, "stopsUsec"), now_us);
         screen_buffer(s, "Stops", &text);
@@ -238,6 +266,8 @@ void session_show(const Screen *s, const json_t *session, bool whole, uint64_t n
     session_text_show_samples(s, session, &text);
     session_text_show_stacks(s, session, &text);
     session_text_show_stored(s, session, &text);
+    if (whole || session_text_stores_stacks(session))
+        session_text_show_cost(s, session, &text);
     session_text_show_window(s, session, &text, now_us);
     session_text_show_gaps(s, session, &text);
     if (whole)

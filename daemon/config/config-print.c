@@ -48,11 +48,9 @@ static void config_print_compress(const ConfigKey *key _unused_, const void *bas
 }
 
 static void config_print_call_graph(const ConfigKey *key _unused_, const void *base, Buffer *out) {
-    static const char *const words[] = {[CALL_GRAPH_NONE] = "none",
-                                        [CALL_GRAPH_FP] = "fp",
-                                        [CALL_GRAPH_DWARF] = "dwarf",
-                                        [CALL_GRAPH_LBR] = "lbr",
-                                        [CALL_GRAPH_UNWIND] = "unwind"};
+    static const char *const words[] = {
+        [CALL_GRAPH_NONE] = "none", [CALL_GRAPH_FP] = "fp",         [CALL_GRAPH_DWARF] = "dwarf",
+        [CALL_GRAPH_LBR] = "lbr",   [CALL_GRAPH_UNWIND] = "unwind", [CALL_GRAPH_AUTO] = "auto"};
     const SessionConfig *session = base;
 
     text_puts(out, words[session->call_graph]);

@@ -150,7 +150,11 @@ int config_parse_frequency(const ConfigKey *key, const char *value, void *base) 
 
 int config_parse_call_graph(const ConfigKey *key _unused_, const char *value, void *base) {
     static const char *const words[] = {
-        [CALL_GRAPH_NONE] = "none", [CALL_GRAPH_FP] = "fp", [CALL_GRAPH_LBR] = "lbr"};
+        [CALL_GRAPH_NONE] = "none",
+        [CALL_GRAPH_FP] = "fp",
+        [CALL_GRAPH_LBR] = "lbr",
+        [CALL_GRAPH_AUTO] = "auto",
+    };
     SessionConfig *session = base;
     bool is_dwarf = value[0] == 'd';
     uint64_t bytes = is_dwarf ? DWARF_BYTES_DEFAULT : UNWIND_BYTES_DEFAULT;

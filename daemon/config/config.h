@@ -35,7 +35,8 @@ typedef enum CallGraph {
     CALL_GRAPH_FP,
     CALL_GRAPH_DWARF,
     CALL_GRAPH_LBR,
-    CALL_GRAPH_UNWIND
+    CALL_GRAPH_UNWIND,
+    CALL_GRAPH_AUTO, /* unwind where the host allows it, else fp */
 } CallGraph;
 typedef enum Layout { LAYOUT_FILE, LAYOUT_DIRECTORY } Layout;
 typedef enum Storage { STORAGE_PERSISTENT, STORAGE_VOLATILE } Storage;

@@ -7,6 +7,7 @@
 #include "session/account.h"
 #include "session/degraded.h"
 #include "util/clock.h"
+#include "util/text.h"
 
 /*
  * Figures for machines, with names in the style of Prometheus. One table has the figures that exist
@@ -138,6 +139,26 @@ static void method_metrics_add_stacks(json_t **list, const SessionEntry *entry,
                            (double)totals->stacks.samples[i]);
 }
 
+/* Which call graphs the session takes. */
+static void method_metrics_add_call_graph(json_t **list, const SessionEntry *entry) {
+    _cleanup_(buffer_done) Buffer mode = {};
+
+    if (!session_entry_records(entry))
+        return;
+    sampler_put_call_graph(session_sampler(entry->session), &mode);
+    text_putc(&mode, '\0');
+    if (buffer_error(&mode) == 0)
+        method_metrics_add(list, "profd_session_call_graph", "gauge",
+                           "The call graphs that the session takes, as CallGraph= writes them",
+                           json_pack("{s:s, s:o}", "session", entry->config.name, "mode",
+                                     answer_text((const char *)mode.data)),
+                           1);
+    method_metrics_add(list, "profd_session_ring_bytes", "gauge",
+                       "Memory of the ring buffers of the session",
+                       method_metrics_label_session(entry),
+                       (double)sampler_rings(session_sampler(entry->session)).bytes);
+}
+
 static void method_metrics_add_states(json_t **list, const SessionEntry *entry) {
     size_t n;
     const DegradedReason *reasons = degraded_reasons(&n);
@@ -192,6 +213,7 @@ static json_t *method_metrics_metrics(const Daemon *daemon) {
                                method_metrics_label_session(entry), row->value(&totals));
         }
         method_metrics_add_stacks(&list, entry, &totals);
+        method_metrics_add_call_graph(&list, entry);
         method_metrics_add_states(&list, entry);
     }
     return json_pack("{s:o}", "metrics", list);

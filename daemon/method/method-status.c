@@ -71,14 +71,23 @@ static json_t *method_status_missing_json(const SessionEntry *entry) {
     return list;
 }
 
-static const char *method_status_call_graph_words(const SessionConfig *config) {
-    static const char *const words[] = {[CALL_GRAPH_NONE] = "no call graphs",
-                                        [CALL_GRAPH_FP] = "fp call graphs",
-                                        [CALL_GRAPH_DWARF] = "dwarf call graphs",
-                                        [CALL_GRAPH_LBR] = "lbr call graphs",
-                                        [CALL_GRAPH_UNWIND] = "unwound call graphs"};
+/* "unwind:16384", of a session that records; else nothing. */
+static void method_status_put_call_graph(const SessionEntry *entry, Buffer *out) {
+    if (session_entry_records(entry))
+        sampler_put_call_graph(session_sampler(entry->session), out);
+}
 
-    return words[config->call_graph];
+static const char *method_status_call_graph_words(const SessionEntry *entry) {
+    static const char *const words[] = {
+        [CALL_GRAPH_NONE] = "no call graphs",        [CALL_GRAPH_FP] = "fp call graphs",
+        [CALL_GRAPH_DWARF] = "dwarf call graphs",    [CALL_GRAPH_LBR] = "lbr call graphs",
+        [CALL_GRAPH_UNWIND] = "unwound call graphs", [CALL_GRAPH_AUTO] = "call graphs"};
+    CallGraph kind = entry->config.call_graph;
+
+    if (kind == CALL_GRAPH_AUTO && session_entry_records(entry))
+        kind =
+            sampler_is_unwound(session_sampler(entry->session)) ? CALL_GRAPH_UNWIND : CALL_GRAPH_FP;
+    return words[kind];
 }
 
 static json_t *method_status_describe_json(const SessionEntry *entry) {
@@ -92,7 +101,7 @@ static json_t *method_status_describe_json(const SessionEntry *entry) {
         text_puts(&text, " at the highest rate that is allowed");
     else if (!entry->describe[0])
         text_printf(&text, " at %" PRIu64 " Hz", config->frequency_hz);
-    text_printf(&text, ", %s", method_status_call_graph_words(config));
+    text_printf(&text, ", %s", method_status_call_graph_words(entry));
     return method_status_text_of(&text);
 }
 
@@ -184,6 +193,23 @@ static json_t *method_status_stacks_json(const SessionTotals *totals) {
     return stacks;
 }
 
+/* The call graphs that it takes, why, and what they cost. */
+static json_t *method_status_session_cost(const SessionEntry *entry) {
+    _cleanup_(buffer_done) Buffer used = {}, reason = {};
+    SamplerRings rings = {};
+
+    method_status_put_call_graph(entry, &used);
+    if (session_entry_records(entry)) {
+        sampler_put_call_graph_reason(session_sampler(entry->session), &reason);
+        rings = sampler_rings(session_sampler(entry->session));
+    }
+    return json_pack("{s:o, s:o, s:o, s:o, s:f}", "callGraphUsed",
+                     used.size > 0 ? method_status_text_of(&used) : json_null(), "callGraphReason",
+                     reason.size > 0 ? method_status_text_of(&reason) : json_null(), "ringBytes",
+                     answer_count(rings.bytes), "ringMsec", answer_count(rings.span_ms),
+                     "bytesPerSecond", session_entry_byte_rate(entry, clock_monotonic_ns()));
+}
+
 /* The figures of the session so far. */
 static json_t *method_status_session_figures(const Daemon *daemon, const SessionEntry *entry) {
     SessionTotals totals = session_entry_totals(entry);
@@ -209,13 +235,16 @@ static json_t *method_status_session_figures(const Daemon *daemon, const Session
 
 json_t *session_json(const Daemon *daemon, const SessionEntry *entry) {
     json_t *session = method_status_session_nature(entry),
-           *figures = method_status_session_figures(daemon, entry);
+           *figures = method_status_session_figures(daemon, entry),
+           *cost = method_status_session_cost(entry);
 
-    if (!session || !figures || json_object_update(session, figures) < 0) {
+    if (!session || !figures || !cost || json_object_update(session, figures) < 0 ||
+        json_object_update(session, cost) < 0) {
         json_decref(session);
         session = NULL;
     }
     json_decref(figures);
+    json_decref(cost);
     return session;
 }
 

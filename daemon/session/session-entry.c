@@ -88,13 +88,31 @@ SessionTotals session_entry_totals(const SessionEntry *entry) {
     return entry->session ? session_totals(entry->session) : entry->last;
 }
 
+SessionPoint session_entry_point(const SessionEntry *entry, uint64_t now_ns) {
+    SessionTotals totals = session_totals(entry->session);
+
+    return (SessionPoint){
+        .at_ns = now_ns, .samples = totals.samples, .stored_bytes = totals.stored_bytes};
+}
+
+static double session_entry_per_second(uint64_t n, const SessionPoint *from, uint64_t now_ns) {
+    return (double)n * (double)NS_PER_SECOND / (double)(now_ns - from->at_ns);
+}
+
 double session_entry_rate(const SessionEntry *entry, uint64_t now_ns) {
     const SessionPoint *from = &entry->points[0];
-    uint64_t samples;
 
     if (!session_entry_samples(entry) || now_ns <= from->at_ns)
         return 0;
-    samples = session_totals(entry->session).samples;
-    return (double)(samples - from->samples) * (double)NS_PER_SECOND /
-           (double)(now_ns - from->at_ns);
+    return session_entry_per_second(session_totals(entry->session).samples - from->samples, from,
+                                    now_ns);
+}
+
+double session_entry_byte_rate(const SessionEntry *entry, uint64_t now_ns) {
+    const SessionPoint *from = &entry->points[0];
+
+    if (!session_entry_samples(entry) || now_ns <= from->at_ns)
+        return 0;
+    return session_entry_per_second(
+        session_totals(entry->session).stored_bytes - from->stored_bytes, from, now_ns);
 }

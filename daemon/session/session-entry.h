@@ -26,9 +26,9 @@ typedef enum SessionNext {
     NEXT_REMOVE,
 } SessionNext;
 
-/* The number of samples at a moment. */
+/* What was recorded up to a moment. */
 typedef struct SessionPoint {
-    uint64_t at_ns, samples;
+    uint64_t at_ns, samples, stored_bytes;
 } SessionPoint;
 
 typedef struct SessionEntry {
@@ -60,7 +60,7 @@ typedef struct SessionEntry {
     uint64_t duration_ns;    /* how long it records, counted from its start; 0: until it is
                               * stopped */
     SessionNext next;
-    SessionPoint points[2]; /* an older and a newer point, for the rate */
+    SessionPoint points[2]; /* an older and a newer point, for rates */
     uint64_t lost_published, rotations_published;
     char ended_path[CONFIG_PATH_MAX]; /* path of the segment before the open one */
 } SessionEntry;
@@ -80,3 +80,6 @@ const char *session_state_name(SessionState state);
 int session_state_from_name(const char *name, SessionState *ret);
 SessionTotals session_entry_totals(const SessionEntry *entry);
 double session_entry_rate(const SessionEntry *entry, uint64_t now_ns);
+/* Bytes that are written into its segments in a second. */
+double session_entry_byte_rate(const SessionEntry *entry, uint64_t now_ns);
+SessionPoint session_entry_point(const SessionEntry *entry, uint64_t now_ns);

@@ -454,8 +454,7 @@ int session_table_resume(SessionTable *sessions, SessionEntry *entry) {
     entry->state = entry->awaits ? SESSION_STARTING : SESSION_ACTIVE;
     entry->state_real_ns = clock_ns(CLOCK_REALTIME);
     /* The rate must not include the pause. */
-    entry->points[0] = entry->points[1] = (SessionPoint){
-        .at_ns = clock_monotonic_ns(), .samples = session_totals(entry->session).samples};
+    entry->points[0] = entry->points[1] = session_entry_point(entry, clock_monotonic_ns());
     session_table_publish(sessions, "resumed", entry, "its events count again");
     return 0;
 }
@@ -617,7 +616,6 @@ void session_table_note_rates(SessionTable *sessions, uint64_t now_ns) {
         if (now_ns - entry->points[1].at_ns < RATE_PERIOD_SEC * NS_PER_SECOND)
             continue;
         entry->points[0] = entry->points[1];
-        entry->points[1] =
-            (SessionPoint){.at_ns = now_ns, .samples = session_totals(entry->session).samples};
+        entry->points[1] = session_entry_point(entry, now_ns);
     }
 }

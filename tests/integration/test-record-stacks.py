@@ -163,4 +163,39 @@ def profd_unwinds_down_to_the_first_function_and_stores_no_stack():
         equal(holding(folder, SECRET), [], "files that hold a secret of a stack")
 
 
+
+AUTO = "[Profd]\nFlushIntervalSec=1s\nMaxBufferTotal=16M\n" + \
+    session(Event="cpu-clock", CPUs=0, RotateIntervalSec=0, CallGraph="auto")
+
+
+def chosen(daemon, name="default"):
+    said = json.loads(call(daemon, "show-session", name, "--json"))[0]["session"]
+    check(said["ringBytes"] >= 32 << 10 and said["ringMsec"] > 0, f"rings of {name}: {said}")
+    return said["callGraph"], said["callGraphUsed"], said["callGraphReason"]
+
+
+@test
+def auto_unwinds_where_rings_suffice_and_a_reload_decides_anew():
+    need_root()
+    with scratch() as folder, load("spin"), Daemon(folder, config=AUTO) as daemon:
+        equal(chosen(daemon), ("auto", "unwind:16384", "This host can unwind stacks while it records"), "at 99 Hz")
+        daemon.configure(AUTO + "Frequency=2000\n")
+        call(daemon, "reload")
+        mode, used, why = chosen(daemon)
+        equal((mode, used), ("auto", "fp"), f"at 2000 Hz, since {why}")
+        check("less than two seconds" in why, why)
+        call(daemon, "start", "ticks", "-e", "sched:sched_switch", "-C", "0", "--call-graph", "auto")
+        equal(chosen(daemon, "ticks")[:2], ("auto", "fp"), "events without a frequency")
+        call(daemon, "start", "raw", "-e", "cpu-clock", "-C", "0", "--call-graph", "dwarf")
+        equal(chosen(daemon, "raw"), ("dwarf:8192", "dwarf:8192", "CallGraph= asks for it"), "as asked")
+        shown = call(daemon, "status")
+        check("fp: Its rings would hold less than two seconds of stacks" in shown and "Cost" in shown, shown)
+        daemon.configure(AUTO)
+        call(daemon, "reload")
+        equal(chosen(daemon)[1], "unwind:16384", "at 99 Hz again")
+        metrics = call(daemon, "metrics")
+        check('profd_session_call_graph{session="default",mode="unwind:16384"} 1' in metrics, metrics[-3000:])
+        equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+
+
 main()

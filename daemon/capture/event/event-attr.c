@@ -304,6 +304,15 @@ static bool event_attr_drop_cgroup(PdAttr *a, const EventPolicy *policy _unused_
     return had;
 }
 
+/* Some kernels and architectures have no copies of stacks. */
+static bool event_attr_drop_stack(PdAttr *a, const EventPolicy *policy _unused_) {
+    bool had = a->sample_type & PD_SAMPLE_STACK_USER;
+
+    if (had)
+        *a = event_attr_unwound(a);
+    return had;
+}
+
 /* Excluding the kernel does not help an event that counts only the kernel, nor a tracepoint, whose
  * data needs the same rights. */
 static bool event_attr_drop_kernel(PdAttr *a, const EventPolicy *policy _unused_) {
@@ -325,6 +334,7 @@ static const Step steps[] = {
     { { -EINVAL },                            "counting what is lost",                  event_attr_drop_lost         },
     { { -EINVAL },                            "the cgroup of samples",                  event_attr_drop_cgroup       },
     { { -EACCES, -EPERM },                    "kernel samples",                         event_attr_drop_kernel       },
+    { { -ENOSYS },                            "copies of the user stack",               event_attr_drop_stack        },
 };
 /* clang-format on */
 

@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "capture/event/event-attr.h"
 #include "capture/open/side-band.h"
 #include "util/array.h"
 #include "util/log.h"
@@ -102,8 +103,8 @@ static bool adopt_is_of(const Held *held, const RingSet *set) {
 }
 
 /* Encodes the attr without sizes and rates, which depend on what the host allowed at the time. */
-static void adopt_encode_lasting(const PdAttr *attr, bool any_rate, Buffer *out) {
-    PdAttr lasting = *attr;
+static void adopt_encode_lasting(const PdAttr *attr, bool any_rate, bool any_stack, Buffer *out) {
+    PdAttr lasting = any_stack ? event_attr_unwound(attr) : *attr;
 
     lasting.wakeup_events = 0;
     if (any_rate)
@@ -112,12 +113,12 @@ static void adopt_encode_lasting(const PdAttr *attr, bool any_rate, Buffer *out)
     pd_attr_encode(&lasting, PD_ATTR_SIZE_KNOWN, out, false);
 }
 
-static bool adopt_is_same(const PdAttr *a, const PdAttr *b) {
+static bool adopt_is_same(const PdAttr *a, const PdAttr *b, bool any_stack) {
     bool any_rate = a->flags & b->flags & PD_ATTR_FREQ;
     _cleanup_(buffer_done) Buffer x = {}, y = {};
 
-    adopt_encode_lasting(a, any_rate, &x);
-    adopt_encode_lasting(b, any_rate, &y);
+    adopt_encode_lasting(a, any_rate, any_stack, &x);
+    adopt_encode_lasting(b, any_rate, any_stack, &y);
     return buffer_error(&x) == 0 && buffer_error(&y) == 0 &&
            bytes_equal(buffer_bytes(&x), buffer_bytes(&y));
 }
@@ -125,14 +126,21 @@ static bool adopt_is_same(const PdAttr *a, const PdAttr *b) {
 static bool adopt_is_expected(const Sampler *sampler, const RingSet *set, const Held *held) {
     PdAttr namespaces = side_band_namespaces_attr(sampler), data = side_band_data_attr(sampler);
     const SamplerSession *session = set->session;
+    const PlanEvent *event;
 
     if (set->kind == TAG_SIDE_BAND && held->tag.event == NAMESPACES_EVENT)
-        return adopt_is_same(&held->attr, &namespaces);
+        return adopt_is_same(&held->attr, &namespaces, false);
     if (!session)
         return held->tag.event == SIDE_BAND_EVENT &&
-               adopt_is_same(&held->attr, set->kind == TAG_DATA ? &data : &sampler->side_band_attr);
-    return held->tag.event < session->plan.n &&
-           adopt_is_same(&held->attr, &session->plan.events[held->tag.event].attr);
+               adopt_is_same(&held->attr, set->kind == TAG_DATA ? &data : &sampler->side_band_attr,
+                             false);
+    if (held->tag.event >= session->plan.n)
+        return false;
+    /* How much of a stack fits, and whether it is taken at all, may have been settled otherwise;
+     * but all CPUs of a session have the same. */
+    event = &session->plan.events[held->tag.event];
+    return adopt_is_same(&held->attr, &event->attr,
+                         set->n == 0 && (event->is_unwound || event->may_unwind));
 }
 
 static bool adopt_has_event(const Sampler *sampler, const RingSet *set, unsigned cpu,
@@ -172,11 +180,12 @@ static bool adopt_is_whole(const Sampler *sampler, const RingSet *set, unsigned 
 
 /* Events that are opened beside it later get the same attr, unless its rate is too high now. */
 static void adopt_take_attr(CpuRing *ring, const Held *held) {
-    PdAttr *attr = &ring->set->session->plan.events[held->tag.event].attr;
+    PlanEvent *event = &ring->set->session->plan.events[held->tag.event];
+    PdAttr attr = held->attr;
 
-    if ((attr->flags & PD_ATTR_FREQ) && held->attr.sample_period > attr->sample_period)
-        return;
-    *attr = held->attr;
+    if (attr.flags & PD_ATTR_FREQ)
+        attr.sample_period = MIN(attr.sample_period, event->attr.sample_period);
+    plan_adopt_attr(event, &attr);
 }
 
 static int adopt_take_counter(CpuRing *ring, Held *held) {

@@ -41,6 +41,7 @@ struct SamplerSession {
     Plan plan;
     RingSet rings;
     uint64_t ring_bytes;
+    uint64_t bytes_per_sec; /* that a busy CPU writes into its ring */
     unsigned degraded;
 
     /* open */

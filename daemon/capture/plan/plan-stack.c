@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "capture/plan/plan.h"
+#include "capture/plan/plan-stack.h"
+
+#include <inttypes.h>
+#include <linux/perf_event.h>
 
 #include "capture/event/event-attr.h"
+#include "capture/plan/degraded-reason.h"
+#include "util/text.h"
 
 /*
  * What the samples of a plan hold of user stacks: in the rings, where copies may be shortened until
- * they fit, and in the recording.
+ * they fit, and in the recording. CallGraph=auto begins with events that are unwound. What speaks
+ * against that turns them into events with frame pointers: the attr of a sample as it is stored is
+ * the same.
  */
 
 enum { UNWIND_BYTES_MIN = 4096 };
@@ -48,4 +55,101 @@ bool plan_takes_stacks(const Plan *plan) {
         if (plan_stored_attr(&plan->events[i]).sample_type & PD_SAMPLE_STACK_USER)
             return true;
     return false;
+}
+
+/* An event that takes no samples of its own has the rate of its leader. */
+static bool plan_stack_has_rate(const Plan *plan, const PlanEvent *event) {
+    bool takes_samples = event->attr.sample_period > 0 || event->leader == PLAN_NO_LEADER;
+    const PlanEvent *sampled = takes_samples ? event : &plan->events[event->leader];
+
+    return sampled->attr.flags & PD_ATTR_FREQ;
+}
+
+static void plan_stack_drop(PlanEvent *event) {
+    event->attr = plan_stored_attr(event);
+    event->is_unwound = false;
+}
+
+void plan_use_frame_pointers(Plan *plan, CallGraphReason reason) {
+    for (size_t i = 0; i < plan->n; i++)
+        if (plan->events[i].may_unwind)
+            plan_stack_drop(&plan->events[i]);
+    plan->call_graph_reason = reason;
+}
+
+bool plan_may_choose(const Plan *plan) {
+    for (size_t i = 0; i < plan->n; i++)
+        if (plan->events[i].may_unwind && plan->events[i].is_unwound)
+            return true;
+    return false;
+}
+
+static CallGraphReason plan_stack_choose(Plan *plan) {
+    bool could = !event_attr_has_registers(), did = plan_unwinds(plan);
+
+    for (size_t i = 0; i < plan->n; i++) {
+        PlanEvent *event = &plan->events[i];
+
+        could |= event->may_unwind;
+        if (event->is_unwound && !plan_stack_has_rate(plan, event))
+            plan_stack_drop(event);
+    }
+    if (plan_unwinds(plan))
+        return CALL_GRAPH_CAN_UNWIND;
+    return did ? CALL_GRAPH_UNKNOWN_RATE : could ? CALL_GRAPH_NO_COPIES : CALL_GRAPH_NO_PROGRAMS;
+}
+
+void plan_settle_call_graph(Plan *plan, CallGraph configured) {
+    if (configured == CALL_GRAPH_AUTO)
+        plan->call_graph_reason = plan_stack_choose(plan);
+    else if (plan->degraded & DEGRADED_FALLBACK_CALL_GRAPH)
+        plan->call_graph_reason = CALL_GRAPH_REFUSED;
+}
+
+void plan_adopt_attr(PlanEvent *event, const PdAttr *attr) {
+    event->attr = *attr;
+    if (event->may_unwind)
+        event->is_unwound = attr->sample_type & PD_SAMPLE_STACK_USER;
+}
+
+void plan_put_call_graph(const Plan *plan, Buffer *out) {
+    uint64_t types = 0, branches = 0, stack_bytes = plan_stack_bytes(plan);
+
+    for (size_t i = 0; i < plan->n; i++) {
+        types |= plan->events[i].attr.sample_type;
+        branches |= plan->events[i].attr.branch_sample_type;
+    }
+    if (types & PD_SAMPLE_STACK_USER)
+        text_printf(out, "%s:%" PRIu64, plan_unwinds(plan) ? "unwind" : "dwarf", stack_bytes);
+    else if (branches & PERF_SAMPLE_BRANCH_CALL_STACK)
+        text_puts(out, "lbr");
+    else
+        text_puts(out, types & PD_SAMPLE_CALLCHAIN ? "fp" : "none");
+}
+
+void plan_put_call_graph_reason(const Plan *plan, Buffer *out) {
+    /* clang-format off */
+    static const char *const sentences[] = {
+        [CALL_GRAPH_AS_CONFIGURED] = "CallGraph= asks for it",
+        [CALL_GRAPH_REFUSED]       = "This machine cannot take the call graphs that CallGraph= asks for",
+        [CALL_GRAPH_CAN_UNWIND]    = "This host can unwind stacks while it records",
+        [CALL_GRAPH_NO_COPIES]     = "The kernel copies no user stacks here, and without them nothing can be unwound",
+        [CALL_GRAPH_NO_PROGRAMS]   = "None of its events takes stacks of programs by CallGraph=",
+        [CALL_GRAPH_UNKNOWN_RATE]  = "Its events have no frequency, so their samples may be too many to copy stacks; CallGraph=unwind does",
+        [CALL_GRAPH_HIGH_RATE]     = "Its rate on all CPUs together is more than 100,000 samples a second",
+        [CALL_GRAPH_SMALL_RINGS]   = "Its rings would hold less than two seconds of stacks; raise MaxBufferTotal= or lower Frequency=",
+    };
+    /* clang-format on */
+    CallGraphReason reason = plan->call_graph_reason;
+    bool is_chosen = reason > CALL_GRAPH_REFUSED;
+    uint64_t stack_bytes = plan_stack_bytes(plan);
+
+    if (is_chosen && plan_unwinds(plan) != (reason == CALL_GRAPH_CAN_UNWIND)) {
+        text_puts(out, "The recorder before this one chose it, and its events go on");
+        return;
+    }
+    text_puts(out, sentences[reason]);
+    if (reason == CALL_GRAPH_CAN_UNWIND && stack_bytes < PLAN_AUTO_BYTES)
+        text_printf(out, ", with %" PRIu64 "K of each so that a ring holds two seconds of samples",
+                    stack_bytes >> 10);
 }

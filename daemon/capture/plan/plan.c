@@ -119,10 +119,11 @@ uint64_t plan_identity(const SessionConfig *config) {
 /* Registers of user code are known on few architectures; without them there is nothing to unwind.
  */
 static CallGraph plan_call_graph_of(const SessionConfig *config) {
-    return (config->call_graph == CALL_GRAPH_DWARF || config->call_graph == CALL_GRAPH_UNWIND) &&
-                   !event_attr_has_registers()
+    CallGraph kind = config->call_graph == CALL_GRAPH_AUTO ? CALL_GRAPH_UNWIND : config->call_graph;
+
+    return (kind == CALL_GRAPH_DWARF || kind == CALL_GRAPH_UNWIND) && !event_attr_has_registers()
                ? CALL_GRAPH_FP
-               : config->call_graph;
+               : kind;
 }
 
 static EventPolicy plan_policy_of(const PlanOptions *options) {
@@ -143,7 +144,8 @@ static EventPolicy plan_policy_of(const PlanOptions *options) {
         .frequency_is_set = config->frequency_is_set,
         .period = config->period,
         .call_graph = call_graphs[plan_call_graph_of(config)],
-        .stack_bytes = config->stack_bytes,
+        .stack_bytes =
+            config->call_graph == CALL_GRAPH_AUTO ? (uint32_t)PLAN_AUTO_BYTES : config->stack_bytes,
         .exclude_idle = config->exclude_idle,
         .exclude_user = !config->user_samples,
         .exclude_kernel = !config->kernel_samples,
@@ -229,7 +231,9 @@ static int plan_note_given_up(Planning *planning, const EventSpec *spec, const P
                  "Event '%s' of session '%s' is recorded without %s, which this machine or profd's "
                  "rights do not allow",
                  event->name, config->name, given_up);
-    if (before->branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK && !after->branch_sample_type)
+    if ((before->branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK &&
+         !after->branch_sample_type) ||
+        (before->sample_type & ~after->sample_type & PD_SAMPLE_STACK_USER && !event->may_unwind))
         planning->plan->degraded |= DEGRADED_FALLBACK_CALL_GRAPH;
     return 0;
 }
@@ -280,6 +284,7 @@ static int plan_settle_event(Planning *planning, size_t index, char why[ERROR_TE
             return plan_log_no_cgroup(r, options->config);
         if (event_attr_fallback(&event->attr, &planning->policy, r, &given_up) == 0)
             return plan_fail_event(options, r, event, cpu, why);
+        event->is_unwound &= (event->attr.sample_type & PD_SAMPLE_STACK_USER) != 0;
         r = plan_note_given_up(planning, spec, event, &before, given_up);
         if (r < 0)
             return r;
@@ -416,6 +421,8 @@ static int plan_take_specs(const Planning *planning, const PdAttr *attrs) {
                                  event_attr_is_for_unwinding(spec, &planning->policy, &attrs[i]),
                              .name = strdup(spec->name),
                              .leader = spec->leader == i ? PLAN_NO_LEADER : (int)spec->leader};
+        event->may_unwind =
+            event->is_unwound && planning->options->config->call_graph == CALL_GRAPH_AUTO;
         if (!event->name)
             return -ENOMEM;
         r = spec->cpus ? cpu_list_parse(spec->cpus, &event->cpus) : 0;
@@ -528,9 +535,11 @@ static int plan_finish(const Planning *planning) {
         return plan_notes_left_out(planning->notes)->error;
     if (plan_notes_left_out(planning->notes))
         plan->degraded |= DEGRADED_MISSING_EVENTS;
-    if (plan_call_graph_of(options->config) != options->config->call_graph)
+    if (options->config->call_graph != CALL_GRAPH_AUTO &&
+        plan_call_graph_of(options->config) != options->config->call_graph)
         plan->degraded |= DEGRADED_FALLBACK_CALL_GRAPH;
     plan_settle_rates(options, planning->list, plan);
+    plan_settle_call_graph(plan, options->config->call_graph);
     r = event_tracing(planning->list, &planning->host, &plan->tracing);
     if (r < 0)
         return log_error(r,

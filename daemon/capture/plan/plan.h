@@ -7,30 +7,10 @@
 
 #include <stdatomic.h>
 
-#include "capture/plan/cpu-list.h"
 #include "capture/plan/plan-note.h"
+#include "capture/plan/plan-stack.h"
 #include "config/config.h"
 #include "keeper/request/keeper-client.h"
-#include "perfdata/event/event.h"
-
-enum { PLAN_NO_LEADER = -1 };
-
-typedef struct PlanEvent {
-    PdAttr attr;     /* as it is opened */
-    bool is_unwound; /* its stacks become call chains before they are stored */
-    char *name;
-    int leader;   /* index of the event that leads its group, before it; or PLAN_NO_LEADER */
-    CpuList cpus; /* where its counters are; empty: everywhere */
-} PlanEvent;
-
-typedef struct Plan {
-    PlanEvent *events;
-    size_t n;
-    Buffer tracing;    /* TRACING_DATA, where there are tracepoints */
-    unsigned degraded; /* a set of Degraded */
-    uint64_t hz;       /* the highest rate that was asked for and got; 0: only periods */
-    char *description;
-} Plan;
 
 /* What events are opened for. */
 typedef struct PlanTarget {
@@ -55,19 +35,8 @@ static inline bool plan_has_threads(const SessionConfig *config) {
     return config->n_pids > 0 || config->n_tids > 0;
 }
 
-/* Samples bring copies of stacks. */
-bool plan_takes_stacks(const Plan *plan);
-
 static const PlanTarget plan_any = {.pid = -1};
 
-/* Whether samples of some event are unwound before they are stored. */
-bool plan_unwinds(const Plan *plan);
-/* The most bytes of stack that a sample copies. */
-uint64_t plan_stack_bytes(const Plan *plan);
-/* Lets events whose samples are unwound copy half of that, down to 4K. False: none can do so. */
-bool plan_halve_stacks(Plan *plan);
-/* The attr of the event in a recording. */
-PdAttr plan_stored_attr(const PlanEvent *event);
 void plan_done(Plan *plan);
 /*
  * Tries what this machine has. An event or group that cannot be opened is left out and noted, the

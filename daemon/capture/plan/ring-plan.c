@@ -17,7 +17,13 @@ enum {
     WANTED_SEC = 3,
     SPAN_MIN_MS = 2000,
     OTHERS = 8,
+    UNWOUND_PER_SEC_MAX = 100000, /* a sample takes the recorder some microseconds */
 };
+
+static bool ring_plan_is_on(const PlanEvent *event, unsigned cpu) {
+    return event->attr.flags & PD_ATTR_FREQ &&
+           (event->cpus.n == 0 || cpu_list_has(&event->cpus, cpu));
+}
 
 static uint64_t ring_plan_rate_on(const Plan *plan, unsigned cpu) {
     uint64_t rate = 0;
@@ -25,8 +31,7 @@ static uint64_t ring_plan_rate_on(const Plan *plan, unsigned cpu) {
     for (size_t i = 0; i < plan->n; i++) {
         const PlanEvent *event = &plan->events[i];
 
-        if (event->attr.flags & PD_ATTR_FREQ &&
-            (event->cpus.n == 0 || cpu_list_has(&event->cpus, cpu)))
+        if (ring_plan_is_on(event, cpu))
             rate += event->attr.sample_period * (event->attr.sample_stack_user + SAMPLE_BYTES);
     }
     return rate;
@@ -65,10 +70,27 @@ static RingPlan ring_plan_now(const Plan *plan, const RingRoom *room) {
     return rings;
 }
 
-RingPlan ring_plan(Plan *plan, const RingRoom *room) {
-    RingPlan rings = ring_plan_now(plan, room);
+/* How many samples all CPUs take in a second. */
+static uint64_t ring_plan_samples(const Plan *plan, const CpuList *cpus) {
+    uint64_t samples = 0;
 
+    for (size_t i = 0; i < cpus->n; i++)
+        for (size_t e = 0; e < plan->n; e++)
+            if (ring_plan_is_on(&plan->events[e], cpus->cpus[i]))
+                samples += plan->events[e].attr.sample_period;
+    return samples;
+}
+
+RingPlan ring_plan(Plan *plan, const RingRoom *room) {
+    RingPlan rings;
+
+    if (plan_may_choose(plan) && ring_plan_samples(plan, room->cpus) > UNWOUND_PER_SEC_MAX)
+        plan_use_frame_pointers(plan, CALL_GRAPH_HIGH_RATE);
+    rings = ring_plan_now(plan, room);
     while (rings.span_ms < SPAN_MIN_MS && plan_halve_stacks(plan))
         rings = ring_plan_now(plan, room);
-    return rings;
+    if (rings.span_ms >= SPAN_MIN_MS || !plan_may_choose(plan))
+        return rings;
+    plan_use_frame_pointers(plan, CALL_GRAPH_SMALL_RINGS);
+    return ring_plan_now(plan, room);
 }

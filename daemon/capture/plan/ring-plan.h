@@ -22,5 +22,6 @@ typedef struct RingPlan {
     bool is_small;                /* less than BufferSize=, or less than two seconds of stacks */
 } RingPlan;
 
-/* Shortens the stacks that are unwound where two seconds of them do not fit. */
+/* Shortens the stacks that are unwound where two seconds of them do not fit. Those that
+ * CallGraph=auto chose are left out where they are too many, or do not fit at all. */
 RingPlan ring_plan(Plan *plan, const RingRoom *room);

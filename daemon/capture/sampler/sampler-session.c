@@ -93,6 +93,7 @@ static void sampler_size_rings(SamplerSession *session, const CpuList *cpus) {
                                               .left_bytes = room->ring_bytes});
 
     session->ring_bytes = rings.bytes;
+    session->bytes_per_sec = rings.bytes_per_sec;
     if (!rings.is_small)
         return;
     session->degraded |= DEGRADED_SMALL_RINGS;

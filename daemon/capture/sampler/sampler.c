@@ -232,6 +232,24 @@ uint32_t sampler_stack_bytes(const SamplerSession *session) {
     return (uint32_t)plan_stack_bytes(&session->plan);
 }
 
+void sampler_put_call_graph(const SamplerSession *session, Buffer *out) {
+    plan_put_call_graph(&session->plan, out);
+}
+
+void sampler_put_call_graph_reason(const SamplerSession *session, Buffer *out) {
+    plan_put_call_graph_reason(&session->plan, out);
+}
+
+SamplerRings sampler_rings(const SamplerSession *session) {
+    uint64_t least = UINT64_MAX;
+
+    for (size_t i = 0; i < session->rings.n; i++)
+        least = MIN(least, session->rings.rings[i]->ring.size);
+    return (SamplerRings){
+        .bytes = ring_set_bytes(&session->rings),
+        .span_ms = session->rings.n > 0 ? limit_ring_span_ms(least, session->bytes_per_sec) : 0};
+}
+
 const PdEvent *sampler_side_band_event(const Sampler *sampler) {
     return pd_events_at(sampler->side_band_events, 0);
 }

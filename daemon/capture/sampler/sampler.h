@@ -69,6 +69,15 @@ const PdEvents *sampler_taken_events(const SamplerSession *session);
 bool sampler_is_unwound(const SamplerSession *session);
 /* The most bytes of stack that a sample copies; 0: none. */
 uint32_t sampler_stack_bytes(const SamplerSession *session);
+/* Which call graphs it takes, as "unwind:16384", and why, in one sentence. */
+void sampler_put_call_graph(const SamplerSession *session, Buffer *out);
+void sampler_put_call_graph_reason(const SamplerSession *session, Buffer *out);
+typedef struct SamplerRings {
+    uint64_t bytes;   /* of all its rings */
+    uint64_t span_ms; /* how long the smallest holds what a busy CPU samples; 0: there is none */
+} SamplerRings;
+
+SamplerRings sampler_rings(const SamplerSession *session);
 /* The side-band event, whose id emitted records get. */
 const PdEvent *sampler_side_band_event(const Sampler *sampler);
 unsigned sampler_generation(const SamplerSession *session);

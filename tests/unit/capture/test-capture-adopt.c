@@ -4,6 +4,7 @@
 #include <sys/prctl.h>
 
 #include "make-sampler.h"
+#include "util/text.h"
 
 /*
  * One recorder after another. A sampler that is freed leaves its events with the keeper, just as a
@@ -298,6 +299,44 @@ TEST(a_changed_rate_limit_keeps_running_events) {
                          &f.sampler));
     CHECK_OK(sampler_add(f.sampler, &config, &f.session));
     CHECK(sampler_was_taken_over(f.session));
+}
+
+static bool says(const SamplerSession *session, const char *mode, const char *reason) {
+    _cleanup_(buffer_done) Buffer text = {};
+
+    sampler_put_call_graph(session, &text);
+    text_puts(&text, " ");
+    sampler_put_call_graph_reason(session, &text);
+    text_putc(&text, '\0');
+    return strncmp((const char *)text.data, mode, strlen(mode)) == 0 &&
+           strstr((const char *)text.data, reason);
+}
+
+TEST(choice_of_call_graphs_lasts_as_long_as_the_events) {
+    static const char *const modes[] = {"unwind:16384 ", "fp "};
+    const uint64_t budgets[] = {(uint64_t)HEARD_CPUS * 64 << 20, 1 << 20};
+    SessionConfig config = clock_config("default", 99);
+    FIXTURE(f, config);
+
+    config.call_graph = CALL_GRAPH_AUTO;
+    for (size_t i = 0; i < ARRAY_SIZE(budgets); i++) {
+        SamplerOptions options = {.keeper = f.keeper, .buffer_total_bytes = budgets[i]};
+
+        sampler_remove(f.session);
+        f.sampler->options.buffer_total_bytes = budgets[i];
+        CHECK_OK(sampler_add(f.sampler, &config, &f.session));
+        CHECK(says(f.session, modes[i], i == 0 ? "can unwind" : "two seconds"));
+        options.buffer_total_bytes = budgets[1 - i];
+        f.sampler = sampler_free(f.sampler);
+        CHECK_OK(sampler_new(&options, &f.sampler));
+        CHECK_OK(sampler_add(f.sampler, &config, &f.session));
+        CHECK(sampler_was_taken_over(f.session));
+        CHECK(says(f.session, modes[i], "The recorder before this one"));
+        CHECK_EQ(sampler_is_unwound(f.session), i == 0);
+        CHECK_EQ(sampler_stack_bytes(f.session), i == 0 ? 16384U : 0U);
+        CHECK(
+            !(pd_events_at(sampler_events(f.session), 0)->attr.sample_type & PD_SAMPLE_STACK_USER));
+    }
 }
 
 TEST(events_on_cpus_that_are_no_longer_wanted_are_closed) {

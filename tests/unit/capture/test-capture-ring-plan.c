@@ -3,6 +3,7 @@
 
 #include "test.h"
 #include "util/macro.h"
+#include "util/text.h"
 
 /* Rings on hosts that are made up. */
 
@@ -72,6 +73,90 @@ TEST(rings_that_are_too_small_for_4k_of_stack_are_reported) {
 
     CHECK_EQ(event.attr.sample_stack_user, 4 * K);
     CHECK(rings.is_small && rings.span_ms < 2000);
+}
+
+TEST(what_auto_chose_becomes_frame_pointers_where_stacks_do_not_fit) {
+    /* clang-format off */
+    static const struct { size_t n_cpus; uint64_t budget, hz; bool stays; CallGraphReason reason; } rows[] = {
+        { 1,   16 * M,   99,    true,  CALL_GRAPH_CAN_UNWIND  },
+        { 256, 1 * G,    99,    true,  CALL_GRAPH_CAN_UNWIND  },
+        { 256, 64 * G,   390,   true,  CALL_GRAPH_CAN_UNWIND  },
+        { 256, 64 * G,   391,   false, CALL_GRAPH_HIGH_RATE   },
+        { 64,  64 * M,   99,    false, CALL_GRAPH_SMALL_RINGS },
+        { 2,   16 * M,   4999,  false, CALL_GRAPH_SMALL_RINGS },
+        { 2,   64 * K,   99,    false, CALL_GRAPH_SMALL_RINGS },
+        { 2,   64 * G,   50001, false, CALL_GRAPH_HIGH_RATE   },
+    };
+    /* clang-format on */
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        PlanEvent event = clock_at(rows[i].hz, 16 * K, true);
+        CpuList cpus = first_cpus(rows[i].n_cpus);
+        Plan plan = {.events = &event, .n = 1};
+        RingPlan rings;
+
+        event.may_unwind = true;
+        plan_settle_call_graph(&plan, CALL_GRAPH_AUTO);
+        CHECK_EQ(plan.call_graph_reason, CALL_GRAPH_CAN_UNWIND);
+        rings = ring_plan(
+            &plan,
+            &(RingRoom){.cpus = &cpus, .buffer_bytes = 512 * K, .left_bytes = rows[i].budget});
+        CHECK_EQ(plan_unwinds(&plan), rows[i].stays);
+        CHECK_EQ(plan.call_graph_reason, rows[i].reason);
+        CHECK_EQ(plan_stack_bytes(&plan) > 0, rows[i].stays);
+        CHECK(rings.bytes == 512 * K || rows[i].stays || rows[i].budget < 64 * M);
+    }
+}
+
+static void check_call_graph(const Plan *plan, const char *mode, const char *reason) {
+    _cleanup_(buffer_done) Buffer text = {};
+
+    plan_put_call_graph(plan, &text);
+    text_puts(&text, "; ");
+    plan_put_call_graph_reason(plan, &text);
+    text_putc(&text, '\0');
+    printf("# %s\n", (const char *)text.data);
+    CHECK_EQ(strncmp((const char *)text.data, mode, strlen(mode)), 0);
+    CHECK(strstr((const char *)text.data, reason));
+}
+
+TEST(reason_of_a_call_graph_is_a_sentence) {
+    PlanEvent event = clock_at(99, 16 * K, true);
+    Plan plan = {.events = &event, .n = 1};
+
+    event.attr.sample_type |= PD_SAMPLE_CALLCHAIN;
+    plan_settle_call_graph(&plan, CALL_GRAPH_UNWIND);
+    check_call_graph(&plan, "unwind:16384; ", "CallGraph= asks for it");
+    event.may_unwind = true;
+    plan_settle_call_graph(&plan, CALL_GRAPH_AUTO);
+    check_call_graph(&plan, "unwind:16384; ", "This host can unwind stacks while it records");
+    CHECK(plan_halve_stacks(&plan));
+    check_call_graph(&plan, "unwind:8192; ", "with 8K of each");
+    plan_use_frame_pointers(&plan, CALL_GRAPH_HIGH_RATE);
+    check_call_graph(&plan, "fp; ", "more than 100,000 samples a second");
+    event.attr.sample_type |= PD_SAMPLE_STACK_USER;
+    event.attr.sample_stack_user = 4096;
+    event.is_unwound = true;
+    check_call_graph(&plan, "unwind:4096; ", "The recorder before this one chose it");
+    event = clock_at(99, 8 * K, false);
+    plan_settle_call_graph(&plan, CALL_GRAPH_AUTO);
+    check_call_graph(&plan, "dwarf:8192; ", "None of its events");
+}
+
+TEST(events_without_a_rate_are_not_unwound_by_choice) {
+    PlanEvent events[EVENTS_MAX] = {clock_at(0, 16 * K, true), clock_at(99, 16 * K, true)};
+    Plan plan = {.events = events, .n = 1};
+
+    events[0].may_unwind = events[1].may_unwind = true;
+    plan_settle_call_graph(&plan, CALL_GRAPH_AUTO);
+    CHECK_EQ(plan.call_graph_reason, CALL_GRAPH_UNKNOWN_RATE);
+    CHECK(!plan_unwinds(&plan));
+    events[0] = clock_at(0, 16 * K, true);
+    events[0].may_unwind = true;
+    plan.n = 2;
+    plan_settle_call_graph(&plan, CALL_GRAPH_AUTO);
+    CHECK_EQ(plan.call_graph_reason, CALL_GRAPH_CAN_UNWIND);
+    CHECK(!events[0].is_unwound && events[1].is_unwound);
 }
 
 TEST(sessions_with_stacks_leave_memory_to_others) {

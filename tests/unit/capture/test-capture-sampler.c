@@ -424,6 +424,43 @@ static int refuse_branches(const KeeperEvent *event) {
                : 0;
 }
 
+static int refuse_stacks(const KeeperEvent *event) {
+    PdAttr attr;
+
+    return pd_attr_parse(&attr, (Bytes){event->attr, event->attr_size}, false) == 0 &&
+                   attr.sample_type & PD_SAMPLE_STACK_USER
+               ? -ENOSYS
+               : 0;
+}
+
+TEST(frame_pointers_are_used_where_the_kernel_copies_no_stacks) {
+    /* clang-format off */
+    static const struct { CallGraph asked; unsigned degraded; } rows[] = {
+        { CALL_GRAPH_AUTO,   0                            },
+        { CALL_GRAPH_UNWIND, DEGRADED_FALLBACK_CALL_GRAPH },
+        { CALL_GRAPH_DWARF,  DEGRADED_FALLBACK_CALL_GRAPH },
+    };
+    /* clang-format on */
+    SessionConfig config = clock_config("one", 99);
+    _cleanup_(fixture_done) Fixture f = {.keeper = calloc(1, sizeof(Keeper))};
+
+    NEED_EVENTS(f.keeper);
+    CHECK_OK(make_sampler(f.keeper, &f.sampler));
+    f.keeper->refuse = refuse_stacks;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        _cleanup_(buffer_done) Buffer mode = {};
+
+        config.call_graph = rows[i].asked;
+        config.stack_bytes = rows[i].asked == CALL_GRAPH_AUTO ? 0 : 4096;
+        CHECK_OK(sampler_add(f.sampler, &config, &f.session));
+        CHECK_EQ(sampler_degraded(f.session), rows[i].degraded);
+        sampler_put_call_graph(f.session, &mode);
+        CHECK(mode.size == 2 && memcmp(mode.data, "fp", 2) == 0);
+        CHECK(!sampler_is_unwound(f.session) && !sampler_takes_stacks(f.session));
+        f.session = sampler_remove(f.session);
+    }
+}
+
 TEST(unsupported_call_graphs_make_the_session_degraded) {
     SessionConfig config = clock_config("one", 99);
     FIXTURE(f, config);
