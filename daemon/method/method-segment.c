@@ -42,6 +42,20 @@ typedef struct Listing {
     int error;
 } Listing;
 
+/* NULL where no stacks were unwound, or it is not known. */
+static json_t *method_segment_stacks_json(const StoreStacks *s) {
+    if (s->whole + s->truncated + s->pending + s->refused + s->no_rule + s->anonymous + s->no_code +
+            s->stuck + s->no_user ==
+        0)
+        return json_null();
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "whole",
+                     answer_count(s->whole), "truncated", answer_count(s->truncated), "pending",
+                     answer_count(s->pending), "refused", answer_count(s->refused), "noRule",
+                     answer_count(s->no_rule), "anonymous", answer_count(s->anonymous), "noCode",
+                     answer_count(s->no_code), "stuck", answer_count(s->stuck), "noUser",
+                     answer_count(s->no_user), "stackBytes", answer_count(s->bytes));
+}
+
 static int method_segment_add(void *userdata, const StoreSegmentInfo *info) {
     const Listing *listing = userdata;
     char path[CONFIG_PATH_MAX + CONFIG_NAME_MAX + SEGMENT_NAME_MAX + 16];
@@ -50,7 +64,7 @@ static int method_segment_add(void *userdata, const StoreSegmentInfo *info) {
              info->name);
     return json_array_append_new(
         listing->list,
-        json_pack("{s:{s:o, s:o, s:o, s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o}}",
+        json_pack("{s:{s:o, s:o, s:o, s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o}}",
                   "segment", "session", answer_text(info->session), "name", answer_text(info->name),
                   "path", answer_text(path), "bootId", answer_text(info->boot), "layout",
                   info->layout == LAYOUT_DIRECTORY ? "directory" : "file", "sensitive",
@@ -58,7 +72,8 @@ static int method_segment_add(void *userdata, const StoreSegmentInfo *info) {
                   answer_time(info->until_ns), "samples", answer_count(info->samples), "lost",
                   answer_count(info->lost), "bytes", answer_count(info->bytes), "completeness",
                   method_segment_completeness_name(info->completeness), "coverage",
-                  coverage_json(&info->coverage), "files", method_segment_files_json(info)));
+                  coverage_json(&info->coverage), "files", method_segment_files_json(info),
+                  "stacks", method_segment_stacks_json(&info->stacks)));
 }
 
 static void method_segment_list_segments(void *userdata) {

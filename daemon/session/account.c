@@ -43,7 +43,7 @@ void account_take(Account *account, const SamplerSession *sampler, const Tracker
 }
 
 Account account_between(const Account *from, const Account *to) {
-    return (Account){
+    Account between = {
         .samples = to->samples - from->samples,
         .lost = to->lost - from->lost,
         .raw_bytes = to->raw_bytes - from->raw_bytes,
@@ -56,4 +56,8 @@ Account account_between(const Account *from, const Account *to) {
         .scan_ns = to->scan_ns - from->scan_ns,
         .memory_bytes = to->memory_bytes,
     };
+
+    for (size_t i = 0; i < UNWIND_VERDICTS; i++)
+        between.stacks.samples[i] = to->stacks.samples[i] - from->stacks.samples[i];
+    return between;
 }

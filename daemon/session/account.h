@@ -5,10 +5,12 @@
  * accounts is the cost of a segment. */
 
 #include "capture/sampler/sampler.h"
+#include "stack/unwinder.h"
 #include "tracker/tracker.h"
 
 typedef struct Account {
     uint64_t samples, lost;
+    UnwinderCounts stacks;
     uint64_t raw_bytes, stored_bytes;
     uint64_t throttles, throttled_ns;
     uint64_t sweeps, drain_ns;

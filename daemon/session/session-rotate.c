@@ -140,19 +140,37 @@ static void session_rotate_log_ending(Session *session, const Ending *ending, co
                    session->config.name, cost->lost);
 }
 
+static StoreStacks session_rotate_stacks(const Session *session, const uint64_t *samples) {
+    return (StoreStacks){.whole = samples[UNWIND_WHOLE],
+                         .truncated = samples[UNWIND_TRUNCATED],
+                         .pending = samples[UNWIND_PENDING],
+                         .refused = samples[UNWIND_REFUSED],
+                         .no_rule = samples[UNWIND_NO_RULE],
+                         .anonymous = samples[UNWIND_ANONYMOUS],
+                         .no_code = samples[UNWIND_NO_CODE],
+                         .stuck = samples[UNWIND_STUCK],
+                         .no_user = samples[UNWIND_NO_USER],
+                         .bytes = sampler_stack_bytes(session->sampler)};
+}
+
 /* Writes the cost since the last note into the manifest of the open segment. */
 static void session_rotate_note_account(Session *session) {
+    SegmentFacts facts;
     Account cost;
 
     account_take(&session->account, session->sampler, session->host.tracker);
+    session->account.stacks = session->stacks;
     cost = account_between(&session->at_rotation, &session->account);
     session->at_rotation = session->account;
-    (void)session_note(session, &(SegmentFacts){.throttled_ns = cost.throttled_ns,
-                                                .throttles = cost.throttles,
-                                                .sweeps = cost.sweeps,
-                                                .drain_ns = cost.drain_ns,
-                                                .cpu_ns = cost.cpu_ns,
-                                                .memory_bytes = cost.memory_bytes});
+    facts = (SegmentFacts){.throttled_ns = cost.throttled_ns,
+                           .throttles = cost.throttles,
+                           .sweeps = cost.sweeps,
+                           .drain_ns = cost.drain_ns,
+                           .cpu_ns = cost.cpu_ns,
+                           .memory_bytes = cost.memory_bytes};
+    if (sampler_is_unwound(session->sampler))
+        facts.stacks = session_rotate_stacks(session, cost.stacks.samples);
+    (void)session_note(session, &facts);
 }
 
 void session_settle_account(Session *session, const char *why) {

@@ -151,6 +151,10 @@ def profd_unwinds_down_to_the_first_function_and_stores_no_stack():
             time.sleep(4)
             path = call(daemon, "snapshot", "--last=3s", "-s", "stacks").strip()
             stacks = show(daemon)
+        counted = [s["stacks"] for s in json.loads(call(daemon, "list", "--segments", "--json", "stacks"))
+                   if s["completeness"] == "complete"]
+        check(counted and all(s and s["stackBytes"] == 16384 for s in counted), f"stacks of segments: {counted}")
+        check(0 < sum(s["whole"] for s in counted), f"no whole stacks in {counted}")
         equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
         found = chains(path)
         for pid, what in ((before.pid, "a program that ran before"), (after.pid, "a program that began later")):

@@ -44,6 +44,25 @@ typedef enum StoreCause {
     STORE_LOST_QUEUE, /* our queue was full */
 } StoreCause;
 
+/* How stacks of user code were unwound, in samples; all 0: none were. */
+typedef struct StoreStacks {
+    uint64_t whole, truncated, pending, refused, no_rule, anonymous, no_code, stuck, no_user;
+    uint64_t bytes; /* of the stack that a sample copied at most */
+} StoreStacks;
+
+static inline void store_stacks_add(StoreStacks *to, const StoreStacks *stacks) {
+    to->whole += stacks->whole;
+    to->truncated += stacks->truncated;
+    to->pending += stacks->pending;
+    to->refused += stacks->refused;
+    to->no_rule += stacks->no_rule;
+    to->anonymous += stacks->anonymous;
+    to->no_code += stacks->no_code;
+    to->stuck += stacks->stuck;
+    to->no_user += stacks->no_user;
+    to->bytes = to->bytes > stacks->bytes ? to->bytes : stacks->bytes;
+}
+
 /* Facts that are added to the manifest of the open segment. */
 typedef struct SegmentFacts {
     uint64_t lost; /* lost samples; the next two fields describe them */
@@ -52,5 +71,6 @@ typedef struct SegmentFacts {
     uint64_t throttled_ns, throttles, inferred, dropped;
     uint64_t sweeps, drain_ns, cpu_ns; /* the cost of recording */
     uint64_t memory_bytes;             /* resident; the manifest keeps the maximum */
-    const PdGap *gap;                  /* NULL: none; see pd_coverage_add_gap() */
+    StoreStacks stacks;
+    const PdGap *gap; /* NULL: none; see pd_coverage_add_gap() */
 } SegmentFacts;

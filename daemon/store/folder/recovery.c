@@ -196,6 +196,7 @@ static int recovery_write_manifest(Mending *m) {
         manifest->anchors = TAKE_PTR(m->before->anchors);
         manifest->n_anchors = m->before->n_anchors;
         manifest->sensitive |= m->before->sensitive;
+        manifest->stacks = m->before->stacks;
     }
     m->sensitive = manifest->sensitive;
     entry_fill(m->store, &m->entry, manifest);

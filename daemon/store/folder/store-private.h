@@ -31,6 +31,7 @@ typedef struct Entry {
     uint64_t end_real_ns, end_boot_ns, duration_ns, samples, lost, raw_bytes;
     uint64_t first_ns, last_ns;           /* of its samples, by CLOCK_MONOTONIC */
     uint64_t first_real_ns, last_real_ns; /* the same by CLOCK_REALTIME */
+    StoreStacks stacks;
     Completeness completeness;
     bool sensitive;
     bool covered; /* the fields below are known; in CLOCK_MONOTONIC */

@@ -202,6 +202,7 @@ void entry_fill(const Store *store, Entry *entry, const Manifest *manifest) {
     entry->is_known = true;
     entry->samples = manifest->samples;
     entry->lost = manifest->lost;
+    entry->stacks = manifest->stacks;
     entry->raw_bytes = manifest->raw_bytes;
     entry->completeness = manifest->completeness;
     entry->sensitive = manifest->sensitive;

@@ -21,6 +21,11 @@ enum { VERSION = 1, FILES_MAX = 64, FRAME_FIELDS = 6, ANCHOR_FIELDS = 3, OLD_GAP
     { CODEC_TEXT, CODEC_ROW(Manifest, member) }
 #define NUMBER(member)                                                                             \
     { CODEC_NUMBER, CODEC_ROW(Manifest, member) }
+#define STACKS(member)                                                                             \
+    {                                                                                              \
+        CODEC_NUMBER, "stacks_" #member, offsetof(Manifest, stacks.member), sizeof(uint64_t),      \
+            .is_new = true                                                                         \
+    }
 #define FLAG(member)                                                                               \
     { CODEC_FLAG, CODEC_ROW(Manifest, member) }
 #define WORDS(list) .words = list, .n_words = ARRAY_SIZE(list)
@@ -57,6 +62,16 @@ static const CodecRow plain[] = {
     NUMBER(memory_bytes),
     NUMBER(queue_high_bytes),
     NUMBER(weight),
+    STACKS(whole),
+    STACKS(truncated),
+    STACKS(pending),
+    STACKS(refused),
+    STACKS(no_rule),
+    STACKS(anonymous),
+    STACKS(no_code),
+    STACKS(stuck),
+    STACKS(no_user),
+    STACKS(bytes),
     {CODEC_WORD, CODEC_ROW(Manifest, completeness), WORDS(completenesses)},
     {CODEC_WORD, "layout", offsetof(Manifest, directory), sizeof(bool), WORDS(layouts)},
     FLAG(synchronised),

@@ -72,6 +72,7 @@ typedef struct Manifest {
     /* Number of samples times the value of one sample of the first event: nanoseconds if it has a
      * frequency, else its period. */
     uint64_t weight;
+    StoreStacks stacks;
 
     ClockAnchor *anchors;
     size_t n_anchors;

@@ -193,6 +193,7 @@ void segment_note(Segment *s, const SegmentFacts *facts) {
     m->memory_bytes = MAX(m->memory_bytes, facts->memory_bytes);
     m->inferred += facts->inferred;
     m->dropped += facts->dropped;
+    store_stacks_add(&m->stacks, &facts->stacks);
     if (facts->gap && m->covered)
         (void)pd_coverage_add_gap(&m->coverage, facts->gap);
 }

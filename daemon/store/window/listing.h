@@ -16,6 +16,7 @@ typedef struct StoreSegmentInfo {
     bool sensitive;
     uint64_t since_ns, until_ns; /* of its samples, CLOCK_REALTIME; both 0: none or unknown */
     uint64_t samples, lost, bytes;
+    StoreStacks stacks; /* all 0: none were unwound, or it is not known */
     Completeness completeness;
     StoreCoverage coverage; /* of the segment from begin to end */
     size_t n_files;

@@ -329,6 +329,7 @@ static void op_queue_session_add_facts(SegmentFacts *to, const SegmentFacts *fac
     to->drain_ns += facts->drain_ns;
     to->cpu_ns += facts->cpu_ns;
     to->memory_bytes = MAX(to->memory_bytes, facts->memory_bytes);
+    store_stacks_add(&to->stacks, &facts->stacks);
 }
 
 int store_session_note(StoreSession *session, const SegmentFacts *facts) {

@@ -17,8 +17,14 @@ static char logged_segment[64];
 static int emission;
 static PdEvent side_band = {.ids = (uint64_t[]){1}};
 
+static StoreStacks noted; /* of the open segment */
+
 Account account_between(const Account *from, const Account *to) {
-    return (Account){.samples = to->samples - from->samples};
+    Account account = {.samples = to->samples - from->samples};
+
+    for (size_t i = 0; i < UNWIND_VERDICTS; i++)
+        account.stacks.samples[i] = to->stacks.samples[i] - from->stacks.samples[i];
+    return account;
 }
 
 void account_take(Account *account, const SamplerSession *sampler, const Tracker *tracker) {
@@ -51,6 +57,14 @@ int emission_preamble(Emission *e, Buffer *out) {
 }
 
 void emission_set_data(Emission *e) {
+}
+
+bool sampler_is_unwound(const SamplerSession *session) {
+    return true;
+}
+
+uint32_t sampler_stack_bytes(const SamplerSession *session) {
+    return 8192;
 }
 
 bool sampler_takes_stacks(const SamplerSession *session) {
@@ -101,6 +115,7 @@ int session_log_failure(const Session *session, int error, const char *what) {
 }
 
 int session_note(void *userdata, const SegmentFacts *facts) {
+    store_stacks_add(&noted, &facts->stacks);
     return 0;
 }
 
@@ -166,6 +181,31 @@ TEST(a_segment_is_logged_as_finished_when_the_next_one_has_begun) {
     CHECK_EQ(n_finished_logged, 1);
     CHECK_STREQ(logged_segment, "segment-1");
     CHECK_EQ(session.n_begun, 2);
+    log_set_backend(NULL);
+}
+
+TEST(a_segment_has_the_counts_of_its_own_stacks) {
+    static Session session = {.is_open = true};
+    const ClockAnchor clock = {.monotonic_ns = 1};
+
+    log_set_backend(on_log);
+    CHECK_OK(session_rotate(&session, ROTATE_ASKED, &clock));
+    for (uint64_t i = 1; i <= 2; i++) {
+        noted = (StoreStacks){};
+        for (size_t v = 0; v < UNWIND_VERDICTS; v++)
+            session.stacks.samples[v] += i * (v + 1);
+        CHECK_OK(session_rotate(&session, ROTATE_TIME, &clock));
+        CHECK_EQ(noted.whole, i * (UNWIND_WHOLE + 1));
+        CHECK_EQ(noted.truncated, i * (UNWIND_TRUNCATED + 1));
+        CHECK_EQ(noted.pending, i * (UNWIND_PENDING + 1));
+        CHECK_EQ(noted.refused, i * (UNWIND_REFUSED + 1));
+        CHECK_EQ(noted.no_rule, i * (UNWIND_NO_RULE + 1));
+        CHECK_EQ(noted.anonymous, i * (UNWIND_ANONYMOUS + 1));
+        CHECK_EQ(noted.no_code, i * (UNWIND_NO_CODE + 1));
+        CHECK_EQ(noted.stuck, i * (UNWIND_STUCK + 1));
+        CHECK_EQ(noted.no_user, i * (UNWIND_NO_USER + 1));
+        CHECK_EQ(noted.bytes, 8192);
+    }
     log_set_backend(NULL);
 }
 

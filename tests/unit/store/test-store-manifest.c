@@ -30,6 +30,7 @@ static Manifest *made(void) {
     m->inferred = 3;
     m->dropped = 4;
     m->weight = 5;
+    m->stacks = (StoreStacks){1, 2, 3, 4, 5, 6, 7, 8, 9, 16384};
     manifest_add_samples(m, 10, 500, 900);
     manifest_add_samples(m, 10, 400, 600);
     manifest_add_cpu(m, 0);
@@ -82,6 +83,7 @@ TEST(a_manifest_is_read_back_as_written) {
     CHECK(manifest_has_cpu(back, 77) && !manifest_has_cpu(back, 76));
     CHECK(back->directory && back->synchronised && back->sensitive);
     CHECK_EQ(back->completeness, RECOVERED);
+    CHECK_EQ(memcmp(&back->stacks, &m->stacks, sizeof(m->stacks)), 0);
 }
 
 TEST(names_of_any_bytes_are_escaped_and_restored) {
@@ -237,6 +239,7 @@ TEST(the_coverage_of_an_older_manifest_is_unknown) {
 
     CHECK_OK(manifest_decode((Bytes){.data = (const uint8_t *)old, .size = strlen(old)}, &m));
     CHECK(!m->covered);
+    CHECK_EQ(m->stacks.whole + m->stacks.bytes, 0);
     CHECK_EQ(manifest_real_coverage(m, &coverage), -ENODATA);
 }
 
