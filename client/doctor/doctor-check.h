@@ -87,6 +87,8 @@ void doctor_clock(Doctor *d);
 void doctor_disk(Doctor *d);
 /* In doctor-tool.c: the tools that read recordings. */
 void doctor_perf(Doctor *d);
+/* In doctor-program.c: running programs whose stacks lack something. */
+void doctor_programs(Doctor *d);
 /* In doctor-debuginfo.c: where these tools find symbols. */
 void doctor_debuginfo(Doctor *d);
 

@@ -37,6 +37,7 @@ static const DoctorCheck checks[] = {
     {"disk",      true,  doctor_disk},
     {"perf",      true,  doctor_perf},
     {"debuginfo", false, doctor_debuginfo},
+    {"programs",  false, doctor_programs},
 };
 /* clang-format on */
 

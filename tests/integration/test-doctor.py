@@ -3,7 +3,9 @@
 """profctl doctor: on this host, on made-up ones, and with a daemon that is not well."""
 
 import os
+import shutil
 import socket
+import subprocess
 import sys
 import tempfile
 
@@ -278,6 +280,91 @@ def quiet_leaves_out_what_is_ok():
     done = profctl("doctor", "--quiet", socket="/nowhere")
     check(not any(line.startswith("ok ") for line in done.stdout.splitlines()), done.stdout)
     check(done.stdout.startswith("fail"), done.stdout)
+
+
+def process(pid, command, exe=None, environ="", ticks=0):
+    """The files of a process of a made-up host."""
+    words = command.split()
+    name = os.path.basename(exe or words[0])
+    return {f"/proc/{pid}/cmdline": "\0".join(words) + "\0", f"/proc/{pid}/comm": name + "\n",
+            f"/proc/{pid}/exe": "->" + (exe or words[0]), f"/proc/{pid}/environ": environ.replace(" ", "\0"),
+            f"/proc/{pid}/stat": f"{pid} ({name} ) 1) S" + " 0" * 10 + f" {ticks} 1 0 0"}
+
+
+PYTHON_WORKS, PYTHON_OLD = "/usr/bin/python3.13", "/usr/bin/python3.11"
+
+
+@test
+def programs_whose_runtime_lacks_an_option_are_named():
+    rows = [
+        ("java -jar x.jar", "/usr/lib/jvm/17/bin/java", "", "PreserveFramePointer"),
+        ("java -XX:+PreserveFramePointer -jar x.jar", "/usr/lib/jvm/17/bin/java", "", None),
+        ("java -jar x.jar", "/usr/lib/jvm/17/bin/java", "A=1 JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer B=2", None),
+        ("/usr/bin/node app.js", None, "", "--perf-basic-prof"),
+        ("/usr/bin/node --perf-basic-prof app.js", None, "", None),
+        ("/usr/bin/node app.js", None, "NODE_OPTIONS=--perf-basic-profit", "--perf-basic-prof"),
+        ("/usr/bin/node app.js", None, "NODE_OPTIONS=--perf-basic-prof", None),
+        ("python3 app.py", PYTHON_OLD, "PYTHONPERFSUPPORT=1", "python 3.12 or later"),
+        ("python3 app.py", PYTHON_WORKS, "", "-X perf"),
+        ("python3 app.py", PYTHON_WORKS, "PYTHONPERFSUPPORT=0", "-X perf"),
+        ("python3 app.py", PYTHON_WORKS, "PYTHONPERFSUPPORT=1", None),
+        ("python3 -X perf app.py", PYTHON_WORKS, "", None),
+        ("python3 -Xperf_jit app.py", PYTHON_WORKS, "", None),
+        ("python3 -X dev app.py", PYTHON_WORKS, "", "-X perf"),
+        ("/usr/bin/nginx", None, "", None),
+    ]
+    for command, exe, environ, remedy in rows:
+        (state, text, mends), = states(look(process(42, command, exe, environ)), "programs")
+        equal(state, "warn" if remedy else "ok", f"state of '{command}' with '{environ}' ({text})")
+        check(not remedy or (remedy in mends and "(42)" in text), f"'{command}': {text} {mends}")
+
+
+@test
+def the_busiest_programs_are_named_and_the_others_counted():
+    host = {}
+    for i in range(6):
+        host.update(process(100 + i, "java -jar x.jar", "/opt/jvm/bin/java", ticks=i))
+    host.update(process(7, "java \x1b[2J", "/opt/jvm/bin/java", ticks=99))
+    host["/proc/7/comm"] = "a\x1b[2Jb"
+    host["/proc/8/cmdline"] = ""
+    (state, text, _), = states(look(host), "programs")
+    equal(state, "warn", "state")
+    check("7 programs" in text and "(7), java (105), java (104) and 4 more" in text, text)
+    check("\x1b" not in text, repr(text))
+
+
+def sleeping(*words):
+    return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+@test
+def real_programs_are_seen_and_without_root_it_says_what_was_not():
+    if os.geteuid() != 0:
+        skip("needs root")
+    with tempfile.TemporaryDirectory() as folder:
+        make_root(folder, {})
+        os.chmod(folder, 0o755)
+        # Each waits for its standard input.
+        script = os.path.join(folder, "python3.12")
+        shutil.copy("/bin/cat", script)
+        started = [sleeping(sys.executable, "-c", "input()"), sleeping(script)]
+        node = shutil.which("node")
+        if node:
+            started.append(sleeping(node, "-e", "process.stdin.resume()"))
+        try:
+            for child in started:
+                os.symlink(f"/proc/{child.pid}", f"{folder}/proc/{child.pid}")
+            texts = [text for _, text, _ in states(examine(f"--root={folder}")["checks"], "programs")]
+            check(any(f"({started[0].pid})" in text and "python" in text for text in texts), f"{texts}")
+            check(not node or any(f"({started[2].pid})" in text and "node" in text for text in texts), f"{texts}")
+            check(any(f"({started[1].pid})" in text and "root alone" not in text for text in texts), f"{texts}")
+            texts = [text for _, text, _ in states(examine(f"--root={folder}", user=65534)["checks"], "programs")]
+            check(any(f"({started[1].pid})" in text and "root alone can read the environment of 1" in text
+                      for text in texts), f"{texts}")
+        finally:
+            for child in started:
+                child.kill()
+                child.wait()
 
 
 if __name__ == "__main__":

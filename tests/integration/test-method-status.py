@@ -86,18 +86,18 @@ def metrics_have_names_types_and_bounds():
         for metric in metrics:
             pattern = COUNTER if metric["type"] == "counter" else GAUGE
             check(pattern.fullmatch(metric["name"]) and metric["help"], f"{metric}")
-            check(metric["type"] in ("counter", "gauge") and set(metric["labels"]) <= {"session", "reason", "version"}, f"{metric}")
+            check(metric["type"] in ("counter", "gauge") and set(metric["labels"]) <= {"session", "reason", "version", "result", "mode"}, f"{metric}")
             check(metric["type"] == "counter" or not metric["name"].endswith("_total"), f"{metric}")
         series = [(m["name"], tuple(sorted(m["labels"].items()))) for m in metrics]
         equal(len(series), len(set(series)), "series, each once")
         seen = []
         for reply in v.each("GetMetrics", intervalUsec=200_000):
-            seen.append({m["name"]: m["value"] for m in reply["metrics"]})
+            seen.append({(m["name"], *sorted(m["labels"].items())): m["value"] for m in reply["metrics"]})
             if len(seen) == 5:
                 break
         for name in seen[0]:
-            if name.endswith("_total"):
-                values = [s[name] for s in seen]
+            if name[0].endswith("_total"):
+                values = [s[name] for s in seen if name in s]
                 equal(values, sorted(values), name)
     with connected() as v:
         with fault("InvalidParameter", parameter="intervalUsec"):

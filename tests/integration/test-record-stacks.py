@@ -181,7 +181,7 @@ def chosen(daemon, name="default"):
 @test
 def auto_unwinds_where_rings_suffice_and_a_reload_decides_anew():
     need_root()
-    with scratch() as folder, load("spin"), Daemon(folder, config=AUTO) as daemon:
+    with scratch() as folder, load("deep"), Daemon(folder, config=AUTO) as daemon:
         equal(chosen(daemon), ("auto", "unwind:16384", "This host can unwind stacks while it records"), "at 99 Hz")
         daemon.configure(AUTO + "Frequency=2000\n")
         call(daemon, "reload")
