@@ -204,17 +204,12 @@ static void queue_wait_for_work(ScanQueue *q) {
 
 ScanRequest scan_queue_next(ScanQueue *q, bool in_pass) {
     ScanRequest next = {};
-    unsigned wanted;
+    unsigned wanted, pass = in_pass ? 1U << SCAN_PASS : 0;
 
     (void)pthread_mutex_lock(&q->lock);
-    while ((wanted = queue_due(q)) == 0 && !q->stops && !in_pass)
+    while ((wanted = queue_due(q) | pass) == 0 && !q->stops)
         queue_wait_for_work(q);
-    if (q->stops)
-        next.work = SCAN_STOP;
-    else if (wanted)
-        next.work = (ScanWork)__builtin_ctz(wanted);
-    else
-        next.work = SCAN_PASS;
+    next.work = q->stops ? SCAN_STOP : (ScanWork)__builtin_ctz(wanted);
     if (next.work == SCAN_PROCESS)
         queue_take_pid(q, &next);
     else if (next.work == SCAN_IMAGE || next.work == SCAN_TABLE)

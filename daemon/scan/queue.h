@@ -24,8 +24,8 @@ typedef enum ScanWork {
     SCAN_LIST, /* list the processes */
     SCAN_PROCESS,
     SCAN_IMAGE, /* the build id of a file */
-    SCAN_TABLE, /* its unwind table */
     SCAN_PASS,  /* the next process in a pass over all */
+    SCAN_TABLE, /* the unwind table of a file: it comes last, since names must not wait for it */
 } ScanWork;
 
 typedef struct ScanImage {
