@@ -132,7 +132,7 @@ def nothing_hostile_reaches_the_output():
 
 
 @test
-def the_order_of_bytes_makes_no_difference():
+def the_output_is_the_same_for_both_byte_orders():
     little, big = (profctl("dump", name).stdout for name in ("little.data", "big.data"))
     equal(little, big, "the dump of big.data")
     little, big = (profctl("dump", "-j", f"pipe-{o}.data").stdout.replace(b"s390x", b"x86_64")
@@ -155,7 +155,7 @@ def a_stream_on_stdin_reads_like_the_file():
 
 
 @test
-def a_file_through_a_pipe_is_told_what_to_do():
+def a_file_through_a_pipe_is_refused_with_the_remedy():
     content = Path(SCRATCH.name, "little.data").read_bytes()
     result = profctl("info", "-", input=content)
     equal(result.returncode, 1, "the status")
@@ -181,7 +181,7 @@ def dumped(*options, name="little.data", types=None):
 
 
 @test
-def filters_leave_what_was_asked_for():
+def filters_keep_the_requested_records():
     equal(len(dumped("--type=sample,COMM")), 6, "by type")
     equal(len(dumped("-t", "9")), 4, "by number of a type")
     equal(len(dumped("--time=1.000000025,1.00000004", "-t", "SAMPLE")), 3, "by time")
@@ -196,7 +196,7 @@ def filters_leave_what_was_asked_for():
 
 
 @test
-def an_event_that_is_not_there_is_told():
+def a_missing_event_is_reported():
     result = profctl("dump", "-e", "cycles", "little.data")
     equal(result.returncode, 1, "the status")
     check(b"cpu-clock, page-faults" in result.stderr, result.stderr.decode())
@@ -232,7 +232,7 @@ def each_failure_has_its_status_and_one_sentence():
 
 
 @test
-def what_cannot_be_written_is_a_failure():
+def a_failed_write_is_reported_as_a_failure():
     with open("/dev/full", "wb") as full:
         result = subprocess.run([PROFCTL, "dump", "little.data"], stdout=full, cwd=SCRATCH.name,
                                 stderr=subprocess.PIPE, check=False)
@@ -241,7 +241,7 @@ def what_cannot_be_written_is_a_failure():
 
 
 @test
-def a_reader_that_goes_away_is_met_in_silence():
+def a_reader_that_goes_away_causes_no_message():
     command = f"'{PROFCTL}' dump -j little.data | head -n 1"
     result = subprocess.run(["bash", "-c", command], capture_output=True, cwd=SCRATCH.name,
                             check=False)
@@ -306,7 +306,7 @@ def on_a_terminal(columns, environment, *arguments):
 
 
 @test
-def a_pager_stands_between_on_a_terminal():
+def a_pager_is_used_on_a_terminal():
     status, output = on_a_terminal(80, {"PROFD_PAGER": "sed s/^/paged:/"}, "info", "little.data")
     equal(status, 0, "the status")
     check(output.startswith(b"paged:File"), output[:200])
@@ -322,7 +322,7 @@ def a_pager_stands_between_on_a_terminal():
 
 
 @test
-def a_pager_that_has_seen_enough_is_no_failure():
+def a_pager_that_quits_early_is_no_failure():
     status, output = on_a_terminal(80, {"PAGER": "head -n 1"}, "dump", "group.data")
     equal(status, 0, "the status")
     equal(len(output.splitlines()), 1, "lines")
@@ -336,7 +336,7 @@ def json_for_people_is_indented_on_a_terminal():
 
 
 @test
-def long_names_are_cut_where_the_terminal_ends():
+def long_names_are_truncated_at_the_width_of_the_terminal():
     for columns in (80, 200):
         _, output = on_a_terminal(columns, {"PAGER": ""}, "info", "group.data")
         tables = output.split(b"# ========")[0].decode()

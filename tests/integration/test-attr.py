@@ -227,7 +227,7 @@ def events_with_a_frequency_for_all_are_opened_as_by_perf():
 
 
 @test
-def globs_come_to_the_tracepoints_of_perf():
+def globs_match_the_tracepoints_that_perf_matches():
     need_perf()
     text, path = "sched:*wak*", os.path.join(HOME.name, "glob.data")
     done = perf("record", "-N", "-B", "-a", "-e", text, "-o", path, "true")
@@ -316,7 +316,7 @@ def a_dummy_is_opened_as_by_perf():
 
 
 @test
-def a_difference_would_be_seen():
+def a_difference_of_attrs_fails_the_test():
     need_perf()
     check(compare("cpu-clock", ["-g"], []), "a call graph less is not seen")
     check(compare("cpu-clock", [], ["frequency=50"]), "another frequency is not seen")

@@ -46,7 +46,7 @@ def any_user_reaches_the_socket():
 
 
 @test
-def connections_wait_while_a_recorder_is_replaced():
+def connections_wait_during_the_replacement_of_a_recorder():
     need_root()
     with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
         pid = daemon.recorder()
@@ -85,7 +85,7 @@ def a_socket_that_was_left_behind_is_replaced():
 
 
 @test
-def a_folder_of_any_length_will_do():
+def a_folder_with_a_path_of_any_length_works():
     need_root()
     with scratch() as folder:
         below = os.path.join(folder, "x" * 120)
@@ -117,7 +117,7 @@ def installed(folder):
 
 
 @test
-def as_installed_the_recorder_is_nobody_s_and_any_user_reaches_it_each_time():
+def as_installed_any_user_reaches_the_unprivileged_recorder():
     need_root()
     with scratch() as folder:
         program = installed(folder)
@@ -236,7 +236,7 @@ def percentiles(times):
 
 
 @test
-def clients_that_mean_harm_cost_no_sample():
+def hostile_clients_cost_no_sample():
     need_root()
     groups = {"profd-read": READERS, "profd-admin": ADMINS}
     with scratch() as folder, Daemon(folder, config=session(Frequency=999), groups=groups) as daemon:

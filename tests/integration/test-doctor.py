@@ -94,7 +94,7 @@ def a_virtual_machine_without_counters_is_no_fault():
 
 
 @test
-def each_fault_is_told_with_what_mends_it():
+def each_fault_is_reported_with_its_remedy():
     rows = [
         ("paranoid", {"/proc/sys/kernel/perf_event_paranoid": "gone"}, "fail", "CONFIG_PERF_EVENTS"),
         ("paranoid", {"/proc/sys/kernel/perf_event_paranoid": "-1"}, "warn", "sysctl"),
@@ -135,7 +135,7 @@ def each_fault_is_told_with_what_mends_it():
 
 
 @test
-def who_else_counts_is_named():
+def other_users_of_perf_events_are_named():
     changes = {"/proc/77/fd/5": "->anon_inode:[perf_event]",
                "/proc/77/fd/6": "->anon_inode:[perf_event]",
                "/proc/77/fd/7": "->anon_inode:[eventpoll]",
@@ -169,7 +169,7 @@ def hostile_names_do_no_harm():
 
 
 @test
-def files_that_make_no_sense_are_met():
+def malformed_files_are_tolerated():
     ours = [path for path in HEALTHY if path not in ("/proc/1/fd/0", "/proc/self/mounts")]
     for text in ("", "\0\0\0\0", "x" * 100000, "99999999999999999999999", "-"):
         look({path: text for path in ours})
@@ -179,12 +179,12 @@ def files_that_make_no_sense_are_met():
 
 
 @test
-def a_root_that_is_none_is_an_error():
+def a_missing_root_folder_is_an_error():
     ended(profctl("doctor", "--root=/nowhere/at/all"), 1, "open the folder '/nowhere/at/all'")
 
 
 @test
-def without_a_daemon_this_host_is_told_all_the_same():
+def without_a_daemon_this_host_is_still_checked():
     with tempfile.TemporaryDirectory() as folder:
         whole = examine(socket=f"{folder}/none")
         check(whole["fail"] > 0, "nothing fails")
@@ -204,7 +204,7 @@ STATUS = {"version": "0.0.1", "hostname": "h", "bootId": "b", "state": "recordin
 
 
 @test
-def what_a_daemon_says_of_itself_is_told():
+def the_status_of_the_daemon_is_reported():
     with tempfile.TemporaryDirectory() as folder, StandIn(folder, {"GetStatus": [STATUS]}) as daemon:
         whole = examine(socket=daemon.path)
         said = states(whole["checks"], "daemon")
@@ -216,7 +216,7 @@ def what_a_daemon_says_of_itself_is_told():
 
 
 @test
-def a_daemon_that_makes_no_sense_is_one_fault():
+def a_daemon_with_malformed_replies_is_one_fault():
     for answer in ([b"\x1b[2J\0"], [b"{}\0"], [{"version": 7}], [b"[" * 100000 + b"\0"]):
         with tempfile.TemporaryDirectory() as folder, StandIn(folder, {"GetStatus": answer}) as daemon:
             whole = examine(socket=daemon.path)
@@ -224,7 +224,7 @@ def a_daemon_that_makes_no_sense_is_one_fault():
 
 
 @test
-def a_perf_that_hangs_or_is_missing_is_met():
+def a_perf_that_hangs_or_is_missing_is_reported():
     with tempfile.TemporaryDirectory() as folder:
         env = environment(PATH=folder)
         (state, text, _), = states(examine(env=env)["checks"], "perf")
@@ -255,7 +255,7 @@ def servers_of_debug_information_are_tried():
 
 
 @test
-def a_user_is_told_what_he_lacks():
+def a_user_is_told_which_rights_he_lacks():
     if os.getuid() != 0:
         skip("changing users needs root")
     whole = examine(socket="/nowhere", user=65534)
@@ -276,7 +276,7 @@ def a_terminal_gets_colours_and_no_long_lines():
 
 
 @test
-def quiet_leaves_out_what_is_ok():
+def quiet_omits_checks_that_are_ok():
     done = profctl("doctor", "--quiet", socket="/nowhere")
     check(not any(line.startswith("ok ") for line in done.stdout.splitlines()), done.stdout)
     check(done.stdout.startswith("fail"), done.stdout)

@@ -200,7 +200,7 @@ def a_helper_that_is_killed_is_started_again_and_no_file_is_refused():
 
 
 @test
-def a_helper_that_is_killed_while_it_reads_reads_the_file_again():
+def a_file_is_read_again_after_the_helper_was_killed_over_it():
     with tables() as kept, running("sleep", "1000") as sleep:
         kept.wait_for(kept.want(sleep, "/sleep"), "ready")
         stopped = wait_until(kept.helper, PATIENCE_S, "profd-elf")
@@ -214,7 +214,7 @@ def a_helper_that_is_killed_while_it_reads_reads_the_file_again():
 
 
 @test
-def a_helper_that_crashes_over_a_file_refuses_this_file_alone():
+def a_file_that_crashes_the_helper_is_the_only_one_refused():
     with tables() as kept, running("sleep", "1000") as sleep:
         kept.wait_for(kept.want(sleep, "/sleep"), "ready")
         kept.note_idle()

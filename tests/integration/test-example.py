@@ -506,7 +506,7 @@ def holds(name):
 
 
 @test
-def each_block_is_run_or_says_why_not():
+def each_example_is_run_or_has_the_reason_why_not():
     wrong = [b.place for name in (*PAGES, "README.md") for b in blocks(name)
              if not b.reason and not b.prompt and not b.lines[0].startswith("[")]
     check(not wrong, f"neither commands nor configuration: {wrong}")
@@ -515,37 +515,37 @@ def each_block_is_run_or_says_why_not():
 
 
 @test
-def examples_of_profctl():
+def examples_of_the_manual_of_profctl_work():
     holds("profctl.1")
 
 
 @test
-def examples_of_the_recordings():
+def examples_of_the_manual_of_recordings_work():
     holds("profd-perfdata.5")
 
 
 @test
-def examples_of_the_configuration():
+def examples_of_the_manual_of_the_configuration_work():
     holds("profd.conf.5")
 
 
 @test
-def examples_of_the_guide():
+def examples_of_the_guide_work():
     holds("profd.7")
 
 
 @test
-def examples_of_profd():
+def examples_of_the_manual_of_profd_work():
     holds("profd.8")
 
 
 @test
-def examples_of_the_readme():
+def examples_of_the_readme_work():
     holds("README.md")
 
 
 @test
-def all_of_them_left_profd_well():
+def profd_is_healthy_after_all_examples():
     daemon = profd()
     done = subprocess.run(["profctl", "list", "--no-legend"], capture_output=True, text=True,
                           check=False, **inside())

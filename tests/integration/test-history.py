@@ -117,17 +117,17 @@ def cut_and_compare(sweep_ms, sweeps_a_piece, seeds=(1,), words=()):
 
 
 @test
-def one_piece_is_as_good_as_what_perf_wrote():
+def a_single_recording_equals_that_of_perf():
     cut_and_compare(sweep_ms=50, sweeps_a_piece=1 << 40)
 
 
 @test
-def pieces_of_some_sweeps_stand_alone():
+def recordings_of_some_sweeps_are_complete_alone():
     cut_and_compare(sweep_ms=100, sweeps_a_piece=5, seeds=(1, 2, 3))
 
 
 @test
-def pieces_of_a_single_sweep_stand_alone():
+def recordings_of_a_single_sweep_are_complete_alone():
     cut_and_compare(sweep_ms=100, sweeps_a_piece=1, seeds=(4, 5))
 
 

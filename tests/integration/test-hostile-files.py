@@ -85,7 +85,7 @@ def files_of_endless_notes_cost_little_and_stop_is_prompt():
 
 
 @test
-def the_notes_that_are_read_have_their_build_id():
+def build_ids_in_the_examined_notes_are_found():
     need_root()
     with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
         program = os.path.join(folder, "program")
@@ -102,7 +102,7 @@ def the_notes_that_are_read_have_their_build_id():
 
 
 @test
-def profd_elf_has_no_right_and_no_file():
+def profd_elf_has_no_rights_and_no_open_files():
     need_root()
     with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
         helper = wait_for_helper(daemon)
@@ -198,12 +198,12 @@ def a_fuse_mount_that_stops_answering_is_not_touched():
 
 
 @test
-def one_in_another_mount_namespace_is_not_touched_either():
+def a_hung_fuse_mount_in_another_mount_namespace_is_not_touched_either():
     equal(hanging.openers_of("private"), set(), "helpers that wait for it")
 
 
 @test
-def one_that_was_unmounted_lazily_holds_a_single_helper():
+def a_lazily_unmounted_fuse_mount_blocks_a_single_helper():
     waiting = hanging.openers_of("detached")
     check(len(waiting) <= 1, f"{len(waiting)} helpers wait for it")
 
@@ -227,7 +227,7 @@ def a_recorder_that_is_killed_beside_mounts_that_hang_comes_back():
 
 
 @test
-def an_opener_of_programs_that_hangs_holds_up_neither_recording_nor_stop():
+def a_hung_opener_of_programs_delays_neither_recording_nor_stop():
     """No other opener is awaited: profd may leave the device alone for a minute and need none."""
     need_root()
     with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:

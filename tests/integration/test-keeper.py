@@ -111,7 +111,7 @@ def need_root():
 
 
 @test
-def sigterm_reaches_the_recorder_and_its_status_is_ours():
+def sigterm_reaches_the_recorder_and_the_keeper_returns_its_status():
     with keeper() as kept:
         kept.wait_for("ready 0")
         equal(kept.stop(), 0, "status")
@@ -139,7 +139,7 @@ def a_recorder_that_cannot_start_ends_the_keeper_with_its_status():
 
 
 @test
-def a_recorder_that_dies_is_followed_by_another_on_its_events():
+def a_recorder_that_dies_is_replaced_on_the_same_events():
     with keeper() as kept:
         first = kept.wait_for("ready 0")
         if kept.lines("event -"):
@@ -154,7 +154,7 @@ def a_recorder_that_dies_is_followed_by_another_on_its_events():
 
 
 @test
-def a_recorder_that_dies_while_it_stops_is_in_the_log():
+def a_recorder_that_dies_while_it_stops_is_logged():
     with keeper("crash-late") as kept:
         kept.wait_for("ready 0")
         equal(kept.stop(), 1, "status")
@@ -162,7 +162,7 @@ def a_recorder_that_dies_while_it_stops_is_in_the_log():
 
 
 @test
-def a_stop_between_two_recorders_is_in_the_log():
+def a_stop_between_two_recorders_is_logged():
     with keeper("crash") as kept:
         kept.wait_for_log("starting it again in 400 ms")
         equal(kept.stop(), 1, "status")
@@ -170,7 +170,7 @@ def a_stop_between_two_recorders_is_in_the_log():
 
 
 @test
-def a_recorder_that_dies_is_no_reason_for_the_watchdog():
+def a_dead_recorder_does_not_trigger_the_watchdog():
     with tempfile.TemporaryDirectory(prefix="profd-test.") as folder, \
             socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         address = os.path.join(folder, "notify")
@@ -187,7 +187,7 @@ def a_recorder_that_dies_is_no_reason_for_the_watchdog():
 
 
 @test
-def one_that_dies_again_and_again_is_started_later_but_within_what_its_rings_hold():
+def a_recorder_that_keeps_dying_is_restarted_later_but_before_its_rings_are_full():
     with keeper("crash") as kept:
         kept.wait_for("begin", 4)
         kept.wait_for_log("in 400 ms (restart 4)")
@@ -201,7 +201,7 @@ def one_that_dies_again_and_again_is_started_later_but_within_what_its_rings_hol
 
 
 @test
-def one_that_had_recorded_for_a_while_is_started_again_after_the_shortest_delay():
+def a_recorder_that_ran_for_a_while_is_restarted_after_the_shortest_delay():
     with keeper() as kept:
         for count in range(1, 4):
             pid = kept.wait_for("ready 0", count)
@@ -213,7 +213,7 @@ def one_that_had_recorded_for_a_while_is_started_again_after_the_shortest_delay(
 
 
 @test
-def one_that_cannot_start_later_on_does_not_end_the_keeper():
+def a_recorder_that_fails_to_restart_does_not_end_the_keeper():
     with keeper() as kept:
         first = kept.wait_for("ready 0")
         kept.set_mode("fail 1")
@@ -225,14 +225,14 @@ def one_that_cannot_start_later_on_does_not_end_the_keeper():
 
 
 @test
-def a_recorder_that_was_told_to_end_ends_the_keeper():
+def a_signal_to_end_the_recorder_ends_the_keeper():
     with keeper() as kept:
         os.kill(kept.wait_for("ready 0"), signal.SIGTERM)
         equal(kept.status(), 0, "status")
 
 
 @test
-def sigusr1_lets_a_newly_installed_recorder_follow_on_the_same_events():
+def sigusr1_starts_a_newly_installed_recorder_on_the_same_events():
     with keeper() as kept:
         first = kept.wait_for("ready 0")
         inode = os.stat(f"/proc/{first}/exe").st_ino
@@ -265,7 +265,7 @@ def a_new_recorder_that_fails_leaves_the_old_one_in_place():
 
 
 @test
-def a_recorder_that_makes_no_room_is_killed_and_the_next_one_follows():
+def a_recorder_that_does_not_make_room_is_killed_and_replaced():
     with keeper("stay", leave_ms=300) as kept:
         first = kept.wait_for("ready 0")
         kept.set_mode("record")
@@ -294,7 +294,7 @@ def a_new_recorder_that_hangs_is_killed_and_the_old_one_stays():
 
 
 @test
-def a_recorder_whose_keeper_is_killed_sees_it_and_ends():
+def a_recorder_ends_when_its_keeper_is_killed():
     with keeper() as kept:
         pid = kept.wait_for("ready 0")
         kept.signal(signal.SIGKILL)
@@ -306,7 +306,7 @@ def a_recorder_whose_keeper_is_killed_sees_it_and_ends():
 
 
 @test
-def the_recorder_has_no_right_and_the_keeper_its_own_alone():
+def the_recorder_has_no_capability_and_the_keeper_only_the_needed_ones():
     need_root()
     allowed = {"sys_admin": 21, "perfmon": 38, "sys_ptrace": 19, "dac_read_search": 2, "syslog": 34,
                "chown": 0, "setuid": 7, "setgid": 6, "kill": 5, "ipc_lock": 14}
@@ -326,7 +326,7 @@ def the_recorder_has_no_right_and_the_keeper_its_own_alone():
 
 
 @test
-def what_a_recorder_has_no_use_for_is_refused():
+def requests_that_a_recorder_never_makes_are_refused():
     with keeper("probe") as kept:
         kept.wait_for("ready 0")
         calls = ["process_vm_readv", "pidfd_getfd", "perf_event_open", "execve"]
@@ -367,7 +367,7 @@ def owner_and_mode(*parts):
 
 
 @test
-def where_there_is_a_user_for_it_the_recorder_is_that_user():
+def the_recorder_runs_as_the_user_profd_if_it_exists():
     with keeper_with_user() as kept:
         recorder = status_of(kept.wait_for("ready 0"))
         equal(recorder["Uid"].split(), [str(USER)] * 4, "Uid")
@@ -379,7 +379,7 @@ def where_there_is_a_user_for_it_the_recorder_is_that_user():
 
 
 @test
-def what_is_finished_becomes_roots_and_can_be_removed_all_the_same():
+def a_finished_recording_belongs_to_root_and_can_still_be_removed():
     with keeper_with_user("seal") as kept:
         kept.wait_for("ready 0")
         equal(len(kept.lines("seal 0")), 3, f"what was sealed, of\n{kept.read('log')}")
@@ -394,7 +394,7 @@ def what_is_finished_becomes_roots_and_can_be_removed_all_the_same():
 
 
 @test
-def a_store_that_was_roots_is_handed_over_but_for_finished_recordings():
+def a_store_of_root_is_handed_over_except_finished_recordings():
     def make(folder):
         sessions = os.path.join(folder, "store", "sessions", "default")
         os.makedirs(sessions)
@@ -418,7 +418,7 @@ def a_store_that_was_roots_is_handed_over_but_for_finished_recordings():
 
 
 @test
-def a_folder_with_something_else_in_it_is_left_to_its_owner():
+def a_folder_with_other_files_keeps_its_owner():
     with keeper_with_user() as kept:
         kept.wait_for("ready 0")
         equal(kept.stop(), 0, "status")
@@ -433,7 +433,7 @@ def a_folder_with_something_else_in_it_is_left_to_its_owner():
 
 
 @test
-def without_root_it_says_what_is_missing_and_goes_on():
+def without_root_missing_rights_are_logged_and_recording_goes_on():
     before = []
     if os.geteuid() == 0:
         before = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all"]
@@ -444,7 +444,7 @@ def without_root_it_says_what_is_missing_and_goes_on():
 
 
 @test
-def a_program_that_the_recorders_user_cannot_reach_runs_all_the_same():
+def a_program_that_the_recorders_user_cannot_reach_still_runs():
     need_root()
     with tempfile.TemporaryDirectory(prefix="profd-test.") as users:
         before = with_user(users)

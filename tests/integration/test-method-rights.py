@@ -101,7 +101,7 @@ def the_table_has_every_method_of_the_interface():
 
 
 @test
-def each_may_call_what_it_should_and_nothing_else():
+def each_user_may_call_exactly_the_methods_of_his_right():
     wrong, mark = [], Run.get().mark()
     for method, (least, parameters) in METHODS.items():
         for peer in PEERS:
@@ -137,7 +137,7 @@ def a_primary_group_counts_as_well():
 
 
 @test
-def nobody_may_nothing():
+def the_user_nobody_gets_no_answer():
     try:
         with Varlink(Run.get().control(), user=(65534, 65534, [READ, ADMIN])) as v:
             v.one("Ping")
@@ -155,7 +155,7 @@ def as_user(peer, *words, cwd=None):
 
 
 @test
-def profctl_lets_each_do_what_he_may_and_says_what_it_takes():
+def profctl_does_what_the_user_may_do_and_names_missing_rights():
     reading, changing = ["list", "snapshots", "metrics", "cat-config"], ["rotate", "reload", "vacuum --size=1G"]
     for peer in PEERS:
         for verbs, least in ((reading, "read"), (changing, "admin")):
@@ -229,7 +229,7 @@ def only_members_of_a_group_of_profd_can_open_a_recording():
 
 
 @test
-def status_tells_more_to_those_who_may_read():
+def status_has_more_for_users_who_may_read():
     for peer, more in (("anyone", False), ("read", True)):
         with connected(peer) as v:
             status = v.one("GetStatus")
@@ -239,7 +239,7 @@ def status_tells_more_to_those_who_may_read():
 
 
 @test
-def other_users_memory_is_for_administrators():
+def only_administrators_may_read_memory_of_other_users():
     with connected("root") as v:
         path = v.one("Rotate", session="private")["segments"][0]
     for peer, may in (("read", False), ("admin", True)):
@@ -257,7 +257,7 @@ def other_users_memory_is_for_administrators():
 
 
 @test
-def the_log_says_what_came_of_a_call():
+def the_result_of_a_call_is_logged():
     mark = Run.get().mark()
     with connected("admin") as v:
         with fault("NoSuchSession"):
@@ -274,7 +274,7 @@ def the_log_says_what_came_of_a_call():
 
 
 @test
-def who_calls_without_end_does_not_flood_the_log():
+def endless_calls_do_not_flood_the_log():
     mark = Run.get().mark()
     with connected("read") as v, connected("admin") as admin:
         for who in (v, admin):

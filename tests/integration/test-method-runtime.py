@@ -72,7 +72,7 @@ def a_session_lives_on_without_a_gap_when_recorders_change():
 
 
 @test
-def what_was_stopped_and_paused_stays_so():
+def stopped_and_paused_sessions_stay_so_when_recorders_change():
     need_root()
     with scratch() as folder, spinning(), Daemon(folder, config=CONFIG) as daemon:
         with Varlink(daemon.control()) as v:
@@ -106,7 +106,7 @@ def n_events(daemon):
 
 
 @test
-def namespaces_that_a_client_asked_for_are_told_on_by_other_recorders():
+def requested_namespaces_are_recorded_by_later_recorders_too():
     need_root()
     with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
         with Varlink(daemon.control()) as v:
@@ -124,7 +124,7 @@ def namespaces_that_a_client_asked_for_are_told_on_by_other_recorders():
 
 
 @test
-def a_deadline_holds_over_a_recorder_that_died():
+def a_deadline_outlives_a_recorder_that_died():
     need_root()
     with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
         with Varlink(daemon.control()) as v:
@@ -138,7 +138,7 @@ def a_deadline_holds_over_a_recorder_that_died():
 
 
 @test
-def it_ends_with_profd_and_the_log_says_so():
+def a_session_started_by_hand_ends_with_profd_and_is_logged():
     need_root()
     with scratch() as folder:
         for end in ("stop", "kill"):
@@ -165,7 +165,7 @@ def it_ends_with_profd_and_the_log_says_so():
 
 
 @test
-def a_client_hears_when_the_recorder_dies_and_may_come_again():
+def a_client_is_disconnected_when_the_recorder_dies_and_may_connect_again():
     need_root()
     with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
         with Varlink(daemon.control()) as monitor:

@@ -32,7 +32,7 @@ def states(v):
 
 
 @test
-def sessions_are_listed_with_what_they_record():
+def sessions_are_listed_with_their_settings():
     with connected() as v:
         equal(states(v), {"default": "active", "spare": "inactive"}, "states")
         said = v.call("ListSessions", session="default")[0]["session"]
@@ -63,7 +63,7 @@ def a_session_begins_with_settings_and_ends_with_a_finished_segment():
 
 
 @test
-def what_is_wrong_about_a_start_is_named():
+def a_wrong_parameter_of_a_start_is_named():
     bad = {"Frequency": "often", "Event": "a,,b", "CallGraph": "dwarf:x", "Cgroup": "../up", "CPUs": "3-1",
            "Layout": "heap", "Compress": "zip", "BufferSize": "3K", "Nonsense": "1", "Enabled": "no"}
     with connected() as v:
@@ -100,7 +100,7 @@ def what_is_wrong_about_a_start_is_named():
 
 
 @test
-def there_are_as_many_sessions_as_may_be():
+def the_number_of_sessions_is_limited():
     with connected() as v:
         for name in ("a", "b"):
             v.one("Start", session=name, settings={"Event": "cpu-clock"})
@@ -115,7 +115,7 @@ def there_are_as_many_sessions_as_may_be():
 
 
 @test
-def a_duration_ends_it_by_itself():
+def a_session_with_a_duration_ends_by_itself():
     with connected() as v, Varlink(RUN.get().control()) as monitor:
         events = monitor.each("Monitor")
         equal(next(events)["event"], "ready", "the first event")
@@ -135,7 +135,7 @@ def a_duration_ends_it_by_itself():
 
 
 @test
-def what_is_configured_stays_stopped_until_it_is_begun_by_its_name():
+def a_stopped_configured_session_stays_stopped_until_it_is_started_by_name():
     daemon = RUN.get()
     with connected() as v:
         equal(v.one("Stop", session="default")["session"]["state"], "inactive", "state")
@@ -156,7 +156,7 @@ def what_is_configured_stays_stopped_until_it_is_begun_by_its_name():
 
 
 @test
-def one_that_is_not_there_is_named():
+def a_missing_session_is_named():
     with connected() as v:
         for method in ("Stop", "Pause", "Resume", "Rotate"):
             for name in ("none", "../../etc"):
@@ -165,7 +165,7 @@ def one_that_is_not_there_is_named():
 
 
 @test
-def a_pause_is_a_gap_and_nothing_else():
+def a_pause_is_only_a_gap():
     daemon = RUN.get()
     with connected() as v, spinning():
         v.one("Start", session="gap", settings={"Event": "cpu-clock", "Frequency": "999"})
@@ -216,7 +216,7 @@ def told(daemon, v, name):
 
 
 @test
-def namespaces_may_be_asked_for_at_any_time_and_disturb_nobody():
+def namespaces_can_be_requested_at_any_time_without_a_gap():
     daemon = RUN.get()
     with connected() as v:
         before = v.call("ListSessions", session="default")[0]["session"]
@@ -230,7 +230,7 @@ def namespaces_may_be_asked_for_at_any_time_and_disturb_nobody():
 
 
 @test
-def a_monitor_hears_what_happens_in_its_order():
+def a_monitor_gets_events_in_their_order():
     with connected() as v, Varlink(RUN.get().control()) as monitor:
         events = monitor.each("Monitor")
         next(events)
@@ -252,7 +252,7 @@ def a_monitor_hears_what_happens_in_its_order():
 
 
 @test
-def a_cgroup_is_one_below_the_root():
+def a_cgroup_must_be_below_the_root():
     with connected() as v:
         for path in ("..", "a/../../b", "a/./b", "/", "a//b"):
             with fault("BadSetting", key="Cgroup"):
@@ -260,7 +260,7 @@ def a_cgroup_is_one_below_the_root():
 
 
 @test
-def changes_are_told_in_the_log_with_who_made_them():
+def changes_are_logged_with_the_user_who_made_them():
     daemon = RUN.get()
     with connected() as v:
         mark = daemon.mark()
@@ -269,7 +269,7 @@ def changes_are_told_in_the_log_with_who_made_them():
 
 
 @test
-def processes_that_come_and_go_are_named_in_a_session_begun_late():
+def a_session_that_begins_late_has_the_names_of_short_lived_processes():
     with connected() as v:
         v.one("Start", session="late", settings={"Event": "cpu-clock", "Frequency": "999"})
         with spinning():

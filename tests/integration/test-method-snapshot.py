@@ -83,7 +83,7 @@ def leftovers(daemon, *names):
 
 
 @test
-def one_is_made_told_listed_read_and_removed():
+def a_snapshot_is_made_announced_listed_read_and_removed():
     with connected() as v, connected() as monitor:
         events = monitor.each("Monitor")
         next(events)
@@ -117,7 +117,7 @@ def one_is_made_told_listed_read_and_removed():
 
 
 @test
-def moments_may_be_past_now_and_future():
+def a_window_may_be_in_the_past_or_in_the_future():
     with connected() as v:
         begin = now_us()
         said = take(v, atUsec=begin + 600_000, lastUsec=300_000)
@@ -134,7 +134,7 @@ def moments_may_be_past_now_and_future():
 
 
 @test
-def what_is_wrong_is_named():
+def a_wrong_parameter_is_named():
     with connected() as v:
         for wish, parameter in (({"name": "../x"}, "name"), ({"name": ".x"}, "name"), ({"lastUsec": -1}, "lastUsec"),
                                 ({"lastUsec": 0}, "lastUsec"), ({"lastUsec": 5, "sinceUsec": 5}, "lastUsec"),
@@ -179,7 +179,7 @@ def what_is_wrong_is_named():
 
 
 @test
-def each_is_its_owners():
+def a_snapshot_belongs_to_its_creator():
     with connected(READER) as v, connected(OTHER) as other, connected(ADMINISTRATOR) as admin:
         equal(take(v, lastUsec=100_000, name="his")["uid"], READER[0], "owner")
         for method, more in (("RemoveSnapshot", {}), ("PinSnapshot", {"pinned": True})):
@@ -239,7 +239,7 @@ def one_user_cannot_use_up_what_others_and_root_need():
 
 
 @test
-def who_asks_for_too_many_at_once_is_told_when_to_come_again():
+def too_many_simultaneous_snapshots_are_refused_with_the_time_to_retry():
     # The busier the machine the longer it takes until all have asked.
     for seconds in (0.5, 3, 10, 20):
         if asked_for_too_many(seconds):
@@ -277,7 +277,7 @@ def asked_for_too_many(seconds):
 
 
 @test
-def many_at_once_lose_nothing():
+def many_simultaneous_snapshots_lose_nothing():
     answers, errors = [], []
 
     def one(number):
@@ -308,7 +308,7 @@ def many_at_once_lose_nothing():
 
 
 @test
-def a_client_that_goes_leaves_nothing():
+def a_client_that_disconnects_leaves_no_snapshot():
     daemon = Run.get()
     for wish in ({"followUpUsec": 60_000_000}, {"atUsec": now_us() + 60_000_000}, {}):
         with connected() as v:
@@ -325,7 +325,7 @@ def a_client_that_goes_leaves_nothing():
 
 
 @test
-def one_that_waits_for_a_moment_ends_with_its_client_also_where_it_wants_no_reply():
+def a_snapshot_of_the_future_ends_with_its_client_even_without_a_reply():
     moment = now_us() + 1_500_000
     for number, wish in enumerate(({"atUsec": moment}, {"followUpUsec": 1_500_000}, {"untilUsec": moment}, {})):
         with connected() as v:
@@ -343,7 +343,7 @@ def one_that_waits_for_a_moment_ends_with_its_client_also_where_it_wants_no_repl
 
 
 @test
-def what_is_transient_goes_with_its_connection():
+def a_transient_snapshot_ends_with_its_connection():
     daemon = Run.get()
     with connected(READER) as v:
         said = take(v, lastUsec=200_000, transient=True)
@@ -415,7 +415,7 @@ def slow(v, name, **wish):
 
 
 @test
-def who_is_refused_holds_nothing():
+def a_refused_client_holds_no_lease():
     with connected() as v, connected() as refused:
         name = os.path.basename(v.one("Rotate", session="default")["segments"][0])
         v.one("Rotate", session="default")
@@ -433,7 +433,7 @@ def who_is_refused_holds_nothing():
 
 
 @test
-def one_that_is_read_takes_its_room_until_it_is_read():
+def a_removed_snapshot_takes_space_until_its_readers_are_done():
     daemon = Run.get()
     with connected(READER) as v, connected() as admin:
         slow(v, "read", lastUsec=MAX_US)
@@ -461,7 +461,7 @@ def removed(v, name):
 
 
 @test
-def what_is_transient_and_read_goes_with_its_last_reader():
+def a_transient_snapshot_is_deleted_after_its_last_reader():
     daemon = Run.get()
     with contextlib.ExitStack() as stack:
         with connected(READER) as v, connected() as admin:
@@ -477,7 +477,7 @@ def what_is_transient_and_read_goes_with_its_last_reader():
 
 
 @test
-def one_that_is_called_as_a_transient_one_was_stays():
+def a_snapshot_with_the_name_of_a_former_transient_one_stays():
     with connected() as other:
         with connected(READER) as v:
             name = take(v, lastUsec=100_000, transient=True)["name"]
@@ -489,7 +489,7 @@ def one_that_is_called_as_a_transient_one_was_stays():
 
 
 @test
-def segments_that_vanish_are_told_and_nothing_else_suffers():
+def vanished_segments_are_reported_and_nothing_else_fails():
     daemon = Run.get()
     with connected() as v, connected() as vacuum:
         begin = now_us() - 100_000
@@ -519,7 +519,7 @@ def segments_that_vanish_are_told_and_nothing_else_suffers():
 
 
 @test
-def a_recorder_that_dies_leaves_nothing_half_under_a_name():
+def a_recorder_that_dies_leaves_no_partial_snapshot():
     with scratch() as folder, spinning(), Daemon(folder, config=session(Event="cpu-clock", Frequency=999)) as daemon:
         for attempt in range(20 if LONG else 2):
             clients = [subprocess.Popen(

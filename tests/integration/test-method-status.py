@@ -34,7 +34,7 @@ def settings(v, section, **where):
 
 
 @test
-def status_holds_what_one_on_call_asks():
+def status_answers_the_questions_of_an_engineer_on_call():
     with connected() as v:
         status = v.one("GetStatus")
         equal((status["state"], status["restarts"]), ("recording", 0), "state and restarts")
@@ -47,7 +47,7 @@ def status_holds_what_one_on_call_asks():
 
 
 @test
-def a_volatile_store_is_reported_where_it_is():
+def a_volatile_store_is_reported_with_its_path():
     with scratch() as folder, Daemon(folder, config="[Profd]\nStorage=volatile\nRuntimeMaxUse=16M\n") as daemon:
         with Varlink(daemon.control()) as v:
             status = v.one("GetStatus")
@@ -66,7 +66,7 @@ def a_volatile_store_is_reported_where_it_is():
 
 
 @test
-def reasons_come_with_what_helps():
+def each_degraded_reason_comes_with_its_remedy():
     with connected() as v:
         # More than any kernel allows.
         said = v.one("Start", session="lame", settings={"Event": "cpu-clock", "Frequency": "100000"})["session"]["degraded"]
@@ -107,7 +107,7 @@ def metrics_have_names_types_and_bounds():
 
 
 @test
-def each_value_has_its_place():
+def each_setting_is_described_with_its_place():
     daemon = RUN.get()
     with connected() as v:
         whole, default = settings(v, "Profd"), settings(v, "Session default")
@@ -125,7 +125,7 @@ def each_value_has_its_place():
 
 
 @test
-def a_bad_configuration_is_told_whole_and_changes_nothing():
+def every_problem_of_a_bad_configuration_is_reported_and_nothing_changes():
     daemon = RUN.get()
     with connected() as v:
         before = (settings(v, "Profd"), settings(v, "Session default"))
@@ -144,7 +144,7 @@ def a_bad_configuration_is_told_whole_and_changes_nothing():
 
 
 @test
-def a_good_one_holds_from_then_on():
+def a_good_configuration_takes_effect_at_once():
     daemon = RUN.get()
     with connected() as v:
         daemon.configure(STEADY + "Compress=zstd:5\n" + session("other", Event="cpu-clock", Frequency=49))
@@ -191,7 +191,7 @@ def a_session_that_records_nothing_is_never_healthy():
 
 
 @test
-def the_level_of_the_log_is_set_and_told():
+def the_log_level_is_set_and_returned():
     daemon = RUN.get()
     with connected() as v:
         equal(v.one("SetLogLevel", level="debug")["previous"], "info", "level before")
@@ -216,7 +216,7 @@ def restarts_are_counted():
 
 
 @test
-def the_start_tells_how_far_back_the_store_reaches():
+def the_log_of_a_start_has_the_reach_of_the_store():
     check(re.search(r"The store '.*' .*reach", RUN.get().log()), "the log says nothing of it")
 
 

@@ -120,7 +120,7 @@ def a_user_reaches_his_own_daemon_where_the_system_has_none():
 
 
 @test
-def a_socket_that_nobody_listens_at_any_more_is_no_daemon():
+def a_socket_without_a_listener_is_no_daemon():
     with folder() as where:
         with socket.socket(socket.AF_UNIX) as left:
             left.bind(f"{where}/left")
@@ -153,7 +153,7 @@ def every_error_of_the_daemon_has_its_status_and_its_sentence():
 
 
 @test
-def an_old_daemon_is_told_by_its_version():
+def an_old_daemon_is_named_with_its_version():
     info = {"vendor": "", "product": "profd", "version": "0.0.9", "url": "", "interfaces": []}
     with folder() as where, StandIn(where, {SERVICE + "GetInfo": [info]}) as daemon:
         for verb, (words, method) in VERBS.items():
@@ -170,7 +170,7 @@ def every_verb_without_rights_ends_with_4():
 
 
 @test
-def who_lacks_a_right_is_told_the_group_and_that_a_new_login_is_needed():
+def a_user_without_a_right_is_told_the_group_and_to_log_in_again():
     if os.geteuid() != 0:
         skip("needs root")
     answers = {method: [Error(SERVICE + "PermissionDenied")] for method in ANSWERS}
@@ -197,7 +197,7 @@ def with_groups(where, lines, *words):
 
 
 @test
-def who_joined_the_group_after_his_login_is_told_to_log_in_again():
+def a_user_who_joined_the_group_after_login_is_told_to_log_in_again():
     if os.geteuid() != 0:
         skip("needs root")
     if subprocess.run(["unshare", "-m", "true"], check=False).returncode != 0:
@@ -215,7 +215,7 @@ def who_joined_the_group_after_his_login_is_told_to_log_in_again():
 
 
 @test
-def a_socket_that_may_not_be_reached_is_not_permitted():
+def an_unreachable_socket_ends_with_4():
     if os.geteuid() != 0:
         skip("needs root")
     with folder() as where, StandIn(where, ANSWERS) as daemon:
@@ -224,13 +224,13 @@ def a_socket_that_may_not_be_reached_is_not_permitted():
 
 
 @test
-def a_daemon_that_does_not_answer_is_not_waited_for_for_ever():
+def a_silent_daemon_is_waited_for_until_a_timeout():
     with folder() as where, StandIn(where, {"Ping": [SILENT]}) as daemon:
         ended(profctl("ping", socket=daemon.path), 6, "did not answer")
 
 
 @test
-def a_daemon_that_hangs_up_or_talks_nonsense_is_told_as_such():
+def a_daemon_that_hangs_up_or_sends_malformed_replies_is_reported():
     with folder() as where:
         for answer, status, words in ((CLOSE, 3, "ended the connection"),
                                       (b"HTTP/1.1 200 OK\r\n\r\n\0", 1, "another service"),
@@ -281,7 +281,7 @@ def nothing_hostile_reaches_the_terminal():
 
 
 @test
-def what_was_escaped_once_stays_as_it_is():
+def escaped_text_is_not_escaped_again():
     comm = "\\xff\\x1b[2J"
     answers = told({"Monitor": [{**EVENT, "text": comm}]})
     with folder() as where, StandIn(where, answers) as daemon:
@@ -290,7 +290,7 @@ def what_was_escaped_once_stays_as_it_is():
 
 
 @test
-def status_tells_what_records_what_is_lost_and_what_helps():
+def status_shows_sessions_losses_and_remedies():
     ill = {**STATUS, "sessions": [{**SESSION, "degraded": [DEGRADED]}]}
     with folder() as where:
         with StandIn(where, told({"GetStatus": [ill]})) as daemon:
@@ -327,7 +327,7 @@ def the_title_of_status_counts_the_sessions_that_record_nothing():
 
 
 @test
-def a_reason_that_a_session_has_is_not_told_twice():
+def a_degraded_reason_of_a_session_is_not_shown_twice():
     other = {"reason": "config", "meaning": "there are problems", "remedy": "see"}
     ill = {**STATUS, "sessions": [{**SESSION, "degraded": [DEGRADED]}],
            "degraded": [DEGRADED, other]}
@@ -337,7 +337,7 @@ def a_reason_that_a_session_has_is_not_told_twice():
 
 
 @test
-def files_without_a_build_id_are_shown_where_there_are_any():
+def files_without_a_build_id_are_shown_if_there_are_any():
     for count, words in ((None, None), (0, None), (1, "1 mapped file has no build id"), (3, "3 mapped files have no")):
         status = {**STATUS, **({} if count is None else {"unidentified": count})}
         with folder() as where, StandIn(where, {"GetStatus": [status]}) as daemon:
@@ -347,7 +347,7 @@ def files_without_a_build_id_are_shown_where_there_are_any():
 
 
 @test
-def status_for_who_may_not_read_is_coarse_and_says_so():
+def status_for_a_user_without_rights_is_coarse_and_mentions_it():
     coarse = {**STATUS, "sessions": None, "store": None, "cpuPercent": None, "memoryBytes": None}
     with folder() as where, StandIn(where, {"GetStatus": [coarse]}) as daemon:
         done = ended(profctl("status", socket=daemon.path), 0)
@@ -376,7 +376,7 @@ def lines_fit_the_terminal():
 
 
 @test
-def colours_are_for_terminals_that_did_not_ask_for_none():
+def colours_are_for_terminals_unless_turned_off():
     with folder() as where, StandIn(where, ANSWERS) as daemon:
         for words in (["status"], ["list"], ["monitor"], ["cat-config"]):
             quiet = environment(TERM="xterm", PROFD_PAGER="", NO_COLOR="1")
@@ -463,7 +463,7 @@ def no_table_is_wrapped_or_cut_in_a_pipe():
 
 
 @test
-def tables_fit_forty_columns_where_their_names_do():
+def tables_with_short_names_fit_into_forty_columns():
     answers = {**ANSWERS, "ListSnapshots": [{"snapshot": {**WIDE_SNAPSHOT, "name": "slow", "reason": "slow"}}]}
     with folder() as where, StandIn(where, answers) as daemon:
         for words, _ in TABLES:
@@ -485,7 +485,7 @@ def limits_of_vacuum_become_parameters():
 
 
 @test
-def one_session_that_fails_does_not_leave_out_the_others():
+def a_session_that_fails_does_not_stop_the_others():
     with folder() as where, StandIn(where, told({"Pause": [Error("NoSuchSession", session="a")]})) \
             as daemon:
         done = profctl("pause", "a", "b", "c", socket=daemon.path)
@@ -494,7 +494,7 @@ def one_session_that_fails_does_not_leave_out_the_others():
 
 
 @test
-def a_name_that_is_no_text_reaches_nobody_else():
+def an_invalid_name_is_not_sent():
     with folder() as where, StandIn(where, ANSWERS) as daemon:
         for verb in ("rotate", "stop", "list"):
             profctl(verb, b"\xff\x1b", socket=daemon.path)
@@ -503,7 +503,7 @@ def a_name_that_is_no_text_reaches_nobody_else():
 
 
 @test
-def monitor_ends_after_the_lines_it_was_told_and_filters():
+def monitor_filters_and_ends_after_the_requested_number_of_lines():
     with folder() as where, StandIn(where, ANSWERS) as daemon:
         done = ended(profctl("monitor", "--count=1", socket=daemon.path), 0)
         equal(done.stdout, "2026-11-21 15:00:00 default rotated: The segment is whole.\n", "line")
@@ -515,7 +515,7 @@ def monitor_ends_after_the_lines_it_was_told_and_filters():
 
 
 @test
-def metrics_are_what_prometheus_reads():
+def metrics_have_the_format_of_prometheus():
     other = {**METRIC, "name": "profd_up", "type": "gauge", "labels": {}, "value": 1.5}
     odd = {**METRIC, "labels": {"session": 'a"b\\n'}, "value": 2.0**52}
     bad = {**METRIC, "name": "no name"}
@@ -547,7 +547,7 @@ def cat_config_can_be_read_again():
 
 
 @test
-def quiet_leaves_remarks_out_and_errors_in():
+def quiet_omits_remarks_and_keeps_errors():
     with folder() as where:
         with StandIn(where, ANSWERS) as daemon:
             for verb in ("start", "stop", "pause", "resume", "reload"):
@@ -557,7 +557,7 @@ def quiet_leaves_remarks_out_and_errors_in():
 
 
 @test
-def lists_that_are_empty_print_no_row():
+def empty_lists_print_no_row():
     answers = told({"ListSessions": [{"session": None}], "ListSegments": [{}]})
     with folder() as where, StandIn(where, answers) as daemon:
         for words in (["list"], ["list", "--segments"]):
@@ -566,7 +566,7 @@ def lists_that_are_empty_print_no_row():
 
 
 @test
-def shells_complete_the_sessions_and_snapshots_that_there_are():
+def shells_complete_existing_sessions_and_snapshots():
     with folder() as where:
         stub = os.path.join(where, "profctl")
         with open(stub, "w", encoding="ascii") as f:
@@ -600,7 +600,7 @@ def types_of_the_schemas_have_the_fields_of_the_interface():
 
 
 @test
-def every_schema_is_one_of_a_verb_that_is_tested_here_or_by_its_own_suite():
+def every_schema_belongs_to_a_verb_with_a_test():
     names = {name[:-len(".json")] for name in os.listdir(source_path("doc", "schema"))}
     check(set(VERBS) <= names, f"without a schema: {set(VERBS) - names}")
 

@@ -123,7 +123,7 @@ def status_of_a_stranger_is_coarse():
 
 
 @test
-def check_says_whether_anything_is_degraded():
+def check_reports_whether_anything_is_degraded():
     status = as_json(call("status", "-j"), "status")
     ill = bool(status["degraded"]) or any(s["degraded"] for s in status["sessions"])
     equal(call("status", "--check").returncode, 7 if ill else 0, "status of --check")
@@ -192,7 +192,7 @@ def rotate_prints_segments_that_are_whole():
 
 
 @test
-def vacuum_deletes_the_oldest_and_says_how_many():
+def vacuum_deletes_the_oldest_segments_and_prints_their_number():
     for _ in range(2):
         sampled("default")
         ended(call("rotate", "default"), 0)
@@ -211,7 +211,7 @@ def status_check_with_quiet_prints_nothing():
 
 
 @test
-def what_is_typed_from_habit_is_understood():
+def habitual_spellings_are_accepted():
     ended(call("stauts"), 2, "Did you mean 'status'[?]")
     ended(call("help", "snapshto"), 2, "Did you mean 'snapshot'[?]")
     ended(call("snapshot", "--lats=1s"), 2, "Did you mean --last[?]")
@@ -240,7 +240,7 @@ def settings_in_effect_can_be_read_again():
 
 
 @test
-def a_mistake_in_the_configuration_is_told_with_its_place_and_changes_nothing():
+def a_mistake_in_the_configuration_is_reported_with_its_line_and_changes_nothing():
     running = daemon()
     running.configure(CONFIG + "Frequenzy=5\n")
     ended(call("reload"), 1, "profd-test.conf:[0-9]+.*Frequenzy")
@@ -250,7 +250,7 @@ def a_mistake_in_the_configuration_is_told_with_its_place_and_changes_nothing():
 
 
 @test
-def the_log_level_is_set_and_the_one_before_printed():
+def the_log_level_is_set_and_the_previous_one_is_printed():
     ended(call("log-level", "debug"), 0, "level 'debug'")
     equal(ended(call("log-level", "info"), 0).stdout, "debug\n", "the level before")
 
@@ -262,7 +262,7 @@ def wrong_names_are_not_found():
 
 
 @test
-def wrong_settings_are_wrong_usage_and_say_what_is_right():
+def wrong_settings_are_wrong_usage_and_valid_ones_are_named():
     ended(call("start", "bad", "-F", "much"), 2, "Frequency=much.*from 1 to")
     ended(call("start", "bad", "--set", "Frequenzy=5"), 2, "Frequenzy")
     ended(call("start", "bad", "-e", "nosuchevent"), 1, "nosuchevent")
@@ -285,7 +285,7 @@ def a_cpu_that_this_host_does_not_have_is_named():
 
 
 @test
-def who_has_no_rights_is_told_which_group_has():
+def a_user_without_rights_is_told_the_group_to_join():
     reading = (["list"], ["show-session"], ["cat-config"], ["metrics"], ["monitor"])
     changing = (["start", "web"], ["stop", "default"], ["pause", "default"], ["resume", "default"],
                 ["rotate"], ["vacuum", "--size=1G"], ["reload"], ["log-level", "debug"])
@@ -326,7 +326,7 @@ def hostile_names_of_control_groups_reach_no_terminal():
 
 
 @test
-def a_unit_is_found_by_any_bytes_and_by_the_form_that_is_printed():
+def a_unit_is_found_by_its_raw_name_and_by_its_printed_name():
     daemon()
     with open("/proc/mounts", encoding="utf-8") as f:
         roots = [line.split()[1] for line in f if line.split()[2] == "cgroup2"]
@@ -426,7 +426,7 @@ def arguments_that_are_no_utf8_are_never_dropped():
 
 
 @test
-def a_snapshot_of_a_thread_that_is_not_the_leader_has_that_thread_alone():
+def a_snapshot_of_a_thread_has_only_that_thread():
     daemon()
     script = ("import threading\n"
               "def spin():\n while True: pass\n"
@@ -481,7 +481,7 @@ def called_with(command, option, value, out):
 
 
 @test
-def no_option_and_no_argument_of_any_command_takes_bytes_for_something_else():
+def no_option_and_no_argument_changes_arbitrary_bytes():
     daemon()
     sampled("default")
     with tempfile.TemporaryDirectory() as folder:
@@ -532,7 +532,7 @@ def doctor_does_not_blame_profd_for_a_missing_permission():
 
 
 @test
-def names_are_taken_in_the_form_that_is_printed():
+def names_are_accepted_as_they_are_printed():
     daemon()
     with hostile_process():
         ended(call("start", "bytes", "-e", "cpu-clock", "-F", "999"), 0)
@@ -548,7 +548,7 @@ def names_are_taken_in_the_form_that_is_printed():
 
 
 @test
-def a_daemon_that_was_stopped_is_not_running():
+def a_stopped_daemon_ends_with_status_3():
     with Monitor() as monitor:
         equal(daemon().stop(), 0, "status of profd")
         monitor.process.stdout.read()

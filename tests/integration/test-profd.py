@@ -37,7 +37,7 @@ def perf_script(path):
 
 
 @test
-def a_recording_opens_in_perf_without_a_complaint():
+def perf_opens_a_recording_without_a_warning():
     need_root()
     with scratch() as folder:
         daemon = Daemon(folder)
@@ -74,7 +74,7 @@ def every_process_that_ran_before_has_its_name():
 
 
 @test
-def header_says_where_and_how_it_was_recorded():
+def the_header_describes_the_host_and_the_command():
     need_root()
     with scratch() as folder:
         daemon = Daemon(folder)
@@ -109,7 +109,7 @@ def a_killed_daemon_leaves_a_segment_that_the_next_one_finishes():
 
 
 @test
-def a_perf_record_that_runs_already_is_not_harmed():
+def a_running_perf_record_is_not_disturbed():
     """A kernel takes flags of one event's MMAP2 to the next event's: profd must not set any."""
     need_root()
     with scratch() as folder:
@@ -139,7 +139,7 @@ def two_daemons_do_not_share_a_store():
 
 
 @test
-def uncompressed_and_without_stacks_if_configured():
+def recordings_are_uncompressed_and_without_stacks_if_configured():
     need_root()
     with scratch() as folder:
         config = os.path.join(folder, "profd.conf")
@@ -157,7 +157,7 @@ def uncompressed_and_without_stacks_if_configured():
 
 
 @test
-def a_bad_configuration_is_told_by_line_and_recorded_through():
+def a_bad_configuration_is_reported_by_line_and_does_not_stop_recording():
     need_root()
     with scratch() as folder:
         config = os.path.join(folder, "profd.conf")
@@ -204,7 +204,7 @@ def heard(notified):
 
 
 @test
-def a_service_manager_hears_of_a_start_and_an_end_but_of_no_recorder_that_makes_room():
+def a_service_manager_is_notified_of_start_and_end_but_not_of_a_replaced_recorder():
     need_root()
     with scratch() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notified:
         notified.bind(os.path.join(folder, "notify"))
@@ -231,7 +231,7 @@ def a_service_manager_hears_of_a_start_and_an_end_but_of_no_recorder_that_makes_
 
 
 @test
-def a_link_in_the_place_of_what_profd_makes_is_named():
+def a_link_in_place_of_a_folder_of_profd_is_named():
     for name in ("sessions", "snapshots", ".lock"):
         with scratch() as folder:
             os.mkdir(os.path.join(folder, "store"))

@@ -128,7 +128,7 @@ def fault(v, method, **parameters):
 
 
 @test
-def profd_records_answers_and_feeds_its_watchdog_while_a_session_opens():
+def profd_records_answers_and_notifies_the_watchdog_while_a_session_opens():
     need_root()
     notified, address = notifications()
     env = {**os.environ, "NOTIFY_SOCKET": address, "WATCHDOG_USEC": "400000"}

@@ -138,7 +138,7 @@ def the_vdso_has_the_build_id_that_perf_shows():
 
 
 @test
-def files_of_the_system_have_the_ids_that_readelf_shows():
+def files_of_the_system_have_the_build_ids_that_readelf_shows():
     need_root()
     with scratch() as folder, spinning():
         with Daemon(folder, config=CONFIG) as daemon:

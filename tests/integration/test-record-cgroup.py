@@ -100,7 +100,7 @@ def gaps(daemon):
 
 
 @test
-def a_service_that_restarts_is_sampled_again_and_the_time_between_is_a_gap():
+def a_restarted_service_is_sampled_again_and_the_time_between_is_a_gap():
     with scratch() as folder, no_group_left():
         with contextlib.ExitStack() as first:
             one = first.enter_context(service())
@@ -173,7 +173,7 @@ def in_namespace(group):
 
 
 @test
-def in_a_container_groups_have_one_spelling_wherever_they_are_named():
+def in_a_container_groups_have_the_same_path_everywhere():
     outer = "profd-test-payload"
     with scratch() as folder, contextlib.ExitStack() as stack:
         need_root()
@@ -220,7 +220,7 @@ WITHOUT_GROUPS = ["unshare", "--mount", "--propagation", "private", "sh", "-c",
 
 
 @test
-def without_mounted_control_groups_a_session_for_one_fails_and_samples_nobody():
+def without_mounted_control_groups_a_session_for_one_fails():
     need_root()
     tree()
     with scratch() as folder, Daemon(folder, config=CONFIG, prefix=WITHOUT_GROUPS) as daemon:
@@ -252,7 +252,7 @@ def a_unit_is_found_by_its_name_and_followed_like_its_path():
 
 
 @test
-def a_unit_that_is_not_one_group_is_refused_with_the_names_that_may_be_meant():
+def an_ambiguous_or_missing_unit_is_refused_with_similar_names():
     unit, other = "profd-test-unit.service", "profd-test-other.slice"
     with scratch() as folder, no_group_left(), Daemon(folder, config=session()) as daemon, \
             service(f"profd-test-one.slice/{unit}"), service(f"{other}/{unit}"):

@@ -129,7 +129,7 @@ def a_pause_within_the_window_is_a_gap():
 
 
 @test
-def a_pause_that_lasts_is_a_gap_up_to_the_end():
+def a_lasting_pause_is_a_gap_up_to_the_end():
     need_root()
     with scratch() as folder, spinning(), Daemon(folder, config=CONFIG) as daemon, Varlink(daemon.control()) as v:
         time.sleep(1)
@@ -174,7 +174,7 @@ def a_daemon_that_was_down_is_a_gap():
 
 
 @test
-def both_halves_killed_is_a_gap():
+def a_killed_keeper_and_recorder_leave_a_gap():
     need_root()
     with scratch() as folder:
         info, ended, began = run_again(folder, lambda daemon: daemon.kill())
@@ -229,7 +229,7 @@ def a_pause_outlives_the_recorder():
 
 
 @test
-def a_reload_that_opens_a_session_anew_is_a_gap():
+def a_reload_that_opens_a_session_again_is_a_gap():
     need_root()
     with scratch() as folder, spinning(), Daemon(folder, config=CONFIG) as daemon, Varlink(daemon.control()) as v:
         time.sleep(1)
@@ -268,7 +268,7 @@ def adjust_wall_clock(path, offset_ns):
 
 
 @test
-def segments_and_sessions_tell_what_they_cover():
+def segments_and_sessions_report_their_coverage():
     need_root()
     with scratch() as folder, spinning(), Daemon(folder, config=CONFIG) as daemon, Varlink(daemon.control()) as v:
         time.sleep(0.7)
@@ -315,7 +315,7 @@ def a_segment_that_was_deleted_is_a_gap():
 
 
 @test
-def a_saved_file_takes_its_coverage_along():
+def a_saved_file_contains_its_coverage():
     need_root()
     with scratch() as folder, spinning(), Daemon(folder, config=CONFIG) as daemon, Varlink(daemon.control()) as v:
         time.sleep(0.7)

@@ -38,7 +38,7 @@ def segments(daemon, pid, *names):
 
 
 @test
-def a_program_that_was_just_started_keeps_its_names_when_its_file_is_replaced():
+def a_new_program_keeps_its_names_when_its_file_is_replaced():
     need_root()
     with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
         path = os.path.join(folder, "served")
@@ -83,7 +83,7 @@ def two_builds_of_one_path_keep_their_names_in_one_recording():
 
 
 @test
-def what_a_fork_inherits_and_what_an_exec_starts_have_their_ids():
+def inherited_and_executed_files_have_their_build_ids():
     need_root()
     with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
         path = os.path.join(folder, "served")
@@ -105,7 +105,7 @@ def children_of(pid):
 
 
 @test
-def a_segment_that_ends_at_once_waits_for_the_id():
+def a_segment_that_ends_at_once_waits_for_the_build_id():
     need_root()
     with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
         path = os.path.join(folder, "served")

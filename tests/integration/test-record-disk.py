@@ -88,7 +88,7 @@ def check_all(daemon, with_loss=False):
 
 
 @test
-def a_full_disk_is_told_and_recording_goes_on_when_there_is_room():
+def a_full_disk_is_reported_and_recording_continues_when_there_is_space():
     need_root()
     with scratch() as folder, small_disk(folder) as store, spinning():
         filler = os.path.join(store, "filler")
@@ -133,7 +133,7 @@ def fill_inodes(store):
 
 
 @test
-def a_session_that_finds_no_room_for_its_folder_is_refused_and_begins_when_there_is():
+def a_session_without_space_for_its_folder_begins_when_there_is_space():
     need_root()
     with scratch() as folder, small_disk(folder) as store:
         with Daemon(folder, config=LIMITS + session(Frequency=99, RotateIntervalSec=0), store=store) as daemon:
@@ -150,7 +150,7 @@ def a_session_that_finds_no_room_for_its_folder_is_refused_and_begins_when_there
 
 
 @test
-def a_disk_that_own_segments_fill_keeps_the_newest_of_them():
+def a_disk_filled_by_segments_keeps_the_newest_ones():
     need_root()
     with scratch() as folder, small_disk(folder) as store, spinning():
         config = CONFIG.replace("KeepFree=0", "KeepFree=20%\nMinUse=0").replace("Frequency=999", "Frequency=500")
@@ -166,7 +166,7 @@ def a_disk_that_own_segments_fill_keeps_the_newest_of_them():
 
 
 @test
-def a_folder_that_is_read_only_for_a_while_costs_no_sample_that_fits_in_memory():
+def a_folder_that_is_read_only_for_a_while_loses_no_sample():
     need_root()
     with scratch() as folder, spinning(), Daemon(folder, config=CONFIG) as daemon:
         with perf_record(os.path.join(folder, "perf.data")) as perf:
@@ -230,7 +230,7 @@ def a_store_that_is_deleted_is_made_again_and_keeps_snapshots():
 
 
 @test
-def a_store_that_profd_may_not_make_again_is_waited_for_and_the_log_says_what_to_do():
+def a_store_that_profd_cannot_make_again_is_waited_for_with_a_remedy_in_the_log():
     need_root()
     with scratch() as folder, spinning(), \
             Daemon(folder, config=CONFIG, profd_user=USER, groups={"profd": USER}) as daemon, Varlink(daemon.control()) as v:
@@ -256,7 +256,7 @@ def a_store_that_profd_may_not_make_again_is_waited_for_and_the_log_says_what_to
 
 
 @test
-def what_is_lost_while_the_recorder_stands_still_is_told_exactly():
+def losses_during_a_stall_of_the_recorder_are_counted_exactly():
     need_root()
     config = LIMITS + session(Frequency=FAST_HZ) + session("folder", Frequency=FAST_HZ, Layout="directory")
     with scratch() as folder, spinning(), Daemon(folder, config=config) as daemon:

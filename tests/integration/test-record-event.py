@@ -84,7 +84,7 @@ def events_have_their_names_and_samples():
 
 
 @test
-def recordings_of_any_events_are_clean():
+def recordings_of_all_kinds_of_events_pass_verify():
     for name in SESSIONS:
         recording.check_clean([recorded(name)])
 
@@ -111,7 +111,7 @@ def members_of_a_group_are_read_with_its_leader():
 
 
 @test
-def an_event_has_the_call_graph_that_it_asks_for():
+def an_event_has_its_own_call_graph():
     described = perf("evlist", "-v", "-i", recorded("mixed")).splitlines()
     chains = {line.split(": ")[0]: "CALLCHAIN" in line for line in described if "type:" in line}
     chains.pop("dummy", None)
@@ -126,7 +126,7 @@ def stacks_are_unwound_by_perf():
 
 
 @test
-def what_the_machine_refuses_is_given_up_and_told():
+def settings_that_the_machine_refuses_are_given_up_and_reported():
     path = recorded("fallback")
     found = names(path)
     equal(found[:2], ["software/config=0/", "1:2"], "the names")
@@ -137,7 +137,7 @@ def what_the_machine_refuses_is_given_up_and_told():
 
 
 @test
-def an_event_that_is_wrong_is_told_with_what_would_be_right():
+def a_wrong_event_is_reported_with_a_correction():
     need_root()
     with scratch() as folder:
         config = session() + session("wrong", Event="cs,cpu-clok:u") + \
@@ -152,7 +152,7 @@ def an_event_that_is_wrong_is_told_with_what_would_be_right():
 
 
 @test
-def what_is_dropped_is_told_of_its_own_cpu():
+def dropped_samples_are_reported_for_their_cpu():
     need_root()
     last = max(os.sched_getaffinity(0))
     config = "[Profd]\nMaxBytesPerSec=1K\nFlushIntervalSec=100ms\n" + session(Frequency=999, CPUs=last)

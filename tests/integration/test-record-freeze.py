@@ -140,7 +140,7 @@ def hung_sealer(daemon):
 
 
 @test
-def a_seal_that_hangs_holds_up_neither_start_nor_recording():
+def a_hung_seal_delays_neither_start_nor_recording():
     need_root()
     with scratch() as folder, slow_disk(folder) as store, spinning(), \
             Daemon(folder, config=CONFIG, store=store) as daemon:
@@ -170,7 +170,7 @@ def a_seal_that_hangs_holds_up_neither_start_nor_recording():
 
 
 @test
-def whatever_clients_ask_of_a_frozen_disk_costs_no_sample():
+def client_calls_on_a_frozen_disk_cost_no_sample():
     need_root()
     with scratch() as folder, slow_disk(folder) as store, spinning(), \
             Daemon(folder, config=CONFIG, store=store) as daemon:
@@ -215,7 +215,7 @@ def whatever_clients_ask_of_a_frozen_disk_costs_no_sample():
 
 
 @test
-def a_snapshot_changes_once_at_a_time_and_who_goes_meanwhile_takes_nothing_with_him():
+def a_change_of_a_snapshot_completes_although_its_client_left():
     need_root()
     with scratch() as folder, slow_disk(folder) as store, Daemon(folder, config=CONFIG, store=store) as daemon:
         with Varlink(daemon.control()) as v:
@@ -239,7 +239,7 @@ def a_snapshot_changes_once_at_a_time_and_who_goes_meanwhile_takes_nothing_with_
 
 
 @test
-def a_stop_on_a_frozen_disk_gives_up_and_reports_as_many_samples_as_are_missing():
+def a_stop_on_a_frozen_disk_gives_up_and_reports_the_lost_samples():
     need_root()
     config = CONFIG.replace(LIMITS, LIMITS + "FlushIntervalSec=1s\n")
     with scratch() as folder, slow_disk(folder) as store, spinning(), \
@@ -278,7 +278,7 @@ def a_stop_on_a_frozen_disk_gives_up_and_reports_as_many_samples_as_are_missing(
 
 
 @test
-def a_reload_on_a_frozen_disk_lets_the_others_go_on():
+def a_reload_on_a_frozen_disk_does_not_stop_other_sessions():
     need_root()
     with scratch() as folder, slow_disk(folder) as store, spinning(), \
             Daemon(folder, config=CONFIG, store=store) as daemon:

@@ -97,7 +97,7 @@ def switch(online):
 
 
 @test
-def whatever_keeps_a_session_from_recording_is_seen_everywhere():
+def a_session_that_cannot_record_is_reported_everywhere():
     need_root()
     if CPUS < 2:
         skip("no CPU can be switched off here (there is one)")
@@ -178,7 +178,7 @@ def a_session_of_a_process_stops_with_it_and_stays_listed():
 
 
 @test
-def of_the_sessions_that_ended_by_themselves_the_last_ones_are_listed():
+def the_latest_sessions_that_ended_by_themselves_are_listed():
     need_root()
     with scratch() as folder, Daemon(folder, config=FLUSH + session(Event="cpu-clock", Frequency=99)) as daemon:
         for i in range(18):
@@ -190,7 +190,7 @@ def of_the_sessions_that_ended_by_themselves_the_last_ones_are_listed():
 
 
 @test
-def a_session_whose_process_ends_while_no_recorder_runs_has_stopped_as_well():
+def a_session_stops_if_its_process_ends_while_no_recorder_runs():
     need_root()
     with scratch() as folder, Daemon(folder, config=FLUSH + session(Event="cpu-clock", Frequency=99)) as daemon:
         with load("spin", 0) as spin:

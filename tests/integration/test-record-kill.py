@@ -87,7 +87,7 @@ def recovered_segments_are_marked():
 
 
 @test
-def no_sample_is_there_twice():
+def no_sample_is_duplicated():
     run = Run.get()
     for name in SESSIONS:
         found = recording.twice(run.samples[name])
@@ -140,7 +140,7 @@ def a_recorder_that_makes_room_for_the_next_one_loses_nothing():
 
 
 @test
-def of_both_killed_at_once_no_more_is_lost_than_what_was_not_flushed():
+def killing_keeper_and_recorder_loses_only_unflushed_samples():
     need_root()
     with scratch() as folder, spinning():
         for _ in range(5 if LONG else 1):
@@ -162,7 +162,7 @@ def of_both_killed_at_once_no_more_is_lost_than_what_was_not_flushed():
 
 
 @test
-def a_recorder_without_its_keeper_finishes_what_it_has():
+def a_recorder_without_its_keeper_finishes_its_segment():
     need_root()
     with scratch() as folder, spinning(), Daemon(folder, config=CONFIG) as daemon:
         time.sleep(1)

@@ -60,7 +60,7 @@ def may_be_favoured():
 
 
 @test
-def none_is_lost_and_none_is_missing_beside_a_hundred_busy_processes():
+def no_sample_is_lost_beside_a_hundred_busy_processes():
     need_root()
     with scratch() as folder:
         with busy(BUSY), Daemon(folder, config=CONFIG) as daemon:
@@ -80,7 +80,7 @@ def none_is_lost_and_none_is_missing_beside_a_hundred_busy_processes():
 
 
 @test
-def what_empties_the_rings_runs_before_what_can_wait():
+def the_thread_that_drains_the_rings_has_the_highest_priority():
     need_root()
     if not may_be_favoured():
         skip("root may not have a smaller nice value here")
@@ -95,7 +95,7 @@ def what_empties_the_rings_runs_before_what_can_wait():
 
 
 @test
-def a_nice_value_that_somebody_chose_stays():
+def a_nice_value_set_by_the_user_is_kept():
     need_root()
     with scratch() as folder, Daemon(folder, config=CONFIG, preexec_fn=lambda: os.nice(3)) as daemon:
         equal(nice_of(f"/proc/{daemon.process.pid}"), 3, "nice value of the keeper")

@@ -38,7 +38,7 @@ def reasons(described):
 
 
 @test
-def one_of_two_events_that_is_misspelt_is_left_out():
+def a_misspelt_event_is_skipped():
     need_root()
     with scratch() as folder, Daemon(folder, config=session(Event="cpu-clock,cycels")) as daemon:
         described = shown(daemon)
@@ -87,7 +87,7 @@ def another_session_without_an_event_fails_and_records_nothing_else():
 
 
 @test
-def profd_goes_on_where_no_session_records():
+def profd_keeps_running_if_no_session_records():
     need_root()
     config = session(Enabled="no") + session("locks", Event="nosuch:thing")
     with scratch() as folder, Daemon(folder, config=config, ready=False) as daemon:
@@ -169,7 +169,7 @@ def entry_of(program):
 
 
 @test
-def an_event_that_appears_later_is_taken_up_without_a_reload():
+def an_event_that_appears_later_is_recorded_without_a_reload():
     need_root()
     name = f"profd_test_{os.getpid()}/late"
     config = session() + session("both", Event=f"cpu-clock,{name.replace('/', ':')}", Frequency=99)
@@ -189,7 +189,7 @@ def an_event_that_appears_later_is_taken_up_without_a_reload():
 
 
 @test
-def a_session_that_is_started_with_a_bad_event_is_refused_with_the_reason():
+def starting_a_session_with_a_bad_event_is_refused_with_the_reason():
     need_root()
     with scratch() as folder, Daemon(folder, config=session()) as daemon:
         for event in ("cycels", "cpu-clock,cycels", "nosuch:thing"):
@@ -227,7 +227,7 @@ def checked(folder, config):
 
 
 @test
-def a_configuration_that_passes_the_check_records_and_no_other_does():
+def the_check_accepts_exactly_the_configurations_that_record():
     need_root()
     passed = {}
     with scratch() as folder:
@@ -246,7 +246,7 @@ def a_configuration_that_passes_the_check_records_and_no_other_does():
 
 
 @test
-def a_check_without_rights_calls_wrong_only_what_it_knows():
+def a_check_without_rights_reports_only_certain_problems():
     need_root()
     with scratch() as folder:
         path, program = os.path.join(folder, "checked.conf"), os.path.join(folder, "profd")

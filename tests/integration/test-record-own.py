@@ -114,7 +114,7 @@ def check_once(samples):
 
 
 @test
-def own_processes_are_recorded_each_once_and_nobody_elses():
+def each_process_of_the_user_is_recorded_once_and_no_others_are():
     need_own()
     with place() as folder, load("spin", 0, **user()) as before, running(["sh", "-c", WORK], USER) as forks, \
             running(["sh", "-c", "while :; do :; done"], OTHER) as other:
@@ -144,7 +144,7 @@ def own_processes_are_recorded_each_once_and_nobody_elses():
 
 
 @test
-def a_program_with_the_rights_of_another_is_let_go():
+def a_program_that_gains_rights_is_no_longer_followed():
     need_own()
     with place() as folder, load("spin", 0, **user()) as before:
         privileged, begin = f"{folder}/privileged", f"{folder}/begin"
@@ -166,7 +166,7 @@ def a_program_with_the_rights_of_another_is_let_go():
 
 
 @test
-def a_recorder_that_is_killed_goes_on_with_whom_it_followed():
+def after_a_kill_the_next_recorder_follows_the_same_processes():
     need_own()
     with place() as folder, load("spin", 0, **user()) as before, running(["sh", "-c", WORK], USER) as forks:
         with recorded(folder) as daemon:
@@ -187,7 +187,7 @@ def a_recorder_that_is_killed_goes_on_with_whom_it_followed():
 
 
 @test
-def a_reload_tries_its_events_on_own_processes():
+def a_reload_tries_new_events_on_processes_of_the_user():
     need_own()
     with place() as folder, load("spin", 0, **user()) as before:
         with recorded(folder) as daemon:
@@ -205,7 +205,7 @@ def a_reload_tries_its_events_on_own_processes():
 
 
 @test
-def folders_of_the_user_are_used_where_none_are_named():
+def folders_of_the_user_are_the_default():
     need_own()
     with place() as folder:
         environment = {"PATH": os.environ["PATH"], "HOME": folder, "XDG_RUNTIME_DIR": f"{folder}/run"}
@@ -227,7 +227,7 @@ def folders_of_the_user_are_used_where_none_are_named():
 
 
 @test
-def too_few_descriptors_are_told_with_the_figure():
+def too_few_descriptors_are_reported_with_their_number():
     need_own()
     with place() as folder, contextlib.ExitStack() as stack:
         for _ in range(40):
@@ -253,7 +253,7 @@ def too_few_descriptors_are_told_with_the_figure():
 
 
 @test
-def it_says_why_where_nothing_may_be_recorded():
+def missing_permission_to_record_is_explained():
     if paranoid() <= 2:
         skip("kernel.perf_event_paranoid lets users record something")
     with place() as folder:

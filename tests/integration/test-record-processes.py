@@ -64,7 +64,7 @@ def traced(pids, seconds):
 
 
 @test
-def rotation_reads_nothing_of_processes_that_are_known():
+def a_rotation_does_not_read_known_processes_again():
     need_root()
     if not shutil.which("strace"):
         skip("strace is not installed")
@@ -83,7 +83,7 @@ def rotation_reads_nothing_of_processes_that_are_known():
 
 
 @test
-def rotation_with_five_thousand_processes_costs_little_and_loses_nothing():
+def a_rotation_with_five_thousand_processes_is_cheap_and_loses_nothing():
     need_root()
     seconds, cost = (20 if LONG else 3), {}
     with scratch() as folder, load("idle", IDLE), spinning():
@@ -103,7 +103,7 @@ def rotation_with_five_thousand_processes_costs_little_and_loses_nothing():
 
 
 @test
-def memory_comes_back_after_a_storm_of_forks():
+def memory_is_freed_after_many_forks():
     need_root()
     with scratch() as folder, Daemon(folder, config=session(Frequency=999, RotateIntervalSec="1s")) as daemon:
         private = []
@@ -123,7 +123,7 @@ def memory_comes_back_after_a_storm_of_forks():
 
 
 @test
-def side_band_that_overflowed_is_told_and_made_good():
+def lost_side_band_is_reported_and_read_again_from_proc():
     need_root()
     flood_s, after_s = (5, 4) if LONG else (2, 3)
     with scratch() as folder, Daemon(folder, config=session(Frequency=999)) as daemon:

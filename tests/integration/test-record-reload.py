@@ -28,7 +28,7 @@ def periods(path):
 
 
 @test
-def a_broken_file_changes_nothing():
+def a_broken_configuration_changes_nothing():
     need_root()
     with scratch() as folder, spinning(), Daemon(folder, config=config(199)) as daemon:
         wait_until(lambda: daemon.open_segments() and daemon.open_segments("other"), 10, "open segments")
@@ -67,7 +67,7 @@ def sessions_that_did_not_change_have_no_gap():
 
 
 @test
-def sessions_come_and_go():
+def a_reload_adds_and_removes_sessions():
     need_root()
     with scratch() as folder, spinning(), Daemon(folder, config=STEADY) as daemon:
         daemon.configure(config(499, session("third", Frequency=99, Layout="directory")))

@@ -74,7 +74,7 @@ def pin_snapshot(daemon):
 
 
 @test
-def budgets_hold_within_a_segment_at_every_moment():
+def the_store_is_never_more_than_a_segment_over_its_budget():
     need_root()
     names = named(SESSIONS)
     with scratch() as folder, spinning():
@@ -107,7 +107,7 @@ def budgets_hold_within_a_segment_at_every_moment():
 
 
 @test
-def a_session_may_have_a_budget_and_a_count_of_its_own():
+def a_session_may_have_its_own_budget_and_count():
     need_root()
     text = "[Profd]\nMaxUse=1G\nKeepFree=0\n" + \
         session(Frequency=999, Compress="none", RotateIntervalSec="1s", MaxSegments=2) + \

@@ -57,7 +57,7 @@ def has_user():
 
 
 @test
-def recorder_has_no_capability_and_cannot_get_any():
+def the_recorder_has_no_capability_and_cannot_get_any():
     need_root()
     with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
         recorder = daemon.recorder()
@@ -72,7 +72,7 @@ def recorder_has_no_capability_and_cannot_get_any():
 
 
 @test
-def keeper_has_no_capability_that_it_does_not_need():
+def the_keeper_has_only_the_capabilities_that_it_needs():
     need_root()
     with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
         allowed = KEEPERS | (1 << IPC_LOCK if memory_is_limited(daemon.process.pid) else 0)
@@ -91,7 +91,7 @@ def helpers_of(daemon):
 
 
 @test
-def each_helper_has_no_capability_that_it_does_not_need():
+def each_helper_has_only_the_capabilities_that_it_needs():
     need_root()
     with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
         pids = helpers_of(daemon)
@@ -141,7 +141,7 @@ def half(daemon, name):
 
 
 @test
-def both_halves_are_refused_other_processes_memory_namespaces_and_the_network():
+def keeper_and_recorder_cannot_use_other_processes_memory_namespaces_or_the_network():
     need_root()
     others = {"process_vm_readv", "process_vm_writev", "pidfd_getfd", "kcmp"} | \
         (set() if is_sanitized() else {"ptrace"})
@@ -158,7 +158,7 @@ def both_halves_are_refused_other_processes_memory_namespaces_and_the_network():
 
 
 @test
-def what_is_recorded_belongs_to_root_and_is_not_for_all():
+def recordings_belong_to_root_and_are_not_readable_for_all():
     need_root()
     with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
         time.sleep(1)
@@ -174,7 +174,7 @@ def owners(paths):
 
 
 @test
-def what_is_finished_without_the_keeper_becomes_roots_at_the_next_start():
+def a_segment_finished_without_the_keeper_is_sealed_at_the_next_start():
     need_root()
     with scratch() as folder:
         with Daemon(folder, config=CONFIG, groups=GROUPS, profd_user=USER) as daemon:
@@ -244,7 +244,7 @@ def answers_to_a_recorder(folder, wanted):
 
 
 @test
-def a_recorder_that_makes_up_paths_gets_nothing_that_its_user_may_not_read():
+def a_recorder_with_forged_paths_gets_no_file_that_its_user_may_not_read():
     need_root()
     with scratch() as folder:
         os.chmod(folder, 0o733)
@@ -300,7 +300,7 @@ def members_of_profd_admin_read_all_and_those_of_profd_read_what_is_not_sensitiv
 
 
 @test
-def kernel_and_user_samples_are_recorded_by_what_has_no_rights():
+def the_unprivileged_recorder_records_kernel_and_user_samples():
     need_root()
     with scratch() as folder, spinning(), Daemon(folder, config=CONFIG) as daemon:
         subprocess.run(["dd", "if=/dev/zero", "of=/dev/null", "bs=1M", "count=20000"], check=True, stderr=subprocess.DEVNULL)
@@ -312,7 +312,7 @@ def kernel_and_user_samples_are_recorded_by_what_has_no_rights():
 
 
 @test
-def without_rights_it_says_what_is_missing():
+def without_rights_the_missing_ones_are_named():
     need_root()
     with scratch() as folder:
         os.chmod(folder, 0o777)
@@ -356,7 +356,7 @@ def what_doctor_says(*before):
 
 
 @test
-def a_filter_of_a_container_is_told_by_profd_and_by_doctor():
+def a_seccomp_filter_of_a_container_is_reported_by_profd_and_doctor():
     need_root()
     if not knows_the_number():
         skip("the number of perf_event_open is not known for this machine")
@@ -377,7 +377,7 @@ def need_rights_to_record_all():
 
 
 @test
-def a_container_without_capabilities_is_told_which():
+def missing_capabilities_of_a_container_are_named():
     need_rights_to_record_all()
     before = without_capabilities("perfmon", "sys_admin", "syslog")
     words, _ = what_profd_says(*before)
@@ -389,7 +389,7 @@ def a_container_without_capabilities_is_told_which():
 
 
 @test
-def root_of_a_user_namespace_is_told_where_it_is():
+def root_of_a_user_namespace_is_told_about_the_namespace():
     need_rights_to_record_all()
     if subprocess.run([*IN_USER_NAMESPACE, "true"], capture_output=True, check=False).returncode != 0:
         skip("no user namespaces here")

@@ -56,7 +56,7 @@ def under_load(samples, whole):
 
 
 @test
-def each_segment_of_both_layouts_opens_without_a_complaint():
+def perf_opens_each_segment_of_both_layouts_without_a_warning():
     run = Run.get()
     for name in (*NAMES, "whole"):
         recording.check_clean(run.daemon.segments(name))
@@ -75,7 +75,7 @@ def sessions_rotate_by_their_own_time():
 
 
 @test
-def no_sample_is_there_twice():
+def no_sample_is_duplicated():
     run = Run.get()
     for name in NAMES:
         equal(recording.twice(run.samples[name])[:3], [], f"samples of {name} that are there twice")
@@ -93,7 +93,7 @@ def no_sample_is_missing_at_a_seam():
 
 
 @test
-def as_many_samples_as_in_the_session_without_seams():
+def rotations_do_not_change_the_number_of_samples():
     run = Run.get()
     whole = run.samples["whole"]
     for name in NAMES:

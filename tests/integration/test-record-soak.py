@@ -35,7 +35,7 @@ def watch(daemon):
 
 
 @test
-def descriptors_and_memory_are_flat():
+def descriptors_and_memory_do_not_grow():
     need_root()
     with scratch() as folder, spinning(), load("storm", "--rate", 50, SECONDS, ready=False):
         with Daemon(folder, config=CONFIG) as daemon:

@@ -49,7 +49,7 @@ class Run:
 
 
 @test
-def nothing_is_out_of_order_or_otherwise_complained_of():
+def perf_and_verify_report_no_problem():
     run = Run.get()
     for name in run.rows:
         recording.check_clean(run.daemon.segments(name))
@@ -63,7 +63,7 @@ def each_sample_has_the_names_that_the_load_gives_it():
 
 
 @test
-def every_kind_of_process_was_seen():
+def every_kind_of_process_was_sampled():
     run = Run.get()
     for name, rows in run.rows.items():
         comms = {r.comm for r in rows}
@@ -72,7 +72,7 @@ def every_kind_of_process_was_seen():
 
 
 @test
-def each_sample_has_the_names_of_a_perf_record_beside():
+def each_sample_has_the_names_of_a_simultaneous_perf_record():
     run = Run.get()
     for name, rows in run.rows.items():
         compared, wrong = recording.disagreements(rows, run.reference, NEAR_NS)

@@ -63,7 +63,7 @@ def without(samples, cpu, times):
 
 
 @test
-def two_recordings_of_the_same_seconds_agree():
+def two_recordings_of_the_same_time_agree():
     (a, samples, rows), (_, others, reference) = pair()
     recording.check_clean(a)
     recording.check_names(rows, at_least=100)
@@ -76,7 +76,7 @@ def two_recordings_of_the_same_seconds_agree():
 
 
 @test
-def a_missing_stretch_is_found_on_one_cpu():
+def missing_seconds_on_one_cpu_are_found():
     (_, samples, _), (_, others, _) = pair()
     missing = steady(0, 5)
     holed = without(samples, 0, missing)
@@ -86,7 +86,7 @@ def a_missing_stretch_is_found_on_one_cpu():
 
 
 @test
-def missing_samples_are_found_and_what_both_miss_is_not():
+def missing_samples_are_found_unless_both_recordings_miss_them():
     (_, samples, _), (_, others, _) = pair()
     own = steady(1, 3)
     holed = without(samples, 1, own)
@@ -139,7 +139,7 @@ def a_recorder_that_ends_early_is_found():
 
 
 @test
-def a_sample_that_is_there_twice_is_found():
+def a_duplicate_sample_is_found():
     (_, samples, _), _ = pair()
     equal(len(recording.twice(samples + samples[7:9])), 2, "samples that are there twice")
 
@@ -158,7 +158,7 @@ def names_of_others_and_missing_names_are_found():
 
 
 @test
-def a_recording_that_is_cut_is_not_clean():
+def a_truncated_recording_is_not_clean():
     (path, _, _), _ = pair()
     cut = os.path.join(FOLDER.name, "cut.data")
     with open(path, "rb") as f:

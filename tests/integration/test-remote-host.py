@@ -112,7 +112,7 @@ def lines_come_host_by_host_with_their_names():
 
 
 @test
-def words_arrive_as_they_were_given():
+def arguments_arrive_unchanged():
     with Hosts() as hosts:
         for word in ("two words", "it's", "$(id)", "a;b", "*", "\\", "-H", "ä"):
             done = hosts.run("-H", "web1", "info", "--", word)
@@ -122,7 +122,7 @@ def words_arrive_as_they_were_given():
 
 
 @test
-def what_is_wrong_here_goes_nowhere():
+def local_errors_are_reported_before_any_connection():
     with Hosts() as hosts:
         for words in (["-H", "web1", "nonsense"], ["-H", "web1", "info"], ["-H", "", "ping"],
                       ["-H", "-oProxyCommand=id", "ping"], ["-H", "a b", "ping"],
@@ -132,7 +132,7 @@ def what_is_wrong_here_goes_nowhere():
 
 
 @test
-def several_hosts_are_asked_no_questions():
+def several_hosts_ask_for_no_password():
     with Hosts() as hosts:
         hosts.run("-H", "web1", "ping")
         with open(hosts.path("options"), encoding="ascii") as f:
@@ -143,7 +143,7 @@ def several_hosts_are_asked_no_questions():
 
 
 @test
-def the_worst_status_wins_and_each_failure_is_told_apart():
+def the_worst_status_wins_and_each_failure_has_its_message():
     with Hosts() as hosts:
         done = hosts.run("-H", "status0,status8,down1,empty,killed,status3,status99", "ping")
         equal(done.returncode, 255)
@@ -176,7 +176,7 @@ def hostile_hosts_do_no_harm():
 
 
 @test
-def much_output_waits_for_its_turn():
+def large_output_of_a_host_waits_for_its_turn():
     with Hosts() as hosts:
         done = hosts.run("-H", "flood1,flood2,endless,flood3", "ping")
         equal(done.returncode, 0)
@@ -191,7 +191,7 @@ def much_output_waits_for_its_turn():
 
 
 @test
-def many_hosts_take_their_turns():
+def each_of_many_hosts_is_contacted():
     with Hosts() as hosts:
         names = [f"web{i}" for i in range(150)]
         done = hosts.run("-H", ",".join(names), "ping", "--socket=/nowhere")
@@ -202,7 +202,7 @@ def many_hosts_take_their_turns():
 
 
 @test
-def what_happens_is_shown_while_it_happens():
+def output_is_shown_while_it_arrives():
     with Hosts() as hosts:
         # after1 would be first, but says nothing yet.
         with background([PROFCTL, "-H", "after1,wait2", "monitor"], env=hosts.env, text=True,
@@ -218,7 +218,7 @@ def what_happens_is_shown_while_it_happens():
 
 
 @test
-def they_end_with_us():
+def remote_programs_end_with_profctl():
     for number in (signal.SIGTERM, signal.SIGKILL):
         with Hosts() as hosts:
             with background([PROFCTL, "-H", "wait1,wait2", "ping"], env=hosts.env,
@@ -232,7 +232,7 @@ def they_end_with_us():
 
 
 @test
-def the_profctl_over_there_ends_when_nobody_waits():
+def the_remote_profctl_ends_when_nobody_waits():
     with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"{folder}/io.profd.Control")
         listener.listen(1)
@@ -258,7 +258,7 @@ def an_ssh_that_leaves_a_master_behind_is_not_waited_for():
 
 
 @test
-def json_of_all_is_one_object_each():
+def json_has_one_object_for_each_host():
     with Hosts() as hosts:
         done = hosts.run("-H", "web1,web2", "doctor", "--json=pretty", "--root", hosts.folder)
         decoder, text, values = json.JSONDecoder(), done.stdout.strip(), []
@@ -274,7 +274,7 @@ def json_of_all_is_one_object_each():
 
 
 @test
-def a_recording_passes_through_as_it_is():
+def a_recording_is_passed_through_unchanged():
     with Hosts() as hosts:
         source = os.path.join(hosts.folder, "in.data")
         noise = bytes(range(256)) * 4096
@@ -390,7 +390,7 @@ def a_real_sshd_serves_it():
 
 
 @test
-def a_real_sshd_lets_go_when_we_do():
+def a_real_sshd_ends_its_session_with_profctl():
     with Hosts() as hosts, Sshd(hosts), socket.socket(socket.AF_UNIX) as listener:
         listener.bind(hosts.path("io.profd.Control"))
         listener.listen(1)

@@ -78,7 +78,7 @@ for _name, _arguments, _default in SHAPES:
 
 
 @test
-def what_perf_stat_records_stays_what_it_is():
+def recordings_of_perf_stat_are_rewritten_unchanged():
     with tempfile.TemporaryDirectory(prefix="profd-test.") as folder:
         path = record(folder, ["-e", "cpu-clock,page-faults", "-I", "20"], verb=("stat", "record"))
         round_trip(path, folder)
@@ -93,7 +93,7 @@ def what_perf_stat_records_stays_what_it_is():
 
 
 @test
-def what_perf_sched_records_stays_what_it_is():
+def recordings_of_perf_sched_are_rewritten_unchanged():
     with tempfile.TemporaryDirectory(prefix="profd-test.") as folder:
         path = record(folder, ["-q"], verb=("sched", "record"))
         round_trip(path, folder)
@@ -104,7 +104,7 @@ def what_perf_sched_records_stays_what_it_is():
 
 
 @test
-def a_recorded_stream_stays_what_it_is():
+def a_recorded_stream_is_rewritten_unchanged():
     with tempfile.TemporaryDirectory(prefix="profd-test.") as folder:
         for number, arguments in enumerate([["-a", "-g", *CLOCK], ["-a", "-z", *CLOCK]]):
             out = os.path.join(folder, f"{number}.stream")
@@ -117,7 +117,7 @@ def a_recorded_stream_stays_what_it_is():
 
 
 @test
-def each_part_of_a_switched_output_stays_what_it_is():
+def each_part_of_a_switched_output_is_rewritten_unchanged():
     with tempfile.TemporaryDirectory(prefix="profd-test.") as folder:
         done = subprocess.run(["perf", "record", "-q", "-a", *CLOCK, "--switch-output=200K", "-o",
                                os.path.join(folder, "part"), "--", *LOAD],

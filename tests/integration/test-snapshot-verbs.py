@@ -106,7 +106,7 @@ def options_become_parameters():
 
 
 @test
-def what_contradicts_itself_is_told_before_anything_is_asked():
+def contradictory_options_are_reported_before_any_call():
     for words in (["--last=1s", "--since=now"], ["--since=@5", "--until=@5"], ["--last=0"],
                   ["--last=soon"], ["--since=2026-02-30"], ["--layout=pipe"], ["--compress=gzip"],
                   ["-o", "x", "--name=y"], ["-o", "x", "--pin"], ["--force"], ["extra"],
@@ -119,7 +119,7 @@ def what_contradicts_itself_is_told_before_anything_is_asked():
 
 
 @test
-def as_many_processes_as_profd_takes_may_be_named():
+def the_limit_of_processes_is_that_of_profd():
     equal(len(asked(["-p", "1-256"])["pids"]), 256, "processes")
     with tempfile.TemporaryDirectory() as folder, StandIn(folder, {}) as daemon:
         ended(profctl("snapshot", "-p", "1-257", socket=daemon.path), 2, "More than 256 processes")
@@ -127,7 +127,7 @@ def as_many_processes_as_profd_takes_may_be_named():
 
 
 @test
-def stdout_has_the_path_and_stderr_the_rest():
+def stdout_has_only_the_path():
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "it's here.perf.data")
         with open(path, "w", encoding="ascii"):
@@ -155,7 +155,7 @@ def stdout_has_the_path_and_stderr_the_rest():
 
 
 @test
-def what_is_missing_is_told_by_words_and_status():
+def missing_time_is_reported_by_text_and_status():
     with tempfile.TemporaryDirectory() as folder:
         answers = {"Snapshot": taken(partial=["retention took the first 20 s", "one was damaged"],
                                      lost=7)}
@@ -166,7 +166,7 @@ def what_is_missing_is_told_by_words_and_status():
 
 
 @test
-def times_that_were_not_recorded_are_told_with_their_reason():
+def unrecorded_times_are_reported_with_their_reason():
     gap = {"sinceUsec": SINCE + 81 * 10**6, "untilUsec": SINCE + 180 * 10**6, "reason": "stopped", "cpu": None}
     coverage = {"sinceUsec": SINCE, "untilUsec": SINCE + 180 * 10**6, "recordedUsec": 81 * 10**6,
                 "complete": False, "gaps": [gap]}
@@ -181,7 +181,7 @@ def times_that_were_not_recorded_are_told_with_their_reason():
 
 
 @test
-def a_window_without_samples_is_told_as_such():
+def a_window_without_samples_is_reported():
     with tempfile.TemporaryDirectory() as folder:
         answers = {"Snapshot": taken(samples=0, sinceUsec=None, untilUsec=None)}
         with StandIn(folder, answers) as daemon:
@@ -211,7 +211,7 @@ def files(**answers):
 
 
 @test
-def a_file_of_ones_own_appears_whole_or_not_at_all():
+def an_output_file_appears_completely_or_not_at_all():
     with tempfile.TemporaryDirectory() as folder:
         data = os.urandom(1 << 20)
         out = os.path.join(folder, "out.data")
@@ -239,7 +239,7 @@ def a_file_of_ones_own_appears_whole_or_not_at_all():
 
 
 @test
-def a_folder_of_ones_own_has_the_names_that_recordings_have():
+def an_output_folder_has_the_file_names_of_a_recording():
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "out")
         answers = {**files(layout="directory", files=["data", "data.0"]), "Read": sent(b"x" * 100)}
@@ -280,7 +280,7 @@ def stdout_gets_a_stream_that_perf_reads():
 
 
 @test
-def an_interrupt_ends_the_call_and_leaves_nothing():
+def an_interrupt_ends_the_call_and_leaves_no_file():
     for words, answers in ((["--follow-up=1h"], {"Snapshot": [taken()[0], SILENT]}),
                            (["-o", "out"], {**files(), "Read": [sent(b"", 1000)[0], SILENT]})):
         with tempfile.TemporaryDirectory() as folder, StandIn(folder, answers) as daemon:
@@ -296,7 +296,7 @@ def an_interrupt_ends_the_call_and_leaves_nothing():
 
 
 @test
-def a_terminal_shows_how_far_it_is():
+def a_terminal_shows_the_progress():
     with tempfile.TemporaryDirectory() as folder, StandIn(folder, {"Snapshot": taken()}) as daemon:
         _, text = on_terminal("snapshot", socket=daemon.path)
         check("\r\x1b[Kbuilding 25% of 4.0M\r" in text, repr(text))
@@ -307,7 +307,7 @@ def a_terminal_shows_how_far_it_is():
 
 
 @test
-def lists_and_screens_show_what_there_is():
+def snapshots_are_listed_and_shown():
     hostile = {**SNAPSHOT, "name": "b", "reason": HOSTILE, "pinned": True, "expiresUsec": None,
                "partial": [HOSTILE], "uid": 4000000000, "sinceUsec": None, "untilUsec": None}
     answers = {"ListSnapshots": [{"snapshot": SNAPSHOT}, {"snapshot": hostile}]}
@@ -344,7 +344,7 @@ def lists_and_screens_show_what_there_is():
 
 
 @test
-def one_that_is_kept_can_be_taken_out():
+def a_kept_snapshot_can_be_saved():
     with tempfile.TemporaryDirectory() as folder:
         answers = {"ListSnapshots": [{"snapshot": SNAPSHOT}], "Read": sent(b"bytes")}
         with StandIn(folder, answers) as daemon:
@@ -355,7 +355,7 @@ def one_that_is_kept_can_be_taken_out():
 
 
 @test
-def several_names_are_done_one_after_the_other():
+def several_names_are_handled_one_after_the_other():
     with tempfile.TemporaryDirectory() as folder:
         answers = {"RemoveSnapshot": [{"bytes": 1 << 20}], "PinSnapshot": [{}]}
         with StandIn(folder, answers) as daemon:
@@ -471,7 +471,7 @@ def names_are_pinned_and_removed():
 
 
 @test
-def times_of_a_window_are_those_that_were_asked_for():
+def the_window_has_the_requested_times():
     Run.get()
     end = time.time() - 0.5
     begin = end - 1.5
@@ -483,7 +483,7 @@ def times_of_a_window_are_those_that_were_asked_for():
 
 
 @test
-def what_goes_elsewhere_belongs_to_the_caller_and_is_not_kept():
+def an_output_file_belongs_to_the_caller_and_is_not_kept_by_profd():
     before = as_json(verb("snapshots", "-j"), "snapshots")
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "mine.data")
@@ -503,7 +503,7 @@ def what_goes_elsewhere_belongs_to_the_caller_and_is_not_kept():
 
 
 @test
-def the_future_comes_too_unless_it_is_interrupted():
+def a_window_of_the_future_is_recorded_unless_it_is_interrupted():
     done = as_json(verb("snapshot", "--last=1s", "--follow-up=1500ms", "-j"), "snapshot")
     span = done["untilUsec"] - done["sinceUsec"]
     check(1500000 < span <= 2600000, f"{span} us")
@@ -556,7 +556,7 @@ def scripted(path):
 
 
 @test
-def filters_are_what_perf_script_cuts_out():
+def filters_select_the_same_samples_as_perf_script():
     Run.get()
     with tempfile.TemporaryDirectory() as folder, in_group("profd-test-filter.slice", 0) as (group, pids):
         begin = time.time()
@@ -615,7 +615,7 @@ def filters_that_nothing_matches_end_with_status_5_and_leave_nothing():
 
 
 @test
-def what_was_vacuumed_is_told_with_how_far_back_there_is_something():
+def a_vacuumed_window_is_reported_with_the_remaining_span():
     Run.get()
     with Varlink(Run.get().control()) as v:
         first = v.one("Rotate")["segments"][0]
@@ -639,7 +639,7 @@ def what_was_vacuumed_is_told_with_how_far_back_there_is_something():
 
 
 @test
-def a_client_that_is_killed_leaves_no_half_file():
+def a_killed_client_leaves_no_partial_file():
     folder = os.path.join(Run.get().store, "snapshots")
     with tempfile.TemporaryDirectory() as mine, Varlink(Run.get().control()) as v:
         lost = v.call("ListSessions", session="default")[0]["session"]["lost"]
@@ -662,7 +662,7 @@ def a_stranger_is_told_the_group_to_join():
 
 
 @test
-def doctor_finds_a_daemon_that_is_well():
+def doctor_finds_a_healthy_daemon():
     done = verb("doctor", "-j")
     rows = [c for c in as_json(done, "doctor", done.returncode)["checks"] if c["check"] == "daemon"]
     equal(rows[0]["state"], "ok", f"{rows}")

@@ -189,7 +189,7 @@ def a_window_that_touches_now_is_exact():
 
 
 @test
-def perf_and_profctl_find_nothing_wrong():
+def perf_and_verify_find_no_problem():
     run = Run.get()
     begin = run.samples["default"][len(run.samples["default"]) // 3].time
     lines = cut(run.daemon.store, "default", [("judged", begin, begin + 2_000_000_000)])
@@ -197,7 +197,7 @@ def perf_and_profctl_find_nothing_wrong():
 
 
 @test
-def filters_keep_what_they_say():
+def filters_keep_exactly_the_matching_samples():
     run = Run.get()
     samples = run.samples["default"]
     comm = collections.Counter(s.comm for s in samples if s.comm.startswith("storm-")).most_common(1)[0][0]
@@ -257,7 +257,7 @@ def a_full_disk_leaves_nothing_behind():
 
 
 @test
-def one_that_is_killed_leaves_nothing_under_a_name():
+def a_killed_snapshot_leaves_nothing_under_its_name():
     run = Run.get()
     folder = os.path.join(run.daemon.store, "snapshots")
     before = set(os.listdir(folder))
@@ -282,7 +282,7 @@ def one_that_is_killed_leaves_nothing_under_a_name():
 
 
 @test
-def many_at_once_beside_a_fast_recording_lose_nothing():
+def many_simultaneous_snapshots_of_a_fast_recording_lose_nothing():
     need_root()
     config = session(Frequency=4999, BufferSize="4M", RotateIntervalSec="1s")
     with scratch() as folder, Daemon(folder, config=config, groups={"profd-admin": ADMIN}) as daemon:
@@ -312,7 +312,7 @@ def many_at_once_beside_a_fast_recording_lose_nothing():
 
 
 @test
-def what_is_not_there_is_told():
+def a_missing_window_is_reported():
     run = Run.get()
     first = run.samples["default"][0].time
     lines = cut(run.daemon.store, "default", [("early", 1, first - 10_000_000_000)])

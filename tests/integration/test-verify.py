@@ -75,7 +75,7 @@ def a_good_recording_is_clean_in_every_container_and_order():
 
 
 @test
-def what_is_no_recording_has_status_1_and_outweighs_findings():
+def a_file_that_is_no_recording_has_status_1_and_outweighs_findings():
     equal(verify(b"no perf.data at all, whatever it is").returncode, 1, "status")
     bad = Path(FOLDER.name) / "bad.data"
     bad.write_bytes(file(M, GOOD + [sample(30, event_id=99)]))
@@ -98,7 +98,7 @@ def ids_lead_to_one_event():
 
 
 @test
-def bodies_hold_what_they_announce():
+def bodies_shorter_than_their_content_are_found():
     finds(file(M, GOOD + [M.record(9, USER, M.u64(11, 0x400123))]), ("error", "body"))
     long_chain = M.record(9, USER, M.u64(11, 0x400123) + M.u32(100, 100) + M.u64(START_NS + 1)
                           + M.u32(0, 0) + M.u64(1) + M.u64(1000))
@@ -113,7 +113,7 @@ def sizes_are_multiples_of_8():
 
 
 @test
-def damage_is_an_error_where_it_is():
+def damage_is_an_error_with_its_offset():
     content = file(M, GOOD + [ROUND])
     end = content.rindex(ROUND + ROUND) + 12
     finds(patched(content, end, "HH", 0, 3), ("error", "damage"))
@@ -121,7 +121,7 @@ def damage_is_an_error_where_it_is():
 
 
 @test
-def sections_lie_in_the_file_and_not_over_each_other():
+def sections_outside_of_the_file_and_overlapping_ones_are_found():
     content = file(M, GOOD)
     data_at, data_size = struct.unpack_from("<QQ", content, 40)
     table = data_at + data_size
@@ -147,14 +147,14 @@ def one_truncation_is_one_finding():
 
 
 @test
-def features_hold_what_they_announce():
+def features_shorter_than_their_content_are_found():
     content = file(M, GOOD)
     at = content.rindex(features(M)[11][:4] + features(M)[11][4:8])
     finds(patched(content, at, "I", 0x7FFFFFFF), ("error", "feature"))
 
 
 @test
-def records_older_than_a_round_promised_are_told():
+def records_older_than_a_finished_round_are_reported():
     rows = GOOD + [sample(30), ROUND, sample(5), sample(31)]
     found = finds(file(M, rows), ("warning", "order"))
     equal(found["warning", "order"]["count"], 1, "count")
@@ -162,7 +162,7 @@ def records_older_than_a_round_promised_are_told():
 
 
 @test
-def samples_without_a_name_or_a_mapping_are_told_by_process():
+def samples_without_a_name_or_a_mapping_are_reported_by_process():
     found = finds(file(M, GOOD + [sample(30, 200, 200)]), ("warning", "comm"), ("warning", "mapping"))
     check("process 200" in found["warning", "comm"]["text"], found)
     found = finds(file(M, GOOD + [sample(30, ip=0x900000)]), ("warning", "mapping"))
@@ -174,18 +174,18 @@ def samples_without_a_name_or_a_mapping_are_told_by_process():
 
 
 @test
-def what_came_before_side_band_in_the_file_but_not_in_time_is_no_finding():
+def a_sample_before_its_side_band_in_the_file_but_not_in_time_is_no_finding():
     finds(file(M, [sample(10), comm(100, 100), mapping(100), sample(20), ROUND]))
 
 
 @test
-def a_flag_that_announces_a_build_id_where_there_is_none_is_told():
+def a_build_id_flag_without_a_build_id_is_reported():
     flagged = M.record(10, USER | 1 << 14, mapping(100, 0x500000)[8:])
     finds(file(M, GOOD + [flagged]), ("warning", "build-id"))
 
 
 @test
-def losses_are_told():
+def losses_are_reported():
     lost = M.record(2, 0, M.u64(11, 3) + M.trailer(0, 0, START_NS + 50, 0, 11))
     samples = M.record(13, 0, M.u64(5) + M.trailer(0, 0, START_NS + 60, 0, 21))
     text = verify(file(M, GOOD + [lost, samples])).stdout.decode()
@@ -193,7 +193,7 @@ def losses_are_told():
 
 
 @test
-def unknown_types_are_noted():
+def unknown_record_types_are_noted():
     finds(file(M, GOOD + [M.record(60, 0, b""), M.record(100, 0, b"")]), ("note", "type"))
 
 

@@ -68,7 +68,7 @@ ARROWS = arrows()
 
 
 @test
-def no_modules_need_each_other():
+def no_files_of_a_folder_need_each_other():
     none(f"in a circle: {', '.join(names)}" for names in circles(ARROWS))
 
 
@@ -88,7 +88,7 @@ def no_folder_has_more_than_15_sources():
 
 
 @test
-def every_room_has_a_short_page_on_what_it_is():
+def every_room_has_a_short_readme():
     for folder in sorted({path.parent for path in sources() if path.suffix == ".c"}):
         page = SOURCE / folder / "README.md"
         lines = len(page.read_text(encoding="utf-8").splitlines()) if page.exists() else 0

@@ -146,24 +146,24 @@ def unpackaged(patterns):
 
 
 @test
-def all_is_installed_and_the_programs_are_stripped_and_small():
+def all_files_are_installed_and_programs_are_stripped_and_small():
     with tempfile.TemporaryDirectory(prefix="profd-test.") as folder:
         none(faults(installed(folder)))
 
 
 @test
-def every_folder_has_an_option():
+def every_installation_folder_has_an_option():
     check(len(plan()) > 20, "meson would install next to nothing")
     none(f"no option names the folder of {place}" for place in plan() if not packaged(place))
 
 
 @test
-def all_that_is_installed_is_in_a_debian_package():
+def every_installed_file_is_in_a_debian_package():
     none(unpackaged(debian_patterns()))
 
 
 @test
-def all_that_is_installed_is_in_an_rpm_package():
+def every_installed_file_is_in_an_rpm_package():
     none(unpackaged(rpm_patterns()))
 
 
@@ -175,7 +175,7 @@ def packages_have_the_version_of_the_tree():
 
 
 @test
-def systemd_finds_no_fault_in_the_unit_and_one_that_is_there():
+def systemd_accepts_the_unit_and_finds_an_inserted_fault():
     with tempfile.TemporaryDirectory(prefix="profd-test.") as folder:
         unit = systemd_root(folder)
         equal(systemd_says("systemd-analyze", folder, "verify", "--man=no", unit.name), (0, ""), "what it says")

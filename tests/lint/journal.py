@@ -107,17 +107,17 @@ def each_event_has_a_text_in_the_catalog():
 
 
 @test
-def each_text_says_something_and_takes_what_is_logged():
+def each_text_is_long_enough_and_uses_logged_fields():
     none(faults_of_texts())
 
 
 @test
-def each_event_has_its_name_in_the_page():
+def each_event_is_in_the_manual():
     none(compare_page())
 
 
 @test
-def each_event_is_logged_and_no_other():
+def exactly_the_listed_events_are_logged():
     none(compare_logged())
 
 

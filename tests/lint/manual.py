@@ -205,7 +205,7 @@ def the_page_names_every_command_and_option():
 
 
 @test
-def the_page_names_nothing_else():
+def the_page_names_no_unknown_command_or_option():
     none(invented_by_page(TABLE, parts()))
 
 
@@ -219,13 +219,13 @@ def the_pages_pass_mandoc():
 
 
 @test
-def completions_hold_every_command_and_option():
+def completions_contain_every_command_and_option():
     for shell in COMPLETIONS:
         none(missing_in_completion(shell, TABLE))
 
 
 @test
-def completions_hold_nothing_else():
+def completions_contain_nothing_else():
     for shell in COMPLETIONS:
         none(invented_by_completion(shell, TABLE))
 
@@ -273,7 +273,7 @@ def bash_offers_events_keys_and_control_groups():
 
 
 @test
-def bash_offers_values_behind_the_equals_sign_of_a_key():
+def bash_offers_values_after_the_equals_sign_of_a_key():
     if not arguments():
         skip("the program has no keys")
     for words, wanted in ((("--set", "Compress", "="), {"none", "zstd"}),
@@ -322,7 +322,7 @@ def fish_offers_events_keys_and_control_groups():
 
 
 @test
-def bash_goes_on_behind_a_colon_and_a_comma():
+def bash_completes_after_a_colon_and_a_comma():
     if not arguments():
         skip("the program has no lists")
     for line, known, wanted in (("-e sched:sched_s", "sched:sched_switch sched:sched_wakeup", "sched_switch"),

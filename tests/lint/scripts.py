@@ -55,7 +55,7 @@ def python_scripts_parse():
 
 
 @test
-def words_are_spelt_right():
+def codespell_finds_no_misspelling():
     need("codespell")
     texts = [str(path) for path in files() if path.suffix in TEXTS] + ["dev"]
     none(findings_of(["codespell", "--ignore-words", "tests/lint/words"], texts))

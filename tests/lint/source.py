@@ -262,17 +262,17 @@ def every_c_file_opens_with_an_essay():
 
 
 @test
-def comments_are_of_one_kind():
+def there_are_no_line_comments():
     none(line_comments())
 
 
 @test
-def nothing_is_put_off():
+def there_is_no_todo():
     none(put_off())
 
 
 @test
-def no_path_of_a_machine_is_named():
+def no_private_path_is_named():
     none(machine_paths())
 
 
@@ -290,7 +290,7 @@ def every_function_of_a_header_is_called():
 
 
 @test
-def no_failure_of_jansson_is_dropped():
+def no_failure_of_jansson_is_ignored():
     none(dropped_json())
 
 
@@ -305,7 +305,7 @@ def static_functions_begin_with_the_name_of_their_module():
 
 
 @test
-def pages_that_are_to_be_read_whole_are_short():
+def pages_for_newcomers_are_short():
     none(f"{page} has {len(read(page).splitlines())} lines, more than {limit}"
          for page, limit in PAGES.items()
          if (SOURCE / page).exists() and len(read(page).splitlines()) > limit)

@@ -75,7 +75,7 @@ def follows(way, root, words):
 
 
 @test
-def without_a_tree_that_perf_events_follow_none_is_told_and_none_taken():
+def without_a_tree_for_perf_events_no_control_group_is_used():
     of = said("none")
     check("no control groups are mounted that perf events follow" in of["doctor"][0], f"doctor: {of['doctor']}")
     check("mount cgroup2" in of["start"][0], f"start: {of['start']}")
@@ -83,17 +83,17 @@ def without_a_tree_that_perf_events_follow_none_is_told_and_none_taken():
 
 
 @test
-def beside_controllers_of_version_1_those_of_version_2_count():
+def version_2_is_used_beside_controllers_of_version_1():
     follows("mixed", "/sys/fs/cgroup/unified", "control groups are mixed")
 
 
 @test
-def where_version_1_has_perf_event_that_tree_counts():
+def version_1_is_used_if_it_has_perf_event():
     follows("hybrid", "/sys/fs/cgroup/perf_event", "control groups are of version 1")
 
 
 @test
-def version_1_alone_is_followed_too():
+def version_1_alone_is_used_too():
     follows("old", "/sys/fs/cgroup/perf_event", "control groups are of version 1")
 
 

@@ -104,7 +104,7 @@ def lintian_finds_no_error_and_no_warning():
 
 
 @test
-def rpms_hold_the_same_and_can_be_installed():
+def rpms_have_the_same_files_and_can_be_installed():
     first = files_of(built(clone("rpm"), "rpm"), "*.rpm")
     equal(sorted(name.split("-")[0] for name in first), sorted(NAMES), "packages")
     check_same(first, files_of(built(clone("a-longer-name-for-rpms"), "rpm"), "*.rpm"))
@@ -125,7 +125,7 @@ def rpms_hold_the_same_and_can_be_installed():
 
 
 @test
-def the_daemon_wants_no_package_that_it_can_do_without():
+def the_daemon_depends_only_on_needed_packages():
     wanted = do("dpkg-deb", "-f", *files_of(packages(), "profd_*.deb").values(), "Depends")
     check("libc6" in wanted and "libevent" in wanted, wanted)
     for other in ("perf", "procps", "python", "libpfm"):
@@ -133,7 +133,7 @@ def the_daemon_wants_no_package_that_it_can_do_without():
 
 
 @test
-def files_go_where_the_options_of_meson_say():
+def files_are_installed_where_the_options_of_meson_say():
     folders = {"bindir": "/one/bin", "datadir": "/two/share", "libexecdir": "/three/exec", "mandir": "/four/man",
                "sbindir": "/five/sbin", "sysconfdir": "/six/etc", "unitdir": "/seven/unit", "sysusersdir": "/eight/users",
                "tmpfilesdir": "/nine/tmpfiles", "catalogdir": "/ten/catalog"}

@@ -150,7 +150,7 @@ def differences(segments, here):
 
 
 @test
-def storms_in_segments_of_both_layouts_read_the_same():
+def perf_reads_storms_in_both_layouts_alike():
     with scratch() as folder:
         sessions = record_storm(folder)
         here = {name: names(recording.rows(segments)) for name, segments in sessions.items()}
@@ -240,7 +240,7 @@ def check_late_and_missing_ids(deployed):
 
 
 @test
-def ids_that_come_late_or_never_name_no_function_of_the_file_at_the_path():
+def late_or_missing_build_ids_name_no_function_of_the_file_at_the_path():
     with scratch() as folder:
         deployed = Deployed(folder)
         check_late_and_missing_ids(deployed)

@@ -130,7 +130,7 @@ def lists_stream_to_a_call_with_more():
 
 
 @test
-def a_snapshot_tells_of_its_progress():
+def a_snapshot_reports_its_progress():
     with calling() as (caller, daemon):
         replies = caller.replies("--more call", "Snapshot", session="default", name="seen", reason="varlinkctl")
         check(all(reply.get("snapshot") is None for reply in replies[:-1]), f"replies {replies}")
@@ -146,7 +146,7 @@ def a_snapshot_tells_of_its_progress():
 
 
 @test
-def monitor_tells_what_happens():
+def monitor_reports_events():
     with calling() as (caller, _):
         command = ["chroot", caller.machine.root, "varlinkctl", "--no-pager", "--json=short", "--more", "call", ADDRESS,
                    f"{INTERFACE}.Monitor", "{}"]
@@ -176,7 +176,7 @@ def errors_are_named():
 
 
 @test
-def a_stranger_may_ping_and_little_else():
+def a_user_without_rights_may_only_ping_and_read_coarse_status():
     with calling() as (caller, _):
         caller.replies("call", "Ping", user=NOT_ROOT)
         status = caller.replies("call", "GetStatus", user=NOT_ROOT)[0]

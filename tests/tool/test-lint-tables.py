@@ -167,7 +167,7 @@ def sound_tables_pass():
 
 
 @test
-def an_option_that_help_does_not_tell_is_found():
+def an_option_that_help_lacks_is_found():
     finds("manual.py", "help_names_every_option", said=HELP.replace("--type", ""))
     finds("manual.py", "help_names_every_option", said=HELP.replace("Only these", ""))
 
@@ -182,8 +182,8 @@ def an_option_that_the_page_lacks_is_found():
 
 
 @test
-def an_option_that_only_the_page_knows_is_found():
-    finds("manual.py", "the_page_names_nothing_else", page=PAGE.replace("Fl t ,", "Fl t , Fl x ,"))
+def an_option_that_only_the_page_has_is_found():
+    finds("manual.py", "the_page_names_no_unknown_command_or_option", page=PAGE.replace("Fl t ,", "Fl t , Fl x ,"))
 
 
 @test
@@ -196,7 +196,7 @@ def a_bad_page_is_found_by_mandoc():
 @test
 def an_option_that_completions_lack_is_found():
     less = OPTIONS.replace("--type", "--kind")
-    for name in ("completions_hold_every_command_and_option", "completions_hold_nothing_else",
+    for name in ("completions_contain_every_command_and_option", "completions_contain_nothing_else",
                  "bash_offers_every_command_and_option"):
         finds("manual.py", name, completed=less)
 
@@ -238,7 +238,7 @@ def an_option_of_profd_that_a_completion_lacks_is_found():
 
 
 @test
-def an_event_whose_number_is_not_its_own_is_found():
+def an_event_with_the_number_of_another_is_found():
     name = "each_event_has_a_name_and_a_number_of_its_own"
     finds("journal.py", name, events=EVENTS.replace(TWO, ONE))
     finds("journal.py", name, events=EVENTS.replace("ended", "began"))
@@ -254,8 +254,8 @@ def an_event_without_a_text_is_found():
 
 
 @test
-def a_text_that_says_too_little_is_found():
-    name = "each_text_says_something_and_takes_what_is_logged"
+def a_text_that_is_too_short_is_found():
+    name = "each_text_is_long_enough_and_uses_logged_fields"
     finds("journal.py", name, catalog=CATALOG.replace("Defined-By: profd\n", ""))
     finds("journal.py", name, catalog=CATALOG.replace("profd(8)", "lost(8)"))
     finds("journal.py", name, catalog=CATALOG.replace("Nothing needs to be done.", ""))
@@ -265,12 +265,12 @@ def a_text_that_says_too_little_is_found():
 
 @test
 def an_event_that_the_page_lacks_is_found():
-    finds("journal.py", "each_event_has_its_name_in_the_page", daemon_page=DAEMON_PAGE.replace(", ended", ""))
+    finds("journal.py", "each_event_is_in_the_manual", daemon_page=DAEMON_PAGE.replace(", ended", ""))
 
 
 @test
 def an_event_that_is_logged_nowhere_or_unknown_is_found():
-    name = "each_event_is_logged_and_no_other"
+    name = "exactly_the_listed_events_are_logged"
     finds("journal.py", name, logging=LOGGING.replace("ended", "gone"))
     finds("journal.py", name, events=EVENTS.replace("ended", "gone"))
 

@@ -135,7 +135,7 @@ def a_room_that_the_table_lacks_is_found():
 
 @test
 def files_and_folders_that_need_each_other_are_found():
-    finds("circles.py", "no_modules_need_each_other",
+    finds("circles.py", "no_files_of_a_folder_need_each_other",
           ("lib/util/low.h", "#define", '#include "util/base.h"\n\n#define'))
     finds("circles.py", "no_folders_need_each_other",
           ("lib/util/high.h", LICENCE + '#pragma once\n\n#include "perfdata/part.h"\n'),
@@ -144,7 +144,7 @@ def files_and_folders_that_need_each_other_are_found():
 
 
 @test
-def a_folder_that_is_several_rooms_is_found():
+def a_folder_with_too_many_sources_is_found():
     with tempfile.TemporaryDirectory(prefix="profd-test.") as folder:
         tree = Tree(folder)
         for i in range(15):
@@ -156,27 +156,27 @@ def a_folder_that_is_several_rooms_is_found():
 
 @test
 def a_room_without_a_page_or_with_a_long_one_is_found():
-    finds("circles.py", "every_room_has_a_short_page_on_what_it_is",
+    finds("circles.py", "every_room_has_a_short_readme",
           ("lib/util/README.md", "a line\n"), ("lib/loop/README.md", "a line\n" * 26))
 
 
 @test
-def a_name_that_stands_twice_is_found():
+def a_duplicate_file_name_is_found():
     finds("circles.py", "no_two_sources_share_a_name",
           ("lib/perfdata/base.c", LICENCE + ESSAY + "int another;\n"))
 
 
 @test
-def a_table_that_is_not_shown_is_found():
+def a_table_missing_from_architecture_md_is_found():
     finds("layers.py", "architecture_md_shows_the_table", ("ARCHITECTURE.md", "Rooms\n"))
 
 
 @test
-def a_dropped_failure_of_jansson_is_found():
+def an_ignored_failure_of_jansson_is_found():
     for line in ('(void)json_object_set_new(o, "a", v);', "json_array_append(a, v);"):
-        finds("source.py", "no_failure_of_jansson_is_dropped",
+        finds("source.py", "no_failure_of_jansson_is_ignored",
               ("lib/util/base.c", "    return 1;", f"    {line}\n    return 1;"))
-    finds("source.py", "no_failure_of_jansson_is_dropped",
+    finds("source.py", "no_failure_of_jansson_is_ignored",
           ("client/x.c", LICENCE + ESSAY + "void *x = json_string(word);\n"))
 
 
@@ -196,7 +196,7 @@ def a_static_function_without_the_name_of_its_module_is_found():
 
 @test
 def a_page_that_is_too_long_is_found():
-    finds("source.py", "pages_that_are_to_be_read_whole_are_short", ("HACKING.md", "a line\n" * 121))
+    finds("source.py", "pages_for_newcomers_are_short", ("HACKING.md", "a line\n" * 121))
 
 
 @test
@@ -211,8 +211,8 @@ def a_missing_essay_is_found():
 
 
 @test
-def a_line_comment_is_found_but_not_in_a_text():
-    finds("source.py", "comments_are_of_one_kind",
+def a_line_comment_is_found_but_not_within_a_string():
+    finds("source.py", "there_are_no_line_comments",
           ("lib/util/base.c", "return 1;", "return 1; // why"))
     with tempfile.TemporaryDirectory(prefix="profd-test.") as folder:
         tree = Tree(folder)
@@ -221,14 +221,14 @@ def a_line_comment_is_found_but_not_in_a_text():
 
 
 @test
-def work_put_off_is_found():
-    finds("source.py", "nothing_is_put_off",
+def a_todo_is_found():
+    finds("source.py", "there_is_no_todo",
           ("lib/util/base.c", "word word */", "TO" + "DO */"))
 
 
 @test
-def a_path_of_somebodys_machine_is_found():
-    finds("source.py", "no_path_of_a_machine_is_named",
+def a_private_path_is_found():
+    finds("source.py", "no_private_path_is_named",
           ("lib/util/base.c", "word word */", "/ho" + "me/somebody */"))
 
 
@@ -249,7 +249,7 @@ def a_function_of_a_header_that_nobody_calls_is_found():
 
 
 @test
-def another_layout_is_found():
+def a_source_with_another_layout_is_found():
     finds("source.py", "every_c_file_is_laid_out_by_clang_format",
           ("lib/util/base.c", "    return 1;", "  return 1;"))
 

@@ -29,7 +29,7 @@ def each_line_counts_as_one_function():
 
 
 @test
-def what_a_failure_said_is_shown():
+def the_output_of_a_failure_is_shown():
     _, said = counted("ok 1 - a\n# x.c:3: 1 is 2\nnot ok 2 - b\n1..2\n", 1)
     check("FAILED p b" in said and "x.c:3: 1 is 2" in said, said)
 
@@ -45,7 +45,7 @@ def a_crash_after_the_tests_is_a_failure():
 
 
 @test
-def a_sanitizer_that_speaks_at_the_end_is_a_failure():
+def a_report_of_a_sanitizer_at_the_end_is_a_failure():
     counts, said = counted("ok 1 - a\n1..1\n", 1, "ERROR", stderr="LeakSanitizer: leaks\n")
     equal(counts, (1, 1, 0))
     check("LeakSanitizer" in said, said)
@@ -62,7 +62,7 @@ def a_program_with_fewer_tests_than_planned_is_a_failure():
 
 
 @test
-def a_program_that_stands_still_is_a_failure():
+def a_program_that_hangs_is_a_failure():
     equal(counted("1..1\nok 1 - a\n", -15, "TIMEOUT")[0], (1, 1, 0))
 
 
@@ -72,12 +72,12 @@ def a_program_that_skips_everything_ends_with_77():
 
 
 @test
-def ci_may_not_skip_what_it_can_install():
+def ci_may_not_skip_for_lack_of_an_installable_package():
     equal(counted("ok 1 - a # SKIP mandoc is not installed\n1..1\n", 77, ci="true")[0], (0, 1, 0))
 
 
 @test
-def ci_may_skip_for_want_of_the_shared_corpus():
+def ci_may_skip_for_lack_of_the_shared_corpus():
     line = "ok 1 - a # SKIP the shared corpus is absent\n1..1\n"
     os.environ["PROFD_CORPUS"] = "/nonexistent"
     equal(counted(line, 77, ci="true")[0], (0, 0, 1))

@@ -314,7 +314,8 @@ static bool one_tells(const Plugged *f) {
     return head >= watermark(f->session->ring_bytes, SAMPLES_EIGHTHS);
 }
 
-/* Whether the machine itself filled a part of a ring that all sessions share, with new processes. */
+/* Whether the machine itself filled a part of a ring that all sessions share, with new processes.
+ */
 static bool shared_one_fills(const Plugged *f) {
     const RingSet *sets[] = {&f->sampler->side_band, &f->sampler->data};
 
