@@ -126,8 +126,9 @@ static int profctl_run_parsed(Context *c, const Command *command, void *settings
         return STATUS_OK;
     }
     if ((unsigned)n < command->n_min || (unsigned)n > command->n_max)
-        return complain(STATUS_USAGE, "%s arguments, the usage is: profctl %s %s.",
-                        (unsigned)n < command->n_min ? "Too few" : "Too many", command->name,
+        return complain(STATUS_USAGE, "Too %s arguments; the usage is 'profctl %s%s%s%s'.",
+                        (unsigned)n < command->n_min ? "few" : "many", command->name,
+                        command->options ? " [OPTION…]" : "", *command->arguments ? " " : "",
                         command->arguments);
     if (c->hosts.n > 0)
         return profctl_run_on_hosts(c, command, settings, arguments);

@@ -97,6 +97,17 @@ static int monitor_on_event(void *userdata, const json_t *event) {
     return m->done ? STATUS_FAILED : r;
 }
 
+static bool monitor_knows(const char *event) {
+    static const char *const known[] = {"started",  "stopped", "paused", "resumed",  "rotated",
+                                        "snapshot", "removed", "lost",   "degraded", "recovered",
+                                        "reloaded", "cpus",    "failed"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+        if (strcmp(known[i], event) == 0)
+            return true;
+    return false;
+}
+
 /* Unknown names are allowed, since a session may be started later and a newer profd may have more
  * events. Names that can never exist are refused, because waiting for them would not end. */
 static int monitor_check_names(const Monitor *m) {
@@ -113,6 +124,11 @@ static int monitor_check_names(const Monitor *m) {
         if (event[strspn(event, letters)])
             return complain(STATUS_USAGE, "There is no event '%s', see 'profctl help monitor'.",
                             event);
+        if (!monitor_knows(event))
+            remark(m->context,
+                   "Waiting for events '%s', which this profctl does not know; 'profctl "
+                   "help monitor' lists those that it knows.",
+                   event);
     }
     return STATUS_OK;
 }
@@ -138,7 +154,7 @@ static void monitor_done(void *settings) {
 /* clang-format off */
 static const Option monitor_options[] = {
     {'e', "event", "EVENT", "Only these events, separated by commas: rotated, lost, degraded, …", option_words, offsetof(MonitorSettings, events)},
-    {'n', "count", "N",     "End after N lines",                                  option_u64,   offsetof(MonitorSettings, count)},
+    {'n', "count", "N",     "End after N lines",                                  option_count, offsetof(MonitorSettings, count)},
     {},
 };
 /* clang-format on */

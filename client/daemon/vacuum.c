@@ -35,7 +35,7 @@ static int vacuum_option_bytes(const Option *option, const char *argument, void 
 static int vacuum_option_count(const Option *option, const char *argument, void *field) {
     OptionCount *count = field;
     uint64_t n;
-    int r = parse_u64(argument, &n);
+    int r = option_count(option, argument, &n);
 
     if (r == 0)
         *count = (OptionCount){.set = true, .n = n};

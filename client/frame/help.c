@@ -139,8 +139,9 @@ static void help_print_notes(Context *c, const char *notes) {
 void help_print_command(Context *c, const Command *command) {
     Buffer *out = &c->out.buffer;
 
-    text_printf(out, "Usage: profctl %s%s %s\n\n", command->name,
-                command->options ? " [OPTION…]" : "", command->arguments);
+    text_printf(out, "Usage: profctl %s%s%s%s\n\n", command->name,
+                command->options ? " [OPTION…]" : "", *command->arguments ? " " : "",
+                command->arguments);
     screen_wrap(out, command->summary, 0, 0, help_width(c));
     if (command->notes)
         help_print_notes(c, command->notes);

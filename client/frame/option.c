@@ -58,12 +58,39 @@ static bool option_argument_is_optional(const Option *o) {
     return o->argument && o->argument[0] == '[';
 }
 
+/* clang-format off */
+/* What the placeholder of an argument stands for. */
+static const struct {
+    const char *placeholder, *words;
+} placeholders[] = {
+    { "CPU",       "numbers of CPUs, as 0-3,8"                                        },
+    { "HOST,…",    "names of hosts, as web1,root@db1"                                 },
+    { "N",         "a number from 1"                                                  },
+    { "PID",       "numbers of processes, as 17 or 17,18"                             },
+    { "PID,…",     "numbers of processes, as 17 or 17,18"                             },
+    { "CPU,…",     "numbers of CPUs, as 0-3,8"                                        },
+    { "SIZE",      "a size, as 500M or 2G"                                            },
+    { "SPAN",      "a time span, as 30s or 1h 30min"                                  },
+    { "START,END", "a range of time, as 12.5,13 or 10%-20%"                           },
+    { "TID",       "numbers of threads, as 17 or 17,18"                               },
+    { "TID,…",     "numbers of threads, as 17 or 17,18"                               },
+    { "TIME",      "a time, as 10:00, -5min or '2026-11-21 10:00:00', see TIMES in profctl(1)" },
+};
+/* clang-format on */
+
+static const char *option_expects(const Option *o) {
+    for (size_t i = 0; o->argument && i < ARRAY_SIZE(placeholders); i++)
+        if (strcmp(placeholders[i].placeholder, o->argument) == 0)
+            return placeholders[i].words;
+    return o->argument ? o->argument : "nothing";
+}
+
 static int option_store(Parser *p, const Option *o, void *settings, const char *argument) {
     int r = o->parse(o, argument, (char *)settings + o->offset);
 
     if (r == -EINVAL || r == -ERANGE)
-        return wrong(p, "Option --%s does not accept '%s': it takes %s, see --help.", o->long_name,
-                     argument ? argument : "", o->argument ? o->argument : "nothing");
+        return wrong(p, "Option --%s does not accept '%s': it takes %s.", o->long_name,
+                     argument ? argument : "", option_expects(o));
     return r;
 }
 
@@ -240,6 +267,16 @@ static int option_parse_number(const char **s, const char *ends, uint64_t *ret) 
 
 int option_u64(const Option *option, const char *argument, void *field) {
     return option_parse_number(&argument, "", field);
+}
+
+int option_count(const Option *option, const char *argument, void *field) {
+    uint64_t n;
+    int r = option_parse_number(&argument, "", &n);
+
+    if (r < 0 || n == 0)
+        return -EINVAL;
+    *(uint64_t *)field = n;
+    return 0;
 }
 
 int option_numbers_add(OptionNumbers *numbers, uint64_t first, uint64_t last) {

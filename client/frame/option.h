@@ -37,6 +37,7 @@ int option_choice(const Option *option, const char *argument, void *field);
 
 /* Field: uint64_t. Decimal, or hex after 0x. */
 int option_u64(const Option *option, const char *argument, void *field);
+int option_count(const Option *option, const char *argument, void *field); /* from 1 */
 
 /* Numbers separated by commas, with ranges like 2-5; a repeated option adds. */
 typedef struct OptionNumbers {

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "client/file/recording.h"
+#include "client/frame/screen.h"
 #include "client/frame/text-table.h"
 #include "client/remote/coverage-text.h"
 #include "util/text.h"
@@ -54,83 +55,66 @@ static void info_text_print_header(const Info *info, Buffer *out) {
     text_puts(out, "# ========\n");
 }
 
-static void info_text_label(Buffer *out, const char *name) {
-    text_printf(out, "%-10s", name);
+enum { LABEL_COLUMNS = 10 };
+
+/* The facts at the top, a line each: the next value is made in `text`. */
+typedef struct Facts {
+    Buffer *out;
+    Buffer text;
+    size_t width;
+} Facts;
+
+/* Prints the value with its label, wrapped on a terminal. */
+static void info_text_fact(Facts *facts, const char *label) {
+    text_printf(facts->out, "%-*s", LABEL_COLUMNS, label);
+    text_putc(&facts->text, '\0');
+    screen_wrap(facts->out, buffer_error(&facts->text) ? "?" : (const char *)facts->text.data,
+                LABEL_COLUMNS, LABEL_COLUMNS, facts->width);
+    buffer_clear(&facts->text);
 }
 
 static void info_text_print_several(Buffer *out, uint64_t n, const char *one, const char *many) {
     text_printf(out, "%" PRIu64 " %s", n, n == 1 ? one : many);
 }
 
-static void info_text_print_complete(const Info *info, Buffer *out) {
-    info_text_label(out, "Complete");
+static void info_text_print_complete(const Info *info, Facts *facts) {
     if (info->damage.text[0]) {
-        text_puts(out, "no, ");
-        text_escape_str(out, info->damage.text);
-        text_printf(out, " (offset %" PRIu64 ")", info->damage.offset);
+        text_puts(&facts->text, "no, ");
+        text_escape_str(&facts->text, info->damage.text);
+        text_printf(&facts->text, " (offset %" PRIu64 ")", info->damage.offset);
     } else
-        text_puts(out, pd_reader_header(info->reader)->unfinished
-                           ? "no, its recorder never finished it"
-                           : "yes");
-    text_putc(out, '\n');
+        text_puts(&facts->text, pd_reader_header(info->reader)->unfinished
+                                    ? "no, its recorder never finished it"
+                                    : "yes");
+    info_text_fact(facts, "Complete");
 }
 
 /* Only profd writes this feature. */
-static void info_text_print_coverage(const Info *info, Buffer *out) {
+static void info_text_print_coverage(const Info *info, Facts *facts) {
     const PdEnvironment *env = info->environment;
 
     if (!env->has[PD_FEATURE_VERSION] || strncmp(env->version, "profd", 5) != 0)
         return;
-    info_text_label(out, "Coverage");
     if (env->has[PD_FEATURE_PROFD_COVERAGE])
-        coverage_describe(out, &env->coverage);
+        coverage_describe(&facts->text, &env->coverage);
     else
-        text_puts(out, "not known");
-    text_putc(out, '\n');
+        text_puts(&facts->text, "not known");
+    info_text_fact(facts, "Coverage");
 }
 
-static void info_text_print_unidentified(const Info *info, Buffer *out) {
+static void info_text_print_unidentified(const Info *info, Facts *facts) {
     uint64_t n = info_unidentified(info);
 
     if (n == 0)
         return;
-    info_text_label(out, "Unnamed");
-    info_text_print_several(out, n, "file has", "files have");
-    text_puts(out, " no build id, so perf shows addresses instead of functions\n");
+    info_text_print_several(&facts->text, n, "file has", "files have");
+    text_puts(&facts->text, " no build id, so perf shows addresses instead of functions");
+    info_text_fact(facts, "Unnamed");
 }
 
-static void info_text_print_overview(const Info *info, Buffer *out) {
-    const PdHeader *header = pd_reader_header(info->reader);
-    const Summary *s = &info->summary;
+static void info_text_print_lost(const Summary *s, Facts *facts) {
+    Buffer *out = &facts->text;
 
-    info_text_label(out, "File");
-    text_escape_str(out, recording_name(info->path));
-    text_putc(out, '\n');
-    info_text_label(out, "Layout");
-    text_printf(out, "%s, %s endian", recording_mode_name(header->mode),
-                header->big_endian ? "big" : "little");
-    if (header->n_files > 1)
-        text_printf(out, ", %u files", header->n_files);
-    text_putc(out, '\n');
-    info_text_label(out, "Records");
-    text_printf(out, "%" PRIu64 "\n", s->records);
-    info_text_label(out, "Samples");
-    text_printf(out, "%" PRIu64 ", of ", s->samples);
-    info_text_print_several(out, s->pids.index.n, "process", "processes");
-    text_puts(out, " and ");
-    info_text_print_several(out, s->tids.index.n, "thread", "threads");
-    text_putc(out, '\n');
-    info_text_label(out, "Time");
-    if (s->has_time) {
-        text_time_ns(out, s->first_time);
-        text_puts(out, " to ");
-        text_time_ns(out, s->last_time);
-        text_puts(out, ", ");
-        text_time_ns(out, s->last_time - s->first_time);
-        text_puts(out, " s\n");
-    } else
-        text_puts(out, "not recorded\n");
-    info_text_label(out, "Lost");
     if (s->lost_events > 0)
         info_text_print_several(out, s->lost_events, "record", "records");
     text_puts(out, s->lost_events > 0 && s->lost_samples > 0 ? ", " : "");
@@ -141,10 +125,50 @@ static void info_text_print_overview(const Info *info, Buffer *out) {
         text_puts(out, ", throttled ");
         info_text_print_several(out, s->throttled, "time", "times");
     }
+    info_text_fact(facts, "Lost");
+}
+
+static void info_text_print_time(const Summary *s, Facts *facts) {
+    if (s->has_time) {
+        text_time_ns(&facts->text, s->first_time);
+        text_puts(&facts->text, " to ");
+        text_time_ns(&facts->text, s->last_time);
+        text_puts(&facts->text, ", ");
+        text_time_ns(&facts->text, s->last_time - s->first_time);
+        text_puts(&facts->text, " s");
+    } else
+        text_puts(&facts->text, "not recorded");
+    info_text_fact(facts, "Time");
+}
+
+static void info_text_print_overview(const Context *c, const Info *info, Buffer *out) {
+    const PdHeader *header = pd_reader_header(info->reader);
+    const Summary *s = &info->summary;
+    size_t width = context_width(c);
+    Facts facts = {.out = out, .width = width ? width : SIZE_MAX};
+
+    /* A name is never broken, so that it can be copied. */
+    text_printf(out, "%-*s", LABEL_COLUMNS, "File");
+    text_escape_str(out, recording_name(info->path));
     text_putc(out, '\n');
-    info_text_print_unidentified(info, out);
-    info_text_print_coverage(info, out);
-    info_text_print_complete(info, out);
+    text_printf(&facts.text, "%s, %s endian", recording_mode_name(header->mode),
+                header->big_endian ? "big" : "little");
+    if (header->n_files > 1)
+        text_printf(&facts.text, ", %u files", header->n_files);
+    info_text_fact(&facts, "Layout");
+    text_printf(&facts.text, "%" PRIu64, s->records);
+    info_text_fact(&facts, "Records");
+    text_printf(&facts.text, "%" PRIu64 ", of ", s->samples);
+    info_text_print_several(&facts.text, s->pids.index.n, "process", "processes");
+    text_puts(&facts.text, " and ");
+    info_text_print_several(&facts.text, s->tids.index.n, "thread", "threads");
+    info_text_fact(&facts, "Samples");
+    info_text_print_time(s, &facts);
+    info_text_print_lost(s, &facts);
+    info_text_print_unidentified(info, &facts);
+    info_text_print_coverage(info, &facts);
+    info_text_print_complete(info, &facts);
+    buffer_done(&facts.text);
 }
 
 static void info_text_share_cell(Table *table, uint64_t n, uint64_t all) {
@@ -277,7 +301,7 @@ static int info_text_print_top(const Context *c, const Info *info, Buffer *out) 
 int info_print_text(const Context *c, const Info *info, Buffer *out) {
     int r;
 
-    info_text_print_overview(info, out);
+    info_text_print_overview(c, info, out);
     r = info_text_print_types(c, info, out);
     if (r >= 0)
         r = info_text_print_events(c, info, out);

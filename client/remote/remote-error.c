@@ -38,7 +38,7 @@ static const ErrorRow rows[] = {
     { "SessionNotActive",   STATUS_FAILED,        NULL,         "Session '{session}' is {state}, which does not allow this; 'profctl show-session {session}' shows more." },
     { "TooManySessions",    STATUS_FAILED,        NULL,         "There are {limit} sessions already, and no more are allowed; stop one, or raise MaxSessions= in profd.conf." },
     { "BadSetting",         STATUS_USAGE,         NULL,         "{key}={value} is not understood: it takes {expected}." },
-    { "EventUnsupported",   STATUS_FAILED,        NULL,         "Event '{event}' cannot be recorded here: {reason}." },
+    { "EventUnsupported",   STATUS_FAILED,        NULL,         "{reason}." },
     { "NoSuchCgroup",       STATUS_NOT_FOUND,     "near",       "Cannot start '{session}': control group '{cgroup}' does not exist.{near|near}" },
     { "NoSuchUnit",         STATUS_NOT_FOUND,     "near",       "Cannot start '{session}': unit '{unit}' has no control group.{near|near}" },
     { "NoSuchUnit",         STATUS_NOT_FOUND,     NULL,         "Cannot start '{session}': unit '{unit}' has no control group." },
@@ -191,6 +191,9 @@ static void remote_error_fill_in(Buffer *out, const char *sentence, const Remote
         remote_error_put_parameter(out, failure, name, kind ? kind : "");
         sentence += n + 1;
     }
+    /* A parameter that is a question ends the sentence itself. */
+    if (out->size > 1 && memcmp(out->data + out->size - 2, "?.", 2) == 0)
+        out->size--;
 }
 
 static const char *remote_error_group_for(const char *method) {

@@ -79,12 +79,12 @@ def as_json(done, name, status=0):
 
 
 def on_terminal(*words, columns=80, env=None, socket=None):
-    """Status and output of profctl on a terminal of that width."""
+    """Status and output of profctl on a terminal of that width, without a pager, which would wait for a key."""
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     command = [PROFCTL, *([f"--socket={socket}"] if socket else []), *words]
     with subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower,
-                          env=env or environment(TERM="xterm", PROFD_PAGER="")) as process:
+                          env={"TERM": "xterm", "PROFD_PAGER": "", **(env or environment())}) as process:
         os.close(follower)
         text = b""
         while True:

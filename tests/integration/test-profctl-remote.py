@@ -3,6 +3,7 @@
 """The verbs that talk to the daemon, against a stand-in: what it rarely says, and what it never
 should."""
 
+import glob
 import os
 import re
 import socket
@@ -71,7 +72,8 @@ ERRORS = {
     "SessionNotActive": ({"session": "web", "state": "paused"}, 1, "is paused"),
     "TooManySessions": ({"limit": 16}, 1, "16 sessions.*MaxSessions"),
     "BadSetting": ({"key": "Frequency", "value": "x", "expected": "a number"}, 2, "Frequency=x"),
-    "EventUnsupported": ({"event": "cycles:ppp", "reason": "no PMU"}, 1, "cycles:ppp.*no PMU"),
+    "EventUnsupported": ({"event": "cycels", "reason": "Cannot record session 'web': did you mean 'cycles'?"}, 1,
+                         "web': did you mean 'cycles'[?]$"),
     "DiskBudget": ({"limit": 2 << 30, "need": 3 << 30}, 1, "3.0G.*2.0G"),
     "DiskFull": ({"path": "/var/lib/profd"}, 1, "/var/lib/profd.*full"),
     "Busy": ({"retryAfterMs": 1500}, 1, "again in 1 s"),
@@ -472,6 +474,43 @@ def tables_with_short_names_fit_into_forty_columns():
             # Prose is wrapped and tables lose columns; a path is not broken, nor a line that programs read.
             long = [line for line in done.stdout.splitlines() if len(line) > 40 and "/" not in line]
             check(not long or words[0] in ("metrics", "monitor", "cat-config"), f"{words}: {long}")
+
+
+def recordings():
+    """perf.data files of every kind, one of which does not end where it should."""
+    with folder() as where:
+        for path in sorted(glob.glob(source_path("tests", "golden", "recordings", "*.data"))):
+            yield path
+        with open(path, "rb") as whole, open(f"{where}/cut.data", "wb") as cut:
+            cut.write(whole.read()[:-100])
+        yield f"{where}/cut.data"
+
+
+@test
+def facts_of_recordings_and_of_the_host_fit_fifty_columns():
+    for path in recordings():
+        text = profctl("info", path, env=environment(COLUMNS="50")).stdout
+        # The header is in the form of perf report --header-only, and a path is not broken.
+        facts = text.split("# ========")[0].splitlines()
+        equal([line for line in facts if len(line) > 50 and "/" not in line], [], f"info {path}")
+        check(any(len(line) > 25 for line in facts), f"info {path}: {text}")
+    text = profctl("doctor", env=environment(COLUMNS="50")).stdout
+    # A word alone in its line may be longer.
+    equal([line for line in text.splitlines() if len(line) > 50 and len(line[18:].split()) > 1], [], "doctor")
+    for words in (["info", source_path("tests", "golden", "recordings", "clock.data")], ["doctor"]):
+        wide, terminal = profctl(*words).stdout, plain(on_terminal(*words, columns=50)[1])
+        check(max(map(len, wide.splitlines())) > 50, f"{words} in a pipe: {wide}")
+        check(len(terminal.splitlines()) > len(wide.splitlines()), f"{words} on a terminal: {terminal}")
+
+
+@test
+def a_finding_of_verify_is_one_line_at_any_width():
+    for path in recordings():
+        wide = profctl("verify", path)
+        narrow = profctl("verify", path, env=environment(COLUMNS="40"))
+        equal((narrow.returncode, narrow.stdout), (wide.returncode, wide.stdout), f"verify {path}")
+    equal(wide.returncode, 8, "status of the recording that was cut")
+    check(max(map(len, wide.stdout.splitlines())) > 40, wide.stdout)
 
 
 @test

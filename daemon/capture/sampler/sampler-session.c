@@ -152,7 +152,7 @@ static int sampler_make_plan(SamplerSession *session, PlanOptions *options) {
         sampler_log_left_out(session, "which records the others");
     else if (r == left_out->error && strcmp(config->name, CONFIG_DEFAULT_SESSION) == 0)
         r = sampler_plan_default(session, options);
-    return r < 0 ? log_error(r, "%s, in Event= of session '%s'", left_out->text, config->name) : 0;
+    return r < 0 ? log_error(r, "Cannot record session '%s': %s", config->name, left_out->text) : 0;
 }
 
 static PlanOptions sampler_plan_options(const SamplerSession *session) {
