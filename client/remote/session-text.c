@@ -222,6 +222,11 @@ static void session_text_show_gaps(const Screen *s, const json_t *session, Buffe
 /* Prints the details for a user who asked for this session. */
 static void session_text_show_details(const Screen *s, const json_t *session, Buffer *text,
                                       uint64_t now_us) {
+    if (reply_has(session, "reachUsec")) {
+        figure_span(text, reply_count(session, "reachUsec"));
+        text_puts(text, " when the store is full, at the present rates");
+        screen_buffer(s, "Reach", text);
+    }
     screen_printf(s, "Kind", "%s%s",
                   reply_bool(session, "runtime") ? "started by 'profctl start'" : "configured",
                   reply_bool(session, "sensitive")

@@ -219,18 +219,20 @@ static json_t *method_status_session_figures(const Daemon *daemon, const Session
 
     (void)store_span(daemon->store, entry->config.name, &oldest, &newest);
     coverage = store_coverage(daemon->store, entry->config.name);
-    return json_pack("{s:o, s:o, s:o, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-                     "samples", answer_count(totals.samples), "lost", answer_count(totals.lost),
-                     "throttled", answer_count(totals.throttles), "samplesPerSecond",
-                     session_entry_rate(entry, clock_monotonic_ns()), "storedBytes",
-                     answer_count(totals.stored_bytes), "rawBytes", answer_count(totals.raw_bytes),
-                     "segments", answer_count(totals.segments + is_open), "segment",
-                     is_open ? answer_text(session_path(entry->session)) : json_null(),
-                     "segmentSinceUsec", answer_time(is_open ? totals.segment_real_ns : 0),
-                     "oldestUsec", answer_time(oldest), "newestUsec", answer_time(newest),
-                     "queueBytes", answer_count(totals.queue_bytes), "degraded",
-                     method_status_degraded_json(session_entry_degraded(entry)), "coverage",
-                     coverage_json(&coverage), "stacks", method_status_stacks_json(&totals));
+    return json_pack(
+        "{s:o, s:o, s:o, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "samples", answer_count(totals.samples), "lost", answer_count(totals.lost), "throttled",
+        answer_count(totals.throttles), "samplesPerSecond",
+        session_entry_rate(entry, clock_monotonic_ns()), "storedBytes",
+        answer_count(totals.stored_bytes), "rawBytes", answer_count(totals.raw_bytes), "segments",
+        answer_count(totals.segments + is_open), "segment",
+        is_open ? answer_text(session_path(entry->session)) : json_null(), "segmentSinceUsec",
+        answer_time(is_open ? totals.segment_real_ns : 0), "oldestUsec", answer_time(oldest),
+        "newestUsec", answer_time(newest), "reachUsec",
+        answer_time(store_session_reach_ns(daemon->store, entry->config.name)), "queueBytes",
+        answer_count(totals.queue_bytes), "degraded",
+        method_status_degraded_json(session_entry_degraded(entry)), "coverage",
+        coverage_json(&coverage), "stacks", method_status_stacks_json(&totals));
 }
 
 json_t *session_json(const Daemon *daemon, const SessionEntry *entry) {

@@ -57,6 +57,9 @@ def a_volatile_store_is_reported_with_its_path():
             check(status["store"]["limitBytes"] <= 16 << 20, f"{status['store']}")
             equal(status["sessions"][0]["segment"].startswith(os.path.join(path, "sessions", "default", "")), True,
                   f"the open segment is {status['sessions'][0]['segment']}")
+            equal(status["sessions"][0]["reachUsec"], None, "how far a full store reaches, before a segment ended")
+            reach = wait_until(lambda: v.members("ListSessions", "session")[0]["reachUsec"], 20, "the reach to be known")
+            check(reach > 0, f"a full store reaches back {reach} us")
             listed = [s["path"] for s in v.members("ListSegments", "segment")]
             check(listed and all(os.path.dirname(p) == os.path.join(path, "sessions", "default") for p in listed),
                   f"segments are {listed}")

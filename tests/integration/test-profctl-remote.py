@@ -28,7 +28,7 @@ SESSION = {
     "throttled": 0, "samplesPerSecond": 197.5, "storedBytes": 5 << 20, "rawBytes": 50 << 20,
     "segments": 4, "segment": "/var/lib/profd/sessions/default/00000004-x.perf.data.open",
     "segmentSinceUsec": 1795273200000000, "oldestUsec": 1795269600000000,
-    "newestUsec": 1795273260000000, "queueBytes": 4096, "degraded": [], "error": None, "stopReason": None, "missingEvents": [],
+    "newestUsec": 1795273260000000, "reachUsec": 3 * 86400 * 10**6, "queueBytes": 4096, "degraded": [], "error": None, "stopReason": None, "missingEvents": [],
 }
 STORE = {"path": "/var/lib/profd", "usedBytes": 1 << 30, "limitBytes": 4 << 30,
          "freeBytes": 30 << 30, "reachUsec": 7 * 86400 * 10**6, "oldestUsec": 1795269600000000,

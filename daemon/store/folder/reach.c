@@ -130,6 +130,24 @@ bool store_session_is_short(Store *store, const char *name, uint64_t least_ns) {
     return is_short;
 }
 
+static uint64_t reach_to_ns(double reach) {
+    return reach > 0 && reach < (double)INT64_MAX ? (uint64_t)reach : 0;
+}
+
+uint64_t store_session_reach_ns(Store *store, const char *name) {
+    const Folder *folder;
+    double reach = 0;
+
+    pthread_mutex_lock(&store->mutex);
+    folder = store_folder(store, name);
+    if (folder) {
+        reach_forecast(store);
+        reach = reach_of(store, folder);
+    }
+    pthread_mutex_unlock(&store->mutex);
+    return reach_to_ns(reach);
+}
+
 StoreUse store_use(Store *store) {
     double least = 0;
     StoreUse use;
@@ -146,6 +164,6 @@ StoreUse store_use(Store *store) {
             least = reach;
     }
     pthread_mutex_unlock(&store->mutex);
-    use.reach_ns = least > 0 && least < (double)INT64_MAX ? (uint64_t)least : 0;
+    use.reach_ns = reach_to_ns(least);
     return use;
 }

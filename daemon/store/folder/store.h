@@ -70,6 +70,9 @@ StoreUse store_use(Store *store);
 /* Whether the full store will hold less than least_ns of this session, or less than its limits of
  * age and count ask for, if that is shorter; false also if that is unknown. */
 bool store_session_is_short(Store *store, const char *name, uint64_t least_ns);
+/* How far back the full store will reach for this session at the present rates; 0: unknown, or
+ * without a limit. */
+uint64_t store_session_reach_ns(Store *store, const char *name);
 /* Deletes what exceeds the budgets, oldest first. Writers call it by themselves. */
 int store_vacuum(Store *store);
 

@@ -83,6 +83,10 @@ TEST(a_busy_session_started_by_hand_does_not_shorten_the_reach_of_others) {
     /* A quarter of the store holds the two minutes and a half that it takes. */
     CHECK(!store_session_is_short(place.store, "trace", 150 * SECOND));
     CHECK(store_use(place.store).reach_ns >= DAY);
+    CHECK(store_session_reach_ns(place.store, "default") >= DAY);
+    CHECK(store_session_reach_ns(place.store, "trace") >= 150 * SECOND);
+    CHECK(store_session_reach_ns(place.store, "trace") < DAY);
+    CHECK_EQ(store_session_reach_ns(place.store, "nobody"), 0);
 }
 
 TEST(a_session_is_short_when_its_own_history_is_cut) {
@@ -116,6 +120,7 @@ TEST(limits_of_age_and_count_do_not_make_a_session_short) {
     folder->max_retention_ns = DAY / 4;
     CHECK(!store_session_is_short(place.store, "default", DAY));
     CHECK_EQ(store_use(place.store).reach_ns, DAY / 4);
+    CHECK_EQ(store_session_reach_ns(place.store, "default"), DAY / 4);
     folder->max_use_bytes = 4 * MIB;
     CHECK(store_session_is_short(place.store, "default", DAY));
 }
