@@ -14,6 +14,9 @@ typedef struct Way {
     int level;
 } Way;
 
+static const Way ways[] = {
+    {LAYOUT_FILE, 3}, {LAYOUT_FILE, 0}, {LAYOUT_DIRECTORY, 3}, {LAYOUT_DIRECTORY, 0}};
+
 typedef struct Scene {
     Place place;
     Loop *loop;

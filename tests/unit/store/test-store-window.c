@@ -14,8 +14,6 @@
 
 enum { SEGMENTS = 3, PER_SEGMENT = 2 * SAMPLES };
 
-static const Way ways[] = {{LAYOUT_FILE, 3}, {LAYOUT_FILE, 0}, {LAYOUT_DIRECTORY, 3}};
-
 /* Its segments closed, as an earlier daemon left them. */
 static int scene_leave(Scene *s, Way way) {
     int r = scene_init(s);
