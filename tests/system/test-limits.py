@@ -177,6 +177,19 @@ def define(name, release):
         for load in LOADS:
             check(f"/system.slice/{load}.service" in report, f"the group of {load} has no name:\n{report[:2000]}")
 
+    def modules_are_called_by_their_names_and_perf_names_their_functions():
+        machine = running.get(name)
+        # The modules come from the initramfs: no file of theirs has symbols, the kernel alone names them.
+        equal(machine.run("find /lib/modules/$(uname -r) -name '*.ko*'").text.count(".ko"), 0, "files of modules")
+        machine.do("for i in 1 2 3 4 5 6; do dd if=/dev/zero of=/var/tmp/written bs=64K count=400 conv=fsync 2>/dev/null; done")
+        path = machine.do("rm /var/tmp/written; profctl snapshot -q --last 10s || [ $? -eq 8 ]")
+        lines = script_of(machine, path, "ip,sym,dso")
+        shown = [line for line in lines if "([ext4])" in line]
+        check(shown, f"no sample of ext4 among {len(lines)}: {[line for line in lines if 'ext4' in line][:5]}")
+        wrong = [line for line in shown if "[unknown]" in line]
+        equal(wrong[:3], [], f"samples of ext4 without a function, of {len(shown)}")
+        print(f"# {release} {machine.do('perf --version')} names {len(shown)} samples of [ext4], as{shown[0]}")
+
     def a_session_of_a_control_group_records_that_alone():
         machine = running.get(name)
         start_loads(machine)
@@ -344,6 +357,7 @@ def define(name, release):
 
     for function in (a_mistake_in_the_configuration_at_boot_is_told_and_it_records,
                      it_records_kernel_and_user_samples_at_paranoid_3,
+                     modules_are_called_by_their_names_and_perf_names_their_functions,
                      a_session_of_a_control_group_records_that_alone,
                      a_disk_that_somebody_else_fills_is_told_and_costs_no_recorder,
                      a_frozen_file_system_costs_no_sample_whatever_is_asked_for_meanwhile,
