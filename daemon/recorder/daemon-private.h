@@ -30,6 +30,7 @@ typedef struct SweepTimes {
     uint64_t end_ns;
     uint64_t completed_ns; /* side_band_ns of the last complete sweep */
     uint64_t losses_ns, data_loss_ns, status_ns;
+    bool has_resynced; /* /proc is read again, since CPUs came */
 } SweepTimes;
 
 /* The CPU time of all processes of profd up to a moment, and the part of it for /proc and ELF

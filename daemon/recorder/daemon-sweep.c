@@ -47,7 +47,9 @@ static int daemon_sweep_on_batch(void *userdata, const Batch *batch) {
 }
 
 static SamplerSinks daemon_sweep_sinks_of(Daemon *daemon) {
-    return (SamplerSinks){daemon_sweep_on_batch, daemon_sweep_on_side_band_end, daemon};
+    return (SamplerSinks){.on_batch = daemon_sweep_on_batch,
+                          .on_side_band_end = daemon_sweep_on_side_band_end,
+                          .userdata = daemon};
 }
 
 /* A program that maps memory in a loop loses some each second, and few of them are of a file. */
@@ -397,6 +399,14 @@ int daemon_drain(void *userdata) {
     return r == 0 ? daemon_sweep_all(daemon) : r;
 }
 
+/* At once, since a process may be gone soon. */
+static int daemon_sweep_on_side_band_open(void *userdata) {
+    Daemon *daemon = userdata;
+
+    daemon->sweep.has_resynced = true;
+    return tracker_resync(daemon->tracker);
+}
+
 int daemon_on_cpus(void *userdata) {
     Daemon *daemon = userdata;
     SamplerSinks sinks = daemon_sweep_sinks_of(daemon);
@@ -405,6 +415,8 @@ int daemon_on_cpus(void *userdata) {
 
     if (!tracker_knows_kernel(daemon->tracker))
         return loop_trigger_after(daemon->sweep_source, PASS_SWEEP_NS);
+    daemon->sweep.has_resynced = false;
+    sinks.on_side_band_open = daemon_sweep_on_side_band_open;
     r = daemon_end_sweep(daemon);
     if (r == 0)
         r = sampler_refresh_cpus(daemon->sampler, &sinks);
@@ -419,5 +431,6 @@ int daemon_on_cpus(void *userdata) {
     /* New events need segments whose event table includes them. */
     r = daemon_sweep_complete(daemon);
     daemon_update_status(daemon, clock_monotonic_ns());
-    return r == 0 && !only_sessions ? tracker_resync(daemon->tracker) : r;
+    return r == 0 && !only_sessions && !daemon->sweep.has_resynced ? tracker_resync(daemon->tracker)
+                                                                   : r;
 }

@@ -343,6 +343,10 @@ int sampler_refresh_cpus(Sampler *sampler, const SamplerSinks *sinks) {
         return r;
     rate_watch(sampler);
     hotplug_open_side_bands(sampler, &changes);
+    if (changes.opened > 0 && sinks->on_side_band_open)
+        r = sinks->on_side_band_open(sinks->userdata);
+    if (r < 0)
+        return r;
     for (SamplerSession *s = sampler->sessions; s; s = s->next) {
         hotplug_open_missing(s);
         hotplug_check_partial(s);

@@ -38,6 +38,9 @@ typedef struct SamplerSinks {
     SamplerSink on_batch;
     /* start_ns: when the heads were noted */
     int (*on_side_band_end)(void *userdata, uint64_t start_ns);
+    /* Side-band runs on a CPU that came: what happened there before is only in /proc. Called before
+     * the rings of sessions are opened, which takes long. NULL: not needed. */
+    int (*on_side_band_open)(void *userdata);
     void *userdata;
 } SamplerSinks;
 

@@ -42,6 +42,8 @@ typedef struct Plugged {
     unsigned on_cpus, on_full;
     int refreshed;
     bool until_refreshed;
+    unsigned side_band_opened;
+    size_t rings_then; /* of the session, when side-band was opened */
 } Plugged;
 
 static void plugged_done(Plugged *f) {
@@ -61,10 +63,21 @@ static void plugged_done(Plugged *f) {
     CHECK_OK(make_sampler(f.keeper, &f.sampler));                                                  \
     CHECK_OK(sampler_add(f.sampler, &(config), &f.session))
 
+static Plugged *refreshed;
+
+static int on_side_band_open(void *userdata _unused_) {
+    refreshed->side_band_opened++;
+    refreshed->rings_then = refreshed->session->rings.n;
+    return 0;
+}
+
 static int refresh(Plugged *f) {
     SamplerSinks sinks = sinks_to(&f->heard);
-    int r = sampler_refresh_cpus(f->sampler, &sinks);
+    int r;
 
+    refreshed = f;
+    sinks.on_side_band_open = on_side_band_open;
+    r = sampler_refresh_cpus(f->sampler, &sinks);
     f->heard.in_samples = false;
     return r;
 }
@@ -114,8 +127,11 @@ TEST(a_cpu_that_goes_offline_is_drained_and_sampled_when_it_is_back) {
     CHECK_EQ(sampler_degraded(f.session) & DEGRADED_PARTIAL_CPUS, 0U);
     CHECK_EQ(refresh(&f), 0);
 
+    CHECK_EQ(f.side_band_opened, 0U);
     CHECK_OK(switch_cpu(true));
     CHECK_EQ(refresh(&f), 1);
+    CHECK_EQ(f.side_band_opened, 1U);
+    CHECK_EQ(f.rings_then, n - 1);
     CHECK_EQ(sampler_n_cpus(f.session), n);
     CHECK_EQ(sampler_generation(f.session), generation + 2);
     CHECK_EQ(pd_events_at(sampler_events(f.session), 0)->n_ids, n);

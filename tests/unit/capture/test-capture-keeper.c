@@ -102,7 +102,7 @@ static int hear_nothing(void *userdata _unused_, uint64_t start_ns _unused_) {
 }
 
 static bool takes_samples(Served *served) {
-    SamplerSinks sinks = {hear, hear_nothing, served};
+    SamplerSinks sinks = {.on_batch = hear, .on_side_band_end = hear_nothing, .userdata = served};
     uint64_t began_ns = clock_monotonic_ns();
 
     served->bytes = 0;

@@ -75,7 +75,7 @@ TEST(side_band_leaves_before_the_samples_that_need_it) {
     Renamer renamer = {};
     OrderCheck check = {};
     uint64_t began_ns = clock_monotonic_ns();
-    SamplerSinks sinks = {check_order, dally, &check};
+    SamplerSinks sinks = {.on_batch = check_order, .on_side_band_end = dally, .userdata = &check};
     pthread_t thread;
     FIXTURE(f, config);
 
