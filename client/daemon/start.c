@@ -80,7 +80,7 @@ static int start_option_key_list(const Option *option, const char *argument, voi
 
 /* perf separates the size of stacks with a comma. */
 static int start_option_call_graph(const Option *option, const char *argument, void *field) {
-    _cleanup_free_ char *value = strdup(argument ? argument : "fp");
+    _cleanup_free_ char *value = strdup(argument ? argument : "auto");
     char *comma = value ? strchr(value, ',') : NULL;
 
     if (!value)
@@ -161,7 +161,7 @@ static const Option start_options[] = {
     {0,   "cgroup",     "GROUP",                "Only this control group, as system.slice/nginx.service",             start_option_key,        KEYS},
     {'u', "unit",       "UNIT",                 "Only the control group of this systemd unit, as shop or 'web@1*'",      option_string,     offsetof(StartSettings, unit)},
     {0,   "call-graph", "auto|fp|unwind[:SIZE]|dwarf[:SIZE]|lbr|none", "How to take call chains",                                      start_option_call_graph, KEYS},
-    {'g', "call-chains", "[MODE]",              "The same as --call-graph; without MODE fp",                                    start_option_call_graph, KEYS},
+    {'g', "call-chains", "[MODE]",              "The same as --call-graph; without MODE auto",                                  start_option_call_graph, KEYS},
     {0,   "duration",   "SPAN",                 "Stop after this time, as 30s or 5min",                     option_span,       offsetof(StartSettings, duration)},
     {0,   "layout",     "file|directory",       "Layout of its segments",                                             start_option_key,        KEYS},
     {0,   "compress",   "none|zstd[:LEVEL]",    "Compression of its segments",                                        start_option_key,        KEYS},

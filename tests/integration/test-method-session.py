@@ -37,7 +37,7 @@ def sessions_are_listed_with_their_settings():
         equal(states(v), {"default": "active", "spare": "inactive"}, "states")
         said = v.call("ListSessions", session="default")[0]["session"]
         equal((said["frequency"], said["callGraph"], said["target"], said["layout"], said["runtime"]),
-              (199, "fp", "all", "file", False), "what it is")
+              (199, "auto", "all", "file", False), "what it is")
         equal(said["cpus"], os.cpu_count(), "CPUs")
         check(said["segment"].startswith(RUN.get().store), f"its segment is {said['segment']}")
         with fault("NoSuchSession", session="none"):

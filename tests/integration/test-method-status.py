@@ -117,7 +117,7 @@ def each_setting_is_described_with_its_place():
         equal(whole["MaxUse"], ("64M", f"{daemon.config_path}:3"), "MaxUse=")
         equal(whole["MaxRetentionSec"], ("7d", "default"), "MaxRetentionSec=")
         equal(default["Event"], ("cpu-clock", f"{daemon.config_path}:5"), "Event=")
-        equal(default["CallGraph"], ("fp", "default"), "CallGraph=")
+        equal(default["CallGraph"], ("auto", "default"), "CallGraph=")
         v.one("Start", session="told", settings={"Event": "cpu-clock", "RotateIntervalSec": "90s"})
         told = settings(v, "Session told", session="told")
         equal((told["Event"], told["RotateIntervalSec"]), (("cpu-clock", "Start()"), ("90s", "Start()")), "what was told")

@@ -57,7 +57,7 @@ TEST(every_default_is_accepted_by_its_own_parser) {
     CHECK_EQ(session->zstd_level, 3);
     CHECK_EQ(session->buffer_bytes, (uint64_t)524288);
     CHECK_EQ(session->rotate_interval_ns, (uint64_t)600000000000);
-    CHECK_EQ(session->call_graph, CALL_GRAPH_FP);
+    CHECK_EQ(session->call_graph, CALL_GRAPH_AUTO);
     CHECK(session->enabled && session->exclude_idle && session->kernel_samples);
     CHECK(session->user_samples && !session->namespaces);
     CHECK(!config_session(config, "other"));
