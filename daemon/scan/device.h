@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "scan/line.h"
+#include "scan/text/line.h"
 
 enum {
     DEVICES_AVOIDED_MAX = 64,

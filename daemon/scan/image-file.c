@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "scan/device.h"
-#include "scan/line.h"
-#include "scan/mapping.h"
-#include "scan/procmap.h"
+#include "scan/text/line.h"
+#include "scan/text/mapping.h"
+#include "scan/text/procmap.h"
 #include "util/clock.h"
 
 /*

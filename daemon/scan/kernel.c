@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "perfdata/writer/emit.h"
-#include "scan/kallsyms.h"
+#include "scan/text/kallsyms.h"
 #include "scan/module.h"
 
 /*

@@ -7,7 +7,7 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "scan/line.h"
+#include "scan/text/line.h"
 #include "util/array.h"
 #include "util/file.h"
 

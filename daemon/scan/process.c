@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "scan/line.h"
-#include "scan/mapping.h"
-#include "scan/stat.h"
+#include "scan/text/line.h"
+#include "scan/text/mapping.h"
+#include "scan/text/stat.h"
 #include "util/array.h"
 #include "util/clock.h"
 

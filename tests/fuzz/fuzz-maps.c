@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "fuzz.h"
-#include "scan/mapping.h"
-#include "scan/stat.h"
+#include "scan/text/mapping.h"
+#include "scan/text/stat.h"
 #include "util/macro.h"
 
 /* Lines of maps and of stat, whose names are chosen by whoever runs: each is parsed where a byte

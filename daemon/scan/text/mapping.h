@@ -4,7 +4,7 @@
 /* Parses mappings from /proc/PID/maps, from its text or from a query. */
 
 #include "perfdata/record/record.h"
-#include "scan/procmap.h"
+#include "scan/text/procmap.h"
 
 /*
  * Parses a line without its newline: true for an executable mapping, with the values of the

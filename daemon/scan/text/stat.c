@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "scan/stat.h"
+#include "scan/text/stat.h"
 
 #include <errno.h>
 #include <limits.h>

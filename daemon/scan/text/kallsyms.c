@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "scan/kallsyms.h"
+#include "scan/text/kallsyms.h"
 
 #include <errno.h>
 
-#include "scan/line.h"
+#include "scan/text/line.h"
 #include "util/array.h"
 
 /*

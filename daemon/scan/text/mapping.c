@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "scan/mapping.h"
+#include "scan/text/mapping.h"
 
 #include <sys/mman.h>
 

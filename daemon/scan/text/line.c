@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "scan/line.h"
+#include "scan/text/line.h"
 
 #include <errno.h>
 #include <string.h>

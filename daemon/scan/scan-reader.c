@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "scan/scan-reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "scan/baseline.h"
+#include "scan/cgroup-scan.h"
+#include "util/clock.h"
+#include "util/log.h"
+#include "util/thread.h"
+
+/*
+ * The reading thread: it takes the most urgent request, reads, and puts the result into the queue.
+ * It waits when there are too many results. A pass over all processes reads one at a time, only
+ * while there is nothing more urgent.
+ */
+
+enum { IMAGE_TRIES = 3 }; /* for an image that was requested while the helper was not available */
+
+#define CPU_NOTED_NS (NS_PER_SECOND / 10)
+
+/* The CPU time that images may take: a burst, and a share of one CPU over time. */
+#define IMAGES_BURST_NS NS_PER_SECOND
+#define IMAGES_SHARE    20 /* one part in this many */
+
+/* Takes over the data, also on failure. */
+static int scan_reader_put(ScanReader *s, const ScanResult *filled) {
+    ScanResult *result = malloc(sizeof(*result));
+
+    if (!result) {
+        free(filled->data);
+        return log_error(-ENOMEM, "Failed to hand on what was read from /proc: %m");
+    }
+    *result = *filled;
+    result->size = sizeof(*result) + result->data_size;
+    return scan_queue_put(s->queue, result);
+}
+
+static int scan_reader_read_kernel(ScanReader *s) {
+    static LogRate rate = {.interval_ns = 600 * NS_PER_SECOND, .burst = 1};
+    _cleanup_(buffer_done) Buffer records = {};
+    int r = kernel_reader_read(s->kernel, &records);
+
+    if (r < 0 && !atomic_load(&s->without_kernel))
+        log_limited(&rate, LOG_LEVEL_WARNING, r,
+                    "Cannot read the addresses of the kernel's code, so kernel samples have no "
+                    "symbols; that takes kernel.kptr_restrict below 2: %m");
+    /* An empty set is a result too. */
+    return scan_reader_put(s, &(ScanResult){.kind = SCAN_IS_KERNEL,
+                                            .data = TAKE_PTR(records.data),
+                                            .data_size = records.size});
+}
+
+static int scan_reader_put_cgroup(void *userdata, uint64_t id, const char *path) {
+    char *copy = strdup(path);
+
+    if (!copy)
+        return -ENOMEM;
+    return scan_reader_put(userdata, &(ScanResult){.kind = SCAN_IS_CGROUP,
+                                                   .number = id,
+                                                   .data = copy,
+                                                   .data_size = strlen(path) + 1});
+}
+
+static int scan_reader_read_cgroups(ScanReader *s) {
+    uint64_t begin_ns = clock_monotonic_ns();
+    int r = cgroup_walk("", scan_reader_put_cgroup, s);
+
+    if (r < 0 && r != -ENOENT && r != -ECANCELED)
+        log_warning(r, "Cannot walk the cgroups, so samples may have the number of a cgroup "
+                       "instead of its path: %m");
+    if (r == -ECANCELED)
+        return r;
+    return scan_reader_put(s, &(ScanResult){.kind = SCAN_IS_CGROUPS_DONE, .number = begin_ns});
+}
+
+static int scan_reader_read_process(ScanReader *s, uint32_t pid) {
+    Baseline baseline, *copy;
+    int r = process_reader_read(s->processes, pid, &baseline);
+
+    if (r < 0) {
+        if (r != -ESRCH) {
+            (void)log_at(LOG_LEVEL_DEBUG, r, "Cannot read process %" PRIu32 ", ignoring: %m", pid);
+            s->is_partial = true;
+        }
+        return 0;
+    }
+    copy = baseline_copy(&baseline);
+    if (!copy)
+        return log_error(-ENOMEM, "Failed to keep process %" PRIu32 ": %m", pid);
+    return scan_reader_put(
+        s, &(ScanResult){.kind = SCAN_IS_PROCESS, .data = copy, .data_size = baseline_size(copy)});
+}
+
+/* Any user can map any number of files, each as expensive as we allow, so files that exceeded their
+ * share delay later files; other work is not delayed. */
+static void scan_reader_charge_images(ScanReader *s, uint64_t used_ns) {
+    uint64_t now_ns = clock_monotonic_ns(), earned_ns = (now_ns - s->debt_at_ns) / IMAGES_SHARE;
+
+    s->debt_ns = used_ns + (s->debt_ns > earned_ns ? s->debt_ns - earned_ns : 0);
+    s->debt_at_ns = now_ns;
+    if (s->debt_ns > IMAGES_BURST_NS)
+        scan_queue_rest(s->queue, now_ns + (s->debt_ns - IMAGES_BURST_NS) * IMAGES_SHARE);
+}
+
+static uint64_t scan_reader_images_cpu_ns(const ScanReader *s) {
+    return clock_ns(CLOCK_THREAD_CPUTIME_ID) + elf_reader_cpu_ns(s->elf);
+}
+
+/* Whether a file that was just read with result r is put back into the queue. */
+static bool scan_reader_asks_again(ScanReader *s, ScanImage *image, int r) {
+    uint64_t ready_ns;
+
+    atomic_store(&s->lacks_elf, elf_reader_lacks_helper(s->elf));
+    if (r != -EAGAIN || ++image->tries >= IMAGE_TRIES)
+        return false;
+    ready_ns = elf_reader_ready_ns(s->elf);
+    if (ready_ns > clock_monotonic_ns())
+        scan_queue_rest(s->queue, ready_ns);
+    return scan_queue_ask_image(s->queue, image) == 0;
+}
+
+static int scan_reader_read_image(ScanReader *s, ScanImage *image) {
+    ScanResult result = {.kind = SCAN_IS_BUILD_ID, .number = image->image};
+    uint64_t before_ns = scan_reader_images_cpu_ns(s);
+    int r = elf_reader_build_id(s->elf, &image->mapped, &result.build_id);
+
+    if (r < 0)
+        result.build_id.size = 0;
+    scan_reader_charge_images(s, scan_reader_images_cpu_ns(s) - before_ns);
+    if (scan_reader_asks_again(s, image, r))
+        return 0;
+    free(image);
+    return scan_reader_put(s, &result);
+}
+
+static int scan_reader_read_table(ScanReader *s, ScanImage *image) {
+    uint64_t before_ns = scan_reader_images_cpu_ns(s);
+    TableAnswer answer, *copy;
+    int r = elf_reader_table(s->elf, &image->mapped, s->tables, &answer);
+    size_t table_bytes = answer.table ? answer.table->image.size : 0;
+
+    scan_reader_charge_images(s, scan_reader_images_cpu_ns(s) - before_ns);
+    if (scan_reader_asks_again(s, image, r))
+        return 0;
+    free(image);
+    copy = malloc(sizeof(*copy));
+    if (!copy) {
+        mapped_table_free(answer.table);
+        return log_error(-ENOMEM, "Failed to keep an unwind table: %m");
+    }
+    *copy = answer;
+    return scan_reader_put(s, &(ScanResult){.kind = SCAN_IS_TABLE,
+                                            .data = copy,
+                                            .data_size = sizeof(*copy) + table_bytes});
+}
+
+static int scan_reader_list_processes(const ScanReader *s, uint32_t **ret_pids, size_t *ret_n) {
+    int r = process_list(s->proc, ret_pids, ret_n);
+
+    if (r == 0 && atomic_load(&s->one_user))
+        process_list_of(s->proc, geteuid(), *ret_pids, ret_n);
+    return r;
+}
+
+/* One allocation: first the start times, then the pids. */
+static int scan_reader_list_now(ScanReader *s) {
+    uint64_t begin_ns = clock_monotonic_ns();
+    _cleanup_free_ uint32_t *pids = NULL;
+    _cleanup_free_ uint64_t *starts = NULL;
+    size_t n = 0, kept = 0, size;
+    int r = scan_reader_list_processes(s, &pids, &n);
+
+    size = n * (sizeof(*starts) + sizeof(*pids));
+    starts = r < 0 ? NULL : malloc(MAX(size, (size_t)1));
+    if (!starts)
+        return log_error(r < 0 ? r : -ENOMEM, "Failed to list the processes in /proc: %m");
+    for (size_t i = 0; i < n; i++)
+        if (process_reader_start(s->processes, pids[i], &starts[kept]) == 0)
+            pids[kept++] = pids[i];
+    memcpy(starts + kept, pids, kept * sizeof(*pids));
+    return scan_reader_put(s, &(ScanResult){.kind = SCAN_IS_LOOK,
+                                            .number = begin_ns,
+                                            .data = TAKE_PTR(starts),
+                                            .data_size = kept * (sizeof(*starts) + sizeof(*pids))});
+}
+
+static void scan_reader_begin_pass(ScanReader *s) {
+    int r;
+
+    free(s->pids);
+    s->pids = NULL;
+    s->n_pids = s->next_pid = 0;
+    s->pass_begin_ns = clock_monotonic_ns();
+    s->in_pass = true;
+    s->is_partial = !atomic_load(&s->one_user) && !process_shows_all(s->proc);
+    r = scan_reader_list_processes(s, &s->pids, &s->n_pids);
+    if (r == 0 && s->is_partial)
+        r = -EACCES;
+    if (r < 0 && !s->has_warned)
+        log_warning(r, "Cannot see all processes in /proc, so running ones have no name; mount it "
+                       "without hidepid, or with gid= of profd's group: %m");
+    s->is_partial |= r < 0;
+    s->has_warned |= r < 0;
+}
+
+static int scan_reader_go_on_with_pass(ScanReader *s, bool begins) {
+    if (begins)
+        scan_reader_begin_pass(s);
+    if (s->next_pid < s->n_pids)
+        return scan_reader_read_process(s, s->pids[s->next_pid++]);
+    s->in_pass = false;
+    return scan_reader_put(
+        s, &(ScanResult){.kind = SCAN_IS_ALL_DONE, .number = s->is_partial ? 0 : s->pass_begin_ns});
+}
+
+static int scan_reader_work(ScanReader *s, const ScanRequest *request) {
+    int r;
+
+    switch (request->work) {
+    case SCAN_KERNEL:
+        r = scan_reader_read_kernel(s);
+        thread_limit_nice(THREAD_NICE_USUAL);
+        return r;
+    case SCAN_CGROUPS:
+        return scan_reader_read_cgroups(s);
+    case SCAN_LIST:
+        return scan_reader_list_now(s);
+    case SCAN_PROCESS:
+        return scan_reader_read_process(s, request->pid);
+    case SCAN_IMAGE:
+        return scan_reader_read_image(s, request->image);
+    case SCAN_TABLE:
+        return scan_reader_read_table(s, request->image);
+    case SCAN_PASS:
+        return scan_reader_go_on_with_pass(s, request->begins);
+    case SCAN_STOP:
+        break;
+    }
+    return -ECANCELED;
+}
+
+/* Asks the keeper on this thread, since the loop's thread must not wait. */
+static void scan_reader_note_cpu(ScanReader *s) {
+    uint64_t now_ns = clock_monotonic_ns();
+    KeeperStatus status;
+
+    atomic_store(&s->scan_cpu_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID));
+    if (now_ns - s->cpu_noted_ns < CPU_NOTED_NS || keeper_status(s->keeper, &status) < 0)
+        return;
+    s->cpu_noted_ns = now_ns;
+    /* The times of helpers that have ended are less precise, so never let the sum decrease. */
+    if (status.cpu_ns > atomic_load(&s->keeper_cpu_ns))
+        atomic_store(&s->keeper_cpu_ns, status.cpu_ns);
+}
+
+void *scan_reader_run(void *userdata) {
+    ScanReader *s = userdata;
+    ScanRequest request;
+
+    do {
+        atomic_store(&s->busy_since_ns, clock_monotonic_ns());
+        scan_reader_note_cpu(s);
+        atomic_store(&s->busy_since_ns, 0);
+        request = scan_queue_next(s->queue, s->in_pass);
+        atomic_store(&s->busy_since_ns, clock_monotonic_ns());
+    } while (scan_reader_work(s, &request) != -ECANCELED);
+    return NULL;
+}
+
+/* If the system's own /proc hides processes from us, the keeper can open one that does not. */
+static int scan_reader_open_proc(Keeper *keeper, int *ret_fd) {
+    _cleanup_close_ int fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int other;
+
+    if (fd < 0)
+        return -errno;
+    if (!process_shows_all(fd) && keeper_open_file(keeper, KEEPER_PROC, 0, 0, &other) == 0) {
+        (void)close(fd);
+        fd = other;
+    }
+    *ret_fd = TAKE_FD(fd);
+    return 0;
+}
+
+int scan_reader_init(ScanReader *reader, Keeper *keeper) {
+    int r;
+
+    *reader = (ScanReader){.keeper = keeper, .proc = -1};
+    r = scan_queue_new(&reader->queue);
+    if (r == 0)
+        r = scan_reader_open_proc(keeper, &reader->proc);
+    if (r == 0)
+        r = process_reader_new(reader->proc, keeper, &reader->processes);
+    if (r == 0)
+        r = kernel_reader_new("", keeper, &reader->kernel);
+    if (r == 0)
+        r = elf_reader_new(keeper, reader->processes, reader->proc, &reader->elf);
+    return r;
+}
+
+void scan_reader_done(ScanReader *reader) {
+    elf_reader_free(reader->elf);
+    kernel_reader_free(reader->kernel);
+    process_reader_free(reader->processes);
+    scan_queue_free(reader->queue);
+    closep(&reader->proc);
+    free(reader->pids);
+}
