@@ -157,6 +157,8 @@ int info_print_json(const Info *info, Fields *f) {
     fields_u64(f, "n_build_ids", info_build_ids(info));
     if (info_unidentified(info) > 0)
         fields_u64(f, "n_unidentified", info_unidentified(info));
+    if (info->has_stacks)
+        info_stacks_describe(&info->stacks, f);
     info_json_print_events(info, f);
     info_json_print_time(f, "first_sample_time", s->has_time, s->first_time);
     info_json_print_time(f, "last_sample_time", s->has_time, s->last_time);

@@ -6,6 +6,7 @@
 #include "client/file/attribution.h"
 #include "client/file/summary.h"
 #include "client/frame/command.h"
+#include "client/info/info-stack.h"
 #include "perfdata/feature/environment.h"
 #include "perfdata/writer/tally.h"
 
@@ -17,8 +18,10 @@ typedef struct Info {
     PdEnvironment *environment;
     Summary summary;
     Attribution *attribution;
-    PdTally *tally;   /* of mapped files */
-    PdDamage damage;  /* the first damage in the records or the features; text "": none */
+    PdTally *tally;  /* of mapped files */
+    PdDamage damage; /* the first damage in the records or the features; text "": none */
+    InfoStacks stacks;
+    bool has_stacks;  /* the manifest beside it has them */
     int64_t captured; /* when the file was last written, in seconds; 0: unknown */
 } Info;
 

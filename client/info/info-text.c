@@ -112,6 +112,13 @@ static void info_text_print_unidentified(const Info *info, Facts *facts) {
     info_text_fact(facts, "Unnamed");
 }
 
+static void info_text_print_stacks(const Info *info, Facts *facts) {
+    if (!info->has_stacks)
+        return;
+    info_stacks_print(&info->stacks, &facts->text);
+    info_text_fact(facts, "Stacks");
+}
+
 static void info_text_print_lost(const Summary *s, Facts *facts) {
     Buffer *out = &facts->text;
 
@@ -166,6 +173,7 @@ static void info_text_print_overview(const Context *c, const Info *info, Buffer 
     info_text_print_time(s, &facts);
     info_text_print_lost(s, &facts);
     info_text_print_unidentified(info, &facts);
+    info_text_print_stacks(info, &facts);
     info_text_print_coverage(info, &facts);
     info_text_print_complete(info, &facts);
     buffer_done(&facts.text);

@@ -66,6 +66,7 @@ static int info_gather(Info *info) {
         info->damage = *damage;
     else if (n_damaged > 0)
         info->damage = why;
+    info->has_stacks = info_stacks_read(info->path, &info->stacks);
     if (strcmp(info->path, "-") != 0 && stat(info->path, &st) == 0 && S_ISREG(st.st_mode))
         info->captured = st.st_mtime;
     return 0;

@@ -155,6 +155,8 @@ def profd_unwinds_down_to_the_first_function_and_stores_no_stack():
                    if s["completeness"] == "complete"]
         check(counted and all(s and s["stackBytes"] == 16384 for s in counted), f"stacks of segments: {counted}")
         check(0 < sum(s["whole"] for s in counted), f"no whole stacks in {counted}")
+        info = json.loads(profctl("info", "--json", daemon.segments("stacks")[0]).stdout)
+        equal({**info["stacks"], "stackBytes": 16384}, counted[0], "stacks of the first segment by info")
         equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
         found = chains(path)
         for pid, what in ((before.pid, "a program that ran before"), (after.pid, "a program that began later")):
