@@ -111,8 +111,11 @@ UNWIND = ["-e", "cpu-clock", "-F", str(HZ), "--call-graph=unwind", "--set=Rotate
 
 
 def check_outermost(found, what):
-    n, good = found.total(), sum(n for stack, n in found.items() if stack[-1:] == ("_start",) and len(stack) > DEEP)
-    check(n >= 5 and good >= n * 0.99, f"of {n} stacks of {what} {good} reach _start, the others are "
+    """To the first function; a program that begins is not deep at once."""
+    n, good = found.total(), sum(n for stack, n in found.items() if stack[-1:] == ("_start",))
+    deep = sum(n for stack, n in found.items() if len(stack) > DEEP)
+    check(n >= 5 and deep >= n * 0.9, f"of {n} stacks of {what} only {deep} are as deep as the program")
+    check(good >= n * 0.99, f"of {n} stacks of {what} {good} reach _start, the others are "
                                             f"{[stack for stack in found if stack[-1:] != ('_start',)][:3]}")
 
 
