@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "session/session-private.h"
+#include "util/log.h"
 
-/* The figures that a session reports, from the sampler, the store and its own counts. */
+/* What a session reports: figures from the sampler, the store and its own counts, failures to the
+ * log, facts to the manifest. */
 
 /* Losses that are not yet recorded in the segment. */
 static uint64_t session_totals_unrecorded_losses(const Session *session) {
@@ -52,4 +54,21 @@ SessionRotations session_rotations(const Session *session) {
 
 bool session_is_sensitive(const Session *session) {
     return session->is_sensitive;
+}
+
+bool session_waits(const Session *session) {
+    return session->emission && emission_waits(session->emission);
+}
+
+int session_log_failure(const Session *session, int error, const char *what) {
+    return log_error(error, "Failed to %s of session '%s': %m", what, session->config.name);
+}
+
+int session_note(void *userdata, const SegmentFacts *facts) {
+    Session *session = userdata;
+    int r = store_session_note(session->store, facts);
+
+    if (r < 0)
+        log_debug("A fact for the manifest of session '%s' was lost", session->config.name);
+    return 0;
 }
