@@ -46,7 +46,7 @@ def sessions_are_listed_with_their_settings():
 
 @test
 def a_session_begins_with_settings_and_ends_with_a_finished_segment():
-    with connected() as v, spinning():
+    with connected() as v, spinning(nice=0):
         said = v.one("Start", session="web", settings={"Event": "cpu-clock:u", "Frequency": "999", "CallGraph": "none",
                                                        "CPUs": "0", "Layout": "directory"})["session"]
         equal((said["state"], said["runtime"], said["cpus"], said["layout"]), ("active", True, 1, "directory"), "it")
@@ -167,7 +167,7 @@ def a_missing_session_is_named():
 @test
 def a_pause_is_only_a_gap():
     daemon = RUN.get()
-    with connected() as v, spinning():
+    with connected() as v, spinning(nice=0):
         v.one("Start", session="gap", settings={"Event": "cpu-clock", "Frequency": "999"})
         wait_until(lambda: v.call("ListSessions", session="gap")[0]["session"]["samples"] > 100, 20, "samples")
         v.one("Pause", session="gap")
@@ -175,7 +175,7 @@ def a_pause_is_only_a_gap():
         equal(states(v)["gap"], "paused", "state")
         v.one("Pause", session="gap")
         # A process that begins while the session is paused is known when it goes on.
-        with spinning(0):
+        with spinning(0, nice=0):
             time.sleep(0.5)
             resumed = now_ns()
             v.one("Resume", session="gap")
@@ -272,7 +272,7 @@ def changes_are_logged_with_the_user_who_made_them():
 def a_session_that_begins_late_has_the_names_of_short_lived_processes():
     with connected() as v:
         v.one("Start", session="late", settings={"Event": "cpu-clock", "Frequency": "999"})
-        with spinning():
+        with spinning(nice=0):
             time.sleep(0.7)
         v.one("Stop", session="late")
         recording.check_names(recording.rows(RUN.get().segments("late")), at_least=100)

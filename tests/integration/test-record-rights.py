@@ -302,7 +302,7 @@ def members_of_profd_admin_read_all_and_those_of_profd_read_what_is_not_sensitiv
 @test
 def the_unprivileged_recorder_records_kernel_and_user_samples():
     need_root()
-    with scratch() as folder, spinning(), Daemon(folder, config=CONFIG) as daemon:
+    with scratch() as folder, spinning(nice=0), Daemon(folder, config=CONFIG) as daemon:
         subprocess.run(["dd", "if=/dev/zero", "of=/dev/null", "bs=1M", "count=20000"], check=True, stderr=subprocess.DEVNULL)
         equal(daemon.stop(), 0, "status")
         rows = recording.rows(daemon.segments())

@@ -386,7 +386,7 @@ class Run:
         if cls.daemon is None:
             cls.folder = scratch()
             path = cls.folder.__enter__()
-            cls.load = spinning()
+            cls.load = spinning(nice=0)
             cls.load.__enter__()
             cls.daemon = Daemon(path, config="[Profd]\nFlushIntervalSec=500ms\n" + session(
                 Event="cpu-clock", Frequency=199))

@@ -93,9 +93,10 @@ def run_load(name, *arguments, timeout=300):
 
 
 @contextlib.contextmanager
-def spinning(*cpus):
-    """Every CPU busy, so that each tick is a sample."""
-    with load("spin", 0, *cpus) as process:
+def spinning(*cpus, nice=19):
+    """Every CPU busy, so that each tick is a sample. The load makes way for what works at the same time, such as perf
+    and the checks of a test; a test that needs samples of the load itself beside other tests takes nice=0."""
+    with load("spin", 0, *cpus, prefix=["nice", "-n", str(nice)]) as process:
         yield process
 
 
