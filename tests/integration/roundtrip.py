@@ -16,6 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests"))
 from tap import build_path, check, equal  # noqa: E402
@@ -103,9 +104,12 @@ class Original:
         # For these, perf script prints other columns of a stream unless told.
         if any(e["type"] == TRACEPOINT for e in self.facts["events"]):
             self.fields = ["-F", "+ip,+sym,+dso,+symoff"]
-        self.script = perf("script", path, SIDE_BAND + self.fields, self.stream)
-        self.report = perf("report", path, REPORT, self.stream)
-        self.stats = stats(path, self.stream) if self.report is not None else None
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            script = pool.submit(perf, "script", path, SIDE_BAND + self.fields, self.stream)
+            report = pool.submit(perf, "report", path, REPORT, self.stream)
+            counts = pool.submit(stats, path, self.stream)
+            self.script, self.report = script.result(), report.result()
+            self.stats = counts.result() if self.report is not None else None
         self.trouble = stream_trouble(self.facts)
 
 
@@ -216,20 +220,28 @@ def judge(original, path, layout, what, left_out, thorough):
             equal(stats(path, stream), original.stats, f"perf report --stats of {what}")
 
 
+def judge_all(original, judged):
+    """On all CPUs, since perf takes much longer than a conversion."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for done in [pool.submit(judge, original, *one) for one in judged]:
+            done.result()
+
+
 def round_trip(path, folder):
     """Fails by check() where something is not what it was."""
     original = Original(path)
     stages = [("file", "--compress=zstd"), ("directory", "--compress=none"),
               ("pipe", "--compress=zstd:1"), ("file", "--compress=none")]
-    source, left_out = path, set()
+    source, left_out, judged = path, set(), []
     for number, (layout, compress) in enumerate(stages):
         target = os.path.join(folder, f"{number}.{layout}")
-        left_out |= convert(source, target, layout, compress)
-        judge(original, target, layout, f"{layout} {number + 1}", left_out, LONG or number == 3)
+        left_out = left_out | convert(source, target, layout, compress)
+        judged.append((target, layout, f"{layout} {number + 1}", left_out, LONG or number == 3))
         source = target
     for layout in ("file", "directory", "pipe") if LONG else ():
         for compress in ("none", "zstd:19"):
             target = os.path.join(folder, f"{layout}-{compress}")
             left_out = convert(path, target, layout, f"--compress={compress}")
-            judge(original, target, layout, f"{layout}, {compress}", left_out, True)
+            judged.append((target, layout, f"{layout}, {compress}", left_out, True))
+    judge_all(original, judged)
     return original
