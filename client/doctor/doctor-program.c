@@ -35,7 +35,15 @@ typedef struct Runtime {
     const char *switches[2];  /* which suffice if they are set and not 0 */
 } Runtime;
 
-enum { RUNTIME_JVM, RUNTIME_NODE, RUNTIME_OLD_PYTHON, RUNTIME_PYTHON, N_RUNTIMES };
+enum {
+    RUNTIME_UNKNOWN = -2, /* python of a version that cannot be seen */
+    RUNTIME_NONE,
+    RUNTIME_JVM,
+    RUNTIME_NODE,
+    RUNTIME_OLD_PYTHON,
+    RUNTIME_PYTHON,
+    N_RUNTIMES
+};
 
 /* clang-format off */
 static const Runtime runtimes[N_RUNTIMES] = {
@@ -106,12 +114,14 @@ static const char *doctor_program_base_of(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* "python3.11" and "python3": -1 where the version is not known. */
+/* "python3.11"; "python3" and "python" hide the version, other names are no interpreters. */
 static int doctor_program_python(const char *name) {
     unsigned major, minor;
 
     if (sscanf(name, "python%u.%u", &major, &minor) != 2)
-        return -1;
+        return strspn(name + strlen("python"), "0123456789") == strlen(name) - strlen("python")
+                   ? RUNTIME_UNKNOWN
+                   : RUNTIME_NONE;
     return major < 3 || (major == 3 && minor < 12) ? RUNTIME_OLD_PYTHON : RUNTIME_PYTHON;
 }
 
@@ -120,7 +130,8 @@ static int doctor_program_runtime_of(const char *name) {
         return RUNTIME_JVM;
     if (strcmp(name, "node") == 0 || strcmp(name, "nodejs") == 0)
         return RUNTIME_NODE;
-    return strncmp(name, "python", strlen("python")) == 0 ? doctor_program_python(name) : -1;
+    return strncmp(name, "python", strlen("python")) == 0 ? doctor_program_python(name)
+                                                          : RUNTIME_NONE;
 }
 
 /* By the file that runs; where that may not be read, by the first word of the command line, which
@@ -238,6 +249,7 @@ static void doctor_program_look(Programs *p, const char *pid) {
         return;
     p->n_seen++;
     runtime = doctor_program_identify(p, pid);
+    p->n_unseen += runtime == RUNTIME_UNKNOWN;
     if (runtime < 0 || doctor_program_has_option(&runtimes[runtime], p->text, n))
         return;
     if (runtime != RUNTIME_OLD_PYTHON) {
@@ -330,7 +342,8 @@ static void doctor_program_report_all(Doctor *d, const Programs *p) {
                    "processes of other users are hidden and were not looked at; root "
                    "sees them");
     else if (p->n_unseen > 0)
-        doctor_say(d, HEALTH_OK, "%zu processes could not be looked at; root can", p->n_unseen);
+        doctor_say(d, HEALTH_OK, "%zu process%s could not be looked at%s", p->n_unseen,
+                   p->n_unseen == 1 ? "" : "es", d->uid == 0 ? "" : "; root can");
     if (p->is_cut)
         doctor_say(d, HEALTH_OK, "more than %d processes run, and the others were not looked at",
                    PROCESSES_MAX);

@@ -312,11 +312,19 @@ def programs_whose_runtime_lacks_an_option_are_named():
         ("python3 -Xperf_jit app.py", PYTHON_WORKS, "", None),
         ("python3 -X dev app.py", PYTHON_WORKS, "", "-X perf"),
         ("/usr/bin/nginx", None, "", None),
+        ("/usr/bin/pythonic", None, "", None),
     ]
     for command, exe, environ, remedy in rows:
         (state, text, mends), = states(look(process(42, command, exe, environ)), "programs")
         equal(state, "warn" if remedy else "ok", f"state of '{command}' with '{environ}' ({text})")
         check(not remedy or (remedy in mends and "(42)" in text), f"'{command}': {text} {mends}")
+
+
+@test
+def a_version_that_cannot_be_seen_is_counted():
+    hidden = {**process(42, "python3 app.py"), "/proc/42/exe": "gone"}
+    found = states(look(hidden), "programs")
+    check([state for state, *_ in found] == ["ok", "ok"] and "1 process could not be looked at" in found[1][1], f"{found}")
 
 
 @test
