@@ -110,8 +110,7 @@ static int event_attr_settle_call_graph(const EventSpec *s, const EventPolicy *p
         return event_attr_fail(
             s, error, error_size,
             "cannot have the call graph 'dwarf' on this architecture, 'fp' works");
-    else if (kind == EVENT_CALL_GRAPH_DWARF ||
-             (kind == EVENT_CALL_GRAPH_UNWIND && !(a->flags & PD_ATTR_EXCLUDE_USER)))
+    else if (kind == EVENT_CALL_GRAPH_DWARF || kind == EVENT_CALL_GRAPH_UNWIND)
         event_attr_settle_stack(s, policy, a);
     else if (kind == EVENT_CALL_GRAPH_LBR && !(a->flags & PD_ATTR_EXCLUDE_USER)) {
         a->sample_type |= PD_SAMPLE_BRANCH_STACK;

@@ -110,6 +110,22 @@ TEST(stacks_have_the_size_of_the_session_or_of_the_event) {
     CHECK(a.sample_type & PD_SAMPLE_CALLCHAIN);
 }
 
+/* The kernel copies registers and stack of the program that it works for. */
+TEST(stacks_are_unwound_where_only_the_kernel_is_sampled) {
+    EventPolicy policy = {
+        .frequency_hz = 99, .call_graph = EVENT_CALL_GRAPH_UNWIND, .stack_bytes = 8192};
+    const char *const texts[] = {"cycles", "cycles:u", "cycles:k"};
+    PdAttr a;
+
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+        CHECK_OK(settle(texts[i], &policy, &a, 1));
+        CHECK_EQ(a.sample_stack_user, 8192);
+        CHECK(a.sample_type & PD_SAMPLE_REGS_USER && a.sample_type & PD_SAMPLE_CALLCHAIN);
+    }
+    CHECK_OK(settle("ftrace:function", &policy, &a, 1));
+    CHECK_EQ(a.sample_stack_user, 0);
+}
+
 TEST(only_the_leader_of_a_read_group_samples) {
     EventPolicy policy = {.frequency_hz = 99, .inherit = true};
     PdAttr attrs[3];
