@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* How many stacks of a session were whole in the last ten minutes. */
+/* How many stacks of a session were whole in the last ten minutes that have ended. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,7 +11,7 @@ enum { STACK_SHARE_MINUTES = 10, STACK_SHARE_LEAST = 1000 };
 typedef struct StackShare {
     struct {
         uint64_t minute, whole, all;
-    } minutes[STACK_SHARE_MINUTES];
+    } minutes[STACK_SHARE_MINUTES + 1];
 } StackShare;
 
 /* `all` stacks were unwound since the last call, `whole` of them up to their outermost frame. */
