@@ -13,8 +13,6 @@
 #include "keeper/request/keeper-type.h"
 #include "util/macro.h"
 
-typedef struct Keeper Keeper;
-
 /* Connects over the socket that the keeper passed to its recorder (takes ownership of fd). */
 int keeper_connect(int fd, Keeper **ret);
 /* While the calling thread waits for an answer, on_wait is called every few milliseconds; it must

@@ -12,6 +12,9 @@ enum {
     KEEPER_RING_BYTES_MAX = 256 * 1024 * 1024, /* of one ring */
 };
 
+/* A connection to the keeper, shared by all threads. */
+typedef struct Keeper Keeper;
+
 /* Sockets to processes that the keeper starts, one for each lane. */
 typedef enum KeeperLane {
     KEEPER_LANE_SYSTEM, /* opens files of the kernel: /proc, tracefs */
