@@ -176,6 +176,9 @@ static int option_parse_short(Parser *p, const char *letters) {
 
         if (!o)
             return wrong(p, "There is no option -%c; --help lists the options.", *letters);
+        if (o->argument && letters[1] == '=')
+            return wrong(p, "Write --%s=%s: an argument of -%c has no '=' before it.", o->long_name,
+                         letters + 2, *letters);
         if (wants && letters[1])
             argument = letters + 1;
         else if (wants) {

@@ -142,6 +142,7 @@ static int sampler_make_plan(SamplerSession *session, PlanOptions *options) {
     const SessionConfig *config = &session->config;
     int r = plan_make(options, &session->notes, &session->plan);
     const PlanNote *left_out = plan_notes_left_out(&session->notes);
+    const char *text;
 
     if (!left_out)
         return r;
@@ -152,7 +153,13 @@ static int sampler_make_plan(SamplerSession *session, PlanOptions *options) {
         sampler_log_left_out(session, "which records the others");
     else if (r == left_out->error && strcmp(config->name, CONFIG_DEFAULT_SESSION) == 0)
         r = sampler_plan_default(session, options);
-    return r < 0 ? log_error(r, "Cannot record session '%s': %s", config->name, left_out->text) : 0;
+    if (r >= 0)
+        return 0;
+    text = left_out->text;
+    /* The sentence goes on in the middle of another. */
+    return log_error(r, "Cannot record session '%s': %s%s", config->name,
+                     strncmp(text, "Event ", 6) == 0 ? "e" : "",
+                     text + (strncmp(text, "Event ", 6) == 0));
 }
 
 static PlanOptions sampler_plan_options(const SamplerSession *session) {

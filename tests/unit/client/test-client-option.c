@@ -251,6 +251,15 @@ TEST(a_similar_option_is_suggested_for_a_typo) {
     CHECK(strstr(said_of("--xyzzy", text, sizeof(text)), "--help lists the options"));
 }
 
+TEST(an_equals_sign_after_a_short_option_names_the_long_one) {
+    char text[256];
+
+    CHECK_STREQ(said_of("-j=off", text, sizeof(text)),
+                "Write --json=off: an argument of -j has no '=' before it.");
+    CHECK_STREQ(said_of("-H=web1", text, sizeof(text)),
+                "Write --host=web1: an argument of -H has no '=' before it.");
+}
+
 static const char *chosen;
 
 static int choose(const Option *option, const char *argument, void *field) {
