@@ -5,8 +5,8 @@
 
 /*
  * A few stacks are cut on every host: deep recursion, programs that have just started. Only when
- * that goes on and concerns many samples is it worth a user's attention, so sums of minutes are kept,
- * old ones are overwritten, and a minute counts when it has ended.
+ * that goes on and concerns many samples is it worth a user's attention, so sums of minutes are
+ * kept, old ones are overwritten, and a minute counts when it has ended.
  */
 
 #define NS_PER_MINUTE 60000000000ULL
