@@ -259,15 +259,14 @@ static int hotplug_open_one(SamplerSession *session, unsigned cpu) {
 
     if (!ring)
         return r;
-    r = watch_ring(ring);
-    for (size_t k = 0; r == 0 && session->is_enabled && k < ring->n_counters; k++)
-        r = counter_control(&ring->counters[k], PERF_EVENT_IOC_ENABLE);
-    return r < 0 ? r : 1;
+    ring->is_new = true;
+    return watch_ring(ring);
 }
 
-/* Opens events only on CPUs with side-band, without which samples could not be resolved. */
+/* Opens rings on CPUs that have side-band, or are about to have it; they do not sample yet. */
 static void hotplug_open_missing(SamplerSession *session) {
-    const CpuList *online = &session->sampler->online;
+    const Sampler *sampler = session->sampler;
+    const CpuList *online = &sampler->online;
 
     if (!hotplug_session_is_due(session))
         return;
@@ -278,10 +277,30 @@ static void hotplug_open_missing(SamplerSession *session) {
         unsigned cpu = online->cpus[i];
 
         if (session_wants_cpu(session, cpu) && !ring_set_find(&session->rings, cpu) &&
-            ring_set_find(&session->sampler->side_band, cpu))
-            session->has_changed |= hotplug_open_one(session, cpu) > 0;
+            (ring_set_find(&sampler->side_band, cpu) || hotplug_side_band_is_due(sampler)))
+            (void)hotplug_open_one(session, cpu);
     }
     group_opened(session);
+}
+
+/* Without side-band, samples could not be resolved. */
+static void hotplug_enable_new(SamplerSession *session) {
+    RingSet *set = &session->rings;
+
+    for (size_t i = set->n; i-- > 0;) {
+        CpuRing *ring = set->rings[i];
+
+        if (!ring->is_new)
+            continue;
+        ring->is_new = false;
+        if (!ring_set_find(&session->sampler->side_band, ring->cpu)) {
+            ring_set_remove(set, ring, true);
+            continue;
+        }
+        for (size_t k = 0; session->is_enabled && k < ring->n_counters; k++)
+            (void)counter_control(&ring->counters[k], PERF_EVENT_IOC_ENABLE);
+        session->has_changed = true;
+    }
 }
 
 void hotplug_check_partial(SamplerSession *session) {
@@ -342,13 +361,17 @@ int sampler_refresh_cpus(Sampler *sampler, const SamplerSinks *sinks) {
     if (r < 0)
         return r;
     rate_watch(sampler);
+    /* Large rings take long to open. Between the opening of side-band and the sweep that follows
+     * there must be little time: the samples of that time come before /proc is read again. */
+    for (SamplerSession *s = sampler->sessions; s; s = s->next)
+        hotplug_open_missing(s);
     hotplug_open_side_bands(sampler, &changes);
     if (changes.opened > 0 && sinks->on_side_band_open)
         r = sinks->on_side_band_open(sinks->userdata);
     if (r < 0)
         return r;
     for (SamplerSession *s = sampler->sessions; s; s = s->next) {
-        hotplug_open_missing(s);
+        hotplug_enable_new(s);
         hotplug_check_partial(s);
     }
     hotplug_log_changes(sampler, &changes);

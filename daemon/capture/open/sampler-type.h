@@ -39,7 +39,7 @@ typedef struct SamplerSinks {
     /* start_ns: when the heads were noted */
     int (*on_side_band_end)(void *userdata, uint64_t start_ns);
     /* Side-band runs on a CPU that came: what happened there before is only in /proc. Called before
-     * the rings of sessions are opened, which takes long. NULL: not needed. */
+     * sessions sample there. NULL: not needed. */
     int (*on_side_band_open)(void *userdata);
     void *userdata;
 } SamplerSinks;

@@ -131,7 +131,8 @@ TEST(a_cpu_that_goes_offline_is_drained_and_sampled_when_it_is_back) {
     CHECK_OK(switch_cpu(true));
     CHECK_EQ(refresh(&f), 1);
     CHECK_EQ(f.side_band_opened, 1U);
-    CHECK_EQ(f.rings_then, n - 1);
+    /* Rings take long to open, and samples without names come until side-band is read. */
+    CHECK_EQ(f.rings_then, n);
     CHECK_EQ(sampler_n_cpus(f.session), n);
     CHECK_EQ(sampler_generation(f.session), generation + 2);
     CHECK_EQ(pd_events_at(sampler_events(f.session), 0)->n_ids, n);
