@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * A session between its two threads: op-queue.c is the main thread's side of the queue,
- * segment-writer.c is the writer's. `mutex` protects what both use; the comments on other fields
- * name their thread.
+ * A session between its two threads: op-queue.c and session-life.c are the main thread's
+ * side, segment-writer.c is the writer's. `mutex` protects what both use; the comments on other
+ * fields name their thread.
  */
 
 #include <stdatomic.h>
@@ -105,6 +105,9 @@ DEFINE_CLEANUP(Op *, op_free);
 uint64_t session_queued_samples(const StoreSession *session);
 /* Frees what the writer has not freed; called by the last thread that uses the session. */
 StoreSession *session_free(StoreSession *session);
+
+/* In op-queue.c; call it with the mutex held. Takes ownership of the Op. */
+void op_queue_append(StoreSession *session, Op *op);
 
 /* In claim.c, on the writer: opens its folder, and creates it if it is missing. */
 int session_claim(StoreSession *session);
