@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "protocol/value.h"
 #include "util/clock.h"
 #include "util/text.h"
 
@@ -44,4 +45,13 @@ json_t *answer_count(uint64_t n) {
 
 json_t *answer_time(uint64_t ns) {
     return ns == 0 ? json_null() : answer_count(ns / NS_PER_US);
+}
+
+void answer_near(json_t **parameters, const NearNames *near) {
+    json_t *list = near->n > 0 ? json_array() : NULL;
+
+    for (size_t i = 0; i < near->n; i++)
+        value_append(&list, answer_text(near->names[i].name));
+    if (near->n > 0)
+        value_set(parameters, "near", list);
 }

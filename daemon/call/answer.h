@@ -7,6 +7,7 @@
 #include <jansson.h>
 
 #include "control/control.h"
+#include "util/near.h"
 
 enum { ANSWER_TEXT_MAX = 256 };
 
@@ -20,6 +21,8 @@ json_t *answer_count(uint64_t n);
 /* Returns a parameter to its caller. The caller sent it in the form that we print, so it is not
  * escaped again. */
 json_t *answer_echo(const char *text);
+/* Adds the list `near` to the parameters of an error, unless there is no similar name. */
+void answer_near(json_t **parameters, const NearNames *near);
 
 /* The reasons that several methods give for refusing a parameter. */
 #define ASK_NAME                                                                                   \

@@ -10,14 +10,9 @@
 /* `field` is the field of the error that holds the name. */
 static int method_lookup_fail_unknown(Call *call, const char *error, const char *field,
                                       const char *name, const NearNames *near) {
-    json_t *list = json_array(), *parameters = json_pack("{s:o}", field, answer_echo(name));
+    json_t *parameters = json_pack("{s:o}", field, answer_echo(name));
 
-    for (size_t i = 0; i < near->n; i++)
-        value_append(&list, answer_text(near->names[i].name));
-    if (near->n > 0)
-        value_set(&parameters, "near", list);
-    else
-        json_decref(list);
+    answer_near(&parameters, near);
     return call_fail(call, error, parameters);
 }
 

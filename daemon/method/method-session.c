@@ -54,17 +54,10 @@ static int method_session_check_config(Call *call, const SessionConfig *config) 
 /* `name` is the group that was not found. */
 static int method_session_fail_no_group(Call *call, const char *error, const char *key,
                                         const char *name, const NearNames *near) {
-    json_t *list = json_array(), *parameters;
-
-    parameters =
+    json_t *parameters =
         json_pack("{s:O, s:o}", "session", json_object_get(call_parameters(call), "session"), key,
                   answer_echo(name));
-    for (size_t i = 0; i < near->n; i++)
-        value_append(&list, answer_text(near->names[i].name));
-    if (near->n > 0)
-        value_set(&parameters, "near", list);
-    else
-        json_decref(list);
+    answer_near(&parameters, near);
     return call_fail(call, error, parameters);
 }
 
