@@ -109,6 +109,21 @@ int keeper_open_event(Keeper *keeper, const KeeperEvent *event, uint32_t *ret_sl
     return 0;
 }
 
+int keeper_open_memory(Keeper *keeper, uint64_t bytes, const uint8_t tag[KEEPER_TAG_SIZE],
+                       uint32_t *ret_slot, int *ret_fd) {
+    KeeperRequest request = keeper_lane_request_of(KEEPER_OPEN_MEMORY);
+    KeeperReply reply;
+    int r;
+
+    request.event.ring_bytes = bytes;
+    memcpy(request.event.tag, tag, KEEPER_TAG_SIZE);
+    r = keeper_lane_call_for_fd(keeper, &request, &reply, ret_fd);
+    if (r < 0)
+        return r;
+    *ret_slot = reply.slot;
+    return 0;
+}
+
 int keeper_close_event(Keeper *keeper, uint32_t slot) {
     KeeperRequest request = keeper_lane_request_of(KEEPER_CLOSE_EVENT);
 

@@ -38,11 +38,15 @@ typedef struct KeeperEvent {
 
 /* Opens the event, maps its ring, and returns the descriptor (mapping it again needs no rights). */
 int keeper_open_event(Keeper *keeper, const KeeperEvent *event, uint32_t *ret_slot, int *ret_fd);
+/* Makes memory of this many bytes, whole pages, that outlives the recorder as a ring does, and
+ * returns the descriptor to map. Its size cannot change. */
+int keeper_open_memory(Keeper *keeper, uint64_t bytes, const uint8_t tag[KEEPER_TAG_SIZE],
+                       uint32_t *ret_slot, int *ret_fd);
 /* Makes the keeper close and unmap it. */
 int keeper_close_event(Keeper *keeper, uint32_t slot);
 /* Iterates over the open events, starting with KEEPER_NO_SLOT: 1 and the first slot above *slot,
  * its event (attr, pid, cpu, ring_bytes, leader, output and tag; cgroup NULL) and a descriptor; 0
- * at the end. */
+ * at the end. Memory has an attr_size of 0. */
 int keeper_next_event(Keeper *keeper, uint32_t *slot, KeeperEvent *ret, int *ret_fd);
 
 /* Helper processes of the keeper open files: if a file system does not answer, the call fails with

@@ -212,6 +212,17 @@ static int keeper_request_check_event(const KeeperRequest *request) {
     return r == 0 ? keeper_request_check_attr(&request->event) : r;
 }
 
+static int keeper_request_check_memory(const KeeperRequest *r) {
+    const KeeperEventData *e = &r->event;
+    KeeperEventData only = {.ring_bytes = e->ring_bytes};
+
+    memcpy(only.tag, e->tag, sizeof(only.tag));
+    return memcmp(&only, e, sizeof(only)) == 0 && e->ring_bytes >= 4096 &&
+                   e->ring_bytes <= KEEPER_MEMORY_BYTES_MAX && e->ring_bytes % 4096 == 0
+               ? 0
+               : -EINVAL;
+}
+
 /* clang-format off */
 static const struct KindRow {
     const char *name;
@@ -235,6 +246,7 @@ static const struct KindRow {
     [KEEPER_READY]           = { "ready",           0,                                  false, keeper_request_check_nothing },
     [KEEPER_STATUS]          = { "status",          0,                                  false, keeper_request_check_nothing },
     [KEEPER_LISTEN]          = { "listen",          0,                                  false, keeper_request_check_nothing },
+    [KEEPER_OPEN_MEMORY]     = { "open-memory",     FIELD_EVENT,                        false, keeper_request_check_memory  },
 };
 
 static const struct {

@@ -19,6 +19,7 @@ enum {
     KEEPER_PROTOCOL = 0x6b650003,
     KEEPER_PATH_SIZE = 4096, /* includes the NUL */
     KEEPER_SLOTS_MAX = 65536,
+    KEEPER_MEMORY_BYTES_MAX = 64 * 1024 * 1024,
 };
 
 typedef enum KeeperKind {
@@ -38,10 +39,11 @@ typedef enum KeeperKind {
     KEEPER_READY,
     KEEPER_STATUS,
     KEEPER_LISTEN,
+    KEEPER_OPEN_MEMORY,
     KEEPER_KINDS, /* the number of kinds */
 } KeeperKind;
 
-/* An event in either message. */
+/* An event in either message. Memory has only ring_bytes and a tag; the rest is zero. */
 typedef struct KeeperEventData {
     int32_t pid, cpu;
     uint32_t leader_slot, output_slot;

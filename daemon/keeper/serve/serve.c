@@ -147,6 +147,12 @@ static int serve_open_event(ServeLink *link, const KeeperRequest *request, int f
                               &answer->fd);
 }
 
+static int serve_open_memory(ServeLink *link, const KeeperRequest *request, int fd _unused_,
+                             Answer *answer) {
+    return slots_open_memory(link->context->slots, &request->event, &answer->reply.slot,
+                             &answer->fd);
+}
+
 static int serve_close_event(ServeLink *link, const KeeperRequest *request, int fd _unused_,
                              Answer *answer _unused_) {
     return slots_close(link->context->slots, request->slot);
@@ -247,6 +253,7 @@ static const struct HandlerRow {
     [KEEPER_READY]           = { KEEPER, serve_ready           },
     [KEEPER_STATUS]          = { KEEPER, serve_status          },
     [KEEPER_LISTEN]          = { KEEPER, serve_give_listening  },
+    [KEEPER_OPEN_MEMORY]     = { KEEPER, serve_open_memory     },
 };
 /* clang-format on */
 

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,8 +21,12 @@
  * perf_event_open() with the keeper's rights. A ring exists as long as it is mapped, so it is
  * mapped here, in the way that makes it a ring (writable, so that the reader's tail is respected)
  * or, for events that write backward, a buffer that the kernel overwrites. The keeper never reads a
- * ring.
+ * ring. Memory needs no map: its descriptor keeps it, and the keeper never reads it either.
  */
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U /* since Linux 6.3; vm.memfd_noexec=2 allows no other memfd */
+#endif
 
 enum {
     TYPES_MAX = 4096,             /* the most PMUs that are listed */
@@ -42,7 +47,7 @@ struct Slots {
     size_t n;
     size_t lowest; /* no slot below it is free */
     uint32_t used;
-    uint64_t ring_bytes, ring_bytes_max; /* of all rings together */
+    uint64_t ring_bytes, ring_bytes_max; /* of all rings and memory together */
 };
 
 static void slot_done(Slot *slot) {
@@ -172,24 +177,50 @@ static int slot_free(Slots *slots, uint32_t *ret) {
     return 0;
 }
 
+/* Takes what was opened with result r. */
+static int slot_take(Slots *slots, Slot *slot, int r, uint32_t *ret_slot, int *ret_fd) {
+    uint32_t number = 0;
+
+    if (r == 0)
+        r = slot_free(slots, &number);
+    if (r < 0) {
+        slot_done(slot);
+        return r;
+    }
+    slots->slots[number] = *slot;
+    slots->used++;
+    slots->ring_bytes += slot->event.ring_bytes;
+    *ret_slot = number;
+    *ret_fd = slot->fd;
+    return 0;
+}
+
 int slots_open(Slots *slots, const KeeperEventData *event, int cgroup_fd, uint32_t *ret_slot,
                int *ret_fd) {
     Slot slot = {.fd = -1, .event = *event};
-    uint32_t number;
-    int r = slot_free(slots, &number);
 
-    if (r == 0)
-        r = slot_open(slots, &slot, cgroup_fd);
-    if (r < 0) {
-        slot_done(&slot);
-        return r;
-    }
-    slots->slots[number] = slot;
-    slots->used++;
-    slots->ring_bytes += event->ring_bytes;
-    *ret_slot = number;
-    *ret_fd = slot.fd;
+    return slot_take(slots, &slot, slot_open(slots, &slot, cgroup_fd), ret_slot, ret_fd);
+}
+
+/* A recorder that could change its size would make the next one die of SIGBUS. */
+static int slot_open_memory(const Slots *slots, Slot *slot) {
+    const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+
+    if (slot->event.ring_bytes > slots->ring_bytes_max - slots->ring_bytes)
+        return -ENOBUFS;
+    slot->fd = memfd_create("profd-arena", flags | MFD_NOEXEC_SEAL);
+    if (slot->fd < 0 && errno == EINVAL)
+        slot->fd = memfd_create("profd-arena", flags);
+    if (slot->fd < 0 || ftruncate(slot->fd, (off_t)slot->event.ring_bytes) < 0 ||
+        fcntl(slot->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+        return -errno;
     return 0;
+}
+
+int slots_open_memory(Slots *slots, const KeeperEventData *event, uint32_t *ret_slot, int *ret_fd) {
+    Slot slot = {.fd = -1, .event = *event};
+
+    return slot_take(slots, &slot, slot_open_memory(slots, &slot), ret_slot, ret_fd);
 }
 
 int slots_close(Slots *slots, uint32_t number) {

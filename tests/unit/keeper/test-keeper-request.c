@@ -56,6 +56,9 @@ static KeeperRequest good(KeeperKind kind) {
     switch (kind) {
     case KEEPER_OPEN_EVENT:
         return an_event();
+    case KEEPER_OPEN_MEMORY:
+        request.event.ring_bytes = 4096;
+        return request;
     case KEEPER_OPEN_FILE:
     case KEEPER_READ_NAMESPACES:
         request.pid = 1;
@@ -328,6 +331,26 @@ TEST(the_size_of_a_ring_is_a_power_of_two_and_an_event_has_at_most_one) {
     request = an_event();
     request.event.leader_slot = KEEPER_SLOTS_MAX;
     CHECK_EQ(check(&request), -EINVAL);
+}
+
+TEST(memory_has_whole_pages_a_tag_and_nothing_of_an_event) {
+    static const uint64_t wrong[] = {0, 1, 4095, 4097, KEEPER_MEMORY_BYTES_MAX + 4096, UINT64_MAX};
+    KeeperRequest request = good(KEEPER_OPEN_MEMORY);
+
+    memset(request.event.tag, 1, sizeof(request.event.tag));
+    request.event.ring_bytes = KEEPER_MEMORY_BYTES_MAX;
+    CHECK_OK(check(&request));
+    for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+        request.event.ring_bytes = wrong[i];
+        CHECK_EQ(check(&request), -EINVAL);
+    }
+    for (size_t at = 0; at < offsetof(KeeperEventData, tag); at++) {
+        if (at / 8 == offsetof(KeeperEventData, ring_bytes) / 8)
+            continue;
+        request = good(KEEPER_OPEN_MEMORY);
+        ((uint8_t *)&request.event)[at] = 1;
+        CHECK_EQ(check(&request), -EINVAL);
+    }
 }
 
 TEST(slots_are_bounded) {

@@ -103,6 +103,63 @@ TEST(a_ring_outlives_its_recorder_and_is_read_from_the_same_position) {
     CHECK_EQ(served_end(&served), 0);
 }
 
+TEST(memory_outlives_its_recorder_and_keeps_its_size) {
+    static const uint8_t tag[KEEPER_TAG_SIZE] = "a tag";
+    uint32_t slot, at = KEEPER_NO_SLOT;
+    KeeperEvent found;
+    Served served;
+    uint8_t *memory;
+    int fd;
+
+    CHECK_OK(served_begin(&served));
+    CHECK_OK(keeper_open_memory(served.keeper, 2 * RING_BYTES, tag, &slot, &fd));
+    CHECK(ftruncate(fd, RING_BYTES) < 0);
+    CHECK(ftruncate(fd, 4 * RING_BYTES) < 0);
+    memory = mmap(NULL, 2 * RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    CHECK(memory != MAP_FAILED);
+    CHECK_EQ(memory[2 * RING_BYTES - 1], 0);
+    memory[2 * RING_BYTES - 1] = 77;
+    (void)munmap(memory, 2 * RING_BYTES);
+    (void)close(fd);
+
+    CHECK_OK(reconnect(&served));
+    CHECK_EQ(keeper_next_event(served.keeper, &at, &found, &fd), 1);
+    CHECK_EQ(at, slot);
+    CHECK_EQ(found.attr_size, 0U);
+    CHECK_EQ(found.ring_bytes, 2 * RING_BYTES);
+    CHECK_EQ(memcmp(found.tag, tag, sizeof(tag)), 0);
+    memory = mmap(NULL, 2 * RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    CHECK(memory != MAP_FAILED);
+    CHECK_EQ(memory[2 * RING_BYTES - 1], 77);
+    (void)munmap(memory, 2 * RING_BYTES);
+    (void)close(fd);
+    CHECK_OK(keeper_close_event(served.keeper, slot));
+    at = KEEPER_NO_SLOT;
+    CHECK_EQ(keeper_next_event(served.keeper, &at, &found, &fd), 0);
+    CHECK_EQ(served_end(&served), 0);
+}
+
+TEST(memory_is_bounded_together_with_the_rings) {
+    static const uint8_t tag[KEEPER_TAG_SIZE] = "a tag";
+    uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 16,
+             most = MAX(all, 1ULL << 30) / (64 << 20), n = 0;
+    uint32_t slot = 0;
+    Served served;
+    int fd, r;
+
+    CHECK_OK(served_begin(&served));
+    while (n <= most && (r = keeper_open_memory(served.keeper, 64 << 20, tag, &slot, &fd)) == 0) {
+        (void)close(fd);
+        n++;
+    }
+    CHECK_EQ(n, most);
+    CHECK_EQ(r, -ENOBUFS);
+    CHECK_OK(keeper_close_event(served.keeper, slot));
+    CHECK_OK(keeper_open_memory(served.keeper, 64 << 20, tag, &slot, &fd));
+    (void)close(fd);
+    CHECK_EQ(served_end(&served), 0);
+}
+
 TEST(a_second_event_shares_the_ring_and_the_group_of_the_first) {
     KeeperEvent first = clock_event(), second = clock_event();
     uint32_t slots[2];
