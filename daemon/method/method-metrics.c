@@ -137,6 +137,10 @@ static void method_metrics_add_stacks(json_t **list, const SessionEntry *entry,
                            json_pack("{s:s, s:s}", "session", entry->config.name, "result",
                                      unwind_verdict_name(i)),
                            (double)totals->stacks.samples[i]);
+    if (totals->is_unwound)
+        method_metrics_add(list, "profd_stacks_held_total", "counter",
+                           "Unwound samples that stayed in their rings until they were written",
+                           method_metrics_label_session(entry), (double)totals->held_samples);
 }
 
 /* Which call graphs the session takes. */

@@ -190,6 +190,7 @@ static json_t *method_status_stacks_json(const SessionTotals *totals) {
     for (unsigned i = 0; stacks && i < UNWIND_VERDICTS; i++)
         value_set(&stacks, unwind_verdict_name(i), answer_count(totals->stacks.samples[i]));
     value_set(&stacks, "stackBytes", answer_count(totals->stack_bytes));
+    value_set(&stacks, "heldInRing", answer_count(totals->held_samples));
     return stacks;
 }
 

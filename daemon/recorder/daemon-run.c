@@ -344,6 +344,7 @@ static int daemon_run_start_sampling(Daemon *daemon) {
                               .buffer_total_bytes = memory_for_rings(
                                   daemon->config->max_buffer_total_bytes, memory_of_host("")),
                               .max_frequency_hz = daemon->config->max_frequency_hz,
+                              .arena_max_bytes = daemon->memory.queue_bytes / 4,
                               .keeper_pid = (uint32_t)getppid(),
                               .on_wait = daemon_sweep_meanwhile,
                               .aside = daemon_run_open_aside,

@@ -34,8 +34,14 @@ enum { SLICE_BYTES = 4 << 20 };
 static int daemon_sweep_on_side_band_end(void *userdata, uint64_t start_ns) {
     Daemon *daemon = userdata;
 
+    SessionEntry *entry;
+    int r;
+
     daemon->sweep.side_band_ns = start_ns;
-    return tracker_settle(daemon->tracker, start_ns);
+    r = tracker_settle(daemon->tracker, start_ns);
+    for (size_t at = 0; r == 0 && (entry = session_table_next(daemon->sessions, &at));)
+        r = session_take_left(entry->session);
+    return r;
 }
 
 static int daemon_sweep_on_batch(void *userdata, const Batch *batch) {

@@ -36,7 +36,7 @@ void dropped_add(Dropped *dropped, unsigned cpu, uint64_t samples) {
 }
 
 void dropped_add_batch(Dropped *dropped, const PdEvents *events, const StoreBatch *batch) {
-    Bytes records = buffer_bytes(&batch->records);
+    Bytes records = store_batch_bytes(batch);
     uint64_t left = batch->samples;
     PdRecord record;
     PdStamp stamp;

@@ -8,7 +8,9 @@
 /*
  * A segment holds the samples of a CPU in the order of the CPU's ring, and event ids survive a
  * recorder. So everything in a ring up to the last written sample is written already. If the ring
- * no longer holds that sample, everything older than it is written.
+ * no longer holds that sample, everything older than it is written. Unwound samples lie in the
+ * arena between the two: its last sample of a CPU takes the place of the segment's, unless that is
+ * newer.
  */
 
 enum { CPUS_MAX = 8192 };
@@ -20,7 +22,7 @@ typedef struct Last {
 } Last;
 
 struct Resume {
-    Last cpus[CPUS_MAX];
+    Last cpus[CPUS_MAX], kept[CPUS_MAX];
 };
 
 static Last resume_last_of(const PdStamp *stamp) {
@@ -104,4 +106,30 @@ Bytes resume_skip(Resume *resume, const PdEvents *events, unsigned cpu, Bytes re
         return (Bytes){};
     last->known = false;
     return records;
+}
+
+static void resume_note_kept(Resume *resume, const PdEvents *events, unsigned cpu, Bytes records) {
+    PdRecord record;
+    PdStamp stamp;
+
+    while (pd_records_next(&records, &record))
+        if (record.type == PD_RECORD_SAMPLE && pd_events_stamp(events, &record, &stamp) == 0)
+            resume->kept[cpu] = resume_last_of(&stamp);
+}
+
+Bytes resume_skip_kept(Resume *resume, const PdEvents *events, unsigned cpu, Bytes records) {
+    Bytes left = resume_skip(resume, events, cpu, records);
+
+    /* Otherwise the segment has a newer sample than these. */
+    if (cpu < CPUS_MAX && !resume->cpus[cpu].known)
+        resume_note_kept(resume, events, cpu, records);
+    return left;
+}
+
+void resume_end_kept(Resume *resume) {
+    for (size_t i = 0; i < CPUS_MAX; i++) {
+        if (resume->kept[i].known)
+            resume->cpus[i] = resume->kept[i];
+        resume->kept[i] = (Last){};
+    }
 }

@@ -26,3 +26,8 @@ int resume_read(Resume *resume, const char *path, History *history);
 uint64_t resume_oldest_ns(const Resume *resume);
 /* Returns the part of a CPU's records, in ring order, that is not written yet. */
 Bytes resume_skip(Resume *resume, const PdEvents *events, unsigned cpu, Bytes records);
+/* The same for records that the previous recorder kept beside the rings, oldest first; call it
+ * before the rings are read. */
+Bytes resume_skip_kept(Resume *resume, const PdEvents *events, unsigned cpu, Bytes records);
+/* All of these are known: from now on a ring continues after the last of them. */
+void resume_end_kept(Resume *resume);

@@ -8,9 +8,10 @@
 #include "session/dropped.h"
 #include "session/resume.h"
 #include "session/session.h"
+#include "stack/arena.h"
 #include "stack/stack-share.h"
 
-enum { SESSION_GATHERS = 8 };
+enum { SESSION_GATHERS = 8, SESSION_WAITING = 64 };
 
 struct Session {
     SessionHost host;
@@ -18,8 +19,15 @@ struct Session {
     SamplerSession *sampler;
     StoreSession *store;
     Emission *emission;
-    Resume *resume; /* NULL: the rings hold nothing that a previous recorder has written */
+    Resume *resume;     /* NULL: the rings hold nothing that a previous recorder has written */
+    uint64_t oldest_ns; /* no sample that another recorder left is older; UINT64_MAX: none left */
     StoreBatch gathered[SESSION_GATHERS];
+    Arena arena;                         /* without memory where stacks are not unwound */
+    StoreBatch waiting[SESSION_WAITING]; /* samples in the arena that are not queued yet */
+    size_t n_waiting, waiting_bytes;
+    StoreBatch *left; /* unwritten samples in the arena of the previous recorder */
+    size_t n_left;
+    uint64_t held_samples; /* unwound samples that stayed in their rings until they were written */
     uint8_t seen_cpus[CPU_LIST_MAX / 8]; /* a bit for each CPU with a sample in the open segment */
     Dropped dropped;                     /* not yet recorded in the segment */
     Account account, at_rotation, at_log;
@@ -55,7 +63,7 @@ struct Session {
 /* In session-note.c: */
 int session_log_failure(const Session *session, int error, const char *what);
 
-/* In session-queue.c: */
+/* In session-take.c: */
 /* Takes ownership of the records. If the writer has no room, they are lost and counted. */
 int session_queue(Session *session, StoreBatch *batch);
 void session_forget_batch(StoreBatch *batch);
@@ -78,3 +86,11 @@ void session_cover(Session *session, uint64_t start_ns);
 
 /* In session-rotate.c: writes the cost of recording into the manifest of the segment that ends. */
 void session_settle_account(Session *session, const char *why);
+
+/* In session-take.c: */
+/* Takes the memory that outlives the recorder, with what the previous one left in it. */
+void session_arena_begin(Session *session);
+void session_arena_end(Session *session, bool writer_has_ended);
+/* Finds what the previous recorder left and its segments do not have; call it when they are read.
+ */
+int session_arena_read(Session *session);

@@ -5,19 +5,16 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "capture/ring/broken-sample.h"
 #include "session/degraded.h"
 #include "util/clock.h"
 #include "util/log.h"
 
 /*
- * Samples are gathered per file, up to a frame's worth, and queued when a frame is full or the
- * sweep ends; the side-band that the history wants written first is queued before them. When the
- * queue is full, the batch is lost; the loss is counted and recorded in the segment. A full queue
- * never stops a sweep.
+ * The life of a session, from its events to its end, and the end of each sweep: what was gathered
+ * is queued, and the side-band that the history wants written first before that. When the queue is
+ * full, the batch is lost; the loss is counted and recorded in the segment. A full queue never
+ * stops a sweep.
  */
-
-enum { GATHER_BYTES = 256 << 10 };
 
 #define LATELY_NS 60000000000ULL
 
@@ -72,6 +69,9 @@ Session *session_close(Session *session, bool keep_rings) {
         return NULL;
     session_run_close_events(session, keep_rings);
     session_run_end_segment(session);
+    if (session->store)
+        store_session_wait(session->store);
+    session_arena_end(session, !session->store || store_session_has_ended(session->store));
     store_session_close(session->store);
     resume_free(session->resume);
     buffer_done(&session->cleaned);
@@ -114,6 +114,10 @@ static int session_run_read_previous(Session *session) {
             r = 0;
         }
     }
+    if (r == 0) {
+        session->oldest_ns = resume_oldest_ns(session->resume);
+        r = session_arena_read(session);
+    }
     return r < 0 ? session_log_failure(session, r, "read the last segments") : 0;
 }
 
@@ -124,7 +128,8 @@ int session_new_opened(SamplerSession *sampler, const SessionConfig *config, Ses
         sampler_remove(sampler);
         return -ENOMEM;
     }
-    *session = (Session){.config = *config, .sampler = sampler};
+    *session = (Session){.config = *config, .sampler = sampler, .oldest_ns = UINT64_MAX};
+    session_arena_begin(session);
     sampler_set_userdata(sampler, session);
     *ret = session;
     return 0;
@@ -170,7 +175,7 @@ int session_is_open(Session *session) {
 }
 
 uint64_t session_oldest_ns(const Session *session) {
-    return session->resume ? resume_oldest_ns(session->resume) : UINT64_MAX;
+    return session->oldest_ns;
 }
 
 SamplerSession *session_sampler(const Session *session) {
@@ -207,148 +212,6 @@ int session_pause(Session *session) {
 void session_configure(Session *session, const SessionConfig *config) {
     session->config = *config;
     store_session_configure(session->store, config);
-}
-
-/* The address follows the identifier, the first field of each of our samples. */
-static void session_run_see_kernel(Session *session, const PdRecord *record, const PdStamp *stamp) {
-    const size_t at = PD_RECORD_HEADER_SIZE + sizeof(uint64_t);
-
-    if ((record->misc & PD_MISC_CPUMODE_MASK) == PD_MISC_KERNEL &&
-        stamp->event->attr.sample_type & PD_SAMPLE_IP && record->size >= at + sizeof(uint64_t))
-        tracker_see_kernel(session->host.tracker, load_u64(record->data + at, false), stamp->time);
-}
-
-static int session_run_take_sample(Session *session, StoreBatch *batch, unsigned batch_cpu,
-                                   const PdRecord *record) {
-    PdStamp stamp;
-
-    if (pd_events_stamp(sampler_events(session->sampler), record, &stamp) < 0 || !stamp.event)
-        return 0;
-    if (batch->samples == 0 || stamp.time < batch->first_ns)
-        batch->first_ns = stamp.time;
-    batch->last_ns = MAX(batch->last_ns, stamp.time);
-    batch->samples++;
-    session->account.samples++;
-    session_see_sample(session, batch_cpu, stamp.time);
-    session_run_see_kernel(session, record, &stamp);
-    return emission_need(session->emission, stamp.pid, stamp.tid, stamp.time,
-                         pd_sample_cgroup(record, stamp.event));
-}
-
-static void session_run_drop(Session *session, unsigned cpu, Bytes records) {
-    const PdEvents *events = sampler_events(session->sampler);
-    PdGap gap = {.from_ns = UINT64_MAX, .cpu = cpu, .reason = PD_GAP_LOST};
-    uint64_t dropped = 0;
-    PdRecord record;
-    PdStamp stamp;
-
-    while (pd_records_next(&records, &record)) {
-        dropped += record.type == PD_RECORD_SAMPLE;
-        if (record.type != PD_RECORD_SAMPLE || pd_events_stamp(events, &record, &stamp) < 0)
-            continue;
-        gap.from_ns = MIN(gap.from_ns, stamp.time);
-        gap.to_ns = MAX(gap.to_ns, stamp.time);
-    }
-    if (dropped > 0 && gap.from_ns <= gap.to_ns)
-        session_note_gap(session, &gap);
-    dropped_add(&session->dropped, cpu, dropped);
-}
-
-/* Counts samples that were left out because no reader could parse them. */
-static void session_run_note_broken(Session *session, unsigned cpu, size_t n) {
-    if (n == 0)
-        return;
-    session->account.lost += n;
-    session_note(session, &(SegmentFacts){.lost = n, .cpu = cpu});
-}
-
-/* The result of a step that made `made` of `records`. Without memory for it the samples are lost.
- */
-static Bytes session_run_take_result(Session *session, unsigned cpu, Bytes records,
-                                     const Buffer *made) {
-    if (buffer_error(made) == 0)
-        return buffer_bytes(made);
-    session_run_drop(session, cpu, records);
-    return (Bytes){};
-}
-
-static Bytes session_run_remove_broken(Session *session, unsigned cpu, Bytes records) {
-    buffer_clear(&session->cleaned);
-    session_run_note_broken(
-        session, cpu,
-        broken_samples_remove(sampler_taken_events(session->sampler), records, &session->cleaned));
-    return session_run_take_result(session, cpu, records, &session->cleaned);
-}
-
-/* Replaces the copies of stacks by call chains. */
-static Bytes session_run_unwind(Session *session, unsigned cpu, Bytes records) {
-    buffer_clear(&session->unwound);
-    session_run_note_broken(session, cpu,
-                            unwinder_take(session->host.unwinder,
-                                          sampler_taken_events(session->sampler), records,
-                                          &session->unwound, &session->stacks));
-    return session_run_take_result(session, cpu, records, &session->unwound);
-}
-
-static int session_run_log_limit(const Session *session) {
-    static LogRate rate = {.interval_ns = 60 * NS_PER_SECOND, .burst = 1};
-
-    return log_limited_struct(
-        &rate, LOG_LEVEL_WARNING, 0,
-        LOG_FIELDS({"PROFD_EVENT", "samples-dropped"}, {"PROFD_SESSION", session->config.name}),
-        "Dropping samples of session '%s', all sessions together record more than "
-        "MaxBytesPerSec=%" PRIu64 ", raise it or lower Frequency=",
-        session->config.name, session->host.rate->limit);
-}
-
-/* The manifest notes a CPU with the first batch that contains its samples. */
-static bool session_run_is_new_cpu(Session *session, unsigned cpu) {
-    uint8_t *bits = &session->seen_cpus[cpu % CPU_LIST_MAX / 8], bit = (uint8_t)(1 << cpu % 8);
-    bool is_new = !(*bits & bit);
-
-    *bits |= bit;
-    return is_new;
-}
-
-int session_take(Session *session, const Batch *batch) {
-    /* Samples for one file may share a frame, and large frames compress better. */
-    bool one_file = session->config.layout == LAYOUT_FILE;
-    StoreBatch *gathered = &session->gathered[one_file ? 0 : batch->cpu % SESSION_GATHERS];
-    Bytes records = batch->records, left;
-    PdRecord record;
-    int r = 0;
-
-    if (session->resume)
-        records = resume_skip(session->resume, sampler_taken_events(session->sampler), batch->cpu,
-                              records);
-    if (session->removes_broken_samples)
-        records = session_run_remove_broken(session, batch->cpu, records);
-    /* No segment is open, because the queue had no room to begin one. */
-    if (!session->emission) {
-        session_run_drop(session, batch->cpu, records);
-        return 0;
-    }
-    if (sampler_is_unwound(session->sampler))
-        records = session_run_unwind(session, batch->cpu, records);
-    if (!byte_rate_pass(session->host.rate, records.size, clock_monotonic_ns())) {
-        session_run_drop(session, batch->cpu, records);
-        return session_run_log_limit(session);
-    }
-    if (gathered->records.size + records.size > GATHER_BYTES ||
-        session_run_is_new_cpu(session, batch->cpu))
-        r = session_queue_gathered(session);
-    if (gathered->records.size == 0) {
-        gathered->kind = STORE_SAMPLES;
-        gathered->cpu = batch->cpu;
-        (void)buffer_reserve(&gathered->records, GATHER_BYTES);
-    }
-    for (left = records; r == 0 && pd_records_next(&left, &record);)
-        if (record.type == PD_RECORD_SAMPLE)
-            r = session_run_take_sample(session, gathered, batch->cpu, &record);
-        else if (record.type == PD_RECORD_LOST)
-            session_see_lost(session, batch->cpu);
-    buffer_append(&gathered->records, records.data, records.size - left.size);
-    return r;
 }
 
 static int session_run_lose(Session *session, StoreCause cause, uint64_t id, unsigned cpu,
@@ -432,13 +295,17 @@ int session_end_sweep(Session *session, uint64_t start_ns, const ClockAnchor *cl
     round = session_run_is_round(session, start_ns);
     session->sweep++;
     sampler_note_sweep(session->sampler, session->sweep);
+    arena_note_sweep(&session->arena, session->sweep);
     if (r == 0)
         r = store_session_end_sweep(session->store, session->sweep, round, clock);
     return r;
 }
 
 void session_give_back(Session *session) {
-    sampler_written(session->sampler, store_session_written(session->store));
+    uint64_t written = store_session_written(session->store);
+
+    sampler_written(session->sampler, written);
+    arena_written(&session->arena, written);
 }
 
 bool session_has_segment(const Session *session) {

@@ -32,6 +32,7 @@ SessionTotals session_totals(const Session *session) {
                             .sweep = session->sweep,
                             .written_sweep = store_session_written(session->store),
                             .stacks = session->stacks,
+                            .held_samples = session->held_samples,
                             .error = counts.error};
 
     if (session->emission)

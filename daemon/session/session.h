@@ -72,8 +72,12 @@ void session_end_gap(Session *session, PdGapReason reason, uint64_t at_ns);
 /* Applies new limits, which need no new events. */
 void session_configure(Session *session, const SessionConfig *config);
 
-/* Takes the samples of a sweep and adds the side-band that they need. */
+/* Takes the samples of a sweep and adds the side-band that they need. 1: they are safe, so their
+ * space in the ring is free. */
 int session_take(Session *session, const Batch *batch);
+/* Takes the samples that the previous recorder had unwound and not written; call it in each sweep
+ * when all side-band is taken. */
+int session_take_left(Session *session);
 /* Call it when the sweep that began at start_ns is complete, also in the history. Queues what was
  * gathered. */
 int session_end_sweep(Session *session, uint64_t start_ns, const ClockAnchor *clock);
@@ -126,6 +130,8 @@ typedef struct SessionTotals {
     bool is_unwound;          /* its stacks are unwound before they are stored */
     UnwinderCounts stacks;    /* of these */
     uint32_t stack_bytes;     /* that a sample copies at most */
+    uint64_t held_samples;    /* that stayed in their rings until they were written, since there
+                               * was no other memory for them */
 } SessionTotals;
 
 SessionTotals session_totals(const Session *session);

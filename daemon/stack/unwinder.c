@@ -121,14 +121,19 @@ static bool unwinder_has_stack(const PdEvent *event) {
     return event && (event->attr.sample_type & needed) == needed;
 }
 
+/* False: it is not what its event announces, and there may be a stack anywhere in it. */
 static bool unwinder_take_sample(Unwinder *unwinder, const PdRecord *record, const PdEvent *event,
                                  Buffer *out, UnwinderCounts *counts) {
     UnwindVerdict verdict;
     UnwindChain chain;
     PdSample sample;
 
-    if (pd_sample_parse(record, event, &sample) < 0)
+    if (!event || pd_sample_parse(record, event, &sample) < 0)
         return false;
+    if (!unwinder_has_stack(event)) {
+        buffer_append(out, record->data, record->size);
+        return true;
+    }
     verdict = unwinder_walk(unwinder, &sample, &chain);
     counts->samples[verdict]++;
     pd_sample_append_unwound(out, record, &sample, chain.addresses, chain.n);
@@ -148,11 +153,11 @@ size_t unwinder_take(Unwinder *unwinder, const PdEvents *taken, Bytes records, B
     while (pd_records_next(&records, &record)) {
         PdStamp stamp = {};
 
-        if (record.type == PD_RECORD_SAMPLE && pd_events_stamp(taken, &record, &stamp) == 0 &&
-            unwinder_has_stack(stamp.event))
-            left_out += !unwinder_take_sample(unwinder, &record, stamp.event, out, counts);
-        else
+        if (record.type != PD_RECORD_SAMPLE)
             buffer_append(out, record.data, record.size);
+        else if (pd_events_stamp(taken, &record, &stamp) < 0 ||
+                 !unwinder_take_sample(unwinder, &record, stamp.event, out, counts))
+            left_out++;
     }
     return left_out;
 }

@@ -26,7 +26,8 @@ DEFINE_CLEANUP(Unwinder *, unwinder_free);
 /*
  * Appends the records with their samples unwound. `taken` are the events as the records have them;
  * what is no sample with a user stack is copied. The side-band up to the samples is in the history.
- * Returns how many samples were left out because they do not hold what their event announces.
+ * Returns how many samples were left out because they are of no event of the session, or do not
+ * hold what their event announces.
  */
 size_t unwinder_take(Unwinder *unwinder, const PdEvents *taken, Bytes records, Buffer *out,
                      UnwinderCounts *counts);

@@ -17,8 +17,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import recording  # noqa: E402
 from daemon import Daemon, look_anew, session  # noqa: E402
 from varlink import Varlink, fault  # noqa: E402
-from workload import (CPUS, LONG, need_root, now_ns, perf_record, scratch, spinning,  # noqa: E402
-                      wait_until)
+from workload import (CPUS, LONG, need_root, now_ns, perf_record, scratch, small_disk,  # noqa: E402
+                      spinning, wait_until)
 from tap import build_path, check, equal, main, skip, test  # noqa: E402
 
 PROFCTL = build_path("client", "profctl")
@@ -33,21 +33,6 @@ SETTINGS = {"Frequency": 999, "Compress": "none", "RotateIntervalSec": "1s"}
 CONFIG = LIMITS + session(**SETTINGS) + session("folder", Layout="directory", **SETTINGS)
 SESSIONS = ("default", "folder")
 FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, FS_IMMUTABLE = 0x80086601, 0x40086602, 0x10
-
-
-@contextlib.contextmanager
-def small_disk(folder):
-    """2 MiB, all but a little of it taken by a file that can be deleted."""
-    store = os.path.join(folder, "store")
-    os.mkdir(store)
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "none", store], capture_output=True,
-                          check=False)
-    if done.returncode != 0:
-        skip(f"no tmpfs can be mounted here ({done.stderr.decode().strip()})")
-    try:
-        yield store
-    finally:
-        subprocess.run(["umount", "-l", store], check=True)
 
 
 def set_immutable(folder, on):
@@ -90,7 +75,7 @@ def check_all(daemon, with_loss=False):
 @test
 def a_full_disk_is_reported_and_recording_continues_when_there_is_space():
     need_root()
-    with scratch() as folder, small_disk(folder) as store, spinning():
+    with scratch() as folder, small_disk(folder, DISK_BYTES) as store, spinning():
         filler = os.path.join(store, "filler")
         with open(filler, "wb") as f:
             f.write(bytes(DISK_BYTES - (128 << 10)))
@@ -135,7 +120,7 @@ def fill_inodes(store):
 @test
 def a_session_without_space_for_its_folder_begins_when_there_is_space():
     need_root()
-    with scratch() as folder, small_disk(folder) as store:
+    with scratch() as folder, small_disk(folder, DISK_BYTES) as store:
         with Daemon(folder, config=LIMITS + session(Frequency=99, RotateIntervalSec=0), store=store) as daemon:
             fillers = fill_inodes(store)
             with Varlink(daemon.control()) as v:
@@ -152,7 +137,7 @@ def a_session_without_space_for_its_folder_begins_when_there_is_space():
 @test
 def a_disk_filled_by_segments_keeps_the_newest_ones():
     need_root()
-    with scratch() as folder, small_disk(folder) as store, spinning():
+    with scratch() as folder, small_disk(folder, DISK_BYTES) as store, spinning():
         config = CONFIG.replace("KeepFree=0", "KeepFree=20%\nMinUse=0").replace("Frequency=999", "Frequency=500")
         with Daemon(folder, config=config, store=store) as daemon:
             time.sleep(20 if LONG else 6)

@@ -60,6 +60,21 @@ def scratch():
         yield folder
 
 
+@contextlib.contextmanager
+def small_disk(folder, size):
+    """A store of so many bytes in memory."""
+    store = os.path.join(folder, "store")
+    os.mkdir(store)
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", store], capture_output=True,
+                          check=False)
+    if done.returncode != 0:
+        skip(f"no tmpfs can be mounted here ({done.stderr.decode().strip()})")
+    try:
+        yield store
+    finally:
+        subprocess.run(["umount", "-l", store], check=True)
+
+
 def end(process, number=signal.SIGKILL):
     if process.poll() is None:
         process.send_signal(number)

@@ -115,6 +115,23 @@ int keeper_open_event(Keeper *keeper, const KeeperEvent *event, uint32_t *ret_sl
     return *ret_fd < 0 ? -errno : 0;
 }
 
+int keeper_open_memory(Keeper *keeper, uint64_t bytes, const uint8_t tag[KEEPER_TAG_SIZE],
+                       uint32_t *ret_slot, int *ret_fd) {
+    KeeperEvent event = {.ring_bytes = bytes};
+    MadeEvent *made = &keeper->events[keeper->n];
+    int fd = memfd_create("arena", MFD_CLOEXEC);
+
+    if (fd < 0 || ftruncate(fd, (off_t)bytes) < 0)
+        return -errno;
+    if (keeper->n == MADE_EVENTS_MAX)
+        return -EMFILE;
+    memcpy(event.tag, tag, KEEPER_TAG_SIZE);
+    *made = (MadeEvent){.is_open = true, .fd = fd, .event = event};
+    *ret_slot = keeper->n++;
+    *ret_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    return *ret_fd < 0 ? -errno : 0;
+}
+
 void keeper_set_wait(Keeper *keeper, void (*on_wait)(void *userdata), void *userdata) {
     keeper->on_wait = on_wait;
     keeper->wait_userdata = userdata;

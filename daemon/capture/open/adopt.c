@@ -26,7 +26,7 @@ enum {
     ALIVE_LOOK_US = 2000, /* the coarsest clocks tick once in so long */
 };
 
-/* An event that the keeper held for an earlier recorder, until a session takes it. */
+/* An event or memory that the keeper held for an earlier recorder, until a session takes it. */
 struct Held {
     uint32_t slot;
     int fd; /* -1: a session has it */
@@ -44,16 +44,24 @@ static void adopt_held_close(Sampler *sampler, Held *held) {
     (void)keeper_close_event(sampler->options.keeper, held->slot);
 }
 
+/* An event with its attr, or memory, which has none. */
+static bool adopt_parse(const KeeperEvent *event, Held *held) {
+    if (event->attr_size > KEEPER_ATTR_MAX || event->cpu < 0 ||
+        !tag_decode(event->tag, &held->tag) || held->tag.cpu != held->cpu)
+        return false;
+    if (event->attr_size == 0 || held->tag.kind == TAG_ARENA)
+        return event->attr_size == 0 && held->tag.kind == TAG_ARENA;
+    return pd_attr_parse(&held->attr, (Bytes){.data = event->attr, .size = event->attr_size},
+                         false) == 0;
+}
+
 static int adopt_hold(Sampler *sampler, uint32_t slot, const KeeperEvent *event, int fd) {
     Held held = {.slot = slot,
                  .fd = fd,
                  .cpu = (unsigned)event->cpu,
                  .tid = event->pid,
                  .ring_bytes = event->ring_bytes};
-    bool is_ours = event->attr_size <= KEEPER_ATTR_MAX && event->cpu >= 0 &&
-                   tag_decode(event->tag, &held.tag) && held.tag.cpu == held.cpu &&
-                   pd_attr_parse(&held.attr, (Bytes){.data = event->attr, .size = event->attr_size},
-                                 false) == 0;
+    bool is_ours = adopt_parse(event, &held);
     Held *added =
         is_ours && sampler->n_held < HELD_MAX ? array_grow(&sampler->held, &sampler->n_held) : NULL;
 
@@ -298,4 +306,20 @@ int adopt_rings(Sampler *sampler, RingSet *set) {
     }
     adopt_mark_dead(sampler, set);
     return r == 0 && set->n > 0 && set->ops->adopt ? set->ops->adopt(set) : r;
+}
+
+bool adopt_arena(SamplerSession *session, int *ret_fd) {
+    Sampler *sampler = session->sampler;
+
+    for (size_t i = 0; i < sampler->n_held; i++) {
+        Held *held = &sampler->held[i];
+
+        if (held->fd < 0 || held->tag.kind != TAG_ARENA || held->tag.identity != session->identity)
+            continue;
+        session->arena.slot = held->slot;
+        session->arena.size = held->ring_bytes;
+        *ret_fd = TAKE_FD(held->fd);
+        return true;
+    }
+    return false;
 }

@@ -8,6 +8,8 @@ int adopt_list(Sampler *sampler);
 /* Takes over the rings of the set that can go on as they are, on any CPU; closes other events of
  * it. */
 int adopt_rings(Sampler *sampler, RingSet *set);
+/* Memory that an earlier recorder left for the session; false: none. */
+bool adopt_arena(SamplerSession *session, int *ret_fd);
 /* Closes the events that nobody took over. */
 void adopt_forget(Sampler *sampler);
 /* Leaves them to the keeper, for the next recorder. */

@@ -34,6 +34,14 @@ typedef struct SessionRoom {
     unsigned n_offline; /* of the sampler */
 } SessionRoom;
 
+/* Memory that outlives the recorder, for samples that are unwound and not written yet. */
+typedef struct ArenaMemory {
+    bool is_open; /* at the keeper */
+    uint32_t slot;
+    void *memory; /* NULL: not mapped, or the owner of the session has it */
+    uint64_t size;
+} ArenaMemory;
+
 struct SamplerSession {
     Sampler *sampler;
     SamplerSession *next;
@@ -50,6 +58,7 @@ struct SamplerSession {
     size_t n_tids;
     uint64_t identity;
     PdEvents *events, *taken; /* as stored; as in the rings, NULL: the same */
+    ArenaMemory arena;
 
     /* sweep */
     uint64_t sweeps[RING_MARKS]; /* sweeps that ended and are not written yet */

@@ -11,6 +11,7 @@ typedef struct SamplerOptions {
     Keeper *keeper;
     uint64_t buffer_total_bytes; /* of all sessions' rings */
     uint64_t max_frequency_hz;   /* 0: only the kernel's limit */
+    uint64_t arena_max_bytes;    /* of a session's arena; 0: the usual */
     /* The keeper's pid: if whole CPUs are refused, the keeper and other processes of its user are
      * recorded. 0: nothing is. */
     uint32_t keeper_pid;
@@ -29,9 +30,12 @@ typedef struct SamplerOptions {
 typedef struct Batch {
     SamplerSession *session; /* NULL: side-band */
     unsigned cpu;
+    bool is_first; /* no record before it is still in the ring */
     Bytes records; /* whole, host order; valid during the call */
 } Batch;
 
+/* 0, or a negative errno. 1 for a batch with is_first: the records are safe, so their space in the
+ * ring is free. */
 typedef int (*SamplerSink)(void *userdata, const Batch *batch);
 
 typedef struct SamplerSinks {

@@ -41,8 +41,8 @@ bool tag_decode(const uint8_t bytes[KEEPER_TAG_SIZE], Tag *ret) {
     TagBytes tag;
 
     memcpy(&tag, bytes, sizeof(tag));
-    if (tag.magic != TAG_MAGIC || tag.version != TAG_VERSION ||
-        (tag.kind != TAG_SIDE_BAND && tag.kind != TAG_SAMPLES && tag.kind != TAG_DATA))
+    if (tag.magic != TAG_MAGIC || tag.version != TAG_VERSION || tag.kind < TAG_SIDE_BAND ||
+        tag.kind > TAG_ARENA)
         return false;
     *ret = (Tag){.kind = (TagKind)tag.kind,
                  .event = tag.event,

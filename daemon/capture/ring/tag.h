@@ -12,7 +12,12 @@
 #include "keeper/request/keeper-client.h"
 
 /* What the ring of the event contains. */
-typedef enum TagKind { TAG_SIDE_BAND = 1, TAG_SAMPLES = 2, TAG_DATA = 3 } TagKind;
+typedef enum TagKind {
+    TAG_SIDE_BAND = 1,
+    TAG_SAMPLES = 2,
+    TAG_DATA = 3,
+    TAG_ARENA = 4 /* no event: memory for samples of the session */
+} TagKind;
 
 typedef struct Tag {
     TagKind kind;

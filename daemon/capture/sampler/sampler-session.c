@@ -12,6 +12,7 @@
 #include "capture/follow/rate.h"
 #include "capture/follow/watch-ring.h"
 #include "capture/open/adopt.h"
+#include "capture/open/arena-memory.h"
 #include "capture/open/event-table.h"
 #include "capture/open/open-ring.h"
 #include "capture/open/target.h"
@@ -45,6 +46,7 @@ int sampler_check_descriptors(const char *name, uint64_t needed) {
 
 SamplerSession *sampler_session_free(SamplerSession *session, bool at_keeper) {
     ring_set_done(&session->rings, at_keeper);
+    arena_memory_close(session, at_keeper);
     pd_events_free(session->events);
     pd_events_free(session->taken);
     plan_done(&session->plan);
@@ -238,6 +240,8 @@ static int sampler_open_cpus(SamplerSession *session) {
         r = limit_log_open_failure(
             plan_has_threads(config) ? -ESRCH : -ENODEV, config->name, session->plan.description,
             session->wanted.n > 0 ? session->wanted.cpus[0] : online->cpus[0]);
+    if (r >= 0)
+        arena_memory_open(session, n);
     return MIN(r, 0);
 }
 

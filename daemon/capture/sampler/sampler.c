@@ -228,6 +228,11 @@ bool sampler_is_unwound(const SamplerSession *session) {
     return session->taken != NULL;
 }
 
+void *sampler_take_arena(SamplerSession *session, size_t *ret_size) {
+    *ret_size = session->arena.size;
+    return TAKE_PTR(session->arena.memory);
+}
+
 uint32_t sampler_stack_bytes(const SamplerSession *session) {
     return (uint32_t)plan_stack_bytes(&session->plan);
 }

@@ -67,6 +67,10 @@ const PdEvents *sampler_events(const SamplerSession *session);
 const PdEvents *sampler_taken_events(const SamplerSession *session);
 /* Whether samples of the session are unwound. */
 bool sampler_is_unwound(const SamplerSession *session);
+/* The memory that outlives the recorder, for samples that are unwound and not written yet; NULL:
+ * there is none. The caller unmaps it. Where the session was taken over, it has what another
+ * recorder left. */
+void *sampler_take_arena(SamplerSession *session, size_t *ret_size);
 /* The most bytes of stack that a sample copies; 0: none. */
 uint32_t sampler_stack_bytes(const SamplerSession *session);
 /* Which call graphs it takes, as "unwind:16384", and why, in one sentence. */

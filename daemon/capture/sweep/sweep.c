@@ -19,7 +19,8 @@
  * noted. So rings may come and go between slices.
  *
  * Samples stay in the ring when they are taken; their room is given back when the owner has written
- * them, or earlier if the ring would become too small for new records.
+ * them, at once if they are in memory that outlives the recorder, or earlier if the ring would
+ * become too small for new records.
  */
 
 enum {
@@ -152,7 +153,9 @@ static int sweep_hand_out_data(const CpuRing *ring, Bytes records, const Sampler
 }
 
 static int sweep_drain_slice(CpuRing *ring, uint64_t limit, const SamplerSinks *sinks) {
-    Batch batch = {.session = ring->set->session, .cpu = ring->cpu};
+    Batch batch = {.session = ring->set->session,
+                   .cpu = ring->cpu,
+                   .is_first = ring_tail(&ring->ring) == ring->taken};
     RingSlice slice;
     int r = ring_slice(&ring->ring, ring->taken, ring->noted, limit, &ring->set->sampler->scratch,
                        &slice);
@@ -177,7 +180,9 @@ static int sweep_drain_slice(CpuRing *ring, uint64_t limit, const SamplerSinks *
         return r;
     ring->set->counts.bytes += slice.records.size;
     ring->taken = slice.end;
-    if (ring->set->session)
+    if (ring->set->session && r > 0 && batch.is_first)
+        sweep_give_back(ring, ring->taken);
+    else if (ring->set->session)
         sweep_give_back_early(ring);
     else
         sweep_give_back_side_band(ring);

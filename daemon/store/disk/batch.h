@@ -37,7 +37,12 @@ typedef struct StoreBatch {
                                  * them */
     uint64_t samples;
     Buffer records; /* taken on success */
+    Bytes kept; /* instead of `records`: they stay where they are until their sweep is written */
 } StoreBatch;
+
+static inline Bytes store_batch_bytes(const StoreBatch *batch) {
+    return batch->kept.size > 0 ? batch->kept : buffer_bytes(&batch->records);
+}
 
 typedef enum StoreCause {
     STORE_LOST_RING,  /* the ring was full */

@@ -105,23 +105,24 @@ static int segment_put(Segment *s, uint32_t file, const uint8_t *p, size_t n, Ma
 
 int segment_write(Segment *s, const StoreBatch *batch, size_t *done) {
     bool samples = batch->kind == STORE_SAMPLES;
+    Bytes records = store_batch_bytes(batch);
     uint32_t file = s->plan->n_files > 0 && samples ? 1 + batch->cpu % s->plan->n_files : 0;
     ManifestFrame by = {
         .kind = batch->kind, .first_ns = batch->first_ns, .last_ns = batch->last_ns};
 
     disk_touch(__func__);
     /* The usual case: everything fits into one frame, and the sampler has checked each record. */
-    if (samples && *done == 0 && batch->records.size <= SEGMENT_FRAME_RAW_MAX) {
-        int r = segment_put(s, file, batch->records.data, batch->records.size, by,
+    if (samples && *done == 0 && records.size <= SEGMENT_FRAME_RAW_MAX) {
+        int r = segment_put(s, file, records.data, records.size, by,
                             &(PdSpan){batch->samples, batch->first_ns, batch->last_ns});
 
         if (r < 0)
             return r;
-        *done = batch->records.size;
+        *done = records.size;
     }
-    while (*done < batch->records.size) {
-        size_t n = segment_chunk_of(batch->records.data + *done, batch->records.size - *done);
-        int r = n == 0 ? -EBADMSG : segment_put(s, file, batch->records.data + *done, n, by, NULL);
+    while (*done < records.size) {
+        size_t n = segment_chunk_of(records.data + *done, records.size - *done);
+        int r = n == 0 ? -EBADMSG : segment_put(s, file, records.data + *done, n, by, NULL);
 
         if (r < 0)
             return r;

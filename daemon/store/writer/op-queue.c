@@ -141,13 +141,13 @@ int store_session_write(StoreSession *session, StoreBatch *batch) {
 
     if (!session->begun)
         return -EINVAL;
-    if (r < 0 || batch->records.size == 0)
+    if (r < 0 || store_batch_bytes(batch).size == 0)
         return r;
     op = op_new(OP_BATCH);
     if (!op)
         return -ENOMEM;
     op->batch = *batch;
-    op->bytes += batch->records.allocated;
+    op->bytes += batch->records.allocated + batch->kept.size;
     r = op_queue_session_enqueue(session, op);
     if (r < 0) {
         op->batch.records = (Buffer){};

@@ -395,6 +395,76 @@ TEST(events_with_an_unknown_tag_are_closed) {
     CHECK_EQ(made_count(f.keeper), 2 * (uint32_t)f.sampler->online.n);
 }
 
+static SessionConfig unwind_config(void) {
+    SessionConfig config = clock_config("default", 99);
+
+    config.call_graph = CALL_GRAPH_UNWIND;
+    config.stack_bytes = 4096;
+    return config;
+}
+
+TEST(memory_for_unwound_samples_is_taken_over_with_the_rings) {
+    SessionConfig config = unwind_config(), plain = clock_config("default", 99);
+    size_t size, again;
+    uint32_t before;
+    uint8_t *memory;
+    FIXTURE(f, config);
+
+    if (!sampler_is_unwound(f.session))
+        TEST_SKIP("stacks cannot be unwound here");
+    memory = sampler_take_arena(f.session, &size);
+    CHECK(memory != NULL);
+    CHECK(size >= 1 << 20);
+    memory[size - 1] = 77;
+    (void)munmap(memory, size);
+    before = made_count(f.keeper);
+    CHECK_OK(succeed(&f, &config));
+    CHECK(sampler_was_taken_over(f.session));
+    CHECK_EQ(made_count(f.keeper), before);
+    memory = sampler_take_arena(f.session, &again);
+    CHECK(memory != NULL);
+    CHECK_EQ(again, size);
+    CHECK_EQ(memory[size - 1], 77);
+    CHECK(sampler_take_arena(f.session, &again) == NULL);
+    (void)munmap(memory, size);
+    /* Who unwinds nothing has none, and what is left of it is closed. */
+    CHECK_OK(succeed(&f, &plain));
+    CHECK(sampler_take_arena(f.session, &again) == NULL);
+    CHECK_EQ(made_count(f.keeper), 2 * (uint32_t)f.sampler->online.n);
+}
+
+TEST(memory_of_a_session_that_ends_is_closed) {
+    SessionConfig config = unwind_config();
+    FIXTURE(f, config);
+
+    if (!sampler_is_unwound(f.session))
+        TEST_SKIP("stacks cannot be unwound here");
+    f.session = sampler_remove(f.session);
+    CHECK_EQ(made_count(f.keeper), (uint32_t)f.sampler->online.n);
+}
+
+TEST(memory_with_a_strange_tag_is_closed) {
+    SessionConfig config = unwind_config();
+    MadeEvent *made;
+    uint8_t *memory;
+    size_t size;
+    FIXTURE(f, config);
+
+    if (!sampler_is_unwound(f.session))
+        TEST_SKIP("stacks cannot be unwound here");
+    made = &f.keeper->events[f.session->arena.slot];
+    memory = sampler_take_arena(f.session, &size);
+    memory[0] = 77;
+    (void)munmap(memory, size);
+    made->event.tag[0]++;
+    CHECK_OK(succeed(&f, &config));
+    CHECK(!made->is_open);
+    memory = sampler_take_arena(f.session, &size);
+    CHECK(memory != NULL);
+    CHECK_EQ(memory[0], 0);
+    (void)munmap(memory, size);
+}
+
 TEST(losses_between_samples_are_records_in_the_batch) {
     SessionConfig config = clock_config("default", 4999);
     uint64_t lost = 0;

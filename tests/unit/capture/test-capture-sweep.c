@@ -168,6 +168,74 @@ TEST(space_is_given_back_when_samples_are_written) {
     CHECK_EQ(ring_tail(&ring->ring), ring->taken);
 }
 
+/* A session that puts batches into memory that outlives it, or not. */
+typedef struct Putting {
+    int result;
+    unsigned n_first, n_others;
+} Putting;
+
+static int put_batch(void *userdata, const Batch *batch) {
+    Putting *putting = userdata;
+
+    if (!batch->session)
+        return 0;
+    if (batch->is_first)
+        putting->n_first++;
+    else
+        putting->n_others++;
+    return putting->result;
+}
+
+static int end_side_band(void *userdata _unused_, uint64_t start_ns _unused_) {
+    return 0;
+}
+
+static int put_all(Fixture *f, Putting *putting, int result) {
+    const SamplerSinks sinks = {
+        .on_batch = put_batch, .on_side_band_end = end_side_band, .userdata = putting};
+    int r;
+
+    *putting = (Putting){.result = result};
+    if (!wait_for_bytes(f->session, 1000))
+        return -ETIMEDOUT;
+    do
+        r = sampler_sweep(f->sampler, 500, &sinks);
+    while (r == 0);
+    return MIN(r, 0);
+}
+
+TEST(room_of_records_that_are_safe_elsewhere_is_given_back_at_once) {
+    SessionConfig config = clock_config("default", 999);
+    CpuRing *ring;
+    uint64_t held;
+    Putting putting;
+    FIXTURE(f, config);
+
+    CHECK_OK(sampler_enable(f.session));
+    CHECK_OK(put_all(&f, &putting, 1));
+    CHECK(putting.n_first > 0);
+    CHECK_EQ(putting.n_others, 0U);
+    ring = fullest(f.session);
+    CHECK(ring->taken > 0);
+    CHECK_EQ(ring_tail(&ring->ring), ring->taken);
+    sampler_note_sweep(f.session, 1);
+
+    /* A slice that stays holds what comes behind it, whatever is said of that. */
+    held = ring->taken;
+    CHECK_OK(put_all(&f, &putting, 0));
+    sampler_note_sweep(f.session, 2);
+    CHECK_OK(put_all(&f, &putting, 1));
+    CHECK(putting.n_others > 0);
+    CHECK(ring->taken > held);
+    CHECK_EQ(ring_tail(&ring->ring), held);
+    sampler_note_sweep(f.session, 3);
+    sampler_written(f.session, 3);
+    CHECK_EQ(ring_tail(&ring->ring), ring->taken);
+    CHECK_OK(put_all(&f, &putting, 1));
+    CHECK_EQ(putting.n_others, 0U);
+    CHECK_EQ(ring_tail(&ring->ring), ring->taken);
+}
+
 TEST(a_slow_writer_gives_back_nothing_too_early) {
     SessionConfig config = clock_config("default", 499);
     uint64_t at_sweep_five = 0;

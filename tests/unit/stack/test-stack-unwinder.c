@@ -258,4 +258,36 @@ TEST(a_truncated_sample_is_dropped_and_counted) {
     CHECK_EQ(out.size, 0);
 }
 
+/* Whose stack would go to the disk. */
+TEST(a_sample_of_an_event_that_nobody_knows_is_left_out_and_counted) {
+    _cleanup_(fixture_done) Fixture f = with_shell();
+    _cleanup_(sampling_done) Sampling sampling = sampling_begin();
+    _cleanup_(pd_events_freep) PdEvents *others = NULL;
+    _cleanup_(table_cache_freep) TableCache *tables = NULL;
+    _cleanup_(unwinder_freep) Unwinder *unwinder = NULL;
+    _cleanup_(buffer_done) Buffer out = {};
+    TableCacheOptions options = {.limit_bytes = TABLE_CACHE_MAX_BYTES, .ask = ask};
+    const PdEvent *event = pd_events_at(sampling.taken, 0);
+    uint64_t ids[] = {event->ids[0] + 1, event->ids[0] + 2};
+    UnwinderCounts counts = {};
+    size_t n_samples = 0;
+    PdEvent *added;
+    Bytes records;
+    PdRecord record;
+
+    (void)burn(DEPTH, now_ns() + SECOND / 20);
+    records = sampling_end(&sampling);
+    for (Bytes left = records; pd_records_next(&left, &record);)
+        n_samples += record.type == PD_RECORD_SAMPLE;
+    CHECK_OK(pd_events_new(&others));
+    for (unsigned i = 0; i < 2; i++)
+        CHECK_OK(pd_events_add(others, &event->attr, (Bytes){}, &ids[i], 1, &added));
+    CHECK_OK(table_cache_new(&options, &tables));
+    CHECK_OK(unwinder_new(f.history, tables, &unwinder));
+    CHECK(n_samples > 0);
+    CHECK_EQ(unwinder_take(unwinder, others, records, &out, &counts), n_samples);
+    for (Bytes left = buffer_bytes(&out); pd_records_next(&left, &record);)
+        CHECK(record.type != PD_RECORD_SAMPLE);
+}
+
 TEST_MAIN()

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""CallGraph=unwind under 999 Hz: what is unwound and not written outlives the recorder. It is killed at random
+moments, while the disk is full, or replaced; and so is profd-elf: no sample is lost or there twice."""
+
+import contextlib
+import os
+import random
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import recording  # noqa: E402
+from daemon import Daemon, session  # noqa: E402
+from workload import (CPUS, LONG, need_root, perf_record, scratch, small_disk, spinning,  # noqa: E402
+                      wait_until)
+from tap import check, equal, main, test  # noqa: E402
+
+KILLS = 100 if LONG else 3
+HZ = 999
+PERIOD_NS = 10**9 // HZ
+DISK_BYTES = 8 << 20
+CONFIG = "[Profd]\nFlushIntervalSec=1s\nMaxUse=1G\nKeepFree=0\n" + \
+    session(Event="cpu-clock", Frequency=HZ, CallGraph="unwind", RotateIntervalSec=0)
+
+
+def wait_for_next(daemon, mark, pid):
+    daemon.wait_for_log("Recording ", mark)
+    check(daemon.recorder() not in (None, pid), "the recorder is the same")
+
+
+def check_whole(daemon, perf):
+    """All samples, and each once."""
+    equal(daemon.stop(), 0, f"status of profd ({daemon.log()[-1000:]})")
+    segments = daemon.segments()
+    recording.check_clean(segments)
+    samples, reference = recording.samples(segments), recording.samples(perf.path)
+    equal(recording.twice(samples)[:3], [], "samples that are there twice")
+    equal(recording.lost(segments), 0, "samples that the kernel dropped")
+    found = recording.seams(samples, reference, PERIOD_NS, range(CPUS))
+    equal(found[:3], [], f"{len(found)} gaps")
+
+
+@test
+def a_killed_recorder_loses_no_sample_and_none_is_there_twice():
+    need_root()
+    with scratch() as folder, spinning(), Daemon(folder, config=CONFIG) as daemon:
+        with perf_record(os.path.join(folder, "perf.data")) as perf:
+            for _ in range(KILLS):
+                time.sleep(random.uniform(0, 1.2))
+                mark, pid = daemon.mark(), daemon.recorder()
+                os.kill(pid, signal.SIGKILL)
+                wait_for_next(daemon, mark, pid)
+        check_whole(daemon, perf)
+
+
+def fill(store):
+    path = os.path.join(store, "filler")
+    with contextlib.suppress(OSError), open(path, "wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+    return path
+
+
+@test
+def what_a_killed_recorder_could_not_write_is_written_by_the_next_one():
+    need_root()
+    with scratch() as folder, small_disk(folder, DISK_BYTES) as store, spinning():
+        with Daemon(folder, config=CONFIG, store=store) as daemon:
+            with perf_record(os.path.join(folder, "perf.data")) as perf:
+                time.sleep(0.5)
+                filler = fill(store)
+                daemon.wait_for_log("keeping its samples in memory")
+                time.sleep(1)
+                mark, pid = daemon.mark(), daemon.recorder()
+                os.kill(pid, signal.SIGKILL)
+                os.unlink(filler)
+                wait_for_next(daemon, mark, pid)
+                daemon.wait_for_log("continues with [1-9][0-9]+ samples", mark)
+            check_whole(daemon, perf)
+
+
+@test
+def a_recorder_that_makes_room_for_the_next_one_loses_nothing():
+    need_root()
+    with scratch() as folder, spinning(), Daemon(folder, config=CONFIG) as daemon:
+        with perf_record(os.path.join(folder, "perf.data")) as perf:
+            for _ in range(10 if LONG else 2):
+                time.sleep(random.uniform(0.2, 1))
+                mark, pid = daemon.mark(), daemon.recorder()
+                daemon.send(signal.SIGUSR1)
+                wait_for_next(daemon, mark, pid)
+                wait_until(lambda: not os.path.exists(f"/proc/{pid}"), 20, "the old recorder to end")
+        check_whole(daemon, perf)
+
+
+main()
