@@ -7,13 +7,15 @@ import contextlib
 import os
 import random
 import signal
+import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import recording  # noqa: E402
-from daemon import Daemon, session  # noqa: E402
-from workload import (CPUS, LONG, need_root, perf_record, scratch, small_disk, spinning,  # noqa: E402
+from daemon import Daemon, children, session, status_of  # noqa: E402
+from profctl import profctl  # noqa: E402
+from workload import (CPUS, LONG, load, need_root, perf_record, scratch, small_disk, spinning,  # noqa: E402
                       wait_until)
 from tap import check, equal, main, test  # noqa: E402
 
@@ -92,6 +94,35 @@ def a_recorder_that_makes_room_for_the_next_one_loses_nothing():
                 daemon.send(signal.SIGUSR1)
                 wait_for_next(daemon, mark, pid)
                 wait_until(lambda: not os.path.exists(f"/proc/{pid}"), 20, "the old recorder to end")
+        check_whole(daemon, perf)
+
+
+def elf_helper(daemon, but=None):
+    """The pid of profd-elf, another one than `but`."""
+    return next((pid for pid in children(daemon.process.pid) if pid != but and
+                 status_of(pid, "Name") == "profd-elf" and status_of(pid, "State")[0] != "Z"), None)
+
+
+def has_whole_stacks(daemon, pid):
+    """Whether the stacks of the last second of a process end where it began."""
+    said = profctl("snapshot", "--last=1s", "-p", str(pid), socket=daemon.control())
+    if said.returncode != 0:
+        return False
+    stacks = subprocess.run(["perf", "script", "-i", said.stdout.strip(), "--no-inline", "-F", "ip,sym"],
+                            capture_output=True, text=True, errors="replace", check=True).stdout.strip().split("\n\n")
+    return len(stacks) > HZ / 10 and sum(stack.endswith(" _start") for stack in stacks) >= len(stacks) * 0.9
+
+
+@test
+def a_killed_profd_elf_costs_no_sample_and_the_next_one_makes_the_tables_that_come_later():
+    need_root()
+    with scratch() as folder, spinning(), Daemon(folder, config=CONFIG) as daemon:
+        with perf_record(os.path.join(folder, "perf.data")) as perf:
+            helper = wait_until(lambda: elf_helper(daemon), 20, "profd-elf")
+            os.kill(helper, signal.SIGKILL)
+            with load("deep") as later:
+                wait_until(lambda: elf_helper(daemon, helper), 20, "the next profd-elf")
+                wait_until(lambda: has_whole_stacks(daemon, later.pid), 30, "whole stacks of a later program")
         check_whole(daemon, perf)
 
 

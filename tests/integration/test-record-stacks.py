@@ -144,6 +144,26 @@ def holding(folder, text):
     return found
 
 
+def held_for_core_dump(pid, text):
+    """The mappings of a process with this text, of those that a core dump would have."""
+    found, mapping, flagged = [], None, []
+    with open(f"/proc/{pid}/smaps", encoding="utf-8", errors="replace") as smaps, open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        for line in smaps:
+            words = line.split()
+            if re.match("[0-9a-f]+-[0-9a-f]+$", words[0]):
+                mapping = words
+            if words[0] != "VmFlags:":
+                continue
+            begin, end = (int(word, 16) for word in mapping[0].split("-"))
+            flagged += [mapping] * ("dd" in words)
+            if "dd" in words or "r" not in mapping[1]:
+                continue
+            with contextlib.suppress(OSError, OverflowError):
+                if text.encode() in os.pread(memory.fileno(), end - begin, begin):
+                    found.append(" ".join(mapping))
+    return found, flagged
+
+
 @test
 def profd_unwinds_down_to_the_first_function_and_stores_no_stack():
     need_root()
@@ -154,6 +174,10 @@ def profd_unwinds_down_to_the_first_function_and_stores_no_stack():
             time.sleep(4)
             path = call(daemon, "snapshot", "--last=3s", "-s", "stacks").strip()
             stacks = show(daemon)
+            for pid in daemon.pids():
+                found, hidden = held_for_core_dump(pid, SECRET)
+                equal(found, [], f"memory of process {pid} that a core dump would have, with a secret of a stack")
+                check(hidden or pid not in (daemon.process.pid, daemon.recorder()), f"no ring of {pid} is hidden from core dumps")
         counted = [s["stacks"] for s in json.loads(call(daemon, "list", "--segments", "--json", "stacks"))
                    if s["completeness"] == "complete"]
         check(counted and all(s and s["stackBytes"] == 16384 for s in counted), f"stacks of segments: {counted}")

@@ -84,15 +84,13 @@ static void process_target_unify_record(const CpuRing *ring, uint8_t *data,
 
 /* Changes a copy, unless the records are one already: the ring itself is read-only. */
 static int process_target_unify(const CpuRing *ring, Bytes *records) {
-    Buffer *scratch = &ring->set->sampler->scratch;
+    const Scratch *scratch = &ring->set->sampler->scratch;
 
-    if (records->data != scratch->data) {
-        buffer_clear(scratch);
-        buffer_append(scratch, records->data, records->size);
-        if (buffer_error(scratch) < 0)
-            return buffer_error(scratch);
-    }
-    *records = buffer_bytes(scratch);
+    if (records->size > scratch->size)
+        return -EMSGSIZE;
+    if (records->data != scratch->data)
+        memcpy(scratch->data, records->data, records->size);
+    records->data = scratch->data;
     for (size_t at = 0; at < records->size;) {
         PdRecord record = pd_record_at(scratch->data + at, false);
 

@@ -93,7 +93,7 @@ struct Sampler {
     RingSet side_band, data;
     SamplerSession *sessions; /* in the order in which they were added */
     CpuList online;
-    Buffer scratch;
+    Scratch scratch;
 
     /* open */
     Held *held; /* events of an earlier recorder */

@@ -55,25 +55,42 @@ static const uint8_t *ring_data(const Ring *ring) {
     return (const uint8_t *)ring->memory + sysconf(_SC_PAGESIZE);
 }
 
-static void ring_append(const Ring *ring, uint64_t from, uint64_t n, Buffer *out) {
-    uint64_t at = from & (ring->size - 1), first = MIN(n, ring->size - at);
+int scratch_init(Scratch *scratch, size_t size) {
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-    buffer_append(out, ring_data(ring) + at, first);
-    buffer_append(out, ring_data(ring), n - first);
+    if (memory == MAP_FAILED)
+        return -errno;
+    if (madvise(memory, size, MADV_DONTDUMP) < 0) {
+        int r = -errno;
+
+        (void)munmap(memory, size);
+        return r;
+    }
+    *scratch = (Scratch){.data = memory, .size = size};
+    return 0;
 }
 
-static int ring_join(const Ring *ring, uint64_t from, uint64_t n, Buffer *scratch, RingSlice *ret) {
-    buffer_clear(scratch);
-    ring_append(ring, from, n, scratch);
-    if (buffer_error(scratch) < 0)
-        return buffer_error(scratch);
-    ret->records = buffer_bytes(scratch);
+void scratch_done(Scratch *scratch) {
+    if (scratch->data)
+        (void)munmap(scratch->data, scratch->size);
+    *scratch = (Scratch){};
+}
+
+static int ring_join(const Ring *ring, uint64_t from, uint64_t n, const Scratch *scratch,
+                     RingSlice *ret) {
+    uint64_t at = from & (ring->size - 1), first = MIN(n, ring->size - at);
+
+    if (n > scratch->size)
+        return -EMSGSIZE;
+    memcpy(scratch->data, ring_data(ring) + at, first);
+    memcpy(scratch->data + first, ring_data(ring), n - first);
+    ret->records = (Bytes){.data = scratch->data, .size = n};
     ret->end = from + n;
     return 0;
 }
 
 /* Headers are aligned to 8 bytes and so is the end of the ring: a header never wraps. */
-int ring_slice(const Ring *ring, uint64_t from, uint64_t to, uint64_t limit, Buffer *scratch,
+int ring_slice(const Ring *ring, uint64_t from, uint64_t to, uint64_t limit, const Scratch *scratch,
                RingSlice *ret) {
     uint64_t at = from & (ring->size - 1), left = to - from, room = ring->size - at, n = 0;
     const uint8_t *p = ring_data(ring) + at;

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "util/buffer.h"
+#include "util/bytes.h"
 #include "util/macro.h"
 
 typedef struct Ring {
@@ -26,6 +26,16 @@ uint64_t ring_head(const Ring *ring);
 uint64_t ring_tail(const Ring *ring);
 void ring_give_back(Ring *ring, uint64_t position);
 
+/* Room for copies of records, some of which have pieces of stacks: it is in no core dump, and
+ * neither is a ring. */
+typedef struct Scratch {
+    uint8_t *data;
+    size_t size;
+} Scratch;
+
+int scratch_init(Scratch *scratch, size_t size);
+void scratch_done(Scratch *scratch);
+
 typedef struct RingSlice {
     Bytes records;  /* whole records, in the ring itself or in the scratch buffer */
     uint64_t end;   /* the position behind them */
@@ -37,5 +47,5 @@ typedef struct RingSlice {
  * at least one. A record that wraps comes alone, joined in scratch. Gives nothing back. -EBADMSG:
  * the bytes are no records.
  */
-int ring_slice(const Ring *ring, uint64_t from, uint64_t to, uint64_t limit, Buffer *scratch,
+int ring_slice(const Ring *ring, uint64_t from, uint64_t to, uint64_t limit, const Scratch *scratch,
                RingSlice *ret);

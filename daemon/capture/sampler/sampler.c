@@ -101,7 +101,9 @@ int sampler_new(const SamplerOptions *options, Sampler **ret) {
     sampler->side_band = sampler_shared_set(sampler, TAG_SIDE_BAND);
     sampler->data = sampler_shared_set(sampler, TAG_DATA);
     sampler->side_band_bytes = sampler->data_bytes = SIDE_BAND_RING_BYTES;
-    r = sampler_read_cpus(sampler, online_path);
+    r = scratch_init(&sampler->scratch, SWEEP_BATCH_BYTES);
+    if (r == 0)
+        r = sampler_read_cpus(sampler, online_path);
     if (r == 0)
         r = adopt_list(sampler);
     if (r == 0)
@@ -131,7 +133,7 @@ Sampler *sampler_free(Sampler *sampler) {
     closep(&sampler->online_fd);
     closep(&sampler->groups_fd);
     free(sampler->groups);
-    buffer_done(&sampler->scratch);
+    scratch_done(&sampler->scratch);
     free(sampler);
     return NULL;
 }

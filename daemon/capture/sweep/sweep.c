@@ -24,7 +24,6 @@
  */
 
 enum {
-    BATCH_BYTES_MAX = 256 * 1024,
     SIDE_BAND_MARKS = 2 * RING_MARKS,
     PACE_NS = 20000000,
 };
@@ -200,7 +199,7 @@ static int sweep_drain_set(const RingSet *set, uint64_t *left, const SamplerSink
 
             if (*left == 0)
                 return 0;
-            r = sweep_drain_slice(ring, MIN(*left, (uint64_t)BATCH_BYTES_MAX), sinks);
+            r = sweep_drain_slice(ring, MIN(*left, (uint64_t)SWEEP_BATCH_BYTES), sinks);
             if (r < 0)
                 return r;
             *left -= MIN(*left, ring->taken - before);

@@ -3,6 +3,8 @@
 
 #include "capture/open/sampler-state.h"
 
+enum { SWEEP_BATCH_BYTES = 256 * 1024 }; /* the most that a batch has */
+
 /*
  * One slice of a sweep, of about budget_bytes at most. A sweep notes the heads of all sample rings,
  * takes all side-band and data mappings (batches with session NULL), calls on_side_band_end, then

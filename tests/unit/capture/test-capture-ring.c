@@ -32,6 +32,14 @@ static MadeRing make_ring(uint64_t begin) {
     return m;
 }
 
+static Scratch make_scratch(void) {
+    Scratch scratch = {};
+
+    if (scratch_init(&scratch, 65536) < 0)
+        abort();
+    return scratch;
+}
+
 /* Records hold their number, again and again. */
 static void put(MadeRing *m, uint16_t size, uint32_t type) {
     uint8_t record[RING] = {};
@@ -67,7 +75,7 @@ TEST(slices_of_any_size_return_every_record_once) {
 
     for (size_t k = 0; k < ARRAY_SIZE(limits); k++) {
         MadeRing m = make_ring(RING - 200);
-        _cleanup_(buffer_done) Buffer scratch = {};
+        _cleanup_(scratch_done) Scratch scratch = make_scratch();
         uint64_t next = 0, at = m.head;
 
         for (unsigned i = 0; i < 4096 / 64; i++)
@@ -91,7 +99,7 @@ TEST(slices_of_any_size_return_every_record_once) {
 
 TEST(a_record_that_wraps_is_joined) {
     MadeRing m = make_ring(RING - 8);
-    _cleanup_(buffer_done) Buffer scratch = {};
+    _cleanup_(scratch_done) Scratch scratch = make_scratch();
     uint64_t from = m.head, next = 0;
     RingSlice slice;
 
@@ -113,7 +121,7 @@ TEST(invalid_record_is_refused) {
 
     for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
         MadeRing m = make_ring(0);
-        _cleanup_(buffer_done) Buffer scratch = {};
+        _cleanup_(scratch_done) Scratch scratch = make_scratch();
         RingSlice slice;
 
         put(&m, RECORD, PD_RECORD_SAMPLE);
@@ -126,7 +134,7 @@ TEST(invalid_record_is_refused) {
 
 TEST(a_head_beyond_the_ring_is_refused) {
     MadeRing m = make_ring(0);
-    _cleanup_(buffer_done) Buffer scratch = {};
+    _cleanup_(scratch_done) Scratch scratch = make_scratch();
     RingSlice slice;
 
     CHECK_EQ(ring_slice(&m.ring, 0, RING + 8, 1000, &scratch, &slice), -EBADMSG);

@@ -98,7 +98,7 @@ TEST(side_band_leaves_before_the_samples_that_need_it) {
 
 TEST(small_slices_bring_the_same_bytes) {
     SessionConfig config = clock_config("default", 4999);
-    _cleanup_(buffer_done) Buffer expected = {}, scratch = {};
+    _cleanup_(buffer_done) Buffer expected = {};
     CpuRing *ring;
     FIXTURE(f, config);
 
@@ -109,7 +109,7 @@ TEST(small_slices_bring_the_same_bytes) {
     for (uint64_t at = ring->taken, head = ring_head(&ring->ring); at < head;) {
         RingSlice slice;
 
-        CHECK_OK(ring_slice(&ring->ring, at, head, UINT64_MAX, &scratch, &slice));
+        CHECK_OK(ring_slice(&ring->ring, at, head, UINT64_MAX, &f.sampler->scratch, &slice));
         buffer_append(&expected, slice.records.data, slice.records.size);
         at = slice.end;
     }
