@@ -11,14 +11,14 @@
 #include "util/text.h"
 
 /*
- * Where the call chain of each sample ends that was taken in user space or on a system call: the
- * outermost function says whether a stack was unwound to its end. For benches and tests, which
+ * Where the call chain of each sample ends: the outermost function of user space says whether a
+ * stack was unwound to its end. For benches and tests, which
  * compare the place with the ELF file by other tools than ours.
  *
  * Usage: chain-end FILE
  * Prints a line for each sample, with tabs: time, pid, tid, CPU, frames of user space, the offset
  * in the file (hexadecimal), the file, and the comm. Where the outermost address is in no mapping,
- * the offset is the address itself and the file is "-".
+ * the offset is the address itself and the file is "-". Without a frame both are 0 and "-".
  */
 
 /* The frames of user space, and the address of the outermost one. */
@@ -53,8 +53,6 @@ static int print_sample(ProcessTable *table, const PdRecord *record, const PdSta
     if (r < 0)
         return r;
     n = count_user_frames(&sample.callchain, &address);
-    if (n == 0)
-        return 0;
     /* A return address may lie behind the last instruction of the function that called. */
     address -= n > 1;
     file = process_table_dso(table, sample.pid, sample.tid, PD_MISC_USER, address, &mapping);

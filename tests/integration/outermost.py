@@ -27,14 +27,19 @@ LOAD = re.compile(r"\s*LOAD\s+0x([0-9a-f]+) 0x([0-9a-f]+) \S+ 0x([0-9a-f]+)")
 SYMBOL = re.compile(r"\s*\d+: ([0-9a-f]+)\s+(\w+) FUNC\s+\w+\s+\w+\s+\S+\s+(\S+)$")
 
 
-def chain_ends(recording):
-    """An End for each sample with frames of user space."""
+def all_samples(recording):
+    """An End for each sample; those without frames of user space count 0 of them."""
     done = subprocess.run([build_path("tests", "integration", "chain-end"), recording], capture_output=True, text=True,
                           errors="replace", check=False)
     check(done.returncode == 0, f"chain-end {recording}: {done.stderr}")
     rows = (line.split("\t", 7) for line in done.stdout.splitlines())
     return [End(int(row[0]), int(row[1]), int(row[2]), int(row[3]), int(row[4]), int(row[5], 16), row[6], row[7])
             for row in rows]
+
+
+def chain_ends(recording):
+    """An End for each sample with frames of user space."""
+    return [end for end in all_samples(recording) if end.frames > 0]
 
 
 def readelf(path, *options):
