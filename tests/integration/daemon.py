@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """profd on a store of its own, driven as an administrator would: configuration, signals, log."""
 
+import contextlib
 import glob
 import os
 import re
@@ -160,12 +161,17 @@ class Daemon:
         return status
 
     def kill(self):
-        """Both halves at once, as a machine that breaks down would."""
-        for pid in self.pids() if self.process.poll() is None else []:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+        """All of profd at once, as a machine that breaks down would. When the keeper dies, so do the
+        others, and by then their numbers may belong to somebody else."""
+        with contextlib.ExitStack() as stack:
+            fds = []
+            for pid in self.pids() if self.process.poll() is None else []:
+                with contextlib.suppress(ProcessLookupError):
+                    fds.append(os.pidfd_open(pid))
+                    stack.callback(os.close, fds[-1])
+            for fd in fds:
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(fd, signal.SIGKILL)
         self.process.wait(timeout=30)
 
     def files(self, pattern, name="default"):
