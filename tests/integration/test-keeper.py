@@ -96,8 +96,14 @@ def keeper(*arguments, mode_of_folder=0o700, **words):
                 kept.process.kill()
                 kept.process.wait()
             for pid in set(kept.lines("begin")):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+                kill_recorder(pid, kept.program)
+
+
+def kill_recorder(pid, program):
+    """If it still is one: the number of one that ended may belong to somebody else."""
+    with contextlib.suppress(ProcessLookupError, FileNotFoundError), open(os.pidfd_open(pid), "rb", buffering=0) as fd:
+        if os.readlink(f"/proc/{pid}/exe").startswith(program):
+            signal.pidfd_send_signal(fd.fileno(), signal.SIGKILL)
 
 
 def status_of(pid):
