@@ -160,7 +160,7 @@ static bool doctor_program_is_option(const Runtime *runtime, const char *word, s
     return false;
 }
 
-/* Of a command line; "-X perf" are two words. */
+/* Looks in a command line. An option such as "-X perf" is two words there. */
 static bool doctor_program_has_option(const Runtime *runtime, const char *text, ssize_t size) {
     const char *before = "";
 

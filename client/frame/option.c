@@ -59,7 +59,7 @@ static bool option_argument_is_optional(const Option *o) {
 }
 
 /* clang-format off */
-/* What the placeholder of an argument stands for. */
+/* These words explain the placeholder of an argument. */
 static const struct {
     const char *placeholder, *words;
 } placeholders[] = {

@@ -285,7 +285,7 @@ static int merge_feature_read_coverages(const Merge *m, PdEnvironment **envs) {
     return r;
 }
 
-/* What a recording adds to its clock for wall-clock time, modulo 2^64. */
+/* Returns the wall-clock time of a recording minus the time of its clock, modulo 2^64. */
 static uint64_t merge_feature_offset_of(const PdEnvironment *env) {
     return env->clock_data_wall_ns - env->clock_data_clockid_ns;
 }

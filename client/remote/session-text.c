@@ -109,7 +109,7 @@ static void session_text_show_call_graph(const Screen *s, const json_t *session)
                       *reason ? ": " : "", reason);
 }
 
-/* What the session takes of memory and disk. */
+/* Shows how much memory and disk the session uses. */
 static void session_text_show_cost(const Screen *s, const json_t *session, Buffer *text) {
     uint64_t bytes = reply_count(session, "ringBytes");
 

@@ -12,7 +12,7 @@
 
 enum { EVENT_STACK_BYTES_USUAL = 8192 };
 
-/* What the session and the machine define for all of its events. */
+/* The session and the machine define this for all events of the session. */
 typedef struct EventPolicy {
     uint64_t frequency_hz;     /* of events that have no rate of their own */
     uint64_t max_frequency_hz; /* the kernel's limit, for any event; 0: not known */

@@ -111,7 +111,8 @@ static const struct {
 };
 /* clang-format on */
 
-/* What follows `prefix` and a dash, or an empty text; NULL: it does not begin with `prefix`. */
+/* Returns the text behind `prefix` and a dash, which may be empty; NULL: it does not begin with
+ * `prefix`. */
 static const char *event_symbol_after(const char *text, const char *prefix) {
     size_t n = strlen(prefix);
 

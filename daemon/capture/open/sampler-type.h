@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the owner of a sampler passes to it and gets from it. */
+/* The owner of a sampler passes these to it and gets these from it. */
 
 #include "capture/ring/loss.h"
 #include "keeper/request/keeper-client.h"

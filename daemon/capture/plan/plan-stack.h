@@ -53,7 +53,7 @@ uint64_t plan_stack_bytes(const Plan *plan);
 bool plan_halve_stacks(Plan *plan);
 /* Decides what CallGraph= means for the events, as far as their attrs answer that. */
 void plan_settle_call_graph(Plan *plan, CallGraph configured);
-/* Of what CallGraph=auto decides: call chains by frame pointers instead of stacks. */
+/* Carries out that CallGraph=auto chose call chains by frame pointers instead of stacks. */
 void plan_use_frame_pointers(Plan *plan, CallGraphReason reason);
 /* Whether CallGraph=auto chose to unwind, and may choose otherwise. */
 bool plan_may_choose(const Plan *plan);
