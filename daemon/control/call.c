@@ -250,24 +250,37 @@ int call_pump(Call *call) {
     return 1;
 }
 
-int call_reply_file(Call *call, json_t *parameters, int fd, uint64_t bytes) {
+/* Sends the reply, then a file or a stream. Returns what call_reply_file() returns. */
+static int call_hand_over(Call *call, json_t *parameters, int fd, uint64_t bytes,
+                          const CallStream *stream) {
     _cleanup_json_ json_t *taken = parameters;
     _cleanup_close_ int file = fd;
     Caller *caller = call->caller;
-    int r;
+    int r = call_send_reply(call, TAKE_PTR(taken), false, SIZE_MAX);
 
-    assert(call->upgrade);
-    if (!caller_may_transfer(caller))
-        return call_fail(call, "Busy", json_pack("{s:i}", "retryAfterMs", BUSY_RETRY_MS));
-    r = call_send_reply(call, TAKE_PTR(taken), false, SIZE_MAX);
     if (r < 0 && r != -EPIPE) {
         call_fail_errno(call, r);
         return 0;
     }
     if (r == 0)
-        r = caller_transfer(caller, TAKE_FD(file), bytes);
+        r = caller_transfer(caller, TAKE_FD(file), bytes, stream);
     if (r < 0)
         caller->is_ending = true;
     call_end(call);
     return r == 0;
+}
+
+int call_reply_file(Call *call, json_t *parameters, int fd, uint64_t bytes) {
+    _cleanup_json_ json_t *taken = parameters;
+    _cleanup_close_ int file = fd;
+
+    assert(call->upgrade);
+    if (!caller_may_transfer(call->caller))
+        return call_fail(call, "Busy", json_pack("{s:i}", "retryAfterMs", BUSY_RETRY_MS));
+    return call_hand_over(call, TAKE_PTR(taken), TAKE_FD(file), bytes, NULL);
+}
+
+int call_reply_stream(Call *call, json_t *parameters, const CallStream *stream) {
+    assert(call->upgrade);
+    return call_hand_over(call, parameters, -1, 0, stream);
 }

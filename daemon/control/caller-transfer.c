@@ -27,22 +27,24 @@ bool caller_may_transfer(const Caller *caller) {
     unsigned all = transfer_running(), of_uid = 0, left = TRANSFERS_MAX;
 
     for (const Caller *c = caller->control->callers; c; c = c->next)
-        of_uid += c->transfer && c->peer.uid == caller->peer.uid;
+        of_uid += c->transfer && !c->streams && c->peer.uid == caller->peer.uid;
     if (caller->peer.right != RIGHT_ADMIN)
         left -= TRANSFERS_FOR_ADMINS;
     return all < left && of_uid < TRANSFERS_OF_UID_MAX;
 }
 
-int caller_transfer(Caller *caller, int fd, uint64_t bytes) {
+int caller_transfer(Caller *caller, int fd, uint64_t bytes, const CallStream *stream) {
     TransferOptions options = {.loop = caller->control->options.loop,
                                .socket = caller->fd,
                                .fd = fd,
                                .bytes = bytes,
+                               .stream = stream ? *stream : (CallStream){},
                                .stuck_ns = caller->control->idle_ns,
                                .on_end = caller_transfer_on_transferred,
                                .userdata = caller};
     int r;
 
+    caller->streams = stream;
     buffer_append(&options.first, caller->out.data + caller->sent, caller_waiting(caller));
     caller_drop_output(caller);
     r = transfer_new(&options, &caller->transfer);

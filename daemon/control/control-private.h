@@ -58,6 +58,7 @@ struct Caller {
     size_t sent; /* bytes of `out` that are sent */
     Call *call;  /* NULL: no call is in progress */
     Transfer *transfer;
+    bool streams;            /* it is no file */
     uint64_t idle_since_ns;  /* when the last call or transfer ended */
     uint64_t stuck_since_ns; /* when the socket last took output that waits */
     bool has_ended;          /* the client sends no more */
@@ -100,7 +101,7 @@ void caller_tick(Caller *caller, uint64_t now_ns);
 /* Whether another file may be sent to it now. */
 bool caller_may_transfer(const Caller *caller);
 /* Sends the waiting output, then the file, then closes the connection. */
-int caller_transfer(Caller *caller, int fd, uint64_t bytes);
+int caller_transfer(Caller *caller, int fd, uint64_t bytes, const CallStream *stream);
 
 /* Handles a message: makes it the connection's call, or answers at once. */
 int call_begin(Caller *caller, Bytes bytes);
@@ -121,6 +122,7 @@ typedef struct TransferOptions {
     Buffer first; /* sent before the file; taken */
     int fd;       /* taken */
     uint64_t bytes, stuck_ns;
+    CallStream stream; /* instead of a file; its userdata stays with the caller if this fails */
     int (*on_end)(void *userdata); /* runs on the main thread */
     void *userdata;
 } TransferOptions;

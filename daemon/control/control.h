@@ -12,6 +12,7 @@
 
 #include "control/right.h"
 #include "loop/loop.h"
+#include "util/bytes.h"
 
 /*
  * A call in progress. Its parameters were checked against the interface: required ones are present,
@@ -56,6 +57,22 @@ int call_stream(Call *call, int (*next)(void *userdata, json_t **ret), void (*fr
  * the connection ends; 0: it has not, and the connection may stay open.
  */
 int call_reply_file(Call *call, json_t *parameters, int fd, uint64_t bytes);
+/* Where a stream goes. `socket` is for poll() only: POLLHUP and POLLRDHUP mean that the client is
+ * gone; -1: it is gone already. send() waits for the client, and not for ever; a negative errno
+ * means that it takes no more. */
+typedef struct CallSink {
+    int socket;
+    int (*send)(void *to, Bytes bytes);
+    void *to;
+} CallSink;
+/* Runs on a thread of its own until there is no more to send. */
+typedef struct CallStream {
+    void (*run)(void *userdata, const CallSink *sink);
+    void *userdata;
+} CallStream;
+/* Likewise with a stream; the number of streams is up to the caller. 1: run() is called in any
+ * case. */
+int call_reply_stream(Call *call, json_t *parameters, const CallStream *stream);
 /* on_gone is called once, just before the call is freed because the client went away or the daemon
  * ends; it must stop the work for this call. */
 void call_on_gone(Call *call, void (*on_gone)(void *userdata), void *userdata);
@@ -69,7 +86,8 @@ typedef enum MethodMode {
     METHOD_PLAIN,    /* one reply, with or without `more` */
     METHOD_MAY_MORE, /* the handler asks call_wants_more() */
     METHOD_MORE,     /* refused without `more` */
-    METHOD_UPGRADE,  /* refused without `upgrade`; must end with call_reply_file() or call_fail() */
+    METHOD_UPGRADE,  /* refused without `upgrade`; must end with call_reply_file(),
+                      * call_reply_stream()  or call_fail() */
 } MethodMode;
 
 typedef struct ControlMethod {

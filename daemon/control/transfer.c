@@ -13,11 +13,11 @@
 #include "util/thread.h"
 
 /*
- * Sends a file to a socket. Reading may have to wait for a disk, so each transfer has a thread. The
- * main thread ends a transfer by shutting its socket down, and does not wait for the thread, which
- * may hang in a read. The last of the two to finish frees the transfer. A thread that hangs counts
- * as running, so that clients who reconnect again and again cannot fill the process with such
- * threads.
+ * Sends a file, or what a stream makes, to a socket. Reading may have to wait for a disk, so each
+ * transfer has a thread. The main thread ends a transfer by shutting its socket down, and does not
+ * wait for the thread, which may hang in a read. The last of the two to finish frees the transfer.
+ * A thread that hangs counts as running, so that clients who reconnect again and again cannot fill
+ * the process with such threads.
  */
 
 enum {
@@ -55,8 +55,8 @@ static int transfer_wait_writable(const Transfer *transfer) {
     return n == 0 ? -ETIMEDOUT : 0;
 }
 
-static int transfer_send_first(Transfer *transfer) {
-    Bytes left = buffer_bytes(&transfer->options.first);
+static int transfer_send(void *userdata, Bytes left) {
+    Transfer *transfer = userdata;
     int r = 0;
 
     while (r == 0 && left.size > 0) {
@@ -92,29 +92,40 @@ static void *transfer_run(void *userdata) {
     Transfer *transfer = userdata;
     uint64_t one = 1;
 
-    if (transfer_send_first(transfer) == 0)
+    bool streams = transfer->options.stream.run;
+    int r = transfer_send(transfer, buffer_bytes(&transfer->options.first));
+
+    if (streams)
+        transfer->options.stream.run(
+            transfer->options.stream.userdata,
+            &(CallSink){r < 0 ? -1 : transfer->socket, transfer_send, transfer});
+    else if (r == 0)
         (void)transfer_send_file(transfer);
     (void)!write(transfer->ended, &one, sizeof(one));
     transfer_release(transfer);
-    atomic_fetch_sub(&transfer_threads, 1);
+    if (!streams)
+        atomic_fetch_sub(&transfer_threads, 1);
     return NULL;
 }
 
 static int transfer_start(Transfer *transfer) {
-    const ThreadOptions options = {
-        .name = "profd-transfer", .nice = THREAD_NICE_USUAL, .stack_bytes = STACK_BYTES};
+    const ThreadOptions options = {.name = "profd-transfer",
+                                   .nice = THREAD_NICE_USUAL,
+                                   .stack_bytes = transfer->options.stream.run ? 0 : STACK_BYTES};
     pthread_t thread;
     int r;
 
     atomic_fetch_add(&transfer->holders, 1);
-    atomic_fetch_add(&transfer_threads, 1);
+    if (!transfer->options.stream.run)
+        atomic_fetch_add(&transfer_threads, 1);
     r = thread_start(&options, transfer_run, transfer, &thread);
     if (r == 0) {
         (void)pthread_detach(thread);
         return 0;
     }
     atomic_fetch_sub(&transfer->holders, 1);
-    atomic_fetch_sub(&transfer_threads, 1);
+    if (!transfer->options.stream.run)
+        atomic_fetch_sub(&transfer_threads, 1);
     return r;
 }
 

@@ -44,6 +44,9 @@ int method_hold_snapshot(Daemon *daemon, const Call *call, const char *name);
 /* Whether a connection is reading this snapshot. */
 bool method_is_read(Daemon *daemon, const char *snapshot);
 
+/* In method-follow.c: */
+int method_follow(void *userdata, Call *call);
+
 /* In method-snapshot.c: */
 int method_snapshot(void *userdata, Call *call);
 int method_list_snapshots(void *userdata, Call *call);

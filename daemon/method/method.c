@@ -29,6 +29,7 @@ static const ControlMethod methods[] = {
     { "RemoveSnapshot", RIGHT_READ,   METHOD_PLAIN,    true,  method_remove_snapshot },
     { "PinSnapshot",    RIGHT_READ,   METHOD_PLAIN,    true,  method_pin_snapshot    },
     { "Read",           RIGHT_READ,   METHOD_UPGRADE,  false, method_read            },
+    { "Follow",         RIGHT_READ,   METHOD_UPGRADE,  false, method_follow          },
     { "Vacuum",         RIGHT_ADMIN,  METHOD_PLAIN,    true,  method_vacuum          },
     { "Monitor",        RIGHT_READ,   METHOD_MORE,     false, method_monitor         },
     { "GetMetrics",     RIGHT_READ,   METHOD_MAY_MORE, false, method_get_metrics     },

@@ -16,6 +16,7 @@
 #include "recorder/notify.h"
 #include "session/runtime.h"
 #include "session/session-table.h"
+#include "store/follow/follower.h"
 #include "store/snapshot/snapshot-engine.h"
 #include "tracker/process-search.h"
 #include "tracker/tracker.h"
@@ -45,7 +46,8 @@ struct Daemon {
     Config *config;
     Loop *loop;
     LoopSource *sweep_source, *flush_timer;
-    LoopSource *late_source; /* triggers a sweep when the wait for build ids times out */
+    LoopSource *follow_source; /* triggers the next sweep for followers */
+    LoopSource *late_source;   /* triggers a sweep when the wait for build ids times out */
     PdEnvironment *environment;
     Sampler *sampler;
     Tracker *tracker;
@@ -63,6 +65,7 @@ struct Daemon {
     LoopSource *opened_source;
     bool learns; /* the manifests are being read to find how far back the store reaches */
     SnapshotEngine *snapshots;
+    FollowerList *followers;
     Vacuum *vacuum;
     Reading *readings;
     char store_path[CONFIG_PATH_MAX];
@@ -94,6 +97,8 @@ void daemon_settle_group(Daemon *daemon, SessionConfig *config);
 int daemon_sweep(void *userdata);
 /* Starts a sweep now, or 10 ms after the last one began, whichever is later. */
 int daemon_sweep_soon(void *userdata);
+/* Sweeps once a second as long as a client follows a session. */
+int daemon_follow_sweep(void *userdata);
 /* Sweeps while the main thread waits for the keeper, so that rings do not overflow and the watchdog
  * is fed. */
 void daemon_sweep_meanwhile(void *userdata);

@@ -178,6 +178,8 @@ static int daemon_run_add_sources(Daemon *daemon) {
     if (r == 0)
         r = loop_add_deferred(daemon->loop, daemon_sweep_soon, daemon, &daemon->late_source);
     if (r == 0)
+        r = loop_add_deferred(daemon->loop, daemon_follow_sweep, daemon, &daemon->follow_source);
+    if (r == 0)
         r = loop_add_deferred(daemon->loop, daemon_run_on_opened_check, daemon,
                               &daemon->opened_source);
     if (r == 0)
@@ -255,6 +257,8 @@ static int daemon_run_open_store(Daemon *daemon) {
     if (r < 0)
         return r;
     r = housekeeper_new(daemon->loop, "profd-house", &daemon->housekeeper);
+    if (r == 0)
+        r = follower_list_new(daemon->store, &daemon->followers);
     if (r == 0)
         r = snapshot_engine_new(daemon->store, daemon->loop, daemon->housekeeper,
                                 &daemon->snapshots);
@@ -502,6 +506,8 @@ Daemon *daemon_free(Daemon *daemon) {
     daemon->options.methods->forget(daemon);
     housekeeper_free(daemon->housekeeper, &is_over);
     waits_free(daemon->waits);
+    if (is_over)
+        follower_list_free(daemon->followers);
     vacuum_free(daemon->vacuum);
     /* A thread that hangs on a disk still uses the snapshots, so leak them. */
     if (is_over)

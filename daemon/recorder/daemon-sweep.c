@@ -26,6 +26,7 @@ enum { SLICE_BYTES = 4 << 20 };
 #define PASS_SWEEP_NS                                                                              \
     (50 * NS_PER_MS) /* while /proc is read for the first time: baselines                          \
                       * take effect only after sweeps */
+#define FOLLOW_SWEEP_NS     NS_PER_SECOND
 #define LOSSES_PERIOD_NS    (1000 * NS_PER_MS)
 #define DATA_LOSS_PERIOD_NS (60000 * NS_PER_MS)
 #define STATUS_PERIOD_NS    (10000 * NS_PER_MS)
@@ -277,6 +278,8 @@ int daemon_check_writers(Daemon *daemon) {
     r = session_table_stop_ended(daemon->sessions);
     if (r == 0 && session_table_is_changing(daemon->sessions))
         r = daemon_sweep_advance_sessions(daemon);
+    if (daemon->followers && follower_list_wake(daemon->followers) && r == 0)
+        r = daemon_sweep_soon(daemon);
     waits_check(daemon->waits);
     session_table_forget_ended(daemon->sessions);
     return r;
@@ -361,6 +364,21 @@ int daemon_sweep_soon(void *userdata) {
         return 0;
     return loop_trigger_after(daemon->sweep_source,
                               passed < SWEEP_GAP_NS ? SWEEP_GAP_NS - passed : 0);
+}
+
+int daemon_follow_sweep(void *userdata) {
+    Daemon *daemon = userdata;
+    uint64_t passed = clock_monotonic_ns() - daemon->sweep.begin_ns;
+    int r = 0;
+
+    if (follower_list_count(daemon->followers) == 0)
+        return 0;
+    if (passed >= FOLLOW_SWEEP_NS)
+        r = daemon_sweep_soon(daemon);
+    return r < 0 ? r
+                 : loop_trigger_after(daemon->follow_source, passed >= FOLLOW_SWEEP_NS
+                                                                 ? FOLLOW_SWEEP_NS
+                                                                 : FOLLOW_SWEEP_NS - passed);
 }
 
 /* Completes the sweep at once, for callers that cannot wait for the loop. */

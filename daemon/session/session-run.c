@@ -293,6 +293,7 @@ int session_end_sweep(Session *session, uint64_t start_ns, const ClockAnchor *cl
     if (sampler_is_unwound(session->sampler))
         session_run_share_stacks(session, clock->monotonic_ns);
     round = session_run_is_round(session, start_ns);
+    store_session_note_floor(session->store, history_floor(tracker_history(session->host.tracker)));
     session->sweep++;
     sampler_note_sweep(session->sampler, session->sweep);
     arena_note_sweep(&session->arena, session->sweep);

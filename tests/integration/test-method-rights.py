@@ -41,6 +41,7 @@ METHODS = {
     "RemoveSnapshot": ("read", {"name": "none"}),
     "PinSnapshot": ("read", {"name": "none", "pinned": True}),
     "Read": ("read", {"snapshot": "none"}),
+    "Follow": ("read", {"session": "none"}),
     "Vacuum": ("admin", {}),
     "Monitor": ("read", {}),
     "GetMetrics": ("read", {}),
@@ -83,7 +84,7 @@ CHANGES = {"Start", "Stop", "Pause", "Resume", "Rotate", "Snapshot", "RemoveSnap
 def is_permitted(peer, method, parameters):
     with connected(peer) as v:
         callers.append((method, v.uid, v.pid))
-        flags = {"more": True} if method in MORE else {"upgrade": True} if method == "Read" else {}
+        flags = {"more": True} if method in MORE else {"upgrade": True} if method in ("Read", "Follow") else {}
         v.send(method, parameters, **flags)
         try:
             v.reply()

@@ -308,3 +308,7 @@ void store_configure(Store *store, const Config *config) {
     }
     pthread_mutex_unlock(&store->mutex);
 }
+
+const char *store_boot(const Store *store) {
+    return store->boot;
+}

@@ -73,6 +73,8 @@ bool store_session_is_short(Store *store, const char *name, uint64_t least_ns);
 /* How far back the full store will reach for this session at the present rates; 0: unknown, or
  * without a limit. */
 uint64_t store_session_reach_ns(Store *store, const char *name);
+/* The id of this boot, as the manifests of its segments have it. */
+const char *store_boot(const Store *store);
 /* Deletes what exceeds the budgets, oldest first. Writers call it by themselves. */
 int store_vacuum(Store *store);
 

@@ -168,7 +168,10 @@ int segment_end_sweep(Segment *s, bool *marked, const ClockAnchor *clock) {
     if (!*marked)
         (void)segment_note_clock(s, clock, false);
     *marked = true;
-    return pd_writer_flush(s->writer);
+    r = pd_writer_flush(s->writer);
+    for (uint32_t file = 0; r == 0 && file <= s->plan->n_files; file++)
+        s->ends[file] = pd_writer_file_offset(s->writer, file);
+    return r;
 }
 
 static int segment_sync_file(void *userdata _unused_, const char *name _unused_, int fd) {

@@ -25,6 +25,7 @@ struct Segment {
     Manifest *manifest;
     uint64_t sample_weight;
     ManifestFrame open[1 + SEGMENT_FILES_MAX]; /* .raw is 0: no frame is open */
+    uint64_t ends[1 + SEGMENT_FILES_MAX];      /* of each file, after the last sweep */
     Stage stage;
     bool ended; /* the last anchor is set */
 };

@@ -175,10 +175,12 @@ int store_session_end_sweep(StoreSession *session, uint64_t sweep, bool round,
     op->has_clock = clock;
     op->clock = clock ? *clock : (ClockAnchor){};
     op->covered_ns = session->covered_ns;
+    op->floor_ns = session->floor_ns;
     pthread_mutex_lock(&session->mutex);
     last = op_queue_session_waiting(session, OP_SWEEP);
     if (last) {
         last->covered_ns = op->covered_ns;
+        last->floor_ns = op->floor_ns;
         last->sweep = sweep;
         last->marked &= !round;
         last->has_clock = op->has_clock;
@@ -192,6 +194,10 @@ int store_session_end_sweep(StoreSession *session, uint64_t sweep, bool round,
 
 void store_session_cover(StoreSession *session, uint64_t to_ns) {
     session->covered_ns = MAX(session->covered_ns, to_ns);
+}
+
+void store_session_note_floor(StoreSession *session, uint64_t floor_ns) {
+    session->floor_ns = floor_ns;
 }
 
 void store_session_leave(StoreSession *session, PdGapReason reason, uint64_t at_ns) {

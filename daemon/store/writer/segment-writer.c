@@ -291,6 +291,11 @@ static int segment_writer_do_sweep(StoreSession *s, Op *op) {
         segment_cover(s->segment, op->covered_ns);
     /* Show the sweep before it counts as written, so that a waiting client sees it. */
     segment_writer_show(s);
+    if (r == 0) {
+        pthread_mutex_lock(&s->mutex);
+        s->view.floor_ns = op->floor_ns;
+        pthread_mutex_unlock(&s->mutex);
+    }
     if (r == 0)
         atomic_store_explicit(&s->written, op->sweep, memory_order_release);
     else

@@ -34,6 +34,7 @@ typedef struct Op {
     SegmentFacts facts; /* for NOTE */
     PdGap gap;
     uint64_t covered_ns; /* for SWEEP */
+    uint64_t floor_ns;   /* for SWEEP: no later record is older */
     PdGapReason after;   /* for CLOSE */
     uint64_t leave_ns;   /* for CLOSE; 0: where the last sweep ended */
 } Op;
@@ -45,6 +46,9 @@ typedef struct SegmentView {
     int fd;           /* the file, or the segment's own folder */
     PdEvents *events; /* with names and groups, which the file does not have yet */
     Buffer tracing;
+    uint64_t floor_ns;                    /* no later record is older; 0: no sweep was written */
+    uint64_t ends[1 + SEGMENT_FILES_MAX]; /* of what the last sweep wrote to each file */
+    unsigned n_files;                     /* data.N of a folder */
 } SegmentView;
 
 struct StoreSession {
@@ -80,7 +84,7 @@ struct StoreSession {
     char *path;
     bool begun;
     uint64_t first_number; /* the first number that this session assigned */
-    uint64_t covered_ns;
+    uint64_t covered_ns, floor_ns;
     PdGapReason after;
     uint64_t leave_ns;
     bool has_previous;
@@ -122,6 +126,8 @@ void *session_write(void *session);
  * and the session's. */
 int segment_view_copy(const SegmentView *view, SegmentView *ret);
 void segment_view_done(SegmentView *view);
+/* Copies the events of a view. */
+int segment_view_copy_events(const PdEvents *from, PdEvents **ret);
 /* Updates the view from `segment` (NULL: none); call it on the writer with the session's mutex
  * held. */
 int segment_view_follow(SegmentView *view, const Segment *segment);

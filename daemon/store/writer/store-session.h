@@ -50,6 +50,8 @@ int store_session_write(StoreSession *session, StoreBatch *batch);
  * before it (no effect in directories). The clock is noted. */
 int store_session_end_sweep(StoreSession *session, uint64_t sweep, bool round,
                             const ClockAnchor *clock);
+/* Before store_session_end_sweep(): no record of a later sweep is older than this. */
+void store_session_note_floor(StoreSession *session, uint64_t floor_ns);
 /* Notes that everything sampled before to_ns is queued; the end of the next sweep records it. */
 void store_session_cover(StoreSession *session, uint64_t to_ns);
 /* Notes that recording stops at at_ns for this reason; call it before store_session_end(). */

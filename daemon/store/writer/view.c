@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 
 #include "store/segment/segment-private.h"
 #include "store/writer/session-private.h"
@@ -17,7 +18,7 @@ void segment_view_done(SegmentView *view) {
     buffer_done(&view->tracing);
 }
 
-static int view_copy_events(const PdEvents *from, PdEvents **ret) {
+int segment_view_copy_events(const PdEvents *from, PdEvents **ret) {
     _cleanup_(pd_events_freep) PdEvents *events = NULL;
     int r = pd_events_new(&events);
 
@@ -32,7 +33,7 @@ static int view_copy_rest(SegmentView *to, int fd, const PdEvents *events, Bytes
     int r = manifest_new(&to->manifest);
 
     if (r == 0)
-        r = view_copy_events(events, &to->events);
+        r = segment_view_copy_events(events, &to->events);
     buffer_append(&to->tracing, tracing.data, tracing.size);
     if (r == 0)
         r = buffer_error(&to->tracing);
@@ -52,6 +53,7 @@ int segment_view_follow(SegmentView *view, const Segment *segment) {
     if (view->manifest && view->manifest->sequence != segment->manifest->sequence)
         segment_view_done(view);
     if (!view->manifest) {
+        view->floor_ns = 0;
         view->name = segment->plan->name;
         r = view_copy_rest(view, segment->fd, segment->plan->events,
                            buffer_bytes(&segment->plan->tracing));
@@ -60,6 +62,8 @@ int segment_view_follow(SegmentView *view, const Segment *segment) {
         r = manifest_follow(view->manifest, segment->manifest);
     if (r == 0)
         view->manifest->raw_bytes = pd_writer_raw_bytes(segment->writer);
+    memcpy(view->ends, segment->ends, sizeof(view->ends));
+    view->n_files = segment->plan->n_files;
     if (r < 0)
         segment_view_done(view);
     return r;

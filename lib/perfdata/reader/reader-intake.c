@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "perfdata/feature/environment.h"
+#include "perfdata/record/stream-mark.h"
 #include "perfdata/tracing/tracing.h"
 #include "util/macro.h"
 
@@ -131,9 +132,12 @@ static bool reader_intake_is_pipes_own(uint32_t type) {
 }
 
 int intake_record(PdReader *r, PdRecord *record) {
+    PdStreamMark mark;
     PdBody body;
     int rc;
 
+    if (pd_stream_mark_read(record, &mark))
+        return 0;
     if (reader_intake_is_pipes_own(record->type) && r->header.mode != PD_MODE_PIPE)
         return 0;
     rc = pd_record_parse(record, NULL, &body);

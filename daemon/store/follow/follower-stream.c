@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "store/follow/follower-stream.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "perfdata/record/stream-mark.h"
+#include "perfdata/writer/emit.h"
+#include "store/folder/store-private.h"
+
+/*
+ * All side-band of a segment is sent, from its begin, and samples inside the window. Each segment
+ * can be read alone, and repeats the state of its processes as of a time before the end of the one
+ * before. So two FINISHED_ROUNDs end a segment: a reader then has resolved all samples of it before
+ * it sees the other state.
+ */
+
+enum { OUT_BYTES = 256 << 10 };
+
+static int follower_stream_send(FollowerStream *s) {
+    int r = buffer_error(&s->out);
+
+    if (r == 0 && s->out.size > 0)
+        r = s->send(s->to, buffer_bytes(&s->out));
+    buffer_clear(&s->out);
+    return r;
+}
+
+/* Moves what the writer wrote to the client. */
+static int follower_stream_send_header(FollowerStream *s) {
+    off_t size;
+    int r = pd_writer_flush(s->writer);
+
+    if (r == 0)
+        r = follower_stream_send(s);
+    size = lseek(s->memory, 0, SEEK_CUR);
+    if (r < 0 || size <= 0)
+        return r < 0 || size == 0 ? r : -errno;
+    if (!buffer_reserve(&s->out, (size_t)size))
+        return buffer_error(&s->out);
+    if (pread(s->memory, s->out.data + s->out.size, (size_t)size, 0) != size)
+        return -EIO;
+    buffer_commit(&s->out, (size_t)size);
+    if (ftruncate(s->memory, 0) < 0 || lseek(s->memory, 0, SEEK_SET) < 0)
+        return -errno;
+    return follower_stream_send(s);
+}
+
+int follower_stream_open(FollowerStream *s, Store *store, const FollowerOptions *options,
+                         int socket, int (*send)(void *to, Bytes bytes), void *to) {
+    *s = (FollowerStream){.store = store,
+                          .options = options,
+                          .socket = socket,
+                          .send = send,
+                          .to = to,
+                          .memory = memfd_create("profd-follow", MFD_CLOEXEC)};
+    follower_segment_init(&s->segment);
+    if (s->memory < 0)
+        return -errno;
+    return pd_events_new(&s->events);
+}
+
+void follower_stream_done(FollowerStream *s) {
+    if (!s->store)
+        return;
+    s->writer = pd_writer_free(s->writer);
+    s->events = pd_events_free(s->events);
+    follower_segment_done(&s->segment);
+    buffer_done(&s->out);
+    closep(&s->memory);
+}
+
+static int follower_stream_set_clock(FollowerStream *s, const Manifest *manifest) {
+    _cleanup_(buffer_done) Buffer body = {};
+    PdEnvironment environment = {.has = {[PD_FEATURE_CLOCK_DATA] = true},
+                                 .clock_data_version = 1,
+                                 .clock_data_clockid = CLOCK_MONOTONIC};
+    int r;
+
+    if (manifest->n_anchors == 0)
+        return 0;
+    environment.clock_data_clockid_ns = manifest->anchors[0].monotonic_ns;
+    environment.clock_data_wall_ns = manifest->anchors[0].real_ns;
+    r = pd_environment_write(&environment, PD_FEATURE_CLOCK_DATA, &body, false);
+    if (r == 0)
+        r = buffer_error(&body);
+    return r < 0 ? r
+                 : MIN(pd_writer_set_feature(s->writer, PD_FEATURE_CLOCK_DATA, buffer_bytes(&body)),
+                       0);
+}
+
+static int follower_stream_new_writer(FollowerStream *s, const Manifest *manifest) {
+    int r = pd_writer_new(s->memory, &(PdWriterOptions){.layout = PD_LAYOUT_PIPE}, &s->writer);
+
+    if (r == 0 && s->store->environment)
+        r = MIN(pd_writer_set_environment(s->writer, s->store->environment), 0);
+    return r == 0 ? follower_stream_set_clock(s, manifest) : r;
+}
+
+/* Ids are unique in a boot. -EBADMSG: one of them now has another attr. */
+static int follower_stream_add_events(FollowerStream *s) {
+    const PdEvents *events = s->segment.events;
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < pd_events_count(events); i++) {
+        const PdEvent *event = pd_events_at(events, i);
+        const PdEvent *known = event->n_ids > 0 ? pd_events_by_id(s->events, event->ids[0]) : NULL;
+        bool same = known && known->raw_size == event->raw_size && known->n_ids == event->n_ids &&
+                    memcmp(known->raw, event->raw, event->raw_size) == 0;
+
+        if (same)
+            continue;
+        if (known)
+            return -EBADMSG;
+        r = pd_events_copy(s->events, event);
+        if (r == 0)
+            r = pd_writer_add_event(s->writer, event);
+    }
+    return r;
+}
+
+static int follower_stream_add_header(FollowerStream *s, const FollowerState *state) {
+    int r = s->writer ? 0 : follower_stream_new_writer(s, state->manifest);
+
+    if (r == 0)
+        r = follower_stream_add_events(s);
+    if (r == 0 && s->segment.tracing.size > 0)
+        r = MIN(pd_writer_set_feature(s->writer, PD_FEATURE_TRACING_DATA,
+                                      buffer_bytes(&s->segment.tracing)),
+                0);
+    if (r == 0 && !s->begun)
+        r = pd_writer_begin(s->writer);
+    s->begun = true;
+    return r == 0 ? follower_stream_send_header(s) : r;
+}
+
+static void follower_stream_put_gap(FollowerStream *s, PdGap gap) {
+    gap.from_ns = MAX(gap.from_ns, s->since_ns);
+    gap.to_ns = MIN(gap.to_ns, s->until_ns);
+    if (gap.from_ns < gap.to_ns)
+        pd_stream_mark_write(
+            &s->out, &(PdStreamMark){.is_gap = true, .gap = gap, .real_offset = s->real_offset});
+}
+
+/* What lies between the last segment and this one. */
+static void follower_stream_put_break(FollowerStream *s, const FollowerState *state) {
+    const PdCoverage *coverage = &state->manifest->coverage;
+    uint64_t number = state->name.number;
+    PdGap gap = {.from_ns = s->number > 0 ? s->covered_to_ns : s->since_ns,
+                 .to_ns = coverage->from_ns,
+                 .cpu = PD_ALL_CPUS,
+                 .reason = s->number > 0 ? s->after : PD_GAP_NOT_STARTED};
+
+    if (!state->manifest->covered || (s->number > 0 && s->covered_to_ns == 0))
+        return;
+    if (s->number > 0 ? number > s->number + 1 : number > 1)
+        gap.reason = PD_GAP_DELETED;
+    follower_stream_put_gap(s, gap);
+}
+
+static bool follower_stream_has_sent(const FollowerStream *s, const PdGap *gap) {
+    for (size_t i = 0; i < s->n_gaps; i++)
+        if (memcmp(&s->gaps[i], gap, sizeof(*gap)) == 0)
+            return true;
+    return false;
+}
+
+static void follower_stream_put_gaps(FollowerStream *s, const PdCoverage *coverage) {
+    for (size_t i = 0; i < coverage->n_gaps; i++) {
+        PdGap gap = {.from_ns = coverage->gaps[i].from_ns,
+                     .to_ns = coverage->gaps[i].to_ns,
+                     .cpu = coverage->gaps[i].cpu,
+                     .reason = coverage->gaps[i].reason};
+
+        if (gap.to_ns == PD_GAP_OPEN || follower_stream_has_sent(s, &gap))
+            continue;
+        follower_stream_put_gap(s, gap);
+        if (s->n_gaps < ARRAY_SIZE(s->gaps))
+            s->gaps[s->n_gaps++] = gap;
+    }
+}
+
+/* Converts the window to the clock of the segment. */
+static void follower_stream_set_times(FollowerStream *s, const Manifest *manifest) {
+    const FollowerOptions *o = s->options;
+
+    s->since_ns = o->position_ns > 0 ? o->position_ns
+                  : o->since_ns > 0  ? manifest_monotonic_ns(manifest, o->since_ns)
+                                     : 0;
+    s->until_ns = o->until_ns > 0 ? manifest_monotonic_ns(manifest, o->until_ns) : UINT64_MAX;
+    if (manifest->n_anchors > 0)
+        s->real_offset = manifest->anchors[0].real_ns - manifest->anchors[0].monotonic_ns;
+}
+
+static void follower_stream_put_watermark(FollowerStream *s, uint64_t time) {
+    time = MIN(time, s->until_ns);
+    if (time <= s->watermark_ns || time < s->since_ns)
+        return;
+    s->watermark_ns = time;
+    pd_stream_mark_write(&s->out, &(PdStreamMark){.time = time, .real_offset = s->real_offset});
+}
+
+int follower_stream_begin(FollowerStream *s, const FollowerState *state) {
+    const Manifest *m = state->manifest;
+    int r;
+
+    if (m->sensitive && !s->options->privileged)
+        return -EACCES;
+    follower_stream_set_times(s, m);
+    if (s->begun)
+        follower_stream_put_break(s, state);
+    /* Samples of neighbours may overlap by what a sweep took. */
+    if (m->covered && m->coverage.from_ns > s->until_ns &&
+        (m->samples == 0 || m->first_ns >= s->until_ns))
+        return 1;
+    if (m->covered && s->number > 0)
+        follower_stream_put_watermark(
+            s, MIN(m->coverage.from_ns, m->samples > 0 ? m->first_ns : UINT64_MAX));
+    r = follower_segment_open(s->store, s->options->session, state, &s->segment);
+    if (r == -ENOENT || r == -ENOTDIR || r == -ESTALE || r == -EBADMSG)
+        return 0;
+    if (r == 0)
+        r = follower_stream_add_header(s, state);
+    s->directory = m->directory;
+    s->n_gaps = 0;
+    if (r == 0 && s->number == 0)
+        follower_stream_put_break(s, state);
+    return r;
+}
+
+static bool follower_stream_is_state(uint32_t type) {
+    switch (type) {
+    case PD_RECORD_MMAP:
+    case PD_RECORD_COMM:
+    case PD_RECORD_EXIT:
+    case PD_RECORD_FORK:
+    case PD_RECORD_MMAP2:
+    case PD_RECORD_NAMESPACES:
+    case PD_RECORD_KSYMBOL:
+    case PD_RECORD_BPF_EVENT:
+    case PD_RECORD_CGROUP:
+    case PD_RECORD_TEXT_POKE:
+    case PD_RECORD_FINISHED_INIT:
+    case PD_RECORD_FINISHED_ROUND:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static int follower_stream_take(void *userdata, const PdRecord *record) {
+    FollowerStream *s = userdata;
+    PdStamp stamp;
+
+    if (pd_events_stamp(s->segment.events, record, &stamp) < 0)
+        return 0;
+    if (!follower_stream_is_state(record->type) &&
+        (!stamp.has_time || stamp.time < s->since_ns || stamp.time >= s->until_ns))
+        return 0;
+    if (record->type == PD_RECORD_FINISHED_ROUND)
+        s->round_ns = s->greatest_ns;
+    if (stamp.has_time)
+        s->greatest_ns = MAX(s->greatest_ns, stamp.time);
+    buffer_append(&s->out, record->data, record->size);
+    return s->out.size >= OUT_BYTES ? follower_stream_send(s) : 0;
+}
+
+static void follower_stream_put_round(FollowerStream *s) {
+    pd_emit_mark(&s->out, PD_RECORD_FINISHED_ROUND);
+    s->round_ns = s->greatest_ns;
+}
+
+int follower_stream_pass(FollowerStream *s, const FollowerState *state) {
+    const PdCoverage *coverage = &state->manifest->coverage;
+    int r;
+
+    follower_stream_set_times(s, state->manifest);
+    if (!s->segment.events)
+        return state->is_open && state->floor_ns >= s->until_ns;
+    s->after = state->manifest->completeness == RECOVERED ? PD_GAP_DOWN : state->manifest->after;
+    s->covered_to_ns = state->manifest->covered ? coverage->to_ns : 0;
+    if (state->is_open)
+        memcpy(s->segment.ends, state->ends, sizeof(s->segment.ends));
+    r = follower_segment_read(&s->segment, follower_stream_take, s);
+    /* Damage ends a segment early; what was readable was sent. */
+    if (r < 0 && r != -EBADMSG)
+        return r;
+    if (r == -EBADMSG)
+        follower_stream_put_gap(s, (PdGap){s->greatest_ns, MAX(coverage->to_ns, s->greatest_ns),
+                                           PD_ALL_CPUS, PD_GAP_DAMAGED});
+    follower_stream_put_gaps(s, coverage);
+    if (s->directory && state->is_open && state->floor_ns >= s->round_ns)
+        follower_stream_put_round(s);
+    if (state->is_open)
+        follower_stream_put_watermark(s, state->floor_ns);
+    r = follower_stream_send(s);
+    return r == 0 && state->is_open && state->floor_ns >= s->until_ns ? 1 : r;
+}
+
+int follower_stream_finish_segment(FollowerStream *s) {
+    return s->segment.events ? follower_segment_finish(&s->segment) : 0;
+}
+
+int follower_stream_end_segment(FollowerStream *s, uint64_t number) {
+    if (s->segment.events) {
+        s->number = number;
+        follower_stream_put_round(s);
+        follower_stream_put_round(s);
+    }
+    follower_segment_done(&s->segment);
+    return follower_stream_send(s);
+}
+
+int follower_stream_finish(FollowerStream *s) {
+    if (s->number > 0 && s->covered_to_ns > 0 && s->covered_to_ns < s->until_ns &&
+        s->watermark_ns < s->until_ns)
+        follower_stream_put_gap(s, (PdGap){s->covered_to_ns, s->until_ns, PD_ALL_CPUS, s->after});
+    follower_stream_put_watermark(s, s->until_ns);
+    return follower_stream_send(s);
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "store/follow/follower.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+#include "store/follow/follower-stream.h"
+#include "util/clock.h"
+
+/*
+ * Reads one segment after another, the oldest first, then waits for the sweeps of the open one.
+ * Only one segment is open at a time, so retention may delete others: the stream then has a gap.
+ */
+
+enum { URGENT_SWEEPS = 3, WAIT_MS = 1000 };
+
+struct FollowerList {
+    Store *store;
+    pthread_mutex_t mutex;
+    pthread_cond_t ended;
+    Follower *followers;
+    size_t n;
+    bool ending;
+};
+
+struct Follower {
+    Follower *next;
+    FollowerList *list;
+    FollowerOptions options;
+    int wakeup;             /* becomes readable when a sweep is written, and at the end */
+    _Atomic bool ending;    /* the daemon ends */
+    _Atomic unsigned hurry; /* how many sweeps it may still have at once */
+    uint64_t number;        /* of the next segment */
+    FollowerStream stream;
+};
+
+int follower_list_new(Store *store, FollowerList **ret) {
+    FollowerList *list = calloc(1, sizeof(*list));
+
+    if (!list)
+        return -ENOMEM;
+    list->store = store;
+    pthread_mutex_init(&list->mutex, NULL);
+    pthread_cond_init(&list->ended, NULL);
+    *ret = list;
+    return 0;
+}
+
+static void follower_wake(Follower *follower) {
+    uint64_t one = 1;
+
+    (void)!write(follower->wakeup, &one, sizeof(one));
+}
+
+FollowerList *follower_list_free(FollowerList *list) {
+    if (!list)
+        return NULL;
+    pthread_mutex_lock(&list->mutex);
+    for (Follower *f = list->followers; f; f = f->next) {
+        atomic_store(&f->ending, true);
+        follower_wake(f);
+    }
+    while (list->followers)
+        pthread_cond_wait(&list->ended, &list->mutex);
+    pthread_mutex_unlock(&list->mutex);
+    pthread_mutex_destroy(&list->mutex);
+    pthread_cond_destroy(&list->ended);
+    free(list);
+    return NULL;
+}
+
+bool follower_list_wake(FollowerList *list) {
+    bool hurry = false;
+
+    pthread_mutex_lock(&list->mutex);
+    for (Follower *f = list->followers; f; f = f->next) {
+        if (atomic_load(&f->hurry) > 0) {
+            atomic_fetch_sub(&f->hurry, 1);
+            hurry = true;
+        }
+        follower_wake(f);
+    }
+    pthread_mutex_unlock(&list->mutex);
+    return hurry;
+}
+
+size_t follower_list_count(FollowerList *list) {
+    size_t n;
+
+    pthread_mutex_lock(&list->mutex);
+    n = list->n;
+    pthread_mutex_unlock(&list->mutex);
+    return n;
+}
+
+int follower_new(FollowerList *list, const FollowerOptions *options, Follower **ret) {
+    Follower *follower = calloc(1, sizeof(*follower));
+    int r = 0;
+
+    if (!follower)
+        return -ENOMEM;
+    follower->list = list;
+    follower->options = *options;
+    follower->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (follower->wakeup < 0)
+        r = -errno;
+    if (options->until_ns > 0 && options->until_ns <= clock_ns(CLOCK_REALTIME))
+        follower->hurry = URGENT_SWEEPS;
+    pthread_mutex_lock(&list->mutex);
+    if (r == 0 && list->n >= FOLLOWERS_MAX)
+        r = -EBUSY;
+    if (r == 0) {
+        list->n++;
+        follower->next = list->followers;
+        list->followers = follower;
+    }
+    pthread_mutex_unlock(&list->mutex);
+    if (r < 0) {
+        closep(&follower->wakeup);
+        free(follower);
+        return r;
+    }
+    *ret = follower;
+    return 0;
+}
+
+Follower *follower_free(Follower *follower) {
+    FollowerList *list;
+
+    if (!follower)
+        return NULL;
+    list = follower->list;
+    follower_stream_done(&follower->stream);
+    pthread_mutex_lock(&list->mutex);
+    for (Follower **at = &list->followers; *at; at = &(*at)->next)
+        if (*at == follower) {
+            *at = follower->next;
+            list->n--;
+            break;
+        }
+    closep(&follower->wakeup);
+    free(follower);
+    pthread_cond_signal(&list->ended);
+    pthread_mutex_unlock(&list->mutex);
+    return NULL;
+}
+
+/* The number of the segment that will hold what comes next. */
+static uint64_t follower_newest(Store *store, const char *session) {
+    uint64_t number = 0;
+    Folder *folder;
+
+    pthread_mutex_lock(&store->mutex);
+    folder = store_folder(store, session);
+    for (size_t i = 0; folder && i < folder->n_entries; i++)
+        number = MAX(number, folder->entries[i].name.number + 1);
+    pthread_mutex_unlock(&store->mutex);
+    return number;
+}
+
+/* Whether something in the window may still be recorded, or written by the next sweep. */
+static bool follower_may_come(const Follower *f, const SnapshotFailure *why) {
+    const FollowerOptions *o = &f->options;
+    Store *store = f->list->store;
+    const Folder *folder;
+    bool records;
+
+    if (o->position_ns > 0 || o->until_ns == 0 || o->until_ns > clock_ns(CLOCK_REALTIME))
+        return true;
+    pthread_mutex_lock(&store->mutex);
+    folder = store_folder(store, o->session);
+    records = folder && folder->session;
+    pthread_mutex_unlock(&store->mutex);
+    return records && o->until_ns > why->newest_ns;
+}
+
+int follower_seek(Follower *f, SnapshotFailure *ret_why) {
+    const FollowerOptions *o = &f->options;
+    WindowQuery query = {.since_ns = o->position_ns > 0 ? o->position_ns : o->since_ns,
+                         .until_ns = o->position_ns > 0 ? 0 : o->until_ns,
+                         .by_monotonic = o->position_ns > 0};
+    _cleanup_(window_freep) Window *window = NULL;
+    int r;
+
+    memcpy(query.session, o->session, sizeof(query.session));
+    r = window_new(f->list->store, &query, &window, ret_why);
+    if (r == -ENODATA && ret_why->error == SNAPSHOT_UNAVAILABLE && follower_may_come(f, ret_why)) {
+        f->number = follower_newest(f->list->store, o->session);
+        return 0;
+    }
+    if (r < 0)
+        return r;
+    if (window->sensitive && !o->privileged)
+        return -EACCES;
+    f->number = window->parts[0].name.number;
+    return 0;
+}
+
+/* Waits for a sweep. False: the client is gone, or the daemon ends. */
+static bool follower_wait(Follower *f) {
+    struct pollfd fds[] = {{.fd = f->wakeup, .events = POLLIN},
+                           {.fd = f->stream.socket, .events = POLLRDHUP}};
+    uint64_t n;
+
+    (void)poll(fds, ARRAY_SIZE(fds), WAIT_MS);
+    (void)!read(f->wakeup, &n, sizeof(n));
+    return !atomic_load(&f->ending) && fds[1].revents == 0;
+}
+
+/* One segment to its end. 1: the window has ended; 0: the next segment follows. */
+static int follower_take_segment(Follower *f, FollowerState *state) {
+    Store *store = f->list->store;
+    uint64_t number = state->name.number;
+    int r = follower_stream_begin(&f->stream, state);
+
+    while (r == 0) {
+        bool records, is_over = !state->is_open;
+
+        r = follower_stream_pass(&f->stream, state);
+        if (r != 0 || is_over)
+            break;
+        if (!follower_wait(f))
+            return -EPIPE;
+        follower_state_done(state);
+        *state = (FollowerState){};
+        r = follower_state_find(store, f->options.session, number, state, &records);
+        if (r <= 0 || state->name.number != number) {
+            /* It was deleted while it was written. */
+            r = MIN(r, 0);
+            break;
+        }
+        r = state->is_open ? 0 : follower_stream_finish_segment(&f->stream);
+    }
+    if (r >= 0)
+        r = follower_stream_end_segment(&f->stream, number) ?: r;
+    f->number = number + 1;
+    return r;
+}
+
+static int follower_take_next(Follower *f) {
+    FollowerState state = {};
+    bool records = false;
+    int r = follower_state_find(f->list->store, f->options.session, f->number, &state, &records);
+
+    if (r > 0)
+        r = follower_take_segment(f, &state);
+    else if (r == 0 && !records && f->options.until_ns > 0 &&
+             clock_ns(CLOCK_REALTIME) >= f->options.until_ns)
+        r = 1;
+    else if (r == 0)
+        r = follower_wait(f) ? 0 : -EPIPE;
+    follower_state_done(&state);
+    return r;
+}
+
+void follower_run(Follower *f, int socket, int (*send)(void *to, Bytes bytes), void *to) {
+    const FollowerOptions *o = &f->options;
+    int r =
+        socket < 0 ? -EPIPE : follower_stream_open(&f->stream, f->list->store, o, socket, send, to);
+
+    while (r == 0 && !atomic_load(&f->ending))
+        r = follower_take_next(f);
+    if (r > 0)
+        (void)follower_stream_finish(&f->stream);
+    follower_free(f);
+}

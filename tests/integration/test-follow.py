@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Follow() streams what a session records: the past, then live. perf reads the stream, and a snapshot of the same
+window has the same samples."""
+
+import os
+import re
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from daemon import Daemon, session  # noqa: E402
+from varlink import Varlink, fault  # noqa: E402
+from workload import need_root, scratch, spinning  # noqa: E402
+from tap import check, equal, main, test  # noqa: E402
+
+READ, ADMIN = 64301, 64302
+GROUPS = {"profd-read": READ, "profd-admin": ADMIN}
+READER = (64311, 64311, [READ])
+CONFIG = session(Event="cpu-clock", Frequency=199) + session("folder", Event="cpu-clock", Frequency=99, Layout="directory") + \
+    session("secret", Event="cpu-clock", Frequency=49, CallGraph="dwarf")
+DELETED = 7
+MARK = 0x70726f66642d6d6b
+LIMIT_S = 60
+
+
+class Run:
+    folder = daemon = load = None
+
+    @classmethod
+    def get(cls):
+        need_root()
+        if cls.daemon is None:
+            cls.load = spinning()
+            cls.load.__enter__()
+            cls.folder = scratch()
+            cls.path = cls.folder.__enter__()
+            cls.daemon = Daemon(cls.path, config=CONFIG, groups=GROUPS)
+            time.sleep(1)
+        return cls.daemon
+
+    @classmethod
+    def end(cls):
+        if cls.daemon:
+            cls.daemon.kill()
+            cls.folder.__exit__(None, None, None)
+            cls.load.__exit__(None, None, None)
+
+
+def connected(user=None):
+    return Varlink(Run.get().control(), timeout=LIMIT_S, user=user)
+
+
+def now_us():
+    return time.time_ns() // 1000
+
+
+class Stream:
+    """What Follow() sends; marks are kept as they come."""
+
+    def __init__(self, user=None, **wish):
+        self.v = connected(user)
+        self.v.send("Follow", wish, upgrade=True)
+        self.boot = self.v.reply()[0]["bootId"]
+        self.data, self.v.buffer = self.v.buffer, b""
+        self.at = 16
+        self.watermarks, self.gaps = [], []
+
+    def more(self):
+        data = self.v.socket.recv(1 << 20)
+        self.data += data
+        while len(self.data) >= self.at + 8:
+            kind, _, size = struct.unpack_from("<IHH", self.data, self.at)
+            if len(self.data) < self.at + size:
+                break
+            if kind == 65 and struct.unpack_from("<Q", self.data, self.at + 8)[0] == MARK:
+                name = self.data[self.at + 16:self.at + 32].rstrip(b"\0")
+                if name == b"profd:watermark":
+                    self.watermarks.append(struct.unpack_from("<QQ", self.data, self.at + 32))
+                else:
+                    self.gaps.append(struct.unpack_from("<QQIIQ", self.data, self.at + 32))
+            check(size >= 8, f"a record of {size} bytes at {self.at}")
+            self.at += size
+            if kind == 66:
+                self.at += struct.unpack_from("<I", self.data, self.at - size + 8)[0]
+        return data
+
+    def to_end(self):
+        while self.more():
+            pass
+        self.v.close()
+        return self
+
+    def until(self, fact):
+        end = time.monotonic() + LIMIT_S
+        while not fact(self):
+            check(time.monotonic() < end and self.more(), "the stream never said so")
+        return self
+
+
+def samples(data=None, path=None):
+    """perf's lines about the samples, sorted."""
+    done = subprocess.run(["perf", "script", "--ns", "-F", "comm,pid,tid,cpu,time,event,ip,sym,dso", "-i", path or "-"],
+                          input=data, capture_output=True, check=False, timeout=LIMIT_S)
+    equal(done.returncode, 0, f"perf script: {done.stderr.decode(errors='replace')}")
+    return sorted(done.stdout.decode(errors="replace").split("\n\n"))
+
+
+def stamp(sample):
+    return int("".join(re.search(r" (\d+)\.(\d{9}): ", sample).groups()))
+
+
+def snapshot(v, **wish):
+    return [r for r in v.call("Snapshot", **wish) if r["snapshot"]][-1]["snapshot"]["path"]
+
+
+def rotated_window(name="default"):
+    """A window over two finished segments."""
+    with connected() as v:
+        since = now_us()
+        time.sleep(0.5)
+        v.one("Rotate", session=name)
+        time.sleep(0.5)
+        until = now_us()
+        v.one("Rotate", session=name)
+    return since, until
+
+
+def same_as_snapshot(name):
+    since, until = rotated_window(name)
+    with connected() as v:
+        want = samples(path=snapshot(v, session=name, sinceUsec=since, untilUsec=until))
+    got = Stream(session=name, sinceUsec=since, untilUsec=until).to_end()
+    check(len(want) > 20, f"only {len(want)} samples")
+    equal(samples(got.data), want, "the samples of the stream")
+    check(got.watermarks, "there is no watermark")
+
+
+@test
+def window_has_the_samples_of_a_snapshot():
+    same_as_snapshot("default")
+
+
+@test
+def directory_has_the_samples_of_a_snapshot():
+    same_as_snapshot("folder")
+
+
+@test
+def stream_goes_on_and_a_later_one_begins_at_its_watermark():
+    begin = now_us()
+    first = Stream(sinceUsec=begin).until(lambda s: len(s.watermarks) > 2)
+    first.v.close()
+    at = first.watermarks[-1]
+    until = now_us()
+    rest = Stream(position=f"{at[0]:x}:{first.boot}", untilUsec=until).to_end()
+    whole = Stream(sinceUsec=begin, untilUsec=until).to_end()
+    lines = [line for line in samples(first.data) if line.strip() and stamp(line) < at[0]]
+    lines += [line for line in samples(rest.data) if line.strip()]
+    equal(sorted(lines), [line for line in samples(whole.data) if line.strip()], "both parts together")
+
+
+@test
+def deleted_segments_are_a_gap():
+    since, until = rotated_window()
+    with connected() as v:
+        v.one("Vacuum", maxSegments=1)
+        v.one("Rotate", session="default")
+    got = Stream(sinceUsec=since, untilUsec=now_us()).to_end()
+    check(any(gap[3] == DELETED for gap in got.gaps), f"the gaps are {got.gaps} of {since} to {until}")
+
+
+@test
+def sensitive_session_is_refused():
+    with connected(READER) as v:
+        v.send("Follow", {"session": "secret"}, upgrade=True)
+        with fault("PermissionDenied"):
+            v.reply()
+    with connected() as v:
+        v.send("Follow", {"session": "none"}, upgrade=True)
+        with fault("NoSuchSession"):
+            v.reply()
+
+
+@test
+def many_followers_get_the_same_beside_one_who_does_not_read():
+    since, until = rotated_window()
+    slow = connected()
+    slow.send("Follow", {"sinceUsec": since}, upgrade=True)
+    got = [None] * 10
+
+    def follow(i):
+        got[i] = Stream(sinceUsec=since, untilUsec=until).to_end().data
+
+    threads = [threading.Thread(target=follow, args=(i,), daemon=True) for i in range(len(got))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LIMIT_S)
+    want = samples(got[0])
+    check(len(want) > 20 and all(got), f"{len(want)} samples")
+    sizes = {len(data) for data in got}
+    equal(len(sizes), 1, f"streams of one window: {sizes}")
+    with connected() as v:
+        v.one("Ping")
+    slow.close()
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    finally:
+        Run.end()
