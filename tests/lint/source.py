@@ -17,7 +17,7 @@ LONG_FILE = 700
 FORMAT_VERSION = "14"
 PAGES = {"ARCHITECTURE.md": 200, "HACKING.md": 120}
 
-C_FILES = files(".c", ".h", below=("lib", "daemon", "client", "tests"))
+C_FILES = files(".c", ".h", below=("lib", "daemon", "gateway", "client", "tests"))
 # Of these only the first lines are looked at; data that tests read carries no licence line.
 LICENSED = files(".c", ".h", ".py", ".sh", ".build", ".bash", ".fish", ".zsh", ".1", ".5",
                  ".7", ".8")

@@ -14,7 +14,7 @@ from tap import check, skip  # noqa: E402
 
 SOURCE = Path(os.environ.get("PROFD_SOURCE", Path(__file__).resolve().parents[2]))
 BUILD = Path(os.environ.get("PROFD_BUILD", SOURCE / "build"))
-ROOMS = ("lib", "daemon", "client")
+ROOMS = ("lib", "daemon", "gateway", "client")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 OUTSIDE = {".git", ".ci", "__pycache__"}
 
@@ -46,7 +46,7 @@ def sources():
 
 
 def resolve(name, path):
-    for folder in (Path("lib"), Path("daemon"), Path(""), Path(path).parent):
+    for folder in (Path("lib"), Path("daemon"), Path("gateway"), Path(""), Path(path).parent):
         if (SOURCE / folder / name).is_file():
             return folder / name
     return None
