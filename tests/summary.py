@@ -6,6 +6,10 @@ summary.py FOLDER [SUITES [EXCLUDED]]: reads the TAP of each test program from m
 build FOLDER, shows what failed and what was skipped and why, and ends with one line of counts.
 A program that crashed, stood still, printed no TAP or never ran counts as one failure. In CI a
 skip is a failure too, but for what CI cannot install: each such reason is probed here.
+
+summary.py --failed FOLDER: prints the names of the programs that failed, if they are few. `./dev`
+runs these once more, alone. The second run counts, and the first failure is shown as UNSTEADY:
+it is a fault of the test or of profd on a busy machine, and has to be found.
 """
 
 import json
@@ -78,6 +82,11 @@ ALLOWED_SKIPS = (
 )
 
 
+GOOD_RESULTS = ("OK", "SKIP")
+# More failures than this are no accident, and are not run again.
+SECOND_RUNS_MAX = 4
+
+
 def skip_is_allowed(reason):
     return any(words in reason and probe() for words, probe in ALLOWED_SKIPS)
 
@@ -91,10 +100,16 @@ def selected(folder, suites, excluded):
         yield test["name"]
 
 
-def logged(folder):
-    path = folder / "meson-logs" / "testlog.json"
+def logged(folder, name="testlog"):
+    path = folder / "meson-logs" / f"{name}.json"
     lines = path.read_text().splitlines() if path.exists() else []
     return {run["name"].split(" / ")[-1]: run for run in map(json.loads, lines)}
+
+
+def print_failed(folder):
+    failed = [name for name, run in logged(folder).items() if run["result"] not in GOOD_RESULTS]
+    if len(failed) <= SECOND_RUNS_MAX:
+        print(*failed)
 
 
 class Count:
@@ -113,6 +128,18 @@ class Count:
             return
         self.skipped += 1
         print(f"SKIPPED {name}: {reason}")
+
+    def unsteady(self, name, run):
+        """What the first run of a program printed that was run again."""
+        said = []
+        for line in run["stdout"].splitlines():
+            match = LINE.match(line)
+            if match and match[1] == "not ok":
+                print(f"UNSTEADY {name} {match[2]}")
+                for word in said:
+                    print(f"    {word}")
+            said = [] if match else said + [line]
+        print(f"UNSTEADY {name}: {run['result']} beside other programs, then run again alone")
 
     def program(self, name, run):
         said, seen, bad, plan = [], 0, 0, None
@@ -156,13 +183,19 @@ class Count:
 
 
 def main():
+    if sys.argv[1] == "--failed":
+        print_failed(Path(sys.argv[2]))
+        return 0
     folder = Path(sys.argv[1])
     suites, excluded = (set(words.split()) for words in (sys.argv[2:] + ["", ""])[:2])
-    runs = logged(folder)
+    runs, second = logged(folder), logged(folder, "second")
     count = Count()
     names = list(selected(folder, suites, excluded))
     for name in names:
-        if name in runs:
+        if name in second:
+            count.unsteady(name, runs[name])
+            count.program(name, second[name])
+        elif name in runs:
             count.program(name, runs[name])
         else:
             count.fail(name, ["never ran, or was still running when the time was over"])

@@ -52,7 +52,7 @@ class Cache:
 
 
 def listed(path):
-    return subprocess.run([*recording.PERF, "buildid-list", "-i", path], capture_output=True, text=True,
+    return subprocess.run([*recording.PERF, "buildid-list", "-i", path], capture_output=True, text=True, errors="replace",
                           check=True).stdout.splitlines()
 
 

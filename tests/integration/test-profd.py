@@ -82,7 +82,7 @@ def the_header_describes_the_host_and_the_command():
         daemon.stop()
         segment, = daemon.files("*.perf.data")
         run = subprocess.run(["perf", "report", "--header-only", "-I", "-i", segment],
-                             capture_output=True, text=True, check=True)
+                             capture_output=True, text=True, errors="replace", check=True)
         for words in (f"# hostname : {os.uname().nodename}", f"# os release : {os.uname().release}",
                       "# nrcpus online :", "# cmdline :", "# event : name =", "# time of first sample :",
                       "# clockid frequency:", "# reference time:"):
@@ -115,7 +115,7 @@ def a_running_perf_record_is_not_disturbed():
     with scratch() as folder:
         path = os.path.join(folder, "perf.data")
         perf = subprocess.Popen(["perf", "record", "-q", "-N", "-a", "-e", "cpu-clock", "-o", path, "sleep", "3"],
-                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace")
         time.sleep(0.7)
         daemon = Daemon(folder)
         for _ in range(10):
@@ -150,7 +150,7 @@ def recordings_are_uncompressed_and_without_stacks_if_configured():
         daemon.stop()
         segment, = daemon.files("*.perf.data")
         header = subprocess.run(["perf", "report", "--header-only", "-I", "-i", segment],
-                                capture_output=True, text=True, check=True).stdout
+                                capture_output=True, text=True, errors="replace", check=True).stdout
         check("compressed :" not in header, "it is compressed")
         check("CALLCHAIN" not in header, "it has call chains")
         check(re.search(r"sample_freq } = 499\b", header), f"not 499 Hz:\n{header}")

@@ -107,20 +107,20 @@ def vdso_of_perf():
         path = os.path.join(folder, "perf.data")
         subprocess.run(["perf", "record", "-q", "-a", "--buildid-all", "-e", "cpu-clock", "-o", path, "sleep", "0.3"],
                        check=True)
-        listed = subprocess.run(["perf", "buildid-list", "-i", path], capture_output=True, text=True, check=True).stdout
+        listed = subprocess.run(["perf", "buildid-list", "-i", path], capture_output=True, text=True, errors="replace", check=True).stdout
         return {line.split()[0] for line in listed.splitlines() if line.endswith(" [vdso]")}
 
 
 @test
 def the_kernel_has_the_build_id_that_perf_shows():
     need_root()
-    shown = subprocess.run(["perf", "buildid-list", "-k"], capture_output=True, text=True, check=True).stdout.strip()
+    shown = subprocess.run(["perf", "buildid-list", "-k"], capture_output=True, text=True, errors="replace", check=True).stdout.strip()
     with scratch() as folder:
         with Daemon(folder, config=CONFIG) as daemon:
             daemon.wait_for_segments(1)
             equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
         for segment in daemon.segments():
-            listed = subprocess.run(["perf", "buildid-list", "-i", segment], capture_output=True, text=True,
+            listed = subprocess.run(["perf", "buildid-list", "-i", segment], capture_output=True, text=True, errors="replace",
                                     check=True).stdout
             check(f"{shown} [kernel.kallsyms]" in listed, f"perf buildid-list says {listed[:300]}")
 

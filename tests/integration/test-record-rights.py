@@ -190,7 +190,7 @@ def a_segment_finished_without_the_keeper_is_sealed_at_the_next_start():
             left += [path.replace(".perf.data", ".json") for path in left]
             wait_until(lambda: owners(left) == {(0, GROUPS["profd-read"])}, 30, f"{left} to be sealed")
             # Root's perf takes recordings of root's, and those alone.
-            done = subprocess.run(["perf", "report", "--stdio", "-i", left[0]], capture_output=True, text=True, check=False)
+            done = subprocess.run(["perf", "report", "--stdio", "-i", left[0]], capture_output=True, text=True, errors="replace", check=False)
             equal(done.returncode, 0, f"status of perf ({done.stderr})")
             equal(daemon.stop(), 0, "status")
 

@@ -190,7 +190,7 @@ def profd_unwinds_down_to_the_first_function_and_stores_no_stack():
             check_outermost(found[pid], what)
         equal(stacks["stackBytes"], 16384, "bytes of stack in a sample")
         for recording in (path, *daemon.segments("stacks")):
-            attrs = subprocess.run(["perf", "evlist", "-v", "-i", recording], capture_output=True, text=True,
+            attrs = subprocess.run(["perf", "evlist", "-v", "-i", recording], capture_output=True, text=True, errors="replace",
                                    check=True).stdout
             check("CALLCHAIN" in attrs and "STACK_USER" not in attrs and "REGS_USER" not in attrs, attrs)
         equal(holding(folder, SECRET), [], "files that hold a secret of a stack")

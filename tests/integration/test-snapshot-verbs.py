@@ -420,7 +420,7 @@ def verb(*words, **how):
 
 def perf(*words):
     """The output of the real perf for a recording, without a complaint."""
-    done = subprocess.run(["perf", *words], capture_output=True, text=True, check=False)
+    done = subprocess.run(["perf", *words], capture_output=True, text=True, errors="replace", check=False)
     noise = [line for line in done.stderr.splitlines() if line.strip() and "Found" not in line]
     check(done.returncode == 0, f"perf {words}: {done.stderr}")
     equal(noise, [], f"what perf {words} complains of")

@@ -130,7 +130,7 @@ class Perf:
         self.process = subprocess.Popen(
             ["perf", "record", "-q", "-N", "-B", "-a", "-k", "CLOCK_MONOTONIC", "-e", event,
              *(["-F", str(frequency)] if frequency else ["-c", "1"]), *options, "-o", path, "--", "sleep", "100000"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace")
         try:
             wait_until(lambda: self.records() or self.process.poll() is not None, READY_S,
                        "perf record to begin")

@@ -252,7 +252,7 @@ class Start:
 
     def read_exec(self):
         done = subprocess.run(["perf", "script", "--ns", "-F", "pid,time", "-i", self.execs], capture_output=True,
-                              text=True, check=False)
+                              text=True, errors="replace", check=False)
         equal(done.returncode, 0, f"status of perf script ({done.stderr[-500:]})")
         moments = [int(s) * 10**9 + int(ns) for pid, s, ns in re.findall(r"^ *(\d+) +(\d+)\.(\d+):", done.stdout, re.MULTILINE)
                    if int(pid) == self.pid]

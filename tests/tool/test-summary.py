@@ -4,8 +4,12 @@
 
 import contextlib
 import io
+import json
 import os
+import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests"))
 import summary  # noqa: E402
@@ -83,6 +87,37 @@ def ci_may_skip_for_lack_of_the_shared_corpus():
     equal(counted(line, 77, ci="true")[0], (0, 0, 1))
     os.environ["PROFD_CORPUS"] = "/"
     equal(counted(line, 77, ci="true")[0], (0, 1, 0))
+
+
+def again(first, second):
+    """The counts and the words for a program that failed and was run again."""
+    log = {"name": "profd:unit / p", "stdout": first, "returncode": 1, "result": "FAIL"}
+    with tempfile.TemporaryDirectory(prefix="profd-summary.") as folder:
+        logs = Path(folder) / "meson-logs"
+        logs.mkdir()
+        (logs / "testlog.json").write_text(json.dumps(log) + "\n")
+        (logs / "second.json").write_text(json.dumps({**log, **second}) + "\n")
+        (Path(folder) / "meson-info").mkdir()
+        (Path(folder) / "meson-info" / "intro-tests.json").write_text('[{"name": "p", "suite": ["profd:unit"]}]')
+        command = [sys.executable, summary.__file__]
+        named = subprocess.run([*command, "--failed", folder], capture_output=True, text=True, check=True).stdout
+        done = subprocess.run([*command, folder], capture_output=True, text=True, check=False)
+    return named, done.stdout, done.returncode
+
+
+@test
+def a_program_that_passes_alone_is_shown_as_unsteady():
+    named, said, status = again("# was late\nnot ok 1 - a\n1..1\n",
+                                {"stdout": "ok 1 - a\n1..1\n", "returncode": 0, "result": "OK"})
+    equal((named, status), ("p\n", 0))
+    check("UNSTEADY p a\n    # was late" in said and said.endswith("1 passed, 0 failed, 0 skipped\n"), said)
+
+
+@test
+def a_program_that_fails_twice_is_a_failure():
+    _, said, status = again("not ok 1 - a\n1..1\n", {"stdout": "not ok 1 - a\n1..1\n"})
+    equal(status, 1)
+    check(said.endswith("0 passed, 1 failed, 0 skipped\n"), said)
 
 
 if __name__ == "__main__":
