@@ -35,12 +35,12 @@ static const OwnerScope folders[] = {
 };
 /* clang-format on */
 
-static Bytes owner_text(const char *s) {
+static Bytes cgroup_owner_text(const char *s) {
     return (Bytes){.data = (const uint8_t *)s, .size = strlen(s)};
 }
 
-static bool owner_strip_prefix(Bytes *part, const char *prefix) {
-    Bytes p = owner_text(prefix);
+static bool cgroup_owner_strip_prefix(Bytes *part, const char *prefix) {
+    Bytes p = cgroup_owner_text(prefix);
 
     if (part->size <= p.size || memcmp(part->data, p.data, p.size) != 0)
         return false;
@@ -49,8 +49,8 @@ static bool owner_strip_prefix(Bytes *part, const char *prefix) {
     return true;
 }
 
-static bool owner_strip_suffix(Bytes *part, const char *suffix) {
-    Bytes s = owner_text(suffix);
+static bool cgroup_owner_strip_suffix(Bytes *part, const char *suffix) {
+    Bytes s = cgroup_owner_text(suffix);
 
     if (part->size <= s.size || memcmp(part->data + part->size - s.size, s.data, s.size) != 0)
         return false;
@@ -58,17 +58,17 @@ static bool owner_strip_suffix(Bytes *part, const char *suffix) {
     return true;
 }
 
-static bool owner_has_suffix(Bytes part, const char *suffix) {
-    return owner_strip_suffix(&part, suffix);
+static bool cgroup_owner_has_suffix(Bytes part, const char *suffix) {
+    return cgroup_owner_strip_suffix(&part, suffix);
 }
 
-static bool owner_equals(Bytes part, const char *word) {
-    Bytes w = owner_text(word);
+static bool cgroup_owner_equals(Bytes part, const char *word) {
+    Bytes w = cgroup_owner_text(word);
 
     return part.size == w.size && memcmp(part.data, w.data, w.size) == 0;
 }
 
-static bool owner_is_hex(Bytes part, size_t digits) {
+static bool cgroup_owner_is_hex(Bytes part, size_t digits) {
     if (part.size != digits)
         return false;
     for (size_t i = 0; i < part.size; i++)
@@ -77,7 +77,7 @@ static bool owner_is_hex(Bytes part, size_t digits) {
     return true;
 }
 
-static Bytes owner_next_part(Bytes path, size_t *at) {
+static Bytes cgroup_owner_next_part(Bytes path, size_t *at) {
     size_t from;
 
     while (*at < path.size && path.data[*at] == '/')
@@ -88,17 +88,17 @@ static Bytes owner_next_part(Bytes path, size_t *at) {
     return (Bytes){.data = path.data + from, .size = *at - from};
 }
 
-static bool owner_is_unit(Bytes part) {
+static bool cgroup_owner_is_unit(Bytes part) {
     static const char *const types[] = {".service", ".scope", ".socket", ".mount", ".swap"};
 
     for (size_t i = 0; i < ARRAY_SIZE(types); i++)
-        if (owner_has_suffix(part, types[i]))
+        if (cgroup_owner_has_suffix(part, types[i]))
             return true;
     return false;
 }
 
 /* Each `\xNN` becomes its byte. Names that do not fit or contain a NUL are left out. */
-static void owner_set_container(CgroupOwner *owner, const char *runtime, Bytes name) {
+static void cgroup_owner_set_container(CgroupOwner *owner, const char *runtime, Bytes name) {
     size_t n = 0;
 
     if (name.size >= sizeof(owner->container) || memchr(name.data, '\0', name.size))
@@ -123,7 +123,7 @@ static void owner_set_container(CgroupOwner *owner, const char *runtime, Bytes n
 }
 
 /* pod8c1f…: a UUID, in a slice with `_` for `-`, or the 32 digits of a static pod. */
-static void owner_set_pod(CgroupOwner *owner, Bytes uid) {
+static void cgroup_owner_set_pod(CgroupOwner *owner, Bytes uid) {
     size_t digits = 0;
     char text[CGROUP_POD_MAX];
 
@@ -146,58 +146,62 @@ static void owner_set_pod(CgroupOwner *owner, Bytes uid) {
 }
 
 /* Where `pod` begins in kubepods-besteffort-podUID.slice or podUID. */
-static bool owner_strip_to_pod(Bytes *part) {
+static bool cgroup_owner_strip_to_pod(Bytes *part) {
     static const char *const prefixes[] = {"kubepods-besteffort-pod", "kubepods-burstable-pod",
                                            "kubepods-pod", "pod"};
 
-    (void)owner_strip_suffix(part, ".slice");
+    (void)cgroup_owner_strip_suffix(part, ".slice");
     for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
-        if (owner_strip_prefix(part, prefixes[i]))
+        if (cgroup_owner_strip_prefix(part, prefixes[i]))
             return true;
     return false;
 }
 
-static void owner_take_container(CgroupOwner *owner, Bytes part, Bytes parent) {
+static void cgroup_owner_take_container(CgroupOwner *owner, Bytes part, Bytes parent) {
     Bytes name = part;
-    bool is_scope = owner_strip_suffix(&name, ".scope");
+    bool is_scope = cgroup_owner_strip_suffix(&name, ".scope");
 
     for (size_t i = 0; i < ARRAY_SIZE(scopes); i++) {
         Bytes id = name;
 
-        if (owner_strip_prefix(&id, scopes[i].prefix) && owner_is_hex(id, ID_DIGITS))
-            owner_set_container(owner, scopes[i].runtime, id);
+        if (cgroup_owner_strip_prefix(&id, scopes[i].prefix) && cgroup_owner_is_hex(id, ID_DIGITS))
+            cgroup_owner_set_container(owner, scopes[i].runtime, id);
     }
     for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
-        if (owner_equals(parent, folders[i].prefix) && (i > 0 || owner_is_hex(part, ID_DIGITS)))
-            owner_set_container(owner, folders[i].runtime, part);
+        if (cgroup_owner_equals(parent, folders[i].prefix) &&
+            (i > 0 || cgroup_owner_is_hex(part, ID_DIGITS)))
+            cgroup_owner_set_container(owner, folders[i].runtime, part);
     name = part;
-    if (owner_strip_prefix(&name, "lxc.payload."))
-        owner_set_container(owner, "lxc", name);
+    if (cgroup_owner_strip_prefix(&name, "lxc.payload."))
+        cgroup_owner_set_container(owner, "lxc", name);
     name = part;
-    if (is_scope && owner_strip_suffix(&name, ".scope") && owner_strip_prefix(&name, "machine-"))
-        owner_set_container(owner, "nspawn", name);
+    if (is_scope && cgroup_owner_strip_suffix(&name, ".scope") &&
+        cgroup_owner_strip_prefix(&name, "machine-"))
+        cgroup_owner_set_container(owner, "nspawn", name);
     name = part;
-    if (owner_strip_suffix(&name, ".service") && owner_strip_prefix(&name, "systemd-nspawn@"))
-        owner_set_container(owner, "nspawn", name);
+    if (cgroup_owner_strip_suffix(&name, ".service") &&
+        cgroup_owner_strip_prefix(&name, "systemd-nspawn@"))
+        cgroup_owner_set_container(owner, "nspawn", name);
     name = parent;
-    if (owner_is_hex(part, ID_DIGITS) && owner_strip_to_pod(&name) && owner->pod[0] != '\0')
-        owner_set_container(owner, "kubernetes", part);
+    if (cgroup_owner_is_hex(part, ID_DIGITS) && cgroup_owner_strip_to_pod(&name) &&
+        owner->pod[0] != '\0')
+        cgroup_owner_set_container(owner, "kubernetes", part);
 }
 
-static void owner_take_unit(CgroupOwner *owner, Bytes part) {
+static void cgroup_owner_take_unit(CgroupOwner *owner, Bytes part) {
     Bytes name = part;
 
     /* systemd puts `_` before a name that would collide with a file of the kernel. */
-    (void)owner_strip_prefix(&name, "_");
-    if (owner_has_suffix(name, ".slice")) {
+    (void)cgroup_owner_strip_prefix(&name, "_");
+    if (cgroup_owner_has_suffix(name, ".slice")) {
         if (owner->unit.size == 0)
             owner->slice = name;
-    } else if (owner_is_unit(name)) {
+    } else if (cgroup_owner_is_unit(name)) {
         Bytes manager = owner->unit;
 
         if (owner->unit.size == 0)
             owner->unit = name;
-        else if (owner->user_unit.size == 0 && owner_strip_prefix(&manager, "user@"))
+        else if (owner->user_unit.size == 0 && cgroup_owner_strip_prefix(&manager, "user@"))
             owner->user_unit = name;
     }
 }
@@ -206,13 +210,13 @@ void cgroup_owner_find(Bytes path, CgroupOwner *ret) {
     CgroupOwner owner = {};
     Bytes part, parent = {};
 
-    for (size_t at = 0; (part = owner_next_part(path, &at)).size > 0; parent = part) {
+    for (size_t at = 0; (part = cgroup_owner_next_part(path, &at)).size > 0; parent = part) {
         Bytes uid = part;
 
-        owner_take_unit(&owner, part);
-        if (owner_strip_to_pod(&uid))
-            owner_set_pod(&owner, uid);
-        owner_take_container(&owner, part, parent);
+        cgroup_owner_take_unit(&owner, part);
+        if (cgroup_owner_strip_to_pod(&uid))
+            cgroup_owner_set_pod(&owner, uid);
+        cgroup_owner_take_container(&owner, part, parent);
     }
     *ret = owner;
 }
