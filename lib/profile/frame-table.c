@@ -46,13 +46,13 @@ static bool frame_table_same_bytes(Bytes a, Bytes b) {
 }
 
 static bool frame_table_same_mapping(const FrameMapping *a, const FrameMapping *b) {
-    if (a->kind != b->kind || a->build_id_size != b->build_id_size || a->pid != b->pid)
+    if (a->kind != b->kind || a->build_id_size != b->build_id_size || a->pid != b->pid ||
+        !frame_table_same_bytes(a->dso, b->dso))
         return false;
     if (a->build_id_size > 0)
         return memcmp(a->build_id, b->build_id, a->build_id_size) == 0;
     return a->major == b->major && a->minor == b->minor && a->inode == b->inode &&
-           a->generation == b->generation && frame_table_same_bytes(a->path, b->path) &&
-           frame_table_same_bytes(a->dso, b->dso);
+           a->generation == b->generation && frame_table_same_bytes(a->path, b->path);
 }
 
 static uint64_t frame_table_mapping_key(const FrameMapping *m) {
@@ -113,7 +113,8 @@ int frame_table_add_mapping(FrameTable *table, const FrameMapping *mapping, uint
 }
 
 int frame_table_add(FrameTable *table, const Frame *frame, uint32_t *ret) {
-    uint64_t key = hash_u64((uint64_t)frame->mapping << 1 | frame->is_return, frame->address);
+    uint64_t place = (uint64_t)frame->mapping << 1 | frame->is_return,
+             key = hash_u64(hash_u64(hash_seed(), place), frame->address);
     uint32_t number;
     Frame *row;
 

@@ -25,8 +25,9 @@ typedef enum FrameKind {
     FRAME_KINDS,
 } FrameKind;
 
-/* Two mappings with one build id are equal; without one, with one device, inode, generation and
- * path; memory without a file is that of one process. */
+/* Mappings are equal that have one build id, or without one, one device, inode, generation and
+ * path. Copies of a file under other names have dso names of their own, so that counts by dso are
+ * those of perf. Memory without a file is that of one process. */
 typedef struct FrameMapping {
     FrameKind kind;
     Bytes path, dso; /* as the process mapped it; as perf prints it */

@@ -49,6 +49,16 @@ TEST(a_file_is_known_by_its_build_id) {
     CHECK_STREQ((const char *)frame_table_mapping(table, first)->dso.data, "shop");
 }
 
+TEST(copies_of_a_file_under_other_names_count_separately) {
+    _cleanup_(frame_table_freep) FrameTable *table = make_table();
+    FrameMapping shop = {
+        .kind = FRAME_USER, .dso = text("shop"), .build_id_size = 20, .build_id = {1}};
+    FrameMapping tool = shop;
+
+    tool.dso = text("tool");
+    CHECK(mapping_number(table, &shop) != mapping_number(table, &tool));
+}
+
 TEST(a_file_without_a_build_id_is_known_by_its_inode_and_path) {
     _cleanup_(frame_table_freep) FrameTable *table = make_table();
     FrameMapping a = {.kind = FRAME_USER,
