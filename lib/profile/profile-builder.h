@@ -36,6 +36,9 @@ DEFINE_CLEANUP(ProfileBuilder *, profile_builder_free);
 /* Begins the next recording: process tables and events are those of one recording. The reader is
  * borrowed until the next call, or until profile_builder_finish(). */
 int profile_builder_begin(ProfileBuilder *builder, PdReader *reader);
+/* The span of this recording that counts, instead of that of the filter; recordings may have
+ * different clocks. Call it before the first record. */
+void profile_builder_set_window(ProfileBuilder *builder, uint64_t since_ns, uint64_t until_ns);
 /* One record of it, in order of time; for callers that read a stream themselves. */
 int profile_builder_feed(ProfileBuilder *builder, const PdRecord *record, const PdStamp *stamp);
 /* The rest of the recording at once: reads, orders and feeds all of its records. */
