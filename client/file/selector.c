@@ -281,6 +281,7 @@ static bool selector_find_absent_cpu(const Selector *s, PdReader *reader, uint32
 }
 
 static void selector_put_near(Buffer *out, const NearNames *near) {
+    text_putc(out, '.');
     for (size_t i = 0; i < near->n; i++) {
         text_puts(out, i == 0 ? " Did you mean '" : i + 1 < near->n ? ", '" : " or '");
         text_escape_str(out, near->names[i].name);
@@ -289,9 +290,13 @@ static void selector_put_near(Buffer *out, const NearNames *near) {
     text_puts(out, near->n > 0 ? "?" : "");
 }
 
+void selector_put_mismatch(const Selector *s, Buffer *out) {
+    text_puts(out, "match ");
+    selector_put_near(out, mismatch_describe(&s->mismatch, &s->selection, out));
+}
+
 int selector_verdict(const Selector *s, PdReader *reader, const char *path, const char *kind) {
-    _cleanup_(buffer_done) Buffer text = {}, choice = {};
-    const NearNames *near;
+    _cleanup_(buffer_done) Buffer text = {};
     uint32_t absent;
 
     if (!s->options)
@@ -301,15 +306,12 @@ int selector_verdict(const Selector *s, PdReader *reader, const char *path, cons
                         absent);
     if (s->any)
         return STATUS_OK;
-    near = mismatch_describe(&s->mismatch, &s->selection, &choice);
     text_printf(&text, "No %s in '", kind);
     text_escape_str(&text, recording_name(path));
-    text_puts(&text, "' match ");
-    buffer_append(&text, choice.data, choice.size);
-    text_putc(&text, '.');
-    selector_put_near(&text, near);
+    text_puts(&text, "' ");
+    selector_put_mismatch(s, &text);
     text_putc(&text, '\0');
-    if (buffer_error(&text) || buffer_error(&choice))
+    if (buffer_error(&text))
         return complain(STATUS_NOT_FOUND, "No %s in '%s' match.", kind, recording_name(path));
     return complain_shown(STATUS_NOT_FOUND, (const char *)text.data);
 }

@@ -42,6 +42,8 @@ static inline bool selector_needs_order(const Selector *selector) {
 int selector_feed(Selector *selector, const PdRecord *record, const PdStamp *stamp);
 /* Whether a record belongs to the selection, or describes something in it. */
 bool selector_wants(Selector *selector, const PdRecord *record, const PdStamp *stamp);
+/* Where nothing matched, appends "match unit 'shop'." and names that may be meant. */
+void selector_put_mismatch(const Selector *selector, Buffer *out);
 /* Call it at the end. If nothing matched, or a selected CPU is not in the recording, complains and
  * returns STATUS_NOT_FOUND; `kind`: for example "records". */
 int selector_verdict(const Selector *selector, PdReader *reader, const char *path,

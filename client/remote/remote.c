@@ -275,6 +275,10 @@ ssize_t remote_read(Remote *remote, void *buffer, size_t n) {
     return connection_read(remote->connection, buffer, n, remote->timeout_ns);
 }
 
+int remote_take_fd(Remote *remote, unsigned timeout_s) {
+    return connection_take_fd(remote->connection, timeout_s);
+}
+
 int remote_each(Remote *remote, const char *method, json_t *parameters, RemoteReply on_reply,
                 void *userdata) {
     bool continues = true;

@@ -65,6 +65,8 @@ int remote_ask_list(const Context *c, const char *method, json_t *parameters, co
  * errno. The reply has their number ("bytes"). */
 int remote_upgrade(Remote *remote, const char *method, json_t *parameters, json_t **ret);
 ssize_t remote_read(Remote *remote, void *buffer, size_t n);
+/* Instead of remote_read(): hands over the descriptor, see connection_take_fd(). */
+int remote_take_fd(Remote *remote, unsigned timeout_s);
 
 /* For calls that print no messages when they fail. */
 typedef struct Connection Connection;

@@ -26,6 +26,7 @@
  */
 
 #include "client/file/selector.h"
+#include "client/frame/command.h"
 #include "client/frame/timestamp.h"
 #include "client/view/view-key.h"
 #include "perfdata/feature/coverage.h"

@@ -29,7 +29,8 @@ enum {
 struct Connection {
     int fd;
     Interface *interface;
-    char *member; /* in the interface, of the last call; NULL: a method of another interface */
+    char *member;  /* in the interface, of the last call; NULL: a method of another interface */
+    bool upgrades; /* what follows the reply to the last call is no message */
     Buffer in;
     size_t taken;   /* bytes of `in` that belong to returned messages */
     size_t scanned; /* bytes of `in` that are known to hold no NUL after `taken` */
@@ -201,6 +202,7 @@ int connection_call(Connection *connection, const char *method, json_t *paramete
     _cleanup_(buffer_done) Buffer out = {};
     int r = call ? connection_note_member(connection, method) : -ENOMEM;
 
+    connection->upgrades = flags & CALL_UPGRADE;
     if (r == 0)
         r = message_append(&out, call);
     if (r == 0 && out.size - 1 > MESSAGE_BYTES_MAX)
@@ -228,6 +230,21 @@ static int connection_take_message(Connection *connection, Bytes *ret) {
     return 1;
 }
 
+/* Receives bytes. What follows the reply to an upgraded call stays in the socket, which may be
+ * handed over. */
+static ssize_t connection_receive_some(const Connection *connection, uint8_t *to) {
+    const uint8_t *nul;
+    ssize_t n;
+
+    if (!connection->upgrades)
+        return recv(connection->fd, to, READ_BYTES, 0);
+    n = recv(connection->fd, to, READ_BYTES, MSG_PEEK);
+    if (n <= 0)
+        return n;
+    nul = memchr(to, 0, (size_t)n);
+    return recv(connection->fd, to, nul ? (size_t)(nul + 1 - to) : (size_t)n, 0);
+}
+
 /* Reads more bytes; -EPIPE at their end. */
 static int connection_fill(Connection *connection) {
     Buffer *in = &connection->in;
@@ -241,7 +258,7 @@ static int connection_fill(Connection *connection) {
     }
     if (!buffer_reserve(in, READ_BYTES))
         return buffer_error(in);
-    n = recv(connection->fd, in->data + in->size, READ_BYTES, 0);
+    n = connection_receive_some(connection, in->data + in->size);
     if (n < 0)
         return errno == ECONNRESET ? -EPIPE : -errno;
     buffer_commit(in, (size_t)n);
@@ -317,4 +334,14 @@ ssize_t connection_read(Connection *connection, void *buffer, size_t n, uint64_t
             return r == -ECONNRESET ? -EPIPE : r;
     }
     return got;
+}
+
+int connection_take_fd(Connection *connection, unsigned timeout_s) {
+    struct timeval timeout = {.tv_sec = timeout_s};
+    int flags = fcntl(connection->fd, F_GETFL);
+
+    if (flags < 0 || fcntl(connection->fd, F_SETFL, flags & ~O_NONBLOCK) < 0 ||
+        setsockopt(connection->fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) < 0)
+        return -errno;
+    return TAKE_FD(connection->fd);
 }

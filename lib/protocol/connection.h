@@ -40,3 +40,6 @@ int connection_receive(Connection *connection, uint64_t timeout_ns, Reply *ret);
 /* After the reply to an upgraded call: reads raw bytes, 0 at their end, or a negative errno; waits
  * like connection_receive(). */
 ssize_t connection_read(Connection *connection, void *buffer, size_t n, uint64_t timeout_ns);
+/* Likewise: hands over the descriptor of the socket, which then blocks; a read fails with -EAGAIN
+ * after so many seconds without a byte. The connection can only be freed after that. */
+int connection_take_fd(Connection *connection, unsigned timeout_s);

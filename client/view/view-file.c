@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <string.h>
+
+#include "client/file/recording.h"
+#include "client/view/view-work.h"
+#include "perfdata/feature/environment.h"
+#include "util/clock.h"
+
+/*
+ * Recordings as the source of a view. A window is by the wall clock, and samples have the clock of
+ * the recorder: the features of the recording give the difference. --last counts back from the last
+ * sample of each recording and needs no wall clock.
+ */
+
+typedef struct ViewClock {
+    bool real_known;
+    uint64_t real_offset;       /* add it to a time of the recording, modulo 2^64 */
+    uint64_t first_ns, last_ns; /* of samples; 0, 0: not known */
+} ViewClock;
+
+static int view_file_feature(PdReader *reader, unsigned bit, PdEnvironment *env) {
+    Bytes body;
+    int r;
+
+    if (pd_reader_feature(reader, bit, &body) < 0)
+        return 0;
+    r = pd_environment_read(env, bit, body, pd_reader_header(reader)->swap);
+    return r == -EBADMSG ? 0 : r;
+}
+
+/* Without the feature one pass over the recording gives the times of its samples. */
+static int view_file_scan_times(PdReader *reader, ViewClock *clock) {
+    PdRecord record;
+    PdStamp stamp;
+    int r;
+
+    clock->first_ns = UINT64_MAX;
+    while ((r = pd_reader_next(reader, &record)) > 0) {
+        if (record.type != PD_RECORD_SAMPLE ||
+            pd_events_stamp(pd_reader_events(reader), &record, &stamp) < 0 || !stamp.has_time)
+            continue;
+        clock->first_ns = MIN(clock->first_ns, stamp.time);
+        clock->last_ns = MAX(clock->last_ns, stamp.time);
+    }
+    clock->first_ns = MIN(clock->first_ns, clock->last_ns);
+    return r < 0 ? r : pd_reader_rewind(reader);
+}
+
+static int view_file_read_clock(ViewWork *work, PdReader *reader, ViewClock *clock) {
+    _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
+    int r = pd_environment_new(&env);
+
+    if (r == 0)
+        r = view_file_feature(reader, PD_FEATURE_CLOCK_DATA, env);
+    if (r == 0)
+        r = view_file_feature(reader, PD_FEATURE_SAMPLE_TIME, env);
+    if (r == 0)
+        r = view_file_feature(reader, PD_FEATURE_PROFD_COVERAGE, env);
+    if (r < 0)
+        return r;
+    clock->real_known = env->has[PD_FEATURE_CLOCK_DATA];
+    clock->real_offset = env->clock_data_wall_ns - env->clock_data_clockid_ns;
+    clock->first_ns = env->first_sample_time;
+    clock->last_ns = env->last_sample_time;
+    if (clock->last_ns == 0 && work->settings->last.set)
+        r = view_file_scan_times(reader, clock);
+    if (r == 0 && env->has[PD_FEATURE_PROFD_COVERAGE]) {
+        const PdCoverage *both[] = {&env->coverage, &work->view->coverage};
+        PdCoverage united = {};
+
+        r = pd_coverage_unite(both, work->view->coverage_known ? 2 : 1, &united);
+        pd_coverage_done(&work->view->coverage);
+        work->view->coverage = united;
+        work->view->coverage_known = r == 0;
+    }
+    return r;
+}
+
+static uint64_t view_file_time_of(const ViewClock *clock, uint64_t real_us) {
+    uint64_t real_ns;
+
+    if (__builtin_mul_overflow(real_us, NS_PER_US, &real_ns))
+        real_ns = UINT64_MAX;
+    /* A time before the recorder's clock began is before all samples. */
+    return (int64_t)(real_ns - clock->real_offset) < 0 ? 1 : real_ns - clock->real_offset;
+}
+
+static int view_file_set_window(ViewWork *work, const char *path, const ViewClock *clock) {
+    const ViewSettings *s = work->settings;
+    uint64_t since = 0, until = UINT64_MAX, span;
+
+    if (!s->last.set && !s->since.set && !s->until.set)
+        return STATUS_OK;
+    if (!s->last.set && !clock->real_known)
+        return complain(STATUS_FAILED,
+                        "'%s' does not have the time of day of its samples, so --since and --until "
+                        "cannot be found in it; --last counts back from its last sample.",
+                        recording_name(path));
+    if (s->last.set && !__builtin_mul_overflow(s->last.us, NS_PER_US, &span))
+        since = clock->last_ns > span ? clock->last_ns - span : 0;
+    if (s->since.set)
+        since = view_file_time_of(clock, s->since.us);
+    if (s->until.set)
+        until = view_file_time_of(clock, s->until.us);
+    profile_builder_set_window(work->builder, since, until);
+    return STATUS_OK;
+}
+
+/* Extends the window of the view by that of a recording. */
+static void view_file_note_window(ViewWork *work, const ViewClock *clock) {
+    const ViewSettings *s = work->settings;
+    View *view = work->view;
+    uint64_t since_us, until_us;
+
+    if (!clock->real_known || clock->last_ns == 0)
+        return;
+    since_us = (clock->first_ns + clock->real_offset) / NS_PER_US;
+    until_us = (clock->last_ns + clock->real_offset) / NS_PER_US + 1;
+    if (s->last.set && until_us - since_us > s->last.us)
+        since_us = until_us - s->last.us;
+    if (s->since.set)
+        since_us = MAX(since_us, s->since.us);
+    if (s->until.set)
+        until_us = MIN(until_us, s->until.us);
+    until_us = MAX(since_us, until_us);
+    view->since_us = view->until_us > 0 ? MIN(view->since_us, since_us) : since_us;
+    view->until_us = MAX(view->until_us, until_us);
+}
+
+int view_file_read(ViewWork *work, const char *path) {
+    _cleanup_(pd_reader_freep) PdReader *reader = NULL;
+    ViewClock clock = {};
+    int r, status = recording_open(path, &reader);
+
+    if (status != STATUS_OK)
+        return status;
+    r = view_file_read_clock(work, reader, &clock);
+    if (r == 0)
+        r = profile_builder_begin(work->builder, reader);
+    if (r == 0) {
+        pd_reader_free(work->reader);
+        work->reader = TAKE_PTR(reader);
+        status = view_file_set_window(work, path, &clock);
+    }
+    if (status != STATUS_OK)
+        return status;
+    if (r == 0)
+        r = profile_builder_read(work->builder);
+    if (r < 0)
+        return complain(STATUS_FAILED, "Failed to read '%s': %s.", recording_name(path),
+                        strerror(-r));
+    view_file_note_window(work, &clock);
+    work->is_partial |= recording_verdict(path, work->reader, NULL) != STATUS_OK;
+    return STATUS_OK;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Inside of view_load(): one profile that is being made. */
+
+#include "client/remote/follow.h"
+#include "client/view/view.h"
+#include "profile/profile-builder.h"
+
+typedef struct ViewWork {
+    Context *context;
+    const ViewSettings *settings;
+    const ViewRequest *request;
+    View *view;
+    Selector selector; /* its selection is that of the filter */
+    const char **events;
+    ProfileOptions options;
+    ProfileBuilder *builder;
+    PdReader *reader; /* of a file; borrowed by the builder */
+    Follow *follow;
+    bool is_partial;
+    char *binaries; /* folder of the files that the running profd has kept; NULL: not known */
+} ViewWork;
+
+/* Feeds the builder with a recording, with the window of the settings. An ExitStatus; failures were
+ * reported, STATUS_PARTIAL sets is_partial and is none. */
+int view_file_read(ViewWork *work, const char *path);
+/* The same with what the running profd has recorded. */
+int view_live_read(ViewWork *work);
+
+/* Without a sample: complains that nothing matches, with similar names. Reads the recordings again
+ * for these. An ExitStatus. */
+int view_mismatch_complain(ViewWork *work, char **files);
+
+/* Names all frames of the profile. 0 or -ENOMEM. */
+int view_name_frames(ViewWork *work);
+
+/* Writes the title and the subtitle of the view. 0 or -ENOMEM. */
+int view_text_make(ViewWork *work, char **files);

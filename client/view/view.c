@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/view/view-work.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/*
+ * Makes the profile of a view: the options become a filter, each source is read through one
+ * builder, and the frames get names. What is missing is reported here, once for all views.
+ */
+
+enum { IDS_MAX = 256 };
+
+void view_done(View *view) {
+    view->profile = profile_free(view->profile);
+    view->names = frame_names_free(view->names);
+    pd_coverage_done(&view->coverage);
+    free(view->title);
+    free(view->subtitle);
+    *view = (View){};
+}
+
+static void view_work_done(ViewWork *work) {
+    work->builder = profile_builder_free(work->builder);
+    work->reader = pd_reader_free(work->reader);
+    work->follow = follow_free(work->follow);
+    selector_done(&work->selector);
+    for (size_t i = 0; work->events && i < work->settings->events.n; i++)
+        free((void *)work->events[2 * i]);
+    free((void *)work->events);
+    free(work->binaries);
+}
+
+static bool view_ids_are_many(const OptionNumbers *numbers) {
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < numbers->n; i++)
+        n += (uint64_t)numbers->items[i].last - numbers->items[i].first + 1;
+    return n > IDS_MAX;
+}
+
+static int view_check(const ViewSettings *s, char **files) {
+    uint64_t stdins = 0;
+
+    for (char **file = files; *file; file++)
+        stdins += strcmp(*file, "-") == 0;
+    if (s->last.set && (s->since.set || s->until.set))
+        return complain(STATUS_USAGE, "--last is counted from the end; leave out --since and "
+                                      "--until, or give these alone.");
+    if (s->since.set && s->until.set && s->since.us >= s->until.us)
+        return complain(STATUS_USAGE, "--since is not before --until, the window is empty.");
+    if (s->session && *files)
+        return complain(STATUS_USAGE,
+                        "--session is for the running profd; a recording has no sessions.");
+    if (stdins > 1)
+        return complain(STATUS_USAGE, "Standard input can be read once; give '-' once.");
+    if (stdins > 0 && (s->last.set || s->since.set || s->until.set))
+        return complain(STATUS_USAGE, "A window needs a file: standard input cannot be read twice; "
+                                      "cut it with 'profctl convert --time' before.");
+    if (view_ids_are_many(&s->selected.pids) || view_ids_are_many(&s->selected.tids))
+        return complain(STATUS_USAGE, "More than %d processes or threads are given.", IDS_MAX);
+    return STATUS_OK;
+}
+
+/* A word of --event also means the event with any modifiers, as in `dump`. */
+static int view_take_events(ViewWork *work) {
+    const OptionWords *words = &work->settings->events;
+
+    work->events = calloc(2 * words->n + 1, sizeof(*work->events));
+    if (!work->events)
+        return -ENOMEM;
+    for (size_t i = 0; i < words->n; i++) {
+        char *modified;
+
+        if (asprintf(&modified, "%s:*", words->items[i]) < 0)
+            return -ENOMEM;
+        work->events[2 * i] = modified;
+        work->events[2 * i + 1] = words->items[i];
+    }
+    work->options.filter.events = work->events;
+    work->options.filter.n_events = 2 * words->n;
+    return 0;
+}
+
+static int view_work_begin(ViewWork *work) {
+    int r = selector_init(&work->selector, &work->settings->selected);
+
+    if (r == 0)
+        r = view_take_events(work);
+    if (r < 0)
+        return r;
+    work->options.keys = work->request->keys | view_keys_labels(&work->settings->by);
+    /* Events are never mixed: their periods have different units. */
+    work->options.keys |= profile_key_bit(PROFILE_EVENT);
+    work->options.bucket_ns = work->request->bucket_ns;
+    work->options.callers_in_branch = true;
+    work->options.filter.selection = work->selector.selection;
+    return profile_builder_new(&work->options, &work->builder);
+}
+
+static int view_read(ViewWork *work, char **files) {
+    int status = STATUS_OK;
+
+    if (!*files)
+        return view_live_read(work);
+    for (; *files && status == STATUS_OK; files++)
+        status = view_file_read(work, *files);
+    return status;
+}
+
+static uint32_t view_main_event(const Profile *profile) {
+    uint32_t found = PROFILE_NONE;
+
+    for (uint32_t i = 0; i < profile->n_events; i++)
+        if (profile->events[i].samples > 0 &&
+            (found == PROFILE_NONE || profile->events[i].samples > profile->events[found].samples))
+            found = i;
+    return found;
+}
+
+static int view_finish(ViewWork *work, char **files) {
+    View *view = work->view;
+    int r = profile_builder_take(work->builder, &view->profile);
+
+    if (r < 0)
+        return complain(STATUS_FAILED, "Failed to make a profile: %s.", strerror(-r));
+    if (view->profile->samples == 0 && !work->request->may_be_nothing) {
+        view->profile = profile_free(view->profile);
+        return view_mismatch_complain(work, files);
+    }
+    view->event = view_main_event(view->profile);
+    r = view_text_make(work, files);
+    if (r == 0 && !work->request->nameless)
+        r = view_name_frames(work);
+    if (r == 0)
+        return work->is_partial ? STATUS_PARTIAL : STATUS_OK;
+    view->profile = profile_free(view->profile);
+    return complain(STATUS_FAILED, "Failed to make a profile: %s.", strerror(-r));
+}
+
+int view_load(Context *c, const ViewSettings *settings, char **files, const ViewRequest *request,
+              View *ret) {
+    _cleanup_(view_work_done)
+        ViewWork work = {.context = c, .settings = settings, .request = request, .view = ret};
+    int r, status = view_check(settings, files);
+
+    *ret = (View){.event = PROFILE_NONE, .is_live = !*files};
+    if (status != STATUS_OK)
+        return status;
+    r = view_work_begin(&work);
+    if (r < 0)
+        return complain(STATUS_FAILED, "Failed to make a profile: %s.", strerror(-r));
+    status = view_read(&work, files);
+    if (status == STATUS_OK)
+        status = view_finish(&work, files);
+    if (!ret->profile)
+        view_done(ret);
+    return status;
+}
+
+Bytes view_event_name(const View *view, uint32_t event) {
+    return text_set_get(view->profile->texts, view->profile->events[event].name);
+}
