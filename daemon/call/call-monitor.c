@@ -2,6 +2,7 @@
 #include "call/call-monitor.h"
 
 #include <errno.h>
+#include <sys/queue.h>
 
 #include "call/answer.h"
 #include "util/clock.h"
@@ -14,14 +15,13 @@
 typedef struct Listener Listener;
 
 struct Listener {
-    Listener *next;
-    Monitor *monitor;
+    LIST_ENTRY(Listener) list;
     Call *call;
     uint64_t dropped;
 };
 
 struct Monitor {
-    Listener *listeners;
+    LIST_HEAD(, Listener) listeners;
 };
 
 int monitor_new(Monitor **ret) {
@@ -29,27 +29,23 @@ int monitor_new(Monitor **ret) {
     return *ret ? 0 : -ENOMEM;
 }
 
+static void call_monitor_listener_free(Listener *listener) {
+    LIST_REMOVE(listener, list);
+    free(listener);
+}
+
 /* The control frees these calls. */
 Monitor *monitor_free(Monitor *monitor) {
     if (!monitor)
         return NULL;
-    while (monitor->listeners) {
-        Listener *listener = monitor->listeners;
-
-        monitor->listeners = listener->next;
-        free(listener);
-    }
+    while (!LIST_EMPTY(&monitor->listeners))
+        call_monitor_listener_free(LIST_FIRST(&monitor->listeners));
     free(monitor);
     return NULL;
 }
 
 static void call_monitor_on_gone(void *userdata) {
-    Listener *listener = userdata, **at = &listener->monitor->listeners;
-
-    while (*at != listener)
-        at = &(*at)->next;
-    *at = listener->next;
-    free(listener);
+    call_monitor_listener_free(userdata);
 }
 
 static json_t *call_monitor_encode(const MonitorEvent *event) {
@@ -86,16 +82,16 @@ int monitor_subscribe(Monitor *monitor, Call *call, const char *text) {
     listener = calloc(1, sizeof(*listener));
     if (!listener)
         return -ENOMEM;
-    *listener = (Listener){.next = monitor->listeners, .monitor = monitor, .call = call};
-    monitor->listeners = listener;
+    listener->call = call;
+    LIST_INSERT_HEAD(&monitor->listeners, listener, list);
     call_on_gone(call, call_monitor_on_gone, listener);
     call_monitor_report(listener, &(MonitorEvent){.event = "ready", .text = text});
     return 0;
 }
 
 void monitor_publish(Monitor *monitor, const MonitorEvent *event) {
-    for (Listener *listener = monitor->listeners, *next; listener; listener = next) {
-        next = listener->next;
+    for (Listener *listener = LIST_FIRST(&monitor->listeners), *next; listener; listener = next) {
+        next = LIST_NEXT(listener, list);
         call_monitor_report(listener, event);
     }
 }

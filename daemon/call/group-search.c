@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "util/cgroup-path.h"
 #include "util/clock.h"
@@ -18,7 +19,7 @@
 typedef struct GroupSearch GroupSearch;
 
 struct GroupSearch {
-    GroupSearch *next;
+    LIST_ENTRY(GroupSearch) list;
     GroupSearches *searches;
     Call *call; /* NULL: the client is gone */
     bool by_unit;
@@ -31,7 +32,7 @@ struct GroupSearch {
 };
 
 struct GroupSearches {
-    GroupSearch *first;
+    LIST_HEAD(, GroupSearch) all;
 };
 
 int group_searches_new(GroupSearches **ret) {
@@ -40,6 +41,7 @@ int group_searches_new(GroupSearches **ret) {
 }
 
 static void group_search_free(GroupSearch *search) {
+    LIST_REMOVE(search, list);
     for (size_t i = 0; i < search->found.n; i++)
         free(search->found.paths[i]);
     free(search);
@@ -48,10 +50,8 @@ static void group_search_free(GroupSearch *search) {
 GroupSearches *group_searches_free(GroupSearches *searches) {
     if (!searches)
         return NULL;
-    for (GroupSearch *search; (search = searches->first);) {
-        searches->first = search->next;
-        group_search_free(search);
-    }
+    while (!LIST_EMPTY(&searches->all))
+        group_search_free(LIST_FIRST(&searches->all));
     free(searches);
     return NULL;
 }
@@ -75,8 +75,7 @@ int group_search_add(GroupSearches *searches, Call *call, const char *wanted, bo
     search->begin_ns = clock_monotonic_ns();
     search->on_found = on_found;
     search->userdata = userdata;
-    search->next = searches->first;
-    searches->first = search;
+    LIST_INSERT_HEAD(&searches->all, search, list);
     call_on_gone(call, group_search_on_gone, search);
     return 0;
 }
@@ -111,7 +110,8 @@ int group_searches_offer(GroupSearches *searches, const char *path) {
     Bytes bytes = {.data = (const uint8_t *)path, .size = strlen(path)};
     int r = 0;
 
-    for (GroupSearch *search = searches->first; r == 0 && search; search = search->next)
+    for (GroupSearch *search = LIST_FIRST(&searches->all); r == 0 && search;
+         search = LIST_NEXT(search, list))
         if (group_search_matches(search, bytes))
             r = group_search_keep(&search->found, path);
         else {
@@ -122,14 +122,10 @@ int group_searches_offer(GroupSearches *searches, const char *path) {
 }
 
 void group_searches_end(GroupSearches *searches, uint64_t begin_ns) {
-    for (GroupSearch **at = &searches->first; *at;) {
-        GroupSearch *search = *at;
-
-        if (search->begin_ns > begin_ns) {
-            at = &search->next;
+    for (GroupSearch *search = LIST_FIRST(&searches->all), *next; search; search = next) {
+        next = LIST_NEXT(search, list);
+        if (search->begin_ns > begin_ns)
             continue;
-        }
-        *at = search->next;
         if (search->call)
             search->on_found(search->userdata, search->call, &search->found);
         group_search_free(search);

@@ -2,6 +2,7 @@
 #include "call/wait.h"
 
 #include <errno.h>
+#include <sys/queue.h>
 
 /*
  * There are few waits, at most one for each connection, so all of them are checked whenever
@@ -12,14 +13,14 @@
 typedef struct Wait Wait;
 
 struct Wait {
-    Wait *next;
+    LIST_ENTRY(Wait) list;
     Waits *waits;
     Call *call; /* NULL: the wait is over, or its client is gone */
     WaitOptions options;
 };
 
 struct Waits {
-    Wait *first;
+    LIST_HEAD(, Wait) all;
     bool looking, again;
 };
 
@@ -29,6 +30,7 @@ int waits_new(Waits **ret) {
 }
 
 static void wait_free(Wait *wait) {
+    LIST_REMOVE(wait, list);
     if (wait->options.release)
         wait->options.release(wait->options.userdata);
     free(wait);
@@ -37,26 +39,17 @@ static void wait_free(Wait *wait) {
 Waits *waits_free(Waits *waits) {
     if (!waits)
         return NULL;
-    while (waits->first) {
-        Wait *wait = waits->first;
-
-        waits->first = wait->next;
-        wait_free(wait);
-    }
+    while (!LIST_EMPTY(&waits->all))
+        wait_free(LIST_FIRST(&waits->all));
     free(waits);
     return NULL;
 }
 
 static void wait_reap(Waits *waits) {
-    for (Wait **at = &waits->first; *at;) {
-        Wait *wait = *at;
-
-        if (wait->call) {
-            at = &wait->next;
-            continue;
-        }
-        *at = wait->next;
-        wait_free(wait);
+    for (Wait *wait = LIST_FIRST(&waits->all), *next; wait; wait = next) {
+        next = LIST_NEXT(wait, list);
+        if (!wait->call)
+            wait_free(wait);
     }
 }
 
@@ -75,8 +68,10 @@ void waits_check(Waits *waits) {
     }
     waits->looking = true;
     do {
+        Wait *wait;
+
         waits->again = false;
-        for (Wait *wait = waits->first; wait; wait = wait->next)
+        LIST_FOREACH(wait, &waits->all, list)
             if (wait->call && wait->options.check(wait->options.userdata, wait->call))
                 wait->call = NULL;
     } while (waits->again);
@@ -92,8 +87,8 @@ int waits_add(Waits *waits, Call *call, const WaitOptions *options) {
             options->release(options->userdata);
         return -ENOMEM;
     }
-    *wait = (Wait){.next = waits->first, .waits = waits, .call = call, .options = *options};
-    waits->first = wait;
+    *wait = (Wait){.waits = waits, .call = call, .options = *options};
+    LIST_INSERT_HEAD(&waits->all, wait, list);
     call_on_gone(call, wait_on_gone, wait);
     waits_check(waits);
     return 0;

@@ -25,8 +25,9 @@ static int caller_transfer_on_transferred(void *userdata) {
  * administrators. */
 bool caller_may_transfer(const Caller *caller) {
     unsigned all = transfer_running(), of_uid = 0, left = TRANSFERS_MAX;
+    const Caller *c;
 
-    for (const Caller *c = caller->control->callers; c; c = c->next)
+    LIST_FOREACH(c, &caller->control->callers, list)
         of_uid += c->transfer && !c->streams && c->peer.uid == caller->peer.uid;
     if (caller->peer.right != RIGHT_ADMIN)
         left -= TRANSFERS_FOR_ADMINS;

@@ -137,7 +137,7 @@ static void caller_watch(Caller *caller) {
 static unsigned caller_heavy_rank(const Control *control, const Caller *caller, uid_t uid) {
     unsigned rank = 0;
 
-    for (const Caller *c = control->heavy; c && c != caller; c = c->next_heavy)
+    for (const Caller *c = TAILQ_FIRST(&control->heavy); c && c != caller; c = TAILQ_NEXT(c, heavy))
         rank += c->peer.uid == uid;
     return rank;
 }
@@ -152,27 +152,25 @@ static int caller_trigger_heavy(const Control *control) {
 /* Queues the connection so that each user has one heavy message handled before any user has a
  * second one. */
 static void caller_wait_heavy(Caller *caller) {
-    const Control *control = caller->control;
+    Control *control = caller->control;
     unsigned rank = caller_heavy_rank(control, NULL, caller->peer.uid);
-    Caller **at = &caller->control->heavy;
+    Caller *behind;
 
-    while (*at && caller_heavy_rank(control, *at, (*at)->peer.uid) <= rank)
-        at = &(*at)->next_heavy;
-    caller->next_heavy = *at;
-    *at = caller;
+    TAILQ_FOREACH(behind, &control->heavy, heavy)
+        if (caller_heavy_rank(control, behind, behind->peer.uid) > rank)
+            break;
+    if (behind)
+        TAILQ_INSERT_BEFORE(behind, caller, heavy);
+    else
+        TAILQ_INSERT_TAIL(&control->heavy, caller, heavy);
     caller->is_heavy = true;
     (void)caller_trigger_heavy(control);
 }
 
 static void caller_leave_heavy(Caller *caller) {
-    Caller **at = &caller->control->heavy;
-
     if (!caller->is_heavy)
         return;
-    while (*at != caller)
-        at = &(*at)->next_heavy;
-    *at = caller->next_heavy;
-    caller->next_heavy = NULL;
+    TAILQ_REMOVE(&caller->control->heavy, caller, heavy);
     caller->is_heavy = false;
 }
 
@@ -205,7 +203,7 @@ static int caller_handle_message(Caller *caller, bool heavy_too) {
 
 int caller_on_heavy_turn(void *userdata) {
     Control *control = userdata;
-    Caller *caller = control->heavy;
+    Caller *caller = TAILQ_FIRST(&control->heavy);
 
     if (!caller)
         return 0;
@@ -213,7 +211,7 @@ int caller_on_heavy_turn(void *userdata) {
     if (!caller->is_done && caller_handle_message(caller, true) > 0)
         control->heavy_from_ns = clock_monotonic_ns() + (HEAVY_SHARE - 1) * caller->cost_ns;
     caller_wake(caller);
-    return control->heavy ? caller_trigger_heavy(control) : 0;
+    return TAILQ_EMPTY(&control->heavy) ? 0 : caller_trigger_heavy(control);
 }
 
 static bool caller_outlives_client(const Call *call) {
@@ -277,14 +275,11 @@ int caller_new(Control *control, int fd, const Peer *peer) {
         return -ENOMEM;
     }
     *caller = (Caller){.control = control,
-                       .next = control->callers,
                        .number = ++control->connections,
                        .peer = *peer,
                        .fd = fd,
                        .idle_since_ns = clock_monotonic_ns()};
-    if (caller->next)
-        caller->next->previous = caller;
-    control->callers = caller;
+    LIST_INSERT_HEAD(&control->callers, caller, list);
     r = loop_add_deferred(control->options.loop, caller_on_turn, caller, &caller->turn);
     if (r < 0) {
         caller_free(caller);
@@ -305,12 +300,7 @@ Caller *caller_free(Caller *caller) {
     caller->transfer = transfer_free(caller->transfer);
     if (control->options.on_connection_gone)
         control->options.on_connection_gone(control->options.userdata, caller->number);
-    if (caller->next)
-        caller->next->previous = caller->previous;
-    if (caller->previous)
-        caller->previous->next = caller->next;
-    else
-        control->callers = caller->next;
+    LIST_REMOVE(caller, list);
     loop_source_free(caller->readable);
     loop_source_free(caller->writable);
     loop_source_free(caller->turn);

@@ -3,6 +3,8 @@
 
 /* What the files of this room share: the control socket, its connections and their calls. */
 
+#include <sys/queue.h>
+
 #include "control/control.h"
 #include "protocol/interface.h"
 #include "protocol/message.h"
@@ -46,7 +48,7 @@ struct Call {
 /* One connection. */
 struct Caller {
     Control *control;
-    Caller *next, *previous;
+    LIST_ENTRY(Caller) list;
     uint64_t number;
     Peer peer;
     int fd;
@@ -67,7 +69,7 @@ struct Caller {
     bool is_done;
     bool is_awake;    /* its turn is scheduled */
     uint64_t cost_ns; /* CPU time of the last message */
-    Caller *next_heavy;
+    TAILQ_ENTRY(Caller) heavy;
     bool is_heavy; /* in the queue of heavy messages */
 };
 
@@ -76,9 +78,10 @@ struct Control {
     Interface *interface, *service;
     LoopSource *listening, *tick, *heavy_turn;
     bool has_tick;
-    Caller *callers, *heavy; /* all connections, and the heavy ones in order */
-    uint64_t heavy_from_ns;  /* no heavy message is handled before this time */
-    uint64_t connections;    /* the number of connections so far */
+    LIST_HEAD(, Caller) callers;
+    TAILQ_HEAD(CallerQueue, Caller) heavy; /* those with a heavy message, in order */
+    uint64_t heavy_from_ns;                /* no heavy message is handled before this time */
+    uint64_t connections;                  /* the number of connections so far */
     uint64_t idle_ns;
 };
 

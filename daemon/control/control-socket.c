@@ -31,8 +31,9 @@ static int control_socket_on_listening(void *userdata);
 
 static bool control_socket_has_room(const Control *control, const Peer *peer) {
     unsigned all = 0, of_uid = 0, without_right = 0, not_admin = 0;
+    const Caller *c;
 
-    for (const Caller *c = control->callers; c; c = c->next) {
+    LIST_FOREACH(c, &control->callers, list) {
         all++;
         of_uid += c->peer.uid == peer->uid;
         without_right += c->peer.right == RIGHT_ANYONE;
@@ -93,14 +94,16 @@ static int control_socket_tick_later(Control *control) {
 static int control_socket_on_tick(void *userdata) {
     Control *control = userdata;
     uint64_t now = clock_monotonic_ns();
+    Caller *c;
 
     control->has_tick = false;
-    for (Caller *c = control->callers; c; c = c->next)
+    LIST_FOREACH(c, &control->callers, list)
         caller_tick(c, now);
     if (!control->listening)
         (void)loop_add_readable(control->options.loop, control->options.fd,
                                 control_socket_on_listening, control, &control->listening);
-    return control->callers || !control->listening ? control_socket_tick_later(control) : 0;
+    return LIST_EMPTY(&control->callers) && control->listening ? 0
+                                                               : control_socket_tick_later(control);
 }
 
 /* Without descriptors or memory, accept() would fail again and again: stop listening until the next
@@ -181,6 +184,7 @@ int control_new(const ControlOptions *options, Control **ret) {
         closep(&fd);
         return -ENOMEM;
     }
+    TAILQ_INIT(&control->heavy);
     control->options = *options;
     control->idle_ns = options->idle_ns > 0 ? options->idle_ns : IDLE_NS;
     r = control_socket_start(control);
@@ -193,8 +197,8 @@ int control_new(const ControlOptions *options, Control **ret) {
 Control *control_free(Control *control) {
     if (!control)
         return NULL;
-    while (control->callers)
-        caller_free(control->callers);
+    while (!LIST_EMPTY(&control->callers))
+        caller_free(LIST_FIRST(&control->callers));
     loop_source_free(control->listening);
     loop_source_free(control->tick);
     loop_source_free(control->heavy_turn);

@@ -18,7 +18,7 @@ enum { FILE_NAME_MAX = 16 };
 
 /* What a connection reads, or a transient snapshot that exists until it closes. */
 struct Reading {
-    Reading *next;
+    LIST_ENTRY(Reading) list;
     uint64_t connection;
     StoreLease *lease; /* for a segment */
     char snapshot[SNAPSHOT_NAME_MAX];
@@ -27,10 +27,11 @@ struct Reading {
 };
 
 static Reading *method_read_reader_of(Daemon *daemon, const char *snapshot) {
-    Reading *reading = daemon->readings;
+    Reading *reading;
 
-    while (reading && !(reading->reads && strcmp(reading->snapshot, snapshot) == 0))
-        reading = reading->next;
+    LIST_FOREACH(reading, &daemon->readings, list)
+        if (reading->reads && strcmp(reading->snapshot, snapshot) == 0)
+            break;
     return reading;
 }
 
@@ -50,8 +51,8 @@ static void method_read_let_go(Daemon *daemon, const char *snapshot) {
         snapshot_doom(daemon->snapshots, snapshot);
 }
 
-/* The reading must not be in the list any more. */
 static void method_read_reading_free(Daemon *daemon, Reading *reading) {
+    LIST_REMOVE(reading, list);
     store_lease_free(reading->lease);
     if (reading->keeps)
         method_read_let_go(daemon, reading->snapshot);
@@ -59,30 +60,20 @@ static void method_read_reading_free(Daemon *daemon, Reading *reading) {
 }
 
 void method_forget_connection(Daemon *daemon, uint64_t connection) {
-    for (Reading **at = &daemon->readings; *at;) {
-        Reading *reading = *at;
-
-        if (reading->connection != connection) {
-            at = &reading->next;
-            continue;
-        }
-        *at = reading->next;
-        method_read_reading_free(daemon, reading);
+    for (Reading *reading = LIST_FIRST(&daemon->readings), *next; reading; reading = next) {
+        next = LIST_NEXT(reading, list);
+        if (reading->connection == connection)
+            method_read_reading_free(daemon, reading);
     }
 }
 
 void method_forget_connections(Daemon *daemon) {
-    while (daemon->readings) {
-        Reading *reading = daemon->readings;
-
-        daemon->readings = reading->next;
-        method_read_reading_free(daemon, reading);
-    }
+    while (!LIST_EMPTY(&daemon->readings))
+        method_read_reading_free(daemon, LIST_FIRST(&daemon->readings));
 }
 
 static void method_read_add_reading(Daemon *daemon, Reading *reading) {
-    reading->next = daemon->readings;
-    daemon->readings = reading;
+    LIST_INSERT_HEAD(&daemon->readings, reading, list);
 }
 
 int method_hold_snapshot(Daemon *daemon, const Call *call, const char *name) {

@@ -5,6 +5,8 @@
  * (moves records through them) and daemon-session.c (manages the list of sessions). The methods use
  * it too, to do what clients ask for. */
 
+#include <sys/queue.h>
+
 #include "call/call-monitor.h"
 #include "call/call-vacuum.h"
 #include "call/group-search.h"
@@ -67,7 +69,7 @@ struct Daemon {
     SnapshotEngine *snapshots;
     FollowerList *followers;
     Vacuum *vacuum;
-    Reading *readings;
+    LIST_HEAD(, Reading) readings;
     char store_path[CONFIG_PATH_MAX];
     RuntimeLog log;
     Control *control;

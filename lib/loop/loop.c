@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <sys/queue.h>
 
 #include "util/clock.h"
 
@@ -12,16 +13,17 @@
  */
 
 struct LoopSource {
-    LoopSource *next, *previous;
+    LIST_ENTRY(LoopSource) list;
     Loop *loop;
     struct event *event;
     LoopHandler handler;
     void *userdata;
+    bool is_listed;
 };
 
 struct Loop {
     struct event_base *base;
-    LoopSource *sources;
+    LIST_HEAD(, LoopSource) sources;
     int result;
     const char *failed_in;
 };
@@ -31,12 +33,8 @@ LoopSource *loop_source_free(LoopSource *s) {
         return NULL;
     if (s->event)
         event_free(s->event);
-    if (s->next)
-        s->next->previous = s->previous;
-    if (s->previous)
-        s->previous->next = s->next;
-    else if (s->loop->sources == s)
-        s->loop->sources = s->next;
+    if (s->is_listed)
+        LIST_REMOVE(s, list);
     free(s);
     return NULL;
 }
@@ -56,8 +54,8 @@ int loop_new(Loop **ret) {
 Loop *loop_free(Loop *loop) {
     if (!loop)
         return NULL;
-    while (loop->sources)
-        loop_source_free(loop->sources);
+    while (!LIST_EMPTY(&loop->sources))
+        loop_source_free(LIST_FIRST(&loop->sources));
     if (loop->base)
         event_base_free(loop->base);
     free(loop);
@@ -95,10 +93,8 @@ static int loop_new_source(Loop *loop, int fd_or_signal, short what, LoopHandler
     s->event = event_new(loop->base, fd_or_signal, what, loop_dispatch, s);
     if (!s->event)
         return -ENOMEM;
-    s->next = loop->sources;
-    if (s->next)
-        s->next->previous = s;
-    loop->sources = s;
+    LIST_INSERT_HEAD(&loop->sources, s, list);
+    s->is_listed = true;
     *ret = TAKE_PTR(s);
     return 0;
 }

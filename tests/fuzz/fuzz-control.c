@@ -135,11 +135,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     turn();
     (void)close(pair[0]);
     /* A vanished client is noticed by its socket or by the periodic tick. */
-    for (int i = 0; control->callers && i < TURNS_MAX; i++) {
-        caller_tick(control->callers, clock_monotonic_ns());
+    for (int i = 0; !LIST_EMPTY(&control->callers) && i < TURNS_MAX; i++) {
+        caller_tick(LIST_FIRST(&control->callers), clock_monotonic_ns());
         turn();
     }
-    if (control->callers)
+    if (!LIST_EMPTY(&control->callers))
         abort();
     return 0;
 }

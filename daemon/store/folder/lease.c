@@ -9,7 +9,7 @@
 
 /* A segment that is being read; its bytes count as used while it is in this list. */
 struct StoreLease {
-    StoreLease *next;
+    LIST_ENTRY(StoreLease) list;
     Store *store;
     char session[CONFIG_NAME_MAX];
     uint64_t number;
@@ -32,18 +32,18 @@ int store_lease_new(Store *store, const char *session, uint64_t number, StoreLea
     lease->number = number;
     snprintf(lease->session, sizeof(lease->session), "%s", session);
     pthread_mutex_lock(&store->mutex);
-    lease->next = store->leases;
-    store->leases = lease;
+    LIST_INSERT_HEAD(&store->leases, lease, list);
     pthread_mutex_unlock(&store->mutex);
     *ret = lease;
     return 0;
 }
 
 static StoreLease *lease_find(Store *store, const char *session, uint64_t number) {
-    StoreLease *lease = store->leases;
+    StoreLease *lease;
 
-    while (lease && !lease_is_of(lease, session, number))
-        lease = lease->next;
+    LIST_FOREACH(lease, &store->leases, list)
+        if (lease_is_of(lease, session, number))
+            break;
     return lease;
 }
 
@@ -58,16 +58,14 @@ bool store_lease_keep(Store *store, const char *session, uint64_t number, uint64
 }
 
 StoreLease *store_lease_free(StoreLease *lease) {
-    StoreLease **at, *heir;
+    StoreLease *heir;
     Store *store;
 
     if (!lease)
         return NULL;
     store = lease->store;
     pthread_mutex_lock(&store->mutex);
-    for (at = &store->leases; *at != lease; at = &(*at)->next)
-        ;
-    *at = lease->next;
+    LIST_REMOVE(lease, list);
     heir = lease_find(store, lease->session, lease->number);
     if (heir) {
         heir->bytes += lease->bytes;

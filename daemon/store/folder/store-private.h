@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/queue.h>
 
 #include "store/folder/store.h"
 #include "store/manifest/manifest.h"
@@ -97,7 +98,7 @@ struct Store {
     Folder *folders;
     StoreSession *open_sessions;
     uint64_t doomed_bytes; /* removed from a list but not yet deleted */
-    StoreLease *leases;
+    LIST_HEAD(, StoreLease) leases;
     uint64_t leased_bytes;   /* deleted but still open by readers */
     uint64_t snapshot_bytes; /* of snapshots, finished or in progress */
     uint64_t fs_total, fs_free;

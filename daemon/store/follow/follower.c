@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/queue.h>
 
 #include "store/follow/follower-stream.h"
 #include "util/clock.h"
@@ -21,14 +22,14 @@ struct FollowerList {
     Store *store;
     pthread_mutex_t mutex;
     pthread_cond_t ended;
-    Follower *followers;
+    LIST_HEAD(, Follower) followers;
     size_t n;
     bool ending;
 };
 
 struct Follower {
-    Follower *next;
-    FollowerList *list;
+    LIST_ENTRY(Follower) list;
+    FollowerList *owner;
     FollowerOptions options;
     int wakeup;             /* becomes readable when a sweep is written, and at the end */
     _Atomic bool ending;    /* the daemon ends */
@@ -56,14 +57,16 @@ static void follower_wake(Follower *follower) {
 }
 
 FollowerList *follower_list_free(FollowerList *list) {
+    Follower *f;
+
     if (!list)
         return NULL;
     pthread_mutex_lock(&list->mutex);
-    for (Follower *f = list->followers; f; f = f->next) {
+    LIST_FOREACH(f, &list->followers, list) {
         atomic_store(&f->ending, true);
         follower_wake(f);
     }
-    while (list->followers)
+    while (!LIST_EMPTY(&list->followers))
         pthread_cond_wait(&list->ended, &list->mutex);
     pthread_mutex_unlock(&list->mutex);
     pthread_mutex_destroy(&list->mutex);
@@ -74,9 +77,10 @@ FollowerList *follower_list_free(FollowerList *list) {
 
 bool follower_list_wake(FollowerList *list) {
     bool hurry = false;
+    Follower *f;
 
     pthread_mutex_lock(&list->mutex);
-    for (Follower *f = list->followers; f; f = f->next) {
+    LIST_FOREACH(f, &list->followers, list) {
         if (atomic_load(&f->hurry) > 0) {
             atomic_fetch_sub(&f->hurry, 1);
             hurry = true;
@@ -102,7 +106,7 @@ int follower_new(FollowerList *list, const FollowerOptions *options, Follower **
 
     if (!follower)
         return -ENOMEM;
-    follower->list = list;
+    follower->owner = list;
     follower->options = *options;
     follower->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (follower->wakeup < 0)
@@ -114,8 +118,7 @@ int follower_new(FollowerList *list, const FollowerOptions *options, Follower **
         r = -EBUSY;
     if (r == 0) {
         list->n++;
-        follower->next = list->followers;
-        list->followers = follower;
+        LIST_INSERT_HEAD(&list->followers, follower, list);
     }
     pthread_mutex_unlock(&list->mutex);
     if (r < 0) {
@@ -132,15 +135,11 @@ Follower *follower_free(Follower *follower) {
 
     if (!follower)
         return NULL;
-    list = follower->list;
+    list = follower->owner;
     follower_stream_done(&follower->stream);
     pthread_mutex_lock(&list->mutex);
-    for (Follower **at = &list->followers; *at; at = &(*at)->next)
-        if (*at == follower) {
-            *at = follower->next;
-            list->n--;
-            break;
-        }
+    LIST_REMOVE(follower, list);
+    list->n--;
     closep(&follower->wakeup);
     free(follower);
     pthread_cond_signal(&list->ended);
@@ -164,7 +163,7 @@ static uint64_t follower_newest(Store *store, const char *session) {
 /* Whether something in the window may still be recorded, or written by the next sweep. */
 static bool follower_may_come(const Follower *f, const SnapshotFailure *why) {
     const FollowerOptions *o = &f->options;
-    Store *store = f->list->store;
+    Store *store = f->owner->store;
     const Folder *folder;
     bool records;
 
@@ -186,9 +185,9 @@ int follower_seek(Follower *f, SnapshotFailure *ret_why) {
     int r;
 
     memcpy(query.session, o->session, sizeof(query.session));
-    r = window_new(f->list->store, &query, &window, ret_why);
+    r = window_new(f->owner->store, &query, &window, ret_why);
     if (r == -ENODATA && ret_why->error == SNAPSHOT_UNAVAILABLE && follower_may_come(f, ret_why)) {
-        f->number = follower_newest(f->list->store, o->session);
+        f->number = follower_newest(f->owner->store, o->session);
         return 0;
     }
     if (r < 0)
@@ -212,7 +211,7 @@ static bool follower_wait(Follower *f) {
 
 /* One segment to its end. 1: the window has ended; 0: the next segment follows. */
 static int follower_take_segment(Follower *f, FollowerState *state) {
-    Store *store = f->list->store;
+    Store *store = f->owner->store;
     uint64_t number = state->name.number;
     int r = follower_stream_begin(&f->stream, state);
 
@@ -243,7 +242,7 @@ static int follower_take_segment(Follower *f, FollowerState *state) {
 static int follower_take_next(Follower *f) {
     FollowerState state = {};
     bool records = false;
-    int r = follower_state_find(f->list->store, f->options.session, f->number, &state, &records);
+    int r = follower_state_find(f->owner->store, f->options.session, f->number, &state, &records);
 
     if (r > 0)
         r = follower_take_segment(f, &state);
@@ -258,8 +257,8 @@ static int follower_take_next(Follower *f) {
 
 void follower_run(Follower *f, int socket, int (*send)(void *to, Bytes bytes), void *to) {
     const FollowerOptions *o = &f->options;
-    int r =
-        socket < 0 ? -EPIPE : follower_stream_open(&f->stream, f->list->store, o, socket, send, to);
+    int r = socket < 0 ? -EPIPE
+                       : follower_stream_open(&f->stream, f->owner->store, o, socket, send, to);
 
     while (r == 0 && !atomic_load(&f->ending))
         r = follower_take_next(f);
