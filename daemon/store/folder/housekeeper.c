@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/queue.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,14 +21,11 @@
 enum { WAITING_MAX = 64, UNPRIVILEGED_MAX = 48, END_SEC = 5 };
 
 typedef struct Item {
-    struct Item *next;
+    STAILQ_ENTRY(Item) list;
     Chore chore;
 } Item;
 
-typedef struct ItemList {
-    Item *first, **last;
-    unsigned n;
-} ItemList;
+typedef STAILQ_HEAD(ItemList, Item) ItemList;
 
 struct Housekeeper {
     pthread_t thread;
@@ -38,24 +36,14 @@ struct Housekeeper {
     pthread_cond_t wake, ended;
     bool ending, has_ended;
     ItemList waiting, done;
+    unsigned n_waiting;
 };
 
-static void housekeeper_append(ItemList *list, Item *item) {
-    item->next = NULL;
-    *list->last = item;
-    list->last = &item->next;
-    list->n++;
-}
-
 static Item *housekeeper_take_first(ItemList *list) {
-    Item *item = list->first;
+    Item *item = STAILQ_FIRST(list);
 
-    if (!item)
-        return NULL;
-    list->first = item->next;
-    if (!list->first)
-        list->last = &list->first;
-    list->n--;
+    if (item)
+        STAILQ_REMOVE_HEAD(list, list);
     return item;
 }
 
@@ -71,10 +59,11 @@ static void *housekeeper_run(void *userdata) {
             pthread_cond_wait(&housekeeper->wake, &housekeeper->mutex);
             continue;
         }
+        housekeeper->n_waiting--;
         pthread_mutex_unlock(&housekeeper->mutex);
         item->chore.work(item->chore.userdata);
         pthread_mutex_lock(&housekeeper->mutex);
-        housekeeper_append(&housekeeper->done, item);
+        STAILQ_INSERT_TAIL(&housekeeper->done, item, list);
         (void)!write(housekeeper->event, &one, sizeof(one));
     }
     housekeeper->has_ended = true;
@@ -112,8 +101,8 @@ static int housekeeper_on_event(void *userdata) {
 static void housekeeper_init(Housekeeper *housekeeper) {
     pthread_condattr_t monotonic;
 
-    housekeeper->waiting.last = &housekeeper->waiting.first;
-    housekeeper->done.last = &housekeeper->done.first;
+    STAILQ_INIT(&housekeeper->waiting);
+    STAILQ_INIT(&housekeeper->done);
     pthread_mutex_init(&housekeeper->mutex, NULL);
     pthread_cond_init(&housekeeper->wake, NULL);
     pthread_condattr_init(&monotonic);
@@ -206,9 +195,11 @@ int housekeeper_add(Housekeeper *housekeeper, const Chore *chore, bool privilege
         return -ENOMEM;
     item->chore = *chore;
     pthread_mutex_lock(&housekeeper->mutex);
-    has_room = housekeeper->waiting.n < (privileged ? WAITING_MAX : UNPRIVILEGED_MAX);
-    if (has_room)
-        housekeeper_append(&housekeeper->waiting, item);
+    has_room = housekeeper->n_waiting < (privileged ? WAITING_MAX : UNPRIVILEGED_MAX);
+    if (has_room) {
+        STAILQ_INSERT_TAIL(&housekeeper->waiting, item, list);
+        housekeeper->n_waiting++;
+    }
     pthread_cond_signal(&housekeeper->wake);
     pthread_mutex_unlock(&housekeeper->mutex);
     if (has_room)

@@ -31,11 +31,13 @@ static void snapshot_budget_add(Sums *sums, const Kept *kept, uint64_t bytes, ui
 /* A job that waits for its turn takes no space yet. */
 static Sums snapshot_budget_sum_up(const SnapshotEngine *engine, const Snapshot *without,
                                    uint32_t uid, uint64_t least) {
+    const Snapshot *job;
+    const Kept *k;
     Sums sums = {};
 
-    for (const Kept *k = engine->kept; k; k = k->next)
+    TAILQ_FOREACH(k, &engine->kept, list)
         snapshot_budget_add(&sums, k, k->info.bytes, uid, least);
-    for (const Snapshot *job = engine->jobs; job; job = job->next)
+    LIST_FOREACH(job, &engine->jobs, list)
         if (job != without && job->kept && job->state != JOB_WAITS)
             snapshot_budget_add(&sums, job->kept, job->bytes, uid, least);
     return sums;
@@ -90,11 +92,12 @@ void snapshot_list_account(SnapshotEngine *engine) {
 
 SnapshotUse snapshot_use(SnapshotEngine *engine) {
     SnapshotUse use = {.limit_bytes = snapshot_budget_limit_of(engine->store)};
+    const Kept *k;
 
     pthread_mutex_lock(&engine->mutex);
     use.used_bytes = snapshot_budget_sum_bytes(engine);
     pthread_mutex_unlock(&engine->mutex);
-    for (const Kept *k = engine->kept; k; k = k->next)
+    TAILQ_FOREACH(k, &engine->kept, list)
         use.n += !k->info.transient;
     return use;
 }

@@ -29,19 +29,23 @@ static bool snapshot_catalog_has_suffix(const char *text, const char *suffix,
 }
 
 void snapshot_list_add(SnapshotEngine *engine, Kept *kept) {
-    Kept **at = &engine->kept;
+    Kept *behind;
 
-    while (*at && strcmp((*at)->info.name, kept->info.name) < 0)
-        at = &(*at)->next;
-    kept->next = *at;
-    *at = kept;
+    TAILQ_FOREACH(behind, &engine->kept, list)
+        if (strcmp(behind->info.name, kept->info.name) >= 0)
+            break;
+    if (behind)
+        TAILQ_INSERT_BEFORE(behind, kept, list);
+    else
+        TAILQ_INSERT_TAIL(&engine->kept, kept, list);
 }
 
 Kept *snapshot_list_find(SnapshotEngine *engine, const char *name) {
-    Kept *kept = engine->kept;
+    Kept *kept;
 
-    while (kept && strcmp(kept->info.name, name) != 0)
-        kept = kept->next;
+    TAILQ_FOREACH(kept, &engine->kept, list)
+        if (strcmp(kept->info.name, name) == 0)
+            break;
     return kept;
 }
 
@@ -154,10 +158,8 @@ int snapshot_list_load(SnapshotEngine *engine) {
 }
 
 void snapshot_list_free(SnapshotEngine *engine) {
-    while (engine->kept) {
-        Kept *kept = engine->kept;
-
-        engine->kept = kept->next;
+    for (Kept *kept; (kept = TAILQ_FIRST(&engine->kept));) {
+        TAILQ_REMOVE(&engine->kept, kept, list);
         free(kept);
     }
 }
@@ -184,7 +186,7 @@ int snapshot_each(SnapshotEngine *engine, int (*fn)(void *userdata, const Snapsh
                   void *userdata) {
     int r = 0;
 
-    for (Kept *k = engine->kept; r >= 0 && k; k = k->next) {
+    for (Kept *k = TAILQ_FIRST(&engine->kept); r >= 0 && k; k = TAILQ_NEXT(k, list)) {
         SnapshotInfo info;
 
         if (!k->info.transient && k->fate == FATE_STAYS)

@@ -62,12 +62,8 @@ static void snapshot_change_work(void *userdata) {
 }
 
 static void snapshot_change_take_out(SnapshotEngine *engine, Kept *kept) {
-    Kept **at;
-
     pthread_mutex_lock(&engine->mutex);
-    for (at = &engine->kept; *at != kept; at = &(*at)->next)
-        ;
-    *at = kept->next;
+    TAILQ_REMOVE(&engine->kept, kept, list);
     snapshot_list_account(engine);
     pthread_mutex_unlock(&engine->mutex);
     free(kept);
@@ -157,9 +153,12 @@ int snapshot_set_pinned(SnapshotEngine *engine, const char *name, bool pinned,
 
 void snapshot_remove_doomed(SnapshotEngine *engine) {
     const SnapshotAnswer nobody = {.privileged = true};
+    Kept *k;
 
     /* While the engine ends there is no housekeeper, and freeing the engine removes them. */
-    for (Kept *k = engine->ending ? NULL : engine->kept; k; k = k->next)
+    if (engine->ending)
+        return;
+    TAILQ_FOREACH(k, &engine->kept, list)
         if (k->fate != FATE_STAYS && !k->changes &&
             snapshot_change_begin(engine, k, true, k->info.pinned, &nobody) < 0)
             return;
@@ -179,6 +178,7 @@ void snapshot_expire(SnapshotEngine *engine) {
     Store *store = engine->store;
     ClockAnchor now = store->now();
     uint64_t retention, real;
+    Kept *k;
 
     pthread_mutex_lock(&store->mutex);
     retention = store->snapshot_retention_ns;
@@ -186,7 +186,7 @@ void snapshot_expire(SnapshotEngine *engine) {
     pthread_mutex_unlock(&store->mutex);
     if (retention == 0 || !store->synchronised())
         return;
-    for (Kept *k = engine->kept; k; k = k->next)
+    TAILQ_FOREACH(k, &engine->kept, list)
         if (!k->info.pinned && !k->info.transient && !k->changes && k->fate == FATE_STAYS &&
             k->info.created_ns < real && real - k->info.created_ns > retention)
             k->fate = FATE_EXPIRED;

@@ -208,7 +208,7 @@ static int snapshot_job_regain_folder(SnapshotEngine *engine) {
     fd = r;
     pthread_mutex_lock(&engine->mutex);
     r = dup3(fd, engine->folder, O_CLOEXEC) < 0 ? -errno : 0;
-    for (Kept *k = engine->kept; r == 0 && k; k = k->next)
+    for (Kept *k = TAILQ_FIRST(&engine->kept); r == 0 && k; k = TAILQ_NEXT(k, list))
         k->lost = true;
     pthread_mutex_unlock(&engine->mutex);
     return r;

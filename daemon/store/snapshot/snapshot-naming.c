@@ -11,7 +11,9 @@
 
 /* Checks the snapshots that the engine knows; the worker checks for other files in the folder. */
 bool snapshot_name_is_taken(SnapshotEngine *engine, const char *name) {
-    for (const Snapshot *job = engine->jobs; job; job = job->next)
+    const Snapshot *job;
+
+    LIST_FOREACH(job, &engine->jobs, list)
         if (job->kept && strcmp(job->kept->info.name, name) == 0)
             return true;
     return snapshot_list_find(engine, name) != NULL;

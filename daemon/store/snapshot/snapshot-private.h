@@ -8,6 +8,7 @@
  */
 
 #include <pthread.h>
+#include <sys/queue.h>
 
 #include "store/folder/store-private.h"
 #include "store/snapshot/snapshot-build.h"
@@ -33,7 +34,7 @@ typedef enum Fate {
 } Fate;
 
 typedef struct Kept {
-    struct Kept *next;
+    TAILQ_ENTRY(Kept) list;
     SnapshotInfo info;
     bool privileged; /* made by an administrator */
     bool changes;    /* the housekeeper is changing it */
@@ -44,7 +45,7 @@ typedef struct Kept {
 typedef enum JobState { JOB_WAITS, JOB_RUNS, JOB_ENDED } JobState;
 
 struct Snapshot {
-    Snapshot *next;
+    LIST_ENTRY(Snapshot) list;
     SnapshotEngine *engine;
     JobState state;
     uint64_t order; /* its position in the queue */
@@ -74,9 +75,9 @@ struct SnapshotEngine {
     pthread_t workers[SNAPSHOT_WORKERS];
     size_t n_workers;
     bool ending;
-    int folder; /* set once; the folder behind it may be replaced with dup2() */
-    Kept *kept; /* sorted by name */
-    Snapshot *jobs;
+    int folder;              /* set once; the folder behind it may be replaced with dup2() */
+    TAILQ_HEAD(, Kept) kept; /* sorted by name */
+    LIST_HEAD(, Snapshot) jobs;
     uint64_t clock, counter;
     char path[CONFIG_PATH_MAX * 4]; /* of the snapshot described last */
 };

@@ -41,19 +41,10 @@ static Snapshot *snapshot_queue_job_free(Snapshot *job) {
 }
 DEFINE_CLEANUP(Snapshot *, snapshot_queue_job_free);
 
-/* Call it with the mutex held. */
-static void snapshot_queue_unlink_job(Snapshot *job) {
-    Snapshot **at = &job->engine->jobs;
-
-    while (*at != job)
-        at = &(*at)->next;
-    *at = job->next;
-}
-
 static Snapshot *snapshot_queue_next_job(SnapshotEngine *engine) {
-    Snapshot *found = NULL;
+    Snapshot *found = NULL, *job;
 
-    for (Snapshot *job = engine->jobs; job; job = job->next)
+    LIST_FOREACH(job, &engine->jobs, list)
         if (job->state == JOB_WAITS && (!found || job->order < found->order))
             found = job;
     return found;
@@ -106,10 +97,11 @@ static Snapshot *snapshot_queue_take_ended(SnapshotEngine *engine) {
     Snapshot *job;
 
     pthread_mutex_lock(&engine->mutex);
-    for (job = engine->jobs; job && job->state != JOB_ENDED; job = job->next)
-        ;
+    LIST_FOREACH(job, &engine->jobs, list)
+        if (job->state == JOB_ENDED)
+            break;
     if (job) {
-        snapshot_queue_unlink_job(job);
+        LIST_REMOVE(job, list);
         if (!job->failed)
             snapshot_list_add(engine, job->kept);
         snapshot_list_account(engine);
@@ -121,9 +113,10 @@ static Snapshot *snapshot_queue_take_ended(SnapshotEngine *engine) {
 /* Removes snapshots from the list whose folder somebody deleted. */
 static void snapshot_queue_forget_lost(SnapshotEngine *engine) {
     bool any = false;
+    Kept *k;
 
     pthread_mutex_lock(&engine->mutex);
-    for (Kept *k = engine->kept; k; k = k->next)
+    TAILQ_FOREACH(k, &engine->kept, list)
         if (k->lost) {
             k->fate = FATE_UNWANTED;
             any = true;
@@ -156,7 +149,7 @@ static Snapshot *snapshot_queue_take_progressed(SnapshotEngine *engine) {
     Snapshot *job;
 
     pthread_mutex_lock(&engine->mutex);
-    for (job = engine->jobs; job; job = job->next)
+    LIST_FOREACH(job, &engine->jobs, list)
         if (job->state == JOB_RUNS && atomic_exchange(&job->progressed, false) && !job->abandoned &&
             job->callbacks.on_progress)
             break;
@@ -215,6 +208,7 @@ int snapshot_engine_new(Store *store, Loop *loop, Housekeeper *housekeeper, Snap
     engine->loop = loop;
     engine->housekeeper = housekeeper;
     engine->folder = engine->event = -1;
+    TAILQ_INIT(&engine->kept);
     pthread_mutex_init(&engine->mutex, NULL);
     pthread_cond_init(&engine->wake, NULL);
     r = snapshot_queue_open_engine(engine);
@@ -228,9 +222,11 @@ int snapshot_engine_new(Store *store, Loop *loop, Housekeeper *housekeeper, Snap
 }
 
 static void snapshot_queue_end_workers(SnapshotEngine *engine) {
+    Snapshot *job;
+
     pthread_mutex_lock(&engine->mutex);
     engine->ending = true;
-    for (Snapshot *job = engine->jobs; job; job = job->next) {
+    LIST_FOREACH(job, &engine->jobs, list) {
         job->abandoned = true;
         atomic_store(&job->progress.cancelled, true);
     }
@@ -244,23 +240,19 @@ SnapshotEngine *snapshot_engine_free(SnapshotEngine *engine) {
     if (!engine)
         return NULL;
     snapshot_queue_end_workers(engine);
-    while (engine->jobs) {
-        Snapshot *job = engine->jobs;
-
+    for (Snapshot *job; (job = LIST_FIRST(&engine->jobs));) {
         if (job->state == JOB_ENDED) {
             job = snapshot_queue_take_ended(engine);
             snapshot_queue_deliver(engine, job);
         } else {
-            snapshot_queue_unlink_job(job);
+            LIST_REMOVE(job, list);
         }
         snapshot_queue_job_free(job);
     }
     loop_source_free(engine->wakeup);
     loop_source_free(engine->timer);
-    while (engine->kept && engine->folder >= 0) {
-        Kept *kept = engine->kept;
-
-        engine->kept = kept->next;
+    for (Kept *kept; engine->folder >= 0 && (kept = TAILQ_FIRST(&engine->kept));) {
+        TAILQ_REMOVE(&engine->kept, kept, list);
         /* The housekeeper has gone, and its changes with it. */
         assert(!kept->changes);
         if (kept->info.transient || kept->fate == FATE_UNWANTED)
@@ -366,8 +358,9 @@ static int snapshot_queue_fill_info(SnapshotEngine *engine, const SnapshotReques
 static int snapshot_queue_enqueue(SnapshotEngine *engine, Snapshot *job) {
     unsigned waiting = 0, of_uid = 0;
     uint64_t turn = engine->clock;
+    const Snapshot *other;
 
-    for (const Snapshot *other = engine->jobs; other; other = other->next) {
+    LIST_FOREACH(other, &engine->jobs, list) {
         bool same = other->kept && other->kept->info.uid == job->kept->info.uid;
 
         waiting += other->state == JOB_WAITS;
@@ -378,8 +371,7 @@ static int snapshot_queue_enqueue(SnapshotEngine *engine, Snapshot *job) {
         (!job->kept->privileged && of_uid >= SNAPSHOT_WAITING_UID_MAX))
         return -EBUSY;
     job->order = (turn + 1) << 32 | (uint32_t)++engine->counter;
-    job->next = engine->jobs;
-    engine->jobs = job;
+    LIST_INSERT_HEAD(&engine->jobs, job, list);
     pthread_cond_signal(&engine->wake);
     return 0;
 }
@@ -424,7 +416,7 @@ Snapshot *snapshot_cancel(Snapshot *job) {
     job->abandoned = true;
     waits = job->state == JOB_WAITS;
     if (waits)
-        snapshot_queue_unlink_job(job);
+        LIST_REMOVE(job, list);
     pthread_mutex_unlock(&engine->mutex);
     return waits ? snapshot_queue_job_free(job) : NULL;
 }
