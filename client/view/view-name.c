@@ -50,7 +50,7 @@ int view_name_frames(ViewWork *work) {
     const char *caches[2], *cache = getenv("XDG_CACHE_HOME"), *servers = getenv("DEBUGINFOD_URLS");
     SymbolOptions options = {
         .caches = caches,
-        .inlined = work->settings->inlined || view_keys_hold(&work->settings->by, VIEW_KEY_SRCLINE),
+        .inlined = work->settings->inlined || row_keys_hold(&work->settings->by, ROW_SRCLINE),
         .local_files = true,
         .debuginfod = servers && *servers,
         .debuginfod_ms = SERVERS_MS,

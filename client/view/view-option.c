@@ -1,7 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "client/view/view.h"
 
+#include <errno.h>
+
 /* The options that all views share; their rows are macros in view.h. */
+
+int view_option_by(const Option *option, const char *argument, void *field) {
+    OptionWords words = {};
+    RowKeys *keys = field;
+    int r = option_words(option, argument, &words);
+
+    for (size_t i = 0; i < words.n && r >= 0; i++) {
+        unsigned key = row_key_by_name(words.items[i]);
+
+        if (key == ROW_KEYS)
+            r = -EINVAL;
+        else if (!row_keys_hold(keys, key))
+            keys->items[keys->n++] = (uint8_t)key;
+    }
+    option_words_done(&words);
+    return r;
+}
 
 int view_option_count(const Option *option, const char *argument, void *field) {
     *(ViewWeight *)field = VIEW_BY_COUNT;

@@ -90,7 +90,7 @@ static int view_work_begin(ViewWork *work) {
         r = view_take_events(work);
     if (r < 0)
         return r;
-    work->options.keys = work->request->keys | view_keys_labels(&work->settings->by);
+    work->options.keys = work->request->keys | row_keys_labels(&work->settings->by);
     /* Events are never mixed: their periods have different units. */
     work->options.keys |= profile_key_bit(PROFILE_EVENT);
     work->options.bucket_ns = work->request->bucket_ns;

@@ -28,19 +28,23 @@
 #include "client/file/selector.h"
 #include "client/frame/command.h"
 #include "client/frame/timestamp.h"
-#include "client/view/view-key.h"
 #include "perfdata/feature/coverage.h"
 #include "profile/frame-names.h"
 #include "profile/profile.h"
+#include "profile/row/profile-row.h"
 
 typedef enum ViewWeight { VIEW_BY_DEFAULT, VIEW_BY_COUNT, VIEW_BY_PERIOD } ViewWeight;
+
+/* As the help of --by names the keys; a test compares it with the table of keys. */
+#define VIEW_KEY_WORDS                                                                             \
+    "comm, pid, tid, cgroup, unit, container, dso, symbol, srcline, cpu, event, time"
 
 typedef struct ViewSettings {
     OptionTimestamp last, since, until;
     const char *session;
     OptionWords events;
     SelectorOptions selected;
-    ViewKeys by;
+    RowKeys by;
     ViewWeight weight;
     bool inlined;
 } ViewSettings;
@@ -74,6 +78,8 @@ typedef struct ViewSettings {
     VIEW_NAME_OPTIONS(type, member)
 /* clang-format on */
 
+/* Field: RowKeys. Words separated by commas; a repeated option adds. */
+int view_option_by(const Option *option, const char *argument, void *field);
 /* Field: ViewWeight. */
 int view_option_count(const Option *option, const char *argument, void *field);
 int view_option_period(const Option *option, const char *argument, void *field);
