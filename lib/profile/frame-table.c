@@ -47,7 +47,7 @@ static bool frame_table_same_bytes(Bytes a, Bytes b) {
 
 static bool frame_table_same_mapping(const FrameMapping *a, const FrameMapping *b) {
     if (a->kind != b->kind || a->build_id_size != b->build_id_size || a->pid != b->pid ||
-        !frame_table_same_bytes(a->dso, b->dso))
+        a->start != b->start || !frame_table_same_bytes(a->dso, b->dso))
         return false;
     if (a->build_id_size > 0)
         return memcmp(a->build_id, b->build_id, a->build_id_size) == 0;
@@ -58,6 +58,7 @@ static bool frame_table_same_mapping(const FrameMapping *a, const FrameMapping *
 static uint64_t frame_table_mapping_key(const FrameMapping *m) {
     uint64_t seed = hash_seed(), h = hash_u64(seed, (uint64_t)m->pid << 8 | (uint64_t)m->kind);
 
+    h = hash_u64(h, m->start);
     if (m->build_id_size > 0)
         return hash_bytes(h, (Bytes){.data = m->build_id, .size = m->build_id_size});
     return hash_bytes(hash_u64(h, m->inode), m->path);

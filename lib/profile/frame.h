@@ -36,6 +36,9 @@ typedef struct FrameMapping {
     uint32_t major, minor;
     uint64_t inode, generation;
     uint32_t pid; /* of JIT code; else 0 */
+    /* KERNEL: the address of _text when it was recorded; MODULE and BPF: where the code began; 0:
+     * not known. Other kinds have 0. */
+    uint64_t start;
 } FrameMapping;
 
 typedef struct Frame {

@@ -34,7 +34,8 @@ ProfileBuilder *profile_builder_free(ProfileBuilder *builder);
 DEFINE_CLEANUP(ProfileBuilder *, profile_builder_free);
 
 /* Begins the next recording: process tables and events are those of one recording. The reader is
- * borrowed until the next call, or until profile_builder_finish(). */
+ * borrowed until the next call, or until the builder is freed. Nothing may have been read from it.
+ */
 int profile_builder_begin(ProfileBuilder *builder, PdReader *reader);
 /* The span of this recording that counts, instead of that of the filter; recordings may have
  * different clocks. Call it before the first record. */

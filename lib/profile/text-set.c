@@ -61,10 +61,8 @@ static int text_set_append(TextSet *set, Bytes text, uint64_t key) {
     return 0;
 }
 
-int text_set_add(TextSet *set, Bytes text, uint32_t *ret) {
-    uint64_t key = hash_bytes(hash_seed(), text);
+static bool text_set_look_up(const TextSet *set, Bytes text, uint64_t key, uint32_t *ret) {
     uint32_t number;
-    int r;
 
     for (size_t probe = 0; (number = hash_index_next(&set->by_text, key, &probe)) > 0;) {
         Bytes found = text_set_get(set, number - 1);
@@ -72,9 +70,22 @@ int text_set_add(TextSet *set, Bytes text, uint32_t *ret) {
         if (found.size == text.size &&
             (text.size == 0 || memcmp(found.data, text.data, text.size) == 0)) {
             *ret = number - 1;
-            return 0;
+            return true;
         }
     }
+    return false;
+}
+
+bool text_set_find(const TextSet *set, Bytes text, uint32_t *ret) {
+    return text_set_look_up(set, text, hash_bytes(hash_seed(), text), ret);
+}
+
+int text_set_add(TextSet *set, Bytes text, uint32_t *ret) {
+    uint64_t key = hash_bytes(hash_seed(), text);
+    int r;
+
+    if (text_set_look_up(set, text, key, ret))
+        return 0;
     r = text_set_append(set, text, key);
     if (r >= 0)
         *ret = (uint32_t)set->by_text.n - 1;

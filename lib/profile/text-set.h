@@ -19,6 +19,8 @@ DEFINE_CLEANUP(TextSet *, text_set_free);
 
 /* Copies a new text. -ENOSPC: there are TEXT_SET_MAX, or 4 GiB of them. */
 int text_set_add(TextSet *set, Bytes text, uint32_t *ret);
+/* False: it is not in the set. */
+bool text_set_find(const TextSet *set, Bytes text, uint32_t *ret);
 uint32_t text_set_count(const TextSet *set);
 /* Followed by a NUL that is not counted. Valid until something is added. */
 Bytes text_set_get(const TextSet *set, uint32_t number);

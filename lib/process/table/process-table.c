@@ -268,8 +268,8 @@ ProcessAnswer process_table_comm(ProcessTable *table, uint32_t pid, uint32_t tid
     return process_table_answer_scratch(table, text);
 }
 
-static const ProcessMaps *process_table_maps_for(ProcessTable *table, uint32_t pid, uint32_t tid,
-                                                 unsigned cpumode) {
+const ProcessMaps *process_table_maps(ProcessTable *table, uint32_t pid, uint32_t tid,
+                                      unsigned cpumode) {
     const Thread *t;
 
     if (cpumode == PD_MISC_KERNEL)
@@ -284,7 +284,7 @@ static const ProcessMaps *process_table_maps_for(ProcessTable *table, uint32_t p
 
 ProcessAnswer process_table_dso(ProcessTable *table, uint32_t pid, uint32_t tid, unsigned cpumode,
                                 uint64_t ip, const ProcessMapping **ret_mapping) {
-    const ProcessMaps *maps = process_table_maps_for(table, pid, tid, cpumode);
+    const ProcessMaps *maps = process_table_maps(table, pid, tid, cpumode);
     const ProcessMapping *mapping = maps ? maps_find(maps, ip) : NULL;
 
     if (ret_mapping)

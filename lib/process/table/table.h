@@ -64,6 +64,9 @@ ProcessAnswer process_table_cgroup(ProcessTable *table, uint64_t id);
 void process_table_keep(const ProcessName *name);
 void process_table_forget(ProcessTable *table, const ProcessName *name);
 
+/* The address space that addresses of a thread belong to in this cpumode; NULL: unknown. */
+const ProcessMaps *process_table_maps(ProcessTable *table, uint32_t pid, uint32_t tid,
+                                      unsigned cpumode);
 /* The address space of the kernel; NULL: unknown. */
 const ProcessMaps *process_table_kernel_maps(const ProcessTable *table);
 

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <string.h>
+
+#include "profile/builder-private.h"
+#include "util/array.h"
+#include "util/cgroup-owner.h"
+#include "util/macro.h"
+
+/*
+ * Filters and labels of samples. What a control group is called, and whether it is wanted, is
+ * worked out once for each id. A label holds values only for the keys that were asked for, so that
+ * there are no more labels than the views need.
+ */
+
+enum { GROUPS_MAX = 1 << 16 };
+
+void builder_groups_forget(ProfileBuilder *builder) {
+    hash_index_done(&builder->by_group);
+    free(builder->groups);
+    builder->groups = NULL;
+}
+
+static int label_add_text(ProfileBuilder *builder, ProfileKey key, Bytes text, uint32_t *ret) {
+    *ret = PROFILE_NONE;
+    return builder->options.keys & profile_key_bit(key)
+               ? text_set_add(builder->profile->texts, text, ret)
+               : 0;
+}
+
+static int label_describe_group(ProfileBuilder *builder, BuilderGroup *group) {
+    ProcessAnswer answer = process_table_cgroup(builder->table, group->id);
+    Bytes path = answer.known ? name_bytes(answer.name) : (Bytes){};
+    CgroupOwner owner;
+    Bytes container;
+    int r;
+
+    cgroup_owner_find(path, &owner);
+    container = (Bytes){.data = (const uint8_t *)owner.container, .size = strlen(owner.container)};
+    group->is_wanted = selection_has_group(&builder->options.filter.selection, path);
+    group->cgroup = group->unit = group->container = PROFILE_NONE;
+    if (!answer.known)
+        return 0;
+    r = label_add_text(builder, PROFILE_CGROUP, path, &group->cgroup);
+    if (r >= 0)
+        r = label_add_text(builder, PROFILE_UNIT, owner.unit, &group->unit);
+    return r < 0 ? r : label_add_text(builder, PROFILE_CONTAINER, container, &group->container);
+}
+
+static int label_group(ProfileBuilder *builder, uint64_t id, BuilderGroup *ret) {
+    BuilderGroup group = {.id = id}, *row;
+    uint32_t number;
+    int r;
+
+    for (size_t probe = 0; (number = hash_index_next(&builder->by_group, id, &probe)) > 0;)
+        if (builder->groups[number - 1].id == id) {
+            *ret = builder->groups[number - 1];
+            return 0;
+        }
+    r = label_describe_group(builder, &group);
+    if (r < 0)
+        return r;
+    if (builder->by_group.n >= GROUPS_MAX)
+        builder_groups_forget(builder);
+    row = hash_index_append(&builder->by_group, id, &builder->groups);
+    if (!row)
+        return -ENOMEM;
+    *row = *ret = group;
+    return 0;
+}
+
+static bool label_is_wanted(ProfileBuilder *builder, const PdSample *sample) {
+    const ProfileFilter *filter = &builder->options.filter;
+    const Selection *selection = &filter->selection;
+
+    if (filter->until_ns > 0 &&
+        (sample->time < filter->since_ns || sample->time >= filter->until_ns))
+        return false;
+    return selection_has_pid(selection, sample->pid) && selection_has_tid(selection, sample->tid) &&
+           selection_has_cpu(selection, sample->cpu);
+}
+
+/* Spans begin where they do on the wall clock, so that seconds are seconds. */
+static void label_note_time(ProfileBuilder *builder, const PdSample *sample) {
+    uint64_t time = sample->time + builder->time_shift, real = time + builder->real_offset;
+    Profile *profile = builder->profile;
+
+    if (!(sample->sample_type & PD_SAMPLE_TIME))
+        return;
+    if (profile->first_ns > profile->last_ns) {
+        profile->first_ns = profile->last_ns = time;
+        profile->start_ns = time - MIN(real % profile->bucket_ns, time);
+        return;
+    }
+    profile->first_ns = MIN(profile->first_ns, time);
+    profile->last_ns = MAX(profile->last_ns, time);
+}
+
+static uint32_t label_bucket(const ProfileBuilder *builder, const PdSample *sample) {
+    const Profile *profile = builder->profile;
+    uint64_t time = sample->time + builder->time_shift, bucket;
+
+    if (!(sample->sample_type & PD_SAMPLE_TIME))
+        return PROFILE_NONE;
+    bucket = time > profile->start_ns ? (time - profile->start_ns) / profile->bucket_ns : 0;
+    return bucket < PROFILE_NONE ? (uint32_t)bucket : PROFILE_NONE - 1;
+}
+
+static bool label_equal(const ProfileLabel *a, const ProfileLabel *b) {
+    return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+static int label_intern(ProfileBuilder *builder, const ProfileLabel *label, uint32_t *ret) {
+    Profile *profile = builder->profile;
+    uint64_t key =
+        hash_bytes(hash_seed(), (Bytes){.data = (const uint8_t *)label, .size = sizeof(*label)});
+    LabelCache *last = &builder->last_label;
+    ProfileLabel *row;
+    uint32_t number;
+
+    if (last->is_set && label_equal(&last->label, label)) {
+        *ret = last->number;
+        return 0;
+    }
+    for (size_t probe = 0; (number = hash_index_next(&builder->by_label, key, &probe)) > 0;)
+        if (label_equal(&profile->labels[number - 1], label))
+            break;
+    if (number == 0) {
+        row = hash_index_append(&builder->by_label, key, &profile->labels);
+        if (!row)
+            return -ENOMEM;
+        *row = *label;
+        number = (uint32_t)++profile->n_labels;
+    }
+    *ret = number - 1;
+    *last = (LabelCache){.label = *label, .number = *ret, .is_set = true};
+    return 0;
+}
+
+/* Keys that are not kept apart stay PROFILE_NONE. */
+static void label_keep(const ProfileBuilder *builder, ProfileKey key, uint32_t value,
+                       ProfileLabel *label) {
+    if (builder->options.keys & profile_key_bit(key))
+        label->values[key] = value;
+}
+
+static int label_comm(ProfileBuilder *builder, const PdSample *sample, bool *ret_wanted,
+                      uint32_t *ret) {
+    const Selection *selection = &builder->options.filter.selection;
+    const ProcessName *name = NULL;
+    Bytes comm = {};
+
+    *ret = PROFILE_NONE;
+    if (!(builder->options.keys & profile_key_bit(PROFILE_COMM)) && selection->n_comms == 0)
+        return 0;
+    name = process_table_comm(builder->table, sample->pid, sample->tid).name;
+    if (name)
+        comm = name_bytes(name);
+    *ret_wanted = *ret_wanted && selection_has_comm(selection, comm);
+    return label_add_text(builder, PROFILE_COMM, comm, ret);
+}
+
+int builder_label(ProfileBuilder *builder, const PdSample *sample, uint32_t event, uint32_t *ret) {
+    bool is_wanted = label_is_wanted(builder, sample);
+    BuilderGroup group;
+    ProfileLabel label;
+    uint32_t comm;
+    int r = is_wanted ? label_comm(builder, sample, &is_wanted, &comm) : 0;
+
+    if (r < 0 || !is_wanted)
+        return r;
+    r = label_group(builder, sample->cgroup, &group);
+    if (r < 0 || !group.is_wanted)
+        return r;
+    label_note_time(builder, sample);
+    memset(&label, 0xff, sizeof(label));
+    label_keep(builder, PROFILE_EVENT, event, &label);
+    label_keep(builder, PROFILE_COMM, comm, &label);
+    label_keep(builder, PROFILE_PID, sample->pid, &label);
+    label_keep(builder, PROFILE_TID, sample->tid, &label);
+    label_keep(builder, PROFILE_CPU, sample->cpu, &label);
+    label_keep(builder, PROFILE_CGROUP, group.cgroup, &label);
+    label_keep(builder, PROFILE_UNIT, group.unit, &label);
+    label_keep(builder, PROFILE_CONTAINER, group.container, &label);
+    label_keep(builder, PROFILE_TIME, label_bucket(builder, sample), &label);
+    r = label_intern(builder, &label, ret);
+    return r < 0 ? r : 1;
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "profile/profile-builder.h"
+
+#include <errno.h>
+
+#include "perfdata/feature/environment.h"
+#include "perfdata/record/stream-mark.h"
+#include "profile/builder-private.h"
+
+/*
+ * Records come in by time: side-band changes the process table, and a sample is looked up in the
+ * state that the table has then. What is known of the recording (processes, events, control
+ * groups) outlives a profile; what is numbered in a profile is forgotten when it is handed over.
+ */
+
+static const uint64_t bucket_default_ns = 1000000000;
+
+static int builder_begin_profile(ProfileBuilder *builder) {
+    _cleanup_(profile_freep) Profile *profile = calloc(1, sizeof(*profile));
+    int r;
+
+    if (!profile)
+        return -ENOMEM;
+    profile->keys = builder->options.keys;
+    profile->bucket_ns = builder->options.bucket_ns;
+    profile->first_ns = 1;
+    profile->real_offset = builder->real_offset;
+    profile->real_known = builder->has_clock;
+    r = frame_table_new(&profile->frames);
+    if (r >= 0)
+        r = stack_tree_new(builder->options.stacks_max, &profile->stacks);
+    if (r >= 0)
+        r = text_set_new(&profile->texts);
+    if (r >= 0)
+        builder->profile = TAKE_PTR(profile);
+    return r;
+}
+
+int profile_builder_new(const ProfileOptions *options, ProfileBuilder **ret) {
+    _cleanup_(profile_builder_freep) ProfileBuilder *builder = calloc(1, sizeof(*builder));
+    int r;
+
+    if (!builder)
+        return -ENOMEM;
+    builder->options = *options;
+    if (options->stacks_max == 0)
+        builder->options.stacks_max = NODES_DEFAULT;
+    if (options->bucket_ns == 0)
+        builder->options.bucket_ns = bucket_default_ns;
+    r = builder_frames_new(builder);
+    if (r >= 0)
+        r = builder_chains_new(builder);
+    if (r >= 0)
+        r = builder_begin_profile(builder);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(builder);
+    return 0;
+}
+
+/* Forgets the numbers of the profile that was handed over. */
+static void builder_forget_numbers(ProfileBuilder *builder) {
+    hash_index_done(&builder->by_event);
+    hash_index_done(&builder->by_label);
+    hash_index_done(&builder->by_cell);
+    builder->last_label.is_set = false;
+    builder_groups_forget(builder);
+    builder_frames_forget(builder);
+    builder_chains_forget(builder);
+    for (size_t i = 0; i < builder->n_events; i++) {
+        builder->events[i].number = UINT32_MAX;
+        builder->events[i].lost_in_rings = 0;
+    }
+}
+
+static void builder_end_recording(ProfileBuilder *builder) {
+    builder->order = pd_order_free(builder->order);
+    builder->table = process_table_free(builder->table);
+    builder_build_ids_done(builder);
+    builder_groups_forget(builder);
+    builder_frames_forget(builder);
+    builder_chains_forget(builder);
+    free(builder->events);
+    builder->events = NULL;
+    builder->n_events = 0;
+    builder->has_totals = false;
+    builder->reader = NULL;
+}
+
+ProfileBuilder *profile_builder_free(ProfileBuilder *builder) {
+    if (!builder)
+        return NULL;
+    if (builder->frame_slots && builder->mapping_slots && builder->chain_slots)
+        builder_end_recording(builder);
+    builder_frames_done(builder);
+    builder_chains_done(builder);
+    hash_index_done(&builder->by_event);
+    hash_index_done(&builder->by_label);
+    hash_index_done(&builder->by_cell);
+    profile_free(builder->profile);
+    free(builder);
+    return NULL;
+}
+
+/* Times of later recordings are moved to the clock of the first one, where both are known. */
+static void builder_set_clock(ProfileBuilder *builder, uint64_t real_offset) {
+    builder->time_shift = 0;
+    if (builder->has_clock) {
+        builder->time_shift = real_offset - builder->real_offset;
+        return;
+    }
+    builder->has_clock = true;
+    builder->real_offset = real_offset;
+    builder->profile->real_offset = real_offset;
+    builder->profile->real_known = true;
+}
+
+static int builder_read_clock(ProfileBuilder *builder) {
+    _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
+    Bytes body;
+    int r;
+
+    builder->time_shift = 0;
+    if (pd_reader_feature(builder->reader, PD_FEATURE_CLOCK_DATA, &body) < 0)
+        return 0;
+    r = pd_environment_new(&env);
+    if (r >= 0)
+        r = pd_environment_read(env, PD_FEATURE_CLOCK_DATA, body,
+                                pd_reader_header(builder->reader)->swap);
+    if (r >= 0)
+        builder_set_clock(builder, env->clock_data_wall_ns - env->clock_data_clockid_ns);
+    return r == -EBADMSG ? 0 : r;
+}
+
+int profile_builder_begin(ProfileBuilder *builder, PdReader *reader) {
+    int r;
+
+    builder_end_recording(builder);
+    builder->reader = reader;
+    r = process_table_new(NULL, &builder->table);
+    if (r >= 0)
+        r = builder_build_ids_read(builder);
+    return r < 0 ? r : builder_read_clock(builder);
+}
+
+static int builder_add_cell(ProfileBuilder *builder, uint32_t label, uint32_t stack,
+                            uint64_t period) {
+    Profile *profile = builder->profile;
+    uint64_t key = (uint64_t)label << 32 | stack;
+    ProfileCell *cell;
+    uint32_t number;
+
+    for (size_t probe = 0; (number = hash_index_next(&builder->by_cell, key, &probe)) > 0;) {
+        cell = &profile->cells[number - 1];
+        if (cell->label == label && cell->stack == stack)
+            break;
+    }
+    if (number == 0) {
+        cell = hash_index_append(&builder->by_cell, key, &profile->cells);
+        if (!cell)
+            return -ENOMEM;
+        profile->n_cells++;
+        cell->label = label;
+        cell->stack = stack;
+    }
+    cell->samples++;
+    cell->period += period;
+    return 0;
+}
+
+static int builder_count(ProfileBuilder *builder, const PdRecord *record, const PdSample *sample,
+                         const PdEvent *event) {
+    Profile *profile = builder->profile;
+    BuilderEvent *row = builder_event(builder, event);
+    uint32_t number, label, stack;
+    int r;
+
+    if (!row)
+        return -ENOMEM;
+    if (!row->is_wanted) {
+        profile->left_out++;
+        return 0;
+    }
+    r = builder_event_number(builder, event, row, &number);
+    if (r >= 0)
+        r = builder_label(builder, sample, number, &label);
+    if (r == 0)
+        profile->left_out++;
+    if (r <= 0)
+        return r;
+    r = builder_stack(builder, record, sample, &stack);
+    if (r >= 0)
+        r = builder_add_cell(builder, label, stack, sample->period);
+    if (r < 0)
+        return r;
+    profile->samples++;
+    profile->events[number].samples++;
+    profile->events[number].period += sample->period;
+    return 0;
+}
+
+static int builder_take_sample(ProfileBuilder *builder, const PdRecord *record,
+                               const PdStamp *stamp) {
+    PdSample sample;
+
+    if (!stamp->event || pd_sample_parse(record, stamp->event, &sample) < 0) {
+        builder->profile->broken++;
+        return 0;
+    }
+    return builder_count(builder, record, &sample, stamp->event);
+}
+
+static int builder_take_build_id(ProfileBuilder *builder, const PdRecord *record) {
+    PdBody body;
+
+    if (pd_record_parse(record, NULL, &body) < 0)
+        return 0;
+    return builder_build_ids_add(builder, &body.build_id);
+}
+
+int profile_builder_feed(ProfileBuilder *builder, const PdRecord *record, const PdStamp *stamp) {
+    PdStreamMark mark;
+    int r = 0;
+
+    switch (record->type) {
+    case PD_RECORD_SAMPLE:
+        return builder_take_sample(builder, record, stamp);
+    case PD_RECORD_LOST:
+    case PD_RECORD_LOST_SAMPLES:
+        return builder_lost(builder, record, stamp);
+    case PD_RECORD_EVENT_TYPE:
+        if (pd_stream_mark_read(record, &mark) && !builder->has_clock)
+            builder_set_clock(builder, mark.real_offset);
+        return 0;
+    case PD_RECORD_BUILD_ID:
+        r = builder_take_build_id(builder, record);
+        break;
+    case PD_RECORD_CGROUP:
+        builder_groups_forget(builder);
+        break;
+    }
+    if (process_table_feed(builder->table, record, stamp->event) < 0)
+        builder->profile->broken++;
+    return r;
+}
+
+int profile_builder_read(ProfileBuilder *builder) {
+    PdRecord record;
+    PdStamp stamp;
+    int r = pd_order_new(builder->reader, NULL, &builder->order);
+
+    while (r >= 0 && (r = pd_order_next(builder->order, &record, &stamp)) > 0)
+        r = profile_builder_feed(builder, &record, &stamp);
+    builder->order = pd_order_free(builder->order);
+    return r;
+}
+
+int profile_builder_take(ProfileBuilder *builder, Profile **ret) {
+    Profile *profile = builder->profile;
+    int r;
+
+    builder->profile = NULL;
+    r = builder_begin_profile(builder);
+    if (r < 0) {
+        builder->profile = profile;
+        return r;
+    }
+    builder_forget_numbers(builder);
+    *ret = profile;
+    return 0;
+}
