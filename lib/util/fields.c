@@ -218,6 +218,23 @@ void fields_double(Fields *f, const char *name, double v) {
         text_puts(f->out, "null");
 }
 
+void fields_ms_of_ns(Fields *f, const char *name, uint64_t ns) {
+    char *p = fields_open_member(f, name);
+    unsigned rest = (unsigned)(ns % 1000000);
+
+    if (!p)
+        return;
+    p = text_put_u64(p, ns / 1000000);
+    if (rest > 0) {
+        *p++ = '.';
+        for (unsigned place = 100000; rest > 0; place /= 10) {
+            *p++ = (char)('0' + rest / place);
+            rest %= place;
+        }
+    }
+    fields_close_member(f, p);
+}
+
 void fields_null(Fields *f, const char *name) {
     fields_begin(f, name);
     text_puts(f->out, f->format != FIELDS_TEXT ? "null" : "-");

@@ -47,6 +47,8 @@ void fields_double(Fields *f, const char *name, double v);
 void fields_null(Fields *f, const char *name);
 /* Nanoseconds: text as seconds with nine decimals, JSON as an integer. */
 void fields_time_ns(Fields *f, const char *name, uint64_t time_ns);
+/* Nanoseconds as milliseconds, exact, with up to six decimals. */
+void fields_ms_of_ns(Fields *f, const char *name, uint64_t ns);
 /* For our own strings; escaped as well. */
 void fields_str(Fields *f, const char *name, const char *s);
 void fields_bytes(Fields *f, const char *name, Bytes bytes);
