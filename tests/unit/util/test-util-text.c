@@ -128,6 +128,19 @@ TEST(unescape_restores_escapes_and_keeps_other_text) {
     }
 }
 
+TEST(milliseconds_are_exact) {
+    static const uint64_t times[] = {0, 1, 1000000, 1500000, 999999, 10203040506070};
+    _cleanup_(buffer_done) Buffer b = {};
+    Fields f = fields_to(&b, FIELDS_JSON);
+
+    fields_begin_array(&f, NULL);
+    for (size_t i = 0; i < ARRAY_SIZE(times); i++)
+        fields_ms_of_ns(&f, NULL, times[i]);
+    fields_end_array(&f);
+    text_putc(&b, '\0');
+    CHECK_STREQ((char *)b.data, "[0,0.000001,1,1.5,0.999999,10203040.50607]");
+}
+
 TEST(one_description_makes_text_and_json) {
     _cleanup_(buffer_done) Buffer b = {};
     const FieldsFormat formats[] = {FIELDS_TEXT, FIELDS_JSON};
