@@ -18,6 +18,8 @@ static const struct WantRow {
 } wants[] = {
     [ELF_BUILD_ID] = {.build_id_max = BUILD_ID_SIZE_MAX},
     [ELF_UNWIND] = {.file_max = ELF_TABLE_BYTES_MAX},
+    [ELF_SYMBOLS] = {.build_id_max = BUILD_ID_SIZE_MAX, .file_max = ELF_SYMBOLS_BYTES_MAX},
+    [ELF_CODE_MAP] = {.file_max = ELF_CODE_MAP_BYTES_MAX},
 };
 
 static_assert(ARRAY_SIZE(wants) == ELF_WANTS, "a row for each");

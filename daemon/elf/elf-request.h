@@ -15,14 +15,18 @@
 #include "util/macro.h"
 
 enum {
-    ELF_PROTOCOL = 0x656c0002,
+    ELF_PROTOCOL = 0x656c0003,
     ELF_TABLE_BYTES_MAX = 32 << 20,
+    ELF_SYMBOLS_BYTES_MAX = 32 << 20,  /* of a reduced file */
+    ELF_CODE_MAP_BYTES_MAX = 16 << 20, /* of the names of generated code */
     ELF_SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE, /* of each memfd */
 };
 
 typedef enum ElfWant {
     ELF_BUILD_ID, /* in the reply itself */
     ELF_UNWIND,   /* the table of unwind/unwind-table.h, in a memfd */
+    ELF_SYMBOLS,  /* the build id in the reply, and a reduced file of reduce/reduce.h in a memfd */
+    ELF_CODE_MAP, /* of a file that is no ELF file: reduce/code-map.h, in a memfd */
     ELF_WANTS,    /* the number of kinds */
 } ElfWant;
 

@@ -3,7 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "elf/elf-request.h"
 #include "util/file.h"
@@ -34,4 +37,14 @@ int sealed_file_new(Bytes bytes, int *ret_fd) {
         return -errno;
     *ret_fd = TAKE_FD(fd);
     return 0;
+}
+
+bool sealed_file_stays(int fd, uint64_t size) {
+    int seals = fcntl(fd, F_GET_SEALS);
+    struct statfs system;
+    struct stat st;
+
+    return seals >= 0 && (seals & ELF_SEALS) == ELF_SEALS && fstatfs(fd, &system) == 0 &&
+           system.f_type == TMPFS_MAGIC && fstat(fd, &st) == 0 && st.st_size >= 0 &&
+           (uint64_t)st.st_size == size;
 }

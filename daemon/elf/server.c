@@ -4,9 +4,12 @@
 #include <errno.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 #include "elf/elf-request.h"
 #include "elf/sealed-file.h"
+#include "reduce/code-map.h"
+#include "reduce/reduce.h"
 #include "unwind/compile/unwind-compile.h"
 #include "util/clock.h"
 #include "util/fd-message.h"
@@ -33,25 +36,66 @@ static int server_find_build_id(int fd, ElfReply *reply, int *ret_fd _unused_) {
     return 0;
 }
 
+static void server_forget_build_id(ElfReply *reply) {
+    memset(reply->build_id, 0, sizeof(reply->build_id));
+    reply->build_id_size = 0;
+}
+
+static int server_answer_file(const Buffer *content, ElfReply *reply, int *ret_fd) {
+    /* The system has no memory; the file is not to blame. */
+    if (sealed_file_new(buffer_bytes(content), ret_fd) < 0)
+        return -EAGAIN;
+    reply->file_size = content->size;
+    return 0;
+}
+
 static int server_find_table(int fd, ElfReply *reply, int *ret_fd) {
     _cleanup_(buffer_done) Buffer image = {};
     int r = unwind_compile_fd(fd, &image);
 
     if (r < 0)
         return r;
-    if (image.size > ELF_TABLE_BYTES_MAX)
-        return -E2BIG;
-    /* The system has no memory; the file is not to blame. */
-    if (sealed_file_new(buffer_bytes(&image), ret_fd) < 0)
-        return -EAGAIN;
-    reply->file_size = image.size;
-    return 0;
+    return image.size > ELF_TABLE_BYTES_MAX ? -E2BIG : server_answer_file(&image, reply, ret_fd);
+}
+
+static int64_t server_read_fd(void *userdata, uint64_t offset, void *to, size_t n) {
+    ssize_t got;
+
+    do
+        got = pread(*(const int *)userdata, to, n, (off_t)offset);
+    while (got < 0 && errno == EINTR);
+    return got < 0 ? -errno : got;
+}
+
+static int server_find_symbols(int fd, ElfReply *reply, int *ret_fd) {
+    ReduceSource source = {.read = server_read_fd, .userdata = &fd};
+    _cleanup_(buffer_done) Buffer reduced = {};
+    int r = server_find_build_id(fd, reply, ret_fd);
+
+    if (r == 0)
+        r = reduce_elf(&source, (Bytes){.data = reply->build_id, .size = reply->build_id_size},
+                       ELF_SYMBOLS_BYTES_MAX, &reduced);
+    if (r == 0)
+        r = server_answer_file(&reduced, reply, ret_fd);
+    if (r < 0)
+        server_forget_build_id(reply);
+    return r;
+}
+
+static int server_find_code_map(int fd, ElfReply *reply, int *ret_fd) {
+    ReduceSource source = {.read = server_read_fd, .userdata = &fd};
+    _cleanup_(buffer_done) Buffer map = {};
+    int r = code_map_read(&source, ELF_CODE_MAP_BYTES_MAX, &map);
+
+    return r < 0 ? r : server_answer_file(&map, reply, ret_fd);
 }
 
 /* Each puts the result into the reply, or into a file that is sent with it. */
 static int (*const finders[])(int fd, ElfReply *reply, int *ret_fd) = {
     [ELF_BUILD_ID] = server_find_build_id,
     [ELF_UNWIND] = server_find_table,
+    [ELF_SYMBOLS] = server_find_symbols,
+    [ELF_CODE_MAP] = server_find_code_map,
 };
 
 static_assert(ARRAY_SIZE(finders) == ELF_WANTS, "a finder for each");

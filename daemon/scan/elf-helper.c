@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 
 #include "elf/elf-request.h"
+#include "elf/sealed-file.h"
 #include "util/clock.h"
 #include "util/fd-message.h"
 #include "util/log.h"
@@ -274,4 +275,40 @@ int elf_helper_table(ElfHelper *helper, int fd, MappedTable **ret) {
         return elf_helper_disbelieve(helper);
     /* The recorder has no memory; the file is not to blame. */
     return r < 0 ? -EAGAIN : 0;
+}
+
+static int elf_helper_file(ElfHelper *helper, ElfWant want, int fd, ElfReply *reply, int *ret_fd) {
+    _cleanup_close_ int file = -1;
+    int r = elf_helper_ask(helper, want, fd, reply, &file);
+
+    if (r < 0)
+        return r;
+    if (reply->result < 0)
+        return reply->result;
+    if (!sealed_file_stays(file, reply->file_size))
+        return elf_helper_disbelieve(helper);
+    *ret_fd = TAKE_FD(file);
+    return 0;
+}
+
+int elf_helper_symbols(ElfHelper *helper, int fd, BuildId *ret_id, int *ret_fd,
+                       uint64_t *ret_size) {
+    ElfReply reply;
+    int r = elf_helper_file(helper, ELF_SYMBOLS, fd, &reply, ret_fd);
+
+    if (r < 0)
+        return r;
+    ret_id->size = reply.build_id_size;
+    memcpy(ret_id->bytes, reply.build_id, reply.build_id_size);
+    *ret_size = reply.file_size;
+    return 0;
+}
+
+int elf_helper_code_map(ElfHelper *helper, int fd, int *ret_fd, uint64_t *ret_size) {
+    ElfReply reply;
+    int r = elf_helper_file(helper, ELF_CODE_MAP, fd, &reply, ret_fd);
+
+    if (r == 0)
+        *ret_size = reply.file_size;
+    return r;
 }

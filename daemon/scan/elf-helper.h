@@ -23,6 +23,11 @@ DEFINE_CLEANUP(ElfHelper *, elf_helper_free);
  */
 int elf_helper_build_id(ElfHelper *helper, int fd, BuildId *ret);
 int elf_helper_table(ElfHelper *helper, int fd, MappedTable **ret);
+/* The same for what names the code of a file: its build id, and its reduced copy in a sealed memfd
+ * of *ret_size bytes. -ENODATA: it has no build id, or no names. */
+int elf_helper_symbols(ElfHelper *helper, int fd, BuildId *ret_id, int *ret_fd, uint64_t *ret_size);
+/* The same for a file in which a program names the code that it generates. */
+int elf_helper_code_map(ElfHelper *helper, int fd, int *ret_fd, uint64_t *ret_size);
 /* When it can be used again, in CLOCK_MONOTONIC. */
 uint64_t elf_helper_ready_ns(const ElfHelper *helper);
 /* Whether it could not be started last time, or always ends before it answers. */

@@ -2,14 +2,11 @@
 #include "scan/cache/mapped-table.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/magic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 
 #include "elf/elf-request.h"
+#include "elf/sealed-file.h"
 #include "util/hash.h"
 
 /*
@@ -19,21 +16,11 @@
  * checks the content at each look-up.
  */
 
-static bool mapped_table_stays(int fd, uint64_t size) {
-    int seals = fcntl(fd, F_GET_SEALS);
-    struct statfs system;
-    struct stat st;
-
-    return seals >= 0 && (seals & ELF_SEALS) == ELF_SEALS && fstatfs(fd, &system) == 0 &&
-           system.f_type == TMPFS_MAGIC && fstat(fd, &st) == 0 && st.st_size >= 0 &&
-           (uint64_t)st.st_size == size;
-}
-
 int mapped_table_new(int fd, uint64_t size, MappedTable **ret) {
     _cleanup_(mapped_table_freep) MappedTable *table = NULL;
     void *image;
 
-    if (size == 0 || size > ELF_TABLE_BYTES_MAX || !mapped_table_stays(fd, size))
+    if (size == 0 || size > ELF_TABLE_BYTES_MAX || !sealed_file_stays(fd, size))
         return -EBADMSG;
     table = calloc(1, sizeof(*table));
     if (!table)
