@@ -36,3 +36,7 @@ DEFINE_CLEANUP(SymbolResolver *, symbol_resolver_free);
 /* Adds names for the frames of a profile that `names` does not have yet. A frame without a symbol
  * gets a name too, see FrameNaming. Fails only without memory. */
 int symbol_name_frames(SymbolResolver *resolver, const Profile *profile, FrameNames *names);
+
+/* Opens the whole file of a mapping, with its code: 0, -ENOENT if it is not here, -ESTALE if the
+ * file at its path is another one, or why it cannot be opened. */
+int symbol_open_file(SymbolResolver *resolver, const FrameMapping *mapping, int *ret_fd);

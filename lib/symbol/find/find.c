@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "symbol/find/find.h"
+
+#include <errno.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "symbol/find/build-id-folder.h"
+#include "symbol/find/debug-link.h"
+
+/*
+ * The mapped file at its path comes first. If it has no .symtab, its separate debug file is looked
+ * for, then the caches, then whoever else may have it; the search ends at the first file that has
+ * names for all of the code, and otherwise the best of them counts.
+ */
+
+typedef struct FindState {
+    const FindOptions *options;
+    ElfBuildId id;
+    FoundElf *found;
+    ElfNaming naming; /* of the best file so far */
+} FindState;
+
+static ElfBuildId find_id_of(const FrameMapping *mapping) {
+    ElfBuildId id = {.size = mapping->build_id_size};
+
+    memcpy(id.bytes, mapping->build_id, sizeof(id.bytes));
+    return id;
+}
+
+/* Old recordings have a field of 20 bytes for each build id, with zeros behind shorter ones. */
+static bool find_same_id(const ElfBuildId *a, const ElfBuildId *b) {
+    return a->size > 0 && b->size > 0 && memcmp(a->bytes, b->bytes, sizeof(a->bytes)) == 0 &&
+           (a->size == b->size || a->size == ELF_BUILD_ID_MAX || b->size == ELF_BUILD_ID_MAX);
+}
+
+/* -- the mapped file -------------------------------------------------------------------------- */
+
+static bool find_same_inode(const FindOptions *options, const FrameMapping *m, int fd) {
+    struct stat st;
+    int generation = 0;
+    uint64_t modified_ns;
+
+    if (m->inode == 0 || fstat(fd, &st) < 0 || st.st_ino != m->inode ||
+        major(st.st_dev) != m->major || minor(st.st_dev) != m->minor)
+        return false;
+    if (ioctl(fd, FS_IOC_GETVERSION, &generation) < 0)
+        generation = 0;
+    modified_ns = (uint64_t)st.st_mtim.tv_sec * UINT64_C(1000000000) + (uint64_t)st.st_mtim.tv_nsec;
+    return (uint32_t)generation == (uint32_t)m->generation &&
+           (options->until_ns == 0 || modified_ns <= options->until_ns);
+}
+
+static bool find_path(const FindOptions *options, Bytes path, char *ret, size_t size) {
+    int n;
+
+    if (path.size == 0 || path.data[0] != '/' || memchr(path.data, 0, path.size) ||
+        path.size >= size)
+        return false;
+    n = snprintf(ret, size, "%s%.*s", options->root, (int)path.size, (const char *)path.data);
+    return n > 0 && (size_t)n < size;
+}
+
+int find_mapped(const FindOptions *options, const FrameMapping *m, ElfFile **ret,
+                FileIdentity *ret_identity) {
+    _cleanup_(elf_file_freep) ElfFile *file = NULL;
+    ElfBuildId wanted = find_id_of(m), id;
+    char path[FIND_PATH_MAX];
+    FileIdentity identity;
+    int fd, r;
+
+    if (!options->local_files || !find_path(options, m->path, path, sizeof(path)))
+        return -ENOENT;
+    r = open_regular(path, &fd, &identity);
+    if (r < 0)
+        return r;
+    if (wanted.size == 0 && !find_same_inode(options, m, fd)) {
+        closep(&fd);
+        return -ESTALE;
+    }
+    r = elf_file_new(fd, &file);
+    if (r < 0)
+        return r == -ENOMEM ? r : -ESTALE;
+    id = elf_file_build_id(file);
+    if (wanted.size > 0 && !find_same_id(&wanted, &id))
+        return -ESTALE;
+    *ret_identity = identity;
+    *ret = TAKE_PTR(file);
+    return 0;
+}
+
+/* -- better files ----------------------------------------------------------------------------- */
+
+/* Takes the file if it is better than what was found before. A file with code may give the
+ * segments, too. */
+static void find_offer(FindState *state, ElfFile *file, const FileIdentity *identity,
+                       bool has_code) {
+    ElfNaming naming = elf_naming(file);
+    FoundElf *found = state->found;
+    bool is_better = naming > state->naming;
+
+    if (is_better)
+        state->naming = naming;
+    if (has_code && !found->code) {
+        found->code = file;
+        found->code_identity = *identity;
+        return;
+    }
+    if (!is_better) {
+        elf_file_free(file);
+        return;
+    }
+    elf_file_free(found->symbols);
+    found->symbols = file;
+    found->symbols_identity = *identity;
+}
+
+/* Opens a file and offers it if it has the build id. */
+static int find_try(FindState *state, int fd, const FileIdentity *identity, bool has_code) {
+    _cleanup_(elf_file_freep) ElfFile *file = NULL;
+    int r = elf_file_new(fd, &file);
+    ElfBuildId id;
+
+    if (r < 0)
+        return r == -ENOMEM ? r : 0;
+    id = elf_file_build_id(file);
+    if (find_same_id(&state->id, &id))
+        find_offer(state, TAKE_PTR(file), identity, has_code);
+    return 0;
+}
+
+static int find_try_path(FindState *state, const char *path, bool has_code) {
+    FileIdentity identity;
+    int fd;
+
+    return open_regular(path, &fd, &identity) < 0 ? 0 : find_try(state, fd, &identity, has_code);
+}
+
+static int find_in_folder(FindState *state, const char *folder, const char *suffix, bool has_code) {
+    char path[FIND_PATH_MAX];
+
+    return build_id_path(folder, &state->id, suffix, path) ? find_try_path(state, path, has_code)
+                                                           : 0;
+}
+
+static int find_debug_file(FindState *state, const FrameMapping *m) {
+    char folder[FIND_PATH_MAX];
+    int r = 0;
+
+    if (snprintf(folder, sizeof(folder), "%s/usr/lib/debug", state->options->root) <
+            (int)sizeof(folder) &&
+        state->id.size > 0)
+        r = find_in_folder(state, folder, ".debug", false);
+    if (r == 0 && state->naming < ELF_NAMES_WHOLE && state->found->code) {
+        FileIdentity identity;
+        ElfFile *file;
+        char path[FIND_PATH_MAX];
+
+        if (!find_path(state->options, m->path, path, sizeof(path)))
+            return 0;
+        r = debug_link_find(state->options->root, path, state->found->code, &file, &identity);
+        if (r > 0)
+            find_offer(state, file, &identity, false);
+    }
+    return r < 0 ? r : 0;
+}
+
+/* A debug file alone is not enough: it does not say where the code lies in the mapped file. */
+static bool find_wants_more(const FindState *state) {
+    return state->id.size > 0 && (state->naming < ELF_NAMES_WHOLE || !state->found->code);
+}
+
+static int find_in_caches(FindState *state) {
+    static const char *const suffixes[] = {"/elf", "/vdso", "/debug"};
+    const FindOptions *o = state->options;
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < o->n_caches && find_wants_more(state); i++)
+        for (size_t j = 0; r == 0 && j < ARRAY_SIZE(suffixes) && find_wants_more(state); j++)
+            r = find_in_folder(state, o->caches[i], suffixes[j],
+                               strcmp(suffixes[j], "/debug") != 0);
+    return r;
+}
+
+static int find_fetch(FindState *state) {
+    const FindOptions *o = state->options;
+    int fd = o->fetch ? o->fetch(state->id.bytes, state->id.size, o->fetch_arg) : -ENOENT;
+    FileIdentity nothing = {};
+
+    return fd < 0 ? 0 : find_try(state, fd, &nothing, true);
+}
+
+int find_elf(const FindOptions *options, const FrameMapping *m, FoundElf *ret) {
+    FoundElf found = {};
+    FindState state = {.options = options, .id = find_id_of(m), .found = &found};
+    int r = find_mapped(options, m, &found.code, &found.code_identity);
+
+    found.is_replaced = r == -ESTALE;
+    if (r == 0) {
+        state.naming = elf_naming(found.code);
+        if (state.id.size == 0)
+            state.id = elf_file_build_id(found.code);
+    }
+    r = r == -ENOMEM ? r : 0;
+    if (r == 0 && state.naming < ELF_NAMES_WHOLE && options->local_files)
+        r = find_debug_file(&state, m);
+    if (r == 0)
+        r = find_in_caches(&state);
+    if (r == 0 && find_wants_more(&state))
+        r = find_fetch(&state);
+    if (r < 0) {
+        found_elf_done(&found);
+        return r;
+    }
+    found.is_stable = (!found.code || found.code_identity.inode > 0) &&
+                      (!found.symbols || found.symbols_identity.inode > 0);
+    *ret = found;
+    return 0;
+}
+
+void found_elf_done(FoundElf *found) {
+    found->code = elf_file_free(found->code);
+    found->symbols = elf_file_free(found->symbols);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Finds the files that name the code of a mapping: the mapped file itself, and better ones with the
+ * same build id. A file that cannot be shown to be the mapped one is never returned. */
+
+#include "profile/frame.h"
+#include "symbol/elf/elf-names.h"
+#include "symbol/find/open-regular.h"
+
+typedef struct FindOptions {
+    const char *root; /* before the paths of this host: "" except in tests */
+    const char *const *caches;
+    size_t n_caches;
+    bool local_files;
+    int (*fetch)(const uint8_t *build_id, size_t size, void *arg);
+    void *fetch_arg;
+    /* Wall-clock time of the last sample; a file without a build id that was written later is
+     * another one. 0: not known. */
+    uint64_t until_ns;
+} FindOptions;
+
+typedef struct FoundElf {
+    ElfFile *code;    /* the mapped file or a reduced copy, with its segments; NULL: not found */
+    ElfFile *symbols; /* the file with the most names, if that is another one */
+    bool is_replaced; /* the file at the path is another one */
+    bool is_stable;   /* the identities below are known, so the result may be kept */
+    FileIdentity code_identity, symbols_identity;
+} FoundElf;
+
+/* 0, also if nothing was found, or -ENOMEM. */
+int find_elf(const FindOptions *options, const FrameMapping *mapping, FoundElf *ret);
+void found_elf_done(FoundElf *found);
+/* Only the mapped file itself, with its code: 0, -ENOENT, -ESTALE if the file at the path is
+ * another one, or why it cannot be opened. */
+int find_mapped(const FindOptions *options, const FrameMapping *mapping, ElfFile **ret,
+                FileIdentity *ret_identity);

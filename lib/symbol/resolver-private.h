@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What the files of this room share: resolver.c names the frames of a profile, loaded-names.c has
+ * the tables of the mappings. */
+
+#include "symbol/find/find.h"
+#include "symbol/symbol.h"
+#include "symbol/table/stored-table.h"
+#include "util/hash-index.h"
+
+/* The names of one mapping. */
+typedef struct LoadedNames {
+    FrameMapping mapping; /* path and dso are copies */
+    FrameNaming missing;  /* why an address has no name */
+    bool has_table;
+    StoredTable table;
+} LoadedNames;
+
+struct SymbolResolver {
+    SymbolOptions options;
+    FindOptions find;
+    LoadedNames *loaded;
+    HashIndex by_mapping;
+};
+
+/* The names of a mapping, which are looked for when it is asked for the first time; NULL: no
+ * memory. Valid until the next call. */
+LoadedNames *loaded_names_get(SymbolResolver *resolver, const FrameMapping *mapping);
+void loaded_names_done(SymbolResolver *resolver);
+/* Whether there is a symbol at an address as Frame has it, and where it starts in the same terms.
+ */
+bool loaded_names_find(const LoadedNames *loaded, uint64_t address, NameFound *ret);

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "symbol/resolver-private.h"
+#include "symbol/text/demangle.h"
+#include "symbol/text/frame-text.h"
+
+/*
+ * Frames are looked up one mapping at a time, in the order of their addresses, so that a function
+ * is demangled once. The names are then added in the order of the frames' numbers.
+ */
+
+/* A frame that gets its name, and the name. */
+typedef struct ResolvedFrame {
+    uint32_t number;
+    uint32_t text; /* of the names */
+    FrameNaming naming;
+    Frame frame;
+    uint64_t start;
+} ResolvedFrame;
+
+typedef struct ResolverWork {
+    SymbolResolver *resolver;
+    const FrameTable *table;
+    FrameNames *names;
+    ResolvedFrame *frames;
+    size_t n;
+    Buffer text;
+} ResolverWork;
+
+int symbol_resolver_new(const SymbolOptions *options, SymbolResolver **ret) {
+    SymbolResolver *resolver = calloc(1, sizeof(*resolver));
+
+    if (!resolver)
+        return -ENOMEM;
+    resolver->options = *options;
+    resolver->find = (FindOptions){.root = "",
+                                   .caches = options->caches,
+                                   .n_caches = options->n_caches,
+                                   .local_files = options->local_files,
+                                   .fetch = options->fetch,
+                                   .fetch_arg = options->arg};
+    *ret = resolver;
+    return 0;
+}
+
+SymbolResolver *symbol_resolver_free(SymbolResolver *resolver) {
+    if (!resolver)
+        return NULL;
+    loaded_names_done(resolver);
+    free(resolver);
+    return NULL;
+}
+
+static int resolver_compare_place(const void *a, const void *b) {
+    const ResolvedFrame *x = a, *y = b;
+
+    if (x->frame.mapping != y->frame.mapping)
+        return x->frame.mapping < y->frame.mapping ? -1 : 1;
+    return x->frame.address < y->frame.address ? -1 : x->frame.address > y->frame.address;
+}
+
+static int resolver_compare_number(const void *a, const void *b) {
+    const ResolvedFrame *x = a, *y = b;
+
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+static int resolver_text(ResolverWork *work, uint32_t *ret) {
+    int r = buffer_error(&work->text) < 0
+                ? -ENOMEM
+                : text_set_add(work->names->texts, buffer_bytes(&work->text), ret);
+
+    buffer_clear(&work->text);
+    return r;
+}
+
+static int resolver_name_fixed(ResolverWork *work, ResolvedFrame *f, FrameKind kind,
+                               const char *text) {
+    f->start = f->frame.address;
+    f->naming = kind == FRAME_LOST || kind == FRAME_OTHER ? FRAME_NAMED : FRAME_NOWHERE;
+    buffer_append(&work->text, text, strlen(text));
+    return resolver_text(work, &f->text);
+}
+
+/* The name of generated kernel code is that of its mapping. */
+static int resolver_name_bpf(ResolverWork *work, ResolvedFrame *f, const FrameMapping *mapping) {
+    f->naming = FRAME_NAMED;
+    f->start = mapping->start > 0 ? mapping->start : f->frame.address;
+    buffer_append(&work->text, mapping->path.data, mapping->path.size);
+    return resolver_text(work, &f->text);
+}
+
+/* Names a frame; `last` is the frame before it in the same mapping. */
+static int resolver_name(ResolverWork *work, const LoadedNames *loaded, const ResolvedFrame *last,
+                         ResolvedFrame *f) {
+    NameFound found;
+
+    if (loaded_names_find(loaded, f->frame.address - f->frame.is_return, &found)) {
+        f->naming = FRAME_NAMED;
+        f->start = found.start;
+        if (last && last->naming == FRAME_NAMED && last->start == f->start) {
+            f->text = last->text;
+            return 0;
+        }
+        demangle(found.name, &work->text);
+    } else {
+        f->naming = loaded->missing;
+        f->start = f->frame.address;
+        frame_text_unnamed(&loaded->mapping, f->frame.address, f->naming, &work->text);
+    }
+    return resolver_text(work, &f->text);
+}
+
+/* The frames [begin, end) are all of one mapping. */
+static int resolver_name_mapping(ResolverWork *work, size_t begin, size_t end) {
+    const FrameMapping *mapping =
+        frame_table_mapping(work->table, work->frames[begin].frame.mapping);
+    const char *fixed = frame_text_fixed(mapping->kind);
+    const LoadedNames *loaded = NULL;
+    int r = 0;
+
+    if (!fixed && mapping->kind != FRAME_BPF) {
+        loaded = loaded_names_get(work->resolver, mapping);
+        if (!loaded)
+            return -ENOMEM;
+    }
+    for (size_t i = begin; r >= 0 && i < end; i++) {
+        ResolvedFrame *f = &work->frames[i];
+
+        if (fixed)
+            r = resolver_name_fixed(work, f, mapping->kind, fixed);
+        else if (!loaded)
+            r = resolver_name_bpf(work, f, mapping);
+        else
+            r = resolver_name(work, loaded, i > begin ? f - 1 : NULL, f);
+    }
+    return r;
+}
+
+static int resolver_add_names(ResolverWork *work) {
+    int r = 0;
+
+    qsort(work->frames, work->n, sizeof(*work->frames), resolver_compare_number);
+    for (size_t i = 0; r >= 0 && i < work->n; i++) {
+        const ResolvedFrame *f = &work->frames[i];
+
+        r = frame_names_add(work->names, f->naming, f->start, &(FrameLine){.function = f->text}, 1);
+    }
+    return r;
+}
+
+static int resolver_run(ResolverWork *work) {
+    int r = 0;
+
+    qsort(work->frames, work->n, sizeof(*work->frames), resolver_compare_place);
+    for (size_t begin = 0, end; r >= 0 && begin < work->n; begin = end) {
+        for (end = begin + 1; end < work->n; end++)
+            if (work->frames[end].frame.mapping != work->frames[begin].frame.mapping)
+                break;
+        r = resolver_name_mapping(work, begin, end);
+    }
+    return r < 0 ? r : resolver_add_names(work);
+}
+
+int symbol_name_frames(SymbolResolver *resolver, const Profile *profile, FrameNames *names) {
+    uint32_t n = frame_table_n_frames(profile->frames), first = (uint32_t)names->n_names;
+    ResolverWork work = {.resolver = resolver, .table = profile->frames, .names = names};
+    int r;
+
+    if (first >= n)
+        return 0;
+    work.frames = calloc(n - first, sizeof(*work.frames));
+    if (!work.frames)
+        return -ENOMEM;
+    for (uint32_t i = first; i < n; i++)
+        work.frames[work.n++] =
+            (ResolvedFrame){.number = i, .frame = *frame_table_frame(profile->frames, i)};
+    resolver->find.until_ns = profile->real_known ? profile->last_ns + profile->real_offset : 0;
+    r = resolver_run(&work);
+    buffer_done(&work.text);
+    free(work.frames);
+    return r;
+}
+
+int symbol_open_file(SymbolResolver *resolver, const FrameMapping *mapping, int *ret_fd) {
+    _cleanup_(elf_file_freep) ElfFile *file = NULL;
+    FileIdentity identity;
+    int r = find_mapped(&resolver->find, mapping, &file, &identity), fd;
+
+    if (r < 0)
+        return r;
+    fd = fcntl(elf_file_fd(file), F_DUPFD_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    *ret_fd = fd;
+    return 0;
+}

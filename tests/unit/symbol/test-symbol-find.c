@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "make-program.h"
+#include "test.h"
+
+/* Programs of many kinds are compiled here; where their functions are is what nm and readelf say of
+ * the file before it was stripped. */
+
+static const char source_c[] =
+    "#include <stdlib.h>\n"
+    "__attribute__((noinline)) int alpha(int n) { return n * atoi(\"3\"); }\n"
+    "__attribute__((noinline)) static int beta(int n) { return n ^ alpha(n); }\n"
+    "int main(int argc, char **argv) { return beta(argc); }\n";
+
+static const SymbolOptions local = {.local_files = true};
+
+static bool compile_c(const char *file, const char *flags) {
+    made_write("source.c", source_c);
+    return made_run("rm -f %s && gcc -O1 -g -Wl,--build-id %s -o %s source.c", file, flags, file);
+}
+
+TEST(functions_of_programs_of_all_kinds_are_named) {
+    static const char *const flags[] = {"-fPIE -pie", "-no-pie", "-static", "-static-pie",
+                                        "-shared -fPIC"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
+        FrameMapping mapping;
+        uint64_t alpha, beta;
+        FrameName name;
+
+        printf("# %s\n", flags[i]);
+        CHECK(compile_c("program", flags[i]));
+        mapping = made_mapping("program");
+        CHECK(mapping.build_id_size > 0);
+        alpha = made_offset("program", "alpha");
+        beta = made_offset("program", "beta");
+        CHECK(alpha != UINT64_MAX && beta != UINT64_MAX);
+        CHECK_STREQ(made_look_up(&mapping, alpha, &local, &name), "alpha");
+        CHECK_EQ(name.naming, FRAME_NAMED);
+        CHECK_EQ(name.start, alpha);
+        CHECK_STREQ(made_look_up(&mapping, alpha + 3, &local, &name), "alpha");
+        CHECK_EQ(name.start, alpha);
+        CHECK_STREQ(made_look_up(&mapping, beta + 1, &local, &name), "beta");
+    }
+}
+
+TEST(caller_is_looked_up_where_its_call_is) {
+    _cleanup_(made_profile_done) MadeProfile made = made_profile();
+    FrameMapping mapping;
+    uint32_t at, after;
+    uint64_t beta;
+
+    CHECK(compile_c("program", ""));
+    mapping = made_mapping("program");
+    beta = made_offset("program", "beta");
+    at = made_frame(&made, &mapping, beta, false);
+    after = made_frame(&made, &mapping, beta, true); /* the call ends the function before */
+    CHECK_OK(made_resolve(&made, &local));
+    CHECK_STREQ(made_name(&made, at), "beta");
+    CHECK(strcmp(made_name(&made, after), "beta") != 0);
+}
+
+TEST(file_that_was_replaced_is_not_used) {
+    char expected[128];
+    FrameMapping mapping;
+    uint64_t alpha;
+    FrameName name;
+
+    CHECK(compile_c("replaced", ""));
+    mapping = made_mapping("replaced");
+    alpha = made_offset("replaced", "alpha");
+    CHECK(compile_c("replaced", "-O2"));
+    snprintf(expected, sizeof(expected), "replaced+0x%" PRIx64 " [replaced]", alpha);
+    CHECK_STREQ(made_look_up(&mapping, alpha, &local, &name), expected);
+    CHECK_EQ(name.naming, FRAME_REPLACED);
+    CHECK(unlink(made_path("replaced")) == 0);
+    snprintf(expected, sizeof(expected), "replaced+0x%" PRIx64, alpha);
+    CHECK_STREQ(made_look_up(&mapping, alpha, &local, &name), expected);
+    CHECK_EQ(name.naming, FRAME_NO_FILE);
+}
+
+TEST(files_of_this_host_are_left_alone_on_request) {
+    FrameMapping mapping;
+    uint64_t alpha;
+    FrameName name;
+
+    CHECK(compile_c("program", ""));
+    mapping = made_mapping("program");
+    alpha = made_offset("program", "alpha");
+    CHECK(strstr(made_look_up(&mapping, alpha, &(SymbolOptions){}, &name), "program+0x"));
+    CHECK_EQ(name.naming, FRAME_NO_FILE);
+}
+
+TEST(file_without_a_build_id_is_known_by_its_inode) {
+    FrameMapping mapping;
+    uint64_t alpha;
+    FrameName name;
+
+    CHECK(compile_c("bare", "-Wl,--build-id=none"));
+    mapping = made_mapping("bare");
+    CHECK_EQ(mapping.build_id_size, 0);
+    alpha = made_offset("bare", "alpha");
+    CHECK(strstr(made_look_up(&mapping, alpha, &local, &name), "[replaced]"));
+    made_identify("bare", &mapping);
+    CHECK_STREQ(made_look_up(&mapping, alpha, &local, &name), "alpha");
+    mapping.generation++;
+    CHECK(strstr(made_look_up(&mapping, alpha, &local, &name), "[replaced]"));
+    CHECK(made_run("cp bare copy && mv copy bare"));
+    CHECK(strstr(made_look_up(&mapping, alpha, &local, &name), "[replaced]"));
+    mapping.inode = 0;
+    CHECK(strstr(made_look_up(&mapping, alpha, &local, &name), "[replaced]"));
+}
+
+TEST(separate_debug_file_names_a_stripped_program) {
+    FrameMapping mapping;
+    uint64_t alpha, beta;
+    FrameName name;
+
+    CHECK(compile_c("program", ""));
+    mapping = made_mapping("program");
+    alpha = made_offset("program", "alpha");
+    beta = made_offset("program", "beta");
+    CHECK(made_run("objcopy --only-keep-debug program program.debug && strip program"));
+    CHECK(strstr(made_look_up(&mapping, beta, &local, &name), "program+0x"));
+    CHECK_EQ(name.naming, FRAME_UNNAMED);
+    CHECK(made_run("objcopy --add-gnu-debuglink=program.debug program"));
+    CHECK_STREQ(made_look_up(&mapping, beta, &local, &name), "beta");
+    CHECK(made_run("mkdir -p .debug && mv program.debug .debug/"));
+    CHECK_STREQ(made_look_up(&mapping, alpha, &local, &name), "alpha");
+    CHECK_EQ(name.start, alpha);
+    /* A debug file of another program has another build id. */
+    CHECK(compile_c("other", "-O2"));
+    CHECK(made_run("objcopy --only-keep-debug other .debug/program.debug"));
+    CHECK(strstr(made_look_up(&mapping, beta, &local, &name), "program+0x"));
+}
+
+TEST(debug_file_of_a_program_without_build_id_has_the_checksum) {
+    FrameMapping mapping;
+    uint64_t beta;
+    FrameName name;
+
+    CHECK(compile_c("bare", "-Wl,--build-id=none"));
+    beta = made_offset("bare", "beta");
+    CHECK(made_run("objcopy --only-keep-debug bare bare.debug && strip bare && "
+                   "objcopy --add-gnu-debuglink=bare.debug bare"));
+    mapping = made_mapping("bare");
+    made_identify("bare", &mapping);
+    CHECK_STREQ(made_look_up(&mapping, beta, &local, &name), "beta");
+    CHECK(made_run("echo >>bare.debug"));
+    CHECK(strstr(made_look_up(&mapping, beta, &local, &name), "bare+0x"));
+}
+
+TEST(cache_of_perf_names_a_program_that_is_gone) {
+    const char *folder = made_path("cache");
+    SymbolOptions options = {.caches = &folder, .n_caches = 1};
+    FrameMapping mapping;
+    uint64_t beta;
+    FrameName name;
+
+    if (!made_has("perf"))
+        TEST_SKIP("perf is not installed");
+    CHECK(compile_c("program", ""));
+    mapping = made_mapping("program");
+    beta = made_offset("program", "beta");
+    CHECK(made_run("perf --buildid-dir %s buildid-cache --add program && rm program", folder));
+    CHECK_STREQ(made_look_up(&mapping, beta, &options, &name), "beta");
+    CHECK_EQ(name.start, beta);
+}
+
+TEST(exported_functions_name_a_stripped_library) {
+    FrameMapping mapping;
+    uint64_t alpha;
+    FrameName name;
+
+    CHECK(compile_c("library.so", "-shared -fPIC"));
+    mapping = made_mapping("library.so");
+    alpha = made_offset("library.so", "alpha");
+    CHECK(made_run("strip library.so"));
+    CHECK_STREQ(made_look_up(&mapping, alpha + 1, &local, &name), "alpha");
+}
+
+TEST(compressed_symbols_name_what_is_not_exported) {
+    FrameMapping mapping;
+    uint64_t alpha, beta;
+    FrameName name;
+
+    if (!made_has("xz"))
+        TEST_SKIP("xz is not installed");
+    CHECK(compile_c("library.so", "-shared -fPIC"));
+    mapping = made_mapping("library.so");
+    alpha = made_offset("library.so", "alpha");
+    beta = made_offset("library.so", "beta");
+    CHECK(made_run("objcopy -S --remove-section .gdb_index --remove-section .comment "
+                   "--keep-symbol=beta library.so mini && xz -kf mini && "
+                   "objcopy --only-keep-debug library.so whole && "
+                   "objcopy -S --keep-symbol=beta whole mini && xz -kf mini && strip library.so && "
+                   "objcopy --add-section .gnu_debugdata=mini.xz library.so"));
+    CHECK_STREQ(made_look_up(&mapping, beta, &local, &name), "beta");
+    CHECK_STREQ(made_look_up(&mapping, alpha, &local, &name), "alpha");
+}
+
+TEST(stub_for_a_function_of_another_file_is_named_after_it) {
+    FrameMapping mapping;
+    uint64_t plt;
+    FrameName name;
+    char command[512];
+
+    CHECK(compile_c("program", "-fPIE -pie -Wl,-z,lazy"));
+    mapping = made_mapping("program");
+    snprintf(command, sizeof(command),
+             "cd %s && readelf -SW program | sed -n 's/.* \\.plt *PROGBITS *[0-9a-f]* //p'",
+             made_in());
+    plt = made_number(command);
+    CHECK(plt != UINT64_MAX);
+    snprintf(command, sizeof(command),
+             "cd %s && readelf -rW program | sed -n '/rela.plt/,$p' | grep -n JUMP | "
+             "grep atoi\\\\\\|strtol | cut -d: -f1",
+             made_in());
+    CHECK(made_number(command) == 3 || made_number(command) == 2); /* behind two lines of heading */
+    CHECK(strstr(made_look_up(&mapping, plt + 16, &local, &name), "@plt"));
+    CHECK_EQ(name.start, plt + 16);
+}
+
+TEST(names_of_cxx_are_demangled) {
+    FrameMapping mapping;
+    uint64_t spin;
+    FrameName name;
+
+    made_write("source.cc", "namespace outer { template <class T> struct Box { __attribute__"
+                            "((noinline)) T spin(T n) { return n * 3; } }; }\n"
+                            "int main(int argc, char **argv) { return outer::Box<long>()"
+                            ".spin(argc); }\n");
+    CHECK(made_run("g++ -O1 -Wl,--build-id -o program source.cc"));
+    mapping = made_mapping("program");
+    spin = made_offset("program", "_ZN5outer3BoxIlE4spinEl");
+    CHECK(spin != UINT64_MAX);
+    CHECK_STREQ(made_look_up(&mapping, spin, &local, &name), "outer::Box<long>::spin");
+}
+
+TEST(names_of_rust_are_demangled) {
+    static const char *const manglings[] = {"", "-C symbol-mangling-version=v0"};
+    FrameMapping mapping;
+    FrameName name;
+
+    if (!made_has("rustc"))
+        TEST_SKIP("rustc is not installed");
+    made_write("source.rs", "mod deep { #[inline(never)] pub fn spin(n: u64) -> u64 "
+                            "{ std::hint::black_box(n) * 3 } }\n"
+                            "fn main() { println!(\"{}\", deep::spin(4)); }\n");
+    for (size_t i = 0; i < ARRAY_SIZE(manglings); i++) {
+        char command[512];
+        uint64_t spin;
+
+        CHECK(made_run("rustc -O %s -C link-arg=-Wl,--build-id "
+                       "-o program source.rs",
+                       manglings[i]));
+        mapping = made_mapping("program");
+        snprintf(command, sizeof(command),
+                 "cd %s && nm program | sed -n 's/\\(.*\\) t _.*4deep4spin.*/\\1/p'", made_in());
+        spin = made_number(command);
+        CHECK(spin != UINT64_MAX);
+        CHECK_STREQ(made_look_up(&mapping, made_offset_of("program", spin), &local, &name),
+                    "source::deep::spin");
+    }
+}
+
+TEST(stripped_program_of_go_is_named_by_the_table_of_its_runtime) {
+    FrameMapping mapping;
+    uint64_t spin;
+    FrameName name;
+
+    if (!made_has("go"))
+        TEST_SKIP("go is not installed");
+    made_write("source.go", "package main\nimport \"os\"\n//go:noinline\nfunc spin(n int) int "
+                            "{ return n * 3 }\nfunc main() { os.Exit(spin(len(os.Args))) }\n");
+    CHECK(made_run("GOFLAGS= GOCACHE=$PWD/go-cache go build -o whole source.go"));
+    CHECK(made_run("GOFLAGS= GOCACHE=$PWD/go-cache go build -ldflags=-s -o program source.go"));
+    mapping = made_mapping("program");
+    made_identify("program", &mapping);
+    spin = made_offset("whole", "main.spin");
+    CHECK(spin != UINT64_MAX);
+    CHECK_STREQ(made_look_up(&mapping, spin, &local, &name), "main.spin");
+    CHECK_EQ(name.start, spin);
+}
+
+TEST(path_that_is_no_file_is_not_opened) {
+    FrameMapping mapping;
+    FrameName name;
+
+    CHECK(compile_c("program", ""));
+    mapping = made_mapping("program");
+    CHECK(made_run("rm -f program && mkfifo program"));
+    CHECK(strstr(made_look_up(&mapping, 0x1000, &local, &name), "program+0x1000"));
+    mapping.path = (Bytes){.data = (const uint8_t *)"/dev/zero", .size = 9};
+    CHECK(strstr(made_look_up(&mapping, 0x1000, &local, &name), "zero+0x1000"));
+    mapping.path = (Bytes){.data = (const uint8_t *)"//anon", .size = 6};
+    CHECK(strstr(made_look_up(&mapping, 0x1000, &local, &name), "anon+0x1000"));
+}
+
+TEST(mapped_file_is_opened_only_if_it_is_the_mapped_one) {
+    _cleanup_(symbol_resolver_freep) SymbolResolver *resolver = NULL;
+    _cleanup_close_ int fd = -1;
+    FrameMapping mapping;
+    char magic[4];
+
+    CHECK(compile_c("program", ""));
+    mapping = made_mapping("program");
+    CHECK_OK(symbol_resolver_new(&local, &resolver));
+    CHECK_OK(symbol_open_file(resolver, &mapping, &fd));
+    CHECK_EQ(pread(fd, magic, 4, 0), 4);
+    CHECK(memcmp(magic, "\177ELF", 4) == 0);
+    CHECK(compile_c("program", "-O2"));
+    CHECK_EQ(symbol_open_file(resolver, &mapping, &fd), -ESTALE);
+    CHECK(unlink(made_path("program")) == 0);
+    CHECK_EQ(symbol_open_file(resolver, &mapping, &fd), -ENOENT);
+}
+
+TEST(frames_that_are_no_code_have_fixed_names) {
+    static const struct {
+        FrameKind kind;
+        const char *text;
+        FrameNaming naming;
+    } rows[] = {{FRAME_UNKNOWN, "[unknown]", FRAME_NOWHERE},
+                {FRAME_LOST, "[lost]", FRAME_NAMED},
+                {FRAME_OTHER, "[other]", FRAME_NAMED}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        FrameName name;
+
+        CHECK_STREQ(made_look_up(&(FrameMapping){.kind = rows[i].kind}, 77, &local, &name),
+                    rows[i].text);
+        CHECK_EQ(name.naming, rows[i].naming);
+    }
+}
+
+TEST(later_frames_of_a_profile_are_added) {
+    _cleanup_(symbol_resolver_freep) SymbolResolver *resolver = NULL;
+    _cleanup_(made_profile_done) MadeProfile made = made_profile();
+    FrameMapping mapping;
+
+    CHECK(compile_c("program", ""));
+    mapping = made_mapping("program");
+    CHECK_OK(symbol_resolver_new(&local, &resolver));
+    (void)made_frame(&made, &mapping, made_offset("program", "alpha"), false);
+    CHECK_OK(symbol_name_frames(resolver, &made.profile, made.names));
+    CHECK_EQ(made.names->n_names, 1u);
+    (void)made_frame(&made, &mapping, made_offset("program", "beta"), false);
+    (void)made_frame(&made, &mapping, made_offset("program", "main"), false);
+    CHECK_OK(symbol_name_frames(resolver, &made.profile, made.names));
+    CHECK_EQ(made.names->n_names, 3u);
+    CHECK_STREQ(made_name(&made, 0), "alpha");
+    CHECK_STREQ(made_name(&made, 1), "beta");
+    CHECK_STREQ(made_name(&made, 2), "main");
+}
+
+TEST_MAIN()
