@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/file/archive-input.h"
+
 /*
  * The messages about recordings in one place, so that every command prints the same about the same
  * file and exits with the same status.
@@ -29,10 +31,44 @@ static int recording_open_stdin(PdReader **ret, PdDamage *ret_why) {
     return r;
 }
 
+/* The recording in an archive: 1; 0: it is no archive; or a negative errno. */
+static int recording_open_archive(const char *path, PdReader **ret, PdDamage *ret_why) {
+    _cleanup_close_ int fd = -1;
+    int r = archive_is(path);
+
+    if (r > 0)
+        r = archive_open_recording(path, &fd);
+    else
+        return MIN(r, 0);
+    if (r == 0)
+        r = pd_reader_open_fd(fd, NULL, ret, ret_why);
+    if (r < 0)
+        return r;
+    (void)TAKE_FD(fd);
+    return 1;
+}
+
+static int recording_open_path(const char *path, PdReader **ret, PdDamage *ret_why) {
+    PdDamage inside = {};
+    int q, r = pd_reader_open(path, NULL, ret, ret_why);
+
+    if (r != -EBADMSG)
+        return r;
+    q = recording_open_archive(path, ret, &inside);
+    if (q == -ENOENT) {
+        snprintf(ret_why->text, sizeof(ret_why->text),
+                 "and the archive has no file named " ARCHIVE_RECORDING);
+        return r;
+    }
+    if (q == -EBADMSG)
+        *ret_why = inside;
+    return q == 0 ? r : MIN(q, 0);
+}
+
 int recording_open(const char *path, PdReader **ret) {
     PdDamage why = {};
     int r = strcmp(path, "-") == 0 ? recording_open_stdin(ret, &why)
-                                   : pd_reader_open(path, NULL, ret, &why);
+                                   : recording_open_path(path, ret, &why);
 
     if (r >= 0)
         return STATUS_OK;
