@@ -9,6 +9,7 @@
 
 #include "client/frame/help.h"
 #include "client/host/host-words.h"
+#include "client/report/overview.h"
 #include "util/text.h"
 
 /*
@@ -70,6 +71,11 @@ const Command *const commands[] = {
     &command_log_level,
     &command_ping,
     &command_doctor,
+    &command_report,
+    &command_pprof,
+    &command_folded,
+    &command_speedscope,
+    &command_firefox,
     &command_info,
     &command_verify,
     &command_dump,
@@ -92,7 +98,7 @@ static int profctl_parse(const OptionSet *sets, size_t n_sets, bool stop_at_argu
     return STATUS_OK;
 }
 
-/* Handles global options that need no command, such as --help and --version. */
+/* Handles a command line without a command: global options such as --help, or nothing. */
 static int profctl_run_bare(Context *c) {
     if (c->print_options)
         help_print_options(c);
@@ -100,6 +106,8 @@ static int profctl_run_bare(Context *c) {
         text_puts(&c->out.buffer, "profctl " PROFD_VERSION "\n");
     else if (c->help)
         help_print_program(c);
+    else if (isatty(STDOUT_FILENO) && c->json == JSON_OFF && c->hosts.n == 0)
+        return overview_show(c);
     else
         return complain(STATUS_USAGE, "No command given, see 'profctl --help'.");
     return STATUS_OK;

@@ -440,7 +440,7 @@ static bool convert_streams(const void *settings, char **arguments) {
 
 const Command command_convert = {
     .name = "convert",
-    .offline = true,
+    .group = COMMAND_RECORDING,
     .arguments = "IN OUT",
     .n_min = 2,
     .n_max = 2,

@@ -284,7 +284,7 @@ static const Option dump_options[] = {
 
 const Command command_dump = {
     .name = "dump",
-    .offline = true,
+    .group = COMMAND_RECORDING,
     .arguments = "FILE",
     .n_min = 1,
     .n_max = 1,

@@ -291,8 +291,12 @@ static void selector_put_near(Buffer *out, const NearNames *near) {
 }
 
 void selector_put_mismatch(const Selector *s, Buffer *out) {
+    _cleanup_(buffer_done) Buffer choice = {};
+    const NearNames *near = mismatch_describe(&s->mismatch, &s->selection, &choice);
+
     text_puts(out, "match ");
-    selector_put_near(out, mismatch_describe(&s->mismatch, &s->selection, out));
+    buffer_append(out, choice.data, choice.size);
+    selector_put_near(out, near);
 }
 
 int selector_verdict(const Selector *s, PdReader *reader, const char *path, const char *kind) {

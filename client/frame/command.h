@@ -26,9 +26,16 @@
 #include "client/frame/context.h"
 #include "client/frame/option.h"
 
+/* Commands of a group are listed together. */
+typedef enum CommandGroup {
+    COMMAND_DAEMON,    /* asks the daemon */
+    COMMAND_VIEW,      /* shows samples, of recordings or of the daemon */
+    COMMAND_RECORDING, /* works on recordings, not on the daemon */
+} CommandGroup;
+
 typedef struct Command {
     const char *name;
-    bool offline;          /* works on recordings, not on the daemon; listed together */
+    CommandGroup group;
     const char *arguments; /* as shown in the usage line */
     unsigned n_min, n_max; /* the number of arguments; UINT_MAX: unlimited */
     const char *summary;   /* one line without a full stop */

@@ -82,14 +82,14 @@ static void help_print_table(Context *c, const char *title, const Option *option
     buffer_done(&name);
 }
 
-static void help_print_commands(Context *c, const char *title, bool offline, size_t column) {
+static void help_print_commands(Context *c, const char *title, CommandGroup group, size_t column) {
     const Command *const *commands = c->commands;
     Buffer *out = &c->out.buffer;
     Buffer name = {};
 
     text_printf(out, "%s:\n", title);
     for (size_t i = 0; commands[i]; i++) {
-        if (commands[i]->offline != offline)
+        if (commands[i]->group != group)
             continue;
         buffer_clear(&name);
         text_printf(&name, "  %s %s", commands[i]->name, commands[i]->arguments);
@@ -112,8 +112,11 @@ void help_print_program(Context *c) {
             MAX(column, strlen(commands[i]->name) +
                             width_of(commands[i]->arguments, strlen(commands[i]->arguments)) + 5);
     column = MIN(column, (size_t)NAME_COLUMN_MAX + 4);
-    help_print_commands(c, "Commands", false, column);
-    help_print_commands(c, "\nCommands for recordings, without a daemon", true, column);
+    help_print_commands(c, "Commands", COMMAND_DAEMON, column);
+    help_print_commands(c, "\nViews of samples, of the running profd or of recordings",
+                        COMMAND_VIEW, column);
+    help_print_commands(c, "\nCommands for recordings, without a daemon", COMMAND_RECORDING,
+                        column);
     help_print_table(c, "Options, before or after the command", c->options);
     text_puts(out, "\n'profctl COMMAND --help' lists the options of a command.\n"
                    "Exit status: 0 done, 1 failed, 2 wrong usage, 3 profd is not running,\n"

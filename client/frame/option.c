@@ -65,7 +65,9 @@ static const struct {
 } placeholders[] = {
     { "CPU",       "numbers of CPUs, as 0-3,8"                                        },
     { "HOST,…",    "names of hosts, as web1,root@db1"                                 },
+    { "KEY,…",     "keys as comm,dso,symbol; --help lists them"                       },
     { "N",         "a number from 1"                                                  },
+    { "PERCENT",   "a share, as 0.5"                                                  },
     { "PID",       "numbers of processes, as 17 or 17,18"                             },
     { "PID,…",     "numbers of processes, as 17 or 17,18"                             },
     { "CPU,…",     "numbers of CPUs, as 0-3,8"                                        },

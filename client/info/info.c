@@ -103,7 +103,7 @@ static int info_run(Context *c, void *settings, char **arguments) {
 
 const Command command_info = {
     .name = "info",
-    .offline = true,
+    .group = COMMAND_RECORDING,
     .arguments = "FILE",
     .n_min = 1,
     .n_max = 1,

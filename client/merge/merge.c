@@ -232,7 +232,7 @@ static bool merge_streams(const void *settings, char **arguments) {
 
 const Command command_merge = {
     .name = "merge",
-    .offline = true,
+    .group = COMMAND_RECORDING,
     .arguments = "IN…",
     .n_min = 1,
     .n_max = UINT32_MAX,

@@ -21,8 +21,8 @@ typedef struct FollowRequest {
 typedef enum FollowWhat {
     FOLLOW_END,       /* of the window, or the daemon ended the stream: follow_is_whole() */
     FOLLOW_RECORD,    /* record and stamp */
-    FOLLOW_WATERMARK, /* mark; records that are older may still come, out of the order */
-    FOLLOW_GAP,       /* mark */
+    FOLLOW_WATERMARK, /* record and mark; older records may still wait to be put in order */
+    FOLLOW_GAP,       /* record and mark */
 } FollowWhat;
 
 typedef struct FollowItem {

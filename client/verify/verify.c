@@ -176,7 +176,7 @@ static int verify_run(Context *c, void *settings, char **arguments) {
 
 const Command command_verify = {
     .name = "verify",
-    .offline = true,
+    .group = COMMAND_RECORDING,
     .arguments = "FILE…",
     .n_min = 1,
     .n_max = UINT32_MAX,

@@ -79,10 +79,10 @@ static int view_live_feed(ViewWork *work, PdCoverage *coverage) {
         r = follow_next(work->follow, &item);
         if (r < 0 || item.what == FOLLOW_END)
             break;
-        if (item.what == FOLLOW_RECORD)
-            r = profile_builder_feed(work->builder, &item.record, &item.stamp);
-        else if (item.what == FOLLOW_GAP)
+        if (item.what == FOLLOW_GAP)
             r = view_live_add_gap(coverage, &item.mark);
+        else
+            r = profile_builder_feed(work->builder, &item.record, &item.stamp);
     }
     return r;
 }

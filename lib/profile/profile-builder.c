@@ -143,6 +143,11 @@ int profile_builder_begin(ProfileBuilder *builder, PdReader *reader) {
     return r < 0 ? r : builder_read_clock(builder);
 }
 
+void profile_builder_set_window(ProfileBuilder *builder, uint64_t since_ns, uint64_t until_ns) {
+    builder->options.filter.since_ns = since_ns;
+    builder->options.filter.until_ns = until_ns;
+}
+
 static int builder_add_cell(ProfileBuilder *builder, uint32_t label, uint32_t stack,
                             uint64_t period) {
     Profile *profile = builder->profile;

@@ -37,8 +37,8 @@ DEFINE_CLEANUP(ProfileBuilder *, profile_builder_free);
  * borrowed until the next call, or until the builder is freed. Nothing may have been read from it.
  */
 int profile_builder_begin(ProfileBuilder *builder, PdReader *reader);
-/* The span of this recording that counts, instead of that of the filter; recordings may have
- * different clocks. Call it before the first record. */
+/* The span of this recording and of later ones that counts, instead of that of the filter, since
+ * recordings have different clocks. Call it before the first record. */
 void profile_builder_set_window(ProfileBuilder *builder, uint64_t since_ns, uint64_t until_ns);
 /* One record of it, in order of time; for callers that read a stream themselves. */
 int profile_builder_feed(ProfileBuilder *builder, const PdRecord *record, const PdStamp *stamp);

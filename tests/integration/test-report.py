@@ -1,0 +1,316 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""profctl report shows the numbers of perf report: samples and periods of each comm, dso and symbol, and the callers and
+callees of functions. Each known difference is a rule here, with its reason."""
+
+import collections
+import csv
+import functools
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from profctl import as_json, ended, profctl, safe  # noqa: E402
+from workload import need_root  # noqa: E402
+from tap import check, equal, main, skip, source_path, test  # noqa: E402
+
+FOLDER = tempfile.TemporaryDirectory(prefix="profd-report.")
+CORPUS = os.environ.get("PROFD_CORPUS", source_path("..", "shared", "corpus"))
+WORK = "find /usr/include | sort -r | md5sum; ls -lR /usr/share/doc | wc; perl -e 'for (1..300000) { $x{$_ % 99} .= \"$_\" }'"
+EVENT = re.compile(r"# Samples: \S+ +of events? '(.*)'")
+MODIFIERS = re.compile(r":[ukhHGpPSDIWeb]+$")
+ADDRESS = re.compile(r"^(0x)?[0-9a-f]+$")
+# "file+0x12ab", "0x12ab", "[unknown]" and what is behind them: code without a symbol.
+UNNAMED = re.compile(r"^(.*\+0x[0-9a-f]+|0x[0-9a-f]+|\[unknown\]|.*\[replaced\])$")
+_made = {}
+
+
+def recording(name, *options):
+    """A perf record of shells, pipes and a long loop, made once."""
+    need_root()
+    if name not in _made:
+        path = os.path.join(FOLDER.name, name)
+        done = subprocess.run(["perf", "record", "-q", "-o", path, "-F", "1999", *options, "--", "sh", "-c", WORK],
+                              capture_output=True, text=True, check=False, timeout=120)
+        check(done.returncode == 0, done.stderr)
+        _made[name] = path
+    return _made[name]
+
+
+def perf_report(path, *options):
+    done = subprocess.run(["perf", "report", "-i", path, "--stdio", "--no-children", "--no-inline", "--no-group", "--no-branch-stack",
+                           *options],
+                          capture_output=True, text=True, errors="surrogateescape", check=False, timeout=300,
+                          env={**os.environ, "PERF_CONFIG": "/dev/null"})
+    equal(done.returncode, 0, f"perf report of {path}: {done.stderr[-500:]}")
+    return done.stdout.splitlines()
+
+
+@functools.cache
+def aliases():
+    """Names of one address of the kernel, of which perf takes another one than we do: each by the first of them."""
+    first, names = {}, {}
+    with open("/proc/kallsyms", encoding="ascii", errors="replace") as f:
+        for line in f:
+            address, _, name = line.split()[:3]
+            if int(address, 16):
+                names[name] = first.setdefault(address, name)
+    # A label without a size a few bytes behind _start of ld.so, which perf takes for a function.
+    names["_dl_start_user"] = "_start"
+    return names
+
+
+def plain(symbol):
+    """A name without perf's mark of the kind; nothing for an address."""
+    symbol = re.sub(r"^\[.\] ", "", symbol.strip())
+    return "" if ADDRESS.match(symbol) or UNNAMED.match(symbol) else aliases().get(symbol, symbol)
+
+
+def settled(chain):
+    """A chain without the callers of execve(): perf still finds them in the program that was there before."""
+    chain = list(chain)
+    for i, name in enumerate(chain):
+        if name == "do_execveat_common.isra.0" or name.endswith("sys_execve"):
+            return tuple(chain[:i + 1])
+    return tuple(chain)
+
+
+def perf_rows(path, keys):
+    """Samples and period of each row, by event and keys. perf tells functions of one name apart, and addresses without a
+    name: both are added up."""
+    fields = {"comm": "comm", "dso": "dso", "symbol": "sym"}
+    rows, event = collections.Counter(), ""
+    periods = collections.Counter()
+    for line in perf_report(path, "-g", "none", "-t", "\t", "-w", "20,20,64,300,500", "-F", ",".join(["sample", "period"] + [fields[k] for k in keys])):
+        found = EVENT.match(line)
+        if found:
+            event = MODIFIERS.sub("", found[1])
+        if not line or line.startswith("#"):
+            continue
+        cells = [cell.strip() for cell in line.split("\t")]
+        key = (event, *[plain(c) if k == "symbol" else c for k, c in zip(keys, cells[2:])])
+        rows[key] += int(cells[0])
+        periods[key] += int(cells[1])
+    return {key: (n, periods[key]) for key, n in rows.items()}
+
+
+def our_rows(path, keys):
+    done = profctl("report", "--json=short", f"--by=event,{','.join(keys)}", "--percent-limit=0", path)
+    check(done.returncode in (0, 8), done.stderr)
+    rows, periods = collections.Counter(), collections.Counter()
+    for row in json.loads(done.stdout)["rows"]:
+        key = (MODIFIERS.sub("", row["event"]), *[plain(row[k]) if k == "symbol" else row[k] for k in keys])
+        if row["samples"]:
+            rows[key] += row["samples"]
+            periods[key] += row["period"]
+    return {key: (n, periods[key]) for key, n in rows.items()}
+
+
+def differences(path, keys):
+    want, got = perf_rows(path, keys), our_rows(path, keys)
+    check(want, f"perf shows nothing of {path}")
+    return {key: (want.get(key), got.get(key)) for key in want.keys() | got.keys() if want.get(key) != got.get(key)}
+
+
+def same_rows(path):
+    for keys in (["comm"], ["dso"], ["comm", "dso"]):
+        found = differences(path, keys)
+        check(not found, f"{keys} of {os.path.basename(path)}, perf's and ours: {list(found.items())[:5]}")
+
+
+@test
+def rows_of_comms_and_files_are_those_of_perf():
+    same_rows(recording("clock", "-e", "cpu-clock", "-g"))
+
+
+@test
+def events_are_counted_apart_as_in_perf():
+    same_rows(recording("events", "-e", "task-clock,page-faults,context-switches", "-g"))
+
+
+@test
+def fixed_periods_are_those_of_perf():
+    need_root()
+    path = os.path.join(FOLDER.name, "fixed")
+    subprocess.run(["perf", "record", "-q", "-o", path, "-e", "page-faults", "-c", "3", "--", "sh", "-c", WORK],
+                   capture_output=True, check=True, timeout=120)
+    same_rows(path)
+
+
+@test
+def rows_of_functions_are_those_of_perf():
+    found = differences(recording("clock", "-e", "cpu-clock", "-g"), ["comm", "dso", "symbol"])
+    check(not found, f"perf's and ours: {list(found.items())[:8]} and {len(found)} in all")
+
+
+def perf_chains(path, order):
+    """Samples of each chain of names under each symbol; order: 'callee' or 'caller'."""
+    chains, symbol = collections.Counter(), ""
+    for line in perf_report(path, "-n", "-s", "sym", "-g", f"folded,0,{order},function,count"):
+        if not line.strip() or line.startswith("#"):
+            continue
+        row = re.match(r"\s+[\d.]+%\s+\d+\s+\[.\] (.*?)\s*$", line)
+        if row:
+            symbol = plain(row[1])
+            continue
+        count, chain = line.split(" ", 1)
+        chains[settled((symbol, *[plain(name) for name in chain.split(";")]))] += int(count)
+    return chains
+
+
+def our_chains(path, direction):
+    done = profctl("report", "--json=short", "--by=symbol", f"--tree={direction}", "--percent-limit=0", "--count", path)
+    ended(done, 0)
+    chains = collections.Counter()
+
+    def walk(nodes, before, key, total):
+        for node in nodes:
+            below = node.get(direction, [])
+            here = (*before, plain(node["symbol"]))
+            rest = node["samples"] - walk(below, here, key, 0)
+            if rest:
+                chains[settled((key, *here))] += rest
+            total += node["samples"]
+        return total
+
+    for row in json.loads(done.stdout)["rows"]:
+        key = plain(row["symbol"])
+        rest = row["samples"] - walk(row[direction], (key,), key, 0) if direction == "callers" else 0
+        if rest > 0:
+            chains[(key, key)] += rest
+    return chains
+
+
+@test
+def callers_are_those_of_perf():
+    path = recording("clock", "-e", "cpu-clock", "-g")
+    want, got = perf_chains(path, "callee"), our_chains(path, "callers")
+    check(len(want) > 50, f"perf shows {len(want)} chains")
+    found = {c: (want[c], got[c]) for c in want.keys() | got.keys() if want[c] != got[c]}
+    check(not found, f"{len(found)} of {len(want)} chains differ, perf's and ours: {list(found.items())[:4]}")
+
+
+@test
+def callees_are_those_below_in_the_stacks_of_perf_script():
+    path = recording("clock", "-e", "cpu-clock", "-g")
+    want = collections.Counter()
+    text = subprocess.run(["perf", "script", "-i", path, "--no-inline", "-F", "ip,sym"], capture_output=True, text=True,
+                          check=True, errors="surrogateescape", timeout=120).stdout
+    for sample in text.split("\n\n"):
+        names = [plain(re.sub(r"^\s*[0-9a-f]+ ", "", line)) for line in sample.splitlines() if line.strip()]
+        names.reverse()
+        for i, name in enumerate(names):
+            # The outermost call counts, so that a sample counts once.
+            if name and name not in names[:i]:
+                for n in range(i + 1, len(names) + 1):
+                    want[tuple(names[i:n])] += 1
+    done = profctl("report", "--json=short", "--by=symbol", "--tree=callees", "--percent-limit=0", "--count", path)
+    got = collections.Counter()
+
+    def walk(nodes, before):
+        for node in nodes:
+            here = (*before, plain(node["symbol"]))
+            got[here] += node["samples"]
+            walk(node.get("callees", []), here)
+
+    for row in json.loads(ended(done, 0).stdout)["rows"]:
+        key = plain(row["symbol"])
+        if key:
+            got[(key,)] += row["totalSamples"]
+            walk(row["callees"], (key,))
+    check(len(want) > 50, f"{len(want)} chains")
+    # What called execve() is unknown to us, and perf still finds it in the program that was there before.
+    found = {c: (want[c], got[c]) for c in want.keys() | got.keys()
+             if want[c] != got[c] and "execve" not in c[0] and not any(name.endswith("sys_execve") for name in c[1:])}
+    check(not found, f"{len(found)} of {len(want)} chains differ, perf's and ours: {list(found.items())[:4]}")
+
+
+@test
+def csv_and_json_have_the_same_rows():
+    path = recording("clock", "-e", "cpu-clock", "-g")
+    rows = as_json(profctl("report", "--json=short", "--by=comm,pid", path), "report")["rows"]
+    lines = list(csv.DictReader(ended(profctl("report", "--csv", "--by=comm,pid", path), 0).stdout.splitlines()))
+    equal([(line["comm"], int(line["pid"]), int(line["samples"]), int(line["total_period"])) for line in lines],
+          [(row["comm"], row["pid"], row["samples"], row["totalPeriod"]) for row in rows], "the rows")
+
+
+@test
+def text_has_shares_beside_counts():
+    path = recording("clock", "-e", "cpu-clock", "-g")
+    whole = as_json(profctl("report", "--json=short", "--by=comm", path), "report")
+    text = safe(ended(profctl("report", "--by=comm", "--percent-limit=0", path), 0).stdout)
+    rows = re.findall(r"^ *([\d.]+)% +([\d.]+)% +([\d,]+)  (\S.*)$", text, re.MULTILINE)
+    equal({comm: int(n.replace(",", "")) for _, _, n, comm in rows},
+          {row["comm"]: row["samples"] for row in whole["rows"]}, "the counts")
+    equal(sum(row["samples"] for row in whole["rows"]), whole["total"], "the sum")
+    check(f"{whole['total']:,} samples of cpu-clock" in text, text[:300])
+    ended(profctl("report", "--tree=callers", path), 0)
+    ended(profctl("report", "--csv", "--json", path), 2, "either")
+
+
+@test
+def filters_and_windows_leave_the_rest_out():
+    path = recording("clock", "-e", "cpu-clock", "-g")
+    whole = as_json(profctl("report", "--json=short", "--by=comm", path), "report")
+    counts = {row["comm"]: row["samples"] for row in whole["rows"]}
+    one = as_json(profctl("report", "--json=short", "--by=comm", "--comm=perl", path), "report")
+    equal({row["comm"]: row["samples"] for row in one["rows"]}, {"perl": counts["perl"]}, "the rows of perl")
+    equal(one["total"] + one["leftOut"], whole["total"], "shown and left out")
+    short = as_json(profctl("report", "--json=short", "--by=comm", "--last=200ms", path), "report")
+    check(0 < short["total"] < whole["total"], f"{short['total']} of {whole['total']} in the last 0.2 s")
+    both = as_json(profctl("report", "--json=short", "--by=comm", path, path), "report")
+    equal(both["total"], 2 * whole["total"], "the same recording twice")
+    ended(profctl("report", "--comm=perx", path), 5, "comm 'perx'. Did you mean 'perl'")
+    ended(profctl("report", "--event=cycles", path), 5, "the events are cpu-clock")
+    ended(profctl("report", "--since=-1h", path), 1, "time of day")
+    ended(profctl("report", "--by=commander", path), 2, "--help lists")
+
+
+# Where perf's rows differ, and why; every other recording has the same rows.
+EXPLAINED = {
+    "lnt__fib-aarch64.perf_data": "perf gives the samples before the first COMM of a thread the name that comes later",
+    "quipper__perf.data.intel_pt-4.14.zst": "perf decodes the trace and makes samples of it",
+    "s390x-perf6.1__grp.data": "the samples of a group have counts of all its events, which perf takes as samples of each",
+    "simpleperf__perf_with_add_counter.data": "the same",
+    "simpleperf__perf_merge2.data": "perf calls code of a kernel without a mapping unknown",
+    "simpleperf__perf_with_jit_symbol.data.zst": "the same",
+    "simpleperf__perf_with_kernel_symbols_available_false.data.zst": "the same",
+}
+
+
+def corpus_differences(file):
+    """None: this perf shows no row of it, since it does not know the format or there are no samples."""
+    path = file
+    if file.endswith(".zst"):
+        path = os.path.join(FOLDER.name, os.path.basename(file))
+        subprocess.run(["zstd", "-dkqf", file, "-o", path], check=True)
+    done = subprocess.run(["perf", "report", "-i", path, "--stdio", "-s", "comm"], capture_output=True, check=False,
+                          timeout=300)
+    if done.returncode != 0 or not re.search(rb"^ +[\d.]+%", done.stdout, re.MULTILINE) or b"failed to process" in done.stderr:
+        return None
+    return differences(path, ["comm", "dso"])
+
+
+@test
+def recordings_of_the_corpus_have_the_rows_of_perf():
+    files = sorted(glob.glob(os.path.join(CORPUS, "files", "*")))
+    if not files:
+        skip("no shared corpus")
+    compared = 0
+    for file in files:
+        name = os.path.basename(file)
+        found = corpus_differences(file)
+        if found is None:
+            continue
+        compared += 1
+        check(bool(found) == (name in EXPLAINED), f"{name}: perf's and ours differ in {list(found.items())[:4]}")
+    check(compared > 40, f"only {compared} recordings of the corpus were compared")
+
+
+if __name__ == "__main__":
+    main()
