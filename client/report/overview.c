@@ -26,10 +26,10 @@ enum { HOTTEST_MAX = 5 };
 static const struct {
     const char *command, *text;
 } next[] = {
-    {"profctl report", "where time went in the last five minutes, by program and function"},
-    {"profctl report --by unit", "the same by unit; -u UNIT shows one of them"},
+    {"profctl report", "where the last five minutes went"},
+    {"profctl report --by unit", "the same by unit; -u UNIT shows one"},
     {"profctl flamegraph", "a page with all stacks, for a browser"},
-    {"profctl snapshot --last 10m", "keep the last ten minutes before they are deleted"},
+    {"profctl snapshot --last 10m", "keep the last ten minutes"},
     {"profctl status", "how profd is, and how far back it reaches"},
     {"profctl help", "all commands"},
 };
@@ -164,10 +164,11 @@ static void overview_print_next(Context *c) {
 
 /* What can be done where profd does not run. */
 static int overview_print_without(Context *c, int status) {
-    text_puts(&c->out.buffer,
-              "Recordings can be looked at without profd: 'profctl report perf.data', or "
-              "'profctl flamegraph perf.data'.\n'profctl doctor' checks this host, 'profctl help' "
-              "lists all commands.\n");
+    screen_wrap(&c->out.buffer,
+                "Recordings can be looked at without profd: 'profctl report perf.data', or "
+                "'profctl flamegraph perf.data'. 'profctl doctor' checks this host, 'profctl help' "
+                "lists all commands.",
+                0, 0, context_width(c));
     return status;
 }
 

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Views of a running profd: the rows are those of a snapshot of the same window, who may see them, and what is said where
+there is nothing."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from daemon import Daemon, session  # noqa: E402
+from profctl import as_json, check, ended, environment, equal, on_terminal, plain, profctl, safe  # noqa: E402
+from workload import need_root, scratch, spinning  # noqa: E402
+from tap import main, test  # noqa: E402
+
+READ, ADMIN, USER = 64301, 64302, 64311
+CONFIG = session(Event="cpu-clock", Frequency=199) + session("secret", Event="cpu-clock", Frequency=49, CallGraph="dwarf")
+HOSTILE = "\x1b[2J</script>"
+
+
+class Run:
+    daemon = None
+
+    @classmethod
+    def get(cls):
+        need_root()
+        if cls.daemon is None:
+            cls.load = spinning()
+            cls.load.__enter__()
+            cls.folder = scratch()
+            cls.path = cls.folder.__enter__()
+            cls.begin = time.time()
+            cls.daemon = Daemon(cls.path, config=CONFIG, groups={"profd-read": READ, "profd-admin": ADMIN})
+            cls.program = os.path.join(cls.path, HOSTILE.replace("/", ""))
+            os.symlink("/bin/sh", cls.program)
+            subprocess.run([cls.program, "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"], check=True)
+            time.sleep(1)
+        return cls.daemon
+
+    @classmethod
+    def end(cls):
+        if cls.daemon:
+            cls.daemon.kill()
+            cls.folder.__exit__(None, None, None)
+            cls.load.__exit__(None, None, None)
+
+
+def view(*words, **more):
+    return profctl(*words, socket=Run.get().control(), **more)
+
+
+def window():
+    """The last half second, as options."""
+    Run.get()
+    until = time.time() - 0.2
+    return f"--since=@{until - 0.5:.6f}", f"--until=@{until:.6f}"
+
+
+@test
+def rows_are_those_of_a_snapshot_of_the_window():
+    words = window()
+    live = as_json(view("report", "--json=short", "--by=comm,pid,dso,symbol", *words), "report")
+    path = ended(view("snapshot", "-q", *words), 0).stdout.strip()
+    cut = as_json(profctl("report", "--json=short", "--by=comm,pid,dso,symbol", path), "report")
+    check(live["total"] > 50, f"{live['total']} samples")
+    equal(live["rows"], cut["rows"], "the rows")
+    equal(live["complete"], True, "complete")
+
+
+@test
+def without_a_window_a_fresh_daemon_is_complete():
+    whole = as_json(view("report", "--json=short", "--by=comm"), "report")
+    check(whole["sinceUsec"] / 1e6 >= Run.begin - 1, f"it begins at {whole['sinceUsec']}, the daemon at {Run.begin}")
+    equal(whole["complete"], True, "complete")
+    asked = as_json(view("report", "--json=short", "--by=comm", f"--since=@{Run.begin - 100:.0f}"), "report", status=8)
+    equal(asked["complete"], False, "complete")
+    said = safe(ended(view("report", "--by=comm", f"--since=@{Run.begin - 100:.0f}"), 8).stdout)
+    check("not recorded" in said, said[:300])
+
+
+@test
+def members_of_the_group_read_and_others_do_not():
+    ended(view("report", "--by=comm", user=USER, groups=[READ]), 0)
+    ended(view("report", "--by=comm", user=USER), 4)
+    ended(view("folded", "--session=secret", user=USER, groups=[READ]), 4)
+    ended(view("folded", "--session=none"), 5, "no session 'none'")
+
+
+@test
+def what_matches_nothing_is_explained():
+    ended(view("report", "--comm=spim"), 5, r"from [\d:. ]+ to [\d:. ]+ that match comm 'spim'. Did you mean 'spin'")
+    ended(view("report", "--event=cycles"), 5, "the events are cpu-clock")
+    ended(view("report", "--last=1m", "--since=-5min"), 2, "--last is counted from the end")
+    ended(view("report", "--session=default", "perf.data"), 2, "has no sessions")
+    ended(profctl("report", socket="/nonexistent"), 3, "profd is not running")
+
+
+@test
+def exports_have_the_samples_of_the_report():
+    words = window()
+    whole = as_json(view("report", "--json=short", "--by=comm", *words), "report")
+    text = safe(ended(view("folded", *words), 0).stdout)
+    equal(sum(int(line.rsplit(" ", 1)[1]) for line in text.splitlines()), whole["total"], "samples of folded")
+    for command, suffix in (("pprof", ".pb.gz"), ("speedscope", ".json"), ("firefox", ".json")):
+        path = os.path.join(Run.path, command + suffix)
+        equal(ended(view(command, *words, "-o", path), 0).stdout, path + "\n", "the path")
+        check(os.path.getsize(path) > 100, f"{path} is empty")
+        ended(view(command, *words, "-o", path), 1, "exists")
+    ended(view("folded", "--by=time"), 2, "it shows event, comm")
+    status, said = on_terminal("pprof", socket=Run.get().control())
+    equal(status, 2, said)
+    check("not for a terminal" in said, said)
+
+
+@test
+def names_of_programs_cannot_harm_the_terminal():
+    said = safe(ended(view("report", "--by=comm", "--percent-limit=0"), 0).stdout)
+    check("\\x1b[2J<script>" in said, f"the hostile name is not shown: {said[:800]!r}")
+    safe(ended(view("folded"), 0).stdout)
+    as_json(view("report", "--json=short", "--by=comm,dso"), "report")
+
+
+@test
+def tables_fit_the_terminal():
+    for columns, *words in ((80, "report"), (80,), (80, "report", "--tree=callers"),
+                            (200, "report", "--tree=callees", "--by=comm,dso,symbol,pid")):
+        status, text = on_terminal(*words, columns=columns, socket=Run.get().control())
+        equal(status, 0, plain(text)[:500])
+        longest = max(plain(text).replace("\r", "").split("\n"), key=len)
+        check(len(longest) <= columns, f"{words} at {columns} columns prints {longest!r}")
+
+
+@test
+def without_a_command_it_shows_what_is_hot():
+    status, text = on_terminal(socket=Run.get().control())
+    equal(status, 0, text)
+    for words in (r"profd [\d.]+ on \S+: recording", "Records: default: cpu-clock at 199 Hz", "SHARE +SAMPLES +UNIT",
+                  "FUNCTION +IN", "spin", "profctl flamegraph"):
+        check(re.search(words, plain(text)), f"it does not say {words!r}: {plain(text)}")
+    status, text = on_terminal(socket="/nonexistent")
+    equal(status, 3, text)
+    check("profd is not running" in text and "profctl report perf.data" in text, text)
+    ended(profctl(env=environment()), 2, "No command given")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    finally:
+        Run.end()
