@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "page/page.h"
+
+#include <errno.h>
+
+#include "page/page-shell.h"
+
+/*
+ * The pages: each makes the tree of what it shows and writes it into the template. Which parts of
+ * the template are seen follows from the name of the page.
+ */
+
+static int page_write_tree(const PageData *data, const PageIncident *incident, PageSink sink,
+                           void *arg) {
+    _cleanup_(page_writer_done) PageWriter w = {.sink = sink, .arg = arg};
+    int r;
+
+    r = page_shell_write(&w, data, incident);
+    return r < 0 ? r : page_writer_finish(&w);
+}
+
+int page_flame_graph(const PageInput *input, const PageFlameOptions *options, PageSink sink,
+                     void *arg) {
+    _cleanup_(page_tree_freep) PageTree *tree = NULL;
+    PageData data = {.page = "flame", .input = input, .options = options};
+    int r;
+
+    r = page_tree_new(options && options->by_address, &tree);
+    if (r >= 0 && options && options->before)
+        r = page_tree_add(tree, options->before, true);
+    if (r >= 0)
+        r = page_tree_add(tree, input, false);
+    if (r >= 0)
+        r = page_tree_sort(tree);
+    data.tree = tree;
+    return r < 0 ? r : page_write_tree(&data, NULL, sink, arg);
+}
+
+static int page_with_heat(const char *page, const PageInput *input, const PageIncident *incident,
+                          PageSink sink, void *arg) {
+    _cleanup_(page_tree_freep) PageTree *tree = NULL;
+    PageInput counts = *input;
+    PageData data = {.page = page, .input = &counts, .heat = true};
+    int r;
+
+    if (!(input->profile->keys & profile_key_bit(PROFILE_TIME)) || input->profile->bucket_ns == 0)
+        return -EINVAL;
+    counts.by_period = false;
+    r = page_tree_new(false, &tree);
+    if (r >= 0)
+        r = page_tree_add(tree, &counts, false);
+    if (r >= 0)
+        r = page_tree_sort(tree);
+    data.tree = tree;
+    return r < 0 ? r : page_write_tree(&data, incident, sink, arg);
+}
+
+int page_heat_map(const PageInput *input, PageSink sink, void *arg) {
+    return page_with_heat("heat", input, NULL, sink, arg);
+}
+
+int page_incident(const PageIncident *incident, PageSink sink, void *arg) {
+    return page_with_heat("incident", &incident->input, incident, sink, arg);
+}
