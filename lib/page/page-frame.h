@@ -7,7 +7,7 @@
  */
 
 #include "page/page-kind.h"
-#include "page/page.h"
+#include "page/page-input.h"
 
 typedef struct PageFrame {
     uint32_t name, dso; /* texts */

@@ -20,14 +20,14 @@ typedef struct HeatNode {
     uint32_t place;
 } HeatNode;
 
-static int heat_node_order(const void *a, const void *b) {
+static int page_heat_node_order(const void *a, const void *b) {
     const HeatNode *x = a, *y = b;
 
     return x->samples != y->samples ? (x->samples < y->samples) - (x->samples > y->samples)
                                     : (x->place > y->place) - (x->place < y->place);
 }
 
-static int heat_cell_order(const void *a, const void *b) {
+static int page_heat_cell_order(const void *a, const void *b) {
     const HeatCell *x = a, *y = b;
 
     return x->bucket != y->bucket ? (x->bucket > y->bucket) - (x->bucket < y->bucket)
@@ -48,7 +48,7 @@ static int page_heat_ranks(PageWriter *w, const PageTree *tree, uint32_t **ret) 
         if (samples > 0)
             nodes[used++] = (HeatNode){.samples = samples, .place = i};
     }
-    qsort(nodes, used, sizeof(*nodes), heat_node_order);
+    qsort(nodes, used, sizeof(*nodes), page_heat_node_order);
     page_json_u64(w, "n_ranks", used);
     page_puts(w, "\"ranks\":\"");
     for (uint32_t i = 0; i < used; i++) {
@@ -76,7 +76,7 @@ static size_t page_heat_collect(const PageInput *input, const PageTree *tree, co
                                 .rank = ranks[tree->rank[tree->cell_nodes[i]]],
                                 .samples = cell->samples};
     }
-    qsort(cells, n, sizeof(*cells), heat_cell_order);
+    qsort(cells, n, sizeof(*cells), page_heat_cell_order);
     for (size_t i = 0; i < n; i++)
         if (kept > 0 && cells[kept - 1].bucket == cells[i].bucket &&
             cells[kept - 1].rank == cells[i].rank)

@@ -16,23 +16,23 @@ typedef struct PageSlot {
     const PageIncident *incident;
 } PageSlot;
 
-static int slot_title(const PageSlot *s) {
+static int page_slot_title(const PageSlot *s) {
     page_html_str(s->w, s->data->input->title);
     return 0;
 }
 
-static int slot_subtitle(const PageSlot *s) {
+static int page_slot_subtitle(const PageSlot *s) {
     if (s->data->input->subtitle)
         page_html_str(s->w, s->data->input->subtitle);
     return 0;
 }
 
-static int slot_page(const PageSlot *s) {
+static int page_slot_page(const PageSlot *s) {
     page_puts(s->w, s->data->page);
     return 0;
 }
 
-static int slot_facts(const PageSlot *s) {
+static int page_slot_facts(const PageSlot *s) {
     for (size_t i = 0; s->incident && i < s->incident->n_facts; i++) {
         page_puts(s->w, "<div><dt>");
         page_html_str(s->w, s->incident->facts[i].name);
@@ -43,7 +43,7 @@ static int slot_facts(const PageSlot *s) {
     return 0;
 }
 
-static int slot_changes(const PageSlot *s) {
+static int page_slot_changes(const PageSlot *s) {
     for (size_t i = 0; s->incident && i < s->incident->n_changes; i++) {
         page_puts(s->w, "<li>");
         page_html_str(s->w, s->incident->changes[i]);
@@ -54,7 +54,7 @@ static int slot_changes(const PageSlot *s) {
     return 0;
 }
 
-static int slot_data(const PageSlot *s) {
+static int page_slot_data(const PageSlot *s) {
     return page_data_write(s->w, s->data);
 }
 
@@ -63,12 +63,12 @@ static const struct {
     const char *name;
     int (*write)(const PageSlot *slot);
 } page_slots[] = {
-    {"title",    slot_title},
-    {"subtitle", slot_subtitle},
-    {"page",     slot_page},
-    {"facts",    slot_facts},
-    {"changes",  slot_changes},
-    {"data",     slot_data},
+    {"title",    page_slot_title},
+    {"subtitle", page_slot_subtitle},
+    {"page",     page_slot_page},
+    {"facts",    page_slot_facts},
+    {"changes",  page_slot_changes},
+    {"data",     page_slot_data},
 };
 /* clang-format on */
 

@@ -6,7 +6,7 @@
  * texts from outside pass text_escape() and then what their place in the page needs.
  */
 
-#include "page/page.h"
+#include "page/page-input.h"
 #include "util/buffer.h"
 
 typedef struct PageWriter {
