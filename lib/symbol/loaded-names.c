@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "symbol/elf/plt.h"
+#include "symbol/jit/jit-find.h"
 #include "symbol/kernel/kernel-find.h"
 #include "symbol/resolver-private.h"
 
@@ -64,13 +65,29 @@ static int loaded_names_kernel(SymbolResolver *resolver, LoadedNames *loaded) {
     return r == -ENOMEM ? r : 0;
 }
 
+static int loaded_names_generated(SymbolResolver *resolver, LoadedNames *loaded) {
+    _cleanup_(name_build_done) NameBuild build;
+    int r;
+
+    name_build_init(&build, NAME_BY_TIME);
+    r = jit_find(&resolver->find, loaded->mapping.pid, &build);
+    loaded->missing = r == 0 ? FRAME_UNNAMED : FRAME_NO_FILE;
+    if (r == 0)
+        r = stored_table_make(&build, &loaded->table);
+    loaded->has_table = r == 0;
+    return r == -ENOMEM ? r : 0;
+}
+
 static int loaded_names_load(SymbolResolver *resolver, LoadedNames *loaded) {
+    loaded->is_done = true;
     switch (loaded->mapping.kind) {
     case FRAME_USER:
     case FRAME_VDSO:
         return loaded_names_elf(resolver, loaded);
     case FRAME_KERNEL:
         return loaded_names_kernel(resolver, loaded);
+    case FRAME_JIT:
+        return loaded_names_generated(resolver, loaded);
     default:
         return 0;
     }
@@ -94,8 +111,10 @@ LoadedNames *loaded_names_get(SymbolResolver *resolver, const FrameMapping *mapp
     uint32_t number;
 
     for (size_t probe = 0; (number = hash_index_next(&resolver->by_mapping, key, &probe)) > 0;)
-        if (loaded_names_same(&resolver->loaded[number - 1].mapping, mapping))
-            return &resolver->loaded[number - 1];
+        if (loaded_names_same(&resolver->loaded[number - 1].mapping, mapping)) {
+            row = &resolver->loaded[number - 1];
+            return !row->is_done && loaded_names_load(resolver, row) < 0 ? NULL : row;
+        }
     path = loaded_names_copy(mapping->path);
     row = path ? hash_index_append(&resolver->by_mapping, key, &resolver->loaded) : NULL;
     if (!row) {
@@ -107,6 +126,17 @@ LoadedNames *loaded_names_get(SymbolResolver *resolver, const FrameMapping *mapp
     row->mapping.dso = (Bytes){};
     row->missing = FRAME_NO_FILE;
     return loaded_names_load(resolver, row) < 0 ? NULL : row;
+}
+
+void loaded_names_forget_generated(SymbolResolver *resolver) {
+    for (size_t i = 0; i < resolver->by_mapping.n; i++) {
+        LoadedNames *loaded = &resolver->loaded[i];
+
+        if (loaded->mapping.kind != FRAME_JIT)
+            continue;
+        stored_table_done(&loaded->table);
+        loaded->is_done = loaded->has_table = false;
+    }
 }
 
 void loaded_names_done(SymbolResolver *resolver) {
@@ -125,7 +155,8 @@ bool loaded_names_find(const LoadedNames *loaded, uint64_t address, NameFound *r
         return false;
     if (loaded->mapping.kind == FRAME_KERNEL)
         place = address - loaded->mapping.start;
-    else if (!name_table_address(&loaded->table.names, address, &place))
+    else if (loaded->mapping.kind != FRAME_JIT &&
+             !name_table_address(&loaded->table.names, address, &place))
         return false;
     if (!name_table_find(&loaded->table.names, place, ret))
         return false;

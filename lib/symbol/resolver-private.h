@@ -13,6 +13,7 @@
 typedef struct LoadedNames {
     FrameMapping mapping; /* path and dso are copies */
     FrameNaming missing;  /* why an address has no name */
+    bool is_done;         /* it was looked for */
     bool has_table;
     StoredTable table;
 } LoadedNames;
@@ -27,6 +28,8 @@ struct SymbolResolver {
 /* The names of a mapping, which are looked for when it is asked for the first time; NULL: no
  * memory. Valid until the next call. */
 LoadedNames *loaded_names_get(SymbolResolver *resolver, const FrameMapping *mapping);
+/* Programs generate more code all the time: look for its names again when they are needed. */
+void loaded_names_forget_generated(SymbolResolver *resolver);
 void loaded_names_done(SymbolResolver *resolver);
 /* Whether there is a symbol at an address as Frame has it, and where it starts in the same terms.
  */

@@ -6,6 +6,7 @@
 #include "symbol/resolver-private.h"
 #include "symbol/text/demangle.h"
 #include "symbol/text/frame-text.h"
+#include "util/clock.h"
 
 /*
  * Frames are looked up one mapping at a time, in the order of their addresses, so that a function
@@ -40,6 +41,7 @@ int symbol_resolver_new(const SymbolOptions *options, SymbolResolver **ret) {
                                    .caches = options->caches,
                                    .n_caches = options->n_caches,
                                    .local_files = options->local_files,
+                                   .local_processes = options->local_processes,
                                    .fetch = options->fetch,
                                    .fetch_arg = options->arg};
     *ret = resolver;
@@ -165,6 +167,16 @@ static int resolver_run(ResolverWork *work) {
     return r < 0 ? r : resolver_add_names(work);
 }
 
+/* Where a recording has no wall clock, its times count from the boot, nearly. */
+static void resolver_set_times(SymbolResolver *resolver, const Profile *profile) {
+    uint64_t offset = profile->real_known ? profile->real_offset
+                                          : clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME);
+
+    resolver->find.began_ns = profile->first_ns + offset;
+    resolver->find.ended_ns = profile->last_ns + offset;
+    resolver->find.until_ns = profile->real_known ? resolver->find.ended_ns : 0;
+}
+
 int symbol_name_frames(SymbolResolver *resolver, const Profile *profile, FrameNames *names) {
     uint32_t n = frame_table_n_frames(profile->frames), first = (uint32_t)names->n_names;
     ResolverWork work = {.resolver = resolver, .table = profile->frames, .names = names};
@@ -178,7 +190,8 @@ int symbol_name_frames(SymbolResolver *resolver, const Profile *profile, FrameNa
     for (uint32_t i = first; i < n; i++)
         work.frames[work.n++] =
             (ResolvedFrame){.number = i, .frame = *frame_table_frame(profile->frames, i)};
-    resolver->find.until_ns = profile->real_known ? profile->last_ns + profile->real_offset : 0;
+    resolver_set_times(resolver, profile);
+    loaded_names_forget_generated(resolver);
     r = resolver_run(&work);
     buffer_done(&work.text);
     free(work.frames);

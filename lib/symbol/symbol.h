@@ -17,6 +17,7 @@ typedef struct SymbolOptions {
     const char *table_cache; /* folder for parsed tables by build id; NULL: none */
     bool inlined;            /* inlined functions and source lines too, which takes long */
     bool local_files;        /* look at the files of this host: paths, /usr/lib/debug, kallsyms */
+    bool local_processes;    /* the recording is of this host and boot: look at its processes */
     bool debuginfod;         /* ask the servers of DEBUGINFOD_URLS for what is not here */
     uint64_t debuginfod_ms;  /* how long in all */
     /* Opens the reduced file of a build id from elsewhere, such as a running profd; a descriptor or

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "symbol/find/find.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <linux/fs.h>
 #include <stdio.h>
+#include <sys/auxv.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -88,6 +90,30 @@ int find_mapped(const FindOptions *options, const FrameMapping *m, ElfFile **ret
     if (wanted.size > 0 && !find_same_id(&wanted, &id))
         return -ESTALE;
     *ret_identity = identity;
+    *ret = TAKE_PTR(file);
+    return 0;
+}
+
+/* The kernel maps its vdso into this process as well. Without a build id it is that of a recording
+ * of this boot. */
+static int find_vdso(const FindOptions *options, const FrameMapping *m, ElfFile **ret) {
+    const Elf64_Ehdr *header = (const Elf64_Ehdr *)getauxval(AT_SYSINFO_EHDR);
+    _cleanup_(elf_file_freep) ElfFile *file = NULL;
+    ElfBuildId wanted = find_id_of(m), id;
+    int r;
+
+    if (!header || header->e_ident[EI_CLASS] != ELFCLASS64 ||
+        (wanted.size == 0 && !options->local_processes))
+        return -ENOENT;
+    r = elf_file_new_in_memory(
+        (Bytes){.data = (const uint8_t *)header,
+                .size = header->e_shoff + (size_t)header->e_shnum * header->e_shentsize},
+        &file);
+    if (r < 0)
+        return r;
+    id = elf_file_build_id(file);
+    if (wanted.size > 0 && !find_same_id(&wanted, &id))
+        return -ENOENT;
     *ret = TAKE_PTR(file);
     return 0;
 }
@@ -196,8 +222,12 @@ static int find_fetch(FindState *state) {
 int find_elf(const FindOptions *options, const FrameMapping *m, FoundElf *ret) {
     FoundElf found = {};
     FindState state = {.options = options, .id = find_id_of(m), .found = &found};
-    int r = find_mapped(options, m, &found.code, &found.code_identity);
+    int r;
 
+    if (m->kind == FRAME_VDSO && options->local_files)
+        r = find_vdso(options, m, &found.code);
+    else
+        r = find_mapped(options, m, &found.code, &found.code_identity);
     found.is_replaced = r == -ESTALE;
     if (r == 0) {
         state.naming = elf_naming(found.code);

@@ -18,6 +18,9 @@ typedef struct FindOptions {
     /* Wall-clock time of the last sample; a file without a build id that was written later is
      * another one. 0: not known. */
     uint64_t until_ns;
+    bool local_processes; /* pids of the recording are those of this host, since its boot */
+    /* Wall-clock time of the first and last sample, by estimate if nothing better is known. */
+    uint64_t began_ns, ended_ns;
 } FindOptions;
 
 typedef struct FoundElf {

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "symbol/jit/jit-find.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "symbol/find/build-id-folder.h"
+#include "symbol/jit/jit-map.h"
+#include "symbol/jit/jit-process.h"
+#include "util/clock.h"
+
+/*
+ * A pid is used again, so the names must be those of the process that was sampled: it lives since
+ * before the last sample, or profd kept them with the start of the process, or the file that a
+ * process left behind was written while it was sampled.
+ */
+
+static const uint64_t slack_ns = NS_PER_SECOND;
+
+/* Whether something that was so at this time of the wall clock was so before the last sample. */
+static bool jit_find_is_before(const FindOptions *options, uint64_t wall_ns) {
+    return wall_ns <= options->ended_ns + slack_ns;
+}
+
+static bool jit_find_started_before(const FindOptions *options, const JitProcess *process) {
+    uint64_t booted_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME);
+
+    return jit_find_is_before(options, booted_ns + process->start_ns);
+}
+
+/* -ESRCH: the process does not live any more. */
+static int jit_find_living(const FindOptions *options, uint32_t pid, NameBuild *build) {
+    JitProcess process;
+    int fds[2] = {-1, -1}, r = jit_process_open(options->root, pid, &process);
+    bool is_it, any = false;
+
+    if (r < 0)
+        return -ESRCH;
+    is_it = jit_find_started_before(options, &process);
+    if (is_it) {
+        fds[0] = jit_process_open_map(&process);
+        fds[1] = jit_process_open_dump(&process);
+    }
+    jit_process_done(&process);
+    for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+        if (fds[i] < 0)
+            continue;
+        if (r != -ENOMEM)
+            r = jit_map_read(fds[i], build);
+        any = any || r == 0;
+        closep(&fds[i]);
+    }
+    if (r == -ENOMEM)
+        return r;
+    return any ? 0 : is_it ? -ENOENT : -ESRCH;
+}
+
+/* The start in "PID-START.map", in nanoseconds. */
+static bool jit_find_parse_name(const char *name, uint32_t pid, uint64_t *ret_ns) {
+    uint64_t start_us;
+    uint32_t its_pid;
+    int end = 0;
+
+    if (sscanf(name, "%" SCNu32 "-%" SCNu64 ".map%n", &its_pid, &start_us, &end) != 2 || end == 0 ||
+        name[end] != '\0' || its_pid != pid || start_us > UINT64_MAX / NS_PER_US)
+        return false;
+    *ret_ns = start_us * NS_PER_US;
+    return true;
+}
+
+/* The kept map of the last process of this pid that began before the last sample. If it began after
+ * the first one, its pid may have been that of another one before, and nobody knows whose code was
+ * sampled. */
+static int jit_find_kept(const FindOptions *options, const char *folder, uint32_t pid,
+                         NameBuild *build) {
+    char path[FIND_PATH_MAX], best[256] = "";
+    _cleanup_closedir_ DIR *maps = NULL;
+    uint64_t start_ns, best_ns = 0;
+    unsigned n = 0;
+    FileIdentity identity;
+    int fd, r;
+
+    if (snprintf(path, sizeof(path), "%s/maps", folder) >= (int)sizeof(path))
+        return -ENOENT;
+    maps = opendir(path);
+    for (struct dirent *e; maps && (e = readdir(maps));) {
+        if (!jit_find_parse_name(e->d_name, pid, &start_ns) ||
+            !jit_find_is_before(options, start_ns))
+            continue;
+        n++;
+        if (start_ns >= best_ns) {
+            best_ns = start_ns;
+            snprintf(best, sizeof(best), "%s", e->d_name);
+        }
+    }
+    if (n == 0 || (n > 1 && best_ns > options->began_ns) ||
+        snprintf(path, sizeof(path), "%s/maps/%s", folder, best) >= (int)sizeof(path) ||
+        open_regular(path, &fd, &identity) < 0)
+        return -ENOENT;
+    r = jit_map_read(fd, build);
+    closep(&fd);
+    return r == 0 || r == -ENOMEM ? r : -ENOENT;
+}
+
+/* A process that has ended left its map in /tmp. Anybody could put one there, so it must be ours or
+ * root's, and it must have been written during the recording. */
+static int jit_find_left(const FindOptions *options, uint32_t pid, NameBuild *build) {
+    char path[FIND_PATH_MAX];
+    FileIdentity identity;
+    struct stat st, link;
+    int fd, r;
+
+    if (snprintf(path, sizeof(path), "%s/tmp/perf-%" PRIu32 ".map", options->root, pid) >=
+            (int)sizeof(path) ||
+        open_regular(path, &fd, &identity) < 0)
+        return -ENOENT;
+    if (fstat(fd, &st) < 0 || lstat(path, &link) < 0 || !S_ISREG(link.st_mode) ||
+        (st.st_uid != geteuid() && st.st_uid != 0) || st.st_nlink != 1 ||
+        identity.modified_ns + slack_ns < options->began_ns ||
+        !jit_find_is_before(options, identity.modified_ns))
+        r = -ENOENT;
+    else
+        r = jit_map_read(fd, build);
+    closep(&fd);
+    return r == 0 || r == -ENOMEM ? r : -ENOENT;
+}
+
+int jit_find(const FindOptions *options, uint32_t pid, NameBuild *build) {
+    int r = -ENOENT, kept = -ENOENT;
+
+    if (options->local_processes && pid > 0)
+        r = jit_find_living(options, pid, build);
+    if (r != -ENOENT && r != -ESRCH)
+        return r;
+    for (size_t i = 0; kept == -ENOENT && i < options->n_caches; i++)
+        kept = jit_find_kept(options, options->caches[i], pid, build);
+    return kept == -ENOENT && r == -ESRCH ? jit_find_left(options, pid, build) : kept;
+}
