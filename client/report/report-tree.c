@@ -7,8 +7,8 @@
 #include "util/text.h"
 
 /*
- * A report with the callers or callees of each row, as a tree. Where a function has one caller
- * only, this is on the next line without a figure of its own, so that deep stacks stay narrow.
+ * A report with the callers or callees of each row, as a tree. An only caller stands right below,
+ * without figures if they are the same, so that deep stacks stay narrow.
  */
 
 enum { COUNT_WIDTH = 9, FIGURES_WIDTH = 19, INDENT = 2 };
@@ -91,19 +91,24 @@ static void report_tree_put_node(const Report *report, const RowTable *rows, con
     report_tree_end_line(report, out, start);
 }
 
+/* The prefix ends where the figures of the parent begin; an only child stands below these. */
 static void report_tree_put_children(const Report *report, const RowTable *rows,
                                      const ProfileTree *tree, uint32_t node, Buffer *prefix) {
     size_t old = prefix->size, n;
+    bool is_root = tree->nodes[node].parent == UINT32_MAX;
     uint32_t child;
 
     n = report_tree_children(report, rows, tree, node, &child);
     for (size_t i = 0; i < n && output_breathe(&report->context->out) == 0;
          i++, child = tree->nodes[child].next) {
-        bool is_last = i + 1 == n;
+        bool is_last = i + 1 == n, is_only = n == 1 && !is_root;
         uint32_t end;
 
-        report_tree_put_node(report, rows, &tree->nodes[child], prefix, is_last ? "└─ " : "├─ ");
-        text_puts(prefix, is_last ? "   " : "│  ");
+        report_tree_put_node(report, rows, &tree->nodes[child], prefix,
+                             is_only   ? ""
+                             : is_last ? "└─ "
+                                       : "├─ ");
+        text_puts(prefix, is_only ? "" : is_last ? "   " : "│  ");
         end = report_tree_put_chain(report, tree, child, prefix);
         report_tree_put_children(report, rows, tree, end, prefix);
         prefix->size = old;
