@@ -209,6 +209,29 @@ TEST(bytes_after_an_upgraded_reply_are_read_unchanged) {
     CHECK(memcmp(bytes, "ab\0cdef", 7) == 0);
 }
 
+TEST(descriptor_of_an_upgraded_connection_has_all_bytes_after_the_reply) {
+    Service service = {
+        .parts = {PART("{\"parameters\":{\"bytes\":7"), PART("}}\0ab"), PART("\0cd"), PART("ef")}};
+    _cleanup_(connection_freep) Connection *connection = NULL;
+    _cleanup_close_ int fd = -1;
+    char bytes[16] = {};
+    size_t n = 0;
+    ssize_t k = 0;
+    Reply reply;
+
+    CHECK_OK(call(&service, "io.profd.Control.Read", json_object(), CALL_UPGRADE, &connection));
+    CHECK_OK(connection_receive(connection, 10 * SECOND_NS, &reply));
+    fd = connection_take_fd(connection, 10);
+    CHECK(fd >= 0);
+    connection = connection_free(connection);
+    while (n < sizeof(bytes) && (k = read(fd, bytes + n, sizeof(bytes) - n)) > 0)
+        n += (size_t)k;
+    service_end(&service);
+    CHECK_EQ(k, 0);
+    CHECK_EQ(n, 7);
+    CHECK(memcmp(bytes, "ab\0cdef", 7) == 0);
+}
+
 TEST(the_reason_for_a_refusal_is_read_from_a_closed_connection) {
     Service service = {.parts = {SAYS("{\"error\":\"io.profd.Control.Busy\","
                                       "\"parameters\":{\"retryAfterMs\":5}}")}};
