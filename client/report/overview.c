@@ -126,8 +126,10 @@ static int overview_print_hottest(Context *c, const View *view, RowKeys keys, co
 
 static int overview_print_view(Context *c) {
     const ViewSettings settings = {};
-    const ViewRequest request = {
-        .keys = profile_key_bit(PROFILE_UNIT), .last_us = LAST_US, .may_be_nothing = true};
+    const ViewRequest request = {.keys = profile_key_bit(PROFILE_UNIT),
+                                 .last_us = LAST_US,
+                                 .merges_unnamed = true,
+                                 .may_be_nothing = true};
     _cleanup_(view_done) View view = {};
     char *none[] = {NULL};
     int r, status = view_load(c, &settings, none, &request, &view);

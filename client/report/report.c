@@ -183,7 +183,7 @@ static int report_run(Context *c, void *settings, char **arguments) {
     const ReportSettings *s = settings;
     _cleanup_(view_done) View view = {};
     Report report = {.context = c, .settings = s, .view = &view};
-    ViewRequest request = {};
+    ViewRequest request = {.merges_unnamed = !s->addresses};
     int r, status = report_check(c, s);
 
     if (status != STATUS_OK)
@@ -221,6 +221,7 @@ static const Option report_options[] = {
     {0,   "tree",          "callers|callees", "Show under each row what calls it, or what it calls", option_choice, offsetof(ReportSettings, tree)},
     {0,   "sort",          "self|total|name", "Sort by own samples (default), by those with what was called, or by name", option_choice, offsetof(ReportSettings, sort)},
     {0,   "percent-limit", "PERCENT", "Leave out rows below this share, by default 0.1, with --tree 0.5", report_option_limit, 0},
+    {0,   "addresses",     NULL,      "Show code without a symbol by address, not as [FILE]", option_flag, offsetof(ReportSettings, addresses)},
     {0,   "csv",           NULL,      "Print comma-separated values", option_flag, offsetof(ReportSettings, csv)},
     VIEW_OPTIONS(ReportSettings, view)
     {},

@@ -13,7 +13,7 @@ typedef enum ReportTree { REPORT_FLAT, REPORT_CALLERS, REPORT_CALLEES } ReportTr
 typedef struct ReportSettings {
     ViewSettings view;
     unsigned tree, sort; /* of the words of the options, from 1; 0: not given */
-    bool csv;
+    bool csv, addresses;
     bool has_limit;
     uint64_t limit; /* in REPORT_PERCENT */
 } ReportSettings;

@@ -5,6 +5,7 @@
 
 #include "client/view/view-work.h"
 #include "symbol/symbol.h"
+#include "util/text.h"
 
 /*
  * Where the names of functions are looked for: in the files that the running profd has kept, in
@@ -44,6 +45,43 @@ static void view_name_show_progress(const char *what, void *arg) {
     naming->shown = true;
 }
 
+/* "[gzip]", or "[gzip] [replaced]". */
+static int view_name_put_file(const Profile *profile, FrameNames *names, uint32_t frame,
+                              Buffer *text) {
+    const Frame *f = frame_table_frame(profile->frames, frame);
+    Bytes dso = frame_table_mapping(profile->frames, f->mapping)->dso;
+    bool is_bare = dso.size > 0 && dso.data[0] != '[';
+
+    buffer_clear(text);
+    buffer_append(text, "[", is_bare);
+    buffer_append(text, dso.data, dso.size);
+    buffer_append(text, "]", is_bare);
+    if (names->names[frame].naming == FRAME_REPLACED)
+        text_puts(text, " [replaced]");
+    return buffer_error(text)
+               ?: text_set_add(names->texts, buffer_bytes(text),
+                               &names->lines[names->names[frame].first].function);
+}
+
+/* Where functions begin is not known in a file without symbols, so an address more or less says
+ * nothing to people. */
+static int view_name_merge(const Profile *profile, FrameNames *names) {
+    _cleanup_(buffer_done) Buffer text = {};
+    int r = 0;
+
+    for (uint32_t i = 0; i < names->n_names && r >= 0; i++)
+        switch (names->names[i].naming) {
+        case FRAME_UNNAMED:
+        case FRAME_NO_FILE:
+        case FRAME_REPLACED:
+            r = view_name_put_file(profile, names, i, &text);
+            break;
+        default:
+            break;
+        }
+    return r;
+}
+
 int view_name_frames(ViewWork *work) {
     _cleanup_(view_naming_done) ViewNaming naming = {};
     _cleanup_(symbol_resolver_freep) SymbolResolver *resolver = NULL;
@@ -73,5 +111,7 @@ int view_name_frames(ViewWork *work) {
         r = frame_names_new(&work->view->names);
     if (r == 0)
         r = symbol_name_frames(resolver, work->view->profile, work->view->names);
+    if (r == 0 && work->request->merges_unnamed)
+        r = view_name_merge(work->view->profile, work->view->names);
     return r;
 }

@@ -92,6 +92,7 @@ typedef struct ViewRequest {
     uint64_t bucket_ns;  /* for PROFILE_TIME; 0: a second */
     uint64_t last_us;    /* of a running profd without a window; 0: five minutes */
     bool nameless;       /* frames need no names */
+    bool merges_unnamed; /* code without a symbol is named by its file alone, "[gzip]" */
     bool may_be_nothing; /* no samples is a result too, not STATUS_NOT_FOUND */
 } ViewRequest;
 

@@ -25,8 +25,8 @@ WORK = "find /usr/include | sort -r | md5sum; ls -lR /usr/share/doc | wc; perl -
 EVENT = re.compile(r"# Samples: \S+ +of events? '(.*)'")
 MODIFIERS = re.compile(r":[ukhHGpPSDIWeb]+$")
 ADDRESS = re.compile(r"^(0x)?[0-9a-f]+$")
-# "file+0x12ab", "0x12ab", "[unknown]" and what is behind them: code without a symbol.
-UNNAMED = re.compile(r"^(.*\+0x[0-9a-f]+|0x[0-9a-f]+|\[unknown\]|.*\[replaced\])$")
+# Code without a symbol is "[file]", and with --addresses "file+0x12ab".
+UNNAMED = re.compile(r"^(.*\+0x[0-9a-f]+|\[.*\])$")
 _made = {}
 
 
@@ -251,6 +251,17 @@ def text_has_shares_beside_counts():
     check(f"{whole['total']:,} samples of cpu-clock" in text, text[:300])
     ended(profctl("report", "--tree=callers", path), 0)
     ended(profctl("report", "--csv", "--json", path), 2, "either")
+
+
+@test
+def code_without_a_symbol_is_one_row_of_its_file():
+    path = recording("clock", "-e", "cpu-clock", "-g")
+    rows = as_json(profctl("report", "--json=short", "--by=dso,symbol", path), "report")["rows"]
+    exact = as_json(profctl("report", "--json=short", "--by=dso,symbol", "--addresses", path), "report")["rows"]
+    merged = {row["dso"]: row["samples"] for row in rows if row["symbol"] == f"[{row['dso']}]"}
+    check(merged, f"everything has a symbol: {sorted({row['dso'] for row in rows})}")
+    for dso, samples in merged.items():
+        equal(sum(row["samples"] for row in exact if row["dso"] == dso and UNNAMED.match(row["symbol"])), samples, dso)
 
 
 @test
