@@ -3,6 +3,7 @@
 """Views of a running profd: the rows are those of a snapshot of the same window, who may see them, and what is said where
 there is nothing."""
 
+import contextlib
 import os
 import re
 import subprocess
@@ -112,6 +113,24 @@ def exports_have_the_samples_of_the_report():
     status, said = on_terminal("pprof", socket=Run.get().control())
     equal(status, 2, said)
     check("not for a terminal" in said, said)
+
+
+@test
+def pages_are_files_of_their_own():
+    words = window()
+    for command in ("flamegraph", "heatmap"):
+        path = os.path.join(Run.path, command + ".html")
+        equal(ended(view(command, *words, "-o", path), 0).stdout, path + "\n", "the path")
+        with open(path, encoding="utf-8") as f:
+            text = f.read()
+        check(text.startswith("<!doctype html>") or text.startswith("<!DOCTYPE html>"), text[:100])
+        check("spin" in text and "http://" not in text.replace("http://www.w3.org/", ""), f"{path} is no page of its own")
+        check("</script>\x1b" not in text and "\x1b" not in text, f"{path} holds a control character")
+    with contextlib.chdir(Run.path):
+        made = ended(view("flamegraph", *words), 0).stdout.strip()
+        check(re.fullmatch(r"flamegraph-[\w.-]+-\d{8}-\d{6}\.html", made) and os.path.exists(made), made)
+    folded = ended(view("flamegraph", "--folded", *words), 0).stdout
+    equal(folded, ended(view("folded", *words), 0).stdout, "folded")
 
 
 @test
