@@ -51,7 +51,9 @@ HURRY = (
     (r"(?<![\w/])0000\d{4}-\d{8}T\d{6}Z(?=\.perf\.data)(?<!42-20261120T100019Z)", "00000001-*"),
 )
 # The commands that may end with another status than 0, and with which. A window may begin before the recording.
-STATUS = ((r"profctl \w+ torn\b", (8,)), (r"profctl.* snapshot\b", (0, 8)), (r"\bdoctor\b|--check\b", (0, 7)))
+# There are no services where these are run.
+STATUS = ((r"profctl \w+ torn\b", (8,)), (r"profctl report.* --unit\b", (0, 5)), (r"profctl.* (snapshot|report|flamegraph)\b", (0, 8)),
+          (r"\bdoctor\b|--check\b", (0, 7)))
 
 
 # -- reading pages ------------------------------------------------------------------------------
