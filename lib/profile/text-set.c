@@ -96,6 +96,10 @@ uint32_t text_set_count(const TextSet *set) {
     return (uint32_t)set->by_text.n;
 }
 
+size_t text_set_bytes(const TextSet *set) {
+    return set->bytes.size;
+}
+
 Bytes text_set_get(const TextSet *set, uint32_t number) {
     const TextPlace *place = &set->places[number];
 

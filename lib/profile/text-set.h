@@ -22,5 +22,7 @@ int text_set_add(TextSet *set, Bytes text, uint32_t *ret);
 /* False: it is not in the set. */
 bool text_set_find(const TextSet *set, Bytes text, uint32_t *ret);
 uint32_t text_set_count(const TextSet *set);
+/* Of all texts, each with its NUL. */
+size_t text_set_bytes(const TextSet *set);
 /* Followed by a NUL that is not counted. Valid until something is added. */
 Bytes text_set_get(const TextSet *set, uint32_t number);

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "profile/builder-private.h"
+#include "profile/intake/builder-private.h"
 #include "util/array.h"
 #include "util/cgroup-owner.h"
 #include "util/macro.h"
@@ -106,35 +106,18 @@ static uint32_t label_bucket(const ProfileBuilder *builder, const PdSample *samp
     return bucket < PROFILE_NONE ? (uint32_t)bucket : PROFILE_NONE - 1;
 }
 
-static bool label_equal(const ProfileLabel *a, const ProfileLabel *b) {
-    return memcmp(a, b, sizeof(*a)) == 0;
-}
-
 static int label_intern(ProfileBuilder *builder, const ProfileLabel *label, uint32_t *ret) {
-    Profile *profile = builder->profile;
-    uint64_t key =
-        hash_bytes(hash_seed(), (Bytes){.data = (const uint8_t *)label, .size = sizeof(*label)});
     LabelCache *last = &builder->last_label;
-    ProfileLabel *row;
-    uint32_t number;
+    int r;
 
-    if (last->is_set && label_equal(&last->label, label)) {
+    if (last->is_set && memcmp(&last->label, label, sizeof(*label)) == 0) {
         *ret = last->number;
         return 0;
     }
-    for (size_t probe = 0; (number = hash_index_next(&builder->by_label, key, &probe)) > 0;)
-        if (label_equal(&profile->labels[number - 1], label))
-            break;
-    if (number == 0) {
-        row = hash_index_append(&builder->by_label, key, &profile->labels);
-        if (!row)
-            return -ENOMEM;
-        *row = *label;
-        number = (uint32_t)++profile->n_labels;
-    }
-    *ret = number - 1;
-    *last = (LabelCache){.label = *label, .number = *ret, .is_set = true};
-    return 0;
+    r = builder_intern_label(builder, label, ret);
+    if (r >= 0)
+        *last = (LabelCache){.label = *label, .number = *ret, .is_set = true};
+    return r;
 }
 
 /* Keys that are not kept apart stay PROFILE_NONE. */

@@ -4,7 +4,7 @@
 
 #include "perfdata/feature/environment.h"
 #include "process/dso.h"
-#include "profile/builder-private.h"
+#include "profile/intake/builder-private.h"
 #include "util/array.h"
 
 /*

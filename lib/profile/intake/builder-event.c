@@ -3,7 +3,7 @@
 #include <fnmatch.h>
 #include <string.h>
 
-#include "profile/builder-private.h"
+#include "profile/intake/builder-private.h"
 #include "util/array.h"
 
 /*

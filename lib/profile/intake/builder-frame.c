@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "process/dso.h"
-#include "profile/builder-private.h"
+#include "profile/intake/builder-private.h"
 
 /*
  * From an address in a process to a numbered frame. The state of an address space has a version
@@ -135,7 +135,7 @@ static FrameKind frame_kind_of_unmapped(unsigned cpumode) {
 }
 
 static MappingSlot *frame_mapping_slot(ProfileBuilder *builder, uint64_t version, uint64_t start) {
-    uint64_t hash = hash_u64(hash_u64(hash_seed(), version), start);
+    uint64_t hash = hash_u64(hash_u64(builder->seed, version), start);
 
     return &builder->mapping_slots[hash & (MAPPING_SLOTS - 1)];
 }
@@ -192,7 +192,7 @@ FrameSpace builder_space(ProfileBuilder *builder, const PdSample *sample, unsign
 int builder_frame(ProfileBuilder *builder, const FrameSpace *space, uint64_t address,
                   bool is_return, uint32_t *ret) {
     uint8_t tag = (uint8_t)(space->cpumode << 1 | is_return) + 1;
-    uint64_t hash = hash_u64(space->version << 4 ^ tag ^ hash_seed(), address);
+    uint64_t hash = hash_u64(space->version << 4 ^ tag ^ builder->seed, address);
     FrameSlot *slot = &builder->frame_slots[hash & (FRAME_SLOTS - 1)];
     int r;
 

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "profile/builder-private.h"
+#include "profile/intake/builder-private.h"
 
 /*
  * From the call chain of a sample to a node of the tree. Most samples have a chain that was there
@@ -171,7 +171,7 @@ static uint64_t chain_mix(uint64_t a, uint64_t b) {
 static ChainHash chain_hash(ProfileBuilder *builder, const PdSample *sample, unsigned cpumode) {
     FrameSpace user = builder_space(builder, sample, PD_MISC_USER);
     const ProcessMaps *kernel = process_table_kernel_maps(builder->table);
-    uint64_t a = hash_seed(), b = hash_u64(a, 1), i, n = sample->callchain.n;
+    uint64_t a = builder->seed, b = hash_u64(a, 1), i, n = sample->callchain.n;
     const uint8_t *p = sample->callchain.data;
     ChainHash h = {.hash = hash_u64(a, sample->ip), .check = hash_u64(b, n << 3 | cpumode)};
 

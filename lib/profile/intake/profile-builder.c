@@ -5,7 +5,7 @@
 
 #include "perfdata/feature/environment.h"
 #include "perfdata/record/stream-mark.h"
-#include "profile/builder-private.h"
+#include "profile/intake/builder-private.h"
 
 /*
  * Records come in by time: side-band changes the process table, and a sample is looked up in the
@@ -14,27 +14,6 @@
  */
 
 static const uint64_t bucket_default_ns = 1000000000;
-
-static int builder_begin_profile(ProfileBuilder *builder) {
-    _cleanup_(profile_freep) Profile *profile = calloc(1, sizeof(*profile));
-    int r;
-
-    if (!profile)
-        return -ENOMEM;
-    profile->keys = builder->options.keys;
-    profile->bucket_ns = builder->options.bucket_ns;
-    profile->first_ns = 1;
-    profile->real_offset = builder->real_offset;
-    profile->real_known = builder->has_clock;
-    r = frame_table_new(&profile->frames);
-    if (r >= 0)
-        r = stack_tree_new(builder->options.stacks_max, &profile->stacks);
-    if (r >= 0)
-        r = text_set_new(&profile->texts);
-    if (r >= 0)
-        builder->profile = TAKE_PTR(profile);
-    return r;
-}
 
 int profile_builder_new(const ProfileOptions *options, ProfileBuilder **ret) {
     _cleanup_(profile_builder_freep) ProfileBuilder *builder = calloc(1, sizeof(*builder));
@@ -45,13 +24,17 @@ int profile_builder_new(const ProfileOptions *options, ProfileBuilder **ret) {
     builder->options = *options;
     if (options->stacks_max == 0)
         builder->options.stacks_max = NODES_DEFAULT;
+    builder->options.stacks_max = MAX(builder->options.stacks_max, (uint32_t)NODES_MIN);
+    builder->cells_max = builder->options.stacks_max;
+    builder->labels_max = builder->options.stacks_max / 4;
     if (options->bucket_ns == 0)
         builder->options.bucket_ns = bucket_default_ns;
+    builder->seed = hash_seed();
     r = builder_frames_new(builder);
     if (r >= 0)
         r = builder_chains_new(builder);
     if (r >= 0)
-        r = builder_begin_profile(builder);
+        r = builder_new_profile(builder, &builder->profile);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(builder);
@@ -63,10 +46,7 @@ static void builder_forget_numbers(ProfileBuilder *builder) {
     hash_index_done(&builder->by_event);
     hash_index_done(&builder->by_label);
     hash_index_done(&builder->by_cell);
-    builder->last_label.is_set = false;
-    builder_groups_forget(builder);
-    builder_frames_forget(builder);
-    builder_chains_forget(builder);
+    builder_forget_lookups(builder);
     for (size_t i = 0; i < builder->n_events; i++) {
         builder->events[i].number = UINT32_MAX;
         builder->events[i].lost_in_rings = 0;
@@ -77,9 +57,7 @@ static void builder_end_recording(ProfileBuilder *builder) {
     builder->order = pd_order_free(builder->order);
     builder->table = process_table_free(builder->table);
     builder_build_ids_done(builder);
-    builder_groups_forget(builder);
-    builder_frames_forget(builder);
-    builder_chains_forget(builder);
+    builder_forget_lookups(builder);
     free(builder->events);
     builder->events = NULL;
     builder->n_events = 0;
@@ -148,59 +126,74 @@ void profile_builder_set_window(ProfileBuilder *builder, uint64_t since_ns, uint
     builder->options.filter.until_ns = until_ns;
 }
 
-static int builder_add_cell(ProfileBuilder *builder, uint32_t label, uint32_t stack,
-                            uint64_t period) {
-    Profile *profile = builder->profile;
-    uint64_t key = (uint64_t)label << 32 | stack;
-    ProfileCell *cell;
-    uint32_t number;
+/* Adds the sample to its cell. 1, 0 where a filter leaves it out, or -ENOSPC. */
+static int builder_try(ProfileBuilder *builder, const PdRecord *record, const PdSample *sample,
+                       uint32_t event) {
+    ProfileCell cell = {.samples = 1, .period = sample->period};
+    int r = builder_label(builder, sample, event, &cell.label);
 
-    for (size_t probe = 0; (number = hash_index_next(&builder->by_cell, key, &probe)) > 0;) {
-        cell = &profile->cells[number - 1];
-        if (cell->label == label && cell->stack == stack)
-            break;
-    }
-    if (number == 0) {
-        cell = hash_index_append(&builder->by_cell, key, &profile->cells);
-        if (!cell)
-            return -ENOMEM;
-        profile->n_cells++;
-        cell->label = label;
-        cell->stack = stack;
-    }
-    cell->samples++;
-    cell->period += period;
-    return 0;
+    if (r <= 0)
+        return r;
+    r = builder_stack(builder, record, sample, &cell.stack);
+    if (r >= 0)
+        r = builder_add_cell(builder, &cell);
+    return r < 0 ? r : 1;
+}
+
+/* The stack alone is larger than all that may be kept. */
+static int builder_add_to_other(ProfileBuilder *builder, const PdSample *sample, uint32_t event) {
+    ProfileCell cell = {.samples = 1, .period = sample->period};
+    uint32_t frame;
+    int r = builder_add_other_frame(builder->profile->frames, &frame);
+
+    if (r >= 0)
+        r = builder_label(builder, sample, event, &cell.label);
+    if (r <= 0)
+        return r;
+    r = stack_tree_add(builder->profile->stacks, STACK_ROOT, frame, &cell.stack);
+    if (r >= 0)
+        r = builder_add_cell(builder, &cell);
+    if (r < 0)
+        return r;
+    builder->profile->folded++;
+    return 1;
+}
+
+static int builder_add(ProfileBuilder *builder, const PdRecord *record, const PdSample *sample,
+                       uint32_t event) {
+    int r = builder_try(builder, record, sample, event);
+
+    if (r != -ENOSPC)
+        return r;
+    r = builder_fold(builder);
+    if (r < 0)
+        return r;
+    r = builder_try(builder, record, sample, event);
+    return r == -ENOSPC ? builder_add_to_other(builder, sample, event) : r;
 }
 
 static int builder_count(ProfileBuilder *builder, const PdRecord *record, const PdSample *sample,
                          const PdEvent *event) {
-    Profile *profile = builder->profile;
     BuilderEvent *row = builder_event(builder, event);
-    uint32_t number, label, stack;
+    uint32_t number;
     int r;
 
     if (!row)
         return -ENOMEM;
     if (!row->is_wanted) {
-        profile->left_out++;
+        builder->profile->left_out++;
         return 0;
     }
     r = builder_event_number(builder, event, row, &number);
     if (r >= 0)
-        r = builder_label(builder, sample, number, &label);
+        r = builder_add(builder, record, sample, number);
     if (r == 0)
-        profile->left_out++;
+        builder->profile->left_out++;
     if (r <= 0)
         return r;
-    r = builder_stack(builder, record, sample, &stack);
-    if (r >= 0)
-        r = builder_add_cell(builder, label, stack, sample->period);
-    if (r < 0)
-        return r;
-    profile->samples++;
-    profile->events[number].samples++;
-    profile->events[number].period += sample->period;
+    builder->profile->samples++;
+    builder->profile->events[number].samples++;
+    builder->profile->events[number].period += sample->period;
     return 0;
 }
 
@@ -261,16 +254,13 @@ int profile_builder_read(ProfileBuilder *builder) {
 }
 
 int profile_builder_take(ProfileBuilder *builder, Profile **ret) {
-    Profile *profile = builder->profile;
-    int r;
+    Profile *next;
+    int r = builder_new_profile(builder, &next);
 
-    builder->profile = NULL;
-    r = builder_begin_profile(builder);
-    if (r < 0) {
-        builder->profile = profile;
+    if (r < 0)
         return r;
-    }
+    *ret = builder->profile;
+    builder->profile = next;
     builder_forget_numbers(builder);
-    *ret = profile;
     return 0;
 }

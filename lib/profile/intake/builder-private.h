@@ -4,7 +4,8 @@
 /*
  * What the files of the builder share. profile-builder.c takes records and hands profiles over;
  * builder-event.c keeps the events of the recording, builder-frame.c finds frames of addresses,
- * builder-chain.c makes stacks of call chains, builder-label.c makes labels.
+ * builder-chain.c makes stacks of call chains, builder-label.c makes labels, builder-cell.c counts,
+ * and builder-fold.c makes room.
  */
 
 #include "perfdata/order/order.h"
@@ -12,7 +13,11 @@
 #include "profile/profile-builder.h"
 #include "util/hash-index.h"
 
-enum { NODES_DEFAULT = 4 << 20 };
+enum {
+    NODES_DEFAULT = 4 << 20,
+    NODES_MIN = 64,
+    TEXT_BYTES_MAX = 256 << 20,
+};
 
 /* An event of the recording. */
 typedef struct BuilderEvent {
@@ -63,7 +68,9 @@ typedef struct LabelCache {
 
 struct ProfileBuilder {
     ProfileOptions options;
+    uint64_t seed; /* of hashes */
     Profile *profile;
+    size_t cells_max, labels_max;
     HashIndex by_event, by_label, by_cell;
 
     PdReader *reader;
@@ -86,6 +93,19 @@ struct ProfileBuilder {
     uint32_t *chain_frames; /* of the stack that is being made */
     LabelCache last_label;
 };
+
+/* In builder-cell.c; -ENOSPC: a limit is reached. */
+int builder_new_profile(const ProfileBuilder *builder, Profile **ret);
+int builder_intern_label(ProfileBuilder *builder, const ProfileLabel *label, uint32_t *ret);
+/* Adds the weights of a cell. */
+int builder_add_cell(ProfileBuilder *builder, const ProfileCell *add);
+/* The number of the frame of kind FRAME_OTHER. */
+int builder_add_other_frame(FrameTable *frames, uint32_t *ret);
+
+/* In builder-fold.c: half of each limit is free after it. All numbers change. */
+int builder_fold(ProfileBuilder *builder);
+/* In builder-lookup.c: forgets the numbers that lookups have remembered. */
+void builder_forget_lookups(ProfileBuilder *builder);
 
 /* In builder-event.c: */
 /* NULL: no memory. */
