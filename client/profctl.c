@@ -72,6 +72,8 @@ const Command *const commands[] = {
     &command_ping,
     &command_doctor,
     &command_report,
+    &command_diff,
+    &command_changed,
     &command_flamegraph,
     &command_heatmap,
     &command_pprof,

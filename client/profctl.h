@@ -6,7 +6,9 @@
 #include "client/frame/command.h"
 
 extern const Command command_cat_config;
+extern const Command command_changed;
 extern const Command command_convert;
+extern const Command command_diff;
 extern const Command command_doctor;
 extern const Command command_dump;
 extern const Command command_firefox;

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The sentences of `changed`. */
+
+#include "client/view/view.h"
+
+enum { CHANGE_NOW, CHANGE_BEFORE, CHANGE_YESTERDAY, CHANGE_SIDES };
+
+typedef enum ChangeKind { CHANGE_UNIT, CHANGE_FUNCTION, CHANGE_KINDS } ChangeKind;
+
+typedef struct Change {
+    ChangeKind kind;
+    unsigned against;    /* the side that it was found against */
+    Bytes group, symbol; /* borrowed */
+    double figures[CHANGE_SIDES];
+    bool is_known[CHANGE_SIDES];
+    double q;
+} Change;
+
+typedef struct ChangeList {
+    Change host; /* all load together */
+    Change *items;
+    size_t n;
+    const char *unit; /* of the figures */
+    bool by_unit;     /* groups are units, else names of threads */
+    bool is_spread_known;
+} ChangeList;
+
+/* -ENOMEM. */
+int change_list_add(ChangeList *list, const Change *change);
+/* As text or JSON. */
+void change_list_print(Context *c, const View *now, const ChangeList *list);

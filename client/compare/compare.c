@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/compare/compare.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "util/clock.h"
+#include "util/macro.h"
+
+/* Windows are moved by the wall clock, so both sides must know the time of day. */
+
+#define DAY_US        (24 * 3600 * US_PER_SECOND)
+#define BUCKET_MIN_NS 50000000ULL
+
+static const uint64_t bucket_unknown_ns = 250000000;
+
+int compare_no_memory(void) {
+    return complain(STATUS_FAILED, "Failed to compare: %s.", strerror(ENOMEM));
+}
+
+int option_baseline(const Option *option, const char *argument, void *field) {
+    Baseline *baseline = field;
+    OptionTimestamp span = {};
+
+    *baseline = (Baseline){.is_given = true};
+    if (strcmp(argument, "yesterday") == 0)
+        baseline->shift_us = DAY_US;
+    else if (option_span(option, argument, &span) == 0)
+        baseline->shift_us = span.us;
+    else if (argument[0] == '\0')
+        return -EINVAL;
+    else
+        baseline->file = argument;
+    return 0;
+}
+
+int compare_load_earlier(Context *c, const ViewSettings *settings, char **files,
+                         const ViewRequest *request, const View *after, uint64_t shift_us,
+                         View *ret) {
+    ViewSettings earlier = *settings;
+    ViewRequest r = *request;
+
+    if (shift_us == 0)
+        shift_us = after->until_us - after->since_us;
+    if (after->until_us == 0 || after->since_us <= shift_us)
+        return complain(STATUS_USAGE, "The recording does not have the time of day of its samples, "
+                                      "so nothing earlier can be found in it; give two "
+                                      "recordings.");
+    r.may_be_nothing = true;
+    earlier.last = (OptionTimestamp){};
+    earlier.since = (OptionTimestamp){.set = true, .us = after->since_us - shift_us};
+    earlier.until = (OptionTimestamp){.set = true, .us = after->until_us - shift_us};
+    return view_load(c, &earlier, files, &r, ret);
+}
+
+uint32_t compare_event(const View *view, const View *other, uint32_t event) {
+    Bytes name;
+
+    if (event == PROFILE_NONE)
+        return PROFILE_NONE;
+    name = view_event_name(view, event);
+    for (uint32_t i = 0; i < other->profile->n_events; i++) {
+        Bytes found = view_event_name(other, i);
+
+        if (found.size == name.size && memcmp(found.data, name.data, name.size) == 0)
+            return i;
+    }
+    return PROFILE_NONE;
+}
+
+uint64_t compare_bucket_ns(uint64_t window_us) {
+    uint64_t ns = window_us * NS_PER_US / 64;
+
+    return window_us == 0 ? bucket_unknown_ns : MAX(ns, BUCKET_MIN_NS);
+}
+
+static DiffSide compare_side(const View *view, uint32_t event) {
+    const Profile *p = view->profile;
+    DiffSide side = {.profile = p, .names = view->names, .event = event};
+
+    if (view->until_us > 0 && p->real_known) {
+        side.from_ns = view->since_us * NS_PER_US - p->real_offset;
+        side.to_ns = view->until_us * NS_PER_US - p->real_offset;
+    }
+    if (view->coverage_known)
+        side.covered_ns = pd_coverage_recorded_ns(&view->coverage);
+    return side;
+}
+
+int compare_views(const View *before, const View *after, uint32_t event, const DiffOptions *options,
+                  ProfileDiff **ret) {
+    uint32_t same = compare_event(after, before, event);
+    DiffSide a = compare_side(before, same), b = compare_side(after, event);
+
+    /* An event without a sample there is none that is counted. */
+    if (same == PROFILE_NONE && event != PROFILE_NONE)
+        a.event = (uint32_t)before->profile->n_events;
+    return profile_diff_new(&a, &b, options, ret);
+}
+
+static bool compare_is_time(const View *view, uint32_t event) {
+    return event != PROFILE_NONE && view->profile->events[event].is_time;
+}
+
+const char *compare_unit(const View *view, uint32_t event) {
+    return compare_is_time(view, event) ? "CPUs" : "samples/s";
+}
+
+double compare_rate(const View *view, uint32_t event, double rate) {
+    return compare_is_time(view, event) ? rate / (double)NS_PER_SECOND : rate;
+}

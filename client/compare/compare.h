@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What `diff` and `changed` share: two views of one kind, and how they are compared. */
+
+#include "client/view/view.h"
+#include "profile/diff/profile-diff.h"
+
+/* What the newer side is compared with. */
+typedef struct Baseline {
+    bool is_given;
+    const char *file;  /* NULL: the same source, earlier */
+    uint64_t shift_us; /* by how much; 0: by the length of the window */
+} Baseline;
+
+/* Field: Baseline. "yesterday", a span like "1h", or a recording. */
+int option_baseline(const Option *option, const char *argument, void *field);
+
+/* Loads the window of `after` from the same source, `shift_us` earlier (0: right before it). An
+ * ExitStatus; without samples there, *ret has no profile or an empty one. */
+int compare_load_earlier(Context *c, const ViewSettings *settings, char **files,
+                         const ViewRequest *request, const View *after, uint64_t shift_us,
+                         View *ret);
+
+/* The number of the event in the other view; PROFILE_NONE: it has no such event. */
+uint32_t compare_event(const View *view, const View *other, uint32_t event);
+
+/* How spans of time are kept apart in a window of this length; 0: it is not known. */
+uint64_t compare_bucket_ns(uint64_t window_us);
+
+/* Compares one event of `after`. 0 or -ENOMEM. */
+int compare_views(const View *before, const View *after, uint32_t event, const DiffOptions *options,
+                  ProfileDiff **ret);
+
+/* What a rate is shown as: "CPUs" for events whose period is time, else "samples/s". */
+const char *compare_unit(const View *view, uint32_t event);
+/* A rate by periods of such an event, as a figure of that unit. */
+double compare_rate(const View *view, uint32_t event, double rate);
+
+int compare_no_memory(void);

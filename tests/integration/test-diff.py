@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""profctl diff and changed on recordings of the real perf: what was started shows as grown, its figures are those of
+report, and a recording does not differ from itself."""
+
+import functools
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from profctl import as_json, ended, profctl  # noqa: E402
+from workload import need_root  # noqa: E402
+from tap import check, equal, main, skip, test  # noqa: E402
+
+FOLDER = tempfile.TemporaryDirectory(prefix="profd-diff.")
+SPIN = "import time\nend = time.monotonic() + {}\nwhile time.monotonic() < end: sum(range(1000))"
+
+
+def record(name, script):
+    need_root()
+    path = os.path.join(FOLDER.name, name)
+    try:
+        done = subprocess.run(["perf", "record", "-q", "-k", "CLOCK_MONOTONIC", "-F", "997", "-g", "-e", "cpu-clock", "-o", path, "--",
+                               "sh", "-c", script], capture_output=True, text=True, check=False, timeout=120)
+    except FileNotFoundError:
+        skip("perf is not installed")
+    check(done.returncode == 0, done.stderr)
+    return path
+
+
+@functools.cache
+def alone():
+    return record("alone.data", f"exec {sys.executable} -c '{SPIN.format(2)}'")
+
+
+@functools.cache
+def joined():
+    return record("joined.data", f"perl -e '$e = time + 3; 1 while time < $e' & {sys.executable} -c '{SPIN.format(2)}'; wait")
+
+
+def diff(*arguments):
+    return as_json(profctl("diff", "--json=short", *arguments), "diff")
+
+
+def shown(*arguments):
+    done = profctl(*arguments)
+    ended(done, 0)
+    return done.stdout
+
+
+def rows_by(done, key):
+    return {row[key]: row for row in done["rows"]}
+
+
+@test
+def a_program_that_was_started_has_grown():
+    done = diff("--by=comm", alone(), joined())
+    perl = rows_by(done, "comm")["perl"]
+    equal(perl["samplesBefore"], 0)
+    check(perl["significant"] and perl["after"] > 0.2 and perl["q"] < 0.05, perl)
+    check(done["significant"] == sum(row["significant"] for row in done["rows"]), done["significant"])
+    text = shown("diff", "--by=comm", alone(), joined())
+    check("perl" in text and "by more than chance" in text, text)
+
+
+@test
+def figures_are_those_of_report():
+    done = diff("--by=comm", alone(), joined())
+    for side, path in (("Before", alone()), ("After", joined())):
+        report = as_json(profctl("report", "--json=short", "--by=comm", path), "report")
+        equal({row["comm"]: (row["samples"], row["period"]) for row in report["rows"]},
+              {row["comm"]: (row[f"samples{side}"], row[f"period{side}"]) for row in done["rows"] if row[f"samples{side}"]})
+        equal(done[side.lower()]["samples"], report["total"])
+
+
+@test
+def a_recording_does_not_differ_from_itself():
+    equal(diff(joined(), joined())["significant"], 0)
+    text = shown("diff", "--total", joined(), joined())
+    check("Nothing changed by more than chance." in text, text)
+
+
+@test
+def load_of_a_function_counts_what_it_calls():
+    total = diff("--total", "--all", alone(), joined())
+    own = diff("--all", alone(), joined())
+    shares = [sum(row["after"] for row in done["rows"]) for done in (own, total)]
+    check(abs(shares[0] - 1) < 1e-6 and shares[1] > 1.5, shares)
+
+
+@test
+def rates_are_in_cpus():
+    done = diff("--rate", "--by=comm", alone(), joined())
+    perl, side = rows_by(done, "comm")["perl"], done["after"]
+    seconds = (side["untilUsec"] - side["sinceUsec"]) / 1e6
+    check(abs(perl["after"] * seconds / perl["periodAfter"] - 1) < 0.01, (perl, seconds))
+
+
+@test
+def what_changed_is_said_in_sentences():
+    path = record("changed.data", f"{sys.executable} -c '{SPIN.format(6)}' & sleep 3; perl -e '$e = time + 4; 1 while time < $e'; wait")
+    done = as_json(profctl("changed", "--json=short", "--last=3s", path), "changed")
+    found = [change for change in done["changes"] if change.get("comm") == "perl"]
+    check(found and found[0]["before"] * 3 < found[0]["now"] and found[0]["against"] == "before", done)
+    text = shown("changed", "--last=3s", path)
+    check(found[0]["text"] in " ".join(text.split()), text)
+
+
+@test
+def a_page_shows_both_sides():
+    page = os.path.join(FOLDER.name, "diff.html")
+    shown("diff", "--flamegraph", "--output", page, alone(), joined())
+    with open(page, encoding="utf-8") as f:
+        check("perl" in f.read(), "perl is not in the page")
+
+
+@test
+def wrong_command_lines_are_explained():
+    for arguments in ((alone(),), ("--baseline=1h", alone(), joined()), ("--by=time", alone(), joined()), ("--output=x", alone(), joined())):
+        ended(profctl("diff", *arguments), 2)
+    ended(profctl("changed", alone()), 5)
+
+
+main()
