@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 
 #include "symbol/elf/plt.h"
+#include "symbol/find/debug-link.h"
 #include "symbol/jit/jit-find.h"
 #include "symbol/kernel/kernel-find.h"
 #include "symbol/resolver-private.h"
+#include "symbol/table/table-cache.h"
 
 /*
  * Mappings are looked up once in the life of a resolver, found or not. A table of a file has the
@@ -19,20 +22,64 @@ static bool loaded_names_same(const FrameMapping *a, const FrameMapping *b) {
            a->pid == b->pid && a->start == b->start && bytes_equal(a->path, b->path);
 }
 
-static uint64_t loaded_names_key(const FrameMapping *m) {
+static uint64_t loaded_names_hash(const FrameMapping *m) {
     uint64_t h = hash_u64(hash_seed(), (uint64_t)m->pid << 8 | (uint64_t)m->kind);
 
     h = hash_bytes(h, (Bytes){.data = m->build_id, .size = m->build_id_size});
     return hash_bytes(hash_u64(h, m->inode ^ m->start), m->path);
 }
 
-static int loaded_names_elf(SymbolResolver *resolver, LoadedNames *loaded) {
-    _cleanup_(found_elf_done) FoundElf found = {};
+static void loaded_names_keep(SymbolResolver *resolver, Bytes build_id, const TableKey *key,
+                              const LoadedNames *loaded) {
+    const char *folder = resolver->options.table_cache;
+
+    if (!resolver->is_cache_trimmed)
+        table_cache_trim(folder);
+    resolver->is_cache_trimmed = true;
+    table_cache_save(folder, build_id, key, &loaded->table);
+}
+
+static int loaded_names_make_elf(const FoundElf *found, StoredTable *ret) {
     _cleanup_(name_build_done) NameBuild build;
     int r;
 
     name_build_init(&build, NAME_BY_START);
-    r = find_elf(&resolver->find, &loaded->mapping, &found);
+    elf_names_add_segments(found->code, &build);
+    r = elf_names_add(found->symbols ? found->symbols : found->code, &build);
+    if (r == 0 && found->symbols)
+        r = plt_names_add(elf_file_view(found->code), &build);
+    return r == 0 ? stored_table_make(&build, ret) : r;
+}
+
+/* The build id of the files that were found; empty if their table cannot be kept. */
+static Bytes loaded_names_key(const FoundElf *found, ElfBuildId *id, TableKey *ret) {
+    const FileIdentity files[] = {found->code_identity, found->symbols_identity};
+
+    static_assert(sizeof(files) == sizeof(ret->words), "a key holds two identities");
+    *id = elf_file_build_id(found->code);
+    memcpy(ret->words, files, sizeof(files));
+    return (Bytes){.data = id->bytes, .size = found->is_stable ? id->size : 0};
+}
+
+static void loaded_names_open_lines(const SymbolResolver *resolver, const FoundElf *found,
+                                    LoadedNames *loaded) {
+    int fd = found_elf_lines(found);
+    const ElfFile *file =
+        found->symbols && elf_file_fd(found->symbols) == fd ? found->symbols : found->code;
+
+    if (fd < 0)
+        return;
+    loaded->lines = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    loaded->lines_alternate = debug_link_open_alternate(resolver->find.root, file);
+}
+
+static int loaded_names_elf(SymbolResolver *resolver, LoadedNames *loaded) {
+    _cleanup_(found_elf_done) FoundElf found = {};
+    int r = find_elf(&resolver->find, &loaded->mapping, &found);
+    ElfBuildId id;
+    TableKey key;
+    Bytes name;
+
     if (r < 0)
         return r;
     loaded->missing = found.code          ? FRAME_UNNAMED
@@ -40,27 +87,38 @@ static int loaded_names_elf(SymbolResolver *resolver, LoadedNames *loaded) {
                                           : FRAME_NO_FILE;
     if (!found.code)
         return 0;
-    elf_names_add_segments(found.code, &build);
-    r = elf_names_add(found.symbols ? found.symbols : found.code, &build);
-    if (r == 0 && found.symbols)
-        r = plt_names_add(elf_file_view(found.code), &build);
-    if (r < 0)
-        return r == -ENOMEM ? r : 0;
-    r = stored_table_make(&build, &loaded->table);
+    if (resolver->options.inlined)
+        loaded_names_open_lines(resolver, &found, loaded);
+    name = loaded_names_key(&found, &id, &key);
+    if (table_cache_load(resolver->options.table_cache, name, &key, &loaded->table) < 0) {
+        r = loaded_names_make_elf(&found, &loaded->table);
+        if (r == 0)
+            loaded_names_keep(resolver, name, &key, loaded);
+    }
     loaded->has_table = r == 0;
-    return r;
+    return r == -ENOMEM ? r : 0;
 }
 
+/* Counted from _text, the names of a kernel depend on its build id alone. */
 static int loaded_names_kernel(SymbolResolver *resolver, LoadedNames *loaded) {
+    static const TableKey key = {{1}};
     ElfBuildId id = {.size = loaded->mapping.build_id_size};
+    Bytes name = {.data = loaded->mapping.build_id, .size = id.size};
     _cleanup_(name_build_done) NameBuild build;
-    int r;
+    int r = -ENOENT;
 
     memcpy(id.bytes, loaded->mapping.build_id, sizeof(id.bytes));
     name_build_init(&build, NAME_BY_START);
-    r = loaded->mapping.start > 0 ? kernel_find(&resolver->find, &id, &build) : -ENOENT;
-    if (r == 0)
-        r = stored_table_make(&build, &loaded->table);
+    if (loaded->mapping.start > 0 &&
+        table_cache_load(resolver->options.table_cache, name, &key, &loaded->table) == 0)
+        r = 0;
+    else if (loaded->mapping.start > 0) {
+        r = kernel_find(&resolver->find, &id, &build);
+        if (r == 0)
+            r = stored_table_make(&build, &loaded->table);
+        if (r == 0)
+            loaded_names_keep(resolver, name, &key, loaded);
+    }
     loaded->has_table = r == 0;
     return r == -ENOMEM ? r : 0;
 }
@@ -105,7 +163,7 @@ static uint8_t *loaded_names_copy(Bytes path) {
 }
 
 LoadedNames *loaded_names_get(SymbolResolver *resolver, const FrameMapping *mapping) {
-    uint64_t key = loaded_names_key(mapping);
+    uint64_t key = loaded_names_hash(mapping);
     LoadedNames *row;
     uint8_t *path;
     uint32_t number;
@@ -125,6 +183,7 @@ LoadedNames *loaded_names_get(SymbolResolver *resolver, const FrameMapping *mapp
     row->mapping.path.data = path;
     row->mapping.dso = (Bytes){};
     row->missing = FRAME_NO_FILE;
+    row->lines = row->lines_alternate = -1;
     return loaded_names_load(resolver, row) < 0 ? NULL : row;
 }
 
@@ -142,23 +201,32 @@ void loaded_names_forget_generated(SymbolResolver *resolver) {
 void loaded_names_done(SymbolResolver *resolver) {
     for (size_t i = 0; i < resolver->by_mapping.n; i++) {
         stored_table_done(&resolver->loaded[i].table);
+        closep(&resolver->loaded[i].lines);
+        closep(&resolver->loaded[i].lines_alternate);
         free((void *)resolver->loaded[i].mapping.path.data);
     }
     free(resolver->loaded);
     hash_index_done(&resolver->by_mapping);
 }
 
-bool loaded_names_find(const LoadedNames *loaded, uint64_t address, NameFound *ret) {
-    uint64_t place = address;
+bool loaded_names_address(const LoadedNames *loaded, uint64_t address, uint64_t *ret) {
+    switch (loaded->mapping.kind) {
+    case FRAME_KERNEL:
+        *ret = address - loaded->mapping.start;
+        return true;
+    case FRAME_JIT:
+        *ret = address;
+        return true;
+    default:
+        return loaded->has_table && name_table_address(&loaded->table.names, address, ret);
+    }
+}
 
-    if (!loaded->has_table)
-        return false;
-    if (loaded->mapping.kind == FRAME_KERNEL)
-        place = address - loaded->mapping.start;
-    else if (loaded->mapping.kind != FRAME_JIT &&
-             !name_table_address(&loaded->table.names, address, &place))
-        return false;
-    if (!name_table_find(&loaded->table.names, place, ret))
+bool loaded_names_find(const LoadedNames *loaded, uint64_t address, NameFound *ret) {
+    uint64_t place;
+
+    if (!loaded->has_table || !loaded_names_address(loaded, address, &place) ||
+        !name_table_find(&loaded->table.names, place, ret))
         return false;
     ret->start = address - (place - ret->start);
     return true;

@@ -16,6 +16,7 @@ typedef struct LoadedNames {
     bool is_done;         /* it was looked for */
     bool has_table;
     StoredTable table;
+    int lines, lines_alternate; /* descriptors of files with the lines of the source; -1: none */
 } LoadedNames;
 
 struct SymbolResolver {
@@ -23,6 +24,7 @@ struct SymbolResolver {
     FindOptions find;
     LoadedNames *loaded;
     HashIndex by_mapping;
+    bool is_cache_trimmed;
 };
 
 /* The names of a mapping, which are looked for when it is asked for the first time; NULL: no
@@ -34,3 +36,5 @@ void loaded_names_done(SymbolResolver *resolver);
 /* Whether there is a symbol at an address as Frame has it, and where it starts in the same terms.
  */
 bool loaded_names_find(const LoadedNames *loaded, uint64_t address, NameFound *ret);
+/* The address in the terms of the file; false: the file has none for it. */
+bool loaded_names_address(const LoadedNames *loaded, uint64_t address, uint64_t *ret);

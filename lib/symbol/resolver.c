@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
+#include "symbol/line/line-find.h"
 #include "symbol/resolver-private.h"
 #include "symbol/text/demangle.h"
 #include "symbol/text/frame-text.h"
+#include "util/array.h"
 #include "util/clock.h"
 
 /*
@@ -20,6 +22,7 @@ typedef struct ResolvedFrame {
     FrameNaming naming;
     Frame frame;
     uint64_t start;
+    size_t first, n; /* its source lines; 0: none */
 } ResolvedFrame;
 
 typedef struct ResolverWork {
@@ -29,10 +32,15 @@ typedef struct ResolverWork {
     ResolvedFrame *frames;
     size_t n;
     Buffer text;
+    FrameLine *lines;
+    size_t n_lines;
 } ResolverWork;
 
 int symbol_resolver_new(const SymbolOptions *options, SymbolResolver **ret) {
-    SymbolResolver *resolver = calloc(1, sizeof(*resolver));
+    _cleanup_(symbol_resolver_freep) SymbolResolver *resolver = calloc(1, sizeof(*resolver));
+    DebugServerOptions server = {.limit_ns = options->debuginfod_ms * NS_PER_MS,
+                                 .progress = options->progress,
+                                 .arg = options->arg};
 
     if (!resolver)
         return -ENOMEM;
@@ -42,9 +50,13 @@ int symbol_resolver_new(const SymbolOptions *options, SymbolResolver **ret) {
                                    .n_caches = options->n_caches,
                                    .local_files = options->local_files,
                                    .local_processes = options->local_processes,
+                                   .wants_lines = options->inlined,
                                    .fetch = options->fetch,
                                    .fetch_arg = options->arg};
-    *ret = resolver;
+    /* Without the library there are no servers. */
+    if (options->debuginfod && debug_server_new(&server, &resolver->find.server) == -ENOMEM)
+        return -ENOMEM;
+    *ret = TAKE_PTR(resolver);
     return 0;
 }
 
@@ -52,6 +64,7 @@ SymbolResolver *symbol_resolver_free(SymbolResolver *resolver) {
     if (!resolver)
         return NULL;
     loaded_names_done(resolver);
+    debug_server_free(resolver->find.server);
     free(resolver);
     return NULL;
 }
@@ -116,6 +129,64 @@ static int resolver_name(ResolverWork *work, const LoadedNames *loaded, const Re
     return resolver_text(work, &f->text);
 }
 
+/* -- lines of the source ---------------------------------------------------------------------- */
+
+/* The function that holds the code keeps the name of its symbol, if it has one. */
+static int resolver_take_line(ResolverWork *work, ResolvedFrame *f, const SourceLine *source,
+                              bool is_last) {
+    FrameLine *line = array_grow(&work->lines, &work->n_lines);
+    int r;
+
+    if (!line)
+        return -ENOMEM;
+    line->line = source->line;
+    r = text_set_add(work->names->texts, source->file, &line->file);
+    line->function = f->text;
+    if (r >= 0 && source->function.size > 0 && (!is_last || f->naming != FRAME_NAMED)) {
+        demangle(source->function, &work->text);
+        r = resolver_text(work, &line->function);
+        if (is_last)
+            f->naming = FRAME_NAMED;
+    }
+    return r;
+}
+
+static int resolver_take_lines(ResolverWork *work, ResolvedFrame *f, Cursor *reply) {
+    SourceLine lines[LINES_MAX];
+    size_t n = line_next(reply, lines);
+    int r = 0;
+
+    f->first = work->n_lines;
+    f->n = n;
+    for (size_t i = 0; r >= 0 && i < n; i++)
+        r = resolver_take_line(work, f, &lines[i], i + 1 == n);
+    return r;
+}
+
+/* The addresses of the frames [begin, end) are in order, since their offsets are. */
+static int resolver_find_lines(ResolverWork *work, const LoadedNames *loaded, size_t begin,
+                               size_t end) {
+    _cleanup_free_ uint64_t *addresses = calloc(end - begin, sizeof(*addresses));
+    _cleanup_(buffer_done) Buffer reply = {};
+    Cursor c;
+    int r = 0;
+
+    if (!addresses)
+        return -ENOMEM;
+    for (size_t i = begin; i < end; i++) {
+        const Frame *f = &work->frames[i].frame;
+
+        (void)loaded_names_address(loaded, f->address - f->is_return, &addresses[i - begin]);
+    }
+    /* Names are there without them, too. */
+    if (line_find(loaded->lines, loaded->lines_alternate, addresses, end - begin, &reply) < 0)
+        return 0;
+    c = cursor_of(reply.data, reply.size, false);
+    for (size_t i = begin; r >= 0 && i < end && cursor_left(&c) > 0; i++)
+        r = resolver_take_lines(work, &work->frames[i], &c);
+    return r;
+}
+
 /* The frames [begin, end) are all of one mapping. */
 static int resolver_name_mapping(ResolverWork *work, size_t begin, size_t end) {
     const FrameMapping *mapping =
@@ -139,6 +210,8 @@ static int resolver_name_mapping(ResolverWork *work, size_t begin, size_t end) {
         else
             r = resolver_name(work, loaded, i > begin ? f - 1 : NULL, f);
     }
+    if (r >= 0 && loaded && loaded->lines >= 0)
+        r = resolver_find_lines(work, loaded, begin, end);
     return r;
 }
 
@@ -149,7 +222,10 @@ static int resolver_add_names(ResolverWork *work) {
     for (size_t i = 0; r >= 0 && i < work->n; i++) {
         const ResolvedFrame *f = &work->frames[i];
 
-        r = frame_names_add(work->names, f->naming, f->start, &(FrameLine){.function = f->text}, 1);
+        r = f->n > 0 ? frame_names_add(work->names, f->naming, f->start, work->lines + f->first,
+                                       (uint32_t)f->n)
+                     : frame_names_add(work->names, f->naming, f->start,
+                                       &(FrameLine){.function = f->text}, 1);
     }
     return r;
 }
@@ -195,6 +271,7 @@ int symbol_name_frames(SymbolResolver *resolver, const Profile *profile, FrameNa
     r = resolver_run(&work);
     buffer_done(&work.text);
     free(work.frames);
+    free(work.lines);
     return r;
 }
 

@@ -33,7 +33,9 @@ ElfNaming elf_naming(const ElfFile *file) {
     const ElfView *view = elf_file_view(file);
 
     if (elf_names_section(view, SHT_SYMTAB) > 0 || elf_names_is_go(view))
-        return ELF_NAMES_WHOLE;
+        return elf_view_find(view, ".debug_info") > 0 || elf_view_find(view, ".zdebug_info") > 0
+                   ? ELF_NAMES_LINES
+                   : ELF_NAMES_WHOLE;
     return elf_names_section(view, SHT_DYNSYM) > 0 || elf_view_find(view, ".gnu_debugdata") > 0
                ? ELF_NAMES_DYNAMIC
                : ELF_NAMES_NONE;

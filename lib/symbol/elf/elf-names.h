@@ -11,6 +11,7 @@ typedef enum ElfNaming {
     ELF_NAMES_NONE,
     ELF_NAMES_DYNAMIC, /* only what other files may call */
     ELF_NAMES_WHOLE,   /* .symtab, or the table of Go's runtime */
+    ELF_NAMES_LINES,   /* and the lines of its source */
 } ElfNaming;
 
 /* By the headers alone. */

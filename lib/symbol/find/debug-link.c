@@ -2,6 +2,7 @@
 #include "symbol/find/debug-link.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 
 #include "util/macro.h"
@@ -103,4 +104,32 @@ int debug_link_find(const char *root, const char *path, const ElfFile *program, 
             r = debug_link_try(tried, program, &link, ret, ret_identity);
     }
     return r;
+}
+
+/* The section .gnu_debugaltlink has a path, a NUL and the build id. */
+int debug_link_open_alternate(const char *root, const ElfFile *file) {
+    const ElfView *view = elf_file_view(file);
+    size_t section = elf_view_find(view, ".gnu_debugaltlink"), n;
+    _cleanup_(elf_file_freep) ElfFile *other = NULL;
+    _cleanup_(buffer_done) Buffer bytes = {};
+    char path[FIND_PATH_MAX];
+    FileIdentity identity;
+    const char *name, *dwz;
+    ElfBuildId id;
+    int fd;
+
+    if (section == 0 || elf_view_read(view, &view->sections[section], LINK_MAX, &bytes) < 0)
+        return -ENOENT;
+    name = (const char *)bytes.data;
+    n = strnlen(name, bytes.size);
+    dwz = strstr(name, "/.dwz/"); /* a NUL follows the section */
+    if (!dwz || strstr(dwz, "/../") || bytes.size - n != 1 + ELF_BUILD_ID_MAX ||
+        snprintf(path, sizeof(path), "%s/usr/lib/debug%s", root, dwz) >= (int)sizeof(path) ||
+        open_regular(path, &fd, &identity) < 0 || elf_file_new(fd, &other) < 0)
+        return -ENOENT;
+    id = elf_file_build_id(other);
+    if (id.size != ELF_BUILD_ID_MAX || memcmp(id.bytes, bytes.data + n + 1, id.size) != 0)
+        return -ENOENT;
+    fd = fcntl(elf_file_fd(other), F_DUPFD_CLOEXEC, 0);
+    return fd < 0 ? -ENOENT : fd;
 }

@@ -11,3 +11,6 @@
  * none; -ENOMEM. */
 int debug_link_find(const char *root, const char *path, const ElfFile *program, ElfFile **ret,
                     FileIdentity *ret_identity);
+/* Opens the file with which dwz made a debug file share information, below root/usr/lib/debug: a
+ * descriptor, or -ENOENT. */
+int debug_link_open_alternate(const char *root, const ElfFile *file);

@@ -172,6 +172,11 @@ static int find_in_folder(FindState *state, const char *folder, const char *suff
                                                            : 0;
 }
 
+/* Whether a file with more names would be of use. */
+static bool find_is_short(const FindState *state) {
+    return state->naming < (state->options->wants_lines ? ELF_NAMES_LINES : ELF_NAMES_WHOLE);
+}
+
 static int find_debug_file(FindState *state, const FrameMapping *m) {
     char folder[FIND_PATH_MAX];
     int r = 0;
@@ -180,7 +185,7 @@ static int find_debug_file(FindState *state, const FrameMapping *m) {
             (int)sizeof(folder) &&
         state->id.size > 0)
         r = find_in_folder(state, folder, ".debug", false);
-    if (r == 0 && state->naming < ELF_NAMES_WHOLE && state->found->code) {
+    if (r == 0 && find_is_short(state) && state->found->code) {
         FileIdentity identity;
         ElfFile *file;
         char path[FIND_PATH_MAX];
@@ -196,7 +201,7 @@ static int find_debug_file(FindState *state, const FrameMapping *m) {
 
 /* A debug file alone is not enough: it does not say where the code lies in the mapped file. */
 static bool find_wants_more(const FindState *state) {
-    return state->id.size > 0 && (state->naming < ELF_NAMES_WHOLE || !state->found->code);
+    return state->id.size > 0 && (find_is_short(state) || !state->found->code);
 }
 
 static int find_in_caches(FindState *state) {
@@ -219,6 +224,23 @@ static int find_fetch(FindState *state) {
     return fd < 0 ? 0 : find_try(state, fd, &nothing, true);
 }
 
+/* The last resort. The program itself is needed if only its debug information is known. */
+static int find_on_server(FindState *state) {
+    DebugServer *server = state->options->server;
+    FileIdentity nothing = {};
+    int r = 0;
+
+    for (unsigned program = 0; r == 0 && server && program < 2; program++) {
+        int fd = -ENOENT;
+
+        if (program ? !state->found->code : find_is_short(state))
+            fd = debug_server_find(server, state->id.bytes, state->id.size, program);
+        if (fd >= 0)
+            r = find_try(state, fd, &nothing, program);
+    }
+    return r;
+}
+
 int find_elf(const FindOptions *options, const FrameMapping *m, FoundElf *ret) {
     FoundElf found = {};
     FindState state = {.options = options, .id = find_id_of(m), .found = &found};
@@ -235,12 +257,14 @@ int find_elf(const FindOptions *options, const FrameMapping *m, FoundElf *ret) {
             state.id = elf_file_build_id(found.code);
     }
     r = r == -ENOMEM ? r : 0;
-    if (r == 0 && state.naming < ELF_NAMES_WHOLE && options->local_files)
+    if (r == 0 && find_is_short(&state) && options->local_files)
         r = find_debug_file(&state, m);
     if (r == 0)
         r = find_in_caches(&state);
     if (r == 0 && find_wants_more(&state))
         r = find_fetch(&state);
+    if (r == 0 && find_wants_more(&state))
+        r = find_on_server(&state);
     if (r < 0) {
         found_elf_done(&found);
         return r;
@@ -249,6 +273,15 @@ int find_elf(const FindOptions *options, const FrameMapping *m, FoundElf *ret) {
                       (!found.symbols || found.symbols_identity.inode > 0);
     *ret = found;
     return 0;
+}
+
+int found_elf_lines(const FoundElf *found) {
+    const ElfFile *files[] = {found->symbols, found->code};
+
+    for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+        if (files[i] && elf_naming(files[i]) == ELF_NAMES_LINES)
+            return elf_file_fd(files[i]);
+    return -1;
 }
 
 void found_elf_done(FoundElf *found) {

@@ -6,6 +6,7 @@
 
 #include "profile/frame.h"
 #include "symbol/elf/elf-names.h"
+#include "symbol/find/debug-server.h"
 #include "symbol/find/open-regular.h"
 
 typedef struct FindOptions {
@@ -13,8 +14,10 @@ typedef struct FindOptions {
     const char *const *caches;
     size_t n_caches;
     bool local_files;
+    bool wants_lines; /* go on looking for a file with the lines of its source */
     int (*fetch)(const uint8_t *build_id, size_t size, void *arg);
     void *fetch_arg;
+    DebugServer *server; /* NULL: none is asked */
     /* Wall-clock time of the last sample; a file without a build id that was written later is
      * another one. 0: not known. */
     uint64_t until_ns;
@@ -34,6 +37,8 @@ typedef struct FoundElf {
 /* 0, also if nothing was found, or -ENOMEM. */
 int find_elf(const FindOptions *options, const FrameMapping *mapping, FoundElf *ret);
 void found_elf_done(FoundElf *found);
+/* The descriptor of the found file with lines of its source, borrowed; -1: there is none. */
+int found_elf_lines(const FoundElf *found);
 /* Only the mapped file itself, with its code: 0, -ENOENT, -ESTALE if the file at the path is
  * another one, or why it cannot be opened. */
 int find_mapped(const FindOptions *options, const FrameMapping *mapping, ElfFile **ret,

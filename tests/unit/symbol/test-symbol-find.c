@@ -282,6 +282,43 @@ TEST(stripped_program_of_go_is_named_by_the_table_of_its_runtime) {
     CHECK_EQ(name.start, spin);
 }
 
+/* The content of a folder, to see whether a table was written anew. */
+static uint64_t folder_sum(const char *folder) {
+    char command[256];
+
+    snprintf(command, sizeof(command), "cd %s && ls -i --full-time %s | cksum", made_in(), folder);
+    return made_number(command);
+}
+
+TEST(parsed_tables_are_kept_until_the_file_is_another) {
+    const char *folder = made_path("tables");
+    SymbolOptions options = {.local_files = true, .table_cache = folder};
+    FrameMapping mapping;
+    uint64_t alpha, sum;
+    FrameName name;
+
+    CHECK(compile_c("program", "-static"));
+    mapping = made_mapping("program");
+    alpha = made_offset("program", "alpha");
+    CHECK_STREQ(made_look_up(&mapping, alpha, &options, &name), "alpha");
+    CHECK(made_run("ls tables/*.names"));
+    sum = folder_sum("tables");
+    CHECK_STREQ(made_look_up(&mapping, alpha, &options, &name), "alpha");
+    CHECK_EQ(folder_sum("tables"), sum);
+    /* What is in the file is used. */
+    CHECK(made_run("sed -i 's/\\x00alpha\\x00/\\x00ALPHA\\x00/' tables/*.names"));
+    CHECK_STREQ(made_look_up(&mapping, alpha, &options, &name), "ALPHA");
+    CHECK(made_run("touch program"));
+    CHECK_STREQ(made_look_up(&mapping, alpha, &options, &name), "alpha");
+    /* A file that is cut short is of no use. */
+    CHECK(made_run("truncate -s 40000 tables/*.names"));
+    CHECK_STREQ(made_look_up(&mapping, alpha, &options, &name), "alpha");
+    /* Nobody else may have written there. */
+    CHECK(made_run("sed -i 's/\\x00alpha\\x00/\\x00ALPHA\\x00/' tables/*.names && "
+                   "chmod 777 tables"));
+    CHECK_STREQ(made_look_up(&mapping, alpha, &options, &name), "alpha");
+}
+
 TEST(path_that_is_no_file_is_not_opened) {
     FrameMapping mapping;
     FrameName name;

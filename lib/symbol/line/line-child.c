@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "symbol/line/line-child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "symbol/line/line-find.h"
+#include "symbol/line/line-look.h"
+#include "util/macro.h"
+
+/*
+ * The child keeps the descriptors of the two files and of the pipe, and a few system calls: to read
+ * and map those files, to get memory, and to write the reply. It opens nothing, so that libdw finds
+ * no further files by names that are in this one. If it cannot be confined, it does nothing.
+ */
+
+enum { NOBODY = 65534, LEAST_FD = 3 };
+
+static const rlim_t memory_max = (rlim_t)4 << 30;
+
+/* clang-format off */
+static const struct LineCall {
+    const char *name;
+    unsigned    argument; /* index of the argument that is checked ... */
+    uint64_t    mask;     /* ... in these bits, which must be 0; 0: no check */
+} line_calls[] = {
+    { "read",            0, 0 },
+    { "pread64",         0, 0 },
+    { "write",           0, 0 },
+    { "lseek",           0, 0 },
+    { "fstat",           0, 0 },
+    { "fcntl",           0, 0 },
+    { "close",           0, 0 },
+    { "mmap",            2, PROT_EXEC },
+    { "munmap",          0, 0 },
+    { "mremap",          0, 0 },
+    { "madvise",         0, 0 },
+    { "mprotect",        2, PROT_EXEC },
+    { "brk",             0, 0 },
+    { "futex",           0, 0 },
+    { "clock_gettime",   0, 0 },
+    { "getrandom",       0, 0 },
+    { "getpid",          0, 0 },
+    { "gettid",          0, 0 },
+    { "rt_sigprocmask",  0, 0 },
+    { "rt_sigreturn",    0, 0 },
+    { "restart_syscall", 0, 0 },
+    { "exit",            0, 0 },
+    { "exit_group",      0, 0 },
+};
+/* clang-format on */
+
+static int line_child_filter(void) {
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+    int r = filter ? 0 : -ENOMEM;
+
+    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(line_calls); i++) {
+        const struct LineCall *row = &line_calls[i];
+        struct scmp_arg_cmp compare = {
+            .arg = row->argument, .op = SCMP_CMP_MASKED_EQ, .datum_a = row->mask, .datum_b = 0};
+        int number = seccomp_syscall_resolve_name(row->name);
+
+        if (number != __NR_SCMP_ERROR)
+            r = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, number, row->mask ? 1 : 0, &compare);
+    }
+    if (r == 0)
+        r = seccomp_load(filter);
+    seccomp_release(filter);
+    return r;
+}
+
+static bool line_child_limit(int resource, rlim_t most) {
+    return setrlimit(resource, &(struct rlimit){.rlim_cur = most, .rlim_max = most}) == 0;
+}
+
+/* Puts the descriptors at 3, 4 and 5 and closes all others. */
+static bool line_child_keep(int *fds, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (fds[i] >= 0) {
+            fds[i] = fcntl(fds[i], F_DUPFD, 64); /* out of the way */
+            if (fds[i] < 0)
+                return false;
+        }
+    for (size_t i = 0; i < n; i++)
+        if (fds[i] >= 0) {
+            if (dup2(fds[i], LEAST_FD + (int)i) < 0)
+                return false;
+            fds[i] = LEAST_FD + (int)i;
+        }
+    return close_range(LEAST_FD + (unsigned)n, ~0U, 0) == 0;
+}
+
+static bool line_child_confine(int *fds, size_t n) {
+    if (!line_child_keep(fds, n) || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+        return false;
+    if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
+                           setresuid(NOBODY, NOBODY, NOBODY) < 0))
+        return false;
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 &&
+           line_child_limit(RLIMIT_CORE, 0) && line_child_limit(RLIMIT_CPU, LINE_SECONDS_MAX) &&
+           line_child_limit(RLIMIT_FSIZE, 0) && line_child_limit(RLIMIT_AS, memory_max) &&
+           line_child_filter() == 0;
+}
+
+_Noreturn void line_child_run(int fd, int alternate, int to, const uint64_t *addresses, size_t n) {
+    int fds[] = {fd, alternate, to};
+
+    if (line_child_confine(fds, ARRAY_SIZE(fds)))
+        line_look(fds[0], fds[1], fds[2], addresses, n);
+    _exit(0);
+}
