@@ -71,6 +71,7 @@ const Command *const commands[] = {
     &command_log_level,
     &command_ping,
     &command_doctor,
+    &command_top,
     &command_report,
     &command_diff,
     &command_changed,
@@ -85,6 +86,7 @@ const Command *const commands[] = {
     &command_dump,
     &command_convert,
     &command_merge,
+    &command_archive,
     &command_help,
     NULL,
 };

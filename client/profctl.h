@@ -5,6 +5,7 @@
 
 #include "client/frame/command.h"
 
+extern const Command command_archive;
 extern const Command command_cat_config;
 extern const Command command_changed;
 extern const Command command_convert;
@@ -40,6 +41,7 @@ extern const Command command_rm;
 extern const Command command_show_snapshot;
 extern const Command command_snapshot;
 extern const Command command_snapshots;
+extern const Command command_top;
 extern const Command command_verify;
 
 /* Ended by NULL; every command accepts the global options. */

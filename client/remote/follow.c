@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "client/remote/remote.h"
 #include "client/remote/reply.h"
@@ -24,6 +25,7 @@ enum { SILENCE_S = 60, BOOT_ID_MAX = 64 };
 struct Follow {
     char *session; /* NULL: "default" */
     uint64_t until_us;
+    int fd; /* of the reader, to interrupt it */
     PdReader *reader;
     PdOrder *order;
     char boot_id[BOOT_ID_MAX];
@@ -66,7 +68,7 @@ static int follow_begin(Follow *follow, Remote *remote) {
     _cleanup_(pd_reader_freep) PdReader *reader = NULL;
     _cleanup_(pd_order_freep) PdOrder *order = NULL;
     _cleanup_close_ int fd = remote_take_fd(remote, SILENCE_S);
-    int r = fd < 0 ? fd : pd_reader_open_fd(fd, NULL, &reader, NULL);
+    int used = fd, r = fd < 0 ? fd : pd_reader_open_fd(fd, NULL, &reader, NULL);
 
     if (r < 0)
         return r == -EAGAIN ? -ETIMEDOUT : r;
@@ -78,6 +80,7 @@ static int follow_begin(Follow *follow, Remote *remote) {
     pd_reader_free(follow->reader);
     follow->order = TAKE_PTR(order);
     follow->reader = TAKE_PTR(reader);
+    follow->fd = used;
     return 0;
 }
 
@@ -164,6 +167,11 @@ int follow_next(Follow *follow, FollowItem *ret) {
     }
     ret->what = FOLLOW_END;
     return r == -EAGAIN ? -ETIMEDOUT : r == -ECONNRESET ? 0 : r;
+}
+
+void follow_interrupt(const Follow *follow) {
+    if (follow)
+        (void)shutdown(follow->fd, SHUT_RDWR);
 }
 
 PdReader *follow_reader(Follow *follow) {

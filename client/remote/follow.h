@@ -39,6 +39,9 @@ DEFINE_CLEANUP(Follow *, follow_free);
 
 /* 0 or a negative errno; -ETIMEDOUT: the daemon sends nothing any more. */
 int follow_next(Follow *follow, FollowItem *ret);
+/* Makes a follow_next() that waits in another thread come to the end of the stream; NULL: does
+ * nothing. */
+void follow_interrupt(const Follow *follow);
 /* The reader of the stream, for profile_builder_begin(); nobody else may read from it. */
 PdReader *follow_reader(Follow *follow);
 /* After FOLLOW_END: whether the stream came to the end of its window. */

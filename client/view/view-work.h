@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Inside of view_load(): one profile that is being made. */
+/* Inside of view_load(): one profile that is being made. `top` makes one after the other. */
 
 #include "client/remote/follow.h"
 #include "client/view/view.h"
@@ -22,6 +22,10 @@ typedef struct ViewWork {
     char *binaries; /* folder of the files that the running profd has kept; NULL: not known */
 } ViewWork;
 
+/* Makes the filter and the builder of the settings and the request. */
+int view_work_begin(ViewWork *work);
+void view_work_done(ViewWork *work);
+
 /* Feeds the builder with a recording, with the window of the settings. An ExitStatus; failures were
  * reported, STATUS_PARTIAL sets is_partial and is none. */
 int view_file_read(ViewWork *work, const char *path);
@@ -31,9 +35,6 @@ int view_live_read(ViewWork *work);
 /* Without a sample: complains that nothing matches, with similar names. Reads the recordings again
  * for these. An ExitStatus. */
 int view_mismatch_complain(ViewWork *work, char **files);
-
-/* Names all frames of the profile. 0 or -ENOMEM. */
-int view_name_frames(ViewWork *work);
 
 /* Writes the title and the subtitle of the view. 0 or -ENOMEM. */
 int view_text_make(ViewWork *work, char **files);

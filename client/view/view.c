@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/view/view-resolver.h"
+
 /*
  * Makes the profile of a view: the options become a filter, each source is read through one
  * builder, and the frames get names. What is missing is reported here, once for all views.
@@ -21,7 +23,7 @@ void view_done(View *view) {
     *view = (View){};
 }
 
-static void view_work_done(ViewWork *work) {
+void view_work_done(ViewWork *work) {
     work->builder = profile_builder_free(work->builder);
     work->reader = pd_reader_free(work->reader);
     work->follow = follow_free(work->follow);
@@ -83,7 +85,7 @@ static int view_take_events(ViewWork *work) {
     return 0;
 }
 
-static int view_work_begin(ViewWork *work) {
+int view_work_begin(ViewWork *work) {
     int r = selector_init(&work->selector, &work->settings->selected);
 
     if (r == 0)
@@ -119,6 +121,25 @@ static uint32_t view_main_event(const Profile *profile) {
     return found;
 }
 
+/* Names all frames of the profile. */
+static int view_name_frames(ViewWork *work, char **files) {
+    const ViewSettings *s = work->settings;
+    const ViewResolverOptions options = {
+        .files = files,
+        .binaries = work->binaries,
+        .inlined = s->inlined || row_keys_hold(&s->by, ROW_SRCLINE),
+        .merges_unnamed = work->request->merges_unnamed,
+        .servers = true,
+        .progress = isatty(STDERR_FILENO) && !work->context->quiet,
+    };
+    _cleanup_(view_resolver_freep) ViewResolver *resolver = NULL;
+    int r = view_resolver_new(&options, &resolver);
+
+    if (r == 0)
+        r = frame_names_new(&work->view->names);
+    return r < 0 ? r : view_resolver_name(resolver, work->view->profile, work->view->names);
+}
+
 static int view_finish(ViewWork *work, char **files) {
     View *view = work->view;
     int r = profile_builder_take(work->builder, &view->profile);
@@ -132,10 +153,13 @@ static int view_finish(ViewWork *work, char **files) {
     view->event = view_main_event(view->profile);
     r = view_text_make(work, files);
     if (r == 0 && !work->request->nameless)
-        r = view_name_frames(work);
+        r = view_name_frames(work, files);
     if (r == 0)
         return work->is_partial ? STATUS_PARTIAL : STATUS_OK;
     view->profile = profile_free(view->profile);
+    if (r == -EBADMSG && view->title)
+        return complain(STATUS_FAILED, "Failed to unpack '%s': the archive is damaged.",
+                        view->title);
     return complain(STATUS_FAILED, "Failed to make a profile: %s.", strerror(-r));
 }
 

@@ -1,21 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "export/export.h"
-
 #include <string.h>
 
 #include "export/export-format.h"
 
-/* The table of formats. A format has a file of its own; the labels that it can show are here, for
- * commands ask for them before there is a profile. */
-
-#define EXPORT_BIT(key) (1U << PROFILE_##key)
-
-enum {
-    EXPORT_OWNER = EXPORT_BIT(CGROUP) | EXPORT_BIT(UNIT) | EXPORT_BIT(CONTAINER),
-    EXPORT_THREAD = EXPORT_BIT(COMM) | EXPORT_BIT(PID) | EXPORT_BIT(TID),
-    EXPORT_ALL = EXPORT_OWNER | EXPORT_THREAD | EXPORT_BIT(EVENT) | EXPORT_BIT(CPU),
-    EXPORT_FIREFOX = EXPORT_OWNER | EXPORT_THREAD | EXPORT_BIT(EVENT) | EXPORT_BIT(TIME),
-};
+/* The table of formats. A format has a file of its own; the labels that it can show are known
+ * before there is a profile. */
 
 /* clang-format off */
 const ExportFormat export_formats[] = {

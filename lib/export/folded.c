@@ -189,11 +189,10 @@ static int folded_put_row(Folded *f, const FoldedRow *row) {
 
 int export_folded(const ExportInput *input, ExportSink sink, void *arg) {
     _cleanup_(folded_done) Folded f = {.input = input, .output = {.sink = sink, .arg = arg}};
-    const ExportFormat *format = export_format_by_name("folded");
     int r = export_functions_fill(&f.functions, input, 0);
 
     if (r == 0)
-        r = export_groups_fill(&f.groups, input->profile, format->keys);
+        r = export_groups_fill(&f.groups, input->profile, EXPORT_ALL);
     if (r == 0)
         r = export_cells_fill(&f.cells, input, NULL);
     if (r == 0)

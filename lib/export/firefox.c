@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "export/export-firefox.h"
-
 #include <errno.h>
 #include <stdlib.h>
 
 #include "export/export-format.h"
+#include "export/firefox-state.h"
 #include "util/text.h"
 
 /*
  * The processed profile of the Firefox Profiler: facts, libraries, tables that all threads share
- * (export-firefox-table.c), and threads with their samples in order of time. A thread is a group of
+ * (firefox-table.c), and threads with their samples in order of time. A thread is a group of
  * labels; what it has no field for (unit, container, event) is in its names. The version is the
  * first with shared tables and sources as we write them; newer readers bring it up to date.
  */
@@ -224,14 +223,13 @@ static void firefox_put(Firefox *f) {
 
 int export_firefox(const ExportInput *input, ExportSink sink, void *arg) {
     _cleanup_(firefox_done) Firefox f = {.input = input, .output = {.sink = sink, .arg = arg}};
-    const ExportFormat *format = export_format_by_name("firefox");
     int r =
         export_functions_fill(&f.functions, input, EXPORT_APART_BY_FILE | EXPORT_APART_BY_MAPPING);
 
     f.fields = fields_to(&f.output.buffer, FIELDS_JSON);
     if (r == 0)
         r = export_groups_fill(&f.threads, input->profile,
-                               format->keys & ~profile_key_bit(PROFILE_TIME));
+                               EXPORT_FIREFOX & ~profile_key_bit(PROFILE_TIME));
     if (r == 0)
         r = export_cells_fill(&f.cells, input, f.threads.of_label);
     if (r == 0)

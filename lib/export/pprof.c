@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "export/export-pprof.h"
-
 #include <errno.h>
 #include <stdlib.h>
 
 #include "encode/protobuf.h"
 #include "export/export-format.h"
 #include "export/export-group.h"
+#include "export/pprof-state.h"
 #include "util/text.h"
 
 /*

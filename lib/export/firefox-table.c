@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "export/export-firefox.h"
+#include "export/firefox-state.h"
 #include "util/text.h"
 
 /*

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "encode/protobuf.h"
-#include "export/export-pprof.h"
+#include "export/pprof-state.h"
 #include "util/text.h"
 
 /*

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What of the files that were sampled goes into an archive. */
+
+#include "archive/tar-writer.h"
+#include "client/frame/context.h"
+#include "profile/profile.h"
+
+typedef struct ArchiveCount {
+    unsigned files;    /* that were packed */
+    unsigned missing;  /* sampled, with a build id, and not found */
+    unsigned nameless; /* sampled, without a build id */
+    bool kernel;       /* the names of the kernel's functions were packed */
+    bool has_kernel;   /* it was sampled */
+} ArchiveCount;
+
+typedef struct ArchiveOptions {
+    const char *const *caches; /* folders laid out as perf's build-id cache */
+    size_t n_caches;
+    bool reduced; /* what names the code, instead of whole files */
+} ArchiveOptions;
+
+/* Writes the files of all mappings that stacks of the profile refer to, each build id once. 0 or a
+ * negative errno. */
+int archive_write_files(const TarWriter *tar, const ArchiveOptions *options, const Profile *profile,
+                        ArchiveCount *ret);

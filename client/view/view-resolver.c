@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/view/view-resolver.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/file/archive-input.h"
+#include "symbol/symbol.h"
+#include "util/array.h"
+#include "util/text.h"
+
+/*
+ * Where the names of functions are looked for: in the archives that are read, in the files that the
+ * running profd has kept, in perf's cache of this user, on this host, and on the servers of
+ * DEBUGINFOD_URLS. An archive is unpacked for as long as names are looked for.
+ */
+
+enum { SERVERS_MS = 60000 };
+
+struct ViewResolver {
+    SymbolResolver *symbols;
+    char *debug, *tables, *binaries; /* folders; NULL: none */
+    ArchiveFolder **archives;
+    size_t n_archives;
+    const char **caches;
+    bool merges_unnamed;
+    bool shown; /* progress is shown on stderr */
+};
+
+ViewResolver *view_resolver_free(ViewResolver *resolver) {
+    if (!resolver)
+        return NULL;
+    if (resolver->shown)
+        fputs("\r\x1b[K", stderr);
+    symbol_resolver_free(resolver->symbols);
+    for (size_t i = 0; i < resolver->n_archives; i++)
+        archive_folder_free(resolver->archives[i]);
+    free(resolver->archives);
+    free((void *)resolver->caches);
+    free(resolver->debug);
+    free(resolver->tables);
+    free(resolver->binaries);
+    free(resolver);
+    return NULL;
+}
+
+static char *view_resolver_path(const char *folder, const char *name) {
+    char *path;
+
+    return folder && folder[0] == '/' && asprintf(&path, "%s/%s", folder, name) >= 0 ? path : NULL;
+}
+
+static void view_resolver_show_progress(const char *what, void *arg) {
+    ViewResolver *resolver = arg;
+    char text[80];
+
+    /* Names from servers do not reach the terminal: only plain characters do. */
+    snprintf(text, sizeof(text), "%s", what);
+    for (char *p = text; *p; p++)
+        if (*p < ' ' || *p > '~')
+            *p = '?';
+    fprintf(stderr, "\r\x1b[K%s", text);
+    resolver->shown = true;
+}
+
+static int view_resolver_unpack(ViewResolver *resolver, char **files) {
+    for (; files && *files; files++) {
+        ArchiveFolder *folder, **added;
+        int r = strcmp(*files, "-") == 0 ? 0 : archive_is(*files);
+
+        if (r <= 0)
+            continue;
+        r = archive_unpack(*files, &folder);
+        if (r < 0)
+            return r;
+        added = array_grow(&resolver->archives, &resolver->n_archives);
+        if (!added) {
+            archive_folder_free(folder);
+            return -ENOMEM;
+        }
+        *added = folder;
+    }
+    return 0;
+}
+
+static int view_resolver_set_folders(ViewResolver *resolver, const ViewResolverOptions *options,
+                                     SymbolOptions *symbols) {
+    const char *cache = getenv("XDG_CACHE_HOME");
+    size_t n = 0;
+
+    resolver->caches = calloc(resolver->n_archives + 2, sizeof(*resolver->caches));
+    if (!resolver->caches)
+        return -ENOMEM;
+    resolver->debug = view_resolver_path(getenv("HOME"), ".debug");
+    resolver->tables = cache ? view_resolver_path(cache, "profctl")
+                             : view_resolver_path(getenv("HOME"), ".cache/profctl");
+    for (size_t i = 0; i < resolver->n_archives; i++)
+        resolver->caches[n++] = archive_folder_path(resolver->archives[i]);
+    if (options->binaries && access(options->binaries, R_OK | X_OK) == 0) {
+        resolver->binaries = strdup(options->binaries);
+        if (!resolver->binaries)
+            return -ENOMEM;
+        resolver->caches[n++] = resolver->binaries;
+    }
+    if (resolver->debug)
+        resolver->caches[n++] = resolver->debug;
+    symbols->caches = resolver->caches;
+    symbols->n_caches = n;
+    symbols->table_cache = resolver->tables;
+    return 0;
+}
+
+int view_resolver_new(const ViewResolverOptions *options, ViewResolver **ret) {
+    _cleanup_(view_resolver_freep) ViewResolver *resolver = calloc(1, sizeof(*resolver));
+    const char *servers = getenv("DEBUGINFOD_URLS");
+    SymbolOptions symbols = {
+        .inlined = options->inlined,
+        .local_files = true,
+        .debuginfod = options->servers && servers && *servers,
+        .debuginfod_ms = SERVERS_MS,
+        .progress = options->progress ? view_resolver_show_progress : NULL,
+        .arg = resolver,
+    };
+    int r = resolver ? view_resolver_unpack(resolver, options->files) : -ENOMEM;
+
+    if (resolver)
+        resolver->merges_unnamed = options->merges_unnamed;
+    if (r == 0)
+        r = view_resolver_set_folders(resolver, options, &symbols);
+    if (r == 0)
+        r = symbol_resolver_new(&symbols, &resolver->symbols);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(resolver);
+    return 0;
+}
+
+/* "[gzip]", or "[gzip] [replaced]". */
+static int view_resolver_put_file(const Profile *profile, FrameNames *names, uint32_t frame,
+                                  Buffer *text) {
+    const Frame *f = frame_table_frame(profile->frames, frame);
+    Bytes dso = frame_table_mapping(profile->frames, f->mapping)->dso;
+    bool is_bare = dso.size > 0 && dso.data[0] != '[';
+
+    buffer_clear(text);
+    buffer_append(text, "[", is_bare);
+    buffer_append(text, dso.data, dso.size);
+    buffer_append(text, "]", is_bare);
+    if (names->names[frame].naming == FRAME_REPLACED)
+        text_puts(text, " [replaced]");
+    return buffer_error(text)
+               ?: text_set_add(names->texts, buffer_bytes(text),
+                               &names->lines[names->names[frame].first].function);
+}
+
+/* Where functions begin is not known in a file without symbols, so an address more or less says
+ * nothing to people. */
+static int view_resolver_merge(const Profile *profile, FrameNames *names, size_t first) {
+    _cleanup_(buffer_done) Buffer text = {};
+    int r = 0;
+
+    for (size_t i = first; i < names->n_names && r >= 0; i++)
+        switch (names->names[i].naming) {
+        case FRAME_UNNAMED:
+        case FRAME_NO_FILE:
+        case FRAME_REPLACED:
+            r = view_resolver_put_file(profile, names, (uint32_t)i, &text);
+            break;
+        default:
+            break;
+        }
+    return r;
+}
+
+int view_resolver_name(ViewResolver *resolver, const Profile *profile, FrameNames *names) {
+    size_t first = names->n_names;
+    int r = symbol_name_frames(resolver->symbols, profile, names);
+
+    return r == 0 && resolver->merges_unnamed ? view_resolver_merge(profile, names, first) : r;
+}
