@@ -27,7 +27,8 @@ ProfileTree *profile_tree_free(ProfileTree *tree) {
     return NULL;
 }
 
-static int tree_add_node(ProfileTree *tree, uint32_t parent, uint32_t function, uint32_t *ret) {
+static int profile_tree_add_node(ProfileTree *tree, uint32_t parent, uint32_t function,
+                                 uint32_t *ret) {
     uint64_t key = (uint64_t)parent << 32 | function;
     TreeNode *node = hash_index_append(&tree->index, key, &tree->nodes);
 
@@ -43,7 +44,7 @@ static int tree_add_node(ProfileTree *tree, uint32_t parent, uint32_t function, 
     return 0;
 }
 
-static int tree_step(ProfileTree *tree, uint32_t *node, uint32_t function) {
+static int profile_tree_step(ProfileTree *tree, uint32_t *node, uint32_t function) {
     uint64_t key = (uint64_t)*node << 32 | function;
     size_t probe = 0;
     uint32_t number;
@@ -56,11 +57,12 @@ static int tree_step(ProfileTree *tree, uint32_t *node, uint32_t function) {
             return 0;
         }
     }
-    return tree_add_node(tree, *node, function, node);
+    return profile_tree_add_node(tree, *node, function, node);
 }
 
-static int tree_count(TreeMaker *maker, uint32_t *node, uint32_t place, const ProfileCell *cell) {
-    int r = tree_step(maker->tree, node, row_table_function(maker->table, place));
+static int profile_tree_count(TreeMaker *maker, uint32_t *node, uint32_t place,
+                              const ProfileCell *cell) {
+    int r = profile_tree_step(maker->tree, node, row_table_function(maker->table, place));
 
     if (r == 0) {
         maker->tree->nodes[*node].samples += cell->samples;
@@ -70,8 +72,8 @@ static int tree_count(TreeMaker *maker, uint32_t *node, uint32_t place, const Pr
 }
 
 /* The root of a row that was chosen and that this cell has not walked from yet, else UINT32_MAX. */
-static int tree_root(TreeMaker *maker, const ProfileCell *cell, uint32_t place, uint32_t number,
-                     uint32_t *ret) {
+static int profile_tree_root(TreeMaker *maker, const ProfileCell *cell, uint32_t place,
+                             uint32_t number, uint32_t *ret) {
     uint32_t row = row_table_find(maker->table, cell->label, place);
     uint32_t *root;
 
@@ -82,7 +84,7 @@ static int tree_root(TreeMaker *maker, const ProfileCell *cell, uint32_t place, 
     root = &maker->tree->roots[row];
     if (*root == UINT32_MAX) {
         /* Roots differ by their row, which the key of a node does not have. */
-        int r = tree_add_node(maker->tree, UINT32_MAX, row, root);
+        int r = profile_tree_add_node(maker->tree, UINT32_MAX, row, root);
 
         if (r < 0)
             return r;
@@ -93,35 +95,35 @@ static int tree_root(TreeMaker *maker, const ProfileCell *cell, uint32_t place, 
     return 0;
 }
 
-static int tree_walk_callers(TreeMaker *maker, const ProfileCell *cell, uint32_t number,
-                             const uint32_t *places, size_t n) {
+static int profile_tree_walk_callers(TreeMaker *maker, const ProfileCell *cell, uint32_t number,
+                                     const uint32_t *places, size_t n) {
     uint32_t node;
-    int r =
-        tree_root(maker, cell, maker->by_frame && n > 0 ? places[0] : UINT32_MAX, number, &node);
+    int r = profile_tree_root(maker, cell, maker->by_frame && n > 0 ? places[0] : UINT32_MAX,
+                              number, &node);
 
     if (r < 0 || node == UINT32_MAX)
         return r;
     for (size_t i = maker->by_symbol; i < n && r == 0; i++)
-        r = tree_count(maker, &node, places[i], cell);
+        r = profile_tree_count(maker, &node, places[i], cell);
     return r;
 }
 
-static int tree_walk_callees(TreeMaker *maker, const ProfileCell *cell, uint32_t number,
-                             const uint32_t *places, size_t n) {
+static int profile_tree_walk_callees(TreeMaker *maker, const ProfileCell *cell, uint32_t number,
+                                     const uint32_t *places, size_t n) {
     int r = 0;
 
     for (size_t i = n; i-- > 0 && r == 0;) {
         uint32_t node;
         size_t from = maker->by_symbol ? i : i + 1;
 
-        r = tree_root(maker, cell, maker->by_frame ? places[i] : UINT32_MAX, number, &node);
+        r = profile_tree_root(maker, cell, maker->by_frame ? places[i] : UINT32_MAX, number, &node);
         for (size_t k = from; node != UINT32_MAX && k-- > 0 && r == 0;)
-            r = tree_count(maker, &node, places[k], cell);
+            r = profile_tree_count(maker, &node, places[k], cell);
     }
     return r;
 }
 
-static int tree_fill(TreeMaker *maker, TreeDirection direction) {
+static int profile_tree_fill(TreeMaker *maker, TreeDirection direction) {
     const Profile *p = maker->table->profile;
     int r = 0;
 
@@ -139,8 +141,8 @@ static int tree_fill(TreeMaker *maker, TreeDirection direction) {
             return r;
         places = (const void *)maker->places.data;
         n = maker->places.size / sizeof(*places);
-        r = direction == TREE_CALLERS ? tree_walk_callers(maker, cell, number, places, n)
-                                      : tree_walk_callees(maker, cell, number, places, n);
+        r = direction == TREE_CALLERS ? profile_tree_walk_callers(maker, cell, number, places, n)
+                                      : profile_tree_walk_callees(maker, cell, number, places, n);
     }
     return r;
 }
@@ -163,7 +165,7 @@ int profile_tree_new(const RowTable *table, TreeDirection direction, const uint8
     if (!tree->roots)
         return -ENOMEM;
     memset(tree->roots, 0xff, table->n * sizeof(*tree->roots));
-    r = tree_fill(&maker, direction);
+    r = profile_tree_fill(&maker, direction);
     buffer_done(&maker.places);
     if (r == 0)
         *ret = TAKE_PTR(tree);
@@ -176,7 +178,7 @@ typedef struct TreeSorter {
     bool by_period;
 } TreeSorter;
 
-static int tree_compare(const void *x, const void *y, void *arg) {
+static int profile_tree_compare(const void *x, const void *y, void *arg) {
     const TreeSorter *sorter = arg;
     const TreeNode *a = &sorter->tree->nodes[*(const uint32_t *)x],
                    *b = &sorter->tree->nodes[*(const uint32_t *)y];
@@ -207,7 +209,7 @@ int profile_tree_sort(ProfileTree *tree, const FrameNames *names, bool by_period
         order[i] = i;
         tree->nodes[i].child = UINT32_MAX;
     }
-    qsort_r(order, tree->n, sizeof(*order), tree_compare, &sorter);
+    qsort_r(order, tree->n, sizeof(*order), profile_tree_compare, &sorter);
     /* Backwards, so that the first of each parent ends up in front. */
     for (size_t i = tree->n; i-- > 0;) {
         TreeNode *node = &tree->nodes[order[i]];

@@ -24,12 +24,12 @@ void row_part_done(RowPart *part) {
     free(part->frames);
 }
 
-static void part_set_done(PartSet *set) {
+static void row_part_set_done(PartSet *set) {
     free(set->values);
     hash_index_done(&set->index);
 }
 
-static int part_set_add(PartSet *set, const PartValues *values, uint32_t *ret) {
+static int row_part_set_add(PartSet *set, const PartValues *values, uint32_t *ret) {
     uint64_t key = hash_bytes(hash_seed(), (Bytes){(const uint8_t *)values, sizeof(*values)});
     PartValues *added;
     size_t probe = 0;
@@ -49,7 +49,7 @@ static int part_set_add(PartSet *set, const PartValues *values, uint32_t *ret) {
 }
 
 int row_part_labels(RowPart *part, const Profile *profile, const RowKeys *keys) {
-    _cleanup_(part_set_done) PartSet set = {};
+    _cleanup_(row_part_set_done) PartSet set = {};
     int r = 0;
 
     part->numbers = calloc(profile->n_labels + 1, sizeof(*part->numbers));
@@ -61,7 +61,7 @@ int row_part_labels(RowPart *part, const Profile *profile, const RowKeys *keys) 
         for (size_t k = 0; k < keys->n; k++)
             if (keys->items[k] < PROFILE_KEYS)
                 values.items[keys->items[k]] = profile->labels[i].values[keys->items[k]];
-        r = part_set_add(&set, &values, &part->numbers[i]);
+        r = row_part_set_add(&set, &values, &part->numbers[i]);
     }
     return r;
 }
@@ -111,7 +111,7 @@ int row_part_places(RowPart *part, const Profile *profile, const FrameNames *nam
                     const RowKeys *keys) {
     const FrameTable *frames = profile->frames;
     size_t n = names ? names->n_lines : frame_table_n_frames(frames);
-    _cleanup_(part_set_done) PartSet set = {};
+    _cleanup_(row_part_set_done) PartSet set = {};
     _cleanup_free_ uint32_t *dsos = NULL;
     int r = names ? row_part_find_frames(part, names) : 0;
 
@@ -127,7 +127,7 @@ int row_part_places(RowPart *part, const Profile *profile, const FrameNames *nam
         PartValues values =
             row_part_values(names, keys, i, dsos[frame_table_frame(frames, frame)->mapping]);
 
-        r = part_set_add(&set, &values, &part->numbers[i]);
+        r = row_part_set_add(&set, &values, &part->numbers[i]);
     }
     return r;
 }
