@@ -54,7 +54,7 @@ static json_t *follow_parameters(const Follow *follow, uint64_t since_us) {
     if (follow->marked) {
         snprintf(position, sizeof(position), "%" PRIx64 ":%s", follow->watermark_ns,
                  follow->boot_id);
-        value_set(&parameters, "position", json_string(position));
+        value_set(&parameters, "position", remote_word(position));
     } else if (since_us > 0) {
         value_set(&parameters, "sinceUsec", json_integer((json_int_t)since_us));
     }

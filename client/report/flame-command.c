@@ -37,7 +37,7 @@ static int flame_command_write(PictureSink sink, void *sink_arg, void *arg) {
                   : page_flame_graph(&work->input, &options, sink, sink_arg);
 }
 
-static int heat_command_write(PictureSink sink, void *sink_arg, void *arg) {
+static int flame_heat_write(PictureSink sink, void *sink_arg, void *arg) {
     const FlameWork *work = arg;
 
     return page_heat_map(&work->input, sink, sink_arg);
@@ -84,7 +84,7 @@ static int flame_command_run(Context *c, void *settings, char **arguments) {
     return r != STATUS_OK ? r : status;
 }
 
-static int heat_command_run(Context *c, void *settings, char **arguments) {
+static int flame_heat_run(Context *c, void *settings, char **arguments) {
     static const Picture picture = {.name = "heatmap", .suffix = ".html", .is_file_default = true};
     const FlameSettings *s = settings;
     const ViewRequest request = {.keys = profile_key_bit(PROFILE_TIME),
@@ -98,7 +98,7 @@ static int heat_command_run(Context *c, void *settings, char **arguments) {
     status = flame_command_load(c, s, arguments, &request, &view, &work.input);
     if (!view.profile)
         return status;
-    r = picture_write(c, &picture, &s->picture, &view, heat_command_write, &work);
+    r = picture_write(c, &picture, &s->picture, &view, flame_heat_write, &work);
     return r != STATUS_OK ? r : status;
 }
 
@@ -152,6 +152,6 @@ const Command command_heatmap = {
     .notes = FLAME_NOTES,
     .options = heat_options,
     .settings_size = sizeof(FlameSettings),
-    .run = heat_command_run,
+    .run = flame_heat_run,
     .done = flame_settings_done,
 };

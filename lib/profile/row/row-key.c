@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "profile/row/profile-row.h"
 
-/* The table of keys that rows can have. */
+/* The table of keys that rows can have: those of the labels, by the numbers of ProfileKey, and
+ * behind them those of the frames. */
 
 /* clang-format off */
 static const struct { const char *name; bool is_number; } rows[ROW_KEYS] = {
