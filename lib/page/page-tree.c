@@ -299,3 +299,19 @@ int page_tree_sort(PageTree *tree) {
         tree->order[tree->rank[i]] = i;
     return 0;
 }
+
+int page_tree_of(const PageInput *input, const PageFlameOptions *options, PageTree **ret) {
+    _cleanup_(page_tree_freep) PageTree *tree = NULL;
+    int r;
+
+    r = page_tree_new(options && options->by_address, &tree);
+    if (r >= 0 && options && options->before)
+        r = page_tree_add(tree, options->before, true);
+    if (r >= 0)
+        r = page_tree_add(tree, input, false);
+    if (r >= 0)
+        r = page_tree_sort(tree);
+    if (r >= 0)
+        *ret = TAKE_PTR(tree);
+    return r;
+}

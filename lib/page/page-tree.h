@@ -40,3 +40,5 @@ int page_tree_add(PageTree *tree, const PageInput *input, bool before);
 bool page_input_selects(const PageInput *input, const ProfileCell *cell);
 /* To be called once, after everything was added. */
 int page_tree_sort(PageTree *tree);
+/* All of it for a flame graph; `options` may be NULL. */
+int page_tree_of(const PageInput *input, const PageFlameOptions *options, PageTree **ret);

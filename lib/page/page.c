@@ -25,13 +25,7 @@ int page_flame_graph(const PageInput *input, const PageFlameOptions *options, Pa
     PageData data = {.page = "flame", .input = input, .options = options};
     int r;
 
-    r = page_tree_new(options && options->by_address, &tree);
-    if (r >= 0 && options && options->before)
-        r = page_tree_add(tree, options->before, true);
-    if (r >= 0)
-        r = page_tree_add(tree, input, false);
-    if (r >= 0)
-        r = page_tree_sort(tree);
+    r = page_tree_of(input, options, &tree);
     data.tree = tree;
     return r < 0 ? r : page_write_tree(&data, NULL, sink, arg);
 }
@@ -46,11 +40,7 @@ static int page_with_heat(const char *page, const PageInput *input, const PageIn
     if (!(input->profile->keys & profile_key_bit(PROFILE_TIME)) || input->profile->bucket_ns == 0)
         return -EINVAL;
     counts.by_period = false;
-    r = page_tree_new(false, &tree);
-    if (r >= 0)
-        r = page_tree_add(tree, &counts, false);
-    if (r >= 0)
-        r = page_tree_sort(tree);
+    r = page_tree_of(&counts, NULL, &tree);
     data.tree = tree;
     return r < 0 ? r : page_write_tree(&data, incident, sink, arg);
 }

@@ -65,7 +65,7 @@ class Palette {
         const shade = hash === undefined ? 0 : (hash >>> 8 & 255) / 255 - 0.5;
 
         return oklch(this.lightness + (this.dark ? -lighter : lighter) * 0.8 + shade * 0.055,
-                     chroma * (this.dark ? 0.86 : 1), hue + turn * 22);
+                     chroma * (this.dark ? 0.93 : 1), hue + turn * 22);
     }
 
     ofKind(kind) {

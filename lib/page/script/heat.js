@@ -2,7 +2,7 @@
 // The heat map: a column is a second, a row an offset in it. A range of time is selected with the
 // mouse or the keyboard, and a second one to compare it with.
 
-const HEAT_LEFT = 52, HEAT_BOTTOM = 22, HEAT_TOP = 6, OVERVIEW = 34;
+const HEAT_LEFT = 60, HEAT_BOTTOM = 22, HEAT_TOP = 6, OVERVIEW = 34;
 const HEAT_LABEL = '11px "Inter", system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif';
 
 // See page-heat.c.
@@ -109,13 +109,13 @@ class HeatMap {
 
         if (host.clientWidth === 0)
             return;
-        this.cellWidth = Math.min(36, Math.max(4, Math.floor(space / this.columns)));
+        this.cellWidth = Math.min(36, Math.max(4, space / this.columns));
         this.cellHeight = Math.min(26, Math.max(3, Math.round(230 / this.heat.rows)));
         this.width = host.clientWidth;
         this.height = HEAT_TOP + this.heat.rows * this.cellHeight + HEAT_BOTTOM;
-        this.scrolls = this.columns * this.cellWidth > space;
+        this.scrolls = this.columns * this.cellWidth > space + 1;
         this.overview.hidden = !this.scrolls;
-        this.spacer.style.width = HEAT_LEFT + this.columns * this.cellWidth + "px";
+        this.spacer.style.width = HEAT_LEFT + Math.floor(this.columns * this.cellWidth) + "px";
         this.spacer.style.height = this.height + "px";
         for (const [canvas, width, height] of [[this.canvas, this.width, this.height], [this.overview, this.width, OVERVIEW]]) {
             canvas.style.width = width + "px";
@@ -147,7 +147,7 @@ class HeatMap {
     }
 
     columnLeft(column) {
-        return HEAT_LEFT + column * this.cellWidth - this.scroller.scrollLeft;
+        return Math.round(HEAT_LEFT + column * this.cellWidth - this.scroller.scrollLeft);
     }
 
     paint() {
@@ -159,15 +159,18 @@ class HeatMap {
         for (let i = 0; i <= 64; i++)
             scale.push(css(this.palette.ofHeat(i / 64)));
         c.clearRect(0, 0, this.width, this.height);
-        for (let column = first; column < last; column++)
+        for (let column = first; column < last; column++) {
+            const left = this.columnLeft(column), width = this.columnLeft(column + 1) - left;
+
             for (let row = 0; row < heat.rows; row++) {
                 const bucket = column * heat.rows + row, n = bucket < heat.n ? heat.sums[bucket] : -1;
 
                 if (n < 0)
                     continue;
                 c.fillStyle = n === 0 ? colors.empty : scale[Math.round(64 * Math.min(1, n / this.most))];
-                c.fillRect(this.columnLeft(column), this.rowTop(row), cellWidth - gap, cellHeight - gap);
+                c.fillRect(left, this.rowTop(row), width - gap, cellHeight - gap);
             }
+        }
         if (this.base)
             this.paintRange(c, this.base, colors.base, [4, 3]);
         if (this.range)
@@ -189,25 +192,26 @@ class HeatMap {
 
     // The outline of a range of time, which goes up one column after the other.
     paintRange(c, [from, to], color, dash) {
-        const { heat, cellWidth } = this, begin = Math.floor(from / heat.rows), end = Math.floor((to - 1) / heat.rows);
+        const { heat } = this, begin = Math.floor(from / heat.rows), end = Math.floor((to - 1) / heat.rows);
         const path = new Path2D();
 
         for (let column = begin; column <= end; column++) {
             const low = column === begin ? from % heat.rows : 0, high = column === end ? (to - 1) % heat.rows : heat.rows - 1;
 
-            path.rect(this.columnLeft(column), this.rowTop(high), cellWidth, (high - low + 1) * this.cellHeight);
+            path.rect(this.columnLeft(column), this.rowTop(high), this.columnLeft(column + 1) - this.columnLeft(column), (high - low + 1) * this.cellHeight);
         }
         c.save();
         c.fillStyle = color;
         c.globalAlpha = 0.16;
         c.fill(path);
         c.restore();
-        const x0 = this.columnLeft(begin) + 0.5, x1 = this.columnLeft(end) + cellWidth - 0.5;
+        const x0 = this.columnLeft(begin) + 0.5, x1 = this.columnLeft(end + 1) - 0.5;
+        const afterFirst = this.columnLeft(begin + 1) + 0.5, beforeLast = this.columnLeft(end) - 0.5;
         const top = this.rowTop(heat.rows - 1) + 0.5, bottom = this.rowTop(0) + this.cellHeight - 0.5;
         const yFrom = this.rowTop(from % heat.rows) + this.cellHeight - 0.5, yTo = this.rowTop((to - 1) % heat.rows) + 0.5;
         const outline = begin === end ? [[x0, yFrom], [x0, yTo], [x1, yTo], [x1, yFrom]]
-            : [[x0, yFrom], [x0, top], [x1 - cellWidth, top], [x1 - cellWidth, yTo], [x1, yTo], [x1, bottom],
-               [x0 + cellWidth, bottom], [x0 + cellWidth, yFrom]];
+            : [[x0, yFrom], [x0, top], [beforeLast, top], [beforeLast, yTo], [x1, yTo], [x1, bottom],
+               [afterFirst, bottom], [afterFirst, yFrom]];
 
         c.save();
         c.strokeStyle = color;

@@ -55,6 +55,9 @@ class Pane {
 
         if (!this.layout)
             return;
+        // What was at the lower edge of a flame stays there.
+        const below = this.scroller.scrollHeight - this.scroller.scrollTop - (this.height || 0);
+
         this.width = this.scroller.clientWidth;
         this.height = this.scroller.clientHeight;
         this.rows = this.layout.levels.length - this.base;
@@ -64,6 +67,8 @@ class Pane {
         this.canvas.width = Math.max(1, Math.round(this.width * ratio));
         this.canvas.height = Math.max(1, Math.round(this.height * ratio));
         this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
+        if (this.flame)
+            this.scroller.scrollTop = this.scroller.scrollHeight - this.height - below;
         this.draw();
     }
 

@@ -46,13 +46,15 @@ class FrameTable {
     }
 
     setSums(sums, total, before) {
-        const first = !this.sums;
+        const wasCompared = Boolean(this.sums && this.sums.before);
 
         this.sums = sums;
         this.total = total;
         this.before = before;
-        if (first && sums.before)
+        if (!wasCompared && sums.before)
             this.by = "change";
+        else if (!sums.before && (this.by === "change" || this.by === "before"))
+            this.by = "self";
         this.kinds = ["function"];
         for (const kind of LABEL_KINDS) {
             const number = this.model.kindNumber.get(kind);
@@ -150,9 +152,11 @@ class FrameTable {
             const cell = element("td", { class: "number" });
 
             if (c.signed) {
-                const value = c.value(f);
+                const value = c.value(f), a = this.sums.self[f], scale = this.total / (this.before || 1);
+                const b = this.sums.selfBefore[f], sure = Math.abs(a - b * scale) > 2 * Math.sqrt(a + b * scale * scale);
 
-                cell.classList.add(value > 0 ? "more-than" : value < 0 ? "less-than" : "same");
+                cell.title = sure || this.model.unit !== "samples" ? "" : "This may be noise.";
+                cell.classList.add(!sure && this.model.unit === "samples" ? "same" : value > 0 ? "more-than" : value < 0 ? "less-than" : "same");
                 cell.append(element("b", {}, c.text(f)));
                 return cell;
             }
