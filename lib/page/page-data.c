@@ -90,11 +90,11 @@ static void page_data_event(PageWriter *w, const PageInput *input) {
     page_puts(w, ",\n");
 }
 
-static void page_data_facts(PageWriter *w, const PageInput *input) {
+static void page_data_facts(PageWriter *w, const PageInput *input, uint64_t folded) {
     const Profile *profile = input->profile;
 
     page_json_u64(w, "lost", profile->lost);
-    page_json_u64(w, "folded", profile->folded);
+    page_json_u64(w, "folded", profile->folded + folded);
     page_json_u64(w, "broken", profile->broken);
     page_json_u64(w, "left_out", profile->left_out);
     if (profile->first_ns <= profile->last_ns)
@@ -114,7 +114,7 @@ int page_data_write(PageWriter *w, const PageData *data) {
     page_json_str(w, data->input->subtitle ? data->input->subtitle : "");
     page_puts(w, ",\n");
     page_data_event(w, data->input);
-    page_data_facts(w, data->input);
+    page_data_facts(w, data->input, data->tree->folded);
     page_json_u64(w, "icicle", options && options->icicle);
     page_json_u64(w, "by_address", by_address);
     page_json_u64(w, "by_period", data->input->by_period);

@@ -217,6 +217,7 @@ static int page_walk_cells(PageWalk *w) {
     w->prefixes = calloc(n_stacks, sizeof(*w->prefixes));
     w->path = calloc(n_stacks, sizeof(*w->path));
     free(w->tree->cell_nodes);
+    w->tree->n_cells = profile->n_cells;
     w->tree->cell_nodes = calloc(profile->n_cells + 1, sizeof(*w->tree->cell_nodes));
     if (!w->nodes || !w->prefixes || !w->path || !w->tree->cell_nodes)
         return -ENOMEM;

@@ -25,6 +25,8 @@ typedef struct PageTree {
     StackTree *stacks;   /* its frames are numbers in `frames` */
     PageWeight *weights; /* by node */
     size_t n_weights;
+    uint64_t folded; /* samples in boxes "[other]", see page-fold.h */
+    size_t n_cells;
     uint32_t *cell_nodes;   /* by cell of the profile that was added last; its node, 0: left out */
     uint32_t *order, *rank; /* nodes in preorder, and the place of each node there */
     PageWeight total;

@@ -3,12 +3,17 @@
 
 #include <errno.h>
 
+#include "page/page-fold.h"
 #include "page/page-shell.h"
 
 /*
  * The pages: each makes the tree of what it shows and writes it into the template. Which parts of
  * the template are seen follows from the name of the page.
  */
+
+/* Where there are many cells, rare stacks are folded: an hour of eight busy CPUs stays below 10 MB.
+ */
+enum { PAGE_HEAT_CELLS = 1 << 19, PAGE_HEAT_NODES = 80000 };
 
 static int page_write_tree(const PageData *data, const PageIncident *incident, PageSink sink,
                            void *arg) {
@@ -40,7 +45,13 @@ static int page_with_heat(const char *page, const PageInput *input, const PageIn
     if (!(input->profile->keys & profile_key_bit(PROFILE_TIME)) || input->profile->bucket_ns == 0)
         return -EINVAL;
     counts.by_period = false;
-    r = page_tree_of(&counts, NULL, &tree);
+    r = page_tree_new(false, &tree);
+    if (r >= 0)
+        r = page_tree_add(tree, &counts, false);
+    if (r >= 0 && input->profile->n_cells > PAGE_HEAT_CELLS)
+        r = page_tree_fold(tree, PAGE_HEAT_NODES);
+    if (r >= 0)
+        r = page_tree_sort(tree);
     data.tree = tree;
     return r < 0 ? r : page_write_tree(&data, incident, sink, arg);
 }

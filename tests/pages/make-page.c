@@ -220,6 +220,27 @@ static void maker_fill(Maker *m, size_t n, uint64_t seconds, unsigned rate, bool
     free(stacks);
 }
 
+/* Names that try to be more than text. */
+static MadeProfile maker_hostile(void) {
+    static const char *const names[] = {
+        "</script><script>document.title='broken'</script>",
+        "<img src=x onerror=\"document.title='broken'\">",
+        "\\u003c \\ \"quotes\" 'and' &amp; {{data}} ]]>",
+        "bad \xff utf-8 \xe2\x80\xae reversed",
+        "<!--",
+    };
+    MadeProfile made = make_profile(0);
+    ProfileLabel label = made_no_label();
+    uint32_t stack = STACK_ROOT;
+
+    made_event(&made, "</script>");
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        stack = made_push(&made, stack, made_frame(&made, FRAME_USER, names[i], i, names[i]));
+        made_samples(&made, &label, stack, 10 + i, 1);
+    }
+    return made;
+}
+
 static int maker_sink(const void *data, size_t size, void *arg) {
     return fwrite(data, 1, size, arg) == size ? 0 : -1;
 }
@@ -280,7 +301,9 @@ int main(int argc, char **argv) {
 
     if (n == 1)
         keys = timed ? profile_key_bit(PROFILE_TIME) : 0;
-    after = maker_of(n, seconds, rate, keys, strcmp(page, "difference") == 0).made;
+    after = strcmp(page, "hostile") == 0
+                ? maker_hostile()
+                : maker_of(n, seconds, rate, keys, strcmp(page, "difference") == 0).made;
     snprintf(subtitle, sizeof(subtitle), "cycles at 99 Hz, %zu samples of %zu stacks, none lost",
              (size_t)after.profile->samples, n);
     input.profile = after.profile;

@@ -128,17 +128,35 @@ function changeOf(tree, node) {
     return a + b > 0 ? (a - b) / (a + b) * changeSureness(tree, node) * 1.25 : 0;
 }
 
-const fadedFills = new Map();
+// Colours as they are drawn, made once: by frame, or by steps of a change.
+const CHANGE_STEPS = 24;
+let drawn = new Map(), drawnFrames = [[], []];
+
+function drawnColor(key, faded, make) {
+    let color = drawn.get(key);
+
+    if (!color) {
+        const rgb = faded ? mix(make(), palette.ground, 0.68) : make();
+
+        color = { fill: css(rgb), faded, word: (255 << 24 | rgb[2] << 16 | rgb[1] << 8 | rgb[0]) >>> 0 };
+        drawn.set(key, color);
+    }
+    return color;
+}
 
 function colorOf(tree, node) {
-    const frame = tree.frame[node];
+    const frame = tree.frame[node], faded = Boolean(matches), side = faded ? 0.5 : 0;
 
-    if (matches && frame >= 0 && matches[frame])
-        return { fill: css(palette.match), faded: false };
-    const rgb = compared && tree.before && frame >= 0 ? palette.ofChange(changeOf(tree, node))
-        : palette.ofFrame(frame, state.color);
+    if (faded && frame >= 0 && matches[frame])
+        return drawnColor("match", false, () => palette.match);
+    if (compared && tree.before && frame >= 0) {
+        const step = Math.round(CHANGE_STEPS * Math.max(-1, Math.min(1, changeOf(tree, node))));
 
-    return matches ? { fill: css(mix(rgb, palette.ground, 0.68)), faded: true } : { fill: css(rgb), faded: false };
+        return drawnColor(-100 - step + side, faded, () => palette.ofChange(step / CHANGE_STEPS));
+    }
+    const colors = drawnFrames[faded ? 1 : 0];
+
+    return colors[frame + 1] || (colors[frame + 1] = drawnColor(frame + side, faded, () => palette.ofFrame(frame, state.color)));
 }
 
 // -- the picture ----------------------------------------------------------------------------------
@@ -268,6 +286,10 @@ function showLegend() {
             parts.push(element("span", { class: "quiet-text" }, `and ${formatCount(sorted.length - 8)} more`));
         parts.push(element("span", { class: "quiet-text" }, "of self time"));
     }
+    if (data.folded > 0)
+        parts.push(element("span", { class: "quiet-text" }, `rare stacks, ${formatCount(data.folded)} samples, end in [other]`));
+    if (data.lost > 0)
+        parts.push(element("span", { class: "quiet-text" }, `${formatCount(data.lost)} samples were lost`));
     legend.replaceChildren(...parts);
 }
 
@@ -431,6 +453,8 @@ function showTheme() {
 
     document.documentElement.dataset.theme = dark ? "dark" : "light";
     palette.setTheme(dark);
+    drawn = new Map();
+    drawnFrames = [[], []];
     paneA.draw();
     paneB.draw();
     if (heatMap)

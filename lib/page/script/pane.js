@@ -3,6 +3,8 @@
 // and only the rows in sight are drawn.
 
 const ROW = 20, TEXT_LEAST = 24, ZOOM_MS = 180;
+// Boxes narrower than this are pixels of one image for all rows, which costs less than a box each.
+const BOX_LEAST = 3, SHARED_ALPHA = 0x8cffffff;
 const FONT = '11.5px "Inter", system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif';
 
 class Pane {
@@ -22,6 +24,7 @@ class Pane {
         host.append(this.scroller);
         this.context = this.canvas.getContext("2d");
         this.widths = new Map();
+        this.texts = [];
         this.hovered = this.selected = -1;
         this.zoomed = 0;
         this.flame = false;
@@ -86,15 +89,21 @@ class Pane {
         return this.base + Math.floor((this.flame ? total - 4 - place : place - 4) / ROW);
     }
 
-    // The first of a level whose right edge is behind `x`.
-    firstBehind(level, x, low) {
-        const { x: left, tree } = this.layout;
-        let high = level.length;
+    // The first of a level, at `low` or behind it, whose right edge is behind `x`. It is mostly near.
+    firstBehind(number, x, low) {
+        const edges = this.layout.edges[number];
+        let high = low, step = 1;
 
+        while (high < edges.length && edges[high] <= x) {
+            low = high + 1;
+            high += step;
+            step *= 2;
+        }
+        high = Math.min(high, edges.length);
         while (low < high) {
             const middle = low + high >> 1;
 
-            if (left[level[middle]] + tree.total[level[middle]] <= x)
+            if (edges[middle] <= x)
                 low = middle + 1;
             else
                 high = middle;
@@ -117,10 +126,22 @@ class Pane {
         c.clearRect(0, 0, this.width, this.height);
         c.font = FONT;
         c.textBaseline = "middle";
-        const levels = [this.levelAt(0), this.levelAt(this.height)].sort((a, b) => a - b);
+        const ends = [this.levelAt(0), this.levelAt(this.height)].sort((a, b) => a - b);
+        const first = Math.max(this.base, ends[0]), last = Math.min(this.base + this.rows - 1, ends[1]);
 
-        for (let level = Math.max(this.base, levels[0]); level < this.base + this.rows && level <= levels[1]; level++)
-            this.paintLevel(level);
+        if (last >= first && this.width > 0) {
+            const image = this.stripImage(last - first + 1), words = new Uint32Array(image.data.buffer);
+
+            for (let level = first; level <= last; level++)
+                this.paintLevel(level, words.subarray((level - first) * image.width, (level - first + 1) * image.width));
+            this.strips.getContext("2d").putImageData(image, 0, 0);
+            c.imageSmoothingEnabled = false;
+            for (let level = first; level <= last; level++)
+                c.drawImage(this.strips, 0, level - first, image.width, 1, 0, this.rowTop(level), image.width, ROW - 1);
+            for (const box of this.texts)
+                this.paintText(...box);
+            this.texts.length = 0;
+        }
         this.outline(this.hovered, this.palette.dark ? "rgba(255,255,255,.85)" : "rgba(0,0,0,.75)", 1);
         if (this.selected >= 0)
             this.outline(this.selected, this.palette.dark ? "#ffb45e" : "#c2410c", 2);
@@ -128,29 +149,45 @@ class Pane {
             this.draw();
     }
 
-    paintLevel(number) {
+    // An empty image with a row of pixels for each level in sight.
+    stripImage(rows) {
+        const width = Math.ceil(this.width);
+
+        this.strips = this.strips || document.createElement("canvas");
+        if (this.strips.width !== width || this.strips.height < rows) {
+            this.strips.width = width;
+            this.strips.height = rows;
+        }
+        return new ImageData(width, this.strips.height);
+    }
+
+    paintLevel(number, strip) {
         const { x, tree } = this.layout, level = this.layout.levels[number];
         const scale = this.width / (this.to - this.from), top = this.rowTop(number);
-        let i = this.firstBehind(level, this.from, 0);
+        let i = this.firstBehind(number, this.from, 0);
 
         while (i < level.length) {
             const node = level[i], left = (x[node] - this.from) * scale, width = tree.total[node] * scale;
 
             if (left >= this.width)
                 break;
-            if (width >= 1) {
+            if (width >= BOX_LEAST) {
                 this.paintBox(node, left, top, width);
                 i++;
-                continue;
-            }
-            // Boxes narrower than a pixel share one, in the colour of the first.
-            const next = this.firstBehind(level, this.from + (Math.floor(left) + 1) / scale, i + 1);
+            } else if (width >= 1) {
+                // The last pixel stays free, as the gap between boxes.
+                const start = Math.max(0, Math.round(left)), end = Math.round(left + width) - (width > 1.7 ? 1 : 0);
 
-            this.context.fillStyle = this.on.color(tree, node).fill;
-            this.context.globalAlpha = 0.55;
-            this.context.fillRect(Math.floor(left), top, 1, ROW - 1);
-            this.context.globalAlpha = 1;
-            i = next;
+                strip.fill(this.on.color(tree, node).word, start, Math.max(start + 1, end));
+                i++;
+            } else {
+                // Boxes narrower than a pixel share one, in the colour of the first.
+                const pixel = Math.max(0, Math.floor(left));
+
+                if (strip[pixel] === 0)
+                    strip[pixel] = (this.on.color(tree, node).word & SHARED_ALPHA) >>> 0;
+                i = this.firstBehind(number, this.from + (Math.floor(left) + 1) / scale, i + 1);
+            }
         }
     }
 
@@ -170,8 +207,8 @@ class Pane {
             c.fillRect(start, top, end - start - gap, ROW - 1);
         c.globalAlpha = 1;
         if (end - start >= TEXT_LEAST) {
-            c.fillStyle = color.faded ? this.palette.inkFaded : this.palette.ink;
-            this.paintText(nameOf(this.model, tree.frame[node]), start + 5, top + ROW / 2, end - start - 10);
+            this.texts.push([nameOf(this.model, tree.frame[node]), start + 5, top + ROW / 2, end - start - 10,
+                             color.faded ? this.palette.inkFaded : this.palette.ink]);
         }
     }
 
@@ -185,7 +222,7 @@ class Pane {
         return width;
     }
 
-    paintText(text, x, y, space) {
+    paintText(text, x, y, space, ink) {
         const whole = this.textWidth(text.length > 400 ? text = text.slice(0, 400) : text);
 
         if (whole > space) {
@@ -197,6 +234,7 @@ class Pane {
                 return;
             text = text.slice(0, n) + "…";
         }
+        this.context.fillStyle = ink;
         this.context.fillText(text, x, y);
     }
 
@@ -222,7 +260,7 @@ class Pane {
         if (!level)
             return -1;
         const at = this.from + (event.clientX - box.left) / this.width * (this.to - this.from);
-        const i = this.firstBehind(level, at, 0);
+        const i = this.firstBehind(number, at, 0);
 
         return i < level.length && this.layout.x[level[i]] <= at ? level[i] : -1;
     }

@@ -276,7 +276,10 @@ function layOut(model, tree, order) {
         levels.push(Int32Array.from(next));
     }
     levels.pop();
-    return { tree, x, levels };
+    // The right edges of each level, for searches.
+    const edges = levels.map((level) => Float64Array.from(level, (node) => x[node] + value[node]));
+
+    return { tree, x, levels, edges };
 }
 
 // Self and total of each function, with recursion counted once; by frame.
