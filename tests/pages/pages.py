@@ -6,6 +6,7 @@ The pages are of a host that never was (make-page.c). What they show is compared
 which is decoded here once more. Pictures are kept in build/pages, to be looked at.
 """
 
+import glob
 import json
 import os
 import re
@@ -13,7 +14,7 @@ import shutil
 import subprocess
 
 from browser import Browser
-from tap import build_path, check, equal, main, skip, test
+from tap import build_path, check, equal, main, skip, source_path, test
 
 DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 HOUR_BYTES_MAX = 10_000_000
@@ -127,6 +128,15 @@ def press_root_child(where, share=0.1, row=1):
     """Clicks the box in a row above the root, at a share of the width."""
     x, y, width, height = flame_box(where)
     where.press_at(x + share * width, y + height - 4 - 20 * row - 10)
+
+
+@test
+def scripts_parse():
+    if not shutil.which("node"):
+        skip("there is no node")
+    for path in sorted(glob.glob(source_path("lib/page/script/*.js"))):
+        run = subprocess.run(["node", "--check", path], capture_output=True, text=True, check=False)
+        equal(run.returncode, 0, f"{path}: {run.stderr}")
 
 
 @test

@@ -115,7 +115,7 @@ def an_unknown_verb_is_a_usage_error(m):
 @machine(uid=1000)
 def help_names_every_verb(m):
     said = m.dev("help").stdout
-    for verb in ("deps", "build", "run", "test", "asan", "tsan", "fuzz", "bench", "system", "deb", "rpm",
+    for verb in ("deps", "build", "run", "test", "pages", "ci", "asan", "tsan", "fuzz", "bench", "system", "deb", "rpm",
                  "lint", "format"):
         check(f"\n  {verb}" in said, f"{verb} is not in the help")
 
