@@ -69,6 +69,18 @@ static void change_put_line(Context *c, Buffer *text) {
     buffer_clear(text);
 }
 
+void change_list_put(const View *now, const ChangeList *list, Buffer *out) {
+    uint64_t window_us = now->until_us - now->since_us;
+
+    text_puts(out, list->n > 0 ? "In all " : "Nothing changed by more than chance: in all ");
+    change_put_figures(&list->host, list, window_us, out);
+    buffer_append(out, ".", 2);
+    for (size_t i = 0; i < list->n; i++) {
+        change_put(&list->items[i], list, window_us, out);
+        text_putc(out, '\0');
+    }
+}
+
 static void change_list_print_text(Context *c, const View *now, const ChangeList *list) {
     uint64_t window_us = now->until_us - now->since_us;
     _cleanup_(buffer_done) Buffer text = {};

@@ -31,3 +31,5 @@ typedef struct ChangeList {
 int change_list_add(ChangeList *list, const Change *change);
 /* As text or JSON. */
 void change_list_print(Context *c, const View *now, const ChangeList *list);
+/* As sentences, each ended by a NUL; that about the whole host first. */
+void change_list_put(const View *now, const ChangeList *list, Buffer *out);

@@ -3,8 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "client/compare/compare.h"
 #include "client/compare/change-text.h"
+#include "client/compare/changed.h"
+#include "client/compare/compare.h"
 #include "client/report/picture-file.h"
 #include "util/clock.h"
 
@@ -204,28 +205,49 @@ static void changed_describe_host(Changed *changed) {
     }
 }
 
-static int changed_run(Context *c, void *settings, char **arguments) {
-    _cleanup_(changed_done) Changed changed = {.context = c, .settings = settings};
-    const View *now = &changed.sides[CHANGE_NOW];
-    int r, status = changed_load(&changed, arguments);
+/* Loads and compares all sides; an ExitStatus. `list` is filled if there was something to compare
+ * with, and then list.unit is set. */
+static int changed_find_all(Changed *changed, char **files) {
+    const View *now = &changed->sides[CHANGE_NOW];
+    int r, status = changed_load(changed, files);
 
-    if (!now->profile || !changed.sides[CHANGE_BEFORE].profile)
+    if (!now->profile || !changed->sides[CHANGE_BEFORE].profile)
         return status;
-    if (!changed_has_samples(&changed, CHANGE_BEFORE) &&
-        !changed_has_samples(&changed, CHANGE_YESTERDAY))
-        return complain(STATUS_NOT_FOUND, "Nothing was recorded before this window, so there is "
-                                          "nothing to compare it with.");
-    changed.event = picture_event(c, now);
-    changed.has_units = changed_knows_units(now->profile);
-    r = changed_compare(&changed);
+    if (!changed_has_samples(changed, CHANGE_BEFORE) &&
+        !changed_has_samples(changed, CHANGE_YESTERDAY))
+        return STATUS_NOT_FOUND;
+    changed->event = picture_event(changed->context, now);
+    changed->has_units = changed_knows_units(now->profile);
+    r = changed_compare(changed);
     if (r == STATUS_OK)
-        r = changed_collect(&changed);
+        r = changed_collect(changed);
     if (r != STATUS_OK)
         return r;
-    changed_describe_host(&changed);
-    changed.list.unit = compare_unit(now, changed.event);
-    changed.list.by_unit = changed.has_units;
-    change_list_print(c, now, &changed.list);
+    changed_describe_host(changed);
+    changed->list.unit = compare_unit(now, changed->event);
+    changed->list.by_unit = changed->has_units;
+    return status;
+}
+
+int changed_sentences(Context *c, const ViewSettings *view, char **files, Buffer *out) {
+    const ChangedSettings settings = {.view = *view};
+    _cleanup_(changed_done) Changed changed = {.context = c, .settings = &settings};
+    int status = changed_find_all(&changed, files);
+
+    if (changed.list.unit)
+        change_list_put(&changed.sides[CHANGE_NOW], &changed.list, out);
+    return status;
+}
+
+static int changed_run(Context *c, void *settings, char **arguments) {
+    _cleanup_(changed_done) Changed changed = {.context = c, .settings = settings};
+    int status = changed_find_all(&changed, arguments);
+
+    if (changed.list.unit)
+        change_list_print(c, &changed.sides[CHANGE_NOW], &changed.list);
+    else if (status == STATUS_NOT_FOUND && changed.sides[CHANGE_BEFORE].profile)
+        return complain(STATUS_NOT_FOUND, "Nothing was recorded before this window, so there is "
+                                          "nothing to compare it with.");
     return status;
 }
 

@@ -10,6 +10,7 @@
 #include "client/frame/timestamp.h"
 #include "client/remote/remote.h"
 #include "client/remote/reply.h"
+#include "client/snapshot/snapshot-page.h"
 #include "protocol/value.h"
 #include "util/text.h"
 
@@ -24,7 +25,7 @@
 enum { IDS_MAX = 256, PID_MAX = 1 << 22, NAME_LENGTH_MAX = 64, REASON_LENGTH_MAX = 255 };
 
 typedef struct SnapshotSettings {
-    const char *session, *name, *reason, *compress, *cpus, *output;
+    const char *session, *name, *reason, *compress, *cpus, *output, *html;
     unsigned layout; /* index of the word, from 1; 0: not given */
     OptionTimestamp last, since, until, at, follow_up;
     bool pin, force;
@@ -66,6 +67,7 @@ static const Option snapshot_options[] = {
     {'u', "unit",      "UNIT,…",            "Only samples of these systemd units, as shop or 'web@*'",         option_words,         offsetof(SnapshotSettings, units)},
     {'C', "cpu",       "CPU,…",             "Only samples of these CPUs, as 0-3,8",                            snapshot_option_cpus,          offsetof(SnapshotSettings, cpus)},
     {'o', "output",    "FILE",              "Write it to FILE, which you own, or for - to stdout; profd keeps no copy", option_string,  offsetof(SnapshotSettings, output)},
+    {0,   "html",      "FILE",              "Write the window as an incident page to FILE, or for - to stdout", option_string, offsetof(SnapshotSettings, html)},
     {'f', "force",     NULL,                "Replace FILE if it exists",                                    option_flag,          offsetof(SnapshotSettings, force)},
     {},
 };
@@ -132,9 +134,13 @@ static int snapshot_check(const SnapshotSettings *s) {
     if (s->output && (s->name || s->pin))
         return complain(STATUS_USAGE, "--%s is for snapshots that profd keeps; leave out --output.",
                         s->name ? "name" : "pin");
-    if (s->force && !s->output)
-        return complain(STATUS_USAGE, "--force is for --output=FILE; what profd keeps is never "
-                                      "replaced.");
+    if (s->html && (s->output || s->name || s->reason || s->pin || s->layout || s->compress ||
+                    s->at.set || s->follow_up.set))
+        return complain(STATUS_USAGE, "--html takes a window and filters; profd keeps no snapshot "
+                                      "for a page.");
+    if (s->force && !s->output && !s->html)
+        return complain(STATUS_USAGE, "--force is for --output=FILE and --html=FILE; what profd "
+                                      "keeps is never replaced.");
     if (s->layout == WORD_PIPE && !snapshot_to_stdout(s))
         return complain(STATUS_USAGE, "The layout 'pipe' is for --output=-.");
     if (s->layout == WORD_DIRECTORY && snapshot_to_stdout(s))
@@ -304,6 +310,30 @@ static int snapshot_deliver(Context *c, const SnapshotSettings *s, json_t *snaps
     return snapshot_print_result(c, snapshot, s->output);
 }
 
+/* With --html: the same window and filters, as a view. */
+static int snapshot_page(Context *c, const SnapshotSettings *s) {
+    ViewSettings view = {
+        .last = s->last,
+        .since = s->since,
+        .until = s->until,
+        .session = s->session,
+        .selected = {.pids = s->pids,
+                     .tids = s->tids,
+                     .comms = s->comms,
+                     .cgroups = s->cgroups,
+                     .units = s->units},
+    };
+    int status;
+
+    if (s->cpus && option_numbers(NULL, s->cpus, &view.selected.cpus) < 0) {
+        option_numbers_done(&view.selected.cpus);
+        return complain(STATUS_FAILED, "Failed to read --cpu: %s.", strerror(ENOMEM));
+    }
+    status = snapshot_write_page(c, &view, s->html, s->force);
+    option_numbers_done(&view.selected.cpus);
+    return status;
+}
+
 static int snapshot_run(Context *c, void *settings, char **arguments) {
     const SnapshotSettings *s = settings;
     _cleanup_(remote_freep) Remote *remote = NULL;
@@ -311,6 +341,8 @@ static int snapshot_run(Context *c, void *settings, char **arguments) {
     json_t *parameters = NULL;
     int status = snapshot_check(s);
 
+    if (status == STATUS_OK && s->html)
+        return snapshot_page(c, s);
     if (status == STATUS_OK && snapshot_to_stdout(s) && isatty(STDOUT_FILENO))
         status = complain(STATUS_FAILED,
                           "A recording cannot be written to a terminal; redirect stdout.");
@@ -352,7 +384,9 @@ const Command command_snapshot = {
     .notes =
         "Without --last, --since and --until the window is all that the session has. Recording "
         "goes on undisturbed. stdout gets the path, or with --output=- the recording itself, "
-        "as a stream that 'perf report -i -' reads; a summary is printed on stderr.\n\n"
+        "as a stream that 'perf report -i -' reads; a summary is printed on stderr. With --html "
+        "it writes an incident page instead, by default of the last five minutes: what changed, "
+        "facts, a heat map, stacks and tables in one file for a browser.\n\n"
         "Exit status: 8 when a part of the window was not recorded or was deleted, 5 when no "
         "sample matches the filters. Ctrl-C ends the command, and profd keeps nothing.",
     .options = snapshot_options,

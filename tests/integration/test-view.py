@@ -4,6 +4,7 @@
 there is nothing."""
 
 import contextlib
+import json
 import os
 import re
 import subprocess
@@ -131,6 +132,29 @@ def pages_are_files_of_their_own():
         check(re.fullmatch(r"flamegraph-[\w.-]+-\d{8}-\d{6}\.html", made) and os.path.exists(made), made)
     folded = ended(view("flamegraph", "--folded", *words), 0).stdout
     equal(folded, ended(view("folded", *words), 0).stdout, "folded")
+
+
+@test
+def an_incident_page_has_the_window_in_one_file():
+    span = window()
+    path = os.path.join(Run.path, "incident.html")
+    words = ("snapshot", *span, "--html", path)
+    equal(ended(view(*words), 0).stdout, path + "\n", "the path")
+    ended(view(*words), 1, "exists")
+    with open(path, encoding="utf-8") as f:
+        text = f.read()
+    changes = re.search(r'<ul id="changes">(.*?)</ul>', text, re.S)[1]
+    check(re.search(r"<li>.*\d\.\d\d CPUs", changes), f"it says {changes}")
+    facts = dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", text))
+    for name in ("Host", "Window", "Samples", "Events", "Completeness", "Kernel", "CPUs", "Written"):
+        check(facts.get(name), f"the facts are {facts}")
+    equal(facts["Events"], "cpu-clock at 199 Hz", "the event")
+    data = json.loads(re.search(r'id="data">(.*?)</script>', text, re.S)[1])
+    equal(data["page"], "incident", "the page")
+    check(data["heat"]["n_filled"] > 5, f"{data['heat']['n_filled']} spans have samples")
+    check("spin" in data["texts"], "no stack has spin()")
+    check("snapshots" not in view("snapshots").stdout, "profd keeps something")
+    ended(view("snapshot", "--html", path, "--pin"), 2, "--html takes a window and filters")
 
 
 @test
