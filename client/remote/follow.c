@@ -12,6 +12,7 @@
 #include "perfdata/order/order.h"
 #include "protocol/connection.h"
 #include "protocol/value.h"
+#include "util/clock.h"
 
 /*
  * The reading end of Follow(): an upgraded connection whose descriptor a reader takes over. Records
@@ -21,6 +22,9 @@
  */
 
 enum { SILENCE_S = 60, BOOT_ID_MAX = 64 };
+
+/* The wall clock is adjusted while a segment is written, whose marks know one difference only. */
+#define CLOCKS_DIFFER_US (5 * US_PER_SECOND)
 
 struct Follow {
     char *session; /* NULL: "default" */
@@ -179,7 +183,7 @@ PdReader *follow_reader(Follow *follow) {
 }
 
 bool follow_is_whole(const Follow *follow) {
-    uint64_t real_us = (follow->watermark_ns + follow->real_offset) / 1000;
+    uint64_t real_us = (follow->watermark_ns + follow->real_offset) / NS_PER_US + CLOCKS_DIFFER_US;
 
     return !pd_reader_damage(follow->reader) && follow->until_us > 0 && follow->marked &&
            real_us >= follow->until_us;

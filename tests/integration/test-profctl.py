@@ -456,14 +456,17 @@ BESIDE = {
     "pause": ["none"], "resume": ["none"], "log-level": ["info"],
 }
 # Free text, which may hold anything.
-FREE = {("snapshot", "--reason"), ("snapshot", "--output"), ("merge", "--output"), ("convert", "OUT")}
+FREE = {("snapshot", "--reason"), ("snapshot", "--output"), ("merge", "--output"), ("convert", "OUT"),
+        ("flamegraph", "--output"), ("pprof", "--output")}
+# Their rows of options are those of pprof or flamegraph.
+ALIKE = {"heatmap", "folded", "speedscope", "firefox"}
 
 
 def free_texts():
     """Each option and argument of each command that is no choice among words: (command, option)."""
     for line in ended(profctl("--print-options"), 0).stdout.splitlines():
         command, _, option, argument, _ = line.split("\t")
-        if argument and not re.fullmatch(r"\[?[a-z0-9-]+(\|[a-z0-9-]+)+\]?", argument):
+        if argument and command not in ALIKE and not re.fullmatch(r"\[?[a-z0-9-]+(\|[a-z0-9-]+)+\]?", argument):
             yield command, option
     yield "convert", "OUT"
 
