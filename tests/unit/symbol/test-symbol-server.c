@@ -31,7 +31,7 @@ static const char source_server[] =
     "    def log_message(self, *args):\n"
     "        pass\n"
     "server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)\n"
-    "sys.stdout.write('%d\n' % server.server_port)\n"
+    "sys.stdout.write(str(server.server_port) + chr(10))\n"
     "sys.stdout.flush()\n"
     "server.serve_forever()\n";
 
