@@ -4,8 +4,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/file/archive-input.h"
+#include "perfdata/feature/environment.h"
+#include "perfdata/reader/reader.h"
 #include "symbol/symbol.h"
 #include "util/array.h"
 #include "util/text.h"
@@ -111,12 +114,38 @@ static int view_resolver_set_folders(ViewResolver *resolver, const ViewResolverO
     return 0;
 }
 
+static bool view_resolver_is_of_host(const char *path, const char *host) {
+    _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
+    _cleanup_(pd_reader_freep) PdReader *reader = NULL;
+    Bytes body;
+
+    return pd_reader_open(path, NULL, &reader, NULL) == 0 && pd_environment_new(&env) == 0 &&
+           pd_reader_feature(reader, PD_FEATURE_HOSTNAME, &body) == 0 &&
+           pd_environment_read(env, PD_FEATURE_HOSTNAME, body, pd_reader_header(reader)->swap) ==
+               0 &&
+           env->hostname && strcmp(env->hostname, host) == 0;
+}
+
+/* Whether the pids of all recordings are those of this host. */
+static bool view_resolver_is_local(char **files) {
+    char host[256] = "";
+
+    if (gethostname(host, sizeof(host) - 1) < 0)
+        return false;
+    for (; files && *files; files++)
+        if (strcmp(*files, "-") == 0 || archive_is(*files) != 0 ||
+            !view_resolver_is_of_host(*files, host))
+            return false;
+    return true;
+}
+
 int view_resolver_new(const ViewResolverOptions *options, ViewResolver **ret) {
     _cleanup_(view_resolver_freep) ViewResolver *resolver = calloc(1, sizeof(*resolver));
     const char *servers = getenv("DEBUGINFOD_URLS");
     SymbolOptions symbols = {
         .inlined = options->inlined,
         .local_files = true,
+        .local_processes = view_resolver_is_local(options->files),
         .debuginfod = options->servers && servers && *servers,
         .debuginfod_ms = SERVERS_MS,
         .progress = options->progress ? view_resolver_show_progress : NULL,

@@ -8,7 +8,7 @@
 #include "symbol/jit/jit-find.h"
 #include "symbol/kernel/kernel-find.h"
 #include "symbol/resolver-private.h"
-#include "symbol/table/table-cache.h"
+#include "symbol/table/kept-table.h"
 
 /*
  * Mappings are looked up once in the life of a resolver, found or not. A table of a file has the
@@ -34,9 +34,9 @@ static void loaded_names_keep(SymbolResolver *resolver, Bytes build_id, const Ta
     const char *folder = resolver->options.table_cache;
 
     if (!resolver->is_cache_trimmed)
-        table_cache_trim(folder);
+        kept_table_trim(folder);
     resolver->is_cache_trimmed = true;
-    table_cache_save(folder, build_id, key, &loaded->table);
+    kept_table_save(folder, build_id, key, &loaded->table);
 }
 
 static int loaded_names_make_elf(const FoundElf *found, StoredTable *ret) {
@@ -90,7 +90,7 @@ static int loaded_names_elf(SymbolResolver *resolver, LoadedNames *loaded) {
     if (resolver->options.inlined)
         loaded_names_open_lines(resolver, &found, loaded);
     name = loaded_names_key(&found, &id, &key);
-    if (table_cache_load(resolver->options.table_cache, name, &key, &loaded->table) < 0) {
+    if (kept_table_load(resolver->options.table_cache, name, &key, &loaded->table) < 0) {
         r = loaded_names_make_elf(&found, &loaded->table);
         if (r == 0)
             loaded_names_keep(resolver, name, &key, loaded);
@@ -110,7 +110,7 @@ static int loaded_names_kernel(SymbolResolver *resolver, LoadedNames *loaded) {
     memcpy(id.bytes, loaded->mapping.build_id, sizeof(id.bytes));
     name_build_init(&build, NAME_BY_START);
     if (loaded->mapping.start > 0 &&
-        table_cache_load(resolver->options.table_cache, name, &key, &loaded->table) == 0)
+        kept_table_load(resolver->options.table_cache, name, &key, &loaded->table) == 0)
         r = 0;
     else if (loaded->mapping.start > 0) {
         r = kernel_find(&resolver->find, &id, &build);

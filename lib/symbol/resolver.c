@@ -245,11 +245,14 @@ static int resolver_run(ResolverWork *work) {
 
 /* Where a recording has no wall clock, its times count from the boot, nearly. */
 static void resolver_set_times(SymbolResolver *resolver, const Profile *profile) {
-    uint64_t offset = profile->real_known ? profile->real_offset
-                                          : clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME);
+    uint64_t booted_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME),
+             offset = profile->real_known ? profile->real_offset : booted_ns;
 
     resolver->find.began_ns = profile->first_ns + offset;
     resolver->find.ended_ns = profile->last_ns + offset;
+    /* Pids from before the boot are those of other processes. */
+    resolver->find.local_processes =
+        resolver->options.local_processes && resolver->find.began_ns + NS_PER_SECOND >= booted_ns;
     resolver->find.until_ns = profile->real_known ? resolver->find.ended_ns : 0;
 }
 

@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+/* The layout is that of gdb's debug files and of perf's cache; ids are written in small letters. */
+
 bool build_id_path(const char *folder, const ElfBuildId *id, const char *suffix,
                    char ret[FIND_PATH_MAX]) {
     char hex[2 * ELF_BUILD_ID_MAX + 1];

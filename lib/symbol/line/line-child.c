@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "symbol/line/line-find.h"
+#include "symbol/line/line-limit.h"
 #include "symbol/line/line-look.h"
 #include "util/macro.h"
 

@@ -7,14 +7,8 @@
  * what it says is checked.
  */
 
+#include "symbol/line/line-limit.h"
 #include "util/buffer.h"
-
-enum {
-    LINES_MAX = 256,       /* of one address */
-    LINE_TEXT_MAX = 16384, /* bytes of a name */
-    LINE_REPLY_MAX = 256 << 20,
-    LINE_SECONDS_MAX = 60, /* for one file */
-};
 
 /* A place in the source; the texts lie in the reply. */
 typedef struct SourceLine {

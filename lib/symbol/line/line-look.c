@@ -5,9 +5,9 @@
 #include <elfutils/libdw.h>
 #include <stdlib.h>
 
-#include "symbol/line/line-find.h"
+#include "symbol/line/line-limit.h"
 #include "symbol/line/line-unit.h"
-#include "util/array.h"
+#include "util/buffer.h"
 #include "util/file.h"
 #include "util/macro.h"
 
@@ -27,7 +27,7 @@ typedef struct LineLook {
     size_t n;
 } LineLook;
 
-static const char *look_name(Dwarf_Die *die) {
+static const char *line_look_name(Dwarf_Die *die) {
     Dwarf_Attribute attr;
     const char *name = NULL;
 
@@ -40,7 +40,7 @@ static const char *look_name(Dwarf_Die *die) {
 }
 
 /* Follows the blocks and inlined functions that hold the address. */
-static void look_inwards(LineLook *look, Dwarf_Die *parent, uint64_t address, unsigned depth) {
+static void line_look_inwards(LineLook *look, Dwarf_Die *parent, uint64_t address, unsigned depth) {
     Dwarf_Die child;
 
     if (depth > 4 * DEPTH_MAX || dwarf_child(parent, &child) != 0)
@@ -53,12 +53,12 @@ static void look_inwards(LineLook *look, Dwarf_Die *parent, uint64_t address, un
             continue;
         if (tag == DW_TAG_inlined_subroutine && look->n < LINES_MAX)
             look->chain[look->n++] = child;
-        look_inwards(look, &child, address, depth + 1);
+        line_look_inwards(look, &child, address, depth + 1);
         return;
     } while (dwarf_siblingof(&child, &child) == 0);
 }
 
-static void look_put(LineLook *look, const char *function, const char *file, int line) {
+static void line_look_put(LineLook *look, const char *function, const char *file, int line) {
     const char *folder = "";
     size_t folder_size, file_size, function_size = strlen(function);
     Dwarf_Attribute attr;
@@ -83,7 +83,7 @@ static void look_put(LineLook *look, const char *function, const char *file, int
     buffer_append(&look->out, file, file_size);
 }
 
-static uint64_t look_number(Dwarf_Die *die, unsigned name) {
+static uint64_t line_look_number(Dwarf_Die *die, unsigned name) {
     Dwarf_Attribute attr;
     Dwarf_Word value;
 
@@ -91,19 +91,19 @@ static uint64_t look_number(Dwarf_Die *die, unsigned name) {
 }
 
 /* Where an inlined function was called. */
-static const char *look_call(LineLook *look, Dwarf_Die *die, int *ret_line) {
-    uint64_t number = look_number(die, DW_AT_call_file);
+static const char *line_look_call(LineLook *look, Dwarf_Die *die, int *ret_line) {
+    uint64_t number = line_look_number(die, DW_AT_call_file);
     const char *file = NULL;
     Dwarf_Files *files;
     size_t n;
 
-    *ret_line = (int)look_number(die, DW_AT_call_line);
+    *ret_line = (int)line_look_number(die, DW_AT_call_line);
     if (dwarf_getsrcfiles(&look->units.current, &files, &n) == 0 && number < n)
         file = dwarf_filesrc(files, number, NULL, NULL);
     return file ? file : "";
 }
 
-static void look_one(LineLook *look, uint64_t address) {
+static void line_look_one(LineLook *look, uint64_t address) {
     const char *file = NULL;
     Dwarf_Line *source;
     int line = 0;
@@ -111,7 +111,7 @@ static void look_one(LineLook *look, uint64_t address) {
     look->n = 0;
     if (line_units_find(&look->units, address, &look->chain[0])) {
         look->n = 1;
-        look_inwards(look, &look->chain[0], address, 0);
+        line_look_inwards(look, &look->chain[0], address, 0);
     }
     source = look->units.has_current ? dwarf_getsrc_die(&look->units.current, address) : NULL;
     if (source) {
@@ -120,15 +120,15 @@ static void look_one(LineLook *look, uint64_t address) {
     }
     buffer_u32(&look->out, (uint32_t)MAX(look->n, (size_t)(source ? 1 : 0)), false);
     if (look->n == 0 && source)
-        look_put(look, "", file ? file : "", line);
+        line_look_put(look, "", file ? file : "", line);
     for (size_t i = look->n; i-- > 0;) {
-        look_put(look, look_name(&look->chain[i]), file ? file : "", line);
+        line_look_put(look, line_look_name(&look->chain[i]), file ? file : "", line);
         if (i > 0)
-            file = look_call(look, &look->chain[i], &line);
+            file = line_look_call(look, &look->chain[i], &line);
     }
 }
 
-static bool look_flush(LineLook *look) {
+static bool line_look_flush(LineLook *look) {
     bool done = buffer_error(&look->out) == 0 &&
                 file_write_all(look->to, look->out.data, look->out.size) == 0;
 
@@ -136,7 +136,7 @@ static bool look_flush(LineLook *look) {
     return done;
 }
 
-static Dwarf *look_open(int fd) {
+static Dwarf *line_look_open(int fd) {
     Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
 
     return elf ? dwarf_begin_elf(elf, DWARF_C_READ, NULL) : NULL;
@@ -147,8 +147,8 @@ void line_look(int fd, int alternate, int to, const uint64_t *addresses, size_t 
     Dwarf *dwarf, *other;
 
     (void)elf_version(EV_CURRENT);
-    dwarf = look_open(fd);
-    other = alternate >= 0 ? look_open(alternate) : NULL;
+    dwarf = line_look_open(fd);
+    other = alternate >= 0 ? line_look_open(alternate) : NULL;
     if (!look || !dwarf)
         return;
     if (other)
@@ -157,9 +157,9 @@ void line_look(int fd, int alternate, int to, const uint64_t *addresses, size_t 
     if (!line_units_init(&look->units, dwarf))
         return;
     for (size_t i = 0; i < n; i++) {
-        look_one(look, addresses[i]);
-        if (look->out.size >= FLUSH && !look_flush(look))
+        line_look_one(look, addresses[i]);
+        if (look->out.size >= FLUSH && !line_look_flush(look))
             return;
     }
-    (void)look_flush(look);
+    (void)line_look_flush(look);
 }

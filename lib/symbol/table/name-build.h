@@ -3,6 +3,7 @@
 
 /* Makes the image of a table of names from symbols in any order. */
 
+#include "symbol/table/name-entry.h"
 #include "symbol/table/name-table.h"
 #include "util/buffer.h"
 
@@ -18,20 +19,11 @@ typedef enum NameOrder {
     NAME_BY_TIME,  /* the one that was added last: code was overwritten */
 } NameOrder;
 
-typedef enum NameBinding { NAME_LOCAL, NAME_GLOBAL, NAME_WEAK } NameBinding;
-
 typedef struct NameSymbol {
     uint64_t address, size; /* size 0: up to the next symbol, but with NAME_BY_TIME: nothing */
     NameBinding binding;
     Bytes name;
 } NameSymbol;
-
-typedef struct NameEntry {
-    uint64_t start, end;
-    uint32_t name, name_size;
-    uint32_t number; /* in the order of name_build_add() */
-    uint8_t binding;
-} NameEntry;
 
 typedef struct NameBuild {
     NameOrder order;

@@ -3,7 +3,8 @@
 
 /* Which of two symbols at one address names it. */
 
-#include "symbol/table/name-build.h"
+#include "symbol/table/name-entry.h"
+#include "util/buffer.h"
 
 /* Whether `b` is better than `a`, whose names are in `strings`. */
 bool name_choice_second(const Buffer *strings, const NameEntry *a, const NameEntry *b);

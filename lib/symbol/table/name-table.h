@@ -7,19 +7,8 @@
  * the next row's.
  */
 
+#include "symbol/table/name-image.h"
 #include "util/bytes.h"
-
-typedef struct NameRow {
-    uint64_t address;
-    uint64_t start; /* where the symbol begins, which may be before the row */
-    uint32_t name;  /* a place in the strings; 0: nothing is named here */
-    uint32_t reserved;
-} NameRow;
-
-/* A run of the file that is loaded, for what is known as an offset in the file. */
-typedef struct NameSegment {
-    uint64_t offset, size, address;
-} NameSegment;
 
 typedef struct NameTable {
     const NameRow *rows;

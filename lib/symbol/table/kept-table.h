@@ -6,9 +6,9 @@
 #include "symbol/table/stored-table.h"
 
 enum {
-    TABLE_CACHE_SMALLEST = 32 << 10, /* smaller tables are made as fast as they are found */
-    TABLE_CACHE_FILES_MAX = 4096,
-    TABLE_CACHE_DAYS = 60, /* a file that was not used for so long is removed */
+    KEPT_TABLE_SMALLEST = 32 << 10, /* smaller tables are made as fast as they are found */
+    KEPT_TABLE_FILES_MAX = 4096,
+    KEPT_TABLE_DAYS = 60, /* a file that was not used for so long is removed */
 };
 
 /* What the files were that a table was made of; another key means that it is out of date. */
@@ -17,9 +17,9 @@ typedef struct TableKey {
 } TableKey;
 
 /* -ENOENT: the folder has no such table, or one with another key, or does not belong to us. */
-int table_cache_load(const char *folder, Bytes build_id, const TableKey *key, StoredTable *ret);
+int kept_table_load(const char *folder, Bytes build_id, const TableKey *key, StoredTable *ret);
 /* Writes a table that is large enough. Who cannot write has no cache. */
-void table_cache_save(const char *folder, Bytes build_id, const TableKey *key,
-                      const StoredTable *table);
+void kept_table_save(const char *folder, Bytes build_id, const TableKey *key,
+                     const StoredTable *table);
 /* Removes what was not used for long. */
-void table_cache_trim(const char *folder);
+void kept_table_trim(const char *folder);
