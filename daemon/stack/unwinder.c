@@ -6,6 +6,7 @@
 
 #include "perfdata/record/sample-chain.h"
 #include "scan/cache/vdso-file.h"
+#include "stack/pointer-chain.h"
 #include "util/clock.h"
 
 /*
@@ -92,6 +93,38 @@ static void unwinder_find(void *userdata, uint64_t address, UnwindMapping *ret) 
     ret->code = unwinder_find_table(space, mapping, ret);
 }
 
+/* Whether a walk by frame pointers ends here if it ends well: code with a table says itself where
+ * the outermost frame is. */
+static bool unwinder_has_no_rule(const UnwindMapping *mapping, uint64_t address) {
+    return mapping->code != UNWIND_CODE_TABLE ||
+           unwind_table_find(mapping->table, address - mapping->bias).kind == UNWIND_NONE;
+}
+
+/*
+ * Goes on where the frame pointer leads to another stack, as in Go, or above the copy: the kernel
+ * has walked by frame pointers as well, in the memory of the process.
+ */
+static UnwindVerdict unwinder_continue(UnwinderSpace *space, const PdCallchain *by_pointer,
+                                       UnwindVerdict verdict, UnwindChain *chain) {
+    UnwindMapping mapping = {};
+    uint64_t address = 0;
+
+    for (uint64_t i = pointer_chain_rest(by_pointer, chain); i < by_pointer->n; i++) {
+        if (chain->n == UNWIND_FRAMES_MAX)
+            return UNWIND_TRUNCATED;
+        address = pd_u64_at(by_pointer, i) - 1;
+        if (mapping.code == UNWIND_CODE_NONE || address < mapping.start || address >= mapping.end)
+            unwinder_find(space, address, &mapping);
+        if (mapping.code == UNWIND_CODE_NONE)
+            return verdict;
+        chain->addresses[chain->n++] = address + 1;
+    }
+    return verdict != UNWIND_PENDING && address != 0 && by_pointer->n < UNWIND_FRAMES_MAX &&
+                   unwinder_has_no_rule(&mapping, address)
+               ? UNWIND_WHOLE
+               : verdict;
+}
+
 static UnwindVerdict unwinder_walk(Unwinder *unwinder, const PdSample *sample, UnwindChain *chain) {
     UnwinderSpace of_process = {.unwinder = unwinder, .pid = sample->pid};
     UnwindSample taken = {
@@ -103,6 +136,7 @@ static UnwindVerdict unwinder_walk(Unwinder *unwinder, const PdSample *sample, U
         .stack = sample->user_stack,
     };
     UnwindSpace space = {.find = unwinder_find, .userdata = &of_process};
+    UnwindVerdict verdict;
 
     chain->n = 0;
     if (sample->user_regs.abi == 0)
@@ -112,7 +146,9 @@ static UnwindVerdict unwinder_walk(Unwinder *unwinder, const PdSample *sample, U
     if (!of_process.maps)
         return UNWIND_PENDING;
     space.version = maps_version(of_process.maps);
-    return unwind_walk(&taken, &space, &unwinder->cache, chain);
+    verdict = unwind_walk(&taken, &space, &unwinder->cache, chain);
+    return chain->leaves_copy ? unwinder_continue(&of_process, &sample->callchain, verdict, chain)
+                              : verdict;
 }
 
 static bool unwinder_has_stack(const PdEvent *event) {

@@ -22,7 +22,8 @@ typedef struct Walk {
     UnwindCache *cache;
     UnwindMapping mapping; /* the last one that was found */
     UnwindFrame frame;
-    bool has_waited; /* for a table, and frame pointers were taken meanwhile */
+    bool has_waited;  /* for a table, and frame pointers were taken meanwhile */
+    bool leaves_copy; /* the frame pointer of this frame does */
 } Walk;
 
 static UnwindCode unwind_code(Walk *walk, uint64_t address) {
@@ -74,11 +75,15 @@ static UnwindStep unwind_by_pointer(Walk *walk) {
         return UNWIND_STEP_UNKNOWN;
     if (fp == 0)
         return UNWIND_STEP_END;
-    if (fp % 8 != 0 || fp < frame->floor)
+    if (fp % 8 != 0)
+        return UNWIND_STEP_UNKNOWN;
+    walk->leaves_copy = fp < frame->stack_at;
+    if (fp < frame->floor)
         return UNWIND_STEP_UNKNOWN;
     step = unwind_load(frame, fp, &outer);
     if (step == UNWIND_STEPPED)
         step = unwind_load(frame, fp + 8, &ip);
+    walk->leaves_copy |= step != UNWIND_STEPPED;
     if (step != UNWIND_STEPPED)
         return step;
     ip &= machine->address_mask;
@@ -199,6 +204,7 @@ static UnwindVerdict unwind_frames(Walk *walk, UnwindChain *chain) {
         UnwindRule rule;
         UnwindCode code;
 
+        walk->leaves_copy = false;
         if (ip == 0 && chain->n > 0)
             return walk->has_waited ? UNWIND_PENDING : UNWIND_WHOLE;
         code = unwind_look_up(walk, frame->is_exact ? ip : ip - 1, &rule);
@@ -253,8 +259,10 @@ UnwindVerdict unwind_walk(const UnwindSample *sample, const UnwindSpace *space, 
                           UnwindChain *ret) {
     Walk walk = {.space = space, .cache = cache};
     UnwindFrame *frame = &walk.frame;
+    UnwindVerdict verdict;
 
     ret->n = 0;
+    ret->leaves_copy = false;
     frame->machine = unwind_machine(sample->machine);
     if (!frame->machine || sample->abi == PERF_SAMPLE_REGS_ABI_NONE ||
         !unwind_take_registers(sample, frame))
@@ -267,7 +275,9 @@ UnwindVerdict unwind_walk(const UnwindSample *sample, const UnwindSpace *space, 
     frame->stack_at = frame->floor = frame->registers[frame->machine->sp];
     frame->is_exact = true;
     unwind_fetch(sample->stack);
-    return unwind_frames(&walk, ret);
+    verdict = unwind_frames(&walk, ret);
+    ret->leaves_copy = walk.leaves_copy;
+    return verdict;
 }
 
 const char *unwind_verdict_name(UnwindVerdict verdict) {

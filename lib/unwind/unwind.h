@@ -67,6 +67,9 @@ typedef enum UnwindVerdict {
 typedef struct UnwindChain {
     unsigned n;
     uint64_t addresses[UNWIND_FRAMES_MAX]; /* the ip, then return addresses, innermost first */
+    /* The walk ended because the frame pointer leads out of the copy of the stack: above it, or to
+     * another stack. */
+    bool leaves_copy;
 } UnwindChain;
 
 /* Results of earlier look-ups. A cache belongs to one thread at a time; all zero is an empty

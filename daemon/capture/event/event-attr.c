@@ -76,7 +76,10 @@ static void event_attr_settle_rate(const EventSpec *s, const EventPolicy *policy
     a->flags |= PD_ATTR_FREQ;
 }
 
-static void event_attr_settle_stack(const EventSpec *s, const EventPolicy *policy, PdAttr *a) {
+static void event_attr_settle_stack(const EventSpec *s, EventCallGraph kind,
+                                    const EventPolicy *policy, PdAttr *a) {
+    bool has_pointers = kind == EVENT_CALL_GRAPH_UNWIND && a->flags & PD_ATTR_FREQ &&
+                        a->sample_period <= policy->pointers_max_hz;
     /* StackSize= belongs to the session's call graph. */
     uint32_t of_session = s->call_graph == EVENT_CALL_GRAPH_UNSET ? policy->stack_bytes : 0;
     uint32_t bytes = s->stack_bytes ? s->stack_bytes : of_session;
@@ -84,7 +87,8 @@ static void event_attr_settle_stack(const EventSpec *s, const EventPolicy *polic
     a->sample_type |= PD_SAMPLE_REGS_USER | PD_SAMPLE_STACK_USER;
     a->sample_regs_user = user_registers;
     a->sample_stack_user = ALIGN8(bytes ? bytes : EVENT_STACK_BYTES_USUAL);
-    a->flags |= PD_ATTR_EXCLUDE_CALLCHAIN_USER;
+    if (!has_pointers)
+        a->flags |= PD_ATTR_EXCLUDE_CALLCHAIN_USER;
 }
 
 /* ftrace:function runs where the user's stack cannot be read. */
@@ -111,7 +115,7 @@ static int event_attr_settle_call_graph(const EventSpec *s, const EventPolicy *p
             s, error, error_size,
             "cannot have the call graph 'dwarf' on this architecture, 'fp' works");
     else if (kind == EVENT_CALL_GRAPH_DWARF || kind == EVENT_CALL_GRAPH_UNWIND)
-        event_attr_settle_stack(s, policy, a);
+        event_attr_settle_stack(s, kind, policy, a);
     else if (kind == EVENT_CALL_GRAPH_LBR && !(a->flags & PD_ATTR_EXCLUDE_USER)) {
         a->sample_type |= PD_SAMPLE_BRANCH_STACK;
         a->branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_CALL_STACK |

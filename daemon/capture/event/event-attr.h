@@ -21,6 +21,8 @@ typedef struct EventPolicy {
     uint64_t period;      /* instead of a frequency, for all events; 0: none */
     EventCallGraph call_graph; /* UNSET is none */
     uint32_t stack_bytes;      /* with EVENT_CALL_GRAPH_DWARF or _UNWIND; 0: the usual */
+    uint64_t pointers_max_hz;  /* up to this rate, samples that are unwound also bring the chain by
+                                * frame pointers */
     bool exclude_idle;         /* only for clocks: some PMUs refuse it */
     bool exclude_user, exclude_kernel;
     bool inherit;   /* the target is a process, not CPUs */

@@ -28,7 +28,14 @@
 
 #define PRECISE_BITS (3ULL << PD_ATTR_PRECISE_IP_SHIFT)
 
-enum { ERROR_TEXT_MAX = 1024, DESCRIBED_MAX = 4, FREQUENCY_MAX_HZ = 100000 };
+enum {
+    ERROR_TEXT_MAX = 1024,
+    DESCRIBED_MAX = 4,
+    FREQUENCY_MAX_HZ = 100000,
+    /* The kernel's walk by frame pointers takes some 0.1 us a frame, beside the copy of the
+     * stack. */
+    POINTERS_MAX_HZ = 1000,
+};
 
 /* A plan that is being made. */
 typedef struct Planning {
@@ -146,6 +153,7 @@ static EventPolicy plan_policy_of(const PlanOptions *options) {
         .call_graph = call_graphs[plan_call_graph_of(config)],
         .stack_bytes =
             config->call_graph == CALL_GRAPH_AUTO ? (uint32_t)PLAN_AUTO_BYTES : config->stack_bytes,
+        .pointers_max_hz = config->call_graph == CALL_GRAPH_AUTO ? (uint64_t)POINTERS_MAX_HZ : 0,
         .exclude_idle = config->exclude_idle,
         .exclude_user = !config->user_samples,
         .exclude_kernel = !config->kernel_samples,

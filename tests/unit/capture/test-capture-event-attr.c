@@ -110,6 +110,27 @@ TEST(stacks_have_the_size_of_the_session_or_of_the_event) {
     CHECK(a.sample_type & PD_SAMPLE_CALLCHAIN);
 }
 
+TEST(unwound_samples_of_a_low_rate_bring_the_chain_by_frame_pointers_too) {
+    EventPolicy policy = {.frequency_hz = 99,
+                          .call_graph = EVENT_CALL_GRAPH_UNWIND,
+                          .stack_bytes = 16384,
+                          .pointers_max_hz = 1000};
+    PdAttr a;
+
+    CHECK_OK(settle("cpu-clock", &policy, &a, 1));
+    CHECK(a.sample_type & PD_SAMPLE_STACK_USER);
+    CHECK(!(a.flags & PD_ATTR_EXCLUDE_CALLCHAIN_USER));
+    CHECK_OK(settle("cpu-clock/freq=1001/", &policy, &a, 1));
+    CHECK(a.flags & PD_ATTR_EXCLUDE_CALLCHAIN_USER);
+    CHECK_OK(settle("cpu-clock/period=100/", &policy, &a, 1));
+    CHECK(a.flags & PD_ATTR_EXCLUDE_CALLCHAIN_USER);
+    CHECK_OK(settle("cpu-clock/call-graph=dwarf/", &policy, &a, 1));
+    CHECK(a.flags & PD_ATTR_EXCLUDE_CALLCHAIN_USER);
+    policy.pointers_max_hz = 0;
+    CHECK_OK(settle("cpu-clock", &policy, &a, 1));
+    CHECK(a.flags & PD_ATTR_EXCLUDE_CALLCHAIN_USER);
+}
+
 /* The kernel copies registers and stack of the program that it works for. */
 TEST(stacks_are_unwound_where_only_the_kernel_is_sampled) {
     EventPolicy policy = {

@@ -18,13 +18,17 @@ static const PdEvent taken = {
         },
 };
 
-/* kernel_frames with their context; `copied` bytes of 16 of the stack, all of it secret. */
-static PdRecord make_sample(Make *m, unsigned kernel_frames, size_t raw, size_t copied) {
+/* Frames of the kernel and of a program, each with their context; `copied` bytes of 16 of the
+ * stack, all of it secret. */
+static PdRecord make_mixed(Make *m, unsigned kernel_frames, unsigned user_frames, size_t raw,
+                           size_t copied) {
     u64(m, 0xabc);
     u64(m, 0x401000);
-    u64(m, kernel_frames);
+    u64(m, kernel_frames + user_frames);
     for (unsigned i = 0; i < kernel_frames; i++)
         u64(m, i == 0 ? PD_CONTEXT_KERNEL : 0xffffffff81000000 + i);
+    for (unsigned i = 0; i < user_frames; i++)
+        u64(m, i == 0 ? PD_CONTEXT_USER : 0x700000 + i);
     u32(m, (uint32_t)raw);
     for (size_t i = 0; i < raw; i++)
         u8(m, (uint8_t)i);
@@ -39,6 +43,10 @@ static PdRecord make_sample(Make *m, unsigned kernel_frames, size_t raw, size_t 
     u64(m, 77);
     u64(m, 4242);
     return make_record(m, PD_RECORD_SAMPLE, PD_MISC_USER);
+}
+
+static PdRecord make_sample(Make *m, unsigned kernel_frames, size_t raw, size_t copied) {
+    return make_mixed(m, kernel_frames, 0, raw, copied);
 }
 
 static void unwind(const PdRecord *record, const uint64_t *addresses, size_t n, Buffer *out,
@@ -75,6 +83,25 @@ TEST(a_user_chain_is_added_after_the_kernel_chain_and_other_fields_stay) {
         CHECK_EQ(s.weight, 77);
         CHECK_EQ(s.cgroup, 4242);
     }
+}
+
+TEST(a_user_chain_replaces_the_one_by_frame_pointers) {
+    static const uint64_t addresses[] = {0x401000, 0x402000};
+    _cleanup_(buffer_done) Buffer out = {}, kept = {};
+    _cleanup_(make_done) Make m = {};
+    PdRecord record = make_mixed(&m, 3, 5, 12, 8);
+    PdSample s;
+
+    unwind(&record, addresses, 2, &out, &s);
+    CHECK_EQ(s.callchain.n, 6);
+    CHECK_EQ(pd_u64_at(&s.callchain, 2), 0xffffffff81000002);
+    CHECK_EQ(pd_u64_at(&s.callchain, 3), PD_CONTEXT_USER);
+    CHECK_EQ(pd_u64_at(&s.callchain, 5), 0x402000);
+    CHECK_EQ(s.raw.size, 12);
+    CHECK_EQ(s.cgroup, 4242);
+    unwind(&record, NULL, 0, &kept, &s);
+    CHECK_EQ(s.callchain.n, 8);
+    CHECK_EQ(pd_u64_at(&s.callchain, 7), 0x700004);
 }
 
 TEST(without_a_user_chain_only_the_kernel_chain_is_stored) {

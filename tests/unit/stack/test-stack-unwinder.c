@@ -44,8 +44,8 @@ static PdEvents *events_of(uint64_t sample_type, uint64_t id) {
     return events;
 }
 
-/* Of user code of this thread. */
-static Sampling sampling_begin(void) {
+/* Of user code of this thread; `pointers`: with its chain by frame pointers. */
+static Sampling sampling_begin_with(bool pointers) {
     const uint64_t stored = PD_SAMPLE_IDENTIFIER | PD_SAMPLE_IP | PD_SAMPLE_TID | PD_SAMPLE_TIME |
                             PD_SAMPLE_CPU | PD_SAMPLE_CALLCHAIN;
     struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
@@ -57,7 +57,7 @@ static Sampling sampling_begin(void) {
                                    .sample_regs_user = 0xff0fff,
                                    .sample_stack_user = 16 << 10,
                                    .exclude_kernel = 1,
-                                   .exclude_callchain_user = 1,
+                                   .exclude_callchain_user = !pointers,
                                    .use_clockid = 1,
                                    .clockid = CLOCK_MONOTONIC};
     Sampling s = {.fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC)};
@@ -72,6 +72,10 @@ static Sampling sampling_begin(void) {
     s.taken = events_of(attr.sample_type, id);
     s.stored = events_of(stored, id);
     return s;
+}
+
+static Sampling sampling_begin(void) {
+    return sampling_begin_with(false);
 }
 
 static Bytes sampling_end(const Sampling *s) {
@@ -179,6 +183,85 @@ static void answer_all(TableCache *cache, const Asked *asked, const Scene *scene
         table_cache_answer(cache, &answer, now_ns());
     }
 }
+
+#if defined(__x86_64__)
+/* Code with frame pointers that is busy on another stack, as the runtime of Go is. */
+void busy_elsewhere(void *stack_end, uint64_t rounds);
+extern const char busy_elsewhere_end[];
+__asm__(".text\n"
+        ".type busy_elsewhere, @function\n"
+        "busy_elsewhere:\n"
+        "    push %rbp\n"
+        "    mov %rsp, %rbp\n"
+        "    mov %rdi, %rsp\n"
+        "    call 1f\n"
+        "    mov %rbp, %rsp\n"
+        "    pop %rbp\n"
+        "    ret\n"
+        "1:  push %rbp\n"
+        "    mov %rsp, %rbp\n"
+        "2:  dec %rsi\n"
+        "    jnz 2b\n"
+        "    pop %rbp\n"
+        "    ret\n"
+        "busy_elsewhere_end:\n");
+
+static bool is_elsewhere(uint64_t address) {
+    return address >= (uint64_t)(uintptr_t)busy_elsewhere &&
+           address < (uint64_t)(uintptr_t)busy_elsewhere_end;
+}
+
+/* How many samples in busy_elsewhere() there are, and how many of them have its caller. */
+static unsigned count_elsewhere(const PdEvents *stored, const Buffer *records,
+                                unsigned *ret_with_caller) {
+    unsigned n = 0;
+
+    *ret_with_caller = 0;
+    for (size_t at = 0; at < records->size;) {
+        PdRecord record = pd_record_at(records->data + at, false);
+        PdSample s;
+
+        at += record.size;
+        if (record.type != PD_RECORD_SAMPLE ||
+            pd_sample_parse(&record, pd_events_at(stored, 0), &s) < 0 || s.callchain.n < 3 ||
+            !is_elsewhere(pd_u64_at(&s.callchain, 1)) || !is_elsewhere(pd_u64_at(&s.callchain, 2)))
+            continue;
+        n++;
+        *ret_with_caller += s.callchain.n > 3 && !is_elsewhere(pd_u64_at(&s.callchain, 3));
+    }
+    return n;
+}
+
+TEST(frame_pointers_lead_back_from_another_stack) {
+    _cleanup_(fixture_done) Fixture f = with_shell();
+    _cleanup_(table_cache_freep) TableCache *tables = NULL;
+    _cleanup_(unwinder_freep) Unwinder *unwinder = NULL;
+    TableCacheOptions options = {.limit_bytes = TABLE_CACHE_MAX_BYTES, .ask = ask};
+    static _Alignas(16) uint8_t stack[4096];
+    static Asked asked;
+
+    options.userdata = &asked;
+    forks(&f, 105, (uint32_t)getpid(), (uint32_t)getpid(), 1, 1);
+    feed_own_maps(&f);
+    (void)history_settle(f.history, 300);
+    CHECK_OK(table_cache_new(&options, &tables));
+    CHECK_OK(unwinder_new(f.history, tables, &unwinder));
+    for (unsigned pointers = 0; pointers < 2; pointers++) {
+        _cleanup_(sampling_done) Sampling sampling = sampling_begin_with(pointers);
+        _cleanup_(buffer_done) Buffer out = {};
+        UnwinderCounts counts = {};
+        unsigned n, with_caller;
+        Bytes records;
+
+        busy_elsewhere(stack + sizeof(stack), 100000000);
+        records = sampling_end(&sampling);
+        unwinder_take(unwinder, sampling.taken, records, &out, &counts);
+        n = count_elsewhere(sampling.stored, &out, &with_caller);
+        CHECK(n >= 10);
+        CHECK(pointers ? with_caller >= n * 9 / 10 : with_caller == 0);
+    }
+}
+#endif
 
 /* How many samples have the frames of burn(), or -1: a record makes no sense. */
 static int count_deep(const PdEvents *stored, const Buffer *records, int *ret_samples) {

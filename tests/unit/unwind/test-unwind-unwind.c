@@ -300,6 +300,33 @@ TEST(frame_pointer_is_checked) {
     CHECK_EQ(made_walk_run(&w, NULL), UNWIND_ANONYMOUS);
 }
 
+/* Go runs code of its runtime on another stack, and the frame pointer leads back. */
+TEST(a_frame_pointer_that_leads_out_of_the_copy_is_reported) {
+    static const uint64_t outside[] = {WALK_STACK - 0x100000, WALK_STACK + 0x1000, 0xc000001000};
+    _cleanup_(made_walk_done) MadeWalk w;
+
+    init_x86(&w);
+    w.registers[IP] = WALK_REFUSED;
+    w.registers[BP] = stack_at(1);
+    for (unsigned i = 0; i < ARRAY_SIZE(outside); i++) {
+        WORDS(&w, 0, outside[i], WALK_REFUSED + 0x10, 0, 0);
+        CHECK(made_walk_run(&w, NULL) != UNWIND_WHOLE);
+        CHECK_EQ(w.chain.n, 2);
+        CHECK(w.chain.leaves_copy);
+    }
+    WORDS(&w, 0, outside[0] + 1, WALK_REFUSED + 0x10, 0, 0);
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_REFUSED);
+    CHECK(!w.chain.leaves_copy);
+    WORDS(&w, 0, 0, code_of(END), 0, 0);
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_WHOLE);
+    CHECK(!w.chain.leaves_copy);
+    /* By its rule, not by a frame pointer. */
+    w.registers[IP] = code_of(FRAME_32);
+    w.n_words = 2;
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_TRUNCATED);
+    CHECK(!w.chain.leaves_copy);
+}
+
 TEST(trampolines_of_python_are_unwound) {
     _cleanup_(made_walk_done) MadeWalk w;
 
