@@ -33,7 +33,8 @@ typedef struct SweepTimes {
     uint64_t end_ns;
     uint64_t completed_ns; /* side_band_ns of the last complete sweep */
     uint64_t losses_ns, data_loss_ns, status_ns;
-    bool has_resynced; /* /proc is read again, since CPUs came */
+    uint64_t early_until_ns; /* sweeps follow each other soon */
+    bool has_resynced;       /* /proc is read again, since CPUs came */
 } SweepTimes;
 
 /* The CPU time of all processes of profd up to a moment, and the part of it for /proc and ELF
@@ -99,6 +100,8 @@ void daemon_settle_group(Daemon *daemon, SessionConfig *config);
 int daemon_sweep(void *userdata);
 /* Starts a sweep now, or 10 ms after the last one began, whichever is later. */
 int daemon_sweep_soon(void *userdata);
+/* For some seconds, sweeps a few times a second where stacks are unwound. */
+void daemon_sweep_early(Daemon *daemon);
 /* Sweeps once a second as long as a client follows a session. */
 int daemon_follow_sweep(void *userdata);
 /* Sweeps while the main thread waits for the keeper, so that rings do not overflow and the watchdog

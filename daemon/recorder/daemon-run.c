@@ -139,6 +139,7 @@ static int daemon_run_on_ready(void *userdata) {
     if (r < 0)
         return log_error(r, "Failed to report to the keeper that recording has begun: %m");
     daemon->is_ready = true;
+    daemon_sweep_early(daemon);
     daemon_run_log_reach(daemon);
     for (size_t at = 0; (entry = session_table_next(daemon->sessions, &at));)
         daemon_log_started(entry);
@@ -358,6 +359,8 @@ static int daemon_run_start_sampling(Daemon *daemon) {
     int r = sampler_new(&sampler, &daemon->sampler);
 
     byte_rate_set(&daemon->rate, daemon->config->max_bytes_per_sec, clock_monotonic_ns());
+    if (r == 0)
+        sampler_set_lacks_tables(daemon->sampler, daemon->keeper.lacks_elf);
     /* The tracker must exist before sessions that follow processes start to look for them. */
     if (r == 0 && sampler_follows_processes(daemon->sampler))
         r = daemon_run_start_tracker(daemon);

@@ -26,6 +26,10 @@ enum { SLICE_BYTES = 4 << 20 };
 #define PASS_SWEEP_NS                                                                              \
     (50 * NS_PER_MS) /* while /proc is read for the first time: baselines                          \
                       * take effect only after sweeps */
+#define EARLY_SWEEP_NS                                                                             \
+    (200 * NS_PER_MS) /* at the start of a session that unwinds: its first samples                 \
+                       * name the files whose tables are needed */
+#define EARLY_NS            (3 * NS_PER_SECOND)
 #define FOLLOW_SWEEP_NS     NS_PER_SECOND
 #define LOSSES_PERIOD_NS    (1000 * NS_PER_MS)
 #define DATA_LOSS_PERIOD_NS (60000 * NS_PER_MS)
@@ -191,6 +195,7 @@ void daemon_update_status(Daemon *daemon, uint64_t now_ns) {
     SessionEntry *entry;
 
     daemon->sweep.status_ns = now_ns;
+    sampler_set_lacks_tables(daemon->sampler, all & DEGRADED_NO_BUILD_IDS);
     daemon_sweep_note_cpu(daemon, now_ns);
     for (size_t at = 0; (entry = session_table_next(daemon->sessions, &at));) {
         const char *name = entry->config.name;
@@ -285,15 +290,17 @@ int daemon_check_writers(Daemon *daemon) {
     return r;
 }
 
-int daemon_rotate(Daemon *daemon _unused_, SessionEntry *entry, RotateReason reason,
+int daemon_rotate(Daemon *daemon, SessionEntry *entry, RotateReason reason,
                   const ClockAnchor *clock) {
     const char *path = session_has_segment(entry->session) ? session_path(entry->session) : "";
     int r;
 
     snprintf(entry->ended_path, sizeof(entry->ended_path), "%s", path);
     r = session_rotate(entry->session, reason, clock);
-    if (entry->state == SESSION_STARTING && session_has_segment(entry->session))
+    if (entry->state == SESSION_STARTING && session_has_segment(entry->session)) {
         entry->state = SESSION_ACTIVE;
+        daemon_sweep_early(daemon);
+    }
     return r;
 }
 
@@ -340,6 +347,21 @@ static int daemon_sweep_when_late(Daemon *daemon) {
     return loop_trigger_after(daemon->late_source, until_ns - MIN(until_ns, now_ns));
 }
 
+void daemon_sweep_early(Daemon *daemon) {
+    daemon->sweep.early_until_ns = clock_monotonic_ns() + EARLY_NS;
+}
+
+static bool daemon_sweep_is_early(const Daemon *daemon) {
+    SessionEntry *entry;
+    bool unwinds = false;
+
+    if (clock_monotonic_ns() >= daemon->sweep.early_until_ns)
+        return false;
+    for (size_t at = 0; !unwinds && (entry = session_table_next(daemon->sessions, &at));)
+        unwinds = sampler_is_unwound(session_sampler(entry->session));
+    return unwinds;
+}
+
 int daemon_sweep(void *userdata) {
     Daemon *daemon = userdata;
     int r;
@@ -351,6 +373,8 @@ int daemon_sweep(void *userdata) {
         return loop_trigger(daemon->sweep_source);
     if (r > 0 && !tracker_is_ready(daemon->tracker))
         r = loop_trigger_after(daemon->sweep_source, PASS_SWEEP_NS);
+    else if (r > 0 && daemon_sweep_is_early(daemon))
+        r = loop_trigger_after(daemon->sweep_source, EARLY_SWEEP_NS);
     else if (r > 0)
         r = daemon_sweep_when_late(daemon);
     return MIN(r, 0);

@@ -235,6 +235,12 @@ def without_the_program_that_reads_build_ids_profd_is_degraded():
                 check_seen(daemon, last, "default", "noBuildIds", records=True)
                 os.rename(elf + "-away", elf)
                 wait_until(lambda: new_program() or "noBuildIds" not in reasons(daemon, "default"), 60, "it to mend")
+                equal(shown(daemon, "default")["callGraphUsed"], "unwind:16384", "call graph of the session that runs")
+            os.rename(elf, elf + "-away")
+            with Daemon(folder, config=FLUSH + session(Event="cpu-clock", Frequency=99), env=env) as daemon:
+                said = shown(daemon, "default")
+                equal(said["callGraphUsed"], "fp", "call graph without profd-elf")
+                check("profd-elf does not run" in said["callGraphReason"], said["callGraphReason"])
         finally:
             daemons.PROFD = whole
 

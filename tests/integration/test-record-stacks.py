@@ -231,4 +231,21 @@ def auto_unwinds_where_rings_suffice_and_a_reload_decides_anew():
         equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
 
 
+# Neither the flush interval nor a ring that fills starts a sweep for minutes.
+HZ_OF_QUIET = 10
+QUIET = "[Profd]\nFlushIntervalSec=5min\nMaxBufferTotal=128M\n" + \
+    session(Event="cpu-clock", CPUs=0, Frequency=HZ_OF_QUIET, BufferSize="32M", RotateIntervalSec=0, CallGraph="auto")
+
+
+@test
+def stacks_are_whole_soon_after_the_start_of_a_quiet_host():
+    need_root()
+    with scratch() as folder, load("deep", prefix=("taskset", "-c", "0")), Daemon(folder, config=QUIET) as daemon:
+        def stacks():
+            return json.loads(call(daemon, "show-session", "default", "--json"))[0]["session"]["stacks"]
+        counts = wait_until(lambda: next((s for s in [stacks()] if s["whole"] > 0), None), 60, "a whole stack")
+        check(counts["pending"] <= 2.5 * HZ_OF_QUIET, f"tables came late: {counts}")
+        equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+
+
 main()

@@ -73,6 +73,7 @@ struct SamplerSession {
 
     /* sampler */
     SessionRoom room;
+    bool lacks_tables;       /* when it is planned, nobody makes unwind tables */
     atomic_bool is_unwanted; /* the thread that opens it may stop */
     bool is_enabled, was_taken_over;
     PlanNotes notes;
@@ -90,6 +91,7 @@ typedef struct Held Held;
 
 struct Sampler {
     SamplerOptions options;
+    bool lacks_tables; /* profd-elf, which makes unwind tables, does not run */
     RingSet side_band, data;
     SamplerSession *sessions; /* in the order in which they were added */
     CpuList online;

@@ -31,6 +31,7 @@ typedef enum CallGraphReason {
     CALL_GRAPH_UNKNOWN_RATE, /* its events are sampled by period */
     CALL_GRAPH_HIGH_RATE,
     CALL_GRAPH_SMALL_RINGS,
+    CALL_GRAPH_NO_TABLES, /* profd-elf, which makes them, does not run */
 } CallGraphReason;
 
 typedef struct Plan {

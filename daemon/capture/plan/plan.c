@@ -548,6 +548,8 @@ static int plan_finish(const Planning *planning) {
         plan->degraded |= DEGRADED_FALLBACK_CALL_GRAPH;
     plan_settle_rates(options, planning->list, plan);
     plan_settle_call_graph(plan, options->config->call_graph);
+    if (options->no_tables && plan_may_choose(plan))
+        plan_use_frame_pointers(plan, CALL_GRAPH_NO_TABLES);
     r = event_tracing(planning->list, &planning->host, &plan->tracing);
     if (r < 0)
         return log_error(r,

@@ -25,6 +25,7 @@ typedef struct PlanOptions {
     uint64_t max_hz;                /* 0: no limit */
     const CpuList *online;          /* where it may be tried, in this order */
     bool no_lost, no_cgroup;        /* what the kernel cannot tell */
+    bool no_tables;                 /* nobody makes the tables by which stacks are unwound */
     const atomic_bool *is_unwanted; /* true: the plan may be left; NULL: it is wanted */
     uint64_t until_ns;              /* CLOCK_MONOTONIC; behind it -ETIME; 0: no limit */
     const char *events;             /* instead of those of the configuration; NULL: those */

@@ -175,7 +175,8 @@ static PlanOptions sampler_plan_options(const SamplerSession *session) {
         .online = &session->room.online,
         .is_unwanted = &session->is_unwanted,
         .no_lost = !(sampler->side_band_attr.read_format & PD_FORMAT_LOST),
-        .no_cgroup = !(sampler->side_band_attr.flags & PD_ATTR_CGROUP)};
+        .no_cgroup = !(sampler->side_band_attr.flags & PD_ATTR_CGROUP),
+        .no_tables = session->lacks_tables};
 
     if (session->n_tids > 0)
         options.target.pid = (int32_t)session->tids[0];
@@ -272,6 +273,7 @@ int sampler_session_prepare(Sampler *sampler, const SessionConfig *config, Sampl
                   .sampler = sampler,
                   .session = session};
     session->config = *config;
+    session->lacks_tables = sampler->lacks_tables;
     rate_watch(sampler);
     r = sampler_find_room(sampler, &session->room);
     if (r == 0 && config->namespaces)

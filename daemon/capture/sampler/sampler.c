@@ -171,6 +171,10 @@ SamplerSession *sampler_remove(SamplerSession *session) {
     return NULL;
 }
 
+void sampler_set_lacks_tables(Sampler *sampler, bool lacks) {
+    sampler->lacks_tables = lacks;
+}
+
 void sampler_sweep_while_waiting(Sampler *sampler, bool sweep) {
     keeper_set_wait(sampler->options.keeper, sweep ? sampler->options.on_wait : NULL,
                     sampler->options.userdata);

@@ -48,6 +48,8 @@ int sampler_add(Sampler *sampler, const SessionConfig *config, SamplerSession **
 /* Closes its events, here and, on the helper thread, at the keeper; accepts and returns NULL. */
 SamplerSession *sampler_remove(SamplerSession *session);
 void sampler_forget_rest(Sampler *sampler);
+/* From now on CallGraph=auto unwinds no stacks in sessions that are opened, or may do so again. */
+void sampler_set_lacks_tables(Sampler *sampler, bool lacks);
 /* Turns calls of on_wait on or off. */
 void sampler_sweep_while_waiting(Sampler *sampler, bool sweep);
 int sampler_enable(SamplerSession *session);

@@ -274,6 +274,7 @@ int keeper_status(Keeper *keeper, KeeperStatus *ret) {
     *ret = (KeeperStatus){.n_events = reply.n_events,
                           .restarts = reply.restarts,
                           .upgraded = reply.upgraded != 0,
+                          .lacks_elf = reply.slot != 0,
                           .cpu_ns = reply.cpu_ns};
     return 0;
 }

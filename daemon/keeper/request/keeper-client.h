@@ -97,6 +97,7 @@ typedef struct KeeperStatus {
                         * before it */
     uint32_t restarts; /* recorders that died since the keeper began */
     bool upgraded;     /* this recorder has taken over from one that finished for it */
+    bool lacks_elf;    /* profd-elf is not installed */
     uint64_t cpu_ns;   /* CPU time of the keeper and its helpers */
 } KeeperStatus;
 

@@ -81,6 +81,10 @@ static void serve_run_helper(const ServeContext *keeper, KeeperLane lane, int so
     _exit(0);
 }
 
+static bool serve_has_elf(const ServeContext *context) {
+    return context->elf && access(context->elf, X_OK) == 0;
+}
+
 static int serve_open_lane(ServeLink *link, const KeeperRequest *request, int fd _unused_,
                            Answer *answer) {
     KeeperLane lane = (KeeperLane)request->slot;
@@ -93,7 +97,7 @@ static int serve_open_lane(ServeLink *link, const KeeperRequest *request, int fd
         (void)kill(link->lanes[lane].pid, SIGKILL);
     if (!helpers_have_room(&context->helpers, lane))
         return -EBUSY;
-    if (lane == KEEPER_LANE_ELF && (!context->elf || access(context->elf, X_OK) < 0))
+    if (lane == KEEPER_LANE_ELF && !serve_has_elf(context))
         return -ENOENT;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return -errno;
@@ -227,6 +231,8 @@ static int serve_status(ServeLink *link, const KeeperRequest *request _unused_, 
     answer->reply.n_events = slots_count(link->context->slots);
     answer->reply.restarts = link->context->restarts;
     answer->reply.upgraded = link->upgraded;
+    /* 0 from a keeper of an earlier version, which does not tell. */
+    answer->reply.slot = !serve_has_elf(link->context);
     answer->reply.cpu_ns =
         clock_ns(CLOCK_PROCESS_CPUTIME_ID) + helpers_cpu_ns(&link->context->helpers);
     return 0;
