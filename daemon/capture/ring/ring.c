@@ -89,6 +89,15 @@ static int ring_join(const Ring *ring, uint64_t from, uint64_t n, const Scratch 
     return 0;
 }
 
+/* The kernel wrote the records on another CPU, and the headers lie too far apart for the CPU to see
+ * a pattern: it would wait for each of them. */
+static void ring_fetch(const uint8_t *p, uint16_t size) {
+    enum { LINE = 64, AHEAD = 512, MOST = 512 /* of a record: of a copy of a stack, the begin */ };
+
+    for (unsigned i = 0; i < MIN(size, (unsigned)MOST); i += LINE)
+        __builtin_prefetch(p + AHEAD + i);
+}
+
 /* Headers are aligned to 8 bytes and so is the end of the ring: a header never wraps. */
 int ring_slice(const Ring *ring, uint64_t from, uint64_t to, uint64_t limit, const Scratch *scratch,
                RingSlice *ret) {
@@ -106,6 +115,7 @@ int ring_slice(const Ring *ring, uint64_t from, uint64_t to, uint64_t limit, con
             return -EBADMSG;
         if (n > 0 && (size > room - n || size > limit - n))
             break;
+        ring_fetch(p + n, size);
         slice.types |= type < 64 ? 1ULL << type : 0;
         n += size;
         if (n >= limit)
