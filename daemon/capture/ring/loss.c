@@ -15,7 +15,11 @@
  * event has a record in the ring when it stops and when it goes on.
  */
 
-enum { READ_BYTES_MAX = 16 * 1024 };
+enum {
+    READ_BYTES_MAX = 16 * 1024,
+    /* Of a ring: what two records take at most, one that interrupts another. */
+    LEAST_ROOM = 128 * 1024,
+};
 
 static Counter *loss_counter_by_id(CpuRing *ring, uint64_t id) {
     for (size_t i = 0; i < ring->n_counters; i++)
@@ -106,7 +110,26 @@ void loss_read(CpuRing *ring, Counter *counter) {
                          &counter->lost);
 }
 
+static bool loss_is_nearly_full(const CpuRing *ring) {
+    return ring_head(&ring->ring) - ring_tail(&ring->ring) + LEAST_ROOM > ring->ring.size;
+}
+
+void loss_note_space(CpuRing *ring) {
+    ring->was_nearly_full |= loss_is_nearly_full(ring);
+}
+
+/* Reading a counter interrupts its CPU. Between two moments at which space is given back a ring
+ * only fills up, so those moments show whether a record may have found no room. */
+static bool loss_is_possible(CpuRing *ring) {
+    bool was_nearly_full = ring->was_nearly_full;
+
+    ring->was_nearly_full = loss_is_nearly_full(ring);
+    return was_nearly_full || ring->was_nearly_full;
+}
+
 static int loss_report_ring(CpuRing *ring, SamplerLoss fn, void *userdata) {
+    bool is_possible = loss_is_possible(ring);
+
     for (size_t i = 0; i < ring->n_counters; i++) {
         Counter *counter = &ring->counters[i];
         Loss loss = {.session = ring->set->session,
@@ -115,7 +138,8 @@ static int loss_report_ring(CpuRing *ring, SamplerLoss fn, void *userdata) {
                      .cpu = ring->cpu};
         int r;
 
-        loss_read(ring, counter);
+        if (is_possible)
+            loss_read(ring, counter);
         if (counter->lost <= counter->reported)
             continue;
         loss.lost = counter->lost - counter->reported;

@@ -18,6 +18,8 @@ typedef int (*SamplerLoss)(void *userdata, const Loss *loss);
 /* Counts the records about throttling and loss. */
 void loss_notice(CpuRing *ring, Bytes records);
 /* Reads a counter's losses before it is closed. */
+/* Before space of the ring is given back: a ring that always had room has lost nothing. */
+void loss_note_space(CpuRing *ring);
 void loss_read(CpuRing *ring, Counter *counter);
 /* Counts what was lost since the last call, and calls fn for each counter that lost records. */
 int loss_report(const RingSet *set, SamplerLoss fn, void *userdata);

@@ -56,6 +56,7 @@ typedef struct CpuRing {
     uint64_t pace_ns, pace_head; /* when and where its pace was last measured */
     bool fills_fast;             /* it holds less than a second */
     bool lost_by_records;        /* new losses are known only from LOST records */
+    bool was_nearly_full;        /* since its losses were last read */
     bool is_new;                 /* its events are not enabled yet */
     bool is_gone;                /* its CPU went away, even if it is back */
     LoopSource *source;

@@ -47,6 +47,7 @@ static void sweep_reset(CpuRing *ring, uint64_t head) {
     ring->pace_ns = 0;
     for (size_t i = 0; i < RING_MARKS; i++)
         ring->marks[i] = head;
+    ring->was_nearly_full = true;
     ring_give_back(&ring->ring, head);
 }
 
@@ -79,8 +80,10 @@ static void sweep_note_heads(const RingSet *set, uint64_t now_ns) {
 static void sweep_give_back(CpuRing *ring, uint64_t position) {
     uint64_t tail = ring_tail(&ring->ring);
 
-    if (position > tail && position <= ring->taken)
-        ring_give_back(&ring->ring, position);
+    if (position <= tail || position > ring->taken)
+        return;
+    loss_note_space(ring);
+    ring_give_back(&ring->ring, position);
 }
 
 /* Half of the ring, if it holds seconds; if it fills fast, room for new records is worth more than

@@ -391,6 +391,24 @@ TEST(side_band_loss_is_reported_without_a_session) {
     CHECK_EQ(sampler_counts(f.session).side_band_lost, told.side_band);
 }
 
+TEST(a_ring_that_was_full_between_two_looks_reports_its_loss) {
+    SessionConfig config = clock_config("default", 99);
+    Told told = {};
+    FIXTURE(f, config);
+
+    CHECK_OK(sampler_losses(f.sampler, hear_loss, &told));
+    CHECK_EQ(told.side_band, 0ULL);
+    for (unsigned i = 0; i < 4 * SIDE_BAND_RING_BYTES / 64; i++)
+        prctl(PR_SET_NAME, i % 2 ? "a" : "b");
+    CHECK_OK(sweep_all(f.sampler, UINT64_MAX, &f.heard));
+    CHECK_OK(sampler_losses(f.sampler, hear_loss, &told));
+    CHECK(told.side_band > 0);
+    CHECK_OK(sweep_all(f.sampler, UINT64_MAX, &f.heard));
+    told = (Told){};
+    CHECK_OK(sampler_losses(f.sampler, hear_loss, &told));
+    CHECK_EQ(told.side_band, 0ULL);
+}
+
 /* -- data mappings -- */
 
 static SessionConfig stacks_config(void) {
