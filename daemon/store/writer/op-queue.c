@@ -41,7 +41,16 @@ void op_queue_append(StoreSession *session, Op *op) {
     counts->queue_high_bytes = MAX(counts->queue_high_bytes, counts->queue_bytes);
     atomic_fetch_add(&session->store->queued_bytes, op->bytes);
     /* Batches wait for the end of their sweep, so that each sweep wakes the writer only once. */
-    if (op->type != OP_BATCH || counts->queue_bytes > WAKE_BYTES)
+    session->wakes |= op->type != OP_BATCH || counts->queue_bytes > WAKE_BYTES;
+}
+
+/* Wakes the writer without the mutex, which it needs at once. */
+static void op_queue_unlock(StoreSession *session) {
+    bool wakes = session->wakes;
+
+    session->wakes = false;
+    pthread_mutex_unlock(&session->mutex);
+    if (wakes)
         pthread_cond_signal(&session->wake);
 }
 
@@ -78,7 +87,7 @@ static int op_queue_session_enqueue(StoreSession *session, Op *op) {
     else
         r = -ENOBUFS;
     session->refused |= r < 0;
-    pthread_mutex_unlock(&session->mutex);
+    op_queue_unlock(session);
     return r;
 }
 
@@ -188,7 +197,7 @@ int store_session_end_sweep(StoreSession *session, uint64_t sweep, bool round,
     } else {
         op_queue_append(session, TAKE_PTR(op));
     }
-    pthread_mutex_unlock(&session->mutex);
+    op_queue_unlock(session);
     return 0;
 }
 
@@ -248,7 +257,7 @@ int store_session_note(StoreSession *session, const SegmentFacts *facts) {
         r = -ENOBUFS;
     else
         op_queue_append(session, TAKE_PTR(op));
-    pthread_mutex_unlock(&session->mutex);
+    op_queue_unlock(session);
     return r;
 }
 

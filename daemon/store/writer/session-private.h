@@ -64,6 +64,7 @@ struct StoreSession {
     Op *first, **last;
     size_t queue_max;
     bool busy;    /* the writer works on `first` */
+    bool wakes;   /* the writer is to be woken when the mutex is free */
     bool refused; /* a request was refused and the queue has not been half empty since */
     SessionConfig config;
     int opened; /* 1: its folder is open; 0: not yet; a negative errno: it cannot be opened */
