@@ -155,21 +155,30 @@ static void session_take_see_kernel(Session *session, const PdRecord *record,
         tracker_see_kernel(session->host.tracker, load_u64(record->data + at, false), stamp->time);
 }
 
-static int session_take_sample(Session *session, StoreBatch *batch, unsigned batch_cpu,
-                               const PdRecord *record) {
-    PdStamp stamp;
+/* Samples that follow each other in a ring are mostly of one event, and the identifier is the first
+ * field of each. *stamp is that of the sample before. False: the sample is of no event of ours. */
+static bool session_take_stamp(const Session *session, const PdRecord *record, PdStamp *stamp) {
+    bool is_same = stamp->event && record->size >= PD_RECORD_HEADER_SIZE + sizeof(uint64_t) &&
+                   load_u64(record->data + PD_RECORD_HEADER_SIZE, false) == stamp->id;
+    int r = is_same ? pd_event_stamp_sample(stamp->event, record, stamp)
+                    : pd_events_stamp(sampler_events(session->sampler), record, stamp);
 
-    if (pd_events_stamp(sampler_events(session->sampler), record, &stamp) < 0 || !stamp.event)
+    return r == 0 && stamp->event;
+}
+
+static int session_take_sample(Session *session, StoreBatch *batch, unsigned batch_cpu,
+                               const PdRecord *record, PdStamp *stamp) {
+    if (!session_take_stamp(session, record, stamp))
         return 0;
-    if (batch->samples == 0 || stamp.time < batch->first_ns)
-        batch->first_ns = stamp.time;
-    batch->last_ns = MAX(batch->last_ns, stamp.time);
+    if (batch->samples == 0 || stamp->time < batch->first_ns)
+        batch->first_ns = stamp->time;
+    batch->last_ns = MAX(batch->last_ns, stamp->time);
     batch->samples++;
     session->account.samples++;
-    session_see_sample(session, batch_cpu, stamp.time);
-    session_take_see_kernel(session, record, &stamp);
-    return emission_need(session->emission, stamp.pid, stamp.tid, stamp.time,
-                         pd_sample_cgroup(record, stamp.event));
+    session_see_sample(session, batch_cpu, stamp->time);
+    session_take_see_kernel(session, record, stamp);
+    return emission_need(session->emission, stamp->pid, stamp->tid, stamp->time,
+                         pd_sample_cgroup(record, stamp->event));
 }
 
 static void session_take_drop(Session *session, unsigned cpu, Bytes records) {
@@ -249,12 +258,13 @@ static bool session_take_is_new_cpu(Session *session, unsigned cpu) {
 
 /* Adds what the batch needs and says of these records; *records becomes what was not looked at. */
 static int session_take_records(Session *session, StoreBatch *batch, unsigned cpu, Bytes *records) {
+    PdStamp stamp = {};
     PdRecord record;
     int r = 0;
 
     while (r == 0 && pd_records_next(records, &record))
         if (record.type == PD_RECORD_SAMPLE)
-            r = session_take_sample(session, batch, cpu, &record);
+            r = session_take_sample(session, batch, cpu, &record, &stamp);
         else if (record.type == PD_RECORD_LOST)
             session_see_lost(session, cpu);
     return r;

@@ -373,6 +373,14 @@ static inline void event_stamp_at(const uint8_t *base, int direction, const PdSt
         s->cpu = load_u32(base + direction * places->cpu, swap);
 }
 
+int pd_event_stamp_sample(const PdEvent *event, const PdRecord *record, PdStamp *ret) {
+    if (event->sample_reach + (size_t)PD_RECORD_HEADER_SIZE > record->size)
+        return -EBADMSG;
+    *ret = (PdStamp){.event = event};
+    event_stamp_at(record->data + PD_RECORD_HEADER_SIZE, 1, &event->in_sample, record->swap, ret);
+    return 0;
+}
+
 int pd_events_stamp(const PdEvents *events, const PdRecord *record, PdStamp *ret) {
     const PdEvent *layout;
 
