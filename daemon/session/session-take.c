@@ -155,20 +155,9 @@ static void session_take_see_kernel(Session *session, const PdRecord *record,
         tracker_see_kernel(session->host.tracker, load_u64(record->data + at, false), stamp->time);
 }
 
-/* Samples that follow each other in a ring are mostly of one event, and the identifier is the first
- * field of each. *stamp is that of the sample before. False: the sample is of no event of ours. */
-static bool session_take_stamp(const Session *session, const PdRecord *record, PdStamp *stamp) {
-    bool is_same = stamp->event && record->size >= PD_RECORD_HEADER_SIZE + sizeof(uint64_t) &&
-                   load_u64(record->data + PD_RECORD_HEADER_SIZE, false) == stamp->id;
-    int r = is_same ? pd_event_stamp_sample(stamp->event, record, stamp)
-                    : pd_events_stamp(sampler_events(session->sampler), record, stamp);
-
-    return r == 0 && stamp->event;
-}
-
 static int session_take_sample(Session *session, StoreBatch *batch, unsigned batch_cpu,
                                const PdRecord *record, PdStamp *stamp) {
-    if (!session_take_stamp(session, record, stamp))
+    if (pd_events_stamp_next(sampler_events(session->sampler), record, stamp) < 0 || !stamp->event)
         return 0;
     if (batch->samples == 0 || stamp->time < batch->first_ns)
         batch->first_ns = stamp->time;

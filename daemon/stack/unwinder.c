@@ -180,6 +180,7 @@ size_t unwinder_take(Unwinder *unwinder, const PdEvents *taken, Bytes records, B
                      UnwinderCounts *counts) {
     uint64_t version = table_cache_version(unwinder->tables);
     size_t left_out = 0;
+    PdStamp stamp = {};
     PdRecord record;
 
     if (version != unwinder->version)
@@ -187,11 +188,9 @@ size_t unwinder_take(Unwinder *unwinder, const PdEvents *taken, Bytes records, B
     unwinder->version = version;
     unwinder->now_ns = clock_monotonic_ns();
     while (pd_records_next(&records, &record)) {
-        PdStamp stamp = {};
-
         if (record.type != PD_RECORD_SAMPLE)
             buffer_append(out, record.data, record.size);
-        else if (pd_events_stamp(taken, &record, &stamp) < 0 ||
+        else if (pd_events_stamp_next(taken, &record, &stamp) < 0 ||
                  !unwinder_take_sample(unwinder, &record, stamp.event, out, counts))
             left_out++;
     }

@@ -50,6 +50,7 @@ struct TableCache {
     TableCacheOptions options;
     pthread_mutex_t lock;
     TableEntry *entries[TABLE_FILES_MAX];
+    TableEntry *recent;                       /* the last one that was found */
     MappedTable *tables[TABLE_FILES_MAX + 1]; /* one more while a file changes its table */
     size_t n_entries, n_tables, n_asked;
     uint64_t n_finds, version, bytes, n_evicted;
@@ -108,11 +109,16 @@ static size_t table_cache_search(const TableCache *c, const TableKey *key, bool 
     return high;
 }
 
-static TableEntry *table_cache_entry(const TableCache *c, const MappedImage *image) {
+static TableEntry *table_cache_entry(TableCache *c, const MappedImage *image) {
     TableKey key = table_cache_key_of(image);
     bool found;
-    size_t i = table_cache_search(c, &key, &found);
+    size_t i;
 
+    if (c->recent && memcmp(&c->recent->key, &key, sizeof(key)) == 0)
+        return c->recent;
+    i = table_cache_search(c, &key, &found);
+    if (found)
+        c->recent = c->entries[i];
     return found ? c->entries[i] : NULL;
 }
 
@@ -163,6 +169,7 @@ static bool table_cache_drop_entry(TableCache *c) {
     if (least == SIZE_MAX)
         return false;
     table_cache_set(c, c->entries[least], TABLE_UNKNOWN);
+    c->recent = NULL;
     free(c->entries[least]);
     c->n_entries--;
     memmove(&c->entries[least], &c->entries[least + 1],

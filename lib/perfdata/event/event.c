@@ -373,14 +373,6 @@ static inline void event_stamp_at(const uint8_t *base, int direction, const PdSt
         s->cpu = load_u32(base + direction * places->cpu, swap);
 }
 
-int pd_event_stamp_sample(const PdEvent *event, const PdRecord *record, PdStamp *ret) {
-    if (event->sample_reach + (size_t)PD_RECORD_HEADER_SIZE > record->size)
-        return -EBADMSG;
-    *ret = (PdStamp){.event = event};
-    event_stamp_at(record->data + PD_RECORD_HEADER_SIZE, 1, &event->in_sample, record->swap, ret);
-    return 0;
-}
-
 int pd_events_stamp(const PdEvents *events, const PdRecord *record, PdStamp *ret) {
     const PdEvent *layout;
 
@@ -403,5 +395,18 @@ int pd_events_stamp(const PdEvents *events, const PdRecord *record, PdStamp *ret
                        ret);
     else
         event_stamp_at(record->data + record->size, -1, &layout->in_trailer, record->swap, ret);
+    return 0;
+}
+
+int pd_events_stamp_next(const PdEvents *events, const PdRecord *record, PdStamp *stamp) {
+    const PdEvent *event = stamp->event;
+    const uint8_t *id = event && stamp->has_id && record->type == PD_RECORD_SAMPLE &&
+                                record->size >= PD_RECORD_HEADER_SIZE + (size_t)event->sample_reach
+                            ? event_id_at(record, event->in_sample.id)
+                            : NULL;
+
+    if (!id || load_u64(id, record->swap) != stamp->id)
+        return pd_events_stamp(events, record, stamp);
+    event_stamp_at(record->data + PD_RECORD_HEADER_SIZE, 1, &event->in_sample, record->swap, stamp);
     return 0;
 }

@@ -81,5 +81,6 @@ typedef struct PdStamp {
  * no id or its id is 0 (records made by a tool). The time of such a record is 0 as well, which
  * means none. */
 int pd_events_stamp(const PdEvents *events, const PdRecord *record, PdStamp *ret);
-/* The same for a sample that is known to be of this event. */
-int pd_event_stamp_sample(const PdEvent *event, const PdRecord *record, PdStamp *ret);
+/* The same, and cheaper for samples that follow each other: *stamp is that of the record before, at
+ * first it is empty. */
+int pd_events_stamp_next(const PdEvents *events, const PdRecord *record, PdStamp *stamp);
