@@ -229,6 +229,42 @@ TEST(the_stamp_of_a_sample_is_read_in_both_byte_orders) {
     }
 }
 
+TEST(stamps_of_records_that_follow_each_other_are_those_of_each_record) {
+    _cleanup_(pd_events_freep) PdEvents *events = NULL;
+    PdAttr attr = {.sample_type = PD_SAMPLE_IDENTIFIER | PD_SAMPLE_TID | PD_SAMPLE_TIME,
+                   .flags = PD_ATTR_SAMPLE_ID_ALL};
+    /* An id of 13 is nobody's; a size below 32 is too short for a time. */
+    static const struct {
+        uint32_t type, size;
+        uint64_t id;
+    } rows[] = {
+        {PD_RECORD_SAMPLE, 32, 11}, {PD_RECORD_SAMPLE, 32, 11}, {PD_RECORD_SAMPLE, 24, 11},
+        {PD_RECORD_SAMPLE, 32, 12}, {PD_RECORD_SAMPLE, 8, 12},  {PD_RECORD_SAMPLE, 32, 13},
+        {PD_RECORD_SAMPLE, 32, 11}, {PD_RECORD_LOST, 32, 11},   {PD_RECORD_SAMPLE, 32, 11},
+    };
+    uint64_t ids[] = {11, 12};
+    PdStamp next = {}, s;
+
+    CHECK_OK(pd_events_new(&events));
+    for (size_t i = 0; i < ARRAY_SIZE(ids); i++)
+        CHECK_OK(pd_events_add(events, &attr, (Bytes){}, &ids[i], 1, NULL));
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        Body b = {.size = 8};
+        PdRecord rec;
+
+        put(&b, rows[i].id, false);
+        put_pair(&b, (uint32_t)i, 101, false);
+        put(&b, 1000 + i, false);
+        rec = record_of(&b, rows[i].type, false);
+        rec.size = rows[i].size;
+        CHECK_EQ(pd_events_stamp_next(events, &rec, &next), pd_events_stamp(events, &rec, &s));
+        CHECK(next.event == s.event);
+        CHECK_EQ(next.id, s.id);
+        CHECK_EQ(next.pid, s.pid);
+        CHECK_EQ(next.time, s.time);
+    }
+}
+
 TEST(the_stamp_of_a_trailer_is_read_in_both_byte_orders) {
     _cleanup_(pd_events_freep) PdEvents *events = NULL;
     PdAttr attr = {.sample_type = PD_SAMPLE_TID | PD_SAMPLE_TIME | PD_SAMPLE_STREAM_ID |
