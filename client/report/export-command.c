@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "client/report/picture-file.h"
 #include "export/export.h"
@@ -85,6 +86,13 @@ static void export_settings_done(void *settings) {
     view_settings_done(&((ExportSettings *)settings)->view);
 }
 
+/* A profile that is not text goes to stdout as it is, also from another host. */
+static bool export_streams(const void *settings, char **arguments) {
+    const ExportSettings *s = settings;
+
+    return !s->picture.output || strcmp(s->picture.output, "-") == 0;
+}
+
 /* clang-format off */
 static const Option export_options[] = {
     PICTURE_OPTIONS(ExportSettings, picture)
@@ -94,7 +102,7 @@ static const Option export_options[] = {
 };
 /* clang-format on */
 
-#define EXPORT_COMMAND(format, words)                                                              \
+#define EXPORT_COMMAND(format, words, is_stream)                                                   \
     const Command command_##format = {                                                             \
         .name = #format,                                                                           \
         .group = COMMAND_VIEW,                                                                     \
@@ -108,10 +116,11 @@ static const Option export_options[] = {
         .settings_size = sizeof(ExportSettings),                                                   \
         .run = export_command_run,                                                                 \
         .done = export_settings_done,                                                              \
+        .streams = is_stream,                                                                      \
     }
 
-EXPORT_COMMAND(folded, "Write stacks as folded lines, the input of flame graph tools");
-EXPORT_COMMAND(pprof,
-               "Write a profile for pprof, Pyroscope, Parca and other readers of its format");
-EXPORT_COMMAND(speedscope, "Write a profile for speedscope");
-EXPORT_COMMAND(firefox, "Write a profile for the Firefox Profiler");
+EXPORT_COMMAND(folded, "Write stacks as folded lines, the input of flame graph tools", NULL);
+EXPORT_COMMAND(pprof, "Write a profile for pprof, Pyroscope, Parca and other readers of its format",
+               export_streams);
+EXPORT_COMMAND(speedscope, "Write a profile for speedscope", NULL);
+EXPORT_COMMAND(firefox, "Write a profile for the Firefox Profiler", NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <limits.h>
+#include <string.h>
 
 #include "client/report/picture-file.h"
 #include "export/export.h"
@@ -102,6 +103,12 @@ static int flame_heat_run(Context *c, void *settings, char **arguments) {
     return r != STATUS_OK ? r : status;
 }
 
+static bool flame_streams(const void *settings, char **arguments) {
+    const FlameSettings *s = settings;
+
+    return s->picture.output && strcmp(s->picture.output, "-") == 0;
+}
+
 static void flame_settings_done(void *settings) {
     view_settings_done(&((FlameSettings *)settings)->view);
 }
@@ -141,6 +148,7 @@ const Command command_flamegraph = {
     .settings_size = sizeof(FlameSettings),
     .run = flame_command_run,
     .done = flame_settings_done,
+    .streams = flame_streams,
 };
 
 const Command command_heatmap = {
@@ -154,4 +162,5 @@ const Command command_heatmap = {
     .settings_size = sizeof(FlameSettings),
     .run = flame_heat_run,
     .done = flame_settings_done,
+    .streams = flame_streams,
 };
