@@ -111,6 +111,17 @@ static int page_frames_unnamed(PageFrames *frames, Bytes dso, bool replaced, uin
     return buffer_error(b) < 0 ? -ENOMEM : text_set_add(frames->texts, buffer_bytes(b), ret);
 }
 
+/* The name of a file as people know it: perf.data has a mark behind it where there is no build id.
+ */
+static Bytes page_frames_dso(Bytes dso) {
+    static const char mark[] = "[no-build-id]";
+    size_t n = strlen(mark);
+
+    if (dso.size > n && memcmp(dso.data + dso.size - n, mark, n) == 0)
+        dso.size -= n;
+    return dso;
+}
+
 uint32_t page_frames_lines(const PageInput *input, uint32_t frame) {
     return frame < input->names->n_names ? input->names->names[frame].n : 1;
 }
@@ -123,15 +134,15 @@ int page_frames_add(PageFrames *frames, const PageInput *input, uint32_t frame, 
     const FrameName *name = frame < names->n_names ? &names->names[frame] : NULL;
     const FrameLine *line = name ? &names->lines[name->first + i] : NULL;
     bool inlined = name && i + 1 < name->n, named = name && name->naming == FRAME_NAMED;
+    Bytes dso = page_frames_dso(mapping->dso);
     PageFrame row = {.kind = inlined ? (uint32_t)PAGE_INLINED : (uint32_t)mapping->kind};
     int r;
 
-    r = text_set_add(frames->texts, mapping->dso, &row.dso);
-    if (r >= 0 && name && (named || frames->by_address || mapping->dso.size == 0))
+    r = text_set_add(frames->texts, dso, &row.dso);
+    if (r >= 0 && name && (named || frames->by_address || dso.size == 0))
         r = text_set_add(frames->texts, text_set_get(names->texts, line->function), &row.name);
     else if (r >= 0)
-        r = page_frames_unnamed(frames, mapping->dso, name && name->naming == FRAME_REPLACED,
-                                &row.name);
+        r = page_frames_unnamed(frames, dso, name && name->naming == FRAME_REPLACED, &row.name);
     if (r >= 0 && frames->by_address && line) {
         row.address = f->address;
         row.line = line->line;

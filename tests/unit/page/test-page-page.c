@@ -90,6 +90,20 @@ TEST(code_without_a_symbol_counts_as_its_file) {
     CHECK(strstr(text, "shop+0x20"));
 }
 
+TEST(a_file_without_a_build_id_has_its_name_alone) {
+    _cleanup_(made_profile_done) MadeProfile made = make_profile(0);
+    _cleanup_(buffer_done) Buffer out = {};
+    PageInput input = input_of(&made);
+    uint32_t frame = make_frame(&made, make_mapping(&made, FRAME_USER, "/shop[no-build-id]"), 0x10,
+                                FRAME_UNNAMED, "shop+0x10", NULL);
+    const char *text;
+
+    (void)make_label(&made);
+    make_cell(&made, make_stack(&made, 1, &frame), 1, 1);
+    text = flame(&input, NULL, &out);
+    CHECK(strstr(text, "\"shop\"") && strstr(text, "\"[shop]\"") && !strstr(text, "no-build-id"));
+}
+
 TEST(inlined_functions_are_boxes) {
     _cleanup_(made_profile_done) MadeProfile made = make_profile(0);
     _cleanup_(buffer_done) Buffer out = {};
