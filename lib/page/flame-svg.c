@@ -31,7 +31,7 @@ typedef struct Svg {
     const PageInput *input;
     const PageFlameOptions *options;
     const PageTree *tree;
-    uint64_t *totals, *befores; /* by place in preorder */
+    uint64_t *totals, *earlier; /* by place in preorder */
     uint32_t *ends;             /* the place behind a subtree */
     SvgBox *boxes;
     size_t n_boxes;
@@ -40,7 +40,7 @@ typedef struct Svg {
 
 static void flame_svg_done(Svg *svg) {
     free(svg->totals);
-    free(svg->befores);
+    free(svg->earlier);
     free(svg->ends);
     free(svg->boxes);
 }
@@ -54,20 +54,20 @@ static int flame_svg_add_up(Svg *svg) {
     uint32_t n = stack_tree_n_nodes(svg->tree->stacks);
 
     svg->totals = calloc(n, sizeof(*svg->totals));
-    svg->befores = calloc(n, sizeof(*svg->befores));
+    svg->earlier = calloc(n, sizeof(*svg->earlier));
     svg->ends = calloc(n, sizeof(*svg->ends));
-    if (!svg->totals || !svg->befores || !svg->ends)
+    if (!svg->totals || !svg->earlier || !svg->ends)
         return -ENOMEM;
     for (uint32_t i = n; i-- > 0;) {
         const PageWeight *weight = &svg->tree->weights[svg->tree->order[i]];
         uint32_t parent = i > 0 ? svg->tree->rank[flame_svg_node(svg, i)->parent] : 0;
 
         svg->totals[i] += weight->self;
-        svg->befores[i] += weight->before;
+        svg->earlier[i] += weight->before;
         svg->ends[i] = MAX(svg->ends[i], i + 1);
         if (i > 0) {
             svg->totals[parent] += svg->totals[i];
-            svg->befores[parent] += svg->befores[i];
+            svg->earlier[parent] += svg->earlier[i];
             svg->ends[parent] = MAX(svg->ends[parent], svg->ends[i]);
         }
     }
@@ -147,7 +147,7 @@ static void flame_svg_color(const Svg *svg, uint32_t place, const PageFrame *fra
         return;
     }
     a = (double)svg->totals[place] / (double)MAX(svg->totals[0], UINT64_C(1));
-    b = (double)svg->befores[place] / (double)MAX(svg->befores[0], UINT64_C(1));
+    b = (double)svg->earlier[place] / (double)MAX(svg->earlier[0], UINT64_C(1));
     change = a + b > 0 ? (a - b) / (a + b) : 0;
     text_printf(&svg->w->buffer, "hsl(%u,%u%%,%u%%)", change > 0 ? 5 : 212,
                 (unsigned)(80 * fabs(change)) + 5, 92 - (unsigned)(28 * fabs(change)));
@@ -182,7 +182,7 @@ static void flame_svg_box(const Svg *svg, const SvgBox *box) {
     flame_svg_weight(svg, svg->totals[box->node], svg->totals[0]);
     if (svg->options && svg->options->before) {
         page_puts(w, "; before: ");
-        flame_svg_weight(svg, svg->befores[box->node], svg->befores[0]);
+        flame_svg_weight(svg, svg->earlier[box->node], svg->earlier[0]);
     }
     page_puts(w, "</title><rect width=\"100%\" height=\"100%\" rx=\"2\" fill=\"");
     flame_svg_color(svg, box->node, frame);
