@@ -123,6 +123,19 @@ static int loaded_names_kernel(SymbolResolver *resolver, LoadedNames *loaded) {
     return r == -ENOMEM ? r : 0;
 }
 
+static int loaded_names_module(SymbolResolver *resolver, LoadedNames *loaded) {
+    const FrameMapping *m = &loaded->mapping;
+    _cleanup_(name_build_done) NameBuild build;
+    int r;
+
+    name_build_init(&build, NAME_BY_START);
+    r = kernel_find_module(&resolver->find, m->path, m->start, &build);
+    if (r == 0)
+        r = stored_table_make(&build, &loaded->table);
+    loaded->has_table = r == 0;
+    return r == -ENOMEM ? r : 0;
+}
+
 static int loaded_names_generated(SymbolResolver *resolver, LoadedNames *loaded) {
     _cleanup_(name_build_done) NameBuild build;
     int r;
@@ -144,6 +157,8 @@ static int loaded_names_load(SymbolResolver *resolver, LoadedNames *loaded) {
         return loaded_names_elf(resolver, loaded);
     case FRAME_KERNEL:
         return loaded_names_kernel(resolver, loaded);
+    case FRAME_MODULE:
+        return loaded_names_module(resolver, loaded);
     case FRAME_JIT:
         return loaded_names_generated(resolver, loaded);
     default:
@@ -212,6 +227,7 @@ void loaded_names_done(SymbolResolver *resolver) {
 bool loaded_names_address(const LoadedNames *loaded, uint64_t address, uint64_t *ret) {
     switch (loaded->mapping.kind) {
     case FRAME_KERNEL:
+    case FRAME_MODULE:
         *ret = address - loaded->mapping.start;
         return true;
     case FRAME_JIT:

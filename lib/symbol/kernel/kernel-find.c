@@ -16,6 +16,8 @@
  * is taken has the build id of the recording's kernel.
  */
 
+enum { MODULE_NAME_MAX = 64, MODULE_PAGE = 4096 };
+
 static bool kernel_find_same_id(const ElfBuildId *a, const ElfBuildId *b) {
     return a->size > 0 && a->size == b->size && memcmp(a->bytes, b->bytes, a->size) == 0;
 }
@@ -124,4 +126,41 @@ int kernel_find(const FindOptions *options, const ElfBuildId *id, NameBuild *bui
     if (r == -ENOENT && options->local_files)
         r = kernel_find_installed(options, id, build);
     return r;
+}
+
+/* "ext4" of "[ext4]" or of "/lib/modules/…/ext4.ko.xz"; false: it is no module. */
+static bool kernel_find_module_name(Bytes name, char ret[MODULE_NAME_MAX]) {
+    const uint8_t *slash = name.size > 0 ? memrchr(name.data, '/', name.size) : NULL;
+    const uint8_t *at = slash ? slash + 1 : name.data, *end = name.data + name.size;
+    size_t n = 0;
+
+    if (at < end && *at == '[')
+        at++;
+    for (; at < end && *at != ']' && *at != '.' && n + 1 < MODULE_NAME_MAX; at++)
+        ret[n++] = *at == '-' ? '_' : (char)*at;
+    ret[n] = '\0';
+    return n > 0;
+}
+
+int kernel_find_module(const FindOptions *options, Bytes name, uint64_t start, NameBuild *build) {
+    char path[FIND_PATH_MAX], module[MODULE_NAME_MAX];
+    KernelSymbols wanted = {.module = module};
+    _cleanup_close_ int fd = -1;
+    int r;
+
+    if (!options->local_files || !options->local_processes || start == 0 ||
+        !kernel_find_module_name(name, module) ||
+        snprintf(path, sizeof(path), "%s/proc/kallsyms", options->root) >= (int)sizeof(path))
+        return -ENOENT;
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    r = fd >= 0 ? kernel_symbols_read(fd, &wanted, build) : -ENOENT;
+    if (r == -ENOMEM)
+        return r;
+    /* Its first function lies in its first page. */
+    if (r < 0 || wanted.lowest < start || wanted.lowest - start >= MODULE_PAGE) {
+        name_build_clear(build);
+        return -ENOENT;
+    }
+    name_build_rebase(build, start);
+    return 0;
 }

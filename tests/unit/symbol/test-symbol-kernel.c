@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "make-program.h"
+#include "symbol/kernel/kernel-find.h"
+#include "symbol/table/stored-table.h"
 #include "test.h"
 
 /* The kernel that runs here, and lists of the symbols of others in a cache. */
@@ -109,6 +111,42 @@ TEST(list_with_hidden_addresses_names_nothing) {
 
     CHECK_STREQ(made_look_up(&m, 0xffffffff9a000180, &options, &name), "0xffffffff9a000180");
     CHECK(name.naming != FRAME_NAMED);
+}
+
+static int find_module(const char *name, uint64_t start, bool same_boot, StoredTable *ret) {
+    FindOptions options = {.root = made_in(), .local_files = true, .local_processes = same_boot};
+    Bytes bytes = {.data = (const uint8_t *)name, .size = strlen(name)};
+    NameBuild build;
+    int r;
+
+    name_build_init(&build, NAME_BY_START);
+    r = kernel_find_module(&options, bytes, start, &build);
+    if (r == 0)
+        r = stored_table_make(&build, ret);
+    name_build_done(&build);
+    return r;
+}
+
+TEST(module_is_named_if_it_is_still_loaded_where_it_was) {
+    static const char *const names[] = {"[nf_tables]", "/lib/modules/6.1/net/nf-tables.ko.xz"};
+    StoredTable table = {};
+    NameFound found;
+
+    CHECK(made_run("mkdir -p proc"));
+    made_write("proc/kallsyms", "ffffffff81000000 T _text\n"
+                                "ffffffffc0200010 t nft_init\t[nf_tables]\n"
+                                "ffffffffc0200100 t nft_eval\t[nf_tables]\n"
+                                "ffffffffc0300000 t other\t[ext4]\n");
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        CHECK_OK(find_module(names[i], 0xffffffffc0200000, true, &table));
+        CHECK(name_table_find(&table.names, 0x120, &found));
+        CHECK_STREQ((const char *)found.name.data, "nft_eval");
+        CHECK_EQ(found.start, 0x100u);
+        stored_table_done(&table);
+    }
+    CHECK_EQ(find_module("[nf_tables]", 0xffffffffc0200000, false, &table), -ENOENT);
+    CHECK_EQ(find_module("[nf_tables]", 0xffffffffc0100000, true, &table), -ENOENT);
+    CHECK_EQ(find_module("[nf_table]", 0xffffffffc0200000, true, &table), -ENOENT);
 }
 
 TEST_MAIN()
