@@ -11,6 +11,7 @@
 #include "perfdata/reader/reader.h"
 #include "process/selection.h"
 #include "profile/profile.h"
+#include "unwind/unwind-table.h"
 
 typedef struct ProfileFilter {
     Selection selection;
@@ -24,7 +25,12 @@ typedef struct ProfileOptions {
     uint32_t stacks_max;    /* nodes of the tree of stacks; 0: 4 Mi */
     uint64_t bucket_ns;     /* for PROFILE_TIME; 0: a second */
     bool callers_in_branch; /* take the stack from the LBR where a sample has one and no chain */
-    ProfileFilter filter;   /* borrowed until the builder is freed */
+    /* The unwind table of a mapped file, for samples with a copy of their stack (perf record
+     * --call-graph dwarf). A table must live as long as the builder. A negative errno: there is
+     * none. NULL: such stacks are not unwound. */
+    int (*unwind_table)(const FrameMapping *mapping, const UnwindTable **ret, void *arg);
+    void *unwind_arg;
+    ProfileFilter filter; /* borrowed until the builder is freed */
 } ProfileOptions;
 
 typedef struct ProfileBuilder ProfileBuilder;

@@ -15,19 +15,10 @@
  */
 
 enum {
-    FRAMES_MAX_IN_CHAIN = 8192,
+    FRAMES_MAX_IN_CHAIN = CHAIN_WORDS_MAX,
     CHAIN_SLOTS_MIN = 1 << 12,
     CHAIN_SLOTS_MAX = 1 << 18,
 };
-
-/* enum perf_callchain_context */
-#define CONTEXT_HV           ((uint64_t)-32)
-#define CONTEXT_KERNEL       ((uint64_t)-128)
-#define CONTEXT_USER         ((uint64_t)-512)
-#define CONTEXT_GUEST        ((uint64_t)-2048)
-#define CONTEXT_GUEST_KERNEL ((uint64_t)-2176)
-#define CONTEXT_GUEST_USER   ((uint64_t)-2560)
-#define CONTEXT_MAX          ((uint64_t)-4095)
 
 typedef struct ChainHash {
     uint64_t hash, check;
@@ -88,8 +79,8 @@ static int chain_push(ChainWalk *walk, uint64_t address) {
 
     if (walk->n == FRAMES_MAX_IN_CHAIN)
         return 0;
-    r = builder_frame(walk->builder, &walk->space, address, !walk->is_first,
-                      &walk->frames[walk->n]);
+    r = builder_frame(walk->builder, &walk->space, address,
+                      !walk->is_first && !walk->builder->has_exact, &walk->frames[walk->n]);
     if (r < 0)
         return r;
     walk->is_first = false;
@@ -173,7 +164,8 @@ static ChainHash chain_hash(ProfileBuilder *builder, const PdSample *sample, uns
     const ProcessMaps *kernel = process_table_kernel_maps(builder->table);
     uint64_t a = builder->seed, b = hash_u64(a, 1), i, n = sample->callchain.n;
     const uint8_t *p = sample->callchain.data;
-    ChainHash h = {.hash = hash_u64(a, sample->ip), .check = hash_u64(b, n << 3 | cpumode)};
+    ChainHash h = {.hash = hash_u64(a, sample->ip),
+                   .check = hash_u64(b, n << 4 | builder->has_exact << 3 | cpumode)};
 
     h.hash = chain_mix(h.hash ^ user.version, a ^ h.check);
     h.check = chain_mix(h.check ^ (kernel ? maps_version(kernel) : 0), b ^ sample->ip);

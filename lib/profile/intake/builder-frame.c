@@ -140,23 +140,22 @@ static MappingSlot *frame_mapping_slot(ProfileBuilder *builder, uint64_t version
     return &builder->mapping_slots[hash & (MAPPING_SLOTS - 1)];
 }
 
-static int frame_find_mapping(ProfileBuilder *builder, const FrameSpace *space,
-                              const ProcessMapping *mapping, uint32_t *ret, FrameKind *ret_kind) {
+int builder_mapping(ProfileBuilder *builder, const FrameSpace *space, const ProcessMapping *mapping,
+                    MappingSlot **ret) {
     MappingSlot *slot = frame_mapping_slot(builder, space->version, mapping->start);
     char scratch[DSO_NAME_MAX];
-    int r;
 
     if (slot->version != space->version || slot->start != mapping->start) {
         FrameMapping m = frame_describe(builder, space, mapping->image, scratch);
+        uint32_t number;
+        int r = frame_table_add_mapping(builder->profile->frames, &m, &number);
 
-        r = frame_table_add_mapping(builder->profile->frames, &m, ret);
         if (r < 0)
             return r;
         *slot = (MappingSlot){
-            .version = space->version, .start = mapping->start, .mapping = *ret, .kind = m.kind};
+            .version = space->version, .start = mapping->start, .mapping = number, .kind = m.kind};
     }
-    *ret = slot->mapping;
-    *ret_kind = slot->kind;
+    *ret = slot;
     return 0;
 }
 
@@ -165,11 +164,16 @@ static int frame_add(ProfileBuilder *builder, const FrameSpace *space, uint64_t 
     const ProcessMapping *mapping = space->maps ? maps_find(space->maps, address) : NULL;
     Frame frame = {.is_return = is_return, .address = address};
     FrameKind kind = frame_kind_of_unmapped(space->cpumode);
+    MappingSlot *slot;
     int r;
 
-    if (mapping)
-        r = frame_find_mapping(builder, space, mapping, &frame.mapping, &kind);
-    else
+    if (mapping) {
+        r = builder_mapping(builder, space, mapping, &slot);
+        if (r < 0)
+            return r;
+        frame.mapping = slot->mapping;
+        kind = slot->kind;
+    } else
         r = frame_table_add_mapping(builder->profile->frames,
                                     &(FrameMapping){.kind = kind, .dso = frame_text("[unknown]")},
                                     &frame.mapping);

@@ -11,12 +11,14 @@
 #include "perfdata/order/order.h"
 #include "process/table/table.h"
 #include "profile/profile-builder.h"
+#include "unwind/unwind.h"
 #include "util/hash-index.h"
 
 enum {
     NODES_DEFAULT = 4 << 20,
     NODES_MIN = 64,
     TEXT_BYTES_MAX = 256 << 20,
+    CHAIN_WORDS_MAX = 8192,
 };
 
 /* An event of the recording. */
@@ -43,6 +45,8 @@ typedef struct MappingSlot {
     uint64_t version, start; /* version 0: free */
     uint32_t mapping;
     FrameKind kind;
+    bool is_asked; /* for the unwind table of the file */
+    const UnwindTable *table;
 } MappingSlot;
 
 /* A call chain that was looked up before, by the hash of all that it depends on. */
@@ -50,6 +54,31 @@ typedef struct ChainSlot {
     uint64_t hash, check; /* hash 0: free */
     uint32_t stack;
 } ChainSlot;
+
+/* A sample whose user part comes in a record of its own, when its thread goes back to user mode. */
+typedef struct BuilderDeferred {
+    uint8_t *record; /* a copy */
+    uint32_t size, tid;
+    uint16_t misc;
+    bool swap;
+    const PdEvent *event;
+    uint64_t cookie;
+} BuilderDeferred;
+
+/* The last value of a counter, as samples with values have it. */
+typedef struct BuilderValue {
+    uint64_t id, value;
+} BuilderValue;
+
+/* enum perf_callchain_context */
+#define CONTEXT_HV            ((uint64_t)-32)
+#define CONTEXT_KERNEL        ((uint64_t)-128)
+#define CONTEXT_USER          ((uint64_t)-512)
+#define CONTEXT_USER_DEFERRED ((uint64_t)-640) /* a cookie follows */
+#define CONTEXT_GUEST         ((uint64_t)-2048)
+#define CONTEXT_GUEST_KERNEL  ((uint64_t)-2176)
+#define CONTEXT_GUEST_USER    ((uint64_t)-2560)
+#define CONTEXT_MAX           ((uint64_t)-4095)
 
 /* Where an address is looked up. */
 typedef struct FrameSpace {
@@ -92,6 +121,16 @@ struct ProfileBuilder {
     size_t n_chain_slots, n_chain_fills;
     uint32_t *chain_frames; /* of the stack that is being made */
     LabelCache last_label;
+
+    uint64_t *words;           /* a chain that is put together, CHAIN_WORDS_MAX */
+    bool has_exact;            /* its callers are instructions, not return addresses */
+    uint16_t machine;          /* of the recording, EM_X86_64 */
+    UnwindCache *cache;        /* NULL: nothing was unwound yet */
+    BuilderDeferred *deferred; /* DEFERRED_MAX, in order of time from first_deferred on */
+    size_t first_deferred, n_deferred;
+    uint64_t deferred_bytes;
+    BuilderValue *values;
+    HashIndex by_value;
 };
 
 /* In builder-cell.c; -ENOSPC: a limit is reached. */
@@ -121,6 +160,9 @@ void builder_frames_done(ProfileBuilder *builder);
 FrameSpace builder_space(ProfileBuilder *builder, const PdSample *sample, unsigned cpumode);
 int builder_frame(ProfileBuilder *builder, const FrameSpace *space, uint64_t address,
                   bool is_return, uint32_t *ret);
+/* The slot of a mapping of the space, with its frame mapping. */
+int builder_mapping(ProfileBuilder *builder, const FrameSpace *space, const ProcessMapping *mapping,
+                    MappingSlot **ret);
 /* Forgets what is numbered in the profile. */
 void builder_frames_forget(ProfileBuilder *builder);
 /* In builder-build-id.c: names to build ids, which perf writes at the end of a recording. */
@@ -136,8 +178,36 @@ void builder_chains_forget(ProfileBuilder *builder);
 int builder_stack(ProfileBuilder *builder, const PdRecord *record, const PdSample *sample,
                   uint32_t *ret);
 
+/* In builder-user.c: completes the chain with what the sample has elsewhere: a stack that is to be
+ * unwound, or branches. */
+int builder_user(ProfileBuilder *builder, const PdRecord *record, PdSample *sample);
+/* Appends chains of the host's byte order to the builder's words, where they have room. */
+void builder_words_begin(ProfileBuilder *builder, PdSample *sample);
+void builder_words_add(ProfileBuilder *builder, PdSample *sample, uint64_t word);
+
+/* In builder-deferred.c: */
+/* 1: the sample waits for its user part; 0: it does not, and has none. */
+int builder_defer(ProfileBuilder *builder, const PdRecord *record, PdSample *sample);
+/* Takes the oldest sample that waits; with `cookie` not NULL, the oldest that waits for this part
+ * of the thread. False: there is none. The record is to be freed. */
+bool builder_deferred_take(ProfileBuilder *builder, const uint64_t *cookie, uint32_t tid,
+                           BuilderDeferred *ret);
+/* Puts the user part in the place of the mark at the end of the sample's chain. */
+void builder_deferred_join(ProfileBuilder *builder, PdSample *sample, const PdCallchain *user);
+bool builder_deferred_is_full(const ProfileBuilder *builder);
+
+/* In builder-value.c: how far a counter went since the last sample with its value. */
+int builder_value(ProfileBuilder *builder, const PdReadValue *value, uint64_t *ret_period);
+
 /* In builder-label.c: */
 /* 1 and the number of the label; 0: a filter leaves the sample out. Else its time counts. */
 int builder_label(ProfileBuilder *builder, const PdSample *sample, uint32_t event, uint32_t *ret);
 /* After a record that may have changed what a control group is called. */
 void builder_groups_forget(ProfileBuilder *builder);
+
+/* In builder-sample.c: */
+int builder_take_sample(ProfileBuilder *builder, const PdRecord *record, const PdStamp *stamp);
+/* A CALLCHAIN_DEFERRED. */
+int builder_take_deferred(ProfileBuilder *builder, const PdRecord *record, const PdStamp *stamp);
+/* Counts what still waits for its user part. */
+int builder_flush_deferred(ProfileBuilder *builder);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "profile/profile-builder.h"
 
+#include <elf.h>
 #include <errno.h>
+#include <string.h>
+#include <sys/utsname.h>
 
 #include "perfdata/feature/environment.h"
 #include "perfdata/record/stream-mark.h"
@@ -30,7 +33,8 @@ int profile_builder_new(const ProfileOptions *options, ProfileBuilder **ret) {
     if (options->bucket_ns == 0)
         builder->options.bucket_ns = bucket_default_ns;
     builder->seed = hash_seed();
-    r = builder_frames_new(builder);
+    builder->words = malloc(CHAIN_WORDS_MAX * sizeof(*builder->words));
+    r = builder->words ? builder_frames_new(builder) : -ENOMEM;
     if (r >= 0)
         r = builder_chains_new(builder);
     if (r >= 0)
@@ -54,6 +58,15 @@ static void builder_forget_numbers(ProfileBuilder *builder) {
 }
 
 static void builder_end_recording(ProfileBuilder *builder) {
+    BuilderDeferred deferred;
+
+    while (builder_deferred_take(builder, NULL, 0, &deferred))
+        free(deferred.record);
+    hash_index_done(&builder->by_value);
+    free(builder->values);
+    builder->values = NULL;
+    free(builder->cache);
+    builder->cache = NULL;
     builder->order = pd_order_free(builder->order);
     builder->table = process_table_free(builder->table);
     builder_build_ids_done(builder);
@@ -72,6 +85,8 @@ ProfileBuilder *profile_builder_free(ProfileBuilder *builder) {
         builder_end_recording(builder);
     builder_frames_done(builder);
     builder_chains_done(builder);
+    free(builder->words);
+    free(builder->deferred);
     hash_index_done(&builder->by_event);
     hash_index_done(&builder->by_label);
     hash_index_done(&builder->by_cell);
@@ -110,102 +125,45 @@ static int builder_read_clock(ProfileBuilder *builder) {
     return r == -EBADMSG ? 0 : r;
 }
 
-int profile_builder_begin(ProfileBuilder *builder, PdReader *reader) {
-    int r;
+/* The machine of the recording; that of this host where it does not say. */
+static int builder_read_machine(ProfileBuilder *builder) {
+    _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
+    struct utsname host;
+    const char *name = uname(&host) == 0 ? host.machine : "";
+    Bytes body;
+    int r = pd_environment_new(&env);
 
+    if (r < 0)
+        return r;
+    if (pd_reader_feature(builder->reader, PD_FEATURE_ARCH, &body) >= 0 &&
+        pd_environment_read(env, PD_FEATURE_ARCH, body, pd_reader_header(builder->reader)->swap) >=
+            0 &&
+        env->arch)
+        name = env->arch;
+    builder->machine = strcmp(name, "x86_64") == 0    ? EM_X86_64
+                       : strcmp(name, "aarch64") == 0 ? EM_AARCH64
+                                                      : EM_NONE;
+    return 0;
+}
+
+int profile_builder_begin(ProfileBuilder *builder, PdReader *reader) {
+    int r = builder_flush_deferred(builder);
+
+    if (r < 0)
+        return r;
     builder_end_recording(builder);
     builder->reader = reader;
     r = process_table_new(NULL, &builder->table);
     if (r >= 0)
         r = builder_build_ids_read(builder);
+    if (r >= 0)
+        r = builder_read_machine(builder);
     return r < 0 ? r : builder_read_clock(builder);
 }
 
 void profile_builder_set_window(ProfileBuilder *builder, uint64_t since_ns, uint64_t until_ns) {
     builder->options.filter.since_ns = since_ns;
     builder->options.filter.until_ns = until_ns;
-}
-
-/* Adds the sample to its cell. 1, 0 where a filter leaves it out, or -ENOSPC. */
-static int builder_try(ProfileBuilder *builder, const PdRecord *record, const PdSample *sample,
-                       uint32_t event) {
-    ProfileCell cell = {.samples = 1, .period = sample->period};
-    int r = builder_label(builder, sample, event, &cell.label);
-
-    if (r <= 0)
-        return r;
-    r = builder_stack(builder, record, sample, &cell.stack);
-    if (r >= 0)
-        r = builder_add_cell(builder, &cell);
-    return r < 0 ? r : 1;
-}
-
-/* The stack alone is larger than all that may be kept. */
-static int builder_add_to_other(ProfileBuilder *builder, const PdSample *sample, uint32_t event) {
-    ProfileCell cell = {.samples = 1, .period = sample->period};
-    uint32_t frame;
-    int r = builder_add_other_frame(builder->profile->frames, &frame);
-
-    if (r >= 0)
-        r = builder_label(builder, sample, event, &cell.label);
-    if (r <= 0)
-        return r;
-    r = stack_tree_add(builder->profile->stacks, STACK_ROOT, frame, &cell.stack);
-    if (r >= 0)
-        r = builder_add_cell(builder, &cell);
-    if (r < 0)
-        return r;
-    builder->profile->folded++;
-    return 1;
-}
-
-static int builder_add(ProfileBuilder *builder, const PdRecord *record, const PdSample *sample,
-                       uint32_t event) {
-    int r = builder_try(builder, record, sample, event);
-
-    if (r != -ENOSPC)
-        return r;
-    r = builder_fold(builder);
-    if (r < 0)
-        return r;
-    r = builder_try(builder, record, sample, event);
-    return r == -ENOSPC ? builder_add_to_other(builder, sample, event) : r;
-}
-
-static int builder_count(ProfileBuilder *builder, const PdRecord *record, const PdSample *sample,
-                         const PdEvent *event) {
-    BuilderEvent *row = builder_event(builder, event);
-    uint32_t number;
-    int r;
-
-    if (!row)
-        return -ENOMEM;
-    if (!row->is_wanted) {
-        builder->profile->left_out++;
-        return 0;
-    }
-    r = builder_event_number(builder, event, row, &number);
-    if (r >= 0)
-        r = builder_add(builder, record, sample, number);
-    if (r == 0)
-        builder->profile->left_out++;
-    if (r <= 0)
-        return r;
-    builder->profile->samples++;
-    builder->profile->events[number].samples++;
-    builder->profile->events[number].period += sample->period;
-    return 0;
-}
-
-static int builder_take_sample(ProfileBuilder *builder, const PdRecord *record,
-                               const PdStamp *stamp) {
-    PdSample sample;
-
-    if (!stamp->event || pd_sample_parse(record, stamp->event, &sample) < 0) {
-        builder->profile->broken++;
-        return 0;
-    }
-    return builder_count(builder, record, &sample, stamp->event);
 }
 
 static int builder_take_build_id(ProfileBuilder *builder, const PdRecord *record) {
@@ -223,6 +181,8 @@ int profile_builder_feed(ProfileBuilder *builder, const PdRecord *record, const 
     switch (record->type) {
     case PD_RECORD_SAMPLE:
         return builder_take_sample(builder, record, stamp);
+    case PD_RECORD_CALLCHAIN_DEFERRED:
+        return builder_take_deferred(builder, record, stamp);
     case PD_RECORD_LOST:
     case PD_RECORD_LOST_SAMPLES:
         return builder_lost(builder, record, stamp);
@@ -250,13 +210,15 @@ int profile_builder_read(ProfileBuilder *builder) {
     while (r >= 0 && (r = pd_order_next(builder->order, &record, &stamp)) > 0)
         r = profile_builder_feed(builder, &record, &stamp);
     builder->order = pd_order_free(builder->order);
-    return r;
+    return r < 0 ? r : builder_flush_deferred(builder);
 }
 
 int profile_builder_take(ProfileBuilder *builder, Profile **ret) {
     Profile *next;
-    int r = builder_new_profile(builder, &next);
+    int r = builder_flush_deferred(builder);
 
+    if (r >= 0)
+        r = builder_new_profile(builder, &next);
     if (r < 0)
         return r;
     *ret = builder->profile;
