@@ -39,7 +39,8 @@ int builder_intern_label(ProfileBuilder *builder, const ProfileLabel *label, uin
             *ret = number - 1;
             return 0;
         }
-    if (profile->n_labels >= builder->labels_max || text_set_bytes(profile->texts) > TEXT_BYTES_MAX)
+    if (!builder->may_exceed && (profile->n_labels >= builder->labels_max ||
+                                 text_set_bytes(profile->texts) > TEXT_BYTES_MAX))
         return -ENOSPC;
     row = hash_index_append(&builder->by_label, key, &profile->labels);
     if (!row)
@@ -61,7 +62,7 @@ int builder_add_cell(ProfileBuilder *builder, const ProfileCell *add) {
             break;
     }
     if (number == 0) {
-        if (profile->n_cells >= builder->cells_max)
+        if (profile->n_cells >= builder->cells_max && !builder->may_exceed)
             return -ENOSPC;
         cell = hash_index_append(&builder->by_cell, key, &profile->cells);
         if (!cell)

@@ -89,10 +89,35 @@ static uint64_t fold_text_bytes(const Fold *fold, uint32_t label) {
     return bytes;
 }
 
+static int fold_compare_cells(const void *x, const void *y) {
+    const uint64_t *a = x, *b = y;
+
+    return *a < *b ? -1 : *a > *b ? 1 : 0;
+}
+
+/* Counts the cells that a label will have, now that the nodes have their new numbers. */
+static int fold_count_cells(const Fold *fold, FoldLabel *rows) {
+    size_t n = fold->from->n_cells;
+    _cleanup_free_ uint64_t *cells = calloc(n + 1, sizeof(*cells));
+
+    if (!cells)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        const ProfileCell *cell = &fold->from->cells[i];
+
+        cells[i] = (uint64_t)cell->label << 32 | fold->nodes[cell->stack];
+        rows[cell->label].samples += cell->samples;
+    }
+    qsort(cells, n, sizeof(*cells), fold_compare_cells);
+    for (size_t i = 0; i < n; i++)
+        rows[cells[i] >> 32].cells += i == 0 || cells[i] != cells[i - 1];
+    return 0;
+}
+
 /* The heaviest labels stay, as long as they need half of each limit at most. */
 static int fold_choose_labels(Fold *fold) {
     const ProfileBuilder *builder = fold->builder;
-    size_t n = fold->from->n_labels;
+    size_t n = fold->from->n_labels, most = builder->labels_max / 2;
     _cleanup_free_ FoldLabel *rows = calloc(n + 1, sizeof(*rows));
     uint64_t cells = 0, bytes = 0;
 
@@ -101,17 +126,13 @@ static int fold_choose_labels(Fold *fold) {
         return -ENOMEM;
     for (size_t i = 0; i < n; i++)
         rows[i].number = (uint32_t)i;
-    for (size_t i = 0; i < fold->from->n_cells; i++) {
-        const ProfileCell *cell = &fold->from->cells[i];
-
-        rows[cell->label].cells++;
-        rows[cell->label].samples += cell->samples;
-    }
+    if (fold_count_cells(fold, rows) < 0)
+        return -ENOMEM;
     qsort(rows, n, sizeof(*rows), fold_compare_labels);
-    for (size_t i = 0; i < n && i < builder->labels_max / 2; i++) {
+    for (size_t i = 0; i < n && i < most; i++) {
         cells += rows[i].cells;
         bytes += fold_text_bytes(fold, rows[i].number);
-        if (cells > builder->cells_max / 2 || bytes > TEXT_BYTES_MAX / 2)
+        if (i > 0 && (cells > builder->cells_max / 2 || bytes > TEXT_BYTES_MAX / 2))
             break;
         fold->labels_stay[rows[i].number] = true;
     }
@@ -271,8 +292,6 @@ static int fold_all(Fold *fold) {
     if (r >= 0)
         r = fold_choose(fold, fold->builder->options.stacks_max / 4);
     if (r >= 0)
-        r = fold_choose_labels(fold);
-    if (r >= 0)
         r = fold_allocate(fold);
     if (r >= 0)
         r = builder_add_other_frame(fold->builder->profile->frames, &fold->other);
@@ -280,6 +299,8 @@ static int fold_all(Fold *fold) {
         r = fold_events(fold);
     if (r >= 0)
         r = fold_nodes(fold);
+    if (r >= 0)
+        r = fold_choose_labels(fold);
     return r < 0 ? r : fold_cells(fold);
 }
 
@@ -317,7 +338,9 @@ int builder_fold(ProfileBuilder *builder) {
         return r;
     builder->by_event = builder->by_label = builder->by_cell = (HashIndex){};
     fold_copy_totals(builder->profile, fold.from);
+    builder->may_exceed = true;
     r = fold_all(&fold);
+    builder->may_exceed = false;
     if (r < 0) {
         Profile *half = builder->profile;
 

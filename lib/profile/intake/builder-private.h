@@ -100,6 +100,7 @@ struct ProfileBuilder {
     uint64_t seed; /* of hashes */
     Profile *profile;
     size_t cells_max, labels_max;
+    bool may_exceed; /* what has been folded is kept, whatever the limits say */
     HashIndex by_event, by_label, by_cell;
 
     PdReader *reader;

@@ -52,7 +52,12 @@ static int builder_add(ProfileBuilder *builder, const PdRecord *record, const Pd
     if (r < 0)
         return r;
     r = builder_try(builder, record, sample, event);
-    return r == -ENOSPC ? builder_add_to_other(builder, sample, event) : r;
+    if (r != -ENOSPC)
+        return r;
+    builder->may_exceed = true;
+    r = builder_add_to_other(builder, sample, event);
+    builder->may_exceed = false;
+    return r;
 }
 
 static int builder_count(ProfileBuilder *builder, const PdRecord *record, const PdSample *sample,
