@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* The end of a profile; profile-builder.c makes it. */
+/* Frees a profile with all of its tables; the builder makes them, see profile-builder.h. */
 
 Profile *profile_free(Profile *profile) {
     if (!profile)

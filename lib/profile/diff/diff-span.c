@@ -28,10 +28,9 @@ static uint32_t diff_span_buckets(const Profile *profile, uint64_t to_ns) {
     return (uint32_t)MIN(n, (uint64_t)UINT32_MAX);
 }
 
-void diff_spans_make(const DiffSide *side, DiffSpans *ret) {
-    const Profile *profile = side->profile;
+void diff_spans_make(const Profile *profile, uint64_t from_ns, uint64_t to_ns, uint64_t covered_ns,
+                     DiffSpans *ret) {
     bool is_empty = profile->first_ns > profile->last_ns;
-    uint64_t from_ns = side->from_ns, to_ns = side->to_ns;
     double scale = 1;
 
     *ret = (DiffSpans){.n = 1, .buckets = 1};
@@ -39,8 +38,8 @@ void diff_spans_make(const DiffSide *side, DiffSpans *ret) {
         from_ns = profile->first_ns;
         to_ns = profile->last_ns + 1;
     }
-    if (to_ns > from_ns && side->covered_ns > 0)
-        scale = MIN((double)side->covered_ns / (double)(to_ns - from_ns), 1.0);
+    if (to_ns > from_ns && covered_ns > 0)
+        scale = MIN((double)covered_ns / (double)(to_ns - from_ns), 1.0);
     ret->all_seconds = to_ns > from_ns ? (double)(to_ns - from_ns) / ns_per_second * scale : 0;
     ret->seconds[0] = ret->all_seconds;
     if (is_empty)

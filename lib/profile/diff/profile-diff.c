@@ -50,7 +50,7 @@ ProfileDiff *profile_diff_free(ProfileDiff *diff) {
     return NULL;
 }
 
-static int diff_add_row(DiffPass *pass, const uint32_t *values, uint32_t *ret) {
+static int profile_diff_add_row(DiffPass *pass, const uint32_t *values, uint32_t *ret) {
     DiffRow *row = array_grow(&pass->diff->rows, &pass->diff->n_rows);
     DiffPair *pair = row ? array_grow(&pass->pairs, &pass->n_pairs) : NULL;
 
@@ -62,8 +62,8 @@ static int diff_add_row(DiffPass *pass, const uint32_t *values, uint32_t *ret) {
 }
 
 /* The row with the values of a row of one side. */
-static int diff_find_row(DiffPass *pass, const RowTable *table, const ProfileRow *from,
-                         uint32_t *ret) {
+static int profile_diff_find_row(DiffPass *pass, const RowTable *table, const ProfileRow *from,
+                                 uint32_t *ret) {
     const RowKeys *keys = &pass->diff->options.keys;
     _cleanup_(buffer_done) Buffer text = {};
     uint32_t values[ROW_KEYS] = {}, number, *row;
@@ -90,14 +90,14 @@ static int diff_find_row(DiffPass *pass, const RowTable *table, const ProfileRow
         *row = UINT32_MAX;
     }
     if (r >= 0 && pass->row_of[number] == UINT32_MAX)
-        r = diff_add_row(pass, values, &pass->row_of[number]);
+        r = profile_diff_add_row(pass, values, &pass->row_of[number]);
     if (r >= 0)
         *ret = pass->row_of[number];
     return r;
 }
 
-static void diff_count(DiffPass *pass, unsigned side, uint32_t number, uint32_t bucket,
-                       uint64_t samples, uint64_t period) {
+static void profile_diff_count(DiffPass *pass, unsigned side, uint32_t number, uint32_t bucket,
+                               uint64_t samples, uint64_t period) {
     DiffRow *row = number == UINT32_MAX ? &pass->diff->whole : &pass->diff->rows[number];
     DiffPair *pair = number == UINT32_MAX ? &pass->whole : &pass->pairs[number];
 
@@ -106,7 +106,7 @@ static void diff_count(DiffPass *pass, unsigned side, uint32_t number, uint32_t 
     *(side == 0 ? &row->before_period : &row->after_period) += period;
 }
 
-static int diff_take_rows(DiffPass *pass, unsigned side, const RowTable *table) {
+static int profile_diff_take_rows(DiffPass *pass, unsigned side, const RowTable *table) {
     bool total = pass->diff->options.total;
 
     for (size_t i = 0; i < table->n; i++) {
@@ -116,18 +116,19 @@ static int diff_take_rows(DiffPass *pass, unsigned side, const RowTable *table) 
         int r;
 
         if (row->samples > 0)
-            diff_count(pass, side, UINT32_MAX, bucket, row->samples, row->period);
+            profile_diff_count(pass, side, UINT32_MAX, bucket, row->samples, row->period);
         if (samples == 0)
             continue;
-        r = diff_find_row(pass, table, row, &number);
+        r = profile_diff_find_row(pass, table, row, &number);
         if (r < 0)
             return r;
-        diff_count(pass, side, number, bucket, samples, total ? row->total_period : row->period);
+        profile_diff_count(pass, side, number, bucket, samples,
+                           total ? row->total_period : row->period);
     }
     return 0;
 }
 
-static int diff_take_side(DiffPass *pass, unsigned side) {
+static int profile_diff_take_side(DiffPass *pass, unsigned side) {
     const DiffSide *from = pass->sides[side];
     _cleanup_(row_table_freep) RowTable *table = NULL;
     RowKeys keys = pass->diff->options.keys;
@@ -135,14 +136,15 @@ static int diff_take_side(DiffPass *pass, unsigned side) {
 
     assert(keys.n < ROW_KEYS);
     keys.items[keys.n++] = PROFILE_TIME;
-    diff_spans_make(from, &pass->spans[side]);
+    diff_spans_make(from->profile, from->from_ns, from->to_ns, from->covered_ns,
+                    &pass->spans[side]);
     r = row_table_new(from->profile, from->names, &keys, from->event, &table);
-    return r < 0 ? r : diff_take_rows(pass, side, table);
+    return r < 0 ? r : profile_diff_take_rows(pass, side, table);
 }
 
 /* The series of a row: its counts, and either all counts or the lengths of the spans. */
-static SignificanceSeries diff_series(const DiffPass *pass, const DiffPair *pair, unsigned side,
-                                      bool is_share) {
+static SignificanceSeries profile_diff_series(const DiffPass *pass, const DiffPair *pair,
+                                              unsigned side, bool is_share) {
     const DiffSpans *spans = &pass->spans[side];
     SignificanceSeries series = {.n = spans->n};
 
@@ -153,7 +155,8 @@ static SignificanceSeries diff_series(const DiffPass *pass, const DiffPair *pair
     return series;
 }
 
-static double diff_figure(const DiffPass *pass, unsigned side, const DiffRow *row, bool is_share) {
+static double profile_diff_figure(const DiffPass *pass, unsigned side, const DiffRow *row,
+                                  bool is_share) {
     const DiffRow *whole = &pass->diff->whole;
     bool by_period = pass->diff->options.by_period;
     uint64_t samples = side == 0 ? row->before_samples : row->after_samples,
@@ -168,14 +171,14 @@ static double diff_figure(const DiffPass *pass, unsigned side, const DiffRow *ro
 }
 
 /* The error is that of counts; periods are in proportion to them. */
-static void diff_judge(DiffPass *pass, DiffRow *row, const DiffPair *pair, bool is_share) {
-    SignificanceSeries before = diff_series(pass, pair, 0, is_share),
-                       after = diff_series(pass, pair, 1, is_share);
+static void profile_diff_judge(DiffPass *pass, DiffRow *row, const DiffPair *pair, bool is_share) {
+    SignificanceSeries before = profile_diff_series(pass, pair, 0, is_share),
+                       after = profile_diff_series(pass, pair, 1, is_share);
     Significance s = significance_compare(&before, &after, is_share);
     uint64_t samples = row->before_samples + row->after_samples;
 
-    row->before = diff_figure(pass, 0, row, is_share);
-    row->after = diff_figure(pass, 1, row, is_share);
+    row->before = profile_diff_figure(pass, 0, row, is_share);
+    row->after = profile_diff_figure(pass, 1, row, is_share);
     row->p = row->q = s.p;
     row->error = s.error;
     if (pass->diff->options.by_period && !is_share && samples > 0)
@@ -183,7 +186,7 @@ static void diff_judge(DiffPass *pass, DiffRow *row, const DiffPair *pair, bool 
     pass->diff->is_spread_known = s.is_spread_known;
 }
 
-static int diff_adjust(ProfileDiff *diff) {
+static int profile_diff_adjust(ProfileDiff *diff) {
     _cleanup_free_ double *p = calloc(diff->n_rows + 1, sizeof(*p)),
                           *q = calloc(diff->n_rows + 1, sizeof(*q));
     double level = diff->options.level > 0 ? diff->options.level : level_default;
@@ -208,7 +211,7 @@ static int diff_adjust(ProfileDiff *diff) {
     return 0;
 }
 
-static int diff_compare(const void *x, const void *y, void *arg) {
+static int profile_diff_compare(const void *x, const void *y, void *arg) {
     const ProfileDiff *diff = arg;
     const DiffRow *a = x, *b = y;
     double c = fabs(a->after - a->before), d = fabs(b->after - b->before);
@@ -223,24 +226,24 @@ static int diff_compare(const void *x, const void *y, void *arg) {
     return 0;
 }
 
-static int diff_fill(DiffPass *pass) {
+static int profile_diff_fill(DiffPass *pass) {
     ProfileDiff *diff = pass->diff;
-    int r = diff_take_side(pass, 0);
+    int r = profile_diff_take_side(pass, 0);
 
     if (r >= 0)
-        r = diff_take_side(pass, 1);
+        r = profile_diff_take_side(pass, 1);
     if (r < 0)
         return r;
     for (size_t i = 0; i < diff->n_rows; i++)
-        diff_judge(pass, &diff->rows[i], &pass->pairs[i], !diff->options.by_rate);
-    diff_judge(pass, &diff->whole, &pass->whole, false);
-    r = diff_adjust(diff);
+        profile_diff_judge(pass, &diff->rows[i], &pass->pairs[i], !diff->options.by_rate);
+    profile_diff_judge(pass, &diff->whole, &pass->whole, false);
+    r = profile_diff_adjust(diff);
     if (r >= 0 && diff->n_rows > 0)
-        qsort_r(diff->rows, diff->n_rows, sizeof(*diff->rows), diff_compare, diff);
+        qsort_r(diff->rows, diff->n_rows, sizeof(*diff->rows), profile_diff_compare, diff);
     return r;
 }
 
-static void diff_pass_done(DiffPass *pass) {
+static void profile_diff_pass_done(DiffPass *pass) {
     profile_diff_free(pass->diff);
     text_set_free(pass->joined);
     free(pass->row_of);
@@ -249,7 +252,7 @@ static void diff_pass_done(DiffPass *pass) {
 
 int profile_diff_new(const DiffSide *before, const DiffSide *after, const DiffOptions *options,
                      ProfileDiff **ret) {
-    _cleanup_(diff_pass_done) DiffPass pass = {.sides = {before, after}};
+    _cleanup_(profile_diff_pass_done) DiffPass pass = {.sides = {before, after}};
     int r;
 
     pass.diff = calloc(1, sizeof(*pass.diff));
@@ -260,7 +263,7 @@ int profile_diff_new(const DiffSide *before, const DiffSide *after, const DiffOp
     if (r >= 0)
         r = text_set_new(&pass.joined);
     if (r >= 0)
-        r = diff_fill(&pass);
+        r = profile_diff_fill(&pass);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(pass.diff);

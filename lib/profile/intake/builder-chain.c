@@ -51,7 +51,7 @@ void builder_chains_forget(ProfileBuilder *builder) {
     builder->n_chain_fills = 0;
 }
 
-static bool chain_cpumode_of(uint64_t context, unsigned *ret) {
+static bool builder_chain_cpumode_of(uint64_t context, unsigned *ret) {
     switch (context) {
     case CONTEXT_HV:
         *ret = PD_MISC_HYPERVISOR;
@@ -74,7 +74,7 @@ static bool chain_cpumode_of(uint64_t context, unsigned *ret) {
     }
 }
 
-static int chain_push(ChainWalk *walk, uint64_t address) {
+static int builder_chain_push(ChainWalk *walk, uint64_t address) {
     int r;
 
     if (walk->n == FRAMES_MAX_IN_CHAIN)
@@ -88,58 +88,58 @@ static int chain_push(ChainWalk *walk, uint64_t address) {
     return 0;
 }
 
-static void chain_enter(ChainWalk *walk, unsigned cpumode) {
+static void builder_chain_enter(ChainWalk *walk, unsigned cpumode) {
     walk->space = builder_space(walk->builder, walk->sample, cpumode);
     walk->is_first = true;
 }
 
 /* The context of the first address of a chain. */
-static unsigned chain_begins_in(const PdCallchain *chain, unsigned cpumode) {
+static unsigned builder_chain_begins_in(const PdCallchain *chain, unsigned cpumode) {
     for (uint64_t i = 0; i < chain->n && pd_u64_at(chain, i) >= CONTEXT_MAX; i++)
-        (void)chain_cpumode_of(pd_u64_at(chain, i), &cpumode);
+        (void)builder_chain_cpumode_of(pd_u64_at(chain, i), &cpumode);
     return cpumode;
 }
 
 /* Like perf, a chain with an unknown context is no chain at all. */
-static bool chain_is_sound(const PdCallchain *chain) {
+static bool builder_chain_is_sound(const PdCallchain *chain) {
     unsigned cpumode;
 
     for (uint64_t i = 0; i < chain->n; i++) {
         uint64_t word = pd_u64_at(chain, i);
 
-        if (word >= CONTEXT_MAX && !chain_cpumode_of(word, &cpumode))
+        if (word >= CONTEXT_MAX && !builder_chain_cpumode_of(word, &cpumode))
             return false;
     }
     return true;
 }
 
-static int chain_walk(ChainWalk *walk, const PdCallchain *chain, unsigned cpumode) {
-    bool replaces = chain_begins_in(chain, cpumode) == cpumode;
+static int builder_chain_walk(ChainWalk *walk, const PdCallchain *chain, unsigned cpumode) {
+    bool replaces = builder_chain_begins_in(chain, cpumode) == cpumode;
     int r = 0;
 
-    chain_enter(walk, cpumode);
+    builder_chain_enter(walk, cpumode);
     if (walk->sample->sample_type & PD_SAMPLE_IP)
-        r = chain_push(walk, walk->sample->ip);
+        r = builder_chain_push(walk, walk->sample->ip);
     else
         replaces = false;
-    if (r < 0 || !chain_is_sound(chain))
+    if (r < 0 || !builder_chain_is_sound(chain))
         return r;
     for (uint64_t i = 0; r >= 0 && i < chain->n; i++) {
         uint64_t word = pd_u64_at(chain, i);
 
         if (word >= CONTEXT_MAX) {
-            (void)chain_cpumode_of(word, &cpumode);
-            chain_enter(walk, cpumode);
+            (void)builder_chain_cpumode_of(word, &cpumode);
+            builder_chain_enter(walk, cpumode);
         } else if (replaces) {
             replaces = false;
             walk->is_first = false;
         } else
-            r = chain_push(walk, word);
+            r = builder_chain_push(walk, word);
     }
     return r;
 }
 
-static int chain_intern(ChainWalk *walk, uint32_t *ret) {
+static int builder_chain_intern(ChainWalk *walk, uint32_t *ret) {
     StackTree *tree = walk->builder->profile->stacks;
     uint32_t node = STACK_ROOT;
 
@@ -153,13 +153,14 @@ static int chain_intern(ChainWalk *walk, uint32_t *ret) {
     return 0;
 }
 
-static uint64_t chain_mix(uint64_t a, uint64_t b) {
+static uint64_t builder_chain_mix(uint64_t a, uint64_t b) {
     unsigned __int128 product = (unsigned __int128)a * b;
 
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-static ChainHash chain_hash(ProfileBuilder *builder, const PdSample *sample, unsigned cpumode) {
+static ChainHash builder_chain_hash(ProfileBuilder *builder, const PdSample *sample,
+                                    unsigned cpumode) {
     FrameSpace user = builder_space(builder, sample, PD_MISC_USER);
     const ProcessMaps *kernel = process_table_kernel_maps(builder->table);
     uint64_t a = builder->seed, b = hash_u64(a, 1), i, n = sample->callchain.n;
@@ -167,28 +168,28 @@ static ChainHash chain_hash(ProfileBuilder *builder, const PdSample *sample, uns
     ChainHash h = {.hash = hash_u64(a, sample->ip),
                    .check = hash_u64(b, n << 4 | builder->has_exact << 3 | cpumode)};
 
-    h.hash = chain_mix(h.hash ^ user.version, a ^ h.check);
-    h.check = chain_mix(h.check ^ (kernel ? maps_version(kernel) : 0), b ^ sample->ip);
+    h.hash = builder_chain_mix(h.hash ^ user.version, a ^ h.check);
+    h.check = builder_chain_mix(h.check ^ (kernel ? maps_version(kernel) : 0), b ^ sample->ip);
     for (i = 0; i + 2 <= n; i += 2) {
         uint64_t v = load_u64(p + i * 8, false), w = load_u64(p + i * 8 + 8, false);
 
-        h.hash = chain_mix(h.hash ^ v, a ^ w);
-        h.check = chain_mix(h.check ^ w, b ^ v);
+        h.hash = builder_chain_mix(h.hash ^ v, a ^ w);
+        h.check = builder_chain_mix(h.check ^ w, b ^ v);
     }
     if (i < n) {
-        h.hash = chain_mix(h.hash ^ load_u64(p + i * 8, false), a);
-        h.check = chain_mix(h.check ^ load_u64(p + i * 8, false), b);
+        h.hash = builder_chain_mix(h.hash ^ load_u64(p + i * 8, false), a);
+        h.check = builder_chain_mix(h.check ^ load_u64(p + i * 8, false), b);
     }
     h.hash |= 1;
     return h;
 }
 
-static ChainSlot *chain_slot(ChainSlot *slots, size_t n, ChainHash h) {
+static ChainSlot *builder_chain_slot(ChainSlot *slots, size_t n, ChainHash h) {
     return &slots[(h.hash >> 1) & (n - 1)];
 }
 
 /* Without memory it stays as it is. */
-static void chain_grow(ProfileBuilder *builder) {
+static void builder_chain_grow(ProfileBuilder *builder) {
     size_t n = builder->n_chain_slots * 2;
     ChainSlot *slots = n <= CHAIN_SLOTS_MAX ? calloc(n, sizeof(*slots)) : NULL;
 
@@ -198,7 +199,7 @@ static void chain_grow(ProfileBuilder *builder) {
     for (size_t i = 0; i < builder->n_chain_slots; i++) {
         ChainSlot *from = &builder->chain_slots[i];
 
-        *chain_slot(slots, n, (ChainHash){.hash = from->hash}) = *from;
+        *builder_chain_slot(slots, n, (ChainHash){.hash = from->hash}) = *from;
     }
     free(builder->chain_slots);
     builder->chain_slots = slots;
@@ -208,8 +209,8 @@ static void chain_grow(ProfileBuilder *builder) {
 int builder_stack(ProfileBuilder *builder, const PdRecord *record, const PdSample *sample,
                   uint32_t *ret) {
     unsigned cpumode = record->misc & PD_MISC_CPUMODE_MASK;
-    ChainHash h = chain_hash(builder, sample, cpumode);
-    ChainSlot *slot = chain_slot(builder->chain_slots, builder->n_chain_slots, h);
+    ChainHash h = builder_chain_hash(builder, sample, cpumode);
+    ChainSlot *slot = builder_chain_slot(builder->chain_slots, builder->n_chain_slots, h);
     ChainWalk walk = {.builder = builder, .sample = sample, .frames = builder->chain_frames};
     int r;
 
@@ -217,14 +218,14 @@ int builder_stack(ProfileBuilder *builder, const PdRecord *record, const PdSampl
         *ret = slot->stack;
         return 0;
     }
-    r = chain_walk(&walk, &sample->callchain, cpumode);
+    r = builder_chain_walk(&walk, &sample->callchain, cpumode);
     if (r >= 0)
-        r = chain_intern(&walk, ret);
+        r = builder_chain_intern(&walk, ret);
     if (r < 0)
         return r;
     if (++builder->n_chain_fills > builder->n_chain_slots / 2) {
-        chain_grow(builder);
-        slot = chain_slot(builder->chain_slots, builder->n_chain_slots, h);
+        builder_chain_grow(builder);
+        slot = builder_chain_slot(builder->chain_slots, builder->n_chain_slots, h);
     }
     *slot = (ChainSlot){.hash = h.hash, .check = h.check, .stack = *ret};
     return 0;

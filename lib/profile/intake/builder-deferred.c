@@ -13,7 +13,7 @@
 
 enum { DEFERRED_MAX = 4096, DEFERRED_BYTES_MAX = 8 << 20 };
 
-static bool deferred_is(const PdCallchain *chain) {
+static bool builder_deferred_is(const PdCallchain *chain) {
     return chain->n >= 2 && pd_u64_at(chain, chain->n - 2) == CONTEXT_USER_DEFERRED;
 }
 
@@ -24,7 +24,7 @@ bool builder_deferred_is_full(const ProfileBuilder *builder) {
 int builder_defer(ProfileBuilder *builder, const PdRecord *record, PdSample *sample) {
     BuilderDeferred *row;
 
-    if (!deferred_is(&sample->callchain))
+    if (!builder_deferred_is(&sample->callchain))
         return 0;
     if (!builder->deferred) {
         builder->deferred = calloc(DEFERRED_MAX, sizeof(*builder->deferred));
@@ -48,7 +48,7 @@ int builder_defer(ProfileBuilder *builder, const PdRecord *record, PdSample *sam
     return 1;
 }
 
-static BuilderDeferred *deferred_at(ProfileBuilder *builder, size_t i) {
+static BuilderDeferred *builder_deferred_at(ProfileBuilder *builder, size_t i) {
     return &builder->deferred[(builder->first_deferred + i) % DEFERRED_MAX];
 }
 
@@ -57,13 +57,14 @@ bool builder_deferred_take(ProfileBuilder *builder, const uint64_t *cookie, uint
     size_t at = 0;
 
     while (cookie && at < builder->n_deferred &&
-           (deferred_at(builder, at)->cookie != *cookie || deferred_at(builder, at)->tid != tid))
+           (builder_deferred_at(builder, at)->cookie != *cookie ||
+            builder_deferred_at(builder, at)->tid != tid))
         at++;
     if (at >= builder->n_deferred)
         return false;
-    *ret = *deferred_at(builder, at);
+    *ret = *builder_deferred_at(builder, at);
     for (; at > 0; at--)
-        *deferred_at(builder, at) = *deferred_at(builder, at - 1);
+        *builder_deferred_at(builder, at) = *builder_deferred_at(builder, at - 1);
     builder->first_deferred = (builder->first_deferred + 1) % DEFERRED_MAX;
     builder->n_deferred--;
     builder->deferred_bytes -= ret->size;
@@ -73,7 +74,7 @@ bool builder_deferred_take(ProfileBuilder *builder, const uint64_t *cookie, uint
 void builder_deferred_join(ProfileBuilder *builder, PdSample *sample, const PdCallchain *user) {
     PdCallchain chain = sample->callchain;
 
-    if (!deferred_is(&chain))
+    if (!builder_deferred_is(&chain))
         return;
     builder_words_begin(builder, sample);
     for (uint64_t i = 0; i < chain.n - 2; i++)

@@ -27,7 +27,7 @@ typedef struct Fold {
     uint32_t other; /* the frame */
 } Fold;
 
-static int fold_weigh(Fold *fold) {
+static int builder_fold_weigh(Fold *fold) {
     const StackTree *tree = fold->from->stacks;
     uint32_t n = stack_tree_n_nodes(tree);
 
@@ -41,14 +41,14 @@ static int fold_weigh(Fold *fold) {
     return 0;
 }
 
-static int fold_compare(const void *x, const void *y) {
+static int builder_fold_compare(const void *x, const void *y) {
     const uint64_t *a = x, *b = y;
 
     return *a < *b ? 1 : *a > *b ? -1 : 0;
 }
 
 /* The least weight such that at most `room` nodes have it or more. */
-static int fold_choose(Fold *fold, uint32_t room) {
+static int builder_fold_choose(Fold *fold, uint32_t room) {
     uint32_t n = stack_tree_n_nodes(fold->from->stacks);
     _cleanup_free_ uint64_t *sorted = NULL;
 
@@ -59,7 +59,7 @@ static int fold_choose(Fold *fold, uint32_t room) {
     if (!sorted)
         return -ENOMEM;
     memcpy(sorted, fold->weights, n * sizeof(*sorted));
-    qsort(sorted, n, sizeof(*sorted), fold_compare);
+    qsort(sorted, n, sizeof(*sorted), builder_fold_compare);
     fold->least = sorted[room] + 1;
     return 0;
 }
@@ -69,14 +69,14 @@ typedef struct FoldLabel {
     uint64_t cells, samples;
 } FoldLabel;
 
-static int fold_compare_labels(const void *x, const void *y) {
+static int builder_fold_compare_labels(const void *x, const void *y) {
     const FoldLabel *a = x, *b = y;
 
     return a->samples != b->samples ? (a->samples < b->samples ? 1 : -1)
                                     : (a->number < b->number ? -1 : 1);
 }
 
-static uint64_t fold_text_bytes(const Fold *fold, uint32_t label) {
+static uint64_t builder_fold_text_bytes(const Fold *fold, uint32_t label) {
     static const ProfileKey keys[] = {PROFILE_COMM, PROFILE_CGROUP, PROFILE_UNIT,
                                       PROFILE_CONTAINER};
     uint64_t bytes = 0;
@@ -89,14 +89,14 @@ static uint64_t fold_text_bytes(const Fold *fold, uint32_t label) {
     return bytes;
 }
 
-static int fold_compare_cells(const void *x, const void *y) {
+static int builder_fold_compare_cells(const void *x, const void *y) {
     const uint64_t *a = x, *b = y;
 
     return *a < *b ? -1 : *a > *b ? 1 : 0;
 }
 
 /* Counts the cells that a label will have, now that the nodes have their new numbers. */
-static int fold_count_cells(const Fold *fold, FoldLabel *rows) {
+static int builder_fold_count_cells(const Fold *fold, FoldLabel *rows) {
     size_t n = fold->from->n_cells;
     _cleanup_free_ uint64_t *cells = calloc(n + 1, sizeof(*cells));
 
@@ -108,14 +108,14 @@ static int fold_count_cells(const Fold *fold, FoldLabel *rows) {
         cells[i] = (uint64_t)cell->label << 32 | fold->nodes[cell->stack];
         rows[cell->label].samples += cell->samples;
     }
-    qsort(cells, n, sizeof(*cells), fold_compare_cells);
+    qsort(cells, n, sizeof(*cells), builder_fold_compare_cells);
     for (size_t i = 0; i < n; i++)
         rows[cells[i] >> 32].cells += i == 0 || cells[i] != cells[i - 1];
     return 0;
 }
 
 /* The heaviest labels stay, as long as they need half of each limit at most. */
-static int fold_choose_labels(Fold *fold) {
+static int builder_fold_choose_labels(Fold *fold) {
     const ProfileBuilder *builder = fold->builder;
     size_t n = fold->from->n_labels, most = builder->labels_max / 2;
     _cleanup_free_ FoldLabel *rows = calloc(n + 1, sizeof(*rows));
@@ -126,12 +126,12 @@ static int fold_choose_labels(Fold *fold) {
         return -ENOMEM;
     for (size_t i = 0; i < n; i++)
         rows[i].number = (uint32_t)i;
-    if (fold_count_cells(fold, rows) < 0)
+    if (builder_fold_count_cells(fold, rows) < 0)
         return -ENOMEM;
-    qsort(rows, n, sizeof(*rows), fold_compare_labels);
+    qsort(rows, n, sizeof(*rows), builder_fold_compare_labels);
     for (size_t i = 0; i < n && i < most; i++) {
         cells += rows[i].cells;
-        bytes += fold_text_bytes(fold, rows[i].number);
+        bytes += builder_fold_text_bytes(fold, rows[i].number);
         if (i > 0 && (cells > builder->cells_max / 2 || bytes > TEXT_BYTES_MAX / 2))
             break;
         fold->labels_stay[rows[i].number] = true;
@@ -139,14 +139,14 @@ static int fold_choose_labels(Fold *fold) {
     return 0;
 }
 
-static int fold_text(Fold *fold, uint32_t old, uint32_t *ret) {
+static int builder_fold_text(Fold *fold, uint32_t old, uint32_t *ret) {
     *ret = old;
     return old == PROFILE_NONE ? 0
                                : text_set_add(fold->builder->profile->texts,
                                               text_set_get(fold->from->texts, old), ret);
 }
 
-static int fold_label(Fold *fold, uint32_t old, uint32_t *ret) {
+static int builder_fold_label(Fold *fold, uint32_t old, uint32_t *ret) {
     static const ProfileKey texts[] = {PROFILE_COMM, PROFILE_CGROUP, PROFILE_UNIT,
                                        PROFILE_CONTAINER};
     ProfileLabel label = fold->from->labels[old];
@@ -160,14 +160,14 @@ static int fold_label(Fold *fold, uint32_t old, uint32_t *ret) {
             if (key != PROFILE_EVENT)
                 label.values[key] = PROFILE_NONE;
     for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(texts); i++)
-        r = fold_text(fold, label.values[texts[i]], &label.values[texts[i]]);
+        r = builder_fold_text(fold, label.values[texts[i]], &label.values[texts[i]]);
     if (r >= 0)
         r = builder_intern_label(fold->builder, &label, ret);
     fold->labels[old] = *ret;
     return r;
 }
 
-static int fold_frame(Fold *fold, uint32_t old, uint32_t *ret) {
+static int builder_fold_frame(Fold *fold, uint32_t old, uint32_t *ret) {
     FrameTable *to = fold->builder->profile->frames;
     Frame frame = *frame_table_frame(fold->from->frames, old);
     uint32_t mapping = frame.mapping;
@@ -187,7 +187,7 @@ static int fold_frame(Fold *fold, uint32_t old, uint32_t *ret) {
 }
 
 /* Gives each node the new number of itself or of the FRAME_OTHER that it became. */
-static int fold_nodes(Fold *fold) {
+static int builder_fold_nodes(Fold *fold) {
     StackTree *to = fold->builder->profile->stacks;
     uint32_t n = stack_tree_n_nodes(fold->from->stacks);
     int r = 0;
@@ -203,14 +203,14 @@ static int fold_nodes(Fold *fold) {
             continue;
         }
         if (fold->weights[i] >= fold->least)
-            r = fold_frame(fold, node->frame, &frame);
+            r = builder_fold_frame(fold, node->frame, &frame);
         if (r >= 0)
             r = stack_tree_add(to, fold->nodes[node->parent], frame, &fold->nodes[i]);
     }
     return r;
 }
 
-static bool fold_is_other(const Fold *fold, uint32_t stack) {
+static bool builder_fold_is_other(const Fold *fold, uint32_t stack) {
     const StackNode *node = stack_tree_node(fold->from->stacks, stack);
     const FrameTable *frames = fold->from->frames;
 
@@ -220,7 +220,7 @@ static bool fold_is_other(const Fold *fold, uint32_t stack) {
 }
 
 /* Whether it is what a label became that did not stay. */
-static bool fold_label_is_other(const Fold *fold, const ProfileLabel *label) {
+static bool builder_fold_label_is_other(const Fold *fold, const ProfileLabel *label) {
     if (!(fold->from->keys & ~profile_key_bit(PROFILE_EVENT)))
         return false;
     for (unsigned key = 0; key < PROFILE_KEYS; key++)
@@ -229,27 +229,27 @@ static bool fold_label_is_other(const Fold *fold, const ProfileLabel *label) {
     return true;
 }
 
-static int fold_cells(Fold *fold) {
+static int builder_fold_cells(Fold *fold) {
     Profile *to = fold->builder->profile;
     int r = 0;
 
     for (size_t i = 0; r >= 0 && i < fold->from->n_cells; i++) {
         ProfileCell cell = fold->from->cells[i];
-        bool was_whole = !fold_is_other(fold, cell.stack) &&
-                         !fold_label_is_other(fold, &fold->from->labels[cell.label]),
+        bool was_whole = !builder_fold_is_other(fold, cell.stack) &&
+                         !builder_fold_label_is_other(fold, &fold->from->labels[cell.label]),
              stays = fold->weights[cell.stack] >= fold->least && fold->labels_stay[cell.label];
 
         if (was_whole && !stays)
             to->folded += cell.samples;
         cell.stack = fold->nodes[cell.stack];
-        r = fold_label(fold, cell.label, &cell.label);
+        r = builder_fold_label(fold, cell.label, &cell.label);
         if (r >= 0)
             r = builder_add_cell(fold->builder, &cell);
     }
     return r;
 }
 
-static int fold_new_numbers(uint32_t **ret, size_t n) {
+static int builder_fold_new_numbers(uint32_t **ret, size_t n) {
     *ret = malloc((n + 1) * sizeof(**ret));
     if (!*ret)
         return -ENOMEM;
@@ -257,23 +257,23 @@ static int fold_new_numbers(uint32_t **ret, size_t n) {
     return 0;
 }
 
-static int fold_allocate(Fold *fold) {
+static int builder_fold_allocate(Fold *fold) {
     const FrameTable *frames = fold->from->frames;
-    int r = fold_new_numbers(&fold->nodes, stack_tree_n_nodes(fold->from->stacks));
+    int r = builder_fold_new_numbers(&fold->nodes, stack_tree_n_nodes(fold->from->stacks));
 
     if (r >= 0)
-        r = fold_new_numbers(&fold->frames, frame_table_n_frames(frames));
+        r = builder_fold_new_numbers(&fold->frames, frame_table_n_frames(frames));
     if (r >= 0)
-        r = fold_new_numbers(&fold->mappings, frame_table_n_mappings(frames));
-    return r < 0 ? r : fold_new_numbers(&fold->labels, fold->from->n_labels);
+        r = builder_fold_new_numbers(&fold->mappings, frame_table_n_mappings(frames));
+    return r < 0 ? r : builder_fold_new_numbers(&fold->labels, fold->from->n_labels);
 }
 
-static int fold_events(Fold *fold) {
+static int builder_fold_events(Fold *fold) {
     Profile *to = fold->builder->profile;
 
     for (size_t i = 0; i < fold->from->n_events; i++) {
         ProfileEvent event = fold->from->events[i], *row;
-        int r = fold_text(fold, event.name, &event.name);
+        int r = builder_fold_text(fold, event.name, &event.name);
 
         if (r < 0)
             return r;
@@ -286,25 +286,25 @@ static int fold_events(Fold *fold) {
     return 0;
 }
 
-static int fold_all(Fold *fold) {
-    int r = fold_weigh(fold);
+static int builder_fold_all(Fold *fold) {
+    int r = builder_fold_weigh(fold);
 
     if (r >= 0)
-        r = fold_choose(fold, fold->builder->options.stacks_max / 4);
+        r = builder_fold_choose(fold, fold->builder->options.stacks_max / 4);
     if (r >= 0)
-        r = fold_allocate(fold);
+        r = builder_fold_allocate(fold);
     if (r >= 0)
         r = builder_add_other_frame(fold->builder->profile->frames, &fold->other);
     if (r >= 0)
-        r = fold_events(fold);
+        r = builder_fold_events(fold);
     if (r >= 0)
-        r = fold_nodes(fold);
+        r = builder_fold_nodes(fold);
     if (r >= 0)
-        r = fold_choose_labels(fold);
-    return r < 0 ? r : fold_cells(fold);
+        r = builder_fold_choose_labels(fold);
+    return r < 0 ? r : builder_fold_cells(fold);
 }
 
-static void fold_done(Fold *fold) {
+static void builder_fold_done(Fold *fold) {
     free(fold->weights);
     free(fold->nodes);
     free(fold->frames);
@@ -314,7 +314,7 @@ static void fold_done(Fold *fold) {
 }
 
 /* The counts and times of a profile, without its tables. */
-static void fold_copy_totals(Profile *to, const Profile *from) {
+static void builder_fold_copy_totals(Profile *to, const Profile *from) {
     to->samples = from->samples;
     to->lost = from->lost;
     to->left_out = from->left_out;
@@ -330,16 +330,16 @@ static void fold_copy_totals(Profile *to, const Profile *from) {
 
 int builder_fold(ProfileBuilder *builder) {
     HashIndex events = builder->by_event, labels = builder->by_label, cells = builder->by_cell;
-    _cleanup_(fold_done) Fold fold = {.builder = builder, .from = builder->profile};
+    _cleanup_(builder_fold_done) Fold fold = {.builder = builder, .from = builder->profile};
     int r;
 
     r = builder_new_profile(builder, &builder->profile);
     if (r < 0)
         return r;
     builder->by_event = builder->by_label = builder->by_cell = (HashIndex){};
-    fold_copy_totals(builder->profile, fold.from);
+    builder_fold_copy_totals(builder->profile, fold.from);
     builder->may_exceed = true;
-    r = fold_all(&fold);
+    r = builder_fold_all(&fold);
     builder->may_exceed = false;
     if (r < 0) {
         Profile *half = builder->profile;

@@ -19,17 +19,17 @@ enum {
     MAPPING_SLOTS = 1 << 10,
 };
 
-static Bytes frame_text(const char *s) {
+static Bytes builder_frame_text(const char *s) {
     return (Bytes){.data = (const uint8_t *)s, .size = strlen(s)};
 }
 
-static bool frame_starts(Bytes text, const char *with) {
+static bool builder_frame_starts(Bytes text, const char *with) {
     size_t n = strlen(with);
 
     return text.size >= n && memcmp(text.data, with, n) == 0;
 }
 
-static Bytes frame_last_part(Bytes path) {
+static Bytes builder_frame_last_part(Bytes path) {
     const uint8_t *slash = path.size > 0 ? memrchr(path.data, '/', path.size) : NULL;
     size_t before = slash ? (size_t)(slash + 1 - path.data) : 0;
 
@@ -38,11 +38,11 @@ static Bytes frame_last_part(Bytes path) {
 }
 
 /* The number behind a prefix, as in "/tmp/perf-77.map"; 0: there is none. */
-static uint32_t frame_pid_in(Bytes name, const char *prefix) {
+static uint32_t builder_frame_pid_in(Bytes name, const char *prefix) {
     uint64_t pid = 0;
     size_t at = strlen(prefix);
 
-    if (!frame_starts(name, prefix))
+    if (!builder_frame_starts(name, prefix))
         return 0;
     for (; at < name.size && name.data[at] >= '0' && name.data[at] <= '9' && pid <= UINT32_MAX;
          at++)
@@ -50,7 +50,8 @@ static uint32_t frame_pid_in(Bytes name, const char *prefix) {
     return pid <= UINT32_MAX ? (uint32_t)pid : 0;
 }
 
-static const ProcessMapping *frame_first_of(const ProcessMaps *maps, const ProcessImage *image) {
+static const ProcessMapping *builder_frame_first_of(const ProcessMaps *maps,
+                                                    const ProcessImage *image) {
     const ProcessMapping *mapping;
 
     for (size_t at = 0; (mapping = maps_next(maps, &at));)
@@ -60,26 +61,26 @@ static const ProcessMapping *frame_first_of(const ProcessMaps *maps, const Proce
 }
 
 /* Names are those that perf's tables show: a vmlinux is the kernel, whatever its path. */
-static void frame_describe_kernel(const FrameSpace *space, const ProcessImage *image,
-                                  FrameMapping *m) {
-    const ProcessMapping *first = frame_first_of(space->maps, image);
+static void builder_frame_describe_kernel(const FrameSpace *space, const ProcessImage *image,
+                                          FrameMapping *m) {
+    const ProcessMapping *first = builder_frame_first_of(space->maps, image);
 
     if (image->kernel)
         m->kind = FRAME_KERNEL;
-    else if (frame_starts(m->path, "/") || frame_starts(m->path, "["))
+    else if (builder_frame_starts(m->path, "/") || builder_frame_starts(m->path, "["))
         m->kind = FRAME_MODULE;
     else
         m->kind = FRAME_BPF;
     m->start = first ? (image->kernel && first->pgoff > 0 ? first->pgoff : first->start) : 0;
     if (image->kernel && memmem(m->dso.data, m->dso.size, "vmlinux", strlen("vmlinux")))
-        m->dso = frame_text("[kernel.vmlinux]");
+        m->dso = builder_frame_text("[kernel.vmlinux]");
     else
-        m->dso = frame_last_part(m->dso);
+        m->dso = builder_frame_last_part(m->dso);
 }
 
-static void frame_describe_user(const FrameSpace *space, FrameMapping *m,
-                                char scratch[DSO_NAME_MAX]) {
-    uint32_t pid = frame_pid_in(m->dso, "/tmp/perf-");
+static void builder_frame_describe_user(const FrameSpace *space, FrameMapping *m,
+                                        char scratch[DSO_NAME_MAX]) {
+    uint32_t pid = builder_frame_pid_in(m->dso, "/tmp/perf-");
 
     m->kind = FRAME_USER;
     if (pid > 0) {
@@ -90,20 +91,20 @@ static void frame_describe_user(const FrameSpace *space, FrameMapping *m,
         m->dso = (Bytes){.data = (const uint8_t *)scratch, .size = (size_t)n};
         return;
     }
-    m->dso = frame_last_part(m->dso);
-    if (frame_starts(m->path, "[vdso"))
+    m->dso = builder_frame_last_part(m->dso);
+    if (builder_frame_starts(m->path, "[vdso"))
         m->kind = FRAME_VDSO;
-    else if (frame_starts(m->path, "//anon") || frame_starts(m->path, "/memfd:") ||
-             frame_starts(m->path, "/dev/zero"))
+    else if (builder_frame_starts(m->path, "//anon") || builder_frame_starts(m->path, "/memfd:") ||
+             builder_frame_starts(m->path, "/dev/zero"))
         m->kind = FRAME_JIT;
-    else if (frame_pid_in(m->dso, "jit-") > 0)
+    else if (builder_frame_pid_in(m->dso, "jit-") > 0)
         m->kind = FRAME_JIT;
     if (m->kind == FRAME_JIT)
-        m->pid = frame_pid_in(m->dso, "jit-") ?: space->pid;
+        m->pid = builder_frame_pid_in(m->dso, "jit-") ?: space->pid;
 }
 
-static FrameMapping frame_describe(const ProfileBuilder *builder, const FrameSpace *space,
-                                   const ProcessImage *image, char scratch[DSO_NAME_MAX]) {
+static FrameMapping builder_frame_describe(const ProfileBuilder *builder, const FrameSpace *space,
+                                           const ProcessImage *image, char scratch[DSO_NAME_MAX]) {
     FrameMapping m = {.path = pd_filename_unmark(name_bytes(image->path)),
                       .dso = name_bytes(image->dso),
                       .build_id_size = image->build_id_size,
@@ -114,15 +115,15 @@ static FrameMapping frame_describe(const ProfileBuilder *builder, const FrameSpa
 
     memcpy(m.build_id, image->build_id, sizeof(m.build_id));
     if (space->cpumode == PD_MISC_KERNEL)
-        frame_describe_kernel(space, image, &m);
+        builder_frame_describe_kernel(space, image, &m);
     else
-        frame_describe_user(space, &m, scratch);
+        builder_frame_describe_user(space, &m, scratch);
     if (!pd_filename_is_marked(name_bytes(image->path)))
         builder_build_ids_find(builder, &m);
     return m;
 }
 
-static FrameKind frame_kind_of_unmapped(unsigned cpumode) {
+static FrameKind builder_frame_kind_of_unmapped(unsigned cpumode) {
     switch (cpumode) {
     case PD_MISC_HYPERVISOR:
         return FRAME_HYPERVISOR;
@@ -134,7 +135,8 @@ static FrameKind frame_kind_of_unmapped(unsigned cpumode) {
     }
 }
 
-static MappingSlot *frame_mapping_slot(ProfileBuilder *builder, uint64_t version, uint64_t start) {
+static MappingSlot *builder_frame_mapping_slot(ProfileBuilder *builder, uint64_t version,
+                                               uint64_t start) {
     uint64_t hash = hash_u64(hash_u64(builder->seed, version), start);
 
     return &builder->mapping_slots[hash & (MAPPING_SLOTS - 1)];
@@ -142,11 +144,11 @@ static MappingSlot *frame_mapping_slot(ProfileBuilder *builder, uint64_t version
 
 int builder_mapping(ProfileBuilder *builder, const FrameSpace *space, const ProcessMapping *mapping,
                     MappingSlot **ret) {
-    MappingSlot *slot = frame_mapping_slot(builder, space->version, mapping->start);
+    MappingSlot *slot = builder_frame_mapping_slot(builder, space->version, mapping->start);
     char scratch[DSO_NAME_MAX];
 
     if (slot->version != space->version || slot->start != mapping->start) {
-        FrameMapping m = frame_describe(builder, space, mapping->image, scratch);
+        FrameMapping m = builder_frame_describe(builder, space, mapping->image, scratch);
         uint32_t number;
         int r = frame_table_add_mapping(builder->profile->frames, &m, &number);
 
@@ -159,11 +161,11 @@ int builder_mapping(ProfileBuilder *builder, const FrameSpace *space, const Proc
     return 0;
 }
 
-static int frame_add(ProfileBuilder *builder, const FrameSpace *space, uint64_t address,
-                     bool is_return, uint32_t *ret) {
+static int builder_frame_add(ProfileBuilder *builder, const FrameSpace *space, uint64_t address,
+                             bool is_return, uint32_t *ret) {
     const ProcessMapping *mapping = space->maps ? maps_find(space->maps, address) : NULL;
     Frame frame = {.is_return = is_return, .address = address};
-    FrameKind kind = frame_kind_of_unmapped(space->cpumode);
+    FrameKind kind = builder_frame_kind_of_unmapped(space->cpumode);
     MappingSlot *slot;
     int r;
 
@@ -174,9 +176,9 @@ static int frame_add(ProfileBuilder *builder, const FrameSpace *space, uint64_t 
         frame.mapping = slot->mapping;
         kind = slot->kind;
     } else
-        r = frame_table_add_mapping(builder->profile->frames,
-                                    &(FrameMapping){.kind = kind, .dso = frame_text("[unknown]")},
-                                    &frame.mapping);
+        r = frame_table_add_mapping(
+            builder->profile->frames,
+            &(FrameMapping){.kind = kind, .dso = builder_frame_text("[unknown]")}, &frame.mapping);
     if (r < 0)
         return r;
     if (mapping && (kind == FRAME_USER || kind == FRAME_VDSO))
@@ -201,7 +203,7 @@ int builder_frame(ProfileBuilder *builder, const FrameSpace *space, uint64_t add
     int r;
 
     if (slot->version != space->version || slot->address != address || slot->tag != tag) {
-        r = frame_add(builder, space, address, is_return, ret);
+        r = builder_frame_add(builder, space, address, is_return, ret);
         if (r < 0)
             return r;
         *slot =

@@ -21,14 +21,15 @@ void builder_groups_forget(ProfileBuilder *builder) {
     builder->groups = NULL;
 }
 
-static int label_add_text(ProfileBuilder *builder, ProfileKey key, Bytes text, uint32_t *ret) {
+static int builder_label_add_text(ProfileBuilder *builder, ProfileKey key, Bytes text,
+                                  uint32_t *ret) {
     *ret = PROFILE_NONE;
     return builder->options.keys & profile_key_bit(key)
                ? text_set_add(builder->profile->texts, text, ret)
                : 0;
 }
 
-static int label_describe_group(ProfileBuilder *builder, BuilderGroup *group) {
+static int builder_label_describe_group(ProfileBuilder *builder, BuilderGroup *group) {
     ProcessAnswer answer = process_table_cgroup(builder->table, group->id);
     Bytes path = answer.known ? name_bytes(answer.name) : (Bytes){};
     CgroupOwner owner;
@@ -41,13 +42,14 @@ static int label_describe_group(ProfileBuilder *builder, BuilderGroup *group) {
     group->cgroup = group->unit = group->container = PROFILE_NONE;
     if (!answer.known)
         return 0;
-    r = label_add_text(builder, PROFILE_CGROUP, path, &group->cgroup);
+    r = builder_label_add_text(builder, PROFILE_CGROUP, path, &group->cgroup);
     if (r >= 0)
-        r = label_add_text(builder, PROFILE_UNIT, owner.unit, &group->unit);
-    return r < 0 ? r : label_add_text(builder, PROFILE_CONTAINER, container, &group->container);
+        r = builder_label_add_text(builder, PROFILE_UNIT, owner.unit, &group->unit);
+    return r < 0 ? r
+                 : builder_label_add_text(builder, PROFILE_CONTAINER, container, &group->container);
 }
 
-static int label_group(ProfileBuilder *builder, uint64_t id, BuilderGroup *ret) {
+static int builder_label_group(ProfileBuilder *builder, uint64_t id, BuilderGroup *ret) {
     BuilderGroup group = {.id = id}, *row;
     uint32_t number;
     int r;
@@ -57,7 +59,7 @@ static int label_group(ProfileBuilder *builder, uint64_t id, BuilderGroup *ret) 
             *ret = builder->groups[number - 1];
             return 0;
         }
-    r = label_describe_group(builder, &group);
+    r = builder_label_describe_group(builder, &group);
     if (r < 0)
         return r;
     if (builder->by_group.n >= GROUPS_MAX)
@@ -69,7 +71,7 @@ static int label_group(ProfileBuilder *builder, uint64_t id, BuilderGroup *ret) 
     return 0;
 }
 
-static bool label_is_wanted(ProfileBuilder *builder, const PdSample *sample) {
+static bool builder_label_is_wanted(ProfileBuilder *builder, const PdSample *sample) {
     const ProfileFilter *filter = &builder->options.filter;
     const Selection *selection = &filter->selection;
 
@@ -81,7 +83,7 @@ static bool label_is_wanted(ProfileBuilder *builder, const PdSample *sample) {
 }
 
 /* Spans begin where they do on the wall clock, so that seconds are seconds. */
-static void label_note_time(ProfileBuilder *builder, const PdSample *sample) {
+static void builder_label_note_time(ProfileBuilder *builder, const PdSample *sample) {
     uint64_t time = sample->time + builder->time_shift, real = time + builder->real_offset;
     Profile *profile = builder->profile;
 
@@ -96,7 +98,7 @@ static void label_note_time(ProfileBuilder *builder, const PdSample *sample) {
     profile->last_ns = MAX(profile->last_ns, time);
 }
 
-static uint32_t label_bucket(const ProfileBuilder *builder, const PdSample *sample) {
+static uint32_t builder_label_bucket(const ProfileBuilder *builder, const PdSample *sample) {
     const Profile *profile = builder->profile;
     uint64_t time = sample->time + builder->time_shift, bucket;
 
@@ -106,7 +108,7 @@ static uint32_t label_bucket(const ProfileBuilder *builder, const PdSample *samp
     return bucket < PROFILE_NONE ? (uint32_t)bucket : PROFILE_NONE - 1;
 }
 
-static int label_intern(ProfileBuilder *builder, const ProfileLabel *label, uint32_t *ret) {
+static int builder_label_intern(ProfileBuilder *builder, const ProfileLabel *label, uint32_t *ret) {
     LabelCache *last = &builder->last_label;
     int r;
 
@@ -121,14 +123,14 @@ static int label_intern(ProfileBuilder *builder, const ProfileLabel *label, uint
 }
 
 /* Keys that are not kept apart stay PROFILE_NONE. */
-static void label_keep(const ProfileBuilder *builder, ProfileKey key, uint32_t value,
-                       ProfileLabel *label) {
+static void builder_label_keep(const ProfileBuilder *builder, ProfileKey key, uint32_t value,
+                               ProfileLabel *label) {
     if (builder->options.keys & profile_key_bit(key))
         label->values[key] = value;
 }
 
-static int label_comm(ProfileBuilder *builder, const PdSample *sample, bool *ret_wanted,
-                      uint32_t *ret) {
+static int builder_label_comm(ProfileBuilder *builder, const PdSample *sample, bool *ret_wanted,
+                              uint32_t *ret) {
     const Selection *selection = &builder->options.filter.selection;
     const ProcessName *name = NULL;
     Bytes comm = {};
@@ -140,32 +142,32 @@ static int label_comm(ProfileBuilder *builder, const PdSample *sample, bool *ret
     if (name)
         comm = name_bytes(name);
     *ret_wanted = *ret_wanted && selection_has_comm(selection, comm);
-    return label_add_text(builder, PROFILE_COMM, comm, ret);
+    return builder_label_add_text(builder, PROFILE_COMM, comm, ret);
 }
 
 int builder_label(ProfileBuilder *builder, const PdSample *sample, uint32_t event, uint32_t *ret) {
-    bool is_wanted = label_is_wanted(builder, sample);
+    bool is_wanted = builder_label_is_wanted(builder, sample);
     BuilderGroup group;
     ProfileLabel label;
     uint32_t comm;
-    int r = is_wanted ? label_comm(builder, sample, &is_wanted, &comm) : 0;
+    int r = is_wanted ? builder_label_comm(builder, sample, &is_wanted, &comm) : 0;
 
     if (r < 0 || !is_wanted)
         return r;
-    r = label_group(builder, sample->cgroup, &group);
+    r = builder_label_group(builder, sample->cgroup, &group);
     if (r < 0 || !group.is_wanted)
         return r;
-    label_note_time(builder, sample);
+    builder_label_note_time(builder, sample);
     memset(&label, 0xff, sizeof(label));
-    label_keep(builder, PROFILE_EVENT, event, &label);
-    label_keep(builder, PROFILE_COMM, comm, &label);
-    label_keep(builder, PROFILE_PID, sample->pid, &label);
-    label_keep(builder, PROFILE_TID, sample->tid, &label);
-    label_keep(builder, PROFILE_CPU, sample->cpu, &label);
-    label_keep(builder, PROFILE_CGROUP, group.cgroup, &label);
-    label_keep(builder, PROFILE_UNIT, group.unit, &label);
-    label_keep(builder, PROFILE_CONTAINER, group.container, &label);
-    label_keep(builder, PROFILE_TIME, label_bucket(builder, sample), &label);
-    r = label_intern(builder, &label, ret);
+    builder_label_keep(builder, PROFILE_EVENT, event, &label);
+    builder_label_keep(builder, PROFILE_COMM, comm, &label);
+    builder_label_keep(builder, PROFILE_PID, sample->pid, &label);
+    builder_label_keep(builder, PROFILE_TID, sample->tid, &label);
+    builder_label_keep(builder, PROFILE_CPU, sample->cpu, &label);
+    builder_label_keep(builder, PROFILE_CGROUP, group.cgroup, &label);
+    builder_label_keep(builder, PROFILE_UNIT, group.unit, &label);
+    builder_label_keep(builder, PROFILE_CONTAINER, group.container, &label);
+    builder_label_keep(builder, PROFILE_TIME, builder_label_bucket(builder, sample), &label);
+    r = builder_label_intern(builder, &label, ret);
     return r < 0 ? r : 1;
 }

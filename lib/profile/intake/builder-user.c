@@ -21,7 +21,7 @@ void builder_words_add(ProfileBuilder *builder, PdSample *sample, uint64_t word)
 }
 
 /* Copies the chain up to its user part. */
-static void user_begin(ProfileBuilder *builder, PdSample *sample) {
+static void builder_user_begin(ProfileBuilder *builder, PdSample *sample) {
     PdCallchain chain = sample->callchain;
 
     builder_words_begin(builder, sample);
@@ -30,10 +30,11 @@ static void user_begin(ProfileBuilder *builder, PdSample *sample) {
     builder_words_add(builder, sample, CONTEXT_USER);
 }
 
-static void user_take_branches(ProfileBuilder *builder, unsigned cpumode, PdSample *sample) {
+static void builder_user_take_branches(ProfileBuilder *builder, unsigned cpumode,
+                                       PdSample *sample) {
     const PdBranches *branches = &sample->branches;
 
-    user_begin(builder, sample);
+    builder_user_begin(builder, sample);
     if (cpumode == PD_MISC_USER)
         builder_words_add(builder, sample, sample->ip);
     else
@@ -48,7 +49,7 @@ typedef struct UserSpace {
     FrameSpace space;
 } UserSpace;
 
-static void user_ask_table(ProfileBuilder *builder, MappingSlot *slot) {
+static void builder_user_ask_table(ProfileBuilder *builder, MappingSlot *slot) {
     const ProfileOptions *options = &builder->options;
 
     slot->is_asked = true;
@@ -57,7 +58,7 @@ static void user_ask_table(ProfileBuilder *builder, MappingSlot *slot) {
         slot->table = NULL;
 }
 
-static void user_find(void *userdata, uint64_t address, UnwindMapping *ret) {
+static void builder_user_find(void *userdata, uint64_t address, UnwindMapping *ret) {
     UserSpace *user = userdata;
     const ProcessMapping *mapping = user->space.maps ? maps_find(user->space.maps, address) : NULL;
     MappingSlot *slot;
@@ -72,7 +73,7 @@ static void user_find(void *userdata, uint64_t address, UnwindMapping *ret) {
         return;
     }
     if (!slot->is_asked)
-        user_ask_table(user->builder, slot);
+        builder_user_ask_table(user->builder, slot);
     if (slot->table && unwind_table_bias(slot->table, mapping->start, mapping->end - mapping->start,
                                          mapping->pgoff, &ret->bias) == 0) {
         ret->code = UNWIND_CODE_TABLE;
@@ -80,9 +81,10 @@ static void user_find(void *userdata, uint64_t address, UnwindMapping *ret) {
     }
 }
 
-static void user_unwind(ProfileBuilder *builder, PdSample *sample) {
+static void builder_user_unwind(ProfileBuilder *builder, PdSample *sample) {
     UserSpace user = {.builder = builder, .space = builder_space(builder, sample, PD_MISC_USER)};
-    const UnwindSpace space = {.find = user_find, .userdata = &user, .version = user.space.version};
+    const UnwindSpace space = {
+        .find = builder_user_find, .userdata = &user, .version = user.space.version};
     const UnwindSample from = {
         .machine = builder->machine,
         .abi = sample->user_regs.abi,
@@ -96,14 +98,14 @@ static void user_unwind(ProfileBuilder *builder, PdSample *sample) {
     (void)unwind_walk(&from, &space, builder->cache, &chain);
     if (chain.n == 0)
         return;
-    user_begin(builder, sample);
+    builder_user_begin(builder, sample);
     for (unsigned i = 0; i < chain.n; i++)
         builder_words_add(builder, sample, chain.addresses[i]);
 }
 
 /* A stack that perf could unwind: registers, and in the byte order of this host. */
-static bool user_has_stack(const ProfileBuilder *builder, const PdRecord *record,
-                           const PdSample *sample) {
+static bool builder_user_has_stack(const ProfileBuilder *builder, const PdRecord *record,
+                                   const PdSample *sample) {
     return builder->options.unwind_table && builder->machine != 0 && !record->swap &&
            sample->user_regs.abi != 0 && sample->user_stack.size > 0;
 }
@@ -112,14 +114,14 @@ int builder_user(ProfileBuilder *builder, const PdRecord *record, PdSample *samp
     bool is_call_stack = sample->event->attr.branch_sample_type & PD_BRANCH_CALL_STACK;
 
     builder->has_exact = false;
-    if (user_has_stack(builder, record, sample)) {
+    if (builder_user_has_stack(builder, record, sample)) {
         if (!builder->cache)
             builder->cache = calloc(1, sizeof(*builder->cache));
         if (!builder->cache)
             return -ENOMEM;
-        user_unwind(builder, sample);
+        builder_user_unwind(builder, sample);
     } else if (sample->branches.n > 0 &&
                (is_call_stack || (builder->options.callers_in_branch && sample->callchain.n == 0)))
-        user_take_branches(builder, record->misc & PD_MISC_CPUMODE_MASK, sample);
+        builder_user_take_branches(builder, record->misc & PD_MISC_CPUMODE_MASK, sample);
     return 0;
 }

@@ -46,7 +46,7 @@ int profile_builder_new(const ProfileOptions *options, ProfileBuilder **ret) {
 }
 
 /* Forgets the numbers of the profile that was handed over. */
-static void builder_forget_numbers(ProfileBuilder *builder) {
+static void profile_builder_forget_numbers(ProfileBuilder *builder) {
     hash_index_done(&builder->by_event);
     hash_index_done(&builder->by_label);
     hash_index_done(&builder->by_cell);
@@ -57,7 +57,7 @@ static void builder_forget_numbers(ProfileBuilder *builder) {
     }
 }
 
-static void builder_end_recording(ProfileBuilder *builder) {
+static void profile_builder_end_recording(ProfileBuilder *builder) {
     BuilderDeferred deferred;
 
     while (builder_deferred_take(builder, NULL, 0, &deferred))
@@ -82,7 +82,7 @@ ProfileBuilder *profile_builder_free(ProfileBuilder *builder) {
     if (!builder)
         return NULL;
     if (builder->frame_slots && builder->mapping_slots && builder->chain_slots)
-        builder_end_recording(builder);
+        profile_builder_end_recording(builder);
     builder_frames_done(builder);
     builder_chains_done(builder);
     free(builder->words);
@@ -96,7 +96,7 @@ ProfileBuilder *profile_builder_free(ProfileBuilder *builder) {
 }
 
 /* Times of later recordings are moved to the clock of the first one, where both are known. */
-static void builder_set_clock(ProfileBuilder *builder, uint64_t real_offset) {
+static void profile_builder_set_clock(ProfileBuilder *builder, uint64_t real_offset) {
     builder->time_shift = 0;
     if (builder->has_clock) {
         builder->time_shift = real_offset - builder->real_offset;
@@ -108,7 +108,7 @@ static void builder_set_clock(ProfileBuilder *builder, uint64_t real_offset) {
     builder->profile->real_known = true;
 }
 
-static int builder_read_clock(ProfileBuilder *builder) {
+static int profile_builder_read_clock(ProfileBuilder *builder) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
     Bytes body;
     int r;
@@ -121,12 +121,12 @@ static int builder_read_clock(ProfileBuilder *builder) {
         r = pd_environment_read(env, PD_FEATURE_CLOCK_DATA, body,
                                 pd_reader_header(builder->reader)->swap);
     if (r >= 0)
-        builder_set_clock(builder, env->clock_data_wall_ns - env->clock_data_clockid_ns);
+        profile_builder_set_clock(builder, env->clock_data_wall_ns - env->clock_data_clockid_ns);
     return r == -EBADMSG ? 0 : r;
 }
 
 /* The machine of the recording; that of this host where it does not say. */
-static int builder_read_machine(ProfileBuilder *builder) {
+static int profile_builder_read_machine(ProfileBuilder *builder) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
     struct utsname host;
     const char *name = uname(&host) == 0 ? host.machine : "";
@@ -151,14 +151,14 @@ int profile_builder_begin(ProfileBuilder *builder, PdReader *reader) {
 
     if (r < 0)
         return r;
-    builder_end_recording(builder);
+    profile_builder_end_recording(builder);
     builder->reader = reader;
     r = process_table_new(NULL, &builder->table);
     if (r >= 0)
         r = builder_build_ids_read(builder);
     if (r >= 0)
-        r = builder_read_machine(builder);
-    return r < 0 ? r : builder_read_clock(builder);
+        r = profile_builder_read_machine(builder);
+    return r < 0 ? r : profile_builder_read_clock(builder);
 }
 
 void profile_builder_set_window(ProfileBuilder *builder, uint64_t since_ns, uint64_t until_ns) {
@@ -166,7 +166,7 @@ void profile_builder_set_window(ProfileBuilder *builder, uint64_t since_ns, uint
     builder->options.filter.until_ns = until_ns;
 }
 
-static int builder_take_build_id(ProfileBuilder *builder, const PdRecord *record) {
+static int profile_builder_take_build_id(ProfileBuilder *builder, const PdRecord *record) {
     PdBody body;
 
     if (pd_record_parse(record, NULL, &body) < 0)
@@ -188,10 +188,10 @@ int profile_builder_feed(ProfileBuilder *builder, const PdRecord *record, const 
         return builder_lost(builder, record, stamp);
     case PD_RECORD_EVENT_TYPE:
         if (pd_stream_mark_read(record, &mark) && !builder->has_clock)
-            builder_set_clock(builder, mark.real_offset);
+            profile_builder_set_clock(builder, mark.real_offset);
         return 0;
     case PD_RECORD_BUILD_ID:
-        r = builder_take_build_id(builder, record);
+        r = profile_builder_take_build_id(builder, record);
         break;
     case PD_RECORD_CGROUP:
         builder_groups_forget(builder);
@@ -223,6 +223,6 @@ int profile_builder_take(ProfileBuilder *builder, Profile **ret) {
         return r;
     *ret = builder->profile;
     builder->profile = next;
-    builder_forget_numbers(builder);
+    profile_builder_forget_numbers(builder);
     return 0;
 }
