@@ -18,10 +18,12 @@ from tap import check, equal, main, skip, test
 PROGRAMS = ("profd", "profctl")
 OTHERS = ("profctl.1", "profd.7", "profd.8", "profd.conf.5",
           "profd-perfdata.5", "profd/profd.conf", "_profctl", "profctl.bash",
-          "profctl.fish", "_profd", "profd.bash", "profd.fish", "profd.service", "sysusers.d/profd.conf",
+          "profctl.fish", "perf_to_profile", "perf_to_profile.1", "_profd", "profd.bash", "profd.fish", "profd.service", "sysusers.d/profd.conf",
           "tmpfiles.d/profd.conf", "profd.catalog",
           "profd/profd-elf", "profd/take-over", "varlink/io.profd.Control.varlink")
-LIMIT_BYTES = 1 << 20
+# Links are no part of meson's plan of an installation.
+LINKS = ("/usr/bin/perf_to_profile", "/usr/share/man/man1/perf_to_profile.1")
+LIMIT_BYTES = 2 << 20
 # The units that every unit needs, for a root that has nothing else.
 TARGETS = ("basic", "multi-user", "shutdown", "sysinit")
 
@@ -113,7 +115,7 @@ def packaged(place):
 
 
 def places():
-    return [packaged(place) for place in plan() if packaged(place)]
+    return [packaged(place) for place in plan() if packaged(place)] + list(LINKS)
 
 
 def debian_patterns():
