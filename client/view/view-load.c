@@ -25,6 +25,7 @@ void view_done(View *view) {
 
 void view_work_done(ViewWork *work) {
     work->builder = profile_builder_free(work->builder);
+    work->unwind = view_unwind_free(work->unwind);
     work->reader = pd_reader_free(work->reader);
     work->follow = follow_free(work->follow);
     selector_done(&work->selector);
@@ -96,6 +97,11 @@ int view_work_begin(ViewWork *work) {
     /* Events are never mixed: their periods have different units. */
     work->options.keys |= profile_key_bit(PROFILE_EVENT);
     work->options.bucket_ns = work->request->bucket_ns;
+    r = view_unwind_new(&work->unwind);
+    if (r < 0)
+        return r;
+    work->options.unwind_table = view_unwind_table;
+    work->options.unwind_arg = work->unwind;
     work->options.callers_in_branch = true;
     work->options.filter.selection = work->selector.selection;
     return profile_builder_new(&work->options, &work->builder);

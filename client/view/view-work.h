@@ -4,6 +4,7 @@
 /* Inside of view_load(): one profile that is being made. `top` makes one after the other. */
 
 #include "client/remote/follow.h"
+#include "client/view/view-unwind.h"
 #include "client/view/view.h"
 #include "profile/profile-builder.h"
 
@@ -15,6 +16,7 @@ typedef struct ViewWork {
     Selector selector; /* its selection is that of the filter */
     const char **events;
     ProfileOptions options;
+    ViewUnwind *unwind; /* used by the builder */
     ProfileBuilder *builder;
     PdReader *reader; /* of a file; borrowed by the builder */
     Follow *follow;
