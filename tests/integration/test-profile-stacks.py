@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Stacks that are not in the call chain: a program without frame pointers under perf record --call-graph dwarf has the
-callers that perf finds."""
+"""The set of stacks is that of perf script, each as often; and a program without frame pointers under perf record
+--call-graph dwarf has the callers that perf finds."""
 
+import collections
 import os
 import re
 import shutil
@@ -13,7 +14,7 @@ import tempfile
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from profctl import as_json, profctl  # noqa: E402
 from workload import need_root  # noqa: E402
-from tap import check, main, skip, test  # noqa: E402
+from tap import build_path, check, equal, main, skip, test  # noqa: E402
 
 PROGRAM = """
 #include <time.h>
@@ -27,6 +28,7 @@ int main(void) {
     return x == 3;
 }
 """
+TOOL = build_path("tests", "integration", "profile-tool")
 FUNCTIONS = ("leaf", "middle", "main")
 
 
@@ -50,6 +52,71 @@ def copies_of_stacks_are_unwound_as_by_perf():
     for name in FUNCTIONS:
         check(name in theirs and name in ours, f"{name}: {theirs} {ours}")
         check(abs(100 * ours[name] / whole - theirs[name]) < 0.006, f"{name}: {100 * ours[name] / whole}, of perf {theirs[name]}")
+
+
+def place(dso, address):
+    """An address of the kernel or of memory without a file; of a file only its name, since ours are offsets there."""
+    return address if dso.startswith("[") and dso != "[vdso]" else os.path.basename(dso)
+
+
+def of_perf(path):
+    """Stacks by perf script, the innermost frame first, and the addresses of execve() in the kernel."""
+    script = subprocess.run(["perf", "script", "--no-inline", "-F", "comm,ip,sym,dso", "-i", path], capture_output=True, check=True,
+                            timeout=120).stdout.decode(errors="replace")
+    stacks, execs = collections.Counter(), set()
+    for block in script.split("\n\n"):
+        lines = block.strip("\n").split("\n")
+        stack = []
+        for line in lines[1:]:
+            ip, symbol, dso = re.match(r"\s+([0-9a-f]+) (.*?) \(((?:[/\[]|bpf_).*)\)$", line).groups()
+            if symbol.startswith("do_execveat_common") or symbol.endswith("sys_execve"):
+                execs.add(ip)
+            stack.append(place(re.sub(r"^/tmp/perf-(\d+)\.map$", r"[JIT] tid \1", dso), ip))
+        if lines[0].strip():
+            stacks[lines[0].strip(), tuple(stack)] += 1
+    return stacks, execs
+
+
+def of_ours(path):
+    out = subprocess.run([TOOL, "--keys", "comm", path], capture_output=True, check=True, timeout=60).stdout.decode(errors="replace")
+    stacks = collections.Counter()
+    for line in out.splitlines():
+        if not line.startswith("cell"):
+            continue
+        head, frames = line.split("\t")
+        stack = []
+        for frame in reversed(frames.split(";")):
+            dso, address = frame.rstrip("~").rsplit("+0x", 1)
+            stack.append(place(dso, address))
+        stacks[head.split("comm=", 1)[1].strip(), tuple(stack)] += int(head.split()[1])
+    return stacks
+
+
+def settled(stacks, execs):
+    """Without the callers of execve(): perf still finds them in the program that was there before."""
+    result = collections.Counter()
+    for (comm, stack), n in stacks.items():
+        cut = next((i for i, frame in enumerate(stack) if frame in execs), len(stack))
+        result[comm, stack[:cut + 1]] += n
+    return result
+
+
+@test
+def stacks_are_those_of_perf_script():
+    need_root()
+    if not shutil.which("perf"):
+        skip("perf is not installed")
+    with tempfile.TemporaryDirectory(prefix="profd-stacks.") as folder:
+        path = os.path.join(folder, "perf.data")
+        subprocess.run(["perf", "record", "-q", "-a", "-g", "-F", "999", "-e", "cpu-clock", "-o", path, "--", "sh", "-c",
+                        "for i in 1 2 3 4 5; do ls -lR /usr/share/doc | sort | tail -1; done"], check=True, capture_output=True, timeout=60)
+        theirs, execs = of_perf(path)
+        ours = of_ours(path)
+    check(sum(ours.values()) > 100, f"{sum(ours.values())} samples")
+    equal(sum(ours.values()), sum(theirs.values()))
+    ours, theirs = settled(ours, execs), settled(theirs, execs)
+    wrong = [(key, ours[key], theirs[key]) for key in ours.keys() | theirs.keys() if ours[key] != theirs[key]]
+    check(not wrong, f"{len(wrong)} of {len(ours)} differ, first {wrong[:2]}")
 
 
 main()
