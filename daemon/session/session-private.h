@@ -71,8 +71,6 @@ void session_forget_batch(StoreBatch *batch);
 int session_queue_side_band(Session *session);
 /* Queues side-band first, then all gathered samples. */
 int session_queue_gathered(Session *session);
-/* Writes the mappings that wait for a build id without one. */
-int session_release_held(Session *session);
 
 /* In session-coverage.c: */
 void session_note_gap(Session *session, const PdGap *gap);

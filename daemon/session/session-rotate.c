@@ -222,7 +222,7 @@ int session_rotate(Session *session, RotateReason reason, const ClockAnchor *clo
     if (r == 0 && session->emission) {
         ending = session_rotate_ending_of(session);
         session_rotate_note_account(session);
-        r = session_release_held(session);
+        r = session_queue_side_band(session);
     }
     if (r == 0)
         r = store_session_begin(session->store, &head);

@@ -29,7 +29,7 @@ static void session_run_close_events(Session *session, bool keep_rings) {
 
 static void session_run_end_segment(Session *session) {
     if (session->emission)
-        (void)session_release_held(session);
+        (void)session_queue_side_band(session);
     session->emission = emission_free(session->emission);
 }
 
@@ -58,7 +58,6 @@ void session_give_up(Session *session) {
 }
 
 void session_wait(Session *session) {
-    /* Write the remaining mappings without a build id. */
     session->is_ending = false;
     session_run_end_segment(session);
     store_session_wait(session->store);

@@ -68,11 +68,6 @@ int session_queue_side_band(Session *session) {
     return session_queue(session, &batch);
 }
 
-int session_release_held(Session *session) {
-    emission_release(session->emission);
-    return session_queue_side_band(session);
-}
-
 int session_queue_gathered(Session *session) {
     int r = session_queue_side_band(session);
 

@@ -94,7 +94,7 @@ static int tracker_on_cgroups_done(void *userdata, uint64_t begin_ns) {
     return tracker->on_groups_done ? tracker->on_groups_done(tracker->userdata, begin_ns) : 0;
 }
 
-/* Schedule a sweep that writes what recordings hold back, one for all answers. */
+/* Schedule a sweep that writes mappings with their build ids, one for all answers. */
 static int tracker_on_build_id(void *userdata, uint64_t image, Bytes build_id) {
     Tracker *tracker = userdata;
 

@@ -51,7 +51,7 @@ int tracker_feed(Tracker *tracker, const PdEvent *side_band, Bytes records);
 int tracker_settle(Tracker *tracker, uint64_t start_ns);
 /* The sweep is complete. */
 int tracker_complete(Tracker *tracker, uint64_t start_ns);
-/* Waits for build ids for which recordings hold mappings back; for use after the loop has ended. */
+/* Waits for build ids that recordings wait for; for use after the loop has ended. */
 int tracker_await(Tracker *tracker, uint64_t limit_ns);
 /* Lists the processes, then calls on_processes(). */
 int tracker_list(Tracker *tracker);

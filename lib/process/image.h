@@ -27,7 +27,7 @@ struct ProcessImage {
     uint8_t found_id[20];
     uint8_t tries; /* number of lookups that found nothing */
     bool asked;    /* a lookup is running */
-    bool waits;    /* recordings hold its mappings back until the lookup is done */
+    bool waits;    /* recordings wait for its build id */
     bool is_late;  /* the lookup took too long */
     bool is_due;   /* recordings that owe it write it in this settle */
     bool counted;  /* counted as unidentified */

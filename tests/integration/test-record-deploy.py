@@ -6,14 +6,15 @@ of the build that ran, or none, and never those of the file that lies at its pat
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import recording  # noqa: E402
-from daemon import Daemon, session  # noqa: E402
-from naming import BARE, NEW, OLD, build_id, check_ran, check_unnamed, deploy, listed, start, symbols  # noqa: E402
+from daemon import Daemon, children, session, status_of  # noqa: E402
+from naming import BARE, MARK, NEW, OLD, build_id, check_ran, check_unnamed, deploy, listed, start, symbols  # noqa: E402
 from profctl import profctl  # noqa: E402
 from varlink import Varlink  # noqa: E402
 from workload import need_root, scratch, wait_until  # noqa: E402
@@ -155,6 +156,41 @@ def a_file_without_a_build_id_is_not_named_by_the_file_at_its_path():
             check_unidentified(recorded, process.pid, path)
             deploy(NEW, path)
             check_unidentified(recorded, process.pid, path)
+
+
+def elf_helper(daemon):
+    return next((pid for pid in children(daemon.process.pid) if status_of(pid, "Name") == "profd-elf"), None)
+
+
+@test
+def a_program_that_is_not_identified_yet_keeps_its_file_when_the_recorder_is_killed():
+    need_root()
+    config = "[Profd]\nFlushIntervalSec=200ms\n" + CONFIG
+    with scratch() as folder, Daemon(folder, config=config) as daemon:
+        path = os.path.join(folder, "served")
+        deploy(OLD, path)
+        helper = wait_until(lambda: elf_helper(daemon), 20, "profd-elf")
+        os.kill(helper, signal.SIGSTOP)
+        process = start(path)
+        try:
+            time.sleep(1)
+            mark = daemon.mark()
+            os.kill(daemon.recorder(), signal.SIGKILL)
+            daemon.wait_for_log("Recording ", mark)
+            os.kill(helper, signal.SIGCONT)
+            wait_until(lambda: len(segments(daemon, process.pid, *NAMES)) == len(NAMES), 20, "the segments to be recovered")
+            time.sleep(0.5)
+        finally:
+            process.kill()
+            process.wait()
+        equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+        for name in NAMES:
+            recovered, last = segments(daemon, process.pid, name)
+            files = {r.dso for r in recording.rows(recovered) if r.pid == process.pid and path in r.dso}
+            equal(files, {path + MARK}, f"the files of samples in {recovered}")
+            equal({r.dso for r in recording.rows(recovered) if r.pid == process.pid and r.dso == "[unknown]"}, set(),
+                  f"samples without a file in {recovered}")
+            check_ran(last, process.pid, path, OLD, "deploy_old_work")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "perfdata/writer/bare-mapping.h"
 #include "perfdata/writer/encode.h"
 #include "util/hash-index.h"
 #include "util/macro.h"
@@ -29,25 +30,28 @@ typedef struct Entry {
 
 struct PdTally {
     PdTallyTotals totals;
-    Buffer entries; /* of Entry; those without a build id are unidentified */
+    BareMappings *bare;
+    Buffer entries; /* of Entry */
     Buffer names;
     HashIndex index; /* of entries */
     uint64_t seed;
 };
 
 int pd_tally_new(PdTally **ret) {
-    PdTally *tally = calloc(1, sizeof(*tally));
+    _cleanup_(pd_tally_freep) PdTally *tally = calloc(1, sizeof(*tally));
+    int r = tally ? bare_mappings_new(&tally->bare) : -ENOMEM;
 
-    if (!tally)
-        return -ENOMEM;
+    if (r < 0)
+        return r;
     tally->seed = hash_seed();
-    *ret = tally;
+    *ret = TAKE_PTR(tally);
     return 0;
 }
 
 PdTally *pd_tally_free(PdTally *tally) {
     if (!tally)
         return NULL;
+    bare_mappings_free(tally->bare);
     buffer_done(&tally->entries);
     buffer_done(&tally->names);
     hash_index_done(&tally->index);
@@ -56,7 +60,10 @@ PdTally *pd_tally_free(PdTally *tally) {
 }
 
 PdTallyTotals pd_tally_totals(const PdTally *tally) {
-    return tally->totals;
+    PdTallyTotals totals = tally->totals;
+
+    totals.n_unidentified = bare_mappings_files(tally->bare);
+    return totals;
 }
 
 static Entry *tally_entry_at(const PdTally *tally, size_t i) {
@@ -92,7 +99,7 @@ static int tally_keep(PdTally *tally, Entry entry, Bytes name) {
         return -ENOMEM;
     buffer_append(&tally->names, name.data, name.size);
     buffer_append(&tally->entries, &entry, sizeof(entry));
-    *(entry.size > 0 ? &tally->totals.n_build_ids : &tally->totals.n_unidentified) += 1;
+    tally->totals.n_build_ids++;
     return 0;
 }
 
@@ -118,19 +125,29 @@ static Bytes tally_object_name(Bytes filename) {
     return filename;
 }
 
-static int tally_parse_record(PdTally *tally, const PdEvent *event, const PdRecord *record) {
+static int tally_add_mapping(PdTally *tally, const PdRecord *record, const PdMmap *mmap) {
     uint16_t mode = record->misc & PD_MISC_CPUMODE_MASK;
     bool guest = mode == PD_MISC_GUEST_KERNEL || mode == PD_MISC_GUEST_USER;
+
+    if (record->misc & PD_MISC_MMAP_BUILD_ID) {
+        bare_mappings_identify(tally->bare, mmap->pid, mmap->start, mmap->filename);
+        return mmap->data ? 0
+                          : tally_keep_build_id(tally, guest ? mmap->pid : UINT32_MAX, mode,
+                                                mmap->build_id, mmap->build_id_size,
+                                                tally_object_name(mmap->filename));
+    }
+    return pd_filename_is_marked(mmap->filename)
+               ? bare_mappings_add(tally->bare, mmap->pid, mmap->start,
+                                   pd_filename_unmark(mmap->filename))
+               : 0;
+}
+
+static int tally_parse_record(PdTally *tally, const PdEvent *event, const PdRecord *record) {
+    uint16_t mode = record->misc & PD_MISC_CPUMODE_MASK;
     PdBody body;
 
-    if (record->type == PD_RECORD_MMAP2 && (record->misc & PD_MISC_MMAP_BUILD_ID) &&
-        pd_record_parse(record, event, &body) == 0 && !body.mmap.data)
-        return tally_keep_build_id(tally, guest ? body.mmap.pid : UINT32_MAX, mode,
-                                   body.mmap.build_id, body.mmap.build_id_size,
-                                   tally_object_name(body.mmap.filename));
-    if (record->type == PD_RECORD_MMAP2 && pd_record_parse(record, event, &body) == 0 &&
-        pd_filename_is_marked(body.mmap.filename))
-        return tally_keep(tally, (Entry){.pid = UINT32_MAX, .cpumode = mode}, body.mmap.filename);
+    if (record->type == PD_RECORD_MMAP2 && pd_record_parse(record, event, &body) == 0)
+        return tally_add_mapping(tally, record, &body.mmap);
     if (record->type == PD_RECORD_BUILD_ID && pd_record_parse(record, event, &body) == 0)
         return tally_keep_build_id(tally, body.build_id.pid, mode, body.build_id.build_id,
                                    body.build_id.size, body.build_id.filename);
@@ -175,8 +192,6 @@ void pd_tally_encode_build_ids(const PdTally *tally, Buffer *out, bool swap) {
     for (size_t i = 0; i < tally->index.n; i++) {
         const Entry *e = tally_entry_at(tally, i);
 
-        if (e->size == 0)
-            continue;
         pd_encode_build_id(out, e->pid, e->cpumode, (Bytes){.data = e->build_id, .size = e->size},
                            tally_entry_name(tally, e), swap);
     }

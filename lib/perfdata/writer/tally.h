@@ -4,7 +4,7 @@
 /*
  * What the records of a recording say about it as a whole: their number, the time span of the
  * samples, the build ids of mapped files. The features SAMPLE_TIME and BUILD_ID are made from it.
- * Memory is bounded: at most 65,536 different build ids are kept.
+ * Memory is bounded: at most 65,536 different build ids and as many mappings without one are kept.
  */
 
 #include "perfdata/event/event.h"
@@ -19,7 +19,8 @@ typedef struct PdTallyTotals {
     uint64_t first_sample_time, last_sample_time;
     uint64_t round_time; /* of the last sample before the last FINISHED_ROUND */
     size_t n_build_ids;
-    size_t n_unidentified; /* files whose mapping names end with PD_NO_BUILD_ID */
+    size_t n_unidentified; /* files with a mapping whose name ends with PD_NO_BUILD_ID and that is
+                            * not repeated with a build id */
     bool build_ids_full;   /* some build ids were not kept */
 } PdTallyTotals;
 

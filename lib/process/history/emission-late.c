@@ -3,15 +3,15 @@
 #include "util/macro.h"
 
 /*
- * What a recording owes: mappings that are held back until their build id is known, and those that
- * were written without one. Both are written when the build id arrives. That costs a pass over the
- * mappings of the recording's processes, once in each sweep in which an answer arrived.
+ * What a recording owes: mappings that were written without a build id. They are written again
+ * when the build id arrives. That costs a pass over the mappings of the recording's processes, once
+ * in each sweep in which an answer arrived.
  */
 
 static bool emission_late_is_due(const Emission *e, ProcessImage *image) {
     const ProcessImage *code = emission_code_of(e, image);
 
-    return code && code->owed & e->slot && (code->is_due || (e->releases && code->waits));
+    return code && code->owed & e->slot && code->is_due;
 }
 
 /* False: none had to be written. */
@@ -80,7 +80,7 @@ void emission_write_due(Emission *e) {
     for (size_t i = 0; i < e->n_owed; i++) {
         ProcessImage *image = e->owed[i];
 
-        if (!image->is_due || !image_has_id(image)) {
+        if (!image->is_due) {
             e->owed[kept++] = image;
             continue;
         }
@@ -95,10 +95,4 @@ bool emission_waits(const Emission *e) {
         if (e->owed[i]->waits || e->owed[i]->is_due)
             return true;
     return false;
-}
-
-void emission_release(Emission *e) {
-    e->releases = true;
-    emission_write_due(e);
-    e->releases = false;
 }

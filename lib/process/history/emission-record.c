@@ -7,8 +7,8 @@
 /*
  * Writes one record of the history into a recording, with the recording's own trailer, and a
  * mapping with the build id of its file. If the build id is unknown, the file gets a name that no
- * file has, or its mapping is held back until the lookup is done. The recording remembers these
- * files as owed.
+ * file has, and the recording remembers it as owed: the mapping is written again with its build id
+ * when the lookup is done.
  */
 
 enum { MARKED_MAX = 4095 }; /* the longest path in a record */
@@ -66,16 +66,15 @@ void emission_forget_owed(Emission *e) {
     e->n_owed = e->owed_allocated = 0;
 }
 
-/* Whether the mapping is held back until its build id is known. */
-static bool emission_record_holds_back(Emission *e, ProcessImage *image, const PdMmap *m) {
+/* Makes the recording wait for the build id of the image, which is looked up now. */
+static void emission_record_await(Emission *e, ProcessImage *image, const PdMmap *m) {
     History *h = e->history;
 
     /* A lookup that found nothing is repeated when a recording names the image again. */
-    if (!emission_record_owe(e, image) || h->identify != HISTORY_ASKS || e->releases ||
-        image->is_due)
-        return false;
+    if (!emission_record_owe(e, image) || h->identify != HISTORY_ASKS)
+        return;
     image_want(h, image, m->pid, m->start, m->start + m->length);
-    return image_wait(h, image);
+    image_wait(h, image);
 }
 
 ProcessImage *emission_code_of(const Emission *e, ProcessImage *image) {
@@ -112,8 +111,7 @@ static void emission_record_write_map(Emission *e, const PdTrailer *trailer, PdM
     mmap->flags = image->flags;
     mmap->filename = name_bytes(image->path);
     if (emission_record_needs_mark(e, mmap)) {
-        if (emission_record_holds_back(e, code, mmap))
-            return;
+        emission_record_await(e, code, mmap);
         mmap->filename = emission_record_mark_path(mmap->filename, scratch);
     }
     pd_emit_mmap2(&e->pending, trailer, misc, mmap);

@@ -3,10 +3,11 @@
 
 /*
  * Which images recordings wait for. A program that has just started is sampled before its build id
- * was read. Then its mappings are held back, and the floor with them. When the lookup is done, they
- * are written with their original times, and perf, which sorts by time, has them in place for all
- * samples. After a while (for example on a file system that hangs) they are written without a build
- * id, and a build id that is found later holds from the floor on.
+ * was read. Its mappings are written without one, so that samples have their file even if the
+ * recorder dies now, and the floor is held back. When the lookup is done, they are written again
+ * with their original times, and perf, which sorts by time, takes the second for all samples. After
+ * a while (for example on a file system that hangs) the floor moves on, and a build id that is
+ * found later holds from the floor on.
  */
 
 void history_set_identify(History *h, HistoryIdentify identify) {
@@ -26,7 +27,6 @@ static void history_identity_expire_waits(History *h, uint64_t start_ns) {
         if (w->image->waits) {
             w->image->waits = false;
             w->image->is_late = true;
-            image_set_due(h, w->image);
         }
         images_put(&h->strings, w->image);
     }

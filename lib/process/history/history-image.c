@@ -132,24 +132,21 @@ void history_put_back_wanted(History *h) {
     h->wanted_next--;
 }
 
-bool image_wait(History *h, ProcessImage *image) {
-    if (image->waits)
-        return true;
-    if (!image->asked || image->is_late)
-        return false;
+void image_wait(History *h, ProcessImage *image) {
+    if (image->waits || !image->asked || image->is_late)
+        return;
     if (!h->waiting)
         h->waiting = budget_alloc(&h->strings.budget, WAITING_MAX * sizeof(*h->waiting));
     if (!h->waiting || h->n_waiting == WAITING_MAX)
-        return false;
+        return;
     h->waiting[h->n_waiting++] = (Waiting){.image = image_ref(image),
                                            .floor_ns = h->floor_ns,
                                            .since_ns = h->sweep_ns,
                                            .due_ns = h->sweep_ns + WAIT_NS};
     image->waits = true;
-    return true;
 }
 
-void image_set_due(History *h, ProcessImage *image) {
+static void history_image_set_due(History *h, ProcessImage *image) {
     if (image->is_due || image->owed == 0)
         return;
     image->is_due = true;
@@ -174,8 +171,8 @@ void image_found(History *h, ProcessImage *image, Bytes build_id) {
         memcpy(image->found_id, build_id.data, build_id.size);
         history_image_count_unidentified(h, image, false);
     }
-    if (image->waits || image_has_id(image))
-        image_set_due(h, image);
+    if (image_has_id(image))
+        history_image_set_due(h, image);
     image->waits = false;
 }
 

@@ -125,10 +125,10 @@ typedef struct Wanted {
     uint32_t pid;
 } Wanted;
 
-/* An image whose mappings are held back. */
+/* An image whose build id recordings wait for. */
 typedef struct Waiting {
     ProcessImage *image;
-    uint64_t floor_ns; /* the floor when the first one was held back; it stays there */
+    uint64_t floor_ns; /* the floor when the wait began; it stays there */
     uint64_t since_ns; /* start of the sweep in which that happened */
     uint64_t due_ns;   /* when the wait ends */
 } Waiting;
@@ -212,9 +212,8 @@ struct Emission {
     EmittedProcess *emitted;
     uint64_t recent_cgroup;
     Recent recent[RECENT_MAX];
-    ProcessImage **owed; /* images that it named without a build id, or holds back */
+    ProcessImage **owed; /* images that it named without a build id */
     size_t n_owed, owed_allocated;
-    bool releases; /* no mapping is held back any more */
     bool has_data; /* also records mappings that are readable and not executable */
 };
 
@@ -285,15 +284,13 @@ bool path_is_file(Bytes path);
 /* Whether a data mapping is worth its memory. */
 bool mmap_is_needed(const History *h, const PdMmap *mmap);
 void image_found(History *h, ProcessImage *image, Bytes build_id);
-/* Whether mappings of the image are held back until its build id is known. */
-bool image_wait(History *h, ProcessImage *image);
-/* Makes the next identity_settle() write what recordings owe of it. */
-void image_set_due(History *h, ProcessImage *image);
+/* Holds the floor until the build id of the image is known, at most for a while. */
+void image_wait(History *h, ProcessImage *image);
 
 /* In history-identity.c: */
 /* Ends waits that took too long and makes recordings write what they owe. */
 void identity_settle(History *h, uint64_t start_ns);
-/* The floor must stay below this time while mappings are held back. */
+/* The floor must stay below this time while recordings wait. */
 uint64_t identity_floor(const History *h);
 void identity_done(History *h);
 

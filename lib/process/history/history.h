@@ -133,16 +133,16 @@ void history_set_vdso(History *history, Bytes build_id);
 typedef enum HistoryIdentify {
     HISTORY_UNCHANGED, /* written unchanged */
     HISTORY_MARKS,     /* written with PD_NO_BUILD_ID appended to their names */
-    /* The same, but while a lookup through history_next_wanted() is running, the mapping is held
-     * back, for at most 3 s. It is then written with its own time, because the floor waits too. */
+    /* The same, and when a lookup through history_next_wanted() has found the build id, the mapping
+     * is written again. It has its own time if that takes at most 3 s, because the floor waits. */
     HISTORY_ASKS,
 } HistoryIdentify;
 void history_set_identify(History *history, HistoryIdentify identify);
 /* When the longest wait for a lookup ends; 0: no recording waits. The next history_settle() writes
  * what was found. */
 uint64_t history_waits_until(const History *history);
-/* start_ns of the sweep in which the oldest mapping that is still held back arrived; UINT64_MAX:
- * there is none. */
+/* start_ns of the sweep in which the oldest mapping arrived that still waits for its build id;
+ * UINT64_MAX: there is none. */
 uint64_t history_waits_since(const History *history);
 /*
  * Another recording of the same moment has the build id of `mmap`. True: the mapping was known
@@ -177,10 +177,8 @@ int emission_preamble(Emission *emission, Buffer *out);
 int emission_need(Emission *emission, uint32_t pid, uint32_t tid, uint64_t time, uint64_t cgroup);
 /* What must be written before the current samples; the caller takes and clears it. */
 Buffer *emission_pending(Emission *emission);
-/* Whether mappings are held back. */
+/* Whether mappings of it wait for their build ids. */
 bool emission_waits(const Emission *emission);
-/* Appends the mappings that are held back, without a build id. */
-void emission_release(Emission *emission);
 
 /* The name of a thread at a time after the floor; borrowed until the next call; empty: unknown. */
 Bytes history_comm(const History *history, uint32_t pid, uint32_t tid, uint64_t time);

@@ -119,7 +119,7 @@ int session_note(void *userdata, const SegmentFacts *facts) {
     return 0;
 }
 
-int session_release_held(Session *session) {
+int session_queue_side_band(Session *session) {
     return 0;
 }
 

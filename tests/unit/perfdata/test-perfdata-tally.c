@@ -151,4 +151,68 @@ TEST(files_without_a_build_id_are_counted_once_each) {
     CHECK(!memmem(listed.data, listed.size, "/opt/bare", 9));
 }
 
+static void put_known(Buffer *out, const char *path, uint32_t pid, uint64_t start) {
+    static const uint8_t id[20] = {7};
+    PdTrailer trailer = {.sample_type = made_event().attr.sample_type, .id = made_ids[0]};
+
+    pd_emit_mmap2(out, &trailer, PD_MISC_USER,
+                  &(PdMmap){.pid = pid,
+                            .tid = pid,
+                            .start = start,
+                            .length = 0x1000,
+                            .build_id = id,
+                            .build_id_size = sizeof(id),
+                            .filename = {(const uint8_t *)path, strlen(path)}});
+}
+
+static size_t unidentified_after(PdTally *tally, const PdEvents *events, Buffer *b) {
+    int r = add_all(tally, events, b, false);
+
+    buffer_clear(b);
+    return r == 0 ? pd_tally_totals(tally).n_unidentified : SIZE_MAX;
+}
+
+TEST(a_mapping_that_gets_its_build_id_later_is_not_unidentified) {
+    _cleanup_(pd_tally_freep) PdTally *tally = NULL;
+    _cleanup_(pd_events_freep) PdEvents *events = NULL;
+    _cleanup_(buffer_done) Buffer b = {};
+
+    CHECK_OK(one_event(&events));
+    CHECK_OK(pd_tally_new(&tally));
+    put_bare(&b, "/opt/new" PD_NO_BUILD_ID, 0x1000);
+    put_bare(&b, "/opt/new" PD_NO_BUILD_ID, 0x5000);
+    CHECK_EQ(unidentified_after(tally, events, &b), 1U);
+    put_known(&b, "/opt/new", 1, 0x1000);
+    CHECK_EQ(unidentified_after(tally, events, &b), 1U);
+    /* Another process may have another build of it. */
+    put_known(&b, "/opt/new", 2, 0x5000);
+    CHECK_EQ(unidentified_after(tally, events, &b), 1U);
+    put_known(&b, "/opt/new", 1, 0x5000);
+    CHECK_EQ(unidentified_after(tally, events, &b), 0U);
+    put_known(&b, "/opt/new", 1, 0x5000);
+    CHECK_EQ(unidentified_after(tally, events, &b), 0U);
+    put_bare(&b, "/opt/new" PD_NO_BUILD_ID, 0x1000);
+    CHECK_EQ(unidentified_after(tally, events, &b), 1U);
+    CHECK_EQ(pd_tally_totals(tally).n_build_ids, 1U);
+}
+
+TEST(mappings_without_a_build_id_are_bounded) {
+    _cleanup_(pd_tally_freep) PdTally *tally = NULL;
+    _cleanup_(pd_events_freep) PdEvents *events = NULL;
+    _cleanup_(buffer_done) Buffer b = {};
+
+    CHECK_OK(one_event(&events));
+    CHECK_OK(pd_tally_new(&tally));
+    for (uint64_t i = 1; i <= 70000; i++) {
+        put_bare(&b, "/opt/new" PD_NO_BUILD_ID, i << 12);
+        (void)unidentified_after(tally, events, &b);
+    }
+    for (uint64_t i = 1; i <= 70000; i++) {
+        put_known(&b, "/opt/new", 1, i << 12);
+        (void)unidentified_after(tally, events, &b);
+    }
+    /* Nobody can say whether those beyond the limit were identified. */
+    CHECK_EQ(pd_tally_totals(tally).n_unidentified, 1U);
+}
+
 TEST_MAIN()
