@@ -33,26 +33,6 @@ static bool status_is_degraded(const json_t *status) {
     return json_array_size(reply_member(status, "degraded")) > 0;
 }
 
-/* The reasons of sessions that are to record and record nothing. */
-static const char *const idle_reasons[] = {"stopped",   "paused", "failed",
-                                           "lateStart", "noCpus", "absentGroup"};
-
-static bool status_is_idle_reason(const char *name) {
-    for (size_t i = 0; i < ARRAY_SIZE(idle_reasons); i++)
-        if (strcmp(name, idle_reasons[i]) == 0)
-            return true;
-    return false;
-}
-
-static bool status_session_is_idle(const json_t *session) {
-    const json_t *degraded = reply_member(session, "degraded");
-    bool is_idle = strcmp(reply_string(session, "state"), "failed") == 0;
-
-    for (size_t i = 0; !is_idle && i < json_array_size(degraded); i++)
-        is_idle = status_is_idle_reason(reply_string(json_array_get(degraded, i), "reason"));
-    return is_idle;
-}
-
 /* While another session records: what is idle must not pass for recorded. */
 static void status_count_idle(const json_t *status, Buffer *text) {
     const json_t *session;
@@ -60,7 +40,7 @@ static void status_count_idle(const json_t *status, Buffer *text) {
     size_t i;
 
     json_array_foreach(reply_member(status, "sessions"), i, session) n +=
-        status_session_is_idle(session);
+        session_records_nothing(session);
     if (n > 0)
         text_printf(text, "; %" PRIu64 " %s nothing", n,
                     n == 1 ? "session records" : "sessions record");

@@ -11,6 +11,7 @@
 #include "client/remote/remote-error.h"
 #include "client/remote/remote.h"
 #include "client/remote/reply.h"
+#include "client/remote/session-text.h"
 #include "protocol/connection.h"
 #include "protocol/message.h"
 #include "util/text.h"
@@ -42,9 +43,11 @@ static void doctor_daemon_say_unreachable(Doctor *d, int r) {
 
 /* profd runs but tells this user nothing, which is not a fault of profd. */
 static void doctor_daemon_say_refused(Doctor *d, const Reply *reply) {
+    static const char hint[] = "\nHint: ";
     _cleanup_json_ json_t *parameters = reply->parameters ? reply_shown(reply->parameters) : NULL;
     _cleanup_(buffer_done) Buffer text = {};
     bool denied = strcmp(reply->error, "org.varlink.service.PermissionDenied") == 0;
+    char *remedy;
 
     (void)remote_error_describe(&(RemoteFailure){.method = "GetStatus",
                                                  .command = "doctor",
@@ -52,10 +55,15 @@ static void doctor_daemon_say_refused(Doctor *d, const Reply *reply) {
                                                  .parameters = parameters},
                                 &text);
     text_putc(&text, '\0');
+    if (buffer_error(&text) < 0)
+        return;
+    remedy = strstr((char *)text.data, hint);
+    if (remedy)
+        *remedy = '\0';
     doctor_say(d, denied ? HEALTH_WARN : HEALTH_FAIL, "profd answers, but not this user: %s",
-               buffer_error(&text) ? "?" : (const char *)text.data);
-    if (denied)
-        doctor_mend(d, "run it as root, or as a member of profd-read");
+               (const char *)text.data);
+    if (remedy)
+        doctor_mend(d, "run it as root; %s", remedy + strlen(hint));
     else
         doctor_mend(d, "'journalctl -u profd' shows more");
 }
@@ -98,14 +106,14 @@ static bool doctor_daemon_is_of_a_session(const json_t *sessions, const char *re
 /* `session`: NULL for the reasons of the daemon as a whole; those that one of `sessions` reports
  * are skipped. */
 static void doctor_daemon_say_degraded(Doctor *d, const json_t *list, const char *session,
-                                       const json_t *sessions) {
+                                       const json_t *sessions, Health state) {
     const json_t *reason;
     size_t i;
 
     json_array_foreach(list, i, reason) {
         if (doctor_daemon_is_of_a_session(sessions, reply_string(reason, "reason")))
             continue;
-        doctor_say(d, HEALTH_WARN, "%s%s%sis degraded (%s): %s", session ? "session '" : "profd ",
+        doctor_say(d, state, "%s%s%sis degraded (%s): %s", session ? "session '" : "profd ",
                    session ? session : "", session ? "' " : "", reply_string(reason, "reason"),
                    reply_string(reason, "meaning"));
         if (*reply_string(reason, "remedy"))
@@ -126,8 +134,18 @@ static void doctor_daemon_say_sessions(Doctor *d, const json_t *sessions) {
             doctor_mend(d, "profctl show-session %s", name);
             continue;
         }
-        doctor_daemon_say_degraded(d, reply_member(session, "degraded"), name, NULL);
+        doctor_daemon_say_degraded(d, reply_member(session, "degraded"), name, NULL,
+                                   session_records_nothing(session) ? HEALTH_FAIL : HEALTH_WARN);
     }
+}
+
+static void doctor_daemon_say_state(Doctor *d, const char *version, const char *state) {
+    if (strcmp(state, "idle") != 0) {
+        doctor_say(d, HEALTH_OK, "profd %s answers and is %s", version, state);
+        return;
+    }
+    doctor_say(d, HEALTH_FAIL, "profd %s answers and records nothing", version);
+    doctor_mend(d, "'profctl status' shows why; 'profctl start' starts a session");
 }
 
 void doctor_daemon(Doctor *d) {
@@ -140,8 +158,7 @@ void doctor_daemon(Doctor *d) {
     if (r != 0)
         return;
     d->daemon_answers = true;
-    doctor_say(d, HEALTH_OK, "profd %s answers and is %s", reply_string(status, "version"),
-               reply_string(status, "state"));
+    doctor_daemon_say_state(d, reply_string(status, "version"), reply_string(status, "state"));
     if (strcmp(reply_string(status, "version"), PROFD_VERSION) != 0) {
         doctor_say(d, HEALTH_WARN, "profd is of version %s, this profctl of " PROFD_VERSION,
                    reply_string(status, "version"));
@@ -154,7 +171,7 @@ void doctor_daemon(Doctor *d) {
         doctor_mend(d, "'journalctl -u profd' shows why it ended");
     }
     sessions = reply_member(status, "sessions");
-    doctor_daemon_say_degraded(d, reply_member(status, "degraded"), NULL, sessions);
+    doctor_daemon_say_degraded(d, reply_member(status, "degraded"), NULL, sessions, HEALTH_WARN);
     doctor_daemon_say_sessions(d, sessions);
     store = reply_member(status, "store");
     if (store && *reply_string(store, "path"))

@@ -26,6 +26,26 @@ Color session_color(const json_t *session) {
     return strcmp(state, "active") == 0 ? COLOR_GOOD : COLOR_NONE;
 }
 
+/* The reasons of sessions that record nothing. */
+static const char *const idle_reasons[] = {"stopped",   "paused", "failed",
+                                           "lateStart", "noCpus", "absentGroup"};
+
+static bool session_text_is_idle_reason(const char *name) {
+    for (size_t i = 0; i < ARRAY_SIZE(idle_reasons); i++)
+        if (strcmp(name, idle_reasons[i]) == 0)
+            return true;
+    return false;
+}
+
+bool session_records_nothing(const json_t *session) {
+    const json_t *degraded = reply_member(session, "degraded");
+    bool is_idle = strcmp(reply_string(session, "state"), "failed") == 0;
+
+    for (size_t i = 0; !is_idle && i < json_array_size(degraded); i++)
+        is_idle = session_text_is_idle_reason(reply_string(json_array_get(degraded, i), "reason"));
+    return is_idle;
+}
+
 /* Makes a sentence out of a clause. */
 static void session_text_put_sentence(Buffer *out, const char *text) {
     size_t at = out->size;

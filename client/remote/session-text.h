@@ -9,6 +9,8 @@
 
 /* The colour of a session's state, which depends on whether it is degraded. */
 Color session_color(const json_t *session);
+/* Whether it is meant to record and records nothing. */
+bool session_records_nothing(const json_t *session);
 /* Prints a block on a screen; `whole`: with details for a user who asked for this session. */
 void session_show(const Screen *s, const json_t *session, bool whole, uint64_t now_us);
 /* Appends a reason for being degraded: its meaning, its remedy, and its name. */

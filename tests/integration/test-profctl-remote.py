@@ -4,6 +4,7 @@
 should."""
 
 import glob
+import json
 import os
 import re
 import socket
@@ -326,6 +327,23 @@ def the_title_of_status_counts_the_sessions_that_record_nothing():
             title = ended(profctl("status", socket=daemon.path), 0).stdout.splitlines()[0]
             check(("records nothing, runs since" if state == "idle" else "recording since") in title, title)
             equal(re.findall("[0-9]+ sessions? records? nothing", title), [words] if words else [], title)
+
+
+@test
+def doctor_fails_while_a_session_records_nothing():
+    rows = (("inactive", "stopped", "fail"), ("paused", "paused", "fail"), ("active", "noCpus", "fail"),
+            ("waiting", "absentGroup", "fail"), ("starting", "lateStart", "fail"), ("active", "shortReach", "warn"))
+    for state, reason, seen in rows:
+        for whole in ("idle", "recording"):
+            status = {**STATUS, "restarts": 0, "state": whole, "sessions": [
+                {**SESSION, "state": state, "degraded": [{"reason": reason, "meaning": "m", "remedy": "r"}]}]}
+            with folder() as where, StandIn(where, told({"GetStatus": [status]})) as daemon:
+                done = profctl("doctor", "-j", socket=daemon.path)
+            said = [(c["state"], c["text"]) for c in json.loads(done.stdout)["checks"] if c["check"] == "daemon"]
+            equal([s for s, _ in said], ["fail" if whole == "idle" else "ok", seen], f"what doctor says of {reason}")
+            equal("records nothing" in said[0][1], whole == "idle", said[0][1])
+            if "fail" in (said[0][0], seen):
+                equal(done.returncode, 7, f"status of doctor, {reason}")
 
 
 @test

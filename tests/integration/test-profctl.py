@@ -531,6 +531,8 @@ def doctor_does_not_blame_profd_for_a_missing_permission():
     equal([c["state"] for c in said], ["warn"], f"what {done.stdout} says of profd")
     check("Permission denied: 'doctor' requires root" in said[0]["text"], said[0]["text"])
     check("restart" not in said[0]["remedy"] and "profd-read" in said[0]["remedy"], said[0]["remedy"])
+    equal([c["text"] for c in json.loads(done.stdout)["checks"] if "\\x0a" in c["text"] or "Hint" in c["text"]], [],
+          "texts that contain the hint, which is the remedy")
     check("Protocol" not in done.stdout, done.stdout)
 
 

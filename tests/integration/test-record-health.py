@@ -64,7 +64,10 @@ def check_seen(daemon, last, name, reason, records=False):
     text = profctl("status", socket=path).stdout
     check(f"({reason})" in text, f"status: {text}")
     doctor = " ".join(profctl("doctor", socket=path).stdout.split())
-    check(f"session '{name}' is degraded ({reason})" in doctor, f"doctor: {doctor}")
+    state = "warn" if records else "fail"
+    check(f"{state} daemon session '{name}' is degraded ({reason})" in doctor, f"doctor: {doctor}")
+    if not records:
+        equal(profctl("doctor", socket=path).returncode, 7, f"doctor, {reason}")
     # It is sent every ten seconds, and whenever somebody asks for the status.
     line = next((part for part in last().removeprefix("STATUS=").split("; ") if part.startswith(f"{name}: ")), "")
     check(reason in line.split("degraded: ")[-1], f"the line of the unit: {last()}")
