@@ -134,7 +134,7 @@ static int metrics_run(Context *c, void *settings, char **arguments) {
 
 /* clang-format off */
 static const Option metrics_options[] = {
-    {'w', "watch", "SPAN", "Show them again after each SPAN, as 5s", option_span, offsetof(MetricsSettings, watch)},
+    {'w', "watch", "SPAN", "Show them again after each SPAN, such as 5s", option_span, offsetof(MetricsSettings, watch)},
     {},
 };
 /* clang-format on */

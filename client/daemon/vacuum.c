@@ -87,8 +87,8 @@ static int vacuum_run(Context *c, void *settings, char **arguments) {
 
 /* clang-format off */
 static const Option vacuum_options[] = {
-    {'s', "size",     "SIZE", "Until all sessions together take at most SIZE, as 500M", vacuum_option_bytes, offsetof(VacuumSettings, bytes)},
-    {'t', "time",     "SPAN", "Until no segment is older than SPAN, as 2d or 12h",                 option_span,  offsetof(VacuumSettings, age)},
+    {'s', "size",     "SIZE", "Until all sessions together take at most SIZE, such as 500M", vacuum_option_bytes, offsetof(VacuumSettings, bytes)},
+    {'t', "time",     "SPAN", "Until no segment is older than SPAN, such as 2d or 12h",            option_span,  offsetof(VacuumSettings, age)},
     {'n', "segments", "N",    "Until no session has more than N segments",                         vacuum_option_count, offsetof(VacuumSettings, segments)},
     {},
 };

@@ -82,7 +82,7 @@ static const Option convert_options[] = {
     {0,   "comm",     "NAME,…",              "Keep only the samples of threads with these names",             option_words,        offsetof(ConvertSettings, selected.comms)},
     {'G', "cgroup",   "PATH,…",              "Keep only the samples of these control groups and those below them", option_words, offsetof(ConvertSettings, selected.cgroups)},
     {'u', "unit",     "UNIT,…",              "Keep only the samples of these systemd units, as shop or 'web@*'", option_words,     offsetof(ConvertSettings, selected.units)},
-    {'C', "cpu",      "CPU,…",               "Keep only the samples of these CPUs, as 0-3,8",           option_numbers,      offsetof(ConvertSettings, selected.cpus)},
+    {'C', "cpu",      "CPU,…",               "Keep only the samples of these CPUs, such as 0-3,8",      option_numbers,      offsetof(ConvertSettings, selected.cpus)},
     {'f', "force",    NULL,                  "Replace OUT if it exists",                                    option_flag,         offsetof(ConvertSettings, force)},
     {},
 };

@@ -272,7 +272,7 @@ static const Option dump_options[] = {
     {'e', "event",   "EVENT,…",   "Only records of these events; * and ? match",    option_words,   offsetof(DumpSettings, events)},
     {'p', "pid",     "PID,…",     "Only records of these processes, and records about them",       option_numbers, offsetof(DumpSettings, selected.pids)},
     {0,   "tid",     "TID,…",     "Only records of these threads, and records about them",         option_numbers, offsetof(DumpSettings, selected.tids)},
-    {'C', "cpu",     "CPU,…",     "Only records from these CPUs; ranges as 0-3",    option_numbers, offsetof(DumpSettings, selected.cpus)},
+    {'C', "cpu",     "CPU,…",     "Only records from these CPUs; ranges such as 0-3",    option_numbers, offsetof(DumpSettings, selected.cpus)},
     {0,   "comm",    "NAME,…",     "Only records of threads with these names",       option_words,  offsetof(DumpSettings, selected.comms)},
     {'G', "cgroup",  "PATH,…",    "Only samples of these control groups and those below them", option_words, offsetof(DumpSettings, selected.cgroups)},
     {'u', "unit",    "UNIT,…",    "Only samples of these systemd units, as shop or 'web@*'", option_words, offsetof(DumpSettings, selected.units)},

@@ -63,20 +63,20 @@ static bool option_argument_is_optional(const Option *o) {
 static const struct {
     const char *placeholder, *words;
 } placeholders[] = {
-    { "CPU",       "numbers of CPUs, as 0-3,8"                                        },
-    { "HOST,…",    "names of hosts, as web1,root@db1"                                 },
-    { "KEY,…",     "keys as comm,dso,symbol; --help lists them"                       },
+    { "CPU",       "numbers of CPUs, such as 0-3,8"                                   },
+    { "HOST,…",    "names of hosts, such as web1,root@db1"                            },
+    { "KEY,…",     "keys, such as comm,dso,symbol; --help lists them"                 },
     { "N",         "a number from 1"                                                  },
-    { "PERCENT",   "a share, as 0.5"                                                  },
-    { "PID",       "numbers of processes, as 17 or 17,18"                             },
-    { "PID,…",     "numbers of processes, as 17 or 17,18"                             },
-    { "CPU,…",     "numbers of CPUs, as 0-3,8"                                        },
-    { "SIZE",      "a size, as 500M or 2G"                                            },
-    { "SPAN",      "a time span, as 30s or 1h 30min"                                  },
-    { "START,END", "a range of time, as 12.5,13 or 10%-20%"                           },
-    { "TID",       "numbers of threads, as 17 or 17,18"                               },
-    { "TID,…",     "numbers of threads, as 17 or 17,18"                               },
-    { "TIME",      "a time, as 10:00, -5min or '2026-11-21 10:00:00', see TIMES in profctl(1)" },
+    { "PERCENT",   "a share, such as 0.5"                                             },
+    { "PID",       "numbers of processes, such as 17 or 17,18"                        },
+    { "PID,…",     "numbers of processes, such as 17 or 17,18"                        },
+    { "CPU,…",     "numbers of CPUs, such as 0-3,8"                                   },
+    { "SIZE",      "a size, such as 500M or 2G"                                       },
+    { "SPAN",      "a time span, such as 30s or 1h 30min"                             },
+    { "START,END", "a range of time, such as 12.5,13 or 10%-20%"                      },
+    { "TID",       "numbers of threads, such as 17 or 17,18"                          },
+    { "TID,…",     "numbers of threads, such as 17 or 17,18"                          },
+    { "TIME",      "a time, such as 10:00, -5min or '2026-11-21 10:00:00', see TIMES in profctl(1)" },
 };
 /* clang-format on */
 

@@ -86,7 +86,7 @@ static void info_text_print_complete(const Info *info, Facts *facts) {
         text_puts(&facts->text, pd_reader_header(info->reader)->unfinished
                                     ? "no, its recorder never finished it"
                                     : "yes");
-    info_text_fact(facts, "Complete");
+    info_text_fact(facts, "Intact");
 }
 
 /* Only profd writes this feature. */

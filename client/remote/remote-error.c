@@ -31,8 +31,8 @@ typedef struct ErrorRow {
 /* clang-format off */
 static const ErrorRow rows[] = {
     { "NoSuchSession",      STATUS_NOT_FOUND,     "near",       "There is no session '{session}'.{near|near}" },
-    { "NotConfigured",      STATUS_NOT_FOUND,     "near",       "Session '{session}' is not configured.{near|near} A new session needs an event, as -e auto." },
-    { "NotConfigured",      STATUS_NOT_FOUND,     NULL,         "Session '{session}' is not configured. A new session needs an event, as -e auto." },
+    { "NotConfigured",      STATUS_NOT_FOUND,     "near",       "Session '{session}' is not configured.{near|near} A new session needs an event, such as -e auto." },
+    { "NotConfigured",      STATUS_NOT_FOUND,     NULL,         "Session '{session}' is not configured. A new session needs an event, such as -e auto." },
     { "NoSuchSession",      STATUS_NOT_FOUND,     NULL,         "There is no session '{session}'; 'profctl list' shows the sessions." },
     { "SessionExists",      STATUS_FAILED,        NULL,         "There is a session '{session}' already; stop it first, or choose another name." },
     { "SessionNotActive",   STATUS_FAILED,        NULL,         "Session '{session}' is {state}, which does not allow this; 'profctl show-session {session}' shows more." },
@@ -45,6 +45,7 @@ static const ErrorRow rows[] = {
     { "AmbiguousUnit",      STATUS_USAGE,         NULL,         "Cannot start '{session}': '{unit}' matches several control groups.{cgroups|near} Use --cgroup." },
     { "NoSuchCgroup",       STATUS_NOT_FOUND,     NULL,         "Cannot start '{session}': control group '{cgroup}' does not exist." },
     { "NoSuchCpu",          STATUS_NOT_FOUND,     NULL,         "Cannot start '{session}': this host has no CPU {cpu}." },
+    { "NoSuchProcess",      STATUS_NOT_FOUND,     NULL,         "Cannot start '{session}': there is no process or thread {pid}." },
     { "NoSuchSegment",      STATUS_NOT_FOUND,     NULL,         "Session '{session}' has no segment '{segment}'; 'profctl list --segments {session}' shows its segments." },
     { "NoSuchSnapshot",     STATUS_NOT_FOUND,     "near",       "There is no snapshot '{name}'.{near|near}" },
     { "NoSuchSnapshot",     STATUS_NOT_FOUND,     NULL,         "There is no snapshot '{name}'; 'profctl snapshots' shows the snapshots." },

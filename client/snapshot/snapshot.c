@@ -49,7 +49,7 @@ static int snapshot_option_cpus(const Option *option, const char *argument, void
 
 /* clang-format off */
 static const Option snapshot_options[] = {
-    {0,   "last",      "SPAN",              "The last SPAN, as 60s or '1h 30min'",                       option_span,          offsetof(SnapshotSettings, last)},
+    {0,   "last",      "SPAN",              "The last SPAN, such as 60s or '1h 30min'",                  option_span,          offsetof(SnapshotSettings, last)},
     {'S', "since",     "TIME",              "Begin of the window: '2026-11-21 10:00', -5min, today; see profctl(1)",  option_timestamp,     offsetof(SnapshotSettings, since)},
     {'U', "until",     "TIME",              "End of the window",                                                      option_timestamp,     offsetof(SnapshotSettings, until)},
     {0,   "at",        "TIME",              "Use TIME as the present, for the same window on many hosts",       option_timestamp,     offsetof(SnapshotSettings, at)},
@@ -65,7 +65,7 @@ static const Option snapshot_options[] = {
     {0,   "comm",      "NAME,…",            "Only samples of threads with these names",                        option_words,         offsetof(SnapshotSettings, comms)},
     {'G', "cgroup",    "PATH,…",            "Only samples of these control groups and those below them",       option_words,         offsetof(SnapshotSettings, cgroups)},
     {'u', "unit",      "UNIT,…",            "Only samples of these systemd units, as shop or 'web@*'",         option_words,         offsetof(SnapshotSettings, units)},
-    {'C', "cpu",       "CPU,…",             "Only samples of these CPUs, as 0-3,8",                            snapshot_option_cpus,          offsetof(SnapshotSettings, cpus)},
+    {'C', "cpu",       "CPU,…",             "Only samples of these CPUs, such as 0-3,8",                       snapshot_option_cpus,          offsetof(SnapshotSettings, cpus)},
     {'o', "output",    "FILE",              "Write it to FILE, which you own, or for - to stdout; profd keeps no copy", option_string,  offsetof(SnapshotSettings, output)},
     {0,   "html",      "FILE",              "Write the window as an incident page to FILE, or for - to stdout", option_string, offsetof(SnapshotSettings, html)},
     {'f', "force",     NULL,                "Replace FILE if it exists",                                    option_flag,          offsetof(SnapshotSettings, force)},

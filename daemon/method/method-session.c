@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 
 #include "capture/plan/check.h"
@@ -102,6 +103,28 @@ static int method_session_check_cpus(Call *call, const SessionConfig *config) {
                                             "cpu", answer_count(absent))));
 }
 
+static bool method_session_are_there(const uint32_t *ids, size_t n, uint32_t *ret_absent) {
+    for (size_t i = 0; i < n; i++)
+        if (kill((pid_t)ids[i], 0) < 0 && errno == ESRCH) {
+            *ret_absent = ids[i];
+            return false;
+        }
+    return true;
+}
+
+/* A session of several processes records those that are left, but a wrong number is a mistake. */
+static int method_session_check_processes(Call *call, const SessionConfig *config) {
+    uint32_t absent;
+
+    if (method_session_are_there(config->pids, config->n_pids, &absent) &&
+        method_session_are_there(config->tids, config->n_tids, &absent))
+        return 0;
+    return method_ended(call_fail(call, "NoSuchProcess",
+                                  json_pack("{s:O, s:o}", "session",
+                                            json_object_get(call_parameters(call), "session"),
+                                            "pid", answer_count(absent))));
+}
+
 static size_t method_session_take_settings(json_t *settings, ConfigSetting ret[SETTINGS_MAX]) {
     const char *key;
     json_t *value;
@@ -135,6 +158,8 @@ static int method_session_make(Daemon *daemon, Call *call, const char *name, jso
     r = method_session_check_config(call, &config);
     if (r == 0)
         r = method_session_check_cpus(call, &config);
+    if (r == 0)
+        r = method_session_check_processes(call, &config);
     if (r != 0)
         return r;
     /* A mistyped name must not start to record the whole machine. */

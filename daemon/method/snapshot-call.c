@@ -153,8 +153,8 @@ static int snapshot_call_take_cpus(Call *call, SnapshotFilter *filter) {
     if (r < 0 || cpus.n == 0 || cpus.cpus[cpus.n - 1] >= MANIFEST_CPUS_MAX) {
         cpu_list_done(&cpus);
         return r == -ENOMEM ? r
-                            : method_ended(call_fail_parameter(call, "cpus",
-                                                               "it is no list of CPUs, as 0-3,8"));
+                            : method_ended(call_fail_parameter(
+                                  call, "cpus", "it is no list of CPUs, such as 0-3,8"));
     }
     filter->by_cpu = true;
     for (size_t i = 0; i < cpus.n; i++)

@@ -271,6 +271,16 @@ def wrong_settings_are_wrong_usage_and_valid_ones_are_named():
 
 
 @test
+def a_process_that_does_not_exist_is_named():
+    process = subprocess.Popen(["true"])
+    process.wait()
+    for option in ("-p", "-t"):
+        said = ended(call("start", "gone", "-e", "cpu-clock", option, str(process.pid)), 5).stderr
+        equal(said, f"profctl: Cannot start 'gone': there is no process or thread {process.pid}.\n", f"start {option}")
+        ended(call("show-session", "gone"), 5)
+
+
+@test
 def a_cpu_that_this_host_does_not_have_is_named():
     daemon()
     sampled("default")

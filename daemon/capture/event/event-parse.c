@@ -33,6 +33,8 @@ static Bytes event_text(const EventParser *p) {
 int event_fail(EventParser *p, int r, const char *format, ...) {
     _cleanup_(buffer_done) Buffer shown = {}, escaped = {};
     char rest[1024];
+    size_t offset = (size_t)(p->event - p->text);
+    char where[32] = "";
     va_list arguments;
 
     va_start(arguments, format);
@@ -42,9 +44,12 @@ int event_fail(EventParser *p, int r, const char *format, ...) {
     text_escape_str(&escaped, rest);
     if (buffer_error(&shown) < 0 || buffer_error(&escaped) < 0)
         return -ENOMEM;
-    (void)snprintf(p->error, p->error_size, "Event '%.*s' at offset %zu %.*s", (int)shown.size,
-                   shown.data ? (const char *)shown.data : "", (size_t)(p->event - p->text),
-                   (int)escaped.size, (const char *)escaped.data);
+    /* One of several may be meant. */
+    if (offset > 0)
+        (void)snprintf(where, sizeof(where), " at offset %zu", offset);
+    (void)snprintf(p->error, p->error_size, "Event '%.*s'%s %.*s", (int)shown.size,
+                   shown.data ? (const char *)shown.data : "", where, (int)escaped.size,
+                   (const char *)escaped.data);
     return r;
 }
 

@@ -38,12 +38,13 @@ TEST(a_sentence_names_the_object_of_the_error) {
                     "There is no session 'wbe'. Did you mean 'web'?");
     CHECK_DESCRIBED("NoSuchSnapshot", "{\"name\":\"mnie\",\"near\":[\"mine\"]}", STATUS_NOT_FOUND,
                     "There is no snapshot 'mnie'. Did you mean 'mine'?");
-    CHECK_DESCRIBED("NotConfigured", "{\"session\":\"wbe\"}", STATUS_NOT_FOUND,
-                    "Session 'wbe' is not configured. A new session needs an event, as -e auto.");
+    CHECK_DESCRIBED(
+        "NotConfigured", "{\"session\":\"wbe\"}", STATUS_NOT_FOUND,
+        "Session 'wbe' is not configured. A new session needs an event, such as -e auto.");
     CHECK_DESCRIBED("NotConfigured", "{\"session\":\"wbe\",\"near\":[\"web\",\"wbx\"]}",
                     STATUS_NOT_FOUND,
                     "Session 'wbe' is not configured. Did you mean 'web' or 'wbx'? A new session "
-                    "needs an event, as -e auto.");
+                    "needs an event, such as -e auto.");
     CHECK_DESCRIBED("BadSetting",
                     "{\"key\":\"Frequency\",\"value\":\"x\",\"expected\":\"a number\"}",
                     STATUS_USAGE, "Frequency=x is not understood: it takes a number.");
@@ -65,6 +66,8 @@ TEST(missing_parameters_of_an_error_are_tolerated) {
                     "Cannot start 'x': control group 'shpo' does not exist. Did you mean '/shop'?");
     CHECK_DESCRIBED("NoSuchCpu", "{\"session\": \"x\", \"cpu\": 17}", STATUS_NOT_FOUND,
                     "Cannot start 'x': this host has no CPU 17.");
+    CHECK_DESCRIBED("NoSuchProcess", "{\"session\": \"x\", \"pid\": 17}", STATUS_NOT_FOUND,
+                    "Cannot start 'x': there is no process or thread 17.");
     CHECK_DESCRIBED("NoSuchUnit", "{\"session\": \"x\", \"unit\": \"shop\"}", STATUS_NOT_FOUND,
                     "Cannot start 'x': unit 'shop' has no control group.");
     CHECK_DESCRIBED("AmbiguousUnit",
