@@ -63,8 +63,9 @@ static void daemon_session_log_change(const Daemon *daemon, const char *event,
     else if (strcmp(event, "failed") == 0)
         log_struct(LOG_LEVEL_ERROR, 0,
                    LOG_FIELDS({"PROFD_EVENT", event}, {"PROFD_SESSION", entry->config.name}),
-                   "Session '%s' does not record, profd tries it again until it does",
-                   entry->config.name);
+                   "Session '%s' does not record%s", entry->config.name,
+                   /* One that Start() begins is removed when that fails. */
+                   entry->runtime ? "" : ", profd tries it again until it does");
     else if (strcmp(event, "paused") == 0 || strcmp(event, "resumed") == 0)
         log_struct(LOG_LEVEL_NOTICE, 0,
                    LOG_FIELDS({"PROFD_EVENT", event}, {"PROFD_SESSION", entry->config.name}),

@@ -3,8 +3,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
-#include <systemd/sd-daemon.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
 
 #include "session/degraded.h"
 #include "util/clock.h"
@@ -16,7 +20,13 @@
  * The recorder sends notifications for the whole service: the unit accepts them from all its
  * processes. The main loop feeds the watchdog only while sweeps complete. A writer that waits for a
  * faulty disk makes a session degraded, and that is no reason for a restart.
+ *
+ * sd_notify() waits while the service manager does not read. Recording must go on then, so messages
+ * are sent here: what finds no room is dropped, since the next message is newer. Only messages that
+ * come once wait for a moment.
  */
+
+enum { NOTIFY_WAIT_MS = 100 };
 
 struct Notify {
     bool (*is_alive)(void *userdata);
@@ -25,6 +35,35 @@ struct Notify {
     uint64_t interval_ns, checked_ns; /* interval_ns is 0 when no watchdog is set */
     bool is_reported;
 };
+
+static int notify_address(const char *path, struct sockaddr_un *ret, socklen_t *ret_size) {
+    size_t n = strlen(path);
+
+    if ((path[0] != '/' && path[0] != '@') || n < 2 || n >= sizeof(ret->sun_path))
+        return -EAFNOSUPPORT;
+    *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
+    memcpy(ret->sun_path, path, n);
+    if (path[0] == '@')
+        ret->sun_path[0] = '\0';
+    *ret_size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n);
+    return 0;
+}
+
+static void notify_send(const char *text, unsigned wait_ms) {
+    const char *path = getenv("NOTIFY_SOCKET");
+    const struct timeval wait = {.tv_usec = (suseconds_t)wait_ms * 1000};
+    _cleanup_close_ int fd = -1;
+    struct sockaddr_un address;
+    socklen_t size;
+
+    if (!path || notify_address(path, &address, &size) < 0)
+        return;
+    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait)) < 0)
+        return;
+    (void)sendto(fd, text, strlen(text), MSG_NOSIGNAL | (wait_ms == 0 ? MSG_DONTWAIT : 0),
+                 (const struct sockaddr *)&address, size);
+}
 
 /* WATCHDOG_PID holds the pid that systemd started, which is the keeper. */
 static uint64_t notify_watchdog_ns(void) {
@@ -40,7 +79,7 @@ static int notify_on_timer(void *userdata) {
 
     notify->checked_ns = clock_monotonic_ns();
     if (is_alive)
-        (void)sd_notify(false, "WATCHDOG=1");
+        notify_send("WATCHDOG=1", 0);
     else if (!notify->is_reported)
         log_struct(LOG_LEVEL_ERROR, 0, LOG_FIELDS({"PROFD_EVENT", "drain-hung"}),
                    "No sweep over the rings has come to an end for a long time, leaving it to the "
@@ -82,16 +121,19 @@ void notify_feed(Notify *notify) {
 }
 
 void notify_ready(void) {
-    (void)sd_notify(false, "READY=1");
+    notify_send("READY=1", NOTIFY_WAIT_MS);
 }
 
 void notify_reloading(void) {
-    (void)sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
-                     clock_monotonic_ns() / NS_PER_US);
+    char text[64];
+
+    (void)snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
+                   clock_monotonic_ns() / NS_PER_US);
+    notify_send(text, NOTIFY_WAIT_MS);
 }
 
 void notify_stopping(void) {
-    (void)sd_notify(false, "STOPPING=1");
+    notify_send("STOPPING=1", NOTIFY_WAIT_MS);
 }
 
 /* Prints the rate only of a session that samples now: other rates are stale. */
@@ -119,13 +161,15 @@ static void notify_put_session(Buffer *line, const SessionEntry *entry, uint64_t
 }
 
 void notify_status(const SessionTable *sessions, uint64_t now_ns, bool is_outdated) {
-    _cleanup_(buffer_done) Buffer line = {};
+    _cleanup_(buffer_done) Buffer message = {}, line = {};
 
     for (size_t i = 0; i < session_table_count(sessions); i++)
         notify_put_session(&line, session_table_at(sessions, i), now_ns);
     if (is_outdated)
         text_printf(&line, "%sthe last reload was refused", line.size > 0 ? "; " : "");
-    text_putc(&line, '\0');
-    if (buffer_error(&line) == 0)
-        (void)sd_notifyf(false, "STATUS=%s", (const char *)line.data);
+    text_puts(&message, "STATUS=");
+    buffer_append(&message, line.data, line.size);
+    text_putc(&message, '\0');
+    if (buffer_error(&line) == 0 && buffer_error(&message) == 0)
+        notify_send((const char *)message.data, 0);
 }

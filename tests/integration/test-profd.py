@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The real daemon with real events, and the real perf as judge of what it leaves."""
 
+import contextlib
 import os
 import re
 import signal
@@ -228,6 +229,24 @@ def a_service_manager_is_notified_of_start_and_end_but_not_of_a_replaced_recorde
             check("RELOADING=1" in said and any(line.startswith("MONOTONIC_USEC=") for line in said), f"{said}")
             equal(daemon.stop(), 0, "status")
             check("STOPPING=1" in heard(notified), "the end was not told")
+
+
+@test
+def a_service_manager_that_does_not_read_holds_up_nothing():
+    need_root()
+    with scratch() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as deaf:
+        deaf.bind(os.path.join(folder, "notify"))
+        os.chmod(os.path.join(folder, "notify"), 0o666)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as stuffing:
+            stuffing.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    stuffing.sendto(b"STATUS=full", deaf.getsockname())
+        env = {**os.environ, "NOTIFY_SOCKET": deaf.getsockname(), "WATCHDOG_USEC": "20000"}
+        with Daemon(folder, env=env) as daemon, Varlink(daemon.control()) as v:
+            for _ in range(400):
+                v.one("GetStatus")
+            equal(daemon.stop(), 0, "status")
 
 
 @test
