@@ -95,10 +95,26 @@ static void list_session_row(Table *table, const json_t *session, uint64_t now_u
     table_shown(table, reply_string(session, "describe"));
 }
 
-/* The length and reason of its gaps; empty if there are none. */
+/* What was not recorded since the segment before. */
+static void list_put_gap_before(const json_t *segment, Buffer *text) {
+    const json_t *gap = reply_member(segment, "gapBefore");
+    uint64_t since_us = gap ? reply_count(gap, "sinceUsec") : 0,
+             until_us = gap ? reply_count(gap, "untilUsec") : 0;
+    PdGapReason reason = PD_GAP_UNKNOWN;
+
+    if (until_us <= since_us)
+        return;
+    text_puts(text, text->size > 0 ? ", " : "");
+    figure_span_tenths(text, until_us - since_us);
+    (void)pd_gap_reason_from_name(reply_string(gap, "reason"), &reason);
+    text_printf(text, " before (%s)", pd_gap_reason_text(reason));
+}
+
+/* The length and reason of its gaps, and of that before it; empty if there are none. */
 static void list_gaps_cell(Table *table, const json_t *segment, Buffer *text) {
     PdCoverage coverage;
     const PdGap *longest = NULL;
+    bool any;
 
     if (!coverage_of_reply(segment, &coverage)) {
         table_shown(table, "not known");
@@ -115,11 +131,12 @@ static void list_gaps_cell(Table *table, const json_t *segment, Buffer *text) {
         figure_span_tenths(
             text, (coverage.to_ns - coverage.from_ns - pd_coverage_recorded_ns(&coverage)) / 1000);
         text_printf(text, " (%s)", pd_gap_reason_text(longest->reason));
-    } else {
-        text_putc(text, '-');
     }
+    list_put_gap_before(segment, text);
+    any = text->size > 0;
+    text_puts(text, any ? "" : "-");
     table_buffer(table, text);
-    table_color(table, longest ? COLOR_WARNING : COLOR_NONE);
+    table_color(table, any ? COLOR_WARNING : COLOR_NONE);
     pd_coverage_done(&coverage);
 }
 

@@ -4,7 +4,9 @@
 
 /* JSON that several methods return: the coverage of a segment or snapshot, and its gaps. */
 
-static json_t *method_json_gap(const PdGap *gap) {
+json_t *gap_json(const PdGap *gap) {
+    if (gap->to_ns == 0)
+        return json_null();
     return json_pack("{s:o, s:o, s:s, s:o}", "sinceUsec", answer_count(gap->from_ns / 1000),
                      "untilUsec", answer_count(gap->to_ns / 1000), "reason",
                      pd_gap_reason_name(gap->reason), "cpu",
@@ -20,7 +22,7 @@ json_t *coverage_json(const StoreCoverage *coverage) {
     list = json_array();
     for (size_t i = 0; i < coverage->n_gaps; i++) {
         complete &= !pd_gap_counts(&coverage->gaps[i]);
-        value_append(&list, method_json_gap(&coverage->gaps[i]));
+        value_append(&list, gap_json(&coverage->gaps[i]));
     }
     return json_pack(
         "{s:o, s:o, s:o, s:b, s:o}", "sinceUsec", answer_count(coverage->since_ns / 1000),

@@ -64,6 +64,8 @@ json_t *session_json(const Daemon *daemon, const SessionEntry *entry);
 
 /* In method-json.c: the type Coverage of the interface; null when it is unknown. */
 json_t *coverage_json(const StoreCoverage *coverage);
+/* null if its to_ns is 0. */
+json_t *gap_json(const PdGap *gap);
 double daemon_cpu_percent(const Daemon *daemon);
 /* The part of it for reading /proc and ELF files. */
 double daemon_scan_percent(const Daemon *daemon);

@@ -64,7 +64,8 @@ static int method_segment_add(void *userdata, const StoreSegmentInfo *info) {
              info->name);
     return json_array_append_new(
         listing->list,
-        json_pack("{s:{s:o, s:o, s:o, s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o}}",
+        json_pack("{s:{s:o, s:o, s:o, s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, "
+                  "s:o}}",
                   "segment", "session", answer_text(info->session), "name", answer_text(info->name),
                   "path", answer_text(path), "bootId", answer_text(info->boot), "layout",
                   info->layout == LAYOUT_DIRECTORY ? "directory" : "file", "sensitive",
@@ -73,7 +74,8 @@ static int method_segment_add(void *userdata, const StoreSegmentInfo *info) {
                   answer_count(info->lost), "bytes", answer_count(info->bytes), "completeness",
                   method_segment_completeness_name(info->completeness), "coverage",
                   coverage_json(&info->coverage), "files", method_segment_files_json(info),
-                  "stacks", method_segment_stacks_json(&info->stacks)));
+                  "stacks", method_segment_stacks_json(&info->stacks), "gapBefore",
+                  gap_json(&info->gap_before)));
 }
 
 static void method_segment_list_segments(void *userdata) {

@@ -45,8 +45,7 @@ static void host_check_on_report(void *userdata, CheckResult result, const char 
     ConfigOrigin origin = host_check_origin_of(checking, key);
     char text[PROBLEM_MAX];
 
-    snprintf(text, sizeof(text), "%s, in %s= of session '%s'", sentence, key,
-             checking->session->name);
+    snprintf(text, sizeof(text), "%s= of session '%s': %s", key, checking->session->name, sentence);
     if (result == CHECK_WRONG && checking->session->enabled) {
         checking->problems++;
         checking->on_problem(checking->userdata, origin.path, origin.line, text);

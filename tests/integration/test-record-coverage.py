@@ -5,6 +5,7 @@ was recorded, and each gap is named with its reason."""
 
 import json
 import os
+import re
 import shutil
 import signal
 import struct
@@ -13,7 +14,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from daemon import Daemon, session  # noqa: E402
-from profctl import as_json, profctl  # noqa: E402
+from profctl import as_json, ended, profctl  # noqa: E402
 from recording import feature_place  # noqa: E402
 from varlink import Varlink  # noqa: E402
 from workload import need_root, scratch, spinning, wait_until  # noqa: E402
@@ -294,6 +295,31 @@ def segments_and_sessions_report_their_coverage():
             shutil.copy(daemon.segments()[1], adjusted)
             adjust_wall_clock(adjusted, offset_ns)
             equal(merged_gaps(folder, [daemon.segments()[0], adjusted]), ["paused"], f"gaps when adjusted by {offset_ns} ns")
+
+
+@test
+def the_list_of_segments_has_the_gaps_between_them():
+    need_root()
+    with scratch() as folder, spinning():
+        with Daemon(folder, config=CONFIG) as daemon:
+            time.sleep(0.5)
+            ended(profctl("stop", "default", socket=daemon.control()), 0)
+            time.sleep(1)
+            ended(profctl("start", "default", socket=daemon.control()), 0)
+            time.sleep(0.5)
+            ended(profctl("rotate", "default", socket=daemon.control()), 0)
+            equal(daemon.stop(), 0, "status")
+        time.sleep(1)
+        with Daemon(folder, config=CONFIG) as daemon:
+            listed = as_json(profctl("list", "--segments", "--json=short", socket=daemon.control()), "list")
+            gaps = [segment["gapBefore"] and segment["gapBefore"]["reason"] for segment in listed]
+            equal(gaps, [None, "stopped", None, "down"], "reasons of the gaps between segments")
+            for segment in (listed[1], listed[3]):
+                missing = segment["gapBefore"]["untilUsec"] - segment["gapBefore"]["sinceUsec"]
+                check(missing >= 900_000, f"{missing} us between two segments")
+            text = profctl("list", "--segments", socket=daemon.control()).stdout
+            rows = [re.search(r"([\d.]+ s) before \((.*?)\)", line) for line in text.splitlines()]
+            equal([row and row.group(2) for row in rows], [None, None, "stopped", None, "profd did not run"], text)
 
 
 @test

@@ -123,8 +123,8 @@ static int sampler_check_inherited(const SamplerSession *session) {
 static void sampler_log_left_out(const SamplerSession *session, const char *then) {
     for (size_t i = 0; i < session->notes.n; i++)
         if (session->notes.items[i].kind == PLAN_LEFT_OUT)
-            log_warning(0, "%s, in Event= of session '%s', %s", session->notes.items[i].text,
-                        session->config.name, then);
+            log_warning(0, "Event= of session '%s', %s: %s", session->config.name, then,
+                        session->notes.items[i].text);
 }
 
 /* After an error in its events the session `default` records its default event: a typo must not

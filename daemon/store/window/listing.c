@@ -113,6 +113,19 @@ static StoreCoverage listing_coverage_of(const Entry *entry) {
     return ret;
 }
 
+/* What was not recorded between two segments that follow each other. */
+static PdGap listing_gap_between(const Entry *before, const Entry *next) {
+    bool same_boot = strcmp(before->boot, next->boot) == 0;
+
+    if (!before->covered || !next->covered || before->name.state == SEGMENT_OPEN ||
+        (same_boot && before->covered_to_ns >= next->covered_from_ns))
+        return (PdGap){};
+    return (PdGap){.from_ns = before->covered_to_ns + before->real_shift_ns,
+                   .to_ns = next->covered_from_ns + next->real_shift_ns,
+                   .cpu = PD_ALL_CPUS,
+                   .reason = before->after};
+}
+
 static StoreSegmentInfo listing_info_of(const Store *store, const char *session,
                                         const Entry *entry) {
     StoreSegmentInfo info = {
@@ -135,9 +148,15 @@ static StoreSegmentInfo listing_info_of(const Store *store, const char *session,
     return info;
 }
 
+static bool listing_is_within(const Entry *entry, uint64_t since_ns, uint64_t until_ns) {
+    return (since_ns == 0 || (entry->samples > 0 && entry->last_real_ns >= since_ns)) &&
+           (until_ns == 0 || (entry->samples > 0 && entry->first_real_ns < until_ns));
+}
+
 static int listing_each_row(Store *store, const char *session, uint64_t since_ns, uint64_t until_ns,
                             int (*fn)(void *userdata, const StoreSegmentInfo *info),
                             void *userdata) {
+    const Entry *before = NULL;
     Rows rows = {};
     int r = listing_copy_rows(store, session, &rows);
 
@@ -145,12 +164,15 @@ static int listing_each_row(Store *store, const char *session, uint64_t since_ns
         Entry *entry = &rows.entries[i];
         StoreSegmentInfo info;
 
-        if (!folder_know(store, rows.folder, entry) ||
-            (since_ns > 0 && (entry->samples == 0 || entry->last_real_ns < since_ns)) ||
-            (until_ns > 0 && (entry->samples == 0 || entry->first_real_ns >= until_ns)))
+        if (!folder_know(store, rows.folder, entry))
             continue;
-        info = listing_info_of(store, session, entry);
-        r = fn(userdata, &info);
+        if (listing_is_within(entry, since_ns, until_ns)) {
+            info = listing_info_of(store, session, entry);
+            if (before)
+                info.gap_before = listing_gap_between(before, entry);
+            r = fn(userdata, &info);
+        }
+        before = entry;
     }
     free(rows.entries);
     return r == -ENOENT ? 0 : MIN(r, 0);

@@ -19,6 +19,7 @@ typedef struct StoreSegmentInfo {
     StoreStacks stacks; /* all 0: none were unwound, or it is not known */
     Completeness completeness;
     StoreCoverage coverage; /* of the segment from begin to end */
+    PdGap gap_before;       /* between the previous segment and this one; to_ns 0: none is known */
     size_t n_files;
 } StoreSegmentInfo;
 

@@ -16,7 +16,7 @@ static CgroupOwner owner_of(const char *path) {
 }
 
 static bool is(Bytes name, const char *text) {
-    return name.size == strlen(text) && memcmp(name.data, text, name.size) == 0;
+    return bytes_equal_str(name, text);
 }
 
 static bool in_container(const char *path, const char *runtime, const char *container) {
