@@ -279,7 +279,7 @@ def a_reload_with_an_event_that_cannot_be_recorded_is_refused_with_the_reason():
                 f.write("# more\n" + session("locks", Event=event))
             said = profctl(daemon, "reload", status=1).stderr
             bad = event.rsplit(",", maxsplit=1)[-1]
-            check(f"{drop_in}:3: Event '{bad}' " in said and "session 'locks'" in said, said)
+            check(f"{drop_in}:3: Event= of session 'locks': Event '{bad}' " in said, said)
             profctl(daemon, "show-session", "locks", status=5)
         with open(drop_in, "w", encoding="utf-8") as f:
             f.write(session(Event="cycels"))
