@@ -292,7 +292,7 @@ def a_reload_with_an_event_that_cannot_be_recorded_is_refused_with_the_reason():
             f.write(session("locks", Event="cs") + session("later", Cgroup=f"profd-test-{os.getpid()}.slice"))
         profctl(daemon, "reload")
         wait_until(lambda: shown(daemon, "locks")["state"] in ("starting", "active"), 20, "the new session")
-        check("Not checked: Control group" in daemon.log(), daemon.log())
+        check("Not checked: Cgroup= of session 'later': Control group" in daemon.log(), daemon.log())
         equal(daemon.stop(), 0, "the status of profd")
 
 
