@@ -482,9 +482,8 @@ TEST(an_event_of_an_unloaded_module_is_not_called_wrong) {
     snprintf(modules, sizeof(modules), "%s/modules.dep", m.root);
     m.host.modules = modules;
     CHECK_EQ(parse(&m, "kvm:kvm_exit", &list), -ENOPKG);
-    CHECK_STREQ(error,
-                "Event 'kvm:kvm_exit' may be of the kernel module 'kvm', which is "
-                "not loaded");
+    CHECK_STREQ(error, "Event 'kvm:kvm_exit' may be of the kernel module 'kvm', which is "
+                       "not loaded");
     CHECK_EQ(parse(&m, "my_pmu/event=1/", &list), -ENOPKG);
     CHECK_EQ(parse(&m, "kvmx:a", &list), -EINVAL);
     CHECK_EQ(parse(&m, "kv:a", &list), -EINVAL);
