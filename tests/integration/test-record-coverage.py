@@ -311,7 +311,10 @@ def the_list_of_segments_has_the_gaps_between_them():
             equal(daemon.stop(), 0, "status")
         time.sleep(1)
         with Daemon(folder, config=CONFIG) as daemon:
-            listed = as_json(profctl("list", "--segments", "--json=short", socket=daemon.control()), "list")
+            def segments():
+                return as_json(profctl("list", "--segments", "--json=short", socket=daemon.control()), "list")
+
+            listed = wait_until(lambda: len(segments()) == 4 and segments(), 20, "the open segment in the list")
             gaps = [segment["gapBefore"] and segment["gapBefore"]["reason"] for segment in listed]
             equal(gaps, [None, "stopped", None, "down"], "reasons of the gaps between segments")
             for segment in (listed[1], listed[3]):
