@@ -46,6 +46,7 @@ static const ConfigKey keys[] = {
     { "Profd",   "MaxRetentionSec",   "7d",         "a time span of at least 1s, such as 7d, or infinity",                config_parse_span_limit,   S,       CENTURY,          OF_D(max_retention_ns),       STORE   },
     { "Profd",   "SnapshotMaxUse",    "2G",         "a size of at least 1M",                                              config_parse_size,         M,       1024 * T,         OF_D(snapshot_max_bytes),     STORE   },
     { "Profd",   "SnapshotMaxRetentionSec", "30d",  "a time span of at least 1s, such as 30d, or infinity",               config_parse_span_limit,   S,       CENTURY,          OF_D(snapshot_retention_ns),  STORE   },
+    { "Profd",   "BinariesMaxUse",    "512M",       "a size such as 512M, or 0",                                          config_parse_size,         0,       1024 * T,         OF_D(binaries_max_use_bytes), STORE   },
     { "Profd",   "MaxBufferTotal",    "",           "a size from 64K to 64G, or a percentage of the memory such as 2%",   config_parse_amount,       64 * K,  64 * G,           OF_D(max_buffer_total_bytes), RESTART },
     { "Profd",   "MaxFrequency",      "infinity",   "samples a second from 1 to 100000, or infinity",                     config_parse_count_limit,  1,       FREQUENCY_MAX_HZ, OF_D(max_frequency_hz),       RESTART },
     { "Profd",   "MaxSessions",       "16",         "a number from 1 to 64",                                              config_parse_count,        1,       CONFIG_SESSIONS_MAX, OF_D(max_sessions),        DAEMON  },

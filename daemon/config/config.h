@@ -93,6 +93,7 @@ typedef struct Config {
     uint64_t min_use_bytes, runtime_max_use_bytes;
     uint64_t max_retention_ns; /* 0: no limit */
     uint64_t snapshot_max_bytes;
+    uint64_t binaries_max_use_bytes;
     uint64_t snapshot_retention_ns;               /* 0: no limit */
     uint64_t max_buffer_total_bytes;              /* an amount, of the host's memory */
     uint64_t max_frequency_hz, max_bytes_per_sec; /* 0: no limit */

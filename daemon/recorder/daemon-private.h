@@ -7,6 +7,7 @@
 
 #include <sys/queue.h>
 
+#include "binary/binaries.h"
 #include "call/call-monitor.h"
 #include "call/call-vacuum.h"
 #include "call/group-search.h"
@@ -55,6 +56,7 @@ struct Daemon {
     Sampler *sampler;
     Tracker *tracker;
     Unwinder *unwinder;
+    Binaries *binaries;            /* NULL: nothing is kept yet */
     ProcessSearch *process_search; /* NULL: profd records whole CPUs */
     Store *store;
     ByteRate rate;

@@ -82,6 +82,7 @@ static int daemon_run_add_flush_timer(Daemon *daemon) {
 /* Takes over new settings that concern neither sessions nor the store. */
 static int daemon_run_take_config(Daemon *daemon) {
     byte_rate_set(&daemon->rate, daemon->config->max_bytes_per_sec, clock_monotonic_ns());
+    binaries_configure(daemon->binaries, daemon->config->binaries_max_use_bytes);
     monitor_publish(daemon->monitor,
                     &(MonitorEvent){.event = "reloaded", .text = "the configuration"});
     daemon_remember(daemon);
@@ -304,6 +305,31 @@ static int daemon_run_on_groups_done(void *userdata, uint64_t begin_ns) {
     return 0;
 }
 
+static int daemon_run_on_symbols(void *userdata, SymbolsAnswer *answer) {
+    Daemon *daemon = userdata;
+
+    return daemon->binaries ? binaries_on_symbols(daemon->binaries, answer) : 0;
+}
+
+static int daemon_run_on_code_map(void *userdata, CodeMapAnswer *answer) {
+    Daemon *daemon = userdata;
+
+    return daemon->binaries ? binaries_on_code_map(daemon->binaries, answer) : 0;
+}
+
+static int daemon_run_keep_binaries(Daemon *daemon) {
+    BinariesOptions options = {.keeper = daemon->options.keeper,
+                               .loop = daemon->loop,
+                               .store = daemon->store,
+                               .tracker = daemon->tracker};
+    int r = binaries_new(&options, &daemon->binaries);
+
+    if (r < 0)
+        return log_error(r, "Failed to set up the keeping of symbols: %m");
+    binaries_configure(daemon->binaries, daemon->config->binaries_max_use_bytes);
+    return 0;
+}
+
 static int daemon_run_start_tracker(Daemon *daemon) {
     TrackerOptions options = {.keeper = daemon->options.keeper,
                               .loop = daemon->loop,
@@ -315,6 +341,8 @@ static int daemon_run_start_tracker(Daemon *daemon) {
                               .sees_data = sampler_records_data(daemon->sampler),
                               .on_processes = daemon_run_on_processes,
                               .on_known = daemon_run_on_known,
+                              .on_symbols = daemon_run_on_symbols,
+                              .on_code_map = daemon_run_on_code_map,
                               .on_group = daemon_run_on_group,
                               .on_groups_done = daemon_run_on_groups_done,
                               .userdata = daemon};
@@ -405,6 +433,8 @@ static int daemon_run_start(Daemon *daemon) {
         r = daemon_run_collect_environment(daemon);
     if (r == 0)
         r = daemon_run_open_store(daemon);
+    if (r == 0)
+        r = daemon_run_keep_binaries(daemon);
     if (r == 0)
         r = daemon_begin_sessions(daemon);
     if (r < 0)
@@ -500,7 +530,7 @@ int daemon_run(Daemon *daemon) {
 }
 
 Daemon *daemon_free(Daemon *daemon) {
-    bool is_over, is_opened;
+    bool is_over, is_opened, is_kept;
 
     if (!daemon)
         return NULL;
@@ -522,12 +552,14 @@ Daemon *daemon_free(Daemon *daemon) {
     process_search_free(daemon->process_search);
     unwinder_free(daemon->unwinder);
     tracker_free(daemon->tracker);
+    /* The thread of the tracker asked it what is kept. */
+    binaries_free(daemon->binaries, &is_kept);
     group_searches_free(daemon->searches);
     housekeeper_free(daemon->opener, &is_opened);
     /* A thread that hangs in the kernel still uses the sampler, so leak it. */
     if (is_opened)
         sampler_free(daemon->sampler);
-    if (is_over)
+    if (is_over && is_kept)
         store_free(daemon->store);
     closep(&daemon->written_fd);
     loop_free(daemon->loop);

@@ -265,8 +265,8 @@ int daemon_open_sessions(Daemon *daemon) {
 }
 
 int daemon_begin_sessions(Daemon *daemon) {
-    SessionHost host = {daemon->sampler, daemon->tracker, daemon->store, &daemon->rate,
-                        daemon->unwinder};
+    SessionHost host = {daemon->sampler, daemon->tracker,  daemon->store,
+                        &daemon->rate,   daemon->unwinder, binaries_watch(daemon->binaries)};
     int r;
 
     session_table_set_host(daemon->sessions, &host);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 
 #include "scan/cache/elf-cache.h"
@@ -19,6 +20,9 @@
  */
 
 struct ElfReader {
+    Keeper *keeper;
+    ProcessReader *processes;
+    int proc;
     ImageOpener *opener;
     ElfHelper *helper;
     ElfCache cache;
@@ -30,6 +34,9 @@ int elf_reader_new(Keeper *keeper, ProcessReader *processes, int proc, ElfReader
 
     if (!reader)
         return -ENOMEM;
+    reader->keeper = keeper;
+    reader->processes = processes;
+    reader->proc = proc;
     r = image_opener_new(keeper, processes, proc, &reader->opener);
     if (r == 0)
         r = elf_helper_new(keeper, proc, &reader->helper);
@@ -163,5 +170,118 @@ int elf_reader_table(ElfReader *reader, const MappedImage *image, TableCache *ta
         /* No ELF file is mapped there, which does not change. */
         ret->is_final = r == -ENODATA || r == -ENOEXEC;
     ret->result = r;
+    return r;
+}
+
+static uid_t elf_reader_owner(int fd) {
+    struct statx st;
+
+    return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_UID, &st) == 0 ? st.stx_uid
+                                                                                  : (uid_t)-1;
+}
+
+/* Whether all is known of an opened file: *ret_result is what is. */
+static bool elf_reader_knows_symbols(ElfReader *reader, const KeeperFileId *id,
+                                     const SymbolsFilter *filter, SymbolsAnswer *answer,
+                                     int *ret_result) {
+    const ElfFact *fact = elf_cache_find(&reader->cache, id, ELF_BUILD_ID);
+
+    if (fact && fact->result < 0) {
+        *ret_result = fact->result;
+        return true;
+    }
+    if (fact && filter->has(filter->userdata, &fact->build_id, answer->owner)) {
+        answer->build_id = fact->build_id;
+        *ret_result = 0;
+        return true;
+    }
+    fact = elf_cache_find(&reader->cache, id, ELF_SYMBOLS);
+    if (!fact)
+        return false;
+    *ret_result = fact->result;
+    return true;
+}
+
+static int elf_reader_read_symbols(ElfReader *reader, const MappedImage *image,
+                                   const KeeperFileId *id, int fd, const SymbolsFilter *filter,
+                                   SymbolsAnswer *answer) {
+    _cleanup_close_ int file = -1;
+    uint64_t bytes;
+    int r;
+
+    if (elf_reader_knows_symbols(reader, id, filter, answer, &r))
+        return r;
+    r = elf_helper_symbols(reader->helper, fd, &answer->build_id, &file, &bytes);
+    r = elf_reader_conclude(reader, image, id, fd, r);
+    if (r < 0) {
+        if (elf_reader_is_final(r))
+            elf_cache_add(&reader->cache, id, ELF_SYMBOLS, r, NULL);
+        return r;
+    }
+    elf_cache_add(&reader->cache, id, ELF_BUILD_ID, 0, &answer->build_id);
+    if (filter->has(filter->userdata, &answer->build_id, answer->owner))
+        return 0;
+    answer->fd = TAKE_FD(file);
+    answer->bytes = bytes;
+    return 0;
+}
+
+int elf_reader_symbols(ElfReader *reader, const MappedImage *image, const SymbolsFilter *filter,
+                       SymbolsAnswer *ret) {
+    _cleanup_close_ int fd = -1;
+    KeeperFileId id;
+    int r;
+
+    *ret = (SymbolsAnswer){.fd = -1, .is_vdso = vdso_is_mapped(image)};
+    (void)snprintf(ret->path, sizeof(ret->path), "%s", image->path);
+    r = ret->is_vdso ? elf_reader_open_vdso(&id, &fd)
+                     : image_opener_open(reader->opener, image, &id, &fd);
+    if (r == 0) {
+        ret->owner = ret->is_vdso ? 0 : elf_reader_owner(fd);
+        r = elf_reader_read_symbols(reader, image, &id, fd, filter, ret);
+    }
+    ret->result = r;
+    return r;
+}
+
+static int elf_reader_open_code_map(ElfReader *reader, const MappedImage *image,
+                                    CodeMapAnswer *answer) {
+    uint32_t inner = 0;
+    int r = process_reader_start(reader->processes, image->pid, &answer->start_ns);
+
+    if (r == 0 && image->end == 0)
+        r = process_inner_pid(reader->proc, image->pid, &inner);
+    return r < 0 ? r
+                 : keeper_open_code_map(reader->keeper, image->pid, inner,
+                                        image->end > 0 ? image->start : 0, image->end,
+                                        &answer->source);
+}
+
+/* Whether the file was written to since it was read. */
+static bool elf_reader_is_new_code_map(CodeMapAnswer *answer) {
+    uint64_t size = answer->size;
+    int64_t mtime_ns = answer->mtime_ns;
+    struct statx st;
+
+    if (statx(answer->source, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_SIZE | STATX_MTIME,
+              &st) < 0)
+        return false;
+    answer->size = st.stx_size;
+    answer->mtime_ns = elf_reader_ns_of(&st.stx_mtime);
+    return answer->size != size || answer->mtime_ns != mtime_ns;
+}
+
+int elf_reader_code_map(ElfReader *reader, const MappedImage *image, CodeMapAnswer *answer) {
+    uint64_t start_ns;
+    int r = answer->source >= 0 ? 0 : elf_reader_open_code_map(reader, image, answer);
+
+    answer->pid = image->pid;
+    /* Another process may have the pid by now. */
+    answer->has_ended = process_reader_start(reader->processes, image->pid, &start_ns) < 0 ||
+                        start_ns != answer->start_ns;
+    if (r == 0 && elf_reader_is_new_code_map(answer))
+        r = elf_helper_code_map(reader->helper, answer->source, &answer->fd, &answer->bytes);
+    /* The program may not have written a line yet. */
+    answer->result = r == -ENODATA ? 0 : r;
     return r;
 }

@@ -7,6 +7,7 @@
 #include "scan/cache/mapped-image.h"
 #include "scan/cache/table-cache.h"
 #include "scan/process.h"
+#include "scan/symbols-answer.h"
 
 typedef struct ElfReader ElfReader;
 
@@ -22,6 +23,13 @@ int elf_reader_build_id(ElfReader *reader, const MappedImage *image, BuildId *re
  * the answer too. */
 int elf_reader_table(ElfReader *reader, const MappedImage *image, TableCache *tables,
                      TableAnswer *ret);
+/* Finds what names the code of a file, unless the filter has it already. Returns the result that is
+ * in the answer too; a negative one that is final stays until the file changes. */
+int elf_reader_symbols(ElfReader *reader, const MappedImage *image, const SymbolsFilter *filter,
+                       SymbolsAnswer *ret);
+/* Opens the file in which a process names the code that it generates, unless the answer has it
+ * already (else its `source` is -1), and reads it, if it was written to since the answer says. */
+int elf_reader_code_map(ElfReader *reader, const MappedImage *image, CodeMapAnswer *answer);
 uint64_t elf_reader_ready_ns(const ElfReader *reader);
 /* Whether profd-elf, which reads the files, cannot run. */
 bool elf_reader_lacks_helper(const ElfReader *reader);

@@ -32,6 +32,7 @@
 
 enum {
     PF_KTHREAD = 0x00200000, /* include/linux/sched.h */
+    STATUS_SIZE = 16 << 10,  /* with a thousand groups of the user */
     STAT_SIZE = 1024,        /* 52 numbers and a comm */
     NAMES_MAX = 4 << 20,     /* bytes of the paths of a process, which the process chooses */
     COMM_SIZE = 16,
@@ -471,6 +472,22 @@ int process_reader_start(ProcessReader *reader, uint32_t pid, uint64_t *ret_ns) 
         return r;
     *ret_ns = stat.start_ticks * (NS_PER_SECOND / (uint64_t)MAX(per_second, 1L));
     return 0;
+}
+
+int process_inner_pid(int proc, uint32_t pid, uint32_t *ret) {
+    char path[32], text[STATUS_SIZE];
+    _cleanup_close_ int fd = -1;
+    ssize_t n;
+
+    snprintf(path, sizeof(path), "%" PRIu32 "/status", pid);
+    fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? -ESRCH : -errno;
+    n = read(fd, text, sizeof(text) - 1);
+    if (n < 0)
+        return -errno;
+    text[n] = '\0';
+    return process_status_inner_pid(text, ret);
 }
 
 bool process_shows_all(int proc) {

@@ -32,6 +32,8 @@ int process_reader_read(ProcessReader *reader, uint32_t pid, Baseline *ret);
 int process_reader_open_maps(ProcessReader *reader, uint32_t pid, int *ret_fd);
 /* When the process began, in CLOCK_BOOTTIME. */
 int process_reader_start(ProcessReader *reader, uint32_t pid, uint64_t *ret_ns);
+/* The pid of the process in its own namespace, as it calls itself. */
+int process_inner_pid(int proc, uint32_t pid, uint32_t *ret);
 /* Keeps only the processes of one user whose details he may read. */
 void process_list_of(int proc, uid_t uid, uint32_t *pids, size_t *n);
 /* The pids of all processes; free() them. */

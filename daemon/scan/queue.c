@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 
 #include "scan/cache/table-cache.h"
+#include "scan/symbols-answer.h"
 #include "util/clock.h"
 
 /*
@@ -20,6 +21,15 @@ typedef struct ImageList {
     size_t n;
 } ImageList;
 
+/* Work on files rests after it took too much time. Names of samples do not wait for what is only
+ * kept. */
+enum { REST_NEEDED, REST_KEPT, RESTS };
+
+static const unsigned rests[RESTS] = {
+    [REST_NEEDED] = 1U << SCAN_IMAGE | 1U << SCAN_TABLE,
+    [REST_KEPT] = 1U << SCAN_SYMBOLS | 1U << SCAN_CODE_MAP,
+};
+
 struct ScanQueue {
     pthread_mutex_t lock;
     pthread_cond_t has_work, has_room;
@@ -28,9 +38,9 @@ struct ScanQueue {
 
     uint32_t pids[SCAN_PROCESSES_MAX]; /* a ring buffer */
     size_t first_pid, n_pids;
-    ImageList images, tables; /* of SCAN_IMAGE, of SCAN_TABLE */
-    size_t image_bytes;       /* of both */
-    uint64_t images_after_ns;
+    ImageList images[SCAN_WORKS]; /* of the kinds of work on files */
+    size_t image_bytes;           /* of all */
+    uint64_t after_ns[RESTS];
 
     ScanResult *results, **last_result;
     size_t n_results, result_bytes;
@@ -43,8 +53,23 @@ ScanResult *scan_result_free(ScanResult *result) {
         return NULL;
     if (result->kind == SCAN_IS_TABLE && result->data)
         mapped_table_free(((TableAnswer *)result->data)->table);
+    if (result->kind == SCAN_IS_SYMBOLS && result->data)
+        closep(&((SymbolsAnswer *)result->data)->fd);
+    if (result->kind == SCAN_IS_CODE_MAP && result->data) {
+        closep(&((CodeMapAnswer *)result->data)->source);
+        closep(&((CodeMapAnswer *)result->data)->fd);
+    }
     free(result->data);
     free(result);
+    return NULL;
+}
+
+ScanImage *scan_image_free(ScanImage *image) {
+    if (!image)
+        return NULL;
+    if (image->has_fd)
+        closep(&image->fd);
+    free(image);
     return NULL;
 }
 
@@ -54,8 +79,8 @@ int scan_queue_new(ScanQueue **ret) {
 
     if (!queue)
         return -ENOMEM;
-    queue->images.last = &queue->images.first;
-    queue->tables.last = &queue->tables.first;
+    for (size_t i = 0; i < SCAN_WORKS; i++)
+        queue->images[i].last = &queue->images[i].first;
     queue->last_result = &queue->results;
     queue->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (queue->event_fd < 0)
@@ -73,15 +98,15 @@ int scan_queue_new(ScanQueue **ret) {
 static void queue_free_images(ImageList *list) {
     for (ScanImage *image; (image = list->first);) {
         list->first = image->next;
-        free(image);
+        scan_image_free(image);
     }
 }
 
 ScanQueue *scan_queue_free(ScanQueue *queue) {
     if (!queue)
         return NULL;
-    queue_free_images(&queue->images);
-    queue_free_images(&queue->tables);
+    for (size_t i = 0; i < SCAN_WORKS; i++)
+        queue_free_images(&queue->images[i]);
     for (ScanResult *result; (result = queue->results);) {
         queue->results = result->next;
         scan_result_free(result);
@@ -118,12 +143,8 @@ int scan_queue_ask_process(ScanQueue *q, uint32_t pid) {
     return r;
 }
 
-static ImageList *queue_list_of(ScanQueue *q, ScanWork work) {
-    return work == SCAN_TABLE ? &q->tables : &q->images;
-}
-
 int scan_queue_ask_image(ScanQueue *q, ScanImage *image) {
-    ImageList *list = queue_list_of(q, image->work);
+    ImageList *list = &q->images[image->work];
     int r = -ENOBUFS;
 
     (void)pthread_mutex_lock(&q->lock);
@@ -140,9 +161,11 @@ int scan_queue_ask_image(ScanQueue *q, ScanImage *image) {
     return r;
 }
 
-void scan_queue_rest(ScanQueue *q, uint64_t until_ns) {
+void scan_queue_rest(ScanQueue *q, ScanWork work, uint64_t until_ns) {
     (void)pthread_mutex_lock(&q->lock);
-    q->images_after_ns = until_ns;
+    for (size_t i = 0; i < RESTS; i++)
+        if (rests[i] & 1U << work)
+            q->after_ns[i] = until_ns;
     (void)pthread_mutex_unlock(&q->lock);
 }
 
@@ -162,7 +185,7 @@ static void queue_take_pid(ScanQueue *q, ScanRequest *ret) {
 }
 
 static void queue_take_image(ScanQueue *q, ScanRequest *ret) {
-    ImageList *list = queue_list_of(q, ret->work);
+    ImageList *list = &q->images[ret->work];
 
     ret->image = list->first;
     list->first = ret->image->next;
@@ -184,16 +207,29 @@ static void queue_announce(ScanQueue *q) {
 
 /* Requested work that may be done now. */
 static unsigned queue_due(const ScanQueue *q) {
-    const unsigned of_images = 1U << SCAN_IMAGE | 1U << SCAN_TABLE;
-    bool rests = q->wanted & of_images && clock_monotonic_ns() < q->images_after_ns;
+    unsigned due = q->wanted;
 
-    return rests ? q->wanted & ~of_images : q->wanted;
+    for (size_t i = 0; i < RESTS; i++)
+        if (due & rests[i] && clock_monotonic_ns() < q->after_ns[i])
+            due &= ~rests[i];
+    return due;
 }
 
-/* Waits for more work, or until images may be read again. */
+/* When the first work that rests is due. */
+static uint64_t queue_next_due_ns(const ScanQueue *q) {
+    uint64_t next_ns = UINT64_MAX;
+
+    for (size_t i = 0; i < RESTS; i++)
+        if (q->wanted & rests[i])
+            next_ns = MIN(next_ns, q->after_ns[i]);
+    return next_ns;
+}
+
+/* Waits for more work, or until files may be read again. */
 static void queue_wait_for_work(ScanQueue *q) {
-    struct timespec until = {.tv_sec = (time_t)(q->images_after_ns / NS_PER_SECOND),
-                             .tv_nsec = (long)(q->images_after_ns % NS_PER_SECOND)};
+    uint64_t next_ns = queue_next_due_ns(q);
+    struct timespec until = {.tv_sec = (time_t)(next_ns / NS_PER_SECOND),
+                             .tv_nsec = (long)(next_ns % NS_PER_SECOND)};
 
     queue_announce(q);
     if (q->wanted)
@@ -212,7 +248,7 @@ ScanRequest scan_queue_next(ScanQueue *q, bool in_pass) {
     next.work = q->stops ? SCAN_STOP : (ScanWork)__builtin_ctz(wanted);
     if (next.work == SCAN_PROCESS)
         queue_take_pid(q, &next);
-    else if (next.work == SCAN_IMAGE || next.work == SCAN_TABLE)
+    else if (q->images[next.work].n > 0)
         queue_take_image(q, &next);
     else if (next.work == SCAN_PASS)
         next.begins = !in_pass;

@@ -9,7 +9,7 @@
 
 enum {
     SCAN_PROCESSES_MAX = 4096, /* requested one by one and not yet read */
-    SCAN_IMAGES_MAX = 8192,    /* whose build ids are wanted, whose tables are wanted */
+    SCAN_IMAGES_MAX = 8192,    /* of each kind of work on files */
     SCAN_RESULTS_MAX = 128,
     SCAN_ANNOUNCED = 32, /* results that wake the loop together if more work follows */
     SCAN_IMAGES_MAX_BYTES = 4 << 20,
@@ -23,20 +23,30 @@ typedef enum ScanWork {
     SCAN_CGROUPS,
     SCAN_LIST, /* list the processes */
     SCAN_PROCESS,
-    SCAN_IMAGE, /* the build id of a file */
-    SCAN_PASS,  /* the next process in a pass over all */
-    SCAN_TABLE, /* the unwind table of a file: it comes last, since names must not wait for it */
+    SCAN_IMAGE,    /* the build id of a file */
+    SCAN_PASS,     /* the next process in a pass over all */
+    SCAN_TABLE,    /* the unwind table of a file: it comes late, since names must not wait for it */
+    SCAN_CODE_MAP, /* the file in which a process names the code that it generates */
+    SCAN_SYMBOLS,  /* what names the code of a file */
+    SCAN_WORKS,    /* the number of kinds */
 } ScanWork;
 
 typedef struct ScanImage {
     struct ScanImage *next;
-    ScanWork work; /* IMAGE or TABLE */
+    ScanWork work; /* IMAGE, TABLE, CODE_MAP or SYMBOLS */
     uint64_t image;
     MappedImage mapped; /* its path is the array below */
     size_t size;        /* of the whole struct */
     unsigned tries;     /* so far */
+    bool has_fd;        /* CODE_MAP: the file is open already, and what follows is known of it */
+    int fd;
+    uint64_t start_ns, file_size;
+    int64_t mtime_ns;
     char path[];
 } ScanImage;
+
+ScanImage *scan_image_free(ScanImage *image);
+DEFINE_CLEANUP(ScanImage *, scan_image_free);
 
 typedef struct ScanRequest {
     ScanWork work;
@@ -52,6 +62,8 @@ typedef enum ScanKind {
     SCAN_IS_CGROUPS_DONE,
     SCAN_IS_BUILD_ID,
     SCAN_IS_TABLE,
+    SCAN_IS_SYMBOLS,
+    SCAN_IS_CODE_MAP,
     SCAN_IS_ALL_DONE,
     SCAN_IS_LOOK,
 } ScanKind;
@@ -61,8 +73,8 @@ typedef struct ScanResult {
     ScanKind kind;
     size_t size;
     uint64_t number; /* CGROUP: id; BUILD_ID: image; CGROUPS_DONE, ALL_DONE, LIST: when it began */
-    /* PROCESS: Baseline; KERNEL: records; CGROUP: path; LOOK: array; TABLE: TableAnswer. Freed with
-     * it. */
+    /* PROCESS: Baseline; KERNEL: records; CGROUP: path; LOOK: array; TABLE: TableAnswer; SYMBOLS:
+     * SymbolsAnswer; CODE_MAP: CodeMapAnswer. Freed with it. */
     void *data;
     size_t data_size;
     BuildId build_id;
@@ -83,9 +95,9 @@ void scan_queue_ask(ScanQueue *queue, ScanWork work);
 /* -ENOBUFS: too many wait. The image is taken over only on success, for what its `work` says. */
 int scan_queue_ask_process(ScanQueue *queue, uint32_t pid);
 int scan_queue_ask_image(ScanQueue *queue, ScanImage *image);
-/* Delays images until then, in CLOCK_MONOTONIC, while other work goes on. For the reading
- * thread. */
-void scan_queue_rest(ScanQueue *queue, uint64_t until_ns);
+/* Delays this work until then, in CLOCK_MONOTONIC, while other work goes on: that for IMAGE and
+ * TABLE together, or that for SYMBOLS and CODE_MAP together. For the reading thread. */
+void scan_queue_rest(ScanQueue *queue, ScanWork work, uint64_t until_ns);
 /* From now on the thread gets SCAN_STOP and its results are dropped. */
 void scan_queue_stop(ScanQueue *queue);
 

@@ -97,13 +97,14 @@ static int scan_reader_read_process(ScanReader *s, uint32_t pid) {
 
 /* Any user can map any number of files, each as expensive as we allow, so files that exceeded their
  * share delay later files; other work is not delayed. */
-static void scan_reader_charge_images(ScanReader *s, uint64_t used_ns) {
-    uint64_t now_ns = clock_monotonic_ns(), earned_ns = (now_ns - s->debt_at_ns) / IMAGES_SHARE;
+static void scan_reader_charge(ScanReader *s, ScanWork work, uint64_t used_ns) {
+    ScanDebt *debt = work == SCAN_SYMBOLS || work == SCAN_CODE_MAP ? &s->kept_debt : &s->debt;
+    uint64_t now_ns = clock_monotonic_ns(), earned_ns = (now_ns - debt->at_ns) / IMAGES_SHARE;
 
-    s->debt_ns = used_ns + (s->debt_ns > earned_ns ? s->debt_ns - earned_ns : 0);
-    s->debt_at_ns = now_ns;
-    if (s->debt_ns > IMAGES_BURST_NS)
-        scan_queue_rest(s->queue, now_ns + (s->debt_ns - IMAGES_BURST_NS) * IMAGES_SHARE);
+    debt->ns = used_ns + (debt->ns > earned_ns ? debt->ns - earned_ns : 0);
+    debt->at_ns = now_ns;
+    if (debt->ns > IMAGES_BURST_NS)
+        scan_queue_rest(s->queue, work, now_ns + (debt->ns - IMAGES_BURST_NS) * IMAGES_SHARE);
 }
 
 static uint64_t scan_reader_images_cpu_ns(const ScanReader *s) {
@@ -119,7 +120,7 @@ static bool scan_reader_asks_again(ScanReader *s, ScanImage *image, int r) {
         return false;
     ready_ns = elf_reader_ready_ns(s->elf);
     if (ready_ns > clock_monotonic_ns())
-        scan_queue_rest(s->queue, ready_ns);
+        scan_queue_rest(s->queue, image->work, ready_ns);
     return scan_queue_ask_image(s->queue, image) == 0;
 }
 
@@ -130,10 +131,10 @@ static int scan_reader_read_image(ScanReader *s, ScanImage *image) {
 
     if (r < 0)
         result.build_id.size = 0;
-    scan_reader_charge_images(s, scan_reader_images_cpu_ns(s) - before_ns);
+    scan_reader_charge(s, SCAN_IMAGE, scan_reader_images_cpu_ns(s) - before_ns);
     if (scan_reader_asks_again(s, image, r))
         return 0;
-    free(image);
+    scan_image_free(image);
     return scan_reader_put(s, &result);
 }
 
@@ -143,10 +144,10 @@ static int scan_reader_read_table(ScanReader *s, ScanImage *image) {
     int r = elf_reader_table(s->elf, &image->mapped, s->tables, &answer);
     size_t table_bytes = answer.table ? answer.table->image.size : 0;
 
-    scan_reader_charge_images(s, scan_reader_images_cpu_ns(s) - before_ns);
+    scan_reader_charge(s, SCAN_TABLE, scan_reader_images_cpu_ns(s) - before_ns);
     if (scan_reader_asks_again(s, image, r))
         return 0;
-    free(image);
+    scan_image_free(image);
     copy = malloc(sizeof(*copy));
     if (!copy) {
         mapped_table_free(answer.table);
@@ -156,6 +157,60 @@ static int scan_reader_read_table(ScanReader *s, ScanImage *image) {
     return scan_reader_put(s, &(ScanResult){.kind = SCAN_IS_TABLE,
                                             .data = copy,
                                             .data_size = sizeof(*copy) + table_bytes});
+}
+
+/* The file is asked for again when some of those before it were written. */
+static int scan_reader_wait_for_disk(ScanReader *s, ScanImage *image) {
+    scan_queue_rest(s->queue, SCAN_SYMBOLS, clock_monotonic_ns() + NS_PER_SECOND);
+    if (scan_queue_ask_image(s->queue, image) < 0)
+        scan_image_free(image);
+    return 0;
+}
+
+static int scan_reader_read_symbols(ScanReader *s, ScanImage *image) {
+    const SymbolsFilter *filter = atomic_load(&s->filter);
+    uint64_t before_ns = scan_reader_images_cpu_ns(s);
+    SymbolsAnswer *answer = filter ? malloc(sizeof(*answer)) : NULL;
+    int r;
+
+    if (!answer) {
+        scan_image_free(image);
+        return 0;
+    }
+    if (filter->is_full(filter->userdata)) {
+        free(answer);
+        return scan_reader_wait_for_disk(s, image);
+    }
+    r = elf_reader_symbols(s->elf, &image->mapped, filter, answer);
+    scan_reader_charge(s, SCAN_SYMBOLS, scan_reader_images_cpu_ns(s) - before_ns);
+    if (scan_reader_asks_again(s, image, r)) {
+        free(answer);
+        return 0;
+    }
+    scan_image_free(image);
+    return scan_reader_put(
+        s, &(ScanResult){.kind = SCAN_IS_SYMBOLS, .data = answer, .data_size = sizeof(*answer)});
+}
+
+static int scan_reader_read_code_map(ScanReader *s, ScanImage *image) {
+    uint64_t before_ns = scan_reader_images_cpu_ns(s);
+    CodeMapAnswer *answer = malloc(sizeof(*answer));
+
+    if (!answer) {
+        scan_image_free(image);
+        return 0;
+    }
+    *answer = (CodeMapAnswer){.source = image->has_fd ? TAKE_FD(image->fd) : -1,
+                              .fd = -1,
+                              .start_ns = image->start_ns,
+                              .size = image->file_size,
+                              .mtime_ns = image->mtime_ns};
+    image->has_fd = false;
+    (void)elf_reader_code_map(s->elf, &image->mapped, answer);
+    scan_reader_charge(s, SCAN_CODE_MAP, scan_reader_images_cpu_ns(s) - before_ns);
+    scan_image_free(image);
+    return scan_reader_put(
+        s, &(ScanResult){.kind = SCAN_IS_CODE_MAP, .data = answer, .data_size = sizeof(*answer)});
 }
 
 static int scan_reader_list_processes(const ScanReader *s, uint32_t **ret_pids, size_t *ret_n) {
@@ -235,9 +290,14 @@ static int scan_reader_work(ScanReader *s, const ScanRequest *request) {
         return scan_reader_read_image(s, request->image);
     case SCAN_TABLE:
         return scan_reader_read_table(s, request->image);
+    case SCAN_CODE_MAP:
+        return scan_reader_read_code_map(s, request->image);
+    case SCAN_SYMBOLS:
+        return scan_reader_read_symbols(s, request->image);
     case SCAN_PASS:
         return scan_reader_go_on_with_pass(s, request->begins);
     case SCAN_STOP:
+    case SCAN_WORKS:
         break;
     }
     return -ECANCELED;

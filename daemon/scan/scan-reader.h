@@ -12,9 +12,15 @@
 #include "scan/process.h"
 #include "scan/queue.h"
 
+/* The CPU time of work on files minus its share since. */
+typedef struct ScanDebt {
+    uint64_t ns, at_ns;
+} ScanDebt;
+
 typedef struct ScanReader {
     Keeper *keeper;
     ScanQueue *queue;
+    _Atomic(const SymbolsFilter *) filter; /* NULL: symbols are not kept */
     TableCache *tables; /* of the loop's thread; this one only calls table_cache_has() */
     atomic_bool one_user, without_kernel, lacks_elf;
     atomic_uint_fast64_t scan_cpu_ns, keeper_cpu_ns;
@@ -28,7 +34,7 @@ typedef struct ScanReader {
     size_t n_pids, next_pid;
     uint64_t pass_begin_ns;
     bool in_pass;
-    uint64_t debt_ns, debt_at_ns; /* CPU time of images minus their share since */
+    ScanDebt debt, kept_debt; /* of build ids and tables; of symbols and code maps */
     uint64_t cpu_noted_ns;
     bool is_partial; /* some processes could not be read or seen */
     bool has_warned;

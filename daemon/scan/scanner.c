@@ -2,6 +2,7 @@
 #include "scan/scanner.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
@@ -59,6 +60,10 @@ static int scanner_deliver(Scanner *s, const ScanResult *result) {
     case SCAN_IS_TABLE:
         table_cache_answer(s->tables, result->data, clock_monotonic_ns());
         return 0;
+    case SCAN_IS_SYMBOLS:
+        return sinks->on_symbols(sinks->userdata, result->data);
+    case SCAN_IS_CODE_MAP:
+        return sinks->on_code_map(sinks->userdata, result->data);
     case SCAN_IS_CGROUPS_DONE:
         return sinks->on_cgroups_done(sinks->userdata, result->number);
     case SCAN_IS_ALL_DONE:
@@ -92,20 +97,31 @@ int scanner_await(Scanner *s, uint64_t limit_ns) {
     return scanner_on_results(s);
 }
 
-static int scanner_ask(Scanner *s, ScanWork work, uint64_t number, const MappedImage *mapped) {
+/* Takes over the image, also on failure. */
+static int scanner_put(Scanner *s, ScanImage *image) {
+    int r = scan_queue_ask_image(s->reader.queue, image);
+
+    if (r < 0)
+        scan_image_free(image);
+    return r;
+}
+
+static ScanImage *scanner_image_of(ScanWork work, uint64_t number, const MappedImage *mapped) {
     size_t n = strnlen(mapped->path, PROCESS_NAME_MAX), size = sizeof(ScanImage) + n + 1;
     ScanImage *image = calloc(1, size);
-    int r;
 
     if (!image)
-        return -ENOMEM;
+        return NULL;
     *image = (ScanImage){.work = work, .image = number, .mapped = *mapped, .size = size};
     memcpy(image->path, mapped->path, n);
     image->mapped.path = image->path;
-    r = scan_queue_ask_image(s->reader.queue, image);
-    if (r < 0)
-        free(image);
-    return r;
+    return image;
+}
+
+static int scanner_ask(Scanner *s, ScanWork work, uint64_t number, const MappedImage *mapped) {
+    ScanImage *image = scanner_image_of(work, number, mapped);
+
+    return image ? scanner_put(s, image) : -ENOMEM;
 }
 
 static int scanner_ask_for_table(void *userdata, const MappedImage *image) {
@@ -218,6 +234,33 @@ int scanner_image(Scanner *s, const HistoryWanted *wanted) {
                                       .inode = wanted->inode,
                                       .generation = wanted->generation,
                                       .path = wanted->path});
+}
+
+void scanner_keep_symbols(Scanner *s, const SymbolsFilter *filter) {
+    atomic_store(&s->reader.filter, filter);
+}
+
+int scanner_symbols(Scanner *s, const MappedImage *image) {
+    return scanner_ask(s, SCAN_SYMBOLS, 0, image);
+}
+
+int scanner_code_map(Scanner *s, const MappedImage *mapped, const CodeMapAnswer *known) {
+    ScanImage *image = scanner_image_of(SCAN_CODE_MAP, 0, mapped);
+
+    if (!image)
+        return -ENOMEM;
+    if (known) {
+        image->fd = fcntl(known->source, F_DUPFD_CLOEXEC, 3);
+        image->has_fd = image->fd >= 0;
+        image->start_ns = known->start_ns;
+        image->file_size = known->size;
+        image->mtime_ns = known->mtime_ns;
+    }
+    if (known && !image->has_fd) {
+        scan_image_free(image);
+        return -EMFILE;
+    }
+    return scanner_put(s, image);
 }
 
 TableCache *scanner_tables(Scanner *s) {

@@ -11,6 +11,7 @@
 #include "loop/loop.h"
 #include "process/history/history.h"
 #include "scan/cache/table-cache.h"
+#include "scan/symbols-answer.h"
 
 typedef struct Scanner Scanner;
 
@@ -30,6 +31,9 @@ typedef struct ScannerSinks {
     /* A scanner_cgroups() is complete. */
     int (*on_cgroups_done)(void *userdata, uint64_t begin_ns);
     int (*on_build_id)(void *userdata, uint64_t image, Bytes build_id);
+    /* Both take over the descriptors that they find in their answer, by setting them to -1. */
+    int (*on_symbols)(void *userdata, SymbolsAnswer *answer);
+    int (*on_code_map)(void *userdata, CodeMapAnswer *answer);
     /* A scanner_all() is complete; begin_ns is 0 if not everything could be read, so that a missing
      * process may still live. */
     int (*on_all_done)(void *userdata, uint64_t begin_ns);
@@ -78,6 +82,13 @@ typedef struct ScannerHealth {
 ScannerHealth scanner_health(const Scanner *scanner, uint64_t now_ns);
 /* Always delivers a result; it is empty when there is no build id or the file is not certain. */
 int scanner_image(Scanner *scanner, const HistoryWanted *wanted);
+/* From now on symbols may be asked for; the filter is borrowed until scanner_free(). */
+void scanner_keep_symbols(Scanner *scanner, const SymbolsFilter *filter);
+/* Finds what names the code of a file. Nothing is delivered if they are not kept. */
+int scanner_symbols(Scanner *scanner, const MappedImage *image);
+/* Finds the names of generated code: by a pid alone, by the mapping of a jitdump (if it has an
+ * end), or in the file of an earlier answer (borrowed; NULL: there was none). */
+int scanner_code_map(Scanner *scanner, const MappedImage *image, const CodeMapAnswer *known);
 /* The unwind tables, for the main thread. They live as long as the scanner does. */
 TableCache *scanner_tables(Scanner *scanner);
 

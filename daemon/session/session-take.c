@@ -161,6 +161,8 @@ static int session_take_sample(Session *session, StoreBatch *batch, unsigned bat
     session->account.samples++;
     session_see_sample(session, batch_cpu, stamp->time);
     session_take_see_kernel(session, record, stamp);
+    if (session->host.binaries)
+        binary_watch_see(session->host.binaries, record, stamp);
     return emission_need(session->emission, stamp->pid, stamp->tid, stamp->time,
                          pd_sample_cgroup(record, stamp->event));
 }

@@ -10,6 +10,7 @@
 #include "capture/sampler/sampler.h"
 #include "process/history/history.h"
 #include "session/byte-rate.h"
+#include "binary/binary-watch.h"
 #include "stack/unwinder.h"
 #include "store/writer/store-session.h"
 #include "tracker/tracker.h"
@@ -22,6 +23,7 @@ typedef struct SessionHost {
     Store *store;
     ByteRate *rate; /* of all sessions together */
     Unwinder *unwinder;
+    BinaryWatch *binaries; /* NULL: none */
 } SessionHost;
 
 typedef struct Session Session;

@@ -36,6 +36,8 @@ struct Tracker {
     LoopCallback on_ready, on_due;
     int (*on_processes)(void *userdata, const ScannerListing *listing);
     int (*on_known)(void *userdata, uint32_t pid);
+    int (*on_symbols)(void *userdata, SymbolsAnswer *answer);
+    int (*on_code_map)(void *userdata, CodeMapAnswer *answer);
     int (*on_group)(void *userdata, const char *path);
     int (*on_groups_done)(void *userdata, uint64_t begin_ns);
     void *userdata;
@@ -105,6 +107,18 @@ static int tracker_on_build_id(void *userdata, uint64_t image, Bytes build_id) {
     return tracker->on_due(tracker->userdata);
 }
 
+static int tracker_on_symbols(void *userdata, SymbolsAnswer *answer) {
+    Tracker *tracker = userdata;
+
+    return tracker->on_symbols ? tracker->on_symbols(tracker->userdata, answer) : 0;
+}
+
+static int tracker_on_code_map(void *userdata, CodeMapAnswer *answer) {
+    Tracker *tracker = userdata;
+
+    return tracker->on_code_map ? tracker->on_code_map(tracker->userdata, answer) : 0;
+}
+
 static int tracker_on_all_done(void *userdata, uint64_t begin_ns) {
     Tracker *tracker = userdata;
 
@@ -141,9 +155,11 @@ static void tracker_set_data(Tracker *tracker, bool see) {
 
 int tracker_new(const TrackerOptions *options, Tracker **ret) {
     _cleanup_(tracker_freep) Tracker *tracker = calloc(1, sizeof(*tracker));
-    ScannerSinks sinks = {
-        tracker_on_process,  tracker_on_kernel,   tracker_on_cgroup,    tracker_on_cgroups_done,
-        tracker_on_build_id, tracker_on_all_done, tracker_on_processes, tracker};
+    ScannerSinks sinks = {tracker_on_process,   tracker_on_kernel,
+                          tracker_on_cgroup,    tracker_on_cgroups_done,
+                          tracker_on_build_id,  tracker_on_symbols,
+                          tracker_on_code_map,  tracker_on_all_done,
+                          tracker_on_processes, tracker};
     BuildId vdso;
     int r;
 
@@ -153,6 +169,8 @@ int tracker_new(const TrackerOptions *options, Tracker **ret) {
     tracker->on_due = options->on_due;
     tracker->on_processes = options->on_processes;
     tracker->on_known = options->on_known;
+    tracker->on_symbols = options->on_symbols;
+    tracker->on_code_map = options->on_code_map;
     tracker->on_group = options->on_group;
     tracker->on_groups_done = options->on_groups_done;
     tracker->userdata = options->userdata;
@@ -196,6 +214,18 @@ History *tracker_history(Tracker *tracker) {
 
 TableCache *tracker_tables(Tracker *tracker) {
     return scanner_tables(tracker->scanner);
+}
+
+void tracker_keep_symbols(Tracker *tracker, const SymbolsFilter *filter) {
+    scanner_keep_symbols(tracker->scanner, filter);
+}
+
+int tracker_symbols(Tracker *tracker, const MappedImage *image) {
+    return scanner_symbols(tracker->scanner, image);
+}
+
+int tracker_code_map(Tracker *tracker, const MappedImage *image, const CodeMapAnswer *known) {
+    return scanner_code_map(tracker->scanner, image, known);
 }
 
 bool tracker_knows_kernel(const Tracker *tracker) {

@@ -25,6 +25,9 @@ typedef struct TrackerOptions {
     uint64_t table_bytes; /* of the history; 0: its default */
     int (*on_processes)(void *userdata, const ScannerListing *listing); /* with one_user */
     int (*on_known)(void *userdata, uint32_t pid);                      /* NULL: not needed */
+    /* What names code, see ScannerSinks; NULL: not needed. */
+    int (*on_symbols)(void *userdata, SymbolsAnswer *answer);
+    int (*on_code_map)(void *userdata, CodeMapAnswer *answer);
     /* Results of a walk over the control groups; NULL: not needed. */
     int (*on_group)(void *userdata, const char *path);
     int (*on_groups_done)(void *userdata, uint64_t begin_ns);
@@ -39,6 +42,10 @@ DEFINE_CLEANUP(Tracker *, tracker_free);
 History *tracker_history(Tracker *tracker);
 /* The unwind tables. They live as long as the tracker does. */
 TableCache *tracker_tables(Tracker *tracker);
+/* These ask the scanner, see scanner.h: a NULL filter ends it. */
+void tracker_keep_symbols(Tracker *tracker, const SymbolsFilter *filter);
+int tracker_symbols(Tracker *tracker, const MappedImage *image);
+int tracker_code_map(Tracker *tracker, const MappedImage *image, const CodeMapAnswer *known);
 /* Whether the kernel maps are known, so that recordings may begin. */
 bool tracker_knows_kernel(const Tracker *tracker);
 bool tracker_is_ready(const Tracker *tracker);

@@ -25,13 +25,14 @@ struct ProcessImage {
     uint8_t build_id[20];
     uint8_t found_id_size; /* looked up later, so it is not part of the identity */
     uint8_t found_id[20];
-    uint8_t tries; /* number of lookups that found nothing */
-    bool asked;    /* a lookup is running */
-    bool waits;    /* recordings wait for its build id */
-    bool is_late;  /* the lookup took too long */
-    bool is_due;   /* recordings that owe it write it in this settle */
-    bool counted;  /* counted as unidentified */
-    uint64_t owed; /* bit mask of Emissions that wrote it without a build id */
+    uint8_t tries;    /* number of lookups that found nothing */
+    bool asked;       /* a lookup is running */
+    bool waits;       /* recordings wait for its build id */
+    bool is_late;     /* the lookup took too long */
+    bool is_due;      /* recordings that owe it write it in this settle */
+    bool counted;     /* counted as unidentified */
+    uint64_t kept_ns; /* when a caller last asked for its symbols; history does not use it */
+    uint64_t owed;    /* bit mask of Emissions that wrote it without a build id */
     ProcessImage *next_due;
     bool kernel; /* the kernel itself, not a module or generated code */
     ProcessName *path, *dso;

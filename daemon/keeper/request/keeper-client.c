@@ -208,6 +208,17 @@ int keeper_open_image(Keeper *keeper, uint32_t pid, const char *path, KeeperFile
     return r < 0 ? r : keeper_client_call_for_image(keeper, &request, ret_id, ret_fd);
 }
 
+int keeper_open_code_map(Keeper *keeper, uint32_t pid, uint32_t inner, uint64_t start, uint64_t end,
+                         int *ret_fd) {
+    KeeperRequest request = keeper_lane_request_of(KEEPER_OPEN_CODE_MAP);
+
+    request.pid = pid;
+    request.tid = inner;
+    request.start = start;
+    request.end = end;
+    return keeper_client_call_opener(keeper, KEEPER_LANE_IMAGES, &request, NULL, ret_fd);
+}
+
 int keeper_start_elf(Keeper *keeper, uint32_t *ret_pid, int *ret_fd) {
     KeeperReply reply;
     int r = keeper_lane_open(keeper, KEEPER_LANE_ELF, &reply, ret_fd);

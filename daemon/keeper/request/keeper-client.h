@@ -65,6 +65,12 @@ int keeper_open_mapped(Keeper *keeper, uint32_t pid, uint64_t start, uint64_t en
  * the process. */
 int keeper_open_image(Keeper *keeper, uint32_t pid, const char *path, KeeperFileId *ret_id,
                       int *ret_fd);
+/* Opens the file in which a process names the code that it generates: with end 0 the perf map in
+ * its /tmp, for which `inner` is its pid in its own namespace; else the jitdump that it maps at
+ * exactly start to end. -EACCES: it is not a plain file of its own, on the way are links, or it is
+ * no such file; -EFBIG: it is too large. */
+int keeper_open_code_map(Keeper *keeper, uint32_t pid, uint32_t inner, uint64_t start, uint64_t end,
+                         int *ret_fd);
 /* Starts the program that reads ELF files and returns a socket to it, see elf/elf-request.h. Kills
  * one that was started before. -EBUSY: too many of them are stuck in file systems. */
 int keeper_start_elf(Keeper *keeper, uint32_t *ret_pid, int *ret_fd);

@@ -88,6 +88,17 @@ static int keeper_request_check_mapped(const KeeperRequest *r) {
     return keeper_request_is_process(r->pid) && r->start < r->end ? 0 : -EINVAL;
 }
 
+/* A perf map by the pid in its name, or a jitdump by its mapping. */
+static int keeper_request_check_code_map(const KeeperRequest *r) {
+    bool is_mapped = r->end > 0;
+
+    if (!keeper_request_is_process(r->pid))
+        return -EINVAL;
+    if (is_mapped)
+        return r->tid == 0 && r->start < r->end ? 0 : -EINVAL;
+    return r->start == 0 && keeper_request_is_process(r->tid) ? 0 : -EINVAL;
+}
+
 static int keeper_request_check_image(const KeeperRequest *r) {
     return keeper_request_is_process(r->pid) && keeper_request_is_path(r->path) ? 0 : -EINVAL;
 }
@@ -247,6 +258,7 @@ static const struct KindRow {
     [KEEPER_STATUS]          = { "status",          0,                                  false, keeper_request_check_nothing },
     [KEEPER_LISTEN]          = { "listen",          0,                                  false, keeper_request_check_nothing },
     [KEEPER_OPEN_MEMORY]     = { "open-memory",     FIELD_EVENT,                        false, keeper_request_check_memory  },
+    [KEEPER_OPEN_CODE_MAP]   = { "open-code-map",   FIELD_PID | FIELD_TID | FIELD_RANGE, false, keeper_request_check_code_map },
 };
 
 static const struct {

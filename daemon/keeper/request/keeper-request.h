@@ -40,6 +40,7 @@ typedef enum KeeperKind {
     KEEPER_STATUS,
     KEEPER_LISTEN,
     KEEPER_OPEN_MEMORY,
+    KEEPER_OPEN_CODE_MAP,
     KEEPER_KINDS, /* the number of kinds */
 } KeeperKind;
 

@@ -21,6 +21,7 @@
 
 #include "keeper/rights/capability.h"
 #include "util/bytes.h"
+#include "util/file.h"
 
 /*
  * Paths of a request are resolved with openat2() below a folder that this file chose, and never
@@ -30,7 +31,17 @@
  * process maps is returned regardless of who may read it. A path, which a recorder may invent,
  * gives no rights: it is resolved completely, from the root of the process on, as the recorder's
  * user without capabilities.
+ *
+ * The file in which a process names the code that it generates is the exception: its name is fixed,
+ * so it is opened with the keeper's rights if it is a plain file of the user of the process.
+ * Otherwise a link, or a mount, to another file would hand that file to readers of recordings.
  */
+
+enum {
+    STATUS_SIZE = 16 << 10, /* of /proc/PID/status, with a thousand groups of the user */
+    CODE_MAP_BYTES_MAX = 64 << 20,
+    JITDUMP_MAGIC = 0x4a695444,
+};
 
 static int opener_open_below(int folder, const char *path, uint64_t flags, uint64_t resolve) {
     struct open_how how = {.flags = flags | O_CLOEXEC, .resolve = resolve | RESOLVE_NO_MAGICLINKS};
@@ -151,21 +162,26 @@ static void opener_find_generation(int fd, KeeperFileId *id) {
     id->generation = id->has_generation ? version.value : 0;
 }
 
+/* A user's program serves this file system and may never answer. */
+static int opener_refuse_fuse(int found) {
+    struct statfs system;
+
+    if (fstatfs(found, &system) < 0)
+        return -errno;
+    return system.f_type == FUSE_SUPER_MAGIC ? -EOPNOTSUPP : 0;
+}
+
 /* found: an O_PATH descriptor of the file to examine. */
 static int opener_open_elf(int found, KeeperFileId *ret_id, int *ret_fd) {
     _cleanup_close_ int fd = -1;
     char path[64];
-    struct statfs system;
     KeeperFileId id;
     int r = opener_identify(found, &id);
 
+    if (r == 0)
+        r = opener_refuse_fuse(found);
     if (r < 0)
         return r;
-    if (fstatfs(found, &system) < 0)
-        return -errno;
-    /* A user's program serves this file system and may never answer. */
-    if (system.f_type == FUSE_SUPER_MAGIC)
-        return -EOPNOTSUPP;
     snprintf(path, sizeof(path), "/proc/self/fd/%d", found);
     r = opener_open_plain(path, O_RDONLY | O_NONBLOCK, &fd);
     if (r < 0)
@@ -213,6 +229,104 @@ int opener_image(const KeeperRequest *request, KeeperFileId *ret_id, int *ret_fd
     r = opener_open_by_path(request, ret_id, ret_fd);
     (void)capabilities_use();
     return r;
+}
+
+/* The user of a process. The owner of /proc/PID will not do: it is root for a process that made
+ * itself not dumpable. -EACCES: it has several, so that its files do not show whose they are. */
+static int opener_user_of(uint32_t pid, uid_t *ret) {
+    static const char field[] = "\nUid:\t";
+    char path[64], text[STATUS_SIZE];
+    unsigned users[4];
+    const char *found;
+    int r;
+
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/status", pid);
+    r = file_read_text(path, text, sizeof(text));
+    if (r < 0)
+        return r;
+    found = strstr(text, field);
+    if (!found || sscanf(found + strlen(field), "%u\t%u\t%u\t%u", &users[0], &users[1], &users[2],
+                         &users[3]) != 4)
+        return -EBADMSG;
+    for (size_t i = 1; i < ARRAY_SIZE(users); i++)
+        if (users[i] != users[0])
+            return -EACCES;
+    *ret = users[0];
+    return 0;
+}
+
+/* The user may have mounted anything in a namespace of his own, also a file of somebody else over
+ * the one that is opened: so no mount is crossed below /tmp. */
+static int opener_find_perf_map(const KeeperRequest *request, int *ret_found) {
+    _cleanup_close_ int root = -1, folder = -1;
+    char path[64];
+    int r;
+
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/root", request->pid);
+    r = opener_open_plain(path, O_PATH | O_DIRECTORY, &root);
+    if (r < 0)
+        return r;
+    folder =
+        opener_open_below(root, "tmp", O_PATH | O_DIRECTORY, RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS);
+    if (folder < 0)
+        return folder;
+    r = opener_refuse_fuse(folder);
+    if (r < 0)
+        return r;
+    snprintf(path, sizeof(path), "perf-%" PRIu32 ".map", request->tid);
+    r = opener_open_below(folder, path, O_PATH,
+                          RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
+    if (r < 0)
+        return r;
+    *ret_found = r;
+    return 0;
+}
+
+static int opener_check_owned(int found, uint32_t pid) {
+    struct statx st;
+    uid_t user;
+    int r = opener_user_of(pid, &user);
+
+    if (r < 0)
+        return r;
+    if (statx(found, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &st) < 0)
+        return -errno;
+    if (!S_ISREG(st.stx_mode) || st.stx_nlink != 1 || st.stx_uid != user)
+        return -EACCES;
+    return st.stx_size > CODE_MAP_BYTES_MAX ? -EFBIG : 0;
+}
+
+/* In either byte order. */
+static bool opener_is_jitdump(int fd) {
+    uint32_t magic;
+
+    return pread(fd, &magic, sizeof(magic), 0) == sizeof(magic) &&
+           (magic == JITDUMP_MAGIC || magic == __builtin_bswap32(JITDUMP_MAGIC));
+}
+
+int opener_code_map(const KeeperRequest *request, int *ret_fd) {
+    bool is_mapped = request->end > 0;
+    _cleanup_close_ int found = -1, fd = -1;
+    char path[96];
+    int r;
+
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/map_files/%" PRIx64 "-%" PRIx64, request->pid,
+             request->start, request->end);
+    r = is_mapped ? opener_open_plain(path, O_PATH, &found) : opener_find_perf_map(request, &found);
+    if (r == 0)
+        r = opener_refuse_fuse(found);
+    if (r == 0)
+        r = opener_check_owned(found, request->pid);
+    if (r < 0)
+        return r;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", found);
+    r = opener_open_plain(path, O_RDONLY | O_NONBLOCK, &fd);
+    if (r < 0)
+        return r;
+    if (is_mapped && !opener_is_jitdump(fd))
+        return -EACCES;
+    *ret_fd = TAKE_FD(fd);
+    return 0;
 }
 
 int opener_tracefs(const KeeperHost *host, const KeeperRequest *request, int *ret_fd) {

@@ -11,6 +11,9 @@ int opener_file(const KeeperRequest *request, int *ret_fd);
 /* -ENOEXEC: not a regular file or not an ELF file. -EOPNOTSUPP: on FUSE. */
 int opener_mapped(const KeeperRequest *request, KeeperFileId *ret_id, int *ret_fd);
 int opener_image(const KeeperRequest *request, KeeperFileId *ret_id, int *ret_fd);
+/* -EACCES: not a plain file with one link that belongs to the user of the process, or a link on the
+ * way; -EFBIG: it is too large. */
+int opener_code_map(const KeeperRequest *request, int *ret_fd);
 int opener_tracefs(const KeeperHost *host, const KeeperRequest *request, int *ret_fd);
 /* *ret_fd is -1 if the request has no cgroup. */
 int opener_cgroup(const KeeperHost *host, const KeeperRequest *request, int *ret_fd);

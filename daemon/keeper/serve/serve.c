@@ -189,6 +189,13 @@ static int serve_open_image(ServeLink *link _unused_, const KeeperRequest *reque
     return serve_answer_fd(answer, r, found);
 }
 
+static int serve_open_code_map(ServeLink *link _unused_, const KeeperRequest *request,
+                               int fd _unused_, Answer *answer) {
+    int found = -1, r = opener_code_map(request, &found);
+
+    return serve_answer_fd(answer, r, found);
+}
+
 static int serve_open_tracefs(ServeLink *link, const KeeperRequest *request, int fd _unused_,
                               Answer *answer) {
     int found = -1, r = opener_tracefs(link->context->host, request, &found);
@@ -260,6 +267,7 @@ static const struct HandlerRow {
     [KEEPER_STATUS]          = { KEEPER, serve_status          },
     [KEEPER_LISTEN]          = { KEEPER, serve_give_listening  },
     [KEEPER_OPEN_MEMORY]     = { KEEPER, serve_open_memory     },
+    [KEEPER_OPEN_CODE_MAP]   = { IMAGES, serve_open_code_map   },
 };
 /* clang-format on */
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <string.h>
 
 /*
  * "PID (COMM) STATE PPID …": the process chooses its comm, which may contain parentheses and
@@ -106,4 +107,27 @@ bool process_id_parse(const char *name, uint32_t *ret) {
     }
     *ret = (uint32_t)v;
     return true;
+}
+
+int process_status_inner_pid(const char *text, uint32_t *ret) {
+    static const char field[] = "\nNSpid:";
+    const char *at = strstr(text, field);
+    uint32_t pid = 0;
+
+    if (!at)
+        return -EBADMSG;
+    for (at += strlen(field); *at == '\t';) {
+        char number[16];
+        size_t n = strspn(++at, "0123456789");
+
+        if (n == 0 || n >= sizeof(number))
+            return -EBADMSG;
+        memcpy(number, at, n);
+        number[n] = '\0';
+        if (!process_id_parse(number, &pid))
+            return -EBADMSG;
+        at += n;
+    }
+    *ret = pid;
+    return pid > 0 ? 0 : -EBADMSG;
 }

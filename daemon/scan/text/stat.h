@@ -15,6 +15,9 @@ typedef struct ProcessStat {
 } ProcessStat;
 
 int process_stat_parse(Bytes text, ProcessStat *ret);
+/* The last number of "NSpid:" in /proc/PID/status: the pid in the innermost namespace. -EBADMSG:
+ * there is none. */
+int process_status_inner_pid(const char *text, uint32_t *ret);
 /* Copies a comm from /proc without what the kernel adds to it there. */
 void process_comm_copy(char ret[16], Bytes text);
 /* Parses 1 to INT_MAX in plain digits. */

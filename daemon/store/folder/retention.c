@@ -52,6 +52,7 @@ void store_set_budget(Store *store, const Config *config) {
     store->sync_interval_ns = config->sync_interval_ns;
     store->snapshot_max_bytes = config->snapshot_max_bytes;
     store->snapshot_retention_ns = config->snapshot_retention_ns;
+    store->binaries_max_bytes = config->binaries_max_use_bytes;
 }
 
 void store_measure(Store *store) {
@@ -70,11 +71,24 @@ void store_measure(Store *store) {
 }
 
 uint64_t store_used_bytes(const Store *store) {
-    uint64_t used = store->doomed_bytes + store->leased_bytes + store->snapshot_bytes;
+    uint64_t used =
+        store->doomed_bytes + store->leased_bytes + store->snapshot_bytes + store->binary_bytes;
 
     for (const Folder *folder = store->folders; folder; folder = folder->next)
         used += folder->bytes + folder->open_bytes;
     return used;
+}
+
+uint64_t store_oldest_real_ns(Store *store) {
+    uint64_t oldest_ns = UINT64_MAX;
+
+    pthread_mutex_lock(&store->mutex);
+    for (const Folder *f = store->folders; f; f = f->next)
+        for (size_t i = 0; i < f->n_entries; i++)
+            /* A segment that is not known yet may be from any time. */
+            oldest_ns = MIN(oldest_ns, f->entries[i].is_known ? f->entries[i].first_real_ns : 0);
+    pthread_mutex_unlock(&store->mutex);
+    return oldest_ns == UINT64_MAX ? 0 : oldest_ns;
 }
 
 uint64_t store_limit_bytes(const Store *store) {

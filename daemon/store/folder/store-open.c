@@ -206,15 +206,27 @@ int store_reopen(Store *store, Folder *folder) {
     return r;
 }
 
-int store_reopen_snapshots(Store *store, int current) {
+static int store_reopen_top(Store *store, int current, const char *name) {
     int fd = -EALREADY, r;
 
     pthread_mutex_lock(&store->disk);
     r = store_open_top(store);
-    if (r == 0 && !store_same_folder(current, store->root, "snapshots"))
-        r = dirfd_open_folder(store->root, "snapshots", &fd);
+    if (r == 0 && !store_same_folder(current, store->root, name))
+        r = dirfd_open_folder(store->root, name, &fd);
     pthread_mutex_unlock(&store->disk);
     return r < 0 ? r : fd;
+}
+
+int store_reopen_snapshots(Store *store, int current) {
+    return store_reopen_top(store, current, "snapshots");
+}
+
+int store_reopen_binaries(Store *store, int current) {
+    int fd = store_reopen_top(store, current, "binaries");
+
+    if (fd >= 0)
+        seal_give(&store->seal, fd, "binaries", false);
+    return fd;
 }
 
 static void store_read_boot_id(Store *store) {

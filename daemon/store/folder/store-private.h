@@ -101,11 +101,12 @@ struct Store {
     LIST_HEAD(, StoreLease) leases;
     uint64_t leased_bytes;   /* deleted but still open by readers */
     uint64_t snapshot_bytes; /* of snapshots, finished or in progress */
+    uint64_t binary_bytes;   /* of what names code */
     uint64_t fs_total, fs_free;
     uint64_t fs_inodes, fs_free_inodes; /* both 0: the file system does not limit them */
     BelievedClock believed;
     uint64_t max_use_bytes, keep_free_bytes, min_use_bytes, max_retention_ns, sync_interval_ns;
-    uint64_t snapshot_max_bytes, snapshot_retention_ns;
+    uint64_t snapshot_max_bytes, snapshot_retention_ns, binaries_max_bytes;
     unsigned n_abandoned; /* writers that hang in the kernel and still use this struct */
 };
 
@@ -116,6 +117,8 @@ int store_reopen(Store *store, Folder *folder);
 /* Returns a descriptor of the folder `snapshots` if it is no longer the folder `current`.
  * -EALREADY: it is the same folder. */
 int store_reopen_snapshots(Store *store, int current);
+/* The same for the folder `binaries`. */
+int store_reopen_binaries(Store *store, int current);
 
 /* In folder-entry.c: */
 /* Returns a duplicate, since the folder may be reopened meanwhile. */
@@ -151,7 +154,10 @@ bool folder_mend_manifest(Store *store, Folder *folder);
 /* In late-seal.c: seals one segment that a survey found unsealed; false: there is none left. */
 bool store_seal_late(Store *store);
 
-/* In retention.c; call them with the mutex held. */
+/* In retention.c: */
+/* The wall-clock time of the oldest sample of all segments; 0: it is not known. */
+uint64_t store_oldest_real_ns(Store *store);
+/* These with the mutex held. */
 uint64_t store_used_bytes(const Store *store);
 uint64_t store_limit_bytes(const Store *store);
 /* The limit for all sessions together that are not in the configuration. */

@@ -61,3 +61,7 @@ const ProcessMaps *history_maps(History *h, uint32_t pid, uint64_t time) {
         space->until_ns = time + 1;
     return space->maps;
 }
+
+uint64_t history_generation(const History *h) {
+    return h->generation;
+}

@@ -183,6 +183,8 @@ bool emission_waits(const Emission *emission);
 /* The name of a thread at a time after the floor; borrowed until the next call; empty: unknown. */
 Bytes history_comm(const History *history, uint32_t pid, uint32_t tid, uint64_t time);
 
+/* A number that changes when anything does in what processes map. */
+uint64_t history_generation(const History *history);
 /* What the process maps at a time after the floor. Borrowed until the next call for another process
  * or time, or the next change of the history. NULL: nothing is known of it. */
 const ProcessMaps *history_maps(History *history, uint32_t pid, uint64_t time);
