@@ -134,6 +134,12 @@ static void status_show_store(const Screen *s, const json_t *store, Buffer *text
                      reply_count(store, "snapshotLimitBytes"));
         screen_buffer(s, "Snapshots", text);
     }
+    if (reply_count(store, "binaryLimitBytes") > 0) {
+        status_share(text, reply_count(store, "binaryBytes"),
+                     reply_count(store, "binaryLimitBytes"));
+        text_printf(text, " of %" PRIu64 " programs", reply_count(store, "binaries"));
+        screen_buffer(s, "Symbols", text);
+    }
 }
 
 static void status_show(Context *c, const json_t *status) {

@@ -47,6 +47,7 @@ static const ErrorRow rows[] = {
     { "NoSuchCpu",          STATUS_NOT_FOUND,     NULL,         "Cannot start '{session}': this host has no CPU {cpu}." },
     { "NoSuchProcess",      STATUS_NOT_FOUND,     NULL,         "Cannot start '{session}': there is no process or thread {pid}." },
     { "NoSuchSegment",      STATUS_NOT_FOUND,     NULL,         "Session '{session}' has no segment '{segment}'; 'profctl list --segments {session}' shows its segments." },
+    { "NoSuchBinary",       STATUS_NOT_FOUND,     NULL,         "profd keeps no symbols under the name '{name}'." },
     { "NoSuchSnapshot",     STATUS_NOT_FOUND,     "near",       "There is no snapshot '{name}'.{near|near}" },
     { "NoSuchSnapshot",     STATUS_NOT_FOUND,     NULL,         "There is no snapshot '{name}'; 'profctl snapshots' shows the snapshots." },
     { "SnapshotExists",     STATUS_FAILED,        NULL,         "There is a snapshot '{name}' already; remove it with 'profctl rm {name}', or choose another name." },

@@ -209,6 +209,10 @@ void binaries_configure(Binaries *b, uint64_t limit_bytes) {
     tracker_keep_symbols(b->options.tracker, b->is_on ? &b->filter : NULL);
     if (!b->is_on)
         code_map_list_done(&b->code_maps);
+    binaries_tend(b);
+}
+
+void binaries_tend(Binaries *b) {
     b->tended_ns = 0;
     binaries_work(b);
 }

@@ -27,6 +27,8 @@ int binaries_new(const BinariesOptions *options, Binaries **ret);
 Binaries *binaries_free(Binaries *binaries, bool *ret_is_over);
 /* With a limit of 0 nothing is kept, and what is there is removed. */
 void binaries_configure(Binaries *binaries, uint64_t limit_bytes);
+/* Samples were deleted: soon removes what names only these. */
+void binaries_tend(Binaries *binaries);
 /* Sees every sample. */
 BinaryWatch *binaries_watch(Binaries *binaries);
 /* What the scanner found. */

@@ -23,6 +23,8 @@ enum { INTERVAL_MIN_MS = 100 };
 typedef struct Facts {
     StoreUse use;
     SnapshotUse snapshots;
+    BinaryUse binaries;
+    BinariesCounts binary_counts;
     HistoryCounts history;
     uint64_t resyncs, restarts, memory_bytes, cpu_ns, scan_ns, n_open;
     SamplerCounts sampled;
@@ -58,6 +60,14 @@ WHOLE(free, f->use.free_bytes)
 WHOLE(reach, SECONDS(f->use.reach_ns))
 WHOLE(snapshots, f->snapshots.n)
 WHOLE(snapshot_bytes, f->snapshots.used_bytes)
+WHOLE(binaries, f->binaries.n)
+WHOLE(binary_bytes, f->binaries.bytes)
+WHOLE(binary_limit, f->binaries.limit_bytes)
+WHOLE(binaries_kept, f->binaries.kept)
+WHOLE(binaries_removed, f->binaries.removed)
+WHOLE(binaries_failed, f->binary_counts.failed)
+WHOLE(code_maps, f->binary_counts.code_maps)
+WHOLE(code_maps_refused, f->binary_counts.refused)
 WHOLE(sweeps, f->sampled.sweeps)
 WHOLE(drain, SECONDS(f->sampled.drain_ns))
 WHOLE(side_band, f->sampled.side_band_bytes)
@@ -93,6 +103,14 @@ static const WholeRow whole_rows[] = {
     { "profd_store_reach_seconds",          "gauge",   "How far back a full store reaches, in the session with the shortest reach; 0 while not known", whole_reach          },
     { "profd_snapshots",                    "gauge",   "Snapshots that are kept",                                                                      whole_snapshots      },
     { "profd_snapshot_bytes",               "gauge",   "Bytes that snapshots take",                                                                    whole_snapshot_bytes },
+    { "profd_binaries", "gauge", "Files whose symbols are kept", whole_binaries },
+    { "profd_binary_bytes", "gauge", "Bytes that kept symbols take", whole_binary_bytes },
+    { "profd_binary_limit_bytes", "gauge", "Bytes that kept symbols may take", whole_binary_limit },
+    { "profd_binaries_kept_total", "counter", "Files whose symbols were written to the store", whole_binaries_kept },
+    { "profd_binaries_removed_total", "counter", "Files whose symbols were removed to make room, or for want of samples", whole_binaries_removed },
+    { "profd_binaries_failed_total", "counter", "Files whose symbols could not be written", whole_binaries_failed },
+    { "profd_code_maps", "gauge", "Processes whose map of generated code is held open", whole_code_maps },
+    { "profd_code_maps_refused_total", "counter", "Maps of generated code that were links, too large or not the user's own", whole_code_maps_refused },
     { "profd_sweeps_total",                 "counter", "Sweeps over all rings",                                                                        whole_sweeps         },
     { "profd_drain_seconds_total",          "counter", "Time that sweeps took",                                                                        whole_drain          },
     { "profd_side_band_bytes_total",        "counter", "Bytes of records about processes",                                                             whole_side_band      },
@@ -182,6 +200,8 @@ static void method_metrics_add_states(json_t **list, const SessionEntry *entry) 
 static Facts method_metrics_gather(const Daemon *daemon) {
     Facts facts = {.use = store_use(daemon->store),
                    .snapshots = snapshot_use(daemon->snapshots),
+                   .binaries = binary_store_use(binaries_store(daemon->binaries)),
+                   .binary_counts = binaries_counts(daemon->binaries),
                    .history = history_counts(tracker_history(daemon->tracker)),
                    .resyncs = tracker_resyncs(daemon->tracker),
                    .restarts = daemon->keeper.restarts,

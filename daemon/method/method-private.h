@@ -33,6 +33,10 @@ int method_vacuum(void *userdata, Call *call);
 /* Must be called when a vacuum is over. */
 void method_vacuum_ended(void *userdata, const VacuumResult *result);
 
+/* In method-binary.c: */
+int method_list_binaries(void *userdata, Call *call);
+int method_read_binary(Daemon *daemon, Call *call, const char *name);
+
 /* In method-read.c: */
 int method_read(void *userdata, Call *call);
 /* Releases what a closed connection held. */

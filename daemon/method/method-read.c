@@ -205,12 +205,17 @@ static int method_read_snapshot(Daemon *daemon, Call *call, const char *name, co
 }
 
 int method_read(void *userdata, Call *call) {
-    const char *snapshot = NULL, *session = NULL, *segment = NULL, *file = "";
+    const char *snapshot = NULL, *session = NULL, *segment = NULL, *binary = NULL, *file = "";
 
     (void)ask_text(call, "snapshot", &snapshot);
     (void)ask_text(call, "session", &session);
     (void)ask_text(call, "segment", &segment);
     (void)ask_text(call, "file", &file);
+    (void)ask_text(call, "binary", &binary);
+    if (binary)
+        return snapshot || session || segment
+                   ? call_fail_parameter(call, "binary", "it excludes the others")
+                   : method_read_binary(userdata, call, binary);
     if (snapshot)
         return session || segment ? call_fail_parameter(call, session ? "session" : "segment",
                                                         "it excludes 'snapshot'")

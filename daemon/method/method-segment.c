@@ -148,6 +148,7 @@ void method_vacuum_ended(void *userdata, const VacuumResult *result) {
                                                          .text = "old segments were deleted",
                                                          .count = result->removed,
                                                          .has_count = true});
+    binaries_tend(daemon->binaries);
     waits_check(daemon->waits);
 }
 

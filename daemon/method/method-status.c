@@ -262,16 +262,20 @@ static json_t *method_status_sessions_json(const Daemon *daemon) {
 static json_t *method_status_store_json(const Daemon *daemon) {
     StoreUse use = store_use(daemon->store);
     SnapshotUse snapshots = snapshot_use(daemon->snapshots);
+    BinaryUse binaries = binary_store_use(binaries_store(daemon->binaries));
     uint64_t oldest = 0, newest = 0;
 
     (void)store_span(daemon->store, NULL, &oldest, &newest);
-    return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "path", answer_text(daemon->store_path),
-        "usedBytes", answer_count(use.used_bytes), "limitBytes", answer_count(use.limit_bytes),
-        "freeBytes", answer_count(use.free_bytes), "reachUsec", answer_time(use.reach_ns),
-        "oldestUsec", answer_time(oldest), "snapshotBytes", answer_count(snapshots.used_bytes),
-        "snapshotLimitBytes", answer_count(snapshots.limit_bytes), "volatile",
-        daemon->config->storage == STORAGE_VOLATILE);
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o}", "path",
+                     answer_text(daemon->store_path), "usedBytes", answer_count(use.used_bytes),
+                     "limitBytes", answer_count(use.limit_bytes), "freeBytes",
+                     answer_count(use.free_bytes), "reachUsec", answer_time(use.reach_ns),
+                     "oldestUsec", answer_time(oldest), "snapshotBytes",
+                     answer_count(snapshots.used_bytes), "snapshotLimitBytes",
+                     answer_count(snapshots.limit_bytes), "volatile",
+                     daemon->config->storage == STORAGE_VOLATILE, "binaries",
+                     answer_count(binaries.n), "binaryBytes", answer_count(binaries.bytes),
+                     "binaryLimitBytes", answer_count(binaries.limit_bytes));
 }
 
 static double method_status_percent_since(const Daemon *daemon, uint64_t used_ns) {

@@ -26,6 +26,7 @@ static const ControlMethod methods[] = {
     { "Snapshot",       RIGHT_READ,   METHOD_MAY_MORE, true,  method_snapshot        },
     { "ListSegments",   RIGHT_READ,   METHOD_MORE,     false, method_list_segments   },
     { "ListSnapshots",  RIGHT_READ,   METHOD_MORE,     false, method_list_snapshots  },
+    { "ListBinaries",   RIGHT_READ,   METHOD_MORE,     false, method_list_binaries   },
     { "RemoveSnapshot", RIGHT_READ,   METHOD_PLAIN,    true,  method_remove_snapshot },
     { "PinSnapshot",    RIGHT_READ,   METHOD_PLAIN,    true,  method_pin_snapshot    },
     { "Read",           RIGHT_READ,   METHOD_UPGRADE,  false, method_read            },

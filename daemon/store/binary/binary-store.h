@@ -14,9 +14,9 @@
 #include "util/bytes.h"
 
 enum {
-    BINARY_NAME_MAX = 48,   /* with the NUL */
-    BINARY_PATHS_MAX = 4,   /* that are noted of a file */
-    BINARY_PATH_MAX = 1024, /* a longer one is left out */
+    BINARY_NAME_MAX = 48,  /* with the NUL */
+    BINARY_PATHS_MAX = 4,  /* that are noted of a file */
+    BINARY_PATH_MAX = 256, /* with the NUL; a longer one is left out */
     BINARIES_MAX = 16384,
 };
 

@@ -83,6 +83,8 @@ uint64_t store_oldest_real_ns(Store *store) {
     uint64_t oldest_ns = UINT64_MAX;
 
     pthread_mutex_lock(&store->mutex);
+    if (store->snapshot_oldest_real_ns > 0)
+        oldest_ns = store->snapshot_oldest_real_ns;
     for (const Folder *f = store->folders; f; f = f->next)
         for (size_t i = 0; i < f->n_entries; i++)
             /* A segment that is not known yet may be from any time. */

@@ -99,9 +99,10 @@ struct Store {
     StoreSession *open_sessions;
     uint64_t doomed_bytes; /* removed from a list but not yet deleted */
     LIST_HEAD(, StoreLease) leases;
-    uint64_t leased_bytes;   /* deleted but still open by readers */
-    uint64_t snapshot_bytes; /* of snapshots, finished or in progress */
-    uint64_t binary_bytes;   /* of what names code */
+    uint64_t leased_bytes;            /* deleted but still open by readers */
+    uint64_t snapshot_bytes;          /* of snapshots, finished or in progress */
+    uint64_t snapshot_oldest_real_ns; /* of their samples; 0: there is none */
+    uint64_t binary_bytes;            /* of what names code */
     uint64_t fs_total, fs_free;
     uint64_t fs_inodes, fs_free_inodes; /* both 0: the file system does not limit them */
     BelievedClock believed;
