@@ -13,7 +13,7 @@
  * process has ended.
  */
 
-#define READ_AGAIN_NS  (10 * NS_PER_SECOND)
+#define READ_AGAIN_NS  (5 * NS_PER_SECOND)
 #define RETRY_FIRST_NS (5 * NS_PER_SECOND)
 #define RETRY_LAST_NS  (600 * NS_PER_SECOND)
 

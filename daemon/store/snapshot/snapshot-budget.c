@@ -84,8 +84,9 @@ int snapshot_budget(const SnapshotEngine *engine, const Snapshot *job, uint64_t 
 
 void snapshot_list_account(SnapshotEngine *engine) {
     uint64_t all = snapshot_budget_sum_bytes(engine), oldest_ns = UINT64_MAX;
+    const Kept *k;
 
-    for (const Kept *k = engine->kept; k; k = k->next)
+    TAILQ_FOREACH(k, &engine->kept, list)
         oldest_ns = k->info.since_ns > 0 ? MIN(oldest_ns, k->info.since_ns) : oldest_ns;
     pthread_mutex_lock(&engine->store->mutex);
     engine->store->snapshot_bytes = all;

@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What profd keeps of programs, so that their samples have names when the programs are gone: perf reads
+it, budget and restart hold, and files that strangers laid out get nobody else's file into the store."""
+
+import contextlib
+import glob
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from daemon import Daemon, session  # noqa: E402
+from varlink import Varlink, fault  # noqa: E402
+from workload import end, need_root, program, scratch, wait_until  # noqa: E402
+from tap import build_path, check, equal, main, skip, test  # noqa: E402
+
+LOAD = build_path("tests", "bench", "load")
+FUNCTIONS = {"work_level", "work_other", "main"}
+USER = 64990
+GROUPS = {"profd": USER, "profd-read": 64992, "profd-admin": 64993}
+SESSION = session(Event="cpu-clock", Frequency=499, RotateIntervalSec="1h")
+CONFIG = "[Profd]\nFlushIntervalSec=200ms\n" + SESSION
+CODE = 0x200000000000
+SECRET = "1000 10 secret_of_another_user"
+
+
+def readelf(path):
+    said = subprocess.run(["readelf", "-n", path], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"Build ID: ([0-9a-f]+)", said)
+    if not found:
+        skip(f"no build id in {path}, or no readelf")
+    return found.group(1)
+
+
+def binaries(daemon):
+    with Varlink(daemon.control()) as v:
+        return {b["name"]: b for b in v.members("ListBinaries", "binary")}
+
+
+def metric(daemon, name):
+    with Varlink(daemon.control()) as v:
+        return next(m["value"] for m in v.one("GetMetrics")["metrics"] if m["name"] == name)
+
+
+def folder_of(daemon, build_id):
+    return os.path.join(daemon.store, "binaries", ".build-id", build_id[:2], build_id[2:])
+
+
+@contextlib.contextmanager
+def running(path):
+    process = subprocess.Popen([path])
+    try:
+        yield process
+    finally:
+        end(process)
+
+
+def named(recording, cache, comm):
+    """Samples by function of a program, as perf names them with these files alone; "" has none."""
+    said = subprocess.run(["perf", "--buildid-dir", cache, "report", "--stdio", "-n", "--no-children", "-g", "none",
+                           "--comm", comm, "--sort", "dso,sym", "-t", ",", "-i", recording],
+                          capture_output=True, text=True, errors="replace", check=True).stdout
+    rows = [line.split(",") for line in said.splitlines() if line.strip() and not line.startswith("#")]
+    found = {}
+    for row in rows:
+        name = row[-1].split()[-1]
+        if row[2].strip() == comm:
+            name = "" if name.startswith("0x") else name
+            found[name] = found.get(name, 0) + int(row[1])
+    return found
+
+
+def snapshot(daemon):
+    with Varlink(daemon.control()) as v:
+        return v.one("Snapshot", lastUsec=60_000_000)["snapshot"]["path"]
+
+
+def lay_traps(store):
+    """What a stranger may have put into the folder before."""
+    ids = os.path.join(store, "binaries", ".build-id")
+    os.makedirs(os.path.join(ids, "02", "0" * 38))
+    os.makedirs(os.path.join(ids, "03", "0" * 38))
+    os.makedirs(os.path.join(ids, "04", "0" * 38, "elf"))
+    os.symlink("/etc", os.path.join(ids, "00"))
+    os.mkfifo(os.path.join(ids, "01"))
+    about = {"version": 1, "kind": "elf", "owner": 0, "bytes": os.path.getsize("/etc/passwd"), "paths": []}
+    os.symlink("/etc/passwd", os.path.join(ids, "02", "0" * 38, "elf"))
+    os.mkfifo(os.path.join(ids, "03", "0" * 38, "elf"))
+    for number in ("02", "03", "04"):
+        with open(os.path.join(ids, number, "0" * 38, "about.json"), "w", encoding="ascii") as f:
+            json.dump(about, f)
+    os.makedirs(os.path.join(store, "binaries", "maps"))
+    os.symlink("/etc/passwd", os.path.join(store, "binaries", "maps", "1-1.map"))
+    for path, folders, files in os.walk(store):
+        for name in (".", *folders, *files):
+            os.chown(os.path.join(path, name), USER, USER, follow_symlinks=False)
+
+
+@test
+def perf_names_the_functions_of_a_program_that_was_deleted():
+    need_root()
+    build_id = readelf(LOAD)
+    with scratch() as folder:
+        victim = os.path.join(folder, "victim")
+        shutil.copy(LOAD, victim)
+        os.mkdir(os.path.join(folder, "store"))
+        lay_traps(os.path.join(folder, "store"))
+        with Daemon(folder, config=CONFIG, groups=GROUPS, profd_user=USER) as daemon:
+            with running(victim):
+                wait_until(lambda: build_id in binaries(daemon), 30, "the program to be kept")
+            os.unlink(victim)
+            shutil.copy("/bin/cat", victim)
+            recording = snapshot(daemon)
+            cache = os.path.join(daemon.store, "binaries")
+            kept = binaries(daemon)
+            check(all("0" * 38 not in name and name != "1-1" for name in kept), f"a trap was listed: {sorted(kept)}")
+            equal((kept[build_id]["kind"], kept[build_id]["buildId"]), ("elf", build_id), "kind and build id")
+            check(victim in kept[build_id]["paths"], f"paths: {kept[build_id]['paths']}")
+            path = os.path.join(folder_of(daemon, build_id), "elf")
+            with Varlink(daemon.control()) as v, open(path, "rb") as f:
+                equal(v.read(binary=build_id), f.read(), "what Read() gives")
+            with Varlink(daemon.control()) as v, fault("NoSuchBinary", name="../../x"):
+                v.read(binary="../../x")
+            st = os.stat(path)
+            equal((st.st_uid, st.st_gid, st.st_mode & 0o7777), (0, GROUPS["profd-read"], 0o640), "owner and mode")
+            st = os.stat(os.path.dirname(path))
+            equal((st.st_gid, st.st_mode & 0o7777), (GROUPS["profd-read"], 0o750), "group and mode of its folder")
+            equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+        found, without = named(recording, cache, "victim"), named(recording, os.path.join(folder, "none"), "victim")
+        check(sum(without.values()) > 50 and not FUNCTIONS & set(without), f"names without the store: {without}")
+        check(found.get("", 0) * 20 < sum(found.values()) and "work_level" in found, f"names with the store: {found}")
+        check(set(found) <= FUNCTIONS | {"", "_start"}, f"wrong names: {found}")
+
+
+@test
+def what_is_kept_survives_a_restart_and_goes_by_the_budget():
+    need_root()
+    build_id = readelf(LOAD)
+    with scratch() as folder:
+        with Daemon(folder, config=CONFIG) as daemon:
+            with running(LOAD):
+                wait_until(lambda: build_id in binaries(daemon), 30, "the program to be kept")
+            equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+        inode = os.stat(os.path.join(folder_of(daemon, build_id), "elf")).st_ino
+        with Daemon(folder, config=CONFIG) as daemon:
+            wait_until(lambda: build_id in binaries(daemon), 30, "the program to be listed")
+            with running(LOAD):
+                time.sleep(1.5)
+            equal(os.stat(os.path.join(folder_of(daemon, build_id), "elf")).st_ino, inode, "the file, not written again")
+            before = binaries(daemon)
+            with Varlink(daemon.control()) as v:
+                store = v.one("GetStatus")["store"]
+            equal(store["binaryLimitBytes"], min(512 << 20, store["limitBytes"] // 4), "the limit")
+            check(store["usedBytes"] >= store["binaryBytes"] >= sum(b["bytes"] for b in before.values()), f"{store}")
+            # What was used last stays: the program, not what was sampled before it.
+            limit = 64 << 10
+            daemon.configure(CONFIG.replace("[Profd]\n", f"[Profd]\nBinariesMaxUse={limit}\n"))
+            daemon.send(signal.SIGHUP)
+            wait_until(lambda: metric(daemon, "profd_binary_bytes") <= limit, 30, "the budget to hold")
+            after = binaries(daemon)
+            gone = [b["lastUsedUsec"] for name, b in before.items() if name not in after]
+            check(gone, "nothing was removed")
+            check(all(b["lastUsedUsec"] >= max(gone) for b in after.values()), "a later use was removed before an earlier")
+            daemon.configure(CONFIG.replace("[Profd]\n", "[Profd]\nBinariesMaxUse=0\n"))
+            daemon.send(signal.SIGHUP)
+            wait_until(lambda: not binaries(daemon), 30, "everything to be removed")
+            equal(glob.glob(os.path.join(daemon.store, "binaries", ".build-id", "*", "*", "elf")), [], "files left")
+            equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+
+
+# As $$ of the shell that becomes the program; $map is the file, and /tmp is a mount of its own.
+MAPS = {
+    "plain": 'printf "%s\\n" "200000000000 40 made_by_a_jit" nonsense "zz 1 x" "1 0 x" > $map',
+    "symlink": "echo $secret > /tmp/o; ln -s /tmp/o $map",
+    "hardlink": "echo $secret > /tmp/o; ln /tmp/o $map",
+    "mount": "echo $secret > /tmp/o; : > $map; mount --bind /tmp/o $map",
+    "foreign": "echo $secret > $map; chown 64555 $map",
+    "folder": "mkdir /tmp/d; ln -s / /tmp/d/x; mkdir $map",
+    "fifo": "mkfifo $map",
+    "huge": "echo $secret > $map; truncate -s 1G $map",
+    "garbage": "head -c 300000 /dev/urandom > $map",
+    "none": ":",
+}
+REFUSED = ("symlink", "hardlink", "mount", "foreign", "folder", "fifo", "huge")
+
+
+@contextlib.contextmanager
+def generating(kind):
+    script = (f'mount -t tmpfs none /tmp && map=/tmp/perf-$$.map && secret="{SECRET}" && {MAPS[kind]} && '
+              f'exec "{program("generated")}" 60 {CODE:x}')
+    process = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-c", script])
+    try:
+        yield process
+        check(process.poll() is None, f"the program of {kind} ended with {process.returncode}")
+    finally:
+        end(process)
+
+
+def maps_of(daemon):
+    """What is kept of generated code, by pid."""
+    found = {}
+    for path in glob.glob(os.path.join(daemon.store, "binaries", "maps", "*.map")):
+        with open(path, "rb") as f:
+            found[int(os.path.basename(path).split("-")[0])] = f.read()
+    return found
+
+
+@test
+def maps_of_generated_code_are_kept_and_hostile_ones_refused():
+    need_root()
+    pids = {}
+    with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
+        for kind in REFUSED:
+            before = metric(daemon, "profd_code_maps_refused_total")
+            with generating(kind) as process:
+                pids[process.pid] = kind
+                wait_until(lambda: metric(daemon, "profd_code_maps_refused_total") > before, 30, f"{kind} to be refused")
+        with generating("garbage") as garbage, generating("none") as none, generating("plain") as plain:
+            pids |= {garbage.pid: "garbage", none.pid: "none", plain.pid: "plain"}
+            wait_until(lambda: plain.pid in maps_of(daemon), 30, "the map to be kept")
+            equal(maps_of(daemon)[plain.pid], b"200000000000 40 made_by_a_jit\n", "the lines that parse")
+            with open(f"/proc/{plain.pid}/root/tmp/perf-{plain.pid}.map", "a", encoding="ascii") as f:
+                f.write("200000000100 40 made_later\n")
+        # Its namespace is gone now, and with it every path to the file.
+        wait_until(lambda: maps_of(daemon)[plain.pid].endswith(b"\n200000000100 40 made_later\n"), 30, "the last lines")
+        equal({pids[pid] for pid in maps_of(daemon) if pid in pids}, {"plain"}, "whose maps are kept")
+        name = next(name for name in binaries(daemon) if name.startswith(f"{plain.pid}-"))
+        equal(binaries(daemon)[name]["kind"], "map", "kind")
+        start = int(name.split("-")[1]) / 1e6
+        check(time.time() - 120 < start < time.time(), f"the start of the process is {start}")
+        with Varlink(daemon.control()) as v:
+            status = v.one("GetStatus")["sessions"][0]
+        equal((status["state"], status["lost"]), ("active", 0), "state of the session, lost samples")
+        equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+
+
+main()
