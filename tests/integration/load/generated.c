@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 /*
- * Runs code that is in no file, as a program that compiles while it runs does, at an address that the
- * caller chose, so that a map of it can be written before. It ends by itself.
+ * Runs code that is in no file, as a program that compiles while it runs does, at an address that
+ * the caller chose, so that a map of it can be written before. It ends by itself.
  *
  * Usage: generated SECONDS ADDRESS
  */

@@ -63,6 +63,9 @@ static KeeperRequest good(KeeperKind kind) {
     case KEEPER_READ_NAMESPACES:
         request.pid = 1;
         return request;
+    case KEEPER_OPEN_CODE_MAP:
+        request.pid = request.tid = 1;
+        return request;
     case KEEPER_OPEN_MAPPED:
         request.pid = 1;
         request.end = 4096;
@@ -350,6 +353,28 @@ TEST(memory_has_whole_pages_a_tag_and_nothing_of_an_event) {
         request = good(KEEPER_OPEN_MEMORY);
         ((uint8_t *)&request.event)[at] = 1;
         CHECK_EQ(check(&request), -EINVAL);
+    }
+}
+
+TEST(a_code_map_is_asked_for_by_a_pid_or_by_a_mapping) {
+    static const struct {
+        uint32_t pid, tid;
+        uint64_t start, end;
+        int result;
+    } rows[] = {
+        {1, 7, 0, 0, 0},       {1, 0, 4096, 8192, 0},          {0, 7, 0, 0, -EINVAL},
+        {1, 0, 0, 0, -EINVAL}, {1, 7, 0, 4096, -EINVAL},       {1, 7, 1, 0, -EINVAL},
+        {1, 0, 9, 9, -EINVAL}, {1, UINT32_MAX, 0, 0, -EINVAL},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        KeeperRequest request = of_kind(KEEPER_OPEN_CODE_MAP);
+
+        request.pid = rows[i].pid;
+        request.tid = rows[i].tid;
+        request.start = rows[i].start;
+        request.end = rows[i].end;
+        CHECK_EQ(check(&request), rows[i].result);
     }
 }
 
