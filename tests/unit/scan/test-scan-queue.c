@@ -194,6 +194,28 @@ TEST(a_stop_ends_every_wait) {
     CHECK_EQ(scan_queue_next(queue, false).work, SCAN_STOP);
 }
 
+TEST(names_of_samples_do_not_wait_for_symbols_that_are_kept) {
+    _cleanup_(scan_queue_freep) ScanQueue *queue = NULL;
+    ScanImage *symbols = image_of(1, 0), *map = image_of(2, 0);
+    ScanRequest next;
+
+    symbols->work = SCAN_SYMBOLS;
+    map->work = SCAN_CODE_MAP;
+    CHECK_OK(scan_queue_new(&queue));
+    CHECK_OK(scan_queue_ask_image(queue, symbols));
+    CHECK_OK(scan_queue_ask_image(queue, map));
+    CHECK_OK(scan_queue_ask_image(queue, table_of(3)));
+    scan_queue_rest(queue, SCAN_SYMBOLS, clock_monotonic_ns() + NS_PER_SECOND / 5);
+    CHECK_OK(scan_queue_ask_image(queue, image_of(4, 0)));
+    for (unsigned i = 0; i < 4; i++) {
+        static const ScanWork order[] = {SCAN_IMAGE, SCAN_TABLE, SCAN_CODE_MAP, SCAN_SYMBOLS};
+
+        next = scan_queue_next(queue, false);
+        CHECK_EQ(next.work, order[i]);
+        scan_image_free(next.image);
+    }
+}
+
 TEST(delayed_images_hold_up_no_other_work_and_come_back) {
     _cleanup_(scan_queue_freep) ScanQueue *queue = NULL;
     uint64_t until_ns = clock_monotonic_ns() + NS_PER_SECOND / 5;
@@ -201,7 +223,7 @@ TEST(delayed_images_hold_up_no_other_work_and_come_back) {
 
     CHECK_OK(scan_queue_new(&queue));
     CHECK_OK(scan_queue_ask_image(queue, image_of(7, 0)));
-    scan_queue_rest(queue, until_ns);
+    scan_queue_rest(queue, SCAN_IMAGE, until_ns);
     CHECK_OK(scan_queue_ask_process(queue, 42));
     CHECK_EQ(scan_queue_next(queue, false).pid, 42U);
     /* In a pass the next process is read meanwhile. */
