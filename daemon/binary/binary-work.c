@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "binary/kernel-symbols.h"
+#include "binary/kept-kallsyms.h"
 #include "util/clock.h"
 #include "util/log.h"
 
@@ -68,7 +68,7 @@ static void binary_work_load(const BinaryWork *work) {
 
     if (r < 0)
         log_warning(r, "Failed to list the symbols that earlier runs kept: %m");
-    r = kernel_symbols_keep(work->keeper, work->store);
+    r = kept_kallsyms_renew(work->keeper, work->store);
     if (r < 0 && r != -EACCES && r != -ENODATA)
         binary_work_log("the kernel", r);
 }

@@ -30,9 +30,9 @@ static int method_binary_add(void *userdata, const BinaryInfo *info) {
     bool is_map = info->kind == BINARY_MAP;
 
     return json_array_append_new(
-        listing->list, json_pack("{s:{s:s, s:s, s:o, s:o, s:o, s:o}}", "binary", "name", info->name,
-                                 "kind", binary_kind_name(info->kind), "buildId",
-                                 is_map ? json_null() : answer_text(info->name), "paths",
+        listing->list, json_pack("{s:{s:o, s:s, s:o, s:o, s:o, s:o}}", "binary", "name",
+                                 answer_text(info->name), "kind", binary_kind_name(info->kind),
+                                 "buildId", is_map ? json_null() : answer_text(info->name), "paths",
                                  method_binary_paths_json(info), "bytes", answer_count(info->bytes),
                                  "lastUsedUsec", answer_time(info->used_real_ns)));
 }

@@ -6,8 +6,8 @@
 #include "util/macro.h"
 
 /*
- * From an ELF file that a stranger wrote to its reduced copy, which must be an ELF file whose symbols
- * have names in it, within its limit. What is read of the file stands for time.
+ * From an ELF file that a stranger wrote to its reduced copy, which must be an ELF file whose
+ * symbols have names in it, within its limit. What is read of the file stands for time.
  */
 
 enum { LIMIT = 1 << 20, READ_FACTOR = 64, READ_FREE = 4 << 20 };

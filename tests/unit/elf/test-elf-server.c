@@ -96,6 +96,38 @@ TEST(a_table_comes_in_a_sealed_file) {
     CHECK_EQ(status_of(pid), 0);
 }
 
+TEST(symbols_and_code_maps_come_in_sealed_files) {
+    static const char text[] = "7f00 10 made\nnonsense\n";
+    _cleanup_close_ int program = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), reduced = -1,
+                        map = memfd_create("map", MFD_CLOEXEC), lines = -1, none = -1;
+    uint8_t bytes[64];
+    ElfReply reply;
+    int socket;
+    pid_t pid = begin(&socket);
+
+    CHECK_OK(ask(socket, ELF_SYMBOLS, program, &reply, &reduced));
+    CHECK_OK(reply.result);
+    CHECK(reply.build_id_size > 0);
+    CHECK(sealed_file_stays(reduced, reply.file_size));
+    CHECK(!sealed_file_stays(reduced, reply.file_size + 1));
+    CHECK_EQ(pread(reduced, bytes, 4, 0), 4);
+    CHECK_EQ(memcmp(bytes, ELFMAG, SELFMAG), 0);
+    CHECK_EQ(write(map, text, strlen(text)), (ssize_t)strlen(text));
+    CHECK(!sealed_file_stays(map, strlen(text)));
+    CHECK_OK(ask(socket, ELF_CODE_MAP, map, &reply, &lines));
+    CHECK_OK(reply.result);
+    CHECK_EQ(reply.file_size, 13);
+    CHECK_EQ(pread(lines, bytes, sizeof(bytes), 0), 13);
+    CHECK_EQ(memcmp(bytes, "7f00 10 made\n", 13), 0);
+    /* Neither takes what is for the other. */
+    CHECK_OK(ask(socket, ELF_SYMBOLS, map, &reply, &none));
+    CHECK_EQ(reply.result, -ENOEXEC);
+    CHECK_OK(ask(socket, ELF_CODE_MAP, program, &reply, &none));
+    CHECK(reply.result < 0);
+    closep(&socket);
+    CHECK_EQ(status_of(pid), 0);
+}
+
 /* A program with two executable segments, and with .eh_frame where its header says. */
 typedef struct Hostile {
     Elf64_Ehdr header;

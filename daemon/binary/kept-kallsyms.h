@@ -8,4 +8,4 @@
 
 /* Keeps those of code by the kernel's build id, unless the same are kept already. Waits for the
  * disk. -EACCES: the kernel hides their addresses; -ENODATA: it has no build id. */
-int kernel_symbols_keep(Keeper *keeper, BinaryStore *store);
+int kept_kallsyms_renew(Keeper *keeper, BinaryStore *store);

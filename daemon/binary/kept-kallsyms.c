@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "binary/kernel-symbols.h"
+#include "binary/kept-kallsyms.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -20,20 +20,20 @@
 
 enum { TEXT_MAX = 64 << 20 };
 
-static bool kernel_symbols_is_code(const char *line, size_t n) {
+static bool kept_kallsyms_is_code(const char *line, size_t n) {
     size_t digits = strspn(line, "0123456789abcdef");
 
     return n > digits + 3 && digits > 0 && digits <= 16 && strspn(line, "0") < digits &&
            line[digits] == ' ' && memchr("tTwW", line[digits + 1], 4) && line[digits + 2] == ' ';
 }
 
-static int kernel_symbols_read_lines(LineReader *lines, Buffer *ret) {
+static int kept_kallsyms_read_lines(LineReader *lines, Buffer *ret) {
     size_t n;
     char *line;
     int r;
 
     while ((r = line_reader_next(lines, &line, &n)) > 0) {
-        if (!kernel_symbols_is_code(line, n))
+        if (!kept_kallsyms_is_code(line, n))
             continue;
         buffer_append(ret, line, n);
         buffer_append(ret, "\n", 1);
@@ -45,20 +45,20 @@ static int kernel_symbols_read_lines(LineReader *lines, Buffer *ret) {
     return r == 0 && ret->size == 0 ? -EACCES : r;
 }
 
-static int kernel_symbols_read(Keeper *keeper, Buffer *ret) {
+static int kept_kallsyms_read(Keeper *keeper, Buffer *ret) {
     _cleanup_close_ int fd = -1;
     LineReader *lines = malloc(sizeof(*lines));
     int r = lines ? keeper_open_file(keeper, KEEPER_KALLSYMS, 0, 0, &fd) : -ENOMEM;
 
     if (r == 0) {
         line_reader_init(lines, fd);
-        r = kernel_symbols_read_lines(lines, ret);
+        r = kept_kallsyms_read_lines(lines, ret);
     }
     free(lines);
     return r;
 }
 
-static bool kernel_symbols_are_kept(BinaryStore *store, const char *name, Bytes text) {
+static bool kept_kallsyms_are_kept(BinaryStore *store, const char *name, Bytes text) {
     _cleanup_close_ int fd = -1;
     uint8_t piece[16384];
     uint64_t bytes;
@@ -75,7 +75,7 @@ static bool kernel_symbols_are_kept(BinaryStore *store, const char *name, Bytes 
     return true;
 }
 
-int kernel_symbols_keep(Keeper *keeper, BinaryStore *store) {
+int kept_kallsyms_renew(Keeper *keeper, BinaryStore *store) {
     _cleanup_(buffer_done) Buffer text = {};
     BinaryNew new = {.kind = BINARY_KALLSYMS, .path = "[kernel.kallsyms]"};
     _cleanup_close_ int fd = -1;
@@ -84,10 +84,10 @@ int kernel_symbols_keep(Keeper *keeper, BinaryStore *store) {
 
     if (r < 0 || binary_name_of_id((Bytes){.data = id.bytes, .size = id.size}, new.name) < 0)
         return -ENODATA;
-    r = kernel_symbols_read(keeper, &text);
+    r = kept_kallsyms_read(keeper, &text);
     if (r < 0)
         return r;
-    if (kernel_symbols_are_kept(store, new.name, buffer_bytes(&text))) {
+    if (kept_kallsyms_are_kept(store, new.name, buffer_bytes(&text))) {
         (void)binary_store_has(store, new.name, 0);
         return 0;
     }
