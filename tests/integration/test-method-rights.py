@@ -38,6 +38,7 @@ METHODS = {
     "Snapshot": ("read", {"session": "none"}),
     "ListSegments": ("read", {"session": "none"}),
     "ListSnapshots": ("read", {"name": "none"}),
+    "ListBinaries": ("read", {}),
     "RemoveSnapshot": ("read", {"name": "none"}),
     "PinSnapshot": ("read", {"name": "none", "pinned": True}),
     "Read": ("read", {"snapshot": "none"}),
@@ -50,7 +51,7 @@ METHODS = {
     "SetLogLevel": ("admin", {"level": "none"}),
 }
 callers = []  # each call: (method, uid, pid)
-MORE = ("ListSessions", "ListSegments", "ListSnapshots", "Monitor", "Describe")
+MORE = ("ListSessions", "ListSegments", "ListSnapshots", "ListBinaries", "Monitor", "Describe")
 
 
 class Run:
