@@ -286,7 +286,6 @@ def filters_and_windows_leave_the_rest_out():
 EXPLAINED = {
     "lnt__fib-aarch64.perf_data": "perf gives the samples before the first COMM of a thread the name that comes later",
     "quipper__perf.data.intel_pt-4.14.zst": "perf decodes the trace and makes samples of it",
-    "simpleperf__perf_with_add_counter.data": "the same",
     "simpleperf__perf_merge2.data": "perf calls code of a kernel without a mapping unknown",
     "simpleperf__perf_with_jit_symbol.data.zst": "the same",
     "simpleperf__perf_with_kernel_symbols_available_false.data.zst": "the same",
