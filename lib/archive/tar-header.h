@@ -26,7 +26,7 @@ typedef struct TarHeader {
     char prefix[155];
     char padding[12];
 } TarHeader;
-static_assert(sizeof(TarHeader) == TAR_BLOCK);
+static_assert(sizeof(TarHeader) == TAR_BLOCK, "a header fills one block");
 
 /* The sum of all bytes, those of the checksum counted as spaces. */
 static inline unsigned tar_header_sum(const TarHeader *header) {

@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include "store/binary/binary-store.h"
+#include "store/binary/binary.h"
 #include "store/folder/store-private.h"
 
 #define BINARY_ABOUT "about.json"
@@ -23,7 +23,7 @@ typedef struct BinaryEntry {
     bool is_stuck; /* it could not be removed */
 } BinaryEntry;
 
-struct BinaryStore {
+typedef struct BinaryStore {
     Store *store;
     int folder, ids, maps; /* binaries, .build-id, maps; of the thread that waits for the disk */
     bool is_loaded;
@@ -31,7 +31,7 @@ struct BinaryStore {
     BinaryEntry *entries;  /* sorted by name */
     size_t n, n_allocated;
     uint64_t bytes, kept, removed;
-};
+} BinaryStore;
 
 /* In binary-list.c, with the mutex held: */
 BinaryEntry *binary_list_find(BinaryStore *b, const char *name);

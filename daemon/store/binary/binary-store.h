@@ -10,23 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "store/binary/binary.h"
 #include "store/folder/store.h"
-#include "util/bytes.h"
-
-enum {
-    BINARY_NAME_MAX = 48,  /* with the NUL */
-    BINARY_PATHS_MAX = 4,  /* that are noted of a file */
-    BINARY_PATH_MAX = 256, /* with the NUL; a longer one is left out */
-    BINARIES_MAX = 16384,
-};
-
-typedef enum BinaryKind {
-    BINARY_ELF,
-    BINARY_VDSO,
-    BINARY_KALLSYMS,
-    BINARY_MAP,
-    BINARY_KINDS, /* the number of kinds */
-} BinaryKind;
 
 typedef struct BinaryStore BinaryStore;
 
@@ -34,12 +19,6 @@ typedef struct BinaryStore BinaryStore;
 int binary_store_new(Store *store, BinaryStore **ret);
 BinaryStore *binary_store_free(BinaryStore *binaries);
 DEFINE_CLEANUP(BinaryStore *, binary_store_free);
-
-/* The name of what belongs to a build id: its digits. -EINVAL: it is too short or too long. */
-int binary_name_of_id(Bytes build_id, char ret[BINARY_NAME_MAX]);
-/* The name of the map of a process: PID-START, with its start in microseconds since the epoch. */
-void binary_name_of_map(uint32_t pid, uint64_t start_real_ns, char ret[BINARY_NAME_MAX]);
-bool binary_name_is_valid(const char *name);
 
 /* Whether it is kept, for files of that owner; if so, it counts as used now. What root's file said
  * is not replaced, because a file only claims its build id. */
@@ -73,16 +52,6 @@ int binary_store_note_path(BinaryStore *binaries, const char *name, const char *
  * oldest sample of the store. */
 int binary_store_tend(BinaryStore *binaries);
 
-typedef struct BinaryInfo {
-    BinaryKind kind;
-    char name[BINARY_NAME_MAX];
-    uint32_t owner;
-    uint64_t bytes;        /* of the file */
-    uint64_t used_real_ns; /* its last use, or nearly so */
-    char paths[BINARY_PATHS_MAX][BINARY_PATH_MAX];
-    size_t n_paths;
-} BinaryInfo;
-
 /* Calls fn for each by name. */
 int binary_store_each(BinaryStore *binaries, int (*fn)(void *userdata, const BinaryInfo *info),
                       void *userdata);
@@ -96,5 +65,3 @@ typedef struct BinaryUse {
 } BinaryUse;
 
 BinaryUse binary_store_use(BinaryStore *binaries);
-/* "elf" */
-const char *binary_kind_name(BinaryKind kind);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "store/binary/binary-private.h"
+#include "store/binary/binary-store.h"
 #include "store/disk/dirfd.h"
 #include "store/disk/disk.h"
 #include "util/clock.h"

@@ -257,12 +257,12 @@ TEST(a_deferred_user_part_is_joined_by_its_cookie) {
 }
 
 static void put_branches(Made *m) {
-    static const uint64_t froms[] = {CODE + 0x30, CODE + 0x50};
+    static const uint64_t sources[] = {CODE + 0x30, CODE + 0x50};
 
-    put_words(m, PD_MISC_USER, 10, CODE + 0x20, 10, NULL, 0, 8 + sizeof(froms) * 3);
-    buffer_u64(&m->bytes, ARRAY_SIZE(froms), false);
-    for (size_t i = 0; i < ARRAY_SIZE(froms); i++) {
-        buffer_u64(&m->bytes, froms[i], false);
+    put_words(m, PD_MISC_USER, 10, CODE + 0x20, 10, NULL, 0, 8 + sizeof(sources) * 3);
+    buffer_u64(&m->bytes, ARRAY_SIZE(sources), false);
+    for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
+        buffer_u64(&m->bytes, sources[i], false);
         buffer_u64(&m->bytes, CODE, false);
         buffer_u64(&m->bytes, 0, false);
     }
