@@ -61,7 +61,10 @@ static int changed_load(Changed *changed, char **files) {
     r = compare_load_earlier(changed->context, s, files, &request, now, 0,
                              &changed->sides[CHANGE_BEFORE]);
     if (!changed->sides[CHANGE_BEFORE].profile)
-        return r;
+        return r == STATUS_NOT_FOUND
+                   ? complain(r, "There is nothing to compare with: profd did not record the time "
+                                 "before this window; a shorter --last may help.")
+                   : r;
     if (r != STATUS_OK)
         status = r;
     /* Nothing of yesterday is no failure: it may not be recorded any more. */

@@ -47,7 +47,7 @@ int compare_load_earlier(Context *c, const ViewSettings *settings, char **files,
         return complain(STATUS_USAGE, "The recording does not have the time of day of its samples, "
                                       "so nothing earlier can be found in it; give two "
                                       "recordings.");
-    r.may_be_nothing = true;
+    r.may_be_nothing = r.may_be_absent = true;
     earlier.last = (OptionTimestamp){};
     earlier.since = (OptionTimestamp){.set = true, .us = after->since_us - shift_us};
     earlier.until = (OptionTimestamp){.set = true, .us = after->until_us - shift_us};

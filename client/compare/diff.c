@@ -82,6 +82,9 @@ static int diff_load(DiffWork *work, char **files) {
     r = before[0] ? view_load(work->context, &s->view, before, &request, &work->before)
                   : compare_load_earlier(work->context, &s->view, after, &request, &work->after,
                                          s->baseline.shift_us, &work->before);
+    if (r == STATUS_NOT_FOUND && !before[0] && after[0] == NULL)
+        return complain(r, "There is nothing to compare with: profd did not record the time of "
+                           "the baseline.");
     return r != STATUS_OK ? r : status;
 }
 

@@ -100,6 +100,8 @@ int follow_open(const Context *c, const FollowRequest *request, Follow **ret) {
         return complain(STATUS_FAILED, "Failed to ask profd: %s.", strerror(ENOMEM));
     follow->until_us = request->until_us;
     status = remote_open(c, &remote);
+    if (status == STATUS_OK && request->may_be_absent)
+        remote_expect(remote, "WindowUnavailable");
     if (status == STATUS_OK)
         status =
             remote_upgrade(remote, "Follow", follow_parameters(follow, request->since_us), &reply);
@@ -182,9 +184,11 @@ PdReader *follow_reader(Follow *follow) {
     return follow->reader;
 }
 
-bool follow_is_whole(const Follow *follow) {
-    uint64_t real_us = (follow->watermark_ns + follow->real_offset) / NS_PER_US + CLOCKS_DIFFER_US;
+uint64_t follow_sent_ns(const Follow *follow) {
+    return follow->marked ? follow->watermark_ns + follow->real_offset : 0;
+}
 
+bool follow_is_whole(const Follow *follow) {
     return !pd_reader_damage(follow->reader) && follow->until_us > 0 && follow->marked &&
-           real_us >= follow->until_us;
+           follow_sent_ns(follow) / NS_PER_US + CLOCKS_DIFFER_US >= follow->until_us;
 }

@@ -16,6 +16,7 @@ typedef struct Follow Follow;
 typedef struct FollowRequest {
     const char *session;         /* NULL: "default" */
     uint64_t since_us, until_us; /* since 0: now; until 0: without an end */
+    bool may_be_absent; /* that nothing was recorded is not reported: STATUS_NOT_FOUND alone */
 } FollowRequest;
 
 typedef enum FollowWhat {
@@ -46,6 +47,8 @@ void follow_interrupt(const Follow *follow);
 PdReader *follow_reader(Follow *follow);
 /* After FOLLOW_END: whether the stream came to the end of its window. */
 bool follow_is_whole(const Follow *follow);
+/* Everything before this time was sent, CLOCK_REALTIME; 0: nothing is known of it. */
+uint64_t follow_sent_ns(const Follow *follow);
 /* Connects again and continues where it ended, with a new reader; no sample comes twice. An
  * ExitStatus without a message: STATUS_NOT_RUNNING while nothing listens;
  * STATUS_FAILED if it cannot continue, because the host has been booted or the session is gone. */

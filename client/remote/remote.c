@@ -27,6 +27,7 @@ struct Remote {
     Connection *connection;
     uint64_t timeout_ns;
     char method[METHOD_MAX];
+    const char *expected; /* see remote_expect() */
 };
 
 Remote *remote_free(Remote *remote) {
@@ -182,6 +183,8 @@ static int remote_refused(Remote *remote, const Reply *reply) {
     error = strdup(strncmp(reply->error, INTERFACE, n) == 0 ? reply->error + n : reply->error);
     if (!error)
         return remote_lost(remote, -ENOMEM);
+    if (remote->expected && strcmp(error, remote->expected) == 0)
+        return STATUS_NOT_FOUND;
     if (remote_is_unknown(error))
         version = remote_ask_version(remote);
     status = remote_error_describe(&(RemoteFailure){.method = remote->method,
@@ -265,6 +268,10 @@ int remote_for_each(Context *c, char **names, RemoteStep step, void *userdata, j
         status = status == STATUS_OK ? r : status;
     } while (*names && *++names && r != STATUS_NOT_RUNNING && r != STATUS_TIMED_OUT);
     return status;
+}
+
+void remote_expect(Remote *remote, const char *error) {
+    remote->expected = error;
 }
 
 int remote_upgrade(Remote *remote, const char *method, json_t *parameters, json_t **ret) {

@@ -64,6 +64,9 @@ int remote_ask_list(const Context *c, const char *method, json_t *parameters, co
 /* A call whose reply is followed by bytes: use remote_read() until it returns 0, or a negative
  * errno. The reply has their number ("bytes"). */
 int remote_upgrade(Remote *remote, const char *method, json_t *parameters, json_t **ret);
+/* From now on this error of the daemon is an answer too: it is not reported, and the status is
+ * STATUS_NOT_FOUND. The name is borrowed. */
+void remote_expect(Remote *remote, const char *error);
 ssize_t remote_read(Remote *remote, void *buffer, size_t n);
 /* Instead of remote_read(): hands over the descriptor, see connection_take_fd(). */
 int remote_take_fd(Remote *remote, unsigned timeout_s);

@@ -25,7 +25,8 @@ static int view_live_make_request(const ViewWork *work, FollowRequest *ret) {
         last = work->request->last_us;
     if (s->last.set)
         last = s->last.us;
-    *ret = (FollowRequest){.session = s->session, .until_us = now};
+    *ret = (FollowRequest){
+        .session = s->session, .until_us = now, .may_be_absent = work->request->may_be_absent};
     if (s->until.set)
         ret->until_us = MIN(s->until.us, now);
     ret->since_us = ret->until_us > last ? ret->until_us - last : 1;
@@ -95,6 +96,18 @@ static int view_live_failed(const ViewWork *work, int r) {
     return complain(STATUS_FAILED, "Failed to read what profd has recorded: %s.", strerror(-r));
 }
 
+/* The stream broke off: nobody knows what was recorded after its last watermark. */
+static int view_live_note_end(ViewWork *work, PdCoverage *coverage) {
+    const PdGap gap = {.from_ns = MAX(follow_sent_ns(work->follow), coverage->from_ns),
+                       .to_ns = coverage->to_ns,
+                       .cpu = PD_ALL_CPUS,
+                       .reason = PD_GAP_UNKNOWN};
+
+    work->is_partial = true;
+    (void)complain(STATUS_PARTIAL, "profd ended before it sent all of the window.");
+    return gap.from_ns < gap.to_ns ? pd_coverage_add_gap(coverage, &gap) : 0;
+}
+
 int view_live_read(ViewWork *work) {
     const ViewSettings *s = work->settings;
     bool is_asked = s->last.set || s->since.set || s->until.set;
@@ -113,6 +126,11 @@ int view_live_read(ViewWork *work) {
     r = view_live_feed(work, coverage);
     if (r < 0)
         return view_live_failed(work, r);
+    if (!follow_is_whole(work->follow)) {
+        r = view_live_note_end(work, coverage);
+        if (r < 0)
+            return view_live_failed(work, r);
+    }
     if (is_asked)
         pd_coverage_clip(coverage);
     else
@@ -120,10 +138,6 @@ int view_live_read(ViewWork *work) {
     work->view->coverage_known = true;
     work->view->since_us = coverage->from_ns / NS_PER_US;
     work->view->until_us = coverage->to_ns / NS_PER_US;
-    if (!follow_is_whole(work->follow)) {
-        work->is_partial = true;
-        (void)complain(STATUS_PARTIAL, "profd ended before it sent all of the window.");
-    }
     work->is_partial |= !pd_coverage_is_whole(coverage);
     return STATUS_OK;
 }

@@ -94,6 +94,7 @@ typedef struct ViewRequest {
     bool nameless;       /* frames need no names */
     bool merges_unnamed; /* code without a symbol is named by its file alone, "[gzip]" */
     bool may_be_nothing; /* no samples is a result too, not STATUS_NOT_FOUND */
+    bool may_be_absent;  /* that nothing was recorded is not reported: STATUS_NOT_FOUND alone */
 } ViewRequest;
 
 /* The texts are not escaped. */

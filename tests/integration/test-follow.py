@@ -150,6 +150,20 @@ def directory_has_the_samples_of_a_snapshot():
 
 
 @test
+def window_over_a_finished_and_the_open_segment_is_whole():
+    with connected() as v:
+        since = now_us()
+        time.sleep(0.5)
+        v.one("Rotate", session="default")
+        time.sleep(0.5)
+        until = now_us()
+        want = samples(path=snapshot(v, session="default", sinceUsec=since, untilUsec=until))
+    got = Stream(session="default", sinceUsec=since, untilUsec=until).to_end()
+    check(len(want) > 20, f"only {len(want)} samples")
+    equal(samples(got.data), want, "the samples of the stream")
+
+
+@test
 def stream_goes_on_and_a_later_one_begins_at_its_watermark():
     begin = now_us()
     first = Stream(sinceUsec=begin).until(lambda s: len(s.watermarks) > 2)

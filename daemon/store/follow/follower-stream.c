@@ -9,6 +9,7 @@
 
 #include "perfdata/record/stream-mark.h"
 #include "perfdata/writer/emit.h"
+#include "perfdata/writer/encode.h"
 #include "store/folder/store-private.h"
 
 /*
@@ -100,6 +101,19 @@ static int follower_stream_new_writer(FollowerStream *s, const Manifest *manifes
     return r == 0 ? follower_stream_set_clock(s, manifest) : r;
 }
 
+/* Whether both would be written as the same bytes: the events of an open segment are those of the
+ * recorder, and of a finished one those that it has on disk. 1, 0, or a negative errno. */
+static int follower_stream_is_same(const PdEvent *a, const PdEvent *b) {
+    uint32_t size = MAX(pd_encode_attr_size(a), pd_encode_attr_size(b));
+    _cleanup_(buffer_done) Buffer bytes = {};
+
+    pd_encode_attr(&bytes, a, size, false);
+    pd_encode_attr(&bytes, b, size, false);
+    if (buffer_error(&bytes))
+        return -ENOMEM;
+    return a->n_ids == b->n_ids && memcmp(bytes.data, bytes.data + size, size) == 0;
+}
+
 /* Ids are unique in a boot. -EBADMSG: one of them now has another attr. */
 static int follower_stream_add_events(FollowerStream *s) {
     const PdEvents *events = s->segment.events;
@@ -108,13 +122,14 @@ static int follower_stream_add_events(FollowerStream *s) {
     for (size_t i = 0; r == 0 && i < pd_events_count(events); i++) {
         const PdEvent *event = pd_events_at(events, i);
         const PdEvent *known = event->n_ids > 0 ? pd_events_by_id(s->events, event->ids[0]) : NULL;
-        bool same = known && known->raw_size == event->raw_size && known->n_ids == event->n_ids &&
-                    memcmp(known->raw, event->raw, event->raw_size) == 0;
 
-        if (same)
+        if (known) {
+            r = follower_stream_is_same(known, event);
+            if (r == 0)
+                return -EBADMSG;
+            r = MIN(r, 0);
             continue;
-        if (known)
-            return -EBADMSG;
+        }
         r = pd_events_copy(s->events, event);
         if (r == 0)
             r = pd_writer_add_event(s->writer, event);
