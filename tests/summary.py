@@ -15,6 +15,7 @@ it is a fault of the test or of profd on a busy machine, and has to be found.
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -76,6 +77,8 @@ ALLOWED_SKIPS = (
     ("mount namespace", no_mount_namespace),
     ("loop device", no_loop_device),
     ("smaller nice value", no_smaller_nice),
+    ("rustc is not installed", lambda: not shutil.which("rustc")),
+    ("go is not installed", lambda: not shutil.which("go")),
     ("lets everybody record whole CPUs", lambda: paranoid() < 1),
     ("lets users record something", lambda: paranoid() <= 2),
     ("lets nobody record his own", lambda: paranoid() > 2),

@@ -261,7 +261,8 @@ def the_manual_explains_each_member_of_info():
 
 
 # The answers of these commands without a daemon prove that profctl understood them.
-ENDS_WITHOUT_DAEMON = {"status": (3,), "monitor": (3,), "snapshot": (3,), "doctor": (0, 7)}
+ENDS_WITHOUT_DAEMON = {"status": (3,), "monitor": (3,), "snapshot": (3,), "doctor": (0, 7),
+                       "report": (3,), "changed": (3,), "diff": (3,), "flamegraph": (3,)}
 
 
 @test
