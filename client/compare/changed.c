@@ -61,10 +61,7 @@ static int changed_load(Changed *changed, char **files) {
     r = compare_load_earlier(changed->context, s, files, &request, now, 0,
                              &changed->sides[CHANGE_BEFORE]);
     if (!changed->sides[CHANGE_BEFORE].profile)
-        return r == STATUS_NOT_FOUND
-                   ? complain(r, "There is nothing to compare with: profd did not record the time "
-                                 "before this window; a shorter --last may help.")
-                   : r;
+        return r;
     if (r != STATUS_OK)
         status = r;
     /* Nothing of yesterday is no failure: it may not be recorded any more. */
@@ -248,9 +245,9 @@ static int changed_run(Context *c, void *settings, char **arguments) {
 
     if (changed.list.unit)
         change_list_print(c, &changed.sides[CHANGE_NOW], &changed.list);
-    else if (status == STATUS_NOT_FOUND && changed.sides[CHANGE_BEFORE].profile)
+    else if (status == STATUS_NOT_FOUND && changed.sides[CHANGE_NOW].profile)
         return complain(STATUS_NOT_FOUND, "Nothing was recorded before this window, so there is "
-                                          "nothing to compare it with.");
+                                          "nothing to compare it with; a shorter --last may help.");
     return status;
 }
 

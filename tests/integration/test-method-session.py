@@ -94,7 +94,7 @@ def a_wrong_parameter_of_a_start_is_named():
             v.one("Start", session="web", settings={"Event": "no-such-event"})
         with fault("NoSuchCgroup", session="web", cgroup="no/such/group"):
             v.one("Start", session="web", settings={"Event": "cs", "Cgroup": "no/such/group"})
-        with fault("EventUnsupported"):
+        with fault("NoSuchProcess", session="web", pid=4194303):
             v.one("Start", session="web", settings={"Event": "cpu-clock", "Pid": "4194303"})
         equal(states(v), {"default": "active", "spare": "inactive"}, "states after all that")
 

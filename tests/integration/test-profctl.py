@@ -466,7 +466,7 @@ BESIDE = {
     "pause": ["none"], "resume": ["none"], "log-level": ["info"],
 }
 # Free text, which may hold anything.
-FREE = {("snapshot", "--reason"), ("snapshot", "--output"), ("merge", "--output"), ("convert", "OUT"),
+FREE = {("snapshot", "--reason"), ("snapshot", "--output"), ("snapshot", "--html"), ("merge", "--output"), ("convert", "OUT"),
         ("flamegraph", "--output"), ("pprof", "--output")}
 # Their rows of options are those of pprof or flamegraph.
 ALIKE = {"heatmap", "folded", "speedscope", "firefox"}

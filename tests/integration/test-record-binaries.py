@@ -192,8 +192,9 @@ REFUSED = ("symlink", "hardlink", "mount", "foreign", "folder", "fifo", "huge")
 
 @contextlib.contextmanager
 def generating(kind):
-    script = (f'mount -t tmpfs none /tmp && map=/tmp/perf-$$.map && secret="{SECRET}" && {MAPS[kind]} && '
-              f'exec "{program("generated")}" 60 {CODE:x}')
+    # The tree may lie below /tmp, which is another one there.
+    script = (f'exec 9<{program("generated")} && mount -t tmpfs none /tmp && map=/tmp/perf-$$.map && secret="{SECRET}" && {MAPS[kind]} && '
+              f'exec /proc/self/fd/9 60 {CODE:x}')
     process = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-c", script])
     try:
         yield process
