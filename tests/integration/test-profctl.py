@@ -466,8 +466,8 @@ BESIDE = {
     "pause": ["none"], "resume": ["none"], "log-level": ["info"],
 }
 # Free text, which may hold anything.
-FREE = {("snapshot", "--reason"), ("snapshot", "--output"), ("snapshot", "--html"), ("merge", "--output"), ("convert", "OUT"),
-        ("flamegraph", "--output"), ("pprof", "--output")}
+FREE = {("snapshot", "--reason"), ("snapshot", "--output"), ("snapshot", "--html"), ("merge", "--output"),
+        ("convert", "OUT"), ("flamegraph", "--output"), ("pprof", "--output")}
 # Their rows of options are those of pprof or flamegraph.
 ALIKE = {"heatmap", "folded", "speedscope", "firefox"}
 
