@@ -51,8 +51,8 @@ static void method_read_let_go(Daemon *daemon, const char *snapshot) {
         snapshot_doom(daemon->snapshots, snapshot);
 }
 
+/* The reading must not be in the list. */
 static void method_read_reading_free(Daemon *daemon, Reading *reading) {
-    LIST_REMOVE(reading, list);
     store_lease_free(reading->lease);
     if (reading->keeps)
         method_read_let_go(daemon, reading->snapshot);
@@ -62,14 +62,18 @@ static void method_read_reading_free(Daemon *daemon, Reading *reading) {
 void method_forget_connection(Daemon *daemon, uint64_t connection) {
     for (Reading *reading = LIST_FIRST(&daemon->readings), *next; reading; reading = next) {
         next = LIST_NEXT(reading, list);
-        if (reading->connection == connection)
-            method_read_reading_free(daemon, reading);
+        if (reading->connection != connection)
+            continue;
+        LIST_REMOVE(reading, list);
+        method_read_reading_free(daemon, reading);
     }
 }
 
 void method_forget_connections(Daemon *daemon) {
-    while (!LIST_EMPTY(&daemon->readings))
-        method_read_reading_free(daemon, LIST_FIRST(&daemon->readings));
+    for (Reading *reading; (reading = LIST_FIRST(&daemon->readings));) {
+        LIST_REMOVE(reading, list);
+        method_read_reading_free(daemon, reading);
+    }
 }
 
 static void method_read_add_reading(Daemon *daemon, Reading *reading) {

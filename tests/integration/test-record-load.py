@@ -90,7 +90,7 @@ def the_thread_that_drains_the_rings_has_the_highest_priority():
         wait_until(lambda: threads_of(daemon.recorder()).get("profd-scan") == USUAL, 30,
                    "the thread that reads /proc to step back once the kernel is known")
         threads = threads_of(daemon.recorder())
-        equal(threads, {"main": DRAIN, "profd-scan": USUAL, "profd-house": USUAL, "profd-open": USUAL, "profd-writer": WRITER, "profd-snapshot": LAST},
+        equal(threads, {"main": DRAIN, "profd-scan": USUAL, "profd-house": USUAL, "profd-open": USUAL, "profd-symbols": USUAL, "profd-writer": WRITER, "profd-snapshot": LAST},
               "nice values of threads")
 
 

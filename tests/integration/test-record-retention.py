@@ -36,7 +36,7 @@ def named(count):
 
 def config(count, hz):
     """Sessions of both layouts in turn."""
-    text = f"[Profd]\nMaxUse={MAX_USE >> 20}M\nKeepFree=0\nMinUse=0\nFlushIntervalSec=200ms\n"
+    text = f"[Profd]\nMaxUse={MAX_USE >> 20}M\nKeepFree=0\nMinUse=0\nBinariesMaxUse=0\nFlushIntervalSec=200ms\n"
     for i, name in enumerate(named(count)):
         text += session(name, Frequency=hz, Compress="none", RotateIntervalSec="1s",
                         Layout=("file", "directory")[i % 2])

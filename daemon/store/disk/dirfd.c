@@ -93,9 +93,13 @@ int dirfd_open_folder(int parent, const char *name, int *ret_fd) {
     int fd;
 
     disk_touch(__func__);
-    if (mkdirat(parent, name, DIRFD_FOLDER_MODE) < 0 && errno != EEXIST)
-        return -errno;
     fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    /* To make a folder waits for a frozen disk, even if there is one already. */
+    if (fd < 0 && errno == ENOENT) {
+        if (mkdirat(parent, name, DIRFD_FOLDER_MODE) < 0 && errno != EEXIST)
+            return -errno;
+        fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    }
     if (fd < 0)
         return -errno;
     *ret_fd = fd;

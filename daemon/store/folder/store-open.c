@@ -179,13 +179,20 @@ static int store_open_below(Store *store, int parent, const char *name, bool sen
     return 0;
 }
 
-static int store_open_top(Store *store) {
+static bool store_has_folder(int parent, const char *name) {
+    struct stat st;
+
+    return fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* `again`: what is there was sealed when it was opened first. */
+static int store_open_top(Store *store, bool again) {
     _cleanup_close_ int snapshots = -1;
     int r = store_open_root(store);
 
     if (r == 0)
         r = store_open_below(store, store->root, "sessions", false, &store->sessions);
-    if (r == 0)
+    if (r == 0 && !(again && store_has_folder(store->root, "snapshots")))
         r = store_open_below(store, store->root, "snapshots", false, &snapshots);
     return r;
 }
@@ -196,7 +203,7 @@ int store_reopen(Store *store, Folder *folder) {
 
     disk_touch(__func__);
     pthread_mutex_lock(&store->disk);
-    r = store_open_top(store);
+    r = store_open_top(store, true);
     same = r == 0 && store_same_folder(folder->fd, store->sessions, folder->name);
     if (r == 0 && !same)
         r = store_open_below(store, store->sessions, folder->name, folder->sensitive, &folder->fd);
@@ -210,7 +217,7 @@ static int store_reopen_top(Store *store, int current, const char *name) {
     int fd = -EALREADY, r;
 
     pthread_mutex_lock(&store->disk);
-    r = store_open_top(store);
+    r = store_open_top(store, true);
     if (r == 0 && !store_same_folder(current, store->root, name))
         r = dirfd_open_folder(store->root, name, &fd);
     pthread_mutex_unlock(&store->disk);
@@ -273,7 +280,7 @@ int store_open(const StoreOptions *options, Store **ret) {
         return r;
     }
     store = made;
-    r = store_open_top(store);
+    r = store_open_top(store, false);
     if (r == -EBUSY)
         return r;
     if (r == 0)
