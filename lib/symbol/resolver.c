@@ -108,12 +108,27 @@ static int resolver_name_bpf(ResolverWork *work, ResolvedFrame *f, const FrameMa
     return resolver_text(work, &f->text);
 }
 
+/*
+ * A caller is looked up where its call is, right before the return address. The kernel puts padding
+ * with a name of its own (__pfx_X) before a function X; nothing is called there, so what a thunk
+ * jumps to is looked up itself.
+ */
+static bool resolver_find(const LoadedNames *loaded, const Frame *frame, NameFound *ret) {
+    static const char padding[] = "__pfx_";
+
+    if (!loaded_names_find(loaded, frame->address - frame->is_return, ret))
+        return false;
+    return !frame->is_return || ret->name.size < sizeof(padding) ||
+           memcmp(ret->name.data, padding, sizeof(padding) - 1) != 0 ||
+           loaded_names_find(loaded, frame->address, ret);
+}
+
 /* Names a frame; `last` is the frame before it in the same mapping. */
 static int resolver_name(ResolverWork *work, const LoadedNames *loaded, const ResolvedFrame *last,
                          ResolvedFrame *f) {
     NameFound found;
 
-    if (loaded_names_find(loaded, f->frame.address - f->frame.is_return, &found)) {
+    if (resolver_find(loaded, &f->frame, &found)) {
         f->naming = FRAME_NAMED;
         f->start = found.start;
         if (last && last->naming == FRAME_NAMED && last->start == f->start) {

@@ -114,6 +114,7 @@ def perf_names_the_functions_of_a_program_that_was_deleted():
         with Daemon(folder, config=CONFIG, groups=GROUPS, profd_user=USER) as daemon:
             with running(victim):
                 wait_until(lambda: build_id in binaries(daemon), 30, "the program to be kept")
+                time.sleep(1)
             os.unlink(victim)
             shutil.copy("/bin/cat", victim)
             recording = snapshot(daemon)
