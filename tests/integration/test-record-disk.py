@@ -28,7 +28,8 @@ FAST_HZ = 4999
 STOPPED_S = 3
 DISK_BYTES = 2 << 20
 MEMORY_MAX = 128 << 20
-LIMITS = "[Profd]\nFlushIntervalSec=1s\nMaxUse=1G\nKeepFree=0\n"
+# Kept symbols would take and free space and inodes meanwhile.
+LIMITS = "[Profd]\nFlushIntervalSec=1s\nMaxUse=1G\nKeepFree=0\nBinariesMaxUse=0\n"
 SETTINGS = {"Frequency": 999, "Compress": "none", "RotateIntervalSec": "1s"}
 CONFIG = LIMITS + session(**SETTINGS) + session("folder", Layout="directory", **SETTINGS)
 SESSIONS = ("default", "folder")
