@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 import sys
 import time
 
@@ -55,12 +56,16 @@ def traced(pids, is_over):
     """The paths that processes open and read until something is so."""
     command = ["strace", "-f", "-y", "-qq", "-e", "trace=open,openat,openat2,read,pread64,getdents64,readlinkat",
                *(word for pid in pids for word in ("-p", str(pid)))]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, errors="replace")
-    try:
-        wait_until(is_over, 30, "the end of what is traced")
-    finally:
-        process.terminate()
-    lines = process.communicate(timeout=30)[1].splitlines()
+    # A file, since a pipe that is full would hold up strace, and with it what is traced.
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(command, stderr=said, stdout=subprocess.DEVNULL)
+        try:
+            wait_until(is_over, 30, "the end of what is traced")
+        finally:
+            process.terminate()
+            process.wait(timeout=30)
+        said.seek(0)
+        lines = said.read().decode(errors="replace").splitlines()
     check(any("read(" in line or "open" in line for line in lines) or lines == [], f"strace says {lines[:3]}")
     return lines
 
