@@ -71,7 +71,7 @@ static int64_t archive_read_at(void *userdata, uint64_t offset, void *to, size_t
     return done < 0 ? -errno : done;
 }
 
-/* What names the code of a file, or the whole file where that cannot be told apart. */
+/* Packs a file, or with --reduced only its symbols, where it can be reduced. */
 static int archive_write_elf(ArchiveWork *work, const ElfBuildId *id, const char *file,
                              const ElfFile *elf) {
     _cleanup_(buffer_done) Buffer reduced = {};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What of the files that were sampled goes into an archive. */
+/* Chooses the files that go into an archive, among those that were sampled. */
 
 #include "archive/tar-writer.h"
 #include "client/frame/context.h"

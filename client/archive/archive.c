@@ -110,7 +110,7 @@ static int archive_write(const ArchiveSource *source, const ArchiveSettings *s, 
     return r < 0 ? r : gzip_finish(gzip);
 }
 
-/* What another machine will miss, and how perf takes the archive. */
+/* Prints how many files the archive lacks, and the command that unpacks it for perf. */
 static void archive_explain(Context *c, const char *path, const ArchiveCount *count) {
     if (count->missing > 0)
         remark(c, "%u sampled files were not found here, or are other ones by now.",

@@ -64,7 +64,7 @@ static int changed_load(Changed *changed, char **files) {
         return r;
     if (r != STATUS_OK)
         status = r;
-    /* Nothing of yesterday is no failure: it may not be recorded any more. */
+    /* Yesterday may have been deleted already, so its absence is no failure. */
     if (now->since_us > DAY_US)
         (void)compare_load_earlier(changed->context, s, files, &request, now, DAY_US,
                                    &changed->sides[CHANGE_YESTERDAY]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What `changed` says, for other commands. */
+/* Other commands show the sentences of `changed` too. */
 
 #include "client/view/view.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What `diff` and `changed` share: two views of one kind, and how they are compared. */
+/* `diff` and `changed` share this code: it loads two views of one kind and compares them. */
 
 #include "client/view/view.h"
 #include "profile/diff/profile-diff.h"
 
-/* What the newer side is compared with. */
+/* The older side of a comparison, as --baseline names it. */
 typedef struct Baseline {
     bool is_given;
     const char *file;  /* NULL: the same source, earlier */
@@ -32,7 +32,7 @@ uint64_t compare_bucket_ns(uint64_t window_us);
 int compare_views(const View *before, const View *after, uint32_t event, const DiffOptions *options,
                   ProfileDiff **ret);
 
-/* What a rate is shown as: "CPUs" for events whose period is time, else "samples/s". */
+/* The unit in which rates are shown: "CPUs" for events whose period is time, else "samples/s". */
 const char *compare_unit(const View *view, uint32_t event);
 /* A rate by periods of such an event, as a figure of that unit. */
 double compare_rate(const View *view, uint32_t event, double rate);
