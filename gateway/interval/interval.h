@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * What profd recorded in [since, until), as one profile with the names of its frames. An interval
+ * is made by a thread of source/ and does not change after that; it is counted, on the main thread
+ * alone.
+ */
+
+#include "profile/frame-names.h"
+#include "profile/profile.h"
+
+/* The keys that the labels of its profile keep apart. */
+#define INTERVAL_KEYS                                                                              \
+    (1U << PROFILE_EVENT | 1U << PROFILE_COMM | 1U << PROFILE_PID | 1U << PROFILE_CGROUP |         \
+     1U << PROFILE_UNIT | 1U << PROFILE_CONTAINER)
+
+typedef struct Interval {
+    unsigned references;
+    uint64_t since_ns, until_ns; /* CLOCK_REALTIME */
+    uint64_t missing_ns;         /* how much of it was not recorded, as far as profd says */
+    Profile *profile;
+    FrameNames *names;
+} Interval;
+
+Interval *interval_ref(Interval *interval);
+Interval *interval_unref(Interval *interval);
+DEFINE_CLEANUP(Interval *, interval_unref);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Reads a running profd. A thread follows it and cuts the stream at multiples of the interval; a
+ * second one reads windows of the past, one after the other. Both hand intervals over on the thread
+ * of the loop. While profd is away the first tries again; what was recorded meanwhile is read as
+ * windows by whoever needs it.
+ */
+
+#include "interval/interval.h"
+#include "loop/loop.h"
+#include "process/selection.h"
+
+typedef struct Source Source;
+typedef struct SourceJob SourceJob;
+
+typedef struct SourceOptions {
+    const char *socket; /* NULL: the default one */
+    const char *session;
+    uint64_t interval_ns;
+    bool inlines;
+    Loop *loop;
+    /* An interval is complete; borrowed, interval_ref() keeps it. They come in order of time; where
+     * one does not begin where the one before ended, what lies between was not followed. */
+    void (*on_interval)(void *userdata, Interval *interval);
+    void *userdata;
+} SourceOptions;
+
+typedef struct SourceStatus {
+    bool connected;
+    char problem[256]; /* why not, a sentence; "": none */
+    uint64_t until_ns; /* everything before it was handed over; 0: nothing yet */
+    uint64_t intervals, samples, lost, gaps, missing_ns;
+    size_t queued_windows;
+} SourceStatus;
+
+int source_new(const SourceOptions *options, Source **ret);
+Source *source_free(Source *source);
+DEFINE_CLEANUP(Source *, source_free);
+/* The thread starts to follow with the interval that is running now. */
+int source_start(Source *source);
+void source_status(Source *source, SourceStatus *ret);
+
+typedef struct SourceWindow {
+    uint64_t since_ns, until_ns; /* CLOCK_REALTIME */
+    const Selection *selection;  /* NULL: all; borrowed until it is done */
+    bool is_urgent;              /* somebody waits: before those that are not */
+} SourceWindow;
+
+/* error 0: an interval, maybe without samples; -ENODATA: nothing was recorded then, or all of it
+ * was deleted; -ENOTCONN: profd is away, ask again later; another negative errno. */
+typedef void (*SourceDone)(void *userdata, int error, Interval *interval);
+int source_window(Source *source, const SourceWindow *window, SourceDone done, void *userdata,
+                  SourceJob **ret);
+/* Forgets a window that is not done; `done` is not called any more. Accepts NULL. */
+SourceJob *source_job_cancel(SourceJob *job);
