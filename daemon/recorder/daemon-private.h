@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the files of the recorder share: daemon-run.c (builds and frees the parts), daemon-sweep.c
- * (moves records through them) and daemon-session.c (manages the list of sessions). The methods use
- * it too, to do what clients ask for. */
+/* What the files of the recorder share: daemon-start.c (builds and frees the parts), daemon-run.c
+ * (runs the loop), daemon-sweep.c (moves records through them) and daemon-session.c (manages the
+ * list of sessions). The methods use it too, to do what clients ask for. */
 
 #include <sys/queue.h>
 
@@ -90,6 +90,10 @@ struct Daemon {
 };
 
 /* In daemon-run.c: */
+/* Adds all that wakes the main thread. */
+int daemon_add_sources(Daemon *daemon);
+/* The first pass over /proc is complete: from now on side-band reports what changes. */
+int daemon_on_ready(void *userdata);
 /* Reports problems to the log and to on_problem, which may be NULL. Returns what reload_run()
  * returns. */
 int daemon_reload(Daemon *daemon, ConfigProblem on_problem, void *userdata);

@@ -119,6 +119,17 @@ int session_claim(StoreSession *session);
 /* `abandoned`: its last segment was not finished. */
 void session_release(StoreSession *session, bool abandoned);
 
+/* In op-perform.c, on the writer: */
+/* A negative errno: it may be done again. */
+int op_perform(StoreSession *session, Op *op);
+/* Files were deleted: opens all folders again. A deleted segment begins again with the next Op,
+ * unless it is about to be finished. */
+void op_regain_ground(StoreSession *session, Op *op);
+/* Publishes the figures that the main thread may read. */
+void op_publish(StoreSession *session);
+/* Calls on_written of the store's owner. */
+void op_tell_owner(const StoreSession *session);
+
 /* In segment-writer.c: the writer thread. */
 void *session_write(void *session);
 
