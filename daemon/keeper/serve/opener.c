@@ -208,13 +208,18 @@ int opener_mapped(const KeeperRequest *request, KeeperFileId *ret_id, int *ret_f
     return r < 0 ? r : opener_open_elf(found, ret_id, ret_fd);
 }
 
+/* The root folder as the process sees it. */
+static int opener_open_root(uint32_t pid, int *ret_fd) {
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/root", pid);
+    return opener_open_plain(path, O_PATH | O_DIRECTORY, ret_fd);
+}
+
 static int opener_open_by_path(const KeeperRequest *request, KeeperFileId *ret_id, int *ret_fd) {
     _cleanup_close_ int root = -1, found = -1;
-    char path[64];
-    int r;
+    int r = opener_open_root(request->pid, &root);
 
-    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/root", request->pid);
-    r = opener_open_plain(path, O_PATH | O_DIRECTORY, &root);
     if (r < 0)
         return r;
     found = opener_open_below(root, request->path, O_PATH, RESOLVE_IN_ROOT);
@@ -260,10 +265,8 @@ static int opener_user_of(uint32_t pid, uid_t *ret) {
 static int opener_find_perf_map(const KeeperRequest *request, int *ret_found) {
     _cleanup_close_ int root = -1, folder = -1;
     char path[64];
-    int r;
+    int r = opener_open_root(request->pid, &root);
 
-    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/root", request->pid);
-    r = opener_open_plain(path, O_PATH | O_DIRECTORY, &root);
     if (r < 0)
         return r;
     folder =
