@@ -8,10 +8,11 @@
 #include "config/config.h"
 #include "recorder/daemon.h"
 #include "recorder/host-check.h"
+#include "journal/journal.h"
 #include "keeper/keeper.h"
 #include "keeper/rights/sandbox.h"
 #include "method/method.h"
-#include "program/journal.h"
+#include "program/log-event.h"
 #include "program/profd-option.h"
 #include "program/user-folder.h"
 #include "util/log.h"
@@ -120,6 +121,7 @@ static int profd_keep(const Options *options, int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+    static const JournalProgram program = {.identifier = "profd", .event_id = event_id};
     Options options;
 
     if (option_parse(&options, argc, argv) < 0)
@@ -137,7 +139,7 @@ int main(int argc, char **argv) {
     if (options.help || options.version || options.print_config_keys || options.print_events ||
         options.print_options)
         return EXIT_SUCCESS;
-    journal_attach();
+    journal_attach(&program);
     if (options.check_config)
         return profd_check_config(&options);
     signal(SIGPIPE, SIG_IGN);

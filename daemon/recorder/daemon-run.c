@@ -10,6 +10,7 @@
 #include "store/disk/disk.h"
 #include "util/clock.h"
 #include "util/log.h"
+#include "util/notify-socket.h"
 
 /* Runs the recorder: what wakes the main thread, reloads, and the end. */
 
@@ -36,7 +37,7 @@ static int daemon_run_end(Daemon *daemon) {
 
 /* A handover to another recorder must not send STOPPING=1; only the end of the service does. */
 static int daemon_run_on_stop(void *userdata) {
-    notify_stopping();
+    notify_socket_stopping();
     return daemon_run_end(userdata);
 }
 
@@ -83,12 +84,12 @@ int daemon_reload(Daemon *daemon, ConfigProblem on_problem, void *userdata) {
 
     if (r < 0)
         return r;
-    notify_reloading();
+    notify_socket_reloading();
     r = reload_run(&reload);
     k = r == 0 ? daemon_run_take_config(daemon) : 0;
     daemon->is_outdated = r < 0;
     daemon_update_status(daemon, clock_monotonic_ns());
-    notify_ready();
+    notify_socket_ready();
     if (k == 0)
         k = daemon_sweep_soon(daemon);
     return r < 0 ? r : k;
@@ -128,7 +129,7 @@ int daemon_on_ready(void *userdata) {
         daemon_log_started(entry);
     /* Makes the running sweep update the status when it ends. */
     daemon->sweep.status_ns = 0;
-    notify_ready();
+    notify_socket_ready();
     return 0;
 }
 

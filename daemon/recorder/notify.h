@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Notifications to systemd: ready, a status line, and a watchdog ping while the loop and the sweeps
- * run. Does nothing when no service manager listens.
+ * Notifications to systemd: a status line, and a watchdog ping while the loop and the sweeps run.
+ * Does nothing when no service manager listens.
  */
 
 #include "loop/loop.h"
@@ -18,9 +18,6 @@ void notify_feed(Notify *notify);
 Notify *notify_free(Notify *notify);
 DEFINE_CLEANUP(Notify *, notify_free);
 
-void notify_ready(void);
-void notify_reloading(void);
-void notify_stopping(void);
 /* Sends one line for `systemctl status`; is_outdated: the running configuration differs from its
  * file. */
 void notify_status(const SessionTable *sessions, uint64_t now_ns, bool is_outdated);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "program/journal.h"
+#include "journal/journal.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -8,8 +8,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <systemd/sd-journal.h>
-
-#include "program/log-event.h"
 
 /*
  * The backend of the log under systemd. A line of text has only a priority; an entry of the journal
@@ -23,6 +21,9 @@
  */
 
 enum { NAME_MAX_LENGTH = 64 };
+
+/* Set once, before there are threads. */
+static const JournalProgram *attached;
 
 void journal_entry_done(JournalEntry *entry) {
     for (size_t i = 0; i < entry->n; i++)
@@ -67,27 +68,29 @@ static bool journal_name_is_valid(const char *name) {
     return true;
 }
 
-static int journal_add_field(JournalEntry *entry, const LogField *field) {
-    const char *id = strcmp(field->name, "PROFD_EVENT") == 0 ? event_id(field->value) : NULL;
+static int journal_add_field(const JournalProgram *program, JournalEntry *entry,
+                             const LogField *field) {
+    bool is_event = strcmp(field->name, "PROFD_EVENT") == 0;
+    const char *id = is_event ? program->event_id(field->value) : NULL;
     int r = journal_name_is_valid(field->name) ? journal_add(entry, field->name, "%s", field->value)
                                                : -EINVAL;
 
     return r == 0 && id ? journal_add(entry, "MESSAGE_ID", "%s", id) : r;
 }
 
-int journal_entry(LogLevel level, int error, const char *message, const LogField *fields, size_t n,
-                  JournalEntry *ret) {
+int journal_entry(const JournalProgram *program, LogLevel level, int error, const char *message,
+                  const LogField *fields, size_t n, JournalEntry *ret) {
     _cleanup_(journal_entry_done) JournalEntry entry = {};
     int r = journal_add(&entry, "MESSAGE", "%s", message);
 
     if (r == 0)
         r = journal_add(&entry, "PRIORITY", "%d", log_level_priority(level));
     if (r == 0)
-        r = journal_add(&entry, "SYSLOG_IDENTIFIER", "%s", "profd");
+        r = journal_add(&entry, "SYSLOG_IDENTIFIER", "%s", program->identifier);
     if (r == 0 && error < 0)
         r = journal_add(&entry, "ERRNO", "%d", -error);
     for (size_t i = 0; r == 0 && i < n; i++)
-        r = journal_add_field(&entry, &fields[i]);
+        r = journal_add_field(program, &entry, &fields[i]);
     if (r < 0)
         return r;
     *ret = entry;
@@ -102,7 +105,7 @@ static int journal_send(LogLevel level, int error, const char *message, const Lo
 
     if (level == LOG_LEVEL_ERROR && n == 0)
         return -ENOTCONN;
-    r = journal_entry(level, error, message, fields, n, &entry);
+    r = journal_entry(attached, level, error, message, fields, n, &entry);
     return r < 0 ? r : sd_journal_sendv(entry.fields, (int)entry.n);
 }
 
@@ -117,7 +120,8 @@ bool journal_is_stream(int fd, const char *stream) {
     return strcmp(text, stream) == 0;
 }
 
-void journal_attach(void) {
+void journal_attach(const JournalProgram *program) {
+    attached = program;
     if (journal_is_stream(STDERR_FILENO, getenv("JOURNAL_STREAM")))
         log_set_backend(journal_send);
 }

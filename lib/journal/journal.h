@@ -9,6 +9,13 @@
 
 enum { JOURNAL_ENTRY_MAX = 24 };
 
+/* The program that logs. */
+typedef struct JournalProgram {
+    const char *identifier; /* SYSLOG_IDENTIFIER= */
+    /* MESSAGE_ID= for a PROFD_EVENT=; NULL: no event has that name. */
+    const char *(*event_id)(const char *name);
+} JournalProgram;
+
 /* Each field is "NAME=value", in memory that journal_entry_done() frees. */
 typedef struct JournalEntry {
     struct iovec fields[JOURNAL_ENTRY_MAX];
@@ -17,11 +24,12 @@ typedef struct JournalEntry {
 
 void journal_entry_done(JournalEntry *entry);
 /* -E2BIG: too many fields for an entry; -EINVAL: the journal would not accept a field's name. */
-int journal_entry(LogLevel level, int error, const char *message, const LogField *fields, size_t n,
-                  JournalEntry *ret);
+int journal_entry(const JournalProgram *program, LogLevel level, int error, const char *message,
+                  const LogField *fields, size_t n, JournalEntry *ret);
 
 /* Whether `fd` is the stream to the journal that `stream`, the text of $JOURNAL_STREAM,
  * identifies. */
 bool journal_is_stream(int fd, const char *stream);
-/* If stderr is a stream to the journal, lines become journal entries from now on. */
-void journal_attach(void);
+/* If stderr is a stream to the journal, lines become journal entries from now on. `program` must
+ * live as long as lines are logged. */
+void journal_attach(const JournalProgram *program);
