@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "status/status-value.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "util/clock.h"
+#include "util/file.h"
+
+/* Derives what people ask of a destination from its figures: is it up, how far is it behind, what
+ * helps. Remedies are a table by the status that the engine answered. */
+
+bool status_send_is_up(const DestinationStatus *send) {
+    return send->last_success_ns > 0 && send->last_success_ns >= send->last_error_ns;
+}
+
+uint64_t status_send_lag_ns(const GatewayStatus *status, const DestinationStatus *send) {
+    uint64_t done_ns = send->live_until_ns > 0 ? send->live_until_ns : status->start_ns;
+
+    if (send->backlog_ns > 0 && send->backlog_since_ns > 0)
+        done_ns = MIN(done_ns, send->backlog_since_ns);
+    return status->now_ns > done_ns ? status->now_ns - done_ns : 0;
+}
+
+/* clang-format off */
+static const struct {
+    long first, last; /* of the status of HTTP */
+    const char *remedy;
+} rows[] = {
+    {   0,   0, "Check that the engine runs and that URL=, Proxy= and the network lead to it; nothing is lost meanwhile." },
+    { 300, 399, "Set URL= to the address that the engine redirects to; the gateway follows no redirect." },
+    { 401, 401, "Check TokenFile=, PasswordFile= or Credential= of this destination." },
+    { 403, 403, "Check TokenFile=, PasswordFile= or Credential= and Tenant= of this destination, and what they may do there." },
+    { 404, 405, "Check Type= and URL= of this destination; the engine there may need its profiling API switched on." },
+    { 407, 407, "Check Proxy= of this destination." },
+    { 413, 413, "Lower MaxBodySize= of this destination, or raise the limit of the engine." },
+    { 429, 429, "Raise the rate limit of the engine, or lower Share= or MaxSeries= of this destination; the backlog is sent later." },
+    { 400, 499, "Compare the limits and the version of the engine with gateway.conf(5); what it refused is lost." },
+    { 500, 599, "Look at the log of the engine; nothing is lost meanwhile." },
+};
+/* clang-format on */
+
+const char *status_send_remedy(const DestinationStatus *send) {
+    if (send->last_error_ns == 0 || status_send_is_up(send))
+        return "";
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+        if (send->last_http_status >= rows[i].first && send->last_http_status <= rows[i].last)
+            return rows[i].remedy;
+    return "";
+}
+
+static uint64_t status_resident_bytes(void) {
+    char text[128];
+    uint64_t pages;
+
+    if (file_read_text("/proc/self/statm", text, sizeof(text)) < 0 ||
+        sscanf(text, "%*u %" SCNu64, &pages) != 1)
+        return 0;
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+void status_measure(GatewayStatus *status) {
+    status->now_ns = clock_ns(CLOCK_REALTIME);
+    status->cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    status->resident_bytes = status_resident_bytes();
+}
