@@ -71,6 +71,7 @@ const Command *const commands[] = {
     &command_log_level,
     &command_ping,
     &command_doctor,
+    &command_gateway,
     &command_top,
     &command_report,
     &command_diff,

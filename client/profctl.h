@@ -17,6 +17,7 @@ extern const Command command_flamegraph;
 extern const Command command_folded;
 extern const Command command_heatmap;
 extern const Command command_pprof;
+extern const Command command_gateway;
 extern const Command command_report;
 extern const Command command_speedscope;
 extern const Command command_help;
