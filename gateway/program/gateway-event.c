@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "program/gateway-event.h"
+
+#include <string.h>
+
+#include "util/macro.h"
+
+/*
+ * The table of all log events of the gateway. A log call names its event in a field, PROFD_EVENT;
+ * the message id comes from this table, and `journalctl -x` finds the text in
+ * systemd/profd-gateway.catalog by it. An id never changes its meaning, and the id of a removed
+ * event is not reused.
+ */
+
+typedef struct GatewayEvent {
+    const char *name; /* the value of PROFD_EVENT= */
+    const char *id;   /* MESSAGE_ID= */
+} GatewayEvent;
+
+/* clang-format off */
+static const GatewayEvent events[] = {
+    { "gateway-started",            "04629802390344ea95314a56ff3aed2f" },
+    { "gateway-stopped",            "0786b0a896b7462989f0c74016e6d41a" },
+    { "gateway-config-problem",     "f5e95ba8f20f4d53a1b7f34b280b1451" },
+    { "gateway-reloaded",           "5988546243204709a1a23af5be4741ef" },
+    { "gateway-reload-refused",     "773ed3f7b2d44a648ef582d7f8f1e642" },
+    { "gateway-source-lost",        "207f0a0fb7f44e72835c81414f53b7b7" },
+    { "gateway-source-back",        "7a7f96e7dca344fea76852dcb0412349" },
+    { "gateway-destination-failed", "b9842f0eb6d84648a8771776d3160c08" },
+};
+/* clang-format on */
+
+const char *gateway_event_id(const char *name) {
+    for (size_t i = 0; i < ARRAY_SIZE(events); i++)
+        if (strcmp(events[i].name, name) == 0)
+            return events[i].id;
+    return NULL;
+}

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The events in the log of the gateway, and their message ids in the journal. */
+
+/* MESSAGE_ID= for a PROFD_EVENT=; NULL: no event has that name. */
+const char *gateway_event_id(const char *name);

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What the files of the running gateway share. */
+
+#include "listen/listen.h"
+#include "loop/loop.h"
+#include "program/gateway-option.h"
+#include "send/destination.h"
+#include "send/transport.h"
+#include "source/source.h"
+#include "status/status.h"
+
+/* A destination, and the configuration that it borrows. */
+typedef struct GatewaySlot {
+    GatewayConfig *config;
+    Destination *destination;
+} GatewaySlot;
+
+typedef struct Gateway {
+    GatewayOptions options;
+    int lock_fd;
+    Loop *loop;
+    GatewayConfig *config, *listen_config;
+    Transport *transport;
+    Source *source;
+    GatewaySlot slots[GATEWAY_SENDS_MAX];
+    size_t n_slots;
+    Listen *listen;
+    LoopSource *status_timer, *watchdog_timer;
+    uint64_t start_ns;
+    unsigned problems;
+    bool is_outdated, was_connected;
+} Gateway;
+
+/* In gateway-part.c: makes all parts of gateway->config and starts them; ends them. */
+int gateway_begin(Gateway *gateway);
+void gateway_end(Gateway *gateway);
+/* The parts one by one, for a reload. Failures are logged. */
+int gateway_begin_source(Gateway *gateway);
+int gateway_begin_listen(Gateway *gateway);
+void gateway_end_listen(Gateway *gateway);
+int gateway_add_slot(Gateway *gateway, const char *name);
+void gateway_free_slot(GatewaySlot *slot);
+
+/* In gateway-reload.c: reads the configuration again. A negative errno: it was refused and logged,
+ * and nothing has changed. */
+int gateway_reload(Gateway *gateway);
+
+/* In gateway-report.c: the state of the whole program. */
+void gateway_status(Gateway *gateway, GatewayStatus *ret);
+/* Writes the state where others look, and feeds the watchdog regularly. */
+int gateway_begin_report(Gateway *gateway);
+void gateway_report(Gateway *gateway);

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "config/gateway-config.h"
+#include "journal/journal.h"
+#include "program/gateway-event.h"
+#include "program/gateway-option.h"
+#include "program/gateway-read.h"
+#include "program/gateway.h"
+#include "util/log.h"
+
+/*
+ * profd-gateway: the only program of profd with a face to the network. Exit statuses: 0 stopped on
+ * request, or the test passed; 1 failed (the log has the reason; with --check-config, the
+ * configuration has problems), 2 wrong usage.
+ */
+
+enum { STATUS_FAILED = 1, STATUS_USAGE = 2 };
+
+/* For the lint test that compares gateway.conf and its manual with the table. */
+static void profd_gateway_print_config_keys(void) {
+    ConfigTable table = gateway_config_table();
+
+    for (size_t i = 0; i < table.n; i++)
+        printf("%s\t%s\t%s\t%s\n", table.keys[i].section, table.keys[i].name,
+               table.keys[i].fallback, table.keys[i].expected);
+}
+
+static int profd_gateway_check_config(const GatewayOptions *options) {
+    _cleanup_(gateway_config_freep) GatewayConfig *config = NULL;
+    int problems = gateway_read_config(options, &config);
+
+    return problems == 0 ? EXIT_SUCCESS : STATUS_FAILED;
+}
+
+static int profd_gateway_run(const GatewayOptions *options) {
+    _cleanup_(gateway_freep) Gateway *gateway = NULL;
+    int r = gateway_new(options, &gateway);
+
+    if (r == 0)
+        r = gateway_run(gateway);
+    return r < 0 ? STATUS_FAILED : EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv) {
+    static const JournalProgram program = {.identifier = "profd-gateway",
+                                           .event_id = gateway_event_id};
+    GatewayOptions options;
+
+    if (gateway_option_parse(&options, argc, argv) < 0)
+        return STATUS_USAGE;
+    if (options.help)
+        gateway_option_print_help();
+    if (options.version)
+        printf("profd-gateway %s\n", PROFD_VERSION);
+    if (options.print_config_keys)
+        profd_gateway_print_config_keys();
+    if (options.print_options)
+        gateway_option_print_table();
+    if (options.help || options.version || options.print_config_keys || options.print_options)
+        return EXIT_SUCCESS;
+    journal_attach(&program);
+    if (options.check_config)
+        return profd_gateway_check_config(&options);
+    (void)umask(0027);
+    (void)signal(SIGPIPE, SIG_IGN);
+    return profd_gateway_run(&options);
+}
