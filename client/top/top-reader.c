@@ -39,6 +39,10 @@ static const unsigned top_keys = 1U << PROFILE_EVENT | 1U << PROFILE_COMM | 1U <
                                  1U << PROFILE_TID | 1U << PROFILE_CPU | 1U << PROFILE_CGROUP |
                                  1U << PROFILE_UNIT | 1U << PROFILE_CONTAINER;
 
+const FrameFilter *top_reader_filter(const TopReader *reader) {
+    return &reader->work.frames;
+}
+
 const char *top_reader_title(const TopReader *reader) {
     return reader->title ? reader->title : "";
 }

@@ -39,6 +39,8 @@ DEFINE_CLEANUP(TopReader *, top_reader_free);
 /* The host or the recordings, not escaped. */
 const char *top_reader_title(const TopReader *reader);
 bool top_reader_is_live(const TopReader *reader);
+/* The filter of the options, for what is shown; samples that it leaves out are kept. */
+const FrameFilter *top_reader_filter(const TopReader *reader);
 
 enum { TOP_PROMPT_MAX = 128 };
 

@@ -46,7 +46,9 @@ static void top_refresh(Top *top) {
     if (top_is_due(top)) {
         until = top->is_paused ? top->until_ns : shared->world.end_ns;
         if (!shared->world.names ||
-            top_world_select(&shared->world, top_since_ns(top, until), until) < 0)
+            top_world_select(&shared->world, top_since_ns(top, until), until) < 0 ||
+            frame_filter_apply(top_reader_filter(top->reader), shared->world.merge.into,
+                               shared->world.names) < 0)
             top_table_done(&top->table);
         else
             (void)top_table_fill(&top->table, &shared->world, &top->choice);

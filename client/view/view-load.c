@@ -29,6 +29,7 @@ void view_work_done(ViewWork *work) {
     work->reader = pd_reader_free(work->reader);
     work->follow = follow_free(work->follow);
     selector_done(&work->selector);
+    view_frame_done(&work->frames);
     for (size_t i = 0; work->events && i < work->settings->events.n; i++)
         free((void *)work->events[2 * i]);
     free((void *)work->events);
@@ -90,6 +91,8 @@ int view_work_begin(ViewWork *work) {
     int r = selector_init(&work->selector, &work->settings->selected);
 
     if (r == 0)
+        r = view_frame_begin(work);
+    if (r == 0)
         r = view_take_events(work);
     if (r < 0)
         return r;
@@ -127,13 +130,13 @@ static uint32_t view_main_event(const Profile *profile) {
     return found;
 }
 
-/* Names all frames of the profile. */
+/* Names all frames of the profile and applies the filters that need names. */
 static int view_name_frames(ViewWork *work, char **files) {
     const ViewSettings *s = work->settings;
     const ViewResolverOptions options = {
         .files = files,
         .binaries = work->binaries,
-        .inlined = s->inlined || row_keys_hold(&s->by, ROW_SRCLINE),
+        .inlined = s->inlined || s->srclines.n > 0 || row_keys_hold(&s->by, ROW_SRCLINE),
         .merges_unnamed = work->request->merges_unnamed,
         .servers = true,
         .progress = isatty(STDERR_FILENO) && !work->context->quiet,
@@ -143,30 +146,54 @@ static int view_name_frames(ViewWork *work, char **files) {
 
     if (r == 0)
         r = frame_names_new(&work->view->names);
-    return r < 0 ? r : view_resolver_name(resolver, work->view->profile, work->view->names);
+    if (r == 0)
+        r = view_resolver_name(resolver, work->view->profile, work->view->names);
+    return r < 0 ? r : frame_filter_apply(&work->frames, work->view->profile, work->view->names);
+}
+
+static int view_finish_failed(ViewWork *work, char **files, int r) {
+    View *view = work->view;
+
+    if (r == -EBADMSG && *files && view_text_make(work, files) == 0)
+        (void)complain(STATUS_FAILED, "Failed to unpack '%s': the archive is damaged.",
+                       view->title);
+    else
+        (void)complain(STATUS_FAILED, "Failed to make a profile: %s.", strerror(-r));
+    view->profile = profile_free(view->profile);
+    return STATUS_FAILED;
+}
+
+/* Whether the view has no sample, which is explained then. */
+static bool view_is_empty(ViewWork *work, char **files, int (*complain_of)(ViewWork *, char **),
+                          int *ret_status) {
+    View *view = work->view;
+
+    if (view->profile->samples > 0 || work->request->may_be_nothing)
+        return false;
+    *ret_status = complain_of(work, files);
+    view->profile = profile_free(view->profile);
+    return true;
 }
 
 static int view_finish(ViewWork *work, char **files) {
     View *view = work->view;
-    int r = profile_builder_take(work->builder, &view->profile);
+    int status, r = profile_builder_take(work->builder, &view->profile);
 
     if (r < 0)
         return complain(STATUS_FAILED, "Failed to make a profile: %s.", strerror(-r));
-    if (view->profile->samples == 0 && !work->request->may_be_nothing) {
-        view->profile = profile_free(view->profile);
-        return view_mismatch_complain(work, files);
-    }
+    if (view_is_empty(work, files, view_mismatch_complain, &status))
+        return status;
+    if (!work->request->nameless)
+        r = view_name_frames(work, files);
+    if (r < 0)
+        return view_finish_failed(work, files, r);
+    if (view_is_empty(work, files, view_frame_complain, &status))
+        return status;
     view->event = view_main_event(view->profile);
     r = view_text_make(work, files);
-    if (r == 0 && !work->request->nameless)
-        r = view_name_frames(work, files);
-    if (r == 0)
-        return work->is_partial ? STATUS_PARTIAL : STATUS_OK;
-    view->profile = profile_free(view->profile);
-    if (r == -EBADMSG && view->title)
-        return complain(STATUS_FAILED, "Failed to unpack '%s': the archive is damaged.",
-                        view->title);
-    return complain(STATUS_FAILED, "Failed to make a profile: %s.", strerror(-r));
+    if (r < 0)
+        return view_finish_failed(work, files, r);
+    return work->is_partial ? STATUS_PARTIAL : STATUS_OK;
 }
 
 int view_load(Context *c, const ViewSettings *settings, char **files, const ViewRequest *request,

@@ -51,7 +51,7 @@ static int view_mismatch_scan_live(ViewWork *work) {
     return r;
 }
 
-static void view_mismatch_put_place(Buffer *out, const ViewWork *work, char **files) {
+void view_mismatch_put_place(Buffer *out, const ViewWork *work, char **files) {
     if (*files && !files[1]) {
         text_puts(out, " in '");
         text_escape_str(out, recording_name(*files));

@@ -39,4 +39,7 @@ bool view_by_period(const ViewSettings *settings, bool otherwise) {
 void view_settings_done(ViewSettings *settings) {
     option_words_done(&settings->events);
     selector_options_done(&settings->selected);
+    option_words_done(&settings->dsos);
+    option_words_done(&settings->symbols);
+    option_words_done(&settings->srclines);
 }

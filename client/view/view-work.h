@@ -6,6 +6,7 @@
 #include "client/remote/follow.h"
 #include "client/view/view-unwind.h"
 #include "client/view/view.h"
+#include "profile/frame-filter.h"
 #include "profile/profile-builder.h"
 
 typedef struct ViewWork {
@@ -13,7 +14,8 @@ typedef struct ViewWork {
     const ViewSettings *settings;
     const ViewRequest *request;
     View *view;
-    Selector selector; /* its selection is that of the filter */
+    Selector selector;  /* its selection is that of the filter */
+    FrameFilter frames; /* of the settings; applied when there are names */
     const char **events;
     ProfileOptions options;
     ViewUnwind *unwind; /* used by the builder */
@@ -37,6 +39,14 @@ int view_live_read(ViewWork *work);
 /* Without a sample: complains that nothing matches, with similar names. Reads the recordings again
  * for these. An ExitStatus. */
 int view_mismatch_complain(ViewWork *work, char **files);
+/* Appends where the samples were looked for: " in 'FILE'". */
+void view_mismatch_put_place(Buffer *out, const ViewWork *work, char **files);
+
+/* Makes work->frames of the settings. 0 or -ENOMEM. */
+int view_frame_begin(ViewWork *work);
+void view_frame_done(FrameFilter *frames);
+/* Complains that work->frames left no sample, with similar names. An ExitStatus. */
+int view_frame_complain(ViewWork *work, char **files);
 
 /* Writes the title and the subtitle of the view. 0 or -ENOMEM. */
 int view_text_make(ViewWork *work, char **files);

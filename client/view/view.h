@@ -44,6 +44,7 @@ typedef struct ViewSettings {
     const char *session;
     OptionWords events;
     SelectorOptions selected;
+    OptionWords dsos, symbols, srclines; /* of the innermost frame */
     RowKeys by;
     ViewWeight weight;
     bool inlined;
@@ -63,11 +64,14 @@ typedef struct ViewSettings {
     {0,   "comm",    "NAME,…",  "Only samples of threads with these names", option_words, offsetof(type, member.selected.comms)}, \
     {'G', "cgroup",  "PATH,…",  "Only samples of these control groups and those below them", option_words, offsetof(type, member.selected.cgroups)}, \
     {'u', "unit",    "UNIT,…",  "Only samples of these systemd units, as shop or 'web@*'", option_words, offsetof(type, member.selected.units)}, \
-    {'C', "cpu",     "CPU,…",   "Only samples of these CPUs, as 0-3,8", option_numbers, offsetof(type, member.selected.cpus)},
+    {'C', "cpu",     "CPU,…",   "Only samples of these CPUs, as 0-3,8", option_numbers, offsetof(type, member.selected.cpus)}, \
+    {0,   "dso",     "FILE,…",  "Only samples taken in these programs and libraries; * and ? match", option_words, offsetof(type, member.dsos)}, \
+    {0,   "symbol",  "NAME,…",  "Only samples taken in these functions; * and ? match", option_words, offsetof(type, member.symbols)},
 #define VIEW_WEIGHT_OPTIONS(type, member) \
     {0,   "count",   NULL,      "Weigh by the number of samples", view_option_count, offsetof(type, member.weight)}, \
     {0,   "period",  NULL,      "Weigh by the periods of the samples, as nanoseconds or cycles", view_option_period, offsetof(type, member.weight)},
 #define VIEW_NAME_OPTIONS(type, member) \
+    {0,   "srcline", "FILE[:LINE],…", "Only samples taken in these lines of the source, which takes long", option_words, offsetof(type, member.srclines)}, \
     {0,   "inline",  NULL,      "Show inlined functions too, which takes long", option_flag, offsetof(type, member.inlined)},
 #define VIEW_BY_OPTIONS(type, member) \
     {0,   "by",      "KEY,…",   "Group by these keys: " VIEW_KEY_WORDS, view_option_by, offsetof(type, member.by)},
