@@ -80,13 +80,14 @@ def settled(chain):
     return tuple(chain)
 
 
-def perf_rows(path, keys):
+def perf_rows(path, keys, *options):
     """Samples and period of each row, by event and keys. perf tells functions of one name apart, and addresses without a
     name: both are added up."""
     fields = {"comm": "comm", "dso": "dso", "symbol": "sym"}
     rows, event = collections.Counter(), ""
     periods = collections.Counter()
-    for line in perf_report(path, "-g", "none", "-t", "\t", "-w", "20,20,64,300,500", "-F", ",".join(["sample", "period"] + [fields[k] for k in keys])):
+    for line in perf_report(path, "-g", "none", "-t", "\t", "-w", "20,20,64,300,500", "-F", ",".join(["sample", "period"] + [fields[k] for k in keys]),
+                            *options):
         found = EVENT.match(line)
         if found:
             event = MODIFIERS.sub("", found[1])
@@ -99,8 +100,8 @@ def perf_rows(path, keys):
     return {key: (n, periods[key]) for key, n in rows.items()}
 
 
-def our_rows(path, keys):
-    done = profctl("report", "--json=short", f"--by=event,{','.join(keys)}", "--percent-limit=0", path)
+def our_rows(path, keys, *options):
+    done = profctl("report", "--json=short", f"--by=event,{','.join(keys)}", "--percent-limit=0", *options, path)
     check(done.returncode in (0, 8), done.stderr)
     rows, periods = collections.Counter(), collections.Counter()
     for row in json.loads(done.stdout)["rows"]:
@@ -280,6 +281,24 @@ def filters_and_windows_leave_the_rest_out():
     ended(profctl("report", "--event=cycles", path), 5, "the events are cpu-clock")
     ended(profctl("report", "--since=-1h", path), 1, "time of day")
     ended(profctl("report", "--by=commander", path), 2, "--help lists")
+
+
+@test
+def filters_by_file_and_function_keep_what_perf_keeps():
+    path = recording("clock", "-e", "cpu-clock", "-g")
+    keys = ["comm", "dso", "symbol"]
+    rows = [row for row in perf_rows(path, keys).items() if row[0][3] and row[0][3] not in aliases()]
+    _, comm, dso, symbol = max(rows, key=lambda row: row[1][0])[0]
+    for perfs, ours in (((f"--dsos={dso}",), (f"--dso={dso}",)),
+                        ((f"--symbols={symbol}",), (f"--symbol={symbol}",)),
+                        ((f"--dsos={dso}", f"--symbols={symbol}", f"--comms={comm}"),
+                         (f"--dso={dso}", f"--symbol={symbol}", f"--comm={comm}")),
+                        (("--dsos=libc.so.6,[kernel.kallsyms]",), ("--dso=libc.so.*,[kernel.kallsyms]",))):
+        want = perf_rows(path, keys, *perfs)
+        check(want, f"perf keeps nothing with {perfs}")
+        equal(our_rows(path, keys, *ours), want, f"rows with {ours}")
+    ended(profctl("report", "--dso=libc.so", path), 5, "taken in dso 'libc.so'. Did you mean 'libc.so.6'")
+    ended(profctl("report", "--symbol=execve_of_nobody", path), 5, "taken in symbol 'execve_of_nobody'[.]")
 
 
 # Where perf's rows differ, and why; every other recording has the same rows.
