@@ -13,6 +13,7 @@
  */
 
 struct PageFrames {
+    uint64_t seed; /* of hashes */
     TextSet *texts;
     PageFrame *frames;
     HashIndex by_content; /* its rows are the frames */
@@ -27,6 +28,7 @@ int page_frames_new(bool by_address, PageFrames **ret) {
     if (!frames)
         return -ENOMEM;
     frames->by_address = by_address;
+    frames->seed = hash_seed();
     r = text_set_new(&frames->texts);
     if (r < 0)
         return r;
@@ -63,7 +65,7 @@ static bool page_frame_equal(const PageFrame *a, const PageFrame *b) {
 }
 
 static int page_frames_intern(PageFrames *frames, const PageFrame *frame, uint32_t *ret) {
-    uint64_t seed = hash_seed(), key = hash_u64(seed, (uint64_t)frame->name << 32 | frame->dso);
+    uint64_t seed = frames->seed, key = hash_u64(seed, (uint64_t)frame->name << 32 | frame->dso);
     PageFrame *row;
     uint32_t number;
 

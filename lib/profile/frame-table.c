@@ -11,6 +11,7 @@
  */
 
 struct FrameTable {
+    uint64_t seed; /* of hashes */
     FrameMapping *mappings;
     HashIndex by_mapping;
     Frame *frames;
@@ -22,6 +23,7 @@ int frame_table_new(FrameTable **ret) {
 
     if (!table)
         return -ENOMEM;
+    table->seed = hash_seed();
     *ret = table;
     return 0;
 }
@@ -55,8 +57,8 @@ static bool frame_table_same_mapping(const FrameMapping *a, const FrameMapping *
            a->generation == b->generation && frame_table_same_bytes(a->path, b->path);
 }
 
-static uint64_t frame_table_mapping_key(const FrameMapping *m) {
-    uint64_t seed = hash_seed(), h = hash_u64(seed, (uint64_t)m->pid << 8 | (uint64_t)m->kind);
+static uint64_t frame_table_mapping_key(uint64_t seed, const FrameMapping *m) {
+    uint64_t h = hash_u64(seed, (uint64_t)m->pid << 8 | (uint64_t)m->kind);
 
     h = hash_u64(h, m->start);
     if (m->build_id_size > 0)
@@ -95,7 +97,7 @@ static int frame_table_append_mapping(FrameTable *table, const FrameMapping *map
 }
 
 int frame_table_add_mapping(FrameTable *table, const FrameMapping *mapping, uint32_t *ret) {
-    uint64_t key = frame_table_mapping_key(mapping);
+    uint64_t key = frame_table_mapping_key(table->seed, mapping);
     uint32_t number;
     int r;
 
@@ -115,7 +117,7 @@ int frame_table_add_mapping(FrameTable *table, const FrameMapping *mapping, uint
 
 int frame_table_add(FrameTable *table, const Frame *frame, uint32_t *ret) {
     uint64_t place = (uint64_t)frame->mapping << 1 | frame->is_return,
-             key = hash_u64(hash_u64(hash_seed(), place), frame->address);
+             key = hash_u64(hash_u64(table->seed, place), frame->address);
     uint32_t number;
     Frame *row;
 

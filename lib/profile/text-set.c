@@ -13,6 +13,7 @@ typedef struct TextPlace {
 } TextPlace;
 
 struct TextSet {
+    uint64_t seed; /* of hashes */
     Buffer bytes;
     TextPlace *places;
     HashIndex by_text;
@@ -25,6 +26,7 @@ int text_set_new(TextSet **ret) {
 
     if (!set)
         return -ENOMEM;
+    set->seed = hash_seed();
     r = text_set_add(set, (Bytes){}, &empty);
     if (r < 0)
         return r;
@@ -77,11 +79,11 @@ static bool text_set_look_up(const TextSet *set, Bytes text, uint64_t key, uint3
 }
 
 bool text_set_find(const TextSet *set, Bytes text, uint32_t *ret) {
-    return text_set_look_up(set, text, hash_bytes(hash_seed(), text), ret);
+    return text_set_look_up(set, text, hash_bytes(set->seed, text), ret);
 }
 
 int text_set_add(TextSet *set, Bytes text, uint32_t *ret) {
-    uint64_t key = hash_bytes(hash_seed(), text);
+    uint64_t key = hash_bytes(set->seed, text);
     int r;
 
     if (text_set_look_up(set, text, key, ret))

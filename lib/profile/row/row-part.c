@@ -15,6 +15,7 @@ typedef struct PartValues {
 } PartValues;
 
 typedef struct PartSet {
+    uint64_t seed;      /* of hashes */
     PartValues *values; /* of each number */
     HashIndex index;
 } PartSet;
@@ -30,7 +31,7 @@ static void row_part_set_done(PartSet *set) {
 }
 
 static int row_part_set_add(PartSet *set, const PartValues *values, uint32_t *ret) {
-    uint64_t key = hash_bytes(hash_seed(), (Bytes){(const uint8_t *)values, sizeof(*values)});
+    uint64_t key = hash_bytes(set->seed, (Bytes){(const uint8_t *)values, sizeof(*values)});
     PartValues *added;
     size_t probe = 0;
     uint32_t number;
@@ -49,7 +50,7 @@ static int row_part_set_add(PartSet *set, const PartValues *values, uint32_t *re
 }
 
 int row_part_labels(RowPart *part, const Profile *profile, const RowKeys *keys) {
-    _cleanup_(row_part_set_done) PartSet set = {};
+    _cleanup_(row_part_set_done) PartSet set = {.seed = hash_seed()};
     int r = 0;
 
     part->numbers = calloc(profile->n_labels + 1, sizeof(*part->numbers));
@@ -111,7 +112,7 @@ int row_part_places(RowPart *part, const Profile *profile, const FrameNames *nam
                     const RowKeys *keys) {
     const FrameTable *frames = profile->frames;
     size_t n = names ? names->n_lines : frame_table_n_frames(frames);
-    _cleanup_(row_part_set_done) PartSet set = {};
+    _cleanup_(row_part_set_done) PartSet set = {.seed = hash_seed()};
     _cleanup_free_ uint32_t *dsos = NULL;
     int r = names ? row_part_find_frames(part, names) : 0;
 
