@@ -137,6 +137,7 @@ static void change_list_print_json(Context *c, const View *now, const ChangeList
     fields_str(&f, "title", now->title);
     fields_u64(&f, "sinceUsec", now->since_us);
     fields_u64(&f, "untilUsec", now->until_us);
+    view_put_completeness(now, &f);
     fields_str(&f, "figures", list->unit);
     fields_bool(&f, "spreadKnown", list->is_spread_known);
     fields_begin_object(&f, "all");

@@ -223,6 +223,7 @@ static void diff_json_side(Fields *f, const char *name, const View *view, uint64
         fields_u64(f, "sinceUsec", view->since_us);
         fields_u64(f, "untilUsec", view->until_us);
     }
+    view_put_completeness(view, f);
     fields_end_object(f);
 }
 

@@ -129,7 +129,8 @@ static int overview_print_view(Context *c) {
     const ViewRequest request = {.keys = profile_key_bit(PROFILE_UNIT),
                                  .last_us = LAST_US,
                                  .merges_unnamed = true,
-                                 .may_be_nothing = true};
+                                 .may_be_nothing = true,
+                                 .shows_gaps = true};
     _cleanup_(view_done) View view = {};
     char *none[] = {NULL};
     int r, status = view_load(c, &settings, none, &request, &view);

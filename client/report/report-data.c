@@ -125,10 +125,7 @@ static void report_json_facts(const View *view, Fields *f) {
         fields_null(f, "sinceUsec");
         fields_null(f, "untilUsec");
     }
-    if (view->coverage_known)
-        fields_bool(f, "complete", pd_coverage_is_whole(&view->coverage));
-    else
-        fields_null(f, "complete");
+    view_put_completeness(view, f);
 }
 
 int report_print_json(const Report *report) {

@@ -17,7 +17,13 @@ typedef struct ViewClock {
     bool real_known;
     uint64_t real_offset;       /* add it to a time of the recording, modulo 2^64 */
     uint64_t first_ns, last_ns; /* of samples; 0, 0: not known */
+    bool coverage_known;
+    PdCoverage coverage; /* of the recording */
 } ViewClock;
+
+static void view_clock_done(ViewClock *clock) {
+    pd_coverage_done(&clock->coverage);
+}
 
 static int view_file_feature(PdReader *reader, unsigned bit, PdEnvironment *env) {
     Bytes body;
@@ -65,30 +71,28 @@ static int view_file_read_clock(ViewWork *work, PdReader *reader, ViewClock *clo
     clock->last_ns = env->last_sample_time;
     if (clock->last_ns == 0 && work->settings->last.set)
         r = view_file_scan_times(reader, clock);
-    if (r == 0 && env->has[PD_FEATURE_PROFD_COVERAGE]) {
-        const PdCoverage *both[] = {&env->coverage, &work->view->coverage};
-        PdCoverage united = {};
-
-        r = pd_coverage_unite(both, work->view->coverage_known ? 2 : 1, &united);
-        pd_coverage_done(&work->view->coverage);
-        work->view->coverage = united;
-        work->view->coverage_known = r == 0;
-    }
+    if (r == 0 && env->has[PD_FEATURE_PROFD_COVERAGE])
+        r = pd_coverage_copy(&env->coverage, &clock->coverage);
+    clock->coverage_known = r == 0 && env->has[PD_FEATURE_PROFD_COVERAGE];
     return r;
 }
 
-static uint64_t view_file_time_of(const ViewClock *clock, uint64_t real_us) {
-    uint64_t real_ns;
+static uint64_t view_file_ns(uint64_t us) {
+    uint64_t ns;
 
-    if (__builtin_mul_overflow(real_us, NS_PER_US, &real_ns))
-        real_ns = UINT64_MAX;
+    return __builtin_mul_overflow(us, NS_PER_US, &ns) ? UINT64_MAX : ns;
+}
+
+static uint64_t view_file_time_of(const ViewClock *clock, uint64_t real_us) {
+    uint64_t real_ns = view_file_ns(real_us);
+
     /* A time before the recorder's clock began is before all samples. */
     return (int64_t)(real_ns - clock->real_offset) < 0 ? 1 : real_ns - clock->real_offset;
 }
 
 static int view_file_set_window(ViewWork *work, const char *path, const ViewClock *clock) {
     const ViewSettings *s = work->settings;
-    uint64_t since = 0, until = UINT64_MAX, span;
+    uint64_t since = 0, until = UINT64_MAX, span = view_file_ns(s->last.us);
 
     if (!s->last.set && !s->since.set && !s->until.set)
         return STATUS_OK;
@@ -97,7 +101,7 @@ static int view_file_set_window(ViewWork *work, const char *path, const ViewCloc
                         "'%s' does not have the time of day of its samples, so --since and --until "
                         "cannot be found in it; --last counts back from its last sample.",
                         recording_name(path));
-    if (s->last.set && !__builtin_mul_overflow(s->last.us, NS_PER_US, &span))
+    if (s->last.set)
         since = clock->last_ns > span ? clock->last_ns - span : 0;
     if (s->since.set)
         since = view_file_time_of(clock, s->since.us);
@@ -128,9 +132,37 @@ static void view_file_note_window(ViewWork *work, const ViewClock *clock) {
     view->until_us = MAX(view->until_us, until_us);
 }
 
+/* Cuts what the recording says about gaps to the window. The time between two recordings is no gap
+ * of either. */
+static int view_file_note_coverage(ViewWork *work, ViewClock *clock) {
+    const ViewSettings *s = work->settings;
+    PdCoverage *coverage = &clock->coverage, united;
+    const PdCoverage *both[] = {coverage, &work->view->coverage};
+    uint64_t since_ns = s->since.set ? view_file_ns(s->since.us) : 0,
+             until_ns = s->until.set ? view_file_ns(s->until.us) : UINT64_MAX,
+             end_ns = clock->last_ns + clock->real_offset;
+    int r;
+
+    if (!clock->coverage_known)
+        return 0;
+    if (s->last.set && clock->real_known)
+        since_ns = end_ns - MIN(view_file_ns(s->last.us), end_ns);
+    coverage->from_ns = MIN(MAX(coverage->from_ns, since_ns), coverage->to_ns);
+    coverage->to_ns = MAX(MIN(coverage->to_ns, until_ns), coverage->from_ns);
+    pd_coverage_clip(coverage);
+    work->is_partial |= !pd_coverage_is_whole(coverage);
+    r = pd_coverage_unite(both, work->view->coverage_known ? 2 : 1, &united);
+    if (r < 0)
+        return r;
+    pd_coverage_done(&work->view->coverage);
+    work->view->coverage = united;
+    work->view->coverage_known = true;
+    return 0;
+}
+
 int view_file_read(ViewWork *work, const char *path) {
     _cleanup_(pd_reader_freep) PdReader *reader = NULL;
-    ViewClock clock = {};
+    _cleanup_(view_clock_done) ViewClock clock = {};
     int r, status = recording_open(path, &reader);
 
     if (status != STATUS_OK)
@@ -145,6 +177,8 @@ int view_file_read(ViewWork *work, const char *path) {
     }
     if (status != STATUS_OK)
         return status;
+    if (r == 0)
+        r = view_file_note_coverage(work, &clock);
     if (r == 0)
         r = profile_builder_read(work->builder);
     if (r < 0)

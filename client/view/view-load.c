@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/remote/coverage-text.h"
 #include "client/view/view-resolver.h"
+#include "util/text.h"
 
 /*
  * Makes the profile of a view: the options become a filter, each source is read through one
@@ -175,6 +177,24 @@ static bool view_is_empty(ViewWork *work, char **files, int (*complain_of)(ViewW
     return true;
 }
 
+/* On stderr, since pages and exports go elsewhere. */
+static void view_report_gaps(const ViewWork *work, char **files) {
+    const View *view = work->view;
+    _cleanup_(buffer_done) Buffer text = {};
+
+    if (!work->is_partial || work->request->shows_gaps || !view->coverage_known ||
+        pd_coverage_is_whole(&view->coverage))
+        return;
+    text_puts(&text, "Not all of the window");
+    view_mismatch_put_place(&text, work, files);
+    text_puts(&text, " was recorded: ");
+    coverage_describe(&text, &view->coverage);
+    text_putc(&text, '.');
+    text_putc(&text, '\0');
+    if (!buffer_error(&text))
+        (void)complain_shown(STATUS_PARTIAL, (const char *)text.data);
+}
+
 static int view_finish(ViewWork *work, char **files) {
     View *view = work->view;
     int status, r = profile_builder_take(work->builder, &view->profile);
@@ -193,6 +213,8 @@ static int view_finish(ViewWork *work, char **files) {
     r = view_text_make(work, files);
     if (r < 0)
         return view_finish_failed(work, files, r);
+    view->is_partial = work->is_partial;
+    view_report_gaps(work, files);
     return work->is_partial ? STATUS_PARTIAL : STATUS_OK;
 }
 

@@ -32,6 +32,7 @@
 #include "profile/frame-names.h"
 #include "profile/profile.h"
 #include "profile/row/profile-row.h"
+#include "util/fields.h"
 
 typedef enum ViewWeight { VIEW_BY_DEFAULT, VIEW_BY_COUNT, VIEW_BY_PERIOD } ViewWeight;
 
@@ -98,6 +99,7 @@ typedef struct ViewRequest {
     bool nameless;       /* frames need no names */
     bool merges_unnamed; /* code without a symbol is named by its file alone, "[gzip]" */
     bool may_be_nothing; /* no samples is a result too, not STATUS_NOT_FOUND */
+    bool shows_gaps;     /* that a part was not recorded is not reported: the command shows it */
     bool may_be_absent;  /* that nothing was recorded is not reported: STATUS_NOT_FOUND alone */
 } ViewRequest;
 
@@ -110,6 +112,7 @@ typedef struct View {
     uint32_t event;    /* the event that has the most samples; PROFILE_NONE: there are none */
     uint64_t since_us, until_us; /* the window by the wall clock; 0, 0: it is not known */
     bool is_live;                /* it comes from a running profd */
+    bool is_partial;             /* a part of the window is missing; reported on stderr */
     bool coverage_known;
     PdCoverage coverage; /* CLOCK_REALTIME, of the window; if it is known */
 } View;
@@ -126,5 +129,7 @@ void view_done(View *view);
 
 /* Whether weights are periods: what the user chose, else `otherwise`. */
 bool view_by_period(const ViewSettings *settings, bool otherwise);
+/* For JSON: "complete" and "gaps" of the window; null where the recording does not say. */
+void view_put_completeness(const View *view, Fields *f);
 /* The name of an event; not escaped. */
 Bytes view_event_name(const View *view, uint32_t event);
